@@ -1,0 +1,62 @@
+#ifndef LAC_ANALYSIS_FLAME_FLAME_H
+#define LAC_ANALYSIS_FLAME_FLAME_H
+
+/*
+ * Flame graphs: stacks merged into a tree, weighted in ns.
+ *
+ *   LAC_FLAME_GPU      each kernel, copy and memset under the host slices that enclosed its launch
+ *   LAC_FLAME_WAITING  each piece of idle time (LAC_SLICE_GAP) under its cause and what the launching
+ *                      thread was in at that time
+ *   LAC_FLAME_CPU      self time of host slices under their parents
+ *
+ * The model must carry the derived tracks (lac_diagnose_add_tracks) for WAITING and for per-step.
+ */
+
+#include "analysis/model/model.h"
+#include "analysis/model/status.h"
+
+#include <stdint.h>
+
+enum lac_flame_metric { LAC_FLAME_GPU = 0, LAC_FLAME_WAITING, LAC_FLAME_CPU };
+
+/** Which host slices make the frames between root and leaf. */
+enum lac_flame_by {
+    LAC_FLAME_BY_OP = 0, /**< operators and ranges, then the kernel */
+    LAC_FLAME_BY_RANGE,  /**< user annotations and NVTX ranges only, then the kernel */
+    LAC_FLAME_BY_KERNEL, /**< the kernel (or cause) alone */
+    LAC_FLAME_BY_PYTHON, /**< Python functions, operators and ranges */
+};
+
+struct lac_flame_options {
+    enum lac_flame_metric metric;
+    enum lac_flame_by by;
+    int64_t t0_ns, t1_ns;     /**< area; t1_ns <= t0_ns: the whole trace. Intervals are clipped to it */
+    double prune_fraction;    /**< frames below this share of the total are summed as "... n more"; 0.0005 */
+    uint32_t node_count_max;  /**< hard bound of the tree, 20,000 */
+};
+
+/** A frame. Children of a node are contiguous, ordered by (-value_ns, name). Node 0 is the root. */
+struct lac_flame_node {
+    uint32_t name;        /**< string id of the model; LAC_NONE for a "... n more" node */
+    uint32_t parent;
+    uint32_t first_child; /**< valid when child_count > 0 */
+    uint32_t child_count;
+    uint64_t count;       /**< slices (or pieces) summed; for "... n more": frames summed */
+    int64_t value_ns;     /**< inclusive */
+    int64_t self_ns;      /**< value minus children */
+    uint8_t kind;         /**< enum lac_slice_kind of the frame */
+};
+
+struct lac_flame {
+    struct lac_flame_node *nodes;
+    uint32_t node_count;
+    uint32_t step_count; /**< steps that overlap the area; 0 when the trace has none */
+};
+
+/** @return LAC_OK, LAC_ERR_NOMEM. Cost: O(slices of the tracks concerned). */
+LAC_MUST_USE enum lac_status lac_flame_create(const struct lac_model *model,
+                                              const struct lac_flame_options *options,
+                                              struct lac_flame **ret_flame);
+void lac_flame_destroy(struct lac_flame *flame);
+
+#endif

@@ -1,0 +1,118 @@
+#ifndef LAC_ANALYSIS_MODEL_BUILDER_H
+#define LAC_ANALYSIS_MODEL_BUILDER_H
+
+/*
+ * Builds a model: importers append in any order, finish() sorts, lays lanes and binds launches.
+ *
+ *   create -> process/track/slice/... -> finish (model leaves)   or   destroy
+ *
+ * Every append is amortised O(1). Absolute times go in; finish() subtracts t0.
+ */
+
+#include "analysis/model/model.h"
+#include "analysis/model/status.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct lac_builder;
+
+/** One slice to append. Zero-initialise, then set; link is found by finish(). */
+struct lac_slice_in {
+    int64_t start_ns; /**< absolute */
+    int64_t dur_ns;   /**< >= 0 */
+    uint32_t track;   /**< from lac_builder_track() */
+    uint32_t name;    /**< string id */
+    uint32_t corr;    /**< 0 when none */
+    uint32_t detail;  /**< row of the table of its kind, or LAC_NONE */
+    uint32_t args;    /**< 0 when none */
+    uint32_t arg_num; /**< index of its first number */
+    enum lac_slice_kind kind;
+};
+
+/** @return LAC_OK or LAC_ERR_NOMEM */
+LAC_MUST_USE enum lac_status lac_builder_create(struct lac_builder **ret_builder);
+
+/** Free a builder that was not finished. NULL is allowed. */
+void lac_builder_destroy(struct lac_builder *builder);
+
+/** The model under construction: strings to intern into, info to fill, report to add to.
+ *  Borrowed until finish or destroy. Its columns are not valid yet. */
+struct lac_model *lac_builder_model(struct lac_builder *builder);
+
+/** Index of the process with that recorded id, added if new. */
+LAC_MUST_USE enum lac_status lac_builder_process(struct lac_builder *builder, uint32_t id_text,
+                                                 int64_t pid, uint32_t *ret_process);
+
+/** Borrowed, to set name, labels, sort_index, is_gpu; valid until the next lac_builder_process(). */
+struct lac_process *lac_builder_process_at(struct lac_builder *builder, uint32_t process);
+
+/**
+ * Index of the track (kind, process, id_text), added if new. Importers cache the last one.
+ * Up to LAC_TRACK_COUNT_MAX, then LAC_ERR_LIMIT.
+ */
+LAC_MUST_USE enum lac_status lac_builder_track(struct lac_builder *builder,
+                                               enum lac_track_kind kind, uint32_t process,
+                                               uint32_t id_text, int64_t tid, uint32_t *ret_track);
+
+/** Borrowed, to set name, device, sort_index; valid until the next lac_builder_track(). */
+struct lac_track *lac_builder_track_at(struct lac_builder *builder, uint32_t track);
+
+/** The device with that id, added if new. Borrowed until the next call. NULL when out of memory. */
+struct lac_device *lac_builder_device(struct lac_builder *builder, int64_t id);
+
+/** Append a slice. dur_ns must be >= 0. LAC_ERR_LIMIT beyond LAC_SLICE_COUNT_MAX. */
+LAC_MUST_USE enum lac_status lac_builder_slice(struct lac_builder *builder,
+                                               const struct lac_slice_in *slice);
+
+/** Append a counter sample to a LAC_TRACK_COUNTER track. */
+LAC_MUST_USE enum lac_status lac_builder_sample(struct lac_builder *builder, uint32_t track,
+                                                int64_t ts_ns, double value);
+
+/** Append `count` argument numbers; the first gets index *ret_first. */
+LAC_MUST_USE enum lac_status lac_builder_arg_numbers(struct lac_builder *builder,
+                                                     const int64_t *numbers, uint32_t count,
+                                                     uint32_t *ret_first);
+
+/** Row for a launch configuration, equal ones shared. */
+LAC_MUST_USE enum lac_status lac_builder_kernel_config(struct lac_builder *builder,
+                                                       const struct lac_kernel_config *config,
+                                                       uint32_t *ret_row);
+/** New rows of the other detail tables (copies equal to the previous one are shared). */
+LAC_MUST_USE enum lac_status lac_builder_copy(struct lac_builder *builder,
+                                              const struct lac_copy *copy, uint32_t *ret_row);
+LAC_MUST_USE enum lac_status lac_builder_loader_info(struct lac_builder *builder,
+                                                     const struct lac_loader_info *info,
+                                                     uint32_t *ret_row);
+LAC_MUST_USE enum lac_status lac_builder_alloc(struct lac_builder *builder,
+                                               const struct lac_alloc *alloc, uint32_t *ret_row);
+
+/**
+ * A recorded arrow end, matched by finish(): the innermost slice on `track` that encloses `ts_ns`
+ * (step 's' starts the arrow `id` under `name`, 't' continues, 'f' ends it; with `bind_enclosing`
+ * false an 'f' binds to the next slice that starts at or after ts_ns).
+ */
+LAC_MUST_USE enum lac_status lac_builder_flow(struct lac_builder *builder, char step, uint64_t id,
+                                              uint32_t name, uint32_t track, int64_t ts_ns,
+                                              bool bind_enclosing);
+
+/**
+ * Sort, lay lanes, bind launches by correlation id, resolve flows, and give the model away.
+ * Chooses t0: `base_ns` + the smallest timestamp of anything timed that was appended or told by
+ * lac_builder_saw_time(). Slices and samples more than LAC_TIME_MAX_NS after t0 are dropped and
+ * counted in the report.
+ *
+ * @param base_ns   added to t0_ns only (Kineto's baseTimeNanoseconds)
+ * @param ret_model on LAC_OK the model, which the caller destroys; the builder is then gone
+ * @return LAC_OK, LAC_ERR_NOMEM. On failure the builder is unchanged in ownership: destroy it.
+ *
+ * Cost: O(n) when tracks come in order of time, O(n log n) otherwise; 12 bytes a slice beside the
+ * columns while it runs.
+ */
+LAC_MUST_USE enum lac_status lac_builder_finish(struct lac_builder *builder, int64_t base_ns,
+                                                struct lac_model **ret_model);
+
+/** Tell of a timestamp that makes no slice (a flow end, a mark that was not kept): t0 counts it. */
+void lac_builder_saw_time(struct lac_builder *builder, int64_t ts_ns);
+
+#endif
