@@ -13,8 +13,10 @@ WARN    := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion \
            -Wformat=2 -Wcast-qual -Wwrite-strings -Wswitch-enum -Wimplicit-fallthrough \
            -Wdouble-promotion -Wnull-dereference -Werror
 CFLAGS  ?= -O2 -g
-ALL_CFLAGS := -std=c17 -D_GNU_SOURCE -DLAC_VERSION='"$(VERSION)"' -iquote . -fvisibility=hidden -fno-omit-frame-pointer \
-              $(WARN) $(CFLAGS) -MMD -MP
+# LAC_WERROR= (empty) for compilers that warn about more than those we test with
+BASE_CFLAGS := -std=c17 -D_GNU_SOURCE -DLAC_VERSION='"$(VERSION)"' -iquote . -iquote $(BUILD)/gen \
+               -fvisibility=hidden -fno-omit-frame-pointer $(WARN) $(CFLAGS)
+ALL_CFLAGS  := $(BASE_CFLAGS) -MMD -MP
 ifeq ($(SAN),1)
   ALL_CFLAGS += -O1 -fsanitize=address,undefined -fno-sanitize-recover=all
 else ifneq ($(SAN),)
@@ -22,30 +24,96 @@ else ifneq ($(SAN),)
 endif
 Q := $(if $(V),,@)
 
-PKGS          := libmicrohttpd json-c sqlite3 libzstd libsodium
-PKG_CFLAGS    = $(shell pkg-config --cflags $(PKGS))
+# ---- libraries: from archives where the distribution ships them, so that build/lacuna is one file
+has_archive = $(filter /%,$(shell $(CC) -print-file-name=lib$(1).a))
+lib         = $(if $(and $(if $(SAN),,y),$(call has_archive,$(1))),-l:lib$(1).a,-l$(1))
+ANALYSIS_LIBS = $(call lib,zstd) $(call lib,isal) $(call lib,sqlite3) -lm -lpthread -ldl
+SERVER_LIBS   = $(call lib,microhttpd) $(call lib,json-c) $(call lib,sodium) $(ANALYSIS_LIBS) \
+                $(if $(call has_archive,microhttpd),-lgnutls)
 CHECK_CFLAGS  = $(shell pkg-config --cflags check)
 CHECK_LIBS    = $(shell pkg-config --libs check)
-ANALYSIS_LIBS := -lzstd -lisal -lsqlite3 -lm -lpthread
-SERVER_LIBS   := -lmicrohttpd -ljson-c -lsodium $(ANALYSIS_LIBS)
 
-ANALYSIS_SRCS := $(sort $(shell find analysis -name '*.c' 2>/dev/null))
-SERVER_SRCS   := $(sort $(shell find server -name '*.c' 2>/dev/null))
-SUPPORT_SRCS  := $(sort $(shell find tests/support -name '*.c' 2>/dev/null))
+# ---- sources: every folder, however deep
+sources = $(sort $(shell find $(1) -name '*.c' 2>/dev/null))
+ANALYSIS_SRCS := $(call sources,analysis)
+SERVER_SRCS   := $(filter-out server/http/embed/%,$(call sources,server))
+SUPPORT_SRCS  := $(call sources,tests/support)
+WEB_SRCS      := $(shell find web -path web/node_modules -prune -o -path web/dist -prune -o -type f -print 2>/dev/null)
 ANALYSIS_OBJS := $(ANALYSIS_SRCS:%.c=$(BUILD)/%.o)
-SERVER_OBJS   := $(SERVER_SRCS:%.c=$(BUILD)/%.o)
+SERVER_OBJS   := $(SERVER_SRCS:%.c=$(BUILD)/%.o) $(BUILD)/gen/web_assets.o
 SUPPORT_OBJS  := $(SUPPORT_SRCS:%.c=$(BUILD)/%.o)
 UNIT_TESTS    := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/unit/test_*.c)))
 OOM_TESTS     := $(patsubst tests/oom/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/oom/oom_*.c)))
+BENCHES       := $(patsubst tests/bench/%.c,$(BUILD)/bench/%,$(sort $(wildcard tests/bench/bench_*.c)))
 FUZZERS       := $(patsubst tests/fuzz/fuzz_%.c,%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
+C_FILES       := $(sort $(shell find collector analysis server kernels tests -name '*.[ch]' 2>/dev/null))
+CLANG_TIDY    ?= clang-tidy-19# 14 lacks misc-include-cleaner and ignores it silently
+FUZZ_SECONDS  ?= 60
+prefix        ?= /usr/local
 
 .DEFAULT_GOAL := all
-.PHONY: all
+.PHONY: all run test test-programs soak bench fuzz format lint lint-quick install deps web help clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 
-all: $(BUILD)/libanalysis.a $(BUILD)/libserver.a
+all: $(BUILD)/lacuna                       ## build build/lacuna (everything that needs no GPU)
+	$(Q)ln -sf $(BUILD:build/%=%)/lacuna build/lacuna
 
+run: deps                                  ## build, import the demo series (and TRACE=file), serve, print the address
+	$(Q)$(MAKE) --no-print-directory all
+	$(Q)sh tests/tidy/run_demo.sh build/lacuna "$(DATA)" "$(LISTEN)" $(TRACE)
+
+test: deps                                 ## all tests that need no GPU, in less than 15 minutes on 2 cores
+	$(Q)$(MAKE) --no-print-directory -j2 all test-programs
+	$(Q)$(MAKE) --no-print-directory -j2 SAN=1 test-programs
+	$(Q)$(MAKE) --no-print-directory -j2 fuzzers
+	$(Q)python3 tests/run.py --filter "$(T)"
+
+soak: deps                                 ## the checks of `make test` at full scale (an hour or more)
+	$(Q)$(MAKE) --no-print-directory -j2 all test-programs
+	$(Q)$(MAKE) --no-print-directory -j2 SAN=1 test-programs
+	$(Q)$(MAKE) --no-print-directory -j2 fuzzers
+	$(Q)LACUNA_SOAK=1 python3 tests/run.py --filter "$(T)"
+
+bench: deps                                ## speed and memory into build/bench.json (BENCH=import|store|analyze|http|viewer|flame)
+	$(Q)$(MAKE) --no-print-directory -j2 all benches
+	$(Q)python3 tests/bench/bench.py --group "$(BENCH)"
+
+fuzz: deps fuzzers                         ## FUZZ_SECONDS (60) on each target, or on T=name alone
+	$(Q)set -e; for f in $(if $(T),$(T),$(FUZZERS)); do echo "fuzz $$f"; mkdir -p build/fuzz/corpus-$$f tests/fuzz/corpus/$$f; \
+	  build/fuzz/fuzz_$$f -max_total_time=$(FUZZ_SECONDS) -rss_limit_mb=4096 -timeout=20 -verbosity=0 -artifact_prefix=build/fuzz/ \
+	    build/fuzz/corpus-$$f tests/fuzz/corpus/$$f; done
+
+format:                                    ## rewrite C and web sources with clang-format and prettier
+	$(Q)clang-format -i $(C_FILES)
+	$(Q)cd web && npm run --silent format
+
+lint: deps lint-quick web/node_modules/.stamp  ## formatting, layers, clang-tidy, TypeScript
+	$(Q)echo $(filter-out %/web_assets.c,$(ANALYSIS_SRCS) $(SERVER_SRCS)) | tr ' ' '\n' | \
+	  xargs -P2 -n4 $(CLANG_TIDY) --quiet -- -std=c17 -D_GNU_SOURCE -DLAC_VERSION='"$(VERSION)"' -iquote . 2>/dev/null
+	$(Q)cd web && npm run --silent lint && npm run --silent typecheck
+lint-quick:
+	$(Q)sh tests/tidy/check_layers.sh
+	$(Q)sh tests/tidy/check_house.sh
+	$(Q)clang-format --dry-run -Werror $(C_FILES)
+
+install: all                               ## into DESTDIR and prefix (/usr/local)
+	install -D -m 755 $(BUILD)/lacuna $(DESTDIR)$(prefix)/bin/lacuna
+	install -D -m 644 LICENSE $(DESTDIR)$(prefix)/share/doc/lacuna/LICENSE
+	install -D -m 644 README.md $(DESTDIR)$(prefix)/share/doc/lacuna/README.md
+
+deps:                                      ## install what is missing (Debian, Ubuntu), or say what to install
+	$(Q)sh .ci/deps $(filter test soak bench lint fuzz,$(MAKECMDGOALS))
+
+help:                                      ## this list
+	@grep -hE '^[a-z-]+:.*##' $(firstword $(MAKEFILE_LIST)) | sed -E 's/:.*## +/\t/' | expand -t 12
+
+clean:                                     ## remove everything that was built
+	rm -rf build web/dist
+
+# ---- C
+$(BUILD)/lacuna: $(BUILD)/server/main.o $(BUILD)/libserver.a $(BUILD)/libanalysis.a
+	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) $^ $(SERVER_LIBS) -o $@
 $(BUILD)/libanalysis.a: $(ANALYSIS_OBJS)
 	$(Q)rm -f $@ && ar rcs $@ $^
 # everything of the server but main.c, so that tests can link it
@@ -54,16 +122,46 @@ $(BUILD)/libserver.a: $(filter-out $(BUILD)/server/main.o,$(SERVER_OBJS))
 $(BUILD)/%.o: %.c
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) -c $< -o $@
-# a unit test may use everything: analysis, server and tests/support
+
+# ---- tests: a test program may use everything
+test-programs: $(UNIT_TESTS) $(OOM_TESTS)
 $(BUILD)/tests/%: tests/unit/%.c $(SUPPORT_OBJS) $(BUILD)/libserver.a $(BUILD)/libanalysis.a
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) $(CHECK_CFLAGS) $^ $(CHECK_LIBS) $(SERVER_LIBS) -o $@
 $(BUILD)/tests/%: tests/oom/%.c $(SUPPORT_OBJS) $(BUILD)/libserver.a $(BUILD)/libanalysis.a
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) $^ $(SERVER_LIBS) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc -o $@
-build/fuzz/%: tests/fuzz/fuzz_%.c $(ANALYSIS_SRCS)
-	$(Q)mkdir -p $(@D)/corpus-$*
-	$(Q)$(CLANG) $(filter-out -MMD -MP,$(ALL_CFLAGS)) -Wno-unused-command-line-argument -O1 -fsanitize=fuzzer,address,undefined \
-	    -fno-sanitize-recover=all $^ $(ANALYSIS_LIBS) -o $@
 
--include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
+benches: $(BENCHES)
+$(BUILD)/bench/%: tests/bench/%.c $(SUPPORT_OBJS) $(BUILD)/libserver.a $(BUILD)/libanalysis.a
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(ALL_CFLAGS) $^ $(SERVER_LIBS) -o $@
+
+# fuzzers: clang's libFuzzer over instrumented objects of their own; server/ code they need is named in FUZZ_SERVER_SRCS
+FUZZ_SERVER_SRCS := $(wildcard server/http/query.c server/http/tile_path.c)
+FUZZ_CFLAGS := $(BASE_CFLAGS) -Wno-unused-command-line-argument -O1 -fsanitize=address,undefined -fno-sanitize-recover=all
+FUZZ_OBJS   := $(patsubst %.c,build/fuzz/%.o,$(ANALYSIS_SRCS) $(FUZZ_SERVER_SRCS) $(SUPPORT_SRCS))
+.PHONY: fuzzers
+fuzzers: $(FUZZERS:%=build/fuzz/fuzz_%)
+build/fuzz/%.o: %.c
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CLANG) $(FUZZ_CFLAGS) -MMD -MP -fsanitize=fuzzer-no-link -c $< -o $@
+build/fuzz/fuzz_%: tests/fuzz/fuzz_%.c $(FUZZ_OBJS)
+	$(Q)$(CLANG) $(FUZZ_CFLAGS) -fsanitize=fuzzer $^ -lzstd -lisal -lsqlite3 -lm -lpthread -ldl -o $@
+
+# ---- page: bundled by esbuild, then embedded with its gzip form and an ETag
+web: web/dist/.stamp                       ## the page alone
+web/node_modules/.stamp: web/package.json web/package-lock.json
+	$(Q)cd web && npm ci --no-audit --no-fund --silent && touch node_modules/.stamp
+web/dist/.stamp: web/node_modules/.stamp $(WEB_SRCS)
+	$(Q)cd web && npm run --silent build && touch dist/.stamp
+build/embed_assets: server/http/embed/embed_assets.c
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -std=c17 -D_GNU_SOURCE -O2 $(WARN) $< -lz -o $@
+$(BUILD)/gen/web_assets.c: build/embed_assets web/dist/.stamp
+	$(Q)mkdir -p $(@D)
+	$(Q)build/embed_assets $@ web/dist
+$(BUILD)/gen/web_assets.o: $(BUILD)/gen/web_assets.c
+	$(Q)$(CC) $(ALL_CFLAGS) -c $< -o $@
+
+-include $(shell find $(BUILD) build/fuzz -name '*.d' 2>/dev/null)

@@ -1,0 +1,12 @@
+#!/bin/sh
+# replay.sh FUZZER CORPUS SECONDS: every committed input, then SECONDS of new ones from a fixed seed.
+set -eu
+fuzzer=$1 corpus=$2 seconds=$3
+[ -d "$corpus" ] || { echo "no corpus in $corpus"; exit 1; }
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+"$fuzzer" -runs=0 -timeout=20 -rss_limit_mb=4096 -artifact_prefix="$scratch/" "$corpus" >"$scratch/log" 2>&1 ||
+    { tail -n 60 "$scratch/log"; exit 1; }
+mkdir "$scratch/new"
+"$fuzzer" -max_total_time="$seconds" -seed=1 -timeout=20 -rss_limit_mb=4096 -artifact_prefix="$scratch/" \
+    "$scratch/new" "$corpus" >"$scratch/log" 2>&1 || { tail -n 60 "$scratch/log"; exit 1; }

@@ -1,0 +1,25 @@
+#!/bin/sh
+# House rules that no compiler checks. Prints each breach; exit status 1 when there is one.
+set -u
+status=0
+breach() { # what, lines
+    [ -z "$2" ] || { echo "$1:"; echo "$2" | head -n 10; status=1; }
+}
+own='git ls-files -co --exclude-standard --'
+c_files=$($own 'collector/*.[ch]' 'analysis/*.[ch]' 'server/*.[ch]' 'tests/*.[ch]')
+code=$($own '*.c' '*.h' '*.cu' '*.ts' '*.tsx' '*.mjs' '*.py' '*.sh' Makefile | grep -v tests/tidy/check_house.sh)
+
+# shellcheck disable=SC2086
+breach 'functions that cannot be used safely' \
+    "$(grep -nE '\b(sprintf|strcpy|strcat|strtok|gets|atoi|atol|atof|localtime|gmtime|sscanf|vsprintf|tmpnam|mktemp)\(' $c_files /dev/null)"
+# shellcheck disable=SC2086
+breach 'left unfinished' "$(grep -nE '\b(TODO|FIXME|XXX|HACK|DO-NOT-SUBMIT)\b' $code /dev/null)"
+breach 'file names that stand twice' \
+    "$($own '*.c' '*.h' | sed 's#.*/##' | sort | uniq -d)"
+# shellcheck disable=SC2086
+breach 'C files of more than 900 lines' "$(wc -l $c_files /dev/null | awk '$1 > 900 && $2 != "total" {print $2 ": " $1 " lines"}')"
+breach 'addresses of a package registry' "$(git grep -nIE 'registry\.(npmjs|yarnpkg)|deb\.debian\.org|pypi\.org' -- . ':!tests/tidy/check_house.sh')"
+for folder in collector analysis analysis/model analysis/import analysis/diagnose analysis/flame server server/store server/http server/api server/demo kernels web tests; do
+    [ ! -d "$folder" ] || [ -z "$(ls "$folder" 2>/dev/null)" ] || [ -f "$folder/README.md" ] || { echo "no README.md in $folder"; status=1; }
+done
+exit $status
