@@ -1,0 +1,178 @@
+// The one place that talks to the server. Replies are checked before anybody sees them.
+import {ShapeError, type Shape} from '../base/shape';
+import * as shapes from './types';
+
+export class ApiError extends Error {
+  constructor(
+    readonly status: number,
+    readonly code: string,
+    message: string,
+  ) {
+    super(message);
+    this.name = 'ApiError';
+  }
+}
+
+/** Where the page lives, with a slash at its end: the folder that app.js came from. */
+export const BASE_URL = new URL('.', import.meta.url).href;
+
+/** Address of an API path ("traces/x") with its query. `undefined` members are left out. */
+export function apiUrl(path: string, query: Query = {}): string {
+  const url = new URL(`api/v1/${path}`, BASE_URL);
+  for (const [key, value] of Object.entries(query))
+    if (value !== undefined) url.searchParams.set(key, String(value));
+  return url.href;
+}
+
+export type Query = Readonly<Record<string, string | number | undefined>>;
+
+type UnauthorizedListener = () => void;
+let onUnauthorized: UnauthorizedListener = () => undefined;
+/** Called whenever a reply says that the key is missing or wrong. */
+export function setUnauthorizedListener(listener: UnauthorizedListener): void {
+  onUnauthorized = listener;
+}
+
+export function isAbort(error: unknown): boolean {
+  return error instanceof DOMException && error.name === 'AbortError';
+}
+
+/** One sentence for a person. */
+export function errorText(error: unknown): string {
+  if (error instanceof ApiError) return error.message;
+  if (error instanceof ShapeError)
+    return `The server's reply was not understood (${error.message}). Page and server may differ in version: reload the page.`;
+  if (error instanceof TypeError) return 'The server does not answer.';
+  return error instanceof Error ? error.message : String(error);
+}
+
+async function request(url: string, init: RequestInit): Promise<Response> {
+  const response = await fetch(url, {credentials: 'same-origin', ...init});
+  if (response.ok) return response;
+  if (response.status === 401) onUnauthorized();
+  throw await failure(response.status, response.statusText, await response.text());
+}
+
+/** The error that a reply's body names, or one made from its status. */
+export async function failure(status: number, statusText: string, body: string): Promise<ApiError> {
+  try {
+    const {error} = shapes.errorShape(JSON.parse(body), '');
+    return new ApiError(status, error.code, error.message);
+  } catch {
+    return new ApiError(status, 'http', `The server answered ${status} ${statusText}`.trim());
+  }
+}
+
+export async function getJson<T>(
+  path: string,
+  shape: Shape<T>,
+  query: Query = {},
+  signal?: AbortSignal,
+): Promise<T> {
+  const response = await request(apiUrl(path, query), {
+    headers: {Accept: 'application/json'},
+    ...(signal ? {signal} : {}),
+  });
+  return shape(await response.json(), '');
+}
+
+export async function getBytes(
+  path: string,
+  query: Query = {},
+  signal?: AbortSignal,
+): Promise<ArrayBuffer> {
+  const response = await request(apiUrl(path, query), signal ? {signal} : {});
+  return response.arrayBuffer();
+}
+
+/** Turn the key of the printed address into the cookie. @return false for a wrong key */
+export async function openSession(key: string): Promise<boolean> {
+  const response = await fetch(apiUrl('session'), {
+    method: 'POST',
+    credentials: 'same-origin',
+    headers: {'Content-Type': 'application/json'},
+    body: JSON.stringify({key}),
+  });
+  if (response.ok) return true;
+  if (response.status === 403 || response.status === 401) return false;
+  throw await failure(response.status, response.statusText, await response.text());
+}
+
+const trace = (id: string): string => `traces/${encodeURIComponent(id)}`;
+
+export const listTraces = (query: {limit?: number; after?: string; q?: string}, s?: AbortSignal) =>
+  getJson('traces', shapes.traceListShape, query, s);
+
+export const getTrace = (id: string, s?: AbortSignal) =>
+  getJson(trace(id), shapes.traceShape, {}, s);
+
+export async function deleteTrace(id: string): Promise<void> {
+  await request(apiUrl(trace(id)), {method: 'DELETE'});
+}
+
+export const getAnalysis = (id: string, s?: AbortSignal) =>
+  getJson(`${trace(id)}/analysis`, shapes.analysisShape, {}, s);
+
+export const getTracks = (id: string, s?: AbortSignal) =>
+  getJson(`${trace(id)}/tracks`, shapes.tracksShape, {}, s);
+
+/** A tile batch as bytes (server/store/FORMAT.md). `tracks` is a set such as "1,4-9". */
+export const getTiles = (
+  id: string,
+  generation: number,
+  level: number,
+  first: number,
+  last: number,
+  tracks: string,
+  s?: AbortSignal,
+) => getBytes(`${trace(id)}/g${generation}/tiles/${level}/${first}-${last}`, {tracks}, s);
+
+export const getCounter = (
+  id: string,
+  track: number,
+  query: {t0: number; t1: number; points: number},
+  s?: AbortSignal,
+) => getJson(`${trace(id)}/counters/${track}`, shapes.counterShape, query, s);
+
+export const getNames = (
+  id: string,
+  query: {ids: string} | {from: number; limit: number},
+  s?: AbortSignal,
+) => getJson(`${trace(id)}/names`, shapes.namesShape, query, s);
+
+export const getSlice = (id: string, slice: number, s?: AbortSignal) =>
+  getJson(`${trace(id)}/slices/${slice}`, shapes.sliceShape, {}, s);
+
+export const getSlices = (
+  id: string,
+  query: {track: number; t0: number; t1: number; limit?: number},
+  s?: AbortSignal,
+) => getJson(`${trace(id)}/slices`, shapes.slicesShape, query, s);
+
+export const searchSlices = (
+  id: string,
+  query: {q: string; limit?: number; after?: string; kind?: string},
+  s?: AbortSignal,
+) => getJson(`${trace(id)}/search`, shapes.searchShape, query, s);
+
+export interface KernelQuery {
+  readonly sort?: string;
+  readonly order?: 'asc' | 'desc';
+  readonly q?: string;
+  readonly limit?: number;
+  readonly after?: string;
+}
+export const getKernels = (id: string, query: KernelQuery, s?: AbortSignal) =>
+  getJson(`${trace(id)}/kernels`, shapes.kernelsShape, {...query}, s);
+
+export const getGaps = (
+  id: string,
+  query: {device?: number; min_ns?: number; limit?: number; sort?: string},
+  s?: AbortSignal,
+) => getJson(`${trace(id)}/gaps`, shapes.gapsShape, query, s);
+
+export const getFlame = (
+  id: string,
+  query: {metric: string; by: string; t0?: number; t1?: number},
+  s?: AbortSignal,
+) => getJson(`${trace(id)}/flame`, shapes.flameShape, query, s);

@@ -1,0 +1,418 @@
+// Mirror of server/api/README.md. Each shape is checked where a reply comes in; `null` is
+// `undefined` from here on. Times are Ns since the trace's start, absolute ones texts.
+import {ns, type Ns} from '../base/units';
+import {
+  any,
+  bool,
+  dict,
+  list,
+  num,
+  obj,
+  opt,
+  or,
+  str,
+  tuple,
+  type Infer,
+  type Shape,
+} from '../base/shape';
+
+const time: Shape<Ns> = (value, path) => ns(num(value, path));
+
+export const errorShape = obj({error: obj({code: str, message: str})});
+
+// ---- traces
+
+const progressShape = obj({
+  done_bytes: or(num, 0),
+  total_bytes: or(num, 0),
+  bytes_per_s: or(num, 0),
+  events: or(num, 0),
+  eta_s: opt(num),
+});
+
+const summaryShape = obj({
+  cause: or(str, 'unknown'),
+  letter: or(str, '?'),
+  text: or(str, ''),
+  step_mean_ns: opt(time),
+  throughput_per_s: opt(num),
+  throughput_unit: or(str, 'steps'),
+  not_computing_pct: opt(num),
+  next_change: opt(str),
+  gain_mid_pct: opt(num),
+  gain_low_pct: opt(num),
+  gain_high_pct: opt(num),
+  finding_id: opt(str),
+});
+
+const importReportShape = obj({
+  dropped_count: or(num, 0),
+  repaired_count: or(num, 0),
+  lines: or(
+    list(
+      obj({
+        code: or(str, ''),
+        severity: or(str, 'info'),
+        count: or(num, 0),
+        first_offset_bytes: opt(num),
+        text: or(str, ''),
+      }),
+    ),
+    [],
+  ),
+});
+
+export const traceShape = obj({
+  id: str,
+  name: or(str, ''),
+  project: or(str, ''),
+  state: str,
+  created_at: or(str, ''),
+  sha256: opt(str),
+  size_bytes: or(num, 0),
+  run: opt(any),
+  rank: opt(num),
+  host: opt(str),
+  simulated: or(bool, false),
+  progress: opt(progressShape),
+  error: opt(obj({code: or(str, ''), message: or(str, '')})),
+  generation: or(num, 1),
+  event_count: or(num, 0),
+  slice_count: or(num, 0),
+  duration_ns: or(time, ns(0)),
+  t0_ns: or(str, '0'),
+  format: or(str, ''),
+  device_count: or(num, 0),
+  device_names: or(list(str), []),
+  summary: opt(summaryShape),
+  import_report: opt(importReportShape),
+});
+export type TraceInfo = Infer<typeof traceShape>;
+export type TraceSummary = Infer<typeof summaryShape>;
+export type ImportReport = Infer<typeof importReportShape>;
+
+export const traceListShape = obj({traces: list(traceShape), next: opt(str)});
+export const createdShape = obj({id: str, state: or(str, 'importing')});
+
+// ---- tracks
+
+const stepsShape = obj({
+  start_ns: or(list(time), []),
+  dur_ns: or(list(time), []),
+  name: or(list(str), []),
+});
+
+const trackShape = obj({
+  index: num,
+  kind: str,
+  process: opt(num),
+  name: or(str, ''),
+  id: or(str, ''),
+  device: opt(num),
+  sort_index: or(num, 0),
+  lanes: or(num, 1),
+  count: or(num, 0),
+  role: opt(str),
+});
+export type TrackInfo = Infer<typeof trackShape>;
+
+const processShape = obj({
+  index: num,
+  pid: or(str, ''),
+  name: or(str, ''),
+  labels: or(str, ''),
+  sort_index: or(num, 0),
+  is_gpu: or(bool, false),
+});
+export type ProcessInfo = Infer<typeof processShape>;
+
+export const tracksShape = obj({
+  generation: or(num, 1),
+  duration_ns: or(time, ns(0)),
+  level_max: or(num, 0),
+  cells_per_tile: or(num, 512),
+  processes: or(list(processShape), []),
+  tracks: or(list(trackShape), []),
+  devices: or(
+    list(
+      obj({
+        id: num,
+        name: or(str, ''),
+        compute_capability: opt(str),
+        sm_count: opt(num),
+        memory_bytes: opt(num),
+      }),
+    ),
+    [],
+  ),
+  steps: or(stepsShape, {start_ns: [], dur_ns: [], name: []}),
+});
+export type TracksInfo = Infer<typeof tracksShape>;
+
+export const namesShape = obj({names: list(tuple(num, str)), next: opt(num)});
+
+export const counterShape = obj({
+  ts_ns: list(time),
+  min: list(num),
+  max: list(num),
+  last: list(num),
+});
+export type CounterSamples = Infer<typeof counterShape>;
+
+// ---- slices
+
+export const sliceShape = obj({
+  id: num,
+  track: num,
+  lane: or(num, 0),
+  kind: or(str, 'other'),
+  name: or(str, ''),
+  name_id: or(num, 0),
+  short: or(str, ''),
+  start_ns: time,
+  dur_ns: time,
+  corr: or(num, 0),
+  link: opt(num),
+  step: opt(any),
+  parent: opt(num),
+  children: or(num, 0),
+  args: or(dict(any), {}),
+  kernel: opt(
+    obj({
+      grid: or(list(num), []),
+      block: or(list(num), []),
+      registers: opt(num),
+      shared_memory_bytes: opt(num),
+      occupancy_pct: opt(num),
+    }),
+  ),
+  copy: opt(
+    obj({
+      kind: or(str, ''),
+      src: or(str, ''),
+      dst: or(str, ''),
+      bytes: opt(num),
+      gb_per_s: opt(num),
+    }),
+  ),
+  loader: opt(obj({batch: opt(num), worker: opt(num), cpu_ns: opt(time)})),
+  same_name: opt(obj({count: num, total_ns: time, per_step: opt(num)})),
+  prev: opt(num),
+  next: opt(num),
+});
+export type SliceInfo = Infer<typeof sliceShape>;
+export const slicesShape = obj({slices: list(sliceShape), next: opt(str)});
+
+export const searchShape = obj({
+  total: num,
+  hits: list(
+    obj({
+      slice: num,
+      track: num,
+      start_ns: time,
+      dur_ns: time,
+      name_id: or(num, 0),
+      name: or(str, ''),
+      kind: or(str, 'other'),
+    }),
+  ),
+  next: opt(str),
+});
+export type SearchReply = Infer<typeof searchShape>;
+
+// ---- tables
+
+const kernelRowShape = obj({
+  name_id: or(num, 0),
+  name: str,
+  short: or(str, ''),
+  family: or(str, ''),
+  count: num,
+  total_ns: time,
+  mean_ns: opt(time),
+  min_ns: opt(time),
+  max_ns: opt(time),
+  pct_of_kernel_time: opt(num),
+  per_step_ns: opt(time),
+  layout_class: opt(str),
+  tensor_core: opt(any),
+  longest_slice: opt(num),
+});
+export type KernelRow = Infer<typeof kernelRowShape>;
+export const kernelsShape = obj({
+  total: num,
+  kernels: list(kernelRowShape),
+  next: opt(str),
+});
+export type KernelsReply = Infer<typeof kernelsShape>;
+
+const gapShape = obj({
+  start_ns: time,
+  dur_ns: time,
+  device: or(num, 0),
+  cause: or(str, 'unattributed'),
+  cause_ns: or(dict(opt(num)), {}),
+  root_cause: opt(str),
+  ended_by: opt(num),
+  signature: opt(num),
+  per_step: opt(num),
+});
+export type GapInfo = Infer<typeof gapShape>;
+export const gapsShape = obj({total: num, gaps: list(gapShape), next: opt(str)});
+export type GapsReply = Infer<typeof gapsShape>;
+
+// ---- flame
+
+export const flameShape = obj({
+  metric: str,
+  by: str,
+  t0_ns: or(time, ns(0)),
+  t1_ns: or(time, ns(0)),
+  steps: or(num, 0),
+  total_ns: or(num, 0),
+  nodes: obj({
+    name: list(str),
+    parent: list(num),
+    value_ns: list(num),
+    self_ns: list(num),
+    count: list(num),
+    kind: list(or<string | number>((v, p) => (typeof v === 'number' ? v : str(v, p)), '')),
+    depth: list(num),
+  }),
+});
+export type FlameReply = Infer<typeof flameShape>;
+
+// ---- analysis (lacuna.analysis/1)
+
+const evidenceShape = obj({
+  track: or((v: unknown, p: string) => (typeof v === 'number' ? String(v) : str(v, p)), ''),
+  t0_ns: time,
+  t1_ns: time,
+  text: or(str, ''),
+});
+export type Evidence = Infer<typeof evidenceShape>;
+
+const findingShape = obj({
+  id: str,
+  severity: or(str, 'info'),
+  cost_ns_per_step: opt(num),
+  cost_pct: opt(num),
+  gain_pct: opt(obj({low: opt(num), mid: opt(num), high: opt(num)})),
+  confidence: opt(num),
+  title: or(str, ''),
+  why: or(str, ''),
+  change: or(str, ''),
+  expect: or(str, ''),
+  costs: or(str, ''),
+  wrong_if: or(str, ''),
+  check: or(str, ''),
+  evidence: or(list(evidenceShape), []),
+});
+export type Finding = Infer<typeof findingShape>;
+
+const deviceAnalysisShape = obj({
+  id: num,
+  name: or(str, ''),
+  first_ns: opt(time),
+  span_ns: opt(time),
+  busy_ns: opt(time),
+  idle_ns: opt(time),
+  busy_pct: opt(num),
+  not_computing_pct: opt(num),
+  partition_ns: or(dict(opt(num)), {}),
+  gaps: opt(
+    obj({
+      count_10us: or(num, 0),
+      total_10us_ns: or(num, 0),
+      longest_ns: or(num, 0),
+      longest_at_ns: opt(num),
+    }),
+  ),
+  idle_by_cause_ns: or(dict(opt(num)), {}),
+});
+export type DeviceAnalysis = Infer<typeof deviceAnalysisShape>;
+
+export const analysisShape = obj({
+  schema: str,
+  trace: obj({
+    name: or(str, ''),
+    format: or(str, ''),
+    event_count: or(num, 0),
+    slice_count: or(num, 0),
+    dropped_count: or(num, 0),
+    repaired_count: or(num, 0),
+    t0_ns: or(str, '0'),
+    duration_ns: or(time, ns(0)),
+  }),
+  verdict: obj({cause: or(str, 'unknown'), text: or(str, '')}),
+  throughput: or(
+    obj({
+      unit: or(str, 'steps'),
+      per_s: opt(num),
+      batch_size: opt(num),
+      padding_pct: opt(num),
+    }),
+    {unit: 'steps', per_s: undefined, batch_size: undefined, padding_pct: undefined},
+  ),
+  needs_ns: or(dict(opt(num)), {}),
+  devices: or(list(deviceAnalysisShape), []),
+  steps: or(
+    obj({
+      method: or(str, ''),
+      count: or(num, 0),
+      kept_count: or(num, 0),
+      mean_ns: opt(time),
+      median_ns: opt(time),
+      p95_ns: opt(time),
+      outliers: or(list(any), []),
+    }),
+    {
+      method: '',
+      count: 0,
+      kept_count: 0,
+      mean_ns: undefined,
+      median_ns: undefined,
+      p95_ns: undefined,
+      outliers: [],
+    },
+  ),
+  kernels: opt(obj({count: or(num, 0), total_ns: opt(num)})),
+  layout: opt(
+    obj({
+      kernel_count: or(num, 0),
+      total_ns: opt(num),
+      pct_of_kernel_time: opt(num),
+      exposed_ns: opt(num),
+    }),
+  ),
+  tensor_core: opt(obj({eligible_ns: opt(num), used_ns: opt(num), used_pct: opt(num)})),
+  copies: or(
+    list(
+      obj({
+        kind: or(str, ''),
+        src: or(str, ''),
+        dst: or(str, ''),
+        count: or(num, 0),
+        bytes: opt(num),
+        total_ns: opt(num),
+        exposed_ns: opt(num),
+      }),
+    ),
+    [],
+  ),
+  dataloader: opt(
+    obj({
+      wait_ns: opt(num),
+      starved_ns: opt(num),
+      wait_pct_of_steps: opt(num),
+      batch_count: opt(num),
+      num_workers: opt(num),
+      recommended_num_workers: opt(num),
+    }),
+  ),
+  settings: or(dict(any), {}),
+  findings: or(list(findingShape), []),
+  checked_fine: or(list(str), []),
+  not_recorded: or(list(str), []),
+});
+export type Analysis = Infer<typeof analysisShape>;

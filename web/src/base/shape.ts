@@ -1,0 +1,86 @@
+// Checks of what comes from outside: a shape turns an unknown value into a typed one or says
+// where it is wrong. `null` and a missing member both become `undefined`.
+
+export class ShapeError extends Error {
+  constructor(
+    readonly path: string,
+    readonly expected: string,
+  ) {
+    super(`${path || 'the reply'}: expected ${expected}`);
+    this.name = 'ShapeError';
+  }
+}
+
+export type Shape<T> = (value: unknown, path: string) => T;
+export type Infer<S> = S extends Shape<infer T> ? T : never;
+
+export const str: Shape<string> = (value, path) => {
+  if (typeof value !== 'string') throw new ShapeError(path, 'a text');
+  return value;
+};
+
+export const num: Shape<number> = (value, path) => {
+  if (typeof value !== 'number' || !Number.isFinite(value)) throw new ShapeError(path, 'a number');
+  return value;
+};
+
+export const bool: Shape<boolean> = (value, path) => {
+  if (typeof value !== 'boolean') throw new ShapeError(path, 'true or false');
+  return value;
+};
+
+/** Anything: for members that are shown as they are. */
+export const any: Shape<unknown> = value => value;
+
+/** A value that may be missing or null. */
+export function opt<T>(shape: Shape<T>): Shape<T | undefined> {
+  return (value, path) => (value === undefined || value === null ? undefined : shape(value, path));
+}
+
+/** A value that may be missing or null, with what stands for it then. */
+export function or<T>(shape: Shape<T>, fallback: T): Shape<T> {
+  return (value, path) => (value === undefined || value === null ? fallback : shape(value, path));
+}
+
+export function list<T>(item: Shape<T>): Shape<readonly T[]> {
+  return (value, path) => {
+    if (!Array.isArray(value)) throw new ShapeError(path, 'a list');
+    return value.map((entry: unknown, index) => item(entry, `${path}[${index}]`));
+  };
+}
+
+/** A list of fixed length. */
+export function tuple<A, B>(a: Shape<A>, b: Shape<B>): Shape<readonly [A, B]> {
+  return (value, path) => {
+    if (!Array.isArray(value) || value.length !== 2) throw new ShapeError(path, 'a pair');
+    return [a(value[0], `${path}[0]`), b(value[1], `${path}[1]`)];
+  };
+}
+
+/** An object with any member names and values of one shape. */
+export function dict<T>(item: Shape<T>): Shape<Readonly<Record<string, T>>> {
+  return (value, path) => {
+    const entries = Object.entries(asObject(value, path));
+    return Object.fromEntries(entries.map(([key, v]) => [key, item(v, `${path}.${key}`)]));
+  };
+}
+
+type Members = Readonly<Record<string, Shape<unknown>>>;
+
+/** An object with these members; others are left out. */
+export function obj<M extends Members>(members: M): Shape<{readonly [K in keyof M]: Infer<M[K]>}> {
+  const entries = Object.entries(members);
+  return (value, path) => {
+    const source = asObject(value, path);
+    const result: Record<string, unknown> = {};
+    for (const [key, shape] of entries)
+      result[key] = shape(source[key], path === '' ? key : `${path}.${key}`);
+    return result as {readonly [K in keyof M]: Infer<M[K]>};
+  };
+}
+
+function asObject(value: unknown, path: string): Record<string, unknown> {
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw new ShapeError(path, 'an object');
+  return value as Record<string, unknown>;
+}

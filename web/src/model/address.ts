@@ -1,0 +1,79 @@
+// Keeps the address bar and the signals of view_state.ts the same.
+import {effect} from '@preact/signals';
+import {BASE_URL} from '../api/client';
+import {currentView, formatLocation, formatSelection, parseLocation, show} from './view_state';
+
+const WRITE_DELAY_MS = 250;
+/** Selections in quick succession (arrow keys) share one history entry. */
+const PUSH_QUIET_MS = 700;
+
+/** Take the key out of the fragment, if one is there; the address loses it at once. */
+export function takeKeyFromAddress(): string | undefined {
+  const match = /^#key=([^&]+)$/.exec(location.hash);
+  if (!match?.[1]) return undefined;
+  history.replaceState(history.state, '', location.pathname + location.search);
+  return decodeURIComponent(match[1]);
+}
+
+function read(): void {
+  const base = new URL(BASE_URL);
+  const path = location.pathname.startsWith(base.pathname)
+    ? location.pathname.slice(base.pathname.length)
+    : '';
+  show(parseLocation(path, location.search));
+}
+
+/** Call once at start. */
+export function syncAddress(): void {
+  read();
+  let written = formatLocation(currentView());
+  let place = placeOf();
+  let lastPushMs = 0;
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  let fromHistory = false;
+
+  const replaceNow = (): void => {
+    timer = undefined;
+    const next = formatLocation(currentView());
+    if (next === written) return;
+    written = next;
+    history.replaceState(history.state, '', BASE_URL + next);
+  };
+
+  addEventListener('popstate', () => {
+    clearTimeout(timer);
+    timer = undefined;
+    fromHistory = true;
+    read();
+    fromHistory = false;
+    written = formatLocation(currentView());
+    place = placeOf();
+  });
+  addEventListener('pagehide', replaceNow);
+
+  effect(() => {
+    const next = formatLocation(currentView());
+    const nextPlace = placeOf();
+    if (fromHistory || next === written) return;
+    const moved = nextPlace.page !== place.page;
+    const selected = nextPlace.selection !== place.selection;
+    place = nextPlace;
+    if (moved || (selected && Date.now() - lastPushMs > PUSH_QUIET_MS)) {
+      clearTimeout(timer);
+      timer = undefined;
+      written = next;
+      lastPushMs = Date.now();
+      history.pushState(null, '', BASE_URL + next);
+    } else {
+      timer ??= setTimeout(replaceNow, WRITE_DELAY_MS);
+    }
+  });
+}
+
+function placeOf(): {page: string; selection: string} {
+  const view = currentView();
+  return {
+    page: `${view.traceId ?? ''}/${view.page}`,
+    selection: formatSelection(view.selection),
+  };
+}

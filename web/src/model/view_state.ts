@@ -1,0 +1,200 @@
+// What the page shows, as signals. The address is the state: it is read at start and on
+// "back", and written whenever a signal changes, so that a reload or a sent link shows the same.
+//
+//   BASE/                             the list of traces
+//   BASE/t/ID?view=timeline&v=START,DUR&sel=s:12&q=text&m=gpu&by=op&sort=total&f=text
+//
+// Selecting and changing the page make a history entry; moving the window does not.
+import {batch, signal} from '@preact/signals';
+import {ns, type Ns} from '../base/units';
+
+export const PAGES = ['list', 'overview', 'timeline', 'kernels', 'flame'] as const;
+export type Page = (typeof PAGES)[number];
+
+/** A part of the trace's time: t0 < t1. */
+export interface TimeWindow {
+  readonly t0: Ns;
+  readonly t1: Ns;
+}
+
+export type Selection =
+  | {readonly kind: 'slice'; readonly slice: number}
+  | {readonly kind: 'area'; readonly t0: Ns; readonly t1: Ns}
+  | {readonly kind: 'gap'; readonly device: number; readonly t0: Ns; readonly t1: Ns}
+  | undefined;
+
+export const THEMES = ['auto', 'light', 'dark'] as const;
+export type Theme = (typeof THEMES)[number];
+
+/** Everything that the address carries. */
+export interface ViewState {
+  readonly page: Page;
+  readonly traceId: string | undefined;
+  readonly window: TimeWindow | undefined;
+  readonly selection: Selection;
+  readonly query: string;
+  readonly flameMetric: string;
+  readonly flameBy: string;
+  /** Kernel table: column, with "-" before it for ascending order. */
+  readonly tableSort: string;
+  readonly tableFilter: string;
+}
+
+export const DEFAULT_VIEW: ViewState = {
+  page: 'list',
+  traceId: undefined,
+  window: undefined,
+  selection: undefined,
+  query: '',
+  flameMetric: 'waiting',
+  flameBy: 'op',
+  tableSort: 'total',
+  tableFilter: '',
+};
+
+export const page = signal<Page>(DEFAULT_VIEW.page);
+export const traceId = signal<string | undefined>(undefined);
+/** Visible time of the timeline; undefined: the whole trace. */
+export const timeWindow = signal<TimeWindow | undefined>(undefined);
+export const selection = signal<Selection>(undefined);
+/** Text of the search field, all pages of a trace. */
+export const query = signal('');
+export const flameMetric = signal(DEFAULT_VIEW.flameMetric);
+export const flameBy = signal(DEFAULT_VIEW.flameBy);
+export const tableSort = signal(DEFAULT_VIEW.tableSort);
+export const tableFilter = signal('');
+/** Kept in the browser, not in the address. */
+export const theme = signal<Theme>('auto');
+
+export function currentView(): ViewState {
+  return {
+    page: page.value,
+    traceId: traceId.value,
+    window: timeWindow.value,
+    selection: selection.value,
+    query: query.value,
+    flameMetric: flameMetric.value,
+    flameBy: flameBy.value,
+    tableSort: tableSort.value,
+    tableFilter: tableFilter.value,
+  };
+}
+
+/** Set several parts of the view at once: one entry in the history. */
+export function show(change: Partial<ViewState>): void {
+  const next = {...currentView(), ...change};
+  batch(() => {
+    page.value = next.page;
+    traceId.value = next.traceId;
+    timeWindow.value = next.window;
+    if (!sameSelection(selection.value, next.selection)) selection.value = next.selection;
+    query.value = next.query;
+    flameMetric.value = next.flameMetric;
+    flameBy.value = next.flameBy;
+    tableSort.value = next.tableSort;
+    tableFilter.value = next.tableFilter;
+  });
+}
+
+/** Open a trace (or the list) with nothing of another trace left over. */
+export function openTrace(id: string | undefined, change: Partial<ViewState> = {}): void {
+  show({...DEFAULT_VIEW, traceId: id, page: id === undefined ? 'list' : 'overview', ...change});
+}
+
+export function sameSelection(a: Selection, b: Selection): boolean {
+  return formatSelection(a) === formatSelection(b);
+}
+
+// ---- address <-> state
+
+/** Path and query relative to the page's base, without a slash before it. */
+export function formatLocation(view: ViewState): string {
+  if (view.traceId === undefined || view.page === 'list') return '';
+  const params: string[] = [];
+  const put = (key: string, value: string, usual: string): void => {
+    if (value !== usual)
+      params.push(
+        `${key}=${encodeURIComponent(value).replaceAll('%3A', ':').replaceAll('%2C', ',')}`,
+      );
+  };
+  put('view', view.page, 'overview');
+  if (view.window) put('v', `${view.window.t0},${view.window.t1 - view.window.t0}`, '');
+  put('sel', formatSelection(view.selection), '');
+  put('q', view.query, '');
+  put('m', view.flameMetric, DEFAULT_VIEW.flameMetric);
+  put('by', view.flameBy, DEFAULT_VIEW.flameBy);
+  put('sort', view.tableSort, DEFAULT_VIEW.tableSort);
+  put('f', view.tableFilter, '');
+  const path = `t/${encodeURIComponent(view.traceId)}`;
+  return params.length === 0 ? path : `${path}?${params.join('&')}`;
+}
+
+/** What an address says; what cannot be read is as if it were not there. */
+export function parseLocation(path: string, search: string): ViewState {
+  const match = /^\/?t\/([^/]+)\/?$/.exec(path);
+  const id = match?.[1] === undefined ? undefined : decode(match[1]);
+  if (id === undefined || id === '') return DEFAULT_VIEW;
+  const params = new URLSearchParams(search);
+  const view = params.get('view') ?? 'overview';
+  return {
+    page: view !== 'list' && isPage(view) ? view : 'overview',
+    traceId: id,
+    window: parseWindow(params.get('v') ?? ''),
+    selection: parseSelection(params.get('sel') ?? ''),
+    query: params.get('q') ?? '',
+    flameMetric: params.get('m') ?? DEFAULT_VIEW.flameMetric,
+    flameBy: params.get('by') ?? DEFAULT_VIEW.flameBy,
+    tableSort: params.get('sort') ?? DEFAULT_VIEW.tableSort,
+    tableFilter: params.get('f') ?? '',
+  };
+}
+
+function isPage(text: string): text is Page {
+  return (PAGES as readonly string[]).includes(text);
+}
+
+function decode(text: string): string | undefined {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return undefined;
+  }
+}
+
+export function formatSelection(sel: Selection): string {
+  switch (sel?.kind) {
+    case 'slice':
+      return `s:${sel.slice}`;
+    case 'area':
+      return `a:${sel.t0},${sel.t1}`;
+    case 'gap':
+      return `g:${sel.device},${sel.t0},${sel.t1}`;
+    case undefined:
+      return '';
+  }
+}
+
+export function parseSelection(text: string): Selection {
+  const match = /^([sag]):(-?\d+(?:,-?\d+)*)$/.exec(text);
+  if (!match) return undefined;
+  const numbers = (match[2] ?? '').split(',').map(Number);
+  if (!numbers.every(Number.isSafeInteger)) return undefined;
+  const [a, b, c] = numbers;
+  if (match[1] === 's' && a !== undefined && a >= 0 && b === undefined)
+    return {kind: 'slice', slice: a};
+  if (match[1] === 'a' && a !== undefined && b !== undefined && a < b && c === undefined)
+    return {kind: 'area', t0: ns(a), t1: ns(b)};
+  if (match[1] === 'g' && a !== undefined && b !== undefined && c !== undefined && b < c)
+    return {kind: 'gap', device: a, t0: ns(b), t1: ns(c)};
+  return undefined;
+}
+
+/** "START,DUR" in ns; fractions are allowed, for a window may end between two nanoseconds. */
+function parseWindow(text: string): TimeWindow | undefined {
+  const match = /^(-?\d+(?:\.\d+)?),(\d+(?:\.\d+)?)$/.exec(text);
+  if (!match) return undefined;
+  const start = Number(match[1]);
+  const duration = Number(match[2]);
+  if (!Number.isFinite(start) || !Number.isFinite(duration) || duration <= 0) return undefined;
+  return {t0: ns(start), t1: ns(start + duration)};
+}

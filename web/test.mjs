@@ -1,0 +1,51 @@
+// Bundles every src/**/*.test.ts and runs it with node's own test runner.
+// `node test.mjs NAME` runs only the files whose path contains NAME.
+import {spawnSync} from 'node:child_process';
+import {mkdirSync, readdirSync, rmSync} from 'node:fs';
+import {dirname, join, relative} from 'node:path';
+import {fileURLToPath} from 'node:url';
+import * as esbuild from 'esbuild';
+
+const root = dirname(fileURLToPath(import.meta.url));
+const out = join(root, 'node_modules', '.cache', 'lacuna-tests');
+const filter = process.argv[2] ?? '';
+
+function testsUnder(folder) {
+  return readdirSync(folder, {withFileTypes: true}).flatMap(entry => {
+    const path = join(folder, entry.name);
+    if (entry.isDirectory()) return testsUnder(path);
+    return /\.test\.tsx?$/.test(entry.name) && path.includes(filter) ? [path] : [];
+  });
+}
+
+const tests = testsUnder(join(root, 'src'));
+if (tests.length === 0) {
+  console.error(`no test file matches '${filter}'`);
+  process.exit(1);
+}
+rmSync(out, {recursive: true, force: true});
+mkdirSync(out, {recursive: true});
+await esbuild.build({
+  absWorkingDir: root,
+  entryPoints: tests.map(path => ({
+    in: path,
+    out: relative(join(root, 'src'), path)
+      .replaceAll('/', '-')
+      .replace(/\.tsx?$/, ''),
+  })),
+  outdir: out,
+  outExtension: {'.js': '.mjs'},
+  bundle: true,
+  platform: 'node',
+  format: 'esm',
+  target: 'node18',
+  jsx: 'automatic',
+  jsxImportSource: 'preact',
+  sourcemap: 'inline',
+  logLevel: 'warning',
+});
+const files = readdirSync(out).map(name => join(out, name));
+const run = spawnSync(process.execPath, ['--enable-source-maps', '--test', ...files], {
+  stdio: 'inherit',
+});
+process.exit(run.status ?? 1);
