@@ -1,0 +1,295 @@
+#ifndef LAC_ANALYSIS_DIAGNOSE_ANALYSIS_H
+#define LAC_ANALYSIS_DIAGNOSE_ANALYSIS_H
+
+/*
+ * What lac_diagnose() found: struct lac_analysis, read only, everything in it owned by it.
+ *
+ * Numbers that cannot be known: LAC_UNKNOWN_NS for int64_t, NaN for double, -1 for counts that say
+ * so; all are printed as null. Text is UTF-8, NUL-terminated, never NULL unless it says so ("" =
+ * the part could not be filled and is left out). Slice and string ids are those of the model.
+ *
+ * Invariants, asserted by lac_analysis_is_valid():
+ *  (1) per device: busy + idle = span; the partition sums to span; idle_by_cause sums to idle;
+ *  (2) gaps of a device ascend, do not overlap and sum to its idle; the pieces of a gap are
+ *      consecutive, without holes, and sum to it;
+ *  (3) kernels descend by total, equal ones ascend by name.
+ */
+
+#include "analysis/diagnose/diagnose.h"
+#include "analysis/diagnose/names.h"
+#include "analysis/model/model.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum lac_severity { LAC_SEVERITY_INFO = 0, LAC_SEVERITY_WARNING, LAC_SEVERITY_CRITICAL };
+const char *lac_severity_name(enum lac_severity severity);
+
+/** What the trace is a recording of. Only LAC_SUBJECT_TRAINING is given advice about steps. */
+enum lac_subject {
+    LAC_SUBJECT_TRAINING = 0,
+    LAC_SUBJECT_NO_GPU,     /**< no GPU operation recorded */
+    LAC_SUBJECT_COLD_START, /**< mostly first use of the GPU: says nothing about a step */
+    LAC_SUBJECT_INFERENCE,  /**< no backward pass, no optimizer */
+    LAC_SUBJECT_FEW_STEPS,  /**< fewer than 3 steps kept */
+    LAC_SUBJECT_NO_STEPS,   /**< GPU work, but no step found */
+};
+const char *lac_subject_name(enum lac_subject subject);
+
+/* -- facts --------------------------------------------------------------------------------- */
+
+enum lac_partition {
+    LAC_PART_COMPUTE = 0,
+    LAC_PART_EXPOSED_COMM,
+    LAC_PART_EXPOSED_COPY,
+    LAC_PART_EXPOSED_MEMSET,
+    LAC_PART_IDLE,
+    LAC_PART_COUNT_
+};
+/** "compute", "exposed_comm", "exposed_copy", "exposed_memset", "idle". */
+const char *lac_partition_name(enum lac_partition part);
+
+struct lac_device_facts {
+    int64_t id;
+    uint32_t name; /**< string id, 0 unknown */
+    int64_t first_ns;
+    int64_t span_ns;
+    int64_t busy_ns;
+    int64_t idle_ns;
+    double busy_pct;          /**< NaN when the span is 0 */
+    double not_computing_pct; /**< NaN when the span is 0 */
+    int64_t partition_ns[LAC_PART_COUNT_];
+    uint64_t gap_count_10us;
+    int64_t gap_total_10us_ns;
+    int64_t gap_longest_ns;    /**< 0 when no gap reaches 10 us */
+    int64_t gap_longest_at_ns; /**< 0 when no gap reaches 10 us */
+    int64_t idle_by_cause_ns[LAC_CAUSE_COUNT_];
+    uint64_t op_count;
+    uint64_t first_gap, gap_count; /**< range of lac_analysis.gaps, all sizes */
+    uint32_t gap_piece_count;      /**< pieces of those */
+};
+
+/** What opened a gap, kept apart from what the host did in it. */
+enum lac_root_kind {
+    LAC_ROOT_NONE = 0,
+    LAC_ROOT_SYNC,       /**< `root` is the blocking call that drained the queue */
+    LAC_ROOT_LATE_BATCH, /**< `root` is the worker's loader.fetch that delivered late, or the wait
+                            itself */
+    LAC_ROOT_LAUNCH,     /**< `root` is the call that launched the operation that ended the gap */
+};
+
+/** An interval in which a device executes nothing. */
+struct lac_gap {
+    int64_t start_ns;
+    int64_t dur_ns;
+    uint64_t first_piece; /**< in lac_analysis.pieces */
+    uint32_t piece_count;
+    uint32_t ended_by;  /**< slice */
+    uint32_t opened_by; /**< slice whose end began it */
+    uint32_t root;      /**< slice, or LAC_NONE */
+    uint32_t signature; /**< index into lac_analysis.signatures */
+    uint16_t device;    /**< index into lac_analysis.devices */
+    uint8_t cause;      /**< enum lac_cause with the largest share */
+    uint8_t root_kind;  /**< enum lac_root_kind */
+};
+
+struct lac_gap_piece {
+    int64_t start_ns;
+    uint32_t gap;  /**< index into lac_analysis.gaps */
+    uint8_t cause; /**< enum lac_cause; a piece ends where the next one, or the gap, does */
+};
+
+/** Gaps that look alike: same cause, same operation before and after. */
+struct lac_gap_signature {
+    uint32_t before; /**< string id of the operation that ended before it */
+    uint32_t after;  /**< string id of the operation that ended it */
+    uint8_t cause;
+    uint64_t count;
+    int64_t total_ns;
+    double per_step; /**< occurrences per step; NaN without steps */
+};
+
+/** Length of a piece. */
+int64_t lac_gap_piece_dur_ns(const struct lac_analysis *analysis, uint64_t piece);
+
+/** One line on the root cause: "aten::item waited 12 ms for the GPU", "worker 3 delivered batch 213
+ *  late". Empty when there is none. As snprintf. */
+size_t lac_gap_root_text(const struct lac_analysis *analysis, const struct lac_model *model,
+                         const struct lac_gap *gap, char *out, size_t capacity_bytes);
+
+enum lac_step_left_out {
+    LAC_STEP_KEPT = 0,
+    LAC_STEP_WARM_UP,
+    LAC_STEP_TRUNCATED,
+    LAC_STEP_OTHER_KIND,    /**< validation, checkpoint, ...: did other work than the others */
+    LAC_STEP_PARTIAL_CYCLE, /**< so that the kept ones are whole cycles of the loader's workers */
+};
+const char *lac_step_left_out_name(enum lac_step_left_out left_out);
+
+struct lac_step {
+    int64_t start_ns;
+    int64_t dur_ns;
+    int64_t wait_ns;    /**< waiting for data inside it */
+    int64_t starved_ns; /**< of that, with the device idle */
+    uint64_t op_count;  /**< device operations launched (or, without launches, started) in it */
+    uint32_t name;      /**< string id, 0 when found without a name */
+    uint32_t slice;     /**< the range that names it, or LAC_NONE */
+    uint8_t left_out;   /**< enum lac_step_left_out */
+    bool is_outlier;
+};
+
+struct lac_kernel_facts {
+    uint32_t name; /**< string id */
+    uint32_t longest_slice;
+    uint64_t count;
+    int64_t total_ns, min_ns, max_ns;
+    struct lac_name_class names;
+};
+
+struct lac_copy_facts {
+    enum lac_copy_kind kind;
+    enum lac_memory_kind src, dst;
+    uint64_t count;
+    int64_t bytes; /**< LAC_UNKNOWN_NS when not recorded */
+    int64_t total_ns;
+    int64_t exposed_ns; /**< while no kernel ran */
+    uint32_t longest_slice;
+};
+
+struct lac_loader_facts {
+    bool is_present; /**< any loader range */
+    int64_t wait_ns;
+    int64_t starved_ns;
+    double wait_pct_of_steps; /**< NaN without steps by name */
+    uint64_t batch_count;
+    int32_t num_workers;             /**< -1 unknown; 0: loads in the training process */
+    int32_t recommended_num_workers; /**< -1: none to recommend */
+    uint64_t fetch_count;
+    int64_t fetch_mean_ns, fetch_p95_ns, fetch_cpu_mean_ns; /**< LAC_UNKNOWN_NS when not recorded */
+    double worker_busy_pct;  /**< share of their time that the workers fetched; NaN unknown */
+    bool is_fetch_from_wait; /**< no fetch recorded: taken from waits in the training process */
+};
+
+/** What each part needs for one step, on its own (mean over kept steps). LAC_UNKNOWN_NS when not
+ * known. */
+struct lac_needs {
+    int64_t data_ns, host_ns, copies_ns, gpu_ns, comm_ns;
+};
+
+/* -- findings -------------------------------------------------------------------------------- */
+
+struct lac_evidence {
+    uint32_t track; /**< index of a track, or LAC_NONE */
+    uint32_t slice; /**< LAC_NONE when it is an interval only */
+    const char *track_name;
+    int64_t t0_ns, t1_ns;
+    const char *text;
+};
+
+enum { LAC_EVIDENCE_MAX = 8, LAC_FINDINGS_MAX = 24, LAC_NOTES_MAX = 16 };
+
+struct lac_finding {
+    const char *id; /**< "input-starvation", ...: part of the contract */
+    enum lac_severity severity;
+    int64_t cost_ns_per_step; /**< LAC_UNKNOWN_NS without steps */
+    double cost_pct;          /**< of the mean kept step */
+    double gain_low_pct, gain_mid_pct,
+        gain_high_pct; /**< of the mean kept step time; NaN unknown */
+    int64_t step_low_ns, step_mid_ns,
+        step_high_ns;  /**< predicted mean step: best, expected, worst; or LAC_UNKNOWN_NS */
+    double confidence; /**< 0..1 */
+    const char *title;
+    const char *why;
+    const char *change;
+    const char *where; /**< "train.py:83", or "" */
+    const char *brief; /**< the change in a few words: "num_workers=7" */
+    const char *expect;
+    const char *costs;
+    const char *wrong_if;
+    const char *check;
+    struct lac_evidence evidence[LAC_EVIDENCE_MAX];
+    uint32_t evidence_count;
+};
+
+struct lac_verdict {
+    const char *cause;  /**< a cause's name, "gpu" or "unknown" */
+    char letter;        /**< of the cause; G gpu, ~ too little, i inference, ? unknown */
+    const char *text;   /**< the one sentence */
+    const char *detail; /**< a second one, or "" */
+};
+
+/** Everything found. */
+struct lac_analysis {
+    enum lac_subject subject;
+    struct lac_verdict verdict;
+
+    const char *throughput_unit; /**< "samples", "tokens" or "steps" */
+    double throughput_per_s;     /**< NaN without steps */
+    int64_t batch_size;          /**< LAC_UNKNOWN_NS unknown */
+    double padding_pct;          /**< NaN unknown */
+
+    struct lac_needs needs;
+
+    struct lac_device_facts *devices; /**< ascending id; only those with an operation */
+    uint32_t device_count;
+    uint32_t main_device; /**< index of the one that computes most; LAC_NONE without */
+
+    struct lac_gap *gaps; /**< by device, then time */
+    uint64_t gap_count;
+    struct lac_gap_piece *pieces;
+    uint64_t piece_count;
+    struct lac_gap_signature *signatures; /**< by (-total, before, after, cause) */
+    uint32_t signature_count;
+
+    struct lac_step *steps; /**< by start */
+    uint32_t step_count;
+    uint32_t step_kept_count;
+    const char
+        *step_method; /**< "profiler_step", "nvtx", "dataloader", "optimizer", "period" or "none" */
+    double step_confidence;                            /**< 0..1 */
+    int64_t step_mean_ns, step_median_ns, step_p95_ns; /**< of kept ones; LAC_UNKNOWN_NS without */
+    double step_spread_pct; /**< standard error of the mean in percent; NaN below 3 kept */
+    int64_t step_without_starvation_ns; /**< s: mean kept step minus starved; LAC_UNKNOWN_NS */
+
+    bool has_kernels;
+    uint64_t kernel_count;
+    int64_t kernel_total_ns;
+    struct lac_kernel_facts *kernels; /**< every distinct name, by (-total, name) */
+    uint32_t kernel_name_count;
+
+    uint64_t layout_count;     /**< strict rule */
+    int64_t layout_total_ns;   /**< strict rule */
+    double layout_pct;         /**< of kernel time */
+    int64_t layout_exposed_ns; /**< while nothing else ran on the device */
+    int64_t layout_by_class_ns[LAC_LAYOUT_CLASS_COUNT_];
+    uint64_t layout_by_class_count[LAC_LAYOUT_CLASS_COUNT_];
+
+    int64_t tensor_eligible_ns, tensor_used_ns, tensor_unknown_ns;
+    double tensor_used_pct; /**< NaN when nothing is eligible */
+
+    struct lac_copy_facts *copies; /**< by (kind, src, dst) */
+    uint32_t copy_count;
+
+    struct lac_loader_facts loader;
+    const char *settings_json; /**< an object as text; "{}" when nothing was recorded */
+
+    bool has_what_if;
+    struct lac_what_if_changes what_if;
+    int64_t what_if_mean_ns, what_if_low_ns, what_if_high_ns, what_if_median_ns;
+
+    struct lac_finding findings[LAC_FINDINGS_MAX]; /**< by what to do first */
+    uint32_t finding_count;
+    const char *checked_fine[LAC_NOTES_MAX];
+    uint32_t checked_fine_count;
+    const char *not_recorded[LAC_NOTES_MAX];
+    uint32_t not_recorded_count;
+    const char *caveats[LAC_NOTES_MAX]; /**< what this trace is not good for */
+    uint32_t caveat_count;
+
+    struct lac_text *texts; /**< owner of the strings above */
+};
+
+/** Whether the invariants hold. O(gaps): for tests and asserts of debug builds. */
+bool lac_analysis_is_valid(const struct lac_analysis *analysis);
+
+#endif
