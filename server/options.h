@@ -48,7 +48,8 @@ struct lac_options {
 };
 
 /**
- * Parse. Handles --help (prints usage and the table to stdout) and wrong usage (one line on stderr).
+ * Parse. Handles --help (prints usage and the table to stdout) and wrong usage (one line on
+ * stderr).
  *
  * @param usage  "lacuna import PATH... [--data DIR]" and, after a newline, what it does
  * @return -1 to go on; otherwise the exit status to return (0 after --help, 2 wrong usage)

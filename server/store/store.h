@@ -1,0 +1,184 @@
+#ifndef LAC_SERVER_STORE_STORE_H
+#define LAC_SERVER_STORE_STORE_H
+
+/*
+ * The data folder: a catalog, and one file per trace. FORMAT.md describes both.
+ *
+ *   struct lac_store     the open data folder: catalog connection, open trace files, caches
+ *   struct lac_trace_row what the catalog knows of a trace (list rows need nothing else)
+ *   trace files          trace_file.h: tracks, tiles, names, slices, search, tables, the model
+ *
+ * One lac_store may be used from any number of threads. Several processes may use one data folder
+ * at a time (`lacuna import` beside `lacuna serve`): SQLite's locks order their commits.
+ *
+ * Ids are 26 characters of lower-case base32 (128 random bits).
+ */
+
+#include "analysis/model/status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { LAC_ID_LENGTH = 26, LAC_ID_SIZE = 27, LAC_SHA256_SIZE = 32 };
+
+struct lac_store;
+struct lac_model;
+
+struct lac_store_options {
+    const char *data_dir;
+    uint64_t cache_bytes;       /**< decoded columns, names, tiles; 0: 256 MiB */
+    uint64_t model_cache_bytes; /**< whole models for flame graphs; 0: 1 GiB */
+    bool sweep; /**< remove what an interrupted run left (needs to be the only writer: serve) */
+};
+
+/**
+ * Open the data folder, creating it (mode 0700) with an empty catalog when absent; migrates an
+ * older catalog. With `sweep`: removes staging leftovers, trace files without a catalog row and
+ * rows in state `receiving`; rows in state `importing` whose upload is still staged are kept (the
+ * ingest queue resumes them), those without become `failed`.
+ *
+ * @return LAC_OK, LAC_ERR_IO, LAC_ERR_NOMEM, LAC_ERR_CORRUPT (not a catalog),
+ *         LAC_ERR_LIMIT (written by a newer version), LAC_ERR_MISUSE (sweep, and another server has
+ * it)
+ */
+LAC_MUST_USE enum lac_status lac_store_open(const struct lac_store_options *options,
+                                            struct lac_store **ret_store, struct lac_error *reterr);
+
+/** NULL is allowed. All trace files must have been released. */
+void lac_store_close(struct lac_store *store);
+
+const char *lac_store_data_dir(const struct lac_store *store);
+
+enum lac_trace_state {
+    LAC_TRACE_RECEIVING = 0,
+    LAC_TRACE_IMPORTING = 1,
+    LAC_TRACE_READY = 2,
+    LAC_TRACE_FAILED = 3,
+};
+
+/** "receiving", "importing", "ready", "failed". */
+const char *lac_trace_state_name(enum lac_trace_state state);
+
+/** What list rows say of a trace's diagnosis. Numbers that are not known are NaN (or INT64_MIN). */
+struct lac_trace_summary {
+    bool present;
+    char cause[24]; /**< "data_wait", ..., "gpu", "unknown" */
+    char letter;    /**< 'D', ...; 0 none */
+    char text[256];
+    int64_t step_mean_ns; /**< LAC_UNKNOWN_NS (INT64_MIN) when there are no steps */
+    double throughput_per_s;
+    char throughput_unit[16]; /**< "samples", "tokens", "steps" */
+    double not_computing_pct;
+    char next_change[128];
+    double gain_low_pct, gain_mid_pct, gain_high_pct;
+    char finding_id[40]; /**< "" none */
+};
+
+/** A line of the import report, as in struct lac_report_line. */
+struct lac_trace_report_line {
+    char code[40];
+    int severity; /**< enum lac_report_severity */
+    uint64_t count;
+    uint64_t first_offset_bytes;
+    char text[160];
+};
+
+/** One trace as the catalog knows it. Strings are UTF-8, owned by the row. */
+struct lac_trace_row {
+    char id[LAC_ID_SIZE];
+    char *name;
+    char *project;         /**< name, "" when none */
+    char run[LAC_ID_SIZE]; /**< "" when none */
+    enum lac_trace_state state;
+    int64_t created_unix_ms;
+    uint8_t sha256[LAC_SHA256_SIZE]; /**< of the uploaded bytes */
+    bool has_sha256;
+    uint64_t size_bytes; /**< of the upload */
+    uint32_t generation; /**< 1 for a complete trace */
+    char *error_code;    /**< NULL when not failed */
+    char *error_message;
+    /* the rest is 0 or NULL until ready */
+    char *format; /**< "kineto", ... */
+    uint64_t event_count, slice_count, dropped_count, repaired_count;
+    int64_t duration_ns;
+    int64_t t0_ns;
+    int32_t rank; /**< -1 unknown */
+    char *host;   /**< NULL unknown */
+    bool is_simulated;
+    uint32_t device_count;
+    char *device_names;  /**< distinct names, '\n' between them; NULL none */
+    uint64_t file_bytes; /**< size of the trace file */
+    struct lac_trace_summary summary;
+    struct lac_trace_report_line *report; /**< only from lac_store_get_trace() */
+    uint32_t report_count;
+};
+
+/** Free the contents; a zeroed struct is allowed. */
+void lac_trace_row_done(struct lac_trace_row *row);
+
+/** A page of rows, newest first. */
+struct lac_trace_list {
+    struct lac_trace_row *rows;
+    uint32_t count;
+    bool has_more;
+    char next[64]; /**< cursor for `after` when has_more */
+};
+
+struct lac_trace_query {
+    const char *text;    /**< case-insensitive substring of the name, NULL or "" all */
+    const char *project; /**< NULL all */
+    const char *run;     /**< NULL all */
+    const char *after;   /**< cursor, NULL from the newest */
+    uint32_t limit;      /**< 1..1000 */
+};
+
+/** @return LAC_OK, LAC_ERR_MISUSE (bad cursor), LAC_ERR_IO, LAC_ERR_NOMEM. Free with
+ * lac_trace_list_done(). */
+LAC_MUST_USE enum lac_status lac_store_list_traces(struct lac_store *store,
+                                                   const struct lac_trace_query *query,
+                                                   struct lac_trace_list *ret_list,
+                                                   struct lac_error *reterr);
+void lac_trace_list_done(struct lac_trace_list *list);
+
+/** Traces by state, for /metrics. counts has 4 entries. */
+LAC_MUST_USE enum lac_status lac_store_count_states(struct lac_store *store, uint64_t counts[4],
+                                                    struct lac_error *reterr);
+
+/** @return LAC_OK, LAC_ERR_NOT_FOUND, LAC_ERR_IO, LAC_ERR_NOMEM */
+LAC_MUST_USE enum lac_status lac_store_get_trace(struct lac_store *store, const char *id,
+                                                 struct lac_trace_row *ret_row,
+                                                 struct lac_error *reterr);
+
+/** Remove the row, then the trace file and the original. Open handles stay usable until released.
+ *  A trace that is being received or imported is removed too: go through lac_ingest_delete(). */
+LAC_MUST_USE enum lac_status lac_store_delete_trace(struct lac_store *store, const char *id,
+                                                    struct lac_error *reterr);
+
+/** Whether `id` has the shape of an id (says nothing of its existence). */
+bool lac_store_id_is_valid(const char *id);
+
+/** Write to the audit table: who did what to which object. Text is cut at 512 bytes. */
+LAC_MUST_USE enum lac_status lac_store_audit(struct lac_store *store, const char *actor,
+                                             const char *action, const char *object,
+                                             struct lac_error *reterr);
+
+struct lac_trace_file;
+
+/**
+ * The trace file of a ready trace, opened or taken from those already open; see trace_file.h.
+ *
+ * @return LAC_OK; LAC_ERR_NOT_FOUND (no such id), LAC_ERR_MISUSE (not ready), LAC_ERR_CORRUPT,
+ *         LAC_ERR_LIMIT (newer format), LAC_ERR_IO, LAC_ERR_NOMEM
+ */
+LAC_MUST_USE enum lac_status lac_store_open_trace(struct lac_store *store, const char *id,
+                                                  struct lac_trace_file **ret_file,
+                                                  struct lac_error *reterr);
+
+/** Give a handle back. NULL is allowed. */
+void lac_store_release_trace(struct lac_store *store, struct lac_trace_file *file);
+
+/** Bytes the caches hold now, for /metrics. */
+uint64_t lac_store_cache_used_bytes(struct lac_store *store);
+
+#endif
