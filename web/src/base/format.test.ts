@@ -1,0 +1,112 @@
+import assert from 'node:assert/strict';
+import {test} from 'node:test';
+import {
+  durationIn,
+  exactNs,
+  formatBytes,
+  formatCount,
+  formatDuration,
+  formatEta,
+  formatGain,
+  formatNumber,
+  formatPct,
+  formatWhen,
+  plural,
+} from './format';
+
+const plain = (text: string): string => text.replaceAll('\u202f', ' ').replaceAll('\u2212', '-');
+
+test('counts are grouped from five digits on', () => {
+  assert.equal(plain(formatCount(1480)), '1480');
+  assert.equal(plain(formatCount(14_800)), '14 800');
+  assert.equal(plain(formatCount(1_234_567)), '1 234 567');
+  assert.equal(plain(formatCount(-12_345)), '-12 345');
+  assert.equal(formatCount(-0.2), '0');
+});
+
+test('numbers keep their significant digits and lose empty ones', () => {
+  assert.equal(formatNumber(39), '39');
+  assert.equal(formatNumber(39, 3, true), '39.0');
+  assert.equal(formatNumber(1.5, 2), '1.5');
+  assert.equal(formatNumber(1113.4), '1110');
+  assert.equal(formatNumber(0.001234, 2), '0.0012');
+  assert.equal(formatNumber(9.999, 3), '10');
+  assert.equal(plain(formatNumber(-2.5)), '-2.5');
+  assert.equal(formatNumber(0), '0');
+});
+
+test('a duration takes the unit in which it reads as a small number', () => {
+  assert.equal(plain(formatDuration(812)), '812 ns');
+  assert.equal(plain(formatDuration(4310)), '4.31 µs');
+  assert.equal(plain(formatDuration(301_234_567)), '301 ms');
+  assert.equal(plain(formatDuration(301_234_567, 2)), '300 ms');
+  assert.equal(plain(formatDuration(1_500_000_000)), '1.5 s');
+  assert.equal(plain(formatDuration(119e9)), '119 s');
+  assert.equal(plain(formatDuration(600e9)), '10 min');
+  assert.equal(plain(formatDuration(8.2 * 3600e9, 2)), '8.2 h');
+  assert.equal(plain(formatDuration(0)), '0 ms');
+});
+
+test('a duration that rounds up to the next unit is shown in it', () => {
+  assert.equal(plain(formatDuration(999_700)), '1 ms');
+  assert.equal(plain(formatDuration(999_999)), '1 ms');
+  assert.equal(plain(formatDuration(999_400)), '999 µs');
+});
+
+test('exact values keep every digit', () => {
+  assert.equal(plain(exactNs(301_234_567)), '301 234 567 ns');
+  assert.equal(plain(exactNs(2 ** 53 - 1)), '9 007 199 254 740 991 ns');
+});
+
+test('columns have fixed decimals', () => {
+  assert.equal(durationIn(1_234_600, 'ms', 3), '1.235');
+  assert.equal(durationIn(12_345_000_000, 'ms', 1).replaceAll('\u202f', ' '), '12 345.0');
+  assert.equal(plain(durationIn(-500_000, 'ms', 1)), '-0.5');
+});
+
+test('percentages never say nothing for something or all for less', () => {
+  assert.equal(plain(formatPct(11.83)), '12 %');
+  assert.equal(plain(formatPct(3.42)), '3.4 %');
+  assert.equal(plain(formatPct(9.96)), '10 %');
+  assert.equal(plain(formatPct(0)), '0 %');
+  assert.equal(plain(formatPct(0.01)), '< 0.1 %');
+  assert.equal(plain(formatPct(99.97)), '> 99 %');
+  assert.equal(plain(formatPct(100)), '100 %');
+  assert.equal(plain(formatPct(-3.5)), '-3.5 %');
+});
+
+test('a gain comes with its band', () => {
+  const gain = formatGain(12.1, 10.2, 13.4);
+  assert.equal(plain(gain.mid), '+12 %');
+  assert.equal(plain(gain.band), '10\u201313 %');
+  assert.equal(formatGain(12, 12, 12).band, '');
+  assert.equal(formatGain(undefined).mid, '');
+});
+
+test('bytes in powers of a thousand', () => {
+  assert.equal(plain(formatBytes(154_140_672)), '154 MB');
+  assert.equal(plain(formatBytes(999_999)), '1 MB');
+  assert.equal(plain(formatBytes(512)), '512 B');
+  assert.equal(plain(formatBytes(0)), '0 B');
+});
+
+test('time left is rough', () => {
+  assert.equal(plain(formatEta(3.6)), '~4 s');
+  assert.equal(plain(formatEta(0.2)), '< 1 s');
+  assert.equal(plain(formatEta(240)), '~4 min');
+});
+
+test('a date is as short as it can be', () => {
+  const now = new Date(2026, 10, 20, 12, 0);
+  assert.equal(formatWhen(new Date(2026, 10, 20, 11, 2).toISOString(), now), '11:02');
+  assert.equal(formatWhen(new Date(2026, 10, 17, 9, 15).toISOString(), now), 'Tue 09:15');
+  assert.equal(formatWhen(new Date(2026, 2, 3).toISOString(), now), '3 Mar');
+  assert.equal(formatWhen(new Date(2025, 10, 3).toISOString(), now), '2025-11-03');
+  assert.equal(formatWhen('nonsense', now), '');
+});
+
+test('plurals', () => {
+  assert.equal(plural(1, 'step'), '1 step');
+  assert.equal(plural(6, 'step'), '6 steps');
+  assert.equal(plural(2, 'copy', 'copies'), '2 copies');
+});

@@ -1,0 +1,162 @@
+// Numbers for people: few digits where they are read, all of them where they are copied.
+
+/** Narrow no-break space: between thousands, and between a number and its unit. */
+export const THIN = '\u202f';
+const MINUS = '\u2212';
+export const NOT_RECORDED = 'not recorded';
+
+/** 1480 -> "1 480". Whole numbers, all digits. */
+export function formatCount(value: number): string {
+  const digits = Math.round(Math.abs(value)).toString();
+  const grouped = digits.length > 4 ? digits.replace(/\B(?=(\d{3})+$)/g, THIN) : digits;
+  return value < 0 && grouped !== '0' ? MINUS + grouped : grouped;
+}
+
+/**
+ * A number with `digits` significant digits, whole part never cut: 1113.4 -> "1110" with 3.
+ * Zeros at the end of a fraction go, unless `pad` keeps them for columns.
+ */
+export function formatNumber(value: number, digits = 3, pad = false): string {
+  if (!Number.isFinite(value)) return NOT_RECORDED;
+  if (value === 0) return '0';
+  const rounded = Number(value.toPrecision(digits));
+  const magnitude = Math.floor(Math.log10(Math.abs(rounded)));
+  const decimals = Math.max(0, digits - 1 - magnitude);
+  if (decimals === 0) return formatCount(rounded);
+  const text = Math.abs(rounded).toFixed(Math.min(decimals, 12));
+  const [whole = '0', fraction = ''] = text.split('.');
+  const kept = pad ? fraction : fraction.replace(/0+$/, '');
+  const sign = rounded < 0 ? MINUS : '';
+  return sign + formatCount(Number(whole)) + (kept === '' ? '' : `.${kept}`);
+}
+
+const UNITS = [
+  {name: 'h', ns: 3_600_000_000_000},
+  {name: 'min', ns: 60_000_000_000},
+  {name: 's', ns: 1_000_000_000},
+  {name: 'ms', ns: 1_000_000},
+  {name: 'µs', ns: 1_000},
+  {name: 'ns', ns: 1},
+] as const;
+export type TimeUnit = (typeof UNITS)[number]['name'];
+
+function unitSize(unit: TimeUnit): number {
+  return UNITS.find(u => u.name === unit)?.ns ?? 1;
+}
+
+/** The largest unit in which the duration is 1 or more; minutes from 2 on, hours from 2 on. */
+export function timeUnitFor(durationNs: number): TimeUnit {
+  const size = Math.abs(durationNs);
+  const unit = UNITS.find(u => size >= (u.name === 'h' || u.name === 'min' ? 2 * u.ns : u.ns));
+  return unit?.name ?? 'ns';
+}
+
+/** 301234567 -> "301 ms". Two digits in sentences, three elsewhere. */
+export function formatDuration(durationNs: number, digits = 3): string {
+  if (!Number.isFinite(durationNs)) return NOT_RECORDED;
+  if (durationNs === 0) return `0${THIN}ms`;
+  // 999.7 us rounds to 1000 us: choose the unit after rounding
+  const rounded = Number(durationNs.toPrecision(digits));
+  return formatInUnit(durationNs, timeUnitFor(rounded), digits);
+}
+
+/** The same with the unit given: for columns and axes. */
+export function formatInUnit(durationNs: number, unit: TimeUnit, digits = 3, pad = false): string {
+  return `${formatNumber(durationNs / unitSize(unit), digits, pad)}${THIN}${unit}`;
+}
+
+/** A duration in a column: always milliseconds or always microseconds, chosen by the column. */
+export function durationIn(durationNs: number, unit: TimeUnit, decimals: number): string {
+  const value = durationNs / unitSize(unit);
+  const [whole = '0', fraction] = Math.abs(value).toFixed(decimals).split('.');
+  const text = formatCount(Number(whole)) + (fraction === undefined ? '' : `.${fraction}`);
+  return value < 0 ? MINUS + text : text;
+}
+
+/** All digits, for hovering and copying: "301 234 567 ns". */
+export function exactNs(durationNs: number): string {
+  return `${formatCount(durationNs)}${THIN}ns`;
+}
+
+/** 11.83 -> "12 %", 3.42 -> "3.4 %". Never 0 for something, never 100 for less than all. */
+export function formatPct(percent: number): string {
+  if (!Number.isFinite(percent)) return NOT_RECORDED;
+  const size = Math.abs(percent);
+  if (size > 0 && size < 0.05) return `<${THIN}0.1${THIN}%`;
+  if (size > 99 && size < 100) return `>${THIN}99${THIN}%`;
+  const text = size >= 9.95 ? formatCount(size) : formatNumber(Number(size.toFixed(1)), 2);
+  return `${percent < 0 ? MINUS : ''}${text}${THIN}%`;
+}
+
+/** "+12 %" with its band "(10-13 %)"; the band is left out where there is none. */
+export function formatGain(
+  mid: number | undefined,
+  low?: number | undefined,
+  high?: number | undefined,
+): {readonly mid: string; readonly band: string} {
+  if (mid === undefined) return {mid: '', band: ''};
+  const sign = mid > 0 ? '+' : '';
+  const text = `${sign}${formatPct(mid)}`;
+  if (low === undefined || high === undefined) return {mid: text, band: ''};
+  const from = formatPct(low).replace(`${THIN}%`, '');
+  const to = formatPct(high);
+  if (`${from}${THIN}%` === to) return {mid: text, band: ''};
+  return {mid: text, band: `${from}\u2013${to}`};
+}
+
+const BYTE_UNITS = ['B', 'kB', 'MB', 'GB', 'TB', 'PB'] as const;
+
+/** 154140672 -> "154 MB"; powers of 1000. */
+export function formatBytes(bytes: number, digits = 3): string {
+  let value = Math.abs(bytes);
+  let index = 0;
+  while (index < BYTE_UNITS.length - 1 && Number(value.toPrecision(digits)) >= 1000) {
+    value /= 1000;
+    index += 1;
+  }
+  const text = formatNumber(value, digits);
+  return `${bytes < 0 ? MINUS : ''}${text}${THIN}${BYTE_UNITS[index] ?? 'B'}`;
+}
+
+/** "310 MB/s" */
+export function formatByteRate(bytesPerS: number): string {
+  return `${formatBytes(bytesPerS, 2)}/s`;
+}
+
+/** Time left, roughly: "~4 s", "~3 min". */
+export function formatEta(seconds: number): string {
+  if (seconds < 1) return `<${THIN}1${THIN}s`;
+  if (seconds < 90) return `~${Math.round(seconds)}${THIN}s`;
+  if (seconds < 5400) return `~${Math.round(seconds / 60)}${THIN}min`;
+  return `~${formatNumber(seconds / 3600, 2)}${THIN}h`;
+}
+
+const DAYS = ['Sun', 'Mon', 'Tue', 'Wed', 'Thu', 'Fri', 'Sat'] as const;
+const MONTHS = [
+  'Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec',
+] as const; // prettier-ignore
+
+const two = (value: number): string => value.toString().padStart(2, '0');
+
+/** Today "11:02", this week "Tue 11:02", this year "3 Nov", else "2025-11-03". Local time. */
+export function formatWhen(iso: string, now: Date): string {
+  const date = new Date(iso);
+  if (Number.isNaN(date.getTime())) return '';
+  const clock = `${two(date.getHours())}:${two(date.getMinutes())}`;
+  if (date.toDateString() === now.toDateString()) return clock;
+  const ageDays = (now.getTime() - date.getTime()) / 86_400_000;
+  if (ageDays >= 0 && ageDays < 6) return `${DAYS[date.getDay()] ?? ''} ${clock}`;
+  if (date.getFullYear() === now.getFullYear())
+    return `${date.getDate()} ${MONTHS[date.getMonth()] ?? ''}`;
+  return `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
+}
+
+/** "1 step", "6 steps" */
+export function plural(count: number, one: string, many = `${one}s`): string {
+  return `${formatCount(count)} ${count === 1 ? one : many}`;
+}
+
+/** The unit of a throughput as people write it: "img/s" only where samples are images is too bold. */
+export function rateUnit(unit: string): string {
+  return `${unit}/s`;
+}
