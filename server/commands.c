@@ -1,0 +1,21 @@
+#include "server/commands.h"
+
+#include <stddef.h>
+
+/* Apart from cmd_help.c, so that a test that wants a command's helpers does not link them all. */
+static const struct lac_command commands[] = {
+    {"serve", "serve the data folder: the page and the API", lac_cmd_serve},
+    {"import", "import traces into the data folder", lac_cmd_import},
+    {"analyze", "say on the terminal why the GPU was idle", lac_cmd_analyze},
+    {"demo", "write the simulated training series", lac_cmd_demo},
+    {"doctor", "check this host", lac_cmd_doctor},
+    {"version", "print the version", lac_cmd_version},
+    {"help", "list the commands, or: lacuna help COMMAND", lac_cmd_help},
+    {"import-worker", NULL, lac_cmd_import_worker},
+    {NULL, NULL, NULL},
+};
+
+const struct lac_command *lac_commands(void)
+{
+    return commands;
+}

@@ -1,0 +1,25 @@
+#include "server/commands.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+int main(int argc, char **argv)
+{
+    const char *name = argc > 1 ? argv[1] : "help";
+
+    /* a reader that goes away (`lacuna help | head`) is an error of the write, not a death */
+    (void)signal(SIGPIPE, SIG_IGN);
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) {
+        name = "help";
+    } else if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0) {
+        name = "version";
+    }
+    for (const struct lac_command *command = lac_commands(); command->name != NULL; command++) {
+        if (strcmp(command->name, name) == 0) {
+            return argc > 1 ? command->run(argc - 1, argv + 1) : command->run(argc, argv);
+        }
+    }
+    (void)fprintf(stderr, "lacuna: no command '%s' (see lacuna help)\n", name);
+    return 2;
+}
