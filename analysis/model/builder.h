@@ -44,7 +44,8 @@ struct lac_model *lac_builder_model(struct lac_builder *builder);
 LAC_MUST_USE enum lac_status lac_builder_process(struct lac_builder *builder, uint32_t id_text,
                                                  int64_t pid, uint32_t *ret_process);
 
-/** Borrowed, to set name, labels, sort_index, is_gpu; valid until the next lac_builder_process(). */
+/** Borrowed, to set name, labels, sort_index, is_gpu; valid until the next lac_builder_process().
+ */
 struct lac_process *lac_builder_process_at(struct lac_builder *builder, uint32_t process);
 
 /**
@@ -100,7 +101,8 @@ LAC_MUST_USE enum lac_status lac_builder_flow(struct lac_builder *builder, char 
  * Sort, lay lanes, bind launches by correlation id, resolve flows, and give the model away.
  * Chooses t0: `base_ns` + the smallest timestamp of anything timed that was appended or told by
  * lac_builder_saw_time(). Slices and samples more than LAC_TIME_MAX_NS after t0 are dropped and
- * counted in the report.
+ * counted in the report. Counter tracks move behind the others: track indices that were given
+ * before are no longer valid.
  *
  * @param base_ns   added to t0_ns only (Kineto's baseTimeNanoseconds)
  * @param ret_model on LAC_OK the model, which the caller destroys; the builder is then gone

@@ -5,7 +5,8 @@
  * Column chunks: up to LAC_CHUNK_SLICES consecutive slices of one track as compressed bytes.
  *
  * Each column is one zstd-1 frame of delta coded, byte-plane transposed values with its own
- * directory entry, so that a reader inflates only the columns it wants. Layout: server/store/FORMAT.md.
+ * directory entry, so that a reader inflates only the columns it wants. Layout:
+ * server/store/FORMAT.md.
  */
 
 #include "analysis/model/model.h"
@@ -30,7 +31,9 @@ enum lac_chunk_column {
     LAC_COLUMN_NUMBERS, /* the argument numbers of the chunk, in order, by template */
     LAC_COLUMN_COUNT_
 };
-#define LAC_COLUMNS_TILE ((1u << LAC_COLUMN_START) | (1u << LAC_COLUMN_DUR) | (1u << LAC_COLUMN_NAME) | (1u << LAC_COLUMN_LANE) | (1u << LAC_COLUMN_KIND))
+#define LAC_COLUMNS_TILE                                                                           \
+    ((1u << LAC_COLUMN_START) | (1u << LAC_COLUMN_DUR) | (1u << LAC_COLUMN_NAME) |                 \
+     (1u << LAC_COLUMN_LANE) | (1u << LAC_COLUMN_KIND))
 #define LAC_COLUMNS_ALL ((1u << LAC_COLUMN_COUNT_) - 1u)
 
 /** Scratch memory and compression contexts, reused from chunk to chunk. One per thread. */
@@ -39,7 +42,8 @@ LAC_MUST_USE enum lac_status lac_chunk_codec_create(struct lac_chunk_codec **ret
 void lac_chunk_codec_destroy(struct lac_chunk_codec *codec);
 
 /**
- * Encode slices [first, first + count) of a finished model, all of one track, count <= LAC_CHUNK_SLICES.
+ * Encode slices [first, first + count) of a finished model, all of one track, count <=
+ * LAC_CHUNK_SLICES.
  *
  * @param ret_bytes borrowed from the codec: valid until its next call
  */
@@ -49,16 +53,16 @@ LAC_MUST_USE enum lac_status lac_chunk_encode(struct lac_chunk_codec *codec,
                                               size_t *ret_size_bytes);
 
 /**
- * Decode the columns in `columns` of a chunk of `count` slices whose first slice has id `first` into
- * the given arrays (struct lac_slices pointers that point at entry `first` of the caller's columns; those
- * of columns that are not asked for may be NULL). With LAC_COLUMN_NUMBERS, numbers are appended at
- * *numbers (grown by realloc) and arg_num is filled.
+ * Decode the columns in `columns` of a chunk of `count` slices whose first slice has id `first`
+ * into the given arrays (struct lac_slices pointers that point at entry `first` of the caller's
+ * columns; those of columns that are not asked for may be NULL). With LAC_COLUMN_NUMBERS, numbers
+ * are appended at *numbers (grown by realloc) and arg_num is filled.
  *
  * Untrusted bytes are safe: string ids >= string_count and detail rows are checked by the caller.
  * @return LAC_OK, LAC_ERR_CORRUPT, LAC_ERR_NOMEM
  */
 struct lac_chunk_out {
-    struct lac_slices at;      /**< where to; `count` ignored */
+    struct lac_slices at;              /**< where to; `count` ignored */
     const struct lac_strings *strings; /**< needed for LAC_COLUMN_NUMBERS */
     int64_t **numbers;
     uint64_t *number_count;

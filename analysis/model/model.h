@@ -10,12 +10,15 @@
  * Invariants of a finished model, asserted by lac_model_is_valid():
  *  (1) slices [first, first + count) of tracks[t] belong to track t; tracks cover all slices in
  *      order without holes; so a slice's track is found by bisection (lac_model_track_of()).
+ *      Counter tracks come after the other recorded tracks and before the derived ones; they cover
+ *      all samples in order without holes.
  *  (2) inside a track start_ns ascends; on equal starts the longer slice comes first; on equal
  *      duration the one that came first in the input. The index of a slice is its id: the same
  *      input gives the same ids.
  *  (3) start_ns >= 0, dur_ns >= 0, start_ns + dur_ns <= LAC_TIME_MAX_NS.
  *  (4) two slices of one track with the same lane do not overlap (zero-length slices may touch
- *      anything). On CPU threads a slice nested in another has a larger lane.
+ *      anything). On CPU threads a slice nested in another has a larger lane. Lane LAC_LANE_MAX is
+ *      exempt: it takes what finds no free lane, so that nothing is dropped.
  *  (5) link is symmetric where it is one to one: a kernel, copy or memset links to the API call
  *      that launched it; the call links to the first operation it launched.
  *
@@ -28,10 +31,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define LAC_NONE          UINT32_MAX               /**< "no such slice, row or entry" */
-#define LAC_TIME_MAX_NS   (((int64_t)1 << 53) - 1) /**< latest time after t0 (104 days) */
-#define LAC_SLICE_COUNT_MAX ((uint64_t)1 << 31)
-#define LAC_TRACK_COUNT_MAX ((uint32_t)1000000)
+#define LAC_NONE             UINT32_MAX               /**< "no such slice, row or entry" */
+#define LAC_TIME_MAX_NS      (((int64_t)1 << 53) - 1) /**< latest time after t0 (104 days) */
+#define LAC_SLICE_COUNT_MAX  ((uint64_t)1 << 31)
+#define LAC_TRACK_COUNT_MAX  ((uint32_t)1000000)
+#define LAC_LANE_MAX         ((uint32_t)UINT16_MAX) /**< what fits no free lane lies here, on others */
+#define LAC_DEVICE_COUNT_MAX ((uint32_t)65536)
 
 /** What a slice is. Values are stored in trace files: never renumber. */
 enum lac_slice_kind {
@@ -55,33 +60,33 @@ enum lac_slice_kind {
 
 /** What a track is. Values are stored in trace files: never renumber. */
 enum lac_track_kind {
-    LAC_TRACK_THREAD = 0,  /**< a host thread: lanes are nesting depth */
-    LAC_TRACK_STREAM = 1,  /**< a GPU stream: lanes hold overlapping operations */
-    LAC_TRACK_COUNTER = 2, /**< samples instead of slices */
-    LAC_TRACK_ASYNC = 3,   /**< async (b/e) intervals of one process */
-    LAC_TRACK_MARKS = 4,   /**< instants and allocations of one thread */
+    LAC_TRACK_THREAD = 0,    /**< a host thread: lanes are nesting depth */
+    LAC_TRACK_STREAM = 1,    /**< a GPU stream: lanes hold overlapping operations */
+    LAC_TRACK_COUNTER = 2,   /**< samples instead of slices */
+    LAC_TRACK_ASYNC = 3,     /**< async (b/e) intervals of one process */
+    LAC_TRACK_MARKS = 4,     /**< instants and allocations of one thread */
     LAC_TRACK_GPU_RANGE = 5, /**< GPU_RANGE slices of one stream, kept off the stream's own row */
-    LAC_TRACK_STEPS = 6,   /**< derived: steps */
-    LAC_TRACK_GAPS = 7,    /**< derived: why a device was idle */
+    LAC_TRACK_STEPS = 6,     /**< derived: steps */
+    LAC_TRACK_GAPS = 7,      /**< derived: why a device was idle */
     LAC_TRACK_KIND_COUNT_
 };
 
 enum lac_copy_kind { /* where a copy goes; LAC_COPY_UNKNOWN when the trace does not say */
-    LAC_COPY_UNKNOWN = 0,
-    LAC_COPY_HTOD = 1,
-    LAC_COPY_DTOH = 2,
-    LAC_COPY_DTOD = 3,
-    LAC_COPY_HTOH = 4,
-    LAC_COPY_PTOP = 5,
+                     LAC_COPY_UNKNOWN = 0,
+                     LAC_COPY_HTOD = 1,
+                     LAC_COPY_DTOH = 2,
+                     LAC_COPY_DTOD = 3,
+                     LAC_COPY_HTOH = 4,
+                     LAC_COPY_PTOP = 5,
 };
 
 enum lac_memory_kind { /* what kind of memory an end of a copy is in */
-    LAC_MEMORY_UNKNOWN = 0,
-    LAC_MEMORY_PAGEABLE = 1,
-    LAC_MEMORY_PINNED = 2,
-    LAC_MEMORY_DEVICE = 3,
-    LAC_MEMORY_ARRAY = 4,
-    LAC_MEMORY_MANAGED = 5,
+                       LAC_MEMORY_UNKNOWN = 0,
+                       LAC_MEMORY_PAGEABLE = 1,
+                       LAC_MEMORY_PINNED = 2,
+                       LAC_MEMORY_DEVICE = 3,
+                       LAC_MEMORY_ARRAY = 4,
+                       LAC_MEMORY_MANAGED = 5,
 };
 
 enum lac_trace_format {
@@ -110,12 +115,12 @@ struct lac_slices {
 };
 
 struct lac_process {
-    int64_t pid;         /**< -1 when the recorded id is not a number */
-    uint32_t id_text;    /**< string id of the id as recorded */
-    uint32_t name;       /**< string id, 0 unknown */
-    uint32_t labels;     /**< string id, 0 none */
-    int32_t sort_index;  /**< as recorded, 0 when not */
-    bool is_gpu;         /**< a row group for a device, not a process of the host */
+    int64_t pid;        /**< -1 when the recorded id is not a number */
+    uint32_t id_text;   /**< string id of the id as recorded */
+    uint32_t name;      /**< string id, 0 unknown */
+    uint32_t labels;    /**< string id, 0 none */
+    int32_t sort_index; /**< as recorded, 0 when not */
+    bool is_gpu;        /**< a row group for a device, not a process of the host */
 };
 
 struct lac_track {
@@ -133,8 +138,8 @@ struct lac_track {
 
 struct lac_device {
     int64_t id;
-    uint32_t name; /**< string id, 0 unknown */
-    int32_t cc_major;     /**< compute capability, 0 unknown */
+    uint32_t name;    /**< string id, 0 unknown */
+    int32_t cc_major; /**< compute capability, 0 unknown */
     int32_t cc_minor;
     int32_t sm_count;     /**< multiprocessors, 0 unknown */
     int64_t memory_bytes; /**< 0 unknown */
@@ -146,13 +151,13 @@ struct lac_kernel_config {
     uint32_t block[3];
     uint32_t registers_per_thread;
     uint32_t shared_memory_bytes;
-    float occupancy_pct;  /**< estimated by the recorder; negative when not recorded */
-    float blocks_per_sm;  /**< negative when not recorded */
-    uint32_t graph_node;  /**< CUDA graph node id, 0 when not launched from a graph */
+    float occupancy_pct; /**< estimated by the recorder; negative when not recorded */
+    float blocks_per_sm; /**< negative when not recorded */
+    uint32_t graph_node; /**< CUDA graph node id, 0 when not launched from a graph */
 };
 
 struct lac_copy {
-    int64_t bytes; /**< -1 unknown */
+    int64_t bytes;     /**< -1 unknown */
     uint8_t copy_kind; /**< enum lac_copy_kind */
     uint8_t src;       /**< enum lac_memory_kind */
     uint8_t dst;       /**< enum lac_memory_kind */
@@ -193,22 +198,22 @@ struct lac_report_line {
 enum { LAC_REPORT_LINES_MAX = 64 };
 
 struct lac_trace_info {
-    uint32_t name;            /**< string id: file name without folder and endings */
+    uint32_t name; /**< string id: file name without folder and endings */
     enum lac_trace_format format;
-    int64_t t0_ns;            /**< absolute time of time 0 */
-    int64_t duration_ns;      /**< last end of anything timed, since t0 */
-    uint64_t event_count;     /**< events read, all phases, before any repair */
-    uint64_t slice_count;     /**< X, matched B/E, matched b/e (not instants, not derived) */
+    int64_t t0_ns;             /**< absolute time of time 0 */
+    int64_t duration_ns;       /**< last end of anything timed, since t0 */
+    uint64_t event_count;      /**< events read, all phases, before any repair */
+    uint64_t slice_count;      /**< X, matched B/E, matched b/e (not instants, not derived) */
     uint64_t phase_count[128]; /**< events by phase letter */
     uint64_t dropped_count;
     uint64_t repaired_count;
-    uint64_t input_bytes; /**< as given */
+    uint64_t input_bytes;    /**< as given */
     uint64_t expanded_bytes; /**< after decompression */
-    int32_t rank;       /**< -1 unknown */
-    int32_t world_size; /**< -1 unknown */
-    uint32_t backend;   /**< string id ("nccl"), 0 unknown */
-    uint32_t host;      /**< string id, 0 unknown */
-    uint32_t metadata;  /**< string id: the remaining top-level members as one JSON object, 0 none */
+    int32_t rank;            /**< -1 unknown */
+    int32_t world_size;      /**< -1 unknown */
+    uint32_t backend;        /**< string id ("nccl"), 0 unknown */
+    uint32_t host;           /**< string id, 0 unknown */
+    uint32_t metadata; /**< string id: the remaining top-level members as one JSON object, 0 none */
     bool is_simulated;
     bool has_python_stacks; /**< recorded with Python functions: host times are inflated */
     bool has_shapes;

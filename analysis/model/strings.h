@@ -27,6 +27,7 @@ struct lac_strings {
     uint32_t *slot;          /**< open-addressing table of ids + 1; 0 is free */
     uint32_t *slot_hash;     /**< hash of the string in the same slot */
     uint32_t slot_count;     /**< a power of two */
+    uint64_t seed;           /**< of the hash; drawn at init, so that no input can aim at it */
 };
 
 /** Prepare an empty pool that holds only id 0. @return LAC_OK or LAC_ERR_NOMEM */

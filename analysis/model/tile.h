@@ -35,13 +35,13 @@ struct lac_tile_native {
 };
 
 struct lac_tile_cell {
-    uint16_t cell;  /**< 0..511 */
+    uint16_t cell; /**< 0..511 */
     uint16_t lane;
-    uint32_t count; /**< slices merged here */
+    uint32_t count;  /**< slices merged here */
     int64_t busy_ns; /**< their durations, summed; at most 8^k */
-    uint32_t name;  /**< of the longest one */
-    uint32_t slice; /**< the longest one (the first of equals) */
-    uint8_t kind;   /**< of the longest one */
+    uint32_t name;   /**< of the longest one */
+    uint32_t slice;  /**< the longest one (the first of equals) */
+    uint8_t kind;    /**< of the longest one */
 };
 
 /** A tile in memory. Natives ascend by (lane, start), cells by (lane, cell). */

@@ -1,0 +1,159 @@
+/* finish(): from what was appended to a model whose invariants hold. */
+
+#include "analysis/model/builder_private.h"
+#include "analysis/model/lanes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Counter tracks behind the others, so that the first slices of the others ascend. */
+static enum lac_status move_counters(struct lac_builder *builder)
+{
+    struct lac_model *model = builder->model;
+    uint32_t count = model->track_count;
+    struct lac_track *tracks = malloc(((size_t)count + 1) * sizeof(*tracks));
+    uint32_t *moved = malloc(((size_t)count + 1) * sizeof(*moved));
+    uint32_t next = 0;
+
+    if (tracks == NULL || moved == NULL) {
+        free(tracks);
+        free(moved);
+        return LAC_ERR_NOMEM;
+    }
+    for (int counters = 0; counters < 2; counters++) {
+        for (uint32_t t = 0; t < count; t++) {
+            if ((model->tracks[t].kind == LAC_TRACK_COUNTER) == (counters == 1)) {
+                tracks[next] = model->tracks[t];
+                moved[t] = next++;
+            }
+        }
+    }
+    for (uint64_t i = 0; i < model->sample_count; i++) {
+        builder->sample_track[i] = moved[builder->sample_track[i]];
+    }
+    for (uint64_t i = 0; i < model->slices.count; i++) {
+        builder->track[i] = moved[builder->track[i]];
+    }
+    for (uint64_t i = 0; i < builder->flow_end_count; i++) {
+        builder->flow_ends[i].track = moved[builder->flow_ends[i].track];
+    }
+    free(model->tracks);
+    free(moved);
+    model->tracks = tracks;
+    builder->track_capacity = count;
+    return LAC_OK;
+}
+
+static bool has_counter_before_other(const struct lac_model *model)
+{
+    bool counter = false;
+
+    for (uint32_t t = 0; t < model->track_count; t++) {
+        if (model->tracks[t].kind == LAC_TRACK_COUNTER) {
+            counter = true;
+        } else if (counter) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static enum lac_status lay_all_lanes(struct lac_model *model)
+{
+    struct lac_slices *slices = &model->slices;
+    struct lac_lane_set set;
+    uint64_t overflow_count = 0;
+
+    if (lac_lane_set_init(&set) != LAC_OK) {
+        return LAC_ERR_NOMEM;
+    }
+    for (uint32_t t = 0; t < model->track_count; t++) {
+        struct lac_track *track = &model->tracks[t];
+
+        if (track->kind != LAC_TRACK_COUNTER) {
+            uint64_t first = track->first;
+
+            track->lane_count = lac_lanes_lay(&set, lac_lanes_are_nested(track->kind),
+                                              slices->start_ns + first, slices->dur_ns + first,
+                                              slices->lane + first, track->count, &overflow_count);
+        }
+    }
+    lac_lane_set_done(&set);
+    if (overflow_count != 0) {
+        lac_model_report(model, LAC_REPORT_INFO, "lanes_exceeded", overflow_count, 0,
+                         "More than 65536 slices of a track overlap; the rest share one lane.");
+    }
+    return LAC_OK;
+}
+
+static void set_duration(struct lac_builder *builder, int64_t t0_ns)
+{
+    struct lac_model *model = builder->model;
+    int64_t duration_ns = 0;
+    uint64_t saw = (uint64_t)builder->saw_last_ns - (uint64_t)t0_ns;
+
+    if (builder->saw_last_ns >= t0_ns && saw <= (uint64_t)LAC_TIME_MAX_NS) {
+        duration_ns = (int64_t)saw;
+    }
+    for (uint64_t i = 0; i < model->slices.count; i++) {
+        int64_t end_ns = model->slices.start_ns[i] + model->slices.dur_ns[i];
+
+        duration_ns = end_ns > duration_ns ? end_ns : duration_ns;
+    }
+    for (uint64_t i = 0; i < model->sample_count; i++) {
+        int64_t ts_ns = model->sample_ts_ns[i];
+
+        duration_ns = ts_ns > duration_ns ? ts_ns : duration_ns;
+    }
+    model->info.duration_ns = duration_ns;
+}
+
+/* Columns that only finish() fills. One entry more than needed: malloc(0) may be NULL. */
+static enum lac_status add_columns(struct lac_slices *slices)
+{
+    slices->lane = malloc((slices->count + 1) * sizeof(*slices->lane));
+    slices->link = malloc((slices->count + 1) * sizeof(*slices->link));
+    return slices->lane == NULL || slices->link == NULL ? LAC_ERR_NOMEM : LAC_OK;
+}
+
+enum lac_status lac_builder_finish(struct lac_builder *builder, int64_t base_ns,
+                                   struct lac_model **ret_model)
+{
+    struct lac_model *model = builder->model;
+    int64_t t0_ns = builder->has_time ? builder->first_ns : 0;
+    enum lac_status status = LAC_OK;
+
+    if (has_counter_before_other(model)) {
+        status = move_counters(builder);
+    }
+    if (status == LAC_OK) {
+        status = lac_finish_order(builder, t0_ns);
+    }
+    if (status == LAC_OK) {
+        status = lac_finish_samples(builder, t0_ns);
+    }
+    if (status == LAC_OK) {
+        status = add_columns(&model->slices);
+    }
+    if (status == LAC_OK) {
+        status = lay_all_lanes(model);
+    }
+    if (status == LAC_OK) {
+        status = lac_finish_bind(model);
+    }
+    if (status == LAC_OK) {
+        status = lac_finish_flows(builder, t0_ns);
+    }
+    if (status != LAC_OK) {
+        return status;
+    }
+    set_duration(builder, t0_ns);
+    model->recorded_track_count = model->track_count;
+    if (__builtin_add_overflow(base_ns, t0_ns, &model->info.t0_ns)) {
+        model->info.t0_ns = base_ns < 0 ? INT64_MIN : INT64_MAX;
+    }
+    builder->model = NULL;
+    lac_builder_destroy(builder);
+    *ret_model = model;
+    return LAC_OK;
+}

@@ -1,0 +1,265 @@
+/* finish(), first part: every column into the order of (track, start, -dur, input). */
+
+#include "analysis/model/builder_private.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Times become relative; what lies too far from t0 loses its track, and is counted. */
+static uint64_t make_relative(struct lac_builder *builder, int64_t t0_ns)
+{
+    struct lac_slices *slices = &builder->model->slices;
+    bool all_fit = slices->count == 0 ||
+                   (uint64_t)builder->last_ns - (uint64_t)t0_ns <= (uint64_t)LAC_TIME_MAX_NS;
+    uint64_t dropped = 0;
+
+    if (t0_ns == 0 && all_fit) {
+        return 0;
+    }
+    for (uint64_t i = 0; i < slices->count; i++) {
+        uint64_t start = (uint64_t)slices->start_ns[i] - (uint64_t)t0_ns;
+
+        slices->start_ns[i] = (int64_t)start;
+        if (!all_fit && (start > (uint64_t)LAC_TIME_MAX_NS ||
+                         start + (uint64_t)slices->dur_ns[i] > (uint64_t)LAC_TIME_MAX_NS)) {
+            builder->track[i] = LAC_NONE;
+            dropped++;
+        }
+    }
+    return dropped;
+}
+
+/* Set first and count of the tracks that have entries, return the number of kept entries. */
+static uint64_t lay_tracks(struct lac_model *model, const uint32_t *track, uint64_t count,
+                           bool counters)
+{
+    uint64_t first = 0;
+
+    for (uint64_t i = 0; i < count; i++) {
+        if (track[i] != LAC_NONE) {
+            model->tracks[track[i]].count++;
+        }
+    }
+    for (uint32_t t = 0; t < model->track_count; t++) {
+        if ((model->tracks[t].kind == LAC_TRACK_COUNTER) == counters) {
+            model->tracks[t].first = first;
+            first += model->tracks[t].count;
+        }
+    }
+    return first;
+}
+
+/* Stable counting sort: entries by track, in the order of the input. */
+static enum lac_status order_by_track(const struct lac_model *model, const uint32_t *track,
+                                      uint64_t count, uint64_t kept, uint32_t **ret_order)
+{
+    uint32_t *order = malloc((kept + 1) * sizeof(*order));
+    uint64_t *place = malloc(((uint64_t)model->track_count + 1) * sizeof(*place));
+
+    if (order == NULL || place == NULL) {
+        free(order);
+        free(place);
+        return LAC_ERR_NOMEM;
+    }
+    for (uint32_t t = 0; t < model->track_count; t++) {
+        place[t] = model->tracks[t].first;
+    }
+    for (uint64_t i = 0; i < count; i++) {
+        if (track[i] != LAC_NONE) {
+            order[place[track[i]]++] = (uint32_t)i;
+        }
+    }
+    free(place);
+    *ret_order = order;
+    return LAC_OK;
+}
+
+/* Sort each track's stretch of `order` by time. */
+static enum lac_status order_by_time(const struct lac_model *model, uint32_t *order)
+{
+    const struct lac_slices *slices = &model->slices;
+    uint64_t largest = 0;
+    uint32_t *scratch;
+
+    for (uint32_t t = 0; t < model->track_count; t++) {
+        const struct lac_track *track = &model->tracks[t];
+
+        if (track->kind != LAC_TRACK_COUNTER && track->count > largest) {
+            largest = track->count;
+        }
+    }
+    scratch = malloc((largest + 1) * sizeof(*scratch)); /* untouched pages cost nothing */
+    if (scratch == NULL) {
+        return LAC_ERR_NOMEM;
+    }
+    for (uint32_t t = 0; t < model->track_count; t++) {
+        const struct lac_track *track = &model->tracks[t];
+
+        if (track->kind != LAC_TRACK_COUNTER) {
+            lac_sort_by_time(order + track->first, scratch, track->count, slices->start_ns,
+                             slices->dur_ns);
+        }
+    }
+    free(scratch);
+    return LAC_OK;
+}
+
+/* One loop per element size: the compiler then knows it. */
+#define GATHER(type, to, from, order, count)                                                       \
+    do {                                                                                           \
+        type *gather_to = (to);                                                                    \
+        const type *gather_from = (from);                                                          \
+        for (uint64_t gather_i = 0; gather_i < (count); gather_i++) {                              \
+            gather_to[gather_i] = gather_from[(order)[gather_i]];                                  \
+        }                                                                                          \
+    } while (0)
+
+/* Replace the column that `column` (a pointer to a pointer) points to by its entries in `order`. */
+static enum lac_status permute(void *column, size_t element_bytes, const uint32_t *order,
+                               uint64_t count)
+{
+    void *from;
+    void *to = malloc((count + 1) * element_bytes);
+
+    if (to == NULL) {
+        return LAC_ERR_NOMEM;
+    }
+    memcpy(&from, column, sizeof(from));
+    if (count == 0) {
+        free(from);
+        memcpy(column, &to, sizeof(to));
+        return LAC_OK;
+    }
+    switch (element_bytes) {
+    case 1:
+        GATHER(uint8_t, to, from, order, count);
+        break;
+    case 4:
+        GATHER(uint32_t, to, from, order, count);
+        break;
+    default:
+        assert(element_bytes == 8);
+        GATHER(uint64_t, to, from, order, count);
+        break;
+    }
+    free(from);
+    memcpy(column, &to, sizeof(to));
+    return LAC_OK;
+}
+
+static bool is_identity(const uint32_t *order, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        if (order[i] != i) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static enum lac_status permute_all(struct lac_slices *slices, const uint32_t *order, uint64_t kept)
+{
+    const struct {
+        void *array;
+        size_t element_bytes;
+    } columns[] = {
+        {&slices->start_ns, sizeof(*slices->start_ns)}, {&slices->dur_ns, sizeof(*slices->dur_ns)},
+        {&slices->name, sizeof(*slices->name)},         {&slices->corr, sizeof(*slices->corr)},
+        {&slices->detail, sizeof(*slices->detail)},     {&slices->args, sizeof(*slices->args)},
+        {&slices->arg_num, sizeof(*slices->arg_num)},   {&slices->kind, sizeof(*slices->kind)},
+    };
+
+    if (kept == slices->count && kept != 0 && is_identity(order, kept)) {
+        return LAC_OK;
+    }
+    for (size_t i = 0; i < sizeof(columns) / sizeof(columns[0]); i++) {
+        if (permute(columns[i].array, columns[i].element_bytes, order, kept) != LAC_OK) {
+            return LAC_ERR_NOMEM;
+        }
+    }
+    return LAC_OK;
+}
+
+enum lac_status lac_finish_order(struct lac_builder *builder, int64_t t0_ns)
+{
+    struct lac_model *model = builder->model;
+    uint64_t dropped = make_relative(builder, t0_ns);
+    uint64_t kept = lay_tracks(model, builder->track, model->slices.count, false);
+    uint32_t *order = NULL;
+    enum lac_status status =
+        order_by_track(model, builder->track, model->slices.count, kept, &order);
+
+    if (status == LAC_OK) {
+        free(builder->track);
+        builder->track = NULL;
+        status = order_by_time(model, order);
+    }
+    if (status == LAC_OK) {
+        status = permute_all(&model->slices, order, kept);
+    }
+    free(order);
+    if (status != LAC_OK) {
+        return status;
+    }
+    model->slices.count = kept;
+    if (dropped != 0) {
+        lac_model_report(model, LAC_REPORT_DROPPED, "time_out_of_range", dropped, 0,
+                         "Events more than 104 days after the first event were dropped.");
+    }
+    return LAC_OK;
+}
+
+enum lac_status lac_finish_samples(struct lac_builder *builder, int64_t t0_ns)
+{
+    struct lac_model *model = builder->model;
+    uint64_t count = model->sample_count;
+    uint64_t dropped = 0;
+    uint64_t kept;
+    uint32_t *order = NULL;
+    uint32_t *scratch = NULL;
+    enum lac_status status;
+
+    for (uint64_t i = 0; i < count; i++) {
+        uint64_t ts = (uint64_t)model->sample_ts_ns[i] - (uint64_t)t0_ns;
+
+        model->sample_ts_ns[i] = (int64_t)ts;
+        if (ts > (uint64_t)LAC_TIME_MAX_NS) {
+            builder->sample_track[i] = LAC_NONE;
+            dropped++;
+        }
+    }
+    kept = lay_tracks(model, builder->sample_track, count, true);
+    if (count == 0) {
+        return LAC_OK;
+    }
+    status = order_by_track(model, builder->sample_track, count, kept, &order);
+    if (status != LAC_OK) {
+        return status;
+    }
+    scratch = malloc((kept + 1) * sizeof(*scratch));
+    status = scratch == NULL ? LAC_ERR_NOMEM : LAC_OK;
+    for (uint32_t t = 0; t < model->track_count && status == LAC_OK; t++) {
+        if (model->tracks[t].kind == LAC_TRACK_COUNTER) {
+            lac_sort_by_time(order + model->tracks[t].first, scratch, model->tracks[t].count,
+                             model->sample_ts_ns, NULL);
+        }
+    }
+    free(scratch);
+    if (status == LAC_OK) {
+        status = permute(&model->sample_ts_ns, sizeof(*model->sample_ts_ns), order, kept);
+    }
+    if (status == LAC_OK) {
+        status = permute(&model->sample_value, sizeof(*model->sample_value), order, kept);
+    }
+    free(order);
+    if (status != LAC_OK) {
+        return status;
+    }
+    model->sample_count = kept;
+    if (dropped != 0) {
+        lac_model_report(model, LAC_REPORT_DROPPED, "time_out_of_range", dropped, 0,
+                         "Events more than 104 days after the first event were dropped.");
+    }
+    return LAC_OK;
+}

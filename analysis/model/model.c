@@ -1,0 +1,248 @@
+#include "analysis/model/model.h"
+
+#include "analysis/model/lanes.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void lac_model_destroy(struct lac_model *model)
+{
+    if (model == NULL) {
+        return;
+    }
+    lac_strings_done(&model->strings);
+    free(model->slices.start_ns);
+    free(model->slices.dur_ns);
+    free(model->slices.name);
+    free(model->slices.corr);
+    free(model->slices.link);
+    free(model->slices.detail);
+    free(model->slices.args);
+    free(model->slices.arg_num);
+    free(model->slices.lane);
+    free(model->slices.kind);
+    free(model->processes);
+    free(model->tracks);
+    free(model->devices);
+    free(model->kernel_configs);
+    free(model->copies);
+    free(model->loader_infos);
+    free(model->allocs);
+    free(model->arg_numbers);
+    free(model->sample_ts_ns);
+    free(model->sample_value);
+    free(model->flows);
+    free(model);
+}
+
+/* Recorded tracks below this index have slices, the others samples. */
+static uint32_t end_of_slice_tracks(const struct lac_model *model)
+{
+    uint32_t low = 0;
+    uint32_t high = model->recorded_track_count;
+
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+
+        if (model->tracks[middle].kind != LAC_TRACK_COUNTER) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+uint32_t lac_model_track_of(const struct lac_model *model, uint64_t slice)
+{
+    uint32_t low = model->recorded_track_count;
+    uint32_t high = model->track_count;
+
+    assert(slice < model->slices.count);
+    if (low == high || slice < model->tracks[low].first) {
+        low = 0;
+        high = end_of_slice_tracks(model);
+    }
+    while (high - low > 1) { /* the last track that starts at or before the slice */
+        uint32_t middle = low + (high - low) / 2;
+
+        if (model->tracks[middle].first <= slice) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+uint64_t lac_model_lower_bound(const struct lac_model *model, uint32_t track, int64_t t_ns)
+{
+    uint64_t low = model->tracks[track].first;
+    uint64_t high = low + model->tracks[track].count;
+
+    while (low < high) {
+        uint64_t middle = low + (high - low) / 2;
+
+        if (model->slices.start_ns[middle] < t_ns) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+uint32_t lac_model_device_index(const struct lac_model *model, int64_t device_id)
+{
+    uint32_t low = 0;
+    uint32_t high = model->device_count;
+
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+
+        if (model->devices[middle].id < device_id) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low < model->device_count && model->devices[low].id == device_id ? low : LAC_NONE;
+}
+
+void lac_model_report(struct lac_model *model, enum lac_report_severity severity, const char *code,
+                      uint64_t count, uint64_t offset_bytes, const char *text)
+{
+    struct lac_report_line *line = NULL;
+
+    if (severity == LAC_REPORT_DROPPED) {
+        model->info.dropped_count += count;
+    } else if (severity == LAC_REPORT_REPAIRED) {
+        model->info.repaired_count += count;
+    }
+    for (uint32_t i = 0; i < model->report_count; i++) {
+        if (strncmp(model->report[i].code, code, sizeof(line->code) - 1) == 0) {
+            model->report[i].count += count;
+            if (offset_bytes < model->report[i].first_offset_bytes) {
+                model->report[i].first_offset_bytes = offset_bytes;
+            }
+            return;
+        }
+    }
+    if (model->report_count == LAC_REPORT_LINES_MAX) {
+        line = &model->report[LAC_REPORT_LINES_MAX - 1];
+        line->count += count;
+        line->severity = severity > line->severity ? severity : line->severity;
+        return;
+    }
+    line = &model->report[model->report_count++];
+    if (model->report_count == LAC_REPORT_LINES_MAX) {
+        code = "other";
+        text = "Further kinds of lines, counted together.";
+    }
+    line->severity = severity;
+    line->count = count;
+    line->first_offset_bytes = offset_bytes;
+    (void)snprintf(line->code, sizeof(line->code), "%s", code);
+    (void)snprintf(line->text, sizeof(line->text), "%s", text);
+}
+
+static bool derived_are_sorted(const struct lac_derived_slice *slices, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        if (slices[i].start_ns < 0 || slices[i].dur_ns < 0 ||
+            slices[i].start_ns > LAC_TIME_MAX_NS ||
+            slices[i].dur_ns > LAC_TIME_MAX_NS - slices[i].start_ns) {
+            return false;
+        }
+        if (i != 0 && (slices[i].start_ns < slices[i - 1].start_ns ||
+                       (slices[i].start_ns == slices[i - 1].start_ns &&
+                        slices[i].dur_ns > slices[i - 1].dur_ns))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* Room for `count` entries in every column. A column that grew before a failure stays correct. */
+static enum lac_status resize_columns(struct lac_slices *slices, uint64_t count)
+{
+    const struct {
+        void *array;
+        size_t element_bytes;
+    } columns[] = {
+        {&slices->start_ns, sizeof(*slices->start_ns)},
+        {&slices->dur_ns, sizeof(*slices->dur_ns)},
+        {&slices->name, sizeof(*slices->name)},
+        {&slices->corr, sizeof(*slices->corr)},
+        {&slices->link, sizeof(*slices->link)},
+        {&slices->detail, sizeof(*slices->detail)},
+        {&slices->args, sizeof(*slices->args)},
+        {&slices->arg_num, sizeof(*slices->arg_num)},
+        {&slices->lane, sizeof(*slices->lane)},
+        {&slices->kind, sizeof(*slices->kind)},
+    };
+
+    for (size_t i = 0; i < sizeof(columns) / sizeof(columns[0]); i++) {
+        void *old;
+        void *grown;
+
+        memcpy(&old, columns[i].array, sizeof(old));
+        grown = realloc(old, (count + 1) * columns[i].element_bytes);
+        if (grown == NULL) {
+            return LAC_ERR_NOMEM;
+        }
+        memcpy(columns[i].array, &grown, sizeof(grown));
+    }
+    return LAC_OK;
+}
+
+enum lac_status lac_model_add_track(struct lac_model *model, const struct lac_track *track,
+                                    const struct lac_derived_slice *slices, uint64_t slice_count)
+{
+    struct lac_slices *columns = &model->slices;
+    uint64_t first = columns->count;
+    uint64_t overflow_count = 0;
+    struct lac_track *tracks;
+    struct lac_track *added;
+    struct lac_lane_set set;
+
+    if (!derived_are_sorted(slices, slice_count) || track->kind == LAC_TRACK_COUNTER) {
+        return LAC_ERR_MISUSE;
+    }
+    if (slice_count > LAC_SLICE_COUNT_MAX - first || model->track_count >= LAC_TRACK_COUNT_MAX) {
+        return LAC_ERR_LIMIT;
+    }
+    tracks = realloc(model->tracks, ((size_t)model->track_count + 1) * sizeof(*tracks));
+    if (tracks == NULL) {
+        return LAC_ERR_NOMEM;
+    }
+    model->tracks = tracks;
+    if (resize_columns(columns, first + slice_count) != LAC_OK ||
+        lac_lane_set_init(&set) != LAC_OK) {
+        return LAC_ERR_NOMEM;
+    }
+    for (uint64_t i = 0; i < slice_count; i++) {
+        columns->start_ns[first + i] = slices[i].start_ns;
+        columns->dur_ns[first + i] = slices[i].dur_ns;
+        columns->name[first + i] = slices[i].name;
+        columns->corr[first + i] = 0;
+        columns->link[first + i] = slices[i].link;
+        columns->detail[first + i] = LAC_NONE;
+        columns->args[first + i] = 0;
+        columns->arg_num[first + i] = 0;
+        columns->kind[first + i] = (uint8_t)slices[i].kind;
+    }
+    columns->count = first + slice_count;
+    added = &model->tracks[model->track_count++];
+    *added = *track;
+    added->process = LAC_NONE;
+    added->first = first;
+    added->count = slice_count;
+    added->lane_count =
+        lac_lanes_lay(&set, lac_lanes_are_nested(track->kind), columns->start_ns + first,
+                      columns->dur_ns + first, columns->lane + first, slice_count, &overflow_count);
+    lac_lane_set_done(&set);
+    return LAC_OK;
+}

@@ -1,0 +1,76 @@
+/* Short names of the enums: part of the JSON API and of trace files, so never renamed. */
+
+#include "analysis/model/model.h"
+
+#define NAME_OF(names, value)                                                                      \
+    ((size_t)(value) < sizeof(names) / sizeof((names)[0]) ? (names)[(size_t)(value)] : "unknown")
+
+const char *lac_slice_kind_name(enum lac_slice_kind kind)
+{
+    static const char *const names[] = {
+        [LAC_SLICE_OTHER] = "other",
+        [LAC_SLICE_KERNEL] = "kernel",
+        [LAC_SLICE_COPY] = "copy",
+        [LAC_SLICE_MEMSET] = "memset",
+        [LAC_SLICE_GPU_RANGE] = "gpu_range",
+        [LAC_SLICE_API] = "api",
+        [LAC_SLICE_SYNC] = "sync",
+        [LAC_SLICE_OVERHEAD] = "overhead",
+        [LAC_SLICE_OP] = "op",
+        [LAC_SLICE_RANGE] = "range",
+        [LAC_SLICE_PYTHON] = "python",
+        [LAC_SLICE_ALLOC] = "alloc",
+        [LAC_SLICE_INSTANT] = "instant",
+        [LAC_SLICE_STEP] = "step",
+        [LAC_SLICE_GAP] = "gap",
+    };
+    _Static_assert(sizeof(names) / sizeof(names[0]) == LAC_SLICE_KIND_COUNT_, "name every kind");
+
+    return NAME_OF(names, kind);
+}
+
+const char *lac_track_kind_name(enum lac_track_kind kind)
+{
+    static const char *const names[] = {
+        [LAC_TRACK_THREAD] = "thread",   [LAC_TRACK_STREAM] = "stream",
+        [LAC_TRACK_COUNTER] = "counter", [LAC_TRACK_ASYNC] = "async",
+        [LAC_TRACK_MARKS] = "marks",     [LAC_TRACK_GPU_RANGE] = "gpu_range",
+        [LAC_TRACK_STEPS] = "steps",     [LAC_TRACK_GAPS] = "gaps",
+    };
+    _Static_assert(sizeof(names) / sizeof(names[0]) == LAC_TRACK_KIND_COUNT_, "name every kind");
+
+    return NAME_OF(names, kind);
+}
+
+const char *lac_copy_kind_name(enum lac_copy_kind kind)
+{
+    static const char *const names[] = {
+        [LAC_COPY_UNKNOWN] = "unknown", [LAC_COPY_HTOD] = "HtoD", [LAC_COPY_DTOH] = "DtoH",
+        [LAC_COPY_DTOD] = "DtoD",       [LAC_COPY_HTOH] = "HtoH", [LAC_COPY_PTOP] = "PtoP",
+    };
+
+    return NAME_OF(names, kind);
+}
+
+const char *lac_memory_kind_name(enum lac_memory_kind kind)
+{
+    static const char *const names[] = {
+        [LAC_MEMORY_UNKNOWN] = "unknown", [LAC_MEMORY_PAGEABLE] = "pageable",
+        [LAC_MEMORY_PINNED] = "pinned",   [LAC_MEMORY_DEVICE] = "device",
+        [LAC_MEMORY_ARRAY] = "array",     [LAC_MEMORY_MANAGED] = "managed",
+    };
+
+    return NAME_OF(names, kind);
+}
+
+const char *lac_trace_format_name(enum lac_trace_format format)
+{
+    static const char *const names[] = {
+        [LAC_FORMAT_UNKNOWN] = "unknown", [LAC_FORMAT_CHROME] = "chrome",
+        [LAC_FORMAT_KINETO] = "kineto",   [LAC_FORMAT_TENSORFLOW] = "tensorflow",
+        [LAC_FORMAT_LACUNA] = "lacuna",   [LAC_FORMAT_NSYS] = "nsys",
+        [LAC_FORMAT_NVPROF] = "nvprof",
+    };
+
+    return NAME_OF(names, format);
+}
