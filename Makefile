@@ -14,7 +14,7 @@ WARN    := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion \
            -Wdouble-promotion -Wnull-dereference -Werror
 CFLAGS  ?= -O2 -g
 # LAC_WERROR= (empty) for compilers that warn about more than those we test with
-BASE_CFLAGS := -std=c17 -D_GNU_SOURCE -DLAC_VERSION='"$(VERSION)"' -iquote . -iquote $(BUILD)/gen \
+BASE_CFLAGS := -std=c17 -D_GNU_SOURCE -DLAC_VERSION='"$(VERSION)"' -iquote . -iquote collector/include -iquote $(BUILD)/gen \
                -fvisibility=hidden -fno-omit-frame-pointer $(WARN) $(CFLAGS)
 ALL_CFLAGS  := $(BASE_CFLAGS) -MMD -MP
 ifeq ($(SAN),1)
@@ -123,8 +123,16 @@ $(BUILD)/%.o: %.c
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) -c $< -o $@
 
+# ---- what is injected into the user's processes: C and pthreads only, its own flags (it may never abort, unwind or unload)
+INJECT_SRCS   := $(wildcard collector/inject/*.c)
+INJECT_CFLAGS := -std=c17 -D_GNU_SOURCE -iquote . -iquote collector/include -fPIC -fvisibility=hidden -fno-stack-protector \
+                 $(filter-out -Wnull-dereference,$(WARN)) -O2 -g
+$(BUILD)/liblacuna.so: $(INJECT_SRCS) $(wildcard collector/inject/*.h collector/include/lacuna/*.h)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(INJECT_CFLAGS) -shared -Wl,-z,nodelete -Wl,-z,defs -Wl,-soname,liblacuna.so $(INJECT_SRCS) -Wl,--no-as-needed -l:libpthread.so.0 -o $@
+
 # ---- tests: a test program may use everything
-test-programs: $(UNIT_TESTS) $(OOM_TESTS)
+test-programs: $(UNIT_TESTS) $(OOM_TESTS) $(BUILD)/liblacuna.so
 $(BUILD)/tests/%: tests/unit/%.c $(SUPPORT_OBJS) $(BUILD)/libserver.a $(BUILD)/libanalysis.a
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) $(CHECK_CFLAGS) $^ $(CHECK_LIBS) $(SERVER_LIBS) -o $@

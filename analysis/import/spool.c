@@ -1,0 +1,251 @@
+#include "analysis/import/spool.h"
+
+#include "analysis/import/spool_events.h"
+#include "analysis/import/spool_read.h"
+#include "lacuna/spool.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { PROCESSES_MAX = 65536 };
+
+struct spool_file {
+    char *path;
+    struct lac_spool_info info;
+};
+
+struct spool_files {
+    struct spool_file *files;
+    size_t count;
+    size_t capacity;
+    uint64_t unreadable;
+    struct lac_error last_error;
+};
+
+bool lac_spool_is_spool(const void *bytes, size_t size_bytes)
+{
+    return size_bytes >= 8 && memcmp(bytes, LAC_SPOOL_MAGIC, 8) == 0;
+}
+
+static int open_file(const char *path)
+{
+    return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+}
+
+static void files_done(struct spool_files *files)
+{
+    for (size_t i = 0; i < files->count; i++) {
+        free(files->files[i].path);
+    }
+    free(files->files);
+}
+
+/* Takes `path`. A file that is no readable spool is counted, not fatal. */
+static enum lac_status add_file(struct spool_files *files, char *path)
+{
+    struct spool_file file = {.path = path};
+    const int fd = open_file(path);
+    enum lac_status status = LAC_ERR_IO;
+
+    if (fd >= 0) {
+        status = lac_spool_read_info(fd, &file.info, &files->last_error);
+        (void)close(fd);
+    } else {
+        (void)lac_fail(&files->last_error, LAC_ERR_IO, 0, "cannot open %s", path);
+    }
+    if (status != LAC_OK) {
+        free(path);
+        files->unreadable++;
+        return status == LAC_ERR_NOMEM ? status : LAC_OK;
+    }
+    if (files->count == files->capacity) {
+        const size_t bigger = files->capacity == 0 ? 16 : files->capacity * 2;
+        struct spool_file *const grown = realloc(files->files, bigger * sizeof(*grown));
+
+        if (grown == NULL) {
+            free(path);
+            return LAC_ERR_NOMEM;
+        }
+        files->files = grown;
+        files->capacity = bigger;
+    }
+    files->files[files->count++] = file;
+    return LAC_OK;
+}
+
+/* Parents before children, so that the main process comes first; then by pid. */
+static int by_age(const void *left, const void *right)
+{
+    const struct spool_file *const a = left;
+    const struct spool_file *const b = right;
+
+    if (a->info.fork_depth != b->info.fork_depth) {
+        return a->info.fork_depth < b->info.fork_depth ? -1 : 1;
+    }
+    return a->info.pid < b->info.pid ? -1 : a->info.pid > b->info.pid;
+}
+
+static enum lac_status list_folder(const char *path, struct spool_files *files,
+                                   struct lac_error *reterr)
+{
+    DIR *const folder = opendir(path);
+    enum lac_status status = LAC_OK;
+
+    if (folder == NULL) {
+        return lac_fail(reterr, LAC_ERR_IO, 0, "cannot open the folder %s", path);
+    }
+    for (const struct dirent *entry = readdir(folder); entry != NULL && status == LAC_OK;
+         entry = readdir(folder)) {
+        const size_t length = strlen(entry->d_name);
+        char *full = NULL;
+
+        if (length < 6 || strcmp(entry->d_name + length - 6, ".spool") != 0) {
+            continue;
+        }
+        if (files->count >= PROCESSES_MAX) {
+            status = lac_fail(reterr, LAC_ERR_LIMIT, 0, "more than %d spools in %s", PROCESSES_MAX,
+                              path);
+        } else if (asprintf(&full, "%s/%s", path, entry->d_name) < 0) {
+            status = lac_fail(reterr, LAC_ERR_NOMEM, 0, "list of spools");
+        } else {
+            status = add_file(files, full);
+        }
+    }
+    (void)closedir(folder);
+    return status;
+}
+
+static enum lac_status read_all(struct spool_files *files, struct lac_builder *builder,
+                                const struct lac_import_options *options, struct lac_error *reterr)
+{
+    struct lac_model *const model = lac_builder_model(builder);
+    const int64_t offset_ns = files->files[0].info.realtime_offset_ns;
+    enum lac_status status = LAC_OK;
+
+    model->info.rank = -1;
+    model->info.world_size = -1;
+    for (size_t i = 0; i < files->count && status == LAC_OK; i++) {
+        const struct spool_file *const file = &files->files[i];
+        const int fd = open_file(file->path);
+
+        if (memcmp(file->info.boot_id, files->files[0].info.boot_id, sizeof(file->info.boot_id)) !=
+            0) {
+            lac_model_report(
+                model, LAC_REPORT_INFO, "other_host", 1, 0,
+                "a spool of another host or boot: its clock cannot be compared exactly");
+        }
+        if (fd < 0) {
+            files->unreadable++;
+            continue;
+        }
+        status = lac_spool_read(fd, builder, offset_ns, reterr);
+        (void)close(fd);
+        if (status == LAC_ERR_CORRUPT || status == LAC_ERR_IO) {
+            files->unreadable++;
+            status = LAC_OK;
+        }
+        if (model->info.rank < 0) {
+            model->info.rank = file->info.rank;
+            model->info.world_size = file->info.world_size;
+        }
+        if (options->progress != NULL &&
+            !options->progress(options->progress_context, i + 1, files->count,
+                               model->info.event_count)) {
+            return lac_fail(reterr, LAC_ERR_IO, 0, "cancelled");
+        }
+    }
+    if (files->unreadable > 0) {
+        lac_model_report(model, LAC_REPORT_DROPPED, "spool_unreadable", files->unreadable, 0,
+                         files->last_error.message);
+    }
+    return status;
+}
+
+/* "DIR/resnet.lacuna/" -> "resnet": the last part of the path, without its ending. */
+static enum lac_status set_name(struct lac_model *model, const char *path, const char *name)
+{
+    const char *begin = name != NULL ? name : path;
+    size_t length = strlen(begin);
+
+    if (name == NULL) {
+        while (length > 1 && begin[length - 1] == '/') {
+            length--;
+        }
+        for (size_t i = length; i > 0; i--) {
+            if (begin[i - 1] == '/') {
+                begin += i;
+                length -= i;
+                break;
+            }
+        }
+    }
+    return lac_spool_intern(&model->strings, begin, length, &model->info.name);
+}
+
+static enum lac_status import_files(struct spool_files *files, const char *path,
+                                    const struct lac_import_options *options, lac_import_sink sink,
+                                    void *context, struct lac_error *reterr)
+{
+    struct lac_builder *builder = NULL;
+    struct lac_model *model = NULL;
+    enum lac_status status;
+
+    qsort(files->files, files->count, sizeof(*files->files), by_age);
+    status = lac_builder_create(&builder);
+    if (status != LAC_OK) {
+        return lac_fail(reterr, status, 0, "model");
+    }
+    model = lac_builder_model(builder);
+    model->info.format = LAC_FORMAT_LACUNA;
+    status = set_name(model, path, options->name);
+    if (status == LAC_OK) {
+        status = lac_spool_intern(&model->strings, files->files[0].info.host,
+                                  strlen(files->files[0].info.host), &model->info.host);
+    }
+    if (status == LAC_OK) {
+        status = read_all(files, builder, options, reterr);
+    }
+    if (status == LAC_OK) {
+        status = lac_builder_finish(builder, 0, &model);
+    }
+    if (status != LAC_OK) {
+        lac_builder_destroy(builder);
+        return status == LAC_ERR_NOMEM ? lac_fail(reterr, status, 0, "model") : status;
+    }
+    return sink(context, model, reterr);
+}
+
+enum lac_status lac_spool_import(const char *path, const struct lac_import_options *options,
+                                 lac_import_sink sink, void *context, struct lac_error *reterr)
+{
+    struct spool_files files = {0};
+    struct stat file;
+    enum lac_status status;
+
+    if (stat(path, &file) != 0) {
+        return lac_fail(reterr, LAC_ERR_IO, 0, "cannot open %s", path);
+    }
+    if (S_ISDIR(file.st_mode)) {
+        status = list_folder(path, &files, reterr);
+    } else {
+        char *const copy = strdup(path);
+
+        status = copy != NULL ? add_file(&files, copy) : lac_fail(reterr, LAC_ERR_NOMEM, 0, "path");
+    }
+    if (status == LAC_OK && files.count == 0) {
+        status = files.unreadable == 0
+                     ? lac_fail(reterr, LAC_ERR_NOT_FOUND, 0,
+                                "no spool in %s: was anything recorded there?", path)
+                     : lac_fail(reterr, LAC_ERR_CORRUPT, 0, "%s", files.last_error.message);
+    }
+    if (status == LAC_OK) {
+        status = import_files(&files, path, options, sink, context, reterr);
+    }
+    files_done(&files);
+    return status;
+}

@@ -1,0 +1,25 @@
+#ifndef LAC_ANALYSIS_IMPORT_SPOOL_H
+#define LAC_ANALYSIS_IMPORT_SPOOL_H
+
+/* Our own recordings: a folder of spools (one process each) or a single spool becomes one model. */
+
+#include "analysis/import/import.h"
+#include "analysis/model/status.h"
+
+#include <stdbool.h>
+
+/** Whether the bytes are the beginning of a spool. */
+bool lac_spool_is_spool(const void *bytes, size_t size_bytes);
+
+/**
+ * Import the spools directly in the folder `path`, or the spool file `path`.
+ *
+ * @return LAC_OK; LAC_ERR_NOT_FOUND when the folder holds none; else as lac_import_file()
+ * A spool that cannot be read is reported in the model and left out, unless it is the only one.
+ */
+LAC_MUST_USE enum lac_status lac_spool_import(const char *path,
+                                              const struct lac_import_options *options,
+                                              lac_import_sink sink, void *context,
+                                              struct lac_error *reterr);
+
+#endif

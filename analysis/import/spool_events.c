@@ -1,0 +1,515 @@
+#include "analysis/import/spool_events.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { OPEN_RANGES_MAX = 4096, SYNCS_MAX = 512 };
+
+struct open_range {
+    int64_t start_ns;
+    uint32_t name;
+    uint16_t domain;
+    int64_t batch;
+    int64_t cpu_ns;
+    int32_t worker;
+    bool is_loader;
+};
+
+struct lac_spool_range {
+    uint64_t id; /* 0: free slot */
+    int64_t start_ns;
+    int64_t end_ns;
+    uint32_t name;
+    uint32_t track;
+    bool has_start;
+    bool has_end;
+};
+
+struct lac_spool_thread {
+    struct lac_spool_process *process;
+    uint32_t track;
+    uint32_t marks_track; /* LAC_NONE until the first mark */
+    uint32_t id_text;
+    int32_t tid;
+    int64_t last_ns;
+    uint32_t open_count;
+    struct open_range open[OPEN_RANGES_MAX];
+    /* of the segment being read: where both clocks are known, ascending */
+    struct lac_sync_point syncs[SYNCS_MAX];
+    size_t sync_count;
+    size_t sync_at; /* the interval the last event was in */
+};
+
+enum lac_status lac_spool_intern(struct lac_strings *strings, const char *text, size_t length,
+                                 uint32_t *ret_id)
+{
+    char fixed[4096 * 3 + 1];
+    size_t used = 0;
+
+    for (size_t at = 0; at < length && used + 4 < sizeof(fixed);) {
+        const uint8_t c = (uint8_t)text[at];
+        const size_t need = c < 0x80                ? 1
+                            : c >= 0xc2 && c < 0xe0 ? 2
+                            : c >= 0xe0 && c < 0xf0 ? 3
+                            : c >= 0xf0 && c < 0xf5 ? 4
+                                                    : 0;
+        bool whole = need > 0 && at + need <= length;
+
+        for (size_t i = 1; whole && i < need; i++) {
+            whole = ((uint8_t)text[at + i] & 0xc0) == 0x80;
+        }
+        /* overlong three- and four-byte forms, and surrogates */
+        whole = whole && !(c == 0xe0 && (uint8_t)text[at + 1] < 0xa0) &&
+                !(c == 0xed && (uint8_t)text[at + 1] > 0x9f) &&
+                !(c == 0xf0 && (uint8_t)text[at + 1] < 0x90) &&
+                !(c == 0xf4 && (uint8_t)text[at + 1] > 0x8f);
+        if (whole) {
+            memcpy(fixed + used, text + at, need);
+            used += need;
+            at += need;
+        } else {
+            memcpy(fixed + used, "\xef\xbf\xbd", 3);
+            used += 3;
+            at++;
+        }
+    }
+    return lac_strings_intern(strings, fixed, used, ret_id);
+}
+
+static struct lac_strings *strings_of(const struct lac_spool_process *process)
+{
+    return &lac_builder_model(process->builder)->strings;
+}
+
+enum lac_status lac_spool_process_open(struct lac_spool_process *process, int32_t pid,
+                                       const char *comm, const char *argv)
+{
+    char text[32];
+    uint32_t id_text;
+    uint32_t name;
+    uint32_t labels;
+    const int length = snprintf(text, sizeof(text), "%" PRId32, pid);
+    enum lac_status status =
+        lac_strings_intern(strings_of(process), text, (size_t)length, &id_text);
+
+    if (status == LAC_OK) {
+        status = lac_spool_intern(strings_of(process), comm, strnlen(comm, 64), &name);
+    }
+    if (status == LAC_OK) {
+        status = lac_spool_intern(strings_of(process), argv, strnlen(argv, 1024), &labels);
+    }
+    if (status == LAC_OK) {
+        status = lac_builder_process(process->builder, id_text, pid, &process->process);
+    }
+    if (status == LAC_OK) {
+        struct lac_process *const entry =
+            lac_builder_process_at(process->builder, process->process);
+
+        entry->name = name;
+        entry->labels = labels;
+    }
+    return status;
+}
+
+enum lac_status lac_spool_thread_open(struct lac_spool_process *process, int32_t tid,
+                                      const char *name, struct lac_spool_thread **ret_thread)
+{
+    struct lac_spool_thread *const thread = calloc(1, sizeof(*thread));
+    char text[32];
+    const int length = snprintf(text, sizeof(text), "%" PRId32, tid);
+    uint32_t name_id = 0;
+    enum lac_status status;
+
+    if (thread == NULL) {
+        return LAC_ERR_NOMEM;
+    }
+    thread->process = process;
+    thread->tid = tid;
+    thread->marks_track = LAC_NONE;
+    status = lac_strings_intern(strings_of(process), text, (size_t)length, &thread->id_text);
+    if (status == LAC_OK) {
+        status = lac_spool_intern(strings_of(process), name, strnlen(name, 16), &name_id);
+    }
+    if (status == LAC_OK) {
+        status = lac_builder_track(process->builder, LAC_TRACK_THREAD, process->process,
+                                   thread->id_text, tid, &thread->track);
+    }
+    if (status != LAC_OK) {
+        free(thread);
+        return status;
+    }
+    lac_builder_track_at(process->builder, thread->track)->name = name_id;
+    *ret_thread = thread;
+    return LAC_OK;
+}
+
+void lac_spool_thread_destroy(struct lac_spool_thread *thread)
+{
+    free(thread);
+}
+
+/* ---- time */
+
+static void add_sync(struct lac_spool_thread *thread, struct lac_sync_point sync)
+{
+    const struct lac_sync_point *const last =
+        thread->sync_count > 0 ? &thread->syncs[thread->sync_count - 1] : NULL;
+
+    /* hostile or torn ones must not make time run backwards */
+    if (thread->sync_count < SYNCS_MAX &&
+        (last == NULL || (sync.ticks > last->ticks && sync.monotonic_ns >= last->monotonic_ns))) {
+        thread->syncs[thread->sync_count++] = sync;
+    }
+}
+
+static void collect_syncs(struct lac_spool_thread *thread, const struct lac_event *events,
+                          size_t count, const struct lac_sync_point *sync,
+                          const struct lac_sync_point *next)
+{
+    thread->sync_count = 0;
+    thread->sync_at = 0;
+    add_sync(thread, *sync);
+    for (size_t i = 0; i + 1 < count && events[i].type != 0; i++) {
+        if (events[i].type == LAC_EVENT_SYNC && events[i + 1].type == LAC_EVENT_SYNC_NS) {
+            add_sync(thread, (struct lac_sync_point){.ticks = events[i].ts,
+                                                     .monotonic_ns = events[i + 1].ts});
+        }
+    }
+    if (next != NULL) {
+        add_sync(thread, *next);
+    }
+}
+
+static int64_t clamp_ns(double ns)
+{
+    return ns > 4e18 ? (int64_t)4e18 : ns < -4e18 ? -(int64_t)4e18 : (int64_t)ns;
+}
+
+static int64_t ns_of(struct lac_spool_thread *thread, uint64_t ticks)
+{
+    const struct lac_spool_process *const process = thread->process;
+    const struct lac_sync_point *from;
+    double rate = process->ns_per_tick;
+
+    if (process->ticks_are_ns) {
+        return (int64_t)(ticks % (uint64_t)4e18) + process->offset_ns;
+    }
+    while (thread->sync_at + 1 < thread->sync_count &&
+           ticks >= thread->syncs[thread->sync_at + 1].ticks) {
+        thread->sync_at++;
+    }
+    from = &thread->syncs[thread->sync_at];
+    if (thread->sync_at + 1 < thread->sync_count) {
+        rate = (double)(from[1].monotonic_ns - from->monotonic_ns) /
+               (double)(from[1].ticks - from->ticks);
+    } else if (thread->sync_count > 1) {
+        rate = (double)(from->monotonic_ns - from[-1].monotonic_ns) /
+               (double)(from->ticks - from[-1].ticks);
+    }
+    return clamp_ns((double)(int64_t)(ticks - from->ticks) * rate) +
+           (int64_t)(from->monotonic_ns % (uint64_t)4e18) + process->offset_ns;
+}
+
+/* ---- ranges by id */
+
+static struct lac_spool_range *find_range(struct lac_spool_process *process, uint64_t id)
+{
+    size_t at;
+
+    if ((process->range_count + 1) * 2 > process->range_slots) {
+        const size_t bigger = process->range_slots == 0 ? 256 : process->range_slots * 2;
+        struct lac_spool_range *const fresh = calloc(bigger, sizeof(*fresh));
+
+        if (fresh == NULL) {
+            return NULL;
+        }
+        for (size_t i = 0; i < process->range_slots; i++) {
+            if (process->ranges[i].id != 0) {
+                at = (size_t)(process->ranges[i].id * 0x9e3779b97f4a7c15u >> 20) & (bigger - 1);
+                while (fresh[at].id != 0) {
+                    at = (at + 1) & (bigger - 1);
+                }
+                fresh[at] = process->ranges[i];
+            }
+        }
+        free(process->ranges);
+        process->ranges = fresh;
+        process->range_slots = bigger;
+    }
+    at = (size_t)(id * 0x9e3779b97f4a7c15u >> 20) & (process->range_slots - 1);
+    while (process->ranges[at].id != 0 && process->ranges[at].id != id) {
+        at = (at + 1) & (process->range_slots - 1);
+    }
+    if (process->ranges[at].id == 0) {
+        process->ranges[at].id = id;
+        process->range_count++;
+    }
+    return &process->ranges[at];
+}
+
+static enum lac_status put_range(struct lac_spool_process *process, uint32_t track,
+                                 const struct open_range *range, int64_t end_ns)
+{
+    struct lac_slice_in slice = {.start_ns = range->start_ns,
+                                 .dur_ns = end_ns > range->start_ns ? end_ns - range->start_ns : 0,
+                                 .track = track,
+                                 .name = range->name,
+                                 .detail = LAC_NONE,
+                                 .kind = LAC_SLICE_RANGE};
+
+    lac_builder_model(process->builder)->info.slice_count++;
+    if (range->is_loader) {
+        const struct lac_loader_info info = {
+            .batch = range->batch, .cpu_ns = range->cpu_ns, .worker = range->worker};
+        const enum lac_status status =
+            lac_builder_loader_info(process->builder, &info, &slice.detail);
+
+        if (status != LAC_OK) {
+            return status;
+        }
+    }
+    return lac_builder_slice(process->builder, &slice);
+}
+
+/* START/END ranges need not nest and may end elsewhere: they get a row of their own. */
+static enum lac_status put_async(struct lac_spool_process *process,
+                                 const struct lac_spool_range *range)
+{
+    const struct open_range open = {.start_ns = range->start_ns, .name = range->name};
+    uint32_t id_text;
+    uint32_t track;
+    enum lac_status status =
+        lac_strings_intern(strings_of(process), "ranges", strlen("ranges"), &id_text);
+
+    if (status == LAC_OK) {
+        status = lac_builder_track(process->builder, LAC_TRACK_ASYNC, process->process, id_text, -1,
+                                   &track);
+    }
+    return status != LAC_OK ? status : put_range(process, track, &open, range->end_ns);
+}
+
+/* ---- one event */
+
+static uint32_t name_of(struct lac_spool_process *process, uint32_t id)
+{
+    if (id >= process->string_count || (id != 0 && process->string_of_id[id] == 0)) {
+        process->missing_names++;
+        return 0;
+    }
+    return id == 0 ? 0 : process->string_of_id[id];
+}
+
+static enum lac_status on_pop(struct lac_spool_thread *thread, const struct lac_event *event,
+                              int64_t now_ns)
+{
+    uint32_t at = thread->open_count;
+    enum lac_status status;
+
+    while (at > 0 && thread->open[at - 1].domain != event->domain) {
+        at--;
+    }
+    if (at == 0) {
+        thread->process->unmatched_pops++;
+        return LAC_OK;
+    }
+    status = put_range(thread->process, thread->track, &thread->open[at - 1], now_ns);
+    memmove(&thread->open[at - 1], &thread->open[at],
+            (thread->open_count - at) * sizeof(thread->open[0]));
+    thread->open_count--;
+    return status;
+}
+
+static enum lac_status on_mark(struct lac_spool_thread *thread, const struct lac_event *event,
+                               int64_t now_ns)
+{
+    struct lac_spool_process *const process = thread->process;
+    struct lac_slice_in slice = {.start_ns = now_ns,
+                                 .name = name_of(process, event->name),
+                                 .detail = LAC_NONE,
+                                 .kind = LAC_SLICE_INSTANT};
+
+    if (thread->marks_track == LAC_NONE) {
+        const enum lac_status status =
+            lac_builder_track(process->builder, LAC_TRACK_MARKS, process->process, thread->id_text,
+                              thread->tid, &thread->marks_track);
+
+        if (status != LAC_OK) {
+            return status;
+        }
+    }
+    slice.track = thread->marks_track;
+    return lac_builder_slice(process->builder, &slice);
+}
+
+static void on_push(struct lac_spool_thread *thread, const struct lac_event *event, int64_t now_ns)
+{
+    if (thread->open_count == OPEN_RANGES_MAX) {
+        thread->process->open_ranges++;
+        return;
+    }
+    thread->open[thread->open_count++] =
+        (struct open_range){.start_ns = now_ns,
+                            .name = name_of(thread->process, event->name),
+                            .domain = event->domain,
+                            .batch = -1,
+                            .cpu_ns = -1,
+                            .worker = -1};
+}
+
+static enum lac_status on_start_end(struct lac_spool_thread *thread, const struct lac_event *event,
+                                    const struct lac_event *id, int64_t now_ns)
+{
+    struct lac_spool_range *range;
+
+    if (id == NULL || id->type != LAC_EVENT_ID || id->ts == 0) {
+        thread->process->unmatched_pops++;
+        return LAC_OK;
+    }
+    range = find_range(thread->process, id->ts);
+    if (range == NULL) {
+        return LAC_ERR_NOMEM;
+    }
+    if (event->type == LAC_EVENT_START) {
+        range->start_ns = now_ns;
+        range->name = name_of(thread->process, event->name);
+        range->has_start = true;
+    } else {
+        range->end_ns = now_ns;
+        range->has_end = true;
+    }
+    return LAC_OK;
+}
+
+static enum lac_status on_event(struct lac_spool_thread *thread, const struct lac_event *event,
+                                const struct lac_event *next)
+{
+    struct lac_spool_process *const process = thread->process;
+    struct open_range *const top =
+        thread->open_count > 0 ? &thread->open[thread->open_count - 1] : NULL;
+
+    switch (event->type) {
+    case LAC_EVENT_PUSH:
+    case LAC_EVENT_POP:
+    case LAC_EVENT_MARK:
+    case LAC_EVENT_START:
+    case LAC_EVENT_END: {
+        const int64_t now_ns = ns_of(thread, event->ts);
+
+        lac_builder_model(process->builder)->info.event_count++;
+        thread->last_ns = now_ns > thread->last_ns ? now_ns : thread->last_ns;
+        if (event->type == LAC_EVENT_PUSH) {
+            on_push(thread, event, now_ns);
+            return LAC_OK;
+        }
+        return event->type == LAC_EVENT_POP    ? on_pop(thread, event, now_ns)
+               : event->type == LAC_EVENT_MARK ? on_mark(thread, event, now_ns)
+                                               : on_start_end(thread, event, next, now_ns);
+    }
+    case LAC_EVENT_LOADER:
+        if (top != NULL) {
+            top->batch = (int64_t)event->ts;
+            top->worker = event->name <= INT32_MAX ? (int32_t)event->name - 1 : -1;
+            top->is_loader = true;
+        }
+        return LAC_OK;
+    case LAC_EVENT_CPU:
+        if (top != NULL) {
+            top->cpu_ns = event->ts <= INT64_MAX ? (int64_t)event->ts : -1;
+            top->is_loader = true;
+        }
+        return LAC_OK;
+    case LAC_EVENT_THREAD_NAME:
+        if (event->ts == (uint64_t)thread->tid) {
+            lac_builder_track_at(process->builder, thread->track)->name =
+                name_of(process, event->name);
+        }
+        return LAC_OK;
+    case LAC_EVENT_DOMAIN_NAME:
+        if (event->domain < 256) {
+            process->domain_names[event->domain] = name_of(process, event->name);
+        }
+        return LAC_OK;
+    case LAC_EVENT_ID:
+    case LAC_EVENT_PAYLOAD:
+    case LAC_EVENT_STYLE:
+    case LAC_EVENT_SYNC:
+    case LAC_EVENT_SYNC_NS:
+    case LAC_EVENT_DROPPED: /* the header's count is the one that is reported */
+    case LAC_EVENT_CATEGORY_NAME:
+        return LAC_OK;
+    default:
+        process->unknown_events++;
+        return LAC_OK;
+    }
+}
+
+enum lac_status lac_spool_thread_events(struct lac_spool_thread *thread,
+                                        const struct lac_event *events, size_t count,
+                                        const struct lac_sync_point *sync,
+                                        const struct lac_sync_point *next)
+{
+    enum lac_status status = LAC_OK;
+
+    collect_syncs(thread, events, count, sync, next);
+    for (size_t i = 0; i < count && events[i].type != 0 && status == LAC_OK; i++) {
+        status = on_event(thread, &events[i], i + 1 < count ? &events[i + 1] : NULL);
+    }
+    return status;
+}
+
+enum lac_status lac_spool_thread_close(struct lac_spool_thread *thread)
+{
+    struct lac_spool_process *const process = thread->process;
+    enum lac_status status = LAC_OK;
+
+    process->open_ranges += thread->open_count;
+    while (thread->open_count > 0 && status == LAC_OK) {
+        thread->open_count--;
+        status =
+            put_range(process, thread->track, &thread->open[thread->open_count], thread->last_ns);
+    }
+    process->last_ns = thread->last_ns > process->last_ns ? thread->last_ns : process->last_ns;
+    free(thread);
+    return status;
+}
+
+enum lac_status lac_spool_process_close(struct lac_spool_process *process, enum lac_status status)
+{
+    struct lac_model *const model = lac_builder_model(process->builder);
+
+    for (size_t i = 0; i < process->range_slots && status == LAC_OK; i++) {
+        struct lac_spool_range *const range = &process->ranges[i];
+
+        if (range->id == 0 || !range->has_start) {
+            process->unmatched_pops += range->id != 0;
+            continue;
+        }
+        if (!range->has_end) {
+            range->end_ns = process->last_ns;
+            process->open_ranges++;
+        }
+        status = put_async(process, range);
+    }
+    free(process->ranges);
+    process->ranges = NULL;
+    if (process->open_ranges > 0) {
+        lac_model_report(
+            model, LAC_REPORT_REPAIRED, "open_ranges", process->open_ranges, 0,
+            "ranges that were open when the process ended: closed where it was last heard of");
+    }
+    if (process->unmatched_pops > 0) {
+        lac_model_report(model, LAC_REPORT_DROPPED, "range_ends_alone", process->unmatched_pops, 0,
+                         "ends of ranges that had no beginning");
+    }
+    if (process->unknown_events > 0) {
+        lac_model_report(model, LAC_REPORT_INFO, "events_not_understood", process->unknown_events,
+                         0, "events of a kind that this version does not know");
+    }
+    if (process->missing_names > 0) {
+        lac_model_report(model, LAC_REPORT_REPAIRED, "names_missing", process->missing_names, 0,
+                         "events whose name could not be kept by the recorder");
+    }
+    return status;
+}

@@ -1,0 +1,67 @@
+#ifndef LAC_ANALYSIS_IMPORT_SPOOL_EVENTS_H
+#define LAC_ANALYSIS_IMPORT_SPOOL_EVENTS_H
+
+/*
+ * The events of a spool, thread by thread, turned into ranges: pushes matched with pops, starts
+ * with ends on whatever thread, ticks turned into ns. Private to the spool importer.
+ */
+
+#include "analysis/model/builder.h"
+#include "analysis/model/status.h"
+#include "lacuna/spool.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct lac_spool_range; /* a START that waits for its END, or the reverse */
+
+/** One process. The first block of fields is the caller's to set; the rest belongs to these
+ * functions. */
+struct lac_spool_process {
+    struct lac_builder *builder;
+    const uint32_t *string_of_id; /**< spool id -> string id; 0 where undefined */
+    uint32_t string_count;
+    int64_t offset_ns;  /**< added to CLOCK_MONOTONIC */
+    double ns_per_tick; /**< over the whole file; 0 unknown */
+    bool ticks_are_ns;
+
+    uint32_t process;
+    uint32_t domain_names[256];
+    struct lac_spool_range *ranges; /**< open addressing by id */
+    size_t range_slots;
+    size_t range_count;
+    uint64_t unknown_events;
+    uint64_t unmatched_pops;
+    uint64_t open_ranges;
+    uint64_t missing_names;
+    int64_t last_ns; /**< latest time seen in the process */
+};
+
+struct lac_spool_thread;
+
+LAC_MUST_USE enum lac_status lac_spool_process_open(struct lac_spool_process *process, int32_t pid,
+                                                    const char *comm, const char *argv);
+/** Report what did not match, free the tables; returns `status`, or the first failure of its own.
+ */
+LAC_MUST_USE enum lac_status lac_spool_process_close(struct lac_spool_process *process,
+                                                     enum lac_status status);
+
+LAC_MUST_USE enum lac_status lac_spool_thread_open(struct lac_spool_process *process, int32_t tid,
+                                                   const char *name,
+                                                   struct lac_spool_thread **ret_thread);
+/** Events of one segment; `next` is the sync point of the thread's next segment, or NULL. */
+LAC_MUST_USE enum lac_status lac_spool_thread_events(struct lac_spool_thread *thread,
+                                                     const struct lac_event *events, size_t count,
+                                                     const struct lac_sync_point *sync,
+                                                     const struct lac_sync_point *next);
+/** End the ranges that are still open where the process was last heard of; frees the thread. */
+LAC_MUST_USE enum lac_status lac_spool_thread_close(struct lac_spool_thread *thread);
+/** Free without closing. NULL is allowed. */
+void lac_spool_thread_destroy(struct lac_spool_thread *thread);
+
+/** Intern text of a spool: bytes that are not UTF-8 become U+FFFD. */
+LAC_MUST_USE enum lac_status lac_spool_intern(struct lac_strings *strings, const char *text,
+                                              size_t length, uint32_t *ret_id);
+
+#endif

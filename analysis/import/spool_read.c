@@ -1,0 +1,382 @@
+#include "analysis/import/spool_read.h"
+
+#include "analysis/import/spool_events.h"
+#include "lacuna/spool.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { SEGMENT_BYTES_MAX = 16 << 20, SEGMENTS_MAX = 1 << 20, STRINGS_MAX = 1 << 22 };
+
+/* Reads exactly `size_bytes`, or says how the file falls short. */
+static enum lac_status read_at(int fd, void *out, size_t size_bytes, uint64_t offset,
+                               struct lac_error *reterr)
+{
+    size_t done = 0;
+
+    while (done < size_bytes) {
+        const ssize_t got =
+            pread(fd, (char *)out + done, size_bytes - done, (off_t)(offset + done));
+
+        if (got < 0 && errno == EINTR) {
+            continue;
+        }
+        if (got < 0) {
+            return lac_fail(reterr, LAC_ERR_IO, offset, "cannot read the spool");
+        }
+        if (got == 0) {
+            return lac_fail(reterr, LAC_ERR_CORRUPT, offset + done,
+                            "the spool ends inside its header");
+        }
+        done += (size_t)got;
+    }
+    return LAC_OK;
+}
+
+static enum lac_status read_header(int fd, struct lac_spool_header *header,
+                                   struct lac_error *reterr)
+{
+    enum lac_status status = read_at(fd, header, sizeof(*header), 0, reterr);
+
+    if (status != LAC_OK) {
+        return status;
+    }
+    if (memcmp(header->magic, LAC_SPOOL_MAGIC, sizeof(header->magic)) != 0) {
+        return lac_fail(reterr, LAC_ERR_CORRUPT, 0, "not a spool: it does not begin with LACSPOOL");
+    }
+    if (header->endian_mark != LAC_SPOOL_ENDIAN_MARK) {
+        return lac_fail(reterr, LAC_ERR_CORRUPT, 12, "the spool was written in another byte order");
+    }
+    if (header->version != LAC_SPOOL_VERSION) {
+        return lac_fail(reterr, LAC_ERR_CORRUPT, 8, "spool version %u, this program reads %u",
+                        header->version, LAC_SPOOL_VERSION);
+    }
+    if (header->header_bytes != LAC_SPOOL_HEADER_BYTES || header->segment_bytes == 0 ||
+        header->segment_bytes % 65536 != 0 || header->segment_bytes > SEGMENT_BYTES_MAX ||
+        (header->clock != LAC_SPOOL_CLOCK_MONOTONIC && header->clock != LAC_SPOOL_CLOCK_TSC)) {
+        return lac_fail(reterr, LAC_ERR_CORRUPT, 16, "the spool's header contradicts itself");
+    }
+    if (header->text_bytes > LAC_SPOOL_TEXT_BYTES) {
+        header->text_bytes = LAC_SPOOL_TEXT_BYTES;
+    }
+    header->text[LAC_SPOOL_TEXT_BYTES - 1] = '\0';
+    return LAC_OK;
+}
+
+/* The value of `key` in the header's text, or "". */
+static const char *text_of(const struct lac_spool_header *header, const char *key)
+{
+    const size_t key_length = strlen(key);
+
+    for (uint32_t at = 0; at < header->text_bytes;) {
+        const char *const entry = header->text + at;
+        const size_t length = strnlen(entry, header->text_bytes - at);
+
+        if (length > key_length && entry[key_length] == '=' &&
+            memcmp(entry, key, key_length) == 0) {
+            return entry + key_length + 1;
+        }
+        at += (uint32_t)length + 1;
+    }
+    return "";
+}
+
+static void copy_text(const struct lac_spool_header *header, const char *key, char *out,
+                      size_t capacity)
+{
+    const char *const value = text_of(header, key);
+    const size_t length = strnlen(value, capacity - 1);
+
+    memcpy(out, value, length);
+    out[length] = '\0';
+}
+
+static int32_t number_of(const struct lac_spool_header *header, const char *key, const char *other)
+{
+    const char *text = text_of(header, key);
+    char *end = NULL;
+    long value;
+
+    if (*text == '\0') {
+        text = text_of(header, other);
+    }
+    value = strtol(text, &end, 10);
+    return end != text && *end == '\0' && value >= 0 && value < INT32_MAX ? (int32_t)value : -1;
+}
+
+static void fill_info(const struct lac_spool_header *header, struct lac_spool_info *info)
+{
+    *info = (struct lac_spool_info){
+        .realtime_offset_ns = (int64_t)(header->first.realtime_ns - header->first.monotonic_ns),
+        .pid = header->pid,
+        .parent_pid = header->parent_pid,
+        .fork_depth = header->fork_depth,
+        .dropped_count = header->dropped_count,
+        .rank = number_of(header, "env.RANK", "env.SLURM_PROCID"),
+        .world_size = number_of(header, "env.WORLD_SIZE", "env.SLURM_NTASKS"),
+    };
+    memcpy(info->boot_id, header->boot_id, sizeof(info->boot_id));
+    copy_text(header, "host", info->host, sizeof(info->host));
+    copy_text(header, "comm", info->comm, sizeof(info->comm));
+    copy_text(header, "argv", info->argv, sizeof(info->argv));
+}
+
+enum lac_status lac_spool_read_info(int fd, struct lac_spool_info *ret_info,
+                                    struct lac_error *reterr)
+{
+    struct lac_spool_header *const header = malloc(sizeof(*header));
+    enum lac_status status;
+
+    if (header == NULL) {
+        return lac_fail(reterr, LAC_ERR_NOMEM, 0, "spool header");
+    }
+    status = read_header(fd, header, reterr);
+    if (status == LAC_OK) {
+        fill_info(header, ret_info);
+    }
+    free(header);
+    return status;
+}
+
+/* ---- segments */
+
+struct segment {
+    uint64_t index;
+    int32_t tid;
+    uint32_t seq;
+    struct lac_sync_point sync;
+    char thread_name[16];
+};
+
+struct reader {
+    int fd;
+    struct lac_spool_header *header;
+    struct lac_builder *builder;
+    struct segment *events; /* of events, later in order of (tid, seq) */
+    size_t event_segment_count;
+    uint32_t *string_of_id; /* spool id -> string id of the model */
+    uint32_t string_count;
+    uint8_t *buffer; /* one segment */
+    struct lac_error *reterr;
+};
+
+static uint64_t offset_of(const struct reader *reader, uint64_t index)
+{
+    return LAC_SPOOL_SEGMENTS_OFFSET + index * reader->header->segment_bytes;
+}
+
+static enum lac_status read_strings(struct reader *reader)
+{
+    struct lac_strings *const strings = &lac_builder_model(reader->builder)->strings;
+    const size_t size_bytes = reader->header->segment_bytes;
+    size_t at = LAC_SEGMENT_HEADER_BYTES;
+
+    while (at + sizeof(struct lac_string_record) <= size_bytes) {
+        struct lac_string_record record;
+        enum lac_status status;
+
+        memcpy(&record, reader->buffer + at, sizeof(record));
+        if (record.length == 0) {
+            break;
+        }
+        at += sizeof(record);
+        if (record.length > size_bytes - at || record.id == 0 || record.id >= STRINGS_MAX) {
+            lac_model_report(lac_builder_model(reader->builder), LAC_REPORT_DROPPED,
+                             "bad_name_record", 1, at,
+                             "a name's record is damaged; the rest of its segment is not read");
+            break;
+        }
+        if (record.id >= reader->string_count) {
+            uint32_t bigger = reader->string_count == 0 ? 1024 : reader->string_count;
+            uint32_t *grown;
+
+            while (bigger <= record.id) {
+                bigger *= 2;
+            }
+            grown = realloc(reader->string_of_id, bigger * sizeof(*grown));
+            if (grown == NULL) {
+                return lac_fail(reader->reterr, LAC_ERR_NOMEM, 0, "names of the spool");
+            }
+            memset(grown + reader->string_count, 0,
+                   (bigger - reader->string_count) * sizeof(*grown));
+            reader->string_of_id = grown;
+            reader->string_count = bigger;
+        }
+        status = lac_spool_intern(strings, (const char *)reader->buffer + at, record.length,
+                                  &reader->string_of_id[record.id]);
+        if (status != LAC_OK) {
+            return lac_fail(reader->reterr, status, at, "names of the spool");
+        }
+        at += (record.length + 7u) & ~7u;
+    }
+    return LAC_OK;
+}
+
+static enum lac_status take_segment(struct reader *reader, uint64_t index)
+{
+    const struct lac_segment_header *const head =
+        (const struct lac_segment_header *)(void *)reader->buffer;
+    enum lac_status status = read_at(reader->fd, reader->buffer, LAC_SEGMENT_HEADER_BYTES,
+                                     offset_of(reader, index), reader->reterr);
+
+    if (status != LAC_OK) {
+        return status;
+    }
+    if (head->magic != LAC_SEGMENT_MAGIC) {
+        return LAC_OK; /* never opened */
+    }
+    if (head->kind == LAC_SEGMENT_STRINGS) {
+        status = read_at(reader->fd, reader->buffer, reader->header->segment_bytes,
+                         offset_of(reader, index), reader->reterr);
+        return status != LAC_OK ? status : read_strings(reader);
+    }
+    if (head->kind != LAC_SEGMENT_EVENTS) {
+        lac_model_report(lac_builder_model(reader->builder), LAC_REPORT_INFO,
+                         "segment_not_understood", 1, offset_of(reader, index),
+                         "a segment of a kind that this version does not know");
+        return LAC_OK;
+    }
+    reader->events[reader->event_segment_count] =
+        (struct segment){.index = index, .tid = head->tid, .seq = head->seq, .sync = head->sync};
+    memcpy(reader->events[reader->event_segment_count].thread_name, head->thread_name, 15);
+    reader->event_segment_count++;
+    return LAC_OK;
+}
+
+static int by_thread(const void *left, const void *right)
+{
+    const struct segment *const a = left;
+    const struct segment *const b = right;
+
+    if (a->tid != b->tid) {
+        return a->tid < b->tid ? -1 : 1;
+    }
+    if (a->seq != b->seq) {
+        return a->seq < b->seq ? -1 : 1;
+    }
+    return a->index < b->index ? -1 : a->index > b->index;
+}
+
+/* Ticks of one ns, over the longest distance the file offers. */
+static double rate_of(const struct reader *reader)
+{
+    const struct lac_sync_point first = reader->header->first;
+    struct lac_sync_point last = first;
+
+    if (reader->header->clock == LAC_SPOOL_CLOCK_MONOTONIC) {
+        return 1.0;
+    }
+    for (size_t i = 0; i < reader->event_segment_count; i++) {
+        if (reader->events[i].sync.ticks > last.ticks) {
+            last = reader->events[i].sync;
+        }
+    }
+    if (last.ticks <= first.ticks || last.monotonic_ns <= first.monotonic_ns) {
+        return 0.0;
+    }
+    return (double)(last.monotonic_ns - first.monotonic_ns) / (double)(last.ticks - first.ticks);
+}
+
+static enum lac_status read_threads(struct reader *reader, int64_t offset_ns)
+{
+    struct lac_spool_thread *thread = NULL;
+    struct lac_spool_process process = {.builder = reader->builder,
+                                        .string_of_id = reader->string_of_id,
+                                        .string_count = reader->string_count,
+                                        .offset_ns = offset_ns,
+                                        .ns_per_tick = rate_of(reader),
+                                        .ticks_are_ns =
+                                            reader->header->clock == LAC_SPOOL_CLOCK_MONOTONIC};
+    enum lac_status status =
+        lac_spool_process_open(&process, reader->header->pid, text_of(reader->header, "comm"),
+                               text_of(reader->header, "argv"));
+
+    for (size_t i = 0; i < reader->event_segment_count && status == LAC_OK; i++) {
+        const struct segment *const segment = &reader->events[i];
+        const struct segment *const next =
+            i + 1 < reader->event_segment_count && reader->events[i + 1].tid == segment->tid
+                ? &reader->events[i + 1]
+                : NULL;
+
+        if (i == 0 || reader->events[i - 1].tid != segment->tid) {
+            status = lac_spool_thread_open(&process, segment->tid, segment->thread_name, &thread);
+        }
+        if (status == LAC_OK) {
+            status = read_at(reader->fd, reader->buffer, reader->header->segment_bytes,
+                             offset_of(reader, segment->index), reader->reterr);
+        }
+        if (status == LAC_OK) {
+            status = lac_spool_thread_events(
+                thread,
+                (const struct lac_event *)(void *)(reader->buffer + LAC_SEGMENT_HEADER_BYTES),
+                (reader->header->segment_bytes - LAC_SEGMENT_HEADER_BYTES) /
+                    sizeof(struct lac_event),
+                &segment->sync, next != NULL ? &next->sync : NULL);
+        }
+        if (status == LAC_OK && next == NULL) {
+            status = lac_spool_thread_close(thread);
+            thread = NULL;
+        }
+    }
+    lac_spool_thread_destroy(thread);
+    return lac_spool_process_close(&process, status);
+}
+
+enum lac_status lac_spool_read(int fd, struct lac_builder *builder, int64_t realtime_offset_ns,
+                               struct lac_error *reterr)
+{
+    struct reader reader = {.fd = fd, .builder = builder, .reterr = reterr};
+    struct stat file;
+    uint64_t segment_count = 0;
+    enum lac_status status = LAC_ERR_NOMEM;
+
+    reader.header = malloc(sizeof(*reader.header));
+    if (reader.header == NULL) {
+        return lac_fail(reterr, LAC_ERR_NOMEM, 0, "spool header");
+    }
+    status = read_header(fd, reader.header, reterr);
+    if (status != LAC_OK) {
+        goto done;
+    }
+    if (fstat(fd, &file) != 0) {
+        status = lac_fail(reterr, LAC_ERR_IO, 0, "cannot read the spool");
+        goto done;
+    }
+    if ((uint64_t)file.st_size > LAC_SPOOL_SEGMENTS_OFFSET) {
+        segment_count =
+            ((uint64_t)file.st_size - LAC_SPOOL_SEGMENTS_OFFSET) / reader.header->segment_bytes;
+    }
+    if (segment_count > SEGMENTS_MAX) {
+        status =
+            lac_fail(reterr, LAC_ERR_LIMIT, 0, "the spool has more than %d segments", SEGMENTS_MAX);
+        goto done;
+    }
+    reader.buffer = malloc(reader.header->segment_bytes);
+    reader.events = calloc(segment_count + 1, sizeof(*reader.events));
+    if (reader.buffer == NULL || reader.events == NULL) {
+        status = lac_fail(reterr, LAC_ERR_NOMEM, 0, "spool segments");
+        goto done;
+    }
+    for (uint64_t i = 0; i < segment_count && status == LAC_OK; i++) {
+        status = take_segment(&reader, i);
+    }
+    if (status == LAC_OK) {
+        qsort(reader.events, reader.event_segment_count, sizeof(*reader.events), by_thread);
+        if (reader.header->dropped_count > 0) {
+            lac_model_report(
+                lac_builder_model(builder), LAC_REPORT_DROPPED, "not_recorded",
+                reader.header->dropped_count, 0,
+                "events that the recorder could not keep (no space, or the size limit)");
+        }
+        status = read_threads(&reader, realtime_offset_ns);
+    }
+done:
+    free(reader.header);
+    free(reader.buffer);
+    free(reader.events);
+    free(reader.string_of_id);
+    return status;
+}

@@ -1,0 +1,145 @@
+#ifndef LACUNA_SPOOL_H
+#define LACUNA_SPOOL_H
+
+/*
+ * The spool: what a traced process leaves behind, one file a process. FORMAT.md explains it;
+ * this header is the layout. Version 1 stays readable for ever.
+ *
+ *   file    = header (LAC_SPOOL_HEADER_BYTES), then segments of header.segment_bytes each
+ *   segment = 64 bytes of header, then records of 16 bytes (events) or of any length (strings)
+ *
+ * Everything is little endian and written in place through a shared mapping, so that what was
+ * recorded survives the death of the process at any instant. A record is valid when its type byte,
+ * which is stored last, is not zero; a zero type ends a segment. So a torn tail needs no repair.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define LAC_SPOOL_MAGIC           "LACSPOOL"
+#define LAC_SPOOL_VERSION         1u
+#define LAC_SPOOL_ENDIAN_MARK     0x01020304u
+#define LAC_SPOOL_HEADER_BYTES    8192u
+#define LAC_SPOOL_SEGMENTS_OFFSET 65536u /* where segment 0 begins: any page size can map it */
+#define LAC_SPOOL_TEXT_OFFSET     512u
+#define LAC_SPOOL_TEXT_BYTES      (LAC_SPOOL_HEADER_BYTES - LAC_SPOOL_TEXT_OFFSET)
+#define LAC_SPOOL_FREE_RING       64u
+#define LAC_SEGMENT_MAGIC         0x4745534cu /* "LSEG" */
+#define LAC_SEGMENT_HEADER_BYTES  64u
+
+/** What time stamps count. */
+enum lac_spool_clock {
+    LAC_SPOOL_CLOCK_MONOTONIC = 1, /**< ns of CLOCK_MONOTONIC */
+    LAC_SPOOL_CLOCK_TSC = 2,       /**< ticks of the invariant TSC; sync points give the rate */
+};
+
+/** One instant read on three clocks. `ticks` is the clock of the spool. */
+struct lac_sync_point {
+    uint64_t ticks;
+    uint64_t monotonic_ns;
+    uint64_t realtime_ns;
+};
+
+struct lac_spool_header {
+    char magic[8];        /**< LAC_SPOOL_MAGIC, stored last: a file without it is not a spool yet */
+    uint32_t version;     /**< LAC_SPOOL_VERSION */
+    uint32_t endian_mark; /**< LAC_SPOOL_ENDIAN_MARK */
+    uint32_t header_bytes;  /**< LAC_SPOOL_HEADER_BYTES */
+    uint32_t segment_bytes; /**< a multiple of 4096 */
+    uint32_t clock;         /**< enum lac_spool_clock */
+    int32_t pid;            /**< in the process's own pid namespace */
+    int32_t parent_pid;
+    uint32_t fork_depth;  /**< 0: started by exec; n: forked n times since */
+    uint64_t start_ticks; /**< start time of the process, /proc/self/stat field 22 */
+    uint8_t boot_id[16];
+    struct lac_sync_point first; /**< when the file was made */
+    /* written while recording, each by one 64-bit store */
+    uint64_t segment_count;        /**< segments handed out, from 0 on */
+    uint64_t dropped_count;        /**< events that could not be kept, all reasons */
+    uint64_t dropped_disk_count;   /**< of these: no space, quota or size limit */
+    uint64_t dropped_string_count; /**< names that could not be kept; their events carry name 0 */
+    uint64_t size_limit_bytes;     /**< 0: none */
+    uint32_t text_bytes;           /**< bytes used in text */
+    uint32_t reserved[27];
+    /* segments that a drainer emptied, for reuse: it stores at tail, threads take at head */
+    uint64_t free_head;
+    uint64_t free_tail;
+    uint32_t free_ring[LAC_SPOOL_FREE_RING];
+    char text[LAC_SPOOL_TEXT_BYTES]; /**< NUL-terminated "key=value" strings: host, comm, argv, cwd,
+                                        env.RANK... */
+};
+
+enum lac_segment_kind {
+    LAC_SEGMENT_EVENTS = 1,  /**< struct lac_event, one thread */
+    LAC_SEGMENT_STRINGS = 2, /**< struct lac_string_record, whole process */
+};
+
+/** Life of a segment: free -> open (a thread fills it) -> full -> (a drainer copies it) -> free. */
+enum lac_segment_state {
+    LAC_SEGMENT_FREE = 0,
+    LAC_SEGMENT_OPEN = 1,
+    LAC_SEGMENT_FULL = 2,
+};
+
+struct lac_segment_header {
+    uint32_t magic;             /**< LAC_SEGMENT_MAGIC, stored last */
+    uint16_t kind;              /**< enum lac_segment_kind */
+    uint16_t state;             /**< enum lac_segment_state */
+    int32_t tid;                /**< thread that writes it */
+    uint32_t seq;               /**< 0, 1, ... of this thread's segments */
+    struct lac_sync_point sync; /**< when it was opened */
+    char thread_name[16];       /**< comm at that time */
+    uint8_t reserved[8];
+};
+
+/** Types of 16-byte events. 0 is never written. Unknown ones are skipped and counted by readers. */
+enum lac_event_type {
+    LAC_EVENT_PUSH = 1,  /**< range opens; name */
+    LAC_EVENT_POP = 2,   /**< innermost open range of this thread and domain closes; name 0 */
+    LAC_EVENT_MARK = 3,  /**< instant; name */
+    LAC_EVENT_START = 4, /**< range that may end on any thread; name; an LAC_EVENT_ID follows */
+    LAC_EVENT_END = 5,   /**< ends the START with the id in the LAC_EVENT_ID that follows */
+    LAC_EVENT_ID = 6,    /**< ts = id of the START or END before it */
+    LAC_EVENT_PAYLOAD =
+        7, /**< ts = 64 bits of the payload of the event before it; flags = enum lac_payload_type */
+    LAC_EVENT_STYLE = 8, /**< ts = colour << 32 | category of the event before it */
+    LAC_EVENT_SYNC = 9,  /**< ts = ticks; a LAC_EVENT_SYNC_NS follows: ts = CLOCK_MONOTONIC ns */
+    LAC_EVENT_SYNC_NS = 10,
+    LAC_EVENT_DROPPED = 11,     /**< ts = events of this thread that were dropped before this one */
+    LAC_EVENT_THREAD_NAME = 12, /**< name; ts = thread id named */
+    LAC_EVENT_CATEGORY_NAME = 13, /**< name; ts = category id; domain */
+    LAC_EVENT_DOMAIN_NAME = 14,   /**< name; domain says which one is named */
+    LAC_EVENT_LOADER =
+        15, /**< of the PUSH before it: ts = batch, name = worker + 1 (0: the training process) */
+    LAC_EVENT_CPU = 16, /**< before a POP: ts = CPU ns of the range that closes */
+};
+
+enum lac_payload_type {
+    LAC_PAYLOAD_UINT64 = 1,
+    LAC_PAYLOAD_INT64 = 2,
+    LAC_PAYLOAD_DOUBLE = 3,
+    LAC_PAYLOAD_UINT32 = 4,
+    LAC_PAYLOAD_INT32 = 5,
+    LAC_PAYLOAD_FLOAT = 6,
+};
+
+struct lac_event {
+    uint64_t ts;     /**< clock of the spool, or what the type says */
+    uint32_t name;   /**< id of a string record, 0 none */
+    uint16_t domain; /**< 0: the default domain */
+    uint8_t flags;
+    uint8_t type; /**< enum lac_event_type, stored last */
+};
+
+/** Followed by `length` bytes and padding to a multiple of 8. */
+struct lac_string_record {
+    uint32_t id;     /**< > 0 */
+    uint32_t length; /**< stored last; 0 ends the segment */
+};
+
+_Static_assert(sizeof(struct lac_event) == 16, "events are 16 bytes");
+_Static_assert(sizeof(struct lac_segment_header) == LAC_SEGMENT_HEADER_BYTES, "segment header");
+_Static_assert(sizeof(struct lac_spool_header) == LAC_SPOOL_HEADER_BYTES, "spool header");
+_Static_assert(offsetof(struct lac_spool_header, text) == LAC_SPOOL_TEXT_OFFSET, "text offset");
+
+#endif

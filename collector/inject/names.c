@@ -1,0 +1,196 @@
+#include "collector/inject/recorder.h"
+
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+
+/*
+ * Every distinct name of this process once. Texts stay where they are for the life of the process:
+ * threads keep pointers to them in their caches without a lock. All of it is under lac_lock().
+ */
+
+enum {
+    TABLE_SLOTS_FIRST = 4096,
+    NAMES_MAX = 1 << 20,
+    ARENA_BYTES = 1 << 20,
+};
+
+struct entry {
+    const char *text;
+    uint32_t length;
+    uint32_t hash;
+    uint32_t id;    /* 0: not defined in the present spool */
+    uint32_t epoch; /* of the definition */
+};
+
+static struct entry *table;
+static uint32_t slot_count;
+static uint32_t name_count;
+static char *arena;
+static size_t arena_left;
+
+/* where the next string record goes, in a strings segment of the spool */
+static uint8_t *record_next;
+static uint8_t *record_end;
+static struct lac_segment_header *record_segment;
+static uint32_t record_seq;
+static uint32_t next_id = 1;
+
+static void *map(size_t size_bytes)
+{
+    void *const memory =
+        mmap(NULL, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+/* Eight bytes at a time, multiply and fold: short names, no table, no alignment. */
+uint32_t lac_names_hash(const char *text, size_t length)
+{
+    uint64_t hash = 0x9e3779b97f4a7c15u ^ length;
+
+    while (length >= 8) {
+        uint64_t word;
+
+        memcpy(&word, text, 8);
+        hash = (hash ^ word) * 0xd6e8feb86659fd93u;
+        hash ^= hash >> 32;
+        text += 8;
+        length -= 8;
+    }
+    if (length > 0) {
+        uint64_t word = 0;
+
+        memcpy(&word, text, length);
+        hash = (hash ^ word) * 0xd6e8feb86659fd93u;
+        hash ^= hash >> 32;
+    }
+    return (uint32_t)(hash ^ (hash >> 29));
+}
+
+void lac_names_reset(void)
+{
+    record_next = NULL;
+    record_end = NULL;
+    record_segment = NULL;
+    record_seq = 0;
+    next_id = 1;
+}
+
+static bool grow(void)
+{
+    const uint32_t bigger = slot_count == 0 ? TABLE_SLOTS_FIRST : slot_count * 2;
+    struct entry *const fresh = map((size_t)bigger * sizeof(*fresh));
+
+    if (fresh == NULL) {
+        return false;
+    }
+    for (uint32_t i = 0; i < slot_count; i++) {
+        if (table[i].text != NULL) {
+            uint32_t at = table[i].hash & (bigger - 1);
+
+            while (fresh[at].text != NULL) {
+                at = (at + 1) & (bigger - 1);
+            }
+            fresh[at] = table[i];
+        }
+    }
+    if (table != NULL) {
+        (void)munmap(table, (size_t)slot_count * sizeof(*table));
+    }
+    table = fresh;
+    slot_count = bigger;
+    return true;
+}
+
+static const char *keep(const char *text, uint32_t length)
+{
+    char *copy;
+
+    if (arena_left < (size_t)length + 1) {
+        arena = map(ARENA_BYTES);
+        if (arena == NULL) {
+            arena_left = 0;
+            return NULL;
+        }
+        arena_left = ARENA_BYTES;
+    }
+    copy = arena;
+    memcpy(copy, text, length);
+    copy[length] = '\0';
+    arena += length + 1;
+    arena_left -= (size_t)length + 1;
+    return copy;
+}
+
+/* Write the definition into the spool; 0 when there is no room. */
+static uint32_t define(const struct entry *entry)
+{
+    const size_t size_bytes = sizeof(struct lac_string_record) + ((entry->length + 7u) & ~7u);
+    struct lac_string_record *record;
+
+    if (record_next == NULL || (size_t)(record_end - record_next) < size_bytes) {
+        if (record_segment != NULL) {
+            lac_spool_release(record_segment);
+        }
+        record_segment = lac_spool_segment(LAC_SEGMENT_STRINGS, 0, record_seq, NULL);
+        if (record_segment == NULL) {
+            record_next = NULL;
+            return 0;
+        }
+        record_seq++;
+        record_next = (uint8_t *)record_segment + LAC_SEGMENT_HEADER_BYTES;
+        record_end = (uint8_t *)record_segment + lac_settings.segment_bytes;
+    }
+    record = (struct lac_string_record *)(void *)record_next;
+    record->id = next_id;
+    memcpy(record + 1, entry->text, entry->length);
+    /* an empty name has length 0, which ends a segment: it is never defined, its id is 0 */
+    __atomic_store_n(&record->length, entry->length, __ATOMIC_RELEASE);
+    record_next += size_bytes;
+    return next_id++;
+}
+
+uint32_t lac_names_define(const char *text, uint32_t length, uint32_t hash, const char **ret_text)
+{
+    struct entry *entry;
+    uint32_t at;
+    uint32_t id = 0;
+
+    *ret_text = NULL;
+    if (length == 0) {
+        return 0;
+    }
+    lac_lock();
+    if ((name_count + 1) * 2 > slot_count && (name_count >= NAMES_MAX || !grow())) {
+        goto done;
+    }
+    for (at = hash & (slot_count - 1); table[at].text != NULL; at = (at + 1) & (slot_count - 1)) {
+        if (table[at].hash == hash && table[at].length == length &&
+            memcmp(table[at].text, text, length) == 0) {
+            break;
+        }
+    }
+    entry = &table[at];
+    if (entry->text == NULL) {
+        const char *const copy = keep(text, length);
+
+        if (copy == NULL) {
+            goto done;
+        }
+        *entry = (struct entry){.text = copy, .length = length, .hash = hash};
+        name_count++;
+    }
+    if (entry->id == 0 || entry->epoch != *lac_epoch_page) {
+        entry->id = define(entry);
+        entry->epoch = *lac_epoch_page;
+    }
+    id = entry->id;
+    *ret_text = entry->text;
+done:
+    if (id == 0 && lac_spool_header() != NULL) {
+        lac_spool_header()->dropped_string_count++;
+    }
+    lac_unlock();
+    return id;
+}

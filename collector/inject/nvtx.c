@@ -1,0 +1,572 @@
+/*
+ * NVTX, version 3: every library of the process that carries NVTX asks for this once and then calls
+ * the functions below. One table per library, so the entry point is called many times; the
+ * functions and all their state are shared.
+ */
+#include "collector/inject/nvtx_abi.h"
+#include "collector/inject/recorder.h"
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <wchar.h>
+
+#define LAC_EXPORT __attribute__((visibility("default")))
+
+enum { RANGE_ID_BLOCK = 1 << 16, NO_DEPTH = -2 };
+
+/* Handles that we give out live as long as the process: a library may use them at any time. */
+struct domain {
+    uint16_t index;
+};
+
+struct registered_string {
+    const char *text;
+    size_t length;
+};
+
+static struct domain domains[LAC_DOMAINS_MAX];
+static struct {
+    char name[256];
+    size_t length;
+} domain_names[LAC_DOMAINS_MAX];
+static uint32_t domain_count = 1; /* 0 is the default domain */
+static uint64_t next_range_block = 1;
+
+static size_t utf8_from_wide(const wchar_t *wide, char *out, size_t capacity)
+{
+    size_t used = 0;
+
+    for (; *wide != L'\0' && used + 4 < capacity; wide++) {
+        const uint32_t c = (uint32_t)*wide;
+
+        if (c < 0x80) {
+            out[used++] = (char)c;
+        } else if (c < 0x800) {
+            out[used++] = (char)(0xc0 | c >> 6);
+            out[used++] = (char)(0x80 | (c & 0x3f));
+        } else if (c < 0x10000) {
+            out[used++] = (char)(0xe0 | c >> 12);
+            out[used++] = (char)(0x80 | (c >> 6 & 0x3f));
+            out[used++] = (char)(0x80 | (c & 0x3f));
+        } else if (c < 0x110000) {
+            out[used++] = (char)(0xf0 | c >> 18);
+            out[used++] = (char)(0x80 | (c >> 12 & 0x3f));
+            out[used++] = (char)(0x80 | (c >> 6 & 0x3f));
+            out[used++] = (char)(0x80 | (c & 0x3f));
+        }
+    }
+    return used;
+}
+
+static uint32_t name_of_ascii(struct lac_thread *self, const char *text)
+{
+    return text != NULL ? lac_recorder_name(self, text, strlen(text)) : 0;
+}
+
+static uint32_t name_of_wide(struct lac_thread *self, const wchar_t *text)
+{
+    char utf8[LAC_NAME_BYTES_MAX];
+
+    return text != NULL ? lac_recorder_name(self, utf8, utf8_from_wide(text, utf8, sizeof(utf8)))
+                        : 0;
+}
+
+static bool reaches(const struct nvtx_attributes *attributes, size_t end)
+{
+    return attributes->size >= end;
+}
+
+static uint32_t name_of_attributes(struct lac_thread *self,
+                                   const struct nvtx_attributes *attributes)
+{
+    const struct registered_string *string;
+
+    if (attributes == NULL || !reaches(attributes, sizeof(*attributes)) ||
+        attributes->message == NULL) {
+        return 0;
+    }
+    switch (attributes->message_type) {
+    case NVTX_MESSAGE_ASCII:
+        return name_of_ascii(self, attributes->message);
+    case NVTX_MESSAGE_WIDE:
+        return name_of_wide(self, attributes->message);
+    case NVTX_MESSAGE_REGISTERED:
+        string = attributes->message;
+        return lac_recorder_name(self, string->text, string->length);
+    default:
+        return 0;
+    }
+}
+
+/* The extra events that attributes ask for: payload, and colour with category. */
+static void put_attributes(struct lac_thread *self, const struct nvtx_attributes *attributes)
+{
+    if (attributes == NULL ||
+        !reaches(attributes, offsetof(struct nvtx_attributes, message_type))) {
+        return;
+    }
+    if (attributes->payload_type >= LAC_PAYLOAD_UINT64 &&
+        attributes->payload_type <= LAC_PAYLOAD_FLOAT) {
+        lac_recorder_put(self, attributes->payload, 0, 0, (uint8_t)attributes->payload_type,
+                         LAC_EVENT_PAYLOAD);
+    }
+    if (attributes->color_type != 0 || attributes->category != 0) {
+        lac_recorder_put(self, (uint64_t)attributes->color << 32 | attributes->category, 0, 0, 0,
+                         LAC_EVENT_STYLE);
+    }
+}
+
+static uint16_t domain_index(const struct domain *domain)
+{
+    return domain != NULL ? domain->index : 0;
+}
+
+static void keep_sync(struct lac_thread *self, uint64_t now)
+{
+    if (LAC_UNLIKELY(now > self->next_sync_ticks)) {
+        lac_recorder_sync(self);
+    }
+}
+
+/* ---- push, pop, mark */
+
+static int push(struct lac_thread *self, const struct domain *domain, uint32_t name,
+                const struct nvtx_attributes *attributes)
+{
+    const uint16_t index = domain_index(domain);
+    int depth = NO_DEPTH;
+
+    if (lac_recorder_room(self, 3)) {
+        const uint64_t now = lac_clock_now();
+
+        lac_recorder_put(self, now, name, index, 0, LAC_EVENT_PUSH);
+        put_attributes(self, attributes);
+        depth = self->depth[index]++;
+        keep_sync(self, now);
+    }
+    lac_recorder_leave(self);
+    return depth;
+}
+
+static int pop(const struct domain *domain)
+{
+    struct lac_thread *const self = lac_recorder_enter();
+    const uint16_t index = domain_index(domain);
+    int depth = NO_DEPTH;
+
+    if (LAC_UNLIKELY(self == NULL)) {
+        return NO_DEPTH;
+    }
+    /* a range that was opened before we recorded has no beginning here: its end says nothing */
+    if (LAC_LIKELY(self->depth[index] > 0) && lac_recorder_room(self, 1)) {
+        lac_recorder_put(self, lac_clock_now(), 0, index, 0, LAC_EVENT_POP);
+        depth = --self->depth[index];
+    }
+    lac_recorder_leave(self);
+    return depth;
+}
+
+static void mark(struct lac_thread *self, const struct domain *domain, uint32_t name,
+                 const struct nvtx_attributes *attributes)
+{
+    if (lac_recorder_room(self, 3)) {
+        lac_recorder_put(self, lac_clock_now(), name, domain_index(domain), 0, LAC_EVENT_MARK);
+        put_attributes(self, attributes);
+    }
+    lac_recorder_leave(self);
+}
+
+static int push_a(const char *text)
+{
+    struct lac_thread *const self = lac_recorder_enter();
+
+    return LAC_UNLIKELY(self == NULL) ? NO_DEPTH
+                                      : push(self, NULL, name_of_ascii(self, text), NULL);
+}
+
+static int push_w(const wchar_t *text)
+{
+    struct lac_thread *const self = lac_recorder_enter();
+
+    return self == NULL ? NO_DEPTH : push(self, NULL, name_of_wide(self, text), NULL);
+}
+
+static int domain_push_ex(const struct domain *domain, const struct nvtx_attributes *attributes)
+{
+    struct lac_thread *const self = lac_recorder_enter();
+
+    return self == NULL ? NO_DEPTH
+                        : push(self, domain, name_of_attributes(self, attributes), attributes);
+}
+
+static int push_ex(const struct nvtx_attributes *attributes)
+{
+    return domain_push_ex(NULL, attributes);
+}
+
+static int pop_default(void)
+{
+    return pop(NULL);
+}
+
+static void domain_mark_ex(const struct domain *domain, const struct nvtx_attributes *attributes)
+{
+    struct lac_thread *const self = lac_recorder_enter();
+
+    if (self != NULL) {
+        mark(self, domain, name_of_attributes(self, attributes), attributes);
+    }
+}
+
+static void mark_ex(const struct nvtx_attributes *attributes)
+{
+    domain_mark_ex(NULL, attributes);
+}
+
+static void mark_a(const char *text)
+{
+    struct lac_thread *const self = lac_recorder_enter();
+
+    if (self != NULL) {
+        mark(self, NULL, name_of_ascii(self, text), NULL);
+    }
+}
+
+static void mark_w(const wchar_t *text)
+{
+    struct lac_thread *const self = lac_recorder_enter();
+
+    if (self != NULL) {
+        mark(self, NULL, name_of_wide(self, text), NULL);
+    }
+}
+
+/* ---- start, end: may be on different threads */
+
+static uint64_t new_range_id(struct lac_thread *self)
+{
+    if (self->next_range_id == self->end_range_id) {
+        self->next_range_id =
+            __atomic_fetch_add(&next_range_block, RANGE_ID_BLOCK, __ATOMIC_RELAXED);
+        self->end_range_id = self->next_range_id + RANGE_ID_BLOCK;
+    }
+    return self->next_range_id++;
+}
+
+static uint64_t start(struct lac_thread *self, const struct domain *domain, uint32_t name,
+                      const struct nvtx_attributes *attributes)
+{
+    uint64_t id = 0;
+
+    if (lac_recorder_room(self, 4)) {
+        id = new_range_id(self);
+        lac_recorder_put(self, lac_clock_now(), name, domain_index(domain), 0, LAC_EVENT_START);
+        lac_recorder_put(self, id, 0, 0, 0, LAC_EVENT_ID);
+        put_attributes(self, attributes);
+    }
+    lac_recorder_leave(self);
+    return id;
+}
+
+static uint64_t domain_start_ex(const struct domain *domain,
+                                const struct nvtx_attributes *attributes)
+{
+    struct lac_thread *const self = lac_recorder_enter();
+
+    return self == NULL ? 0 : start(self, domain, name_of_attributes(self, attributes), attributes);
+}
+
+static uint64_t start_ex(const struct nvtx_attributes *attributes)
+{
+    return domain_start_ex(NULL, attributes);
+}
+
+static uint64_t start_a(const char *text)
+{
+    struct lac_thread *const self = lac_recorder_enter();
+
+    return self == NULL ? 0 : start(self, NULL, name_of_ascii(self, text), NULL);
+}
+
+static uint64_t start_w(const wchar_t *text)
+{
+    struct lac_thread *const self = lac_recorder_enter();
+
+    return self == NULL ? 0 : start(self, NULL, name_of_wide(self, text), NULL);
+}
+
+static void domain_end(const struct domain *domain, uint64_t id)
+{
+    struct lac_thread *const self = id != 0 ? lac_recorder_enter() : NULL;
+
+    if (self == NULL) {
+        return;
+    }
+    if (lac_recorder_room(self, 2)) {
+        lac_recorder_put(self, lac_clock_now(), 0, domain_index(domain), 0, LAC_EVENT_END);
+        lac_recorder_put(self, id, 0, 0, 0, LAC_EVENT_ID);
+    }
+    lac_recorder_leave(self);
+}
+
+static void end_default(uint64_t id)
+{
+    domain_end(NULL, id);
+}
+
+/* ---- names */
+
+static void put_name(const struct domain *domain, uint64_t what, const char *text, size_t length,
+                     uint8_t type)
+{
+    struct lac_thread *const self = lac_recorder_enter();
+
+    if (self == NULL) {
+        return;
+    }
+    if (lac_recorder_room(self, 1)) {
+        lac_recorder_put(self, what, lac_recorder_name(self, text, length), domain_index(domain), 0,
+                         type);
+    }
+    lac_recorder_leave(self);
+}
+
+static void put_name_w(const struct domain *domain, uint64_t what, const wchar_t *text,
+                       uint8_t type)
+{
+    char utf8[LAC_NAME_BYTES_MAX];
+
+    if (text != NULL) {
+        put_name(domain, what, utf8, utf8_from_wide(text, utf8, sizeof(utf8)), type);
+    }
+}
+
+static void domain_name_category_a(const struct domain *domain, uint32_t category, const char *text)
+{
+    if (text != NULL) {
+        put_name(domain, category, text, strlen(text), LAC_EVENT_CATEGORY_NAME);
+    }
+}
+
+static void domain_name_category_w(const struct domain *domain, uint32_t category,
+                                   const wchar_t *text)
+{
+    put_name_w(domain, category, text, LAC_EVENT_CATEGORY_NAME);
+}
+
+static void name_category_a(uint32_t category, const char *text)
+{
+    domain_name_category_a(NULL, category, text);
+}
+
+static void name_category_w(uint32_t category, const wchar_t *text)
+{
+    domain_name_category_w(NULL, category, text);
+}
+
+static void name_thread_a(uint32_t tid, const char *text)
+{
+    if (text != NULL) {
+        put_name(NULL, tid, text, strlen(text), LAC_EVENT_THREAD_NAME);
+    }
+}
+
+static void name_thread_w(uint32_t tid, const wchar_t *text)
+{
+    put_name_w(NULL, tid, text, LAC_EVENT_THREAD_NAME);
+}
+
+/* ---- domains and registered strings */
+
+/* Small things that live for ever, from mapped memory; the lock is held. */
+static void *allocate(size_t size_bytes)
+{
+    static char *arena;
+    static size_t left;
+    const size_t arena_bytes = 1 << 18;
+    void *memory;
+
+    size_bytes = (size_bytes + 15) & ~(size_t)15;
+    if (size_bytes > arena_bytes) {
+        return NULL;
+    }
+    if (left < size_bytes) {
+        memory =
+            mmap(NULL, arena_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (memory == MAP_FAILED) {
+            return NULL;
+        }
+        arena = memory;
+        left = arena_bytes;
+    }
+    memory = arena;
+    arena += size_bytes;
+    left -= size_bytes;
+    return memory;
+}
+
+static const void *register_string(const char *text, size_t length)
+{
+    struct registered_string *string;
+    char *copy;
+
+    length = length > LAC_NAME_BYTES_MAX ? LAC_NAME_BYTES_MAX : length;
+    lac_lock();
+    string = allocate(sizeof(*string) + length + 1);
+    lac_unlock();
+    if (string == NULL) {
+        return NULL;
+    }
+    copy = (char *)(string + 1);
+    memcpy(copy, text, length);
+    copy[length] = '\0';
+    *string = (struct registered_string){.text = copy, .length = length};
+    return string;
+}
+
+static const void *domain_register_string_a(const struct domain *domain, const char *text)
+{
+    (void)domain;
+    return text != NULL ? register_string(text, strlen(text)) : NULL;
+}
+
+static const void *domain_register_string_w(const struct domain *domain, const wchar_t *text)
+{
+    char utf8[LAC_NAME_BYTES_MAX];
+
+    (void)domain;
+    return text != NULL ? register_string(utf8, utf8_from_wide(text, utf8, sizeof(utf8))) : NULL;
+}
+
+static const struct domain *domain_create(const char *name, size_t length)
+{
+    uint32_t index;
+
+    length = length >= sizeof(domain_names[0].name) ? sizeof(domain_names[0].name) - 1 : length;
+    lac_lock();
+    for (index = 1; index < domain_count; index++) {
+        if (domain_names[index].length == length &&
+            memcmp(domain_names[index].name, name, length) == 0) {
+            break;
+        }
+    }
+    if (index == domain_count) {
+        if (domain_count == LAC_DOMAINS_MAX) {
+            index = 0; /* too many: the rest shares the default domain */
+        } else {
+            memcpy(domain_names[index].name, name, length);
+            domain_names[index].length = length;
+            domains[index].index = (uint16_t)index;
+            domain_count++;
+        }
+    }
+    lac_unlock();
+    put_name(&domains[index], index, name, length, LAC_EVENT_DOMAIN_NAME);
+    return &domains[index];
+}
+
+static const struct domain *domain_create_a(const char *name)
+{
+    return domain_create(name != NULL ? name : "", name != NULL ? strlen(name) : 0);
+}
+
+static const struct domain *domain_create_w(const wchar_t *name)
+{
+    char utf8[LAC_NAME_BYTES_MAX];
+
+    return name != NULL ? domain_create(utf8, utf8_from_wide(name, utf8, sizeof(utf8)))
+                        : domain_create("", 0);
+}
+
+static void domain_destroy(const struct domain *domain)
+{
+    (void)domain; /* handles stay valid */
+}
+
+static void initialize(const void *reserved)
+{
+    (void)reserved;
+}
+
+/* ---- the tables */
+
+struct hook {
+    unsigned number;
+    nvtx_function function;
+};
+
+#define HOOK(number, function)                                                                     \
+    {                                                                                              \
+        number, (nvtx_function)(function)                                                          \
+    }
+static const struct hook core_hooks[] = {
+    HOOK(NVTX_CORE_MARK_EX, mark_ex),
+    HOOK(NVTX_CORE_MARK_A, mark_a),
+    HOOK(NVTX_CORE_MARK_W, mark_w),
+    HOOK(NVTX_CORE_START_EX, start_ex),
+    HOOK(NVTX_CORE_START_A, start_a),
+    HOOK(NVTX_CORE_START_W, start_w),
+    HOOK(NVTX_CORE_END, end_default),
+    HOOK(NVTX_CORE_PUSH_EX, push_ex),
+    HOOK(NVTX_CORE_PUSH_A, push_a),
+    HOOK(NVTX_CORE_PUSH_W, push_w),
+    HOOK(NVTX_CORE_POP, pop_default),
+    HOOK(NVTX_CORE_NAME_CATEGORY_A, name_category_a),
+    HOOK(NVTX_CORE_NAME_CATEGORY_W, name_category_w),
+    HOOK(NVTX_CORE_NAME_THREAD_A, name_thread_a),
+    HOOK(NVTX_CORE_NAME_THREAD_W, name_thread_w),
+};
+static const struct hook core2_hooks[] = {
+    HOOK(NVTX_CORE2_MARK_EX, domain_mark_ex),
+    HOOK(NVTX_CORE2_START_EX, domain_start_ex),
+    HOOK(NVTX_CORE2_END, domain_end),
+    HOOK(NVTX_CORE2_PUSH_EX, domain_push_ex),
+    HOOK(NVTX_CORE2_POP, pop),
+    HOOK(NVTX_CORE2_NAME_CATEGORY_A, domain_name_category_a),
+    HOOK(NVTX_CORE2_NAME_CATEGORY_W, domain_name_category_w),
+    HOOK(NVTX_CORE2_REGISTER_STRING_A, domain_register_string_a),
+    HOOK(NVTX_CORE2_REGISTER_STRING_W, domain_register_string_w),
+    HOOK(NVTX_CORE2_DOMAIN_CREATE_A, domain_create_a),
+    HOOK(NVTX_CORE2_DOMAIN_CREATE_W, domain_create_w),
+    HOOK(NVTX_CORE2_DOMAIN_DESTROY, domain_destroy),
+    HOOK(NVTX_CORE2_INITIALIZE, initialize),
+};
+
+static void install(const struct nvtx_callbacks *callbacks, int module, const struct hook *hooks,
+                    size_t hook_count)
+{
+    nvtx_function **table = NULL;
+    unsigned count = 0;
+
+    if (callbacks->get_module_table(module, &table, &count) == 0 || table == NULL) {
+        return;
+    }
+    for (size_t i = 0; i < hook_count; i++) {
+        if (hooks[i].number < count) { /* older headers have shorter tables */
+            *table[hooks[i].number] = hooks[i].function;
+        }
+    }
+}
+
+LAC_EXPORT int InitializeInjectionNvtx2(nvtx_get_export_table get_export_table);
+
+/** Called by NVTX, once per library that carries it. 0: we are not interested; it unloads us. */
+int InitializeInjectionNvtx2(nvtx_get_export_table get_export_table)
+{
+    const struct nvtx_callbacks *callbacks;
+
+    if (!lac_settings.enabled || get_export_table == NULL) {
+        return 0;
+    }
+    callbacks = get_export_table(NVTX_EXPORT_CALLBACKS);
+    if (callbacks == NULL || callbacks->size_bytes < sizeof(*callbacks) ||
+        callbacks->get_module_table == NULL) {
+        return 0;
+    }
+    install(callbacks, NVTX_MODULE_CORE, core_hooks, sizeof(core_hooks) / sizeof(core_hooks[0]));
+    install(callbacks, NVTX_MODULE_CORE2, core2_hooks,
+            sizeof(core2_hooks) / sizeof(core2_hooks[0]));
+    return 1;
+}

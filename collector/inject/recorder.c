@@ -1,0 +1,178 @@
+#include "collector/inject/recorder.h"
+
+#include "collector/inject/old_symbols.h"
+
+#include <pthread.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+__thread struct lac_thread *lac_self __attribute__((tls_model("initial-exec")));
+
+static pthread_key_t exit_key;
+static pthread_once_t exit_key_once = PTHREAD_ONCE_INIT;
+static struct lac_thread *free_threads; /* states of threads that ended; under lac_lock() */
+
+/* Sync points let a reader convert ticks piece by piece; one a second per thread that records. */
+enum { SYNC_EVERY_NS = 1000000000 };
+
+static void on_thread_exit(void *value)
+{
+    struct lac_thread *const self = value;
+
+    lac_self = NULL;
+    if (self->epoch != *lac_epoch_page) {
+        return; /* the parent's thread, seen in a forked child */
+    }
+    if (self->segment != NULL) {
+        lac_spool_release(self->segment);
+        self->segment = NULL;
+    }
+    lac_lock();
+    self->next_free = free_threads;
+    free_threads = self;
+    lac_unlock();
+}
+
+static void make_exit_key(void)
+{
+    (void)pthread_key_create(&exit_key, on_thread_exit);
+}
+
+static struct lac_thread *thread_state(void)
+{
+    struct lac_thread *self = NULL;
+
+    lac_lock();
+    if (free_threads != NULL) {
+        self = free_threads;
+        free_threads = self->next_free;
+    }
+    lac_unlock();
+    if (self != NULL) {
+        memset(self, 0, sizeof(*self));
+        return self;
+    }
+    self = mmap(NULL, sizeof(*self), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return self == MAP_FAILED ? NULL : self;
+}
+
+struct lac_thread *lac_recorder_enter_slow(void)
+{
+    struct lac_thread *self;
+
+    if (!lac_settings.enabled) {
+        return NULL;
+    }
+    lac_notice_fork();
+    self = lac_self;
+    if (self != NULL && self->epoch == *lac_epoch_page) {
+        self->dropped_count++; /* busy: a signal handler interrupted the recorder */
+        return NULL;
+    }
+    if (!lac_spool_open()) {
+        return NULL;
+    }
+    (void)pthread_once(&exit_key_once, make_exit_key);
+    self = thread_state();
+    if (self == NULL) {
+        lac_spool_count_dropped(1, false);
+        return NULL;
+    }
+    self->epoch = *lac_epoch_page;
+    self->tid = (int32_t)syscall(SYS_gettid);
+    self->busy = 1;
+    lac_self = self;
+    (void)pthread_setspecific(exit_key, self);
+    return self;
+}
+
+static uint64_t ticks_of_a_second(void)
+{
+    static uint64_t known;
+
+    if (lac_clock == LAC_SPOOL_CLOCK_MONOTONIC) {
+        return SYNC_EVERY_NS;
+    }
+    if (known == 0) {
+        const struct lac_sync_point now = lac_clock_sync();
+        const struct lac_sync_point *const first = &lac_spool_header()->first;
+        const uint64_t passed_ns = now.monotonic_ns - first->monotonic_ns;
+
+        if (passed_ns < 1000000) {
+            return 1000000000; /* too soon to tell the rate: any guess near a GHz will do */
+        }
+        known = (uint64_t)((double)(now.ticks - first->ticks) / (double)passed_ns * 1e9);
+    }
+    return known;
+}
+
+static void put_sync(struct lac_thread *self)
+{
+    const struct lac_sync_point now = lac_clock_sync();
+
+    lac_recorder_put(self, now.ticks, 0, 0, 0, LAC_EVENT_SYNC);
+    lac_recorder_put(self, now.monotonic_ns, 0, 0, 0, LAC_EVENT_SYNC_NS);
+    self->next_sync_ticks = now.ticks + ticks_of_a_second();
+}
+
+bool lac_recorder_refill(struct lac_thread *self, uint32_t count)
+{
+    struct lac_segment_header *segment;
+
+    if (self->segment != NULL) {
+        lac_spool_release(self->segment);
+        self->segment = NULL;
+        self->next = NULL;
+        self->end = NULL;
+    }
+    segment = lac_spool_segment(LAC_SEGMENT_EVENTS, self->tid, self->seq, &self->segment_index);
+    if (segment == NULL) {
+        self->dropped_count += count;
+        lac_spool_count_dropped(count, true);
+        return false;
+    }
+    self->seq++;
+    self->segment = segment;
+    self->next = (struct lac_event *)(void *)((char *)segment + LAC_SEGMENT_HEADER_BYTES);
+    self->end = (struct lac_event *)(void *)((char *)segment + lac_settings.segment_bytes);
+    self->next_sync_ticks = segment->sync.ticks + ticks_of_a_second();
+    if (self->dropped_count > self->dropped_told) {
+        lac_recorder_put(self, self->dropped_count - self->dropped_told, 0, 0, 0,
+                         LAC_EVENT_DROPPED);
+        self->dropped_told = self->dropped_count;
+    }
+    return true;
+}
+
+void lac_recorder_sync(struct lac_thread *self)
+{
+    if (self->end - self->next >= 2) {
+        put_sync(self);
+    }
+}
+
+uint32_t lac_recorder_name_slow(struct lac_thread *self, const char *text, uint32_t length,
+                                uint32_t hash)
+{
+    struct lac_name_slot *const slot = &self->names[hash & (LAC_NAME_CACHE_SLOTS - 1)];
+    const char *kept;
+    const uint32_t id = lac_names_define(text, length, hash, &kept);
+
+    if (id != 0) {
+        *slot = (struct lac_name_slot){
+            .text = kept, .length = length, .hash = hash, .id = id, .epoch = self->epoch};
+    }
+    return id;
+}
+
+__attribute__((constructor)) static void on_load(void)
+{
+    lac_settings_read();
+    if (lac_settings.enabled) {
+        lac_clock_choose();
+        lac_lock_install_fork_handlers();
+    }
+}

@@ -1,0 +1,186 @@
+#ifndef LAC_COLLECTOR_INJECT_RECORDER_H
+#define LAC_COLLECTOR_INJECT_RECORDER_H
+
+/*
+ * The recorder: 16-byte events of this process into its spool.
+ *
+ *   OFF -> (first event) OPEN -> (fork) child: OFF again with an epoch of its own
+ *                         |
+ *                         +-> DEAD: some trouble; says so once on stderr, counts, records no more
+ *
+ * Rules of this folder: C and pthreads only; no lock, no allocation and no system call on the hot
+ * path; nothing depends on exit handlers; on trouble the job goes on and we do not. All memory is
+ * mapped, never malloc'ed: the host program may have replaced malloc or be inside it.
+ *
+ * A thread owns one open segment at a time. When it is full the thread marks it so and takes
+ * another: one that a drainer has emptied if there is one (its pages are already there, which
+ * halves the cost of an event), else a new one at the end of the file.
+ */
+
+#include "lacuna/spool.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#define LAC_LIKELY(x)   __builtin_expect(!!(x), 1)
+#define LAC_UNLIKELY(x) __builtin_expect(!!(x), 0)
+
+enum {
+    LAC_NAME_CACHE_SLOTS = 1024, /* power of two; direct mapped, per thread */
+    LAC_NAME_BYTES_MAX = 4096,   /* longer names are cut, and counted as such */
+    LAC_DOMAINS_MAX = 256,
+};
+
+/** A name this thread has seen, so that the usual push needs one hash and one compare. */
+struct lac_name_slot {
+    const char *text; /**< in the process's string table, NUL-terminated */
+    uint32_t length;
+    uint32_t hash;
+    uint32_t id;
+    uint32_t epoch; /**< lac_epoch at which `id` was defined in the spool */
+};
+
+/** One per thread, mapped on its first event. */
+struct lac_thread {
+    struct lac_event *next; /**< where the next event goes */
+    struct lac_event *end;  /**< end of the open segment */
+    struct lac_segment_header *segment;
+    uint32_t segment_index;
+    uint32_t epoch; /**< of the process when this was set up; another one: forked since */
+    uint32_t seq;
+    int32_t tid;
+    volatile int busy; /**< inside the recorder: an event from a signal handler is dropped */
+    int32_t depth[LAC_DOMAINS_MAX]; /**< open push ranges by domain, as NVTX returns them */
+    uint64_t dropped_count;         /**< not yet told by a LAC_EVENT_DROPPED */
+    uint64_t dropped_told;
+    uint64_t next_sync_ticks; /**< when to write a sync point again */
+    uint64_t next_range_id;   /**< of this thread's block of ids for start/end ranges */
+    uint64_t end_range_id;
+    struct lac_thread *next_free;
+    struct lac_name_slot names[LAC_NAME_CACHE_SLOTS];
+};
+
+extern __thread struct lac_thread *lac_self __attribute__((tls_model("initial-exec")));
+
+/** Grows by one with every fork; 0 in a child that has not noticed yet (MADV_WIPEONFORK). */
+extern volatile uint32_t *lac_epoch_page;
+
+/* ---- hot path */
+
+/** Id of a name in this process's spool, defining it there when new; 0 when it cannot be kept. */
+static inline uint32_t lac_recorder_name(struct lac_thread *self, const char *text, size_t length);
+uint32_t lac_recorder_name_slow(struct lac_thread *self, const char *text, uint32_t length,
+                                uint32_t hash);
+
+/** Ready to record: the thread's state, or NULL. */
+struct lac_thread *lac_recorder_enter_slow(void);
+
+static inline struct lac_thread *lac_recorder_enter(void)
+{
+    struct lac_thread *const self = lac_self;
+
+    if (LAC_LIKELY(self != NULL && self->epoch == *lac_epoch_page && !self->busy)) {
+        self->busy = 1;
+        return self;
+    }
+    return lac_recorder_enter_slow();
+}
+
+static inline void lac_recorder_leave(struct lac_thread *self)
+{
+    __asm__ volatile("" ::: "memory");
+    self->busy = 0;
+}
+
+/** Open another segment for `count` more events; false: dropped and counted. */
+bool lac_recorder_refill(struct lac_thread *self, uint32_t count);
+/** Write a sync point; called when self->next_sync_ticks has passed. */
+void lac_recorder_sync(struct lac_thread *self);
+
+/** Room for `count` events; false: dropped and counted. */
+static inline bool lac_recorder_room(struct lac_thread *self, uint32_t count)
+{
+    return LAC_LIKELY(self->end - self->next >= (ptrdiff_t)count) ||
+           lac_recorder_refill(self, count);
+}
+
+static inline void lac_recorder_put(struct lac_thread *self, uint64_t ts, uint32_t name,
+                                    uint16_t domain, uint8_t flags, uint8_t type)
+{
+    struct lac_event *const event = self->next;
+
+    event->ts = ts;
+    event->name = name;
+    event->domain = domain;
+    event->flags = flags;
+    /* valid from here on: a killed process leaves whole events only */
+    __atomic_store_n(&event->type, type, __ATOMIC_RELEASE);
+    self->next = event + 1;
+}
+
+/* ---- clock.c */
+extern enum lac_spool_clock lac_clock;
+void lac_clock_choose(void);
+uint64_t lac_clock_now_slow(void);
+struct lac_sync_point lac_clock_sync(void);
+
+static inline uint64_t lac_clock_now(void)
+{
+#if defined(__x86_64__)
+    if (LAC_LIKELY(lac_clock == LAC_SPOOL_CLOCK_TSC)) {
+        return __builtin_ia32_rdtsc();
+    }
+#endif
+    return lac_clock_now_slow();
+}
+
+/* ---- spool_file.c: the file and its segments; all take the process lock themselves */
+bool lac_spool_open(void);
+void lac_spool_forget(void); /**< in a forked child: the file belongs to the parent */
+struct lac_segment_header *lac_spool_segment(enum lac_segment_kind kind, int32_t tid, uint32_t seq,
+                                             uint32_t *ret_index);
+void lac_spool_release(struct lac_segment_header *segment);
+void lac_spool_count_dropped(uint64_t events, bool disk);
+struct lac_spool_header *lac_spool_header(void); /**< NULL before the first event */
+
+/* ---- names.c */
+void lac_names_reset(void); /**< in a forked child: define every name again when used */
+uint32_t lac_names_define(const char *text, uint32_t length, uint32_t hash, const char **ret_text);
+uint32_t lac_names_hash(const char *text, size_t length);
+
+static inline uint32_t lac_recorder_name(struct lac_thread *self, const char *text, size_t length)
+{
+    const uint32_t cut = length > LAC_NAME_BYTES_MAX ? LAC_NAME_BYTES_MAX : (uint32_t)length;
+    const uint32_t hash = lac_names_hash(text, cut);
+    const struct lac_name_slot *const slot = &self->names[hash & (LAC_NAME_CACHE_SLOTS - 1)];
+
+    if (LAC_LIKELY(slot->hash == hash && slot->length == cut && slot->epoch == self->epoch &&
+                   memcmp(slot->text, text, cut) == 0)) {
+        return slot->id;
+    }
+    return lac_recorder_name_slow(self, text, cut, hash);
+}
+
+/* ---- settings.c: LACUNA_* variables, read once at load */
+struct lac_settings {
+    bool enabled;
+    char directory[512];       /**< LACUNA_SPOOL */
+    uint64_t size_limit_bytes; /**< LACUNA_SPOOL_LIMIT */
+    uint32_t segment_bytes;
+};
+extern struct lac_settings lac_settings;
+void lac_settings_read(void);
+
+/** One line on stderr, once per process, then never again. */
+void lac_complain(const char *what, int error);
+
+/* ---- lock.c: held over fork by pthread_atfork, so that a child never inherits it locked */
+void lac_lock(void);
+void lac_unlock(void);
+void lac_lock_install_fork_handlers(void);
+void lac_notice_fork(void);    /**< start afresh in a child that pthread_atfork did not see */
+uint32_t lac_fork_depth(void); /**< forks since exec */
+
+#endif

@@ -1,0 +1,58 @@
+#include "collector/inject/recorder.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum {
+    SEGMENT_BYTES_DEFAULT = 256 * 1024,
+    SEGMENT_BYTES_MIN = 16 * 1024,
+    SEGMENT_BYTES_MAX = 16 << 20
+};
+
+struct lac_settings lac_settings;
+
+static uint64_t read_bytes(const char *name, uint64_t otherwise)
+{
+    const char *const text = getenv(name);
+    char *end = NULL;
+    unsigned long long value;
+
+    if (text == NULL || text[0] < '0' || text[0] > '9') {
+        return otherwise;
+    }
+    value = strtoull(text, &end, 10);
+    switch (*end) {
+    case 'k':
+    case 'K':
+        return value << 10;
+    case 'm':
+    case 'M':
+        return value << 20;
+    case 'g':
+    case 'G':
+        return value << 30;
+    default:
+        return value;
+    }
+}
+
+void lac_settings_read(void)
+{
+    const char *const directory = getenv("LACUNA_SPOOL");
+    const char *const disable = getenv("LACUNA_DISABLE");
+    uint64_t segment_bytes = read_bytes("LACUNA_SPOOL_SEGMENT", SEGMENT_BYTES_DEFAULT);
+
+    segment_bytes = segment_bytes < SEGMENT_BYTES_MIN ? SEGMENT_BYTES_MIN : segment_bytes;
+    segment_bytes = segment_bytes > SEGMENT_BYTES_MAX ? SEGMENT_BYTES_MAX : segment_bytes;
+    /* pages of up to 64 KiB (aarch64) must divide it: segments are mapped one by one */
+    lac_settings.segment_bytes = (uint32_t)((segment_bytes + 65535) / 65536 * 65536);
+    lac_settings.size_limit_bytes = read_bytes("LACUNA_SPOOL_LIMIT", (uint64_t)4 << 30);
+    lac_settings.enabled = directory != NULL && directory[0] != '\0' &&
+                           strlen(directory) < sizeof(lac_settings.directory) - 128 &&
+                           (disable == NULL || disable[0] == '\0' || strcmp(disable, "0") == 0);
+    if (lac_settings.enabled) {
+        memcpy(lac_settings.directory, directory, strlen(directory) + 1);
+    }
+}

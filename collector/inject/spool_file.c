@@ -1,0 +1,439 @@
+#include "collector/inject/recorder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/*
+ * One file a process, made with the first event, so that helper processes leave no litter. Space is
+ * allocated before it is mapped: a store into a hole of a full file system would kill the job.
+ */
+
+static struct lac_spool_header *header;
+static char path[sizeof(lac_settings.directory) + 128];
+static int fd = -1;
+static bool dead;
+static uint64_t segments_made;
+static dev_t own_device;
+static ino_t own_inode;
+
+struct lac_spool_header *lac_spool_header(void)
+{
+    return header;
+}
+
+void lac_spool_forget(void)
+{
+    header = NULL; /* not mapped here: MADV_DONTFORK */
+    if (fd >= 0) {
+        (void)close(fd);
+        fd = -1;
+    }
+    dead = false;
+    segments_made = 0;
+}
+
+void lac_spool_count_dropped(uint64_t events, bool disk)
+{
+    if (header != NULL) {
+        __atomic_fetch_add(&header->dropped_count, events, __ATOMIC_RELAXED);
+        if (disk) {
+            __atomic_fetch_add(&header->dropped_disk_count, events, __ATOMIC_RELAXED);
+        }
+    }
+}
+
+void lac_complain(const char *what, int error)
+{
+    static volatile int said;
+    char line[768];
+    int length;
+
+    if (__atomic_exchange_n(&said, 1, __ATOMIC_RELAXED) != 0) {
+        return;
+    }
+    length = snprintf(line, sizeof(line), "lacuna: %s%s%s (%s); the job goes on, not recorded\n",
+                      what, error != 0 ? ": " : "", error != 0 ? strerror(error) : "", path);
+    if (length > 0) {
+        ssize_t written = write(STDERR_FILENO, line, (size_t)length);
+
+        (void)written;
+    }
+}
+
+static size_t read_file(const char *name, char *out, size_t capacity)
+{
+    const int file = open(name, O_RDONLY | O_CLOEXEC);
+    ssize_t length;
+
+    if (file < 0) {
+        return 0;
+    }
+    length = read(file, out, capacity);
+    (void)close(file);
+    return length > 0 ? (size_t)length : 0;
+}
+
+/* Field 22 of /proc/self/stat; the name in field 2 may hold anything, so count from its last ')'.
+ */
+static uint64_t own_start_ticks(void)
+{
+    char text[1024] = {0};
+    char *at;
+
+    if (read_file("/proc/self/stat", text, sizeof(text) - 1) == 0) {
+        return 0;
+    }
+    at = strrchr(text, ')');
+    for (int field = 2; at != NULL && field < 22; field++) {
+        at = strchr(at + 1, ' ');
+    }
+    return at != NULL ? strtoull(at + 1, NULL, 10) : 0;
+}
+
+static void read_boot_id(uint8_t *boot_id)
+{
+    char text[64] = {0};
+    int digits = 0;
+
+    if (read_file("/proc/sys/kernel/random/boot_id", text, sizeof(text) - 1) == 0) {
+        return;
+    }
+    for (const char *c = text; *c != '\0' && digits < 32; c++) {
+        const int value = *c >= '0' && *c <= '9'   ? *c - '0'
+                          : *c >= 'a' && *c <= 'f' ? *c - 'a' + 10
+                                                   : -1;
+
+        if (value >= 0) {
+            boot_id[digits / 2] = (uint8_t)(boot_id[digits / 2] << 4 | value);
+            digits++;
+        }
+    }
+}
+
+static void add_text(struct lac_spool_header *to, const char *key, const char *value, size_t length)
+{
+    const size_t key_length = strlen(key);
+    char *out = to->text + to->text_bytes;
+
+    if (key_length + length + 2 > LAC_SPOOL_TEXT_BYTES - to->text_bytes) {
+        return;
+    }
+    memcpy(out, key, key_length);
+    out[key_length] = '=';
+    memcpy(out + key_length + 1, value, length);
+    out[key_length + 1 + length] = '\0';
+    to->text_bytes += (uint32_t)(key_length + length + 2);
+}
+
+static bool names_a_secret(const char *text, size_t length)
+{
+    static const char *const words[] = {"key",    "token",  "password",
+                                        "passwd", "secret", "credential"};
+
+    for (size_t w = 0; w < sizeof(words) / sizeof(words[0]); w++) {
+        const size_t n = strlen(words[w]);
+
+        for (size_t i = 0; i + n <= length; i++) {
+            if (strncasecmp(text + i, words[w], n) == 0) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/* argv joined by spaces. "--api-key=x", "--token x" and "http://user:x@host" keep their first part
+ * only. */
+static void add_command_line(struct lac_spool_header *to)
+{
+    static char raw[4096];
+    char out[4096];
+    size_t used = 0;
+    const size_t length = read_file("/proc/self/cmdline", raw, sizeof(raw) - 1);
+    bool hide_next = false;
+
+    for (size_t at = 0; at < length;) {
+        const char *const word = raw + at;
+        const size_t word_length = strnlen(word, length - at);
+        const char *const equals = memchr(word, '=', word_length);
+        const char *const at_sign = memchr(word, '@', word_length);
+        size_t shown = word_length;
+        const char *tail = "";
+
+        if (hide_next) {
+            shown = 0;
+            tail = "***";
+            hide_next = false;
+        } else if (equals != NULL && names_a_secret(word, (size_t)(equals - word))) {
+            shown = (size_t)(equals - word) + 1;
+            tail = "***";
+        } else if (word[0] == '-' && names_a_secret(word, word_length)) {
+            hide_next = true;
+        } else if (at_sign != NULL && memmem(word, word_length, "://", 3) != NULL) {
+            shown = (size_t)((const char *)memmem(word, word_length, "://", 3) - word) + 3;
+            tail = "***";
+        }
+        if (used + shown + 5 > sizeof(out)) {
+            break;
+        }
+        if (used > 0) {
+            out[used++] = ' ';
+        }
+        memcpy(out + used, word, shown);
+        used += shown;
+        memcpy(out + used, tail, strlen(tail));
+        used += strlen(tail);
+        at += word_length + 1;
+    }
+    add_text(to, "argv", out, used);
+}
+
+/* Only what says which rank of which job this is: an allow-list, never the whole environment. */
+static void add_environment(struct lac_spool_header *to)
+{
+    static const char *const names[] = {"RANK",
+                                        "LOCAL_RANK",
+                                        "WORLD_SIZE",
+                                        "LOCAL_WORLD_SIZE",
+                                        "GROUP_RANK",
+                                        "MASTER_ADDR",
+                                        "MASTER_PORT",
+                                        "TORCHELASTIC_RUN_ID",
+                                        "SLURM_JOB_ID",
+                                        "SLURM_PROCID",
+                                        "SLURM_LOCALID",
+                                        "SLURM_NTASKS",
+                                        "SLURM_NODEID",
+                                        "SLURM_CPUS_PER_TASK",
+                                        "OMPI_COMM_WORLD_RANK",
+                                        "OMPI_COMM_WORLD_SIZE",
+                                        "PMI_RANK",
+                                        "CUDA_VISIBLE_DEVICES",
+                                        "OMP_NUM_THREADS",
+                                        "CUDA_LAUNCH_BLOCKING",
+                                        "LACUNA_RUN_ID",
+                                        "KUBERNETES_SERVICE_HOST"};
+
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        const char *const value = getenv(names[i]);
+        char key[64];
+
+        if (value != NULL && snprintf(key, sizeof(key), "env.%s", names[i]) > 0) {
+            add_text(to, key, value, strnlen(value, 256));
+        }
+    }
+}
+
+static void fill_header(void)
+{
+    char text[512];
+    size_t length;
+
+    header->version = LAC_SPOOL_VERSION;
+    header->endian_mark = LAC_SPOOL_ENDIAN_MARK;
+    header->header_bytes = LAC_SPOOL_HEADER_BYTES;
+    header->segment_bytes = lac_settings.segment_bytes;
+    header->clock = lac_clock;
+    header->pid = (int32_t)getpid();
+    header->parent_pid = (int32_t)getppid();
+    header->fork_depth = lac_fork_depth();
+    header->start_ticks = own_start_ticks();
+    read_boot_id(header->boot_id);
+    header->first = lac_clock_sync();
+    header->size_limit_bytes = lac_settings.size_limit_bytes;
+    if (gethostname(text, sizeof(text) - 1) == 0) {
+        text[sizeof(text) - 1] = '\0';
+        add_text(header, "host", text, strlen(text));
+    }
+    length = read_file("/proc/self/comm", text, sizeof(text));
+    add_text(header, "comm", text, length > 0 && text[length - 1] == '\n' ? length - 1 : length);
+    length = (size_t)0;
+    if (getcwd(text, sizeof(text)) != NULL) {
+        length = strlen(text);
+    }
+    add_text(header, "cwd", text, length);
+    add_command_line(header);
+    add_environment(header);
+    __atomic_thread_fence(__ATOMIC_RELEASE);
+    memcpy(header->magic, LAC_SPOOL_MAGIC, sizeof(header->magic));
+}
+
+static bool fail(const char *what, int error)
+{
+    dead = true;
+    lac_complain(what, error);
+    return false;
+}
+
+/* The lock is held. */
+static bool open_spool(void)
+{
+    struct stat status = {0};
+    void *memory;
+    int error;
+
+    if (header != NULL || dead) {
+        return header != NULL;
+    }
+    (void)snprintf(path, sizeof(path), "%s/%d-%llu-%u.spool", lac_settings.directory, (int)getpid(),
+                   (unsigned long long)own_start_ticks(), lac_fork_depth());
+    fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0) {
+        return fail("cannot make the spool", errno);
+    }
+    error = posix_fallocate(fd, 0, LAC_SPOOL_HEADER_BYTES);
+    if (error != 0) {
+        return fail("no room for the spool", error);
+    }
+    /* the header is a page of its own even where pages have 64 KiB: segments start at multiples of
+     * that */
+    memory = mmap(NULL, LAC_SPOOL_HEADER_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (memory == MAP_FAILED) {
+        return fail("cannot map the spool", errno);
+    }
+    (void)madvise(memory, LAC_SPOOL_HEADER_BYTES, MADV_DONTFORK);
+    header = memory;
+    if (syscall(SYS_fstat, fd, &status) == 0) {
+        own_device = status.st_dev;
+        own_inode = status.st_ino;
+    }
+    fill_header();
+    return true;
+}
+
+bool lac_spool_open(void)
+{
+    bool ok;
+
+    lac_lock();
+    ok = open_spool();
+    lac_unlock();
+    return ok;
+}
+
+/* Segments begin behind the header, on a 64 KiB boundary so that any page size can map them. */
+static uint64_t segment_offset(uint64_t index)
+{
+    return LAC_SPOOL_SEGMENTS_OFFSET + index * lac_settings.segment_bytes;
+}
+
+/* By the system call: glibc before 2.33 has no symbol fstat. The kernel's struct is glibc's here.
+ */
+static bool is_our_file(int file)
+{
+    struct stat status = {0};
+
+    return syscall(SYS_fstat, file, &status) == 0 && status.st_dev == own_device &&
+           status.st_ino == own_inode;
+}
+
+static int spool_fd(void)
+{
+    /* programs that close every descriptor they do not know would leave us with somebody else's */
+    if (fd < 0 || !is_our_file(fd)) {
+        fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    }
+    return fd;
+}
+
+static struct lac_segment_header *map_segment(uint64_t index)
+{
+    const int file = spool_fd();
+    void *memory;
+
+    if (file < 0) {
+        return NULL;
+    }
+    memory = mmap(NULL, lac_settings.segment_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file,
+                  (off_t)segment_offset(index));
+    if (memory == MAP_FAILED) {
+        return NULL;
+    }
+    (void)madvise(memory, lac_settings.segment_bytes, MADV_DONTFORK);
+    return memory;
+}
+
+static void read_thread_name(char *out, size_t capacity)
+{
+    const size_t length = read_file("/proc/thread-self/comm", out, capacity - 1);
+
+    out[length > 0 && out[length - 1] == '\n' ? length - 1 : length] = '\0';
+}
+
+/* One that a drainer emptied: its pages are in the page cache already. */
+static bool take_emptied(uint64_t *ret_index)
+{
+    uint64_t head = __atomic_load_n(&header->free_head, __ATOMIC_ACQUIRE);
+
+    if (head == __atomic_load_n(&header->free_tail, __ATOMIC_ACQUIRE)) {
+        return false;
+    }
+    *ret_index = header->free_ring[head % LAC_SPOOL_FREE_RING];
+    __atomic_store_n(&header->free_head, head + 1, __ATOMIC_RELEASE);
+    return *ret_index < segments_made;
+}
+
+static bool take_new(uint64_t *ret_index)
+{
+    const uint64_t end = segment_offset(segments_made + 1);
+    int error;
+
+    if (lac_settings.size_limit_bytes != 0 && end > lac_settings.size_limit_bytes) {
+        return false;
+    }
+    error = posix_fallocate(spool_fd(), (off_t)segment_offset(segments_made),
+                            (off_t)lac_settings.segment_bytes);
+    if (error != 0) {
+        lac_complain("no room for more of the spool", error);
+        return false;
+    }
+    *ret_index = segments_made++;
+    return true;
+}
+
+/* Names take the lock before they come here, threads do not: `kind` tells which. */
+struct lac_segment_header *lac_spool_segment(enum lac_segment_kind kind, int32_t tid, uint32_t seq,
+                                             uint32_t *ret_index)
+{
+    struct lac_segment_header *segment = NULL;
+    uint64_t index;
+
+    if (kind == LAC_SEGMENT_EVENTS) {
+        lac_lock();
+    }
+    if (open_spool() && (take_emptied(&index) || take_new(&index))) {
+        segment = map_segment(index);
+    }
+    if (segment != NULL) {
+        memset(segment, 0, lac_settings.segment_bytes);
+        segment->kind = (uint16_t)kind;
+        segment->state = LAC_SEGMENT_OPEN;
+        segment->tid = tid;
+        segment->seq = seq;
+        segment->sync = lac_clock_sync();
+        read_thread_name(segment->thread_name, sizeof(segment->thread_name));
+        __atomic_store_n(&segment->magic, LAC_SEGMENT_MAGIC, __ATOMIC_RELEASE);
+        __atomic_store_n(&header->segment_count, segments_made, __ATOMIC_RELEASE);
+        if (ret_index != NULL) {
+            *ret_index = (uint32_t)index;
+        }
+    }
+    if (kind == LAC_SEGMENT_EVENTS) {
+        lac_unlock();
+    }
+    return segment;
+}
+
+void lac_spool_release(struct lac_segment_header *segment)
+{
+    __atomic_store_n(&segment->state, (uint16_t)LAC_SEGMENT_FULL, __ATOMIC_RELEASE);
+    (void)munmap(segment, lac_settings.segment_bytes);
+}

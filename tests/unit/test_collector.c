@@ -1,0 +1,550 @@
+/*
+ * The real liblacuna.so, loaded the way NVTX loads it: each test forks a process that plays the
+ * job, lets it end in its own way, then imports the spools that it left.
+ */
+#include "analysis/import/spool.h"
+#include "collector/inject/nvtx_abi.h"
+#include "lacuna/spool.h"
+
+#include <check.h>
+#include <dirent.h>
+#include <dlfcn.h>
+#include <limits.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <wchar.h>
+
+enum { CORE_SLOTS = 16, CORE2_SLOTS = 16 };
+
+static char folder[PATH_MAX];
+static nvtx_function core[CORE_SLOTS];
+static nvtx_function core2[CORE2_SLOTS];
+static nvtx_function *core_table[CORE_SLOTS];
+static nvtx_function *core2_table[CORE2_SLOTS];
+static struct lac_model *imported;
+
+/* ---- a program that carries NVTX */
+
+static int get_module_table(int module, nvtx_function ***ret_table, unsigned *ret_count)
+{
+    if (module == NVTX_MODULE_CORE) {
+        *ret_table = core_table;
+        *ret_count = CORE_SLOTS;
+        return 1;
+    }
+    if (module == NVTX_MODULE_CORE2) {
+        *ret_table = core2_table;
+        *ret_count = CORE2_SLOTS;
+        return 1;
+    }
+    return 0;
+}
+
+static const void *get_export_table(uint32_t id)
+{
+    static const struct nvtx_callbacks callbacks = {sizeof(callbacks), get_module_table};
+
+    return id == NVTX_EXPORT_CALLBACKS ? &callbacks : NULL;
+}
+
+static int push(const char *name)
+{
+    return ((int (*)(const char *))core[NVTX_CORE_PUSH_A])(name);
+}
+
+static int pop(void)
+{
+    return ((int (*)(void))core[NVTX_CORE_POP])();
+}
+
+/* Loads the library into this process; false when it declines. */
+static bool inject(void)
+{
+    char path[PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 32);
+    void *library;
+    int (*initialize)(nvtx_get_export_table);
+
+    ck_assert_int_gt(length, 0);
+    path[length] = '\0';
+    *strrchr(path, '/') = '\0';
+    *strrchr(path, '/') = '\0';
+    memcpy(path + strlen(path), "/liblacuna.so", sizeof("/liblacuna.so"));
+    for (int i = 0; i < CORE_SLOTS; i++) {
+        core_table[i] = &core[i];
+        core2_table[i] = &core2[i];
+    }
+    library = dlopen(path, RTLD_LAZY);
+    if (library == NULL) {
+        (void)fprintf(stderr, "%s\n", dlerror());
+        _exit(99);
+    }
+    *(void **)&initialize = dlsym(library, "InitializeInjectionNvtx2");
+    return initialize != NULL && initialize(get_export_table) == 1;
+}
+
+/* Runs `job` in a process of its own and returns how that ended. */
+static int run_job(void (*job)(void))
+{
+    int status = 0;
+    const pid_t pid = fork();
+
+    ck_assert_int_ge(pid, 0);
+    if (pid == 0) {
+        (void)setenv("LACUNA_SPOOL", folder, 1);
+        (void)setenv("LACUNA_SPOOL_SEGMENT", "65536", 1);
+        job();
+        _exit(0);
+    }
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    return status;
+}
+
+/* ---- what it left */
+
+static enum lac_status keep_model(void *context, struct lac_model *model, struct lac_error *reterr)
+{
+    (void)context;
+    (void)reterr;
+    imported = model;
+    return LAC_OK;
+}
+
+static enum lac_status import(struct lac_error *error)
+{
+    const struct lac_import_options options = {0};
+
+    return lac_spool_import(folder, &options, keep_model, NULL, error);
+}
+
+static void import_ok(void)
+{
+    struct lac_error error = {0};
+
+    ck_assert_msg(import(&error) == LAC_OK, "%s", error.message);
+    ck_assert(lac_model_is_valid(imported));
+}
+
+static uint64_t count_named(const char *name)
+{
+    const uint32_t id = lac_strings_find(&imported->strings, name, strlen(name));
+    uint64_t count = 0;
+
+    for (uint64_t i = 0; i < imported->slices.count; i++) {
+        count += imported->slices.name[i] == id;
+    }
+    return id == 0 ? 0 : count;
+}
+
+static uint64_t report_count(const char *code)
+{
+    for (uint32_t i = 0; i < imported->report_count; i++) {
+        if (strcmp(imported->report[i].code, code) == 0) {
+            return imported->report[i].count;
+        }
+    }
+    return 0;
+}
+
+static int spool_count(void)
+{
+    DIR *const directory = opendir(folder);
+    int count = 0;
+
+    for (const struct dirent *entry = readdir(directory); entry != NULL;
+         entry = readdir(directory)) {
+        count += strstr(entry->d_name, ".spool") != NULL;
+    }
+    (void)closedir(directory);
+    return count;
+}
+
+static void setup(void)
+{
+    (void)snprintf(folder, sizeof(folder), "%s/lacuna-spool-XXXXXX",
+                   getenv("TMPDIR") != NULL ? getenv("TMPDIR") : "/tmp");
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    imported = NULL;
+}
+
+static void teardown(void)
+{
+    DIR *const directory = opendir(folder);
+    char path[PATH_MAX + 300];
+
+    for (const struct dirent *entry = readdir(directory); entry != NULL;
+         entry = readdir(directory)) {
+        (void)snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
+        (void)unlink(path);
+    }
+    (void)closedir(directory);
+    (void)rmdir(folder);
+    lac_model_destroy(imported);
+}
+
+/* ---- tests */
+
+static void *record_thread(void *unused)
+{
+    (void)unused;
+    for (int i = 0; i < 20000; i++) { /* more than one segment */
+        (void)push("outer");
+        (void)push("inner");
+        (void)pop();
+        (void)pop();
+    }
+    return NULL;
+}
+
+static void job_threads(void)
+{
+    pthread_t threads[4];
+
+    ck_assert(inject());
+    for (int i = 0; i < 4; i++) {
+        (void)pthread_create(&threads[i], NULL, record_thread, NULL);
+    }
+    for (int i = 0; i < 4; i++) {
+        (void)pthread_join(threads[i], NULL);
+    }
+}
+
+START_TEST(every_range_of_every_thread_is_kept_and_nested)
+{
+    ck_assert_int_eq(run_job(job_threads), 0);
+    import_ok();
+    ck_assert_uint_eq(count_named("outer"), 80000);
+    ck_assert_uint_eq(count_named("inner"), 80000);
+    ck_assert_uint_eq(imported->track_count, 4);
+    for (uint64_t i = 0; i < imported->slices.count; i++) {
+        const bool inner = strcmp(lac_model_str(imported, imported->slices.name[i]), "inner") == 0;
+
+        ck_assert_uint_eq(imported->slices.lane[i], inner ? 1 : 0);
+    }
+    ck_assert_uint_eq(imported->info.dropped_count, 0);
+}
+END_TEST
+
+static void job_killed(void)
+{
+    ck_assert(inject());
+    for (int i = 0; i < 5000; i++) {
+        (void)push("step");
+        (void)pop();
+    }
+    (void)push("last words");
+    (void)kill(getpid(), SIGKILL);
+}
+
+START_TEST(sigkill_loses_nothing_that_was_recorded)
+{
+    ck_assert(WIFSIGNALED(run_job(job_killed)));
+    import_ok();
+    ck_assert_uint_eq(count_named("step"), 5000);
+    ck_assert_uint_eq(count_named("last words"), 1);
+    ck_assert_uint_eq(report_count("open_ranges"), 1);
+}
+END_TEST
+
+static void job_forks(void)
+{
+    ck_assert(inject());
+    (void)push("parent");
+    for (int i = 0; i < 8; i++) {
+        if (fork() == 0) {
+            (void)push("batch");
+            (void)pop();
+            _exit(0);
+        }
+    }
+    while (wait(NULL) > 0) {
+    }
+    (void)pop();
+}
+
+START_TEST(forked_children_write_spools_of_their_own)
+{
+    ck_assert_int_eq(run_job(job_forks), 0);
+    ck_assert_int_eq(spool_count(), 9);
+    import_ok();
+    ck_assert_uint_eq(count_named("parent"), 1);
+    ck_assert_uint_eq(count_named("batch"), 8);
+    ck_assert_uint_eq(imported->process_count, 9);
+}
+END_TEST
+
+static void job_quiet_children(void)
+{
+    ck_assert(inject());
+    (void)push("parent");
+    for (int i = 0; i < 200; i++) {
+        const pid_t pid = fork();
+
+        if (pid == 0) {
+            _exit(0);
+        }
+        (void)waitpid(pid, NULL, 0);
+    }
+    (void)pop();
+}
+
+START_TEST(two_hundred_children_that_record_nothing_leave_no_file)
+{
+    ck_assert_int_eq(run_job(job_quiet_children), 0);
+    ck_assert_int_eq(spool_count(), 1);
+}
+END_TEST
+
+static void job_raw_clone(void)
+{
+    pid_t pid;
+
+    ck_assert(inject());
+    (void)push("parent");
+    pid = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+    if (pid == 0) {
+        (void)push("clone");
+        (void)pop();
+        _exit(0);
+    }
+    (void)waitpid(pid, NULL, 0);
+    (void)pop();
+}
+
+START_TEST(a_raw_clone_is_noticed_without_atfork_handlers)
+{
+    ck_assert_int_eq(run_job(job_raw_clone), 0);
+    ck_assert_int_eq(spool_count(), 2);
+    import_ok();
+    ck_assert_uint_eq(count_named("clone"), 1);
+    ck_assert_uint_eq(count_named("parent"), 1);
+}
+END_TEST
+
+static uint64_t range_started_elsewhere;
+
+static void *start_range(void *unused)
+{
+    (void)unused;
+    range_started_elsewhere = ((uint64_t(*)(const char *))core[NVTX_CORE_START_A])("wandering");
+    return NULL;
+}
+
+static void job_start_end(void)
+{
+    pthread_t thread;
+
+    ck_assert(inject());
+    (void)pthread_create(&thread, NULL, start_range, NULL);
+    (void)pthread_join(thread, NULL);
+    ((void (*)(uint64_t))core[NVTX_CORE_END])(range_started_elsewhere);
+}
+
+START_TEST(a_range_may_end_on_another_thread)
+{
+    ck_assert_int_eq(run_job(job_start_end), 0);
+    import_ok();
+    ck_assert_uint_eq(count_named("wandering"), 1);
+    ck_assert_uint_eq(report_count("open_ranges"), 0);
+    ck_assert_int_eq(imported->tracks[lac_model_track_of(imported, 0)].kind, LAC_TRACK_ASYNC);
+}
+END_TEST
+
+static void job_size_limit(void)
+{
+    (void)setenv("LACUNA_SPOOL_LIMIT", "262144", 1); /* three segments, one of them for names */
+    ck_assert(inject());
+    for (int i = 0; i < 20000; i++) {
+        (void)push("x");
+        (void)pop();
+    }
+}
+
+START_TEST(what_exceeds_the_size_limit_is_counted)
+{
+    uint64_t recorded;
+
+    ck_assert_int_eq(run_job(job_size_limit), 0);
+    import_ok();
+    recorded = count_named("x");
+    ck_assert_uint_gt(recorded, 1000);
+    ck_assert_uint_lt(recorded, 20000);
+    ck_assert_uint_gt(report_count("not_recorded"), 0);
+    /* every push is either recorded or counted; its pop is only attempted when it was recorded */
+    ck_assert_uint_ge(recorded + report_count("not_recorded"), 20000 - 3);
+}
+END_TEST
+
+static void job_names(void)
+{
+    char name[64];
+    const wchar_t wide[] = {L'l', 0xe4, L'n', L'g', 0x1f600, 0};
+    char *const monster = calloc(1, 100001);
+
+    ck_assert(inject());
+    for (int i = 0; i < 10000; i++) {
+        (void)snprintf(name, sizeof(name), "layer %d", i);
+        (void)push(name);
+        (void)pop();
+    }
+    (void)((int (*)(const wchar_t *))core[NVTX_CORE_PUSH_W])(wide);
+    (void)pop();
+    (void)push(NULL);
+    (void)pop();
+    (void)push("");
+    (void)pop();
+    memset(monster, 'm', 100000);
+    (void)push(monster);
+    (void)pop();
+    free(monster);
+}
+
+START_TEST(ten_thousand_names_and_odd_ones_are_kept)
+{
+    ck_assert_int_eq(run_job(job_names), 0);
+    import_ok();
+    ck_assert_uint_eq(count_named("layer 0"), 1);
+    ck_assert_uint_eq(count_named("layer 9999"), 1);
+    ck_assert_uint_eq(count_named("l\xc3\xa4ng\xf0\x9f\x98\x80"), 1);
+    ck_assert_uint_eq(imported->slices.count, 10004);
+    ck_assert_uint_eq(imported->info.dropped_count, 0);
+}
+END_TEST
+
+static void job_closes_descriptors(void)
+{
+    ck_assert(inject());
+    (void)push("before");
+    (void)pop();
+    for (int fd = 3; fd < 64; fd++) {
+        (void)close(fd);
+    }
+    for (int i = 0; i < 20000; i++) {
+        (void)push("after");
+        (void)pop();
+    }
+}
+
+START_TEST(a_program_that_closes_all_descriptors_is_still_recorded)
+{
+    ck_assert_int_eq(run_job(job_closes_descriptors), 0);
+    import_ok();
+    ck_assert_uint_eq(count_named("before"), 1);
+    ck_assert_uint_eq(count_named("after"), 20000);
+}
+END_TEST
+
+static void job_disabled(void)
+{
+    (void)setenv("LACUNA_DISABLE", "1", 1);
+    _exit(inject() ? 1 : 0);
+}
+
+START_TEST(disable_declines_the_injection)
+{
+    struct lac_error error = {0};
+
+    ck_assert_int_eq(run_job(job_disabled), 0);
+    ck_assert_int_eq(spool_count(), 0);
+    ck_assert_int_eq(import(&error), LAC_ERR_NOT_FOUND);
+}
+END_TEST
+
+static void job_no_folder(void)
+{
+    (void)setenv("LACUNA_SPOOL", "/nonexistent/folder", 1);
+    (void)freopen("/dev/null", "w", stderr);
+    ck_assert(inject());
+    for (int i = 0; i < 100; i++) {
+        (void)push("x");
+        (void)pop();
+    }
+    _exit(42);
+}
+
+START_TEST(a_folder_that_cannot_be_written_does_not_disturb_the_job)
+{
+    const int status = run_job(job_no_folder);
+
+    ck_assert(WIFEXITED(status));
+    ck_assert_int_eq(WEXITSTATUS(status), 42);
+}
+END_TEST
+
+static void damage(const char *name, off_t at, char byte)
+{
+    char path[PATH_MAX + 300];
+    FILE *file;
+
+    (void)snprintf(path, sizeof(path), "%s/%s", folder, name);
+    file = fopen(path, "r+b");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_eq(fseeko(file, at, SEEK_SET), 0);
+    ck_assert_int_eq(fputc(byte, file), (unsigned char)byte);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+START_TEST(any_damaged_byte_gives_a_valid_model_or_an_error)
+{
+    DIR *directory;
+    const struct dirent *entry;
+    char name[300] = "";
+
+    ck_assert_int_eq(run_job(job_forks), 0);
+    directory = opendir(folder);
+    for (entry = readdir(directory); entry != NULL; entry = readdir(directory)) {
+        if (strstr(entry->d_name, "-0.spool") != NULL) {
+            (void)snprintf(name, sizeof(name), "%s", entry->d_name);
+        }
+    }
+    (void)closedir(directory);
+    for (off_t at = 0; at < 300; at++) {
+        struct lac_error error = {0};
+
+        damage(name, at < 150 ? at : LAC_SPOOL_SEGMENTS_OFFSET + at - 150, (char)(0x7f ^ at));
+        if (import(&error) == LAC_OK) {
+            ck_assert(lac_model_is_valid(imported));
+            lac_model_destroy(imported);
+            imported = NULL;
+        } else {
+            ck_assert_str_ne(error.message, "");
+        }
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *const suite = suite_create("collector");
+    TCase *const tcase = tcase_create("inject");
+    SRunner *const runner = srunner_create(suite);
+    int failed;
+
+    tcase_set_timeout(tcase, 60);
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_test(tcase, every_range_of_every_thread_is_kept_and_nested);
+    tcase_add_test(tcase, sigkill_loses_nothing_that_was_recorded);
+    tcase_add_test(tcase, forked_children_write_spools_of_their_own);
+    tcase_add_test(tcase, two_hundred_children_that_record_nothing_leave_no_file);
+    tcase_add_test(tcase, a_raw_clone_is_noticed_without_atfork_handlers);
+    tcase_add_test(tcase, a_range_may_end_on_another_thread);
+    tcase_add_test(tcase, what_exceeds_the_size_limit_is_counted);
+    tcase_add_test(tcase, ten_thousand_names_and_odd_ones_are_kept);
+    tcase_add_test(tcase, a_program_that_closes_all_descriptors_is_still_recorded);
+    tcase_add_test(tcase, disable_declines_the_injection);
+    tcase_add_test(tcase, a_folder_that_cannot_be_written_does_not_disturb_the_job);
+    tcase_add_test(tcase, any_damaged_byte_gives_a_valid_model_or_an_error);
+    suite_add_tcase(suite, tcase);
+    srunner_run_all(runner, CK_NORMAL);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
