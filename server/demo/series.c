@@ -1,0 +1,185 @@
+#include "server/demo/series.h"
+
+#include "server/demo/trace_json.h"
+#include "server/demo/truth.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const struct lac_demo_stage STAGES[LAC_DEMO_STAGE_COUNT] = {
+    {"1-two-workers", "2 workers, contiguous tensors, pageable memory",
+     "The published example of a CPU bottleneck: two workers, the GPU half used.", 0, 2, false,
+     LAC_DEMO_COPY_PAGEABLE, 750},
+    {"2-five-workers", "5 workers", "Published: 690 images a second, GPU utilization 90 %.", 690, 5,
+     false, LAC_DEMO_COPY_PAGEABLE, 371},
+    {"3-channels-last", "channels-last tensors: no layout conversions",
+     "Published: 850 images a second while GPU utilization falls from 90 to 68 %.", 850, 5, true,
+     LAC_DEMO_COPY_PAGEABLE, 300},
+    {"4-seven-workers", "7 workers", "Published: 950 images a second, GPU utilization 83 %.", 950,
+     7, true, LAC_DEMO_COPY_PAGEABLE, 269},
+    {"5-pinned-memory", "batches in pinned memory", "Published without a figure of its own.", 0, 7,
+     true, LAC_DEMO_COPY_PINNED, 245},
+    {"6-async-copies", "asynchronous copies on a copy stream, one batch ahead",
+     "Published without a figure of its own.", 0, 7, true, LAC_DEMO_COPY_PREFETCH, 230},
+};
+
+const struct lac_demo_stage *lac_demo_stage(int stage)
+{
+    return &STAGES[stage];
+}
+
+struct lac_demo_pipeline lac_demo_stage_pipeline(int stage, bool in_phase, uint64_t seed)
+{
+    const struct lac_demo_stage *s = &STAGES[stage];
+    struct lac_demo_pipeline p;
+    lac_demo_pipeline_default(&p);
+    p.seed = seed;
+    p.workers = s->workers;
+    p.channels_last = s->channels_last;
+    p.copy_mode = s->copy_mode;
+    p.recorded_steps = 28 / s->workers * s->workers; /* whole cycles: 28, 25 or 28 steps */
+    p.in_phase = in_phase;
+    p.jitter_ppm = in_phase ? 20000 : 0;
+    return p;
+}
+
+static enum lac_status io_error(const char *path, struct lac_error *reterr)
+{
+    int saved = errno;
+    enum lac_status status = lac_fail(reterr, LAC_ERR_IO, 0, "%.120s: %s", path, strerror(saved));
+    if (reterr != NULL) {
+        reterr->sys_errno = saved;
+    }
+    return status;
+}
+
+static enum lac_status make_dir(const char *dir, struct lac_error *reterr)
+{
+    char path[PATH_MAX];
+    int length = snprintf(path, sizeof(path), "%s", dir);
+    if (length <= 0 || (size_t)length >= sizeof(path) - 64) {
+        return lac_fail(reterr, LAC_ERR_MISUSE, 0, "the folder's name is empty or too long");
+    }
+    for (char *c = path + 1;; c++) {
+        if (*c == '/' || *c == '\0') {
+            char kept = *c;
+            *c = '\0';
+            if (mkdir(path, 0777) != 0 && errno != EEXIST) {
+                return io_error(path, reterr);
+            }
+            *c = kept;
+            if (kept == '\0') {
+                return LAC_OK;
+            }
+        }
+    }
+}
+
+struct product {
+    const struct lac_demo_pipeline *pipeline;
+    const struct lac_demo_run *run;
+    const struct lac_demo_truth *truth;
+    struct lac_demo_caption caption;
+    bool is_truth;
+};
+
+/* Written beside its place, then renamed: a file is complete or absent. */
+static enum lac_status write_file(const char *path, const struct product *product,
+                                  struct lac_error *reterr)
+{
+    char part[PATH_MAX];
+    if (snprintf(part, sizeof(part), "%s.part", path) >= (int)sizeof(part)) {
+        return lac_fail(reterr, LAC_ERR_MISUSE, 0, "the folder's name is too long");
+    }
+    FILE *out = fopen(part, "w");
+    if (out == NULL) {
+        return io_error(part, reterr);
+    }
+    enum lac_status status = LAC_OK;
+    if (product->is_truth) {
+        lac_demo_write_truth(out, &product->caption, product->pipeline, product->truth);
+        status = ferror(out) ? io_error(part, reterr) : LAC_OK;
+    } else {
+        status = lac_demo_write_trace(out, product->caption.name, product->pipeline, product->run,
+                                      reterr);
+    }
+    if (fclose(out) != 0 && status == LAC_OK) {
+        status = io_error(part, reterr);
+    }
+    if (status == LAC_OK && rename(part, path) != 0) {
+        status = io_error(path, reterr);
+    }
+    if (status != LAC_OK) {
+        (void)unlink(part);
+    }
+    return status;
+}
+
+static enum lac_status write_stage(const char *dir, int stage,
+                                   const struct lac_demo_pipeline *pipeline, int64_t next_step_ns,
+                                   const struct lac_demo_run *run, struct lac_demo_truth *truth,
+                                   struct lac_error *reterr)
+{
+    char path[PATH_MAX];
+    const struct lac_demo_stage *s = &STAGES[stage];
+    struct product product = {
+        .pipeline = pipeline,
+        .run = run,
+        .truth = truth,
+        .caption = {s->name, s->title, s->published, s->published_samples_per_s, next_step_ns},
+    };
+    (void)snprintf(path, sizeof(path), "%s/%s.json", dir, s->name);
+    enum lac_status status = write_file(path, &product, reterr);
+    if (status == LAC_OK) {
+        product.is_truth = true;
+        (void)snprintf(path, sizeof(path), "%s/%s.truth.json", dir, s->name);
+        status = write_file(path, &product, reterr);
+    }
+    return status;
+}
+
+static enum lac_status write_variant(const char *dir, bool in_phase, uint64_t seed,
+                                     void (*progress)(const char *path), struct lac_error *reterr)
+{
+    enum lac_status status = make_dir(dir, reterr);
+    int64_t next_step_ns = 0; /* from the last to the first: a stage names its successor's step */
+    for (int stage = LAC_DEMO_STAGE_COUNT - 1; stage >= 0 && status == LAC_OK; stage--) {
+        struct lac_demo_pipeline pipeline = lac_demo_stage_pipeline(stage, in_phase, seed);
+        struct lac_demo_run run;
+        struct lac_demo_truth truth;
+        char path[PATH_MAX];
+        (void)snprintf(path, sizeof(path), "%s/%s.json", dir, STAGES[stage].name);
+        if (progress != NULL) {
+            progress(path);
+        }
+        status = lac_demo_simulate(&pipeline, &run, reterr);
+        if (status != LAC_OK) {
+            break;
+        }
+        status = lac_demo_truth_of(&pipeline, &run, &truth, reterr);
+        if (status == LAC_OK) {
+            status = write_stage(dir, stage, &pipeline, next_step_ns, &run, &truth, reterr);
+            next_step_ns = truth.step_mean_ns;
+        }
+        lac_demo_run_done(&run);
+    }
+    return status;
+}
+
+enum lac_status lac_demo_write_series(const char *dir, bool in_phase, uint64_t seed,
+                                      void (*progress)(const char *path), struct lac_error *reterr)
+{
+    enum lac_status status = write_variant(dir, false, seed, progress, reterr);
+    if (status == LAC_OK && in_phase) {
+        char sub[PATH_MAX];
+        if (snprintf(sub, sizeof(sub), "%s/in-phase", dir) >= (int)sizeof(sub)) {
+            return lac_fail(reterr, LAC_ERR_MISUSE, 0, "the folder's name is too long");
+        }
+        status = write_variant(sub, true, seed, progress, reterr);
+    }
+    return status;
+}

@@ -1,0 +1,319 @@
+#include "server/demo/trace_json.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Ids of the simulated machine. */
+enum {
+    MAIN_PID = 4021,
+    AUTOGRAD_TID = 4187,
+    PIN_TID = 4190,
+    WORKER_PID = 4101,
+    COMPUTE_STREAM = 7,
+    COPY_STREAM = 20,
+    SM_COUNT = 80,
+    SM_REGISTERS = 65536,
+    SM_THREADS = 2048,
+};
+#define BASE_TIME_NS "1637366400000000000"
+
+struct place {
+    int pid;
+    int tid;
+};
+
+static struct place place_of(uint16_t thread)
+{
+    switch (thread) {
+    case LAC_DEMO_MAIN:
+        return (struct place){MAIN_PID, MAIN_PID};
+    case LAC_DEMO_AUTOGRAD:
+        return (struct place){MAIN_PID, AUTOGRAD_TID};
+    case LAC_DEMO_PIN:
+        return (struct place){MAIN_PID, PIN_TID};
+    case LAC_DEMO_COMPUTE_STREAM:
+        return (struct place){0, COMPUTE_STREAM};
+    case LAC_DEMO_COPY_STREAM:
+        return (struct place){0, COPY_STREAM};
+    default:
+        break;
+    }
+    int pid = WORKER_PID + thread - LAC_DEMO_WORKER;
+    return (struct place){pid, pid};
+}
+
+void lac_demo_write_string(FILE *out, const char *text)
+{
+    fputc('"', out);
+    for (const char *c = text; *c != '\0'; c++) {
+        if (*c == '"' || *c == '\\') {
+            fputc('\\', out);
+            fputc(*c, out);
+        } else if ((unsigned char)*c < 0x20) {
+            fprintf(out, "\\u%04x", (unsigned)(unsigned char)*c);
+        } else {
+            fputc(*c, out);
+        }
+    }
+    fputc('"', out);
+}
+
+/* Microseconds with three decimals, exactly. */
+static void write_us(FILE *out, int64_t ns)
+{
+    fprintf(out, "%" PRId64 ".%03d", ns / 1000, (int)(ns % 1000));
+}
+
+void lac_demo_write_settings(FILE *out, const struct lac_demo_pipeline *p)
+{
+    bool is_pinned = p->copy_mode != LAC_DEMO_COPY_PAGEABLE;
+    bool is_async = p->copy_mode == LAC_DEMO_COPY_PREFETCH;
+    fprintf(out,
+            "{\"model\":\"ResNet-50\",\"dataset\":\"ImageNet\",\"precision\":\"float16 mixed\","
+            "\"optimizer\":\"SGD\",\"batch_size\":%d,\"num_workers\":%d,\"prefetch_factor\":%d,"
+            "\"pin_memory\":%s,\"non_blocking\":%s,\"memory_format\":\"%s\",\"copy_stream\":%s}",
+            p->batch_size, p->workers, p->prefetch_factor, is_pinned ? "true" : "false",
+            is_async ? "true" : "false", p->channels_last ? "channels_last" : "contiguous",
+            is_async ? "true" : "false");
+}
+
+static void write_meta(FILE *out, const char *what, int pid, int tid, const char *key,
+                       const char *text)
+{
+    fprintf(out,
+            "{\"name\":\"%s\",\"ph\":\"M\",\"ts\":0.000,\"pid\":%d,\"tid\":%d,\"args\":{\"%s\":",
+            what, pid, tid, key);
+    lac_demo_write_string(out, text);
+    fputs("}},\n", out);
+}
+
+static void write_sort_index(FILE *out, const char *what, int pid, int tid, int index)
+{
+    fprintf(out,
+            "{\"name\":\"%s\",\"ph\":\"M\",\"ts\":0.000,\"pid\":%d,\"tid\":%d,\"args\":{"
+            "\"sort_index\":%d}},\n",
+            what, pid, tid, index);
+}
+
+static void write_rows(FILE *out, const struct lac_demo_pipeline *p)
+{
+    char text[64];
+    write_meta(out, "process_name", MAIN_PID, 0, "name", "python train.py");
+    write_meta(out, "process_labels", MAIN_PID, 0, "labels", "CPU");
+    write_sort_index(out, "process_sort_index", MAIN_PID, 0, MAIN_PID);
+    write_meta(out, "thread_name", MAIN_PID, MAIN_PID, "name", "pt_main_thread");
+    write_sort_index(out, "thread_sort_index", MAIN_PID, MAIN_PID, 1);
+    write_meta(out, "thread_name", MAIN_PID, AUTOGRAD_TID, "name", "pt_autograd_0");
+    write_sort_index(out, "thread_sort_index", MAIN_PID, AUTOGRAD_TID, 2);
+    if (p->copy_mode != LAC_DEMO_COPY_PAGEABLE) {
+        write_meta(out, "thread_name", MAIN_PID, PIN_TID, "name", "pt_data_pin");
+        write_sort_index(out, "thread_sort_index", MAIN_PID, PIN_TID, 3);
+    }
+    for (int k = 0; k < p->workers; k++) {
+        int pid = WORKER_PID + k;
+        write_meta(out, "process_name", pid, 0, "name", "pt_data_worker");
+        (void)snprintf(text, sizeof(text), "DataLoader worker %d", k);
+        write_meta(out, "process_labels", pid, 0, "labels", text);
+        write_sort_index(out, "process_sort_index", pid, 0, pid);
+        write_meta(out, "thread_name", pid, pid, "name", "pt_data_worker");
+    }
+    write_meta(out, "process_name", 0, 0, "name", "python train.py");
+    write_meta(out, "process_labels", 0, 0, "labels", "GPU 0");
+    write_sort_index(out, "process_sort_index", 0, 0, 5000000);
+    write_meta(out, "thread_name", 0, COMPUTE_STREAM, "name", "stream 7 ");
+    write_sort_index(out, "thread_sort_index", 0, COMPUTE_STREAM, COMPUTE_STREAM);
+    if (p->copy_mode == LAC_DEMO_COPY_PREFETCH) {
+        write_meta(out, "thread_name", 0, COPY_STREAM, "name", "stream 20 ");
+        write_sort_index(out, "thread_sort_index", 0, COPY_STREAM, COPY_STREAM);
+    }
+}
+
+static int callback_id(const char *api)
+{
+    static const struct {
+        const char *name;
+        int id;
+    } IDS[] = {
+        {"cudaLaunchKernel", 211},    {"cudaMemcpyAsync", 41},
+        {"cudaEventRecord", 135},     {"cudaStreamSynchronize", 131},
+        {"cudaStreamWaitEvent", 147}, {"cudaDeviceSynchronize", 165},
+    };
+    for (size_t i = 0; i < sizeof(IDS) / sizeof(IDS[0]); i++) {
+        if (strcmp(IDS[i].name, api) == 0) {
+            return IDS[i].id;
+        }
+    }
+    return 0;
+}
+
+static void write_kernel_args(FILE *out, const struct lac_demo_event *e)
+{
+    const struct lac_demo_kernel *k = e->kernel;
+    double blocks = (double)k->grid[0] * k->grid[1] * k->grid[2] / SM_COUNT;
+    uint32_t fit = SM_REGISTERS / (k->registers * k->block);
+    uint32_t by_threads = SM_THREADS / k->block;
+    fit = fit == 0 ? 1 : fit < by_threads ? fit : by_threads;
+    uint32_t occupancy = 100 * fit * k->block / SM_THREADS;
+    fprintf(out,
+            "{\"External id\":%u,\"queued\":0,\"device\":0,\"context\":1,\"stream\":%d,"
+            "\"correlation\":%u,\"registers per thread\":%u,\"shared memory\":%u,"
+            "\"blocks per SM\":%.6g,\"warps per SM\":%.6g,\"grid\":[%u,%u,%u],\"block\":[%u,1,1],"
+            "\"est. achieved occupancy %%\":%u}",
+            e->external_id, COMPUTE_STREAM, e->correlation, k->registers, k->shared_bytes, blocks,
+            blocks * k->block / 32.0, k->grid[0], k->grid[1], k->grid[2], k->block, occupancy);
+}
+
+static void write_copy_args(FILE *out, const struct lac_demo_event *e)
+{
+    double rate = e->dur_ns > 0 ? (double)e->bytes / (double)e->dur_ns : 0.0;
+    fprintf(out,
+            "{\"External id\":%u,\"device\":0,\"context\":1,\"stream\":%d,\"correlation\":%u,"
+            "\"bytes\":%" PRId64 ",\"memory bandwidth (GB/s)\":%.6g}",
+            e->external_id, place_of(e->thread).tid, e->correlation, e->bytes, rate);
+}
+
+static void write_loader_args(FILE *out, const struct lac_demo_event *e)
+{
+    fprintf(out, "{\"batch\":%d", e->number);
+    if (e->worker >= 0) {
+        fprintf(out, ",\"worker\":%d", e->worker);
+    }
+    if (e->cpu_ns >= 0) {
+        fprintf(out, ",\"cpu_ns\":%" PRId64, e->cpu_ns);
+    }
+    fputc('}', out);
+}
+
+static const char *copy_name(const struct lac_demo_event *e)
+{
+    if (e->to_host) {
+        return e->from_pinned ? "Memcpy DtoH (Device -> Pinned)"
+                              : "Memcpy DtoH (Device -> Pageable)";
+    }
+    return e->from_pinned ? "Memcpy HtoD (Pinned -> Device)" : "Memcpy HtoD (Pageable -> Device)";
+}
+
+static const char *category(const struct lac_demo_event *e)
+{
+    switch ((enum lac_demo_event_kind)e->kind) {
+    case LAC_DEMO_EVENT_OP:
+        return "cpu_op";
+    case LAC_DEMO_EVENT_API:
+        return "cuda_runtime";
+    case LAC_DEMO_EVENT_KERNEL:
+        return "kernel";
+    case LAC_DEMO_EVENT_COPY:
+        return "gpu_memcpy";
+    case LAC_DEMO_EVENT_STEP:
+    case LAC_DEMO_EVENT_RANGE:
+    case LAC_DEMO_EVENT_LOADER:
+    default:
+        return "user_annotation";
+    }
+}
+
+static void write_event(FILE *out, const struct lac_demo_event *e)
+{
+    struct place place = place_of(e->thread);
+    fprintf(out, "{\"ph\":\"X\",\"cat\":\"%s\",\"name\":", category(e));
+    if (e->kind == LAC_DEMO_EVENT_STEP) {
+        fprintf(out, "\"%s%d\"", e->name, e->number);
+    } else {
+        lac_demo_write_string(out, e->kind == LAC_DEMO_EVENT_COPY ? copy_name(e) : e->name);
+    }
+    fprintf(out, ",\"pid\":%d,\"tid\":%d,\"ts\":", place.pid, place.tid);
+    write_us(out, e->start_ns);
+    fputs(",\"dur\":", out);
+    write_us(out, e->dur_ns);
+    switch ((enum lac_demo_event_kind)e->kind) {
+    case LAC_DEMO_EVENT_KERNEL:
+        fputs(",\"args\":", out);
+        write_kernel_args(out, e);
+        break;
+    case LAC_DEMO_EVENT_COPY:
+        fputs(",\"args\":", out);
+        write_copy_args(out, e);
+        break;
+    case LAC_DEMO_EVENT_API:
+        fprintf(out, ",\"args\":{\"External id\":%u,\"cbid\":%d,\"correlation\":%u}",
+                e->external_id, callback_id(e->name), e->correlation);
+        break;
+    case LAC_DEMO_EVENT_OP:
+        fprintf(out, ",\"args\":{\"External id\":%u}", e->external_id);
+        break;
+    case LAC_DEMO_EVENT_LOADER:
+        fputs(",\"args\":", out);
+        write_loader_args(out, e);
+        break;
+    case LAC_DEMO_EVENT_STEP:
+    case LAC_DEMO_EVENT_RANGE:
+    default:
+        break;
+    }
+    fputc('}', out);
+}
+
+/* By start, the longer first, then in the order of the simulation (their place in memory). */
+static int by_start(const void *a, const void *b)
+{
+    const struct lac_demo_event *const *left = a;
+    const struct lac_demo_event *const *right = b;
+    if ((*left)->start_ns != (*right)->start_ns) {
+        return (*left)->start_ns < (*right)->start_ns ? -1 : 1;
+    }
+    if ((*left)->dur_ns != (*right)->dur_ns) {
+        return (*left)->dur_ns > (*right)->dur_ns ? -1 : 1;
+    }
+    return *left < *right ? -1 : *left > *right;
+}
+
+static void write_head(FILE *out, const char *name, const struct lac_demo_pipeline *pipeline)
+{
+    fputs(
+        "{\"schemaVersion\":1,\n\"deviceProperties\":[{\"id\":0,\"name\":\"Tesla V100-SXM2-32GB\","
+        "\"totalGlobalMem\":34089730048,\"computeMajor\":7,\"computeMinor\":0,"
+        "\"maxThreadsPerBlock\":1024,\"maxThreadsPerMultiprocessor\":2048,"
+        "\"regsPerBlock\":65536,\"warpSize\":32,\"sharedMemPerBlock\":49152,\"numSms\":80,"
+        "\"regsPerMultiprocessor\":65536,\"sharedMemPerBlockOptin\":98304,"
+        "\"sharedMemPerMultiprocessor\":98304}],\n",
+        out);
+    fputs("\"lacuna\":{\"simulated\":true,\"version\":1,\"settings\":", out);
+    lac_demo_write_settings(out, pipeline);
+    fputs("},\n\"traceName\":\"", out);
+    fprintf(out, "%s (simulated)\",\n", name);
+    fputs("\"displayTimeUnit\":\"ms\",\n\"baseTimeNanoseconds\":" BASE_TIME_NS
+          ",\n\"traceEvents\":[\n",
+          out);
+}
+
+enum lac_status lac_demo_write_trace(FILE *out, const char *name,
+                                     const struct lac_demo_pipeline *pipeline,
+                                     const struct lac_demo_run *run, struct lac_error *reterr)
+{
+    const struct lac_demo_event **sorted = calloc(run->event_count + 1, sizeof(*sorted));
+    if (sorted == NULL) {
+        return lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory");
+    }
+    for (uint64_t i = 0; i < run->event_count; i++) {
+        sorted[i] = &run->events[i];
+    }
+    qsort(sorted, run->event_count, sizeof(*sorted), by_start);
+    write_head(out, name, pipeline);
+    write_rows(out, pipeline);
+    for (uint64_t i = 0; i < run->event_count; i++) {
+        write_event(out, sorted[i]);
+        fputs(i + 1 < run->event_count ? ",\n" : "\n", out);
+    }
+    fputs("]}\n", out);
+    free(sorted);
+    if (fflush(out) != 0 || ferror(out)) {
+        enum lac_status status = lac_fail(reterr, LAC_ERR_IO, 0, "%s", strerror(errno));
+        if (reterr != NULL) {
+            reterr->sys_errno = errno;
+        }
+        return status;
+    }
+    return LAC_OK;
+}
