@@ -131,8 +131,14 @@ $(BUILD)/liblacuna.so: $(INJECT_SRCS) $(wildcard collector/inject/*.h collector/
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(INJECT_CFLAGS) -shared -Wl,-z,nodelete -Wl,-z,defs -Wl,-soname,liblacuna.so $(INJECT_SRCS) -Wl,--no-as-needed -l:libpthread.so.0 -o $@
 
+# the launcher: dynamic, a C library and nothing else, its own entry point (collector/launch/start.S says why)
+NODE_SRCS := $(wildcard collector/launch/*.c)
+$(BUILD)/lacuna-node: $(NODE_SRCS) collector/launch/start.S $(wildcard collector/launch/*.h collector/include/lacuna/*.h)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(filter-out -fPIC,$(INJECT_CFLAGS)) -DLAC_VERSION='"$(VERSION)"' -fPIE -pie -nostartfiles collector/launch/start.S $(NODE_SRCS) -o $@
+
 # ---- tests: a test program may use everything
-test-programs: $(UNIT_TESTS) $(OOM_TESTS) $(BUILD)/liblacuna.so
+test-programs: $(UNIT_TESTS) $(OOM_TESTS) $(BUILD)/liblacuna.so $(BUILD)/lacuna-node
 $(BUILD)/tests/%: tests/unit/%.c $(SUPPORT_OBJS) $(BUILD)/libserver.a $(BUILD)/libanalysis.a
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) $(CHECK_CFLAGS) $^ $(CHECK_LIBS) $(SERVER_LIBS) -o $@

@@ -128,6 +128,9 @@ bool lac_recorder_refill(struct lac_thread *self, uint32_t count)
         self->next = NULL;
         self->end = NULL;
     }
+    if (__atomic_load_n(&lac_spool_header()->stop, __ATOMIC_RELAXED) != 0) {
+        return false; /* the launcher ended the recording: nothing is lost, nothing is wanted */
+    }
     segment = lac_spool_segment(LAC_SEGMENT_EVENTS, self->tid, self->seq, &self->segment_index);
     if (segment == NULL) {
         self->dropped_count += count;
@@ -149,6 +152,11 @@ bool lac_recorder_refill(struct lac_thread *self, uint32_t count)
 
 void lac_recorder_sync(struct lac_thread *self)
 {
+    if (__atomic_load_n(&lac_spool_header()->stop, __ATOMIC_RELAXED) != 0) {
+        self->end = self->next; /* the next event asks for room and is refused */
+        self->next_sync_ticks = UINT64_MAX;
+        return;
+    }
     if (self->end - self->next >= 2) {
         put_sync(self);
     }

@@ -60,7 +60,8 @@ struct lac_spool_header {
     uint64_t dropped_string_count; /**< names that could not be kept; their events carry name 0 */
     uint64_t size_limit_bytes;     /**< 0: none */
     uint32_t text_bytes;           /**< bytes used in text */
-    uint32_t reserved[27];
+    uint32_t stop; /**< set by a launcher: record no more */
+    uint32_t reserved[26];
     /* segments that a drainer emptied, for reuse: it stores at tail, threads take at head */
     uint64_t free_head;
     uint64_t free_tail;

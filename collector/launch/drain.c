@@ -1,0 +1,334 @@
+#include "collector/launch/drain.h"
+
+#include "lacuna/spool.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { NO_INDEX = -1 };
+
+/* Where a segment of the spool goes in the output, and how much of it has gone there. */
+struct place {
+    int64_t output_index; /* NO_INDEX: nowhere yet */
+    uint32_t seq;         /* of the segment that was moved there: a reused one differs */
+    int32_t tid;
+    bool moved;       /* whole; only a new life of the segment changes that */
+    bool handed_back; /* for reuse; else the ring was full */
+};
+
+struct source {
+    char name[128];
+    int fd;
+    int output_fd;
+    struct lac_spool_header *header; /* the process's own page, shared */
+    struct place *places;
+    size_t place_count;
+    uint64_t output_segments;
+    struct source *next;
+};
+
+struct lac_drain {
+    const char *spool_folder;
+    const char *output_folder;
+    struct source *sources;
+    uint8_t *buffer; /* one segment of the largest size */
+    struct lac_drain_counts counts;
+};
+
+enum { SEGMENT_BYTES_MAX = 16 << 20 };
+
+struct lac_drain *lac_drain_create(const char *spool_folder, const char *output_folder)
+{
+    struct lac_drain *const drain = calloc(1, sizeof(*drain));
+
+    if (drain == NULL) {
+        return NULL;
+    }
+    drain->spool_folder = spool_folder;
+    drain->output_folder = output_folder;
+    drain->buffer = malloc(SEGMENT_BYTES_MAX);
+    if (drain->buffer == NULL) {
+        free(drain);
+        return NULL;
+    }
+    return drain;
+}
+
+static void source_destroy(struct source *source)
+{
+    if (source->header != NULL) {
+        (void)munmap(source->header, LAC_SPOOL_HEADER_BYTES);
+    }
+    if (source->fd >= 0) {
+        (void)close(source->fd);
+    }
+    if (source->output_fd >= 0) {
+        (void)close(source->output_fd);
+    }
+    free(source->places);
+    free(source);
+}
+
+void lac_drain_destroy(struct lac_drain *drain)
+{
+    if (drain == NULL) {
+        return;
+    }
+    while (drain->sources != NULL) {
+        struct source *const next = drain->sources->next;
+
+        source_destroy(drain->sources);
+        drain->sources = next;
+    }
+    free(drain->buffer);
+    free(drain);
+}
+
+static bool write_at(int fd, const void *bytes, size_t size_bytes, uint64_t offset)
+{
+    size_t done = 0;
+
+    while (done < size_bytes) {
+        const ssize_t written =
+            pwrite(fd, (const char *)bytes + done, size_bytes - done, (off_t)(offset + done));
+
+        if (written < 0 && errno == EINTR) {
+            continue;
+        }
+        if (written <= 0) {
+            return false;
+        }
+        done += (size_t)written;
+    }
+    return true;
+}
+
+static bool read_at(int fd, void *bytes, size_t size_bytes, uint64_t offset)
+{
+    size_t done = 0;
+
+    while (done < size_bytes) {
+        const ssize_t got =
+            pread(fd, (char *)bytes + done, size_bytes - done, (off_t)(offset + done));
+
+        if (got < 0 && errno == EINTR) {
+            continue;
+        }
+        if (got <= 0) {
+            return false;
+        }
+        done += (size_t)got;
+    }
+    return true;
+}
+
+/* NULL: not a spool (yet). */
+static struct source *open_source(const struct lac_drain *drain, const char *name)
+{
+    char path[4096];
+    struct source *const source = calloc(1, sizeof(*source));
+    void *memory;
+
+    if (source == NULL) {
+        return NULL;
+    }
+    source->output_fd = -1;
+    (void)snprintf(source->name, sizeof(source->name), "%s", name);
+    (void)snprintf(path, sizeof(path), "%s/%s", drain->spool_folder, name);
+    source->fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+    if (source->fd < 0 || lseek(source->fd, 0, SEEK_END) < (off_t)LAC_SPOOL_HEADER_BYTES) {
+        source_destroy(source);
+        return NULL;
+    }
+    memory = mmap(NULL, LAC_SPOOL_HEADER_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, source->fd, 0);
+    if (memory == MAP_FAILED) {
+        source_destroy(source);
+        return NULL;
+    }
+    source->header = memory;
+    if (memcmp(source->header->magic, LAC_SPOOL_MAGIC, sizeof(source->header->magic)) != 0 ||
+        source->header->version != LAC_SPOOL_VERSION || source->header->segment_bytes == 0 ||
+        source->header->segment_bytes % 65536 != 0 ||
+        source->header->segment_bytes > SEGMENT_BYTES_MAX) {
+        source_destroy(source);
+        return NULL;
+    }
+    (void)snprintf(path, sizeof(path), "%s/%s", drain->output_folder, name);
+    source->output_fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (source->output_fd < 0) {
+        source_destroy(source);
+        return NULL;
+    }
+    return source;
+}
+
+static void look_for_new(struct lac_drain *drain)
+{
+    DIR *const folder = opendir(drain->spool_folder);
+
+    if (folder == NULL) {
+        return;
+    }
+    for (const struct dirent *entry = readdir(folder); entry != NULL; entry = readdir(folder)) {
+        const size_t length = strlen(entry->d_name);
+        struct source *source = drain->sources;
+
+        if (length < 7 || length >= sizeof(source->name) ||
+            strcmp(entry->d_name + length - 6, ".spool") != 0) {
+            continue;
+        }
+        while (source != NULL && strcmp(source->name, entry->d_name) != 0) {
+            source = source->next;
+        }
+        if (source == NULL) {
+            source = open_source(drain, entry->d_name);
+            if (source != NULL) {
+                source->next = drain->sources;
+                drain->sources = source;
+                drain->counts.processes++;
+            }
+        }
+    }
+    (void)closedir(folder);
+}
+
+static struct place *place_of(struct source *source, uint64_t index)
+{
+    if (index >= source->place_count) {
+        const size_t bigger = (size_t)(index + 1) * 2;
+        struct place *const grown = realloc(source->places, bigger * sizeof(*grown));
+
+        if (grown == NULL) {
+            return NULL;
+        }
+        for (size_t i = source->place_count; i < bigger; i++) {
+            grown[i] = (struct place){.output_index = NO_INDEX};
+        }
+        source->places = grown;
+        source->place_count = bigger;
+    }
+    return &source->places[index];
+}
+
+static uint64_t offset_of(const struct source *source, uint64_t index)
+{
+    return LAC_SPOOL_SEGMENTS_OFFSET + index * source->header->segment_bytes;
+}
+
+/* Copies the segment to its place in the output: the same place as before if it is still the same
+ * life. */
+static bool copy_segment(struct lac_drain *drain, struct source *source, uint64_t index,
+                         struct place *place, const struct lac_segment_header *head)
+{
+    const uint32_t size_bytes = source->header->segment_bytes;
+    const bool same_life =
+        place->output_index != NO_INDEX && place->seq == head->seq && place->tid == head->tid;
+    const uint64_t to = same_life ? (uint64_t)place->output_index : source->output_segments;
+
+    if (!read_at(source->fd, drain->buffer, size_bytes, offset_of(source, index)) ||
+        !write_at(source->output_fd, drain->buffer, size_bytes, offset_of(source, to))) {
+        drain->counts.failed_writes++;
+        return false;
+    }
+    if (!same_life) {
+        source->output_segments++;
+        drain->counts.segments++;
+        drain->counts.bytes += size_bytes;
+    }
+    place->output_index = (int64_t)to;
+    place->seq = head->seq;
+    place->tid = head->tid;
+    return true;
+}
+
+/* The ring has one writer (us) and readers in the process. */
+static bool hand_back(struct source *source, uint64_t index)
+{
+    const uint64_t tail = source->header->free_tail;
+
+    if (tail - __atomic_load_n(&source->header->free_head, __ATOMIC_ACQUIRE) >=
+        LAC_SPOOL_FREE_RING) {
+        return false;
+    }
+    source->header->free_ring[tail % LAC_SPOOL_FREE_RING] = (uint32_t)index;
+    __atomic_store_n(&source->header->free_tail, tail + 1, __ATOMIC_RELEASE);
+    return true;
+}
+
+static void drain_segment(struct lac_drain *drain, struct source *source, uint64_t index,
+                          enum lac_segment_kind kind, bool final)
+{
+    struct lac_segment_header head;
+    struct place *const place = place_of(source, index);
+    bool same_life;
+
+    if (place == NULL || !read_at(source->fd, &head, sizeof(head), offset_of(source, index)) ||
+        head.magic != LAC_SEGMENT_MAGIC || head.kind != (uint16_t)kind) {
+        return;
+    }
+    same_life = place->output_index != NO_INDEX && place->seq == head.seq && place->tid == head.tid;
+    if (!(same_life && place->moved)) {
+        /* half-filled names are copied again and again, half-filled events once, at the end */
+        if (kind == LAC_SEGMENT_EVENTS && head.state != LAC_SEGMENT_FULL && !final) {
+            return;
+        }
+        if (!copy_segment(drain, source, index, place, &head)) {
+            return;
+        }
+        place->moved = head.state == LAC_SEGMENT_FULL || final;
+        place->handed_back = false;
+    }
+    /* names stay where they are: there are few, and a process that goes on alone needs its own copy
+     */
+    if (kind == LAC_SEGMENT_EVENTS && !final && !place->handed_back) {
+        place->handed_back = hand_back(source, index);
+    }
+}
+
+static void drain_source(struct lac_drain *drain, struct source *source, bool final)
+{
+    const uint64_t count = __atomic_load_n(&source->header->segment_count, __ATOMIC_ACQUIRE);
+
+    /* names before the events that use them, so that the output never refers to what it lacks */
+    for (uint64_t i = 0; i < count; i++) {
+        drain_segment(drain, source, i, LAC_SEGMENT_STRINGS, final);
+    }
+    for (uint64_t i = 0; i < count; i++) {
+        drain_segment(drain, source, i, LAC_SEGMENT_EVENTS, final);
+    }
+    memcpy(drain->buffer, source->header, LAC_SPOOL_HEADER_BYTES);
+    ((struct lac_spool_header *)(void *)drain->buffer)->segment_count = source->output_segments;
+    (void)write_at(source->output_fd, drain->buffer, LAC_SPOOL_HEADER_BYTES, 0);
+}
+
+void lac_drain_round(struct lac_drain *drain, bool final)
+{
+    uint64_t dropped = 0;
+
+    look_for_new(drain);
+    for (struct source *source = drain->sources; source != NULL; source = source->next) {
+        drain_source(drain, source, final);
+        dropped += source->header->dropped_count;
+    }
+    drain->counts.dropped = dropped;
+}
+
+void lac_drain_stop(struct lac_drain *drain)
+{
+    for (struct source *source = drain->sources; source != NULL; source = source->next) {
+        __atomic_store_n(&source->header->stop, 1u, __ATOMIC_RELEASE);
+    }
+}
+
+struct lac_drain_counts lac_drain_counts(const struct lac_drain *drain)
+{
+    return drain->counts;
+}

@@ -1,0 +1,40 @@
+#ifndef LAC_COLLECTOR_LAUNCH_DRAIN_H
+#define LAC_COLLECTOR_LAUNCH_DRAIN_H
+
+/*
+ * Moves what the recorded processes have written from their spools into the output folder while
+ * they run, and hands emptied segments back to them: their disk use stays bounded, and they write
+ * into pages that are already there.
+ *
+ *   seen -> draining (names first, then full segments) -> (process gone) finished
+ *
+ * An output file is a spool itself (collector/FORMAT.md), so whatever was moved is readable at
+ * once.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct lac_drain;
+
+struct lac_drain_counts {
+    uint64_t processes;     /**< spools seen */
+    uint64_t segments;      /**< moved */
+    uint64_t bytes;         /**< written to the output folder */
+    uint64_t dropped;       /**< events that the recorders could not keep */
+    uint64_t failed_writes; /**< segments left in place because the output could not take them */
+};
+
+/** @return NULL when out of memory. Both paths are borrowed for the drain's life. */
+struct lac_drain *lac_drain_create(const char *spool_folder, const char *output_folder);
+void lac_drain_destroy(struct lac_drain *drain);
+
+/** One round over all spools. `final`: also what is not full, as no process writes any more. */
+void lac_drain_round(struct lac_drain *drain, bool final);
+
+/** Tell every recorded process to record no more. */
+void lac_drain_stop(struct lac_drain *drain);
+
+struct lac_drain_counts lac_drain_counts(const struct lac_drain *drain);
+
+#endif

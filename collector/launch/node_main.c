@@ -1,0 +1,30 @@
+/* lacuna-node: the part of Lacuna that runs where people train. Needs a C library and nothing else.
+ */
+#include "collector/launch/run.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char help[] = "usage: lacuna-node COMMAND [ARG]...\n"
+                           "\n"
+                           "  run       run a job under the collector\n"
+                           "  version   print the version\n"
+                           "\n"
+                           "lacuna-node COMMAND --help says more.\n";
+
+int main(int argc, char **argv)
+{
+    if (argc >= 2 && strcmp(argv[1], "run") == 0) {
+        return lac_run_command(argc - 1, argv + 1);
+    }
+    if (argc >= 2 && strcmp(argv[1], "version") == 0) {
+        (void)printf("lacuna-node %s\n", LAC_VERSION);
+        return 0;
+    }
+    if (argc >= 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "help") == 0)) {
+        (void)fputs(help, stdout);
+        return 0;
+    }
+    (void)fputs(argc >= 2 ? "lacuna-node: unknown command (lacuna-node --help)\n" : help, stderr);
+    return 2;
+}
