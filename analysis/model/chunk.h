@@ -4,9 +4,9 @@
 /*
  * Column chunks: up to LAC_CHUNK_SLICES consecutive slices of one track as compressed bytes.
  *
- * Each column is one zstd-1 frame of delta coded, byte-plane transposed values with its own
- * directory entry, so that a reader inflates only the columns it wants. Layout:
- * server/store/FORMAT.md.
+ * Each column is delta coded or predicted, split into byte planes, and each plane is one zstd-1
+ * frame. A directory of the columns lets a reader inflate only those it wants (and those they are
+ * predicted from). Layout: server/store/FORMAT.md.
  */
 
 #include "analysis/model/model.h"
@@ -15,7 +15,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { LAC_CHUNK_SLICES = 32768 };
+enum {
+    LAC_CHUNK_SLICES = 32768,
+    LAC_CHUNK_NUMBERS_MAX = 1 << 24, /**< argument numbers of one chunk */
+};
 
 /** Columns of a chunk; a bit set of these says which to decode. */
 enum lac_chunk_column {
@@ -46,6 +49,8 @@ void lac_chunk_codec_destroy(struct lac_chunk_codec *codec);
  * LAC_CHUNK_SLICES.
  *
  * @param ret_bytes borrowed from the codec: valid until its next call
+ * @return LAC_OK, LAC_ERR_NOMEM, or LAC_ERR_LIMIT when the slices hold more than
+ *         LAC_CHUNK_NUMBERS_MAX argument numbers: encode fewer of them
  */
 LAC_MUST_USE enum lac_status lac_chunk_encode(struct lac_chunk_codec *codec,
                                               const struct lac_model *model, uint64_t first,

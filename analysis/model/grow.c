@@ -157,6 +157,14 @@ void lac_index_add(struct lac_index *index, uint32_t hash, uint32_t id)
     index->used++;
 }
 
+void lac_index_clear(struct lac_index *index)
+{
+    if (index->used != 0) {
+        memset(index->slot, 0, index->slot_count * sizeof(*index->slot));
+        index->used = 0;
+    }
+}
+
 void lac_index_done(struct lac_index *index)
 {
     free(index->slot);

@@ -46,6 +46,9 @@ LAC_MUST_USE enum lac_status lac_index_reserve(struct lac_index *index);
 /** Add an entry after lac_index_reserve(). */
 void lac_index_add(struct lac_index *index, uint32_t hash, uint32_t id);
 
+/** Forget all entries, keep the memory. */
+void lac_index_clear(struct lac_index *index);
+
 void lac_index_done(struct lac_index *index);
 
 #endif
