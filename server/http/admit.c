@@ -1,0 +1,263 @@
+/*
+ * The gate: framing, Host, Origin, route, access, body size. In that order, so that nothing is
+ * learnt by a request that should not be here.
+ */
+#include "server/http/server_private.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+/* What of the header fields matters here. Borrowed from libmicrohttpd. */
+struct fields {
+    unsigned content_length_count;
+    unsigned transfer_encoding_count;
+    unsigned host_count;
+    unsigned origin_count;
+    unsigned authorization_count;
+    bool has_odd_line; /* a line that did not end in CR LF, or has a NUL in it */
+    const char *content_length;
+    const char *transfer_encoding;
+    const char *host;
+    const char *origin;
+    const char *authorization;
+    const char *cookie;
+    const char *sec_fetch_site;
+    const char *accept_encoding;
+    const char *if_none_match;
+};
+
+/*
+ * libmicrohttpd 0.9.75 takes a bare LF for a line end and lets a NUL cut a line short. It replaces
+ * CR LF by two NULs and LF by one, in its buffer, which the strings point into: the byte behind a
+ * string's NUL tells them apart. Later versions check by themselves and lay memory out otherwise.
+ */
+static bool can_see_line_ends(void)
+{
+    return strcmp(MHD_get_version(), "0.9.75") == 0;
+}
+
+static void keep(const char **place, unsigned *count, const char *value)
+{
+    *place = value;
+    if (count != NULL) {
+        (*count)++;
+    }
+}
+
+static enum MHD_Result see_field(void *context, enum MHD_ValueKind kind, const char *key,
+                                 const char *value)
+{
+    struct fields *fields = context;
+
+    (void)kind;
+    if (value == NULL) {
+        return MHD_YES;
+    }
+    if (can_see_line_ends() && value[strlen(value) + 1] != '\0') {
+        fields->has_odd_line = true;
+    }
+    if (strcasecmp(key, "Content-Length") == 0) {
+        keep(&fields->content_length, &fields->content_length_count, value);
+    } else if (strcasecmp(key, "Transfer-Encoding") == 0) {
+        keep(&fields->transfer_encoding, &fields->transfer_encoding_count, value);
+    } else if (strcasecmp(key, "Host") == 0) {
+        keep(&fields->host, &fields->host_count, value);
+    } else if (strcasecmp(key, "Origin") == 0) {
+        keep(&fields->origin, &fields->origin_count, value);
+    } else if (strcasecmp(key, "Authorization") == 0) {
+        keep(&fields->authorization, &fields->authorization_count, value);
+    } else if (strcasecmp(key, "Cookie") == 0) {
+        keep(&fields->cookie, NULL, value);
+    } else if (strcasecmp(key, "Sec-Fetch-Site") == 0) {
+        keep(&fields->sec_fetch_site, NULL, value);
+    } else if (strcasecmp(key, "Accept-Encoding") == 0) {
+        keep(&fields->accept_encoding, NULL, value);
+    } else if (strcasecmp(key, "If-None-Match") == 0) {
+        keep(&fields->if_none_match, NULL, value);
+    }
+    return MHD_YES;
+}
+
+static bool refuse(struct exchange *x, unsigned http_status, const char *code, const char *message)
+{
+    x->close_after = true; /* what follows on this connection cannot be trusted, or is its body */
+    lac_response_error(&x->response, http_status, code, "%s", message);
+    return false;
+}
+
+/* Two ways to read where a request ends are two requests to somebody between us and the client. */
+static bool framing_is_sound(struct exchange *x, const struct fields *fields, const char *version)
+{
+    if (strcmp(version, "HTTP/1.1") != 0 && strcmp(version, "HTTP/1.0") != 0) {
+        return refuse(x, 505, "http_version", "only HTTP/1.1 and HTTP/1.0 are understood");
+    }
+    if (can_see_line_ends() && (version[strlen(version) + 1] != '\0' || x->raw_end + 1 != version ||
+                                fields->has_odd_line)) {
+        return refuse(x, 400, "bad_request",
+                      "the header has a NUL, or a line that does not end in CR LF");
+    }
+    if (x->target_status != LAC_OK) {
+        return refuse(x, x->target_status == LAC_ERR_LIMIT ? 414 : 400, "bad_request",
+                      x->target_error.message);
+    }
+    if (fields->content_length_count > 1 || fields->transfer_encoding_count > 1) {
+        return refuse(x, 400, "bad_request",
+                      "Content-Length or Transfer-Encoding is given more than once");
+    }
+    if (fields->content_length_count > 0 && fields->transfer_encoding_count > 0) {
+        return refuse(x, 400, "bad_request",
+                      "Content-Length and Transfer-Encoding exclude each other");
+    }
+    if (fields->transfer_encoding != NULL &&
+        (strcasecmp(fields->transfer_encoding, "chunked") != 0 ||
+         strcmp(version, "HTTP/1.1") != 0)) {
+        return refuse(x, 400, "bad_request", "Transfer-Encoding must be chunked, in HTTP/1.1");
+    }
+    return true;
+}
+
+static bool origin_is_ours(struct exchange *x, const struct fields *fields)
+{
+    const struct lac_guard *guard = &x->loop->server->options.guard;
+
+    if (fields->host_count != 1 || !lac_guard_host_is_ours(guard, fields->host)) {
+        return refuse(
+            x, 421, "host_not_allowed",
+            "this server does not answer to that Host: open it as localhost or 127.0.0.1, "
+            "or start it with --allow-host");
+    }
+    if (fields->origin_count > 1 ||
+        (fields->origin != NULL &&
+         !lac_guard_origin_is_ours(guard, fields->origin, fields->host))) {
+        return refuse(x, 403, "origin_not_allowed",
+                      "pages of another origin may not use this server");
+    }
+    return true;
+}
+
+/* The path without --base-path. A proxy may have removed it already, so both forms are taken. */
+static void strip_base_path(struct exchange *x)
+{
+    const struct lac_http_server *server = x->loop->server;
+    const size_t length = server->base_path_length;
+    char *const path = x->target.path;
+
+    if (length > 0 && strncmp(path, server->options.base_path, length) == 0 &&
+        (path[length] == '/' || path[length] == '\0')) {
+        memmove(path, path + length, strlen(path + length) + 1);
+        if (path[0] == '\0') {
+            memcpy(path, "/", 2);
+        }
+    }
+}
+
+static bool route_is_known(struct exchange *x)
+{
+    const struct lac_http_options *options = &x->loop->server->options;
+    char allow[80] = "";
+    unsigned allowed;
+
+    x->route =
+        lac_route_find(options->routes, options->route_count, x->request.method, x->target.path,
+                       x->params, sizeof(x->params), x->request.param, &allowed);
+    if (x->route != NULL) {
+        x->metrics_row = LAC_METRICS_ROUTES + (unsigned)(x->route - options->routes);
+        return true;
+    }
+    if (allowed == 0 && x->request.method == LAC_METHOD_GET &&
+        strncmp(x->target.path, "/api/", 5) != 0) {
+        x->metrics_row = LAC_METRICS_STATIC;
+        return true; /* static.c decides */
+    }
+    if (allowed == 0) {
+        return refuse(x, 404, "not_found", "no such address");
+    }
+    for (unsigned m = LAC_METHOD_GET; m < LAC_METHOD_COUNT_; m++) {
+        if ((allowed & (1u << m)) != 0) {
+            strcat(allow, allow[0] == '\0' ? "" : ", ");
+            strcat(allow, lac_method_name((enum lac_method)m));
+        }
+    }
+    (void)refuse(x, 405, "method_not_allowed", "this address does not take that method");
+    lac_response_header(&x->response, "Allow", "%s", allow);
+    return false;
+}
+
+static bool access_is_granted(struct exchange *x, const struct fields *fields)
+{
+    const struct lac_key *key = x->loop->server->options.key;
+    const char *bearer = lac_bearer_get(fields->authorization);
+    char cookie[LAC_KEY_TEXT_LENGTH + 2];
+
+    if (x->route == NULL || x->route->access == LAC_ACCESS_OPEN) {
+        return true;
+    }
+    if (fields->authorization_count == 1 && bearer != NULL && lac_key_matches(key, bearer)) {
+        return true;
+    }
+    if (fields->authorization_count > 0 ||
+        !lac_cookie_get(fields->cookie, "lacuna_key", cookie, sizeof(cookie)) ||
+        !lac_key_cookie_matches(key, cookie)) {
+        (void)refuse(x, 401, "no_key",
+                     "the key is missing or wrong: open the address that `lacuna serve` printed, "
+                     "or send the content of local.token as a bearer token");
+        lac_response_header(&x->response, "WWW-Authenticate", "Bearer realm=\"lacuna\"");
+        return false;
+    }
+    /* the browser sends the cookie for any page that asks: only ours may */
+    if (!lac_guard_fetch_site_is_ours(fields->sec_fetch_site) ||
+        (x->is_state_changing && fields->origin == NULL && fields->sec_fetch_site == NULL)) {
+        return refuse(x, 403, "origin_not_allowed",
+                      "a change with the cookie must come from our own page; scripts send the key "
+                      "as a bearer token");
+    }
+    return true;
+}
+
+static bool body_fits(struct exchange *x, const struct fields *fields)
+{
+    const uint64_t upload_max = x->loop->server->options.upload_bytes_max;
+    const uint64_t limit = x->route == NULL                              ? 0
+                           : x->route->body_bytes_max == LAC_BODY_UPLOAD ? upload_max
+                                                                         : x->route->body_bytes_max;
+
+    if (fields->transfer_encoding != NULL) {
+        x->request.content_length = LAC_SIZE_UNKNOWN;
+    } else if (fields->content_length != NULL &&
+               !lac_parse_uint(fields->content_length, &x->request.content_length)) {
+        return refuse(x, 400, "bad_request", "Content-Length is no number");
+    }
+    if (limit == 0 && x->request.content_length > 0) {
+        return refuse(x, 413, "body_too_large", "this address takes no body");
+    }
+    if (x->request.content_length != LAC_SIZE_UNKNOWN && x->request.content_length > limit) {
+        x->close_after = true;
+        lac_response_error(&x->response, 413, "body_too_large",
+                           "the body has %llu bytes, at most %llu are taken here",
+                           (unsigned long long)x->request.content_length,
+                           (unsigned long long)limit);
+        return false;
+    }
+    return true;
+}
+
+bool lac_exchange_admit(struct exchange *x, struct MHD_Connection *mhd, const char *version)
+{
+    struct fields fields = {0};
+
+    (void)MHD_get_connection_values(mhd, MHD_HEADER_KIND, see_field, &fields);
+    x->accepts_gzip = lac_accepts_gzip(fields.accept_encoding);
+    if (!framing_is_sound(x, &fields, version) || !origin_is_ours(x, &fields)) {
+        return false;
+    }
+    strip_base_path(x);
+    if (!route_is_known(x) || !access_is_granted(x, &fields) || !body_fits(x, &fields)) {
+        return false;
+    }
+    if (fields.if_none_match != NULL) {
+        x->if_none_match = strdup(fields.if_none_match); /* without it: a full reply */
+    }
+    x->request.if_none_match = x->if_none_match;
+    return true;
+}

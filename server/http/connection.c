@@ -1,0 +1,205 @@
+#include "server/http/server_private.h"
+#include "server/log.h"
+
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { DOOM_LINGER_MS = 2000 };
+
+enum MHD_Result lac_connection_admit(void *server_context, const struct sockaddr *address,
+                                     socklen_t length)
+{
+    struct lac_http_server *server = server_context;
+
+    (void)length;
+    if (atomic_load(&server->is_stopping) || !lac_peers_may_enter(server->peers, address)) {
+        lac_metrics_refused(server->metrics);
+        return MHD_NO;
+    }
+    return MHD_YES;
+}
+
+static void *opened(struct loop *loop, struct MHD_Connection *mhd)
+{
+    const union MHD_ConnectionInfo *info;
+    struct connection *connection = calloc(1, sizeof(*connection));
+
+    if (connection == NULL) {
+        return NULL; /* lac_exchange_open() finds no connection and refuses each request */
+    }
+    connection->loop = loop;
+    connection->mhd = mhd;
+    info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
+    connection->fd = info->connect_fd;
+    info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    if (info != NULL && info->client_addr != NULL) {
+        memcpy(&connection->address, info->client_addr,
+               info->client_addr->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
+                                                        : sizeof(struct sockaddr_in));
+    }
+    connection->phase = PHASE_HEADER;
+    connection->deadline_ns =
+        lac_http_now_ns() + (int64_t)loop->server->options.header_ms_max * 1000000;
+    connection->next = loop->connections;
+    if (loop->connections != NULL) {
+        loop->connections->prev = connection;
+    }
+    loop->connections = connection;
+    lac_peers_enter(loop->server->peers, (struct sockaddr *)&connection->address);
+    lac_metrics_connection(loop->server->metrics, 1);
+    return connection;
+}
+
+static void closed(struct loop *loop, struct connection *connection)
+{
+    if (connection->prev != NULL) {
+        connection->prev->next = connection->next;
+    } else {
+        loop->connections = connection->next;
+    }
+    if (connection->next != NULL) {
+        connection->next->prev = connection->prev;
+    }
+    lac_peers_leave(loop->server->peers, (struct sockaddr *)&connection->address);
+    lac_metrics_connection(loop->server->metrics, -1);
+    free(connection);
+}
+
+void lac_connection_notify(void *loop_context, struct MHD_Connection *mhd, void **context,
+                           enum MHD_ConnectionNotificationCode code)
+{
+    struct loop *loop = loop_context;
+
+    if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+        *context = opened(loop, mhd);
+    } else if (*context != NULL) {
+        closed(loop, *context);
+        *context = NULL;
+    }
+}
+
+void lac_connection_suspend(struct connection *connection)
+{
+    if (!connection->is_suspended) {
+        connection->is_suspended = true;
+        MHD_suspend_connection(connection->mhd);
+    }
+}
+
+void lac_connection_resume(struct connection *connection)
+{
+    if (connection->is_suspended) {
+        connection->is_suspended = false;
+        connection->window_start_ns = lac_http_now_ns(); /* the wait was ours, not the client's */
+        connection->window_bytes = 0;
+        MHD_resume_connection(connection->mhd);
+    }
+}
+
+void lac_connection_doom(struct connection *connection, unsigned http_status, const char *code,
+                         const char *message)
+{
+    char text[800];
+    char body[500];
+    int body_length;
+    int length;
+
+    if (connection->phase == PHASE_DOOMED) {
+        return;
+    }
+    /* both are ours and short: no quote, no backslash in the code; the message is escaped below */
+    struct lac_buffer quoted = {0};
+    lac_buffer_json_string(&quoted, message, strlen(message));
+    body_length = snprintf(body, sizeof(body), "{\"error\":{\"code\":\"%s\",\"message\":%s}}\n",
+                           code, quoted.status == LAC_OK ? quoted.bytes : "\"\"");
+    lac_buffer_done(&quoted);
+    if (body_length > 0 && (size_t)body_length < sizeof(body)) {
+        length = snprintf(text, sizeof(text),
+                          "HTTP/1.1 %u %s\r\nContent-Type: application/json\r\n"
+                          "Content-Length: %d\r\nCache-Control: no-store\r\n"
+                          "X-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n%s",
+                          http_status, MHD_get_reason_phrase_for(http_status), body_length, body);
+        if (length > 0 && (size_t)length < sizeof(text)) {
+            (void)!send(connection->fd, text, (size_t)length, MSG_DONTWAIT | MSG_NOSIGNAL);
+        }
+    }
+    /* what the client still sends is read and ignored for a while: closing on unread bytes would
+     * reset the connection and destroy the reply on its way */
+    (void)shutdown(connection->fd, SHUT_WR);
+    connection->phase = PHASE_DOOMED;
+    connection->deadline_ns = lac_http_now_ns() + (int64_t)DOOM_LINGER_MS * 1000000;
+    if (connection->exchange != NULL) {
+        connection->exchange->response.http_status = http_status;
+    }
+}
+
+/* A body may be slow but not that slow. */
+static bool body_is_late(struct connection *connection, int64_t now_ns)
+{
+    const struct lac_http_options *options = &connection->loop->server->options;
+    const int64_t window_ns = (int64_t)options->rate_window_ms * 1000000;
+    const uint64_t least_bytes =
+        (uint64_t)options->rate_bytes_per_s_min * options->rate_window_ms / 1000;
+
+    if (connection->deadline_ns != 0 && now_ns > connection->deadline_ns) {
+        return true;
+    }
+    if (now_ns - connection->window_start_ns < window_ns) {
+        return false;
+    }
+    if (connection->window_bytes < least_bytes) {
+        return true;
+    }
+    connection->window_start_ns = now_ns;
+    connection->window_bytes = 0;
+    return false;
+}
+
+static void check_deadlines(struct connection *connection, int64_t now_ns)
+{
+    struct lac_metrics *metrics = connection->loop->server->metrics;
+
+    switch (connection->phase) {
+    case PHASE_HEADER:
+        if (now_ns > connection->deadline_ns) {
+            lac_metrics_timed_out(metrics);
+            if (connection->had_request && connection->exchange == NULL) {
+                (void)shutdown(connection->fd, SHUT_RDWR); /* an idle one expects no words */
+            } else {
+                lac_connection_doom(connection, 408, "timeout",
+                                    "the request's header did not arrive in time");
+            }
+        }
+        break;
+    case PHASE_BODY:
+        if (body_is_late(connection, now_ns)) {
+            lac_metrics_timed_out(metrics);
+            lac_connection_doom(connection, 408, "timeout",
+                                "the request's body arrives too slowly");
+        }
+        break;
+    case PHASE_REPLY:
+    case PHASE_DOOMED:
+        if (now_ns > connection->deadline_ns) {
+            lac_metrics_timed_out(metrics);
+            (void)shutdown(connection->fd, SHUT_RDWR);
+        }
+        break;
+    case PHASE_WORK:
+    case PHASE_STREAM:
+        break;
+    default:
+        break;
+    }
+}
+
+void lac_connections_sweep(struct loop *loop, int64_t now_ns)
+{
+    for (struct connection *c = loop->connections; c != NULL; c = c->next) {
+        if (!c->is_suspended) {
+            check_deadlines(c, now_ns);
+        }
+    }
+}

@@ -1,0 +1,318 @@
+/*
+ * The life of one request:
+ *
+ *   HEADER --admit--> BODY --end of body--> WORKING --worker--> READY --queue--> REPLIED --> gone
+ *        \--refused: reply at once, close                /
+ *                         (handlers on the loop) -------/
+ *
+ * While WORKING the connection is suspended, so libmicrohttpd leaves it alone.
+ */
+#include "server/http/server_private.h"
+#include "server/log.h"
+
+#include <arpa/inet.h>
+#include <assert.h>
+#include <netinet/in.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct exchange *exchange_of(struct lac_job *job)
+{
+    return (struct exchange *)(void *)((char *)job - offsetof(struct exchange, job));
+}
+
+static struct connection *connection_of(struct MHD_Connection *mhd)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+
+    return (info == NULL) ? NULL : info->socket_context;
+}
+
+void *lac_exchange_open(void *loop_context, const char *raw_target, struct MHD_Connection *mhd)
+{
+    struct loop *loop = loop_context;
+    struct connection *connection = connection_of(mhd);
+    const size_t length = strlen(raw_target);
+    struct exchange *x;
+
+    /* the target buffers are large and need no zeroing */
+    x = (connection == NULL) ? NULL : malloc(sizeof(*x));
+    if (x == NULL) {
+        return NULL;
+    }
+    memset(x, 0, offsetof(struct exchange, target));
+    x->target.path[0] = '\0';
+    x->loop = loop;
+    x->connection = connection;
+    x->start_ns = lac_http_now_ns();
+    x->metrics_row = LAC_METRICS_NONE;
+    x->raw_end = raw_target + length;
+    x->target_status = lac_target_parse(raw_target, length, &x->target, &x->target_error);
+    if (x->target_status != LAC_OK) {
+        x->target.path[0] = '\0'; /* never log what was refused */
+    }
+    lac_response_init(&x->response);
+    x->request.target = &x->target;
+    x->request.base_path = loop->server->options.base_path;
+    x->request.body = "";
+    connection->exchange = x;
+    connection->had_request = true;
+    loop->exchange_count++;
+    return x;
+}
+
+void lac_exchange_destroy(struct exchange *x)
+{
+    if (x->transfer != NULL) {
+        free(x->transfer->fill);
+        free(x->transfer->work);
+        free(x->transfer);
+    }
+    lac_buffer_done(&x->body);
+    lac_response_done(&x->response);
+    free(x->if_none_match);
+    x->loop->exchange_count--;
+    free(x);
+}
+
+/* -- workers ---------------------------------------------------------------------------------- */
+
+void lac_exchange_post(struct exchange *x)
+{
+    struct loop *loop = x->loop;
+
+    pthread_mutex_lock(&loop->mutex);
+    x->next_done = loop->done;
+    loop->done = x;
+    lac_loop_wake(loop); /* inside: after it the loop may free the exchange, and itself end */
+    pthread_mutex_unlock(&loop->mutex);
+}
+
+static void run_handler(struct lac_job *job)
+{
+    struct exchange *x = exchange_of(job);
+
+    x->route->handler(x->loop->server->options.app, &x->request, &x->response);
+    lac_reply_finish(x);
+    lac_exchange_post(x);
+}
+
+void lac_exchange_take_done(struct loop *loop)
+{
+    struct exchange *x;
+
+    pthread_mutex_lock(&loop->mutex);
+    x = loop->done;
+    loop->done = NULL;
+    pthread_mutex_unlock(&loop->mutex);
+    while (x != NULL) {
+        struct exchange *next = x->next_done;
+
+        if (x->transfer != NULL) {
+            lac_transfer_job_done(x);
+        } else {
+            assert(x->connection != NULL); /* suspended connections do not go away */
+            x->stage = STAGE_READY;
+            lac_connection_resume(x->connection);
+        }
+        x = next;
+    }
+}
+
+/* -- the loop ---------------------------------------------------------------------------------- */
+
+/* The whole request is here: answer it now, or hand it to a worker. */
+static enum MHD_Result dispatch(struct exchange *x)
+{
+    struct lac_http_server *server = x->loop->server;
+
+    x->connection->phase = PHASE_WORK;
+    x->request.body = (x->body.bytes != NULL) ? x->body.bytes : "";
+    x->request.body_size_bytes = x->body.size_bytes;
+    if (x->route == NULL) {
+        if (!lac_static_find(&server->options, x->target.path, x->accepts_gzip, &x->response)) {
+            lac_response_error(&x->response, 404, "not_found", "no such address");
+        }
+        lac_reply_finish(x);
+        return lac_reply_queue(x);
+    }
+    if (x->route->run == LAC_RUN_LOOP) {
+        x->route->handler(server->options.app, &x->request, &x->response);
+        lac_reply_finish(x);
+        return lac_reply_queue(x);
+    }
+    x->job.run = run_handler;
+    if (!lac_pool_submit(server->pool, &x->job, x->route->run == LAC_RUN_SLOW)) {
+        lac_response_error(&x->response, 503, "busy",
+                           "too much is under way: try again in a moment");
+        lac_response_header(&x->response, "Retry-After", "1");
+        return lac_reply_queue(x);
+    }
+    x->stage = STAGE_WORKING;
+    lac_connection_suspend(x->connection);
+    return MHD_YES;
+}
+
+static enum MHD_Result begin(struct exchange *x, struct MHD_Connection *mhd, const char *method,
+                             const char *version)
+{
+    (void)snprintf(x->method, sizeof(x->method), "%s", method);
+    x->is_head = strcmp(method, "HEAD") == 0;
+    x->request.method = lac_method_of(method);
+    x->is_state_changing = x->request.method != LAC_METHOD_GET;
+    if (!lac_exchange_admit(x, mhd, version)) {
+        lac_reply_finish(x);
+        return lac_reply_queue(x);
+    }
+    if (x->route != NULL && x->route->run == LAC_RUN_UPLOAD && !lac_transfer_open(x)) {
+        x->close_after = true;
+        lac_response_error(&x->response, 503, "out_of_memory", "no memory for this upload");
+        return lac_reply_queue(x);
+    }
+    x->stage = STAGE_BODY;
+    x->connection->phase = PHASE_BODY;
+    x->connection->window_start_ns = x->start_ns;
+    x->connection->window_bytes = 0;
+    x->connection->deadline_ns =
+        x->transfer != NULL ? 0
+                            : x->start_ns + (int64_t)x->loop->server->options.body_ms_max * 1000000;
+    return MHD_YES;
+}
+
+/* Body bytes: streamed on, or kept for the handler. */
+static enum MHD_Result take_body(struct exchange *x, const char *bytes, size_t *size_bytes)
+{
+    const uint64_t limit = (x->route->body_bytes_max == LAC_BODY_UPLOAD)
+                               ? x->loop->server->options.upload_bytes_max
+                               : x->route->body_bytes_max;
+    size_t taken = *size_bytes;
+
+    if (taken > limit - x->received_bytes) { /* only chunked bodies get here */
+        lac_connection_doom(x->connection, 413, "body_too_large",
+                            "the body is larger than this address takes");
+        *size_bytes = 0;
+        return MHD_YES;
+    }
+    if (x->transfer != NULL) {
+        taken = lac_transfer_take(x, bytes, *size_bytes);
+    } else {
+        lac_buffer_add(&x->body, bytes, taken);
+        if (x->body.status != LAC_OK) {
+            lac_connection_doom(x->connection, 503, "out_of_memory", "no memory for the body");
+        }
+    }
+    x->received_bytes += taken;
+    x->connection->window_bytes += taken;
+    *size_bytes -= taken;
+    return MHD_YES;
+}
+
+enum MHD_Result lac_exchange_step(void *loop_context, struct MHD_Connection *mhd, const char *url,
+                                  const char *method, const char *version, const char *bytes,
+                                  size_t *size_bytes, void **context)
+{
+    struct exchange *x = *context;
+
+    (void)loop_context;
+    (void)url;
+    if (x == NULL || x->connection == NULL) {
+        return MHD_NO;
+    }
+    if (x->connection->phase == PHASE_DOOMED) {
+        if (*size_bytes == 0) {
+            return MHD_NO;
+        }
+        *size_bytes = 0;
+        return MHD_YES;
+    }
+    switch (x->stage) {
+    case STAGE_HEADER:
+        return begin(x, mhd, method, version);
+    case STAGE_BODY:
+        if (*size_bytes > 0) {
+            return take_body(x, bytes, size_bytes);
+        }
+        if (x->transfer != NULL) {
+            lac_transfer_end(x);
+            return MHD_YES;
+        }
+        return dispatch(x);
+    case STAGE_READY:
+        return lac_reply_queue(x);
+    case STAGE_WORKING:
+    case STAGE_REPLIED:
+        return MHD_YES;
+    default:
+        return MHD_NO;
+    }
+}
+
+/* -- the end ----------------------------------------------------------------------------------- */
+
+static void log_request(const struct exchange *x, int64_t duration_ns, uint64_t sent_bytes,
+                        bool is_whole)
+{
+    char peer[INET6_ADDRSTRLEN] = "";
+    const struct sockaddr_storage *address = &x->connection->address;
+
+    if (!lac_log_is_on(LAC_LOG_INFO)) {
+        return;
+    }
+    if (address->ss_family == AF_INET) {
+        (void)inet_ntop(AF_INET, &((const struct sockaddr_in *)(const void *)address)->sin_addr,
+                        peer, sizeof(peer));
+    } else if (address->ss_family == AF_INET6) {
+        (void)inet_ntop(AF_INET6, &((const struct sockaddr_in6 *)(const void *)address)->sin6_addr,
+                        peer, sizeof(peer));
+    }
+    /* the path only: a query may hold what people typed, a header the key */
+    LAC_LOG(LAC_LOG_INFO, "request", lac_log_text("method", x->method),
+            lac_log_text("path", x->target.path), lac_log_int("status", x->response.http_status),
+            lac_log_real("ms", (double)duration_ns * 1e-6),
+            lac_log_int("received_bytes", (int64_t)x->received_bytes),
+            lac_log_int("sent_bytes", (int64_t)sent_bytes), lac_log_text("peer", peer),
+            lac_log_text("end", is_whole ? "complete" : "cut"));
+}
+
+void lac_exchange_completed(void *loop_context, struct MHD_Connection *mhd, void **context,
+                            enum MHD_RequestTerminationCode code)
+{
+    struct loop *loop = loop_context;
+    struct exchange *x = *context;
+    struct connection *connection;
+
+    (void)mhd;
+    *context = NULL;
+    if (x == NULL) {
+        return;
+    }
+    connection = x->connection;
+    const int64_t duration_ns = lac_http_now_ns() - x->start_ns;
+    const bool is_whole = code == MHD_REQUEST_TERMINATED_COMPLETED_OK && x->stage == STAGE_REPLIED;
+    const uint64_t sent_bytes = (x->is_head || !is_whole) ? 0 : x->reply_bytes;
+
+    if (x->stage < STAGE_READY && connection->phase != PHASE_DOOMED) {
+        x->response.http_status = 499; /* the client went away; nothing was answered */
+    }
+    lac_metrics_request(loop->server->metrics, x->metrics_row, x->response.http_status, duration_ns,
+                        x->received_bytes, sent_bytes);
+    log_request(x, duration_ns, sent_bytes, is_whole);
+    connection->exchange = NULL;
+    if (connection->phase != PHASE_DOOMED) {
+        connection->phase = PHASE_HEADER;
+        connection->deadline_ns =
+            lac_http_now_ns() + (int64_t)loop->server->options.idle_ms_max * 1000000;
+    }
+    x->connection = NULL;
+    if (x->stream != NULL) {
+        lac_stream_close(x);
+    }
+    if (x->transfer != NULL) {
+        lac_transfer_abandon(x);
+    } else {
+        lac_exchange_destroy(x);
+    }
+}

@@ -1,0 +1,36 @@
+#ifndef LAC_SERVER_HTTP_KEY_H
+#define LAC_SERVER_HTTP_KEY_H
+
+/*
+ * The local key: 256 random bits in DIR/local.token (mode 0600), as 52 characters of base32. Who
+ * can read that file may use the server. Scripts send the key itself as a bearer; browsers get a
+ * cookie whose value is derived from it, so that a stolen cookie does not reveal the key.
+ */
+
+#include "analysis/model/status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { LAC_KEY_TEXT_LENGTH = 52 };
+
+struct lac_key {
+    char text[LAC_KEY_TEXT_LENGTH + 1];   /**< what scripts send */
+    char cookie[LAC_KEY_TEXT_LENGTH + 1]; /**< what browsers send */
+};
+
+/**
+ * Read DIR/local.token, or make it. Two servers starting at once get the same key.
+ *
+ * @return LAC_OK; LAC_ERR_IO; LAC_ERR_CORRUPT when the file holds no key, LAC_ERR_MISUSE when
+ *         others may read it or it is not ours
+ */
+LAC_MUST_USE enum lac_status lac_key_load(const char *data_dir, struct lac_key *ret_key,
+                                          struct lac_error *reterr);
+
+/** Whether `given` is the key (or the cookie's value). Takes the same time for every wrong guess.
+ */
+bool lac_key_matches(const struct lac_key *key, const char *given);
+bool lac_key_cookie_matches(const struct lac_key *key, const char *given);
+
+#endif

@@ -1,0 +1,173 @@
+#include "server/http/gzip.h"
+#include "server/http/server_private.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* How long a reply may take: a start, and then at least this rate. */
+enum { REPLY_MS_MIN = 30000, REPLY_BYTES_PER_MS = 16 };
+
+static const struct {
+    const char *name;
+    const char *value;
+} fixed_headers[] = {
+    {"Content-Security-Policy",
+     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
+     "connect-src 'self'; font-src 'self'; worker-src 'self'; base-uri 'none'; "
+     "form-action 'none'; frame-ancestors 'none'"},
+    {"X-Content-Type-Options", "nosniff"},
+    {"Referrer-Policy", "no-referrer"},
+    {"Cross-Origin-Resource-Policy", "same-origin"},
+    {"Cross-Origin-Opener-Policy", "same-origin"},
+};
+
+void lac_reply_add_headers(struct MHD_Response *mhd_response)
+{
+    for (size_t i = 0; i < sizeof(fixed_headers) / sizeof(fixed_headers[0]); i++) {
+        (void)MHD_add_response_header(mhd_response, fixed_headers[i].name, fixed_headers[i].value);
+    }
+}
+
+/* `"abc"` -> `"abc-gz"`: the compressed form is another representation, with its own strong tag. */
+static void gzip_etag(const char *etag, char *out, size_t capacity_bytes)
+{
+    const size_t length = strlen(etag);
+
+    out[0] = '\0';
+    if (length >= 2 && length + 4 <= capacity_bytes) {
+        (void)snprintf(out, capacity_bytes, "%.*s-gz\"", (int)(length - 1), etag);
+    }
+}
+
+/* The client has it already: 304, with the tag it has. */
+static bool answer_unchanged(struct exchange *x)
+{
+    struct lac_response *response = &x->response;
+    char compressed[sizeof(response->etag)];
+
+    if (response->http_status != 200 || response->etag[0] == '\0' || x->if_none_match == NULL) {
+        return false;
+    }
+    gzip_etag(response->etag, compressed, sizeof(compressed));
+    if (x->accepts_gzip && lac_etag_matches(x->if_none_match, compressed)) {
+        memcpy(response->etag, compressed, sizeof(compressed));
+    } else if (!lac_etag_matches(x->if_none_match, response->etag)) {
+        return false;
+    }
+    response->http_status = 304;
+    lac_buffer_done(&response->body);
+    response->borrowed = NULL;
+    response->encoding = NULL;
+    return true;
+}
+
+static void compress(struct exchange *x)
+{
+    struct lac_response *response = &x->response;
+    struct lac_buffer compressed = {0};
+
+    if (!x->accepts_gzip || !response->may_gzip || response->encoding != NULL ||
+        response->borrowed != NULL ||
+        lac_gzip(response->body.bytes, response->body.size_bytes, &compressed) != LAC_OK) {
+        return;
+    }
+    lac_buffer_done(&response->body);
+    response->body = compressed;
+    response->encoding = "gzip";
+    if (response->etag[0] != '\0') {
+        char etag[sizeof(response->etag)];
+
+        gzip_etag(response->etag, etag, sizeof(etag));
+        memcpy(response->etag, etag, sizeof(etag));
+    }
+}
+
+void lac_reply_finish(struct exchange *x)
+{
+    struct lac_response *response = &x->response;
+
+    if (response->body.status == LAC_ERR_LIMIT) {
+        lac_response_error(response, 413, "limit", "the answer would be too large: ask for less");
+    } else if (response->body.status != LAC_OK) {
+        lac_response_error(response, 503, "out_of_memory", "no memory for the answer");
+    }
+    if (!answer_unchanged(x)) {
+        compress(x);
+    }
+}
+
+static struct MHD_Response *make_response(struct exchange *x)
+{
+    struct lac_response *response = &x->response;
+    struct MHD_Response *made;
+
+    if (response->borrowed != NULL) {
+        x->reply_bytes = response->borrowed_size_bytes;
+        /* libmicrohttpd's pointer is not const; with RESPMEM_PERSISTENT it only reads */
+        return MHD_create_response_from_buffer(response->borrowed_size_bytes,
+                                               (void *)(uintptr_t)response->borrowed,
+                                               MHD_RESPMEM_PERSISTENT);
+    }
+    if (response->body.bytes == NULL) {
+        static char nothing[1];
+
+        return MHD_create_response_from_buffer(0, nothing, MHD_RESPMEM_PERSISTENT);
+    }
+    x->reply_bytes = response->body.size_bytes;
+    made = MHD_create_response_from_buffer(response->body.size_bytes, response->body.bytes,
+                                           MHD_RESPMEM_MUST_FREE);
+    if (made != NULL) {
+        response->body = (struct lac_buffer){0}; /* libmicrohttpd's now */
+    }
+    return made;
+}
+
+static void add_headers(const struct exchange *x, struct MHD_Response *made)
+{
+    const struct lac_response *response = &x->response;
+
+    lac_reply_add_headers(made);
+    if (response->http_status != 204 && response->http_status != 304) {
+        (void)MHD_add_response_header(made, "Content-Type", response->mime);
+    }
+    (void)MHD_add_response_header(made, "Cache-Control", response->cache);
+    if (response->etag[0] != '\0') {
+        (void)MHD_add_response_header(made, "ETag", response->etag);
+    }
+    if (response->encoding != NULL) {
+        (void)MHD_add_response_header(made, "Content-Encoding", response->encoding);
+    }
+    if (response->may_gzip) {
+        (void)MHD_add_response_header(made, "Vary", "Accept-Encoding");
+    }
+    for (unsigned i = 0; i < response->header_count; i++) {
+        (void)MHD_add_response_header(made, response->header[i].name, response->header[i].value);
+    }
+    if (x->close_after || atomic_load(&x->loop->server->is_stopping)) {
+        (void)MHD_add_response_header(made, "Connection", "close");
+    }
+}
+
+enum MHD_Result lac_reply_queue(struct exchange *x)
+{
+    struct connection *connection = x->connection;
+    struct MHD_Response *made;
+    enum MHD_Result result;
+
+    if (x->route != NULL && x->route->run == LAC_RUN_EVENTS && x->response.http_status == 200) {
+        return lac_stream_open(x);
+    }
+    made = make_response(x);
+    if (made == NULL) {
+        return MHD_NO;
+    }
+    add_headers(x, made);
+    x->stage = STAGE_REPLIED;
+    connection->phase = PHASE_REPLY;
+    connection->deadline_ns =
+        lac_http_now_ns() +
+        ((int64_t)REPLY_MS_MIN + (int64_t)(x->reply_bytes / REPLY_BYTES_PER_MS)) * 1000000;
+    result = MHD_queue_response(connection->mhd, x->response.http_status, made);
+    MHD_destroy_response(made);
+    return result;
+}

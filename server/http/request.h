@@ -1,0 +1,164 @@
+#ifndef LAC_SERVER_HTTP_REQUEST_H
+#define LAC_SERVER_HTTP_REQUEST_H
+
+/*
+ * What handlers see of HTTP: a request, a response, a route. Nothing of libmicrohttpd.
+ *
+ * A handler reads the request, fills the response and returns. It never touches the connection, so
+ * it can run on the loop or on a worker, as its route says.
+ */
+
+#include "analysis/model/status.h"
+#include "server/http/buffer.h"
+#include "server/http/query.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum lac_method {
+    LAC_METHOD_OTHER = 0,
+    LAC_METHOD_GET,
+    LAC_METHOD_POST,
+    LAC_METHOD_PUT,
+    LAC_METHOD_PATCH,
+    LAC_METHOD_DELETE,
+    LAC_METHOD_COUNT_
+};
+
+/** Who may use a route. There is no zero: a route without an access rule does not compile. */
+enum lac_access {
+    LAC_ACCESS_OPEN = 1, /**< anybody who can connect, and whose Host and Origin are ours */
+    LAC_ACCESS_KEY = 2,  /**< the local key, as cookie or bearer */
+};
+
+/** Where a route's handler runs. */
+enum lac_run {
+    LAC_RUN_LOOP = 1, /**< on the loop: must not block, must take microseconds */
+    LAC_RUN_QUICK,    /**< on a worker; milliseconds */
+    LAC_RUN_SLOW,     /**< on a worker, of which some stay free for the quick ones */
+    LAC_RUN_UPLOAD,   /**< body streamed to `stream`, each call on a worker */
+    LAC_RUN_EVENTS,   /**< handler writes the beginning of an event stream that then stays open */
+};
+
+enum { LAC_REQUEST_PARAMS_MAX = 6, LAC_RESPONSE_HEADERS_MAX = 6 };
+
+/** body_bytes_max of routes whose limit is the configured upload limit. */
+#define LAC_BODY_UPLOAD  UINT64_MAX
+#define LAC_SIZE_UNKNOWN UINT64_MAX
+
+struct lac_request {
+    enum lac_method method;
+    const struct lac_target *target;           /**< path (base path removed) and query */
+    const char *param[LAC_REQUEST_PARAMS_MAX]; /**< what `{...}` of the pattern matched, in order */
+    const char *body; /**< whole body, NUL-terminated, may hold NULs; "" when streamed or none */
+    size_t body_size_bytes;
+    uint64_t content_length;   /**< as announced; LAC_SIZE_UNKNOWN for chunked bodies, 0 for none */
+    const char *base_path;     /**< "" or "/x/y": what to put before paths in replies */
+    const char *if_none_match; /**< NULL when absent */
+};
+
+struct lac_response {
+    unsigned http_status; /**< 200 unless set */
+    const char *mime;     /**< static; "application/json" unless set */
+    const char *cache;    /**< Cache-Control, static; "no-store" unless set */
+    char etag[96];        /**< with quotes; "" none */
+    bool may_gzip;        /**< the body compresses; true unless cleared */
+    struct lac_buffer body;
+    const void *borrowed; /**< static bytes instead of `body`, when not NULL */
+    size_t borrowed_size_bytes;
+    const char *encoding; /**< Content-Encoding of `borrowed`, NULL none */
+    unsigned header_count;
+    struct {
+        const char *name; /**< static */
+        char value[320];
+    } header[LAC_RESPONSE_HEADERS_MAX];
+};
+
+typedef void (*lac_handler)(void *app, const struct lac_request *request,
+                            struct lac_response *response);
+
+/** A streamed body. Calls for one request never overlap, but may come from different workers. */
+struct lac_body_handler {
+    /** @return LAC_OK and a sink, or a failure that becomes the reply */
+    enum lac_status (*begin)(void *app, const struct lac_request *request, void **ret_sink,
+                             struct lac_error *reterr);
+    enum lac_status (*data)(void *sink, const uint8_t *bytes, size_t size_bytes,
+                            struct lac_error *reterr);
+    /** The whole body came: finish and answer. Frees the sink. */
+    void (*finish)(void *sink, const struct lac_request *request, struct lac_response *response);
+    /** It did not: undo. Frees the sink. */
+    void (*cancel)(void *sink);
+};
+
+struct lac_route {
+    enum lac_method method;
+    const char *pattern; /**< "/api/v1/traces/{id}/g{n}": `{}` takes one segment's rest */
+    enum lac_access access;
+    enum lac_run run;
+    uint64_t body_bytes_max; /**< 0: no body */
+    lac_handler handler;
+    const struct lac_body_handler *stream; /**< for LAC_RUN_UPLOAD, else NULL */
+};
+
+/* Compiles only for constants that are a valid access rule. */
+#define LAC_ACCESS_CHECKED(access_)                                                                \
+    ((enum lac_access)((access_) + 0 * sizeof(struct {                                             \
+                                       _Static_assert((access_) == LAC_ACCESS_OPEN ||              \
+                                                          (access_) == LAC_ACCESS_KEY,             \
+                                                      "every route needs an access rule");         \
+                                       int unused;                                                 \
+                                   })))
+
+/** One row of a route table; the only way rows are written. */
+#define LAC_ROUTE(method_, pattern_, access_, run_, body_bytes_max_, handler_, stream_)            \
+    {                                                                                              \
+        .method = LAC_METHOD_##method_, .pattern = (pattern_),                                     \
+        .access = LAC_ACCESS_CHECKED(LAC_ACCESS_##access_), .run = LAC_RUN_##run_,                 \
+        .body_bytes_max = (body_bytes_max_), .handler = (handler_), .stream = (stream_)            \
+    }
+
+/** Prepare an empty 200 reply. */
+void lac_response_init(struct lac_response *response);
+void lac_response_done(struct lac_response *response);
+
+/** Add a header. `name` static; the value is cut at 319 bytes and must not hold line breaks
+ * (asserted). */
+void lac_response_header(struct lac_response *response, const char *name, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/** Replace the body by `{"error":{"code","message"}}` with that HTTP status. */
+void lac_response_error(struct lac_response *response, unsigned http_status, const char *code,
+                        const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+
+/** The same for a failure of ours: HTTP status by the one table, code by lac_status_name(). */
+void lac_response_fail(struct lac_response *response, const struct lac_error *err);
+
+/** The one table: status of ours -> HTTP status. */
+unsigned lac_http_status_of(enum lac_status status, int sys_errno);
+
+/** Give the reply an ETag made from the text: for content that never changes under its address. */
+void lac_response_etag(struct lac_response *response, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/** Whether an If-None-Match header names `etag` (strong comparison of its list, or "*"). */
+bool lac_etag_matches(const char *if_none_match, const char *etag);
+
+/**
+ * Find the route of method and path.
+ *
+ * @param ret_params  pieces of `path` copied into `storage`, NUL-terminated
+ * @param ret_allowed bit set of 1 << enum lac_method of the routes that have this path
+ * @return the route, or NULL: then the path is unknown when *ret_allowed is 0, else the method
+ */
+const struct lac_route *lac_route_find(const struct lac_route *routes, unsigned route_count,
+                                       enum lac_method method, const char *path, char *storage,
+                                       size_t storage_bytes,
+                                       const char *ret_params[LAC_REQUEST_PARAMS_MAX],
+                                       unsigned *ret_allowed);
+
+/** "GET", ... ; LAC_METHOD_OTHER for methods we do not know; HEAD is GET. */
+enum lac_method lac_method_of(const char *name);
+const char *lac_method_name(enum lac_method method);
+
+#endif

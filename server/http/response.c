@@ -1,0 +1,142 @@
+#include "server/http/request.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+void lac_response_init(struct lac_response *response)
+{
+    *response = (struct lac_response){
+        .http_status = 200,
+        .mime = "application/json",
+        .cache = "no-store",
+        .may_gzip = true,
+    };
+}
+
+void lac_response_done(struct lac_response *response)
+{
+    lac_buffer_done(&response->body);
+}
+
+void lac_response_header(struct lac_response *response, const char *name, const char *fmt, ...)
+{
+    va_list args;
+
+    assert(response->header_count < LAC_RESPONSE_HEADERS_MAX);
+    char *const value = response->header[response->header_count].value;
+    va_start(args, fmt);
+    (void)vsnprintf(value, sizeof(response->header[0].value), fmt, args);
+    va_end(args);
+    assert(strpbrk(value, "\r\n") == NULL);
+    response->header[response->header_count].name = name;
+    response->header_count++;
+}
+
+static void set_error(struct lac_response *response, unsigned http_status, const char *code,
+                      const char *message)
+{
+    lac_buffer_done(&response->body);
+    response->body.size_bytes_max = 0;
+    response->borrowed = NULL;
+    response->etag[0] = '\0';
+    response->encoding = NULL;
+    response->http_status = http_status;
+    response->mime = "application/json";
+    response->cache = "no-store";
+    lac_buffer_puts(&response->body, "{\"error\":{\"code\":");
+    lac_buffer_json_string(&response->body, code, strlen(code));
+    lac_buffer_puts(&response->body, ",\"message\":");
+    lac_buffer_json_string(&response->body, message, strlen(message));
+    lac_buffer_puts(&response->body, "}}\n");
+}
+
+void lac_response_error(struct lac_response *response, unsigned http_status, const char *code,
+                        const char *fmt, ...)
+{
+    char message[400];
+    va_list args;
+
+    va_start(args, fmt);
+    (void)vsnprintf(message, sizeof(message), fmt, args);
+    va_end(args);
+    set_error(response, http_status, code, message);
+}
+
+unsigned lac_http_status_of(enum lac_status status, int sys_errno)
+{
+    static const unsigned table[] = {
+        [LAC_OK] = 200,          [LAC_ERR_NOMEM] = 503, [LAC_ERR_IO] = 500,
+        [LAC_ERR_CORRUPT] = 422, [LAC_ERR_LIMIT] = 413, [LAC_ERR_NOT_FOUND] = 404,
+        [LAC_ERR_MISUSE] = 400,
+    };
+    _Static_assert(sizeof(table) / sizeof(table[0]) == LAC_STATUS_COUNT_, "map every status");
+
+    assert(status < LAC_STATUS_COUNT_);
+    if (status == LAC_ERR_IO && (sys_errno == ENOSPC || sys_errno == EDQUOT)) {
+        return 507;
+    }
+    return table[status];
+}
+
+void lac_response_fail(struct lac_response *response, const struct lac_error *err)
+{
+    const unsigned http_status = lac_http_status_of(err->status, err->sys_errno);
+
+    set_error(response, http_status,
+              http_status == 507 ? "insufficient_storage" : lac_status_name(err->status),
+              err->message);
+}
+
+/* 64-bit FNV-1a over the text, twice with different starts. */
+static uint64_t hash_text(const char *text, uint64_t hash)
+{
+    for (; *text != '\0'; text++) {
+        hash = (hash ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
+    }
+    return hash;
+}
+
+void lac_response_etag(struct lac_response *response, const char *fmt, ...)
+{
+    char text[LAC_TARGET_BYTES_MAX + 256];
+    va_list args;
+    int length;
+
+    va_start(args, fmt);
+    length = vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    if (length < 0 || (size_t)length >= sizeof(text)) {
+        return; /* too long to name: no ETag, never a wrong one */
+    }
+    (void)snprintf(response->etag, sizeof(response->etag), "\"%016llx%016llx\"",
+                   (unsigned long long)hash_text(text, UINT64_C(0xcbf29ce484222325)),
+                   (unsigned long long)hash_text(text, UINT64_C(0x9ae16a3b2f90404f)));
+}
+
+bool lac_etag_matches(const char *if_none_match, const char *etag)
+{
+    const size_t length = strlen(etag);
+    const char *c = if_none_match;
+
+    if (c == NULL || length == 0) {
+        return false;
+    }
+    while (*c != '\0') {
+        c += strspn(c, " \t,");
+        if (*c == '*') {
+            return true;
+        }
+        /* a cache may have made it weak (RFC 9110, 13.1.2: If-None-Match compares weakly) */
+        if (strncmp(c, "W/", 2) == 0) {
+            c += 2;
+        }
+        if (strncmp(c, etag, length) == 0) {
+            return true;
+        }
+        c += strcspn(c, ",");
+    }
+    return false;
+}

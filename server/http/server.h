@@ -1,0 +1,90 @@
+#ifndef LAC_SERVER_HTTP_SERVER_H
+#define LAC_SERVER_HTTP_SERVER_H
+
+/*
+ * The HTTP server: one listening socket, one epoll loop per thread of ours, each with its own
+ * libmicrohttpd daemon in external mode on a dup of that socket, and a pool for what may block.
+ *
+ *   bytes -> framing, Host, Origin -> route -> access -> body -> handler -> reply
+ *
+ * README.md has the picture. Handlers, routes and the page come from outside (request.h, assets.h).
+ */
+
+#include "analysis/model/status.h"
+#include "server/http/assets.h"
+#include "server/http/guard.h"
+#include "server/http/key.h"
+#include "server/http/request.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct lac_http_options {
+    const char *listen;     /**< "ADDR:PORT", "[ADDR]:PORT" or "PORT"; port 0: any free one */
+    bool allow_remote;      /**< without it only loopback addresses are accepted */
+    const char *base_path;  /**< "" or "/x/y": removed from paths that have it */
+    struct lac_guard guard; /**< strings borrowed */
+    const struct lac_key *key;
+    const struct lac_route *routes; /**< borrowed */
+    unsigned route_count;
+    void *app;                      /**< handed to handlers */
+    const struct lac_asset *assets; /**< borrowed, ascending by path; may be NULL */
+    unsigned asset_count;
+    unsigned loop_count;               /**< 0: one a core, at most 4 */
+    unsigned worker_count;             /**< 0: one a core, 4 to 16 */
+    unsigned connections_max;          /**< 0: 8192 */
+    unsigned loopback_connections_max; /**< 0: 4096 */
+    unsigned peer_connections_max;     /**< an address; 0: 128 */
+    unsigned streams_max;              /**< open event streams; 0: 256 */
+    unsigned header_ms_max;            /**< from connecting to the end of the header; 0: 10000 */
+    unsigned idle_ms_max;              /**< between requests of a connection; 0: 75000 */
+    unsigned body_ms_max;              /**< whole body of anything but an upload; 0: 30000 */
+    unsigned rate_window_ms;           /**< an upload's rate is taken over this; 0: 10000 */
+    unsigned rate_bytes_per_s_min;     /**< 0: 1024 */
+    unsigned stop_ms_max;              /**< how long stopping waits for requests; 0: 10000 */
+    uint64_t upload_bytes_max;         /**< 0: 16 GiB */
+};
+
+struct lac_http_server;
+
+/**
+ * Open the socket and prepare everything; nothing is answered before lac_http_server_start().
+ *
+ * @param options copied, but what it points to is borrowed for the server's life
+ * @return LAC_OK; LAC_ERR_MISUSE (address, remote without permission), LAC_ERR_IO (address in use),
+ *         LAC_ERR_NOMEM
+ */
+LAC_MUST_USE enum lac_status lac_http_server_create(const struct lac_http_options *options,
+                                                    struct lac_http_server **ret_server,
+                                                    struct lac_error *reterr);
+
+/** Start the loops. @return LAC_OK or LAC_ERR_IO */
+LAC_MUST_USE enum lac_status lac_http_server_start(struct lac_http_server *server,
+                                                   struct lac_error *reterr);
+
+/**
+ * Stop accepting, end event streams, finish what is being answered (uploads that are under way get
+ * stop_ms_max), close the rest, join the threads. Call once.
+ */
+void lac_http_server_stop(struct lac_http_server *server);
+
+/** Free. NULL is allowed; a running server is stopped first. */
+void lac_http_server_destroy(struct lac_http_server *server);
+
+/** The port that is listened on. */
+unsigned lac_http_server_port(const struct lac_http_server *server);
+
+/**
+ * Send `event: EVENT`, `data: DATA` to every open stream. Thread-safe, does not block on clients: a
+ * stream that does not read loses its connection once 256 KiB wait for it.
+ *
+ * @param data one line of text
+ */
+void lac_http_server_publish(struct lac_http_server *server, const char *event, const char *data,
+                             size_t data_bytes);
+
+/** Append the server's metrics as Prometheus text. */
+void lac_http_server_metrics(struct lac_http_server *server, struct lac_buffer *out);
+
+#endif

@@ -1,0 +1,228 @@
+#ifndef LAC_SERVER_HTTP_SERVER_PRIVATE_H
+#define LAC_SERVER_HTTP_SERVER_PRIVATE_H
+
+/*
+ * What the files of the HTTP core share. Threads:
+ *
+ *   loop thread    owns its daemon, connections, exchanges and streams; the only one that calls
+ *                  libmicrohttpd for them. Everything without another note belongs to it.
+ *   worker thread  has an exchange lent to it between lac_exchange_submit() and the moment that it
+ *                  stands in loop->done; meanwhile the loop leaves request, response and
+ *                  transfer->work alone.
+ *   any thread     may append to loop->done and to streams, under loop->mutex, and write
+ * loop->wake_fd.
+ */
+
+#include "server/http/metrics.h"
+#include "server/http/peers.h"
+#include "server/http/pool.h"
+#include "server/http/server.h"
+
+#include <microhttpd.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/socket.h>
+
+struct loop;
+struct exchange;
+
+/** Where a connection is; decides which deadline holds. */
+enum phase {
+    PHASE_HEADER, /**< waits for a whole header: deadline_ns */
+    PHASE_BODY,   /**< waits for body bytes: rate, and deadline_ns for small bodies */
+    PHASE_WORK,   /**< a worker has it, or it is being answered from the loop: none */
+    PHASE_REPLY,  /**< the reply is being sent: deadline_ns */
+    PHASE_STREAM, /**< event stream: none, heartbeats find the dead */
+    PHASE_DOOMED, /**< told why and half closed; what comes is ignored until deadline_ns */
+};
+
+/** One TCP connection. */
+struct connection {
+    struct loop *loop;
+    struct connection *prev;
+    struct connection *next;
+    struct MHD_Connection *mhd;
+    int fd;
+    struct sockaddr_storage address;
+    enum phase phase;
+    int64_t deadline_ns;
+    int64_t window_start_ns; /**< PHASE_BODY: current window of the rate */
+    uint64_t window_bytes;
+    bool is_suspended;
+    bool had_request;
+    struct exchange *exchange; /**< the request being served, NULL between requests */
+};
+
+enum stage {
+    STAGE_HEADER,  /**< request line read */
+    STAGE_BODY,    /**< header accepted, body awaited */
+    STAGE_WORKING, /**< handed to the pool */
+    STAGE_READY,   /**< response complete, to be queued */
+    STAGE_REPLIED, /**< given to libmicrohttpd */
+};
+
+/** A streamed body on its way to a struct lac_body_handler. */
+struct transfer {
+    uint8_t *fill; /**< the loop's buffer */
+    size_t fill_bytes;
+    uint8_t *work; /**< the worker's buffer */
+    size_t work_bytes;
+    bool is_working; /**< a job is under way */
+    bool is_started; /**< the pool admitted the first job */
+    bool has_ended;  /**< all of the body is here */
+    bool job_finishes;
+    bool is_finished;
+    void *sink; /**< of the body handler; NULL before begin and after finish or cancel */
+    enum lac_status status;
+    struct lac_error error;
+};
+
+enum { TRANSFER_BYTES = 256 << 10 };
+
+/** An open event stream. `text` is appended by any thread under loop->mutex. */
+struct stream {
+    struct loop *loop;
+    struct exchange *exchange;
+    struct stream *next;
+    struct lac_buffer text; /**< not yet handed to libmicrohttpd */
+    size_t taken_bytes;     /**< of text */
+    bool has_ended;
+    int64_t last_ns; /**< when something was last sent */
+};
+
+/** One request and its response. */
+struct exchange {
+    struct lac_job job;
+    struct loop *loop;
+    struct connection *connection; /**< NULL when it went away while a job was under way */
+    struct exchange *next_done;
+    enum stage stage;
+    int64_t start_ns;
+    const struct lac_route *route; /**< NULL: static file, or refused */
+    unsigned metrics_row;
+    bool is_head;
+    bool accepts_gzip;
+    bool close_after;
+    bool is_state_changing;
+    const char
+        *raw_end; /**< behind the raw target in libmicrohttpd's buffer; compared, never read */
+    char *if_none_match; /**< owned copy */
+    uint64_t received_bytes;
+    uint64_t reply_bytes;
+    struct lac_buffer body;
+    struct transfer *transfer;
+    struct stream *stream;
+    struct lac_request request;
+    struct lac_response response;
+    enum lac_status target_status;
+    struct lac_error target_error;
+    char method[16];
+    char params[1024];
+    struct lac_target target;
+};
+
+struct loop {
+    struct lac_http_server *server;
+    struct MHD_Daemon *daemon;
+    int epoll_fd;
+    int wake_fd;
+    bool is_started;
+    bool is_quiesced;
+    int64_t stop_deadline_ns;
+    pthread_t thread;
+    struct connection *connections;
+    unsigned exchange_count;
+    unsigned stream_count;
+    pthread_mutex_t mutex; /**< guards done, streams and their text */
+    struct exchange *done;
+    struct stream *streams;
+};
+
+struct lac_http_server {
+    struct lac_http_options options; /**< defaults filled in */
+    size_t base_path_length;
+    int listen_fd;
+    unsigned port;
+    struct lac_metrics *metrics;
+    struct lac_peers *peers;
+    struct lac_pool *pool;
+    _Atomic bool is_stopping;
+    _Atomic unsigned stream_count;
+    bool is_running;
+    unsigned loop_count;
+    struct loop loop[];
+};
+
+/** Monotonic time. */
+int64_t lac_http_now_ns(void);
+
+/* server/http/listen.c */
+LAC_MUST_USE enum lac_status lac_http_listen(const char *address, bool allow_remote, int *ret_fd,
+                                             unsigned *ret_port, struct lac_error *reterr);
+
+/* server/http/loop.c */
+LAC_MUST_USE enum lac_status lac_loop_start(struct loop *loop, struct lac_error *reterr);
+void lac_loop_join(struct loop *loop);
+/** Make the loop look at done, streams and is_stopping. Any thread. */
+void lac_loop_wake(struct loop *loop);
+
+/* server/http/connection.c: daemon callbacks of connections, and their deadlines */
+enum MHD_Result lac_connection_admit(void *server, const struct sockaddr *address,
+                                     socklen_t length);
+void lac_connection_notify(void *loop, struct MHD_Connection *mhd, void **context,
+                           enum MHD_ConnectionNotificationCode code);
+void lac_connection_suspend(struct connection *connection);
+void lac_connection_resume(struct connection *connection);
+/** Send a short error as raw bytes and half close: for when libmicrohttpd cannot reply any more. */
+void lac_connection_doom(struct connection *connection, unsigned http_status, const char *code,
+                         const char *message);
+/** Enforce the deadlines of all connections of a loop. */
+void lac_connections_sweep(struct loop *loop, int64_t now_ns);
+
+/* server/http/exchange.c: daemon callbacks of requests */
+void *lac_exchange_open(void *loop, const char *raw_target, struct MHD_Connection *mhd);
+enum MHD_Result lac_exchange_step(void *loop, struct MHD_Connection *mhd, const char *url,
+                                  const char *method, const char *version, const char *bytes,
+                                  size_t *size_bytes, void **context);
+void lac_exchange_completed(void *loop, struct MHD_Connection *mhd, void **context,
+                            enum MHD_RequestTerminationCode code);
+/** Worker side: hand a finished job back to its loop. */
+void lac_exchange_post(struct exchange *exchange);
+/** Loop side: take what the workers finished. */
+void lac_exchange_take_done(struct loop *loop);
+void lac_exchange_destroy(struct exchange *exchange);
+
+/* server/http/admit.c: is this request acceptable? On refusal fills the response. */
+bool lac_exchange_admit(struct exchange *exchange, struct MHD_Connection *mhd, const char *version);
+
+/* server/http/transfer.c: streamed bodies */
+bool lac_transfer_open(struct exchange *exchange);
+/** @return bytes taken; when fewer than given, the connection was suspended */
+size_t lac_transfer_take(struct exchange *exchange, const char *bytes, size_t size_bytes);
+void lac_transfer_end(struct exchange *exchange);
+/** Loop side: a job of this transfer came back. */
+void lac_transfer_job_done(struct exchange *exchange);
+/** The connection is gone: undo, then free the exchange. */
+void lac_transfer_abandon(struct exchange *exchange);
+
+/* server/http/reply.c */
+/** Conditional requests, compression, failures of the body. Any thread that has the exchange. */
+void lac_reply_finish(struct exchange *exchange);
+/** Queue the response. Loop thread. */
+enum MHD_Result lac_reply_queue(struct exchange *exchange);
+/** Headers that every reply carries. */
+void lac_reply_add_headers(struct MHD_Response *mhd_response);
+
+/* server/http/stream.c */
+enum MHD_Result lac_stream_open(struct exchange *exchange);
+void lac_stream_close(struct exchange *exchange);
+/** Resume streams that have text, add heartbeats, and (a system call each) notice who left. */
+void lac_streams_serve(struct loop *loop, int64_t now_ns, bool look_for_left);
+void lac_streams_end(struct loop *loop);
+
+/* server/http/static.c */
+/** Fill the response with an asset. @return false when there is none for this path */
+bool lac_static_find(const struct lac_http_options *options, const char *path, bool accepts_gzip,
+                     struct lac_response *response);
+
+#endif
