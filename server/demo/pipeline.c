@@ -46,6 +46,7 @@ struct sim {
     uint32_t correlation;
     uint32_t external_id;
     int32_t step;         /* the one main is in */
+    int32_t record_from;  /* steps before it can leave nothing in the window */
     int64_t batch;        /* the one main waits for */
     bool is_main_waiting; /* in __next__ */
     int64_t next_start_ns;
@@ -98,6 +99,9 @@ static struct lac_demo_event *emit(struct sim *sim, int thread, enum lac_demo_ev
 {
     static struct lac_demo_event nowhere;
     struct lac_demo_run *run = sim->run;
+    if (sim->step < sim->record_from) {
+        return &nowhere;
+    }
     if (run->event_count == run->event_capacity) {
         uint64_t wanted = run->event_capacity == 0 ? 65536 : run->event_capacity * 2;
         void *moved = realloc(run->events, wanted * sizeof(*run->events));
@@ -559,6 +563,11 @@ static enum lac_status prepare(struct sim *sim)
     if (status == LAC_OK) {
         status = lac_demo_network_build(p->batch_size, p->channels_last, p->compute_ns,
                                         p->layout_ns, p->kernel_pause_ns, &run->network);
+    }
+    if (status == LAC_OK) {
+        /* a full launch queue holds this many steps; the device is one more behind */
+        int32_t behind = p->queue_max / (int32_t)run->network.kernel_count + 3;
+        sim->record_from = p->warmup_steps - behind;
     }
     return status;
 }

@@ -213,7 +213,8 @@ static int32_t wanted_workers(int64_t fetch_ns, int64_t step_ns)
 static enum lac_status try_changes(const struct lac_demo_pipeline *p, struct lac_demo_truth *truth,
                                    struct lac_error *reterr)
 {
-    struct lac_demo_pipeline plenty = lac_demo_changed(p, LAC_DEMO_CHANGE_WORKERS, PLENTY_WORKERS);
+    struct lac_demo_pipeline plenty = *p;
+    plenty.workers = PLENTY_WORKERS;
     enum lac_status status = mean_step(&plenty, &truth->unstarved_ns, reterr);
     if (status != LAC_OK) {
         return status;
