@@ -131,6 +131,12 @@ $(BUILD)/liblacuna.so: $(INJECT_SRCS) $(wildcard collector/inject/*.h collector/
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(INJECT_CFLAGS) -shared -Wl,-z,nodelete -Wl,-z,defs -Wl,-soname,liblacuna.so $(INJECT_SRCS) -Wl,--no-as-needed -l:libpthread.so.0 -o $@
 
+# the Python hook: an extension for every Python from 3.7 on (abi3, no Python headers needed) and two modules
+$(BUILD)/python/.stamp: collector/python/extension.c collector/python/python_abi.h collector/inject/api.h $(wildcard collector/python/*.py)
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(INJECT_CFLAGS) -shared collector/python/extension.c -Wl,--no-as-needed -l:libdl.so.2 -o $(@D)/_lacuna.abi3.so
+	$(Q)cp collector/python/*.py $(@D)/ && touch $@
+
 # the launcher: dynamic, a C library and nothing else, its own entry point (collector/launch/start.S says why)
 NODE_SRCS := $(wildcard collector/launch/*.c)
 $(BUILD)/lacuna-node: $(NODE_SRCS) collector/launch/start.S $(wildcard collector/launch/*.h collector/include/lacuna/*.h)
@@ -138,7 +144,7 @@ $(BUILD)/lacuna-node: $(NODE_SRCS) collector/launch/start.S $(wildcard collector
 	$(Q)$(CC) $(filter-out -fPIC,$(INJECT_CFLAGS)) -DLAC_VERSION='"$(VERSION)"' -fPIE -pie -nostartfiles collector/launch/start.S $(NODE_SRCS) -o $@
 
 # ---- tests: a test program may use everything
-test-programs: $(UNIT_TESTS) $(OOM_TESTS) $(BUILD)/liblacuna.so $(BUILD)/lacuna-node
+test-programs: $(UNIT_TESTS) $(OOM_TESTS) $(BUILD)/liblacuna.so $(BUILD)/lacuna-node $(BUILD)/python/.stamp
 $(BUILD)/tests/%: tests/unit/%.c $(SUPPORT_OBJS) $(BUILD)/libserver.a $(BUILD)/libanalysis.a
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) $(CHECK_CFLAGS) $^ $(CHECK_LIBS) $(SERVER_LIBS) -o $@

@@ -125,6 +125,7 @@ static enum lac_status read_all(struct spool_files *files, struct lac_builder *b
 {
     struct lac_model *const model = lac_builder_model(builder);
     const int64_t offset_ns = files->files[0].info.realtime_offset_ns;
+    struct lac_spool_settings settings = {0};
     enum lac_status status = LAC_OK;
 
     model->info.rank = -1;
@@ -143,7 +144,7 @@ static enum lac_status read_all(struct spool_files *files, struct lac_builder *b
             files->unreadable++;
             continue;
         }
-        status = lac_spool_read(fd, builder, offset_ns, reterr);
+        status = lac_spool_read(fd, builder, offset_ns, &settings, reterr);
         (void)close(fd);
         if (status == LAC_ERR_CORRUPT || status == LAC_ERR_IO) {
             files->unreadable++;
@@ -163,7 +164,7 @@ static enum lac_status read_all(struct spool_files *files, struct lac_builder *b
         lac_model_report(model, LAC_REPORT_DROPPED, "spool_unreadable", files->unreadable, 0,
                          files->last_error.message);
     }
-    return status;
+    return status != LAC_OK ? status : lac_spool_settings_store(&settings, model);
 }
 
 /* "DIR/resnet.lacuna/" -> "resnet": the last part of the path, without its ending. */

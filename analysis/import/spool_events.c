@@ -431,6 +431,10 @@ static enum lac_status on_event(struct lac_spool_thread *thread, const struct la
             process->domain_names[event->domain] = name_of(process, event->name);
         }
         return LAC_OK;
+    case LAC_EVENT_SETTING:
+        lac_spool_settings_add(process->settings, strings_of(process),
+                               name_of(process, event->name));
+        return LAC_OK;
     case LAC_EVENT_ID:
     case LAC_EVENT_PAYLOAD:
     case LAC_EVENT_STYLE:

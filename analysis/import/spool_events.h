@@ -35,10 +35,28 @@ struct lac_spool_process {
     uint64_t unmatched_pops;
     uint64_t open_ranges;
     uint64_t missing_names;
-    int64_t last_ns; /**< latest time seen in the process */
+    struct lac_spool_settings *settings; /**< shared by all processes of the trace */
+    int64_t last_ns;                     /**< latest time seen in the process */
 };
 
 struct lac_spool_thread;
+
+enum { LAC_SPOOL_SETTINGS_MAX = 256 };
+
+/** "key=value" strings that hooks recorded, the first value of each key. */
+struct lac_spool_settings {
+    uint32_t text[LAC_SPOOL_SETTINGS_MAX]; /**< string ids */
+    uint32_t count;
+};
+
+/** Keep `text` unless its key is there already or there are too many. */
+void lac_spool_settings_add(struct lac_spool_settings *settings, const struct lac_strings *strings,
+                            uint32_t text);
+
+/** Set info.metadata to {"lacuna":{"version":1,"settings":{...}}}; nothing when there are no
+ * settings. */
+LAC_MUST_USE enum lac_status lac_spool_settings_store(const struct lac_spool_settings *settings,
+                                                      struct lac_model *model);
 
 LAC_MUST_USE enum lac_status lac_spool_process_open(struct lac_spool_process *process, int32_t pid,
                                                     const char *comm, const char *argv);

@@ -159,6 +159,7 @@ struct reader {
     size_t event_segment_count;
     uint32_t *string_of_id; /* spool id -> string id of the model */
     uint32_t string_count;
+    struct lac_spool_settings *settings;
     uint8_t *buffer; /* one segment */
     struct lac_error *reterr;
 };
@@ -286,6 +287,7 @@ static enum lac_status read_threads(struct reader *reader, int64_t offset_ns)
     struct lac_spool_process process = {.builder = reader->builder,
                                         .string_of_id = reader->string_of_id,
                                         .string_count = reader->string_count,
+                                        .settings = reader->settings,
                                         .offset_ns = offset_ns,
                                         .ns_per_tick = rate_of(reader),
                                         .ticks_are_ns =
@@ -326,9 +328,9 @@ static enum lac_status read_threads(struct reader *reader, int64_t offset_ns)
 }
 
 enum lac_status lac_spool_read(int fd, struct lac_builder *builder, int64_t realtime_offset_ns,
-                               struct lac_error *reterr)
+                               struct lac_spool_settings *settings, struct lac_error *reterr)
 {
-    struct reader reader = {.fd = fd, .builder = builder, .reterr = reterr};
+    struct reader reader = {.fd = fd, .builder = builder, .settings = settings, .reterr = reterr};
     struct stat file;
     uint64_t segment_count = 0;
     enum lac_status status = LAC_ERR_NOMEM;

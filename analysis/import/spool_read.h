@@ -14,6 +14,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct lac_spool_settings;
+
 /** What the header of a spool says, checked. */
 struct lac_spool_info {
     int64_t realtime_offset_ns; /**< CLOCK_REALTIME - CLOCK_MONOTONIC when it was made */
@@ -38,13 +40,16 @@ LAC_MUST_USE enum lac_status lac_spool_read_info(int fd, struct lac_spool_info *
                                                  struct lac_error *reterr);
 
 /**
- * Append all that the spool holds to `builder`, times as CLOCK_MONOTONIC + `realtime_offset_ns`.
+ * Append all that the spool holds to `builder`, times as CLOCK_MONOTONIC + `realtime_offset_ns`;
+ * settings that hooks recorded go to `settings`.
  * Damage is counted in the builder's report; nothing of a whole segment is lost to a torn one.
  *
  * @return LAC_OK, LAC_ERR_IO, LAC_ERR_CORRUPT, LAC_ERR_LIMIT, LAC_ERR_NOMEM
  * Cost: one pass over segment headers and names, one over events; memory of one segment.
  */
 LAC_MUST_USE enum lac_status lac_spool_read(int fd, struct lac_builder *builder,
-                                            int64_t realtime_offset_ns, struct lac_error *reterr);
+                                            int64_t realtime_offset_ns,
+                                            struct lac_spool_settings *settings,
+                                            struct lac_error *reterr);
 
 #endif

@@ -467,6 +467,17 @@ static const struct domain *domain_create(const char *name, size_t length)
     return &domains[index];
 }
 
+void lac_domains_define(struct lac_thread *self)
+{
+    const uint32_t count = __atomic_load_n(&domain_count, __ATOMIC_ACQUIRE);
+
+    for (uint32_t i = 1; i < count && lac_recorder_room(self, 1); i++) {
+        lac_recorder_put(self, i,
+                         lac_recorder_name(self, domain_names[i].name, domain_names[i].length),
+                         (uint16_t)i, 0, LAC_EVENT_DOMAIN_NAME);
+    }
+}
+
 static const struct domain *domain_create_a(const char *name)
 {
     return domain_create(name != NULL ? name : "", name != NULL ? strlen(name) : 0);

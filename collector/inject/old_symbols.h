@@ -16,6 +16,8 @@
 LAC_OLD(pthread_key_create);
 LAC_OLD(pthread_once);
 LAC_OLD(pthread_setspecific);
+LAC_OLD(dlopen);
+LAC_OLD(dlsym);
 #endif
 
 #endif

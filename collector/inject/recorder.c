@@ -13,6 +13,7 @@ __thread struct lac_thread *lac_self __attribute__((tls_model("initial-exec")));
 
 static pthread_key_t exit_key;
 static pthread_once_t exit_key_once = PTHREAD_ONCE_INIT;
+static uint32_t domains_epoch;          /* whose spool knows the domains */
 static struct lac_thread *free_threads; /* states of threads that ended; under lac_lock() */
 
 /* Sync points let a reader convert ticks piece by piece; one a second per thread that records. */
@@ -86,6 +87,9 @@ struct lac_thread *lac_recorder_enter_slow(void)
     self->busy = 1;
     lac_self = self;
     (void)pthread_setspecific(exit_key, self);
+    if (__atomic_exchange_n(&domains_epoch, self->epoch, __ATOMIC_RELAXED) != self->epoch) {
+        lac_domains_define(self);
+    }
     return self;
 }
 

@@ -163,6 +163,9 @@ static inline uint32_t lac_recorder_name(struct lac_thread *self, const char *te
     return lac_recorder_name_slow(self, text, cut, hash);
 }
 
+/* ---- nvtx.c: tell a new spool what the domains are called; the caller is inside the recorder */
+void lac_domains_define(struct lac_thread *self);
+
 /* ---- settings.c: LACUNA_* variables, read once at load */
 struct lac_settings {
     bool enabled;

@@ -113,6 +113,7 @@ enum lac_event_type {
     LAC_EVENT_LOADER =
         15, /**< of the PUSH before it: ts = batch, name = worker + 1 (0: the training process) */
     LAC_EVENT_CPU = 16, /**< before a POP: ts = CPU ns of the range that closes */
+    LAC_EVENT_SETTING = 17, /**< name is "key=value": what a hook saw of the job's settings */
 };
 
 enum lac_payload_type {

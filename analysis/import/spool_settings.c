@@ -1,0 +1,91 @@
+#include "analysis/import/spool_events.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static size_t key_length(const char *text)
+{
+    const char *const equals = strchr(text, '=');
+
+    return equals != NULL ? (size_t)(equals - text) : 0;
+}
+
+void lac_spool_settings_add(struct lac_spool_settings *settings, const struct lac_strings *strings,
+                            uint32_t text)
+{
+    const char *const added = lac_strings_get(strings, text);
+    const size_t length = key_length(added);
+
+    if (length == 0 || settings->count == LAC_SPOOL_SETTINGS_MAX) {
+        return;
+    }
+    for (uint32_t i = 0; i < settings->count; i++) {
+        const char *const known = lac_strings_get(strings, settings->text[i]);
+
+        if (key_length(known) == length && memcmp(known, added, length) == 0) {
+            return;
+        }
+    }
+    settings->text[settings->count++] = text;
+}
+
+/* The text as a JSON string; `out` has room for six bytes a byte and two quotes. */
+static size_t quote(const char *text, size_t length, char *out)
+{
+    size_t used = 0;
+
+    out[used++] = '"';
+    for (size_t i = 0; i < length; i++) {
+        const unsigned char c = (unsigned char)text[i];
+
+        if (c == '"' || c == '\\') {
+            out[used++] = '\\';
+            out[used++] = (char)c;
+        } else if (c < 0x20) {
+            used += (size_t)snprintf(out + used, 7, "\\u%04x", c);
+        } else {
+            out[used++] = (char)c;
+        }
+    }
+    out[used++] = '"';
+    return used;
+}
+
+enum lac_status lac_spool_settings_store(const struct lac_spool_settings *settings,
+                                         struct lac_model *model)
+{
+    static const char open_text[] = "{\"lacuna\":{\"version\":1,\"settings\":{";
+    size_t capacity = sizeof(open_text) + 8;
+    size_t used = sizeof(open_text) - 1;
+    enum lac_status status;
+    char *json;
+
+    if (settings->count == 0) {
+        return LAC_OK;
+    }
+    for (uint32_t i = 0; i < settings->count; i++) {
+        capacity += lac_strings_length(&model->strings, settings->text[i]) * 6 + 8;
+    }
+    json = malloc(capacity);
+    if (json == NULL) {
+        return LAC_ERR_NOMEM;
+    }
+    memcpy(json, open_text, used);
+    for (uint32_t i = 0; i < settings->count; i++) {
+        const char *const text = lac_strings_get(&model->strings, settings->text[i]);
+        const size_t length = key_length(text);
+
+        if (i > 0) {
+            json[used++] = ',';
+        }
+        used += quote(text, length, json + used);
+        json[used++] = ':';
+        used += quote(text + length + 1, strlen(text + length + 1), json + used);
+    }
+    memcpy(json + used, "}}}", 3);
+    used += 3;
+    status = lac_strings_intern(&model->strings, json, used, &model->info.metadata);
+    free(json);
+    return status;
+}

@@ -1,0 +1,64 @@
+#include "collector/inject/api.h"
+
+#include "collector/inject/recorder.h"
+
+static void api_push(const char *name, size_t length, int64_t batch, int32_t worker)
+{
+    struct lac_thread *const self = lac_recorder_enter();
+
+    if (self == NULL) {
+        return;
+    }
+    if (lac_recorder_room(self, 2)) {
+        const uint32_t id = lac_recorder_name(self, name, length);
+        const uint64_t now = lac_clock_now();
+
+        lac_recorder_put(self, now, id, 0, 0, LAC_EVENT_PUSH);
+        if (batch >= 0 || worker >= 0) {
+            lac_recorder_put(self, (uint64_t)batch, worker >= 0 ? (uint32_t)worker + 1 : 0, 0, 0,
+                             LAC_EVENT_LOADER);
+        }
+        self->depth[0]++;
+        if (LAC_UNLIKELY(now > self->next_sync_ticks)) {
+            lac_recorder_sync(self);
+        }
+    }
+    lac_recorder_leave(self);
+}
+
+static void api_pop(int64_t cpu_ns)
+{
+    struct lac_thread *const self = lac_recorder_enter();
+
+    if (self == NULL) {
+        return;
+    }
+    if (self->depth[0] > 0 && lac_recorder_room(self, 2)) {
+        if (cpu_ns >= 0) {
+            lac_recorder_put(self, (uint64_t)cpu_ns, 0, 0, 0, LAC_EVENT_CPU);
+        }
+        lac_recorder_put(self, lac_clock_now(), 0, 0, 0, LAC_EVENT_POP);
+        self->depth[0]--;
+    }
+    lac_recorder_leave(self);
+}
+
+static void api_setting(const char *text, size_t length)
+{
+    struct lac_thread *const self = lac_recorder_enter();
+
+    if (self == NULL) {
+        return;
+    }
+    if (lac_recorder_room(self, 1)) {
+        lac_recorder_put(self, 0, lac_recorder_name(self, text, length), 0, 0, LAC_EVENT_SETTING);
+    }
+    lac_recorder_leave(self);
+}
+
+const struct lacuna_api *lacuna_get_api(void)
+{
+    static const struct lacuna_api api = {LACUNA_API_VERSION, api_push, api_pop, api_setting};
+
+    return lac_settings.enabled ? &api : NULL;
+}

@@ -1,0 +1,27 @@
+#ifndef LAC_COLLECTOR_INJECT_API_H
+#define LAC_COLLECTOR_INJECT_API_H
+
+/*
+ * What liblacuna.so offers to our own hooks, beside NVTX: ranges of the loader vocabulary and
+ * settings. Plain C, found with dlsym; a version that a hook does not know is left alone.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define LACUNA_API_VERSION 1
+
+struct lacuna_api {
+    uint32_t version;
+    /** Open a range; a batch >= 0 or worker >= 0 is recorded with it (-1: not). */
+    void (*push)(const char *name, size_t length, int64_t batch, int32_t worker);
+    /** Close the innermost one; cpu_ns < 0: not measured. */
+    void (*pop)(int64_t cpu_ns);
+    /** "key=value", once per process and key. */
+    void (*setting)(const char *text, size_t length);
+};
+
+/** NULL when nothing is recorded in this process. */
+__attribute__((visibility("default"))) const struct lacuna_api *lacuna_get_api(void);
+
+#endif

@@ -1,0 +1,91 @@
+"""Brings the recorder into every Python process of a job that `lacuna run` started.
+
+Python imports a module of this name when it starts. Nothing is imported here that Python has not
+imported already, so that a process which never touches a data loader pays about a millisecond. The
+patches themselves are in lacuna_hook.py and are loaded with the first library that they patch.
+Whatever goes wrong, the job does not see it: it only goes unrecorded.
+"""
+import os
+import sys
+
+_HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+class _Finder:
+    """Finds nothing itself: lets the others find, and adds a patch after the module has run."""
+
+    PATCHED = frozenset((
+        "torch.utils.data.dataloader",
+        "torch.utils.data._utils.worker",
+        "torch.utils.data._utils.fetch",
+        "torch.utils.data._utils.pin_memory",
+        "torch.optim.optimizer",
+        "torch._tensor",
+        "torchvision.transforms.transforms",
+        "torchvision.transforms.v2._container",
+        "torchvision.io.image",
+        "PIL.Image",
+    ))
+
+    def find_spec(self, name, path=None, target=None):
+        if name not in self.PATCHED:
+            return None
+        for finder in sys.meta_path:
+            if finder is self or not hasattr(finder, "find_spec"):
+                continue
+            spec = finder.find_spec(name, path, target)
+            if spec is not None:
+                _patch_after(spec, name)
+                return spec
+        return None
+
+
+def _patch_after(spec, name):
+    loader = spec.loader
+    run = getattr(loader, "exec_module", None)
+    if run is None:
+        return
+
+    def exec_module(module):
+        run(module)
+        try:
+            import lacuna_hook
+            lacuna_hook.patch(name, module)
+        except Exception:  # the job must not see it
+            pass
+
+    try:
+        loader.exec_module = exec_module
+    except AttributeError:  # a loader that takes no attributes: its module stays as it is
+        pass
+
+
+def _run_next_sitecustomize():
+    """The distribution's, or the user's, own one, which ours stands in front of."""
+    from importlib.machinery import PathFinder
+
+    others = [entry for entry in sys.path if os.path.abspath(entry or ".") != _HERE]
+    spec = PathFinder.find_spec("sitecustomize", others)
+    if spec is None or spec.loader is None:
+        return
+    module = type(sys)("sitecustomize")
+    module.__file__ = spec.origin
+    module.__spec__ = spec
+    spec.loader.exec_module(module)
+
+
+def _start():
+    if not os.environ.get("LACUNA_SPOOL") or os.environ.get("LACUNA_DISABLE", "0") not in ("", "0"):
+        return
+    if not getattr(sys, "_is_gil_enabled", lambda: True)():
+        return  # free-threaded Python: other object layout than the extension's
+    try:
+        import _lacuna
+        if _lacuna.load():
+            sys.meta_path.insert(0, _Finder())
+    except Exception:
+        pass
+
+
+_start()
+_run_next_sitecustomize()
