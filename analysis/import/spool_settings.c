@@ -52,6 +52,31 @@ static size_t quote(const char *text, size_t length, char *out)
     return used;
 }
 
+/* Python's way to print a number, a truth or nothing; all else is text. */
+static size_t value_of(const char *text, size_t length, char *out)
+{
+    static const struct {
+        const char *python;
+        const char *json;
+    } words[] = {{"True", "true"}, {"False", "false"}, {"None", "null"}};
+    bool digits = length > 0 && length < 16 && text[0] != '0';
+
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        if (strcmp(text, words[i].python) == 0) {
+            memcpy(out, words[i].json, strlen(words[i].json));
+            return strlen(words[i].json);
+        }
+    }
+    for (size_t i = 0; i < length && digits; i++) {
+        digits = text[i] >= '0' && text[i] <= '9';
+    }
+    if (digits || (length == 1 && text[0] == '0')) {
+        memcpy(out, text, length);
+        return length;
+    }
+    return quote(text, length, out);
+}
+
 enum lac_status lac_spool_settings_store(const struct lac_spool_settings *settings,
                                          struct lac_model *model)
 {
@@ -81,7 +106,7 @@ enum lac_status lac_spool_settings_store(const struct lac_spool_settings *settin
         }
         used += quote(text, length, json + used);
         json[used++] = ':';
-        used += quote(text + length + 1, strlen(text + length + 1), json + used);
+        used += value_of(text + length + 1, strlen(text + length + 1), json + used);
     }
     memcpy(json + used, "}}}", 3);
     used += 3;

@@ -92,20 +92,20 @@ def _dataloader(module):
 def _loader_settings(loader):
     line = _user_line()
     if line:
-        setting(f"loader.at={line}")
+        setting(f"loader_at={line}")
     for name in ("batch_size", "num_workers", "pin_memory", "prefetch_factor", "persistent_workers", "drop_last", "in_order"):
         if hasattr(loader, name):
-            setting(f"loader.{name}={getattr(loader, name)}")
+            setting(f"{name}={getattr(loader, name)}")
     context = getattr(loader, "multiprocessing_context", None)
     if context is not None:
-        setting(f"loader.start_method={context.get_start_method()}")
-    setting(f"loader.dataset={type(loader.dataset).__name__}")
+        setting(f"start_method={context.get_start_method()}")
+    setting(f"dataset={type(loader.dataset).__name__}")
     torch = sys.modules.get("torch")
     if torch is not None:
-        setting(f"torch.version={torch.__version__}")
-        setting(f"torch.num_threads={torch.get_num_threads()}")
-        setting(f"torch.float32_matmul_precision={torch.get_float32_matmul_precision()}")
-        setting(f"torch.cudnn_benchmark={torch.backends.cudnn.benchmark}")
+        setting(f"torch_version={torch.__version__}")
+        setting(f"torch_num_threads={torch.get_num_threads()}")
+        setting(f"float32_matmul_precision={torch.get_float32_matmul_precision()}")
+        setting(f"cudnn_benchmark={torch.backends.cudnn.benchmark}")
 
 
 def _pin_memory(module):
@@ -323,8 +323,8 @@ def _optimizer(module):
             _patch_step(type(self))
             for name in ("foreach", "fused", "capturable"):
                 if name in self.defaults:
-                    setting(f"optimizer.{name}={self.defaults[name]}")
-            setting(f"optimizer.class={type(self).__name__}")
+                    setting(f"optimizer_{name}={self.defaults[name]}")
+            setting(f"optimizer={type(self).__name__}")
         except Exception:
             pass
 

@@ -1,0 +1,152 @@
+#!/usr/bin/env python3
+"""`lacuna-node run` on real jobs: exit status, signals, an unchanged DataLoader script under every start method.
+
+Needs nothing but what the tests build; the PyTorch parts want /usr/bin/python3 with torch and skip in one line without.
+"""
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+NODE = os.path.join(ROOT, "build/release/lacuna-node")
+TORCH_PYTHON = "/usr/bin/python3"
+HAVE_TORCH = subprocess.run([TORCH_PYTHON, "-c", "import torch"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0 \
+    if os.path.exists(TORCH_PYTHON) else False
+
+TRAIN = textwrap.dedent('''
+    import sys, time, torch
+    from torch.utils.data import DataLoader, Dataset
+    class Slow(Dataset):
+        def __len__(self): return 64
+        def __getitem__(self, index):
+            time.sleep(0.002)
+            return torch.ones(8), index % 2
+    if __name__ == "__main__":
+        workers, method = int(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else None
+        model = torch.nn.Linear(8, 2)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for epoch in range(2):
+            for x, y in DataLoader(Slow(), batch_size=8, num_workers=workers, multiprocessing_context=method):
+                loss = torch.nn.functional.cross_entropy(model(x), y)
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+''')
+
+
+class Run(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="lacuna-test-")
+        self.out = os.path.join(self.folder, "out")
+
+    def tearDown(self):
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def run_node(self, *command, **kwargs):
+        return subprocess.run([NODE, "run", "-o", self.out, "--", *command], cwd=self.folder, stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True, timeout=120, **kwargs)
+
+    def script(self, text):
+        path = os.path.join(self.folder, "train.py")
+        with open(path, "w") as file:
+            file.write(text)
+        return path
+
+    def spools(self):
+        return sorted(name for name in os.listdir(self.out) if name.endswith(".spool"))
+
+    def names(self):
+        """All bytes of all spools: names stand in them as text."""
+        recorded = b""
+        for name in self.spools():
+            with open(os.path.join(self.out, name), "rb") as file:
+                recorded += file.read()
+        return recorded
+
+    def test_the_exit_status_is_the_commands(self):
+        self.assertEqual(self.run_node("sh", "-c", "exit 7").returncode, 7)
+        self.assertEqual(self.run_node("sh", "-c", "kill -9 $$").returncode, 128 + 9)
+        self.assertEqual(self.run_node("/nonexistent/program").returncode, 127)
+        self.assertEqual(self.run_node("/etc/passwd").returncode, 126)
+
+    def test_usage_errors_end_with_2(self):
+        for arguments in ([], ["--"], ["--unknown", "x"], ["-o"]):
+            self.assertEqual(subprocess.run([NODE, "run", *arguments], stderr=subprocess.DEVNULL).returncode, 2, arguments)
+
+    def test_output_of_the_job_is_untouched(self):
+        run = self.run_node("sh", "-c", "echo out; echo err >&2")
+        self.assertEqual(run.stdout, "out\n")
+        self.assertTrue(run.stderr.startswith("err\n"))
+
+    def test_nothing_recorded_says_why(self):
+        run = self.run_node("true")
+        self.assertIn("nothing was recorded", run.stderr)
+
+    def test_nothing_is_left_in_the_temporary_folder(self):
+        environment = {**os.environ, "TMPDIR": self.folder}
+        self.run_node("true", env=environment)
+        self.assertEqual([name for name in os.listdir(self.folder) if name.startswith("lacuna-")], [])
+
+    def test_a_signal_reaches_the_job(self):
+        node = subprocess.Popen([NODE, "run", "-o", self.out, "--", "sleep", "60"], stderr=subprocess.DEVNULL)
+        time.sleep(0.5)
+        node.send_signal(signal.SIGTERM)
+        self.assertEqual(node.wait(timeout=20), 128 + signal.SIGTERM)
+
+    def test_the_second_interrupt_ends_the_job(self):
+        node = subprocess.Popen([NODE, "run", "--quiet", "-o", self.out, "--", "sleep", "60"], stderr=subprocess.DEVNULL)
+        time.sleep(0.5)
+        node.send_signal(signal.SIGINT)
+        time.sleep(0.5)
+        self.assertIsNone(node.poll())
+        node.send_signal(signal.SIGINT)
+        self.assertEqual(node.wait(timeout=20), 128 + signal.SIGINT)
+
+    def test_a_plain_python_process_starts_and_keeps_its_own_sitecustomize(self):
+        other = os.path.join(self.folder, "other")
+        os.mkdir(other)
+        with open(os.path.join(other, "sitecustomize.py"), "w") as file:
+            file.write("import builtins\nbuiltins.from_other = 5\n")
+        run = self.run_node(sys.executable, "-c", "print(from_other)", env={**os.environ, "PYTHONPATH": other})
+        self.assertEqual(run.stdout, "5\n", run.stderr)
+        self.assertEqual(run.returncode, 0)
+
+    def test_isolated_python_is_not_disturbed(self):
+        run = self.run_node(sys.executable, "-I", "-c", "print(6)")
+        self.assertEqual((run.stdout, run.returncode), ("6\n", 0))
+
+    @unittest.skipUnless(HAVE_TORCH, "no torch")
+    def test_an_unchanged_loader_is_recorded_under_every_start_method(self):
+        path = self.script(TRAIN)
+        for method in ("fork", "spawn", "forkserver"):
+            shutil.rmtree(self.out, ignore_errors=True)
+            run = self.run_node(TORCH_PYTHON, path, "2", method)
+            self.assertEqual(run.returncode, 0, run.stderr)
+            # two workers in each of two epochs, and the training process
+            self.assertEqual(len(self.spools()), 5, method)
+            recorded = self.names()
+            for name in (b"loader.wait", b"loader.fetch", b"loader.item", b"loader.collate", b"backward",
+                         b"Optimizer.step#SGD.step", b"num_workers=2", f"start_method={method}".encode()):
+                self.assertIn(name, recorded, (method, name))
+
+    @unittest.skipUnless(HAVE_TORCH, "no torch")
+    def test_a_loader_without_workers_is_recorded_in_the_training_process(self):
+        run = self.run_node(TORCH_PYTHON, self.script(TRAIN), "0")
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertEqual(len(self.spools()), 1)
+        self.assertIn(b"loader.fetch", self.names())
+
+
+if __name__ == "__main__":
+    if not HAVE_TORCH:
+        print("skip: no /usr/bin/python3 with torch: the DataLoader is not recorded for real")
+    result = unittest.main(exit=False, verbosity=1).result
+    bad = len(result.failures) + len(result.errors)
+    print(f"{result.testsRun - bad - len(result.skipped)} passed, {bad} failed")
+    sys.exit(1 if bad else 0)
