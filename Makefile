@@ -177,7 +177,7 @@ web/dist/.stamp: web/node_modules/.stamp $(WEB_SRCS)
 	$(Q)cd web && npm run --silent build && touch dist/.stamp
 build/embed_assets: server/http/embed/embed_assets.c
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) -std=c17 -D_GNU_SOURCE -O2 $(WARN) $< -lz -o $@
+	$(Q)$(CC) -std=c17 -D_GNU_SOURCE -O2 $(WARN) $< -lisal -o $@
 $(BUILD)/gen/web_assets.c: build/embed_assets web/dist/.stamp
 	$(Q)mkdir -p $(@D)
 	$(Q)build/embed_assets $@ web/dist
