@@ -1,0 +1,182 @@
+// From (kind, name) to a packed colour, as tables that the renderers index by name id.
+// Pure: runs in node. Rebuilt when the theme changes, extended when names arrive.
+
+import {causeStyle} from '../base/causes';
+import {hashName, oklchToRgb, packRgb, parseCssColor, type Rgb} from './color';
+
+export type ThemeName = 'light' | 'dark' | 'forced';
+
+/** `enum lac_slice_kind` (analysis/model/model.h). */
+export const SliceKind = {
+  other: 0,
+  kernel: 1,
+  copy: 2,
+  memset: 3,
+  gpuRange: 4,
+  api: 5,
+  sync: 6,
+  overhead: 7,
+  op: 8,
+  range: 9,
+  python: 10,
+  alloc: 11,
+  instant: 12,
+  step: 13,
+  gap: 14,
+} as const;
+
+const KIND_NAMES = [
+  'other',
+  'kernel',
+  'copy',
+  'memset',
+  'gpu_range',
+  'api',
+  'sync',
+  'overhead',
+  'op',
+  'range',
+  'python',
+  'alloc',
+  'instant',
+  'step',
+  'gap',
+] as const;
+
+/** Name of a kind as the API writes it. */
+export const kindName = (kind: number): string => KIND_NAMES[kind] ?? 'other';
+
+interface Tone {
+  readonly lightness: number;
+  readonly chroma: number;
+}
+
+// Lightness and chroma by theme. Kernels and operators are the calmest; what the host asks the
+// driver for is a little stronger, so that a launch is found beside the operator that made it.
+const TONES: Readonly<Record<'light' | 'dark', Readonly<Record<'calm' | 'clear', Tone>>>> = {
+  light: {
+    calm: {lightness: 0.83, chroma: 0.038},
+    clear: {lightness: 0.79, chroma: 0.06},
+  },
+  dark: {
+    calm: {lightness: 0.41, chroma: 0.034},
+    clear: {lightness: 0.45, chroma: 0.055},
+  },
+};
+
+/** Kinds with one colour for all names: [hue, chroma factor]. */
+const FIXED_HUE: ReadonlyMap<number, readonly [number, number]> = new Map([
+  [SliceKind.copy, [245, 1.5]],
+  [SliceKind.memset, [215, 0.6]],
+  [SliceKind.sync, [300, 0.9]],
+  [SliceKind.overhead, [105, 0.9]],
+  [SliceKind.alloc, [0, 0.9]],
+  [SliceKind.instant, [180, 0.5]],
+  [SliceKind.step, [260, 0.25]],
+]);
+
+const CLEAR_KINDS: ReadonlySet<number> = new Set([
+  SliceKind.copy,
+  SliceKind.api,
+  SliceKind.range,
+  SliceKind.gpuRange,
+  SliceKind.sync,
+]);
+
+/** Colour of one slice. `name` is undefined until it is loaded. */
+export function sliceColor(theme: ThemeName, kind: number, name: string | undefined): Rgb {
+  if (theme === 'forced') return forcedColor(kind, name);
+  if (kind === SliceKind.gap) {
+    const style = causeStyle(name ?? 'unattributed');
+    return parseCssColor(theme === 'dark' ? style.dark : style.light) ?? [128, 128, 128];
+  }
+  const tone = TONES[theme][CLEAR_KINDS.has(kind) ? 'clear' : 'calm'];
+  const fixed = FIXED_HUE.get(kind);
+  if (fixed) return oklchToRgb(tone.lightness, tone.chroma * fixed[1], fixed[0]);
+  if (name === undefined) return oklchToRgb(tone.lightness, 0.004, 260);
+  const hash = hashName(name);
+  const hue = (hash & 0xffff) / (0x10000 / 360);
+  // Two steps of lightness keep neighbours of a similar hue apart without one being louder.
+  const shade = ((hash >>> 16) % 3) * 0.022 - 0.022;
+  return oklchToRgb(tone.lightness + shade, tone.chroma, hue);
+}
+
+// In forced colours the system decides; patterns and letters carry what colour does elsewhere.
+function forcedColor(kind: number, name: string | undefined): Rgb {
+  if (kind === SliceKind.gap) return [255, 255, 0];
+  const step = name === undefined ? 0 : hashName(name) % 3;
+  return [96 + 24 * step, 96 + 24 * step, 96 + 24 * step];
+}
+
+/** Mix towards the background: what a search does not match. */
+export function dim(color: Rgb, background: Rgb, keep: number): Rgb {
+  return color.map((v, i) =>
+    Math.round(v * keep + (background[i] ?? 0) * (1 - keep)),
+  ) as unknown as Rgb;
+}
+
+/** What the palette asks about names; `version` grows when an answer may have changed. */
+export interface NameSource {
+  readonly version: number;
+  text(id: number): string | undefined;
+}
+
+/** Packed colours by (kind, name id), computed once each. */
+export class Palette {
+  private byKind: Map<number, number>[] = [];
+  private needle = '';
+  private versionSeen = -1;
+  /** Grows when colours that were handed out may be different now. */
+  version = 0;
+
+  constructor(
+    private readonly names: NameSource,
+    private theme: ThemeName,
+    private background: Rgb,
+    private highlight: Rgb,
+  ) {}
+
+  setTheme(theme: ThemeName, background: Rgb, highlight: Rgb): void {
+    this.theme = theme;
+    this.background = background;
+    this.highlight = highlight;
+    this.forget();
+  }
+
+  /** Names that contain `needle` stand out, all others step back; '' ends it. */
+  setSearch(needle: string): void {
+    const lower = needle.toLowerCase();
+    if (lower === this.needle) return;
+    this.needle = lower;
+    this.forget();
+  }
+
+  /** Call once a frame, before drawing. */
+  refresh(): void {
+    if (this.versionSeen === this.names.version) return;
+    this.versionSeen = this.names.version;
+    this.forget();
+  }
+
+  color(kind: number, nameId: number): number {
+    const table = (this.byKind[kind] ??= new Map());
+    let packed = table.get(nameId);
+    if (packed === undefined) {
+      packed = packRgb(this.compute(kind, this.names.text(nameId)));
+      table.set(nameId, packed);
+    }
+    return packed;
+  }
+
+  private compute(kind: number, name: string | undefined): Rgb {
+    const plain = sliceColor(this.theme, kind, name);
+    if (this.needle === '' || kind === SliceKind.gap || kind === SliceKind.step) return plain;
+    const hit = name !== undefined && name.toLowerCase().includes(this.needle);
+    return hit ? this.highlight : dim(plain, this.background, 0.35);
+  }
+
+  private forget(): void {
+    this.byKind = [];
+    this.version++;
+  }
+}

@@ -1,0 +1,41 @@
+// What a renderer is given and what it promises. Two of them stand behind this interface:
+// webgl_renderer.ts for real GPUs and cpu_renderer.ts for everything else.
+
+import type {ColorTable} from './strip_raster';
+import type {TileSource} from './tile_walk';
+
+/** One track on screen. Positions in CSS pixels from the canvas's top. */
+export interface SceneRow {
+  readonly key: string;
+  readonly track: number;
+  readonly top: number;
+  readonly laneHeight: number;
+  /** Lanes shown. */
+  readonly lanes: number;
+  /** All lanes as one: a shade of utilisation. */
+  readonly isMerged: boolean;
+}
+
+export interface Scene {
+  /** Visible time, ns since the trace's start. */
+  readonly t0: number;
+  readonly t1: number;
+  readonly widthPx: number;
+  readonly heightPx: number;
+  readonly devicePixelRatio: number;
+  readonly durationNs: number;
+  readonly levelMax: number;
+  readonly rows: readonly SceneRow[];
+  readonly source: TileSource;
+  readonly colors: ColorTable & {readonly version: number};
+}
+
+export interface Renderer {
+  readonly name: 'webgl' | 'cpu';
+  /**
+   * Draw everything but text. @return false when it ran out of its share of the frame and wants
+   * another one to finish (what is on screen is coarser then, never wrong).
+   */
+  draw(scene: Scene): boolean;
+  dispose(): void;
+}

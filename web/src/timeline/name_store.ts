@@ -1,0 +1,83 @@
+// Texts of name ids, fetched in batches when something asks for one that is not here yet. No DOM.
+
+import type {NameSource} from '../render/palette';
+import {shortName} from './short_name';
+
+/** Keeps the address below 2 KiB whatever the ids are. */
+const IDS_PER_REQUEST = 180;
+
+export type NameFetch = (ids: readonly number[]) => Promise<readonly (readonly [number, string])[]>;
+
+export class NameStore implements NameSource {
+  private readonly texts = new Map<number, string>();
+  private readonly labels = new Map<number, string>();
+  private readonly wanted = new Set<number>();
+  private readonly asked = new Set<number>();
+  private isFlying = false;
+  version = 0;
+
+  constructor(
+    private readonly fetch: NameFetch,
+    private readonly onChange: () => void,
+  ) {}
+
+  /** The whole name; undefined until it is loaded, and then asked for. */
+  text(id: number): string | undefined {
+    const text = this.texts.get(id);
+    if (text === undefined && !this.asked.has(id)) this.wanted.add(id);
+    return text;
+  }
+
+  /** What a person calls it. */
+  label(id: number): string | undefined {
+    const known = this.labels.get(id);
+    if (known !== undefined) return known;
+    const text = this.text(id);
+    if (text === undefined) return undefined;
+    const label = shortName(text);
+    this.labels.set(id, label);
+    return label;
+  }
+
+  put(id: number, text: string): void {
+    this.texts.set(id, text);
+  }
+
+  /** A short name that the server knows better than our rules. */
+  putLabel(id: number, label: string): void {
+    if (label !== '') this.labels.set(id, label);
+  }
+
+  /** Call once a frame: fetches what was asked for since the last call. */
+  flush(): void {
+    if (this.isFlying || this.wanted.size === 0) return;
+    const ids: number[] = [];
+    for (const id of this.wanted) {
+      if (ids.length >= IDS_PER_REQUEST) break;
+      ids.push(id);
+    }
+    for (const id of ids) {
+      this.wanted.delete(id);
+      this.asked.add(id);
+    }
+    ids.sort((a, b) => a - b);
+    this.isFlying = true;
+    void this.load(ids);
+  }
+
+  private async load(ids: readonly number[]): Promise<void> {
+    try {
+      for (const [id, text] of await this.fetch(ids)) this.put(id, text);
+      this.version++;
+    } catch {
+      // Tiles and names come from one server: the tile store shows that it is away, and names are
+      // asked for again with the next picture that needs them.
+      setTimeout(() => {
+        for (const id of ids) this.asked.delete(id);
+      }, 2000);
+    } finally {
+      this.isFlying = false;
+    }
+    this.onChange();
+  }
+}

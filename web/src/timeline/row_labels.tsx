@@ -1,0 +1,145 @@
+// The names of the rows, left of the canvases: real elements, so that they can be read, focused and
+// pressed; only those near the screen exist.
+import {computed, signal} from '@preact/signals';
+import type {JSX} from 'preact';
+import {useEffect, useMemo, useRef} from 'preact/hooks';
+import {visibleRows, type Row} from './rows';
+import type {TimelineModel} from './timeline_model';
+
+/** Rows beyond the edges of the screen that exist already. */
+const AHEAD_PX = 400;
+
+export function RowLabels({model}: {model: TimelineModel}): JSX.Element {
+  const box = useRef<HTMLDivElement>(null);
+  const seen = useMemo(() => signal({top: 0, height: 800}), []);
+  const range = useMemo(
+    () =>
+      computed(() => {
+        // In steps, so that scrolling by a pixel renders nothing.
+        const top = Math.floor(seen.value.top / 200) * 200;
+        const {first, last} = visibleRows(
+          model.tops.value,
+          top - AHEAD_PX,
+          top + seen.value.height + AHEAD_PX + 200,
+        );
+        return `${first}-${last}`;
+      }),
+    [],
+  );
+  useEffect(() => {
+    const scroller = box.current?.parentElement;
+    if (!scroller) return undefined;
+    const look = (): void => {
+      seen.value = {top: scroller.scrollTop, height: scroller.clientHeight};
+    };
+    look();
+    const observer = new ResizeObserver(look);
+    observer.observe(scroller);
+    scroller.addEventListener('scroll', look, {passive: true});
+    return () => {
+      observer.disconnect();
+      scroller.removeEventListener('scroll', look);
+    };
+  }, []);
+
+  const [first = 0, last = 0] = range.value.split('-').map(Number);
+  const rows = model.rows.value;
+  const tops = model.tops.value;
+  return (
+    <div
+      ref={box}
+      class="tl-labels"
+      role="list"
+      aria-label="Rows"
+      style={{height: `${tops[tops.length - 1] ?? 0}px`}}
+    >
+      {rows.slice(first, last).map((row, i) => (
+        <Label key={row.key} model={model} row={row} top={tops[first + i] ?? 0} />
+      ))}
+    </div>
+  );
+}
+
+function Label({model, row, top}: {model: TimelineModel; row: Row; top: number}): JSX.Element {
+  const style = {top: `${top}px`, height: `${row.height}px`};
+  if (row.kind === 'more' || row.kind === 'group') {
+    return (
+      <div class={`tl-label tl-label-${row.kind}`} role="listitem" style={style} title={row.title}>
+        <button
+          type="button"
+          class="tl-fold"
+          aria-expanded={!row.isCollapsed}
+          onClick={() =>
+            row.kind === 'more'
+              ? model.changeRows({showAll: !model.rowState.value.showAll})
+              : model.toggle('collapsed', row.key)
+          }
+        >
+          <Chevron isOpen={!row.isCollapsed} />
+          <span class="tl-name">{row.label}</span>
+        </button>
+      </div>
+    );
+  }
+  const hidden = row.lanesTotal - row.lanes;
+  return (
+    <div
+      class={`tl-label tl-label-${row.kind}${row.depth > 0 ? ' tl-label-inner' : ''}`}
+      role="listitem"
+      style={style}
+      title={row.title}
+    >
+      {row.canCollapse ? (
+        <button
+          type="button"
+          class="tl-fold"
+          aria-expanded={!row.isCollapsed}
+          onClick={() => model.toggle('collapsed', row.key)}
+        >
+          <Chevron isOpen={!row.isCollapsed} />
+          <span class="tl-name">{row.label}</span>
+        </button>
+      ) : (
+        <span class="tl-name tl-name-plain">{row.label}</span>
+      )}
+      <span class="tl-label-tools">
+        {!row.isCollapsed && (hidden > 0 || model.rowState.value.expanded.has(row.key)) && (
+          <button
+            type="button"
+            class="tl-tool"
+            title={hidden > 0 ? `show ${hidden} deeper lanes` : 'show fewer lanes'}
+            onClick={() => model.toggle('expanded', row.key)}
+          >
+            {hidden > 0 ? `+${hidden}` : '\u2212'}
+          </button>
+        )}
+        <button
+          type="button"
+          class={`tl-tool tl-pin${row.isPinned ? ' tl-pinned' : ''}`}
+          aria-pressed={row.isPinned}
+          aria-label={`Keep ${row.label} at the top`}
+          title={row.isPinned ? 'unpin' : 'keep at the top'}
+          onClick={() => model.toggle('pinned', row.key)}
+        >
+          <svg viewBox="0 0 16 16" width="12" height="12" aria-hidden="true">
+            <path d="M5 2h6l-1 5 2 2v1H4V9l2-2zM8 10v4" />
+          </svg>
+        </button>
+      </span>
+    </div>
+  );
+}
+
+function Chevron({isOpen}: {isOpen: boolean}): JSX.Element {
+  return (
+    <svg
+      class={isOpen ? 'tl-chevron tl-chevron-open' : 'tl-chevron'}
+      viewBox="0 0 16 16"
+      width="10"
+      height="10"
+      aria-hidden="true"
+    >
+      <path d="m5 3 6 5-6 5" />
+    </svg>
+  );
+}

@@ -1,0 +1,45 @@
+// Text in slices: only if it fits, shortened in the middle, because both ends of a kernel's name
+// tell something. Pure: the measuring function comes from outside.
+
+/** Fewer characters than this say nothing. */
+const CHARS_MIN = 3;
+const ELLIPSIS = '\u2026';
+
+/** Measures once per text and remembers; a font change needs a new one. */
+export class TextFitter {
+  private readonly widths = new Map<string, number>();
+
+  constructor(private readonly measure: (text: string) => number) {}
+
+  width(text: string): number {
+    let width = this.widths.get(text);
+    if (width === undefined) {
+      // Bounded: a trace may have a million names, a screen shows some hundred.
+      if (this.widths.size > 20_000) this.widths.clear();
+      width = this.measure(text);
+      this.widths.set(text, width);
+    }
+    return width;
+  }
+
+  /** The text, or as much of it as fits `room`; '' when that is less than three characters. */
+  fit(text: string, room: number): string {
+    if (text === '' || room <= 0) return '';
+    const whole = this.width(text);
+    if (whole <= room) return text;
+    const perChar = whole / text.length;
+    // Wide characters may gather at the ends that are kept: a tenth in reserve.
+    const chars = Math.floor((room / perChar) * 0.93) - 1;
+    if (chars < CHARS_MIN) return '';
+    return elideMiddle(text, chars);
+  }
+}
+
+/** Keep `chars` characters of both ends; three of five in front. */
+export function elideMiddle(text: string, chars: number): string {
+  const points = [...text];
+  if (points.length <= chars) return text;
+  const head = Math.ceil(chars * 0.6);
+  const tail = chars - head;
+  return points.slice(0, head).join('') + ELLIPSIS + (tail > 0 ? points.slice(-tail).join('') : '');
+}

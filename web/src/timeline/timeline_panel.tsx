@@ -1,0 +1,175 @@
+// The timeline of a trace: toolbar, overview strip, time axis, rows and details.
+import type {JSX} from 'preact';
+import {useEffect, useMemo, useRef, useState} from 'preact/hooks';
+import type {Analysis, TraceInfo, TracksInfo} from '../api/types';
+import {errorText} from '../api/client';
+import {registerShortcuts} from '../model/shortcuts';
+import {Empty, Failed} from '../ui/states';
+import {DetailsPanel} from './details_panel';
+import {SHORTCUTS} from './keymap';
+import {Navigator} from './navigate';
+import {RowLabels} from './row_labels';
+import {Stage} from './stage';
+import {StageInput} from './stage_input';
+import {TimelineModel} from './timeline_model';
+import {Toolbar} from './toolbar';
+import {Tooltip} from './tooltip';
+import './timeline.css';
+
+export interface TimelinePanelProps {
+  readonly trace: TraceInfo;
+  readonly tracks: TracksInfo;
+  readonly analysis: Analysis | undefined;
+}
+
+export function TimelinePanel(props: TimelinePanelProps): JSX.Element {
+  const {trace, tracks, analysis} = props;
+  if (tracks.tracks.every(track => track.count === 0)) {
+    return (
+      <Empty title="There is nothing on a timeline in this trace">
+        It holds no slices with a time. A profile without time is a flame graph only; what was read
+        and what was dropped stands in the import report of the overview.
+      </Empty>
+    );
+  }
+  // A new trace, or a new generation of it, is a new timeline.
+  const key = `${trace.id}/${tracks.generation}/${analysis === undefined ? 'raw' : 'analysed'}`;
+  return <Timeline key={key} {...props} />;
+}
+
+function Timeline({trace, tracks, analysis}: TimelinePanelProps): JSX.Element {
+  const root = useRef<HTMLElement>(null);
+  const scroller = useRef<HTMLDivElement>(null);
+  const base = useRef<HTMLCanvasElement>(null);
+  const overlay = useRef<HTMLCanvasElement>(null);
+  const axis = useRef<HTMLCanvasElement>(null);
+  const minimap = useRef<HTMLCanvasElement>(null);
+  const search = useRef<HTMLInputElement>(null);
+  const [stage, setStage] = useState<Stage>();
+  const [failure, setFailure] = useState('');
+  const model = useMemo(() => new TimelineModel(trace, tracks, analysis), []);
+  const navigator = useMemo(
+    () =>
+      new Navigator(
+        model,
+        () => {
+          search.current?.focus();
+          search.current?.select();
+        },
+        px => scroller.current?.scrollBy({top: px}),
+      ),
+    [],
+  );
+
+  useEffect(() => {
+    const elements = {
+      root: root.current,
+      scroller: scroller.current,
+      base: base.current,
+      overlay: overlay.current,
+      axis: axis.current,
+      minimap: minimap.current,
+    };
+    if (!hasAll(elements)) return undefined;
+    let made: Stage;
+    try {
+      made = new Stage(elements, model);
+    } catch (error) {
+      setFailure(errorText(error));
+      return undefined;
+    }
+    const input = new StageInput(made, navigator, () => root.current !== null);
+    const forget = SHORTCUTS.map(registerShortcuts);
+    setStage(made);
+    return () => {
+      for (const f of forget) f();
+      input.close();
+      made.close();
+      model.close();
+    };
+  }, []);
+
+  if (failure !== '') return <Failed title="The timeline cannot be drawn" text={failure} />;
+  return (
+    <section
+      ref={root}
+      class="tl"
+      role="application"
+      aria-label="Timeline. Press question mark for the keys."
+      aria-roledescription="timeline"
+      tabIndex={0}
+    >
+      <Toolbar model={model} navigator={navigator} searchRef={search} />
+      <div class="tl-head">
+        <div class="tl-corner">
+          <RowFilter model={model} />
+        </div>
+        <canvas ref={minimap} class="tl-minimap" aria-hidden="true" />
+        <WindowLength model={model} />
+        <canvas ref={axis} class="tl-axis" aria-hidden="true" />
+      </div>
+      <StatusLine model={model} />
+      <div ref={scroller} class="tl-rows" tabIndex={-1}>
+        <RowLabels model={model} />
+        <div class="tl-stage">
+          <canvas ref={base} class="tl-base" aria-hidden="true" />
+          <canvas ref={overlay} class="tl-overlay" aria-hidden="true" />
+          <Tooltip model={model} />
+        </div>
+      </div>
+      <DetailsPanel model={model} navigator={navigator} hasStage={stage !== undefined} />
+      <p class="off-screen" role="status" aria-live="polite">
+        {model.spoken.value}
+      </p>
+    </section>
+  );
+}
+
+type Filled<T> = {readonly [K in keyof T]: NonNullable<T[K]>};
+
+function hasAll<T extends object>(elements: T): elements is T & Filled<T> {
+  return Object.values(elements).every(element => element !== null);
+}
+
+function RowFilter({model}: {model: TimelineModel}): JSX.Element {
+  return (
+    <input
+      class="tl-filter"
+      type="search"
+      placeholder="filter rows"
+      aria-label="Filter rows by name"
+      value={model.rowState.value.filter}
+      onInput={event => model.changeRows({filter: event.currentTarget.value})}
+      onKeyDown={event => {
+        if (event.key !== 'Escape') return;
+        model.changeRows({filter: ''});
+        event.currentTarget.blur();
+      }}
+    />
+  );
+}
+
+function WindowLength({model}: {model: TimelineModel}): JSX.Element {
+  return <div class="tl-length">{model.windowText.value}</div>;
+}
+
+/** Loading and trouble, over the rows, without moving them. */
+function StatusLine({model}: {model: TimelineModel}): JSX.Element | null {
+  void model.arrivals.value;
+  const {failure, pending} = model.tiles;
+  if (failure) {
+    return (
+      <div class="tl-status tl-status-error" role="alert">
+        <span>
+          {failure.isCorrupt
+            ? `The rows of this view arrived damaged: ${errorText(failure.error)}.`
+            : `${errorText(failure.error)} Trying again by itself.`}
+        </span>
+        <button type="button" class="button" onClick={() => model.tiles.retry()}>
+          Try again now
+        </button>
+      </div>
+    );
+  }
+  return <div class={`tl-status tl-busy${pending > 0 ? ' tl-busy-on' : ''}`} aria-hidden="true" />;
+}

@@ -1,0 +1,54 @@
+// One line under the pointer: name, duration, share of the step, times per step.
+import type {JSX} from 'preact';
+import {causeStyle} from '../base/causes';
+import {formatCount, formatDuration, formatNumber, formatPct} from '../base/format';
+import {SliceKind} from '../render/palette';
+import type {Hover, TimelineModel} from './timeline_model';
+
+export function Tooltip({model}: {model: TimelineModel}): JSX.Element | null {
+  const hover = model.hover.value;
+  if (!hover?.hit) return null;
+  const isRight = hover.x > 420;
+  const style = isRight
+    ? {right: `calc(100% - ${hover.x - 12}px)`, top: `${hover.y + 18}px`}
+    : {left: `${hover.x + 12}px`, top: `${hover.y + 18}px`};
+  return (
+    <div class="tl-tooltip" style={style} aria-hidden="true">
+      {hoverText(model, hover)}
+    </div>
+  );
+}
+
+export function hoverText(model: TimelineModel, {hit}: Hover): string {
+  if (!hit) return '';
+  void model.arrivals.value;
+  const isGap = hit.kind === SliceKind.gap;
+  const text = model.names.text(hit.nameId);
+  const label = isGap && text !== undefined ? idleText(text) : model.names.label(hit.nameId);
+  const name = label ?? '\u2026';
+  if (hit.count > 1) {
+    const share = formatPct((100 * hit.busyNs) / hit.dur);
+    return `${formatCount(hit.count)} slices, busy ${share} of ${formatDuration(hit.dur)}; longest: ${name}`;
+  }
+  // A lone slice below a pixel: the cell knows its length, not its exact place.
+  const dur = hit.busyNs;
+  const parts = [name, formatDuration(dur)];
+  const step = model.steps.at(hit.start);
+  if (step && step.dur > 0 && hit.kind !== SliceKind.step) {
+    parts.push(`${formatPct((100 * dur) / step.dur)} of the step`);
+  }
+  const count = model.kernelCounts.get(hit.nameId);
+  const steps = model.steps.all.length;
+  if (count !== undefined && steps > 0) parts.push(timesText(count / steps));
+  return parts.join(' \u00b7 ');
+}
+
+const idleText = (cause: string): string => {
+  const style = causeStyle(cause);
+  return `${style.letter}  the GPU waits ${style.words}`;
+};
+
+export function timesText(perStep: number): string {
+  if (perStep < 0.1) return 'not in every step';
+  return `${formatNumber(perStep, perStep < 10 ? 2 : 3)}\u00d7 per step`;
+}
