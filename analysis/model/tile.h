@@ -8,11 +8,13 @@
  * [i * 512 * 8^k, (i + 1) * 512 * 8^k) ns. The native level of a slice is the k with
  * 8^k <= dur < 8^(k+1) (0 for shorter ones). A tile of level k holds
  *   natives: every slice of native level k that overlaps the tile, exact (a slice on the border is
- *            in both tiles); at most 513 a lane;
- *   cells:   all slices of native level < k that start in the tile, merged by (lane, cell).
- * A view with p ns a pixel draws cells and natives of level k = floor(log8(p)) (at least 0) and the
- * natives of every coarser level up to lac_tile_level_max(). Everything of a pixel or more is then
- * an exact rectangle, everything below is an aggregate, and nothing is stored twice but borders.
+ *            in both tiles); at most 513 a lane, on level 0 as many marks of length 0 besides.
+ * Marks of one lane at the same ns are given once (the first), and in LAC_LANE_MAX what overlaps
+ * the one before is left out: both would be drawn on the same place; cells:   all slices of native
+ * level < k that start in the tile, merged by (lane, cell). A view with p ns a pixel draws cells
+ * and natives of level k = floor(log8(p)) (at least 0) and the natives of every coarser level up to
+ * lac_tile_level_max(). Everything of a pixel or more is then an exact rectangle, everything below
+ * is an aggregate, and nothing is stored twice but borders.
  *
  * Tiles with few slices are not stored: they are built from the columns when asked for.
  */
@@ -38,7 +40,7 @@ struct lac_tile_cell {
     uint16_t cell; /**< 0..511 */
     uint16_t lane;
     uint32_t count;  /**< slices merged here */
-    int64_t busy_ns; /**< their durations, summed; at most 8^k */
+    int64_t busy_ns; /**< their durations, summed; at most 8^k; 24 bits exact on the wire */
     uint32_t name;   /**< of the longest one */
     uint32_t slice;  /**< the longest one (the first of equals) */
     uint8_t kind;    /**< of the longest one */
@@ -103,8 +105,10 @@ LAC_MUST_USE enum lac_status lac_tile_decode(const uint8_t *bytes, size_t size_b
 typedef enum lac_status (*lac_tile_sink)(void *context, const struct lac_tile *tile);
 
 /**
- * Build every tile of one track that covers more than `min_slices` slices (counting those it merges
- * and its natives' candidates), bottom-up, each from the one below.
+ * Build every tile of one track that takes more than `min_slices` slices to build, which is those
+ * that start in [tile start - 8^(level+1), tile end); also when it turns out empty. All levels up
+ * to the last, each tile from the eight below it, in no particular order. A tile that is not among
+ * them is therefore cheap for lac_tile_build().
  *
  * @return LAC_OK, LAC_ERR_NOMEM, or what the sink returned first
  * Cost: O(slices of the track) in all.
