@@ -34,6 +34,7 @@ static uint8_t *record_next;
 static uint8_t *record_end;
 static struct lac_segment_header *record_segment;
 static uint32_t record_seq;
+static uint32_t record_index;
 static uint32_t next_id = 1;
 
 static void *map(size_t size_bytes)
@@ -131,9 +132,9 @@ static uint32_t define(const struct entry *entry)
 
     if (record_next == NULL || (size_t)(record_end - record_next) < size_bytes) {
         if (record_segment != NULL) {
-            lac_spool_release(record_segment);
+            lac_spool_release(record_segment, record_index);
         }
-        record_segment = lac_spool_segment(LAC_SEGMENT_STRINGS, 0, record_seq, NULL);
+        record_segment = lac_spool_segment(LAC_SEGMENT_STRINGS, 0, record_seq, &record_index);
         if (record_segment == NULL) {
             record_next = NULL;
             return 0;

@@ -28,7 +28,7 @@ static void on_thread_exit(void *value)
         return; /* the parent's thread, seen in a forked child */
     }
     if (self->segment != NULL) {
-        lac_spool_release(self->segment);
+        lac_spool_release(self->segment, self->segment_index);
         self->segment = NULL;
     }
     lac_lock();
@@ -127,7 +127,7 @@ bool lac_recorder_refill(struct lac_thread *self, uint32_t count)
     struct lac_segment_header *segment;
 
     if (self->segment != NULL) {
-        lac_spool_release(self->segment);
+        lac_spool_release(self->segment, self->segment_index);
         self->segment = NULL;
         self->next = NULL;
         self->end = NULL;

@@ -141,7 +141,8 @@ bool lac_spool_open(void);
 void lac_spool_forget(void); /**< in a forked child: the file belongs to the parent */
 struct lac_segment_header *lac_spool_segment(enum lac_segment_kind kind, int32_t tid, uint32_t seq,
                                              uint32_t *ret_index);
-void lac_spool_release(struct lac_segment_header *segment);
+/** The segment is full: a drainer may take it. `index` as lac_spool_segment() gave it. */
+void lac_spool_release(struct lac_segment_header *segment, uint32_t index);
 void lac_spool_count_dropped(uint64_t events, bool disk);
 struct lac_spool_header *lac_spool_header(void); /**< NULL before the first event */
 

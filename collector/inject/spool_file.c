@@ -21,6 +21,9 @@ static char path[sizeof(lac_settings.directory) + 128];
 static int fd = -1;
 static bool dead;
 static uint64_t segments_made;
+/* segments that are mapped now, by index: the lock guards it but for a thread's own entry */
+enum { MAPPED_MAX = 1024 };
+static struct lac_segment_header *mapped[MAPPED_MAX];
 static dev_t own_device;
 static ino_t own_inode;
 
@@ -38,6 +41,7 @@ void lac_spool_forget(void)
     }
     dead = false;
     segments_made = 0;
+    memset(mapped, 0, sizeof(mapped));
 }
 
 void lac_spool_count_dropped(uint64_t events, bool disk)
@@ -346,9 +350,12 @@ static int spool_fd(void)
 
 static struct lac_segment_header *map_segment(uint64_t index)
 {
-    const int file = spool_fd();
+    const int file = index < MAPPED_MAX && mapped[index] != NULL ? -1 : spool_fd();
     void *memory;
 
+    if (index < MAPPED_MAX && mapped[index] != NULL) {
+        return mapped[index];
+    }
     if (file < 0) {
         return NULL;
     }
@@ -358,6 +365,9 @@ static struct lac_segment_header *map_segment(uint64_t index)
         return NULL;
     }
     (void)madvise(memory, lac_settings.segment_bytes, MADV_DONTFORK);
+    if (index < MAPPED_MAX) {
+        mapped[index] = memory;
+    }
     return memory;
 }
 
@@ -432,8 +442,17 @@ struct lac_segment_header *lac_spool_segment(enum lac_segment_kind kind, int32_t
     return segment;
 }
 
-void lac_spool_release(struct lac_segment_header *segment)
+void lac_spool_release(struct lac_segment_header *segment, uint32_t index)
 {
+    /* with a drainer at work the segment comes back, and its pages had better be there still */
+    const bool keep =
+        index < MAPPED_MAX && __atomic_load_n(&header->free_tail, __ATOMIC_RELAXED) != 0;
+
+    if (!keep && index < MAPPED_MAX) {
+        mapped[index] = NULL;
+    }
     __atomic_store_n(&segment->state, (uint16_t)LAC_SEGMENT_FULL, __ATOMIC_RELEASE);
-    (void)munmap(segment, lac_settings.segment_bytes);
+    if (!keep) {
+        (void)munmap(segment, lac_settings.segment_bytes);
+    }
 }

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +24,7 @@
  * CMD's status
  */
 
-enum { ROUND_MS = 50, ORPHANS_WAIT_MS = 5000 };
+enum { ROUND_MS = 50, BUSY_ROUND_MS = 2, BUSY_SEGMENTS = 8, ORPHANS_WAIT_MS = 5000 };
 
 static volatile sig_atomic_t interrupts;
 static volatile sig_atomic_t forward; /* a signal to pass on, 0 none */
@@ -144,13 +145,18 @@ static void follow(struct lac_job *job, struct lac_drain *drain, const struct la
                    const struct options *options)
 {
     bool recording = true;
+    bool busy = false;
     int asked_to_end = 1;
     long waited_ms = 0;
 
     while (!job->ended || (job->orphans_left && waited_ms < ORPHANS_WAIT_MS)) {
-        sleep_ms(ROUND_MS);
-        waited_ms += job->ended ? ROUND_MS : 0;
+        const uint64_t moved_before = lac_drain_counts(drain).segments;
+
+        /* a job that writes fast gets its segments back fast */
+        sleep_ms(busy ? BUSY_ROUND_MS : ROUND_MS);
+        waited_ms += job->ended ? (busy ? BUSY_ROUND_MS : ROUND_MS) : 0;
         lac_drain_round(drain, false);
+        busy = lac_drain_counts(drain).segments - moved_before >= BUSY_SEGMENTS;
         lac_job_poll(job);
         if (forward != 0) {
             lac_job_signal(job, forward);
