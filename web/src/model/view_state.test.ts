@@ -40,6 +40,9 @@ test('every view survives its address', () => {
       selection: {kind: 'area', t0: ns(5), t1: ns(9)},
       flameMetric: 'gpu',
       flameBy: 'kernel',
+      flameFocus: 12,
+      flameDropped: [3, 40],
+      flameForm: 'table',
     },
     {
       ...DEFAULT_VIEW,

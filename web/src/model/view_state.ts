@@ -2,7 +2,9 @@
 // "back", and written whenever a signal changes, so that a reload or a sent link shows the same.
 //
 //   BASE/                             the list of traces
-//   BASE/t/ID?view=timeline&v=START,DUR&sel=s:12&q=text&m=gpu&by=op&sort=total&f=text
+//   BASE/t/ID?view=timeline&v=START,DUR&sel=s:12&q=text
+//   BASE/t/ID?view=flame&m=gpu&by=op&focus=12&drop=3,40&as=table&sel=a:T0,T1
+//   BASE/t/ID?view=kernels&sort=-count&f=text
 //
 // Selecting and changing the page make a history entry; moving the window does not.
 import {batch, signal} from '@preact/signals';
@@ -35,6 +37,11 @@ export interface ViewState {
   readonly query: string;
   readonly flameMetric: string;
   readonly flameBy: string;
+  /** Frame that fills the width; 0 is the root. Frames are numbered by the server's order. */
+  readonly flameFocus: number;
+  /** Frames taken out. */
+  readonly flameDropped: readonly number[];
+  readonly flameForm: 'graph' | 'table';
   /** Kernel table: column, with "-" before it for ascending order. */
   readonly tableSort: string;
   readonly tableFilter: string;
@@ -48,6 +55,9 @@ export const DEFAULT_VIEW: ViewState = {
   query: '',
   flameMetric: 'waiting',
   flameBy: 'op',
+  flameFocus: 0,
+  flameDropped: [],
+  flameForm: 'graph',
   tableSort: 'total',
   tableFilter: '',
 };
@@ -61,6 +71,9 @@ export const selection = signal<Selection>(undefined);
 export const query = signal('');
 export const flameMetric = signal(DEFAULT_VIEW.flameMetric);
 export const flameBy = signal(DEFAULT_VIEW.flameBy);
+export const flameFocus = signal(0);
+export const flameDropped = signal<readonly number[]>([]);
+export const flameForm = signal<'graph' | 'table'>('graph');
 export const tableSort = signal(DEFAULT_VIEW.tableSort);
 export const tableFilter = signal('');
 /** Kept in the browser, not in the address. */
@@ -75,6 +88,9 @@ export function currentView(): ViewState {
     query: query.value,
     flameMetric: flameMetric.value,
     flameBy: flameBy.value,
+    flameFocus: flameFocus.value,
+    flameDropped: flameDropped.value,
+    flameForm: flameForm.value,
     tableSort: tableSort.value,
     tableFilter: tableFilter.value,
   };
@@ -91,6 +107,9 @@ export function show(change: Partial<ViewState>): void {
     query.value = next.query;
     flameMetric.value = next.flameMetric;
     flameBy.value = next.flameBy;
+    flameFocus.value = next.flameFocus;
+    flameDropped.value = next.flameDropped;
+    flameForm.value = next.flameForm;
     tableSort.value = next.tableSort;
     tableFilter.value = next.tableFilter;
   });
@@ -123,6 +142,9 @@ export function formatLocation(view: ViewState): string {
   put('q', view.query, '');
   put('m', view.flameMetric, DEFAULT_VIEW.flameMetric);
   put('by', view.flameBy, DEFAULT_VIEW.flameBy);
+  put('focus', String(view.flameFocus), '0');
+  put('drop', view.flameDropped.join(','), '');
+  put('as', view.flameForm, DEFAULT_VIEW.flameForm);
   put('sort', view.tableSort, DEFAULT_VIEW.tableSort);
   put('f', view.tableFilter, '');
   const path = `t/${encodeURIComponent(view.traceId)}`;
@@ -144,6 +166,9 @@ export function parseLocation(path: string, search: string): ViewState {
     query: params.get('q') ?? '',
     flameMetric: params.get('m') ?? DEFAULT_VIEW.flameMetric,
     flameBy: params.get('by') ?? DEFAULT_VIEW.flameBy,
+    flameFocus: parseIndices(params.get('focus') ?? '')[0] ?? 0,
+    flameDropped: parseIndices(params.get('drop') ?? ''),
+    flameForm: params.get('as') === 'table' ? 'table' : 'graph',
     tableSort: params.get('sort') ?? DEFAULT_VIEW.tableSort,
     tableFilter: params.get('f') ?? '',
   };
@@ -197,4 +222,11 @@ function parseWindow(text: string): TimeWindow | undefined {
   const duration = Number(match[2]);
   if (!Number.isFinite(start) || !Number.isFinite(duration) || duration <= 0) return undefined;
   return {t0: ns(start), t1: ns(start + duration)};
+}
+
+/** "3,40": whole numbers from 0 on; anything else makes the whole list empty. */
+function parseIndices(text: string): readonly number[] {
+  if (!/^\d+(,\d+)*$/.test(text)) return [];
+  const indices = text.split(',').map(Number);
+  return indices.every(Number.isSafeInteger) ? indices : [];
 }

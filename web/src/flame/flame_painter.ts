@@ -1,0 +1,293 @@
+// Draws a flame graph into a canvas: only the rows and frames in sight.
+import {CAUSE_STYLES, isCause, type Cause} from '../base/causes';
+import {hashText} from '../base/color';
+import type {FlameLayout, FlameMatch, FlameTree} from '../model/flame_tree';
+
+export const ROW_PX = 24;
+const GAP_PX = 1;
+const MIN_WIDTH_PX = 0.6;
+const LABEL_MIN_PX = 30;
+const LABEL_PAD_PX = 6;
+const FONT = '12px system-ui, -apple-system, "Segoe UI", Roboto, sans-serif';
+
+export interface FlameScene {
+  readonly tree: FlameTree;
+  readonly layout: FlameLayout;
+  readonly match: FlameMatch | undefined;
+  readonly hovered: number | undefined;
+  readonly active: number | undefined;
+  readonly isDark: boolean;
+  /** Text of a frame's value, shown behind its name where there is room. */
+  readonly valueText: (node: number) => string;
+}
+
+interface Tints {
+  readonly frames: readonly string[];
+  readonly work: readonly string[];
+  readonly ancestor: string;
+  readonly text: string;
+  readonly faintText: string;
+  readonly outline: string;
+  readonly ground: string;
+}
+
+/** Working is grey: muted, told apart by a breath of colour. */
+const LIGHT: Tints = {
+  frames: ['#dfe2e6', '#d8dde3', '#e3e1e6', '#dbe2e0', '#e5e2dc', '#d9dbe5'],
+  work: ['#c3ccd6', '#c9cfd2', '#bfcacd', '#cbc9d3', '#ccccc2', '#c2cbc4'],
+  ancestor: '#ecebe7',
+  text: '#1a1c1f',
+  faintText: '#5d636b',
+  outline: '#1a1c1f',
+  ground: '#ffffff',
+};
+const DARK: Tints = {
+  frames: ['#343a41', '#2f363e', '#38363f', '#303a39', '#3a3832', '#32343f'],
+  work: ['#4a545f', '#4d555a', '#465357', '#524f5c', '#53524a', '#48534c'],
+  ancestor: '#23272c',
+  text: '#eceded',
+  faintText: '#a4abb3',
+  outline: '#ffffff',
+  ground: '#1a1d21',
+};
+
+const GPU_WORK = new Set(['kernel', 'copy', 'memset']);
+
+/** The cause that a frame of waiting stands under, else undefined. */
+export function causeOf(tree: FlameTree, node: number): Cause | undefined {
+  for (let i = node; i > 0; i = tree.parent[i] ?? -1) {
+    if (tree.depth[i] !== 1) continue;
+    const name = tree.name[i] ?? '';
+    return isCause(name) ? name : undefined;
+  }
+  return undefined;
+}
+
+export class FlamePainter {
+  private readonly context: CanvasRenderingContext2D;
+  private readonly patterns = new Map<string, CanvasPattern | null>();
+  private readonly widths = new Map<string, number>();
+
+  constructor(private readonly canvas: HTMLCanvasElement) {
+    const context = canvas.getContext('2d', {alpha: false});
+    if (!context) throw new Error('This browser gives no canvas to draw on.');
+    this.context = context;
+  }
+
+  /** Draw what a box of that size shows when scrolled that far. */
+  paint(scene: FlameScene, widthPx: number, heightPx: number, scrollPx: number): void {
+    const ratio = devicePixelRatio;
+    const width = Math.max(1, Math.round(widthPx * ratio));
+    const height = Math.max(1, Math.round(heightPx * ratio));
+    if (this.canvas.width !== width || this.canvas.height !== height) {
+      this.canvas.width = width;
+      this.canvas.height = height;
+    }
+    const c = this.context;
+    const tints = scene.isDark ? DARK : LIGHT;
+    c.setTransform(ratio, 0, 0, ratio, 0, 0);
+    c.fillStyle = tints.ground;
+    c.fillRect(0, 0, widthPx, heightPx);
+    c.font = FONT;
+    c.textBaseline = 'middle';
+    const {tree, layout} = scene;
+    let i = 0;
+    while (i < tree.count) {
+      const x0 = (layout.x0[i] ?? 0) * widthPx;
+      const x1 = (layout.x1[i] ?? 0) * widthPx;
+      const y = (tree.depth[i] ?? 0) * ROW_PX - scrollPx;
+      if (x1 - x0 < MIN_WIDTH_PX || y > heightPx) {
+        i = tree.end[i] ?? tree.count;
+        continue;
+      }
+      if (y + ROW_PX > 0) this.frame(scene, tints, i, x0, x1, y);
+      i += 1;
+    }
+    for (const node of [scene.active, scene.hovered])
+      if (node !== undefined) this.outline(scene, tints, node, widthPx, scrollPx);
+  }
+
+  private frame(
+    scene: FlameScene,
+    tints: Tints,
+    node: number,
+    x0: number,
+    x1: number,
+    y: number,
+  ): void {
+    const c = this.context;
+    const {tree, match} = scene;
+    const width = Math.max(MIN_WIDTH_PX, x1 - x0 - GAP_PX);
+    const height = ROW_PX - GAP_PX;
+    const cause = causeOf(tree, node);
+    const isCauseRow = cause !== undefined && tree.depth[node] === 1;
+    const isAncestor = node < scene.layout.focus || node === 0;
+    c.globalAlpha = match && !match.hit[node] ? 0.28 : 1;
+    c.fillStyle = this.fill(scene, tints, node, cause, isAncestor);
+    c.fillRect(x0, y, width, height);
+    if (isCauseRow && !isAncestor) {
+      const pattern = this.pattern(cause, scene.isDark);
+      if (pattern) {
+        c.fillStyle = pattern;
+        c.fillRect(x0, y, width, height);
+      }
+    }
+    if (match?.hit[node]) {
+      c.fillStyle = tints.outline;
+      c.fillRect(x0, y + height - 2, width, 2);
+    }
+    if (width >= LABEL_MIN_PX)
+      this.label(scene, tints, node, x0, width, y, isCauseRow ? cause : undefined);
+    c.globalAlpha = 1;
+  }
+
+  private fill(
+    scene: FlameScene,
+    tints: Tints,
+    node: number,
+    cause: Cause | undefined,
+    isAncestor: boolean,
+  ): string {
+    const {tree} = scene;
+    if (cause !== undefined) {
+      const color = scene.isDark ? CAUSE_STYLES[cause].dark : CAUSE_STYLES[cause].light;
+      if (tree.depth[node] === 1) return color;
+      return mix(color, tints.ground, scene.isDark ? 0.7 : 0.76);
+    }
+    if (isAncestor) return tints.ancestor;
+    const name = tree.name[node] ?? '';
+    const list = GPU_WORK.has(tree.kind[node] ?? '') ? tints.work : tints.frames;
+    return list[hashText(name) % list.length] ?? tints.ancestor;
+  }
+
+  private label(
+    scene: FlameScene,
+    tints: Tints,
+    node: number,
+    x0: number,
+    width: number,
+    y: number,
+    cause: Cause | undefined,
+  ): void {
+    const c = this.context;
+    // a wide frame may start left of the box; its label stays in sight
+    const left = Math.max(0, x0) + LABEL_PAD_PX;
+    const room = x0 + width - left - LABEL_PAD_PX;
+    if (room < LABEL_MIN_PX - 2 * LABEL_PAD_PX) return;
+    const middle = y + ROW_PX / 2;
+    const full = frameLabel(scene.tree, node);
+    const name = this.fit(full, room);
+    if (name === '') return;
+    const style = cause === undefined ? undefined : CAUSE_STYLES[cause];
+    const onColor = style && (scene.isDark ? style.onDark : style.onLight);
+    if (style && onColor !== undefined) {
+      // a plate below the letters: a pattern must not run through them
+      c.fillStyle = scene.isDark ? style.dark : style.light;
+      c.fillRect(left - 3, y + 3, this.textWidth(name) + 6, ROW_PX - GAP_PX - 6);
+    }
+    c.fillStyle = onColor ?? tints.text;
+    c.fillText(name, left, middle);
+    if (name !== full) return;
+    const value = scene.valueText(node);
+    const nameWidth = this.textWidth(name);
+    const valueWidth = this.textWidth(value);
+    if (nameWidth + valueWidth + 14 > room) return;
+    if (style && onColor !== undefined) {
+      c.fillStyle = scene.isDark ? style.dark : style.light;
+      c.fillRect(left + nameWidth + 3, y + 3, valueWidth + 10, ROW_PX - GAP_PX - 6);
+    }
+    c.fillStyle = onColor ?? tints.faintText;
+    c.fillText(value, left + nameWidth + 8, middle);
+  }
+
+  /** The text, cut with an ellipsis to the room that it has; empty when that is too little. */
+  private fit(text: string, room: number): string {
+    if (this.textWidth(text) <= room) return text;
+    let low = 0;
+    let high = Math.min(text.length, Math.ceil(room / 3));
+    while (low < high) {
+      const half = Math.ceil((low + high) / 2);
+      if (this.textWidth(`${text.slice(0, half)}…`) <= room) low = half;
+      else high = half - 1;
+    }
+    return low < 2 ? '' : `${text.slice(0, low)}…`;
+  }
+
+  private textWidth(text: string): number {
+    const known = this.widths.get(text);
+    if (known !== undefined) return known;
+    if (this.widths.size > 20_000) this.widths.clear();
+    const width = this.context.measureText(text).width;
+    this.widths.set(text, width);
+    return width;
+  }
+
+  private outline(
+    scene: FlameScene,
+    tints: Tints,
+    node: number,
+    widthPx: number,
+    scrollPx: number,
+  ): void {
+    const {tree, layout} = scene;
+    const x0 = (layout.x0[node] ?? 0) * widthPx;
+    const x1 = (layout.x1[node] ?? 0) * widthPx;
+    if (x1 <= x0) return;
+    const c = this.context;
+    c.strokeStyle = tints.outline;
+    c.lineWidth = node === scene.active ? 2 : 1;
+    const inset = c.lineWidth / 2;
+    const y = (tree.depth[node] ?? 0) * ROW_PX - scrollPx;
+    c.strokeRect(
+      x0 + inset,
+      y + inset,
+      Math.max(1, x1 - x0 - GAP_PX - 2 * inset),
+      ROW_PX - GAP_PX - 2 * inset,
+    );
+  }
+
+  private pattern(cause: Cause, isDark: boolean): CanvasPattern | null {
+    const key = `${cause}/${isDark}`;
+    const known = this.patterns.get(key);
+    if (known !== undefined) return known;
+    const cell = document.createElement('canvas');
+    cell.width = 8;
+    cell.height = 8;
+    const c = cell.getContext('2d');
+    if (!c) return null;
+    const style = CAUSE_STYLES[cause];
+    c.strokeStyle = isDark ? style.onDark : style.onLight;
+    c.globalAlpha = 0.35;
+    c.lineWidth = 1.4;
+    c.lineCap = 'round';
+    for (const [x0, y0, x1, y1] of style.strokes) {
+      c.beginPath();
+      c.moveTo(x0, y0);
+      c.lineTo(x1, y1 === y0 && x1 === x0 ? y1 + 0.01 : y1);
+      c.stroke();
+    }
+    const pattern = this.context.createPattern(cell, 'repeat');
+    this.patterns.set(key, pattern);
+    return pattern;
+  }
+}
+
+/** What a frame is called on screen: causes by their words, the rest by its name. */
+export function frameLabel(tree: FlameTree, node: number): string {
+  const name = tree.name[node] ?? '';
+  if (tree.depth[node] === 1 && isCause(name))
+    return `${CAUSE_STYLES[name].letter}  waiting: ${CAUSE_STYLES[name].short}`;
+  return name;
+}
+
+/** `share` of the second colour in the first, both "#rrggbb". */
+function mix(a: string, b: string, share: number): string {
+  const part = (index: number): string => {
+    const from = Number.parseInt(a.slice(1 + 2 * index, 3 + 2 * index), 16);
+    const to = Number.parseInt(b.slice(1 + 2 * index, 3 + 2 * index), 16);
+    return Math.round(from + (to - from) * share)
+      .toString(16)
+      .padStart(2, '0');
+  };
+  return `#${part(0)}${part(1)}${part(2)}`;
+}

@@ -1,0 +1,89 @@
+// Start: key, theme, address, then the page.
+import {signal} from '@preact/signals';
+import {render, type JSX} from 'preact';
+import {errorText, openSession, setUnauthorizedListener} from './api/client';
+import {syncAddress, takeKeyFromAddress} from './model/address';
+import {isTyping, registerShortcuts} from './model/shortcuts';
+import {startTheme} from './model/theme';
+import {loadTraces, serverAway, startLiveUpdates} from './model/traces';
+import {page, traceId} from './model/view_state';
+import {DropZone} from './pages/drop_zone';
+import {KeyPage} from './pages/key_page';
+import {ListPage} from './pages/list_page';
+import {TracePage} from './pages/trace_page';
+import {PatternDefs} from './ui/cause_mark';
+import {ExplanationPanel} from './ui/explain';
+import {HelpDialog, helpIsOpen} from './ui/help';
+import './style/app.css';
+
+type Access = 'asking' | 'open' | 'locked' | 'wrong_key';
+const access = signal<Access>('asking');
+
+function App(): JSX.Element {
+  if (access.value === 'asking') return <div class="page" />;
+  if (access.value !== 'open')
+    return <KeyPage wrongKey={access.value === 'wrong_key'} onOpen={enter} />;
+  return (
+    <>
+      {serverAway.value && (
+        <div class="banner" role="status">
+          The server does not answer. The page keeps what it has and tries again.
+        </div>
+      )}
+      {page.value === 'list' ? <ListPage /> : <TracePage key={traceId.value} />}
+      <DropZone />
+      <ExplanationPanel />
+      <HelpDialog />
+      <PatternDefs />
+    </>
+  );
+}
+
+let isStarted = false;
+function enter(): void {
+  access.value = 'open';
+  void loadTraces();
+  if (isStarted) return;
+  isStarted = true;
+  startLiveUpdates();
+}
+
+/** Show what the key of the address opens; without one, the cookie of before may do. */
+async function useKey(key: string | undefined): Promise<void> {
+  if (key === undefined) {
+    enter();
+    return;
+  }
+  try {
+    if (await openSession(key)) enter();
+    else access.value = 'wrong_key';
+  } catch (error) {
+    console.warn(errorText(error));
+    enter();
+  }
+}
+
+function start(root: HTMLElement): void {
+  startTheme(document.documentElement);
+  const key = takeKeyFromAddress();
+  syncAddress();
+  // the printed address pasted into a tab that is already open
+  addEventListener('hashchange', () => {
+    const pasted = takeKeyFromAddress();
+    if (pasted !== undefined) void useKey(pasted);
+  });
+  registerShortcuts({title: 'Everywhere', shortcuts: [{keys: ['?'], text: 'keys and letters'}]});
+  addEventListener('keydown', event => {
+    if (event.key !== '?' || isTyping(event) || access.value !== 'open') return;
+    event.preventDefault();
+    helpIsOpen.value = true;
+  });
+  setUnauthorizedListener(() => {
+    if (access.value !== 'wrong_key') access.value = 'locked';
+  });
+  render(<App />, root);
+  void useKey(key);
+}
+
+const root = document.getElementById('app');
+if (root) start(root);

@@ -1,0 +1,45 @@
+import assert from 'node:assert/strict';
+import {test} from 'node:test';
+import {traceShape} from '../api/types';
+import {describeDevices, matches} from './list_rows';
+import {mergeTrace} from './traces';
+
+const trace = (part: Record<string, unknown>) =>
+  traceShape({id: 'a', state: 'ready', created_at: '2026-01-01T00:00:00Z', ...part}, '');
+
+test('every word must be somewhere', () => {
+  const t = trace({name: 'resnet50', device_names: ['Tesla V100'], simulated: true});
+  assert.ok(matches(t, {text: 'RESNET v100', hideSimulated: false}));
+  assert.ok(!matches(t, {text: 'resnet a100', hideSimulated: false}));
+  assert.ok(!matches(t, {text: '', hideSimulated: true}));
+});
+
+test('devices are counted by name', () => {
+  assert.equal(describeDevices([], 0), 'no GPU');
+  assert.equal(describeDevices(['', ''], 2), '2 GPUs');
+  assert.equal(
+    describeDevices(['NVIDIA A100-SXM4-80GB', 'NVIDIA A100-SXM4-80GB'], 2),
+    '2 × A100-SXM4-80GB',
+  );
+  assert.equal(describeDevices(['Tesla V100', 'NVIDIA Tesla T4'], 2), '1 × V100, 1 × T4');
+});
+
+test('a changed trace keeps its row, a new one comes by its age', () => {
+  const old = trace({id: 'old', created_at: '2026-01-01T00:00:00Z'});
+  const recent = trace({id: 'new', created_at: '2026-01-03T00:00:00Z'});
+  const between = trace({id: 'mid', created_at: '2026-01-02T00:00:00Z'});
+  const list = mergeTrace([recent, old], between);
+  assert.deepEqual(
+    list.map(t => t.id),
+    ['new', 'mid', 'old'],
+  );
+  const renamed = mergeTrace(
+    list,
+    trace({id: 'mid', created_at: '2020-01-01T00:00:00Z', name: 'x'}),
+  );
+  assert.deepEqual(
+    renamed.map(t => t.id),
+    ['new', 'mid', 'old'],
+  );
+  assert.equal(renamed[1]?.name, 'x');
+});

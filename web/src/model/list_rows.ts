@@ -1,0 +1,46 @@
+// Which traces the list shows. Pure.
+import type {TraceInfo} from '../api/types';
+
+export interface ListFilter {
+  readonly text: string;
+  readonly hideSimulated: boolean;
+}
+
+/** Every word of the filter must be in the name, the project, the host, a GPU or the verdict. */
+export function matches(trace: TraceInfo, filter: ListFilter): boolean {
+  if (filter.hideSimulated && trace.simulated) return false;
+  const words = filter.text.toLowerCase().split(/\s+/).filter(Boolean);
+  if (words.length === 0) return true;
+  const text = [
+    trace.name,
+    trace.project,
+    trace.host ?? '',
+    trace.format,
+    ...trace.device_names,
+    trace.summary?.text ?? '',
+    trace.summary?.next_change ?? '',
+  ]
+    .join('\n')
+    .toLowerCase();
+  return words.every(word => text.includes(word));
+}
+
+/** "8 × A100-SXM4-80GB": equal devices together, in the order of the first of each. */
+export function describeDevices(names: readonly string[], count: number): string {
+  if (count === 0) return 'no GPU';
+  const counts = new Map<string, number>();
+  for (const name of names) {
+    const short = shortDeviceName(name);
+    if (short !== '') counts.set(short, (counts.get(short) ?? 0) + 1);
+  }
+  if (counts.size === 0) return count === 1 ? '1 GPU' : `${count} GPUs`;
+  return [...counts].map(([name, n]) => `${n} × ${name}`).join(', ');
+}
+
+/** Without the maker: people say "V100", the full name stands beside it on hover. */
+export function shortDeviceName(name: string): string {
+  return name
+    .replace(/^(NVIDIA|AMD|Tesla|Quadro|GeForce|Instinct|Graphics Device)\s+/i, '')
+    .replace(/^(Tesla|Quadro|GeForce|Instinct)\s+/i, '')
+    .trim();
+}

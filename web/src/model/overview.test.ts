@@ -1,0 +1,122 @@
+import assert from 'node:assert/strict';
+import {test} from 'node:test';
+import {analysisShape, kernelsShape} from '../api/types';
+import {
+  axisOf,
+  groupFindings,
+  kindShares,
+  needsOf,
+  needsSentence,
+  sameSentence,
+  segmentsOf,
+  settingGroups,
+} from './overview';
+
+const analysis = (part: Record<string, unknown>) =>
+  analysisShape({schema: 'lacuna.analysis/1', trace: {}, verdict: {}, ...part}, '');
+const words = (cause: string) => ({label: cause, definition: ''});
+
+test('needs keep their order; null is not recorded and not zero', () => {
+  const needs = needsOf(analysis({needs_ns: {data: 300, gpu: 230, copies: 0, host: null}}));
+  assert.deepEqual(
+    needs.map(n => [n.key, n.needNs]),
+    [
+      ['data', 300],
+      ['gpu', 230],
+      ['copies', 0],
+      ['host', undefined],
+      ['comm', undefined],
+    ],
+  );
+  assert.deepEqual(
+    needs.filter(n => n.isLongest).map(n => n.key),
+    ['data'],
+  );
+});
+
+test('the longest part is the limit only if it fills the step', () => {
+  const needs_ns = {data: 300, gpu: 230};
+  assert.match(needsSentence(analysis({needs_ns, steps: {mean_ns: 301}})) ?? '', /limit: data/);
+  assert.match(needsSentence(analysis({needs_ns, steps: {mean_ns: 520}})) ?? '', /one after the/);
+  assert.equal(needsSentence(analysis({needs_ns, steps: {mean_ns: null}})), undefined);
+  assert.equal(needsSentence(analysis({needs_ns: {gpu: 1}, steps: {mean_ns: 1}})), undefined);
+});
+
+test('an axis ends at its longest bar and has round marks', () => {
+  assert.deepEqual(axisOf(301), {end: 301, step: 100});
+  assert.deepEqual(axisOf(300, 6), {end: 300, step: 50});
+  assert.deepEqual(axisOf(0), {end: 1, step: 1});
+});
+
+test('segments of a device sum to its span, waiting by cause', () => {
+  const device = analysis({
+    devices: [
+      {
+        id: 0,
+        span_ns: 1000,
+        partition_ns: {compute: 600, exposed_comm: 0, exposed_copy: 100, idle: 300},
+        idle_by_cause_ns: {sync: 50, data_wait: 250},
+      },
+    ],
+  }).devices[0];
+  assert.ok(device);
+  const segments = segmentsOf(device, words);
+  assert.deepEqual(
+    segments.map(s => s.key),
+    ['compute', 'exposed_copy', 'data_wait', 'sync'],
+  );
+  assert.equal(
+    segments.reduce((sum, s) => sum + s.percent, 0),
+    100,
+  );
+});
+
+test('kinds sum kernels and copies', () => {
+  const kernel = (family: string, total_ns: number) => ({name: 'k', family, count: 2, total_ns});
+  const {kernels} = kernelsShape(
+    {total: 3, kernels: [kernel('gemm', 50), kernel('matmul', 25), kernel('norm', 5)]},
+    '',
+  );
+  const shares = kindShares(kernels, analysis({copies: [{kind: 'HtoD', count: 1, total_ns: 20}]}));
+  assert.deepEqual(
+    shares.map(s => [s.label, s.valueNs, s.count, s.percent]),
+    [
+      ['matrix products', 75, 4, 75],
+      ['copies to the device', 20, 1, 20],
+      ['normalisation', 5, 2, 5],
+    ],
+  );
+  assert.deepEqual(kindShares([], analysis({})), []);
+});
+
+test('five findings at most', () => {
+  const many = analysis({findings: Array.from({length: 8}, (_, i) => ({id: `f${i}`}))}).findings;
+  const groups = groupFindings(many);
+  assert.equal(groups.first?.id, 'f0');
+  assert.equal(groups.further.length, 4);
+  assert.equal(groups.leftOut, 3);
+  assert.deepEqual(groupFindings([]), {first: undefined, further: [], leftOut: 0});
+});
+
+test('a full stop does not make another sentence', () => {
+  assert.ok(sameSentence('The GPU waits.', 'the GPU  waits'));
+  assert.ok(!sameSentence('The GPU waits 3 ms', 'The GPU waits 4 ms'));
+});
+
+test('settings of any form become groups of texts', () => {
+  assert.deepEqual(
+    settingGroups({a: true, loader: {workers: 5, pin: false, at: null}, deep: {x: {y: 1}}}),
+    [
+      {title: '', items: [{key: 'a', value: 'on'}]},
+      {
+        title: 'loader',
+        items: [
+          {key: 'workers', value: '5'},
+          {key: 'pin', value: 'off'},
+          {key: 'at', value: 'not recorded'},
+        ],
+      },
+      {title: 'deep', items: [{key: 'x', value: '{"y":1}'}]},
+    ],
+  );
+});

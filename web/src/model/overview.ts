@@ -1,0 +1,312 @@
+// What the overview shows, made from the analysis. Pure.
+import type {Analysis, DeviceAnalysis, Finding, KernelRow} from '../api/types';
+import {CAUSES, type Cause} from '../base/causes';
+
+// ---- what each part needs for one step, on its own
+
+export interface Need {
+  readonly key: string;
+  readonly label: string;
+  readonly definition: string;
+  /** Cause that this part makes the GPU wait for; undefined for the GPU itself. */
+  readonly cause: Cause | undefined;
+  readonly needNs: number | undefined;
+  readonly isLongest: boolean;
+}
+
+const NEED_PARTS: readonly Omit<Need, 'needNs' | 'isLongest'>[] = [
+  {
+    key: 'data',
+    label: 'Data loading',
+    cause: 'data_wait',
+    definition: 'Time from one ready batch to the next if nothing else held the loader up.',
+  },
+  {
+    key: 'gpu',
+    label: 'GPU kernels',
+    cause: undefined,
+    definition: 'Time in which computing kernels run, communication not counted.',
+  },
+  {
+    key: 'copies',
+    label: 'Copies',
+    cause: 'copy_wait',
+    definition: 'Time in which memory is copied between host and device.',
+  },
+  {
+    key: 'host',
+    label: 'Host',
+    cause: 'host',
+    definition: 'Time the launching thread needs for its own work, waiting left out.',
+  },
+  {
+    key: 'comm',
+    label: 'Other ranks',
+    cause: 'comm',
+    definition: 'Time in which communication kernels run.',
+  },
+];
+
+/** All five parts in a fixed order; what was not recorded has no need. */
+export function needsOf(analysis: Analysis): readonly Need[] {
+  const values = NEED_PARTS.map(part => analysis.needs_ns[part.key]);
+  const longest = Math.max(0, ...values.filter(v => v !== undefined));
+  return NEED_PARTS.map((part, index) => {
+    const needNs = values[index];
+    return {...part, needNs, isLongest: needNs !== undefined && needNs > 0 && needNs === longest};
+  });
+}
+
+/** A part that fills this much of the step is its limit. */
+const LIMIT_SHARE = 0.93;
+
+/** One sentence below the bars, or undefined when nothing can be said. */
+export function needsSentence(analysis: Analysis): string | undefined {
+  const stepNs = analysis.steps.mean_ns;
+  const known = needsOf(analysis).filter(need => (need.needNs ?? 0) > 0);
+  const longest = known.find(need => need.isLongest);
+  if (stepNs === undefined || stepNs <= 0 || !longest || known.length < 2) return undefined;
+  const name = longest.key === 'gpu' ? 'GPU kernels' : longest.label.toLowerCase();
+  return (longest.needNs ?? 0) >= LIMIT_SHARE * stepNs
+    ? `The longest part is the limit: ${name}.`
+    : `No part needs the whole step on its own: some of them run one after the other. The longest is ${name}.`;
+}
+
+/** Nice end of an axis that holds `max`, and the distance of its marks. */
+export function axisOf(max: number, marks = 6): {readonly end: number; readonly step: number} {
+  if (!(max > 0)) return {end: 1, step: 1};
+  const raw = max / marks;
+  const power = 10 ** Math.floor(Math.log10(raw));
+  const step = ([1, 2, 2.5, 5, 10].find(m => m * power >= raw * 0.999) ?? 10) * power;
+  return {end: Math.max(max, step), step};
+}
+
+// ---- where a device's time went
+
+export interface Segment {
+  readonly key: string;
+  readonly label: string;
+  readonly definition: string;
+  readonly cause: Cause | undefined;
+  readonly valueNs: number;
+  /** Of the device's span, in percent. */
+  readonly percent: number;
+}
+
+const BUSY_PARTS = [
+  {
+    key: 'compute',
+    label: 'computing',
+    definition: 'At least one computing kernel runs.',
+  },
+  {
+    key: 'exposed_comm',
+    label: 'communication',
+    definition: 'Communication runs and no computing kernel hides it.',
+  },
+  {
+    key: 'exposed_copy',
+    label: 'copies',
+    definition: 'A copy runs and neither computing nor communication hides it.',
+  },
+  {
+    key: 'exposed_memset',
+    label: 'memory sets',
+    definition: 'Only a memory set runs.',
+  },
+] as const;
+
+/** Parts of the device's span: working first, then waiting by cause, the longest first. */
+export function segmentsOf(
+  device: DeviceAnalysis,
+  labels: (cause: Cause) => CauseWords,
+): Segment[] {
+  const span = device.span_ns ?? 0;
+  if (span <= 0) return [];
+  const make = (
+    key: string,
+    words: CauseWords,
+    cause: Cause | undefined,
+    valueNs: number | undefined,
+  ): Segment => ({
+    key,
+    label: words.label,
+    definition: words.definition,
+    cause,
+    valueNs: valueNs ?? 0,
+    percent: (100 * (valueNs ?? 0)) / span,
+  });
+  const busy = BUSY_PARTS.map(part =>
+    make(part.key, part, undefined, device.partition_ns[part.key]),
+  );
+  const idle = CAUSES.map(cause =>
+    make(cause, labels(cause), cause, device.idle_by_cause_ns[cause]),
+  ).sort((a, b) => b.valueNs - a.valueNs);
+  return [...busy, ...idle].filter(segment => segment.valueNs > 0);
+}
+
+export interface CauseWords {
+  readonly label: string;
+  readonly definition: string;
+}
+
+// ---- GPU time by kind of work
+
+export interface KindShare {
+  readonly key: string;
+  readonly label: string;
+  readonly valueNs: number;
+  readonly count: number;
+  readonly percent: number;
+}
+
+const FAMILY_LABELS: Readonly<Record<string, string>> = {
+  gemm: 'matrix products',
+  matmul: 'matrix products',
+  conv: 'convolution',
+  convolution: 'convolution',
+  attention: 'attention',
+  elementwise: 'elementwise',
+  norm: 'normalisation',
+  normalization: 'normalisation',
+  layout: 'layout',
+  comm: 'communication',
+  communication: 'communication',
+  nccl: 'communication',
+  optimizer: 'optimizer',
+  reduce: 'reductions',
+  reduction: 'reductions',
+  softmax: 'softmax',
+  pooling: 'pooling',
+  embedding: 'embedding',
+  copy: 'copy kernels',
+  other: 'other kernels',
+  '': 'other kernels',
+};
+
+export function familyLabel(family: string): string {
+  return FAMILY_LABELS[family] ?? family.replaceAll('_', ' ');
+}
+
+/** Kernel time by family and copies by direction, the longest first; percent of the sum. */
+export function kindShares(kernels: readonly KernelRow[], analysis: Analysis): KindShare[] {
+  const sums = new Map<string, {key: string; valueNs: number; count: number}>();
+  const add = (key: string, label: string, valueNs: number, count: number): void => {
+    const sum = sums.get(label) ?? {key, valueNs: 0, count: 0};
+    sums.set(label, {key: sum.key, valueNs: sum.valueNs + valueNs, count: sum.count + count});
+  };
+  for (const row of kernels) add(row.family, familyLabel(row.family), row.total_ns, row.count);
+  for (const copy of analysis.copies)
+    add('', `copies ${copyWords(copy.kind)}`, copy.total_ns ?? 0, copy.count);
+  const total = [...sums.values()].reduce((sum, s) => sum + s.valueNs, 0);
+  if (total <= 0) return [];
+  return [...sums]
+    .map(([label, s]) => ({...s, label, percent: (100 * s.valueNs) / total}))
+    .filter(share => share.valueNs > 0)
+    .sort((a, b) => b.valueNs - a.valueNs);
+}
+
+export function copyWords(kind: string): string {
+  switch (kind) {
+    case 'HtoD':
+      return 'to the device';
+    case 'DtoH':
+      return 'to the host';
+    case 'DtoD':
+      return 'inside the device';
+    case 'PtoP':
+      return 'between devices';
+    default:
+      return kind;
+  }
+}
+
+// ---- findings
+
+const FINDING_CAUSES: Readonly<Record<string, Cause>> = {
+  'input-starvation': 'data_wait',
+  'workers-serialized': 'data_wait',
+  'storage-latency': 'data_wait',
+  'small-files': 'data_wait',
+  'pageable-copy': 'copy_wait',
+  'blocking-copy': 'copy_wait',
+  'sync-stall': 'sync',
+  'launch-bound': 'launch',
+  'slow-optimizer': 'launch',
+  'exposed-communication': 'comm',
+  'straggler-rank': 'comm',
+  'allocator-thrash': 'allocator',
+  'module-load': 'module_load',
+  'cpu-oversubscription': 'host',
+  'host-single-thread': 'host',
+  'cpu-throttled': 'host',
+  'profiler-overhead': 'profiler',
+  'dependency-stall': 'dependency',
+};
+
+/** The cause whose colour a finding carries; undefined where it is about the GPU's own work. */
+export function findingCause(id: string): Cause | undefined {
+  return FINDING_CAUSES[id];
+}
+
+/** Ids are for scripts; this is for people: "input-starvation" -> "input starvation". */
+export function findingName(id: string): string {
+  return id.replaceAll('-', ' ');
+}
+
+const FINDINGS_MAX = 5;
+
+export interface FindingGroups {
+  readonly first: Finding | undefined;
+  readonly further: readonly Finding[];
+  /** Not shown: more than five is noise. */
+  readonly leftOut: number;
+}
+
+export function groupFindings(findings: readonly Finding[]): FindingGroups {
+  return {
+    first: findings[0],
+    further: findings.slice(1, FINDINGS_MAX),
+    leftOut: Math.max(0, findings.length - FINDINGS_MAX),
+  };
+}
+
+/** Two sentences that say the same: then one of them is enough. */
+export function sameSentence(a: string, b: string): boolean {
+  const plain = (text: string): string =>
+    text
+      .toLowerCase()
+      .replace(/[\s.]+/g, ' ')
+      .trim();
+  return plain(a) === plain(b);
+}
+
+// ---- settings
+
+export interface SettingGroup {
+  readonly title: string;
+  readonly items: readonly {readonly key: string; readonly value: string}[];
+}
+
+/** Settings as the recorder wrote them: one level of groups, anything deeper as text. */
+export function settingGroups(settings: Readonly<Record<string, unknown>>): SettingGroup[] {
+  const loose: {key: string; value: string}[] = [];
+  const groups: SettingGroup[] = [];
+  for (const [key, value] of Object.entries(settings)) {
+    if (typeof value === 'object' && value !== null && !Array.isArray(value)) {
+      const items = Object.entries(value).map(([k, v]) => ({key: k, value: settingText(v)}));
+      if (items.length > 0) groups.push({title: key, items});
+    } else {
+      loose.push({key, value: settingText(value)});
+    }
+  }
+  return loose.length > 0 ? [{title: '', items: loose}, ...groups] : groups;
+}
+
+export function settingText(value: unknown): string {
+  if (value === null || value === undefined) return 'not recorded';
+  if (value === true) return 'on';
+  if (value === false) return 'off';
+  if (typeof value === 'string') return value;
+  return JSON.stringify(value);
+}

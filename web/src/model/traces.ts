@@ -1,0 +1,100 @@
+// The list of traces, kept up to date by server-sent events, else by polling.
+import {computed, signal} from '@preact/signals';
+import {ApiError, deleteTrace, errorText, getTrace, listTraces} from '../api/client';
+import {subscribeTraces} from '../api/events';
+import type {TraceInfo} from '../api/types';
+
+const PAGE_SIZE = 200;
+const POLL_BUSY_MS = 1000;
+const POLL_IDLE_MS = 15_000;
+
+export type ListState =
+  | {readonly kind: 'loading'}
+  | {readonly kind: 'ready'; readonly next: string | undefined}
+  | {readonly kind: 'error'; readonly text: string};
+
+export const traces = signal<readonly TraceInfo[]>([]);
+export const listState = signal<ListState>({kind: 'loading'});
+export const isLive = signal(false);
+/** The server did not answer the last time; the page keeps what it has. */
+export const serverAway = signal(false);
+
+export function isUnderWay(trace: TraceInfo): boolean {
+  return trace.state === 'receiving' || trace.state === 'importing';
+}
+export const anyUnderWay = computed(() => traces.value.some(isUnderWay));
+
+/** The list with one trace replaced, or put in its place: newest first. */
+export function mergeTrace(list: readonly TraceInfo[], trace: TraceInfo): readonly TraceInfo[] {
+  const index = list.findIndex(t => t.id === trace.id);
+  if (index >= 0) return list.map((t, i) => (i === index ? trace : t));
+  const place = list.findIndex(t => t.created_at <= trace.created_at);
+  const at = place < 0 ? list.length : place;
+  return [...list.slice(0, at), trace, ...list.slice(at)];
+}
+
+export function traceById(id: string | undefined): TraceInfo | undefined {
+  return traces.value.find(t => t.id === id);
+}
+
+export async function loadTraces(): Promise<void> {
+  try {
+    const reply = await listTraces({limit: PAGE_SIZE});
+    traces.value = reply.traces;
+    listState.value = {kind: 'ready', next: reply.next};
+    serverAway.value = false;
+  } catch (error) {
+    noteFailure(error);
+    if (traces.value.length === 0) listState.value = {kind: 'error', text: errorText(error)};
+  }
+}
+
+export async function loadMoreTraces(): Promise<void> {
+  const state = listState.value;
+  if (state.kind !== 'ready' || state.next === undefined) return;
+  const reply = await listTraces({limit: PAGE_SIZE, after: state.next});
+  const known = new Set(traces.value.map(t => t.id));
+  traces.value = [...traces.value, ...reply.traces.filter(t => !known.has(t.id))];
+  listState.value = {kind: 'ready', next: reply.next};
+}
+
+export async function refreshTrace(id: string): Promise<void> {
+  try {
+    traces.value = mergeTrace(traces.value, await getTrace(id));
+    serverAway.value = false;
+  } catch (error) {
+    noteFailure(error);
+  }
+}
+
+export async function removeTrace(id: string): Promise<void> {
+  await deleteTrace(id);
+  traces.value = traces.value.filter(t => t.id !== id);
+}
+
+function noteFailure(error: unknown): void {
+  serverAway.value =
+    error instanceof TypeError || (error instanceof ApiError && error.status >= 502);
+}
+
+/** Call once, when the key is known to be good. */
+export function startLiveUpdates(): void {
+  let wasLive = false;
+  subscribeTraces({
+    onTrace: trace => {
+      traces.value = mergeTrace(traces.value, trace);
+      serverAway.value = false;
+    },
+    onLive: live => {
+      isLive.value = live;
+      // what happened while nobody listened
+      if (live && !wasLive) void loadTraces();
+      wasLive = live;
+    },
+  });
+  const poll = async (): Promise<void> => {
+    if (!isLive.value && document.visibilityState === 'visible') await loadTraces();
+    setTimeout(() => void poll(), anyUnderWay.value && !isLive.value ? POLL_BUSY_MS : POLL_IDLE_MS);
+  };
+  setTimeout(() => void poll(), POLL_BUSY_MS);
+}

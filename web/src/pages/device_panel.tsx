@@ -1,0 +1,314 @@
+// Where the time of each GPU went: working in grey, waiting in the colours of its causes.
+import type {JSX} from 'preact';
+import {useState} from 'preact/hooks';
+import {errorText} from '../api/client';
+import type {Analysis, DeviceAnalysis, TraceInfo} from '../api/types';
+import {CAUSE_STYLES} from '../base/causes';
+import {exactNs, formatDuration, formatPct, plural} from '../base/format';
+import {loadKernels} from '../model/kernel_table';
+import {shortDeviceName} from '../model/list_rows';
+import {kindShares, segmentsOf, type Segment} from '../model/overview';
+import {Chip, patternUrl, topicOf} from '../ui/cause_mark';
+import {Explain} from '../ui/explain';
+import {IconArrow} from '../ui/icons';
+import {ViewLink} from '../ui/link';
+import {useResource} from '../ui/resource';
+import {Failed, Loading} from '../ui/states';
+import {showLongestGap} from './see';
+
+const DEVICES_SHOWN = 16;
+/** A segment narrower than this has no room for its letter. */
+const LETTER_MIN_PERCENT = 5;
+
+const causeWords = (cause: keyof typeof CAUSE_STYLES) => ({
+  label: CAUSE_STYLES[cause].short,
+  definition: CAUSE_STYLES[cause].definition,
+});
+
+export function DevicePanel({
+  trace,
+  analysis,
+}: {
+  trace: TraceInfo;
+  analysis: Analysis;
+}): JSX.Element {
+  const [chosen, setChosen] = useState(0);
+  const devices = analysis.devices;
+  const device = devices[chosen] ?? devices[0];
+  if (!device)
+    return (
+      <section class="panel">
+        <header class="panel-head">
+          <h2>Where the GPU’s time went</h2>
+        </header>
+        <p class="panel-note">
+          No GPU operation in this trace. What the host did is in the timeline and in the flame
+          graph of CPU time.
+        </p>
+      </section>
+    );
+  return (
+    <section class="panel" aria-labelledby="device-title">
+      <header class="panel-head">
+        <h2 id="device-title">
+          {devices.length > 1 ? 'Where the GPUs’ time went' : 'Where the GPU’s time went'}
+        </h2>
+        <span class="panel-aside num">{formatDuration(device.span_ns ?? 0)}</span>
+      </header>
+      {devices.slice(0, DEVICES_SHOWN).map((each, index) => (
+        <DeviceBar
+          key={each.id}
+          device={each}
+          label={devices.length > 1}
+          isChosen={devices.length > 1 && each === device}
+          onChoose={() => setChosen(index)}
+        />
+      ))}
+      {devices.length > DEVICES_SHOWN && (
+        <p class="panel-note">{plural(devices.length - DEVICES_SHOWN, 'more device')} not shown</p>
+      )}
+      <Legend trace={trace} analysis={analysis} device={device} />
+    </section>
+  );
+}
+
+function DeviceBar(props: {
+  device: DeviceAnalysis;
+  label: boolean;
+  isChosen: boolean;
+  onChoose: () => void;
+}): JSX.Element {
+  const {device} = props;
+  const segments = segmentsOf(device, causeWords);
+  const name = device.name === '' ? `GPU ${device.id}` : `GPU ${device.id}, ${device.name}`;
+  let at = 0;
+  const placed = segments.map(segment => {
+    const start = at;
+    at += segment.percent;
+    return {segment, start};
+  });
+  const bar = (
+    <svg
+      class="device-bar"
+      height="26"
+      role="img"
+      aria-label={`${name}: ${segments.map(s => `${s.label} ${formatPct(s.percent)}`).join(', ')}`}
+    >
+      {placed.map(({segment, start}) => (
+        <SegmentRect key={segment.key} segment={segment} start={start} />
+      ))}
+    </svg>
+  );
+  if (!props.label) return bar;
+  return (
+    <button
+      type="button"
+      class={`device-choice ${props.isChosen ? 'device-chosen' : ''}`}
+      aria-pressed={props.isChosen}
+      title={name}
+      onClick={props.onChoose}
+    >
+      <span class="num">{device.id}</span>
+      {bar}
+    </button>
+  );
+}
+
+function SegmentRect({segment, start}: {segment: Segment; start: number}): JSX.Element {
+  const x = `${start}%`;
+  const width = `${segment.percent}%`;
+  const title = `${segment.label} ${formatPct(segment.percent)}, ${formatDuration(segment.valueNs)}`;
+  if (!segment.cause)
+    return (
+      <rect class={`busy-${segment.key}`} x={x} width={width} height="26">
+        <title>{title}</title>
+      </rect>
+    );
+  return (
+    <g>
+      <title>{title}</title>
+      <rect class={`fill-${segment.cause}`} x={x} width={width} height="26" />
+      <rect x={x} width={width} height="26" fill={patternUrl(segment.cause)} />
+      {segment.percent >= LETTER_MIN_PERCENT && (
+        <text
+          class={`bar-letter on-text-${segment.cause}`}
+          x={`${start + segment.percent / 2}%`}
+          y="18"
+          text-anchor="middle"
+        >
+          {CAUSE_STYLES[segment.cause].letter}
+        </text>
+      )}
+    </g>
+  );
+}
+
+function Legend(props: {
+  trace: TraceInfo;
+  analysis: Analysis;
+  device: DeviceAnalysis;
+}): JSX.Element {
+  const {trace, analysis, device} = props;
+  const [problem, setProblem] = useState<string | undefined>(undefined);
+  const stepNs = analysis.steps.mean_ns;
+  const open = async (cause: string): Promise<void> => {
+    try {
+      const found = await showLongestGap(trace.id, device.id, cause, trace.duration_ns);
+      setProblem(found ? undefined : 'No gap of 10 µs or more has this cause.');
+    } catch (error) {
+      setProblem(errorText(error));
+    }
+  };
+  return (
+    <>
+      <table class="legend">
+        <thead class="off-screen">
+          <tr>
+            <th>part</th>
+            <th>share</th>
+            <th>time</th>
+            <th>evidence</th>
+          </tr>
+        </thead>
+        <tbody>
+          {segmentsOf(device, causeWords).map(segment => (
+            <tr key={segment.key}>
+              <th scope="row">
+                {segment.cause ? (
+                  <Chip topic={topicOf(segment.cause)} />
+                ) : (
+                  <span class={`busy-swatch busy-${segment.key}`} />
+                )}
+                {segment.cause ? `waiting: ${segment.label}` : segment.label}
+              </th>
+              <td class="num legend-share">{formatPct(segment.percent)}</td>
+              <td class="num">
+                <Explain
+                  title={segment.cause ? `Waiting: ${segment.label}` : segment.label}
+                  text={`${segment.definition} Of the ${formatDuration(device.span_ns ?? 0)} from the device’s first to its last operation${
+                    stepNs === undefined
+                      ? ''
+                      : `; spread evenly that is ${formatDuration((segment.percent / 100) * stepNs, 2)} of a step`
+                  }.`}
+                  exact={exactNs(segment.valueNs)}
+                >
+                  {formatDuration(segment.valueNs)}
+                </Explain>
+              </td>
+              <td class="legend-go">
+                {segment.cause && (
+                  <button
+                    type="button"
+                    class="button button-quiet button-icon"
+                    title="The longest such gap in the timeline"
+                    aria-label={`The longest gap waiting for ${segment.label} in the timeline`}
+                    onClick={() => void open(segment.key)}
+                  >
+                    <IconArrow />
+                  </button>
+                )}
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      {problem !== undefined && <p class="panel-note">{problem}</p>}
+      <DeviceFacts device={device} />
+    </>
+  );
+}
+
+function DeviceFacts({device}: {device: DeviceAnalysis}): JSX.Element {
+  const gaps = device.gaps;
+  return (
+    <p class="panel-note device-facts">
+      {device.name !== '' && <span title={device.name}>{shortDeviceName(device.name)}</span>}
+      {device.busy_pct !== undefined && (
+        <Explain
+          title="Busy"
+          text="Share of the time in which anything runs, a waiting collective or a copy included. This is what utilisation dials show; it says little about how well the GPU is used."
+          exact={`${device.busy_pct} %`}
+        >
+          busy {formatPct(device.busy_pct)}
+        </Explain>
+      )}
+      {gaps && gaps.count_10us > 0 && (
+        <Explain
+          title="Gaps of 10 µs and more"
+          text={`${plural(gaps.count_10us, 'gap')}, together ${formatDuration(gaps.total_10us_ns)}, the longest ${formatDuration(gaps.longest_ns)}.`}
+          exact={exactNs(gaps.total_10us_ns)}
+        >
+          {plural(gaps.count_10us, 'gap')}, longest {formatDuration(gaps.longest_ns)}
+        </Explain>
+      )}
+    </p>
+  );
+}
+
+const KINDS_SHOWN = 8;
+
+export function KindsPanel({
+  trace,
+  analysis,
+}: {
+  trace: TraceInfo;
+  analysis: Analysis;
+}): JSX.Element | null {
+  const hasKernels = (analysis.kernels?.count ?? 0) > 0;
+  const table = useResource(hasKernels ? `${trace.id}/${trace.generation}` : undefined, () =>
+    loadKernels(trace.id, trace.generation),
+  );
+  if (!hasKernels && analysis.copies.length === 0) return null;
+  const kinds =
+    !hasKernels || table.kind === 'ready'
+      ? kindShares(table.kind === 'ready' ? table.value.rows : [], analysis)
+      : [];
+  const largest = kinds[0]?.percent ?? 100;
+  return (
+    <section class="panel" aria-labelledby="kinds-title">
+      <header class="panel-head">
+        <h2 id="kinds-title">GPU time by kind of work</h2>
+        <ViewLink class="panel-aside" view={{page: 'kernels'}}>
+          all kernels
+        </ViewLink>
+      </header>
+      {hasKernels && table.kind === 'loading' && <Loading what="the kernels" />}
+      {table.kind === 'error' && (
+        <Failed title="The kernels cannot be shown" text={table.text} retry={table.retry} />
+      )}
+      <table class="legend kinds">
+        <tbody>
+          {kinds.slice(0, KINDS_SHOWN).map(kind => (
+            <tr key={kind.label}>
+              <th scope="row">
+                {kind.key === '' ? (
+                  kind.label
+                ) : (
+                  <ViewLink
+                    class="plain-link"
+                    view={{page: 'kernels', tableFilter: kind.label, tableSort: 'total'}}
+                  >
+                    {kind.label}
+                  </ViewLink>
+                )}
+              </th>
+              <td class="kind-bar" aria-hidden="true">
+                <span style={{width: `${(100 * kind.percent) / largest}%`}} />
+              </td>
+              <td class="num legend-share">{formatPct(kind.percent)}</td>
+              <td class="num">
+                <Explain
+                  title={`GPU time: ${kind.label}`}
+                  text={`Sum over ${plural(kind.count, 'operation')} of all devices. Operations that run side by side count each.`}
+                  exact={exactNs(kind.valueNs)}
+                >
+                  {formatDuration(kind.valueNs)}
+                </Explain>
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  );
+}

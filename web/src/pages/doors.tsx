@@ -1,0 +1,61 @@
+// The first ten minutes: three doors, each with what can be done today.
+import type {JSX} from 'preact';
+import {BASE_URL, apiUrl} from '../api/client';
+import {CopyButton} from '../ui/copy_button';
+import {UploadButton} from './drop_zone';
+
+const RECORD = `from torch.profiler import profile, schedule, ProfilerActivity
+
+with profile(
+    activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA],
+    schedule=schedule(wait=10, warmup=5, active=10),
+    on_trace_ready=lambda p: p.export_chrome_trace("trace.json.gz"),
+) as profiler:
+    for batch in loader:
+        train_step(batch)
+        profiler.step()`;
+
+function Code({text}: {text: string}): JSX.Element {
+  return (
+    <div class="code">
+      <pre>{text}</pre>
+      <CopyButton text={text} label="Copy these lines" />
+    </div>
+  );
+}
+
+export function Doors(): JSX.Element {
+  const upload = `curl -H "Authorization: Bearer $LACUNA_KEY" \\
+  --data-binary @trace.json.gz \\
+  '${apiUrl('traces')}?name=trace'`;
+  return (
+    <div class="doors">
+      <section class="door">
+        <h2>I have a trace</h2>
+        <p>
+          Drop it anywhere on this page: a trace of the PyTorch profiler, a TensorFlow timeline or
+          any other Chrome trace, plain or packed (<code>.json</code>, <code>.gz</code>,{' '}
+          <code>.zst</code>, a <code>.tar.gz</code> of ranks). Its verdict opens when it is read.
+        </p>
+        <UploadButton />
+      </section>
+      <section class="door">
+        <h2>I have a job</h2>
+        <p>
+          Let the PyTorch profiler record ten steady steps, after a few of warm-up, and drop the
+          file that it writes.
+        </p>
+        <Code text={RECORD} />
+      </section>
+      <section class="door">
+        <h2>I’m on a cluster</h2>
+        <p>
+          Record as on the left in one rank or in all of them, with the rank in the file’s name.
+          Send the files from any machine that reaches <code>{new URL(BASE_URL).host}</code>; the
+          key is in <code>local.token</code> in the server’s data folder.
+        </p>
+        <Code text={upload} />
+      </section>
+    </div>
+  );
+}

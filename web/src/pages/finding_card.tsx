@@ -1,0 +1,162 @@
+// A finding in its grammar: what waits for what, why we think so, CHANGE, EXPECT, COSTS,
+// WRONG IF, CHECK, SEE. A part that cannot be filled is left out.
+import type {JSX} from 'preact';
+import type {Finding, TraceInfo} from '../api/types';
+import {formatGain, formatPct, formatDuration} from '../base/format';
+import {findingCause, findingName} from '../model/overview';
+import {Chip, topicOf} from '../ui/cause_mark';
+import {CopyButton} from '../ui/copy_button';
+import {IconArrow, IconChevron} from '../ui/icons';
+import {showEvidence} from './see';
+
+const EVIDENCE_SHOWN = 4;
+
+export function FindingCard(props: {
+  trace: TraceInfo;
+  finding: Finding;
+  repeatsVerdict: boolean;
+}): JSX.Element {
+  const {finding} = props;
+  return (
+    <article class="finding" aria-label={finding.title || findingName(finding.id)}>
+      <header class="finding-head">
+        <span class="kicker">
+          {finding.change === '' ? 'What was found' : 'The first thing to change'}
+        </span>
+        <Gain finding={finding} />
+      </header>
+      {!props.repeatsVerdict && (
+        <h2 class="finding-title">
+          <FindingChip finding={finding} /> {finding.title || findingName(finding.id)}
+        </h2>
+      )}
+      <FindingBody trace={props.trace} finding={finding} />
+    </article>
+  );
+}
+
+function FindingChip({finding}: {finding: Finding}): JSX.Element {
+  const cause = findingCause(finding.id);
+  return <Chip topic={topicOf(cause ?? 'gpu')} />;
+}
+
+function Gain({finding}: {finding: Finding}): JSX.Element | null {
+  const {low, mid, high} = finding.gain_pct ?? {};
+  const gain = formatGain(mid, low, high);
+  if (gain.mid === '') return null;
+  return (
+    <span
+      class={`gain gain-large num ${(mid ?? 0) < 1 ? 'gain-none' : ''}`}
+      title="Predicted gain in throughput, from re-timing the step"
+    >
+      {gain.mid}
+      {gain.band !== '' && <span class="gain-band">{gain.band}</span>}
+    </span>
+  );
+}
+
+function FindingBody({trace, finding}: {trace: TraceInfo; finding: Finding}): JSX.Element {
+  return (
+    <div class="finding-body">
+      {finding.why !== '' && <p class="finding-why">{finding.why}</p>}
+      <dl class="parts">
+        <CodePart name="Change" text={finding.change} />
+        <TextPart name="Expect" text={finding.expect} />
+        <TextPart name="Costs" text={finding.costs} />
+        <TextPart name="Wrong if" text={finding.wrong_if} />
+        {looksLikeCommand(finding.check) ? (
+          <CodePart name="Check" text={finding.check} />
+        ) : (
+          <TextPart name="Check" text={finding.check} />
+        )}
+        {finding.evidence.length > 0 && (
+          <>
+            <dt>See</dt>
+            <dd class="evidence">
+              {finding.evidence.slice(0, EVIDENCE_SHOWN).map((evidence, index) => (
+                <button
+                  key={index}
+                  type="button"
+                  class="evidence-link"
+                  data-testid="evidence"
+                  title={`${evidence.track}: ${formatDuration(evidence.t1_ns - evidence.t0_ns)}`}
+                  onClick={() => showEvidence(evidence, trace.duration_ns)}
+                >
+                  {evidence.text || evidence.track || 'in the timeline'} <IconArrow />
+                </button>
+              ))}
+              {finding.evidence.length > EVIDENCE_SHOWN && (
+                <span class="faint">and {finding.evidence.length - EVIDENCE_SHOWN} more</span>
+              )}
+            </dd>
+          </>
+        )}
+      </dl>
+    </div>
+  );
+}
+
+/** A command to copy, or a sentence to read. */
+export function looksLikeCommand(text: string): boolean {
+  return /^(\$ )?(lacuna|python3?|torchrun|srun|nsys|curl|[A-Z_]+=\S+) /.test(text);
+}
+
+function TextPart({name, text}: {name: string; text: string}): JSX.Element | null {
+  if (text === '') return null;
+  return (
+    <>
+      <dt>{name}</dt>
+      <dd>{text}</dd>
+    </>
+  );
+}
+
+function CodePart({name, text}: {name: string; text: string}): JSX.Element | null {
+  if (text === '') return null;
+  return (
+    <>
+      <dt>{name}</dt>
+      <dd>
+        <div class="code">
+          <pre>{text}</pre>
+          <CopyButton text={text} label={`Copy: ${name.toLowerCase()}`} />
+        </div>
+      </dd>
+    </>
+  );
+}
+
+export function FurtherFindings(props: {
+  trace: TraceInfo;
+  findings: readonly Finding[];
+  leftOut: number;
+}): JSX.Element | null {
+  if (props.findings.length === 0) return null;
+  return (
+    <section class="further" aria-label="Further findings">
+      <h2>Then</h2>
+      {props.findings.map(finding => (
+        <details key={finding.id} class="further-item">
+          <summary>
+            <span class="further-turn">
+              <IconChevron />
+            </span>
+            <FindingChip finding={finding} />
+            <span class="further-title">{finding.title || findingName(finding.id)}</span>
+            {finding.severity === 'info' && <span class="tag">for information</span>}
+            {finding.cost_pct !== undefined && finding.cost_pct > 0 && (
+              <span class="further-cost num" title="Share of the mean step that it costs">
+                {formatPct(finding.cost_pct)} of the step
+              </span>
+            )}
+            <Gain finding={finding} />
+          </summary>
+          <FindingBody trace={props.trace} finding={finding} />
+        </details>
+      ))}
+      {props.leftOut > 0 && (
+        <p class="faint">{props.leftOut} smaller ones are left out here; the terminal lists all.</p>
+      )}
+    </section>
+  );
+}

@@ -1,0 +1,66 @@
+// Shown while the server does not know this browser: how to get the key.
+import type {JSX} from 'preact';
+import {useState} from 'preact/hooks';
+import {errorText, openSession} from '../api/client';
+import {Header} from '../ui/header';
+
+export function KeyPage(props: {wrongKey: boolean; onOpen: () => void}): JSX.Element {
+  const [text, setText] = useState('');
+  const [problem, setProblem] = useState<string | undefined>(
+    props.wrongKey
+      ? 'The key of this address is not the server’s: it has made a new one.'
+      : undefined,
+  );
+  const submit = async (): Promise<void> => {
+    const key = /#key=([^&\s]+)/.exec(text)?.[1] ?? text.trim();
+    if (key === '') return;
+    try {
+      if (await openSession(key)) props.onOpen();
+      else setProblem('This is not the server’s key.');
+    } catch (error) {
+      setProblem(errorText(error));
+    }
+  };
+  return (
+    <>
+      <Header />
+      <main class="page page-key">
+        <h1>This server wants its key</h1>
+        <p>
+          Everything on this machine can reach <code>{location.host}</code>, so an address alone
+          opens nothing. The server prints an address that ends in <code>#key=…</code> when it
+          starts: open that one, or paste it here.
+        </p>
+        <form
+          class="key-form"
+          onSubmit={event => {
+            event.preventDefault();
+            void submit();
+          }}
+        >
+          <input
+            class="input"
+            type="password"
+            autocomplete="off"
+            aria-label="Key or printed address"
+            placeholder="key or printed address"
+            value={text}
+            onInput={event => setText(event.currentTarget.value)}
+          />
+          <button type="submit" class="button button-primary">
+            Open
+          </button>
+        </form>
+        {problem !== undefined && (
+          <p class="error-text" role="alert">
+            {problem}
+          </p>
+        )}
+        <p class="muted">
+          The key is also in the file <code>local.token</code> in the server’s data folder, which
+          only its owner can read.
+        </p>
+      </main>
+    </>
+  );
+}

@@ -1,0 +1,471 @@
+// Home: the traces with their verdicts.
+import {signal} from '@preact/signals';
+import type {JSX} from 'preact';
+import {useEffect, useRef, useState} from 'preact/hooks';
+import {errorText} from '../api/client';
+import type {TraceInfo, TraceSummary} from '../api/types';
+import {
+  THIN,
+  formatByteRate,
+  formatBytes,
+  formatCount,
+  formatDuration,
+  formatEta,
+  formatGain,
+  formatNumber,
+  formatPct,
+  formatWhen,
+  rateUnit,
+} from '../base/format';
+import {describeDevices, matches} from '../model/list_rows';
+import {
+  isUnderWay,
+  listState,
+  loadMoreTraces,
+  loadTraces,
+  removeTrace,
+  traces,
+} from '../model/traces';
+import {dismiss, uploads, type Upload} from '../model/uploads';
+import {DEFAULT_VIEW} from '../model/view_state';
+import {Chip, topicOf} from '../ui/cause_mark';
+import {Dialog} from '../ui/dialog';
+import {Header} from '../ui/header';
+import {IconClose, IconSearch, IconTrash} from '../ui/icons';
+import {ViewLink} from '../ui/link';
+import {Empty, Failed, Loading, Progress} from '../ui/states';
+import {Doors} from './doors';
+import {UploadButton} from './drop_zone';
+
+const filterText = signal('');
+const hideSimulated = signal(false);
+const toDelete = signal<TraceInfo | undefined>(undefined);
+
+export function ListPage(): JSX.Element {
+  useEffect(() => {
+    document.title = 'Lacuna: traces';
+  }, []);
+  const state = listState.value;
+  const nothing = state.kind === 'ready' && traces.value.length === 0 && uploads.value.length === 0;
+  return (
+    <>
+      <Header>
+        {!nothing && (
+          <label class="field field-search">
+            <IconSearch />
+            <input
+              type="search"
+              placeholder="Filter by name, GPU, verdict"
+              aria-label="Filter the list"
+              value={filterText.value}
+              onInput={event => (filterText.value = event.currentTarget.value)}
+            />
+          </label>
+        )}
+      </Header>
+      <main class="page page-list">
+        {state.kind === 'loading' && <Loading what="the traces" />}
+        {state.kind === 'error' && (
+          <Failed
+            title="The list cannot be shown"
+            text={state.text}
+            retry={() => void loadTraces()}
+          />
+        )}
+        {state.kind === 'ready' && (nothing ? <EmptyList /> : <TraceTable next={state.next} />)}
+        {state.kind !== 'ready' && uploads.value.map(u => <UploadRow key={u.key} upload={u} />)}
+      </main>
+      <DeleteDialog />
+    </>
+  );
+}
+
+function EmptyList(): JSX.Element {
+  return (
+    <div class="welcome">
+      <h1>Why is my GPU idle, and what do I change?</h1>
+      <p class="lead">
+        Add a trace of a training job. A minute later you read what limits it, what to change, and
+        what that gains.
+      </p>
+      <Doors />
+      <p class="muted">
+        Nothing to record at hand? <code>lacuna demo DIR</code> writes a simulated training series,
+        one change a trace; drop its files here.
+      </p>
+    </div>
+  );
+}
+
+function TraceTable({next}: {next: string | undefined}): JSX.Element {
+  const filter = {text: filterText.value, hideSimulated: hideSimulated.value};
+  const all = traces.value;
+  const rows = all.filter(trace => matches(trace, filter));
+  const [showDoors, setShowDoors] = useState(false);
+  return (
+    <>
+      <div class="list-tools">
+        <h1>Traces</h1>
+        <span class="muted num">
+          {rows.length === all.length
+            ? formatCount(all.length)
+            : `${formatCount(rows.length)} of ${formatCount(all.length)}`}
+        </span>
+        <label class="check">
+          <input
+            type="checkbox"
+            checked={hideSimulated.value}
+            onChange={event => (hideSimulated.value = event.currentTarget.checked)}
+          />
+          hide simulated
+        </label>
+        <span class="spacer" />
+        <button
+          type="button"
+          class="button button-quiet"
+          aria-expanded={showDoors}
+          onClick={() => setShowDoors(!showDoors)}
+        >
+          How do I record one?
+        </button>
+        <UploadButton />
+      </div>
+      {showDoors && <Doors />}
+      <div class="traces" role="table" aria-label="Traces">
+        <div class="trace-row trace-head" role="row">
+          <span role="columnheader">verdict</span>
+          <span role="columnheader" class="cell-num">
+            throughput
+          </span>
+          <span role="columnheader" class="cell-num">
+            step
+          </span>
+          <span
+            role="columnheader"
+            title="Share of the time in which no computing kernel runs: idle, copies and communication that nothing hides"
+          >
+            not computing
+          </span>
+          <span role="columnheader">best next change</span>
+          <span role="columnheader">GPUs</span>
+          <span role="columnheader">when</span>
+          <span role="columnheader">
+            <span class="off-screen">actions</span>
+          </span>
+        </div>
+        {uploads.value.map(upload => (
+          <UploadRow key={upload.key} upload={upload} />
+        ))}
+        {rows.map(trace => (
+          <TraceRow key={trace.id} trace={trace} />
+        ))}
+      </div>
+      {rows.length === 0 && all.length > 0 && (
+        <Empty title="No trace fits the filter">
+          <button
+            type="button"
+            class="button"
+            onClick={() => {
+              filterText.value = '';
+              hideSimulated.value = false;
+            }}
+          >
+            Show all {formatCount(all.length)}
+          </button>
+        </Empty>
+      )}
+      {next !== undefined && (
+        <button type="button" class="button more" onClick={() => void loadMoreTraces()}>
+          Show older traces
+        </button>
+      )}
+    </>
+  );
+}
+
+function UploadRow({upload}: {upload: Upload}): JSX.Element {
+  const left = upload.totalBytes - upload.sentBytes;
+  return (
+    <div class="trace-row trace-row-busy" role="row">
+      <span class="cell-verdict" role="cell">
+        <Chip topic={topicOf('upload', upload.state === 'failed' ? '!' : '↑')} />
+        <span class="verdict-words">
+          <span class="verdict-text">{upload.name}</span>
+          <span class="verdict-name">
+            {upload.state === 'waiting' && `waiting to be sent, ${formatBytes(upload.totalBytes)}`}
+            {upload.state === 'sending' && 'sending'}
+            {upload.state === 'failed' && <span class="error-text">{upload.error}</span>}
+          </span>
+        </span>
+      </span>
+      <span class="cell-progress" role="cell">
+        {upload.state === 'sending' && (
+          <ProgressLine
+            done={upload.sentBytes}
+            total={upload.totalBytes}
+            rate={upload.bytesPerS}
+            etaS={upload.bytesPerS > 0 ? left / upload.bytesPerS : undefined}
+            label={`Sending ${upload.name}`}
+          />
+        )}
+      </span>
+      <span class="cell-actions" role="cell">
+        <button
+          type="button"
+          class="button button-quiet button-icon"
+          aria-label={`${upload.state === 'failed' ? 'Dismiss' : 'Cancel'} ${upload.name}`}
+          title={upload.state === 'failed' ? 'Dismiss' : 'Cancel'}
+          onClick={() => dismiss(upload.key)}
+        >
+          <IconClose />
+        </button>
+      </span>
+    </div>
+  );
+}
+
+export function ProgressLine(props: {
+  done: number;
+  total: number;
+  rate: number;
+  etaS: number | undefined;
+  label: string;
+}): JSX.Element {
+  const share = props.total > 0 ? (100 * props.done) / props.total : 0;
+  return (
+    <span class="progress-line">
+      <Progress done={props.done} total={props.total} label={props.label} />
+      <span class="num progress-words">
+        {props.total > 0 && <b>{`${Math.floor(share)}${THIN}%`}</b>}
+        {props.rate > 0 && <span>{formatByteRate(props.rate)}</span>}
+        {props.etaS !== undefined && <span>{formatEta(props.etaS)}</span>}
+      </span>
+    </span>
+  );
+}
+
+function TraceRow({trace}: {trace: TraceInfo}): JSX.Element {
+  if (trace.state === 'failed') return <FailedRow trace={trace} />;
+  if (isUnderWay(trace)) return <BusyRow trace={trace} />;
+  return <ReadyRow trace={trace} />;
+}
+
+function TraceLink({trace, text}: {trace: TraceInfo; text: string}): JSX.Element {
+  return (
+    <ViewLink class="row-link" view={{...DEFAULT_VIEW, page: 'overview', traceId: trace.id}}>
+      {text}
+    </ViewLink>
+  );
+}
+
+function VerdictCell(props: {
+  trace: TraceInfo;
+  letter: string;
+  cause: string;
+  text: string;
+  isError?: boolean;
+}): JSX.Element {
+  const {trace} = props;
+  return (
+    <span class="cell-verdict" role="cell">
+      <Chip topic={topicOf(props.cause, props.letter)} />
+      <span class="verdict-words">
+        <span class={`verdict-text ${props.isError ? 'error-text' : ''}`}>
+          <TraceLink trace={trace} text={props.text} />
+        </span>
+        <span class="verdict-name">
+          <span class="ellipsis" title={trace.name}>
+            {trace.name}
+          </span>
+          {trace.project !== '' && <span class="tag">{trace.project}</span>}
+          {trace.rank !== undefined && <span class="tag">rank {trace.rank}</span>}
+          {trace.simulated && <span class="tag tag-simulated">simulated</span>}
+          {trace.format !== '' && trace.state === 'ready' && (
+            <span class="tag tag-format">{trace.format}</span>
+          )}
+        </span>
+      </span>
+    </span>
+  );
+}
+
+function RowEnd({trace}: {trace: TraceInfo}): JSX.Element {
+  return (
+    <>
+      <span class="cell-when num" role="cell" title={trace.created_at}>
+        {formatWhen(trace.created_at, new Date())}
+      </span>
+      <span class="cell-actions" role="cell">
+        <button
+          type="button"
+          class="button button-quiet button-icon row-delete"
+          aria-label={`Delete ${trace.name}`}
+          title="Delete"
+          onClick={() => (toDelete.value = trace)}
+        >
+          <IconTrash />
+        </button>
+      </span>
+    </>
+  );
+}
+
+function ReadyRow({trace}: {trace: TraceInfo}): JSX.Element {
+  const summary = trace.summary;
+  return (
+    <div class="trace-row" role="row">
+      <VerdictCell
+        trace={trace}
+        letter={summary?.letter ?? '~'}
+        cause={summary?.cause ?? 'unknown'}
+        text={summary?.text || 'nothing certain can be said'}
+      />
+      <span class="cell-num cell-throughput" role="cell">
+        <Throughput summary={summary} />
+      </span>
+      <span class="cell-num cell-step num" role="cell">
+        {summary?.step_mean_ns === undefined ? (
+          <Dash title="no training step was found" />
+        ) : (
+          formatDuration(summary.step_mean_ns)
+        )}
+      </span>
+      <span class="cell-share" role="cell">
+        <ShareBar percent={summary?.not_computing_pct} />
+      </span>
+      <span class="cell-change" role="cell">
+        <NextChange summary={summary} />
+      </span>
+      <span class="cell-gpus" role="cell" title={trace.device_names.join(', ')}>
+        {describeDevices(trace.device_names, trace.device_count)}
+      </span>
+      <RowEnd trace={trace} />
+    </div>
+  );
+}
+
+function Dash({title}: {title: string}): JSX.Element {
+  return (
+    <span class="faint" title={title}>
+      –
+    </span>
+  );
+}
+
+function Throughput({summary}: {summary: TraceSummary | undefined}): JSX.Element {
+  if (summary?.throughput_per_s === undefined) return <Dash title="not known without steps" />;
+  return (
+    <span class="num">
+      {formatNumber(summary.throughput_per_s)}{' '}
+      <span class="unit">{rateUnit(summary.throughput_unit)}</span>
+    </span>
+  );
+}
+
+function ShareBar({percent}: {percent: number | undefined}): JSX.Element {
+  if (percent === undefined) return <Dash title="not recorded" />;
+  return (
+    <span class="share">
+      <span class="num">{formatPct(percent)}</span>
+      <span class="share-bar" aria-hidden="true">
+        <span style={{width: `${Math.min(100, Math.max(0, percent))}%`}} />
+      </span>
+    </span>
+  );
+}
+
+function NextChange({summary}: {summary: TraceSummary | undefined}): JSX.Element {
+  if (!summary?.next_change) return <Dash title="no change is proposed" />;
+  const gain = formatGain(summary.gain_mid_pct, summary.gain_low_pct, summary.gain_high_pct);
+  return (
+    <>
+      <span class="ellipsis" title={summary.next_change}>
+        {summary.next_change}
+      </span>
+      {gain.mid !== '' && (
+        <span
+          class="gain num"
+          title={gain.band === '' ? 'predicted gain' : `predicted: ${gain.band}`}
+        >
+          {gain.mid}
+        </span>
+      )}
+    </>
+  );
+}
+
+function BusyRow({trace}: {trace: TraceInfo}): JSX.Element {
+  const progress = trace.progress;
+  return (
+    <div class="trace-row trace-row-busy" role="row">
+      <VerdictCell
+        trace={trace}
+        letter="…"
+        cause="import"
+        text={trace.state === 'receiving' ? 'receiving' : 'importing'}
+      />
+      <span class="cell-progress" role="cell">
+        <ProgressLine
+          done={progress?.done_bytes ?? 0}
+          total={progress?.total_bytes ?? 0}
+          rate={progress?.bytes_per_s ?? 0}
+          etaS={progress?.eta_s}
+          label={`Importing ${trace.name}`}
+        />
+      </span>
+      <RowEnd trace={trace} />
+    </div>
+  );
+}
+
+function FailedRow({trace}: {trace: TraceInfo}): JSX.Element {
+  return (
+    <div class="trace-row trace-row-failed" role="row">
+      <VerdictCell trace={trace} letter="!" cause="failed" text="could not be read" isError />
+      <span class="cell-reason" role="cell">
+        {trace.error?.message || 'The server gives no reason.'}
+      </span>
+      <RowEnd trace={trace} />
+    </div>
+  );
+}
+
+function DeleteDialog(): JSX.Element | null {
+  const trace = toDelete.value;
+  const [error, setError] = useState<string | undefined>(undefined);
+  const busy = useRef(false);
+  if (!trace) return null;
+  const close = (): void => {
+    setError(undefined);
+    toDelete.value = undefined;
+  };
+  const remove = async (): Promise<void> => {
+    if (busy.current) return;
+    busy.current = true;
+    try {
+      await removeTrace(trace.id);
+      close();
+    } catch (reason) {
+      setError(errorText(reason));
+    } finally {
+      busy.current = false;
+    }
+  };
+  return (
+    <Dialog title="Delete this trace?" onClose={close}>
+      <p class="break">{trace.name}</p>
+      <p class="muted">
+        The trace, its original file and its findings go. Links to it stop working.
+      </p>
+      {error !== undefined && <p class="error-text">{error}</p>}
+      <div class="dialog-actions">
+        <button type="button" class="button" onClick={close}>
+          Keep it
+        </button>
+        <button type="button" class="button button-danger" onClick={() => void remove()}>
+          Delete
+        </button>
+      </div>
+    </Dialog>
+  );
+}

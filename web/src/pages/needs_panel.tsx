@@ -1,0 +1,90 @@
+// What each part needs for one step, on its own: bars against the step.
+import {Fragment, type JSX} from 'preact';
+import type {Analysis} from '../api/types';
+import {NOT_RECORDED, durationIn, exactNs, formatDuration, timeUnitFor} from '../base/format';
+import {axisOf, needsOf, needsSentence, type Need} from '../model/overview';
+import {Chip, topicOf} from '../ui/cause_mark';
+import {Explain} from '../ui/explain';
+
+export function NeedsPanel({analysis}: {analysis: Analysis}): JSX.Element | null {
+  const stepNs = analysis.steps.mean_ns;
+  const needs = needsOf(analysis);
+  const largest = Math.max(stepNs ?? 0, ...needs.map(need => need.needNs ?? 0));
+  if (largest <= 0) return null;
+  const axis = axisOf(largest);
+  const sentence = needsSentence(analysis);
+  return (
+    <section class="panel needs" aria-labelledby="needs-title">
+      <header class="panel-head">
+        <h2 id="needs-title">What each part needs for one step, on its own</h2>
+        {stepNs !== undefined && (
+          <span class="panel-aside num">the step: {formatDuration(stepNs)}</span>
+        )}
+      </header>
+      <div class="needs-chart">
+        <div class="needs-overlay" aria-hidden="true">
+          <Axis end={axis.end} step={axis.step} />
+          {stepNs !== undefined && (
+            <div class="needs-step" style={{left: `${(100 * stepNs) / axis.end}%`}} />
+          )}
+        </div>
+        {needs.map((need, index) => (
+          <NeedRow key={need.key} need={need} row={index + 1} end={axis.end} />
+        ))}
+      </div>
+      {sentence !== undefined && <p class="panel-note">{sentence}</p>}
+    </section>
+  );
+}
+
+function Axis({end, step}: {end: number; step: number}): JSX.Element {
+  const unit = timeUnitFor(end);
+  const marks: number[] = [];
+  for (let at = 0; at <= end * 1.0001; at += step) marks.push(at);
+  return (
+    <>
+      {marks.map((at, index) => (
+        <Fragment key={at}>
+          <span class="needs-mark num" style={{left: `${(100 * at) / end}%`}}>
+            {durationIn(at, unit, axisDecimals(step, unit))}
+            {index === 0 ? ` ${unit}` : ''}
+          </span>
+          <span class="needs-grid" style={{left: `${(100 * at) / end}%`}} />
+        </Fragment>
+      ))}
+    </>
+  );
+}
+
+function axisDecimals(step: number, unit: ReturnType<typeof timeUnitFor>): number {
+  const value = Number(durationIn(step, unit, 6).replace(/\s/g, ''));
+  return value >= 1 && Number.isInteger(value) ? 0 : value >= 0.1 ? 1 : 2;
+}
+
+function NeedRow({need, row, end}: {need: Need; row: number; end: number}): JSX.Element {
+  const topic = need.cause ? topicOf(need.cause) : topicOf('gpu');
+  return (
+    <>
+      <div class="needs-label" style={{gridRow: row}}>
+        <Chip topic={topic} /> {need.label}
+      </div>
+      <div class="needs-track" style={{gridRow: row}}>
+        {need.needNs !== undefined && (
+          <div
+            class={`needs-bar ${need.isLongest ? 'needs-bar-longest' : ''}`}
+            style={{width: `${Math.min(100, (100 * need.needNs) / end)}%`}}
+          />
+        )}
+      </div>
+      <div class="needs-value num" style={{gridRow: row}}>
+        {need.needNs === undefined ? (
+          <span class="faint">{NOT_RECORDED}</span>
+        ) : (
+          <Explain title={need.label} text={need.definition} exact={exactNs(need.needNs)}>
+            {formatDuration(need.needNs)}
+          </Explain>
+        )}
+      </div>
+    </>
+  );
+}

@@ -1,0 +1,187 @@
+// The verdict: what limits the run, what to change, what was checked and is fine.
+import type {JSX} from 'preact';
+import type {Analysis, TraceInfo} from '../api/types';
+import {
+  exactNs,
+  formatCount,
+  formatDuration,
+  formatNumber,
+  formatPct,
+  plural,
+  rateUnit,
+} from '../base/format';
+import {groupFindings, sameSentence} from '../model/overview';
+import {Chip, topicOf} from '../ui/cause_mark';
+import {Explain} from '../ui/explain';
+import {IconCheck} from '../ui/icons';
+import type {Resource} from '../ui/resource';
+import {Failed, Loading} from '../ui/states';
+import {DevicePanel, KindsPanel} from './device_panel';
+import {FindingCard, FurtherFindings} from './finding_card';
+import {NeedsPanel} from './needs_panel';
+import {ImportPanel, SettingsPanel} from './settings_panel';
+
+export function OverviewPage(props: {trace: TraceInfo; analysis: Resource<Analysis>}): JSX.Element {
+  const {trace, analysis} = props;
+  const value =
+    analysis.kind === 'ready'
+      ? analysis.value
+      : analysis.kind === 'loading'
+        ? analysis.stale
+        : undefined;
+  return (
+    <main class="page page-overview">
+      {analysis.kind === 'error' && (
+        <Failed title="The analysis cannot be shown" text={analysis.text} retry={analysis.retry} />
+      )}
+      {analysis.kind === 'loading' && value === undefined && <Loading what="the verdict" />}
+      {value && <Verdict trace={trace} analysis={value} />}
+    </main>
+  );
+}
+
+function Verdict({trace, analysis}: {trace: TraceInfo; analysis: Analysis}): JSX.Element {
+  const groups = groupFindings(analysis.findings);
+  const verdict = analysis.verdict;
+  return (
+    <>
+      <section class="hero">
+        <Chip topic={topicOf(verdict.cause, trace.summary?.letter)} large />
+        <h1 data-testid="verdict">{verdict.text || 'Nothing certain can be said.'}</h1>
+      </section>
+      <Headline analysis={analysis} />
+      <div class="overview-columns">
+        <div class="overview-main">
+          <NeedsPanel analysis={analysis} />
+          {groups.first && (
+            <FindingCard
+              trace={trace}
+              finding={groups.first}
+              repeatsVerdict={sameSentence(groups.first.title, verdict.text)}
+            />
+          )}
+          <FurtherFindings trace={trace} findings={groups.further} leftOut={groups.leftOut} />
+          <Checked analysis={analysis} />
+        </div>
+        <div class="overview-side">
+          <DevicePanel trace={trace} analysis={analysis} />
+          <KindsPanel trace={trace} analysis={analysis} />
+          <SettingsPanel analysis={analysis} />
+          <ImportPanel trace={trace} />
+        </div>
+      </div>
+    </>
+  );
+}
+
+function Headline({analysis}: {analysis: Analysis}): JSX.Element | null {
+  const {throughput, steps, devices} = analysis;
+  const device = devices[0];
+  if (steps.mean_ns === undefined && !device) return null;
+  return (
+    <section class="headline" aria-label="The run in numbers">
+      {throughput.per_s !== undefined && (
+        <div class="stat">
+          <Explain
+            class="stat-value"
+            title="Throughput"
+            text={`${throughput.unit} a second, from the mean of the kept steps${
+              throughput.batch_size === undefined
+                ? ''
+                : ` and ${formatCount(throughput.batch_size)} ${throughput.unit} a step`
+            }.`}
+            exact={`${throughput.per_s} ${rateUnit(throughput.unit)}`}
+          >
+            {formatNumber(throughput.per_s)}
+          </Explain>
+          <span class="stat-label">
+            {rateUnit(throughput.unit)}
+            {throughput.batch_size !== undefined && `, batch ${formatCount(throughput.batch_size)}`}
+          </span>
+        </div>
+      )}
+      {steps.mean_ns !== undefined && (
+        <div class="stat">
+          <Explain
+            class="stat-value"
+            title="Mean step"
+            text={`Mean of ${plural(steps.kept_count, 'kept step')}${
+              steps.count > steps.kept_count
+                ? `; ${formatCount(steps.count - steps.kept_count)} of ${formatCount(steps.count)} left out (warm-up, cut off, or of another kind)`
+                : ''
+            }. Found by: ${steps.method || 'not said'}.`}
+            exact={exactNs(steps.mean_ns)}
+          >
+            {formatDuration(steps.mean_ns)}
+          </Explain>
+          <span class="stat-label">
+            a step, {plural(steps.kept_count, 'step')}
+            {steps.median_ns !== undefined &&
+              steps.p95_ns !== undefined &&
+              steps.kept_count > 1 && (
+                <span class="stat-more">
+                  {' '}
+                  median {formatDuration(steps.median_ns)}, 95 % within{' '}
+                  {formatDuration(steps.p95_ns)}
+                </span>
+              )}
+          </span>
+        </div>
+      )}
+      {device?.not_computing_pct !== undefined && (
+        <div class="stat">
+          <Explain
+            class="stat-value"
+            title="The GPU does not compute"
+            text="Share of the time from the device’s first to its last operation in which no computing kernel runs: idle, and copies and communication that nothing hides."
+            exact={`${device.not_computing_pct} %`}
+          >
+            {formatPct(device.not_computing_pct)}
+          </Explain>
+          <span class="stat-label">
+            of the time {devices.length > 1 ? 'the first GPU' : 'the GPU'} does not compute
+          </span>
+        </div>
+      )}
+      {steps.mean_ns === undefined && (
+        <div class="stat">
+          <span class="stat-value stat-none">no steps</span>
+          <span class="stat-label">
+            were found: mark them with <code>profiler.step()</code>
+          </span>
+        </div>
+      )}
+    </section>
+  );
+}
+
+function Checked({analysis}: {analysis: Analysis}): JSX.Element | null {
+  const {checked_fine: fine, not_recorded: missing} = analysis;
+  if (fine.length === 0 && missing.length === 0) return null;
+  return (
+    <section class="checked">
+      {fine.length > 0 && (
+        <div>
+          <h2>Checked and fine</h2>
+          <ul class="checks">
+            {fine.map(text => (
+              <li key={text}>
+                <IconCheck /> {text}
+              </li>
+            ))}
+          </ul>
+        </div>
+      )}
+      {missing.length > 0 && (
+        <div>
+          <h2>Not recorded</h2>
+          <ul class="missing">
+            {missing.map(text => (
+              <li key={text}>{text}</li>
+            ))}
+          </ul>
+        </div>
+      )}
+    </section>
+  );
+}

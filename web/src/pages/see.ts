@@ -1,0 +1,54 @@
+// From a number to its evidence: opens the timeline there.
+import {getGaps, getSlice} from '../api/client';
+import type {Evidence} from '../api/types';
+import {ns, type Ns} from '../base/units';
+import {show, type Selection} from '../model/view_state';
+
+/** Room left and right of what is shown, as a share of it. */
+const PADDING = 0.6;
+const NARROWEST_NS = 2000;
+
+export function showInTimeline(t0: number, t1: number, selection: Selection, durationNs: Ns): void {
+  const room = Math.max((t1 - t0) * PADDING, NARROWEST_NS);
+  const start = Math.max(0, Math.round(t0 - room));
+  const end = Math.min(Math.max(durationNs, t1), Math.round(t1 + room));
+  show({
+    page: 'timeline',
+    window: {t0: ns(start), t1: ns(Math.max(end, start + 1))},
+    selection,
+  });
+  scrollTo(0, 0);
+}
+
+export function showEvidence(evidence: Evidence, durationNs: Ns): void {
+  const {t0_ns: t0, t1_ns: t1} = evidence;
+  showInTimeline(t0, t1, t1 > t0 ? {kind: 'area', t0, t1} : undefined, durationNs);
+}
+
+export async function showSlice(traceId: string, slice: number, durationNs: Ns): Promise<void> {
+  const {start_ns: start, dur_ns: dur} = await getSlice(traceId, slice);
+  // several of it to each side: a slice alone on the screen says little
+  const margin = Math.max(dur * 2, NARROWEST_NS);
+  showInTimeline(start - margin, start + dur + margin, {kind: 'slice', slice}, durationNs);
+}
+
+/** The longest gap of a device that has this cause in it. @return false if there is none */
+export async function showLongestGap(
+  traceId: string,
+  device: number,
+  cause: string,
+  durationNs: Ns,
+): Promise<boolean> {
+  const {gaps} = await getGaps(traceId, {device, limit: 1000, sort: 'dur'});
+  let best: (typeof gaps)[number] | undefined;
+  for (const gap of gaps) if ((gap.cause_ns[cause] ?? 0) > (best?.cause_ns[cause] ?? 0)) best = gap;
+  if (!best) return false;
+  const t1 = ns(best.start_ns + best.dur_ns);
+  showInTimeline(
+    best.start_ns,
+    t1,
+    {kind: 'gap', device: best.device, t0: best.start_ns, t1},
+    durationNs,
+  );
+  return true;
+}

@@ -1,0 +1,251 @@
+// A trace: its head with the tabs, and the page that the tabs choose.
+import type {JSX} from 'preact';
+import {useEffect} from 'preact/hooks';
+import {ApiError, getAnalysis, getTrace, getTracks} from '../api/client';
+import type {Analysis, TraceInfo, TracksInfo} from '../api/types';
+import {formatBytes, formatCount, formatWhen} from '../base/format';
+import {describeDevices} from '../model/list_rows';
+import {isTyping, registerShortcuts} from '../model/shortcuts';
+import {isUnderWay, mergeTrace, traceById, traces} from '../model/traces';
+import {DEFAULT_VIEW, page, traceId, type Page} from '../model/view_state';
+import {TimelinePanel} from '../timeline/timeline_panel';
+import {Header} from '../ui/header';
+import {IconBack} from '../ui/icons';
+import {ViewLink} from '../ui/link';
+import {useResource, type Resource} from '../ui/resource';
+import {Empty, Failed, Loading} from '../ui/states';
+import {FlamePage} from './flame_page';
+import {KernelsPage} from './kernels_page';
+import {ProgressLine} from './list_page';
+import {OverviewPage} from './overview_page';
+import {showEvidence} from './see';
+
+const TABS: readonly {page: Page; label: string}[] = [
+  {page: 'overview', label: 'Overview'},
+  {page: 'timeline', label: 'Timeline'},
+  {page: 'kernels', label: 'Kernels'},
+  {page: 'flame', label: 'Flame graph'},
+];
+
+export function TracePage(): JSX.Element {
+  const id = traceId.value ?? '';
+  const known = traceById(id);
+  const first = useResource(id, async signal => {
+    try {
+      const trace = await getTrace(id, signal);
+      traces.value = mergeTrace(traces.value, trace);
+      return trace;
+    } catch (error) {
+      // an id of the past or of another server: a page of its own, not a failure of this one
+      if (error instanceof ApiError && error.status === 404) return undefined;
+      throw error;
+    }
+  });
+  const trace = known ?? (first.kind === 'ready' ? first.value : undefined);
+
+  useEffect(() => {
+    document.title = trace ? `${trace.name || 'trace'}: Lacuna` : 'Lacuna';
+  }, [trace?.name]);
+
+  if (trace) return <KnownTrace trace={trace} />;
+  return (
+    <>
+      <Header />
+      <main class="page">
+        {first.kind === 'loading' && <Loading what="the trace" />}
+        {first.kind === 'error' && (
+          <Failed title="The trace cannot be shown" text={first.text} retry={first.retry} />
+        )}
+        {first.kind === 'ready' && (
+          <Empty title="There is no such trace here">
+            It was deleted, or the link belongs to another server.{' '}
+            <ViewLink view={DEFAULT_VIEW}>All traces</ViewLink>
+          </Empty>
+        )}
+      </main>
+    </>
+  );
+}
+
+function KnownTrace({trace}: {trace: TraceInfo}): JSX.Element {
+  const ready = trace.state === 'ready';
+  const key = ready ? `${trace.id}/${trace.generation}` : undefined;
+  const analysis = useResource(key, signal => getAnalysis(trace.id, signal));
+  const tracks = useResource(key, signal => getTracks(trace.id, signal));
+  useFindingKeys(trace, analysis.kind === 'ready' ? analysis.value : undefined);
+  return (
+    <div class={`trace-page trace-page-${page.value}`}>
+      <Header>
+        <TraceTitle trace={trace} />
+        {ready && <Tabs />}
+      </Header>
+      {ready ? (
+        <TraceBody trace={trace} analysis={analysis} tracks={tracks} />
+      ) : (
+        <main class="page">
+          {isUnderWay(trace) ? <Importing trace={trace} /> : <Broken trace={trace} />}
+        </main>
+      )}
+    </div>
+  );
+}
+
+function TraceTitle({trace}: {trace: TraceInfo}): JSX.Element {
+  const meta = [
+    describeDevices(trace.device_names, trace.device_count),
+    formatWhen(trace.created_at, new Date()),
+    trace.format,
+  ].filter(text => text !== '');
+  return (
+    <div class="trace-title">
+      <ViewLink class="button button-quiet button-icon" view={DEFAULT_VIEW} title="All traces">
+        <IconBack />
+        <span class="off-screen">All traces</span>
+      </ViewLink>
+      <div class="trace-names">
+        <span class="trace-name ellipsis" title={trace.name}>
+          {trace.name || 'unnamed trace'}
+        </span>
+        <span class="trace-meta">
+          {trace.simulated && <span class="tag tag-simulated">simulated</span>}
+          {trace.state === 'ready' && <span class="ellipsis">{meta.join(' · ')}</span>}
+        </span>
+      </div>
+    </div>
+  );
+}
+
+function Tabs(): JSX.Element {
+  return (
+    <nav class="tabs" aria-label="Views of this trace">
+      {TABS.map(tab => (
+        <ViewLink
+          key={tab.page}
+          class="tab"
+          view={{page: tab.page}}
+          current={page.value === tab.page}
+        >
+          {tab.label}
+        </ViewLink>
+      ))}
+    </nav>
+  );
+}
+
+function TraceBody(props: {
+  trace: TraceInfo;
+  analysis: Resource<Analysis>;
+  tracks: Resource<TracksInfo>;
+}): JSX.Element {
+  const {trace, analysis, tracks} = props;
+  switch (page.value) {
+    case 'timeline':
+      return (
+        <main class="page page-full">
+          {tracks.kind === 'loading' && <Loading what="the rows" />}
+          {tracks.kind === 'error' && (
+            <Failed title="The timeline cannot be shown" text={tracks.text} retry={tracks.retry} />
+          )}
+          {tracks.kind === 'ready' && (
+            <TimelinePanel
+              trace={trace}
+              tracks={tracks.value}
+              analysis={analysis.kind === 'ready' ? analysis.value : undefined}
+            />
+          )}
+        </main>
+      );
+    case 'kernels':
+      return <KernelsPage trace={trace} />;
+    case 'flame':
+      return <FlamePage trace={trace} />;
+    case 'overview':
+    case 'list':
+      return <OverviewPage trace={trace} analysis={analysis} />;
+  }
+}
+
+function Importing({trace}: {trace: TraceInfo}): JSX.Element {
+  const progress = trace.progress;
+  return (
+    <section class="importing" aria-live="polite">
+      <h1>{trace.state === 'receiving' ? 'Receiving the trace' : 'Reading the trace'}</h1>
+      <p class="muted break">{trace.name}</p>
+      <ProgressLine
+        done={progress?.done_bytes ?? 0}
+        total={progress?.total_bytes ?? 0}
+        rate={progress?.bytes_per_s ?? 0}
+        etaS={progress?.eta_s}
+        label="Import"
+      />
+      <dl class="facts">
+        {progress !== undefined && progress.total_bytes > 0 && (
+          <>
+            <dt>read</dt>
+            <dd class="num">
+              {formatBytes(progress.done_bytes)} of {formatBytes(progress.total_bytes)}
+            </dd>
+          </>
+        )}
+        {progress !== undefined && progress.events > 0 && (
+          <>
+            <dt>events so far</dt>
+            <dd class="num">{formatCount(progress.events)}</dd>
+          </>
+        )}
+      </dl>
+      <p class="muted">The verdict opens here by itself.</p>
+    </section>
+  );
+}
+
+function Broken({trace}: {trace: TraceInfo}): JSX.Element {
+  return (
+    <Failed
+      title="This trace could not be read"
+      text={trace.error?.message || 'The server gives no reason.'}
+    >
+      <p class="muted">
+        <span class="break">{trace.name}</span>, {formatBytes(trace.size_bytes)}
+        {trace.error !== undefined && trace.error.code !== '' && (
+          <>
+            {' '}
+            (<code>{trace.error.code}</code>)
+          </>
+        )}
+      </p>
+    </Failed>
+  );
+}
+
+const FINDING_KEYS_MAX = 5;
+
+/** 1..5: the evidence of that finding in the timeline, from any tab. */
+function useFindingKeys(trace: TraceInfo, analysis: Analysis | undefined): void {
+  const count = Math.min(FINDING_KEYS_MAX, analysis?.findings.length ?? 0);
+  useEffect(() => {
+    if (!analysis || count === 0) return undefined;
+    const onKey = (event: KeyboardEvent): void => {
+      if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event)) return;
+      if (!/^[1-5]$/.test(event.key)) return;
+      const evidence = analysis.findings[Number(event.key) - 1]?.evidence[0];
+      if (!evidence) return;
+      event.preventDefault();
+      showEvidence(evidence, trace.duration_ns);
+    };
+    addEventListener('keydown', onKey);
+    const forget = registerShortcuts({
+      title: 'Findings',
+      shortcuts: [
+        {
+          keys: count === 1 ? ['1'] : ['1', '…', String(count)],
+          text: 'show the evidence of that finding in the timeline',
+        },
+      ],
+    });
+    return () => {
+      removeEventListener('keydown', onKey);
+      forget();
+    };
+  }, [trace.id, analysis]);
+}

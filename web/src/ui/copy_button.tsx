@@ -1,0 +1,53 @@
+import type {JSX} from 'preact';
+import {useEffect, useState} from 'preact/hooks';
+import {IconCheck, IconCopy} from './icons';
+
+const SHOWN_MS = 1600;
+
+/** Spaces that only look well become spaces that can be pasted. */
+export function pasteable(text: string): string {
+  return text.replaceAll('\u202f', ' ').replaceAll('\u2212', '-');
+}
+
+async function copyText(text: string): Promise<boolean> {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    // no clipboard without a secure origin: the old way
+    const area = document.createElement('textarea');
+    area.value = text;
+    area.className = 'off-screen';
+    document.body.append(area);
+    area.select();
+    const done = document.execCommand('copy');
+    area.remove();
+    return done;
+  }
+}
+
+export function CopyButton({text, label = 'Copy'}: {text: string; label?: string}): JSX.Element {
+  const [state, setState] = useState<'idle' | 'done' | 'failed'>('idle');
+  useEffect(() => {
+    if (state === 'idle') return undefined;
+    const timer = setTimeout(() => setState('idle'), SHOWN_MS);
+    return () => clearTimeout(timer);
+  }, [state]);
+  return (
+    <button
+      type="button"
+      class="button button-quiet button-icon copy"
+      aria-label={label}
+      title={label}
+      onClick={event => {
+        event.stopPropagation();
+        void copyText(pasteable(text)).then(done => setState(done ? 'done' : 'failed'));
+      }}
+    >
+      {state === 'done' ? <IconCheck /> : <IconCopy />}
+      <span class="copy-word" role="status">
+        {state === 'done' ? 'copied' : state === 'failed' ? 'select and copy by hand' : ''}
+      </span>
+    </button>
+  );
+}

@@ -1,0 +1,39 @@
+import type {ComponentChildren, JSX} from 'preact';
+import {useEffect, useRef} from 'preact/hooks';
+import {IconClose} from './icons';
+
+/** A modal dialog, open as long as it is mounted. */
+export function Dialog(props: {
+  title: string;
+  onClose: () => void;
+  children: ComponentChildren;
+}): JSX.Element {
+  const ref = useRef<HTMLDialogElement>(null);
+  useEffect(() => {
+    ref.current?.showModal();
+  }, []);
+  return (
+    <dialog
+      ref={ref}
+      class="dialog"
+      aria-label={props.title}
+      onClose={props.onClose}
+      onClick={event => {
+        if (event.target === ref.current) props.onClose();
+      }}
+    >
+      <header class="dialog-head">
+        <h2>{props.title}</h2>
+        <button
+          type="button"
+          class="button button-quiet button-icon"
+          aria-label="Close"
+          onClick={props.onClose}
+        >
+          <IconClose />
+        </button>
+      </header>
+      <div class="dialog-body">{props.children}</div>
+    </dialog>
+  );
+}

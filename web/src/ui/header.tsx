@@ -1,0 +1,44 @@
+// The bar at the top of every page.
+import type {ComponentChildren, JSX} from 'preact';
+import {nextTheme} from '../model/theme';
+import {DEFAULT_VIEW, theme} from '../model/view_state';
+import {helpIsOpen} from './help';
+import {IconAuto, IconHelp, IconMoon, IconSun, Mark} from './icons';
+import {ViewLink} from './link';
+
+export function Header({children}: {children?: ComponentChildren}): JSX.Element {
+  return (
+    <header class="header">
+      <ViewLink class="brand" view={DEFAULT_VIEW} title="All traces">
+        <Mark />
+        <span>Lacuna</span>
+      </ViewLink>
+      <div class="header-middle">{children}</div>
+      <button
+        type="button"
+        class="button button-quiet button-icon"
+        title="Keys and letters (?)"
+        aria-label="Keys and letters"
+        onClick={() => (helpIsOpen.value = true)}
+      >
+        <IconHelp />
+      </button>
+      <ThemeButton />
+    </header>
+  );
+}
+
+function ThemeButton(): JSX.Element {
+  const label = `Theme: ${theme.value === 'auto' ? 'as the system' : theme.value}`;
+  return (
+    <button
+      type="button"
+      class="button button-quiet button-icon"
+      title={label}
+      aria-label={label}
+      onClick={() => (theme.value = nextTheme(theme.value))}
+    >
+      {theme.value === 'auto' ? <IconAuto /> : theme.value === 'dark' ? <IconMoon /> : <IconSun />}
+    </button>
+  );
+}

@@ -1,0 +1,52 @@
+// `?`: the keys that work now, and the letters of the causes.
+import {signal} from '@preact/signals';
+import {Fragment, type JSX} from 'preact';
+import {CAUSES, CAUSE_STYLES} from '../base/causes';
+import {shortcutGroups} from '../model/shortcuts';
+import {Chip, Swatch, topicOf} from './cause_mark';
+import {Dialog} from './dialog';
+
+export const helpIsOpen = signal(false);
+
+export function HelpDialog(): JSX.Element | null {
+  if (!helpIsOpen.value) return null;
+  return (
+    <Dialog title="Keys and letters" onClose={() => (helpIsOpen.value = false)}>
+      <div class="help">
+        {shortcutGroups.value.map(group => (
+          <section key={group.title}>
+            <h3>{group.title}</h3>
+            <dl class="keys">
+              {group.shortcuts.map(({keys, text}) => (
+                <Fragment key={text}>
+                  <dt>
+                    {keys.map(key => (
+                      <kbd key={key}>{key}</kbd>
+                    ))}
+                  </dt>
+                  <dd>{text}</dd>
+                </Fragment>
+              ))}
+            </dl>
+          </section>
+        ))}
+        <section>
+          <h3>What the GPU waits for</h3>
+          <p class="muted">Working is grey. Waiting has a colour, a letter and a pattern.</p>
+          <dl class="causes-help">
+            {CAUSES.map(cause => (
+              <Fragment key={cause}>
+                <dt>
+                  <Chip topic={topicOf(cause)} /> <Swatch cause={cause} />
+                </dt>
+                <dd>
+                  <strong>{CAUSE_STYLES[cause].short}</strong> {CAUSE_STYLES[cause].definition}
+                </dd>
+              </Fragment>
+            ))}
+          </dl>
+        </section>
+      </div>
+    </Dialog>
+  );
+}

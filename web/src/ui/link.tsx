@@ -1,0 +1,32 @@
+// A link to another view of the page: a real address, so that it can be opened in a new tab,
+// and no reload when it is simply pressed.
+import type {ComponentChildren, JSX} from 'preact';
+import {BASE_URL} from '../api/client';
+import {currentView, formatLocation, show, type ViewState} from '../model/view_state';
+
+export function ViewLink(props: {
+  view: Partial<ViewState>;
+  class?: string;
+  title?: string;
+  current?: boolean;
+  children: ComponentChildren;
+}): JSX.Element {
+  const target = {...currentView(), ...props.view};
+  return (
+    <a
+      href={BASE_URL + formatLocation(target)}
+      {...(props.class === undefined ? {} : {class: props.class})}
+      {...(props.title === undefined ? {} : {title: props.title})}
+      {...(props.current ? {'aria-current': 'page' as const} : {})}
+      onClick={event => {
+        if (event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey)
+          return;
+        event.preventDefault();
+        show(target);
+        scrollTo(0, 0);
+      }}
+    >
+      {props.children}
+    </a>
+  );
+}

@@ -1,0 +1,49 @@
+// Something loaded from the server, with its states.
+import {useCallback, useEffect, useState} from 'preact/hooks';
+import {errorText, isAbort} from '../api/client';
+
+export type Resource<T> =
+  | {readonly kind: 'loading'; readonly stale: T | undefined}
+  | {readonly kind: 'ready'; readonly value: T}
+  | {readonly kind: 'error'; readonly text: string; readonly retry: () => void};
+
+/**
+ * Load whenever `key` changes; what is on its way is aborted then. `undefined`: nothing to load.
+ * While loading again, `stale` holds the value before.
+ */
+export function useResource<T>(
+  key: string | undefined,
+  load: (signal: AbortSignal) => Promise<T>,
+): Resource<T> {
+  const [state, setState] = useState<{key: string | undefined; resource: Resource<T>}>({
+    key: undefined,
+    resource: {kind: 'loading', stale: undefined},
+  });
+  const [attempt, setAttempt] = useState(0);
+  const retry = useCallback(() => setAttempt(a => a + 1), []);
+
+  useEffect(() => {
+    if (key === undefined) return undefined;
+    const controller = new AbortController();
+    setState(before => ({
+      key,
+      resource: {
+        kind: 'loading',
+        stale: before.resource.kind === 'ready' ? before.resource.value : undefined,
+      },
+    }));
+    load(controller.signal).then(
+      value => {
+        if (!controller.signal.aborted) setState({key, resource: {kind: 'ready', value}});
+      },
+      (error: unknown) => {
+        if (controller.signal.aborted || isAbort(error)) return;
+        setState({key, resource: {kind: 'error', text: errorText(error), retry}});
+      },
+    );
+    return () => controller.abort();
+    // `load` is a new function at each render: the key says when it means something else
+  }, [key, attempt]);
+
+  return state.resource;
+}
