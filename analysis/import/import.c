@@ -1,0 +1,259 @@
+/* Opening an input: undo compression and tar by content, hand each trace to its importer. */
+
+#include "analysis/import/chrome.h"
+#include "analysis/import/import_private.h"
+#include "analysis/import/source.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+/* The window fits into the second-level cache beside what the parser writes. */
+enum { WINDOW_BYTES = 256 * 1024, LAYERS_MAX = 3 };
+
+struct import {
+    const struct lac_import_options *options;
+    lac_import_sink sink;
+    void *context;
+    struct lac_error *reterr;
+    struct lac_source_budget budget;
+    size_t window_bytes;
+    uint32_t trace_count;
+    uint32_t skipped_count;
+    char skipped[112];      /**< the first member that was skipped, and why */
+    struct lac_model *held; /**< the last model of a tar: waits for what is reported after it */
+};
+
+void lac_import_limits_default(struct lac_import_limits *limits)
+{
+    *limits = (struct lac_import_limits){
+        .expanded_bytes_max = 0,
+        .expansion_ratio_max = 200,
+        .slice_count_max = LAC_SLICE_COUNT_MAX,
+        .track_count_max = LAC_TRACK_COUNT_MAX,
+        .depth_max = 64,
+        .event_bytes_max = 4 << 20,
+        .name_bytes_max = 64 << 10,
+        .member_count_max = 4096,
+    };
+}
+
+/* --- names -------------------------------------------------------------------------------------*/
+
+void lac_import_name(const char *path, char *name, size_t capacity_bytes)
+{
+    static const char *const endings[] = {".json",  ".gz", ".zst",    ".tar",     ".tgz",
+                                          ".trace", ".pt", ".sqlite", ".nsys-rep"};
+    const char *base = strrchr(path, '/');
+    base = base ? base + 1 : path;
+    size_t size = strlen(base);
+    for (bool again = true; again;) {
+        again = false;
+        for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
+            size_t length = strlen(endings[i]);
+            if (size > length && strncasecmp(base + size - length, endings[i], length) == 0) {
+                size -= length;
+                again = true;
+            }
+        }
+    }
+    if (size > capacity_bytes / 3 - 2)
+        size = capacity_bytes / 3 - 2;
+    struct lac_json_repairs ignored = {0};
+    const uint8_t *p = (const uint8_t *)base, *end = p + size;
+    char *to = name;
+    (void)ignored;
+    while (p < end) {
+        uint32_t length = *p < 0x20 ? 0 : lac_utf8_length(p, end);
+        memcpy(to, length ? (const char *)p : "\xef\xbf\xbd", length ? length : 3);
+        to += length ? length : 3;
+        p += length ? length : 1;
+    }
+    *to = 0;
+}
+
+/* --- giving models away
+ * --------------------------------------------------------------------------*/
+
+static enum lac_status give_held(struct import *import)
+{
+    struct lac_model *model = import->held;
+    if (!model)
+        return LAC_OK;
+    import->held = NULL;
+    if (import->skipped_count) {
+        char text[160];
+        snprintf(text, sizeof text, "Members of the archive that are no traces: %s",
+                 import->skipped);
+        lac_model_report(model, LAC_REPORT_INFO, "member_skipped", import->skipped_count, 0, text);
+    }
+    return import->sink(import->context, model, import->reterr);
+}
+
+static enum lac_status import_trace(struct import *import, struct lac_source *source,
+                                    const char *name)
+{
+    struct lac_model *model = NULL;
+    enum lac_status status = lac_chrome_import(source, import->options, import->window_bytes, name,
+                                               &model, import->reterr);
+    if (status != LAC_OK)
+        return status;
+    model->info.input_bytes = import->budget.input_bytes;
+    status = give_held(import);
+    if (status != LAC_OK) {
+        lac_model_destroy(model);
+        return status;
+    }
+    import->held = model;
+    import->trace_count++;
+    return LAC_OK;
+}
+
+/* --- layers ------------------------------------------------------------------------------------*/
+
+static enum lac_status import_layers(struct import *import, struct lac_source *source,
+                                     const char *name, uint32_t depth);
+
+static void note_skipped(struct import *import, const char *name, const char *why)
+{
+    if (import->skipped_count++ == 0) {
+        char clean[64];
+        lac_import_name(name, clean, sizeof clean);
+        snprintf(import->skipped, sizeof import->skipped, "%.40s (%.65s)", clean, why);
+    }
+}
+
+static enum lac_status import_members(struct import *import, struct lac_source *tar, uint32_t depth)
+{
+    char *member = malloc(LAC_TAR_NAME_MAX);
+    if (!member)
+        return lac_fail(import->reterr, LAC_ERR_NOMEM, 0, "out of memory");
+    uint32_t count = 0;
+    bool found = true;
+    enum lac_status status = LAC_OK;
+    struct lac_error error = {0}, *reterr = import->reterr;
+    while (status == LAC_OK) {
+        status = lac_tar_next(tar, member, &found, reterr);
+        if (status != LAC_OK || !found)
+            break;
+        if (++count > import->options->limits.member_count_max) {
+            status = lac_fail(reterr, LAC_ERR_LIMIT, 0,
+                              "more than %u members in the archive (limit member_count_max)",
+                              import->options->limits.member_count_max);
+            break;
+        }
+        char name[512];
+        lac_import_name(member, name, sizeof name);
+        import->reterr = &error;
+        status = import_layers(import, tar, name, depth + 1);
+        import->reterr = reterr;
+        if (status == LAC_ERR_CORRUPT) {
+            note_skipped(import, member, error.message);
+            status = LAC_OK;
+        } else if (status != LAC_OK && reterr) {
+            *reterr = error;
+        }
+    }
+    if (status == LAC_OK && import->trace_count == 0)
+        status = lac_fail(reterr, LAC_ERR_CORRUPT, 0, "no member of the archive is a trace%s%s",
+                          import->skipped_count ? "; first: " : "", import->skipped);
+    free(member);
+    return status;
+}
+
+static enum lac_status import_layers(struct import *import, struct lac_source *source,
+                                     const char *name, uint32_t depth)
+{
+    enum lac_source_kind kind = LAC_SOURCE_PLAIN;
+    enum lac_status status = lac_source_detect(source, &kind, import->reterr);
+    if (status != LAC_OK)
+        return status;
+    if (kind == LAC_SOURCE_PLAIN) {
+        const uint8_t *head = NULL;
+        size_t size = 0;
+        status = lac_source_peek(source, 16, &head, &size, import->reterr);
+        if (status == LAC_OK && size == 16 && memcmp(head, "SQLite format 3", 16) == 0)
+            return lac_fail(import->reterr, LAC_ERR_CORRUPT, 0,
+                            "an SQLite database inside an archive cannot be read: unpack it first");
+        return status == LAC_OK ? import_trace(import, source, name) : status;
+    }
+    if (depth > LAYERS_MAX || (kind == LAC_SOURCE_TAR && depth > 1 + LAYERS_MAX / 2))
+        return lac_fail(import->reterr, LAC_ERR_LIMIT, 0,
+                        "more than %u layers of compression and archives", LAYERS_MAX);
+    struct lac_source *layer = NULL;
+    if (kind == LAC_SOURCE_GZIP)
+        status = lac_source_open_gzip(source, &layer, import->reterr);
+    else if (kind == LAC_SOURCE_ZSTD)
+        status = lac_source_open_zstd(source, &layer, import->reterr);
+    else
+        status = lac_source_open_tar(source, &layer, import->reterr);
+    if (status != LAC_OK)
+        return status;
+    if (kind == LAC_SOURCE_TAR)
+        status = import_members(import, layer, depth);
+    else
+        status = import_layers(import, layer, name, depth + 1);
+    lac_source_destroy(layer);
+    return status;
+}
+
+static enum lac_status run(struct import *import, struct lac_source *source, const char *path)
+{
+    char name[512];
+    lac_import_name(import->options->name ? import->options->name : path, name, sizeof name);
+    enum lac_status status = import_layers(import, source, name, 0);
+    if (status == LAC_OK)
+        status = give_held(import);
+    lac_model_destroy(import->held);
+    lac_source_destroy(source);
+    return status;
+}
+
+static void prepare(struct import *import, const struct lac_import_options *options,
+                    lac_import_sink sink, void *context, struct lac_error *reterr)
+{
+    *import = (struct import){
+        .options = options,
+        .sink = sink,
+        .context = context,
+        .reterr = reterr,
+        .window_bytes = WINDOW_BYTES,
+    };
+    import->budget.expanded_bytes_max = options->limits.expanded_bytes_max;
+    import->budget.expansion_ratio_max = options->limits.expansion_ratio_max;
+}
+
+enum lac_status lac_import_file(const char *path, const struct lac_import_options *options,
+                                lac_import_sink sink, void *context, struct lac_error *reterr)
+{
+    struct import import;
+    struct lac_source *source = NULL;
+    prepare(&import, options, sink, context, reterr);
+    enum lac_status status = lac_source_open_file(path, &import.budget, &source, reterr);
+    return status == LAC_OK ? run(&import, source, path) : status;
+}
+
+enum lac_status lac_import_bytes_tuned(const uint8_t *bytes, size_t size_bytes,
+                                       const struct lac_import_options *options,
+                                       const struct lac_import_tuning *tuning, lac_import_sink sink,
+                                       void *context, struct lac_error *reterr)
+{
+    struct import import;
+    struct lac_source *source = NULL;
+    prepare(&import, options, sink, context, reterr);
+    if (tuning->window_bytes)
+        import.window_bytes = tuning->window_bytes;
+    enum lac_status status = lac_source_open_memory(bytes, size_bytes, tuning->feed_bytes,
+                                                    &import.budget, &source, reterr);
+    return status == LAC_OK ? run(&import, source, "trace") : status;
+}
+
+enum lac_status lac_import_bytes(const uint8_t *bytes, size_t size_bytes,
+                                 const struct lac_import_options *options, lac_import_sink sink,
+                                 void *context, struct lac_error *reterr)
+{
+    const struct lac_import_tuning tuning = {0};
+    return lac_import_bytes_tuned(bytes, size_bytes, options, &tuning, sink, context, reterr);
+}
