@@ -5,9 +5,13 @@
  * Flame graphs: stacks merged into a tree, weighted in ns.
  *
  *   LAC_FLAME_GPU      each kernel, copy and memset under the host slices that enclosed its launch
- *   LAC_FLAME_WAITING  each piece of idle time (LAC_SLICE_GAP) under its cause and what the launching
- *                      thread was in at that time
- *   LAC_FLAME_CPU      self time of host slices under their parents
+ *   LAC_FLAME_WAITING  each piece of idle time (LAC_SLICE_GAP) under its cause and what the thread
+ *                      that launched the operation which ended it was in at that time
+ *   LAC_FLAME_CPU      self time of host slices under their parents, threads added up
+ *
+ * Ranges of the training steps themselves (ProfilerStep#17, or whatever the derived step track
+ * names) are no frames: the steps would never merge. Operations whose launch was not recorded stand
+ * directly under the root.
  *
  * The model must carry the derived tracks (lac_diagnose_add_tracks) for WAITING and for per-step.
  */
@@ -21,30 +25,33 @@ enum lac_flame_metric { LAC_FLAME_GPU = 0, LAC_FLAME_WAITING, LAC_FLAME_CPU };
 
 /** Which host slices make the frames between root and leaf. */
 enum lac_flame_by {
-    LAC_FLAME_BY_OP = 0, /**< operators and ranges, then the kernel */
+    LAC_FLAME_BY_OP = 0, /**< operators, ranges and intervals of unknown kind, then the kernel */
     LAC_FLAME_BY_RANGE,  /**< user annotations and NVTX ranges only, then the kernel */
-    LAC_FLAME_BY_KERNEL, /**< the kernel (or cause) alone */
-    LAC_FLAME_BY_PYTHON, /**< Python functions, operators and ranges */
+    LAC_FLAME_BY_KERNEL, /**< the kernel (or cause, or host slice) alone */
+    LAC_FLAME_BY_PYTHON, /**< Python functions, and what BY_OP has */
+    /* WAITING and CPU, BY_OP and BY_PYTHON: API calls and overheads too */
 };
 
 struct lac_flame_options {
     enum lac_flame_metric metric;
     enum lac_flame_by by;
-    int64_t t0_ns, t1_ns;     /**< area; t1_ns <= t0_ns: the whole trace. Intervals are clipped to it */
-    double prune_fraction;    /**< frames below this share of the total are summed as "... n more"; 0.0005 */
-    uint32_t node_count_max;  /**< hard bound of the tree, 20,000 */
+    int64_t t0_ns, t1_ns; /**< area; t1_ns <= t0_ns: the whole trace. Intervals are clipped to it */
+    double prune_fraction;   /**< frames below this share of the total are summed as "... n more";
+                                0.0005 */
+    uint32_t node_count_max; /**< hard bound of the tree (2 at least); 0: 20,000 */
 };
 
 /** A frame. Children of a node are contiguous, ordered by (-value_ns, name). Node 0 is the root. */
 struct lac_flame_node {
-    uint32_t name;        /**< string id of the model; LAC_NONE for a "... n more" node */
+    uint32_t name; /**< string id of the model; LAC_NONE for a "... n more" node */
     uint32_t parent;
     uint32_t first_child; /**< valid when child_count > 0 */
     uint32_t child_count;
-    uint64_t count;       /**< slices (or pieces) summed; for "... n more": frames summed */
-    int64_t value_ns;     /**< inclusive */
-    int64_t self_ns;      /**< value minus children */
-    uint8_t kind;         /**< enum lac_slice_kind of the frame */
+    uint64_t count;   /**< operations (GPU), pieces of idle time that touch the frame (WAITING) or
+                         slices of the frame itself (CPU); for "... n more": frames summed */
+    int64_t value_ns; /**< inclusive */
+    int64_t self_ns;  /**< value minus children */
+    uint8_t kind;     /**< enum lac_slice_kind of the frame */
 };
 
 struct lac_flame {
@@ -53,10 +60,18 @@ struct lac_flame {
     uint32_t step_count; /**< steps that overlap the area; 0 when the trace has none */
 };
 
-/** @return LAC_OK, LAC_ERR_NOMEM. Cost: O(slices of the tracks concerned). */
+/**
+ * Merge. Every ns of the metric inside the area is in exactly one frame's self_ns.
+ *
+ * @param ret_flame on LAC_OK the graph, which the caller destroys
+ * @return LAC_OK, LAC_ERR_NOMEM
+ * Cost: O(slices of the tracks concerned); memory: 4 bytes a slice (GPU), plus the tree.
+ */
 LAC_MUST_USE enum lac_status lac_flame_create(const struct lac_model *model,
                                               const struct lac_flame_options *options,
                                               struct lac_flame **ret_flame);
+
+/** NULL is allowed. */
 void lac_flame_destroy(struct lac_flame *flame);
 
 #endif

@@ -1,0 +1,112 @@
+#include "analysis/flame/flame.h"
+
+#include "analysis/flame/flame_walk.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static uint32_t bit(enum lac_slice_kind kind)
+{
+    return UINT32_C(1) << (unsigned)kind;
+}
+
+static uint32_t kinds_of(const struct lac_flame_options *options)
+{
+    uint32_t ops = bit(LAC_SLICE_OP) | bit(LAC_SLICE_RANGE) | bit(LAC_SLICE_OTHER);
+    if (options->metric != LAC_FLAME_GPU) {
+        ops |= bit(LAC_SLICE_API) | bit(LAC_SLICE_OVERHEAD);
+    }
+    switch (options->by) {
+    case LAC_FLAME_BY_RANGE:
+        return bit(LAC_SLICE_RANGE);
+    case LAC_FLAME_BY_PYTHON:
+        return ops | bit(LAC_SLICE_PYTHON);
+    case LAC_FLAME_BY_KERNEL:
+        return options->metric == LAC_FLAME_CPU ? ops | bit(LAC_SLICE_PYTHON) : 0;
+    case LAC_FLAME_BY_OP:
+    default:
+        return ops;
+    }
+}
+
+/* Names of steps differ from step to step; as frames they would keep the steps apart. */
+static enum lac_status find_steps(struct lac_flame_walk *walk, uint32_t *ret_step_count)
+{
+    static const char PREFIX[] = "ProfilerStep#";
+    const struct lac_model *model = walk->model;
+    const struct lac_slices *s = &model->slices;
+    *ret_step_count = 0;
+    walk->is_step = calloc((size_t)model->strings.count + 1, 1);
+    if (walk->is_step == NULL) {
+        return LAC_ERR_NOMEM;
+    }
+    for (uint32_t id = 0; id < model->strings.count; id++) {
+        walk->is_step[id] = strncmp(lac_model_str(model, id), PREFIX, sizeof(PREFIX) - 1) == 0;
+    }
+    for (uint32_t t = 0; t < model->track_count; t++) {
+        const struct lac_track *track = &model->tracks[t];
+        if (track->kind != LAC_TRACK_STEPS) {
+            continue;
+        }
+        for (uint64_t i = track->first; i < track->first + track->count; i++) {
+            bool inside;
+            (void)lac_flame_clip(walk, s->start_ns[i], s->dur_ns[i], &inside);
+            *ret_step_count += inside ? 1 : 0;
+            walk->is_step[s->name[i]] = 1;
+        }
+    }
+    return LAC_OK;
+}
+
+static enum lac_status walk_metric(struct lac_flame_walk *walk, enum lac_flame_metric metric)
+{
+    switch (metric) {
+    case LAC_FLAME_WAITING:
+        return lac_flame_walk_waiting(walk);
+    case LAC_FLAME_CPU:
+        return lac_flame_walk_cpu(walk);
+    case LAC_FLAME_GPU:
+    default:
+        return lac_flame_walk_gpu(walk);
+    }
+}
+
+enum lac_status lac_flame_create(const struct lac_model *model,
+                                 const struct lac_flame_options *options,
+                                 struct lac_flame **ret_flame)
+{
+    bool is_whole = options->t1_ns <= options->t0_ns;
+    struct lac_flame_walk walk = {
+        .model = model,
+        .by = options->by,
+        .t0_ns = is_whole ? 0 : options->t0_ns,
+        .t1_ns = is_whole ? LAC_TIME_MAX_NS + 1 : options->t1_ns,
+        .frame_kinds = kinds_of(options),
+    };
+    uint32_t step_count = 0;
+    enum lac_status status = lac_flame_tree_init(&walk.tree);
+    if (status == LAC_OK) {
+        status = find_steps(&walk, &step_count);
+    }
+    if (status == LAC_OK) {
+        status = walk_metric(&walk, options->metric);
+    }
+    if (status == LAC_OK) {
+        status = lac_flame_tree_finish(&walk.tree, model, options, options->metric == LAC_FLAME_GPU,
+                                       ret_flame);
+    }
+    if (status == LAC_OK) {
+        (*ret_flame)->step_count = step_count;
+    }
+    lac_flame_tree_done(&walk.tree);
+    free(walk.is_step);
+    return status;
+}
+
+void lac_flame_destroy(struct lac_flame *flame)
+{
+    if (flame != NULL) {
+        free(flame->nodes);
+        free(flame);
+    }
+}

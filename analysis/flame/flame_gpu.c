@@ -1,0 +1,142 @@
+#include "analysis/flame/flame_walk.h"
+
+#include <stdlib.h>
+
+/*
+ * Three passes: mark the launches of the operations in the area; walk the threads that have any and
+ * turn each mark into the frame the launch was in; add each operation under its launch's frame.
+ */
+
+/* Contents of frame_of[launch] before it is a frame. */
+enum { NOT_ASKED = 0, ASKED = 1, FRAME_BASE = 2 };
+
+static bool is_operation(uint8_t kind)
+{
+    return kind == LAC_SLICE_KERNEL || kind == LAC_SLICE_COPY || kind == LAC_SLICE_MEMSET;
+}
+
+/* Mark the launches; say which tracks have some. */
+static void ask(const struct lac_flame_walk *walk, uint32_t *frame_of, uint8_t *is_asked)
+{
+    const struct lac_model *model = walk->model;
+    const struct lac_slices *s = &model->slices;
+    uint64_t first = 0;
+    uint64_t end = 0; /* of the track that the latest launch was on: most are on the same */
+    for (uint32_t t = 0; t < model->recorded_track_count; t++) {
+        const struct lac_track *track = &model->tracks[t];
+        if (track->kind != LAC_TRACK_STREAM) {
+            continue;
+        }
+        for (uint64_t i = track->first; i < track->first + track->count; i++) {
+            if (s->start_ns[i] >= walk->t1_ns) {
+                break;
+            }
+            bool inside;
+            (void)lac_flame_clip(walk, s->start_ns[i], s->dur_ns[i], &inside);
+            uint32_t link = s->link[i];
+            if (!inside || link >= s->count || !is_operation(s->kind[i])) {
+                continue;
+            }
+            frame_of[link] = ASKED;
+            if (link < first || link >= end) {
+                uint32_t on = lac_model_track_of(model, link);
+                first = model->tracks[on].first;
+                end = first + model->tracks[on].count;
+                is_asked[on] = model->tracks[on].kind == LAC_TRACK_THREAD;
+            }
+        }
+    }
+}
+
+static enum lac_status answer(struct lac_flame_walk *walk, const struct lac_track *track,
+                              struct lac_flame_stack *stack, uint32_t *frame_of)
+{
+    const struct lac_slices *s = &walk->model->slices;
+    stack->count = 0;
+    for (uint64_t i = track->first; i < track->first + track->count; i++) {
+        bool is_frame = lac_flame_is_frame(walk, i);
+        if (!is_frame && frame_of[i] != ASKED) {
+            continue;
+        }
+        int64_t end_ns = s->start_ns[i] + s->dur_ns[i];
+        enum lac_status status = LAC_OK;
+        lac_flame_stack_pop(stack, s->start_ns[i]);
+        if (frame_of[i] == ASKED) {
+            uint32_t frame = 0;
+            status =
+                lac_flame_stack_frame(stack, lac_flame_stack_enclosing(stack, end_ns), 0, &frame);
+            frame_of[i] = frame + FRAME_BASE;
+        }
+        if (status == LAC_OK && is_frame) {
+            status = lac_flame_stack_push(stack, s->start_ns[i], end_ns, s->name[i], s->kind[i]);
+        }
+        if (status != LAC_OK) {
+            return status;
+        }
+    }
+    return LAC_OK;
+}
+
+static enum lac_status add(struct lac_flame_walk *walk, const uint32_t *frame_of)
+{
+    const struct lac_model *model = walk->model;
+    const struct lac_slices *s = &model->slices;
+    for (uint32_t t = 0; t < model->recorded_track_count; t++) {
+        const struct lac_track *track = &model->tracks[t];
+        if (track->kind != LAC_TRACK_STREAM) {
+            continue;
+        }
+        for (uint64_t i = track->first; i < track->first + track->count; i++) {
+            if (s->start_ns[i] >= walk->t1_ns) {
+                break;
+            }
+            bool inside;
+            int64_t weight_ns = lac_flame_clip(walk, s->start_ns[i], s->dur_ns[i], &inside);
+            if (!inside || !is_operation(s->kind[i])) {
+                continue;
+            }
+            uint32_t link = s->link[i];
+            uint32_t parent =
+                link < s->count && frame_of[link] >= FRAME_BASE ? frame_of[link] - FRAME_BASE : 0;
+            uint32_t frame;
+            enum lac_status status =
+                lac_flame_tree_child(&walk->tree, parent, s->name[i], s->kind[i], &frame);
+            if (status != LAC_OK) {
+                return status;
+            }
+            walk->tree.frames[frame].self_ns += weight_ns;
+            walk->tree.frames[frame].count++;
+        }
+    }
+    return LAC_OK;
+}
+
+enum lac_status lac_flame_walk_gpu(struct lac_flame_walk *walk)
+{
+    const struct lac_model *model = walk->model;
+    struct lac_flame_stack stack;
+    enum lac_status status = LAC_OK;
+    lac_flame_stack_init(&stack, &walk->tree);
+    uint32_t *frame_of = calloc(model->slices.count + 1, sizeof(*frame_of));
+    uint8_t *is_asked = calloc((size_t)model->track_count + 1, 1);
+    if (frame_of == NULL || is_asked == NULL) {
+        status = LAC_ERR_NOMEM;
+        goto done;
+    }
+    if (walk->by != LAC_FLAME_BY_KERNEL) {
+        ask(walk, frame_of, is_asked);
+    }
+    for (uint32_t t = 0; t < model->track_count && status == LAC_OK; t++) {
+        if (is_asked[t] != 0) {
+            status = answer(walk, &model->tracks[t], &stack, frame_of);
+        }
+    }
+    if (status == LAC_OK) {
+        status = add(walk, frame_of);
+    }
+done:
+    lac_flame_stack_done(&stack);
+    free(frame_of);
+    free(is_asked);
+    return status;
+}

@@ -1,0 +1,114 @@
+#include "analysis/flame/flame_stack.h"
+
+#include <stdlib.h>
+
+enum { FIRST_ENTRIES = 64 };
+
+void lac_flame_stack_init(struct lac_flame_stack *stack, struct lac_flame_tree *tree)
+{
+    *stack = (struct lac_flame_stack){.tree = tree};
+}
+
+void lac_flame_stack_done(struct lac_flame_stack *stack)
+{
+    free(stack->entries);
+    free(stack->path);
+    *stack = (struct lac_flame_stack){0};
+}
+
+uint32_t lac_flame_stack_enclosing(const struct lac_flame_stack *stack, int64_t end_ns)
+{
+    uint32_t at = stack->count == 0 ? LAC_NONE : stack->count - 1;
+    /* between an entry and its parent lie only entries that end before it: nothing is missed */
+    while (at != LAC_NONE && stack->entries[at].end_ns < end_ns) {
+        at = stack->entries[at].parent;
+    }
+    return at;
+}
+
+/* Entries that ended but lie under a living one stay behind; a staircase of crossing slices would
+ * pile them up. A parent never ends before its children, so what is removed is nobody's parent. */
+static void remove_ended(struct lac_flame_stack *stack, int64_t t_ns)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < stack->count; i++) {
+        struct lac_flame_entry entry = stack->entries[i];
+        stack->path[i] = kept; /* where i went */
+        if (entry.end_ns > t_ns) {
+            entry.parent = entry.parent == LAC_NONE ? LAC_NONE : stack->path[entry.parent];
+            stack->entries[kept++] = entry;
+        }
+    }
+    stack->count = kept;
+}
+
+static enum lac_status grow(struct lac_flame_stack *stack)
+{
+    uint32_t capacity = stack->capacity == 0 ? FIRST_ENTRIES : stack->capacity * 2;
+    void *entries = realloc(stack->entries, capacity * sizeof(*stack->entries));
+    if (entries == NULL) {
+        return LAC_ERR_NOMEM;
+    }
+    stack->entries = entries;
+    void *path = realloc(stack->path, capacity * sizeof(*stack->path));
+    if (path == NULL) {
+        return LAC_ERR_NOMEM;
+    }
+    stack->path = path;
+    stack->capacity = capacity;
+    return LAC_OK;
+}
+
+enum lac_status lac_flame_stack_push(struct lac_flame_stack *stack, int64_t start_ns,
+                                     int64_t end_ns, uint32_t name, uint8_t kind)
+{
+    if (stack->count == stack->capacity) {
+        remove_ended(stack, start_ns);
+        if (stack->count * 2 >= stack->capacity) {
+            enum lac_status status = grow(stack);
+            if (status != LAC_OK) {
+                return status;
+            }
+        }
+    }
+    uint32_t parent = lac_flame_stack_enclosing(stack, end_ns);
+    stack->entries[stack->count++] = (struct lac_flame_entry){
+        .end_ns = end_ns,
+        .name = name,
+        .parent = parent,
+        .frame = LAC_NONE,
+        .kind = kind,
+    };
+    return LAC_OK;
+}
+
+enum lac_status lac_flame_stack_frame(struct lac_flame_stack *stack, uint32_t entry, uint32_t base,
+                                      uint32_t *ret_frame)
+{
+    uint32_t depth = 0;
+    uint32_t frame = base;
+    for (uint32_t at = entry; at != LAC_NONE; at = stack->entries[at].parent) {
+        const struct lac_flame_entry *e = &stack->entries[at];
+        if (e->frame != LAC_NONE && e->base == base) {
+            frame = e->frame;
+            break;
+        }
+        stack->path[depth++] = at;
+        if (stack->is_flat) {
+            break;
+        }
+    }
+    while (depth > 0) {
+        struct lac_flame_entry *e = &stack->entries[stack->path[--depth]];
+        enum lac_status status =
+            lac_flame_tree_child(stack->tree, frame, e->name, e->kind, &e->frame);
+        if (status != LAC_OK) {
+            e->frame = LAC_NONE;
+            return status;
+        }
+        e->base = base;
+        frame = e->frame;
+    }
+    *ret_frame = frame;
+    return LAC_OK;
+}

@@ -1,0 +1,108 @@
+#include "analysis/flame/flame_time.h"
+
+#include <stdlib.h>
+
+/* A piece of idle time and the thread that ended it, LAC_NONE when that was not recorded. */
+struct waiting {
+    uint32_t track;
+    struct lac_flame_piece piece;
+};
+
+static int by_track(const void *a, const void *b)
+{
+    const struct waiting *left = a;
+    const struct waiting *right = b;
+    if (left->track != right->track) {
+        return left->track < right->track ? -1 : 1;
+    }
+    return left->piece.id < right->piece.id ? -1 : left->piece.id > right->piece.id;
+}
+
+/* gap -> the operation that ended it -> its launch -> the thread of that */
+static uint32_t launching_track(const struct lac_model *model, uint64_t gap)
+{
+    const struct lac_slices *s = &model->slices;
+    uint32_t op = s->link[gap];
+    if (op >= s->count) {
+        return LAC_NONE;
+    }
+    uint32_t launch = s->link[op];
+    if (launch >= s->count) {
+        return LAC_NONE;
+    }
+    uint32_t track = lac_model_track_of(model, launch);
+    return track < model->track_count && model->tracks[track].kind == LAC_TRACK_THREAD ? track
+                                                                                       : LAC_NONE;
+}
+
+/* The pieces of one device in the area, as many as `waits` has room for: its track's slices. */
+static enum lac_status gather(struct lac_flame_walk *walk, const struct lac_track *track,
+                              struct waiting *waits, uint64_t *ret_count)
+{
+    const struct lac_slices *s = &walk->model->slices;
+    uint64_t count = 0;
+    for (uint64_t i = track->first; i < track->first + track->count; i++) {
+        bool inside;
+        int64_t length_ns = lac_flame_clip(walk, s->start_ns[i], s->dur_ns[i], &inside);
+        if (length_ns == 0 || s->kind[i] != LAC_SLICE_GAP) {
+            continue;
+        }
+        struct waiting *w = &waits[count++];
+        *w = (struct waiting){.track = launching_track(walk->model, i)};
+        w->piece.id = (uint32_t)i;
+        w->piece.start_ns = s->start_ns[i] > walk->t0_ns ? s->start_ns[i] : walk->t0_ns;
+        w->piece.end_ns = w->piece.start_ns + length_ns;
+        enum lac_status status =
+            lac_flame_tree_child(&walk->tree, 0, s->name[i], LAC_SLICE_GAP, &w->piece.base);
+        if (status != LAC_OK) {
+            return status;
+        }
+    }
+    *ret_count = count;
+    return LAC_OK;
+}
+
+/* Each thread once, with all the pieces that it ended. */
+static enum lac_status put_on_threads(struct lac_flame_walk *walk, struct waiting *waits,
+                                      struct lac_flame_piece *pieces, uint64_t count)
+{
+    enum lac_status status = LAC_OK;
+    qsort(waits, count, sizeof(*waits), by_track);
+    for (uint64_t i = 0; i < count; i++) {
+        pieces[i] = waits[i].piece;
+    }
+    for (uint64_t i = 0; i < count && status == LAC_OK;) {
+        uint64_t end = i;
+        while (end < count && waits[end].track == waits[i].track) {
+            end++;
+        }
+        struct lac_flame_pieces group = {.at = &pieces[i], .count = end - i, .keep_outside = true};
+        status = lac_flame_time(walk, waits[i].track, &group, false);
+        i = end;
+    }
+    walk->tree.frames[0].count += count;
+    return status;
+}
+
+enum lac_status lac_flame_walk_waiting(struct lac_flame_walk *walk)
+{
+    const struct lac_model *model = walk->model;
+    enum lac_status status = LAC_OK;
+    for (uint32_t t = 0; t < model->track_count && status == LAC_OK; t++) {
+        const struct lac_track *track = &model->tracks[t];
+        if (track->kind != LAC_TRACK_GAPS || track->count == 0) {
+            continue;
+        }
+        struct waiting *waits = malloc(track->count * sizeof(*waits));
+        struct lac_flame_piece *pieces = malloc(track->count * sizeof(*pieces));
+        uint64_t count = 0;
+        status =
+            waits == NULL || pieces == NULL ? LAC_ERR_NOMEM : gather(walk, track, waits, &count);
+        if (status == LAC_OK) {
+            status = put_on_threads(walk, waits, pieces, count);
+        }
+        free(waits);
+        free(pieces);
+    }
+    return status;
+}
