@@ -13,24 +13,29 @@ enum { NUMBER_TEXT_MAX = 40 };
 static const uint64_t fnv_basis = UINT64_C(0xcbf29ce484222325);
 static const uint64_t fnv_prime = UINT64_C(0x100000001b3);
 
+static bool is_placeholder(char c)
+{
+    return c == LAC_ARG_INTEGER || c == LAC_ARG_REAL;
+}
+
 uint32_t lac_args_number_count(const char *template_text, size_t length)
 {
     uint32_t count = 0;
 
     for (size_t i = 0; i < length; i++) {
-        count += template_text[i] == LAC_ARG_INTEGER || template_text[i] == LAC_ARG_REAL;
+        count += is_placeholder(template_text[i]);
     }
     return count;
 }
 
-/* Behind the closing quote of the string that opens before `at`, and its hash. */
+/* Behind the closing quote of the string that opens before `at`, and its hash. Ends early at a
+ * placeholder, which no string may hold, so that broken templates lose none. */
 static size_t skip_string(const char *text, size_t length, size_t at, uint64_t *ret_hash)
 {
     uint64_t hash = fnv_basis;
 
-    while (at < length && text[at] != '"' && text[at] != LAC_ARG_INTEGER &&
-           text[at] != LAC_ARG_REAL) {
-        if (text[at] == '\\' && at + 1 < length) {
+    while (at < length && text[at] != '"' && !is_placeholder(text[at])) {
+        if (text[at] == '\\' && at + 1 < length && !is_placeholder(text[at + 1])) {
             hash = (hash ^ (unsigned char)text[at++]) * fnv_prime;
         }
         hash = (hash ^ (unsigned char)text[at++]) * fnv_prime;
@@ -49,7 +54,7 @@ bool lac_args_next(struct lac_args_walk *walk)
     while (walk->at < walk->length) {
         char c = walk->text[walk->at++];
 
-        if (c == LAC_ARG_INTEGER || c == LAC_ARG_REAL) {
+        if (is_placeholder(c)) {
             return true;
         }
         if (c == '"') {
