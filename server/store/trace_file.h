@@ -68,6 +68,9 @@ LAC_MUST_USE enum lac_status lac_trace_file_document(struct lac_trace_file *file
                                                      char **ret_text, size_t *ret_length,
                                                      struct lac_error *reterr);
 
+/** Largest document kept with a trace. */
+#define LAC_DOCUMENT_BYTES_MAX ((size_t)256 << 20)
+
 /* ---- tiles ---- */
 
 /** Bounds of one request. */
@@ -219,10 +222,10 @@ struct lac_gap_row {
     int64_t device;
     uint8_t cause; /**< enum lac_cause with the largest share */
     int64_t cause_ns[LAC_GAP_CAUSES];
-    uint32_t root_cause; /**< string id of the sentence, 0 none */
-    uint32_t ended_by;   /**< slice, LAC_NONE at the end */
-    uint32_t signature;  /**< gaps of the same signature are of one kind */
-    double per_step;     /**< gaps of this signature in a step, NaN when not known */
+    const char *root_cause; /**< one sentence, "" none; borrowed from the page */
+    uint32_t ended_by;      /**< slice, LAC_NONE at the end */
+    uint32_t signature;     /**< gaps of the same signature are of one kind */
+    double per_step;        /**< gaps of this signature in a step, NaN when not known */
 };
 enum lac_gap_sort { LAC_GAP_SORT_DUR = 0 /* longest first */, LAC_GAP_SORT_START };
 struct lac_gap_query {
@@ -234,6 +237,7 @@ struct lac_gap_query {
 };
 struct lac_gap_page {
     struct lac_gap_row *rows;
+    char *texts; /**< owner of the sentences */
     uint32_t count;
     uint64_t total;
     bool has_more;

@@ -1,0 +1,301 @@
+/* Name statistics, postings and rows of the detail tables. */
+
+#include "server/store/trace_private.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool stat_is_sane(const struct lac_trace_file *file, const struct lac_name_stat *stat)
+{
+    return stat->name < file->head.strings.count && stat->kind < LAC_SLICE_KIND_COUNT_ &&
+           stat->count >= 1 && stat->count <= file->head.slices.count &&
+           stat->longest < file->head.slices.count && stat->min_ns >= 0 &&
+           stat->min_ns <= stat->max_ns && stat->total_ns >= stat->max_ns;
+}
+
+static int compare_key(const struct lac_name_stat *stat, uint8_t kind, uint32_t name)
+{
+    if (stat->kind != kind) {
+        return stat->kind < kind ? -1 : 1;
+    }
+    return stat->name < name ? -1 : (stat->name > name ? 1 : 0);
+}
+
+static enum lac_status add_stat(struct lac_trace_file *file, sqlite3_stmt *get,
+                                struct lac_name_stat **stats, uint32_t *count, uint32_t *capacity,
+                                struct lac_error *reterr)
+{
+    struct lac_name_stat *stat;
+    int64_t kind = sqlite3_column_int64(get, 0);
+    int64_t name = sqlite3_column_int64(get, 1);
+
+    if (*count == *capacity) {
+        uint32_t more = *capacity > 0 ? *capacity * 2 : 1024;
+        struct lac_name_stat *grown =
+            more > *capacity ? realloc(*stats, (size_t)more * sizeof *grown) : NULL;
+
+        if (grown == NULL) {
+            return LAC_ERR_NOMEM;
+        }
+        *stats = grown;
+        *capacity = more;
+    }
+    stat = &(*stats)[*count];
+    *stat = (struct lac_name_stat){.name = (uint32_t)name,
+                                   .kind = (uint8_t)kind,
+                                   .count = (uint64_t)sqlite3_column_int64(get, 2),
+                                   .total_ns = sqlite3_column_int64(get, 3),
+                                   .min_ns = sqlite3_column_int64(get, 4),
+                                   .max_ns = sqlite3_column_int64(get, 5),
+                                   .longest = (uint32_t)sqlite3_column_int64(get, 6)};
+    if (kind < 0 || kind > UINT8_MAX || name < 0 || name > UINT32_MAX ||
+        !stat_is_sane(file, stat) ||
+        (*count > 0 && compare_key(stat - 1, stat->kind, stat->name) >= 0)) {
+        return lac_trace_corrupt(reterr, "name statistics");
+    }
+    (*count)++;
+    return LAC_OK;
+}
+
+/** With lazy_lock held. */
+static enum lac_status load_stats(struct lac_trace_file *file, struct lac_error *reterr)
+{
+    struct lac_name_stat *stats = NULL;
+    uint32_t count = 0;
+    uint32_t capacity = 0;
+    sqlite3_stmt *get = NULL;
+    enum lac_status status;
+
+    (void)pthread_mutex_lock(&file->db_lock);
+    status = lac_sql_prepare(file->db,
+                             "SELECT kind, name, count, total_ns, min_ns, max_ns, longest "
+                             "FROM name_stat ORDER BY kind, name",
+                             &get, reterr);
+    while (status == LAC_OK) {
+        status = lac_sql_step_row(get, "trace file", reterr);
+        if (status == LAC_OK) {
+            status = add_stat(file, get, &stats, &count, &capacity, reterr);
+        }
+    }
+    (void)sqlite3_finalize(get);
+    (void)pthread_mutex_unlock(&file->db_lock);
+    if (status != LAC_ERR_NOT_FOUND) {
+        free(stats);
+        return status;
+    }
+    file->lazy.stats = stats;
+    file->lazy.stat_count = count;
+    file->lazy.has_stats = true;
+    return LAC_OK;
+}
+
+enum lac_status lac_trace_stats(struct lac_trace_file *file, const struct lac_name_stat **ret_stats,
+                                uint32_t *ret_count, struct lac_error *reterr)
+{
+    enum lac_status status = LAC_OK;
+
+    (void)pthread_mutex_lock(&file->lazy_lock);
+    if (!file->lazy.has_stats) {
+        status = load_stats(file, reterr);
+    }
+    *ret_stats = file->lazy.stats;
+    *ret_count = file->lazy.stat_count;
+    (void)pthread_mutex_unlock(&file->lazy_lock);
+    return status;
+}
+
+enum lac_status lac_trace_find_stat(struct lac_trace_file *file, uint8_t kind, uint32_t name,
+                                    const struct lac_name_stat **ret_stat, struct lac_error *reterr)
+{
+    const struct lac_name_stat *stats = NULL;
+    uint32_t low = 0;
+    uint32_t count = 0;
+    uint32_t total;
+    enum lac_status status = lac_trace_stats(file, &stats, &count, reterr);
+
+    *ret_stat = NULL;
+    total = count;
+    while (status == LAC_OK && count > 0) {
+        uint32_t half = count / 2;
+
+        if (compare_key(&stats[low + half], kind, name) < 0) {
+            low += half + 1;
+            count -= half + 1;
+        } else {
+            count = half;
+        }
+    }
+    if (status == LAC_OK && low < total && compare_key(&stats[low], kind, name) == 0) {
+        *ret_stat = &stats[low];
+    }
+    return status;
+}
+
+static enum lac_status parse_postings(const struct lac_trace_file *file, const uint8_t *bytes,
+                                      size_t size_bytes, uint32_t **ret_chunks, uint32_t *ret_count,
+                                      struct lac_error *reterr)
+{
+    uint32_t *chunks = malloc((size_bytes + 1) * sizeof *chunks); /* each takes a byte or more */
+    size_t position = 0;
+    uint64_t chunk = 0;
+    uint32_t count = 0;
+
+    if (chunks == NULL) {
+        return LAC_ERR_NOMEM;
+    }
+    while (position < size_bytes) {
+        uint64_t delta = 0;
+
+        if (!lac_leb_read(bytes, size_bytes, &position, &delta) || delta >= file->chunk_count ||
+            (count > 0 && delta == 0) || chunk + delta >= file->chunk_count) {
+            free(chunks);
+            return lac_trace_corrupt(reterr, "postings");
+        }
+        chunk += delta;
+        chunks[count++] = (uint32_t)chunk;
+    }
+    *ret_chunks = chunks;
+    *ret_count = count;
+    return LAC_OK;
+}
+
+enum lac_status lac_trace_postings(struct lac_trace_file *file, uint8_t kind, uint32_t name,
+                                   uint32_t **ret_chunks, uint32_t *ret_count,
+                                   struct lac_error *reterr)
+{
+    sqlite3_stmt *get = NULL;
+    enum lac_status status;
+
+    (void)pthread_mutex_lock(&file->db_lock);
+    status = lac_sql_prepare(file->db, "SELECT chunks FROM name_stat WHERE kind = ? AND name = ?",
+                             &get, reterr);
+    if (status == LAC_OK) {
+        lac_sql_bind_i64(get, 1, kind);
+        lac_sql_bind_i64(get, 2, name);
+        status = lac_sql_step_row(get, "trace file", reterr);
+    }
+    if (status == LAC_OK) {
+        status =
+            parse_postings(file, sqlite3_column_blob(get, 0), (size_t)sqlite3_column_bytes(get, 0),
+                           ret_chunks, ret_count, reterr);
+    } else if (status == LAC_ERR_NOT_FOUND) {
+        status = lac_trace_corrupt(reterr, "postings are missing");
+    }
+    (void)sqlite3_finalize(get);
+    (void)pthread_mutex_unlock(&file->db_lock);
+    return status;
+}
+
+enum lac_status lac_trace_detail_row(struct lac_trace_file *file, unsigned table, uint32_t row,
+                                     uint32_t column_count, int64_t *values,
+                                     struct lac_error *reterr)
+{
+    uint32_t first = row - row % LAC_COLUMN_BLOCK_ROWS;
+    int64_t *columns[LAC_COLUMN_BLOCK_COLUMNS] = {NULL};
+    int64_t *storage = NULL;
+    sqlite3_stmt *get = NULL;
+    int64_t count = 0;
+    enum lac_status status;
+
+    (void)pthread_mutex_lock(&file->db_lock);
+    status = lac_sql_prepare(file->db, "SELECT count, data FROM detail WHERE id = ?", &get, reterr);
+    if (status == LAC_OK) {
+        lac_sql_bind_i64(get, 1, (int64_t)table << 48 | first);
+        status = lac_sql_step_row(get, "trace file", reterr);
+    }
+    if (status == LAC_OK) {
+        count = sqlite3_column_int64(get, 0);
+        if (count < 1 || count > LAC_COLUMN_BLOCK_ROWS || row - first >= count) {
+            status = LAC_ERR_NOT_FOUND;
+        }
+    }
+    if (status == LAC_OK) {
+        storage = malloc(sizeof *storage * (size_t)count * column_count);
+        status = storage != NULL ? LAC_OK : LAC_ERR_NOMEM;
+    }
+    if (status == LAC_OK) {
+        for (uint32_t c = 0; c < column_count; c++) {
+            columns[c] = storage + (size_t)c * (size_t)count;
+        }
+        status =
+            lac_columns_decode(sqlite3_column_blob(get, 1), (size_t)sqlite3_column_bytes(get, 1),
+                               column_count, (uint32_t)count, columns);
+    }
+    for (uint32_t c = 0; c < column_count && status == LAC_OK; c++) {
+        values[c] = columns[c][row - first];
+    }
+    free(storage);
+    (void)sqlite3_finalize(get);
+    (void)pthread_mutex_unlock(&file->db_lock);
+    return status == LAC_ERR_NOT_FOUND || status == LAC_ERR_CORRUPT
+               ? lac_trace_corrupt(reterr, "details")
+               : status;
+}
+
+bool lac_text_contains(const char *text, size_t length, const char *word, size_t word_length)
+{
+    char first;
+
+    if (word_length == 0) {
+        return true;
+    }
+    first = word[0];
+    for (size_t i = 0; i + word_length <= length; i++) {
+        char c = text[i];
+        size_t matched = 1;
+
+        c = (char)(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+        if (c != first) {
+            continue;
+        }
+        while (matched < word_length) {
+            char d = text[i + matched];
+
+            d = (char)(d >= 'A' && d <= 'Z' ? d - 'A' + 'a' : d);
+            if (d != word[matched]) {
+                break;
+            }
+            matched++;
+        }
+        if (matched == word_length) {
+            return true;
+        }
+    }
+    return false;
+}
+
+char *lac_text_lower(const char *text, size_t *ret_length)
+{
+    size_t length = strlen(text);
+    char *lower = malloc(length + 1);
+
+    if (lower == NULL) {
+        return NULL;
+    }
+    for (size_t i = 0; i <= length; i++) {
+        lower[i] = (char)(text[i] >= 'A' && text[i] <= 'Z' ? text[i] - 'A' + 'a' : text[i]);
+    }
+    *ret_length = length;
+    return lower;
+}
+
+bool lac_offset_cursor(const char *cursor, uint64_t *ret_offset)
+{
+    char *end = NULL;
+
+    *ret_offset = 0;
+    if (cursor == NULL || *cursor == '\0') {
+        return true;
+    }
+    if (cursor[0] != 'o' || cursor[1] < '0' || cursor[1] > '9' || strlen(cursor) > 18) {
+        return false;
+    }
+    *ret_offset = strtoull(cursor + 1, &end, 10);
+    return *end == '\0';
+}
+
+void lac_offset_cursor_write(uint64_t offset, char *out, size_t capacity_bytes)
+{
+    (void)snprintf(out, capacity_bytes, "o%llu", (unsigned long long)offset);
+}

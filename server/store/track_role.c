@@ -1,0 +1,136 @@
+/* What a host thread is for, from what it did: the page labels rows by it. */
+
+#include "analysis/diagnose/names.h"
+#include "server/store/trace_write_private.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum name_role { NAME_OTHER = 0, NAME_PIN, NAME_FETCH, NAME_BACKWARD };
+
+struct thread_votes {
+    uint64_t top_level_ns; /**< time in work of the two outermost lanes */
+    uint64_t backward_count;
+    uint64_t fetch_count;
+    uint64_t pin_count;
+};
+
+static bool contains(const struct lac_model *model, uint32_t string, const char *word)
+{
+    return strstr(lac_model_str(model, string), word) != NULL;
+}
+
+static enum name_role classify(const struct lac_model *model, uint32_t name)
+{
+    const char *text = lac_model_str(model, name);
+    size_t length = lac_strings_length(&model->strings, name);
+
+    if (strcmp(text, "loader.pin") == 0) {
+        return NAME_PIN;
+    }
+    if (strcmp(text, "loader.fetch") == 0) {
+        return NAME_FETCH;
+    }
+    return lac_names_host_class(text, length) == LAC_HOST_BACKWARD ? NAME_BACKWARD : NAME_OTHER;
+}
+
+static void vote(const struct lac_model *model, const struct lac_track *track, uint8_t *role_of,
+                 struct thread_votes *votes)
+{
+    const struct lac_slices *slices = &model->slices;
+
+    for (uint64_t i = track->first; i < track->first + track->count; i++) {
+        uint8_t kind = slices->kind[i];
+        uint32_t name = slices->name[i];
+
+        if (kind != LAC_SLICE_OP && kind != LAC_SLICE_RANGE && kind != LAC_SLICE_API) {
+            continue; /* a span over the whole trace says nothing of who works */
+        }
+        votes->top_level_ns += slices->lane[i] <= 1 ? (uint64_t)slices->dur_ns[i] : 0;
+        if (kind == LAC_SLICE_API) {
+            continue;
+        }
+        if (role_of[name] == UINT8_MAX) {
+            role_of[name] = (uint8_t)classify(model, name);
+        }
+        votes->pin_count += role_of[name] == NAME_PIN;
+        votes->fetch_count += role_of[name] == NAME_FETCH;
+        votes->backward_count += role_of[name] == NAME_BACKWARD;
+    }
+}
+
+/** Role by what votes and the thread's name say; NULL for main and for those that say nothing. */
+static const char *role_by_votes(const struct lac_model *model, const struct lac_track *track,
+                                 const struct thread_votes *votes)
+{
+    if (votes->pin_count > 0 || contains(model, track->name, "pin_memory")) {
+        return "pin";
+    }
+    if (contains(model, track->name, "pt_autograd") || contains(model, track->name, "autograd")) {
+        return "autograd";
+    }
+    if (votes->fetch_count > 0) {
+        return "worker";
+    }
+    return NULL;
+}
+
+/** The thread among those without a role that has most of what `value` holds, or LAC_NONE. */
+static uint32_t most(const struct lac_model *model, const char *const *roles, const uint64_t *value)
+{
+    uint32_t best = LAC_NONE;
+
+    for (uint32_t t = 0; t < model->track_count; t++) {
+        if (roles[t] == NULL && value[t] > (best == LAC_NONE ? 0 : value[best])) {
+            best = t;
+        }
+    }
+    return best;
+}
+
+enum lac_status lac_track_roles(const struct lac_model *model, const char **roles)
+{
+    uint8_t *role_of = malloc(model->strings.count);
+    uint64_t *top_ns = calloc((size_t)model->track_count * 2 + 1, sizeof *top_ns);
+    uint64_t *backward = top_ns != NULL ? top_ns + model->track_count : NULL;
+
+    if (role_of == NULL || top_ns == NULL) {
+        free(role_of);
+        free(top_ns);
+        return LAC_ERR_NOMEM;
+    }
+    memset(role_of, 0xFF, model->strings.count);
+    for (uint32_t t = 0; t < model->track_count; t++) {
+        const struct lac_track *track = &model->tracks[t];
+        struct thread_votes votes = {0};
+
+        roles[t] = NULL;
+        if (track->kind == LAC_TRACK_THREAD) {
+            vote(model, track, role_of, &votes);
+            roles[t] = role_by_votes(model, track, &votes);
+            top_ns[t] = votes.top_level_ns;
+            backward[t] = votes.backward_count;
+        }
+    }
+    /* Without a name that says so, the autograd thread is the one that runs the backward nodes,
+     * and the training thread the one of the others that is inside something for longest. A trace
+     * with one busy thread has only a training thread. */
+    {
+        uint32_t autograd = most(model, roles, backward);
+        uint32_t main_track;
+
+        if (autograd != LAC_NONE) {
+            roles[autograd] = "autograd";
+        }
+        main_track = most(model, roles, top_ns);
+        if (main_track != LAC_NONE) {
+            roles[main_track] = "main";
+        } else if (autograd != LAC_NONE) {
+            roles[autograd] = "main";
+        }
+    }
+    free(role_of);
+    free(top_ns);
+    return LAC_OK;
+}
