@@ -28,33 +28,14 @@ void lac_reply_add_headers(struct MHD_Response *mhd_response)
     }
 }
 
-/* `"abc"` -> `"abc-gz"`: the compressed form is another representation, with its own strong tag. */
-static void gzip_etag(const char *etag, char *out, size_t capacity_bytes)
-{
-    const size_t length = strlen(etag);
-
-    out[0] = '\0';
-    if (length >= 2 && length + 4 <= capacity_bytes) {
-        (void)snprintf(out, capacity_bytes, "%.*s-gz\"", (int)(length - 1), etag);
-    }
-}
-
 /* The client has it already: 304, with the tag it has. */
 static bool answer_unchanged(struct exchange *x)
 {
     struct lac_response *response = &x->response;
-    char compressed[sizeof(response->etag)];
 
-    if (response->http_status != 200 || response->etag[0] == '\0' || x->if_none_match == NULL) {
+    if (response->http_status != 200 || !lac_response_is_unchanged(&x->request, response)) {
         return false;
     }
-    gzip_etag(response->etag, compressed, sizeof(compressed));
-    if (x->accepts_gzip && lac_etag_matches(x->if_none_match, compressed)) {
-        memcpy(response->etag, compressed, sizeof(compressed));
-    } else if (!lac_etag_matches(x->if_none_match, response->etag)) {
-        return false;
-    }
-    response->http_status = 304;
     lac_buffer_done(&response->body);
     response->borrowed = NULL;
     response->encoding = NULL;
@@ -77,7 +58,7 @@ static void compress(struct exchange *x)
     if (response->etag[0] != '\0') {
         char etag[sizeof(response->etag)];
 
-        gzip_etag(response->etag, etag, sizeof(etag));
+        lac_etag_of_gzip(response->etag, etag, sizeof(etag));
         memcpy(response->etag, etag, sizeof(etag));
     }
 }

@@ -141,6 +141,13 @@ unsigned lac_http_status_of(enum lac_status status, int sys_errno);
 void lac_response_etag(struct lac_response *response, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
+/** The tag of the gzip form: `"abc"` -> `"abc-gz"`; "" when it would not fit. */
+void lac_etag_of_gzip(const char *etag, char *out, size_t capacity_bytes);
+
+/** Before the work of making a body whose ETag is set: whether the client has it, in either form.
+ * Then the response is a finished 304. */
+bool lac_response_is_unchanged(const struct lac_request *request, struct lac_response *response);
+
 /** Whether an If-None-Match header names `etag` (strong comparison of its list, or "*"). */
 bool lac_etag_matches(const char *if_none_match, const char *etag);
 

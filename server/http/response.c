@@ -140,3 +140,30 @@ bool lac_etag_matches(const char *if_none_match, const char *etag)
     }
     return false;
 }
+
+void lac_etag_of_gzip(const char *etag, char *out, size_t capacity_bytes)
+{
+    const size_t length = strlen(etag);
+
+    out[0] = '\0';
+    if (length >= 2 && length + 4 <= capacity_bytes) {
+        (void)snprintf(out, capacity_bytes, "%.*s-gz\"", (int)(length - 1), etag);
+    }
+}
+
+bool lac_response_is_unchanged(const struct lac_request *request, struct lac_response *response)
+{
+    char compressed[sizeof(response->etag)];
+
+    if (response->etag[0] == '\0' || request->if_none_match == NULL) {
+        return false;
+    }
+    lac_etag_of_gzip(response->etag, compressed, sizeof(compressed));
+    if (compressed[0] != '\0' && lac_etag_matches(request->if_none_match, compressed)) {
+        memcpy(response->etag, compressed, sizeof(compressed));
+    } else if (!lac_etag_matches(request->if_none_match, response->etag)) {
+        return false;
+    }
+    response->http_status = 304;
+    return true;
+}

@@ -172,6 +172,11 @@ unsigned lac_http_server_port(const struct lac_http_server *server)
     return server->port;
 }
 
+bool lac_http_server_has_streams(const struct lac_http_server *server)
+{
+    return atomic_load(&server->stream_count) > 0;
+}
+
 void lac_http_server_metrics(struct lac_http_server *server, struct lac_buffer *out)
 {
     struct lac_pool_stats pool;

@@ -84,6 +84,9 @@ unsigned lac_http_server_port(const struct lac_http_server *server);
 void lac_http_server_publish(struct lac_http_server *server, const char *event, const char *data,
                              size_t data_bytes);
 
+/** Whether anybody listens: without, what would be published need not be made. */
+bool lac_http_server_has_streams(const struct lac_http_server *server);
+
 /** Append the server's metrics as Prometheus text. */
 void lac_http_server_metrics(struct lac_http_server *server, struct lac_buffer *out);
 

@@ -1,0 +1,92 @@
+#ifndef LAC_SERVER_API_APP_H
+#define LAC_SERVER_API_APP_H
+
+/*
+ * What the handlers share, and what they share among each other. One struct lac_app lives as long
+ * as the server; handlers get it as `app`.
+ */
+
+#include "server/http/key.h"
+#include "server/http/request.h"
+#include "server/http/server.h"
+#include "server/ingest/ingest.h"
+#include "server/store/store.h"
+#include "server/store/trace_file.h"
+
+struct lac_app {
+    struct lac_store *store;
+    struct lac_ingest *ingest;
+    struct lac_http_server *http;
+    const struct lac_key *key;
+    const char *base_path; /**< "" or "/x/y" */
+};
+
+/** The route table of the API (routes.c). */
+extern const struct lac_route lac_api_routes[];
+extern const unsigned lac_api_route_count;
+
+/** For lac_ingest_options.changed: tells every open event stream. `context` is the app. */
+void lac_api_trace_changed(void *context, const char *id, bool deleted,
+                           const struct lac_ingest_progress *progress);
+
+/** Append a trace as JSON (README.md, "Trace"). `progress` may be NULL. */
+struct lac_json;
+void lac_api_write_trace(struct lac_json *json, const char *key, const struct lac_trace_row *row,
+                         const struct lac_ingest_progress *progress);
+
+/**
+ * Open the trace that the path names. On failure the response says why: 404, 409 `not_ready` while
+ * it is received or imported, 409 `import_failed`.
+ *
+ * @return NULL on failure; else give it back with lac_store_release_trace()
+ */
+struct lac_trace_file *lac_api_open_trace(struct lac_app *app, const struct lac_request *request,
+                                          struct lac_response *response);
+
+/**
+ * Give the reply an ETag of trace, generation, path and parameters: what a ready trace says never
+ * changes. @return true when the client has it: the response is a finished 304.
+ */
+bool lac_api_is_unchanged(const struct lac_request *request, const struct lac_trace_file *file,
+                          struct lac_response *response);
+
+/** Parameter `key` as one of `words` (NULL-terminated). @return index, or -1: the response says why
+ */
+int lac_api_choice(const struct lac_request *request, struct lac_response *response,
+                   const char *key, const char *const *words, int fallback);
+
+/** Integer parameter; @return false: the response says why. */
+bool lac_api_int(const struct lac_request *request, struct lac_response *response, const char *key,
+                 int64_t low, int64_t high, int64_t fallback, int64_t *ret_value);
+
+/** Path parameter `index` as a number up to `high`. @return false: the response is a 404 */
+bool lac_api_path_number(const struct lac_request *request, struct lac_response *response,
+                         unsigned index, uint64_t high, uint64_t *ret_value);
+
+/* handlers, by file */
+void lac_api_healthz(void *app, const struct lac_request *request, struct lac_response *response);
+void lac_api_metrics(void *app, const struct lac_request *request, struct lac_response *response);
+void lac_api_session(void *app, const struct lac_request *request, struct lac_response *response);
+void lac_api_openapi(void *app, const struct lac_request *request, struct lac_response *response);
+void lac_api_events(void *app, const struct lac_request *request, struct lac_response *response);
+
+extern const struct lac_body_handler lac_api_upload;
+void lac_api_list(void *app, const struct lac_request *request, struct lac_response *response);
+void lac_api_get(void *app, const struct lac_request *request, struct lac_response *response);
+void lac_api_delete(void *app, const struct lac_request *request, struct lac_response *response);
+void lac_api_analysis(void *app, const struct lac_request *request, struct lac_response *response);
+
+void lac_api_tracks(void *app, const struct lac_request *request, struct lac_response *response);
+void lac_api_tiles(void *app, const struct lac_request *request, struct lac_response *response);
+void lac_api_counters(void *app, const struct lac_request *request, struct lac_response *response);
+void lac_api_names(void *app, const struct lac_request *request, struct lac_response *response);
+
+void lac_api_slice(void *app, const struct lac_request *request, struct lac_response *response);
+void lac_api_slices(void *app, const struct lac_request *request, struct lac_response *response);
+void lac_api_search(void *app, const struct lac_request *request, struct lac_response *response);
+
+void lac_api_kernels(void *app, const struct lac_request *request, struct lac_response *response);
+void lac_api_gaps(void *app, const struct lac_request *request, struct lac_response *response);
+void lac_api_flame(void *app, const struct lac_request *request, struct lac_response *response);
+
+#endif

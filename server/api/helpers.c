@@ -1,0 +1,117 @@
+#include "server/api/app.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static void explain_not_ready(struct lac_app *app, const char *id, struct lac_response *response)
+{
+    struct lac_trace_row row = {0};
+    struct lac_error error = {0};
+
+    if (lac_store_get_trace(app->store, id, &row, &error) != LAC_OK) {
+        lac_response_fail(response, &error);
+        return;
+    }
+    if (row.state == LAC_TRACE_FAILED) {
+        lac_response_error(response, 409, "import_failed", "the import of this trace failed: %s",
+                           row.error_message != NULL ? row.error_message : "no reason is known");
+    } else {
+        lac_response_error(response, 409, "not_ready", "this trace is still %s",
+                           row.state == LAC_TRACE_RECEIVING ? "being received" : "being imported");
+        lac_response_header(response, "Retry-After", "1");
+    }
+    lac_trace_row_done(&row);
+}
+
+struct lac_trace_file *lac_api_open_trace(struct lac_app *app, const struct lac_request *request,
+                                          struct lac_response *response)
+{
+    const char *id = request->param[0];
+    struct lac_trace_file *file = NULL;
+    struct lac_error error = {0};
+    enum lac_status status;
+
+    if (!lac_store_id_is_valid(id)) {
+        lac_response_error(response, 404, "not_found", "no such trace");
+        return NULL;
+    }
+    status = lac_store_open_trace(app->store, id, &file, &error);
+    if (status == LAC_OK) {
+        return file;
+    }
+    if (status == LAC_ERR_MISUSE) {
+        explain_not_ready(app, id, response);
+    } else if (status == LAC_ERR_CORRUPT || status == LAC_ERR_LIMIT) {
+        /* our own file is damaged or newer: not the client's fault */
+        lac_response_error(response, 500, lac_status_name(status), "%s", error.message);
+    } else {
+        lac_response_fail(response, &error);
+    }
+    return NULL;
+}
+
+bool lac_api_is_unchanged(const struct lac_request *request, const struct lac_trace_file *file,
+                          struct lac_response *response)
+{
+    char text[LAC_TARGET_BYTES_MAX + 128];
+    size_t used = 0;
+
+    for (unsigned i = 0; i < request->target->pair_count; i++) {
+        const int length = snprintf(text + used, sizeof(text) - used, "&%s=%s",
+                                    request->target->pair[i].key, request->target->pair[i].value);
+
+        used += (size_t)length;
+        if (used >= sizeof(text)) {
+            return false;
+        }
+    }
+    text[used] = '\0';
+    lac_response_etag(response, "%s %" PRIu32 " %s %s", LAC_VERSION,
+                      lac_trace_file_generation(file), request->target->path, text);
+    response->cache = "private, no-cache";
+    return lac_response_is_unchanged(request, response);
+}
+
+int lac_api_choice(const struct lac_request *request, struct lac_response *response,
+                   const char *key, const char *const *words, int fallback)
+{
+    const char *text = lac_target_get(request->target, key);
+    char list[200] = "";
+
+    if (text == NULL) {
+        return fallback;
+    }
+    for (int i = 0; words[i] != NULL; i++) {
+        if (strcmp(words[i], text) == 0) {
+            return i;
+        }
+        const size_t used = strlen(list);
+        (void)snprintf(list + used, sizeof(list) - used, "%s%s", i > 0 ? ", " : "", words[i]);
+    }
+    lac_response_error(response, 400, "bad_request", "%s must be one of: %s", key, list);
+    return -1;
+}
+
+bool lac_api_int(const struct lac_request *request, struct lac_response *response, const char *key,
+                 int64_t low, int64_t high, int64_t fallback, int64_t *ret_value)
+{
+    struct lac_error error = {0};
+
+    if (lac_target_int(request->target, key, low, high, fallback, ret_value, &error) == LAC_OK) {
+        return true;
+    }
+    lac_response_error(response, 400, "bad_request", "%s", error.message);
+    return false;
+}
+
+bool lac_api_path_number(const struct lac_request *request, struct lac_response *response,
+                         unsigned index, uint64_t high, uint64_t *ret_value)
+{
+    if (lac_parse_uint(request->param[index], ret_value) && *ret_value <= high) {
+        return true;
+    }
+    lac_response_error(response, 404, "not_found", "no such address: '%.20s' is no number here",
+                       request->param[index]);
+    return false;
+}

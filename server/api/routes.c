@@ -1,0 +1,31 @@
+#include "server/api/app.h"
+
+/*
+ * Every route, with who may use it and where its handler runs. openapi.json describes the same
+ * routes; a test compares them. GET of anything else outside /api/ is the page.
+ */
+const struct lac_route lac_api_routes[] = {
+    LAC_ROUTE(GET, "/healthz", OPEN, LOOP, 0, lac_api_healthz, NULL),
+    LAC_ROUTE(GET, "/metrics", KEY, QUICK, 0, lac_api_metrics, NULL),
+    LAC_ROUTE(GET, "/openapi.json", OPEN, LOOP, 0, lac_api_openapi, NULL),
+    LAC_ROUTE(GET, "/api/v1/openapi.json", OPEN, LOOP, 0, lac_api_openapi, NULL),
+    LAC_ROUTE(POST, "/api/v1/session", OPEN, LOOP, 4096, lac_api_session, NULL),
+    LAC_ROUTE(GET, "/api/v1/events", KEY, EVENTS, 0, lac_api_events, NULL),
+    LAC_ROUTE(POST, "/api/v1/traces", KEY, UPLOAD, LAC_BODY_UPLOAD, NULL, &lac_api_upload),
+    LAC_ROUTE(GET, "/api/v1/traces", KEY, QUICK, 0, lac_api_list, NULL),
+    LAC_ROUTE(GET, "/api/v1/traces/{id}", KEY, QUICK, 0, lac_api_get, NULL),
+    LAC_ROUTE(DELETE, "/api/v1/traces/{id}", KEY, SLOW, 0, lac_api_delete, NULL),
+    LAC_ROUTE(GET, "/api/v1/traces/{id}/analysis", KEY, QUICK, 0, lac_api_analysis, NULL),
+    LAC_ROUTE(GET, "/api/v1/traces/{id}/tracks", KEY, QUICK, 0, lac_api_tracks, NULL),
+    LAC_ROUTE(GET, "/api/v1/traces/{id}/g{n}/tiles/{level}/{first}-{last}", KEY, QUICK, 0,
+              lac_api_tiles, NULL),
+    LAC_ROUTE(GET, "/api/v1/traces/{id}/counters/{track}", KEY, QUICK, 0, lac_api_counters, NULL),
+    LAC_ROUTE(GET, "/api/v1/traces/{id}/names", KEY, QUICK, 0, lac_api_names, NULL),
+    LAC_ROUTE(GET, "/api/v1/traces/{id}/slices", KEY, QUICK, 0, lac_api_slices, NULL),
+    LAC_ROUTE(GET, "/api/v1/traces/{id}/slices/{n}", KEY, QUICK, 0, lac_api_slice, NULL),
+    LAC_ROUTE(GET, "/api/v1/traces/{id}/search", KEY, SLOW, 0, lac_api_search, NULL),
+    LAC_ROUTE(GET, "/api/v1/traces/{id}/kernels", KEY, QUICK, 0, lac_api_kernels, NULL),
+    LAC_ROUTE(GET, "/api/v1/traces/{id}/gaps", KEY, QUICK, 0, lac_api_gaps, NULL),
+    LAC_ROUTE(GET, "/api/v1/traces/{id}/flame", KEY, SLOW, 0, lac_api_flame, NULL),
+};
+const unsigned lac_api_route_count = sizeof(lac_api_routes) / sizeof(lac_api_routes[0]);

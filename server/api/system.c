@@ -1,0 +1,193 @@
+#include "server/api/app.h"
+#include "server/api/json_out.h"
+#include "server/log.h"
+
+#include <inttypes.h>
+#include <json-c/json.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+void lac_api_healthz(void *app, const struct lac_request *request, struct lac_response *response)
+{
+    struct lac_json json;
+
+    (void)app;
+    (void)request;
+    lac_json_init(&json, &response->body);
+    lac_json_open(&json, NULL, '{');
+    lac_json_text(&json, "status", "ok");
+    lac_json_text(&json, "version", LAC_VERSION);
+    lac_json_close(&json, '}');
+}
+
+/* -- metrics ---------------------------------------------------------------------------------- */
+
+static uint64_t resident_bytes(void)
+{
+    unsigned long long total_pages = 0;
+    unsigned long long resident_pages = 0;
+    FILE *file = fopen("/proc/self/statm", "re");
+
+    if (file == NULL) {
+        return 0;
+    }
+    if (fscanf(file, "%llu %llu", &total_pages, &resident_pages) != 2) {
+        resident_pages = 0;
+    }
+    (void)fclose(file);
+    return resident_pages * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+static void write_ingest_metrics(struct lac_app *app, struct lac_buffer *out)
+{
+    struct lac_ingest_stats stats = {0};
+
+    lac_ingest_stats(app->ingest, &stats);
+    lac_buffer_printf(out,
+                      "# TYPE lacuna_uploads_total counter\n"
+                      "lacuna_uploads_total{result=\"started\"} %" PRIu64 "\n"
+                      "lacuna_uploads_total{result=\"committed\"} %" PRIu64 "\n"
+                      "lacuna_uploads_total{result=\"aborted\"} %" PRIu64 "\n"
+                      "# TYPE lacuna_upload_bytes_total counter\n"
+                      "lacuna_upload_bytes_total %" PRIu64 "\n"
+                      "# TYPE lacuna_imports_total counter\n"
+                      "lacuna_imports_total{result=\"done\"} %" PRIu64 "\n"
+                      "lacuna_imports_total{result=\"failed\"} %" PRIu64 "\n"
+                      "# TYPE lacuna_imports gauge\n"
+                      "lacuna_imports{state=\"running\"} %" PRIu64 "\n"
+                      "lacuna_imports{state=\"queued\"} %" PRIu64 "\n"
+                      "# TYPE lacuna_import_memory_bytes gauge\n"
+                      "lacuna_import_memory_bytes{kind=\"budget\"} %" PRIu64 "\n"
+                      "lacuna_import_memory_bytes{kind=\"reserved\"} %" PRIu64 "\n",
+                      stats.uploads_started, stats.uploads_committed, stats.uploads_aborted,
+                      stats.upload_bytes, stats.imports_done, stats.imports_failed,
+                      stats.imports_running, stats.imports_queued, stats.memory_budget_bytes,
+                      stats.memory_reserved_bytes);
+}
+
+void lac_api_metrics(void *app_context, const struct lac_request *request,
+                     struct lac_response *response)
+{
+    static const enum lac_trace_state states[] = {LAC_TRACE_RECEIVING, LAC_TRACE_IMPORTING,
+                                                  LAC_TRACE_READY, LAC_TRACE_FAILED};
+    struct lac_app *app = app_context;
+    struct lac_buffer *out = &response->body;
+    uint64_t counts[4] = {0};
+    struct lac_error error = {0};
+
+    (void)request;
+    response->mime = "text/plain; version=0.0.4; charset=utf-8";
+    lac_buffer_printf(out,
+                      "# TYPE lacuna_build_info gauge\n"
+                      "lacuna_build_info{version=\"%s\"} 1\n",
+                      LAC_VERSION);
+    lac_http_server_metrics(app->http, out);
+    write_ingest_metrics(app, out);
+    if (lac_store_count_states(app->store, counts, &error) == LAC_OK) {
+        lac_buffer_puts(out, "# TYPE lacuna_traces gauge\n");
+        for (unsigned i = 0; i < 4; i++) {
+            lac_buffer_printf(out, "lacuna_traces{state=\"%s\"} %" PRIu64 "\n",
+                              lac_trace_state_name(states[i]), counts[i]);
+        }
+    }
+    lac_buffer_printf(out,
+                      "# TYPE lacuna_store_cache_bytes gauge\n"
+                      "lacuna_store_cache_bytes %" PRIu64 "\n"
+                      "# TYPE lacuna_log_dropped_total counter\n"
+                      "lacuna_log_dropped_total %" PRIu64 "\n"
+                      "# TYPE process_resident_memory_bytes gauge\n"
+                      "process_resident_memory_bytes %" PRIu64 "\n",
+                      lac_store_cache_used_bytes(app->store), lac_log_dropped(), resident_bytes());
+}
+
+/* -- session ---------------------------------------------------------------------------------- */
+
+/* The member "key" of a small JSON object; false for anything else. */
+static bool read_key(const struct lac_request *request, char *out, size_t capacity_bytes)
+{
+    json_tokener *tokener = json_tokener_new_ex(4);
+    json_object *root = NULL;
+    json_object *member = NULL;
+    bool found = false;
+
+    if (tokener == NULL) {
+        return false;
+    }
+    root = json_tokener_parse_ex(tokener, request->body, (int)request->body_size_bytes);
+    if (root != NULL && json_tokener_get_error(tokener) == json_tokener_success &&
+        json_object_is_type(root, json_type_object) &&
+        json_object_object_get_ex(root, "key", &member) &&
+        json_object_is_type(member, json_type_string)) {
+        const int length = json_object_get_string_len(member);
+
+        if (length > 0 && (size_t)length < capacity_bytes) {
+            memcpy(out, json_object_get_string(member), (size_t)length + 1);
+            found = true;
+        }
+    }
+    json_object_put(root);
+    json_tokener_free(tokener);
+    return found;
+}
+
+void lac_api_session(void *app_context, const struct lac_request *request,
+                     struct lac_response *response)
+{
+    struct lac_app *app = app_context;
+    char given[256];
+
+    if (!read_key(request, given, sizeof(given))) {
+        lac_response_error(response, 400, "bad_request", "send a JSON object: {\"key\": \"...\"}");
+        return;
+    }
+    if (!lac_key_matches(app->key, given)) {
+        lac_response_error(response, 403, "wrong_key",
+                           "this is not the key: use the address that `lacuna serve` printed last");
+        return;
+    }
+    response->http_status = 204;
+    lac_response_header(response, "Set-Cookie",
+                        "lacuna_key=%s; Path=%s/; HttpOnly; SameSite=Strict; Max-Age=2592000",
+                        app->key->cookie, app->base_path);
+}
+
+/* -- events ----------------------------------------------------------------------------------- */
+
+void lac_api_events(void *app, const struct lac_request *request, struct lac_response *response)
+{
+    (void)app;
+    (void)request;
+    /* the browser comes back after 2 s; the comment makes proxies send the header at once */
+    lac_buffer_puts(&response->body, "retry: 2000\n: ready\n\n");
+}
+
+void lac_api_trace_changed(void *context, const char *id, bool deleted,
+                           const struct lac_ingest_progress *progress)
+{
+    struct lac_app *app = context;
+    struct lac_trace_row row = {0};
+    struct lac_error error = {0};
+    struct lac_buffer text = {0};
+    struct lac_json json;
+    const bool is_moving = progress != NULL && (progress->state == LAC_TRACE_RECEIVING ||
+                                                progress->state == LAC_TRACE_IMPORTING);
+
+    if (app->http == NULL || !lac_http_server_has_streams(app->http)) {
+        return;
+    }
+    lac_json_init(&json, &text);
+    if (deleted) {
+        lac_json_open(&json, NULL, '{');
+        lac_json_text(&json, "id", id);
+        lac_json_close(&json, '}');
+    } else if (lac_store_get_trace(app->store, id, &row, &error) == LAC_OK) {
+        lac_api_write_trace(&json, NULL, &row, is_moving ? progress : NULL);
+        lac_trace_row_done(&row);
+    }
+    if (text.status == LAC_OK && text.size_bytes > 0) {
+        lac_http_server_publish(app->http, deleted ? "deleted" : "trace", text.bytes,
+                                text.size_bytes);
+    }
+    lac_buffer_done(&text);
+}

@@ -1,0 +1,395 @@
+#include "server/api/app.h"
+#include "server/api/json_out.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* -- tracks ------------------------------------------------------------------------------------ */
+
+static void write_processes(struct lac_json *json, const struct lac_model *head)
+{
+    lac_json_open(json, "processes", '[');
+    for (uint32_t i = 0; i < head->process_count; i++) {
+        const struct lac_process *process = &head->processes[i];
+
+        lac_json_open(json, NULL, '{');
+        lac_json_uint(json, "index", i);
+        lac_json_text(json, "pid", lac_model_str(head, process->id_text));
+        lac_json_text(json, "name", lac_model_str(head, process->name));
+        lac_json_text(json, "labels", lac_model_str(head, process->labels));
+        lac_json_int(json, "sort_index", process->sort_index);
+        lac_json_bool(json, "is_gpu", process->is_gpu);
+        lac_json_close(json, '}');
+    }
+    lac_json_close(json, ']');
+}
+
+static void write_track(struct lac_json *json, const struct lac_trace_file *file,
+                        const struct lac_model *head, uint32_t index)
+{
+    const struct lac_track *track = &head->tracks[index];
+
+    lac_json_open(json, NULL, '{');
+    lac_json_uint(json, "index", index);
+    lac_json_text(json, "kind", lac_track_kind_name(track->kind));
+    if (track->process == LAC_NONE) {
+        lac_json_null(json, "process");
+    } else {
+        lac_json_uint(json, "process", track->process);
+    }
+    lac_json_text(json, "name", lac_model_str(head, track->name));
+    lac_json_text(json, "id", lac_model_str(head, track->id_text));
+    if (track->device < 0) {
+        lac_json_null(json, "device");
+    } else {
+        lac_json_int(json, "device", track->device);
+    }
+    lac_json_int(json, "sort_index", track->sort_index);
+    lac_json_uint(json, "lanes", track->lane_count);
+    lac_json_uint(json, "count", track->count);
+    lac_json_text(json, "role", lac_trace_file_track_role(file, index));
+    lac_json_close(json, '}');
+}
+
+static void write_devices(struct lac_json *json, const struct lac_model *head)
+{
+    lac_json_open(json, "devices", '[');
+    for (uint32_t i = 0; i < head->device_count; i++) {
+        const struct lac_device *device = &head->devices[i];
+        char capability[32];
+
+        (void)snprintf(capability, sizeof(capability), "%" PRId32 ".%" PRId32, device->cc_major,
+                       device->cc_minor);
+        lac_json_open(json, NULL, '{');
+        lac_json_int(json, "id", device->id);
+        lac_json_text(json, "name", lac_model_str(head, device->name));
+        lac_json_text(json, "compute_capability", device->cc_major > 0 ? capability : NULL);
+        if (device->sm_count > 0) {
+            lac_json_int(json, "sm_count", device->sm_count);
+        } else {
+            lac_json_null(json, "sm_count");
+        }
+        if (device->memory_bytes > 0) {
+            lac_json_int(json, "memory_bytes", device->memory_bytes);
+        } else {
+            lac_json_null(json, "memory_bytes");
+        }
+        lac_json_close(json, '}');
+    }
+    lac_json_close(json, ']');
+}
+
+static void write_steps(struct lac_json *json, const struct lac_trace_file *file,
+                        const struct lac_model *head)
+{
+    struct lac_trace_steps steps = {0};
+
+    lac_trace_file_steps(file, &steps);
+    lac_json_open(json, "steps", '{');
+    lac_json_open(json, "start_ns", '[');
+    for (uint32_t i = 0; i < steps.count; i++) {
+        lac_json_int(json, NULL, steps.start_ns[i]);
+    }
+    lac_json_close(json, ']');
+    lac_json_open(json, "dur_ns", '[');
+    for (uint32_t i = 0; i < steps.count; i++) {
+        lac_json_int(json, NULL, steps.dur_ns[i]);
+    }
+    lac_json_close(json, ']');
+    lac_json_open(json, "name", '[');
+    for (uint32_t i = 0; i < steps.count; i++) {
+        lac_json_text(json, NULL, lac_model_str(head, steps.name[i]));
+    }
+    lac_json_close(json, ']');
+    lac_json_close(json, '}');
+}
+
+void lac_api_tracks(void *app_context, const struct lac_request *request,
+                    struct lac_response *response)
+{
+    struct lac_app *app = app_context;
+    struct lac_trace_file *file = lac_api_open_trace(app, request, response);
+    struct lac_json json;
+
+    if (file == NULL) {
+        return;
+    }
+    if (!lac_api_is_unchanged(request, file, response)) {
+        const struct lac_model *head = lac_trace_file_head(file);
+
+        lac_json_init(&json, &response->body);
+        lac_json_open(&json, NULL, '{');
+        lac_json_uint(&json, "generation", lac_trace_file_generation(file));
+        lac_json_int(&json, "duration_ns", head->info.duration_ns);
+        lac_json_uint(&json, "level_max", lac_trace_file_level_max(file));
+        lac_json_uint(&json, "cells_per_tile", LAC_TILE_CELLS);
+        write_processes(&json, head);
+        lac_json_open(&json, "tracks", '[');
+        for (uint32_t i = 0; i < head->track_count; i++) {
+            write_track(&json, file, head, i);
+        }
+        lac_json_close(&json, ']');
+        write_devices(&json, head);
+        write_steps(&json, file, head);
+        lac_json_close(&json, '}');
+    }
+    lac_store_release_trace(app->store, file);
+}
+
+/* -- tiles ------------------------------------------------------------------------------------- */
+
+/* `tracks=1,4-9`: the indexes that exist, ascending. */
+static bool read_tracks(const struct lac_request *request, struct lac_response *response,
+                        uint32_t track_count, uint32_t *tracks, uint32_t *ret_count)
+{
+    const char *text = lac_target_get(request->target, "tracks");
+    struct lac_id_range *ranges;
+    struct lac_error error = {0};
+    unsigned range_count = 0;
+    uint32_t count = 0;
+    enum lac_status status;
+
+    if (text == NULL) {
+        lac_response_error(response, 400, "bad_request", "tracks is missing: tracks=1,4-9");
+        return false;
+    }
+    ranges = malloc(LAC_QUERY_RANGES_MAX * sizeof(*ranges));
+    if (ranges == NULL) {
+        lac_response_error(response, 503, "out_of_memory", "no memory for this request");
+        return false;
+    }
+    status = lac_parse_ranges(text, LAC_TILE_TRACKS_MAX, ranges, LAC_QUERY_RANGES_MAX, &range_count,
+                              &error);
+    if (status != LAC_OK) {
+        lac_response_error(response, status == LAC_ERR_LIMIT ? 413 : 400,
+                           status == LAC_ERR_LIMIT ? "limit" : "bad_request", "tracks: %s",
+                           error.message);
+        free(ranges);
+        return false;
+    }
+    for (unsigned i = 0; i < range_count; i++) {
+        for (uint64_t t = ranges[i].first; t <= ranges[i].last && t < track_count; t++) {
+            tracks[count++] = (uint32_t)t;
+        }
+    }
+    free(ranges);
+    *ret_count = count;
+    return true;
+}
+
+static void answer_tiles(struct lac_trace_file *file, const struct lac_request *request,
+                         struct lac_response *response)
+{
+    const struct lac_model *head = lac_trace_file_head(file);
+    struct lac_error error = {0};
+    uint64_t generation;
+    uint64_t level;
+    uint64_t first;
+    uint64_t last;
+    uint32_t *tracks;
+    uint32_t track_count = 0;
+    uint8_t *bytes = NULL;
+    size_t size_bytes = 0;
+
+    if (!lac_api_path_number(request, response, 1, UINT32_MAX, &generation) ||
+        !lac_api_path_number(request, response, 2, LAC_TILE_LEVEL_COUNT - 1, &level) ||
+        !lac_api_path_number(request, response, 3, UINT32_MAX, &first) ||
+        !lac_api_path_number(request, response, 4, UINT32_MAX, &last)) {
+        return;
+    }
+    if (generation != lac_trace_file_generation(file)) {
+        lac_response_error(response, 404, "not_found", "this trace has no generation %" PRIu64,
+                           generation);
+        return;
+    }
+    tracks = malloc(LAC_TILE_TRACKS_MAX * sizeof(*tracks));
+    if (tracks == NULL) {
+        lac_response_error(response, 503, "out_of_memory", "no memory for this request");
+        return;
+    }
+    if (read_tracks(request, response, head->track_count, tracks, &track_count) &&
+        !lac_api_is_unchanged(request, file, response)) {
+        if (lac_trace_file_tiles(file, (uint8_t)level, (uint32_t)first, (uint32_t)last, tracks,
+                                 track_count, &bytes, &size_bytes, &error) == LAC_OK) {
+            response->mime = "application/octet-stream";
+            response->cache = "private, max-age=86400, immutable";
+            response->body.bytes = (char *)bytes; /* the reply frees it */
+            response->body.size_bytes = size_bytes;
+            response->body.capacity_bytes = size_bytes;
+        } else {
+            lac_response_fail(response, &error);
+        }
+    }
+    free(tracks);
+}
+
+void lac_api_tiles(void *app_context, const struct lac_request *request,
+                   struct lac_response *response)
+{
+    struct lac_app *app = app_context;
+    struct lac_trace_file *file = lac_api_open_trace(app, request, response);
+
+    if (file != NULL) {
+        answer_tiles(file, request, response);
+        lac_store_release_trace(app->store, file);
+    }
+}
+
+/* -- counters ---------------------------------------------------------------------------------- */
+
+static void write_reals(struct lac_json *json, const char *key, const double *values,
+                        uint32_t count)
+{
+    lac_json_open(json, key, '[');
+    for (uint32_t i = 0; i < count; i++) {
+        lac_json_real(json, NULL, values[i]);
+    }
+    lac_json_close(json, ']');
+}
+
+static void answer_counter(struct lac_trace_file *file, const struct lac_request *request,
+                           struct lac_response *response)
+{
+    const int64_t duration_ns = lac_trace_file_head(file)->info.duration_ns;
+    struct lac_counter_points points = {0};
+    struct lac_error error = {0};
+    struct lac_json json;
+    uint64_t track;
+    int64_t t0;
+    int64_t t1;
+    int64_t count;
+
+    if (!lac_api_path_number(request, response, 1, UINT32_MAX, &track) ||
+        !lac_api_int(request, response, "t0", 0, LAC_TIME_MAX_NS, 0, &t0) ||
+        !lac_api_int(request, response, "t1", 0, LAC_TIME_MAX_NS, duration_ns + 1, &t1) ||
+        !lac_api_int(request, response, "points", 1, 8192, 1024, &count) ||
+        lac_api_is_unchanged(request, file, response)) {
+        return;
+    }
+    if (lac_trace_file_counter(file, (uint32_t)track, t0, t1, (uint32_t)count, &points, &error) !=
+        LAC_OK) {
+        lac_response_fail(response, &error);
+        return;
+    }
+    lac_json_init(&json, &response->body);
+    lac_json_open(&json, NULL, '{');
+    lac_json_open(&json, "ts_ns", '[');
+    for (uint32_t i = 0; i < points.count; i++) {
+        lac_json_int(&json, NULL, points.ts_ns[i]);
+    }
+    lac_json_close(&json, ']');
+    write_reals(&json, "min", points.min, points.count);
+    write_reals(&json, "max", points.max, points.count);
+    write_reals(&json, "last", points.last, points.count);
+    lac_json_close(&json, '}');
+    lac_counter_points_done(&points);
+}
+
+void lac_api_counters(void *app_context, const struct lac_request *request,
+                      struct lac_response *response)
+{
+    struct lac_app *app = app_context;
+    struct lac_trace_file *file = lac_api_open_trace(app, request, response);
+
+    if (file != NULL) {
+        answer_counter(file, request, response);
+        lac_store_release_trace(app->store, file);
+    }
+}
+
+/* -- names ------------------------------------------------------------------------------------- */
+
+enum { NAMES_MAX = 65536, NAMES_BYTES_MAX = 8 << 20 };
+
+static void write_name(struct lac_json *json, const struct lac_model *head, uint32_t id)
+{
+    lac_json_open(json, NULL, '[');
+    lac_json_uint(json, NULL, id);
+    lac_json_text(json, NULL, lac_model_str(head, id));
+    lac_json_close(json, ']');
+}
+
+/* ?ids=5,9-20: ids that do not exist are left out. */
+static void answer_names_by_id(const struct lac_model *head, const char *text,
+                               struct lac_response *response, struct lac_json *json)
+{
+    struct lac_id_range *ranges = malloc(LAC_QUERY_RANGES_MAX * sizeof(*ranges));
+    struct lac_error error = {0};
+    unsigned range_count = 0;
+    enum lac_status status;
+
+    if (ranges == NULL) {
+        lac_response_error(response, 503, "out_of_memory", "no memory for this request");
+        return;
+    }
+    status = lac_parse_ranges(text, NAMES_MAX, ranges, LAC_QUERY_RANGES_MAX, &range_count, &error);
+    if (status != LAC_OK) {
+        lac_response_error(response, status == LAC_ERR_LIMIT ? 413 : 400,
+                           status == LAC_ERR_LIMIT ? "limit" : "bad_request", "ids: %s",
+                           error.message);
+        free(ranges);
+        return;
+    }
+    lac_json_open(json, NULL, '{');
+    lac_json_open(json, "names", '[');
+    for (unsigned i = 0; i < range_count; i++) {
+        for (uint64_t id = ranges[i].first; id <= ranges[i].last && id < head->strings.count;
+             id++) {
+            write_name(json, head, (uint32_t)id);
+        }
+    }
+    lac_json_close(json, ']');
+    lac_json_null(json, "next");
+    lac_json_close(json, '}');
+    free(ranges);
+}
+
+static void answer_names(struct lac_trace_file *file, const struct lac_request *request,
+                         struct lac_response *response)
+{
+    const struct lac_model *head = lac_trace_file_head(file);
+    const char *ids = lac_target_get(request->target, "ids");
+    struct lac_json json;
+    int64_t from;
+    int64_t limit;
+    uint32_t id;
+
+    if (!lac_api_int(request, response, "from", 0, UINT32_MAX - 1, 0, &from) ||
+        !lac_api_int(request, response, "limit", 1, NAMES_MAX, NAMES_MAX, &limit) ||
+        lac_api_is_unchanged(request, file, response)) {
+        return;
+    }
+    lac_json_init(&json, &response->body);
+    if (ids != NULL) {
+        answer_names_by_id(head, ids, response, &json);
+        return;
+    }
+    lac_json_open(&json, NULL, '{');
+    lac_json_open(&json, "names", '[');
+    for (id = (uint32_t)from; id < head->strings.count && id - from < limit &&
+                              response->body.size_bytes < NAMES_BYTES_MAX;
+         id++) {
+        write_name(&json, head, id);
+    }
+    lac_json_close(&json, ']');
+    if (id < head->strings.count) {
+        lac_json_uint(&json, "next", id);
+    } else {
+        lac_json_null(&json, "next");
+    }
+    lac_json_close(&json, '}');
+}
+
+void lac_api_names(void *app_context, const struct lac_request *request,
+                   struct lac_response *response)
+{
+    struct lac_app *app = app_context;
+    struct lac_trace_file *file = lac_api_open_trace(app, request, response);
+
+    if (file != NULL) {
+        answer_names(file, request, response);
+        lac_store_release_trace(app->store, file);
+    }
+}

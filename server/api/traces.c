@@ -1,0 +1,374 @@
+#include "server/api/app.h"
+#include "server/api/json_out.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* -- Trace as JSON ---------------------------------------------------------------------------- */
+
+static void write_time(struct lac_json *json, const char *key, int64_t unix_ms)
+{
+    const time_t seconds = (time_t)(unix_ms / 1000);
+    struct tm parts;
+    char text[40];
+
+    if (gmtime_r(&seconds, &parts) == NULL ||
+        strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%SZ", &parts) == 0) {
+        lac_json_null(json, key);
+        return;
+    }
+    lac_json_text(json, key, text);
+}
+
+static void write_sha256(struct lac_json *json, const struct lac_trace_row *row)
+{
+    static const char hex[] = "0123456789abcdef";
+    char text[LAC_SHA256_SIZE * 2 + 1];
+
+    for (unsigned i = 0; i < LAC_SHA256_SIZE; i++) {
+        text[i * 2] = hex[row->sha256[i] >> 4];
+        text[i * 2 + 1] = hex[row->sha256[i] & 15];
+    }
+    text[sizeof(text) - 1] = '\0';
+    lac_json_text(json, "sha256", row->has_sha256 ? text : NULL);
+}
+
+static void write_progress(struct lac_json *json, const struct lac_ingest_progress *progress)
+{
+    if (progress == NULL) {
+        lac_json_null(json, "progress");
+        return;
+    }
+    lac_json_open(json, "progress", '{');
+    lac_json_uint(json, "done_bytes", progress->done_bytes);
+    lac_json_uint(json, "total_bytes", progress->total_bytes);
+    lac_json_uint(json, "bytes_per_s", progress->bytes_per_s);
+    lac_json_uint(json, "events", progress->events);
+    lac_json_real(json, "eta_s", progress->eta_s);
+    lac_json_close(json, '}');
+}
+
+static void write_error(struct lac_json *json, const struct lac_trace_row *row)
+{
+    if (row->state != LAC_TRACE_FAILED) {
+        lac_json_null(json, "error");
+        return;
+    }
+    lac_json_open(json, "error", '{');
+    lac_json_text(json, "code", row->error_code != NULL ? row->error_code : "import_failed");
+    lac_json_text(json, "message",
+                  row->error_message != NULL ? row->error_message : "the import failed");
+    lac_json_close(json, '}');
+}
+
+static void write_device_names(struct lac_json *json, const char *names)
+{
+    lac_json_open(json, "device_names", '[');
+    while (names != NULL && *names != '\0') {
+        const size_t length = strcspn(names, "\n");
+        char *name = strndup(names, length);
+
+        lac_json_text(json, NULL, name);
+        free(name);
+        names += length + (names[length] == '\n' ? 1 : 0);
+    }
+    lac_json_close(json, ']');
+}
+
+static void write_ns_or_null(struct lac_json *json, const char *key, int64_t value_ns)
+{
+    if (value_ns == INT64_MIN) {
+        lac_json_null(json, key);
+    } else {
+        lac_json_int(json, key, value_ns);
+    }
+}
+
+static void write_summary(struct lac_json *json, const struct lac_trace_summary *summary)
+{
+    const char letter[2] = {summary->letter, '\0'};
+
+    if (!summary->present) {
+        lac_json_null(json, "summary");
+        return;
+    }
+    lac_json_open(json, "summary", '{');
+    lac_json_text(json, "cause", summary->cause);
+    lac_json_text(json, "letter", letter);
+    lac_json_text(json, "text", summary->text);
+    write_ns_or_null(json, "step_mean_ns", summary->step_mean_ns);
+    lac_json_real(json, "throughput_per_s", summary->throughput_per_s);
+    lac_json_text(json, "throughput_unit", summary->throughput_unit);
+    lac_json_real(json, "not_computing_pct", summary->not_computing_pct);
+    lac_json_text(json, "next_change",
+                  summary->next_change[0] != '\0' ? summary->next_change : NULL);
+    lac_json_real(json, "gain_mid_pct", summary->gain_mid_pct);
+    lac_json_real(json, "gain_low_pct", summary->gain_low_pct);
+    lac_json_real(json, "gain_high_pct", summary->gain_high_pct);
+    lac_json_text(json, "finding_id", summary->finding_id[0] != '\0' ? summary->finding_id : NULL);
+    lac_json_close(json, '}');
+}
+
+static void write_report(struct lac_json *json, const struct lac_trace_row *row)
+{
+    static const char *const severities[] = {"info", "repaired", "dropped"};
+
+    lac_json_open(json, "import_report", '{');
+    lac_json_uint(json, "dropped_count", row->dropped_count);
+    lac_json_uint(json, "repaired_count", row->repaired_count);
+    lac_json_open(json, "lines", '[');
+    for (uint32_t i = 0; i < row->report_count; i++) {
+        const struct lac_trace_report_line *line = &row->report[i];
+
+        lac_json_open(json, NULL, '{');
+        lac_json_text(json, "code", line->code);
+        lac_json_text(json, "severity",
+                      line->severity >= 0 && line->severity < 3 ? severities[line->severity]
+                                                                : "info");
+        lac_json_uint(json, "count", line->count);
+        lac_json_uint(json, "first_offset_bytes", line->first_offset_bytes);
+        lac_json_text(json, "text", line->text);
+        lac_json_close(json, '}');
+    }
+    lac_json_close(json, ']');
+    lac_json_close(json, '}');
+}
+
+void lac_api_write_trace(struct lac_json *json, const char *key, const struct lac_trace_row *row,
+                         const struct lac_ingest_progress *progress)
+{
+    lac_json_open(json, key, '{');
+    lac_json_text(json, "id", row->id);
+    lac_json_text(json, "name", row->name != NULL ? row->name : "");
+    lac_json_text(json, "project", row->project != NULL ? row->project : "");
+    lac_json_text(json, "state", lac_trace_state_name(row->state));
+    write_time(json, "created_at", row->created_unix_ms);
+    write_sha256(json, row);
+    lac_json_uint(json, "size_bytes", row->size_bytes);
+    lac_json_text(json, "run", row->run[0] != '\0' ? row->run : NULL);
+    if (row->rank >= 0 && row->state == LAC_TRACE_READY) {
+        lac_json_int(json, "rank", row->rank);
+    } else {
+        lac_json_null(json, "rank");
+    }
+    lac_json_text(json, "host", row->host);
+    lac_json_bool(json, "simulated", row->is_simulated);
+    write_progress(json, progress);
+    write_error(json, row);
+    lac_json_uint(json, "generation", row->generation);
+    lac_json_uint(json, "event_count", row->event_count);
+    lac_json_uint(json, "slice_count", row->slice_count);
+    lac_json_int(json, "duration_ns", row->duration_ns);
+    lac_json_int_text(json, "t0_ns", row->t0_ns);
+    lac_json_text(json, "format", row->format != NULL ? row->format : "");
+    lac_json_uint(json, "device_count", row->device_count);
+    write_device_names(json, row->device_names);
+    write_summary(json, &row->summary);
+    write_report(json, row);
+    lac_json_close(json, '}');
+}
+
+static void write_with_progress(struct lac_app *app, struct lac_json *json,
+                                const struct lac_trace_row *row)
+{
+    struct lac_ingest_progress progress = {0};
+    const bool is_moving =
+        (row->state == LAC_TRACE_RECEIVING || row->state == LAC_TRACE_IMPORTING) &&
+        lac_ingest_progress(app->ingest, row->id, &progress);
+
+    lac_api_write_trace(json, NULL, row, is_moving ? &progress : NULL);
+}
+
+/* -- list, get, delete ------------------------------------------------------------------------ */
+
+void lac_api_list(void *app_context, const struct lac_request *request,
+                  struct lac_response *response)
+{
+    struct lac_app *app = app_context;
+    struct lac_trace_list list = {0};
+    struct lac_error error = {0};
+    struct lac_json json;
+    int64_t limit;
+
+    if (!lac_api_int(request, response, "limit", 1, 1000, 100, &limit)) {
+        return;
+    }
+    const struct lac_trace_query query = {
+        .text = lac_target_get(request->target, "q"),
+        .project = lac_target_get(request->target, "project"),
+        .run = lac_target_get(request->target, "run"),
+        .after = lac_target_get(request->target, "after"),
+        .limit = (uint32_t)limit,
+    };
+    if (lac_store_list_traces(app->store, &query, &list, &error) != LAC_OK) {
+        lac_response_fail(response, &error);
+        return;
+    }
+    lac_json_init(&json, &response->body);
+    lac_json_open(&json, NULL, '{');
+    lac_json_open(&json, "traces", '[');
+    for (uint32_t i = 0; i < list.count; i++) {
+        write_with_progress(app, &json, &list.rows[i]);
+    }
+    lac_json_close(&json, ']');
+    lac_json_text(&json, "next", list.has_more ? list.next : NULL);
+    lac_json_close(&json, '}');
+    lac_trace_list_done(&list);
+}
+
+void lac_api_get(void *app_context, const struct lac_request *request,
+                 struct lac_response *response)
+{
+    struct lac_app *app = app_context;
+    struct lac_trace_row row = {0};
+    struct lac_error error = {0};
+    struct lac_json json;
+
+    if (!lac_store_id_is_valid(request->param[0])) {
+        lac_response_error(response, 404, "not_found", "no such trace");
+        return;
+    }
+    if (lac_store_get_trace(app->store, request->param[0], &row, &error) != LAC_OK) {
+        lac_response_fail(response, &error);
+        return;
+    }
+    lac_json_init(&json, &response->body);
+    write_with_progress(app, &json, &row);
+    lac_trace_row_done(&row);
+}
+
+void lac_api_delete(void *app_context, const struct lac_request *request,
+                    struct lac_response *response)
+{
+    struct lac_app *app = app_context;
+    struct lac_error error = {0};
+    enum lac_status status;
+
+    if (!lac_store_id_is_valid(request->param[0])) {
+        lac_response_error(response, 404, "not_found", "no such trace");
+        return;
+    }
+    status = lac_ingest_delete(app->ingest, request->param[0], &error);
+    if (status == LAC_ERR_MISUSE) {
+        lac_response_error(response, 409, "receiving",
+                           "this trace is being received: end its upload instead");
+    } else if (status != LAC_OK) {
+        lac_response_fail(response, &error);
+    } else {
+        response->http_status = 204;
+    }
+}
+
+void lac_api_analysis(void *app_context, const struct lac_request *request,
+                      struct lac_response *response)
+{
+    struct lac_app *app = app_context;
+    struct lac_trace_file *file = lac_api_open_trace(app, request, response);
+    struct lac_error error = {0};
+    char *text = NULL;
+    size_t length = 0;
+
+    if (file == NULL) {
+        return;
+    }
+    if (!lac_api_is_unchanged(request, file, response)) {
+        if (lac_trace_file_document(file, LAC_DOCUMENT_ANALYSIS, &text, &length, &error) ==
+            LAC_OK) {
+            lac_buffer_add(&response->body, text, length);
+            free(text);
+        } else {
+            lac_response_fail(response, &error);
+        }
+    }
+    lac_store_release_trace(app->store, file);
+}
+
+/* -- upload ----------------------------------------------------------------------------------- */
+
+struct upload_sink {
+    struct lac_app *app;
+    struct lac_upload *upload;
+};
+
+static enum lac_status upload_begin(void *app_context, const struct lac_request *request,
+                                    void **ret_sink, struct lac_error *reterr)
+{
+    struct lac_app *app = app_context;
+    const char *reuse = lac_target_get(request->target, "reuse");
+    const struct lac_upload_options options = {
+        .name = lac_target_get(request->target, "name"),
+        .project = lac_target_get(request->target, "project"),
+        .total_bytes = request->content_length == LAC_SIZE_UNKNOWN ? 0 : request->content_length,
+        .reuse_existing = reuse != NULL && strcmp(reuse, "1") == 0,
+    };
+    struct upload_sink *sink;
+    enum lac_status status;
+
+    if (request->content_length == 0) {
+        return lac_fail(reterr, LAC_ERR_MISUSE, 0,
+                        "the body is empty: send the trace file as the whole body");
+    }
+    sink = calloc(1, sizeof(*sink));
+    if (sink == NULL) {
+        return lac_fail(reterr, LAC_ERR_NOMEM, 0, "no memory for the upload");
+    }
+    sink->app = app;
+    status = lac_ingest_begin(app->ingest, &options, &sink->upload, reterr);
+    if (status != LAC_OK) {
+        free(sink);
+        return status;
+    }
+    *ret_sink = sink;
+    return LAC_OK;
+}
+
+static enum lac_status upload_data(void *sink_context, const uint8_t *bytes, size_t size_bytes,
+                                   struct lac_error *reterr)
+{
+    struct upload_sink *sink = sink_context;
+
+    return lac_upload_write(sink->upload, bytes, size_bytes, reterr);
+}
+
+static void upload_finish(void *sink_context, const struct lac_request *request,
+                          struct lac_response *response)
+{
+    struct upload_sink *sink = sink_context;
+    struct lac_error error = {0};
+    struct lac_json json;
+    char id[LAC_ID_SIZE] = "";
+    bool existed = false;
+
+    if (lac_upload_commit(sink->upload, id, &existed, &error) != LAC_OK) {
+        lac_response_fail(response, &error);
+        free(sink);
+        return;
+    }
+    free(sink);
+    response->http_status = existed ? 200 : 201;
+    lac_response_header(response, "Location", "%s/api/v1/traces/%s", request->base_path, id);
+    lac_json_init(&json, &response->body);
+    lac_json_open(&json, NULL, '{');
+    lac_json_text(&json, "id", id);
+    lac_json_text(&json, "state",
+                  lac_trace_state_name(existed ? LAC_TRACE_READY : LAC_TRACE_IMPORTING));
+    lac_json_close(&json, '}');
+}
+
+static void upload_cancel(void *sink_context)
+{
+    struct upload_sink *sink = sink_context;
+
+    lac_upload_abort(sink->upload);
+    free(sink);
+}
+
+const struct lac_body_handler lac_api_upload = {
+    .begin = upload_begin,
+    .data = upload_data,
+    .finish = upload_finish,
+    .cancel = upload_cancel,
+};
