@@ -86,27 +86,28 @@ enum lac_status lac_chunk_need_values(struct lac_chunk_codec *codec, uint64_t co
     return lac_grow(&codec->values, &codec->value_capacity, count, sizeof(*codec->values));
 }
 
-static uint32_t dictionary_place(uint32_t id)
+void lac_chunk_dictionary_clear(struct lac_chunk_dictionary *dictionary, uint32_t slice_count)
 {
-    /* ids are dense: neighbours stay neighbours, far ones are folded in */
-    return (id ^ (id >> 16) * UINT32_C(0x9e3779b1)) & (LAC_CHUNK_DICTIONARY_SLOTS - 1);
-}
+    uint32_t slots = 16;
 
-void lac_chunk_dictionary_clear(struct lac_chunk_dictionary *dictionary)
-{
-    memset(dictionary->slot, 0, LAC_CHUNK_DICTIONARY_SLOTS * sizeof(*dictionary->slot));
+    while (slots < 2 * slice_count) {
+        slots *= 2;
+    }
+    memset(dictionary->slot, 0, slots * sizeof(*dictionary->slot));
+    dictionary->mask = slots - 1;
     dictionary->count = 0;
 }
 
 uint32_t lac_chunk_dictionary_add(struct lac_chunk_dictionary *dictionary, uint32_t id)
 {
-    uint32_t i = dictionary_place(id);
+    /* ids are dense: neighbours stay neighbours, far ones are folded in */
+    uint32_t i = (id ^ (id >> 16) * UINT32_C(0x9e3779b1)) & dictionary->mask;
 
     while (dictionary->slot[i] != 0) {
         if (dictionary->id[dictionary->slot[i] - 1] == id) {
             return dictionary->slot[i] - 1;
         }
-        i = (i + 1) & (LAC_CHUNK_DICTIONARY_SLOTS - 1);
+        i = (i + 1) & dictionary->mask;
     }
     dictionary->id[dictionary->count] = id;
     dictionary->slot[i] = ++dictionary->count;

@@ -238,8 +238,8 @@ static void index_slices(struct lac_chunk_codec *codec, const struct source *sou
     const uint32_t *name = source->model->slices.name + source->first;
     const uint32_t *args = source->model->slices.args + source->first;
 
-    lac_chunk_dictionary_clear(&codec->names);
-    lac_chunk_dictionary_clear(&codec->templates);
+    lac_chunk_dictionary_clear(&codec->names, source->count);
+    lac_chunk_dictionary_clear(&codec->templates, source->count);
     for (uint32_t i = 0; i < source->count; i++) {
         codec->name_index[i] = lac_chunk_dictionary_add(&codec->names, name[i]);
         codec->template_index[i] = lac_chunk_dictionary_add(&codec->templates, args[i]);

@@ -18,6 +18,7 @@ enum {
 struct lac_chunk_dictionary {
     uint32_t *id;   /**< by local index, LAC_CHUNK_SLICES entries */
     uint32_t *slot; /**< open addressing: local index + 1 */
+    uint32_t mask;  /**< slots in use, less one: small chunks clear few */
     uint32_t count;
 };
 
@@ -109,7 +110,8 @@ LAC_MUST_USE enum lac_status lac_chunk_get_values(struct lac_chunk_codec *codec,
                                                   struct lac_chunk_reader *reader, uint64_t count);
 
 /* chunk_codec.c */
-void lac_chunk_dictionary_clear(struct lac_chunk_dictionary *dictionary);
+/** Make room for the distinct ids of `slice_count` slices. */
+void lac_chunk_dictionary_clear(struct lac_chunk_dictionary *dictionary, uint32_t slice_count);
 /** Local index of `id`, added if new. */
 uint32_t lac_chunk_dictionary_add(struct lac_chunk_dictionary *dictionary, uint32_t id);
 LAC_MUST_USE enum lac_status lac_chunk_need_values(struct lac_chunk_codec *codec, uint64_t count);

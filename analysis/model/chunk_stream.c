@@ -13,7 +13,7 @@ enum {
     PLANE_RAW = 1,
     PLANE_ZSTD = 2,
 
-    RAW_BELOW = 24, /* a frame would not be smaller */
+    RAW_BELOW = 64, /* a frame would not be much smaller, and starting one takes its time */
 };
 
 enum lac_status lac_chunk_put_byte(struct lac_chunk_codec *codec, uint8_t byte)
