@@ -12,6 +12,7 @@ import {
   formatPct,
   formatWhen,
   plural,
+  tidyText,
 } from './format';
 
 const plain = (text: string): string => text.replaceAll('\u202f', ' ').replaceAll('\u2212', '-');
@@ -109,4 +110,15 @@ test('plurals', () => {
   assert.equal(plural(1, 'step'), '1 step');
   assert.equal(plural(6, 'step'), '6 steps');
   assert.equal(plural(2, 'copy', 'copies'), '2 copies');
+});
+
+test('a number and its unit stay together, code stays as it is', () => {
+  assert.equal(
+    tidyText('waits 32 ms of every 301 ms step (11 %), at 3 GB/s, 5 us'),
+    'waits 32\u202fms of every 301\u202fms step (11\u202f%), at 3\u202fGB/s, 5\u202fµs',
+  );
+  assert.equal(
+    tidyText('5 samples, 3 steps, 2 housings, 4 users'),
+    '5 samples, 3 steps, 2 housings, 4 users',
+  );
 });

@@ -160,3 +160,13 @@ export function plural(count: number, one: string, many = `${one}s`): string {
 export function rateUnit(unit: string): string {
   return `${unit}/s`;
 }
+
+/**
+ * A sentence of the server, set well: a number and its unit stay on one line, "us" is "µs".
+ * Only for sentences: code and names are shown as they are.
+ */
+export function tidyText(text: string): string {
+  return text
+    .replace(/(\d) (%|ns|us|ms|s|min|h|B|kB|MB|GB|TB|GB\/s|MB\/s)(?![\w/])/g, `$1${THIN}$2`)
+    .replace(new RegExp(`(\\d${THIN})us(?!\\w)`, 'g'), '$1µs');
+}

@@ -42,13 +42,13 @@ const LIGHT: Tints = {
   ground: '#ffffff',
 };
 const DARK: Tints = {
-  frames: ['#343a41', '#2f363e', '#38363f', '#303a39', '#3a3832', '#32343f'],
-  work: ['#4a545f', '#4d555a', '#465357', '#524f5c', '#53524a', '#48534c'],
-  ancestor: '#23272c',
+  frames: ['#3d444c', '#373f48', '#42404a', '#384442', '#44423b', '#3b3d4a'],
+  work: ['#56616d', '#596268', '#516064', '#5e5b69', '#5f5e55', '#536058'],
+  ancestor: '#262b30',
   text: '#eceded',
   faintText: '#a4abb3',
   outline: '#ffffff',
-  ground: '#1a1d21',
+  ground: '#15181b',
 };
 
 const GPU_WORK = new Set(['kernel', 'copy', 'memset']);
@@ -122,7 +122,7 @@ export class FlamePainter {
     const cause = causeOf(tree, node);
     const isCauseRow = cause !== undefined && tree.depth[node] === 1;
     const isAncestor = node < scene.layout.focus || node === 0;
-    c.globalAlpha = match && !match.hit[node] ? 0.28 : 1;
+    c.globalAlpha = match && !match.hit[node] ? (scene.isDark ? 0.4 : 0.3) : 1;
     c.fillStyle = this.fill(scene, tints, node, cause, isAncestor);
     c.fillRect(x0, y, width, height);
     if (isCauseRow && !isAncestor) {

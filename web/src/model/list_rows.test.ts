@@ -19,7 +19,7 @@ test('devices are counted by name', () => {
   assert.equal(describeDevices(['', ''], 2), '2 GPUs');
   assert.equal(
     describeDevices(['NVIDIA A100-SXM4-80GB', 'NVIDIA A100-SXM4-80GB'], 2),
-    '2 × A100-SXM4-80GB',
+    '2 × A100-80GB',
   );
   assert.equal(describeDevices(['Tesla V100', 'NVIDIA Tesla T4'], 2), '1 × V100, 1 × T4');
 });

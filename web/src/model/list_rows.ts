@@ -42,5 +42,6 @@ export function shortDeviceName(name: string): string {
   return name
     .replace(/^(NVIDIA|AMD|Tesla|Quadro|GeForce|Instinct|Graphics Device)\s+/i, '')
     .replace(/^(Tesla|Quadro|GeForce|Instinct)\s+/i, '')
+    .replace(/-(SXM|OAM|PCIE|NVL)\d*\b/gi, '')
     .trim();
 }

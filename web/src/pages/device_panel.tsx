@@ -25,28 +25,12 @@ const causeWords = (cause: keyof typeof CAUSE_STYLES) => ({
   definition: CAUSE_STYLES[cause].definition,
 });
 
-export function DevicePanel({
-  trace,
-  analysis,
-}: {
-  trace: TraceInfo;
-  analysis: Analysis;
-}): JSX.Element {
+export function DevicePanel(props: {trace: TraceInfo; analysis: Analysis}): JSX.Element | null {
+  const {trace, analysis} = props;
   const [chosen, setChosen] = useState(0);
   const devices = analysis.devices;
   const device = devices[chosen] ?? devices[0];
-  if (!device)
-    return (
-      <section class="panel">
-        <header class="panel-head">
-          <h2>Where the GPU’s time went</h2>
-        </header>
-        <p class="panel-note">
-          No GPU operation in this trace. What the host did is in the timeline and in the flame
-          graph of CPU time.
-        </p>
-      </section>
-    );
+  if (!device) return null;
   return (
     <section class="panel" aria-labelledby="device-title">
       <header class="panel-head">
@@ -174,12 +158,14 @@ function Legend(props: {
           {segmentsOf(device, causeWords).map(segment => (
             <tr key={segment.key}>
               <th scope="row">
-                {segment.cause ? (
-                  <Chip topic={topicOf(segment.cause)} />
-                ) : (
-                  <span class={`busy-swatch busy-${segment.key}`} />
-                )}
-                {segment.cause ? `waiting: ${segment.label}` : segment.label}
+                <span class="legend-name">
+                  {segment.cause ? (
+                    <Chip topic={topicOf(segment.cause)} />
+                  ) : (
+                    <span class={`busy-swatch busy-${segment.key}`} />
+                  )}
+                  {segment.cause ? `waiting: ${segment.label}` : segment.label}
+                </span>
               </th>
               <td class="num legend-share">{formatPct(segment.percent)}</td>
               <td class="num">

@@ -2,7 +2,7 @@
 // WRONG IF, CHECK, SEE. A part that cannot be filled is left out.
 import type {JSX} from 'preact';
 import type {Finding, TraceInfo} from '../api/types';
-import {formatGain, formatPct, formatDuration} from '../base/format';
+import {formatGain, formatPct, formatDuration, tidyText} from '../base/format';
 import {findingCause, findingName} from '../model/overview';
 import {Chip, topicOf} from '../ui/cause_mark';
 import {CopyButton} from '../ui/copy_button';
@@ -27,7 +27,7 @@ export function FindingCard(props: {
       </header>
       {!props.repeatsVerdict && (
         <h2 class="finding-title">
-          <FindingChip finding={finding} /> {finding.title || findingName(finding.id)}
+          <FindingChip finding={finding} /> {tidyText(finding.title) || findingName(finding.id)}
         </h2>
       )}
       <FindingBody trace={props.trace} finding={finding} />
@@ -58,7 +58,7 @@ function Gain({finding}: {finding: Finding}): JSX.Element | null {
 function FindingBody({trace, finding}: {trace: TraceInfo; finding: Finding}): JSX.Element {
   return (
     <div class="finding-body">
-      {finding.why !== '' && <p class="finding-why">{finding.why}</p>}
+      {finding.why !== '' && <p class="finding-why">{tidyText(finding.why)}</p>}
       <dl class="parts">
         <CodePart name="Change" text={finding.change} />
         <TextPart name="Expect" text={finding.expect} />
@@ -82,7 +82,7 @@ function FindingBody({trace, finding}: {trace: TraceInfo; finding: Finding}): JS
                   title={`${evidence.track}: ${formatDuration(evidence.t1_ns - evidence.t0_ns)}`}
                   onClick={() => showEvidence(evidence, trace.duration_ns)}
                 >
-                  {evidence.text || evidence.track || 'in the timeline'} <IconArrow />
+                  {tidyText(evidence.text || evidence.track) || 'in the timeline'} <IconArrow />
                 </button>
               ))}
               {finding.evidence.length > EVIDENCE_SHOWN && (
@@ -106,7 +106,7 @@ function TextPart({name, text}: {name: string; text: string}): JSX.Element | nul
   return (
     <>
       <dt>{name}</dt>
-      <dd>{text}</dd>
+      <dd>{tidyText(text)}</dd>
     </>
   );
 }
@@ -142,7 +142,7 @@ export function FurtherFindings(props: {
               <IconChevron />
             </span>
             <FindingChip finding={finding} />
-            <span class="further-title">{finding.title || findingName(finding.id)}</span>
+            <span class="further-title">{tidyText(finding.title) || findingName(finding.id)}</span>
             {finding.severity === 'info' && <span class="tag">for information</span>}
             {finding.cost_pct !== undefined && finding.cost_pct > 0 && (
               <span class="further-cost num" title="Share of the mean step that it costs">

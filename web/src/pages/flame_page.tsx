@@ -266,6 +266,9 @@ function Flame({reply}: {reply: FlameReply}): JSX.Element {
             bring back {plural(dropped.length, 'dropped frame')}
           </button>
         )}
+        {!match && layout.focus === 0 && dropped.length === 0 && flameForm.value === 'graph' && (
+          <span class="faint flame-hint">click: focus · Shift + click: drop</span>
+        )}
         {match && (
           <span role="status" data-testid="flame-match">
             {match.frames === 0

@@ -16,6 +16,7 @@ import {
   formatPct,
   formatWhen,
   rateUnit,
+  tidyText,
 } from '../base/format';
 import {describeDevices, matches} from '../model/list_rows';
 import {
@@ -318,7 +319,7 @@ function ReadyRow({trace}: {trace: TraceInfo}): JSX.Element {
         trace={trace}
         letter={summary?.letter ?? '~'}
         cause={summary?.cause ?? 'unknown'}
-        text={summary?.text || 'nothing certain can be said'}
+        text={tidyText(summary?.text || 'nothing certain can be said')}
       />
       <span class="cell-num cell-throughput" role="cell">
         <Throughput summary={summary} />
@@ -423,7 +424,7 @@ function FailedRow({trace}: {trace: TraceInfo}): JSX.Element {
     <div class="trace-row trace-row-failed" role="row">
       <VerdictCell trace={trace} letter="!" cause="failed" text="could not be read" isError />
       <span class="cell-reason" role="cell">
-        {trace.error?.message || 'The server gives no reason.'}
+        {tidyText(trace.error?.message || 'The server gives no reason.')}
       </span>
       <RowEnd trace={trace} />
     </div>

@@ -1,7 +1,7 @@
 // What each part needs for one step, on its own: bars against the step.
 import {Fragment, type JSX} from 'preact';
 import type {Analysis} from '../api/types';
-import {NOT_RECORDED, durationIn, exactNs, formatDuration, timeUnitFor} from '../base/format';
+import {NOT_RECORDED, THIN, durationIn, exactNs, formatDuration, timeUnitFor} from '../base/format';
 import {axisOf, needsOf, needsSentence, type Need} from '../model/overview';
 import {Chip, topicOf} from '../ui/cause_mark';
 import {Explain} from '../ui/explain';
@@ -11,7 +11,7 @@ export function NeedsPanel({analysis}: {analysis: Analysis}): JSX.Element | null
   const needs = needsOf(analysis);
   const largest = Math.max(stepNs ?? 0, ...needs.map(need => need.needNs ?? 0));
   if (largest <= 0) return null;
-  const axis = axisOf(largest);
+  const axis = axisOf(largest, 4);
   const sentence = needsSentence(analysis);
   return (
     <section class="panel needs" aria-labelledby="needs-title">
@@ -47,7 +47,7 @@ function Axis({end, step}: {end: number; step: number}): JSX.Element {
         <Fragment key={at}>
           <span class="needs-mark num" style={{left: `${(100 * at) / end}%`}}>
             {durationIn(at, unit, axisDecimals(step, unit))}
-            {index === 0 ? ` ${unit}` : ''}
+            {index === marks.length - 1 ? `${THIN}${unit}` : ''}
           </span>
           <span class="needs-grid" style={{left: `${(100 * at) / end}%`}} />
         </Fragment>
@@ -65,7 +65,10 @@ function NeedRow({need, row, end}: {need: Need; row: number; end: number}): JSX.
   const topic = need.cause ? topicOf(need.cause) : topicOf('gpu');
   return (
     <>
-      <div class="needs-label" style={{gridRow: row}}>
+      <div
+        class={`needs-label ${need.needNs === undefined ? 'needs-unknown' : ''}`}
+        style={{gridRow: row}}
+      >
         <Chip topic={topic} /> {need.label}
       </div>
       <div class="needs-track" style={{gridRow: row}}>

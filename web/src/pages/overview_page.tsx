@@ -9,11 +9,13 @@ import {
   formatPct,
   plural,
   rateUnit,
+  tidyText,
 } from '../base/format';
 import {groupFindings, sameSentence} from '../model/overview';
 import {Chip, topicOf} from '../ui/cause_mark';
 import {Explain} from '../ui/explain';
 import {IconCheck} from '../ui/icons';
+import {ViewLink} from '../ui/link';
 import type {Resource} from '../ui/resource';
 import {Failed, Loading} from '../ui/states';
 import {DevicePanel, KindsPanel} from './device_panel';
@@ -47,11 +49,12 @@ function Verdict({trace, analysis}: {trace: TraceInfo; analysis: Analysis}): JSX
     <>
       <section class="hero">
         <Chip topic={topicOf(verdict.cause, trace.summary?.letter)} large />
-        <h1 data-testid="verdict">{verdict.text || 'Nothing certain can be said.'}</h1>
+        <h1 data-testid="verdict">{tidyText(verdict.text) || 'Nothing certain can be said.'}</h1>
       </section>
       <Headline analysis={analysis} />
       <div class="overview-columns">
         <div class="overview-main">
+          {analysis.devices.length === 0 && <NoDevice />}
           <NeedsPanel analysis={analysis} />
           {groups.first && (
             <FindingCard
@@ -64,13 +67,27 @@ function Verdict({trace, analysis}: {trace: TraceInfo; analysis: Analysis}): JSX
           <Checked analysis={analysis} />
         </div>
         <div class="overview-side">
-          <DevicePanel trace={trace} analysis={analysis} />
+          {analysis.devices.length > 0 && <DevicePanel trace={trace} analysis={analysis} />}
           <KindsPanel trace={trace} analysis={analysis} />
           <SettingsPanel analysis={analysis} />
           <ImportPanel trace={trace} />
         </div>
       </div>
     </>
+  );
+}
+
+/** A trace of the host alone: what can be seen in it all the same. */
+function NoDevice(): JSX.Element {
+  return (
+    <section class="panel no-device">
+      <h2>A trace of the host alone</h2>
+      <p>
+        It has no GPU operation, so nothing can be said about gaps. What the host did is in the{' '}
+        <ViewLink view={{page: 'timeline'}}>timeline</ViewLink> and in the{' '}
+        <ViewLink view={{page: 'flame', flameMetric: 'cpu'}}>flame graph of CPU time</ViewLink>.
+      </p>
+    </section>
   );
 }
 
@@ -166,7 +183,7 @@ function Checked({analysis}: {analysis: Analysis}): JSX.Element | null {
           <ul class="checks">
             {fine.map(text => (
               <li key={text}>
-                <IconCheck /> {text}
+                <IconCheck /> {tidyText(text)}
               </li>
             ))}
           </ul>
@@ -177,7 +194,7 @@ function Checked({analysis}: {analysis: Analysis}): JSX.Element | null {
           <h2>Not recorded</h2>
           <ul class="missing">
             {missing.map(text => (
-              <li key={text}>{text}</li>
+              <li key={text}>{tidyText(text)}</li>
             ))}
           </ul>
         </div>
