@@ -15,13 +15,14 @@ static bool is_operation(uint8_t kind)
     return kind == LAC_SLICE_KERNEL || kind == LAC_SLICE_COPY || kind == LAC_SLICE_MEMSET;
 }
 
-/* Mark the launches; say which tracks have some. */
-static void ask(const struct lac_flame_walk *walk, uint32_t *frame_of, uint8_t *is_asked)
+/* Mark the launches; say up to which slice each thread has some. */
+static void ask(const struct lac_flame_walk *walk, uint32_t *frame_of, uint64_t *asked_end)
 {
     const struct lac_model *model = walk->model;
     const struct lac_slices *s = &model->slices;
     uint64_t first = 0;
     uint64_t end = 0; /* of the track that the latest launch was on: most are on the same */
+    uint32_t on = 0;
     for (uint32_t t = 0; t < model->recorded_track_count; t++) {
         const struct lac_track *track = &model->tracks[t];
         if (track->kind != LAC_TRACK_STREAM) {
@@ -39,21 +40,23 @@ static void ask(const struct lac_flame_walk *walk, uint32_t *frame_of, uint8_t *
             }
             frame_of[link] = ASKED;
             if (link < first || link >= end) {
-                uint32_t on = lac_model_track_of(model, link);
+                on = lac_model_track_of(model, link);
                 first = model->tracks[on].first;
                 end = first + model->tracks[on].count;
-                is_asked[on] = model->tracks[on].kind == LAC_TRACK_THREAD;
+            }
+            if (link >= asked_end[on]) {
+                asked_end[on] = (uint64_t)link + 1;
             }
         }
     }
 }
 
-static enum lac_status answer(struct lac_flame_walk *walk, const struct lac_track *track,
+static enum lac_status answer(struct lac_flame_walk *walk, uint64_t first, uint64_t end,
                               struct lac_flame_stack *stack, uint32_t *frame_of)
 {
     const struct lac_slices *s = &walk->model->slices;
     stack->count = 0;
-    for (uint64_t i = track->first; i < track->first + track->count; i++) {
+    for (uint64_t i = first; i < end; i++) {
         bool is_frame = lac_flame_is_frame(walk, i);
         if (!is_frame && frame_of[i] != ASKED) {
             continue;
@@ -118,17 +121,17 @@ enum lac_status lac_flame_walk_gpu(struct lac_flame_walk *walk)
     enum lac_status status = LAC_OK;
     lac_flame_stack_init(&stack, &walk->tree);
     uint32_t *frame_of = calloc(model->slices.count + 1, sizeof(*frame_of));
-    uint8_t *is_asked = calloc((size_t)model->track_count + 1, 1);
-    if (frame_of == NULL || is_asked == NULL) {
+    uint64_t *asked_end = calloc((size_t)model->track_count + 1, sizeof(*asked_end));
+    if (frame_of == NULL || asked_end == NULL) {
         status = LAC_ERR_NOMEM;
         goto done;
     }
     if (walk->by != LAC_FLAME_BY_KERNEL) {
-        ask(walk, frame_of, is_asked);
+        ask(walk, frame_of, asked_end);
     }
     for (uint32_t t = 0; t < model->track_count && status == LAC_OK; t++) {
-        if (is_asked[t] != 0) {
-            status = answer(walk, &model->tracks[t], &stack, frame_of);
+        if (asked_end[t] > 0 && model->tracks[t].kind == LAC_TRACK_THREAD) {
+            status = answer(walk, model->tracks[t].first, asked_end[t], &stack, frame_of);
         }
     }
     if (status == LAC_OK) {
@@ -137,6 +140,6 @@ enum lac_status lac_flame_walk_gpu(struct lac_flame_walk *walk)
 done:
     lac_flame_stack_done(&stack);
     free(frame_of);
-    free(is_asked);
+    free(asked_end);
     return status;
 }

@@ -18,21 +18,28 @@ static int by_track(const void *a, const void *b)
     return left->piece.id < right->piece.id ? -1 : left->piece.id > right->piece.id;
 }
 
+/* The track that was asked for last: most gaps end by launches of the same thread. */
+struct latest {
+    uint64_t first, end;
+    uint32_t track; /* LAC_NONE: not a thread */
+};
+
 /* gap -> the operation that ended it -> its launch -> the thread of that */
-static uint32_t launching_track(const struct lac_model *model, uint64_t gap)
+static uint32_t launching_track(const struct lac_model *model, uint64_t gap, struct latest *latest)
 {
     const struct lac_slices *s = &model->slices;
     uint32_t op = s->link[gap];
-    if (op >= s->count) {
-        return LAC_NONE;
-    }
-    uint32_t launch = s->link[op];
+    uint32_t launch = op < s->count ? s->link[op] : LAC_NONE;
     if (launch >= s->count) {
         return LAC_NONE;
     }
-    uint32_t track = lac_model_track_of(model, launch);
-    return track < model->track_count && model->tracks[track].kind == LAC_TRACK_THREAD ? track
-                                                                                       : LAC_NONE;
+    if (launch < latest->first || launch >= latest->end) {
+        uint32_t track = lac_model_track_of(model, launch);
+        latest->first = model->tracks[track].first;
+        latest->end = latest->first + model->tracks[track].count;
+        latest->track = model->tracks[track].kind == LAC_TRACK_THREAD ? track : LAC_NONE;
+    }
+    return latest->track;
 }
 
 /* The pieces of one device in the area, as many as `waits` has room for: its track's slices. */
@@ -40,6 +47,7 @@ static enum lac_status gather(struct lac_flame_walk *walk, const struct lac_trac
                               struct waiting *waits, uint64_t *ret_count)
 {
     const struct lac_slices *s = &walk->model->slices;
+    struct latest latest = {0};
     uint64_t count = 0;
     for (uint64_t i = track->first; i < track->first + track->count; i++) {
         bool inside;
@@ -48,7 +56,7 @@ static enum lac_status gather(struct lac_flame_walk *walk, const struct lac_trac
             continue;
         }
         struct waiting *w = &waits[count++];
-        *w = (struct waiting){.track = launching_track(walk->model, i)};
+        *w = (struct waiting){.track = launching_track(walk->model, i, &latest)};
         w->piece.id = (uint32_t)i;
         w->piece.start_ns = s->start_ns[i] > walk->t0_ns ? s->start_ns[i] : walk->t0_ns;
         w->piece.end_ns = w->piece.start_ns + length_ns;
@@ -67,7 +75,13 @@ static enum lac_status put_on_threads(struct lac_flame_walk *walk, struct waitin
                                       struct lac_flame_piece *pieces, uint64_t count)
 {
     enum lac_status status = LAC_OK;
-    qsort(waits, count, sizeof(*waits), by_track);
+    bool is_sorted = true; /* as it is where one thread launches all */
+    for (uint64_t i = 1; i < count && is_sorted; i++) {
+        is_sorted = waits[i - 1].track <= waits[i].track;
+    }
+    if (!is_sorted) {
+        qsort(waits, count, sizeof(*waits), by_track);
+    }
     for (uint64_t i = 0; i < count; i++) {
         pieces[i] = waits[i].piece;
     }
