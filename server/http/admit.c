@@ -123,7 +123,7 @@ static bool origin_is_ours(struct exchange *x, const struct fields *fields)
 
     if (fields->host_count != 1 || !lac_guard_host_is_ours(guard, fields->host)) {
         return refuse(
-            x, 421, "host_not_allowed",
+            x, 403, "host_not_allowed",
             "this server does not answer to that Host: open it as localhost or 127.0.0.1, "
             "or start it with --allow-host");
     }

@@ -98,6 +98,9 @@ enum lac_status lac_http_server_create(const struct lac_http_options *options,
     if (status == LAC_OK) {
         status = lac_pool_create(filled.worker_count, 4096, &server->pool, reterr);
     }
+    if (status == LAC_OK && !lac_static_prepare(server)) {
+        status = LAC_ERR_NOMEM;
+    }
     if (status == LAC_ERR_NOMEM) {
         (void)lac_fail(reterr, LAC_ERR_NOMEM, 0, "no memory for the server");
     }
@@ -161,6 +164,7 @@ void lac_http_server_destroy(struct lac_http_server *server)
     lac_pool_destroy(server->pool);
     lac_peers_destroy(server->peers);
     lac_metrics_destroy(server->metrics);
+    lac_buffer_done(&server->index_text);
     if (server->listen_fd >= 0) {
         (void)close(server->listen_fd);
     }

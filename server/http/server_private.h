@@ -143,6 +143,9 @@ struct lac_http_server {
     size_t base_path_length;
     int listen_fd;
     unsigned port;
+    struct lac_asset index;       /**< index.html for the base path; path NULL: as it is */
+    struct lac_buffer index_text; /**< its bytes */
+    char index_etag[64];
     struct lac_metrics *metrics;
     struct lac_peers *peers;
     struct lac_pool *pool;
@@ -222,7 +225,9 @@ void lac_streams_end(struct loop *loop);
 
 /* server/http/static.c */
 /** Fill the response with an asset. @return false when there is none for this path */
-bool lac_static_find(const struct lac_http_options *options, const char *path, bool accepts_gzip,
+bool lac_static_find(const struct lac_http_server *server, const char *path, bool accepts_gzip,
                      struct lac_response *response);
+/** With a base path: make the index page whose addresses start with it. @return false: no memory */
+LAC_MUST_USE bool lac_static_prepare(struct lac_http_server *server);
 
 #endif

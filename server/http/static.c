@@ -1,5 +1,6 @@
 #include "server/http/server_private.h"
 
+#include <stdio.h>
 #include <string.h>
 
 static const struct lac_asset *find(const struct lac_http_options *options, const char *path)
@@ -23,9 +24,45 @@ static const struct lac_asset *find(const struct lac_http_options *options, cons
     return NULL;
 }
 
-bool lac_static_find(const struct lac_http_options *options, const char *path, bool accepts_gzip,
+/* The page names its two files by absolute paths, so that "/t/ID" finds them; these start with the
+ * base path when there is one. */
+bool lac_static_prepare(struct lac_http_server *server)
+{
+    static const char *const marks[] = {"href=\"/", "src=\"/"};
+    const struct lac_asset *plain = find(&server->options, "index.html");
+    const char *text = (plain == NULL) ? NULL : (const char *)plain->bytes;
+    struct lac_buffer *out = &server->index_text;
+    size_t from = 0;
+
+    if (plain == NULL || server->base_path_length == 0) {
+        return true;
+    }
+    for (size_t i = 0; i < plain->size_bytes; i++) {
+        for (unsigned m = 0; m < 2; m++) {
+            const size_t length = strlen(marks[m]);
+
+            if (plain->size_bytes - i >= length && memcmp(text + i, marks[m], length) == 0) {
+                lac_buffer_add(out, text + from, i + length - 1 - from);
+                lac_buffer_puts(out, server->options.base_path);
+                from = i + length - 1;
+            }
+        }
+    }
+    lac_buffer_add(out, text + from, plain->size_bytes - from);
+    (void)snprintf(server->index_etag, sizeof(server->index_etag), "%.*s-b\"",
+                   (int)strlen(plain->etag) - 1, plain->etag);
+    server->index = *plain;
+    server->index.bytes = (const unsigned char *)out->bytes;
+    server->index.size_bytes = out->size_bytes;
+    server->index.gzip_bytes = NULL;
+    server->index.etag = server->index_etag;
+    return out->status == LAC_OK;
+}
+
+bool lac_static_find(const struct lac_http_server *server, const char *path, bool accepts_gzip,
                      struct lac_response *response)
 {
+    const struct lac_http_options *options = &server->options;
     const char *name = path + 1;
     const char *last = strrchr(path, '/') + 1;
     const struct lac_asset *asset = find(options, name);
@@ -36,6 +73,9 @@ bool lac_static_find(const struct lac_http_options *options, const char *path, b
     }
     if (asset == NULL) {
         return false;
+    }
+    if (server->index.path != NULL && strcmp(asset->path, server->index.path) == 0) {
+        asset = &server->index;
     }
     response->mime = asset->mime;
     response->cache = "no-cache"; /* keep it, but ask: the tag answers in one round trip */

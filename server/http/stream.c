@@ -143,9 +143,11 @@ void lac_streams_serve(struct loop *loop, int64_t now_ns, bool look_for_left)
             stream->last_ns = now_ns;
             lac_buffer_add(&stream->text, heartbeat, sizeof(heartbeat) - 1);
         }
+        if (look_for_left && connection->is_suspended && has_left(connection->fd)) {
+            stream->has_ended = true;
+        }
         if (connection->is_suspended &&
-            (stream->text.size_bytes > 0 || stream->has_ended || stream->text.status != LAC_OK ||
-             (look_for_left && has_left(connection->fd)))) {
+            (stream->text.size_bytes > 0 || stream->has_ended || stream->text.status != LAC_OK)) {
             lac_connection_resume(connection);
         }
     }
