@@ -167,6 +167,7 @@ export function rateUnit(unit: string): string {
  */
 export function tidyText(text: string): string {
   return text
+    .replace(/(\d) (?=\d{3}(?!\d))/g, `$1${THIN}`)
     .replace(/(\d) (%|ns|us|ms|s|min|h|B|kB|MB|GB|TB|GB\/s|MB\/s)(?![\w/])/g, `$1${THIN}$2`)
     .replace(new RegExp(`(\\d${THIN})us(?!\\w)`, 'g'), '$1µs');
 }

@@ -143,8 +143,8 @@ export function tensorCoreWord(value: unknown): string {
 const LAYOUT_WORDS: Readonly<Record<string, string>> = {
   L: 'conversion',
   Pd: 'padding',
-  U: 'permute by the user',
-  K: 'inside a kernel library',
+  U: 'in the model',
+  K: 'cast',
 };
 
 export function layoutWord(layoutClass: string | undefined): string {

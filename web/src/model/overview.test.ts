@@ -74,7 +74,7 @@ test('segments of a device sum to its span, waiting by cause', () => {
 test('kinds sum kernels and copies', () => {
   const kernel = (family: string, total_ns: number) => ({name: 'k', family, count: 2, total_ns});
   const {kernels} = kernelsShape(
-    {total: 3, kernels: [kernel('gemm', 50), kernel('matmul', 25), kernel('norm', 5)]},
+    {total: 3, kernels: [kernel('gemm', 50), kernel('gemm', 25), kernel('norm', 5)]},
     '',
   );
   const shares = kindShares(kernels, analysis({copies: [{kind: 'HtoD', count: 1, total_ns: 20}]}));

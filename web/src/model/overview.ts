@@ -160,26 +160,25 @@ export interface KindShare {
   readonly percent: number;
 }
 
+/** Families of the server's name tables; one it adds later is shown by its own name. */
 const FAMILY_LABELS: Readonly<Record<string, string>> = {
   gemm: 'matrix products',
-  matmul: 'matrix products',
   conv: 'convolution',
-  convolution: 'convolution',
   attention: 'attention',
-  elementwise: 'elementwise',
   norm: 'normalisation',
-  normalization: 'normalisation',
-  layout: 'layout',
-  comm: 'communication',
-  communication: 'communication',
-  nccl: 'communication',
+  softmax: 'softmax and loss',
   optimizer: 'optimizer',
   reduce: 'reductions',
-  reduction: 'reductions',
-  softmax: 'softmax',
-  pooling: 'pooling',
-  embedding: 'embedding',
-  copy: 'copy kernels',
+  index: 'indexing',
+  elementwise: 'elementwise',
+  rng: 'random numbers',
+  triton: 'compiler-made',
+  fill: 'fills',
+  moe: 'expert routing',
+  pool: 'pooling',
+  layout: 'layout conversion',
+  copy: 'permutes and casts',
+  comm: 'communication',
   other: 'other kernels',
   '': 'other kernels',
 };

@@ -6,7 +6,7 @@ import type {TraceInfo} from '../api/types';
 
 const PAGE_SIZE = 200;
 const POLL_BUSY_MS = 1000;
-const POLL_IDLE_MS = 15_000;
+const POLL_IDLE_MS = 5000;
 
 export type ListState =
   | {readonly kind: 'loading'}

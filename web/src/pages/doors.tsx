@@ -24,8 +24,11 @@ function Code({text}: {text: string}): JSX.Element {
   );
 }
 
+const LOOPBACK = /^(127\.|localhost$|\[::1\]$)/;
+
 export function Doors(): JSX.Element {
-  const upload = `curl -H "Authorization: Bearer $LACUNA_KEY" \\
+  const isLocal = LOOPBACK.test(new URL(BASE_URL).hostname);
+  const upload = `curl -H "Authorization: Bearer $(cat DIR/local.token)" \\
   --data-binary @trace.json.gz \\
   '${apiUrl('traces')}?name=trace'`;
   return (
@@ -50,9 +53,11 @@ export function Doors(): JSX.Element {
       <section class="door">
         <h2>I’m on a cluster</h2>
         <p>
-          Record as on the left in one rank or in all of them, with the rank in the file’s name.
-          Send the files from any machine that reaches <code>{new URL(BASE_URL).host}</code>; the
-          key is in <code>local.token</code> in the server’s data folder.
+          Record the same way in one rank or in all of them, with the rank in the file’s name.{' '}
+          {isLocal
+            ? 'This server listens on this machine only: copy the files here, then drop them or send them.'
+            : 'Send the files from any machine that reaches this server.'}{' '}
+          <code>DIR</code> is the server’s data folder; its key is in <code>local.token</code>.
         </p>
         <Code text={upload} />
       </section>

@@ -3,6 +3,7 @@
 import type {JSX} from 'preact';
 import type {Finding, TraceInfo} from '../api/types';
 import {formatGain, formatPct, formatDuration, tidyText} from '../base/format';
+import {looksLikeCommand} from '../model/finding_text';
 import {findingCause, findingName} from '../model/overview';
 import {Chip, topicOf} from '../ui/cause_mark';
 import {CopyButton} from '../ui/copy_button';
@@ -94,11 +95,6 @@ function FindingBody({trace, finding}: {trace: TraceInfo; finding: Finding}): JS
       </dl>
     </div>
   );
-}
-
-/** A command to copy, or a sentence to read. */
-export function looksLikeCommand(text: string): boolean {
-  return /^(\$ )?(lacuna|python3?|torchrun|srun|nsys|curl|[A-Z_]+=\S+) /.test(text);
 }
 
 function TextPart({name, text}: {name: string; text: string}): JSX.Element | null {

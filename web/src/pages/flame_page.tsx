@@ -60,7 +60,11 @@ export function FlamePage({trace}: {trace: TraceInfo}): JSX.Element {
   const area = chosen?.kind === 'area' || chosen?.kind === 'gap' ? chosen : undefined;
   const key = [trace.id, trace.generation, metric, by, area?.t0 ?? '', area?.t1 ?? ''].join('/');
   const flame = useResource(key, signal =>
-    getFlame(trace.id, {metric, by, ...(area ? {t0: area.t0, t1: area.t1} : {})}, signal),
+    getFlame(
+      trace.id,
+      {metric, by, ...(area ? {t0: Math.max(0, Math.floor(area.t0)), t1: Math.ceil(area.t1)} : {})},
+      signal,
+    ),
   );
   const reply =
     flame.kind === 'ready' ? flame.value : flame.kind === 'loading' ? flame.stale : undefined;

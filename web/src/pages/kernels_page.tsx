@@ -63,7 +63,12 @@ const HEADS: readonly ColumnHead[] = [
     label: 'tensor cores',
     definition: 'As far as the name tells; empty: it does not tell',
   },
-  {column: 'layout', label: 'layout', definition: 'Changes of memory layout'},
+  {
+    column: 'layout',
+    label: 'layout',
+    definition:
+      'Why data was rearranged: conversion or padding that a library put in, a permute or copy in the model, a cast',
+  },
 ];
 
 export function KernelsPage({trace}: {trace: TraceInfo}): JSX.Element {
@@ -203,7 +208,7 @@ function Grid(props: {rows: readonly KernelRow[]; onOpen: (row: KernelRow) => vo
       role="grid"
       aria-label="Kernels"
       aria-rowcount={rows.length + 1}
-      aria-activedescendant={rows.length > 0 ? `kernel-${active}` : ''}
+      {...(rows.length > 0 ? {'aria-activedescendant': `kernel-${active}`} : {})}
       tabIndex={0}
       onKeyDown={onKey}
     >

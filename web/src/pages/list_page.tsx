@@ -195,11 +195,12 @@ function UploadRow({upload}: {upload: Upload}): JSX.Element {
           <span class="verdict-name">
             {upload.state === 'waiting' && `waiting to be sent, ${formatBytes(upload.totalBytes)}`}
             {upload.state === 'sending' && 'sending'}
-            {upload.state === 'failed' && <span class="error-text">{upload.error}</span>}
+            {upload.state === 'failed' && <span class="error-text">not sent</span>}
           </span>
         </span>
       </span>
-      <span class="cell-progress" role="cell">
+      <span class={upload.state === 'failed' ? 'cell-reason' : 'cell-progress'} role="cell">
+        {upload.state === 'failed' && upload.error}
         {upload.state === 'sending' && (
           <ProgressLine
             done={upload.sentBytes}

@@ -1,0 +1,41 @@
+import assert from 'node:assert/strict';
+import {test} from 'node:test';
+import {ShapeError, any, bool, dict, list, num, obj, opt, or, str, tuple} from './shape';
+
+const shape = obj({name: str, at: opt(num), tags: or(list(str), []), nested: opt(obj({on: bool}))});
+
+test('null and missing are undefined, other members are left out', () => {
+  assert.deepEqual(shape({name: 'a', at: null, extra: 1}, ''), {
+    name: 'a',
+    at: undefined,
+    tags: [],
+    nested: undefined,
+  });
+});
+
+test('a wrong value is named by its path', () => {
+  const wrong: [unknown, string][] = [
+    [{name: 1}, 'name: expected a text'],
+    [{name: 'a', at: '1'}, 'at: expected a number'],
+    [{name: 'a', at: Infinity}, 'at: expected a number'],
+    [{name: 'a', tags: ['x', 2]}, 'tags[1]: expected a text'],
+    [{name: 'a', nested: {on: 1}}, 'nested.on: expected true or false'],
+    [[], 'the reply: expected an object'],
+    [null, 'the reply: expected an object'],
+  ];
+  for (const [value, message] of wrong)
+    assert.throws(
+      () => shape(value, ''),
+      (error: unknown) => error instanceof ShapeError && error.message === message,
+      message,
+    );
+});
+
+test('pairs and dictionaries', () => {
+  assert.deepEqual(tuple(num, str)([1, 'a'], 'x'), [1, 'a']);
+  assert.throws(() => tuple(num, str)([1], 'x'), /x: expected a pair/);
+  assert.deepEqual(dict(opt(num))({a: 1, b: null}, ''), {a: 1, b: undefined});
+  assert.throws(() => dict(num)({a: 'x'}, 'd'), /d\.a/);
+  const odd = JSON.parse('{"__proto__": 1, "constructor": 2}') as unknown;
+  assert.deepEqual(Object.keys(dict(any)(odd, '')).sort(), ['__proto__', 'constructor']);
+});
