@@ -83,7 +83,8 @@ void lac_chunk_codec_destroy(struct lac_chunk_codec *codec)
 
 enum lac_status lac_chunk_need_values(struct lac_chunk_codec *codec, uint64_t count)
 {
-    return lac_grow(&codec->values, &codec->value_capacity, count, sizeof(*codec->values));
+    return lac_grow(&codec->values, &codec->value_capacity, count + LAC_CHUNK_BLOCK,
+                    sizeof(*codec->values));
 }
 
 void lac_chunk_dictionary_clear(struct lac_chunk_dictionary *dictionary, uint32_t slice_count)

@@ -18,7 +18,7 @@ static enum lac_status put_starts(struct lac_chunk_codec *codec, const struct so
         codec->values[i] = (uint64_t)start[i] - before;
         before = (uint64_t)start[i];
     }
-    return lac_chunk_put_values(codec, source->count);
+    return lac_chunk_put_values(codec, source->count, true);
 }
 
 static enum lac_status put_durs(struct lac_chunk_codec *codec, const struct source *source)
@@ -28,7 +28,7 @@ static enum lac_status put_durs(struct lac_chunk_codec *codec, const struct sour
     for (uint32_t i = 0; i < source->count; i++) {
         codec->values[i] = (uint64_t)dur[i];
     }
-    return lac_chunk_put_values(codec, source->count);
+    return lac_chunk_put_values(codec, source->count, true);
 }
 
 /* Local indices, then the ids they stand for as differences. */
@@ -41,7 +41,7 @@ static enum lac_status put_dictionary(struct lac_chunk_codec *codec,
         codec->values[i] = lac_zigzag(dictionary->id[i] - before);
         before = dictionary->id[i];
     }
-    return lac_chunk_put_values(codec, dictionary->count);
+    return lac_chunk_put_values(codec, dictionary->count, false);
 }
 
 static enum lac_status put_indexed(struct lac_chunk_codec *codec, const uint32_t *index,
@@ -53,7 +53,7 @@ static enum lac_status put_indexed(struct lac_chunk_codec *codec, const uint32_t
         codec->values[i] = index[i];
     }
     if (status == LAC_OK) {
-        status = lac_chunk_put_values(codec, count);
+        status = lac_chunk_put_values(codec, count, false);
     }
     return status == LAC_OK ? put_dictionary(codec, dictionary) : status;
 }
@@ -70,7 +70,7 @@ static enum lac_status put_lanes(struct lac_chunk_codec *codec, const struct sou
     for (uint32_t i = 0; i < source->count; i++) {
         codec->values[i] = lane[i];
     }
-    return lac_chunk_put_values(codec, source->count);
+    return lac_chunk_put_values(codec, source->count, false);
 }
 
 static enum lac_status put_kinds(struct lac_chunk_codec *codec, const struct source *source)
@@ -84,7 +84,7 @@ static enum lac_status put_kinds(struct lac_chunk_codec *codec, const struct sou
         codec->values[i] = kind[i] ^ *last;
         *last = kind[i];
     }
-    return lac_chunk_put_values(codec, source->count);
+    return lac_chunk_put_values(codec, source->count, false);
 }
 
 static enum lac_status put_corrs(struct lac_chunk_codec *codec, const struct source *source)
@@ -100,7 +100,7 @@ static enum lac_status put_corrs(struct lac_chunk_codec *codec, const struct sou
             before = corr[i];
         }
     }
-    return lac_chunk_put_values(codec, source->count);
+    return lac_chunk_put_values(codec, source->count, false);
 }
 
 static enum lac_status put_links(struct lac_chunk_codec *codec, const struct source *source)
@@ -116,7 +116,7 @@ static enum lac_status put_links(struct lac_chunk_codec *codec, const struct sou
             before = link[i];
         }
     }
-    return lac_chunk_put_values(codec, source->count);
+    return lac_chunk_put_values(codec, source->count, false);
 }
 
 static enum lac_status put_details(struct lac_chunk_codec *codec, const struct source *source)
@@ -131,13 +131,15 @@ static enum lac_status put_details(struct lac_chunk_codec *codec, const struct s
         codec->values[i] = lac_zigzag(value - *last);
         *last = value;
     }
-    return lac_chunk_put_values(codec, source->count);
+    return lac_chunk_put_values(codec, source->count, false);
 }
 
 static enum lac_status put_args(struct lac_chunk_codec *codec, const struct source *source)
 {
     return put_indexed(codec, codec->template_index, source->count, &codec->templates);
 }
+
+enum { RUN = 32, SAMPLED = 1024 }; /* long streams are judged by runs of neighbours */
 
 /* Bits that values take, summed: what decides between the modes of a stream. */
 static uint64_t cost_of(uint64_t value)
@@ -148,10 +150,12 @@ static uint64_t cost_of(uint64_t value)
 static uint8_t cheapest_mode(const uint64_t *numbers, const uint64_t *corr, uint64_t count)
 {
     uint64_t cost[LAC_NUMBER_MODE_COUNT_] = {0};
+    uint64_t skip = count / SAMPLED * RUN;
     uint8_t best = LAC_NUMBER_PLAIN;
     uint64_t before = 0;
 
-    for (uint64_t i = 0; i < count; i++) {
+    for (uint64_t i = 0; i < count; i += 1 + (i % RUN == RUN - 1 ? skip : 0)) {
+        before = i % RUN == 0 && i != 0 ? numbers[i - 1] : before;
         cost[LAC_NUMBER_PLAIN] += cost_of(numbers[i]);
         cost[LAC_NUMBER_DELTA] += cost_of(lac_zigzag(numbers[i] - before));
         cost[LAC_NUMBER_CORRELATION] += cost_of(lac_zigzag(numbers[i] - corr[i]));
@@ -188,7 +192,7 @@ static enum lac_status put_stream(struct lac_chunk_codec *codec,
             codec->values[i] = numbers[i];
         }
     }
-    return lac_chunk_put_values(codec, stream->count);
+    return lac_chunk_put_values(codec, stream->count, true);
 }
 
 static enum lac_status put_numbers(struct lac_chunk_codec *codec, const struct source *source)

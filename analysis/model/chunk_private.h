@@ -11,6 +11,7 @@
 
 enum {
     LAC_CHUNK_VERSION = 1,
+    LAC_CHUNK_BLOCK = 16, /* values are worked on in blocks of that many */
     LAC_CHUNK_DICTIONARY_SLOTS = 2 * LAC_CHUNK_SLICES, /* a power of two */
 };
 
@@ -101,8 +102,10 @@ static inline uint64_t lac_unzigzag(uint64_t value)
 /* chunk_stream.c */
 LAC_MUST_USE enum lac_status lac_chunk_put_byte(struct lac_chunk_codec *codec, uint8_t byte);
 LAC_MUST_USE enum lac_status lac_chunk_put_varint(struct lac_chunk_codec *codec, uint64_t value);
-/** Append codec->values[0 .. count) as planes. They are used up. */
-LAC_MUST_USE enum lac_status lac_chunk_put_values(struct lac_chunk_codec *codec, uint64_t count);
+/** Append codec->values[0 .. count) as planes. They are used up. `divide`: look for a common
+ * divisor, which times and sizes often have. */
+LAC_MUST_USE enum lac_status lac_chunk_put_values(struct lac_chunk_codec *codec, uint64_t count,
+                                                  bool divide);
 uint8_t lac_chunk_get_byte(struct lac_chunk_reader *reader);
 uint64_t lac_chunk_get_varint(struct lac_chunk_reader *reader);
 /** The inverse, into codec->values. Broken bytes set reader->failed. */

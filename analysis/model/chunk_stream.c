@@ -4,10 +4,12 @@
 
 #include <string.h>
 
+/* Words of planes are copied as they are; a port to a big-endian machine swaps them. */
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "planes are little endian");
+
 enum {
     HEAD_WIDTH = 0x0f,   /* bytes a value; 0: all are equal */
     HEAD_DIVISOR = 0x10, /* a common divisor follows */
-    HEAD_MINIMUM = 0x20, /* the smallest value follows; it was subtracted */
 
     PLANE_CONSTANT = 0,
     PLANE_RAW = 1,
@@ -108,9 +110,81 @@ static uint64_t common_divisor(const uint64_t *values, uint64_t count)
     return divisor == 0 ? 1 : divisor;
 }
 
-static enum lac_status put_plane(struct lac_chunk_codec *codec, uint64_t count)
+/* What the values have in common. Blocks of fixed length: compilers make vectors of them. */
+struct bits {
+    uint64_t any;     /* bits that are set in some value */
+    uint64_t differs; /* bits that are not the same in all */
+};
+
+static struct bits bits_of(const uint64_t *values, uint64_t padded)
 {
-    const uint8_t *plane = codec->plane;
+    uint64_t any[LAC_CHUNK_BLOCK] = {0};
+    uint64_t differs[LAC_CHUNK_BLOCK] = {0};
+    uint64_t first = values[0];
+    struct bits bits = {0};
+
+    for (uint64_t i = 0; i < padded; i += LAC_CHUNK_BLOCK) {
+        for (uint64_t j = 0; j < LAC_CHUNK_BLOCK; j++) {
+            any[j] |= values[i + j];
+            differs[j] |= values[i + j] ^ first;
+        }
+    }
+    for (uint64_t j = 0; j < LAC_CHUNK_BLOCK; j++) {
+        bits.any |= any[j];
+        bits.differs |= differs[j];
+    }
+    return bits;
+}
+
+/*
+ * Two planes at a time: bytes shift / 8 and shift / 8 + 1 of each value. Eight values make one word
+ * of each plane by three rounds of folding, in registers; byte by byte takes three times as long.
+ */
+static void take_planes(const uint64_t *values, uint64_t padded, uint32_t shift, uint8_t *low,
+                        uint8_t *high)
+{
+    static const uint64_t low_bytes = UINT64_C(0x00ff00ff00ff00ff);
+
+    for (uint64_t i = 0; i < padded; i += 8) {
+        uint64_t a[4];
+        uint64_t even; /* 16 bits of the values 0, 2, 4, 6 */
+        uint64_t odd;
+        uint64_t word;
+
+        for (uint64_t j = 0; j < 4; j++) {
+            a[j] = (values[i + j] >> shift & 0xffff) | (values[i + j + 4] >> shift & 0xffff) << 32;
+        }
+        even = a[0] | a[2] << 16;
+        odd = a[1] | a[3] << 16;
+        word = (even & low_bytes) | (odd & low_bytes) << 8;
+        memcpy(low + i, &word, sizeof(word));
+        word = (even >> 8 & low_bytes) | (odd & ~low_bytes);
+        memcpy(high + i, &word, sizeof(word));
+    }
+}
+
+static void put_back_plane(uint64_t *values, uint64_t count, uint32_t shift, const uint8_t *plane)
+{
+    uint64_t whole = count - count % LAC_CHUNK_BLOCK;
+
+    for (uint64_t i = 0; i < whole; i += LAC_CHUNK_BLOCK) {
+        for (uint64_t j = 0; j < LAC_CHUNK_BLOCK; j++) {
+            values[i + j] |= (uint64_t)plane[i + j] << shift;
+        }
+    }
+    for (uint64_t i = whole; i < count; i++) {
+        values[i] |= (uint64_t)plane[i] << shift;
+    }
+}
+
+static uint64_t padded_count(uint64_t count)
+{
+    return (count + LAC_CHUNK_BLOCK - 1) / LAC_CHUNK_BLOCK * LAC_CHUNK_BLOCK;
+}
+
+static enum lac_status put_plane(struct lac_chunk_codec *codec, const uint8_t *plane,
+                                 uint64_t count)
+{
     enum lac_status status;
     size_t size;
 
@@ -139,57 +213,46 @@ static enum lac_status put_plane(struct lac_chunk_codec *codec, uint64_t count)
     return status == LAC_OK ? put_bytes(codec, plane, count) : status;
 }
 
-enum lac_status lac_chunk_put_values(struct lac_chunk_codec *codec, uint64_t count)
+enum lac_status lac_chunk_put_values(struct lac_chunk_codec *codec, uint64_t count, bool divide)
 {
     uint64_t *values = codec->values;
-    uint64_t minimum = UINT64_MAX;
-    uint64_t maximum = 0;
+    uint64_t padded = padded_count(count);
     uint64_t divisor;
+    struct bits bits;
     uint32_t width = 0;
     enum lac_status status;
 
     if (count == 0) {
         return LAC_OK;
     }
-    for (uint64_t i = 0; i < count; i++) {
-        minimum = values[i] < minimum ? values[i] : minimum;
-        maximum = values[i] > maximum ? values[i] : maximum;
+    for (uint64_t i = count; i < padded; i++) {
+        values[i] = values[0];
     }
-    if (minimum == maximum) {
+    bits = bits_of(values, padded);
+    if (bits.differs == 0) {
         status = lac_chunk_put_byte(codec, 0);
-        return status == LAC_OK ? lac_chunk_put_varint(codec, minimum) : status;
+        return status == LAC_OK ? lac_chunk_put_varint(codec, values[0]) : status;
     }
-    if (minimum < 256) {
-        minimum = 0; /* rarely saves a plane, and zeroes are what compresses best */
-    }
-    for (uint64_t i = 0; minimum != 0 && i < count; i++) {
-        values[i] -= minimum;
-    }
-    maximum -= minimum;
-    divisor = common_divisor(values, count);
-    for (uint64_t i = 0; divisor != 1 && i < count; i++) {
+    divisor = divide ? common_divisor(values, count) : 1;
+    for (uint64_t i = 0; divisor != 1 && i < padded; i++) {
         values[i] /= divisor;
     }
-    maximum /= divisor;
-    while (width < 8 && maximum >> (8 * width) != 0) {
+    bits.any /= divisor; /* not less than the largest value divided */
+    while (width < 8 && bits.any >> (8 * width) != 0) {
         width++;
     }
-    status = lac_chunk_put_byte(codec, (uint8_t)(width | (divisor != 1 ? HEAD_DIVISOR : 0u) |
-                                                 (minimum != 0 ? HEAD_MINIMUM : 0u)));
+    status = lac_chunk_put_byte(codec, (uint8_t)(width | (divisor != 1 ? HEAD_DIVISOR : 0u)));
     if (status == LAC_OK && divisor != 1) {
         status = lac_chunk_put_varint(codec, divisor);
     }
-    if (status == LAC_OK && minimum != 0) {
-        status = lac_chunk_put_varint(codec, minimum);
-    }
     if (status == LAC_OK) {
-        status = lac_grow(&codec->plane, &codec->plane_capacity, count, 1);
+        status = lac_grow(&codec->plane, &codec->plane_capacity, 2 * padded, 1);
     }
     for (uint32_t byte = 0; byte < width && status == LAC_OK; byte++) {
-        for (uint64_t i = 0; i < count; i++) {
-            codec->plane[i] = (uint8_t)(values[i] >> (8 * byte));
+        if (byte % 2 == 0) {
+            take_planes(values, padded, 8 * byte, codec->plane, codec->plane + padded);
         }
-        status = put_plane(codec, count);
+        status = put_plane(codec, codec->plane + byte % 2 * padded, count);
     }
     return status;
 }
@@ -227,51 +290,32 @@ enum lac_status lac_chunk_get_values(struct lac_chunk_codec *codec, struct lac_c
                                      uint64_t count)
 {
     uint64_t *values = codec->values;
-    uint64_t divisor = 1;
-    uint64_t minimum = 0;
-    uint8_t head;
-    uint32_t width;
+    uint8_t head = count == 0 ? 0 : lac_chunk_get_byte(reader);
+    uint32_t width = head & HEAD_WIDTH;
+    uint64_t divisor = head & HEAD_DIVISOR ? lac_chunk_get_varint(reader) : 1;
+    uint64_t value = width == 0 && count != 0 ? lac_chunk_get_varint(reader) : 0;
 
-    if (count == 0) {
-        return LAC_OK;
-    }
-    head = lac_chunk_get_byte(reader);
-    width = head & HEAD_WIDTH;
-    if (width == 0) {
-        uint64_t value = lac_chunk_get_varint(reader);
-
-        for (uint64_t i = 0; i < count; i++) {
-            values[i] = value;
-        }
-        return LAC_OK;
-    }
-    divisor = head & HEAD_DIVISOR ? lac_chunk_get_varint(reader) : 1;
-    minimum = head & HEAD_MINIMUM ? lac_chunk_get_varint(reader) : 0;
-    reader->failed = reader->failed || width > 8 || head >= 2 * HEAD_MINIMUM;
+    reader->failed = reader->failed || width > 8 || head > (HEAD_DIVISOR | HEAD_WIDTH);
     if (lac_grow(&codec->plane, &codec->plane_capacity, count, 1) != LAC_OK) {
         return LAC_ERR_NOMEM;
+    }
+    if (value == 0) {
+        memset(values, 0, count * sizeof(*values));
+    }
+    for (uint64_t i = 0; value != 0 && i < count; i++) {
+        values[i] = value;
     }
     for (uint32_t byte = 0; byte < width && !reader->failed; byte++) {
         const uint8_t *plane = get_plane(codec, reader, count);
 
         if (plane == NULL) {
             reader->failed = true;
-        } else if (byte == 0) {
-            for (uint64_t i = 0; i < count; i++) {
-                values[i] = plane[i];
-            }
         } else {
-            for (uint64_t i = 0; i < count; i++) {
-                values[i] |= (uint64_t)plane[i] << (8 * byte);
-            }
+            put_back_plane(values, count, 8 * byte, plane);
         }
     }
-    if (reader->failed) {
-        memset(values, 0, count * sizeof(*values));
-    } else if (divisor != 1 || minimum != 0) {
-        for (uint64_t i = 0; i < count; i++) {
-            values[i] = values[i] * divisor + minimum;
-        }
+    for (uint64_t i = 0; divisor != 1 && i < count; i++) {
+        values[i] *= divisor;
     }
     return LAC_OK;
 }
