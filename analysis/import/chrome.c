@@ -11,8 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* All top-level members together are kept up to this size. */
-enum { METADATA_BYTES_MAX = 1 << 20 };
+/* All top-level members together are kept up to the first size; after damage an event may have the
+ * second. */
+enum { METADATA_BYTES_MAX = 1 << 20, RESYNC_EVENT_BYTES = 128 << 10 };
 
 /* What is skipped while looking for the next event after damage, in all. */
 static const uint64_t resync_bytes_max = (uint64_t)64 << 20;
@@ -22,7 +23,9 @@ struct document {
     struct lac_json_window window;
     char *metadata; /**< JSON object under construction, without its closing brace */
     uint64_t metadata_size, metadata_capacity;
+    const struct lac_import_options *options;
     uint64_t resync_bytes;
+    bool resynced;   /**< the window was moved to the next event after damage */
     bool has_events; /**< a traceEvents array, or the bare array, was seen */
     bool truncated;
 };
@@ -53,6 +56,20 @@ void lac_chrome_note(struct lac_chrome *chrome, enum lac_report_severity severit
 /* --- reading on
  * ----------------------------------------------------------------------------------*/
 
+/* Read more of the input, and tell how far it got. */
+static enum lac_status more(struct document *document)
+{
+    const struct lac_import_options *options = document->options;
+    enum lac_status status = lac_json_window_more(&document->window, document->chrome.reterr);
+    if (status != LAC_OK || !options->progress)
+        return status;
+    const struct lac_source_budget *budget = lac_source_get_budget(document->window.source);
+    if (!options->progress(options->progress_context, budget->input_bytes,
+                           budget->input_bytes_total, document->chrome.model->info.event_count))
+        return lac_fail(document->chrome.reterr, LAC_ERR_IO, budget->input_bytes, "cancelled");
+    return LAC_OK;
+}
+
 /* Skip white space; *ret_byte is 0 at the end of the input. */
 static enum lac_status next_byte(struct document *document, uint8_t *ret_byte)
 {
@@ -66,7 +83,7 @@ static enum lac_status next_byte(struct document *document, uint8_t *ret_byte)
             *ret_byte = p < window->end ? *p : 0;
             return LAC_OK;
         }
-        enum lac_status status = lac_json_window_more(window, document->chrome.reterr);
+        enum lac_status status = more(document);
         if (status != LAC_OK)
             return status;
     }
@@ -159,7 +176,7 @@ static enum lac_status skip_value(struct document *document)
         if (byte == '"') {
             const uint8_t *close = lac_json_string_end(window->at + 1, window->end);
             while (!close && !window->ended) {
-                status = lac_json_window_more(window, document->chrome.reterr);
+                status = more(document);
                 if (status != LAC_OK)
                     return status;
                 close = lac_json_string_end(window->at + 1, window->end);
@@ -224,7 +241,7 @@ static enum lac_status read_member(struct document *document, const char *key, s
             window->at = window->end;
             return LAC_OK;
         }
-        enum lac_status status = lac_json_window_more(window, chrome->reterr);
+        enum lac_status status = more(document);
         if (status != LAC_OK)
             return status;
     }
@@ -232,44 +249,88 @@ static enum lac_status read_member(struct document *document, const char *key, s
 
 /* --- events ------------------------------------------------------------------------------------*/
 
+/* Whether an event begins at p. What was looked at counts toward the limit of repair. */
+static enum lac_status try_event(struct document *document, const uint8_t *p, bool *ret_found,
+                                 bool *ret_more)
+{
+    struct lac_chrome *chrome = &document->chrome;
+    const struct lac_json_window *window = &document->window;
+    const uint8_t *next = window->end;
+    enum lac_parse parse =
+        chrome->parser->parse_event(&chrome->scratch, p, window->end, &chrome->raw, &next);
+    *ret_found = parse == LAC_PARSE_OK && chrome->raw.phase != 0;
+    *ret_more = parse == LAC_PARSE_MORE;
+    if (parse == LAC_PARSE_NOMEM)
+        return lac_chrome_no_memory(chrome);
+    if (*ret_found)
+        return LAC_OK;
+    document->resync_bytes += (uint64_t)((parse == LAC_PARSE_BAD ? chrome->raw.bad_at : next) - p);
+    if (document->resync_bytes > resync_bytes_max)
+        return lac_fail(chrome->reterr, LAC_ERR_CORRUPT, chrome->event_offset,
+                        "damaged beyond repair after byte %" PRIu64, chrome->event_offset);
+    return LAC_OK;
+}
+
 /* After damage: go to the next '{' that begins an event. What is skipped is counted. */
 static enum lac_status resync(struct document *document)
 {
-    struct lac_chrome *chrome = &document->chrome;
     struct lac_json_window *window = &document->window;
-    uint64_t from = here(document);
-    lac_chrome_note(chrome, LAC_REPORT_DROPPED, "event_damaged", 1,
+    lac_chrome_note(&document->chrome, LAC_REPORT_DROPPED, "event_damaged", 1,
                     "Events that are no JSON were skipped up to the next event.");
+    document->resynced = true;
+    window->at++;
     for (;;) {
-        const uint8_t *p = memchr(window->at + 1, '{', (size_t)(window->end - window->at) - 1);
-        if (p) {
-            const uint8_t *next = NULL;
-            window->at = p;
-            enum lac_parse parse =
-                chrome->parser->parse_event(&chrome->scratch, p, window->end, &chrome->raw, &next);
-            uint64_t looked = parse == LAC_PARSE_BAD ? (uint64_t)(chrome->raw.bad_at - p) : 0;
-            document->resync_bytes += looked + (here(document) - from);
-            if (document->resync_bytes > resync_bytes_max)
-                return lac_fail(chrome->reterr, LAC_ERR_CORRUPT, from,
-                                "damaged beyond repair: no event found after byte %" PRIu64, from);
-            from = here(document);
-            if (parse == LAC_PARSE_OK && chrome->raw.phase)
-                return LAC_OK;
-            if (parse == LAC_PARSE_NOMEM)
-                return lac_chrome_no_memory(chrome);
-            if (parse != LAC_PARSE_MORE)
-                continue;
-        } else {
-            window->at = window->end > window->at ? window->end - 1 : window->end;
-        }
-        if (window->ended) {
-            window->at = window->end;
+        bool found = false, wants_more = false;
+        const uint8_t *p = memchr(window->at, '{', (size_t)(window->end - window->at));
+        enum lac_status status = LAC_OK;
+        window->at = p ? p : window->end;
+        if (p)
+            status = try_event(document, p, &found, &wants_more);
+        if (status != LAC_OK || found)
+            return status;
+        /* an event that seems to go on and on is none: the damage upset its quotes */
+        bool waits = !p || (wants_more && (size_t)(window->end - p) < RESYNC_EVENT_BYTES);
+        if (waits && !window->ended)
+            status = more(document);
+        else if (p)
+            window->at++;
+        else
             return LAC_OK;
-        }
-        enum lac_status status = lac_json_window_more(window, chrome->reterr);
         if (status != LAC_OK)
             return status;
     }
+}
+
+/* The event at the window's start is no JSON: mend its quotes, or leave it. */
+static enum lac_status mend(struct document *document, const uint8_t **ret_next)
+{
+    struct lac_chrome *chrome = &document->chrome;
+    const struct lac_json_window *window = &document->window;
+    const uint8_t *next = NULL, *after = NULL;
+    size_t size = 0;
+    *ret_next = NULL;
+    enum lac_status status = LAC_OK;
+    for (bool again = true; again && status == LAC_OK;) {
+        size_t limit = (size_t)(window->end - window->at);
+        limit = limit < RESYNC_EVENT_BYTES ? limit : RESYNC_EVENT_BYTES;
+        status = lac_chrome_rewrite(chrome, window->at, window->at + limit, &size, &after);
+        again = size == 0 && after == window->end && !window->ended && limit < RESYNC_EVENT_BYTES;
+        if (again && status == LAC_OK)
+            status = more(document);
+    }
+    document->resync_bytes += size == 0 ? (uint64_t)(after - window->at) : 0;
+    if (status != LAC_OK || size == 0)
+        return status;
+    enum lac_parse parse = chrome->parser->parse_event(
+        &chrome->scratch, chrome->rewritten, chrome->rewritten + size, &chrome->raw, &next);
+    if (parse == LAC_PARSE_NOMEM)
+        return lac_chrome_no_memory(chrome);
+    if (parse == LAC_PARSE_OK && chrome->raw.phase) {
+        lac_chrome_note(chrome, LAC_REPORT_REPAIRED, "unescaped_quote", 1,
+                        "Events with unescaped quotes inside strings were mended.");
+        *ret_next = after;
+    }
+    return LAC_OK;
 }
 
 /* One event; the window is at its '{'. At the end of the input an unfinished event is dropped. */
@@ -278,11 +339,12 @@ static enum lac_status read_event(struct document *document)
     struct lac_chrome *chrome = &document->chrome;
     struct lac_json_window *window = &document->window;
     const uint8_t *next = NULL;
+    enum lac_status status = LAC_OK;
     chrome->event_offset = here(document);
     enum lac_parse parse =
         chrome->parser->parse_event(&chrome->scratch, window->at, window->end, &chrome->raw, &next);
     while (parse == LAC_PARSE_MORE && !window->ended) {
-        enum lac_status status = lac_json_window_more(window, chrome->reterr);
+        status = more(document);
         if (status != LAC_OK)
             return status;
         parse = chrome->parser->parse_event(&chrome->scratch, window->at, window->end, &chrome->raw,
@@ -298,14 +360,22 @@ static enum lac_status read_event(struct document *document)
         window->at = window->end;
         return LAC_OK;
     case LAC_PARSE_BAD:
-        return resync(document);
+        status = mend(document, &next);
+        if (status != LAC_OK || !next)
+            return status != LAC_OK ? status : resync(document);
+        break;
     case LAC_PARSE_DEPTH:
         return fail_depth(document);
     case LAC_PARSE_NOMEM:
     default:
         return lac_chrome_no_memory(chrome);
     }
-    enum lac_status status = lac_chrome_event(chrome);
+    if ((size_t)(next - window->at) > chrome->limits->event_bytes_max)
+        return lac_fail(chrome->reterr, LAC_ERR_LIMIT, chrome->event_offset,
+                        "an event of %zu bytes at byte %" PRIu64 " (limit event_bytes_max is %u)",
+                        (size_t)(next - window->at), chrome->event_offset,
+                        chrome->limits->event_bytes_max);
+    status = lac_chrome_event(chrome);
     if (any_repair(&chrome->raw.repairs))
         note_repairs(document, &chrome->raw.repairs);
     if (chrome->raw.unknown_members)
@@ -330,9 +400,10 @@ static enum lac_status read_events(struct document *document)
         if (status != LAC_OK)
             return status;
         if (byte == '{') {
-            if (after_event)
+            if (after_event && !document->resynced)
                 lac_chrome_note(chrome, LAC_REPORT_REPAIRED, "missing_comma", 1,
                                 "Commas missing between events were supplied.");
+            document->resynced = false;
             status = read_event(document);
             after_event = true;
             after_comma = false;
@@ -374,7 +445,7 @@ static enum lac_status read_key(struct document *document, char *key, size_t cap
     struct lac_json_window *window = &document->window;
     const uint8_t *close = lac_json_string_end(window->at + 1, window->end);
     while (!close && !window->ended) {
-        enum lac_status status = lac_json_window_more(window, document->chrome.reterr);
+        enum lac_status status = more(document);
         if (status != LAC_OK)
             return status;
         close = lac_json_string_end(window->at + 1, window->end);
@@ -463,7 +534,7 @@ static enum lac_status skip_byte_order_mark(struct document *document)
 {
     struct lac_json_window *window = &document->window;
     while (window->end - window->at < 3 && !window->ended) {
-        enum lac_status status = lac_json_window_more(window, document->chrome.reterr);
+        enum lac_status status = more(document);
         if (status != LAC_OK)
             return status;
     }
@@ -598,6 +669,7 @@ static enum lac_status begin(struct document *document, struct lac_source *sourc
 {
     struct lac_chrome *chrome = &document->chrome;
     const struct lac_import_limits *limits = &options->limits;
+    document->options = options;
     chrome->limits = limits;
     chrome->reterr = reterr;
     chrome->window = &document->window;

@@ -106,6 +106,8 @@ struct lac_chrome {
 
     uint8_t *decoded; /**< for strings that are not plain */
     size_t decoded_capacity;
+    uint8_t *rewritten; /**< an event with its quotes mended */
+    size_t rewritten_capacity;
     struct {
         uint64_t hash;
         struct lac_chrome_name name;
@@ -196,6 +198,9 @@ LAC_MUST_USE enum lac_status lac_chrome_thread(struct lac_chrome *chrome,
                                                const struct lac_text *pid,
                                                const struct lac_text *tid, uint32_t *ret_thread);
 
+/** The number that a recorded id is, or that it ends in ("stream 7"); -1 when there is none. */
+int64_t lac_chrome_trailing_number(const struct lac_chrome *chrome, uint32_t text_id);
+
 LAC_MUST_USE enum lac_status lac_chrome_find_process(struct lac_chrome *chrome, uint32_t pid_text,
                                                      int64_t pid, uint32_t *ret_process);
 
@@ -272,6 +277,17 @@ LAC_MUST_USE enum lac_status lac_tensorflow_wait(struct lac_chrome *chrome, uint
 LAC_MUST_USE enum lac_status lac_tensorflow_flush(struct lac_chrome *chrome, uint32_t process);
 
 void lac_chrome_pending_destroy(struct lac_chrome_pending *pending);
+
+/* --- chrome_repair.c ---------------------------------------------------------------------------*/
+
+/**
+ * Write the event at p anew into chrome->rewritten, with stray quotes inside strings escaped.
+ *
+ * @param ret_size 0 when that does not help @param ret_next past the event in the old text
+ */
+LAC_MUST_USE enum lac_status lac_chrome_rewrite(struct lac_chrome *chrome, const uint8_t *p,
+                                                const uint8_t *end, size_t *ret_size,
+                                                const uint8_t **ret_next);
 
 /* --- chrome.c ----------------------------------------------------------------------------------*/
 

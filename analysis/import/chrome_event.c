@@ -126,7 +126,16 @@ static void place_of(struct lac_chrome *chrome, const struct lac_interval *inter
         return;
     }
     *ret_device = lac_args_field(recipe, interval->numbers, LAC_FIELD_DEVICE, process->pid);
-    *ret_stream = lac_args_field(recipe, interval->numbers, LAC_FIELD_STREAM, thread->tid);
+    if (*ret_device < 0) {
+        int64_t trailing = lac_chrome_trailing_number(chrome, process->pid_text);
+        *ret_device = trailing < 0 ? 0 : trailing;
+    }
+    /* a stream that has a name and no number is told apart by its name */
+    int64_t named =
+        thread->tid >= 0 || lac_strings_length(&chrome->model->strings, thread->tid_text) == 0
+            ? thread->tid
+            : INT64_MIN + (int64_t)thread->tid_text;
+    *ret_stream = lac_args_field(recipe, interval->numbers, LAC_FIELD_STREAM, named);
 }
 
 enum lac_status lac_chrome_gpu(struct lac_chrome *chrome, const struct lac_interval *interval)

@@ -164,28 +164,16 @@ enum lac_status lac_chrome_model_process(struct lac_chrome *chrome, uint32_t pro
     return LAC_OK;
 }
 
-/* The number that a recorded id is, or that it ends in ("stream 7"); -1 when there is none. */
-static int64_t trailing_number(const char *text, size_t size)
+int64_t lac_chrome_trailing_number(const struct lac_chrome *chrome, uint32_t text_id)
 {
+    const uint8_t *text = (const uint8_t *)lac_model_str(chrome->model, text_id);
+    size_t size = lac_strings_length(&chrome->model->strings, text_id), digits = 0;
     int64_t value = -1;
-    if (lac_decimal_integer((const uint8_t *)text, size, &value))
+    if (lac_decimal_integer(text, size, &value))
         return value;
-    size_t digits = 0;
     while (digits < size && text[size - digits - 1] >= '0' && text[size - digits - 1] <= '9')
         digits++;
-    if (digits == 0 || !lac_decimal_integer((const uint8_t *)text + size - digits, digits, &value))
-        return -1;
-    return value;
-}
-
-static int64_t number_of(struct lac_chrome *chrome, uint32_t text, bool may_trail)
-{
-    const char *bytes = lac_model_str(chrome->model, text);
-    size_t size = lac_strings_length(&chrome->model->strings, text);
-    int64_t value = -1;
-    if (may_trail)
-        return trailing_number(bytes, size);
-    return lac_decimal_integer((const uint8_t *)bytes, size, &value) ? value : -1;
+    return lac_decimal_integer(text + size - digits, digits, &value) ? value : -1;
 }
 
 static enum lac_status grow_thread_slots(struct lac_chrome *chrome)
@@ -226,8 +214,11 @@ static enum lac_status find_thread(struct lac_chrome *chrome, uint32_t pid_text,
                         "more than %u threads (limit track_count_max)",
                         chrome->limits->track_count_max);
     uint32_t process = 0;
-    enum lac_status status =
-        lac_chrome_find_process(chrome, pid_text, number_of(chrome, pid_text, false), &process);
+    int64_t pid = -1;
+    if (!lac_decimal_integer((const uint8_t *)lac_model_str(chrome->model, pid_text),
+                             lac_strings_length(&chrome->model->strings, pid_text), &pid))
+        pid = -1;
+    enum lac_status status = lac_chrome_find_process(chrome, pid_text, pid, &process);
     if (status != LAC_OK)
         return status;
     status = lac_grow(&chrome->threads, &chrome->thread_capacity, chrome->thread_count + 1,
@@ -239,7 +230,7 @@ static enum lac_status find_thread(struct lac_chrome *chrome, uint32_t pid_text,
         .key = key,
         .process = process,
         .tid_text = tid_text,
-        .tid = number_of(chrome, tid_text, true),
+        .tid = lac_chrome_trailing_number(chrome, tid_text),
     };
     for (int i = 0; i < LAC_ROW_COUNT_; i++)
         thread->track[i] = LAC_NONE;
@@ -339,6 +330,7 @@ static enum lac_status add_gpu_track(struct lac_chrome *chrome, uint32_t thread,
 {
     uint32_t process = 0, index = 0, id = 0;
     char text[32];
+    bool is_number = stream > INT64_MIN / 2;
     int length = snprintf(text, sizeof text,
                           row == LAC_GPU_ROW_SYNC ? "%" PRId64 " sync" : "%" PRId64, stream);
     enum lac_status status = device_process(chrome, thread, device, &process);
@@ -346,11 +338,13 @@ static enum lac_status add_gpu_track(struct lac_chrome *chrome, uint32_t thread,
         status = lac_chrome_model_process(chrome, process, &index);
     if (status != LAC_OK)
         return status;
-    status = lac_strings_intern(&chrome->model->strings, text, (size_t)length, &id);
+    id = chrome->threads[thread].tid_text;
+    if (is_number)
+        status = lac_strings_intern(&chrome->model->strings, text, (size_t)length, &id);
     if (status == LAC_OK)
         status = lac_builder_track(
             chrome->builder, row == LAC_GPU_ROW_STREAM ? LAC_TRACK_STREAM : LAC_TRACK_GPU_RANGE,
-            index, id, stream, ret_track);
+            index, id, is_number ? stream : -1, ret_track);
     if (status != LAC_OK)
         return lac_chrome_pass(chrome, status);
     lac_builder_track_at(chrome->builder, *ret_track)->device = device;
@@ -417,6 +411,7 @@ enum lac_status lac_chrome_name_tracks(struct lac_chrome *chrome)
 void lac_chrome_tracks_done(struct lac_chrome *chrome)
 {
     free(chrome->decoded);
+    free(chrome->rewritten);
     free(chrome->names);
     free(chrome->processes);
     free(chrome->process_slots);

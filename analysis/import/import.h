@@ -17,19 +17,20 @@
 
 /** Limits; lac_import_limits_default() fills the defaults of DESIGN section 9. */
 struct lac_import_limits {
-    uint64_t expanded_bytes_max; /**< after decompression, 0 = no absolute limit */
+    uint64_t expanded_bytes_max;  /**< after decompression, 0 = no absolute limit */
     uint32_t expansion_ratio_max; /**< 200; checked once the output exceeds 16 MiB */
-    uint64_t slice_count_max;    /**< 2^31 */
-    uint32_t track_count_max;    /**< 1,000,000 */
-    uint32_t depth_max;          /**< 64 nested brackets */
-    uint32_t event_bytes_max;    /**< 4 MiB a JSON event */
-    uint32_t name_bytes_max;     /**< 64 KiB a name */
-    uint32_t member_count_max;   /**< 4096 members of a tar */
+    uint64_t slice_count_max;     /**< 2^31 */
+    uint32_t track_count_max;     /**< 1,000,000 */
+    uint32_t depth_max;           /**< 64 nested brackets */
+    uint32_t event_bytes_max;     /**< 4 MiB a JSON event */
+    uint32_t name_bytes_max;      /**< 64 KiB a name */
+    uint32_t member_count_max;    /**< 4096 members of a tar */
 };
 
 void lac_import_limits_default(struct lac_import_limits *limits);
 
-/** Told now and then while reading; return false to stop (the import fails with LAC_ERR_IO "cancelled"). */
+/** Told now and then while reading; return false to stop (the import fails with LAC_ERR_IO
+ * "cancelled"). */
 typedef bool (*lac_import_progress)(void *context, uint64_t input_bytes_read,
                                     uint64_t input_bytes_total, uint64_t event_count);
 
@@ -41,7 +42,7 @@ struct lac_import_options {
     struct lac_import_limits limits;
     lac_import_progress progress; /**< may be NULL */
     void *progress_context;
-    const char *name; /**< trace name; NULL: from the path */
+    const char *name;  /**< trace name; NULL: from the path */
     bool force_scalar; /**< tests: no SIMD */
 };
 
