@@ -30,7 +30,7 @@ lib         = $(if $(and $(if $(SAN),,y),$(call has_archive,$(1))),-l:lib$(1).a,
 ANALYSIS_LIBS = $(call lib,zstd) $(call lib,isal) $(call lib,sqlite3) -lm -lpthread -ldl
 SERVER_LIBS   = $(call lib,microhttpd) $(call lib,json-c) $(call lib,sodium) $(ANALYSIS_LIBS) \
                 $(if $(call has_archive,microhttpd),-lgnutls)
-CHECK_CFLAGS  = $(shell pkg-config --cflags check)
+CHECK_CFLAGS  = $(shell pkg-config --cflags check) $(if $(wildcard /usr/local/cuda/include/cupti.h),-isystem /usr/local/cuda/include)
 CHECK_LIBS    = $(shell pkg-config --libs check)
 
 # ---- sources: every folder, however deep
@@ -143,8 +143,13 @@ $(BUILD)/lacuna-node: $(NODE_SRCS) collector/launch/start.S $(wildcard collector
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(filter-out -fPIC,$(INJECT_CFLAGS)) -DLAC_VERSION='"$(VERSION)"' -fPIE -pie -nostartfiles collector/launch/start.S $(NODE_SRCS) -o $@
 
+# a scriptable stand-in for libcupti, for tests of the conversation with it
+$(BUILD)/stand_in/libcupti_stand_in.so: tests/stand_in/cupti_stand_in.c collector/inject/cupti_abi.h
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(INJECT_CFLAGS) -shared $< -lpthread -o $@
+
 # ---- tests: a test program may use everything
-test-programs: $(UNIT_TESTS) $(OOM_TESTS) $(BUILD)/liblacuna.so $(BUILD)/lacuna-node $(BUILD)/python/.stamp
+test-programs: $(UNIT_TESTS) $(OOM_TESTS) $(BUILD)/liblacuna.so $(BUILD)/lacuna-node $(BUILD)/python/.stamp $(BUILD)/stand_in/libcupti_stand_in.so
 $(BUILD)/tests/%: tests/unit/%.c $(SUPPORT_OBJS) $(BUILD)/libserver.a $(BUILD)/libanalysis.a
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) $(CHECK_CFLAGS) $^ $(CHECK_LIBS) $(SERVER_LIBS) -o $@

@@ -1,6 +1,7 @@
 #include "analysis/import/spool_read.h"
 
 #include "analysis/import/spool_events.h"
+#include "analysis/import/spool_gpu.h"
 #include "lacuna/spool.h"
 
 #include <errno.h>
@@ -149,6 +150,7 @@ struct segment {
     uint32_t seq;
     struct lac_sync_point sync;
     char thread_name[16];
+    uint32_t gpu_clock;
 };
 
 struct reader {
@@ -157,6 +159,8 @@ struct reader {
     struct lac_builder *builder;
     struct segment *events; /* of events, later in order of (tid, seq) */
     size_t event_segment_count;
+    struct segment *gpu; /* of GPU records */
+    size_t gpu_segment_count;
     uint32_t *string_of_id; /* spool id -> string id of the model */
     uint32_t string_count;
     struct lac_spool_settings *settings;
@@ -233,6 +237,11 @@ static enum lac_status take_segment(struct reader *reader, uint64_t index)
         status = read_at(reader->fd, reader->buffer, reader->header->segment_bytes,
                          offset_of(reader, index), reader->reterr);
         return status != LAC_OK ? status : read_strings(reader);
+    }
+    if (head->kind == LAC_SEGMENT_GPU) {
+        reader->gpu[reader->gpu_segment_count++] =
+            (struct segment){.index = index, .seq = head->seq, .gpu_clock = head->gpu_clock};
+        return LAC_OK;
     }
     if (head->kind != LAC_SEGMENT_EVENTS) {
         lac_model_report(lac_builder_model(reader->builder), LAC_REPORT_INFO,
@@ -324,6 +333,16 @@ static enum lac_status read_threads(struct reader *reader, int64_t offset_ns)
         }
     }
     lac_spool_thread_destroy(thread);
+    for (size_t i = 0; i < reader->gpu_segment_count && status == LAC_OK; i++) {
+        status = read_at(reader->fd, reader->buffer, reader->header->segment_bytes,
+                         offset_of(reader, reader->gpu[i].index), reader->reterr);
+        if (status == LAC_OK) {
+            status = lac_spool_gpu_records(
+                &process, reader->buffer + LAC_SEGMENT_HEADER_BYTES,
+                reader->header->segment_bytes - LAC_SEGMENT_HEADER_BYTES, reader->gpu[i].gpu_clock,
+                (int64_t)(reader->header->first.realtime_ns - reader->header->first.monotonic_ns));
+        }
+    }
     return lac_spool_process_close(&process, status);
 }
 
@@ -358,7 +377,8 @@ enum lac_status lac_spool_read(int fd, struct lac_builder *builder, int64_t real
     }
     reader.buffer = malloc(reader.header->segment_bytes);
     reader.events = calloc(segment_count + 1, sizeof(*reader.events));
-    if (reader.buffer == NULL || reader.events == NULL) {
+    reader.gpu = calloc(segment_count + 1, sizeof(*reader.gpu));
+    if (reader.buffer == NULL || reader.events == NULL || reader.gpu == NULL) {
         status = lac_fail(reterr, LAC_ERR_NOMEM, 0, "spool segments");
         goto done;
     }
@@ -379,6 +399,7 @@ done:
     free(reader.header);
     free(reader.buffer);
     free(reader.events);
+    free(reader.gpu);
     free(reader.string_of_id);
     return status;
 }

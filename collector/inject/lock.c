@@ -1,3 +1,4 @@
+#include "collector/inject/gpu.h"
 #include "collector/inject/recorder.h"
 
 #include <pthread.h>
@@ -44,6 +45,7 @@ static void start_afresh(void)
     forks_seen++;
     lac_spool_forget();
     lac_names_reset();
+    lac_gpu_writer_forget();
     lac_self = NULL; /* the parent's segment is not mapped here (MADV_DONTFORK) */
     *lac_epoch_page = forks_seen + 1;
 }

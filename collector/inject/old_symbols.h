@@ -13,9 +13,11 @@
 #endif
 
 #ifdef LAC_OLD
+LAC_OLD(pthread_create);
 LAC_OLD(pthread_key_create);
 LAC_OLD(pthread_once);
 LAC_OLD(pthread_setspecific);
+LAC_OLD(pthread_sigmask);
 LAC_OLD(dlopen);
 LAC_OLD(dlsym);
 #endif

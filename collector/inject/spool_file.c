@@ -416,7 +416,7 @@ struct lac_segment_header *lac_spool_segment(enum lac_segment_kind kind, int32_t
     struct lac_segment_header *segment = NULL;
     uint64_t index;
 
-    if (kind == LAC_SEGMENT_EVENTS) {
+    if (kind != LAC_SEGMENT_STRINGS) {
         lac_lock();
     }
     if (open_spool() && (take_emptied(&index) || take_new(&index))) {
@@ -436,7 +436,7 @@ struct lac_segment_header *lac_spool_segment(enum lac_segment_kind kind, int32_t
             *ret_index = (uint32_t)index;
         }
     }
-    if (kind == LAC_SEGMENT_EVENTS) {
+    if (kind != LAC_SEGMENT_STRINGS) {
         lac_unlock();
     }
     return segment;

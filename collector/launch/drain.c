@@ -277,7 +277,7 @@ static void drain_segment(struct lac_drain *drain, struct source *source, uint64
     same_life = place->output_index != NO_INDEX && place->seq == head.seq && place->tid == head.tid;
     if (!(same_life && place->moved)) {
         /* half-filled names are copied again and again, half-filled events once, at the end */
-        if (kind == LAC_SEGMENT_EVENTS && head.state != LAC_SEGMENT_FULL && !final) {
+        if (kind != LAC_SEGMENT_STRINGS && head.state != LAC_SEGMENT_FULL && !final) {
             return;
         }
         if (!copy_segment(drain, source, index, place, &head)) {
@@ -288,7 +288,7 @@ static void drain_segment(struct lac_drain *drain, struct source *source, uint64
     }
     /* names stay where they are: there are few, and a process that goes on alone needs its own copy
      */
-    if (kind == LAC_SEGMENT_EVENTS && !final && !place->handed_back) {
+    if (kind != LAC_SEGMENT_STRINGS && !final && !place->handed_back) {
         place->handed_back = hand_back(source, index);
     }
 }
@@ -303,6 +303,7 @@ static void drain_source(struct lac_drain *drain, struct source *source, bool fi
     }
     for (uint64_t i = 0; i < count; i++) {
         drain_segment(drain, source, i, LAC_SEGMENT_EVENTS, final);
+        drain_segment(drain, source, i, LAC_SEGMENT_GPU, final);
     }
     memcpy(drain->buffer, source->header, LAC_SPOOL_HEADER_BYTES);
     ((struct lac_spool_header *)(void *)drain->buffer)->segment_count = source->output_segments;

@@ -59,6 +59,7 @@ void lac_install_environment(const struct lac_install *install, const char *spoo
     (void)snprintf(displaced, capacity, "%s",
                    before != NULL && strcmp(before, install->library) != 0 ? before : "");
     (void)setenv("NVTX_INJECTION64_PATH", install->library, 1);
+    (void)setenv("CUDA_INJECTION64_PATH", install->library, 1);
     (void)setenv("LACUNA_SPOOL", spool_folder, 1);
     (void)setenv("LACUNA_LIBRARY", install->library, 1);
     if (install->python[0] != '\0') {

@@ -2,9 +2,9 @@
  * The real liblacuna.so, loaded the way NVTX loads it: each test forks a process that plays the
  * job, lets it end in its own way, then imports the spools that it left.
  */
-#include "analysis/import/spool.h"
 #include "collector/inject/nvtx_abi.h"
 #include "lacuna/spool.h"
+#include "tests/support/job.h"
 
 #include <check.h>
 #include <dirent.h>
@@ -24,7 +24,6 @@
 
 enum { CORE_SLOTS = 16, CORE2_SLOTS = 16 };
 
-static char folder[PATH_MAX];
 static nvtx_function core[CORE_SLOTS];
 static nvtx_function core2[CORE2_SLOTS];
 static nvtx_function *core_table[CORE_SLOTS];
@@ -68,21 +67,14 @@ static int pop(void)
 /* Loads the library into this process; false when it declines. */
 static bool inject(void)
 {
-    char path[PATH_MAX];
-    ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 32);
     void *library;
     int (*initialize)(nvtx_get_export_table);
 
-    ck_assert_int_gt(length, 0);
-    path[length] = '\0';
-    *strrchr(path, '/') = '\0';
-    *strrchr(path, '/') = '\0';
-    memcpy(path + strlen(path), "/liblacuna.so", sizeof("/liblacuna.so"));
     for (int i = 0; i < CORE_SLOTS; i++) {
         core_table[i] = &core[i];
         core2_table[i] = &core2[i];
     }
-    library = dlopen(path, RTLD_LAZY);
+    library = dlopen(lac_job_file("liblacuna.so"), RTLD_LAZY);
     if (library == NULL) {
         (void)fprintf(stderr, "%s\n", dlerror());
         _exit(99);
@@ -91,45 +83,14 @@ static bool inject(void)
     return initialize != NULL && initialize(get_export_table) == 1;
 }
 
-/* Runs `job` in a process of its own and returns how that ended. */
-static int run_job(void (*job)(void))
-{
-    int status = 0;
-    const pid_t pid = fork();
-
-    ck_assert_int_ge(pid, 0);
-    if (pid == 0) {
-        (void)setenv("LACUNA_SPOOL", folder, 1);
-        (void)setenv("LACUNA_SPOOL_SEGMENT", "65536", 1);
-        job();
-        _exit(0);
-    }
-    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
-    return status;
-}
-
 /* ---- what it left */
-
-static enum lac_status keep_model(void *context, struct lac_model *model, struct lac_error *reterr)
-{
-    (void)context;
-    (void)reterr;
-    imported = model;
-    return LAC_OK;
-}
-
-static enum lac_status import(struct lac_error *error)
-{
-    const struct lac_import_options options = {0};
-
-    return lac_spool_import(folder, &options, keep_model, NULL, error);
-}
 
 static void import_ok(void)
 {
     struct lac_error error = {0};
 
-    ck_assert_msg(import(&error) == LAC_OK, "%s", error.message);
+    imported = lac_job_import(&error);
+    ck_assert_msg(imported != NULL, "%s", error.message);
     ck_assert(lac_model_is_valid(imported));
 }
 
@@ -152,42 +113,6 @@ static uint64_t report_count(const char *code)
         }
     }
     return 0;
-}
-
-static int spool_count(void)
-{
-    DIR *const directory = opendir(folder);
-    int count = 0;
-
-    for (const struct dirent *entry = readdir(directory); entry != NULL;
-         entry = readdir(directory)) {
-        count += strstr(entry->d_name, ".spool") != NULL;
-    }
-    (void)closedir(directory);
-    return count;
-}
-
-static void setup(void)
-{
-    (void)snprintf(folder, sizeof(folder), "%s/lacuna-spool-XXXXXX",
-                   getenv("TMPDIR") != NULL ? getenv("TMPDIR") : "/tmp");
-    ck_assert_ptr_nonnull(mkdtemp(folder));
-    imported = NULL;
-}
-
-static void teardown(void)
-{
-    DIR *const directory = opendir(folder);
-    char path[PATH_MAX + 300];
-
-    for (const struct dirent *entry = readdir(directory); entry != NULL;
-         entry = readdir(directory)) {
-        (void)snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
-        (void)unlink(path);
-    }
-    (void)closedir(directory);
-    (void)rmdir(folder);
-    lac_model_destroy(imported);
 }
 
 /* ---- tests */
@@ -219,7 +144,7 @@ static void job_threads(void)
 
 START_TEST(every_range_of_every_thread_is_kept_and_nested)
 {
-    ck_assert_int_eq(run_job(job_threads), 0);
+    ck_assert_int_eq(lac_job_run(job_threads), 0);
     import_ok();
     ck_assert_uint_eq(count_named("outer"), 80000);
     ck_assert_uint_eq(count_named("inner"), 80000);
@@ -246,7 +171,7 @@ static void job_killed(void)
 
 START_TEST(sigkill_loses_nothing_that_was_recorded)
 {
-    ck_assert(WIFSIGNALED(run_job(job_killed)));
+    ck_assert(WIFSIGNALED(lac_job_run(job_killed)));
     import_ok();
     ck_assert_uint_eq(count_named("step"), 5000);
     ck_assert_uint_eq(count_named("last words"), 1);
@@ -272,8 +197,8 @@ static void job_forks(void)
 
 START_TEST(forked_children_write_spools_of_their_own)
 {
-    ck_assert_int_eq(run_job(job_forks), 0);
-    ck_assert_int_eq(spool_count(), 9);
+    ck_assert_int_eq(lac_job_run(job_forks), 0);
+    ck_assert_int_eq(lac_job_spool_count(), 9);
     import_ok();
     ck_assert_uint_eq(count_named("parent"), 1);
     ck_assert_uint_eq(count_named("batch"), 8);
@@ -298,8 +223,8 @@ static void job_quiet_children(void)
 
 START_TEST(two_hundred_children_that_record_nothing_leave_no_file)
 {
-    ck_assert_int_eq(run_job(job_quiet_children), 0);
-    ck_assert_int_eq(spool_count(), 1);
+    ck_assert_int_eq(lac_job_run(job_quiet_children), 0);
+    ck_assert_int_eq(lac_job_spool_count(), 1);
 }
 END_TEST
 
@@ -321,8 +246,8 @@ static void job_raw_clone(void)
 
 START_TEST(a_raw_clone_is_noticed_without_atfork_handlers)
 {
-    ck_assert_int_eq(run_job(job_raw_clone), 0);
-    ck_assert_int_eq(spool_count(), 2);
+    ck_assert_int_eq(lac_job_run(job_raw_clone), 0);
+    ck_assert_int_eq(lac_job_spool_count(), 2);
     import_ok();
     ck_assert_uint_eq(count_named("clone"), 1);
     ck_assert_uint_eq(count_named("parent"), 1);
@@ -350,7 +275,7 @@ static void job_start_end(void)
 
 START_TEST(a_range_may_end_on_another_thread)
 {
-    ck_assert_int_eq(run_job(job_start_end), 0);
+    ck_assert_int_eq(lac_job_run(job_start_end), 0);
     import_ok();
     ck_assert_uint_eq(count_named("wandering"), 1);
     ck_assert_uint_eq(report_count("open_ranges"), 0);
@@ -372,7 +297,7 @@ START_TEST(what_exceeds_the_size_limit_is_counted)
 {
     uint64_t recorded;
 
-    ck_assert_int_eq(run_job(job_size_limit), 0);
+    ck_assert_int_eq(lac_job_run(job_size_limit), 0);
     import_ok();
     recorded = count_named("x");
     ck_assert_uint_gt(recorded, 1000);
@@ -409,7 +334,7 @@ static void job_names(void)
 
 START_TEST(ten_thousand_names_and_odd_ones_are_kept)
 {
-    ck_assert_int_eq(run_job(job_names), 0);
+    ck_assert_int_eq(lac_job_run(job_names), 0);
     import_ok();
     ck_assert_uint_eq(count_named("layer 0"), 1);
     ck_assert_uint_eq(count_named("layer 9999"), 1);
@@ -435,7 +360,7 @@ static void job_closes_descriptors(void)
 
 START_TEST(a_program_that_closes_all_descriptors_is_still_recorded)
 {
-    ck_assert_int_eq(run_job(job_closes_descriptors), 0);
+    ck_assert_int_eq(lac_job_run(job_closes_descriptors), 0);
     import_ok();
     ck_assert_uint_eq(count_named("before"), 1);
     ck_assert_uint_eq(count_named("after"), 20000);
@@ -452,9 +377,10 @@ START_TEST(disable_declines_the_injection)
 {
     struct lac_error error = {0};
 
-    ck_assert_int_eq(run_job(job_disabled), 0);
-    ck_assert_int_eq(spool_count(), 0);
-    ck_assert_int_eq(import(&error), LAC_ERR_NOT_FOUND);
+    ck_assert_int_eq(lac_job_run(job_disabled), 0);
+    ck_assert_int_eq(lac_job_spool_count(), 0);
+    ck_assert_ptr_null(lac_job_import(&error));
+    ck_assert_int_eq(error.status, LAC_ERR_NOT_FOUND);
 }
 END_TEST
 
@@ -472,7 +398,7 @@ static void job_no_folder(void)
 
 START_TEST(a_folder_that_cannot_be_written_does_not_disturb_the_job)
 {
-    const int status = run_job(job_no_folder);
+    const int status = lac_job_run(job_no_folder);
 
     ck_assert(WIFEXITED(status));
     ck_assert_int_eq(WEXITSTATUS(status), 42);
@@ -484,7 +410,7 @@ static void damage(const char *name, off_t at, char byte)
     char path[PATH_MAX + 300];
     FILE *file;
 
-    (void)snprintf(path, sizeof(path), "%s/%s", folder, name);
+    (void)snprintf(path, sizeof(path), "%s/%s", lac_job_folder(), name);
     file = fopen(path, "r+b");
     ck_assert_ptr_nonnull(file);
     ck_assert_int_eq(fseeko(file, at, SEEK_SET), 0);
@@ -498,8 +424,8 @@ START_TEST(any_damaged_byte_gives_a_valid_model_or_an_error)
     const struct dirent *entry;
     char name[300] = "";
 
-    ck_assert_int_eq(run_job(job_forks), 0);
-    directory = opendir(folder);
+    ck_assert_int_eq(lac_job_run(job_forks), 0);
+    directory = opendir(lac_job_folder());
     for (entry = readdir(directory); entry != NULL; entry = readdir(directory)) {
         if (strstr(entry->d_name, "-0.spool") != NULL) {
             (void)snprintf(name, sizeof(name), "%s", entry->d_name);
@@ -510,10 +436,9 @@ START_TEST(any_damaged_byte_gives_a_valid_model_or_an_error)
         struct lac_error error = {0};
 
         damage(name, at < 150 ? at : LAC_SPOOL_SEGMENTS_OFFSET + at - 150, (char)(0x7f ^ at));
-        if (import(&error) == LAC_OK) {
+        imported = lac_job_import(&error);
+        if (imported != NULL) {
             ck_assert(lac_model_is_valid(imported));
-            lac_model_destroy(imported);
-            imported = NULL;
         } else {
             ck_assert_str_ne(error.message, "");
         }
@@ -529,7 +454,7 @@ int main(void)
     int failed;
 
     tcase_set_timeout(tcase, 60);
-    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_checked_fixture(tcase, lac_job_setup, lac_job_teardown);
     tcase_add_test(tcase, every_range_of_every_thread_is_kept_and_nested);
     tcase_add_test(tcase, sigkill_loses_nothing_that_was_recorded);
     tcase_add_test(tcase, forked_children_write_spools_of_their_own);

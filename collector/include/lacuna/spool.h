@@ -60,7 +60,7 @@ struct lac_spool_header {
     uint64_t dropped_string_count; /**< names that could not be kept; their events carry name 0 */
     uint64_t size_limit_bytes;     /**< 0: none */
     uint32_t text_bytes;           /**< bytes used in text */
-    uint32_t stop; /**< set by a launcher: record no more */
+    uint32_t stop;                 /**< set by a launcher: record no more */
     uint32_t reserved[26];
     /* segments that a drainer emptied, for reuse: it stores at tail, threads take at head */
     uint64_t free_head;
@@ -73,6 +73,7 @@ struct lac_spool_header {
 enum lac_segment_kind {
     LAC_SEGMENT_EVENTS = 1,  /**< struct lac_event, one thread */
     LAC_SEGMENT_STRINGS = 2, /**< struct lac_string_record, whole process */
+    LAC_SEGMENT_GPU = 3,     /**< struct lac_gpu_record, whole process */
 };
 
 /** Life of a segment: free -> open (a thread fills it) -> full -> (a drainer copies it) -> free. */
@@ -90,7 +91,8 @@ struct lac_segment_header {
     uint32_t seq;               /**< 0, 1, ... of this thread's segments */
     struct lac_sync_point sync; /**< when it was opened */
     char thread_name[16];       /**< comm at that time */
-    uint8_t reserved[8];
+    uint32_t gpu_clock;         /**< enum lac_gpu_clock, in segments of GPU records */
+    uint8_t reserved[4];
 };
 
 /** Types of 16-byte events. 0 is never written. Unknown ones are skipped and counted by readers. */
@@ -112,7 +114,7 @@ enum lac_event_type {
     LAC_EVENT_DOMAIN_NAME = 14,   /**< name; domain says which one is named */
     LAC_EVENT_LOADER =
         15, /**< of the PUSH before it: ts = batch, name = worker + 1 (0: the training process) */
-    LAC_EVENT_CPU = 16, /**< before a POP: ts = CPU ns of the range that closes */
+    LAC_EVENT_CPU = 16,     /**< before a POP: ts = CPU ns of the range that closes */
     LAC_EVENT_SETTING = 17, /**< name is "key=value": what a hook saw of the job's settings */
 };
 
@@ -139,6 +141,80 @@ struct lac_string_record {
     uint32_t length; /**< stored last; 0 ends the segment */
 };
 
+/** What a GPU record is. Unknown ones are skipped (by their size) and counted by readers. */
+enum lac_gpu_type {
+    LAC_GPU_KERNEL = 1,
+    LAC_GPU_COPY = 2,
+    LAC_GPU_MEMSET = 3,
+    LAC_GPU_RUNTIME_CALL = 4,
+    LAC_GPU_DRIVER_CALL = 5,
+    LAC_GPU_SYNC = 6,
+    LAC_GPU_OVERHEAD = 7,
+    LAC_GPU_MEMORY = 8, /**< allocation or release */
+    LAC_GPU_GRAPH = 9,  /**< a whole graph launch, when nodes are not recorded one by one */
+};
+
+/** Clock of the times in GPU records; a segment of them says which (lac_segment_header.gpu_clock).
+ */
+enum lac_gpu_clock { LAC_GPU_CLOCK_MONOTONIC = 1, LAC_GPU_CLOCK_REALTIME = 2 };
+
+/** The first 32 bytes of every GPU record; `units` * 16 bytes in all. */
+struct lac_gpu_record {
+    uint64_t start_ns;
+    uint64_t end_ns;
+    uint32_t correlation;
+    uint32_t context;
+    uint32_t stream;
+    uint16_t device;
+    uint8_t units;
+    uint8_t type; /**< enum lac_gpu_type, stored last */
+};
+
+struct lac_gpu_kernel { /* LAC_GPU_KERNEL and LAC_GPU_GRAPH, 5 units */
+    struct lac_gpu_record head;
+    uint32_t name;
+    uint32_t grid[3];
+    uint16_t block[3];
+    uint16_t registers_per_thread;
+    uint32_t static_shared_bytes;
+    uint32_t dynamic_shared_bytes;
+    uint64_t graph_node; /**< 0: not from a graph, or not recorded */
+    uint32_t graph;
+    uint32_t reserved;
+};
+
+struct lac_gpu_copy { /* LAC_GPU_COPY and LAC_GPU_MEMSET, 3 units */
+    struct lac_gpu_record head;
+    uint64_t bytes;
+    uint8_t kind; /**< as CUPTI numbers them: 1 HtoD, 2 DtoH, 8 DtoD, 10 PtoP ... */
+    uint8_t src;  /**< 1 pageable, 2 pinned, 3 device, 4 array, 5 managed */
+    uint8_t dst;
+    uint8_t is_async; /**< 1 yes, 0 no */
+    uint32_t value;   /**< of a memset */
+};
+
+struct lac_gpu_call { /* calls, sync, overhead: 3 units */
+    struct lac_gpu_record head;
+    uint32_t name;
+    uint32_t tid;
+    uint32_t result; /**< return value of a call; kind of a sync or an overhead */
+    uint32_t number; /**< callback id of a call; event of a sync */
+};
+
+struct lac_gpu_memory {         /* 4 units */
+    struct lac_gpu_record head; /* start_ns = end_ns */
+    uint64_t address;
+    uint64_t bytes;
+    uint32_t operation; /**< 1 allocation, 2 release */
+    uint32_t memory_kind;
+    uint64_t reserved;
+};
+
+_Static_assert(sizeof(struct lac_gpu_record) == 32, "head of a GPU record");
+_Static_assert(sizeof(struct lac_gpu_kernel) == 80, "kernels");
+_Static_assert(sizeof(struct lac_gpu_copy) == 48, "copies");
+_Static_assert(sizeof(struct lac_gpu_call) == 48, "calls");
+_Static_assert(sizeof(struct lac_gpu_memory) == 64, "allocations");
 _Static_assert(sizeof(struct lac_event) == 16, "events are 16 bytes");
 _Static_assert(sizeof(struct lac_segment_header) == LAC_SEGMENT_HEADER_BYTES, "segment header");
 _Static_assert(sizeof(struct lac_spool_header) == LAC_SPOOL_HEADER_BYTES, "spool header");

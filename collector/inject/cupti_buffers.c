@@ -1,0 +1,105 @@
+#include "collector/inject/gpu.h"
+#include "collector/inject/recorder.h"
+
+#include <pthread.h>
+#include <stdint.h>
+#include <sys/mman.h>
+
+/*
+ * CUPTI asks for a buffer, fills it, and returns it from a thread of its own or from the one that
+ * flushes. Buffers are recycled. There are at most BUFFERS_MAX: beyond that it gets one that is
+ * thrown away unread, since refusing a buffer crashes CUPTI before CUDA 12.9.
+ */
+enum { BUFFER_BYTES = 4 << 20, BUFFERS_MAX = 64 };
+
+struct free_buffer {
+    struct free_buffer *next;
+};
+
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static struct free_buffer *free_buffers;
+static unsigned buffer_count;
+static uint8_t *scratch; /* its content is never read */
+static uint64_t dropped;
+static struct cupti_functions cupti;
+static uint32_t cupti_version;
+
+static void *map_buffer(void)
+{
+    void *const memory =
+        mmap(NULL, BUFFER_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+static void on_requested(uint8_t **buffer, size_t *size_bytes, size_t *record_count_max)
+{
+    void *memory = NULL;
+
+    (void)pthread_mutex_lock(&mutex);
+    if (free_buffers != NULL) {
+        memory = free_buffers;
+        free_buffers = free_buffers->next;
+    } else if (buffer_count < BUFFERS_MAX) {
+        memory = map_buffer();
+        buffer_count += memory != NULL;
+    }
+    if (memory == NULL) {
+        scratch = scratch == NULL ? map_buffer() : scratch;
+        memory = scratch;
+    }
+    (void)pthread_mutex_unlock(&mutex);
+    *buffer = memory;
+    *size_bytes = memory != NULL ? BUFFER_BYTES : 0;
+    *record_count_max = 0; /* as many as fit */
+}
+
+static void count_dropped(void *context, uint32_t stream)
+{
+    size_t count = 0;
+
+    if (cupti.get_dropped != NULL && cupti.get_dropped(context, stream, &count) == CUPTI_OK &&
+        count > 0) {
+        __atomic_fetch_add(&dropped, count, __ATOMIC_RELAXED);
+        lac_spool_count_dropped(count, false);
+    }
+}
+
+static void on_completed(void *context, uint32_t stream, uint8_t *buffer, size_t size_bytes,
+                         size_t valid_bytes)
+{
+    (void)size_bytes;
+    if (buffer == NULL) {
+        return;
+    }
+    if (buffer == scratch) {
+        lac_spool_count_dropped(1, false); /* nobody knows how many */
+        return;
+    }
+    if (valid_bytes > 0) {
+        struct lac_gpu_writer *const writer = lac_gpu_writer_take();
+        struct cupti_activity *record = NULL;
+
+        while (cupti.get_next_record(buffer, valid_bytes, &record) == CUPTI_OK) {
+            lac_cupti_decode(writer, &cupti, cupti_version, record);
+        }
+        lac_gpu_writer_give(writer);
+    }
+    count_dropped(context, stream);
+    (void)pthread_mutex_lock(&mutex);
+    ((struct free_buffer *)(void *)buffer)->next = free_buffers;
+    free_buffers = (struct free_buffer *)(void *)buffer;
+    (void)pthread_mutex_unlock(&mutex);
+}
+
+int lac_cupti_buffers_register(const struct cupti_functions *functions, uint32_t version)
+{
+    cupti = *functions;
+    cupti_version = version;
+    return cupti.register_buffers(on_requested, on_completed);
+}
+
+uint64_t lac_cupti_dropped(void)
+{
+    return __atomic_load_n(&dropped, __ATOMIC_RELAXED);
+}

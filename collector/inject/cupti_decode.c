@@ -1,0 +1,183 @@
+#include "collector/inject/gpu.h"
+#include "collector/inject/recorder.h"
+
+#include <stddef.h>
+#include <string.h>
+
+static struct lac_gpu_record head_of(enum lac_gpu_type type, size_t size_bytes, uint64_t start_ns,
+                                     uint64_t end_ns, uint32_t correlation)
+{
+    return (struct lac_gpu_record){.start_ns = start_ns,
+                                   .end_ns = end_ns,
+                                   .correlation = correlation,
+                                   .units = (uint8_t)(size_bytes / 16),
+                                   .type = (uint8_t)type};
+}
+
+static void place(struct lac_gpu_record *head, uint32_t device, uint32_t context, uint32_t stream)
+{
+    head->device = device < UINT16_MAX ? (uint16_t)device : UINT16_MAX;
+    head->context = context;
+    head->stream = stream;
+}
+
+static void put_kernel(struct lac_gpu_writer *writer, uint32_t version,
+                       const struct cupti_kernel *from)
+{
+    struct lac_gpu_kernel kernel = {
+        .head = head_of(LAC_GPU_KERNEL, sizeof(kernel), from->start_ns, from->end_ns,
+                        from->correlation),
+        .name = lac_gpu_writer_name(writer, from->name),
+        .registers_per_thread = from->registers_per_thread,
+        .static_shared_bytes = (uint32_t)from->static_shared_bytes,
+        .dynamic_shared_bytes = (uint32_t)from->dynamic_shared_bytes,
+    };
+
+    place(&kernel.head, from->device, from->context, from->stream);
+    for (int i = 0; i < 3; i++) {
+        kernel.grid[i] = (uint32_t)from->grid[i];
+        kernel.block[i] = (uint16_t)from->block[i];
+    }
+    if (version >= CUPTI_VERSION_GRAPH_NODES) {
+        kernel.graph_node = from->graph_node;
+    }
+    lac_gpu_writer_put(writer, &kernel.head);
+}
+
+static void put_graph(struct lac_gpu_writer *writer, const struct cupti_graph_trace *from)
+{
+    struct lac_gpu_kernel graph = {
+        .head =
+            head_of(LAC_GPU_GRAPH, sizeof(graph), from->start_ns, from->end_ns, from->correlation),
+        .name = lac_gpu_writer_name(writer, "CUDA graph"),
+        .graph = from->graph,
+    };
+
+    place(&graph.head, from->device, from->context, from->stream);
+    lac_gpu_writer_put(writer, &graph.head);
+}
+
+static void put_copy(struct lac_gpu_writer *writer, const struct cupti_memcpy *from)
+{
+    struct lac_gpu_copy copy = {
+        .head =
+            head_of(LAC_GPU_COPY, sizeof(copy), from->start_ns, from->end_ns, from->correlation),
+        .bytes = from->bytes,
+        .kind = from->copy_kind,
+        .src = from->src_kind,
+        .dst = from->dst_kind,
+        .is_async = from->flags & 1u,
+    };
+
+    place(&copy.head, from->device, from->context, from->stream);
+    lac_gpu_writer_put(writer, &copy.head);
+}
+
+static void put_memset(struct lac_gpu_writer *writer, const struct cupti_memset *from)
+{
+    struct lac_gpu_copy set = {
+        .head =
+            head_of(LAC_GPU_MEMSET, sizeof(set), from->start_ns, from->end_ns, from->correlation),
+        .bytes = from->bytes,
+        .value = from->value,
+    };
+
+    place(&set.head, from->device, from->context, from->stream);
+    lac_gpu_writer_put(writer, &set.head);
+}
+
+static void put_call(struct lac_gpu_writer *writer, const struct cupti_functions *functions,
+                     const struct cupti_call *from)
+{
+    const bool runtime = from->kind == CUPTI_KIND_RUNTIME;
+    const char *name = NULL;
+    struct lac_gpu_call call = {
+        .head = head_of(runtime ? LAC_GPU_RUNTIME_CALL : LAC_GPU_DRIVER_CALL, sizeof(call),
+                        from->start_ns, from->end_ns, from->correlation),
+        .tid = from->thread,
+        .result = from->result,
+        .number = from->number,
+    };
+
+    if (functions->get_callback_name(runtime ? CUPTI_DOMAIN_RUNTIME : CUPTI_DOMAIN_DRIVER,
+                                     from->number, &name) == CUPTI_OK) {
+        call.name = lac_gpu_writer_name(writer, name);
+    }
+    lac_gpu_writer_put(writer, &call.head);
+}
+
+static void put_sync(struct lac_gpu_writer *writer, const struct cupti_synchronization *from)
+{
+    struct lac_gpu_call sync = {
+        .head =
+            head_of(LAC_GPU_SYNC, sizeof(sync), from->start_ns, from->end_ns, from->correlation),
+        .result = from->type,
+        .number = from->event,
+    };
+
+    place(&sync.head, UINT16_MAX, from->context, from->stream);
+    lac_gpu_writer_put(writer, &sync.head);
+}
+
+static void put_overhead(struct lac_gpu_writer *writer, const struct cupti_overhead *from)
+{
+    struct lac_gpu_call overhead = {
+        .head = head_of(LAC_GPU_OVERHEAD, sizeof(overhead), from->start_ns, from->end_ns, 0),
+        .tid = from->object[1],
+        .result = from->overhead_kind,
+    };
+
+    lac_gpu_writer_put(writer, &overhead.head);
+}
+
+static void put_memory(struct lac_gpu_writer *writer, const struct cupti_memory *from)
+{
+    struct lac_gpu_memory memory = {
+        .head = head_of(LAC_GPU_MEMORY, sizeof(memory), from->timestamp_ns, from->timestamp_ns,
+                        from->correlation),
+        .address = from->address,
+        .bytes = from->bytes,
+        .operation = from->operation,
+        .memory_kind = from->memory_kind,
+    };
+
+    place(&memory.head, from->device, from->context, from->stream);
+    lac_gpu_writer_put(writer, &memory.head);
+}
+
+void lac_cupti_decode(struct lac_gpu_writer *writer, const struct cupti_functions *functions,
+                      uint32_t version, const struct cupti_activity *record)
+{
+    const void *const body = record;
+
+    switch (record->kind) {
+    case CUPTI_KIND_KERNEL:
+    case CUPTI_KIND_CONCURRENT_KERNEL:
+        put_kernel(writer, version, body);
+        break;
+    case CUPTI_KIND_MEMCPY:
+        put_copy(writer, body);
+        break;
+    case CUPTI_KIND_MEMSET:
+        put_memset(writer, body);
+        break;
+    case CUPTI_KIND_RUNTIME:
+    case CUPTI_KIND_DRIVER:
+        put_call(writer, functions, body);
+        break;
+    case CUPTI_KIND_SYNCHRONIZATION:
+        put_sync(writer, body);
+        break;
+    case CUPTI_KIND_OVERHEAD:
+        put_overhead(writer, body);
+        break;
+    case CUPTI_KIND_MEMORY2:
+        put_memory(writer, body);
+        break;
+    case CUPTI_KIND_GRAPH_TRACE:
+        put_graph(writer, body);
+        break;
+    default:
+        break;
+    }
+}

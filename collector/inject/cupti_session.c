@@ -1,0 +1,277 @@
+#include "collector/inject/gpu.h"
+#include "collector/inject/old_symbols.h"
+#include "collector/inject/recorder.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/*
+ *   NONE -> (cuInit) -> FULL | WITHOUT_KERNELS | RANGES_ONLY
+ *                         |
+ *                         +-> (fork) the child: DEAD, it may touch neither CUDA nor CUPTI
+ */
+
+enum { FLUSH_EVERY_MS = 1000, FLUSH_AT_EXIT_MS = 2000, CALLS_MAX = 1024 };
+
+static struct cupti_functions cupti;
+static void *subscriber;
+static uint32_t session_epoch; /* process that owns the session; 0 none */
+static pthread_t flusher;
+static volatile int flusher_stop;
+static volatile int flush_done;
+
+/* Calls worth recording: what starts GPU work, waits for it, moves or allocates memory, loads code.
+ * Recording all would flood: cudaGetDevice alone comes several times an operator. */
+static const char *const call_prefixes[] = {
+    "cudaLaunch",
+    "cudaGraphLaunch",
+    "cudaMemcpy",
+    "cudaMemset",
+    "cudaMemPrefetch",
+    "cudaDeviceSynchronize",
+    "cudaStreamSynchronize",
+    "cudaEventSynchronize",
+    "cudaStreamWaitEvent",
+    "cudaEventRecord",
+    "cudaEventQuery",
+    "cudaStreamQuery",
+    "cudaMalloc",
+    "cudaFree",
+    "cudaHostAlloc",
+    "cudaHostRegister",
+    "cudaMemPoolTrim",
+    "cudaGraphInstantiate",
+    "cuLaunch",
+    "cuGraphLaunch",
+    "cuMemcpy",
+    "cuMemset",
+    "cuCtxSynchronize",
+    "cuStreamSynchronize",
+    "cuEventSynchronize",
+    "cuStreamWaitEvent",
+    "cuMemAlloc",
+    "cuMemFree",
+    "cuMemCreate",
+    "cuMemRelease",
+    "cuMemMap",
+    "cuMemUnmap",
+    "cuMemSetAccess",
+    "cuModuleLoad",
+    "cuLibraryLoad",
+    "cuModuleGetFunction",
+    "cuLibraryGetKernel",
+    "cuKernelGetFunction",
+    "cuLinkComplete",
+    "cuMemHostAlloc",
+    "cuMemHostRegister",
+};
+
+static bool is_wanted(const char *name)
+{
+    for (size_t i = 0; i < sizeof(call_prefixes) / sizeof(call_prefixes[0]); i++) {
+        if (strncmp(name, call_prefixes[i], strlen(call_prefixes[i])) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* One by one by name, which numbers carry in every version; a CUPTI without that gets the whole
+ * kind. */
+static void enable_calls(int domain, int (*enable_call)(uint32_t, uint8_t), int kind)
+{
+    bool any = false;
+
+    for (uint32_t number = 1; enable_call != NULL && number < CALLS_MAX; number++) {
+        const char *name = NULL;
+
+        if (cupti.get_callback_name(domain, number, &name) == CUPTI_OK && name != NULL &&
+            is_wanted(name)) {
+            any = enable_call(number, 1) == CUPTI_OK || any;
+        }
+    }
+    if (!any) {
+        (void)cupti.enable(kind);
+    }
+}
+
+static void note_result(const char *what, int result)
+{
+    const char *text = NULL;
+    char line[300];
+
+    if (cupti.get_result_string == NULL || cupti.get_result_string(result, &text) != CUPTI_OK ||
+        text == NULL) {
+        text = "unknown";
+    }
+    (void)snprintf(line, sizeof(line), "%s: %s (%d)%s", what, text, result,
+                   result == CUPTI_RESULT_INSUFFICIENT_PRIVILEGES
+                       ? "; the administrator allows it with: options nvidia "
+                         "NVreg_RestrictProfilingToAdminUsers=0"
+                       : "");
+    lac_setting("gpu_recording_reason", line);
+}
+
+/* CUPTI wants a callback even from those who enable none. */
+static void ignore_callback(void *user, int domain, uint32_t number, const void *data)
+{
+    (void)user;
+    (void)domain;
+    (void)number;
+    (void)data;
+}
+
+static bool subscribe(void)
+{
+    char holder[128] = "";
+    struct cupti_subscriber_parameters parameters = {.size_bytes = sizeof(parameters),
+                                                     .name = "lacuna",
+                                                     .holder = holder,
+                                                     .holder_bytes = sizeof(holder)};
+    int result = CUPTI_RESULT_MULTIPLE_SUBSCRIBERS;
+
+    if (cupti.subscribe_named != NULL) {
+        result = cupti.subscribe_named(&subscriber, ignore_callback, NULL, &parameters);
+    }
+    if (cupti.subscribe_named == NULL ||
+        (result != CUPTI_OK && result != CUPTI_RESULT_MULTIPLE_SUBSCRIBERS)) {
+        result = cupti.subscribe(&subscriber, ignore_callback, NULL);
+    }
+    if (result == CUPTI_RESULT_MULTIPLE_SUBSCRIBERS) {
+        char line[200];
+
+        (void)snprintf(line, sizeof(line), "another profiler holds CUPTI: %.127s",
+                       holder[0] != '\0' ? holder : "unnamed");
+        lac_setting("gpu_recording_reason", line);
+        return false;
+    }
+    if (result != CUPTI_OK) {
+        note_result("CUPTI refused us", result);
+        return false;
+    }
+    return true;
+}
+
+static uint64_t monotonic_ns(void)
+{
+    struct timespec time;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &time);
+    return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+/* What the ladder reached. */
+static const char *enable_all(void)
+{
+    static const int device_kinds[] = {CUPTI_KIND_CONCURRENT_KERNEL, CUPTI_KIND_MEMCPY,
+                                       CUPTI_KIND_MEMSET, CUPTI_KIND_MEMCPY2};
+    static const int host_kinds[] = {CUPTI_KIND_SYNCHRONIZATION, CUPTI_KIND_OVERHEAD,
+                                     CUPTI_KIND_MEMORY2};
+    int result = CUPTI_OK;
+
+    for (size_t i = 0; i < sizeof(device_kinds) / sizeof(device_kinds[0]); i++) {
+        const int one = cupti.enable(device_kinds[i]);
+
+        if (device_kinds[i] == CUPTI_KIND_CONCURRENT_KERNEL) {
+            result = one;
+        }
+    }
+    for (size_t i = 0; i < sizeof(host_kinds) / sizeof(host_kinds[0]); i++) {
+        (void)cupti.enable(host_kinds[i]);
+    }
+    enable_calls(CUPTI_DOMAIN_RUNTIME, cupti.enable_runtime_call, CUPTI_KIND_RUNTIME);
+    enable_calls(CUPTI_DOMAIN_DRIVER, cupti.enable_driver_call, CUPTI_KIND_DRIVER);
+    if (result != CUPTI_OK) {
+        note_result("kernels cannot be recorded", result);
+        return "without-kernels";
+    }
+    return "full";
+}
+
+/* CUPTI returns full buffers only; this bounds what a killed process loses to a second. */
+static void *flush_now_and_then(void *unused)
+{
+    sigset_t all;
+
+    (void)unused;
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, NULL); /* the job's signals are the job's */
+    while (!flusher_stop) {
+        const struct timespec pause = {.tv_sec = FLUSH_EVERY_MS / 1000};
+
+        (void)nanosleep(&pause, NULL);
+        if (!flusher_stop) {
+            (void)cupti.flush_all(0);
+        }
+    }
+    return NULL;
+}
+
+static void *flush_last(void *unused)
+{
+    (void)unused;
+    (void)cupti.flush_all(1);
+    flush_done = 1;
+    return NULL;
+}
+
+/* Nothing is lost without this but the last second. A driver that is gone can hang here: hence the
+ * limit. */
+static void at_exit(void)
+{
+    pthread_t thread;
+
+    if (session_epoch != *lac_epoch_page) {
+        return;
+    }
+    flusher_stop = 1;
+    if (pthread_create(&thread, NULL, flush_last, NULL) != 0) {
+        return;
+    }
+    for (int waited_ms = 0; !flush_done && waited_ms < FLUSH_AT_EXIT_MS; waited_ms++) {
+        const struct timespec pause = {.tv_nsec = 1000000};
+
+        (void)nanosleep(&pause, NULL);
+    }
+}
+
+__attribute__((visibility("default"))) int InitializeInjection(void);
+
+/** Called by libcuda when the process initialises CUDA. 1: we are there. */
+int InitializeInjection(void)
+{
+    const char *path = NULL;
+    uint32_t version = 0;
+
+    if (!lac_settings.enabled || session_epoch != 0) {
+        return 1;
+    }
+    session_epoch = *lac_epoch_page;
+    if (!lac_cupti_find(&cupti, &path)) {
+        lac_setting("gpu_recording", "ranges-only");
+        lac_setting("gpu_recording_reason",
+                    "libcupti was not found; LACUNA_CUPTI=/path/to/libcupti.so names it");
+        return 1;
+    }
+    lac_setting("cupti_library", path);
+    (void)cupti.get_version(&version);
+    if (!subscribe() || lac_cupti_buffers_register(&cupti, version) != CUPTI_OK) {
+        lac_setting("gpu_recording", "ranges-only");
+        return 1;
+    }
+    if (cupti.register_timestamp != NULL && cupti.register_timestamp(monotonic_ns) == CUPTI_OK) {
+        lac_gpu_writer_clock(LAC_GPU_CLOCK_MONOTONIC);
+    }
+    if (cupti.set_thread_id_type != NULL) {
+        (void)cupti.set_thread_id_type(1);
+    }
+    lac_setting("gpu_recording", enable_all());
+    (void)pthread_create(&flusher, NULL, flush_now_and_then, NULL);
+    (void)atexit(at_exit);
+    return 1;
+}

@@ -1,0 +1,64 @@
+#ifndef LAC_COLLECTOR_INJECT_GPU_H
+#define LAC_COLLECTOR_INJECT_GPU_H
+
+/*
+ * GPU activity through CUPTI, in processes that use CUDA and nowhere else:
+ *
+ *   libcuda's cuInit -> InitializeInjection (cupti_session.c) -> find libcupti (cupti_library.c)
+ *     -> subscribe, enable what is allowed: the ladder full > without kernels > ranges only
+ *   CUPTI fills buffers (cupti_buffers.c) -> records (cupti_decode.c) -> spool (gpu_spool.c)
+ *
+ * Lock order: none of our locks is held while calling CUPTI, because CUPTI calls us back with locks
+ * of its own held.
+ */
+
+#include "collector/inject/cupti_abi.h"
+#include "lacuna/spool.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* ---- cupti_library.c */
+
+/**
+ * Find libcupti and its functions: the copy that the process has loaded, else the one that belongs
+ * to its CUDA runtime, else the toolkit's.
+ *
+ * @param ret_path where it was found; static storage
+ * @return false when there is none, or it lacks a function that we cannot do without
+ */
+bool lac_cupti_find(struct cupti_functions *functions, const char **ret_path);
+
+/* ---- cupti_buffers.c */
+
+/** Give CUPTI our callbacks. @return CUPTI's result */
+int lac_cupti_buffers_register(const struct cupti_functions *functions, uint32_t version);
+/** Records that CUPTI dropped because it had no buffer, as far as it told. */
+uint64_t lac_cupti_dropped(void);
+
+/* ---- cupti_decode.c */
+
+struct lac_gpu_writer;
+
+/** Append what `record` says to the spool. Kinds that we did not ask for are passed over. */
+void lac_cupti_decode(struct lac_gpu_writer *writer, const struct cupti_functions *functions,
+                      uint32_t version, const struct cupti_activity *record);
+
+/* ---- gpu_spool.c: GPU records into segments of the spool; one writer at a time */
+
+struct lac_gpu_writer *lac_gpu_writer_take(void);
+void lac_gpu_writer_give(struct lac_gpu_writer *writer);
+/** Id of a name, through a cache of the writer. NULL is 0. */
+uint32_t lac_gpu_writer_name(struct lac_gpu_writer *writer, const char *name);
+/** Append a record of head->units * 16 bytes; its type is stored last. Drops and counts when there
+ * is no room. */
+void lac_gpu_writer_put(struct lac_gpu_writer *writer, const struct lac_gpu_record *head);
+/** Clock of all times from now on. */
+void lac_gpu_writer_clock(enum lac_gpu_clock clock);
+void lac_gpu_writer_forget(void); /**< in a forked child */
+
+/** Record "key=value" from any thread. */
+void lac_setting(const char *key, const char *value);
+
+#endif
