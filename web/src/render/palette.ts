@@ -56,7 +56,7 @@ interface Tone {
 const TONES: Readonly<Record<'light' | 'dark', Readonly<Record<'calm' | 'clear', Tone>>>> = {
   light: {
     calm: {lightness: 0.83, chroma: 0.038},
-    clear: {lightness: 0.79, chroma: 0.06},
+    clear: {lightness: 0.81, chroma: 0.05},
   },
   dark: {
     calm: {lightness: 0.41, chroma: 0.034},

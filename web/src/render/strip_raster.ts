@@ -8,7 +8,7 @@ import {cellNs, tileNs} from './tile_plan';
 import {forEachLane, lowerBound, walkTiles, type TileSource, type TileVisitor} from './tile_walk';
 
 /** A lone slice far below a pixel must not vanish. */
-export const ALPHA_MIN = 0.3;
+export const ALPHA_MIN = 0.16;
 /** From this many device pixels on, a slice has sharp edges and a gap to its neighbour. */
 const SHARP_PX = 2;
 const SPACED_PX = 3;

@@ -25,10 +25,13 @@ export function levelFor(nsPerPx: number, levelMax: number): number {
   return level;
 }
 
-/** The coarsest level worth asking for: one tile of it covers the trace. */
+/**
+ * The coarsest level worth asking for. No slice is longer than the trace, so none is native to a
+ * coarser one; and its tiles are 64 times as long as that or more, so one covers the trace.
+ */
 export function levelMaxFor(durationNs: number): number {
   let level = 0;
-  while (level < LEVEL_COUNT - 1 && tileNs(level) < durationNs) level++;
+  while (level < LEVEL_COUNT - 1 && cellNs(level + 1) <= durationNs) level++;
   return level;
 }
 

@@ -1,5 +1,7 @@
 // The ticks of the time axis. Pure: runs in node.
 
+import {THIN} from '../base/format';
+
 interface Unit {
   readonly ns: number;
   readonly text: string;
@@ -21,42 +23,44 @@ export interface Axis {
   readonly ticks: readonly Tick[];
   /** Set when absolute labels would be too long: ticks are then offsets from this time. */
   readonly anchorNs: number | undefined;
+  /** How a time between two ticks is written. */
+  readonly text: (ns: number) => string;
 }
 
 /** Digits of an absolute label that still fit between two ticks. */
 const LABEL_DIGITS_MAX = 9;
+const DECIMALS_MAX = 3;
 
 /** Smallest 1, 2 or 5 x 10^n ns that is at least `ns`; never below 1 ns. */
 export function niceStep(ns: number): number {
-  if (ns <= 1) return 1;
+  if (!(ns > 1)) return 1;
   const power = 10 ** Math.floor(Math.log10(ns) + 1e-12);
-  for (const factor of [1, 2, 5, 10]) if (factor * power >= ns * (1 - 1e-9)) return factor * power;
+  for (const factor of [1, 2, 5]) if (factor * power >= ns * (1 - 1e-9)) return factor * power;
   return 10 * power;
 }
 
 /** Ticks of [t0, t1] on `widthPx`, at least `spacingPx` apart. */
 export function axisTicks(t0: number, t1: number, widthPx: number, spacingPx: number): Axis {
   const span = t1 - t0;
-  if (!(span > 0) || !(widthPx > 0)) return {stepNs: 1, ticks: [], anchorNs: undefined};
-  const stepNs = niceStep((span * spacingPx) / widthPx);
-  // The unit in which a step is between 0.001 and 100: "301.25 ms" rather than "0.30125 s".
-  const unit = UNITS.find(u => stepNs * 10 >= u.ns) ?? {ns: 1, text: 'ns'};
-  const decimals = Math.max(
-    0,
-    Math.round(Math.log10(unit.ns) - Math.floor(Math.log10(stepNs) + 1e-9)),
-  );
-  const whole = String(Math.floor(Math.max(Math.abs(t0), Math.abs(t1)) / unit.ns)).length;
+  const stepNs = niceStep((span * spacingPx) / Math.max(1, widthPx));
+  const end = Math.max(Math.abs(t0), Math.abs(t1));
+  // The largest unit that the times reach and in which a step needs three decimals or fewer.
+  const unit = UNITS.find(u => stepNs >= u.ns / 1000 && end >= u.ns) ?? {ns: 1, text: 'ns'};
+  const stepDigits = Math.floor(Math.log10(stepNs) + 1e-9);
+  const decimals = Math.min(DECIMALS_MAX, Math.max(0, Math.log10(unit.ns) - stepDigits));
+  const whole = String(Math.floor(end / unit.ns)).length;
   const first = Math.ceil(t0 / stepNs);
   const last = Math.floor(t1 / stepNs);
-  const isAbsolute = whole + decimals <= LABEL_DIGITS_MAX;
-  const anchorNs = isAbsolute ? undefined : first * stepNs;
+  const anchorNs = whole + decimals <= LABEL_DIGITS_MAX ? undefined : first * stepNs;
+  const write = (ns: number, digits: number): string => {
+    const sign = anchorNs === undefined || ns < anchorNs ? '' : '+';
+    return `${sign}${((ns - (anchorNs ?? 0)) / unit.ns).toFixed(digits)}${THIN}${unit.text}`;
+  };
   const ticks: Tick[] = [];
   // At most one tick per `spacingPx`; the bound holds for any float input.
   for (let i = first; i <= last && ticks.length < 1000; i++) {
-    const ns = i * stepNs;
-    const value = (ns - (anchorNs ?? 0)) / unit.ns;
-    const sign = anchorNs === undefined ? '' : '+';
-    ticks.push({ns, label: `${sign}${value.toFixed(decimals)} ${unit.text}`});
+    ticks.push({ns: i * stepNs, label: write(i * stepNs, decimals)});
   }
-  return {stepNs, ticks, anchorNs};
+  const finer = unit.ns === 1 ? 0 : decimals + 1;
+  return {stepNs, ticks, anchorNs, text: ns => write(ns, finer)};
 }

@@ -371,11 +371,8 @@ function Pieces({gap}: {gap: GapInfo}): JSX.Element {
         {pieces.map(({cause, ns}) => (
           <span
             key={cause}
-            class={`fill-${cause} tl-piece`}
-            style={{
-              width: `${(100 * ns) / gap.dur_ns}%`,
-              background: `light-dark(${CAUSE_STYLES[cause].light}, ${CAUSE_STYLES[cause].dark})`,
-            }}
+            class={`cause-${cause} tl-piece`}
+            style={{width: `${(100 * ns) / gap.dur_ns}%`}}
           />
         ))}
       </div>

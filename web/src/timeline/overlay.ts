@@ -145,6 +145,8 @@ export class Overlay {
     const kind = tile.nativeKind[i] as number;
     const {context, theme} = this;
     let text = this.fitter.fit(label, room);
+    // A step is known by its number: better that alone than half a word.
+    if (text !== label && kind === SliceKind.step) text = this.fitter.fit(lastNumber(label), room);
     if (text === '') return;
     this.labels++;
     const middle = y + (h - 1) / 2 + 0.5;
@@ -319,6 +321,8 @@ export class Overlay {
     this.context.fillRect(Math.round(x), 0, 1, view.heightPx);
   }
 }
+
+const lastNumber = (text: string): string => /\d+$/.exec(text)?.[0] ?? '';
 
 /** Smallest and largest value in sight. */
 function extent(samples: CounterSamples, t0: number, t1: number): [number, number] {

@@ -4,6 +4,9 @@
 const PYTHON = /^.*\.py\(\d+\): (.+)$/;
 
 export function shortName(name: string): string {
+  const step = /^(?:Profiler)?Step[#_ ](\d+)$/i.exec(name);
+  if (step?.[1] !== undefined) return `step ${step[1]}`;
+  if (name.startsWith('enumerate(DataLoader)')) return 'DataLoader next';
   const python = PYTHON.exec(name);
   if (python?.[1] !== undefined) return python[1];
   if (!name.includes('::') && !name.includes('<') && !name.startsWith('void ')) return name;
@@ -33,6 +36,6 @@ function leafOfSignature(name: string): string | undefined {
 }
 
 function finish(leaf: string, isTemplate: boolean): string | undefined {
-  if (!/^[\w$~.-]+$/.test(leaf)) return undefined;
+  if (!/^[\w$~.-]+$/.test(leaf) || leaf === 'operator') return undefined;
   return isTemplate ? `${leaf}<\u2026>` : leaf;
 }

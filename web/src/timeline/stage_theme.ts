@@ -48,7 +48,7 @@ export function readTheme(element: HTMLElement): StageTheme {
     background,
     text: cssRgb(ink),
     faintText: ink_(0.66),
-    line: ink_(0.16),
+    line: ink_(0.13),
     faintLine: ink_(0.07),
     accent: cssRgb(accent),
     accentFill: `rgba(${accent.join(', ')}, 0.12)`,

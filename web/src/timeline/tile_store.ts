@@ -203,7 +203,8 @@ export class TileStore implements TileSource {
         this.stats.aborted++;
         // The same tiles may have become wanted again meanwhile.
         this.wantedKey = '';
-      } else {
+      } else if (this.failure === undefined) {
+        // Requests under way together fail together: that is one failure.
         this.fail(error);
       }
     } finally {

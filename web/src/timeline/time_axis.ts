@@ -1,7 +1,6 @@
 // The time axis over the rows: ticks, the pointer's time.
 
 import type {StageTheme} from './stage_theme';
-import {formatDuration} from '../base/format';
 import {axisTicks} from './axis_ticks';
 import type {Span} from './view_math';
 
@@ -26,7 +25,11 @@ export function drawAxis(
   c.clearRect(0, 0, widthPx, heightPx);
   c.font = theme.smallFont;
   c.textBaseline = 'middle';
-  const {ticks, anchorNs} = axisTicks(window.t0, window.t1, widthPx, TICK_SPACING_PX);
+  const {
+    ticks,
+    anchorNs,
+    text: timeText,
+  } = axisTicks(window.t0, window.t1, widthPx, TICK_SPACING_PX);
   const scale = widthPx / (window.t1 - window.t0);
   for (const tick of ticks) {
     const x = Math.round((tick.ns - window.t0) * scale);
@@ -39,22 +42,13 @@ export function drawAxis(
   }
   if (pointerX !== undefined) {
     const at = window.t0 + pointerX / scale;
-    pointer(c, theme, widthPx, heightPx, pointerX, pointerText(at, window));
+    pointer(c, theme, widthPx, heightPx, pointerX, timeText(at));
   }
 }
 
 /** A time to the nanosecond: what the ticks after it are offsets from. */
 function anchorText(ns: number): string {
   return `${(ns / 1e9).toFixed(9)} s`;
-}
-
-/** As many digits as a pixel is worth. */
-function pointerText(ns: number, window: Span): string {
-  const perPx = (window.t1 - window.t0) / 1000;
-  const decimals = Math.min(9, Math.max(0, Math.ceil(9 - Math.log10(Math.max(1, perPx)))));
-  if (window.t1 < 1e6) return formatDuration(ns);
-  if (window.t1 < 1e9) return `${(ns / 1e6).toFixed(Math.max(0, decimals - 3))} ms`;
-  return `${(ns / 1e9).toFixed(decimals)} s`;
 }
 
 function pointer(

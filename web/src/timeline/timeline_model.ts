@@ -89,7 +89,7 @@ export class TimelineModel {
     readonly analysis: Analysis | undefined,
   ) {
     this.durationNs = Math.max(1, tracks.duration_ns, trace.duration_ns);
-    this.levelMax = Math.max(tracks.level_max, 0) || levelMaxFor(this.durationNs);
+    this.levelMax = levelMaxFor(this.durationNs);
     const arrived = (): void => {
       this.arrivals.value++;
       this.requestFrame();

@@ -109,7 +109,7 @@ function Timeline({trace, tracks, analysis}: TimelinePanelProps): JSX.Element {
         <canvas ref={axis} class="tl-axis" aria-hidden="true" />
       </div>
       <StatusLine model={model} />
-      <div ref={scroller} class="tl-rows" tabIndex={-1}>
+      <div ref={scroller} class="tl-rows">
         <RowLabels model={model} />
         <div class="tl-stage">
           <canvas ref={base} class="tl-base" aria-hidden="true" />

@@ -52,15 +52,19 @@ export function centreWindow(window: Span, span: Span, durationNs: number): Span
   return clampWindow({t0: middle - half, t1: middle + half}, durationNs);
 }
 
+/** Below this share of the window a slice is not seen. */
+const SEEN_SHARE = 1 / 400;
+/** What is brought closer gets this many times its length as window: seen, with what is around. */
+const CONTEXT = 40;
+const CONTEXT_MIN_NS = 2000;
+
 /** As little movement as shows `span`: none if it is visible and wide enough to be seen. */
 export function revealWindow(window: Span, span: Span, durationNs: number): Span {
   const length = window.t1 - window.t0;
-  const isInside = span.t0 >= window.t0 && span.t1 <= window.t1;
-  if (isInside && span.t1 - span.t0 >= length / 400) return window;
-  if (span.t1 - span.t0 > length) return fitWindow(span, durationNs);
-  if (span.t1 - span.t0 >= length / 400) return centreWindow(window, span, durationNs);
-  // Below some pixels: closer, so that it takes a fifth of the screen, or as much as limits allow.
-  const half = Math.max((span.t1 - span.t0) * 2.5, WINDOW_MIN_NS / 2);
-  const middle = (span.t0 + span.t1) / 2;
-  return clampWindow({t0: middle - half, t1: middle + half}, durationNs);
+  const own = span.t1 - span.t0;
+  const isSeen = own >= length * SEEN_SHARE;
+  if (isSeen && span.t0 >= window.t0 && span.t1 <= window.t1) return window;
+  if (own > length) return fitWindow(span, durationNs);
+  const half = isSeen ? length / 2 : Math.min(length, Math.max(own * CONTEXT, CONTEXT_MIN_NS)) / 2;
+  return centreWindow({t0: -half, t1: half}, span, durationNs);
 }

@@ -1,0 +1,76 @@
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import {
+  centreWindow,
+  clampWindow,
+  fitWindow,
+  panWindow,
+  revealWindow,
+  WINDOW_MIN_NS,
+  zoomWindow,
+} from './view_math';
+
+const DURATION = 1e9;
+
+test('a window stays inside the trace and keeps its length', () => {
+  assert.deepEqual(clampWindow({t0: -50, t1: 50}, DURATION), {t0: 0, t1: 100});
+  assert.deepEqual(clampWindow({t0: DURATION - 10, t1: DURATION + 90}, DURATION), {
+    t0: DURATION - 100,
+    t1: DURATION,
+  });
+  assert.deepEqual(clampWindow({t0: -1e12, t1: 1e12}, DURATION), {t0: 0, t1: DURATION});
+  assert.deepEqual(clampWindow({t0: 5, t1: 5}, DURATION), {t0: 5, t1: 5 + WINDOW_MIN_NS});
+  assert.deepEqual(clampWindow({t0: NaN, t1: NaN}, DURATION), {t0: 0, t1: DURATION});
+  assert.deepEqual(clampWindow({t0: 0, t1: 5}, 1), {t0: 0, t1: WINDOW_MIN_NS});
+});
+
+test('zooming keeps the time under the pointer', () => {
+  const window = {t0: 4e8, t1: 5e8};
+  for (const anchor of [0, 0.25, 0.5, 1]) {
+    const at = window.t0 + anchor * 1e8;
+    const next = zoomWindow(window, 0.5, anchor, DURATION);
+    assert.ok(Math.abs(next.t1 - next.t0 - 5e7) < 1e-3);
+    assert.ok(Math.abs(next.t0 + anchor * 5e7 - at) < 1e-3);
+  }
+});
+
+test('zooming stops at both ends, wherever it is held', () => {
+  let window = {t0: 0, t1: DURATION};
+  for (let i = 0; i < 500; i++) window = zoomWindow(window, 0.8, 0.9, DURATION);
+  assert.ok(Math.abs(window.t1 - window.t0 - WINDOW_MIN_NS) < 1e-6);
+  for (let i = 0; i < 500; i++) window = zoomWindow(window, 1.3, 0.1, DURATION);
+  assert.deepEqual(window, {t0: 0, t1: DURATION});
+});
+
+test('panning moves by a share and stops at the ends without changing the zoom', () => {
+  assert.deepEqual(panWindow({t0: 0, t1: 100}, 0.5, DURATION), {t0: 50, t1: 150});
+  assert.deepEqual(panWindow({t0: 10, t1: 110}, -0.5, DURATION), {t0: 0, t1: 100});
+});
+
+test('fit and centre', () => {
+  assert.deepEqual(fitWindow({t0: 1000, t1: 2000}, DURATION), {t0: 900, t1: 2100});
+  assert.deepEqual(centreWindow({t0: 0, t1: 1000}, {t0: 5000, t1: 5200}, DURATION), {
+    t0: 4600,
+    t1: 5600,
+  });
+});
+
+test('revealing moves no more than it must', () => {
+  const window = {t0: 0, t1: 10_000};
+  assert.equal(revealWindow(window, {t0: 100, t1: 300}, DURATION), window);
+  // Off screen: the same zoom, in the middle.
+  assert.deepEqual(revealWindow(window, {t0: 50_000, t1: 51_000}, DURATION), {
+    t0: 45_500,
+    t1: 55_500,
+  });
+  // Longer than the window: fitted.
+  assert.deepEqual(revealWindow(window, {t0: 5_000, t1: 105_000}, DURATION), {
+    t0: 0,
+    t1: 120_000,
+  });
+  // Too thin to be seen: closer, with what is around it.
+  const close = revealWindow({t0: 0, t1: 1e8}, {t0: 5e7, t1: 5e7 + 1000}, DURATION);
+  assert.equal(close.t1 - close.t0, 40_000);
+  const dot = revealWindow({t0: 0, t1: 1e8}, {t0: 5e7, t1: 5e7}, DURATION);
+  assert.equal(dot.t1 - dot.t0, 2000);
+});
