@@ -42,10 +42,12 @@ function App(): JSX.Element {
 let isStarted = false;
 function enter(): void {
   access.value = 'open';
-  void loadTraces();
-  if (isStarted) return;
-  isStarted = true;
-  startLiveUpdates();
+  void loadTraces().then(() => {
+    // without the key there is nothing to listen to
+    if (isStarted || access.value !== 'open') return;
+    isStarted = true;
+    startLiveUpdates();
+  });
 }
 
 /** Show what the key of the address opens; without one, the cookie of before may do. */

@@ -4,12 +4,16 @@ import {BASE_URL, apiUrl} from '../api/client';
 import {CopyButton} from '../ui/copy_button';
 import {UploadButton} from './drop_zone';
 
-const RECORD = `from torch.profiler import profile, schedule, ProfilerActivity
+const RECORD = `from torch.profiler import (
+    profile, schedule, ProfilerActivity)
 
 with profile(
-    activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA],
-    schedule=schedule(wait=10, warmup=5, active=10),
-    on_trace_ready=lambda p: p.export_chrome_trace("trace.json.gz"),
+    activities=[ProfilerActivity.CPU,
+                ProfilerActivity.CUDA],
+    schedule=schedule(wait=10, warmup=5,
+                      active=10, repeat=1),
+    on_trace_ready=lambda p:
+        p.export_chrome_trace("trace.json.gz"),
 ) as profiler:
     for batch in loader:
         train_step(batch)
@@ -28,7 +32,8 @@ const LOOPBACK = /^(127\.|localhost$|\[::1\]$)/;
 
 export function Doors(): JSX.Element {
   const isLocal = LOOPBACK.test(new URL(BASE_URL).hostname);
-  const upload = `curl -H "Authorization: Bearer $(cat DIR/local.token)" \\
+  const upload = `KEY=$(cat DIR/local.token)
+curl -H "Authorization: Bearer $KEY" \\
   --data-binary @trace.json.gz \\
   '${apiUrl('traces')}?name=trace'`;
   return (

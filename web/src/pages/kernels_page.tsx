@@ -219,7 +219,7 @@ function Grid(props: {rows: readonly KernelRow[]; onOpen: (row: KernelRow) => vo
             <span
               key={head.column}
               role="columnheader"
-              class={`grid-cell cell-${head.column}`}
+              class={`grid-cell col-${head.column}`}
               aria-sort={current ? (sort.ascending ? 'ascending' : 'descending') : 'none'}
             >
               <button
@@ -279,33 +279,33 @@ function Row(props: {
         event.stopPropagation();
       }}
     >
-      <span role="gridcell" class="grid-cell cell-name" title={row.name}>
+      <span role="gridcell" class="grid-cell col-name" title={row.name}>
         <span class="ellipsis">{row.short || row.name}</span>
         <CopyButton text={row.name} label="Copy the full name" />
       </span>
-      <span role="gridcell" class="grid-cell cell-family">
+      <span role="gridcell" class="grid-cell col-family">
         {familyLabel(row.family)}
       </span>
-      <span role="gridcell" class="grid-cell cell-total num" title={exactNs(row.total_ns)}>
+      <span role="gridcell" class="grid-cell col-total num" title={exactNs(row.total_ns)}>
         {durationIn(row.total_ns, 'ms', 3)}
       </span>
-      <span role="gridcell" class="grid-cell cell-share num">
+      <span role="gridcell" class="grid-cell col-share num">
         {row.pct_of_kernel_time === undefined ? '' : formatPct(row.pct_of_kernel_time)}
         <span class="cell-bar" aria-hidden="true">
           <span style={{width: `${Math.min(100, row.pct_of_kernel_time ?? 0)}%`}} />
         </span>
       </span>
       <Time value={row.per_step_ns} column="step" unit="ms" decimals={3} />
-      <span role="gridcell" class="grid-cell cell-count num">
+      <span role="gridcell" class="grid-cell col-count num">
         {formatCount(row.count)}
       </span>
       <Time value={mean} column="mean" unit="µs" decimals={1} />
       <Time value={row.min_ns} column="min" unit="µs" decimals={1} />
       <Time value={row.max_ns} column="max" unit="µs" decimals={1} />
-      <span role="gridcell" class="grid-cell cell-tensor">
+      <span role="gridcell" class="grid-cell col-tensor">
         {tensorCoreWord(row.tensor_core)}
       </span>
-      <span role="gridcell" class="grid-cell cell-layout">
+      <span role="gridcell" class="grid-cell col-layout">
         {layoutWord(row.layout_class)}
       </span>
     </div>
@@ -321,7 +321,7 @@ function Time(props: {
   return (
     <span
       role="gridcell"
-      class={`grid-cell cell-${props.column} num`}
+      class={`grid-cell col-${props.column} num`}
       title={props.value === undefined ? 'not recorded' : exactNs(props.value)}
     >
       {props.value === undefined ? '–' : durationIn(props.value, props.unit, props.decimals)}
