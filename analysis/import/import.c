@@ -3,6 +3,7 @@
 #include "analysis/import/chrome.h"
 #include "analysis/import/import_private.h"
 #include "analysis/import/source.h"
+#include "analysis/import/spool.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -230,6 +231,8 @@ enum lac_status lac_import_file(const char *path, const struct lac_import_option
 {
     struct import import;
     struct lac_source *source = NULL;
+    if (lac_spool_is_recording(path))
+        return lac_spool_import(path, options, sink, context, reterr);
     prepare(&import, options, sink, context, reterr);
     enum lac_status status = lac_source_open_file(path, &import.budget, &source, reterr);
     return status == LAC_OK ? run(&import, source, path) : status;

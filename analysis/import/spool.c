@@ -27,14 +27,29 @@ struct spool_files {
     struct lac_error last_error;
 };
 
-bool lac_spool_is_spool(const void *bytes, size_t size_bytes)
-{
-    return size_bytes >= 8 && memcmp(bytes, LAC_SPOOL_MAGIC, 8) == 0;
-}
-
 static int open_file(const char *path)
 {
     return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+}
+
+bool lac_spool_is_recording(const char *path)
+{
+    char magic[8] = {0};
+    struct stat status;
+    bool is_recording = false;
+    const int fd = open_file(path);
+
+    if (fd < 0) {
+        return false;
+    }
+    if (fstat(fd, &status) == 0) {
+        is_recording =
+            S_ISDIR(status.st_mode) ||
+            (S_ISREG(status.st_mode) && read(fd, magic, sizeof(magic)) == sizeof(magic) &&
+             memcmp(magic, LAC_SPOOL_MAGIC, sizeof(magic)) == 0);
+    }
+    (void)close(fd);
+    return is_recording;
 }
 
 static void files_done(struct spool_files *files)

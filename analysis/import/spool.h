@@ -8,8 +8,8 @@
 
 #include <stdbool.h>
 
-/** Whether the bytes are the beginning of a spool. */
-bool lac_spool_is_spool(const void *bytes, size_t size_bytes);
+/** Whether `path` is a folder, or a file that begins as a spool does. */
+bool lac_spool_is_recording(const char *path);
 
 /**
  * Import the spools directly in the folder `path`, or the spool file `path`.
