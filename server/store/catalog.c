@@ -1,0 +1,222 @@
+#include "server/store/catalog.h"
+
+#include <sys/stat.h>
+#include <time.h>
+
+enum { BUSY_MS = 15000 };
+
+/** What takes a catalog from version N to N + 1. Never change one that was released: add one. */
+static const char *const migrations[] = {
+    "CREATE TABLE projects(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, created_ms INTEGER"
+    " NOT NULL);"
+    "CREATE TABLE runs(id TEXT PRIMARY KEY, project INTEGER REFERENCES projects(id), name TEXT,"
+    " created_ms INTEGER NOT NULL) WITHOUT ROWID;"
+    "CREATE TABLE traces(seq INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE,"
+    " project INTEGER REFERENCES projects(id), run TEXT REFERENCES runs(id), name TEXT NOT NULL,"
+    " state INTEGER NOT NULL, created_ms INTEGER NOT NULL, sha256 BLOB, size_bytes INTEGER,"
+    " generation INTEGER, error_code TEXT, error_message TEXT, original TEXT, format TEXT,"
+    " event_count INTEGER, slice_count INTEGER, dropped_count INTEGER, repaired_count INTEGER,"
+    " duration_ns INTEGER, t0_ns INTEGER, rank INTEGER, host TEXT, is_simulated INTEGER,"
+    " device_count INTEGER, device_names TEXT, file_bytes INTEGER, cause TEXT, letter TEXT,"
+    " verdict TEXT, step_mean_ns INTEGER, throughput_per_s REAL, throughput_unit TEXT,"
+    " not_computing_pct REAL, next_change TEXT, gain_low_pct REAL, gain_mid_pct REAL,"
+    " gain_high_pct REAL, finding_id TEXT);"
+    "CREATE INDEX traces_by_content ON traces(sha256);"
+    "CREATE INDEX traces_by_run ON traces(run);"
+    "CREATE INDEX traces_by_original ON traces(original);"
+    "CREATE INDEX traces_by_state ON traces(state);"
+    "CREATE TABLE report_lines(trace TEXT NOT NULL, line INTEGER NOT NULL, code TEXT, severity"
+    " INTEGER, count INTEGER, first_offset_bytes INTEGER, text TEXT, PRIMARY KEY(trace, line))"
+    " WITHOUT ROWID;"
+    "CREATE TABLE findings(trace TEXT NOT NULL, rank INTEGER NOT NULL, finding_id TEXT, severity"
+    " TEXT, cost_ns_per_step INTEGER, cost_pct REAL, gain_low_pct REAL, gain_mid_pct REAL,"
+    " gain_high_pct REAL, confidence REAL, title TEXT, PRIMARY KEY(trace, rank)) WITHOUT ROWID;"
+    "CREATE TABLE reports(id TEXT PRIMARY KEY, project INTEGER REFERENCES projects(id), title TEXT,"
+    " body TEXT, created_ms INTEGER, updated_ms INTEGER) WITHOUT ROWID;"
+    "CREATE TABLE users(id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, created_ms INTEGER);"
+    "CREATE TABLE tokens(hash BLOB PRIMARY KEY, tail TEXT, user INTEGER REFERENCES users(id),"
+    " project INTEGER REFERENCES projects(id), scopes TEXT, created_ms INTEGER, expires_ms INTEGER,"
+    " last_used_ms INTEGER) WITHOUT ROWID;"
+    "CREATE TABLE audit(id INTEGER PRIMARY KEY, at_ms INTEGER NOT NULL, actor TEXT, action TEXT,"
+    " object TEXT);",
+};
+
+_Static_assert(sizeof migrations / sizeof migrations[0] == LAC_CATALOG_VERSION,
+               "one migration a version");
+
+int64_t lac_now_unix_ms(void)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static enum lac_status read_version(sqlite3 *db, int *ret_version, struct lac_error *reterr)
+{
+    sqlite3_stmt *get = NULL;
+    enum lac_status status = lac_sql_prepare(db, "PRAGMA user_version", &get, reterr);
+
+    if (status == LAC_OK) {
+        status = lac_sql_step_row(get, "catalog", reterr);
+    }
+    if (status == LAC_OK) {
+        *ret_version = sqlite3_column_int(get, 0);
+    }
+    (void)sqlite3_finalize(get);
+    return status;
+}
+
+static enum lac_status migrate(sqlite3 *db, struct lac_error *reterr)
+{
+    int version = 0;
+    enum lac_status status = lac_sql_run(db, "BEGIN IMMEDIATE", reterr);
+
+    if (status != LAC_OK) {
+        return status;
+    }
+    /* read inside the transaction: another process may have migrated just now */
+    status = read_version(db, &version, reterr);
+    if (status == LAC_OK && (version < 0 || version > LAC_CATALOG_VERSION)) {
+        status = lac_fail(reterr, LAC_ERR_LIMIT, 0,
+                          "the catalog has version %d, this program knows up to %d: use a newer "
+                          "lacuna",
+                          version, LAC_CATALOG_VERSION);
+    }
+    while (status == LAC_OK && version < LAC_CATALOG_VERSION) {
+        status = lac_sql_run(db, migrations[version], reterr);
+        version++;
+    }
+    if (status == LAC_OK) {
+        char pragma[40];
+
+        (void)sqlite3_snprintf(sizeof pragma, pragma, "PRAGMA user_version = %d", version);
+        status = lac_sql_run(db, pragma, reterr);
+    }
+    return lac_catalog_end(db, status, reterr);
+}
+
+enum lac_status lac_catalog_open(const char *path, sqlite3 **ret_db, struct lac_error *reterr)
+{
+    sqlite3 *db = NULL;
+    int version = 0;
+    enum lac_status status = LAC_OK;
+
+    if (sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX,
+                        NULL) != SQLITE_OK) {
+        status = lac_sql_fail(db, "cannot open the catalog", reterr);
+        (void)sqlite3_close(db);
+        return status;
+    }
+    (void)chmod(path, 0600);
+    (void)sqlite3_busy_timeout(db, BUSY_MS);
+    (void)sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+    (void)sqlite3_db_config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+    status = lac_sql_run(db,
+                         "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;"
+                         "PRAGMA foreign_keys = ON",
+                         reterr);
+    if (status == LAC_OK) {
+        status = read_version(db, &version, reterr);
+    }
+    if (status == LAC_OK && version != LAC_CATALOG_VERSION) {
+        status = migrate(db, reterr);
+    }
+    if (status != LAC_OK) {
+        (void)sqlite3_close(db);
+        return status;
+    }
+    *ret_db = db;
+    return LAC_OK;
+}
+
+enum lac_status lac_catalog_begin(sqlite3 *db, bool durable, struct lac_error *reterr)
+{
+    enum lac_status status = lac_sql_run(
+        db, durable ? "PRAGMA synchronous = FULL" : "PRAGMA synchronous = NORMAL", reterr);
+
+    return status == LAC_OK ? lac_sql_run(db, "BEGIN IMMEDIATE", reterr) : status;
+}
+
+enum lac_status lac_catalog_end(sqlite3 *db, enum lac_status status, struct lac_error *reterr)
+{
+    if (status == LAC_OK) {
+        status = lac_sql_run(db, "COMMIT", reterr);
+    }
+    if (status != LAC_OK && sqlite3_get_autocommit(db) == 0) {
+        (void)sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
+    }
+    return status;
+}
+
+enum lac_status lac_catalog_change(sqlite3 *db, const char *sql, const char *const *texts,
+                                   unsigned text_count, int *ret_changes, struct lac_error *reterr)
+{
+    sqlite3_stmt *change = NULL;
+    enum lac_status status = lac_sql_prepare(db, sql, &change, reterr);
+
+    if (status == LAC_OK) {
+        for (unsigned i = 0; i < text_count; i++) {
+            lac_sql_bind_text(change, (int)i + 1, texts[i]);
+        }
+        status = lac_sql_step_done(change, "catalog", reterr);
+    }
+    if (ret_changes != NULL) {
+        *ret_changes = sqlite3_changes(db);
+    }
+    (void)sqlite3_finalize(change);
+    return status;
+}
+
+enum lac_status lac_catalog_project(sqlite3 *db, const char *name, int64_t *ret_id,
+                                    struct lac_error *reterr)
+{
+    sqlite3_stmt *get = NULL;
+    enum lac_status status = LAC_OK;
+
+    *ret_id = 0;
+    if (name == NULL || *name == '\0') {
+        return LAC_OK;
+    }
+    status = lac_sql_prepare(db, "INSERT OR IGNORE INTO projects(name, created_ms) VALUES(?, ?)",
+                             &get, reterr);
+    if (status == LAC_OK) {
+        lac_sql_bind_text(get, 1, name);
+        lac_sql_bind_i64(get, 2, lac_now_unix_ms());
+        status = lac_sql_step_done(get, "catalog", reterr);
+    }
+    (void)sqlite3_finalize(get);
+    get = NULL;
+    if (status == LAC_OK) {
+        status = lac_sql_prepare(db, "SELECT id FROM projects WHERE name = ?", &get, reterr);
+    }
+    if (status == LAC_OK) {
+        lac_sql_bind_text(get, 1, name);
+        status = lac_sql_step_row(get, "catalog", reterr);
+    }
+    if (status == LAC_OK) {
+        *ret_id = sqlite3_column_int64(get, 0);
+    }
+    (void)sqlite3_finalize(get);
+    return status;
+}
+
+enum lac_status lac_catalog_put_run(sqlite3 *db, const char *id, int64_t project, const char *name,
+                                    struct lac_error *reterr)
+{
+    sqlite3_stmt *insert = NULL;
+    enum lac_status status =
+        lac_sql_prepare(db, "INSERT INTO runs VALUES(?, ?, ?, ?)", &insert, reterr);
+
+    if (status == LAC_OK) {
+        lac_sql_bind_text(insert, 1, id);
+        if (project != 0) {
+            lac_sql_bind_i64(insert, 2, project);
+        }
+        lac_sql_bind_text(insert, 3, name);
+        lac_sql_bind_i64(insert, 4, lac_now_unix_ms());
+        status = lac_sql_step_done(insert, "catalog", reterr);
+    }
+    (void)sqlite3_finalize(insert);
+    return status;
+}

@@ -1,0 +1,69 @@
+#ifndef LAC_SERVER_STORE_CATALOG_H
+#define LAC_SERVER_STORE_CATALOG_H
+
+/* catalog.db: SQL of the catalog. Not thread-safe: the store holds its lock around every call. */
+
+#include "analysis/model/status.h"
+#include "server/store/sql.h"
+#include "server/store/store.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { LAC_CATALOG_VERSION = 1 };
+
+/** Open, create or migrate. @return as lac_store_open() */
+LAC_MUST_USE enum lac_status lac_catalog_open(const char *path, sqlite3 **ret_db,
+                                              struct lac_error *reterr);
+
+/** Begin a writing transaction; a durable one is on disk when it ends. */
+LAC_MUST_USE enum lac_status lac_catalog_begin(sqlite3 *db, bool durable, struct lac_error *reterr);
+
+/** Commit when status is LAC_OK, else roll back. @return status, or what the commit said */
+LAC_MUST_USE enum lac_status lac_catalog_end(sqlite3 *db, enum lac_status status,
+                                             struct lac_error *reterr);
+
+/** A finding, for table findings. */
+struct lac_finding_row {
+    char finding_id[40];
+    char severity[16];
+    bool has_cost_ns;
+    int64_t cost_ns_per_step;
+    double cost_pct, gain_low_pct, gain_mid_pct, gain_high_pct, confidence;
+    char title[256];
+};
+
+/** Id of a project, added if new; 0 for "". */
+LAC_MUST_USE enum lac_status lac_catalog_project(sqlite3 *db, const char *name, int64_t *ret_id,
+                                                 struct lac_error *reterr);
+
+/** Insert a row or, when its id is there, replace what publication sets. */
+LAC_MUST_USE enum lac_status lac_catalog_put_trace(sqlite3 *db, const struct lac_trace_row *row,
+                                                   int64_t project, const char *original,
+                                                   struct lac_error *reterr);
+LAC_MUST_USE enum lac_status lac_catalog_put_findings(sqlite3 *db, const char *trace,
+                                                      const struct lac_finding_row *findings,
+                                                      uint32_t count, struct lac_error *reterr);
+LAC_MUST_USE enum lac_status lac_catalog_put_run(sqlite3 *db, const char *id, int64_t project,
+                                                 const char *name, struct lac_error *reterr);
+
+LAC_MUST_USE enum lac_status lac_catalog_get(sqlite3 *db, const char *id, bool with_report,
+                                             struct lac_trace_row *ret_row,
+                                             struct lac_error *reterr);
+LAC_MUST_USE enum lac_status lac_catalog_list(sqlite3 *db, const struct lac_trace_query *query,
+                                              struct lac_trace_list *ret_list,
+                                              struct lac_error *reterr);
+
+/** Remove a trace's rows. @param ret_original LAC_ID_SIZE bytes: an original that no trace needs
+ * any more, or "". @return LAC_OK or LAC_ERR_NOT_FOUND */
+LAC_MUST_USE enum lac_status lac_catalog_delete(sqlite3 *db, const char *id, char *ret_original,
+                                                struct lac_error *reterr);
+
+/** Run one statement with texts bound to ?1, ?2, ...; how many rows it changed. */
+LAC_MUST_USE enum lac_status lac_catalog_change(sqlite3 *db, const char *sql,
+                                                const char *const *texts, unsigned text_count,
+                                                int *ret_changes, struct lac_error *reterr);
+
+int64_t lac_now_unix_ms(void);
+
+#endif

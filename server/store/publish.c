@@ -1,0 +1,594 @@
+#include "server/store/publish.h"
+
+#include "analysis/diagnose/diagnose.h"
+#include "server/store/store_private.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/** One change of the catalog, as a transaction of its own. */
+static enum lac_status change(struct lac_store *store, bool durable, const char *sql,
+                              const char *const *texts, unsigned text_count, int *ret_changes,
+                              struct lac_error *reterr)
+{
+    enum lac_status status;
+
+    (void)pthread_mutex_lock(&store->lock);
+    status = lac_catalog_begin(store->catalog, durable, reterr);
+    if (status == LAC_OK) {
+        status = lac_catalog_change(store->catalog, sql, texts, text_count, ret_changes, reterr);
+        status = lac_catalog_end(store->catalog, status, reterr);
+    }
+    (void)pthread_mutex_unlock(&store->lock);
+    return status;
+}
+
+enum lac_status lac_store_begin_receiving(struct lac_store *store, const char *id, const char *name,
+                                          const char *project, struct lac_error *reterr)
+{
+    struct lac_trace_row row = {.state = LAC_TRACE_RECEIVING, .generation = 1, .rank = -1};
+    int64_t project_id = 0;
+    char no_name[] = "";
+    enum lac_status status;
+
+    (void)snprintf(row.id, sizeof row.id, "%s", id);
+    row.created_unix_ms = lac_now_unix_ms();
+    row.name = name != NULL ? strdup(name) : no_name;
+    if (row.name == NULL) {
+        return LAC_ERR_NOMEM;
+    }
+    (void)pthread_mutex_lock(&store->lock);
+    status = lac_catalog_begin(store->catalog, false, reterr);
+    if (status == LAC_OK) {
+        status = lac_catalog_project(store->catalog, project, &project_id, reterr);
+        if (status == LAC_OK) {
+            status = lac_catalog_put_trace(store->catalog, &row, project_id, NULL, reterr);
+        }
+        status = lac_catalog_end(store->catalog, status, reterr);
+    }
+    (void)pthread_mutex_unlock(&store->lock);
+    if (name != NULL) {
+        free(row.name);
+    }
+    return status;
+}
+
+enum lac_status lac_store_acknowledge(struct lac_store *store, const char *id,
+                                      const uint8_t *sha256, uint64_t size_bytes,
+                                      struct lac_error *reterr)
+{
+    sqlite3_stmt *update = NULL;
+    enum lac_status status;
+
+    (void)pthread_mutex_lock(&store->lock);
+    status = lac_catalog_begin(store->catalog, true, reterr);
+    if (status == LAC_OK) {
+        status = lac_sql_prepare(store->catalog,
+                                 "UPDATE traces SET state = 1, sha256 = ?, size_bytes = ? "
+                                 "WHERE id = ? AND state = 0",
+                                 &update, reterr);
+        if (status == LAC_OK) {
+            lac_sql_bind_blob(update, 1, sha256, LAC_SHA256_SIZE);
+            lac_sql_bind_i64(update, 2, (int64_t)size_bytes);
+            lac_sql_bind_text(update, 3, id);
+            status = lac_sql_step_done(update, "catalog", reterr);
+        }
+        if (status == LAC_OK && sqlite3_changes(store->catalog) != 1) {
+            status = lac_fail(reterr, LAC_ERR_NOT_FOUND, 0, "the upload was removed meanwhile");
+        }
+        (void)sqlite3_finalize(update);
+        status = lac_catalog_end(store->catalog, status, reterr);
+    }
+    (void)pthread_mutex_unlock(&store->lock);
+    return status;
+}
+
+enum lac_status lac_store_fail(struct lac_store *store, const char *id, const char *code,
+                               const char *message, struct lac_error *reterr)
+{
+    const char *texts[3] = {code, message, id};
+
+    return change(store, true,
+                  "UPDATE traces SET state = 3, error_code = ?1, error_message = ?2 "
+                  "WHERE id = ?3 AND state IN (0, 1)",
+                  texts, 3, NULL, reterr);
+}
+
+enum lac_status lac_store_drop(struct lac_store *store, const char *id, struct lac_error *reterr)
+{
+    const char *texts[1] = {id};
+
+    return change(store, false, "DELETE FROM traces WHERE id = ? AND state IN (0, 1)", texts, 1,
+                  NULL, reterr);
+}
+
+enum lac_status lac_store_find_content(struct lac_store *store, const char *project,
+                                       const char *name, const uint8_t *sha256, char *ret_id,
+                                       struct lac_error *reterr)
+{
+    sqlite3_stmt *get = NULL;
+    enum lac_status status;
+
+    (void)pthread_mutex_lock(&store->lock);
+    status = lac_sql_prepare(store->catalog,
+                             "SELECT t.id FROM traces t LEFT JOIN projects p ON p.id = t.project "
+                             "WHERE t.sha256 = ?1 AND (?2 IS NULL OR t.name = ?2 OR t.run IN "
+                             "(SELECT r.id FROM runs r WHERE r.name = ?2)) "
+                             "AND coalesce(p.name, '') = ?3 AND t.state IN (1, 2) "
+                             "ORDER BY t.seq LIMIT 1",
+                             &get, reterr);
+    if (status == LAC_OK) {
+        lac_sql_bind_blob(get, 1, sha256, LAC_SHA256_SIZE);
+        lac_sql_bind_text(get, 2, name);
+        lac_sql_bind_text(get, 3, project != NULL ? project : "");
+        status = lac_sql_step_row(get, "catalog", reterr);
+    }
+    if (status == LAC_OK) {
+        (void)snprintf(ret_id, LAC_ID_SIZE, "%s", (const char *)sqlite3_column_text(get, 0));
+    }
+    (void)sqlite3_finalize(get);
+    (void)pthread_mutex_unlock(&store->lock);
+    return status;
+}
+
+enum lac_status lac_store_list_state(struct lac_store *store, enum lac_trace_state state,
+                                     char (**ret_ids)[LAC_ID_SIZE], uint32_t *ret_count,
+                                     struct lac_error *reterr)
+{
+    char(*ids)[LAC_ID_SIZE] = NULL;
+    uint32_t count = 0;
+    uint32_t capacity = 0;
+    sqlite3_stmt *get = NULL;
+    enum lac_status status;
+
+    (void)pthread_mutex_lock(&store->lock);
+    status = lac_sql_prepare(store->catalog, "SELECT id FROM traces WHERE state = ? ORDER BY seq",
+                             &get, reterr);
+    if (status == LAC_OK) {
+        lac_sql_bind_i64(get, 1, state);
+    }
+    while (status == LAC_OK) {
+        status = lac_sql_step_row(get, "catalog", reterr);
+        if (status == LAC_OK && count == capacity) {
+            void *grown = realloc(ids, (size_t)(capacity + 64) * sizeof *ids);
+
+            if (grown == NULL) {
+                status = LAC_ERR_NOMEM;
+                break;
+            }
+            ids = grown;
+            capacity += 64;
+        }
+        if (status == LAC_OK) {
+            (void)snprintf(ids[count++], LAC_ID_SIZE, "%s",
+                           (const char *)sqlite3_column_text(get, 0));
+        }
+    }
+    (void)sqlite3_finalize(get);
+    (void)pthread_mutex_unlock(&store->lock);
+    if (status != LAC_ERR_NOT_FOUND) {
+        free(ids);
+        return status;
+    }
+    *ret_ids = ids;
+    *ret_count = count;
+    return LAC_OK;
+}
+
+/** A trace on its way: the row that it will have. */
+struct arrival {
+    struct lac_trace_row row;
+    struct lac_finding_row findings[32];
+    uint32_t finding_count;
+    bool is_moved;
+};
+
+/** Valid UTF-8, whatever the importing child wrote: other bytes become '?'. */
+static void make_utf8(char *text)
+{
+    unsigned char *at = (unsigned char *)text;
+
+    while (*at != '\0') {
+        unsigned length = *at < 0x80                   ? 1
+                          : *at >= 0xF0 && *at <= 0xF4 ? 4
+                          : *at >= 0xE0 && *at < 0xF0  ? 3
+                          : *at >= 0xC2 && *at < 0xE0  ? 2
+                                                       : 0;
+        bool good = length > 0;
+
+        for (unsigned i = 1; i < length && good; i++) {
+            good = (at[i] & 0xC0) == 0x80;
+        }
+        if (good && length == 3) { /* overlong forms and surrogates */
+            good = !(at[0] == 0xE0 && at[1] < 0xA0) && !(at[0] == 0xED && at[1] >= 0xA0);
+        }
+        if (good && length == 4) {
+            good = !(at[0] == 0xF0 && at[1] < 0x90) && !(at[0] == 0xF4 && at[1] >= 0x90);
+        }
+        if (!good) {
+            *at++ = '?';
+        } else {
+            at += length;
+        }
+    }
+}
+
+static char *clean_copy(const char *text)
+{
+    char *copy = strdup(text);
+
+    if (copy != NULL) {
+        make_utf8(copy);
+    }
+    return copy;
+}
+
+/** Distinct device names, a newline between them. */
+static char *device_names(const struct lac_model *head)
+{
+    size_t capacity = 1;
+    size_t used = 0;
+    char *names;
+
+    for (uint32_t d = 0; d < head->device_count; d++) {
+        capacity += lac_strings_length(&head->strings, head->devices[d].name) + 1;
+    }
+    names = malloc(capacity);
+    if (names == NULL) {
+        return NULL;
+    }
+    for (uint32_t d = 0; d < head->device_count; d++) {
+        uint32_t name = head->devices[d].name;
+        bool seen = name == 0;
+
+        for (uint32_t e = 0; e < d && !seen; e++) {
+            seen = head->devices[e].name == name;
+        }
+        if (!seen) {
+            size_t length = strlen(lac_model_str(head, name));
+
+            if (used > 0) {
+                names[used++] = '\n';
+            }
+            memcpy(names + used, lac_model_str(head, name), length);
+            used += length;
+        }
+    }
+    names[used] = '\0';
+    make_utf8(names);
+    return names;
+}
+
+static enum lac_status read_findings(struct lac_trace_file *file, struct arrival *arrival,
+                                     struct lac_error *reterr)
+{
+    sqlite3_stmt *get = NULL;
+    enum lac_status status =
+        lac_sql_prepare(file->db, "SELECT * FROM finding ORDER BY rank LIMIT 32", &get, reterr);
+
+    while (status == LAC_OK && arrival->finding_count < 32) {
+        status = lac_sql_step_row(get, "trace file", reterr);
+        if (status == LAC_OK) {
+            struct lac_finding_row *row = &arrival->findings[arrival->finding_count++];
+            const char *id = (const char *)sqlite3_column_text(get, 1);
+            const char *severity = (const char *)sqlite3_column_text(get, 2);
+            const char *title = (const char *)sqlite3_column_text(get, 9);
+            double reals[5];
+
+            for (int i = 0; i < 5; i++) {
+                reals[i] = sqlite3_column_type(get, 4 + i) == SQLITE_NULL
+                               ? (double)NAN
+                               : sqlite3_column_double(get, 4 + i);
+            }
+            *row =
+                (struct lac_finding_row){.has_cost_ns = sqlite3_column_type(get, 3) != SQLITE_NULL,
+                                         .cost_ns_per_step = sqlite3_column_int64(get, 3),
+                                         .cost_pct = reals[0],
+                                         .gain_low_pct = reals[1],
+                                         .gain_mid_pct = reals[2],
+                                         .gain_high_pct = reals[3],
+                                         .confidence = reals[4]};
+            (void)snprintf(row->finding_id, sizeof row->finding_id, "%s", id != NULL ? id : "");
+            (void)snprintf(row->severity, sizeof row->severity, "%s",
+                           severity != NULL ? severity : "");
+            (void)snprintf(row->title, sizeof row->title, "%s", title != NULL ? title : "");
+            make_utf8(row->finding_id);
+            make_utf8(row->severity);
+            make_utf8(row->title);
+        }
+    }
+    (void)sqlite3_finalize(get);
+    return status == LAC_ERR_NOT_FOUND ? LAC_OK : status;
+}
+
+static enum lac_status copy_report(const struct lac_model *head, struct lac_trace_row *row)
+{
+    row->report = calloc((size_t)head->report_count + 1, sizeof *row->report);
+    if (row->report == NULL) {
+        return LAC_ERR_NOMEM;
+    }
+    for (uint32_t i = 0; i < head->report_count; i++) {
+        struct lac_trace_report_line *line = &row->report[row->report_count++];
+
+        line->severity = (int)head->report[i].severity;
+        line->count = head->report[i].count;
+        line->first_offset_bytes = head->report[i].first_offset_bytes;
+        memcpy(line->code, head->report[i].code, sizeof line->code);
+        memcpy(line->text, head->report[i].text, sizeof line->text);
+        make_utf8(line->code);
+        make_utf8(line->text);
+    }
+    return LAC_OK;
+}
+
+static enum lac_status fill_row(struct lac_trace_file *file, struct lac_trace_row *row)
+{
+    const struct lac_model *head = lac_trace_file_head(file);
+    const struct lac_trace_info *info = &head->info;
+
+    row->state = LAC_TRACE_READY;
+    row->generation = file->generation;
+    row->event_count = info->event_count;
+    row->slice_count = info->slice_count;
+    row->dropped_count = info->dropped_count;
+    row->repaired_count = info->repaired_count;
+    row->duration_ns = info->duration_ns;
+    row->t0_ns = info->t0_ns;
+    row->rank = info->rank;
+    row->is_simulated = info->is_simulated;
+    row->device_count = head->device_count;
+    row->file_bytes = file->file_bytes;
+    row->summary = file->summary;
+    make_utf8(row->summary.cause);
+    make_utf8(row->summary.text);
+    make_utf8(row->summary.throughput_unit);
+    make_utf8(row->summary.next_change);
+    make_utf8(row->summary.finding_id);
+    row->name = clean_copy(lac_model_str(head, info->name));
+    row->format = clean_copy(lac_trace_format_name(info->format));
+    row->device_names = device_names(head);
+    if (info->host != 0) {
+        row->host = clean_copy(lac_model_str(head, info->host));
+    }
+    if (row->name == NULL || row->format == NULL || row->device_names == NULL ||
+        (info->host != 0 && row->host == NULL)) {
+        return LAC_ERR_NOMEM;
+    }
+    return copy_report(head, row);
+}
+
+/** Open a staged file as any reader would: what does not open is not published. */
+static enum lac_status examine(struct lac_store *store, const char *path, struct arrival *arrival,
+                               struct lac_error *reterr)
+{
+    struct lac_trace_file *file = NULL;
+    enum lac_status status =
+        lac_trace_file_open_with(path, store->cache, store->model_cache, &file, reterr);
+
+    if (status == LAC_OK) {
+        status = fill_row(file, &arrival->row);
+    }
+    if (status == LAC_OK) {
+        status = read_findings(file, arrival, reterr);
+    }
+    lac_trace_file_close(file);
+    return status;
+}
+
+static enum lac_status examine_all(struct lac_store *store, const struct lac_publication *what,
+                                   struct arrival *arrivals, struct lac_error *reterr)
+{
+    char run[LAC_ID_SIZE] = "";
+    enum lac_status status = LAC_OK;
+
+    if (what->trace_count > 1) {
+        status = lac_store_new_id(run, reterr);
+    }
+    for (uint32_t i = 0; i < what->trace_count && status == LAC_OK; i++) {
+        struct lac_trace_row *row = &arrivals[i].row;
+        char path[LAC_STORE_PATH_SIZE + 32];
+
+        (void)snprintf(path, sizeof path, "%s/" LAC_STAGED_TRACE_FORMAT, what->staging->path, i);
+        status = examine(store, path, &arrivals[i], reterr);
+        if (status == LAC_OK && i == 0) {
+            (void)snprintf(row->id, sizeof row->id, "%s", what->staging->id);
+        } else if (status == LAC_OK) {
+            status = lac_store_new_id(row->id, reterr);
+        }
+        if (status == LAC_OK) {
+            memcpy(row->run, run, sizeof row->run);
+            row->created_unix_ms = lac_now_unix_ms();
+            row->size_bytes = what->size_bytes;
+            row->has_sha256 = what->sha256 != NULL;
+            if (what->sha256 != NULL) {
+                memcpy(row->sha256, what->sha256, LAC_SHA256_SIZE);
+            }
+        }
+    }
+    return status;
+}
+
+static enum lac_status move(const char *from, const char *to, struct lac_error *reterr)
+{
+    if (rename(from, to) != 0) {
+        return lac_fail(reterr, LAC_ERR_IO, 0, "cannot move a trace file into the data folder: %s",
+                        strerror(errno));
+    }
+    return LAC_OK;
+}
+
+static enum lac_status sync_folder(const struct lac_store *store, const char *name,
+                                   struct lac_error *reterr)
+{
+    char path[LAC_STORE_PATH_SIZE];
+    int fd;
+    enum lac_status status = LAC_OK;
+
+    (void)lac_store_path(store, path, name, NULL, NULL);
+    fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0 || fsync(fd) != 0) {
+        status =
+            lac_fail(reterr, LAC_ERR_IO, 0, "cannot sync the folder %s: %s", path, strerror(errno));
+    }
+    if (fd >= 0) {
+        (void)close(fd);
+    }
+    return status;
+}
+
+static enum lac_status move_all(struct lac_store *store, const struct lac_publication *what,
+                                struct arrival *arrivals, struct lac_error *reterr)
+{
+    char from[LAC_STORE_PATH_SIZE + 32];
+    char to[LAC_STORE_PATH_SIZE];
+    enum lac_status status = LAC_OK;
+
+    for (uint32_t i = 0; i < what->trace_count && status == LAC_OK; i++) {
+        (void)snprintf(from, sizeof from, "%s/" LAC_STAGED_TRACE_FORMAT, what->staging->path, i);
+        (void)lac_store_path(store, to, "traces", arrivals[i].row.id, ".db");
+        (void)chmod(from, 0600);
+        status = move(from, to, reterr);
+        arrivals[i].is_moved = status == LAC_OK;
+    }
+    if (status == LAC_OK && what->has_original) {
+        (void)snprintf(from, sizeof from, "%s/" LAC_STAGED_ORIGINAL, what->staging->path);
+        (void)lac_store_path(store, to, "originals", what->staging->id, ".zst");
+        (void)chmod(from, 0600);
+        status = move(from, to, reterr);
+        if (status == LAC_OK) {
+            status = sync_folder(store, "originals", reterr);
+        }
+    }
+    return status == LAC_OK ? sync_folder(store, "traces", reterr) : status;
+}
+
+/** Whether the acknowledged upload is still wanted, and its project. */
+static enum lac_status check_row(struct lac_store *store, const struct lac_publication *what,
+                                 struct lac_error *reterr)
+{
+    struct lac_trace_row row;
+    enum lac_status status =
+        lac_catalog_get(store->catalog, what->staging->id, false, &row, reterr);
+
+    if (status == LAC_OK) {
+        if (row.state != LAC_TRACE_IMPORTING) {
+            status = lac_fail(reterr, LAC_ERR_NOT_FOUND, 0, "the trace is not being imported");
+        }
+        lac_trace_row_done(&row);
+    }
+    return status;
+}
+
+static enum lac_status project_of_row(sqlite3 *db, const char *id, int64_t *ret_project,
+                                      struct lac_error *reterr)
+{
+    sqlite3_stmt *get = NULL;
+    enum lac_status status =
+        lac_sql_prepare(db, "SELECT project FROM traces WHERE id = ?", &get, reterr);
+
+    if (status == LAC_OK) {
+        lac_sql_bind_text(get, 1, id);
+        status = lac_sql_step_row(get, "catalog", reterr);
+    }
+    if (status == LAC_OK) {
+        *ret_project = sqlite3_column_int64(get, 0);
+    }
+    (void)sqlite3_finalize(get);
+    return status;
+}
+
+static enum lac_status commit_rows(struct lac_store *store, const struct lac_publication *what,
+                                   struct arrival *arrivals, struct lac_error *reterr)
+{
+    sqlite3 *db = store->catalog;
+    int64_t project = 0;
+    enum lac_status status = LAC_OK;
+
+    if (what->has_row) {
+        status = check_row(store, what, reterr);
+        if (status == LAC_OK) {
+            status = project_of_row(db, what->staging->id, &project, reterr);
+        }
+    } else {
+        status = lac_catalog_project(db, what->project, &project, reterr);
+    }
+    if (status == LAC_OK && what->trace_count > 1) {
+        status =
+            lac_catalog_put_run(db, arrivals[0].row.run, project,
+                                what->name != NULL ? what->name : arrivals[0].row.name, reterr);
+    }
+    for (uint32_t i = 0; i < what->trace_count && status == LAC_OK; i++) {
+        status = lac_catalog_put_trace(db, &arrivals[i].row, project,
+                                       what->has_original ? what->staging->id : NULL, reterr);
+        if (status == LAC_OK) {
+            status = lac_catalog_put_findings(db, arrivals[i].row.id, arrivals[i].findings,
+                                              arrivals[i].finding_count, reterr);
+        }
+    }
+    return status;
+}
+
+/** After a failure: take back what was moved. */
+static void take_back(struct lac_store *store, const struct lac_publication *what,
+                      const struct arrival *arrivals)
+{
+    char path[LAC_STORE_PATH_SIZE];
+
+    for (uint32_t i = 0; i < what->trace_count; i++) {
+        if (arrivals[i].is_moved) {
+            (void)lac_store_path(store, path, "traces", arrivals[i].row.id, ".db");
+            (void)unlink(path);
+        }
+    }
+    if (what->has_original) {
+        (void)lac_store_path(store, path, "originals", what->staging->id, ".zst");
+        (void)unlink(path);
+    }
+}
+
+enum lac_status lac_store_publish(struct lac_store *store,
+                                  const struct lac_publication *publication,
+                                  char (*ret_ids)[LAC_ID_SIZE], struct lac_error *reterr)
+{
+    struct arrival *arrivals = calloc(publication->trace_count, sizeof *arrivals);
+    enum lac_status status = arrivals != NULL ? LAC_OK : LAC_ERR_NOMEM;
+    int folder = -1;
+
+    if (status == LAC_OK) {
+        status = examine_all(store, publication, arrivals, reterr);
+    }
+    if (status == LAC_OK) {
+        folder =
+            lac_folder_lock(store, false); /* a sweeper must not see the files before the rows */
+        status = folder >= 0 ? move_all(store, publication, arrivals, reterr)
+                             : lac_fail(reterr, LAC_ERR_IO, 0, "cannot lock the data folder: %s",
+                                        strerror(errno));
+        if (status == LAC_OK) {
+            (void)pthread_mutex_lock(&store->lock);
+            status = lac_catalog_begin(store->catalog, true, reterr);
+            if (status == LAC_OK) {
+                status = commit_rows(store, publication, arrivals, reterr);
+                status = lac_catalog_end(store->catalog, status, reterr);
+            }
+            (void)pthread_mutex_unlock(&store->lock);
+        }
+        if (status != LAC_OK) {
+            take_back(store, publication, arrivals);
+        }
+        lac_folder_unlock(folder);
+    }
+    for (uint32_t i = 0; arrivals != NULL && i < publication->trace_count; i++) {
+        if (status == LAC_OK) {
+            memcpy(ret_ids[i], arrivals[i].row.id, LAC_ID_SIZE);
+        }
+        lac_trace_row_done(&arrivals[i].row);
+    }
+    free(arrivals);
+    return status;
+}

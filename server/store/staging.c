@@ -1,0 +1,272 @@
+/* Staging folders and their locks, and sweeping what dead processes left. */
+
+#include "server/store/publish.h"
+#include "server/store/store_private.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum lac_status lac_store_new_id(char *ret_id, struct lac_error *reterr)
+{
+    static const char alphabet[] = "abcdefghijklmnopqrstuvwxyz234567";
+    uint8_t random[16];
+    unsigned bits = 0;
+    unsigned have = 0;
+    size_t next = 0;
+
+    if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random) {
+        return lac_fail(reterr, LAC_ERR_IO, 0, "no random numbers: %s", strerror(errno));
+    }
+    for (size_t i = 0; i < LAC_ID_LENGTH; i++) {
+        if (have < 5) { /* the last character has 3 bits of its own and 2 zero ones */
+            bits = bits << 8 | (next < sizeof random ? random[next++] : 0U);
+            have += 8;
+        }
+        have -= 5;
+        ret_id[i] = alphabet[bits >> have & 31U];
+    }
+    ret_id[LAC_ID_LENGTH] = '\0';
+    return LAC_OK;
+}
+
+static enum lac_status lock_folder(struct lac_staging *staging, struct lac_error *reterr)
+{
+    staging->fd = open(staging->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (staging->fd < 0) {
+        return lac_fail(reterr, errno == ENOENT ? LAC_ERR_NOT_FOUND : LAC_ERR_IO, 0,
+                        "cannot open the staging folder: %s", strerror(errno));
+    }
+    if (flock(staging->fd, LOCK_EX | LOCK_NB) != 0) {
+        int error = errno;
+
+        (void)close(staging->fd);
+        staging->fd = -1;
+        errno = error;
+        return lac_fail(reterr, error == EWOULDBLOCK ? LAC_ERR_MISUSE : LAC_ERR_IO, 0,
+                        "cannot lock the staging folder: %s", strerror(error));
+    }
+    return LAC_OK;
+}
+
+static void init(struct lac_store *store, const char *id, struct lac_staging *staging)
+{
+    *staging = (struct lac_staging){.fd = -1};
+    memcpy(staging->id, id, strnlen(id, LAC_ID_LENGTH));
+    (void)lac_store_path(store, staging->path, "staging", id, NULL);
+}
+
+enum lac_status lac_staging_create(struct lac_store *store, const char *id,
+                                   struct lac_staging *ret_staging, struct lac_error *reterr)
+{
+    /* shared with the sweeper: between mkdir and flock the folder looks like a dead one's */
+    int folder = lac_folder_lock(store, false);
+    enum lac_status status = LAC_OK;
+
+    init(store, id, ret_staging);
+    if (folder < 0 || mkdir(ret_staging->path, 0700) != 0) {
+        status = lac_fail(reterr, LAC_ERR_IO, 0, "cannot make a staging folder in %s: %s",
+                          store->data_dir, strerror(errno));
+    }
+    if (status == LAC_OK) {
+        status = lock_folder(ret_staging, reterr);
+        if (status != LAC_OK) {
+            (void)rmdir(ret_staging->path);
+        }
+    }
+    lac_folder_unlock(folder);
+    return status;
+}
+
+enum lac_status lac_staging_adopt(struct lac_store *store, const char *id,
+                                  struct lac_staging *ret_staging, struct lac_error *reterr)
+{
+    init(store, id, ret_staging);
+    return lock_folder(ret_staging, reterr);
+}
+
+/** Remove a folder and what is in it; one level of folders below it at most. */
+static void remove_folder(int parent_fd, const char *name, int depth)
+{
+    int fd = openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *folder = fd >= 0 ? fdopendir(fd) : NULL;
+    const struct dirent *entry;
+
+    if (folder == NULL) {
+        if (fd >= 0) {
+            (void)close(fd);
+        }
+        return;
+    }
+    while ((entry = readdir(folder)) != NULL) {
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) {
+            continue;
+        }
+        if (unlinkat(fd, entry->d_name, 0) != 0 && errno != ENOENT && depth > 0) {
+            remove_folder(fd, entry->d_name, depth - 1);
+        }
+    }
+    (void)closedir(folder);
+    (void)unlinkat(parent_fd, name, AT_REMOVEDIR);
+}
+
+void lac_staging_remove(struct lac_staging *staging)
+{
+    if (staging->fd >= 0) {
+        remove_folder(AT_FDCWD, staging->path, 2);
+    }
+    lac_staging_close(staging);
+}
+
+void lac_staging_close(struct lac_staging *staging)
+{
+    if (staging->fd >= 0) {
+        (void)close(staging->fd);
+    }
+    staging->fd = -1;
+}
+
+/** State of a trace, or -1 when there is no row. */
+static int state_of(struct lac_store *store, const char *id)
+{
+    struct lac_trace_row row;
+    struct lac_error error;
+    int state = -1;
+
+    if (lac_catalog_get(store->catalog, id, false, &row, &error) == LAC_OK) {
+        state = (int)row.state;
+        lac_trace_row_done(&row);
+    }
+    return state;
+}
+
+/** Staging folders nobody holds: keep those of acknowledged uploads, remove the others. */
+static void sweep_staging(struct lac_store *store)
+{
+    char path[LAC_STORE_PATH_SIZE];
+    DIR *folder;
+    const struct dirent *entry;
+
+    (void)lac_store_path(store, path, "staging", NULL, NULL);
+    folder = opendir(path);
+    while (folder != NULL && (entry = readdir(folder)) != NULL) {
+        struct lac_staging staging;
+        struct lac_error error;
+
+        if (entry->d_name[0] == '.') {
+            continue;
+        }
+        if (!lac_store_id_is_valid(entry->d_name)) {
+            continue; /* not ours: leave it */
+        }
+        if (lac_staging_adopt(store, entry->d_name, &staging, &error) != LAC_OK) {
+            continue;
+        }
+        if (state_of(store, entry->d_name) == LAC_TRACE_IMPORTING) {
+            lac_staging_close(&staging);
+        } else {
+            lac_staging_remove(&staging);
+        }
+    }
+    if (folder != NULL) {
+        (void)closedir(folder);
+    }
+}
+
+/** Whether a file of traces/ or originals/ belongs to a row. */
+static bool is_known(struct lac_store *store, const char *sql, const char *id)
+{
+    sqlite3_stmt *get = NULL;
+    struct lac_error error;
+    bool known = true; /* in doubt nothing is removed */
+
+    if (lac_sql_prepare(store->catalog, sql, &get, &error) == LAC_OK) {
+        lac_sql_bind_text(get, 1, id);
+        known = lac_sql_step_row(get, "catalog", &error) != LAC_ERR_NOT_FOUND;
+    }
+    (void)sqlite3_finalize(get);
+    return known;
+}
+
+static void sweep_files(struct lac_store *store, const char *folder_name, const char *ending,
+                        const char *sql)
+{
+    char path[LAC_STORE_PATH_SIZE];
+    DIR *folder;
+    const struct dirent *entry;
+
+    (void)lac_store_path(store, path, folder_name, NULL, NULL);
+    folder = opendir(path);
+    while (folder != NULL && (entry = readdir(folder)) != NULL) {
+        char id[LAC_ID_SIZE];
+
+        if (strlen(entry->d_name) != LAC_ID_LENGTH + strlen(ending) ||
+            strcmp(entry->d_name + LAC_ID_LENGTH, ending) != 0) {
+            continue;
+        }
+        memcpy(id, entry->d_name, LAC_ID_LENGTH);
+        id[LAC_ID_LENGTH] = '\0';
+        if (lac_store_id_is_valid(id) && !is_known(store, sql, id)) {
+            (void)unlinkat(dirfd(folder), entry->d_name, 0);
+        }
+    }
+    if (folder != NULL) {
+        (void)closedir(folder);
+    }
+}
+
+/** Rows under way whose process died. `sql` takes an id; the staging folder of it must be free. */
+static enum lac_status sweep_rows(struct lac_store *store, enum lac_trace_state state,
+                                  struct lac_error *reterr)
+{
+    char(*ids)[LAC_ID_SIZE] = NULL;
+    uint32_t count = 0;
+    enum lac_status status = lac_store_list_state(store, state, &ids, &count, reterr);
+
+    for (uint32_t i = 0; i < count && status == LAC_OK; i++) {
+        struct lac_staging staging;
+        struct lac_error error;
+        enum lac_status locked = lac_staging_adopt(store, ids[i], &staging, &error);
+
+        lac_staging_close(&staging);
+        if (state == LAC_TRACE_RECEIVING && locked != LAC_ERR_MISUSE) {
+            status = lac_store_drop(store, ids[i], reterr);
+        } else if (state == LAC_TRACE_IMPORTING && locked == LAC_ERR_NOT_FOUND) {
+            status = lac_store_fail(store, ids[i], "lost",
+                                    "the uploaded file is not in the data folder any more: upload "
+                                    "it again",
+                                    reterr);
+        }
+    }
+    free(ids);
+    return status;
+}
+
+enum lac_status lac_store_sweep(struct lac_store *store, struct lac_error *reterr)
+{
+    int folder = lac_folder_lock(store, true);
+    enum lac_status status;
+
+    if (folder < 0) {
+        return lac_fail(reterr, LAC_ERR_IO, 0, "cannot lock the data folder %s: %s",
+                        store->data_dir, strerror(errno));
+    }
+    status = sweep_rows(store, LAC_TRACE_RECEIVING, reterr);
+    if (status == LAC_OK) {
+        status = sweep_rows(store, LAC_TRACE_IMPORTING, reterr);
+    }
+    if (status == LAC_OK) {
+        sweep_staging(store);
+        sweep_files(store, "traces", ".db", "SELECT 1 FROM traces WHERE id = ? AND state = 2");
+        sweep_files(store, "originals", ".zst", "SELECT 1 FROM traces WHERE original = ? LIMIT 1");
+    }
+    lac_folder_unlock(folder);
+    return status;
+}
