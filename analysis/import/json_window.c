@@ -60,7 +60,7 @@ enum lac_status lac_json_window_more(struct lac_json_window *window, struct lac_
         window->at = window->bytes;
     }
     size_t size = pending;
-    while (size < 2 * pending + 1 && !window->ended) {
+    while (size < 2 * pending + 1 && size < window->capacity_bytes && !window->ended) {
         size_t got = 0;
         enum lac_status status = lac_source_read(window->source, window->bytes + size,
                                                  window->capacity_bytes - size, &got, reterr);
