@@ -289,6 +289,7 @@ const evidenceShape = obj({
   t0_ns: time,
   t1_ns: time,
   text: or(str, ''),
+  slice: opt(num),
 });
 export type Evidence = Infer<typeof evidenceShape>;
 
@@ -302,6 +303,7 @@ const findingShape = obj({
   title: or(str, ''),
   why: or(str, ''),
   change: or(str, ''),
+  where: or(str, ''),
   expect: or(str, ''),
   costs: or(str, ''),
   wrong_if: or(str, ''),
@@ -344,7 +346,7 @@ export const analysisShape = obj({
     t0_ns: or(str, '0'),
     duration_ns: or(time, ns(0)),
   }),
-  verdict: obj({cause: or(str, 'unknown'), text: or(str, '')}),
+  verdict: obj({cause: or(str, 'unknown'), text: or(str, ''), detail: or(str, '')}),
   throughput: or(
     obj({
       unit: or(str, 'steps'),

@@ -145,8 +145,9 @@ export function FlameCanvas(props: FlameCanvasProps): JSX.Element {
           else props.onFocus(at.node);
         }}
       >
-        <canvas ref={canvas} class="flame-canvas" aria-hidden="true" />
-        <div class="flame-rows" style={{height: `${(tree.depthMax + 1) * ROW_PX}px`}} />
+        <div class="flame-rows" style={{height: `${(tree.depthMax + 1) * ROW_PX}px`}}>
+          <canvas ref={canvas} class="flame-canvas" aria-hidden="true" />
+        </div>
       </div>
       {pointed && box.current && (
         <Tip

@@ -82,6 +82,7 @@ export class FlamePainter {
     if (this.canvas.width !== width || this.canvas.height !== height) {
       this.canvas.width = width;
       this.canvas.height = height;
+      this.canvas.style.height = `${heightPx}px`;
     }
     const c = this.context;
     const tints = scene.isDark ? DARK : LIGHT;

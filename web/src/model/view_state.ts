@@ -1,7 +1,7 @@
 // What the page shows, as signals. The address is the state: it is read at start and on
 // "back", and written whenever a signal changes, so that a reload or a sent link shows the same.
 //
-//   BASE/                             the list of traces
+//   BASE/?q=text&sim=0                the list of traces, filtered, without simulated ones
 //   BASE/t/ID?view=timeline&v=START,DUR&sel=s:12&q=text
 //   BASE/t/ID?view=flame&m=gpu&by=op&focus=12&drop=3,40&as=table&sel=a:T0,T1
 //   BASE/t/ID?view=kernels&sort=-count&f=text
@@ -45,6 +45,8 @@ export interface ViewState {
   /** Kernel table: column, with "-" before it for ascending order. */
   readonly tableSort: string;
   readonly tableFilter: string;
+  /** List: without simulated traces. */
+  readonly hideSimulated: boolean;
 }
 
 export const DEFAULT_VIEW: ViewState = {
@@ -60,6 +62,7 @@ export const DEFAULT_VIEW: ViewState = {
   flameForm: 'graph',
   tableSort: 'total',
   tableFilter: '',
+  hideSimulated: false,
 };
 
 export const page = signal<Page>(DEFAULT_VIEW.page);
@@ -67,7 +70,7 @@ export const traceId = signal<string | undefined>(undefined);
 /** Visible time of the timeline; undefined: the whole trace. */
 export const timeWindow = signal<TimeWindow | undefined>(undefined);
 export const selection = signal<Selection>(undefined);
-/** Text of the search field, all pages of a trace. */
+/** Text of the search field: of the list, or of all pages of a trace. */
 export const query = signal('');
 export const flameMetric = signal(DEFAULT_VIEW.flameMetric);
 export const flameBy = signal(DEFAULT_VIEW.flameBy);
@@ -76,6 +79,7 @@ export const flameDropped = signal<readonly number[]>([]);
 export const flameForm = signal<'graph' | 'table'>('graph');
 export const tableSort = signal(DEFAULT_VIEW.tableSort);
 export const tableFilter = signal('');
+export const hideSimulated = signal(false);
 /** Kept in the browser, not in the address. */
 export const theme = signal<Theme>('auto');
 
@@ -93,6 +97,7 @@ export function currentView(): ViewState {
     flameForm: flameForm.value,
     tableSort: tableSort.value,
     tableFilter: tableFilter.value,
+    hideSimulated: hideSimulated.value,
   };
 }
 
@@ -112,6 +117,7 @@ export function show(change: Partial<ViewState>): void {
     flameForm.value = next.flameForm;
     tableSort.value = next.tableSort;
     tableFilter.value = next.tableFilter;
+    hideSimulated.value = next.hideSimulated;
   });
 }
 
@@ -128,7 +134,6 @@ export function sameSelection(a: Selection, b: Selection): boolean {
 
 /** Path and query relative to the page's base, without a slash before it. */
 export function formatLocation(view: ViewState): string {
-  if (view.traceId === undefined || view.page === 'list') return '';
   const params: string[] = [];
   const put = (key: string, value: string, usual: string): void => {
     if (value !== usual)
@@ -136,6 +141,13 @@ export function formatLocation(view: ViewState): string {
         `${key}=${encodeURIComponent(value).replaceAll('%3A', ':').replaceAll('%2C', ',')}`,
       );
   };
+  const withParams = (path: string): string =>
+    params.length === 0 ? path : `${path}?${params.join('&')}`;
+  if (view.traceId === undefined || view.page === 'list') {
+    put('q', view.query, '');
+    put('sim', view.hideSimulated ? '0' : '1', '1');
+    return withParams('');
+  }
   put('view', view.page, 'overview');
   if (view.window) put('v', `${view.window.t0},${view.window.t1 - view.window.t0}`, '');
   put('sel', formatSelection(view.selection), '');
@@ -147,18 +159,23 @@ export function formatLocation(view: ViewState): string {
   put('as', view.flameForm, DEFAULT_VIEW.flameForm);
   put('sort', view.tableSort, DEFAULT_VIEW.tableSort);
   put('f', view.tableFilter, '');
-  const path = `t/${encodeURIComponent(view.traceId)}`;
-  return params.length === 0 ? path : `${path}?${params.join('&')}`;
+  return withParams(`t/${encodeURIComponent(view.traceId)}`);
 }
 
 /** What an address says; what cannot be read is as if it were not there. */
 export function parseLocation(path: string, search: string): ViewState {
   const match = /^\/?t\/([^/]+)\/?$/.exec(path);
   const id = match?.[1] === undefined ? undefined : decode(match[1]);
-  if (id === undefined || id === '') return DEFAULT_VIEW;
   const params = new URLSearchParams(search);
+  if (id === undefined || id === '')
+    return {
+      ...DEFAULT_VIEW,
+      query: params.get('q') ?? '',
+      hideSimulated: params.get('sim') === '0',
+    };
   const view = params.get('view') ?? 'overview';
   return {
+    hideSimulated: false,
     page: view !== 'list' && isPage(view) ? view : 'overview',
     traceId: id,
     window: parseWindow(params.get('v') ?? ''),

@@ -61,7 +61,7 @@ function FindingBody({trace, finding}: {trace: TraceInfo; finding: Finding}): JS
     <div class="finding-body">
       {finding.why !== '' && <p class="finding-why">{tidyText(finding.why)}</p>}
       <dl class="parts">
-        <CodePart name="Change" text={finding.change} />
+        <CodePart name="Change" text={finding.change} where={finding.where} />
         <TextPart name="Expect" text={finding.expect} />
         <TextPart name="Costs" text={finding.costs} />
         <TextPart name="Wrong if" text={finding.wrong_if} />
@@ -81,7 +81,7 @@ function FindingBody({trace, finding}: {trace: TraceInfo; finding: Finding}): JS
                   class="evidence-link"
                   data-testid="evidence"
                   title={`${evidence.track}: ${formatDuration(evidence.t1_ns - evidence.t0_ns)}`}
-                  onClick={() => showEvidence(evidence, trace.duration_ns)}
+                  onClick={() => void showEvidence(trace, evidence)}
                 >
                   {tidyText(evidence.text || evidence.track) || 'in the timeline'} <IconArrow />
                 </button>
@@ -107,12 +107,14 @@ function TextPart({name, text}: {name: string; text: string}): JSX.Element | nul
   );
 }
 
-function CodePart({name, text}: {name: string; text: string}): JSX.Element | null {
+function CodePart(props: {name: string; text: string; where?: string}): JSX.Element | null {
+  const {name, text, where = ''} = props;
   if (text === '') return null;
   return (
     <>
       <dt>{name}</dt>
       <dd>
+        {where !== '' && !text.includes(where) && <code class="where">{where}</code>}
         <div class="code">
           <pre>{text}</pre>
           <CopyButton text={text} label={`Copy: ${name.toLowerCase()}`} />

@@ -28,7 +28,7 @@ import {
   traces,
 } from '../model/traces';
 import {dismiss, uploads, type Upload} from '../model/uploads';
-import {DEFAULT_VIEW} from '../model/view_state';
+import {DEFAULT_VIEW, hideSimulated, query} from '../model/view_state';
 import {Chip, topicOf} from '../ui/cause_mark';
 import {Dialog} from '../ui/dialog';
 import {Header} from '../ui/header';
@@ -38,8 +38,6 @@ import {Empty, Failed, Loading, Progress} from '../ui/states';
 import {Doors} from './doors';
 import {UploadButton} from './drop_zone';
 
-const filterText = signal('');
-const hideSimulated = signal(false);
 const toDelete = signal<TraceInfo | undefined>(undefined);
 
 export function ListPage(): JSX.Element {
@@ -58,8 +56,8 @@ export function ListPage(): JSX.Element {
               type="search"
               placeholder="Filter by name, GPU, verdict"
               aria-label="Filter the list"
-              value={filterText.value}
-              onInput={event => (filterText.value = event.currentTarget.value)}
+              value={query.value}
+              onInput={event => (query.value = event.currentTarget.value)}
             />
           </label>
         )}
@@ -99,7 +97,7 @@ function EmptyList(): JSX.Element {
 }
 
 function TraceTable({next}: {next: string | undefined}): JSX.Element {
-  const filter = {text: filterText.value, hideSimulated: hideSimulated.value};
+  const filter = {text: query.value, hideSimulated: hideSimulated.value};
   const all = traces.value;
   const rows = all.filter(trace => matches(trace, filter));
   const [showDoors, setShowDoors] = useState(false);
@@ -167,7 +165,7 @@ function TraceTable({next}: {next: string | undefined}): JSX.Element {
             type="button"
             class="button"
             onClick={() => {
-              filterText.value = '';
+              query.value = '';
               hideSimulated.value = false;
             }}
           >

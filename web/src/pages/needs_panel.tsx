@@ -10,7 +10,7 @@ export function NeedsPanel({analysis}: {analysis: Analysis}): JSX.Element | null
   const stepNs = analysis.steps.mean_ns;
   const needs = needsOf(analysis);
   const largest = Math.max(stepNs ?? 0, ...needs.map(need => need.needNs ?? 0));
-  if (largest <= 0) return null;
+  if (needs.every(need => need.needNs === undefined) || largest <= 0) return null;
   const axis = axisOf(largest, 4);
   const sentence = needsSentence(analysis);
   return (

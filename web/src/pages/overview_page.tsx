@@ -49,7 +49,10 @@ function Verdict({trace, analysis}: {trace: TraceInfo; analysis: Analysis}): JSX
     <>
       <section class="hero">
         <Chip topic={topicOf(verdict.cause, trace.summary?.letter)} large />
-        <h1 data-testid="verdict">{tidyText(verdict.text) || 'Nothing certain can be said.'}</h1>
+        <div>
+          <h1 data-testid="verdict">{tidyText(verdict.text) || 'Nothing certain can be said.'}</h1>
+          {verdict.detail !== '' && <p class="hero-detail">{tidyText(verdict.detail)}</p>}
+        </div>
       </section>
       <Headline analysis={analysis} />
       <div class="overview-columns">

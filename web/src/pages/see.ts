@@ -1,6 +1,6 @@
 // From a number to its evidence: opens the timeline there.
 import {getGaps, getSlice} from '../api/client';
-import type {Evidence} from '../api/types';
+import type {Evidence, GapInfo, TraceInfo} from '../api/types';
 import {ns, type Ns} from '../base/units';
 import {show, type Selection} from '../model/view_state';
 
@@ -20,9 +20,39 @@ export function showInTimeline(t0: number, t1: number, selection: Selection, dur
   scrollTo(0, 0);
 }
 
-export function showEvidence(evidence: Evidence, durationNs: Ns): void {
-  const {t0_ns: t0, t1_ns: t1} = evidence;
-  showInTimeline(t0, t1, t1 > t0 ? {kind: 'area', t0, t1} : undefined, durationNs);
+const gapsOf = new Map<string, Promise<readonly GapInfo[]>>();
+const GAPS_KEPT = 1000;
+const GAPS_WAIT_MS = 500;
+
+/** The longest gaps of a trace, asked for once. */
+function longestGaps(trace: TraceInfo): Promise<readonly GapInfo[]> {
+  const key = `${trace.id}/${trace.generation}`;
+  let gaps = gapsOf.get(key);
+  if (!gaps) {
+    gaps = getGaps(trace.id, {limit: GAPS_KEPT, sort: 'dur'}).then(reply => reply.gaps);
+    gaps.catch(() => gapsOf.delete(key));
+    gapsOf.set(key, gaps);
+  }
+  return gaps;
+}
+
+/** The gap with exactly this time, if the server tells in time that it is one. */
+async function gapAt(trace: TraceInfo, t0: Ns, t1: Ns): Promise<GapInfo | undefined> {
+  const late = new Promise<readonly GapInfo[]>(done => setTimeout(() => done([]), GAPS_WAIT_MS));
+  const gaps = await Promise.race([longestGaps(trace), late]).catch(() => []);
+  return gaps.find(gap => gap.start_ns === t0 && gap.dur_ns === t1 - t0);
+}
+
+/** What a finding points to: a slice, a gap, or a time. */
+export async function showEvidence(trace: TraceInfo, evidence: Evidence): Promise<void> {
+  const {t0_ns: t0, t1_ns: t1, slice} = evidence;
+  let target: Selection;
+  if (slice !== undefined) target = {kind: 'slice', slice};
+  else if (t1 > t0) {
+    const gap = await gapAt(trace, t0, t1);
+    target = gap ? {kind: 'gap', device: gap.device, t0, t1} : {kind: 'area', t0, t1};
+  }
+  showInTimeline(t0, t1, target, trace.duration_ns);
 }
 
 export async function showSlice(traceId: string, slice: number, durationNs: Ns): Promise<void> {

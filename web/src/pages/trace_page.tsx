@@ -231,7 +231,7 @@ function useFindingKeys(trace: TraceInfo, analysis: Analysis | undefined): void 
       const evidence = analysis.findings[Number(event.key) - 1]?.evidence[0];
       if (!evidence) return;
       event.preventDefault();
-      showEvidence(evidence, trace.duration_ns);
+      void showEvidence(trace, evidence);
     };
     addEventListener('keydown', onKey);
     const forget = registerShortcuts({
