@@ -1,0 +1,62 @@
+#include "server/ingest/convert.h"
+
+#include "analysis/diagnose/diagnose.h"
+#include "server/store/publish.h"
+#include "server/store/trace_writer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { PATH_BYTES = 4096 + 32 };
+
+struct conversion {
+    const struct lac_convert_options *options;
+    struct lac_convert_result result;
+};
+
+static enum lac_status take_model(void *context, struct lac_model *model, struct lac_error *reterr)
+{
+    struct conversion *conversion = context;
+    struct lac_analysis *analysis = NULL;
+    char path[PATH_BYTES];
+    struct lac_trace_write_options write = {.path = path, .generation = 1};
+    enum lac_status status = lac_diagnose(model, NULL, &analysis, reterr);
+
+    if (status == LAC_OK) {
+        status = lac_diagnose_add_tracks(analysis, model);
+    }
+    if (status == LAC_OK) {
+        (void)snprintf(path, sizeof path, "%s/" LAC_STAGED_TRACE_FORMAT,
+                       conversion->options->output_dir, conversion->result.trace_count);
+        write.analysis = analysis;
+        status = lac_trace_write(model, &write, reterr);
+    }
+    if (status == LAC_OK) {
+        conversion->result.trace_count++;
+        conversion->result.event_count += model->info.event_count;
+        conversion->result.slice_count += model->info.slice_count;
+    } else if (status == LAC_ERR_NOMEM) {
+        (void)lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory while diagnosing the trace");
+    }
+    lac_analysis_destroy(analysis);
+    lac_model_destroy(model);
+    return status;
+}
+
+enum lac_status lac_convert(const struct lac_convert_options *options,
+                            struct lac_convert_result *ret_result, struct lac_error *reterr)
+{
+    struct conversion conversion = {.options = options};
+    const struct lac_import_options import = {.limits = options->limits,
+                                              .progress = options->progress,
+                                              .progress_context = options->progress_context,
+                                              .name = options->name};
+    enum lac_status status =
+        lac_import_file(options->input_path, &import, take_model, &conversion, reterr);
+
+    if (status == LAC_OK && conversion.result.trace_count == 0) {
+        status = lac_fail(reterr, LAC_ERR_CORRUPT, 0, "the file holds no trace");
+    }
+    *ret_result = conversion.result;
+    return status;
+}

@@ -1,0 +1,39 @@
+#ifndef LAC_SERVER_INGEST_CONVERT_H
+#define LAC_SERVER_INGEST_CONVERT_H
+
+/*
+ * A file of any known format -> staged trace files: import, diagnose, write. What `lacuna import`
+ * does in its own process and the server in a limited child.
+ */
+
+#include "analysis/import/import.h"
+#include "analysis/model/status.h"
+
+#include <stdint.h>
+
+struct lac_convert_options {
+    const char *input_path;
+    const char *output_dir; /**< existing; gets trace-0.db, trace-1.db, ...; "." is taken as such */
+    const char *name;       /**< of the trace; NULL: from the path */
+    struct lac_import_limits limits;
+    lac_import_progress progress; /**< may be NULL */
+    void *progress_context;
+};
+
+struct lac_convert_result {
+    uint32_t trace_count;
+    uint64_t event_count;
+    uint64_t slice_count;
+};
+
+/**
+ * Convert. Each trace of a tar becomes a file of its own; one in memory at a time.
+ *
+ * @return LAC_OK with at least one trace; what lac_import_file() and lac_trace_write() return;
+ *         LAC_ERR_CORRUPT when the file holds no trace. After a failure some files may be there.
+ */
+LAC_MUST_USE enum lac_status lac_convert(const struct lac_convert_options *options,
+                                         struct lac_convert_result *ret_result,
+                                         struct lac_error *reterr);
+
+#endif
