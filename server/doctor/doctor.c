@@ -1,0 +1,115 @@
+#include "server/doctor/doctor.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+void lac_doctor_add(struct lac_doctor *doctor, const char *id, enum lac_doctor_state state,
+                    const char *fix, const char *fmt, ...)
+{
+    struct lac_doctor_line *line;
+    va_list args;
+
+    if (doctor->line_count == LAC_DOCTOR_LINES_MAX) {
+        return; /* more GPUs than lines: the count is in the first of them */
+    }
+    line = &doctor->line[doctor->line_count++];
+    line->id = id;
+    line->state = state;
+    va_start(args, fmt);
+    (void)vsnprintf(line->text, sizeof(line->text), fmt, args);
+    va_end(args);
+    (void)snprintf(line->fix, sizeof(line->fix), "%s", fix != NULL ? fix : "");
+}
+
+bool lac_doctor_read_all(const struct lac_doctor *doctor, const char *path, char *out,
+                         size_t capacity_bytes)
+{
+    char full[4096];
+    size_t used = 0;
+    int fd;
+
+    if ((size_t)snprintf(full, sizeof(full), "%s%s", doctor->root, path) >= sizeof(full)) {
+        return false;
+    }
+    fd = open(full, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) {
+        return false;
+    }
+    while (used + 1 < capacity_bytes) {
+        const ssize_t got = read(fd, out + used, capacity_bytes - 1 - used);
+
+        if (got <= 0) {
+            if (got < 0 && used == 0) {
+                (void)close(fd);
+                return false;
+            }
+            break;
+        }
+        used += (size_t)got;
+    }
+    (void)close(fd);
+    out[used] = '\0';
+    return true;
+}
+
+bool lac_doctor_read(const struct lac_doctor *doctor, const char *path, char *out,
+                     size_t capacity_bytes)
+{
+    if (!lac_doctor_read_all(doctor, path, out, capacity_bytes)) {
+        return false;
+    }
+    out[strcspn(out, "\n")] = '\0';
+    return true;
+}
+
+bool lac_doctor_read_number(const struct lac_doctor *doctor, const char *path, int64_t *ret_value)
+{
+    char text[64];
+    char *end;
+    long long value;
+
+    if (!lac_doctor_read(doctor, path, text, sizeof(text))) {
+        return false;
+    }
+    errno = 0;
+    value = strtoll(text, &end, 10);
+    if (end == text || errno != 0) {
+        return false;
+    }
+    *ret_value = value;
+    return true;
+}
+
+const char *lac_doctor_bytes(uint64_t bytes)
+{
+    static char ring[4][24];
+    static unsigned next;
+    static const char *const units[] = {"bytes", "KiB", "MiB", "GiB", "TiB", "PiB"};
+    char *text = ring[next++ % 4];
+    double value = (double)bytes;
+    unsigned unit = 0;
+
+    while (value >= 1024 && unit < 5) {
+        value /= 1024;
+        unit++;
+    }
+    (void)snprintf(text, sizeof(ring[0]), unit == 0 || value >= 100 ? "%.0f %s" : "%.1f %s", value,
+                   units[unit]);
+    return text;
+}
+
+void lac_doctor_run(struct lac_doctor *doctor)
+{
+    lac_doctor_gpus(doctor); /* first: others divide by the number of GPUs */
+    lac_doctor_cores(doctor);
+    lac_doctor_memory(doctor);
+    lac_doctor_disk(doctor);
+    lac_doctor_environment(doctor);
+    lac_doctor_system(doctor);
+    lac_doctor_reach(doctor);
+}
