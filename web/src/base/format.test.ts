@@ -82,6 +82,7 @@ test('a gain comes with its band', () => {
   assert.equal(plain(gain.band), '10\u201313 %');
   assert.equal(formatGain(12, 12, 12).band, '');
   assert.equal(formatGain(undefined).mid, '');
+  assert.deepEqual(formatGain(0.02, 0, 0.4), {mid: '<\u202f1\u202f%', band: ''});
 });
 
 test('bytes in powers of a thousand', () => {

@@ -88,13 +88,14 @@ export function formatPct(percent: number): string {
   return `${percent < 0 ? MINUS : ''}${text}${THIN}%`;
 }
 
-/** "+12 %" with its band "(10-13 %)"; the band is left out where there is none. */
+/** "+12 %" with its band "10-13 %", left out where there is none. Below 1 % nobody can tell. */
 export function formatGain(
   mid: number | undefined,
   low?: number | undefined,
   high?: number | undefined,
 ): {readonly mid: string; readonly band: string} {
   if (mid === undefined) return {mid: '', band: ''};
+  if (mid >= 0 && mid < 1) return {mid: `<${THIN}1${THIN}%`, band: ''};
   const sign = mid > 0 ? '+' : '';
   const text = `${sign}${formatPct(mid)}`;
   if (low === undefined || high === undefined) return {mid: text, band: ''};

@@ -22,7 +22,9 @@ export function FindingCard(props: {
     <article class="finding" aria-label={finding.title || findingName(finding.id)}>
       <header class="finding-head">
         <span class="kicker">
-          {finding.change === '' ? 'What was found' : 'The first thing to change'}
+          {finding.change === '' || finding.severity === 'info'
+            ? 'What was found'
+            : 'The first thing to change'}
         </span>
         <Gain finding={finding} />
       </header>
@@ -133,8 +135,8 @@ export function FurtherFindings(props: {
   return (
     <section class="further" aria-label="Further findings">
       <h2>Then</h2>
-      {props.findings.map(finding => (
-        <details key={finding.id} class="further-item">
+      {props.findings.map((finding, index) => (
+        <details key={`${finding.id}/${index}`} class="further-item">
           <summary>
             <span class="further-turn">
               <IconChevron />
