@@ -52,7 +52,7 @@ FUZZ_SECONDS  ?= 60
 prefix        ?= /usr/local
 
 .DEFAULT_GOAL := all
-.PHONY: all run test test-programs soak bench fuzz format lint lint-quick install deps web help clean
+.PHONY: kernels all run test test-programs soak bench fuzz format lint lint-quick install deps web help clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -148,8 +148,23 @@ $(BUILD)/stand_in/libcupti_stand_in.so: tests/stand_in/cupti_stand_in.c collecto
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(INJECT_CFLAGS) -shared $< -lpthread -o $@
 
+# ---- kernels/: the example workload; the GPU's device needs nvcc, the rest builds anywhere
+NVCC         ?= $(firstword $(wildcard /usr/local/cuda/bin/nvcc) $(shell command -v nvcc 2>/dev/null))
+NVCC_FLAGS   ?= -O2 -std=c++17 -gencode arch=compute_75,code=sm_75 -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=[sm_90,compute_90]
+WORKLOAD     := kernels/workload.c kernels/loader.c kernels/ranges.c
+WORKLOAD_DEP := $(WORKLOAD) $(wildcard kernels/*.h)
+kernels: $(BUILD)/workload-cpu $(if $(NVCC),$(BUILD)/workload)   ## the example workload
+$(BUILD)/workload-cpu: $(WORKLOAD_DEP) kernels/device_cpu.c
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(filter-out -MMD -MP,$(ALL_CFLAGS)) $(WORKLOAD) kernels/device_cpu.c -lpthread -ldl -o $@
+$(BUILD)/device_cuda.o: kernels/device_cuda.cu kernels/device.h
+	$(Q)mkdir -p $(@D)
+	$(Q)$(NVCC) $(NVCC_FLAGS) -I. -c $< -o $@
+$(BUILD)/workload: $(WORKLOAD_DEP) $(BUILD)/device_cuda.o
+	$(Q)$(CC) $(filter-out -MMD -MP,$(ALL_CFLAGS)) $(WORKLOAD) $(BUILD)/device_cuda.o -L$(dir $(NVCC))../lib64 -lcudart_static -lstdc++ -lpthread -ldl -lrt -lm -o $@
+
 # ---- tests: a test program may use everything
-test-programs: $(UNIT_TESTS) $(OOM_TESTS) $(BUILD)/liblacuna.so $(BUILD)/lacuna-node $(BUILD)/python/.stamp $(BUILD)/stand_in/libcupti_stand_in.so
+test-programs: $(UNIT_TESTS) $(OOM_TESTS) $(BUILD)/liblacuna.so $(BUILD)/lacuna-node $(BUILD)/python/.stamp $(BUILD)/stand_in/libcupti_stand_in.so $(BUILD)/workload-cpu
 $(BUILD)/tests/%: tests/unit/%.c $(SUPPORT_OBJS) $(BUILD)/libserver.a $(BUILD)/libanalysis.a
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) $(CHECK_CFLAGS) $^ $(CHECK_LIBS) $(SERVER_LIBS) -o $@
