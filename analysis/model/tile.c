@@ -31,6 +31,16 @@ uint8_t lac_tile_level_max(int64_t duration_ns)
     return lac_tile_native_level(duration_ns);
 }
 
+uint8_t lac_tile_level_min(int64_t duration_ns)
+{
+    uint8_t level = 0;
+
+    while (duration_ns / LAC_TILE_CELLS / lac_tile_cell_ns(level) > (int64_t)UINT32_MAX) {
+        level++;
+    }
+    return level;
+}
+
 enum lac_status lac_tile_scratch_init(struct lac_tile_scratch *scratch)
 {
     *scratch = (struct lac_tile_scratch){0};

@@ -69,6 +69,10 @@ uint8_t lac_tile_native_level(int64_t dur_ns);
 /** The coarsest level worth asking for: one tile of it covers the trace. */
 uint8_t lac_tile_level_max(int64_t duration_ns);
 
+/** The finest level whose tiles all have an index of 32 bits: 0 up to 36 minutes, 1 up to 4.9
+ * hours, 2 up to 39 hours, 3 up to 13 days, then 4. Views of longer traces stay at or above it. */
+uint8_t lac_tile_level_min(int64_t duration_ns);
+
 /** The columns of one track's slices, in order; slice ids are first_slice + i. */
 struct lac_tile_source {
     uint64_t first_slice;

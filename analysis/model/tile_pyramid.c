@@ -96,6 +96,12 @@ static enum lac_status emit(struct pyramid *pyramid, const struct node *node, ui
     return status == LAC_OK ? pyramid->sink(pyramid->context, &tile) : status;
 }
 
+/* Late in long traces the tiles of fine levels have no index: see lac_tile_level_min(). */
+static bool has_children(const struct node *node)
+{
+    return node->level > 0 && node->index <= UINT32_MAX / CHILDREN;
+}
+
 /*
  * Build the tile over the slices [first, end), which start in it, and emit it and all below.
  * `*ret_built` is false when it has too few slices; then nothing below has enough either, because
@@ -116,7 +122,7 @@ static enum lac_status build_node(struct pyramid *pyramid, uint64_t first, uint6
     if (!*ret_built) {
         return LAC_OK;
     }
-    for (uint32_t c = 0; c < CHILDREN && status == LAC_OK && node->level > 0; c++) {
+    for (uint32_t c = 0; c < CHILDREN && status == LAC_OK && has_children(node); c++) {
         struct node child = {.level = (uint8_t)(node->level - 1),
                              .index = node->index * CHILDREN + c,
                              .start_ns = node->start_ns + LAC_TILE_CELLS / CHILDREN * cell_ns * c};
@@ -134,7 +140,7 @@ static enum lac_status build_node(struct pyramid *pyramid, uint64_t first, uint6
             status = add_slice(pyramid, node, (uint32_t)next);
         }
     }
-    for (; next < end && status == LAC_OK; next++) { /* level 0 */
+    for (; next < end && status == LAC_OK; next++) { /* all, when there are no children */
         status = add_slice(pyramid, node, (uint32_t)next);
     }
     if (status == LAC_OK) {

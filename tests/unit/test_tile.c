@@ -238,6 +238,18 @@ START_TEST(levels_are_powers_of_8)
 }
 END_TEST
 
+START_TEST(the_finest_level_is_the_one_whose_tiles_can_be_named)
+{
+    int64_t edge_ns = ((int64_t)UINT32_MAX + 1) * LAC_TILE_CELLS;
+
+    ck_assert_uint_eq(lac_tile_level_min(0), 0);
+    ck_assert_uint_eq(lac_tile_level_min(edge_ns - 1), 0);
+    ck_assert_uint_eq(lac_tile_level_min(edge_ns), 1);
+    ck_assert_uint_eq(lac_tile_level_min(edge_ns * 8), 2);
+    ck_assert_uint_eq(lac_tile_level_min(LAC_TIME_MAX_NS), 4);
+}
+END_TEST
+
 START_TEST(a_tile_is_what_its_definition_says)
 {
     for (uint32_t round = 0; round < 40; round++) {
@@ -339,6 +351,18 @@ START_TEST(the_pyramid_holds_exactly_the_tiles_that_are_dear_to_build)
         ck_assert_uint_eq(stored.count, expected);
         lac_model_destroy(model);
     }
+}
+END_TEST
+
+START_TEST(the_pyramid_of_a_long_trace_holds_no_tile_without_a_name)
+{
+    struct lac_model *model = random_model(500, 53 - 1, 40, LAC_TRACK_STREAM);
+    struct lac_tile_source source = source_of(model);
+    struct stored stored = {&source, 0, 0, UINT64_MAX};
+
+    ck_assert_int_eq(lac_tile_pyramid(&source, 4, 0, compare_stored, &stored), LAC_OK);
+    ck_assert_uint_gt(stored.count, 500);
+    lac_model_destroy(model);
 }
 END_TEST
 
@@ -464,6 +488,8 @@ int main(void)
     tcase_add_test(tests, levels_are_powers_of_8);
     tcase_add_test(tests, a_tile_is_what_its_definition_says);
     tcase_add_test(tests, the_pyramid_holds_exactly_the_tiles_that_are_dear_to_build);
+    tcase_add_test(tests, the_finest_level_is_the_one_whose_tiles_can_be_named);
+    tcase_add_test(tests, the_pyramid_of_a_long_trace_holds_no_tile_without_a_name);
     tcase_add_test(tests, the_pyramid_stops_when_its_sink_refuses);
     tcase_add_test(tests, tiles_survive_the_wire);
     tcase_add_test(tests, damaged_tiles_are_refused);
