@@ -416,5 +416,6 @@ export const analysisShape = obj({
   findings: or(list(findingShape), []),
   checked_fine: or(list(str), []),
   not_recorded: or(list(str), []),
+  caveats: or(list(str), []),
 });
 export type Analysis = Infer<typeof analysisShape>;

@@ -4,3 +4,12 @@
 export function looksLikeCommand(text: string): boolean {
   return /^(\$ )?(lacuna|python3?|torchrun|srun|nsys|curl|[A-Z_]+=\S+) /.test(text);
 }
+
+const WORDS_MAX = 12;
+
+/** Code to paste, or a sentence: a change may be either. */
+export function looksLikeCode(text: string): boolean {
+  const plain = text.trim();
+  if (plain.includes('\n') || looksLikeCommand(plain)) return true;
+  return !/[.!?]$/.test(plain) && plain.split(/\s+/).length <= WORDS_MAX;
+}

@@ -3,7 +3,7 @@
 import type {JSX} from 'preact';
 import type {Finding, TraceInfo} from '../api/types';
 import {formatGain, formatPct, formatDuration, tidyText} from '../base/format';
-import {looksLikeCommand} from '../model/finding_text';
+import {looksLikeCode, looksLikeCommand} from '../model/finding_text';
 import {findingCause, findingName} from '../model/overview';
 import {Chip, topicOf} from '../ui/cause_mark';
 import {CopyButton} from '../ui/copy_button';
@@ -63,7 +63,11 @@ function FindingBody({trace, finding}: {trace: TraceInfo; finding: Finding}): JS
     <div class="finding-body">
       {finding.why !== '' && <p class="finding-why">{tidyText(finding.why)}</p>}
       <dl class="parts">
-        <CodePart name="Change" text={finding.change} where={finding.where} />
+        {looksLikeCode(finding.change) ? (
+          <CodePart name="Change" text={finding.change} where={finding.where} />
+        ) : (
+          <TextPart name="Change" text={finding.change} />
+        )}
         <TextPart name="Expect" text={finding.expect} />
         <TextPart name="Costs" text={finding.costs} />
         <TextPart name="Wrong if" text={finding.wrong_if} />

@@ -176,8 +176,8 @@ function Headline({analysis}: {analysis: Analysis}): JSX.Element | null {
 }
 
 function Checked({analysis}: {analysis: Analysis}): JSX.Element | null {
-  const {checked_fine: fine, not_recorded: missing} = analysis;
-  if (fine.length === 0 && missing.length === 0) return null;
+  const {checked_fine: fine, not_recorded: missing, caveats} = analysis;
+  if (fine.length + missing.length + caveats.length === 0) return null;
   return (
     <section class="checked">
       {fine.length > 0 && (
@@ -192,16 +192,22 @@ function Checked({analysis}: {analysis: Analysis}): JSX.Element | null {
           </ul>
         </div>
       )}
-      {missing.length > 0 && (
-        <div>
-          <h2>Not recorded</h2>
-          <ul class="missing">
-            {missing.map(text => (
-              <li key={text}>{tidyText(text)}</li>
-            ))}
-          </ul>
-        </div>
-      )}
+      <Notes title="Not recorded" texts={missing} />
+      <Notes title="What this trace is not good for" texts={caveats} />
     </section>
+  );
+}
+
+function Notes({title, texts}: {title: string; texts: readonly string[]}): JSX.Element | null {
+  if (texts.length === 0) return null;
+  return (
+    <div>
+      <h2>{title}</h2>
+      <ul class="notes">
+        {texts.map(text => (
+          <li key={text}>{tidyText(text)}</li>
+        ))}
+      </ul>
+    </div>
   );
 }
