@@ -257,7 +257,8 @@ struct lac_model {
 /** Free the model and all it owns. NULL is allowed. */
 void lac_model_destroy(struct lac_model *model);
 
-/** Whether all invariants hold. O(n): for tests, fuzzers and asserts of debug builds. */
+/** Whether all invariants hold; false also when out of memory. O(n): for tests, fuzzers and asserts
+ * of debug builds. */
 bool lac_model_is_valid(const struct lac_model *model);
 
 /** Track of a slice, by bisection. */

@@ -21,7 +21,7 @@ int64_t lac_tile_cell_ns(uint8_t level)
 
 uint8_t lac_tile_native_level(int64_t dur_ns)
 {
-    return dur_ns < 8 ? 0 : (uint8_t)((63 - __builtin_clzll((unsigned long long)dur_ns)) / 3);
+    return (uint8_t)(dur_ns < 8 ? 0 : (63 - __builtin_clzll((unsigned long long)dur_ns)) / 3);
 }
 
 uint8_t lac_tile_level_max(int64_t duration_ns)
