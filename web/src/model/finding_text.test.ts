@@ -14,6 +14,7 @@ test('a change is code or a sentence', () => {
     'DataLoader(..., num_workers=7)  # now 5',
     'loader = DataLoader(..., pin_memory=True)\nimages = images.to(device, non_blocking=True)',
     'model = model.to(memory_format=torch.channels_last)',
+    "with torch.autocast('cuda', dtype=torch.float16): ...",
   ])
     assert.ok(looksLikeCode(text), text);
   for (const text of [

@@ -11,5 +11,5 @@ const WORDS_MAX = 12;
 export function looksLikeCode(text: string): boolean {
   const plain = text.trim();
   if (plain.includes('\n') || looksLikeCommand(plain)) return true;
-  return !/[.!?]$/.test(plain) && plain.split(/\s+/).length <= WORDS_MAX;
+  return !/[^.][.!?]$/.test(plain) && plain.split(/\s+/).length <= WORDS_MAX;
 }

@@ -1,7 +1,7 @@
 // What the recorder saw of the run's settings, and what the import made of the file.
 import {Fragment, type JSX} from 'preact';
 import type {Analysis, TraceInfo} from '../api/types';
-import {exactNs, formatBytes, formatCount, formatDuration, plural} from '../base/format';
+import {THIN, exactNs, formatBytes, formatCount, formatDuration, plural} from '../base/format';
 import {settingGroups} from '../model/overview';
 import {IconChevron} from '../ui/icons';
 
@@ -96,7 +96,7 @@ export function ImportPanel({trace}: {trace: TraceInfo}): JSX.Element {
                 {line.text || line.code}
                 <span class="faint num">
                   {' '}
-                  {formatCount(line.count)} ×
+                  {`${formatCount(line.count)}${THIN}×`}
                   {line.first_offset_bytes !== undefined &&
                     `, first at byte ${formatCount(line.first_offset_bytes)}`}
                 </span>

@@ -9,9 +9,12 @@ export interface Topic {
   readonly label: string;
 }
 
-const OTHER_TOPICS: Readonly<Record<string, Topic>> = {
-  gpu: {letter: 'G', cause: undefined, label: 'the GPU itself'},
-  unknown: {letter: '~', cause: undefined, label: 'nothing certain'},
+/** Letters of verdicts that are about no cause of waiting. */
+const OTHER_LABELS: Readonly<Record<string, string>> = {
+  G: 'the GPU itself',
+  i: 'inference, not training',
+  '~': 'too little to say',
+  '?': 'nothing certain',
 };
 
 export function topicOf(cause: string, letter?: string): Topic {
@@ -19,9 +22,8 @@ export function topicOf(cause: string, letter?: string): Topic {
     const style = CAUSE_STYLES[cause];
     return {letter: style.letter, cause, label: `waiting ${style.words}`};
   }
-  const other = OTHER_TOPICS[cause];
-  if (other) return other;
-  return {letter: letter?.slice(0, 1) || '~', cause: undefined, label: cause.replaceAll('_', ' ')};
+  const shown = letter?.slice(0, 1) || (cause === 'gpu' ? 'G' : '~');
+  return {letter: shown, cause: undefined, label: OTHER_LABELS[shown] ?? cause};
 }
 
 export function Chip({topic, large = false}: {topic: Topic; large?: boolean}): JSX.Element {
