@@ -100,6 +100,7 @@ export class WebGlRenderer implements Renderer {
   private sums: WebGLTexture | undefined;
   private target: WebGLFramebuffer | undefined;
   private targetSize = '';
+  private sumFormat: number = WebGL2RenderingContext.RGBA8;
   private readonly tiles = new Map<Tile, TileBuffers>();
   private bytes = 0;
   private frame = 0;
@@ -136,6 +137,12 @@ export class WebGlRenderer implements Renderer {
 
   private build(): boolean {
     const {gl} = this;
+    // Where a rounded edge meets a thin neighbour a pixel adds up to more than 1. Half floats hold
+    // that; eight bits are clamped, and such pixels come out a little lighter.
+    const hasHalfFloats =
+      gl.getExtension('EXT_color_buffer_float') !== null ||
+      gl.getExtension('EXT_color_buffer_half_float') !== null;
+    this.sumFormat = hasHalfFloats ? gl.RGBA16F : gl.RGBA8;
     this.rects = this.program(RECT_VERTEX, RECT_FRAGMENT);
     this.resolver = this.program(FULL_VERTEX, RESOLVE_FRAGMENT);
     if (!this.rects || !this.resolver) return false;
@@ -258,7 +265,7 @@ export class WebGlRenderer implements Renderer {
     gl.deleteTexture(this.sums ?? null);
     this.sums = gl.createTexture();
     gl.bindTexture(gl.TEXTURE_2D, this.sums);
-    gl.texStorage2D(gl.TEXTURE_2D, 1, gl.RGBA8, width, height);
+    gl.texStorage2D(gl.TEXTURE_2D, 1, this.sumFormat, width, height);
     gl.texParameteri(gl.TEXTURE_2D, gl.TEXTURE_MIN_FILTER, gl.NEAREST);
     gl.texParameteri(gl.TEXTURE_2D, gl.TEXTURE_MAG_FILTER, gl.NEAREST);
     this.target ??= gl.createFramebuffer();

@@ -23,6 +23,8 @@ const PAN_PER_S = 1.1;
 /** A click may miss by this much. */
 const REACH_PX = 4;
 const STATS_EVERY_MS = 500;
+/** Read when the page is loaded: the address is rewritten as soon as something moves. */
+const RENDERER_CHOICE = choiceFromQuery(location.search);
 
 export interface StageElements {
   readonly root: HTMLElement;
@@ -70,9 +72,7 @@ export class Stage {
     const context = elements.overlay.getContext('2d');
     if (!context) throw new Error('this browser gives no 2D canvas');
     this.context = context;
-    this.renderer = createRenderer(elements.base, choiceFromQuery(location.search), () =>
-      this.invalidate(),
-    );
+    this.renderer = createRenderer(elements.base, RENDERER_CHOICE, () => this.invalidate());
     elements.root.dataset['renderer'] = this.renderer.name;
     this.minimap = new Minimap(elements.minimap, model);
     this.theme = readTheme(elements.root);

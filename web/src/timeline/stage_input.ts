@@ -12,6 +12,7 @@ const DRAG_PX = 4;
 /** Wheel distance that zooms by e. */
 const WHEEL_ZOOM_PX = 400;
 const LINE_PX = 33;
+const MOVING_KEYS = /^(Arrow|Page|Home)/;
 
 interface Drag {
   readonly pointerId: number;
@@ -215,7 +216,8 @@ export class StageInput {
     const {stage} = this;
     const point = stage.pointAt(x, y);
     const hit = stage.hitAt(point);
-    stage.model.hover.value = hit && point.row ? {row: point.row, hit, x, y} : undefined;
+    stage.model.hover.value =
+      hit && point.row ? {row: point.row, hit, x, y, stageWidth: stage.widthPx} : undefined;
     stage.elements.overlay.style.cursor = hit ? 'pointer' : 'default';
   }
 
@@ -320,9 +322,10 @@ export class StageInput {
     if (command === undefined) return;
     // Enter on a button presses it; arrows and Backspace elsewhere belong to what has the focus.
     if (event.key === 'Enter' && target.closest('button, a, summary, [role=button]')) return;
-    if (event.key.startsWith('Arrow') && target.closest('[role=tablist], [role=menu], dialog')) {
-      return;
-    }
+    // Moving keys belong to what has the focus: a panel that scrolls, the browser's page.
+    const {root, scroller} = this.stage.elements;
+    const isOurs = target === document.body || target === root || scroller.contains(target);
+    if (MOVING_KEYS.test(event.key) && !isOurs) return;
     event.preventDefault();
     event.stopPropagation();
     if (isHeldCommand(command) && !this.stage.theme.isReducedMotion) {

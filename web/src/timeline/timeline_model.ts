@@ -4,6 +4,7 @@
 import {computed, effect, signal} from '@preact/signals';
 import * as api from '../api/client';
 import type {Analysis, GapInfo, SliceInfo, TraceInfo, TracksInfo} from '../api/types';
+import {causeStyle} from '../base/causes';
 import {formatDuration} from '../base/format';
 import {ns} from '../base/units';
 import {
@@ -16,12 +17,12 @@ import {
 } from '../model/view_state';
 import type {Rgb} from '../render/color';
 import {Palette, type ThemeName} from '../render/palette';
-import {levelMaxFor} from '../render/tile_plan';
+import {formatIndexSet, levelMaxFor} from '../render/tile_plan';
 import {CounterStore} from './counter_store';
 import {GapList} from './gap_list';
 import type {Hit} from './hit_test';
 import {NameStore} from './name_store';
-import {buildRows, ROWS_AT_START, rowTops, type Row, type RowState} from './rows';
+import {buildRows, ROWS_AT_START, rowTops, trackLabel, type Row, type RowState} from './rows';
 import {SearchHits} from './search_hits';
 import {Steps} from './steps';
 import {TileStore} from './tile_store';
@@ -45,6 +46,7 @@ export interface Hover {
   /** Pointer, CSS pixels in the stage. */
   readonly x: number;
   readonly y: number;
+  readonly stageWidth: number;
 }
 
 export class TimelineModel {
@@ -104,7 +106,7 @@ export class TimelineModel {
       onChange: arrived,
     });
     this.names = new NameStore(async ids => {
-      const reply = await api.getNames(id, {ids: ids.join(',')}, this.closing.signal);
+      const reply = await api.getNames(id, {ids: formatIndexSet(ids)}, this.closing.signal);
       return reply.names;
     }, arrived);
     this.counters = new CounterStore(
@@ -198,7 +200,8 @@ export class TimelineModel {
       this.changeRows({revealed: new Set([...state.revealed, key]), filter: ''});
     }
     const row = this.rows.value.find(r => r.key === key);
-    if (row?.isCollapsed) this.toggle('collapsed', key);
+    // A collapsed row shows its first lane well enough.
+    if (row?.isCollapsed && lane > 0) this.toggle('collapsed', key);
     if (row && lane >= row.lanes && !state.expanded.has(key)) this.toggle('expanded', key);
     this.scrollToRow(key, lane);
   }
@@ -224,6 +227,7 @@ export class TimelineModel {
       const slice = await api.getSlice(this.trace.id, id, flight.signal);
       if (flight.signal.aborted) return;
       this.slice.value = {kind: 'ready', slice, link: undefined};
+      this.speakSlice(slice);
       this.revealTrack(slice.track, slice.lane);
       this.requestFrame();
       if (slice.link === undefined) return;
@@ -237,6 +241,14 @@ export class TimelineModel {
     }
   }
 
+  private speakSlice(slice: SliceInfo): void {
+    const track = this.track(slice.track);
+    const row = track ? `, ${trackLabel(this.tracks, track).label}` : '';
+    const name = slice.short || slice.name;
+    const at = formatDuration(slice.start_ns);
+    this.spoken.value = `${name}, ${formatDuration(slice.dur_ns)}, at ${at}${row}`;
+  }
+
   private async loadGap(sel: Extract<Selection, {kind: 'gap'}>): Promise<void> {
     try {
       const list = await this.gaps.load();
@@ -246,6 +258,8 @@ export class TimelineModel {
         g =>
           g.device === sel.device && g.start_ns <= sel.t0 && g.start_ns + g.dur_ns >= sel.t1 - 0.5,
       );
+      const why = this.gap.value ? ` ${causeStyle(this.gap.value.cause).words}` : '';
+      this.spoken.value = `GPU ${sel.device} waits ${formatDuration(sel.t1 - sel.t0)}${why}`;
       this.requestFrame();
     } catch {
       // The panel shows the interval without its causes and says so.

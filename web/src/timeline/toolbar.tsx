@@ -46,7 +46,7 @@ export function Toolbar({model, navigator, searchRef}: Props): JSX.Element {
             'gap-same',
             'Next gap of the same kind',
             'Alt+G',
-            'alike \u203a',
+            'like this \u203a',
             selection.value?.kind !== 'gap',
           )}
         </div>

@@ -8,19 +8,23 @@ import type {Hover, TimelineModel} from './timeline_model';
 export function Tooltip({model}: {model: TimelineModel}): JSX.Element | null {
   const hover = model.hover.value;
   if (!hover?.hit) return null;
-  const isRight = hover.x > 420;
-  const style = isRight
-    ? {right: `calc(100% - ${hover.x - 12}px)`, top: `${hover.y + 18}px`}
-    : {left: `${hover.x + 12}px`, top: `${hover.y + 18}px`};
+  const {name, facts} = hoverText(model, hover);
+  // To the side with more room.
+  const style =
+    hover.x > hover.stageWidth / 2
+      ? {right: `${hover.stageWidth - hover.x + 12}px`, top: `${hover.y + 18}px`}
+      : {left: `${hover.x + 12}px`, top: `${hover.y + 18}px`};
   return (
     <div class="tl-tooltip" style={style} aria-hidden="true">
-      {hoverText(model, hover)}
+      <span class="tl-tooltip-name">{name}</span>
+      <span>{facts}</span>
     </div>
   );
 }
 
-export function hoverText(model: TimelineModel, {hit}: Hover): string {
-  if (!hit) return '';
+/** The name may be cut to fit; the facts after it never are. */
+export function hoverText(model: TimelineModel, {hit}: Hover): {name: string; facts: string} {
+  if (!hit) return {name: '', facts: ''};
   void model.arrivals.value;
   const isGap = hit.kind === SliceKind.gap;
   const text = model.names.text(hit.nameId);
@@ -28,19 +32,20 @@ export function hoverText(model: TimelineModel, {hit}: Hover): string {
   const name = label ?? '\u2026';
   if (hit.count > 1) {
     const share = formatPct((100 * hit.busyNs) / hit.dur);
-    return `${formatCount(hit.count)} slices, busy ${share} of ${formatDuration(hit.dur)}; longest: ${name}`;
+    const what = `${formatCount(hit.count)} slices, busy ${share} of ${formatDuration(hit.dur)}`;
+    return {name: `longest: ${name}`, facts: what};
   }
   // A lone slice below a pixel: the cell knows its length, not its exact place.
   const dur = hit.busyNs;
-  const parts = [name, formatDuration(dur)];
+  const facts = [formatDuration(dur)];
   const step = model.steps.at(hit.start);
   if (step && step.dur > 0 && hit.kind !== SliceKind.step) {
-    parts.push(`${formatPct((100 * dur) / step.dur)} of the step`);
+    facts.push(`${formatPct((100 * dur) / step.dur)} of the step`);
   }
   const count = model.kernelCounts.get(hit.nameId);
   const steps = model.steps.all.length;
-  if (count !== undefined && steps > 0) parts.push(timesText(count / steps));
-  return parts.join(' \u00b7 ');
+  if (count !== undefined && steps > 0) facts.push(timesText(count / steps));
+  return {name, facts: facts.join(' \u00b7 ')};
 }
 
 const idleText = (cause: string): string => {
