@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <dlfcn.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -306,6 +307,53 @@ static void check_permission(struct lac_doctor *doctor)
     }
 }
 
+/* How many of the cores in a list such as "0-15,32-47" this process may use; -1: cannot tell. */
+static int allowed_of(const char *list)
+{
+    enum { CPUS_MAX = 16384 };
+    const size_t size = CPU_ALLOC_SIZE(CPUS_MAX);
+    cpu_set_t *set = CPU_ALLOC(CPUS_MAX);
+    int count = 0;
+
+    if (set == NULL || sched_getaffinity(0, size, set) != 0) {
+        CPU_FREE(set);
+        return -1;
+    }
+    while (*list != '\0') {
+        char *end;
+        const unsigned long first = strtoul(list, &end, 10);
+        const unsigned long last = *end == '-' ? strtoul(end + 1, &end, 10) : first;
+
+        for (unsigned long cpu = first; cpu <= last && cpu < CPUS_MAX; cpu++) {
+            count += CPU_ISSET_S(cpu, size, set) ? 1 : 0;
+        }
+        if (*end != ',') {
+            break;
+        }
+        list = end + 1;
+    }
+    CPU_FREE(set);
+    return count;
+}
+
+static void tell_nearness(struct lac_doctor *doctor, const char *bus_id, const char *node,
+                          const char *list)
+{
+    const int near = allowed_of(list);
+
+    if (near == 0) {
+        lac_doctor_add(doctor, "gpu socket", LAC_DOCTOR_AMBER,
+                       "bind the process to the GPU's socket: numactl --cpunodebind=N, or srun "
+                       "--gpu-bind=closest",
+                       "GPU %.32s is on NUMA node %.8s (cores %.60s), of which none is allowed",
+                       bus_id, node, list);
+    } else {
+        lac_doctor_add(doctor, "gpu socket", LAC_DOCTOR_OK, NULL,
+                       "GPU %.32s is on NUMA node %.8s: %d of its cores are allowed", bus_id, node,
+                       near);
+    }
+}
+
 /* CPUs near each NVIDIA GPU against the cores we may use. */
 static void check_nearness(struct lac_doctor *doctor)
 {
@@ -329,9 +377,7 @@ static void check_nearness(struct lac_doctor *doctor)
         (void)snprintf(path, sizeof(path), "/sys/bus/pci/devices/%.32s/local_cpulist",
                        entry->d_name);
         if (lac_doctor_read(doctor, path, list, sizeof(list))) {
-            lac_doctor_add(doctor, "gpu socket", LAC_DOCTOR_OK, NULL,
-                           "GPU %.32s is on NUMA node %s, near cores %s", entry->d_name, node,
-                           list);
+            tell_nearness(doctor, entry->d_name, node, list);
         }
     }
     if (gpus != NULL) {

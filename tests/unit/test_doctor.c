@@ -1,0 +1,299 @@
+/* The doctor on machines that are laid out as files: containers, cgroups, drivers. */
+#include "server/doctor/doctor.h"
+
+#include <check.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+static char root[64];
+static struct lac_doctor doctor;
+
+static int remove_one(const char *path, const struct stat *info, int type, struct FTW *ftw)
+{
+    (void)info;
+    (void)type;
+    (void)ftw;
+    return remove(path);
+}
+
+static void begin(void)
+{
+    (void)snprintf(root, sizeof(root), "/tmp/lacuna-doctor-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(root));
+    memset(&doctor, 0, sizeof(doctor));
+    doctor.root = root;
+    doctor.server = "http://127.0.0.1:1";
+    (void)clearenv();
+}
+
+static void end(void)
+{
+    (void)nftw(root, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
+
+/* Lay out one file of the machine. */
+static void put(const char *path, const char *text)
+{
+    char full[512];
+    FILE *file;
+
+    (void)snprintf(full, sizeof(full), "%s%s", root, path);
+    for (char *c = full + strlen(root) + 1; *c != '\0'; c++) {
+        if (*c == '/') {
+            *c = '\0';
+            (void)mkdir(full, 0755);
+            *c = '/';
+        }
+    }
+    file = fopen(full, "w");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_ge(fputs(text, file), 0);
+    ck_assert_int_eq(fclose(file), 0);
+}
+
+static const struct lac_doctor_line *line(const char *id)
+{
+    for (unsigned i = 0; i < doctor.line_count; i++) {
+        if (strcmp(doctor.line[i].id, id) == 0) {
+            return &doctor.line[i];
+        }
+    }
+    ck_abort_msg("no line %s", id);
+    return NULL;
+}
+
+static void expect(const char *id, enum lac_doctor_state state, const char *part)
+{
+    const struct lac_doctor_line *found = line(id);
+
+    ck_assert_msg(found->state == state && strstr(found->text, part) != NULL, "%s: state %d: %s",
+                  id, found->state, found->text);
+    ck_assert_msg((found->fix[0] != '\0') == (state == LAC_DOCTOR_AMBER),
+                  "%s: amber lines, and only those, carry a fix: '%s'", id, found->fix);
+}
+
+START_TEST(a_kubernetes_quota_below_the_cores_is_amber)
+{
+    put("/proc/self/cgroup", "0::/kube/pod1\n");
+    put("/sys/fs/cgroup/kube/cpu.max", "max 100000\n");
+    put("/sys/fs/cgroup/kube/pod1/cpu.max", "50000 100000\n");
+    put("/sys/fs/cgroup/kube/pod1/cpu.stat",
+        "usage_usec 5\nnr_periods 9\nnr_throttled 7\nthrottled_usec 2500000\n");
+    lac_doctor_cores(&doctor);
+    expect("quota", LAC_DOCTOR_AMBER, "quota of 0.5 cores");
+    expect("throttling", LAC_DOCTOR_AMBER, "throttled 7 times so far, 2.5 s");
+}
+END_TEST
+
+START_TEST(the_tightest_quota_above_is_the_one_that_holds)
+{
+    put("/proc/self/cgroup", "0::/a/b\n");
+    put("/sys/fs/cgroup/a/cpu.max", "20000 100000\n");
+    put("/sys/fs/cgroup/a/b/cpu.max", "100000 100000\n");
+    put("/sys/fs/cgroup/a/b/cpu.stat", "nr_throttled 0\nthrottled_usec 0\n");
+    lac_doctor_cores(&doctor);
+    expect("quota", LAC_DOCTOR_AMBER, "quota of 0.2 cores");
+    expect("throttling", LAC_DOCTOR_OK, "not throttled");
+}
+END_TEST
+
+START_TEST(version_1_cgroups_are_read_too)
+{
+    put("/proc/self/cgroup", "5:memory:/x\n4:cpu,cpuacct:/docker/1\n0::/\n");
+    put("/sys/fs/cgroup/cpu/docker/1/cpu.cfs_quota_us", "30000\n");
+    put("/sys/fs/cgroup/cpu/docker/1/cpu.cfs_period_us", "100000\n");
+    put("/sys/fs/cgroup/cpu/docker/1/cpu.stat",
+        "nr_periods 10\nnr_throttled 3\nthrottled_time 4000000000\n");
+    lac_doctor_cores(&doctor);
+    expect("quota", LAC_DOCTOR_AMBER, "quota of 0.3 cores");
+    expect("throttling", LAC_DOCTOR_AMBER, "3 times so far, 4.0 s");
+}
+END_TEST
+
+START_TEST(without_cgroups_it_says_that_it_cannot_see)
+{
+    lac_doctor_cores(&doctor);
+    expect("quota", LAC_DOCTOR_UNSEEN, "no cgroup");
+    lac_doctor_memory(&doctor);
+    expect("memory", LAC_DOCTOR_UNSEEN, "meminfo");
+    expect("shm", LAC_DOCTOR_UNSEEN, "/dev/shm");
+    lac_doctor_system(&doctor);
+    expect("clock", LAC_DOCTOR_UNSEEN, "clock source");
+    expect("governor", LAC_DOCTOR_UNSEEN, "cannot see");
+    lac_doctor_gpus(&doctor);
+    expect("gpu", LAC_DOCTOR_UNSEEN, "no NVIDIA driver");
+}
+END_TEST
+
+START_TEST(an_srun_without_its_cores_is_amber_with_the_line_to_export)
+{
+    setenv("SLURM_JOB_ID", "77", 1);
+    setenv("SLURM_CPUS_PER_TASK", "100000", 1);
+    lac_doctor_cores(&doctor);
+    expect("slurm", LAC_DOCTOR_AMBER, "100000 cores a task");
+    ck_assert_ptr_nonnull(
+        strstr(line("slurm")->fix, "export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK"));
+}
+END_TEST
+
+START_TEST(a_memory_limit_is_found_where_it_is_set)
+{
+    put("/proc/meminfo", "MemTotal:       16000000 kB\nMemFree: 1 kB\nMemAvailable: 8000000 kB\n");
+    put("/proc/self/cgroup", "0::/a/b\n");
+    put("/sys/fs/cgroup/a/memory.max", "2147483648\n");
+    put("/sys/fs/cgroup/a/b/memory.max", "max\n");
+    lac_doctor_memory(&doctor);
+    expect("memory", LAC_DOCTOR_AMBER, "limited to 2.0 GiB");
+}
+END_TEST
+
+START_TEST(a_driver_that_restricts_profiling_is_amber_for_users)
+{
+    put("/proc/driver/nvidia/version", "NVRM version: x\n");
+    put("/proc/driver/nvidia/params", "A: 1\nRmProfilingAdminOnly: 1\nB: 0\n");
+    lac_doctor_gpus(&doctor);
+    if (geteuid() == 0) {
+        expect("profiling", LAC_DOCTOR_OK, "permits");
+    } else {
+        expect("profiling", LAC_DOCTOR_AMBER, "RmProfilingAdminOnly: 1");
+    }
+}
+END_TEST
+
+START_TEST(a_gpus_own_cores_are_told)
+{
+    put("/proc/driver/nvidia/version", "NVRM version: x\n");
+    put("/proc/driver/nvidia/gpus/0000:01:00.0/information", "Model: x\n");
+    put("/sys/bus/pci/devices/0000:01:00.0/numa_node", "1\n");
+    put("/sys/bus/pci/devices/0000:01:00.0/local_cpulist", "0-15000\n");
+    lac_doctor_gpus(&doctor);
+    expect("gpu socket", LAC_DOCTOR_OK, "NUMA node 1: ");
+    expect("profiling", LAC_DOCTOR_UNSEEN, "cannot see");
+    doctor.line_count = 0;
+    put("/sys/bus/pci/devices/0000:01:00.0/local_cpulist", "16000,16100-16101\n");
+    lac_doctor_gpus(&doctor);
+    expect("gpu socket", LAC_DOCTOR_AMBER, "of which none is allowed");
+}
+END_TEST
+
+START_TEST(variables_that_slow_or_intrude_are_amber)
+{
+    setenv("CUDA_LAUNCH_BLOCKING", "1", 1);
+    setenv("TORCH_DISTRIBUTED_DEBUG", "off", 1);
+    setenv("LD_PRELOAD", "/x/libother.so", 1);
+    setenv("NVTX_INJECTION64_PATH", "/x/liblacuna.so", 1);
+    setenv("OMP_NUM_THREADS", "100000", 1);
+    doctor.allowed_cores = 4;
+    lac_doctor_environment(&doctor);
+    expect("switches", LAC_DOCTOR_AMBER, "CUDA_LAUNCH_BLOCKING is set");
+    ck_assert_str_eq(line("switches")->fix, "unset CUDA_LAUNCH_BLOCKING");
+    expect("injections", LAC_DOCTOR_AMBER, "LD_PRELOAD=/x/libother.so");
+    expect("threads", LAC_DOCTOR_AMBER, "only 4 cores");
+    for (unsigned i = 0; i < doctor.line_count; i++) {
+        ck_assert_ptr_null(strstr(doctor.line[i].text, "NVTX_INJECTION"));
+        ck_assert_ptr_null(strstr(doctor.line[i].text, "DISTRIBUTED_DEBUG"));
+    }
+}
+END_TEST
+
+START_TEST(a_quiet_environment_is_green)
+{
+    lac_doctor_environment(&doctor);
+    expect("switches", LAC_DOCTOR_OK, "no debug switch");
+    expect("injections", LAC_DOCTOR_OK, "no other tool");
+    expect("threads", LAC_DOCTOR_OK, "OMP_NUM_THREADS is not set");
+}
+END_TEST
+
+START_TEST(a_slow_clock_and_a_lowest_governor_are_amber)
+{
+    put("/sys/devices/system/clocksource/clocksource0/current_clocksource", "hpet\n");
+    put("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "powersave\n");
+    put("/sys/devices/system/cpu/cpu0/cpufreq/scaling_driver", "acpi-cpufreq\n");
+    lac_doctor_system(&doctor);
+    expect("clock", LAC_DOCTOR_AMBER, "hpet");
+    expect("governor", LAC_DOCTOR_AMBER, "lowest clock");
+    doctor.line_count = 0;
+    put("/sys/devices/system/cpu/cpu0/cpufreq/scaling_driver", "intel_pstate\n");
+    lac_doctor_system(&doctor);
+    expect("governor", LAC_DOCTOR_OK, "intel_pstate");
+}
+END_TEST
+
+START_TEST(a_data_folder_that_does_not_exist_yet_is_judged_by_its_parent)
+{
+    char folder[128];
+
+    (void)snprintf(folder, sizeof(folder), "%s/not/yet/there", root);
+    doctor.data_dir = folder;
+    lac_doctor_disk(&doctor);
+    ck_assert_ptr_nonnull(line("data"));
+    ck_assert_ptr_nonnull(line("space"));
+    doctor.line_count = 0;
+    doctor.data_dir = NULL;
+    lac_doctor_disk(&doctor);
+    expect("data", LAC_DOCTOR_UNSEEN, "--data");
+}
+END_TEST
+
+START_TEST(a_server_that_is_not_there_is_amber_and_https_is_not_guessed)
+{
+    lac_doctor_reach(&doctor);
+    expect("server", LAC_DOCTOR_AMBER, "no server answers");
+    doctor.line_count = 0;
+    doctor.server = "https://x";
+    lac_doctor_reach(&doctor);
+    expect("server", LAC_DOCTOR_UNSEEN, "only http://");
+}
+END_TEST
+
+START_TEST(the_whole_takes_less_than_two_seconds_here)
+{
+    struct timespec before;
+    struct timespec after;
+
+    doctor.root = "";
+    doctor.data_dir = root;
+    clock_gettime(CLOCK_MONOTONIC, &before);
+    lac_doctor_run(&doctor);
+    clock_gettime(CLOCK_MONOTONIC, &after);
+    ck_assert_int_lt(
+        (after.tv_sec - before.tv_sec) * 1000 + (after.tv_nsec - before.tv_nsec) / 1000000, 2000);
+    ck_assert_uint_ge(doctor.line_count, 15);
+    ck_assert_uint_lt(doctor.line_count, LAC_DOCTOR_LINES_MAX);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("doctor");
+    TCase *tests = tcase_create("doctor");
+    SRunner *runner = srunner_create(suite);
+    int failed;
+
+    tcase_add_checked_fixture(tests, begin, end);
+    tcase_add_test(tests, a_kubernetes_quota_below_the_cores_is_amber);
+    tcase_add_test(tests, the_tightest_quota_above_is_the_one_that_holds);
+    tcase_add_test(tests, version_1_cgroups_are_read_too);
+    tcase_add_test(tests, without_cgroups_it_says_that_it_cannot_see);
+    tcase_add_test(tests, an_srun_without_its_cores_is_amber_with_the_line_to_export);
+    tcase_add_test(tests, a_memory_limit_is_found_where_it_is_set);
+    tcase_add_test(tests, a_driver_that_restricts_profiling_is_amber_for_users);
+    tcase_add_test(tests, a_gpus_own_cores_are_told);
+    tcase_add_test(tests, variables_that_slow_or_intrude_are_amber);
+    tcase_add_test(tests, a_quiet_environment_is_green);
+    tcase_add_test(tests, a_slow_clock_and_a_lowest_governor_are_amber);
+    tcase_add_test(tests, a_data_folder_that_does_not_exist_yet_is_judged_by_its_parent);
+    tcase_add_test(tests, a_server_that_is_not_there_is_amber_and_https_is_not_guessed);
+    tcase_add_test(tests, the_whole_takes_less_than_two_seconds_here);
+    suite_add_tcase(suite, tests);
+    srunner_run_all(runner, CK_NORMAL);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? 0 : 1;
+}
