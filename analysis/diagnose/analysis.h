@@ -141,6 +141,7 @@ struct lac_step {
 struct lac_kernel_facts {
     uint32_t name; /**< string id */
     uint32_t longest_slice;
+    uint32_t first_slice; /**< by start */
     uint64_t count;
     int64_t total_ns, min_ns, max_ns;
     struct lac_name_class names;

@@ -35,21 +35,24 @@ enum lac_cause {
 const char *lac_cause_name(enum lac_cause cause);
 char lac_cause_letter(enum lac_cause cause);
 
-/** A change to try on the re-timed steps (--what-if K=V,...). Unset fields are LAC_WHAT_IF_UNSET. */
+/** A change to try on the re-timed steps (--what-if K=V,...). Unset fields are LAC_WHAT_IF_UNSET.
+ */
 #define LAC_WHAT_IF_UNSET (-1)
 struct lac_what_if_changes {
-    int32_t workers;     /**< number of loader workers */
-    int8_t layout_nhwc;  /**< 1: no layout conversions */
-    int8_t pinned;       /**< 1: copies from pinned memory */
-    int8_t async_copies; /**< 1: own stream, one batch ahead */
+    int32_t workers;                                         /**< number of loader workers */
+    int8_t layout_nhwc;                                      /**< 1: no layout conversions */
+    int8_t pinned;                                           /**< 1: copies from pinned memory */
+    int8_t async_copies;                                     /**< 1: own stream, one batch ahead */
     int8_t no_sync, no_allocator, no_module_load, no_launch; /**< 1: without that cause */
     double comm;    /**< factor on exposed communication, negative unset */
     double kernels; /**< factor on computing kernels, negative unset */
 };
 void lac_what_if_clear(struct lac_what_if_changes *changes);
 
-/** Parse "workers=4,pinned=1". @return LAC_OK or LAC_ERR_MISUSE with a sentence that names the key. */
-LAC_MUST_USE enum lac_status lac_what_if_parse(const char *text, struct lac_what_if_changes *ret_changes,
+/** Parse "workers=4,pinned=1". @return LAC_OK or LAC_ERR_MISUSE with a sentence that names the key.
+ */
+LAC_MUST_USE enum lac_status lac_what_if_parse(const char *text,
+                                               struct lac_what_if_changes *ret_changes,
                                                struct lac_error *reterr);
 
 struct lac_diagnose_options {
@@ -65,7 +68,8 @@ struct lac_analysis;
  *
  * @param options may be NULL
  * @return LAC_OK or LAC_ERR_NOMEM
- * Cost: O(n log n) at worst, about 0.1 s a million slices or less; 16 bytes a slice of working memory.
+ * Cost: O(n log n) at worst, about 0.1 s a million slices or less; 16 bytes a slice of working
+ * memory.
  */
 LAC_MUST_USE enum lac_status lac_diagnose(const struct lac_model *model,
                                           const struct lac_diagnose_options *options,

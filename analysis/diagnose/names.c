@@ -276,8 +276,56 @@ enum lac_api_class lac_names_api_class(const char *name, size_t length)
     return (enum lac_api_class)match_value(LAC_NAMES_API, name, length, LAC_API_OTHER);
 }
 
+/** Skip `word` at the start, whatever its case. */
+static bool skip_word(const char **name, size_t *length, const char *word)
+{
+    size_t word_length = strlen(word);
+    if (*length < word_length) {
+        return false;
+    }
+    for (size_t i = 0; i < word_length; i++) {
+        if (fold((*name)[i]) != word[i]) {
+            return false;
+        }
+    }
+    *name += word_length;
+    *length -= word_length;
+    return true;
+}
+
+/** "step 12", "train_step", "Iteration_7", "global_step#3": a word for a step, then no letter
+ *  but in a separate word. */
+static bool is_step_like(const char *name, size_t length)
+{
+    static const char *const before[] = {"training", "train", "global"};
+    static const char *const words[] = {"iteration", "iter", "step", "batch"};
+    for (size_t i = 0; i < sizeof before / sizeof before[0]; i++) {
+        if (skip_word(&name, &length, before[i])) {
+            break;
+        }
+    }
+    while (length > 0 && (*name == '_' || *name == ' ' || *name == '-')) {
+        name++;
+        length--;
+    }
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        if (!skip_word(&name, &length, words[i])) {
+            continue;
+        }
+        while (length > 0 && !is_alnum(*name)) {
+            name++;
+            length--;
+        }
+        return length == 0 || is_digit(*name);
+    }
+    return false;
+}
+
 enum lac_host_class lac_names_host_class(const char *name, size_t length)
 {
+    if (is_step_like(name, length)) {
+        return LAC_HOST_STEP_LIKE;
+    }
     return (enum lac_host_class)match_value(LAC_NAMES_HOST, name, length, LAC_HOST_OTHER);
 }
 

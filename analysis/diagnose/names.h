@@ -98,6 +98,7 @@ enum lac_host_class {
     LAC_HOST_COMM,         /**< c10d, nccl, gloo, barriers */
     LAC_HOST_COMPILE,      /**< compilation and module loading */
     LAC_HOST_PROFILER,     /**< the recorder's own cost */
+    LAC_HOST_STEP_LIKE,    /**< may name steps: "step 12", "train_iteration_3", "batch" */
     LAC_HOST_BACKWARD,     /**< an autograd node: the trace is of training */
     LAC_HOST_CLASS_COUNT_
 };

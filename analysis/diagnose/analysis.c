@@ -1,0 +1,163 @@
+/* The analysis as an object: names of its enums, its invariants, its end. */
+
+#include "analysis/diagnose/analysis.h"
+
+#include "analysis/diagnose/texts.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *lac_cause_name(enum lac_cause cause)
+{
+    static const char *const names[LAC_CAUSE_COUNT_] = {
+        "data_wait", "sync",       "launch", "copy_wait", "allocator",   "module_load",
+        "comm",      "dependency", "host",   "profiler",  "unattributed"};
+    return cause < LAC_CAUSE_COUNT_ ? names[cause] : "unattributed";
+}
+
+char lac_cause_letter(enum lac_cause cause)
+{
+    static const char letters[LAC_CAUSE_COUNT_ + 1] = "DSLCAMNWHP?";
+    return cause < LAC_CAUSE_COUNT_ ? letters[cause] : '?';
+}
+
+const char *lac_severity_name(enum lac_severity severity)
+{
+    if (severity == LAC_SEVERITY_CRITICAL) {
+        return "critical";
+    }
+    return severity == LAC_SEVERITY_WARNING ? "warning" : "info";
+}
+
+const char *lac_subject_name(enum lac_subject subject)
+{
+    static const char *const names[] = {"training",  "no_gpu",    "cold_start",
+                                        "inference", "few_steps", "no_steps"};
+    return subject <= LAC_SUBJECT_NO_STEPS ? names[subject] : "no_steps";
+}
+
+const char *lac_partition_name(enum lac_partition part)
+{
+    static const char *const names[LAC_PART_COUNT_] = {"compute", "exposed_comm", "exposed_copy",
+                                                       "exposed_memset", "idle"};
+    return part < LAC_PART_COUNT_ ? names[part] : "idle";
+}
+
+const char *lac_step_left_out_name(enum lac_step_left_out left_out)
+{
+    static const char *const names[] = {"kept", "warm_up", "truncated", "other_kind",
+                                        "partial_cycle"};
+    return left_out <= LAC_STEP_PARTIAL_CYCLE ? names[left_out] : "kept";
+}
+
+int64_t lac_gap_piece_dur_ns(const struct lac_analysis *analysis, uint64_t piece)
+{
+    const struct lac_gap_piece *at = &analysis->pieces[piece];
+    const struct lac_gap *gap = &analysis->gaps[at->gap];
+    bool is_last = piece + 1 == gap->first_piece + gap->piece_count;
+    int64_t end_ns = is_last ? gap->start_ns + gap->dur_ns : analysis->pieces[piece + 1].start_ns;
+    return end_ns - at->start_ns;
+}
+
+size_t lac_gap_root_text(const struct lac_analysis *analysis, const struct lac_model *model,
+                         const struct lac_gap *gap, char *out, size_t capacity_bytes)
+{
+    (void)analysis;
+    if (gap->root == LAC_NONE || gap->root_kind == LAC_ROOT_NONE) {
+        return (size_t)snprintf(out, capacity_bytes, "%s", "");
+    }
+    const char *name = lac_model_str(model, model->slices.name[gap->root]);
+    struct lac_said length = lac_say_ns(model->slices.dur_ns[gap->root]);
+    if (gap->root_kind == LAC_ROOT_SYNC) {
+        return (size_t)snprintf(out, capacity_bytes,
+                                "%.60s drained the queue: it waited %s for the GPU", name,
+                                length.text);
+    }
+    if (gap->root_kind == LAC_ROOT_LAUNCH) {
+        return (size_t)snprintf(out, capacity_bytes, "launched by %.60s, which took %s", name,
+                                length.text);
+    }
+    uint32_t row = model->slices.detail[gap->root];
+    bool has_info = row != LAC_NONE && row < model->loader_info_count &&
+                    model->slices.kind[gap->root] == LAC_SLICE_RANGE;
+    if (has_info && model->loader_infos[row].worker >= 0) {
+        return (size_t)snprintf(out, capacity_bytes, "worker %d was at batch %lld for %s",
+                                (int)model->loader_infos[row].worker,
+                                (long long)model->loader_infos[row].batch, length.text);
+    }
+    if (has_info && model->loader_infos[row].batch >= 0) {
+        return (size_t)snprintf(out, capacity_bytes, "waited %s for batch %lld", length.text,
+                                (long long)model->loader_infos[row].batch);
+    }
+    return (size_t)snprintf(out, capacity_bytes, "waited %s for the next batch", length.text);
+}
+
+static bool device_is_valid(const struct lac_analysis *analysis, uint32_t index)
+{
+    const struct lac_device_facts *device = &analysis->devices[index];
+    int64_t parts_ns = 0;
+    for (int part = 0; part < LAC_PART_COUNT_; part++) {
+        parts_ns += device->partition_ns[part];
+    }
+    int64_t causes_ns = 0;
+    for (int cause = 0; cause < LAC_CAUSE_COUNT_; cause++) {
+        causes_ns += device->idle_by_cause_ns[cause];
+    }
+    int64_t gaps_ns = 0;
+    int64_t before_ns = device->first_ns;
+    for (uint64_t g = device->first_gap; g < device->first_gap + device->gap_count; g++) {
+        const struct lac_gap *gap = &analysis->gaps[g];
+        int64_t pieces_ns = 0;
+        int64_t at_ns = gap->start_ns;
+        for (uint64_t p = gap->first_piece; p < gap->first_piece + gap->piece_count; p++) {
+            if (analysis->pieces[p].start_ns != at_ns || analysis->pieces[p].gap != g) {
+                return false;
+            }
+            int64_t dur_ns = lac_gap_piece_dur_ns(analysis, p);
+            pieces_ns += dur_ns;
+            at_ns += dur_ns;
+        }
+        if (pieces_ns != gap->dur_ns || gap->start_ns < before_ns || gap->device != index) {
+            return false;
+        }
+        before_ns = gap->start_ns + gap->dur_ns;
+        gaps_ns += gap->dur_ns;
+    }
+    return device->busy_ns + device->idle_ns == device->span_ns && parts_ns == device->span_ns &&
+           causes_ns == device->idle_ns && gaps_ns == device->idle_ns;
+}
+
+bool lac_analysis_is_valid(const struct lac_analysis *analysis)
+{
+    for (uint32_t d = 0; d < analysis->device_count; d++) {
+        if (!device_is_valid(analysis, d)) {
+            return false;
+        }
+        if (d > 0 && analysis->devices[d].id <= analysis->devices[d - 1].id) {
+            return false;
+        }
+    }
+    for (uint32_t row = 1; row < analysis->kernel_name_count; row++) {
+        if (analysis->kernels[row].total_ns > analysis->kernels[row - 1].total_ns) {
+            return false;
+        }
+    }
+    return true;
+}
+
+void lac_analysis_destroy(struct lac_analysis *analysis)
+{
+    if (!analysis) {
+        return;
+    }
+    free(analysis->devices);
+    free(analysis->gaps);
+    free(analysis->pieces);
+    free(analysis->signatures);
+    free(analysis->steps);
+    free(analysis->kernels);
+    free(analysis->copies);
+    lac_texts_destroy(analysis->texts);
+    free(analysis);
+}

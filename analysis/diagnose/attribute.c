@@ -1,0 +1,411 @@
+/*
+ * Why a device was idle: every gap is split by what the host was in at that time, so that the
+ * pieces sum to the gap exactly.
+ *
+ * In the order of what wins:
+ *   data_wait, allocator, module_load, comm, copy_wait   wherever the host was in them
+ *   profiler                                             the recorder's own cost
+ *   after the launch of the operation that ended the gap: copy_wait before a copy to the device,
+ *       dependency when its stream waited for another, else launch (submission latency)
+ *   before it: sync when a blocking call opened the gap; else launch, host, unattributed
+ *
+ * The root cause (the call that drained the queue, the batch that came late) is kept apart.
+ */
+
+#include "analysis/diagnose/diagnosis.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+/** A growable list of pieces, reused from gap to gap. */
+struct piece_list {
+    struct painted {
+        int64_t start_ns, end_ns;
+        enum lac_cause cause;
+    } * at;
+    uint64_t count, capacity;
+};
+
+struct painter {
+    struct lac_diagnosis *diagnosis;
+    struct piece_list open;    /**< not yet explained, ascending */
+    struct piece_list next;    /**< scratch */
+    struct piece_list painted; /**< explained, in any order */
+    uint64_t profiler_cursor, wait_cursor;
+    uint64_t piece_capacity;
+    uint32_t track; /**< of the last call looked up: the next one is mostly on it */
+};
+
+static enum lac_status list_add(struct piece_list *list, int64_t start_ns, int64_t end_ns,
+                                enum lac_cause cause)
+{
+    if (end_ns <= start_ns) {
+        return LAC_OK;
+    }
+    if (list->count == list->capacity) {
+        uint64_t capacity = list->capacity ? list->capacity * 2 : 64;
+        void *grown = realloc(list->at, capacity * sizeof *list->at);
+        if (!grown) {
+            return LAC_ERR_NOMEM;
+        }
+        list->at = grown;
+        list->capacity = capacity;
+    }
+    list->at[list->count++] = (struct painted){start_ns, end_ns, cause};
+    return LAC_OK;
+}
+
+/** Paint one open interval with a set; what the set does not cover goes to painter->next. */
+static enum lac_status paint_one(struct painter *painter, const struct lac_spans *set,
+                                 uint64_t first, const struct painted *open, enum lac_cause cause)
+{
+    int64_t at_ns = open->start_ns;
+    for (uint64_t i = first; i < set->count && set->at[i].start_ns < open->end_ns; i++) {
+        int64_t from_ns = set->at[i].start_ns > at_ns ? set->at[i].start_ns : at_ns;
+        int64_t to_ns = set->at[i].end_ns < open->end_ns ? set->at[i].end_ns : open->end_ns;
+        if (to_ns <= from_ns) {
+            continue;
+        }
+        enum lac_status status = list_add(&painter->next, at_ns, from_ns, LAC_CAUSE_UNATTRIBUTED);
+        if (!status) {
+            status = list_add(&painter->painted, from_ns, to_ns, cause);
+        }
+        if (status) {
+            return status;
+        }
+        at_ns = to_ns;
+    }
+    return list_add(&painter->next, at_ns, open->end_ns, LAC_CAUSE_UNATTRIBUTED);
+}
+
+/** Paint all that is open with a set. Gaps ascend, so the cursor only moves on. */
+static enum lac_status paint(struct painter *painter, const struct lac_spans *set, uint64_t *cursor,
+                             enum lac_cause cause)
+{
+    if (painter->open.count == 0) {
+        return LAC_OK;
+    }
+    int64_t start_ns = painter->open.at[0].start_ns;
+    while (*cursor < set->count && set->at[*cursor].end_ns <= start_ns) {
+        (*cursor)++;
+    }
+    int64_t end_ns = painter->open.at[painter->open.count - 1].end_ns;
+    if (*cursor == set->count || set->at[*cursor].start_ns >= end_ns) {
+        return LAC_OK;
+    }
+    painter->next.count = 0;
+    uint64_t first = *cursor;
+    for (uint64_t i = 0; i < painter->open.count; i++) {
+        while (first < set->count && set->at[first].end_ns <= painter->open.at[i].start_ns) {
+            first++;
+        }
+        enum lac_status status = paint_one(painter, set, first, &painter->open.at[i], cause);
+        if (status) {
+            return status;
+        }
+    }
+    struct piece_list swapped = painter->open;
+    painter->open = painter->next;
+    painter->next = swapped;
+    return LAC_OK;
+}
+
+/** Paint what is open at or after `from_ns`. */
+static enum lac_status paint_from(struct painter *painter, int64_t from_ns, enum lac_cause cause)
+{
+    painter->next.count = 0;
+    for (uint64_t i = 0; i < painter->open.count; i++) {
+        struct painted open = painter->open.at[i];
+        int64_t split_ns = open.start_ns > from_ns ? open.start_ns : from_ns;
+        if (split_ns > open.end_ns) {
+            split_ns = open.end_ns;
+        }
+        enum lac_status status =
+            list_add(&painter->next, open.start_ns, split_ns, LAC_CAUSE_UNATTRIBUTED);
+        if (!status) {
+            status = list_add(&painter->painted, split_ns, open.end_ns, cause);
+        }
+        if (status) {
+            return status;
+        }
+    }
+    struct piece_list swapped = painter->open;
+    painter->open = painter->next;
+    painter->next = swapped;
+    return LAC_OK;
+}
+
+/** The blocking call that was waiting when the gap began, or LAC_NONE. */
+static uint32_t sync_that_opened(const struct lac_host *host, const struct lac_gap *gap)
+{
+    enum { LOOK_BACK = 8 }; /* threads that may be in blocking calls at once */
+    uint64_t low = 0;
+    uint64_t high = host->blocking_count;
+    while (low < high) {
+        uint64_t middle = low + (high - low) / 2;
+        if (host->blocking[middle].start_ns < gap->start_ns) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    for (uint64_t back = 0; back < LOOK_BACK && back < low; back++) {
+        const struct lac_blocking_call *call = &host->blocking[low - 1 - back];
+        if (call->end_ns >= gap->start_ns - SYNC_RETURN_NS) {
+            return call->slice;
+        }
+    }
+    return LAC_NONE;
+}
+
+/** Host whose thread launched the operation that ended the gap; the busiest when not recorded. */
+static struct lac_host *host_of_gap(struct painter *painter, const struct lac_gap *gap)
+{
+    struct lac_diagnosis *diagnosis = painter->diagnosis;
+    const struct lac_model *model = diagnosis->model;
+    uint32_t index = diagnosis->main_host;
+    uint32_t call = model->slices.link[gap->ended_by];
+    if (call != LAC_NONE) {
+        const struct lac_track *last = &model->tracks[painter->track];
+        if (call < last->first || call >= last->first + last->count) {
+            painter->track = lac_model_track_of(model, call);
+        }
+        uint32_t process = model->tracks[painter->track].process;
+        if (process < model->process_count && diagnosis->host_of_process[process] != LAC_NONE) {
+            index = diagnosis->host_of_process[process];
+        }
+    }
+    return index == LAC_NONE ? NULL : &diagnosis->hosts[index];
+}
+
+static bool is_copy_to_device(const struct lac_model *model, uint32_t slice)
+{
+    if (model->slices.kind[slice] != LAC_SLICE_COPY) {
+        return false;
+    }
+    uint32_t row = model->slices.detail[slice];
+    return row != LAC_NONE && row < model->copy_count &&
+           model->copies[row].copy_kind == LAC_COPY_HTOD;
+}
+
+/** Why an operation that was already submitted did not run yet. */
+static enum lac_cause submitted_cause(const struct lac_diagnosis *diagnosis,
+                                      const struct lac_host *host, const struct lac_gap *gap,
+                                      int64_t launched_ns)
+{
+    enum { LOOK_BACK_NS = 200000 };
+    const struct lac_model *model = diagnosis->model;
+    if (is_copy_to_device(model, gap->ended_by)) {
+        return LAC_CAUSE_COPY_WAIT;
+    }
+    if (gap->start_ns + gap->dur_ns - launched_ns < GAP_MIN_NS || host->waits_event.count == 0) {
+        return LAC_CAUSE_LAUNCH;
+    }
+    bool is_same_stream =
+        lac_model_track_of(model, gap->ended_by) == lac_model_track_of(model, gap->opened_by);
+    uint64_t wait = lac_spans_first_after(&host->waits_event, launched_ns - LOOK_BACK_NS);
+    bool has_wait =
+        wait < host->waits_event.count && host->waits_event.at[wait].start_ns <= launched_ns;
+    return has_wait && !is_same_stream ? LAC_CAUSE_DEPENDENCY : LAC_CAUSE_LAUNCH;
+}
+
+static enum lac_status paint_winners(struct painter *painter, struct lac_host *host)
+{
+    static const struct {
+        enum lac_host_set set;
+        enum lac_cause cause;
+    } winners[] = {{LAC_SET_WAIT, LAC_CAUSE_DATA_WAIT},
+                   {LAC_SET_ALLOC, LAC_CAUSE_ALLOCATOR},
+                   {LAC_SET_MODULE, LAC_CAUSE_MODULE_LOAD},
+                   {LAC_SET_COMM, LAC_CAUSE_COMM},
+                   {LAC_SET_COPY, LAC_CAUSE_COPY_WAIT}};
+    enum lac_status status = LAC_OK;
+    if (!host) {
+        status =
+            paint(painter, &painter->diagnosis->waits, &painter->wait_cursor, LAC_CAUSE_DATA_WAIT);
+    }
+    for (size_t i = 0; i < sizeof winners / sizeof winners[0] && host && !status; i++) {
+        status = paint(painter, &host->sets[winners[i].set], &host->cursor[winners[i].set],
+                       winners[i].cause);
+    }
+    if (status) {
+        return status;
+    }
+    return paint(painter, &painter->diagnosis->profiler, &painter->profiler_cursor,
+                 LAC_CAUSE_PROFILER);
+}
+
+/** Split one gap: afterwards nothing is open. */
+static enum lac_status explain(struct painter *painter, struct lac_gap *gap)
+{
+    const struct lac_model *model = painter->diagnosis->model;
+    struct lac_host *host = host_of_gap(painter, gap);
+    int64_t end_ns = gap->start_ns + gap->dur_ns;
+    painter->open.count = 0;
+    painter->painted.count = 0;
+    enum lac_status status =
+        list_add(&painter->open, gap->start_ns, end_ns, LAC_CAUSE_UNATTRIBUTED);
+    if (!status) {
+        status = paint_winners(painter, host);
+    }
+    uint32_t call = model->slices.link[gap->ended_by];
+    if (!status && host && call != LAC_NONE) {
+        gap->root_kind = LAC_ROOT_LAUNCH;
+        gap->root = call;
+        uint32_t sync = sync_that_opened(host, gap);
+        if (sync != LAC_NONE) {
+            gap->root_kind = LAC_ROOT_SYNC;
+            gap->root = sync;
+        }
+        int64_t launched_ns = model->slices.start_ns[call];
+        if (painter->open.count > 0) {
+            status = paint_from(painter, launched_ns,
+                                submitted_cause(painter->diagnosis, host, gap, launched_ns));
+        }
+        if (!status && sync != LAC_NONE) {
+            status = paint_from(painter, gap->start_ns, LAC_CAUSE_SYNC);
+        }
+        if (!status) {
+            status = paint(painter, &host->sets[LAC_SET_LAUNCH], &host->cursor[LAC_SET_LAUNCH],
+                           LAC_CAUSE_LAUNCH);
+        }
+        if (!status) {
+            status = paint(painter, &host->sets[LAC_SET_BUSY], &host->cursor[LAC_SET_BUSY],
+                           LAC_CAUSE_HOST);
+        }
+    }
+    return status ? status : paint_from(painter, gap->start_ns, LAC_CAUSE_UNATTRIBUTED);
+}
+
+static int by_start(const void *a, const void *b)
+{
+    const struct painted *x = a;
+    const struct painted *y = b;
+    return x->start_ns < y->start_ns ? -1 : x->start_ns > y->start_ns;
+}
+
+/** Sort what was painted, join neighbours of one cause and append them as the gap's pieces. */
+static enum lac_status emit(struct painter *painter, uint64_t gap_index)
+{
+    struct lac_analysis *analysis = painter->diagnosis->analysis;
+    struct lac_gap *gap = &analysis->gaps[gap_index];
+    struct piece_list *list = &painter->painted;
+    if (list->count > 1) {
+        qsort(list->at, list->count, sizeof *list->at, by_start);
+    }
+    if (analysis->piece_count + list->count > painter->piece_capacity) {
+        uint64_t capacity = painter->piece_capacity * 2 + list->count + 1024;
+        struct lac_gap_piece *grown = realloc(analysis->pieces, capacity * sizeof *grown);
+        if (!grown) {
+            return LAC_ERR_NOMEM;
+        }
+        analysis->pieces = grown;
+        painter->piece_capacity = capacity;
+    }
+    int64_t by_cause_ns[LAC_CAUSE_COUNT_] = {0};
+    gap->first_piece = analysis->piece_count;
+    int64_t at_ns = gap->start_ns;
+    for (uint64_t i = 0; i < list->count; i++) {
+        const struct painted *piece = &list->at[i];
+        assert(piece->start_ns == at_ns);
+        at_ns = piece->end_ns;
+        by_cause_ns[piece->cause] += piece->end_ns - piece->start_ns;
+        bool joins = gap->piece_count > 0 &&
+                     analysis->pieces[analysis->piece_count - 1].cause == piece->cause;
+        if (joins) {
+            continue;
+        }
+        analysis->pieces[analysis->piece_count++] =
+            (struct lac_gap_piece){piece->start_ns, (uint32_t)gap_index, (uint8_t)piece->cause};
+        gap->piece_count++;
+    }
+    assert(at_ns == gap->start_ns + gap->dur_ns);
+    struct lac_device_facts *facts = &analysis->devices[gap->device];
+    int largest = 0;
+    for (int cause = 0; cause < LAC_CAUSE_COUNT_; cause++) {
+        facts->idle_by_cause_ns[cause] += by_cause_ns[cause];
+        if (by_cause_ns[cause] > by_cause_ns[largest]) {
+            largest = cause;
+        }
+    }
+    gap->cause = (uint8_t)largest;
+    facts->gap_piece_count += gap->piece_count;
+    return LAC_OK;
+}
+
+/** The fetch that delivered the batch which this wait was for, or the wait itself. */
+static uint32_t late_batch(const struct lac_diagnosis *diagnosis, const struct lac_gap *gap)
+{
+    const struct lac_model *model = diagnosis->model;
+    const struct lac_marks *waits = &diagnosis->wait_marks;
+    int64_t end_ns = gap->start_ns + gap->dur_ns;
+    uint64_t low = 0;
+    uint64_t high = waits->count;
+    while (low < high) {
+        uint64_t middle = low + (high - low) / 2;
+        if (waits->at[middle].start_ns < end_ns) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    if (low == 0) {
+        return LAC_NONE;
+    }
+    uint32_t wait = waits->at[low - 1].slice;
+    uint32_t row = model->slices.detail[wait];
+    if (row == LAC_NONE || row >= model->loader_info_count || model->loader_infos[row].batch < 0) {
+        return wait;
+    }
+    int64_t batch = model->loader_infos[row].batch;
+    int64_t wait_end_ns = model->slices.start_ns[wait] + model->slices.dur_ns[wait];
+    uint64_t after = 0;
+    for (high = diagnosis->fetch_count; after < high;) {
+        uint64_t middle = after + (high - after) / 2;
+        if (diagnosis->fetches[middle].start_ns < wait_end_ns) {
+            after = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    enum { FETCHES_BACK = 4096 }; /* more batches are never under way at once */
+    for (uint64_t back = 0; back < FETCHES_BACK && back < after; back++) {
+        const struct lac_fetch *fetch = &diagnosis->fetches[after - 1 - back];
+        if (fetch->batch == batch) {
+            return fetch->slice;
+        }
+    }
+    return wait;
+}
+
+enum lac_status lac_gaps_attribute(struct lac_diagnosis *diagnosis)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    struct painter painter = {.diagnosis = diagnosis};
+    enum lac_status status = LAC_OK;
+    uint32_t device = LAC_NONE;
+    for (uint64_t g = 0; g < analysis->gap_count && !status; g++) {
+        struct lac_gap *gap = &analysis->gaps[g];
+        if (gap->device != device) { /* time starts again: so do the cursors */
+            device = gap->device;
+            painter.profiler_cursor = 0;
+            painter.wait_cursor = 0;
+            for (uint32_t h = 0; h < diagnosis->host_count; h++) {
+                memset(diagnosis->hosts[h].cursor, 0, sizeof diagnosis->hosts[h].cursor);
+            }
+        }
+        status = explain(&painter, gap);
+        if (!status) {
+            status = emit(&painter, g);
+        }
+        if (!status && gap->cause == LAC_CAUSE_DATA_WAIT && gap->dur_ns >= GAP_MIN_NS) {
+            gap->root_kind = LAC_ROOT_LATE_BATCH;
+            gap->root = late_batch(diagnosis, gap);
+        }
+    }
+    free(painter.open.at);
+    free(painter.next.at);
+    free(painter.painted.at);
+    return status;
+}

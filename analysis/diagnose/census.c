@@ -1,0 +1,151 @@
+/* One pass over all slices: which names there are, the kernels' totals, who launches. */
+
+#include "analysis/diagnose/diagnosis.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { NOT_LOOKED_UP = 0xff };
+
+enum lac_api_class lac_api_class_of(struct lac_diagnosis *diagnosis, uint32_t id)
+{
+    uint8_t class = diagnosis->api_class[id];
+    if (class == NOT_LOOKED_UP) {
+        const struct lac_strings *strings = &diagnosis->model->strings;
+        class = (uint8_t)lac_names_api_class(lac_strings_get(strings, id),
+                                             lac_strings_length(strings, id));
+        diagnosis->api_class[id] = class;
+    }
+    return (enum lac_api_class) class;
+}
+
+enum lac_host_class lac_host_class_of(struct lac_diagnosis *diagnosis, uint32_t id)
+{
+    uint8_t class = diagnosis->host_class[id];
+    if (class == NOT_LOOKED_UP) {
+        const struct lac_strings *strings = &diagnosis->model->strings;
+        class = (uint8_t)lac_names_host_class(lac_strings_get(strings, id),
+                                              lac_strings_length(strings, id));
+        diagnosis->host_class[id] = class;
+    }
+    return (enum lac_host_class) class;
+}
+
+const struct lac_name_class *lac_kernel_class_of(const struct lac_diagnosis *diagnosis,
+                                                 uint64_t slice)
+{
+    uint32_t row = diagnosis->kernel_row[diagnosis->model->slices.name[slice]];
+    return &diagnosis->analysis->kernels[row].names;
+}
+
+static enum lac_status kernel_row_add(struct lac_diagnosis *diagnosis, uint32_t name,
+                                      uint32_t *ret_row)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    if (analysis->kernel_name_count == diagnosis->kernel_capacity) {
+        uint32_t capacity = diagnosis->kernel_capacity ? diagnosis->kernel_capacity * 2 : 64;
+        struct lac_kernel_facts *grown = realloc(analysis->kernels, capacity * sizeof *grown);
+        if (!grown)
+            return LAC_ERR_NOMEM;
+        analysis->kernels = grown;
+        diagnosis->kernel_capacity = capacity;
+    }
+    uint32_t row = analysis->kernel_name_count++;
+    struct lac_kernel_facts *facts = &analysis->kernels[row];
+    *facts = (struct lac_kernel_facts){
+        .name = name, .longest_slice = LAC_NONE, .first_slice = LAC_NONE, .min_ns = INT64_MAX};
+    const struct lac_strings *strings = &diagnosis->model->strings;
+    lac_names_classify(lac_strings_get(strings, name), lac_strings_length(strings, name),
+                       &facts->names);
+    diagnosis->kernel_row[name] = row;
+    *ret_row = row;
+    return LAC_OK;
+}
+
+static enum lac_status count_kernel(struct lac_diagnosis *diagnosis, uint64_t slice)
+{
+    const struct lac_slices *slices = &diagnosis->model->slices;
+    uint32_t row = diagnosis->kernel_row[slices->name[slice]];
+    if (row == LAC_NONE) {
+        enum lac_status status = kernel_row_add(diagnosis, slices->name[slice], &row);
+        if (status)
+            return status;
+    }
+    struct lac_kernel_facts *facts = &diagnosis->analysis->kernels[row];
+    int64_t dur_ns = slices->dur_ns[slice];
+    if (facts->first_slice == LAC_NONE ||
+        slices->start_ns[slice] < slices->start_ns[facts->first_slice]) {
+        facts->first_slice = (uint32_t)slice;
+    }
+    facts->count++;
+    facts->total_ns = lac_sum_ns(facts->total_ns, dur_ns);
+    if (dur_ns < facts->min_ns)
+        facts->min_ns = dur_ns;
+    if (facts->longest_slice == LAC_NONE || dur_ns > facts->max_ns) {
+        facts->max_ns = dur_ns;
+        facts->longest_slice = (uint32_t)slice;
+    }
+    return LAC_OK;
+}
+
+/** What the slices of one track make it: a stream with work, a thread that launches or trains. */
+static enum lac_status census_track(struct lac_diagnosis *diagnosis, uint32_t track)
+{
+    const struct lac_model *model = diagnosis->model;
+    const struct lac_slices *slices = &model->slices;
+    uint64_t end = model->tracks[track].first + model->tracks[track].count;
+    uint8_t flags = 0;
+    for (uint64_t i = model->tracks[track].first; i < end; i++) {
+        uint8_t kind = slices->kind[i];
+        if (kind == LAC_SLICE_KERNEL) {
+            enum lac_status status = count_kernel(diagnosis, i);
+            if (status)
+                return status;
+            flags |= LAC_TRACK_HAS_GPU;
+        } else if (kind == LAC_SLICE_COPY || kind == LAC_SLICE_MEMSET) {
+            flags |= LAC_TRACK_HAS_GPU;
+        } else if (kind == LAC_SLICE_API) {
+            diagnosis->has_api = true;
+            if (slices->link[i] != LAC_NONE)
+                flags |= LAC_TRACK_LAUNCHES;
+        } else if (kind == LAC_SLICE_PYTHON) {
+            diagnosis->has_python = true;
+        } else if (kind == LAC_SLICE_OP || kind == LAC_SLICE_RANGE || kind == LAC_SLICE_OTHER) {
+            diagnosis->has_operators = diagnosis->has_operators || kind == LAC_SLICE_OP;
+            enum lac_host_class class = lac_host_class_of(diagnosis, slices->name[i]);
+            if (class == LAC_HOST_LOADER_WAIT || class == LAC_HOST_STEP)
+                flags |= LAC_TRACK_TRAINS;
+            if (class == LAC_HOST_BACKWARD || class == LAC_HOST_OPTIMIZER) {
+                diagnosis->has_backward = true;
+            }
+        }
+    }
+    diagnosis->track_flags[track] = flags;
+    return LAC_OK;
+}
+
+enum lac_status lac_census(struct lac_diagnosis *diagnosis)
+{
+    const struct lac_model *model = diagnosis->model;
+    size_t name_count = model->strings.count ? model->strings.count : 1;
+    size_t track_count = model->track_count ? model->track_count : 1;
+    diagnosis->api_class = malloc(name_count);
+    diagnosis->host_class = malloc(name_count);
+    diagnosis->kernel_row = malloc(name_count * sizeof *diagnosis->kernel_row);
+    diagnosis->track_flags = calloc(track_count, 1);
+    if (!diagnosis->api_class || !diagnosis->host_class || !diagnosis->kernel_row ||
+        !diagnosis->track_flags) {
+        return LAC_ERR_NOMEM;
+    }
+    memset(diagnosis->api_class, NOT_LOOKED_UP, name_count);
+    memset(diagnosis->host_class, NOT_LOOKED_UP, name_count);
+    memset(diagnosis->kernel_row, 0xff, name_count * sizeof *diagnosis->kernel_row);
+    for (uint32_t track = 0; track < model->recorded_track_count; track++) {
+        if (model->tracks[track].kind == LAC_TRACK_COUNTER)
+            continue;
+        enum lac_status status = census_track(diagnosis, track);
+        if (status)
+            return status;
+    }
+    return LAC_OK;
+}

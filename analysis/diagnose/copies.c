@@ -1,0 +1,112 @@
+/* Copies by direction and kind of memory, and how much of them no kernel hid. */
+
+#include "analysis/diagnose/diagnosis.h"
+
+#include <stdlib.h>
+
+enum { GROUPS_MAX = 6 * 6 * 6 };
+
+/** One row per (kind, source, destination), in that order; unused rows have count 0. */
+struct groups {
+    struct lac_copy_facts at[GROUPS_MAX];
+};
+
+static struct lac_copy_facts *group_of(struct groups *groups, const struct lac_copy *copy)
+{
+    uint32_t kind = copy->copy_kind < 6 ? copy->copy_kind : 0;
+    uint32_t src = copy->src < 6 ? copy->src : 0;
+    uint32_t dst = copy->dst < 6 ? copy->dst : 0;
+    struct lac_copy_facts *facts = &groups->at[(kind * 6 + src) * 6 + dst];
+    facts->kind = (enum lac_copy_kind)kind;
+    facts->src = (enum lac_memory_kind)src;
+    facts->dst = (enum lac_memory_kind)dst;
+    return facts;
+}
+
+/** Length of [start, end) that no span covers, with a cursor that only moves on. */
+static int64_t uncovered_ns(const struct lac_spans *spans, uint64_t *cursor, int64_t start_ns,
+                            int64_t end_ns)
+{
+    while (*cursor < spans->count && spans->at[*cursor].end_ns <= start_ns) {
+        (*cursor)++;
+    }
+    int64_t covered_ns = 0;
+    for (uint64_t i = *cursor; i < spans->count && spans->at[i].start_ns < end_ns; i++) {
+        int64_t from = spans->at[i].start_ns > start_ns ? spans->at[i].start_ns : start_ns;
+        int64_t to = spans->at[i].end_ns < end_ns ? spans->at[i].end_ns : end_ns;
+        covered_ns += to > from ? to - from : 0;
+    }
+    return end_ns - start_ns - covered_ns;
+}
+
+static void add_copy(struct groups *groups, const struct lac_slices *slices, uint64_t slice,
+                     const struct lac_copy *copy, int64_t exposed_ns)
+{
+    struct lac_copy_facts *facts = group_of(groups, copy);
+    int64_t dur_ns = slices->dur_ns[slice];
+    if (facts->count == 0 || dur_ns > slices->dur_ns[facts->longest_slice]) {
+        facts->longest_slice = (uint32_t)slice;
+    }
+    facts->count++;
+    facts->total_ns = lac_sum_ns(facts->total_ns, dur_ns);
+    facts->exposed_ns = lac_sum_ns(facts->exposed_ns, exposed_ns);
+    if (copy->bytes < 0 || facts->bytes == LAC_UNKNOWN_NS ||
+        __builtin_add_overflow(facts->bytes, copy->bytes, &facts->bytes)) {
+        facts->bytes = LAC_UNKNOWN_NS;
+    }
+}
+
+static void measure_track(const struct lac_diagnosis *diagnosis, uint32_t track,
+                          const struct lac_spans *kernels, struct groups *groups)
+{
+    static const struct lac_copy unknown = {.bytes = -1};
+    const struct lac_model *model = diagnosis->model;
+    const struct lac_slices *slices = &model->slices;
+    uint64_t cursor = 0;
+    uint64_t end = model->tracks[track].first + model->tracks[track].count;
+    for (uint64_t i = model->tracks[track].first; i < end; i++) {
+        if (slices->kind[i] != LAC_SLICE_COPY) {
+            continue;
+        }
+        uint32_t row = slices->detail[i];
+        bool is_known = row != LAC_NONE && row < model->copy_count;
+        int64_t start_ns = slices->start_ns[i];
+        int64_t exposed_ns = uncovered_ns(kernels, &cursor, start_ns, start_ns + slices->dur_ns[i]);
+        add_copy(groups, slices, i, is_known ? &model->copies[row] : &unknown, exposed_ns);
+    }
+}
+
+enum lac_status lac_copies_measure(struct lac_diagnosis *diagnosis)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    struct groups *groups = calloc(1, sizeof *groups);
+    if (!groups) {
+        return LAC_ERR_NOMEM;
+    }
+    enum lac_status status = LAC_OK;
+    for (uint32_t t = 0; t < diagnosis->model->recorded_track_count; t++) {
+        if (!(diagnosis->track_flags[t] & LAC_TRACK_HAS_GPU)) {
+            continue;
+        }
+        uint32_t d = 0;
+        while (analysis->devices[d].id != diagnosis->model->tracks[t].device) {
+            d++;
+        }
+        measure_track(diagnosis, t, &diagnosis->device_sets[d].kernels, groups);
+    }
+    uint32_t count = 0;
+    for (int i = 0; i < GROUPS_MAX; i++) {
+        count += groups->at[i].count > 0;
+    }
+    if (!status && count > 0) {
+        analysis->copies = calloc(count, sizeof *analysis->copies);
+        status = analysis->copies ? LAC_OK : LAC_ERR_NOMEM;
+    }
+    for (int i = 0; i < GROUPS_MAX && !status; i++) {
+        if (groups->at[i].count > 0) {
+            analysis->copies[analysis->copy_count++] = groups->at[i];
+        }
+    }
+    free(groups);
+    return status;
+}

@@ -1,0 +1,192 @@
+/* Loading of data: how long the training waited, how long the device did, what a batch takes. */
+
+#include "analysis/diagnose/diagnosis.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { WORKERS_MAX = 4096 };
+
+/** Number of workers from the ids that fetches carry: the largest id that fetched, plus one. */
+static int32_t workers_seen(const struct lac_diagnosis *diagnosis)
+{
+    int32_t most = -1;
+    for (uint64_t i = 0; i < diagnosis->fetch_count; i++) {
+        int32_t worker = diagnosis->fetches[i].worker;
+        if (worker > most && worker < WORKERS_MAX) {
+            most = worker;
+        }
+    }
+    return most + 1;
+}
+
+void lac_loader_count_workers(struct lac_diagnosis *diagnosis)
+{
+    struct lac_loader_facts *loader = &diagnosis->analysis->loader;
+    loader->is_present = diagnosis->wait_marks.count > 0 || diagnosis->fetch_count > 0;
+    loader->num_workers = -1;
+    int32_t seen = workers_seen(diagnosis);
+    if (!loader->is_present) {
+        return;
+    }
+    if (diagnosis->settings.num_workers >= 0) {
+        loader->num_workers = diagnosis->settings.num_workers;
+    } else if (seen > 0) {
+        loader->num_workers = seen;
+    } else if (diagnosis->has_single_process_wait) {
+        loader->num_workers = 0;
+    }
+}
+
+static int by_duration(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a;
+    int64_t y = *(const int64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+/** Mean, 95th percentile and CPU time of a fetch. */
+static enum lac_status measure_fetches(struct lac_diagnosis *diagnosis)
+{
+    struct lac_loader_facts *loader = &diagnosis->analysis->loader;
+    uint64_t count = diagnosis->fetch_count;
+    if (count == 0) {
+        return LAC_OK;
+    }
+    int64_t *durations = malloc(count * sizeof *durations);
+    if (!durations) {
+        return LAC_ERR_NOMEM;
+    }
+    double sum = 0.0;
+    double cpu_sum = 0.0;
+    bool has_cpu = true;
+    for (uint64_t i = 0; i < count; i++) {
+        durations[i] = diagnosis->fetches[i].dur_ns;
+        sum += (double)durations[i];
+        has_cpu = has_cpu && diagnosis->fetches[i].cpu_ns >= 0;
+        cpu_sum += (double)diagnosis->fetches[i].cpu_ns;
+    }
+    qsort(durations, count, sizeof *durations, by_duration);
+    loader->fetch_count = count;
+    loader->fetch_mean_ns = llround(sum / (double)count);
+    loader->fetch_p95_ns = durations[(count * 95 + 99) / 100 - 1];
+    if (has_cpu) {
+        loader->fetch_cpu_mean_ns = llround(cpu_sum / (double)count);
+    }
+    free(durations);
+    return LAC_OK;
+}
+
+/** Share of the time from the first fetch's start to the last one's end that workers fetched. */
+static void measure_worker_load(struct lac_diagnosis *diagnosis)
+{
+    struct lac_loader_facts *loader = &diagnosis->analysis->loader;
+    if (diagnosis->fetch_count < 2 || loader->num_workers < 1) {
+        return;
+    }
+    int64_t first_ns = diagnosis->fetches[0].start_ns;
+    int64_t last_ns = first_ns;
+    double sum = 0.0;
+    for (uint64_t i = 0; i < diagnosis->fetch_count; i++) {
+        const struct lac_fetch *fetch = &diagnosis->fetches[i];
+        sum += (double)fetch->dur_ns;
+        int64_t end_ns = fetch->start_ns + fetch->dur_ns;
+        last_ns = end_ns > last_ns ? end_ns : last_ns;
+    }
+    double room = (double)(last_ns - first_ns) * loader->num_workers;
+    loader->worker_busy_pct = room > 0.0 ? fmin(100.0, 100.0 * sum / room) : (double)NAN;
+}
+
+/** Union of waits, inside steps when they have names; starved while the main device was idle. */
+static enum lac_status measure_waits(struct lac_diagnosis *diagnosis)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_loader_facts *loader = &analysis->loader;
+    bool has_names = strcmp(analysis->step_method, "profiler_step") == 0 ||
+                     strcmp(analysis->step_method, "nvtx") == 0;
+    struct lac_spans inside = {0};
+    enum lac_status status = LAC_OK;
+    if (has_names) {
+        status = lac_spans_intersect(&diagnosis->waits, &diagnosis->steps, &inside);
+    }
+    const struct lac_spans *waits = has_names ? &inside : &diagnosis->waits;
+    if (!status) {
+        loader->wait_ns = lac_spans_length(waits);
+        loader->wait_pct_of_steps = lac_pct(lac_spans_intersection_length(waits, &diagnosis->steps),
+                                            lac_spans_length(&diagnosis->steps));
+        loader->starved_ns = analysis->main_device == LAC_NONE
+                                 ? LAC_UNKNOWN_NS
+                                 : lac_spans_intersection_length(
+                                       waits, &diagnosis->device_sets[analysis->main_device].idle);
+    }
+    lac_spans_done(&inside);
+    return status;
+}
+
+/** A single process loads inside its waits: what they take is what a batch takes. */
+static void fetch_from_waits(struct lac_diagnosis *diagnosis)
+{
+    struct lac_loader_facts *loader = &diagnosis->analysis->loader;
+    if (loader->fetch_count > 0 || loader->num_workers != 0 || loader->batch_count == 0) {
+        return;
+    }
+    int64_t longest_ns = 0;
+    double sum = 0.0;
+    for (uint64_t i = 0; i < diagnosis->wait_marks.count; i++) {
+        int64_t dur_ns = diagnosis->wait_marks.at[i].dur_ns;
+        sum += (double)dur_ns;
+        longest_ns = dur_ns > longest_ns ? dur_ns : longest_ns;
+    }
+    loader->fetch_mean_ns = llround(sum / (double)loader->batch_count);
+    loader->fetch_p95_ns = longest_ns;
+    loader->is_fetch_from_wait = true;
+}
+
+/** ceil(1.15 f / s): enough workers that a batch is ready every s, and a seventh to spare. */
+static void recommend(struct lac_diagnosis *diagnosis)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_loader_facts *loader = &analysis->loader;
+    int64_t s_ns = analysis->step_without_starvation_ns;
+    if (loader->fetch_mean_ns == LAC_UNKNOWN_NS || s_ns == LAC_UNKNOWN_NS || s_ns <= 0) {
+        return;
+    }
+    double starved = (double)(analysis->step_mean_ns - s_ns) / (double)analysis->step_mean_ns;
+    if (starved < 0.05) {
+        return;
+    }
+    double wanted = ceil(1.15 * (double)loader->fetch_mean_ns / (double)s_ns);
+    if (wanted >= 1.0 && wanted <= WORKERS_MAX) {
+        loader->recommended_num_workers = (int32_t)wanted;
+    }
+}
+
+enum lac_status lac_loader_measure(struct lac_diagnosis *diagnosis)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_loader_facts *loader = &analysis->loader;
+    loader->wait_ns = LAC_UNKNOWN_NS;
+    loader->starved_ns = LAC_UNKNOWN_NS;
+    loader->fetch_mean_ns = LAC_UNKNOWN_NS;
+    loader->fetch_p95_ns = LAC_UNKNOWN_NS;
+    loader->fetch_cpu_mean_ns = LAC_UNKNOWN_NS;
+    loader->wait_pct_of_steps = (double)NAN;
+    loader->worker_busy_pct = (double)NAN;
+    loader->recommended_num_workers = -1;
+    if (!loader->is_present) {
+        return LAC_OK;
+    }
+    loader->batch_count =
+        diagnosis->wait_marks.count > 0 ? diagnosis->wait_marks.count : diagnosis->fetch_count;
+    enum lac_status status = measure_waits(diagnosis);
+    if (!status) {
+        status = measure_fetches(diagnosis);
+    }
+    if (!status) {
+        measure_worker_load(diagnosis);
+        fetch_from_waits(diagnosis);
+        recommend(diagnosis);
+    }
+    return status;
+}

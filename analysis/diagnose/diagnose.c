@@ -1,0 +1,126 @@
+/* Model -> analysis: the order of the parts. Each part is a file; what it needs is in diagnosis.h.
+ */
+
+#include "analysis/diagnose/diagnose.h"
+
+#include "analysis/diagnose/diagnosis.h"
+#include "analysis/diagnose/findings.h"
+#include "analysis/diagnose/retime.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+
+static void set_unknown(struct lac_analysis *analysis)
+{
+    analysis->step_method = "none";
+    analysis->step_mean_ns = LAC_UNKNOWN_NS;
+    analysis->step_median_ns = LAC_UNKNOWN_NS;
+    analysis->step_p95_ns = LAC_UNKNOWN_NS;
+    analysis->step_without_starvation_ns = LAC_UNKNOWN_NS;
+    analysis->step_spread_pct = (double)NAN;
+    analysis->throughput_unit = "steps";
+    analysis->throughput_per_s = (double)NAN;
+    analysis->padding_pct = (double)NAN;
+    analysis->batch_size = LAC_UNKNOWN_NS;
+    analysis->layout_pct = (double)NAN;
+    analysis->tensor_used_pct = (double)NAN;
+    analysis->needs = (struct lac_needs){LAC_UNKNOWN_NS, LAC_UNKNOWN_NS, LAC_UNKNOWN_NS,
+                                         LAC_UNKNOWN_NS, LAC_UNKNOWN_NS};
+    analysis->verdict = (struct lac_verdict){"unknown", '?', "", ""};
+    analysis->settings_json = "{}";
+}
+
+static void release(struct lac_diagnosis *diagnosis)
+{
+    lac_hosts_done(diagnosis);
+    for (uint32_t d = 0; d < diagnosis->analysis->device_count && diagnosis->device_sets; d++) {
+        struct lac_device_sets *sets = &diagnosis->device_sets[d];
+        lac_spans_done(&sets->compute);
+        lac_spans_done(&sets->comm);
+        lac_spans_done(&sets->kernels);
+        lac_spans_done(&sets->copies);
+        lac_spans_done(&sets->busy);
+        lac_spans_done(&sets->idle);
+    }
+    free(diagnosis->device_sets);
+    free(diagnosis->api_class);
+    free(diagnosis->host_class);
+    free(diagnosis->kernel_row);
+    free(diagnosis->track_flags);
+    lac_spans_done(&diagnosis->kept);
+    lac_spans_done(&diagnosis->steps);
+    lac_step_time_destroy(diagnosis->time);
+}
+
+/** What is there: counts, times, causes, steps. */
+static enum lac_status find_facts(struct lac_diagnosis *diagnosis)
+{
+    enum lac_status status = lac_census(diagnosis);
+    if (status) {
+        return status;
+    }
+    lac_kernels_sort(diagnosis);
+    lac_layout_measure(diagnosis);
+    lac_tensor_core_measure(diagnosis);
+    status = lac_hosts_collect(diagnosis);
+    if (!status) {
+        status = lac_devices_measure(diagnosis);
+    }
+    if (status) {
+        return status;
+    }
+    lac_layout_expose(diagnosis);
+    status = lac_copies_measure(diagnosis);
+    if (!status) {
+        status = lac_gaps_attribute(diagnosis);
+    }
+    lac_settings_read(diagnosis);
+    lac_loader_count_workers(diagnosis);
+    if (!status) {
+        status = lac_steps_detect(diagnosis);
+    }
+    if (!status) {
+        status = lac_steps_choose(diagnosis);
+    }
+    if (!status) {
+        status = lac_loader_measure(diagnosis);
+    }
+    return status ? status : lac_gaps_sign(diagnosis);
+}
+
+enum lac_status lac_diagnose(const struct lac_model *model,
+                             const struct lac_diagnose_options *options,
+                             struct lac_analysis **ret_analysis, struct lac_error *reterr)
+{
+    struct lac_analysis *analysis = calloc(1, sizeof *analysis);
+    if (!analysis) {
+        return lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory in diagnosis");
+    }
+    set_unknown(analysis);
+    struct lac_diagnosis diagnosis = {.model = model, .analysis = analysis, .reterr = reterr};
+    diagnosis.main_host = LAC_NONE;
+    enum lac_status status = find_facts(&diagnosis);
+    if (!status) {
+        status = lac_step_time_measure(&diagnosis);
+    }
+    if (!status) {
+        status = lac_findings_make(&diagnosis);
+    }
+    if (!status && options && options->has_what_if) {
+        lac_what_if_answer(&diagnosis, &options->what_if);
+    }
+    release(&diagnosis);
+    if (!status && lac_texts_failed(analysis->texts)) {
+        status = LAC_ERR_NOMEM;
+    }
+    if (status) {
+        lac_analysis_destroy(analysis);
+        return status == LAC_ERR_NOMEM
+                   ? lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory in diagnosis")
+                   : status;
+    }
+    assert(lac_analysis_is_valid(analysis));
+    *ret_analysis = analysis;
+    return LAC_OK;
+}

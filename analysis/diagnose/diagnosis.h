@@ -1,0 +1,197 @@
+#ifndef LAC_ANALYSIS_DIAGNOSE_DIAGNOSIS_H
+#define LAC_ANALYSIS_DIAGNOSE_DIAGNOSIS_H
+
+/*
+ * Private to analysis/diagnose: the work in progress, and one function per file, in the order in
+ * which lac_diagnose() calls them. Each reads what those before it found and fills its own part.
+ */
+
+#include "analysis/diagnose/analysis.h"
+#include "analysis/diagnose/intervals.h"
+#include "analysis/diagnose/texts.h"
+#include "analysis/model/model.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* -- thresholds, all in one place (research: definitions b1 to b12) ------------------------- */
+
+enum {
+    GAP_MIN_NS = 10000,         /**< gaps that are counted and listed */
+    LAUNCH_BRIDGE_NS = 50000,   /**< host time between two launches that is the launching itself */
+    QUEUE_FULL_MIN_NS = 100000, /**< a launch this long waits for room in the queue */
+    LAUNCH_USUAL_NS = 20000,    /**< of it, what a launch takes itself */
+    MODULE_MIN_NS = 50000,      /**< shorter look-ups of functions are part of a launch */
+    FIRST_LAUNCH_MIN_NS = 1000000, /**< a first launch this long loads its module */
+    SYNC_RETURN_NS =
+        10000, /**< clock slack: a sync that returned this long before the gap opened it */
+    COPY_SMALL_BYTES = 65536, /**< copies up to this size are never a finding */
+    STEPS_MIN = 3,            /**< fewer kept steps say nothing about a step */
+};
+
+/** A host call that waits for the device. */
+struct lac_blocking_call {
+    int64_t start_ns;
+    int64_t end_ns;
+    uint32_t slice;
+};
+
+/** Host activity that can explain idle time, per process that launches GPU work. */
+enum lac_host_set {
+    LAC_SET_WAIT = 0, /**< waiting for a batch */
+    LAC_SET_ALLOC,
+    LAC_SET_MODULE,
+    LAC_SET_COMM,
+    LAC_SET_COPY,   /**< inside a call that copies to the device */
+    LAC_SET_LAUNCH, /**< launching, bridged over LAUNCH_BRIDGE_NS */
+    LAC_SET_BUSY,   /**< inside anything recorded */
+    LAC_SET_COUNT_
+};
+
+struct lac_host {
+    uint32_t process; /**< index */
+    uint64_t launch_count;
+    struct lac_spans sets[LAC_SET_COUNT_];
+    struct lac_blocking_call *blocking; /**< by start */
+    uint64_t blocking_count, blocking_capacity;
+    struct lac_blocking_call
+        *copy_blocking; /**< copies to the device that outlasted it, by start */
+    uint64_t copy_blocking_count, copy_blocking_capacity;
+    struct lac_spans
+        queue_full;           /**< long launches: the queue was full, or something else held them */
+    struct lac_spans blocked; /**< union of blocking calls */
+    struct lac_spans waits_event; /**< calls that make a stream wait, as points widened to 1 ns */
+    uint64_t cursor[LAC_SET_COUNT_]; /**< used by attribution, ascending inside a device */
+    uint64_t event_cursor;
+};
+
+/** What one device did, as sets of time. */
+struct lac_device_sets {
+    struct lac_spans compute; /**< computing kernels */
+    struct lac_spans comm;    /**< communication kernels */
+    struct lac_spans kernels; /**< both */
+    struct lac_spans copies;
+    struct lac_spans busy;
+    struct lac_spans idle;
+    int64_t layout_exposed_ns; /**< class L, whole trace */
+    int64_t strict_exposed_ns; /**< strict rule, whole trace */
+    uint32_t host;             /**< index of the host that launched most of its work, or LAC_NONE */
+};
+
+/** A loader.fetch interval. */
+struct lac_fetch {
+    int64_t start_ns, dur_ns;
+    int64_t batch, cpu_ns; /**< -1 not recorded */
+    int32_t worker;        /**< -1 the training process or not recorded */
+    uint32_t slice;
+};
+
+/** Slice ids with their times, by start. */
+struct lac_marks {
+    struct lac_mark {
+        int64_t start_ns, dur_ns;
+        uint32_t slice;
+        uint32_t track;
+    } * at;
+    uint64_t count, capacity;
+};
+
+/** What the trace says about the job, where the engine needs it. */
+struct lac_settings {
+    int64_t batch_size;    /**< LAC_UNKNOWN_NS not recorded */
+    int32_t num_workers;   /**< -1 not recorded */
+    int32_t allowed_cores; /**< -1 not recorded */
+    int8_t pin_memory;     /**< -1 not recorded, 0, 1 */
+    const char *loader_at; /**< "train.py:83" or "" */
+};
+
+struct lac_diagnosis {
+    const struct lac_model *model;
+    struct lac_analysis *analysis;
+    struct lac_error *reterr;
+
+    uint8_t *api_class;  /**< by string id; 0xff not looked up */
+    uint8_t *host_class; /**< by string id; 0xff not looked up */
+    uint32_t
+        *kernel_row; /**< by string id: row of analysis->kernels, LAC_NONE not a kernel's name */
+    uint32_t kernel_capacity, step_capacity;
+    uint8_t *track_flags; /**< by track */
+
+    struct lac_host *hosts;
+    uint32_t host_count;
+    uint32_t *host_of_process; /**< by process: index into hosts, or LAC_NONE */
+    uint32_t main_host;        /**< the one that launches most, or LAC_NONE */
+
+    struct lac_spans profiler; /**< the recorder's own cost, all processes */
+    struct lac_spans waits;    /**< waiting for a batch, all processes */
+    struct lac_marks wait_marks, step_marks, step_like_marks, optimizer_marks, loader_parts;
+    struct lac_fetch *fetches; /**< by start */
+    uint64_t fetch_count, fetch_capacity;
+    bool has_api, has_backward, has_single_process_wait;
+    bool has_module_work, has_python, has_operators;
+    uint32_t profiler_count;
+
+    struct lac_device_sets *device_sets; /**< one per analysis->devices */
+    struct lac_settings settings;
+    struct lac_spans kept;  /**< kept steps, where devices are looked at */
+    struct lac_spans steps; /**< union of all steps */
+
+    struct lac_step_time *time; /**< the mean kept step, taken apart (retime.h) */
+};
+
+/** Bits of track_flags. */
+enum { LAC_TRACK_HAS_GPU = 1, LAC_TRACK_LAUNCHES = 2, LAC_TRACK_TRAINS = 4 };
+
+/* census.c: one pass over all slices: names, kernels, host activity */
+LAC_MUST_USE enum lac_status lac_census(struct lac_diagnosis *diagnosis);
+/* hosts.c: the sets of lac_host */
+LAC_MUST_USE enum lac_status lac_hosts_collect(struct lac_diagnosis *diagnosis);
+void lac_hosts_done(struct lac_diagnosis *diagnosis);
+/* devices.c: span, busy, partition, gaps (without causes) */
+LAC_MUST_USE enum lac_status lac_devices_measure(struct lac_diagnosis *diagnosis);
+/* kernels.c: totals and order; layout.c; tensor_core.c */
+void lac_kernels_sort(struct lac_diagnosis *diagnosis);
+void lac_layout_measure(struct lac_diagnosis *diagnosis);
+void lac_layout_expose(struct lac_diagnosis *diagnosis); /* after the devices */
+void lac_tensor_core_measure(struct lac_diagnosis *diagnosis);
+/* copies.c */
+LAC_MUST_USE enum lac_status lac_copies_measure(struct lac_diagnosis *diagnosis);
+/* attribute.c: causes of idle time; gap_signature.c */
+LAC_MUST_USE enum lac_status lac_gaps_attribute(struct lac_diagnosis *diagnosis);
+LAC_MUST_USE enum lac_status lac_gaps_sign(struct lac_diagnosis *diagnosis);
+/* steps.c: where they are; step_period.c: found without names; step_choice.c: which are kept */
+LAC_MUST_USE enum lac_status lac_steps_detect(struct lac_diagnosis *diagnosis);
+LAC_MUST_USE enum lac_status lac_steps_by_period(struct lac_diagnosis *diagnosis);
+LAC_MUST_USE enum lac_status lac_steps_choose(struct lac_diagnosis *diagnosis);
+/** Append a step; used by the three ways to find them. */
+LAC_MUST_USE enum lac_status lac_steps_add(struct lac_diagnosis *diagnosis, int64_t start_ns,
+                                           int64_t dur_ns, uint32_t name, uint32_t slice);
+/* dataloader.c: how many workers, before steps are chosen; then waits and fetches */
+void lac_loader_count_workers(struct lac_diagnosis *diagnosis);
+LAC_MUST_USE enum lac_status lac_loader_measure(struct lac_diagnosis *diagnosis);
+/* settings.c: what the metadata says, before anything that asks for it */
+void lac_settings_read(struct lac_diagnosis *diagnosis);
+/** Class of the name `id`, looked up once. */
+enum lac_api_class lac_api_class_of(struct lac_diagnosis *diagnosis, uint32_t id);
+enum lac_host_class lac_host_class_of(struct lac_diagnosis *diagnosis, uint32_t id);
+/** Class of a kernel slice's name. */
+const struct lac_name_class *lac_kernel_class_of(const struct lac_diagnosis *diagnosis,
+                                                 uint64_t slice);
+
+static inline bool lac_is_gpu_work(uint8_t kind)
+{
+    return kind == LAC_SLICE_KERNEL || kind == LAC_SLICE_COPY || kind == LAC_SLICE_MEMSET;
+}
+
+/** a + b, both not negative; as much as an int64_t holds when that is less: durations of a hostile
+ *  trace may sum to more. */
+static inline int64_t lac_sum_ns(int64_t a, int64_t b)
+{
+    int64_t sum = 0;
+    return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
+}
+
+/** 100 * part / whole; NaN when whole is 0. */
+double lac_pct(int64_t part, int64_t whole);
+
+#endif

@@ -1,0 +1,161 @@
+/* Batches that are copied to the device in line with the kernels: from pageable memory, or pinned.
+ */
+
+#include "analysis/diagnose/findings.h"
+
+#include <math.h>
+#include <string.h>
+
+/** The longest copy of the kind as evidence. */
+static void add_evidence(struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+                         enum lac_memory_kind src)
+{
+    const struct lac_analysis *analysis = diagnosis->analysis;
+    for (uint32_t i = 0; i < analysis->copy_count; i++) {
+        const struct lac_copy_facts *copy = &analysis->copies[i];
+        if (copy->kind != LAC_COPY_HTOD || copy->src != src) {
+            continue;
+        }
+        const struct lac_slices *slices = &diagnosis->model->slices;
+        const char *text =
+            lac_texts_add(&diagnosis->analysis->texts,
+                          "%llu copies, %s of them while no kernel ran; the longest %s",
+                          (unsigned long long)copy->count, lac_say_ns(copy->exposed_ns).text,
+                          lac_say_ns(slices->dur_ns[copy->longest_slice]).text);
+        lac_evidence_slice(diagnosis, finding, copy->longest_slice, text);
+        uint32_t call = slices->link[copy->longest_slice];
+        if (call != LAC_NONE) {
+            lac_evidence_slice(diagnosis, finding, call, "the call that made it");
+        }
+    }
+}
+
+static double gb_per_s(const struct lac_step_time *time, enum lac_op_class class)
+{
+    return time->class_total_ns[class] > 0.0
+               ? time->class_bytes[class] / time->class_total_ns[class]
+               : 0.0;
+}
+
+/** Whether the copies of that class are worth a finding; prices it. */
+static struct lac_finding *open_finding(struct lac_diagnosis *diagnosis, const char *id,
+                                        enum lac_op_class class,
+                                        const struct lac_what_if_changes *what_if)
+{
+    const struct lac_step_time *time = diagnosis->time;
+    if (lac_pct_of_step(diagnosis, time->class_ns[class]) < 1.0) {
+        return NULL;
+    }
+    struct lac_finding *finding = lac_finding_new(diagnosis, id);
+    if (!finding) {
+        return NULL;
+    }
+    lac_finding_price(diagnosis, finding, what_if);
+    if (finding->gain_mid_pct < 1.0) { /* hidden behind something longer: no finding */
+        diagnosis->analysis->finding_count--;
+        return NULL;
+    }
+    lac_finding_cost(diagnosis, finding, time->class_ns[class]);
+    finding->severity = lac_severity_of_gain(finding->gain_mid_pct);
+    return finding;
+}
+
+void lac_find_pageable_copy(struct lac_diagnosis *diagnosis)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    const struct lac_step_time *time = diagnosis->time;
+    struct lac_what_if_changes what_if;
+    lac_what_if_clear(&what_if);
+    what_if.pinned = 1;
+    struct lac_finding *finding =
+        open_finding(diagnosis, "pageable-copy", LAC_OP_COPY_PAGEABLE, &what_if);
+    if (!finding) {
+        return;
+    }
+    double copy_ns = time->class_ns[LAC_OP_COPY_PAGEABLE];
+    double bytes = time->class_bytes[LAC_OP_COPY_PAGEABLE];
+    finding->title = lac_texts_add(
+        &analysis->texts,
+        "Copies from pageable memory take %s of every %s step, in line with the kernels (%s)",
+        lac_say_ns(llround(copy_ns)).text, lac_say_ns(analysis->step_mean_ns).text,
+        lac_say_pct(finding->cost_pct).text);
+    finding->why = lac_texts_add(
+        &analysis->texts,
+        "%s a step at %.1f GB/s while no kernel runs. From pinned memory the same copy runs at "
+        "about "
+        "%.0f GB/s (%s).",
+        lac_say_bytes(llround(bytes)).text, gb_per_s(time, LAC_OP_COPY_PAGEABLE), time->pinned_gb_s,
+        time->is_pinned_seen ? "seen in this trace" : "usual for this GPU");
+    finding->brief = "pin_memory=True";
+    finding->change = "DataLoader(..., pin_memory=True)\n"
+                      "images = images.to(device, non_blocking=True)";
+    if (lac_framework_of(diagnosis->model) == LAC_FRAMEWORK_TENSORFLOW) {
+        finding->brief = "prefetch to the device";
+        finding->change = "dataset.apply(tf.data.experimental.prefetch_to_device('/gpu:0'))";
+    }
+    finding->where = diagnosis->settings.loader_at;
+    finding->expect =
+        lac_texts_add(&analysis->texts,
+                      "%s. Then, on a stream of their own, the copies can hide behind "
+                      "the kernels.",
+                      lac_finding_expect(diagnosis, finding));
+    finding->costs = "Locked memory for the batches under way (ulimit -l), and a thread that pins.";
+    finding->wrong_if =
+        lac_texts_add(&analysis->texts, "the copies still run below %.1f GB/s when pinned.",
+                      1.1 * gb_per_s(time, LAC_OP_COPY_PAGEABLE));
+    finding->check = "lacuna try pinned=1 -- python train.py";
+    finding->confidence = time->is_pinned_seen ? 0.9 : 0.75;
+    add_evidence(diagnosis, finding, LAC_MEMORY_PAGEABLE);
+}
+
+void lac_find_blocking_copy(struct lac_diagnosis *diagnosis)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    const struct lac_step_time *time = diagnosis->time;
+    struct lac_what_if_changes what_if;
+    lac_what_if_clear(&what_if);
+    what_if.async_copies = 1;
+    struct lac_finding *finding =
+        open_finding(diagnosis, "blocking-copy", LAC_OP_COPY_PINNED, &what_if);
+    if (!finding) {
+        return;
+    }
+    double copy_ns = time->class_ns[LAC_OP_COPY_PINNED];
+    finding->title = lac_texts_add(
+        &analysis->texts, "The kernels wait %s of every %s step for the batch to be copied (%s)",
+        lac_say_ns(llround(copy_ns)).text, lac_say_ns(analysis->step_mean_ns).text,
+        lac_say_pct(finding->cost_pct).text);
+    finding->why = lac_texts_add(
+        &analysis->texts,
+        "%s a step from pinned memory at %.1f GB/s, on the stream that computes or with a wait for "
+        "it: nothing else runs meanwhile, though copying and computing can overlap.",
+        lac_say_bytes(llround(time->class_bytes[LAC_OP_COPY_PINNED])).text,
+        gb_per_s(time, LAC_OP_COPY_PINNED));
+    finding->brief = "copy one batch ahead";
+    finding->change = "copies = torch.cuda.Stream()\n"
+                      "def ahead(loader):                      # for batch in ahead(loader): ...\n"
+                      "    before = None\n"
+                      "    for batch in loader:\n"
+                      "        with torch.cuda.stream(copies):\n"
+                      "            batch = [t.to(device, non_blocking=True) for t in batch]\n"
+                      "        if before is not None:\n"
+                      "            yield before\n"
+                      "        torch.cuda.current_stream().wait_stream(copies)\n"
+                      "        for t in batch:\n"
+                      "            t.record_stream(torch.cuda.current_stream())\n"
+                      "        before = batch\n"
+                      "    if before is not None:\n"
+                      "        yield before";
+    finding->expect =
+        lac_texts_add(&analysis->texts,
+                      "%s. non_blocking=True on the computing stream alone frees only "
+                      "the host.",
+                      lac_finding_expect(diagnosis, finding));
+    finding->costs =
+        lac_texts_add(&analysis->texts, "Memory on the GPU for one more batch (%s).",
+                      lac_say_bytes(llround(time->class_bytes[LAC_OP_COPY_PINNED])).text);
+    finding->wrong_if = "the copies still run while no kernel does: look at the copy's stream.";
+    finding->check = "record again and look at the copies' row beside the kernels'";
+    finding->confidence = 0.8;
+    add_evidence(diagnosis, finding, LAC_MEMORY_PINNED);
+}

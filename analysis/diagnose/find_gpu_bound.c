@@ -1,0 +1,119 @@
+/* The GPU is the limit: computing kernels, without communication, fill nine tenths of the step. */
+
+#include "analysis/diagnose/findings.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+double lac_computing_pct(const struct lac_diagnosis *diagnosis)
+{
+    const struct lac_step_time *time = diagnosis->time;
+    return lac_pct_of_step(diagnosis, time->compute_ns - time->class_ns[LAC_OP_LAYOUT]);
+}
+
+/** Kinds of computing kernels as people say them. */
+static const struct {
+    const char *text;
+    enum lac_family families[4];
+    int count;
+} kinds[] = {
+    {"matrix products", {LAC_FAMILY_GEMM}, 1},
+    {"convolutions", {LAC_FAMILY_CONV}, 1},
+    {"attention", {LAC_FAMILY_ATTENTION}, 1},
+    {"elementwise and normalisation",
+     {LAC_FAMILY_ELEMENTWISE, LAC_FAMILY_NORM, LAC_FAMILY_SOFTMAX, LAC_FAMILY_TRITON},
+     4},
+    {"optimizer", {LAC_FAMILY_OPTIMIZER}, 1},
+    {"reductions and indexing", {LAC_FAMILY_REDUCE, LAC_FAMILY_INDEX}, 2},
+};
+enum { KIND_COUNT = sizeof kinds / sizeof kinds[0], ELEMENTWISE = 3 };
+
+struct share {
+    int kind;
+    double pct;
+};
+
+static int by_pct(const void *a, const void *b)
+{
+    const struct share *x = a;
+    const struct share *y = b;
+    if (x->pct > y->pct || x->pct < y->pct) {
+        return x->pct > y->pct ? -1 : 1;
+    }
+    return x->kind - y->kind;
+}
+
+static void share_of_kinds(const struct lac_analysis *analysis, struct share shares[KIND_COUNT])
+{
+    double total = 0.0;
+    double by_family[LAC_FAMILY_COUNT_] = {0.0};
+    for (uint32_t row = 0; row < analysis->kernel_name_count; row++) {
+        const struct lac_kernel_facts *facts = &analysis->kernels[row];
+        if (facts->names.is_comm) {
+            continue;
+        }
+        by_family[facts->names.family] += (double)facts->total_ns;
+        total += (double)facts->total_ns;
+    }
+    for (int k = 0; k < KIND_COUNT; k++) {
+        shares[k] = (struct share){.kind = k};
+        for (int f = 0; f < kinds[k].count && total > 0.0; f++) {
+            shares[k].pct += 100.0 * by_family[kinds[k].families[f]] / total;
+        }
+    }
+}
+
+void lac_find_gpu_bound(struct lac_diagnosis *diagnosis)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    double computing_pct = lac_computing_pct(diagnosis);
+    if (computing_pct < 90.0) {
+        return;
+    }
+    struct lac_finding *finding = lac_finding_new(diagnosis, "gpu-bound");
+    if (!finding) {
+        return;
+    }
+    struct share shares[KIND_COUNT];
+    share_of_kinds(analysis, shares);
+    double elementwise_pct = shares[ELEMENTWISE].pct;
+    qsort(shares, KIND_COUNT, sizeof shares[0], by_pct);
+    const struct lac_step_time *time = diagnosis->time;
+    lac_finding_cost(diagnosis, finding, time->compute_ns);
+    finding->gain_low_pct = 0.0;
+    finding->gain_mid_pct = 0.0;
+    finding->gain_high_pct = 0.0;
+    finding->step_low_ns = analysis->step_mean_ns;
+    finding->step_mid_ns = analysis->step_mean_ns;
+    finding->step_high_ns = analysis->step_mean_ns;
+    finding->severity = LAC_SEVERITY_INFO;
+    finding->confidence = 0.9;
+    finding->title = lac_texts_add(
+        &analysis->texts, "The GPU is the limit: %.0f %% of the step computes", computing_pct);
+    finding->why =
+        lac_texts_add(&analysis->texts, "Of that: %s %.0f %%, %s %.0f %%, %s %.0f %%.",
+                      kinds[shares[0].kind].text, shares[0].pct, kinds[shares[1].kind].text,
+                      shares[1].pct, kinds[shares[2].kind].text, shares[2].pct);
+    if (elementwise_pct >= 25.0 && lac_framework_of(diagnosis->model) == LAC_FRAMEWORK_PYTORCH) {
+        finding->brief = "fuse elementwise kernels";
+        finding->change = "model = torch.compile(model)";
+        finding->costs = "Minutes of compilation at the start; recompilation when shapes change.";
+        finding->expect =
+            lac_texts_add(&analysis->texts,
+                          "elementwise and normalisation kernels are %.0f %% of the computing "
+                          "time and bound by memory; fusing them saves part of it. Not "
+                          "predicted from this trace.",
+                          elementwise_pct);
+    }
+    finding->wrong_if = "more than a tenth of the step goes to communication, copies or waiting.";
+    if (analysis->kernel_name_count > 0) {
+        const struct lac_kernel_facts *top = &analysis->kernels[0];
+        lac_evidence_slice(diagnosis, finding, top->longest_slice,
+                           lac_texts_add(&analysis->texts,
+                                         "the kernel that takes most time: %llu times, "
+                                         "%s in all",
+                                         (unsigned long long)top->count,
+                                         lac_say_ns(top->total_ns).text));
+    }
+}

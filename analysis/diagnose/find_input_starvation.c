@@ -1,0 +1,183 @@
+/* The GPU waits for data. */
+
+#include "analysis/diagnose/findings.h"
+
+#include <math.h>
+
+/** Up to three of the longest gaps in which data was waited for, and what was late. */
+static void add_evidence(struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+{
+    const struct lac_analysis *analysis = diagnosis->analysis;
+    const struct lac_device_facts *device = &analysis->devices[analysis->main_device];
+    int64_t below_ns = INT64_MAX;
+    uint64_t last = UINT64_MAX;
+    for (int i = 0; i < 3; i++) {
+        uint64_t best = UINT64_MAX;
+        for (uint64_t g = device->first_gap; g < device->first_gap + device->gap_count; g++) {
+            const struct lac_gap *gap = &analysis->gaps[g];
+            bool is_next = gap->dur_ns < below_ns || (gap->dur_ns == below_ns && g > last);
+            if (gap->cause != LAC_CAUSE_DATA_WAIT || !is_next) {
+                continue;
+            }
+            if (best == UINT64_MAX || gap->dur_ns > analysis->gaps[best].dur_ns) {
+                best = g;
+            }
+        }
+        if (best == UINT64_MAX) {
+            return;
+        }
+        const struct lac_gap *gap = &analysis->gaps[best];
+        below_ns = gap->dur_ns;
+        last = best;
+        char root[160];
+        lac_gap_root_text(analysis, diagnosis->model, gap, root, sizeof root);
+        lac_evidence_gap(diagnosis, finding, best,
+                         lac_texts_add(&diagnosis->analysis->texts, "idle %s: %s",
+                                       lac_say_ns(gap->dur_ns).text, root));
+        if (gap->root != LAC_NONE) {
+            lac_evidence_slice(diagnosis, finding, gap->root,
+                               lac_texts_add(&diagnosis->analysis->texts, "%s", root));
+        }
+    }
+}
+
+static const char *why_in_process(struct lac_diagnosis *diagnosis)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    const struct lac_loader_facts *loader = &analysis->loader;
+    const struct lac_device_facts *device = &analysis->devices[analysis->main_device];
+    return lac_texts_add(
+        &analysis->texts,
+        "Loading in the training process (num_workers 0): each batch takes %s, and meanwhile "
+        "nothing "
+        "is launched. The wait is %.1f %% of the steps; %.1f of %.1f ms that the GPU is idle lie "
+        "inside it.",
+        lac_say_ns(loader->fetch_mean_ns).text, loader->wait_pct_of_steps,
+        (double)loader->starved_ns / 1e6, (double)device->idle_ns / 1e6);
+}
+
+static const char *why_workers(struct lac_diagnosis *diagnosis)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    const struct lac_loader_facts *loader = &analysis->loader;
+    const struct lac_step_time *time = diagnosis->time;
+    if (loader->fetch_mean_ns == LAC_UNKNOWN_NS) {
+        return lac_texts_add(
+            &analysis->texts,
+            "The loader delivers a batch every %s; everything else needs %s a step. "
+            "What a batch spends its time on was not recorded.",
+            lac_say_ns(llround(time->step_ns)).text, lac_say_ns(llround(time->s_ns)).text);
+    }
+    const char *load = "";
+    if (!isnan(loader->worker_busy_pct)) {
+        load = lac_texts_add(&analysis->texts, " The workers are busy %.0f %% of the time.",
+                             loader->worker_busy_pct);
+    }
+    return lac_texts_add(
+        &analysis->texts,
+        "%d worker%s %s for each batch, so one is ready every %s; copying, computing "
+        "and launching take %s a step.%s",
+        (int)loader->num_workers, loader->num_workers == 1 ? " needs" : "s need",
+        lac_say_ns(loader->fetch_mean_ns).text, lac_say_ns(llround(time->data_ns)).text,
+        lac_say_ns(llround(time->s_ns)).text, load);
+}
+
+/** Workers wanted, as many as the allowed cores carry. */
+static int32_t workers_wanted(const struct lac_diagnosis *diagnosis)
+{
+    const struct lac_loader_facts *loader = &diagnosis->analysis->loader;
+    int32_t wanted = loader->recommended_num_workers;
+    int32_t cores = diagnosis->settings.allowed_cores;
+    if (cores <= 0 || loader->fetch_cpu_mean_ns <= 0 || wanted <= 0) {
+        return wanted;
+    }
+    double carried =
+        0.9 * cores * (double)loader->fetch_mean_ns / (double)loader->fetch_cpu_mean_ns;
+    return carried < wanted ? (int32_t)fmax(1.0, floor(carried)) : wanted;
+}
+
+/** More workers than there are: the change, what it needs and what would refute it. */
+static void propose_workers(struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+                            int32_t wanted)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    const struct lac_loader_facts *loader = &analysis->loader;
+    struct lac_what_if_changes what_if;
+    lac_what_if_clear(&what_if);
+    what_if.workers = wanted;
+    lac_finding_price(diagnosis, finding, &what_if);
+    int32_t now = loader->num_workers;
+    finding->brief = lac_texts_add(&analysis->texts, "num_workers=%d", (int)wanted);
+    finding->change = lac_texts_add(&analysis->texts, "DataLoader(..., num_workers=%d)  # now %d",
+                                    (int)wanted, (int)now);
+    finding->where = diagnosis->settings.loader_at;
+    finding->expect =
+        lac_texts_add(&analysis->texts, "%s, if a batch still takes %s with %d workers.",
+                      lac_finding_expect(diagnosis, finding),
+                      lac_say_ns(loader->fetch_mean_ns).text, (int)wanted);
+    int more = (int)(wanted - (now > 0 ? now : 0));
+    finding->costs =
+        lac_texts_add(&analysis->texts, "%d more core%s, and shared memory for %d more batches.",
+                      more, more == 1 ? "" : "s", 2 * more);
+    finding->wrong_if =
+        lac_texts_add(&analysis->texts, "a batch takes more than %s with %d workers.",
+                      lac_say_ns(llround((double)finding->step_mid_ns * wanted)).text, (int)wanted);
+    finding->check =
+        lac_texts_add(&analysis->texts, "lacuna try workers=%d -- python train.py", (int)wanted);
+}
+
+/** No number can be given: the workers' time was not recorded, or more of them do not help. */
+static void propose_measuring(struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    const struct lac_loader_facts *loader = &analysis->loader;
+    double best_ns = diagnosis->time->s_ns;
+    double steps[LAC_CASE_COUNT_] = {best_ns, 0.5 * (best_ns + diagnosis->time->step_ns),
+                                     diagnosis->time->step_ns};
+    lac_finding_price_steps(diagnosis, finding, steps);
+    if (loader->fetch_mean_ns == LAC_UNKNOWN_NS) {
+        finding->brief = "record the loader";
+        finding->change =
+            "Record the workers (lacuna run -- python train.py): what a batch spends its "
+            "time on decides between more workers, a faster decoder and smaller files.";
+        return;
+    }
+    finding->brief = "a cheaper batch";
+    finding->change =
+        "More workers won't help: make a batch cheaper (faster decoding, smaller stored "
+        "files, less work a sample) or allow the job more cores.";
+}
+
+void lac_find_input_starvation(struct lac_diagnosis *diagnosis)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    const struct lac_step_time *time = diagnosis->time;
+    double starved_pct = lac_pct_of_step(diagnosis, time->starved_ns);
+    if (starved_pct < 5.0 || !analysis->loader.is_present) {
+        return;
+    }
+    struct lac_finding *finding = lac_finding_new(diagnosis, "input-starvation");
+    if (!finding) {
+        return;
+    }
+    lac_finding_cost(diagnosis, finding, time->starved_ns);
+    finding->title =
+        lac_texts_add(&analysis->texts, "The GPU waits %s of every %s step for data (%s)",
+                      lac_say_ns(llround(time->starved_ns)).text,
+                      lac_say_ns(analysis->step_mean_ns).text, lac_say_pct(starved_pct).text);
+    finding->why = time->is_in_process ? why_in_process(diagnosis) : why_workers(diagnosis);
+    int32_t wanted = workers_wanted(diagnosis);
+    if (wanted > 0 && wanted > analysis->loader.num_workers) {
+        propose_workers(diagnosis, finding, wanted);
+    } else {
+        propose_measuring(diagnosis, finding);
+    }
+    finding->severity = starved_pct >= 20.0   ? LAC_SEVERITY_CRITICAL
+                        : starved_pct >= 10.0 ? LAC_SEVERITY_WARNING
+                                              : LAC_SEVERITY_INFO;
+    finding->confidence = analysis->step_kept_count >= 2 * STEPS_MIN ? 0.9 : 0.7;
+    if (time->is_in_process || analysis->loader.fetch_count == 0) {
+        finding->confidence -= 0.2;
+    }
+    add_evidence(diagnosis, finding);
+}

@@ -1,0 +1,132 @@
+/* Kernels that a library inserts to turn NCHW into NHWC and back. */
+
+#include "analysis/diagnose/findings.h"
+
+#include <math.h>
+
+/** Share of the kernel time from which conversions are worth a word. */
+static const double NOTED_PCT = 2.0;
+
+static const char *change_text(const struct lac_diagnosis *diagnosis)
+{
+    if (lac_framework_of(diagnosis->model) == LAC_FRAMEWORK_TENSORFLOW) {
+        return "tf.keras.backend.set_image_data_format('channels_last')";
+    }
+    return "model = model.to(memory_format=torch.channels_last)\n"
+           "images = images.to(memory_format=torch.channels_last)  # 4-D inputs only";
+}
+
+/** The longest conversions as evidence. */
+static void add_evidence(struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+{
+    const struct lac_analysis *analysis = diagnosis->analysis;
+    for (uint32_t row = 0; row < analysis->kernel_name_count && finding->evidence_count < 4;
+         row++) {
+        const struct lac_kernel_facts *facts = &analysis->kernels[row];
+        if (facts->names.layout != LAC_LAYOUT_L && !facts->names.is_strict_layout) {
+            continue;
+        }
+        char name[64];
+        lac_kernel_short_name(lac_model_str(diagnosis->model, facts->name),
+                              lac_strings_length(&diagnosis->model->strings, facts->name), name,
+                              sizeof name);
+        const char *text =
+            lac_texts_add(&diagnosis->analysis->texts, "%s: %llu times, %s in all", name,
+                          (unsigned long long)facts->count, lac_say_ns(facts->total_ns).text);
+        lac_evidence_slice(diagnosis, finding, facts->longest_slice, text);
+    }
+}
+
+/** Half precision convolutions want NHWC; float32 on Volta and older has no such kernels. */
+static bool is_float32_on_old_gpu(const struct lac_diagnosis *diagnosis)
+{
+    const struct lac_analysis *analysis = diagnosis->analysis;
+    int64_t id = analysis->devices[analysis->main_device].id;
+    uint32_t index = lac_model_device_index(diagnosis->model, id);
+    int32_t major = index == LAC_NONE ? 0 : diagnosis->model->devices[index].cc_major;
+    return major > 0 && major < 8 && analysis->tensor_eligible_ns > 0 &&
+           analysis->tensor_used_ns * 10 < analysis->tensor_eligible_ns;
+}
+
+static void say_worth_it(struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    const struct lac_step_time *time = diagnosis->time;
+    finding->title =
+        lac_texts_add(&analysis->texts, "Layout conversions take %s of every %s step (%s)",
+                      lac_say_ns(llround(time->class_ns[LAC_OP_LAYOUT])).text,
+                      lac_say_ns(analysis->step_mean_ns).text, lac_say_pct(finding->cost_pct).text);
+    finding->brief = "channels-last";
+    finding->change = change_text(diagnosis);
+    finding->expect =
+        lac_texts_add(&analysis->texts, "%s, if 85 %% of the conversions go (50-100 %%).",
+                      lac_finding_expect(diagnosis, finding));
+    finding->costs =
+        "Two lines; results differ in the last digits. Layers without an NHWC kernel keep "
+        "their conversions.";
+    finding->wrong_if = lac_texts_add(
+        &analysis->texts, "more than half of the %.0f conversion kernels a step are still there.",
+        time->class_count[LAC_OP_LAYOUT]);
+    finding->check = "record again and compare: lacuna analyze BEFORE AFTER";
+}
+
+static void say_not_worth_it(struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    const struct lac_step_time *time = diagnosis->time;
+    double idle_pct = lac_pct_of_step(diagnosis, time->step_ns - time->busy_ns);
+    finding->title = lac_texts_add(
+        &analysis->texts, "Layout conversions are %.1f %% of the kernel time but not worth it now",
+        analysis->layout_pct);
+    finding->brief = "";
+    finding->expect = lac_texts_add(&analysis->texts,
+                                    "%.0f-%.0f %% of the step: removing them only "
+                                    "makes the GPU wait longer.",
+                                    finding->gain_low_pct, finding->gain_high_pct);
+    finding->wrong_if = lac_texts_add(
+        &analysis->texts,
+        "the GPU is idle for less than %.0f %% of the step; they come back on the list "
+        "when what it waits for is fixed.",
+        idle_pct / 2.0);
+}
+
+void lac_find_layout_conversion(struct lac_diagnosis *diagnosis)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    const struct lac_step_time *time = diagnosis->time;
+    double exposed_pct = lac_pct_of_step(diagnosis, time->class_ns[LAC_OP_LAYOUT]);
+    bool has_any = analysis->layout_by_class_count[LAC_LAYOUT_L] > 0;
+    if (!has_any || (!(analysis->layout_pct >= NOTED_PCT) && exposed_pct < 1.0)) {
+        return;
+    }
+    struct lac_finding *finding = lac_finding_new(diagnosis, "layout-conversion");
+    if (!finding) {
+        return;
+    }
+    struct lac_what_if_changes what_if;
+    lac_what_if_clear(&what_if);
+    what_if.layout_nhwc = 1;
+    lac_finding_price(diagnosis, finding, &what_if);
+    lac_finding_cost(diagnosis, finding, time->class_ns[LAC_OP_LAYOUT]);
+    finding->severity = lac_severity_of_gain(finding->gain_mid_pct);
+    finding->confidence = 0.7;
+    double idle_pct = lac_pct_of_step(diagnosis, time->step_ns - time->busy_ns);
+    finding->why = lac_texts_add(
+        &analysis->texts,
+        "%llu kernels, %.2f %% of the kernel time, turn tensors from NCHW to NHWC or back; %.0f a "
+        "step. The GPU is idle for %.0f %% of the step.",
+        (unsigned long long)analysis->layout_count, analysis->layout_pct,
+        time->class_count[LAC_OP_LAYOUT], idle_pct);
+    if (finding->gain_mid_pct > 1.0) {
+        say_worth_it(diagnosis, finding);
+        if (is_float32_on_old_gpu(diagnosis)) {
+            finding->costs =
+                "On this GPU NHWC helps with half precision only: enable autocast with it, "
+                "else convolutions may get slower.";
+            finding->confidence = 0.3;
+        }
+    } else {
+        say_not_worth_it(diagnosis, finding);
+    }
+    add_evidence(diagnosis, finding);
+}

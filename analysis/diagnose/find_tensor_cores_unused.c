@@ -1,0 +1,143 @@
+/* Matrix products and convolutions that tensor cores could do, on GPUs that have them. */
+
+#include "analysis/diagnose/findings.h"
+
+#include <math.h>
+#include <string.h>
+
+/** Major compute capability of an NVIDIA main device, 0 when not known. */
+static int32_t nvidia_generation(const struct lac_diagnosis *diagnosis)
+{
+    const struct lac_analysis *analysis = diagnosis->analysis;
+    int64_t id = analysis->devices[analysis->main_device].id;
+    uint32_t index = lac_model_device_index(diagnosis->model, id);
+    if (index == LAC_NONE) {
+        return 0;
+    }
+    const struct lac_device *device = &diagnosis->model->devices[index];
+    const char *name = lac_model_str(diagnosis->model, device->name);
+    bool is_other = strstr(name, "AMD") || strstr(name, "Radeon") || strstr(name, "Instinct");
+    return is_other ? 0 : device->cc_major;
+}
+
+/** Convolutions among the eligible time: from Ampere on they use TF32 by default, products do not.
+ */
+static double conv_share(const struct lac_analysis *analysis)
+{
+    double conv = 0.0;
+    double all = 0.0;
+    for (uint32_t row = 0; row < analysis->kernel_name_count; row++) {
+        const struct lac_kernel_facts *facts = &analysis->kernels[row];
+        if (!facts->names.is_eligible || facts->names.tensor_core != LAC_TENSOR_CORE_NO) {
+            continue;
+        }
+        all += (double)facts->total_ns;
+        conv += facts->names.family == LAC_FAMILY_CONV ? (double)facts->total_ns : 0.0;
+    }
+    return all > 0.0 ? conv / all : 0.0;
+}
+
+static void propose(struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+                    int32_t generation)
+{
+    if (generation < 8) {
+        finding->brief = "autocast float16";
+        finding->change = "scaler = torch.amp.GradScaler('cuda')\n"
+                          "with torch.autocast('cuda', dtype=torch.float16):\n"
+                          "    loss = criterion(model(images), labels)\n"
+                          "scaler.scale(loss).backward(); scaler.step(optimizer); scaler.update()";
+        finding->costs =
+            "Half precision changes the numbers: compare the loss curve. This GPU's tensor "
+            "cores take float16 only (neither TF32 nor bfloat16). Weights and optimizer "
+            "state stay in float32.";
+        return;
+    }
+    if (conv_share(diagnosis->analysis) < 0.5) {
+        finding->brief = "TF32 products";
+        finding->change =
+            "torch.set_float32_matmul_precision('high')   # before PyTorch 2.9\n"
+            "torch.backends.cuda.matmul.fp32_precision = 'tf32'   # from 2.9 on; use one";
+        finding->costs = "Products keep 10 bits of mantissa instead of 23: compare the loss curve.";
+        return;
+    }
+    finding->brief = "autocast bfloat16";
+    finding->change = "with torch.autocast('cuda', dtype=torch.bfloat16):\n"
+                      "    loss = criterion(model(images), labels)";
+    finding->costs =
+        "bfloat16 changes the numbers: compare the loss curve. Weights and optimizer state "
+        "stay in float32.";
+}
+
+/** The three kernels that take most of it. */
+static void add_evidence(struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+{
+    const struct lac_analysis *analysis = diagnosis->analysis;
+    for (uint32_t row = 0; row < analysis->kernel_name_count && finding->evidence_count < 3;
+         row++) {
+        const struct lac_kernel_facts *facts = &analysis->kernels[row];
+        if (!facts->names.is_eligible || facts->names.tensor_core != LAC_TENSOR_CORE_NO) {
+            continue;
+        }
+        char name[64];
+        lac_kernel_short_name(lac_model_str(diagnosis->model, facts->name),
+                              lac_strings_length(&diagnosis->model->strings, facts->name), name,
+                              sizeof name);
+        const char *text = lac_texts_add(
+            &diagnosis->analysis->texts, "%s: %llu times, %s in all, not on tensor cores", name,
+            (unsigned long long)facts->count, lac_say_ns(facts->total_ns).text);
+        lac_evidence_slice(diagnosis, finding, facts->longest_slice, text);
+    }
+}
+
+void lac_find_tensor_cores_unused(struct lac_diagnosis *diagnosis)
+{
+    /* how much faster eligible kernels get: best, expected, worst */
+    static const double speedup[LAC_CASE_COUNT_] = {6.0, 2.5, 1.5};
+    struct lac_analysis *analysis = diagnosis->analysis;
+    const struct lac_step_time *time = diagnosis->time;
+    double unused_ns = time->class_ns[LAC_OP_UNUSED_TENSOR];
+    int32_t generation = nvidia_generation(diagnosis);
+    if (generation < 7 || time->busy_ns <= 0.0 || unused_ns < 0.05 * time->busy_ns) {
+        return;
+    }
+    struct lac_finding *finding = lac_finding_new(diagnosis, "tensor-cores-unused");
+    if (!finding) {
+        return;
+    }
+    double steps[LAC_CASE_COUNT_];
+    for (int which = 0; which < LAC_CASE_COUNT_; which++) {
+        struct lac_change change;
+        lac_change_clear(&change);
+        change.factor[LAC_OP_UNUSED_TENSOR] = 1.0 / speedup[which];
+        steps[which] = lac_retime(diagnosis, &change);
+    }
+    lac_finding_price_steps(diagnosis, finding, steps);
+    lac_finding_cost(diagnosis, finding, unused_ns);
+    finding->severity = lac_severity_of_gain(finding->gain_mid_pct);
+    finding->confidence = 0.6;
+    finding->title = lac_texts_add(
+        &analysis->texts, "%s of every %s step is matrix work that is not on tensor cores (%s)",
+        lac_say_ns(llround(unused_ns)).text, lac_say_ns(analysis->step_mean_ns).text,
+        lac_say_pct(finding->cost_pct).text);
+    finding->why = lac_texts_add(
+        &analysis->texts,
+        "Tensor cores do %.0f %% of the time that products, convolutions and attention take; %s of "
+        "the "
+        "rest cannot be told from the kernels' names.",
+        analysis->tensor_used_pct,
+        lac_say_pct(lac_pct(analysis->tensor_unknown_ns, analysis->tensor_eligible_ns)).text);
+    if (finding->gain_mid_pct < 1.0) {
+        finding->expect = "0-1 % of the step: something else is the limit now.";
+        finding->severity = LAC_SEVERITY_INFO;
+    } else {
+        propose(diagnosis, finding, generation);
+        finding->expect =
+            lac_texts_add(&analysis->texts,
+                          "%s, if these kernels get 1.5 to 6 times faster; memory bandwidth "
+                          "may cap it.",
+                          lac_finding_expect(diagnosis, finding));
+        finding->wrong_if = "these kernels move as many bytes as the GPU's memory delivers.";
+        finding->check = "record again: the kernels' names show tensor cores";
+    }
+    add_evidence(diagnosis, finding);
+}

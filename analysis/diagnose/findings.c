@@ -1,0 +1,203 @@
+/* Findings: pricing, evidence, order. */
+
+#include "analysis/diagnose/findings.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct lac_finding *lac_finding_new(struct lac_diagnosis *diagnosis, const char *id)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    if (analysis->finding_count == LAC_FINDINGS_MAX) {
+        return NULL;
+    }
+    struct lac_finding *finding = &analysis->findings[analysis->finding_count++];
+    *finding = (struct lac_finding){
+        .id = id,
+        .cost_ns_per_step = LAC_UNKNOWN_NS,
+        .cost_pct = (double)NAN,
+        .gain_low_pct = (double)NAN,
+        .gain_mid_pct = (double)NAN,
+        .gain_high_pct = (double)NAN,
+        .step_low_ns = LAC_UNKNOWN_NS,
+        .step_mid_ns = LAC_UNKNOWN_NS,
+        .step_high_ns = LAC_UNKNOWN_NS,
+        .title = "",
+        .why = "",
+        .change = "",
+        .where = "",
+        .brief = "",
+        .expect = "",
+        .costs = "",
+        .wrong_if = "",
+        .check = "",
+    };
+    return finding;
+}
+
+double lac_pct_of_step(const struct lac_diagnosis *diagnosis, double ns)
+{
+    return 100.0 * ns / diagnosis->time->step_ns;
+}
+
+void lac_finding_cost(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+                      double cost_ns)
+{
+    finding->cost_ns_per_step = llround(cost_ns);
+    finding->cost_pct = lac_pct_of_step(diagnosis, cost_ns);
+}
+
+void lac_finding_price_steps(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+                             const double step_ns[LAC_CASE_COUNT_])
+{
+    double now_ns = diagnosis->time->step_ns;
+    double best_ns = fmin(step_ns[LAC_CASE_BEST], step_ns[LAC_CASE_MID]);
+    double worst_ns = fmin(now_ns, fmax(step_ns[LAC_CASE_WORST], step_ns[LAC_CASE_MID]));
+    double mid_ns = fmin(now_ns, step_ns[LAC_CASE_MID]);
+    finding->step_low_ns = llround(best_ns);
+    finding->step_mid_ns = llround(mid_ns);
+    finding->step_high_ns = llround(worst_ns);
+    finding->gain_low_pct = 100.0 * (now_ns - worst_ns) / now_ns;
+    finding->gain_mid_pct = 100.0 * (now_ns - mid_ns) / now_ns;
+    finding->gain_high_pct = 100.0 * fmax(0.0, now_ns - best_ns) / now_ns;
+}
+
+void lac_finding_price(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+                       const struct lac_what_if_changes *what_if)
+{
+    double step_ns[LAC_CASE_COUNT_];
+    for (int which = 0; which < LAC_CASE_COUNT_; which++) {
+        struct lac_change change;
+        lac_change_from_what_if(diagnosis, what_if, (enum lac_case)which, &change);
+        step_ns[which] = lac_retime(diagnosis, &change);
+    }
+    lac_finding_price_steps(diagnosis, finding, step_ns);
+}
+
+enum lac_severity lac_severity_of_gain(double gain_pct)
+{
+    if (gain_pct >= 20.0) {
+        return LAC_SEVERITY_CRITICAL;
+    }
+    return gain_pct >= 5.0 ? LAC_SEVERITY_WARNING : LAC_SEVERITY_INFO;
+}
+
+const char *lac_finding_expect(struct lac_diagnosis *diagnosis, const struct lac_finding *finding)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_said step = lac_say_ns(finding->step_mid_ns);
+    double factor = (double)analysis->step_mean_ns / (double)finding->step_mid_ns;
+    struct lac_said rate = lac_say_rate(analysis->throughput_per_s * factor);
+    return lac_texts_add(
+        &analysis->texts,
+        "%s a step, %s %s/s: %.0f %% less time a step (%.0f-%.0f %%, %u steps measured)", step.text,
+        rate.text, analysis->throughput_unit, finding->gain_mid_pct, finding->gain_low_pct,
+        finding->gain_high_pct, (unsigned)analysis->step_kept_count);
+}
+
+const char *lac_track_label(struct lac_diagnosis *diagnosis, uint32_t track)
+{
+    const struct lac_model *model = diagnosis->model;
+    const struct lac_track *at = &model->tracks[track];
+    const char *name = lac_model_str(model, at->name);
+    if (name[0] != '\0') {
+        return lac_texts_add(&diagnosis->analysis->texts, "%.80s", name);
+    }
+    return lac_texts_add(&diagnosis->analysis->texts, "%s %.40s", lac_track_kind_name(at->kind),
+                         lac_model_str(model, at->id_text));
+}
+
+void lac_evidence_slice(struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+                        uint64_t slice, const char *text)
+{
+    if (finding->evidence_count == LAC_EVIDENCE_MAX) {
+        return;
+    }
+    const struct lac_slices *slices = &diagnosis->model->slices;
+    uint32_t track = lac_model_track_of(diagnosis->model, slice);
+    finding->evidence[finding->evidence_count++] =
+        (struct lac_evidence){.track = track,
+                              .slice = (uint32_t)slice,
+                              .track_name = lac_track_label(diagnosis, track),
+                              .t0_ns = slices->start_ns[slice],
+                              .t1_ns = slices->start_ns[slice] + slices->dur_ns[slice],
+                              .text = text};
+}
+
+void lac_evidence_gap(struct lac_diagnosis *diagnosis, struct lac_finding *finding, uint64_t gap,
+                      const char *text)
+{
+    if (finding->evidence_count == LAC_EVIDENCE_MAX) {
+        return;
+    }
+    const struct lac_gap *at = &diagnosis->analysis->gaps[gap];
+    long long id = (long long)diagnosis->analysis->devices[at->device].id;
+    finding->evidence[finding->evidence_count++] = (struct lac_evidence){
+        .track = LAC_NONE,
+        .slice = LAC_NONE,
+        .track_name = lac_texts_add(&diagnosis->analysis->texts, "GPU %lld", id),
+        .t0_ns = at->start_ns,
+        .t1_ns = at->start_ns + at->dur_ns,
+        .text = text};
+}
+
+enum lac_framework lac_framework_of(const struct lac_model *model)
+{
+    switch (model->info.format) {
+    case LAC_FORMAT_KINETO:
+    case LAC_FORMAT_LACUNA:
+        return LAC_FRAMEWORK_PYTORCH;
+    case LAC_FORMAT_TENSORFLOW:
+        return LAC_FRAMEWORK_TENSORFLOW;
+    case LAC_FORMAT_UNKNOWN:
+    case LAC_FORMAT_CHROME:
+    case LAC_FORMAT_NSYS:
+    case LAC_FORMAT_NVPROF:
+        break;
+    }
+    return LAC_FRAMEWORK_UNKNOWN;
+}
+
+/** What to do first: by gain; "the GPU is the limit" comes before what gains less than a percent.
+ */
+static double rank_of(const struct lac_finding *finding)
+{
+    if (strcmp(finding->id, "gpu-bound") == 0) {
+        return 1.0;
+    }
+    return isnan(finding->gain_mid_pct) ? -1.0 : finding->gain_mid_pct;
+}
+
+static int by_rank(const void *a, const void *b)
+{
+    const struct lac_finding *x = a;
+    const struct lac_finding *y = b;
+    double rank_x = rank_of(x);
+    double rank_y = rank_of(y);
+    if (rank_x > rank_y || rank_x < rank_y) {
+        return rank_x > rank_y ? -1 : 1;
+    }
+    return strcmp(x->id, y->id);
+}
+
+enum lac_status lac_findings_make(struct lac_diagnosis *diagnosis)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    lac_subject_decide(diagnosis);
+    bool may_advise = analysis->subject == LAC_SUBJECT_TRAINING && diagnosis->time;
+    if (may_advise) {
+        lac_find_input_starvation(diagnosis);
+        lac_find_layout_conversion(diagnosis);
+        lac_find_pageable_copy(diagnosis);
+        lac_find_blocking_copy(diagnosis);
+        lac_find_tensor_cores_unused(diagnosis);
+        lac_find_gpu_bound(diagnosis);
+    }
+    if (analysis->finding_count > 1) {
+        qsort(analysis->findings, analysis->finding_count, sizeof *analysis->findings, by_rank);
+    }
+    lac_verdict_say(diagnosis);
+    lac_notes_write(diagnosis);
+    return LAC_OK;
+}

@@ -1,0 +1,68 @@
+#ifndef LAC_ANALYSIS_DIAGNOSE_FINDINGS_H
+#define LAC_ANALYSIS_DIAGNOSE_FINDINGS_H
+
+/*
+ * Private: findings, one file each (find_*.c). Each looks at the facts and the step's time, decides
+ * whether it has something to say, prices the change by re-timing, and fills a finding by the
+ * grammar: what waits for what, why we think so, change, expect, costs, wrong if, check, evidence.
+ */
+
+#include "analysis/diagnose/retime.h"
+
+/** Subject, findings in order, verdict, notes. */
+LAC_MUST_USE enum lac_status lac_findings_make(struct lac_diagnosis *diagnosis);
+
+/* -- for finders ------------------------------------------------------------------------------ */
+
+/** A finding to fill; NULL when there are LAC_FINDINGS_MAX already. All texts are "". */
+struct lac_finding *lac_finding_new(struct lac_diagnosis *diagnosis, const char *id);
+
+/** Cost in ns of a step. */
+void lac_finding_cost(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+                      double cost_ns);
+
+/** Re-time the step for the change in its three cases: predicted steps and gains. */
+void lac_finding_price(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+                       const struct lac_what_if_changes *what_if);
+/** The same from given step times. */
+void lac_finding_price_steps(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+                             const double step_ns[LAC_CASE_COUNT_]);
+
+/** critical from 20 % of the step, warning from 5 %, else info. */
+enum lac_severity lac_severity_of_gain(double gain_pct);
+
+/** "269 ms a step, 950 samples/s: 10 % less time a step (9-11 %)" of a priced finding. */
+const char *lac_finding_expect(struct lac_diagnosis *diagnosis, const struct lac_finding *finding);
+
+/** Evidence: a slice, or an interval of the main device. Ignored when there are enough. */
+void lac_evidence_slice(struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+                        uint64_t slice, const char *text);
+void lac_evidence_gap(struct lac_diagnosis *diagnosis, struct lac_finding *finding, uint64_t gap,
+                      const char *text);
+/** The longest slice of the kernel or copy row, and so on. */
+const char *lac_track_label(struct lac_diagnosis *diagnosis, uint32_t track);
+
+/** Share of the mean kept step in percent. */
+double lac_pct_of_step(const struct lac_diagnosis *diagnosis, double ns);
+
+/** Which framework's code to show. */
+enum lac_framework { LAC_FRAMEWORK_PYTORCH = 0, LAC_FRAMEWORK_TENSORFLOW, LAC_FRAMEWORK_UNKNOWN };
+enum lac_framework lac_framework_of(const struct lac_model *model);
+
+void lac_find_input_starvation(struct lac_diagnosis *diagnosis);
+void lac_find_layout_conversion(struct lac_diagnosis *diagnosis);
+void lac_find_pageable_copy(struct lac_diagnosis *diagnosis);
+void lac_find_blocking_copy(struct lac_diagnosis *diagnosis);
+void lac_find_tensor_cores_unused(struct lac_diagnosis *diagnosis);
+void lac_find_gpu_bound(struct lac_diagnosis *diagnosis);
+
+/** Share of the step that computes, layout conversions left out: 90 and more is gpu-bound. */
+double lac_computing_pct(const struct lac_diagnosis *diagnosis);
+
+/** subject.c: what the trace is a recording of. */
+void lac_subject_decide(struct lac_diagnosis *diagnosis);
+/** verdict.c: the one sentence, what was checked and is fine, what was not recorded. */
+void lac_verdict_say(struct lac_diagnosis *diagnosis);
+void lac_notes_write(struct lac_diagnosis *diagnosis);
+
+#endif

@@ -1,0 +1,445 @@
+/*
+ * What the threads that launch GPU work did, as sets of time per process: the material from which
+ * idle time is explained.
+ */
+
+#include "analysis/diagnose/diagnosis.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void lac_hosts_done(struct lac_diagnosis *diagnosis)
+{
+    for (uint32_t h = 0; h < diagnosis->host_count; h++) {
+        struct lac_host *host = &diagnosis->hosts[h];
+        for (int s = 0; s < LAC_SET_COUNT_; s++)
+            lac_spans_done(&host->sets[s]);
+        lac_spans_done(&host->blocked);
+        lac_spans_done(&host->waits_event);
+        lac_spans_done(&host->queue_full);
+        free(host->blocking);
+        free(host->copy_blocking);
+    }
+    free(diagnosis->hosts);
+    free(diagnosis->host_of_process);
+    free(diagnosis->fetches);
+    free(diagnosis->wait_marks.at);
+    free(diagnosis->step_marks.at);
+    free(diagnosis->step_like_marks.at);
+    free(diagnosis->optimizer_marks.at);
+    free(diagnosis->loader_parts.at);
+    lac_spans_done(&diagnosis->profiler);
+    lac_spans_done(&diagnosis->waits);
+}
+
+static enum lac_status mark(struct lac_diagnosis *diagnosis, struct lac_marks *marks,
+                            uint64_t slice, uint32_t track)
+{
+    if (marks->count == marks->capacity) {
+        uint64_t capacity = marks->capacity ? marks->capacity * 2 : 32;
+        void *grown = realloc(marks->at, capacity * sizeof *marks->at);
+        if (!grown)
+            return LAC_ERR_NOMEM;
+        marks->at = grown;
+        marks->capacity = capacity;
+    }
+    const struct lac_slices *slices = &diagnosis->model->slices;
+    marks->at[marks->count++] =
+        (struct lac_mark){slices->start_ns[slice], slices->dur_ns[slice], (uint32_t)slice, track};
+    return LAC_OK;
+}
+
+static enum lac_status add_fetch(struct lac_diagnosis *diagnosis, uint64_t slice)
+{
+    if (diagnosis->fetch_count == diagnosis->fetch_capacity) {
+        uint64_t capacity = diagnosis->fetch_capacity ? diagnosis->fetch_capacity * 2 : 32;
+        struct lac_fetch *grown = realloc(diagnosis->fetches, capacity * sizeof *grown);
+        if (!grown)
+            return LAC_ERR_NOMEM;
+        diagnosis->fetches = grown;
+        diagnosis->fetch_capacity = capacity;
+    }
+    const struct lac_model *model = diagnosis->model;
+    struct lac_fetch fetch = {.start_ns = model->slices.start_ns[slice],
+                              .dur_ns = model->slices.dur_ns[slice],
+                              .batch = -1,
+                              .cpu_ns = -1,
+                              .worker = -1,
+                              .slice = (uint32_t)slice};
+    uint32_t row = model->slices.detail[slice];
+    if (row != LAC_NONE && row < model->loader_info_count) {
+        fetch.batch = model->loader_infos[row].batch;
+        fetch.cpu_ns = model->loader_infos[row].cpu_ns;
+        fetch.worker = model->loader_infos[row].worker;
+    }
+    diagnosis->fetches[diagnosis->fetch_count++] = fetch;
+    return LAC_OK;
+}
+
+static enum lac_status push_call(struct lac_blocking_call **calls, uint64_t *count,
+                                 uint64_t *capacity, struct lac_blocking_call call)
+{
+    if (*count == *capacity) {
+        uint64_t wanted = *capacity ? *capacity * 2 : 32;
+        struct lac_blocking_call *grown = realloc(*calls, wanted * sizeof *grown);
+        if (!grown) {
+            return LAC_ERR_NOMEM;
+        }
+        *calls = grown;
+        *capacity = wanted;
+    }
+    (*calls)[(*count)++] = call;
+    return LAC_OK;
+}
+
+static enum lac_status add_blocking(struct lac_host *host, int64_t start_ns, int64_t end_ns,
+                                    uint64_t slice)
+{
+    struct lac_blocking_call call = {start_ns, end_ns, (uint32_t)slice};
+    enum lac_status status =
+        push_call(&host->blocking, &host->blocking_count, &host->blocking_capacity, call);
+    return status ? status : lac_spans_add_unsorted(&host->blocked, start_ns, end_ns);
+}
+
+/** Where a copy goes, as recorded, or LAC_COPY_UNKNOWN. */
+static enum lac_copy_kind copy_kind_of(const struct lac_model *model, uint64_t slice)
+{
+    if (model->slices.kind[slice] != LAC_SLICE_COPY)
+        return LAC_COPY_UNKNOWN;
+    uint32_t row = model->slices.detail[slice];
+    if (row == LAC_NONE || row >= model->copy_count)
+        return LAC_COPY_UNKNOWN;
+    return (enum lac_copy_kind)model->copies[row].copy_kind;
+}
+
+/** A copying call: towards the device it is copy_wait, back it blocks when it outlasts the copy. */
+static enum lac_status add_copy_call(const struct lac_model *model, struct lac_host *host,
+                                     uint64_t slice, bool is_blocking)
+{
+    const struct lac_slices *slices = &model->slices;
+    int64_t start_ns = slices->start_ns[slice];
+    int64_t end_ns = start_ns + slices->dur_ns[slice];
+    uint32_t link = slices->link[slice];
+    enum lac_copy_kind kind = link == LAC_NONE ? LAC_COPY_UNKNOWN : copy_kind_of(model, link);
+    if (kind == LAC_COPY_HTOD) {
+        /* from pageable memory the call lasts until the copy is done: the host was blocked */
+        int64_t done_ns = slices->start_ns[link] + slices->dur_ns[link];
+        if (end_ns >= done_ns - SYNC_RETURN_NS && slices->dur_ns[link] > SYNC_RETURN_NS) {
+            struct lac_blocking_call call = {start_ns, end_ns, (uint32_t)slice};
+            enum lac_status status = push_call(&host->copy_blocking, &host->copy_blocking_count,
+                                               &host->copy_blocking_capacity, call);
+            if (!status) {
+                status = lac_spans_add_unsorted(&host->blocked, start_ns, end_ns);
+            }
+            if (status) {
+                return status;
+            }
+        }
+        return lac_spans_add_unsorted(&host->sets[LAC_SET_COPY], start_ns, end_ns);
+    }
+    bool outlasts = kind == LAC_COPY_DTOH &&
+                    end_ns >= slices->start_ns[link] + slices->dur_ns[link] - SYNC_RETURN_NS;
+    if (is_blocking || outlasts)
+        return add_blocking(host, start_ns, end_ns, slice);
+    return lac_spans_add_unsorted(&host->sets[LAC_SET_LAUNCH], start_ns, end_ns);
+}
+
+/** Whether the linked kernel is the first of its name: its launch may load its module. */
+static bool is_first_of_its_name(const struct lac_diagnosis *diagnosis, uint64_t call)
+{
+    const struct lac_slices *slices = &diagnosis->model->slices;
+    uint32_t work = slices->link[call];
+    if (work == LAC_NONE || slices->kind[work] != LAC_SLICE_KERNEL) {
+        return false;
+    }
+    uint32_t row = diagnosis->kernel_row[slices->name[work]];
+    return diagnosis->analysis->kernels[row].first_slice == work;
+}
+
+static enum lac_status add_call(struct lac_diagnosis *diagnosis, struct lac_host *host,
+                                uint64_t slice)
+{
+    const struct lac_slices *slices = &diagnosis->model->slices;
+    int64_t start_ns = slices->start_ns[slice];
+    int64_t end_ns = start_ns + slices->dur_ns[slice];
+    switch (lac_api_class_of(diagnosis, slices->name[slice])) {
+    case LAC_API_LAUNCH:
+        host->launch_count++;
+        if (end_ns - start_ns >= FIRST_LAUNCH_MIN_NS && is_first_of_its_name(diagnosis, slice)) {
+            diagnosis->has_module_work = true;
+            return lac_spans_add_unsorted(&host->sets[LAC_SET_MODULE], start_ns, end_ns);
+        }
+        if (end_ns - start_ns >= QUEUE_FULL_MIN_NS) {
+            enum lac_status status =
+                lac_spans_add_unsorted(&host->queue_full, start_ns + LAUNCH_USUAL_NS, end_ns);
+            if (status) {
+                return status;
+            }
+        }
+        return lac_spans_add_unsorted(&host->sets[LAC_SET_LAUNCH], start_ns, end_ns);
+    case LAC_API_SYNC:
+        return add_blocking(host, start_ns, end_ns, slice);
+    case LAC_API_COPY:
+        host->launch_count++;
+        return add_copy_call(diagnosis->model, host, slice, false);
+    case LAC_API_COPY_BLOCKING:
+        host->launch_count++;
+        return add_copy_call(diagnosis->model, host, slice, true);
+    case LAC_API_ALLOC:
+        return lac_spans_add_unsorted(&host->sets[LAC_SET_ALLOC], start_ns, end_ns);
+    case LAC_API_MODULE:
+        if (end_ns - start_ns < MODULE_MIN_NS)
+            return LAC_OK;
+        diagnosis->has_module_work = true;
+        return lac_spans_add_unsorted(&host->sets[LAC_SET_MODULE], start_ns, end_ns);
+    case LAC_API_WAIT_EVENT:
+        return lac_spans_add_unsorted(&host->waits_event, start_ns, start_ns + 1);
+    case LAC_API_OTHER:
+    case LAC_API_CLASS_COUNT_:
+        break;
+    }
+    return LAC_OK;
+}
+
+static enum lac_status add_range(struct lac_diagnosis *diagnosis, struct lac_host *host,
+                                 uint64_t slice, uint32_t track)
+{
+    const struct lac_slices *slices = &diagnosis->model->slices;
+    int64_t start_ns = slices->start_ns[slice];
+    int64_t end_ns = start_ns + slices->dur_ns[slice];
+    enum lac_status status;
+    switch (lac_host_class_of(diagnosis, slices->name[slice])) {
+    case LAC_HOST_LOADER_WAIT:
+        if (strstr(lac_model_str(diagnosis->model, slices->name[slice]), "#_SingleProcess")) {
+            diagnosis->has_single_process_wait = true;
+        }
+        status = mark(diagnosis, &diagnosis->wait_marks, slice, track);
+        if (status)
+            return status;
+        status = lac_spans_add_unsorted(&diagnosis->waits, start_ns, end_ns);
+        if (status || !host)
+            return status;
+        return lac_spans_add_unsorted(&host->sets[LAC_SET_WAIT], start_ns, end_ns);
+    case LAC_HOST_LOADER_FETCH:
+        return add_fetch(diagnosis, slice);
+    case LAC_HOST_LOADER_PART:
+        return mark(diagnosis, &diagnosis->loader_parts, slice, track);
+    case LAC_HOST_STEP:
+        return mark(diagnosis, &diagnosis->step_marks, slice, track);
+    case LAC_HOST_STEP_LIKE:
+        return mark(diagnosis, &diagnosis->step_like_marks, slice, track);
+    case LAC_HOST_OPTIMIZER:
+        return mark(diagnosis, &diagnosis->optimizer_marks, slice, track);
+    case LAC_HOST_COMM:
+        if (!host)
+            return LAC_OK;
+        return lac_spans_add_unsorted(&host->sets[LAC_SET_COMM], start_ns, end_ns);
+    case LAC_HOST_COMPILE:
+        if (!host)
+            return LAC_OK;
+        diagnosis->has_module_work = true;
+        return lac_spans_add_unsorted(&host->sets[LAC_SET_MODULE], start_ns, end_ns);
+    case LAC_HOST_PROFILER:
+    case LAC_HOST_BACKWARD:
+    case LAC_HOST_OTHER:
+    case LAC_HOST_CLASS_COUNT_:
+        break;
+    }
+    return LAC_OK;
+}
+
+static enum lac_status add_overhead(struct lac_diagnosis *diagnosis, uint64_t slice,
+                                    struct lac_spans *modules)
+{
+    const struct lac_slices *slices = &diagnosis->model->slices;
+    int64_t start_ns = slices->start_ns[slice];
+    int64_t end_ns = start_ns + slices->dur_ns[slice];
+    switch (lac_host_class_of(diagnosis, slices->name[slice])) {
+    case LAC_HOST_PROFILER:
+        diagnosis->profiler_count++;
+        return lac_spans_add_unsorted(&diagnosis->profiler, start_ns, end_ns);
+    case LAC_HOST_COMPILE:
+        diagnosis->has_module_work = true;
+        return lac_spans_add_unsorted(modules, start_ns, end_ns);
+    case LAC_HOST_LOADER_WAIT:
+    case LAC_HOST_LOADER_FETCH:
+    case LAC_HOST_LOADER_PART:
+    case LAC_HOST_STEP:
+    case LAC_HOST_STEP_LIKE:
+    case LAC_HOST_OPTIMIZER:
+    case LAC_HOST_COMM:
+    case LAC_HOST_BACKWARD:
+    case LAC_HOST_OTHER:
+    case LAC_HOST_CLASS_COUNT_:
+        break;
+    }
+    return LAC_OK;
+}
+
+static enum lac_status collect_track(struct lac_diagnosis *diagnosis, uint32_t track,
+                                     struct lac_spans *modules)
+{
+    const struct lac_model *model = diagnosis->model;
+    const struct lac_slices *slices = &model->slices;
+    struct lac_host *host = NULL;
+    if (diagnosis->track_flags[track] & (LAC_TRACK_LAUNCHES | LAC_TRACK_TRAINS)) {
+        uint32_t process = model->tracks[track].process;
+        uint32_t index =
+            process < model->process_count ? diagnosis->host_of_process[process] : LAC_NONE;
+        if (index != LAC_NONE) {
+            host = &diagnosis->hosts[index];
+        }
+    }
+    uint64_t end = model->tracks[track].first + model->tracks[track].count;
+    for (uint64_t i = model->tracks[track].first; i < end; i++) {
+        uint8_t kind = slices->kind[i];
+        enum lac_status status = LAC_OK;
+        if (kind == LAC_SLICE_API) {
+            if (host)
+                status = add_call(diagnosis, host, i);
+        } else if (kind == LAC_SLICE_OP || kind == LAC_SLICE_RANGE || kind == LAC_SLICE_OTHER) {
+            status = add_range(diagnosis, host, i, track);
+        } else if (kind == LAC_SLICE_OVERHEAD) {
+            status = add_overhead(diagnosis, i, modules);
+        } else if (kind != LAC_SLICE_PYTHON) {
+            continue;
+        }
+        if (status)
+            return status;
+        if (!host || slices->lane[i] != 0)
+            continue;
+        status = lac_spans_add_unsorted(&host->sets[LAC_SET_BUSY], slices->start_ns[i],
+                                        slices->start_ns[i] + slices->dur_ns[i]);
+        if (status)
+            return status;
+    }
+    return LAC_OK;
+}
+
+/** One host for each process with a thread that launches or trains. */
+static enum lac_status hosts_create(struct lac_diagnosis *diagnosis)
+{
+    const struct lac_model *model = diagnosis->model;
+    size_t process_count = model->process_count ? model->process_count : 1;
+    diagnosis->host_of_process = malloc(process_count * sizeof(uint32_t));
+    if (!diagnosis->host_of_process)
+        return LAC_ERR_NOMEM;
+    memset(diagnosis->host_of_process, 0xff, process_count * sizeof(uint32_t));
+    uint32_t count = 0;
+    for (uint32_t t = 0; t < model->recorded_track_count; t++) {
+        uint32_t process = model->tracks[t].process;
+        if (!(diagnosis->track_flags[t] & (LAC_TRACK_LAUNCHES | LAC_TRACK_TRAINS)) ||
+            process >= model->process_count || diagnosis->host_of_process[process] != LAC_NONE) {
+            continue;
+        }
+        diagnosis->host_of_process[process] = count++;
+    }
+    diagnosis->hosts = calloc(count ? count : 1, sizeof *diagnosis->hosts);
+    if (!diagnosis->hosts) {
+        return LAC_ERR_NOMEM;
+    }
+    diagnosis->host_count = count;
+    for (uint32_t p = 0; p < model->process_count; p++) {
+        uint32_t index = diagnosis->host_of_process[p];
+        if (index != LAC_NONE)
+            diagnosis->hosts[index].process = p;
+    }
+    return LAC_OK;
+}
+
+static int by_call_start(const void *a, const void *b)
+{
+    const struct lac_blocking_call *x = a;
+    const struct lac_blocking_call *y = b;
+    if (x->start_ns != y->start_ns)
+        return x->start_ns < y->start_ns ? -1 : 1;
+    return x->slice < y->slice ? -1 : x->slice > y->slice;
+}
+
+static int by_mark_start(const void *a, const void *b)
+{
+    const struct lac_mark *x = a;
+    const struct lac_mark *y = b;
+    if (x->start_ns != y->start_ns)
+        return x->start_ns < y->start_ns ? -1 : 1;
+    return x->slice < y->slice ? -1 : x->slice > y->slice;
+}
+
+static int by_fetch_start(const void *a, const void *b)
+{
+    const struct lac_fetch *x = a;
+    const struct lac_fetch *y = b;
+    if (x->start_ns != y->start_ns)
+        return x->start_ns < y->start_ns ? -1 : 1;
+    return x->slice < y->slice ? -1 : x->slice > y->slice;
+}
+
+static void sort_marks(struct lac_marks *marks)
+{
+    if (marks->count > 1)
+        qsort(marks->at, marks->count, sizeof *marks->at, by_mark_start);
+}
+
+static enum lac_status hosts_finish(struct lac_diagnosis *diagnosis,
+                                    const struct lac_spans *modules)
+{
+    for (uint32_t h = 0; h < diagnosis->host_count; h++) {
+        struct lac_host *host = &diagnosis->hosts[h];
+        for (uint64_t i = 0; i < modules->count; i++) {
+            enum lac_status status = lac_spans_add_unsorted(
+                &host->sets[LAC_SET_MODULE], modules->at[i].start_ns, modules->at[i].end_ns);
+            if (status)
+                return status;
+        }
+        for (int s = 0; s < LAC_SET_COUNT_; s++) {
+            lac_spans_normalize(&host->sets[s], s == LAC_SET_LAUNCH ? LAUNCH_BRIDGE_NS : 0);
+        }
+        lac_spans_normalize(&host->blocked, 0);
+        lac_spans_normalize(&host->queue_full, 0);
+        if (host->copy_blocking_count > 1) {
+            qsort(host->copy_blocking, host->copy_blocking_count, sizeof *host->copy_blocking,
+                  by_call_start);
+        }
+        lac_spans_normalize(&host->waits_event, 0);
+        if (host->blocking_count > 1) {
+            qsort(host->blocking, host->blocking_count, sizeof *host->blocking, by_call_start);
+        }
+    }
+    diagnosis->main_host = LAC_NONE;
+    for (uint32_t h = 0; h < diagnosis->host_count; h++) {
+        if (diagnosis->main_host == LAC_NONE ||
+            diagnosis->hosts[h].launch_count >
+                diagnosis->hosts[diagnosis->main_host].launch_count) {
+            diagnosis->main_host = h;
+        }
+    }
+    lac_spans_normalize(&diagnosis->profiler, 0);
+    lac_spans_normalize(&diagnosis->waits, 0);
+    sort_marks(&diagnosis->wait_marks);
+    sort_marks(&diagnosis->step_marks);
+    sort_marks(&diagnosis->step_like_marks);
+    sort_marks(&diagnosis->optimizer_marks);
+    sort_marks(&diagnosis->loader_parts);
+    if (diagnosis->fetch_count > 1) {
+        qsort(diagnosis->fetches, diagnosis->fetch_count, sizeof *diagnosis->fetches,
+              by_fetch_start);
+    }
+    return LAC_OK;
+}
+
+enum lac_status lac_hosts_collect(struct lac_diagnosis *diagnosis)
+{
+    const struct lac_model *model = diagnosis->model;
+    enum lac_status status = hosts_create(diagnosis);
+    struct lac_spans modules = {0};
+    for (uint32_t t = 0; t < model->recorded_track_count && !status; t++) {
+        enum lac_track_kind kind = model->tracks[t].kind;
+        if (kind != LAC_TRACK_THREAD)
+            continue;
+        status = collect_track(diagnosis, t, &modules);
+    }
+    if (!status)
+        status = hosts_finish(diagnosis, &modules);
+    lac_spans_done(&modules);
+    return status;
+}

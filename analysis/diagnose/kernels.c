@@ -1,0 +1,33 @@
+/* Kernels by name: totals and the order in which they are shown. */
+
+#include "analysis/diagnose/diagnosis.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int by_total(const void *a, const void *b, void *context)
+{
+    const struct lac_kernel_facts *x = a;
+    const struct lac_kernel_facts *y = b;
+    const struct lac_model *model = context;
+    if (x->total_ns != y->total_ns) {
+        return x->total_ns > y->total_ns ? -1 : 1;
+    }
+    return strcmp(lac_model_str(model, x->name), lac_model_str(model, y->name));
+}
+
+void lac_kernels_sort(struct lac_diagnosis *diagnosis)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    if (analysis->kernel_name_count > 1) {
+        qsort_r(analysis->kernels, analysis->kernel_name_count, sizeof *analysis->kernels, by_total,
+                (void *)(uintptr_t)diagnosis->model);
+    }
+    for (uint32_t row = 0; row < analysis->kernel_name_count; row++) {
+        const struct lac_kernel_facts *facts = &analysis->kernels[row];
+        diagnosis->kernel_row[facts->name] = row;
+        analysis->kernel_count += facts->count;
+        analysis->kernel_total_ns = lac_sum_ns(analysis->kernel_total_ns, facts->total_ns);
+    }
+    analysis->has_kernels = analysis->kernel_count > 0;
+}

@@ -1,0 +1,143 @@
+/* What was checked and is fine, what was not recorded, and what the trace is not good for. */
+
+#include "analysis/diagnose/findings.h"
+
+#include <math.h>
+#include <string.h>
+
+static bool has_finding(const struct lac_analysis *analysis, const char *id)
+{
+    for (uint32_t i = 0; i < analysis->finding_count; i++) {
+        if (strcmp(analysis->findings[i].id, id) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void fine(struct lac_diagnosis *diagnosis, const char *what, double pct)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    if (analysis->checked_fine_count == LAC_NOTES_MAX) {
+        return;
+    }
+    analysis->checked_fine[analysis->checked_fine_count++] =
+        lac_texts_add(&analysis->texts, "%s %s", what, lac_say_pct(pct).text);
+}
+
+/** Causes below these shares of the step are fine. */
+static void check_causes(struct lac_diagnosis *diagnosis)
+{
+    static const struct {
+        enum lac_cause cause;
+        const char *text;
+        double limit_pct;
+    } checks[] = {
+        {LAC_CAUSE_SYNC, "synchronisation", 3.0}, {LAC_CAUSE_LAUNCH, "launches", 5.0},
+        {LAC_CAUSE_ALLOCATOR, "allocator", 1.0},  {LAC_CAUSE_MODULE_LOAD, "module loading", 1.0},
+        {LAC_CAUSE_PROFILER, "profiler", 1.0},
+    };
+    const struct lac_step_time *time = diagnosis->time;
+    for (size_t i = 0; i < sizeof checks / sizeof checks[0]; i++) {
+        double pct = lac_pct_of_step(diagnosis, time->idle_ns[checks[i].cause]);
+        if (pct < checks[i].limit_pct) {
+            fine(diagnosis, checks[i].text, pct);
+        }
+    }
+}
+
+static void write_checked(struct lac_diagnosis *diagnosis)
+{
+    const struct lac_analysis *analysis = diagnosis->analysis;
+    const struct lac_step_time *time = diagnosis->time;
+    double starved_pct = lac_pct_of_step(diagnosis, time->starved_ns);
+    if (analysis->loader.is_present && starved_pct < 5.0) {
+        fine(diagnosis, "data loading", starved_pct);
+    }
+    double layout_pct = lac_pct_of_step(diagnosis, time->class_ns[LAC_OP_LAYOUT]);
+    if (analysis->has_kernels && !has_finding(analysis, "layout-conversion")) {
+        fine(diagnosis, "layout conversions", layout_pct);
+    }
+    double copy_pct = lac_pct_of_step(diagnosis, time->exposed_copy_ns);
+    bool is_copy_fine = !has_finding(analysis, "pageable-copy") &&
+                        !has_finding(analysis, "blocking-copy") && copy_pct < 5.0;
+    if (is_copy_fine) {
+        fine(diagnosis, "copies in line", copy_pct);
+    }
+    check_causes(diagnosis);
+    if (time->comm_ns > 0.0 && lac_pct_of_step(diagnosis, time->exposed_comm_ns) < 5.0) {
+        fine(diagnosis, "communication in line", lac_pct_of_step(diagnosis, time->exposed_comm_ns));
+    }
+}
+
+static void missing(struct lac_analysis *analysis, const char *text)
+{
+    if (analysis->not_recorded_count < LAC_NOTES_MAX) {
+        analysis->not_recorded[analysis->not_recorded_count++] = text;
+    }
+}
+
+static void write_missing(struct lac_diagnosis *diagnosis)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    const struct lac_trace_info *info = &diagnosis->model->info;
+    if (analysis->device_count == 0) {
+        missing(analysis, "GPU operations: profile with CUDA activities");
+        return;
+    }
+    if (!diagnosis->has_api) {
+        missing(analysis, "CUDA calls: causes of idle time cannot be told without them");
+    }
+    if (!analysis->loader.is_present) {
+        missing(analysis, "data loading: no DataLoader or loader.* ranges");
+    } else if (diagnosis->fetch_count == 0) {
+        missing(analysis,
+                "loader workers: what a batch spends its time on (lacuna run records it)");
+    }
+    if (info->world_size > 1) {
+        missing(analysis,
+                lac_texts_add(&analysis->texts,
+                              "the other %d ranks: add their files to see who waits for whom",
+                              (int)info->world_size - 1));
+    }
+    missing(analysis, "storage: no I/O samples");
+}
+
+static void caveat(struct lac_analysis *analysis, const char *text)
+{
+    if (analysis->caveat_count < LAC_NOTES_MAX) {
+        analysis->caveats[analysis->caveat_count++] = text;
+    }
+}
+
+static void write_caveats(struct lac_diagnosis *diagnosis)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    const struct lac_trace_info *info = &diagnosis->model->info;
+    if (info->is_simulated) {
+        caveat(analysis, "simulated: no real training");
+    }
+    if (diagnosis->has_python || info->has_python_stacks) {
+        caveat(analysis,
+               "recorded with Python stacks: host times are inflated, launch costs say little");
+    }
+    if (analysis->subject == LAC_SUBJECT_TRAINING && analysis->step_kept_count < 10) {
+        caveat(analysis, lac_texts_add(&analysis->texts,
+                                       "%u steps: effects below a few percent cannot be seen",
+                                       (unsigned)analysis->step_kept_count));
+    }
+    if (info->dropped_count > 0) {
+        caveat(analysis, lac_texts_add(&analysis->texts,
+                                       "%llu events were dropped on import: see the import report",
+                                       (unsigned long long)info->dropped_count));
+    }
+}
+
+void lac_notes_write(struct lac_diagnosis *diagnosis)
+{
+    if (diagnosis->time && diagnosis->analysis->subject == LAC_SUBJECT_TRAINING) {
+        write_checked(diagnosis);
+    }
+    write_missing(diagnosis);
+    write_caveats(diagnosis);
+}

@@ -1,0 +1,263 @@
+/* The step with a change. The model is described in retime.h. */
+
+#include "analysis/diagnose/retime.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* An operation cannot start earlier after its launch than launches take to arrive. */
+enum { LATENCY_NS = 10000 };
+
+void lac_change_clear(struct lac_change *change)
+{
+    *change =
+        (struct lac_change){.workers = LAC_WHAT_IF_UNSET, .fetch_factor = 1.0, .host_factor = 1.0};
+    for (int class = 0; class < LAC_OP_CLASS_COUNT_; class ++) {
+        change->factor[class] = 1.0;
+    }
+}
+
+static bool changes_operations(const struct lac_change *change)
+{
+    for (int class = 0; class < LAC_OP_CLASS_COUNT_; class ++) {
+        if (change->factor[class] < 1.0 || change->factor[class] > 1.0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/** Blocking calls in order of their return. */
+struct returns {
+    const struct lac_blocking_call *calls[2];
+    uint64_t count[2];
+    uint64_t next[2];
+};
+
+/** The next blocking call that returned by `at_ns`, or NULL. */
+static const struct lac_blocking_call *next_return(struct returns *returns, int64_t at_ns)
+{
+    int which = -1;
+    for (int i = 0; i < 2; i++) {
+        if (returns->next[i] == returns->count[i]) {
+            continue;
+        }
+        int64_t end_ns = returns->calls[i][returns->next[i]].end_ns;
+        if (end_ns <= at_ns &&
+            (which < 0 || end_ns < returns->calls[which][returns->next[which]].end_ns)) {
+            which = i;
+        }
+    }
+    return which < 0 ? NULL : &returns->calls[which][returns->next[which]++];
+}
+
+/**
+ * Time saved per step when operations take `factor` of their time.
+ *
+ * @param is_transparent a wait for data does not swallow what was saved (the loader is counted
+ *                       apart)
+ */
+static double replay(const struct lac_diagnosis *diagnosis, const struct lac_change *change,
+                     bool is_transparent)
+{
+    const struct lac_step_time *time = diagnosis->time;
+    struct returns returns = {0};
+    if (diagnosis->main_host != LAC_NONE) {
+        const struct lac_host *host = &diagnosis->hosts[diagnosis->main_host];
+        returns.calls[0] = host->blocking;
+        returns.count[0] = host->blocking_count;
+        returns.calls[1] = host->copy_blocking;
+        returns.count[1] = host->copy_blocking_count;
+    }
+    double saved = 0.0;      /* the device is this much earlier */
+    double host_shift = 0.0; /* and the host this much */
+    for (uint64_t i = 0; i < time->op_count; i++) {
+        const struct lac_replay_op *op = &time->ops[i];
+        if (op->launch_ns == LAC_UNKNOWN_NS) {
+            saved = op->gap_ns > LATENCY_NS ? fmin(saved, 0.0) : saved;
+        } else {
+            const struct lac_blocking_call *call;
+            while ((call = next_return(&returns, op->launch_ns)) != NULL) {
+                double blocked = (double)(call->end_ns - call->start_ns);
+                host_shift = fmin(fmax(saved, host_shift), host_shift + blocked);
+            }
+            if (op->is_after_data && is_transparent) {
+                host_shift = fmax(host_shift, saved);
+            }
+            double delay = (double)(op->start_ns - op->launch_ns);
+            double latency = fmin(fmax(delay, 0.0), (double)LATENCY_NS);
+            saved = fmin(saved, delay - latency + host_shift);
+        }
+        saved += (1.0 - change->factor[op->class]) * (double)op->exposed_ns;
+    }
+    return time->op_steps > 0.0 ? saved / time->op_steps : 0.0;
+}
+
+/** How often the loader delivers after the change; 0 when nothing is known that limits. */
+static double data_after(const struct lac_diagnosis *diagnosis, const struct lac_change *change)
+{
+    const struct lac_step_time *time = diagnosis->time;
+    const struct lac_loader_facts *loader = &diagnosis->analysis->loader;
+    if (change->workers > 0 && loader->fetch_mean_ns != LAC_UNKNOWN_NS) {
+        return change->fetch_factor * (double)loader->fetch_mean_ns / change->workers;
+    }
+    if (change->workers > 0 && loader->num_workers > 0) {
+        return time->data_ns * loader->num_workers / change->workers;
+    }
+    if (time->is_in_process) {
+        return 0.0; /* in series: it is in the host's time */
+    }
+    return time->is_starving ? time->step_ns : 0.0;
+}
+
+double lac_retime(const struct lac_diagnosis *diagnosis, const struct lac_change *change)
+{
+    const struct lac_step_time *time = diagnosis->time;
+    const struct lac_loader_facts *loader = &diagnosis->analysis->loader;
+    bool stays_in_series = time->is_in_process && change->workers <= 0;
+    double s_ns = stays_in_series ? time->step_ns : time->s_ns;
+    double removed_ns = 0.0;
+    for (int cause = 0; cause < LAC_CAUSE_COUNT_; cause++) {
+        removed_ns += change->removes[cause] ? time->idle_ns[cause] : 0.0;
+    }
+    double saved_ns =
+        changes_operations(change) ? replay(diagnosis, change, !stays_in_series) : 0.0;
+    s_ns = (s_ns - removed_ns - saved_ns) * change->host_factor;
+    s_ns = fmax(s_ns, 0.0);
+    if (change->workers == 0 && !time->is_in_process && loader->fetch_mean_ns != LAC_UNKNOWN_NS) {
+        double host_ns = isnan(time->host_ns) ? 0.0 : time->host_ns;
+        return fmax(s_ns, host_ns + (double)loader->fetch_mean_ns);
+    }
+    double data_ns = data_after(diagnosis, change);
+    return fmax(s_ns, isnan(data_ns) ? 0.0 : data_ns);
+}
+
+/** New duration of pageable copies as a factor when their memory is pinned. */
+static double pinned_factor(const struct lac_step_time *time, double gb_s)
+{
+    double now_ns = time->class_total_ns[LAC_OP_COPY_PAGEABLE];
+    if (now_ns <= 0.0 || gb_s <= 0.0) {
+        return 1.0;
+    }
+    double then_ns = time->class_bytes[LAC_OP_COPY_PAGEABLE] / gb_s;
+    return fmin(1.0, then_ns / now_ns);
+}
+
+static void change_copies(const struct lac_step_time *time,
+                          const struct lac_what_if_changes *what_if, enum lac_case which,
+                          struct lac_change *change)
+{
+    static const double bandwidth[LAC_CASE_COUNT_] = {1.1, 1.0, 0.75};
+    /* copies beside kernels slow them a little: what they lose of their gain */
+    static const double kept[LAC_CASE_COUNT_] = {0.0, 0.03, 0.15};
+    bool is_pinned = what_if->pinned == 1;
+    bool is_async = what_if->async_copies == 1;
+    if (is_pinned) {
+        double certain = time->is_pinned_seen ? 1.0 : bandwidth[which];
+        change->factor[LAC_OP_COPY_PAGEABLE] = pinned_factor(time, certain * time->pinned_gb_s);
+    }
+    if (is_async) {
+        change->factor[LAC_OP_COPY_PINNED] = kept[which];
+        if (is_pinned) {
+            change->factor[LAC_OP_COPY_PAGEABLE] *= kept[which];
+        }
+    }
+}
+
+void lac_change_from_what_if(const struct lac_diagnosis *diagnosis,
+                             const struct lac_what_if_changes *what_if, enum lac_case which,
+                             struct lac_change *ret_change)
+{
+    static const double layout_left[LAC_CASE_COUNT_] = {0.0, 0.15, 0.5};
+    static const double fetch[LAC_CASE_COUNT_] = {1.0, 1.0, 1.1};
+    static const double host[LAC_CASE_COUNT_] = {1.0, 1.0, 1.02};
+    static const double host_first_workers[LAC_CASE_COUNT_] = {1.0, 1.1, 1.2};
+    const struct lac_step_time *time = diagnosis->time;
+    struct lac_change change;
+    lac_change_clear(&change);
+    if (what_if->workers != LAC_WHAT_IF_UNSET) {
+        change.workers = what_if->workers;
+        bool is_first = time->is_in_process && what_if->workers > 0;
+        bool is_more = what_if->workers != diagnosis->analysis->loader.num_workers;
+        change.fetch_factor = is_more ? fetch[which] : 1.0;
+        change.host_factor = is_first ? host_first_workers[which] : is_more ? host[which] : 1.0;
+    }
+    if (what_if->layout_nhwc == 1) {
+        change.factor[LAC_OP_LAYOUT] = layout_left[which];
+    }
+    change_copies(time, what_if, which, &change);
+    change.removes[LAC_CAUSE_SYNC] = what_if->no_sync == 1;
+    change.removes[LAC_CAUSE_ALLOCATOR] = what_if->no_allocator == 1;
+    change.removes[LAC_CAUSE_MODULE_LOAD] = what_if->no_module_load == 1;
+    change.removes[LAC_CAUSE_LAUNCH] = what_if->no_launch == 1;
+    if (what_if->comm >= 0.0) {
+        change.factor[LAC_OP_COMM] = what_if->comm;
+    }
+    if (what_if->kernels >= 0.0) {
+        change.factor[LAC_OP_COMPUTE] *= what_if->kernels;
+        change.factor[LAC_OP_LAYOUT] *= what_if->kernels;
+        change.factor[LAC_OP_UNUSED_TENSOR] *= what_if->kernels;
+    }
+    *ret_change = change;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a;
+    double y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+/**
+ * The median of the re-timed steps: each loses what the mean loses of its own part, and its wait
+ * for data shrinks (or grows) in proportion.
+ */
+static int64_t median_after(const struct lac_diagnosis *diagnosis, double mean_ns)
+{
+    const struct lac_analysis *analysis = diagnosis->analysis;
+    const struct lac_step_time *time = diagnosis->time;
+    double *steps = malloc(analysis->step_count * sizeof *steps);
+    if (!steps) {
+        return LAC_UNKNOWN_NS;
+    }
+    double own_ns = fmin(mean_ns, time->s_ns);
+    double own_factor = time->s_ns > 0.0 ? own_ns / time->s_ns : 1.0;
+    double wait_factor = time->starved_ns > 0.0 ? (mean_ns - own_ns) / time->starved_ns : 1.0;
+    uint32_t count = 0;
+    for (uint32_t s = 0; s < analysis->step_count; s++) {
+        const struct lac_step *step = &analysis->steps[s];
+        if (step->left_out == LAC_STEP_KEPT) {
+            steps[count++] = own_factor * (double)(step->dur_ns - step->starved_ns) +
+                             wait_factor * (double)step->starved_ns;
+        }
+    }
+    qsort(steps, count, sizeof *steps, by_value);
+    double median_ns = steps[(count + 1) / 2 - 1];
+    free(steps);
+    return llround(median_ns);
+}
+
+void lac_what_if_answer(struct lac_diagnosis *diagnosis, const struct lac_what_if_changes *what_if)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    analysis->has_what_if = true;
+    analysis->what_if = *what_if;
+    analysis->what_if_mean_ns = LAC_UNKNOWN_NS;
+    analysis->what_if_low_ns = LAC_UNKNOWN_NS;
+    analysis->what_if_high_ns = LAC_UNKNOWN_NS;
+    analysis->what_if_median_ns = LAC_UNKNOWN_NS;
+    if (!diagnosis->time) {
+        return;
+    }
+    double mean_ns[LAC_CASE_COUNT_];
+    for (int which = 0; which < LAC_CASE_COUNT_; which++) {
+        struct lac_change change;
+        lac_change_from_what_if(diagnosis, what_if, (enum lac_case)which, &change);
+        mean_ns[which] = lac_retime(diagnosis, &change);
+    }
+    analysis->what_if_mean_ns = llround(mean_ns[LAC_CASE_MID]);
+    analysis->what_if_low_ns = llround(mean_ns[LAC_CASE_BEST]);
+    analysis->what_if_high_ns = llround(mean_ns[LAC_CASE_WORST]);
+    analysis->what_if_median_ns = median_after(diagnosis, mean_ns[LAC_CASE_MID]);
+}

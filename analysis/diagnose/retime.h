@@ -1,0 +1,90 @@
+#ifndef LAC_ANALYSIS_DIAGNOSE_RETIME_H
+#define LAC_ANALYSIS_DIAGNOSE_RETIME_H
+
+/*
+ * Private: the mean kept step taken apart, and put together again with a change.
+ *
+ *   step = max(s, data)      s: what device and host need without starvation
+ *                            data: the time in which the loader delivers a batch
+ *
+ * s with a change comes from replaying the device's operations: each starts when the stream is
+ * free, but not before its launch; time saved is lost again where the device waits for the host,
+ * unless the host itself gets there earlier because it waited for the device before.
+ */
+
+#include "analysis/diagnose/diagnosis.h"
+
+/** What an operation is to a change. */
+enum lac_op_class {
+    LAC_OP_OTHER = 0,
+    LAC_OP_COMPUTE,
+    LAC_OP_LAYOUT,        /**< class L */
+    LAC_OP_UNUSED_TENSOR, /**< eligible, but not on tensor cores */
+    LAC_OP_COMM,
+    LAC_OP_COPY_PAGEABLE, /**< to the device, larger than COPY_SMALL_BYTES */
+    LAC_OP_COPY_PINNED,   /**< the same from pinned memory */
+    LAC_OP_CLASS_COUNT_
+};
+
+/** One operation of the replayed window. */
+struct lac_replay_op {
+    int64_t start_ns;
+    int64_t exposed_ns; /**< part of it while nothing else ran */
+    int64_t launch_ns;  /**< when its launch began; LAC_UNKNOWN_NS not recorded */
+    int64_t gap_ns;     /**< idle before it */
+    uint8_t class;      /**< enum lac_op_class */
+    bool is_after_data; /**< the gap before it was (in part) a wait for data */
+};
+
+struct lac_step_time {
+    double step_ns;    /**< mean kept step */
+    double starved_ns; /**< of it: waiting for data with the device idle */
+    double s_ns;       /**< step without starvation */
+    double busy_ns, compute_ns, exposed_comm_ns, exposed_copy_ns; /**< of the main device */
+    double idle_ns[LAC_CAUSE_COUNT_];
+    double host_ns; /**< the launching threads' own work; NaN unknown */
+    double copies_ns, comm_ns;
+    double data_ns;     /**< one batch every so many ns; NaN unknown */
+    bool is_in_process; /**< loading is in series with launching: num_workers 0 */
+    bool is_starving;   /**< 5 % of the step or more */
+
+    double class_ns[LAC_OP_CLASS_COUNT_];       /**< a step's exposed time by class */
+    double class_total_ns[LAC_OP_CLASS_COUNT_]; /**< a step's time by class, hidden or not */
+    double class_bytes[LAC_OP_CLASS_COUNT_];    /**< a step's bytes, copies only */
+    double class_count[LAC_OP_CLASS_COUNT_];
+    double pinned_gb_s; /**< best seen in this trace or usual for the device */
+    bool is_pinned_seen;
+
+    struct lac_replay_op *ops;
+    uint64_t op_count;
+    double op_steps; /**< steps that the replayed window holds */
+};
+
+/** A change as factors on operations. */
+struct lac_change {
+    double factor[LAC_OP_CLASS_COUNT_]; /**< 1: as it is */
+    bool removes[LAC_CAUSE_COUNT_];     /**< idle time of that cause goes away */
+    int32_t workers;                    /**< LAC_WHAT_IF_UNSET: as they are */
+    double fetch_factor;                /**< how much longer a fetch takes than its mean */
+    double host_factor; /**< how much longer s takes because workers compete with the host */
+};
+void lac_change_clear(struct lac_change *change);
+
+LAC_MUST_USE enum lac_status lac_step_time_measure(struct lac_diagnosis *diagnosis);
+void lac_step_time_destroy(struct lac_step_time *time);
+
+/** Mean step with the change; the measured one when nothing changes. */
+double lac_retime(const struct lac_diagnosis *diagnosis, const struct lac_change *change);
+
+/** How sure: best, expected and worst case of a change (ways to be uncertain are per change). */
+enum lac_case { LAC_CASE_BEST = 0, LAC_CASE_MID, LAC_CASE_WORST, LAC_CASE_COUNT_ };
+
+/** The factors of --what-if changes in one case. */
+void lac_change_from_what_if(const struct lac_diagnosis *diagnosis,
+                             const struct lac_what_if_changes *what_if, enum lac_case which,
+                             struct lac_change *ret_change);
+
+/** Fill what_if of the analysis. */
+void lac_what_if_answer(struct lac_diagnosis *diagnosis, const struct lac_what_if_changes *what_if);
+
+#endif

@@ -1,0 +1,204 @@
+/*
+ * What the hook (or the simulator) saw of the job's settings: the object at "lacuna" > "settings"
+ * of the trace's metadata. The text was checked by the importer, but is read here as if it had not
+ * been: anything odd means "not recorded".
+ */
+
+#include "analysis/diagnose/diagnosis.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { DEPTH_MAX = 64 };
+
+/** A cursor over JSON text. */
+struct cursor {
+    const char *at;
+    const char *end;
+};
+
+static void skip_space(struct cursor *cursor)
+{
+    while (cursor->at < cursor->end && strchr(" \t\r\n", *cursor->at) && *cursor->at != '\0') {
+        cursor->at++;
+    }
+}
+
+/** Past a string that starts at the cursor. */
+static bool skip_string(struct cursor *cursor)
+{
+    if (cursor->at >= cursor->end || *cursor->at != '"') {
+        return false;
+    }
+    for (cursor->at++; cursor->at < cursor->end; cursor->at++) {
+        if (*cursor->at == '\\') {
+            cursor->at++;
+        } else if (*cursor->at == '"') {
+            cursor->at++;
+            return true;
+        }
+    }
+    return false;
+}
+
+/** Past one value of any kind. */
+static bool skip_value(struct cursor *cursor)
+{
+    int depth = 0;
+    do {
+        skip_space(cursor);
+        if (cursor->at >= cursor->end) {
+            return false;
+        }
+        char c = *cursor->at;
+        if (c == '"') {
+            if (!skip_string(cursor)) {
+                return false;
+            }
+        } else if (c == '{' || c == '[') {
+            if (++depth > DEPTH_MAX) {
+                return false;
+            }
+            cursor->at++;
+        } else if (c == '}' || c == ']') {
+            if (--depth < 0) {
+                return false;
+            }
+            cursor->at++;
+        } else if (c == ',' || c == ':') {
+            cursor->at++;
+        } else {
+            const char *first = cursor->at;
+            while (cursor->at < cursor->end && !strchr(",:{}[]\" \t\r\n", *cursor->at)) {
+                cursor->at++;
+            }
+            if (cursor->at == first) {
+                return false;
+            }
+        }
+    } while (depth > 0);
+    return true;
+}
+
+/** Move to the value of `key` in the object at the cursor. */
+static bool enter(struct cursor *cursor, const char *key)
+{
+    size_t key_length = strlen(key);
+    skip_space(cursor);
+    if (cursor->at >= cursor->end || *cursor->at != '{') {
+        return false;
+    }
+    cursor->at++;
+    for (;;) {
+        skip_space(cursor);
+        const char *name = cursor->at + 1;
+        if (!skip_string(cursor)) {
+            return false;
+        }
+        size_t length = (size_t)(cursor->at - 1 - name);
+        skip_space(cursor);
+        if (cursor->at >= cursor->end || *cursor->at != ':') {
+            return false;
+        }
+        cursor->at++;
+        skip_space(cursor);
+        if (length == key_length && memcmp(name, key, length) == 0) {
+            return cursor->at < cursor->end;
+        }
+        if (!skip_value(cursor)) {
+            return false;
+        }
+        skip_space(cursor);
+        if (cursor->at >= cursor->end || *cursor->at != ',') {
+            return false;
+        }
+        cursor->at++;
+    }
+}
+
+/** The number of `key`, or `otherwise`. */
+static int64_t number_of(struct cursor object, const char *key, int64_t otherwise, int64_t max)
+{
+    if (!enter(&object, key)) {
+        return otherwise;
+    }
+    int64_t value = 0;
+    const char *first = object.at;
+    while (object.at < object.end && *object.at >= '0' && *object.at <= '9') {
+        value = value * 10 + (*object.at++ - '0');
+        if (value > max) {
+            return otherwise;
+        }
+    }
+    return object.at == first ? otherwise : value;
+}
+
+/** 0, 1 or -1 when it is not there. */
+static int8_t truth_of(struct cursor object, const char *key)
+{
+    if (!enter(&object, key)) {
+        return -1;
+    }
+    size_t left = (size_t)(object.end - object.at);
+    if (left >= 4 && memcmp(object.at, "true", 4) == 0) {
+        return 1;
+    }
+    return left >= 5 && memcmp(object.at, "false", 5) == 0 ? 0 : -1;
+}
+
+/** "train.py:83" of a path with a line; plain characters only. */
+static const char *place_of(struct lac_diagnosis *diagnosis, struct cursor object, const char *key)
+{
+    if (!enter(&object, key) || *object.at != '"') {
+        return "";
+    }
+    struct cursor value = object;
+    if (!skip_string(&value)) {
+        return "";
+    }
+    const char *first = object.at + 1;
+    const char *end = value.at - 1;
+    for (const char *at = first; at < end; at++) {
+        if (*at == '\\') {
+            return "";
+        }
+        if (*at == '/') {
+            first = at + 1;
+        }
+    }
+    return lac_texts_add(&diagnosis->analysis->texts, "%.*s", (int)(end - first), first);
+}
+
+void lac_settings_read(struct lac_diagnosis *diagnosis)
+{
+    const struct lac_model *model = diagnosis->model;
+    struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_settings *settings = &diagnosis->settings;
+    *settings = (struct lac_settings){.batch_size = LAC_UNKNOWN_NS,
+                                      .num_workers = -1,
+                                      .allowed_cores = -1,
+                                      .pin_memory = -1,
+                                      .loader_at = ""};
+    analysis->settings_json = "{}";
+    uint32_t id = model->info.metadata;
+    struct cursor object = {lac_model_str(model, id),
+                            lac_model_str(model, id) + lac_strings_length(&model->strings, id)};
+    if (!enter(&object, "lacuna") || !enter(&object, "settings") || *object.at != '{') {
+        return;
+    }
+    struct cursor value = object;
+    if (!skip_value(&value)) {
+        return;
+    }
+    object.end = value.at;
+    analysis->settings_json =
+        lac_texts_add(&analysis->texts, "%.*s", (int)(object.end - object.at), object.at);
+    settings->batch_size = number_of(object, "batch_size", LAC_UNKNOWN_NS, INT32_MAX);
+    settings->num_workers = (int32_t)number_of(object, "num_workers", -1, 4096);
+    settings->allowed_cores = (int32_t)number_of(object, "allowed_cores", -1, 65536);
+    settings->pin_memory = truth_of(object, "pin_memory");
+    settings->loader_at = place_of(diagnosis, object, "loader_at");
+    if (settings->batch_size == 0) {
+        settings->batch_size = LAC_UNKNOWN_NS;
+    }
+}

@@ -1,0 +1,291 @@
+/*
+ * Which steps stand for the training: without warm-up, truncated ones and other kinds of work, and
+ * as whole cycles of the loader's workers where that number is known. A step is never left out
+ * because it waited for data, nor for a cause that returns.
+ */
+
+#include "analysis/diagnose/diagnosis.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* -- what each step contains ------------------------------------------------------------------ */
+
+/** Operations launched inside each step: counted per launching thread with running sums. */
+static enum lac_status count_operations(struct lac_diagnosis *diagnosis)
+{
+    const struct lac_model *model = diagnosis->model;
+    const struct lac_slices *slices = &model->slices;
+    struct lac_analysis *analysis = diagnosis->analysis;
+    for (uint32_t t = 0; t < model->recorded_track_count; t++) {
+        uint8_t wanted = diagnosis->has_api ? LAC_TRACK_LAUNCHES : LAC_TRACK_HAS_GPU;
+        const struct lac_track *track = &model->tracks[t];
+        if (!(diagnosis->track_flags[t] & wanted)) {
+            continue;
+        }
+        uint32_t *before = malloc((track->count + 1) * sizeof *before);
+        if (!before) {
+            return LAC_ERR_NOMEM;
+        }
+        before[0] = 0;
+        for (uint64_t i = 0; i < track->count; i++) {
+            uint64_t slice = track->first + i;
+            bool counts = diagnosis->has_api ? slices->kind[slice] == LAC_SLICE_API &&
+                                                   slices->link[slice] != LAC_NONE
+                                             : lac_is_gpu_work(slices->kind[slice]);
+            before[i + 1] = before[i] + counts;
+        }
+        for (uint32_t s = 0; s < analysis->step_count; s++) {
+            struct lac_step *step = &analysis->steps[s];
+            uint64_t first = lac_model_lower_bound(model, t, step->start_ns);
+            uint64_t end = lac_model_lower_bound(model, t, step->start_ns + step->dur_ns);
+            step->op_count += before[end - track->first] - before[first - track->first];
+        }
+        free(before);
+    }
+    return LAC_OK;
+}
+
+static enum lac_status measure_waits(struct lac_diagnosis *diagnosis)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_spans starved = {0};
+    enum lac_status status = LAC_OK;
+    if (analysis->main_device != LAC_NONE) {
+        status = lac_spans_intersect(&diagnosis->waits,
+                                     &diagnosis->device_sets[analysis->main_device].idle, &starved);
+    }
+    int64_t *wait_sums = lac_spans_prefix(&diagnosis->waits);
+    int64_t *starved_sums = lac_spans_prefix(&starved);
+    if (!wait_sums || !starved_sums) {
+        status = LAC_ERR_NOMEM;
+    }
+    for (uint32_t s = 0; s < analysis->step_count && !status; s++) {
+        struct lac_step *step = &analysis->steps[s];
+        int64_t end_ns = step->start_ns + step->dur_ns;
+        step->wait_ns = lac_spans_length_up_to(&diagnosis->waits, wait_sums, end_ns) -
+                        lac_spans_length_up_to(&diagnosis->waits, wait_sums, step->start_ns);
+        step->starved_ns = lac_spans_length_up_to(&starved, starved_sums, end_ns) -
+                           lac_spans_length_up_to(&starved, starved_sums, step->start_ns);
+    }
+    free(wait_sums);
+    free(starved_sums);
+    lac_spans_done(&starved);
+    return status;
+}
+
+/* -- which are kept ---------------------------------------------------------------------------- */
+
+static int by_value(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a;
+    int64_t y = *(const int64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+/** Nearest-rank percentile of sorted values. */
+static int64_t percentile(const int64_t *sorted, uint32_t count, uint32_t percent)
+{
+    uint64_t rank = ((uint64_t)count * percent + 99) / 100;
+    return sorted[rank == 0 ? 0 : rank - 1];
+}
+
+/** Time of a step that is not waiting for data. */
+static int64_t own_ns(const struct lac_step *step)
+{
+    return step->dur_ns - step->wait_ns;
+}
+
+static int64_t median_of(struct lac_diagnosis *diagnosis, int64_t *scratch, uint32_t first,
+                         bool of_operations)
+{
+    const struct lac_analysis *analysis = diagnosis->analysis;
+    uint32_t count = 0;
+    for (uint32_t s = first; s < analysis->step_count; s++) {
+        scratch[count++] =
+            of_operations ? (int64_t)analysis->steps[s].op_count : own_ns(&analysis->steps[s]);
+    }
+    qsort(scratch, count, sizeof *scratch, by_value);
+    return count == 0 ? 0 : percentile(scratch, count, 50);
+}
+
+/** Whether steps as long as this one come again later: then it is no warm-up. */
+static bool returns_later(const struct lac_analysis *analysis, uint32_t step)
+{
+    double length = (double)own_ns(&analysis->steps[step]);
+    uint32_t alike = 0;
+    for (uint32_t s = analysis->step_count / 2; s < analysis->step_count; s++) {
+        double other = (double)own_ns(&analysis->steps[s]);
+        alike += s > step && other > 0.8 * length && other < 1.25 * length;
+    }
+    return alike > 0;
+}
+
+static void leave_out_warm_up(struct lac_diagnosis *diagnosis, int64_t *scratch)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    if (analysis->step_count < 2) {
+        return;
+    }
+    int64_t usual_ns = median_of(diagnosis, scratch, analysis->step_count / 2, false);
+    for (uint32_t s = 0; s < analysis->step_count / 2; s++) {
+        struct lac_step *step = &analysis->steps[s];
+        if ((double)own_ns(step) <= 1.2 * (double)usual_ns || returns_later(analysis, s)) {
+            return;
+        }
+        step->left_out = LAC_STEP_WARM_UP;
+    }
+}
+
+/** The last one when the recording ended in it, and rare ones that did other work. */
+static void leave_out_others(struct lac_diagnosis *diagnosis, int64_t *scratch)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    if (analysis->step_count < STEPS_MIN) {
+        return;
+    }
+    double usual = (double)median_of(diagnosis, scratch, 0, true);
+    struct lac_step *last = &analysis->steps[analysis->step_count - 1];
+    if ((double)last->op_count < 0.8 * usual) {
+        last->left_out = LAC_STEP_TRUNCATED;
+    }
+    uint32_t others = 0;
+    for (int pass = 0; pass < 2; pass++) {
+        for (uint32_t s = 0; s < analysis->step_count; s++) {
+            struct lac_step *step = &analysis->steps[s];
+            double ratio = usual > 0.0 ? (double)step->op_count / usual : 1.0;
+            if (step->left_out != LAC_STEP_KEPT || (ratio >= 0.5 && ratio <= 2.0)) {
+                continue;
+            }
+            if (pass == 0) {
+                others++;
+            } else if (others <= 1 || (uint64_t)others * 10 <= analysis->step_count) {
+                step->left_out = LAC_STEP_OTHER_KIND;
+            }
+        }
+    }
+}
+
+static uint32_t count_kept(const struct lac_analysis *analysis)
+{
+    uint32_t kept = 0;
+    for (uint32_t s = 0; s < analysis->step_count; s++) {
+        kept += analysis->steps[s].left_out == LAC_STEP_KEPT;
+    }
+    return kept;
+}
+
+/** Workers that run in phase make one long and n - 1 short steps: only whole cycles have a mean. */
+static void leave_out_partial_cycle(struct lac_analysis *analysis)
+{
+    int32_t workers = analysis->loader.num_workers;
+    uint32_t kept = count_kept(analysis);
+    if (workers < 2 || kept < (uint32_t)workers) {
+        return;
+    }
+    uint32_t excess = kept % (uint32_t)workers;
+    for (uint32_t s = 0; s < analysis->step_count && excess > 0; s++) {
+        if (analysis->steps[s].left_out == LAC_STEP_KEPT) {
+            analysis->steps[s].left_out = LAC_STEP_PARTIAL_CYCLE;
+            excess--;
+        }
+    }
+}
+
+/* -- figures of the kept ones --------------------------------------------------------------------
+ */
+
+static void mark_outliers(struct lac_analysis *analysis, int64_t *scratch)
+{
+    uint32_t count = 0;
+    for (uint32_t s = 0; s < analysis->step_count; s++) {
+        if (analysis->steps[s].left_out == LAC_STEP_KEPT) {
+            scratch[count++] = own_ns(&analysis->steps[s]);
+        }
+    }
+    if (count < 2 * STEPS_MIN) {
+        return;
+    }
+    qsort(scratch, count, sizeof *scratch, by_value);
+    int64_t median_ns = percentile(scratch, count, 50);
+    for (uint32_t i = 0; i < count; i++) {
+        scratch[i] = llabs(scratch[i] - median_ns);
+    }
+    qsort(scratch, count, sizeof *scratch, by_value);
+    double limit = (double)median_ns + 3.0 * 1.4826 * (double)percentile(scratch, count, 50);
+    for (uint32_t s = 0; s < analysis->step_count; s++) {
+        struct lac_step *step = &analysis->steps[s];
+        double length = (double)own_ns(step);
+        step->is_outlier =
+            step->left_out == LAC_STEP_KEPT && length > limit && length > 1.2 * (double)median_ns;
+    }
+}
+
+static void summarise(struct lac_analysis *analysis, int64_t *scratch)
+{
+    uint32_t count = 0;
+    int64_t wall_ns = 0;
+    int64_t starved_ns = 0;
+    for (uint32_t s = 0; s < analysis->step_count; s++) {
+        const struct lac_step *step = &analysis->steps[s];
+        if (step->left_out != LAC_STEP_KEPT) {
+            continue;
+        }
+        scratch[count++] = step->dur_ns;
+        wall_ns = lac_sum_ns(wall_ns, step->dur_ns);
+        starved_ns = lac_sum_ns(starved_ns, step->starved_ns);
+    }
+    analysis->step_kept_count = count;
+    if (count == 0) {
+        return;
+    }
+    qsort(scratch, count, sizeof *scratch, by_value);
+    double mean = (double)wall_ns / (double)count;
+    analysis->step_mean_ns = llround(mean);
+    analysis->step_median_ns = percentile(scratch, count, 50);
+    analysis->step_p95_ns = percentile(scratch, count, 95);
+    analysis->step_without_starvation_ns = llround((double)(wall_ns - starved_ns) / (double)count);
+    if (count < STEPS_MIN || mean <= 0.0) {
+        return;
+    }
+    double squares = 0.0;
+    for (uint32_t i = 0; i < count; i++) {
+        squares += ((double)scratch[i] - mean) * ((double)scratch[i] - mean);
+    }
+    double deviation = sqrt(squares / (double)(count - 1));
+    analysis->step_spread_pct = 100.0 * deviation / sqrt((double)count) / mean;
+}
+
+enum lac_status lac_steps_choose(struct lac_diagnosis *diagnosis)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    if (analysis->step_count == 0) {
+        return LAC_OK;
+    }
+    int64_t *scratch = malloc(analysis->step_count * sizeof *scratch);
+    enum lac_status status = scratch ? LAC_OK : LAC_ERR_NOMEM;
+    if (!status) {
+        status = count_operations(diagnosis);
+    }
+    if (!status) {
+        status = measure_waits(diagnosis);
+    }
+    if (!status) {
+        leave_out_warm_up(diagnosis, scratch);
+        leave_out_others(diagnosis, scratch);
+        leave_out_partial_cycle(analysis);
+        mark_outliers(analysis, scratch);
+        summarise(analysis, scratch);
+    }
+    free(scratch);
+    for (uint32_t s = 0; s < analysis->step_count && !status; s++) {
+        const struct lac_step *step = &analysis->steps[s];
+        int64_t end_ns = step->start_ns + step->dur_ns;
+        status = lac_spans_add(&diagnosis->steps, step->start_ns, end_ns);
+        if (!status && step->left_out == LAC_STEP_KEPT) {
+            status = lac_spans_add(&diagnosis->kept, step->start_ns, end_ns);
+        }
+    }
+    return status;
+}

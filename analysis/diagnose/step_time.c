@@ -1,0 +1,381 @@
+/* The mean kept step, taken apart: what ran, what was exposed, what each part needs on its own. */
+
+#include "analysis/diagnose/operations.h"
+#include "analysis/diagnose/retime.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    REPLAY_OPS_MAX = 400000,     /* steps repeat: this many operations tell what a change does */
+    PINNED_SEEN_BYTES = 1 << 20, /* smaller copies do not show the bandwidth */
+};
+
+void lac_step_time_destroy(struct lac_step_time *time)
+{
+    if (time) {
+        free(time->ops);
+        free(time);
+    }
+}
+
+/* -- shares of the kept steps -------------------------------------------------------------------
+ */
+
+static double per_step(const struct lac_diagnosis *diagnosis, const struct lac_spans *spans)
+{
+    return (double)lac_spans_intersection_length(spans, &diagnosis->kept) /
+           (double)diagnosis->analysis->step_kept_count;
+}
+
+static enum lac_status exposed_per_step(const struct lac_diagnosis *diagnosis,
+                                        const struct lac_spans *spans,
+                                        const struct lac_spans *hidden_by, double *ret_ns)
+{
+    struct lac_spans exposed = {0};
+    enum lac_status status = lac_spans_subtract(spans, hidden_by, &exposed);
+    if (!status) {
+        *ret_ns = per_step(diagnosis, &exposed);
+    }
+    lac_spans_done(&exposed);
+    return status;
+}
+
+/** Idle time of the main device inside kept steps, by cause. */
+static void sum_idle(const struct lac_diagnosis *diagnosis, struct lac_step_time *time)
+{
+    const struct lac_analysis *analysis = diagnosis->analysis;
+    const struct lac_device_facts *device = &analysis->devices[analysis->main_device];
+    const struct lac_spans *kept = &diagnosis->kept;
+    uint64_t cursor = 0;
+    for (uint64_t g = device->first_gap; g < device->first_gap + device->gap_count; g++) {
+        const struct lac_gap *gap = &analysis->gaps[g];
+        while (cursor < kept->count && kept->at[cursor].end_ns <= gap->start_ns) {
+            cursor++;
+        }
+        for (uint64_t p = gap->first_piece; p < gap->first_piece + gap->piece_count; p++) {
+            int64_t start_ns = analysis->pieces[p].start_ns;
+            int64_t end_ns = start_ns + lac_gap_piece_dur_ns(analysis, p);
+            for (uint64_t k = cursor; k < kept->count && kept->at[k].start_ns < end_ns; k++) {
+                int64_t from_ns = kept->at[k].start_ns > start_ns ? kept->at[k].start_ns : start_ns;
+                int64_t to_ns = kept->at[k].end_ns < end_ns ? kept->at[k].end_ns : end_ns;
+                if (to_ns > from_ns) {
+                    time->idle_ns[analysis->pieces[p].cause] += (double)(to_ns - from_ns);
+                }
+            }
+        }
+    }
+    for (int cause = 0; cause < LAC_CAUSE_COUNT_; cause++) {
+        time->idle_ns[cause] /= (double)analysis->step_kept_count;
+    }
+}
+
+/** The host's own work: the step without the time it was blocked by the device or by the loader. */
+static enum lac_status measure_host(const struct lac_diagnosis *diagnosis,
+                                    struct lac_step_time *time)
+{
+    if (diagnosis->main_host == LAC_NONE || !diagnosis->has_api) {
+        return LAC_OK;
+    }
+    const struct lac_analysis *analysis = diagnosis->analysis;
+    const struct lac_host *host = &diagnosis->hosts[diagnosis->main_host];
+    const struct lac_spans *busy = &diagnosis->device_sets[analysis->main_device].busy;
+    struct lac_spans full = {0};
+    struct lac_spans some = {0};
+    struct lac_spans all = {0};
+    enum lac_status status = lac_spans_intersect(&host->queue_full, busy, &full);
+    if (!status) {
+        status = lac_spans_unite(&host->blocked, &full, &some);
+    }
+    if (!status) {
+        status = lac_spans_unite(&some, &diagnosis->waits, &all);
+    }
+    if (!status) {
+        time->host_ns = fmax(0.0, time->step_ns - per_step(diagnosis, &all));
+    }
+    lac_spans_done(&full);
+    lac_spans_done(&some);
+    lac_spans_done(&all);
+    return status;
+}
+
+/** How often the loader delivers. */
+static void measure_data(const struct lac_diagnosis *diagnosis, struct lac_step_time *time)
+{
+    const struct lac_loader_facts *loader = &diagnosis->analysis->loader;
+    time->data_ns = (double)NAN;
+    time->is_in_process = loader->num_workers == 0;
+    time->is_starving = time->starved_ns >= 0.05 * time->step_ns;
+    if (loader->fetch_mean_ns != LAC_UNKNOWN_NS && loader->num_workers >= 0) {
+        int32_t workers = loader->num_workers > 0 ? loader->num_workers : 1;
+        time->data_ns = (double)loader->fetch_mean_ns / workers;
+    } else if (time->is_starving) {
+        time->data_ns = time->step_ns; /* it delivers as fast as it is consumed */
+    }
+}
+
+/* -- the operations of the window
+ * ------------------------------------------------------------------ */
+
+static enum lac_op_class copy_class(const struct lac_model *model, uint64_t slice,
+                                    int64_t *ret_bytes)
+{
+    uint32_t row = model->slices.detail[slice];
+    if (row == LAC_NONE || row >= model->copy_count) {
+        return LAC_OP_OTHER;
+    }
+    const struct lac_copy *copy = &model->copies[row];
+    *ret_bytes = copy->bytes;
+    if (copy->copy_kind != LAC_COPY_HTOD || copy->bytes <= COPY_SMALL_BYTES) {
+        return LAC_OP_OTHER;
+    }
+    if (copy->src == LAC_MEMORY_PAGEABLE) {
+        return LAC_OP_COPY_PAGEABLE;
+    }
+    return copy->src == LAC_MEMORY_PINNED ? LAC_OP_COPY_PINNED : LAC_OP_OTHER;
+}
+
+static enum lac_op_class class_of(const struct lac_diagnosis *diagnosis, uint64_t slice,
+                                  int64_t *ret_bytes)
+{
+    uint8_t kind = diagnosis->model->slices.kind[slice];
+    if (kind == LAC_SLICE_COPY) {
+        return copy_class(diagnosis->model, slice, ret_bytes);
+    }
+    if (kind != LAC_SLICE_KERNEL) {
+        return LAC_OP_OTHER;
+    }
+    const struct lac_name_class *names = lac_kernel_class_of(diagnosis, slice);
+    if (names->is_comm) {
+        return LAC_OP_COMM;
+    }
+    if (names->layout == LAC_LAYOUT_L) {
+        return LAC_OP_LAYOUT;
+    }
+    bool is_unused = names->is_eligible && names->tensor_core == LAC_TENSOR_CORE_NO;
+    return is_unused ? LAC_OP_UNUSED_TENSOR : LAC_OP_COMPUTE;
+}
+
+/** The walk that fills the window. */
+struct window {
+    struct lac_diagnosis *diagnosis;
+    struct lac_step_time *time;
+    int64_t start_ns, end_ns; /**< from the first kept step to the last */
+    uint64_t kept_cursor;
+    uint64_t gap; /**< next gap of the main device */
+    int64_t last_end_ns;
+    double class_pinned_ns, class_pinned_bytes;
+    int64_t replay_end_ns;
+};
+
+static bool is_kept(struct window *window, int64_t at_ns)
+{
+    const struct lac_spans *kept = &window->diagnosis->kept;
+    while (window->kept_cursor < kept->count && kept->at[window->kept_cursor].end_ns <= at_ns) {
+        window->kept_cursor++;
+    }
+    return window->kept_cursor < kept->count && kept->at[window->kept_cursor].start_ns <= at_ns;
+}
+
+/** Whether the gap that this operation ended held waiting for data; its length in *ret_ns. */
+static bool gap_before(struct window *window, uint64_t slice, int64_t *ret_ns)
+{
+    const struct lac_analysis *analysis = window->diagnosis->analysis;
+    const struct lac_device_facts *device = &analysis->devices[analysis->main_device];
+    uint64_t end = device->first_gap + device->gap_count;
+    int64_t start_ns = window->diagnosis->model->slices.start_ns[slice];
+    while (window->gap < end &&
+           analysis->gaps[window->gap].start_ns + analysis->gaps[window->gap].dur_ns < start_ns) {
+        window->gap++;
+    }
+    *ret_ns = 0;
+    if (window->gap == end || analysis->gaps[window->gap].ended_by != slice) {
+        return false;
+    }
+    const struct lac_gap *gap = &analysis->gaps[window->gap];
+    *ret_ns = gap->dur_ns;
+    for (uint64_t p = gap->first_piece; p < gap->first_piece + gap->piece_count; p++) {
+        if (analysis->pieces[p].cause == LAC_CAUSE_DATA_WAIT) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static void add_operation(struct window *window, uint64_t slice, int64_t next_start_ns)
+{
+    struct lac_step_time *time = window->time;
+    const struct lac_slices *slices = &window->diagnosis->model->slices;
+    int64_t start_ns = slices->start_ns[slice];
+    int64_t end_ns = start_ns + slices->dur_ns[slice];
+    int64_t bytes = -1;
+    enum lac_op_class class = class_of(window->diagnosis, slice, &bytes);
+    int64_t from_ns = start_ns > window->last_end_ns ? start_ns : window->last_end_ns;
+    int64_t to_ns = end_ns < next_start_ns ? end_ns : next_start_ns;
+    int64_t exposed_ns = to_ns > from_ns ? to_ns - from_ns : 0;
+    if (class == LAC_OP_COPY_PINNED && bytes >= PINNED_SEEN_BYTES && end_ns > start_ns) {
+        time->pinned_gb_s = fmax(time->pinned_gb_s, (double)bytes / (double)(end_ns - start_ns));
+        time->is_pinned_seen = true;
+    }
+    int64_t gap_ns = 0;
+    bool is_after_data = gap_before(window, slice, &gap_ns);
+    if (is_kept(window, start_ns)) {
+        time->class_ns[class] += (double)exposed_ns;
+        time->class_total_ns[class] += (double)(end_ns - start_ns);
+        time->class_bytes[class] += bytes > 0 ? (double)bytes : 0.0;
+        time->class_count[class] += 1.0;
+    }
+    window->last_end_ns = end_ns > window->last_end_ns ? end_ns : window->last_end_ns;
+    if (start_ns < window->start_ns || start_ns >= window->end_ns ||
+        time->op_count == REPLAY_OPS_MAX) {
+        return;
+    }
+    uint32_t call = slices->link[slice];
+    time->ops[time->op_count++] = (struct lac_replay_op){
+        .start_ns = start_ns,
+        .exposed_ns = exposed_ns,
+        .launch_ns = call == LAC_NONE ? LAC_UNKNOWN_NS : slices->start_ns[call],
+        .gap_ns = gap_ns,
+        .class = (uint8_t) class,
+        .is_after_data = is_after_data};
+    window->replay_end_ns = start_ns;
+}
+
+static enum lac_status walk_operations(struct window *window)
+{
+    struct lac_analysis *analysis = window->diagnosis->analysis;
+    const struct lac_device_facts *device = &analysis->devices[analysis->main_device];
+    struct lac_step_time *time = window->time;
+    uint64_t capacity = device->op_count < REPLAY_OPS_MAX ? device->op_count : REPLAY_OPS_MAX;
+    time->ops = malloc((capacity ? capacity : 1) * sizeof *time->ops);
+    if (!time->ops) {
+        return LAC_ERR_NOMEM;
+    }
+    struct lac_operations operations;
+    enum lac_status status = lac_operations_init(&operations, window->diagnosis, device->id);
+    uint64_t before = 0;
+    uint64_t slice = 0;
+    bool has_before = false;
+    window->gap = device->first_gap;
+    window->last_end_ns = device->first_ns;
+    while (!status && lac_operations_next(&operations, &slice)) {
+        if (has_before) {
+            add_operation(window, before, window->diagnosis->model->slices.start_ns[slice]);
+        }
+        before = slice;
+        has_before = true;
+    }
+    if (!status && has_before) {
+        add_operation(window, before, INT64_MAX);
+    }
+    lac_operations_done(&operations);
+    for (int class = 0; class < LAC_OP_CLASS_COUNT_; class ++) {
+        double kept = (double)analysis->step_kept_count;
+        time->class_ns[class] /= kept;
+        time->class_total_ns[class] /= kept;
+        time->class_bytes[class] /= kept;
+        time->class_count[class] /= kept;
+    }
+    double length_ns = (double)(window->replay_end_ns - window->start_ns);
+    time->op_steps = time->step_ns > 0.0 ? length_ns / time->step_ns : 0.0;
+    if (time->op_count < REPLAY_OPS_MAX) {
+        time->op_steps = (double)(window->end_ns - window->start_ns) / time->step_ns;
+    }
+    return status;
+}
+
+/** Usual bandwidth of pinned copies by what the device is (PCIe generation), GB/s. */
+static double usual_pinned_gb_s(const struct lac_diagnosis *diagnosis)
+{
+    const struct lac_analysis *analysis = diagnosis->analysis;
+    int64_t id = analysis->devices[analysis->main_device].id;
+    uint32_t index = lac_model_device_index(diagnosis->model, id);
+    int32_t major = index == LAC_NONE ? 0 : diagnosis->model->devices[index].cc_major;
+    if (major >= 9) {
+        return 50.0;
+    }
+    return major == 8 ? 24.0 : 12.0;
+}
+
+static enum lac_status measure(struct lac_diagnosis *diagnosis, struct lac_step_time *time)
+{
+    const struct lac_analysis *analysis = diagnosis->analysis;
+    const struct lac_device_sets *sets = &diagnosis->device_sets[analysis->main_device];
+    const struct lac_spans *kept = &diagnosis->kept;
+    time->step_ns = (double)analysis->step_mean_ns;
+    time->s_ns = (double)analysis->step_without_starvation_ns;
+    time->starved_ns = time->step_ns - time->s_ns;
+    time->host_ns = (double)NAN;
+    time->busy_ns = per_step(diagnosis, &sets->busy);
+    time->compute_ns = per_step(diagnosis, &sets->compute);
+    time->comm_ns = per_step(diagnosis, &sets->comm);
+    time->copies_ns = per_step(diagnosis, &sets->copies);
+    enum lac_status status =
+        exposed_per_step(diagnosis, &sets->comm, &sets->compute, &time->exposed_comm_ns);
+    if (!status) {
+        status = exposed_per_step(diagnosis, &sets->copies, &sets->kernels, &time->exposed_copy_ns);
+    }
+    if (status) {
+        return status;
+    }
+    sum_idle(diagnosis, time);
+    measure_data(diagnosis, time);
+    status = measure_host(diagnosis, time);
+    if (status) {
+        return status;
+    }
+    struct window window = {.diagnosis = diagnosis,
+                            .time = time,
+                            .start_ns = kept->at[0].start_ns,
+                            .end_ns = kept->at[kept->count - 1].end_ns};
+    status = walk_operations(&window);
+    if (!time->is_pinned_seen) {
+        time->pinned_gb_s = usual_pinned_gb_s(diagnosis);
+    }
+    return status;
+}
+
+/** What each part needs, for the analysis. */
+static void fill_needs(struct lac_diagnosis *diagnosis, const struct lac_step_time *time)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_needs *needs = &analysis->needs;
+    needs->gpu_ns = llround(time->compute_ns);
+    needs->copies_ns = llround(time->copies_ns);
+    needs->comm_ns = llround(time->comm_ns);
+    if (!isnan(time->host_ns)) {
+        needs->host_ns = llround(time->host_ns);
+    }
+    if (!isnan(time->data_ns)) {
+        needs->data_ns = llround(time->data_ns);
+    }
+}
+
+enum lac_status lac_step_time_measure(struct lac_diagnosis *diagnosis)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    if (analysis->step_kept_count > 0) {
+        analysis->throughput_per_s = 1e9 / (double)analysis->step_mean_ns;
+        analysis->batch_size = diagnosis->settings.batch_size;
+        if (analysis->batch_size != LAC_UNKNOWN_NS) {
+            analysis->throughput_unit = "samples";
+            analysis->throughput_per_s *= (double)analysis->batch_size;
+        }
+    }
+    bool can_tell = analysis->step_kept_count > 0 && analysis->step_mean_ns > 0 &&
+                    analysis->main_device != LAC_NONE && diagnosis->kept.count > 0;
+    if (!can_tell) {
+        return LAC_OK;
+    }
+    struct lac_step_time *time = calloc(1, sizeof *time);
+    if (!time) {
+        return LAC_ERR_NOMEM;
+    }
+    diagnosis->time = time;
+    enum lac_status status = measure(diagnosis, time);
+    if (!status) {
+        fill_needs(diagnosis, time);
+    }
+    return status;
+}

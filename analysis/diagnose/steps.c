@@ -1,0 +1,208 @@
+/*
+ * Where the steps are. In this order: ranges named ProfilerStep, other ranges whose name says step,
+ * from one wait for data to the next, from one optimizer step to the next, and by the period of the
+ * kernels (step_period.c).
+ */
+
+#include "analysis/diagnose/diagnosis.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum lac_status lac_steps_add(struct lac_diagnosis *diagnosis, int64_t start_ns, int64_t dur_ns,
+                              uint32_t name, uint32_t slice)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    if (analysis->step_count == diagnosis->step_capacity) {
+        uint32_t capacity = diagnosis->step_capacity ? diagnosis->step_capacity * 2 : 64;
+        struct lac_step *grown = realloc(analysis->steps, capacity * sizeof *grown);
+        if (!grown) {
+            return LAC_ERR_NOMEM;
+        }
+        analysis->steps = grown;
+        diagnosis->step_capacity = capacity;
+    }
+    analysis->steps[analysis->step_count++] =
+        (struct lac_step){.start_ns = start_ns, .dur_ns = dur_ns, .name = name, .slice = slice};
+    return LAC_OK;
+}
+
+static enum lac_status from_marks(struct lac_diagnosis *diagnosis, const struct lac_marks *marks)
+{
+    for (uint64_t i = 0; i < marks->count; i++) {
+        const struct lac_mark *mark = &marks->at[i];
+        enum lac_status status =
+            lac_steps_add(diagnosis, mark->start_ns, mark->dur_ns,
+                          diagnosis->model->slices.name[mark->slice], mark->slice);
+        if (status) {
+            return status;
+        }
+    }
+    return LAC_OK;
+}
+
+/** Hash of a name with its digits left out: "step 12" and "step 13" are one kind. */
+static uint64_t kind_of_name(const char *name, size_t length)
+{
+    uint64_t hash = 1469598103934665603U;
+    for (size_t i = 0; i < length; i++) {
+        if (name[i] >= '0' && name[i] <= '9') {
+            continue;
+        }
+        hash = (hash ^ (unsigned char)name[i]) * 1099511628211U;
+    }
+    return hash;
+}
+
+/** A kind of range on one track. */
+struct range_kind {
+    uint64_t hash;
+    uint32_t track;
+    uint64_t count;
+    int64_t total_ns;
+};
+
+static uint64_t kind_of_mark(const struct lac_diagnosis *diagnosis, const struct lac_mark *mark)
+{
+    const struct lac_strings *strings = &diagnosis->model->strings;
+    uint32_t name = diagnosis->model->slices.name[mark->slice];
+    return kind_of_name(lac_strings_get(strings, name), lac_strings_length(strings, name));
+}
+
+/** The kind of range that covers most of the trace, at least twice; count 0 when there is none. */
+static struct range_kind widest_kind(const struct lac_diagnosis *diagnosis,
+                                     const struct lac_marks *marks)
+{
+    enum { KINDS_MAX = 64 };
+    struct range_kind kinds[KINDS_MAX];
+    uint32_t kind_count = 0;
+    for (uint64_t i = 0; i < marks->count; i++) {
+        const struct lac_mark *mark = &marks->at[i];
+        uint64_t hash = kind_of_mark(diagnosis, mark);
+        uint32_t k = 0;
+        while (k < kind_count && (kinds[k].hash != hash || kinds[k].track != mark->track)) {
+            k++;
+        }
+        if (k == KINDS_MAX) {
+            continue;
+        }
+        if (k == kind_count) {
+            kinds[kind_count++] = (struct range_kind){.hash = hash, .track = mark->track};
+        }
+        kinds[k].count++;
+        kinds[k].total_ns += mark->dur_ns;
+    }
+    struct range_kind widest = {0};
+    for (uint32_t k = 0; k < kind_count; k++) {
+        if (kinds[k].count >= 2 && kinds[k].total_ns > widest.total_ns) {
+            widest = kinds[k];
+        }
+    }
+    return widest;
+}
+
+/**
+ * Steps from ranges that users named. A range that leaves out the waiting for data (a loop body
+ * only) would hide it: when the ranges leave holes, a step lasts until the next one begins.
+ */
+static enum lac_status from_step_like(struct lac_diagnosis *diagnosis)
+{
+    const struct lac_marks *marks = &diagnosis->step_like_marks;
+    struct range_kind widest = widest_kind(diagnosis, marks);
+    uint32_t first = diagnosis->analysis->step_count;
+    for (uint64_t i = 0; i < marks->count && widest.count > 0; i++) {
+        const struct lac_mark *mark = &marks->at[i];
+        if (mark->track != widest.track || kind_of_mark(diagnosis, mark) != widest.hash) {
+            continue;
+        }
+        enum lac_status status =
+            lac_steps_add(diagnosis, mark->start_ns, mark->dur_ns,
+                          diagnosis->model->slices.name[mark->slice], mark->slice);
+        if (status) {
+            return status;
+        }
+    }
+    struct lac_step *steps = diagnosis->analysis->steps;
+    for (uint32_t i = first; i + 1 < diagnosis->analysis->step_count; i++) {
+        int64_t to_next_ns = steps[i + 1].start_ns - steps[i].start_ns;
+        if (to_next_ns > steps[i].dur_ns) {
+            steps[i].dur_ns = to_next_ns;
+        }
+    }
+    return LAC_OK;
+}
+
+/** The track that has most of the marks, when one has more than half; else that of the last. */
+static uint32_t majority_track(const struct lac_marks *marks)
+{
+    uint32_t track = LAC_NONE;
+    uint64_t lead = 0;
+    for (uint64_t i = 0; i < marks->count; i++) {
+        if (lead == 0) {
+            track = marks->at[i].track;
+        }
+        lead = marks->at[i].track == track ? lead + 1 : lead - 1;
+    }
+    return track;
+}
+
+/** From each mark's start (or end) to the next one's, on the track with most of them. */
+static enum lac_status between_marks(struct lac_diagnosis *diagnosis, const struct lac_marks *marks,
+                                     bool uses_end)
+{
+    uint32_t track = majority_track(marks);
+    const struct lac_mark *before = NULL;
+    for (uint64_t i = 0; i < marks->count; i++) {
+        const struct lac_mark *mark = &marks->at[i];
+        if (mark->track != track) {
+            continue;
+        }
+        int64_t at_ns = mark->start_ns + (uses_end ? mark->dur_ns : 0);
+        if (before) {
+            int64_t from_ns = before->start_ns + (uses_end ? before->dur_ns : 0);
+            if (at_ns < from_ns) {
+                continue;
+            }
+            enum lac_status status =
+                lac_steps_add(diagnosis, from_ns, at_ns - from_ns, 0, LAC_NONE);
+            if (status) {
+                return status;
+            }
+        }
+        before = mark;
+    }
+    return LAC_OK;
+}
+
+enum lac_status lac_steps_detect(struct lac_diagnosis *diagnosis)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    if (diagnosis->step_marks.count > 0) {
+        analysis->step_method = "profiler_step";
+        analysis->step_confidence = 1.0;
+        return from_marks(diagnosis, &diagnosis->step_marks);
+    }
+    enum lac_status status = from_step_like(diagnosis);
+    if (status || analysis->step_count > 0) {
+        analysis->step_method = "nvtx";
+        analysis->step_confidence = 0.9;
+        return status;
+    }
+    if (diagnosis->wait_marks.count > STEPS_MIN) {
+        analysis->step_method = "dataloader";
+        analysis->step_confidence = 0.8;
+        return between_marks(diagnosis, &diagnosis->wait_marks, false);
+    }
+    if (diagnosis->optimizer_marks.count > STEPS_MIN) {
+        analysis->step_method = "optimizer";
+        analysis->step_confidence = 0.8;
+        return between_marks(diagnosis, &diagnosis->optimizer_marks, true);
+    }
+    analysis->step_method = "none";
+    status = lac_steps_by_period(diagnosis);
+    if (analysis->step_count > 0) {
+        analysis->step_method = "period";
+        analysis->step_confidence = 0.5;
+    }
+    return status;
+}

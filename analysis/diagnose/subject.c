@@ -1,0 +1,53 @@
+/* First look whether this is a steady training step at all: if not, that is said, and no more. */
+
+#include "analysis/diagnose/findings.h"
+
+#include <math.h>
+#include <string.h>
+
+/** Whether a kernel's name shows training: gradients or an optimizer. */
+static bool has_training_kernels(const struct lac_diagnosis *diagnosis)
+{
+    static const char *const signs[] = {"ackward", "dgrad", "wgrad", "_bwd", "bn_bw", "Grad"};
+    const struct lac_analysis *analysis = diagnosis->analysis;
+    for (uint32_t row = 0; row < analysis->kernel_name_count; row++) {
+        if (analysis->kernels[row].names.family == LAC_FAMILY_OPTIMIZER) {
+            return true;
+        }
+        const char *name = lac_model_str(diagnosis->model, analysis->kernels[row].name);
+        for (size_t i = 0; i < sizeof signs / sizeof signs[0]; i++) {
+            if (strstr(name, signs[i])) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/** Whether first use of the GPU fills the trace: loading modules and allocating. */
+static bool is_cold(const struct lac_analysis *analysis)
+{
+    const struct lac_device_facts *device = &analysis->devices[analysis->main_device];
+    int64_t first_use_ns = device->idle_by_cause_ns[LAC_CAUSE_MODULE_LOAD] +
+                           device->idle_by_cause_ns[LAC_CAUSE_ALLOCATOR];
+    return first_use_ns > device->span_ns / 2;
+}
+
+void lac_subject_decide(struct lac_diagnosis *diagnosis)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    if (analysis->device_count == 0) {
+        analysis->subject = LAC_SUBJECT_NO_GPU;
+    } else if (analysis->step_kept_count < STEPS_MIN && is_cold(analysis)) {
+        analysis->subject = LAC_SUBJECT_COLD_START;
+    } else if (!diagnosis->has_backward && diagnosis->has_operators &&
+               !has_training_kernels(diagnosis)) {
+        analysis->subject = LAC_SUBJECT_INFERENCE;
+    } else if (analysis->step_count == 0) {
+        analysis->subject = LAC_SUBJECT_NO_STEPS;
+    } else if (analysis->step_kept_count < STEPS_MIN) {
+        analysis->subject = LAC_SUBJECT_FEW_STEPS;
+    } else {
+        analysis->subject = LAC_SUBJECT_TRAINING;
+    }
+}

@@ -1,0 +1,146 @@
+/* A linked list of strings, and numbers in words. */
+
+#include "analysis/diagnose/texts.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct lac_text {
+    struct lac_text *next;
+    bool is_failure_mark; /**< stands in the list when an allocation failed */
+    char text[];
+};
+
+static struct lac_text failure_mark = {.is_failure_mark = true};
+
+const char *lac_texts_add(struct lac_text **pool, const char *fmt, ...)
+{
+    if (*pool == &failure_mark)
+        return "";
+    va_list list;
+    va_start(list, fmt);
+    va_list again;
+    va_copy(again, list);
+    int length = vsnprintf(NULL, 0, fmt, list);
+    va_end(list);
+    struct lac_text *entry = length < 0 ? NULL : malloc(sizeof *entry + (size_t)length + 1);
+    if (!entry) {
+        va_end(again);
+        lac_texts_destroy(*pool);
+        *pool = &failure_mark;
+        return "";
+    }
+    entry->is_failure_mark = false;
+    vsnprintf(entry->text, (size_t)length + 1, fmt, again);
+    va_end(again);
+    entry->next = *pool;
+    *pool = entry;
+    return entry->text;
+}
+
+bool lac_texts_failed(const struct lac_text *pool)
+{
+    return pool && pool->is_failure_mark;
+}
+
+void lac_texts_destroy(struct lac_text *pool)
+{
+    while (pool && !pool->is_failure_mark) {
+        struct lac_text *next = pool->next;
+        free(pool);
+        pool = next;
+    }
+}
+
+/** "1 500": groups of three, for integers of up to nine digits. */
+static int print_grouped(char *out, size_t capacity_bytes, double value)
+{
+    long long whole = llround(value);
+    if (whole < 1000)
+        return snprintf(out, capacity_bytes, "%lld", whole);
+    if (whole < 1000000) {
+        return snprintf(out, capacity_bytes, "%lld %03lld", whole / 1000, whole % 1000);
+    }
+    return snprintf(out, capacity_bytes, "%lld %03lld %03lld", whole / 1000000, whole / 1000 % 1000,
+                    whole % 1000);
+}
+
+/** Two or three digits: 0.42, 4.2, 42, 420, 4 200. */
+static int print_short(char *out, size_t capacity_bytes, double value)
+{
+    if (value >= 9.95)
+        return print_grouped(out, capacity_bytes, value);
+    if (value >= 0.0 && value < 0.995 && value > 0.0) {
+        return snprintf(out, capacity_bytes, "%.2g", value);
+    }
+    double tenths = nearbyint(value * 10.0) / 10.0;
+    if (fabs(tenths - nearbyint(tenths)) < 0.05) {
+        return snprintf(out, capacity_bytes, "%.0f", tenths);
+    }
+    return snprintf(out, capacity_bytes, "%.1f", tenths);
+}
+
+struct lac_said lac_say_ns(int64_t ns)
+{
+    struct lac_said said;
+    double value = (double)ns;
+    const char *unit = "ns";
+    if (value >= 1e10) {
+        value /= 1e9;
+        unit = "s";
+    } else if (value >= 1e5) {
+        value /= 1e6;
+        unit = "ms";
+    } else if (value >= 1e3) {
+        value /= 1e3;
+        unit = "us";
+    }
+    char number[24];
+    print_short(number, sizeof number, value);
+    snprintf(said.text, sizeof said.text, "%s %s", number, unit);
+    return said;
+}
+
+struct lac_said lac_say_pct(double pct)
+{
+    struct lac_said said;
+    if (isnan(pct)) {
+        snprintf(said.text, sizeof said.text, "unknown");
+    } else if (pct > 0.0 && pct < 0.1) {
+        snprintf(said.text, sizeof said.text, "less than 0.1 %%");
+    } else if (pct < 0.95) {
+        snprintf(said.text, sizeof said.text, "%.1f %%", pct);
+    } else {
+        snprintf(said.text, sizeof said.text, "%.0f %%", pct);
+    }
+    return said;
+}
+
+struct lac_said lac_say_rate(double per_s)
+{
+    struct lac_said said;
+    print_short(said.text, sizeof said.text, per_s);
+    return said;
+}
+
+struct lac_said lac_say_bytes(int64_t bytes)
+{
+    struct lac_said said;
+    double value = (double)bytes;
+    const char *unit = "B";
+    if (value >= 1e9) {
+        value /= 1e9;
+        unit = "GB";
+    } else if (value >= 1e6) {
+        value /= 1e6;
+        unit = "MB";
+    } else if (value >= 1e3) {
+        value /= 1e3;
+        unit = "KB";
+    }
+    char number[24];
+    print_short(number, sizeof number, value);
+    snprintf(said.text, sizeof said.text, "%s %s", number, unit);
+    return said;
+}

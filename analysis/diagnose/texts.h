@@ -1,0 +1,43 @@
+#ifndef LAC_ANALYSIS_DIAGNOSE_TEXTS_H
+#define LAC_ANALYSIS_DIAGNOSE_TEXTS_H
+
+/*
+ * Owner of an analysis' strings: formatted text that lives as long as the analysis, and how numbers
+ * are said to people ("301 ms", "11 %").
+ *
+ * A failed allocation is remembered: lac_texts_failed() tells at the end, and until then the text
+ * is "", so that callers need no check a line.
+ */
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct lac_text;
+
+/** Format into the pool. Borrowed from it. Never NULL. */
+const char *lac_texts_add(struct lac_text **pool, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/** Whether an allocation failed since the pool was made. */
+bool lac_texts_failed(const struct lac_text *pool);
+
+/** Free the pool and all its strings. NULL is allowed. */
+void lac_texts_destroy(struct lac_text *pool);
+
+/** A duration as a person says it: "301 ms", "1 500 ms", "32 us", "2.1 s"; three digits at most
+ *  below a thousand. */
+enum { LAC_SAY_BYTES = 32 };
+struct lac_said {
+    char text[LAC_SAY_BYTES];
+};
+struct lac_said lac_say_ns(int64_t ns);
+/** "11 %", "0.4 %", "less than 0.1 %". */
+struct lac_said lac_say_pct(double pct);
+/** "690", "1 113", "3.4": a rate. */
+struct lac_said lac_say_rate(double per_s);
+/** "154 MB", "64 KB". */
+struct lac_said lac_say_bytes(int64_t bytes);
+
+#endif

@@ -1,0 +1,217 @@
+/* The one sentence a trace opens with, and what was checked, missing, or not to be asked of it. */
+
+#include "analysis/diagnose/findings.h"
+
+#include <math.h>
+#include <string.h>
+
+/** "waits 32 ms of every 301 ms step <for what>": per cause. */
+static const char *const waits_for[LAC_CAUSE_COUNT_] = {
+    "for data",
+    "after synchronisations",
+    "for launches",
+    "for copies",
+    "for the memory allocator",
+    "for modules to load and compile",
+    "for communication",
+    "for other streams",
+    "for the host",
+    "because of the profiler",
+    "for reasons that the trace does not show",
+};
+
+/** What takes time of the step without computing: the causes of idle time, copies, communication.
+ */
+struct part {
+    double ns;
+    enum lac_cause cause;
+    const char *text; /**< continues "The GPU waits X of every Y step ..." or says it by itself */
+    bool is_idle;
+};
+
+static struct part largest_part(const struct lac_diagnosis *diagnosis)
+{
+    const struct lac_step_time *time = diagnosis->time;
+    struct part largest = {.cause = LAC_CAUSE_UNATTRIBUTED, .text = "", .ns = -1.0};
+    for (int cause = 0; cause < LAC_CAUSE_COUNT_; cause++) {
+        if (time->idle_ns[cause] > largest.ns) {
+            largest =
+                (struct part){time->idle_ns[cause], (enum lac_cause)cause, waits_for[cause], true};
+        }
+    }
+    if (time->exposed_comm_ns > largest.ns) {
+        largest = (struct part){time->exposed_comm_ns, LAC_CAUSE_COMM,
+                                "communication that nothing hides", false};
+    }
+    double copy_ns = time->exposed_copy_ns + time->idle_ns[LAC_CAUSE_COPY_WAIT];
+    if (copy_ns > largest.ns) {
+        largest =
+            (struct part){copy_ns, LAC_CAUSE_COPY_WAIT, "copies in line with the kernels", false};
+    }
+    return largest;
+}
+
+static const char *say_part(struct lac_diagnosis *diagnosis, const struct part *part)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_said step = lac_say_ns(analysis->step_mean_ns);
+    struct lac_said ns = lac_say_ns(llround(part->ns));
+    struct lac_said pct = lac_say_pct(lac_pct_of_step(diagnosis, part->ns));
+    if (part->is_idle) {
+        return lac_texts_add(&analysis->texts, "the GPU waits %s of every %s step %s (%s)", ns.text,
+                             step.text, part->text, pct.text);
+    }
+    return lac_texts_add(&analysis->texts, "%s takes %s of every %s step (%s)",
+                         part->cause == LAC_CAUSE_COMM ? "communication that nothing hides"
+                                                       : "copying in line with the kernels",
+                         ns.text, step.text, pct.text);
+}
+
+static void say_about_step(struct lac_diagnosis *diagnosis)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_verdict *verdict = &analysis->verdict;
+    const struct lac_finding *first = analysis->finding_count > 0 ? &analysis->findings[0] : NULL;
+    double computing_pct = lac_computing_pct(diagnosis);
+    struct part part = largest_part(diagnosis);
+    bool is_starved = first && strcmp(first->id, "input-starvation") == 0;
+    if (computing_pct >= 90.0 && !is_starved) {
+        *verdict = (struct lac_verdict){
+            "gpu", 'G',
+            lac_texts_add(&analysis->texts, "the GPU is the limit: %.0f %% of the %s step computes",
+                          computing_pct, lac_say_ns(analysis->step_mean_ns).text),
+            ""};
+    } else {
+        verdict->cause = lac_cause_name(part.cause);
+        verdict->letter = lac_cause_letter(part.cause);
+        verdict->text = say_part(diagnosis, &part);
+    }
+    if (first && first->title[0] != '\0' && first->gain_mid_pct >= 1.0) {
+        verdict->detail = first->title;
+    }
+    if (first && strcmp(first->id, "layout-conversion") == 0 && first->gain_mid_pct >= 5.0) {
+        *verdict = (struct lac_verdict){
+            "gpu", 'G',
+            lac_texts_add(&analysis->texts, "layout conversions take %s of every %s step (%s)",
+                          lac_say_ns(first->cost_ns_per_step).text,
+                          lac_say_ns(analysis->step_mean_ns).text,
+                          lac_say_pct(first->cost_pct).text),
+            ""};
+    }
+}
+
+/** What the GPU did over the whole trace, for traces without steps to speak of. */
+static const char *certain_facts(struct lac_diagnosis *diagnosis)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    const struct lac_device_facts *device = &analysis->devices[analysis->main_device];
+    int largest = 0;
+    for (int cause = 0; cause < LAC_CAUSE_COUNT_; cause++) {
+        if (device->idle_by_cause_ns[cause] > device->idle_by_cause_ns[largest]) {
+            largest = cause;
+        }
+    }
+    struct lac_said idle = lac_say_ns(device->idle_ns);
+    struct lac_said span = lac_say_ns(device->span_ns);
+    if (device->idle_ns == 0) {
+        return lac_texts_add(&analysis->texts, "the GPU worked all of its %s", span.text);
+    }
+    return lac_texts_add(
+        &analysis->texts, "the GPU was idle for %s of %s (%s), most of it waiting %s (%s)",
+        idle.text, span.text, lac_say_pct(lac_pct(device->idle_ns, device->span_ns)).text,
+        waits_for[largest], lac_say_ns(device->idle_by_cause_ns[largest]).text);
+}
+
+static void say_cold(struct lac_diagnosis *diagnosis)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    const struct lac_device_facts *device = &analysis->devices[analysis->main_device];
+    int64_t first_use_ns = device->idle_by_cause_ns[LAC_CAUSE_MODULE_LOAD] +
+                           device->idle_by_cause_ns[LAC_CAUSE_ALLOCATOR];
+    analysis->verdict = (struct lac_verdict){
+        "module_load", '~',
+        lac_texts_add(
+            &analysis->texts,
+            "%s of this trace is the first use of the GPU (loading modules, allocating): it "
+            "says nothing about a training step",
+            lac_say_pct(lac_pct(first_use_ns, device->span_ns)).text),
+        "Record ten steps after five of warm-up."};
+}
+
+/** The largest cause over the whole trace, or "gpu" when the device computed nine tenths of it. */
+static const char *cause_of_trace(const struct lac_analysis *analysis)
+{
+    const struct lac_device_facts *device = &analysis->devices[analysis->main_device];
+    if (device->span_ns > 0 && device->not_computing_pct <= 10.0) {
+        return "gpu";
+    }
+    int largest = 0;
+    for (int cause = 0; cause < LAC_CAUSE_COUNT_; cause++) {
+        if (device->idle_by_cause_ns[cause] > device->idle_by_cause_ns[largest]) {
+            largest = cause;
+        }
+    }
+    int64_t comm_ns = device->partition_ns[LAC_PART_EXPOSED_COMM];
+    int64_t copy_ns = device->partition_ns[LAC_PART_EXPOSED_COPY];
+    int64_t most_ns = device->idle_by_cause_ns[largest];
+    if (comm_ns > most_ns && comm_ns >= copy_ns) {
+        return lac_cause_name(LAC_CAUSE_COMM);
+    }
+    if (copy_ns > most_ns) {
+        return lac_cause_name(LAC_CAUSE_COPY_WAIT);
+    }
+    return most_ns > 0 ? lac_cause_name((enum lac_cause)largest) : "unknown";
+}
+
+static void say_about_trace(struct lac_diagnosis *diagnosis)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_verdict *verdict = &analysis->verdict;
+    const char *certain = certain_facts(diagnosis);
+    verdict->cause = cause_of_trace(analysis);
+    if (analysis->subject == LAC_SUBJECT_INFERENCE) {
+        verdict->letter = 'i';
+        verdict->text = lac_texts_add(
+            &analysis->texts, "no backward pass and no optimizer: inference, not training; %s",
+            certain);
+        return;
+    }
+    verdict->letter = '~';
+    if (analysis->subject == LAC_SUBJECT_FEW_STEPS) {
+        uint32_t kept = analysis->step_kept_count;
+        verdict->text =
+            lac_texts_add(&analysis->texts,
+                          "%u step%s after warm-up: too few to say anything about a step. "
+                          "What is certain: %s",
+                          (unsigned)kept, kept == 1 ? "" : "s", certain);
+    } else {
+        verdict->text =
+            lac_texts_add(&analysis->texts, "no steps found. What is certain: %s", certain);
+    }
+    verdict->detail = "Record ten steps after five of warm-up.";
+}
+
+void lac_verdict_say(struct lac_diagnosis *diagnosis)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    switch (analysis->subject) {
+    case LAC_SUBJECT_NO_GPU:
+        analysis->verdict =
+            (struct lac_verdict){"unknown", '?',
+                                 "no GPU operation in this trace: a recording of the host, or of a "
+                                 "process that used no GPU",
+                                 "Record with CUDA activities to see what the GPU did."};
+        return;
+    case LAC_SUBJECT_COLD_START:
+        say_cold(diagnosis);
+        return;
+    case LAC_SUBJECT_TRAINING:
+        say_about_step(diagnosis);
+        return;
+    case LAC_SUBJECT_INFERENCE:
+    case LAC_SUBJECT_FEW_STEPS:
+    case LAC_SUBJECT_NO_STEPS:
+        say_about_trace(diagnosis);
+        return;
+    }
+}

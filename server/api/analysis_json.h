@@ -1,0 +1,42 @@
+#ifndef LAC_SERVER_API_ANALYSIS_JSON_H
+#define LAC_SERVER_API_ANALYSIS_JSON_H
+
+/*
+ * An analysis as JSON text: `lacuna.analysis/1`, `lacuna.run/1` for several, and the summary that a
+ * row of the list of traces carries. Numbers that are not known are null; percentages have four
+ * decimals. Same analysis, same bytes.
+ */
+
+#include "analysis/diagnose/analysis.h"
+#include "analysis/model/model.h"
+#include "analysis/model/status.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/** A trace with its analysis. Both borrowed. */
+struct lac_analysed {
+    const struct lac_model *model;
+    const struct lac_analysis *analysis;
+};
+
+/**
+ * `lacuna.analysis/1`.
+ *
+ * @param is_pretty   indented for people, else on one line
+ * @param ret_text    NUL-terminated, the caller frees it
+ * @param ret_length  without the NUL; may be NULL
+ * @return LAC_OK or LAC_ERR_NOMEM
+ */
+LAC_MUST_USE enum lac_status lac_analysis_json(const struct lac_analysed *analysed, bool is_pretty,
+                                               char **ret_text, size_t *ret_length);
+
+/** `lacuna.run/1`: the ranks of one run, in the order given. */
+LAC_MUST_USE enum lac_status lac_run_json(const struct lac_analysed *ranks, size_t rank_count,
+                                          bool is_pretty, char **ret_text, size_t *ret_length);
+
+/** The `summary` object of a list row (server/api/README.md). */
+LAC_MUST_USE enum lac_status lac_summary_json(const struct lac_analysed *analysed, char **ret_text,
+                                              size_t *ret_length);
+
+#endif

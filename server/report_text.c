@@ -1,0 +1,415 @@
+#include "server/report_text.h"
+
+#include "analysis/diagnose/texts.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/** Lines under construction. */
+struct page {
+    char *text;
+    size_t used, capacity;
+    int line_count;
+    const struct lac_report_options *options;
+    bool has_failed;
+};
+
+static void append(struct page *page, const char *bytes, size_t length)
+{
+    if (page->used + length + 1 > page->capacity) {
+        size_t capacity = 2 * (page->used + length + 1) + 1024;
+        char *grown = realloc(page->text, capacity);
+        if (!grown) {
+            page->has_failed = true;
+            return;
+        }
+        page->text = grown;
+        page->capacity = capacity;
+    }
+    memcpy(page->text + page->used, bytes, length);
+    page->used += length;
+    page->text[page->used] = '\0';
+}
+
+/** Length in bytes of the UTF-8 character at `text`; 1 for what is none. */
+static size_t char_bytes(const unsigned char *text)
+{
+    size_t length = text[0] < 0x80    ? 1
+                    : text[0] >= 0xF0 ? 4
+                    : text[0] >= 0xE0 ? 3
+                    : text[0] >= 0xC2 ? 2
+                                      : 1;
+    for (size_t i = 1; i < length; i++) {
+        if ((text[i] & 0xC0U) != 0x80U) {
+            return 1;
+        }
+    }
+    return length;
+}
+
+/** One character as it may be printed: no control characters, no cut or hidden ones. */
+static void append_char(struct page *page, const unsigned char *text, size_t length)
+{
+    bool is_control =
+        length == 1 ? text[0] < 0x20 || text[0] >= 0x7F : text[0] == 0xC2 && text[1] < 0xA0;
+    bool is_hidden = length == 3 && text[0] == 0xE2 &&
+                     ((text[1] == 0x80 && text[2] >= 0x8B) || (text[1] == 0x81 && text[2] >= 0xA0));
+    if (is_control || is_hidden || (length > 1 && page->options->is_ascii)) {
+        append(page, "?", 1);
+    } else {
+        append(page, (const char *)text, length);
+    }
+}
+
+/** Emphasis around a line, on terminals. */
+enum style { PLAIN, BOLD, DIM };
+
+static void line(struct page *page, enum style style, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+static void line(struct page *page, enum style style, const char *fmt, ...)
+{
+    if (page->line_count == LAC_REPORT_LINES) {
+        return;
+    }
+    char text[2048];
+    va_list list;
+    va_start(list, fmt);
+    vsnprintf(text, sizeof text, fmt, list);
+    va_end(list);
+    size_t end = strlen(text);
+    while (end > 0 && text[end - 1] == ' ') {
+        text[--end] = '\0';
+    }
+    bool is_styled = page->options->has_color && style != PLAIN && text[0] != '\0';
+    if (is_styled) {
+        append(page, style == BOLD ? "\033[1m" : "\033[2m", 4);
+    }
+    const unsigned char *at = (const unsigned char *)text;
+    for (int column = 0; *at != '\0' && column < LAC_REPORT_COLUMNS; column++) {
+        size_t length = char_bytes(at);
+        append_char(page, at, length);
+        at += length;
+    }
+    if (is_styled) {
+        append(page, "\033[0m", 4);
+    }
+    append(page, "\n", 1);
+    page->line_count++;
+}
+
+/** A sentence over at most `lines_max` lines, each after `indent` columns but the first. */
+static void paragraph(struct page *page, enum style style, const char *label, const char *text,
+                      int indent, int lines_max)
+{
+    size_t room = (size_t)(LAC_REPORT_COLUMNS - indent);
+    for (int i = 0; i < lines_max && *text != '\0'; i++) {
+        size_t length = strlen(text);
+        if (length > room) {
+            length = room;
+            while (length > 0 && text[length] != ' ') {
+                length--;
+            }
+            if (length == 0) {
+                length = room;
+            }
+        }
+        bool is_cut = i + 1 == lines_max && text[length] != '\0';
+        if (is_cut && length > room - 4) {
+            length = room - 4;
+        }
+        line(page, style, "%-*s%.*s%s", indent, i == 0 ? label : "", (int)length, text,
+             is_cut ? " ..." : "");
+        text += length;
+        while (*text == ' ') {
+            text++;
+        }
+    }
+}
+
+/** The first letter as a capital, a full stop at the end. */
+static void sentence(char *out, size_t capacity_bytes, const char *text)
+{
+    snprintf(out, capacity_bytes, "%s", text);
+    out[0] = (char)toupper((unsigned char)out[0]);
+    size_t length = strlen(out);
+    if (length > 0 && length + 1 < capacity_bytes && out[length - 1] != '.') {
+        memcpy(out + length, ".", 2);
+    }
+}
+
+/* -- parts
+ * ------------------------------------------------------------------------------------------ */
+
+static void device_text(const struct lac_analysed *analysed, char *out, size_t capacity_bytes)
+{
+    const struct lac_analysis *analysis = analysed->analysis;
+    if (analysis->device_count == 0) {
+        snprintf(out, capacity_bytes, "no GPU");
+        return;
+    }
+    const char *name =
+        lac_model_str(analysed->model, analysis->devices[analysis->main_device].name);
+    snprintf(out, capacity_bytes, "%u x %.40s", (unsigned)analysis->device_count,
+             name[0] != '\0' ? name : "GPU");
+}
+
+static void write_head(struct page *page, const struct lac_analysed *analysed)
+{
+    const struct lac_analysis *analysis = analysed->analysis;
+    const struct lac_trace_info *info = &analysed->model->info;
+    char device[64];
+    char steps[96] = "";
+    device_text(analysed, device, sizeof device);
+    if (analysis->step_kept_count > 0) {
+        char spread[32] = "";
+        if (isfinite(analysis->step_spread_pct)) {
+            snprintf(spread, sizeof spread, " (%s%.1f %%)",
+                     page->options->is_ascii ? "+-" : "\u00b1", analysis->step_spread_pct);
+        }
+        snprintf(steps, sizeof steps, "%u step%s, %s%s   %s %s/s",
+                 (unsigned)analysis->step_kept_count, analysis->step_kept_count == 1 ? "" : "s",
+                 lac_say_ns(analysis->step_mean_ns).text, spread,
+                 lac_say_rate(analysis->throughput_per_s).text, analysis->throughput_unit);
+    } else if (analysis->step_count > 0) {
+        snprintf(steps, sizeof steps, "%u steps", (unsigned)analysis->step_count);
+    }
+    int name_room = 74 - (int)strlen(device) - (int)strlen(steps);
+    name_room = name_room < 12 ? 12 : name_room;
+    line(page, BOLD, "%.*s%s   %s   %s", name_room, lac_model_str(analysed->model, info->name),
+         info->is_simulated ? " (simulated)" : "", device, steps);
+}
+
+static void write_verdict(struct page *page, const struct lac_analysis *analysis)
+{
+    char text[1024];
+    sentence(text, sizeof text, analysis->verdict.text);
+    line(page, PLAIN, "%s", "");
+    paragraph(page, BOLD, "", text, 0, 2);
+    if (analysis->verdict.detail[0] != '\0' &&
+        strcasecmp(analysis->verdict.detail, analysis->verdict.text) != 0) {
+        sentence(text, sizeof text, analysis->verdict.detail);
+        paragraph(page, PLAIN, "", text, 0, 2);
+    }
+}
+
+enum { BAR_COLUMNS = 32 };
+
+/** A bar of `ns` on a scale of `scale_ns`, the step's end marked. */
+static void write_need(struct page *page, const char *what, int64_t ns, int64_t step_ns,
+                       int64_t scale_ns, const char *note)
+{
+    if (ns == LAC_UNKNOWN_NS) {
+        return;
+    }
+    char bar[BAR_COLUMNS * 4 + 8] = "";
+    size_t used = 0;
+    int filled = (int)lround((double)ns / (double)scale_ns * BAR_COLUMNS);
+    int end = (int)lround((double)step_ns / (double)scale_ns * BAR_COLUMNS);
+    if (ns > 0 && filled == 0) {
+        filled = 1;
+    }
+    const char *full = page->options->is_ascii ? "=" : "\u2501";
+    for (int i = 0; i < BAR_COLUMNS; i++) {
+        const char *mark = i < filled ? full : i == end ? "|" : " ";
+        memcpy(bar + used, mark, strlen(mark));
+        used += strlen(mark);
+    }
+    bar[used] = '\0';
+    line(page, PLAIN, "%-12s %s %s %6s  %s", what, bar,
+         filled >= end && end >= BAR_COLUMNS ? "|" : " ", lac_say_rate((double)ns / 1e6).text,
+         note);
+}
+
+static int64_t largest(const int64_t *values, int count)
+{
+    int64_t most = 1;
+    for (int i = 0; i < count; i++) {
+        most = values[i] > most ? values[i] : most;
+    }
+    return most;
+}
+
+static void write_needs(struct page *page, const struct lac_analysis *analysis)
+{
+    const struct lac_needs *needs = &analysis->needs;
+    if (analysis->step_kept_count == 0 || needs->gpu_ns == LAC_UNKNOWN_NS) {
+        return;
+    }
+    const int64_t values[] = {analysis->step_mean_ns, needs->data_ns, needs->gpu_ns,
+                              needs->copies_ns,       needs->host_ns, needs->comm_ns};
+    int64_t scale_ns = largest(values, 6);
+    const struct lac_loader_facts *loader = &analysis->loader;
+    char data[64] = "";
+    if (loader->num_workers > 0 && loader->fetch_mean_ns != LAC_UNKNOWN_NS) {
+        snprintf(data, sizeof data, "%d workers, %s a batch", (int)loader->num_workers,
+                 lac_say_ns(loader->fetch_mean_ns).text);
+    } else if (loader->num_workers == 0) {
+        snprintf(data, sizeof data, "in the training process");
+    }
+    line(page, PLAIN, "%s", "");
+    line(page, DIM, "one step, ms  the step is %s", lac_say_ns(analysis->step_mean_ns).text);
+    int64_t step_ns = analysis->step_mean_ns;
+    write_need(page, "data", needs->data_ns, step_ns, scale_ns, data);
+    write_need(page, "GPU kernels", needs->gpu_ns, step_ns, scale_ns, "");
+    write_need(page, "copies", needs->copies_ns, step_ns, scale_ns, "");
+    write_need(page, "host", needs->host_ns, step_ns, scale_ns, "");
+    if (needs->comm_ns > 0) {
+        write_need(page, "other ranks", needs->comm_ns, step_ns, scale_ns, "");
+    }
+}
+
+static void write_findings(struct page *page, const struct lac_analysis *analysis)
+{
+    enum { SHOWN_MAX = 3 };
+    bool has_head = false;
+    int number = 0;
+    for (uint32_t i = 0; i < analysis->finding_count && number < SHOWN_MAX; i++) {
+        const struct lac_finding *finding = &analysis->findings[i];
+        if (finding->brief[0] == '\0' || !(finding->gain_mid_pct >= 1.0)) {
+            continue;
+        }
+        if (!has_head) {
+            line(page, PLAIN, "%s", "");
+            line(page, DIM, "%-34s %-16s %9s   %s", "do this", "where", "step",
+                 "saves of the step");
+            has_head = true;
+        }
+        line(page, PLAIN, "%d  %-31.31s %-16.16s %9s   %.0f %% (%.0f-%.0f)", ++number,
+             finding->brief, finding->where, lac_say_ns(finding->step_mid_ns).text,
+             finding->gain_mid_pct, finding->gain_low_pct, finding->gain_high_pct);
+    }
+    if (!has_head) {
+        return;
+    }
+    const char *first = analysis->findings[0].check;
+    if (strncmp(first, "lacuna try", 10) == 0) {
+        line(page, PLAIN, "prove it    %s", first);
+    }
+}
+
+/** What is certain beside the verdict: findings that are not worth a change now. */
+static void write_asides(struct page *page, const struct lac_analysis *analysis)
+{
+    for (uint32_t i = 0; i < analysis->finding_count; i++) {
+        const struct lac_finding *finding = &analysis->findings[i];
+        bool is_shown = finding->brief[0] != '\0' && finding->gain_mid_pct >= 1.0;
+        bool is_verdict = strcmp(finding->id, "gpu-bound") == 0;
+        if (is_shown) {
+            continue;
+        }
+        char text[1024];
+        sentence(text, sizeof text, is_verdict ? finding->why : finding->title);
+        paragraph(page, PLAIN, is_verdict ? "of that" : "not now", text, 12, 2);
+        return;
+    }
+}
+
+static void write_list(struct page *page, const char *label, const char *const *texts,
+                       uint32_t count, int lines_max)
+{
+    char text[1024] = "";
+    size_t used = 0;
+    for (uint32_t i = 0; i < count && used < sizeof text; i++) {
+        int length = snprintf(text + used, sizeof text - used, "%s%s", i > 0 ? ", " : "", texts[i]);
+        used += length > 0 ? (size_t)length : 0;
+    }
+    paragraph(page, DIM, label, text, 12, lines_max);
+}
+
+static enum lac_status take(struct page *page, char **ret_text)
+{
+    if (page->has_failed || !page->text) {
+        free(page->text);
+        return LAC_ERR_NOMEM;
+    }
+    *ret_text = page->text;
+    return LAC_OK;
+}
+
+enum lac_status lac_report_text(const struct lac_analysed *analysed,
+                                const struct lac_report_options *options, char **ret_text)
+{
+    const struct lac_analysis *analysis = analysed->analysis;
+    struct page page = {.options = options};
+    write_head(&page, analysed);
+    write_verdict(&page, analysis);
+    write_needs(&page, analysis);
+    write_findings(&page, analysis);
+    line(&page, PLAIN, "%s", "");
+    write_asides(&page, analysis);
+    write_list(&page, "fine", analysis->checked_fine, analysis->checked_fine_count, 2);
+    write_list(&page, "unknown", analysis->not_recorded, analysis->not_recorded_count, 2);
+    write_list(&page, "mind", analysis->caveats, analysis->caveat_count, 1);
+    return take(&page, ret_text);
+}
+
+/* -- several ranks
+ * ---------------------------------------------------------------------------------- */
+
+static double exposed_comm_pct(const struct lac_analysis *analysis)
+{
+    if (analysis->main_device == LAC_NONE) {
+        return (double)NAN;
+    }
+    const struct lac_device_facts *device = &analysis->devices[analysis->main_device];
+    return device->span_ns == 0 ? (double)NAN
+                                : 100.0 * (double)device->partition_ns[LAC_PART_EXPOSED_COMM] /
+                                      (double)device->span_ns;
+}
+
+static void write_rank(struct page *page, const struct lac_analysed *rank, size_t index)
+{
+    const struct lac_analysis *analysis = rank->analysis;
+    int32_t number = rank->model->info.rank >= 0 ? rank->model->info.rank : (int32_t)index;
+    struct lac_said step = {.text = "-"};
+    if (analysis->step_kept_count > 0) {
+        step = lac_say_ns(analysis->step_mean_ns);
+    }
+    double idle_pct = (double)NAN;
+    if (analysis->main_device != LAC_NONE) {
+        idle_pct = 100.0 - analysis->devices[analysis->main_device].busy_pct;
+    }
+    line(page, PLAIN, "%6d %10s %12s %14s   %c %.28s", (int)number, step.text,
+         lac_say_pct(idle_pct).text, lac_say_pct(exposed_comm_pct(analysis)).text,
+         analysis->verdict.letter, analysis->verdict.cause);
+}
+
+enum lac_status lac_report_run_text(const struct lac_analysed *ranks, size_t rank_count,
+                                    const struct lac_report_options *options, char **ret_text)
+{
+    struct page page = {.options = options};
+    size_t least =
+        0; /* the rank that waits least in communication is the one the others wait for */
+    for (size_t i = 1; i < rank_count; i++) {
+        if (exposed_comm_pct(ranks[i].analysis) < exposed_comm_pct(ranks[least].analysis)) {
+            least = i;
+        }
+    }
+    char device[64];
+    device_text(&ranks[0], device, sizeof device);
+    line(&page, BOLD, "%.40s and others   %zu ranks   %s each",
+         lac_model_str(ranks[0].model, ranks[0].model->info.name), rank_count, device);
+    char text[1024];
+    sentence(text, sizeof text, ranks[least].analysis->verdict.text);
+    line(&page, PLAIN, "%s", "");
+    paragraph(&page, PLAIN, "", text, 0, 2);
+    line(&page, PLAIN, "%s", "");
+    line(&page, DIM, "%6s %10s %12s %14s   %s", "rank", "step", "idle", "exposed comm", "limit");
+    write_rank(&page, &ranks[least], least);
+    for (size_t i = 0; i < rank_count && page.line_count < LAC_REPORT_LINES - 3; i++) {
+        if (i != least) {
+            write_rank(&page, &ranks[i], i);
+        }
+    }
+    line(&page, PLAIN, "%s", "");
+    paragraph(
+        &page, DIM, "",
+        "The rank that waits least in communication stands first: the others wait for it. One "
+        "trace by itself: lacuna analyze FILE.",
+        0, 2);
+    return take(&page, ret_text);
+}

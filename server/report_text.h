@@ -1,0 +1,33 @@
+#ifndef LAC_SERVER_REPORT_TEXT_H
+#define LAC_SERVER_REPORT_TEXT_H
+
+/*
+ * The report that `lacuna analyze` prints: at most 24 lines of at most 80 columns. Whatever came
+ * from the trace is printed without control characters.
+ */
+
+#include "analysis/diagnose/analysis.h"
+#include "server/api/analysis_json.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { LAC_REPORT_LINES = 24, LAC_REPORT_COLUMNS = 80 };
+
+struct lac_report_options {
+    bool is_ascii;  /**< the locale is not UTF-8 */
+    bool has_color; /**< a terminal that shows it */
+};
+
+/** The report of one trace. @param ret_text the caller frees it. @return LAC_OK or LAC_ERR_NOMEM */
+LAC_MUST_USE enum lac_status lac_report_text(const struct lac_analysed *analysed,
+                                             const struct lac_report_options *options,
+                                             char **ret_text);
+
+/** The report of a run: one line for the run, one a rank, the one that differs first. */
+LAC_MUST_USE enum lac_status lac_report_run_text(const struct lac_analysed *ranks,
+                                                 size_t rank_count,
+                                                 const struct lac_report_options *options,
+                                                 char **ret_text);
+
+#endif
