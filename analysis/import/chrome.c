@@ -150,7 +150,7 @@ enum lac_status lac_document_skip(struct lac_document *document)
     do {
         uint8_t byte = 0;
         enum lac_status status = lac_document_next(document, &byte);
-        if (status != LAC_OK || byte == 0)
+        if (status != LAC_OK || lac_document_at_end(document))
             return status;
         if (byte == '"') {
             const uint8_t *close = lac_json_string_end(window->at + 1, window->end);
@@ -256,7 +256,7 @@ static enum lac_status read_key(struct lac_document *document, char *key, size_t
     if (status == LAC_OK && byte == ':') {
         window->at++;
         status = lac_document_next(document, &byte);
-    } else if (status == LAC_OK && byte != 0) {
+    } else if (status == LAC_OK && !lac_document_at_end(document)) {
         *ret_has_colon = false;
     }
     return status;
@@ -358,25 +358,20 @@ static enum lac_status skip_byte_order_mark(struct lac_document *document)
 static enum lac_status read_rest(struct lac_document *document)
 {
     struct lac_json_window *window = &document->window;
-    uint64_t count = 0, first = 0;
-    for (;;) {
-        uint8_t byte = 0;
-        enum lac_status status = lac_document_next(document, &byte);
-        if (status != LAC_OK)
-            return status;
-        if (lac_document_at_end(document))
-            break;
-        if (count == 0)
-            first = lac_document_here(document);
-        count += (uint64_t)(window->end - window->at);
+    uint8_t byte = 0;
+    enum lac_status status = lac_document_next(document, &byte);
+    if (status != LAC_OK || lac_document_at_end(document))
+        return status;
+    uint64_t first = lac_document_here(document);
+    while (status == LAC_OK && !lac_document_at_end(document)) {
         window->at = window->end;
+        status = lac_document_next(document, &byte);
     }
-    if (count) {
-        document->chrome.event_offset = first;
-        lac_chrome_note(&document->chrome, LAC_REPORT_DROPPED, "stray_bytes", count,
-                        "Bytes that are no part of the trace were ignored.");
-    }
-    return LAC_OK;
+    document->chrome.event_offset = first;
+    lac_chrome_note(&document->chrome, LAC_REPORT_DROPPED, "stray_bytes",
+                    lac_document_here(document) - first,
+                    "Bytes that are no part of the trace were ignored.");
+    return status;
 }
 
 static enum lac_status read_document(struct lac_document *document)

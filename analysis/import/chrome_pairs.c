@@ -255,7 +255,8 @@ static enum lac_status add_interval(struct lac_chrome *chrome, const struct piec
         interval.numbers = chrome->scratch.numbers;
     } else if (owner->args != LAC_NONE) {
         interval.args = &chrome->args.entries[owner->args];
-        interval.numbers = chrome->pairs->numbers + owner->first_number;
+        if (interval.args->number_count)
+            interval.numbers = chrome->pairs->numbers + owner->first_number;
     }
     if (end)
         chrome->model->info.slice_count++;
@@ -332,8 +333,9 @@ static enum lac_status add_async_instant(struct lac_chrome *chrome, const struct
     enum lac_status status = async_track(chrome, piece, &slice.track);
     if (status != LAC_OK)
         return status;
-    return lac_chrome_slice(chrome, &slice, chrome->pairs->numbers + piece->first_number,
-                            args ? args->number_count : 0);
+    uint32_t number_count = args ? args->number_count : 0;
+    const int64_t *numbers = number_count ? chrome->pairs->numbers + piece->first_number : NULL;
+    return lac_chrome_slice(chrome, &slice, numbers, number_count);
 }
 
 static enum lac_status close_piece(struct lac_chrome *chrome, const struct piece *begin,

@@ -101,7 +101,9 @@ static enum lac_status import_trace(struct import *import, struct lac_source *so
                                                &model, import->reterr);
     if (status != LAC_OK)
         return status;
-    model->info.input_bytes = import->budget.input_bytes;
+    const struct lac_source_budget *budget = &import->budget;
+    model->info.input_bytes =
+        budget->input_bytes_total ? budget->input_bytes_total : budget->input_bytes;
     status = give_held(import);
     if (status != LAC_OK) {
         lac_model_destroy(model);
@@ -136,7 +138,11 @@ static enum lac_status import_members(struct import *import, struct lac_source *
     enum lac_status status = LAC_OK;
     struct lac_error error = {0}, *reterr = import->reterr;
     while (status == LAC_OK) {
+        bool whole = lac_source_damage(tar) == NULL;
         status = lac_tar_next(tar, member, &found, reterr);
+        if (status == LAC_OK && whole && lac_source_damage(tar) && import->held)
+            lac_model_report(import->held, LAC_REPORT_REPAIRED, "input_damaged", 1, 0,
+                             lac_source_damage(tar));
         if (status != LAC_OK || !found)
             break;
         if (++count > import->options->limits.member_count_max) {

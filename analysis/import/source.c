@@ -193,7 +193,7 @@ enum lac_status lac_source_detect(struct lac_source *source, enum lac_source_kin
 
 const char *lac_source_damage(const struct lac_source *source)
 {
-    for (; source; source = source->inner)
+    for (; source; source = source->holds_members ? NULL : source->inner)
         if (source->damage[0])
             return source->damage;
     return NULL;

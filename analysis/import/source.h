@@ -80,7 +80,8 @@ LAC_MUST_USE enum lac_status lac_source_detect(struct lac_source *source,
                                                enum lac_source_kind *ret_kind,
                                                struct lac_error *reterr);
 
-/** One sentence about damage found so far in this layer or below, or NULL. */
+/** One sentence about damage found so far in this layer or below, or NULL. In a tar only what cut
+ *  a member short: damage below it may lie anywhere ahead. */
 const char *lac_source_damage(const struct lac_source *source);
 
 struct lac_source_budget *lac_source_get_budget(struct lac_source *source);

@@ -14,8 +14,9 @@ struct lac_source {
     void (*done)(struct lac_source *self); /**< free what the layer owns, not the layer itself */
     struct lac_source *inner;              /**< borrowed; NULL for the lowest */
     struct lac_source_budget *budget;
-    char damage[160]; /**< empty: none */
-    size_t head_pos;  /**< bytes looked at but not taken: head[head_pos, head_size) */
+    bool holds_members; /**< damage below concerns a member only if it ends early */
+    char damage[160];   /**< empty: none */
+    size_t head_pos;    /**< bytes looked at but not taken: head[head_pos, head_size) */
     size_t head_size;
     uint8_t head[LAC_SOURCE_PEEK_MAX];
 };

@@ -253,6 +253,7 @@ enum lac_status lac_source_open_tar(struct lac_source *inner, struct lac_source 
     if (!tar)
         return lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory");
     tar->base.read = tar_read;
+    tar->base.holds_members = true;
     tar->base.inner = inner;
     tar->base.budget = inner->budget;
     *ret_source = &tar->base;

@@ -128,7 +128,7 @@ static enum lac_status flush_process(struct lac_chrome *chrome, uint32_t process
             .name = item->name,
             .class = LAC_CLASS_OTHER,
             .args = item->args == LAC_NONE ? NULL : &chrome->args.entries[item->args],
-            .numbers = pending->numbers + item->first_number,
+            .numbers = pending->numbers ? pending->numbers + item->first_number : NULL,
         };
         enum lac_status status = lac_chrome_interval(chrome, &interval);
         if (status != LAC_OK)

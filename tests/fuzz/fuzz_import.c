@@ -1,0 +1,118 @@
+/*
+ * Any bytes as an input file: an error or a sound model, the counts add up, and reading in small
+ * steps with the scalar parser gives the same as the usual way.
+ */
+
+#include "analysis/import/import_private.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void require(bool holds)
+{
+    if (!holds)
+        abort();
+}
+
+enum { MODELS_MAX = 8 };
+
+struct result {
+    enum lac_status status;
+    struct lac_error error;
+    struct lac_model *models[MODELS_MAX];
+    size_t count;
+};
+
+static enum lac_status keep(void *context, struct lac_model *model, struct lac_error *reterr)
+{
+    struct result *result = context;
+    if (result->count == MODELS_MAX) {
+        lac_model_destroy(model);
+        return lac_fail(reterr, LAC_ERR_LIMIT, 0, "enough");
+    }
+    result->models[result->count++] = model;
+    return LAC_OK;
+}
+
+static void check_counts(const struct lac_model *model)
+{
+    const struct lac_trace_info *info = &model->info;
+    uint64_t phases = 0, dropped = 0, repaired = 0;
+    for (size_t i = 0; i < 128; i++)
+        phases += info->phase_count[i];
+    require(phases == info->event_count);
+    for (uint32_t i = 0; i < model->report_count; i++) {
+        dropped += model->report[i].severity == LAC_REPORT_DROPPED ? model->report[i].count : 0;
+        repaired += model->report[i].severity == LAC_REPORT_REPAIRED ? model->report[i].count : 0;
+        require(model->report[i].count > 0 && model->report[i].text[0] != 0);
+    }
+    require(dropped == info->dropped_count && repaired == info->repaired_count);
+    require(model->slices.count <= info->event_count);
+    require(info->slice_count <=
+            info->phase_count['X'] + info->phase_count['B'] + info->phase_count['b']);
+    /* every complete event is a slice or was counted as dropped */
+    require(model->slices.count + dropped >= info->phase_count['X']);
+}
+
+static void check_same(const struct lac_model *a, const struct lac_model *b)
+{
+    uint64_t count = a->slices.count;
+    require(count == b->slices.count && a->track_count == b->track_count);
+    require(a->strings.count == b->strings.count && a->strings.bytes_used == b->strings.bytes_used);
+    require(memcmp(a->strings.bytes, b->strings.bytes, a->strings.bytes_used) == 0);
+    require(a->arg_number_count == b->arg_number_count && a->sample_count == b->sample_count);
+    require(a->report_count == b->report_count && a->flow_count == b->flow_count);
+    require(memcmp(&a->info, &b->info, sizeof a->info) == 0);
+    for (uint64_t i = 0; i < count; i++)
+        require(a->slices.start_ns[i] == b->slices.start_ns[i] &&
+                a->slices.dur_ns[i] == b->slices.dur_ns[i] &&
+                a->slices.name[i] == b->slices.name[i] && a->slices.args[i] == b->slices.args[i] &&
+                a->slices.kind[i] == b->slices.kind[i] && a->slices.link[i] == b->slices.link[i]);
+    for (uint64_t i = 0; i < a->arg_number_count; i++)
+        require(a->arg_numbers[i] == b->arg_numbers[i]);
+}
+
+static void import(const uint8_t *data, size_t size, const struct lac_import_tuning *tuning,
+                   bool force_scalar, struct result *result)
+{
+    struct lac_import_options options = {.force_scalar = force_scalar};
+    lac_import_limits_default(&options.limits);
+    options.limits.expanded_bytes_max = 32 << 20;
+    *result = (struct result){0};
+    result->status =
+        lac_import_bytes_tuned(data, size, &options, tuning, keep, result, &result->error);
+}
+
+/* How far damaged gzip or zstd decodes depends on the sizes of the reads. */
+static bool may_be_compressed(const uint8_t *data, size_t size)
+{
+    return memmem(data, size, "\x1f\x8b\x08", 3) || memmem(data, size, "\x28\xb5\x2f\xfd", 4) ||
+           memmem(data, size, "\x2a\x4d\x18", 3);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const struct lac_import_tuning usual = {8192, 0}, small = {64, 7};
+    struct result fast, slow;
+    import(data, size, &usual, false, &fast);
+    import(data, size, &small, true, &slow);
+    bool same = !may_be_compressed(data, size);
+    require(!same || (fast.status == slow.status && fast.count == slow.count));
+    require(fast.status == LAC_OK || fast.error.message[0] != 0);
+    require(!same || strcmp(fast.error.message, slow.error.message) == 0);
+    for (size_t i = 0; i < fast.count; i++) {
+        require(lac_model_is_valid(fast.models[i]));
+        check_counts(fast.models[i]);
+        if (same)
+            check_same(fast.models[i], slow.models[i]);
+        lac_model_destroy(fast.models[i]);
+    }
+    for (size_t i = 0; i < slow.count; i++) {
+        require(lac_model_is_valid(slow.models[i]));
+        check_counts(slow.models[i]);
+        lac_model_destroy(slow.models[i]);
+    }
+    return 0;
+}
