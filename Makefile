@@ -40,7 +40,7 @@ SERVER_SRCS   := $(filter-out server/http/embed/%,$(call sources,server))
 SUPPORT_SRCS  := $(call sources,tests/support)
 WEB_SRCS      := $(shell find web -path web/node_modules -prune -o -path web/dist -prune -o -type f -print 2>/dev/null)
 ANALYSIS_OBJS := $(ANALYSIS_SRCS:%.c=$(BUILD)/%.o)
-SERVER_OBJS   := $(SERVER_SRCS:%.c=$(BUILD)/%.o) $(BUILD)/gen/web_assets.o
+SERVER_OBJS   := $(SERVER_SRCS:%.c=$(BUILD)/%.o) $(BUILD)/gen/web_assets.o $(BUILD)/gen/collector_assets.o
 SUPPORT_OBJS  := $(SUPPORT_SRCS:%.c=$(BUILD)/%.o)
 UNIT_TESTS    := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/unit/test_*.c)))
 OOM_TESTS     := $(patsubst tests/oom/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/oom/oom_*.c)))
@@ -201,7 +201,13 @@ build/embed_assets: server/http/embed/embed_assets.c
 $(BUILD)/gen/web_assets.c: build/embed_assets web/dist/.stamp
 	$(Q)mkdir -p $(@D)
 	$(Q)build/embed_assets $@ web/dist
-$(BUILD)/gen/web_assets.o: $(BUILD)/gen/web_assets.c
+# the collector travels inside the program: lacuna run writes it out where it is not installed
+$(BUILD)/gen/collector_assets.c: build/embed_assets $(BUILD)/liblacuna.so $(BUILD)/lacuna-node $(BUILD)/python/.stamp
+	$(Q)rm -rf $(BUILD)/gen/collector && mkdir -p $(BUILD)/gen/collector/python
+	$(Q)cp $(BUILD)/liblacuna.so $(BUILD)/lacuna-node $(BUILD)/gen/collector && cp $(BUILD)/python/*.* $(BUILD)/gen/collector/python
+	$(Q)strip --strip-unneeded $(BUILD)/gen/collector/liblacuna.so $(BUILD)/gen/collector/lacuna-node $(BUILD)/gen/collector/python/*.so
+	$(Q)build/embed_assets $@ $(BUILD)/gen/collector lac_collector
+$(BUILD)/gen/%_assets.o: $(BUILD)/gen/%_assets.c
 	$(Q)$(CC) $(ALL_CFLAGS) -c $< -o $@
 
 -include $(shell find $(BUILD) build/fuzz -name '*.d' 2>/dev/null)

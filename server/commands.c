@@ -4,6 +4,7 @@
 
 /* Apart from cmd_help.c, so that a test that wants a command's helpers does not link them all. */
 static const struct lac_command commands[] = {
+    {"run", "run a job under the collector: lacuna run -- CMD", lac_cmd_run},
     {"serve", "serve the data folder: the page and the API", lac_cmd_serve},
     {"import", "import traces into the data folder", lac_cmd_import},
     {"analyze", "say on the terminal why the GPU was idle", lac_cmd_analyze},

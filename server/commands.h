@@ -9,6 +9,7 @@
  * that was asked for does not hold. Every command answers --help on stdout with status 0.
  */
 
+int lac_cmd_run(int argc, char **argv);
 int lac_cmd_serve(int argc, char **argv);
 int lac_cmd_import(int argc, char **argv);
 int lac_cmd_analyze(int argc, char **argv);

@@ -32,6 +32,11 @@ bool lac_install_find(struct lac_install *install)
             install->python[0] = '\0';
         }
     }
+    if (getenv("LACUNA_PROGRAM") != NULL) { /* the program that carried us says where it is */
+        (void)snprintf(install->lacuna, sizeof(install->lacuna), "%s", getenv("LACUNA_PROGRAM"));
+        (void)unsetenv("LACUNA_PROGRAM");
+        return found;
+    }
     if (!beside(folder, "lacuna", install->lacuna, sizeof(install->lacuna)) &&
         !beside(folder, "../../bin/lacuna", install->lacuna, sizeof(install->lacuna))) {
         install->lacuna[0] = '\0';

@@ -2,7 +2,7 @@
 #define LAC_SERVER_HTTP_ASSETS_H
 
 /*
- * The page inside the program: web/dist as constant arrays, generated at build time by
+ * The page and the collector inside the program: files as constant arrays, generated at build time by
  * server/http/embed/embed_assets.c. Everything here is static and read only.
  */
 
@@ -21,5 +21,9 @@ struct lac_asset {
 /** Ascending by path (strcmp). Defined by the generated file. */
 extern const struct lac_asset lac_assets[];
 extern const unsigned lac_asset_count;
+
+/** The collector, written out by `lacuna run` where it is not installed beside the program. */
+extern const struct lac_asset lac_collector_assets[];
+extern const unsigned lac_collector_asset_count;
 
 #endif

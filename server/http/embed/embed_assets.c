@@ -172,7 +172,7 @@ static void check_name(const char *path)
     }
 }
 
-static void write_assets(FILE *out)
+static void write_assets(FILE *out, const char *prefix)
 {
     char(*rows)[640] = calloc(found_count + 1, sizeof(*rows));
 
@@ -207,11 +207,11 @@ static void write_assets(FILE *out)
         free(bytes);
         free(gzip);
     }
-    fprintf(out, "\nconst struct lac_asset lac_assets[] = {\n");
+    fprintf(out, "\nconst struct lac_asset %s_assets[] = {\n", prefix);
     for (size_t i = 0; i < found_count; i++) {
         fputs(rows[i], out);
     }
-    fprintf(out, "};\nconst unsigned lac_asset_count = %zu;\n", found_count);
+    fprintf(out, "};\nconst unsigned %s_asset_count = %zu;\n", prefix, found_count);
     free(rows);
 }
 
@@ -219,8 +219,8 @@ int main(int argc, char **argv)
 {
     FILE *out;
 
-    if (argc != 3) {
-        fprintf(stderr, "usage: embed_assets OUT.c DIR\n");
+    if (argc != 3 && argc != 4) {
+        fprintf(stderr, "usage: embed_assets OUT.c DIR [PREFIX]\n");
         return 2;
     }
     root_length = strlen(argv[2]);
@@ -241,7 +241,7 @@ int main(int argc, char **argv)
     }
     fprintf(out,
             "/* Written by embed_assets; do not edit. */\n#include \"server/http/assets.h\"\n\n");
-    write_assets(out);
+    write_assets(out, argc == 4 ? argv[3] : "lac");
     if (fclose(out) != 0) {
         die("cannot write", argv[1]);
     }
