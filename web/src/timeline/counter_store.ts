@@ -68,3 +68,15 @@ export class CounterStore {
     if (!flight.signal.aborted) this.onChange();
   }
 }
+
+/** The last value at or before `t`; undefined before the first. */
+export function valueAt(samples: CounterSamples, t: number): number | undefined {
+  let lo = 0;
+  let hi = samples.ts_ns.length;
+  while (lo < hi) {
+    const mid = (lo + hi) >>> 1;
+    if ((samples.ts_ns[mid] as number) <= t) lo = mid + 1;
+    else hi = mid;
+  }
+  return lo === 0 ? undefined : samples.last[lo - 1];
+}

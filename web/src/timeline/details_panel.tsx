@@ -73,6 +73,11 @@ function Selected({model, navigator, sel}: Props & {sel: NonNullable<Selection>}
     case 'gap':
       return <GapDetails model={model} navigator={navigator} sel={sel} />;
     case 'area':
+      if (model.gap.value) {
+        const {device} = model.gap.value;
+        const gap = {kind: 'gap', device, t0: sel.t0, t1: sel.t1} as const;
+        return <GapDetails model={model} navigator={navigator} sel={gap} />;
+      }
       return <AreaDetails model={model} navigator={navigator} t0={sel.t0} t1={sel.t1} />;
     case 'slice':
       return <SliceSelected model={model} navigator={navigator} />;

@@ -182,13 +182,13 @@ export class Overlay {
     if (width < 13) return;
     this.labels++;
     const middle = y + (h - 1) / 2 + 0.5;
-    context.font = theme.boldFont;
     const time = formatDuration(tile.nativeDur[i] as number);
     const long = `${style.letter}  ${time}`;
     const room = width - 8;
     const text = this.fitter.width(long) * 1.06 <= room ? long : style.letter;
     const textWidth = this.fitter.width(text) * 1.06;
     const left = width > 260 ? x0 + 6 : x0 + (width - textWidth) / 2;
+    context.font = theme.boldFont; // after measuring, which sets the plain one
     // A plate of the plain colour keeps the text readable on the pattern.
     context.fillStyle = theme.name === 'dark' ? style.dark : style.light;
     context.fillRect(left - 3, y + 2, textWidth + 6, h - 5);
@@ -230,9 +230,12 @@ export class Overlay {
     context.fillStyle = theme.accentFill;
     context.fill();
     context.font = theme.smallFont;
+    const label = countText(high);
+    context.fillStyle = `rgba(${theme.background.join(', ')}, 0.75)`;
+    context.fillRect(1, top + 3, context.measureText(label).width + 6, 13);
     context.fillStyle = theme.faintText;
     context.textBaseline = 'alphabetic';
-    context.fillText(countText(high), 4, top + 12);
+    context.fillText(label, 4, top + 13);
   }
 
   /** A ring around a slice; an arrow at the edge when it is off screen sideways. */

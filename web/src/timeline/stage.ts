@@ -7,6 +7,7 @@ import {choiceFromQuery, createRenderer} from '../render/choose';
 import type {Renderer, SceneRow} from '../render/scene';
 import {levelFor} from '../render/tile_plan';
 import {FrameStats} from './frame_stats';
+import {valueAt} from './counter_store';
 import {hitTest, type Hit} from './hit_test';
 import {Minimap} from './minimap';
 import {Overlay, type OverlayView, type PlacedRow} from './overlay';
@@ -122,6 +123,14 @@ export class Stage {
     const level = levelFor(nsPerPx / this.dpr, model.levelMax);
     const reach = REACH_PX * nsPerPx;
     return hitTest(model.tiles, row.track, lane, t, reach, level, model.levelMax);
+  }
+
+  /** The value of the counter under a point: the last one at or before its time. */
+  counterAt({t, row}: StagePoint): number | undefined {
+    if (row?.kind !== 'counter' || row.track === undefined) return undefined;
+    const {t0, t1} = this.model.window;
+    const samples = this.model.counters.get(row.track, t0, t1);
+    return samples && valueAt(samples, t);
   }
 
   private observe(): void {

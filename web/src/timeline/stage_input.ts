@@ -216,8 +216,11 @@ export class StageInput {
     const {stage} = this;
     const point = stage.pointAt(x, y);
     const hit = stage.hitAt(point);
+    const value = stage.counterAt(point);
     stage.model.hover.value =
-      hit && point.row ? {row: point.row, hit, x, y, stageWidth: stage.widthPx} : undefined;
+      point.row && (hit || value !== undefined)
+        ? {row: point.row, hit, value, x, y, stageWidth: stage.widthPx}
+        : undefined;
     stage.elements.overlay.style.cursor = hit ? 'pointer' : 'default';
   }
 

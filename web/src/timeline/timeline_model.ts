@@ -9,6 +9,7 @@ import {formatDuration} from '../base/format';
 import {ns} from '../base/units';
 import {
   query,
+  sameSelection,
   selection,
   show,
   timeWindow,
@@ -43,6 +44,8 @@ export type SliceState =
 export interface Hover {
   readonly row: Row;
   readonly hit: Hit | undefined;
+  /** A counter's value at the pointer. */
+  readonly value: number | undefined;
   /** Pointer, CSS pixels in the stage. */
   readonly x: number;
   readonly y: number;
@@ -214,7 +217,7 @@ export class TimelineModel {
       void this.loadSlice(sel.slice);
     } else {
       this.slice.value = {kind: 'none'};
-      if (sel?.kind === 'gap') void this.loadGap(sel);
+      if (sel) void this.loadGap(sel);
     }
     this.requestFrame();
   }
@@ -249,17 +252,22 @@ export class TimelineModel {
     this.spoken.value = `${name}, ${formatDuration(slice.dur_ns)}, at ${at}${row}`;
   }
 
-  private async loadGap(sel: Extract<Selection, {kind: 'gap'}>): Promise<void> {
+  /** The gap that a selection is, or that a selected area covers exactly. */
+  private async loadGap(sel: Extract<Selection, {t0: number}>): Promise<void> {
     try {
       const list = await this.gaps.load();
-      const still = selection.peek();
-      if (still?.kind !== 'gap' || still.t0 !== sel.t0 || still.device !== sel.device) return;
-      this.gap.value = list.find(
-        g =>
-          g.device === sel.device && g.start_ns <= sel.t0 && g.start_ns + g.dur_ns >= sel.t1 - 0.5,
-      );
-      const why = this.gap.value ? ` ${causeStyle(this.gap.value.cause).words}` : '';
-      this.spoken.value = `GPU ${sel.device} waits ${formatDuration(sel.t1 - sel.t0)}${why}`;
+      if (!sameSelection(selection.peek(), sel)) return;
+      const matches = (g: GapInfo): boolean =>
+        (sel.kind === 'area' || g.device === sel.device) &&
+        Math.abs(g.start_ns - sel.t0) < 1 &&
+        Math.abs(g.start_ns + g.dur_ns - sel.t1) < 1;
+      const gap = list.find(matches);
+      this.gap.value = gap;
+      if (gap || sel.kind === 'gap') {
+        const why = gap ? ` ${causeStyle(gap.cause).words}` : '';
+        const device = gap?.device ?? (sel.kind === 'gap' ? sel.device : 0);
+        this.spoken.value = `GPU ${device} waits ${formatDuration(sel.t1 - sel.t0)}${why}`;
+      }
       this.requestFrame();
     } catch {
       // The panel shows the interval without its causes and says so.

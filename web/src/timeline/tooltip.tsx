@@ -3,11 +3,12 @@ import type {JSX} from 'preact';
 import {causeStyle} from '../base/causes';
 import {formatCount, formatDuration, formatNumber, formatPct} from '../base/format';
 import {SliceKind} from '../render/palette';
+import {countText} from './overlay';
 import type {Hover, TimelineModel} from './timeline_model';
 
 export function Tooltip({model}: {model: TimelineModel}): JSX.Element | null {
   const hover = model.hover.value;
-  if (!hover?.hit) return null;
+  if (!hover || (!hover.hit && hover.value === undefined)) return null;
   const {name, facts} = hoverText(model, hover);
   // To the side with more room.
   const style =
@@ -23,8 +24,11 @@ export function Tooltip({model}: {model: TimelineModel}): JSX.Element | null {
 }
 
 /** The name may be cut to fit; the facts after it never are. */
-export function hoverText(model: TimelineModel, {hit}: Hover): {name: string; facts: string} {
-  if (!hit) return {name: '', facts: ''};
+export function hoverText(
+  model: TimelineModel,
+  {hit, value, row}: Hover,
+): {name: string; facts: string} {
+  if (!hit) return {name: row.label, facts: value === undefined ? '' : countText(value)};
   void model.arrivals.value;
   const isGap = hit.kind === SliceKind.gap;
   const text = model.names.text(hit.nameId);
