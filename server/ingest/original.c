@@ -11,7 +11,7 @@
 
 enum {
     BLOCK_BYTES = 1 << 18, /* stays in the second-level cache between hash and zstd */
-    TEXT_LEVEL = 1,
+    TEXT_LEVEL = -3, /* 27:1 on Kineto JSON at 0.6 ns a byte; level 1 takes 0.2 more for 37:1 */
     /* gzip, zstd: nothing to gain, and a negative level finds that out at memory speed */
     PACKED_LEVEL = -5
 };

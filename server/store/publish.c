@@ -401,6 +401,12 @@ static enum lac_status examine_all(struct lac_store *store, const struct lac_pub
         } else if (status == LAC_OK) {
             status = lac_store_new_id(row->id, reterr);
         }
+        if (status == LAC_OK && what->trace_count == 1 && what->name != NULL &&
+            what->name[0] != '\0') {
+            free(row->name); /* as it was given; the importer took folder and endings off */
+            row->name = clean_copy(what->name);
+            status = row->name != NULL ? LAC_OK : LAC_ERR_NOMEM;
+        }
         if (status == LAC_OK) {
             memcpy(row->run, run, sizeof row->run);
             row->created_unix_ms = lac_now_unix_ms();

@@ -89,7 +89,7 @@ LAC_MUST_USE enum lac_status lac_store_list_state(struct lac_store *store,
 struct lac_publication {
     const struct lac_staging *staging;
     uint32_t trace_count;  /**< staged trace files */
-    const char *name;      /**< of the upload; a run's name; NULL: the first trace's own */
+    const char *name;      /**< as given: of the one trace, or of the run; NULL: from the content */
     const char *project;   /**< ignored when the row exists */
     const uint8_t *sha256; /**< NULL unknown; ignored when the row exists */
     uint64_t size_bytes;

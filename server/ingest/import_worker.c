@@ -1,0 +1,179 @@
+/*
+ * The child that reads what strangers uploaded. It is started with three descriptors (the upload,
+ * a folder to write into, a pipe to report through) and a few numbers, gives up everything else,
+ * and only then looks at the first byte.
+ */
+
+#include "server/commands.h"
+#include "server/ingest/convert.h"
+#include "server/ingest/ingest_private.h"
+#include "server/ingest/original.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { HAS_SHADOW_MEMORY = 1 };
+#else
+enum { HAS_SHADOW_MEMORY = 0 };
+#endif
+
+#define INPUT_PATH "/proc/self/fd/3"
+
+/** One line to the parent, short enough that a pipe takes it whole. @return false when the parent
+ * is gone */
+__attribute__((format(printf, 1, 2))) static bool report(const char *fmt, ...)
+{
+    char line[512];
+    va_list args;
+    int length;
+
+    va_start(args, fmt);
+    length = vsnprintf(line, sizeof line, fmt, args);
+    va_end(args);
+    if (length > 0) {
+        size_t size = (size_t)length < sizeof line ? (size_t)length : sizeof line - 1;
+
+        line[size - 1] = '\n'; /* also when it was cut */
+        while (write(LAC_WORKER_REPORT_FD, line, size) < 0) {
+            if (errno != EINTR) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+static bool limit(int what, uint64_t value)
+{
+    const struct rlimit limits = {.rlim_cur = value, .rlim_max = value};
+
+    return setrlimit((__rlimit_resource_t)what, &limits) == 0;
+}
+
+/** Become nobody when started by root; staying root is worse than not importing only if the
+ *  system has no such user, then it stays as limited as it can be. */
+static bool drop_user(void)
+{
+    const struct passwd *nobody;
+
+    if (geteuid() != 0) {
+        return true;
+    }
+    nobody = getpwnam("nobody");
+    if (nobody == NULL) {
+        return true;
+    }
+    return setgroups(0, NULL) == 0 &&
+           setresgid(nobody->pw_gid, nobody->pw_gid, nobody->pw_gid) == 0 &&
+           setresuid(nobody->pw_uid, nobody->pw_uid, nobody->pw_uid) == 0;
+}
+
+static bool give_up_rights(const struct lac_worker_limits *limits)
+{
+    (void)setpriority(PRIO_PROCESS, 0, 5); /* the people who look at traces come first */
+    if (syscall(SYS_close_range, LAC_WORKER_REPORT_FD + 1, ~0U, 0) != 0) {
+        for (int fd = LAC_WORKER_REPORT_FD + 1; fd < 4096; fd++) {
+            (void)close(fd); /* before Linux 5.9 */
+        }
+    }
+    if (fchdir(LAC_WORKER_FOLDER_FD) != 0 || !limit(RLIMIT_CORE, 0) ||
+        !limit(RLIMIT_CPU, limits->cpu_seconds) || !limit(RLIMIT_FSIZE, limits->file_bytes) ||
+        !limit(RLIMIT_NOFILE, 32)) {
+        return false;
+    }
+    if (limits->memory_bytes > 0 && !HAS_SHADOW_MEMORY && !limit(RLIMIT_AS, limits->memory_bytes)) {
+        return false;
+    }
+    if (!drop_user() || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
+        return false;
+    }
+    (void)limit(RLIMIT_NPROC, 0);
+    /* after a change of user /proc/self belongs to root unless this says otherwise */
+    (void)prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    return true;
+}
+
+static bool report_progress(void *context, uint64_t done_bytes, uint64_t total_bytes,
+                            uint64_t event_count)
+{
+    double *told_s = context;
+    double now_s = lac_ingest_now_s();
+
+    if (now_s - *told_s < 0.2) {
+        return true;
+    }
+    *told_s = now_s;
+    return report("p %llu %llu %llu\n", (unsigned long long)done_bytes,
+                  (unsigned long long)total_bytes, (unsigned long long)event_count);
+}
+
+static enum lac_status import(const struct lac_worker_limits *limits, const char *name,
+                              struct lac_convert_result *result, struct lac_error *error)
+{
+    double told_s = 0;
+    struct lac_convert_options convert = {.input_path = INPUT_PATH,
+                                          .output_dir = ".",
+                                          .name = name,
+                                          .progress = report_progress,
+                                          .progress_context = &told_s};
+    const struct lac_original_options original = {.input_path = INPUT_PATH,
+                                                  .output_path = LAC_STAGED_ORIGINAL};
+    uint64_t size_bytes = 0;
+    enum lac_status status;
+
+    lac_import_limits_default(&convert.limits);
+    status = lac_convert(&convert, result, error);
+    if (status == LAC_OK && limits->keep_original) {
+        status = lac_original_read(&original, &size_bytes, error);
+    }
+    return status;
+}
+
+static uint64_t number(const char *text)
+{
+    return strtoull(text, NULL, 10);
+}
+
+/** argv: memory bytes, file bytes, CPU seconds, keep the original (0 or 1), name. */
+int lac_cmd_import_worker(int argc, char **argv)
+{
+    struct lac_worker_limits limits;
+    struct lac_convert_result result = {0};
+    struct lac_error error = {0};
+    enum lac_status status;
+
+    if (argc != 6) {
+        (void)fprintf(stderr, "lacuna import-worker: started by lacuna serve, not by people\n");
+        return 2;
+    }
+    limits = (struct lac_worker_limits){.memory_bytes = number(argv[1]),
+                                        .file_bytes = number(argv[2]),
+                                        .cpu_seconds = (uint32_t)number(argv[3]),
+                                        .keep_original = strcmp(argv[4], "1") == 0};
+    if (!give_up_rights(&limits)) {
+        (void)report("e %d 0 cannot limit the importing process: %s\n", LAC_ERR_IO,
+                     strerror(errno));
+        return 1;
+    }
+    status = import(&limits, argv[5][0] != '\0' ? argv[5] : "trace", &result, &error);
+    if (status != LAC_OK) {
+        (void)report("e %d %llu %s\n", (int)status, (unsigned long long)error.offset_bytes,
+                     error.message);
+        return 1;
+    }
+    (void)report("r %u %llu %llu\n", result.trace_count, (unsigned long long)result.event_count,
+                 (unsigned long long)result.slice_count);
+    return 0;
+}

@@ -1,0 +1,492 @@
+#include "server/ingest/ingest.h"
+
+#include "server/ingest/ingest_private.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MIB ((uint64_t)1 << 20)
+#define GIB ((uint64_t)1 << 30)
+
+double lac_ingest_now_s(void)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+static uint64_t cgroup_bytes(void)
+{
+    static const char *const files[] = {"/sys/fs/cgroup/memory.max",
+                                        "/sys/fs/cgroup/memory/memory.limit_in_bytes"};
+
+    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+        int fd = open(files[i], O_RDONLY | O_CLOEXEC);
+        char text[32] = "";
+        ssize_t got = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
+
+        if (fd >= 0) {
+            (void)close(fd);
+        }
+        if (got > 0 && text[0] >= '0' && text[0] <= '9') {
+            return strtoull(text, NULL, 10);
+        }
+    }
+    return UINT64_MAX;
+}
+
+uint64_t lac_ingest_machine_bytes(void)
+{
+    long pages = sysconf(_SC_PHYS_PAGES);
+    long page_bytes = sysconf(_SC_PAGESIZE);
+    uint64_t machine =
+        pages > 0 && page_bytes > 0 ? (uint64_t)pages * (uint64_t)page_bytes : 4 * GIB;
+    uint64_t cgroup = cgroup_bytes();
+
+    return cgroup < machine ? cgroup : machine;
+}
+
+uint64_t lac_ingest_estimate_bytes(const struct lac_staging *staging, uint64_t size_bytes)
+{
+    int fd = openat(staging->fd, LAC_STAGED_UPLOAD, O_RDONLY | O_CLOEXEC);
+    uint8_t head[4] = {0};
+    bool packed = false;
+
+    if (fd >= 0) {
+        packed = read(fd, head, sizeof head) == (ssize_t)sizeof head &&
+                 ((head[0] == 0x1F && head[1] == 0x8B) || (head[0] == 0x28 && head[1] == 0xB5));
+        (void)close(fd);
+    }
+    /* libraries and buffers, and then: columns are a sixth of the text at most, and real traces
+     * compress 15 to 25 times. An import that needs more is tried again with the whole budget. */
+    return 512 * MIB + (packed ? size_bytes * 12 : size_bytes);
+}
+
+void lac_ingest_tell(struct lac_ingest *ingest, const char *id, bool is_deleted,
+                     const struct lac_ingest_progress *progress)
+{
+    if (ingest->options.changed != NULL) {
+        ingest->options.changed(ingest->options.changed_context, id, is_deleted, progress);
+    }
+}
+
+static void free_job(struct lac_job *job)
+{
+    if (job != NULL) {
+        free(job->name);
+        free(job);
+    }
+}
+
+/** Append a job; takes the staging folder. */
+static enum lac_status add_job(struct lac_ingest *ingest, const struct lac_staging *staging,
+                               const char *name, uint64_t size_bytes)
+{
+    struct lac_job *job = calloc(1, sizeof *job);
+    struct lac_job **link = &ingest->jobs;
+    uint64_t budget = ingest->options.memory_budget_bytes;
+
+    if (job == NULL) {
+        return LAC_ERR_NOMEM;
+    }
+    job->staging = *staging;
+    job->size_bytes = size_bytes;
+    job->reserve_bytes = lac_ingest_estimate_bytes(staging, size_bytes);
+    job->reserve_bytes = job->reserve_bytes < budget ? job->reserve_bytes : budget;
+    job->progress = (struct lac_ingest_progress){
+        .state = LAC_TRACE_IMPORTING, .total_bytes = size_bytes, .eta_s = (double)NAN};
+    if (name != NULL && *name != '\0') {
+        job->name = strdup(name);
+        if (job->name == NULL) {
+            free(job);
+            return LAC_ERR_NOMEM;
+        }
+    }
+    (void)pthread_mutex_lock(&ingest->lock);
+    while (*link != NULL) {
+        link = &(*link)->next;
+    }
+    *link = job;
+    ingest->stats.imports_queued++;
+    (void)pthread_cond_broadcast(&ingest->wake);
+    (void)pthread_mutex_unlock(&ingest->lock);
+    return LAC_OK;
+}
+
+/** The oldest job that waits, if its memory is free: later ones do not overtake it. */
+static struct lac_job *next_job(struct lac_ingest *ingest)
+{
+    for (struct lac_job *job = ingest->jobs; job != NULL; job = job->next) {
+        if (!job->is_running) {
+            uint64_t reserved = ingest->stats.memory_reserved_bytes;
+            uint64_t budget = ingest->options.memory_budget_bytes;
+
+            return reserved == 0 || job->reserve_bytes <= budget - reserved ? job : NULL;
+        }
+    }
+    return NULL;
+}
+
+static void unlink_job(struct lac_ingest *ingest, struct lac_job *job)
+{
+    struct lac_job **link = &ingest->jobs;
+
+    while (*link != job) {
+        link = &(*link)->next;
+    }
+    *link = job->next;
+}
+
+/** Whether to try again with all of the memory. With the job still running. */
+static bool retry_with_all(struct lac_ingest *ingest, struct lac_job *job,
+                           const struct lac_job_outcome *outcome)
+{
+    bool again = false;
+
+    (void)pthread_mutex_lock(&ingest->lock);
+    if (outcome->status == LAC_ERR_NOMEM && !ingest->is_stopping && !job->is_cancelled &&
+        job->reserve_bytes < ingest->options.memory_budget_bytes) {
+        ingest->stats.memory_reserved_bytes -= job->reserve_bytes;
+        ingest->stats.imports_running--;
+        ingest->stats.imports_queued++;
+        job->reserve_bytes = ingest->options.memory_budget_bytes;
+        job->is_running = false;
+        again = true;
+        (void)pthread_cond_broadcast(&ingest->wake);
+    }
+    (void)pthread_mutex_unlock(&ingest->lock);
+    return again;
+}
+
+static void publish(struct lac_ingest *ingest, const struct lac_job *job,
+                    struct lac_job_outcome *outcome)
+{
+    const struct lac_publication publication = {.staging = &job->staging,
+                                                .trace_count = outcome->trace_count,
+                                                .name = job->name,
+                                                .size_bytes = job->size_bytes,
+                                                .has_original = outcome->has_original,
+                                                .has_row = true};
+    char(*ids)[LAC_ID_SIZE] = calloc(outcome->trace_count, sizeof *ids);
+    struct lac_error error = {0};
+
+    outcome->status = ids != NULL
+                          ? lac_store_publish(ingest->options.store, &publication, ids, &error)
+                          : LAC_ERR_NOMEM;
+    if (outcome->status != LAC_OK) {
+        (void)snprintf(outcome->code, sizeof outcome->code, "%s", lac_status_name(outcome->status));
+        (void)snprintf(outcome->message, sizeof outcome->message, "%s",
+                       error.message[0] != '\0' ? error.message : "out of memory");
+    }
+    for (uint32_t i = 0; i < outcome->trace_count && outcome->status == LAC_OK; i++) {
+        struct lac_ingest_progress progress = job->progress;
+
+        progress.state = LAC_TRACE_READY;
+        progress.done_bytes = job->size_bytes;
+        progress.eta_s = 0;
+        lac_ingest_tell(ingest, ids[i], false, &progress);
+    }
+    free(ids);
+}
+
+static bool is_cancelled(struct lac_ingest *ingest, const struct lac_job *job)
+{
+    bool cancelled;
+
+    (void)pthread_mutex_lock(&ingest->lock);
+    cancelled = job->is_cancelled;
+    (void)pthread_mutex_unlock(&ingest->lock);
+    return cancelled;
+}
+
+/** Take the job off the list, then free it and its folder: what it made is published or failed. */
+static void end_job(struct lac_ingest *ingest, struct lac_job *job, bool done, bool keep_folder)
+{
+    (void)pthread_mutex_lock(&ingest->lock);
+    unlink_job(ingest, job);
+    ingest->stats.memory_reserved_bytes -= job->reserve_bytes;
+    ingest->stats.imports_running--;
+    if (!keep_folder) {
+        *(done ? &ingest->stats.imports_done : &ingest->stats.imports_failed) += 1;
+    }
+    (void)pthread_cond_broadcast(&ingest->wake);
+    (void)pthread_mutex_unlock(&ingest->lock);
+    if (keep_folder) {
+        lac_staging_close(&job->staging);
+    } else {
+        lac_staging_remove(&job->staging);
+    }
+    free_job(job);
+}
+
+static void import(struct lac_ingest *ingest, struct lac_job *job)
+{
+    struct lac_job_outcome outcome;
+    struct lac_error error;
+    bool interrupted;
+
+    lac_ingest_tell(ingest, job->staging.id, false, &job->progress);
+    lac_job_run(ingest, job, &outcome);
+    if (retry_with_all(ingest, job, &outcome)) {
+        return;
+    }
+    if (outcome.status == LAC_OK) {
+        publish(ingest, job, &outcome);
+    }
+    interrupted = outcome.is_interrupted && !is_cancelled(ingest, job);
+    if (outcome.status != LAC_OK && !interrupted && !is_cancelled(ingest, job)) {
+        struct lac_ingest_progress progress = job->progress;
+
+        progress.state = LAC_TRACE_FAILED;
+        (void)!lac_store_fail(ingest->options.store, job->staging.id, outcome.code, outcome.message,
+                              &error);
+        lac_ingest_tell(ingest, job->staging.id, false, &progress);
+    }
+    end_job(ingest, job, outcome.status == LAC_OK, interrupted);
+}
+
+static void *work(void *context)
+{
+    struct lac_ingest *ingest = context;
+
+    (void)pthread_mutex_lock(&ingest->lock);
+    while (!ingest->is_stopping) {
+        struct lac_job *job = next_job(ingest);
+
+        if (job == NULL) {
+            (void)pthread_cond_wait(&ingest->wake, &ingest->lock);
+            continue;
+        }
+        job->is_running = true;
+        job->started_s = lac_ingest_now_s();
+        ingest->stats.memory_reserved_bytes += job->reserve_bytes;
+        ingest->stats.imports_running++;
+        ingest->stats.imports_queued--;
+        (void)pthread_mutex_unlock(&ingest->lock);
+        import(ingest, job);
+        (void)pthread_mutex_lock(&ingest->lock);
+    }
+    (void)pthread_mutex_unlock(&ingest->lock);
+    return NULL;
+}
+
+/** Queue what an earlier server acknowledged. */
+static enum lac_status resume(struct lac_ingest *ingest, struct lac_error *reterr)
+{
+    char(*ids)[LAC_ID_SIZE] = NULL;
+    uint32_t count = 0;
+    enum lac_status status =
+        lac_store_list_state(ingest->options.store, LAC_TRACE_IMPORTING, &ids, &count, reterr);
+
+    for (uint32_t i = 0; i < count && status == LAC_OK; i++) {
+        struct lac_staging staging;
+        struct lac_trace_row row;
+        struct lac_error error;
+
+        if (lac_staging_adopt(ingest->options.store, ids[i], &staging, &error) != LAC_OK) {
+            continue; /* held by another process, or gone: the sweep has said so */
+        }
+        status = lac_store_get_trace(ingest->options.store, ids[i], &row, reterr);
+        if (status == LAC_OK) {
+            status = add_job(ingest, &staging, row.name, row.size_bytes);
+            lac_trace_row_done(&row);
+        }
+        if (status != LAC_OK) {
+            lac_staging_close(&staging);
+        }
+    }
+    free(ids);
+    return status;
+}
+
+/** One server a data folder: two would both resume the same queue. */
+static enum lac_status lock_folder(struct lac_ingest *ingest, struct lac_error *reterr)
+{
+    char path[4096];
+
+    (void)snprintf(path, sizeof path, "%s/serve.lock", lac_store_data_dir(ingest->options.store));
+    ingest->serve_lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (ingest->serve_lock_fd < 0) {
+        return lac_fail(reterr, LAC_ERR_IO, 0, "%s: %s", path, strerror(errno));
+    }
+    if (flock(ingest->serve_lock_fd, LOCK_EX | LOCK_NB) != 0) {
+        return lac_fail(reterr, errno == EWOULDBLOCK ? LAC_ERR_MISUSE : LAC_ERR_IO, 0,
+                        errno == EWOULDBLOCK ? "another server runs on the data folder %s"
+                                             : "cannot lock the data folder %s",
+                        lac_store_data_dir(ingest->options.store));
+    }
+    return LAC_OK;
+}
+
+static void set_defaults(struct lac_ingest_options *options)
+{
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+
+    if (options->memory_budget_bytes == 0) {
+        options->memory_budget_bytes = lac_ingest_machine_bytes() / 2;
+    }
+    if (options->upload_bytes_max == 0) {
+        options->upload_bytes_max = 16 * GIB;
+    }
+    if (options->free_bytes_min == 0) {
+        options->free_bytes_min = 256 * MIB;
+    }
+    if (options->worker_count == 0) {
+        options->worker_count = cores >= 4 ? (uint32_t)cores / 2 : 1;
+    }
+    if (options->import_seconds_max == 0) {
+        options->import_seconds_max = 3600;
+    }
+}
+
+enum lac_status lac_ingest_create(const struct lac_ingest_options *options,
+                                  struct lac_ingest **ret_ingest, struct lac_error *reterr)
+{
+    struct lac_ingest *ingest = calloc(1, sizeof *ingest);
+    enum lac_status status;
+
+    if (ingest == NULL) {
+        return lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory");
+    }
+    ingest->serve_lock_fd = -1;
+    ingest->options = *options;
+    set_defaults(&ingest->options);
+    ingest->stats.memory_budget_bytes = ingest->options.memory_budget_bytes;
+    (void)pthread_mutex_init(&ingest->lock, NULL);
+    (void)pthread_cond_init(&ingest->wake, NULL);
+    status = lock_folder(ingest, reterr);
+    if (status == LAC_OK) {
+        status = resume(ingest, reterr);
+    }
+    if (status == LAC_OK) {
+        ingest->threads = calloc(ingest->options.worker_count, sizeof *ingest->threads);
+        status = ingest->threads != NULL ? LAC_OK : LAC_ERR_NOMEM;
+    }
+    for (uint32_t i = 0; i < ingest->options.worker_count && status == LAC_OK; i++) {
+        if (pthread_create(&ingest->threads[i], NULL, work, ingest) == 0) {
+            ingest->thread_count++;
+        } else if (i == 0) {
+            status = lac_fail(reterr, LAC_ERR_IO, 0, "cannot start a thread for imports");
+        }
+    }
+    if (status != LAC_OK) {
+        lac_ingest_destroy(ingest);
+        return status;
+    }
+    *ret_ingest = ingest;
+    return LAC_OK;
+}
+
+void lac_ingest_destroy(struct lac_ingest *ingest)
+{
+    if (ingest == NULL) {
+        return;
+    }
+    (void)pthread_mutex_lock(&ingest->lock);
+    ingest->is_stopping = true;
+    (void)pthread_cond_broadcast(&ingest->wake);
+    (void)pthread_mutex_unlock(&ingest->lock);
+    for (uint32_t i = 0; i < ingest->thread_count; i++) {
+        (void)pthread_join(ingest->threads[i], NULL);
+    }
+    while (ingest->jobs != NULL) { /* they wait for the next server */
+        struct lac_job *job = ingest->jobs;
+
+        ingest->jobs = job->next;
+        lac_staging_close(&job->staging);
+        free_job(job);
+    }
+    if (ingest->serve_lock_fd >= 0) {
+        (void)close(ingest->serve_lock_fd);
+    }
+    (void)pthread_cond_destroy(&ingest->wake);
+    (void)pthread_mutex_destroy(&ingest->lock);
+    free(ingest->threads);
+    free(ingest);
+}
+
+bool lac_ingest_progress(struct lac_ingest *ingest, const char *id,
+                         struct lac_ingest_progress *ret_progress)
+{
+    bool found = false;
+
+    (void)pthread_mutex_lock(&ingest->lock);
+    for (const struct lac_job *job = ingest->jobs; job != NULL && !found; job = job->next) {
+        if (strcmp(job->staging.id, id) == 0) {
+            *ret_progress = job->progress;
+            found = true;
+        }
+    }
+    for (const struct lac_upload *upload = ingest->uploads; upload != NULL && !found;
+         upload = upload->next) {
+        if (strcmp(upload->staging.id, id) == 0) {
+            lac_upload_progress(upload, ret_progress);
+            found = true;
+        }
+    }
+    (void)pthread_mutex_unlock(&ingest->lock);
+    return found;
+}
+
+enum lac_status lac_ingest_delete(struct lac_ingest *ingest, const char *id,
+                                  struct lac_error *reterr)
+{
+    const struct lac_ingest_progress none = {.state = LAC_TRACE_FAILED, .eta_s = (double)NAN};
+    bool receiving = false;
+    struct lac_job *waiting = NULL;
+    enum lac_status status;
+
+    (void)pthread_mutex_lock(&ingest->lock);
+    for (const struct lac_upload *upload = ingest->uploads; upload != NULL; upload = upload->next) {
+        receiving = receiving || strcmp(upload->staging.id, id) == 0;
+    }
+    (void)pthread_mutex_unlock(&ingest->lock);
+    if (receiving) {
+        return lac_fail(reterr, LAC_ERR_MISUSE, 0, "the trace is being uploaded: stop that first");
+    }
+    /* the row first: without it nothing that still runs can be published */
+    status = lac_store_delete_trace(ingest->options.store, id, reterr);
+    if (status != LAC_OK) {
+        return status;
+    }
+    (void)pthread_mutex_lock(&ingest->lock);
+    for (struct lac_job *job = ingest->jobs; job != NULL; job = job->next) {
+        if (strcmp(job->staging.id, id) == 0) {
+            job->is_cancelled = true; /* a running one sees it within a moment */
+            waiting = job->is_running ? NULL : job;
+        }
+    }
+    if (waiting != NULL) {
+        unlink_job(ingest, waiting);
+        ingest->stats.imports_queued--;
+    }
+    (void)pthread_mutex_unlock(&ingest->lock);
+    if (waiting != NULL) {
+        lac_staging_remove(&waiting->staging);
+        free_job(waiting);
+    }
+    lac_ingest_tell(ingest, id, true, &none);
+    return LAC_OK;
+}
+
+void lac_ingest_stats(struct lac_ingest *ingest, struct lac_ingest_stats *ret_stats)
+{
+    (void)pthread_mutex_lock(&ingest->lock);
+    *ret_stats = ingest->stats;
+    (void)pthread_mutex_unlock(&ingest->lock);
+}
+
+enum lac_status lac_ingest_queue(struct lac_ingest *ingest, const struct lac_staging *staging,
+                                 const char *name, uint64_t size_bytes)
+{
+    return add_job(ingest, staging, name, size_bytes);
+}

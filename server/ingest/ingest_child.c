@@ -1,0 +1,401 @@
+/* One import: start the child, listen to it, take what it made. The child is not trusted: what it
+ * says is parsed with bounds, what it wrote is checked before it is moved. */
+
+#include "server/ingest/ingest_private.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { POLL_MS = 200, LINE_BYTES = 1024, TRACES_MAX = 4096 };
+
+struct child {
+    struct lac_ingest *ingest;
+    struct lac_job *job;
+    pid_t pid;
+    int report_fd;
+    char line[LINE_BYTES];
+    size_t line_used;
+    bool has_result;
+    uint32_t trace_count;
+    int error_status; /**< as reported, 0 none */
+    char error_text[256];
+};
+
+/** A copy of a descriptor out of the way of those the child gets. */
+static int high_copy(int fd)
+{
+    return fcntl(fd, F_DUPFD_CLOEXEC, 16);
+}
+
+static int spawn(const char *program, char *const *argv, const int *fds, pid_t *ret_pid)
+{
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    sigset_t none;
+    sigset_t all;
+    char *const environment[] = {NULL};
+    int error;
+
+    (void)sigemptyset(&none);
+    (void)sigfillset(&all);
+    (void)posix_spawn_file_actions_init(&actions);
+    (void)posix_spawnattr_init(&attributes);
+    (void)posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+    (void)posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
+    for (int i = 0; i < 3; i++) {
+        (void)posix_spawn_file_actions_adddup2(&actions, fds[i], LAC_WORKER_INPUT_FD + i);
+    }
+    (void)posix_spawnattr_setsigmask(&attributes, &none);
+    (void)posix_spawnattr_setsigdefault(&attributes, &all);
+    (void)posix_spawnattr_setpgroup(&attributes, 0);
+    (void)posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
+                                                    POSIX_SPAWN_SETPGROUP);
+    error = posix_spawn(ret_pid, program, &actions, &attributes, argv, environment);
+    (void)posix_spawn_file_actions_destroy(&actions);
+    (void)posix_spawnattr_destroy(&attributes);
+    return error;
+}
+
+/** Open what the child gets: the upload to read, an empty folder to write into. When we are root
+ *  it will be nobody, who must be able to. @return false with errno set */
+static bool open_for_child(const struct lac_job *job, int *ret_input, int *ret_folder)
+{
+    int input = openat(job->staging.fd, LAC_STAGED_UPLOAD, O_RDONLY | O_CLOEXEC);
+    int folder = -1;
+
+    if (input >= 0 && mkdirat(job->staging.fd, LAC_STAGED_WORK, 0700) == 0) {
+        folder = openat(job->staging.fd, LAC_STAGED_WORK, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    }
+    if (folder >= 0 && geteuid() == 0 && (fchmod(folder, 0777) != 0 || fchmod(input, 0644) != 0)) {
+        (void)close(folder);
+        folder = -1;
+    }
+    *ret_input = input;
+    *ret_folder = folder;
+    return input >= 0 && folder >= 0;
+}
+
+static void close_all(const int *fds, int count)
+{
+    for (int i = 0; i < count; i++) {
+        if (fds[i] >= 0) {
+            (void)close(fds[i]);
+        }
+    }
+}
+
+/** Start the child. @return false with a message in the outcome */
+static bool start(struct child *child, uint64_t memory_bytes, struct lac_job_outcome *outcome)
+{
+    const struct lac_ingest_options *options = &child->ingest->options;
+    const struct lac_job *job = child->job;
+    const char *program = options->program != NULL ? options->program : "/proc/self/exe";
+    char memory[24];
+    char file[24];
+    char cpu[16];
+    char word[] = "import-worker";
+    char self[] = "lacuna";
+    char yes[] = "1";
+    char no[] = "0";
+    char none[] = "";
+    char *argv[] = {self,
+                    word,
+                    memory,
+                    file,
+                    cpu,
+                    options->keep_originals ? yes : no,
+                    job->name != NULL ? job->name : none,
+                    NULL};
+    int pipes[2] = {-1, -1};
+    int own[2] = {-1, -1};
+    int high[3] = {-1, -1, -1};
+    int error = 0;
+
+    (void)snprintf(memory, sizeof memory, "%llu", (unsigned long long)memory_bytes);
+    (void)snprintf(file, sizeof file, "%llu",
+                   (unsigned long long)(((uint64_t)1 << 30) + 8 * job->size_bytes));
+    (void)snprintf(cpu, sizeof cpu, "%u", options->import_seconds_max);
+    if (!open_for_child(job, &own[0], &own[1]) || pipe2(pipes, O_CLOEXEC) != 0) {
+        error = errno;
+    } else {
+        high[0] = high_copy(own[0]);
+        high[1] = high_copy(own[1]);
+        high[2] = high_copy(pipes[1]);
+        error = high[0] < 0 || high[1] < 0 || high[2] < 0 ? errno
+                                                          : spawn(program, argv, high, &child->pid);
+    }
+    close_all(own, 2);
+    close_all(high, 3);
+    close_all(&pipes[1], 1);
+    if (error != 0) {
+        close_all(pipes, 1);
+        (void)snprintf(outcome->code, sizeof outcome->code, "io");
+        (void)snprintf(outcome->message, sizeof outcome->message,
+                       "the import could not be started: %s", strerror(error));
+        outcome->status = LAC_ERR_IO;
+        return false;
+    }
+    child->report_fd = pipes[0];
+    return true;
+}
+
+static void take_progress(struct child *child, const char *text)
+{
+    struct lac_ingest *ingest = child->ingest;
+    struct lac_job *job = child->job;
+    struct lac_ingest_progress progress;
+    unsigned long long done = 0;
+    unsigned long long total = 0;
+    unsigned long long events = 0;
+    char *end = NULL;
+    double now_s = lac_ingest_now_s();
+    bool tell = false;
+
+    done = strtoull(text, &end, 10);
+    total = strtoull(end, &end, 10);
+    events = strtoull(end, &end, 10);
+    (void)pthread_mutex_lock(&ingest->lock);
+    job->progress.done_bytes = done;
+    job->progress.total_bytes = total;
+    job->progress.events = events;
+    if (now_s > job->started_s + 0.1) {
+        job->progress.bytes_per_s = (uint64_t)((double)done / (now_s - job->started_s));
+    }
+    job->progress.eta_s = done > 0 && total >= done
+                              ? (now_s - job->started_s) * (double)(total - done) / (double)done
+                              : (double)NAN;
+    tell = now_s - job->told_s >= 0.25;
+    job->told_s = tell ? now_s : job->told_s;
+    progress = job->progress;
+    (void)pthread_mutex_unlock(&ingest->lock);
+    if (tell) {
+        lac_ingest_tell(ingest, job->staging.id, false, &progress);
+    }
+}
+
+static void take_line(struct child *child, char *line)
+{
+    if (line[0] == '\0' || line[1] != ' ') {
+        return;
+    }
+    if (line[0] == 'p') {
+        take_progress(child, line + 2);
+    } else if (line[0] == 'r') {
+        unsigned long count = strtoul(line + 2, NULL, 10);
+
+        child->has_result = count >= 1 && count <= TRACES_MAX;
+        child->trace_count = (uint32_t)count;
+    } else if (line[0] == 'e') {
+        char *end = NULL;
+        long status = strtol(line + 2, &end, 10);
+        unsigned long long offset = strtoull(end, &end, 10);
+
+        child->error_status = status > 0 && status < LAC_STATUS_COUNT_ ? (int)status : LAC_ERR_IO;
+        while (*end == ' ') {
+            end++;
+        }
+        for (char *c = end; *c != '\0'; c++) { /* a line of a log, whatever it holds */
+            *c = (unsigned char)*c < ' ' ? ' ' : *c;
+        }
+        if (offset > 0 && status == LAC_ERR_CORRUPT) {
+            (void)snprintf(child->error_text, sizeof child->error_text, "at byte %llu: %s", offset,
+                           end);
+        } else {
+            (void)snprintf(child->error_text, sizeof child->error_text, "%s", end);
+        }
+    }
+}
+
+/** Read what there is. @return false at the end */
+static bool take_input(struct child *child)
+{
+    char *line_end;
+    ssize_t got = read(child->report_fd, child->line + child->line_used,
+                       sizeof child->line - 1 - child->line_used);
+
+    if (got < 0) {
+        return errno == EINTR || errno == EAGAIN;
+    }
+    if (got == 0) {
+        return false;
+    }
+    child->line_used += (size_t)got;
+    child->line[child->line_used] = '\0';
+    while ((line_end = memchr(child->line, '\n', child->line_used)) != NULL) {
+        size_t used = (size_t)(line_end - child->line) + 1;
+
+        *line_end = '\0';
+        take_line(child, child->line);
+        child->line_used -= used;
+        memmove(child->line, child->line + used, child->line_used);
+    }
+    if (child->line_used == sizeof child->line - 1) {
+        child->line_used = 0; /* no line is that long: not ours */
+    }
+    return true;
+}
+
+static bool is_wanted(struct child *child)
+{
+    bool wanted;
+
+    (void)pthread_mutex_lock(&child->ingest->lock);
+    wanted = !child->ingest->is_stopping && !child->job->is_cancelled;
+    (void)pthread_mutex_unlock(&child->ingest->lock);
+    return wanted;
+}
+
+/** Until the child has closed its end or is not wanted any more. @return its wait status */
+static int listen_to(struct child *child, struct lac_job_outcome *outcome)
+{
+    struct pollfd poller = {.fd = child->report_fd, .events = POLLIN};
+    bool open = true;
+    int status = 0;
+
+    while (open) {
+        int ready = poll(&poller, 1, POLL_MS);
+
+        if (!is_wanted(child)) {
+            outcome->is_interrupted = true;
+            break;
+        }
+        if (ready > 0) {
+            open = take_input(child);
+        }
+    }
+    if (outcome->is_interrupted) {
+        (void)kill(-child->pid, SIGKILL);
+    }
+    {
+        siginfo_t ended;
+
+        /* its number is ours until it is waited for: end whatever it may have started, then wait */
+        while (waitid(P_PID, (id_t)child->pid, &ended, WEXITED | WNOWAIT) < 0 && errno == EINTR) {
+        }
+        (void)kill(-child->pid, SIGKILL);
+    }
+    while (waitpid(child->pid, &status, 0) < 0 && errno == EINTR) {
+    }
+    (void)close(child->report_fd);
+    return status;
+}
+
+/** Why there is no result. */
+static void explain(const struct child *child, int wait_status, struct lac_job_outcome *outcome)
+{
+    outcome->status = LAC_ERR_IO;
+    if (child->error_status != 0) {
+        outcome->status = (enum lac_status)child->error_status;
+        (void)snprintf(outcome->code, sizeof outcome->code, "%s", lac_status_name(outcome->status));
+        (void)snprintf(outcome->message, sizeof outcome->message, "%s", child->error_text);
+    } else if (WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGXCPU) {
+        outcome->status = LAC_ERR_LIMIT;
+        (void)snprintf(outcome->code, sizeof outcome->code, "limit");
+        (void)snprintf(outcome->message, sizeof outcome->message,
+                       "the import took more than %u s of CPU time",
+                       child->ingest->options.import_seconds_max);
+    } else if (WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGXFSZ) {
+        outcome->status = LAC_ERR_LIMIT;
+        (void)snprintf(outcome->code, sizeof outcome->code, "limit");
+        (void)snprintf(outcome->message, sizeof outcome->message,
+                       "the trace became larger than an import may write");
+    } else if (WIFSIGNALED(wait_status)) {
+        (void)snprintf(outcome->code, sizeof outcome->code, "crashed");
+        (void)snprintf(outcome->message, sizeof outcome->message,
+                       "the importing process was ended by signal %d%s", WTERMSIG(wait_status),
+                       WTERMSIG(wait_status) == SIGKILL ? " (out of memory?)" : "");
+    } else {
+        (void)snprintf(outcome->code, sizeof outcome->code, "crashed");
+        (void)snprintf(outcome->message, sizeof outcome->message,
+                       "the importing process ended without a result (status %d)",
+                       WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : -1);
+    }
+}
+
+/** Move one file from the child's folder into ours, if it is what it should be. */
+static bool take_file(const struct lac_job *job, int work_fd, const char *name)
+{
+    struct stat info;
+
+    return fstatat(work_fd, name, &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(info.st_mode) &&
+           info.st_nlink == 1 && renameat(work_fd, name, job->staging.fd, name) == 0 &&
+           (geteuid() != 0 ||
+            fchownat(job->staging.fd, name, geteuid(), getegid(), AT_SYMLINK_NOFOLLOW) == 0);
+}
+
+static bool take_files(const struct child *child, struct lac_job_outcome *outcome)
+{
+    const struct lac_job *job = child->job;
+    int work_fd =
+        openat(job->staging.fd, LAC_STAGED_WORK, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    bool good = work_fd >= 0;
+
+    for (uint32_t i = 0; i < child->trace_count && good; i++) {
+        char name[32];
+
+        (void)snprintf(name, sizeof name, LAC_STAGED_TRACE_FORMAT, i);
+        good = take_file(job, work_fd, name);
+    }
+    if (good && child->ingest->options.keep_originals) {
+        good = take_file(job, work_fd, LAC_STAGED_ORIGINAL);
+        outcome->has_original = good;
+    }
+    if (work_fd >= 0) {
+        (void)close(work_fd);
+    }
+    if (!good) {
+        outcome->status = LAC_ERR_IO;
+        (void)snprintf(outcome->code, sizeof outcome->code, "io");
+        (void)snprintf(outcome->message, sizeof outcome->message,
+                       "the importing process did not leave the files it said");
+    }
+    return good;
+}
+
+/** What an earlier child left in its folder. */
+static void clear_work(const struct lac_job *job)
+{
+    char path[sizeof job->staging.path + 8];
+    struct lac_staging work = {.fd = -1};
+
+    (void)snprintf(path, sizeof path, "%s/" LAC_STAGED_WORK, job->staging.path);
+    if (strlen(path) >= sizeof work.path) {
+        return;
+    }
+    memcpy(work.path, path, strlen(path) + 1);
+    work.fd = openat(job->staging.fd, LAC_STAGED_WORK, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    lac_staging_remove(&work);
+}
+
+void lac_job_run(struct lac_ingest *ingest, struct lac_job *job, struct lac_job_outcome *outcome)
+{
+    struct child child = {.ingest = ingest, .job = job, .report_fd = -1};
+    int wait_status;
+
+    *outcome = (struct lac_job_outcome){.status = LAC_OK};
+    clear_work(job);
+    if (!start(&child, job->reserve_bytes, outcome)) {
+        return;
+    }
+    wait_status = listen_to(&child, outcome);
+    if (outcome->is_interrupted) {
+        outcome->status = LAC_ERR_IO;
+        return;
+    }
+    if (!child.has_result || !WIFEXITED(wait_status) || WEXITSTATUS(wait_status) != 0) {
+        explain(&child, wait_status, outcome);
+        return;
+    }
+    outcome->trace_count = child.trace_count;
+    (void)take_files(&child, outcome);
+}

@@ -1,0 +1,322 @@
+/* Uploads: bytes to a staged file, hashed on the way, acknowledged when they are on disk. */
+
+#include "server/ingest/ingest_private.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+/** How much may come between two looks at the disk. */
+#define CHECK_EVERY_BYTES ((uint64_t)64 << 20)
+
+/** Whether `more_bytes` fit and leave what must stay free. */
+static enum lac_status check_disk(const struct lac_ingest *ingest, uint64_t more_bytes,
+                                  struct lac_error *reterr)
+{
+    struct statvfs disk;
+    uint64_t free_bytes;
+
+    if (statvfs(lac_store_data_dir(ingest->options.store), &disk) != 0) {
+        return LAC_OK; /* the write will tell */
+    }
+    free_bytes = (uint64_t)disk.f_bavail * disk.f_frsize;
+    if (free_bytes < ingest->options.free_bytes_min ||
+        free_bytes - ingest->options.free_bytes_min < more_bytes) {
+        return lac_fail(reterr, LAC_ERR_LIMIT, 0,
+                        "the disk of the data folder is nearly full (%llu MiB free): delete traces",
+                        (unsigned long long)(free_bytes >> 20));
+    }
+    return LAC_OK;
+}
+
+static enum lac_status too_large(const struct lac_ingest *ingest, struct lac_error *reterr)
+{
+    return lac_fail(reterr, LAC_ERR_LIMIT, 0, "an upload may have %llu MiB at most",
+                    (unsigned long long)(ingest->options.upload_bytes_max >> 20));
+}
+
+static void free_upload(struct lac_upload *upload)
+{
+    if (upload->fd >= 0) {
+        (void)close(upload->fd);
+    }
+    free(upload->name);
+    free(upload->project);
+    free(upload);
+}
+
+static enum lac_status open_staged(struct lac_upload *upload, struct lac_error *reterr)
+{
+    struct lac_store *store = upload->ingest->options.store;
+    char id[LAC_ID_SIZE];
+    enum lac_status status = lac_store_new_id(id, reterr);
+
+    if (status == LAC_OK) {
+        status = lac_staging_create(store, id, &upload->staging, reterr);
+    }
+    if (status != LAC_OK) {
+        return status;
+    }
+    upload->fd = openat(upload->staging.fd, LAC_STAGED_UPLOAD,
+                        O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (upload->fd < 0) {
+        return lac_fail(reterr, LAC_ERR_IO, 0, "cannot store the upload: %s", strerror(errno));
+    }
+    return lac_store_begin_receiving(store, id, upload->name, upload->project, reterr);
+}
+
+enum lac_status lac_ingest_begin(struct lac_ingest *ingest,
+                                 const struct lac_upload_options *options,
+                                 struct lac_upload **ret_upload, struct lac_error *reterr)
+{
+    struct lac_upload *upload;
+    enum lac_status status;
+
+    if (options->total_bytes > ingest->options.upload_bytes_max) {
+        return too_large(ingest, reterr);
+    }
+    status = check_disk(ingest, options->total_bytes, reterr);
+    if (status != LAC_OK) {
+        return status;
+    }
+    upload = calloc(1, sizeof *upload);
+    if (upload == NULL) {
+        return lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory");
+    }
+    *upload = (struct lac_upload){.ingest = ingest,
+                                  .staging = {.fd = -1},
+                                  .fd = -1,
+                                  .total_bytes = options->total_bytes,
+                                  .reuse_existing = options->reuse_existing,
+                                  .started_s = lac_ingest_now_s()};
+    lac_sha256_init(&upload->hash);
+    upload->name = strdup(options->name != NULL ? options->name : "");
+    upload->project = strdup(options->project != NULL ? options->project : "");
+    status = upload->name != NULL && upload->project != NULL
+                 ? open_staged(upload, reterr)
+                 : lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory");
+    if (status != LAC_OK) {
+        lac_staging_remove(&upload->staging);
+        free_upload(upload);
+        return status;
+    }
+    (void)pthread_mutex_lock(&ingest->lock);
+    upload->next = ingest->uploads;
+    ingest->uploads = upload;
+    ingest->stats.uploads_started++;
+    (void)pthread_mutex_unlock(&ingest->lock);
+    *ret_upload = upload;
+    return LAC_OK;
+}
+
+const char *lac_upload_id(const struct lac_upload *upload)
+{
+    return upload->staging.id;
+}
+
+uint64_t lac_upload_received_bytes(const struct lac_upload *upload)
+{
+    return upload->received_bytes;
+}
+
+void lac_upload_progress(const struct lac_upload *upload, struct lac_ingest_progress *ret_progress)
+{
+    double elapsed_s = lac_ingest_now_s() - upload->started_s;
+    double per_s = elapsed_s > 0.05 ? (double)upload->received_bytes / elapsed_s : 0;
+
+    *ret_progress = (struct lac_ingest_progress){.state = LAC_TRACE_RECEIVING,
+                                                 .done_bytes = upload->received_bytes,
+                                                 .total_bytes = upload->total_bytes,
+                                                 .bytes_per_s = (uint64_t)per_s,
+                                                 .eta_s = (double)NAN};
+    if (per_s > 0 && upload->total_bytes >= upload->received_bytes) {
+        ret_progress->eta_s = (double)(upload->total_bytes - upload->received_bytes) / per_s;
+    }
+}
+
+static enum lac_status check_size(struct lac_upload *upload, size_t size_bytes,
+                                  struct lac_error *reterr)
+{
+    uint64_t after = upload->received_bytes + size_bytes;
+
+    if (after > upload->ingest->options.upload_bytes_max) {
+        return too_large(upload->ingest, reterr);
+    }
+    if (upload->total_bytes > 0 && after > upload->total_bytes) {
+        return lac_fail(reterr, LAC_ERR_LIMIT, 0,
+                        "the upload is longer than the %llu bytes it said",
+                        (unsigned long long)upload->total_bytes);
+    }
+    if (after - upload->checked_bytes < CHECK_EVERY_BYTES) {
+        return LAC_OK;
+    }
+    upload->checked_bytes = after;
+    return check_disk(upload->ingest, size_bytes, reterr);
+}
+
+/** Take the upload off the list of those under way. */
+static void unlink_upload(struct lac_upload *upload)
+{
+    struct lac_ingest *ingest = upload->ingest;
+    struct lac_upload **link = &ingest->uploads;
+
+    (void)pthread_mutex_lock(&ingest->lock);
+    while (*link != upload) {
+        link = &(*link)->next;
+    }
+    *link = upload->next;
+    (void)pthread_mutex_unlock(&ingest->lock);
+}
+
+enum lac_status lac_upload_write(struct lac_upload *upload, const void *bytes, size_t size_bytes,
+                                 struct lac_error *reterr)
+{
+    const uint8_t *at = bytes;
+    size_t left = size_bytes;
+    double now_s;
+    enum lac_status status = check_size(upload, size_bytes, reterr);
+
+    if (status != LAC_OK) {
+        return status;
+    }
+    while (left > 0) {
+        ssize_t put = write(upload->fd, at, left);
+
+        if (put < 0 && errno == EINTR) {
+            continue;
+        }
+        if (put <= 0) {
+            return lac_fail(reterr, LAC_ERR_IO, 0, "cannot store the upload: %s", strerror(errno));
+        }
+        at += put;
+        left -= (size_t)put;
+    }
+    lac_sha256_add(&upload->hash, bytes, size_bytes);
+    (void)pthread_mutex_lock(&upload->ingest->lock);
+    upload->received_bytes += size_bytes;
+    upload->ingest->stats.upload_bytes += size_bytes;
+    (void)pthread_mutex_unlock(&upload->ingest->lock);
+    now_s = lac_ingest_now_s();
+    if (now_s - upload->told_s >= 0.25) {
+        struct lac_ingest_progress progress;
+
+        upload->told_s = now_s;
+        lac_upload_progress(upload, &progress);
+        lac_ingest_tell(upload->ingest, upload->staging.id, false, &progress);
+    }
+    return LAC_OK;
+}
+
+static enum lac_status check_complete(const struct lac_upload *upload, struct lac_error *reterr)
+{
+    if (upload->received_bytes == 0) {
+        return lac_fail(reterr, LAC_ERR_MISUSE, 0, "the upload is empty");
+    }
+    if (upload->total_bytes > 0 && upload->received_bytes != upload->total_bytes) {
+        return lac_fail(reterr, LAC_ERR_MISUSE, 0, "the upload ended after %llu of %llu bytes",
+                        (unsigned long long)upload->received_bytes,
+                        (unsigned long long)upload->total_bytes);
+    }
+    return LAC_OK;
+}
+
+/** File, its folder, and the folder of that: after this a crash cannot lose it. */
+static enum lac_status sync_upload(const struct lac_upload *upload, struct lac_error *reterr)
+{
+    char path[4096 + 16];
+    int parent;
+    bool synced = fsync(upload->fd) == 0 && fsync(upload->staging.fd) == 0;
+
+    (void)snprintf(path, sizeof path, "%s/staging",
+                   lac_store_data_dir(upload->ingest->options.store));
+    parent = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    synced = synced && parent >= 0 && fsync(parent) == 0;
+    if (parent >= 0) {
+        (void)close(parent);
+    }
+    return synced ? LAC_OK
+                  : lac_fail(reterr, LAC_ERR_IO, 0, "cannot sync the upload: %s", strerror(errno));
+}
+
+/** Off the list, off the disk, out of the catalog. */
+static void give_up(struct lac_upload *upload)
+{
+    const struct lac_ingest_progress none = {.state = LAC_TRACE_FAILED, .eta_s = (double)NAN};
+    struct lac_error error;
+
+    unlink_upload(upload);
+    (void)!lac_store_drop(upload->ingest->options.store, upload->staging.id, &error);
+    lac_staging_remove(&upload->staging);
+    (void)pthread_mutex_lock(&upload->ingest->lock);
+    upload->ingest->stats.uploads_aborted++;
+    (void)pthread_mutex_unlock(&upload->ingest->lock);
+    lac_ingest_tell(upload->ingest, upload->staging.id, true, &none);
+    free_upload(upload);
+}
+
+void lac_upload_abort(struct lac_upload *upload)
+{
+    if (upload != NULL) {
+        give_up(upload);
+    }
+}
+
+/** Sync, commit, queue. */
+static enum lac_status acknowledge(struct lac_upload *upload, const uint8_t *sha256,
+                                   struct lac_error *reterr)
+{
+    struct lac_ingest *ingest = upload->ingest;
+    enum lac_status status = sync_upload(upload, reterr);
+
+    if (status == LAC_OK) {
+        status = lac_store_acknowledge(ingest->options.store, upload->staging.id, sha256,
+                                       upload->received_bytes, reterr);
+    }
+    if (status == LAC_OK) {
+        status = lac_ingest_queue(ingest, &upload->staging, upload->name, upload->received_bytes);
+    }
+    return status;
+}
+
+enum lac_status lac_upload_commit(struct lac_upload *upload, char *ret_id, bool *ret_existed,
+                                  struct lac_error *reterr)
+{
+    struct lac_ingest *ingest = upload->ingest;
+    uint8_t sha256[LAC_SHA256_SIZE];
+    struct lac_error ignored;
+    enum lac_status status = check_complete(upload, reterr);
+
+    if (ret_existed != NULL) {
+        *ret_existed = false;
+    }
+    if (status == LAC_OK) {
+        lac_sha256_end(&upload->hash, sha256);
+        if (upload->reuse_existing &&
+            lac_store_find_content(ingest->options.store, upload->project,
+                                   upload->name[0] != '\0' ? upload->name : NULL, sha256, ret_id,
+                                   &ignored) == LAC_OK) {
+            if (ret_existed != NULL) {
+                *ret_existed = true;
+            }
+            give_up(upload);
+            return LAC_OK;
+        }
+        status = acknowledge(upload, sha256, reterr);
+    }
+    if (status != LAC_OK) {
+        give_up(upload);
+        return status;
+    }
+    memcpy(ret_id, upload->staging.id, LAC_ID_SIZE);
+    unlink_upload(upload);
+    (void)pthread_mutex_lock(&ingest->lock);
+    ingest->stats.uploads_committed++;
+    (void)pthread_mutex_unlock(&ingest->lock);
+    free_upload(upload);
+    return LAC_OK;
+}
