@@ -144,6 +144,22 @@ static void sentence(char *out, size_t capacity_bytes, const char *text)
 /* -- parts
  * ------------------------------------------------------------------------------------------ */
 
+/** "V100" of "Tesla V100-SXM2-32GB": what people call a device. */
+static void short_device(const char *name, char *out, size_t capacity_bytes)
+{
+    static const char *const makers[] = {"NVIDIA ", "Tesla ", "GeForce ",
+                                         "Quadro ", "AMD ",   "Instinct "};
+    for (size_t i = 0; i < sizeof makers / sizeof makers[0]; i++) {
+        size_t length = strlen(makers[i]);
+        if (strncmp(name, makers[i], length) == 0) {
+            name += length;
+        }
+    }
+    bool has_number = strncmp(name, "RTX ", 4) == 0 || strncmp(name, "GTX ", 4) == 0;
+    size_t length = has_number ? strlen(name) : strcspn(name, "- ");
+    snprintf(out, capacity_bytes, "%.*s", (int)(length < 24 ? length : 24), name);
+}
+
 static void device_text(const struct lac_analysed *analysed, char *out, size_t capacity_bytes)
 {
     const struct lac_analysis *analysis = analysed->analysis;
@@ -151,36 +167,45 @@ static void device_text(const struct lac_analysed *analysed, char *out, size_t c
         snprintf(out, capacity_bytes, "no GPU");
         return;
     }
-    const char *name =
-        lac_model_str(analysed->model, analysis->devices[analysis->main_device].name);
-    snprintf(out, capacity_bytes, "%u x %.40s", (unsigned)analysis->device_count,
+    char name[32];
+    short_device(lac_model_str(analysed->model, analysis->devices[analysis->main_device].name),
+                 name, sizeof name);
+    snprintf(out, capacity_bytes, "%u x %s", (unsigned)analysis->device_count,
              name[0] != '\0' ? name : "GPU");
+}
+
+/** "28 steps, 301 ms (+-1 %)   850 samples/s". */
+static void steps_text(const struct page *page, const struct lac_analysis *analysis, char *out,
+                       size_t capacity_bytes)
+{
+    if (analysis->step_kept_count == 0) {
+        snprintf(out, capacity_bytes, "%u steps", (unsigned)analysis->step_count);
+        return;
+    }
+    char spread[32] = "";
+    if (isfinite(analysis->step_spread_pct) && analysis->step_spread_pct >= 0.1) {
+        snprintf(spread, sizeof spread, " (%s%.*f %%)", page->options->is_ascii ? "+-" : "\u00b1",
+                 analysis->step_spread_pct < 1.0 ? 1 : 0, analysis->step_spread_pct);
+    }
+    snprintf(out, capacity_bytes, "%u step%s, %s%s   %s %s/s", (unsigned)analysis->step_kept_count,
+             analysis->step_kept_count == 1 ? "" : "s", lac_say_ns(analysis->step_mean_ns).text,
+             spread, lac_say_rate(analysis->throughput_per_s).text, analysis->throughput_unit);
 }
 
 static void write_head(struct page *page, const struct lac_analysed *analysed)
 {
-    const struct lac_analysis *analysis = analysed->analysis;
     const struct lac_trace_info *info = &analysed->model->info;
     char device[64];
-    char steps[96] = "";
+    char steps[128];
     device_text(analysed, device, sizeof device);
-    if (analysis->step_kept_count > 0) {
-        char spread[32] = "";
-        if (isfinite(analysis->step_spread_pct)) {
-            snprintf(spread, sizeof spread, " (%s%.1f %%)",
-                     page->options->is_ascii ? "+-" : "\u00b1", analysis->step_spread_pct);
-        }
-        snprintf(steps, sizeof steps, "%u step%s, %s%s   %s %s/s",
-                 (unsigned)analysis->step_kept_count, analysis->step_kept_count == 1 ? "" : "s",
-                 lac_say_ns(analysis->step_mean_ns).text, spread,
-                 lac_say_rate(analysis->throughput_per_s).text, analysis->throughput_unit);
-    } else if (analysis->step_count > 0) {
-        snprintf(steps, sizeof steps, "%u steps", (unsigned)analysis->step_count);
-    }
-    int name_room = 74 - (int)strlen(device) - (int)strlen(steps);
-    name_room = name_room < 12 ? 12 : name_room;
-    line(page, BOLD, "%.*s%s   %s   %s", name_room, lac_model_str(analysed->model, info->name),
-         info->is_simulated ? " (simulated)" : "", device, steps);
+    steps_text(page, analysed->analysis, steps, sizeof steps);
+    const char *mark = info->is_simulated ? " (simulated)" : "";
+    int room = LAC_REPORT_COLUMNS - 6 - (int)(strlen(device) + strlen(steps) + strlen(mark));
+    room = room < 16 ? 16 : room;
+    const char *name = lac_model_str(analysed->model, info->name);
+    bool is_long = (int)strlen(name) > room;
+    line(page, BOLD, "%.*s%s%s   %s   %s", is_long ? room - 2 : room, name, is_long ? ".." : "",
+         mark, device, steps);
 }
 
 static void write_verdict(struct page *page, const struct lac_analysis *analysis)
@@ -219,9 +244,8 @@ static void write_need(struct page *page, const char *what, int64_t ns, int64_t 
         used += strlen(mark);
     }
     bar[used] = '\0';
-    line(page, PLAIN, "%-12s %s %s %6s  %s", what, bar,
-         filled >= end && end >= BAR_COLUMNS ? "|" : " ", lac_say_rate((double)ns / 1e6).text,
-         note);
+    line(page, PLAIN, "%-12s %s %s %6s  %s", what, bar, end >= BAR_COLUMNS ? "|" : " ",
+         lac_say_rate((double)ns / 1e6).text, note);
 }
 
 static int64_t largest(const int64_t *values, int count)
@@ -278,7 +302,7 @@ static void write_findings(struct page *page, const struct lac_analysis *analysi
                  "saves of the step");
             has_head = true;
         }
-        line(page, PLAIN, "%d  %-31.31s %-16.16s %9s   %.0f %% (%.0f-%.0f)", ++number,
+        line(page, PLAIN, "%d  %-28.28s %-18.18s %8s   %.0f %% (%.0f-%.0f)", ++number,
              finding->brief, finding->where, lac_say_ns(finding->step_mid_ns).text,
              finding->gain_mid_pct, finding->gain_low_pct, finding->gain_high_pct);
     }
@@ -303,7 +327,7 @@ static void write_asides(struct page *page, const struct lac_analysis *analysis)
         }
         char text[1024];
         sentence(text, sizeof text, is_verdict ? finding->why : finding->title);
-        paragraph(page, PLAIN, is_verdict ? "of that" : "not now", text, 12, 2);
+        paragraph(page, PLAIN, is_verdict ? "the GPU" : "not now", text, 12, 2);
         return;
     }
 }

@@ -92,7 +92,7 @@ void lac_find_gpu_bound(struct lac_diagnosis *diagnosis)
     finding->title = lac_texts_add(
         &analysis->texts, "The GPU is the limit: %.0f %% of the step computes", computing_pct);
     finding->why =
-        lac_texts_add(&analysis->texts, "Of that: %s %.0f %%, %s %.0f %%, %s %.0f %%.",
+        lac_texts_add(&analysis->texts, "Its time: %s %.0f %%, %s %.0f %%, %s %.0f %%.",
                       kinds[shares[0].kind].text, shares[0].pct, kinds[shares[1].kind].text,
                       shares[1].pct, kinds[shares[2].kind].text, shares[2].pct);
     if (elementwise_pct >= 25.0 && lac_framework_of(diagnosis->model) == LAC_FRAMEWORK_PYTORCH) {

@@ -108,7 +108,10 @@ static double data_after(const struct lac_diagnosis *diagnosis, const struct lac
     if (time->is_in_process) {
         return 0.0; /* in series: it is in the host's time */
     }
-    return time->is_starving ? time->step_ns : 0.0;
+    if (time->is_starving) {
+        return time->step_ns; /* it delivers as fast as it is consumed */
+    }
+    return isnan(time->data_ns) ? 0.0 : fmin(time->data_ns, time->step_ns);
 }
 
 double lac_retime(const struct lac_diagnosis *diagnosis, const struct lac_change *change)
@@ -130,7 +133,7 @@ double lac_retime(const struct lac_diagnosis *diagnosis, const struct lac_change
         return fmax(s_ns, host_ns + (double)loader->fetch_mean_ns);
     }
     double data_ns = data_after(diagnosis, change);
-    return fmax(s_ns, isnan(data_ns) ? 0.0 : data_ns);
+    return isnan(data_ns) ? s_ns : fmax(s_ns, data_ns);
 }
 
 /** New duration of pageable copies as a factor when their memory is pinned. */

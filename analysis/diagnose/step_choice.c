@@ -131,7 +131,9 @@ static void leave_out_warm_up(struct lac_diagnosis *diagnosis, int64_t *scratch)
     int64_t usual_ns = median_of(diagnosis, scratch, analysis->step_count / 2, false);
     for (uint32_t s = 0; s < analysis->step_count / 2; s++) {
         struct lac_step *step = &analysis->steps[s];
-        if ((double)own_ns(step) <= 1.2 * (double)usual_ns || returns_later(analysis, s)) {
+        /* longer: first use of things; shorter: the host runs ahead until the queue is full */
+        double ratio = usual_ns > 0 ? (double)own_ns(step) / (double)usual_ns : 1.0;
+        if ((ratio <= 1.2 && ratio >= 0.8) || returns_later(analysis, s)) {
             return;
         }
         step->left_out = LAC_STEP_WARM_UP;

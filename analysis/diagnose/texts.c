@@ -107,8 +107,10 @@ struct lac_said lac_say_pct(double pct)
     struct lac_said said;
     if (isnan(pct)) {
         snprintf(said.text, sizeof said.text, "unknown");
-    } else if (pct > 0.0 && pct < 0.1) {
-        snprintf(said.text, sizeof said.text, "less than 0.1 %%");
+    } else if (pct <= 0.0) {
+        snprintf(said.text, sizeof said.text, "0");
+    } else if (pct < 0.1) {
+        snprintf(said.text, sizeof said.text, "below 0.1 %%");
     } else if (pct < 0.95) {
         snprintf(said.text, sizeof said.text, "%.1f %%", pct);
     } else {

@@ -67,29 +67,39 @@ static const char *say_part(struct lac_diagnosis *diagnosis, const struct part *
                          ns.text, step.text, pct.text);
 }
 
+static bool is_first(const struct lac_analysis *analysis, const char *id)
+{
+    return analysis->finding_count > 0 && strcmp(analysis->findings[0].id, id) == 0 &&
+           analysis->findings[0].gain_mid_pct >= 1.0;
+}
+
+/** Data is the longest part: what is lost to it, and what copies take beside it. */
+static void say_starved(struct lac_diagnosis *diagnosis)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    const struct lac_step_time *time = diagnosis->time;
+    struct part part = {time->starved_ns, LAC_CAUSE_DATA_WAIT, waits_for[LAC_CAUSE_DATA_WAIT],
+                        true};
+    analysis->verdict = (struct lac_verdict){"data_wait", 'D', say_part(diagnosis, &part), ""};
+    double copy_pct = lac_pct_of_step(diagnosis, time->exposed_copy_ns);
+    if (copy_pct >= 5.0) {
+        analysis->verdict.detail = lac_texts_add(
+            &analysis->texts, "copies in line with the kernels take another %s (%s)",
+            lac_say_ns(llround(time->exposed_copy_ns)).text, lac_say_pct(copy_pct).text);
+    }
+}
+
 static void say_about_step(struct lac_diagnosis *diagnosis)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
     struct lac_verdict *verdict = &analysis->verdict;
-    const struct lac_finding *first = analysis->finding_count > 0 ? &analysis->findings[0] : NULL;
     double computing_pct = lac_computing_pct(diagnosis);
-    struct part part = largest_part(diagnosis);
-    bool is_starved = first && strcmp(first->id, "input-starvation") == 0;
-    if (computing_pct >= 90.0 && !is_starved) {
-        *verdict = (struct lac_verdict){
-            "gpu", 'G',
-            lac_texts_add(&analysis->texts, "the GPU is the limit: %.0f %% of the %s step computes",
-                          computing_pct, lac_say_ns(analysis->step_mean_ns).text),
-            ""};
-    } else {
-        verdict->cause = lac_cause_name(part.cause);
-        verdict->letter = lac_cause_letter(part.cause);
-        verdict->text = say_part(diagnosis, &part);
+    if (is_first(analysis, "input-starvation")) {
+        say_starved(diagnosis);
+        return;
     }
-    if (first && first->title[0] != '\0' && first->gain_mid_pct >= 1.0) {
-        verdict->detail = first->title;
-    }
-    if (first && strcmp(first->id, "layout-conversion") == 0 && first->gain_mid_pct >= 5.0) {
+    const struct lac_finding *first = analysis->finding_count > 0 ? &analysis->findings[0] : NULL;
+    if (is_first(analysis, "layout-conversion")) {
         *verdict = (struct lac_verdict){
             "gpu", 'G',
             lac_texts_add(&analysis->texts, "layout conversions take %s of every %s step (%s)",
@@ -97,6 +107,23 @@ static void say_about_step(struct lac_diagnosis *diagnosis)
                           lac_say_ns(analysis->step_mean_ns).text,
                           lac_say_pct(first->cost_pct).text),
             ""};
+        return;
+    }
+    if (computing_pct >= 90.0) {
+        *verdict = (struct lac_verdict){
+            "gpu", 'G',
+            lac_texts_add(&analysis->texts, "the GPU is the limit: %.0f %% of the %s step computes",
+                          computing_pct, lac_say_ns(analysis->step_mean_ns).text),
+            ""};
+    } else {
+        struct part part = largest_part(diagnosis);
+        *verdict = (struct lac_verdict){lac_cause_name(part.cause), lac_cause_letter(part.cause),
+                                        say_part(diagnosis, &part), ""};
+    }
+    bool is_copy = is_first(analysis, "pageable-copy") || is_first(analysis, "blocking-copy");
+    bool says_it = is_copy && strcmp(verdict->cause, "copy_wait") == 0;
+    if (first && first->gain_mid_pct >= 1.0 && !says_it) {
+        verdict->detail = first->title;
     }
 }
 
