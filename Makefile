@@ -173,6 +173,9 @@ $(BUILD)/tests/%: tests/oom/%.c $(SUPPORT_OBJS) $(BUILD)/libserver.a $(BUILD)/li
 	$(Q)$(CC) $(ALL_CFLAGS) $^ $(SERVER_LIBS) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc -o $@
 
 benches: $(BENCHES)
+$(BUILD)/bench/bench_ranges: tests/bench/bench_ranges.c kernels/ranges.c kernels/ranges.h
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(filter-out -MMD -MP,$(ALL_CFLAGS)) $(filter %.c,$^) -ldl -o $@
 $(BUILD)/bench/%: tests/bench/%.c $(SUPPORT_OBJS) $(BUILD)/libserver.a $(BUILD)/libanalysis.a
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) $^ $(SERVER_LIBS) -o $@
