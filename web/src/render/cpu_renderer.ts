@@ -133,6 +133,7 @@ export class CpuRenderer implements Renderer {
         nsPerPx,
         lanes: row.lanes,
         merged: row.isMerged,
+        alphaMin: row.alphaMin,
       },
       this.pixels,
     );

@@ -14,6 +14,8 @@ export interface SceneRow {
   readonly lanes: number;
   /** All lanes as one: a shade of utilisation. */
   readonly isMerged: boolean;
+  /** Alpha of a column in which next to nothing is busy. */
+  readonly alphaMin: number;
 }
 
 export interface Scene {

@@ -70,6 +70,7 @@ function draw(
       nsPerPx,
       lanes,
       merged: false,
+      alphaMin: ALPHA_MIN,
       ...more,
     },
     pixels,

@@ -9,6 +9,8 @@ import {forEachLane, lowerBound, walkTiles, type TileSource, type TileVisitor} f
 
 /** A lone slice far below a pixel must not vanish. */
 export const ALPHA_MIN = 0.16;
+/** In the row of idle causes a strong colour must stand for its share of the time, no more. */
+export const ALPHA_MIN_IDLE = 0.05;
 /** From this many device pixels on, a slice has sharp edges and a gap to its neighbour. */
 const SHARP_PX = 2;
 const SPACED_PX = 3;
@@ -31,6 +33,8 @@ export interface StripRequest {
   readonly lanes: number;
   /** All lanes merged into one: a collapsed row. */
   readonly merged: boolean;
+  /** Alpha of a column in which next to nothing is busy. */
+  readonly alphaMin: number;
 }
 
 /** Reusable accumulators; one instance serves all rows. */
@@ -137,7 +141,7 @@ export class StripRaster implements TileVisitor {
     const from = Math.max(0, Math.floor(x0));
     const to = Math.min(columns, Math.ceil(x1));
     if (to <= from || x1 - x0 < 1e-3) {
-      // Nothing to see, but there: the resolve step lifts it to ALPHA_MIN.
+      // Nothing to see, but there: the resolve step lifts it to alphaMin.
       if (dot && from < columns) this.put((base + from) * 4, 1e-3, r, g, b);
       return;
     }
@@ -157,6 +161,7 @@ export class StripRaster implements TileVisitor {
 
   private resolve(ret: Uint32Array, pixels: number): void {
     const sum = this.sum;
+    const {alphaMin} = this.request as StripRequest;
     for (let p = 0, at = 0; p < pixels; p++, at += 4) {
       const cover = sum[at + 3] as number;
       if (cover <= 0) {
@@ -164,7 +169,7 @@ export class StripRaster implements TileVisitor {
         continue;
       }
       const inverse = 1 / cover;
-      const alpha = (255 * Math.min(1, ALPHA_MIN + cover * (1 - ALPHA_MIN)) + 0.5) | 0;
+      const alpha = (255 * Math.min(1, alphaMin + cover * (1 - alphaMin)) + 0.5) | 0;
       ret[p] =
         ((alpha << 24) |
           ((((sum[at + 2] as number) * inverse + 0.5) | 0) << 16) |

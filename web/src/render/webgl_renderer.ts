@@ -203,10 +203,21 @@ export class WebGlRenderer implements Renderer {
     gl.bindFramebuffer(gl.FRAMEBUFFER, null);
     gl.disable(gl.BLEND);
     gl.useProgram(this.resolver);
-    gl.uniform1f(this.uniforms['alphaMin'] ?? null, ALPHA_MIN);
     gl.bindTexture(gl.TEXTURE_2D, this.sums ?? null);
     gl.bindVertexArray(this.fullVao ?? null);
-    gl.drawArrays(gl.TRIANGLE_STRIP, 0, 4);
+    const resolve = (alphaMin: number): void => {
+      gl.uniform1f(this.uniforms['alphaMin'] ?? null, alphaMin);
+      gl.drawArrays(gl.TRIANGLE_STRIP, 0, 4);
+    };
+    resolve(ALPHA_MIN);
+    gl.enable(gl.SCISSOR_TEST);
+    for (const row of scene.rows) {
+      if (row.alphaMin === ALPHA_MIN) continue;
+      const rowHeight = Math.ceil(row.laneHeight * row.lanes * dpr);
+      gl.scissor(0, height - Math.round(row.top * dpr) - rowHeight, width, rowHeight);
+      resolve(row.alphaMin);
+    }
+    gl.disable(gl.SCISSOR_TEST);
     gl.bindVertexArray(null);
     this.evict();
     return true;

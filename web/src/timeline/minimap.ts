@@ -2,7 +2,7 @@
 // they are not, steps and search hits, and the window as a brush.
 
 import {causeStyle} from '../base/causes';
-import {ALPHA_MIN, StripRaster} from '../render/strip_raster';
+import {StripRaster} from '../render/strip_raster';
 import {levelFor} from '../render/tile_plan';
 import type {StageTheme} from './stage_theme';
 import type {View} from './tile_store';
@@ -136,6 +136,7 @@ export class Minimap {
         nsPerPx,
         lanes: model.track(track)?.lanes ?? 1,
         merged: true,
+        alphaMin: 0,
       },
       pixels,
     );
@@ -158,7 +159,7 @@ export class Minimap {
         for (let x = 0; x < width; x++) {
           const alpha = (pixels[x] as number) >>> 24;
           if (alpha === 0) continue;
-          const share = Math.max(0, (alpha / 255 - ALPHA_MIN) / (1 - ALPHA_MIN));
+          const share = alpha / 255;
           device[x] = Math.min(1, (device[x] as number) + share);
         }
       }

@@ -146,7 +146,8 @@ export class Overlay {
     const {context, theme} = this;
     let text = this.fitter.fit(label, room);
     // A step is known by its number: better that alone than half a word.
-    if (text !== label && kind === SliceKind.step) text = this.fitter.fit(lastNumber(label), room);
+    if (text !== label && (kind === SliceKind.step || /^step \d+$/.test(label)))
+      text = this.fitter.fit(lastNumber(label), room);
     if (text === '') return;
     this.labels++;
     const middle = y + (h - 1) / 2 + 0.5;

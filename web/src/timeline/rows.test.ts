@@ -75,7 +75,7 @@ test('all rows: the others follow, grouped by device and process; empty ones are
     '3 more rows',
     'GPU 0 \u00b7 V100',
     'GPU memory',
-    'gpu_range 8 (ranges)',
+    'ranges gpu_range 8',
     'python 1',
     'helper',
   ]);
@@ -137,4 +137,26 @@ test('lanes inside a row: each from its top to the next, nothing in the padding'
   }
   assert.equal(laneAt(row, 0), undefined);
   assert.equal(laneAt(row, row.height - 1), undefined);
+});
+
+test('names that say nothing or all say the same become ones that tell rows apart', () => {
+  const info: TracksInfo = {
+    ...INFO,
+    tracks: tracksShape(
+      {
+        tracks: [
+          track(0, 'thread', {role: 'worker', name: 'pt_data_worker', id: '31'}),
+          track(1, 'thread', {role: 'worker', name: 'pt_data_worker', id: '30'}),
+          track(2, 'thread', {name: 'thread 25772 (python)', id: '25772', role: 'autograd'}),
+          track(3, 'marks', {name: 'thread 25738 (python)', id: '25738'}),
+        ],
+      },
+      '',
+    ).tracks,
+  };
+  const all = buildRows(info, {...ROWS_AT_START, showAll: true});
+  assert.deepEqual(
+    all.filter(r => r.kind === 'slices').map(r => r.label),
+    ['autograd 25772', 'worker 0', 'worker 1', 'marks python 25738'],
+  );
 });

@@ -192,8 +192,12 @@ function groupOf(info: TracksInfo, track: TrackInfo): {key: string; label: strin
   }
   const process = info.processes.find(p => p.index === track.process);
   if (!process) return {key: 'gp', label: 'no process', order: 1e9};
-  const name = process.name === '' ? 'process' : process.name;
-  const label = [name, process.pid, process.labels].filter(text => text !== '').join(' ');
+  const parts = [
+    process.name || (process.pid === '' ? '' : 'process'),
+    process.pid,
+    process.labels,
+  ];
+  const label = parts.filter(text => text !== '').join(' ') || 'no process';
   return {key: `gp${process.index}`, label, order: process.sort_index};
 }
 
@@ -251,7 +255,11 @@ function laneHeightOf(track: TrackInfo): number {
 export function trackLabel(info: TracksInfo, track: TrackInfo): {label: string; title: string} {
   const process = info.processes.find(p => p.index === track.process);
   const owner = process ? `${process.name} ${process.pid}`.trim() : '';
-  const own = track.name === '' ? track.id : track.name;
+  // Kineto's "thread 25738 (python)" in the order in which it can be cut.
+  const own = (track.name === '' ? track.id : track.name).replace(
+    /^thread (\S+) \((.+)\)$/,
+    '$2 $1',
+  );
   const title = [own, track.id !== own ? track.id : '', owner]
     .filter(t => t !== '')
     .join(' \u00b7 ');
@@ -271,9 +279,9 @@ export function trackLabel(info: TracksInfo, track: TrackInfo): {label: string; 
       return {label, title: [label, device, owner].filter(t => t !== '').join(' \u00b7 ')};
     }
     case 'gpu_range':
-      return {label: `${own || 'ranges'} (ranges)`, title};
+      return {label: `ranges ${own}`.trim(), title};
     case 'marks':
-      return {label: `${own} (marks)`, title};
+      return {label: `marks ${own}`.trim(), title};
     case 'thread':
       return {label: threadName(info, track, own), title};
     default:
@@ -290,7 +298,9 @@ function threadName(info: TracksInfo, track: TrackInfo, own: string): string {
   if (track.role === 'main') return mains > 1 ? `main thread ${own}` : 'main thread';
   if (track.role === 'worker') {
     const workers = info.tracks.filter(t => t.role === 'worker').sort(byOrder);
-    return /worker/i.test(own) ? own : `worker ${workers.findIndex(t => t.index === track.index)}`;
+    const isUnique = workers.filter(t => t.name === track.name).length === 1;
+    if (/worker/i.test(own) && isUnique) return own;
+    return `worker ${workers.findIndex(t => t.index === track.index)}`;
   }
   if (track.role === 'autograd') return `autograd ${track.id}`;
   if (track.role === 'pin') return 'pin memory';

@@ -5,6 +5,7 @@ import {effect} from '@preact/signals';
 import {selection, timeWindow} from '../model/view_state';
 import {choiceFromQuery, createRenderer} from '../render/choose';
 import type {Renderer, SceneRow} from '../render/scene';
+import {ALPHA_MIN, ALPHA_MIN_IDLE} from '../render/strip_raster';
 import {levelFor} from '../render/tile_plan';
 import {FrameStats} from './frame_stats';
 import {valueAt} from './counter_store';
@@ -345,6 +346,7 @@ function sceneRow({row, top}: PlacedRow): SceneRow[] {
       laneHeight: row.laneHeight,
       lanes: row.lanes,
       isMerged: row.isCollapsed,
+      alphaMin: row.kind === 'gaps' ? ALPHA_MIN_IDLE : ALPHA_MIN,
     },
   ];
 }

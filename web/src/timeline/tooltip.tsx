@@ -10,11 +10,14 @@ export function Tooltip({model}: {model: TimelineModel}): JSX.Element | null {
   const hover = model.hover.value;
   if (!hover || (!hover.hit && hover.value === undefined)) return null;
   const {name, facts} = hoverText(model, hover);
-  // To the side with more room.
-  const style =
-    hover.x > hover.stageWidth / 2
-      ? {right: `${hover.stageWidth - hover.x + 12}px`, top: `${hover.y + 18}px`}
-      : {left: `${hover.x + 12}px`, top: `${hover.y + 18}px`};
+  // To the side with more room, and never beyond it.
+  const {x, y, stageWidth} = hover;
+  const isLeft = x > stageWidth / 2;
+  const style = {
+    top: `${y + 18}px`,
+    maxWidth: `${(isLeft ? x : stageWidth - x) - 20}px`,
+    ...(isLeft ? {right: `${stageWidth - x + 12}px`} : {left: `${x + 12}px`}),
+  };
   return (
     <div class="tl-tooltip" style={style} aria-hidden="true">
       <span class="tl-tooltip-name">{name}</span>
