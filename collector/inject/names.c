@@ -45,30 +45,6 @@ static void *map(size_t size_bytes)
     return memory == MAP_FAILED ? NULL : memory;
 }
 
-/* Eight bytes at a time, multiply and fold: short names, no table, no alignment. */
-uint32_t lac_names_hash(const char *text, size_t length)
-{
-    uint64_t hash = 0x9e3779b97f4a7c15u ^ length;
-
-    while (length >= 8) {
-        uint64_t word;
-
-        memcpy(&word, text, 8);
-        hash = (hash ^ word) * 0xd6e8feb86659fd93u;
-        hash ^= hash >> 32;
-        text += 8;
-        length -= 8;
-    }
-    if (length > 0) {
-        uint64_t word = 0;
-
-        memcpy(&word, text, length);
-        hash = (hash ^ word) * 0xd6e8feb86659fd93u;
-        hash ^= hash >> 32;
-    }
-    return (uint32_t)(hash ^ (hash >> 29));
-}
-
 void lac_names_reset(void)
 {
     record_next = NULL;
