@@ -2,6 +2,7 @@
 
 #include "analysis/import/chrome.h"
 #include "analysis/import/import_private.h"
+#include "analysis/import/nsys.h"
 #include "analysis/import/source.h"
 #include "analysis/import/spool.h"
 
@@ -232,11 +233,24 @@ static void prepare(struct import *import, const struct lac_import_options *opti
     import->budget.expansion_ratio_max = options->limits.expansion_ratio_max;
 }
 
+/* SQLite reads its file by itself, so it never becomes a source. */
+static enum lac_status import_sqlite(const char *path, const struct lac_import_options *options,
+                                     lac_import_sink sink, void *context, struct lac_error *reterr)
+{
+    char name[512];
+    struct lac_model *model = NULL;
+    lac_import_name(options->name ? options->name : path, name, sizeof name);
+    enum lac_status status = lac_nsys_import(path, options, name, &model, reterr);
+    return status == LAC_OK ? sink(context, model, reterr) : status;
+}
+
 enum lac_status lac_import_file(const char *path, const struct lac_import_options *options,
                                 lac_import_sink sink, void *context, struct lac_error *reterr)
 {
     struct import import;
     struct lac_source *source = NULL;
+    if (lac_nsys_is_sqlite(path))
+        return import_sqlite(path, options, sink, context, reterr);
     if (lac_spool_is_recording(path))
         return lac_spool_import(path, options, sink, context, reterr);
     prepare(&import, options, sink, context, reterr);
