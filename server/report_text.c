@@ -260,7 +260,9 @@ static int64_t largest(const int64_t *values, int count)
 static void write_needs(struct page *page, const struct lac_analysis *analysis)
 {
     const struct lac_needs *needs = &analysis->needs;
-    if (analysis->step_kept_count == 0 || needs->gpu_ns == LAC_UNKNOWN_NS) {
+    bool has_steps = analysis->subject == LAC_SUBJECT_TRAINING ||
+                     (analysis->subject == LAC_SUBJECT_INFERENCE && analysis->step_kept_count > 2);
+    if (!has_steps || needs->gpu_ns == LAC_UNKNOWN_NS) {
         return;
     }
     const int64_t values[] = {analysis->step_mean_ns, needs->data_ns, needs->gpu_ns,

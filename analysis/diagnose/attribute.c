@@ -369,7 +369,7 @@ static uint32_t late_batch(const struct lac_diagnosis *diagnosis, const struct l
             high = middle;
         }
     }
-    enum { FETCHES_BACK = 4096 }; /* more batches are never under way at once */
+    enum { FETCHES_BACK = 256 }; /* more batches are never under way at once */
     for (uint64_t back = 0; back < FETCHES_BACK && back < after; back++) {
         const struct lac_fetch *fetch = &diagnosis->fetches[after - 1 - back];
         if (fetch->batch == batch) {

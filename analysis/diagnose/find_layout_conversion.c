@@ -67,7 +67,7 @@ static void say_worth_it(struct lac_diagnosis *diagnosis, struct lac_finding *fi
     finding->wrong_if = lac_texts_add(
         &analysis->texts, "more than half of the %.0f conversion kernels a step are still there.",
         time->class_count[LAC_OP_LAYOUT]);
-    finding->check = "record again and compare: lacuna analyze BEFORE AFTER";
+    finding->check = "record again: the conversion kernels are gone from the kernels table";
 }
 
 static void say_not_worth_it(struct lac_diagnosis *diagnosis, struct lac_finding *finding)

@@ -12,39 +12,58 @@
 
 /* -- what each step contains ------------------------------------------------------------------ */
 
-/** Operations launched inside each step: counted per launching thread with running sums. */
-static enum lac_status count_operations(struct lac_diagnosis *diagnosis)
+/** The last step that starts at or before `t_ns`, near `hint` mostly; LAC_NONE before the first. */
+static uint32_t step_at(const struct lac_analysis *analysis, int64_t t_ns, uint32_t hint)
+{
+    const struct lac_step *steps = analysis->steps;
+    uint32_t count = analysis->step_count;
+    bool is_near = hint < count && steps[hint].start_ns <= t_ns &&
+                   (hint + 1 == count || steps[hint + 1].start_ns > t_ns);
+    if (is_near) {
+        return hint;
+    }
+    uint32_t low = 0;
+    uint32_t high = count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (steps[middle].start_ns <= t_ns) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low == 0 ? LAC_NONE : low - 1;
+}
+
+/** Operations launched inside each step; where launches were not recorded, operations started. */
+static void count_operations(struct lac_diagnosis *diagnosis)
 {
     const struct lac_model *model = diagnosis->model;
     const struct lac_slices *slices = &model->slices;
     struct lac_analysis *analysis = diagnosis->analysis;
+    uint8_t wanted = diagnosis->has_api ? LAC_TRACK_LAUNCHES : LAC_TRACK_HAS_GPU;
     for (uint32_t t = 0; t < model->recorded_track_count; t++) {
-        uint8_t wanted = diagnosis->has_api ? LAC_TRACK_LAUNCHES : LAC_TRACK_HAS_GPU;
         const struct lac_track *track = &model->tracks[t];
         if (!(diagnosis->track_flags[t] & wanted)) {
             continue;
         }
-        uint32_t *before = malloc((track->count + 1) * sizeof *before);
-        if (!before) {
-            return LAC_ERR_NOMEM;
+        uint32_t at = 0;
+        for (uint64_t i = track->first; i < track->first + track->count; i++) {
+            bool counts = diagnosis->has_api
+                              ? slices->kind[i] == LAC_SLICE_API && slices->link[i] != LAC_NONE
+                              : lac_is_gpu_work(slices->kind[i]);
+            if (!counts) {
+                continue;
+            }
+            uint32_t found = step_at(analysis, slices->start_ns[i], at);
+            if (found == LAC_NONE) {
+                continue;
+            }
+            at = found;
+            struct lac_step *step = &analysis->steps[at];
+            step->op_count += slices->start_ns[i] < step->start_ns + step->dur_ns;
         }
-        before[0] = 0;
-        for (uint64_t i = 0; i < track->count; i++) {
-            uint64_t slice = track->first + i;
-            bool counts = diagnosis->has_api ? slices->kind[slice] == LAC_SLICE_API &&
-                                                   slices->link[slice] != LAC_NONE
-                                             : lac_is_gpu_work(slices->kind[slice]);
-            before[i + 1] = before[i] + counts;
-        }
-        for (uint32_t s = 0; s < analysis->step_count; s++) {
-            struct lac_step *step = &analysis->steps[s];
-            uint64_t first = lac_model_lower_bound(model, t, step->start_ns);
-            uint64_t end = lac_model_lower_bound(model, t, step->start_ns + step->dur_ns);
-            step->op_count += before[end - track->first] - before[first - track->first];
-        }
-        free(before);
     }
-    return LAC_OK;
 }
 
 static enum lac_status measure_waits(struct lac_diagnosis *diagnosis)
@@ -268,9 +287,7 @@ enum lac_status lac_steps_choose(struct lac_diagnosis *diagnosis)
     int64_t *scratch = malloc(analysis->step_count * sizeof *scratch);
     enum lac_status status = scratch ? LAC_OK : LAC_ERR_NOMEM;
     if (!status) {
-        status = count_operations(diagnosis);
-    }
-    if (!status) {
+        count_operations(diagnosis);
         status = measure_waits(diagnosis);
     }
     if (!status) {

@@ -47,23 +47,13 @@ static void sum_idle(const struct lac_diagnosis *diagnosis, struct lac_step_time
 {
     const struct lac_analysis *analysis = diagnosis->analysis;
     const struct lac_device_facts *device = &analysis->devices[analysis->main_device];
-    const struct lac_spans *kept = &diagnosis->kept;
-    uint64_t cursor = 0;
     for (uint64_t g = device->first_gap; g < device->first_gap + device->gap_count; g++) {
         const struct lac_gap *gap = &analysis->gaps[g];
-        while (cursor < kept->count && kept->at[cursor].end_ns <= gap->start_ns) {
-            cursor++;
-        }
         for (uint64_t p = gap->first_piece; p < gap->first_piece + gap->piece_count; p++) {
             int64_t start_ns = analysis->pieces[p].start_ns;
             int64_t end_ns = start_ns + lac_gap_piece_dur_ns(analysis, p);
-            for (uint64_t k = cursor; k < kept->count && kept->at[k].start_ns < end_ns; k++) {
-                int64_t from_ns = kept->at[k].start_ns > start_ns ? kept->at[k].start_ns : start_ns;
-                int64_t to_ns = kept->at[k].end_ns < end_ns ? kept->at[k].end_ns : end_ns;
-                if (to_ns > from_ns) {
-                    time->idle_ns[analysis->pieces[p].cause] += (double)(to_ns - from_ns);
-                }
-            }
+            time->idle_ns[analysis->pieces[p].cause] +=
+                (double)lac_spans_length_inside(&diagnosis->kept, start_ns, end_ns);
         }
     }
     for (int cause = 0; cause < LAC_CAUSE_COUNT_; cause++) {

@@ -36,9 +36,10 @@ static bool is_cold(const struct lac_analysis *analysis)
 void lac_subject_decide(struct lac_diagnosis *diagnosis)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
+    bool has_step_names = strcmp(analysis->step_method, "period") != 0;
     if (analysis->device_count == 0) {
         analysis->subject = LAC_SUBJECT_NO_GPU;
-    } else if (analysis->step_kept_count < STEPS_MIN && is_cold(analysis)) {
+    } else if (is_cold(analysis) && (analysis->step_kept_count < STEPS_MIN || !has_step_names)) {
         analysis->subject = LAC_SUBJECT_COLD_START;
     } else if (!diagnosis->has_backward && diagnosis->has_operators &&
                !has_training_kernels(diagnosis)) {

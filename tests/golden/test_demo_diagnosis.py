@@ -1,0 +1,122 @@
+#!/usr/bin/env python3
+"""The simulated series against its own truth: the right finding first at each stage, the workers,
+and every predicted step within a tenth of what the simulation takes with that change.
+
+LACUNA names the program (default build/lacuna).
+"""
+import glob
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+LACUNA = os.environ.get("LACUNA", os.path.join(ROOT, "build", "lacuna"))
+
+passed = failed = 0
+
+
+def expect(what, holds, detail=""):
+    global passed, failed
+    if holds:
+        passed += 1
+    else:
+        failed += 1
+        print(f"FAIL {what}: {detail}")
+
+
+def run(*args):
+    done = subprocess.run([LACUNA, *args], capture_output=True, text=True, timeout=300)
+    if done.returncode != 0:
+        raise SystemExit(f"lacuna {' '.join(args)}: {done.stderr.strip()}")
+    return done.stdout
+
+
+def near(have, want, part):
+    return have is not None and abs(have - want) <= part * want
+
+
+def check_facts(name, analysis, truth):
+    """What is measured, against what was simulated."""
+    steps, device = analysis["steps"], analysis["devices"][0]
+    jitter = truth["simulation"]["fetch_jitter_ppm"] / 1e6
+    expect(f"{name} steps", steps["count"] == truth["steps"]["count"], f"{steps['count']}")
+    expect(f"{name} mean", near(steps["mean_ns"], truth["steps"]["mean_ns"], 0.001 + 2 * jitter),
+           f"{steps['mean_ns']} {truth['steps']['mean_ns']}")
+    expect(f"{name} busy", near(device["busy_ns"], truth["device"]["busy_ns"], 0.0001),
+           f"{device['busy_ns']} {truth['device']['busy_ns']}")
+    waited, built = device["idle_by_cause_ns"]["data_wait"], truth["device"]["idle_by_construction_ns"]["data_wait"]
+    expect(f"{name} data wait", abs(waited - built) <= 0.01 * device["span_ns"], f"{waited} {built}")
+    loader = analysis["dataloader"]
+    expect(f"{name} workers", loader["num_workers"] == truth["settings"]["num_workers"], f"{loader['num_workers']}")
+    for part in ("data", "gpu", "copies"):
+        have, want = analysis["needs_ns"][part], truth["needs_ns"][part]
+        expect(f"{name} needs {part}", near(have, want, 0.05), f"{have} {want}")
+    expect(f"{name} samples/s", near(analysis["throughput"]["per_s"], truth["samples_per_s"], 0.001 + 2 * jitter),
+           f"{analysis['throughput']}")
+    expect(f"{name} says that it is simulated", analysis["trace"]["simulated"])
+
+
+def check_first_finding(name, analysis, truth):
+    expected = truth["expected"]
+    first = analysis["findings"][0]
+    expect(f"{name} first finding", first["id"] == expected["first_finding"], first["id"])
+    for finding in analysis["findings"]:
+        expect(f"{name} {finding['id']} gains in order",
+               finding["gain_pct"]["low"] <= finding["gain_pct"]["mid"] <= finding["gain_pct"]["high"], finding["gain_pct"])
+    if "num_workers" in expected:
+        have = analysis["dataloader"]["recommended_num_workers"]
+        expect(f"{name} recommended workers", have == expected["num_workers"], f"{have}")
+        expect(f"{name} change names them", str(expected["num_workers"]) in first["change"], first["change"])
+    if "next_trace_step_mean_ns" in expected:
+        have, want = first["step_ns"]["mid"], expected["next_trace_step_mean_ns"]
+        expect(f"{name} predicted step", near(have, want, 0.1), f"{have} {want}")
+        expect(f"{name} band holds the truth", first["step_ns"]["low"] * 0.99 <= want <= first["step_ns"]["high"] * 1.01,
+               f"{first['step_ns']} {want}")
+    for part in ("title", "why"):
+        expect(f"{name} {part}", first[part] != "")
+    if expected["first_finding"] != "gpu-bound":
+        for part in ("change", "expect", "costs", "wrong_if", "check", "evidence"):
+            expect(f"{name} {part}", len(first[part]) > 0)
+
+
+def check_changes(name, path, truth):
+    """Every change that the simulator ran as well."""
+    for run_with in truth["counterfactuals"]:
+        analysis = json.loads(run("analyze", path, "--json", "--what-if", run_with["change"]))
+        what_if, want = analysis["what_if"], run_with["step_mean_ns"]
+        expect(f"{name} {run_with['change']}", near(what_if["step_mean_ns"], want, 0.1), f"{what_if} {want}")
+        expect(f"{name} {run_with['change']} in order",
+               what_if["step_low_ns"] <= what_if["step_mean_ns"] <= what_if["step_high_ns"], what_if)
+
+
+def check_series(folder, label):
+    truths = sorted(glob.glob(os.path.join(folder, "*.truth.json")))
+    expect(f"{label} has six traces", len(truths) == 6, str(truths))
+    for truth_path in truths:
+        path = truth_path.replace(".truth.json", ".json")
+        name = f"{label} {os.path.basename(path)[:-5]}"
+        truth = json.load(open(truth_path))
+        analysis = json.loads(run("analyze", path, "--json"))
+        check_facts(name, analysis, truth)
+        check_first_finding(name, analysis, truth)
+        check_changes(name, path, truth)
+        report = run("analyze", path)
+        expect(f"{name} report fits", len(report.splitlines()) <= 24 and max(map(len, report.splitlines())) <= 80)
+        again = run("analyze", path, "--json")
+        expect(f"{name} same bytes twice", json.loads(again) == analysis)
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        series = os.path.join(folder, "demo")
+        run("demo", series, "--in-phase")
+        check_series(series, "demo")
+        check_series(os.path.join(series, "in-phase"), "in phase")
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,212 @@
+#include "tests/support/trace_draw.h"
+
+#include "analysis/model/builder.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct drawing {
+    struct lac_builder *builder;
+    const char *line;
+    size_t line_length;
+};
+
+static void require(const struct drawing *drawing, bool holds, const char *what)
+{
+    if (!holds) {
+        fprintf(stderr, "trace_draw: %s: \"%.*s\"\n", what, (int)drawing->line_length,
+                drawing->line);
+        abort();
+    }
+}
+
+static uint32_t intern(struct drawing *drawing, const char *text)
+{
+    uint32_t id = 0;
+    struct lac_strings *strings = &lac_builder_model(drawing->builder)->strings;
+    require(drawing, lac_strings_intern(strings, text, strlen(text), &id) == LAC_OK, "no memory");
+    return id;
+}
+
+static uint32_t process_of(struct drawing *drawing, int64_t pid)
+{
+    char text[32];
+    uint32_t process = 0;
+    snprintf(text, sizeof text, "%lld", (long long)pid);
+    require(drawing,
+            lac_builder_process(drawing->builder, intern(drawing, text), pid, &process) == LAC_OK,
+            "no memory");
+    return process;
+}
+
+/** The track that a name stands for. */
+static uint32_t track_of(struct drawing *drawing, const char *name)
+{
+    int device = 0;
+    int stream = 0;
+    int worker = 0;
+    uint32_t track = 0;
+    bool is_gpu = sscanf(name, "gpu%d.%d", &device, &stream) == 2;
+    bool is_worker = !is_gpu && sscanf(name, "w%d", &worker) == 1;
+    uint32_t process = process_of(drawing, is_gpu ? device : is_worker ? 5000 + worker : 1000);
+    int64_t tid = is_gpu ? stream : (int64_t)(unsigned char)name[0] * 256 + name[1];
+    require(drawing,
+            lac_builder_track(drawing->builder, is_gpu ? LAC_TRACK_STREAM : LAC_TRACK_THREAD,
+                              process, intern(drawing, name), tid, &track) == LAC_OK,
+            "no memory");
+    struct lac_track *at = lac_builder_track_at(drawing->builder, track);
+    at->device = is_gpu ? device : -1;
+    at->name = intern(drawing, name);
+    return track;
+}
+
+static uint32_t copy_row(struct drawing *drawing, const char *text)
+{
+    static const char *const kinds[] = {"?", "HtoD", "DtoH", "DtoD"};
+    char kind[16] = "";
+    char memory[16] = "";
+    long long bytes = -1;
+    require(drawing, sscanf(text, "%15s %15s %lld", kind, memory, &bytes) == 3,
+            "a copy wants KIND MEMORY BYTES");
+    struct lac_copy copy = {.bytes = bytes, .is_async = 2};
+    for (size_t i = 1; i < sizeof kinds / sizeof kinds[0]; i++) {
+        if (strcmp(kind, kinds[i]) == 0) {
+            copy.copy_kind = (uint8_t)i;
+        }
+    }
+    uint8_t host = strcmp(memory, "pinned") == 0 ? LAC_MEMORY_PINNED : LAC_MEMORY_PAGEABLE;
+    copy.src = copy.copy_kind == LAC_COPY_HTOD ? host : (uint8_t)LAC_MEMORY_DEVICE;
+    copy.dst = copy.copy_kind == LAC_COPY_DTOH ? host : (uint8_t)LAC_MEMORY_DEVICE;
+    uint32_t row = 0;
+    require(drawing, lac_builder_copy(drawing->builder, &copy, &row) == LAC_OK, "no memory");
+    return row;
+}
+
+static uint32_t loader_row(struct drawing *drawing, const char *text)
+{
+    struct lac_loader_info info = {.batch = -1, .cpu_ns = -1, .worker = -1};
+    const char *at = strstr(text, "batch=");
+    info.batch = at ? strtoll(at + 6, NULL, 10) : -1;
+    at = strstr(text, "worker=");
+    info.worker = at ? (int32_t)strtol(at + 7, NULL, 10) : -1;
+    at = strstr(text, "cpu=");
+    info.cpu_ns = at ? strtoll(at + 4, NULL, 10) * 1000 : -1;
+    uint32_t row = 0;
+    require(drawing, lac_builder_loader_info(drawing->builder, &info, &row) == LAC_OK, "no memory");
+    return row;
+}
+
+static enum lac_slice_kind kind_of(const struct drawing *drawing, const char *word)
+{
+    static const struct {
+        const char *word;
+        enum lac_slice_kind kind;
+    } kinds[] = {{"range", LAC_SLICE_RANGE},      {"op", LAC_SLICE_OP},
+                 {"python", LAC_SLICE_PYTHON},    {"other", LAC_SLICE_OTHER},
+                 {"call", LAC_SLICE_API},         {"kernel", LAC_SLICE_KERNEL},
+                 {"copy", LAC_SLICE_COPY},        {"memset", LAC_SLICE_MEMSET},
+                 {"wait", LAC_SLICE_RANGE},       {"fetch", LAC_SLICE_RANGE},
+                 {"overhead", LAC_SLICE_OVERHEAD}};
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        if (strcmp(word, kinds[i].word) == 0) {
+            return kinds[i].kind;
+        }
+    }
+    require(drawing, false, "no such kind");
+    return LAC_SLICE_OTHER;
+}
+
+static void draw_line(struct drawing *drawing)
+{
+    char line[512];
+    char track[32];
+    char kind[16];
+    double start_us = 0.0;
+    double dur_us = 0.0;
+    int used = 0;
+    require(drawing, drawing->line_length < sizeof line, "line too long");
+    memcpy(line, drawing->line, drawing->line_length);
+    line[drawing->line_length] = '\0';
+    if (line[strspn(line, " ")] == '\0' || line[strspn(line, " ")] == '#') {
+        return;
+    }
+    require(drawing,
+            sscanf(line, "%31s %15s %lf %lf %n", track, kind, &start_us, &dur_us, &used) == 4,
+            "wants TRACK KIND START DUR");
+    const char *rest = line + used;
+    struct lac_slice_in in = {.start_ns = (int64_t)(start_us * 1000.0 + 0.5),
+                              .dur_ns = (int64_t)(dur_us * 1000.0 + 0.5),
+                              .track = track_of(drawing, track),
+                              .detail = LAC_NONE,
+                              .kind = kind_of(drawing, kind)};
+    if (rest[0] == '#' && rest[1] >= '0' && rest[1] <= '9') {
+        char *end = NULL;
+        in.corr = (uint32_t)strtoul(rest + 1, &end, 10);
+        rest = end + strspn(end, " ");
+    }
+    bool is_loader = strcmp(kind, "wait") == 0 || strcmp(kind, "fetch") == 0;
+    if (is_loader) {
+        in.detail = loader_row(drawing, rest);
+        rest = strcmp(kind, "wait") == 0 ? "loader.wait" : "loader.fetch";
+    } else if (in.kind == LAC_SLICE_COPY) {
+        in.detail = copy_row(drawing, rest);
+        rest = "Memcpy";
+    }
+    in.name = intern(drawing, rest);
+    require(drawing, lac_builder_slice(drawing->builder, &in) == LAC_OK, "no memory");
+}
+
+struct lac_model *trace_draw_with(const char *text, const char *metadata, int cc_major)
+{
+    struct drawing drawing = {.line = ""};
+    struct lac_model *model = NULL;
+    require(&drawing, lac_builder_create(&drawing.builder) == LAC_OK, "no memory");
+    while (*text != '\0') {
+        drawing.line = text;
+        drawing.line_length = strcspn(text, "\n");
+        draw_line(&drawing);
+        text += drawing.line_length + (text[drawing.line_length] == '\n');
+    }
+    struct lac_trace_info *info = &lac_builder_model(drawing.builder)->info;
+    info->format = LAC_FORMAT_KINETO;
+    info->metadata = metadata ? intern(&drawing, metadata) : 0;
+    if (cc_major > 0) {
+        struct lac_device *device = lac_builder_device(drawing.builder, 0);
+        require(&drawing, device != NULL, "no memory");
+        device->cc_major = cc_major;
+        device->name = intern(&drawing, "Tesla V100-SXM2-32GB");
+    }
+    require(&drawing, lac_builder_finish(drawing.builder, 0, &model) == LAC_OK, "no memory");
+    return model;
+}
+
+struct lac_model *trace_draw(const char *drawing)
+{
+    return trace_draw_with(drawing, NULL, 0);
+}
+
+struct lac_analysis *trace_diagnose(const struct lac_model *model)
+{
+    struct lac_analysis *analysis = NULL;
+    struct lac_error error = {0};
+    if (lac_diagnose(model, NULL, &analysis, &error) != LAC_OK) {
+        fprintf(stderr, "trace_diagnose: %s\n", error.message);
+        abort();
+    }
+    if (!lac_analysis_is_valid(analysis)) {
+        fprintf(stderr, "trace_diagnose: the analysis breaks its invariants\n");
+        abort();
+    }
+    return analysis;
+}
+
+const struct lac_finding *trace_finding(const struct lac_analysis *analysis, const char *id)
+{
+    for (uint32_t i = 0; i < analysis->finding_count; i++) {
+        if (strcmp(analysis->findings[i].id, id) == 0) {
+            return &analysis->findings[i];
+        }
+    }
+    return NULL;
+}
