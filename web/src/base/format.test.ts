@@ -12,6 +12,7 @@ import {
   formatPct,
   formatWhen,
   plural,
+  sentence,
   tidyText,
 } from './format';
 
@@ -76,13 +77,15 @@ test('percentages never say nothing for something or all for less', () => {
   assert.equal(plain(formatPct(-3.5)), '-3.5 %');
 });
 
-test('a gain comes with its band', () => {
+test('a gain is time saved, with its band', () => {
   const gain = formatGain(12.1, 10.2, 13.4);
-  assert.equal(plain(gain.mid), '+12 %');
+  assert.equal(plain(gain.mid), '-12 % time');
   assert.equal(plain(gain.band), '10\u201313 %');
   assert.equal(formatGain(12, 12, 12).band, '');
+  assert.equal(plain(formatGain(-3).mid), '+3 % time');
+  assert.equal(plain(formatGain(0.02, 0, 0.4).mid), '< 1 % time');
   assert.equal(formatGain(undefined).mid, '');
-  assert.deepEqual(formatGain(0.02, 0, 0.4), {mid: '<\u202f1\u202f%', band: ''});
+  assert.equal(formatGain(0, 0, 0).mid, '');
 });
 
 test('bytes in powers of a thousand', () => {
@@ -123,4 +126,9 @@ test('a number and its unit stay together, code stays as it is', () => {
     tidyText('5 samples, 3 steps, 2 housings, 4 users, 12 3456'),
     '5 samples, 3 steps, 2 housings, 4 users, 12 3456',
   );
+});
+
+test('a sentence starts with a capital', () => {
+  assert.equal(sentence('the GPU waits 3 ms'), 'The GPU waits 3\u202fms');
+  assert.equal(sentence(''), '');
 });

@@ -88,16 +88,19 @@ export function formatPct(percent: number): string {
   return `${percent < 0 ? MINUS : ''}${text}${THIN}%`;
 }
 
-/** "+12 %" with its band "10-13 %", left out where there is none. Below 1 % nobody can tell. */
+/**
+ * A gain is time saved, in percent of a step: "\u221212 % time" with its band "10-13 %", left out
+ * where there is none. Below 1 % nobody can tell.
+ */
 export function formatGain(
   mid: number | undefined,
   low?: number | undefined,
   high?: number | undefined,
 ): {readonly mid: string; readonly band: string} {
-  if (mid === undefined) return {mid: '', band: ''};
-  if (mid >= 0 && mid < 1) return {mid: `<${THIN}1${THIN}%`, band: ''};
-  const sign = mid > 0 ? '+' : '';
-  const text = `${sign}${formatPct(mid)}`;
+  const isNothing = (mid ?? 0) === 0 && (high ?? 0) === 0;
+  if (mid === undefined || isNothing) return {mid: '', band: ''};
+  if (Math.abs(mid) < 1) return {mid: `<${THIN}1${THIN}% time`, band: ''};
+  const text = `${mid > 0 ? MINUS : '+'}${formatPct(Math.abs(mid))} time`;
   if (low === undefined || high === undefined) return {mid: text, band: ''};
   const from = formatPct(low).replace(`${THIN}%`, '');
   const to = formatPct(high);
@@ -171,4 +174,10 @@ export function tidyText(text: string): string {
     .replace(/(\d) (?=\d{3}(?!\d))/g, `$1${THIN}`)
     .replace(/(\d) (%|ns|us|ms|s|min|h|B|kB|MB|GB|TB|GB\/s|MB\/s)(?![\w/])/g, `$1${THIN}$2`)
     .replace(new RegExp(`(\\d${THIN})us(?!\\w)`, 'g'), '$1µs');
+}
+
+/** The same at the start of a line or alone on it. */
+export function sentence(text: string): string {
+  const tidy = tidyText(text);
+  return tidy.slice(0, 1).toUpperCase() + tidy.slice(1);
 }

@@ -9,12 +9,13 @@ import {
   type FlameTree,
 } from '../model/flame_tree';
 import {resolvedTheme} from '../model/theme';
-import {FlamePainter, ROW_PX, frameLabel, type FlameScene} from './flame_painter';
+import {FlamePainter, ROW_PX, type FlameScene} from './flame_painter';
 
 export interface FlameCanvasProps {
   readonly tree: FlameTree;
   readonly layout: FlameLayout;
   readonly match: FlameMatch | undefined;
+  readonly labelOf: (node: number) => string;
   readonly valueText: (node: number) => string;
   /** One line on a frame: value, shares, count. */
   readonly describe: (node: number) => string;
@@ -54,6 +55,7 @@ export function FlameCanvas(props: FlameCanvasProps): JSX.Element {
     hovered: pointed?.node,
     active,
     isDark,
+    labelOf: props.labelOf,
     valueText: props.valueText,
   };
 
@@ -153,15 +155,22 @@ export function FlameCanvas(props: FlameCanvasProps): JSX.Element {
         <Tip
           box={box.current}
           at={pointed}
-          name={frameLabel(tree, pointed.node)}
+          name={tipName(props, pointed.node)}
           text={props.describe(pointed.node)}
         />
       )}
       <div class="off-screen" aria-live="polite">
-        {shown === undefined ? '' : `${frameLabel(tree, shown)}: ${props.describe(shown)}`}
+        {shown === undefined ? '' : `${props.labelOf(shown)}: ${props.describe(shown)}`}
       </div>
     </div>
   );
+}
+
+/** The short name and, where it differs, the full one. */
+function tipName(props: FlameCanvasProps, node: number): string {
+  const label = props.labelOf(node);
+  const name = props.tree.name[node] ?? '';
+  return props.tree.kind[node] === 'kernel' && label !== name ? `${label}\n${name}` : label;
 }
 
 const TIP_WIDTH_PX = 420;
@@ -181,7 +190,15 @@ function Tip(props: {box: HTMLElement; at: Pointed; name: string; text: string})
         ...(above ? {bottom: `${box.clientHeight - at.y + 10}px`} : {top: `${at.y + 18}px`}),
       }}
     >
-      <strong class="break">{props.name}</strong>
+      {props.name
+        .split('\n')
+        .map((line, index) =>
+          index === 0 ? (
+            <strong class="break">{line}</strong>
+          ) : (
+            <code class="tip-full">{line}</code>
+          ),
+        )}
       <span class="num">{props.text}</span>
     </div>
   );

@@ -17,6 +17,8 @@ export interface FlameScene {
   readonly hovered: number | undefined;
   readonly active: number | undefined;
   readonly isDark: boolean;
+  /** What a frame is called on screen. */
+  readonly labelOf: (node: number) => string;
   /** Text of a frame's value, shown behind its name where there is room. */
   readonly valueText: (node: number) => string;
 }
@@ -176,7 +178,7 @@ export class FlamePainter {
     const room = x0 + width - left - LABEL_PAD_PX;
     if (room < LABEL_MIN_PX - 2 * LABEL_PAD_PX) return;
     const middle = y + ROW_PX / 2;
-    const full = frameLabel(scene.tree, node);
+    const full = scene.labelOf(node);
     const name = this.fit(full, room);
     if (name === '') return;
     const style = cause === undefined ? undefined : CAUSE_STYLES[cause];
@@ -273,12 +275,16 @@ export class FlamePainter {
   }
 }
 
-/** What a frame is called on screen: causes by their words, the rest by its name. */
-export function frameLabel(tree: FlameTree, node: number): string {
+/** What a frame is called on screen: causes by their words, kernels by their short names. */
+export function frameLabel(
+  tree: FlameTree,
+  node: number,
+  shortNames: ReadonlyMap<string, string>,
+): string {
   const name = tree.name[node] ?? '';
   if (tree.depth[node] === 1 && isCause(name))
     return `${CAUSE_STYLES[name].letter}  waiting: ${CAUSE_STYLES[name].short}`;
-  return name;
+  return (tree.kind[node] === 'kernel' ? shortNames.get(name) : undefined) ?? name;
 }
 
 /** `share` of the second colour in the first, both "#rrggbb". */

@@ -82,7 +82,7 @@ test('kinds sum kernels and copies', () => {
     shares.map(s => [s.label, s.valueNs, s.count, s.percent]),
     [
       ['matrix products', 75, 4, 75],
-      ['copies to the device', 20, 1, 20],
+      ['copies to the GPU', 20, 1, 20],
       ['normalisation', 5, 2, 5],
     ],
   );

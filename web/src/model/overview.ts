@@ -57,6 +57,14 @@ export function needsOf(analysis: Analysis): readonly Need[] {
   });
 }
 
+const NEED_NAMES: Readonly<Record<string, string>> = {
+  data: 'data loading',
+  gpu: 'the GPU kernels',
+  copies: 'the copies',
+  host: 'the host',
+  comm: 'the other ranks',
+};
+
 /** A part that fills this much of the step is its limit. */
 const LIMIT_SHARE = 0.93;
 
@@ -66,7 +74,7 @@ export function needsSentence(analysis: Analysis): string | undefined {
   const known = needsOf(analysis).filter(need => (need.needNs ?? 0) > 0);
   const longest = known.find(need => need.isLongest);
   if (stepNs === undefined || stepNs <= 0 || !longest || known.length < 2) return undefined;
-  const name = longest.key === 'gpu' ? 'GPU kernels' : longest.label.toLowerCase();
+  const name = NEED_NAMES[longest.key] ?? longest.label;
   return (longest.needNs ?? 0) >= LIMIT_SHARE * stepNs
     ? `The longest part is the limit: ${name}.`
     : `No part needs the whole step on its own: some of them run one after the other. The longest is ${name}.`;
@@ -208,13 +216,13 @@ export function kindShares(kernels: readonly KernelRow[], analysis: Analysis): K
 export function copyWords(kind: string): string {
   switch (kind) {
     case 'HtoD':
-      return 'to the device';
+      return 'to the GPU';
     case 'DtoH':
       return 'to the host';
     case 'DtoD':
-      return 'inside the device';
+      return 'inside the GPU';
     case 'PtoP':
-      return 'between devices';
+      return 'between GPUs';
     default:
       return kind;
   }

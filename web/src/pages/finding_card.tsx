@@ -1,8 +1,9 @@
 // A finding in its grammar: what waits for what, why we think so, CHANGE, EXPECT, COSTS,
 // WRONG IF, CHECK, SEE. A part that cannot be filled is left out.
 import type {JSX} from 'preact';
+import {useState} from 'preact/hooks';
 import type {Finding, TraceInfo} from '../api/types';
-import {formatGain, formatPct, formatDuration, tidyText} from '../base/format';
+import {formatGain, formatPct, formatDuration, sentence, tidyText} from '../base/format';
 import {looksLikeCode, looksLikeCommand} from '../model/finding_text';
 import {findingCause, findingName} from '../model/overview';
 import {Chip, topicOf} from '../ui/cause_mark';
@@ -30,7 +31,7 @@ export function FindingCard(props: {
       </header>
       {!props.repeatsVerdict && (
         <h2 class="finding-title">
-          <FindingChip finding={finding} /> {tidyText(finding.title) || findingName(finding.id)}
+          <FindingChip finding={finding} /> {sentence(finding.title || findingName(finding.id))}
         </h2>
       )}
       <FindingBody trace={props.trace} finding={finding} />
@@ -50,7 +51,7 @@ function Gain({finding}: {finding: Finding}): JSX.Element | null {
   return (
     <span
       class={`gain gain-large num ${(mid ?? 0) < 1 ? 'gain-none' : ''}`}
-      title="Predicted gain in throughput, from re-timing the step"
+      title="Predicted: so much less time a step, from re-timing it"
     >
       {gain.mid}
       {gain.band !== '' && <span class="gain-band">{gain.band}</span>}
@@ -61,7 +62,7 @@ function Gain({finding}: {finding: Finding}): JSX.Element | null {
 function FindingBody({trace, finding}: {trace: TraceInfo; finding: Finding}): JSX.Element {
   return (
     <div class="finding-body">
-      {finding.why !== '' && <p class="finding-why">{tidyText(finding.why)}</p>}
+      {finding.why !== '' && <p class="finding-why">{sentence(finding.why)}</p>}
       <dl class="parts">
         {looksLikeCode(finding.change) ? (
           <CodePart name="Change" text={finding.change} where={finding.where} />
@@ -76,30 +77,40 @@ function FindingBody({trace, finding}: {trace: TraceInfo; finding: Finding}): JS
         ) : (
           <TextPart name="Check" text={finding.check} />
         )}
-        {finding.evidence.length > 0 && (
-          <>
-            <dt>See</dt>
-            <dd class="evidence">
-              {finding.evidence.slice(0, EVIDENCE_SHOWN).map((evidence, index) => (
-                <button
-                  key={index}
-                  type="button"
-                  class="evidence-link"
-                  data-testid="evidence"
-                  title={`${evidence.track}: ${formatDuration(evidence.t1_ns - evidence.t0_ns)}`}
-                  onClick={() => void showEvidence(trace, evidence)}
-                >
-                  {tidyText(evidence.text || evidence.track) || 'in the timeline'} <IconArrow />
-                </button>
-              ))}
-              {finding.evidence.length > EVIDENCE_SHOWN && (
-                <span class="faint">and {finding.evidence.length - EVIDENCE_SHOWN} more</span>
-              )}
-            </dd>
-          </>
-        )}
+        <See trace={trace} finding={finding} />
       </dl>
     </div>
+  );
+}
+
+function See({trace, finding}: {trace: TraceInfo; finding: Finding}): JSX.Element | null {
+  const [showsAll, setShowsAll] = useState(false);
+  const all = finding.evidence;
+  if (all.length === 0) return null;
+  const shown = showsAll || all.length <= EVIDENCE_SHOWN + 1 ? all : all.slice(0, EVIDENCE_SHOWN);
+  return (
+    <>
+      <dt>See</dt>
+      <dd class="evidence">
+        {shown.map((evidence, index) => (
+          <button
+            key={index}
+            type="button"
+            class="evidence-link"
+            data-testid="evidence"
+            title={`${evidence.track}: ${formatDuration(evidence.t1_ns - evidence.t0_ns)}`}
+            onClick={() => void showEvidence(trace, evidence)}
+          >
+            {tidyText(evidence.text || evidence.track) || 'in the timeline'} <IconArrow />
+          </button>
+        ))}
+        {shown.length < all.length && (
+          <button type="button" class="plain-link muted" onClick={() => setShowsAll(true)}>
+            {all.length - shown.length} more
+          </button>
+        )}
+      </dd>
+    </>
   );
 }
 
@@ -146,7 +157,7 @@ export function FurtherFindings(props: {
               <IconChevron />
             </span>
             <FindingChip finding={finding} />
-            <span class="further-title">{tidyText(finding.title) || findingName(finding.id)}</span>
+            <span class="further-title">{sentence(finding.title || findingName(finding.id))}</span>
             {finding.severity === 'info' && <span class="tag">for information</span>}
             {finding.cost_pct !== undefined && finding.cost_pct > 0 && (
               <span class="further-cost num" title="Share of the mean step that it costs">

@@ -16,6 +16,7 @@ import {
   type FlameLayout,
   type FlameTree,
 } from '../model/flame_tree';
+import {loadKernels} from '../model/kernel_table';
 import {isTyping, registerShortcuts} from '../model/shortcuts';
 import {
   flameBy,
@@ -66,6 +67,13 @@ export function FlamePage({trace}: {trace: TraceInfo}): JSX.Element {
       signal,
     ),
   );
+  const kernels = useResource(`${trace.id}/${trace.generation}`, () =>
+    loadKernels(trace.id, trace.generation),
+  );
+  const shortNames = useMemo(() => {
+    const rows = kernels.kind === 'ready' ? kernels.value.rows : [];
+    return new Map(rows.filter(row => row.short !== '').map(row => [row.name, row.short]));
+  }, [kernels]);
   const reply =
     flame.kind === 'ready' ? flame.value : flame.kind === 'loading' ? flame.stale : undefined;
   return (
@@ -103,7 +111,7 @@ export function FlamePage({trace}: {trace: TraceInfo}): JSX.Element {
       {flame.kind === 'loading' && !reply && <Loading what="the flame graph" />}
       {reply && flame.kind !== 'error' && (
         <div class={`flame-wrap ${flame.kind === 'loading' ? 'is-stale' : ''}`}>
-          <Flame reply={reply} />
+          <Flame reply={reply} shortNames={shortNames} />
         </div>
       )}
     </main>
@@ -206,7 +214,8 @@ function Search(): JSX.Element {
   );
 }
 
-function Flame({reply}: {reply: FlameReply}): JSX.Element {
+function Flame(props: {reply: FlameReply; shortNames: ReadonlyMap<string, string>}): JSX.Element {
+  const {reply, shortNames} = props;
   const tree = useMemo(() => buildTree(reply.nodes), [reply]);
   const focus = flameFocus.value;
   const dropped = flameDropped.value;
@@ -226,6 +235,7 @@ function Flame({reply}: {reply: FlameReply}): JSX.Element {
       </Empty>
     );
 
+  const labelOf = (node: number): string => frameLabel(tree, node, shortNames);
   const valueText = (node: number): string => formatDuration((layout.valueNs[node] ?? 0) / steps);
   const describe = (node: number): string => {
     const value = layout.valueNs[node] ?? 0;
@@ -252,12 +262,10 @@ function Flame({reply}: {reply: FlameReply}): JSX.Element {
               type="button"
               class="crumb"
               aria-current={index === path.length - 1 ? 'true' : 'false'}
-              title={frameLabel(tree, node)}
+              title={tree.name[node] ?? ''}
               onClick={() => (flameFocus.value = node)}
             >
-              {node === 0
-                ? `all ${valueText(0)}${perStep ? ' a step' : ''}`
-                : frameLabel(tree, node)}
+              {node === 0 ? `all ${valueText(0)}${perStep ? ' a step' : ''}` : labelOf(node)}
             </button>
           ))}
         </nav>
@@ -284,12 +292,20 @@ function Flame({reply}: {reply: FlameReply}): JSX.Element {
         )}
       </div>
       {flameForm.value === 'table' ? (
-        <FlameTable tree={tree} layout={layout} steps={steps} perStep={perStep} filter={text} />
+        <FlameTable
+          tree={tree}
+          layout={layout}
+          steps={steps}
+          perStep={perStep}
+          filter={text}
+          labelOf={labelOf}
+        />
       ) : (
         <FlameCanvas
           tree={tree}
           layout={layout}
           match={match}
+          labelOf={labelOf}
           valueText={valueText}
           describe={describe}
           onFocus={node => (flameFocus.value = node)}
@@ -317,6 +333,7 @@ function FlameTable(props: {
   steps: number;
   perStep: boolean;
   filter: string;
+  labelOf: (node: number) => string;
 }): JSX.Element {
   const {tree, layout, steps} = props;
   const all = useMemo(() => tableOf(tree, layout), [tree, layout]);
@@ -351,10 +368,10 @@ function FlameTable(props: {
                 <button
                   type="button"
                   class="plain-link break"
-                  title="Its widest frame in the graph"
+                  title={`${row.name}: its widest frame in the graph`}
                   onClick={() => show({flameForm: 'graph', flameFocus: row.node})}
                 >
-                  {frameLabel(tree, row.node)}
+                  {props.labelOf(row.node)}
                 </button>
               </th>
               <td class="muted">{row.kind.replaceAll('_', ' ')}</td>

@@ -16,6 +16,7 @@ import {
   formatPct,
   formatWhen,
   rateUnit,
+  sentence,
   tidyText,
 } from '../base/format';
 import {describeDevices, matches} from '../model/list_rows';
@@ -318,7 +319,7 @@ function ReadyRow({trace}: {trace: TraceInfo}): JSX.Element {
         trace={trace}
         letter={summary?.letter ?? '~'}
         cause={summary?.cause ?? 'unknown'}
-        text={tidyText(summary?.text || 'nothing certain can be said')}
+        text={sentence(summary?.text || 'nothing certain can be said')}
       />
       <span class="cell-num cell-throughput" role="cell">
         <Throughput summary={summary} />
@@ -385,7 +386,7 @@ function NextChange({summary}: {summary: TraceSummary | undefined}): JSX.Element
       {gain.mid !== '' && (
         <span
           class="gain num"
-          title={gain.band === '' ? 'predicted gain' : `predicted: ${gain.band}`}
+          title={`Predicted: so much less time a step${gain.band === '' ? '' : `, ${gain.band}`}`}
         >
           {gain.mid}
         </span>
@@ -402,7 +403,7 @@ function BusyRow({trace}: {trace: TraceInfo}): JSX.Element {
         trace={trace}
         letter="…"
         cause="import"
-        text={trace.state === 'receiving' ? 'receiving' : 'importing'}
+        text={trace.state === 'receiving' ? 'Receiving' : 'Importing'}
       />
       <span class="cell-progress" role="cell">
         <ProgressLine
@@ -421,7 +422,7 @@ function BusyRow({trace}: {trace: TraceInfo}): JSX.Element {
 function FailedRow({trace}: {trace: TraceInfo}): JSX.Element {
   return (
     <div class="trace-row trace-row-failed" role="row">
-      <VerdictCell trace={trace} letter="!" cause="failed" text="could not be read" isError />
+      <VerdictCell trace={trace} letter="!" cause="failed" text="Could not be read" isError />
       <span class="cell-reason" role="cell">
         {tidyText(trace.error?.message || 'The server gives no reason.')}
       </span>

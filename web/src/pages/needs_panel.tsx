@@ -75,7 +75,7 @@ function NeedRow({need, row, end}: {need: Need; row: number; end: number}): JSX.
         {need.needNs !== undefined && (
           <div
             class={`needs-bar ${need.isLongest ? 'needs-bar-longest' : ''}`}
-            style={{width: `${Math.min(100, (100 * need.needNs) / end)}%`}}
+            style={{width: need.needNs > 0 ? `max(2px, ${(100 * need.needNs) / end}%)` : '0'}}
           />
         )}
       </div>

@@ -9,6 +9,7 @@ import {
   formatPct,
   plural,
   rateUnit,
+  sentence,
   tidyText,
 } from '../base/format';
 import {groupFindings, sameSentence} from '../model/overview';
@@ -50,8 +51,8 @@ function Verdict({trace, analysis}: {trace: TraceInfo; analysis: Analysis}): JSX
       <section class="hero">
         <Chip topic={topicOf(verdict.cause, trace.summary?.letter)} large />
         <div>
-          <h1 data-testid="verdict">{tidyText(verdict.text) || 'Nothing certain can be said.'}</h1>
-          {verdict.detail !== '' && <p class="hero-detail">{tidyText(verdict.detail)}</p>}
+          <h1 data-testid="verdict">{sentence(verdict.text) || 'Nothing certain can be said'}</h1>
+          {verdict.detail !== '' && <p class="hero-detail">{sentence(verdict.detail)}</p>}
         </div>
       </section>
       <Headline analysis={analysis} />

@@ -9,6 +9,7 @@ import {isTyping, registerShortcuts} from '../model/shortcuts';
 import {isUnderWay, mergeTrace, traceById, traces} from '../model/traces';
 import {DEFAULT_VIEW, page, traceId, type Page} from '../model/view_state';
 import {TimelinePanel} from '../timeline/timeline_panel';
+import {Boundary} from '../ui/boundary';
 import {Header} from '../ui/header';
 import {IconBack} from '../ui/icons';
 import {ViewLink} from '../ui/link';
@@ -80,7 +81,9 @@ function KnownTrace({trace}: {trace: TraceInfo}): JSX.Element {
         {ready && <Tabs />}
       </Header>
       {ready ? (
-        <TraceBody trace={trace} analysis={analysis} tracks={tracks} />
+        <Boundary key={page.value} what="This view">
+          <TraceBody trace={trace} analysis={analysis} tracks={tracks} />
+        </Boundary>
       ) : (
         <main class="page">
           {isUnderWay(trace) ? <Importing trace={trace} /> : <Broken trace={trace} />}
