@@ -2,8 +2,8 @@
 #define LAC_SERVER_HTTP_ASSETS_H
 
 /*
- * The page and the collector inside the program: files as constant arrays, generated at build time by
- * server/http/embed/embed_assets.c. Everything here is static and read only.
+ * The page and the collector inside the program: files as constant arrays, generated at build time
+ * by server/http/embed/embed_assets.c. Everything here is static and read only.
  */
 
 #include <stddef.h>

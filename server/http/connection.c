@@ -1,6 +1,7 @@
 #include "server/http/server_private.h"
 #include "server/log.h"
 
+#include <errno.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -195,11 +196,37 @@ static void check_deadlines(struct connection *connection, int64_t now_ns)
     }
 }
 
+bool lac_connection_has_left(const struct connection *connection)
+{
+    char byte;
+    const ssize_t length = recv(connection->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+
+    return length == 0 || (length < 0 && errno != EAGAIN && errno != EINTR);
+}
+
+/*
+ * libmicrohttpd listens to edges: when the end of a connection arrives together with its last
+ * bytes, it reads the bytes, expects another edge, and never learns of the end. So we look.
+ */
+static void end_if_left(struct connection *connection)
+{
+    if (lac_connection_has_left(connection)) {
+        (void)shutdown(connection->fd, SHUT_RDWR); /* this makes an edge */
+    }
+}
+
 void lac_connections_sweep(struct loop *loop, int64_t now_ns)
 {
+    const bool look_at_idle = loop->sweep_count++ % 4 == 0; /* thousands of them: once a second */
+
     for (struct connection *c = loop->connections; c != NULL; c = c->next) {
-        if (!c->is_suspended) {
-            check_deadlines(c, now_ns);
+        if (c->is_suspended) {
+            continue;
+        }
+        check_deadlines(c, now_ns);
+        if (c->phase == PHASE_BODY || c->phase == PHASE_DOOMED ||
+            (look_at_idle && c->phase == PHASE_HEADER)) {
+            end_if_left(c);
         }
     }
 }

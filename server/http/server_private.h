@@ -132,7 +132,7 @@ struct loop {
     pthread_t thread;
     struct connection *connections;
     unsigned exchange_count;
-    unsigned stream_count;
+    unsigned sweep_count;
     pthread_mutex_t mutex; /**< guards done, streams and their text */
     struct exchange *done;
     struct stream *streams;
@@ -179,6 +179,8 @@ void lac_connection_resume(struct connection *connection);
 /** Send a short error as raw bytes and half close: for when libmicrohttpd cannot reply any more. */
 void lac_connection_doom(struct connection *connection, unsigned http_status, const char *code,
                          const char *message);
+/** Whether the client closed its side: a suspended connection would learn it only by writing. */
+bool lac_connection_has_left(const struct connection *connection);
 /** Enforce the deadlines of all connections of a loop. */
 void lac_connections_sweep(struct loop *loop, int64_t now_ns);
 

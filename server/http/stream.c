@@ -4,7 +4,6 @@
  */
 #include "server/http/server_private.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -122,15 +121,6 @@ void lac_stream_close(struct exchange *x)
     atomic_fetch_sub(&loop->server->stream_count, 1);
 }
 
-/* A client that closed is otherwise noticed only when we write. */
-static bool has_left(int fd)
-{
-    char byte;
-    const ssize_t length = recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-
-    return length == 0 || (length < 0 && errno != EAGAIN && errno != EINTR);
-}
-
 void lac_streams_serve(struct loop *loop, int64_t now_ns, bool look_for_left)
 {
     static const char heartbeat[] = ": ping\n\n";
@@ -143,7 +133,7 @@ void lac_streams_serve(struct loop *loop, int64_t now_ns, bool look_for_left)
             stream->last_ns = now_ns;
             lac_buffer_add(&stream->text, heartbeat, sizeof(heartbeat) - 1);
         }
-        if (look_for_left && connection->is_suspended && has_left(connection->fd)) {
+        if (look_for_left && connection->is_suspended && lac_connection_has_left(connection)) {
             stream->has_ended = true;
         }
         if (connection->is_suspended &&

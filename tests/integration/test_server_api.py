@@ -1,0 +1,455 @@
+#!/usr/bin/env python3
+"""Every route of the API on a trace whose content is known, and the description of the API against the route table."""
+import gzip
+import json
+import os
+import re
+import struct
+import unittest
+
+from server_harness import MARKUP, ROOT, Server, main, make_trace
+
+STEPS, KERNELS = 4, 40
+GPU = os.path.join(ROOT, "../shared/traces/kineto/gpu_metrics_input.json")
+
+
+def expand(reply):
+    return gzip.decompress(reply.body) if reply.headers["Content-Encoding"] == "gzip" else reply.body
+
+
+class Api(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.server = Server("--log-level", "warn")
+        cls.body = make_trace(STEPS, KERNELS)
+        cls.id = cls.server.upload(cls.body, "my%20" + "%3Cimg%20src=x%3E")
+        cls.row = cls.server.wait_ready(cls.id)
+        cls.base = "/traces/" + cls.id
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.server.close()
+
+    def get(self, path):
+        return self.server.api(self.base + path)
+
+    def refused(self, path, status, code=None):
+        reply = self.server.get("/api/v1" + path)
+        self.assertEqual(reply.status, status, (path, reply.body[:200]))
+        error = reply.json()["error"]
+        self.assertTrue(error["message"])
+        if code:
+            self.assertEqual(error["code"], code)
+        return error
+
+    # -- traces
+
+    def test_a_trace_says_what_it_is(self):
+        row = self.row
+        self.assertEqual(row["state"], "ready", row)
+        self.assertEqual(row["name"], "my <img src=x>")
+        self.assertRegex(row["id"], r"^[a-z2-7]{26}$")
+        self.assertRegex(row["created_at"], r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")
+        self.assertEqual(row["size_bytes"], len(self.body))
+        import hashlib
+        self.assertEqual(row["sha256"], hashlib.sha256(self.body).hexdigest())
+        document = json.loads(self.body)
+        self.assertEqual(row["event_count"], len(document["traceEvents"]))
+        self.assertEqual(row["slice_count"], sum(e["ph"] == "X" for e in document["traceEvents"]))
+        self.assertEqual((row["format"], row["generation"], row["device_count"]), ("kineto", 1, 1))
+        self.assertEqual(row["device_names"], ["Test GPU"])
+        self.assertIsNone(row["error"])
+        self.assertIsNone(row["progress"])
+        self.assertEqual(int(row["t0_ns"]), 1000000)
+        self.assertEqual(row["import_report"]["dropped_count"], 0)
+        for name in ("cause", "letter", "text", "step_mean_ns", "throughput_per_s", "not_computing_pct", "next_change", "gain_mid_pct", "finding_id"):
+            self.assertIn(name, row["summary"])
+
+    def test_lists_go_page_by_page_newest_first(self):
+        ids = [self.server.upload(make_trace(2, 3), f"page{i}") for i in range(5)]
+        for trace in ids:
+            self.server.wait_ready(trace)
+        seen, after = [], ""
+        while True:
+            page = self.server.api("/traces?limit=2&q=PAGE" + after)
+            self.assertLessEqual(len(page["traces"]), 2)
+            seen += [row["id"] for row in page["traces"]]
+            if page["next"] is None:
+                break
+            after = "&after=" + page["next"]
+        self.assertEqual(seen, ids[::-1])
+        for trace in ids:
+            self.assertEqual(self.server.request("DELETE", "/api/v1/traces/" + trace).status, 204)
+            self.refused("/traces/" + trace, 404, "not_found")
+        self.refused("/traces?limit=0", 400)
+        self.refused("/traces?limit=x", 400)
+        self.refused("/traces?after=%21%21", 400)
+
+    def test_unknown_traces_are_404_everywhere(self):
+        for trace in ("a" * 26, "nonsense", "a" * 27, "A" * 26, "..%2f", "a'--"):
+            for rest in ("", "/analysis", "/tracks", "/names", "/search?q=x", "/kernels", "/gaps", "/flame", "/slices/1", "/slices?track=0"):
+                reply = self.server.get(f"/api/v1/traces/{trace}{rest}")
+                self.assertIn(reply.status, (400, 404), (trace, rest))
+                self.assertIn("error", reply.json())
+
+    def test_an_upload_that_is_no_trace_fails_with_a_reason(self):
+        for body in (b"this is no trace", b"{}", b"\x00" * 1000, b"{" * 100000, b'{"traceEvents": 5}'):
+            trace = self.server.upload(body)
+            row = self.server.wait_ready(trace)
+            if row["state"] == "ready":
+                self.assertEqual(row["slice_count"], 0, row)
+            else:
+                self.assertTrue(row["error"]["code"] and row["error"]["message"], row)
+                self.refused(f"/traces/{trace}/analysis", 409, "import_failed")
+            self.assertEqual(self.server.request("DELETE", "/api/v1/traces/" + trace).status, 204)
+
+    def test_compressed_and_chunked_uploads_are_the_same_trace(self):
+        packed = gzip.compress(self.body)
+        trace = self.server.upload(packed, "packed")
+        row = self.server.wait_ready(trace)
+        self.assertEqual((row["slice_count"], row["size_bytes"]), (self.row["slice_count"], len(packed)))
+        import http.client
+        connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=20)
+        connection.request("POST", "/api/v1/traces?name=chunked", body=iter([self.body[i:i + 7000] for i in range(0, len(self.body), 7000)]),
+                           headers={"Authorization": "Bearer " + self.server.key}, encode_chunked=True)
+        response = connection.getresponse()
+        self.assertEqual(response.status, 201)
+        chunked = json.loads(response.read())["id"]
+        self.assertEqual(response.headers["Location"], "/api/v1/traces/" + chunked)
+        connection.close()
+        self.assertEqual(self.server.wait_ready(chunked)["sha256"], self.row["sha256"])
+        for one in (trace, chunked):
+            self.server.request("DELETE", "/api/v1/traces/" + one)
+
+    def test_reuse_answers_with_the_trace_that_is_there(self):
+        first = self.server.upload(self.body, "again")
+        self.server.wait_ready(first)
+        reply = self.server.request("POST", "/api/v1/traces?name=again&reuse=1", body=self.body)
+        self.assertEqual((reply.status, reply.json()["id"]), (200, first))
+        self.server.request("DELETE", "/api/v1/traces/" + first)
+
+    def test_the_analysis_is_the_fixed_document(self):
+        analysis = self.get("/analysis")
+        self.assertEqual(analysis["schema"], "lacuna.analysis/1")
+        self.assertEqual(analysis["kernels"]["count"], STEPS * KERNELS)
+        self.assertEqual(analysis["steps"]["count"], STEPS)
+        device = analysis["devices"][0]
+        self.assertEqual(sum(device["idle_by_cause_ns"].values()), device["idle_ns"])
+        self.assertEqual(sum(device["partition_ns"].values()), device["span_ns"])
+
+    # -- timeline
+
+    def test_tracks_processes_devices_and_steps(self):
+        tracks = self.get("/tracks")
+        self.assertEqual((tracks["generation"], tracks["cells_per_tile"]), (1, 512))
+        kinds = [track["kind"] for track in tracks["tracks"]]
+        for kind in ("thread", "stream", "counter", "steps", "gaps"):
+            self.assertIn(kind, kinds)
+        self.assertEqual([track["index"] for track in tracks["tracks"]], list(range(len(kinds))))
+        self.assertIn("python " + MARKUP, [process["name"] for process in tracks["processes"]])
+        self.assertEqual(tracks["devices"][0]["compute_capability"], "8.0")
+        self.assertEqual(tracks["devices"][0]["sm_count"], 108)
+        self.assertEqual(len(tracks["steps"]["start_ns"]), STEPS)
+        self.assertEqual(tracks["steps"]["dur_ns"], [19990000] * STEPS)
+        stream = next(track for track in tracks["tracks"] if track["kind"] == "stream")
+        self.assertEqual(stream["count"], STEPS * (KERNELS + 1))
+        self.assertEqual(stream["device"], 0)
+
+    def track(self, kind):
+        return next(track["index"] for track in self.get("/tracks")["tracks"] if track["kind"] == kind)
+
+    def tiles(self, level, first, last, tracks, **kwargs):
+        return self.server.get(f"/api/v1{self.base}/g1/tiles/{level}/{first}-{last}?tracks={tracks}", **kwargs)
+
+    def test_tiles_hold_every_slice_once(self):
+        stream, tracks = self.track("stream"), self.get("/tracks")
+        slices = {}
+        for level in range(tracks["level_max"] + 1):
+            last = min(int(tracks["duration_ns"] // (512 * 8 ** level)), 10 ** 9)
+            if last > 4000:
+                continue  # finer than anything here: 150 us kernels are native to level 5
+            for first in range(0, last + 1, 64):
+                reply = self.tiles(level, first, min(first + 63, last), stream)
+                self.assertEqual(reply.status, 200, reply.body[:200])
+                magic, version, at_level, count, zero = struct.unpack_from("<4sHHII", reply.body)
+                self.assertEqual((magic, version, at_level, zero), (b"LTB1", 1, level, 0))
+                at = 16
+                for _ in range(count):
+                    size, track, index, natives, cells, lev = struct.unpack_from("<IIIIIB", reply.body, at)
+                    self.assertEqual((track, lev, size % 8), (stream, level, 0))
+                    self.assertTrue(first <= index <= min(first + 63, last))
+                    column = at + 32
+                    starts = struct.unpack_from(f"<{natives}d", reply.body, column)
+                    durations = struct.unpack_from(f"<{natives}d", reply.body, column + natives * 8)
+                    ids = struct.unpack_from(f"<{natives}I", reply.body, column + natives * 16)
+                    for one in zip(ids, starts, durations):
+                        slices[one[0]] = one[1:]
+                    at += size
+                self.assertEqual(at, len(reply.body))
+        document = json.loads(self.body)
+        recorded = sorted((e["ts"] * 1000 - 1000000, e["dur"] * 1000) for e in document["traceEvents"] if e.get("cat") in ("kernel", "gpu_memcpy"))
+        self.assertEqual(sorted(slices.values()), [(float(a), float(b)) for a, b in recorded])
+
+    def test_tiles_outside_the_limits_are_refused(self):
+        for path, status in (("/g1/tiles/0/0-64?tracks=0", 413), ("/g1/tiles/0/0-1?tracks=0-5000", 413), ("/g1/tiles/18/0-1?tracks=0", 404), ("/g2/tiles/0/0-1?tracks=0", 404),
+                             ("/g1/tiles/0/5-1?tracks=0", 400), ("/g1/tiles/0/0-1", 400), ("/g1/tiles/0/0-1?tracks=x", 400), ("/g1/tiles/x/0-1?tracks=0", 404),
+                             ("/g1/tiles/0/0-99999999999?tracks=0", 404), ("/g1/tiles/-1/0-1?tracks=0", 404)):
+            self.refused(self.base + path, status)
+        self.assertEqual(self.tiles(3, 0, 0, "900").body[:4], b"LTB1")
+
+    def test_unchanged_replies_are_304_and_compressed_ones_the_same(self):
+        for path in ("/tracks", "/g1/tiles/5/0-0?tracks=0-9", "/kernels", "/analysis", "/names", "/flame", "/search?q=conv"):
+            full = self.server.get("/api/v1" + self.base + path)
+            self.assertEqual(full.status, 200, path)
+            tag = full.headers["ETag"]
+            self.assertRegex(tag, r'^"[0-9a-f]{32}"$')
+            again = self.server.get("/api/v1" + self.base + path, headers={"If-None-Match": tag})
+            self.assertEqual((again.status, again.body), (304, b""))
+            packed = self.server.get("/api/v1" + self.base + path, headers={"Accept-Encoding": "gzip"})
+            self.assertEqual(expand(packed), full.body)
+            self.assertEqual(packed.headers["Vary"], "Accept-Encoding")
+            again = self.server.get("/api/v1" + self.base + path, headers={"If-None-Match": packed.headers["ETag"], "Accept-Encoding": "gzip"})
+            self.assertEqual(again.status, 304)
+
+    def test_counters_are_thinned_and_whole(self):
+        counter = self.track("counter")
+        points = self.get(f"/counters/{counter}")
+        self.assertEqual(points["last"], [0, 10.5, 21, 31.5])
+        self.assertEqual(points["ts_ns"], [0, 20000000, 40000000, 60000000])
+        few = self.get(f"/counters/{counter}?points=1")
+        self.assertEqual((few["min"], few["max"], few["last"]), ([0], [31.5], [31.5]))
+        self.refused(self.base + f"/counters/{self.track('stream')}", 404)
+        self.refused(self.base + "/counters/9999", 404)
+        self.refused(self.base + f"/counters/{counter}?points=0", 400)
+
+    def test_names_by_id_and_all(self):
+        everything, start = [], 0
+        while start is not None:
+            page = self.get(f"/names?from={start}&limit=7")
+            self.assertLessEqual(len(page["names"]), 7)
+            everything += page["names"]
+            start = page["next"]
+        self.assertEqual([name[0] for name in everything], list(range(len(everything))))
+        self.assertEqual(everything[0], [0, ""])
+        self.assertIn(MARKUP, [name[1] for name in everything])
+        self.assertEqual(self.get("/names?ids=0-2,5")["names"], [everything[i] for i in (0, 1, 2, 5)])
+        self.assertEqual(self.get("/names?ids=4000000000")["names"], [])
+        self.refused(self.base + "/names?ids=0-99999", 413)
+        self.refused(self.base + "/names?ids=a", 400)
+
+    # -- slices
+
+    def kernel(self, nth=0):
+        return self.get("/search?q=%3CIMG&kind=kernel&limit=1000")["hits"][nth]["slice"]
+
+    def test_a_kernel_has_its_details_and_its_launch(self):
+        kernel = self.get(f"/slices/{self.kernel(1)}")
+        self.assertEqual((kernel["kind"], kernel["name"]), ("kernel", MARKUP))
+        self.assertEqual(kernel["kernel"]["block"], [128, 1, 1])
+        self.assertEqual(kernel["kernel"]["grid"], [5, 1, 1])
+        self.assertEqual((kernel["kernel"]["registers"], kernel["kernel"]["shared_memory_bytes"]), (32, 1024))
+        self.assertEqual(kernel["same_name"]["count"], STEPS * KERNELS // 4)
+        self.assertEqual(kernel["same_name"]["per_step"], KERNELS / 4)
+        self.assertEqual(kernel["step"], 0)
+        launch = self.get(f"/slices/{kernel['link']}")
+        self.assertEqual((launch["kind"], launch["name"], launch["link"]), ("api", "cudaLaunchKernel", kernel["id"]))
+        self.assertEqual(launch["corr"], kernel["corr"])
+        operator = self.get(f"/slices/{launch['parent']}")
+        self.assertEqual(operator["name"], "aten::conv2d")
+        self.assertEqual(operator["args"]["x"], MARKUP)
+        self.assertEqual(operator["args"]["Input Dims"], [[1, 3]])
+        self.assertEqual(operator["children"], 1)
+        self.assertEqual(self.get(f"/slices/{kernel['next']}")["prev"], kernel["id"])
+        self.refused(self.base + "/slices/4000000000", 404)
+        self.refused(self.base + "/slices/x", 404)
+
+    def test_a_copy_has_its_ends_and_its_rate(self):
+        hit = self.get("/search?q=Memcpy%20HtoD&kind=copy")["hits"][0]
+        copy = self.get(f"/slices/{hit['slice']}")["copy"]
+        self.assertEqual((copy["kind"], copy["src"], copy["dst"], copy["bytes"]), ("HtoD", "pageable", "device", 1048576))
+        self.assertAlmostEqual(copy["gb_per_s"], 10.48576)
+
+    def test_a_window_of_slices_goes_page_by_page(self):
+        stream = self.track("stream")
+        seen, after = [], ""
+        while True:
+            page = self.get(f"/slices?track={stream}&t0=8000000&t1=40000000&limit=11{after}")
+            seen += page["slices"]
+            if page["next"] is None:
+                break
+            after = "&after=" + page["next"]
+        starts = [one["start_ns"] for one in seen]
+        self.assertEqual(starts, sorted(starts))
+        self.assertEqual(len(starts), 2 * (KERNELS + 1))
+        self.assertNotIn("args", seen[0])
+        self.refused(self.base + "/slices", 400)
+        self.refused(self.base + "/slices?track=9999", 404)
+        self.refused(self.base + "/slices?track=0&limit=100000", 400)
+
+    def test_search_finds_by_part_id_and_correlation(self):
+        hits = self.get("/search?q=CONV2D&limit=9")
+        self.assertEqual((hits["total"], len(hits["hits"])), (STEPS * KERNELS, 9))
+        seen, after = [], ""
+        while True:
+            page = self.get(f"/search?q=conv2d&limit=50{after}")
+            seen += [hit["start_ns"] for hit in page["hits"]]
+            if page["next"] is None:
+                break
+            after = "&after=" + page["next"]
+        self.assertEqual((len(seen), seen), (STEPS * KERNELS, sorted(seen)))
+        kernel = self.kernel()
+        self.assertEqual([hit["slice"] for hit in self.get(f"/search?q=id:{kernel}")["hits"]], [kernel])
+        corr = self.get(f"/slices/{kernel}")["corr"]
+        self.assertEqual(sorted(hit["kind"] for hit in self.get(f"/search?q=corr:{corr}")["hits"]), ["api", "kernel"])
+        self.assertEqual(self.get("/search?q=no-such-name")["total"], 0)
+        self.refused(self.base + "/search", 400)
+        self.refused(self.base + "/search?q=x&kind=nonsense", 400)
+        self.refused(self.base + "/search?q=%00", 400)
+
+    # -- tables
+
+    def test_kernels_sort_filter_and_page(self):
+        table = self.get("/kernels")
+        names = {row["name"]: row for row in table["kernels"]}
+        self.assertEqual(table["total"], len(names))
+        totals = [row["total_ns"] for row in table["kernels"]]
+        self.assertEqual(totals, sorted(totals, reverse=True))
+        self.assertAlmostEqual(sum(row["pct_of_kernel_time"] for row in table["kernels"]), 100, places=3)
+        self.assertEqual(names[MARKUP]["count"], STEPS * KERNELS // 4)
+        self.assertEqual(names[MARKUP]["mean_ns"], names[MARKUP]["total_ns"] // names[MARKUP]["count"])
+        self.assertEqual(names["nchwToNhwcKernel"]["layout_class"], "L")
+        for sort in ("count", "mean", "min", "max"):
+            values = [row[sort if sort == "count" else sort + "_ns"] for row in self.get(f"/kernels?sort={sort}&order=asc")["kernels"]]
+            self.assertEqual(values, sorted(values))
+        by_name = [row["name"] for row in self.get("/kernels?sort=name")["kernels"]]
+        self.assertEqual(by_name, sorted(by_name))
+        self.assertEqual([row["name"] for row in self.get("/kernels?q=NHWC")["kernels"]], ["nchwToNhwcKernel"])
+        seen, after = [], ""
+        while True:
+            page = self.get("/kernels?limit=3" + after)
+            seen += [row["name"] for row in page["kernels"]]
+            if page["next"] is None:
+                break
+            after = "&after=" + page["next"]
+        self.assertEqual(seen, [row["name"] for row in table["kernels"]])
+        self.refused(self.base + "/kernels?sort=nonsense", 400)
+        self.refused(self.base + "/kernels?order=up", 400)
+
+    def test_gaps_sum_to_their_causes(self):
+        gaps = self.get("/gaps?min_ns=0&limit=10000")
+        device = self.get("/analysis")["devices"][0]
+        self.assertEqual(sum(gap["dur_ns"] for gap in gaps["gaps"]), device["idle_ns"])
+        for gap in gaps["gaps"]:
+            self.assertEqual(sum(gap["cause_ns"].values()), gap["dur_ns"], gap)
+            self.assertEqual(max(gap["cause_ns"], key=lambda c: gap["cause_ns"][c]) and gap["cause_ns"][gap["cause"]], max(gap["cause_ns"].values()))
+        long = self.get("/gaps")
+        self.assertEqual(long["total"], device["gaps"]["count_10us"])
+        lengths = [gap["dur_ns"] for gap in long["gaps"]]
+        self.assertEqual(lengths, sorted(lengths, reverse=True))
+        self.assertEqual(lengths[0], device["gaps"]["longest_ns"])
+        self.assertEqual(self.get("/gaps?device=7")["total"], 0)
+        starts = [gap["start_ns"] for gap in self.get("/gaps?sort=start")["gaps"]]
+        self.assertEqual(starts, sorted(starts))
+        self.refused(self.base + "/gaps?min_ns=-1", 400)
+
+    def test_flame_graphs_are_trees_in_preorder(self):
+        analysis = self.get("/analysis")
+        for metric, total in (("gpu", None), ("waiting", analysis["devices"][0]["idle_ns"]), ("cpu", None)):
+            for by in ("op", "range", "kernel", "python"):
+                flame = self.get(f"/flame?metric={metric}&by={by}")
+                nodes = flame["nodes"]
+                count = len(nodes["name"])
+                self.assertTrue(all(len(column) == count for column in nodes.values()))
+                self.assertEqual(nodes["parent"][0], -1)
+                children = [0] * count
+                for i in range(1, count):
+                    parent = nodes["parent"][i]
+                    self.assertTrue(0 <= parent < i)
+                    self.assertEqual(nodes["depth"][i], nodes["depth"][parent] + 1)
+                    children[parent] += nodes["value_ns"][i]
+                for i in range(count):
+                    self.assertEqual(nodes["self_ns"][i], nodes["value_ns"][i] - children[i])
+                    self.assertGreaterEqual(nodes["self_ns"][i], 0)
+                self.assertEqual(flame["total_ns"], nodes["value_ns"][0])
+                if total is not None:
+                    self.assertEqual(flame["total_ns"], total)
+        whole = self.get("/flame")
+        self.assertEqual((whole["metric"], whole["by"], whole["steps"]), ("gpu", "op", STEPS))
+        part = self.get("/flame?t0=0&t1=19000000")
+        self.assertEqual(part["steps"], 1)
+        self.assertLess(part["total_ns"], whole["total_ns"])
+        self.refused(self.base + "/flame?metric=x", 400)
+        self.refused(self.base + "/flame?t0=5&t1=5", 400)
+
+    # -- the rest
+
+    def test_health_metrics_and_page(self):
+        self.assertEqual(self.server.get("/healthz", key=False).json()["status"], "ok")
+        metrics = self.server.get("/metrics").body.decode()
+        for name in ("lacuna_http_requests_total", "lacuna_http_request_seconds_bucket", "lacuna_http_sent_bytes_total", "lacuna_http_connections ",
+                     "lacuna_imports_total", 'lacuna_imports{state="queued"}', "lacuna_traces", "process_resident_memory_bytes"):
+            self.assertIn(name, metrics)
+        for line in metrics.splitlines():
+            self.assertRegex(line, r"^(# (HELP|TYPE) .*|[a-z_]+(\{[^}]*(\{[^}]*\}[^}]*)*\})? [0-9.e+-]+)$")
+        page = self.server.get("/", key=False)
+        self.assertEqual(page.status, 200)
+        self.assertIn("text/html", page.headers["Content-Type"])
+        self.assertEqual(self.server.get("/t/" + self.id, key=False).body, page.body)
+        self.assertEqual(self.server.get("/missing.js", key=False).status, 404)
+        for file in re.findall(r'(?:src|href)="(/[^"]+)"', page.body.decode()):
+            reply = self.server.get(file, key=False)
+            self.assertEqual(reply.status, 200, file)
+            again = self.server.get(file, key=False, headers={"If-None-Match": reply.headers["ETag"]})
+            self.assertEqual(again.status, 304)
+            packed = self.server.get(file, key=False, headers={"Accept-Encoding": "gzip"})
+            self.assertEqual(expand(packed), reply.body)
+        self.assertEqual(self.server.request("HEAD", "/", key=False).body, b"")
+
+    def test_openapi_describes_exactly_the_route_table(self):
+        source = open(os.path.join(ROOT, "server/api/routes.c")).read()
+        table = {(m.lower(), p): a for m, p, a in re.findall(r'LAC_ROUTE\(\s*(\w+),\s*"([^"]+)",\s*(\w+)', source)}
+        document = self.server.get("/openapi.json", key=False).json()
+        self.assertTrue(document["openapi"].startswith("3.1"))
+        described = {(method, path): "KEY" if operation["security"] else "OPEN" for path, item in document["paths"].items() for method, operation in item.items()}
+        self.assertEqual(described, table)
+        for path, item in document["paths"].items():
+            for operation in item.values():
+                named = {p["name"] for p in operation.get("parameters", []) if p["in"] == "path"}
+                self.assertEqual(named, set(re.findall(r"\{(\w+)\}", path)), path)
+
+        def references(value):
+            if isinstance(value, dict):
+                for key, inner in value.items():
+                    if key == "$ref":
+                        yield inner
+                    else:
+                        yield from references(inner)
+            elif isinstance(value, list):
+                for inner in value:
+                    yield from references(inner)
+
+        for reference in references(document):
+            self.assertIn(reference.rsplit("/", 1)[1], document["components"]["schemas"])
+
+    def test_replies_have_every_member_that_openapi_names(self):
+        schemas = self.server.get("/openapi.json", key=False).json()["components"]["schemas"]
+        kernel = self.get(f"/slices/{self.kernel()}")
+        for schema, value in (("Trace", self.server.api(self.base)), ("Tracks", self.get("/tracks")), ("Slice", kernel), ("Kernel", self.get("/kernels")["kernels"][0]),
+                              ("Gap", self.get("/gaps?min_ns=0")["gaps"][0]), ("Flame", self.get("/flame"))):
+            self.assertEqual(sorted(value), sorted(schemas[schema]["properties"]), schema)
+
+    @unittest.skipUnless(os.path.exists(GPU), "no ../shared/traces: the API is not tried on a real trace")
+    def test_a_real_trace_goes_all_the_way(self):
+        trace = self.server.upload(open(GPU, "rb").read(), "real")
+        row = self.server.wait_ready(trace)
+        self.assertEqual(row["state"], "ready", row)
+        truth = json.load(open(os.path.join(ROOT, "../shared/traces/truth/kineto__gpu_metrics_input.json")))
+        self.assertGreater(len(truth), 0)
+        analysis = self.server.api(f"/traces/{trace}/analysis")
+        self.assertEqual(analysis["kernels"]["count"], 30)
+        self.assertEqual(sum(row["count"] for row in self.server.api(f"/traces/{trace}/kernels")["kernels"]), 30)
+        self.assertEqual(self.server.request("DELETE", "/api/v1/traces/" + trace).status, 204)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,289 @@
+#!/usr/bin/env python3
+"""Many, slow, silent and vanishing clients; stopping."""
+import os
+import re
+import resource
+import selectors
+import signal
+import socket
+import threading
+import time
+import unittest
+
+from server_harness import SOAK, Server, hear, main, make_trace, status_of
+
+HOST = b"Host: 127.0.0.1\r\n"
+soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 65536), hard))
+
+
+def hammer(server, count, seconds, request):
+    """`count` keep-alive connections, each always with one request under way. (replies, longest wait in s, replies that were not 200)."""
+    selector = selectors.DefaultSelector()
+    sent_at = {}
+    for _ in range(count):
+        connection = server.connect()
+        connection.setblocking(False)
+        selector.register(connection, selectors.EVENT_READ, bytearray())
+        connection.send(request)
+        sent_at[connection] = time.monotonic()
+    replies, longest, bad = 0, 0.0, 0
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        for key, _ in selector.select(0.5):
+            connection, data = key.fileobj, key.data
+            data += connection.recv(262144)
+            head = data.find(b"\r\n\r\n")
+            if head < 0:
+                continue
+            length = re.search(rb"Content-Length: (\d+)", bytes(data[:head]))
+            total = head + 4 + (int(length.group(1)) if length else 0)
+            if len(data) < total:
+                continue
+            bad += not data.startswith(b"HTTP/1.1 200")
+            del data[:total]
+            now = time.monotonic()
+            replies, longest = replies + 1, max(longest, now - sent_at[connection])
+            sent_at[connection] = now
+            connection.send(request)
+    now = time.monotonic()
+    longest = max([longest] + [now - at for at in sent_at.values()])
+    for key in list(selector.get_map().values()):
+        key.fileobj.close()
+    selector.close()
+    return replies, longest, bad
+
+
+class Load(unittest.TestCase):
+    def server(self, *flags):
+        server = Server("--log-level", "warn", *flags)
+        self.addCleanup(server.close)
+        return server
+
+    def test_128_and_512_connections_do_not_stall(self):
+        server = self.server()
+        trace = server.upload(make_trace())
+        server.wait_ready(trace)
+        key = b"Authorization: Bearer " + server.key.encode() + b"\r\n"
+        health = b"GET /healthz HTTP/1.1\r\n" + HOST + b"\r\n"
+        tiles = b"GET /api/v1/traces/" + trace.encode() + b"/g1/tiles/6/0-1?tracks=0-5 HTTP/1.1\r\n" + HOST + key + b"\r\n"
+        for count in (127, 128, 129, 256, 512):
+            for name, request in (("health", health), ("tiles", tiles)):
+                replies, longest, bad = hammer(server, count, 8 if SOAK else 2, request)
+                print(f"  {count} connections, {name}: {replies} replies, longest wait {longest * 1000:.0f} ms")
+                self.assertEqual(bad, 0)
+                self.assertGreater(replies, count * 2)
+                self.assertLess(longest, 2.0, "a stall")
+
+    def test_a_thousand_silent_connections_change_nothing_and_are_ended(self):
+        server = self.server("--header-timeout", "2500")
+        silent = [server.connect() for _ in range(1000)]
+        for _ in range(20):
+            begin = time.monotonic()
+            self.assertEqual(server.get("/healthz").status, 200)
+            self.assertLess(time.monotonic() - begin, 1.0)
+        deadline = time.monotonic() + 10
+        ended = 0
+        for connection in silent:
+            connection.settimeout(max(0.1, deadline - time.monotonic()))
+            try:
+                reply = hear(connection, max(0.1, deadline - time.monotonic()))
+                ended += 1
+            except OSError:
+                continue
+            self.assertIn(status_of(reply), (0, 408))
+        for connection in silent:
+            connection.close()
+        self.assertEqual(ended, 1000)
+        self.assertLess(time.monotonic(), deadline + 1)
+        for _ in range(50):
+            metrics = server.get("/metrics").body.decode()
+            if int(re.search(r"lacuna_http_connections (\d+)", metrics).group(1)) <= 3:
+                break
+            time.sleep(0.1)
+        self.assertGreaterEqual(int(re.search(r"lacuna_http_timed_out_total (\d+)", metrics).group(1)), 1000)
+        self.assertLessEqual(int(re.search(r"lacuna_http_connections (\d+)", metrics).group(1)), 3)
+
+    def trickle(self, server, text, pause, limit):
+        """Send one byte after another until the server answers or ends it. (seconds, reply)"""
+        begin = time.monotonic()
+        with server.connect() as connection:
+            connection.settimeout(0.001)
+            reply = b""
+            for i in range(len(text)):
+                if time.monotonic() - begin > limit:
+                    break
+                try:
+                    connection.send(text[i:i + 1])
+                    reply = connection.recv(4096)
+                    break
+                except socket.timeout:
+                    time.sleep(pause)
+                except OSError:
+                    break
+            reply += hear(connection, 0.5)
+        return time.monotonic() - begin, reply
+
+    def test_one_byte_a_second_is_not_waited_for(self):
+        server = self.server("--header-timeout", "2000", "--rate-window", "2000", "--body-timeout", "2000")
+        key = b"Authorization: Bearer " + server.key.encode() + b"\r\n"
+        pause = 1.0 if SOAK else 0.2
+        header = b"GET /healthz HTTP/1.1\r\n" + HOST + b"X: " + b"y" * 500
+        seconds, reply = self.trickle(server, header, pause, 15)
+        self.assertLess(seconds, 6)
+        self.assertEqual(status_of(reply), 408, reply)
+        for path in (b"/api/v1/traces", b"/api/v1/session"):
+            with server.connect() as connection:
+                connection.sendall(b"POST " + path + b" HTTP/1.1\r\n" + HOST + key + b"Content-Length: 3000\r\n\r\n")
+                begin = time.monotonic()
+                connection.settimeout(0.001)
+                reply = b""
+                while time.monotonic() - begin < 15 and not reply:
+                    try:
+                        connection.send(b"x")
+                        reply = connection.recv(4096)
+                    except socket.timeout:
+                        time.sleep(pause)
+                    except OSError:
+                        break
+                reply += hear(connection, 0.5)
+            self.assertEqual(status_of(reply), 408, (path, reply))
+            self.assertLess(time.monotonic() - begin, 8)
+        time.sleep(0.3)
+        self.assertEqual(server.api("/traces")["traces"], [])
+        self.assertEqual(os.listdir(os.path.join(server.data, "staging")), [])
+
+    def test_one_byte_a_second_from_200_clients_does_not_stop_the_others(self):
+        server = self.server("--header-timeout", "60000")
+        slow = [server.connect() for _ in range(200)]
+        stop = threading.Event()
+
+        def dribble():
+            text = b"GET /healthz HTTP/1.1\r\n" + HOST + b"X: " + b"y" * 1000
+            at = 0
+            while not stop.wait(0.1):
+                for connection in slow:
+                    connection.send(text[at:at + 1])
+                at += 1
+
+        thread = threading.Thread(target=dribble)
+        thread.start()
+        try:
+            replies, longest, bad = hammer(server, 32, 2, b"GET /healthz HTTP/1.1\r\n" + HOST + b"\r\n")
+        finally:
+            stop.set()
+            thread.join()
+        for connection in slow:
+            connection.close()
+        self.assertEqual(bad, 0)
+        self.assertGreater(replies, 500)
+        self.assertLess(longest, 1.0)
+
+    def test_clients_that_vanish_leave_nothing(self):
+        server = self.server()
+        body = make_trace(filler=3_000_000)
+        key = b"Authorization: Bearer " + server.key.encode() + b"\r\n"
+        for i in range(40):
+            with server.connect() as connection:
+                connection.sendall(b"POST /api/v1/traces?name=gone HTTP/1.1\r\n" + HOST + key + b"Content-Length: %d\r\n\r\n" % len(body) + body[:i * 70000 + 1])
+        end = time.monotonic() + 10
+        while time.monotonic() < end and (os.listdir(os.path.join(server.data, "staging")) or server.api("/traces")["traces"]):
+            time.sleep(0.05)
+        self.assertEqual(os.listdir(os.path.join(server.data, "staging")), [])
+        self.assertEqual(server.api("/traces")["traces"], [])
+
+    def test_one_address_cannot_have_all_connections(self):
+        server = self.server("--connections-loopback", "20")
+        connections = [server.connect() for _ in range(40)]
+        time.sleep(0.3)
+        ended = 0
+        for connection in connections:
+            connection.setblocking(False)
+            try:
+                ended += connection.recv(1) == b""
+            except BlockingIOError:
+                pass
+            except OSError:
+                ended += 1
+            connection.close()
+        self.assertEqual(ended, 20)
+
+    def test_events_tell_of_an_upload_and_streams_are_limited(self):
+        server = self.server()
+        head = b"GET /api/v1/events HTTP/1.1\r\n" + HOST + b"Authorization: Bearer " + server.key.encode() + b"\r\n\r\n"
+        streams = []
+        for _ in range(256):
+            connection = server.connect()
+            connection.sendall(head)
+            streams.append(connection)
+        first = hear(streams[0], 0.5)
+        self.assertIn(b"text/event-stream", first)
+        time.sleep(0.3)
+        self.assertEqual(status_of(server.raw(head, 1)), 503)
+        trace = server.upload(make_trace())
+        server.wait_ready(trace)
+        text = hear(streams[0], 1.0).decode(errors="replace")
+        states = re.findall(r'"state":"(\w+)"', text)
+        self.assertIn("ready", states, text[:500])
+        self.assertIn("event: trace\ndata: {", text)
+        self.assertIn(f'"id":"{trace}"', text)
+        server.request("DELETE", "/api/v1/traces/" + trace)
+        self.assertIn("event: deleted", hear(streams[1], 0.5).decode(errors="replace"))
+        for connection in streams:
+            connection.close()
+        time.sleep(1.0)
+        self.assertIn("lacuna_http_event_streams 0\n", server.get("/metrics").body.decode())
+
+
+class Stop(unittest.TestCase):
+    def test_sigterm_and_sigint_end_with_status_0_at_once(self):
+        for number in (signal.SIGTERM, signal.SIGINT):
+            server = Server()
+            idle = server.connect()
+            stream = server.connect()
+            stream.sendall(b"GET /api/v1/events HTTP/1.1\r\n" + HOST + b"Authorization: Bearer " + server.key.encode() + b"\r\n\r\n")
+            time.sleep(0.2)
+            begin = time.monotonic()
+            self.assertEqual(server.terminate(number), 0)
+            self.assertLess(time.monotonic() - begin, 3)
+            self.assertTrue(hear(stream, 1).endswith(b"0\r\n\r\n"))
+            idle.close()
+            stream.close()
+            server.close()
+
+    def test_what_is_under_way_is_finished_first(self):
+        server = Server()
+        body = make_trace(filler=2_000_000)
+        with server.connect() as connection:
+            connection.sendall(b"POST /api/v1/traces?name=x HTTP/1.1\r\n" + HOST + b"Authorization: Bearer " + server.key.encode() +
+                               b"\r\nContent-Length: %d\r\n\r\n" % len(body) + body[:1_000_000])
+            time.sleep(0.2)
+            server.process.send_signal(signal.SIGTERM)
+            time.sleep(0.3)
+            with self.assertRaises(OSError):
+                server.connect(1).close()
+            connection.sendall(body[1_000_000:])
+            reply = hear(connection, 5)
+        self.assertEqual(status_of(reply), 201, reply)
+        self.assertEqual(server.process.wait(15), 0)
+        trace = re.search(rb'"id":"([a-z2-7]{26})"', reply).group(1).decode()
+        server.start()
+        self.assertEqual(server.wait_ready(trace)["state"], "ready")
+        self.assertEqual(server.terminate(), 0)
+        server.close()
+
+    def test_an_upload_that_never_ends_does_not_keep_it(self):
+        server = Server("--stop-timeout", "1000")
+        with server.connect() as connection:
+            connection.sendall(b"POST /api/v1/traces?name=x HTTP/1.1\r\n" + HOST + b"Authorization: Bearer " + server.key.encode() +
+                               b"\r\nContent-Length: 1000000\r\n\r\n" + b"x" * 100000)
+            time.sleep(0.2)
+            begin = time.monotonic()
+            self.assertEqual(server.terminate(), 0)
+            self.assertLess(time.monotonic() - begin, 5)
+        self.assertEqual(os.listdir(os.path.join(server.data, "staging")), [])
+        server.close()
+
+
+if __name__ == "__main__":
+    main()
