@@ -2,9 +2,12 @@
 
 import type {NameSource} from '../render/palette';
 import {shortName} from './short_name';
+import {elideMiddle} from './text_fit';
 
 /** Keeps the address below 2 KiB whatever the ids are. */
 const IDS_PER_REQUEST = 180;
+/** No screen shows more; names may have 64 KiB. */
+const LABEL_CHARS_MAX = 300;
 
 export type NameFetch = (ids: readonly number[]) => Promise<readonly (readonly [number, string])[]>;
 
@@ -34,7 +37,7 @@ export class NameStore implements NameSource {
     if (known !== undefined) return known;
     const text = this.text(id);
     if (text === undefined) return undefined;
-    const label = shortName(text);
+    const label = elideMiddle(shortName(text), LABEL_CHARS_MAX);
     this.labels.set(id, label);
     return label;
   }

@@ -160,3 +160,47 @@ test('names that say nothing or all say the same become ones that tell rows apar
     ['autograd 25772', 'worker 0', 'worker 1', 'marks python 25738'],
   );
 });
+
+test('a thread that did most of the work is shown even if its role was not recognised', () => {
+  const threads = (counts: [string | null, number][]): string[] => {
+    const tracks = counts.map(([role, count], i) =>
+      track(i, 'thread', {role, count, name: `thread ${i}`}),
+    );
+    return labels(buildRows(tracksShape({tracks}, ''), ROWS_AT_START));
+  };
+  assert.deepEqual(
+    threads([
+      ['main', 10],
+      ['autograd', 5000],
+      [null, 8000],
+      [null, 20],
+    ]),
+    ['autograd 101', 'thread 2', 'main thread', '1 more row'].sort((a, b) =>
+      a === 'main thread' ? -1 : b === 'main thread' ? 1 : 0,
+    ),
+  );
+  assert.deepEqual(
+    threads([
+      ['main', 1000],
+      ['autograd', 5000],
+    ]),
+    ['main thread', '1 more row'],
+  );
+});
+
+test('nameless threads carry the name of their process', () => {
+  const info = tracksShape(
+    {
+      processes: [
+        {index: 0, pid: '1', name: '/job:localhost/replica:0/task:0/gpu:0 Compute'},
+        {index: 1, pid: '2', name: ''},
+      ],
+      tracks: [
+        track(0, 'thread', {name: '', id: '3'}),
+        track(1, 'thread', {name: '', id: '4', process: 1}),
+      ],
+    },
+    '',
+  );
+  assert.deepEqual(labels(buildRows(info, ROWS_AT_START)), ['gpu:0 Compute 3', '4']);
+});

@@ -117,14 +117,7 @@ export function essentialTracks(info: TracksInfo): TrackInfo[] {
     gpu.push(...streams.slice(0, STREAMS_ESSENTIAL_MAX).sort(byOrder));
     gpu.push(...own.filter(t => t.kind === 'gaps'));
   }
-  const busiest =
-    main.length === 0
-      ? threads
-          .filter(t => t.role !== 'worker')
-          .sort((a, b) => b.count - a.count)
-          .slice(0, THREADS_ESSENTIAL_MAX)
-          .sort(byOrder)
-      : [];
+  const busiest = busiestThreads(threads, main);
   const chosen = [
     ...steps,
     ...gpu,
@@ -135,6 +128,19 @@ export function essentialTracks(info: TracksInfo): TrackInfo[] {
   ];
   // Nothing of the usual kinds (counters only, async only): then everything is essential.
   return chosen.length > 0 ? chosen : live.slice(0, WORKERS_ESSENTIAL_MAX);
+}
+
+/** Roles are guesses from what was recorded: when they leave most of the work out, show it anyway. */
+function busiestThreads(threads: readonly TrackInfo[], main: readonly TrackInfo[]): TrackInfo[] {
+  const others = threads.filter(t => t.role !== 'worker' && t.role !== 'main');
+  const sum = (tracks: readonly TrackInfo[]): number => tracks.reduce((n, t) => n + t.count, 0);
+  if (sum(main) >= 0.1 * (sum(others) + sum(main))) return [];
+  const most = Math.max(0, ...others.map(t => t.count));
+  return others
+    .filter(t => t.count >= most / 100)
+    .sort((a, b) => b.count - a.count)
+    .slice(0, THREADS_ESSENTIAL_MAX)
+    .sort(byOrder);
 }
 
 function moreRow(count: number, isOpen: boolean): Row {
@@ -304,7 +310,13 @@ function threadName(info: TracksInfo, track: TrackInfo, own: string): string {
   }
   if (track.role === 'autograd') return `autograd ${track.id}`;
   if (track.role === 'pin') return 'pin memory';
-  return own === '' ? 'thread' : own;
+  // A bare number says nothing: whose thread it is does. TensorFlow puts the device there.
+  if (track.name === '') {
+    const owner = info.processes.find(p => p.index === track.process)?.name ?? '';
+    const short = owner.replace(/^\/job:[^/]+\/replica:\d+\/task:\d+\//, '');
+    return [short, own].filter(text => text !== '').join(' ') || 'thread';
+  }
+  return own;
 }
 
 /** Rows with their places: tops[i] is the top of row i, tops[n] the height of all. */

