@@ -165,10 +165,12 @@ $(BUILD)/workload: $(WORKLOAD_DEP) $(BUILD)/device_cuda.o
 
 # ---- tests: a test program may use everything
 test-programs: $(UNIT_TESTS) $(OOM_TESTS) $(BUILD)/liblacuna.so $(BUILD)/lacuna-node $(BUILD)/python/.stamp $(BUILD)/stand_in/libcupti_stand_in.so $(BUILD)/workload-cpu
-$(BUILD)/tests/%: tests/unit/%.c $(SUPPORT_OBJS) $(BUILD)/libserver.a $(BUILD)/libanalysis.a
+$(BUILD)/libsupport.a: $(SUPPORT_OBJS)
+	$(Q)mkdir -p $(@D) && rm -f $@ && ar rcs $@ $^
+$(BUILD)/tests/%: tests/unit/%.c $(BUILD)/libsupport.a $(BUILD)/libserver.a $(BUILD)/libanalysis.a
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) $(CHECK_CFLAGS) $^ $(CHECK_LIBS) $(SERVER_LIBS) -o $@
-$(BUILD)/tests/%: tests/oom/%.c $(SUPPORT_OBJS) $(BUILD)/libserver.a $(BUILD)/libanalysis.a
+$(BUILD)/tests/%: tests/oom/%.c $(BUILD)/libsupport.a $(BUILD)/libserver.a $(BUILD)/libanalysis.a
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) $^ $(SERVER_LIBS) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc -o $@
 
@@ -176,7 +178,7 @@ benches: $(BENCHES)
 $(BUILD)/bench/bench_ranges: tests/bench/bench_ranges.c kernels/ranges.c kernels/ranges.h
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(filter-out -MMD -MP,$(ALL_CFLAGS)) $(filter %.c,$^) -ldl -o $@
-$(BUILD)/bench/%: tests/bench/%.c $(SUPPORT_OBJS) $(BUILD)/libserver.a $(BUILD)/libanalysis.a
+$(BUILD)/bench/%: tests/bench/%.c $(BUILD)/libsupport.a $(BUILD)/libserver.a $(BUILD)/libanalysis.a
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) $^ $(SERVER_LIBS) -o $@
 
@@ -189,7 +191,9 @@ fuzzers: $(FUZZERS:%=build/fuzz/fuzz_%)
 build/fuzz/%.o: %.c
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CLANG) $(FUZZ_CFLAGS) -MMD -MP -fsanitize=fuzzer-no-link -c $< -o $@
-build/fuzz/fuzz_%: tests/fuzz/fuzz_%.c $(FUZZ_OBJS)
+build/fuzz/libfuzz.a: $(FUZZ_OBJS)
+	$(Q)rm -f $@ && ar rcs $@ $^
+build/fuzz/fuzz_%: tests/fuzz/fuzz_%.c build/fuzz/libfuzz.a
 	$(Q)$(CLANG) $(FUZZ_CFLAGS) -fsanitize=fuzzer $^ -lzstd -lisal -lsqlite3 -lm -lpthread -ldl -o $@
 
 # ---- page: bundled by esbuild, then embedded with its gzip form and an ETag

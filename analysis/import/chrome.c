@@ -141,47 +141,54 @@ static enum lac_status add_metadata(struct lac_document *document, const struct 
     return LAC_OK;
 }
 
-/* Skip a value of any size, token by token. Brackets are matched. */
+/* The string at the window's start, of any size that the window may take. */
+static enum lac_status skip_string(struct lac_document *document)
+{
+    struct lac_json_window *window = &document->window;
+    const uint8_t *close = lac_json_string_end(window->at + 1, window->end);
+    while (!close && !window->ended) {
+        enum lac_status status = lac_document_more(document);
+        if (status != LAC_OK)
+            return status;
+        close = lac_json_string_end(window->at + 1, window->end);
+    }
+    window->at = close ? close + 1 : window->end;
+    return LAC_OK;
+}
+
 enum lac_status lac_document_skip(struct lac_document *document)
 {
     struct lac_json_window *window = &document->window;
     uint64_t objects = 0;
     uint32_t depth = 0;
-    do {
+    bool in_word = false;
+    for (;;) {
         uint8_t byte = 0;
         enum lac_status status = lac_document_next(document, &byte);
         if (status != LAC_OK || lac_document_at_end(document))
             return status;
+        bool opens = byte == '{' || byte == '[', closes = byte == '}' || byte == ']';
+        if (depth == 0 && (closes || byte == ',' || (in_word && (opens || byte == '"'))))
+            return LAC_OK;
         if (byte == '"') {
-            const uint8_t *close = lac_json_string_end(window->at + 1, window->end);
-            while (!close && !window->ended) {
-                status = lac_document_more(document);
-                if (status != LAC_OK)
-                    return status;
-                close = lac_json_string_end(window->at + 1, window->end);
-            }
-            window->at = close ? close + 1 : window->end;
+            status = skip_string(document);
+            if (status != LAC_OK || depth == 0)
+                return status;
             continue;
         }
-        if (byte == '{' || byte == '[') {
-            if (depth >= document->chrome.scratch.depth_max)
-                return lac_document_fail_depth(document);
-            objects = objects << 1 | (byte == '{');
-            depth++;
-        } else if (byte == '}' || byte == ']') {
-            if (depth == 0 || (objects & 1) != (byte == '}'))
-                return lac_fail(
-                    document->chrome.reterr, LAC_ERR_CORRUPT, lac_document_here(document),
-                    "brackets do not match at byte %" PRIu64, lac_document_here(document));
-            objects >>= 1;
-            depth--;
-        } else if (depth == 0 && byte == ',') {
-            return LAC_OK;
-        }
+        if (opens && depth >= document->chrome.scratch.depth_max)
+            return lac_document_fail_depth(document);
+        if (closes && (objects & 1) != (byte == '}'))
+            return lac_fail(document->chrome.reterr, LAC_ERR_CORRUPT, lac_document_here(document),
+                            "brackets do not match at byte %" PRIu64, lac_document_here(document));
         window->at++;
-    } while (depth > 0 || (window->at < window->end && *window->at != ',' && *window->at != '}' &&
-                           *window->at != ']'));
-    return LAC_OK;
+        objects = opens ? objects << 1 | (byte == '{') : closes ? objects >> 1 : objects;
+        depth += opens;
+        depth -= closes;
+        if (closes && depth == 0)
+            return LAC_OK;
+        in_word = in_word || (depth == 0 && !opens);
+    }
 }
 
 /* A member beside traceEvents: `key` lies in the window before its value. */

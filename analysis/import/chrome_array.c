@@ -191,6 +191,11 @@ enum lac_status lac_document_read_events(struct lac_document *document)
         } else if (lac_document_at_end(document)) {
             document->truncated = true;
             return LAC_OK;
+        } else if (byte == '}') {
+            chrome->event_offset = lac_document_here(document);
+            lac_chrome_note(chrome, LAC_REPORT_DROPPED, "stray_bytes", 1,
+                            "Bytes that are no part of the trace were ignored.");
+            window->at++;
         } else {
             chrome->event_offset = lac_document_here(document);
             lac_chrome_note(chrome, LAC_REPORT_DROPPED, "event_not_an_object", 1,

@@ -4,7 +4,7 @@
 #include "analysis/import/import_private.h"
 #include "analysis/import/nsys.h"
 #include "analysis/import/source.h"
-#include "analysis/import/spool.h"
+#include "analysis/import/spool_import.h"
 
 #include <inttypes.h>
 #include <stdio.h>

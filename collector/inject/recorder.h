@@ -146,7 +146,7 @@ void lac_spool_release(struct lac_segment_header *segment, uint32_t index);
 void lac_spool_count_dropped(uint64_t events, bool disk);
 struct lac_spool_header *lac_spool_header(void); /**< NULL before the first event */
 
-/* ---- names.c */
+/* ---- name_table.c */
 void lac_names_reset(void); /**< in a forked child: define every name again when used */
 uint32_t lac_names_define(const char *text, uint32_t length, uint32_t hash, const char **ret_text);
 
@@ -203,7 +203,7 @@ static inline uint32_t lac_recorder_name(struct lac_thread *self, const char *te
 /* ---- nvtx.c: tell a new spool what the domains are called; the caller is inside the recorder */
 void lac_domains_define(struct lac_thread *self);
 
-/* ---- settings.c: LACUNA_* variables, read once at load */
+/* ---- environment.c: LACUNA_* variables, read once at load */
 struct lac_settings {
     bool enabled;
     char directory[512];       /**< LACUNA_SPOOL */

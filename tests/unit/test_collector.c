@@ -4,7 +4,7 @@
  */
 #include "collector/inject/nvtx_abi.h"
 #include "lacuna/spool.h"
-#include "tests/support/job.h"
+#include "tests/support/recorded_job.h"
 
 #include <check.h>
 #include <dirent.h>

@@ -5,7 +5,7 @@
  */
 #include "analysis/model/model.h"
 #include "collector/inject/cupti_abi.h"
-#include "tests/support/job.h"
+#include "tests/support/recorded_job.h"
 
 #include <check.h>
 #include <dlfcn.h>

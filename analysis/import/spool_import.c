@@ -1,4 +1,4 @@
-#include "analysis/import/spool.h"
+#include "analysis/import/spool_import.h"
 
 #include "analysis/import/spool_events.h"
 #include "analysis/import/spool_read.h"

@@ -1,5 +1,5 @@
-#ifndef LAC_TESTS_SUPPORT_JOB_H
-#define LAC_TESTS_SUPPORT_JOB_H
+#ifndef LAC_TESTS_SUPPORT_RECORDED_JOB_H
+#define LAC_TESTS_SUPPORT_RECORDED_JOB_H
 
 /* A process that plays a recorded job with the real liblacuna.so in it, and the trace that it
  * leaves. */
