@@ -1,6 +1,7 @@
 #include "server/api/app.h"
 #include "server/api/json_out.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -293,6 +294,17 @@ struct upload_sink {
     struct lac_upload *upload;
 };
 
+/* Too large a body was refused before it came here: what still hits a limit is the disk. */
+static enum lac_status disk_is_full(enum lac_status status, struct lac_error *reterr)
+{
+    if (status != LAC_ERR_LIMIT) {
+        return status;
+    }
+    reterr->status = LAC_ERR_IO;
+    reterr->sys_errno = ENOSPC;
+    return LAC_ERR_IO;
+}
+
 static enum lac_status upload_begin(void *app_context, const struct lac_request *request,
                                     void **ret_sink, struct lac_error *reterr)
 {
@@ -319,7 +331,7 @@ static enum lac_status upload_begin(void *app_context, const struct lac_request 
     status = lac_ingest_begin(app->ingest, &options, &sink->upload, reterr);
     if (status != LAC_OK) {
         free(sink);
-        return status;
+        return disk_is_full(status, reterr);
     }
     *ret_sink = sink;
     return LAC_OK;
@@ -330,7 +342,7 @@ static enum lac_status upload_data(void *sink_context, const uint8_t *bytes, siz
 {
     struct upload_sink *sink = sink_context;
 
-    return lac_upload_write(sink->upload, bytes, size_bytes, reterr);
+    return disk_is_full(lac_upload_write(sink->upload, bytes, size_bytes, reterr), reterr);
 }
 
 static void upload_finish(void *sink_context, const struct lac_request *request,
