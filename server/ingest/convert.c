@@ -1,6 +1,7 @@
 #include "server/ingest/convert.h"
 
 #include "analysis/diagnose/diagnose.h"
+#include "server/api/analysis_json.h"
 #include "server/store/publish.h"
 #include "server/store/trace_writer.h"
 
@@ -18,14 +19,23 @@ static enum lac_status take_model(void *context, struct lac_model *model, struct
 {
     struct conversion *conversion = context;
     struct lac_analysis *analysis = NULL;
+    char *json = NULL;
+    size_t json_length = 0;
     char path[PATH_BYTES];
     struct lac_trace_write_options write = {.path = path, .generation = 1};
     enum lac_status status = lac_diagnose(model, NULL, &analysis, reterr);
 
     if (status == LAC_OK) {
+        const struct lac_analysed analysed = {.model = model, .analysis = analysis};
+
+        status = lac_analysis_json(&analysed, false, &json, &json_length);
+    }
+    if (status == LAC_OK) {
         status = lac_diagnose_add_tracks(analysis, model);
     }
     if (status == LAC_OK) {
+        write.analysis_json = json;
+        write.analysis_json_length = json_length;
         (void)snprintf(path, sizeof path, "%s/" LAC_STAGED_TRACE_FORMAT,
                        conversion->options->output_dir, conversion->result.trace_count);
         write.analysis = analysis;
@@ -38,6 +48,7 @@ static enum lac_status take_model(void *context, struct lac_model *model, struct
     } else if (status == LAC_ERR_NOMEM) {
         (void)lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory while diagnosing the trace");
     }
+    free(json);
     lac_analysis_destroy(analysis);
     lac_model_destroy(model);
     return status;

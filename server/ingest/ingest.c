@@ -235,7 +235,7 @@ static void import(struct lac_ingest *ingest, struct lac_job *job)
     bool interrupted;
 
     lac_ingest_tell(ingest, job->staging.id, false, &job->progress);
-    lac_job_run(ingest, job, &outcome);
+    lac_import_run(ingest, job, &outcome);
     if (retry_with_all(ingest, job, &outcome)) {
         return;
     }

@@ -377,7 +377,7 @@ static void clear_work(const struct lac_job *job)
     lac_staging_remove(&work);
 }
 
-void lac_job_run(struct lac_ingest *ingest, struct lac_job *job, struct lac_job_outcome *outcome)
+void lac_import_run(struct lac_ingest *ingest, struct lac_job *job, struct lac_job_outcome *outcome)
 {
     struct child child = {.ingest = ingest, .job = job, .report_fd = -1};
     int wait_status;

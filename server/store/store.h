@@ -65,7 +65,7 @@ struct lac_trace_summary {
     bool present;
     char cause[24]; /**< "data_wait", ..., "gpu", "unknown" */
     char letter;    /**< 'D', ...; 0 none */
-    char text[256];
+    char text[512];
     int64_t step_mean_ns; /**< LAC_UNKNOWN_NS (INT64_MIN) when there are no steps */
     double throughput_per_s;
     char throughput_unit[16]; /**< "samples", "tokens", "steps" */

@@ -171,6 +171,7 @@ enum lac_status lac_trace_file_open(const char *path, uint64_t cache_bytes,
 static void lazy_done(struct lac_trace_lazy *lazy)
 {
     free(lazy->stats);
+    free(lazy->postings);
     lac_gap_table_done(&lazy->gaps);
     free(lazy->kernels.rows);
     free(lazy->step_start_ns);

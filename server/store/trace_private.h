@@ -31,6 +31,7 @@ struct lac_name_stat {
     uint32_t longest;
     uint64_t count;
     int64_t total_ns, min_ns, max_ns;
+    uint64_t posting_first; /**< offset of its postings */
 };
 
 /** Gaps, decoded. */
@@ -59,6 +60,8 @@ struct lac_kernel_table {
 struct lac_trace_lazy {
     struct lac_name_stat *stats; /**< ascending (kind, name) */
     uint32_t stat_count;
+    uint8_t *postings; /**< of all stats, one after another */
+    uint64_t posting_bytes;
     bool has_stats;
     struct lac_gap_table gaps;
     bool has_gaps;
@@ -163,10 +166,11 @@ LAC_MUST_USE enum lac_status lac_trace_stats(struct lac_trace_file *file,
                                              const struct lac_name_stat **ret_stats,
                                              uint32_t *ret_count, struct lac_error *reterr);
 
-/** Chunk ordinals that hold (kind, name), ascending; the caller frees. */
-LAC_MUST_USE enum lac_status lac_trace_postings(struct lac_trace_file *file, uint8_t kind,
-                                                uint32_t name, uint32_t **ret_chunks,
-                                                uint32_t *ret_count, struct lac_error *reterr);
+/** Chunk ordinals that hold the name of `stat`, ascending; the caller frees. */
+LAC_MUST_USE enum lac_status lac_trace_postings(struct lac_trace_file *file,
+                                                const struct lac_name_stat *stat,
+                                                uint32_t **ret_chunks, uint32_t *ret_count,
+                                                struct lac_error *reterr);
 
 /** Row `row` of a detail table, `column_count` values. */
 LAC_MUST_USE enum lac_status lac_trace_detail_row(struct lac_trace_file *file, unsigned table,

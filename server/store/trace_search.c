@@ -132,8 +132,7 @@ static enum lac_status match_names(struct search *search)
         }
         search->total += stat->count;
         set_bit(search->name_matches, stat->name);
-        status =
-            lac_trace_postings(file, stat->kind, stat->name, &chunks, &chunk_count, search->reterr);
+        status = lac_trace_postings(file, stat, &chunks, &chunk_count, search->reterr);
         for (uint32_t c = 0; c < chunk_count && status == LAC_OK; c++) {
             set_bit(search->chunk_matches, chunks[c]);
         }

@@ -282,8 +282,7 @@ static enum lac_status fill_same_name(struct lac_trace_file *file, const struct 
     if (status == LAC_OK && stat != NULL) {
         slice->same_name_count = stat->count;
         slice->same_name_total_ns = stat->total_ns;
-        status = lac_trace_postings(file, slice->row.kind, slice->row.name, &chunks, &chunk_count,
-                                    reterr);
+        status = lac_trace_postings(file, stat, &chunks, &chunk_count, reterr);
     }
     if (status == LAC_OK) {
         status = find_same(file, place, &slice->row, chunks, chunk_count, -1,

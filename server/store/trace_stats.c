@@ -22,70 +22,130 @@ static int compare_key(const struct lac_name_stat *stat, uint8_t kind, uint32_t 
     return stat->name < name ? -1 : (stat->name > name ? 1 : 0);
 }
 
-static enum lac_status add_stat(struct lac_trace_file *file, sqlite3_stmt *get,
-                                struct lac_name_stat **stats, uint32_t *count, uint32_t *capacity,
-                                struct lac_error *reterr)
+enum { STAT_COLUMNS = 8 };
+
+/** Turn decoded columns into entries. */
+static enum lac_status add_stats(const struct lac_trace_file *file, struct lac_trace_lazy *lazy,
+                                 const int64_t *const *columns, uint32_t count,
+                                 uint64_t posting_bytes)
 {
-    struct lac_name_stat *stat;
-    int64_t kind = sqlite3_column_int64(get, 0);
-    int64_t name = sqlite3_column_int64(get, 1);
+    uint64_t next = lazy->posting_bytes;
+    uint64_t end = lazy->posting_bytes + posting_bytes;
 
-    if (*count == *capacity) {
-        uint32_t more = *capacity > 0 ? *capacity * 2 : 1024;
-        struct lac_name_stat *grown =
-            more > *capacity ? realloc(*stats, (size_t)more * sizeof *grown) : NULL;
+    for (uint32_t i = 0; i < count; i++) {
+        struct lac_name_stat *stat = &lazy->stats[lazy->stat_count];
 
-        if (grown == NULL) {
-            return LAC_ERR_NOMEM;
+        *stat = (struct lac_name_stat){.name = (uint32_t)columns[1][i],
+                                       .kind = (uint8_t)columns[0][i],
+                                       .count = (uint64_t)columns[2][i],
+                                       .total_ns = columns[3][i],
+                                       .min_ns = columns[4][i],
+                                       .max_ns = columns[5][i],
+                                       .longest = (uint32_t)columns[6][i],
+                                       .posting_first = next};
+        if (columns[0][i] < 0 || columns[0][i] > UINT8_MAX || columns[1][i] < 0 ||
+            columns[1][i] > UINT32_MAX || columns[6][i] < 0 || columns[6][i] > UINT32_MAX ||
+            columns[7][i] < 1 || columns[7][i] > (int64_t)(end - next) ||
+            !stat_is_sane(file, stat) ||
+            (lazy->stat_count > 0 && compare_key(stat - 1, stat->kind, stat->name) >= 0)) {
+            return LAC_ERR_CORRUPT;
         }
-        *stats = grown;
-        *capacity = more;
+        next += (uint64_t)columns[7][i];
+        lazy->stat_count++;
     }
-    stat = &(*stats)[*count];
-    *stat = (struct lac_name_stat){.name = (uint32_t)name,
-                                   .kind = (uint8_t)kind,
-                                   .count = (uint64_t)sqlite3_column_int64(get, 2),
-                                   .total_ns = sqlite3_column_int64(get, 3),
-                                   .min_ns = sqlite3_column_int64(get, 4),
-                                   .max_ns = sqlite3_column_int64(get, 5),
-                                   .longest = (uint32_t)sqlite3_column_int64(get, 6)};
-    if (kind < 0 || kind > UINT8_MAX || name < 0 || name > UINT32_MAX ||
-        !stat_is_sane(file, stat) ||
-        (*count > 0 && compare_key(stat - 1, stat->kind, stat->name) >= 0)) {
-        return lac_trace_corrupt(reterr, "name statistics");
+    return next == end ? LAC_OK : LAC_ERR_CORRUPT;
+}
+
+static enum lac_status grow_stats(struct lac_trace_lazy *lazy, uint32_t count,
+                                  uint64_t posting_bytes)
+{
+    struct lac_name_stat *stats =
+        realloc(lazy->stats, ((size_t)lazy->stat_count + count) * sizeof *stats);
+    uint8_t *postings;
+
+    if (stats == NULL) {
+        return LAC_ERR_NOMEM;
     }
-    (*count)++;
+    lazy->stats = stats;
+    postings = realloc(lazy->postings, (size_t)(lazy->posting_bytes + posting_bytes) + 1);
+    if (postings == NULL) {
+        return LAC_ERR_NOMEM;
+    }
+    lazy->postings = postings;
     return LAC_OK;
+}
+
+static enum lac_status add_block(const struct lac_trace_file *file, struct lac_trace_lazy *lazy,
+                                 sqlite3_stmt *get)
+{
+    int64_t first = sqlite3_column_int64(get, 0);
+    int64_t count = sqlite3_column_int64(get, 1);
+    int64_t posting_bytes = sqlite3_column_int64(get, 3);
+    int64_t *columns[STAT_COLUMNS];
+    int64_t *storage;
+    uint8_t *postings = NULL;
+    enum lac_status status;
+
+    if (first != (int64_t)lazy->stat_count || count < 1 || count > LAC_COLUMN_BLOCK_ROWS ||
+        posting_bytes < count || posting_bytes > INT32_MAX) {
+        return LAC_ERR_CORRUPT;
+    }
+    storage = malloc(sizeof *storage * STAT_COLUMNS * (size_t)count);
+    if (storage == NULL) {
+        return LAC_ERR_NOMEM;
+    }
+    for (size_t c = 0; c < STAT_COLUMNS; c++) {
+        columns[c] = storage + c * (size_t)count;
+    }
+    status = lac_columns_decode(sqlite3_column_blob(get, 2), (size_t)sqlite3_column_bytes(get, 2),
+                                STAT_COLUMNS, (uint32_t)count, columns);
+    if (status == LAC_OK) {
+        status = lac_zstd_unpack(sqlite3_column_blob(get, 4), (size_t)sqlite3_column_bytes(get, 4),
+                                 (uint64_t)posting_bytes, &postings);
+    }
+    if (status == LAC_OK) {
+        status = grow_stats(lazy, (uint32_t)count, (uint64_t)posting_bytes);
+    }
+    if (status == LAC_OK) {
+        memcpy(lazy->postings + lazy->posting_bytes, postings, (size_t)posting_bytes);
+        status = add_stats(file, lazy, (const int64_t *const *)columns, (uint32_t)count,
+                           (uint64_t)posting_bytes);
+        lazy->posting_bytes += (uint64_t)posting_bytes;
+    }
+    free(postings);
+    free(storage);
+    return status;
 }
 
 /** With lazy_lock held. */
 static enum lac_status load_stats(struct lac_trace_file *file, struct lac_error *reterr)
 {
-    struct lac_name_stat *stats = NULL;
-    uint32_t count = 0;
-    uint32_t capacity = 0;
+    struct lac_trace_lazy loaded = {0};
     sqlite3_stmt *get = NULL;
     enum lac_status status;
 
     (void)pthread_mutex_lock(&file->db_lock);
     status = lac_sql_prepare(file->db,
-                             "SELECT kind, name, count, total_ns, min_ns, max_ns, longest "
-                             "FROM name_stat ORDER BY kind, name",
+                             "SELECT first, count, data, posting_bytes, postings FROM name_stat "
+                             "ORDER BY first",
                              &get, reterr);
     while (status == LAC_OK) {
         status = lac_sql_step_row(get, "trace file", reterr);
         if (status == LAC_OK) {
-            status = add_stat(file, get, &stats, &count, &capacity, reterr);
+            status = add_block(file, &loaded, get);
         }
     }
     (void)sqlite3_finalize(get);
     (void)pthread_mutex_unlock(&file->db_lock);
     if (status != LAC_ERR_NOT_FOUND) {
-        free(stats);
-        return status;
+        free(loaded.stats);
+        free(loaded.postings);
+        return status == LAC_ERR_CORRUPT ? lac_trace_corrupt(reterr, "name statistics") : status;
     }
-    file->lazy.stats = stats;
-    file->lazy.stat_count = count;
+    file->lazy.stats = loaded.stats;
+    file->lazy.stat_count = loaded.stat_count;
+    file->lazy.postings = loaded.postings;
+    file->lazy.posting_bytes = loaded.posting_bytes;
     file->lazy.has_stats = true;
     return LAC_OK;
 }
@@ -132,22 +192,25 @@ enum lac_status lac_trace_find_stat(struct lac_trace_file *file, uint8_t kind, u
     return status;
 }
 
-static enum lac_status parse_postings(const struct lac_trace_file *file, const uint8_t *bytes,
-                                      size_t size_bytes, uint32_t **ret_chunks, uint32_t *ret_count,
-                                      struct lac_error *reterr)
+enum lac_status lac_trace_postings(struct lac_trace_file *file, const struct lac_name_stat *stat,
+                                   uint32_t **ret_chunks, uint32_t *ret_count,
+                                   struct lac_error *reterr)
 {
-    uint32_t *chunks = malloc((size_bytes + 1) * sizeof *chunks); /* each takes a byte or more */
-    size_t position = 0;
+    const struct lac_trace_lazy *lazy = &file->lazy; /* loaded: there is a stat */
+    bool is_last = stat + 1 == lazy->stats + lazy->stat_count;
+    size_t end = (size_t)(is_last ? lazy->posting_bytes : stat[1].posting_first);
+    size_t position = (size_t)stat->posting_first;
+    uint32_t *chunks = malloc((end - position + 1) * sizeof *chunks); /* a byte or more each */
     uint64_t chunk = 0;
     uint32_t count = 0;
 
     if (chunks == NULL) {
         return LAC_ERR_NOMEM;
     }
-    while (position < size_bytes) {
+    while (position < end) {
         uint64_t delta = 0;
 
-        if (!lac_leb_read(bytes, size_bytes, &position, &delta) || delta >= file->chunk_count ||
+        if (!lac_leb_read(lazy->postings, end, &position, &delta) || delta >= file->chunk_count ||
             (count > 0 && delta == 0) || chunk + delta >= file->chunk_count) {
             free(chunks);
             return lac_trace_corrupt(reterr, "postings");
@@ -158,33 +221,6 @@ static enum lac_status parse_postings(const struct lac_trace_file *file, const u
     *ret_chunks = chunks;
     *ret_count = count;
     return LAC_OK;
-}
-
-enum lac_status lac_trace_postings(struct lac_trace_file *file, uint8_t kind, uint32_t name,
-                                   uint32_t **ret_chunks, uint32_t *ret_count,
-                                   struct lac_error *reterr)
-{
-    sqlite3_stmt *get = NULL;
-    enum lac_status status;
-
-    (void)pthread_mutex_lock(&file->db_lock);
-    status = lac_sql_prepare(file->db, "SELECT chunks FROM name_stat WHERE kind = ? AND name = ?",
-                             &get, reterr);
-    if (status == LAC_OK) {
-        lac_sql_bind_i64(get, 1, kind);
-        lac_sql_bind_i64(get, 2, name);
-        status = lac_sql_step_row(get, "trace file", reterr);
-    }
-    if (status == LAC_OK) {
-        status =
-            parse_postings(file, sqlite3_column_blob(get, 0), (size_t)sqlite3_column_bytes(get, 0),
-                           ret_chunks, ret_count, reterr);
-    } else if (status == LAC_ERR_NOT_FOUND) {
-        status = lac_trace_corrupt(reterr, "postings are missing");
-    }
-    (void)sqlite3_finalize(get);
-    (void)pthread_mutex_unlock(&file->db_lock);
-    return status;
 }
 
 enum lac_status lac_trace_detail_row(struct lac_trace_file *file, unsigned table, uint32_t row,

@@ -6,6 +6,7 @@
 
 #include <assert.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -252,6 +253,7 @@ static enum lac_status write_summary(struct lac_trace_writer *writer)
 {
     const struct lac_analysis *analysis = writer->options->analysis;
     const struct lac_finding *first = analysis->finding_count > 0 ? &analysis->findings[0] : NULL;
+    const bool has_change = first != NULL && first->brief[0] != '\0';
     const char letter[2] = {analysis->verdict.letter, '\0'};
     const struct {
         const char *key;
@@ -261,7 +263,7 @@ static enum lac_status write_summary(struct lac_trace_writer *writer)
         {"summary_letter", letter},
         {"summary_text", analysis->verdict.text},
         {"summary_throughput_unit", analysis->throughput_unit},
-        {"summary_next_change", first != NULL ? first->brief : NULL},
+        {"summary_next_change", has_change ? first->brief : NULL},
         {"summary_finding_id", first != NULL ? first->id : NULL},
     };
     const struct {
@@ -273,9 +275,9 @@ static enum lac_status write_summary(struct lac_trace_writer *writer)
          analysis->main_device < analysis->device_count
              ? analysis->devices[analysis->main_device].not_computing_pct
              : (double)NAN},
-        {"summary_gain_low_pct", first != NULL ? first->gain_low_pct : (double)NAN},
-        {"summary_gain_mid_pct", first != NULL ? first->gain_mid_pct : (double)NAN},
-        {"summary_gain_high_pct", first != NULL ? first->gain_high_pct : (double)NAN},
+        {"summary_gain_low_pct", has_change ? first->gain_low_pct : (double)NAN},
+        {"summary_gain_mid_pct", has_change ? first->gain_mid_pct : (double)NAN},
+        {"summary_gain_high_pct", has_change ? first->gain_high_pct : (double)NAN},
     };
     enum lac_status status = LAC_OK;
 

@@ -250,30 +250,6 @@ static enum lac_status sort_pairs(struct slice_writer *slices, uint64_t **ret_be
     return LAC_OK;
 }
 
-static enum lac_status insert_stat(struct slice_writer *slices, sqlite3_stmt *insert,
-                                   const struct stat_entry *entry, const uint32_t *chunks)
-{
-    struct lac_bytes *postings = &slices->writer->scratch;
-    uint32_t before = 0;
-
-    postings->size_bytes = 0;
-    for (uint32_t i = 0; i < entry->chunk_count; i++) {
-        if (lac_bytes_append_leb(postings, chunks[i] - before) != LAC_OK) {
-            return LAC_ERR_NOMEM;
-        }
-        before = chunks[i];
-    }
-    lac_sql_bind_i64(insert, 1, entry->kind);
-    lac_sql_bind_i64(insert, 2, entry->name);
-    lac_sql_bind_i64(insert, 3, (int64_t)entry->count);
-    lac_sql_bind_i64(insert, 4, entry->total_ns);
-    lac_sql_bind_i64(insert, 5, entry->min_ns);
-    lac_sql_bind_i64(insert, 6, entry->max_ns);
-    lac_sql_bind_i64(insert, 7, entry->longest);
-    lac_sql_bind_blob(insert, 8, postings->data, postings->size_bytes);
-    return lac_sql_step_done(insert, "trace file", slices->writer->reterr);
-}
-
 /** Order of the table's key, so that its B-tree is filled from left to right. */
 static int by_key(const void *left, const void *right)
 {
@@ -286,6 +262,74 @@ static int by_key(const void *left, const void *right)
     return a->name < b->name ? -1 : (a->name > b->name ? 1 : 0);
 }
 
+enum { STAT_COLUMNS = 8 };
+
+/** Postings of one entry: where its chunks lie, as differences. @return bytes appended in
+ * *ret_bytes */
+static enum lac_status append_postings(struct lac_bytes *postings, const uint32_t *chunks,
+                                       uint32_t count, int64_t *ret_bytes)
+{
+    size_t before_bytes = postings->size_bytes;
+    uint32_t before = 0;
+
+    for (uint32_t i = 0; i < count; i++) {
+        if (lac_bytes_append_leb(postings, chunks[i] - before) != LAC_OK) {
+            return LAC_ERR_NOMEM;
+        }
+        before = chunks[i];
+    }
+    *ret_bytes = (int64_t)(postings->size_bytes - before_bytes);
+    return LAC_OK;
+}
+
+/** Entries [first, first + count), sorted, as one row. */
+static enum lac_status insert_stats(struct slice_writer *slices, sqlite3_stmt *insert,
+                                    uint32_t first, uint32_t count, const uint64_t *begin,
+                                    const uint32_t *chunks)
+{
+    struct lac_trace_writer *writer = slices->writer;
+    int64_t *storage = malloc(sizeof *storage * STAT_COLUMNS * count);
+    const int64_t *columns[STAT_COLUMNS];
+    struct lac_bytes postings = {0};
+    enum lac_status status = storage != NULL ? LAC_OK : LAC_ERR_NOMEM;
+
+    for (uint32_t i = 0; i < count && status == LAC_OK; i++) {
+        const struct stat_entry *entry = &slices->entries[first + i];
+        int64_t *row = storage + i;
+
+        row[0] = entry->kind;
+        row[(size_t)count] = entry->name;
+        row[(size_t)count * 2] = (int64_t)entry->count;
+        row[(size_t)count * 3] = entry->total_ns;
+        row[(size_t)count * 4] = entry->min_ns;
+        row[(size_t)count * 5] = entry->max_ns;
+        row[(size_t)count * 6] = entry->longest;
+        status = append_postings(&postings, chunks + begin[entry->next], entry->chunk_count,
+                                 &row[(size_t)count * 7]);
+    }
+    for (size_t c = 0; c < STAT_COLUMNS && status == LAC_OK; c++) {
+        columns[c] = storage + c * count;
+    }
+    writer->scratch2.size_bytes = 0;
+    if (status == LAC_OK) {
+        status = lac_columns_encode(columns, STAT_COLUMNS, count, &writer->scratch2);
+    }
+    if (status == LAC_OK) {
+        status = lac_zstd_pack(postings.data, postings.size_bytes, 1, &writer->scratch);
+    }
+    if (status == LAC_OK) {
+        lac_sql_bind_i64(insert, 1, first);
+        lac_sql_bind_i64(insert, 2, count);
+        lac_sql_bind_blob(insert, 3, writer->scratch2.data, writer->scratch2.size_bytes);
+        lac_sql_bind_i64(insert, 4, (int64_t)postings.size_bytes);
+        lac_sql_bind_blob(insert, 5, writer->scratch.data, writer->scratch.size_bytes);
+        status = lac_sql_step_done(insert, "trace file", writer->reterr);
+    }
+    lac_bytes_done(&postings);
+    free(storage);
+    return status;
+}
+
 static enum lac_status write_name_stats(struct slice_writer *slices)
 {
     uint64_t *begin = NULL;
@@ -294,9 +338,8 @@ static enum lac_status write_name_stats(struct slice_writer *slices)
     enum lac_status status = sort_pairs(slices, &begin, &chunks);
 
     if (status == LAC_OK) {
-        status =
-            lac_sql_prepare(slices->writer->db, "INSERT INTO name_stat VALUES(?,?,?,?,?,?,?,?)",
-                            &insert, slices->writer->reterr);
+        status = lac_sql_prepare(slices->writer->db, "INSERT INTO name_stat VALUES(?,?,?,?,?)",
+                                 &insert, slices->writer->reterr);
     }
     if (status == LAC_OK) {
         /* `next` and `last_chunk` are done with: keep where the pairs are before sorting */
@@ -305,10 +348,12 @@ static enum lac_status write_name_stats(struct slice_writer *slices)
         }
         qsort(slices->entries, slices->entry_count, sizeof *slices->entries, by_key);
     }
-    for (uint32_t e = 0; e < slices->entry_count && status == LAC_OK; e++) {
-        const struct stat_entry *entry = &slices->entries[e];
+    for (uint32_t e = 0; e < slices->entry_count && status == LAC_OK;) {
+        uint32_t left = slices->entry_count - e;
+        uint32_t count = left < LAC_COLUMN_BLOCK_ROWS ? left : LAC_COLUMN_BLOCK_ROWS;
 
-        status = insert_stat(slices, insert, entry, chunks + begin[entry->next]);
+        status = insert_stats(slices, insert, e, count, begin, chunks);
+        e += count;
     }
     (void)sqlite3_finalize(insert);
     free(begin);

@@ -5,14 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/** zstd level of strings: they are a third of a small trace and compress well. */
-enum { STRING_LEVEL = 3 };
+/** zstd levels of strings: they are a tenth of a small trace, where time does not matter. */
+enum { STRING_LEVEL_SMALL = 9, STRING_LEVEL_LARGE = 3, STRING_SMALL_BYTES = 1 << 20 };
 
 static enum lac_status write_string_block(struct lac_trace_writer *writer, sqlite3_stmt *insert,
                                           uint32_t first, uint32_t end)
 {
     const struct lac_strings *strings = &writer->model->strings;
     struct lac_bytes *raw = &writer->scratch2;
+    int level = strings->bytes_used <= STRING_SMALL_BYTES ? STRING_LEVEL_SMALL : STRING_LEVEL_LARGE;
     enum lac_status status = LAC_OK;
 
     raw->size_bytes = 0;
@@ -24,7 +25,7 @@ static enum lac_status write_string_block(struct lac_trace_writer *writer, sqlit
             lac_bytes_append(raw, lac_strings_get(strings, id), lac_strings_length(strings, id));
     }
     if (status == LAC_OK) {
-        status = lac_zstd_pack(raw->data, raw->size_bytes, STRING_LEVEL, &writer->scratch);
+        status = lac_zstd_pack(raw->data, raw->size_bytes, level, &writer->scratch);
     }
     if (status != LAC_OK) {
         return status;

@@ -1,0 +1,670 @@
+#include "analysis/diagnose/diagnose.h"
+#include "analysis/model/args.h"
+#include "analysis/model/tile.h"
+#include "server/store/trace_file.h"
+#include "server/store/trace_writer.h"
+#include "tests/support/import_text.h"
+#include "tests/support/rich_model.h"
+
+#include <check.h>
+#include <glob.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static char folder[64];
+static char path[128];
+
+static void setup(void)
+{
+    (void)snprintf(folder, sizeof folder, "/tmp/lacuna-test-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    (void)snprintf(path, sizeof path, "%s/trace ?#%%.db", folder); /* hard to put into a URI */
+}
+
+static void teardown(void)
+{
+    (void)unlink(path);
+    (void)rmdir(folder);
+}
+
+static struct lac_model *rich(uint32_t launches)
+{
+    struct lac_model *model = NULL;
+
+    ck_assert_int_eq(rich_model_create(1, launches, &model), LAC_OK);
+    ck_assert(lac_model_is_valid(model));
+    return model;
+}
+
+static struct lac_trace_file *write_and_open(const struct lac_model *model,
+                                             const struct lac_analysis *analysis)
+{
+    const struct lac_trace_write_options options = {.path = path,
+                                                    .generation = 1,
+                                                    .analysis = analysis,
+                                                    .analysis_json = "{\"a\":1}",
+                                                    .analysis_json_length = 7};
+    struct lac_trace_file *file = NULL;
+    struct lac_error error = {0};
+
+    ck_assert_msg(lac_trace_write(model, &options, &error) == LAC_OK, "%s", error.message);
+    ck_assert_msg(lac_trace_file_open(path, 0, &file, &error) == LAC_OK, "%s", error.message);
+    return file;
+}
+
+static void require_same_model(struct lac_trace_file *file, const struct lac_model *model)
+{
+    const struct lac_model *again = NULL;
+    struct lac_error error = {0};
+    const char *difference;
+
+    ck_assert_msg(lac_trace_file_model(file, &again, &error) == LAC_OK, "%s", error.message);
+    difference = models_differ(model, again);
+    ck_assert_msg(difference == NULL, "differs: %s", difference);
+    lac_trace_file_release_model(file, again);
+}
+
+START_TEST(a_model_comes_back_as_it_went)
+{
+    const uint32_t launches[] = {0, 1, 10, 3000, 40000};
+    struct lac_model *model = rich(launches[_i]);
+    struct lac_trace_file *file = write_and_open(model, NULL);
+
+    require_same_model(file, model);
+    lac_trace_file_close(file);
+    lac_model_destroy(model);
+}
+END_TEST
+
+START_TEST(a_model_with_derived_tracks_and_analysis_comes_back)
+{
+    struct lac_model *model = rich(3000);
+    struct lac_analysis *analysis = NULL;
+    struct lac_trace_file *file;
+    struct lac_error error = {0};
+
+    ck_assert_int_eq(lac_diagnose(model, NULL, &analysis, &error), LAC_OK);
+    ck_assert_int_eq(lac_diagnose_add_tracks(analysis, model), LAC_OK);
+    file = write_and_open(model, analysis);
+    require_same_model(file, model);
+    lac_trace_file_close(file);
+    lac_analysis_destroy(analysis);
+    lac_model_destroy(model);
+}
+END_TEST
+
+/** Sections that lac_tile_build() gives, put together as the wire wants them. */
+static uint8_t *expected_batch(const struct lac_model *model, uint8_t level, uint32_t first,
+                               uint32_t last, size_t *ret_size)
+{
+    size_t size = 16;
+    size_t capacity = 1024;
+    uint8_t *bytes = calloc(1, capacity);
+    uint32_t count = 0;
+
+    for (uint32_t t = 0; t < model->track_count; t++) {
+        const struct lac_track *track = &model->tracks[t];
+        const struct lac_tile_source source = {.first_slice = track->first,
+                                               .count = track->count,
+                                               .start_ns = model->slices.start_ns + track->first,
+                                               .dur_ns = model->slices.dur_ns + track->first,
+                                               .name = model->slices.name + track->first,
+                                               .lane = model->slices.lane + track->first,
+                                               .kind = model->slices.kind + track->first};
+
+        for (uint32_t i = first; i <= last && track->kind != LAC_TRACK_COUNTER; i++) {
+            struct lac_tile tile = {0};
+
+            ck_assert_int_eq(lac_tile_build(&source, t, level, i, &tile), LAC_OK);
+            if (tile.native_count + tile.cell_count > 0) {
+                ck_assert_int_eq(lac_tile_encode(&tile, &bytes, &size, &capacity), LAC_OK);
+                count++;
+            }
+            lac_tile_done(&tile);
+        }
+    }
+    memcpy(bytes, "LTB1\1\0", 6);
+    bytes[6] = level;
+    memcpy(bytes + 8, &count, 4);
+    *ret_size = size;
+    return bytes;
+}
+
+/* 100,000 launches: 200,000 slices on one track, so that tiles are stored at several levels and
+ * others are built from one, two and three chunks */
+START_TEST(tiles_are_those_of_the_model)
+{
+    struct lac_model *model = rich(100000);
+    struct lac_trace_file *file = write_and_open(model, NULL);
+    uint32_t tracks[64];
+    uint32_t compared = 0;
+
+    ck_assert_uint_le(model->track_count, 64);
+    for (uint32_t t = 0; t < model->track_count; t++) {
+        tracks[t] = t;
+    }
+    for (uint8_t level = 0; level <= lac_trace_file_level_max(file); level++) {
+        int64_t tile_ns = lac_tile_cell_ns(level) * LAC_TILE_CELLS;
+        uint32_t tiles = (uint32_t)(model->info.duration_ns / tile_ns) + 2;
+
+        for (uint32_t i = 0; i < tiles; i += 1 + tiles / 23) {
+            uint32_t last = i + 1 < tiles ? i + 1 : i;
+            uint8_t *got = NULL;
+            uint8_t *expected;
+            size_t got_size = 0;
+            size_t expected_size = 0;
+            struct lac_error error = {0};
+
+            ck_assert_msg(lac_trace_file_tiles(file, level, i, last, tracks, model->track_count,
+                                               &got, &got_size, &error) == LAC_OK,
+                          "%s", error.message);
+            expected = expected_batch(model, level, i, last, &expected_size);
+            ck_assert_msg(got_size == expected_size && memcmp(got, expected, got_size) == 0,
+                          "level %u tile %u", level, i);
+            compared += got_size > 16;
+            free(got);
+            free(expected);
+        }
+    }
+    ck_assert_uint_ge(compared, 50);
+    lac_trace_file_close(file);
+    lac_model_destroy(model);
+}
+END_TEST
+
+START_TEST(tile_requests_have_bounds)
+{
+    struct lac_model *model = rich(100);
+    struct lac_trace_file *file = write_and_open(model, NULL);
+    const uint32_t tracks[] = {0, 4000000000U};
+    uint8_t *bytes = NULL;
+    size_t size = 0;
+    struct lac_error error = {0};
+
+    ck_assert_int_eq(lac_trace_file_tiles(file, 1, 5, 4, tracks, 2, &bytes, &size, &error),
+                     LAC_ERR_MISUSE);
+    ck_assert_int_eq(lac_trace_file_tiles(file, 17, 0, 0, tracks, 2, &bytes, &size, &error),
+                     LAC_ERR_MISUSE);
+    ck_assert_int_eq(lac_trace_file_tiles(file, 1, 0, 64, tracks, 2, &bytes, &size, &error),
+                     LAC_ERR_LIMIT);
+    ck_assert_int_eq(lac_trace_file_tiles(file, 0, 0, 0, tracks, 5000, &bytes, &size, &error),
+                     LAC_ERR_LIMIT);
+    ck_assert_int_eq(
+        lac_trace_file_tiles(file, 0, UINT32_MAX, UINT32_MAX, tracks, 2, &bytes, &size, &error),
+        LAC_OK);
+    ck_assert_uint_eq(size, 16);
+    free(bytes);
+    lac_trace_file_close(file);
+    lac_model_destroy(model);
+}
+END_TEST
+
+/** The slowest way to the parent: the last earlier slice of a smaller lane that contains it. */
+static uint32_t plain_parent(const struct lac_model *model, uint64_t slice)
+{
+    const struct lac_track *track = &model->tracks[lac_model_track_of(model, slice)];
+    const struct lac_slices *s = &model->slices;
+
+    if (track->kind != LAC_TRACK_THREAD) {
+        return LAC_NONE;
+    }
+    for (uint64_t i = slice; i > track->first; i--) {
+        if (s->lane[i - 1] < s->lane[slice] &&
+            s->start_ns[i - 1] + s->dur_ns[i - 1] >= s->start_ns[slice] + s->dur_ns[slice]) {
+            return (uint32_t)(i - 1);
+        }
+    }
+    return LAC_NONE;
+}
+
+static void require_slice(struct lac_trace_file *file, const struct lac_model *model,
+                          uint64_t slice)
+{
+    struct lac_slice_full full = {0};
+    struct lac_error error = {0};
+    char args[1024];
+    uint32_t detail = model->slices.detail[slice];
+    size_t length = lac_args_format(model, slice, args, sizeof args);
+
+    ck_assert_int_eq(lac_trace_file_slice(file, slice, &full, &error), LAC_OK);
+    ck_assert_int_eq(full.row.start_ns, model->slices.start_ns[slice]);
+    ck_assert_int_eq(full.row.dur_ns, model->slices.dur_ns[slice]);
+    ck_assert_uint_eq(full.row.name, model->slices.name[slice]);
+    ck_assert_uint_eq(full.row.link, model->slices.link[slice]);
+    ck_assert_uint_eq(full.row.corr, model->slices.corr[slice]);
+    ck_assert_uint_eq(full.row.track, lac_model_track_of(model, slice));
+    ck_assert_uint_eq(full.parent, plain_parent(model, slice));
+    if (length > 0) {
+        ck_assert_str_eq(full.args_json, args);
+    } else {
+        ck_assert_ptr_null(full.args_json);
+    }
+    if (full.row.kind == LAC_SLICE_KERNEL) {
+        ck_assert(full.has_kernel);
+        ck_assert_mem_eq(&full.kernel, &model->kernel_configs[detail], sizeof full.kernel);
+    }
+    if (full.row.kind == LAC_SLICE_COPY) {
+        ck_assert(full.has_copy);
+        ck_assert_int_eq(full.copy.bytes, model->copies[detail].bytes);
+    }
+    if (full.row.kind == LAC_SLICE_RANGE) {
+        ck_assert(full.has_loader);
+        ck_assert_int_eq(full.loader.batch, model->loader_infos[detail].batch);
+    }
+    if (full.row.kind == LAC_SLICE_API && detail != LAC_NONE) {
+        ck_assert(full.has_return_value);
+    }
+    lac_slice_full_done(&full);
+}
+
+START_TEST(a_slice_has_everything)
+{
+    struct lac_model *model = rich(20000);
+    struct lac_trace_file *file = write_and_open(model, NULL);
+    struct lac_slice_full full;
+    struct lac_error error;
+
+    for (uint64_t slice = 0; slice < model->slices.count; slice += 97) {
+        require_slice(file, model, slice);
+    }
+    require_slice(file, model, model->slices.count - 1);
+    ck_assert_int_eq(lac_trace_file_slice(file, model->slices.count, &full, &error),
+                     LAC_ERR_NOT_FOUND);
+    lac_trace_file_close(file);
+    lac_model_destroy(model);
+}
+END_TEST
+
+START_TEST(neighbours_of_the_same_name_are_found_across_chunks)
+{
+    struct lac_model *model = rich(40000);
+    struct lac_trace_file *file = write_and_open(model, NULL);
+    const struct lac_track *track = &model->tracks[0];
+    uint32_t last_of[4096];
+
+    ck_assert_uint_gt(track->count, 70000); /* three chunks */
+    memset(last_of, 0xFF, sizeof last_of);
+    for (uint64_t i = track->first; i < track->first + track->count; i++) {
+        uint32_t name = model->slices.name[i];
+
+        if (i % 1009 == 0 || (i - track->first) % 32768 < 3) {
+            struct lac_slice_full full;
+            struct lac_error error;
+
+            ck_assert_int_eq(lac_trace_file_slice(file, i, &full, &error), LAC_OK);
+            ck_assert_uint_eq(full.prev_same_name, last_of[name]);
+            if (last_of[name] != LAC_NONE) {
+                struct lac_slice_full before;
+
+                ck_assert_int_eq(lac_trace_file_slice(file, last_of[name], &before, &error),
+                                 LAC_OK);
+                ck_assert_uint_eq(before.next_same_name, i);
+                lac_slice_full_done(&before);
+            }
+            lac_slice_full_done(&full);
+        }
+        last_of[name] = (uint32_t)i;
+    }
+    lac_trace_file_close(file);
+    lac_model_destroy(model);
+}
+END_TEST
+
+START_TEST(a_window_gives_what_overlaps_it_page_by_page)
+{
+    struct lac_model *model = rich(40000);
+    struct lac_trace_file *file = write_and_open(model, NULL);
+
+    for (uint32_t t = 0; t < model->track_count; t++) {
+        const struct lac_track *track = &model->tracks[t];
+        int64_t t0_ns = model->info.duration_ns / 3;
+        int64_t t1_ns = t0_ns + model->info.duration_ns / 50;
+        struct lac_slice_row rows[1000];
+        uint32_t count = 0;
+        uint32_t next = 0;
+        uint32_t after = LAC_NONE;
+        bool more = true;
+        struct lac_error error;
+
+        if (track->kind == LAC_TRACK_COUNTER) {
+            ck_assert_int_eq(
+                lac_trace_file_window(file, t, 0, 1, LAC_NONE, 10, rows, &count, &more, &error),
+                LAC_ERR_NOT_FOUND);
+            continue;
+        }
+        for (uint64_t i = track->first; i < track->first + track->count; i++) {
+            int64_t start_ns = model->slices.start_ns[i];
+            int64_t end_ns = start_ns + model->slices.dur_ns[i];
+
+            if (start_ns >= t1_ns || (end_ns <= t0_ns && start_ns < t0_ns)) {
+                continue;
+            }
+            if (next == count) {
+                ck_assert(more);
+                ck_assert_int_eq(lac_trace_file_window(file, t, t0_ns, t1_ns, after, 1000, rows,
+                                                       &count, &more, &error),
+                                 LAC_OK);
+                next = 0;
+            }
+            ck_assert_uint_lt(next, count);
+            ck_assert_uint_eq(rows[next].slice, i);
+            after = rows[next].slice;
+            next++;
+        }
+        ck_assert(next == count && (count == 0 || !more));
+    }
+    lac_trace_file_close(file);
+    lac_model_destroy(model);
+}
+END_TEST
+
+/** All hits of a search, in pages; checked against a walk over the whole model. */
+static void require_search(struct lac_trace_file *file, const struct lac_model *model,
+                           const char *text, int kind)
+{
+    struct lac_search_query query = {.text = text, .kind = kind, .limit = 700};
+    struct lac_search_hits hits = {0};
+    char cursor[48] = "";
+    uint64_t expected = 0;
+    uint64_t seen = 0;
+    int64_t before_ns = -1;
+    uint32_t before = 0;
+    struct lac_error error;
+
+    for (uint64_t i = 0; i < model->slices.count; i++) {
+        expected += (kind < 0 || model->slices.kind[i] == kind) &&
+                    strcasestr(lac_model_str(model, model->slices.name[i]), text) != NULL;
+    }
+    do {
+        query.after = cursor[0] != '\0' ? cursor : NULL;
+        ck_assert_int_eq(lac_trace_file_search(file, &query, &hits, &error), LAC_OK);
+        ck_assert_uint_eq(hits.total, expected);
+        for (uint32_t i = 0; i < hits.count; i++) {
+            ck_assert(hits.rows[i].start_ns > before_ns ||
+                      (hits.rows[i].start_ns == before_ns && hits.rows[i].slice > before));
+            before_ns = hits.rows[i].start_ns;
+            before = hits.rows[i].slice;
+            ck_assert_ptr_nonnull(
+                strcasestr(lac_model_str(model, model->slices.name[before]), text));
+        }
+        seen += hits.count;
+        memcpy(cursor, hits.next, sizeof cursor);
+        if (!hits.has_more) {
+            cursor[0] = '\0';
+        }
+        lac_search_hits_done(&hits);
+    } while (cursor[0] != '\0');
+    ck_assert_uint_eq(seen, expected);
+}
+
+START_TEST(search_finds_every_slice_of_matching_names_in_order_of_time)
+{
+    struct lac_model *model = rich(12000);
+    struct lac_trace_file *file = write_and_open(model, NULL);
+
+    require_search(file, model, "aten::op_1", -1);
+    require_search(file, model, "KERNEL_27", -1);
+    require_search(file, model, "launch", LAC_SLICE_API);
+    require_search(file, model, "launch", LAC_SLICE_KERNEL);
+    require_search(file, model, "nothing of the kind", -1);
+    require_search(file, model, "", LAC_SLICE_RANGE);
+    lac_trace_file_close(file);
+    lac_model_destroy(model);
+}
+END_TEST
+
+START_TEST(search_finds_ids_and_correlations)
+{
+    struct lac_model *model = rich(12000);
+    struct lac_trace_file *file = write_and_open(model, NULL);
+    struct lac_search_query query = {.text = "corr:7000", .kind = -1, .limit = 10};
+    struct lac_search_hits hits = {0};
+    struct lac_error error;
+
+    ck_assert_int_eq(lac_trace_file_search(file, &query, &hits, &error), LAC_OK);
+    ck_assert_uint_eq(hits.total, 2); /* the call and its kernel */
+    ck_assert_uint_eq(hits.count, 2);
+    ck_assert_uint_eq(model->slices.link[hits.rows[0].slice], hits.rows[1].slice);
+    lac_search_hits_done(&hits);
+    query.text = "id:31";
+    ck_assert_int_eq(lac_trace_file_search(file, &query, &hits, &error), LAC_OK);
+    ck_assert_uint_eq(hits.count, 1);
+    ck_assert_uint_eq(hits.rows[0].slice, 31);
+    lac_search_hits_done(&hits);
+    query.text = "id:99999999999";
+    ck_assert_int_eq(lac_trace_file_search(file, &query, &hits, &error), LAC_OK);
+    ck_assert_uint_eq(hits.count, 0);
+    lac_search_hits_done(&hits);
+    query.after = "1.x";
+    ck_assert_int_eq(lac_trace_file_search(file, &query, &hits, &error), LAC_ERR_MISUSE);
+    lac_trace_file_close(file);
+    lac_model_destroy(model);
+}
+END_TEST
+
+START_TEST(the_kernel_table_adds_up_and_sorts)
+{
+    struct lac_model *model = rich(5000);
+    struct lac_trace_file *file = write_and_open(model, NULL);
+    struct lac_kernel_query query = {.sort = LAC_KERNEL_SORT_TOTAL, .descending = true, .limit = 4};
+    struct lac_kernel_page page = {0};
+    uint64_t count = 0;
+    uint64_t expected_count = 0;
+    int64_t total_ns = 0;
+    int64_t expected_ns = 0;
+    int64_t before_ns = INT64_MAX;
+    char cursor[48];
+    struct lac_error error;
+
+    for (uint64_t i = 0; i < model->slices.count; i++) {
+        if (model->slices.kind[i] == LAC_SLICE_KERNEL) {
+            expected_count++;
+            expected_ns += model->slices.dur_ns[i];
+        }
+    }
+    do {
+        ck_assert_int_eq(lac_trace_file_kernels(file, &query, &page, &error), LAC_OK);
+        ck_assert_uint_eq(page.total, 10);
+        for (uint32_t i = 0; i < page.count; i++) {
+            const struct lac_kernel_row *row = &page.rows[i];
+
+            ck_assert(row->total_ns <= before_ns);
+            ck_assert_int_eq(model->slices.dur_ns[row->longest_slice], row->max_ns);
+            before_ns = row->total_ns;
+            count += row->count;
+            total_ns += row->total_ns;
+        }
+        memcpy(cursor, page.next, sizeof cursor);
+        query.after = page.has_more ? cursor : NULL;
+        lac_kernel_page_done(&page);
+    } while (query.after != NULL);
+    ck_assert_uint_eq(count, expected_count);
+    ck_assert_int_eq(total_ns, expected_ns);
+    query.text = "KERNEL_23";
+    ck_assert_int_eq(lac_trace_file_kernels(file, &query, &page, &error), LAC_OK);
+    ck_assert_uint_eq(page.total, 1);
+    lac_kernel_page_done(&page);
+    query.after = "o99999";
+    ck_assert_int_eq(lac_trace_file_kernels(file, &query, &page, &error), LAC_OK);
+    ck_assert_uint_eq(page.count, 0);
+    lac_kernel_page_done(&page);
+    lac_trace_file_close(file);
+    lac_model_destroy(model);
+}
+END_TEST
+
+START_TEST(counters_keep_their_extremes)
+{
+    struct lac_model *model = rich(9000);
+    struct lac_trace_file *file = write_and_open(model, NULL);
+    uint32_t track = find_track(model, LAC_TRACK_COUNTER, "memory");
+    struct lac_counter_points points = {0};
+    struct lac_error error;
+    double min = INFINITY;
+    double max = -INFINITY;
+
+    ck_assert_uint_ne(track, LAC_NONE);
+    ck_assert_int_eq(
+        lac_trace_file_counter(file, track, 0, model->info.duration_ns + 1, 37, &points, &error),
+        LAC_OK);
+    ck_assert_uint_eq(points.count, 37);
+    for (uint32_t i = 0; i < points.count; i++) {
+        ck_assert(points.min[i] <= points.last[i] && points.last[i] <= points.max[i]);
+        ck_assert(i == 0 || points.ts_ns[i] > points.ts_ns[i - 1]);
+        min = points.min[i] < min ? points.min[i] : min;
+        max = points.max[i] > max ? points.max[i] : max;
+    }
+    ck_assert(min == 0.0 && max == 96 * 1.5);
+    lac_counter_points_done(&points);
+    ck_assert_int_eq(lac_trace_file_counter(file, 0, 0, 1, 37, &points, &error), LAC_ERR_NOT_FOUND);
+    ck_assert_int_eq(lac_trace_file_counter(file, track, 5, 5, 37, &points, &error),
+                     LAC_ERR_MISUSE);
+    lac_trace_file_close(file);
+    lac_model_destroy(model);
+}
+END_TEST
+
+START_TEST(gaps_say_how_their_time_divides)
+{
+    struct lac_model *model = rich(3000);
+    struct lac_analysis *analysis = NULL;
+    struct lac_trace_file *file;
+    struct lac_gap_query query = {.device = -1, .min_ns = 0, .limit = 10000};
+    struct lac_gap_page page = {0};
+    struct lac_error error = {0};
+    int64_t longest_ns = INT64_MAX;
+
+    ck_assert_int_eq(lac_diagnose(model, NULL, &analysis, &error), LAC_OK);
+    ck_assert_int_eq(lac_diagnose_add_tracks(analysis, model), LAC_OK);
+    file = write_and_open(model, analysis);
+    ck_assert_msg(lac_trace_file_gaps(file, &query, &page, &error) == LAC_OK, "%s", error.message);
+    ck_assert_uint_gt(page.total, 100);
+    for (uint32_t i = 0; i < page.count; i++) {
+        int64_t sum_ns = 0;
+
+        for (unsigned c = 0; c < LAC_GAP_CAUSES; c++) {
+            sum_ns += page.rows[i].cause_ns[c];
+        }
+        ck_assert_int_eq(sum_ns, page.rows[i].dur_ns);
+        ck_assert(page.rows[i].dur_ns <= longest_ns);
+        longest_ns = page.rows[i].dur_ns;
+    }
+    lac_gap_page_done(&page);
+    query.min_ns = INT64_MAX;
+    ck_assert_int_eq(lac_trace_file_gaps(file, &query, &page, &error), LAC_OK);
+    ck_assert_uint_eq(page.total, 0);
+    lac_gap_page_done(&page);
+    lac_trace_file_close(file);
+    lac_analysis_destroy(analysis);
+    lac_model_destroy(model);
+}
+END_TEST
+
+START_TEST(documents_come_back)
+{
+    struct lac_model *model = rich(10);
+    struct lac_trace_file *file = write_and_open(model, NULL);
+    char *text = NULL;
+    size_t length = 0;
+    struct lac_error error;
+
+    ck_assert_int_eq(lac_trace_file_document(file, LAC_DOCUMENT_ANALYSIS, &text, &length, &error),
+                     LAC_OK);
+    ck_assert_str_eq(text, "{\"a\":1}");
+    ck_assert_uint_eq(length, 7);
+    free(text);
+    lac_trace_file_close(file);
+    lac_model_destroy(model);
+}
+END_TEST
+
+START_TEST(an_existing_file_is_not_overwritten)
+{
+    struct lac_model *model = rich(10);
+    struct lac_trace_file *file = write_and_open(model, NULL);
+    const struct lac_trace_write_options options = {.path = path, .generation = 1};
+    struct lac_error error = {0};
+
+    ck_assert_int_eq(lac_trace_write(model, &options, &error), LAC_ERR_IO);
+    ck_assert_int_eq(access(path, F_OK), 0);
+    require_same_model(file, model);
+    lac_trace_file_close(file);
+    lac_model_destroy(model);
+}
+END_TEST
+
+/** Whole real traces, and the size that they take. */
+START_TEST(real_traces_come_back_and_are_small)
+{
+    glob_t found = {0};
+    struct lac_error error = {0};
+
+    (void)glob("../shared/traces/kineto/*", 0, NULL, &found);
+    (void)glob("../shared/traces/hta/*", GLOB_APPEND, NULL, &found);
+    (void)glob("../shared/traces/tracelens/*", GLOB_APPEND, NULL, &found);
+    if (found.gl_pathc == 0) {
+        printf("skip: real traces through the store: no ../shared/traces\n");
+    }
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+        struct imported imported = import_path(found.gl_pathv[i]);
+        struct lac_analysis *analysis = NULL;
+        struct lac_trace_file *file;
+        FILE *stream;
+        long size;
+
+        ck_assert_msg(imported.count == 1, "%s", found.gl_pathv[i]);
+        ck_assert_int_eq(lac_diagnose(imported.models[0], NULL, &analysis, &error), LAC_OK);
+        ck_assert_int_eq(lac_diagnose_add_tracks(analysis, imported.models[0]), LAC_OK);
+        file = write_and_open(imported.models[0], analysis);
+        require_same_model(file, imported.models[0]);
+        stream = fopen(path, "rb");
+        (void)fseek(stream, 0, SEEK_END);
+        size = ftell(stream);
+        (void)fclose(stream);
+        if (imported.models[0]->info.event_count > 18000) {
+            ck_assert_msg((double)size <= 7.0 * (double)imported.models[0]->info.event_count,
+                          "%s: %ld bytes", found.gl_pathv[i], size);
+        }
+        lac_trace_file_close(file);
+        lac_analysis_destroy(analysis);
+        imported_done(&imported);
+        (void)unlink(path);
+    }
+    globfree(&found);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("store_trace");
+    TCase *tcase = tcase_create("trace files");
+    SRunner *runner;
+    int failed;
+
+    tcase_set_timeout(tcase, 300);
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_loop_test(tcase, a_model_comes_back_as_it_went, 0, 5);
+    tcase_add_test(tcase, a_model_with_derived_tracks_and_analysis_comes_back);
+    tcase_add_test(tcase, tiles_are_those_of_the_model);
+    tcase_add_test(tcase, tile_requests_have_bounds);
+    tcase_add_test(tcase, a_slice_has_everything);
+    tcase_add_test(tcase, neighbours_of_the_same_name_are_found_across_chunks);
+    tcase_add_test(tcase, a_window_gives_what_overlaps_it_page_by_page);
+    tcase_add_test(tcase, search_finds_every_slice_of_matching_names_in_order_of_time);
+    tcase_add_test(tcase, search_finds_ids_and_correlations);
+    tcase_add_test(tcase, the_kernel_table_adds_up_and_sorts);
+    tcase_add_test(tcase, counters_keep_their_extremes);
+    tcase_add_test(tcase, gaps_say_how_their_time_divides);
+    tcase_add_test(tcase, documents_come_back);
+    tcase_add_test(tcase, an_existing_file_is_not_overwritten);
+    tcase_add_test(tcase, real_traces_come_back_and_are_small);
+    suite_add_tcase(suite, tcase);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? 0 : 1;
+}
