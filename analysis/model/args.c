@@ -1,9 +1,12 @@
 #include "analysis/model/args.h"
 
 #include "analysis/model/args_slots.h"
+#include "analysis/model/model.h"
+#include "analysis/model/strings.h"
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

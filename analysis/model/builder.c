@@ -1,6 +1,13 @@
+#include "analysis/model/builder.h"
+
 #include "analysis/model/builder_private.h"
+#include "analysis/model/grow.h"
+#include "analysis/model/model.h"
+#include "analysis/model/status.h"
+#include "analysis/model/strings.h"
 
 #include <assert.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -76,15 +83,12 @@ static enum lac_status grow_slices(struct lac_builder *builder)
     struct lac_slices *slices = &builder->model->slices;
     uint64_t need = slices->count + 1;
     uint64_t capacity = 0;
-    struct {
-        void *array;
-        size_t element_bytes;
-    } columns[] = {
-        {&slices->start_ns, sizeof(*slices->start_ns)}, {&slices->dur_ns, sizeof(*slices->dur_ns)},
-        {&slices->name, sizeof(*slices->name)},         {&slices->corr, sizeof(*slices->corr)},
-        {&slices->detail, sizeof(*slices->detail)},     {&slices->args, sizeof(*slices->args)},
-        {&slices->arg_num, sizeof(*slices->arg_num)},   {&slices->kind, sizeof(*slices->kind)},
-        {&builder->track, sizeof(*builder->track)},
+    const struct lac_array_ref columns[] = {
+        LAC_ARRAY_REF(slices->start_ns), LAC_ARRAY_REF(slices->dur_ns),
+        LAC_ARRAY_REF(slices->name),     LAC_ARRAY_REF(slices->corr),
+        LAC_ARRAY_REF(slices->detail),   LAC_ARRAY_REF(slices->args),
+        LAC_ARRAY_REF(slices->arg_num),  LAC_ARRAY_REF(slices->kind),
+        LAC_ARRAY_REF(builder->track),
     };
 
     if (slices->count >= LAC_SLICE_COUNT_MAX) {
@@ -142,12 +146,9 @@ enum lac_status lac_builder_sample(struct lac_builder *builder, uint32_t track, 
     if (need > LAC_SLICE_COUNT_MAX) {
         return LAC_ERR_LIMIT;
     }
-    if (lac_grow(&model->sample_ts_ns, &capacity_ts, need, sizeof(*model->sample_ts_ns)) !=
-            LAC_OK ||
-        lac_grow(&model->sample_value, &capacity_value, need, sizeof(*model->sample_value)) !=
-            LAC_OK ||
-        lac_grow(&builder->sample_track, &capacity_track, need, sizeof(*builder->sample_track)) !=
-            LAC_OK) {
+    if (LAC_GROW(model->sample_ts_ns, &capacity_ts, need) != LAC_OK ||
+        LAC_GROW(model->sample_value, &capacity_value, need) != LAC_OK ||
+        LAC_GROW(builder->sample_track, &capacity_track, need) != LAC_OK) {
         return LAC_ERR_NOMEM;
     }
     builder->sample_capacity = capacity_track;
@@ -168,8 +169,7 @@ enum lac_status lac_builder_arg_numbers(struct lac_builder *builder, const int64
     if (need > LAC_NONE) {
         return LAC_ERR_LIMIT;
     }
-    if (lac_grow(&model->arg_numbers, &builder->arg_number_capacity, need,
-                 sizeof(*model->arg_numbers)) != LAC_OK) {
+    if (LAC_GROW(model->arg_numbers, &builder->arg_number_capacity, need) != LAC_OK) {
         return LAC_ERR_NOMEM;
     }
     if (count != 0) {
@@ -190,8 +190,7 @@ enum lac_status lac_builder_flow(struct lac_builder *builder, char step, uint64_
     if (i >= LAC_SLICE_COUNT_MAX) {
         return LAC_ERR_LIMIT;
     }
-    if (lac_grow(&builder->flow_ends, &builder->flow_end_capacity, i + 1,
-                 sizeof(*builder->flow_ends)) != LAC_OK) {
+    if (LAC_GROW(builder->flow_ends, &builder->flow_end_capacity, i + 1) != LAC_OK) {
         return LAC_ERR_NOMEM;
     }
     builder->flow_ends[i] = (struct lac_flow_end){

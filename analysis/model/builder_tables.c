@@ -1,8 +1,12 @@
 /* The small tables of a builder: processes, tracks, devices and the details of slices. */
 
 #include "analysis/model/builder_private.h"
+#include "analysis/model/grow.h"
+#include "analysis/model/model.h"
+#include "analysis/model/status.h"
 
 #include <assert.h>
+#include <stdint.h>
 #include <string.h>
 
 struct process_key {
@@ -35,8 +39,8 @@ enum lac_status lac_builder_process(struct lac_builder *builder, uint32_t id_tex
     }
     status = lac_index_reserve(&builder->process_index);
     if (status == LAC_OK) {
-        status = lac_grow(&model->processes, &builder->process_capacity,
-                          (uint64_t)model->process_count + 1, sizeof(*model->processes));
+        status = LAC_GROW(model->processes, &builder->process_capacity,
+                          (uint64_t)model->process_count + 1);
     }
     if (status != LAC_OK) {
         return status;
@@ -87,8 +91,8 @@ enum lac_status lac_builder_track(struct lac_builder *builder, enum lac_track_ki
     }
     status = lac_index_reserve(&builder->track_index);
     if (status == LAC_OK) {
-        status = lac_grow(&model->tracks, &builder->track_capacity,
-                          (uint64_t)model->track_count + 1, sizeof(*model->tracks));
+        status =
+            LAC_GROW(model->tracks, &builder->track_capacity, (uint64_t)model->track_count + 1);
     }
     if (status != LAC_OK) {
         return status;
@@ -126,8 +130,8 @@ struct lac_device *lac_builder_device(struct lac_builder *builder, int64_t id)
         return &model->devices[low];
     }
     if (model->device_count >= LAC_DEVICE_COUNT_MAX ||
-        lac_grow(&model->devices, &builder->device_capacity, (uint64_t)model->device_count + 1,
-                 sizeof(*model->devices)) != LAC_OK) {
+        LAC_GROW(model->devices, &builder->device_capacity, (uint64_t)model->device_count + 1) !=
+            LAC_OK) {
         return NULL;
     }
     memmove(&model->devices[low + 1], &model->devices[low],
@@ -146,6 +150,7 @@ static int config_is(const void *context, uint32_t id)
 {
     const struct config_key *key = context;
 
+    /* NOLINTNEXTLINE(bugprone-suspicious-memory-comparison): the same bits are meant */
     return memcmp(&key->model->kernel_configs[id], key->config, sizeof(*key->config)) == 0;
 }
 
@@ -166,8 +171,8 @@ enum lac_status lac_builder_kernel_config(struct lac_builder *builder,
     }
     status = lac_index_reserve(&builder->config_index);
     if (status == LAC_OK) {
-        status = lac_grow(&model->kernel_configs, &builder->config_capacity,
-                          (uint64_t)model->kernel_config_count + 1, sizeof(*model->kernel_configs));
+        status = LAC_GROW(model->kernel_configs, &builder->config_capacity,
+                          (uint64_t)model->kernel_config_count + 1);
     }
     if (status != LAC_OK) {
         return status;
@@ -195,8 +200,7 @@ enum lac_status lac_builder_copy(struct lac_builder *builder, const struct lac_c
         *ret_row = count - 1;
         return LAC_OK;
     }
-    status = lac_grow(&model->copies, &builder->copy_capacity, (uint64_t)count + 1,
-                      sizeof(*model->copies));
+    status = LAC_GROW(model->copies, &builder->copy_capacity, (uint64_t)count + 1);
     if (status != LAC_OK) {
         return status;
     }
@@ -211,8 +215,8 @@ enum lac_status lac_builder_loader_info(struct lac_builder *builder,
 {
     struct lac_model *model = builder->model;
     uint32_t count = model->loader_info_count;
-    enum lac_status status = lac_grow(&model->loader_infos, &builder->loader_capacity,
-                                      (uint64_t)count + 1, sizeof(*model->loader_infos));
+    enum lac_status status =
+        LAC_GROW(model->loader_infos, &builder->loader_capacity, (uint64_t)count + 1);
 
     if (status != LAC_OK) {
         return status;
@@ -228,8 +232,7 @@ enum lac_status lac_builder_alloc(struct lac_builder *builder, const struct lac_
 {
     struct lac_model *model = builder->model;
     uint32_t count = model->alloc_count;
-    enum lac_status status = lac_grow(&model->allocs, &builder->alloc_capacity, (uint64_t)count + 1,
-                                      sizeof(*model->allocs));
+    enum lac_status status = LAC_GROW(model->allocs, &builder->alloc_capacity, (uint64_t)count + 1);
 
     if (status != LAC_OK) {
         return status;

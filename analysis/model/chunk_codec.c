@@ -1,5 +1,9 @@
+#include "analysis/model/chunk.h"
 #include "analysis/model/chunk_private.h"
+#include "analysis/model/grow.h"
+#include "analysis/model/status.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,15 +15,15 @@ static enum lac_status create_arrays(struct lac_chunk_codec *codec)
         void *array;
         size_t size_bytes;
     } arrays[] = {
-        {&codec->names.id, LAC_CHUNK_SLICES * sizeof(uint32_t)},
-        {&codec->names.slot, LAC_CHUNK_DICTIONARY_SLOTS * sizeof(uint32_t)},
-        {&codec->templates.id, LAC_CHUNK_SLICES * sizeof(uint32_t)},
-        {&codec->templates.slot, LAC_CHUNK_DICTIONARY_SLOTS * sizeof(uint32_t)},
-        {&codec->name_index, LAC_CHUNK_SLICES * sizeof(uint32_t)},
-        {&codec->template_index, LAC_CHUNK_SLICES * sizeof(uint32_t)},
-        {&codec->last, LAC_CHUNK_SLICES * sizeof(uint64_t)},
-        {&codec->column, LAC_CHUNK_SLICES * sizeof(uint32_t)},
-        {&codec->slots, LAC_CHUNK_SLICES * sizeof(struct lac_chunk_slots)},
+        {(void *)&codec->names.id, LAC_CHUNK_SLICES * sizeof(uint32_t)},
+        {(void *)&codec->names.slot, LAC_CHUNK_DICTIONARY_SLOTS * sizeof(uint32_t)},
+        {(void *)&codec->templates.id, LAC_CHUNK_SLICES * sizeof(uint32_t)},
+        {(void *)&codec->templates.slot, LAC_CHUNK_DICTIONARY_SLOTS * sizeof(uint32_t)},
+        {(void *)&codec->name_index, LAC_CHUNK_SLICES * sizeof(uint32_t)},
+        {(void *)&codec->template_index, LAC_CHUNK_SLICES * sizeof(uint32_t)},
+        {(void *)&codec->last, LAC_CHUNK_SLICES * sizeof(uint64_t)},
+        {(void *)&codec->column, LAC_CHUNK_SLICES * sizeof(uint32_t)},
+        {(void *)&codec->slots, LAC_CHUNK_SLICES * sizeof(struct lac_chunk_slots)},
     };
 
     for (size_t i = 0; i < sizeof(arrays) / sizeof(arrays[0]); i++) {
@@ -28,7 +32,7 @@ static enum lac_status create_arrays(struct lac_chunk_codec *codec)
         if (array == NULL) {
             return LAC_ERR_NOMEM;
         }
-        memcpy(arrays[i].array, &array, sizeof(array));
+        memcpy(arrays[i].array, (void *)&array, sizeof(array));
     }
     return lac_chunk_need_values(codec, LAC_CHUNK_SLICES);
 }
@@ -83,8 +87,7 @@ void lac_chunk_codec_destroy(struct lac_chunk_codec *codec)
 
 enum lac_status lac_chunk_need_values(struct lac_chunk_codec *codec, uint64_t count)
 {
-    return lac_grow(&codec->values, &codec->value_capacity, count + LAC_CHUNK_BLOCK,
-                    sizeof(*codec->values));
+    return LAC_GROW(codec->values, &codec->value_capacity, count + LAC_CHUNK_BLOCK);
 }
 
 void lac_chunk_dictionary_clear(struct lac_chunk_dictionary *dictionary, uint32_t slice_count)

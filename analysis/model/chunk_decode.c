@@ -1,5 +1,10 @@
+#include "analysis/model/chunk.h"
 #include "analysis/model/chunk_private.h"
+#include "analysis/model/grow.h"
+#include "analysis/model/model.h"
+#include "analysis/model/status.h"
 
+#include <stdint.h>
 #include <string.h>
 
 /* A chunk whose directory was read. */
@@ -290,12 +295,11 @@ static enum lac_status get_streams(struct lac_chunk_codec *codec, struct chunk *
         status = lac_chunk_lay_streams(codec, chunk->count, &number_count);
     }
     if (status == LAC_OK) {
-        status = lac_grow(&codec->gathered, &codec->gathered_capacity, number_count,
-                          sizeof(*codec->gathered));
+        status = LAC_GROW(codec->gathered, &codec->gathered_capacity, number_count);
     }
     if (status == LAC_OK) {
-        status = lac_grow(chunk->out->numbers, chunk->out->number_capacity,
-                          *chunk->out->number_count + number_count, sizeof(int64_t));
+        status = LAC_GROW(*chunk->out->numbers, chunk->out->number_capacity,
+                          *chunk->out->number_count + number_count);
     }
     for (uint64_t s = 0; s < codec->stream_count && status == LAC_OK && !reader->failed; s++) {
         if (codec->streams[s].count != 0) {
@@ -370,6 +374,7 @@ static unsigned with_needed(unsigned columns)
     return columns;
 }
 
+/* NOLINTNEXTLINE(readability-function-size): a chunk is four of the parameters */
 enum lac_status lac_chunk_decode(struct lac_chunk_codec *codec, const uint8_t *bytes,
                                  size_t size_bytes, uint32_t count, uint64_t first,
                                  unsigned columns, const struct lac_chunk_out *out,

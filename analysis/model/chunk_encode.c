@@ -1,6 +1,11 @@
+#include "analysis/model/chunk.h"
 #include "analysis/model/chunk_private.h"
+#include "analysis/model/grow.h"
+#include "analysis/model/model.h"
+#include "analysis/model/status.h"
 
 #include <assert.h>
+#include <stdint.h>
 #include <string.h>
 
 struct source {
@@ -151,7 +156,7 @@ static uint8_t cheapest_mode(const uint64_t *numbers, const uint64_t *corr, uint
 {
     uint64_t cost[LAC_NUMBER_MODE_COUNT_] = {0};
     uint64_t skip = count / SAMPLED * RUN;
-    uint8_t best = LAC_NUMBER_PLAIN;
+    uint32_t best = LAC_NUMBER_PLAIN;
     uint64_t before = 0;
 
     for (uint64_t i = 0; i < count; i += 1 + (i % RUN == RUN - 1 ? skip : 0)) {
@@ -161,10 +166,10 @@ static uint8_t cheapest_mode(const uint64_t *numbers, const uint64_t *corr, uint
         cost[LAC_NUMBER_CORRELATION] += cost_of(lac_zigzag(numbers[i] - corr[i]));
         before = numbers[i];
     }
-    for (uint8_t mode = 1; mode < LAC_NUMBER_MODE_COUNT_; mode++) {
+    for (uint32_t mode = 1; mode < LAC_NUMBER_MODE_COUNT_; mode++) {
         best = cost[mode] < cost[best] ? mode : best;
     }
-    return best;
+    return (uint8_t)best;
 }
 
 static enum lac_status put_stream(struct lac_chunk_codec *codec,
@@ -205,12 +210,10 @@ static enum lac_status put_numbers(struct lac_chunk_codec *codec, const struct s
         status = lac_chunk_lay_streams(codec, source->count, &number_count);
     }
     if (status == LAC_OK) {
-        status = lac_grow(&codec->gathered, &codec->gathered_capacity, number_count,
-                          sizeof(*codec->gathered));
+        status = LAC_GROW(codec->gathered, &codec->gathered_capacity, number_count);
     }
     if (status == LAC_OK) {
-        status = lac_grow(&codec->gathered_corr, &codec->gathered_corr_capacity, number_count,
-                          sizeof(*codec->gathered_corr));
+        status = LAC_GROW(codec->gathered_corr, &codec->gathered_corr_capacity, number_count);
     }
     if (status != LAC_OK) {
         return status;
@@ -286,7 +289,7 @@ enum lac_status lac_chunk_encode(struct lac_chunk_codec *codec, const struct lac
     };
     struct source source = {model, first, count};
     uint64_t sizes[LAC_COLUMN_COUNT_];
-    enum lac_status status = lac_grow(&codec->out, &codec->out_capacity, DIRECTORY_ROOM, 1);
+    enum lac_status status = LAC_GROW(codec->out, &codec->out_capacity, DIRECTORY_ROOM);
 
     assert(count >= 1 && count <= LAC_CHUNK_SLICES);
     assert(first + count <= model->slices.count);

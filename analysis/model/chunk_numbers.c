@@ -1,7 +1,13 @@
 /* Which number of a chunk belongs to which stream. Encoder and decoder derive it alike. */
 
 #include "analysis/model/args_slots.h"
+#include "analysis/model/chunk.h"
 #include "analysis/model/chunk_private.h"
+#include "analysis/model/grow.h"
+#include "analysis/model/status.h"
+#include "analysis/model/strings.h"
+
+#include <stdint.h>
 
 enum { ORDINAL_MAX = 15 }; /* elements of long arrays share a stream from there on */
 
@@ -27,8 +33,7 @@ static enum lac_status stream_of(struct lac_chunk_codec *codec, uint64_t key, ui
         enum lac_status status = lac_index_reserve(&codec->stream_index);
 
         if (status == LAC_OK) {
-            status = lac_grow(&codec->streams, &codec->stream_capacity, codec->stream_count + 1,
-                              sizeof(*codec->streams));
+            status = LAC_GROW(codec->streams, &codec->stream_capacity, codec->stream_count + 1);
         }
         if (status != LAC_OK) {
             return status;
@@ -65,8 +70,7 @@ enum lac_status lac_chunk_spread(struct lac_chunk_codec *codec, const struct lac
                 status = LAC_ERR_LIMIT;
             }
             if (status == LAC_OK) {
-                status = lac_grow(&codec->slot_stream, &codec->slot_capacity, codec->slot_count + 1,
-                                  sizeof(*codec->slot_stream));
+                status = LAC_GROW(codec->slot_stream, &codec->slot_capacity, codec->slot_count + 1);
             }
             if (status != LAC_OK) {
                 return status;

@@ -1,7 +1,10 @@
 /* Integers as byte planes: the layer below the columns of a chunk. */
 
 #include "analysis/model/chunk_private.h"
+#include "analysis/model/grow.h"
+#include "analysis/model/status.h"
 
+#include <stdint.h>
 #include <string.h>
 
 /* Words of planes are copied as they are; a port to a big-endian machine swaps them. */
@@ -20,7 +23,7 @@ enum {
 
 enum lac_status lac_chunk_put_byte(struct lac_chunk_codec *codec, uint8_t byte)
 {
-    enum lac_status status = lac_grow(&codec->out, &codec->out_capacity, codec->out_size + 1, 1);
+    enum lac_status status = LAC_GROW(codec->out, &codec->out_capacity, codec->out_size + 1);
 
     if (status == LAC_OK) {
         codec->out[codec->out_size++] = byte;
@@ -30,7 +33,7 @@ enum lac_status lac_chunk_put_byte(struct lac_chunk_codec *codec, uint8_t byte)
 
 enum lac_status lac_chunk_put_varint(struct lac_chunk_codec *codec, uint64_t value)
 {
-    enum lac_status status = lac_grow(&codec->out, &codec->out_capacity, codec->out_size + 10, 1);
+    enum lac_status status = LAC_GROW(codec->out, &codec->out_capacity, codec->out_size + 10);
 
     if (status != LAC_OK) {
         return status;
@@ -46,8 +49,7 @@ enum lac_status lac_chunk_put_varint(struct lac_chunk_codec *codec, uint64_t val
 static enum lac_status put_bytes(struct lac_chunk_codec *codec, const uint8_t *bytes,
                                  uint64_t count)
 {
-    enum lac_status status =
-        lac_grow(&codec->out, &codec->out_capacity, codec->out_size + count, 1);
+    enum lac_status status = LAC_GROW(codec->out, &codec->out_capacity, codec->out_size + count);
 
     if (status == LAC_OK && count != 0) {
         memcpy(codec->out + codec->out_size, bytes, count);
@@ -193,7 +195,7 @@ static enum lac_status put_plane(struct lac_chunk_codec *codec, const uint8_t *p
         return status == LAC_OK ? lac_chunk_put_byte(codec, plane[0]) : status;
     }
     if (count >= RAW_BELOW) {
-        status = lac_grow(&codec->frame, &codec->frame_capacity, ZSTD_compressBound(count), 1);
+        status = LAC_GROW(codec->frame, &codec->frame_capacity, ZSTD_compressBound(count));
         if (status != LAC_OK) {
             return status;
         }
@@ -246,7 +248,7 @@ enum lac_status lac_chunk_put_values(struct lac_chunk_codec *codec, uint64_t cou
         status = lac_chunk_put_varint(codec, divisor);
     }
     if (status == LAC_OK) {
-        status = lac_grow(&codec->plane, &codec->plane_capacity, 2 * padded, 1);
+        status = LAC_GROW(codec->plane, &codec->plane_capacity, 2 * padded);
     }
     for (uint32_t byte = 0; byte < width && status == LAC_OK; byte++) {
         if (byte % 2 == 0) {
@@ -296,7 +298,7 @@ enum lac_status lac_chunk_get_values(struct lac_chunk_codec *codec, struct lac_c
     uint64_t value = width == 0 && count != 0 ? lac_chunk_get_varint(reader) : 0;
 
     reader->failed = reader->failed || width > 8 || head > (HEAD_DIVISOR | HEAD_WIDTH);
-    if (lac_grow(&codec->plane, &codec->plane_capacity, count, 1) != LAC_OK) {
+    if (LAC_GROW(codec->plane, &codec->plane_capacity, count) != LAC_OK) {
         return LAC_ERR_NOMEM;
     }
     if (value == 0) {

@@ -1,8 +1,12 @@
 /* finish(): from what was appended to a model whose invariants hold. */
 
+#include "analysis/model/builder.h"
 #include "analysis/model/builder_private.h"
 #include "analysis/model/lanes.h"
+#include "analysis/model/model.h"
+#include "analysis/model/status.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 

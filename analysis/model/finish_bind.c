@@ -1,7 +1,10 @@
 /* finish(): launches. GPU operations meet the API calls with the same correlation id. */
 
 #include "analysis/model/builder_private.h"
+#include "analysis/model/model.h"
+#include "analysis/model/status.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -182,13 +185,14 @@ static enum lac_status bind_group(struct grouping *g, const uint64_t *keys, uint
     return LAC_OK;
 }
 
-/* Any trace: all participants sorted by id. 20 bytes for each of them. */
+/* Any trace: all participants sorted by id. 16 bytes for each of them. */
 static enum lac_status bind_sorted(struct lac_model *model, const struct census *census)
 {
     struct lac_slices *slices = &model->slices;
     uint64_t count = census->call_count + census->work_count;
     uint64_t *keys = malloc(count * sizeof(*keys));
     uint64_t *scratch = malloc(count * sizeof(*scratch));
+    uint32_t *calls = NULL; /* of one id */
     uint8_t *submits = calloc(model->strings.count, 1);
     struct grouping g = {model, slices, submits};
     enum lac_status status = LAC_ERR_NOMEM;
@@ -204,20 +208,23 @@ static enum lac_status bind_sorted(struct lac_model *model, const struct census 
         }
     }
     lac_sort_by_upper(keys, scratch, count);
-    status = LAC_OK;
+    free(scratch);
+    scratch = NULL;
+    calls = malloc(count * sizeof(*calls));
+    status = calls == NULL ? LAC_ERR_NOMEM : LAC_OK;
     for (uint64_t i = 0; i < count && status == LAC_OK;) {
         uint64_t end = i + 1;
 
         while (end < count && keys[end] >> 32 == keys[i] >> 32) {
             end++;
         }
-        /* The sort is done: its scratch now takes the calls of one id. */
-        status = bind_group(&g, keys + i, end - i, (uint32_t *)(void *)scratch);
+        status = bind_group(&g, keys + i, end - i, calls);
         i = end;
     }
 done:
     free(keys);
     free(scratch);
+    free(calls);
     free(submits);
     return status;
 }

@@ -2,7 +2,10 @@
 
 #include "analysis/model/builder_private.h"
 #include "analysis/model/lanes.h"
+#include "analysis/model/model.h"
+#include "analysis/model/status.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,8 +1,12 @@
 /* finish(), first part: every column into the order of (track, start, -dur, input). */
 
 #include "analysis/model/builder_private.h"
+#include "analysis/model/grow.h"
+#include "analysis/model/model.h"
+#include "analysis/model/status.h"
 
 #include <assert.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -106,14 +110,26 @@ static enum lac_status order_by_time(const struct lac_model *model, uint32_t *or
 }
 
 /* One loop per element size: the compiler then knows it. */
-#define GATHER(type, to, from, order, count)                                                       \
-    do {                                                                                           \
-        type *gather_to = (to);                                                                    \
-        const type *gather_from = (from);                                                          \
-        for (uint64_t gather_i = 0; gather_i < (count); gather_i++) {                              \
-            gather_to[gather_i] = gather_from[(order)[gather_i]];                                  \
-        }                                                                                          \
-    } while (0)
+static void gather_1(uint8_t *to, const uint8_t *from, const uint32_t *order, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        to[i] = from[order[i]];
+    }
+}
+
+static void gather_4(uint32_t *to, const uint32_t *from, const uint32_t *order, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        to[i] = from[order[i]];
+    }
+}
+
+static void gather_8(uint64_t *to, const uint64_t *from, const uint32_t *order, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++) {
+        to[i] = from[order[i]];
+    }
+}
 
 /* Replace the column that `column` (a pointer to a pointer) points to by its entries in `order`. */
 static enum lac_status permute(void *column, size_t element_bytes, const uint32_t *order,
@@ -125,26 +141,26 @@ static enum lac_status permute(void *column, size_t element_bytes, const uint32_
     if (to == NULL) {
         return LAC_ERR_NOMEM;
     }
-    memcpy(&from, column, sizeof(from));
+    memcpy((void *)&from, column, sizeof(from));
     if (count == 0) {
         free(from);
-        memcpy(column, &to, sizeof(to));
+        memcpy(column, (void *)&to, sizeof(to));
         return LAC_OK;
     }
     switch (element_bytes) {
     case 1:
-        GATHER(uint8_t, to, from, order, count);
+        gather_1(to, from, order, count);
         break;
     case 4:
-        GATHER(uint32_t, to, from, order, count);
+        gather_4(to, from, order, count);
         break;
     default:
         assert(element_bytes == 8);
-        GATHER(uint64_t, to, from, order, count);
+        gather_8(to, from, order, count);
         break;
     }
     free(from);
-    memcpy(column, &to, sizeof(to));
+    memcpy(column, (void *)&to, sizeof(to));
     return LAC_OK;
 }
 
@@ -160,14 +176,10 @@ static bool is_identity(const uint32_t *order, uint64_t count)
 
 static enum lac_status permute_all(struct lac_slices *slices, const uint32_t *order, uint64_t kept)
 {
-    const struct {
-        void *array;
-        size_t element_bytes;
-    } columns[] = {
-        {&slices->start_ns, sizeof(*slices->start_ns)}, {&slices->dur_ns, sizeof(*slices->dur_ns)},
-        {&slices->name, sizeof(*slices->name)},         {&slices->corr, sizeof(*slices->corr)},
-        {&slices->detail, sizeof(*slices->detail)},     {&slices->args, sizeof(*slices->args)},
-        {&slices->arg_num, sizeof(*slices->arg_num)},   {&slices->kind, sizeof(*slices->kind)},
+    const struct lac_array_ref columns[] = {
+        LAC_ARRAY_REF(slices->start_ns), LAC_ARRAY_REF(slices->dur_ns), LAC_ARRAY_REF(slices->name),
+        LAC_ARRAY_REF(slices->corr),     LAC_ARRAY_REF(slices->detail), LAC_ARRAY_REF(slices->args),
+        LAC_ARRAY_REF(slices->arg_num),  LAC_ARRAY_REF(slices->kind),
     };
 
     if (kept == slices->count && kept != 0 && is_identity(order, kept)) {
@@ -247,10 +259,10 @@ enum lac_status lac_finish_samples(struct lac_builder *builder, int64_t t0_ns)
     }
     free(scratch);
     if (status == LAC_OK) {
-        status = permute(&model->sample_ts_ns, sizeof(*model->sample_ts_ns), order, kept);
+        status = permute((void *)&model->sample_ts_ns, sizeof(*model->sample_ts_ns), order, kept);
     }
     if (status == LAC_OK) {
-        status = permute(&model->sample_value, sizeof(*model->sample_value), order, kept);
+        status = permute((void *)&model->sample_value, sizeof(*model->sample_value), order, kept);
     }
     free(order);
     if (status != LAC_OK) {

@@ -2,6 +2,7 @@
 
 #include "analysis/model/builder_private.h"
 
+#include <stdint.h>
 #include <string.h>
 
 enum { INSERTION_RUN = 16, RADIX_BITS = 11, RADIX_SIZE = 1 << RADIX_BITS };

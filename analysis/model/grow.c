@@ -1,8 +1,12 @@
 #include "analysis/model/grow.h"
 
+#include "analysis/model/status.h"
+
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/types.h>
 #include <time.h>
 
 enum { GROW_FIRST = 64, INDEX_SLOTS_FIRST = 64 };
@@ -25,12 +29,12 @@ enum lac_status lac_grow(void *array, uint64_t *capacity, uint64_t need, size_t 
     if (__builtin_mul_overflow(wanted, element_bytes, &size_bytes)) {
         return LAC_ERR_NOMEM;
     }
-    memcpy(&old, array, sizeof(old)); /* any object pointer has this representation here */
+    memcpy((void *)&old, array, sizeof(old)); /* any object pointer has this representation here */
     grown = realloc(old, size_bytes);
     if (grown == NULL) {
         return LAC_ERR_NOMEM;
     }
-    memcpy(array, &grown, sizeof(grown));
+    memcpy(array, (void *)&grown, sizeof(grown));
     *capacity = wanted;
     return LAC_OK;
 }
@@ -97,7 +101,7 @@ uint64_t lac_hash_seed(void)
 
     if (getrandom(&seed, sizeof(seed), GRND_NONBLOCK) != (ssize_t)sizeof(seed)) {
         struct timespec now = {0};
-        (void)clock_gettime(CLOCK_MONOTONIC, &now);
+        (void)timespec_get(&now, TIME_UTC);
         seed = (uint64_t)now.tv_nsec * UINT64_C(0x9d3a6b1c5ef0724b) ^ (uint64_t)(uintptr_t)&seed;
     }
     return seed;

@@ -17,6 +17,20 @@
 LAC_MUST_USE enum lac_status lac_grow(void *array, uint64_t *capacity, uint64_t need,
                                       size_t element_bytes);
 
+/** lac_grow() of an array variable, which knows its element. */
+#define LAC_GROW(array, capacity, need)                                                            \
+    lac_grow((void *)&(array), (capacity), (need), sizeof(*(array)))
+
+/** One of several arrays that a loop allocates, grows or permutes alike. */
+struct lac_array_ref {
+    void *array; /**< address of the variable that points to it */
+    size_t element_bytes;
+};
+#define LAC_ARRAY_REF(variable)                                                                    \
+    {                                                                                              \
+        (void *)&(variable), sizeof(*(variable))                                                   \
+    }
+
 /** Hash of `length` bytes. Quality of a good 64-bit hash, about 10 GB/s on long keys. */
 uint64_t lac_hash_bytes(const void *bytes, size_t length, uint64_t seed);
 

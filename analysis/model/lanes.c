@@ -1,5 +1,9 @@
 #include "analysis/model/lanes.h"
 
+#include "analysis/model/model.h"
+#include "analysis/model/status.h"
+
+#include <stdint.h>
 #include <stdlib.h>
 
 enum lac_status lac_lane_set_init(struct lac_lane_set *set)

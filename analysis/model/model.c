@@ -1,8 +1,12 @@
 #include "analysis/model/model.h"
 
+#include "analysis/model/grow.h"
 #include "analysis/model/lanes.h"
+#include "analysis/model/status.h"
+#include "analysis/model/strings.h"
 
 #include <assert.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -168,32 +172,24 @@ static bool derived_are_sorted(const struct lac_derived_slice *slices, uint64_t 
 /* Room for `count` entries in every column. A column that grew before a failure stays correct. */
 static enum lac_status resize_columns(struct lac_slices *slices, uint64_t count)
 {
-    const struct {
-        void *array;
-        size_t element_bytes;
-    } columns[] = {
-        {&slices->start_ns, sizeof(*slices->start_ns)},
-        {&slices->dur_ns, sizeof(*slices->dur_ns)},
-        {&slices->name, sizeof(*slices->name)},
-        {&slices->corr, sizeof(*slices->corr)},
-        {&slices->link, sizeof(*slices->link)},
-        {&slices->detail, sizeof(*slices->detail)},
-        {&slices->args, sizeof(*slices->args)},
-        {&slices->arg_num, sizeof(*slices->arg_num)},
-        {&slices->lane, sizeof(*slices->lane)},
-        {&slices->kind, sizeof(*slices->kind)},
+    const struct lac_array_ref columns[] = {
+        LAC_ARRAY_REF(slices->start_ns), LAC_ARRAY_REF(slices->dur_ns),
+        LAC_ARRAY_REF(slices->name),     LAC_ARRAY_REF(slices->corr),
+        LAC_ARRAY_REF(slices->link),     LAC_ARRAY_REF(slices->detail),
+        LAC_ARRAY_REF(slices->args),     LAC_ARRAY_REF(slices->arg_num),
+        LAC_ARRAY_REF(slices->lane),     LAC_ARRAY_REF(slices->kind),
     };
 
     for (size_t i = 0; i < sizeof(columns) / sizeof(columns[0]); i++) {
         void *old;
         void *grown;
 
-        memcpy(&old, columns[i].array, sizeof(old));
+        memcpy((void *)&old, columns[i].array, sizeof(old));
         grown = realloc(old, (count + 1) * columns[i].element_bytes);
         if (grown == NULL) {
             return LAC_ERR_NOMEM;
         }
-        memcpy(columns[i].array, &grown, sizeof(grown));
+        memcpy(columns[i].array, (void *)&grown, sizeof(grown));
     }
     return LAC_OK;
 }

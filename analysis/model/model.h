@@ -35,7 +35,7 @@
 #define LAC_TIME_MAX_NS      (((int64_t)1 << 53) - 1) /**< latest time after t0 (104 days) */
 #define LAC_SLICE_COUNT_MAX  ((uint64_t)1 << 31)
 #define LAC_TRACK_COUNT_MAX  ((uint32_t)1000000)
-#define LAC_LANE_MAX         ((uint32_t)UINT16_MAX) /**< what fits no free lane lies here, on others */
+#define LAC_LANE_MAX         ((uint32_t)UINT16_MAX) /**< takes what fits no free lane */
 #define LAC_DEVICE_COUNT_MAX ((uint32_t)65536)
 
 /** What a slice is. Values are stored in trace files: never renumber. */

@@ -2,6 +2,8 @@
 
 #include "analysis/model/model.h"
 
+#include <stddef.h>
+
 #define NAME_OF(names, value)                                                                      \
     ((size_t)(value) < sizeof(names) / sizeof((names)[0]) ? (names)[(size_t)(value)] : "unknown")
 

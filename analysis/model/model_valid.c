@@ -2,9 +2,9 @@
 
 #include "analysis/model/lanes.h"
 #include "analysis/model/model.h"
+#include "analysis/model/status.h"
 
-#include <stdlib.h>
-#include <string.h>
+#include <stdint.h>
 
 static bool is_gpu_work(uint8_t kind)
 {

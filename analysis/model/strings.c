@@ -1,7 +1,9 @@
 #include "analysis/model/strings.h"
 
 #include "analysis/model/grow.h"
+#include "analysis/model/status.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -73,14 +75,12 @@ static enum lac_status reserve(struct lac_strings *strings, size_t length)
     if (length >= LAC_STRINGS_BYTES_MAX - strings->bytes_used || strings->count >= UINT32_MAX - 2) {
         return LAC_ERR_LIMIT;
     }
-    status =
-        lac_grow(&strings->bytes, &strings->bytes_capacity, strings->bytes_used + length + 1, 1);
+    status = LAC_GROW(strings->bytes, &strings->bytes_capacity, strings->bytes_used + length + 1);
     if (status != LAC_OK) {
         return status;
     }
     /* One entry more than strings: offset[count] ends the last one. */
-    status = lac_grow(&strings->offset, &capacity, (uint64_t)strings->count + 2,
-                      sizeof(*strings->offset));
+    status = LAC_GROW(strings->offset, &capacity, (uint64_t)strings->count + 2);
     if (status != LAC_OK) {
         return status;
     }

@@ -1,8 +1,12 @@
 #include "analysis/model/tile.h"
 
+#include "analysis/model/grow.h"
+#include "analysis/model/model.h"
+#include "analysis/model/status.h"
 #include "analysis/model/tile_private.h"
 
 #include <assert.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -60,7 +64,7 @@ void lac_tile_scratch_done(struct lac_tile_scratch *scratch)
 
 enum lac_status lac_tile_add_item(struct lac_tile_items *items, const struct lac_tile_item *item)
 {
-    if (lac_grow(&items->at, &items->capacity, items->count + 1, sizeof(*items->at)) != LAC_OK) {
+    if (LAC_GROW(items->at, &items->capacity, items->count + 1) != LAC_OK) {
         return LAC_ERR_NOMEM;
     }
     items->at[items->count++] = *item;
@@ -69,8 +73,7 @@ enum lac_status lac_tile_add_item(struct lac_tile_items *items, const struct lac
 
 enum lac_status lac_tile_add_index(struct lac_tile_indices *indices, uint32_t index)
 {
-    if (lac_grow(&indices->at, &indices->capacity, indices->count + 1, sizeof(*indices->at)) !=
-        LAC_OK) {
+    if (LAC_GROW(indices->at, &indices->capacity, indices->count + 1) != LAC_OK) {
         return LAC_ERR_NOMEM;
     }
     indices->at[indices->count++] = index;
@@ -158,8 +161,7 @@ enum lac_status lac_tile_merge_items(const struct lac_tile_source *source,
 {
     uint64_t out = 0;
 
-    if (lac_grow(&scratch->sorted.at, &scratch->sorted.capacity, items->count,
-                 sizeof(*scratch->sorted.at)) != LAC_OK) {
+    if (LAC_GROW(scratch->sorted.at, &scratch->sorted.capacity, items->count) != LAC_OK) {
         return LAC_ERR_NOMEM;
     }
     sort_pass(scratch->bucket, items->at, scratch->sorted.at, items->count, false);
@@ -184,8 +186,7 @@ static enum lac_status sort_natives(const struct lac_tile_source *source,
     uint32_t largest = 0;
     uint32_t sum = 0;
 
-    if (lac_grow(&scratch->order.at, &scratch->order.capacity, natives->count,
-                 sizeof(*scratch->order.at)) != LAC_OK) {
+    if (LAC_GROW(scratch->order.at, &scratch->order.capacity, natives->count) != LAC_OK) {
         return LAC_ERR_NOMEM;
     }
     for (uint64_t i = 0; i < natives->count; i++) {
@@ -226,10 +227,8 @@ enum lac_status lac_tile_fill(const struct lac_tile_source *source,
 {
     int64_t cell_ns = lac_tile_cell_ns(tile->level);
 
-    if (lac_grow(&scratch->natives, &scratch->native_capacity, natives->count,
-                 sizeof(*scratch->natives)) != LAC_OK ||
-        lac_grow(&scratch->cells, &scratch->cell_capacity, items->count, sizeof(*scratch->cells)) !=
-            LAC_OK ||
+    if (LAC_GROW(scratch->natives, &scratch->native_capacity, natives->count) != LAC_OK ||
+        LAC_GROW(scratch->cells, &scratch->cell_capacity, items->count) != LAC_OK ||
         sort_natives(source, scratch, natives) != LAC_OK) {
         return LAC_ERR_NOMEM;
     }

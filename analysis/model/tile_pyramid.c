@@ -7,8 +7,11 @@
  * merged nor in a small tile.
  */
 
+#include "analysis/model/status.h"
+#include "analysis/model/tile.h"
 #include "analysis/model/tile_private.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 
 enum { CHILDREN = 8 };

@@ -1,7 +1,11 @@
 /* Tiles as bytes: the tile section of server/store/FORMAT.md. */
 
-#include "analysis/model/tile_private.h"
+#include "analysis/model/grow.h"
+#include "analysis/model/model.h"
+#include "analysis/model/status.h"
+#include "analysis/model/tile.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,7 +56,7 @@ enum lac_status lac_tile_encode(const struct lac_tile *tile, uint8_t **buffer, s
     if (needed > UINT32_MAX) {
         return LAC_ERR_LIMIT;
     }
-    if (lac_grow(buffer, &capacity, *size_bytes + needed, 1) != LAC_OK) {
+    if (LAC_GROW(*buffer, &capacity, *size_bytes + needed) != LAC_OK) {
         return LAC_ERR_NOMEM;
     }
     *capacity_bytes = capacity;

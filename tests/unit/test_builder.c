@@ -28,9 +28,9 @@ static uint32_t track(struct lac_builder *builder, enum lac_track_kind kind, con
     uint32_t id = UINT32_MAX;
 
     ck_assert_int_eq(lac_builder_process(builder, intern(builder, "1"), 1, &process), LAC_OK);
-    ck_assert_int_eq(
-        lac_builder_track(builder, kind, process, intern(builder, id_text), atoi(id_text), &id),
-        LAC_OK);
+    ck_assert_int_eq(lac_builder_track(builder, kind, process, intern(builder, id_text),
+                                       strtol(id_text, NULL, 10), &id),
+                     LAC_OK);
     return id;
 }
 
@@ -154,8 +154,9 @@ START_TEST(kernels_link_to_their_launch_and_the_launch_to_its_first_kernel)
         uint32_t gpu = track(builder, LAC_TRACK_STREAM, "7");
         struct lac_model *model;
 
+        uint32_t other = track(builder, LAC_TRACK_STREAM, "8");
         add(builder, gpu, LAC_SLICE_KERNEL, "graph_b", 300, 10, 2 * scale);
-        add(builder, gpu, LAC_SLICE_KERNEL, "graph_a", 200, 10, 2 * scale);
+        add(builder, other, LAC_SLICE_KERNEL, "graph_a", 200, 10, 2 * scale);
         add(builder, gpu, LAC_SLICE_KERNEL, "k", 100, 10, 1 * scale);
         add(builder, gpu, LAC_SLICE_KERNEL, "orphan", 400, 10, 9 * scale);
         add(builder, gpu, LAC_SLICE_KERNEL, "without", 500, 10, 0);
@@ -287,7 +288,8 @@ START_TEST(arrows_join_the_innermost_slices)
     add(builder, b, LAC_SLICE_OP, "middle", 40, 10, 0);
     add(builder, b, LAC_SLICE_OP, "next", 60, 10, 0);
     ck_assert_int_eq(lac_builder_flow(builder, 'f', 1, name, b, 55, false), LAC_OK);
-    ck_assert_int_eq(lac_builder_flow(builder, 't', 1, name, b, 45, true), LAC_OK);
+    ck_assert_int_eq(lac_builder_flow(builder, 't', 1, name, b, 40, true),
+                     LAC_OK); /* its first ns */
     ck_assert_int_eq(lac_builder_flow(builder, 's', 1, name, a, 15, true), LAC_OK);
     ck_assert_int_eq(lac_builder_flow(builder, 's', 2, name, a, 35, true), LAC_OK);
     ck_assert_int_eq(lac_builder_flow(builder, 'f', 2, name, b, 65, true), LAC_OK);
