@@ -36,7 +36,11 @@ test('needs keep their order; null is not recorded and not zero', () => {
 
 test('the longest part is the limit only if it fills the step', () => {
   const needs_ns = {data: 300, gpu: 230};
-  assert.match(needsSentence(analysis({needs_ns, steps: {mean_ns: 301}})) ?? '', /limit: data/);
+  const verdict = {cause: 'data_wait'};
+  const steps = {mean_ns: 301};
+  assert.match(needsSentence(analysis({needs_ns, verdict, steps})) ?? '', /limit: data/);
+  // the verdict knows better
+  assert.equal(needsSentence(analysis({needs_ns, verdict: {cause: 'comm'}, steps})), undefined);
   assert.match(needsSentence(analysis({needs_ns, steps: {mean_ns: 520}})) ?? '', /one after the/);
   assert.equal(needsSentence(analysis({needs_ns, steps: {mean_ns: null}})), undefined);
   assert.equal(needsSentence(analysis({needs_ns: {gpu: 1}, steps: {mean_ns: 1}})), undefined);

@@ -65,19 +65,39 @@ const NEED_NAMES: Readonly<Record<string, string>> = {
   comm: 'the other ranks',
 };
 
+export function hasNeeds(analysis: Analysis): boolean {
+  return needsOf(analysis).some(need => need.needNs !== undefined);
+}
+
 /** A part that fills this much of the step is its limit. */
 const LIMIT_SHARE = 0.93;
 
-/** One sentence below the bars, or undefined when nothing can be said. */
+/** The part that a verdict is about. */
+const VERDICT_PARTS: Readonly<Record<string, string>> = {
+  data_wait: 'data',
+  gpu: 'gpu',
+  copy_wait: 'copies',
+  comm: 'comm',
+  host: 'host',
+  launch: 'host',
+  sync: 'host',
+};
+
+/**
+ * One sentence below the bars, or undefined when nothing can be said: the bars are sums, the
+ * verdict looked at the order of things, so they do not speak against it.
+ */
 export function needsSentence(analysis: Analysis): string | undefined {
   const stepNs = analysis.steps.mean_ns;
   const known = needsOf(analysis).filter(need => (need.needNs ?? 0) > 0);
   const longest = known.find(need => need.isLongest);
   if (stepNs === undefined || stepNs <= 0 || !longest || known.length < 2) return undefined;
   const name = NEED_NAMES[longest.key] ?? longest.label;
-  return (longest.needNs ?? 0) >= LIMIT_SHARE * stepNs
-    ? `The longest part is the limit: ${name}.`
-    : `No part needs the whole step on its own: some of them run one after the other. The longest is ${name}.`;
+  if ((longest.needNs ?? 0) >= LIMIT_SHARE * stepNs)
+    return VERDICT_PARTS[analysis.verdict.cause] === longest.key
+      ? `The longest part is the limit: ${name}.`
+      : undefined;
+  return `No part needs the whole step on its own: some of them run one after the other. The longest is ${name}.`;
 }
 
 /** Nice end of an axis that holds `max`, and the distance of its marks. */
@@ -220,7 +240,7 @@ export function copyWords(kind: string): string {
     case 'DtoH':
       return 'to the host';
     case 'DtoD':
-      return 'inside the GPU';
+      return 'in the GPU';
     case 'PtoP':
       return 'between GPUs';
     default:

@@ -27,10 +27,10 @@ let lastKey = 0;
 /** Why a file is not worth sending, or undefined. */
 export function refusal(name: string, sizeBytes: number): string | undefined {
   if (sizeBytes === 0) return 'The file is empty.';
-  if (/\.(nsys-rep|qdrep|qdstrm)$/i.test(name))
-    return 'Nsight Systems reports cannot be read yet: only traces in Chrome JSON (PyTorch, TensorFlow).';
-  if (/\.(nvvp|nvprof|sqlite|db)$/i.test(name))
-    return 'SQLite exports of Nsight Systems and nvprof cannot be read yet: only traces in Chrome JSON (PyTorch, TensorFlow).';
+  if (/\.nsys-rep$/i.test(name))
+    return `Export this report first, then drop the result: nsys export --type=sqlite '${name.replaceAll("'", "'\\''")}'`;
+  if (/\.(qdrep|qdstrm|nvvp)$/i.test(name))
+    return 'This is a format of an older profiler that cannot be read.';
   return undefined;
 }
 

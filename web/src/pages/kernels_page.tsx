@@ -101,6 +101,10 @@ function Kernels({trace, table}: {trace: TraceInfo; table: KernelTable}): JSX.El
     () => selectRows(table.rows, filter, parseSort(sortText)),
     [table, filter, sortText],
   );
+  const largestPct = table.rows.reduce(
+    (largest, row) => Math.max(largest, row.pct_of_kernel_time ?? 0),
+    0,
+  );
   const sumNs = rows.reduce((sum, row) => sum + row.total_ns, 0);
   const allNs = table.rows.reduce((sum, row) => sum + row.total_ns, 0);
   const [problem, setProblem] = useState<string | undefined>(undefined);
@@ -161,7 +165,7 @@ function Kernels({trace, table}: {trace: TraceInfo; table: KernelTable}): JSX.El
         )}
         {problem !== undefined && <span class="error-text">{problem}</span>}
       </div>
-      <Grid rows={rows} onOpen={open} />
+      <Grid rows={rows} largestPct={largestPct} onOpen={open} />
       {rows.length === 0 && (
         <Empty title="No kernel fits the filter">
           <button type="button" class="button" onClick={() => (tableFilter.value = '')}>
@@ -173,7 +177,11 @@ function Kernels({trace, table}: {trace: TraceInfo; table: KernelTable}): JSX.El
   );
 }
 
-function Grid(props: {rows: readonly KernelRow[]; onOpen: (row: KernelRow) => void}): JSX.Element {
+function Grid(props: {
+  rows: readonly KernelRow[];
+  largestPct: number;
+  onOpen: (row: KernelRow) => void;
+}): JSX.Element {
   const {rows} = props;
   const {box, first, end, scrollToRow} = useVirtualRows(rows.length, ROW_PX, HEAD_PX);
   const [active, setActive] = useState(0);
@@ -243,6 +251,7 @@ function Grid(props: {rows: readonly KernelRow[]; onOpen: (row: KernelRow) => vo
           <Row
             key={`${row.name_id}/${row.name}`}
             row={row}
+            largestPct={props.largestPct}
             index={first + offset}
             isActive={first + offset === active}
             onOpen={() => {
@@ -258,6 +267,7 @@ function Grid(props: {rows: readonly KernelRow[]; onOpen: (row: KernelRow) => vo
 
 function Row(props: {
   row: KernelRow;
+  largestPct: number;
   index: number;
   isActive: boolean;
   onOpen: () => void;
@@ -280,7 +290,10 @@ function Row(props: {
       }}
     >
       <span role="gridcell" class="grid-cell col-name" title={row.name}>
-        <span class="ellipsis">{row.short || row.name}</span>
+        <span class="kernel-short">{row.short || row.name}</span>
+        {row.short !== '' && row.short !== row.name && (
+          <span class="kernel-full ellipsis">{row.name.replace(/^void /, '')}</span>
+        )}
         <CopyButton text={row.name} label="Copy the full name" />
       </span>
       <span role="gridcell" class="grid-cell col-family">
@@ -292,7 +305,11 @@ function Row(props: {
       <span role="gridcell" class="grid-cell col-share num">
         {row.pct_of_kernel_time === undefined ? '' : formatPct(row.pct_of_kernel_time)}
         <span class="cell-bar" aria-hidden="true">
-          <span style={{width: `${Math.min(100, row.pct_of_kernel_time ?? 0)}%`}} />
+          <span
+            style={{
+              width: `${(100 * (row.pct_of_kernel_time ?? 0)) / Math.max(props.largestPct, 1e-9)}%`,
+            }}
+          />
         </span>
       </span>
       <Time value={row.per_step_ns} column="step" unit="ms" decimals={3} />

@@ -12,7 +12,7 @@ import {
   sentence,
   tidyText,
 } from '../base/format';
-import {groupFindings, sameSentence} from '../model/overview';
+import {groupFindings, hasNeeds, sameSentence} from '../model/overview';
 import {Chip, topicOf} from '../ui/cause_mark';
 import {Explain} from '../ui/explain';
 import {IconCheck} from '../ui/icons';
@@ -46,6 +46,8 @@ export function OverviewPage(props: {trace: TraceInfo; analysis: Resource<Analys
 function Verdict({trace, analysis}: {trace: TraceInfo; analysis: Analysis}): JSX.Element {
   const groups = groupFindings(analysis.findings);
   const verdict = analysis.verdict;
+  // nothing by the step and nothing found: where the time went is the main thing
+  const isPoor = groups.first === undefined && !hasNeeds(analysis);
   return (
     <>
       <section class="hero">
@@ -59,6 +61,7 @@ function Verdict({trace, analysis}: {trace: TraceInfo; analysis: Analysis}): JSX
       <div class="overview-columns">
         <div class="overview-main">
           {analysis.devices.length === 0 && <NoDevice />}
+          {isPoor && <DevicePanel trace={trace} analysis={analysis} />}
           <NeedsPanel analysis={analysis} />
           {groups.first && (
             <FindingCard
@@ -71,7 +74,7 @@ function Verdict({trace, analysis}: {trace: TraceInfo; analysis: Analysis}): JSX
           <Checked analysis={analysis} />
         </div>
         <div class="overview-side">
-          {analysis.devices.length > 0 && <DevicePanel trace={trace} analysis={analysis} />}
+          {!isPoor && <DevicePanel trace={trace} analysis={analysis} />}
           <KindsPanel trace={trace} analysis={analysis} />
           <SettingsPanel analysis={analysis} />
           <ImportPanel trace={trace} />
