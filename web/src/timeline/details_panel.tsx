@@ -125,6 +125,26 @@ function SliceDetails(props: Props & {slice: SliceInfo; link: SliceInfo | undefi
               {slice.kind === 'api' ? 'to what it launched' : 'to its launch'} <kbd>L</kbd>
             </button>
           )}
+          {slice.prev !== undefined && (
+            <button
+              type="button"
+              class="tl-button"
+              title="The slice of this name before it in the row"
+              onClick={() => navigator.goToSlice(slice.prev ?? 0, undefined)}
+            >
+              {'\u2039'} same name
+            </button>
+          )}
+          {slice.next !== undefined && (
+            <button
+              type="button"
+              class="tl-button"
+              title="The slice of this name after it in the row"
+              onClick={() => navigator.goToSlice(slice.next ?? 0, undefined)}
+            >
+              same name {'\u203a'}
+            </button>
+          )}
           {slice.parent !== undefined && (
             <button
               type="button"
@@ -135,7 +155,13 @@ function SliceDetails(props: Props & {slice: SliceInfo; link: SliceInfo | undefi
               around it
             </button>
           )}
-          <AreaActions model={model} navigator={navigator} t0={slice.start_ns} t1={t1} />
+          <AreaActions
+            model={model}
+            navigator={navigator}
+            t0={slice.start_ns}
+            t1={t1}
+            {...(track?.kind === 'stream' ? {metric: 'gpu' as const} : {})}
+          />
         </div>
       </header>
       {shown !== undefined && <p class="tl-full-name">{slice.name}</p>}
@@ -265,7 +291,10 @@ function Args({args}: {args: Readonly<Record<string, unknown>>}): JSX.Element | 
   );
 }
 
-function AreaActions({model, navigator, t0, t1}: Props & {t0: number; t1: number}): JSX.Element {
+function AreaActions(
+  props: Props & {t0: number; t1: number; metric?: 'gpu' | 'waiting'},
+): JSX.Element {
+  const {model, navigator, t0, t1, metric} = props;
   const isArea = selection.value?.kind === 'area';
   const from = Math.floor(t0);
   const to = Math.max(from + 1, Math.ceil(t1));
@@ -279,7 +308,10 @@ function AreaActions({model, navigator, t0, t1}: Props & {t0: number; t1: number
       <button type="button" class="tl-button" onClick={() => navigator.zoomTo({t0, t1})}>
         zoom to it
       </button>
-      <ViewLink class="tl-button" view={{page: 'flame', selection: area}}>
+      <ViewLink
+        class="tl-button"
+        view={{page: 'flame', selection: area, ...(metric ? {flameMetric: metric} : {})}}
+      >
         flame graph of {isArea ? 'this area' : 'its time'}
       </ViewLink>
     </>
@@ -337,7 +369,13 @@ function GapDetails(
         </h2>
         <div class="tl-actions">
           <GapActions model={model} navigator={navigator} gap={gap} />
-          <AreaActions model={model} navigator={navigator} t0={sel.t0} t1={sel.t1} />
+          <AreaActions
+            model={model}
+            navigator={navigator}
+            t0={sel.t0}
+            t1={sel.t1}
+            metric="waiting"
+          />
         </div>
       </header>
       {gap ? (

@@ -4,6 +4,7 @@ import {errorText, getSlices} from '../api/client';
 import {ns} from '../base/units';
 import {selection} from '../model/view_state';
 import {stepGap} from './gap_list';
+import {nextInLane, previousInLane, type WindowFetch} from './neighbours';
 import type {Command} from './keymap';
 import {formatDuration} from '../base/format';
 import type {TimelineModel} from './timeline_model';
@@ -12,6 +13,7 @@ import {centreWindow, fitWindow, panWindow, revealWindow, zoomWindow, type Span}
 /** Zoom and pan of one key press or button click. */
 const ZOOM_STEP = 1.5;
 const PAN_STEP = 0.2;
+const NEIGHBOURS_LIMIT = 1000;
 
 export class Navigator {
   /** Which evidence of a finding comes next. */
@@ -48,9 +50,9 @@ export class Navigator {
       case 'clear':
         return model.show({selection: undefined});
       case 'slice-previous':
-        return this.neighbour('prev');
+        return void this.neighbour('previous');
       case 'slice-next':
-        return this.neighbour('next');
+        return void this.neighbour('next');
       case 'slice-up':
         return this.parent();
       case 'slice-down':
@@ -148,15 +150,31 @@ export class Navigator {
     else model.setWindow(centreWindow(model.window, span, model.durationNs));
   }
 
-  private neighbour(side: 'prev' | 'next'): void {
-    const state = this.model.slice.peek();
+  private async neighbour(side: 'previous' | 'next'): Promise<void> {
+    const {model} = this;
+    const state = model.slice.peek();
     if (state.kind !== 'ready') {
       if (selection.peek() === undefined) this.pan(side === 'next' ? PAN_STEP : -PAN_STEP);
       return;
     }
-    const next = state.slice[side];
-    if (next === undefined) this.say(side === 'next' ? 'last slice of the row' : 'first slice');
-    else this.goToSlice(next, undefined);
+    const {slice} = state;
+    const fetch: WindowFetch = async (t0, t1) => {
+      const query = {track: slice.track, t0, t1, limit: NEIGHBOURS_LIMIT};
+      const reply = await getSlices(model.trace.id, query);
+      return {slices: reply.slices, isCut: reply.next !== undefined};
+    };
+    try {
+      const found =
+        side === 'next'
+          ? await nextInLane(slice, model.durationNs, fetch)
+          : await previousInLane(slice, fetch);
+      const sel = selection.peek();
+      if (sel?.kind !== 'slice' || sel.slice !== slice.id) return; // something else meanwhile
+      if (!found) return this.say(`no ${side} slice in this lane`);
+      this.goToSlice(found.id, {t0: found.start_ns, t1: found.start_ns + found.dur_ns});
+    } catch (error) {
+      this.say(errorText(error));
+    }
   }
 
   private parent(): void {

@@ -145,9 +145,8 @@ export class Overlay {
     const kind = tile.nativeKind[i] as number;
     const {context, theme} = this;
     let text = this.fitter.fit(label, room);
-    // A step is known by its number: better that alone than half a word.
-    if (text !== label && (kind === SliceKind.step || /^step \d+$/.test(label)))
-      text = this.fitter.fit(lastNumber(label), room);
+    // A step is known by its number, an operator by its last part: better that than half a word.
+    if (text !== label) text = this.fitter.fit(essence(label, kind), room);
     if (text === '') return;
     this.labels++;
     const middle = y + (h - 1) / 2 + 0.5;
@@ -326,7 +325,12 @@ export class Overlay {
   }
 }
 
-const lastNumber = (text: string): string => /\d+$/.exec(text)?.[0] ?? '';
+/** What is left of a name when there is little room. */
+function essence(label: string, kind: number): string {
+  if (kind === SliceKind.step || /^step \d+$/.test(label)) return /\d+$/.exec(label)?.[0] ?? '';
+  const scope = label.lastIndexOf('::');
+  return scope < 0 ? label : label.slice(scope + 2);
+}
 
 /** Smallest and largest value in sight. */
 function extent(samples: CounterSamples, t0: number, t1: number): [number, number] {
