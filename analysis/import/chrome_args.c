@@ -20,7 +20,8 @@ void lac_args_cache_done(struct lac_args_cache *cache)
 
 struct lac_member_cursor lac_member_begin(const void *text, size_t size_bytes)
 {
-    const uint8_t *bytes = text;
+    static const uint8_t nothing[1];
+    const uint8_t *bytes = size_bytes ? text : nothing;
     return (struct lac_member_cursor){bytes + (size_bytes > 0), bytes + size_bytes, 0};
 }
 
