@@ -35,6 +35,14 @@ struct arguments {
     bool is_full;
 };
 
+/* Not all of it is set to 0: there is one for every row. */
+static void begin(struct arguments *args)
+{
+    args->used = 0;
+    args->count = 0;
+    args->is_full = false;
+}
+
 static void put(struct arguments *args, const char *bytes, size_t size)
 {
     if (args->used + size >= sizeof(args->text) - 2) {
@@ -259,17 +267,17 @@ static enum lac_status describe(struct lac_nsys *nsys, const struct lac_nsys_row
                                 struct lac_slice_in *slice)
 {
     static const int VALUES[] = {UINT64, INT64, UINT32, INT32};
-    struct arguments args = {.used = 0};
-    struct arguments of_operator = {.used = 0};
+    struct arguments args;
     size_t size = 0;
     const char *text = lac_nsys_column_bytes(nsys, rows, TEXT, TEXT_ID, &size);
     size_t name_size = 0;
     enum lac_status status = LAC_OK;
-    if (text != NULL && parse_operator(text, size, &of_operator, &name_size)) {
+    begin(&args);
+    if (text != NULL && parse_operator(text, size, &args, &name_size)) {
         slice->kind = slice->kind == LAC_SLICE_RANGE ? LAC_SLICE_OP : slice->kind;
-        args = of_operator;
         status = lac_nsys_intern(nsys, text, name_size, &slice->name);
     } else {
+        begin(&args); /* what a half-understood text left */
         status = lac_nsys_column_name(nsys, rows, TEXT, TEXT_ID, &slice->name);
     }
     if (status == LAC_OK) {
