@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import {test} from 'node:test';
 import {traceShape} from '../api/types';
-import {describeDevices, matches} from './list_rows';
+import {describeDevices, matches, withoutOwnUploads} from './list_rows';
 import {mergeTrace} from './traces';
 
 const trace = (part: Record<string, unknown>) =>
@@ -42,4 +42,16 @@ test('a changed trace keeps its row, a new one comes by its age', () => {
     ['new', 'mid', 'old'],
   );
   assert.equal(renamed[1]?.name, 'x');
+});
+
+test('a file on its way has one row', () => {
+  const list = [
+    trace({id: '1', name: 'a.json', state: 'receiving'}),
+    trace({id: '2', name: 'b.json', state: 'receiving'}),
+    trace({id: '3', name: 'a.json', state: 'ready'}),
+  ];
+  assert.deepEqual(
+    withoutOwnUploads(list, new Set(['a.json'])).map(t => t.id),
+    ['2', '3'],
+  );
 });

@@ -25,6 +25,14 @@ export function matches(trace: TraceInfo, filter: ListFilter): boolean {
   return words.every(word => text.includes(word));
 }
 
+/** Traces that are not yet one of our own uploads, which have a row of their own meanwhile. */
+export function withoutOwnUploads(
+  traces: readonly TraceInfo[],
+  sending: ReadonlySet<string>,
+): readonly TraceInfo[] {
+  return traces.filter(trace => trace.state !== 'receiving' || !sending.has(trace.name));
+}
+
 /** "8 × A100-SXM4-80GB": equal devices together, in the order of the first of each. */
 export function describeDevices(names: readonly string[], count: number): string {
   if (count === 0) return 'no GPU';
@@ -42,6 +50,6 @@ export function shortDeviceName(name: string): string {
   return name
     .replace(/^(NVIDIA|AMD|Tesla|Quadro|GeForce|Instinct|Graphics Device)\s+/i, '')
     .replace(/^(Tesla|Quadro|GeForce|Instinct)\s+/i, '')
-    .replace(/-(SXM|OAM|PCIE|NVL)\d*\b/gi, '')
+    .replace(/-(SXM|OAM|PCIE|NVL|DGXS)\d*\b/gi, '')
     .trim();
 }

@@ -19,7 +19,7 @@ import {
   sentence,
   tidyText,
 } from '../base/format';
-import {describeDevices, matches} from '../model/list_rows';
+import {describeDevices, matches, withoutOwnUploads} from '../model/list_rows';
 import {
   isUnderWay,
   listState,
@@ -99,7 +99,8 @@ function EmptyList(): JSX.Element {
 
 function TraceTable({next}: {next: string | undefined}): JSX.Element {
   const filter = {text: query.value, hideSimulated: hideSimulated.value};
-  const all = traces.value;
+  const sending = new Set(uploads.value.filter(u => u.state === 'sending').map(u => u.name));
+  const all = withoutOwnUploads(traces.value, sending);
   const rows = all.filter(trace => matches(trace, filter));
   const [showDoors, setShowDoors] = useState(false);
   return (
@@ -225,6 +226,9 @@ function UploadRow({upload}: {upload: Upload}): JSX.Element {
   );
 }
 
+/** Before this much is done, a rate says nothing about the rest. */
+const RATE_FROM_PCT = 2;
+
 export function ProgressLine(props: {
   done: number;
   total: number;
@@ -238,8 +242,8 @@ export function ProgressLine(props: {
       <Progress done={props.done} total={props.total} label={props.label} />
       <span class="num progress-words">
         {props.total > 0 && <b>{`${Math.floor(share)}${THIN}%`}</b>}
-        {props.rate > 0 && <span>{formatByteRate(props.rate)}</span>}
-        {props.etaS !== undefined && <span>{formatEta(props.etaS)}</span>}
+        {props.rate > 0 && share >= RATE_FROM_PCT && <span>{formatByteRate(props.rate)}</span>}
+        {props.etaS !== undefined && share >= RATE_FROM_PCT && <span>{formatEta(props.etaS)}</span>}
       </span>
     </span>
   );
