@@ -48,6 +48,7 @@ bool lac_trace_chunk_is_sane(const struct lac_trace_file *file, const struct lac
                              const struct lac_slices *at, unsigned columns)
 {
     const struct lac_model *head = &file->head;
+    uint32_t lane_count = head->tracks[chunk->track].lane_count;
     uint32_t bad = 0;
 
     if ((columns & 1U << LAC_COLUMN_START) != 0 && !times_are_sane(chunk, at)) {
@@ -58,6 +59,9 @@ bool lac_trace_chunk_is_sane(const struct lac_trace_file *file, const struct lac
     }
     for (uint32_t i = 0; (columns & 1U << LAC_COLUMN_KIND) != 0 && i < chunk->count; i++) {
         bad |= at->kind[i] >= LAC_SLICE_KIND_COUNT_;
+    }
+    for (uint32_t i = 0; (columns & 1U << LAC_COLUMN_LANE) != 0 && i < chunk->count; i++) {
+        bad |= at->lane[i] >= lane_count;
     }
     for (uint32_t i = 0; (columns & 1U << LAC_COLUMN_ARGS) != 0 && i < chunk->count; i++) {
         bad |= at->args[i] >= head->strings.count;
@@ -102,10 +106,11 @@ static struct lac_chunk_columns *allocate(uint32_t count, unsigned columns, uint
     for (size_t p = 0; p < PARTS; p++) {
         size_bytes += (columns & parts[p].needs) != 0 ? parts[p].width * count : 0;
     }
-    made = calloc(1, size_bytes);
+    made = malloc(size_bytes);
     if (made == NULL) {
         return NULL;
     }
+    *made = (struct lac_chunk_columns){.numbers = NULL};
     bytes = (uint8_t *)(made + 1);
     for (size_t p = 0; p < PARTS; p++) {
         if ((columns & parts[p].needs) != 0) {

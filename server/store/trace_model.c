@@ -3,6 +3,7 @@
 #include "server/store/trace_private.h"
 #include "server/store/trace_write_private.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +11,11 @@
 struct loaded {
     struct lac_model model;
     uint64_t number_capacity;
+    bool is_whole;
+    struct lac_cache_entry *pin; /**< what keeps it in the cache: found again when given back */
 };
+
+#define LIGHT_COLUMNS (LAC_COLUMNS_TILE | 1U << LAC_COLUMN_LINK)
 
 static void free_loaded(void *data)
 {
@@ -39,8 +44,11 @@ static void free_loaded(void *data)
 }
 
 /** Bytes that the model will take; the file says so before anything is allocated. */
-static uint64_t needed_bytes(const struct lac_model *head)
+static uint64_t needed_bytes(const struct lac_model *head, bool whole)
 {
+    if (!whole) {
+        return head->slices.count * 27;
+    }
     return head->slices.count * 43 + head->arg_number_count * 8 + head->sample_count * 16 +
            head->flow_count * sizeof(struct lac_flow) +
            (uint64_t)head->kernel_config_count * sizeof(struct lac_kernel_config) +
@@ -60,7 +68,7 @@ static void *array(uint64_t count, size_t width)
     return malloc(size_bytes);
 }
 
-static enum lac_status allocate(struct lac_model *model)
+static enum lac_status allocate_light(struct lac_model *model)
 {
     struct lac_slices *slices = &model->slices;
     uint64_t n = slices->count;
@@ -68,13 +76,24 @@ static enum lac_status allocate(struct lac_model *model)
     slices->start_ns = array(n, sizeof *slices->start_ns);
     slices->dur_ns = array(n, sizeof *slices->dur_ns);
     slices->name = array(n, sizeof *slices->name);
-    slices->corr = array(n, sizeof *slices->corr);
     slices->link = array(n, sizeof *slices->link);
+    slices->lane = array(n, sizeof *slices->lane);
+    slices->kind = array(n, sizeof *slices->kind);
+    return slices->start_ns != NULL && slices->dur_ns != NULL && slices->name != NULL &&
+                   slices->link != NULL && slices->lane != NULL && slices->kind != NULL
+               ? LAC_OK
+               : LAC_ERR_NOMEM;
+}
+
+static enum lac_status allocate_rest(struct lac_model *model)
+{
+    struct lac_slices *slices = &model->slices;
+    uint64_t n = slices->count;
+
+    slices->corr = array(n, sizeof *slices->corr);
     slices->detail = array(n, sizeof *slices->detail);
     slices->args = array(n, sizeof *slices->args);
     slices->arg_num = array(n, sizeof *slices->arg_num);
-    slices->lane = array(n, sizeof *slices->lane);
-    slices->kind = array(n, sizeof *slices->kind);
     model->kernel_configs = array(model->kernel_config_count, sizeof *model->kernel_configs);
     model->copies = array(model->copy_count, sizeof *model->copies);
     model->loader_infos = array(model->loader_info_count, sizeof *model->loader_infos);
@@ -82,39 +101,46 @@ static enum lac_status allocate(struct lac_model *model)
     model->sample_ts_ns = array(model->sample_count, sizeof *model->sample_ts_ns);
     model->sample_value = array(model->sample_count, sizeof *model->sample_value);
     model->flows = array(model->flow_count, sizeof *model->flows);
-    return slices->start_ns != NULL && slices->dur_ns != NULL && slices->name != NULL &&
-                   slices->corr != NULL && slices->link != NULL && slices->detail != NULL &&
-                   slices->args != NULL && slices->arg_num != NULL && slices->lane != NULL &&
-                   slices->kind != NULL && model->kernel_configs != NULL && model->copies != NULL &&
-                   model->loader_infos != NULL && model->allocs != NULL &&
+    return slices->corr != NULL && slices->detail != NULL && slices->args != NULL &&
+                   slices->arg_num != NULL && model->kernel_configs != NULL &&
+                   model->copies != NULL && model->loader_infos != NULL && model->allocs != NULL &&
                    model->sample_ts_ns != NULL && model->sample_value != NULL &&
                    model->flows != NULL
                ? LAC_OK
                : LAC_ERR_NOMEM;
 }
 
+/** Where the columns of the slices from `first` on are to go. */
+static struct lac_slices columns_at(const struct lac_slices *all, uint64_t first, bool whole)
+{
+    struct lac_slices at = {.start_ns = all->start_ns + first,
+                            .dur_ns = all->dur_ns + first,
+                            .name = all->name + first,
+                            .link = all->link + first,
+                            .lane = all->lane + first,
+                            .kind = all->kind + first};
+
+    if (whole) {
+        at.corr = all->corr + first;
+        at.detail = all->detail + first;
+        at.args = all->args + first;
+        at.arg_num = all->arg_num + first;
+    }
+    return at;
+}
+
 static enum lac_status read_chunks(struct lac_trace_file *file, struct loaded *loaded,
                                    struct lac_error *reterr)
 {
     struct lac_model *model = &loaded->model;
+    unsigned columns = loaded->is_whole ? LAC_COLUMNS_ALL : LIGHT_COLUMNS;
     struct lac_chunk_codec *codec = lac_cache_take_codec(file->cache);
     enum lac_status status = codec != NULL ? LAC_OK : LAC_ERR_NOMEM;
 
     for (uint32_t c = 0; c < file->chunk_count && status == LAC_OK; c++) {
         const struct lac_chunk_entry *chunk = &file->chunks[c];
-        const struct lac_slices *all = &model->slices;
-        uint64_t f = chunk->first;
         struct lac_chunk_out out = {
-            .at = {.start_ns = all->start_ns + f,
-                   .dur_ns = all->dur_ns + f,
-                   .name = all->name + f,
-                   .corr = all->corr + f,
-                   .link = all->link + f,
-                   .detail = all->detail + f,
-                   .args = all->args + f,
-                   .arg_num = all->arg_num + f,
-                   .lane = all->lane + f,
-                   .kind = all->kind + f},
+            .at = columns_at(&model->slices, chunk->first, loaded->is_whole),
             .strings = &file->head.strings,
             .numbers = &model->arg_numbers,
             .number_count = &model->arg_number_count,
@@ -125,10 +151,10 @@ static enum lac_status read_chunks(struct lac_trace_file *file, struct loaded *l
 
         status = lac_trace_read_blob(file, chunk->blob, &bytes, &size_bytes, reterr);
         if (status == LAC_OK) {
-            status = lac_chunk_decode(codec, bytes, size_bytes, chunk->count, f, LAC_COLUMNS_ALL,
+            status = lac_chunk_decode(codec, bytes, size_bytes, chunk->count, chunk->first, columns,
                                       &out, reterr);
         }
-        if (status == LAC_OK && !lac_trace_chunk_is_sane(file, chunk, &out.at, LAC_COLUMNS_ALL)) {
+        if (status == LAC_OK && !lac_trace_chunk_is_sane(file, chunk, &out.at, columns)) {
             status = lac_trace_corrupt(reterr, "a chunk");
         }
         free(bytes);
@@ -288,43 +314,71 @@ static enum lac_status read_tables(struct lac_trace_file *file, struct lac_model
     return status;
 }
 
-static enum lac_status load(struct lac_trace_file *file, struct loaded **ret_loaded,
+static enum lac_status fill(struct lac_trace_file *file, struct loaded *loaded,
                             struct lac_error *reterr)
 {
-    struct loaded *loaded = calloc(1, sizeof *loaded);
-    enum lac_status status = loaded != NULL ? LAC_OK : LAC_ERR_NOMEM;
+    struct lac_model *model = &loaded->model;
+    enum lac_status status = allocate_light(model);
 
-    if (status != LAC_OK) {
-        return status;
+    model->arg_number_count = 0; /* counted again: in the order of the chunks */
+    if (!loaded->is_whole) {
+        model->kernel_config_count = 0;
+        model->copy_count = 0;
+        model->loader_info_count = 0;
+        model->alloc_count = 0;
+        model->sample_count = 0;
+        model->flow_count = 0;
+        return status == LAC_OK ? read_chunks(file, loaded, reterr) : status;
     }
-    loaded->model = file->head;
-    loaded->model.arg_number_count = 0; /* counted again: in the order of the chunks */
-    status = allocate(&loaded->model);
+    if (status == LAC_OK) {
+        status = allocate_rest(model);
+    }
     if (status == LAC_OK) {
         status = read_chunks(file, loaded, reterr);
     }
     if (status == LAC_OK) {
-        status = read_tables(file, &loaded->model, reterr);
+        status = read_tables(file, model, reterr);
     }
-    /* what flame graphs and exports rely on; a damaged file must not lead them astray */
-    if (status == LAC_OK && !lac_model_is_valid(&loaded->model)) {
+    /* what exports rely on; a damaged file must not lead them astray */
+    if (status == LAC_OK && !lac_model_is_valid(model)) {
         status = lac_trace_corrupt(reterr, "it contradicts itself");
     }
+    return status;
+}
+
+/** With lazy_lock held: two threads that want the same model must not both build it. */
+static enum lac_status load(struct lac_trace_file *file, const struct lac_cache_key *key,
+                            struct lac_cache_entry **ret_entry, struct lac_error *reterr)
+{
+    struct loaded *loaded = calloc(1, sizeof *loaded);
+    enum lac_status status;
+
+    if (loaded == NULL) {
+        return LAC_ERR_NOMEM;
+    }
+    loaded->is_whole = key->type != 0;
+    loaded->model = file->head;
+    status = fill(file, loaded, reterr);
     if (status != LAC_OK) {
         free_loaded(loaded);
         return status;
     }
-    *ret_loaded = loaded;
+    *ret_entry = lac_cache_put(file->model_cache, key, loaded,
+                               needed_bytes(&file->head, loaded->is_whole), free_loaded);
+    if (*ret_entry == NULL) {
+        return LAC_ERR_NOMEM;
+    }
+    loaded->pin = *ret_entry;
     return LAC_OK;
 }
 
-enum lac_status lac_trace_file_model(struct lac_trace_file *file,
-                                     const struct lac_model **ret_model, struct lac_error *reterr)
+static enum lac_status get_model(struct lac_trace_file *file, bool whole,
+                                 const struct lac_model **ret_model, struct lac_error *reterr)
 {
-    const struct lac_cache_key key = {.owner = file->owner};
+    const struct lac_cache_key key = {.owner = file->owner, .type = whole ? 1 : 0};
     struct lac_cache_entry *entry = lac_cache_get(file->model_cache, &key);
-    uint64_t bytes = needed_bytes(&file->head);
-    struct loaded *loaded = NULL;
+    uint64_t bytes = needed_bytes(&file->head, whole);
+    const struct loaded *loaded;
     enum lac_status status = LAC_OK;
 
     if (entry == NULL && bytes > lac_cache_max_bytes(file->model_cache)) {
@@ -335,15 +389,10 @@ enum lac_status lac_trace_file_model(struct lac_trace_file *file,
                         (unsigned long long)(lac_cache_max_bytes(file->model_cache) >> 20));
     }
     if (entry == NULL) {
-        /* one at a time: two threads that want the same model must not both build it */
         (void)pthread_mutex_lock(&file->lazy_lock);
         entry = lac_cache_get(file->model_cache, &key);
         if (entry == NULL) {
-            status = load(file, &loaded, reterr);
-        }
-        if (entry == NULL && status == LAC_OK) {
-            entry = lac_cache_put(file->model_cache, &key, loaded, bytes, free_loaded);
-            status = entry != NULL ? LAC_OK : LAC_ERR_NOMEM;
+            status = load(file, &key, &entry, reterr);
         }
         (void)pthread_mutex_unlock(&file->lazy_lock);
     }
@@ -355,16 +404,26 @@ enum lac_status lac_trace_file_model(struct lac_trace_file *file,
     return LAC_OK;
 }
 
+enum lac_status lac_trace_file_model(struct lac_trace_file *file,
+                                     const struct lac_model **ret_model, struct lac_error *reterr)
+{
+    return get_model(file, false, ret_model, reterr);
+}
+
+enum lac_status lac_trace_file_whole_model(struct lac_trace_file *file,
+                                           const struct lac_model **ret_model,
+                                           struct lac_error *reterr)
+{
+    return get_model(file, true, ret_model, reterr);
+}
+
 void lac_trace_file_release_model(struct lac_trace_file *file, const struct lac_model *model)
 {
-    const struct lac_cache_key key = {.owner = file->owner};
-    struct lac_cache_entry *entry;
+    if (model != NULL) {
+        const struct loaded *loaded =
+            (const struct loaded *)(const void *)((const char *)model -
+                                                  offsetof(struct loaded, model));
 
-    if (model == NULL) {
-        return;
+        lac_cache_unpin(file->model_cache, loaded->pin);
     }
-    /* the caller's own pin keeps it there: take a second one to find it, and give both back */
-    entry = lac_cache_get(file->model_cache, &key);
-    lac_cache_unpin(file->model_cache, entry);
-    lac_cache_unpin(file->model_cache, entry);
 }

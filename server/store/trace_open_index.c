@@ -69,7 +69,9 @@ static enum lac_status read_chunks(struct lac_trace_file *file, sqlite3_stmt *ge
         chunk->track = (uint32_t)sqlite3_column_int64(get, 1);
         chunk->count = (uint32_t)sqlite3_column_int64(get, 2);
         if (!chunk_is_sane(file, chunk, next) ||
-            (file->chunk_count > 0 && chunk->track < chunk[-1].track)) {
+            (file->chunk_count > 0 &&
+             (chunk->track < chunk[-1].track ||
+              (chunk->track == chunk[-1].track && chunk->start_first < chunk[-1].start_last)))) {
             return lac_trace_corrupt(reterr, "chunk index");
         }
         next += chunk->count;

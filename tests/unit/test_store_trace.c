@@ -61,9 +61,23 @@ static void require_same_model(struct lac_trace_file *file, const struct lac_mod
     struct lac_error error = {0};
     const char *difference;
 
-    ck_assert_msg(lac_trace_file_model(file, &again, &error) == LAC_OK, "%s", error.message);
+    ck_assert_msg(lac_trace_file_whole_model(file, &again, &error) == LAC_OK, "%s", error.message);
     difference = models_differ(model, again);
     ck_assert_msg(difference == NULL, "differs: %s", difference);
+    lac_trace_file_release_model(file, again);
+    ck_assert_msg(lac_trace_file_model(file, &again, &error) == LAC_OK, "%s", error.message);
+    ck_assert_ptr_null(again->slices.args);
+    ck_assert_uint_eq(again->slices.count, model->slices.count);
+    if (model->slices.count > 0) {
+        size_t n = (size_t)model->slices.count;
+
+        ck_assert_mem_eq(again->slices.start_ns, model->slices.start_ns, n * sizeof(int64_t));
+        ck_assert_mem_eq(again->slices.dur_ns, model->slices.dur_ns, n * sizeof(int64_t));
+        ck_assert_mem_eq(again->slices.name, model->slices.name, n * sizeof(uint32_t));
+        ck_assert_mem_eq(again->slices.link, model->slices.link, n * sizeof(uint32_t));
+        ck_assert_mem_eq(again->slices.lane, model->slices.lane, n * sizeof(uint16_t));
+        ck_assert_mem_eq(again->slices.kind, model->slices.kind, n);
+    }
     lac_trace_file_release_model(file, again);
 }
 
