@@ -162,21 +162,18 @@ static enum lac_status add_call(struct lac_diagnosis *diagnosis, struct lac_host
     const struct lac_slices *slices = &diagnosis->model->slices;
     int64_t start_ns = slices->start_ns[slice];
     int64_t end_ns = start_ns + slices->dur_ns[slice];
+    enum lac_status status = LAC_OK;
     switch (lac_api_class_of(diagnosis, slices->name[slice])) {
     case LAC_API_LAUNCH:
         host->launch_count++;
         if (end_ns - start_ns >= FIRST_LAUNCH_MIN_NS && is_first_of_its_name(diagnosis, slice)) {
             diagnosis->has_module_work = true;
-            return lac_spans_add_unsorted(&host->sets[LAC_SET_MODULE], start_ns, end_ns);
+            status = lac_spans_add_unsorted(&host->sets[LAC_SET_MODULE], start_ns, end_ns);
+        } else if (end_ns - start_ns >= QUEUE_FULL_MIN_NS) {
+            status = lac_spans_add_unsorted(&host->queue_full, start_ns + LAUNCH_USUAL_NS, end_ns);
         }
-        if (end_ns - start_ns >= QUEUE_FULL_MIN_NS) {
-            enum lac_status status =
-                lac_spans_add_unsorted(&host->queue_full, start_ns + LAUNCH_USUAL_NS, end_ns);
-            if (status) {
-                return status;
-            }
-        }
-        return lac_spans_add_unsorted(&host->sets[LAC_SET_LAUNCH], start_ns, end_ns);
+        return status ? status
+                      : lac_spans_add_unsorted(&host->sets[LAC_SET_LAUNCH], start_ns, end_ns);
     case LAC_API_SYNC:
         return add_blocking(host, start_ns, end_ns, slice);
     case LAC_API_COPY:

@@ -1,0 +1,296 @@
+/* Steps: where they are found, which are kept, and what loading takes of them. */
+
+#include "tests/support/trace_draw.h"
+
+#include <check.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/** A drawing that grows line by line. */
+struct sheet {
+    char text[65536];
+    size_t used;
+    unsigned corr;
+};
+
+static void add(struct sheet *sheet, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void add(struct sheet *sheet, const char *fmt, ...)
+{
+    va_list list;
+    va_start(list, fmt);
+    int length = vsnprintf(sheet->text + sheet->used, sizeof sheet->text - sheet->used, fmt, list);
+    va_end(list);
+    ck_assert_int_gt(length, 0);
+    sheet->used += (size_t)length;
+    ck_assert_uint_lt(sheet->used, sizeof sheet->text);
+}
+
+/** Launch and kernel of `busy_us`, `count` times, from `at_us` on. */
+static void work(struct sheet *sheet, double at_us, double busy_us, int count)
+{
+    for (int i = 0; i < count; i++) {
+        double t_us = at_us + i * busy_us / count;
+        sheet->corr++;
+        add(sheet, "main call %.3f 1 #%u cudaLaunchKernel\n", t_us, sheet->corr);
+        add(sheet, "gpu0.7 kernel %.3f %.3f #%u dgrad_kernel\n", t_us + 1.5, busy_us / count - 0.5,
+            sheet->corr);
+    }
+}
+
+static struct lac_model *model;
+static struct lac_analysis *analysis;
+
+static void draw(const struct sheet *sheet)
+{
+    model = trace_draw(sheet->text);
+    analysis = trace_diagnose(model);
+}
+
+static void wipe(void)
+{
+    lac_analysis_destroy(analysis);
+    lac_model_destroy(model);
+}
+
+START_TEST(named_steps_are_all_counted_and_warm_up_is_not_kept)
+{
+    static struct sheet sheet;
+    sheet = (struct sheet){0};
+    double t = 0.0;
+    for (int i = 0; i < 8; i++) {
+        double length = i == 0 ? 4000.0 : i == 1 ? 1500.0 : 1000.0;
+        add(&sheet, "main range %.3f %.3f ProfilerStep#%d\n", t, length, i);
+        work(&sheet, t + 5.0, length - 20.0, 4);
+        t += length;
+    }
+    draw(&sheet);
+    ck_assert_str_eq(analysis->step_method, "profiler_step");
+    ck_assert_uint_eq(analysis->step_count, 8);
+    ck_assert_uint_eq(analysis->step_kept_count, 6);
+    ck_assert_int_eq(analysis->steps[0].left_out, LAC_STEP_WARM_UP);
+    ck_assert_int_eq(analysis->steps[1].left_out, LAC_STEP_WARM_UP);
+    ck_assert_int_eq(analysis->step_mean_ns, 1000000);
+    ck_assert_int_eq(analysis->step_median_ns, 1000000);
+    wipe();
+}
+END_TEST
+
+START_TEST(a_step_that_waited_for_data_is_kept)
+{
+    static struct sheet sheet;
+    sheet = (struct sheet){0};
+    double t = 0.0;
+    for (int i = 0; i < 8; i++) {
+        double wait = i % 4 == 0 ? 3000.0 : 10.0;
+        add(&sheet, "main range %.3f %.3f ProfilerStep#%d\n", t, wait + 1000.0, i);
+        add(&sheet, "main wait %.3f %.3f\n", t + 1.0, wait);
+        work(&sheet, t + wait + 5.0, 980.0, 4);
+        t += wait + 1000.0;
+    }
+    draw(&sheet);
+    ck_assert_uint_eq(analysis->step_kept_count, 8);
+    ck_assert_int_eq(analysis->step_mean_ns, (2 * 4000000 + 6 * 1010000) / 8);
+    ck_assert_int_eq(analysis->step_median_ns, 1010000);
+    ck_assert(!analysis->steps[0].is_outlier);
+    ck_assert(!analysis->steps[4].is_outlier);
+    wipe();
+}
+END_TEST
+
+START_TEST(a_long_step_that_returns_is_no_warm_up)
+{
+    static struct sheet sheet;
+    sheet = (struct sheet){0};
+    double t = 0.0;
+    for (int i = 0; i < 8; i++) {
+        double length = i % 4 == 0 ? 2000.0 : 1000.0;
+        add(&sheet, "main range %.3f %.3f ProfilerStep#%d\n", t, length, i);
+        work(&sheet, t + 5.0, 980.0, 4);
+        t += length;
+    }
+    draw(&sheet);
+    ck_assert_uint_eq(analysis->step_kept_count, 8);
+    ck_assert_int_eq(analysis->step_mean_ns, 1250000);
+    wipe();
+}
+END_TEST
+
+START_TEST(a_truncated_last_step_is_left_out)
+{
+    static struct sheet sheet;
+    sheet = (struct sheet){0};
+    for (int i = 0; i < 6; i++) {
+        add(&sheet, "main range %d 1000 ProfilerStep#%d\n", i * 1000, i);
+        work(&sheet, i * 1000 + 5.0, 980.0, i == 5 ? 2 : 10);
+    }
+    draw(&sheet);
+    ck_assert_uint_eq(analysis->step_count, 6);
+    ck_assert_uint_eq(analysis->step_kept_count, 5);
+    ck_assert_int_eq(analysis->steps[5].left_out, LAC_STEP_TRUNCATED);
+    wipe();
+}
+END_TEST
+
+START_TEST(one_step_of_another_kind_is_left_out)
+{
+    static struct sheet sheet;
+    sheet = (struct sheet){0};
+    for (int i = 0; i < 10; i++) {
+        add(&sheet, "main range %d 1000 ProfilerStep#%d\n", i * 1000, i);
+        work(&sheet, i * 1000 + 5.0, 980.0, i == 4 ? 40 : 10);
+    }
+    draw(&sheet);
+    ck_assert_int_eq(analysis->steps[4].left_out, LAC_STEP_OTHER_KIND);
+    ck_assert_uint_eq(analysis->step_kept_count, 9);
+    wipe();
+}
+END_TEST
+
+START_TEST(workers_in_phase_are_averaged_over_whole_cycles)
+{
+    static struct sheet sheet;
+    sheet = (struct sheet){0};
+    double t = 0.0;
+    for (int i = 0; i < 11; i++) {
+        double wait = i % 4 == 3 ? 4000.0 : 0.5;
+        add(&sheet, "main range %.3f %.3f ProfilerStep#%d\n", t, wait + 1000.0, i);
+        add(&sheet, "main wait %.3f %.3f batch=%d\n", t, wait, i);
+        add(&sheet, "w%d fetch %.3f 7000 batch=%d worker=%d\n", i % 4, t + (i % 4) * 10.0, i + 4,
+            i % 4);
+        work(&sheet, t + wait + 1.0, 980.0, 4);
+        t += wait + 1000.0;
+    }
+    draw(&sheet);
+    ck_assert_int_eq(analysis->loader.num_workers, 4);
+    ck_assert_uint_eq(analysis->step_kept_count, 8);
+    ck_assert_int_eq(analysis->steps[0].left_out, LAC_STEP_PARTIAL_CYCLE);
+    ck_assert_int_eq(analysis->step_mean_ns, (8 * 1000000 + 2 * 4000000 + 6 * 500) / 8);
+    ck_assert_int_eq(analysis->loader.fetch_mean_ns, 7000000);
+    /* s = 1000.5 us or so: ceil(1.15 * 7000 / 1000) */
+    ck_assert_int_eq(analysis->loader.recommended_num_workers, 9);
+    wipe();
+}
+END_TEST
+
+START_TEST(ranges_named_step_count_until_the_next_one)
+{
+    static struct sheet sheet;
+    sheet = (struct sheet){0};
+    for (int i = 0; i < 6; i++) {
+        add(&sheet, "main wait %d 300\n", i * 1000);
+        add(&sheet, "main range %d 600 train_step_%d\n", i * 1000 + 350, i);
+        work(&sheet, i * 1000 + 360.0, 500.0, 4);
+    }
+    draw(&sheet);
+    ck_assert_str_eq(analysis->step_method, "nvtx");
+    ck_assert_uint_eq(analysis->step_count, 6);
+    ck_assert_int_eq(analysis->steps[0].dur_ns, 1000000);
+    ck_assert_int_eq(analysis->loader.wait_ns, 5 * 300000); /* the first one is before any step */
+    wipe();
+}
+END_TEST
+
+START_TEST(without_names_the_loader_or_the_optimizer_marks_steps)
+{
+    static struct sheet sheet;
+    sheet = (struct sheet){0};
+    for (int i = 0; i < 7; i++) {
+        add(&sheet, "main wait %d 100\n", i * 1000);
+        work(&sheet, i * 1000 + 150.0, 800.0, 4);
+    }
+    draw(&sheet);
+    ck_assert_str_eq(analysis->step_method, "dataloader");
+    ck_assert_uint_eq(analysis->step_count, 6);
+    ck_assert_int_eq(analysis->step_mean_ns, 1000000);
+    wipe();
+    sheet = (struct sheet){0};
+    for (int i = 0; i < 7; i++) {
+        work(&sheet, i * 1000 + 10.0, 800.0, 4);
+        add(&sheet, "main range %d 50 Optimizer.step#SGD.step\n", i * 1000 + 900);
+    }
+    draw(&sheet);
+    ck_assert_str_eq(analysis->step_method, "optimizer");
+    ck_assert_uint_eq(analysis->step_count, 6);
+    wipe();
+}
+END_TEST
+
+START_TEST(the_period_of_a_kernel_is_the_last_resort)
+{
+    static struct sheet sheet;
+    sheet = (struct sheet){0};
+    for (int step = 0; step < 8; step++) {
+        for (int layer = 0; layer < 5; layer++) {
+            add(&sheet, "gpu0.7 kernel %d 50 gemm_layer\n", step * 1000 + layer * 100);
+        }
+        add(&sheet, "gpu0.7 kernel %d 50 loss\n", step * 1000 + 600);
+    }
+    draw(&sheet);
+    ck_assert_str_eq(analysis->step_method, "period");
+    ck_assert_uint_eq(analysis->step_count, 7);
+    ck_assert_int_eq(analysis->step_mean_ns, 1000000);
+    wipe();
+}
+END_TEST
+
+START_TEST(no_rhythm_no_steps)
+{
+    static struct sheet sheet;
+    sheet = (struct sheet){0};
+    double t = 0.0;
+    for (int i = 0; i < 30; i++) {
+        t += 50.0 + (i * i * 37) % 900;
+        add(&sheet, "gpu0.7 kernel %.1f 20 k%d\n", t, (i * 7) % 4);
+    }
+    draw(&sheet);
+    ck_assert_str_eq(analysis->step_method, "none");
+    ck_assert_uint_eq(analysis->step_count, 0);
+    ck_assert_int_eq((int)analysis->subject, (int)LAC_SUBJECT_NO_STEPS);
+    wipe();
+}
+END_TEST
+
+START_TEST(waits_count_inside_named_steps_only_and_starve_while_idle)
+{
+    static struct sheet sheet;
+    sheet = (struct sheet){0};
+    for (int i = 0; i < 4; i++) {
+        add(&sheet, "main range %d 1000 ProfilerStep#%d\n", i * 1000 + 1000, i);
+        add(&sheet, "main wait %d 400\n", i * 1000 + 1000);
+        work(&sheet, i * 1000 + 1450.0, 500.0, 1);
+    }
+    add(&sheet, "main wait 0 900\n");
+    draw(&sheet);
+    ck_assert_uint_eq(analysis->loader.batch_count, 5);
+    ck_assert_int_eq(analysis->loader.wait_ns, 4 * 400000);
+    ck_assert(fabs(analysis->loader.wait_pct_of_steps - 40.0) < 1e-9);
+    ck_assert_int_eq(analysis->loader.starved_ns, 3 * 400000); /* not before the first operation */
+    wipe();
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("diagnose_steps");
+    TCase *tcase = tcase_create("steps");
+    tcase_add_test(tcase, named_steps_are_all_counted_and_warm_up_is_not_kept);
+    tcase_add_test(tcase, a_step_that_waited_for_data_is_kept);
+    tcase_add_test(tcase, a_long_step_that_returns_is_no_warm_up);
+    tcase_add_test(tcase, a_truncated_last_step_is_left_out);
+    tcase_add_test(tcase, one_step_of_another_kind_is_left_out);
+    tcase_add_test(tcase, workers_in_phase_are_averaged_over_whole_cycles);
+    tcase_add_test(tcase, ranges_named_step_count_until_the_next_one);
+    tcase_add_test(tcase, without_names_the_loader_or_the_optimizer_marks_steps);
+    tcase_add_test(tcase, the_period_of_a_kernel_is_the_last_resort);
+    tcase_add_test(tcase, no_rhythm_no_steps);
+    tcase_add_test(tcase, waits_count_inside_named_steps_only_and_starve_while_idle);
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
