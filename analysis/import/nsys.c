@@ -35,7 +35,12 @@ static enum lac_status check_kind(struct lac_nsys *nsys)
     if (lac_nsys_db_has(db, "StringIds") || has_metadata) {
         return LAC_OK;
     }
-    if (lac_nsys_db_has(db, "StringTable")) {
+    bool is_nvprof = lac_nsys_db_has(db, "StringTable");
+    enum lac_status status = lac_nsys_db_status(db);
+    if (status != LAC_OK) {
+        return status;
+    }
+    if (is_nvprof) {
         return lac_fail(nsys->reterr, LAC_ERR_CORRUPT, 0,
                         "a database of nvprof, which is not read; record with Nsight Systems");
     }
@@ -75,7 +80,10 @@ static enum lac_status read_all(struct lac_nsys *nsys, int64_t *ret_base_ns)
     for (size_t i = 0; i < sizeof(PARTS) / sizeof(PARTS[0]) && status == LAC_OK; i++) {
         status = PARTS[i](nsys);
     }
-    return status == LAC_OK ? lac_nsys_read_target(nsys, ret_base_ns) : status;
+    if (status == LAC_OK) {
+        status = lac_nsys_read_target(nsys, ret_base_ns);
+    }
+    return status == LAC_OK ? lac_nsys_db_status(&nsys->db) : status;
 }
 
 static void nsys_done(struct lac_nsys *nsys)

@@ -46,7 +46,8 @@ static char *uri_of(const char *path)
 
 static enum lac_status failed(struct lac_nsys_db *db, int code, const char *table)
 {
-    const char *message = db->sqlite == NULL ? "out of memory" : sqlite3_errmsg(db->sqlite);
+    bool is_latest = db->sqlite != NULL && sqlite3_extended_errcode(db->sqlite) == code;
+    const char *message = is_latest ? sqlite3_errmsg(db->sqlite) : sqlite3_errstr(code);
     switch (code & 0xff) {
     case SQLITE_NOMEM:
         return lac_fail(db->reterr, LAC_ERR_NOMEM, 0, "out of memory");
@@ -167,16 +168,30 @@ bool lac_nsys_db_has(struct lac_nsys_db *db, const char *table)
     sqlite3_stmt *statement = NULL;
     bool found = false;
     db->silent_calls = 0;
-    if (sqlite3_prepare_v2(db->sqlite,
-                           "SELECT sql FROM sqlite_schema WHERE type='table' AND name=?1", -1,
-                           &statement, NULL) == SQLITE_OK &&
-        sqlite3_bind_text(statement, 1, table, -1, SQLITE_STATIC) == SQLITE_OK &&
-        sqlite3_step(statement) == SQLITE_ROW) {
+    int code = sqlite3_prepare_v2(db->sqlite,
+                                  "SELECT sql FROM sqlite_schema WHERE type='table' AND name=?1",
+                                  -1, &statement, NULL);
+    if (code == SQLITE_OK) {
+        code = sqlite3_bind_text(statement, 1, table, -1, SQLITE_STATIC);
+    }
+    if (code == SQLITE_OK) {
+        code = sqlite3_step(statement);
+    }
+    if (code == SQLITE_ROW) {
         const char *sql = (const char *)sqlite3_column_text(statement, 0);
         found = sql != NULL && strncasecmp(sql, "CREATE TABLE", 12) == 0;
+        code = sql == NULL ? sqlite3_errcode(db->sqlite) : code;
+    }
+    if (code != SQLITE_ROW && code != SQLITE_DONE && db->broken == 0) {
+        db->broken = code;
     }
     (void)sqlite3_finalize(statement);
     return found;
+}
+
+enum lac_status lac_nsys_db_status(struct lac_nsys_db *db)
+{
+    return db->broken == 0 ? LAC_OK : failed(db, db->broken, LAC_NSYS_SCHEMA);
 }
 
 uint64_t lac_nsys_db_row_count(struct lac_nsys_db *db, const char *table)
@@ -186,10 +201,14 @@ uint64_t lac_nsys_db_row_count(struct lac_nsys_db *db, const char *table)
     int64_t rows = 0;
     db->silent_calls = 0;
     (void)snprintf(sql, sizeof(sql), "SELECT max(rowid) FROM \"%.80s\"", table);
-    if (lac_nsys_db_has(db, table) &&
-        sqlite3_prepare_v2(db->sqlite, sql, -1, &statement, NULL) == SQLITE_OK &&
-        sqlite3_step(statement) == SQLITE_ROW) {
-        rows = sqlite3_column_int64(statement, 0);
+    if (lac_nsys_db_has(db, table)) {
+        int code = sqlite3_prepare_v2(db->sqlite, sql, -1, &statement, NULL);
+        code = code == SQLITE_OK ? sqlite3_step(statement) : code;
+        rows = code == SQLITE_ROW ? sqlite3_column_int64(statement, 0) : 0;
+        /* a damaged table is told where it is read; a table need not have row numbers */
+        if ((code & 0xff) == SQLITE_NOMEM && db->broken == 0) {
+            db->broken = code;
+        }
     }
     (void)sqlite3_finalize(statement);
     return rows > 0 ? (uint64_t)rows : 0;
@@ -229,7 +248,7 @@ enum lac_status lac_nsys_rows_open(struct lac_nsys_rows *rows, struct lac_nsys_d
     *rows = (struct lac_nsys_rows){.db = db, .table = table, .is_event = is_event};
     bool is_schema = strcmp(table, LAC_NSYS_SCHEMA) == 0;
     if (!is_schema && !lac_nsys_db_has(db, table)) {
-        return LAC_OK;
+        return lac_nsys_db_status(db);
     }
     enum lac_status status = LAC_OK;
     if (is_schema) {

@@ -27,6 +27,7 @@ struct lac_nsys_db {
     uint32_t silent_calls;  /**< of the progress handler since the last row */
     bool is_cancelled;
     bool is_stuck;
+    int broken; /**< SQLite's code of a look-up that failed, 0 none: see lac_nsys_db_status() */
 };
 
 enum { LAC_NSYS_COLUMNS_MAX = 24 };
@@ -50,11 +51,15 @@ LAC_MUST_USE enum lac_status lac_nsys_db_open(struct lac_nsys_db *db, const char
                                               struct lac_error *reterr);
 void lac_nsys_db_close(struct lac_nsys_db *db);
 
-/** Whether there is an ordinary table of that name. */
+/** Whether there is an ordinary table of that name. False also when looking failed: the next
+ *  lac_nsys_rows_open() or lac_nsys_db_status() says so. */
 bool lac_nsys_db_has(struct lac_nsys_db *db, const char *table);
 
 /** Highest rowid of a table: its number of rows in an export; 0 when empty or not there. */
 uint64_t lac_nsys_db_row_count(struct lac_nsys_db *db, const char *table);
+
+/** Whether a look-up has failed. @return LAC_OK, LAC_ERR_CORRUPT, LAC_ERR_IO, LAC_ERR_NOMEM */
+LAC_MUST_USE enum lac_status lac_nsys_db_status(struct lac_nsys_db *db);
 
 /**
  * Prepare to read a table.

@@ -849,7 +849,7 @@ int main(void)
         tcase_add_loop_test(real, damaged_real_exports_harm_nobody, 0, 2);
         suite_add_tcase(suite, real);
     } else {
-        printf("SKIP real Nsight Systems exports: no folder " REAL "\n");
+        printf("skip: real Nsight Systems exports, there is no folder " REAL "\n");
     }
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
