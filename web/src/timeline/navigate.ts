@@ -1,6 +1,7 @@
 // What the keys and buttons do: every command of keymap.ts, as movements of the view state.
 
 import {errorText, getSlices} from '../api/client';
+import type {Evidence} from '../api/types';
 import {ns} from '../base/units';
 import {selection} from '../model/view_state';
 import {stepGap} from './gap_list';
@@ -14,6 +15,8 @@ import {centreWindow, fitWindow, panWindow, revealWindow, zoomWindow, type Span}
 const ZOOM_STEP = 1.5;
 const PAN_STEP = 0.2;
 const NEIGHBOURS_LIMIT = 1000;
+/** What is too short to be seen is shown with this much around it. */
+const EVIDENCE_PAD_MIN_NS = 20_000;
 
 export class Navigator {
   /** Which evidence of a finding comes next. */
@@ -224,7 +227,12 @@ export class Navigator {
       return this.say('the list of gaps could not be loaded');
     }
     const sel = selection.peek();
-    const current = sel?.kind === 'gap' ? {device: sel.device, t0: sel.t0 as number} : undefined;
+    // A selected area may be a gap as well.
+    const shown = sel === undefined ? undefined : model.gap.peek();
+    const current =
+      sel?.kind === 'gap'
+        ? {device: sel.device, t0: sel.t0 as number}
+        : shown && {device: shown.device, t0: shown.start_ns as number};
     const now = gaps.find(g => g.device === current?.device && g.start_ns === current.t0);
     if (isSame && !now) return this.say('select a gap first');
     const next = stepGap(
@@ -308,24 +316,24 @@ export class Navigator {
     const evidence = finding.evidence[at % finding.evidence.length];
     if (!evidence) return;
     this.evidenceAt.set(index, at + 1);
-    this.goToEvidence(evidence.track, evidence.t0_ns, evidence.t1_ns);
+    this.goToEvidence(evidence);
     this.say(`${finding.title}. ${evidence.text}`);
   }
 
-  /** Select an interval that a finding points to, and show it with half of it around. */
-  goToEvidence(trackText: string, t0: number, t1: number): void {
+  /** Select what a finding points to, and show it with half of its length around it. */
+  goToEvidence({slice, track, t0_ns: t0, t1_ns: t1}: Evidence): void {
     const {model} = this;
-    const end = Math.max(t1, t0 + 1);
-    const pad = Math.max(1000, (end - t0) / 2);
-    const track = /^\d+$/.test(trackText) ? model.track(Number(trackText)) : undefined;
-    const isGap = track?.kind === 'gaps' && track.device !== undefined;
+    const end = ns(Math.max(t1, t0 + 1));
+    const pad = Math.max(EVIDENCE_PAD_MIN_NS, (end - t0) / 2);
     model.show({
-      selection: isGap
-        ? {kind: 'gap', device: track.device ?? 0, t0: ns(t0), t1: ns(end)}
-        : {kind: 'area', t0: ns(t0), t1: ns(end)},
+      selection: slice !== undefined ? {kind: 'slice', slice} : {kind: 'area', t0: ns(t0), t1: end},
       window: model.asWindow({t0: t0 - pad, t1: end + pad}),
     });
-    if (track) model.revealTrack(track.index, 0);
+    // A slice brings its row along; a time on a device is seen in that device's row of causes.
+    const device = /^GPU (\d+)/.exec(track)?.[1];
+    if (slice !== undefined || device === undefined) return;
+    const row = model.tracks.tracks.find(t => t.kind === 'gaps' && t.device === Number(device));
+    if (row) model.revealTrack(row.index, 0);
   }
 
   private mark(): void {
