@@ -7,9 +7,7 @@ import {Header} from '../ui/header';
 export function KeyPage(props: {wrongKey: boolean; onOpen: () => void}): JSX.Element {
   const [text, setText] = useState('');
   const [problem, setProblem] = useState<string | undefined>(
-    props.wrongKey
-      ? 'The key of this address is not the server’s: it has made a new one.'
-      : undefined,
+    props.wrongKey ? 'The key of this address is not this server’s.' : undefined,
   );
   const submit = async (): Promise<void> => {
     const key = /#key=([^&\s]+)/.exec(text)?.[1] ?? text.trim();
