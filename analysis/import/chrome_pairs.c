@@ -104,9 +104,13 @@ enum lac_status lac_chrome_pair(struct lac_chrome *chrome, uint32_t thread,
     return keep_piece(chrome, &pairs->pieces, &pairs->piece_count, &pairs->piece_capacity, &piece);
 }
 
-static uint64_t hash_text(const struct lac_chrome *chrome, const struct lac_text *text)
+/* Always the same seed: pieces are sorted by these, and the same input must give the same ids. No
+ * table hangs on them that could be flooded. */
+enum { ID_SEED = 0x6c6163 };
+
+static uint64_t hash_text(const struct lac_text *text)
 {
-    return text->at ? lac_hash_bytes(text->at, text->size_bytes, chrome->scratch.hash_seed) : 0;
+    return text->at ? lac_hash_bytes(text->at, text->size_bytes, ID_SEED) : 0;
 }
 
 /* Hash of what identifies an async interval or an arrow beside its category: "id", or the text of
@@ -115,7 +119,7 @@ static uint64_t hash_id(struct lac_chrome *chrome, uint32_t thread)
 {
     struct lac_raw_event *raw = &chrome->raw;
     if (!raw->id2.at)
-        return hash_text(chrome, &raw->id);
+        return hash_text(&raw->id);
     const uint8_t *next = NULL;
     size_t size = 0;
     struct lac_json_repairs repairs = raw->repairs; /* counted when the event was parsed */
@@ -123,12 +127,12 @@ static uint64_t hash_id(struct lac_chrome *chrome, uint32_t thread)
         &chrome->scratch, raw->id2.at, raw->id2.at + raw->id2.size_bytes, raw, &next, &size);
     raw->repairs = repairs;
     if (parse != LAC_PARSE_OK)
-        return hash_text(chrome, &raw->id2);
+        return hash_text(&raw->id2);
     struct lac_member_cursor cursor = lac_member_begin(chrome->scratch.text, size);
     struct lac_member arg = {0};
     uint64_t hash = 1;
     while (lac_member_next(&cursor, &arg)) {
-        hash = hash * 31 + lac_hash_bytes(arg.text, arg.text_size, chrome->scratch.hash_seed);
+        hash = hash * 31 + lac_hash_bytes(arg.text, arg.text_size, ID_SEED);
         if (lac_member_is(&arg, "local"))
             hash += 0x9e3779b97f4a7c15u * (chrome->threads[thread].process + 1);
     }
@@ -150,8 +154,7 @@ enum lac_status lac_chrome_async(struct lac_chrome *chrome, uint32_t thread,
         keep_piece(chrome, &pairs->asyncs, &pairs->async_count, &pairs->async_capacity, &piece);
     if (status == LAC_OK) /* after the arguments were taken: finding the id reuses their buffer */
         pairs->asyncs[index].key =
-            (hash_id(chrome, thread) * 3 + hash_text(chrome, &chrome->raw.scope)) *
-                0x9e3779b97f4a7c15u +
+            (hash_id(chrome, thread) * 3 + hash_text(&chrome->raw.scope)) * 0x9e3779b97f4a7c15u +
             category.id;
     return status;
 }
@@ -166,7 +169,7 @@ enum lac_status lac_chrome_arrow(struct lac_chrome *chrome, uint32_t thread,
     if (status != LAC_OK)
         return lac_chrome_pass(chrome, status);
     pairs->arrows[pairs->arrow_count++] = (struct arrow){
-        .id = hash_id(chrome, thread) * 0x9e3779b97f4a7c15u + hash_text(chrome, &raw->cat),
+        .id = hash_id(chrome, thread) * 0x9e3779b97f4a7c15u + hash_text(&raw->cat),
         .ts_ns = raw->ts_ns,
         .thread = thread,
         .name = name.id,

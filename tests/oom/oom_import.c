@@ -1,0 +1,151 @@
+/*
+ * The n-th allocation fails, for every n, while every kind of input is imported: the answer is
+ * LAC_ERR_NOMEM with a message, and nothing leaks (the sanitizer build sees to that).
+ */
+
+#include "analysis/import/import_private.h"
+
+#include <isa-l/igzip_lib.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+void *__real_realloc(void *old, size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_realloc(void *old, size_t size);
+
+static uint64_t allocations_left = UINT64_MAX;
+static bool was_refused;
+
+static bool refuse(void)
+{
+    if (allocations_left == 0) {
+        was_refused = true;
+        return true;
+    }
+    allocations_left--;
+    return false;
+}
+
+void *__wrap_malloc(size_t size)
+{
+    return refuse() ? NULL : __real_malloc(size);
+}
+
+void *__wrap_calloc(size_t count, size_t size)
+{
+    return refuse() ? NULL : __real_calloc(count, size);
+}
+
+void *__wrap_realloc(void *old, size_t size)
+{
+    return refuse() ? NULL : __real_realloc(old, size);
+}
+
+static void require(bool holds, const char *what)
+{
+    if (!holds) {
+        (void)fprintf(stderr, "oom_import: %s\n", what);
+        exit(1);
+    }
+}
+
+static enum lac_status drop(void *context, struct lac_model *model, struct lac_error *reterr)
+{
+    (void)reterr;
+    ++*(int *)context;
+    lac_model_destroy(model);
+    return LAC_OK;
+}
+
+/* How many allocations it took; every one of them was refused once. */
+static uint64_t refuse_each(const uint8_t *bytes, size_t size)
+{
+    static const struct lac_import_tuning tuning = {512, 100};
+    struct lac_import_options options = {0};
+    lac_import_limits_default(&options.limits);
+    for (uint64_t n = 0;; n++) {
+        struct lac_error error = {0};
+        int count = 0;
+        allocations_left = n;
+        was_refused = false;
+        enum lac_status status =
+            lac_import_bytes_tuned(bytes, size, &options, &tuning, drop, &count, &error);
+        allocations_left = UINT64_MAX;
+        if (!was_refused) {
+            require(status == LAC_OK && count > 0, "the import failed with memory to spare");
+            return n;
+        }
+        require(status == LAC_ERR_NOMEM, "a refused allocation was not LAC_ERR_NOMEM");
+        require(error.message[0] != 0, "no message");
+    }
+}
+
+/* Every kind of event, many enough that each array and table grows more than once. */
+static size_t make_trace(char *text, size_t capacity)
+{
+    size_t size = (size_t)snprintf(text, capacity,
+                                   "{\"deviceProperties\":[{\"id\":0,\"name\":\"G\"}],"
+                                   "\"distributedInfo\":{\"backend\":\"nccl\"},"
+                                   "\"host_name\":\"h\",\"traceEvents\":[");
+    for (int i = 0; i < 300 && size < capacity - 2000; i++) {
+        size += (size_t)snprintf(
+            text + size, capacity - size,
+            "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"op%d\\u00e9\",\"pid\":1,\"tid\":%d,\"ts\":"
+            "%d,\"dur\":3,"
+            "\"args\":{\"External id\":%d,\"shape\":[%d]}},"
+            "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"k\",\"pid\":0,\"tid\":%d,\"ts\":%d,"
+            "\"dur\":3,\"args\":"
+            "{\"device\":%d,\"stream\":%d,\"correlation\":%d,\"grid\":[%d,1,1]}},"
+            "{\"ph\":\"B\",\"name\":\"b\",\"pid\":2,\"tid\":1,\"ts\":%d,\"args\":{\"a\":%d}},"
+            "{\"ph\":\"b\",\"cat\":\"c\",\"name\":\"a\",\"id\":%d,\"pid\":2,\"ts\":%d},"
+            "{\"ph\":\"C\",\"name\":\"c\",\"pid\":2,\"ts\":%d,\"args\":{\"v%d\":%d}},"
+            "{\"ph\":\"i\",\"name\":\"[memory]\",\"pid\":1,\"tid\":1,\"ts\":%d,\"args\":{\"Bytes\":"
+            "%d}},",
+            i, i % 90, i * 7, i, i, i, i * 9, i % 3, i, i + 1, i, i, i, i, i, i, i, i, i, i);
+        size += (size_t)snprintf(
+            text + size, capacity - size,
+            "{\"ph\":\"E\",\"pid\":2,\"tid\":1,\"ts\":%d,\"args\":{\"b\":2}},{\"ph\":\"X\","
+            "\"name\":\"w\",\"pid\":%d,"
+            "\"ts\":%d,\"dur\":1},{\"ph\":\"e\",\"cat\":\"c\",\"name\":\"a\",\"id\":%d,\"pid\":2,"
+            "\"ts\":%d},"
+            "{\"ph\":\"s\",\"cat\":\"f\",\"name\":\"f\",\"id\":%d,\"pid\":1,\"tid\":%d,\"ts\":%d},"
+            "{\"ph\":\"X\",\"name\":\"q \"x\" y\",\"pid\":5,\"ts\":1,\"dur\":1},",
+            i, 100 + i, i, i, i + 5, i, i % 90, i);
+    }
+    size += (size_t)snprintf(
+        text + size, capacity - size,
+        "{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":100,\"args\":{\"name\":\"/gpu:0/"
+        "stream:1 C\"}}],\"traceName\":\"t\"}");
+    return size;
+}
+
+static size_t make_gzip(const char *text, size_t size, uint8_t *out, size_t capacity)
+{
+    struct isal_zstream stream;
+    isal_deflate_init(&stream);
+    stream.gzip_flag = IGZIP_GZIP;
+    stream.end_of_stream = 1;
+    stream.next_in = (uint8_t *)(uintptr_t)text;
+    stream.avail_in = (uint32_t)size;
+    stream.next_out = out;
+    stream.avail_out = (uint32_t)capacity;
+    require(isal_deflate(&stream) == COMP_OK, "gzip");
+    return capacity - stream.avail_out;
+}
+
+int main(void)
+{
+    static char text[400000];
+    static uint8_t packed[400000];
+    size_t size = make_trace(text, sizeof text);
+    uint64_t plain = refuse_each((const uint8_t *)text, size);
+    size_t packed_size = make_gzip(text, size, packed, sizeof packed);
+    uint64_t gzip = refuse_each(packed, packed_size);
+    require(plain > 50 && gzip > 50, "too few allocations to be true");
+    printf("oom_import: %llu allocations refused\n", (unsigned long long)(plain + gzip));
+    return 0;
+}
