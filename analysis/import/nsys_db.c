@@ -44,10 +44,22 @@ static char *uri_of(const char *path)
     return uri;
 }
 
+/* SQLite quotes the file in its messages: what is no plain character becomes "?". */
+static void plain(const char *message, char *out, size_t capacity)
+{
+    size_t used = 0;
+    for (; message[used] != '\0' && used + 1 < capacity; used++) {
+        bool is_plain = message[used] >= 0x20 && message[used] < 0x7f;
+        out[used] = is_plain ? message[used] : '?';
+    }
+    out[used] = '\0';
+}
+
 static enum lac_status failed(struct lac_nsys_db *db, int code, const char *table)
 {
+    char message[121];
     bool is_latest = db->sqlite != NULL && sqlite3_extended_errcode(db->sqlite) == code;
-    const char *message = is_latest ? sqlite3_errmsg(db->sqlite) : sqlite3_errstr(code);
+    plain(is_latest ? sqlite3_errmsg(db->sqlite) : sqlite3_errstr(code), message, sizeof(message));
     switch (code & 0xff) {
     case SQLITE_NOMEM:
         return lac_fail(db->reterr, LAC_ERR_NOMEM, 0, "out of memory");

@@ -612,6 +612,61 @@ START_TEST(a_damaged_file_harms_nobody)
 }
 END_TEST
 
+/* A B-tree of a handful of pages whose parents name the same child over and over: SQLite walks it
+ * and finds millions of rows. */
+static size_t repeat_pages(const uint8_t *whole, size_t page_size, uint8_t *out)
+{
+    size_t pages = 1;
+    uint32_t at = 2; /* the only table's root */
+    memcpy(out, whole, page_size);
+    for (;; pages++) {
+        uint8_t *page = out + pages * page_size;
+        memcpy(page, whole + (at - 1) * page_size, page_size);
+        if (page[0] != 5) {
+            break; /* a leaf */
+        }
+        uint32_t cells = (uint32_t)page[3] << 8 | page[4];
+        uint32_t next = (uint32_t)pages + 2;
+        for (uint32_t i = 0; i <= cells; i++) {
+            uint8_t *child =
+                i == cells ? page + 8 : page + ((uint32_t)page[12 + 2 * i] << 8 | page[13 + 2 * i]);
+            at = i == 0 ? (uint32_t)child[2] << 8 | child[3] | (uint32_t)child[1] << 16 : at;
+            child[0] = 0;
+            child[1] = 0;
+            child[2] = (uint8_t)(next >> 8);
+            child[3] = (uint8_t)next;
+        }
+    }
+    pages++;
+    memset(out + 28, 0, 12); /* size in pages, free list */
+    out[31] = (uint8_t)pages;
+    return pages * page_size;
+}
+
+START_TEST(pages_that_name_each_other_do_not_multiply)
+{
+    struct made m = making();
+    sql(&m, "PRAGMA page_size=512; CREATE TABLE StringIds(id INTEGER PRIMARY KEY, value TEXT);"
+            "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM n WHERE x<60000) INSERT "
+            "INTO StringIds SELECT x, 'name' FROM n");
+    done(&m);
+    size_t size = 0;
+    char *whole = bytes_of(m.path, &size);
+    uint8_t small[512 * 8];
+    size_t small_size = repeat_pages((const uint8_t *)whole, 512, small);
+    FILE *file = fopen(m.path, "wb");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_uint_eq(fwrite(small, 1, small_size, file), small_size);
+    ck_assert_int_eq(fclose(file), 0);
+    struct lac_error error = {0};
+    ck_assert_int_eq(refused(m.path, &error), LAC_ERR_CORRUPT);
+    ck_assert_msg(strstr(error.message, "more rows than the file can hold") != NULL, "%s",
+                  error.message);
+    free(whole);
+    ck_assert_int_eq(unlink(m.path), 0);
+}
+END_TEST
+
 /* ---- real files ---- */
 
 static struct json_object *member(struct json_object *object, const char *key)
@@ -840,6 +895,7 @@ int main(void)
     TCase *damaged = tcase_create("damaged");
     tcase_set_timeout(damaged, 120);
     tcase_add_loop_test(damaged, a_damaged_file_harms_nobody, 0, 4);
+    tcase_add_test(damaged, pages_that_name_each_other_do_not_multiply);
     suite_add_tcase(suite, made);
     suite_add_tcase(suite, damaged);
     if (access(REAL, R_OK) == 0) {
