@@ -4,6 +4,7 @@
  */
 #include "server/http/server_private.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -175,8 +176,10 @@ static bool route_is_known(struct exchange *x)
     }
     for (unsigned m = LAC_METHOD_GET; m < LAC_METHOD_COUNT_; m++) {
         if ((allowed & (1u << m)) != 0) {
-            strcat(allow, allow[0] == '\0' ? "" : ", ");
-            strcat(allow, lac_method_name((enum lac_method)m));
+            const size_t used = strlen(allow);
+
+            (void)snprintf(allow + used, sizeof(allow) - used, "%s%s", used > 0 ? ", " : "",
+                           lac_method_name((enum lac_method)m));
         }
     }
     (void)refuse(x, 405, "method_not_allowed", "this address does not take that method");

@@ -88,8 +88,10 @@ static struct slot *find(struct lac_peers *peers, const uint8_t key[16], bool ad
     for (unsigned i = 0; i < 16; i++) {
         hash = (hash ^ key[i]) * UINT64_C(0x100000001b3);
     }
+    /* FNV leaves the last byte out of the middle bits: mix once more */
+    hash = (hash ^ (hash >> 32)) * UINT64_C(0x9e3779b97f4a7c15);
     for (unsigned probe = 0; probe < SLOT_COUNT; probe++) {
-        struct slot *slot = &peers->slot[((hash >> 20) + probe) % SLOT_COUNT];
+        struct slot *slot = &peers->slot[((hash >> 40) + probe) % SLOT_COUNT];
 
         if (!slot->used) {
             if (!add) {

@@ -2,9 +2,11 @@
  * The request target and lists of ids: any bytes. What is accepted is clean: decoded text without
  * control characters, pieces inside the struct, ranges ascending and disjoint.
  */
-#include "server/http/query.c" /* the server's other parts are not needed */
+#include "server/http/query.h"
 
 #include <assert.h>
+#include <stdlib.h>
+#include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

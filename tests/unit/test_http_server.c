@@ -223,8 +223,8 @@ static int ask_bytes(const char *request, size_t size)
     tell(fd, request, size);
     (void)hear(fd, reply, sizeof(reply), 1000);
     close(fd);
-    if (sscanf(reply, "HTTP/1.1 %d", &status) != 1) {
-        return 0;
+    if (strncmp(reply, "HTTP/1.1 ", 9) == 0) {
+        status = (int)strtol(reply + 9, NULL, 10);
     }
     return status;
 }

@@ -1,6 +1,5 @@
 #include "server/doctor/doctor.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -72,29 +71,28 @@ static int64_t memory_limit(const struct lac_doctor *doctor)
 static void check_limit(struct lac_doctor *doctor)
 {
     char text[4096];
-    const char *line;
-    uint64_t total_kib = 0;
-    uint64_t available_kib = 0;
+    int64_t total_kib = 0;
+    int64_t available_kib = 0;
     int64_t limit;
 
     if (!lac_doctor_read_all(doctor, "/proc/meminfo", text, sizeof(text)) ||
-        (line = strstr(text, "MemAvailable:")) == NULL ||
-        sscanf(line, "MemAvailable: %" SCNu64, &available_kib) != 1 ||
-        sscanf(text, "MemTotal: %" SCNu64, &total_kib) != 1) {
+        !lac_doctor_number_after(text, "MemAvailable:", &available_kib) ||
+        !lac_doctor_number_after(text, "MemTotal:", &total_kib) || total_kib <= 0) {
         lac_doctor_add(doctor, "memory", LAC_DOCTOR_UNSEEN, NULL, "no /proc/meminfo");
         return;
     }
     limit = memory_limit(doctor);
-    if (limit >= 0 && (uint64_t)limit < total_kib * 1024) {
+    if (limit >= 0 && limit < total_kib * 1024) {
         const bool is_small = limit < (INT64_C(4) << 30);
 
         lac_doctor_add(doctor, "memory", is_small ? LAC_DOCTOR_AMBER : LAC_DOCTOR_OK,
                        is_small ? "a loader worker takes 0.5 to 2 GiB: ask for more memory" : NULL,
                        "limited to %s of the machine's %s", lac_doctor_bytes((uint64_t)limit),
-                       lac_doctor_bytes(total_kib * 1024));
+                       lac_doctor_bytes((uint64_t)total_kib * 1024));
     } else {
         lac_doctor_add(doctor, "memory", LAC_DOCTOR_OK, NULL, "%s, %s available, no limit",
-                       lac_doctor_bytes(total_kib * 1024), lac_doctor_bytes(available_kib * 1024));
+                       lac_doctor_bytes((uint64_t)total_kib * 1024),
+                       lac_doctor_bytes((uint64_t)available_kib * 1024));
     }
 }
 

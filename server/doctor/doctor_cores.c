@@ -103,8 +103,9 @@ static double folder_quota(const struct lac_doctor *doctor, const char *folder, 
 
     if (is_v2) {
         (void)snprintf(path, sizeof(path), "%s/cpu.max", folder);
-        if (!lac_doctor_read(doctor, path, text, sizeof(text)) ||
-            sscanf(text, "%" SCNd64 " %" SCNd64, &quota, &period) != 2) {
+        if (!lac_doctor_read(doctor, path, text, sizeof(text)) || strncmp(text, "max", 3) == 0 ||
+            !lac_doctor_number_after(text, "", &quota) ||
+            !lac_doctor_number_after(text, " ", &period)) {
             return -1;
         }
     } else {
@@ -147,23 +148,17 @@ static void check_throttling(struct lac_doctor *doctor, const char *folder, bool
 {
     char path[4200];
     char text[4096];
-    const char *count_at;
-    const char *time_at;
     int64_t count = 0;
     int64_t time = 0;
 
     (void)snprintf(path, sizeof(path), "%s/cpu.stat", folder);
     if (!lac_doctor_read_all(doctor, path, text, sizeof(text)) ||
-        (count_at = strstr(text, "nr_throttled ")) == NULL) {
+        !lac_doctor_number_after(text, "nr_throttled ", &count)) {
         lac_doctor_add(doctor, "throttling", LAC_DOCTOR_UNSEEN, NULL,
                        "cannot see whether the CPU quota has throttled this group");
         return;
     }
-    time_at = strstr(text, is_v2 ? "throttled_usec " : "throttled_time ");
-    (void)sscanf(count_at, "nr_throttled %" SCNd64, &count);
-    if (time_at != NULL) {
-        (void)sscanf(time_at, "%*s %" SCNd64, &time);
-    }
+    (void)lac_doctor_number_after(text, is_v2 ? "throttled_usec " : "throttled_time ", &time);
     if (count > 0) {
         lac_doctor_add(doctor, "throttling", LAC_DOCTOR_AMBER,
                        "raise the CPU limit (Kubernetes: limits.cpu; docker: --cpus), or run fewer "
