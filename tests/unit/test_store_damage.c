@@ -1,0 +1,363 @@
+/* Trace files that are cut, flipped, or lie: an error or a right answer, never a crash. */
+
+#include "analysis/diagnose/diagnose.h"
+#include "server/store/column.h"
+#include "server/store/trace_file.h"
+#include "server/store/trace_writer.h"
+#include "tests/support/rich_model.h"
+
+#include <check.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static char folder[64];
+static char path[128];
+static char damaged[128];
+static uint64_t random_state = 88172645463325252U;
+
+static uint32_t pick(uint32_t below)
+{
+    random_state ^= random_state << 13;
+    random_state ^= random_state >> 7;
+    random_state ^= random_state << 17;
+    return (uint32_t)(random_state >> 11) % below;
+}
+
+static void setup(void)
+{
+    struct lac_model *model = NULL;
+    struct lac_analysis *analysis = NULL;
+    struct lac_trace_write_options options = {.path = path,
+                                              .generation = 1,
+                                              .analysis_json = "{\"schema\":\"lacuna.analysis/1\"}",
+                                              .analysis_json_length = 30};
+    struct lac_error error = {0};
+
+    (void)snprintf(folder, sizeof folder, "/tmp/lacuna-test-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    (void)snprintf(path, sizeof path, "%s/whole.db", folder);
+    (void)snprintf(damaged, sizeof damaged, "%s/damaged.db", folder);
+    ck_assert_int_eq(rich_model_create(7, 40000, &model), LAC_OK);
+    ck_assert_int_eq(lac_diagnose(model, NULL, &analysis, &error), LAC_OK);
+    ck_assert_int_eq(lac_diagnose_add_tracks(analysis, model), LAC_OK);
+    options.analysis = analysis;
+    ck_assert_int_eq(lac_trace_write(model, &options, &error), LAC_OK);
+    lac_analysis_destroy(analysis);
+    lac_model_destroy(model);
+}
+
+static void teardown(void)
+{
+    (void)unlink(path);
+    (void)unlink(damaged);
+    (void)rmdir(folder);
+}
+
+static uint8_t *read_file(size_t *ret_size)
+{
+    FILE *stream = fopen(path, "rb");
+    uint8_t *bytes;
+
+    (void)fseek(stream, 0, SEEK_END);
+    *ret_size = (size_t)ftell(stream);
+    (void)fseek(stream, 0, SEEK_SET);
+    bytes = malloc(*ret_size);
+    ck_assert_uint_eq(fread(bytes, 1, *ret_size, stream), *ret_size);
+    (void)fclose(stream);
+    return bytes;
+}
+
+static void write_damaged(const uint8_t *bytes, size_t size)
+{
+    FILE *stream = fopen(damaged, "wb");
+
+    ck_assert_uint_eq(fwrite(bytes, 1, size, stream), size);
+    (void)fclose(stream);
+}
+
+/** Ask everything there is to ask. What the answers are does not matter, that they end does. */
+static void ask_everything(struct lac_trace_file *file)
+{
+    const struct lac_model *head = lac_trace_file_head(file);
+    uint32_t tracks[8] = {0, 1, 2, 3, 4, 5, 6, 7};
+    struct lac_search_query search = {.text = "op", .kind = -1, .limit = 50};
+    struct lac_kernel_query kernels = {.sort = LAC_KERNEL_SORT_NAME, .limit = 20};
+    struct lac_gap_query gaps = {.device = -1, .limit = 20};
+    struct lac_search_hits hits = {0};
+    struct lac_kernel_page kernel_page = {0};
+    struct lac_gap_page gap_page = {0};
+    struct lac_slice_row rows[50];
+    struct lac_error error;
+    const struct lac_model *model = NULL;
+    char *text = NULL;
+    size_t length = 0;
+    uint32_t count = 0;
+    bool more = false;
+
+    for (uint8_t level = 0; level <= lac_trace_file_level_max(file); level += 2) {
+        uint8_t *bytes = NULL;
+
+        if (lac_trace_file_tiles(file, level, pick(4), 4, tracks, 8, &bytes, &length, &error) ==
+            LAC_OK) {
+            free(bytes);
+        }
+    }
+    for (int i = 0; i < 4 && head->slices.count > 0; i++) {
+        struct lac_slice_full full;
+
+        if (lac_trace_file_slice(file, pick((uint32_t)head->slices.count), &full, &error) ==
+            LAC_OK) {
+            lac_slice_full_done(&full);
+        }
+    }
+    (void)!lac_trace_file_window(file, pick(8), 0, INT64_MAX, LAC_NONE, 50, rows, &count, &more,
+                                 &error);
+    if (lac_trace_file_search(file, &search, &hits, &error) == LAC_OK) {
+        lac_search_hits_done(&hits);
+    }
+    if (lac_trace_file_kernels(file, &kernels, &kernel_page, &error) == LAC_OK) {
+        lac_kernel_page_done(&kernel_page);
+    }
+    if (lac_trace_file_gaps(file, &gaps, &gap_page, &error) == LAC_OK) {
+        lac_gap_page_done(&gap_page);
+    }
+    for (uint32_t t = 0; t < head->track_count && t < 10; t++) {
+        struct lac_counter_points points;
+
+        if (lac_trace_file_counter(file, t, 0, 1000000000, 100, &points, &error) == LAC_OK) {
+            lac_counter_points_done(&points);
+        }
+    }
+    if (lac_trace_file_document(file, LAC_DOCUMENT_ANALYSIS, &text, &length, &error) == LAC_OK) {
+        free(text);
+    }
+    if (lac_trace_file_model(file, &model, &error) == LAC_OK) {
+        lac_trace_file_release_model(file, model);
+    }
+    if (lac_trace_file_whole_model(file, &model, &error) == LAC_OK) {
+        ck_assert(lac_model_is_valid(model));
+        lac_trace_file_release_model(file, model);
+    }
+}
+
+/** @return whether it opened */
+static bool try_damaged(void)
+{
+    struct lac_trace_file *file = NULL;
+    struct lac_error error = {0};
+    enum lac_status status = lac_trace_file_open(damaged, 8 << 20, &file, &error);
+
+    if (status != LAC_OK) {
+        ck_assert(error.message[0] != '\0');
+        return false;
+    }
+    ask_everything(file);
+    lac_trace_file_close(file);
+    return true;
+}
+
+START_TEST(flipped_bytes_are_errors_or_harmless)
+{
+    int rounds = getenv("LACUNA_SOAK") != NULL ? 3000 : 120;
+    size_t size = 0;
+    uint8_t *bytes = read_file(&size);
+    int opened = 0;
+
+    for (int i = 0; i < rounds; i++) {
+        uint8_t *copy = malloc(size);
+        uint32_t flips = 1 + pick(i % 3 == 0 ? 40 : 3);
+
+        memcpy(copy, bytes, size);
+        for (uint32_t f = 0; f < flips; f++) {
+            copy[pick((uint32_t)size)] = (uint8_t)pick(256);
+        }
+        write_damaged(copy, size);
+        opened += try_damaged();
+        free(copy);
+    }
+    ck_assert_int_gt(opened, rounds / 10); /* else the test tests only the door */
+    free(bytes);
+}
+END_TEST
+
+START_TEST(cut_files_are_errors)
+{
+    size_t size = 0;
+    uint8_t *bytes = read_file(&size);
+
+    for (int i = 0; i < 40; i++) {
+        write_damaged(bytes, i == 0 ? 0 : pick((uint32_t)size));
+        (void)try_damaged();
+    }
+    free(bytes);
+}
+END_TEST
+
+/** Run SQL on a copy of the file. */
+static void change(const char *sql)
+{
+    sqlite3 *db = NULL;
+    size_t size = 0;
+    uint8_t *bytes = read_file(&size);
+
+    write_damaged(bytes, size);
+    free(bytes);
+    ck_assert_int_eq(sqlite3_open(damaged, &db), SQLITE_OK);
+    ck_assert_msg(sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK, "%s: %s", sql,
+                  sqlite3_errmsg(db));
+    (void)sqlite3_close(db);
+}
+
+START_TEST(a_newer_format_is_refused_with_a_sentence)
+{
+    struct lac_trace_file *file = NULL;
+    struct lac_error error = {0};
+
+    change("UPDATE meta SET value = 2 WHERE key = 'format_version'");
+    ck_assert_int_eq(lac_trace_file_open(damaged, 0, &file, &error), LAC_ERR_LIMIT);
+    ck_assert_ptr_nonnull(strstr(error.message, "format 2"));
+    ck_assert_ptr_nonnull(strstr(error.message, "newer"));
+}
+END_TEST
+
+/** Each of these is a lie that must be found out when it is opened. */
+START_TEST(lies_are_found_when_opening)
+{
+    static const char *const lies[] = {
+        "UPDATE meta SET value = 0 WHERE key = 'format_version'",
+        "UPDATE meta SET value = 'x' WHERE key = 'generation'",
+        "UPDATE meta SET value = 99 WHERE key = 'level_max'",
+        "UPDATE meta SET value = value + 1 WHERE key = 'slice_total'",
+        "UPDATE meta SET value = 4294967294 WHERE key = 'track_count'",
+        "UPDATE meta SET value = value + 1 WHERE key = 'string_count'",
+        "UPDATE meta SET value = -5 WHERE key = 'duration_ns'",
+        "UPDATE meta SET value = 100000000 WHERE key = 'name'",
+        "DELETE FROM meta WHERE key = 'rank'",
+        "DELETE FROM string",
+        "UPDATE string SET raw_bytes = 4000000000",
+        "UPDATE string SET count = count + 1",
+        "UPDATE string SET data = x'00'",
+        "UPDATE process SET name = 1000000000 WHERE idx = 0",
+        "DELETE FROM track WHERE idx = 1",
+        "UPDATE track SET kind = 99 WHERE idx = 0",
+        "UPDATE track SET first = first + 1 WHERE idx = 1",
+        "UPDATE track SET process = 77 WHERE idx = 0",
+        "UPDATE track SET count = -1 WHERE idx = 0",
+        "UPDATE chunk SET count = 0 WHERE first = 0",
+        "UPDATE chunk SET count = 100000 WHERE first = 0",
+        "UPDATE chunk SET track = 4000000000",
+        "UPDATE chunk SET start_first = start_last + 1 WHERE first = 0",
+        "UPDATE chunk SET end_last = 9223372036854775807 WHERE first = 0",
+        "DELETE FROM chunk WHERE first = 0",
+        "UPDATE device SET name = 'x'",
+        "DROP TABLE chunk",
+        "DROP TABLE meta",
+        "DROP TABLE blob",
+    };
+    struct lac_trace_file *file = NULL;
+    struct lac_error error = {0};
+
+    change(lies[_i]);
+    ck_assert_msg(lac_trace_file_open(damaged, 0, &file, &error) == LAC_ERR_CORRUPT, "%s: %s",
+                  lies[_i], error.message);
+    ck_assert(error.message[0] != '\0');
+}
+END_TEST
+
+/** And these when the part of the file is read that they are about. */
+START_TEST(lies_are_found_when_asked)
+{
+    static const char *const lies[] = {
+        "UPDATE blob SET bytes = x'0102'",
+        "UPDATE blob SET bytes = NULL",
+        "DELETE FROM blob",
+        "UPDATE name_stat SET postings = x'FF'",
+        "UPDATE name_stat SET count = 3",
+        "UPDATE detail SET data = x''",
+        "UPDATE detail SET count = 100000000",
+        "UPDATE gap SET share_count = 1000000000",
+        "UPDATE gap SET text_bytes = 7",
+        "UPDATE sample SET count = 4000000000",
+        "UPDATE flow SET data = x'01'",
+        "UPDATE document SET raw_bytes = 1000000000000",
+        "UPDATE tile SET data = 1",
+        "UPDATE tile SET id = -1 WHERE id = (SELECT min(id) FROM tile)",
+        "UPDATE gap_signature SET count = 4",
+        "CREATE VIEW v AS SELECT 1; DROP TABLE gap; CREATE VIEW gap AS SELECT 1",
+    };
+
+    change(lies[_i]);
+    (void)try_damaged();
+}
+END_TEST
+
+START_TEST(a_text_file_is_no_trace_file)
+{
+    write_damaged((const uint8_t *)"{\"traceEvents\":[]}", 18);
+    ck_assert(!try_damaged());
+    (void)unlink(damaged);
+    ck_assert(!try_damaged());
+}
+END_TEST
+
+START_TEST(columns_of_any_values_come_back)
+{
+    int64_t values[3][500];
+    int64_t again[3][500];
+    const int64_t *in[3] = {values[0], values[1], values[2]};
+    int64_t *out[3] = {again[0], again[1], again[2]};
+
+    for (int round = 0; round < 200; round++) {
+        struct lac_bytes bytes = {0};
+        uint32_t rows = pick(500);
+
+        for (uint32_t i = 0; i < rows; i++) {
+            values[0][i] = pick(2) == 0 ? INT64_MIN : INT64_MAX;
+            values[1][i] = (int64_t)i * 1000 + pick(10);
+            values[2][i] = (int64_t)pick(UINT32_MAX) << pick(32);
+        }
+        ck_assert_int_eq(lac_columns_encode(in, 3, rows, &bytes), LAC_OK);
+        ck_assert_int_eq(lac_columns_decode(bytes.data, bytes.size_bytes, 3, rows, out), LAC_OK);
+        for (int c = 0; c < 3; c++) {
+            ck_assert_mem_eq(values[c], again[c], rows * sizeof(int64_t));
+        }
+        for (int f = 0; f < 50; f++) { /* damaged blocks: any status, no crash */
+            uint32_t at = pick((uint32_t)bytes.size_bytes);
+            uint8_t was = bytes.data[at];
+
+            bytes.data[at] = (uint8_t)pick(256);
+            (void)!lac_columns_decode(bytes.data, bytes.size_bytes, 3, rows, out);
+            (void)!lac_columns_decode(bytes.data, pick((uint32_t)bytes.size_bytes), 3, rows, out);
+            bytes.data[at] = was;
+        }
+        lac_bytes_done(&bytes);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("store_damage");
+    TCase *tcase = tcase_create("damaged trace files");
+    SRunner *runner;
+    int failed;
+
+    tcase_set_timeout(tcase, 1200);
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_test(tcase, flipped_bytes_are_errors_or_harmless);
+    tcase_add_test(tcase, cut_files_are_errors);
+    tcase_add_test(tcase, a_newer_format_is_refused_with_a_sentence);
+    tcase_add_loop_test(tcase, lies_are_found_when_opening, 0, 29);
+    tcase_add_loop_test(tcase, lies_are_found_when_asked, 0, 16);
+    tcase_add_test(tcase, a_text_file_is_no_trace_file);
+    tcase_add_test(tcase, columns_of_any_values_come_back);
+    suite_add_tcase(suite, tcase);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? 0 : 1;
+}
