@@ -308,6 +308,16 @@ function AreaActions(
       <button type="button" class="tl-button" onClick={() => navigator.zoomTo({t0, t1})}>
         zoom to it
       </button>
+      {!isArea && (
+        <button
+          type="button"
+          class="tl-button"
+          title="Select its time as an area (M)"
+          onClick={() => navigator.run('mark')}
+        >
+          as area
+        </button>
+      )}
       <ViewLink
         class="tl-button"
         view={{page: 'flame', selection: area, ...(metric ? {flameMetric: metric} : {})}}

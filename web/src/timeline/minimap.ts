@@ -107,7 +107,8 @@ export class Minimap {
     const versions = [...this.busyTracks.flat(), ...this.gapTracks].map(t =>
       model.tiles.version(t),
     );
-    const key = `${width}x${height}/${theme.name}/${model.names.version}/${versions.join()}`;
+    const {outliers} = model.steps;
+    const key = `${width}x${height}/${theme.name}/${model.names.version}/${outliers.length}/${versions.join()}`;
     if (key === this.pictureKey) return;
     this.pictureKey = key;
     this.picture.width = width;

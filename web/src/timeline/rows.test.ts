@@ -175,9 +175,7 @@ test('a thread that did most of the work is shown even if its role was not recog
       [null, 8000],
       [null, 20],
     ]),
-    ['autograd 101', 'thread 2', 'main thread', '1 more row'].sort((a, b) =>
-      a === 'main thread' ? -1 : b === 'main thread' ? 1 : 0,
-    ),
+    ['autograd 101', 'thread 2', '2 more rows'],
   );
   assert.deepEqual(
     threads([
@@ -203,4 +201,17 @@ test('nameless threads carry the name of their process', () => {
     '',
   );
   assert.deepEqual(labels(buildRows(info, ROWS_AT_START)), ['gpu:0 Compute 3', '4']);
+});
+
+test('a thread called main is the main thread, whatever its role', () => {
+  const info = tracksShape(
+    {
+      tracks: [
+        track(0, 'thread', {name: 'thread 7 (pt_main_thread)', role: 'autograd', count: 5000}),
+        track(1, 'thread', {name: '', id: '-5', role: 'main', count: 40}),
+      ],
+    },
+    '',
+  );
+  assert.deepEqual(labels(buildRows(info, ROWS_AT_START)), ['main thread', '1 more row']);
 });

@@ -103,7 +103,7 @@ export function essentialTracks(info: TracksInfo): TrackInfo[] {
   const live = info.tracks.filter(t => t.count > 0);
   const steps = live.filter(t => t.kind === 'steps');
   const threads = live.filter(t => t.kind === 'thread');
-  const main = threads.filter(t => t.role === 'main').sort(byOrder);
+  const main = mainThreads(threads);
   const workers = threads.filter(t => t.role === 'worker').sort(byOrder);
   const batches = live.filter(t => t.kind === 'counter' && /^batches[ _]ready$/i.test(t.name));
   const gpu: TrackInfo[] = [];
@@ -130,9 +130,18 @@ export function essentialTracks(info: TracksInfo): TrackInfo[] {
   return chosen.length > 0 ? chosen : live.slice(0, WORKERS_ESSENTIAL_MAX);
 }
 
+/** By role or by name; but not one that did next to nothing beside the others. */
+function mainThreads(threads: readonly TrackInfo[]): TrackInfo[] {
+  const most = Math.max(0, ...threads.filter(t => t.role !== 'worker').map(t => t.count));
+  return threads.filter(t => isMain(t) && t.count >= most / 100).sort(byOrder);
+}
+
+const isMain = (track: TrackInfo): boolean =>
+  track.role === 'main' || /main_?thread/i.test(track.name);
+
 /** Roles are guesses from what was recorded: when they leave most of the work out, show it anyway. */
 function busiestThreads(threads: readonly TrackInfo[], main: readonly TrackInfo[]): TrackInfo[] {
-  const others = threads.filter(t => t.role !== 'worker' && t.role !== 'main');
+  const others = threads.filter(t => t.role !== 'worker' && !main.includes(t));
   const sum = (tracks: readonly TrackInfo[]): number => tracks.reduce((n, t) => n + t.count, 0);
   if (sum(main) >= 0.1 * (sum(others) + sum(main))) return [];
   const most = Math.max(0, ...others.map(t => t.count));
@@ -300,8 +309,8 @@ function streamName(track: TrackInfo): string {
 }
 
 function threadName(info: TracksInfo, track: TrackInfo, own: string): string {
-  const mains = info.tracks.filter(t => t.role === 'main').length;
-  if (track.role === 'main') return mains > 1 ? `main thread ${own}` : 'main thread';
+  const mains = mainThreads(info.tracks.filter(t => t.kind === 'thread'));
+  if (mains.includes(track)) return mains.length > 1 ? `main thread ${own}` : 'main thread';
   if (track.role === 'worker') {
     const workers = info.tracks.filter(t => t.role === 'worker').sort(byOrder);
     const isUnique = workers.filter(t => t.name === track.name).length === 1;

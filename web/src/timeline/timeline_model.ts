@@ -60,8 +60,10 @@ export class TimelineModel {
   readonly counters: CounterStore;
   readonly gaps: GapList;
   readonly search: SearchHits;
-  readonly steps: Steps;
   readonly palette: Palette;
+  /** Comes a little after the rows. */
+  private readonly diagnosis = signal<Analysis | undefined>(undefined);
+  private readonly stepList = computed(() => new Steps(this.tracks.steps, this.diagnosis.value));
   readonly rowState = signal<RowState>(ROWS_AT_START);
   readonly rows = computed(() => buildRows(this.tracks, this.rowState.value));
   readonly tops = computed(() => rowTops(this.rows.value));
@@ -91,8 +93,9 @@ export class TimelineModel {
   constructor(
     readonly trace: TraceInfo,
     readonly tracks: TracksInfo,
-    readonly analysis: Analysis | undefined,
+    analysis: Analysis | undefined,
   ) {
+    this.diagnosis.value = analysis;
     this.durationNs = Math.max(1, tracks.duration_ns, trace.duration_ns);
     this.levelMax = levelMaxFor(this.durationNs);
     const arrived = (): void => {
@@ -127,7 +130,6 @@ export class TimelineModel {
         api.searchSlices(id, {q, limit: 500, ...(after === undefined ? {} : {after})}, signal),
       arrived,
     );
-    this.steps = new Steps(tracks.steps, analysis);
     this.palette = new Palette(this.names, 'light', [255, 255, 255], [255, 200, 0]);
     for (const track of tracks.tracks) this.trackOf.set(track.index, track);
     this.disposers.push(
@@ -158,6 +160,20 @@ export class TimelineModel {
 
   track(index: number): TracksInfo['tracks'][number] | undefined {
     return this.trackOf.get(index);
+  }
+
+  get analysis(): Analysis | undefined {
+    return this.diagnosis.value;
+  }
+
+  setAnalysis(analysis: Analysis | undefined): void {
+    if (analysis === this.diagnosis.peek()) return;
+    this.diagnosis.value = analysis;
+    this.requestFrame();
+  }
+
+  get steps(): Steps {
+    return this.stepList.value;
   }
 
   /** The visible time, always inside the trace. */

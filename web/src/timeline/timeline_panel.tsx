@@ -23,7 +23,7 @@ export interface TimelinePanelProps {
 }
 
 export function TimelinePanel(props: TimelinePanelProps): JSX.Element {
-  const {trace, tracks, analysis} = props;
+  const {trace, tracks} = props;
   if (tracks.tracks.every(track => track.count === 0)) {
     return (
       <Empty title="There is nothing on a timeline in this trace">
@@ -33,7 +33,7 @@ export function TimelinePanel(props: TimelinePanelProps): JSX.Element {
     );
   }
   // A new trace, or a new generation of it, is a new timeline.
-  const key = `${trace.id}/${tracks.generation}/${analysis === undefined ? 'raw' : 'analysed'}`;
+  const key = `${trace.id}/${tracks.generation}`;
   return <Timeline key={key} {...props} />;
 }
 
@@ -89,6 +89,8 @@ function Timeline({trace, tracks, analysis}: TimelinePanelProps): JSX.Element {
     };
   }, []);
 
+  useEffect(() => model.setAnalysis(analysis), [analysis]);
+
   if (failure !== '') return <Failed title="The timeline cannot be drawn" text={failure} />;
   return (
     <section
@@ -111,6 +113,7 @@ function Timeline({trace, tracks, analysis}: TimelinePanelProps): JSX.Element {
       <StatusLine model={model} />
       <div ref={scroller} class="tl-rows">
         <RowLabels model={model} />
+        {model.rows.value.length === 0 && <p class="tl-none">No row has this in its name.</p>}
         <div class="tl-stage">
           <canvas ref={base} class="tl-base" aria-hidden="true" />
           <canvas ref={overlay} class="tl-overlay" aria-hidden="true" />

@@ -51,6 +51,7 @@ export function Toolbar({model, navigator, searchRef}: Props): JSX.Element {
           )}
         </div>
       )}
+      <FindingButtons model={model} navigator={navigator} />
       {model.steps.outliers.length > 0 && (
         <div class="tl-group">
           {button('outlier-next', 'Next step that is unusually long', 'N', 'long step \u203a')}
@@ -80,6 +81,35 @@ export function Toolbar({model, navigator, searchRef}: Props): JSX.Element {
       >
         rows: {showAll ? 'all' : 'essential'}
       </button>
+    </div>
+  );
+}
+
+const FINDINGS_MAX = 5;
+
+function FindingButtons(props: {
+  readonly model: TimelineModel;
+  readonly navigator: Navigator;
+}): JSX.Element | null {
+  const findings = (props.model.analysis?.findings ?? []).slice(0, FINDINGS_MAX);
+  if (!findings.some(finding => finding.evidence.length > 0)) return null;
+  return (
+    <div class="tl-group" role="group" aria-label="Evidence of findings">
+      <span class="tl-group-name">findings</span>
+      {findings.map((finding, i) => (
+        <button
+          key={finding.id}
+          type="button"
+          class="tl-button"
+          aria-label={`Evidence of finding ${i + 1}: ${finding.title}`}
+          aria-keyshortcuts={String(i + 1)}
+          title={`${finding.title} (${i + 1})`}
+          disabled={finding.evidence.length === 0}
+          onClick={() => props.navigator.finding(i)}
+        >
+          {i + 1}
+        </button>
+      ))}
     </div>
   );
 }
