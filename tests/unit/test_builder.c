@@ -120,6 +120,10 @@ START_TEST(processes_tracks_devices_and_configs_are_found_again)
 
     ck_assert_uint_eq(track(builder, LAC_TRACK_THREAD, "5"), t);
     ck_assert_uint_ne(track(builder, LAC_TRACK_MARKS, "5"), t);
+    ck_assert_int_eq(lac_builder_process(builder, intern(builder, "2"), 2, &row), LAC_OK);
+    ck_assert_int_eq(
+        lac_builder_track(builder, LAC_TRACK_THREAD, row, intern(builder, "5"), 5, &again), LAC_OK);
+    ck_assert_uint_ne(again, t); /* the same thread id in another process */
     ck_assert_int_eq(lac_builder_kernel_config(builder, &config, &row), LAC_OK);
     config.grid[0] = 9;
     ck_assert_int_eq(lac_builder_kernel_config(builder, &config, &again), LAC_OK);
@@ -132,8 +136,8 @@ START_TEST(processes_tracks_devices_and_configs_are_found_again)
         lac_builder_device(builder, id)->sm_count = (int32_t)id + 100;
     }
     struct lac_model *model = finish(builder, 0);
-    ck_assert_uint_eq(model->process_count, 1);
-    ck_assert_uint_eq(model->track_count, 2);
+    ck_assert_uint_eq(model->process_count, 2);
+    ck_assert_uint_eq(model->track_count, 3);
     ck_assert_uint_eq(model->device_count, 5);
     for (uint32_t i = 0; i < 5; i++) {
         ck_assert_int_eq(model->devices[i].id, (int64_t)i - 1);

@@ -376,6 +376,67 @@ START_TEST(cut_chunks_are_refused)
 }
 END_TEST
 
+/* The encoder takes columns as they are; what a model must never hold is refused on the way back.
+ */
+START_TEST(chunks_with_impossible_content_are_refused)
+{
+    struct lac_chunk_codec *codec = NULL;
+    struct lac_model *model = model_of(100, FLAVOUR_TRACE);
+    struct lac_slices *s = &model->slices;
+    const uint8_t *bytes = NULL;
+    size_t size = 0;
+
+    ck_assert_int_eq(lac_chunk_codec_create(&codec), LAC_OK);
+#define REFUSED(field, bad)                                                                        \
+    do {                                                                                           \
+        __typeof__(field) good = (field);                                                          \
+        struct columns columns = new_columns(100);                                                 \
+        (field) = (bad);                                                                           \
+        ck_assert_int_eq(lac_chunk_encode(codec, model, 0, 100, &bytes, &size), LAC_OK);           \
+        ck_assert_msg(decode(codec, bytes, size, 100, 0, LAC_COLUMNS_ALL, model, &columns) ==      \
+                          LAC_ERR_CORRUPT,                                                         \
+                      "%s = %s went through", #field, #bad);                                       \
+        (field) = good;                                                                            \
+        free_columns(&columns);                                                                    \
+    } while (0)
+    REFUSED(s->start_ns[99], LAC_TIME_MAX_NS + 1);
+    REFUSED(s->start_ns[50], -1);
+    REFUSED(s->start_ns[50], 0); /* before its neighbour */
+    REFUSED(s->dur_ns[50], LAC_TIME_MAX_NS + 1);
+    REFUSED(s->dur_ns[50], LAC_TIME_MAX_NS); /* alone it is in range, its end is not */
+    REFUSED(s->dur_ns[50], -1);
+    REFUSED(s->kind[50], LAC_SLICE_KIND_COUNT_);
+#undef REFUSED
+    lac_model_destroy(model);
+    lac_chunk_codec_destroy(codec);
+}
+END_TEST
+
+START_TEST(a_wrong_slice_count_is_noticed)
+{
+    struct lac_chunk_codec *codec = NULL;
+    struct lac_model *model = model_of(5000, FLAVOUR_TRACE);
+    struct columns columns = new_columns(5001);
+    const uint8_t *bytes = NULL;
+    size_t size = 0;
+
+    ck_assert_int_eq(lac_chunk_codec_create(&codec), LAC_OK);
+    ck_assert_int_eq(lac_chunk_encode(codec, model, 0, 5000, &bytes, &size), LAC_OK);
+    for (uint32_t count = 4999; count <= 5001; count += 2) {
+        for (int column = 0; column < LAC_COLUMN_DETAIL; column++) {
+            enum lac_status status =
+                decode(codec, bytes, size, count, 0, 1u << column, model, &columns);
+
+            /* a column of one value does not know how many there are */
+            ck_assert(status == LAC_ERR_CORRUPT || column == LAC_COLUMN_LINK);
+        }
+    }
+    free_columns(&columns);
+    lac_model_destroy(model);
+    lac_chunk_codec_destroy(codec);
+}
+END_TEST
+
 /* A changed byte may make other content, never content that breaks what decode promises. */
 START_TEST(damaged_chunks_are_refused_or_hold_times_in_range)
 {
@@ -480,6 +541,8 @@ int main(void)
     tcase_add_test(tests, numbers_are_appended_behind_those_that_are_there);
     tcase_add_test(tests, a_regular_trace_takes_few_bytes);
     tcase_add_test(tests, cut_chunks_are_refused);
+    tcase_add_test(tests, chunks_with_impossible_content_are_refused);
+    tcase_add_test(tests, a_wrong_slice_count_is_noticed);
     tcase_add_test(tests, damaged_chunks_are_refused_or_hold_times_in_range);
     tcase_add_test(tests, more_numbers_than_a_chunk_may_hold_are_refused);
     suite_add_tcase(suite, tests);

@@ -455,7 +455,39 @@ START_TEST(damaged_tiles_are_refused)
         ck_assert_int_ne(error.message[0], 0);
         buffer[damages[i].offset] = good;
     }
+    struct lac_tile_cell twins[2] = {cell, cell};
+    tile.cells = twins;
+    tile.cell_count = 2;
+    size = 0;
+    ck_assert_int_eq(lac_tile_encode(&tile, &buffer, &size, &capacity), LAC_OK);
+    ck_assert_int_eq(lac_tile_decode(buffer, size, &back, &error), LAC_ERR_CORRUPT);
     free(buffer);
+}
+END_TEST
+
+START_TEST(a_slice_that_reaches_in_from_almost_8_cells_before_is_found)
+{
+    int64_t start[] = {2 * 4096 - 64 * 8 + 1,
+                       2 * 4096}; /* level 2: cells of 64, tiles of 32768 ns */
+    int64_t dur[] = {64 * 8 - 1, 64};
+    uint32_t name[] = {1, 2};
+    uint16_t lane[] = {0, 1};
+    uint8_t kind[] = {0, 0};
+    struct lac_tile_source source = {0, 2, start, dur, name, lane, kind};
+    struct lac_tile tile = {0};
+
+    start[0] += 3 * 32768 - 2 * 4096;
+    start[1] += 3 * 32768 - 2 * 4096;
+    dur[0]++; /* would be of the next level */
+    ck_assert_int_eq(lac_tile_build(&source, 0, 2, 3, &tile), LAC_OK);
+    ck_assert_uint_eq(tile.native_count, 1);
+    lac_tile_done(&tile);
+    dur[0]--;
+    start[0]++;
+    ck_assert_int_eq(lac_tile_build(&source, 0, 2, 3, &tile), LAC_OK);
+    ck_assert_uint_eq(tile.native_count, 2);
+    ck_assert_int_eq(tile.natives[0].start_ns, start[0]);
+    lac_tile_done(&tile);
 }
 END_TEST
 
@@ -493,6 +525,7 @@ int main(void)
     tcase_add_test(tests, the_pyramid_stops_when_its_sink_refuses);
     tcase_add_test(tests, tiles_survive_the_wire);
     tcase_add_test(tests, damaged_tiles_are_refused);
+    tcase_add_test(tests, a_slice_that_reaches_in_from_almost_8_cells_before_is_found);
     tcase_add_test(tests, marks_at_one_place_are_given_once);
     suite_add_tcase(suite, tests);
     runner = srunner_create(suite);
