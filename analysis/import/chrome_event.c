@@ -215,9 +215,13 @@ enum lac_event_class lac_chrome_category(struct lac_chrome *chrome, const struct
 {
     if (!text->at || text->size_bytes > 24)
         return LAC_CLASS_OTHER;
-    /* the text itself is the key, so a hit is exact */
+    /* the text itself is the key, so a hit is exact; the window may be read beyond it */
     uint64_t key[4] = {text->size_bytes, 0, 0, 0};
-    memcpy(&key[1], text->at, text->size_bytes);
+    for (uint32_t i = 0; i * 8 < text->size_bytes; i++) {
+        uint32_t left = text->size_bytes - i * 8;
+        key[i + 1] =
+            lac_load64(text->at + (size_t)i * 8) & (UINT64_MAX >> (left < 8 ? 64 - 8 * left : 0));
+    }
     uint64_t hash = (key[0] ^ key[1] ^ key[2] << 1 ^ key[3] << 2) * 0x9e3779b97f4a7c15u;
     size_t slot = (size_t)(hash >> 58);
     if (memcmp(chrome->category_cache[slot].key, key, sizeof key) != 0) {

@@ -27,6 +27,12 @@ struct copier {
 
 #define IS_DIGIT(c) ((uint8_t)((c) - '0') < 10)
 
+/* Whether c cannot go on a number or word; quick, for the usual case. */
+LAC_SCAN_INLINE bool ends_word(uint8_t c)
+{
+    return c == ',' || c == '}' || c == ']' || c == ' ' || c == '\n';
+}
+
 LAC_SCAN_TARGET static bool is_word(uint8_t c)
 {
     return IS_DIGIT(c) || (uint8_t)((c | 0x20) - 'a') < 26 || c == '+' || c == '-' || c == '.' ||
@@ -132,7 +138,7 @@ LAC_SCAN_INLINE enum lac_parse copy_number(struct copier *copier, const uint8_t 
         while (IS_DIGIT(*q) || *q == '.' || (*q | 0x20) == 'e' || *q == '+' || *q == '-')
             q++;
     size_t length = (size_t)(q - p);
-    if (is_word(*q) || q >= copier->end || (*digits == '0' && length > 1))
+    if (!ends_word(*q) || (*digits == '0' && length > 1))
         if (q >= copier->end || is_word(*q) || !is_json_number(p, q))
             return copy_word(copier, at);
     if (digits == q)
@@ -383,7 +389,7 @@ LAC_SCAN_INLINE enum lac_parse find_id(struct lac_chrome_scratch *scratch, const
         return find_string(at, end, text);
     if (IS_DIGIT(*p) || *p == '-') {
         const uint8_t *q = p + 1;
-        while (is_word(*q))
+        while (!ends_word(*q) && is_word(*q))
             q++;
         if (q >= end)
             return LAC_PARSE_MORE;
@@ -437,7 +443,7 @@ LAC_SCAN_INLINE enum lac_parse find_time(struct lac_chrome_scratch *scratch, con
         if (q == fraction)
             count = 0;
     }
-    if (count - 1 < 16 && value <= (uint64_t)INT64_MAX && !is_word(*q) && q < end) {
+    if (count - 1 < 16 && value <= (uint64_t)INT64_MAX && ends_word(*q)) {
         *ret_ns = (int64_t)value;
         *ret_state = LAC_TIME_OK;
         *at = q;
