@@ -1,0 +1,87 @@
+// Starts the real server on a fresh data folder, and headless Chromium on its page.
+import {spawn, spawnSync} from 'node:child_process';
+import {existsSync, mkdtempSync, readFileSync, rmSync} from 'node:fs';
+import {tmpdir} from 'node:os';
+import {dirname, join} from 'node:path';
+import {fileURLToPath} from 'node:url';
+
+export const ROOT = join(dirname(fileURLToPath(import.meta.url)), '../..');
+export const LACUNA = join(ROOT, 'build/release/lacuna');
+const BROWSERS = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'];
+
+/** Says why the tests cannot run here, or undefined. */
+export function obstacle() {
+  if (Number(process.versions.node.split('.')[0]) < 20) return `Node ${process.versions.node}: browser tests need 20`;
+  if (!BROWSERS.some(existsSync)) return 'no Chromium on this machine';
+  return undefined;
+}
+
+export function scratchFolder() {
+  return mkdtempSync(join(tmpdir(), 'lacuna-browser-'));
+}
+
+export function run(...args) {
+  const result = spawnSync(LACUNA, args, {encoding: 'utf8'});
+  if (result.status !== 0) throw new Error(`lacuna ${args.join(' ')}: ${result.stderr}`);
+  return result.stdout;
+}
+
+export async function startServer(data) {
+  const portFile = join(data, 'port');
+  const child = spawn(LACUNA, ['serve', '--data', data, '--listen', '127.0.0.1:0', '--port-file', portFile], {stdio: 'ignore'});
+  for (let i = 0; i < 200 && !(existsSync(portFile) && readFileSync(portFile, 'utf8').trim()); i++) {
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  const port = /(\d+)\s*$/.exec(readFileSync(portFile, 'utf8'))[1];
+  return {
+    base: `http://127.0.0.1:${port}`,
+    key: readFileSync(join(data, 'local.token'), 'utf8').trim(),
+    stop: () => new Promise((resolve) => {
+      child.once('exit', resolve);
+      child.kill('SIGTERM');
+    }),
+  };
+}
+
+export async function startBrowser(options = {}) {
+  const {chromium} = await import(join(ROOT, 'web/node_modules/playwright-core/index.mjs'));
+  const browser = await chromium.launch({
+    executablePath: BROWSERS.find(existsSync),
+    headless: true,
+    args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
+      '--disable-component-update', '--disable-sync'],
+  });
+  const context = await browser.newContext({viewport: {width: 1440, height: 900}, ...options});
+  const page = await context.newPage();
+  const complaints = [];
+  page.on('console', (message) => {
+    // what the server refuses on purpose (an expired key) shows as a failed load; scripts must not complain
+    if (message.type() === 'error' || /Content Security Policy/i.test(message.text())) complaints.push(message.text());
+  });
+  page.on('pageerror', (error) => complaints.push(`exception: ${error.message}`));
+  return {browser, page, complaints};
+}
+
+/** Runs named steps in order; a failure keeps a screenshot and goes on with the next. Ends the process. */
+export async function main(steps, cleanup) {
+  let passed = 0;
+  let failed = 0;
+  for (const [name, step, page] of steps) {
+    try {
+      await step();
+      passed++;
+    } catch (error) {
+      failed++;
+      console.log(`FAIL ${name}: ${error.stack ?? error}`);
+      const picture = join(tmpdir(), `lacuna-browser-failure-${failed}.png`);
+      await page?.screenshot({path: picture}).then(() => console.log(`  picture: ${picture}`)).catch(() => undefined);
+    }
+  }
+  await cleanup();
+  console.log(`${passed} passed, ${failed} failed`);
+  process.exit(failed ? 1 : 0);
+}
+
+export function removeFolder(path) {
+  rmSync(path, {recursive: true, force: true});
+}

@@ -1,0 +1,163 @@
+// One person's way through the page: upload, verdict, evidence, kernel, launch, search, flame graph, reload.
+import assert from 'node:assert/strict';
+import {mkdirSync} from 'node:fs';
+import {join} from 'node:path';
+import {main, obstacle, removeFolder, run, scratchFolder, startBrowser, startServer} from './harness.mjs';
+
+const why = obstacle();
+if (why) {
+  console.log(`skip: ${why}`);
+  console.log('0 passed, 0 failed');
+  process.exit(0);
+}
+
+const scratch = scratchFolder();
+const data = join(scratch, 'data');
+const demo = join(scratch, 'demo');
+mkdirSync(data);
+run('demo', demo);
+const server = await startServer(data);
+const {browser, page, complaints} = await startBrowser();
+const selection = () => new URL(page.url()).searchParams.get('sel');
+const details = () => page.locator('.tl-details .tl-title').innerText();
+
+const steps = [
+  ['the address with the key opens the page and loses the key', async () => {
+    await page.goto(`${server.base}/#key=${server.key}`);
+    await page.getByText('I have a trace').first().waitFor();
+    assert.equal(new URL(page.url()).hash, '');
+  }],
+  ['an uploaded trace opens by itself when it is ready, with its verdict and the first change', async () => {
+    await page.setInputFiles('#upload-input', join(demo, '1-two-workers.json'));
+    await page.locator('h1', {hasText: /The GPU waits .* for data/}).waitFor({timeout: 30000});
+    assert.match(await page.locator('.finding').first().innerText(), /num_workers=5/);
+  }],
+  ['the list has it as a row with its verdict', async () => {
+    await page.getByRole('link', {name: 'All traces'}).click();
+    const row = page.locator('.trace-row', {hasText: '1-two-workers'});
+    await row.waitFor();
+    assert.match(await row.innerText(), /The GPU waits .* of every 750/);
+    await row.locator('.row-link').click();
+    await page.locator('h1', {hasText: /The GPU waits/}).waitFor();
+  }],
+  ['the first evidence opens the gap in the timeline', async () => {
+    await page.locator('.evidence-link').first().click();
+    await page.locator('.tl-stage canvas').first().waitFor();
+    assert.ok(selection(), 'something is selected');
+    await page.locator('.tl-details').waitFor();
+  }],
+  ['G goes to the longest gap and says what it waited for', async () => {
+    await page.keyboard.press('Escape');
+    await page.keyboard.press('g');
+    await page.locator('.tl-details .tl-title', {hasText: /GPU 0 waits .* for data/}).waitFor();
+    assert.match(selection(), /^g:0,/);
+  }],
+  ['the gap is drawn: its row carries the colour of waiting for data', async () => {
+    const stage = await page.locator('.tl-stage').boundingBox();
+    const picture = (await page.screenshot({clip: stage})).toString('base64');
+    const coloured = await page.evaluate(async (base64) => {
+      const image = new Image();
+      image.src = `data:image/png;base64,${base64}`;
+      await image.decode();
+      const canvas = document.createElement('canvas');
+      canvas.width = image.width;
+      canvas.height = image.height;
+      const context = canvas.getContext('2d');
+      context.drawImage(image, 0, 0);
+      const pixels = context.getImageData(0, 0, canvas.width, canvas.height).data;
+      let count = 0;
+      for (let i = 0; i < pixels.length; i += 4) {
+        if (pixels[i] > 160 && pixels[i + 1] < 110 && pixels[i + 2] < 90) count++;
+      }
+      return count;
+    }, picture);
+    assert.ok(coloured > 500, `${coloured} pixels in the colour of a wait for data`);
+  }],
+  ['a kernel chosen in the table is selected in the timeline', async () => {
+    await page.getByRole('link', {name: 'Kernels', exact: true}).click();
+    // the recording begins with a full queue: kernels of the optimizer are the first whose launch it has
+    await page.getByPlaceholder('Filter by name or kind').fill('optimizer');
+    const first = page.getByTestId('kernel-row').first();
+    await first.waitFor();
+    await first.click();
+    await page.locator('.tl-details .tl-title').waitFor();
+    assert.match(selection(), /^e:|^s:/);
+    assert.match(await page.locator('.tl-details').innerText(), /grid/i);
+  }],
+  ['L follows the kernel to its launch', async () => {
+    // the first step's kernels were launched before the recording began: on to one of the next step
+    for (let i = 0; i < 12; i++) {
+      const before = selection();
+      await page.getByRole('button', {name: 'same name ›'}).click();
+      await page.waitForFunction((old) => new URL(location.href).searchParams.get('sel') !== old, before);
+    }
+    const kernel = selection();
+    await page.keyboard.press('l');
+    await page.locator('.tl-details .tl-title', {hasText: /Launch/}).waitFor();
+    assert.notEqual(selection(), kernel);
+    await page.keyboard.press('l');
+    await page.waitForFunction((before) => new URL(location.href).searchParams.get('sel') === before, kernel);
+  }],
+  ['search finds, and Enter goes to the next hit', async () => {
+    await page.keyboard.press('/');
+    await page.keyboard.type('loader.fetch');
+    await page.locator('.tl-count', {hasText: /\d/}).waitFor();
+    await page.keyboard.press('Enter');
+    await page.locator('.tl-details .tl-title', {hasText: 'loader.fetch'}).waitFor();
+    const first = selection();
+    await page.keyboard.press('Enter');
+    await page.waitForFunction((before) => new URL(location.href).searchParams.get('sel') !== before, first);
+    await page.keyboard.press('Escape');
+  }],
+  ['the flame graph of a selected area opens', async () => {
+    await page.getByRole('button', {name: 'Whole trace'}).click();
+    const stage = await page.locator('.tl-stage').boundingBox();
+    await page.mouse.move(stage.x + stage.width * 0.3, stage.y + stage.height * 0.8);
+    await page.mouse.down();
+    await page.mouse.move(stage.x + stage.width * 0.5, stage.y + stage.height * 0.8, {steps: 5});
+    await page.mouse.up();
+    await page.waitForFunction(() => /^a:/.test(new URL(location.href).searchParams.get('sel') ?? ''));
+    await page.locator('.tl-details').getByRole('link', {name: /flame/i}).click();
+    await page.getByText(/^all /).first().waitFor();
+    assert.match(await page.locator('main').innerText(), /selected/);
+  }],
+  ['a reload gives the same view', async () => {
+    await page.waitForTimeout(600);
+    const before = page.url();
+    const text = await page.locator('main').innerText();
+    await page.reload();
+    await page.getByText(/^all /).first().waitFor();
+    await page.waitForTimeout(600);
+    assert.equal(page.url(), before);
+    assert.equal(await page.locator('main').innerText(), text);
+  }],
+  ['names from a trace are shown as text, never run', async () => {
+    const evil = join(scratch, 'evil.json');
+    const name = '<img src=x onerror=document.title=1>';
+    const event = (n, ts) => ({ph: 'X', cat: 'kernel', name: n, pid: 0, tid: 7, ts, dur: 50, args: {device: 0, stream: 7, correlation: ts}});
+    await (await import('node:fs/promises')).writeFile(evil, JSON.stringify({traceEvents: [event(name, 10), event(name, 100), event('</script>', 200)]}));
+    await page.goto(server.base + '/');
+    await page.setInputFiles('#upload-input', evil);
+    await page.locator('.trace-name', {hasText: 'evil'}).waitFor({timeout: 30000});
+    await page.locator('h1').waitFor();
+    await page.getByRole('link', {name: 'Kernels', exact: true}).click();
+    await page.getByText('<img', {exact: false}).first().waitFor();
+    assert.notEqual(await page.title(), '1');
+  }],
+  ['a damaged file is refused with a reason', async () => {
+    const broken = join(scratch, 'broken.json');
+    await (await import('node:fs/promises')).writeFile(broken, 'this is no trace at all');
+    await page.goto(server.base + '/');
+    await page.setInputFiles('#upload-input', broken);
+    await page.locator('main').getByText(/no trace|not a trace|no format|not a format/i).first().waitFor({timeout: 30000});
+  }],
+  ['nothing complained: no console error, no policy report', async () => {
+    assert.deepEqual(complaints, []);
+  }],
+];
+
+await main(steps.map(([name, step]) => [name, step, page]), async () => {
+  await browser.close();
+  await server.stop();
+  removeFolder(scratch);
+});
