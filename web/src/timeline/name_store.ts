@@ -51,6 +51,11 @@ export class NameStore implements NameSource {
     if (label !== '') this.labels.set(id, label);
   }
 
+  /** Nothing is on its way and nothing waits to be asked for. */
+  get isIdle(): boolean {
+    return !this.isFlying && this.wanted.size === 0;
+  }
+
   /** Call once a frame: fetches what was asked for since the last call. */
   flush(): void {
     if (this.isFlying || this.wanted.size === 0) return;

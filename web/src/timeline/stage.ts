@@ -215,6 +215,7 @@ export class Stage {
     const isDone = this.draw();
     this.stats.add(performance.now() - start);
     this.publish(now);
+    this.publishSettled(isDone);
     this.lastFrameMs = now;
     if (!isDone || this.held.zoom !== 0 || this.held.pan !== 0) this.invalidate();
   }
@@ -324,6 +325,15 @@ export class Stage {
     if (!own || !other || !link) return;
     const isLaunch = slice.kind === 'api' || slice.start_ns < link.start_ns;
     painter.linkLine(isLaunch ? own : other, isLaunch ? other : own);
+  }
+
+  /** Whether the picture is final: everything is here and drawn. For tests and screenshots. */
+  private publishSettled(isDone: boolean): void {
+    const {tiles, names} = this.model;
+    const isSettled = isDone && tiles.pending === 0 && names.isIdle && tiles.failure === undefined;
+    const text = isSettled ? 'yes' : 'no';
+    const {dataset} = this.elements.root;
+    if (dataset['settled'] !== text) dataset['settled'] = text;
   }
 
   /** Figures of the last seconds on the root element, for tests and measurements. */
