@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import {test} from 'node:test';
-import {refusal} from './uploads';
+import {refusal, traceName} from './uploads';
 
 test('what cannot be read today is not sent, and says so', () => {
   assert.match(
@@ -19,4 +19,12 @@ test('what cannot be read today is not sent, and says so', () => {
     'x.sqlite',
   ])
     assert.equal(refusal(name, 10), undefined, name);
+});
+
+test('a trace is called as its file, without the endings that all have', () => {
+  assert.equal(traceName('resnet.worker0.162.pt.trace.json.gz'), 'resnet.worker0.162');
+  assert.equal(traceName('1-two-workers.json'), '1-two-workers');
+  assert.equal(traceName('ranks.tar.gz'), 'ranks');
+  assert.equal(traceName('.json'), '.json');
+  assert.equal(traceName('my.run.v2'), 'my.run.v2');
 });

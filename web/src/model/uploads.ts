@@ -67,6 +67,12 @@ function change(key: number, part: Partial<Upload>): void {
   uploads.value = uploads.value.map(u => (u.key === key ? {...u, ...part} : u));
 }
 
+/** A file's name without the endings that every trace has: what `lacuna import` calls it too. */
+export function traceName(fileName: string): string {
+  const name = fileName.replace(/(\.pt)?(\.trace)?(\.json|\.sqlite|\.tar)?(\.gz|\.zst)?$/i, '');
+  return name === '' ? fileName : name;
+}
+
 function sendNext(openWhenSent: boolean): void {
   if (uploads.value.some(u => u.state === 'sending')) return;
   const next = uploads.value.find(u => u.state === 'waiting');
@@ -76,7 +82,7 @@ function sendNext(openWhenSent: boolean): void {
   const meter = new RateMeter();
   meter.add(performance.now(), 0);
   change(key, {state: 'sending'});
-  const abort = uploadTrace(file, file.name, {
+  const abort = uploadTrace(file, traceName(file.name), {
     onProgress: sentBytes => {
       meter.add(performance.now(), sentBytes);
       change(key, {sentBytes, bytesPerS: meter.perSecond()});
