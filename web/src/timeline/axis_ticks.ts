@@ -45,13 +45,20 @@ export function axisTicks(t0: number, t1: number, widthPx: number, spacingPx: nu
   const stepNs = niceStep((span * spacingPx) / Math.max(1, widthPx));
   const end = Math.max(Math.abs(t0), Math.abs(t1));
   // The largest unit that the times reach and in which a step needs three decimals or fewer.
-  const unit = UNITS.find(u => stepNs >= u.ns / 1000 && end >= u.ns) ?? {ns: 1, text: 'ns'};
-  const stepDigits = Math.floor(Math.log10(stepNs) + 1e-9);
-  const decimals = Math.min(DECIMALS_MAX, Math.max(0, Math.log10(unit.ns) - stepDigits));
-  const whole = String(Math.floor(end / unit.ns)).length;
+  const unitFor = (reach: number): Unit =>
+    UNITS.find(u => stepNs >= u.ns / 1000 && reach >= u.ns) ?? {ns: 1, text: 'ns'};
+  const decimalsOf = (u: Unit): number => {
+    const stepDigits = Math.floor(Math.log10(stepNs) + 1e-9);
+    return Math.min(DECIMALS_MAX, Math.max(0, Math.log10(u.ns) - stepDigits));
+  };
   const first = Math.ceil(t0 / stepNs);
   const last = Math.floor(t1 / stepNs);
-  const anchorNs = whole + decimals <= LABEL_DIGITS_MAX ? undefined : first * stepNs;
+  const whole = String(Math.floor(end / unitFor(end).ns)).length;
+  const isAbsolute = whole + decimalsOf(unitFor(end)) <= LABEL_DIGITS_MAX;
+  const anchorNs = isAbsolute ? undefined : first * stepNs;
+  // Offsets are no longer than the window: they have a unit of their own.
+  const unit = unitFor(isAbsolute ? end : span);
+  const decimals = decimalsOf(unit);
   const write = (ns: number, digits: number): string => {
     const sign = anchorNs === undefined || ns < anchorNs ? '' : '+';
     return `${sign}${((ns - (anchorNs ?? 0)) / unit.ns).toFixed(digits)}${THIN}${unit.text}`;

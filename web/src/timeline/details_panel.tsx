@@ -192,7 +192,11 @@ function SliceDetails(props: Props & {slice: SliceInfo; link: SliceInfo | undefi
         <LoaderFacts slice={slice} />
         {link && <LinkFact model={model} slice={slice} link={link} />}
         {slice.corr !== 0 && <Fact name="correlation">{slice.corr}</Fact>}
-        {slice.children > 0 && <Fact name="inside it">{formatCount(slice.children)} slices</Fact>}
+        {slice.children > 0 && (
+          <Fact name="inside it">
+            {slice.children === 1 ? '1 slice' : `${formatCount(slice.children)} slices`}
+          </Fact>
+        )}
       </dl>
       <Args args={slice.args} />
     </>

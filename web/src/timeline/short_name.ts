@@ -7,6 +7,8 @@ export function shortName(name: string): string {
   const step = /^(?:Profiler)?Step[#_ ](\d+)$/i.exec(name);
   if (step?.[1] !== undefined) return `step ${step[1]}`;
   if (name.startsWith('enumerate(DataLoader)')) return 'DataLoader next';
+  const module = /^nn\.Module: (.+)$/.exec(name);
+  if (module?.[1] !== undefined) return module[1];
   const python = PYTHON.exec(name);
   if (python?.[1] !== undefined) return python[1];
   if (!name.includes('::') && !name.includes('<') && !name.startsWith('void ')) return name;

@@ -54,6 +54,7 @@ test('what a person calls it', () => {
     ],
     ['torch/nn/modules/module.py(1194): _call_impl', '_call_impl'],
     ['ProfilerStep#12', 'step 12'],
+    ['nn.Module: Owlv2Encoder_0', 'Owlv2Encoder_0'],
     ['enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__', 'DataLoader next'],
     ['Memcpy HtoD (Pageable -> Device)', 'Memcpy HtoD (Pageable -> Device)'],
     ['Optimizer.step#SGD.step', 'Optimizer.step#SGD.step'],
