@@ -1,5 +1,4 @@
 #include "analysis/flame/flame.h"
-
 #include "server/api/app.h"
 #include "server/api/json_out.h"
 

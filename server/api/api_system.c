@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <json-c/json.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -25,18 +26,18 @@ void lac_api_healthz(void *app, const struct lac_request *request, struct lac_re
 
 static uint64_t resident_bytes(void)
 {
-    unsigned long long total_pages = 0;
-    unsigned long long resident_pages = 0;
-    FILE *file = fopen("/proc/self/statm", "re");
+    char text[128];
+    FILE *file = fopen("/proc/self/statm", "re"); /* pages: total, resident, ... */
+    const char *space = NULL;
 
     if (file == NULL) {
         return 0;
     }
-    if (fscanf(file, "%llu %llu", &total_pages, &resident_pages) != 2) {
-        resident_pages = 0;
+    if (fgets(text, sizeof(text), file) != NULL) {
+        space = strchr(text, ' ');
     }
     (void)fclose(file);
-    return resident_pages * (uint64_t)sysconf(_SC_PAGESIZE);
+    return space == NULL ? 0 : strtoull(space, NULL, 10) * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
 static void write_ingest_metrics(struct lac_app *app, struct lac_buffer *out)

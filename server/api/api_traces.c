@@ -29,7 +29,7 @@ static void write_sha256(struct lac_json *json, const struct lac_trace_row *row)
     static const char hex[] = "0123456789abcdef";
     char text[LAC_SHA256_SIZE * 2 + 1];
 
-    for (unsigned i = 0; i < LAC_SHA256_SIZE; i++) {
+    for (size_t i = 0; i < LAC_SHA256_SIZE; i++) {
         text[i * 2] = hex[row->sha256[i] >> 4];
         text[i * 2 + 1] = hex[row->sha256[i] & 15];
     }

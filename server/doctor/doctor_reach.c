@@ -64,7 +64,6 @@ static int knock(const struct addrinfo *address, const char *host)
                                   "close\r\n\r\n",
                                   host);
 
-        result = 0;
         if (send(fd, text, (size_t)size, MSG_NOSIGNAL) == size && wait_for(fd, POLLIN)) {
             got = recv(fd, text, sizeof(text) - 1, 0);
         }

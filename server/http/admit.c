@@ -157,12 +157,12 @@ static bool route_is_known(struct exchange *x)
 {
     const struct lac_http_options *options = &x->loop->server->options;
     char allow[80] = "";
-    unsigned allowed;
 
-    x->route =
-        lac_route_find(options->routes, options->route_count, x->request.method, x->target.path,
-                       x->params, sizeof(x->params), x->request.param, &allowed);
+    x->route = lac_route_find(options->routes, options->route_count, x->request.method,
+                              x->target.path, &x->match);
+    const unsigned allowed = x->match.allowed;
     if (x->route != NULL) {
+        memcpy(x->request.param, x->match.param, sizeof(x->request.param));
         x->metrics_row = LAC_METRICS_ROUTES + (unsigned)(x->route - options->routes);
         return true;
     }

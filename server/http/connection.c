@@ -190,7 +190,6 @@ static void check_deadlines(struct connection *connection, int64_t now_ns)
         break;
     case PHASE_WORK:
     case PHASE_STREAM:
-        break;
     default:
         break;
     }

@@ -210,6 +210,8 @@ static enum MHD_Result take_body(struct exchange *x, const char *bytes, size_t *
     return MHD_YES;
 }
 
+/* libmicrohttpd decides how many parameters this has */
+/* NOLINTNEXTLINE(readability-function-size) */
 enum MHD_Result lac_exchange_step(void *loop_context, struct MHD_Connection *mhd, const char *url,
                                   const char *method, const char *version, const char *bytes,
                                   size_t *size_bytes, void **context)

@@ -6,6 +6,11 @@
 enum lac_status lac_gzip(const void *bytes, size_t size_bytes, struct lac_buffer *ret_out)
 {
     struct isal_zstream stream;
+    /* the library's pointer is not const, though it only reads */
+    const union {
+        const void *given;
+        uint8_t *taken;
+    } in = {.given = bytes};
     uint8_t *level_buffer;
     uint8_t *out;
 
@@ -27,7 +32,7 @@ enum lac_status lac_gzip(const void *bytes, size_t size_bytes, struct lac_buffer
     stream.gzip_flag = IGZIP_GZIP;
     stream.end_of_stream = 1;
     stream.flush = NO_FLUSH;
-    stream.next_in = (uint8_t *)(uintptr_t)bytes; /* the library's pointer is not const */
+    stream.next_in = in.taken;
     stream.avail_in = (uint32_t)size_bytes;
     stream.next_out = out;
     stream.avail_out = (uint32_t)size_bytes - 1;

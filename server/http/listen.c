@@ -12,16 +12,17 @@ enum { LISTEN_BACKLOG = 1024 };
 
 static unsigned bound_port(int fd)
 {
-    struct sockaddr_storage address = {0};
+    union {
+        struct sockaddr any;
+        struct sockaddr_in v4;
+        struct sockaddr_in6 v6;
+    } address = {.v6 = {.sin6_port = 0}};
     socklen_t length = sizeof(address);
 
-    if (getsockname(fd, (struct sockaddr *)&address, &length) != 0) {
+    if (getsockname(fd, &address.any, &length) != 0) {
         return 0;
     }
-    if (address.ss_family == AF_INET6) {
-        return ntohs(((struct sockaddr_in6 *)(void *)&address)->sin6_port);
-    }
-    return ntohs(((struct sockaddr_in *)(void *)&address)->sin_port);
+    return ntohs(address.any.sa_family == AF_INET6 ? address.v6.sin6_port : address.v4.sin_port);
 }
 
 static enum lac_status open_socket(const struct addrinfo *info, const char *address, int *ret_fd,

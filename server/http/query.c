@@ -125,7 +125,7 @@ static enum lac_status parse_pairs(const char *raw, const char *end, struct lac_
     while (raw < end) {
         const char *stop = memchr(raw, '&', (size_t)(end - raw));
         const char *equals;
-        size_t size;
+        size_t size = 0;
 
         stop = (stop == NULL) ? end : stop;
         if (stop == raw) {

@@ -85,8 +85,12 @@ static struct MHD_Response *make_response(struct exchange *x)
     if (response->borrowed != NULL) {
         x->reply_bytes = response->borrowed_size_bytes;
         /* libmicrohttpd's pointer is not const; with RESPMEM_PERSISTENT it only reads */
-        return MHD_create_response_from_buffer(response->borrowed_size_bytes,
-                                               (void *)(uintptr_t)response->borrowed,
+        const union {
+            const void *given;
+            void *taken;
+        } bytes = {.given = response->borrowed};
+
+        return MHD_create_response_from_buffer(response->borrowed_size_bytes, bytes.taken,
                                                MHD_RESPMEM_PERSISTENT);
     }
     if (response->body.bytes == NULL) {

@@ -151,18 +151,21 @@ bool lac_response_is_unchanged(const struct lac_request *request, struct lac_res
 /** Whether an If-None-Match header names `etag` (strong comparison of its list, or "*"). */
 bool lac_etag_matches(const char *if_none_match, const char *etag);
 
+/** What a path matched. */
+struct lac_route_match {
+    unsigned allowed; /**< bit set of 1 << enum lac_method of the routes that have this path */
+    const char *param[LAC_REQUEST_PARAMS_MAX]; /**< pieces of the path, in `storage` */
+    char storage[512];
+};
+
 /**
  * Find the route of method and path.
  *
- * @param ret_params  pieces of `path` copied into `storage`, NUL-terminated
- * @param ret_allowed bit set of 1 << enum lac_method of the routes that have this path
- * @return the route, or NULL: then the path is unknown when *ret_allowed is 0, else the method
+ * @return the route, or NULL: then the path is unknown when match->allowed is 0, else the method
  */
 const struct lac_route *lac_route_find(const struct lac_route *routes, unsigned route_count,
-                                       enum lac_method method, const char *path, char *storage,
-                                       size_t storage_bytes,
-                                       const char *ret_params[LAC_REQUEST_PARAMS_MAX],
-                                       unsigned *ret_allowed);
+                                       enum lac_method method, const char *path,
+                                       struct lac_route_match *match);
 
 /** "GET", ... ; LAC_METHOD_OTHER for methods we do not know; HEAD is GET. */
 enum lac_method lac_method_of(const char *name);

@@ -33,8 +33,7 @@ enum lac_method lac_method_of(const char *name)
  * Match one pattern. "{...}" takes one or more bytes up to the next '/' (or, inside a segment, up
  * to the literal byte that follows it): "/g{n}/" matches "/g12/".
  */
-static bool match(const char *pattern, const char *path, char *storage, size_t storage_bytes,
-                  const char *ret_params[LAC_REQUEST_PARAMS_MAX])
+static bool matches(const char *pattern, const char *path, struct lac_route_match *match)
 {
     unsigned param_count = 0;
     size_t used = 0;
@@ -55,12 +54,12 @@ static bool match(const char *pattern, const char *path, char *storage, size_t s
         const char stop[] = {'/', *pattern, '\0'};
         const size_t length = strcspn(path, stop);
         assert(param_count < LAC_REQUEST_PARAMS_MAX);
-        if (length == 0 || used + length + 1 > storage_bytes) {
+        if (length == 0 || used + length + 1 > sizeof(match->storage)) {
             return false;
         }
-        memcpy(storage + used, path, length);
-        storage[used + length] = '\0';
-        ret_params[param_count++] = storage + used;
+        memcpy(match->storage + used, path, length);
+        match->storage[used + length] = '\0';
+        match->param[param_count++] = match->storage + used;
         used += length + 1;
         path += length;
     }
@@ -68,17 +67,15 @@ static bool match(const char *pattern, const char *path, char *storage, size_t s
 }
 
 const struct lac_route *lac_route_find(const struct lac_route *routes, unsigned route_count,
-                                       enum lac_method method, const char *path, char *storage,
-                                       size_t storage_bytes,
-                                       const char *ret_params[LAC_REQUEST_PARAMS_MAX],
-                                       unsigned *ret_allowed)
+                                       enum lac_method method, const char *path,
+                                       struct lac_route_match *match)
 {
-    *ret_allowed = 0;
+    match->allowed = 0;
     for (unsigned i = 0; i < route_count; i++) {
-        if (!match(routes[i].pattern, path, storage, storage_bytes, ret_params)) {
+        if (!matches(routes[i].pattern, path, match)) {
             continue;
         }
-        *ret_allowed |= 1u << routes[i].method;
+        match->allowed |= 1u << routes[i].method;
         if (routes[i].method == method) {
             return &routes[i];
         }

@@ -117,7 +117,7 @@ struct exchange {
     enum lac_status target_status;
     struct lac_error target_error;
     char method[16];
-    char params[1024];
+    struct lac_route_match match;
     struct lac_target target;
 };
 
@@ -192,35 +192,35 @@ enum MHD_Result lac_exchange_step(void *loop, struct MHD_Connection *mhd, const 
 void lac_exchange_completed(void *loop, struct MHD_Connection *mhd, void **context,
                             enum MHD_RequestTerminationCode code);
 /** Worker side: hand a finished job back to its loop. */
-void lac_exchange_post(struct exchange *exchange);
+void lac_exchange_post(struct exchange *x);
 /** Loop side: take what the workers finished. */
 void lac_exchange_take_done(struct loop *loop);
-void lac_exchange_destroy(struct exchange *exchange);
+void lac_exchange_destroy(struct exchange *x);
 
 /* server/http/admit.c: is this request acceptable? On refusal fills the response. */
-bool lac_exchange_admit(struct exchange *exchange, struct MHD_Connection *mhd, const char *version);
+bool lac_exchange_admit(struct exchange *x, struct MHD_Connection *mhd, const char *version);
 
 /* server/http/transfer.c: streamed bodies */
-bool lac_transfer_open(struct exchange *exchange);
+bool lac_transfer_open(struct exchange *x);
 /** @return bytes taken; when fewer than given, the connection was suspended */
-size_t lac_transfer_take(struct exchange *exchange, const char *bytes, size_t size_bytes);
-void lac_transfer_end(struct exchange *exchange);
+size_t lac_transfer_take(struct exchange *x, const char *bytes, size_t size_bytes);
+void lac_transfer_end(struct exchange *x);
 /** Loop side: a job of this transfer came back. */
-void lac_transfer_job_done(struct exchange *exchange);
+void lac_transfer_job_done(struct exchange *x);
 /** The connection is gone: undo, then free the exchange. */
-void lac_transfer_abandon(struct exchange *exchange);
+void lac_transfer_abandon(struct exchange *x);
 
 /* server/http/reply.c */
 /** Conditional requests, compression, failures of the body. Any thread that has the exchange. */
-void lac_reply_finish(struct exchange *exchange);
+void lac_reply_finish(struct exchange *x);
 /** Queue the response. Loop thread. */
-enum MHD_Result lac_reply_queue(struct exchange *exchange);
+enum MHD_Result lac_reply_queue(struct exchange *x);
 /** Headers that every reply carries. */
 void lac_reply_add_headers(struct MHD_Response *mhd_response);
 
 /* server/http/stream.c */
-enum MHD_Result lac_stream_open(struct exchange *exchange);
-void lac_stream_close(struct exchange *exchange);
+enum MHD_Result lac_stream_open(struct exchange *x);
+void lac_stream_close(struct exchange *x);
 /** Resume streams that have text, add heartbeats, and (a system call each) notice who left. */
 void lac_streams_serve(struct loop *loop, int64_t now_ns, bool look_for_left);
 void lac_streams_end(struct loop *loop);

@@ -153,20 +153,18 @@ void lac_transfer_job_done(struct exchange *x)
     transfer->is_working = false;
     if (x->connection == NULL) {
         lac_transfer_abandon(x);
-    } else if (x->connection->phase == PHASE_DOOMED) {
-        lac_connection_resume(x->connection);
-    } else if (transfer->status != LAC_OK) {
+    } else if (x->connection->phase != PHASE_DOOMED && transfer->status != LAC_OK) {
         fail(x);
-    } else if (transfer->is_finished) {
-        x->stage = STAGE_READY;
+    } else if (x->connection->phase == PHASE_DOOMED || transfer->is_finished) {
+        x->stage = transfer->is_finished ? STAGE_READY : x->stage;
         lac_connection_resume(x->connection);
-    } else if (transfer->has_ended || transfer->fill_bytes > 0) {
-        (void)start_job(x); /* admitted already: cannot be refused */
+    } else {
+        if (transfer->has_ended || transfer->fill_bytes > 0) {
+            (void)start_job(x); /* admitted already: cannot be refused */
+        }
         if (!transfer->has_ended) {
             lac_connection_resume(x->connection);
         }
-    } else {
-        lac_connection_resume(x->connection);
     }
 }
 

@@ -136,38 +136,34 @@ static const struct lac_route routes[] = {
     LAC_ROUTE(GET, "/t/{id}/g{n}/tiles/{level}/{first}-{last}", KEY, LOOP, 0, nothing, NULL),
 };
 
-static const struct lac_route *find(enum lac_method method, const char *path, char *storage,
-                                    const char **params, unsigned *allowed)
+static struct lac_route_match match;
+
+static const struct lac_route *find(enum lac_method method, const char *path)
 {
-    return lac_route_find(routes, 3, method, path, storage, 64, params, allowed);
+    return lac_route_find(routes, 3, method, path, &match);
 }
 
 START_TEST(routes_match_whole_paths_and_keep_their_pieces)
 {
-    const char *params[LAC_REQUEST_PARAMS_MAX] = {NULL};
-    char storage[64];
-    unsigned allowed = 0;
-
-    ck_assert_ptr_eq(find(LAC_METHOD_GET, "/t/abc", storage, params, &allowed), &routes[0]);
-    ck_assert_str_eq(params[0], "abc");
-    ck_assert_ptr_eq(find(LAC_METHOD_GET, "/t/x/g12/tiles/3/40-41", storage, params, &allowed),
-                     &routes[2]);
-    ck_assert_str_eq(params[1], "12");
-    ck_assert_str_eq(params[2], "3");
-    ck_assert_str_eq(params[3], "40");
-    ck_assert_str_eq(params[4], "41");
-    ck_assert_ptr_null(find(LAC_METHOD_POST, "/t/abc", storage, params, &allowed));
-    ck_assert_uint_eq(allowed, (1u << LAC_METHOD_GET) | (1u << LAC_METHOD_DELETE));
+    ck_assert_ptr_eq(find(LAC_METHOD_GET, "/t/abc"), &routes[0]);
+    ck_assert_str_eq(match.param[0], "abc");
+    ck_assert_ptr_eq(find(LAC_METHOD_GET, "/t/x/g12/tiles/3/40-41"), &routes[2]);
+    ck_assert_str_eq(match.param[1], "12");
+    ck_assert_str_eq(match.param[2], "3");
+    ck_assert_str_eq(match.param[3], "40");
+    ck_assert_str_eq(match.param[4], "41");
+    ck_assert_ptr_null(find(LAC_METHOD_POST, "/t/abc"));
+    ck_assert_uint_eq(match.allowed, (1u << LAC_METHOD_GET) | (1u << LAC_METHOD_DELETE));
     static const char *const none[] = {
         "/t/", "/t", "/t/a/b", "/t/a/g/tiles/1/2-3", "/t/a/g1/tiles/1/2", "/t/a/g1/tiles/1/2-3/4"};
     for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
-        ck_assert_ptr_null(find(LAC_METHOD_GET, none[i], storage, params, &allowed));
-        ck_assert_uint_eq(allowed, 0);
+        ck_assert_ptr_null(find(LAC_METHOD_GET, none[i]));
+        ck_assert_uint_eq(match.allowed, 0);
     }
     /* pieces that do not fit their storage do not match, and are not cut */
-    char longer[200] = "/t/";
-    memset(longer + 3, 'a', 100);
-    ck_assert_ptr_null(find(LAC_METHOD_GET, longer, storage, params, &allowed));
+    char longer[1000] = "/t/";
+    memset(longer + 3, 'a', sizeof(match.storage));
+    ck_assert_ptr_null(find(LAC_METHOD_GET, longer));
 }
 END_TEST
 
