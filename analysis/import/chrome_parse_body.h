@@ -125,8 +125,7 @@ LAC_SCAN_TARGET static bool is_json_number(const uint8_t *p, const uint8_t *q)
 
 /* The number at *at (a digit or '-'); `wide` is the length from which it is taken out. */
 LAC_SCAN_INLINE enum lac_parse copy_number(struct copier *copier, const uint8_t **at,
-                                           uint32_t depth, const uint8_t *key,
-                                           const uint8_t *key_end)
+                                           uint32_t depth, const struct lac_text *key)
 {
     const uint8_t *p = *at, *q = p + (*p == '-');
     const uint8_t *digits = q;
@@ -148,7 +147,7 @@ LAC_SCAN_INLINE enum lac_parse copy_number(struct copier *copier, const uint8_t 
         bool take =
             length >= EXTRACT_NESTED_CHARS || (whole && copier->scratch->extract_all_integers);
         if (depth == 1 && !(whole && copier->scratch->extract_all_integers)) {
-            enum lac_key_class class = lac_chrome_key_class(key, (size_t)(key_end - key));
+            enum lac_key_class class = lac_chrome_key_class(key->at, key->size_bytes);
             take =
                 class == LAC_KEY_VARIES || (class == LAC_KEY_BY_LENGTH && length >= EXTRACT_CHARS);
         }
@@ -172,6 +171,52 @@ LAC_SCAN_INLINE enum lac_parse copy_number(struct copier *copier, const uint8_t 
     return LAC_PARSE_OK;
 }
 
+/* The string at *at (its opening quote). */
+LAC_SCAN_INLINE enum lac_parse copy_string(struct copier *copier, const uint8_t **at)
+{
+    const uint8_t *p = *at;
+    *copier->out++ = *p++;
+    *at = lac_scan_copy(p, &copier->out);
+    if (**at != '"')
+        return copy_string_slow(copier, at);
+    *copier->out++ = *(*at)++;
+    return LAC_PARSE_OK;
+}
+
+/* What the end of the text, or else a byte that cannot be there, means. */
+LAC_SCAN_INLINE enum lac_parse wrong_byte(const struct copier *copier, const uint8_t *p)
+{
+    return p >= copier->end ? LAC_PARSE_MORE : LAC_PARSE_BAD;
+}
+
+LAC_SCAN_INLINE enum lac_parse copy_scalar(struct copier *copier, const uint8_t **at,
+                                           uint32_t depth, const struct lac_text *key)
+{
+    if (**at == '"')
+        return copy_string(copier, at);
+    if (IS_DIGIT(**at) || **at == '-')
+        return copy_number(copier, at, depth, key);
+    return copy_word(copier, at);
+}
+
+/* A key and its colon. */
+LAC_SCAN_INLINE enum lac_parse copy_key(struct copier *copier, const uint8_t **at,
+                                        struct lac_text *key)
+{
+    const uint8_t *begin = *at;
+    if (*begin != '"')
+        return wrong_byte(copier, begin);
+    enum lac_parse parse = copy_string(copier, at);
+    if (parse != LAC_PARSE_OK)
+        return parse;
+    *key = (struct lac_text){begin + 1, (uint32_t)(*at - begin - 2), false};
+    *at = lac_skip_space(*at);
+    if (**at != ':')
+        return wrong_byte(copier, *at);
+    *copier->out++ = *(*at)++;
+    return LAC_PARSE_OK;
+}
+
 /*
  * Copy one value from p: a loop over tokens with a bit for each open bracket (1: object).
  * Invariant at every token: the room left in the output is at least what is left of the input
@@ -180,104 +225,63 @@ LAC_SCAN_INLINE enum lac_parse copy_number(struct copier *copier, const uint8_t 
 LAC_SCAN_TARGET static enum lac_parse copy_value(struct copier *copier, const uint8_t *p,
                                                  const uint8_t **ret_next)
 {
-    const uint8_t *key = NULL, *key_end = NULL;
+    struct lac_text key = {NULL, 0, false};
     uint64_t objects = 0;
     uint32_t depth = 0;
-    enum lac_parse parse;
+    enum lac_parse parse = LAC_PARSE_OK;
 
 value:
     p = lac_skip_space(p);
-    if (*p == '"') {
-        *copier->out++ = *p++;
-        p = lac_scan_copy(p, &copier->out);
-        if (*p == '"') {
-            *copier->out++ = *p++;
-        } else {
-            parse = copy_string_slow(copier, &p);
-            if (parse != LAC_PARSE_OK)
-                return parse;
+    if (*p == '{' || *p == '[') {
+        if (depth >= copier->scratch->depth_max) {
+            parse = LAC_PARSE_DEPTH;
+            goto done;
         }
-    } else if (IS_DIGIT(*p) || *p == '-') {
-        parse = copy_number(copier, &p, depth, key, key_end);
-        if (parse != LAC_PARSE_OK) {
-            *ret_next = p;
-            return parse;
-        }
-    } else if (*p == '{' || *p == '[') {
-        if (depth >= copier->scratch->depth_max)
-            return LAC_PARSE_DEPTH;
         bool object = *p == '{';
         objects = objects << 1 | object;
         depth++;
-        *copier->out++ = *p++;
-        p = lac_skip_space(p);
+        *copier->out++ = *p;
+        p = lac_skip_space(p + 1);
         if (*p == (object ? '}' : ']'))
             goto close;
-        if (object)
-            goto member;
-        goto value;
-    } else {
-        parse = copy_word(copier, &p);
-        if (parse == LAC_PARSE_BAD && p >= copier->end)
-            parse = LAC_PARSE_MORE;
-        if (parse != LAC_PARSE_OK) {
-            *ret_next = p;
-            return parse;
-        }
+        goto element;
     }
+    parse = copy_scalar(copier, &p, depth, &key);
+    if (parse != LAC_PARSE_OK)
+        goto done;
 
 after:
-    if (depth == 0) {
-        *ret_next = p;
-        return LAC_PARSE_OK;
-    }
+    if (depth == 0)
+        goto done;
     p = lac_skip_space(p);
     if (*p == ',') {
-        *copier->out++ = *p++;
-        p = lac_skip_space(p);
-        if (*p == '}' || *p == ']') {
-            copier->repairs->trailing_comma++;
-            copier->out--;
-            goto close;
-        }
-        if (objects & 1)
-            goto member;
-        goto value;
+        *copier->out++ = *p;
+        p = lac_skip_space(p + 1);
+        if (*p != '}' && *p != ']')
+            goto element;
+        copier->repairs->trailing_comma++;
+        copier->out--;
     }
 
 close:
     if (*p != ((objects & 1) ? '}' : ']')) {
-        *ret_next = p;
-        return p >= copier->end ? LAC_PARSE_MORE : LAC_PARSE_BAD;
+        parse = wrong_byte(copier, p);
+        goto done;
     }
     *copier->out++ = *p++;
     objects >>= 1;
     depth--;
     goto after;
 
-member:
-    if (*p != '"') {
-        *ret_next = p;
-        return p >= copier->end ? LAC_PARSE_MORE : LAC_PARSE_BAD;
-    }
-    *copier->out++ = *p++;
-    key = p;
-    p = lac_scan_copy(p, &copier->out);
-    if (*p == '"') {
-        *copier->out++ = *p++;
-    } else {
-        parse = copy_string_slow(copier, &p);
-        if (parse != LAC_PARSE_OK)
-            return parse;
-    }
-    key_end = p - 1;
-    p = lac_skip_space(p);
-    if (*p != ':') {
-        *ret_next = p;
-        return p >= copier->end ? LAC_PARSE_MORE : LAC_PARSE_BAD;
-    }
-    *copier->out++ = *p++;
-    goto value;
+element:
+    if (objects & 1)
+        parse = copy_key(copier, &p, &key);
+    if (parse == LAC_PARSE_OK)
+        goto value;
+
+done:
+    *ret_next = p;
+    return parse;
 }
 
 LAC_SCAN_TARGET static enum lac_parse begin_copy(struct copier *copier,
