@@ -46,7 +46,7 @@ void lac_subject_decide(struct lac_diagnosis *diagnosis)
         analysis->subject = LAC_SUBJECT_INFERENCE;
     } else if (analysis->step_count == 0) {
         analysis->subject = LAC_SUBJECT_NO_STEPS;
-    } else if (analysis->step_kept_count < STEPS_MIN) {
+    } else if (analysis->step_kept_count < STEPS_MIN || !diagnosis->time) { /* or of no length */
         analysis->subject = LAC_SUBJECT_FEW_STEPS;
     } else {
         analysis->subject = LAC_SUBJECT_TRAINING;

@@ -11,11 +11,18 @@ static enum lac_status intern(struct lac_model *model, const char *text, uint32_
     return lac_strings_intern(&model->strings, text, strlen(text), ret_id);
 }
 
+/** The order of slices in a track: by start, the longer one first. */
 static int by_start(const void *a, const void *b)
 {
     const struct lac_derived_slice *x = a;
     const struct lac_derived_slice *y = b;
-    return x->start_ns < y->start_ns ? -1 : x->start_ns > y->start_ns;
+    if (x->start_ns != y->start_ns) {
+        return x->start_ns < y->start_ns ? -1 : 1;
+    }
+    if (x->dur_ns != y->dur_ns) {
+        return x->dur_ns > y->dur_ns ? -1 : 1;
+    }
+    return x->link < y->link ? -1 : x->link > y->link;
 }
 
 static enum lac_status add_steps(const struct lac_analysis *analysis, struct lac_model *model)
