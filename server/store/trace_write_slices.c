@@ -341,7 +341,7 @@ static enum lac_status write_name_stats(struct slice_writer *slices)
         status = lac_sql_prepare(slices->writer->db, "INSERT INTO name_stat VALUES(?,?,?,?,?)",
                                  &insert, slices->writer->reterr);
     }
-    if (status == LAC_OK) {
+    if (status == LAC_OK && slices->entry_count > 0) {
         /* `next` and `last_chunk` are done with: keep where the pairs are before sorting */
         for (uint32_t e = 0; e < slices->entry_count; e++) {
             slices->entries[e].next = e;

@@ -1,0 +1,478 @@
+/* Uploads and imports in children; this program is the child too, see main(). */
+
+#include "server/commands.h"
+#include "server/ingest/ingest.h"
+#include "server/ingest/sha256.h"
+#include "server/store/publish.h"
+
+#include <check.h>
+#include <dirent.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static const char small_trace[] =
+    "{\"traceEvents\":["
+    "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"k\",\"pid\":0,\"tid\":7,\"ts\":100,\"dur\":50,"
+    "\"args\":{\"device\":0,\"stream\":7,\"correlation\":1}},"
+    "{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":\"cudaLaunchKernel\",\"pid\":1,\"tid\":1,"
+    "\"ts\":90,\"dur\":5,\"args\":{\"correlation\":1}}]}";
+
+static char folder[64];
+static struct lac_store *store;
+static struct lac_ingest *ingest;
+
+static void open_folder(const char *program)
+{
+    const struct lac_store_options options = {.data_dir = folder, .sweep = true};
+    struct lac_ingest_options ingest_options = {
+        .program = program, .worker_count = 2, .keep_originals = true};
+    struct lac_error error = {0};
+
+    ck_assert_msg(lac_store_open(&options, &store, &error) == LAC_OK, "%s", error.message);
+    ingest_options.store = store;
+    ck_assert_msg(lac_ingest_create(&ingest_options, &ingest, &error) == LAC_OK, "%s",
+                  error.message);
+}
+
+static void close_folder(void)
+{
+    lac_ingest_destroy(ingest);
+    lac_store_close(store);
+    ingest = NULL;
+    store = NULL;
+}
+
+static void setup(void)
+{
+    (void)snprintf(folder, sizeof folder, "/tmp/lacuna-test-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    open_folder(NULL);
+}
+
+static void teardown(void)
+{
+    char command[128];
+
+    close_folder();
+    (void)snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    ck_assert_int_eq(system(command), 0);
+}
+
+static struct lac_upload *begin(const char *name, uint64_t total_bytes, bool reuse)
+{
+    const struct lac_upload_options options = {
+        .name = name, .total_bytes = total_bytes, .reuse_existing = reuse};
+    struct lac_upload *upload = NULL;
+    struct lac_error error = {0};
+
+    ck_assert_msg(lac_ingest_begin(ingest, &options, &upload, &error) == LAC_OK, "%s",
+                  error.message);
+    return upload;
+}
+
+static void send(const char *name, const char *body, char *ret_id)
+{
+    struct lac_upload *upload = begin(name, strlen(body), false);
+    struct lac_error error = {0};
+
+    for (size_t at = 0; at < strlen(body); at += 100) {
+        size_t left = strlen(body) - at;
+
+        ck_assert_int_eq(lac_upload_write(upload, body + at, left < 100 ? left : 100, &error),
+                         LAC_OK);
+    }
+    ck_assert_msg(lac_upload_commit(upload, ret_id, NULL, &error) == LAC_OK, "%s", error.message);
+}
+
+/** Wait for the end of an import; the row is the caller's. */
+static struct lac_trace_row wait_for(const char *id)
+{
+    struct lac_trace_row row = {0};
+    struct lac_error error;
+
+    for (int i = 0; i < 3000; i++) {
+        ck_assert_int_eq(lac_store_get_trace(store, id, &row, &error), LAC_OK);
+        if (row.state == LAC_TRACE_READY || row.state == LAC_TRACE_FAILED) {
+            return row;
+        }
+        lac_trace_row_done(&row);
+        (void)nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    }
+    ck_abort_msg("the import does not end");
+    return row;
+}
+
+static int count_files(const char *name)
+{
+    char path[128];
+    int count = 0;
+    DIR *dir;
+    const struct dirent *entry;
+
+    (void)snprintf(path, sizeof path, "%s/%s", folder, name);
+    dir = opendir(path);
+    ck_assert_ptr_nonnull(dir);
+    while ((entry = readdir(dir)) != NULL) {
+        count += entry->d_name[0] != '.';
+    }
+    (void)closedir(dir);
+    return count;
+}
+
+/** The staging folder goes a moment after the row changes. */
+static void wait_for_staging(int count)
+{
+    for (int i = 0; i < 500 && count_files("staging") != count; i++) {
+        (void)nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    }
+    ck_assert_int_eq(count_files("staging"), count);
+}
+
+START_TEST(an_upload_becomes_a_trace)
+{
+    char id[LAC_ID_SIZE];
+    struct lac_trace_row row;
+    struct lac_ingest_stats stats;
+
+    send("a/b c.json", small_trace, id);
+    row = wait_for(id);
+    ck_assert_int_eq(row.state, LAC_TRACE_READY);
+    ck_assert_str_eq(row.name, "a/b c.json");
+    ck_assert_uint_eq(row.event_count, 2);
+    ck_assert_uint_eq(row.size_bytes, strlen(small_trace));
+    lac_trace_row_done(&row);
+    wait_for_staging(0);
+    ck_assert_int_eq(count_files("originals"), 1);
+    lac_ingest_stats(ingest, &stats);
+    ck_assert_uint_eq(stats.imports_done, 1);
+    ck_assert_uint_eq(stats.memory_reserved_bytes, 0);
+}
+END_TEST
+
+START_TEST(what_is_no_trace_fails_with_a_code)
+{
+    char id[LAC_ID_SIZE];
+    struct lac_trace_row row;
+
+    send("x", "hello, I am no trace at all", id);
+    row = wait_for(id);
+    ck_assert_int_eq(row.state, LAC_TRACE_FAILED);
+    ck_assert_str_eq(row.error_code, "corrupt");
+    ck_assert(row.error_message[0] != '\0');
+    lac_trace_row_done(&row);
+    wait_for_staging(0);
+    ck_assert_int_eq(count_files("traces"), 0);
+    ck_assert_int_eq(count_files("originals"), 0);
+}
+END_TEST
+
+START_TEST(uploads_of_a_wrong_length_leave_nothing)
+{
+    struct lac_upload *upload = begin("x", 10, false);
+    char id[LAC_ID_SIZE];
+    struct lac_error error = {0};
+
+    ck_assert_int_eq(lac_upload_write(upload, "12345678901", 11, &error), LAC_ERR_LIMIT);
+    ck_assert_int_eq(lac_upload_write(upload, "12345", 5, &error), LAC_OK);
+    ck_assert_int_eq(lac_upload_commit(upload, id, NULL, &error), LAC_ERR_MISUSE);
+    upload = begin("x", 0, false);
+    ck_assert_int_eq(lac_upload_commit(upload, id, NULL, &error), LAC_ERR_MISUSE);
+    upload = begin("x", 0, false);
+    ck_assert_int_eq(lac_upload_write(upload, "12345", 5, &error), LAC_OK);
+    lac_upload_abort(upload);
+    ck_assert_int_eq(count_files("staging"), 0);
+    {
+        struct lac_trace_query query = {.limit = 10};
+        struct lac_trace_list list;
+
+        ck_assert_int_eq(lac_store_list_traces(store, &query, &list, &error), LAC_OK);
+        ck_assert_uint_eq(list.count, 0);
+        lac_trace_list_done(&list);
+    }
+}
+END_TEST
+
+START_TEST(what_is_larger_than_allowed_is_refused_at_once)
+{
+    const struct lac_upload_options options = {.total_bytes = (uint64_t)17 << 30};
+    struct lac_upload *upload = NULL;
+    struct lac_error error = {0};
+
+    ck_assert_int_eq(lac_ingest_begin(ingest, &options, &upload, &error), LAC_ERR_LIMIT);
+    ck_assert_ptr_nonnull(strstr(error.message, "16384 MiB"));
+}
+END_TEST
+
+START_TEST(the_same_content_is_recognised_when_asked)
+{
+    char first[LAC_ID_SIZE];
+    char second[LAC_ID_SIZE];
+    struct lac_trace_row row;
+    struct lac_upload *upload;
+    bool existed = false;
+    struct lac_error error;
+
+    send("same", small_trace, first);
+    row = wait_for(first);
+    lac_trace_row_done(&row);
+    upload = begin("same", 0, true);
+    ck_assert_int_eq(lac_upload_write(upload, small_trace, strlen(small_trace), &error), LAC_OK);
+    ck_assert_int_eq(lac_upload_commit(upload, second, &existed, &error), LAC_OK);
+    ck_assert(existed);
+    ck_assert_str_eq(first, second);
+    send("same", small_trace, second);
+    ck_assert_str_ne(first, second);
+    row = wait_for(second);
+    lac_trace_row_done(&row);
+}
+END_TEST
+
+START_TEST(progress_is_told_while_receiving)
+{
+    struct lac_upload *upload = begin("x", 100, false);
+    struct lac_ingest_progress progress;
+    struct lac_error error;
+
+    ck_assert_int_eq(lac_upload_write(upload, "1234567890", 10, &error), LAC_OK);
+    ck_assert(lac_ingest_progress(ingest, lac_upload_id(upload), &progress));
+    ck_assert_int_eq(progress.state, LAC_TRACE_RECEIVING);
+    ck_assert_uint_eq(progress.done_bytes, 10);
+    ck_assert_uint_eq(progress.total_bytes, 100);
+    ck_assert_int_eq(lac_ingest_delete(ingest, lac_upload_id(upload), &error), LAC_ERR_MISUSE);
+    lac_upload_abort(upload);
+    ck_assert(!lac_ingest_progress(ingest, "aaaaaaaaaaaaaaaaaaaaaaaaaa", &progress));
+}
+END_TEST
+
+START_TEST(a_second_server_on_the_folder_is_refused)
+{
+    const struct lac_ingest_options options = {.store = store};
+    struct lac_ingest *second = NULL;
+    struct lac_error error = {0};
+
+    ck_assert_int_eq(lac_ingest_create(&options, &second, &error), LAC_ERR_MISUSE);
+    ck_assert_ptr_nonnull(strstr(error.message, "another server"));
+}
+END_TEST
+
+/** Programs that end as children do when things go wrong. */
+START_TEST(a_child_that_dies_is_a_failed_import_only)
+{
+    static const char *const programs[] = {"/bin/false", "/bin/true", "/no/such/program"};
+    char id[LAC_ID_SIZE];
+    struct lac_trace_row row;
+
+    close_folder();
+    open_folder(programs[_i]);
+    send("x", small_trace, id);
+    row = wait_for(id);
+    ck_assert_int_eq(row.state, LAC_TRACE_FAILED);
+    ck_assert_str_eq(row.error_code, _i == 2 ? "io" : "crashed");
+    lac_trace_row_done(&row);
+    wait_for_staging(0);
+    close_folder();
+    open_folder(NULL);
+    send("y", small_trace, id);
+    row = wait_for(id);
+    ck_assert_int_eq(row.state, LAC_TRACE_READY);
+    lac_trace_row_done(&row);
+}
+END_TEST
+
+/** The name of the trace tells this program's own child how to misbehave. */
+START_TEST(a_child_that_crashes_or_lies_is_a_failed_import_only)
+{
+    static const struct {
+        const char *name;
+        const char *code;
+    } cases[] = {{"crash", "crashed"},   {"lie", "io"},        {"link", "io"},
+                 {"garbage", "corrupt"}, {"flood", "crashed"}, {"memory", "out_of_memory"}};
+    char id[LAC_ID_SIZE];
+    struct lac_trace_row row;
+
+    send(cases[_i].name, small_trace, id);
+    row = wait_for(id);
+    ck_assert_int_eq(row.state, LAC_TRACE_FAILED);
+    ck_assert_str_eq(row.error_code, cases[_i].code);
+    lac_trace_row_done(&row);
+    wait_for_staging(0);
+    ck_assert_int_eq(count_files("traces"), 0);
+    ck_assert_int_eq(count_files("originals"), 0);
+}
+END_TEST
+
+START_TEST(deleting_stops_an_import)
+{
+    char id[LAC_ID_SIZE];
+    struct lac_trace_row row;
+    struct lac_error error;
+
+    send("sleep", small_trace, id);
+    (void)nanosleep(&(struct timespec){.tv_nsec = 200000000}, NULL);
+    ck_assert_int_eq(lac_ingest_delete(ingest, id, &error), LAC_OK);
+    ck_assert_int_eq(lac_store_get_trace(store, id, &row, &error), LAC_ERR_NOT_FOUND);
+    wait_for_staging(0);
+    send("after", small_trace, id);
+    row = wait_for(id);
+    ck_assert_int_eq(row.state, LAC_TRACE_READY);
+    lac_trace_row_done(&row);
+}
+END_TEST
+
+START_TEST(what_was_acknowledged_is_imported_by_the_next_server)
+{
+    char ids[4][LAC_ID_SIZE];
+
+    for (int i = 0; i < 4; i++) {
+        send(i < 2 ? "sleep" : "waits", small_trace, ids[i]); /* two run, two wait */
+    }
+    (void)nanosleep(&(struct timespec){.tv_nsec = 200000000}, NULL);
+    close_folder(); /* kills the two that run */
+    ck_assert_int_eq(count_files("staging"), 4);
+    open_folder(NULL);
+    for (int i = 2; i < 4; i++) { /* the first two sleep again, and are there */
+        struct lac_trace_row row;
+
+        ck_assert_int_eq(lac_store_get_trace(store, ids[i - 2], &row, &(struct lac_error){0}),
+                         LAC_OK);
+        ck_assert_int_eq(row.state, LAC_TRACE_IMPORTING);
+        lac_trace_row_done(&row);
+        ck_assert_int_eq(lac_ingest_delete(ingest, ids[i - 2], &(struct lac_error){0}), LAC_OK);
+    }
+    for (int i = 2; i < 4; i++) {
+        struct lac_trace_row row = wait_for(ids[i]);
+
+        ck_assert_int_eq(row.state, LAC_TRACE_READY);
+        lac_trace_row_done(&row);
+    }
+}
+END_TEST
+
+START_TEST(hashes_are_the_same_with_and_without_the_instructions)
+{
+    static const uint8_t of_abc[32] = {0xba, 0x78, 0x16, 0xbf, 0x8f, 0x01, 0xcf, 0xea,
+                                       0x41, 0x41, 0x40, 0xde, 0x5d, 0xae, 0x22, 0x23,
+                                       0xb0, 0x03, 0x61, 0xa3, 0x96, 0x17, 0x7a, 0x9c,
+                                       0xb4, 0x10, 0xff, 0x61, 0xf2, 0x00, 0x15, 0xad};
+    struct lac_sha256 fast;
+    struct lac_sha256 plain;
+    uint8_t a[32];
+    uint8_t b[32];
+    uint8_t bytes[700];
+    uint32_t random = 1;
+
+    lac_sha256_init(&fast);
+    lac_sha256_add(&fast, "abc", 3);
+    lac_sha256_end(&fast, a);
+    ck_assert_mem_eq(a, of_abc, 32);
+    for (size_t length = 0; length <= sizeof bytes; length++) {
+        size_t at = 0;
+
+        lac_sha256_init(&fast);
+        lac_sha256_init_portable(&plain);
+        for (size_t i = 0; i < length; i++) {
+            bytes[i] = (uint8_t)(i * 7 + length);
+        }
+        while (at < length) {
+            size_t part;
+
+            random = random * 1664525U + 1013904223U;
+            part = 1 + (random >> 8) % 150;
+            part = part < length - at ? part : length - at;
+            lac_sha256_add(&fast, bytes + at, part);
+            lac_sha256_add(&plain, bytes + at, part);
+            at += part;
+        }
+        lac_sha256_end(&fast, a);
+        lac_sha256_end(&plain, b);
+        ck_assert_mem_eq(a, b, 32);
+    }
+}
+END_TEST
+
+/** What the child does instead of importing, by the name of the trace (argv[6]). */
+static int misbehave(const char *name)
+{
+    FILE *report = fdopen(5, "w");
+
+    if (strcmp(name, "sleep") == 0) {
+        (void)sleep(30);
+    } else if (strcmp(name, "crash") == 0) {
+        (void)raise(SIGSEGV);
+    } else if (strcmp(name, "lie") == 0) { /* says three files, leaves none */
+        (void)fputs("p 5 x y z\nr 3 1 1\n", report);
+    } else if (strcmp(name, "link") == 0) {
+        if (fchdir(4) != 0 || symlink("/etc/passwd", "trace-0.db") != 0) {
+            return 1;
+        }
+        (void)fputs("r 1 1 1\n", report);
+    } else if (strcmp(name, "garbage") == 0) {
+        FILE *trace;
+        FILE *original;
+
+        if (fchdir(4) != 0) {
+            return 1;
+        }
+        trace = fopen("trace-0.db", "w");
+        original = fopen("original.zst", "w");
+        (void)fputs("not a database at all, whatever I say", trace);
+        (void)fclose(trace);
+        (void)fclose(original);
+        (void)fputs("r 1 1 1\n", report);
+    } else if (strcmp(name, "flood") == 0) {
+        for (int i = 0; i < 100000; i++) {
+            (void)fputs("a line that never ends and says nothing ", report);
+        }
+        (void)fputs("\nr 99999999999 1 1\n", report);
+    } else if (strcmp(name, "memory") == 0) {
+        (void)fputs("e 1 0 out of memory\n", report);
+        (void)fclose(report);
+        return 1;
+    } else {
+        return -1;
+    }
+    (void)fclose(report);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    Suite *suite;
+    TCase *tcase;
+    SRunner *runner;
+    int failed;
+
+    if (argc > 1 && strcmp(argv[1], "import-worker") == 0) {
+        int result = argc == 7 ? misbehave(argv[6]) : -1;
+
+        return result >= 0 ? result : lac_cmd_import_worker(argc - 1, argv + 1);
+    }
+    suite = suite_create("ingest");
+    tcase = tcase_create("uploads and imports");
+    tcase_set_timeout(tcase, 120);
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_add_test(tcase, an_upload_becomes_a_trace);
+    tcase_add_test(tcase, what_is_no_trace_fails_with_a_code);
+    tcase_add_test(tcase, uploads_of_a_wrong_length_leave_nothing);
+    tcase_add_test(tcase, what_is_larger_than_allowed_is_refused_at_once);
+    tcase_add_test(tcase, the_same_content_is_recognised_when_asked);
+    tcase_add_test(tcase, progress_is_told_while_receiving);
+    tcase_add_test(tcase, a_second_server_on_the_folder_is_refused);
+    tcase_add_loop_test(tcase, a_child_that_dies_is_a_failed_import_only, 0, 3);
+    tcase_add_loop_test(tcase, a_child_that_crashes_or_lies_is_a_failed_import_only, 0, 6);
+    tcase_add_test(tcase, deleting_stops_an_import);
+    tcase_add_test(tcase, what_was_acknowledged_is_imported_by_the_next_server);
+    tcase_add_test(tcase, hashes_are_the_same_with_and_without_the_instructions);
+    suite_add_tcase(suite, tcase);
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? 0 : 1;
+}
