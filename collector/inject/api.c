@@ -9,7 +9,7 @@ static void api_push(const char *name, size_t length, int64_t batch, int32_t wor
     if (self == NULL) {
         return;
     }
-    if (lac_recorder_room(self, 2)) {
+    if (lac_recorder_opens(self, &self->depth[0], 2)) {
         const uint32_t id = lac_recorder_name(self, name, length);
         const uint64_t now = lac_clock_now();
 
@@ -18,7 +18,6 @@ static void api_push(const char *name, size_t length, int64_t batch, int32_t wor
             lac_recorder_put(self, (uint64_t)batch, worker >= 0 ? (uint32_t)worker + 1 : 0, 0, 0,
                              LAC_EVENT_LOADER);
         }
-        self->depth[0]++;
         if (LAC_UNLIKELY(now > self->next_sync_ticks)) {
             lac_recorder_sync(self);
         }
@@ -33,12 +32,11 @@ static void api_pop(int64_t cpu_ns)
     if (self == NULL) {
         return;
     }
-    if (self->depth[0] > 0 && lac_recorder_room(self, 2)) {
+    if (lac_recorder_closes(self, &self->depth[0])) {
         if (cpu_ns >= 0) {
             lac_recorder_put(self, (uint64_t)cpu_ns, 0, 0, 0, LAC_EVENT_CPU);
         }
         lac_recorder_put(self, lac_clock_now(), 0, 0, 0, LAC_EVENT_POP);
-        self->depth[0]--;
     }
     lac_recorder_leave(self);
 }

@@ -2,6 +2,7 @@
 #include "collector/inject/recorder.h"
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -17,24 +18,40 @@ static int lock_owner_pid; /* 0: the handlers have not run in this process */
 
 volatile uint32_t *lac_epoch_page = &epoch_without_page;
 
+static __thread volatile bool mine __attribute__((tls_model("initial-exec")));
+static __thread bool fork_inside __attribute__((tls_model("initial-exec")));
+
 void lac_lock(void)
 {
     (void)pthread_mutex_lock(&mutex);
+    mine = true;
 }
 
 void lac_unlock(void)
 {
+    mine = false;
     (void)pthread_mutex_unlock(&mutex);
 }
 
+bool lac_lock_is_mine(void)
+{
+    return mine;
+}
+
+/* A signal handler may fork while its thread holds the lock: waiting for it would be for ever. */
 static void before_fork(void)
 {
-    lac_lock();
+    fork_inside = mine;
+    if (!fork_inside) {
+        lac_lock();
+    }
 }
 
 static void after_fork_in_parent(void)
 {
-    lac_unlock();
+    if (!fork_inside) {
+        lac_unlock();
+    }
 }
 
 static void start_afresh(void)
@@ -42,6 +59,7 @@ static void start_afresh(void)
     static const pthread_mutex_t fresh = PTHREAD_MUTEX_INITIALIZER;
 
     mutex = fresh;
+    mine = false;
     forks_seen++;
     lac_spool_forget();
     lac_names_reset();

@@ -8,6 +8,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <wchar.h>
@@ -62,7 +63,7 @@ static size_t utf8_from_wide(const wchar_t *wide, char *out, size_t capacity)
 
 static uint32_t name_of_ascii(struct lac_thread *self, const char *text)
 {
-    return text != NULL ? lac_recorder_name(self, text, strlen(text)) : 0;
+    return LAC_LIKELY(text != NULL) ? lac_recorder_name_z(self, text) : 0;
 }
 
 static uint32_t name_of_wide(struct lac_thread *self, const wchar_t *text)
@@ -138,13 +139,13 @@ static int push(struct lac_thread *self, const struct domain *domain, uint32_t n
     const uint16_t index = domain_index(domain);
     int depth = NO_DEPTH;
 
-    if (lac_recorder_room(self, 3)) {
+    if (lac_recorder_opens(self, &self->depth[index], 3)) {
         const uint64_t now = lac_clock_now();
 
         lac_recorder_put(self, now, name, index, 0, LAC_EVENT_PUSH);
         put_attributes(self, attributes);
-        depth = self->depth[index]++;
         keep_sync(self, now);
+        depth = self->depth[index].open - 1;
     }
     lac_recorder_leave(self);
     return depth;
@@ -159,10 +160,9 @@ static int pop(const struct domain *domain)
     if (LAC_UNLIKELY(self == NULL)) {
         return NO_DEPTH;
     }
-    /* a range that was opened before we recorded has no beginning here: its end says nothing */
-    if (LAC_LIKELY(self->depth[index] > 0) && lac_recorder_room(self, 1)) {
+    if (LAC_LIKELY(lac_recorder_closes(self, &self->depth[index]))) {
         lac_recorder_put(self, lac_clock_now(), 0, index, 0, LAC_EVENT_POP);
-        depth = --self->depth[index];
+        depth = self->depth[index].open;
     }
     lac_recorder_leave(self);
     return depth;
@@ -304,7 +304,7 @@ static void domain_end(const struct domain *domain, uint64_t id)
     if (self == NULL) {
         return;
     }
-    if (lac_recorder_room(self, 2)) {
+    if (lac_recorder_room_for_end(self, 2)) {
         lac_recorder_put(self, lac_clock_now(), 0, domain_index(domain), 0, LAC_EVENT_END);
         lac_recorder_put(self, id, 0, 0, 0, LAC_EVENT_ID);
     }
@@ -327,8 +327,8 @@ static void put_name(const struct domain *domain, uint64_t what, const char *tex
         return;
     }
     if (lac_recorder_room(self, 1)) {
-        lac_recorder_put(self, what, lac_recorder_name(self, text, length), domain_index(domain), 0,
-                         type);
+        lac_recorder_put_name(self, what, lac_recorder_name(self, text, length),
+                              domain_index(domain), type);
     }
     lac_recorder_leave(self);
 }
@@ -343,17 +343,28 @@ static void put_name_w(const struct domain *domain, uint64_t what, const wchar_t
     }
 }
 
+static void name_category(const struct domain *domain, uint32_t category, const char *text,
+                          size_t length)
+{
+    lac_categories_remember(domain_index(domain), category, text, length);
+    put_name(domain, category, text, length, LAC_EVENT_CATEGORY_NAME);
+}
+
 static void domain_name_category_a(const struct domain *domain, uint32_t category, const char *text)
 {
     if (text != NULL) {
-        put_name(domain, category, text, strlen(text), LAC_EVENT_CATEGORY_NAME);
+        name_category(domain, category, text, strlen(text));
     }
 }
 
 static void domain_name_category_w(const struct domain *domain, uint32_t category,
                                    const wchar_t *text)
 {
-    put_name_w(domain, category, text, LAC_EVENT_CATEGORY_NAME);
+    char utf8[LAC_NAME_BYTES_MAX];
+
+    if (text != NULL) {
+        name_category(domain, category, utf8, utf8_from_wide(text, utf8, sizeof(utf8)));
+    }
 }
 
 static void name_category_a(uint32_t category, const char *text)
@@ -370,6 +381,62 @@ static void name_thread_a(uint32_t tid, const char *text)
 {
     if (text != NULL) {
         put_name(NULL, tid, text, strlen(text), LAC_EVENT_THREAD_NAME);
+    }
+}
+
+/* ---- names of devices, streams and events, from programs that use the CUDA runtime */
+
+static void put_gpu_name(const char *what, uint64_t which, const char *text, size_t length)
+{
+    struct lac_thread *const self = lac_recorder_enter();
+    char setting[320];
+    int used;
+
+    if (self == NULL) {
+        return;
+    }
+    used = snprintf(setting, sizeof(setting), "%s.%llu=%.*s", what, (unsigned long long)which,
+                    (int)(length > 256 ? 256 : length), text);
+    if (used > 0 && (size_t)used < sizeof(setting) && lac_recorder_room(self, 1)) {
+        lac_recorder_put(self, 0, lac_recorder_name(self, setting, (size_t)used), 0, 0,
+                         LAC_EVENT_SETTING);
+    }
+    lac_recorder_leave(self);
+}
+
+static void name_device_a(int device, const char *text)
+{
+    if (text != NULL) {
+        put_gpu_name("device_name", (uint64_t)device, text, strlen(text));
+    }
+}
+
+static void name_device_w(int device, const wchar_t *text)
+{
+    char utf8[LAC_NAME_BYTES_MAX];
+
+    if (text != NULL) {
+        put_gpu_name("device_name", (uint64_t)device, utf8,
+                     utf8_from_wide(text, utf8, sizeof(utf8)));
+    }
+}
+
+/* A stream is a pointer here and a number in CUPTI's records: only the legacy and the per-thread
+ * default streams can be told apart, the others keep their address. */
+static void name_stream_a(const void *stream, const char *text)
+{
+    if (text != NULL) {
+        put_gpu_name("stream_name", (uint64_t)(uintptr_t)stream, text, strlen(text));
+    }
+}
+
+static void name_stream_w(const void *stream, const wchar_t *text)
+{
+    char utf8[LAC_NAME_BYTES_MAX];
+
+    if (text != NULL) {
+        put_gpu_name("stream_name", (uint64_t)(uintptr_t)stream, utf8,
+                     utf8_from_wide(text, utf8, sizeof(utf8)));
     }
 }
 
@@ -413,6 +480,9 @@ static const void *register_string(const char *text, size_t length)
     char *copy;
 
     length = length > LAC_NAME_BYTES_MAX ? LAC_NAME_BYTES_MAX : length;
+    if (lac_lock_is_mine()) {
+        return NULL; /* from a signal handler that interrupted us */
+    }
     lac_lock();
     string = allocate(sizeof(*string) + length + 1);
     lac_unlock();
@@ -445,6 +515,9 @@ static const struct domain *domain_create(const char *name, size_t length)
     uint32_t index;
 
     length = length >= sizeof(domain_names[0].name) ? sizeof(domain_names[0].name) - 1 : length;
+    if (lac_lock_is_mine()) {
+        return NULL; /* from a signal handler that interrupted us: the default domain */
+    }
     lac_lock();
     for (index = 1; index < domain_count; index++) {
         if (domain_names[index].length == length &&
@@ -472,9 +545,9 @@ void lac_domains_define(struct lac_thread *self)
     const uint32_t count = __atomic_load_n(&domain_count, __ATOMIC_ACQUIRE);
 
     for (uint32_t i = 1; i < count && lac_recorder_room(self, 1); i++) {
-        lac_recorder_put(self, i,
-                         lac_recorder_name(self, domain_names[i].name, domain_names[i].length),
-                         (uint16_t)i, 0, LAC_EVENT_DOMAIN_NAME);
+        lac_recorder_put_name(self, i,
+                              lac_recorder_name(self, domain_names[i].name, domain_names[i].length),
+                              (uint16_t)i, LAC_EVENT_DOMAIN_NAME);
     }
 }
 
@@ -529,6 +602,12 @@ static const struct hook core_hooks[] = {
     HOOK(NVTX_CORE_NAME_THREAD_A, name_thread_a),
     HOOK(NVTX_CORE_NAME_THREAD_W, name_thread_w),
 };
+static const struct hook cudart_hooks[] = {
+    HOOK(NVTX_CUDART_NAME_DEVICE_A, name_device_a),
+    HOOK(NVTX_CUDART_NAME_DEVICE_W, name_device_w),
+    HOOK(NVTX_CUDART_NAME_STREAM_A, name_stream_a),
+    HOOK(NVTX_CUDART_NAME_STREAM_W, name_stream_w),
+};
 static const struct hook core2_hooks[] = {
     HOOK(NVTX_CORE2_MARK_EX, domain_mark_ex),
     HOOK(NVTX_CORE2_START_EX, domain_start_ex),
@@ -579,5 +658,20 @@ int InitializeInjectionNvtx2(nvtx_get_export_table get_export_table)
     install(callbacks, NVTX_MODULE_CORE, core_hooks, sizeof(core_hooks) / sizeof(core_hooks[0]));
     install(callbacks, NVTX_MODULE_CORE2, core2_hooks,
             sizeof(core2_hooks) / sizeof(core2_hooks[0]));
+    install(callbacks, NVTX_MODULE_CUDART, cudart_hooks,
+            sizeof(cudart_hooks) / sizeof(cudart_hooks[0]));
+    return 1;
+}
+
+LAC_EXPORT int InitializeInjectionNvtxExtension(const void *module);
+
+/**
+ * Called by NVTX once per library and extension (payload schemas, counters). None is recorded yet:
+ * with no slot of the module set, NVTX turns its functions into no-ops, and the library's ranges
+ * come through the functions above all the same. 1: stay loaded.
+ */
+int InitializeInjectionNvtxExtension(const void *module)
+{
+    (void)module;
     return 1;
 }

@@ -48,6 +48,13 @@ enum nvtx_core2 {
     NVTX_CORE2_INITIALIZE,
 };
 
+enum nvtx_cudart {
+    NVTX_CUDART_NAME_DEVICE_A = 1,
+    NVTX_CUDART_NAME_DEVICE_W,
+    NVTX_CUDART_NAME_STREAM_A,
+    NVTX_CUDART_NAME_STREAM_W,
+};
+
 enum nvtx_message_type {
     NVTX_MESSAGE_ASCII = 1,
     NVTX_MESSAGE_WIDE = 2,

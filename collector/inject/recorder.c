@@ -17,7 +17,8 @@ static uint32_t domains_epoch;          /* whose spool knows the domains */
 static struct lac_thread *free_threads; /* states of threads that ended; under lac_lock() */
 
 /* Sync points let a reader convert ticks piece by piece; one a second per thread that records. */
-enum { SYNC_EVERY_NS = 1000000000 };
+enum { SYNC_EVERY_NS = 1000000000, RETRIES_PER_S = 100, RESERVE_MAX = 2048 };
+static __thread volatile bool entering __attribute__((tls_model("initial-exec")));
 
 static void on_thread_exit(void *value)
 {
@@ -60,19 +61,11 @@ static struct lac_thread *thread_state(void)
     return self == MAP_FAILED ? NULL : self;
 }
 
-struct lac_thread *lac_recorder_enter_slow(void)
+/* The state of a thread that records for the first time in this process; NULL: it does not. */
+static struct lac_thread *make_self(void)
 {
     struct lac_thread *self;
 
-    if (!lac_settings.enabled) {
-        return NULL;
-    }
-    lac_notice_fork();
-    self = lac_self;
-    if (self != NULL && self->epoch == *lac_epoch_page) {
-        self->dropped_count++; /* busy: a signal handler interrupted the recorder */
-        return NULL;
-    }
     if (!lac_spool_open()) {
         return NULL;
     }
@@ -82,6 +75,7 @@ struct lac_thread *lac_recorder_enter_slow(void)
         lac_spool_count_dropped(1, false);
         return NULL;
     }
+    self->stop = &lac_spool_header()->stop;
     self->epoch = *lac_epoch_page;
     self->tid = (int32_t)syscall(SYS_gettid);
     self->busy = 1;
@@ -89,7 +83,32 @@ struct lac_thread *lac_recorder_enter_slow(void)
     (void)pthread_setspecific(exit_key, self);
     if (__atomic_exchange_n(&domains_epoch, self->epoch, __ATOMIC_RELAXED) != self->epoch) {
         lac_domains_define(self);
+        lac_categories_define(self);
     }
+    return self;
+}
+
+struct lac_thread *lac_recorder_enter_slow(void)
+{
+    struct lac_thread *self;
+
+    if (!lac_settings.enabled) {
+        return NULL;
+    }
+    if (lac_lock_is_mine() || entering) {
+        lac_spool_count_dropped(1, false); /* a signal handler interrupted us in here */
+        return NULL;
+    }
+    lac_notice_fork();
+    self = lac_self;
+    if (self != NULL && self->epoch == *lac_epoch_page) {
+        self->dropped_count++; /* busy: a signal handler interrupted the recorder */
+        lac_spool_count_dropped(1, false);
+        return NULL;
+    }
+    entering = true;
+    self = make_self();
+    entering = false;
     return self;
 }
 
@@ -126,21 +145,32 @@ bool lac_recorder_refill(struct lac_thread *self, uint32_t count)
 {
     struct lac_segment_header *segment;
 
-    if (self->segment != NULL) {
-        lac_spool_release(self->segment, self->segment_index);
-        self->segment = NULL;
-        self->next = NULL;
-        self->end = NULL;
-    }
-    if (__atomic_load_n(&lac_spool_header()->stop, __ATOMIC_RELAXED) != 0) {
+    uint32_t index;
+
+    if (*self->stop != LAC_SPOOL_RECORD) {
         return false; /* the launcher ended the recording: nothing is lost, nothing is wanted */
     }
-    segment = lac_spool_segment(LAC_SEGMENT_EVENTS, self->tid, self->seq, &self->segment_index);
-    if (segment == NULL) {
-        self->dropped_count += count;
-        lac_spool_count_dropped(count, true);
+    if (self->reserve > RESERVE_MAX) {
+        lac_spool_count_dropped(1, false); /* nested so deep that a segment is but ends of ranges */
         return false;
     }
+    /* the old segment is kept until there is another: the ends of open ranges still fit in it */
+    segment = self->retry_ticks == 0 || lac_clock_now() >= self->retry_ticks
+                  ? lac_spool_segment(LAC_SEGMENT_EVENTS, self->tid, self->seq, &index)
+                  : NULL;
+    if (segment == NULL) {
+        if (self->retry_ticks <= lac_clock_now()) {
+            self->retry_ticks = lac_clock_now() + ticks_of_a_second() / RETRIES_PER_S;
+        }
+        self->dropped_count += count > LAC_RANGE_END_EVENTS ? 1 : count;
+        lac_spool_count_dropped(1, true);
+        return false;
+    }
+    self->retry_ticks = 0;
+    if (self->segment != NULL) {
+        lac_spool_release(self->segment, self->segment_index);
+    }
+    self->segment_index = index;
     self->seq++;
     self->segment = segment;
     self->next = (struct lac_event *)(void *)((char *)segment + LAC_SEGMENT_HEADER_BYTES);
@@ -156,26 +186,49 @@ bool lac_recorder_refill(struct lac_thread *self, uint32_t count)
 
 void lac_recorder_sync(struct lac_thread *self)
 {
-    if (__atomic_load_n(&lac_spool_header()->stop, __ATOMIC_RELAXED) != 0) {
-        self->end = self->next; /* the next event asks for room and is refused */
-        self->next_sync_ticks = UINT64_MAX;
-        return;
-    }
-    if (self->end - self->next >= 2) {
+    if (self->end - self->next >= 2 + (ptrdiff_t)self->reserve) {
         put_sync(self);
+    }
+}
+
+void lac_recorder_put_name(struct lac_thread *self, uint64_t what, uint32_t name, uint16_t domain,
+                           uint8_t type)
+{
+    lac_recorder_put(self, what, name, domain, 0, type);
+    if (type != LAC_EVENT_THREAD_NAME) {
+        (void)__atomic_fetch_add(&lac_spool_header()->named_count, 1u, __ATOMIC_RELAXED);
     }
 }
 
 uint32_t lac_recorder_name_slow(struct lac_thread *self, const char *text, uint32_t length,
                                 uint32_t hash)
 {
-    struct lac_name_slot *const slot = &self->names[hash & (LAC_NAME_CACHE_SLOTS - 1)];
+    struct lac_name_slot *slot = lac_name_slot(self, hash, 0);
     const char *kept;
     const uint32_t id = lac_names_define(text, length, hash, &kept);
+
+    if (slot->epoch == self->epoch && lac_name_slot(self, hash, 1)->epoch != self->epoch) {
+        slot = lac_name_slot(self, hash, 1);
+    }
 
     if (id != 0) {
         *slot = (struct lac_name_slot){
             .text = kept, .length = length, .hash = hash, .id = id, .epoch = self->epoch};
+    }
+    return id;
+}
+
+uint32_t lac_recorder_name_new(struct lac_thread *self, const char *text, uint32_t place)
+{
+    const size_t length = strlen(text);
+    const uint32_t id = lac_recorder_name(self, text, length);
+
+    /* a name that was cut is not what stands at that address */
+    if (id != 0 && length <= LAC_NAME_BYTES_MAX) {
+        const uint32_t hash = lac_names_hash(text, length);
+        const uint32_t way = lac_name_slot(self, hash, 0)->id == id ? 0 : 1;
+
+        self->by_pointer[place] = (uint16_t)((hash & (LAC_NAME_CACHE_SLOTS - 1)) ^ way);
     }
     return id;
 }

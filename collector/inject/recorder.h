@@ -28,9 +28,11 @@
 #define LAC_UNLIKELY(x) __builtin_expect(!!(x), 0)
 
 enum {
-    LAC_NAME_CACHE_SLOTS = 1024, /* power of two; direct mapped, per thread */
+    LAC_NAME_CACHE_SLOTS = 2048, /* power of two; two places for a name, per thread */
+    LAC_POINTER_SLOTS = 4096,    /* power of two */
     LAC_NAME_BYTES_MAX = 4096,   /* longer names are cut, and counted as such */
     LAC_DOMAINS_MAX = 256,
+    LAC_RANGE_END_EVENTS = 2, /* CPU time and POP */
 };
 
 /** A name this thread has seen, so that the usual push needs one hash and one compare. */
@@ -42,24 +44,34 @@ struct lac_name_slot {
     uint32_t epoch; /**< lac_epoch at which `id` was defined in the spool */
 };
 
+/** Push ranges of one domain that are open in this thread. */
+struct lac_depth {
+    int32_t open;    /**< recorded: their ends will be */
+    int32_t skipped; /**< innermost ones that were not recorded: their ends are not either */
+};
+
 /** One per thread, mapped on its first event. */
 struct lac_thread {
-    struct lac_event *next; /**< where the next event goes */
-    struct lac_event *end;  /**< end of the open segment */
+    struct lac_event *next;        /**< where the next event goes */
+    struct lac_event *end;         /**< end of the open segment */
+    const volatile uint32_t *stop; /**< of the spool's header */
+    uint32_t reserve;              /**< events that the ends of open ranges will need */
     struct lac_segment_header *segment;
     uint32_t segment_index;
     uint32_t epoch; /**< of the process when this was set up; another one: forked since */
     uint32_t seq;
     int32_t tid;
     volatile int busy; /**< inside the recorder: an event from a signal handler is dropped */
-    int32_t depth[LAC_DOMAINS_MAX]; /**< open push ranges by domain, as NVTX returns them */
-    uint64_t dropped_count;         /**< not yet told by a LAC_EVENT_DROPPED */
+    struct lac_depth depth[LAC_DOMAINS_MAX];
+    uint64_t retry_ticks;   /**< after a full disk: when to ask for room again */
+    uint64_t dropped_count; /**< not yet told by a LAC_EVENT_DROPPED */
     uint64_t dropped_told;
     uint64_t next_sync_ticks; /**< when to write a sync point again */
     uint64_t next_range_id;   /**< of this thread's block of ids for start/end ranges */
     uint64_t end_range_id;
     struct lac_thread *next_free;
     struct lac_name_slot names[LAC_NAME_CACHE_SLOTS];
+    uint16_t by_pointer[LAC_POINTER_SLOTS]; /**< where in `names` the text at an address was */
 };
 
 extern __thread struct lac_thread *lac_self __attribute__((tls_model("initial-exec")));
@@ -71,6 +83,7 @@ extern volatile uint32_t *lac_epoch_page;
 
 /** Id of a name in this process's spool, defining it there when new; 0 when it cannot be kept. */
 static inline uint32_t lac_recorder_name(struct lac_thread *self, const char *text, size_t length);
+static inline uint32_t lac_recorder_name_z(struct lac_thread *self, const char *text);
 uint32_t lac_recorder_name_slow(struct lac_thread *self, const char *text, uint32_t length,
                                 uint32_t hash);
 
@@ -99,11 +112,48 @@ bool lac_recorder_refill(struct lac_thread *self, uint32_t count);
 /** Write a sync point; called when self->next_sync_ticks has passed. */
 void lac_recorder_sync(struct lac_thread *self);
 
-/** Room for `count` events; false: dropped and counted. */
+/** Room for `count` events and the ends of what is open; false: dropped and counted. */
 static inline bool lac_recorder_room(struct lac_thread *self, uint32_t count)
 {
-    return LAC_LIKELY(self->end - self->next >= (ptrdiff_t)count) ||
+    return LAC_LIKELY(self->end - self->next >= (ptrdiff_t)(count + self->reserve) &&
+                      *self->stop == LAC_SPOOL_RECORD) ||
            lac_recorder_refill(self, count);
+}
+
+/** Room in the open segment for the end of something recorded, also while recording pauses. */
+static inline bool lac_recorder_room_for_end(struct lac_thread *self, uint32_t count)
+{
+    return self->end - self->next >= (ptrdiff_t)(count + self->reserve) ||
+           lac_recorder_refill(self, count);
+}
+
+/** Whether to record the push range that opens, which takes `count` events. */
+static inline bool lac_recorder_opens(struct lac_thread *self, struct lac_depth *depth,
+                                      uint32_t count)
+{
+    if (LAC_LIKELY(depth->skipped == 0) && lac_recorder_room(self, count + LAC_RANGE_END_EVENTS)) {
+        depth->open++;
+        self->reserve += LAC_RANGE_END_EVENTS;
+        return true;
+    }
+    depth->skipped++;
+    return false;
+}
+
+/** Whether to record the end of the innermost push range. Its room was reserved. */
+static inline bool lac_recorder_closes(struct lac_thread *self, struct lac_depth *depth)
+{
+    if (LAC_UNLIKELY(depth->skipped > 0)) {
+        depth->skipped--;
+        return false;
+    }
+    /* a range that was opened before we recorded has no beginning here: its end says nothing */
+    if (LAC_UNLIKELY(depth->open == 0)) {
+        return false;
+    }
+    depth->open--;
+    self->reserve -= LAC_RANGE_END_EVENTS;
+    return LAC_LIKELY(self->end - self->next >= LAC_RANGE_END_EVENTS);
 }
 
 static inline void lac_recorder_put(struct lac_thread *self, uint64_t ts, uint32_t name,
@@ -119,6 +169,10 @@ static inline void lac_recorder_put(struct lac_thread *self, uint64_t ts, uint32
     __atomic_store_n(&event->type, type, __ATOMIC_RELEASE);
     self->next = event + 1;
 }
+
+/** The event that names a domain or a category; a reader then looks for those first. */
+void lac_recorder_put_name(struct lac_thread *self, uint64_t what, uint32_t name, uint16_t domain,
+                           uint8_t type);
 
 /* ---- clock.c */
 extern enum lac_spool_clock lac_clock;
@@ -187,21 +241,78 @@ static inline uint32_t lac_names_hash(const char *text, size_t length)
     return (uint32_t)(a ^ a >> 32);
 }
 
+/* Whether `size_bytes` from both are equal; eight and more bytes at a time, the last ones twice. */
+static inline bool lac_same_bytes(const char *a, const char *b, size_t size_bytes)
+{
+    size_t at = 0;
+
+    if (size_bytes < 8) {
+        while (at < size_bytes && a[at] == b[at]) {
+            at++;
+        }
+        return at == size_bytes;
+    }
+    for (; at + 16 < size_bytes; at += 16) {
+        if (((lac_load64(a + at) ^ lac_load64(b + at)) |
+             (lac_load64(a + at + 8) ^ lac_load64(b + at + 8))) != 0) {
+            return false;
+        }
+    }
+    if (at + 8 < size_bytes && lac_load64(a + at) != lac_load64(b + at)) {
+        return false;
+    }
+    return lac_load64(a + size_bytes - 8) == lac_load64(b + size_bytes - 8);
+}
+
+static inline struct lac_name_slot *lac_name_slot(struct lac_thread *self, uint32_t hash,
+                                                  uint32_t way)
+{
+    return &self->names[(hash & (LAC_NAME_CACHE_SLOTS - 1)) ^ way];
+}
+
 static inline uint32_t lac_recorder_name(struct lac_thread *self, const char *text, size_t length)
 {
     const uint32_t cut = length > LAC_NAME_BYTES_MAX ? LAC_NAME_BYTES_MAX : (uint32_t)length;
     const uint32_t hash = lac_names_hash(text, cut);
-    const struct lac_name_slot *const slot = &self->names[hash & (LAC_NAME_CACHE_SLOTS - 1)];
 
-    if (LAC_LIKELY(slot->hash == hash && slot->length == cut && slot->epoch == self->epoch &&
-                   memcmp(slot->text, text, cut) == 0)) {
-        return slot->id;
+    for (uint32_t way = 0; way < 2; way++) {
+        const struct lac_name_slot *const slot = lac_name_slot(self, hash, way);
+
+        if (LAC_LIKELY(slot->hash == hash && slot->length == cut && slot->epoch == self->epoch &&
+                       lac_same_bytes(slot->text, text, cut))) {
+            return slot->id;
+        }
     }
     return lac_recorder_name_slow(self, text, cut, hash);
 }
 
+uint32_t lac_recorder_name_new(struct lac_thread *self, const char *text, uint32_t place);
+
+/*
+ * The same for a C string. A program usually passes a name from the same address again, so what
+ * stood there last time is compared with what stands there now, NUL included, before anything is
+ * measured or hashed. Reading as far as the old name went must not leave the page that the text
+ * begins in: the new one may be shorter and the next page not there.
+ */
+static inline uint32_t lac_recorder_name_z(struct lac_thread *self, const char *text)
+{
+    const uint32_t place =
+        (uint32_t)((uintptr_t)text * 0x9e3779b97f4a7c15u >> 40) & (LAC_POINTER_SLOTS - 1);
+    const struct lac_name_slot *const slot = &self->names[self->by_pointer[place]];
+
+    if (LAC_LIKELY(slot->epoch == self->epoch &&
+                   ((uintptr_t)text & 4095) + slot->length + 1 <= 4096 &&
+                   lac_same_bytes(slot->text, text, (size_t)slot->length + 1))) {
+        return slot->id;
+    }
+    return lac_recorder_name_new(self, text, place);
+}
+
 /* ---- nvtx.c: tell a new spool what the domains are called; the caller is inside the recorder */
 void lac_domains_define(struct lac_thread *self);
+/* ---- categories.c: the same for categories; text lives for ever */
+void lac_categories_define(struct lac_thread *self);
+void lac_categories_remember(uint16_t domain, uint32_t category, const char *text, size_t length);
 
 /* ---- environment.c: LACUNA_* variables, read once at load */
 struct lac_settings {
@@ -219,6 +330,7 @@ void lac_complain(const char *what, int error);
 /* ---- lock.c: held over fork by pthread_atfork, so that a child never inherits it locked */
 void lac_lock(void);
 void lac_unlock(void);
+bool lac_lock_is_mine(void); /**< in a signal handler that interrupted the holder */
 void lac_lock_install_fork_handlers(void);
 void lac_notice_fork(void);    /**< start afresh in a child that pthread_atfork did not see */
 uint32_t lac_fork_depth(void); /**< forks since exec */

@@ -423,6 +423,7 @@ struct lac_segment_header *lac_spool_segment(enum lac_segment_kind kind, int32_t
         segment = map_segment(index);
     }
     if (segment != NULL) {
+        __atomic_store_n(&segment->magic, 0u, __ATOMIC_RELEASE); /* first: a drainer may look */
         memset(segment, 0, lac_settings.segment_bytes);
         segment->kind = (uint16_t)kind;
         segment->state = LAC_SEGMENT_OPEN;

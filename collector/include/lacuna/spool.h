@@ -33,6 +33,13 @@ enum lac_spool_clock {
     LAC_SPOOL_CLOCK_TSC = 2,       /**< ticks of the invariant TSC; sync points give the rate */
 };
 
+/** What a launcher wants of the process. Ranges that are open then are still closed. */
+enum lac_spool_stop {
+    LAC_SPOOL_RECORD = 0,
+    LAC_SPOOL_STOP = 1,  /**< record no more */
+    LAC_SPOOL_PAUSE = 2, /**< not now */
+};
+
 /** One instant read on three clocks. `ticks` is the clock of the spool. */
 struct lac_sync_point {
     uint64_t ticks;
@@ -60,8 +67,11 @@ struct lac_spool_header {
     uint64_t dropped_string_count; /**< names that could not be kept; their events carry name 0 */
     uint64_t size_limit_bytes;     /**< 0: none */
     uint32_t text_bytes;           /**< bytes used in text */
-    uint32_t stop;                 /**< set by a launcher: record no more */
-    uint32_t reserved[26];
+    uint32_t stop;                 /**< set by a launcher: enum lac_spool_stop */
+    uint32_t named_count;          /**< domains and categories that got a name */
+    uint32_t reserved0;
+    uint64_t step_count; /**< training steps that a hook saw end; 0 none */
+    uint32_t reserved[22];
     /* segments that a drainer emptied, for reuse: it stores at tail, threads take at head */
     uint64_t free_head;
     uint64_t free_tail;
