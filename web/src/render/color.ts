@@ -38,20 +38,20 @@ function luminance(rgb: Rgb): number {
   return 0.2126 * r + 0.7152 * g + 0.0722 * b;
 }
 
-/** 32-bit FNV-1a. Digits count as one letter: "ProfilerStep#12" and "#13" share a colour. */
+/** 32-bit FNV-1a without the number at the end: "ProfilerStep#9" and "#10" share a colour. */
 export function hashName(name: string): number {
+  let end = name.length;
+  while (end > 1 && isDigit(name.charCodeAt(end - 1))) end--;
   let h = 0x811c9dc5;
-  for (let i = 0; i < name.length; i++) {
-    let c = name.charCodeAt(i);
-    if (c >= 48 && c <= 57) c = 48;
-    h = Math.imul(h ^ c, 0x01000193);
-  }
+  for (let i = 0; i < end; i++) h = Math.imul(h ^ name.charCodeAt(i), 0x01000193);
   // FNV's high bits are weak for short names: one more mix.
   h ^= h >>> 15;
   h = Math.imul(h, 0x2c1b3c6d);
   h ^= h >>> 13;
   return h >>> 0;
 }
+
+const isDigit = (code: number): boolean => code >= 48 && code <= 57;
 
 /** Bytes R, G, B, A in memory order on a little-endian machine (all browsers' typed arrays). */
 export function packRgb(rgb: Rgb): number {

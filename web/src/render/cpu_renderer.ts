@@ -39,7 +39,7 @@ export class CpuRenderer implements Renderer {
   private frame = 0;
 
   constructor(private readonly canvas: HTMLCanvasElement) {
-    const context = canvas.getContext('2d', {alpha: true});
+    const context = canvas.getContext('2d', {alpha: false});
     if (!context) throw new Error('this browser gives no 2D canvas');
     this.context = context;
   }
@@ -55,7 +55,9 @@ export class CpuRenderer implements Renderer {
     // The screen's first column; whole, so that a pan moves strips by whole pixels and stays sharp.
     const originPx = Math.round(scene.t0 / nsPerPx);
     const isDone = this.refresh(scene, nsPerPx, originPx, width);
-    this.context.clearRect(0, 0, width, height);
+    // Opaque: the browser need not blend the largest layer of the page.
+    this.context.fillStyle = scene.background;
+    this.context.fillRect(0, 0, width, height);
     this.context.imageSmoothingEnabled = false;
     for (const row of scene.rows) this.compose(row, scene, nsPerPx, originPx, width);
     this.prune();
@@ -208,7 +210,7 @@ export class CpuRenderer implements Renderer {
     const gap = Math.max(1, Math.round(dpr));
     for (let lane = 1; lane <= lanes; lane++) {
       const y = Math.round(row.top * dpr + lane * laneHeight);
-      this.context.clearRect(0, y - gap, width, gap);
+      this.context.fillRect(0, y - gap, width, gap);
     }
   }
 

@@ -28,6 +28,8 @@ export interface Scene {
   readonly durationNs: number;
   readonly levelMax: number;
   readonly rows: readonly SceneRow[];
+  /** What is behind the slices, as CSS. */
+  readonly background: string;
   readonly source: TileSource;
   readonly colors: ColorTable & {readonly version: number};
 }

@@ -9,6 +9,8 @@ import {forEachLane, lowerBound, walkTiles, type TileSource, type TileVisitor} f
 
 /** A lone slice far below a pixel must not vanish. */
 export const ALPHA_MIN = 0.16;
+/** On a dark ground faint colours are seen less. */
+export const ALPHA_MIN_DARK = 0.28;
 /** In the row of idle causes a strong colour must stand for its share of the time, no more. */
 export const ALPHA_MIN_IDLE = 0.05;
 /** From this many device pixels on, a slice has sharp edges and a gap to its neighbour. */

@@ -209,10 +209,11 @@ export class WebGlRenderer implements Renderer {
       gl.uniform1f(this.uniforms['alphaMin'] ?? null, alphaMin);
       gl.drawArrays(gl.TRIANGLE_STRIP, 0, 4);
     };
-    resolve(ALPHA_MIN);
+    const usual = scene.rows[0]?.alphaMin ?? ALPHA_MIN;
+    resolve(usual);
     gl.enable(gl.SCISSOR_TEST);
     for (const row of scene.rows) {
-      if (row.alphaMin === ALPHA_MIN) continue;
+      if (row.alphaMin === usual) continue;
       const rowHeight = Math.ceil(row.laneHeight * row.lanes * dpr);
       gl.scissor(0, height - Math.round(row.top * dpr) - rowHeight, width, rowHeight);
       resolve(row.alphaMin);

@@ -3,9 +3,10 @@
 
 import {effect} from '@preact/signals';
 import {selection, timeWindow} from '../model/view_state';
+import {cssRgb} from '../render/color';
 import {choiceFromQuery, createRenderer} from '../render/choose';
 import type {Renderer, SceneRow} from '../render/scene';
-import {ALPHA_MIN, ALPHA_MIN_IDLE} from '../render/strip_raster';
+import {ALPHA_MIN, ALPHA_MIN_DARK, ALPHA_MIN_IDLE} from '../render/strip_raster';
 import {levelFor} from '../render/tile_plan';
 import {FrameStats} from './frame_stats';
 import {valueAt} from './counter_store';
@@ -250,9 +251,10 @@ export class Stage {
       devicePixelRatio: this.dpr,
       durationNs: model.durationNs,
       levelMax: model.levelMax,
-      rows: rows.flatMap(sceneRow),
+      rows: rows.flatMap(row => sceneRow(row, this.theme.name === 'dark')),
       source: model.tiles,
       colors: model.palette,
+      background: cssRgb(this.theme.background),
     });
     this.drawOverlay({t0, t1, widthPx, heightPx, rows});
     const {axis} = this.elements;
@@ -346,7 +348,7 @@ export class Stage {
   }
 }
 
-function sceneRow({row, top}: PlacedRow): SceneRow[] {
+function sceneRow({row, top}: PlacedRow, isDark: boolean): SceneRow[] {
   if (row.track === undefined || row.kind === 'counter') return [];
   return [
     {
@@ -356,7 +358,7 @@ function sceneRow({row, top}: PlacedRow): SceneRow[] {
       laneHeight: row.laneHeight,
       lanes: row.lanes,
       isMerged: row.isCollapsed,
-      alphaMin: row.kind === 'gaps' ? ALPHA_MIN_IDLE : ALPHA_MIN,
+      alphaMin: row.kind === 'gaps' ? ALPHA_MIN_IDLE : isDark ? ALPHA_MIN_DARK : ALPHA_MIN,
     },
   ];
 }
