@@ -21,6 +21,28 @@ static void require(const struct drawing *drawing, bool holds, const char *what)
     }
 }
 
+/** The next word at *at, cut to fit; "" at the end. */
+static void word(const char **at, char *out, size_t capacity_bytes)
+{
+    *at += strspn(*at, " ");
+    size_t length = strcspn(*at, " ");
+    snprintf(out, capacity_bytes, "%.*s", (int)length, *at);
+    *at += length;
+}
+
+/** Whether `text` is `prefix` and a number; `*ret_end` is what follows it. */
+static bool numbered(const char *text, const char *prefix, long *ret_number, const char **ret_end)
+{
+    size_t length = strlen(prefix);
+    if (strncmp(text, prefix, length) != 0 || text[length] < '0' || text[length] > '9') {
+        return false;
+    }
+    char *end = NULL;
+    *ret_number = strtol(text + length, &end, 10);
+    *ret_end = end;
+    return true;
+}
+
 static uint32_t intern(struct drawing *drawing, const char *text)
 {
     uint32_t id = 0;
@@ -43,12 +65,13 @@ static uint32_t process_of(struct drawing *drawing, int64_t pid)
 /** The track that a name stands for. */
 static uint32_t track_of(struct drawing *drawing, const char *name)
 {
-    int device = 0;
-    int stream = 0;
-    int worker = 0;
+    long device = 0;
+    long stream = 0;
+    long worker = 0;
+    const char *rest = name;
     uint32_t track = 0;
-    bool is_gpu = sscanf(name, "gpu%d.%d", &device, &stream) == 2;
-    bool is_worker = !is_gpu && sscanf(name, "w%d", &worker) == 1;
+    bool is_gpu = numbered(name, "gpu", &device, &rest) && numbered(rest, ".", &stream, &rest);
+    bool is_worker = !is_gpu && numbered(name, "w", &worker, &rest);
     uint32_t process = process_of(drawing, is_gpu ? device : is_worker ? 5000 + worker : 1000);
     int64_t tid = is_gpu ? stream : (int64_t)(unsigned char)name[0] * 256 + name[1];
     require(drawing,
@@ -66,9 +89,10 @@ static uint32_t copy_row(struct drawing *drawing, const char *text)
     static const char *const kinds[] = {"?", "HtoD", "DtoH", "DtoD"};
     char kind[16] = "";
     char memory[16] = "";
-    long long bytes = -1;
-    require(drawing, sscanf(text, "%15s %15s %lld", kind, memory, &bytes) == 3,
-            "a copy wants KIND MEMORY BYTES");
+    word(&text, kind, sizeof kind);
+    word(&text, memory, sizeof memory);
+    require(drawing, *text == ' ', "a copy wants KIND MEMORY BYTES");
+    long long bytes = strtoll(text, NULL, 10);
     struct lac_copy copy = {.bytes = bytes, .is_async = 2};
     for (size_t i = 1; i < sizeof kinds / sizeof kinds[0]; i++) {
         if (strcmp(kind, kinds[i]) == 0) {
@@ -122,26 +146,28 @@ static void draw_line(struct drawing *drawing)
     char line[512];
     char track[32];
     char kind[16];
-    double start_us = 0.0;
-    double dur_us = 0.0;
-    int used = 0;
     require(drawing, drawing->line_length < sizeof line, "line too long");
     memcpy(line, drawing->line, drawing->line_length);
     line[drawing->line_length] = '\0';
     if (line[strspn(line, " ")] == '\0' || line[strspn(line, " ")] == '#') {
         return;
     }
-    require(drawing,
-            sscanf(line, "%31s %15s %lf %lf %n", track, kind, &start_us, &dur_us, &used) == 4,
-            "wants TRACK KIND START DUR");
-    const char *rest = line + used;
+    const char *at = line;
+    char *end = NULL;
+    word(&at, track, sizeof track);
+    word(&at, kind, sizeof kind);
+    double start_us = strtod(at, &end);
+    require(drawing, end != at, "wants TRACK KIND START DUR");
+    at = end;
+    double dur_us = strtod(at, &end);
+    require(drawing, end != at, "wants TRACK KIND START DUR");
+    const char *rest = end + strspn(end, " ");
     struct lac_slice_in in = {.start_ns = (int64_t)(start_us * 1000.0 + 0.5),
                               .dur_ns = (int64_t)(dur_us * 1000.0 + 0.5),
                               .track = track_of(drawing, track),
                               .detail = LAC_NONE,
                               .kind = kind_of(drawing, kind)};
     if (rest[0] == '#' && rest[1] >= '0' && rest[1] <= '9') {
-        char *end = NULL;
         in.corr = (uint32_t)strtoul(rest + 1, &end, 10);
         rest = end + strspn(end, " ");
     }
