@@ -1,7 +1,9 @@
+#include "analysis/model/status.h"
 #include "server/commands.h"
 #include "server/demo/series.h"
 #include "server/options.h"
 
+#include <stdint.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -20,7 +22,7 @@ static const char USAGE[] = "lacuna demo DIR [--in-phase] [--seed N]\n"
 
 static void show(const char *path)
 {
-    fprintf(stderr, "\r\033[Kwriting %s (simulated)", path);
+    (void)fprintf(stderr, "\r\033[Kwriting %s (simulated)", path);
 }
 
 int lac_cmd_demo(int argc, char **argv)
@@ -36,21 +38,21 @@ int lac_cmd_demo(int argc, char **argv)
     bool on_terminal = isatty(STDERR_FILENO) != 0;
     exit_status = 2;
     if (options.operand_count != 1) {
-        fputs("lacuna demo: name one folder to write to; see lacuna demo --help\n", stderr);
+        (void)fputs("lacuna demo: name one folder to write to; see lacuna demo --help\n", stderr);
     } else if (lac_options_number(&options, "seed", 0, UINT64_MAX, 1, &seed)) {
         enum lac_status status =
             lac_demo_write_series(options.operands[0], lac_options_on(&options, "in-phase", false),
                                   seed, on_terminal ? show : NULL, &error);
         if (on_terminal) {
-            fputs("\r\033[K", stderr);
+            (void)fputs("\r\033[K", stderr);
         }
         if (status == LAC_OK) {
-            printf("%s: %d simulated traces, %s.json to %s.json, the truth beside each\n",
-                   options.operands[0], LAC_DEMO_STAGE_COUNT, lac_demo_stage(0)->name,
-                   lac_demo_stage(LAC_DEMO_STAGE_COUNT - 1)->name);
+            (void)printf("%s: %d simulated traces, %s.json to %s.json, the truth beside each\n",
+                         options.operands[0], LAC_DEMO_STAGE_COUNT, lac_demo_stage(0)->name,
+                         lac_demo_stage(LAC_DEMO_STAGE_COUNT - 1)->name);
             exit_status = 0;
         } else {
-            fprintf(stderr, "lacuna demo: %s\n", error.message);
+            (void)fprintf(stderr, "lacuna demo: %s\n", error.message);
             exit_status = 1;
         }
     }

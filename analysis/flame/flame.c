@@ -1,7 +1,11 @@
 #include "analysis/flame/flame.h"
 
+#include "analysis/flame/flame_tree.h"
 #include "analysis/flame/flame_walk.h"
+#include "analysis/model/model.h"
+#include "analysis/model/status.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 

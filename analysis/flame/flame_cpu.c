@@ -1,4 +1,9 @@
 #include "analysis/flame/flame_time.h"
+#include "analysis/flame/flame_walk.h"
+#include "analysis/model/model.h"
+#include "analysis/model/status.h"
+
+#include <stdint.h>
 
 enum lac_status lac_flame_walk_cpu(struct lac_flame_walk *walk)
 {

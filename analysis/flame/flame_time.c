@@ -1,6 +1,15 @@
 #include "analysis/flame/flame_time.h"
 
-struct clock {
+#include "analysis/flame/flame.h"
+#include "analysis/flame/flame_stack.h"
+#include "analysis/flame/flame_tree.h"
+#include "analysis/flame/flame_walk.h"
+#include "analysis/model/model.h"
+#include "analysis/model/status.h"
+
+#include <stdint.h>
+
+struct hand {
     struct lac_flame_walk *walk;
     struct lac_flame_stack stack;
     const struct lac_flame_pieces *pieces;
@@ -11,10 +20,10 @@ struct clock {
 
 /* A piece counts once on a frame and on those around it up to its base. Frames around a marked one
  * are marked already. */
-static void count_piece(struct clock *clock, uint32_t frame)
+static void count_piece(struct hand *hand, uint32_t frame)
 {
-    struct lac_flame_frame *frames = clock->walk->tree.frames;
-    uint32_t mark = clock->pieces->at[clock->piece].id + 1;
+    struct lac_flame_frame *frames = hand->walk->tree.frames;
+    uint32_t mark = hand->pieces->at[hand->piece].id + 1;
     while (frame != 0 && frames[frame].mark != mark) {
         frames[frame].mark = mark;
         frames[frame].count++;
@@ -23,61 +32,60 @@ static void count_piece(struct clock *clock, uint32_t frame)
 }
 
 /* Give [now, t) to what is on top of the stack. */
-static enum lac_status give(struct clock *clock, int64_t t_ns)
+static enum lac_status give(struct hand *hand, int64_t t_ns)
 {
-    const struct lac_flame_pieces *pieces = clock->pieces;
-    uint32_t top = clock->stack.count == 0 ? LAC_NONE : clock->stack.count - 1;
-    while (clock->now_ns < t_ns && clock->piece < pieces->count) {
-        const struct lac_flame_piece *piece = &pieces->at[clock->piece];
-        int64_t from = piece->start_ns > clock->now_ns ? piece->start_ns : clock->now_ns;
+    const struct lac_flame_pieces *pieces = hand->pieces;
+    uint32_t top = hand->stack.count == 0 ? LAC_NONE : hand->stack.count - 1;
+    while (hand->now_ns < t_ns && hand->piece < pieces->count) {
+        const struct lac_flame_piece *piece = &pieces->at[hand->piece];
+        int64_t from = piece->start_ns > hand->now_ns ? piece->start_ns : hand->now_ns;
         int64_t to = piece->end_ns < t_ns ? piece->end_ns : t_ns;
         if (to > from && (top != LAC_NONE || pieces->keep_outside)) {
             uint32_t frame;
-            enum lac_status status = lac_flame_stack_frame(&clock->stack, top, piece->base, &frame);
+            enum lac_status status = lac_flame_stack_frame(&hand->stack, top, piece->base, &frame);
             if (status != LAC_OK) {
                 return status;
             }
-            clock->walk->tree.frames[frame].self_ns += to - from;
-            if (!clock->count_slices) {
-                count_piece(clock, frame);
+            hand->walk->tree.frames[frame].self_ns += to - from;
+            if (!hand->count_slices) {
+                count_piece(hand, frame);
             }
         }
         if (piece->end_ns > t_ns) {
             break;
         }
-        clock->now_ns = to > clock->now_ns ? to : clock->now_ns;
-        clock->piece++;
+        hand->now_ns = to > hand->now_ns ? to : hand->now_ns;
+        hand->piece++;
     }
-    clock->now_ns = t_ns > clock->now_ns ? t_ns : clock->now_ns;
+    hand->now_ns = t_ns > hand->now_ns ? t_ns : hand->now_ns;
     return LAC_OK;
 }
 
 /* Let time pass until t: what ends on the way gives way to what is under it. */
-static enum lac_status pass(struct clock *clock, int64_t t_ns)
+static enum lac_status pass(struct hand *hand, int64_t t_ns)
 {
-    struct lac_flame_stack *stack = &clock->stack;
+    struct lac_flame_stack *stack = &hand->stack;
     while (stack->count > 0 && stack->entries[stack->count - 1].end_ns <= t_ns) {
-        enum lac_status status = give(clock, stack->entries[stack->count - 1].end_ns);
+        enum lac_status status = give(hand, stack->entries[stack->count - 1].end_ns);
         if (status != LAC_OK) {
             return status;
         }
         stack->count--;
     }
-    return give(clock, t_ns);
+    return give(hand, t_ns);
 }
 
-static enum lac_status count_slice(struct clock *clock, int64_t start_ns, int64_t dur_ns)
+static enum lac_status count_slice(struct hand *hand, int64_t start_ns, int64_t dur_ns)
 {
     bool inside;
-    (void)lac_flame_clip(clock->walk, start_ns, dur_ns, &inside);
+    (void)lac_flame_clip(hand->walk, start_ns, dur_ns, &inside);
     if (!inside) {
         return LAC_OK;
     }
     uint32_t frame;
-    enum lac_status status =
-        lac_flame_stack_frame(&clock->stack, clock->stack.count - 1, 0, &frame);
+    enum lac_status status = lac_flame_stack_frame(&hand->stack, hand->stack.count - 1, 0, &frame);
     if (status == LAC_OK) {
-        clock->walk->tree.frames[frame].count++;
+        hand->walk->tree.frames[frame].count++;
     }
     return status;
 }
@@ -88,12 +96,12 @@ enum lac_status lac_flame_time(struct lac_flame_walk *walk, uint32_t track,
     const struct lac_slices *s = &walk->model->slices;
     uint64_t first = track == LAC_NONE ? 0 : walk->model->tracks[track].first;
     uint64_t end = track == LAC_NONE ? 0 : first + walk->model->tracks[track].count;
-    struct clock clock = {.walk = walk, .pieces = pieces, .count_slices = count_slices};
+    struct hand hand = {.walk = walk, .pieces = pieces, .count_slices = count_slices};
     enum lac_status status = LAC_OK;
     int64_t last_ns = pieces->count > 0 ? pieces->at[pieces->count - 1].end_ns : 0;
-    lac_flame_stack_init(&clock.stack, &walk->tree);
-    clock.now_ns = pieces->count > 0 ? pieces->at[0].start_ns : 0;
-    clock.stack.is_flat = walk->by == LAC_FLAME_BY_KERNEL;
+    lac_flame_stack_init(&hand.stack, &walk->tree);
+    hand.now_ns = pieces->count > 0 ? pieces->at[0].start_ns : 0;
+    hand.stack.is_flat = walk->by == LAC_FLAME_BY_KERNEL;
     for (uint64_t i = first; i < end && status == LAC_OK; i++) {
         int64_t start_ns = s->start_ns[i];
         if (start_ns >= last_ns) {
@@ -103,22 +111,22 @@ enum lac_status lac_flame_time(struct lac_flame_walk *walk, uint32_t track,
             continue;
         }
         int64_t end_ns = start_ns + s->dur_ns[i];
-        if (start_ns > clock.now_ns) {
-            status = pass(&clock, start_ns);
+        if (start_ns > hand.now_ns) {
+            status = pass(&hand, start_ns);
         } else {
             /* before the first piece: nothing to give yet, but ended slices must go */
-            lac_flame_stack_pop(&clock.stack, start_ns);
+            lac_flame_stack_pop(&hand.stack, start_ns);
         }
         if (status == LAC_OK) {
-            status = lac_flame_stack_push(&clock.stack, start_ns, end_ns, s->name[i], s->kind[i]);
+            status = lac_flame_stack_push(&hand.stack, start_ns, end_ns, s->name[i], s->kind[i]);
         }
         if (status == LAC_OK && count_slices) {
-            status = count_slice(&clock, start_ns, s->dur_ns[i]);
+            status = count_slice(&hand, start_ns, s->dur_ns[i]);
         }
     }
     if (status == LAC_OK) {
-        status = pass(&clock, last_ns);
+        status = pass(&hand, last_ns);
     }
-    lac_flame_stack_done(&clock.stack);
+    lac_flame_stack_done(&hand.stack);
     return status;
 }

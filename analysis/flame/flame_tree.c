@@ -1,5 +1,10 @@
 #include "analysis/flame/flame_tree.h"
 
+#include "analysis/flame/flame.h"
+#include "analysis/model/model.h"
+#include "analysis/model/status.h"
+
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 

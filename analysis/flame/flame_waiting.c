@@ -1,5 +1,10 @@
 #include "analysis/flame/flame_time.h"
+#include "analysis/flame/flame_tree.h"
+#include "analysis/flame/flame_walk.h"
+#include "analysis/model/model.h"
+#include "analysis/model/status.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 
 /* A piece of idle time and the thread that ended it, LAC_NONE when that was not recorded. */

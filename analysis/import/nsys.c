@@ -1,11 +1,19 @@
 #include "analysis/import/nsys.h"
 
+#include "analysis/import/import.h"
+#include "analysis/import/nsys_db.h"
 #include "analysis/import/nsys_private.h"
+#include "analysis/model/builder.h"
+#include "analysis/model/model.h"
+#include "analysis/model/status.h"
+#include "analysis/model/strings.h"
 
 #include <fcntl.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/types.h>
 #include <unistd.h>
 
 bool lac_nsys_is_sqlite(const char *path)

@@ -1,6 +1,13 @@
 /* Host tables of an Nsight Systems export: CUDA calls, library and system calls, overheads. */
 
+#include "analysis/import/nsys_db.h"
 #include "analysis/import/nsys_private.h"
+#include "analysis/model/builder.h"
+#include "analysis/model/model.h"
+#include "analysis/model/status.h"
+
+#include <stddef.h>
+#include <stdint.h>
 
 enum { START, END, THREAD, NAME, CORRELATION, RETURNED };
 static const char *const CALL_COLUMNS[] = {"start",         "end",         "globalTid", "nameId",

@@ -1,11 +1,16 @@
 #include "analysis/import/nsys_db.h"
 
+#include "analysis/import/import.h"
+#include "analysis/model/status.h"
+
 #include <errno.h>
 #include <inttypes.h>
 #include <sqlite3.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 
 enum {
@@ -49,8 +54,11 @@ static void plain(const char *message, char *out, size_t capacity)
 {
     size_t used = 0;
     for (; message[used] != '\0' && used + 1 < capacity; used++) {
-        bool is_plain = message[used] >= 0x20 && message[used] < 0x7f;
-        out[used] = is_plain ? message[used] : '?';
+        unsigned char c = (unsigned char)message[used];
+        out[used] = message[used];
+        if (c < 0x20 || c >= 0x7f) {
+            out[used] = '?';
+        }
     }
     out[used] = '\0';
 }

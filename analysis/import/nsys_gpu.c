@@ -1,7 +1,13 @@
 /* GPU tables of an Nsight Systems export: kernels, copies, memsets, synchronisation, graphs. */
 
+#include "analysis/import/nsys_db.h"
 #include "analysis/import/nsys_private.h"
+#include "analysis/model/builder.h"
+#include "analysis/model/model.h"
+#include "analysis/model/status.h"
+#include "analysis/model/strings.h"
 
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -1,10 +1,15 @@
 /* Strings of an Nsight Systems export: StringIds, read once, interned where they are used. */
 
 #include "analysis/import/json_text.h"
+#include "analysis/import/nsys_db.h"
 #include "analysis/import/nsys_private.h"
+#include "analysis/model/model.h"
+#include "analysis/model/status.h"
+#include "analysis/model/strings.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -5,9 +5,15 @@
  * name with the rest as arguments, or a trace would have as many names as operators.
  */
 
+#include "analysis/import/nsys_db.h"
 #include "analysis/import/nsys_private.h"
+#include "analysis/model/builder.h"
+#include "analysis/model/model.h"
+#include "analysis/model/status.h"
+#include "analysis/model/strings.h"
 
 #include <inttypes.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -4,9 +4,14 @@
  * thread id; a global process id is the same with thread id 0.
  */
 
+#include "analysis/import/nsys_db.h"
 #include "analysis/import/nsys_private.h"
+#include "analysis/model/builder.h"
+#include "analysis/model/model.h"
+#include "analysis/model/status.h"
 
 #include <inttypes.h>
+#include <stdint.h>
 #include <stdio.h>
 
 static uint64_t pid_bits(int64_t global_id)

@@ -1,8 +1,14 @@
 /* What an Nsight Systems export says of machine, processes, devices and itself. */
 
+#include "analysis/import/nsys_db.h"
 #include "analysis/import/nsys_private.h"
+#include "analysis/model/builder.h"
+#include "analysis/model/model.h"
+#include "analysis/model/status.h"
+#include "analysis/model/strings.h"
 
 #include <inttypes.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -126,7 +132,11 @@ static void member(struct lac_nsys *nsys, const char *key, const char *value, si
     for (size_t i = 0; i < size; i++) {
         unsigned char c = (unsigned char)value[i];
         bool is_plain = c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
-        to[nsys->metadata_used++] = is_plain ? (char)c : '_';
+        to[nsys->metadata_used] = '_';
+        if (is_plain) {
+            to[nsys->metadata_used] = value[i];
+        }
+        nsys->metadata_used++;
     }
     to[nsys->metadata_used++] = '"';
 }

@@ -1,5 +1,8 @@
 #include "server/demo/agenda.h"
 
+#include "analysis/model/status.h"
+
+#include <stdint.h>
 #include <stdlib.h>
 
 static bool before(const struct lac_demo_entry *a, const struct lac_demo_entry *b)

@@ -1,5 +1,8 @@
 #include "server/demo/gpu_stream.h"
 
+#include "analysis/model/status.h"
+
+#include <stdint.h>
 #include <stdlib.h>
 
 enum lac_status lac_demo_stream_init(struct lac_demo_stream *stream, uint64_t queue_max)

@@ -1,6 +1,9 @@
 #include "server/demo/network.h"
 
+#include "analysis/model/status.h"
+
 #include <math.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -73,9 +76,12 @@ static void add_op(struct plan *plan, enum lac_demo_phase phase, const char *nam
                    const char *inner, const char *module)
 {
     struct lac_demo_network *net = &plan->net;
+    if (plan->failed) {
+        return;
+    }
     void *ops = grown(net->ops, &net->op_capacity, net->op_count, sizeof(*net->ops));
-    if (plan->failed || ops == NULL) {
-        plan->failed = true;
+    plan->failed = ops == NULL;
+    if (ops == NULL) {
         return;
     }
     net->ops = ops;
@@ -93,10 +99,13 @@ static void add_kernel(struct plan *plan, const char *name, double cost_ns, uint
                        uint32_t shared_bytes, bool is_layout)
 {
     struct lac_demo_network *net = &plan->net;
+    if (plan->failed) {
+        return;
+    }
     void *kernels =
         grown(net->kernels, &net->kernel_capacity, net->kernel_count, sizeof(*net->kernels));
-    if (plan->failed || kernels == NULL) {
-        plan->failed = true;
+    plan->failed = kernels == NULL;
+    if (kernels == NULL) {
         return;
     }
     net->kernels = kernels;
@@ -283,10 +292,10 @@ static void push_layer(struct plan *plan, struct layer layer)
     }
 }
 
-static void push_conv_norm(struct plan *plan, const char *module, int32_t in, int32_t out,
-                           int32_t in_width, int32_t width, int32_t filter, bool relu)
+/* A convolution, its normalisation and, but for the last of a block, its activation. */
+static void push_conv_norm(struct plan *plan, struct layer layer, bool relu)
 {
-    struct layer layer = {LAYER_CONV, in, out, width, in_width, filter, module};
+    layer.kind = LAYER_CONV;
     push_layer(plan, layer);
     layer.kind = LAYER_NORM;
     push_layer(plan, layer);
@@ -300,7 +309,7 @@ static void push_layers(struct plan *plan)
 {
     static const char *const MODULE[4] = {"layer1", "layer2", "layer3", "layer4"};
     static const int32_t BLOCKS[4] = {3, 4, 6, 3};
-    push_conv_norm(plan, "stem", 3, 64, 224, 112, 7, true);
+    push_conv_norm(plan, (struct layer){LAYER_CONV, 3, 64, 112, 224, 7, "stem"}, true);
     push_layer(plan, (struct layer){LAYER_MAXPOOL, 64, 64, 56, 112, 3, "stem"});
     int32_t in = 64;
     int32_t in_width = 56;
@@ -308,11 +317,20 @@ static void push_layers(struct plan *plan)
         int32_t mid = 64 << stage;
         int32_t width = 56 >> stage;
         for (int32_t block = 0; block < BLOCKS[stage]; block++) {
-            push_conv_norm(plan, MODULE[stage], in, mid, in_width, in_width, 1, true);
-            push_conv_norm(plan, MODULE[stage], mid, mid, in_width, width, 3, true);
-            push_conv_norm(plan, MODULE[stage], mid, 4 * mid, width, width, 1, false);
+            push_conv_norm(
+                plan, (struct layer){LAYER_CONV, in, mid, in_width, in_width, 1, MODULE[stage]},
+                true);
+            push_conv_norm(plan,
+                           (struct layer){LAYER_CONV, mid, mid, width, in_width, 3, MODULE[stage]},
+                           true);
+            push_conv_norm(plan,
+                           (struct layer){LAYER_CONV, mid, 4 * mid, width, width, 1, MODULE[stage]},
+                           false);
             if (block == 0) {
-                push_conv_norm(plan, MODULE[stage], in, 4 * mid, in_width, width, 1, false);
+                push_conv_norm(
+                    plan,
+                    (struct layer){LAYER_CONV, in, 4 * mid, width, in_width, 1, MODULE[stage]},
+                    false);
             }
             struct layer sum = {LAYER_ADD, 4 * mid, 4 * mid, width, width, 1, MODULE[stage]};
             push_layer(plan, sum);

@@ -1,8 +1,11 @@
 #include "server/demo/pipeline.h"
 
+#include "analysis/model/status.h"
 #include "server/demo/agenda.h"
 #include "server/demo/gpu_stream.h"
+#include "server/demo/network.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -160,13 +163,13 @@ static void worker_try(struct sim *sim, int64_t k, int64_t now_ns)
     plan(sim, now_ns + fetch_ns, WORKER_DONE, k);
 }
 
-static void loader_event(struct sim *sim, int thread, const char *name, int64_t start_ns,
-                         int64_t end_ns, int64_t batch, int32_t worker, int64_t cpu_ns)
+/* A loader range; worker and CPU time are the caller's to set. */
+static struct lac_demo_event *loader_event(struct sim *sim, int thread, const char *name,
+                                           int64_t start_ns, int64_t end_ns, int64_t batch)
 {
     struct lac_demo_event *e = emit(sim, thread, LAC_DEMO_EVENT_LOADER, name, start_ns, end_ns);
     e->number = (int32_t)batch;
-    e->worker = worker;
-    e->cpu_ns = cpu_ns;
+    return e;
 }
 
 static void worker_done(struct sim *sim, int64_t k, int64_t now_ns)
@@ -181,10 +184,14 @@ static void worker_done(struct sim *sim, int64_t k, int64_t now_ns)
     for (int i = 0; i < 4; i++) {
         cpu_ns += w->cpu_ns[i];
     }
-    loader_event(sim, thread, "loader.fetch", w->start_ns, now_ns, batch, (int32_t)k, cpu_ns);
+    struct lac_demo_event *e =
+        loader_event(sim, thread, "loader.fetch", w->start_ns, now_ns, batch);
+    e->worker = (int32_t)k;
+    e->cpu_ns = cpu_ns;
     for (int i = 0; i < 4; i++) {
-        loader_event(sim, thread, PART[i], at_ns, at_ns + w->dur_ns[i], batch, (int32_t)k,
-                     w->cpu_ns[i]);
+        e = loader_event(sim, thread, PART[i], at_ns, at_ns + w->dur_ns[i], batch);
+        e->worker = (int32_t)k;
+        e->cpu_ns = w->cpu_ns[i];
         at_ns += w->dur_ns[i];
     }
     w->taken++;
@@ -193,8 +200,8 @@ static void worker_done(struct sim *sim, int64_t k, int64_t now_ns)
     if (sim->p->copy_mode != LAC_DEMO_COPY_PAGEABLE) {
         int64_t start_ns = arrived_ns > sim->pin_free_ns ? arrived_ns : sim->pin_free_ns;
         sim->pin_free_ns = start_ns + sim->p->pin_ns;
-        loader_event(sim, LAC_DEMO_PIN, "loader.pin", start_ns, sim->pin_free_ns, batch, -1,
-                     sim->p->pin_ns);
+        loader_event(sim, LAC_DEMO_PIN, "loader.pin", start_ns, sim->pin_free_ns, batch)->cpu_ns =
+            sim->p->pin_ns;
         arrived_ns = sim->pin_free_ns;
     }
     plan(sim, arrived_ns, DATA_READY, batch);
@@ -378,7 +385,7 @@ static int64_t train(struct sim *sim, int64_t at_ns)
     int64_t begin_ns = t;
     t = run_phase(sim, LAC_DEMO_FORWARD, t);
     emit(sim, LAC_DEMO_MAIN, LAC_DEMO_EVENT_RANGE, "forward", begin_ns, t);
-    begin_ns = t += PHASE_NS;
+    t += PHASE_NS;
     emit(sim, LAC_DEMO_MAIN, LAC_DEMO_EVENT_RANGE, "Optimizer.zero_grad#SGD.zero_grad", t,
          t + 40000);
     begin_ns = t += 40000 + PHASE_NS;
@@ -450,8 +457,8 @@ static void received(struct sim *sim, int64_t now_ns)
     bool is_pinned = p->copy_mode != LAC_DEMO_COPY_PAGEABLE;
     sim->is_main_waiting = false;
     sim->waited_ns += now_ns - waited_from_ns;
-    loader_event(sim, LAC_DEMO_MAIN, "loader.wait", waited_from_ns, now_ns + 2000, sim->batch,
-                 (int32_t)worker, -1);
+    loader_event(sim, LAC_DEMO_MAIN, "loader.wait", waited_from_ns, now_ns + 2000, sim->batch)
+        ->worker = (int32_t)worker;
     plan(sim, now_ns + 10000, INDEX_FOR, worker);
     int64_t t = now_ns + (is_pinned ? PIN_UNPACK_NS : UNPACK_NS);
     emit(sim, LAC_DEMO_MAIN, LAC_DEMO_EVENT_RANGE,

@@ -1,14 +1,18 @@
 #include "server/demo/series.h"
 
+#include "analysis/model/status.h"
+#include "server/demo/pipeline.h"
 #include "server/demo/trace_json.h"
 #include "server/demo/truth.h"
 
 #include <errno.h>
-#include <limits.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+enum { PATH_BYTES = 4096 };
 
 static const struct lac_demo_stage STAGES[LAC_DEMO_STAGE_COUNT] = {
     {"1-two-workers", "2 workers, contiguous tensors, pageable memory",
@@ -59,7 +63,7 @@ static enum lac_status io_error(const char *path, struct lac_error *reterr)
 
 static enum lac_status make_dir(const char *dir, struct lac_error *reterr)
 {
-    char path[PATH_MAX];
+    char path[PATH_BYTES];
     int length = snprintf(path, sizeof(path), "%s", dir);
     if (length <= 0 || (size_t)length >= sizeof(path) - 64) {
         return lac_fail(reterr, LAC_ERR_MISUSE, 0, "the folder's name is empty or too long");
@@ -91,7 +95,7 @@ struct product {
 static enum lac_status write_file(const char *path, const struct product *product,
                                   struct lac_error *reterr)
 {
-    char part[PATH_MAX];
+    char part[PATH_BYTES];
     if (snprintf(part, sizeof(part), "%s.part", path) >= (int)sizeof(part)) {
         return lac_fail(reterr, LAC_ERR_MISUSE, 0, "the folder's name is too long");
     }
@@ -124,7 +128,7 @@ static enum lac_status write_stage(const char *dir, int stage,
                                    const struct lac_demo_run *run, struct lac_demo_truth *truth,
                                    struct lac_error *reterr)
 {
-    char path[PATH_MAX];
+    char path[PATH_BYTES];
     const struct lac_demo_stage *s = &STAGES[stage];
     struct product product = {
         .pipeline = pipeline,
@@ -151,7 +155,7 @@ static enum lac_status write_variant(const char *dir, bool in_phase, uint64_t se
         struct lac_demo_pipeline pipeline = lac_demo_stage_pipeline(stage, in_phase, seed);
         struct lac_demo_run run;
         struct lac_demo_truth truth;
-        char path[PATH_MAX];
+        char path[PATH_BYTES];
         (void)snprintf(path, sizeof(path), "%s/%s.json", dir, STAGES[stage].name);
         if (progress != NULL) {
             progress(path);
@@ -175,7 +179,7 @@ enum lac_status lac_demo_write_series(const char *dir, bool in_phase, uint64_t s
 {
     enum lac_status status = write_variant(dir, false, seed, progress, reterr);
     if (status == LAC_OK && in_phase) {
-        char sub[PATH_MAX];
+        char sub[PATH_BYTES];
         if (snprintf(sub, sizeof(sub), "%s/in-phase", dir) >= (int)sizeof(sub)) {
             return lac_fail(reterr, LAC_ERR_MISUSE, 0, "the folder's name is too long");
         }

@@ -1,7 +1,14 @@
 #include "server/demo/trace_json.h"
 
+#include "analysis/model/status.h"
+#include "server/demo/network.h"
+#include "server/demo/pipeline.h"
+
 #include <errno.h>
 #include <inttypes.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,57 +51,67 @@ static struct place place_of(uint16_t thread)
     return (struct place){pid, pid};
 }
 
+void lac_demo_print(FILE *out, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    (void)vfprintf(out, format, args); /* ferror() tells, once, when all is written */
+    va_end(args);
+}
+
 void lac_demo_write_string(FILE *out, const char *text)
 {
-    fputc('"', out);
+    (void)fputc('"', out);
     for (const char *c = text; *c != '\0'; c++) {
-        if (*c == '"' || *c == '\\') {
-            fputc('\\', out);
-            fputc(*c, out);
-        } else if ((unsigned char)*c < 0x20) {
-            fprintf(out, "\\u%04x", (unsigned)(unsigned char)*c);
-        } else {
-            fputc(*c, out);
+        if ((unsigned char)*c < 0x20) {
+            lac_demo_print(out, "\\u%04x", (unsigned)(unsigned char)*c);
+            continue;
         }
+        if (*c == '"' || *c == '\\') {
+            (void)fputc('\\', out);
+        }
+        (void)fputc(*c, out);
     }
-    fputc('"', out);
+    (void)fputc('"', out);
 }
 
 /* Microseconds with three decimals, exactly. */
 static void write_us(FILE *out, int64_t ns)
 {
-    fprintf(out, "%" PRId64 ".%03d", ns / 1000, (int)(ns % 1000));
+    lac_demo_print(out, "%" PRId64 ".%03d", ns / 1000, (int)(ns % 1000));
 }
 
 void lac_demo_write_settings(FILE *out, const struct lac_demo_pipeline *p)
 {
     bool is_pinned = p->copy_mode != LAC_DEMO_COPY_PAGEABLE;
     bool is_async = p->copy_mode == LAC_DEMO_COPY_PREFETCH;
-    fprintf(out,
-            "{\"model\":\"ResNet-50\",\"dataset\":\"ImageNet\",\"precision\":\"float16 mixed\","
-            "\"optimizer\":\"SGD\",\"batch_size\":%d,\"num_workers\":%d,\"prefetch_factor\":%d,"
-            "\"pin_memory\":%s,\"non_blocking\":%s,\"memory_format\":\"%s\",\"copy_stream\":%s}",
-            p->batch_size, p->workers, p->prefetch_factor, is_pinned ? "true" : "false",
-            is_async ? "true" : "false", p->channels_last ? "channels_last" : "contiguous",
-            is_async ? "true" : "false");
+    lac_demo_print(
+        out,
+        "{\"model\":\"ResNet-50\",\"dataset\":\"ImageNet\",\"precision\":\"float16 mixed\","
+        "\"optimizer\":\"SGD\",\"batch_size\":%d,\"num_workers\":%d,\"prefetch_factor\":%d,"
+        "\"pin_memory\":%s,\"non_blocking\":%s,\"memory_format\":\"%s\",\"copy_stream\":%s}",
+        p->batch_size, p->workers, p->prefetch_factor, is_pinned ? "true" : "false",
+        is_async ? "true" : "false", p->channels_last ? "channels_last" : "contiguous",
+        is_async ? "true" : "false");
 }
 
 static void write_meta(FILE *out, const char *what, int pid, int tid, const char *key,
                        const char *text)
 {
-    fprintf(out,
-            "{\"name\":\"%s\",\"ph\":\"M\",\"ts\":0.000,\"pid\":%d,\"tid\":%d,\"args\":{\"%s\":",
-            what, pid, tid, key);
+    lac_demo_print(
+        out,
+        "{\"name\":\"%s\",\"ph\":\"M\",\"ts\":0.000,\"pid\":%d,\"tid\":%d,\"args\":{\"%s\":", what,
+        pid, tid, key);
     lac_demo_write_string(out, text);
-    fputs("}},\n", out);
+    lac_demo_print(out, "%s", "}},\n");
 }
 
 static void write_sort_index(FILE *out, const char *what, int pid, int tid, int index)
 {
-    fprintf(out,
-            "{\"name\":\"%s\",\"ph\":\"M\",\"ts\":0.000,\"pid\":%d,\"tid\":%d,\"args\":{"
-            "\"sort_index\":%d}},\n",
-            what, pid, tid, index);
+    lac_demo_print(out,
+                   "{\"name\":\"%s\",\"ph\":\"M\",\"ts\":0.000,\"pid\":%d,\"tid\":%d,\"args\":{"
+                   "\"sort_index\":%d}},\n",
+                   what, pid, tid, index);
 }
 
 static void write_rows(FILE *out, const struct lac_demo_pipeline *p)
@@ -156,34 +173,36 @@ static void write_kernel_args(FILE *out, const struct lac_demo_event *e)
     uint32_t by_threads = SM_THREADS / k->block;
     fit = fit == 0 ? 1 : fit < by_threads ? fit : by_threads;
     uint32_t occupancy = 100 * fit * k->block / SM_THREADS;
-    fprintf(out,
-            "{\"External id\":%u,\"queued\":0,\"device\":0,\"context\":1,\"stream\":%d,"
-            "\"correlation\":%u,\"registers per thread\":%u,\"shared memory\":%u,"
-            "\"blocks per SM\":%.6g,\"warps per SM\":%.6g,\"grid\":[%u,%u,%u],\"block\":[%u,1,1],"
-            "\"est. achieved occupancy %%\":%u}",
-            e->external_id, COMPUTE_STREAM, e->correlation, k->registers, k->shared_bytes, blocks,
-            blocks * k->block / 32.0, k->grid[0], k->grid[1], k->grid[2], k->block, occupancy);
+    lac_demo_print(
+        out,
+        "{\"External id\":%u,\"queued\":0,\"device\":0,\"context\":1,\"stream\":%d,"
+        "\"correlation\":%u,\"registers per thread\":%u,\"shared memory\":%u,"
+        "\"blocks per SM\":%.6g,\"warps per SM\":%.6g,\"grid\":[%u,%u,%u],\"block\":[%u,1,1],"
+        "\"est. achieved occupancy %%\":%u}",
+        e->external_id, COMPUTE_STREAM, e->correlation, k->registers, k->shared_bytes, blocks,
+        blocks * k->block / 32.0, k->grid[0], k->grid[1], k->grid[2], k->block, occupancy);
 }
 
 static void write_copy_args(FILE *out, const struct lac_demo_event *e)
 {
     double rate = e->dur_ns > 0 ? (double)e->bytes / (double)e->dur_ns : 0.0;
-    fprintf(out,
-            "{\"External id\":%u,\"device\":0,\"context\":1,\"stream\":%d,\"correlation\":%u,"
-            "\"bytes\":%" PRId64 ",\"memory bandwidth (GB/s)\":%.6g}",
-            e->external_id, place_of(e->thread).tid, e->correlation, e->bytes, rate);
+    lac_demo_print(
+        out,
+        "{\"External id\":%u,\"device\":0,\"context\":1,\"stream\":%d,\"correlation\":%u,"
+        "\"bytes\":%" PRId64 ",\"memory bandwidth (GB/s)\":%.6g}",
+        e->external_id, place_of(e->thread).tid, e->correlation, e->bytes, rate);
 }
 
 static void write_loader_args(FILE *out, const struct lac_demo_event *e)
 {
-    fprintf(out, "{\"batch\":%d", e->number);
+    lac_demo_print(out, "{\"batch\":%d", e->number);
     if (e->worker >= 0) {
-        fprintf(out, ",\"worker\":%d", e->worker);
+        lac_demo_print(out, ",\"worker\":%d", e->worker);
     }
     if (e->cpu_ns >= 0) {
-        fprintf(out, ",\"cpu_ns\":%" PRId64, e->cpu_ns);
+        lac_demo_print(out, ",\"cpu_ns\":%" PRId64, e->cpu_ns);
     }
-    fputc('}', out);
+    lac_demo_print(out, "}");
 }
 
 static const char *copy_name(const struct lac_demo_event *e)
@@ -217,34 +236,34 @@ static const char *category(const struct lac_demo_event *e)
 static void write_event(FILE *out, const struct lac_demo_event *e)
 {
     struct place place = place_of(e->thread);
-    fprintf(out, "{\"ph\":\"X\",\"cat\":\"%s\",\"name\":", category(e));
+    lac_demo_print(out, "{\"ph\":\"X\",\"cat\":\"%s\",\"name\":", category(e));
     if (e->kind == LAC_DEMO_EVENT_STEP) {
-        fprintf(out, "\"%s%d\"", e->name, e->number);
+        lac_demo_print(out, "\"%s%d\"", e->name, e->number);
     } else {
         lac_demo_write_string(out, e->kind == LAC_DEMO_EVENT_COPY ? copy_name(e) : e->name);
     }
-    fprintf(out, ",\"pid\":%d,\"tid\":%d,\"ts\":", place.pid, place.tid);
+    lac_demo_print(out, ",\"pid\":%d,\"tid\":%d,\"ts\":", place.pid, place.tid);
     write_us(out, e->start_ns);
-    fputs(",\"dur\":", out);
+    lac_demo_print(out, "%s", ",\"dur\":");
     write_us(out, e->dur_ns);
     switch ((enum lac_demo_event_kind)e->kind) {
     case LAC_DEMO_EVENT_KERNEL:
-        fputs(",\"args\":", out);
+        lac_demo_print(out, "%s", ",\"args\":");
         write_kernel_args(out, e);
         break;
     case LAC_DEMO_EVENT_COPY:
-        fputs(",\"args\":", out);
+        lac_demo_print(out, "%s", ",\"args\":");
         write_copy_args(out, e);
         break;
     case LAC_DEMO_EVENT_API:
-        fprintf(out, ",\"args\":{\"External id\":%u,\"cbid\":%d,\"correlation\":%u}",
-                e->external_id, callback_id(e->name), e->correlation);
+        lac_demo_print(out, ",\"args\":{\"External id\":%u,\"cbid\":%d,\"correlation\":%u}",
+                       e->external_id, callback_id(e->name), e->correlation);
         break;
     case LAC_DEMO_EVENT_OP:
-        fprintf(out, ",\"args\":{\"External id\":%u}", e->external_id);
+        lac_demo_print(out, ",\"args\":{\"External id\":%u}", e->external_id);
         break;
     case LAC_DEMO_EVENT_LOADER:
-        fputs(",\"args\":", out);
+        lac_demo_print(out, "%s", ",\"args\":");
         write_loader_args(out, e);
         break;
     case LAC_DEMO_EVENT_STEP:
@@ -252,14 +271,14 @@ static void write_event(FILE *out, const struct lac_demo_event *e)
     default:
         break;
     }
-    fputc('}', out);
+    lac_demo_print(out, "}");
 }
 
 /* By start, the longer first, then in the order of the simulation (their place in memory). */
 static int by_start(const void *a, const void *b)
 {
-    const struct lac_demo_event *const *left = a;
-    const struct lac_demo_event *const *right = b;
+    const struct lac_demo_event *const *left = (const struct lac_demo_event *const *)a;
+    const struct lac_demo_event *const *right = (const struct lac_demo_event *const *)b;
     if ((*left)->start_ns != (*right)->start_ns) {
         return (*left)->start_ns < (*right)->start_ns ? -1 : 1;
     }
@@ -271,43 +290,44 @@ static int by_start(const void *a, const void *b)
 
 static void write_head(FILE *out, const char *name, const struct lac_demo_pipeline *pipeline)
 {
-    fputs(
+    lac_demo_print(
+        out, "%s",
         "{\"schemaVersion\":1,\n\"deviceProperties\":[{\"id\":0,\"name\":\"Tesla V100-SXM2-32GB\","
         "\"totalGlobalMem\":34089730048,\"computeMajor\":7,\"computeMinor\":0,"
         "\"maxThreadsPerBlock\":1024,\"maxThreadsPerMultiprocessor\":2048,"
         "\"regsPerBlock\":65536,\"warpSize\":32,\"sharedMemPerBlock\":49152,\"numSms\":80,"
         "\"regsPerMultiprocessor\":65536,\"sharedMemPerBlockOptin\":98304,"
-        "\"sharedMemPerMultiprocessor\":98304}],\n",
-        out);
-    fputs("\"lacuna\":{\"simulated\":true,\"version\":1,\"settings\":", out);
+        "\"sharedMemPerMultiprocessor\":98304}],\n");
+    lac_demo_print(out, "%s", "\"lacuna\":{\"simulated\":true,\"version\":1,\"settings\":");
     lac_demo_write_settings(out, pipeline);
-    fputs("},\n\"traceName\":\"", out);
-    fprintf(out, "%s (simulated)\",\n", name);
-    fputs("\"displayTimeUnit\":\"ms\",\n\"baseTimeNanoseconds\":" BASE_TIME_NS
-          ",\n\"traceEvents\":[\n",
-          out);
+    lac_demo_print(out, "%s", "},\n\"traceName\":\"");
+    lac_demo_print(out, "%s (simulated)\",\n", name);
+    lac_demo_print(out, "%s",
+                   "\"displayTimeUnit\":\"ms\",\n\"baseTimeNanoseconds\":" BASE_TIME_NS
+                   ",\n\"traceEvents\":[\n");
 }
 
 enum lac_status lac_demo_write_trace(FILE *out, const char *name,
                                      const struct lac_demo_pipeline *pipeline,
                                      const struct lac_demo_run *run, struct lac_error *reterr)
 {
-    const struct lac_demo_event **sorted = calloc(run->event_count + 1, sizeof(*sorted));
+    const struct lac_demo_event **sorted =
+        (const struct lac_demo_event **)calloc(run->event_count + 1, sizeof(*sorted));
     if (sorted == NULL) {
         return lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory");
     }
     for (uint64_t i = 0; i < run->event_count; i++) {
         sorted[i] = &run->events[i];
     }
-    qsort(sorted, run->event_count, sizeof(*sorted), by_start);
+    qsort((void *)sorted, run->event_count, sizeof(*sorted), by_start);
     write_head(out, name, pipeline);
     write_rows(out, pipeline);
     for (uint64_t i = 0; i < run->event_count; i++) {
         write_event(out, sorted[i]);
-        fputs(i + 1 < run->event_count ? ",\n" : "\n", out);
+        lac_demo_print(out, "%s", i + 1 < run->event_count ? ",\n" : "\n");
     }
-    fputs("]}\n", out);
-    free(sorted);
+    lac_demo_print(out, "%s", "]}\n");
+    free((void *)sorted);
     if (fflush(out) != 0 || ferror(out)) {
         enum lac_status status = lac_fail(reterr, LAC_ERR_IO, 0, "%s", strerror(errno));
         if (reterr != NULL) {

@@ -20,6 +20,9 @@ LAC_MUST_USE enum lac_status lac_demo_write_trace(FILE *out, const char *name,
                                                   const struct lac_demo_run *run,
                                                   struct lac_error *reterr);
 
+/** As fprintf(); what goes wrong is left to ferror(). */
+void lac_demo_print(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
 /** Write `text` as a JSON string with its quotes. */
 void lac_demo_write_string(FILE *out, const char *text);
 

@@ -1,8 +1,13 @@
 #include "server/demo/truth.h"
 
+#include "analysis/model/status.h"
+#include "server/demo/network.h"
+#include "server/demo/pipeline.h"
 #include "server/demo/trace_json.h"
 
 #include <inttypes.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -276,51 +281,51 @@ const char *lac_demo_change_finding(enum lac_demo_change change)
 static void write_changes(FILE *out, const struct lac_demo_truth *truth, bool is_pageable)
 {
     const char *separator = "\n";
-    fputs("  \"counterfactuals\": [", out);
+    lac_demo_print(out, "%s", "  \"counterfactuals\": [");
     for (int c = 0; c < LAC_DEMO_CHANGE_COUNT_; c++) {
         if (!truth->is_possible[c]) {
             continue;
         }
-        fprintf(out, "%s    {\"change\": \"", separator);
+        lac_demo_print(out, "%s    {\"change\": \"", separator);
         switch ((enum lac_demo_change)c) {
         case LAC_DEMO_CHANGE_WORKERS:
-            fprintf(out, "workers=%d", truth->workers_wanted);
+            lac_demo_print(out, "workers=%d", truth->workers_wanted);
             break;
         case LAC_DEMO_CHANGE_LAYOUT:
-            fputs("layout=nhwc", out);
+            lac_demo_print(out, "%s", "layout=nhwc");
             break;
         case LAC_DEMO_CHANGE_PINNED:
-            fputs("pinned=1", out);
+            lac_demo_print(out, "%s", "pinned=1");
             break;
         case LAC_DEMO_CHANGE_ASYNC:
-            fputs(is_pageable ? "pinned=1,async=1" : "async=1", out);
+            lac_demo_print(out, "%s", is_pageable ? "pinned=1,async=1" : "async=1");
             break;
         case LAC_DEMO_CHANGE_COUNT_:
         default:
             break;
         }
-        fprintf(out, "\", \"step_mean_ns\": %" PRId64 "}", truth->changed_ns[c]);
+        lac_demo_print(out, "\", \"step_mean_ns\": %" PRId64 "}", truth->changed_ns[c]);
         separator = ",\n";
     }
-    fputs("\n  ],\n", out);
+    lac_demo_print(out, "%s", "\n  ],\n");
 }
 
 static void write_expected(FILE *out, const struct lac_demo_caption *caption,
                            const struct lac_demo_truth *truth)
 {
     bool is_some = truth->best != LAC_DEMO_CHANGE_COUNT_;
-    fprintf(out, "  \"expected\": {\"first_finding\": \"%s\"",
-            lac_demo_change_finding(truth->best));
+    lac_demo_print(out, "  \"expected\": {\"first_finding\": \"%s\"",
+                   lac_demo_change_finding(truth->best));
     if (truth->best == LAC_DEMO_CHANGE_WORKERS) {
-        fprintf(out, ", \"num_workers\": %d", truth->workers_wanted);
+        lac_demo_print(out, ", \"num_workers\": %d", truth->workers_wanted);
     }
     if (is_some) {
-        fprintf(out, ", \"step_mean_ns\": %" PRId64, truth->changed_ns[truth->best]);
+        lac_demo_print(out, ", \"step_mean_ns\": %" PRId64, truth->changed_ns[truth->best]);
     }
     if (caption->next_step_ns > 0) {
-        fprintf(out, ", \"next_trace_step_mean_ns\": %" PRId64, caption->next_step_ns);
+        lac_demo_print(out, ", \"next_trace_step_mean_ns\": %" PRId64, caption->next_step_ns);
     }
-    fputs("}\n", out);
+    lac_demo_print(out, "%s", "}\n");
 }
 
 void lac_demo_write_truth(FILE *out, const struct lac_demo_caption *caption,
@@ -332,45 +337,49 @@ void lac_demo_write_truth(FILE *out, const struct lac_demo_caption *caption,
         truth->span_ns > 0
             ? 100.0 * (double)(truth->span_ns - truth->computing_ns) / (double)truth->span_ns
             : 0.0;
-    fputs("{\n  \"schema\": \"lacuna.demo-truth/1\",\n  \"simulated\": true,\n  \"name\": ", out);
+    lac_demo_print(
+        out, "%s",
+        "{\n  \"schema\": \"lacuna.demo-truth/1\",\n  \"simulated\": true,\n  \"name\": ");
     lac_demo_write_string(out, caption->name);
-    fputs(",\n  \"title\": ", out);
+    lac_demo_print(out, "%s", ",\n  \"title\": ");
     lac_demo_write_string(out, caption->title);
-    fputs(",\n  \"published\": {\"text\": ", out);
+    lac_demo_print(out, "%s", ",\n  \"published\": {\"text\": ");
     lac_demo_write_string(out, caption->published);
     if (caption->published_samples_per_s > 0) {
-        fprintf(out, ", \"samples_per_s\": %.0f},\n", caption->published_samples_per_s);
+        lac_demo_print(out, ", \"samples_per_s\": %.0f},\n", caption->published_samples_per_s);
     } else {
-        fputs(", \"samples_per_s\": null},\n", out);
+        lac_demo_print(out, "%s", ", \"samples_per_s\": null},\n");
     }
-    fputs("  \"settings\": ", out);
+    lac_demo_print(out, "%s", "  \"settings\": ");
     lac_demo_write_settings(out, pipeline);
-    fprintf(out,
-            ",\n  \"simulation\": {\"fetch_ns\": %" PRId64
-            ", \"fetch_jitter_ppm\": %d, \"in_phase\": %s, \"batch_bytes\": %" PRId64
-            ", \"seed\": %" PRIu64 "}",
-            pipeline->fetch_ns, pipeline->jitter_ppm, pipeline->in_phase ? "true" : "false",
-            pipeline->batch_bytes, pipeline->seed);
-    fprintf(out,
-            ",\n  \"steps\": {\"first\": %d, \"count\": %d, \"mean_ns\": %" PRId64
-            ", \"median_ns\": %" PRId64 ", \"min_ns\": %" PRId64 ", \"max_ns\": %" PRId64 "},\n"
-            "  \"samples_per_s\": %.2f,\n",
-            pipeline->warmup_steps, pipeline->recorded_steps, truth->step_mean_ns,
-            truth->step_median_ns, truth->step_min_ns, truth->step_max_ns, per_s);
-    fprintf(out,
-            "  \"needs_ns\": {\"data\": %" PRId64 ", \"host\": %" PRId64 ", \"copies\": %" PRId64
-            ", \"gpu\": %" PRId64 ", \"comm\": 0},\n  \"layout_ns_per_step\": %" PRId64 ",\n",
-            truth->need_data_ns, truth->need_host_ns, truth->need_copies_ns, truth->need_gpu_ns,
-            truth->layout_ns);
-    fprintf(
+    lac_demo_print(out,
+                   ",\n  \"simulation\": {\"fetch_ns\": %" PRId64
+                   ", \"fetch_jitter_ppm\": %d, \"in_phase\": %s, \"batch_bytes\": %" PRId64
+                   ", \"seed\": %" PRIu64 "}",
+                   pipeline->fetch_ns, pipeline->jitter_ppm, pipeline->in_phase ? "true" : "false",
+                   pipeline->batch_bytes, pipeline->seed);
+    lac_demo_print(out,
+                   ",\n  \"steps\": {\"first\": %d, \"count\": %d, \"mean_ns\": %" PRId64
+                   ", \"median_ns\": %" PRId64 ", \"min_ns\": %" PRId64 ", \"max_ns\": %" PRId64
+                   "},\n"
+                   "  \"samples_per_s\": %.2f,\n",
+                   pipeline->warmup_steps, pipeline->recorded_steps, truth->step_mean_ns,
+                   truth->step_median_ns, truth->step_min_ns, truth->step_max_ns, per_s);
+    lac_demo_print(out,
+                   "  \"needs_ns\": {\"data\": %" PRId64 ", \"host\": %" PRId64
+                   ", \"copies\": %" PRId64 ", \"gpu\": %" PRId64
+                   ", \"comm\": 0},\n  \"layout_ns_per_step\": %" PRId64 ",\n",
+                   truth->need_data_ns, truth->need_host_ns, truth->need_copies_ns,
+                   truth->need_gpu_ns, truth->layout_ns);
+    lac_demo_print(
         out,
         "  \"device\": {\"span_ns\": %" PRId64 ", \"busy_ns\": %" PRId64 ", \"idle_ns\": %" PRId64
         ", \"not_computing_pct\": %.4f,\n    \"idle_by_construction_ns\": {\"data_wait\": %" PRId64
         ", \"host\": %" PRId64 ", \"launch_latency\": %" PRId64 "}},\n",
         truth->span_ns, truth->busy_ns, truth->span_ns - truth->busy_ns, not_computing,
         truth->idle_data_ns, truth->idle_host_ns, truth->idle_latency_ns);
-    fprintf(out, "  \"unstarved_step_ns\": %" PRId64 ",\n", truth->unstarved_ns);
+    lac_demo_print(out, "  \"unstarved_step_ns\": %" PRId64 ",\n", truth->unstarved_ns);
     write_changes(out, truth, pipeline->copy_mode == LAC_DEMO_COPY_PAGEABLE);
     write_expected(out, caption, truth);
-    fputs("}\n", out);
+    lac_demo_print(out, "%s", "}\n");
 }
