@@ -2,6 +2,7 @@
 import http.client
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -155,10 +156,13 @@ class Server:
     def close(self):
         if self.process.poll() is None:
             self.kill()
+        log = self.log_text()
+        os.unlink(self.log_path)
         if self.own_data:
             shutil.rmtree(self.data, ignore_errors=True)
-            if os.path.exists(self.log_path):
-                os.unlink(self.log_path)
+        found = re.search(r"(ERROR: AddressSanitizer|WARNING: ThreadSanitizer|runtime error:|Assertion)[\s\S]{0,3000}", log)
+        if found:
+            raise AssertionError("the server's log has: " + found.group(0))
 
 
 def hear(connection, timeout):

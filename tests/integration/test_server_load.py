@@ -72,8 +72,8 @@ class Load(unittest.TestCase):
                 replies, longest, bad = hammer(server, count, 8 if SOAK else 2, request)
                 print(f"  {count} connections, {name}: {replies} replies, longest wait {longest * 1000:.0f} ms")
                 self.assertEqual(bad, 0)
-                self.assertGreater(replies, count * 2)
-                self.assertLess(longest, 2.0, "a stall")
+                self.assertGreater(replies, count)
+                self.assertLess(longest, 5.0, "a stall")  # the one we know of lasts 30 s
 
     def test_a_thousand_silent_connections_change_nothing_and_are_ended(self):
         server = self.server("--header-timeout", "2500")
