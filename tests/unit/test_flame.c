@@ -37,7 +37,8 @@ static uint32_t row(struct making *m, enum lac_track_kind kind, const char *id)
 {
     uint32_t track;
     ck_assert_int_eq(
-        lac_builder_track(m->builder, kind, m->process, named(m, id), atoi(id), &track), LAC_OK);
+        lac_builder_track(m->builder, kind, m->process, named(m, id), strtol(id, NULL, 10), &track),
+        LAC_OK);
     if (kind == LAC_TRACK_STREAM) {
         lac_builder_track_at(m->builder, track)->device = 0;
     }
