@@ -15,14 +15,17 @@ struct open_range {
     int64_t cpu_ns;
     int32_t worker;
     bool is_loader;
+    bool has_payload;
+    uint8_t payload_type;
+    uint64_t payload;
+    uint32_t category;
+    uint32_t color;
 };
 
 struct lac_spool_range {
     uint64_t id; /* 0: free slot */
-    int64_t start_ns;
+    struct open_range open;
     int64_t end_ns;
-    uint32_t name;
-    uint32_t track;
     bool has_start;
     bool has_end;
 };
@@ -30,7 +33,10 @@ struct lac_spool_range {
 struct lac_spool_thread {
     struct lac_spool_process *process;
     uint32_t track;
-    uint32_t marks_track; /* LAC_NONE until the first mark */
+    uint32_t marks_track;   /* LAC_NONE until the first mark */
+    struct open_range mark; /* the last one, until the event after it */
+    bool has_mark;
+    uint64_t last_start; /* id of the START that extra events may follow; 0 none */
     uint32_t id_text;
     int32_t tid;
     int64_t last_ns;
@@ -249,9 +255,25 @@ static struct lac_spool_range *find_range(struct lac_spool_process *process, uin
     return &process->ranges[at];
 }
 
+/* The domain, category, colour and payload of a range as its arguments. */
+static enum lac_status set_args(struct lac_spool_process *process, const struct open_range *range,
+                                struct lac_slice_in *slice)
+{
+    struct lac_spool_extras extras = {.domain = range->domain,
+                                      .category = range->category,
+                                      .color = range->color,
+                                      .payload_type = range->has_payload ? range->payload_type : 0,
+                                      .payload = range->payload};
+
+    return (extras.domain | extras.category | extras.color) == 0 && !range->has_payload
+               ? LAC_OK
+               : lac_spool_extras_store(process, &extras, slice);
+}
+
 static enum lac_status put_range(struct lac_spool_process *process, uint32_t track,
                                  const struct open_range *range, int64_t end_ns)
 {
+    enum lac_status status;
     struct lac_slice_in slice = {.start_ns = range->start_ns,
                                  .dur_ns = end_ns > range->start_ns ? end_ns - range->start_ns : 0,
                                  .track = track,
@@ -260,12 +282,15 @@ static enum lac_status put_range(struct lac_spool_process *process, uint32_t tra
                                  .kind = LAC_SLICE_RANGE};
 
     lac_builder_model(process->builder)->info.slice_count++;
+    status = set_args(process, range, &slice);
+    if (status != LAC_OK) {
+        return status;
+    }
     if (range->is_loader) {
         const struct lac_loader_info info = {
             .batch = range->batch, .cpu_ns = range->cpu_ns, .worker = range->worker};
-        const enum lac_status status =
-            lac_builder_loader_info(process->builder, &info, &slice.detail);
 
+        status = lac_builder_loader_info(process->builder, &info, &slice.detail);
         if (status != LAC_OK) {
             return status;
         }
@@ -277,7 +302,6 @@ static enum lac_status put_range(struct lac_spool_process *process, uint32_t tra
 static enum lac_status put_async(struct lac_spool_process *process,
                                  const struct lac_spool_range *range)
 {
-    const struct open_range open = {.start_ns = range->start_ns, .name = range->name};
     uint32_t id_text;
     uint32_t track;
     enum lac_status status =
@@ -287,7 +311,7 @@ static enum lac_status put_async(struct lac_spool_process *process,
         status = lac_builder_track(process->builder, LAC_TRACK_ASYNC, process->process, id_text, -1,
                                    &track);
     }
-    return status != LAC_OK ? status : put_range(process, track, &open, range->end_ns);
+    return status != LAC_OK ? status : put_range(process, track, &range->open, range->end_ns);
 }
 
 /* ---- one event */
@@ -321,15 +345,16 @@ static enum lac_status on_pop(struct lac_spool_thread *thread, const struct lac_
     return status;
 }
 
-static enum lac_status on_mark(struct lac_spool_thread *thread, const struct lac_event *event,
-                               int64_t now_ns)
+/* A mark waits for the events that belong to it. */
+static enum lac_status put_mark(struct lac_spool_thread *thread)
 {
     struct lac_spool_process *const process = thread->process;
-    struct lac_slice_in slice = {.start_ns = now_ns,
-                                 .name = name_of(process, event->name),
+    struct lac_slice_in slice = {.start_ns = thread->mark.start_ns,
+                                 .name = thread->mark.name,
                                  .detail = LAC_NONE,
                                  .kind = LAC_SLICE_INSTANT};
 
+    thread->has_mark = false;
     if (thread->marks_track == LAC_NONE) {
         const enum lac_status status =
             lac_builder_track(process->builder, LAC_TRACK_MARKS, process->process, thread->id_text,
@@ -340,7 +365,41 @@ static enum lac_status on_mark(struct lac_spool_thread *thread, const struct lac
         }
     }
     slice.track = thread->marks_track;
-    return lac_builder_slice(process->builder, &slice);
+    return set_args(process, &thread->mark, &slice) == LAC_OK
+               ? lac_builder_slice(process->builder, &slice)
+               : LAC_ERR_NOMEM;
+}
+
+/* What the payload or style that follows an event belongs to, or NULL. */
+static struct open_range *owner_of_extras(struct lac_spool_thread *thread)
+{
+    if (thread->has_mark) {
+        return &thread->mark;
+    }
+    if (thread->last_start != 0) {
+        struct lac_spool_range *const range = find_range(thread->process, thread->last_start);
+
+        return range != NULL ? &range->open : NULL;
+    }
+    return thread->open_count > 0 ? &thread->open[thread->open_count - 1] : NULL;
+}
+
+static void on_extra(struct lac_spool_thread *thread, const struct lac_event *event)
+{
+    struct open_range *const range = owner_of_extras(thread);
+
+    if (range == NULL) {
+        return;
+    }
+    if (event->type == LAC_EVENT_STYLE) {
+        range->color = (uint32_t)(event->ts >> 32);
+        range->category = (uint32_t)event->ts;
+    } else {
+        range->has_payload =
+            event->flags >= LAC_PAYLOAD_UINT64 && event->flags <= LAC_PAYLOAD_FLOAT;
+        range->payload_type = event->flags;
+        range->payload = event->ts;
+    }
 }
 
 static void on_push(struct lac_spool_thread *thread, const struct lac_event *event, int64_t now_ns)
@@ -372,9 +431,11 @@ static enum lac_status on_start_end(struct lac_spool_thread *thread, const struc
         return LAC_ERR_NOMEM;
     }
     if (event->type == LAC_EVENT_START) {
-        range->start_ns = now_ns;
-        range->name = name_of(thread->process, event->name);
+        range->open = (struct open_range){.start_ns = now_ns,
+                                          .name = name_of(thread->process, event->name),
+                                          .domain = event->domain};
         range->has_start = true;
+        thread->last_start = id->ts;
     } else {
         range->end_ns = now_ns;
         range->has_end = true;
@@ -398,14 +459,20 @@ static enum lac_status on_event(struct lac_spool_thread *thread, const struct la
         const int64_t now_ns = ns_of(thread, event->ts);
 
         lac_builder_model(process->builder)->info.event_count++;
+        thread->last_start = 0;
         thread->last_ns = now_ns > thread->last_ns ? now_ns : thread->last_ns;
         if (event->type == LAC_EVENT_PUSH) {
             on_push(thread, event, now_ns);
             return LAC_OK;
         }
-        return event->type == LAC_EVENT_POP    ? on_pop(thread, event, now_ns)
-               : event->type == LAC_EVENT_MARK ? on_mark(thread, event, now_ns)
-                                               : on_start_end(thread, event, next, now_ns);
+        if (event->type == LAC_EVENT_MARK) {
+            thread->mark = (struct open_range){
+                .start_ns = now_ns, .name = name_of(process, event->name), .domain = event->domain};
+            thread->has_mark = true;
+            return LAC_OK;
+        }
+        return event->type == LAC_EVENT_POP ? on_pop(thread, event, now_ns)
+                                            : on_start_end(thread, event, next, now_ns);
     }
     case LAC_EVENT_LOADER:
         if (top != NULL) {
@@ -426,18 +493,16 @@ static enum lac_status on_event(struct lac_spool_thread *thread, const struct la
                 name_of(process, event->name);
         }
         return LAC_OK;
-    case LAC_EVENT_DOMAIN_NAME:
-        if (event->domain < 256) {
-            process->domain_names[event->domain] = name_of(process, event->name);
-        }
-        return LAC_OK;
     case LAC_EVENT_SETTING:
         lac_spool_settings_add(process->settings, strings_of(process),
                                name_of(process, event->name));
         return LAC_OK;
-    case LAC_EVENT_ID:
     case LAC_EVENT_PAYLOAD:
     case LAC_EVENT_STYLE:
+        on_extra(thread, event);
+        return LAC_OK;
+    case LAC_EVENT_DOMAIN_NAME: /* names were read before: lac_spool_names_collect() */
+    case LAC_EVENT_ID:
     case LAC_EVENT_SYNC:
     case LAC_EVENT_SYNC_NS:
     case LAC_EVENT_DROPPED: /* the header's count is the one that is reported */
@@ -458,6 +523,13 @@ enum lac_status lac_spool_thread_events(struct lac_spool_thread *thread,
 
     collect_syncs(thread, events, count, sync, next);
     for (size_t i = 0; i < count && events[i].type != 0 && status == LAC_OK; i++) {
+        if (thread->has_mark && events[i].type != LAC_EVENT_PAYLOAD &&
+            events[i].type != LAC_EVENT_STYLE) {
+            status = put_mark(thread);
+            if (status != LAC_OK) {
+                break;
+            }
+        }
         status = on_event(thread, &events[i], i + 1 < count ? &events[i + 1] : NULL);
     }
     return status;
@@ -468,6 +540,9 @@ enum lac_status lac_spool_thread_close(struct lac_spool_thread *thread)
     struct lac_spool_process *const process = thread->process;
     enum lac_status status = LAC_OK;
 
+    if (thread->has_mark) {
+        status = put_mark(thread);
+    }
     process->open_ranges += thread->open_count;
     while (thread->open_count > 0 && status == LAC_OK) {
         thread->open_count--;
@@ -498,6 +573,8 @@ enum lac_status lac_spool_process_close(struct lac_spool_process *process, enum 
     }
     free(process->ranges);
     process->ranges = NULL;
+    free(process->categories);
+    process->categories = NULL;
     if (process->open_ranges > 0) {
         lac_model_report(
             model, LAC_REPORT_REPAIRED, "open_ranges", process->open_ranges, 0,

@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct lac_spool_category;
 struct lac_spool_range; /* a START that waits for its END, or the reverse */
 
 /** One process. The first block of fields is the caller's to set; the rest belongs to these
@@ -27,7 +28,16 @@ struct lac_spool_process {
     bool ticks_are_ns;
 
     uint32_t process;
-    uint32_t domain_names[256];
+    uint32_t domain_names[256];            /**< string ids, 0 unnamed */
+    struct lac_spool_category *categories; /**< named ones; owned */
+    size_t category_count;
+    struct {
+        uint32_t domain;
+        uint32_t category;
+        uint32_t color;
+        uint32_t payload_type;
+        uint32_t args; /**< string id of their template */
+    } templates[64];
     struct lac_spool_range *ranges; /**< open addressing by id */
     size_t range_slots;
     size_t range_count;
@@ -77,6 +87,25 @@ LAC_MUST_USE enum lac_status lac_spool_thread_events(struct lac_spool_thread *th
 LAC_MUST_USE enum lac_status lac_spool_thread_close(struct lac_spool_thread *thread);
 /** Free without closing. NULL is allowed. */
 void lac_spool_thread_destroy(struct lac_spool_thread *thread);
+
+/** What a range or mark carries beside its name. */
+struct lac_spool_extras {
+    uint16_t domain;
+    uint8_t payload_type; /**< enum lac_payload_type, 0 none */
+    uint32_t category;
+    uint32_t color; /**< ARGB */
+    uint64_t payload;
+};
+
+/** Set slice->args and arg_num from `extras`. */
+LAC_MUST_USE enum lac_status lac_spool_extras_store(struct lac_spool_process *process,
+                                                    const struct lac_spool_extras *extras,
+                                                    struct lac_slice_in *slice);
+
+/** Take note of the domains and categories that events of one segment name, before they are used.
+ */
+LAC_MUST_USE enum lac_status lac_spool_names_collect(struct lac_spool_process *process,
+                                                     const struct lac_event *events, size_t count);
 
 /** Intern text of a spool: bytes that are not UTF-8 become U+FFFD. */
 LAC_MUST_USE enum lac_status lac_spool_intern(struct lac_strings *strings, const char *text,

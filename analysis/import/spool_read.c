@@ -290,6 +290,27 @@ static double rate_of(const struct reader *reader)
     return (double)(last.monotonic_ns - first.monotonic_ns) / (double)(last.ticks - first.ticks);
 }
 
+/* A thread may use a domain or category that another one named. Most programs name none. */
+static enum lac_status collect_names(struct reader *reader, struct lac_spool_process *process)
+{
+    enum lac_status status = LAC_OK;
+
+    for (size_t i = 0;
+         i < reader->event_segment_count && reader->header->named_count > 0 && status == LAC_OK;
+         i++) {
+        status = read_at(reader->fd, reader->buffer, reader->header->segment_bytes,
+                         offset_of(reader, reader->events[i].index), reader->reterr);
+        if (status == LAC_OK) {
+            status = lac_spool_names_collect(
+                process,
+                (const struct lac_event *)(void *)(reader->buffer + LAC_SEGMENT_HEADER_BYTES),
+                (reader->header->segment_bytes - LAC_SEGMENT_HEADER_BYTES) /
+                    sizeof(struct lac_event));
+        }
+    }
+    return status;
+}
+
 static enum lac_status read_threads(struct reader *reader, int64_t offset_ns)
 {
     struct lac_spool_thread *thread = NULL;
@@ -305,6 +326,9 @@ static enum lac_status read_threads(struct reader *reader, int64_t offset_ns)
         lac_spool_process_open(&process, reader->header->pid, text_of(reader->header, "comm"),
                                text_of(reader->header, "argv"));
 
+    if (status == LAC_OK) {
+        status = collect_names(reader, &process);
+    }
     for (size_t i = 0; i < reader->event_segment_count && status == LAC_OK; i++) {
         const struct segment *const segment = &reader->events[i];
         const struct segment *const next =

@@ -184,6 +184,17 @@ bool lac_recorder_refill(struct lac_thread *self, uint32_t count)
     return true;
 }
 
+void lac_recorder_skip(struct lac_thread *self, struct lac_depth *depth)
+{
+    if (depth->skipped == 0) {
+        depth->is_loss = *self->stop == LAC_SPOOL_RECORD; /* counted by the refill that failed */
+    } else if (depth->is_loss) {
+        self->dropped_count++;
+        lac_spool_count_dropped(1, true);
+    }
+    depth->skipped++;
+}
+
 void lac_recorder_sync(struct lac_thread *self)
 {
     if (self->end - self->next >= 2 + (ptrdiff_t)self->reserve) {

@@ -48,6 +48,7 @@ struct lac_name_slot {
 struct lac_depth {
     int32_t open;    /**< recorded: their ends will be */
     int32_t skipped; /**< innermost ones that were not recorded: their ends are not either */
+    bool is_loss;    /**< the outermost of the skipped ones had no room */
 };
 
 /** One per thread, mapped on its first event. */
@@ -127,6 +128,9 @@ static inline bool lac_recorder_room_for_end(struct lac_thread *self, uint32_t c
            lac_recorder_refill(self, count);
 }
 
+/** A push range that is not recorded: counted when it is lost, not when recording pauses. */
+void lac_recorder_skip(struct lac_thread *self, struct lac_depth *depth);
+
 /** Whether to record the push range that opens, which takes `count` events. */
 static inline bool lac_recorder_opens(struct lac_thread *self, struct lac_depth *depth,
                                       uint32_t count)
@@ -136,7 +140,7 @@ static inline bool lac_recorder_opens(struct lac_thread *self, struct lac_depth 
         self->reserve += LAC_RANGE_END_EVENTS;
         return true;
     }
-    depth->skipped++;
+    lac_recorder_skip(self, depth);
     return false;
 }
 

@@ -2,6 +2,7 @@
  * The real liblacuna.so, loaded the way NVTX loads it: each test forks a process that plays the
  * job, lets it end in its own way, then imports the spools that it left.
  */
+#include "analysis/model/args.h"
 #include "collector/inject/nvtx_abi.h"
 #include "lacuna/spool.h"
 #include "tests/support/recorded_job.h"
@@ -9,15 +10,22 @@
 #include <check.h>
 #include <dirent.h>
 #include <dlfcn.h>
+#include <errno.h>
 #include <limits.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <wchar.h>
@@ -384,6 +392,269 @@ START_TEST(disable_declines_the_injection)
 }
 END_TEST
 
+/* ---- what ranges carry beside their names */
+
+static const void *make_domain(const char *name)
+{
+    return ((const void *(*)(const char *))core2[NVTX_CORE2_DOMAIN_CREATE_A])(name);
+}
+
+static void push_with(const void *domain, const char *name, uint32_t category, int32_t payload_type,
+                      uint64_t payload)
+{
+    const struct nvtx_attributes attributes = {.version = 3,
+                                               .size = sizeof(attributes),
+                                               .category = category,
+                                               .color_type = 1,
+                                               .color = 0xff00aa11,
+                                               .payload_type = payload_type,
+                                               .payload = payload,
+                                               .message_type = NVTX_MESSAGE_ASCII,
+                                               .message = name};
+
+    (void)((int (*)(const void *, const struct nvtx_attributes *))core2[NVTX_CORE2_PUSH_EX])(
+        domain, &attributes);
+}
+
+static void pop_in(const void *domain)
+{
+    (void)((int (*)(const void *))core2[NVTX_CORE2_POP])(domain);
+}
+
+static void *push_in_thread(void *domain)
+{
+    push_with(domain, "elsewhere", 7, LAC_PAYLOAD_INT64, 41);
+    pop_in(domain);
+    return NULL;
+}
+
+static void job_attributes(void)
+{
+    const double three_quarters = 0.75;
+    uint64_t bits;
+    const void *domain;
+    pthread_t thread;
+
+    ck_assert(inject());
+    (void)push("before any name");
+    (void)pop();
+    domain = make_domain("NCCL");
+    ((void (*)(const void *, uint32_t, const char *))core2[NVTX_CORE2_NAME_CATEGORY_A])(
+        domain, 7, "ring \"a\"");
+    memcpy(&bits, &three_quarters, sizeof(bits));
+    push_with(domain, "all-reduce", 7, LAC_PAYLOAD_DOUBLE, bits);
+    pop_in(domain);
+    (void)pthread_create(&thread, NULL, push_in_thread, (void *)(uintptr_t)domain);
+    (void)pthread_join(thread, NULL);
+    if (fork() == 0) {
+        push_with(domain, "in a child", 7, LAC_PAYLOAD_UINT32, 5);
+        pop_in(domain);
+        _exit(0);
+    }
+    (void)wait(NULL);
+}
+
+static const char *args_of(const char *name)
+{
+    static char text[512];
+    const uint32_t id = lac_strings_find(&imported->strings, name, strlen(name));
+
+    text[0] = '\0';
+    for (uint64_t i = 0; i < imported->slices.count; i++) {
+        if (imported->slices.name[i] == id) {
+            (void)lac_args_format(imported, i, text, sizeof(text));
+        }
+    }
+    return text;
+}
+
+START_TEST(payload_category_colour_and_domain_are_kept_in_forked_children_too)
+{
+    ck_assert_int_eq(lac_job_run(job_attributes), 0);
+    import_ok();
+    ck_assert_str_eq(args_of("before any name"), "");
+    ck_assert_str_eq(args_of("all-reduce"), "{\"domain\":\"NCCL\",\"category\":\"ring "
+                                            "\\\"a\\\"\",\"color\":\"#00aa11\",\"payload\":0.75}");
+    ck_assert_str_eq(args_of("elsewhere"), "{\"domain\":\"NCCL\",\"category\":\"ring "
+                                           "\\\"a\\\"\",\"color\":\"#00aa11\",\"payload\":41}");
+    ck_assert_str_eq(args_of("in a child"), "{\"domain\":\"NCCL\",\"category\":\"ring "
+                                            "\\\"a\\\"\",\"color\":\"#00aa11\",\"payload\":5}");
+}
+END_TEST
+
+/* ---- nesting survives what could not be kept */
+
+static void job_drops_in_the_middle(void)
+{
+    (void)setenv("LACUNA_SPOOL_LIMIT", "262144", 1);
+    ck_assert(inject());
+    (void)push("outermost");
+    for (int i = 0; i < 10000; i++) {
+        (void)push("a");
+        (void)push("b");
+        (void)pop();
+        (void)pop();
+    }
+    (void)pop();
+}
+
+START_TEST(a_full_spool_still_takes_the_ends_of_what_is_open)
+{
+    ck_assert_int_eq(lac_job_run(job_drops_in_the_middle), 0);
+    import_ok();
+    ck_assert_uint_gt(report_count("not_recorded"), 0);
+    ck_assert_uint_eq(report_count("open_ranges"), 0);
+    ck_assert_uint_eq(report_count("range_ends_alone"), 0);
+    ck_assert_uint_eq(count_named("outermost"), 1);
+    ck_assert_uint_eq(count_named("a") + count_named("b") + report_count("not_recorded"), 20000);
+    for (uint64_t i = 0; i < imported->slices.count; i++) {
+        const char *const name = lac_model_str(imported, imported->slices.name[i]);
+
+        ck_assert_uint_eq(imported->slices.lane[i], name[0] == 'o' ? 0 : name[0] == 'a' ? 1 : 2);
+    }
+}
+END_TEST
+
+/* ---- signal handlers that fork and record, while names are being defined */
+
+static void on_alarm(int signal)
+{
+    pid_t pid;
+
+    (void)signal;
+    (void)push("from a handler");
+    (void)pop();
+    pid = fork();
+    if (pid == 0) {
+        _exit(0);
+    }
+    (void)waitpid(pid, NULL, 0);
+}
+
+static void job_signals(void)
+{
+    const struct itimerval often = {{0, 4000}, {0, 4000}};
+    const struct itimerval never = {{0, 0}, {0, 0}};
+    const struct sigaction action = {.sa_handler = on_alarm, .sa_flags = SA_RESTART};
+    char name[32];
+
+    ck_assert(inject());
+    (void)sigaction(SIGALRM, &action, NULL);
+    (void)setitimer(ITIMER_REAL, &often, NULL);
+    for (int i = 0; i < 60000; i++) {
+        (void)snprintf(name, sizeof(name), "name %d", i);
+        (void)push(name);
+        (void)pop();
+    }
+    (void)setitimer(ITIMER_REAL, &never, NULL);
+}
+
+START_TEST(handlers_that_fork_and_record_neither_block_nor_lose_silently)
+{
+    uint64_t mine = 0;
+
+    ck_assert_int_eq(lac_job_run(job_signals), 0);
+    import_ok();
+    for (int i = 0; i < 60000; i += 500) {
+        char name[32];
+
+        (void)snprintf(name, sizeof(name), "name %d", i);
+        mine += count_named(name);
+    }
+    ck_assert_uint_eq(mine, 120);
+    ck_assert_uint_eq(imported->info.dropped_count, report_count("not_recorded"));
+}
+END_TEST
+
+/* ---- a kernel before 4.14: no MADV_WIPEONFORK */
+
+static void refuse_wipe_on_fork(void)
+{
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_madvise, 0, 3),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 18, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EINVAL),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const struct sock_fprog program = {sizeof(code) / sizeof(code[0]), code};
+
+    ck_assert_int_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+    ck_assert_int_eq(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
+    ck_assert_int_eq(madvise(&code, 4096, 18), -1);
+}
+
+static void job_forks_on_an_old_kernel(void)
+{
+    refuse_wipe_on_fork();
+    job_forks();
+}
+
+START_TEST(a_kernel_without_wipe_on_fork_is_served_by_the_fork_handlers)
+{
+    ck_assert_int_eq(lac_job_run(job_forks_on_an_old_kernel), 0);
+    ck_assert_int_eq(lac_job_spool_count(), 9);
+    import_ok();
+    ck_assert_uint_eq(count_named("batch"), 8);
+    ck_assert_uint_eq(count_named("parent"), 1);
+}
+END_TEST
+
+/* ---- a disk that is full for real */
+
+static void job_fills_the_disk(void)
+{
+    ck_assert(inject());
+    for (int i = 0; i < 400000; i++) {
+        (void)push("x");
+        (void)pop();
+    }
+    _exit(42);
+}
+
+START_TEST(a_full_disk_is_counted_and_does_not_kill_the_job)
+{
+    int status;
+
+    if (mount("none", lac_job_folder(), "tmpfs", 0, "size=2m") != 0) {
+        (void)fprintf(stderr, "skip: no tmpfs can be mounted here (%s): the disk is not filled\n",
+                      strerror(errno));
+        return;
+    }
+    status = lac_job_run(job_fills_the_disk);
+    import_ok();
+    (void)umount(lac_job_folder());
+    ck_assert(WIFEXITED(status));
+    ck_assert_int_eq(WEXITSTATUS(status), 42);
+    ck_assert_uint_gt(count_named("x"), 10000);
+    ck_assert_uint_eq(count_named("x") + report_count("not_recorded"), 400000);
+}
+END_TEST
+
+/* ---- the extension's entry point */
+
+static void job_extension(void)
+{
+    void *library;
+    int (*initialize)(const void *);
+
+    ck_assert(inject());
+    library = dlopen(lac_job_file("liblacuna.so"), RTLD_LAZY);
+    *(void **)&initialize = dlsym(library, "InitializeInjectionNvtxExtension");
+    ck_assert_int_eq(initialize(NULL), 1);
+    (void)push("x");
+    (void)pop();
+}
+
+START_TEST(the_entry_point_for_payload_schemas_is_accepted)
+{
+    ck_assert_int_eq(lac_job_run(job_extension), 0);
+    import_ok();
+    ck_assert_uint_eq(count_named("x"), 1);
+}
+END_TEST
+
 static void job_no_folder(void)
 {
     (void)setenv("LACUNA_SPOOL", "/nonexistent/folder", 1);
@@ -464,6 +735,12 @@ int main(void)
     tcase_add_test(tcase, what_exceeds_the_size_limit_is_counted);
     tcase_add_test(tcase, ten_thousand_names_and_odd_ones_are_kept);
     tcase_add_test(tcase, a_program_that_closes_all_descriptors_is_still_recorded);
+    tcase_add_test(tcase, payload_category_colour_and_domain_are_kept_in_forked_children_too);
+    tcase_add_test(tcase, a_full_spool_still_takes_the_ends_of_what_is_open);
+    tcase_add_test(tcase, handlers_that_fork_and_record_neither_block_nor_lose_silently);
+    tcase_add_test(tcase, a_kernel_without_wipe_on_fork_is_served_by_the_fork_handlers);
+    tcase_add_test(tcase, a_full_disk_is_counted_and_does_not_kill_the_job);
+    tcase_add_test(tcase, the_entry_point_for_payload_schemas_is_accepted);
     tcase_add_test(tcase, disable_declines_the_injection);
     tcase_add_test(tcase, a_folder_that_cannot_be_written_does_not_disturb_the_job);
     tcase_add_test(tcase, any_damaged_byte_gives_a_valid_model_or_an_error);

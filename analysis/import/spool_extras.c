@@ -1,0 +1,192 @@
+/* Domain, category, colour and payload of NVTX ranges and marks, as arguments of their slices. */
+#include "analysis/import/spool_events.h"
+#include "analysis/model/args.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CATEGORIES_MAX = 4096, TEMPLATE_BYTES = 2048, QUOTED_BYTES = 900 };
+
+struct lac_spool_category {
+    uint32_t domain;
+    uint32_t category;
+    uint32_t name; /* string id */
+};
+
+static struct lac_strings *strings_of(const struct lac_spool_process *process)
+{
+    return &lac_builder_model(process->builder)->strings;
+}
+
+static const struct lac_spool_category *find_category(const struct lac_spool_process *process,
+                                                      uint32_t domain, uint32_t category)
+{
+    for (size_t i = 0; i < process->category_count; i++) {
+        if (process->categories[i].category == category &&
+            process->categories[i].domain == domain) {
+            return &process->categories[i];
+        }
+    }
+    return NULL;
+}
+
+static enum lac_status add_category(struct lac_spool_process *process,
+                                    const struct lac_event *event, uint32_t name)
+{
+    struct lac_spool_category *grown;
+
+    if (process->category_count >= CATEGORIES_MAX ||
+        find_category(process, event->domain, (uint32_t)event->ts) != NULL) {
+        return LAC_OK;
+    }
+    grown = realloc(process->categories, (process->category_count + 1) * sizeof(*grown));
+    if (grown == NULL) {
+        return LAC_ERR_NOMEM;
+    }
+    process->categories = grown;
+    grown[process->category_count++] = (struct lac_spool_category){
+        .domain = event->domain, .category = (uint32_t)event->ts, .name = name};
+    return LAC_OK;
+}
+
+enum lac_status lac_spool_names_collect(struct lac_spool_process *process,
+                                        const struct lac_event *events, size_t count)
+{
+    enum lac_status status = LAC_OK;
+
+    for (size_t i = 0; i < count && events[i].type != 0 && status == LAC_OK; i++) {
+        uint32_t name;
+
+        if (events[i].type != LAC_EVENT_DOMAIN_NAME && events[i].type != LAC_EVENT_CATEGORY_NAME) {
+            continue;
+        }
+        name = events[i].name < process->string_count ? process->string_of_id[events[i].name] : 0;
+        if (name == 0) {
+            continue;
+        }
+        if (events[i].type == LAC_EVENT_CATEGORY_NAME) {
+            status = add_category(process, &events[i], name);
+        } else if (events[i].domain < 256) {
+            process->domain_names[events[i].domain] = name;
+        }
+    }
+    return status;
+}
+
+/* A JSON string of at most QUOTED_BYTES; interned text is UTF-8 already. Long names are cut. */
+static void quote(const char *text, char *out)
+{
+    size_t used = 0;
+
+    out[used++] = '"';
+    for (const char *c = text; *c != '\0' && (used + 8 < QUOTED_BYTES || (*c & 0xc0) == 0x80) &&
+                               used + 8 < QUOTED_BYTES + 4;
+         c++) {
+        if (*c == '"' || *c == '\\') {
+            out[used++] = '\\';
+            out[used++] = *c;
+        } else if ((unsigned char)*c < 0x20) {
+            used += (size_t)snprintf(out + used, 7, "\\u%04x", (unsigned char)*c);
+        } else {
+            out[used++] = *c;
+        }
+    }
+    out[used++] = '"';
+    out[used] = '\0';
+}
+
+static enum lac_status make_template(struct lac_spool_process *process,
+                                     const struct lac_spool_extras *extras, uint32_t *ret_args)
+{
+    const struct lac_spool_category *const category =
+        find_category(process, extras->domain, extras->category);
+    const uint32_t domain_name = extras->domain < 256 ? process->domain_names[extras->domain] : 0;
+    char text[TEMPLATE_BYTES];
+    char quoted[QUOTED_BYTES + 8];
+    size_t used = 0;
+
+    text[used++] = '{';
+    if (domain_name != 0) {
+        quote(lac_strings_get(strings_of(process), domain_name), quoted);
+        used += (size_t)snprintf(text + used, sizeof(text) - used, "\"domain\":%s,", quoted);
+    } else if (extras->domain != 0) {
+        used += (size_t)snprintf(text + used, sizeof(text) - used, "\"domain\":%u,",
+                                 (unsigned)extras->domain);
+    }
+    if (category != NULL && extras->category != 0) {
+        quote(lac_strings_get(strings_of(process), category->name), quoted);
+        used += (size_t)snprintf(text + used, sizeof(text) - used, "\"category\":%s,", quoted);
+    } else if (extras->category != 0) {
+        used += (size_t)snprintf(text + used, sizeof(text) - used, "\"category\":%" PRIu32 ",",
+                                 extras->category);
+    }
+    if (extras->color != 0) {
+        used += (size_t)snprintf(text + used, sizeof(text) - used, "\"color\":\"#%06" PRIx32 "\",",
+                                 extras->color & 0xffffff);
+    }
+    if (extras->payload_type != 0) {
+        const bool is_real =
+            extras->payload_type == LAC_PAYLOAD_DOUBLE || extras->payload_type == LAC_PAYLOAD_FLOAT;
+
+        used += (size_t)snprintf(text + used, sizeof(text) - used, "\"payload\":%c,",
+                                 is_real ? LAC_ARG_REAL : LAC_ARG_INTEGER);
+    }
+    text[used - 1] = used > 1 ? '}' : '{';
+    return lac_strings_intern(strings_of(process), text, used, ret_args);
+}
+
+/* The payload as the number that the template's placeholder stands for. */
+static int64_t number_of(const struct lac_spool_extras *extras)
+{
+    double real;
+    float single;
+    int64_t bits;
+
+    switch (extras->payload_type) {
+    case LAC_PAYLOAD_UINT64: /* beyond int64_t there is no integer here: the nearest one */
+        return extras->payload > INT64_MAX ? INT64_MAX : (int64_t)extras->payload;
+    case LAC_PAYLOAD_UINT32:
+        return (int64_t)(uint32_t)extras->payload;
+    case LAC_PAYLOAD_INT32:
+        return (int32_t)(uint32_t)extras->payload;
+    case LAC_PAYLOAD_FLOAT:
+        memcpy(&single, &extras->payload, sizeof(single));
+        real = (double)single;
+        memcpy(&bits, &real, sizeof(bits));
+        return bits;
+    default: /* int64_t, and the bits of a double */
+        return (int64_t)extras->payload;
+    }
+}
+
+enum lac_status lac_spool_extras_store(struct lac_spool_process *process,
+                                       const struct lac_spool_extras *extras,
+                                       struct lac_slice_in *slice)
+{
+    const uint32_t at =
+        (extras->domain * 31u + extras->category * 7u + extras->color + extras->payload_type) %
+        (sizeof(process->templates) / sizeof(process->templates[0]));
+    enum lac_status status = LAC_OK;
+    const int64_t number = number_of(extras);
+
+    if (process->templates[at].args == 0 || process->templates[at].domain != extras->domain ||
+        process->templates[at].category != extras->category ||
+        process->templates[at].color != extras->color ||
+        process->templates[at].payload_type != extras->payload_type) {
+        uint32_t args = 0;
+
+        status = make_template(process, extras, &args);
+        process->templates[at].domain = extras->domain;
+        process->templates[at].category = extras->category;
+        process->templates[at].color = extras->color;
+        process->templates[at].payload_type = extras->payload_type;
+        process->templates[at].args = args;
+    }
+    slice->args = process->templates[at].args;
+    if (status == LAC_OK && extras->payload_type != 0) {
+        status = lac_builder_arg_numbers(process->builder, &number, 1, &slice->arg_num);
+    }
+    return status;
+}
