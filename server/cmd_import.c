@@ -181,7 +181,8 @@ static bool import_one(const struct import_run *run, const char *path)
     if (status == LAC_OK) {
         return fflush(stdout) == 0;
     }
-    if (status == LAC_ERR_CORRUPT && error.offset_bytes > 0) {
+    if (status == LAC_ERR_CORRUPT && error.offset_bytes > 0 &&
+        strstr(error.message, "byte") == NULL) {
         (void)fprintf(stderr, "lacuna import: %s: at byte %llu: %s\n", path,
                       (unsigned long long)error.offset_bytes, error.message);
     } else if (strncmp(error.message, path, strlen(path)) == 0) {

@@ -23,7 +23,7 @@
 #include <unistd.h>
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { HAS_SHADOW_MEMORY = 1 };
+enum { HAS_SHADOW_MEMORY = 1 }; /* sanitizers want terabytes of address space */
 #else
 enum { HAS_SHADOW_MEMORY = 0 };
 #endif
@@ -98,7 +98,9 @@ static bool give_up_rights(const struct lac_worker_limits *limits)
     if (!drop_user() || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
         return false;
     }
-    (void)limit(RLIMIT_NPROC, 0);
+    if (!HAS_SHADOW_MEMORY) {
+        (void)limit(RLIMIT_NPROC, 0); /* the leak checker starts a thread at the end */
+    }
     /* after a change of user /proc/self belongs to root unless this says otherwise */
     (void)prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);

@@ -207,7 +207,7 @@ static void take_line(struct child *child, char *line)
         for (char *c = end; *c != '\0'; c++) { /* a line of a log, whatever it holds */
             *c = (unsigned char)*c < ' ' ? ' ' : *c;
         }
-        if (offset > 0 && status == LAC_ERR_CORRUPT) {
+        if (offset > 0 && status == LAC_ERR_CORRUPT && strstr(end, "byte") == NULL) {
             (void)snprintf(child->error_text, sizeof child->error_text, "at byte %llu: %s", offset,
                            end);
         } else {

@@ -113,7 +113,9 @@ static enum lac_status read_all(struct original *original)
 
         if (got < 0) {
             return lac_fail(original->reterr, LAC_ERR_IO, original->size_bytes, "%s: %s",
-                            original->options->input_path, strerror(errno));
+                            original->options->input_path,
+                            errno == EISDIR ? "is a folder: name the files in it"
+                                            : strerror(errno));
         }
         if (first && original->zstd != NULL) {
             int level = original->options->level;
