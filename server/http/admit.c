@@ -16,6 +16,7 @@ struct fields {
     unsigned host_count;
     unsigned origin_count;
     unsigned authorization_count;
+    bool expects_continue;
     bool has_odd_line; /* a line that did not end in CR LF, or has a NUL in it */
     const char *content_length;
     const char *transfer_encoding;
@@ -74,6 +75,8 @@ static enum MHD_Result see_field(void *context, enum MHD_ValueKind kind, const c
         keep(&fields->sec_fetch_site, NULL, value);
     } else if (strcasecmp(key, "Accept-Encoding") == 0) {
         keep(&fields->accept_encoding, NULL, value);
+    } else if (strcasecmp(key, "Expect") == 0) {
+        fields->expects_continue = true;
     } else if (strcasecmp(key, "If-None-Match") == 0) {
         keep(&fields->if_none_match, NULL, value);
     }
@@ -115,6 +118,16 @@ static bool framing_is_sound(struct exchange *x, const struct fields *fields, co
          strcmp(version, "HTTP/1.1") != 0)) {
         return refuse(x, 400, "bad_request", "Transfer-Encoding must be chunked, in HTTP/1.1");
     }
+    if (fields->transfer_encoding != NULL) {
+        x->request.content_length = LAC_SIZE_UNKNOWN;
+    } else if (fields->content_length != NULL &&
+               !lac_parse_uint(fields->content_length, &x->request.content_length)) {
+        return refuse(x, 400, "bad_request", "Content-Length is no number");
+    }
+    /* a client that does not wait for "100 Continue" sends its body before it reads a refusal */
+    x->drains_body = x->request.content_length > 0 && !fields->expects_continue &&
+                     (x->request.content_length == LAC_SIZE_UNKNOWN ||
+                      x->request.content_length <= LAC_DRAIN_BYTES_MAX);
     return true;
 }
 
@@ -218,19 +231,13 @@ static bool access_is_granted(struct exchange *x, const struct fields *fields)
     return true;
 }
 
-static bool body_fits(struct exchange *x, const struct fields *fields)
+static bool body_fits(struct exchange *x)
 {
     const uint64_t upload_max = x->loop->server->options.upload_bytes_max;
     const uint64_t limit = x->route == NULL                              ? 0
                            : x->route->body_bytes_max == LAC_BODY_UPLOAD ? upload_max
                                                                          : x->route->body_bytes_max;
 
-    if (fields->transfer_encoding != NULL) {
-        x->request.content_length = LAC_SIZE_UNKNOWN;
-    } else if (fields->content_length != NULL &&
-               !lac_parse_uint(fields->content_length, &x->request.content_length)) {
-        return refuse(x, 400, "bad_request", "Content-Length is no number");
-    }
     if (limit == 0 && x->request.content_length > 0) {
         return refuse(x, 413, "body_too_large", "this address takes no body");
     }
@@ -255,7 +262,7 @@ bool lac_exchange_admit(struct exchange *x, struct MHD_Connection *mhd, const ch
         return false;
     }
     strip_base_path(x);
-    if (!route_is_known(x) || !access_is_granted(x, &fields) || !body_fits(x, &fields)) {
+    if (!route_is_known(x) || !access_is_granted(x, &fields) || !body_fits(x)) {
         return false;
     }
     if (fields.if_none_match != NULL) {

@@ -99,41 +99,56 @@ void lac_connection_resume(struct connection *connection)
     }
 }
 
+/* Send a whole error reply as raw bytes, half close, and let the rest come for a while: closing on
+ * unread bytes would reset the connection and destroy the reply on its way. */
+static void doom_with(struct connection *connection, unsigned http_status, const char *body,
+                      size_t body_bytes)
+{
+    char text[1200];
+    const int length = snprintf(
+        text, sizeof(text),
+        "HTTP/1.1 %u %s\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n"
+        "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n"
+        "Connection: close\r\n\r\n%.*s",
+        http_status, MHD_get_reason_phrase_for(http_status), body_bytes, (int)body_bytes, body);
+
+    if (length > 0 && (size_t)length < sizeof(text)) {
+        (void)!send(connection->fd, text, (size_t)length, MSG_DONTWAIT | MSG_NOSIGNAL);
+    }
+    (void)shutdown(connection->fd, SHUT_WR);
+    connection->phase = PHASE_DOOMED;
+    connection->deadline_ns = lac_http_now_ns() + (int64_t)DOOM_LINGER_MS * 1000000;
+}
+
 void lac_connection_doom(struct connection *connection, unsigned http_status, const char *code,
                          const char *message)
 {
-    char text[800];
-    char body[500];
-    int body_length;
-    int length;
+    struct lac_buffer body = {.size_bytes_max = 700};
 
     if (connection->phase == PHASE_DOOMED) {
         return;
     }
-    /* both are ours and short: no quote, no backslash in the code; the message is escaped below */
-    struct lac_buffer quoted = {0};
-    lac_buffer_json_string(&quoted, message, strlen(message));
-    body_length = snprintf(body, sizeof(body), "{\"error\":{\"code\":\"%s\",\"message\":%s}}\n",
-                           code, quoted.status == LAC_OK ? quoted.bytes : "\"\"");
-    lac_buffer_done(&quoted);
-    if (body_length > 0 && (size_t)body_length < sizeof(body)) {
-        length = snprintf(text, sizeof(text),
-                          "HTTP/1.1 %u %s\r\nContent-Type: application/json\r\n"
-                          "Content-Length: %d\r\nCache-Control: no-store\r\n"
-                          "X-Content-Type-Options: nosniff\r\nConnection: close\r\n\r\n%s",
-                          http_status, MHD_get_reason_phrase_for(http_status), body_length, body);
-        if (length > 0 && (size_t)length < sizeof(text)) {
-            (void)!send(connection->fd, text, (size_t)length, MSG_DONTWAIT | MSG_NOSIGNAL);
-        }
+    lac_buffer_printf(&body, "{\"error\":{\"code\":\"%s\",\"message\":", code);
+    lac_buffer_json_string(&body, message, strlen(message));
+    lac_buffer_puts(&body, "}}\n");
+    if (body.status == LAC_OK) {
+        doom_with(connection, http_status, body.bytes, body.size_bytes);
+    } else {
+        doom_with(connection, http_status, "", 0);
     }
-    /* what the client still sends is read and ignored for a while: closing on unread bytes would
-     * reset the connection and destroy the reply on its way */
-    (void)shutdown(connection->fd, SHUT_WR);
-    connection->phase = PHASE_DOOMED;
-    connection->deadline_ns = lac_http_now_ns() + (int64_t)DOOM_LINGER_MS * 1000000;
+    lac_buffer_done(&body);
     if (connection->exchange != NULL) {
         connection->exchange->response.http_status = http_status;
     }
+}
+
+/* The refusal that waited for the body's end, which does not come. */
+static void doom_refused(struct connection *connection)
+{
+    const struct lac_response *response = &connection->exchange->response;
+
+    doom_with(connection, response->http_status,
+              response->body.bytes != NULL ? response->body.bytes : "", response->body.size_bytes);
 }
 
 /* A body may be slow but not that slow. */
@@ -175,7 +190,11 @@ static void check_deadlines(struct connection *connection, int64_t now_ns)
         }
         break;
     case PHASE_BODY:
-        if (body_is_late(connection, now_ns)) {
+        if (connection->exchange->is_refused) {
+            if (now_ns > connection->deadline_ns) {
+                doom_refused(connection);
+            }
+        } else if (body_is_late(connection, now_ns)) {
             lac_metrics_timed_out(metrics);
             lac_connection_doom(connection, 408, "timeout",
                                 "the request's body arrives too slowly");

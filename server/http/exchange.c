@@ -18,6 +18,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* A refusal waits for the rest of the body so long in all, and so long for the next bytes. */
+#define DRAIN_NS       INT64_C(10000000000)
+#define DRAIN_PAUSE_NS INT64_C(700000000)
+
 static struct exchange *exchange_of(struct lac_job *job)
 {
     return (struct exchange *)(void *)((char *)job - offsetof(struct exchange, job));
@@ -156,6 +160,29 @@ static enum MHD_Result dispatch(struct exchange *x)
     return MHD_YES;
 }
 
+static void await_body(struct exchange *x)
+{
+    x->stage = STAGE_BODY;
+    x->connection->phase = PHASE_BODY;
+    x->connection->window_start_ns = x->start_ns;
+    x->connection->window_bytes = 0;
+    x->connection->deadline_ns =
+        x->transfer != NULL ? 0
+                            : x->start_ns + (int64_t)x->loop->server->options.body_ms_max * 1000000;
+}
+
+static enum MHD_Result refuse(struct exchange *x)
+{
+    lac_reply_finish(x);
+    if (x->drains_body) {
+        x->is_refused = true;
+        await_body(x);
+        x->connection->deadline_ns = x->start_ns + DRAIN_PAUSE_NS;
+        return MHD_YES;
+    }
+    return lac_reply_queue(x);
+}
+
 static enum MHD_Result begin(struct exchange *x, struct MHD_Connection *mhd, const char *method,
                              const char *version)
 {
@@ -164,21 +191,31 @@ static enum MHD_Result begin(struct exchange *x, struct MHD_Connection *mhd, con
     x->request.method = lac_method_of(method);
     x->is_state_changing = x->request.method != LAC_METHOD_GET;
     if (!lac_exchange_admit(x, mhd, version)) {
-        lac_reply_finish(x);
-        return lac_reply_queue(x);
+        return refuse(x);
     }
     if (x->route != NULL && x->route->run == LAC_RUN_UPLOAD && !lac_transfer_open(x)) {
         x->close_after = true;
         lac_response_error(&x->response, 503, "out_of_memory", "no memory for this upload");
         return lac_reply_queue(x);
     }
-    x->stage = STAGE_BODY;
-    x->connection->phase = PHASE_BODY;
-    x->connection->window_start_ns = x->start_ns;
-    x->connection->window_bytes = 0;
-    x->connection->deadline_ns =
-        x->transfer != NULL ? 0
-                            : x->start_ns + (int64_t)x->loop->server->options.body_ms_max * 1000000;
+    await_body(x);
+    return MHD_YES;
+}
+
+/* The body of a refused request: counted, and thrown away. */
+static enum MHD_Result drain_body(struct exchange *x, size_t *size_bytes)
+{
+    const int64_t now_ns = lac_http_now_ns();
+
+    x->received_bytes += *size_bytes;
+    *size_bytes = 0;
+    if (now_ns - x->start_ns < DRAIN_NS) {
+        x->connection->deadline_ns = now_ns + DRAIN_PAUSE_NS;
+    }
+    if (x->received_bytes > LAC_DRAIN_BYTES_MAX) { /* only chunked bodies get here */
+        lac_connection_doom(x->connection, x->response.http_status, "refused",
+                            "the request was refused, and its body does not end");
+    }
     return MHD_YES;
 }
 
@@ -235,7 +272,10 @@ enum MHD_Result lac_exchange_step(void *loop_context, struct MHD_Connection *mhd
         return begin(x, mhd, method, version);
     case STAGE_BODY:
         if (*size_bytes > 0) {
-            return take_body(x, bytes, size_bytes);
+            return x->is_refused ? drain_body(x, size_bytes) : take_body(x, bytes, size_bytes);
+        }
+        if (x->is_refused) {
+            return lac_reply_queue(x);
         }
         if (x->transfer != NULL) {
             lac_transfer_end(x);

@@ -79,6 +79,10 @@ struct transfer {
 
 enum { TRANSFER_BYTES = 256 << 10 };
 
+/** Bodies up to this are read to their end before a refusal: closing on unread bytes resets the
+ *  connection, and many clients then never see why. */
+#define LAC_DRAIN_BYTES_MAX ((uint64_t)64 << 20)
+
 /** An open event stream. `text` is appended by any thread under loop->mutex. */
 struct stream {
     struct loop *loop;
@@ -104,6 +108,8 @@ struct exchange {
     bool accepts_gzip;
     bool close_after;
     bool is_state_changing;
+    bool drains_body; /**< a refusal waits until the body is read, and thrown away */
+    bool is_refused;  /**< the response stands; what comes is drained */
     const char
         *raw_end; /**< behind the raw target in libmicrohttpd's buffer; compared, never read */
     char *if_none_match; /**< owned copy */

@@ -480,6 +480,28 @@ START_TEST(an_upload_that_cannot_begin_is_told_why)
 }
 END_TEST
 
+START_TEST(a_refusal_is_seen_by_clients_that_send_first)
+{
+    const char *head = "POST /upload HTTP/1.1\r\n" HOST "Content-Length: 5000000\r\n\r\n";
+    const int fd = dial();
+
+    tell(fd, head, strlen(head));
+    send_pattern(fd, 5000000);
+    (void)hear(fd, reply, sizeof(reply), 3000);
+    close(fd);
+    ck_assert_ptr_nonnull(strstr(reply, "HTTP/1.1 401"));
+    ck_assert_ptr_nonnull(strstr(reply, "\"no_key\""));
+    ck_assert_uint_eq(atomic_load(&uploads_begun), 0);
+    /* one that announces a body and waits gets it too */
+    ck_assert_int_eq(ask(head), 401);
+    /* and one that asks first is told before it sends */
+    ck_assert_int_eq(ask("POST /upload HTTP/1.1\r\n" HOST
+                         "Content-Length: 5000000\r\nExpect: 100-continue\r\n\r\n"),
+                     401);
+    ck_assert_ptr_null(strstr(reply, "100 Continue"));
+}
+END_TEST
+
 START_TEST(one_byte_a_while_meets_the_header_deadline)
 {
     const struct timespec pause = {.tv_nsec = 100000000};
@@ -725,6 +747,7 @@ static Suite *suite(void)
     tcase_add_test(tests, a_body_shorter_than_announced_is_undone);
     tcase_add_test(tests, a_body_longer_than_announced_is_not_part_of_it);
     tcase_add_test(tests, an_upload_that_cannot_begin_is_told_why);
+    tcase_add_test(tests, a_refusal_is_seen_by_clients_that_send_first);
     tcase_add_test(tests, one_byte_a_while_meets_the_header_deadline);
     tcase_add_test(tests, a_body_that_trickles_is_ended);
     tcase_add_test(tests, events_reach_every_stream);
