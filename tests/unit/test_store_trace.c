@@ -9,6 +9,7 @@
 #include <check.h>
 #include <glob.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -577,6 +578,80 @@ START_TEST(gaps_say_how_their_time_divides)
 }
 END_TEST
 
+/** What one thread asks, again and again, and expects. */
+struct asker {
+    struct lac_trace_file *file;
+    const struct lac_model *model;
+    uint32_t seed;
+    bool good;
+};
+
+static void *ask(void *context)
+{
+    struct asker *asker = context;
+    uint32_t random = asker->seed;
+    uint32_t tracks[16];
+
+    for (uint32_t t = 0; t < 16; t++) {
+        tracks[t] = t;
+    }
+    asker->good = true;
+    for (int i = 0; i < 60; i++) {
+        const struct lac_model *again = NULL;
+        struct lac_slice_full full;
+        struct lac_kernel_query query = {.limit = 5};
+        struct lac_kernel_page page;
+        uint8_t *bytes = NULL;
+        size_t size = 0;
+        uint64_t slice;
+        struct lac_error error;
+
+        random = random * 1664525U + 1013904223U;
+        slice = (random >> 3) % asker->model->slices.count;
+        asker->good = asker->good &&
+                      lac_trace_file_slice(asker->file, slice, &full, &error) == LAC_OK &&
+                      full.row.start_ns == asker->model->slices.start_ns[slice];
+        lac_slice_full_done(&full);
+        asker->good =
+            asker->good && lac_trace_file_tiles(asker->file, (uint8_t)(random % 6), 0, 7, tracks,
+                                                16, &bytes, &size, &error) == LAC_OK;
+        free(bytes);
+        asker->good =
+            asker->good && lac_trace_file_kernels(asker->file, &query, &page, &error) == LAC_OK;
+        lac_kernel_page_done(&page);
+        if (i % 20 == 0) {
+            asker->good =
+                asker->good && lac_trace_file_model(asker->file, &again, &error) == LAC_OK;
+            lac_trace_file_release_model(asker->file, again);
+        }
+    }
+    return NULL;
+}
+
+START_TEST(threads_share_a_file_with_a_cache_too_small_for_it)
+{
+    struct lac_model *model = rich(40000);
+    const struct lac_trace_write_options options = {.path = path, .generation = 1};
+    struct lac_trace_file *file = NULL;
+    struct asker askers[4];
+    pthread_t threads[4];
+    struct lac_error error = {0};
+
+    ck_assert_int_eq(lac_trace_write(model, &options, &error), LAC_OK);
+    ck_assert_int_eq(lac_trace_file_open(path, 1000000, &file, &error), LAC_OK);
+    for (uint32_t i = 0; i < 4; i++) {
+        askers[i] = (struct asker){.file = file, .model = model, .seed = i};
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, ask, &askers[i]), 0);
+    }
+    for (uint32_t i = 0; i < 4; i++) {
+        ck_assert_int_eq(pthread_join(threads[i], NULL), 0);
+        ck_assert(askers[i].good);
+    }
+    lac_trace_file_close(file);
+    lac_model_destroy(model);
+}
+END_TEST
+
 START_TEST(documents_come_back)
 {
     struct lac_model *model = rich(10);
@@ -672,6 +747,7 @@ int main(void)
     tcase_add_test(tcase, the_kernel_table_adds_up_and_sorts);
     tcase_add_test(tcase, counters_keep_their_extremes);
     tcase_add_test(tcase, gaps_say_how_their_time_divides);
+    tcase_add_test(tcase, threads_share_a_file_with_a_cache_too_small_for_it);
     tcase_add_test(tcase, documents_come_back);
     tcase_add_test(tcase, an_existing_file_is_not_overwritten);
     tcase_add_test(tcase, real_traces_come_back_and_are_small);
