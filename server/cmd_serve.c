@@ -168,14 +168,25 @@ static bool read_options(struct service *service)
 /* -- start ---------------------------------------------------------------------------------------
  */
 
-/* Each connection is a descriptor: take what the system gives. */
-static void raise_descriptor_limit(void)
+/* Each connection is a descriptor: take what the system gives, and leave some for files. */
+static void fit_descriptors(struct lac_http_options *http)
 {
+    enum { FOR_FILES = 256, DESCRIPTORS_LEAST = 512, CONNECTIONS_DEFAULT = 8192 };
+    const unsigned wanted =
+        http->connections_max != 0 ? http->connections_max : CONNECTIONS_DEFAULT;
     struct rlimit limit;
 
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) {
+        return;
+    }
+    if (limit.rlim_cur < limit.rlim_max) {
         limit.rlim_cur = limit.rlim_max < 1048576 ? limit.rlim_max : 1048576;
         (void)setrlimit(RLIMIT_NOFILE, &limit);
+        (void)getrlimit(RLIMIT_NOFILE, &limit);
+    }
+    if (limit.rlim_cur < (rlim_t)wanted + FOR_FILES) {
+        http->connections_max =
+            limit.rlim_cur > DESCRIPTORS_LEAST ? (unsigned)limit.rlim_cur - FOR_FILES : FOR_FILES;
     }
 }
 
@@ -247,21 +258,40 @@ static enum lac_status write_port_file(const char *path, unsigned port, struct l
     return LAC_OK;
 }
 
+/* The host that a browser on this machine would use for the address that is listened on. */
+static void own_host(const char *listen, char *out, size_t capacity)
+{
+    char host[LAC_AUTHORITY_BYTES_MAX];
+    unsigned port;
+
+    if (!lac_listen_address_split(listen, host, sizeof(host), &port) || host[0] == '\0' ||
+        strcmp(host, "0.0.0.0") == 0) {
+        (void)snprintf(out, capacity, "127.0.0.1");
+    } else if (strcmp(host, "::") == 0) {
+        (void)snprintf(out, capacity, "[::1]");
+    } else {
+        (void)snprintf(out, capacity, strchr(host, ':') != NULL ? "[%s]" : "%s", host);
+    }
+}
+
 static void announce(const struct service *service)
 {
     const unsigned port = lac_http_server_port(service->app.http);
     const struct passwd *user = getpwuid(geteuid());
     char host[HOST_NAME_MAX + 1] = "HOST";
+    char own[LAC_AUTHORITY_BYTES_MAX + 2];
 
+    own_host(service->http_options.listen, own, sizeof(own));
     (void)gethostname(host, sizeof(host) - 1);
     (void)printf("lacuna %s serves %s\n\n", LAC_VERSION, service->data_dir);
-    (void)printf("  open     http://127.0.0.1:%u%s/#key=%s\n", port, service->app.base_path,
+    (void)printf("  open     http://%s:%u%s/#key=%s\n", own, port, service->app.base_path,
                  service->key.text);
-    (void)printf("  remote   ssh -L %u:127.0.0.1:%u %s@%s   and open the same address\n", port,
-                 port, user != NULL ? user->pw_name : "USER", host);
+    (void)printf("  remote   ssh -L %u:%s:%u %s@%s   and open http://127.0.0.1:%u%s/#key=...\n",
+                 port, own, port, user != NULL ? user->pw_name : "USER", host, port,
+                 service->app.base_path);
     (void)printf("  scripts  curl -H \"Authorization: Bearer $(cat %s/local.token)\" "
-                 "--data-binary @trace.json http://127.0.0.1:%u%s/api/v1/traces\n",
-                 service->data_dir, port, service->app.base_path);
+                 "--data-binary @trace.json http://%s:%u%s/api/v1/traces\n",
+                 service->data_dir, own, port, service->app.base_path);
     (void)printf("  stop     Ctrl-C\n");
     (void)fflush(stdout);
 }
@@ -323,7 +353,7 @@ int lac_cmd_serve(int argc, char **argv)
         lac_options_done(&service.options);
         return 2;
     }
-    raise_descriptor_limit();
+    fit_descriptors(&service.http_options);
     if (!catch_signals()) {
         return fail("cannot catch signals");
     }
