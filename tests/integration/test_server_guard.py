@@ -227,6 +227,7 @@ class Start(unittest.TestCase):
     def test_a_key_that_others_can_read_is_refused(self):
         server = Server(data=self.folder)
         server.terminate()
+        server.close()
         os.chmod(os.path.join(self.folder, "local.token"), 0o644)
         done = self.run_serve("--listen", "127.0.0.1:0")
         self.assertEqual(done.returncode, 1)
