@@ -2,6 +2,8 @@
 
 #include "analysis/diagnose/diagnose.h"
 #include "analysis/import/import.h"
+#include "analysis/model/model.h"
+#include "analysis/model/status.h"
 #include "server/api/analysis_json.h"
 #include "server/commands.h"
 #include "server/options.h"
@@ -9,6 +11,7 @@
 
 #include <langinfo.h>
 #include <locale.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,9 +38,15 @@ static const struct lac_option options_table[] = {
     {0},
 };
 
+/** A trace with what was found in it; both owned. */
+struct rank {
+    struct lac_model *model;
+    struct lac_analysis *analysis;
+};
+
 /** Traces read so far. */
 struct analysis_run {
-    struct lac_analysed *ranks;
+    struct rank *ranks;
     size_t count, capacity;
     struct lac_diagnose_options diagnose;
     const char *path;
@@ -49,9 +58,8 @@ struct analysis_run {
 static void run_done(struct analysis_run *run)
 {
     for (size_t i = 0; i < run->count; i++) {
-        struct lac_analysed *rank = &run->ranks[i];
-        lac_analysis_destroy((struct lac_analysis *)(uintptr_t)rank->analysis);
-        lac_model_destroy((struct lac_model *)(uintptr_t)rank->model);
+        lac_analysis_destroy(run->ranks[i].analysis);
+        lac_model_destroy(run->ranks[i].model);
     }
     free(run->ranks);
 }
@@ -64,7 +72,7 @@ static bool show_progress(void *context, uint64_t done_bytes, uint64_t total_byt
         return true;
     }
     struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    (void)clock_gettime(CLOCK_MONOTONIC, &now); /* NOLINT(misc-include-cleaner): time.h has it */
     double since_s = (double)(now.tv_sec - run->last_shown.tv_sec) +
                      (double)(now.tv_nsec - run->last_shown.tv_nsec) * 1e-9;
     if (since_s < 0.2) {
@@ -72,16 +80,16 @@ static bool show_progress(void *context, uint64_t done_bytes, uint64_t total_byt
     }
     run->last_shown = now;
     run->has_shown = true;
-    fprintf(stderr, "\r%.50s  %3.0f %%  %.1f M events", run->path,
-            100.0 * (double)done_bytes / (double)total_bytes, (double)event_count / 1e6);
-    fflush(stderr);
+    (void)fprintf(stderr, "\r%.50s  %3.0f %%  %.1f M events", run->path,
+                  100.0 * (double)done_bytes / (double)total_bytes, (double)event_count / 1e6);
+    (void)fflush(stderr);
     return true;
 }
 
 static void clear_progress(struct analysis_run *run)
 {
     if (run->has_shown) {
-        fprintf(stderr, "\r\033[K");
+        (void)fprintf(stderr, "\r\033[K");
         run->has_shown = false;
     }
 }
@@ -94,7 +102,7 @@ static enum lac_status take_model(void *context, struct lac_model *model, struct
     enum lac_status status = LAC_OK;
     if (run->count == run->capacity) {
         size_t capacity = run->capacity ? run->capacity * 2 : 8;
-        struct lac_analysed *grown = realloc(run->ranks, capacity * sizeof *grown);
+        struct rank *grown = realloc(run->ranks, capacity * sizeof *grown);
         if (grown) {
             run->ranks = grown;
             run->capacity = capacity;
@@ -109,14 +117,14 @@ static enum lac_status take_model(void *context, struct lac_model *model, struct
         lac_model_destroy(model);
         return status;
     }
-    run->ranks[run->count++] = (struct lac_analysed){model, analysis};
+    run->ranks[run->count++] = (struct rank){model, analysis};
     return LAC_OK;
 }
 
 static int by_rank(const void *a, const void *b)
 {
-    int32_t x = ((const struct lac_analysed *)a)->model->info.rank;
-    int32_t y = ((const struct lac_analysed *)b)->model->info.rank;
+    int32_t x = ((const struct rank *)a)->model->info.rank;
+    int32_t y = ((const struct rank *)b)->model->info.rank;
     return x < y ? -1 : x > y;
 }
 
@@ -137,31 +145,44 @@ static void sort_ranks(struct analysis_run *run)
 static void complain(const char *path, const struct lac_error *error)
 {
     if (error->offset_bytes > 0) {
-        fprintf(stderr, "lacuna analyze: %s: byte %llu: %s\n", path,
-                (unsigned long long)error->offset_bytes, error->message);
+        (void)fprintf(stderr, "lacuna analyze: %s: byte %llu: %s\n", path,
+                      (unsigned long long)error->offset_bytes, error->message);
     } else {
-        fprintf(stderr, "lacuna analyze: %s: %s\n", path, error->message);
+        (void)fprintf(stderr, "lacuna analyze: %s: %s\n", path, error->message);
     }
+}
+
+/** The report or the document of one trace or of several. */
+static enum lac_status make_text(const struct lac_analysed *ranks, size_t count,
+                                 const struct lac_options *options, char **ret_text)
+{
+    if (lac_options_on(options, "json", false)) {
+        return count == 1 ? lac_analysis_json(ranks, true, ret_text, NULL)
+                          : lac_run_json(ranks, count, true, ret_text, NULL);
+    }
+    bool is_terminal = isatty(STDOUT_FILENO) == 1 && !getenv("NO_COLOR");
+    struct lac_report_options report = {
+        .is_ascii = strcmp(nl_langinfo(CODESET), "UTF-8") != 0,
+        .has_color = lac_options_on(options, "color", is_terminal),
+    };
+    return count == 1 ? lac_report_text(ranks, &report, ret_text)
+                      : lac_report_run_text(ranks, count, &report, ret_text);
 }
 
 static enum lac_status print(const struct analysis_run *run, const struct lac_options *options)
 {
     char *text = NULL;
-    enum lac_status status;
-    if (lac_options_on(options, "json", false)) {
-        status = run->count == 1 ? lac_analysis_json(&run->ranks[0], true, &text, NULL)
-                                 : lac_run_json(run->ranks, run->count, true, &text, NULL);
-    } else {
-        bool is_terminal = isatty(STDOUT_FILENO) == 1 && !getenv("NO_COLOR");
-        struct lac_report_options report = {
-            .is_ascii = strcmp(nl_langinfo(CODESET), "UTF-8") != 0,
-            .has_color = lac_options_on(options, "color", is_terminal),
-        };
-        status = run->count == 1 ? lac_report_text(&run->ranks[0], &report, &text)
-                                 : lac_report_run_text(run->ranks, run->count, &report, &text);
+    struct lac_analysed *ranks = calloc(run->count, sizeof *ranks);
+    enum lac_status status = ranks ? LAC_OK : LAC_ERR_NOMEM;
+    for (size_t i = 0; i < run->count && !status; i++) {
+        ranks[i] = (struct lac_analysed){run->ranks[i].model, run->ranks[i].analysis};
     }
+    if (!status) {
+        status = make_text(ranks, run->count, options, &text);
+    }
+    free(ranks);
     if (status) {
-        fprintf(stderr, "lacuna analyze: out of memory\n");
+        (void)fprintf(stderr, "lacuna analyze: out of memory\n");
         return status;
     }
     bool is_written = fputs(text, stdout) != EOF;
@@ -170,7 +191,7 @@ static enum lac_status print(const struct analysis_run *run, const struct lac_op
     }
     free(text);
     if (fflush(stdout) != 0 || !is_written) {
-        fprintf(stderr, "lacuna analyze: writing the report failed\n");
+        (void)fprintf(stderr, "lacuna analyze: writing the report failed\n");
         return LAC_ERR_IO;
     }
     return LAC_OK;
@@ -184,13 +205,14 @@ static void print_what_if(const struct analysis_run *run, const struct lac_optio
     for (size_t i = 0; i < run->count; i++) {
         const struct lac_analysis *analysis = run->ranks[i].analysis;
         if (analysis->what_if_mean_ns == LAC_UNKNOWN_NS) {
-            printf("what if     no steps to re-time in this trace\n");
+            (void)printf("what if     no steps to re-time in this trace\n");
             continue;
         }
-        printf("what if     %s: %.1f ms a step (%.1f-%.1f), now %.1f\n",
-               lac_options_text(options, "what-if", ""), (double)analysis->what_if_mean_ns / 1e6,
-               (double)analysis->what_if_low_ns / 1e6, (double)analysis->what_if_high_ns / 1e6,
-               (double)analysis->step_mean_ns / 1e6);
+        (void)printf("what if     %s: %.1f ms a step (%.1f-%.1f), now %.1f\n",
+                     lac_options_text(options, "what-if", ""),
+                     (double)analysis->what_if_mean_ns / 1e6,
+                     (double)analysis->what_if_low_ns / 1e6,
+                     (double)analysis->what_if_high_ns / 1e6, (double)analysis->step_mean_ns / 1e6);
     }
 }
 
@@ -230,17 +252,17 @@ int lac_cmd_analyze(int argc, char **argv)
         lac_options_done(&options);
         return status;
     }
-    setlocale(LC_CTYPE, "");
+    (void)setlocale(LC_CTYPE, "");
     struct analysis_run run = {.shows_progress = isatty(STDERR_FILENO) == 1};
     const char *what_if = lac_options_text(&options, "what-if", NULL);
     if (options.operand_count == 0) {
-        fprintf(stderr, "lacuna analyze: which trace? lacuna analyze PATH...\n");
+        (void)fprintf(stderr, "lacuna analyze: which trace? lacuna analyze PATH...\n");
         status = 2;
     } else if (what_if) {
         struct lac_error error = {0};
         run.diagnose.has_what_if = true;
         if (lac_what_if_parse(what_if, &run.diagnose.what_if, &error)) {
-            fprintf(stderr, "lacuna analyze: %s\n", error.message);
+            (void)fprintf(stderr, "lacuna analyze: %s\n", error.message);
             status = 2;
         }
     }

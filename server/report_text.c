@@ -5,9 +5,11 @@
 #include <ctype.h>
 #include <math.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 /** Lines under construction. */
 struct page {
@@ -78,7 +80,7 @@ static void line(struct page *page, enum style style, const char *fmt, ...)
     char text[2048];
     va_list list;
     va_start(list, fmt);
-    vsnprintf(text, sizeof text, fmt, list);
+    (void)vsnprintf(text, sizeof text, fmt, list);
     va_end(list);
     size_t end = strlen(text);
     while (end > 0 && text[end - 1] == ' ') {
@@ -133,7 +135,7 @@ static void paragraph(struct page *page, enum style style, const char *label, co
 /** The first letter as a capital, a full stop at the end. */
 static void sentence(char *out, size_t capacity_bytes, const char *text)
 {
-    snprintf(out, capacity_bytes, "%s", text);
+    (void)snprintf(out, capacity_bytes, "%s", text);
     out[0] = (char)toupper((unsigned char)out[0]);
     size_t length = strlen(out);
     if (length > 0 && length + 1 < capacity_bytes && out[length - 1] != '.') {
@@ -157,39 +159,46 @@ static void short_device(const char *name, char *out, size_t capacity_bytes)
     }
     bool has_number = strncmp(name, "RTX ", 4) == 0 || strncmp(name, "GTX ", 4) == 0;
     size_t length = has_number ? strlen(name) : strcspn(name, "- ");
-    snprintf(out, capacity_bytes, "%.*s", (int)(length < 24 ? length : 24), name);
+    (void)snprintf(out, capacity_bytes, "%.*s", (int)(length < 24 ? length : 24), name);
 }
 
 static void device_text(const struct lac_analysed *analysed, char *out, size_t capacity_bytes)
 {
     const struct lac_analysis *analysis = analysed->analysis;
     if (analysis->device_count == 0) {
-        snprintf(out, capacity_bytes, "no GPU");
+        (void)snprintf(out, capacity_bytes, "no GPU");
         return;
     }
     char name[32];
     short_device(lac_model_str(analysed->model, analysis->devices[analysis->main_device].name),
                  name, sizeof name);
-    snprintf(out, capacity_bytes, "%u x %s", (unsigned)analysis->device_count,
-             name[0] != '\0' ? name : "GPU");
+    (void)snprintf(out, capacity_bytes, "%u x %s", (unsigned)analysis->device_count,
+                   name[0] != '\0' ? name : "GPU");
 }
 
 /** "28 steps, 301 ms (+-1 %)   850 samples/s". */
 static void steps_text(const struct page *page, const struct lac_analysis *analysis, char *out,
                        size_t capacity_bytes)
 {
+    if (analysis->subject == LAC_SUBJECT_COLD_START || analysis->step_count == 0) {
+        (void)snprintf(out, capacity_bytes, "no steady step");
+        return;
+    }
     if (analysis->step_kept_count == 0) {
-        snprintf(out, capacity_bytes, "%u steps", (unsigned)analysis->step_count);
+        (void)snprintf(out, capacity_bytes, "%u step%s", (unsigned)analysis->step_count,
+                       analysis->step_count == 1 ? "" : "s");
         return;
     }
     char spread[32] = "";
     if (isfinite(analysis->step_spread_pct) && analysis->step_spread_pct >= 0.1) {
-        snprintf(spread, sizeof spread, " (%s%.*f %%)", page->options->is_ascii ? "+-" : "\u00b1",
-                 analysis->step_spread_pct < 1.0 ? 1 : 0, analysis->step_spread_pct);
+        (void)snprintf(spread, sizeof spread, " (%s%.*f %%)",
+                       page->options->is_ascii ? "+-" : "\u00b1",
+                       analysis->step_spread_pct < 1.0 ? 1 : 0, analysis->step_spread_pct);
     }
-    snprintf(out, capacity_bytes, "%u step%s, %s%s   %s %s/s", (unsigned)analysis->step_kept_count,
-             analysis->step_kept_count == 1 ? "" : "s", lac_say_ns(analysis->step_mean_ns).text,
-             spread, lac_say_rate(analysis->throughput_per_s).text, analysis->throughput_unit);
+    (void)snprintf(out, capacity_bytes, "%u step%s, %s%s   %s %s/s",
+                   (unsigned)analysis->step_kept_count, analysis->step_kept_count == 1 ? "" : "s",
+                   lac_say_ns(analysis->step_mean_ns).text, spread,
+                   lac_say_rate(analysis->throughput_per_s).text, analysis->throughput_unit);
 }
 
 static void write_head(struct page *page, const struct lac_analysed *analysed)
@@ -271,10 +280,10 @@ static void write_needs(struct page *page, const struct lac_analysis *analysis)
     const struct lac_loader_facts *loader = &analysis->loader;
     char data[64] = "";
     if (loader->num_workers > 0 && loader->fetch_mean_ns != LAC_UNKNOWN_NS) {
-        snprintf(data, sizeof data, "%d workers, %s a batch", (int)loader->num_workers,
-                 lac_say_ns(loader->fetch_mean_ns).text);
+        (void)snprintf(data, sizeof data, "%d workers, %s a batch", (int)loader->num_workers,
+                       lac_say_ns(loader->fetch_mean_ns).text);
     } else if (loader->num_workers == 0) {
-        snprintf(data, sizeof data, "in the training process");
+        (void)snprintf(data, sizeof data, "in the training process");
     }
     line(page, PLAIN, "%s", "");
     line(page, DIM, "one step, ms  the step is %s", lac_say_ns(analysis->step_mean_ns).text);

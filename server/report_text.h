@@ -6,8 +6,8 @@
  * from the trace is printed without control characters.
  */
 
-#include "analysis/diagnose/analysis.h"
-#include "server/api/analysis_json.h"
+#include "analysis/diagnose/analysis.h" // IWYU pragma: export
+#include "server/api/analysis_json.h"   // IWYU pragma: export
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -4,6 +4,7 @@
 
 #include "analysis/diagnose/texts.h"
 
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +20,10 @@ const char *lac_cause_name(enum lac_cause cause)
 char lac_cause_letter(enum lac_cause cause)
 {
     static const char letters[LAC_CAUSE_COUNT_ + 1] = "DSLCAMNWHP?";
-    return cause < LAC_CAUSE_COUNT_ ? letters[cause] : '?';
+    if (cause >= LAC_CAUSE_COUNT_) {
+        return '?';
+    }
+    return letters[cause];
 }
 
 const char *lac_severity_name(enum lac_severity severity)

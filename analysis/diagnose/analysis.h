@@ -15,12 +15,14 @@
  *  (3) kernels descend by total, equal ones ascend by name.
  */
 
-#include "analysis/diagnose/diagnose.h"
-#include "analysis/diagnose/names.h"
-#include "analysis/model/model.h"
+#include "analysis/diagnose/diagnose.h" // IWYU pragma: export
+#include "analysis/diagnose/names.h"    // IWYU pragma: export
+#include "analysis/model/model.h"       // IWYU pragma: export
+#include "analysis/model/status.h"      // IWYU pragma: export
+#include "analysis/model/strings.h"     // IWYU pragma: export
 
-#include <stdbool.h>
-#include <stdint.h>
+#include <stdbool.h> // IWYU pragma: export
+#include <stdint.h>  // IWYU pragma: export
 
 enum lac_severity { LAC_SEVERITY_INFO = 0, LAC_SEVERITY_WARNING, LAC_SEVERITY_CRITICAL };
 const char *lac_severity_name(enum lac_severity severity);

@@ -15,6 +15,7 @@
 #include "analysis/diagnose/diagnosis.h"
 
 #include <assert.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -56,14 +57,21 @@ static enum lac_status list_add(struct piece_list *list, int64_t start_ns, int64
     return LAC_OK;
 }
 
+static void swap_lists(struct piece_list *a, struct piece_list *b)
+{
+    struct piece_list swapped = *a;
+    *a = *b;
+    *b = swapped;
+}
+
 /** Paint one open interval with a set; what the set does not cover goes to painter->next. */
 static enum lac_status paint_one(struct painter *painter, const struct lac_spans *set,
-                                 uint64_t first, const struct painted *open, enum lac_cause cause)
+                                 uint64_t first, struct painted open, enum lac_cause cause)
 {
-    int64_t at_ns = open->start_ns;
-    for (uint64_t i = first; i < set->count && set->at[i].start_ns < open->end_ns; i++) {
+    int64_t at_ns = open.start_ns;
+    for (uint64_t i = first; i < set->count && set->at[i].start_ns < open.end_ns; i++) {
         int64_t from_ns = set->at[i].start_ns > at_ns ? set->at[i].start_ns : at_ns;
-        int64_t to_ns = set->at[i].end_ns < open->end_ns ? set->at[i].end_ns : open->end_ns;
+        int64_t to_ns = set->at[i].end_ns < open.end_ns ? set->at[i].end_ns : open.end_ns;
         if (to_ns <= from_ns) {
             continue;
         }
@@ -76,7 +84,7 @@ static enum lac_status paint_one(struct painter *painter, const struct lac_spans
         }
         at_ns = to_ns;
     }
-    return list_add(&painter->next, at_ns, open->end_ns, LAC_CAUSE_UNATTRIBUTED);
+    return list_add(&painter->next, at_ns, open.end_ns, LAC_CAUSE_UNATTRIBUTED);
 }
 
 /** Paint all that is open with a set. Gaps ascend, so the cursor only moves on. */
@@ -100,14 +108,12 @@ static enum lac_status paint(struct painter *painter, const struct lac_spans *se
         while (first < set->count && set->at[first].end_ns <= painter->open.at[i].start_ns) {
             first++;
         }
-        enum lac_status status = paint_one(painter, set, first, &painter->open.at[i], cause);
+        enum lac_status status = paint_one(painter, set, first, painter->open.at[i], cause);
         if (status) {
             return status;
         }
     }
-    struct piece_list swapped = painter->open;
-    painter->open = painter->next;
-    painter->next = swapped;
+    swap_lists(&painter->open, &painter->next);
     return LAC_OK;
 }
 
@@ -130,9 +136,7 @@ static enum lac_status paint_from(struct painter *painter, int64_t from_ns, enum
             return status;
         }
     }
-    struct piece_list swapped = painter->open;
-    painter->open = painter->next;
-    painter->next = swapped;
+    swap_lists(&painter->open, &painter->next);
     return LAC_OK;
 }
 

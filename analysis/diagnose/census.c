@@ -2,6 +2,7 @@
 
 #include "analysis/diagnose/diagnosis.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,8 +46,9 @@ static enum lac_status kernel_row_add(struct lac_diagnosis *diagnosis, uint32_t 
     if (analysis->kernel_name_count == diagnosis->kernel_capacity) {
         uint32_t capacity = diagnosis->kernel_capacity ? diagnosis->kernel_capacity * 2 : 64;
         struct lac_kernel_facts *grown = realloc(analysis->kernels, capacity * sizeof *grown);
-        if (!grown)
+        if (!grown) {
             return LAC_ERR_NOMEM;
+        }
         analysis->kernels = grown;
         diagnosis->kernel_capacity = capacity;
     }
@@ -68,8 +70,9 @@ static enum lac_status count_kernel(struct lac_diagnosis *diagnosis, uint64_t sl
     uint32_t row = diagnosis->kernel_row[slices->name[slice]];
     if (row == LAC_NONE) {
         enum lac_status status = kernel_row_add(diagnosis, slices->name[slice], &row);
-        if (status)
+        if (status) {
             return status;
+        }
     }
     struct lac_kernel_facts *facts = &diagnosis->analysis->kernels[row];
     int64_t dur_ns = slices->dur_ns[slice];
@@ -79,8 +82,9 @@ static enum lac_status count_kernel(struct lac_diagnosis *diagnosis, uint64_t sl
     }
     facts->count++;
     facts->total_ns = lac_sum_ns(facts->total_ns, dur_ns);
-    if (dur_ns < facts->min_ns)
+    if (dur_ns < facts->min_ns) {
         facts->min_ns = dur_ns;
+    }
     if (facts->longest_slice == LAC_NONE || dur_ns > facts->max_ns) {
         facts->max_ns = dur_ns;
         facts->longest_slice = (uint32_t)slice;
@@ -99,22 +103,25 @@ static enum lac_status census_track(struct lac_diagnosis *diagnosis, uint32_t tr
         uint8_t kind = slices->kind[i];
         if (kind == LAC_SLICE_KERNEL) {
             enum lac_status status = count_kernel(diagnosis, i);
-            if (status)
+            if (status) {
                 return status;
+            }
             flags |= LAC_TRACK_HAS_GPU;
         } else if (kind == LAC_SLICE_COPY || kind == LAC_SLICE_MEMSET) {
             flags |= LAC_TRACK_HAS_GPU;
         } else if (kind == LAC_SLICE_API) {
             diagnosis->has_api = true;
-            if (slices->link[i] != LAC_NONE)
+            if (slices->link[i] != LAC_NONE) {
                 flags |= LAC_TRACK_LAUNCHES;
+            }
         } else if (kind == LAC_SLICE_PYTHON) {
             diagnosis->has_python = true;
         } else if (kind == LAC_SLICE_OP || kind == LAC_SLICE_RANGE || kind == LAC_SLICE_OTHER) {
             diagnosis->has_operators = diagnosis->has_operators || kind == LAC_SLICE_OP;
             enum lac_host_class class = lac_host_class_of(diagnosis, slices->name[i]);
-            if (class == LAC_HOST_LOADER_WAIT || class == LAC_HOST_STEP)
+            if (class == LAC_HOST_LOADER_WAIT || class == LAC_HOST_STEP) {
                 flags |= LAC_TRACK_TRAINS;
+            }
             if (class == LAC_HOST_BACKWARD || class == LAC_HOST_OPTIMIZER) {
                 diagnosis->has_backward = true;
             }
@@ -141,11 +148,13 @@ enum lac_status lac_census(struct lac_diagnosis *diagnosis)
     memset(diagnosis->host_class, NOT_LOOKED_UP, name_count);
     memset(diagnosis->kernel_row, 0xff, name_count * sizeof *diagnosis->kernel_row);
     for (uint32_t track = 0; track < model->recorded_track_count; track++) {
-        if (model->tracks[track].kind == LAC_TRACK_COUNTER)
+        if (model->tracks[track].kind == LAC_TRACK_COUNTER) {
             continue;
+        }
         enum lac_status status = census_track(diagnosis, track);
-        if (status)
+        if (status) {
             return status;
+        }
     }
     return LAC_OK;
 }

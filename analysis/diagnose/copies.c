@@ -2,6 +2,7 @@
 
 #include "analysis/diagnose/diagnosis.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 
 enum { GROUPS_MAX = 6 * 6 * 6 };

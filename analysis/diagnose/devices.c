@@ -10,8 +10,8 @@
 
 #include <assert.h>
 #include <math.h>
+#include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { DEVICES_MAX = 1024 };
 

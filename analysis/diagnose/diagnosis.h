@@ -6,13 +6,17 @@
  * which lac_diagnose() calls them. Each reads what those before it found and fills its own part.
  */
 
-#include "analysis/diagnose/analysis.h"
-#include "analysis/diagnose/intervals.h"
-#include "analysis/diagnose/texts.h"
-#include "analysis/model/model.h"
+#include "analysis/diagnose/analysis.h"  // IWYU pragma: export
+#include "analysis/diagnose/diagnose.h"  // IWYU pragma: export
+#include "analysis/diagnose/intervals.h" // IWYU pragma: export
+#include "analysis/diagnose/names.h"     // IWYU pragma: export
+#include "analysis/diagnose/texts.h"     // IWYU pragma: export
+#include "analysis/model/model.h"        // IWYU pragma: export
+#include "analysis/model/status.h"       // IWYU pragma: export
+#include "analysis/model/strings.h"      // IWYU pragma: export
 
-#include <stdbool.h>
-#include <stdint.h>
+#include <stdbool.h> // IWYU pragma: export
+#include <stdint.h>  // IWYU pragma: export
 
 /* -- thresholds, all in one place (research: definitions b1 to b12) ------------------------- */
 

@@ -4,6 +4,7 @@
 #include "analysis/diagnose/findings.h"
 
 #include <math.h>
+#include <stdint.h>
 #include <string.h>
 
 /** The longest copy of the kind as evidence. */

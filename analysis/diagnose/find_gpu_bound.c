@@ -2,9 +2,8 @@
 
 #include "analysis/diagnose/findings.h"
 
-#include <math.h>
+#include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 
 double lac_computing_pct(const struct lac_diagnosis *diagnosis)
 {

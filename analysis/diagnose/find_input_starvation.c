@@ -3,6 +3,7 @@
 #include "analysis/diagnose/findings.h"
 
 #include <math.h>
+#include <stdint.h>
 
 /** Up to three of the longest gaps in which data was waited for, and what was late. */
 static void add_evidence(struct lac_diagnosis *diagnosis, struct lac_finding *finding)

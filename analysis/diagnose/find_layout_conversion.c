@@ -3,6 +3,7 @@
 #include "analysis/diagnose/findings.h"
 
 #include <math.h>
+#include <stdint.h>
 
 /** Share of the kernel time from which conversions are worth a word. */
 static const double NOTED_PCT = 2.0;

@@ -3,6 +3,7 @@
 #include "analysis/diagnose/findings.h"
 
 #include <math.h>
+#include <stdint.h>
 #include <string.h>
 
 /** Major compute capability of an NVIDIA main device, 0 when not known. */

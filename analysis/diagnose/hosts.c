@@ -5,6 +5,7 @@
 
 #include "analysis/diagnose/diagnosis.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,8 +13,9 @@ void lac_hosts_done(struct lac_diagnosis *diagnosis)
 {
     for (uint32_t h = 0; h < diagnosis->host_count; h++) {
         struct lac_host *host = &diagnosis->hosts[h];
-        for (int s = 0; s < LAC_SET_COUNT_; s++)
+        for (int s = 0; s < LAC_SET_COUNT_; s++) {
             lac_spans_done(&host->sets[s]);
+        }
         lac_spans_done(&host->blocked);
         lac_spans_done(&host->waits_event);
         lac_spans_done(&host->queue_full);
@@ -38,8 +40,9 @@ static enum lac_status mark(struct lac_diagnosis *diagnosis, struct lac_marks *m
     if (marks->count == marks->capacity) {
         uint64_t capacity = marks->capacity ? marks->capacity * 2 : 32;
         void *grown = realloc(marks->at, capacity * sizeof *marks->at);
-        if (!grown)
+        if (!grown) {
             return LAC_ERR_NOMEM;
+        }
         marks->at = grown;
         marks->capacity = capacity;
     }
@@ -54,8 +57,9 @@ static enum lac_status add_fetch(struct lac_diagnosis *diagnosis, uint64_t slice
     if (diagnosis->fetch_count == diagnosis->fetch_capacity) {
         uint64_t capacity = diagnosis->fetch_capacity ? diagnosis->fetch_capacity * 2 : 32;
         struct lac_fetch *grown = realloc(diagnosis->fetches, capacity * sizeof *grown);
-        if (!grown)
+        if (!grown) {
             return LAC_ERR_NOMEM;
+        }
         diagnosis->fetches = grown;
         diagnosis->fetch_capacity = capacity;
     }
@@ -104,11 +108,13 @@ static enum lac_status add_blocking(struct lac_host *host, int64_t start_ns, int
 /** Where a copy goes, as recorded, or LAC_COPY_UNKNOWN. */
 static enum lac_copy_kind copy_kind_of(const struct lac_model *model, uint64_t slice)
 {
-    if (model->slices.kind[slice] != LAC_SLICE_COPY)
+    if (model->slices.kind[slice] != LAC_SLICE_COPY) {
         return LAC_COPY_UNKNOWN;
+    }
     uint32_t row = model->slices.detail[slice];
-    if (row == LAC_NONE || row >= model->copy_count)
+    if (row == LAC_NONE || row >= model->copy_count) {
         return LAC_COPY_UNKNOWN;
+    }
     return (enum lac_copy_kind)model->copies[row].copy_kind;
 }
 
@@ -139,8 +145,9 @@ static enum lac_status add_copy_call(const struct lac_model *model, struct lac_h
     }
     bool outlasts = kind == LAC_COPY_DTOH &&
                     end_ns >= slices->start_ns[link] + slices->dur_ns[link] - SYNC_RETURN_NS;
-    if (is_blocking || outlasts)
+    if (is_blocking || outlasts) {
         return add_blocking(host, start_ns, end_ns, slice);
+    }
     return lac_spans_add_unsorted(&host->sets[LAC_SET_LAUNCH], start_ns, end_ns);
 }
 
@@ -185,8 +192,9 @@ static enum lac_status add_call(struct lac_diagnosis *diagnosis, struct lac_host
     case LAC_API_ALLOC:
         return lac_spans_add_unsorted(&host->sets[LAC_SET_ALLOC], start_ns, end_ns);
     case LAC_API_MODULE:
-        if (end_ns - start_ns < MODULE_MIN_NS)
+        if (end_ns - start_ns < MODULE_MIN_NS) {
             return LAC_OK;
+        }
         diagnosis->has_module_work = true;
         return lac_spans_add_unsorted(&host->sets[LAC_SET_MODULE], start_ns, end_ns);
     case LAC_API_WAIT_EVENT:
@@ -211,11 +219,13 @@ static enum lac_status add_range(struct lac_diagnosis *diagnosis, struct lac_hos
             diagnosis->has_single_process_wait = true;
         }
         status = mark(diagnosis, &diagnosis->wait_marks, slice, track);
-        if (status)
+        if (status) {
             return status;
+        }
         status = lac_spans_add_unsorted(&diagnosis->waits, start_ns, end_ns);
-        if (status || !host)
+        if (status || !host) {
             return status;
+        }
         return lac_spans_add_unsorted(&host->sets[LAC_SET_WAIT], start_ns, end_ns);
     case LAC_HOST_LOADER_FETCH:
         return add_fetch(diagnosis, slice);
@@ -228,12 +238,14 @@ static enum lac_status add_range(struct lac_diagnosis *diagnosis, struct lac_hos
     case LAC_HOST_OPTIMIZER:
         return mark(diagnosis, &diagnosis->optimizer_marks, slice, track);
     case LAC_HOST_COMM:
-        if (!host)
+        if (!host) {
             return LAC_OK;
+        }
         return lac_spans_add_unsorted(&host->sets[LAC_SET_COMM], start_ns, end_ns);
     case LAC_HOST_COMPILE:
-        if (!host)
+        if (!host) {
             return LAC_OK;
+        }
         diagnosis->has_module_work = true;
         return lac_spans_add_unsorted(&host->sets[LAC_SET_MODULE], start_ns, end_ns);
     case LAC_HOST_PROFILER:
@@ -292,8 +304,9 @@ static enum lac_status collect_track(struct lac_diagnosis *diagnosis, uint32_t t
         uint8_t kind = slices->kind[i];
         enum lac_status status = LAC_OK;
         if (kind == LAC_SLICE_API) {
-            if (host)
+            if (host) {
                 status = add_call(diagnosis, host, i);
+            }
         } else if (kind == LAC_SLICE_OP || kind == LAC_SLICE_RANGE || kind == LAC_SLICE_OTHER) {
             status = add_range(diagnosis, host, i, track);
         } else if (kind == LAC_SLICE_OVERHEAD) {
@@ -301,14 +314,17 @@ static enum lac_status collect_track(struct lac_diagnosis *diagnosis, uint32_t t
         } else if (kind != LAC_SLICE_PYTHON) {
             continue;
         }
-        if (status)
+        if (status) {
             return status;
-        if (!host || slices->lane[i] != 0)
+        }
+        if (!host || slices->lane[i] != 0) {
             continue;
+        }
         status = lac_spans_add_unsorted(&host->sets[LAC_SET_BUSY], slices->start_ns[i],
                                         slices->start_ns[i] + slices->dur_ns[i]);
-        if (status)
+        if (status) {
             return status;
+        }
     }
     return LAC_OK;
 }
@@ -319,8 +335,9 @@ static enum lac_status hosts_create(struct lac_diagnosis *diagnosis)
     const struct lac_model *model = diagnosis->model;
     size_t process_count = model->process_count ? model->process_count : 1;
     diagnosis->host_of_process = malloc(process_count * sizeof(uint32_t));
-    if (!diagnosis->host_of_process)
+    if (!diagnosis->host_of_process) {
         return LAC_ERR_NOMEM;
+    }
     memset(diagnosis->host_of_process, 0xff, process_count * sizeof(uint32_t));
     uint32_t count = 0;
     for (uint32_t t = 0; t < model->recorded_track_count; t++) {
@@ -338,8 +355,9 @@ static enum lac_status hosts_create(struct lac_diagnosis *diagnosis)
     diagnosis->host_count = count;
     for (uint32_t p = 0; p < model->process_count; p++) {
         uint32_t index = diagnosis->host_of_process[p];
-        if (index != LAC_NONE)
+        if (index != LAC_NONE) {
             diagnosis->hosts[index].process = p;
+        }
     }
     return LAC_OK;
 }
@@ -348,8 +366,9 @@ static int by_call_start(const void *a, const void *b)
 {
     const struct lac_blocking_call *x = a;
     const struct lac_blocking_call *y = b;
-    if (x->start_ns != y->start_ns)
+    if (x->start_ns != y->start_ns) {
         return x->start_ns < y->start_ns ? -1 : 1;
+    }
     return x->slice < y->slice ? -1 : x->slice > y->slice;
 }
 
@@ -357,8 +376,9 @@ static int by_mark_start(const void *a, const void *b)
 {
     const struct lac_mark *x = a;
     const struct lac_mark *y = b;
-    if (x->start_ns != y->start_ns)
+    if (x->start_ns != y->start_ns) {
         return x->start_ns < y->start_ns ? -1 : 1;
+    }
     return x->slice < y->slice ? -1 : x->slice > y->slice;
 }
 
@@ -366,15 +386,17 @@ static int by_fetch_start(const void *a, const void *b)
 {
     const struct lac_fetch *x = a;
     const struct lac_fetch *y = b;
-    if (x->start_ns != y->start_ns)
+    if (x->start_ns != y->start_ns) {
         return x->start_ns < y->start_ns ? -1 : 1;
+    }
     return x->slice < y->slice ? -1 : x->slice > y->slice;
 }
 
 static void sort_marks(struct lac_marks *marks)
 {
-    if (marks->count > 1)
+    if (marks->count > 1) {
         qsort(marks->at, marks->count, sizeof *marks->at, by_mark_start);
+    }
 }
 
 static enum lac_status hosts_finish(struct lac_diagnosis *diagnosis,
@@ -385,8 +407,9 @@ static enum lac_status hosts_finish(struct lac_diagnosis *diagnosis,
         for (uint64_t i = 0; i < modules->count; i++) {
             enum lac_status status = lac_spans_add_unsorted(
                 &host->sets[LAC_SET_MODULE], modules->at[i].start_ns, modules->at[i].end_ns);
-            if (status)
+            if (status) {
                 return status;
+            }
         }
         for (int s = 0; s < LAC_SET_COUNT_; s++) {
             lac_spans_normalize(&host->sets[s], s == LAC_SET_LAUNCH ? LAUNCH_BRIDGE_NS : 0);
@@ -431,12 +454,14 @@ enum lac_status lac_hosts_collect(struct lac_diagnosis *diagnosis)
     struct lac_spans modules = {0};
     for (uint32_t t = 0; t < model->recorded_track_count && !status; t++) {
         enum lac_track_kind kind = model->tracks[t].kind;
-        if (kind != LAC_TRACK_THREAD)
+        if (kind != LAC_TRACK_THREAD) {
             continue;
+        }
         status = collect_track(diagnosis, t, &modules);
     }
-    if (!status)
+    if (!status) {
         status = hosts_finish(diagnosis, &modules);
+    }
     lac_spans_done(&modules);
     return status;
 }

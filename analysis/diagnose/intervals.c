@@ -1,6 +1,9 @@
 #include "analysis/diagnose/intervals.h"
 
+#include "analysis/model/status.h"
+
 #include <assert.h>
+#include <stdint.h>
 #include <stdlib.h>
 
 void lac_spans_done(struct lac_spans *spans)
@@ -14,8 +17,9 @@ static enum lac_status push(struct lac_spans *spans, int64_t start_ns, int64_t e
     if (spans->count == spans->capacity) {
         uint64_t capacity = spans->capacity ? spans->capacity * 2 : 64;
         struct lac_span *grown = realloc(spans->at, capacity * sizeof *grown);
-        if (!grown)
+        if (!grown) {
             return LAC_ERR_NOMEM;
+        }
         spans->at = grown;
         spans->capacity = capacity;
     }
@@ -26,14 +30,16 @@ static enum lac_status push(struct lac_spans *spans, int64_t start_ns, int64_t e
 enum lac_status lac_spans_add_bridged(struct lac_spans *spans, int64_t start_ns, int64_t end_ns,
                                       int64_t bridge_ns)
 {
-    if (end_ns <= start_ns)
+    if (end_ns <= start_ns) {
         return LAC_OK;
+    }
     if (spans->count > 0) {
         struct lac_span *last = &spans->at[spans->count - 1];
         assert(start_ns >= last->start_ns);
         if (start_ns - last->end_ns <= bridge_ns) {
-            if (end_ns > last->end_ns)
+            if (end_ns > last->end_ns) {
                 last->end_ns = end_ns;
+            }
             return LAC_OK;
         }
     }
@@ -47,13 +53,15 @@ enum lac_status lac_spans_add(struct lac_spans *spans, int64_t start_ns, int64_t
 
 enum lac_status lac_spans_add_unsorted(struct lac_spans *spans, int64_t start_ns, int64_t end_ns)
 {
-    if (end_ns <= start_ns)
+    if (end_ns <= start_ns) {
         return LAC_OK;
+    }
     if (spans->count > 0) {
         struct lac_span *last = &spans->at[spans->count - 1];
         if (start_ns >= last->start_ns && start_ns <= last->end_ns) {
-            if (end_ns > last->end_ns)
+            if (end_ns > last->end_ns) {
                 last->end_ns = end_ns;
+            }
             return LAC_OK;
         }
     }
@@ -64,8 +72,9 @@ static int by_start(const void *a, const void *b)
 {
     const struct lac_span *x = a;
     const struct lac_span *y = b;
-    if (x->start_ns != y->start_ns)
+    if (x->start_ns != y->start_ns) {
         return x->start_ns < y->start_ns ? -1 : 1;
+    }
     return x->end_ns < y->end_ns ? -1 : x->end_ns > y->end_ns;
 }
 
@@ -75,15 +84,17 @@ void lac_spans_normalize(struct lac_spans *spans, int64_t bridge_ns)
     for (uint64_t i = 1; i < spans->count && is_sorted; i++) {
         is_sorted = spans->at[i].start_ns >= spans->at[i - 1].start_ns;
     }
-    if (!is_sorted)
+    if (!is_sorted) {
         qsort(spans->at, spans->count, sizeof *spans->at, by_start);
+    }
     uint64_t kept = 0;
     for (uint64_t i = 0; i < spans->count; i++) {
         struct lac_span span = spans->at[i];
         if (kept > 0 && span.start_ns - spans->at[kept - 1].end_ns <= bridge_ns) {
             struct lac_span *last = &spans->at[kept - 1];
-            if (span.end_ns > last->end_ns)
+            if (span.end_ns > last->end_ns) {
                 last->end_ns = span.end_ns;
+            }
         } else {
             spans->at[kept++] = span;
         }
@@ -94,8 +105,9 @@ void lac_spans_normalize(struct lac_spans *spans, int64_t bridge_ns)
 int64_t lac_spans_length(const struct lac_spans *spans)
 {
     int64_t sum = 0;
-    for (uint64_t i = 0; i < spans->count; i++)
+    for (uint64_t i = 0; i < spans->count; i++) {
         sum += spans->at[i].end_ns - spans->at[i].start_ns;
+    }
     return sum;
 }
 
@@ -105,10 +117,11 @@ uint64_t lac_spans_first_after(const struct lac_spans *spans, int64_t t_ns)
     uint64_t high = spans->count;
     while (low < high) {
         uint64_t middle = low + (high - low) / 2;
-        if (spans->at[middle].end_ns > t_ns)
+        if (spans->at[middle].end_ns > t_ns) {
             high = middle;
-        else
+        } else {
             low = middle + 1;
+        }
     }
     return low;
 }
@@ -138,10 +151,11 @@ int64_t lac_spans_intersection_length(const struct lac_spans *a, const struct la
     uint64_t j = 0;
     while (i < a->count && j < b->count) {
         sum += overlap(a->at[i], b->at[j]);
-        if (a->at[i].end_ns < b->at[j].end_ns)
+        if (a->at[i].end_ns < b->at[j].end_ns) {
             i++;
-        else
+        } else {
             j++;
+        }
     }
     return sum;
 }
@@ -158,12 +172,14 @@ enum lac_status lac_spans_intersect(const struct lac_spans *a, const struct lac_
         int64_t start = x.start_ns > y.start_ns ? x.start_ns : y.start_ns;
         int64_t end = x.end_ns < y.end_ns ? x.end_ns : y.end_ns;
         enum lac_status status = lac_spans_add(result, start, end);
-        if (status)
+        if (status) {
             return status;
-        if (x.end_ns < y.end_ns)
+        }
+        if (x.end_ns < y.end_ns) {
             i++;
-        else
+        } else {
             j++;
+        }
     }
     return LAC_OK;
 }
@@ -176,22 +192,26 @@ enum lac_status lac_spans_subtract(const struct lac_spans *a, const struct lac_s
     for (uint64_t i = 0; i < a->count; i++) {
         int64_t at = a->at[i].start_ns;
         int64_t end = a->at[i].end_ns;
-        while (j < b->count && b->at[j].end_ns <= at)
+        while (j < b->count && b->at[j].end_ns <= at) {
             j++;
+        }
         for (uint64_t k = j; k < b->count && b->at[k].start_ns < end; k++) {
             if (b->at[k].start_ns > at) {
                 enum lac_status status = lac_spans_add(result, at, b->at[k].start_ns);
-                if (status)
+                if (status) {
                     return status;
+                }
             }
             at = b->at[k].end_ns;
             j = k;
         }
-        if (at >= end)
+        if (at >= end) {
             continue;
+        }
         enum lac_status status = lac_spans_add(result, at, end);
-        if (status)
+        if (status) {
             return status;
+        }
     }
     return LAC_OK;
 }
@@ -206,8 +226,9 @@ enum lac_status lac_spans_unite(const struct lac_spans *a, const struct lac_span
         bool takes_a = j >= b->count || (i < a->count && a->at[i].start_ns <= b->at[j].start_ns);
         struct lac_span span = takes_a ? a->at[i++] : b->at[j++];
         enum lac_status status = lac_spans_add(result, span.start_ns, span.end_ns);
-        if (status)
+        if (status) {
             return status;
+        }
     }
     return LAC_OK;
 }
@@ -238,10 +259,12 @@ int64_t lac_spans_length_up_to(const struct lac_spans *spans, const int64_t *pre
 bool lac_spans_is_valid(const struct lac_spans *spans)
 {
     for (uint64_t i = 0; i < spans->count; i++) {
-        if (spans->at[i].end_ns <= spans->at[i].start_ns)
+        if (spans->at[i].end_ns <= spans->at[i].start_ns) {
             return false;
-        if (i > 0 && spans->at[i].start_ns <= spans->at[i - 1].end_ns)
+        }
+        if (i > 0 && spans->at[i].start_ns <= spans->at[i - 1].end_ns) {
             return false;
+        }
     }
     return true;
 }

@@ -2,6 +2,7 @@
 
 #include "analysis/diagnose/diagnosis.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +10,7 @@ static int by_total(const void *a, const void *b, void *context)
 {
     const struct lac_kernel_facts *x = a;
     const struct lac_kernel_facts *y = b;
-    const struct lac_model *model = context;
+    const struct lac_model *model = ((const struct lac_diagnosis *)context)->model;
     if (x->total_ns != y->total_ns) {
         return x->total_ns > y->total_ns ? -1 : 1;
     }
@@ -21,7 +22,7 @@ void lac_kernels_sort(struct lac_diagnosis *diagnosis)
     struct lac_analysis *analysis = diagnosis->analysis;
     if (analysis->kernel_name_count > 1) {
         qsort_r(analysis->kernels, analysis->kernel_name_count, sizeof *analysis->kernels, by_total,
-                (void *)(uintptr_t)diagnosis->model);
+                diagnosis);
     }
     for (uint32_t row = 0; row < analysis->kernel_name_count; row++) {
         const struct lac_kernel_facts *facts = &analysis->kernels[row];

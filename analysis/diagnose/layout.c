@@ -2,6 +2,8 @@
 
 #include "analysis/diagnose/diagnosis.h"
 
+#include <stdint.h>
+
 void lac_layout_measure(struct lac_diagnosis *diagnosis)
 {
     struct lac_analysis *analysis = diagnosis->analysis;

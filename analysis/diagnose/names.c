@@ -3,7 +3,7 @@
 #include "analysis/diagnose/names.h"
 
 #include <assert.h>
-#include <ctype.h>
+#include <stdint.h>
 #include <string.h>
 
 static const struct lac_names_row rows[] = {
@@ -44,7 +44,10 @@ struct term {
 
 static char fold(char c)
 {
-    return c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;
+    if (c >= 'A' && c <= 'Z') {
+        return (char)(c + ('a' - 'A'));
+    }
+    return c;
 }
 
 static bool is_digit(char c)
@@ -60,25 +63,34 @@ static bool is_alnum(char c)
 /** Whether the term's text stands at name[at]. */
 static bool term_stands_at(const struct term *term, const char *name, size_t length, size_t at)
 {
-    if (term->is_at_word && at > 0 && is_alnum(name[at - 1]))
+    if (term->is_at_word && at > 0 && is_alnum(name[at - 1])) {
         return false;
+    }
     size_t pos = at;
     for (size_t i = 0; i < term->length; i++) {
         char want = term->text[i];
-        if (want == '$' && i + 1 == term->length)
+        if (want == '$' && i + 1 == term->length) {
             return pos == length;
-        if (pos >= length)
+        }
+        if (pos >= length) {
             return false;
+        }
         if (want == '@') {
-            if (!is_digit(name[pos]))
+            if (!is_digit(name[pos])) {
                 return false;
-            while (pos < length && is_digit(name[pos]))
+            }
+            while (pos < length && is_digit(name[pos])) {
                 pos++;
+            }
             continue;
         }
-        char have = term->is_case_blind ? fold(name[pos]) : name[pos];
-        if (have != want)
+        char have = name[pos];
+        if (term->is_case_blind) {
+            have = fold(have);
+        }
+        if (have != want) {
             return false;
+        }
         pos++;
     }
     return true;
@@ -86,19 +98,22 @@ static bool term_stands_at(const struct term *term, const char *name, size_t len
 
 static bool term_occurs(const struct term *term, const char *name, size_t length)
 {
-    if (term->is_at_start)
+    if (term->is_at_start) {
         return term_stands_at(term, name, length, 0);
+    }
     char first = term->text[0];
     bool is_plain = !term->is_case_blind && first != '@';
     for (size_t at = 0; at < length; at++) {
         if (is_plain) {
             const char *hit = memchr(name + at, first, length - at);
-            if (!hit)
+            if (!hit) {
                 return false;
+            }
             at = (size_t)(hit - name);
         }
-        if (term_stands_at(term, name, length, at))
+        if (term_stands_at(term, name, length, at)) {
             return true;
+        }
     }
     return false;
 }
@@ -109,14 +124,18 @@ static size_t own_name_length(const char *name, size_t length)
 {
     static const char anonymous[] = "(anonymous namespace)";
     for (size_t i = 0; i < length; i++) {
-        if (name[i] == '<')
+        if (name[i] == '<') {
             return i;
-        if (name[i] != '(')
+        }
+        if (name[i] != '(') {
             continue;
-        if (length - i < sizeof anonymous - 1)
+        }
+        if (length - i < sizeof anonymous - 1) {
             return i;
-        if (memcmp(name + i, anonymous, sizeof anonymous - 1) != 0)
+        }
+        if (memcmp(name + i, anonymous, sizeof anonymous - 1) != 0) {
             return i;
+        }
         i += sizeof anonymous - 2;
     }
     return length;
@@ -126,26 +145,29 @@ static size_t own_name_length(const char *name, size_t length)
 static bool term_next(const char **pattern, struct term *ret_term)
 {
     const char *at = *pattern;
-    if (*at == '\0')
+    if (*at == '\0') {
         return false;
+    }
     struct term term = {0};
     for (;; at++) {
-        if (*at == '!')
+        if (*at == '!') {
             term.is_absent = true;
-        else if (*at == '^')
+        } else if (*at == '^') {
             term.is_at_start = true;
-        else if (*at == '%')
+        } else if (*at == '%') {
             term.is_at_word = true;
-        else if (*at == '~')
+        } else if (*at == '~') {
             term.is_case_blind = true;
-        else if (*at == '*')
+        } else if (*at == '*') {
             term.is_own_name = true;
-        else
+        } else {
             break;
+        }
     }
     term.text = at;
-    while (*at != '\0' && *at != '&')
+    while (*at != '\0' && *at != '&') {
         at++;
+    }
     term.length = (size_t)(at - term.text);
     assert(term.length > 0);
     *pattern = *at == '&' ? at + 1 : at;
@@ -158,8 +180,9 @@ static bool pattern_matches(const char *pattern, const char *name, size_t length
     struct term term;
     while (term_next(&pattern, &term)) {
         size_t within = term.is_own_name ? own_name_length(name, length) : length;
-        if (term_occurs(&term, name, within) == term.is_absent)
+        if (term_occurs(&term, name, within) == term.is_absent) {
             return false;
+        }
     }
     return true;
 }
@@ -169,11 +192,13 @@ static void table_bounds(enum lac_names_table table, uint32_t *ret_first, uint32
 {
     static const struct lac_names_row *const all = rows;
     uint32_t first = 0;
-    while (first < ROW_COUNT && all[first].table != table)
+    while (first < ROW_COUNT && all[first].table != table) {
         first++;
+    }
     uint32_t end = first;
-    while (end < ROW_COUNT && all[end].table == table)
+    while (end < ROW_COUNT && all[end].table == table) {
         end++;
+    }
     *ret_first = first;
     *ret_end = end;
 }
@@ -185,8 +210,9 @@ const struct lac_names_row *lac_names_match(enum lac_names_table table, const ch
     uint32_t end = 0;
     table_bounds(table, &first, &end);
     for (uint32_t i = first; i < end; i++) {
-        if (pattern_matches(rows[i].pattern, name, length))
+        if (pattern_matches(rows[i].pattern, name, length)) {
             return &rows[i];
+        }
     }
     return NULL;
 }
@@ -206,11 +232,13 @@ static bool is_strict_layout(const char *name, size_t length)
         {.text = "swapdimension", .length = 13, .is_case_blind = true},
     };
     for (size_t i = 0; i < sizeof anywhere / sizeof anywhere[0]; i++) {
-        if (term_occurs(&anywhere[i], name, length))
+        if (term_occurs(&anywhere[i], name, length)) {
             return true;
+        }
     }
-    if (length >= 2 && name[0] == '_' && fold(name[1]) == 'z')
+    if (length >= 2 && name[0] == '_' && fold(name[1]) == 'z') {
         return false;
+    }
     static const struct term transpose = {.text = "transpose", .length = 9, .is_case_blind = true};
     return term_occurs(&transpose, name, own_name_length(name, length));
 }
@@ -223,24 +251,29 @@ static enum lac_tensor_core tensor_core_of(const char *name, size_t length, enum
         bool is_open = family == LAC_FAMILY_OTHER || family == LAC_FAMILY_TRITON;
         return is_open ? LAC_TENSOR_CORE_UNKNOWN : LAC_TENSOR_CORE_NO;
     }
-    if (lac_names_match(LAC_NAMES_TENSOR_VETO, name, length))
+    if (lac_names_match(LAC_NAMES_TENSOR_VETO, name, length)) {
         return LAC_TENSOR_CORE_NO;
-    if (lac_names_match(LAC_NAMES_TENSOR_YES, name, length))
+    }
+    if (lac_names_match(LAC_NAMES_TENSOR_YES, name, length)) {
         return LAC_TENSOR_CORE_YES;
+    }
     return LAC_TENSOR_CORE_UNKNOWN;
 }
 
 /** Matrix-vector products and depthwise convolutions gain nothing from tensor cores. */
 static bool is_eligible(const char *name, size_t length, enum lac_family family)
 {
-    if (family == LAC_FAMILY_ATTENTION)
+    if (family == LAC_FAMILY_ATTENTION) {
         return true;
-    if (family != LAC_FAMILY_GEMM && family != LAC_FAMILY_CONV)
+    }
+    if (family != LAC_FAMILY_GEMM && family != LAC_FAMILY_CONV) {
         return false;
+    }
     static const char *const never[] = {"gemv", "%dot_kernel", "~depthwise", "dgemm", "zgemm"};
     for (size_t i = 0; i < sizeof never / sizeof never[0]; i++) {
-        if (pattern_matches(never[i], name, length))
+        if (pattern_matches(never[i], name, length)) {
             return false;
+        }
     }
     return true;
 }
@@ -347,7 +380,8 @@ const char *lac_layout_class_name(enum lac_layout_class layout)
 
 const char *lac_tensor_core_name(enum lac_tensor_core tensor_core)
 {
-    if (tensor_core == LAC_TENSOR_CORE_YES)
+    if (tensor_core == LAC_TENSOR_CORE_YES) {
         return "yes";
+    }
     return tensor_core == LAC_TENSOR_CORE_NO ? "no" : "unknown";
 }

@@ -2,7 +2,7 @@
 
 #include "analysis/diagnose/findings.h"
 
-#include <math.h>
+#include <stdint.h>
 #include <string.h>
 
 static bool has_finding(const struct lac_analysis *analysis, const char *id)

@@ -1,5 +1,6 @@
 #include "analysis/diagnose/operations.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 
 /** Move a cursor to its next operation of the device's work. @return false at the track's end */

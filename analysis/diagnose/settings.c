@@ -6,6 +6,7 @@
 
 #include "analysis/diagnose/diagnosis.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -40,8 +40,9 @@ static const char *data_type(const char *name, size_t length)
         {"_HHS_", "fp16"},     {"_SB_", "fp32"},
     };
     for (size_t i = 0; i < sizeof hints / sizeof hints[0]; i++) {
-        if (has(name, length, hints[i].text))
+        if (has(name, length, hints[i].text)) {
             return hints[i].type;
+        }
     }
     return "";
 }
@@ -51,19 +52,24 @@ static void tile_text(const char *name, size_t length, char *out, size_t capacit
 {
     out[0] = '\0';
     for (size_t i = 0; i < length; i++) {
-        if (!is_digit(name[i]) || (i > 0 && is_digit(name[i - 1])))
+        if (!is_digit(name[i]) || (i > 0 && is_digit(name[i - 1]))) {
             continue;
+        }
         size_t x = i;
-        while (x < length && is_digit(name[x]))
+        while (x < length && is_digit(name[x])) {
             x++;
-        if (x - i < 2 || x - i > 4 || x + 1 >= length || name[x] != 'x')
+        }
+        if (x - i < 2 || x - i > 4 || x + 1 >= length || name[x] != 'x') {
             continue;
+        }
         size_t end = x + 1;
-        while (end < length && is_digit(name[end]))
+        while (end < length && is_digit(name[end])) {
             end++;
-        if (end - x - 1 < 1 || end - x - 1 > 4)
+        }
+        if (end - x - 1 < 1 || end - x - 1 > 4) {
             continue;
-        snprintf(out, capacity_bytes, "%.*s", (int)(end - i), name + i);
+        }
+        (void)snprintf(out, capacity_bytes, "%.*s", (int)(end - i), name + i);
         return;
     }
 }
@@ -77,8 +83,9 @@ static void tidy_word(char *word)
         "_functor",     "_cuda",        "Kernel",       "_scalar", "_gpu"};
     for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++) {
         size_t length = strlen(prefixes[i]);
-        if (strncmp(word, prefixes[i], length) != 0 || word[length] == '\0')
+        if (strncmp(word, prefixes[i], length) != 0 || word[length] == '\0') {
             continue;
+        }
         memmove(word, word + length, strlen(word + length) + 1);
     }
     for (size_t i = 0; i < sizeof suffixes / sizeof suffixes[0]; i++) {
@@ -89,8 +96,9 @@ static void tidy_word(char *word)
         }
     }
     for (char *at = word; *at != '\0'; at++) {
-        if (*at >= 'A' && *at <= 'Z')
+        if (*at >= 'A' && *at <= 'Z') {
             *at = (char)(*at + ('a' - 'A'));
+        }
     }
 }
 
@@ -141,8 +149,9 @@ static bool is_wrapper(const char *word, size_t length)
                                            "pytorch_flash",
                                            "opmath_symmetric_gpu_kernel_with_scalars"};
     for (size_t i = 0; i < sizeof wrappers / sizeof wrappers[0]; i++) {
-        if (strlen(wrappers[i]) == length && memcmp(wrappers[i], word, length) == 0)
+        if (strlen(wrappers[i]) == length && memcmp(wrappers[i], word, length) == 0) {
             return true;
+        }
     }
     return is_digit(word[0]) || length < 3;
 }
@@ -152,17 +161,21 @@ static void inner_word(const char *name, size_t length, char *out, size_t capaci
 {
     out[0] = '\0';
     const char *open = memchr(name, '<', length);
-    if (!open)
+    if (!open) {
         return;
+    }
     size_t at = (size_t)(open - name) + 1;
     while (at < length) {
-        while (at < length && !is_word(name[at]))
+        while (at < length && !is_word(name[at])) {
             at++;
+        }
         size_t end = at;
-        while (end < length && is_word(name[end]))
+        while (end < length && is_word(name[end])) {
             end++;
+        }
         if (end > at && !is_wrapper(name + at, end - at)) {
-            snprintf(out, capacity_bytes, "%.*s", (int)(end - at < 40 ? end - at : 40), name + at);
+            (void)snprintf(out, capacity_bytes, "%.*s", (int)(end - at < 40 ? end - at : 40),
+                           name + at);
             tidy_word(out);
             return;
         }
@@ -180,18 +193,22 @@ static void base_name(const char *name, size_t length, char *out, size_t capacit
         if (name[end] == '(') {
             bool skips = length - end >= sizeof anonymous - 1 &&
                          memcmp(name + end, anonymous, sizeof anonymous - 1) == 0;
-            if (!skips)
+            if (!skips) {
                 break;
+            }
             end += sizeof anonymous - 1;
             continue;
         }
-        if (name[end] == ':')
+        if (name[end] == ':') {
             begin = end + 1;
+        }
         end++;
     }
-    if (end == begin)
+    if (end == begin) {
         end = length;
-    snprintf(out, capacity_bytes, "%.*s", (int)(end - begin < 64 ? end - begin : 64), name + begin);
+    }
+    (void)snprintf(out, capacity_bytes, "%.*s", (int)(end - begin < 64 ? end - begin : 64),
+                   name + begin);
 }
 
 static const char *layout_word(const char *name, size_t length)
@@ -219,8 +236,9 @@ static const char *layout_word(const char *name, size_t length)
         {"ermute", "permute"},
     };
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
-        if (has(name, length, words[i].text))
+        if (has(name, length, words[i].text)) {
             return words[i].word;
+        }
     }
     return "transpose";
 }
@@ -238,8 +256,9 @@ static const char *collective_word(const char *name, size_t length)
         {"combine", "expert combine"},         {"Reduce", "reduce"},
     };
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
-        if (has(name, length, words[i].text))
+        if (has(name, length, words[i].text)) {
             return words[i].word;
+        }
     }
     return "collective";
 }
@@ -249,23 +268,26 @@ static const char *attention_word(const char *name, size_t length)
     bool is_backward = has(name, length, "bwd") || has(name, length, "Bwd") ||
                        has(name, length, "backward") || has(name, length, "fmha_cutlassB");
     bool is_flash = has(name, length, "flash") || has(name, length, "Flash");
-    if (is_flash)
+    if (is_flash) {
         return is_backward ? "flash backward" : "flash forward";
+    }
     return is_backward ? "attention backward" : "attention forward";
 }
 
 static const char *conv_word(const char *name, size_t length)
 {
-    if (has(name, length, "dgrad") || has(name, length, "_bwd"))
+    if (has(name, length, "dgrad") || has(name, length, "_bwd")) {
         return "conv dgrad";
-    if (has(name, length, "wgrad") || has(name, length, "_wrw"))
+    }
+    if (has(name, length, "wgrad") || has(name, length, "_wrw")) {
         return "conv wgrad";
+    }
     return has(name, length, "epthwise") ? "conv depthwise" : "conv";
 }
 
 static void join(char *out, size_t capacity_bytes, const char *a, const char *b, const char *c)
 {
-    snprintf(out, capacity_bytes, "%s%s%s%s%s", a, b[0] ? " " : "", b, c[0] ? " " : "", c);
+    (void)snprintf(out, capacity_bytes, "%s%s%s%s%s", a, b[0] ? " " : "", b, c[0] ? " " : "", c);
 }
 
 /** "elementwise add"; a bare word of the family when nothing more can be read. */
@@ -303,18 +325,21 @@ static void describe(const char *name, size_t length, const struct lac_name_clas
              class->layout == LAC_LAYOUT_K ? "cast" : layout_word(name, length), "", "");
         return;
     case LAC_FAMILY_ELEMENTWISE:
-        if (!has(name, length, "at::native"))
+        if (!has(name, length, "at::native")) {
             break;
+        }
         family_and_word("elementwise", name, length, out, capacity_bytes);
         return;
     case LAC_FAMILY_OPTIMIZER:
-        if (!has(name, length, "multi_tensor_apply"))
+        if (!has(name, length, "multi_tensor_apply")) {
             break;
+        }
         family_and_word("multi-tensor", name, length, out, capacity_bytes);
         return;
     case LAC_FAMILY_REDUCE:
-        if (!has(name, length, "reduce_kernel"))
+        if (!has(name, length, "reduce_kernel")) {
             break;
+        }
         family_and_word("reduce", name, length, out, capacity_bytes);
         return;
     case LAC_FAMILY_FILL:
@@ -336,21 +361,25 @@ static void describe(const char *name, size_t length, const struct lac_name_clas
 
 size_t lac_kernel_short_name(const char *name, size_t length, char *out, size_t capacity_bytes)
 {
-    if (capacity_bytes == 0)
+    if (capacity_bytes == 0) {
         return 0;
+    }
     struct lac_name_class class;
-    if (length > LOOK_BYTES_MAX)
+    if (length > LOOK_BYTES_MAX) {
         length = LOOK_BYTES_MAX;
+    }
     lac_names_classify(name, length, &class);
     char text[SHORT_BYTES];
     describe(name, length, &class, text, sizeof text);
     size_t used = strlen(text);
-    if (used > capacity_bytes - 1)
+    if (used > capacity_bytes - 1) {
         used = capacity_bytes - 1;
+    }
     /* never cut inside a character: step back over continuation bytes of a cut one */
     if (used < strlen(text)) {
-        while (used > 0 && ((unsigned char)text[used] & 0xC0U) == 0x80U)
+        while (used > 0 && ((unsigned char)text[used] & 0xC0U) == 0x80U) {
             used--;
+        }
     }
     memcpy(out, text, used);
     out[used] = '\0';

@@ -7,8 +7,8 @@
 #include "analysis/diagnose/diagnosis.h"
 
 #include <math.h>
+#include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* -- what each step contains ------------------------------------------------------------------ */
 

@@ -7,6 +7,7 @@
 #include "analysis/diagnose/operations.h"
 
 #include <math.h>
+#include <stdint.h>
 #include <stdlib.h>
 
 enum { OPERATIONS_MAX = 2000000, PERIODS_MAX = 10000, CANDIDATES_MAX = 48 };

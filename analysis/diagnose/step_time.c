@@ -4,8 +4,8 @@
 #include "analysis/diagnose/retime.h"
 
 #include <math.h>
+#include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum {
     REPLAY_OPS_MAX = 400000,     /* steps repeat: this many operations tell what a change does */

@@ -2,7 +2,7 @@
 
 #include "analysis/diagnose/findings.h"
 
-#include <math.h>
+#include <stdint.h>
 #include <string.h>
 
 /** Whether a kernel's name shows training: gradients or an optimizer. */

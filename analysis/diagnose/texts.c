@@ -3,6 +3,8 @@
 #include "analysis/diagnose/texts.h"
 
 #include <math.h>
+#include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -16,8 +18,9 @@ static struct lac_text failure_mark = {.is_failure_mark = true};
 
 const char *lac_texts_add(struct lac_text **pool, const char *fmt, ...)
 {
-    if (*pool == &failure_mark)
+    if (*pool == &failure_mark) {
         return "";
+    }
     va_list list;
     va_start(list, fmt);
     va_list again;
@@ -32,7 +35,7 @@ const char *lac_texts_add(struct lac_text **pool, const char *fmt, ...)
         return "";
     }
     entry->is_failure_mark = false;
-    vsnprintf(entry->text, (size_t)length + 1, fmt, again);
+    (void)vsnprintf(entry->text, (size_t)length + 1, fmt, again);
     va_end(again);
     entry->next = *pool;
     *pool = entry;
@@ -57,8 +60,9 @@ void lac_texts_destroy(struct lac_text *pool)
 static int print_grouped(char *out, size_t capacity_bytes, double value)
 {
     long long whole = llround(value);
-    if (whole < 1000)
+    if (whole < 1000) {
         return snprintf(out, capacity_bytes, "%lld", whole);
+    }
     if (whole < 1000000) {
         return snprintf(out, capacity_bytes, "%lld %03lld", whole / 1000, whole % 1000);
     }
@@ -69,8 +73,9 @@ static int print_grouped(char *out, size_t capacity_bytes, double value)
 /** Two or three digits: 0.42, 4.2, 42, 420, 4 200. */
 static int print_short(char *out, size_t capacity_bytes, double value)
 {
-    if (value >= 9.95)
+    if (value >= 9.95) {
         return print_grouped(out, capacity_bytes, value);
+    }
     if (value >= 0.0 && value < 0.995 && value > 0.0) {
         return snprintf(out, capacity_bytes, "%.2g", value);
     }
@@ -98,7 +103,7 @@ struct lac_said lac_say_ns(int64_t ns)
     }
     char number[24];
     print_short(number, sizeof number, value);
-    snprintf(said.text, sizeof said.text, "%s %s", number, unit);
+    (void)snprintf(said.text, sizeof said.text, "%s %s", number, unit);
     return said;
 }
 
@@ -106,15 +111,15 @@ struct lac_said lac_say_pct(double pct)
 {
     struct lac_said said;
     if (isnan(pct)) {
-        snprintf(said.text, sizeof said.text, "unknown");
+        (void)snprintf(said.text, sizeof said.text, "unknown");
     } else if (pct <= 0.0) {
-        snprintf(said.text, sizeof said.text, "0");
+        (void)snprintf(said.text, sizeof said.text, "0");
     } else if (pct < 0.1) {
-        snprintf(said.text, sizeof said.text, "below 0.1 %%");
+        (void)snprintf(said.text, sizeof said.text, "below 0.1 %%");
     } else if (pct < 0.95) {
-        snprintf(said.text, sizeof said.text, "%.1f %%", pct);
+        (void)snprintf(said.text, sizeof said.text, "%.1f %%", pct);
     } else {
-        snprintf(said.text, sizeof said.text, "%.0f %%", pct);
+        (void)snprintf(said.text, sizeof said.text, "%.0f %%", pct);
     }
     return said;
 }
@@ -143,6 +148,6 @@ struct lac_said lac_say_bytes(int64_t bytes)
     }
     char number[24];
     print_short(number, sizeof number, value);
-    snprintf(said.text, sizeof said.text, "%s %s", number, unit);
+    (void)snprintf(said.text, sizeof said.text, "%s %s", number, unit);
     return said;
 }

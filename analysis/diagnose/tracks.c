@@ -2,6 +2,7 @@
 
 #include "analysis/diagnose/analysis.h"
 
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,7 +47,7 @@ static enum lac_status add_steps(const struct lac_analysis *analysis, struct lac
                                                .kind = LAC_SLICE_STEP};
         if (step->name == 0) {
             char text[32];
-            snprintf(text, sizeof text, "step %u", (unsigned)s);
+            (void)snprintf(text, sizeof text, "step %u", (unsigned)s);
             status = intern(model, text, &slices[s].name);
         }
     }
@@ -71,7 +72,7 @@ static enum lac_status add_gaps(const struct lac_analysis *analysis, struct lac_
                               .device = facts->id,
                               .sort_index = -999};
     char text[48];
-    snprintf(text, sizeof text, "why idle, GPU %lld", (long long)facts->id);
+    (void)snprintf(text, sizeof text, "why idle, GPU %lld", (long long)facts->id);
     enum lac_status status = intern(model, text, &track.name);
     uint32_t names[LAC_CAUSE_COUNT_];
     for (int cause = 0; cause < LAC_CAUSE_COUNT_ && !status; cause++) {

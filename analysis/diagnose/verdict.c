@@ -3,6 +3,7 @@
 #include "analysis/diagnose/findings.h"
 
 #include <math.h>
+#include <stdint.h>
 #include <string.h>
 
 /** "waits 32 ms of every 301 ms step <for what>": per cause. */

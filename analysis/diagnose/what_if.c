@@ -1,9 +1,11 @@
 /* Changes to try on the re-timed steps: "workers=4,pinned=1". */
 
 #include "analysis/diagnose/diagnose.h"
+#include "analysis/model/status.h"
 
 #include <errno.h>
 #include <math.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 

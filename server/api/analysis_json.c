@@ -1,8 +1,11 @@
 #include "server/api/analysis_json.h"
 
 #include <inttypes.h>
-#include <json-c/json.h>
+#include <json-c/json_object.h>
+#include <json-c/json_tokener.h>
+#include <json-c/json_types.h>
 #include <math.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -79,7 +82,7 @@ static void put_real(struct writer *writer, struct json_object *object, const ch
         return;
     }
     char text[64];
-    snprintf(text, sizeof text, "%.4f", value);
+    (void)snprintf(text, sizeof text, "%.4f", value);
     put(writer, object, key, json_object_new_double_s(strtod(text, NULL), text));
 }
 
@@ -105,7 +108,7 @@ static struct json_object *trace_part(struct writer *writer)
     put_count(writer, part, "dropped_count", info->dropped_count);
     put_count(writer, part, "repaired_count", info->repaired_count);
     char t0[32];
-    snprintf(t0, sizeof t0, "%" PRId64, info->t0_ns);
+    (void)snprintf(t0, sizeof t0, "%" PRId64, info->t0_ns);
     put_text(writer, part, "t0_ns", t0);
     put_ns(writer, part, "duration_ns", info->duration_ns);
     put_optional(writer, part, "rank", info->rank);

@@ -7,12 +7,12 @@
  * decimals. Same analysis, same bytes.
  */
 
-#include "analysis/diagnose/analysis.h"
-#include "analysis/model/model.h"
-#include "analysis/model/status.h"
+#include "analysis/diagnose/analysis.h" // IWYU pragma: export
+#include "analysis/model/model.h"       // IWYU pragma: export
+#include "analysis/model/status.h"      // IWYU pragma: export
 
-#include <stddef.h>
-#include <stdint.h>
+#include <stddef.h> // IWYU pragma: export
+#include <stdint.h> // IWYU pragma: export
 
 /** A trace with its analysis. Both borrowed. */
 struct lac_analysed {
