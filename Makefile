@@ -60,8 +60,8 @@ all: $(BUILD)/lacuna                       ## build build/lacuna (everything tha
 	$(Q)ln -sf $(BUILD:build/%=%)/lacuna build/lacuna
 
 run: deps                                  ## build, import the demo series (and TRACE=file), serve, print the address
-	$(Q)$(MAKE) --no-print-directory all
-	$(Q)sh tests/tidy/run_demo.sh build/lacuna "$(DATA)" "$(LISTEN)" $(TRACE)
+	$(Q)$(MAKE) --no-print-directory -j2 all kernels
+	$(Q)sh tests/tidy/run_demo.sh $(BUILD) "$(DATA)" "$(LISTEN)" $(TRACE)
 
 test: deps                                 ## all tests that need no GPU, in less than 15 minutes on 2 cores
 	$(Q)$(MAKE) --no-print-directory -j2 all test-programs
@@ -139,9 +139,9 @@ $(BUILD)/python/.stamp: collector/python/extension.c collector/python/python_abi
 
 # the launcher: dynamic, a C library and nothing else, its own entry point (collector/launch/start.S says why)
 NODE_SRCS := $(wildcard collector/launch/*.c)
-$(BUILD)/lacuna-node: $(NODE_SRCS) collector/launch/start.S $(wildcard collector/launch/*.h collector/include/lacuna/*.h)
+$(BUILD)/lacuna-node: $(NODE_SRCS) collector/launch/start.S collector/inject/old_symbols.h $(wildcard collector/launch/*.h collector/include/lacuna/*.h)
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(filter-out -fPIC,$(INJECT_CFLAGS)) -DLAC_VERSION='"$(VERSION)"' -fPIE -pie -nostartfiles collector/launch/start.S $(NODE_SRCS) -o $@
+	$(Q)$(CC) $(filter-out -fPIC,$(INJECT_CFLAGS)) -DLAC_VERSION='"$(VERSION)"' -fPIE -pie -nostartfiles collector/launch/start.S $(NODE_SRCS) -Wl,--no-as-needed -l:libpthread.so.0 -l:libdl.so.2 -o $@
 
 # a scriptable stand-in for libcupti, for tests of the conversation with it
 $(BUILD)/stand_in/libcupti_stand_in.so: tests/stand_in/cupti_stand_in.c collector/inject/cupti_abi.h

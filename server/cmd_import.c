@@ -1,20 +1,22 @@
 #include "server/commands.h"
 #include "server/ingest/convert.h"
 #include "server/ingest/original.h"
+#include "server/ingest/recording_tar.h"
 #include "server/options.h"
 #include "server/store/publish.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 static const char usage[] =
     "lacuna import PATH... [--data DIR] [--name NAME] [--project NAME]\n\n"
     "Imports traces (PyTorch profiler, TensorFlow timeline, any Chrome trace; .gz, .zst, .tar.gz "
-    "of "
-    "ranks) into\nthe data folder. A file that is there already is not imported again.\n";
+    "of ranks; Nsight\nSystems exports; folders that lacuna run recorded) into the data folder. A "
+    "file that is there already is not imported again.\n";
 
 static const struct lac_option options_table[] = {
     {.name = "data", .letter = 'd', .value = "DIR", .help = "the data folder"},
@@ -130,14 +132,16 @@ static enum lac_status convert_and_publish(const struct import_run *run, const c
     return status;
 }
 
+/* `content` is the file that is hashed and kept: `path` itself, or the archive of that folder. */
 static enum lac_status import_staged(const struct import_run *run, const char *path,
-                                     const struct lac_staging *staging, struct lac_error *error)
+                                     const char *content, const struct lac_staging *staging,
+                                     struct lac_error *error)
 {
     char original_path[sizeof staging->path + 32];
     uint8_t sha256[LAC_SHA256_SIZE];
     char existing[LAC_ID_SIZE];
     struct meter meter = {.path = path, .is_shown = isatty(STDERR_FILENO) == 1};
-    const struct lac_original_options original = {.input_path = path,
+    const struct lac_original_options original = {.input_path = content,
                                                   .output_path =
                                                       run->keep_originals ? original_path : NULL,
                                                   .ret_sha256 = sha256};
@@ -164,6 +168,29 @@ static enum lac_status import_staged(const struct import_run *run, const char *p
                                        : status;
 }
 
+/* A recording of `lacuna run` is a folder: it is hashed and kept as one archive. */
+static bool is_folder(const char *path)
+{
+    struct stat status;
+
+    return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+static enum lac_status import_folder(const struct import_run *run, const char *path,
+                                     const struct lac_staging *staging, struct lac_error *error)
+{
+    char tar_path[sizeof staging->path + 32];
+    enum lac_status status;
+
+    (void)snprintf(tar_path, sizeof tar_path, "%s/recording.tar", staging->path);
+    status = lac_recording_tar(path, tar_path, error);
+    if (status == LAC_OK) {
+        status = import_staged(run, path, tar_path, staging, error);
+    }
+    (void)unlink(tar_path);
+    return status;
+}
+
 static bool import_one(const struct import_run *run, const char *path)
 {
     struct lac_staging staging = {.fd = -1};
@@ -175,7 +202,8 @@ static bool import_one(const struct import_run *run, const char *path)
         status = lac_staging_create(run->store, id, &staging, &error);
     }
     if (status == LAC_OK) {
-        status = import_staged(run, path, &staging, &error);
+        status = is_folder(path) ? import_folder(run, path, &staging, &error)
+                                 : import_staged(run, path, path, &staging, &error);
     }
     lac_staging_remove(&staging);
     if (status == LAC_OK) {
