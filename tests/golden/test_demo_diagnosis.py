@@ -13,6 +13,7 @@ import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 LACUNA = os.environ.get("LACUNA", os.path.join(ROOT, "build", "lacuna"))
+SOAK = os.environ.get("LACUNA_SOAK") == "1"
 
 passed = failed = 0
 
@@ -110,10 +111,11 @@ def check_series(folder, label):
 
 def main():
     with tempfile.TemporaryDirectory() as folder:
-        series = os.path.join(folder, "demo")
-        run("demo", series, "--in-phase")
-        check_series(series, "demo")
-        check_series(os.path.join(series, "in-phase"), "in phase")
+        for seed in range(1, 7 if SOAK else 2):
+            series = os.path.join(folder, f"demo-{seed}")
+            run("demo", series, "--in-phase", "--seed", str(seed))
+            check_series(series, f"seed {seed}")
+            check_series(os.path.join(series, "in-phase"), f"seed {seed} in phase")
     print(f"{passed} passed, {failed} failed")
     return 1 if failed else 0
 
