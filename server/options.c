@@ -218,7 +218,9 @@ static bool apply_config(struct lac_options *options, const char *command)
         *equals = '\0';
         key = trim(key);
         for (char *p = key; *p != '\0'; p++) {
-            *p = *p == '_' ? '-' : *p;
+            if (*p == '_') {
+                *p = '-';
+            }
         }
         row = find(options->table, key, strlen(key));
         if (row >= 0 && !options->table[row].flag_only && options->value[row] == NULL) {

@@ -120,10 +120,10 @@ static bool start(struct child *child, uint64_t memory_bytes, struct lac_job_out
     int own[2] = {-1, -1};
     int high[3] = {-1, -1, -1};
     int error = 0;
+    unsigned long long file_bytes = (1ULL << 30) + 8ULL * job->size_bytes;
 
     (void)snprintf(memory, sizeof memory, "%llu", (unsigned long long)memory_bytes);
-    (void)snprintf(file, sizeof file, "%llu",
-                   (unsigned long long)(((uint64_t)1 << 30) + 8 * job->size_bytes));
+    (void)snprintf(file, sizeof file, "%llu", file_bytes);
     (void)snprintf(cpu, sizeof cpu, "%u", options->import_seconds_max);
     if (!open_for_child(job, &own[0], &own[1]) || pipe2(pipes, O_CLOEXEC) != 0) {
         error = errno;
@@ -205,7 +205,9 @@ static void take_line(struct child *child, char *line)
             end++;
         }
         for (char *c = end; *c != '\0'; c++) { /* a line of a log, whatever it holds */
-            *c = (unsigned char)*c < ' ' ? ' ' : *c;
+            if ((unsigned char)*c < ' ') {
+                *c = ' ';
+            }
         }
         if (offset > 0 && status == LAC_ERR_CORRUPT && strstr(end, "byte") == NULL) {
             (void)snprintf(child->error_text, sizeof child->error_text, "at byte %llu: %s", offset,

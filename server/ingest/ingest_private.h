@@ -76,7 +76,8 @@ struct lac_job_outcome {
 };
 
 /** Run one import in a child (ingest_child.c): blocks until it has ended. */
-void lac_import_run(struct lac_ingest *ingest, struct lac_job *job, struct lac_job_outcome *outcome);
+void lac_import_run(struct lac_ingest *ingest, struct lac_job *job,
+                    struct lac_job_outcome *outcome);
 
 /** Tell the callback of a trace, at most four times a second unless `always`. */
 void lac_ingest_tell(struct lac_ingest *ingest, const char *id, bool is_deleted,

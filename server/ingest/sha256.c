@@ -69,7 +69,7 @@ __attribute__((target("sha,sse4.1"))) static void add_blocks(uint32_t *state, co
     __m128i cdgh = _mm_blend_epi16(efgh, cdab, 0xF0);
 
     for (; block_count > 0; block_count--, bytes += 64) {
-        const __m128i *in = (const __m128i *)(const void *)bytes;
+        const __m128i *in = (const __m128i *)bytes;
         __m128i w0 = _mm_shuffle_epi8(_mm_loadu_si128(in), big_endian);
         __m128i w1 = _mm_shuffle_epi8(_mm_loadu_si128(in + 1), big_endian);
         __m128i w2 = _mm_shuffle_epi8(_mm_loadu_si128(in + 2), big_endian);

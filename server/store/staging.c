@@ -201,10 +201,12 @@ static void sweep_files(struct lac_store *store, const char *folder_name, const 
     char path[LAC_STORE_PATH_SIZE];
     DIR *folder;
     const struct dirent *entry;
+    int fd;
 
     (void)lac_store_path(store, path, folder_name, NULL, NULL);
     folder = opendir(path);
-    while (folder != NULL && (entry = readdir(folder)) != NULL) {
+    fd = folder != NULL ? dirfd(folder) : -1;
+    while (fd >= 0 && (entry = readdir(folder)) != NULL) {
         char id[LAC_ID_SIZE];
 
         if (strlen(entry->d_name) != LAC_ID_LENGTH + strlen(ending) ||
@@ -214,7 +216,7 @@ static void sweep_files(struct lac_store *store, const char *folder_name, const 
         memcpy(id, entry->d_name, LAC_ID_LENGTH);
         id[LAC_ID_LENGTH] = '\0';
         if (lac_store_id_is_valid(id) && !is_known(store, sql, id)) {
-            (void)unlinkat(dirfd(folder), entry->d_name, 0);
+            (void)unlinkat(fd, entry->d_name, 0);
         }
     }
     if (folder != NULL) {

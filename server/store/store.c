@@ -153,7 +153,7 @@ void lac_store_close(struct lac_store *store)
     for (uint32_t i = 0; i < store->file_count; i++) {
         lac_trace_file_close(store->files[i]);
     }
-    free(store->files);
+    free((void *)store->files);
     (void)sqlite3_close(store->catalog);
     lac_cache_destroy(store->cache);
     lac_cache_destroy(store->model_cache);

@@ -54,7 +54,8 @@ static enum lac_status add_open(struct lac_store *store, struct lac_trace_file *
 {
     if (store->file_count == store->file_capacity) {
         uint32_t capacity = store->file_capacity > 0 ? store->file_capacity * 2 : 32;
-        struct lac_trace_file **files = realloc(store->files, capacity * sizeof(void *));
+        struct lac_trace_file **files = (struct lac_trace_file **)realloc(
+            (void *)store->files, capacity * sizeof(struct lac_trace_file *));
 
         if (files == NULL) {
             return LAC_ERR_NOMEM;

@@ -17,9 +17,9 @@ static bool bins_create(struct bins *bins, uint32_t count)
     struct lac_counter_points *points = &bins->points;
 
     points->ts_ns = malloc(count * sizeof *points->ts_ns);
-    points->min = malloc(count * sizeof *points->min);
-    points->max = malloc(count * sizeof *points->max);
-    points->last = malloc(count * sizeof *points->last);
+    points->min = calloc(count, sizeof *points->min);
+    points->max = calloc(count, sizeof *points->max);
+    points->last = calloc(count, sizeof *points->last);
     points->count = count;
     if (points->ts_ns == NULL || points->min == NULL || points->max == NULL ||
         points->last == NULL) {

@@ -35,16 +35,15 @@ void lac_gap_table_done(struct lac_gap_table *table)
     *table = (struct lac_gap_table){0};
 }
 
-/** Grow an array to `count` entries of `width` bytes. @return false when out of memory */
-static bool grow(void *array, uint64_t count, size_t width)
+/** Grow an array to `count` entries. @return false when out of memory */
+static bool grow(int64_t **array, uint64_t count)
 {
-    void **pointer = array;
-    void *grown = realloc(*pointer, (size_t)count * width + 1);
+    int64_t *grown = realloc(*array, (size_t)count * sizeof *grown + 1);
 
     if (grown == NULL) {
         return false;
     }
-    *pointer = grown;
+    *array = grown;
     return true;
 }
 
@@ -53,7 +52,7 @@ static enum lac_status append_gaps(struct lac_gap_table *table, sqlite3_stmt *ge
     int64_t *columns[GAP_COLUMNS];
 
     for (unsigned c = 0; c < GAP_COLUMNS; c++) {
-        if (!grow(&table->columns[c], table->count + count, sizeof(int64_t))) {
+        if (!grow(&table->columns[c], table->count + count)) {
             return LAC_ERR_NOMEM;
         }
         columns[c] = table->columns[c] + table->count;
@@ -68,8 +67,8 @@ static enum lac_status append_shares(struct lac_gap_table *table, sqlite3_stmt *
 {
     int64_t *columns[2];
 
-    if (!grow(&table->share_cause, table->share_count + share_count, sizeof(int64_t)) ||
-        !grow(&table->share_ns, table->share_count + share_count, sizeof(int64_t))) {
+    if (!grow(&table->share_cause, table->share_count + share_count) ||
+        !grow(&table->share_ns, table->share_count + share_count)) {
         return LAC_ERR_NOMEM;
     }
     columns[0] = table->share_cause + table->share_count;
@@ -84,12 +83,14 @@ static enum lac_status append_shares(struct lac_gap_table *table, sqlite3_stmt *
 static enum lac_status append_texts(struct lac_gap_table *table, sqlite3_stmt *get,
                                     uint64_t text_bytes)
 {
+    char *texts = realloc(table->texts, (size_t)(table->text_bytes + text_bytes) + 1);
     uint8_t *raw = NULL;
     enum lac_status status;
 
-    if (!grow(&table->texts, table->text_bytes + text_bytes, 1)) {
+    if (texts == NULL) {
         return LAC_ERR_NOMEM;
     }
+    table->texts = texts;
     if (text_bytes == 0) {
         return LAC_OK;
     }
@@ -203,14 +204,17 @@ static enum lac_status append_signatures(struct lac_gap_table *table, sqlite3_st
     int64_t first = sqlite3_column_int64(get, 0);
     int64_t count = sqlite3_column_int64(get, 1);
     int64_t *columns[1];
+    double *per_step;
 
     if (first != (int64_t)table->signature_count || count < 1 || count > LAC_COLUMN_BLOCK_ROWS ||
         first + count > UINT32_MAX) {
         return LAC_ERR_CORRUPT;
     }
-    if (!grow(&table->per_step, (uint64_t)(first + count), sizeof(double))) {
+    per_step = realloc(table->per_step, (size_t)(first + count) * sizeof *per_step);
+    if (per_step == NULL) {
         return LAC_ERR_NOMEM;
     }
+    table->per_step = per_step;
     _Static_assert(sizeof(double) == sizeof(int64_t), "bits of a double are read as int64");
     columns[0] = malloc((size_t)count * sizeof(int64_t));
     if (columns[0] == NULL) {

@@ -28,10 +28,13 @@ static void fill_kernel(const struct lac_trace_file *file, const struct lac_name
         .per_step_ns =
             file->lazy.step_count > 0 ? stat->total_ns / (int64_t)file->lazy.step_count : INT64_MIN,
         .longest_slice = stat->longest,
-        .tensor_core = class.tensor_core == LAC_TENSOR_CORE_YES                       ? 1
-                       : class.is_eligible && class.tensor_core == LAC_TENSOR_CORE_NO ? 0
-                                                                                      : -1,
+        .tensor_core = -1,
     };
+    if (class.tensor_core == LAC_TENSOR_CORE_YES) {
+        row->tensor_core = 1;
+    } else if (class.is_eligible && class.tensor_core == LAC_TENSOR_CORE_NO) {
+        row->tensor_core = 0;
+    }
     (void)lac_kernel_short_name(name, length, row->short_name, sizeof row->short_name);
     (void)snprintf(row->family, sizeof row->family, "%s", lac_family_name(class.family));
     (void)snprintf(row->layout_class, sizeof row->layout_class, "%s",

@@ -174,12 +174,22 @@ struct block {
 typedef void (*block_reader)(struct lac_model *model, const struct block *block,
                              int64_t *const *columns);
 
-/** Read all blocks of a table whose entries number `total`, in order from `base`. */
+/** A table of column blocks: entries number `total`, with ids from `base` on. */
+struct table {
+    const char *sql;
+    int64_t base;
+    uint64_t total;
+    uint32_t column_count;
+    block_reader reader;
+};
+
+/** Read all blocks of a table, in order. */
 static enum lac_status read_blocks(struct lac_trace_file *file, struct lac_model *model,
-                                   const char *sql, int64_t base, uint64_t total,
-                                   uint32_t column_count, block_reader reader,
-                                   struct lac_error *reterr)
+                                   const struct table *table, struct lac_error *reterr)
 {
+    const uint32_t column_count = table->column_count;
+    const int64_t base = table->base;
+    const uint64_t total = table->total;
     int64_t *storage = malloc(sizeof(int64_t) * column_count * (size_t)LAC_COLUMN_BLOCK_ROWS);
     int64_t *columns[LAC_COLUMN_BLOCK_COLUMNS] = {NULL};
     sqlite3_stmt *get = NULL;
@@ -191,7 +201,7 @@ static enum lac_status read_blocks(struct lac_trace_file *file, struct lac_model
         for (uint32_t c = 0; c < column_count; c++) {
             columns[c] = storage + (size_t)c * LAC_COLUMN_BLOCK_ROWS;
         }
-        status = lac_sql_prepare(file->db, sql, &get, reterr);
+        status = lac_sql_prepare(file->db, table->sql, &get, reterr);
     }
     if (status == LAC_OK && sqlite3_bind_parameter_count(get) == 2) {
         lac_sql_bind_i64(get, 1, base);
@@ -216,7 +226,7 @@ static enum lac_status read_blocks(struct lac_trace_file *file, struct lac_model
         status =
             lac_columns_decode(block.data, block.size_bytes, column_count, block.count, columns);
         if (status == LAC_OK) {
-            reader(model, &block, columns);
+            table->reader(model, &block, columns);
             seen += block.count;
         }
     }
@@ -290,13 +300,7 @@ static enum lac_status read_tables(struct lac_trace_file *file, struct lac_model
 {
     static const char detail[] =
         "SELECT id, count, data FROM detail WHERE id BETWEEN ? AND ? ORDER BY id";
-    const struct {
-        const char *sql;
-        int64_t base;
-        uint64_t total;
-        uint32_t column_count;
-        block_reader reader;
-    } tables[] = {
+    const struct table tables[] = {
         {detail, (int64_t)LAC_DETAIL_KERNEL_CONFIG << 48, model->kernel_config_count, 11,
          read_kernel_configs},
         {detail, (int64_t)LAC_DETAIL_COPY << 48, model->copy_count, 5, read_copies},
@@ -308,8 +312,7 @@ static enum lac_status read_tables(struct lac_trace_file *file, struct lac_model
     enum lac_status status = LAC_OK;
 
     for (size_t t = 0; t < sizeof tables / sizeof tables[0] && status == LAC_OK; t++) {
-        status = read_blocks(file, model, tables[t].sql, tables[t].base, tables[t].total,
-                             tables[t].column_count, tables[t].reader, reterr);
+        status = read_blocks(file, model, &tables[t], reterr);
     }
     return status;
 }
@@ -420,10 +423,9 @@ enum lac_status lac_trace_file_whole_model(struct lac_trace_file *file,
 void lac_trace_file_release_model(struct lac_trace_file *file, const struct lac_model *model)
 {
     if (model != NULL) {
-        const struct loaded *loaded =
-            (const struct loaded *)(const void *)((const char *)model -
-                                                  offsetof(struct loaded, model));
+        const struct loaded *loaded = (const struct loaded *)model;
 
+        _Static_assert(offsetof(struct loaded, model) == 0, "a model is found in its struct");
         lac_cache_unpin(file->model_cache, loaded->pin);
     }
 }

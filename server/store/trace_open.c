@@ -202,7 +202,7 @@ void lac_trace_file_close(struct lac_trace_file *file)
     }
     lazy_done(&file->lazy);
     head_done(&file->head);
-    free(file->roles);
+    free((void *)file->roles);
     free(file->chunks);
     free(file->track_chunk);
     free(file->tile_keys);

@@ -277,7 +277,7 @@ enum lac_status lac_trace_read_rows(struct lac_trace_file *file, struct lac_erro
     head->processes = calloc((size_t)head->process_count + 1, sizeof *head->processes);
     head->devices = calloc((size_t)head->device_count + 1, sizeof *head->devices);
     head->tracks = calloc((size_t)head->track_count + 1, sizeof *head->tracks);
-    file->roles = calloc((size_t)head->track_count + 1, sizeof *file->roles);
+    file->roles = (const char **)calloc((size_t)head->track_count + 1, sizeof *file->roles);
     if (head->processes == NULL || head->devices == NULL || head->tracks == NULL ||
         file->roles == NULL) {
         return LAC_ERR_NOMEM;

@@ -232,15 +232,33 @@ static uint32_t same_in_chunk(const struct lac_slices *at, const struct lac_slic
     return LAC_NONE;
 }
 
+/** Chunks that hold a name. */
+struct chunk_list {
+    uint32_t *chunks;
+    uint32_t count;
+};
+
+/** The next chunk of `list` after (step 1) or before (step -1) one, or LAC_NONE. */
+static uint32_t neighbour_chunk(const struct chunk_list *list, uint32_t chunk, int step)
+{
+    uint32_t found = LAC_NONE;
+
+    for (uint32_t i = 0; i < list->count; i++) {
+        if (step > 0 ? list->chunks[i] > chunk && found == LAC_NONE : list->chunks[i] < chunk) {
+            found = list->chunks[i];
+        }
+    }
+    return found;
+}
+
 static enum lac_status find_same(struct lac_trace_file *file, const struct place *place,
-                                 const struct lac_slice_row *like, const uint32_t *chunks,
-                                 uint32_t chunk_count, int step, uint32_t *ret_slice,
-                                 struct lac_error *reterr)
+                                 const struct lac_slice_row *like, const struct chunk_list *list,
+                                 int step, uint32_t *ret_slice, struct lac_error *reterr)
 {
     uint32_t row = same_in_chunk(&place->columns->at, like, (int64_t)place->row + step, step);
     const struct lac_chunk_columns *columns = NULL;
     struct lac_cache_entry *pin = NULL;
-    uint32_t next = LAC_NONE;
+    uint32_t next;
     enum lac_status status;
 
     *ret_slice = LAC_NONE;
@@ -248,11 +266,7 @@ static enum lac_status find_same(struct lac_trace_file *file, const struct place
         *ret_slice = (uint32_t)(file->chunks[place->chunk].first + row);
         return LAC_OK;
     }
-    for (uint32_t i = 0; i < chunk_count; i++) {
-        if (step > 0 ? chunks[i] > place->chunk && next == LAC_NONE : chunks[i] < place->chunk) {
-            next = chunks[i];
-        }
-    }
+    next = neighbour_chunk(list, place->chunk, step);
     if (next == LAC_NONE || file->chunks[next].track != like->track) {
         return LAC_OK;
     }
@@ -272,8 +286,7 @@ static enum lac_status fill_same_name(struct lac_trace_file *file, const struct 
                                       struct lac_slice_full *slice, struct lac_error *reterr)
 {
     const struct lac_name_stat *stat = NULL;
-    uint32_t *chunks = NULL;
-    uint32_t chunk_count = 0;
+    struct chunk_list list = {0};
     enum lac_status status =
         lac_trace_find_stat(file, slice->row.kind, slice->row.name, &stat, reterr);
 
@@ -282,17 +295,15 @@ static enum lac_status fill_same_name(struct lac_trace_file *file, const struct 
     if (status == LAC_OK && stat != NULL) {
         slice->same_name_count = stat->count;
         slice->same_name_total_ns = stat->total_ns;
-        status = lac_trace_postings(file, stat, &chunks, &chunk_count, reterr);
+        status = lac_trace_postings(file, stat, &list.chunks, &list.count, reterr);
     }
     if (status == LAC_OK) {
-        status = find_same(file, place, &slice->row, chunks, chunk_count, -1,
-                           &slice->prev_same_name, reterr);
+        status = find_same(file, place, &slice->row, &list, -1, &slice->prev_same_name, reterr);
     }
     if (status == LAC_OK) {
-        status = find_same(file, place, &slice->row, chunks, chunk_count, 1, &slice->next_same_name,
-                           reterr);
+        status = find_same(file, place, &slice->row, &list, 1, &slice->next_same_name, reterr);
     }
-    free(chunks);
+    free(list.chunks);
     return status;
 }
 
@@ -358,59 +369,73 @@ void lac_slice_full_done(struct lac_slice_full *slice)
     *slice = (struct lac_slice_full){0};
 }
 
-/** Rows of one chunk that overlap the window, into rows[*count]. */
+/** A window being filled. */
+struct window {
+    int64_t t0_ns, t1_ns;
+    uint64_t from; /**< first slice id */
+    uint32_t limit;
+    struct lac_slice_row *rows;
+    uint32_t count;
+    bool has_more;
+};
+
+/** Rows of one chunk that overlap the window. */
 static void window_rows(const struct lac_trace_file *file, uint32_t chunk,
-                        const struct lac_slices *at, int64_t t0_ns, int64_t t1_ns, uint64_t from,
-                        uint32_t limit, struct lac_slice_row *rows, uint32_t *count, bool *has_more)
+                        const struct lac_slices *at, struct window *window)
 {
     uint64_t first = file->chunks[chunk].first;
 
-    for (uint32_t row = from > first ? (uint32_t)(from - first) : 0;
-         row < at->count && at->start_ns[row] < t1_ns; row++) {
-        if (at->start_ns[row] + at->dur_ns[row] <= t0_ns && at->start_ns[row] < t0_ns) {
+    for (uint32_t row = window->from > first ? (uint32_t)(window->from - first) : 0;
+         row < at->count && at->start_ns[row] < window->t1_ns; row++) {
+        if (at->start_ns[row] + at->dur_ns[row] <= window->t0_ns &&
+            at->start_ns[row] < window->t0_ns) {
             continue;
         }
-        if (*count == limit) {
-            *has_more = true;
+        if (window->count == window->limit) {
+            window->has_more = true;
             return;
         }
-        fill_row(file, chunk, at, row, &rows[(*count)++]);
+        fill_row(file, chunk, at, row, &window->rows[window->count++]);
     }
 }
 
+/* NOLINTNEXTLINE(readability-function-size): a window is a track, two times and a page */
 enum lac_status lac_trace_file_window(struct lac_trace_file *file, uint32_t track, int64_t t0_ns,
                                       int64_t t1_ns, uint32_t after, uint32_t limit,
                                       struct lac_slice_row *rows, uint32_t *ret_count,
                                       bool *ret_has_more, struct lac_error *reterr)
 {
-    const unsigned columns_wanted =
+    const unsigned wanted =
         LAC_COLUMNS_TILE | 1U << LAC_COLUMN_CORR | 1U << LAC_COLUMN_LINK | 1U << LAC_COLUMN_DETAIL;
-    uint64_t from = after == LAC_NONE ? 0 : (uint64_t)after + 1;
-    uint32_t count = 0;
-    bool has_more = false;
+    struct window window = {.t0_ns = t0_ns,
+                            .t1_ns = t1_ns,
+                            .from = after == LAC_NONE ? 0 : (uint64_t)after + 1,
+                            .limit = limit,
+                            .rows = rows};
 
     if (track >= file->head.track_count || file->head.tracks[track].kind == LAC_TRACK_COUNTER) {
         return lac_fail(reterr, LAC_ERR_NOT_FOUND, 0, "no track of slices %u", track);
     }
     for (uint32_t c = file->track_chunk[track];
-         c < file->track_chunk[track + 1] && !has_more && file->chunks[c].start_first < t1_ns;
+         c < file->track_chunk[track + 1] && !window.has_more &&
+         file->chunks[c].start_first < t1_ns;
          c++) {
         const struct lac_chunk_columns *columns = NULL;
         struct lac_cache_entry *pin = NULL;
         enum lac_status status;
 
         if (file->chunks[c].end_last < t0_ns ||
-            file->chunks[c].first + file->chunks[c].count <= from) {
+            file->chunks[c].first + file->chunks[c].count <= window.from) {
             continue;
         }
-        status = lac_trace_chunk(file, c, columns_wanted, &columns, &pin, reterr);
+        status = lac_trace_chunk(file, c, wanted, &columns, &pin, reterr);
         if (status != LAC_OK) {
             return status;
         }
-        window_rows(file, c, &columns->at, t0_ns, t1_ns, from, limit, rows, &count, &has_more);
+        window_rows(file, c, &columns->at, &window);
         lac_cache_unpin(file->cache, pin);
     }
-    *ret_count = count;
-    *ret_has_more = has_more;
+    *ret_count = window.count;
+    *ret_has_more = window.has_more;
     return LAC_OK;
 }

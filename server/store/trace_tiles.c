@@ -291,6 +291,7 @@ static enum lac_status check_request(const struct lac_trace_file *file, uint8_t 
     return LAC_OK;
 }
 
+/* NOLINTNEXTLINE(readability-function-size): a batch is a level, two indexes and some tracks */
 enum lac_status lac_trace_file_tiles(struct lac_trace_file *file, uint8_t level, uint32_t first,
                                      uint32_t last, const uint32_t *tracks, uint32_t track_count,
                                      uint8_t **ret_bytes, size_t *ret_size_bytes,

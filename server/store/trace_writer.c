@@ -277,7 +277,8 @@ static enum lac_status write_tracks(struct lac_trace_writer *writer)
 
 static enum lac_status write_roles(struct lac_trace_writer *writer)
 {
-    const char **roles = calloc((size_t)writer->model->track_count + 1, sizeof *roles);
+    const char **roles =
+        (const char **)calloc((size_t)writer->model->track_count + 1, sizeof *roles);
     sqlite3_stmt *insert = NULL;
     enum lac_status status = LAC_ERR_NOMEM;
 
@@ -296,7 +297,7 @@ static enum lac_status write_roles(struct lac_trace_writer *writer)
         }
     }
     (void)sqlite3_finalize(insert);
-    free(roles);
+    free((void *)roles);
     return status;
 }
 
