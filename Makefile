@@ -208,6 +208,8 @@ build/embed_assets: server/http/embed/embed_assets.c
 $(BUILD)/gen/web_assets.c: build/embed_assets web/dist/.stamp
 	$(Q)mkdir -p $(@D)
 	$(Q)build/embed_assets $@ web/dist
+# taken in with .incbin, which the compiler's dependency file does not tell
+$(BUILD)/server/api/openapi.o: server/api/openapi.json
 # the collector travels inside the program: lacuna run writes it out where it is not installed
 $(BUILD)/gen/collector_assets.c: build/embed_assets $(BUILD)/liblacuna.so $(BUILD)/lacuna-node $(BUILD)/python/.stamp
 	$(Q)rm -rf $(BUILD)/gen/collector && mkdir -p $(BUILD)/gen/collector/python
