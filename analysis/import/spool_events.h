@@ -63,8 +63,8 @@ struct lac_spool_settings {
 void lac_spool_settings_add(struct lac_spool_settings *settings, const struct lac_strings *strings,
                             uint32_t text);
 
-/** Set info.metadata to {"lacuna":{"version":1,"settings":{...}}}; nothing when there are no
- * settings. */
+/** Set info.metadata to {"lacuna":{"version":1,"settings":{...},"host":{...}}}; nothing when there
+ * are no settings. */
 LAC_MUST_USE enum lac_status lac_spool_settings_store(const struct lac_spool_settings *settings,
                                                       struct lac_model *model);
 

@@ -2,6 +2,7 @@
 
 #include "analysis/import/spool_events.h"
 #include "analysis/import/spool_gpu.h"
+#include "analysis/import/spool_samples.h"
 #include "lacuna/spool.h"
 
 #include <errno.h>
@@ -161,6 +162,8 @@ struct reader {
     size_t event_segment_count;
     struct segment *gpu; /* of GPU records */
     size_t gpu_segment_count;
+    struct segment *samples;
+    size_t sample_segment_count;
     uint32_t *string_of_id; /* spool id -> string id of the model */
     uint32_t string_count;
     struct lac_spool_settings *settings;
@@ -243,6 +246,11 @@ static enum lac_status take_segment(struct reader *reader, uint64_t index)
             (struct segment){.index = index, .seq = head->seq, .gpu_clock = head->gpu_clock};
         return LAC_OK;
     }
+    if (head->kind == LAC_SEGMENT_SAMPLES) {
+        reader->samples[reader->sample_segment_count++] =
+            (struct segment){.index = index, .seq = head->seq};
+        return LAC_OK;
+    }
     if (head->kind != LAC_SEGMENT_EVENTS) {
         lac_model_report(lac_builder_model(reader->builder), LAC_REPORT_INFO,
                          "segment_not_understood", 1, offset_of(reader, index),
@@ -311,6 +319,34 @@ static enum lac_status collect_names(struct reader *reader, struct lac_spool_pro
     return status;
 }
 
+/* Of a launcher's spool. Its segments lie in the order in which it opened them. */
+static enum lac_status read_samples(struct reader *reader, struct lac_spool_process *process)
+{
+    struct lac_spool_samples *samples;
+    enum lac_status status = LAC_OK;
+
+    if (reader->sample_segment_count == 0) {
+        return LAC_OK;
+    }
+    samples = lac_spool_samples_open(process);
+    if (samples == NULL) {
+        return LAC_ERR_NOMEM;
+    }
+    for (size_t i = 0; i < reader->sample_segment_count && status == LAC_OK; i++) {
+        status = read_at(reader->fd, reader->buffer, reader->header->segment_bytes,
+                         offset_of(reader, reader->samples[i].index), reader->reterr);
+        if (status == LAC_OK) {
+            status = lac_spool_samples_read(
+                samples,
+                (const struct lac_sample *)(void *)(reader->buffer + LAC_SEGMENT_HEADER_BYTES),
+                (reader->header->segment_bytes - LAC_SEGMENT_HEADER_BYTES) /
+                    sizeof(struct lac_sample));
+        }
+    }
+    lac_spool_samples_close(samples);
+    return status;
+}
+
 static enum lac_status read_threads(struct reader *reader, int64_t offset_ns)
 {
     struct lac_spool_thread *thread = NULL;
@@ -322,9 +358,13 @@ static enum lac_status read_threads(struct reader *reader, int64_t offset_ns)
                                         .ns_per_tick = rate_of(reader),
                                         .ticks_are_ns =
                                             reader->header->clock == LAC_SPOOL_CLOCK_MONOTONIC};
-    enum lac_status status =
-        lac_spool_process_open(&process, reader->header->pid, text_of(reader->header, "comm"),
-                               text_of(reader->header, "argv"));
+    enum lac_status status = LAC_OK;
+
+    if (reader->sample_segment_count == 0) { /* a launcher is no process of the job */
+        status =
+            lac_spool_process_open(&process, reader->header->pid, text_of(reader->header, "comm"),
+                                   text_of(reader->header, "argv"));
+    }
 
     if (status == LAC_OK) {
         status = collect_names(reader, &process);
@@ -367,6 +407,9 @@ static enum lac_status read_threads(struct reader *reader, int64_t offset_ns)
                 (int64_t)(reader->header->first.realtime_ns - reader->header->first.monotonic_ns));
         }
     }
+    if (status == LAC_OK) {
+        status = read_samples(reader, &process);
+    }
     return lac_spool_process_close(&process, status);
 }
 
@@ -402,7 +445,9 @@ enum lac_status lac_spool_read(int fd, struct lac_builder *builder, int64_t real
     reader.buffer = malloc(reader.header->segment_bytes);
     reader.events = calloc(segment_count + 1, sizeof(*reader.events));
     reader.gpu = calloc(segment_count + 1, sizeof(*reader.gpu));
-    if (reader.buffer == NULL || reader.events == NULL || reader.gpu == NULL) {
+    reader.samples = calloc(segment_count + 1, sizeof(*reader.samples));
+    if (reader.buffer == NULL || reader.events == NULL || reader.gpu == NULL ||
+        reader.samples == NULL) {
         status = lac_fail(reterr, LAC_ERR_NOMEM, 0, "spool segments");
         goto done;
     }
@@ -424,6 +469,7 @@ done:
     free(reader.buffer);
     free(reader.events);
     free(reader.gpu);
+    free(reader.samples);
     free(reader.string_of_id);
     return status;
 }

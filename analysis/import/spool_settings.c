@@ -4,6 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define HOST_PREFIX "host."
+enum { HOST_PREFIX_LENGTH = sizeof(HOST_PREFIX) - 1 };
+
 static size_t key_length(const char *text)
 {
     const char *const equals = strchr(text, '=');
@@ -77,11 +80,37 @@ static size_t value_of(const char *text, size_t length, char *out)
     return quote(text, length, out);
 }
 
+/* "key":value of all settings whose key does or does not begin with "host.", without that. */
+static size_t write_members(const struct lac_spool_settings *settings,
+                            const struct lac_strings *strings, bool of_host, char *out)
+{
+    size_t used = 0;
+
+    for (uint32_t i = 0; i < settings->count; i++) {
+        const char *const text = lac_strings_get(strings, settings->text[i]);
+        const size_t length = key_length(text);
+        const bool is_host = strncmp(text, HOST_PREFIX, HOST_PREFIX_LENGTH) == 0;
+        const size_t skipped = is_host ? HOST_PREFIX_LENGTH : 0;
+
+        if (is_host != of_host || length == skipped) {
+            continue;
+        }
+        if (used > 0) {
+            out[used++] = ',';
+        }
+        used += quote(text + skipped, length - skipped, out + used);
+        out[used++] = ':';
+        used += value_of(text + length + 1, strlen(text + length + 1), out + used);
+    }
+    return used;
+}
+
 enum lac_status lac_spool_settings_store(const struct lac_spool_settings *settings,
                                          struct lac_model *model)
 {
     static const char open_text[] = "{\"lacuna\":{\"version\":1,\"settings\":{";
-    size_t capacity = sizeof(open_text) + 8;
+    static const char host_text[] = "},\"host\":{";
+    size_t capacity = sizeof(open_text) + sizeof(host_text) + 8;
     size_t used = sizeof(open_text) - 1;
     enum lac_status status;
     char *json;
@@ -97,17 +126,10 @@ enum lac_status lac_spool_settings_store(const struct lac_spool_settings *settin
         return LAC_ERR_NOMEM;
     }
     memcpy(json, open_text, used);
-    for (uint32_t i = 0; i < settings->count; i++) {
-        const char *const text = lac_strings_get(&model->strings, settings->text[i]);
-        const size_t length = key_length(text);
-
-        if (i > 0) {
-            json[used++] = ',';
-        }
-        used += quote(text, length, json + used);
-        json[used++] = ':';
-        used += value_of(text + length + 1, strlen(text + length + 1), json + used);
-    }
+    used += write_members(settings, &model->strings, false, json + used);
+    memcpy(json + used, host_text, sizeof(host_text) - 1);
+    used += sizeof(host_text) - 1;
+    used += write_members(settings, &model->strings, true, json + used);
     memcpy(json + used, "}}}", 3);
     used += 3;
     status = lac_strings_intern(&model->strings, json, used, &model->info.metadata);

@@ -6,6 +6,8 @@
  * moved from libpthread to libc in 2.34 kept their first versions; we ask for those. `make test`
  * checks the result with objdump.
  */
+#include <features.h> /* __GLIBC__ */
+
 #if defined(__GLIBC__) && defined(__x86_64__)
 #define LAC_OLD(name) __asm__(".symver " #name "," #name "@GLIBC_2.2.5")
 #elif defined(__GLIBC__) && defined(__aarch64__)
@@ -14,6 +16,7 @@
 
 #ifdef LAC_OLD
 LAC_OLD(pthread_create);
+LAC_OLD(pthread_join);
 LAC_OLD(pthread_key_create);
 LAC_OLD(pthread_once);
 LAC_OLD(pthread_setspecific);

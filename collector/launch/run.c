@@ -3,6 +3,7 @@
 #include "collector/launch/drain.h"
 #include "collector/launch/install.h"
 #include "collector/launch/job.h"
+#include "collector/launch/sampler.h"
 #include "collector/launch/spool_folder.h"
 
 #include <errno.h>
@@ -141,8 +142,8 @@ static void show_verdict(const struct lac_install *install, const char *output)
 }
 
 /* Until CMD has ended and, for a while, what it left behind. */
-static void follow(struct lac_job *job, struct lac_drain *drain, const struct lac_install *install,
-                   const struct options *options)
+static void follow(struct lac_job *job, struct lac_drain *drain, struct lac_sampler *sampler,
+                   const struct lac_install *install, const struct options *options)
 {
     bool recording = true;
     bool busy = false;
@@ -156,6 +157,7 @@ static void follow(struct lac_job *job, struct lac_drain *drain, const struct la
         sleep_ms(busy ? BUSY_ROUND_MS : ROUND_MS);
         waited_ms += job->ended ? (busy ? BUSY_ROUND_MS : ROUND_MS) : 0;
         lac_drain_round(drain, false);
+        lac_sampler_round(recording ? sampler : NULL);
         busy = lac_drain_counts(drain).segments - moved_before >= BUSY_SEGMENTS;
         lac_job_poll(job);
         if (forward != 0) {
@@ -213,6 +215,7 @@ static int record(const struct lac_install *install, const struct options *optio
     char spool_folder[4096];
     char text[1024];
     struct lac_drain *drain;
+    struct lac_sampler *sampler;
     struct lac_job job;
 
     if (!lac_spool_folder_make(spool_folder, sizeof(spool_folder), text, sizeof(text))) {
@@ -237,7 +240,9 @@ static int record(const struct lac_install *install, const struct options *optio
         lac_spool_folder_remove(spool_folder);
         return 126;
     }
-    follow(&job, drain, install, options);
+    sampler = lac_sampler_create(options->output);
+    follow(&job, drain, sampler, install, options);
+    lac_sampler_destroy(sampler);
     lac_drain_round(drain, true);
     conclude(drain, install, options);
     lac_drain_destroy(drain);

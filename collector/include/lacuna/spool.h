@@ -84,6 +84,7 @@ enum lac_segment_kind {
     LAC_SEGMENT_EVENTS = 1,  /**< struct lac_event, one thread */
     LAC_SEGMENT_STRINGS = 2, /**< struct lac_string_record, whole process */
     LAC_SEGMENT_GPU = 3,     /**< struct lac_gpu_record, whole process */
+    LAC_SEGMENT_SAMPLES = 4, /**< struct lac_sample, written by a launcher in a spool of its own */
 };
 
 /** Life of a segment: free -> open (a thread fills it) -> full -> (a drainer copies it) -> free. */
@@ -143,6 +144,26 @@ struct lac_event {
     uint16_t domain; /**< 0: the default domain */
     uint8_t flags;
     uint8_t type; /**< enum lac_event_type, stored last */
+};
+
+/** Types of samples. 0 is never written. */
+enum lac_sample_type {
+    LAC_SAMPLE_TIME = 1,    /**< bits = CLOCK_MONOTONIC ns of the values that follow */
+    LAC_SAMPLE_VALUE = 2,   /**< bits of a double; a series keeps its value until the next one */
+    LAC_SAMPLE_SETTING = 3, /**< series is the string "key=value": a fact about the host */
+};
+
+/**
+ * Series are strings of six fields with LAC_SERIES_SEPARATOR between them: process id (empty: the
+ * whole host), process name, thread id (empty: the whole process), thread name, what, unit.
+ */
+#define LAC_SERIES_SEPARATOR '\x1f'
+
+struct lac_sample {
+    uint64_t bits;
+    uint32_t series; /**< id of a string record */
+    uint8_t reserved[3];
+    uint8_t type; /**< enum lac_sample_type */
 };
 
 /** Followed by `length` bytes and padding to a multiple of 8. */
@@ -220,6 +241,7 @@ struct lac_gpu_memory {         /* 4 units */
     uint64_t reserved;
 };
 
+_Static_assert(sizeof(struct lac_sample) == 16, "samples");
 _Static_assert(sizeof(struct lac_gpu_record) == 32, "head of a GPU record");
 _Static_assert(sizeof(struct lac_gpu_kernel) == 80, "kernels");
 _Static_assert(sizeof(struct lac_gpu_copy) == 48, "copies");

@@ -1,0 +1,20 @@
+#ifndef LAC_COLLECTOR_LAUNCH_NVML_H
+#define LAC_COLLECTOR_LAUNCH_NVML_H
+
+/*
+ * GPUs as the driver's management library sees them, by dlopen: utilisation, clocks, memory, power,
+ * energy, temperature, throttling, PCIe traffic. Its calls can take tens of ms, so a thread of its
+ * own makes them; writing what it last saw costs nothing.
+ */
+
+struct lac_nvml;
+struct lac_sample_spool;
+
+/** Says in the spool what it found. @return NULL when there is no library or no GPU */
+struct lac_nvml *lac_nvml_create(struct lac_sample_spool *spool);
+/** NULL is allowed. */
+void lac_nvml_destroy(struct lac_nvml *nvml);
+/** Write what changed since the last time. */
+void lac_nvml_write(struct lac_nvml *nvml, struct lac_sample_spool *spool);
+
+#endif

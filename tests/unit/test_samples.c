@@ -1,0 +1,166 @@
+/*
+ * What the launcher samples, from the real lacuna-node running a real job: threads that compute,
+ * that sleep and that write, and the facts about the host.
+ */
+#include "tests/support/recorded_job.h"
+
+#include <check.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static struct lac_model *imported;
+
+/* Run `script` with sh under lacuna-node, recording into the test's folder. */
+static int record(const char *script)
+{
+    int status = 0;
+    const pid_t pid = fork();
+
+    ck_assert_int_ge(pid, 0);
+    if (pid == 0) {
+        (void)execl(lac_job_file("lacuna-node"), "lacuna-node", "run", "--quiet", "-o",
+                    lac_job_folder(), "--", "sh", "-c", script, (char *)NULL);
+        _exit(99);
+    }
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    return status;
+}
+
+static void import_ok(void)
+{
+    struct lac_error error = {0};
+
+    imported = lac_job_import(&error);
+    ck_assert_msg(imported != NULL, "%s", error.message);
+    ck_assert(lac_model_is_valid(imported));
+}
+
+/* Mean over time and highest value of the counter whose name holds `what`, in a process so named.
+ */
+static double highest(const char *process, const char *what, double *ret_mean)
+{
+    double best = -1;
+
+    *ret_mean = 0;
+    for (uint32_t i = 0; i < imported->track_count; i++) {
+        const struct lac_track *const track = &imported->tracks[i];
+        double sum = 0;
+        double span = 0;
+
+        if (track->kind != LAC_TRACK_COUNTER ||
+            strcmp(lac_model_str(imported, imported->processes[track->process].name), process) !=
+                0 ||
+            strstr(lac_model_str(imported, track->name), what) == NULL) {
+            continue;
+        }
+        for (uint64_t k = track->first; k < track->first + track->count; k++) {
+            const double value = imported->sample_value[k];
+
+            best = value > best ? value : best;
+            if (k + 1 < track->first + track->count) {
+                const double width =
+                    (double)(imported->sample_ts_ns[k + 1] - imported->sample_ts_ns[k]);
+
+                sum += value * width;
+                span += width;
+            }
+        }
+        *ret_mean = span > 0 ? sum / span : 0;
+    }
+    return best;
+}
+
+START_TEST(a_busy_thread_is_seen_busy_and_a_sleeping_one_is_not)
+{
+    double mean;
+    double most;
+
+    /* busy for a second and a half; `sleep` never is */
+    ck_assert_int_eq(record("sleep 2 & i=0; end=$(($(date +%s) + 2)); "
+                            "while [ $(date +%s) -lt $end ]; do i=0; "
+                            "while [ $i -lt 20000 ]; do i=$((i+1)); done; done; wait; exit 0"),
+                     0);
+    import_ok();
+    most = highest("sh", ": on a core (%)", &mean);
+    ck_assert_msg(most > 30 && most < 130, "sh at most %f %% of a core", most);
+    ck_assert_msg(highest("sleep", ": on a core (%)", &mean) < 30, "sleep computes");
+}
+END_TEST
+
+START_TEST(what_a_process_writes_is_counted)
+{
+    double mean;
+
+    ck_assert_int_eq(record("exec dd if=/dev/zero of=/dev/null bs=1M count=40000 2>/dev/null"), 0);
+    import_ok();
+    ck_assert_msg(highest("dd", "written by calls (MB/s)", &mean) > 50, "dd writes 40 GB");
+}
+END_TEST
+
+START_TEST(facts_about_the_host_stand_beside_the_settings)
+{
+    const char *metadata;
+    char cores[64];
+
+    ck_assert_int_eq(record("true"), 0);
+    import_ok();
+    metadata = lac_model_str(imported, imported->info.metadata);
+    (void)snprintf(cores, sizeof(cores), "\"cores_online\":%ld", sysconf(_SC_NPROCESSORS_ONLN));
+    ck_assert_msg(strstr(metadata, "\"host\":{") != NULL, "%s", metadata);
+    ck_assert_msg(strstr(metadata, cores) != NULL, "%s", metadata);
+    ck_assert_ptr_nonnull(strstr(metadata, "\"kernel\":"));
+    ck_assert_ptr_nonnull(strstr(metadata, "\"memory_bytes\":"));
+    ck_assert_ptr_nonnull(strstr(metadata, "\"gpu_monitor\":"));
+    ck_assert_uint_eq(imported->slices.count, 0);
+}
+END_TEST
+
+static void run_inner(void)
+{
+    char command[PATH_MAX + 64];
+
+    (void)snprintf(command, sizeof(command), "\"%s\" run --quiet -o \"%s\" -- sleep 0.3",
+                   lac_job_file("lacuna-node"), lac_job_folder());
+    exit(WEXITSTATUS(record(command)));
+}
+
+START_TEST(only_one_launcher_of_a_host_samples_it)
+{
+    char command[2048];
+    uint64_t both = 0;
+
+    /* an outer and an inner launcher: two spools of samples, one of them of the host */
+    ck_assert_int_eq(lac_job_run(run_inner), 0);
+    ck_assert_int_eq(lac_job_spool_count(), 2);
+    (void)snprintf(command, sizeof(command),
+                   "test $(cat %s/node-*.spool | tr -d '\\000' | grep -a -o "
+                   "'host.sampled_here=True' | wc -l) = 1",
+                   lac_job_folder());
+    both += (uint64_t)system(command);
+    ck_assert_uint_eq(both, 0);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *const suite = suite_create("samples");
+    TCase *const tcase = tcase_create("launcher");
+    SRunner *const runner = srunner_create(suite);
+    int failed;
+
+    tcase_set_timeout(tcase, 60);
+    tcase_add_checked_fixture(tcase, lac_job_setup, lac_job_teardown);
+    tcase_add_test(tcase, a_busy_thread_is_seen_busy_and_a_sleeping_one_is_not);
+    tcase_add_test(tcase, what_a_process_writes_is_counted);
+    tcase_add_test(tcase, facts_about_the_host_stand_beside_the_settings);
+    tcase_add_test(tcase, only_one_launcher_of_a_host_samples_it);
+    suite_add_tcase(suite, tcase);
+    srunner_run_all(runner, CK_NORMAL);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
