@@ -1,0 +1,178 @@
+/* The states of an upload in the catalog: receiving, importing, failed; and what content is there.
+ */
+
+#include "server/store/publish.h"
+#include "server/store/store_private.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/** One change of the catalog, as a transaction of its own. */
+static enum lac_status change(struct lac_store *store, bool durable, const char *sql,
+                              const char *const *texts, unsigned text_count, int *ret_changes,
+                              struct lac_error *reterr)
+{
+    enum lac_status status;
+
+    (void)pthread_mutex_lock(&store->lock);
+    status = lac_catalog_begin(store->catalog, durable, reterr);
+    if (status == LAC_OK) {
+        status = lac_catalog_change(store->catalog, sql, texts, text_count, ret_changes, reterr);
+        status = lac_catalog_end(store->catalog, status, reterr);
+    }
+    (void)pthread_mutex_unlock(&store->lock);
+    return status;
+}
+
+enum lac_status lac_store_begin_receiving(struct lac_store *store, const char *id, const char *name,
+                                          const char *project, struct lac_error *reterr)
+{
+    struct lac_trace_row row = {.state = LAC_TRACE_RECEIVING, .generation = 1, .rank = -1};
+    int64_t project_id = 0;
+    char no_name[] = "";
+    enum lac_status status;
+
+    (void)snprintf(row.id, sizeof row.id, "%s", id);
+    row.created_unix_ms = lac_now_unix_ms();
+    row.name = name != NULL ? strdup(name) : no_name;
+    if (row.name == NULL) {
+        return LAC_ERR_NOMEM;
+    }
+    (void)pthread_mutex_lock(&store->lock);
+    status = lac_catalog_begin(store->catalog, false, reterr);
+    if (status == LAC_OK) {
+        status = lac_catalog_project(store->catalog, project, &project_id, reterr);
+        if (status == LAC_OK) {
+            status = lac_catalog_put_trace(store->catalog, &row, project_id, NULL, reterr);
+        }
+        status = lac_catalog_end(store->catalog, status, reterr);
+    }
+    (void)pthread_mutex_unlock(&store->lock);
+    if (name != NULL) {
+        free(row.name);
+    }
+    return status;
+}
+
+enum lac_status lac_store_acknowledge(struct lac_store *store, const char *id,
+                                      const uint8_t *sha256, uint64_t size_bytes,
+                                      struct lac_error *reterr)
+{
+    sqlite3_stmt *update = NULL;
+    enum lac_status status;
+
+    (void)pthread_mutex_lock(&store->lock);
+    status = lac_catalog_begin(store->catalog, true, reterr);
+    if (status == LAC_OK) {
+        status = lac_sql_prepare(store->catalog,
+                                 "UPDATE traces SET state = 1, sha256 = ?, size_bytes = ? "
+                                 "WHERE id = ? AND state = 0",
+                                 &update, reterr);
+        if (status == LAC_OK) {
+            lac_sql_bind_blob(update, 1, sha256, LAC_SHA256_SIZE);
+            lac_sql_bind_i64(update, 2, (int64_t)size_bytes);
+            lac_sql_bind_text(update, 3, id);
+            status = lac_sql_step_done(update, "catalog", reterr);
+        }
+        if (status == LAC_OK && sqlite3_changes(store->catalog) != 1) {
+            status = lac_fail(reterr, LAC_ERR_NOT_FOUND, 0, "the upload was removed meanwhile");
+        }
+        (void)sqlite3_finalize(update);
+        status = lac_catalog_end(store->catalog, status, reterr);
+    }
+    (void)pthread_mutex_unlock(&store->lock);
+    return status;
+}
+
+enum lac_status lac_store_fail(struct lac_store *store, const char *id, const char *code,
+                               const char *message, struct lac_error *reterr)
+{
+    const char *texts[3] = {code, message, id};
+
+    return change(store, true,
+                  "UPDATE traces SET state = 3, error_code = ?1, error_message = ?2 "
+                  "WHERE id = ?3 AND state IN (0, 1)",
+                  texts, 3, NULL, reterr);
+}
+
+enum lac_status lac_store_drop(struct lac_store *store, const char *id, struct lac_error *reterr)
+{
+    const char *texts[1] = {id};
+
+    return change(store, false, "DELETE FROM traces WHERE id = ? AND state IN (0, 1)", texts, 1,
+                  NULL, reterr);
+}
+
+enum lac_status lac_store_find_content(struct lac_store *store, const char *project,
+                                       const char *name, const uint8_t *sha256, char *ret_id,
+                                       struct lac_error *reterr)
+{
+    sqlite3_stmt *get = NULL;
+    enum lac_status status;
+
+    (void)pthread_mutex_lock(&store->lock);
+    status = lac_sql_prepare(store->catalog,
+                             "SELECT t.id FROM traces t LEFT JOIN projects p ON p.id = t.project "
+                             "WHERE t.sha256 = ?1 AND (?2 IS NULL OR t.name = ?2 OR t.run IN "
+                             "(SELECT r.id FROM runs r WHERE r.name = ?2)) "
+                             "AND coalesce(p.name, '') = ?3 AND t.state IN (1, 2) "
+                             "ORDER BY t.seq LIMIT 1",
+                             &get, reterr);
+    if (status == LAC_OK) {
+        lac_sql_bind_blob(get, 1, sha256, LAC_SHA256_SIZE);
+        lac_sql_bind_text(get, 2, name);
+        lac_sql_bind_text(get, 3, project != NULL ? project : "");
+        status = lac_sql_step_row(get, "catalog", reterr);
+    }
+    if (status == LAC_OK) {
+        (void)snprintf(ret_id, LAC_ID_SIZE, "%s", (const char *)sqlite3_column_text(get, 0));
+    }
+    (void)sqlite3_finalize(get);
+    (void)pthread_mutex_unlock(&store->lock);
+    return status;
+}
+
+enum lac_status lac_store_list_state(struct lac_store *store, enum lac_trace_state state,
+                                     char (**ret_ids)[LAC_ID_SIZE], uint32_t *ret_count,
+                                     struct lac_error *reterr)
+{
+    char(*ids)[LAC_ID_SIZE] = NULL;
+    uint32_t count = 0;
+    uint32_t capacity = 0;
+    sqlite3_stmt *get = NULL;
+    enum lac_status status;
+
+    (void)pthread_mutex_lock(&store->lock);
+    status = lac_sql_prepare(store->catalog, "SELECT id FROM traces WHERE state = ? ORDER BY seq",
+                             &get, reterr);
+    if (status == LAC_OK) {
+        lac_sql_bind_i64(get, 1, state);
+    }
+    while (status == LAC_OK) {
+        status = lac_sql_step_row(get, "catalog", reterr);
+        if (status == LAC_OK && count == capacity) {
+            void *grown = realloc(ids, (size_t)(capacity + 64) * sizeof *ids);
+
+            if (grown == NULL) {
+                status = LAC_ERR_NOMEM;
+                break;
+            }
+            ids = grown;
+            capacity += 64;
+        }
+        if (status == LAC_OK) {
+            (void)snprintf(ids[count++], LAC_ID_SIZE, "%s",
+                           (const char *)sqlite3_column_text(get, 0));
+        }
+    }
+    (void)sqlite3_finalize(get);
+    (void)pthread_mutex_unlock(&store->lock);
+    if (status != LAC_ERR_NOT_FOUND) {
+        free(ids);
+        return status;
+    }
+    *ret_ids = ids;
+    *ret_count = count;
+    return LAC_OK;
+}
