@@ -230,7 +230,7 @@ static void write_verdict(struct page *page, const struct lac_analysis *analysis
     }
 }
 
-enum { BAR_COLUMNS = 32 };
+enum { BAR_COLUMNS = 30 };
 
 /** A bar of `ns` on a scale of `scale_ns`, the step's end marked. */
 static void write_need(struct page *page, const char *what, int64_t ns, int64_t step_ns,
@@ -280,7 +280,7 @@ static void write_needs(struct page *page, const struct lac_analysis *analysis)
     const struct lac_loader_facts *loader = &analysis->loader;
     char data[64] = "";
     if (loader->num_workers > 0 && loader->fetch_mean_ns != LAC_UNKNOWN_NS) {
-        (void)snprintf(data, sizeof data, "%d workers, %s a batch", (int)loader->num_workers,
+        (void)snprintf(data, sizeof data, "%d workers x %s", (int)loader->num_workers,
                        lac_say_ns(loader->fetch_mean_ns).text);
     } else if (loader->num_workers == 0) {
         (void)snprintf(data, sizeof data, "in the training process");
@@ -297,33 +297,25 @@ static void write_needs(struct page *page, const struct lac_analysis *analysis)
     }
 }
 
+/** The first change with its band, then what still gains after it. */
 static void write_findings(struct page *page, const struct lac_analysis *analysis)
 {
-    enum { SHOWN_MAX = 3 };
-    bool has_head = false;
-    int number = 0;
-    for (uint32_t i = 0; i < analysis->finding_count && number < SHOWN_MAX; i++) {
-        const struct lac_finding *finding = &analysis->findings[i];
-        if (finding->brief[0] == '\0' || !(finding->gain_mid_pct >= 1.0)) {
-            continue;
-        }
-        if (!has_head) {
-            line(page, PLAIN, "%s", "");
-            line(page, DIM, "%-34s %-16s %9s   %s", "do this", "where", "step",
-                 "saves of the step");
-            has_head = true;
-        }
-        line(page, PLAIN, "%d  %-28.28s %-18.18s %8s   %.0f %% (%.0f-%.0f)", ++number,
-             finding->brief, finding->where, lac_say_ns(finding->step_mid_ns).text,
-             finding->gain_mid_pct, finding->gain_low_pct, finding->gain_high_pct);
-    }
-    if (!has_head) {
+    const struct lac_finding *first = analysis->finding_count > 0 ? &analysis->findings[0] : NULL;
+    if (!first || first->brief[0] == '\0' || !(first->gain_mid_pct >= 1.0)) {
         return;
     }
-    const char *first = analysis->findings[0].check;
-    if (strncmp(first, "lacuna try", 10) == 0) {
-        line(page, PLAIN, "prove it    %s", first);
+    line(page, PLAIN, "%s", "");
+    line(page, DIM, "%-32s %-20s %9s  %s", "do this", "where", "step", "saves");
+    line(page, PLAIN, "1  %-29.29s %-20.20s %9s  %.0f %% (%.0f-%.0f)", first->brief, first->where,
+         lac_say_ns(first->step_mid_ns).text, first->gain_mid_pct, first->gain_low_pct,
+         first->gain_high_pct);
+    bool follows = analysis->plan_count > 0 && strcmp(analysis->plan[0].brief, first->brief) == 0;
+    for (uint32_t i = 1; i < analysis->plan_count && i < 3 && follows; i++) {
+        const struct lac_plan_step *then = &analysis->plan[i];
+        line(page, PLAIN, "%u  then %-24.24s %-20s %9s  %.0f %%", (unsigned)i + 1, then->brief, "",
+             lac_say_ns(then->step_ns).text, then->gain_pct);
     }
+    paragraph(page, PLAIN, "prove it", first->check, 12, 1);
 }
 
 /** What is certain beside the verdict: findings that are not worth a change now. */

@@ -189,6 +189,15 @@ struct lac_evidence {
     const char *text;
 };
 
+/** One change of a plan, made after those before it. */
+struct lac_plan_step {
+    const char *brief;
+    int64_t step_ns; /**< predicted mean step with this change and those before it */
+    double gain_pct; /**< of the step before it */
+};
+
+enum { LAC_PLAN_MAX = 5 };
+
 enum { LAC_EVIDENCE_MAX = 8, LAC_FINDINGS_MAX = 24, LAC_NOTES_MAX = 16 };
 
 struct lac_finding {
@@ -282,6 +291,8 @@ struct lac_analysis {
 
     struct lac_finding findings[LAC_FINDINGS_MAX]; /**< by what to do first */
     uint32_t finding_count;
+    struct lac_plan_step plan[LAC_PLAN_MAX]; /**< what to change, in order, re-timed together */
+    uint32_t plan_count;
     const char *checked_fine[LAC_NOTES_MAX];
     uint32_t checked_fine_count;
     const char *not_recorded[LAC_NOTES_MAX];

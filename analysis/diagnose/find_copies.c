@@ -104,7 +104,9 @@ void lac_find_pageable_copy(struct lac_diagnosis *diagnosis)
     finding->wrong_if =
         lac_texts_add(&analysis->texts, "the copies still run below %.1f GB/s when pinned.",
                       1.1 * gb_per_s(time, LAC_OP_COPY_PAGEABLE));
-    finding->check = "lacuna try pinned=1 -- python train.py";
+    finding->check = lac_texts_add(
+        &analysis->texts, "record ten steps with pinned memory and analyze them: %s a step",
+        lac_say_ns(finding->step_mid_ns).text);
     finding->confidence = time->is_pinned_seen ? 0.9 : 0.75;
     add_evidence(diagnosis, finding, LAC_MEMORY_PAGEABLE);
 }
@@ -156,7 +158,11 @@ void lac_find_blocking_copy(struct lac_diagnosis *diagnosis)
         lac_texts_add(&analysis->texts, "Memory on the GPU for one more batch (%s).",
                       lac_say_bytes(llround(time->class_bytes[LAC_OP_COPY_PINNED])).text);
     finding->wrong_if = "the copies still run while no kernel does: look at the copy's stream.";
-    finding->check = "record again and look at the copies' row beside the kernels'";
+    finding->check =
+        lac_texts_add(&analysis->texts,
+                      "record ten steps and analyze them: %s a step, the copies beside "
+                      "the kernels",
+                      lac_say_ns(finding->step_mid_ns).text);
     finding->confidence = 0.8;
     add_evidence(diagnosis, finding, LAC_MEMORY_PINNED);
 }

@@ -63,6 +63,20 @@ static void share_of_kinds(const struct lac_analysis *analysis, struct share sha
     }
 }
 
+/** "Its time: convolutions 53 %, optimizer 2 %." */
+static const char *kinds_text(struct lac_diagnosis *diagnosis, const struct share *shares)
+{
+    struct lac_text **texts = &diagnosis->analysis->texts;
+    const char *text = "";
+    for (int k = 0; k < 3 && shares[k].pct >= 1.0; k++) {
+        text =
+            lac_texts_add(texts, "%s%s%s %.0f %%", text,
+                          k > 0 ? ", " : "Its time: ", kinds[shares[k].kind].text, shares[k].pct);
+    }
+    return text[0] == '\0' ? "Kernels of kinds that their names do not tell."
+                           : lac_texts_add(texts, "%s.", text);
+}
+
 void lac_find_gpu_bound(struct lac_diagnosis *diagnosis)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
@@ -90,10 +104,7 @@ void lac_find_gpu_bound(struct lac_diagnosis *diagnosis)
     finding->confidence = 0.9;
     finding->title = lac_texts_add(
         &analysis->texts, "The GPU is the limit: %.0f %% of the step computes", computing_pct);
-    finding->why =
-        lac_texts_add(&analysis->texts, "Its time: %s %.0f %%, %s %.0f %%, %s %.0f %%.",
-                      kinds[shares[0].kind].text, shares[0].pct, kinds[shares[1].kind].text,
-                      shares[1].pct, kinds[shares[2].kind].text, shares[2].pct);
+    finding->why = kinds_text(diagnosis, shares);
     if (elementwise_pct >= 25.0 && lac_framework_of(diagnosis->model) == LAC_FRAMEWORK_PYTORCH) {
         finding->brief = "fuse elementwise kernels";
         finding->change = "model = torch.compile(model)";

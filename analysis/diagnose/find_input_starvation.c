@@ -123,8 +123,9 @@ static void propose_workers(struct lac_diagnosis *diagnosis, struct lac_finding 
     finding->wrong_if =
         lac_texts_add(&analysis->texts, "a batch takes more than %s with %d workers.",
                       lac_say_ns(llround((double)finding->step_mid_ns * wanted)).text, (int)wanted);
-    finding->check =
-        lac_texts_add(&analysis->texts, "lacuna try workers=%d -- python train.py", (int)wanted);
+    finding->check = lac_texts_add(
+        &analysis->texts, "record ten steps with num_workers=%d and analyze them: %s a step",
+        (int)wanted, lac_say_ns(finding->step_mid_ns).text);
 }
 
 /** No number can be given: the workers' time was not recorded, or more of them do not help. */

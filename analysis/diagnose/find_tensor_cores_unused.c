@@ -90,15 +90,21 @@ static void add_evidence(struct lac_diagnosis *diagnosis, struct lac_finding *fi
     }
 }
 
+bool lac_has_unused_tensor_cores(const struct lac_diagnosis *diagnosis)
+{
+    const struct lac_step_time *time = diagnosis->time;
+    return nvidia_generation(diagnosis) >= 7 && time->busy_ns > 0.0 &&
+           time->class_ns[LAC_OP_UNUSED_TENSOR] >= 0.05 * time->busy_ns;
+}
+
 void lac_find_tensor_cores_unused(struct lac_diagnosis *diagnosis)
 {
     /* how much faster eligible kernels get: best, expected, worst */
-    static const double speedup[LAC_CASE_COUNT_] = {6.0, 2.5, 1.5};
+    static const double speedup[LAC_CASE_COUNT_] = {6.0, LAC_TENSOR_SPEEDUP_MID, 1.5};
     struct lac_analysis *analysis = diagnosis->analysis;
     const struct lac_step_time *time = diagnosis->time;
     double unused_ns = time->class_ns[LAC_OP_UNUSED_TENSOR];
-    int32_t generation = nvidia_generation(diagnosis);
-    if (generation < 7 || time->busy_ns <= 0.0 || unused_ns < 0.05 * time->busy_ns) {
+    if (!lac_has_unused_tensor_cores(diagnosis)) {
         return;
     }
     struct lac_finding *finding = lac_finding_new(diagnosis, "tensor-cores-unused");
@@ -131,7 +137,7 @@ void lac_find_tensor_cores_unused(struct lac_diagnosis *diagnosis)
         finding->expect = "0-1 % of the step: something else is the limit now.";
         finding->severity = LAC_SEVERITY_INFO;
     } else {
-        propose(diagnosis, finding, generation);
+        propose(diagnosis, finding, nvidia_generation(diagnosis));
         finding->expect =
             lac_texts_add(&analysis->texts,
                           "%s, if these kernels get 1.5 to 6 times faster; memory bandwidth "

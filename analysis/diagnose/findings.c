@@ -198,6 +198,9 @@ enum lac_status lac_findings_make(struct lac_diagnosis *diagnosis)
     if (analysis->finding_count > 1) {
         qsort(analysis->findings, analysis->finding_count, sizeof *analysis->findings, by_rank);
     }
+    if (may_advise) {
+        lac_plan_make(diagnosis);
+    }
     lac_verdict_say(diagnosis);
     lac_notes_write(diagnosis);
     return LAC_OK;

@@ -56,6 +56,14 @@ void lac_find_blocking_copy(struct lac_diagnosis *diagnosis);
 void lac_find_tensor_cores_unused(struct lac_diagnosis *diagnosis);
 void lac_find_gpu_bound(struct lac_diagnosis *diagnosis);
 
+/** How much faster matrix work is expected to get on tensor cores. */
+#define LAC_TENSOR_SPEEDUP_MID 2.5
+/** Whether the device has tensor cores that a notable part of its time could use. */
+bool lac_has_unused_tensor_cores(const struct lac_diagnosis *diagnosis);
+
+/** plan.c: what to do after the first change. */
+void lac_plan_make(struct lac_diagnosis *diagnosis);
+
 /** Share of the step that computes, layout conversions left out: 90 and more is gpu-bound. */
 double lac_computing_pct(const struct lac_diagnosis *diagnosis);
 

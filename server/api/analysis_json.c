@@ -436,6 +436,20 @@ static struct json_object *finding_object(struct writer *writer, const struct la
     return object;
 }
 
+static struct json_object *plan_array(struct writer *writer)
+{
+    struct json_object *array = json_object_new_array();
+    for (uint32_t i = 0; i < writer->analysis->plan_count; i++) {
+        const struct lac_plan_step *step = &writer->analysis->plan[i];
+        struct json_object *object = json_object_new_object();
+        put_text(writer, object, "brief", step->brief);
+        put_ns(writer, object, "step_ns", step->step_ns);
+        put_real(writer, object, "gain_pct", step->gain_pct);
+        push(writer, array, object);
+    }
+    return array;
+}
+
 static struct json_object *texts_array(struct writer *writer, const char *const *texts,
                                        uint32_t count)
 {
@@ -471,6 +485,7 @@ static struct json_object *analysis_object(struct writer *writer)
         push(writer, findings, finding_object(writer, &analysis->findings[i]));
     }
     put(writer, object, "findings", findings);
+    put(writer, object, "plan", plan_array(writer));
     put(writer, object, "checked_fine",
         texts_array(writer, analysis->checked_fine, analysis->checked_fine_count));
     put(writer, object, "not_recorded",
