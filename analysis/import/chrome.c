@@ -1,11 +1,23 @@
 /* The document: an object with traceEvents, or a bare array of events; whole or cut short. */
 
+#include "analysis/import/chrome.h"
+
+#include "analysis/import/chrome_args.h"
 #include "analysis/import/chrome_document.h"
-#include "analysis/import/json_scan.h"
+#include "analysis/import/chrome_parse.h"
+#include "analysis/import/import.h"
+#include "analysis/import/json_text.h"
+#include "analysis/import/json_window.h"
+#include "analysis/import/source.h"
+#include "analysis/model/builder.h"
 #include "analysis/model/grow.h"
+#include "analysis/model/model.h"
+#include "analysis/model/status.h"
+#include "analysis/model/strings.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,13 +32,15 @@ enum lac_status lac_chrome_no_memory(struct lac_chrome *chrome)
 
 enum lac_status lac_chrome_pass(struct lac_chrome *chrome, enum lac_status status)
 {
-    if (status == LAC_ERR_NOMEM)
+    if (status == LAC_ERR_NOMEM) {
         return lac_chrome_no_memory(chrome);
-    if (status == LAC_ERR_LIMIT)
+    }
+    if (status == LAC_ERR_LIMIT) {
         return lac_fail(chrome->reterr, status, chrome->event_offset,
                         "the trace has more tracks, slices or text than a trace may have (at byte "
                         "%" PRIu64 ")",
                         chrome->event_offset);
+    }
     return status;
 }
 
@@ -44,12 +58,14 @@ enum lac_status lac_document_more(struct lac_document *document)
 {
     const struct lac_import_options *options = document->options;
     enum lac_status status = lac_json_window_more(&document->window, document->chrome.reterr);
-    if (status != LAC_OK || !options->progress)
+    if (status != LAC_OK || !options->progress) {
         return status;
+    }
     const struct lac_source_budget *budget = lac_source_get_budget(document->window.source);
     if (!options->progress(options->progress_context, budget->input_bytes,
-                           budget->input_bytes_total, document->chrome.model->info.event_count))
+                           budget->input_bytes_total, document->chrome.model->info.event_count)) {
         return lac_fail(document->chrome.reterr, LAC_ERR_IO, budget->input_bytes, "cancelled");
+    }
     return LAC_OK;
 }
 
@@ -59,16 +75,18 @@ enum lac_status lac_document_next(struct lac_document *document, uint8_t *ret_by
     struct lac_json_window *window = &document->window;
     for (;;) {
         const uint8_t *p = window->at;
-        while (*p == ' ' || *p == '\n' || *p == '\r' || *p == '\t')
+        while (*p == ' ' || *p == '\n' || *p == '\r' || *p == '\t') {
             p++;
+        }
         window->at = p;
         if (p < window->end || window->ended) {
             *ret_byte = p < window->end ? *p : 0;
             return LAC_OK;
         }
         enum lac_status status = lac_document_more(document);
-        if (status != LAC_OK)
+        if (status != LAC_OK) {
             return status;
+        }
     }
 }
 
@@ -106,10 +124,12 @@ void lac_document_note_repairs(struct lac_document *document,
         {repairs->odd_literal, "odd_literal",
          "Values that JSON does not have (NaN, inf, 007) were kept as strings."},
     };
-    for (size_t i = 0; i < sizeof notes / sizeof *notes; i++)
-        if (notes[i].count)
+    for (size_t i = 0; i < sizeof notes / sizeof *notes; i++) {
+        if (notes[i].count) {
             lac_chrome_note(chrome, LAC_REPORT_REPAIRED, notes[i].code, notes[i].count,
                             notes[i].text);
+        }
+    }
 }
 
 /* --- members beside traceEvents
@@ -119,21 +139,23 @@ static enum lac_status add_metadata(struct lac_document *document, const struct 
                                     const uint8_t *json, size_t json_size)
 {
     struct lac_chrome *chrome = &document->chrome;
-    uint64_t need = document->metadata_size + key->size_bytes * 6 + json_size + 8;
+    uint64_t need = document->metadata_size + (uint64_t)key->size_bytes * 6 + json_size + 8;
     if (need > METADATA_BYTES_MAX) {
         lac_chrome_note(chrome, LAC_REPORT_DROPPED, "member_not_kept", 1,
                         "Members beside traceEvents that were too large were not kept.");
         return LAC_OK;
     }
     enum lac_status status = lac_grow(&document->metadata, &document->metadata_capacity, need, 1);
-    if (status != LAC_OK)
+    if (status != LAC_OK) {
         return lac_chrome_pass(chrome, status);
+    }
     uint8_t *to = (uint8_t *)document->metadata + document->metadata_size;
     *to++ = document->metadata_size ? ',' : '{';
     *to++ = '"';
     struct lac_json_repairs ignored = {0};
-    if (!lac_json_string_copy(key->at, key->at + key->size_bytes + 1, &to, &ignored))
+    if (!lac_json_string_copy(key->at, key->at + key->size_bytes + 1, &to, &ignored)) {
         *to++ = '"'; /* a key cut off inside an escape */
+    }
     *to++ = ':';
     memcpy(to, json, json_size);
     to += json_size;
@@ -148,8 +170,9 @@ static enum lac_status skip_string(struct lac_document *document)
     const uint8_t *close = lac_json_string_end(window->at + 1, window->end);
     while (!close && !window->ended) {
         enum lac_status status = lac_document_more(document);
-        if (status != LAC_OK)
+        if (status != LAC_OK) {
             return status;
+        }
         close = lac_json_string_end(window->at + 1, window->end);
     }
     window->at = close ? close + 1 : window->end;
@@ -165,28 +188,34 @@ enum lac_status lac_document_skip(struct lac_document *document)
     for (;;) {
         uint8_t byte = 0;
         enum lac_status status = lac_document_next(document, &byte);
-        if (status != LAC_OK || lac_document_at_end(document))
+        if (status != LAC_OK || lac_document_at_end(document)) {
             return status;
+        }
         bool opens = byte == '{' || byte == '[', closes = byte == '}' || byte == ']';
-        if (depth == 0 && (closes || byte == ',' || (in_word && (opens || byte == '"'))))
+        if (depth == 0 && (closes || byte == ',' || (in_word && (opens || byte == '"')))) {
             return LAC_OK;
+        }
         if (byte == '"') {
             status = skip_string(document);
-            if (status != LAC_OK || depth == 0)
+            if (status != LAC_OK || depth == 0) {
                 return status;
+            }
             continue;
         }
-        if (opens && depth >= document->chrome.scratch.depth_max)
+        if (opens && depth >= document->chrome.scratch.depth_max) {
             return lac_document_fail_depth(document);
-        if (closes && (objects & 1) != (byte == '}'))
+        }
+        if (closes && (objects & 1) != (byte == '}')) {
             return lac_fail(document->chrome.reterr, LAC_ERR_CORRUPT, lac_document_here(document),
                             "brackets do not match at byte %" PRIu64, lac_document_here(document));
+        }
         window->at++;
         objects = opens ? objects << 1 | (byte == '{') : closes ? objects >> 1 : objects;
         depth += opens;
         depth -= closes;
-        if (closes && depth == 0)
+        if (closes && depth == 0) {
             return LAC_OK;
+        }
         in_word = in_word || (depth == 0 && !opens);
     }
 }
@@ -202,18 +231,21 @@ static enum lac_status read_member(struct lac_document *document, const char *ke
         memset(&chrome->raw, 0, sizeof chrome->raw);
         enum lac_parse parse = chrome->parser->copy_value(&chrome->scratch, window->at, window->end,
                                                           &chrome->raw, &next, &size);
-        if (parse == LAC_PARSE_NOMEM)
+        if (parse == LAC_PARSE_NOMEM) {
             return lac_chrome_no_memory(chrome);
-        if (parse == LAC_PARSE_DEPTH)
+        }
+        if (parse == LAC_PARSE_DEPTH) {
             return lac_document_fail_depth(document);
+        }
         if (parse == LAC_PARSE_OK) {
             lac_document_note_repairs(document, &chrome->raw.repairs);
             struct lac_text text = {(const uint8_t *)key, (uint32_t)key_size, true};
             window->at = next;
             enum lac_status status = add_metadata(document, &text, chrome->scratch.text, size);
-            if (status == LAC_OK)
+            if (status == LAC_OK) {
                 status = lac_kineto_member(chrome, key, key_size,
                                            (const char *)chrome->scratch.text, size);
+            }
             return status;
         }
         bool too_large = (size_t)(window->end - window->at) > METADATA_BYTES_MAX;
@@ -229,8 +261,9 @@ static enum lac_status read_member(struct lac_document *document, const char *ke
             return LAC_OK;
         }
         enum lac_status status = lac_document_more(document);
-        if (status != LAC_OK)
+        if (status != LAC_OK) {
             return status;
+        }
     }
 }
 
@@ -245,8 +278,9 @@ static enum lac_status read_key(struct lac_document *document, char *key, size_t
     const uint8_t *close = lac_json_string_end(window->at + 1, window->end);
     while (!close && !window->ended) {
         enum lac_status status = lac_document_more(document);
-        if (status != LAC_OK)
+        if (status != LAC_OK) {
             return status;
+        }
         close = lac_json_string_end(window->at + 1, window->end);
     }
     if (!close) {
@@ -285,13 +319,15 @@ static enum lac_status find_events(struct lac_document *document)
                             "Bytes that are no part of the trace were ignored.");
             return LAC_OK;
         }
-        if (window->ended)
+        if (window->ended) {
             return lac_fail(document->chrome.reterr, LAC_ERR_CORRUPT, from,
                             "not JSON at byte %" PRIu64 ", and no traceEvents after it", from);
+        }
         window->at = size < sizeof wanted ? window->at : window->end - (sizeof wanted - 2);
         enum lac_status status = lac_document_more(document);
-        if (status != LAC_OK)
+        if (status != LAC_OK) {
             return status;
+        }
     }
 }
 
@@ -304,16 +340,19 @@ static enum lac_status read_pair(struct lac_document *document, bool *ret_done)
     size_t key_size = 0;
     bool has_colon = false;
     enum lac_status status = LAC_OK;
-    if (*window->at == '"')
+    if (*window->at == '"') {
         status = read_key(document, key, sizeof key, &key_size, &has_colon);
-    if (status != LAC_OK || lac_document_at_end(document))
+    }
+    if (status != LAC_OK || lac_document_at_end(document)) {
         return status;
+    }
     if (!has_colon) {
         *ret_done = document->has_events;
         return *ret_done ? LAC_OK : find_events(document);
     }
-    if (key_size == 11 && memcmp(key, "traceEvents", 11) == 0 && *window->at == '[')
+    if (key_size == 11 && memcmp(key, "traceEvents", 11) == 0 && *window->at == '[') {
         return lac_document_read_events(document);
+    }
     return read_member(document, key, key_size);
 }
 
@@ -332,9 +371,10 @@ static enum lac_status read_object(struct lac_document *document)
             document->truncated = true;
             done = true;
         } else if (status == LAC_OK && byte == '}') {
-            if (after_comma)
+            if (after_comma) {
                 lac_chrome_note(chrome, LAC_REPORT_REPAIRED, "trailing_comma", 1,
                                 "Commas before a closing bracket were ignored.");
+            }
             window->at++;
             done = true;
         } else if (status == LAC_OK && byte == ',') {
@@ -353,11 +393,13 @@ static enum lac_status skip_byte_order_mark(struct lac_document *document)
     struct lac_json_window *window = &document->window;
     while (window->end - window->at < 3 && !window->ended) {
         enum lac_status status = lac_document_more(document);
-        if (status != LAC_OK)
+        if (status != LAC_OK) {
             return status;
+        }
     }
-    if (window->end - window->at >= 3 && memcmp(window->at, "\xef\xbb\xbf", 3) == 0)
+    if (window->end - window->at >= 3 && memcmp(window->at, "\xef\xbb\xbf", 3) == 0) {
         window->at += 3;
+    }
     return LAC_OK;
 }
 
@@ -367,8 +409,9 @@ static enum lac_status read_rest(struct lac_document *document)
     struct lac_json_window *window = &document->window;
     uint8_t byte = 0;
     enum lac_status status = lac_document_next(document, &byte);
-    if (status != LAC_OK || lac_document_at_end(document))
+    if (status != LAC_OK || lac_document_at_end(document)) {
         return status;
+    }
     uint64_t first = lac_document_here(document);
     while (status == LAC_OK && !lac_document_at_end(document)) {
         window->at = window->end;
@@ -386,21 +429,25 @@ static enum lac_status read_document(struct lac_document *document)
     struct lac_chrome *chrome = &document->chrome;
     uint8_t byte = 0;
     enum lac_status status = skip_byte_order_mark(document);
-    if (status == LAC_OK)
+    if (status == LAC_OK) {
         status = lac_document_next(document, &byte);
-    if (status != LAC_OK)
+    }
+    if (status != LAC_OK) {
         return status;
-    if (byte == '{')
+    }
+    if (byte == '{') {
         status = read_object(document);
-    else if (byte == '[')
+    } else if (byte == '[') {
         status = lac_document_read_events(document);
-    else
+    } else {
         return lac_fail(chrome->reterr, LAC_ERR_CORRUPT, lac_document_here(document),
                         lac_document_at_end(document)
                             ? "the input is empty"
                             : "not a trace format that Lacuna knows: it does not begin as JSON");
-    if (status == LAC_OK && !document->truncated)
+    }
+    if (status == LAC_OK && !document->truncated) {
         status = read_rest(document);
+    }
     return status;
 }
 
@@ -415,19 +462,23 @@ static enum lac_status judge(struct lac_document *document)
         chrome->event_offset = end;
         lac_chrome_note(chrome, LAC_REPORT_REPAIRED, "input_damaged", 1, damage);
     }
-    if (document->truncated && info->event_count == 0)
+    if (document->truncated && info->event_count == 0) {
         return lac_fail(chrome->reterr, LAC_ERR_CORRUPT, end,
                         "the trace ends at byte %" PRIu64 ", before its first event%s%s", end,
                         damage ? ": " : "", damage ? damage : "");
-    if (!document->has_events)
+    }
+    if (!document->has_events) {
         return lac_fail(chrome->reterr, LAC_ERR_CORRUPT, end,
                         "no trace: the JSON object has no traceEvents array");
-    if (info->event_count > 0 && info->phase_count[0] == info->event_count)
+    }
+    if (info->event_count > 0 && info->phase_count[0] == info->event_count) {
         return lac_fail(chrome->reterr, LAC_ERR_CORRUPT, 0,
                         "no trace: none of its %" PRIu64 " objects has a phase (ph)",
                         info->event_count);
-    if (info->event_count == 0 && info->dropped_count > 0)
+    }
+    if (info->event_count == 0 && info->dropped_count > 0) {
         return lac_fail(chrome->reterr, LAC_ERR_CORRUPT, 0, "no trace: nothing in it is an event");
+    }
     if (document->truncated) {
         chrome->event_offset = end;
         lac_chrome_note(chrome, LAC_REPORT_REPAIRED, "truncated", 1,
@@ -442,15 +493,19 @@ static enum lac_status finish(struct lac_document *document, const char *name,
     struct lac_chrome *chrome = &document->chrome;
     struct lac_trace_info *info = &chrome->model->info;
     enum lac_status status = lac_tensorflow_flush(chrome, LAC_NONE);
-    if (status == LAC_OK)
+    if (status == LAC_OK) {
         status = lac_chrome_pairs_finish(chrome);
-    if (status == LAC_OK)
+    }
+    if (status == LAC_OK) {
         status = lac_chrome_name_tracks(chrome);
-    if (status != LAC_OK)
+    }
+    if (status != LAC_OK) {
         return status;
-    if (chrome->launch_arrow_count)
+    }
+    if (chrome->launch_arrow_count) {
         lac_chrome_note(chrome, LAC_REPORT_INFO, "launch_arrows", chrome->launch_arrow_count,
                         "Arrow ends that repeat correlation ids: launches are bound by those.");
+    }
     if (chrome->has_time) {
         lac_builder_saw_time(chrome->builder, chrome->first_ns);
         lac_builder_saw_time(chrome->builder, chrome->last_ns);
@@ -460,18 +515,21 @@ static enum lac_status finish(struct lac_document *document, const char *name,
         status = lac_strings_intern(&chrome->model->strings, document->metadata,
                                     document->metadata_size + 1, &info->metadata);
     }
-    if (status == LAC_OK)
+    if (status == LAC_OK) {
         status = lac_strings_intern(&chrome->model->strings, name, strlen(name), &info->name);
-    if (status != LAC_OK)
+    }
+    if (status != LAC_OK) {
         return lac_chrome_pass(chrome, status);
+    }
     info->format = chrome->has_lacuna_mark    ? LAC_FORMAT_LACUNA
                    : chrome->has_device_rows  ? LAC_FORMAT_TENSORFLOW
                    : chrome->has_kineto_marks ? LAC_FORMAT_KINETO
                                               : LAC_FORMAT_CHROME;
     info->expanded_bytes = lac_document_here(document);
     status = lac_builder_finish(chrome->builder, chrome->base_ns, ret_model);
-    if (status != LAC_OK)
+    if (status != LAC_OK) {
         return lac_chrome_pass(chrome, status);
+    }
     chrome->builder = NULL;
     return LAC_OK;
 }
@@ -490,16 +548,20 @@ static enum lac_status begin(struct lac_document *document, struct lac_source *s
     chrome->scratch.depth_max = limits->depth_max > 64 ? 64 : limits->depth_max;
     chrome->scratch.hash_seed = lac_hash_seed();
     chrome->names = calloc(LAC_NAME_CACHE_SLOTS, sizeof *chrome->names);
-    if (!chrome->names)
+    if (!chrome->names) {
         return lac_chrome_no_memory(chrome);
+    }
     enum lac_status status = lac_chrome_pass(chrome, lac_builder_create(&chrome->builder));
-    if (status == LAC_OK)
+    if (status == LAC_OK) {
         chrome->model = lac_builder_model(chrome->builder);
-    if (status == LAC_OK)
+    }
+    if (status == LAC_OK) {
         status = lac_chrome_pairs_create(chrome);
-    if (status == LAC_OK)
+    }
+    if (status == LAC_OK) {
         status = lac_json_window_init(&document->window, source, window_bytes,
                                       limits->event_bytes_max, reterr);
+    }
     return status;
 }
 
@@ -509,16 +571,20 @@ enum lac_status lac_chrome_import(struct lac_source *source,
                                   struct lac_error *reterr)
 {
     struct lac_document *document = calloc(1, sizeof *document);
-    if (!document)
+    if (!document) {
         return lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory");
+    }
     struct lac_chrome *chrome = &document->chrome;
     enum lac_status status = begin(document, source, options, window_bytes, reterr);
-    if (status == LAC_OK)
+    if (status == LAC_OK) {
         status = read_document(document);
-    if (status == LAC_OK)
+    }
+    if (status == LAC_OK) {
         status = judge(document);
-    if (status == LAC_OK)
+    }
+    if (status == LAC_OK) {
         status = finish(document, name, ret_model);
+    }
     lac_builder_destroy(chrome->builder);
     lac_chrome_pairs_destroy(chrome->pairs);
     lac_chrome_pending_destroy(chrome->pending);

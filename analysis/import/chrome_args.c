@@ -4,7 +4,10 @@
 #include "analysis/model/args.h"
 #include "analysis/model/grow.h"
 #include "analysis/model/model.h"
+#include "analysis/model/status.h"
+#include "analysis/model/strings.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,12 +41,14 @@ static const uint8_t *value_end(const uint8_t *p, const uint8_t *end, uint32_t *
     uint32_t depth = 0;
     while (p < end) {
         uint8_t c = *p;
-        if (depth == 0 && (c == ',' || c == '}' || c == ']'))
+        if (depth == 0 && (c == ',' || c == '}' || c == ']')) {
             break;
+        }
         if (c == '"') {
             p = string_end(p + 1, end);
-            if (p == end)
+            if (p == end) {
                 break;
+            }
         } else if (c == '{' || c == '[') {
             depth++;
         } else if (c == '}' || c == ']') {
@@ -65,8 +70,9 @@ static void read_value(struct lac_member_cursor *cursor, struct lac_member *arg)
     arg->text_size = (size_t)(cursor->at - p);
     arg->kind = LAC_MEMBER_OTHER;
     arg->varies = false;
-    if (arg->text_size == 0)
+    if (arg->text_size == 0) {
         return;
+    }
     if (*p == LAC_ARG_INTEGER || *p == LAC_ARG_REAL) {
         arg->kind = *p == LAC_ARG_INTEGER ? LAC_MEMBER_INTEGER : LAC_MEMBER_REAL;
         arg->varies = true;
@@ -83,18 +89,21 @@ static void read_value(struct lac_member_cursor *cursor, struct lac_member *arg)
         arg->kind = LAC_MEMBER_REAL;
         arg->real = strtod(copy, NULL);
     }
-    if (cursor->at < cursor->end && *cursor->at == ',')
+    if (cursor->at < cursor->end && *cursor->at == ',') {
         cursor->at++;
+    }
 }
 
 bool lac_member_next(struct lac_member_cursor *cursor, struct lac_member *arg)
 {
     const uint8_t *p = cursor->at;
-    if (p >= cursor->end || *p != '"')
+    if (p >= cursor->end || *p != '"') {
         return false;
+    }
     const uint8_t *close = string_end(p + 1, cursor->end);
-    if (close >= cursor->end || close + 1 >= cursor->end)
+    if (close >= cursor->end || close + 1 >= cursor->end) {
         return false;
+    }
     arg->key = p + 1;
     arg->key_size = (size_t)(close - p - 1);
     cursor->at = close + 2; /* quote and colon */
@@ -104,8 +113,9 @@ bool lac_member_next(struct lac_member_cursor *cursor, struct lac_member *arg)
 
 bool lac_member_next_element(struct lac_member_cursor *cursor, struct lac_member *arg)
 {
-    if (cursor->at >= cursor->end || *cursor->at == ']')
+    if (cursor->at >= cursor->end || *cursor->at == ']') {
         return false;
+    }
     arg->key = NULL;
     arg->key_size = 0;
     const uint8_t *before = cursor->at;
@@ -149,17 +159,18 @@ static void set_field(struct lac_args_recipe *recipe, enum lac_args_field field,
     uint32_t bit = (uint32_t)1 << field;
     int64_t value = 0;
     bool real = arg->kind == LAC_MEMBER_REAL;
-    if (arg->varies)
+    if (arg->varies) {
         value = arg->first_number;
-    else if (arg->kind == LAC_MEMBER_INTEGER)
+    } else if (arg->kind == LAC_MEMBER_INTEGER) {
         value = arg->integer;
-    else if (real)
+    } else if (real) {
         memcpy(&value, &arg->real, sizeof value);
-    else if (arg->kind == LAC_MEMBER_STRING &&
-             lac_decimal_integer(arg->text, arg->text_size, &value))
+    } else if (arg->kind == LAC_MEMBER_STRING &&
+               lac_decimal_integer(arg->text, arg->text_size, &value)) {
         real = false; /* numbers in quotes: "size": "2560" */
-    else
+    } else {
         return;
+    }
     recipe->has |= bit;
     recipe->varies = arg->varies ? recipe->varies | bit : recipe->varies & ~bit;
     recipe->is_real = real ? recipe->is_real | bit : recipe->is_real & ~bit;
@@ -173,8 +184,9 @@ static void set_dimensions(struct lac_args_recipe *recipe, enum lac_args_field f
     struct lac_member_cursor cursor = lac_member_begin(arg->text, arg->text_size);
     struct lac_member element = {0};
     cursor.number = arg->first_number;
-    for (uint32_t i = 0; i < 3 && lac_member_next_element(&cursor, &element); i++)
+    for (uint32_t i = 0; i < 3 && lac_member_next_element(&cursor, &element); i++) {
         set_field(recipe, first + i, &element);
+    }
 }
 
 static void set_copy_kind(struct lac_args_recipe *recipe, const struct lac_member *arg)
@@ -187,9 +199,11 @@ static void set_copy_kind(struct lac_args_recipe *recipe, const struct lac_membe
                  {"DtoD", LAC_COPY_DTOD},
                  {"HtoH", LAC_COPY_HTOH},
                  {"PtoP", LAC_COPY_PTOP}};
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if (arg->text_size == 4 && memcmp(arg->text, kinds[i].text, 4) == 0)
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        if (arg->text_size == 4 && memcmp(arg->text, kinds[i].text, 4) == 0) {
             recipe->copy_kind = kinds[i].kind;
+        }
+    }
 }
 
 static void read_template(const uint8_t *text, size_t size_bytes, struct lac_args_recipe *recipe,
@@ -198,17 +212,20 @@ static void read_template(const uint8_t *text, size_t size_bytes, struct lac_arg
     struct lac_member_cursor cursor = lac_member_begin(text, size_bytes);
     struct lac_member arg = {0};
     while (lac_member_next(&cursor, &arg)) {
-        for (size_t i = 0; i < sizeof known_keys / sizeof *known_keys; i++)
-            if (lac_member_is(&arg, known_keys[i].key))
+        for (size_t i = 0; i < sizeof known_keys / sizeof *known_keys; i++) {
+            if (lac_member_is(&arg, known_keys[i].key)) {
                 set_field(recipe, known_keys[i].field, &arg);
-        if (lac_member_is(&arg, "grid"))
+            }
+        }
+        if (lac_member_is(&arg, "grid")) {
             set_dimensions(recipe, LAC_FIELD_GRID_X, &arg);
-        else if (lac_member_is(&arg, "block"))
+        } else if (lac_member_is(&arg, "block")) {
             set_dimensions(recipe, LAC_FIELD_BLOCK_X, &arg);
-        else if (lac_member_is(&arg, "kind") && arg.kind == LAC_MEMBER_STRING)
+        } else if (lac_member_is(&arg, "kind") && arg.kind == LAC_MEMBER_STRING) {
             set_copy_kind(recipe, &arg);
-        else if (lac_member_is(&arg, "Input Dims") || lac_member_is(&arg, "Input dims"))
+        } else if (lac_member_is(&arg, "Input Dims") || lac_member_is(&arg, "Input dims")) {
             *ret_has_shapes = true;
+        }
     }
 }
 
@@ -216,8 +233,9 @@ int64_t lac_args_field(const struct lac_args_recipe *recipe, const int64_t *numb
                        enum lac_args_field field, int64_t absent)
 {
     uint32_t bit = (uint32_t)1 << field;
-    if (!recipe || !(recipe->has & bit))
+    if (!recipe || !(recipe->has & bit)) {
         return absent;
+    }
     int64_t value = recipe->varies & bit ? numbers[recipe->value[field]] : recipe->value[field];
     if (recipe->is_real & bit) {
         double real;
@@ -231,11 +249,13 @@ double lac_args_field_real(const struct lac_args_recipe *recipe, const int64_t *
                            enum lac_args_field field, double absent)
 {
     uint32_t bit = (uint32_t)1 << field;
-    if (!recipe || !(recipe->has & bit))
+    if (!recipe || !(recipe->has & bit)) {
         return absent;
+    }
     int64_t value = recipe->varies & bit ? numbers[recipe->value[field]] : recipe->value[field];
-    if (!(recipe->is_real & bit))
+    if (!(recipe->is_real & bit)) {
         return (double)value;
+    }
     double real;
     memcpy(&real, &value, sizeof real);
     return real;
@@ -247,12 +267,14 @@ static enum lac_status grow_slots(struct lac_args_cache *cache)
 {
     uint64_t slot_count = cache->slot_count ? cache->slot_count * 2 : 1024;
     uint32_t *slots = calloc((size_t)slot_count, sizeof *slots);
-    if (!slots)
+    if (!slots) {
         return LAC_ERR_NOMEM;
+    }
     for (uint64_t i = 0; i < cache->count; i++) {
         uint64_t slot = cache->entries[i].hash & (slot_count - 1);
-        while (slots[slot])
+        while (slots[slot]) {
             slot = (slot + 1) & (slot_count - 1);
+        }
         slots[slot] = (uint32_t)i + 1;
     }
     free(cache->slots);
@@ -273,12 +295,15 @@ static enum lac_status add(struct lac_args_cache *cache, struct lac_strings *str
                           sizeof *cache->recipes);
         args->recipe = (uint32_t)cache->recipe_count;
     }
-    if (status == LAC_OK)
+    if (status == LAC_OK) {
         status = lac_strings_intern(strings, (const char *)text, size_bytes, &args->template_id);
-    if (status != LAC_OK)
+    }
+    if (status != LAC_OK) {
         return status;
-    if (args->recipe != LAC_NONE)
+    }
+    if (args->recipe != LAC_NONE) {
         cache->recipes[cache->recipe_count++] = recipe;
+    }
     cache->entries[cache->count++] = *args;
     return LAC_OK;
 }
@@ -289,8 +314,9 @@ enum lac_status lac_args_cache_find(struct lac_args_cache *cache, struct lac_str
 {
     if (cache->count * 2 >= cache->slot_count) {
         enum lac_status status = grow_slots(cache);
-        if (status != LAC_OK)
+        if (status != LAC_OK) {
             return status;
+        }
     }
     uint64_t mask = cache->slot_count - 1, slot = hash & mask;
     for (; cache->slots[slot]; slot = (slot + 1) & mask) {
@@ -303,8 +329,9 @@ enum lac_status lac_args_cache_find(struct lac_args_cache *cache, struct lac_str
     }
     struct lac_args args = {.hash = hash, .number_count = number_count, .recipe = LAC_NONE};
     enum lac_status status = add(cache, strings, text, size_bytes, &args);
-    if (status != LAC_OK)
+    if (status != LAC_OK) {
         return status;
+    }
     cache->slots[slot] = (uint32_t)cache->count;
     *ret_args = &cache->entries[cache->count - 1];
     return LAC_OK;

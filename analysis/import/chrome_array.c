@@ -1,8 +1,15 @@
 /* The array of events: one after another, over damage to the next one that is whole. */
 
+#include "analysis/import/chrome.h"
 #include "analysis/import/chrome_document.h"
+#include "analysis/import/chrome_parse.h"
+#include "analysis/import/json_text.h"
+#include "analysis/import/json_window.h"
+#include "analysis/model/model.h"
+#include "analysis/model/status.h"
 
 #include <inttypes.h>
+#include <stdint.h>
 #include <string.h>
 
 /* After damage an event that goes on for longer than this is taken for none. */
@@ -28,14 +35,17 @@ static enum lac_status try_event(struct lac_document *document, const uint8_t *p
         chrome->parser->parse_event(&chrome->scratch, p, window->end, &chrome->raw, &next);
     *ret_found = parse == LAC_PARSE_OK && chrome->raw.phase != 0;
     *ret_more = parse == LAC_PARSE_MORE;
-    if (parse == LAC_PARSE_NOMEM)
+    if (parse == LAC_PARSE_NOMEM) {
         return lac_chrome_no_memory(chrome);
-    if (*ret_found)
+    }
+    if (*ret_found) {
         return LAC_OK;
+    }
     document->resync_bytes += (uint64_t)((parse == LAC_PARSE_BAD ? chrome->raw.bad_at : next) - p);
-    if (document->resync_bytes > resync_bytes_max)
+    if (document->resync_bytes > resync_bytes_max) {
         return lac_fail(chrome->reterr, LAC_ERR_CORRUPT, chrome->event_offset,
                         "damaged beyond repair after byte %" PRIu64, chrome->event_offset);
+    }
     return LAC_OK;
 }
 
@@ -52,20 +62,24 @@ static enum lac_status resync(struct lac_document *document)
         const uint8_t *p = memchr(window->at, '{', (size_t)(window->end - window->at));
         enum lac_status status = LAC_OK;
         window->at = p ? p : window->end;
-        if (p)
+        if (p) {
             status = try_event(document, p, &found, &wants_more);
-        if (status != LAC_OK || found)
+        }
+        if (status != LAC_OK || found) {
             return status;
+        }
         /* an event that seems to go on and on is none: the damage upset its quotes */
         bool waits = !p || (wants_more && (size_t)(window->end - p) < RESYNC_EVENT_BYTES);
-        if (waits && !window->ended)
+        if (waits && !window->ended) {
             status = lac_document_more(document);
-        else if (p)
+        } else if (p) {
             window->at++;
-        else
+        } else {
             return LAC_OK;
-        if (status != LAC_OK)
+        }
+        if (status != LAC_OK) {
             return status;
+        }
     }
 }
 
@@ -83,16 +97,19 @@ static enum lac_status mend(struct lac_document *document, const uint8_t **ret_n
         limit = limit < RESYNC_EVENT_BYTES ? limit : RESYNC_EVENT_BYTES;
         status = lac_chrome_rewrite(chrome, window->at, window->at + limit, &size, &after);
         again = size == 0 && after == window->end && !window->ended && limit < RESYNC_EVENT_BYTES;
-        if (again && status == LAC_OK)
+        if (again && status == LAC_OK) {
             status = lac_document_more(document);
+        }
     }
     document->resync_bytes += size == 0 ? (uint64_t)(after - window->at) : 0;
-    if (status != LAC_OK || size == 0)
+    if (status != LAC_OK || size == 0) {
         return status;
+    }
     enum lac_parse parse = chrome->parser->parse_event(
         &chrome->scratch, chrome->rewritten, chrome->rewritten + size, &chrome->raw, &next);
-    if (parse == LAC_PARSE_NOMEM)
+    if (parse == LAC_PARSE_NOMEM) {
         return lac_chrome_no_memory(chrome);
+    }
     if (parse == LAC_PARSE_OK && chrome->raw.phase) {
         lac_chrome_note(chrome, LAC_REPORT_REPAIRED, "unescaped_quote", 1,
                         "Events with unescaped quotes inside strings were mended.");
@@ -113,8 +130,9 @@ static enum lac_status read_event(struct lac_document *document)
         chrome->parser->parse_event(&chrome->scratch, window->at, window->end, &chrome->raw, &next);
     while (parse == LAC_PARSE_MORE && !window->ended) {
         status = lac_document_more(document);
-        if (status != LAC_OK)
+        if (status != LAC_OK) {
             return status;
+        }
         parse = chrome->parser->parse_event(&chrome->scratch, window->at, window->end, &chrome->raw,
                                             &next);
     }
@@ -129,8 +147,9 @@ static enum lac_status read_event(struct lac_document *document)
         return LAC_OK;
     case LAC_PARSE_BAD:
         status = mend(document, &next);
-        if (status != LAC_OK || !next)
+        if (status != LAC_OK || !next) {
             return status != LAC_OK ? status : resync(document);
+        }
         break;
     case LAC_PARSE_DEPTH:
         return lac_document_fail_depth(document);
@@ -138,18 +157,21 @@ static enum lac_status read_event(struct lac_document *document)
     default:
         return lac_chrome_no_memory(chrome);
     }
-    if ((size_t)(next - window->at) > chrome->limits->event_bytes_max)
+    if ((size_t)(next - window->at) > chrome->limits->event_bytes_max) {
         return lac_fail(chrome->reterr, LAC_ERR_LIMIT, chrome->event_offset,
                         "an event of %zu bytes at byte %" PRIu64 " (limit event_bytes_max is %u)",
                         (size_t)(next - window->at), chrome->event_offset,
                         chrome->limits->event_bytes_max);
+    }
     status = lac_chrome_event(chrome);
-    if (any_repair(&chrome->raw.repairs))
+    if (any_repair(&chrome->raw.repairs)) {
         lac_document_note_repairs(document, &chrome->raw.repairs);
-    if (chrome->raw.unknown_members)
+    }
+    if (chrome->raw.unknown_members) {
         lac_chrome_note(chrome, LAC_REPORT_INFO, "event_member_not_kept",
                         chrome->raw.unknown_members,
                         "Members of events themselves (not of args) that have no place here.");
+    }
     window->at = next;
     return status;
 }
@@ -165,27 +187,31 @@ enum lac_status lac_document_read_events(struct lac_document *document)
     for (;;) {
         uint8_t byte = 0;
         enum lac_status status = lac_document_next(document, &byte);
-        if (status != LAC_OK)
+        if (status != LAC_OK) {
             return status;
+        }
         if (byte == '{') {
-            if (after_event && !document->resynced)
+            if (after_event && !document->resynced) {
                 lac_chrome_note(chrome, LAC_REPORT_REPAIRED, "missing_comma", 1,
                                 "Commas missing between events were supplied.");
+            }
             document->resynced = false;
             status = read_event(document);
             after_event = true;
             after_comma = false;
         } else if (byte == ',') {
-            if (!after_event)
+            if (!after_event) {
                 lac_chrome_note(chrome, LAC_REPORT_REPAIRED, "extra_comma", 1,
                                 "Commas without an event between them were ignored.");
+            }
             window->at++;
             after_event = false;
             after_comma = true;
         } else if (byte == ']') {
-            if (after_comma)
+            if (after_comma) {
                 lac_chrome_note(chrome, LAC_REPORT_REPAIRED, "trailing_comma", 1,
                                 "Commas before a closing bracket were ignored.");
+            }
             window->at++;
             return LAC_OK;
         } else if (lac_document_at_end(document)) {
@@ -204,7 +230,8 @@ enum lac_status lac_document_read_events(struct lac_document *document)
             after_event = true;
             after_comma = false;
         }
-        if (status != LAC_OK)
+        if (status != LAC_OK) {
             return status;
+        }
     }
 }

@@ -1,24 +1,34 @@
 /* One event into the model. */
 
 #include "analysis/import/chrome.h"
+#include "analysis/import/chrome_args.h"
+#include "analysis/import/chrome_parse.h"
 #include "analysis/import/json_scan.h"
-#include "analysis/model/args.h"
+#include "analysis/import/json_text.h"
+#include "analysis/model/builder.h"
+#include "analysis/model/model.h"
+#include "analysis/model/status.h"
+#include "analysis/model/strings.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum lac_status lac_chrome_slice(struct lac_chrome *chrome, struct lac_slice_in *slice,
                                  const int64_t *numbers, uint32_t number_count)
 {
-    if (chrome->model->slices.count >= chrome->limits->slice_count_max)
+    if (chrome->model->slices.count >= chrome->limits->slice_count_max) {
         return lac_fail(chrome->reterr, LAC_ERR_LIMIT, chrome->event_offset,
                         "more than %llu slices (limit slice_count_max)",
                         (unsigned long long)chrome->limits->slice_count_max);
+    }
     enum lac_status status = LAC_OK;
-    if (number_count)
+    if (number_count) {
         status = lac_builder_arg_numbers(chrome->builder, numbers, number_count, &slice->arg_num);
-    if (status == LAC_OK)
+    }
+    if (status == LAC_OK) {
         status = lac_builder_slice(chrome->builder, slice);
+    }
     return lac_chrome_pass(chrome, status);
 }
 
@@ -73,8 +83,9 @@ static enum lac_status kernel_row(struct lac_chrome *chrome, struct lac_args_rec
         (uint32_t)1 << LAC_FIELD_REGISTERS | (uint32_t)1 << LAC_FIELD_SHARED_MEMORY |
         (uint32_t)1 << LAC_FIELD_OCCUPANCY | (uint32_t)1 << LAC_FIELD_BLOCKS_PER_SM |
         (uint32_t)1 << LAC_FIELD_GRAPH_NODE | (uint32_t)0x3f << LAC_FIELD_GRID_X;
-    if (!recipe || !(recipe->has & config_fields))
+    if (!recipe || !(recipe->has & config_fields)) {
         return LAC_OK;
+    }
     if (recipe->config_row != LAC_NONE) {
         *ret_row = recipe->config_row;
         return LAC_OK;
@@ -92,8 +103,9 @@ static enum lac_status kernel_row(struct lac_chrome *chrome, struct lac_args_rec
         config.block[i] = clamp_u32(lac_args_field(recipe, numbers, LAC_FIELD_BLOCK_X + i, 0));
     }
     enum lac_status status = lac_builder_kernel_config(chrome->builder, &config, ret_row);
-    if (status == LAC_OK && !(recipe->varies & config_fields))
+    if (status == LAC_OK && !(recipe->varies & config_fields)) {
         recipe->config_row = *ret_row;
+    }
     return lac_chrome_pass(chrome, status);
 }
 
@@ -105,12 +117,14 @@ static enum lac_status copy_row(struct lac_chrome *chrome, const struct lac_inte
         .is_async = 2,
     };
     lac_kineto_copy_name(lac_model_str(chrome->model, interval->name.id), &copy);
-    if (interval->class == LAC_CLASS_MEMSET)
+    if (interval->class == LAC_CLASS_MEMSET) {
         copy.copy_kind = LAC_COPY_UNKNOWN;
-    else if (recipe && copy.copy_kind == LAC_COPY_UNKNOWN)
+    } else if (recipe && copy.copy_kind == LAC_COPY_UNKNOWN) {
         copy.copy_kind = recipe->copy_kind;
-    if (copy.bytes < 0)
+    }
+    if (copy.bytes < 0) {
         copy.bytes = -1;
+    }
     return lac_chrome_pass(chrome, lac_builder_copy(chrome->builder, &copy, ret_row));
 }
 
@@ -150,12 +164,14 @@ enum lac_status lac_chrome_gpu(struct lac_chrome *chrome, const struct lac_inter
                                                                   : LAC_GPU_ROW_STREAM;
     enum lac_status status =
         lac_chrome_gpu_track(chrome, interval->thread, row, device, stream, &slice.track);
-    if (status == LAC_OK && interval->class == LAC_CLASS_KERNEL)
+    if (status == LAC_OK && interval->class == LAC_CLASS_KERNEL) {
         status = kernel_row(chrome, recipe, interval->numbers, &slice.detail);
-    else if (status == LAC_OK && row == LAC_GPU_ROW_STREAM)
+    } else if (status == LAC_OK && row == LAC_GPU_ROW_STREAM) {
         status = copy_row(chrome, interval, recipe, &slice.detail);
-    if (status != LAC_OK)
+    }
+    if (status != LAC_OK) {
         return status;
+    }
     slice.corr = correlation_of(recipe, interval->numbers);
     return lac_chrome_slice(chrome, &slice, interval->numbers,
                             interval->args ? interval->args->number_count : 0);
@@ -179,8 +195,9 @@ static enum lac_status loader_row(struct lac_chrome *chrome, const struct lac_in
 enum lac_status lac_chrome_interval(struct lac_chrome *chrome, const struct lac_interval *interval)
 {
     bool has_track = interval->track != LAC_NONE;
-    if (is_gpu_class(interval->class) && !has_track)
+    if (is_gpu_class(interval->class) && !has_track) {
         return lac_chrome_gpu(chrome, interval);
+    }
     const struct lac_chrome_process *process =
         &chrome->processes[chrome->threads[interval->thread].process];
     if (process->is_device_row && !has_track) {
@@ -191,11 +208,13 @@ enum lac_status lac_chrome_interval(struct lac_chrome *chrome, const struct lac_
     struct lac_slice_in slice;
     prepare(interval, &slice);
     slice.track = interval->track;
-    if (is_gpu_class(interval->class))
+    if (is_gpu_class(interval->class)) {
         slice.kind = LAC_SLICE_OTHER; /* an async interval is no operation of a stream */
+    }
     enum lac_status status = LAC_OK;
-    if (!has_track)
+    if (!has_track) {
         status = lac_chrome_track(chrome, interval->thread, LAC_ROW_THREAD, &slice.track);
+    }
     if (status == LAC_OK && (interval->name.flags & LAC_NAME_LOADER)) {
         slice.kind = LAC_SLICE_RANGE;
         status = loader_row(chrome, interval, &slice.detail);
@@ -205,16 +224,18 @@ enum lac_status lac_chrome_interval(struct lac_chrome *chrome, const struct lac_
         slice.corr =
             correlation_of(lac_args_recipe_of(&chrome->args, interval->args), interval->numbers);
     }
-    if (status != LAC_OK)
+    if (status != LAC_OK) {
         return status;
+    }
     return lac_chrome_slice(chrome, &slice, interval->numbers,
                             interval->args ? interval->args->number_count : 0);
 }
 
 enum lac_event_class lac_chrome_category(struct lac_chrome *chrome, const struct lac_text *text)
 {
-    if (!text->at || text->size_bytes > 24)
+    if (!text->at || text->size_bytes > 24) {
         return LAC_CLASS_OTHER;
+    }
     /* the text itself is the key, so a hit is exact; the window may be read beyond it */
     uint64_t key[4] = {text->size_bytes, 0, 0, 0};
     for (uint32_t i = 0; i * 8 < text->size_bytes; i++) {
@@ -227,8 +248,9 @@ enum lac_event_class lac_chrome_category(struct lac_chrome *chrome, const struct
     if (memcmp(chrome->category_cache[slot].key, key, sizeof key) != 0) {
         memcpy(chrome->category_cache[slot].key, key, sizeof key);
         chrome->category_cache[slot].class = lac_kineto_class(text);
-        if (chrome->category_cache[slot].class != LAC_CLASS_OTHER)
+        if (chrome->category_cache[slot].class != LAC_CLASS_OTHER) {
             chrome->has_kineto_marks = true;
+        }
     }
     return chrome->category_cache[slot].class;
 }
@@ -239,15 +261,17 @@ enum lac_status lac_chrome_find_args(struct lac_chrome *chrome, const struct lac
 {
     const struct lac_raw_event *raw = &chrome->raw;
     *ret_args = NULL;
-    if (raw->args_size == 0)
+    if (raw->args_size == 0) {
         return LAC_OK;
+    }
     enum lac_status status =
         lac_args_cache_find(&chrome->args, &chrome->model->strings, chrome->scratch.text,
                             raw->args_size, raw->args_hash, raw->number_count, ret_args);
     /* templates that hardly ever repeat cost more than numbers do */
     if (chrome->args.count > 4096 && !chrome->scratch.extract_all_integers &&
-        chrome->args.count * 4 > chrome->model->slices.count)
+        chrome->args.count * 4 > chrome->model->slices.count) {
         chrome->scratch.extract_all_integers = true;
+    }
     return lac_chrome_pass(chrome, status);
 }
 
@@ -260,9 +284,10 @@ static enum lac_status on_complete(struct lac_chrome *chrome, struct lac_interva
         return LAC_OK;
     }
     interval->dur_ns = raw->dur_ns;
-    if (raw->dur_state == LAC_TIME_ABSENT)
+    if (raw->dur_state == LAC_TIME_ABSENT) {
         lac_chrome_note(chrome, LAC_REPORT_REPAIRED, "duration_missing", 1,
                         "Complete events without a duration were taken as 0 long.");
+    }
     if (raw->dur_ns < 0) {
         interval->dur_ns = 0;
         lac_chrome_note(chrome, LAC_REPORT_REPAIRED, "duration_negative", 1,
@@ -271,8 +296,9 @@ static enum lac_status on_complete(struct lac_chrome *chrome, struct lac_interva
     chrome->model->info.slice_count++;
     const struct lac_chrome_thread *thread = &chrome->threads[interval->thread];
     const struct lac_chrome_process *process = &chrome->processes[thread->process];
-    if (interval->class == LAC_CLASS_OTHER && !process->is_named)
+    if (interval->class == LAC_CLASS_OTHER && !process->is_named) {
         return lac_tensorflow_wait(chrome, thread->process, interval);
+    }
     return lac_chrome_interval(chrome, interval);
 }
 
@@ -301,8 +327,9 @@ static enum lac_status on_instant(struct lac_chrome *chrome, const struct lac_in
         slice.kind = LAC_SLICE_ALLOC;
         status = memory_row(chrome, interval, &slice.detail);
     }
-    if (status != LAC_OK)
+    if (status != LAC_OK) {
         return status;
+    }
     return lac_chrome_slice(chrome, &slice, interval->numbers,
                             interval->args ? interval->args->number_count : 0);
 }
@@ -320,10 +347,12 @@ static bool has_time(struct lac_chrome *chrome)
 {
     const struct lac_raw_event *raw = &chrome->raw;
     if (raw->ts_state == LAC_TIME_OK) {
-        if (!chrome->has_time || raw->ts_ns < chrome->first_ns)
+        if (!chrome->has_time || raw->ts_ns < chrome->first_ns) {
             chrome->first_ns = raw->ts_ns;
-        if (!chrome->has_time || raw->ts_ns > chrome->last_ns)
+        }
+        if (!chrome->has_time || raw->ts_ns > chrome->last_ns) {
             chrome->last_ns = raw->ts_ns;
+        }
         chrome->has_time = true;
         return true;
     }
@@ -342,31 +371,40 @@ static enum lac_status on_timed(struct lac_chrome *chrome)
         .start_ns = raw->ts_ns, .numbers = chrome->scratch.numbers, .track = LAC_NONE};
     interval.class = lac_chrome_category(chrome, &raw->cat);
     enum lac_status status = lac_chrome_thread(chrome, &raw->pid, &raw->tid, &interval.thread);
-    if (status == LAC_OK)
+    if (status == LAC_OK) {
         status = lac_chrome_intern(chrome, &raw->name, &interval.name);
-    if (status != LAC_OK)
+    }
+    if (status != LAC_OK) {
         return status;
+    }
     if (raw->phase == 's' || raw->phase == 't' || raw->phase == 'f') {
         bool is_launch = interval.class == LAC_CLASS_LAUNCH_ARROW &&
                          (raw->cat.size_bytes == 4 || (interval.name.flags & LAC_NAME_LAUNCH));
         chrome->launch_arrow_count += is_launch;
         return is_launch ? LAC_OK : lac_chrome_arrow(chrome, interval.thread, interval.name);
     }
-    if (raw->phase == 'C')
+    if (raw->phase == 'C') {
         return lac_chrome_counter(chrome, interval.thread, interval.name);
-    if (interval.class == LAC_CLASS_LAUNCH_ARROW)
+    }
+    if (interval.class == LAC_CLASS_LAUNCH_ARROW) {
         interval.class = LAC_CLASS_OTHER;
-    if (raw->phase == 'B' || raw->phase == 'E')
+    }
+    if (raw->phase == 'B' || raw->phase == 'E') {
         return lac_chrome_pair(chrome, interval.thread, interval.name, interval.class);
-    if (raw->phase == 'b' || raw->phase == 'n' || raw->phase == 'e')
+    }
+    if (raw->phase == 'b' || raw->phase == 'n' || raw->phase == 'e') {
         return lac_chrome_async(chrome, interval.thread, interval.name, interval.class);
+    }
     status = lac_chrome_find_args(chrome, &interval.args);
-    if (status != LAC_OK)
+    if (status != LAC_OK) {
         return status;
-    if (interval.args && interval.args->has_shapes)
+    }
+    if (interval.args && interval.args->has_shapes) {
         chrome->model->info.has_shapes = true;
-    if (interval.class == LAC_CLASS_PYTHON)
+    }
+    if (interval.class == LAC_CLASS_PYTHON) {
         chrome->model->info.has_python_stacks = true;
+    }
     return raw->phase == 'X' ? on_complete(chrome, &interval) : on_instant(chrome, &interval);
 }
 
@@ -398,8 +436,9 @@ enum lac_status lac_chrome_event(struct lac_chrome *chrome)
                         "Events without a phase were dropped.");
         return LAC_OK;
     default:
-        if (raw->ts_state == LAC_TIME_OK)
+        if (raw->ts_state == LAC_TIME_OK) {
             (void)has_time(chrome);
+        }
         note_unknown_phase(chrome);
         return LAC_OK;
     }

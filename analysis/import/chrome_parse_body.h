@@ -45,13 +45,15 @@ LAC_SCAN_TARGET static enum lac_parse copy_string_slow(struct copier *copier, co
     struct lac_chrome_scratch *scratch = copier->scratch;
     const uint8_t *p = *at;
     const uint8_t *close = lac_json_string_end(p, copier->end);
-    if (!close)
+    if (!close) {
         return LAC_PARSE_MORE;
+    }
     size_t used = (size_t)(copier->out - scratch->text);
     size_t more =
         (size_t)(close + 1 - p) * STRING_GROWTH + (size_t)(copier->end - close) + COPY_ROOM;
-    if (!lac_chrome_scratch_text(scratch, used, more))
+    if (!lac_chrome_scratch_text(scratch, used, more)) {
         return LAC_PARSE_NOMEM;
+    }
     copier->out = scratch->text + used;
     *at = lac_json_string_copy(p, copier->end, &copier->out, copier->repairs);
     return *at ? LAC_PARSE_OK : LAC_PARSE_MORE;
@@ -61,13 +63,16 @@ LAC_SCAN_TARGET static enum lac_parse copy_string_slow(struct copier *copier, co
 LAC_SCAN_TARGET static enum lac_parse copy_word(struct copier *copier, const uint8_t **at)
 {
     const uint8_t *p = *at, *q = p;
-    while (is_word(*q))
+    while (is_word(*q)) {
         q++;
-    if (q >= copier->end)
+    }
+    if (q >= copier->end) {
         return LAC_PARSE_MORE;
+    }
     size_t length = (size_t)(q - p);
-    if (length == 0)
+    if (length == 0) {
         return LAC_PARSE_BAD;
+    }
     bool known = (length == 4 && (memcmp(p, "true", 4) == 0 || memcmp(p, "null", 4) == 0)) ||
                  (length == 5 && memcmp(p, "false", 5) == 0);
     if (!known) {
@@ -75,15 +80,17 @@ LAC_SCAN_TARGET static enum lac_parse copy_word(struct copier *copier, const uin
         /* two quotes more than the input has: the room for that is in COPY_ROOM only once */
         size_t used = (size_t)(copier->out - copier->scratch->text);
         if (!lac_chrome_scratch_text(copier->scratch, used,
-                                     (size_t)(copier->end - p) + 2 + COPY_ROOM))
+                                     (size_t)(copier->end - p) + 2 + COPY_ROOM)) {
             return LAC_PARSE_NOMEM;
+        }
         copier->out = copier->scratch->text + used;
         *copier->out++ = '"';
     }
     memcpy(copier->out, p, length);
     copier->out += length;
-    if (!known)
+    if (!known) {
         *copier->out++ = '"';
+    }
     *at = q;
     return LAC_PARSE_OK;
 }
@@ -91,8 +98,9 @@ LAC_SCAN_TARGET static enum lac_parse copy_word(struct copier *copier, const uin
 LAC_SCAN_INLINE bool take_number(struct copier *copier, int64_t bits, uint8_t placeholder)
 {
     if (copier->number_count >= copier->scratch->number_capacity &&
-        !lac_chrome_scratch_number(copier->scratch, copier->number_count))
+        !lac_chrome_scratch_number(copier->scratch, copier->number_count)) {
         return false;
+    }
     copier->scratch->numbers[copier->number_count++] = bits;
     *copier->out++ = placeholder;
     return true;
@@ -102,23 +110,30 @@ LAC_SCAN_INLINE bool take_number(struct copier *copier, int64_t bits, uint8_t pl
 LAC_SCAN_TARGET static bool is_json_number(const uint8_t *p, const uint8_t *q)
 {
     p += *p == '-';
-    if (p == q || !IS_DIGIT(*p) || (*p == '0' && q - p > 1 && IS_DIGIT(p[1])))
+    if (p == q || !IS_DIGIT(*p) || (*p == '0' && q - p > 1 && IS_DIGIT(p[1]))) {
         return false;
-    while (p < q && IS_DIGIT(*p))
+    }
+    while (p < q && IS_DIGIT(*p)) {
         p++;
+    }
     if (p < q && *p == '.') {
-        if (++p == q || !IS_DIGIT(*p))
+        p++;
+        if (p == q || !IS_DIGIT(*p)) {
             return false;
-        while (p < q && IS_DIGIT(*p))
+        }
+        while (p < q && IS_DIGIT(*p)) {
             p++;
+        }
     }
     if (p < q && (*p | 0x20) == 'e') {
         p++;
         p += p < q && (*p == '+' || *p == '-');
-        if (p == q)
+        if (p == q) {
             return false;
-        while (p < q && IS_DIGIT(*p))
+        }
+        while (p < q && IS_DIGIT(*p)) {
             p++;
+        }
     }
     return p == q;
 }
@@ -130,18 +145,24 @@ LAC_SCAN_INLINE enum lac_parse copy_number(struct copier *copier, const uint8_t 
     const uint8_t *p = *at, *q = p + (*p == '-');
     const uint8_t *digits = q;
     uint64_t value = 0;
-    while (IS_DIGIT(*q))
+    while (IS_DIGIT(*q)) {
         value = value * 10 + (uint64_t)(*q++ - '0');
+    }
     bool whole = *q != '.' && (*q | 0x20) != 'e';
-    if (!whole)
-        while (IS_DIGIT(*q) || *q == '.' || (*q | 0x20) == 'e' || *q == '+' || *q == '-')
+    if (!whole) {
+        while (IS_DIGIT(*q) || *q == '.' || (*q | 0x20) == 'e' || *q == '+' || *q == '-') {
             q++;
+        }
+    }
     size_t length = (size_t)(q - p);
-    if (!ends_word(*q) || (*digits == '0' && length > 1))
-        if (q >= copier->end || is_word(*q) || !is_json_number(p, q))
+    if (!ends_word(*q) || (*digits == '0' && length > 1)) {
+        if (q >= copier->end || is_word(*q) || !is_json_number(p, q)) {
             return copy_word(copier, at);
-    if (digits == q)
+        }
+    }
+    if (digits == q) {
         return copy_word(copier, at);
+    }
     *at = q;
     if (copier->extract && (length >= EXTRACT_CHARS || depth == 1)) {
         bool take =
@@ -177,8 +198,9 @@ LAC_SCAN_INLINE enum lac_parse copy_string(struct copier *copier, const uint8_t 
     const uint8_t *p = *at;
     *copier->out++ = *p++;
     *at = lac_scan_copy(p, &copier->out);
-    if (**at != '"')
+    if (**at != '"') {
         return copy_string_slow(copier, at);
+    }
     *copier->out++ = *(*at)++;
     return LAC_PARSE_OK;
 }
@@ -192,10 +214,12 @@ LAC_SCAN_INLINE enum lac_parse wrong_byte(const struct copier *copier, const uin
 LAC_SCAN_INLINE enum lac_parse copy_scalar(struct copier *copier, const uint8_t **at,
                                            uint32_t depth, const struct lac_text *key)
 {
-    if (**at == '"')
+    if (**at == '"') {
         return copy_string(copier, at);
-    if (IS_DIGIT(**at) || **at == '-')
+    }
+    if (IS_DIGIT(**at) || **at == '-') {
         return copy_number(copier, at, depth, key);
+    }
     return copy_word(copier, at);
 }
 
@@ -204,15 +228,18 @@ LAC_SCAN_INLINE enum lac_parse copy_key(struct copier *copier, const uint8_t **a
                                         struct lac_text *key)
 {
     const uint8_t *begin = *at;
-    if (*begin != '"')
+    if (*begin != '"') {
         return wrong_byte(copier, begin);
+    }
     enum lac_parse parse = copy_string(copier, at);
-    if (parse != LAC_PARSE_OK)
+    if (parse != LAC_PARSE_OK) {
         return parse;
+    }
     *key = (struct lac_text){begin + 1, (uint32_t)(*at - begin - 2), false};
     *at = lac_skip_space(*at);
-    if (**at != ':')
+    if (**at != ':') {
         return wrong_byte(copier, *at);
+    }
     *copier->out++ = *(*at)++;
     return LAC_PARSE_OK;
 }
@@ -242,23 +269,27 @@ value:
         depth++;
         *copier->out++ = *p;
         p = lac_skip_space(p + 1);
-        if (*p == (object ? '}' : ']'))
+        if (*p == (object ? '}' : ']')) {
             goto close;
+        }
         goto element;
     }
     parse = copy_scalar(copier, &p, depth, &key);
-    if (parse != LAC_PARSE_OK)
+    if (parse != LAC_PARSE_OK) {
         goto done;
+    }
 
 after:
-    if (depth == 0)
+    if (depth == 0) {
         goto done;
+    }
     p = lac_skip_space(p);
     if (*p == ',') {
         *copier->out++ = *p;
         p = lac_skip_space(p + 1);
-        if (*p != '}' && *p != ']')
+        if (*p != '}' && *p != ']') {
             goto element;
+        }
         copier->repairs->trailing_comma++;
         copier->out--;
     }
@@ -274,10 +305,12 @@ close:
     goto after;
 
 element:
-    if (objects & 1)
+    if (objects & 1) {
         parse = copy_key(copier, &p, &key);
-    if (parse == LAC_PARSE_OK)
+    }
+    if (parse == LAC_PARSE_OK) {
         goto value;
+    }
 
 done:
     *ret_next = p;
@@ -288,8 +321,9 @@ LAC_SCAN_TARGET static enum lac_parse begin_copy(struct copier *copier,
                                                  struct lac_chrome_scratch *scratch, size_t used,
                                                  const uint8_t *p, const uint8_t *end)
 {
-    if (!lac_chrome_scratch_text(scratch, used, (size_t)(end - p) + COPY_ROOM))
+    if (!lac_chrome_scratch_text(scratch, used, (size_t)(end - p) + COPY_ROOM)) {
         return LAC_PARSE_NOMEM;
+    }
     copier->scratch = scratch;
     copier->end = end;
     copier->out = scratch->text + used;
@@ -303,15 +337,18 @@ LAC_SCAN_TARGET static enum lac_parse parse_value(struct lac_chrome_scratch *scr
 {
     struct copier copier = {.repairs = &event->repairs};
     enum lac_parse parse = begin_copy(&copier, scratch, 0, p, end);
-    if (parse == LAC_PARSE_OK)
+    if (parse == LAC_PARSE_OK) {
         parse = copy_value(&copier, p, ret_next);
-    if (parse == LAC_PARSE_OK)
+    }
+    if (parse == LAC_PARSE_OK) {
         *ret_size = (size_t)(copier.out - scratch->text);
-    else if (parse == LAC_PARSE_BAD)
+    } else if (parse == LAC_PARSE_BAD) {
         event->bad_at = *ret_next;
+    }
     /* a number or word that touches the end may go on */
-    if (parse == LAC_PARSE_OK && *ret_next >= end && is_word((*ret_next)[-1]))
+    if (parse == LAC_PARSE_OK && *ret_next >= end && is_word((*ret_next)[-1])) {
         parse = LAC_PARSE_MORE;
+    }
     return parse;
 }
 
@@ -326,11 +363,13 @@ LAC_SCAN_TARGET static enum lac_parse parse_args(struct lac_chrome_scratch *scra
     const uint8_t *p = *at;
     bool object = *p == '{';
     event->args_size = event->number_count = 0;
-    if (p >= end)
+    if (p >= end) {
         return LAC_PARSE_MORE;
+    }
     enum lac_parse parse = begin_copy(&copier, scratch, 0, p, end + sizeof wrap + 1);
-    if (parse != LAC_PARSE_OK)
+    if (parse != LAC_PARSE_OK) {
         return parse;
+    }
     copier.end = end;
     if (!object) {
         memcpy(copier.out, wrap, sizeof wrap - 1);
@@ -338,10 +377,12 @@ LAC_SCAN_TARGET static enum lac_parse parse_args(struct lac_chrome_scratch *scra
         copier.extract = false;
     }
     parse = copy_value(&copier, p, at);
-    if (parse != LAC_PARSE_OK)
+    if (parse != LAC_PARSE_OK) {
         return parse;
-    if (!object)
+    }
+    if (!object) {
         *copier.out++ = '}';
+    }
     size_t size = (size_t)(copier.out - scratch->text);
     bool empty = size == 2 || (!object && *p == 'n');
     event->args_size = empty ? 0 : (uint32_t)size;
@@ -357,11 +398,13 @@ LAC_SCAN_TARGET static enum lac_parse pass_value(struct lac_chrome_scratch *scra
     struct copier copier = {.repairs = &event->repairs};
     const uint8_t *p = *at;
     enum lac_parse parse = begin_copy(&copier, scratch, event->args_size, p, end);
-    if (parse != LAC_PARSE_OK)
+    if (parse != LAC_PARSE_OK) {
         return parse;
+    }
     parse = copy_value(&copier, p, at);
-    if (parse == LAC_PARSE_OK && text)
+    if (parse == LAC_PARSE_OK && text) {
         *text = (struct lac_text){p, (uint32_t)(*at - p), false};
+    }
     return parse;
 }
 
@@ -374,8 +417,9 @@ LAC_SCAN_INLINE enum lac_parse find_string(const uint8_t **at, const uint8_t *en
     bool plain = *close == '"';
     if (!plain) {
         close = lac_json_string_end(close, end);
-        if (!close)
+        if (!close) {
             return LAC_PARSE_MORE;
+        }
     }
     *text = (struct lac_text){p, (uint32_t)(close - p), plain};
     *at = close + 1;
@@ -389,14 +433,17 @@ LAC_SCAN_INLINE enum lac_parse find_id(struct lac_chrome_scratch *scratch, const
 {
     const uint8_t *p = *at;
     *is_number = false;
-    if (*p == '"')
+    if (*p == '"') {
         return find_string(at, end, text);
+    }
     if (IS_DIGIT(*p) || *p == '-') {
         const uint8_t *q = p + 1;
-        while (!ends_word(*q) && is_word(*q))
+        while (!ends_word(*q) && is_word(*q)) {
             q++;
-        if (q >= end)
+        }
+        if (q >= end) {
             return LAC_PARSE_MORE;
+        }
         *text = (struct lac_text){p, (uint32_t)(q - p), true};
         *is_number = true;
         *at = q;
@@ -433,19 +480,22 @@ LAC_SCAN_INLINE enum lac_parse find_time(struct lac_chrome_scratch *scratch, con
         value = value_of_eight(lac_load64(q));
         q += 8;
     }
-    while (IS_DIGIT(*q))
+    while (IS_DIGIT(*q)) {
         value = value * 10 + (uint64_t)(*q++ - '0');
+    }
     size_t count = (size_t)(q - p);
     value *= 1000;
     if (*q == '.') {
         const uint8_t *fraction = q + 1;
         uint32_t scale = 100, part = 0;
         q = fraction;
-        for (; IS_DIGIT(*q) && scale > 0; q++, scale /= 10)
+        for (; IS_DIGIT(*q) && scale > 0; q++, scale /= 10) {
             part += (uint32_t)(*q - '0') * scale;
+        }
         value += part;
-        if (q == fraction)
+        if (q == fraction) {
             count = 0;
+        }
     }
     if (count - 1 < 16 && value <= (uint64_t)INT64_MAX && ends_word(*q)) {
         *ret_ns = (int64_t)value;
@@ -456,8 +506,9 @@ LAC_SCAN_INLINE enum lac_parse find_time(struct lac_chrome_scratch *scratch, con
     struct lac_text text = {0};
     bool is_number = false;
     enum lac_parse parse = find_id(scratch, at, end, event, &text, &is_number);
-    if (parse != LAC_PARSE_OK)
+    if (parse != LAC_PARSE_OK) {
         return parse;
+    }
     *ret_state = text.at && lac_decimal_scaled(text.at, text.size_bytes, 3, ret_ns) ? LAC_TIME_OK
                                                                                     : LAC_TIME_BAD;
     return LAC_PARSE_OK;
@@ -508,37 +559,50 @@ LAC_SCAN_INLINE enum member find_member(const uint8_t *key, uint32_t *ret_length
     uint64_t word = lac_load64(key);
     uint64_t of2 = word & 0xffffffu, of3 = word & 0xffffffffu, of4 = word & 0xffffffffffu;
     *ret_length = 3;
-    if (of3 == KEY3('p', 'i', 'd'))
+    if (of3 == KEY3('p', 'i', 'd')) {
         return MEMBER_PID;
-    if (of3 == KEY3('t', 'i', 'd'))
+    }
+    if (of3 == KEY3('t', 'i', 'd')) {
         return MEMBER_TID;
-    if (of3 == KEY3('c', 'a', 't'))
+    }
+    if (of3 == KEY3('c', 'a', 't')) {
         return MEMBER_CAT;
-    if (of3 == KEY3('d', 'u', 'r'))
+    }
+    if (of3 == KEY3('d', 'u', 'r')) {
         return MEMBER_DUR;
-    if (of3 == KEY3('i', 'd', '2'))
+    }
+    if (of3 == KEY3('i', 'd', '2')) {
         return MEMBER_ID2;
+    }
     *ret_length = 2;
-    if (of2 == KEY2('p', 'h'))
+    if (of2 == KEY2('p', 'h')) {
         return MEMBER_PH;
-    if (of2 == KEY2('t', 's'))
+    }
+    if (of2 == KEY2('t', 's')) {
         return MEMBER_TS;
-    if (of2 == KEY2('i', 'd'))
+    }
+    if (of2 == KEY2('i', 'd')) {
         return MEMBER_ID;
-    if (of2 == KEY2('b', 'p'))
+    }
+    if (of2 == KEY2('b', 'p')) {
         return MEMBER_BP;
+    }
     *ret_length = 4;
-    if (of4 == KEY4('n', 'a', 'm', 'e'))
+    if (of4 == KEY4('n', 'a', 'm', 'e')) {
         return MEMBER_NAME;
-    if (of4 == KEY4('a', 'r', 'g', 's'))
+    }
+    if (of4 == KEY4('a', 'r', 'g', 's')) {
         return MEMBER_ARGS;
+    }
     *ret_length = 1;
-    if ((word & 0xffffu) == ('s' | (uint64_t)'"' << 8))
+    if ((word & 0xffffu) == ('s' | (uint64_t)'"' << 8)) {
         return MEMBER_S;
+    }
     *ret_length = 5;
     if ((word & 0xffffffffffffu) == ((uint64_t)KEY4('s', 'c', 'o', 'p') - ((uint64_t)'"' << 32) +
-                                     ((uint64_t)'e' << 32) + ((uint64_t)'"' << 40)))
+                                     ((uint64_t)'e' << 32) + ((uint64_t)'"' << 40))) {
         return MEMBER_SCOPE;
+    }
     return MEMBER_OTHER;
 }
 
@@ -599,25 +663,29 @@ LAC_SCAN_TARGET static enum lac_parse parse_event(struct lac_chrome_scratch *scr
 {
     memset(event, 0, sizeof *event);
     p = lac_skip_space(p + 1);
-    if (*p == '}')
+    if (*p == '}') {
         goto done;
+    }
     for (;;) {
-        if (*p != '"')
+        if (*p != '"') {
             return stop_at(p, end, event);
+        }
         uint32_t length = 0;
         enum member member = find_member(p + 1, &length);
         enum lac_parse parse;
         if (member == MEMBER_OTHER) {
             struct lac_text key;
             parse = find_string(&p, end, &key);
-            if (parse != LAC_PARSE_OK)
+            if (parse != LAC_PARSE_OK) {
                 return parse;
+            }
         } else {
             p += length + 2;
         }
         p = lac_skip_space(p);
-        if (*p != ':')
+        if (*p != ':') {
             return stop_at(p, end, event);
+        }
         p = lac_skip_space(p + 1);
         parse = parse_member(scratch, member, &p, end, event);
         if (parse != LAC_PARSE_OK) {
@@ -625,10 +693,12 @@ LAC_SCAN_TARGET static enum lac_parse parse_event(struct lac_chrome_scratch *scr
             return parse == LAC_PARSE_BAD && p >= end ? LAC_PARSE_MORE : parse;
         }
         p = lac_skip_space(p);
-        if (*p == '}')
+        if (*p == '}') {
             break;
-        if (*p != ',')
+        }
+        if (*p != ',') {
             return stop_at(p, end, event);
+        }
         p = lac_skip_space(p + 1);
         if (*p == '}') {
             event->repairs.trailing_comma++;
@@ -636,10 +706,12 @@ LAC_SCAN_TARGET static enum lac_parse parse_event(struct lac_chrome_scratch *scr
         }
     }
 done:
-    if (p >= end)
+    if (p >= end) {
         return LAC_PARSE_MORE;
-    if (event->args_size)
+    }
+    if (event->args_size) {
         event->args_hash = lac_hash_bytes(scratch->text, event->args_size, scratch->hash_seed);
+    }
     *ret_next = p + 1;
     return LAC_PARSE_OK;
 }

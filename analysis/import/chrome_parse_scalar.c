@@ -1,5 +1,9 @@
 /* The event parser for any machine, and what both parsers share. */
 
+#include "analysis/import/chrome_parse.h"
+
+#include <stdint.h>
+#include <string.h>
 #define LAC_PARSER_NAME lac_chrome_parser_scalar
 #include "analysis/import/chrome_parse_body.h"
 
@@ -8,8 +12,9 @@
 const struct lac_chrome_parser *lac_chrome_parser_get(bool force_scalar)
 {
 #if defined(__x86_64__)
-    if (!force_scalar && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2"))
+    if (!force_scalar && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2")) {
         return &lac_chrome_parser_avx2;
+    }
 #else
     (void)force_scalar;
 #endif
@@ -25,13 +30,15 @@ void lac_chrome_scratch_done(struct lac_chrome_scratch *scratch)
 
 bool lac_chrome_scratch_text(struct lac_chrome_scratch *scratch, size_t used, size_t more)
 {
-    if (scratch->text_capacity >= used && scratch->text_capacity - used >= more)
+    if (scratch->text_capacity >= used && scratch->text_capacity - used >= more) {
         return true;
+    }
     size_t capacity = used + more;
     capacity += capacity / 2;
     uint8_t *text = realloc(scratch->text, capacity);
-    if (!text)
+    if (!text) {
         return false;
+    }
     scratch->text = text;
     scratch->text_capacity = capacity;
     return true;
@@ -39,12 +46,14 @@ bool lac_chrome_scratch_text(struct lac_chrome_scratch *scratch, size_t used, si
 
 bool lac_chrome_scratch_number(struct lac_chrome_scratch *scratch, uint32_t count)
 {
-    if (count < scratch->number_capacity)
+    if (count < scratch->number_capacity) {
         return true;
+    }
     uint32_t capacity = scratch->number_capacity ? scratch->number_capacity * 2 : 64;
     int64_t *numbers = realloc(scratch->numbers, capacity * sizeof *numbers);
-    if (!numbers)
+    if (!numbers) {
         return false;
+    }
     scratch->numbers = numbers;
     scratch->number_capacity = capacity;
     return true;
@@ -82,8 +91,10 @@ enum lac_key_class lac_chrome_key_class(const uint8_t *key, size_t size_bytes)
         {21, LAC_KEY_VARIES, "wait_on_cuda_event_id"},
         {25, LAC_KEY_REPEATS, "est. achieved occupancy %"},
     };
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-        if (keys[i].length == size_bytes && memcmp(keys[i].text, key, size_bytes) == 0)
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        if (keys[i].length == size_bytes && memcmp(keys[i].text, key, size_bytes) == 0) {
             return (enum lac_key_class)keys[i].class;
+        }
+    }
     return LAC_KEY_BY_LENGTH;
 }

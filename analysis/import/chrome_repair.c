@@ -4,7 +4,10 @@
  */
 
 #include "analysis/import/chrome.h"
+#include "analysis/import/json_window.h"
+#include "analysis/model/status.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,8 +22,9 @@ struct rewriter {
 
 static const uint8_t *skip_space(const uint8_t *p, const uint8_t *end)
 {
-    while (p < end && (*p == ' ' || *p == '\n' || *p == '\r' || *p == '\t'))
+    while (p < end && (*p == ' ' || *p == '\n' || *p == '\r' || *p == '\t')) {
         p++;
+    }
     return p;
 }
 
@@ -29,14 +33,18 @@ static bool ends_string(const struct rewriter *rewriter, const uint8_t *p)
 {
     const uint8_t *next = skip_space(p + 1, rewriter->end);
     bool in_object = rewriter->objects & 1;
-    if (next == rewriter->end)
+    if (next == rewriter->end) {
         return false;
-    if (rewriter->at_key)
+    }
+    if (rewriter->at_key) {
         return *next == ':';
-    if (*next == (in_object ? '}' : ']'))
+    }
+    if (*next == (in_object ? '}' : ']')) {
         return true;
-    if (*next != ',')
+    }
+    if (*next != ',') {
         return false;
+    }
     next = skip_space(next + 1, rewriter->end);
     return next < rewriter->end && (!in_object || *next == '"' || *next == '}');
 }
@@ -66,17 +74,20 @@ static bool rewrite_string(struct rewriter *rewriter)
 static bool rewrite_token(struct rewriter *rewriter)
 {
     uint8_t c = *rewriter->p;
-    if (c == '"')
+    if (c == '"') {
         return rewrite_string(rewriter);
+    }
     if (c == '{' || c == '[') {
-        if (rewriter->depth == 64)
+        if (rewriter->depth == 64) {
             return false;
+        }
         rewriter->objects = rewriter->objects << 1 | (c == '{');
         rewriter->depth++;
         rewriter->at_key = c == '{';
     } else if (c == '}' || c == ']') {
-        if ((rewriter->objects & 1) != (c == '}'))
+        if ((rewriter->objects & 1) != (c == '}')) {
             return false;
+        }
         rewriter->objects >>= 1;
         rewriter->depth--;
         rewriter->at_key = false;
@@ -95,16 +106,17 @@ enum lac_status lac_chrome_rewrite(struct lac_chrome *chrome, const uint8_t *p, 
     size_t need = (size_t)(end - p) * 2 + LAC_JSON_PAD;
     if (need > chrome->rewritten_capacity) {
         uint8_t *rewritten = realloc(chrome->rewritten, need);
-        if (!rewritten)
+        if (!rewritten) {
             return lac_chrome_no_memory(chrome);
+        }
         chrome->rewritten = rewritten;
         chrome->rewritten_capacity = need;
     }
     struct rewriter rewriter = {.p = p, .end = end, .out = chrome->rewritten};
     bool sound = true;
-    do
+    do {
         sound = rewriter.p < end && rewrite_token(&rewriter);
-    while (sound && rewriter.depth > 0);
+    } while (sound && rewriter.depth > 0);
     *ret_size = sound && rewriter.escaped ? (size_t)(rewriter.out - chrome->rewritten) : 0;
     *ret_next = rewriter.p;
     memset(rewriter.out, 0, LAC_JSON_PAD);

@@ -1,12 +1,18 @@
 /* Opening an input: undo compression and tar by content, hand each trace to its importer. */
 
+#include "analysis/import/import.h"
+
 #include "analysis/import/chrome.h"
 #include "analysis/import/import_private.h"
+#include "analysis/import/json_text.h"
 #include "analysis/import/nsys.h"
 #include "analysis/import/source.h"
 #include "analysis/import/spool_import.h"
+#include "analysis/model/model.h"
+#include "analysis/model/status.h"
 
 #include <inttypes.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,8 +67,9 @@ void lac_import_name(const char *path, char *name, size_t capacity_bytes)
             }
         }
     }
-    if (size > capacity_bytes / 3 - 2)
+    if (size > capacity_bytes / 3 - 2) {
         size = capacity_bytes / 3 - 2;
+    }
     struct lac_json_repairs ignored = {0};
     const uint8_t *p = (const uint8_t *)base, *end = p + size;
     char *to = name;
@@ -82,13 +89,14 @@ void lac_import_name(const char *path, char *name, size_t capacity_bytes)
 static enum lac_status give_held(struct import *import)
 {
     struct lac_model *model = import->held;
-    if (!model)
+    if (!model) {
         return LAC_OK;
+    }
     import->held = NULL;
     if (import->skipped_count) {
         char text[160];
-        snprintf(text, sizeof text, "Members of the archive that are no traces: %s",
-                 import->skipped);
+        (void)snprintf(text, sizeof text, "Members of the archive that are no traces: %s",
+                       import->skipped);
         lac_model_report(model, LAC_REPORT_INFO, "member_skipped", import->skipped_count, 0, text);
     }
     return import->sink(import->context, model, import->reterr);
@@ -100,8 +108,9 @@ static enum lac_status import_trace(struct import *import, struct lac_source *so
     struct lac_model *model = NULL;
     enum lac_status status = lac_chrome_import(source, import->options, import->window_bytes, name,
                                                &model, import->reterr);
-    if (status != LAC_OK)
+    if (status != LAC_OK) {
         return status;
+    }
     const struct lac_source_budget *budget = &import->budget;
     model->info.input_bytes =
         budget->input_bytes_total ? budget->input_bytes_total : budget->input_bytes;
@@ -125,15 +134,16 @@ static void note_skipped(struct import *import, const char *name, const char *wh
     if (import->skipped_count++ == 0) {
         char clean[64];
         lac_import_name(name, clean, sizeof clean);
-        snprintf(import->skipped, sizeof import->skipped, "%.40s (%.65s)", clean, why);
+        (void)snprintf(import->skipped, sizeof import->skipped, "%.40s (%.65s)", clean, why);
     }
 }
 
 static enum lac_status import_members(struct import *import, struct lac_source *tar, uint32_t depth)
 {
     char *member = malloc(LAC_TAR_NAME_MAX);
-    if (!member)
+    if (!member) {
         return lac_fail(import->reterr, LAC_ERR_NOMEM, 0, "out of memory");
+    }
     uint32_t count = 0;
     bool found = true;
     enum lac_status status = LAC_OK;
@@ -141,11 +151,13 @@ static enum lac_status import_members(struct import *import, struct lac_source *
     while (status == LAC_OK) {
         bool whole = lac_source_damage(tar) == NULL;
         status = lac_tar_next(tar, member, &found, reterr);
-        if (status == LAC_OK && whole && lac_source_damage(tar) && import->held)
+        if (status == LAC_OK && whole && lac_source_damage(tar) && import->held) {
             lac_model_report(import->held, LAC_REPORT_REPAIRED, "input_damaged", 1, 0,
                              lac_source_damage(tar));
-        if (status != LAC_OK || !found)
+        }
+        if (status != LAC_OK || !found) {
             break;
+        }
         if (++count > import->options->limits.member_count_max) {
             status = lac_fail(reterr, LAC_ERR_LIMIT, 0,
                               "more than %u members in the archive (limit member_count_max)",
@@ -164,9 +176,10 @@ static enum lac_status import_members(struct import *import, struct lac_source *
             *reterr = error;
         }
     }
-    if (status == LAC_OK && import->trace_count == 0)
+    if (status == LAC_OK && import->trace_count == 0) {
         status = lac_fail(reterr, LAC_ERR_CORRUPT, 0, "no member of the archive is a trace%s%s",
                           import->skipped_count ? "; first: " : "", import->skipped);
+    }
     free(member);
     return status;
 }
@@ -176,33 +189,39 @@ static enum lac_status import_layers(struct import *import, struct lac_source *s
 {
     enum lac_source_kind kind = LAC_SOURCE_PLAIN;
     enum lac_status status = lac_source_detect(source, &kind, import->reterr);
-    if (status != LAC_OK)
+    if (status != LAC_OK) {
         return status;
+    }
     if (kind == LAC_SOURCE_PLAIN) {
         const uint8_t *head = NULL;
         size_t size = 0;
         status = lac_source_peek(source, 16, &head, &size, import->reterr);
-        if (status == LAC_OK && size == 16 && memcmp(head, "SQLite format 3", 16) == 0)
+        if (status == LAC_OK && size == 16 && memcmp(head, "SQLite format 3", 16) == 0) {
             return lac_fail(import->reterr, LAC_ERR_CORRUPT, 0,
                             "an SQLite database inside an archive cannot be read: unpack it first");
+        }
         return status == LAC_OK ? import_trace(import, source, name) : status;
     }
-    if (depth > LAYERS_MAX || (kind == LAC_SOURCE_TAR && depth > 1 + LAYERS_MAX / 2))
+    if (depth > LAYERS_MAX || (kind == LAC_SOURCE_TAR && depth > 1 + LAYERS_MAX / 2)) {
         return lac_fail(import->reterr, LAC_ERR_LIMIT, 0,
                         "more than %u layers of compression and archives", LAYERS_MAX);
+    }
     struct lac_source *layer = NULL;
-    if (kind == LAC_SOURCE_GZIP)
+    if (kind == LAC_SOURCE_GZIP) {
         status = lac_source_open_gzip(source, &layer, import->reterr);
-    else if (kind == LAC_SOURCE_ZSTD)
+    } else if (kind == LAC_SOURCE_ZSTD) {
         status = lac_source_open_zstd(source, &layer, import->reterr);
-    else
+    } else {
         status = lac_source_open_tar(source, &layer, import->reterr);
-    if (status != LAC_OK)
+    }
+    if (status != LAC_OK) {
         return status;
-    if (kind == LAC_SOURCE_TAR)
+    }
+    if (kind == LAC_SOURCE_TAR) {
         status = import_members(import, layer, depth);
-    else
+    } else {
         status = import_layers(import, layer, name, depth + 1);
+    }
     lac_source_destroy(layer);
     return status;
 }
@@ -212,8 +231,9 @@ static enum lac_status run(struct import *import, struct lac_source *source, con
     char name[512];
     lac_import_name(import->options->name ? import->options->name : path, name, sizeof name);
     enum lac_status status = import_layers(import, source, name, 0);
-    if (status == LAC_OK)
+    if (status == LAC_OK) {
         status = give_held(import);
+    }
     lac_model_destroy(import->held);
     lac_source_destroy(source);
     return status;
@@ -249,10 +269,12 @@ enum lac_status lac_import_file(const char *path, const struct lac_import_option
 {
     struct import import;
     struct lac_source *source = NULL;
-    if (lac_nsys_is_sqlite(path))
+    if (lac_nsys_is_sqlite(path)) {
         return import_sqlite(path, options, sink, context, reterr);
-    if (lac_spool_is_recording(path))
+    }
+    if (lac_spool_is_recording(path)) {
         return lac_spool_import(path, options, sink, context, reterr);
+    }
     prepare(&import, options, sink, context, reterr);
     enum lac_status status = lac_source_open_file(path, &import.budget, &source, reterr);
     return status == LAC_OK ? run(&import, source, path) : status;
@@ -266,8 +288,9 @@ enum lac_status lac_import_bytes_tuned(const uint8_t *bytes, size_t size_bytes,
     struct import import;
     struct lac_source *source = NULL;
     prepare(&import, options, sink, context, reterr);
-    if (tuning->window_bytes)
+    if (tuning->window_bytes) {
         import.window_bytes = tuning->window_bytes;
+    }
     enum lac_status status = lac_source_open_memory(bytes, size_bytes, tuning->feed_bytes,
                                                     &import.budget, &source, reterr);
     return status == LAC_OK ? run(&import, source, "trace") : status;

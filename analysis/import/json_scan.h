@@ -65,8 +65,9 @@ LAC_SCAN_INLINE const uint8_t *lac_scan_string(const uint8_t *p)
 {
     for (;;) {
         uint32_t stops = lac_string_stops(lac_load256(p));
-        if (stops)
+        if (stops) {
             return p + __builtin_ctz(stops);
+        }
         p += 32;
     }
 }
@@ -100,8 +101,9 @@ LAC_SCAN_INLINE const uint8_t *lac_scan_space(const uint8_t *p)
         __m256i v = lac_load256(p);
         uint32_t space =
             (uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(_mm256_shuffle_epi8(table, v), v));
-        if (space != UINT32_MAX)
+        if (space != UINT32_MAX) {
             return p + __builtin_ctz(~space);
+        }
         p += 32;
     }
 }
@@ -124,8 +126,9 @@ LAC_SCAN_INLINE const uint8_t *lac_scan_string(const uint8_t *p)
 {
     for (;;) {
         uint64_t stops = lac_string_stops(lac_load64(p));
-        if (stops)
+        if (stops) {
             return p + (__builtin_ctzll(stops) >> 3);
+        }
         p += 8;
     }
 }
@@ -148,8 +151,9 @@ LAC_SCAN_INLINE const uint8_t *lac_scan_copy(const uint8_t *p, uint8_t **out)
 
 LAC_SCAN_INLINE const uint8_t *lac_scan_space(const uint8_t *p)
 {
-    while (*p == ' ' || *p == '\n' || *p == '\r' || *p == '\t')
+    while (*p == ' ' || *p == '\n' || *p == '\r' || *p == '\t') {
         p++;
+    }
     return p;
 }
 
@@ -158,10 +162,12 @@ LAC_SCAN_INLINE const uint8_t *lac_scan_space(const uint8_t *p)
 /** White space, mostly none or one space. */
 LAC_SCAN_INLINE const uint8_t *lac_skip_space(const uint8_t *p)
 {
-    if (*p > ' ')
+    if (*p > ' ') {
         return p;
-    if (*p == ' ' && p[1] > ' ')
+    }
+    if (*p == ' ' && p[1] > ' ') {
         return p + 1;
+    }
     return lac_scan_space(p);
 }
 

@@ -1,6 +1,7 @@
 #include "analysis/import/json_text.h"
 
 #include <math.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,28 +10,35 @@ uint32_t lac_utf8_length(const uint8_t *p, const uint8_t *end)
 {
     size_t left = (size_t)(end - p);
     uint8_t lead = left ? p[0] : 0;
-    if (left && lead < 0x80)
+    if (left && lead < 0x80) {
         return 1;
-    if (lead < 0xc2 || lead > 0xf4)
+    }
+    if (lead < 0xc2 || lead > 0xf4) {
         return 0;
+    }
     uint32_t length = lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
-    if (left < length)
+    if (left < length) {
         return 0;
-    for (uint32_t i = 1; i < length; i++)
-        if ((p[i] & 0xc0) != 0x80)
+    }
+    for (uint32_t i = 1; i < length; i++) {
+        if ((p[i] & 0xc0) != 0x80) {
             return 0;
+        }
+    }
     /* overlong forms, surrogates, beyond U+10FFFF */
     if ((lead == 0xe0 && p[1] < 0xa0) || (lead == 0xed && p[1] > 0x9f) ||
-        (lead == 0xf0 && p[1] < 0x90) || (lead == 0xf4 && p[1] > 0x8f))
+        (lead == 0xf0 && p[1] < 0x90) || (lead == 0xf4 && p[1] > 0x8f)) {
         return 0;
+    }
     return length;
 }
 
 const uint8_t *lac_json_string_end(const uint8_t *p, const uint8_t *end)
 {
     while (p < end) {
-        if (*p == '"')
+        if (*p == '"') {
             return p;
+        }
         p += *p == '\\' ? 2 : 1;
     }
     return NULL;
@@ -38,23 +46,27 @@ const uint8_t *lac_json_string_end(const uint8_t *p, const uint8_t *end)
 
 static int hex_value(uint8_t c)
 {
-    if (c >= '0' && c <= '9')
+    if (c >= '0' && c <= '9') {
         return c - '0';
-    if ((c | 0x20) >= 'a' && (c | 0x20) <= 'f')
+    }
+    if ((c | 0x20) >= 'a' && (c | 0x20) <= 'f') {
         return (c | 0x20) - 'a' + 10;
+    }
     return -1;
 }
 
 /* The four digits of a \u escape, or -1. */
 static int32_t hex4(const uint8_t *p, const uint8_t *end)
 {
-    if (end - p < 4)
+    if (end - p < 4) {
         return -1;
+    }
     int32_t value = 0;
     for (int i = 0; i < 4; i++) {
         int digit = hex_value(p[i]);
-        if (digit < 0)
+        if (digit < 0) {
             return -1;
+        }
         value = value << 4 | digit;
     }
     return value;
@@ -91,10 +103,11 @@ static const uint8_t *copy_escape(const uint8_t *p, const uint8_t *end, uint8_t 
                                   struct lac_json_repairs *repairs)
 {
     uint32_t length = 0;
-    if (end - p >= 2 && memchr("\"\\/bfnrt", p[1], 8))
+    if (end - p >= 2 && memchr("\"\\/bfnrt", p[1], 8)) {
         length = 2;
-    else if (end - p >= 6 && p[1] == 'u' && hex4(p + 2, end) >= 0)
+    } else if (end - p >= 6 && p[1] == 'u' && hex4(p + 2, end) >= 0) {
         length = 6;
+    }
     if (length == 0) {
         repairs->bad_escape++;
         memcpy(*out, "\\\\", 2);
@@ -170,8 +183,9 @@ static const uint8_t *decode_escape(const uint8_t *p, const uint8_t *end, uint8_
                                     struct lac_json_repairs *repairs)
 {
     static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
-    if (end - p >= 6 && p[1] == 'u' && hex4(p + 2, end) >= 0)
+    if (end - p >= 6 && p[1] == 'u' && hex4(p + 2, end) >= 0) {
         return decode_unicode(p, end, out, repairs);
+    }
     const char *found = end - p >= 2 && p[1] ? strchr(from, p[1]) : NULL;
     if (!found) {
         repairs->bad_escape++;
@@ -199,8 +213,9 @@ size_t lac_json_string_decode(const uint8_t *text, size_t size_bytes, uint8_t *o
             p++;
             continue;
         }
-        if (*p < 0x20)
+        if (*p < 0x20) {
             repairs->control_character++;
+        }
         memcpy(to, p, length);
         to += length;
         p += length;
@@ -220,25 +235,30 @@ struct decimal {
 
 static void add_digit(struct decimal *decimal, uint8_t digit)
 {
-    if (decimal->count < sizeof decimal->digit)
+    if (decimal->count < sizeof decimal->digit) {
         decimal->digit[decimal->count++] = digit;
-    else if (digit)
+    } else if (digit) {
         decimal->rest = true;
+    }
 }
 
 static bool parse_exponent(const uint8_t *p, const uint8_t *end, int64_t *ret_exponent)
 {
     bool negative = p < end && *p == '-';
-    if (p < end && (*p == '-' || *p == '+'))
+    if (p < end && (*p == '-' || *p == '+')) {
         p++;
-    if (p == end)
+    }
+    if (p == end) {
         return false;
+    }
     int64_t value = 0;
     for (; p < end; p++) {
-        if (*p < '0' || *p > '9')
+        if (*p < '0' || *p > '9') {
             return false;
-        if (value < 1000000000)
+        }
+        if (value < 1000000000) {
             value = value * 10 + (*p - '0');
+        }
     }
     *ret_exponent = negative ? -value : value;
     return true;
@@ -247,8 +267,9 @@ static bool parse_exponent(const uint8_t *p, const uint8_t *end, int64_t *ret_ex
 static bool parse_decimal(const uint8_t *p, const uint8_t *end, struct decimal *decimal)
 {
     decimal->negative = p < end && *p == '-';
-    if (decimal->negative)
+    if (decimal->negative) {
         p++;
+    }
     uint32_t seen = 0;
     for (; p < end && *p >= '0' && *p <= '9'; p++, seen = 1) {
         if (decimal->count || *p != '0') {
@@ -258,18 +279,21 @@ static bool parse_decimal(const uint8_t *p, const uint8_t *end, struct decimal *
     }
     if (p < end && *p == '.') {
         for (p++; p < end && *p >= '0' && *p <= '9'; p++, seen = 1) {
-            if (decimal->count || *p != '0')
+            if (decimal->count || *p != '0') {
                 add_digit(decimal, *p - '0');
-            else
+            } else {
                 decimal->point--;
+            }
         }
     }
-    if (!seen)
+    if (!seen) {
         return false;
+    }
     int64_t exponent = 0;
     if (p < end && (*p == 'e' || *p == 'E')) {
-        if (!parse_exponent(p + 1, end, &exponent))
+        if (!parse_exponent(p + 1, end, &exponent)) {
             return false;
+        }
         p = end;
     }
     decimal->point += exponent;
@@ -279,32 +303,38 @@ static bool parse_decimal(const uint8_t *p, const uint8_t *end, struct decimal *
 bool lac_decimal_scaled(const uint8_t *text, size_t size_bytes, int scale, int64_t *ret_value)
 {
     struct decimal decimal = {0};
-    if (!parse_decimal(text, text + size_bytes, &decimal))
+    if (!parse_decimal(text, text + size_bytes, &decimal)) {
         return false;
+    }
     int64_t whole = decimal.point + scale; /* digits before the point of the result */
     if (decimal.count == 0 || whole < 0) {
         *ret_value = 0; /* below 0.1 */
         return true;
     }
-    if (whole > 19)
+    if (whole > 19) {
         return false;
+    }
     uint64_t value = 0;
     for (int64_t i = 0; i < whole; i++) {
         uint8_t digit = i < (int64_t)decimal.count ? decimal.digit[i] : 0;
         if (__builtin_mul_overflow(value, (uint64_t)10, &value) ||
-            __builtin_add_overflow(value, (uint64_t)digit, &value))
+            __builtin_add_overflow(value, (uint64_t)digit, &value)) {
             return false;
+        }
     }
     if (whole < (int64_t)decimal.count) {
         uint8_t next = decimal.digit[whole];
         bool more = decimal.rest;
-        for (uint32_t i = (uint32_t)whole + 1; i < decimal.count; i++)
+        for (uint32_t i = (uint32_t)whole + 1; i < decimal.count; i++) {
             more = more || decimal.digit[i];
-        if (next > 5 || (next == 5 && (more || (value & 1))))
+        }
+        if (next > 5 || (next == 5 && (more || (value & 1)))) {
             value++;
+        }
     }
-    if (value > (uint64_t)INT64_MAX)
+    if (value > (uint64_t)INT64_MAX) {
         return false;
+    }
     *ret_value = decimal.negative ? -(int64_t)value : (int64_t)value;
     return true;
 }
@@ -313,18 +343,22 @@ bool lac_decimal_integer(const uint8_t *text, size_t size_bytes, int64_t *ret_va
 {
     const uint8_t *p = text, *end = text + size_bytes;
     bool negative = p < end && *p == '-';
-    if (negative)
+    if (negative) {
         p++;
-    if (p == end || end - p > 19)
+    }
+    if (p == end || end - p > 19) {
         return false;
+    }
     uint64_t value = 0; /* 19 digits cannot overflow it */
     for (; p < end; p++) {
-        if (*p < '0' || *p > '9')
+        if (*p < '0' || *p > '9') {
             return false;
+        }
         value = value * 10 + (uint64_t)(*p - '0');
     }
-    if (value > (uint64_t)INT64_MAX)
+    if (value > (uint64_t)INT64_MAX) {
         return false;
+    }
     *ret_value = negative ? -(int64_t)value : (int64_t)value;
     return true;
 }
@@ -337,13 +371,16 @@ static bool shortest_plain(const uint8_t *text, size_t size_bytes, double *ret_v
                                    1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
     const uint8_t *p = text, *end = text + size_bytes;
     bool negative = *p == '-';
-    if (negative)
+    if (negative) {
         p++;
-    if (p == end || end - p > 16 || end[-1] == '0' || end[-1] == '.')
+    }
+    if (p == end || end - p > 16 || end[-1] == '0' || end[-1] == '.') {
         return false;
+    }
     /* %g changes to an exponent below 0.0001, and a second leading 0 is no JSON */
-    if (*p == '0' && (end - p < 3 || p[1] != '.' || (end - p > 5 && !memcmp(p + 2, "000", 3))))
+    if (*p == '0' && (end - p < 3 || p[1] != '.' || (end - p > 5 && !memcmp(p + 2, "000", 3)))) {
         return false;
+    }
     uint64_t value = 0;
     int fraction = -1;
     for (; p < end; p++) {
@@ -356,8 +393,9 @@ static bool shortest_plain(const uint8_t *text, size_t size_bytes, double *ret_v
             return false;
         }
     }
-    if (fraction < 1 || value >= 1000000000000000u)
+    if (fraction < 1 || value >= 1000000000000000u) {
         return false;
+    }
     double result = (double)value / power[fraction];
     *ret_value = negative ? -result : result;
     return true;
@@ -365,19 +403,22 @@ static bool shortest_plain(const uint8_t *text, size_t size_bytes, double *ret_v
 
 bool lac_decimal_is_shortest(const uint8_t *text, size_t size_bytes, double *ret_value)
 {
-    if (size_bytes == 0 || size_bytes > 30)
+    if (size_bytes == 0 || size_bytes > 30) {
         return false;
-    if (shortest_plain(text, size_bytes, ret_value))
+    }
+    if (shortest_plain(text, size_bytes, ret_value)) {
         return true;
+    }
     char given[32], printed[40];
     memcpy(given, text, size_bytes);
     given[size_bytes] = 0;
     char *end = NULL;
     double value = strtod(given, &end);
-    if (end != given + size_bytes || !isfinite(value))
+    if (end != given + size_bytes || !isfinite(value)) {
         return false;
+    }
     for (int digits = 15; digits <= 17; digits++) {
-        snprintf(printed, sizeof printed, "%.*g", digits, value);
+        (void)snprintf(printed, sizeof printed, "%.*g", digits, value);
         if (strtod(printed, NULL) == value) /* NOLINT: exact by intent */
             break;
     }

@@ -1,7 +1,13 @@
 /* What PyTorch's profiler (Kineto) writes, from 2021 to today. */
 
 #include "analysis/import/chrome.h"
+#include "analysis/import/chrome_args.h"
+#include "analysis/import/json_text.h"
+#include "analysis/model/builder.h"
+#include "analysis/model/model.h"
+#include "analysis/model/status.h"
 
+#include <stdint.h>
 #include <string.h>
 
 /* Categories, compared without regard to case: 2021 wrote "Operator" and "Kernel". */
@@ -36,17 +42,20 @@ enum lac_event_class lac_kineto_class(const struct lac_text *category)
         {"async", LAC_CLASS_LAUNCH_ARROW},
     };
     char lower[32];
-    if (category->size_bytes >= sizeof lower)
+    if (category->size_bytes >= sizeof lower) {
         return LAC_CLASS_OTHER;
+    }
     for (uint32_t i = 0; i < category->size_bytes; i++) {
         uint8_t c = category->at[i];
         lower[i] = (char)(c >= 'A' && c <= 'Z' ? c + 0x20 : c);
     }
     lower[category->size_bytes] = 0;
-    for (size_t i = 0; i < sizeof classes / sizeof *classes; i++)
+    for (size_t i = 0; i < sizeof classes / sizeof *classes; i++) {
         if (strlen(classes[i].name) == category->size_bytes &&
-            memcmp(classes[i].name, lower, category->size_bytes) == 0)
+            memcmp(classes[i].name, lower, category->size_bytes) == 0) {
             return classes[i].class;
+        }
+    }
     return LAC_CLASS_OTHER;
 }
 
@@ -63,9 +72,11 @@ static uint8_t memory_kind(const char *text, size_t size)
         {"Managed", LAC_MEMORY_MANAGED},      {"Managed Static", LAC_MEMORY_MANAGED},
         {"Device Static", LAC_MEMORY_DEVICE},
     };
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if (strlen(kinds[i].text) == size && memcmp(kinds[i].text, text, size) == 0)
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        if (strlen(kinds[i].text) == size && memcmp(kinds[i].text, text, size) == 0) {
             return kinds[i].kind;
+        }
+    }
     return LAC_MEMORY_UNKNOWN; /* "Host" of ROCm says nothing of pinning */
 }
 
@@ -81,16 +92,18 @@ void lac_kineto_copy_name(const char *name, struct lac_copy *copy)
     const char *rest = strncmp(name, "Memcpy ", 7) == 0  ? name + 7
                        : strncmp(name, "MEMCPY", 6) == 0 ? name + 6
                                                          : NULL;
-    for (size_t i = 0; rest && i < sizeof kinds / sizeof *kinds; i++)
-        if (strncmp(rest, kinds[i].text, 4) == 0)
+    for (size_t i = 0; rest && i < sizeof kinds / sizeof *kinds; i++) {
+        if (strncmp(rest, kinds[i].text, 4) == 0) {
             copy->copy_kind = kinds[i].kind;
+        }
+    }
     const char *open = strchr(name, '(');
     const char *arrow = open ? strstr(open, " -> ") : NULL;
-    const char *close = arrow ? strchr(arrow, ')') : NULL;
-    if (close) {
+    const char *close = open ? strchr(arrow ? arrow : open, ')') : NULL;
+    if (arrow && close) {
         copy->src = memory_kind(open + 1, (size_t)(arrow - open - 1));
         copy->dst = memory_kind(arrow + 4, (size_t)(close - arrow - 4));
-    } else if (open && strncmp(name, "Memset", 6) == 0 && (close = strchr(open, ')'))) {
+    } else if (!arrow && close && strncmp(name, "Memset", 6) == 0) {
         copy->dst = memory_kind(open + 1, (size_t)(close - open - 1));
     }
 }
@@ -101,11 +114,13 @@ void lac_kineto_copy_name(const char *name, struct lac_copy *copy)
 static int64_t integer_of(const struct lac_member *arg, int64_t absent)
 {
     int64_t value = absent;
-    if (arg->kind == LAC_MEMBER_INTEGER)
+    if (arg->kind == LAC_MEMBER_INTEGER) {
         return arg->integer;
+    }
     if ((arg->kind == LAC_MEMBER_STRING || arg->kind == LAC_MEMBER_REAL) &&
-        lac_decimal_scaled(arg->text, arg->text_size, 0, &value))
+        lac_decimal_scaled(arg->text, arg->text_size, 0, &value)) {
         return value;
+    }
     return absent;
 }
 
@@ -122,8 +137,9 @@ static enum lac_status intern_arg(struct lac_chrome *chrome, const struct lac_me
     struct lac_text text = {arg->text, (uint32_t)arg->text_size, false};
     enum lac_status status =
         arg->kind == LAC_MEMBER_STRING ? lac_chrome_intern(chrome, &text, &name) : LAC_OK;
-    if (status == LAC_OK)
+    if (status == LAC_OK) {
         *ret_id = name.id;
+    }
     return status;
 }
 
@@ -134,24 +150,27 @@ static enum lac_status read_device(struct lac_chrome *chrome, const struct lac_m
     struct lac_member arg = {0};
     enum lac_status status = LAC_OK;
     while (status == LAC_OK && lac_member_next(&cursor, &arg)) {
-        if (lac_member_is(&arg, "id"))
+        if (lac_member_is(&arg, "id")) {
             device.id = integer_of(&arg, -1);
-        else if (lac_member_is(&arg, "name"))
+        } else if (lac_member_is(&arg, "name")) {
             status = intern_arg(chrome, &arg, &device.name);
-        else if (lac_member_is(&arg, "computeMajor") || lac_member_is(&arg, "major"))
+        } else if (lac_member_is(&arg, "computeMajor") || lac_member_is(&arg, "major")) {
             device.cc_major = int32_of(&arg, 0);
-        else if (lac_member_is(&arg, "computeMinor") || lac_member_is(&arg, "minor"))
+        } else if (lac_member_is(&arg, "computeMinor") || lac_member_is(&arg, "minor")) {
             device.cc_minor = int32_of(&arg, 0);
-        else if (lac_member_is(&arg, "numSms") || lac_member_is(&arg, "multiProcessorCount"))
+        } else if (lac_member_is(&arg, "numSms") || lac_member_is(&arg, "multiProcessorCount")) {
             device.sm_count = int32_of(&arg, 0);
-        else if (lac_member_is(&arg, "totalGlobalMem"))
+        } else if (lac_member_is(&arg, "totalGlobalMem")) {
             device.memory_bytes = integer_of(&arg, 0);
+        }
     }
-    if (status != LAC_OK || device.id < 0)
+    if (status != LAC_OK || device.id < 0) {
         return status;
+    }
     struct lac_device *entry = lac_builder_device(chrome->builder, device.id);
-    if (!entry)
+    if (!entry) {
         return lac_chrome_no_memory(chrome);
+    }
     *entry = device;
     return LAC_OK;
 }
@@ -161,11 +180,14 @@ static enum lac_status read_devices(struct lac_chrome *chrome, const char *json,
     struct lac_member_cursor cursor = lac_member_begin(json, size);
     struct lac_member element = {0};
     enum lac_status status = LAC_OK;
-    if (size < 2 || json[0] != '[')
+    if (size < 2 || json[0] != '[') {
         return LAC_OK;
-    while (status == LAC_OK && lac_member_next_element(&cursor, &element))
-        if (element.text_size && element.text[0] == '{')
+    }
+    while (status == LAC_OK && lac_member_next_element(&cursor, &element)) {
+        if (element.text_size && element.text[0] == '{') {
             status = read_device(chrome, &element);
+        }
+    }
     return status;
 }
 
@@ -175,15 +197,17 @@ static enum lac_status read_distributed(struct lac_chrome *chrome, const char *j
     struct lac_member_cursor cursor = lac_member_begin(json, size);
     struct lac_member arg = {0};
     enum lac_status status = LAC_OK;
-    if (size < 2 || json[0] != '{')
+    if (size < 2 || json[0] != '{') {
         return LAC_OK;
+    }
     while (status == LAC_OK && lac_member_next(&cursor, &arg)) {
-        if (lac_member_is(&arg, "rank"))
+        if (lac_member_is(&arg, "rank")) {
             info->rank = int32_of(&arg, -1);
-        else if (lac_member_is(&arg, "world_size"))
+        } else if (lac_member_is(&arg, "world_size")) {
             info->world_size = int32_of(&arg, -1);
-        else if (lac_member_is(&arg, "backend"))
+        } else if (lac_member_is(&arg, "backend")) {
             status = intern_arg(chrome, &arg, &info->backend);
+        }
     }
     return status;
 }
@@ -192,13 +216,16 @@ static void read_lacuna(struct lac_chrome *chrome, const char *json, size_t size
 {
     struct lac_member_cursor cursor = lac_member_begin(json, size);
     struct lac_member arg = {0};
-    if (size < 2 || json[0] != '{')
+    if (size < 2 || json[0] != '{') {
         return;
+    }
     chrome->has_lacuna_mark = true;
-    while (lac_member_next(&cursor, &arg))
-        if (lac_member_is(&arg, "simulated"))
+    while (lac_member_next(&cursor, &arg)) {
+        if (lac_member_is(&arg, "simulated")) {
             chrome->model->info.is_simulated =
                 arg.text_size == 4 && memcmp(arg.text, "true", 4) == 0;
+        }
+    }
 }
 
 static bool key_is(const char *key, size_t key_size, const char *name)
@@ -213,22 +240,27 @@ enum lac_status lac_kineto_member(struct lac_chrome *chrome, const char *key, si
         chrome->has_kineto_marks = true;
         return read_devices(chrome, json, json_size);
     }
-    if (key_is(key, key_size, "schemaVersion"))
+    if (key_is(key, key_size, "schemaVersion")) {
         chrome->has_kineto_marks = true;
-    if (key_is(key, key_size, "distributedInfo"))
+    }
+    if (key_is(key, key_size, "distributedInfo")) {
         return read_distributed(chrome, json, json_size);
-    if (key_is(key, key_size, "lacuna"))
+    }
+    if (key_is(key, key_size, "lacuna")) {
         read_lacuna(chrome, json, json_size);
+    }
     /* one member alone, read as if it were in an object */
     struct lac_member_cursor cursor = {(const uint8_t *)json, (const uint8_t *)json + json_size, 0};
     struct lac_member arg = {0};
-    if (!lac_member_next_element(&cursor, &arg))
+    if (!lac_member_next_element(&cursor, &arg)) {
         return LAC_OK;
-    if (key_is(key, key_size, "baseTimeNanoseconds"))
+    }
+    if (key_is(key, key_size, "baseTimeNanoseconds")) {
         chrome->base_ns = integer_of(&arg, 0);
-    else if (key_is(key, key_size, "host_name") || key_is(key, key_size, "hostname"))
+    } else if (key_is(key, key_size, "host_name") || key_is(key, key_size, "hostname")) {
         return intern_arg(chrome, &arg, &chrome->model->info.host);
-    else if (key_is(key, key_size, "with_stack"))
+    } else if (key_is(key, key_size, "with_stack")) {
         chrome->has_kineto_marks = true;
+    }
     return LAC_OK;
 }

@@ -1,11 +1,16 @@
+#include "analysis/import/source.h"
+
 #include "analysis/import/source_private.h"
+#include "analysis/model/status.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/types.h>
 #include <unistd.h>
 
 /* Below this an expansion ratio says nothing: a small file of one repeated event is no attack. */
@@ -29,15 +34,16 @@ static enum lac_status file_read(struct lac_source *self, uint8_t *buffer, size_
 {
     struct file_source *file = (struct file_source *)self;
     ssize_t got;
-    do
+    do {
         got = read(file->fd, buffer, capacity);
-    while (got < 0 && errno == EINTR);
+    } while (got < 0 && errno == EINTR);
     if (got < 0) {
         int code = errno;
         enum lac_status status = lac_fail(reterr, LAC_ERR_IO, self->budget->input_bytes,
                                           "reading failed: %s", strerror(code));
-        if (reterr)
+        if (reterr) {
             reterr->sys_errno = code;
+        }
         return status;
     }
     self->budget->input_bytes += (uint64_t)got;
@@ -54,8 +60,9 @@ static enum lac_status fail_open(struct lac_error *reterr, const char *path, int
 {
     enum lac_status status =
         lac_fail(reterr, LAC_ERR_IO, 0, "cannot open %.120s: %s", path, strerror(code));
-    if (reterr)
+    if (reterr) {
         reterr->sys_errno = code;
+    }
     return status;
 }
 
@@ -63,8 +70,9 @@ enum lac_status lac_source_open_file(const char *path, struct lac_source_budget 
                                      struct lac_source **ret_source, struct lac_error *reterr)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-    if (fd < 0)
+    if (fd < 0) {
         return fail_open(reterr, path, errno);
+    }
     struct stat info;
     if (fstat(fd, &info) != 0 || S_ISDIR(info.st_mode)) {
         int code = S_ISDIR(info.st_mode) ? EISDIR : errno;
@@ -91,12 +99,15 @@ static enum lac_status memory_read(struct lac_source *self, uint8_t *buffer, siz
     (void)reterr;
     struct memory_source *memory = (struct memory_source *)self;
     size_t size = memory->size_bytes - memory->pos;
-    if (size > capacity)
+    if (size > capacity) {
         size = capacity;
-    if (memory->feed_bytes && size > memory->feed_bytes)
+    }
+    if (memory->feed_bytes && size > memory->feed_bytes) {
         size = memory->feed_bytes;
-    if (size > 0)
+    }
+    if (size > 0) {
         memcpy(buffer, memory->bytes + memory->pos, size);
+    }
     memory->pos += size;
     self->budget->input_bytes += size;
     *ret_size = size;
@@ -108,8 +119,9 @@ enum lac_status lac_source_open_memory(const uint8_t *bytes, size_t size_bytes, 
                                        struct lac_source **ret_source, struct lac_error *reterr)
 {
     struct memory_source *memory = calloc(1, sizeof *memory);
-    if (!memory)
+    if (!memory) {
         return lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory");
+    }
     budget->input_bytes_total = size_bytes;
     memory->bytes = bytes;
     memory->size_bytes = size_bytes;
@@ -122,10 +134,12 @@ enum lac_status lac_source_open_memory(const uint8_t *bytes, size_t size_bytes, 
 
 void lac_source_destroy(struct lac_source *source)
 {
-    if (!source)
+    if (!source) {
         return;
-    if (source->done)
+    }
+    if (source->done) {
         source->done(source);
+    }
     free(source);
 }
 
@@ -133,10 +147,12 @@ enum lac_status lac_source_read(struct lac_source *source, uint8_t *buffer, size
                                 size_t *ret_size, struct lac_error *reterr)
 {
     size_t ready = source->head_size - source->head_pos;
-    if (ready == 0)
+    if (ready == 0) {
         return source->read(source, buffer, capacity, ret_size, reterr);
-    if (ready > capacity)
+    }
+    if (ready > capacity) {
         ready = capacity;
+    }
     memcpy(buffer, source->head + source->head_pos, ready);
     source->head_pos += ready;
     *ret_size = ready;
@@ -157,10 +173,12 @@ enum lac_status lac_source_peek(struct lac_source *source, size_t want, const ui
         enum lac_status status =
             source->read(source, source->head + source->head_size,
                          LAC_SOURCE_PEEK_MAX - source->head_size, &got, reterr);
-        if (status != LAC_OK)
+        if (status != LAC_OK) {
             return status;
-        if (got == 0)
+        }
+        if (got == 0) {
             break;
+        }
         source->head_size += got;
         ready += got;
     }
@@ -169,33 +187,41 @@ enum lac_status lac_source_peek(struct lac_source *source, size_t want, const ui
     return LAC_OK;
 }
 
+/** A frame, or a skippable frame first, as pzstd writes it. */
+static bool is_zstd(const uint8_t bytes[4])
+{
+    return memcmp(bytes, "\x28\xb5\x2f\xfd", 4) == 0 ||
+           ((bytes[0] & 0xf0) == 0x50 && memcmp(bytes + 1, "\x2a\x4d\x18", 3) == 0);
+}
+
 enum lac_status lac_source_detect(struct lac_source *source, enum lac_source_kind *ret_kind,
                                   struct lac_error *reterr)
 {
     const uint8_t *bytes = NULL;
     size_t size = 0;
     enum lac_status status = lac_source_peek(source, 512, &bytes, &size, reterr);
-    if (status != LAC_OK)
+    if (status != LAC_OK) {
         return status;
-    static const uint8_t zstd_magic[4] = {0x28, 0xb5, 0x2f, 0xfd};
-    if (size >= 3 && bytes[0] == 0x1f && bytes[1] == 0x8b && bytes[2] == 8)
+    }
+    if (size >= 3 && bytes[0] == 0x1f && bytes[1] == 0x8b && bytes[2] == 8) {
         *ret_kind = LAC_SOURCE_GZIP;
-    else if (size >= 4 && memcmp(bytes, zstd_magic, 4) == 0)
+    } else if (size >= 4 && is_zstd(bytes)) {
         *ret_kind = LAC_SOURCE_ZSTD;
-    else if (size >= 4 && (bytes[0] & 0xf0) == 0x50 && memcmp(bytes + 1, "\x2a\x4d\x18", 3) == 0)
-        *ret_kind = LAC_SOURCE_ZSTD; /* a skippable frame first, as pzstd writes it */
-    else if (lac_tar_is_header(bytes, size))
+    } else if (lac_tar_is_header(bytes, size)) {
         *ret_kind = LAC_SOURCE_TAR;
-    else
+    } else {
         *ret_kind = LAC_SOURCE_PLAIN;
+    }
     return LAC_OK;
 }
 
 const char *lac_source_damage(const struct lac_source *source)
 {
-    for (; source; source = source->holds_members ? NULL : source->inner)
-        if (source->damage[0])
+    for (; source; source = source->holds_members ? NULL : source->inner) {
+        if (source->damage[0]) {
             return source->damage;
+        }
+    }
     return NULL;
 }
 
@@ -209,17 +235,19 @@ enum lac_status lac_source_count_expanded(struct lac_source *self, size_t size_b
 {
     struct lac_source_budget *budget = self->budget;
     budget->expanded_bytes += size_bytes;
-    if (budget->expanded_bytes_max && budget->expanded_bytes > budget->expanded_bytes_max)
+    if (budget->expanded_bytes_max && budget->expanded_bytes > budget->expanded_bytes_max) {
         return lac_fail(reterr, LAC_ERR_LIMIT, budget->input_bytes,
                         "the input expands to more than %" PRIu64
                         " bytes (limit expanded_bytes_max)",
                         budget->expanded_bytes_max);
+    }
     uint64_t input = budget->input_bytes_total ? budget->input_bytes_total : budget->input_bytes;
     if (budget->expansion_ratio_max && budget->expanded_bytes > ratio_free_bytes &&
-        budget->expanded_bytes / budget->expansion_ratio_max >= input)
+        budget->expanded_bytes / budget->expansion_ratio_max >= input) {
         return lac_fail(reterr, LAC_ERR_LIMIT, budget->input_bytes,
                         "the input expands to more than %u times its size (limit "
                         "expansion_ratio_max)",
                         budget->expansion_ratio_max);
+    }
     return LAC_OK;
 }

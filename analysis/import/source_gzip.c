@@ -1,8 +1,11 @@
 /* gzip by ISA-L's streaming inflate: several members in a row, as pigz and bgzip write them. */
 
+#include "analysis/import/source.h"
 #include "analysis/import/source_private.h"
+#include "analysis/model/status.h"
 
 #include <isa-l/igzip_lib.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +24,7 @@ struct gzip_source {
 static void note_damage(struct gzip_source *gzip, const char *what)
 {
     gzip->ended = true;
-    snprintf(gzip->base.damage, sizeof gzip->base.damage, "%s", what);
+    (void)snprintf(gzip->base.damage, sizeof gzip->base.damage, "%s", what);
 }
 
 static enum lac_status refill(struct gzip_source *gzip, struct lac_error *reterr)
@@ -42,11 +45,13 @@ static void take_back(struct gzip_source *gzip)
     uint32_t count = state->read_in_length > 0 ? (uint32_t)state->read_in_length / 8 : 0;
     uint64_t bits = state->read_in >> ((uint32_t)state->read_in_length % 8);
     size_t space = (size_t)(state->next_in - gzip->input) + GIVEN_BACK_MAX;
-    if (count > 8 || count > space)
+    if (count > 8 || count > space) {
         count = 0;
+    }
     uint8_t *to = state->next_in - count;
-    for (uint32_t i = 0; i < count; i++)
+    for (uint32_t i = 0; i < count; i++) {
         to[i] = (uint8_t)(bits >> (8 * i));
+    }
     state->next_in = to;
     state->avail_in += count;
     state->read_in = 0;
@@ -62,11 +67,13 @@ static enum lac_status begin_member(struct gzip_source *gzip, struct lac_error *
         uint8_t first = state->avail_in ? *state->next_in : 0;
         uint32_t kept = state->avail_in;
         enum lac_status status = refill(gzip, reterr);
-        if (status != LAC_OK)
+        if (status != LAC_OK) {
             return status;
+        }
         if (state->avail_in == 0) {
-            if (kept)
+            if (kept) {
                 note_damage(gzip, "stray byte after the end of the gzip data");
+            }
             gzip->ended = true;
             return LAC_OK;
         }
@@ -105,24 +112,27 @@ static enum lac_status gzip_read(struct lac_source *self, uint8_t *buffer, size_
             status = refill(gzip, reterr);
             /* with no input left, what the decoder still holds may come out; then it is cut */
         }
-        if (status != LAC_OK)
+        if (status != LAC_OK) {
             return status;
-        if (gzip->ended)
+        }
+        if (gzip->ended) {
             break;
+        }
         bool at_end = state->avail_in == 0;
         state->next_out = buffer;
         state->avail_out = (uint32_t)wanted;
         int code = isal_inflate(state);
         written = wanted - state->avail_out;
-        if (code < 0)
+        if (code < 0) {
             note_damage(gzip, code == ISAL_INCORRECT_CHECKSUM
                                   ? "the gzip checksum does not fit the data"
                                   : "the gzip data is damaged");
-        else if (state->block_state == ISAL_BLOCK_FINISH) {
+        } else if (state->block_state == ISAL_BLOCK_FINISH) {
             gzip->member_open = false;
             take_back(gzip);
-        } else if (at_end && written == 0)
+        } else if (at_end && written == 0) {
             note_damage(gzip, "the gzip data ends too early");
+        }
     }
     *ret_size = written;
     return lac_source_count_expanded(self, written, reterr);
@@ -132,8 +142,9 @@ enum lac_status lac_source_open_gzip(struct lac_source *inner, struct lac_source
                                      struct lac_error *reterr)
 {
     struct gzip_source *gzip = calloc(1, sizeof *gzip);
-    if (!gzip)
+    if (!gzip) {
         return lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory");
+    }
     gzip->base.read = gzip_read;
     gzip->base.inner = inner;
     gzip->base.budget = inner->budget;

@@ -1,8 +1,11 @@
 /* tar: ustar, pax and GNU long names. Members are read one after another, never written anywhere.
  */
 
+#include "analysis/import/source.h"
 #include "analysis/import/source_private.h"
+#include "analysis/model/status.h"
 
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,33 +39,40 @@ static bool parse_size(const uint8_t *field, size_t width, uint64_t *ret_value)
     uint64_t value = 0;
     if (field[0] & 0x80) {
         for (size_t i = 0; i < width; i++) {
-            if (value >> 55)
+            if (value >> 55) {
                 return false;
+            }
             value = value << 8 | (i == 0 ? field[i] & 0x7fu : field[i]);
         }
         *ret_value = value;
         return true;
     }
     size_t i = 0;
-    while (i < width && field[i] == ' ')
+    while (i < width && field[i] == ' ') {
         i++;
-    for (; i < width && field[i] >= '0' && field[i] <= '7'; i++)
+    }
+    for (; i < width && field[i] >= '0' && field[i] <= '7'; i++) {
         value = value << 3 | (uint64_t)(field[i] - '0');
+    }
     *ret_value = value;
     return i == width || field[i] == ' ' || field[i] == 0;
 }
 
 bool lac_tar_is_header(const uint8_t *block, size_t size_bytes)
 {
-    if (size_bytes < BLOCK_BYTES || block[0] == 0)
+    if (size_bytes < BLOCK_BYTES || block[0] == 0) {
         return false;
+    }
     uint64_t recorded = 0;
-    if (!parse_size(block + AT_CHECKSUM, 8, &recorded))
+    if (!parse_size(block + AT_CHECKSUM, 8, &recorded)) {
         return false;
+    }
     uint32_t sum = 8 * ' ';
-    for (size_t i = 0; i < BLOCK_BYTES; i++)
-        if (i < AT_CHECKSUM || i >= AT_CHECKSUM + 8)
+    for (size_t i = 0; i < BLOCK_BYTES; i++) {
+        if (i < AT_CHECKSUM || i >= AT_CHECKSUM + 8) {
             sum += block[i];
+        }
+    }
     return sum == recorded;
 }
 
@@ -70,7 +80,7 @@ static void note_damage(struct tar_source *tar, const char *what)
 {
     tar->ended = true;
     tar->left = 0;
-    snprintf(tar->base.damage, sizeof tar->base.damage, "%s", what);
+    (void)snprintf(tar->base.damage, sizeof tar->base.damage, "%s", what);
 }
 
 static enum lac_status tar_read(struct lac_source *self, uint8_t *buffer, size_t capacity,
@@ -78,16 +88,19 @@ static enum lac_status tar_read(struct lac_source *self, uint8_t *buffer, size_t
 {
     struct tar_source *tar = (struct tar_source *)self;
     *ret_size = 0;
-    if (tar->left == 0)
+    if (tar->left == 0) {
         return LAC_OK;
+    }
     size_t wanted = tar->left < capacity ? (size_t)tar->left : capacity;
     enum lac_status status = lac_source_read(self->inner, buffer, wanted, ret_size, reterr);
-    if (status != LAC_OK)
+    if (status != LAC_OK) {
         return status;
-    if (*ret_size == 0)
+    }
+    if (*ret_size == 0) {
         note_damage(tar, "the tar archive ends inside a member");
-    else
+    } else {
         tar->left -= *ret_size;
+    }
     return LAC_OK;
 }
 
@@ -100,10 +113,12 @@ static enum lac_status read_exactly(struct tar_source *tar, uint8_t *buffer, siz
         size_t part = 0;
         enum lac_status status =
             lac_source_read(tar->base.inner, buffer + got, size - got, &part, reterr);
-        if (status != LAC_OK)
+        if (status != LAC_OK) {
             return status;
-        if (part == 0)
+        }
+        if (part == 0) {
             break;
+        }
         got += part;
     }
     *ret_got = got;
@@ -117,10 +132,12 @@ static enum lac_status skip(struct tar_source *tar, uint64_t size, struct lac_er
         size_t got = 0;
         size_t wanted = size < sizeof buffer ? (size_t)size : sizeof buffer;
         enum lac_status status = lac_source_read(tar->base.inner, buffer, wanted, &got, reterr);
-        if (status != LAC_OK)
+        if (status != LAC_OK) {
             return status;
-        if (got == 0)
+        }
+        if (got == 0) {
             note_damage(tar, "the tar archive ends inside a member");
+        }
         size -= got;
     }
     return LAC_OK;
@@ -137,19 +154,21 @@ static void parse_pax(struct tar_source *tar, const char *text, size_t size)
     size_t pos = 0;
     while (pos < size) {
         size_t length = 0, at = pos;
-        while (at < size && text[at] >= '0' && text[at] <= '9' && length < META_BYTES_MAX)
+        while (at < size && text[at] >= '0' && text[at] <= '9' && length < META_BYTES_MAX) {
             length = length * 10 + (size_t)(text[at++] - '0');
-        if (at >= size || text[at] != ' ' || length < at - pos + 2 || length > size - pos)
+        }
+        if (at >= size || text[at] != ' ' || length < at - pos + 2 || length > size - pos) {
             return;
+        }
         const char *record = text + at + 1;
         size_t record_size = length - (at + 1 - pos) - 1;
         if (record_size > 5 && memcmp(record, "path=", 5) == 0) {
-            snprintf(tar->long_name, sizeof tar->long_name, "%.*s", (int)(record_size - 5),
-                     record + 5);
+            (void)snprintf(tar->long_name, sizeof tar->long_name, "%.*s", (int)(record_size - 5),
+                           record + 5);
             tar->has_long_name = true;
         } else if (record_size > 5 && record_size < 25 && memcmp(record, "size=", 5) == 0) {
             char digits[24];
-            snprintf(digits, sizeof digits, "%.*s", (int)(record_size - 5), record + 5);
+            (void)snprintf(digits, sizeof digits, "%.*s", (int)(record_size - 5), record + 5);
             tar->long_size = strtoull(digits, NULL, 10);
             tar->has_long_size = true;
         }
@@ -161,20 +180,24 @@ static void parse_pax(struct tar_source *tar, const char *text, size_t size)
 static enum lac_status read_meta(struct tar_source *tar, uint8_t type, uint64_t size,
                                  struct lac_error *reterr)
 {
-    if (size > META_BYTES_MAX || (type != 'x' && type != 'L'))
+    if (size > META_BYTES_MAX || (type != 'x' && type != 'L')) {
         return skip(tar, size + padding_of(size), reterr);
+    }
     char *text = malloc((size_t)size + 1);
-    if (!text)
+    if (!text) {
         return lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory");
+    }
     size_t got = 0;
     enum lac_status status = read_exactly(tar, (uint8_t *)text, (size_t)size, &got, reterr);
     text[got] = 0;
-    if (status == LAC_OK && got < size)
+    if (status == LAC_OK && got < size) {
         note_damage(tar, "the tar archive ends inside a header");
-    if (status == LAC_OK && type == 'x')
+    }
+    if (status == LAC_OK && type == 'x') {
         parse_pax(tar, text, got);
+    }
     if (status == LAC_OK && type == 'L') {
-        snprintf(tar->long_name, sizeof tar->long_name, "%s", text);
+        (void)snprintf(tar->long_name, sizeof tar->long_name, "%s", text);
         tar->has_long_name = true;
     }
     free(text);
@@ -183,22 +206,25 @@ static enum lac_status read_meta(struct tar_source *tar, uint8_t type, uint64_t 
 
 static void take_name(struct tar_source *tar, const uint8_t *block, char *name)
 {
-    if (tar->has_long_name)
-        snprintf(name, LAC_TAR_NAME_MAX, "%s", tar->long_name);
-    else if (memcmp(block + AT_MAGIC, "ustar\0", 6) == 0 && block[AT_PREFIX])
-        snprintf(name, LAC_TAR_NAME_MAX, "%.155s/%.100s", (const char *)block + AT_PREFIX,
-                 (const char *)block + AT_NAME);
-    else
-        snprintf(name, LAC_TAR_NAME_MAX, "%.100s", (const char *)block + AT_NAME);
+    if (tar->has_long_name) {
+        (void)snprintf(name, LAC_TAR_NAME_MAX, "%s", tar->long_name);
+    } else if (memcmp(block + AT_MAGIC, "ustar\0", 6) == 0 && block[AT_PREFIX]) {
+        (void)snprintf(name, LAC_TAR_NAME_MAX, "%.155s/%.100s", (const char *)block + AT_PREFIX,
+                       (const char *)block + AT_NAME);
+    } else {
+        (void)snprintf(name, LAC_TAR_NAME_MAX, "%.100s", (const char *)block + AT_NAME);
+    }
 }
 
 /* Size in the header, or the one a pax header gave; false when it makes no sense. */
 static bool take_size(struct tar_source *tar, const uint8_t *block, uint64_t *ret_size)
 {
-    if (!parse_size(block + AT_SIZE, 12, ret_size))
+    if (!parse_size(block + AT_SIZE, 12, ret_size)) {
         return false;
-    if (tar->has_long_size)
+    }
+    if (tar->has_long_size) {
         *ret_size = tar->long_size;
+    }
     return *ret_size < (uint64_t)1 << 62;
 }
 
@@ -214,8 +240,9 @@ enum lac_status lac_tar_next(struct lac_source *source, char name[LAC_TAR_NAME_M
         uint8_t block[BLOCK_BYTES];
         size_t got = 0;
         status = read_exactly(tar, block, sizeof block, &got, reterr);
-        if (status != LAC_OK)
+        if (status != LAC_OK) {
             break;
+        }
         if (got == 0 || (got == BLOCK_BYTES && block[0] == 0)) {
             tar->ended = true;
             break;
@@ -250,8 +277,9 @@ enum lac_status lac_source_open_tar(struct lac_source *inner, struct lac_source 
                                     struct lac_error *reterr)
 {
     struct tar_source *tar = calloc(1, sizeof *tar);
-    if (!tar)
+    if (!tar) {
         return lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory");
+    }
     tar->base.read = tar_read;
     tar->base.holds_members = true;
     tar->base.inner = inner;

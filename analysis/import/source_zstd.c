@@ -1,7 +1,10 @@
 /* zstd, streaming, several frames in a row. */
 
+#include "analysis/import/source.h"
 #include "analysis/import/source_private.h"
+#include "analysis/model/status.h"
 
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <zstd.h>
@@ -21,7 +24,7 @@ struct zstd_source {
 static void note_damage(struct zstd_source *zstd, const char *what)
 {
     zstd->ended = true;
-    snprintf(zstd->base.damage, sizeof zstd->base.damage, "%s", what);
+    (void)snprintf(zstd->base.damage, sizeof zstd->base.damage, "%s", what);
 }
 
 static enum lac_status zstd_read(struct lac_source *self, uint8_t *buffer, size_t capacity,
@@ -35,8 +38,9 @@ static enum lac_status zstd_read(struct lac_source *self, uint8_t *buffer, size_
             size_t size = 0;
             enum lac_status status =
                 lac_source_read(self->inner, zstd->input, sizeof zstd->input, &size, reterr);
-            if (status != LAC_OK)
+            if (status != LAC_OK) {
                 return status;
+            }
             zstd->in = (ZSTD_inBuffer){zstd->input, size, 0};
             at_end = size == 0;
         }
@@ -45,12 +49,13 @@ static enum lac_status zstd_read(struct lac_source *self, uint8_t *buffer, size_
             break;
         }
         size_t hint = ZSTD_decompressStream(zstd->stream, &out, &zstd->in);
-        if (ZSTD_isError(hint))
+        if (ZSTD_isError(hint)) {
             note_damage(zstd, "the zstd data is damaged");
-        else if (at_end && out.pos == 0)
+        } else if (at_end && out.pos == 0) {
             note_damage(zstd, "the zstd data ends too early");
-        else
+        } else {
             zstd->hint = hint;
+        }
     }
     *ret_size = out.pos;
     return lac_source_count_expanded(self, out.pos, reterr);

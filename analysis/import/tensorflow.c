@@ -6,8 +6,11 @@
 
 #include "analysis/import/chrome.h"
 #include "analysis/model/grow.h"
+#include "analysis/model/model.h"
+#include "analysis/model/status.h"
 
 #include <ctype.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -32,13 +35,15 @@ struct lac_chrome_pending {
 static const char *number_after(const char *p, const char *prefix, int64_t *ret_value)
 {
     size_t length = strlen(prefix);
-    if (strncasecmp(p, prefix, length) != 0 || !isdigit((unsigned char)p[length]))
+    if (strncasecmp(p, prefix, length) != 0 || !isdigit((unsigned char)p[length])) {
         return NULL;
+    }
     p += length;
     int64_t value = 0;
     for (; isdigit((unsigned char)*p); p++) {
-        if (value > 100000000)
+        if (value > 100000000) {
             return NULL;
+        }
         value = value * 10 + (*p - '0');
     }
     *ret_value = value;
@@ -65,8 +70,9 @@ void lac_tensorflow_process_name(struct lac_chrome *chrome, uint32_t process)
 
 enum lac_event_class lac_tensorflow_class(const char *name)
 {
-    if (strncmp(name, "MEMCPY", 6) == 0)
+    if (strncmp(name, "MEMCPY", 6) == 0) {
         return LAC_CLASS_COPY;
+    }
     return strncmp(name, "MEMSET", 6) == 0 ? LAC_CLASS_MEMSET : LAC_CLASS_KERNEL;
 }
 
@@ -76,19 +82,24 @@ enum lac_status lac_tensorflow_wait(struct lac_chrome *chrome, uint32_t process,
     struct lac_chrome_pending *pending = chrome->pending;
     uint32_t number_count = interval->args ? interval->args->number_count : 0;
     enum lac_status status = LAC_OK;
-    if (!pending)
+    if (!pending) {
         pending = chrome->pending = calloc(1, sizeof *pending);
-    if (!pending)
+    }
+    if (!pending) {
         return lac_chrome_no_memory(chrome);
-    if (pending->count >= LAC_NONE || pending->number_count + number_count >= LAC_NONE)
+    }
+    if (pending->count >= LAC_NONE || pending->number_count + number_count >= LAC_NONE) {
         return lac_chrome_pass(chrome, LAC_ERR_LIMIT);
+    }
     status =
         lac_grow(&pending->items, &pending->capacity, pending->count + 1, sizeof *pending->items);
-    if (status == LAC_OK)
+    if (status == LAC_OK) {
         status = lac_grow(&pending->numbers, &pending->number_capacity,
                           pending->number_count + number_count, sizeof *pending->numbers);
-    if (status != LAC_OK)
+    }
+    if (status != LAC_OK) {
         return lac_chrome_pass(chrome, status);
+    }
     uint32_t index = (uint32_t)pending->count++;
     pending->items[index] = (struct waiting){
         .start_ns = interval->start_ns,
@@ -99,15 +110,17 @@ enum lac_status lac_tensorflow_wait(struct lac_chrome *chrome, uint32_t process,
         .first_number = (uint32_t)pending->number_count,
         .next = LAC_NONE,
     };
-    if (number_count)
+    if (number_count) {
         memcpy(pending->numbers + pending->number_count, interval->numbers,
                number_count * sizeof *pending->numbers);
+    }
     pending->number_count += number_count;
     struct lac_chrome_process *entry = &chrome->processes[process];
-    if (entry->pending_last == LAC_NONE)
+    if (entry->pending_last == LAC_NONE) {
         entry->pending_first = index;
-    else
+    } else {
         pending->items[entry->pending_last].next = index;
+    }
     entry->pending_last = index;
     return LAC_OK;
 }
@@ -131,32 +144,38 @@ static enum lac_status flush_process(struct lac_chrome *chrome, uint32_t process
             .numbers = pending->numbers ? pending->numbers + item->first_number : NULL,
         };
         enum lac_status status = lac_chrome_interval(chrome, &interval);
-        if (status != LAC_OK)
+        if (status != LAC_OK) {
             return status;
+        }
         pending->done_count++;
         index = item->next;
     }
-    if (pending->done_count == pending->count)
+    if (pending->done_count == pending->count) {
         pending->count = pending->done_count = pending->number_count = 0;
+    }
     return LAC_OK;
 }
 
 enum lac_status lac_tensorflow_flush(struct lac_chrome *chrome, uint32_t process)
 {
     enum lac_status status = LAC_OK;
-    if (!chrome->pending || chrome->pending->count == 0)
+    if (!chrome->pending || chrome->pending->count == 0) {
         return LAC_OK;
-    if (process != LAC_NONE)
+    }
+    if (process != LAC_NONE) {
         return flush_process(chrome, process);
-    for (uint64_t i = 0; i < chrome->process_count && status == LAC_OK; i++)
+    }
+    for (uint64_t i = 0; i < chrome->process_count && status == LAC_OK; i++) {
         status = flush_process(chrome, (uint32_t)i);
+    }
     return status;
 }
 
 void lac_chrome_pending_destroy(struct lac_chrome_pending *pending)
 {
-    if (!pending)
+    if (!pending) {
         return;
+    }
     free(pending->items);
     free(pending->numbers);
     free(pending);
