@@ -408,6 +408,7 @@ START_TEST(an_empty_catalog_is_migrated_and_a_newer_one_refused)
     struct lac_store *store = open_store(false);
     struct lac_error error = {0};
     char ids[1][LAC_ID_SIZE];
+    char newer[40];
 
     (void)snprintf(path, sizeof path, "%s/a/b", folder);
     lac_store_close(store);
@@ -419,7 +420,8 @@ START_TEST(an_empty_catalog_is_migrated_and_a_newer_one_refused)
     publish(store, "after the migration", NULL, 1, ids);
     ck_assert_int_eq(lac_store_audit(store, "me", "import", ids[0], &error), LAC_OK);
     lac_store_close(store);
-    catalog_sql("PRAGMA user_version = 2");
+    (void)snprintf(newer, sizeof newer, "PRAGMA user_version = %d", LAC_CATALOG_VERSION + 1);
+    catalog_sql(newer);
     ck_assert_int_eq(lac_store_open(&options, &store, &error), LAC_ERR_LIMIT);
     ck_assert_ptr_nonnull(strstr(error.message, "newer"));
 }
