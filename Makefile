@@ -44,7 +44,8 @@ SERVER_OBJS   := $(SERVER_SRCS:%.c=$(BUILD)/%.o) $(BUILD)/gen/web_assets.o $(BUI
 SUPPORT_OBJS  := $(SUPPORT_SRCS:%.c=$(BUILD)/%.o)
 UNIT_TESTS    := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/unit/test_*.c)))
 OOM_TESTS     := $(patsubst tests/oom/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/oom/oom_*.c)))
-BENCHES       := $(patsubst tests/bench/%.c,$(BUILD)/bench/%,$(sort $(wildcard tests/bench/bench_*.c)))
+HAVE_LTTNG    := $(wildcard /usr/include/lttng/tracepoint.h /usr/include/*/lttng/tracepoint.h)
+BENCHES       := $(patsubst tests/bench/%.c,$(BUILD)/bench/%,$(filter-out $(if $(HAVE_LTTNG),,%/bench_lttng.c),$(sort $(wildcard tests/bench/bench_*.c))))
 FUZZERS       := $(patsubst tests/fuzz/fuzz_%.c,%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
 C_FILES       := $(sort $(shell find collector analysis server kernels tests -name '*.[ch]' 2>/dev/null))
 CLANG_TIDY    ?= clang-tidy-19# 14 lacks misc-include-cleaner and ignores it silently
@@ -75,7 +76,7 @@ soak: deps                                 ## the checks of `make test` at full 
 	$(Q)$(MAKE) --no-print-directory -j2 fuzzers
 	$(Q)LACUNA_SOAK=1 python3 tests/run.py --filter "$(T)"
 
-bench: deps                                ## speed and memory into build/bench.json (BENCH=import|store|analyze|http|viewer|flame)
+bench: deps                                ## speed and memory into build/bench.json (BENCH=import|store|analyze|http|flame|formats|nvtx|spool|viewer)
 	$(Q)$(MAKE) --no-print-directory -j2 all benches
 	$(Q)python3 tests/bench/bench.py --group "$(BENCH)"
 
@@ -88,13 +89,23 @@ format:                                    ## rewrite C and web sources with cla
 	$(Q)clang-format -i $(C_FILES)
 	$(Q)cd web && npm run --silent format
 
-lint: deps lint-quick web/node_modules/.stamp  ## formatting, layers, clang-tidy, TypeScript
-	$(Q)echo $(filter-out %/web_assets.c,$(ANALYSIS_SRCS) $(SERVER_SRCS)) | tr ' ' '\n' | \
-	  xargs -P2 -n4 $(CLANG_TIDY) --quiet -- -std=c17 -D_GNU_SOURCE -DLAC_VERSION='"$(VERSION)"' -iquote . 2>/dev/null
+# clang-tidy, a stamp a file: only what changed since is looked at again
+TIDY_FILES := $(sort $(shell find analysis server collector -name '*.c' 2>/dev/null))
+TIDY_FLAGS  = -std=c17 -D_GNU_SOURCE -DLAC_VERSION='"$(VERSION)"' -iquote . -iquote collector/include
+build/tidy/%.ok: %.c .clang-tidy
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) $(TIDY_FLAGS) -MM -MP -MT $@ -MF $(@:.ok=.d) $<
+	$(Q)$(CLANG_TIDY) --quiet $< -- $(TIDY_FLAGS) >$(@:.ok=.log) 2>/dev/null && : >$@ || { cat $(@:.ok=.log); exit 1; }
+
+lint: deps                                 ## formatting, house rules, clang-tidy, scripts, TypeScript
+	$(Q)$(MAKE) --no-print-directory lint-quick
+	$(Q)$(MAKE) --no-print-directory -j2 -k $(TIDY_FILES:%.c=build/tidy/%.ok)
+	$(Q)$(MAKE) --no-print-directory web/node_modules/.stamp
 	$(Q)cd web && npm run --silent lint && npm run --silent typecheck
 lint-quick:
 	$(Q)sh tests/tidy/check_layers.sh
 	$(Q)sh tests/tidy/check_house.sh
+	$(Q)sh tests/tidy/check_scripts.sh
 	$(Q)clang-format --dry-run -Werror $(C_FILES)
 
 install: all                               ## into DESTDIR and prefix (/usr/local)
@@ -164,7 +175,7 @@ $(BUILD)/workload: $(WORKLOAD_DEP) $(BUILD)/device_cuda.o
 	$(Q)$(CC) $(filter-out -MMD -MP,$(ALL_CFLAGS)) $(WORKLOAD) $(BUILD)/device_cuda.o -L$(dir $(NVCC))../lib64 -lcudart_static -lstdc++ -lpthread -ldl -lrt -lm -o $@
 
 # ---- tests: a test program may use everything
-test-programs: $(UNIT_TESTS) $(OOM_TESTS) $(BUILD)/liblacuna.so $(BUILD)/lacuna-node $(BUILD)/python/.stamp $(BUILD)/stand_in/libcupti_stand_in.so $(BUILD)/workload-cpu
+test-programs: $(UNIT_TESTS) $(OOM_TESTS) $(BUILD)/liblacuna.so $(BUILD)/lacuna-node $(BUILD)/python/.stamp $(BUILD)/stand_in/libcupti_stand_in.so $(BUILD)/workload-cpu $(BUILD)/bench/bench_ranges
 $(BUILD)/libsupport.a: $(SUPPORT_OBJS)
 	$(Q)mkdir -p $(@D) && rm -f $@ && ar rcs $@ $^
 $(BUILD)/tests/%: tests/unit/%.c $(BUILD)/libsupport.a $(BUILD)/libserver.a $(BUILD)/libanalysis.a
@@ -174,10 +185,14 @@ $(BUILD)/tests/%: tests/oom/%.c $(BUILD)/libsupport.a $(BUILD)/libserver.a $(BUI
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) $^ $(SERVER_LIBS) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc -o $@
 
-benches: $(BENCHES)
+benches: $(BENCHES) $(BUILD)/liblacuna.so $(BUILD)/lacuna-node $(BUILD)/python/.stamp
 $(BUILD)/bench/bench_ranges: tests/bench/bench_ranges.c kernels/ranges.c kernels/ranges.h
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(filter-out -MMD -MP,$(ALL_CFLAGS)) $(filter %.c,$^) -ldl -o $@
+	$(Q)$(CC) $(filter-out -MMD -MP,$(ALL_CFLAGS)) $(filter %.c,$^) -lpthread -ldl -o $@
+# LTTng-UST's macros are not written for our warnings
+$(BUILD)/bench/bench_lttng: tests/bench/bench_lttng.c tests/bench/lttng_events.h
+	$(Q)mkdir -p $(@D)
+	$(Q)$(CC) -std=gnu17 -iquote . $(CFLAGS) $< -llttng-ust -llttng-ust-common -ldl -o $@
 $(BUILD)/bench/%: tests/bench/%.c $(BUILD)/libsupport.a $(BUILD)/libserver.a $(BUILD)/libanalysis.a
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) $^ $(SERVER_LIBS) -o $@
@@ -219,4 +234,4 @@ $(BUILD)/gen/collector_assets.c: build/embed_assets $(BUILD)/liblacuna.so $(BUIL
 $(BUILD)/gen/%_assets.o: $(BUILD)/gen/%_assets.c
 	$(Q)$(CC) $(ALL_CFLAGS) -c $< -o $@
 
--include $(shell find $(BUILD) build/fuzz -name '*.d' 2>/dev/null)
+-include $(shell find $(BUILD) build/fuzz build/tidy -name '*.d' 2>/dev/null)

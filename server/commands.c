@@ -5,9 +5,13 @@
 /* Apart from cmd_help.c, so that a test that wants a command's helpers does not link them all. */
 static const struct lac_command commands[] = {
     {"run", "run a job under the collector: lacuna run -- CMD", lac_cmd_run},
+    {"gather", "recordings made without lacuna run, into one folder", lac_cmd_run},
+    {"env", "variables for a job that is started some other way", lac_cmd_run},
+    {"show", "all that a recording holds", lac_cmd_run},
     {"serve", "serve the data folder: the page and the API", lac_cmd_serve},
     {"import", "import traces into the data folder", lac_cmd_import},
     {"analyze", "say on the terminal why the GPU was idle", lac_cmd_analyze},
+    {"compare", "two traces, before and after, with a noise test", lac_cmd_compare},
     {"demo", "write the simulated training series", lac_cmd_demo},
     {"doctor", "check this host", lac_cmd_doctor},
     {"version", "print the version", lac_cmd_version},

@@ -48,15 +48,27 @@ static void api_setting(const char *text, size_t length)
     if (self == NULL) {
         return;
     }
-    if (lac_recorder_room(self, 1)) {
+    if (lac_recorder_room_always(self, 1)) {
         lac_recorder_put(self, 0, lac_recorder_name(self, text, length), 0, 0, LAC_EVENT_SETTING);
     }
     lac_recorder_leave(self);
 }
 
+/* Counted also while recording pauses: the launcher opens its windows by it. */
+static void api_step(void)
+{
+    struct lac_thread *const self = lac_recorder_enter();
+
+    if (self != NULL) {
+        (void)__atomic_fetch_add(&lac_spool_header()->step_count, 1u, __ATOMIC_RELAXED);
+        lac_recorder_leave(self);
+    }
+}
+
 const struct lacuna_api *lacuna_get_api(void)
 {
-    static const struct lacuna_api api = {LACUNA_API_VERSION, api_push, api_pop, api_setting};
+    static const struct lacuna_api api = {LACUNA_API_VERSION, api_push, api_pop, api_setting,
+                                          api_step};
 
     return lac_settings.enabled ? &api : NULL;
 }

@@ -19,6 +19,8 @@ struct lacuna_api {
     void (*pop)(int64_t cpu_ns);
     /** "key=value", once per process and key. */
     void (*setting)(const char *text, size_t length);
+    /** A training step has ended. */
+    void (*step)(void);
 };
 
 /** NULL when nothing is recorded in this process. */

@@ -47,7 +47,7 @@ void lac_categories_define(struct lac_thread *self)
 {
     const uint32_t count = __atomic_load_n(&category_count, __ATOMIC_ACQUIRE);
 
-    for (uint32_t i = 0; i < count && lac_recorder_room(self, 1); i++) {
+    for (uint32_t i = 0; i < count && lac_recorder_room_always(self, 1); i++) {
         lac_recorder_put_name(self, categories[i].category,
                               lac_recorder_name(self, categories[i].name, categories[i].length),
                               categories[i].domain, LAC_EVENT_CATEGORY_NAME);

@@ -96,6 +96,9 @@ void lac_gpu_writer_put(struct lac_gpu_writer *taken, const struct lac_gpu_recor
     struct lac_gpu_record *record;
     const uint8_t type = head->type;
 
+    if (lac_spool_header() != NULL && lac_spool_header()->stop != LAC_SPOOL_RECORD) {
+        return; /* nothing is wanted now */
+    }
     if ((size_t)(taken->end - taken->next) < size_bytes && !open_segment(taken)) {
         lac_spool_count_dropped(1, true);
         return;
@@ -121,7 +124,7 @@ void lac_setting(const char *key, const char *value)
     text[length++] = '=';
     memcpy(text + length, value, strnlen(value, 400));
     length += strnlen(value, 400);
-    if (lac_recorder_room(self, 1)) {
+    if (lac_recorder_room_always(self, 1)) {
         lac_recorder_put(self, 0, lac_recorder_name(self, text, length), 0, 0, LAC_EVENT_SETTING);
     }
     lac_recorder_leave(self);

@@ -304,7 +304,7 @@ static void domain_end(const struct domain *domain, uint64_t id)
     if (self == NULL) {
         return;
     }
-    if (lac_recorder_room_for_end(self, 2)) {
+    if (lac_recorder_room_always(self, 2)) {
         lac_recorder_put(self, lac_clock_now(), 0, domain_index(domain), 0, LAC_EVENT_END);
         lac_recorder_put(self, id, 0, 0, 0, LAC_EVENT_ID);
     }
@@ -326,7 +326,7 @@ static void put_name(const struct domain *domain, uint64_t what, const char *tex
     if (self == NULL) {
         return;
     }
-    if (lac_recorder_room(self, 1)) {
+    if (lac_recorder_room_always(self, 1)) {
         lac_recorder_put_name(self, what, lac_recorder_name(self, text, length),
                               domain_index(domain), type);
     }
@@ -397,7 +397,7 @@ static void put_gpu_name(const char *what, uint64_t which, const char *text, siz
     }
     used = snprintf(setting, sizeof(setting), "%s.%llu=%.*s", what, (unsigned long long)which,
                     (int)(length > 256 ? 256 : length), text);
-    if (used > 0 && (size_t)used < sizeof(setting) && lac_recorder_room(self, 1)) {
+    if (used > 0 && (size_t)used < sizeof(setting) && lac_recorder_room_always(self, 1)) {
         lac_recorder_put(self, 0, lac_recorder_name(self, setting, (size_t)used), 0, 0,
                          LAC_EVENT_SETTING);
     }
@@ -544,7 +544,7 @@ void lac_domains_define(struct lac_thread *self)
 {
     const uint32_t count = __atomic_load_n(&domain_count, __ATOMIC_ACQUIRE);
 
-    for (uint32_t i = 1; i < count && lac_recorder_room(self, 1); i++) {
+    for (uint32_t i = 1; i < count && lac_recorder_room_always(self, 1); i++) {
         lac_recorder_put_name(self, i,
                               lac_recorder_name(self, domain_names[i].name, domain_names[i].length),
                               (uint16_t)i, LAC_EVENT_DOMAIN_NAME);

@@ -62,6 +62,7 @@ struct lac_thread {
     uint32_t epoch; /**< of the process when this was set up; another one: forked since */
     uint32_t seq;
     int32_t tid;
+    bool always;       /**< record although recording pauses */
     volatile int busy; /**< inside the recorder: an event from a signal handler is dropped */
     struct lac_depth depth[LAC_DOMAINS_MAX];
     uint64_t retry_ticks;   /**< after a full disk: when to ask for room again */
@@ -121,11 +122,16 @@ static inline bool lac_recorder_room(struct lac_thread *self, uint32_t count)
            lac_recorder_refill(self, count);
 }
 
-/** Room in the open segment for the end of something recorded, also while recording pauses. */
-static inline bool lac_recorder_room_for_end(struct lac_thread *self, uint32_t count)
+/** The same also while recording pauses: ends of what was recorded, names and settings. */
+static inline bool lac_recorder_room_always(struct lac_thread *self, uint32_t count)
 {
-    return self->end - self->next >= (ptrdiff_t)(count + self->reserve) ||
-           lac_recorder_refill(self, count);
+    bool ok;
+
+    self->always = true;
+    ok = self->end - self->next >= (ptrdiff_t)(count + self->reserve) ||
+         lac_recorder_refill(self, count);
+    self->always = false;
+    return ok;
 }
 
 /** A push range that is not recorded: counted when it is lost, not when recording pauses. */

@@ -18,8 +18,7 @@ enum { NO_INDEX = -1 };
 /* Where a segment of the spool goes in the output, and how much of it has gone there. */
 struct place {
     int64_t output_index; /* NO_INDEX: nowhere yet */
-    uint32_t seq;         /* of the segment that was moved there: a reused one differs */
-    int32_t tid;
+    uint64_t opened;  /* ticks when the segment that was moved there was: a reused one differs */
     bool moved;       /* whole; only a new life of the segment changes that */
     bool handed_back; /* for reuse; else the ring was full */
 };
@@ -41,6 +40,9 @@ struct lac_drain {
     struct source *sources;
     uint8_t *buffer; /* one segment of the largest size */
     struct lac_drain_counts counts;
+    enum lac_spool_stop wish;
+    uint64_t limit_bytes;
+    bool only_looks; /* the processes are not ours to tell */
 };
 
 enum { SEGMENT_BYTES_MAX = 16 << 20 };
@@ -194,6 +196,10 @@ static void look_for_new(struct lac_drain *drain)
                 source->next = drain->sources;
                 drain->sources = source;
                 drain->counts.processes++;
+                if (!drain->only_looks) {
+                    __atomic_store_n(&source->header->stop, (uint32_t)drain->wish,
+                                     __ATOMIC_RELEASE);
+                }
             }
         }
     }
@@ -229,8 +235,7 @@ static bool copy_segment(struct lac_drain *drain, struct source *source, uint64_
                          struct place *place, const struct lac_segment_header *head)
 {
     const uint32_t size_bytes = source->header->segment_bytes;
-    const bool same_life =
-        place->output_index != NO_INDEX && place->seq == head->seq && place->tid == head->tid;
+    const bool same_life = place->output_index != NO_INDEX && place->opened == head->sync.ticks;
     const uint64_t to = same_life ? (uint64_t)place->output_index : source->output_segments;
 
     if (!read_at(source->fd, drain->buffer, size_bytes, offset_of(source, index)) ||
@@ -244,8 +249,7 @@ static bool copy_segment(struct lac_drain *drain, struct source *source, uint64_
         drain->counts.bytes += size_bytes;
     }
     place->output_index = (int64_t)to;
-    place->seq = head->seq;
-    place->tid = head->tid;
+    place->opened = head->sync.ticks;
     return true;
 }
 
@@ -266,15 +270,20 @@ static bool hand_back(struct source *source, uint64_t index)
 static void drain_segment(struct lac_drain *drain, struct source *source, uint64_t index,
                           enum lac_segment_kind kind, bool final)
 {
+    const bool is_full = drain->limit_bytes != 0 && drain->counts.bytes >= drain->limit_bytes;
     struct lac_segment_header head;
     struct place *const place = place_of(source, index);
     bool same_life;
 
+    if (is_full && kind != LAC_SEGMENT_STRINGS) {
+        lac_drain_want(drain, LAC_SPOOL_STOP);
+        return;
+    }
     if (place == NULL || !read_at(source->fd, &head, sizeof(head), offset_of(source, index)) ||
         head.magic != LAC_SEGMENT_MAGIC || head.kind != (uint16_t)kind) {
         return;
     }
-    same_life = place->output_index != NO_INDEX && place->seq == head.seq && place->tid == head.tid;
+    same_life = place->output_index != NO_INDEX && place->opened == head.sync.ticks;
     if (!(same_life && place->moved)) {
         /* half-filled names are copied again and again, half-filled events once, at the end */
         if (kind != LAC_SEGMENT_STRINGS && head.state != LAC_SEGMENT_FULL && !final) {
@@ -313,19 +322,37 @@ static void drain_source(struct lac_drain *drain, struct source *source, bool fi
 void lac_drain_round(struct lac_drain *drain, bool final)
 {
     uint64_t dropped = 0;
+    uint64_t steps = 0;
 
     look_for_new(drain);
     for (struct source *source = drain->sources; source != NULL; source = source->next) {
         drain_source(drain, source, final);
         dropped += source->header->dropped_count;
+        steps = source->header->step_count > steps ? source->header->step_count : steps;
     }
     drain->counts.dropped = dropped;
+    drain->counts.steps = steps;
 }
 
-void lac_drain_stop(struct lac_drain *drain)
+void lac_drain_limit(struct lac_drain *drain, uint64_t limit_bytes)
 {
+    drain->limit_bytes = limit_bytes;
+}
+
+void lac_drain_gather(struct lac_drain *drain)
+{
+    drain->only_looks = true;
+    lac_drain_round(drain, true);
+}
+
+void lac_drain_want(struct lac_drain *drain, enum lac_spool_stop wish)
+{
+    if (drain->wish == wish) {
+        return;
+    }
+    drain->wish = wish;
     for (struct source *source = drain->sources; source != NULL; source = source->next) {
-        __atomic_store_n(&source->header->stop, 1u, __ATOMIC_RELEASE);
+        __atomic_store_n(&source->header->stop, (uint32_t)wish, __ATOMIC_RELEASE);
     }
 }
 

@@ -12,6 +12,8 @@
  * once.
  */
 
+#include "lacuna/spool.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -22,6 +24,7 @@ struct lac_drain_counts {
     uint64_t segments;      /**< moved */
     uint64_t bytes;         /**< written to the output folder */
     uint64_t dropped;       /**< events that the recorders could not keep */
+    uint64_t steps;         /**< training steps that the furthest process has ended */
     uint64_t failed_writes; /**< segments left in place because the output could not take them */
 };
 
@@ -32,8 +35,14 @@ void lac_drain_destroy(struct lac_drain *drain);
 /** One round over all spools. `final`: also what is not full, as no process writes any more. */
 void lac_drain_round(struct lac_drain *drain, bool final);
 
-/** Tell every recorded process to record no more. */
-void lac_drain_stop(struct lac_drain *drain);
+/** From so many bytes on, record no more. */
+void lac_drain_limit(struct lac_drain *drain, uint64_t limit_bytes);
+
+/** All that is there now, once, without telling the processes anything. */
+void lac_drain_gather(struct lac_drain *drain);
+
+/** Tell every recorded process, also those that come later, what to do. */
+void lac_drain_want(struct lac_drain *drain, enum lac_spool_stop wish);
 
 struct lac_drain_counts lac_drain_counts(const struct lac_drain *drain);
 

@@ -1,5 +1,6 @@
 /* lacuna-node: the part of Lacuna that runs where people train. Needs a C library and nothing else.
  */
+#include "collector/launch/gather.h"
 #include "collector/launch/run.h"
 
 #include <stdio.h>
@@ -8,6 +9,9 @@
 static const char help[] = "usage: lacuna-node COMMAND [ARG]...\n"
                            "\n"
                            "  run       run a job under the collector\n"
+                           "  env       variables for a job that is started some other way\n"
+                           "  gather    its recordings into one folder\n"
+                           "  show      all that a recording holds\n"
                            "  version   print the version\n"
                            "\n"
                            "lacuna-node COMMAND --help says more.\n";
@@ -16,6 +20,15 @@ int main(int argc, char **argv)
 {
     if (argc >= 2 && strcmp(argv[1], "run") == 0) {
         return lac_run_command(argc - 1, argv + 1);
+    }
+    if (argc >= 2 && strcmp(argv[1], "gather") == 0) {
+        return lac_gather_command(argc - 1, argv + 1);
+    }
+    if (argc >= 2 && strcmp(argv[1], "env") == 0) {
+        return lac_env_command(argc - 1, argv + 1);
+    }
+    if (argc >= 2 && strcmp(argv[1], "show") == 0) {
+        return lac_show_command(argc - 1, argv + 1);
     }
     if (argc >= 2 && strcmp(argv[1], "version") == 0) {
         (void)printf("lacuna-node %s\n", LAC_VERSION);

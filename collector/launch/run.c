@@ -3,8 +3,11 @@
 #include "collector/launch/drain.h"
 #include "collector/launch/install.h"
 #include "collector/launch/job.h"
+#include "collector/launch/plan.h"
+#include "collector/launch/run_options.h"
 #include "collector/launch/sampler.h"
 #include "collector/launch/spool_folder.h"
+#include "collector/launch/status_line.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -25,62 +28,16 @@
  * CMD's status
  */
 
-enum { ROUND_MS = 50, BUSY_ROUND_MS = 2, BUSY_SEGMENTS = 8, ORPHANS_WAIT_MS = 5000 };
+enum {
+    ROUND_MS = 50,
+    STEP_ROUND_MS = 5,
+    BUSY_ROUND_MS = 2,
+    BUSY_SEGMENTS = 8,
+    ORPHANS_WAIT_MS = 5000
+};
 
 static volatile sig_atomic_t interrupts;
 static volatile sig_atomic_t forward; /* a signal to pass on, 0 none */
-
-static const char help[] =
-    "usage: lacuna run [-o DIR] [--quiet] -- CMD [ARG]...\n"
-    "\n"
-    "Runs CMD, unchanged, and records its whole process tree: NVTX ranges, and in Python\n"
-    "the DataLoader with its workers. The exit status is CMD's.\n"
-    "\n"
-    "  -o DIR     where the recording goes (default: ./CMD-TIME.lacuna)\n"
-    "  --quiet    say nothing unless something is wrong\n"
-    "\n"
-    "Ctrl-C once ends the recording and shows the verdict, the job goes on; twice ends the job.\n";
-
-struct options {
-    const char *output;
-    bool quiet;
-    char **command;
-};
-
-static int usage(const char *problem)
-{
-    (void)fprintf(stderr, "lacuna run: %s (lacuna run --help)\n", problem);
-    return 2;
-}
-
-/* -1: go on; else the exit status. */
-static int parse(int argc, char **argv, struct options *options)
-{
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
-            (void)fputs(help, stdout);
-            return 0;
-        }
-        if (strcmp(argv[i], "--") == 0) {
-            options->command = &argv[i + 1];
-            break;
-        }
-        if (strcmp(argv[i], "-o") == 0 && i + 1 < argc) {
-            options->output = argv[++i];
-        } else if (strcmp(argv[i], "--quiet") == 0) {
-            options->quiet = true;
-        } else if (argv[i][0] == '-') {
-            (void)fprintf(stderr, "lacuna run: unknown option %s (lacuna run --help)\n", argv[i]);
-            return 2;
-        } else {
-            options->command = &argv[i];
-            break;
-        }
-    }
-    return options->command == NULL || options->command[0] == NULL
-               ? usage("no command to run after --")
-               : -1;
-}
 
 static void on_signal(int signal)
 {
@@ -141,21 +98,46 @@ static void show_verdict(const struct lac_install *install, const char *output)
     }
 }
 
-/* Until CMD has ended and, for a while, what it left behind. */
-static void follow(struct lac_job *job, struct lac_drain *drain, struct lac_sampler *sampler,
-                   const struct lac_install *install, const struct options *options)
+/* The recording is over: by plan, by size or because the user said so. */
+static void end_recording(struct lac_drain *drain, const struct lac_install *install,
+                          const struct lac_run_options *options, const char *why)
 {
+    lac_drain_want(drain, LAC_SPOOL_STOP);
+    sleep_ms(BUSY_ROUND_MS); /* what is being written right now still comes */
+    lac_drain_round(drain, true);
+    if (!options->quiet) {
+        lac_status_line_clear();
+        (void)fprintf(stderr,
+                      "\nlacuna: recording ended%s, the job goes on; Ctrl-C%s ends the job\n", why,
+                      interrupts > 0 ? " again" : " twice");
+        show_verdict(install, options->output);
+    }
+}
+
+/* Until CMD has ended and, for a while, what it left behind. */
+/* @return whether the recording went on until then */
+static bool follow(struct lac_job *job, struct lac_drain *drain, struct lac_sampler *sampler,
+                   const struct lac_install *install, const struct lac_run_options *options)
+{
+    const long round_ms = options->step_first > 0 ? STEP_ROUND_MS : ROUND_MS;
+    const uint64_t start_ns = lac_status_now_ns();
+    struct lac_plan plan;
     bool recording = true;
     bool busy = false;
     int asked_to_end = 1;
     long waited_ms = 0;
 
+    lac_plan_begin(&plan, options);
+    lac_drain_want(drain, plan.wish);
+    lac_drain_limit(drain, options->limit_bytes);
+    lac_status_announce(&plan, options);
+
     while (!job->ended || (job->orphans_left && waited_ms < ORPHANS_WAIT_MS)) {
         const uint64_t moved_before = lac_drain_counts(drain).segments;
 
         /* a job that writes fast gets its segments back fast */
-        sleep_ms(busy ? BUSY_ROUND_MS : ROUND_MS);
-        waited_ms += job->ended ? (busy ? BUSY_ROUND_MS : ROUND_MS) : 0;
+        sleep_ms(busy ? BUSY_ROUND_MS : round_ms);
+        waited_ms += job->ended ? (busy ? BUSY_ROUND_MS : round_ms) : 0;
         lac_drain_round(drain, false);
         lac_sampler_round(recording ? sampler : NULL);
         busy = lac_drain_counts(drain).segments - moved_before >= BUSY_SEGMENTS;
@@ -166,13 +148,24 @@ static void follow(struct lac_job *job, struct lac_drain *drain, struct lac_samp
         }
         if (interrupts > 0 && recording) {
             recording = false;
-            lac_drain_stop(drain);
-            lac_drain_round(drain, true);
-            if (!options->quiet) {
-                (void)fprintf(
-                    stderr,
-                    "\nlacuna: recording ended, the job goes on; Ctrl-C again ends the job\n");
-                show_verdict(install, options->output);
+            end_recording(drain, install, options, "");
+        }
+        if (recording) {
+            const uint64_t elapsed_ms = (lac_status_now_ns() - start_ns) / 1000000;
+            const struct lac_drain_counts counts = lac_drain_counts(drain);
+
+            if (lac_plan_next(&plan, elapsed_ms, counts.steps) != LAC_SPOOL_STOP &&
+                counts.bytes < options->limit_bytes) {
+                lac_drain_want(drain, plan.wish);
+            }
+            if (counts.bytes >= options->limit_bytes) {
+                recording = false;
+                end_recording(drain, install, options, ": its size limit is reached (--limit)");
+            } else if (plan.wish == LAC_SPOOL_STOP && !job->ended) {
+                recording = false;
+                end_recording(drain, install, options, " as planned");
+            } else {
+                lac_status_show(&plan, &counts, elapsed_ms, options);
             }
         }
         if (interrupts > asked_to_end) {
@@ -180,13 +173,15 @@ static void follow(struct lac_job *job, struct lac_drain *drain, struct lac_samp
             lac_job_signal(job, SIGINT);
         }
     }
+    return recording;
 }
 
 static void conclude(const struct lac_drain *drain, const struct lac_install *install,
-                     const struct options *options)
+                     const struct lac_run_options *options, bool recording)
 {
     const struct lac_drain_counts counts = lac_drain_counts(drain);
 
+    lac_status_line_clear();
     if (counts.failed_writes > 0) {
         (void)fprintf(stderr, "lacuna: %s could not take all of the recording: %s\n",
                       options->output, strerror(errno));
@@ -207,16 +202,19 @@ static void conclude(const struct lac_drain *drain, const struct lac_install *in
                               "sudo or srun --export=NONE? They do not pass the environment on.\n");
         return;
     }
-    show_verdict(install, options->output);
+    if (recording) { /* else it was shown when the recording ended */
+        show_verdict(install, options->output);
+    }
 }
 
-static int record(const struct lac_install *install, const struct options *options)
+static int record(const struct lac_install *install, const struct lac_run_options *options)
 {
     char spool_folder[4096];
     char text[1024];
     struct lac_drain *drain;
     struct lac_sampler *sampler;
     struct lac_job job;
+    bool recording;
 
     if (!lac_spool_folder_make(spool_folder, sizeof(spool_folder), text, sizeof(text))) {
         (void)fprintf(stderr, "lacuna run: no place to record to: %s; set LACUNA_SPOOL_DIR\n",
@@ -241,10 +239,10 @@ static int record(const struct lac_install *install, const struct options *optio
         return 126;
     }
     sampler = lac_sampler_create(options->output);
-    follow(&job, drain, sampler, install, options);
+    recording = follow(&job, drain, sampler, install, options);
     lac_sampler_destroy(sampler);
     lac_drain_round(drain, true);
-    conclude(drain, install, options);
+    conclude(drain, install, options, recording);
     lac_drain_destroy(drain);
     lac_spool_folder_remove(spool_folder);
     return job.exit_status;
@@ -252,13 +250,19 @@ static int record(const struct lac_install *install, const struct options *optio
 
 int lac_run_command(int argc, char **argv)
 {
-    struct options options = {0};
+    struct lac_run_options options;
     struct lac_install install;
     char output[256];
-    const int status = parse(argc, argv, &options);
+    const int status = lac_run_options_parse(argc, argv, &options);
 
     if (status >= 0) {
         return status;
+    }
+    if (getenv("LACUNA_DISABLE") != NULL && strcmp(getenv("LACUNA_DISABLE"), "0") != 0 &&
+        getenv("LACUNA_DISABLE")[0] != '\0') {
+        (void)execvp(options.command[0], options.command);
+        (void)fprintf(stderr, "lacuna: cannot run %s: %s\n", options.command[0], strerror(errno));
+        return errno == ENOENT ? 127 : 126;
     }
     if (options.output == NULL) {
         default_output(options.command[0], output, sizeof(output));

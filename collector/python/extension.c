@@ -102,6 +102,14 @@ static py_object *py_setting(py_object *self, py_object *text_object)
     return none();
 }
 
+static py_object *py_step(py_object *self, py_object *unused)
+{
+    (void)self;
+    (void)unused;
+    api->step();
+    return none();
+}
+
 /* load(): True when this process records */
 static py_object *py_load(py_object *self, py_object *unused)
 {
@@ -131,6 +139,7 @@ static struct py_method methods[] = {
     {"push_loader", py_push_loader, PY_METHOD_VARARGS, "open a loader range: name, batch, worker"},
     {"pop", py_pop, PY_METHOD_NOARGS, "close the innermost range"},
     {"setting", py_setting, PY_METHOD_ONE, "record key=value"},
+    {"step", py_step, PY_METHOD_NOARGS, "a training step has ended"},
     {NULL, NULL, 0, NULL},
 };
 

@@ -8,14 +8,17 @@ import functools
 import os
 import sys
 import time
+import weakref
 
 import _lacuna
 
-push, pop, push_loader, setting = _lacuna.push, _lacuna.pop, _lacuna.push_loader, _lacuna.setting
+push, pop, push_loader, setting, count_step = _lacuna.push, _lacuna.pop, _lacuna.push_loader, _lacuna.setting, _lacuna.step
 
 # Of this process when it is a worker; the index queue tells which batch is being made.
 _worker = -1
 _batch = -1
+
+_stepping = None
 
 # Ranges of single items stop when items are so quick that recording them would be felt.
 _ITEM_NS_MIN = 20_000
@@ -339,11 +342,17 @@ def _patch_step(kind):
 
     @functools.wraps(original)
     def step(*args, **kwargs):
+        global _stepping
         push(name)
         try:
             return original(*args, **kwargs)
         finally:
             pop()
+            # several optimizers make one step of training: the first one that steps counts
+            if args and (_stepping is None or _stepping() is None):
+                _stepping = weakref.ref(args[0])
+            if args and _stepping() is args[0]:
+                count_step()
 
     step._lacuna = True
     kind.step = step

@@ -15,6 +15,8 @@ import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 NODE = os.path.join(ROOT, "build/release/lacuna-node")
+WORKLOAD = os.path.join(ROOT, "build/release/workload-cpu")
+BENCH = os.path.join(ROOT, "build/release/bench/bench_ranges")
 TORCH_PYTHON = "/usr/bin/python3"
 HAVE_TORCH = subprocess.run([TORCH_PYTHON, "-c", "import torch"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0 \
     if os.path.exists(TORCH_PYTHON) else False
@@ -93,6 +95,106 @@ class Run(unittest.TestCase):
         environment = {**os.environ, "TMPDIR": self.folder}
         self.run_node("true", env=environment)
         self.assertEqual([name for name in os.listdir(self.folder) if name.startswith("lacuna-")], [])
+
+    def show(self, folder=None):
+        return subprocess.run([NODE, "show", folder or self.out], stdout=subprocess.PIPE, text=True, timeout=60).stdout
+
+    def counted(self, what, folder=None):
+        """Over all processes: how many records `show` names so."""
+        return sum(int(line.split()[0]) for line in self.show(folder).splitlines() if line.strip().endswith(" " + what))
+
+    def test_disable_runs_the_command_and_records_nothing(self):
+        run = self.run_node("sh", "-c", "echo $LACUNA_SPOOL; exit 5", env={**os.environ, "LACUNA_DISABLE": "1"})
+        self.assertEqual((run.returncode, run.stdout, run.stderr), (5, "\n", ""))
+        self.assertFalse(os.path.exists(self.out))
+
+    def test_options_without_sense_are_usage_errors(self):
+        for options in (["--steps", "5:2"], ["--steps", "x"], ["--duration", "-1"], ["--duration", "soon"], ["--limit", "0"],
+                        ["--limit", "4x"], ["--delay"], ["-o", ""]):
+            run = subprocess.run([NODE, "run", *options, "--", "true"], stderr=subprocess.PIPE, text=True)
+            self.assertEqual(run.returncode, 2, (options, run.stderr))
+            self.assertIn("--help", run.stderr)
+
+    def test_env_gather_and_show_without_a_launcher(self):
+        spool = os.path.join(self.folder, "a b")
+        os.mkdir(spool)
+        printed = subprocess.run([NODE, "env", "--spool", spool], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.assertEqual(printed.returncode, 0)
+        subprocess.run(["sh", "-c", printed.stdout + "\n" + WORKLOAD + " --cpu --steps 6 --workers 2"], check=True,
+                       stdout=subprocess.DEVNULL, timeout=60)
+        gathered = subprocess.run([NODE, "gather", spool, "-o", self.out], stdout=subprocess.PIPE, text=True, timeout=60)
+        self.assertEqual(gathered.returncode, 0)
+        self.assertIn("3 processes", gathered.stdout)
+        self.assertEqual(self.counted("ranges opened"), self.counted("ranges opened", spool))
+        self.assertEqual(self.counted("ranges opened"), self.counted("ranges closed"))
+        self.assertGreater(self.counted("ranges opened"), 30)
+        shown = self.show()
+        for text in ("loader.fetch", "argv=", "This is all."):
+            self.assertIn(text, shown)
+        self.assertEqual(subprocess.run([NODE, "gather", spool, "-o", spool], stderr=subprocess.DEVNULL).returncode, 2)
+        empty = subprocess.run([NODE, "gather", self.folder, "-o", self.out], stderr=subprocess.PIPE, text=True)
+        self.assertEqual(empty.returncode, 1)
+        self.assertIn("no spool in", empty.stderr)
+
+    def test_env_has_a_form_for_every_launcher(self):
+        for form, start in (("--docker", "-e NVTX_INJECTION64_PATH="), ("--apptainer", "--env "), ("--k8s", "env:\n- {name: "),
+                            ("--mpirun", "-x "), ("--slurm", "--export=ALL,")):
+            run = subprocess.run([NODE, "env", "--spool", "/tmp", form], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+            self.assertEqual(run.returncode, 0)
+            self.assertTrue(run.stdout.startswith(start), run.stdout)
+            for name in ("CUDA_INJECTION64_PATH", "LACUNA_LIBRARY", "LACUNA_SPOOL", "PYTHONPATH"):
+                self.assertIn(name, run.stdout)
+        self.assertEqual(subprocess.run([NODE, "env", "--docker", "--k8s"], stderr=subprocess.DEVNULL).returncode, 2)
+
+    def test_a_limit_ends_the_recording_and_not_the_job(self):
+        run = subprocess.run([NODE, "run", "-o", self.out, "--limit", "1m", "--", BENCH, "1"], stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE, text=True, timeout=60)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertIn("size limit", run.stderr)
+        size = sum(os.path.getsize(os.path.join(self.out, name)) for name in os.listdir(self.out))
+        self.assertLess(size, 3_000_000)  # names and samples may come beside; without a limit it is hundreds of MB
+
+    def test_a_delay_and_a_duration_leave_out_what_is_before_and_behind(self):
+        script = self.script(textwrap.dedent('''
+            import time, torch
+            w = torch.ones(1, requires_grad=True)
+            optimizer = torch.optim.SGD([w], lr=0.1)
+            end = time.time() + 2.4
+            while time.time() < end:
+                (w * w).sum().backward()
+                optimizer.step()
+                time.sleep(0.01)
+        ''')) if HAVE_TORCH else self.skipTest("no torch")
+        run = subprocess.run([NODE, "run", "-o", self.out, "--all", "--", TORCH_PYTHON, script], timeout=60, stderr=subprocess.DEVNULL)
+        self.assertEqual(run.returncode, 0)
+        whole = self.counted("ranges opened")
+        shutil.rmtree(self.out)
+        run = subprocess.run([NODE, "run", "-o", self.out, "--duration", "1", "--", TORCH_PYTHON, script], timeout=60,
+                             stderr=subprocess.PIPE, text=True)
+        self.assertEqual(run.returncode, 0)
+        self.assertIn("as planned", run.stderr)
+        self.assertLess(self.counted("ranges opened"), whole * 0.7)
+
+    @unittest.skipUnless(HAVE_TORCH, "no torch")
+    def test_steps_asked_for_are_those_recorded(self):
+        script = self.script(textwrap.dedent('''
+            import time, torch
+            w = torch.ones(1, requires_grad=True)
+            optimizer, other = torch.optim.SGD([w], lr=0.1), torch.optim.Adam([w])
+            for step in range(14):
+                time.sleep(0.06)
+                (w * w).sum().backward()
+                optimizer.step()
+                other.step()
+        '''))
+        run = subprocess.run([NODE, "run", "-o", self.out, "--steps", "4:8", "--", TORCH_PYTHON, script], timeout=60,
+                             stderr=subprocess.PIPE, text=True)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertIn("14 steps", self.show())
+        self.assertIn("optimizer=SGD", self.show())  # settings are kept also while recording waits
+        opened = self.counted("ranges opened")  # three a step; the launcher looks every 5 ms
+        self.assertGreaterEqual(opened, 3 * 4)
+        self.assertLessEqual(opened, 3 * 6)
 
     def test_a_signal_reaches_the_job(self):
         node = subprocess.Popen([NODE, "run", "-o", self.out, "--", "sleep", "60"], stderr=subprocess.DEVNULL)

@@ -1,0 +1,15 @@
+#ifndef LAC_COLLECTOR_LAUNCH_GATHER_H
+#define LAC_COLLECTOR_LAUNCH_GATHER_H
+
+/** `gather DIR [-o OUT]`: recordings that were made without a launcher, into one folder.
+ * @return exit status */
+int lac_gather_command(int argc, char **argv);
+
+/** `env [--docker|--apptainer|--k8s|--mpirun|--slurm]`: the variables that bring the recorder into
+ * a job which is started some other way. @return exit status */
+int lac_env_command(int argc, char **argv);
+
+/** `show DIR`: everything that a recording holds, and where it goes. @return exit status */
+int lac_show_command(int argc, char **argv);
+
+#endif

@@ -1,0 +1,153 @@
+#include "collector/launch/run_options.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char help[] =
+    "usage: lacuna run [OPTION]... -- CMD [ARG]...\n"
+    "\n"
+    "Runs CMD, unchanged, and records its whole process tree: NVTX ranges, the GPU, and in\n"
+    "Python the DataLoader with its workers. The exit status is CMD's.\n"
+    "\n"
+    "  -o DIR          where the recording goes (default: ./CMD-TIME.lacuna)\n"
+    "  --quiet         say nothing unless something is wrong\n"
+    "  --delay S       begin S seconds after the start\n"
+    "  --duration S    record for S seconds\n"
+    "  --steps A:B     record training steps A to B, counted from 1\n"
+    "  --all           record everything\n"
+    "  --limit BYTES   most bytes of the recording, as 500m or 4g (default: 4g)\n"
+    "\n"
+    "Without --duration, --steps and --all: everything until 60 steps and one minute have\n"
+    "passed, then 20 steps every 10 minutes. A job whose steps are not seen is recorded in full.\n"
+    "Samples of threads, processes and GPUs are taken all the time.\n"
+    "\n"
+    "Ctrl-C once ends the recording and shows the verdict, the job goes on; twice ends the job.\n"
+    "LACUNA_DISABLE=1 runs CMD and records nothing.\n";
+
+static int usage(const char *problem, const char *what)
+{
+    (void)fprintf(stderr, "lacuna run: %s%s (lacuna run --help)\n", problem, what);
+    return 2;
+}
+
+/* Seconds, with a fraction if need be. */
+static bool parse_seconds(const char *text, uint64_t *ret_ms)
+{
+    char *end = NULL;
+    const double seconds = strtod(text, &end);
+
+    *ret_ms = (uint64_t)(seconds * 1e3);
+    return end != text && *end == '\0' && seconds >= 0 && seconds < 1e9;
+}
+
+static bool parse_steps(const char *text, uint64_t *ret_first, uint64_t *ret_last)
+{
+    char *end = NULL;
+
+    if (text[0] < '0' || text[0] > '9') {
+        return false;
+    }
+    *ret_first = strtoull(text, &end, 10);
+    if (*end != ':' || end[1] < '0' || end[1] > '9') {
+        return false;
+    }
+    *ret_last = strtoull(end + 1, &end, 10);
+    return *end == '\0' && *ret_first >= 1 && *ret_last >= *ret_first;
+}
+
+static bool parse_bytes(const char *text, uint64_t *ret_bytes)
+{
+    char *end = NULL;
+    unsigned shift = 0;
+
+    if (text[0] < '0' || text[0] > '9') {
+        return false;
+    }
+    *ret_bytes = strtoull(text, &end, 10);
+    switch (*end) {
+    case 'k':
+    case 'K':
+        shift = 10;
+        break;
+    case 'm':
+    case 'M':
+        shift = 20;
+        break;
+    case 'g':
+    case 'G':
+        shift = 30;
+        break;
+    default:
+        break;
+    }
+    end += shift != 0;
+    if (*ret_bytes == 0 || *ret_bytes > UINT64_MAX >> 32) {
+        return false;
+    }
+    *ret_bytes <<= shift;
+    return *end == '\0';
+}
+
+/* One option that takes a value; false: its value makes no sense. */
+static bool take_value(struct lac_run_options *options, const char *name, const char *value,
+                       bool *ret_known)
+{
+    *ret_known = true;
+    if (strcmp(name, "-o") == 0) {
+        options->output = value;
+        return value[0] != '\0';
+    }
+    if (strcmp(name, "--duration") == 0) {
+        return parse_seconds(value, &options->duration_ms) && options->duration_ms > 0;
+    }
+    if (strcmp(name, "--delay") == 0) {
+        return parse_seconds(value, &options->delay_ms);
+    }
+    if (strcmp(name, "--steps") == 0) {
+        return parse_steps(value, &options->step_first, &options->step_last);
+    }
+    if (strcmp(name, "--limit") == 0) {
+        return parse_bytes(value, &options->limit_bytes);
+    }
+    *ret_known = false;
+    return true;
+}
+
+int lac_run_options_parse(int argc, char **argv, struct lac_run_options *ret)
+{
+    const char *const limit = getenv("LACUNA_LIMIT");
+
+    *ret = (struct lac_run_options){.limit_bytes = (uint64_t)4 << 30};
+    if (limit != NULL && !parse_bytes(limit, &ret->limit_bytes)) {
+        return usage("LACUNA_LIMIT is no size: ", limit);
+    }
+    for (int i = 1; i < argc && ret->command == NULL; i++) {
+        bool known = false;
+
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+            (void)fputs(help, stdout);
+            return 0;
+        }
+        if (strcmp(argv[i], "--") == 0) {
+            ret->command = &argv[i + 1];
+        } else if (strcmp(argv[i], "--quiet") == 0) {
+            ret->quiet = true;
+        } else if (strcmp(argv[i], "--all") == 0) {
+            ret->all = true;
+        } else if (argv[i][0] != '-') {
+            ret->command = &argv[i];
+        } else if (i + 1 >= argc || strcmp(argv[i + 1], "--") == 0) {
+            return usage("unknown option, or one without its value: ", argv[i]);
+        } else if (!take_value(ret, argv[i], argv[i + 1], &known)) {
+            return usage("this value makes no sense: ", argv[i + 1]);
+        } else if (!known) {
+            return usage("unknown option ", argv[i]);
+        } else {
+            i++;
+        }
+    }
+    return ret->command == NULL || ret->command[0] == NULL ? usage("no command to run after --", "")
+                                                           : -1;
+}

@@ -1,0 +1,24 @@
+#ifndef LAC_COLLECTOR_LAUNCH_RUN_OPTIONS_H
+#define LAC_COLLECTOR_LAUNCH_RUN_OPTIONS_H
+
+/* What `run` is asked for: flags, then LACUNA_* variables decide. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct lac_run_options {
+    const char *output; /**< NULL: a name made of the command and the time */
+    bool quiet;
+    bool all;             /**< record everything, no windows */
+    uint64_t duration_ms; /**< record that long, then no more; 0: no limit */
+    uint64_t delay_ms;    /**< begin that long after the start */
+    uint64_t step_first;  /**< record steps first..last, counted from 1; 0: no such wish */
+    uint64_t step_last;
+    uint64_t limit_bytes; /**< of the recording */
+    char **command;
+};
+
+/** @return -1: go on; else the exit status (help was shown, or the usage was wrong) */
+int lac_run_options_parse(int argc, char **argv, struct lac_run_options *ret);
+
+#endif
