@@ -1,0 +1,168 @@
+#include "analysis/compare/compare.h"
+
+#include "analysis/compare/compare_private.h"
+#include "analysis/diagnose/texts.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const char *lac_compare_verdict_name(enum lac_compare_verdict verdict)
+{
+    static const char *const names[] = {"unknown", "faster", "slower", "same", "too_few"};
+    return names[verdict];
+}
+
+const char *lac_compare_part_name(enum lac_compare_part part)
+{
+    static const char *const names[] = {"compute", "exposed_comm", "exposed_copy", "exposed_memset",
+                                        "idle"};
+    return names[part];
+}
+
+/** Why there is no step to compare, or "". */
+static const char *why_not(struct lac_text **texts, const struct lac_compare_side *sides)
+{
+    for (int i = 0; i < 2; i++) {
+        const struct lac_analysis *analysis = sides[i].analysis;
+        if (analysis->step_kept_count == 0 || analysis->step_mean_ns == LAC_UNKNOWN_NS) {
+            return lac_texts_add(texts, "%c has no %s to measure", "AB"[i],
+                                 analysis -> step_count > 0 ? "steady training step" : "step");
+        }
+    }
+    for (int i = 0; i < 2; i++) {
+        if (sides[i].analysis->device_count == 0) {
+            return lac_texts_add(
+                texts, "%c has no GPU operation: where the time went is not compared", "AB"[i]);
+        }
+    }
+    return "";
+}
+
+/** "12 %", "0.4 %": two digits and a sign of its own, for changes. */
+static struct lac_said say_size(double pct)
+{
+    struct lac_said said;
+    double size = fabs(pct);
+    int decimals = size < 0.95 ? 2 : size < 9.5 ? 1 : 0;
+    (void)snprintf(said.text, sizeof said.text, "%.*f", decimals, size);
+    return said;
+}
+
+static void say_same(struct lac_comparison *comparison, uint32_t kept)
+{
+    struct lac_text **texts = &comparison->texts;
+    if (comparison->step.pct == 0.0 && comparison->noise_floor_pct <= 0.1) {
+        comparison->headline = lac_texts_add(texts, "no difference: the steps take the same time");
+    } else if (comparison->steps_needed > 0) {
+        comparison->headline =
+            lac_texts_add(texts,
+                          "no difference that these %u steps can show (they show %s %% and more; "
+                          "%u steps would show 2 %%)",
+                          (unsigned)kept, say_size(comparison->noise_floor_pct).text,
+                          (unsigned)comparison->steps_needed);
+    } else {
+        comparison->headline = lac_texts_add(
+            texts, "no difference that these %u steps can show (they show %s %% and more)",
+            (unsigned)kept, say_size(comparison->noise_floor_pct).text);
+    }
+}
+
+static void say_headline(const struct lac_compare_side *a, const struct lac_compare_side *b,
+                         struct lac_comparison *comparison)
+{
+    struct lac_text **texts = &comparison->texts;
+    uint32_t kept_a = a->analysis->step_kept_count;
+    uint32_t kept_b = b->analysis->step_kept_count;
+    const struct lac_compare_change *change = &comparison->step;
+    const char *what = comparison->basis == LAC_COMPARE_PER_SAMPLE ? "sample" : "step";
+    bool is_faster = change->pct < 0.0;
+    switch (comparison->verdict) {
+    case LAC_COMPARE_UNKNOWN:
+        comparison->headline = lac_texts_add(texts, "cannot be compared: %s", comparison->why_not);
+        return;
+    case LAC_COMPARE_TOO_FEW:
+        comparison->headline = lac_texts_add(
+            texts, "B takes %s %% %s time a %s, but %u and %u steps are too few for a noise test",
+            say_size(change->pct).text, is_faster ? "less" : "more", what, (unsigned)kept_a,
+            (unsigned)kept_b);
+        return;
+    case LAC_COMPARE_SAME:
+        say_same(comparison, kept_a < kept_b ? kept_a : kept_b);
+        return;
+    case LAC_COMPARE_FASTER:
+    case LAC_COMPARE_SLOWER: {
+        double near_pct = is_faster ? change->high_pct : change->low_pct;
+        double far_pct = is_faster ? change->low_pct : change->high_pct;
+        char band[80] = "";
+        if (strcmp(say_size(near_pct).text, say_size(far_pct).text) != 0) {
+            (void)snprintf(band, sizeof band, "%s-%s %%, ", say_size(near_pct).text,
+                           say_size(far_pct).text);
+        }
+        comparison->headline =
+            lac_texts_add(texts, "B takes %s %% %s time a %s (%s%u and %u steps): real, not noise",
+                          say_size(change->pct).text, is_faster ? "less" : "more", what, band,
+                          (unsigned)kept_a, (unsigned)kept_b);
+        return;
+    }
+    }
+}
+
+static void compare_throughput(const struct lac_analysis *a, const struct lac_analysis *b,
+                               struct lac_comparison *comparison)
+{
+    bool is_same_unit = strcmp(a->throughput_unit, b->throughput_unit) == 0;
+    comparison->throughput_unit =
+        lac_texts_add(&comparison->texts, "%s", is_same_unit ? a->throughput_unit : "steps");
+    const struct lac_analysis *sides[] = {a, b};
+    for (int i = 0; i < 2; i++) {
+        bool has_steps = sides[i]->step_mean_ns != LAC_UNKNOWN_NS && sides[i]->step_mean_ns > 0;
+        comparison->throughput_per_s[i] = is_same_unit ? sides[i]->throughput_per_s
+                                          : has_steps  ? 1e9 / (double)sides[i]->step_mean_ns
+                                                       : (double)NAN;
+    }
+}
+
+enum lac_status lac_compare(const struct lac_compare_side *a, const struct lac_compare_side *b,
+                            struct lac_comparison **ret_comparison)
+{
+    struct lac_comparison *comparison = calloc(1, sizeof *comparison);
+    if (!comparison) {
+        return LAC_ERR_NOMEM;
+    }
+    const struct lac_compare_side sides[] = {*a, *b};
+    comparison->why_not = why_not(&comparison->texts, sides);
+    comparison->headline = comparison->changed = comparison->prediction.text = "";
+    compare_throughput(a->analysis, b->analysis, comparison);
+    enum lac_status status = lac_compare_noise(a, b, comparison);
+    for (int i = 0; i < 2 && !status; i++) {
+        status = lac_compare_measure(&sides[i], &comparison->steps[i]);
+    }
+    if (!status) {
+        status = lac_compare_differences(a, b, comparison);
+    }
+    if (!status) {
+        status = lac_compare_findings(a, b, comparison);
+    }
+    if (!status) {
+        lac_compare_say_changed(comparison);
+        say_headline(a, b, comparison);
+        status = lac_texts_failed(comparison->texts) ? LAC_ERR_NOMEM : LAC_OK;
+    }
+    if (status) {
+        lac_comparison_destroy(comparison);
+        return status;
+    }
+    *ret_comparison = comparison;
+    return LAC_OK;
+}
+
+void lac_comparison_destroy(struct lac_comparison *comparison)
+{
+    if (comparison) {
+        lac_texts_destroy(comparison->texts);
+        free(comparison);
+    }
+}

@@ -1,0 +1,171 @@
+#ifndef LAC_ANALYSIS_COMPARE_COMPARE_H
+#define LAC_ANALYSIS_COMPARE_COMPARE_H
+
+/*
+ * Two diagnosed traces, before and after: whether B is faster than A beyond the noise of their
+ * steps, what was changed between them, where the milliseconds went, and whether what A's findings
+ * predicted came true. Pure, and the same every time: the resampling has a fixed seed.
+ *
+ * Unknown numbers are LAC_UNKNOWN_NS or NaN, as in an analysis.
+ */
+
+#include "analysis/diagnose/analysis.h"
+#include "analysis/model/model.h"
+#include "analysis/model/status.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/** One trace with what was found in it. Both borrowed. */
+struct lac_compare_side {
+    const struct lac_model *model;
+    const struct lac_analysis *analysis;
+};
+
+enum lac_compare_verdict {
+    LAC_COMPARE_UNKNOWN = 0, /**< one of them has no step to measure */
+    LAC_COMPARE_FASTER,      /**< B is, beyond the noise */
+    LAC_COMPARE_SLOWER,
+    LAC_COMPARE_SAME,    /**< no difference that these steps can show */
+    LAC_COMPARE_TOO_FEW, /**< fewer than three steps: no noise test */
+};
+/** "unknown", "faster", "slower", "same", "too_few". */
+const char *lac_compare_verdict_name(enum lac_compare_verdict verdict);
+
+/** What is compared: a step, or (batch sizes differ) the time of one sample. */
+enum lac_compare_basis { LAC_COMPARE_PER_STEP = 0, LAC_COMPARE_PER_SAMPLE };
+
+/** B against A, in percent of A: 95 % of the resampled differences lie in [low, high]. */
+struct lac_compare_change {
+    double pct, low_pct, high_pct;
+};
+
+enum lac_compare_part {
+    LAC_COMPARE_COMPUTE = 0, /**< a computing kernel runs */
+    LAC_COMPARE_COMM,        /**< only communication runs */
+    LAC_COMPARE_COPY,        /**< only copies run */
+    LAC_COMPARE_MEMSET,
+    LAC_COMPARE_IDLE,
+    LAC_COMPARE_PART_COUNT_
+};
+/** "compute", "exposed_comm", "exposed_copy", "exposed_memset", "idle". */
+const char *lac_compare_part_name(enum lac_compare_part part);
+
+/** What one kept step consists of, on the device that computes most. The parts sum to the mean
+ *  step, the causes to its idle part. */
+struct lac_compare_steps {
+    bool is_known;
+    int64_t part_ns[LAC_COMPARE_PART_COUNT_];
+    int64_t cause_ns[LAC_CAUSE_COUNT_];
+    int64_t family_ns[LAC_FAMILY_COUNT_]; /**< kernel time: streams side by side add up */
+};
+
+/** A setting or a fact of the host that differs. */
+struct lac_compare_difference {
+    const char *key;
+    const char *a, *b; /**< as people write them; "not recorded" */
+    bool is_setting;   /**< somebody changed it; else a fact of host, recording or data */
+    bool is_known;     /**< recorded on both sides */
+};
+
+/** A finding as it stands in one of the two, or in both. */
+struct lac_compare_finding {
+    const char *id, *title, *brief;
+};
+
+enum { LAC_COMPARE_DIFFERENCES_MAX = 64 };
+
+struct lac_compare_prediction {
+    const struct lac_finding *finding; /**< of A; NULL: nothing was predicted for this change */
+    const char *change;                /**< in a few words: "num_workers=7" */
+    int64_t low_ns, mid_ns, high_ns;
+    bool is_matched; /**< the change is the one that differs; else it is A's first finding */
+    bool is_within;  /**< the mean step of B reaches into the band, widened by 1 % */
+    const char *text;
+};
+
+struct lac_comparison {
+    enum lac_compare_verdict verdict;
+    enum lac_compare_basis basis;
+    const char *headline; /**< one sentence */
+    const char *why_not;  /**< what cannot be compared and why; "" when all can */
+
+    struct lac_compare_change step;       /**< of the basis: negative is faster */
+    struct lac_compare_change throughput; /**< positive is faster */
+    const char *throughput_unit;          /**< of both; "steps" when they differ */
+    double throughput_per_s[2];
+    double noise_floor_pct; /**< smallest difference that these steps can show */
+    uint32_t steps_needed;  /**< of each for 2 %; 0 when they show it or it cannot be told */
+
+    struct lac_compare_steps steps[2];
+    struct lac_compare_difference differences[LAC_COMPARE_DIFFERENCES_MAX];
+    uint32_t difference_count;
+    uint32_t setting_count;      /**< of them, settings */
+    uint32_t differences_beyond; /**< that found no room */
+    uint32_t change_count;       /**< recorded on both sides and different, facts included */
+    bool is_one_change;  /**< one, or several that are one piece of A's advice and nothing else */
+    const char *changed; /**< one sentence on what differs */
+
+    struct lac_compare_finding gone[LAC_FINDINGS_MAX], come[LAC_FINDINGS_MAX],
+        stayed[LAC_FINDINGS_MAX]; /**< in the order of A, B and B */
+    uint32_t gone_count, come_count, stayed_count;
+    struct lac_compare_prediction prediction;
+
+    struct lac_text *texts; /**< owner of the strings above */
+};
+
+/**
+ * Compare B with A. Both stay borrowed by the comparison.
+ *
+ * @param ret_comparison on LAC_OK, which the caller frees with lac_comparison_destroy()
+ * @return LAC_OK or LAC_ERR_NOMEM
+ * Cost: O(n log n) in the operations of the two devices, 16 bytes each; 2000 resamples of the
+ * steps.
+ */
+LAC_MUST_USE enum lac_status lac_compare(const struct lac_compare_side *a,
+                                         const struct lac_compare_side *b,
+                                         struct lac_comparison **ret_comparison);
+
+/** NULL is allowed. */
+void lac_comparison_destroy(struct lac_comparison *comparison);
+
+/* -- conditions: compare_condition.c ------------------------------------------------------ */
+
+/** "step_time>+3%": METRIC OPERATOR VALUE. */
+struct lac_compare_condition {
+    char text[64];   /**< as given, for messages */
+    int metric;      /**< private */
+    bool is_greater; /**< > or >=, else < or <= */
+    bool has_equal;
+    bool is_change; /**< B against A in percent (of a share: in points); else B itself */
+    double value;
+};
+
+enum { LAC_COMPARE_CONDITIONS_MAX = 16 };
+
+/**
+ * Parse conditions separated by commas. Metrics: step_time, throughput (percent are of A's value,
+ * with the noise test), and the shares of a step in percent idle, not_computing, compute,
+ * exposed_comm, exposed_copy and the causes of idle time (percent are points). Operators > >= < <=.
+ * A value with % is a change from A to B; without, it is B's own: 300ms, 900, 20.
+ *
+ * @return LAC_OK, or LAC_ERR_MISUSE with a sentence that says what is wrong and what is right
+ */
+LAC_MUST_USE enum lac_status lac_compare_conditions_parse(const char *text,
+                                                          struct lac_compare_condition *conditions,
+                                                          uint32_t *ret_count,
+                                                          struct lac_error *reterr);
+
+enum lac_compare_holds {
+    LAC_COMPARE_HOLDS_NOT = 0,
+    LAC_COMPARE_HOLDS,
+    LAC_COMPARE_HOLDS_IN_NOISE, /**< the figures hold, but are within the noise: taken as not */
+    LAC_COMPARE_HOLDS_UNKNOWN,  /**< not measured in one of the two */
+};
+
+/** Whether the condition holds. */
+enum lac_compare_holds lac_compare_condition_holds(const struct lac_compare_condition *condition,
+                                                   const struct lac_comparison *comparison,
+                                                   const struct lac_compare_side *b);
+
+#endif

@@ -1,0 +1,263 @@
+/* Findings gone, come and stayed, and whether what A's finding predicted came true. */
+
+#include "analysis/compare/compare_private.h"
+#include "analysis/diagnose/texts.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct lac_finding *find(const struct lac_analysis *analysis, const char *id)
+{
+    for (uint32_t i = 0; i < analysis->finding_count; i++) {
+        if (strcmp(analysis->findings[i].id, id) == 0) {
+            return &analysis->findings[i];
+        }
+    }
+    return NULL;
+}
+
+static void put(struct lac_comparison *comparison, struct lac_compare_finding *list,
+                uint32_t *count, const struct lac_finding *finding)
+{
+    for (uint32_t i = 0; i < *count; i++) {
+        if (strcmp(list[i].id, finding->id) == 0) {
+            return;
+        }
+    }
+    list[(*count)++] = (struct lac_compare_finding){
+        .id = lac_texts_add(&comparison->texts, "%s", finding->id),
+        .title = lac_texts_add(&comparison->texts, "%s", finding->title),
+        .brief = lac_texts_add(&comparison->texts, "%s", finding->brief),
+    };
+}
+
+static void sort_findings(const struct lac_analysis *a, const struct lac_analysis *b,
+                          struct lac_comparison *comparison)
+{
+    for (uint32_t i = 0; i < a->finding_count; i++) {
+        if (!find(b, a->findings[i].id)) {
+            put(comparison, comparison->gone, &comparison->gone_count, &a->findings[i]);
+        }
+    }
+    for (uint32_t i = 0; i < b->finding_count; i++) {
+        if (find(a, b->findings[i].id)) {
+            put(comparison, comparison->stayed, &comparison->stayed_count, &b->findings[i]);
+        } else {
+            put(comparison, comparison->come, &comparison->come_count, &b->findings[i]);
+        }
+    }
+}
+
+/* -- predicted against achieved --------------------------------------------------------------- */
+
+/** Which settings a finding's advice changes; matched anywhere in the setting's name. */
+static const struct {
+    const char *finding;
+    const char *settings[8];
+} advised[] = {
+    {"input-starvation", {"workers", "prefetch", "persistent"}},
+    {"layout-conversion", {"memory_format", "channels_last", "layout"}},
+    {"tensor-cores-unused", {"precision", "autocast", "amp", "tf32", "dtype"}},
+    {"pageable-copy", {"pin"}},
+    {"blocking-copy", {"non_blocking", "copy_stream", "async"}},
+    {"launch-bound", {"compile", "graph", "foreach", "fused"}},
+    {"slow-optimizer", {"optimizer", "foreach", "fused"}},
+    {"cpu-oversubscription", {"workers", "threads"}},
+    {"allocator-thrash", {"alloc"}},
+};
+
+static bool advises(const char *finding, const char *setting)
+{
+    for (size_t i = 0; i < sizeof advised / sizeof advised[0]; i++) {
+        for (size_t j = 0; strcmp(advised[i].finding, finding) == 0 && j < 8; j++) {
+            if (advised[i].settings[j] && strstr(setting, advised[i].settings[j])) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+/** A's finding whose advice changes a setting that differs. */
+static const struct lac_finding *matched(const struct lac_analysis *a,
+                                         const struct lac_comparison *comparison,
+                                         const struct lac_compare_difference **ret_difference)
+{
+    for (uint32_t f = 0; f < a->finding_count; f++) {
+        for (uint32_t d = 0; d < comparison->difference_count; d++) {
+            const struct lac_compare_difference *difference = &comparison->differences[d];
+            bool is_ours = difference->is_setting && difference->is_known &&
+                           a->findings[f].step_mid_ns != LAC_UNKNOWN_NS &&
+                           a->findings[f].brief[0] != '\0';
+            if (is_ours && advises(a->findings[f].id, difference->key)) {
+                *ret_difference = difference;
+                return &a->findings[f];
+            }
+        }
+    }
+    return NULL;
+}
+
+/** The change as it was made, re-timed on A: advice may name another value than what was set. */
+static enum lac_status retime(const struct lac_compare_side *a,
+                              const struct lac_compare_difference *difference,
+                              struct lac_comparison *comparison)
+{
+    struct lac_compare_prediction *prediction = &comparison->prediction;
+    struct lac_diagnose_options options = {.has_what_if = true};
+    lac_what_if_clear(&options.what_if);
+    long workers = strtol(difference->b, NULL, 10);
+    bool is_advised = strcmp(difference->key, "num_workers") != 0 || workers <= 0 ||
+                      workers > 4096 || workers == a->analysis->loader.recommended_num_workers;
+    if (is_advised) {
+        return LAC_OK;
+    }
+    options.what_if.workers = (int32_t)workers;
+    struct lac_analysis *analysis = NULL;
+    enum lac_status status = lac_diagnose(a->model, &options, &analysis, NULL);
+    if (!status && analysis->what_if_mean_ns != LAC_UNKNOWN_NS) {
+        prediction->low_ns = analysis->what_if_low_ns;
+        prediction->mid_ns = analysis->what_if_mean_ns;
+        prediction->high_ns = analysis->what_if_high_ns;
+        prediction->change = lac_texts_add(&comparison->texts, "num_workers=%ld", workers);
+    }
+    lac_analysis_destroy(analysis);
+    return status;
+}
+
+/** What grew, when the step came out longer than predicted. */
+static const char *what_grew(const struct lac_comparison *comparison, int64_t *ret_grown_ns)
+{
+    static const char *const names[] = {"computing kernels", "communication in line",
+                                        "copies in line", "memory sets", "idle time"};
+    const struct lac_compare_steps *a = &comparison->steps[0];
+    const struct lac_compare_steps *b = &comparison->steps[1];
+    int most = 0;
+    *ret_grown_ns = 0;
+    for (int part = 0; part < LAC_COMPARE_PART_COUNT_; part++) {
+        int64_t grown_ns = b->part_ns[part] - a->part_ns[part];
+        if (grown_ns > *ret_grown_ns) {
+            *ret_grown_ns = grown_ns;
+            most = part;
+        }
+    }
+    return names[most];
+}
+
+/** "370 ms (370-378)": the band in the unit of its middle. */
+static void say_band(const struct lac_compare_prediction *it, char *out, size_t capacity_bytes)
+{
+    struct lac_said mid = lac_say_ns(it->mid_ns);
+    struct lac_said low = lac_say_ns(it->low_ns);
+    struct lac_said high = lac_say_ns(it->high_ns);
+    char *unit_low = strrchr(low.text, ' ');
+    const char *unit_mid = strrchr(mid.text, ' ');
+    const char *unit_high = strrchr(high.text, ' ');
+    if (strcmp(low.text, high.text) == 0) {
+        (void)snprintf(out, capacity_bytes, "%s", mid.text);
+        return;
+    }
+    bool is_one_unit = unit_low && unit_mid && unit_high && strcmp(unit_low, unit_mid) == 0 &&
+                       strcmp(unit_high, unit_mid) == 0;
+    if (is_one_unit) {
+        *unit_low = '\0';
+        high.text[unit_high - high.text] = '\0';
+    }
+    (void)snprintf(out, capacity_bytes, "%s (%s-%s)", mid.text, low.text, high.text);
+}
+
+static const char *prediction_text(struct lac_comparison *comparison, int64_t achieved_ns)
+{
+    struct lac_compare_prediction *it = &comparison->prediction;
+    char missed[160] = "";
+    char band[128];
+    int64_t grown_ns = 0;
+    const char *grown = what_grew(comparison, &grown_ns);
+    bool is_explained = comparison->steps[0].is_known && comparison->steps[1].is_known &&
+                        achieved_ns > it->high_ns && grown_ns > achieved_ns / 50;
+    if (!it->is_within && is_explained) {
+        (void)snprintf(missed, sizeof missed, ": %s grew by %s a step", grown,
+                       lac_say_ns(grown_ns).text);
+    }
+    say_band(it, band, sizeof band);
+    return lac_texts_add(
+        &comparison->texts, "predicted %s, achieved %s: %s%s%s", band, lac_say_ns(achieved_ns).text,
+        it->is_within              ? "within the band"
+        : achieved_ns < it->low_ns ? "better than the band"
+                                   : "missed",
+        missed, it->is_matched ? "" : " (A's first finding; what was changed is not recorded)");
+}
+
+/** Whether all that differs is what the finding advised. */
+static bool is_one_piece(const struct lac_finding *finding, const struct lac_comparison *comparison)
+{
+    if (comparison->change_count <= 1) {
+        return comparison->change_count == 1;
+    }
+    for (uint32_t d = 0; d < comparison->difference_count; d++) {
+        const struct lac_compare_difference *difference = &comparison->differences[d];
+        bool is_advised =
+            finding && difference->is_setting && advises(finding->id, difference->key);
+        if (difference->is_known && !is_advised) {
+            return false;
+        }
+    }
+    return comparison->differences_beyond == 0;
+}
+
+static enum lac_status predict(const struct lac_compare_side *a, const struct lac_compare_side *b,
+                               struct lac_comparison *comparison)
+{
+    struct lac_compare_prediction *it = &comparison->prediction;
+    const struct lac_compare_difference *difference = NULL;
+    int64_t achieved_ns = b->analysis->step_mean_ns;
+    *it = (struct lac_compare_prediction){.low_ns = LAC_UNKNOWN_NS,
+                                          .mid_ns = LAC_UNKNOWN_NS,
+                                          .high_ns = LAC_UNKNOWN_NS,
+                                          .text = "",
+                                          .change = ""};
+    bool can_tell = comparison->verdict != LAC_COMPARE_UNKNOWN &&
+                    comparison->verdict != LAC_COMPARE_TOO_FEW && comparison->why_not[0] == '\0' &&
+                    comparison->basis == LAC_COMPARE_PER_STEP && achieved_ns != LAC_UNKNOWN_NS;
+    comparison->is_one_change = is_one_piece(NULL, comparison);
+    if (!can_tell) {
+        return LAC_OK;
+    }
+    const struct lac_finding *finding = matched(a->analysis, comparison, &difference);
+    it->is_matched = finding != NULL;
+    comparison->is_one_change = is_one_piece(finding, comparison);
+    /* without any recorded difference the change may be the advised one, when there is an effect */
+    bool may_be_first = !finding && comparison->setting_count == 0 &&
+                        comparison->verdict == LAC_COMPARE_FASTER && a->analysis->finding_count > 0;
+    if (may_be_first && a->analysis->findings[0].step_mid_ns != LAC_UNKNOWN_NS &&
+        a->analysis->findings[0].brief[0] != '\0') {
+        finding = &a->analysis->findings[0];
+    }
+    if (!finding) {
+        return LAC_OK;
+    }
+    it->finding = finding;
+    it->change = lac_texts_add(&comparison->texts, "%s", finding->brief);
+    it->low_ns = finding->step_low_ns;
+    it->mid_ns = finding->step_mid_ns;
+    it->high_ns = finding->step_high_ns;
+    enum lac_status status = difference ? retime(a, difference, comparison) : LAC_OK;
+    if (!status) {
+        double achieved = (double)achieved_ns;
+        it->is_within =
+            achieved >= 0.99 * (double)it->low_ns && achieved <= 1.01 * (double)it->high_ns;
+        it->text = prediction_text(comparison, achieved_ns);
+    }
+    return status;
+}
+
+enum lac_status lac_compare_findings(const struct lac_compare_side *a,
+                                     const struct lac_compare_side *b,
+                                     struct lac_comparison *comparison)
+{
+    sort_findings(a->analysis, b->analysis, comparison);
+    return predict(a, b, comparison);
+}

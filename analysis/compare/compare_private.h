@@ -1,0 +1,31 @@
+#ifndef LAC_ANALYSIS_COMPARE_COMPARE_PRIVATE_H
+#define LAC_ANALYSIS_COMPARE_COMPARE_PRIVATE_H
+
+/* Private to analysis/compare: one function a file, in the order in which lac_compare() calls them.
+ */
+
+#include "analysis/compare/compare.h"
+
+/** What a step consists of. */
+LAC_MUST_USE enum lac_status lac_compare_measure(const struct lac_compare_side *side,
+                                                 struct lac_compare_steps *ret_steps);
+
+/** The noise test: fills step, throughput, noise floor, verdict. */
+LAC_MUST_USE enum lac_status lac_compare_noise(const struct lac_compare_side *a,
+                                               const struct lac_compare_side *b,
+                                               struct lac_comparison *comparison);
+
+/** Settings and facts that differ. */
+LAC_MUST_USE enum lac_status lac_compare_differences(const struct lac_compare_side *a,
+                                                     const struct lac_compare_side *b,
+                                                     struct lac_comparison *comparison);
+
+/** The sentence on what differs; after the findings are known. */
+void lac_compare_say_changed(struct lac_comparison *comparison);
+
+/** Findings gone, come and stayed; what was predicted. */
+LAC_MUST_USE enum lac_status lac_compare_findings(const struct lac_compare_side *a,
+                                                  const struct lac_compare_side *b,
+                                                  struct lac_comparison *comparison);
+
+#endif

@@ -1,0 +1,305 @@
+/*
+ * Settings and facts that differ. Settings are the members of the analysis' settings object, nested
+ * ones with dotted names; facts are what the trace says of host, devices and recording.
+ *
+ * The settings text came from a trace: anything that is no JSON ends the reading, and what was read
+ * until then counts.
+ */
+
+#include "analysis/compare/compare_private.h"
+#include "analysis/diagnose/texts.h"
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PAIRS_MAX = 512, DEPTH_MAX = 16, KEY_BYTES = 96, VALUE_BYTES = 120 };
+
+struct pair {
+    char key[KEY_BYTES];
+    char value[VALUE_BYTES];
+    bool is_setting;
+};
+
+struct pairs {
+    struct pair *at;
+    uint32_t count;
+    bool has_failed;
+};
+
+static void add(struct pairs *pairs, bool is_setting, const char *key, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+static void add(struct pairs *pairs, bool is_setting, const char *key, const char *fmt, ...)
+{
+    for (uint32_t i = 0; i < pairs->count; i++) {
+        if (strcmp(pairs->at[i].key, key) == 0) {
+            return;
+        }
+    }
+    if (pairs->count == PAIRS_MAX) {
+        return;
+    }
+    struct pair *pair = &pairs->at[pairs->count++];
+    va_list list;
+    va_start(list, fmt);
+    pair->is_setting = is_setting;
+    (void)snprintf(pair->key, sizeof pair->key, "%s", key);
+    (void)vsnprintf(pair->value, sizeof pair->value, fmt, list);
+    va_end(list);
+}
+
+/* -- the settings object ------------------------------------------------------------------- */
+
+static const char *skip_space(const char *at)
+{
+    return at + strspn(at, " \t\r\n");
+}
+
+/** Past a string at `at`; its raw text between the quotes into `out`. NULL when it is none. */
+static const char *read_string(const char *at, char *out, size_t capacity_bytes)
+{
+    if (*at != '"') {
+        return NULL;
+    }
+    const char *first = ++at;
+    while (*at != '\0' && *at != '"') {
+        at += at[0] == '\\' && at[1] != '\0' ? 2 : 1;
+    }
+    (void)snprintf(out, capacity_bytes, "%.*s", (int)(at - first < 4096 ? at - first : 4096),
+                   first);
+    return *at == '"' ? at + 1 : NULL;
+}
+
+static const char *read_value(struct pairs *pairs, const char *key, const char *at, int depth);
+
+static const char *read_object(struct pairs *pairs, const char *prefix, const char *at, int depth)
+{
+    at = skip_space(at + 1);
+    while (*at != '}') {
+        char name[KEY_BYTES];
+        char key[2 * KEY_BYTES];
+        at = read_string(at, name, sizeof name);
+        if (!at) {
+            return NULL;
+        }
+        at = skip_space(at);
+        if (*at != ':') {
+            return NULL;
+        }
+        (void)snprintf(key, sizeof key, "%s%s%s", prefix, *prefix != '\0' ? "." : "", name);
+        at = read_value(pairs, key, skip_space(at + 1), depth + 1);
+        if (!at) {
+            return NULL;
+        }
+        at = skip_space(at);
+        if (*at == ',') {
+            at = skip_space(at + 1);
+        } else if (*at != '}') {
+            return NULL;
+        }
+    }
+    return at + 1;
+}
+
+/** Past a list, whose text is one value. */
+static const char *read_list(struct pairs *pairs, const char *key, const char *at)
+{
+    const char *first = at;
+    int depth = 0;
+    char text[8];
+    do {
+        depth += *at == '[' || *at == '{' ? 1 : *at == ']' || *at == '}' ? -1 : 0;
+        at = *at == '"' ? read_string(at, text, sizeof text) : at + 1;
+    } while (at && *at != '\0' && depth > 0);
+    if (at && depth == 0) {
+        add(pairs, true, key, "%.*s", (int)(at - first < 4096 ? at - first : 4096), first);
+        return at;
+    }
+    return NULL;
+}
+
+static const char *read_value(struct pairs *pairs, const char *key, const char *at, int depth)
+{
+    if (depth > DEPTH_MAX) {
+        return NULL;
+    }
+    if (*at == '{') {
+        return read_object(pairs, key, at, depth);
+    }
+    if (*at == '[') {
+        return read_list(pairs, key, at);
+    }
+    if (*at == '"') {
+        char value[VALUE_BYTES];
+        at = read_string(at, value, sizeof value);
+        if (at) {
+            add(pairs, true, key, "%s", value);
+        }
+        return at;
+    }
+    size_t length = strcspn(at, ",}] \t\r\n");
+    if (length == 0) {
+        return NULL;
+    }
+    if (length != 4 || memcmp(at, "null", 4) != 0) {
+        bool is_true = length == 4 && memcmp(at, "true", 4) == 0;
+        bool is_false = length == 5 && memcmp(at, "false", 5) == 0;
+        if (is_true || is_false) {
+            add(pairs, true, key, "%s", is_true ? "on" : "off");
+        } else {
+            add(pairs, true, key, "%.*s", (int)(length < 4096 ? length : 4096), at);
+        }
+    }
+    return at + length;
+}
+
+/* -- facts --------------------------------------------------------------------------------- */
+
+static void add_facts(struct pairs *pairs, const struct lac_compare_side *side)
+{
+    const struct lac_model *model = side->model;
+    const struct lac_analysis *analysis = side->analysis;
+    if (analysis->batch_size != LAC_UNKNOWN_NS) {
+        add(pairs, true, "batch_size", "%lld", (long long)analysis->batch_size);
+    }
+    if (analysis->loader.num_workers >= 0) {
+        add(pairs, true, "num_workers", "%d", (int)analysis->loader.num_workers);
+    } else if (analysis->loader.is_present) {
+        add(pairs, true, "num_workers", "some (not recorded)");
+    }
+    if (model->info.world_size >= 0) {
+        add(pairs, true, "world_size", "%d", (int)model->info.world_size);
+    }
+    if (model->info.host != 0) {
+        add(pairs, false, "host", "%s", lac_model_str(model, model->info.host));
+    }
+    add(pairs, false, "recorded by", "%s", lac_trace_format_name(model->info.format));
+    add(pairs, false, "Python stacks", "%s", model->info.has_python_stacks ? "on" : "off");
+    add(pairs, false, "simulated", "%s", model->info.is_simulated ? "yes" : "no");
+    if (analysis->device_count > 0) {
+        add(pairs, false, "GPUs in the trace", "%u", (unsigned)analysis->device_count);
+        uint32_t name = analysis->devices[analysis->main_device].name;
+        if (name != 0) {
+            add(pairs, false, "GPU", "%s", lac_model_str(model, name));
+        }
+    }
+}
+
+static enum lac_status pairs_init(struct pairs *pairs, const struct lac_compare_side *side)
+{
+    *pairs = (struct pairs){.at = calloc(PAIRS_MAX, sizeof *pairs->at)};
+    if (!pairs->at) {
+        return LAC_ERR_NOMEM;
+    }
+    const char *text = skip_space(side->analysis->settings_json);
+    if (*text == '{') {
+        (void)read_object(pairs, "", text, 0);
+    }
+    add_facts(pairs, side);
+    return LAC_OK;
+}
+
+static const struct pair *find(const struct pairs *pairs, const char *key)
+{
+    for (uint32_t i = 0; i < pairs->count; i++) {
+        if (strcmp(pairs->at[i].key, key) == 0) {
+            return &pairs->at[i];
+        }
+    }
+    return NULL;
+}
+
+/* -- differences --------------------------------------------------------------------------- */
+
+static void differ(struct lac_comparison *comparison, const struct pair *a, const struct pair *b)
+{
+    static const char unknown[] = "not recorded";
+    const struct pair *either = a ? a : b;
+    if (comparison->difference_count == LAC_COMPARE_DIFFERENCES_MAX) {
+        comparison->differences_beyond++;
+        comparison->change_count++;
+        return;
+    }
+    struct lac_text **texts = &comparison->texts;
+    bool is_known = a && b;
+    comparison->differences[comparison->difference_count++] = (struct lac_compare_difference){
+        .key = lac_texts_add(texts, "%s", either->key),
+        .a = a ? lac_texts_add(texts, "%s", a->value) : unknown,
+        .b = b ? lac_texts_add(texts, "%s", b->value) : unknown,
+        .is_setting = either->is_setting,
+        .is_known = is_known,
+    };
+    comparison->setting_count += either->is_setting && is_known;
+    comparison->change_count += is_known;
+}
+
+/** Settings first, in the order of A, then those of B alone; facts after them. */
+static void compare_pairs(struct lac_comparison *comparison, const struct pairs *a,
+                          const struct pairs *b)
+{
+    for (int pass = 0; pass < 2; pass++) {
+        bool is_setting = pass == 0;
+        for (uint32_t i = 0; i < a->count; i++) {
+            const struct pair *other = find(b, a->at[i].key);
+            if (a->at[i].is_setting == is_setting &&
+                (!other || strcmp(other->value, a->at[i].value) != 0)) {
+                differ(comparison, &a->at[i], other);
+            }
+        }
+        for (uint32_t i = 0; i < b->count; i++) {
+            if (b->at[i].is_setting == is_setting && !find(a, b->at[i].key)) {
+                differ(comparison, NULL, &b->at[i]);
+            }
+        }
+    }
+}
+
+void lac_compare_say_changed(struct lac_comparison *comparison)
+{
+    struct lac_text **texts = &comparison->texts;
+    char list[512] = "";
+    size_t used = 0;
+    for (uint32_t i = 0; i < comparison->difference_count; i++) {
+        const struct lac_compare_difference *it = &comparison->differences[i];
+        if (!it->is_known) {
+            continue;
+        }
+        int length = snprintf(list + used, sizeof list - used, "%s%s %s -> %s",
+                              used > 0 ? ", " : "", it->key, it->a, it->b);
+        if (length < 0 || (size_t)length >= sizeof list - used - 8) {
+            (void)snprintf(list + used, sizeof list - used, " ...");
+            break;
+        }
+        used += (size_t)length;
+    }
+    if (comparison->change_count == 0) {
+        comparison->changed = comparison->difference_count > 0 ? "nothing that was recorded of both"
+                                                               : "no recorded setting";
+    } else if (comparison->is_one_change) {
+        comparison->changed = lac_texts_add(texts, "%s (one change)", list);
+    } else {
+        comparison->changed =
+            lac_texts_add(texts, "%u things: %s. The difference cannot be put down to one of them",
+                          (unsigned)comparison->change_count, list);
+    }
+}
+
+enum lac_status lac_compare_differences(const struct lac_compare_side *a,
+                                        const struct lac_compare_side *b,
+                                        struct lac_comparison *comparison)
+{
+    struct pairs of_a = {0};
+    struct pairs of_b = {0};
+    enum lac_status status = pairs_init(&of_a, a);
+    if (!status) {
+        status = pairs_init(&of_b, b);
+    }
+    if (!status) {
+        compare_pairs(comparison, &of_a, &of_b);
+    }
+    free(of_a.at);
+    free(of_b.at);
+    return status;
+}

@@ -1,0 +1,30 @@
+#ifndef LAC_SERVER_API_COMPARE_JSON_H
+#define LAC_SERVER_API_COMPARE_JSON_H
+
+#include "analysis/compare/compare.h"
+#include "server/http/buffer.h"
+
+/** A condition that was asked for, and how it came out. */
+struct lac_compare_result {
+    const struct lac_compare_condition *condition;
+    enum lac_compare_holds holds;
+};
+
+/** Names of the two sides for people, and in the API their ids; NULL when there are none. */
+struct lac_compare_names {
+    const char *id[2];
+};
+
+/**
+ * Append `lacuna.compare/1` (README.md). Failures stick in the buffer.
+ *
+ * @param names may be NULL
+ * @param results `result_count` conditions; the member is left out when there are none
+ */
+void lac_compare_write_json(struct lac_buffer *out, const struct lac_compare_side *a,
+                            const struct lac_compare_side *b,
+                            const struct lac_comparison *comparison,
+                            const struct lac_compare_names *names,
+                            const struct lac_compare_result *results, uint32_t result_count);
+
+#endif

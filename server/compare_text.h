@@ -1,0 +1,21 @@
+#ifndef LAC_SERVER_COMPARE_TEXT_H
+#define LAC_SERVER_COMPARE_TEXT_H
+
+/*
+ * The comparison that `lacuna compare` prints: at most 24 lines of at most 80 columns, without
+ * control characters of the traces.
+ */
+
+#include "analysis/compare/compare.h"
+#include "server/http/buffer.h"
+
+#include <stdbool.h>
+
+enum { LAC_COMPARE_LINES = 24, LAC_COMPARE_COLUMNS = 80 };
+
+/** Append the text. Failures stick in the buffer. */
+void lac_compare_text(struct lac_buffer *out, const struct lac_compare_side *a,
+                      const struct lac_compare_side *b, const struct lac_comparison *comparison,
+                      bool is_ascii);
+
+#endif

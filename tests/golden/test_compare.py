@@ -1,0 +1,171 @@
+#!/usr/bin/env python3
+"""lacuna compare on the simulated series pair by pair, on real traces, and on what cannot be compared.
+
+LACUNA names the program (default build/lacuna).
+"""
+import glob
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+LACUNA = os.environ.get("LACUNA", os.path.join(ROOT, "build", "lacuna"))
+TRACES = os.path.join(ROOT, "..", "shared", "traces")
+
+passed = failed = 0
+
+
+def expect(what, holds, detail=""):
+    global passed, failed
+    if holds:
+        passed += 1
+    else:
+        failed += 1
+        print(f"FAIL {what}: {detail}")
+
+
+def run(*args):
+    return subprocess.run([LACUNA, "compare", *args], capture_output=True, text=True, timeout=300,
+                          env={**os.environ, "LC_ALL": "C.UTF-8"})
+
+
+def compare(a, b):
+    done = run(a, b, "--json")
+    expect(f"status of {os.path.basename(a)} {os.path.basename(b)}", done.returncode == 0, done.stderr)
+    return json.loads(done.stdout)
+
+
+def check_sums(what, document):
+    """The parts sum to the mean step, the causes to its idle part, on both sides."""
+    where = document["where"]
+    if where is None:
+        return
+    for side in "ab":
+        parts = {row["name"]: row[f"{side}_ns"] for row in where["partition"]}
+        mean = document["step"][f"{side}_ns"]
+        expect(f"{what} parts of {side}", abs(sum(parts.values()) - mean) <= 1000, f"{parts} {mean}")
+        causes = sum(row[f"{side}_ns"] for row in where["idle_by_cause"])
+        expect(f"{what} causes of {side}", causes == parts["idle"], f"{causes} {parts}")
+    for rows in where.values():
+        for row in rows:
+            expect(f"{what} difference", row["delta_ns"] == row["b_ns"] - row["a_ns"], row)
+
+
+def check_text(what, a, b):
+    done = run(a, b)
+    lines = done.stdout.splitlines()
+    expect(f"{what} text", done.returncode == 0 and 0 < len(lines) <= 24, done.stdout + done.stderr)
+    expect(f"{what} columns", all(len(line) <= 80 for line in lines), done.stdout)
+
+
+def change(document, part, name):
+    return next((row["delta_ns"] for row in document["where"][part] if row["name"] == name), 0) / 1e6
+
+
+def check_series(folder):
+    stages = sorted(path for path in glob.glob(os.path.join(folder, "*.json")) if not path.endswith(".truth.json"))
+    truths = [json.load(open(path[:-5] + ".truth.json", encoding="utf-8")) for path in stages]
+    documents = []
+    for i in range(len(stages) - 1):
+        what = f"{i + 1}->{i + 2}"
+        document = compare(stages[i], stages[i + 1])
+        documents.append(document)
+        expect(f"{what} faster", document["verdict"] == "faster", document["text"])
+        for side, truth in (("a", truths[i]), ("b", truths[i + 1])):
+            have, want = document["step"][f"{side}_ns"], truth["steps"]["mean_ns"]
+            expect(f"{what} step of {side}", abs(have - want) <= 0.001 * want, f"{have} {want}")
+        expect(f"{what} one change", document["changed"]["one_change"], document["changed"])
+        predicted = document["predicted"]
+        expect(f"{what} finding", predicted["finding_id"] == truths[i]["expected"]["first_finding"], predicted)
+        expect(f"{what} its change", predicted["is_the_change"], predicted)
+        expect(f"{what} within the band", predicted["within_band"], predicted)
+        expect(f"{what} achieved", predicted["achieved_ns"] == document["step"]["b_ns"], predicted)
+        check_sums(what, document)
+        check_text(what, stages[i], stages[i + 1])
+    expect("1->2 gone", [f["id"] for f in documents[0]["findings"]["gone"]] == ["input-starvation"], documents[0]["findings"])
+    expect("1->2 data", -382 < change(documents[0], "idle_by_cause", "data_wait") < -376, documents[0]["where"])
+    expect("1->2 kernels", abs(change(documents[0], "partition", "compute")) < 0.1, documents[0]["where"])
+    expect("2->3 layout kernels", change(documents[1], "kernel_family", "layout") < -119, documents[1]["where"])
+    expect("2->3 data comes", change(documents[1], "idle_by_cause", "data_wait") > 25, documents[1]["where"])
+    expect("4->5 copies", -25 < change(documents[3], "partition", "exposed_copy") < -23, documents[3]["where"])
+
+    back = compare(stages[2], stages[0])
+    expect("back is slower", back["verdict"] == "slower" and back["step"]["change_pct"] > 140, back["step"])
+    expect("back has several changes", not back["changed"]["one_change"] and back["changed"]["count"] == 2, back["changed"])
+    same = compare(stages[0], stages[0])
+    expect("itself", same["verdict"] == "same" and same["step"]["delta_ns"] == 0 and same["predicted"] is None, same["text"])
+    expect("nothing changed", same["changed"]["count"] == 0, same["changed"])
+    check_text("itself", stages[0], stages[0])
+    expect("same bytes", run(stages[1], stages[2], "--json").stdout == run(stages[1], stages[2], "--json").stdout)
+    check_conditions(stages)
+
+
+def check_conditions(stages):
+    cases = [("step_time>+3%", (0, 1), 0), ("step_time>+3%", (1, 0), 3), ("step_time<-50%", (0, 1), 3),
+             ("step_time>+0%", (0, 0), 0), ("throughput<-5%", (1, 0), 3), ("throughput>500", (0, 1), 3),
+             ("step_time>300ms", (0, 1), 3), ("step_time>0.4s", (0, 1), 0), ("idle>+2%", (0, 1), 0),
+             ("idle>+2%", (1, 0), 3), ("data_wait>=40", (1, 0), 3), ("idle<20,step_time>1s", (0, 1), 3)]
+    for text, (a, b), want in cases:
+        done = run(stages[a], stages[b], "--fail-if", text)
+        expect(f"{text} {a}{b}", done.returncode == want, f"{done.returncode} {done.stderr}")
+        expect(f"{text} {a}{b} said", ("holds" in done.stderr) == (want == 3), done.stderr)
+    document = json.loads(run(stages[1], stages[0], "--json", "--fail-if", "step_time>+3%,idle<1").stdout)
+    expect("conditions in the document", [c["holds"] for c in document["conditions"]] == ["yes", "no"], document["conditions"])
+    for text in ("", "step_time", "step_time>3", "speed>3%", "idle>abc", "step_time>+3%x", "step_time>3%,", ">3%", "idle>nan", "step_time>" + "9" * 80):
+        done = run(stages[0], stages[1], "--fail-if", text)
+        expect(f"usage '{text[:20]}'", done.returncode == 2 and done.stdout == "" and done.stderr.count("\n") == 1, f"{done.returncode} {done.stderr}")
+    for args in ((), (stages[0],), (stages[0], stages[1], stages[2])):
+        expect(f"{len(args)} paths", run(*args).returncode == 2)
+
+
+def check_real():
+    def find(pattern):
+        return next(iter(sorted(glob.glob(os.path.join(TRACES, pattern)))), None)
+
+    none, four = find("kineto/resnet50_num_workers_0*"), find("kineto/resnet50_num_workers_4*")
+    if not none or not four:
+        print("skip: real traces are not beside the repository")
+        return
+    document = compare(none, four)
+    expect("workers 0 -> 4", document["verdict"] == "faster", document["text"])
+    expect("its finding is gone", "input-starvation" in [f["id"] for f in document["findings"]["gone"]], document["findings"])
+    expect("the wait is gone", change(document, "idle_by_cause", "data_wait") < -40, document["where"])
+    expect("the band holds the difference", document["step"]["low_pct"] < document["step"]["change_pct"] < document["step"]["high_pct"])
+    expect("six steps leave a wide band", document["step"]["noise_floor_pct"] > 2 and document["step"]["steps_for_2_pct"] > 6, document["step"])
+    check_sums("workers 0 -> 4", document)
+    check_text("workers 0 -> 4", none, four)
+    same = compare(four, four)
+    expect("four against itself", same["verdict"] == "same", same["text"])
+    expect("what it could show", same["step"]["steps_for_2_pct"] is not None and "would show 2 %" in same["text"], same["text"])
+    done = run(none, four, "--fail-if", "step_time>+3%")
+    expect("no regression", done.returncode == 0, done.stderr)
+
+    no_gpu, no_steps = find("hta/rank_non_gpu*"), find("tf/*02_step_0*")
+    document = compare(none, no_gpu)
+    expect("without a GPU", document["where"] is None and "no GPU" in document["why_not"], document["why_not"])
+    expect("one step is too few", document["verdict"] in ("too_few", "unknown") and document["predicted"] is None, document["text"])
+    document = compare(none, no_steps)
+    expect("without steps", document["verdict"] == "unknown" and document["step"]["change_pct"] is None, document["text"])
+    done = run(none, no_steps, "--fail-if", "step_time>+3%")
+    expect("a condition that cannot be told", done.returncode == 1 and "cannot be told" in done.stderr, done.stderr)
+    for a, b in ((none, no_gpu), (no_steps, none), (no_steps, no_steps)):
+        check_text("what is left", a, b)
+    ranks = find("param/dlrm_kineto.tar.gz")
+    done = run(ranks, none)
+    expect("ranks are not one trace", done.returncode == 1 and "holds 8 traces" in done.stderr, done.stderr)
+    expect("no such file", run(none, "/nonexistent/x.json").returncode == 1)
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([LACUNA, "demo", folder], check=True, capture_output=True, timeout=300)
+        check_series(folder)
+    check_real()
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,260 @@
+/* Comparisons of drawn traces: the noise test, differences, conditions. */
+
+#include "analysis/compare/compare.h"
+#include "tests/support/trace_draw.h"
+
+#include <check.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/** A trace of steps of the given lengths in us; the GPU computes half of each. */
+struct drawn {
+    struct lac_model *model;
+    struct lac_analysis *analysis;
+};
+
+static struct drawn draw(const int *lengths_us, int count, const char *settings)
+{
+    static char text[64 * 1024];
+    char metadata[2048];
+    size_t used = 0;
+    int at_us = 0;
+    for (int i = 0; i < count; i++) {
+        int length_us = lengths_us[i];
+        used += (size_t)snprintf(text + used, sizeof text - used,
+                                 "main range %d %d ProfilerStep#%d\n"
+                                 "main op %d 20 autograd::engine::evaluate_function: MmBackward\n"
+                                 "main call %d 5 #%d cudaLaunchKernel\n"
+                                 "gpu0.7 kernel %d %d #%d volta_sgemm_128x64_nn\n"
+                                 "main op %d 20 Optimizer.step#SGD.step\n",
+                                 at_us, length_us, i, at_us + 10, at_us + 12, i + 1, at_us + 40,
+                                 length_us / 2, i + 1, at_us + length_us - 30);
+        at_us += length_us;
+    }
+    (void)snprintf(metadata, sizeof metadata, "{\"lacuna\":{\"settings\":%s}}", settings);
+    struct drawn drawn = {.model = trace_draw_with(text, metadata, 7)};
+    drawn.analysis = trace_diagnose(drawn.model);
+    return drawn;
+}
+
+static void erase(struct drawn *drawn)
+{
+    lac_analysis_destroy(drawn->analysis);
+    lac_model_destroy(drawn->model);
+}
+
+static struct lac_comparison *compared(const struct drawn *a, const struct drawn *b)
+{
+    struct lac_comparison *comparison = NULL;
+    struct lac_compare_side sides[] = {{a->model, a->analysis}, {b->model, b->analysis}};
+    ck_assert_int_eq(lac_compare(&sides[0], &sides[1], &comparison), LAC_OK);
+    return comparison;
+}
+
+static const int steady[] = {1000, 1010, 990, 1000, 1005, 995, 1000, 1002, 998, 1000};
+static const int shorter[] = {900, 910, 890, 900, 905, 895, 900, 902, 898, 900};
+static const int jumping[] = {600, 1400, 700, 1300, 800, 1200, 500, 1500, 1000, 1040};
+
+START_TEST(shorter_steps_are_faster)
+{
+    struct drawn a = draw(steady, 10, "{}");
+    struct drawn b = draw(shorter, 10, "{}");
+    struct lac_comparison *it = compared(&a, &b);
+    ck_assert_int_eq(it->verdict, LAC_COMPARE_FASTER);
+    ck_assert_double_lt(it->step.low_pct, it->step.pct);
+    ck_assert_double_lt(it->step.pct, it->step.high_pct);
+    ck_assert_double_lt(fabs(it->step.pct + 10.0), 0.5);
+    ck_assert_double_lt(fabs(it->throughput.pct - 11.1), 0.6);
+    ck_assert_double_gt(it->throughput.low_pct, 0.0);
+    lac_comparison_destroy(it);
+    it = compared(&b, &a);
+    ck_assert_int_eq(it->verdict, LAC_COMPARE_SLOWER);
+    lac_comparison_destroy(it);
+    erase(&a);
+    erase(&b);
+}
+END_TEST
+
+START_TEST(jumping_steps_show_no_small_difference)
+{
+    struct drawn a = draw(jumping, 10, "{}");
+    struct drawn b = draw(steady, 10, "{}");
+    struct lac_comparison *it = compared(&a, &b);
+    ck_assert_int_eq(it->verdict, LAC_COMPARE_SAME);
+    ck_assert_double_gt(it->noise_floor_pct, 10.0);
+    ck_assert_uint_gt(it->steps_needed, 10);
+    ck_assert_ptr_nonnull(strstr(it->headline, "would show 2 %"));
+    lac_comparison_destroy(it);
+    erase(&a);
+    erase(&b);
+}
+END_TEST
+
+START_TEST(two_steps_are_too_few)
+{
+    struct drawn a = draw(steady, 10, "{}");
+    struct drawn b = draw(shorter, 2, "{}");
+    struct lac_comparison *it = compared(&a, &b);
+    ck_assert(it->verdict == LAC_COMPARE_TOO_FEW || it->verdict == LAC_COMPARE_UNKNOWN);
+    ck_assert_ptr_null(it->prediction.finding);
+    lac_comparison_destroy(it);
+    erase(&a);
+    erase(&b);
+}
+END_TEST
+
+START_TEST(other_batch_sizes_compare_samples)
+{
+    static const int twice[] = {1900, 1910, 1890, 1900, 1905, 1895, 1900, 1902, 1898, 1900};
+    struct drawn a = draw(steady, 10, "{\"batch_size\":32}");
+    struct drawn b = draw(twice, 10, "{\"batch_size\":64}");
+    struct lac_comparison *it = compared(&a, &b);
+    ck_assert_int_eq(it->basis, LAC_COMPARE_PER_SAMPLE);
+    ck_assert_int_eq(it->verdict, LAC_COMPARE_FASTER);
+    ck_assert_double_lt(fabs(it->step.pct + 5.0), 0.5);
+    ck_assert_str_eq(it->changed, "batch_size 32 -> 64 (one change)");
+    lac_comparison_destroy(it);
+    erase(&a);
+    erase(&b);
+}
+END_TEST
+
+START_TEST(differences_are_named)
+{
+    struct drawn a =
+        draw(steady, 10,
+             "{\"x\":{\"deep\":1,\"list\":[1,\"]\"]},\"on\":true,\"gone\":null,\"s\":\"a\"}");
+    struct drawn b =
+        draw(steady, 10, "{\"s\":\"a\",\"on\":false,\"x\":{\"deep\":2,\"list\":[1,\"]\"]}}");
+    struct lac_comparison *it = compared(&a, &b);
+    ck_assert_uint_eq(it->difference_count, 2);
+    ck_assert_str_eq(it->differences[0].key, "x.deep");
+    ck_assert_str_eq(it->differences[0].b, "2");
+    ck_assert_str_eq(it->differences[1].a, "on");
+    ck_assert_str_eq(it->differences[1].b, "off");
+    ck_assert(!it->is_one_change);
+    ck_assert_ptr_nonnull(strstr(it->changed, "2 things"));
+    lac_comparison_destroy(it);
+    erase(&a);
+    erase(&b);
+}
+END_TEST
+
+START_TEST(settings_that_are_no_json_end_quietly)
+{
+    static const char *const odd[] = {"",          "{",
+                                      "{\"a\"",    "{\"a\":",
+                                      "{\"a\":[",  "{\"a\":\"x",
+                                      "{\"a\":1,", "{\"a\":{\"b\":{\"c\":[[[}",
+                                      "[1,2]",     "{\"\\u0000\":\"\\",
+                                      "{\"a\" 1}"};
+    struct drawn a = draw(steady, 10, "{}");
+    for (size_t i = 0; i < sizeof odd / sizeof odd[0]; i++) {
+        struct lac_analysis copy = *a.analysis;
+        copy.settings_json = odd[i];
+        struct lac_compare_side sides[] = {{a.model, a.analysis}, {a.model, &copy}};
+        struct lac_comparison *it = NULL;
+        ck_assert_int_eq(lac_compare(&sides[0], &sides[1], &it), LAC_OK);
+        ck_assert_int_eq(it->verdict, LAC_COMPARE_SAME);
+        lac_comparison_destroy(it);
+    }
+    erase(&a);
+}
+END_TEST
+
+START_TEST(parts_sum_to_the_step)
+{
+    struct drawn a = draw(steady, 10, "{}");
+    struct drawn b = draw(jumping, 10, "{}");
+    struct lac_comparison *it = compared(&a, &b);
+    const struct lac_analysis *analyses[] = {a.analysis, b.analysis};
+    for (int side = 0; side < 2; side++) {
+        int64_t sum_ns = 0;
+        int64_t causes_ns = 0;
+        ck_assert(it->steps[side].is_known);
+        for (int i = 0; i < LAC_COMPARE_PART_COUNT_; i++) {
+            sum_ns += it->steps[side].part_ns[i];
+        }
+        for (int i = 0; i < LAC_CAUSE_COUNT_; i++) {
+            causes_ns += it->steps[side].cause_ns[i];
+        }
+        ck_assert_int_eq(sum_ns, analyses[side]->step_mean_ns);
+        ck_assert_int_eq(causes_ns, it->steps[side].part_ns[LAC_COMPARE_IDLE]);
+        ck_assert_int_eq(it->steps[side].family_ns[LAC_FAMILY_GEMM],
+                         it->steps[side].part_ns[LAC_COMPARE_COMPUTE]);
+    }
+    lac_comparison_destroy(it);
+    erase(&a);
+    erase(&b);
+}
+END_TEST
+
+START_TEST(conditions_are_read)
+{
+    struct lac_compare_condition conditions[LAC_COMPARE_CONDITIONS_MAX];
+    uint32_t count = 0;
+    ck_assert_int_eq(
+        lac_compare_conditions_parse(" step_time > +3 % , idle<=20", conditions, &count, NULL),
+        LAC_OK);
+    ck_assert_uint_eq(count, 2);
+    ck_assert(conditions[0].is_greater && !conditions[0].has_equal && conditions[0].is_change);
+    ck_assert_double_eq(conditions[0].value, 3.0);
+    ck_assert(!conditions[1].is_greater && conditions[1].has_equal && !conditions[1].is_change);
+    ck_assert_int_eq(lac_compare_conditions_parse("step_time>=1.5ms", conditions, &count, NULL),
+                     LAC_OK);
+    ck_assert_double_eq(conditions[0].value, 1.5e6);
+    struct lac_error error = {0};
+    static const char *const wrong[] = {"",         "x>1",       "step_time>1", "step_time>",
+                                        "idle>1%%", "idle>0x10", "idle>1,"};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        ck_assert_int_eq(lac_compare_conditions_parse(wrong[i], conditions, &count, &error),
+                         LAC_ERR_MISUSE);
+        ck_assert_uint_gt(strlen(error.message), 10);
+    }
+}
+END_TEST
+
+START_TEST(a_difference_in_the_noise_fails_nothing)
+{
+    struct drawn a = draw(steady, 10, "{}");
+    struct drawn b = draw(jumping, 10, "{}");
+    struct lac_comparison *it = compared(&b, &a);
+    struct lac_compare_side side = {a.model, a.analysis};
+    struct lac_compare_condition condition;
+    uint32_t count = 0;
+    ck_assert_double_lt(it->step.pct, 0.0);
+    ck_assert_int_eq(lac_compare_conditions_parse("step_time<-0.1%", &condition, &count, NULL),
+                     LAC_OK);
+    ck_assert_int_eq(lac_compare_condition_holds(&condition, it, &side),
+                     LAC_COMPARE_HOLDS_IN_NOISE);
+    ck_assert_int_eq(lac_compare_conditions_parse("step_time>0.1%", &condition, &count, NULL),
+                     LAC_OK);
+    ck_assert_int_eq(lac_compare_condition_holds(&condition, it, &side), LAC_COMPARE_HOLDS_NOT);
+    lac_comparison_destroy(it);
+    erase(&a);
+    erase(&b);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("compare");
+    TCase *cases = tcase_create("compare");
+    tcase_add_test(cases, shorter_steps_are_faster);
+    tcase_add_test(cases, jumping_steps_show_no_small_difference);
+    tcase_add_test(cases, two_steps_are_too_few);
+    tcase_add_test(cases, other_batch_sizes_compare_samples);
+    tcase_add_test(cases, differences_are_named);
+    tcase_add_test(cases, settings_that_are_no_json_end_quietly);
+    tcase_add_test(cases, parts_sum_to_the_step);
+    tcase_add_test(cases, conditions_are_read);
+    tcase_add_test(cases, a_difference_in_the_noise_fails_nothing);
+    suite_add_tcase(suite, cases);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
