@@ -8,7 +8,6 @@ LACUNA names the program (default build/lacuna).
 """
 import glob
 import json
-import math
 import os
 import subprocess
 import sys

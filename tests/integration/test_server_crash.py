@@ -6,7 +6,6 @@
 import os
 import random
 import re
-import socket
 import threading
 import time
 import unittest
