@@ -7,11 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum name_role { NAME_OTHER = 0, NAME_PIN, NAME_FETCH, NAME_BACKWARD };
+enum name_role { NAME_OTHER = 0, NAME_PIN, NAME_FETCH, NAME_BACKWARD, NAME_TRAINING };
 
 struct thread_votes {
     uint64_t top_level_ns; /**< time in work of the two outermost lanes */
     uint64_t backward_count;
+    uint64_t training_count; /**< steps, optimizers, waits for a batch: what only the training
+                                thread has */
     uint64_t fetch_count;
     uint64_t pin_count;
 };
@@ -32,7 +34,24 @@ static enum name_role classify(const struct lac_model *model, uint32_t name)
     if (strcmp(text, "loader.fetch") == 0) {
         return NAME_FETCH;
     }
-    return lac_names_host_class(text, length) == LAC_HOST_BACKWARD ? NAME_BACKWARD : NAME_OTHER;
+    switch (lac_names_host_class(text, length)) {
+    case LAC_HOST_BACKWARD:
+        return NAME_BACKWARD;
+    case LAC_HOST_STEP:
+    case LAC_HOST_OPTIMIZER:
+    case LAC_HOST_LOADER_WAIT:
+        return NAME_TRAINING;
+    case LAC_HOST_OTHER:
+    case LAC_HOST_LOADER_FETCH:
+    case LAC_HOST_LOADER_PART:
+    case LAC_HOST_COMM:
+    case LAC_HOST_COMPILE:
+    case LAC_HOST_PROFILER:
+    case LAC_HOST_STEP_LIKE:
+    case LAC_HOST_CLASS_COUNT_:
+        break;
+    }
+    return NAME_OTHER;
 }
 
 static void vote(const struct lac_model *model, const struct lac_track *track, uint8_t *role_of,
@@ -57,6 +76,7 @@ static void vote(const struct lac_model *model, const struct lac_track *track, u
         votes->pin_count += role_of[name] == NAME_PIN;
         votes->fetch_count += role_of[name] == NAME_FETCH;
         votes->backward_count += role_of[name] == NAME_BACKWARD;
+        votes->training_count += role_of[name] == NAME_TRAINING;
     }
 }
 
@@ -70,7 +90,8 @@ static const char *role_by_votes(const struct lac_model *model, const struct lac
     if (contains(model, track->name, "pt_autograd") || contains(model, track->name, "autograd")) {
         return "autograd";
     }
-    if (votes->fetch_count > 0) {
+    /* without workers the training thread makes its batches itself */
+    if (votes->fetch_count > 0 && votes->training_count == 0) {
         return "worker";
     }
     return NULL;
@@ -89,11 +110,44 @@ static uint32_t most(const struct lac_model *model, const char *const *roles, co
     return best;
 }
 
+/* The training thread is the one with the steps, the optimizer and the waits for batches; where no
+ * thread has any, the one that is called so, or is inside something for longest. Without a name
+ * that says so, the autograd thread is the one of the others that runs the backward nodes. */
+static void choose_main_and_autograd(const struct lac_model *model, const char **roles,
+                                     const uint64_t *training, const uint64_t *backward,
+                                     const uint64_t *top_ns)
+{
+    uint32_t chosen = most(model, roles, training);
+
+    for (uint32_t t = 0; t < model->track_count && chosen == LAC_NONE; t++) {
+        if (roles[t] == NULL && contains(model, model->tracks[t].name, "pt_main_thread")) {
+            chosen = t;
+        }
+    }
+    if (chosen != LAC_NONE) {
+        roles[chosen] = "main";
+    }
+    if (most(model, roles, backward) != LAC_NONE) {
+        roles[most(model, roles, backward)] = "autograd";
+    }
+    if (chosen == LAC_NONE) {
+        chosen = most(model, roles, top_ns);
+        for (uint32_t t = 0; t < model->track_count && chosen == LAC_NONE; t++) {
+            /* one busy thread: it trains, whatever it runs */
+            chosen = roles[t] != NULL && strcmp(roles[t], "autograd") == 0 ? t : LAC_NONE;
+        }
+        if (chosen != LAC_NONE) {
+            roles[chosen] = "main";
+        }
+    }
+}
+
 enum lac_status lac_track_roles(const struct lac_model *model, const char **roles)
 {
     uint8_t *role_of = malloc(model->strings.count);
-    uint64_t *top_ns = calloc((size_t)model->track_count * 2 + 1, sizeof *top_ns);
+    uint64_t *top_ns = calloc((size_t)model->track_count * 3 + 1, sizeof *top_ns);
     uint64_t *backward = top_ns != NULL ? top_ns + model->track_count : NULL;
+    uint64_t *training = top_ns != NULL ? backward + model->track_count : NULL;
 
     if (role_of == NULL || top_ns == NULL) {
         free(role_of);
@@ -111,25 +165,10 @@ enum lac_status lac_track_roles(const struct lac_model *model, const char **role
             roles[t] = role_by_votes(model, track, &votes);
             top_ns[t] = votes.top_level_ns;
             backward[t] = votes.backward_count;
+            training[t] = track->tid >= 0 ? votes.training_count : 0;
         }
     }
-    /* Without a name that says so, the autograd thread is the one that runs the backward nodes,
-     * and the training thread the one of the others that is inside something for longest. A trace
-     * with one busy thread has only a training thread. */
-    {
-        uint32_t autograd = most(model, roles, backward);
-        uint32_t main_track;
-
-        if (autograd != LAC_NONE) {
-            roles[autograd] = "autograd";
-        }
-        main_track = most(model, roles, top_ns);
-        if (main_track != LAC_NONE) {
-            roles[main_track] = "main";
-        } else if (autograd != LAC_NONE) {
-            roles[autograd] = "main";
-        }
-    }
+    choose_main_and_autograd(model, roles, training, backward, top_ns);
     free(role_of);
     free(top_ns);
     return LAC_OK;

@@ -1,0 +1,109 @@
+/* Which thread trains, which runs the backward pass, which are workers: from what they did. */
+#include "analysis/import/import.h"
+#include "server/store/trace_write_private.h"
+
+#include <check.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct lac_model *imported;
+
+static enum lac_status keep(void *context, struct lac_model *model, struct lac_error *reterr)
+{
+    (void)context;
+    (void)reterr;
+    imported = model;
+    return LAC_OK;
+}
+
+/* The role of thread `tid` in a trace of these events; "-" for none. */
+static const char *role_of(const char *events, int64_t tid)
+{
+    struct lac_import_options options = {0};
+    struct lac_error error = {0};
+    char json[8192];
+    const int length =
+        snprintf(json, sizeof(json), "{\"schemaVersion\":1,\"traceEvents\":[%s]}", events);
+    const char **roles;
+    const char *role = "-";
+
+    lac_import_limits_default(&options.limits);
+    ck_assert_int_eq(
+        lac_import_bytes((const uint8_t *)json, (size_t)length, &options, keep, NULL, &error),
+        LAC_OK);
+    roles = calloc(imported->track_count, sizeof(*roles));
+    ck_assert_int_eq(lac_track_roles(imported, roles), LAC_OK);
+    for (uint32_t t = 0; t < imported->track_count; t++) {
+        if (imported->tracks[t].kind == LAC_TRACK_THREAD && imported->tracks[t].tid == tid &&
+            roles[t] != NULL) {
+            role = roles[t];
+        }
+    }
+    free(roles);
+    lac_model_destroy(imported);
+    return role;
+}
+
+#define X(tid, name, ts, dur)                                                                      \
+    "{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"" name "\",\"pid\":1,\"tid\":" #tid      \
+    ",\"ts\":" #ts ",\"dur\":" #dur "}"
+#define OP(tid, name, ts, dur)                                                                     \
+    "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"" name "\",\"pid\":1,\"tid\":" #tid               \
+    ",\"ts\":" #ts ",\"dur\":" #dur "}"
+
+START_TEST(the_thread_with_the_steps_is_main_however_busy_another_is)
+{
+    static const char events[] = X(5, "ProfilerStep#1", 0, 10) "," OP(
+        9, "aten::add", 0, 5000) "," OP(7, "AddBackward0", 20, 900);
+
+    ck_assert_str_eq(role_of(events, 5), "main");
+    ck_assert_str_eq(role_of(events, 7), "autograd");
+    ck_assert_str_eq(role_of(events, 9), "-");
+}
+END_TEST
+
+START_TEST(loading_in_the_training_thread_does_not_make_it_a_worker)
+{
+    static const char alone[] = X(5, "loader.wait", 0, 10) "," X(5, "loader.fetch", 1, 8);
+    static const char with_worker[] = X(5, "loader.wait", 0, 10) "," X(6, "loader.fetch", 1, 8);
+
+    ck_assert_str_eq(role_of(alone, 5), "main");
+    ck_assert_str_eq(role_of(with_worker, 5), "main");
+    ck_assert_str_eq(role_of(with_worker, 6), "worker");
+}
+END_TEST
+
+START_TEST(one_busy_thread_is_main_whatever_it_runs)
+{
+    ck_assert_str_eq(role_of(OP(3, "MulBackward0", 0, 10), 3), "main");
+    ck_assert_str_eq(role_of(OP(3, "aten::mul", 0, 10), 3), "main");
+}
+END_TEST
+
+START_TEST(threads_that_are_none_are_not_chosen)
+{
+    static const char events[] =
+        X(-549452224, "ProfilerStep#1", 0, 900) "," OP(3, "aten::mul", 0, 10);
+
+    ck_assert_str_ne(role_of(events, -549452224), "autograd");
+}
+END_TEST
+
+int main(void)
+{
+    Suite *const suite = suite_create("track_role");
+    TCase *const tcase = tcase_create("roles");
+    SRunner *const runner = srunner_create(suite);
+    int failed;
+
+    tcase_add_test(tcase, the_thread_with_the_steps_is_main_however_busy_another_is);
+    tcase_add_test(tcase, loading_in_the_training_thread_does_not_make_it_a_worker);
+    tcase_add_test(tcase, one_busy_thread_is_main_whatever_it_runs);
+    tcase_add_test(tcase, threads_that_are_none_are_not_chosen);
+    suite_add_tcase(suite, tcase);
+    srunner_run_all(runner, CK_NORMAL);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
