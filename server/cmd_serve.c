@@ -35,6 +35,9 @@ static const struct lac_option option_table[] = {
     {.name = "log-level", .value = "LEVEL", .help = "error, warn, info or debug"},
     {.name = "keep-originals", .help = "keep what was uploaded, compressed (default)"},
     {.name = "upload-max", .value = "BYTES", .help = "largest upload: 16G"},
+    {.name = "uploads-open", .value = "N", .help = "resumable uploads under way: 256"},
+    {.name = "uploads-bytes", .value = "BYTES", .help = "their size in all: 4 of the largest"},
+    {.name = "upload-lifetime", .value = "S", .help = "an upload that stops is kept: 86400"},
     {.name = "import-memory", .value = "BYTES", .help = "all imports together: half of memory"},
     {.name = "import-workers", .value = "N", .help = "imports at a time"},
     {.name = "cache", .value = "BYTES", .help = "decoded columns and tiles: 256M"},
@@ -59,6 +62,7 @@ struct service {
     struct lac_http_options http_options;
     struct lac_store_options store_options;
     struct lac_ingest_options ingest_options;
+    struct lac_resumable_options upload_options;
     struct lac_key key;
     struct lac_app app;
     char data_dir[PATH_MAX];
@@ -107,6 +111,16 @@ static bool read_http_numbers(struct service *service)
                               &http->upload_bytes_max);
 }
 
+static bool read_upload_numbers(struct service *service)
+{
+    struct lac_resumable_options *uploads = &service->upload_options;
+
+    return read_unsigned(service, "uploads-open", 100000, &uploads->open_count_max) &&
+           read_unsigned(service, "upload-lifetime", 31536000, &uploads->lifetime_s) &&
+           lac_options_number(&service->options, "uploads-bytes", 0, UINT64_C(1) << 50, 0,
+                              &uploads->open_bytes_max);
+}
+
 static bool read_allow_hosts(struct service *service)
 {
     struct lac_guard *guard = &service->http_options.guard;
@@ -151,7 +165,8 @@ static bool read_options(struct service *service)
     http->base_path = lac_options_text(options, "base-path", "");
     service->port_file = lac_options_text(options, "port-file", NULL);
     ingest->keep_originals = lac_options_on(options, "keep-originals", true);
-    if (!read_http_numbers(service) || !read_allow_hosts(service) ||
+    if (!read_http_numbers(service) || !read_upload_numbers(service) ||
+        !read_allow_hosts(service) ||
         !lac_options_number(options, "import-memory", 0, UINT64_C(1) << 50, 0,
                             &ingest->memory_budget_bytes) ||
         !lac_options_number(options, "import-workers", 0, 1024, 0, &import_workers) ||
@@ -162,6 +177,7 @@ static bool read_options(struct service *service)
     }
     ingest->worker_count = (uint32_t)import_workers;
     ingest->upload_bytes_max = http->upload_bytes_max;
+    service->upload_options.upload_bytes_max = http->upload_bytes_max;
     return lac_options_data_dir(options, service->data_dir, sizeof(service->data_dir));
 }
 
@@ -220,6 +236,11 @@ static enum lac_status start(struct service *service, struct lac_error *reterr)
     service->ingest_options.changed = lac_api_trace_changed;
     service->ingest_options.changed_context = app;
     status = lac_ingest_create(&service->ingest_options, &app->ingest, reterr);
+    if (status == LAC_OK) {
+        service->upload_options.ingest = app->ingest;
+        service->upload_options.store = app->store;
+        status = lac_resumable_create(&service->upload_options, &app->uploads, reterr);
+    }
     return status == LAC_OK ? lac_http_server_start(app->http, reterr) : status;
 }
 
@@ -230,6 +251,7 @@ static void stop(struct service *service)
     if (app->http != NULL) {
         lac_http_server_stop(app->http);
     }
+    lac_resumable_destroy(app->uploads);
     lac_ingest_destroy(app->ingest); /* its last news find no listener */
     lac_http_server_destroy(app->http);
     lac_store_close(app->store);

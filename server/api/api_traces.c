@@ -65,6 +65,18 @@ static void write_error(struct lac_json *json, const struct lac_trace_row *row)
     lac_json_close(json, '}');
 }
 
+static void write_clock(struct lac_json *json, const struct lac_trace_row *row)
+{
+    if (!row->has_clock) {
+        lac_json_null(json, "clock");
+        return;
+    }
+    lac_json_open(json, "clock", '{');
+    lac_json_int(json, "offset_ns", row->clock_offset_ns);
+    lac_json_int(json, "error_ns", row->clock_error_ns);
+    lac_json_close(json, '}');
+}
+
 static void write_device_names(struct lac_json *json, const char *names)
 {
     lac_json_open(json, "device_names", '[');
@@ -156,6 +168,7 @@ void lac_api_write_trace(struct lac_json *json, const char *key, const struct la
         lac_json_null(json, "rank");
     }
     lac_json_text(json, "host", row->host);
+    write_clock(json, row);
     lac_json_bool(json, "simulated", row->is_simulated);
     write_progress(json, progress);
     write_error(json, row);

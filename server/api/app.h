@@ -10,12 +10,14 @@
 #include "server/http/request.h"
 #include "server/http/server.h"
 #include "server/ingest/ingest.h"
+#include "server/ingest/resumable.h"
 #include "server/store/store.h"
 #include "server/store/trace_file.h"
 
 struct lac_app {
     struct lac_store *store;
     struct lac_ingest *ingest;
+    struct lac_resumable *uploads;
     struct lac_http_server *http;
     const struct lac_key *key;
     const char *base_path; /**< "" or "/x/y" */
@@ -71,6 +73,19 @@ void lac_api_openapi(void *app, const struct lac_request *request, struct lac_re
 void lac_api_events(void *app, const struct lac_request *request, struct lac_response *response);
 
 extern const struct lac_body_handler lac_api_upload;
+
+/* api_uploads.c: tus 1.0.0 */
+extern const struct lac_body_handler lac_api_upload_create;
+extern const struct lac_body_handler lac_api_upload_append;
+void lac_api_upload_options(void *app, const struct lac_request *request,
+                            struct lac_response *response);
+void lac_api_upload_look(void *app, const struct lac_request *request,
+                         struct lac_response *response);
+void lac_api_upload_remove(void *app, const struct lac_request *request,
+                           struct lac_response *response);
+
+void lac_api_clock(void *app, const struct lac_request *request, struct lac_response *response);
+
 void lac_api_list(void *app, const struct lac_request *request, struct lac_response *response);
 void lac_api_get(void *app, const struct lac_request *request, struct lac_response *response);
 void lac_api_delete(void *app, const struct lac_request *request, struct lac_response *response);

@@ -27,6 +27,19 @@ struct fields {
     const char *sec_fetch_site;
     const char *accept_encoding;
     const char *if_none_match;
+    const char *wanted[LAC_FIELD_COUNT_];
+    bool is_wanted_twice;
+};
+
+static const char *const field_names[LAC_FIELD_COUNT_] = {
+    [LAC_FIELD_TUS_RESUMABLE] = "Tus-Resumable",
+    [LAC_FIELD_UPLOAD_LENGTH] = "Upload-Length",
+    [LAC_FIELD_UPLOAD_DEFER_LENGTH] = "Upload-Defer-Length",
+    [LAC_FIELD_UPLOAD_OFFSET] = "Upload-Offset",
+    [LAC_FIELD_UPLOAD_METADATA] = "Upload-Metadata",
+    [LAC_FIELD_UPLOAD_CHECKSUM] = "Upload-Checksum",
+    [LAC_FIELD_UPLOAD_CONCAT] = "Upload-Concat",
+    [LAC_FIELD_CONTENT_TYPE] = "Content-Type",
 };
 
 /*
@@ -44,6 +57,16 @@ static void keep(const char **place, unsigned *count, const char *value)
     *place = value;
     if (count != NULL) {
         (*count)++;
+    }
+}
+
+static void see_wanted(struct fields *fields, const char *key, const char *value)
+{
+    for (unsigned i = 0; i < LAC_FIELD_COUNT_; i++) {
+        if (strcasecmp(key, field_names[i]) == 0) {
+            fields->is_wanted_twice = fields->is_wanted_twice || fields->wanted[i] != NULL;
+            fields->wanted[i] = value;
+        }
     }
 }
 
@@ -79,6 +102,8 @@ static enum MHD_Result see_field(void *context, enum MHD_ValueKind kind, const c
         fields->expects_continue = true;
     } else if (strcasecmp(key, "If-None-Match") == 0) {
         keep(&fields->if_none_match, NULL, value);
+    } else {
+        see_wanted(fields, key, value);
     }
     return MHD_YES;
 }
@@ -252,6 +277,37 @@ static bool body_fits(struct exchange *x)
     return true;
 }
 
+/* libmicrohttpd's copies go with the connection, which may end while a worker reads them. */
+static bool copy_fields(struct exchange *x, const struct fields *fields)
+{
+    size_t size = 0;
+    char *next;
+
+    if (fields->is_wanted_twice) {
+        return refuse(x, 400, "bad_request", "a header field is given more than once");
+    }
+    for (unsigned i = 0; i < LAC_FIELD_COUNT_; i++) {
+        size += fields->wanted[i] != NULL ? strlen(fields->wanted[i]) + 1 : 0;
+    }
+    if (size == 0) {
+        return true;
+    }
+    x->fields = malloc(size);
+    if (x->fields == NULL) {
+        return refuse(x, 503, "out_of_memory", "no memory for this request");
+    }
+    next = x->fields;
+    for (unsigned i = 0; i < LAC_FIELD_COUNT_; i++) {
+        if (fields->wanted[i] != NULL) {
+            const size_t length = strlen(fields->wanted[i]) + 1;
+
+            x->request.field[i] = memcpy(next, fields->wanted[i], length);
+            next += length;
+        }
+    }
+    return true;
+}
+
 bool lac_exchange_admit(struct exchange *x, struct MHD_Connection *mhd, const char *version)
 {
     struct fields fields = {0};
@@ -262,7 +318,8 @@ bool lac_exchange_admit(struct exchange *x, struct MHD_Connection *mhd, const ch
         return false;
     }
     strip_base_path(x);
-    if (!route_is_known(x) || !access_is_granted(x, &fields) || !body_fits(x)) {
+    if (!route_is_known(x) || !access_is_granted(x, &fields) || !body_fits(x) ||
+        !copy_fields(x, &fields)) {
         return false;
     }
     if (fields.if_none_match != NULL) {

@@ -78,6 +78,7 @@ void lac_exchange_destroy(struct exchange *x)
     lac_buffer_done(&x->body);
     lac_response_done(&x->response);
     free(x->if_none_match);
+    free(x->fields);
     x->loop->exchange_count--;
     free(x);
 }
@@ -197,6 +198,12 @@ static enum MHD_Result begin(struct exchange *x, struct MHD_Connection *mhd, con
         x->close_after = true;
         lac_response_error(&x->response, 503, "out_of_memory", "no memory for this upload");
         return lac_reply_queue(x);
+    }
+    if (x->transfer != NULL && x->route->stream->open != NULL &&
+        !x->route->stream->open(x->loop->server->options.app, &x->request, &x->transfer->sink,
+                                &x->response)) {
+        x->close_after = x->request.content_length > 0;
+        return refuse(x);
     }
     await_body(x);
     return MHD_YES;

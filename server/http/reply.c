@@ -125,6 +125,9 @@ static void add_headers(const struct exchange *x, struct MHD_Response *made)
     if (response->may_gzip) {
         (void)MHD_add_response_header(made, "Vary", "Accept-Encoding");
     }
+    if (response->long_value != NULL) {
+        (void)MHD_add_response_header(made, response->long_name, response->long_value);
+    }
     for (unsigned i = 0; i < response->header_count; i++) {
         (void)MHD_add_response_header(made, response->header[i].name, response->header[i].value);
     }

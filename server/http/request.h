@@ -23,6 +23,7 @@ enum lac_method {
     LAC_METHOD_PUT,
     LAC_METHOD_PATCH,
     LAC_METHOD_DELETE,
+    LAC_METHOD_OPTIONS,
     LAC_METHOD_COUNT_
 };
 
@@ -41,7 +42,20 @@ enum lac_run {
     LAC_RUN_EVENTS,   /**< handler writes the beginning of an event stream that then stays open */
 };
 
-enum { LAC_REQUEST_PARAMS_MAX = 6, LAC_RESPONSE_HEADERS_MAX = 6 };
+enum { LAC_REQUEST_PARAMS_MAX = 6, LAC_RESPONSE_HEADERS_MAX = 10 };
+
+/** Header fields that handlers may want. One that is given twice is refused before they see it. */
+enum lac_field {
+    LAC_FIELD_TUS_RESUMABLE = 0,
+    LAC_FIELD_UPLOAD_LENGTH,
+    LAC_FIELD_UPLOAD_DEFER_LENGTH,
+    LAC_FIELD_UPLOAD_OFFSET,
+    LAC_FIELD_UPLOAD_METADATA,
+    LAC_FIELD_UPLOAD_CHECKSUM,
+    LAC_FIELD_UPLOAD_CONCAT,
+    LAC_FIELD_CONTENT_TYPE,
+    LAC_FIELD_COUNT_
+};
 
 /** body_bytes_max of routes whose limit is the configured upload limit. */
 #define LAC_BODY_UPLOAD  UINT64_MAX
@@ -56,6 +70,7 @@ struct lac_request {
     uint64_t content_length;   /**< as announced; LAC_SIZE_UNKNOWN for chunked bodies, 0 for none */
     const char *base_path;     /**< "" or "/x/y": what to put before paths in replies */
     const char *if_none_match; /**< NULL when absent */
+    const char *field[LAC_FIELD_COUNT_]; /**< by enum lac_field; NULL when absent */
 };
 
 struct lac_response {
@@ -67,7 +82,9 @@ struct lac_response {
     struct lac_buffer body;
     const void *borrowed; /**< static bytes instead of `body`, when not NULL */
     size_t borrowed_size_bytes;
-    const char *encoding; /**< Content-Encoding of `borrowed`, NULL none */
+    const char *encoding;  /**< Content-Encoding of `borrowed`, NULL none */
+    const char *long_name; /**< one header whose value may be long: static name, NULL none */
+    char *long_value;      /**< owned */
     unsigned header_count;
     struct {
         const char *name; /**< static */
@@ -83,6 +100,12 @@ struct lac_body_handler {
     /** @return LAC_OK and a sink, or a failure that becomes the reply */
     enum lac_status (*begin)(void *app, const struct lac_request *request, void **ret_sink,
                              struct lac_error *reterr);
+    /**
+     * Instead of `begin`, when not NULL: on the loop, before the first byte of the body; must not
+     * block. @return false: the response says why, and the body is not taken
+     */
+    bool (*open)(void *app, const struct lac_request *request, void **ret_sink,
+                 struct lac_response *response);
     enum lac_status (*data)(void *sink, const uint8_t *bytes, size_t size_bytes,
                             struct lac_error *reterr);
     /** The whole body came: finish and answer. Frees the sink. */
@@ -126,6 +149,9 @@ void lac_response_done(struct lac_response *response);
  * (asserted). */
 void lac_response_header(struct lac_response *response, const char *name, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
+
+/** Set the one header whose value may be of any length. `name` static. @return false: no memory */
+bool lac_response_long_header(struct lac_response *response, const char *name, const char *value);
 
 /** Replace the body by `{"error":{"code","message"}}` with that HTTP status. */
 void lac_response_error(struct lac_response *response, unsigned http_status, const char *code,

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 void lac_response_init(struct lac_response *response)
@@ -19,6 +20,8 @@ void lac_response_init(struct lac_response *response)
 void lac_response_done(struct lac_response *response)
 {
     lac_buffer_done(&response->body);
+    free(response->long_value);
+    response->long_value = NULL;
 }
 
 void lac_response_header(struct lac_response *response, const char *name, const char *fmt, ...)
@@ -33,6 +36,20 @@ void lac_response_header(struct lac_response *response, const char *name, const 
     assert(strpbrk(value, "\r\n") == NULL);
     response->header[response->header_count].name = name;
     response->header_count++;
+}
+
+bool lac_response_long_header(struct lac_response *response, const char *name, const char *value)
+{
+    char *const copy = strdup(value);
+
+    assert(strpbrk(value, "\r\n") == NULL);
+    if (copy == NULL) {
+        return false;
+    }
+    free(response->long_value);
+    response->long_name = name;
+    response->long_value = copy;
+    return true;
 }
 
 static void set_error(struct lac_response *response, unsigned http_status, const char *code,

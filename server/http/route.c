@@ -4,8 +4,9 @@
 #include <string.h>
 
 static const char *const method_names[] = {
-    [LAC_METHOD_OTHER] = "OTHER", [LAC_METHOD_GET] = "GET",     [LAC_METHOD_POST] = "POST",
-    [LAC_METHOD_PUT] = "PUT",     [LAC_METHOD_PATCH] = "PATCH", [LAC_METHOD_DELETE] = "DELETE",
+    [LAC_METHOD_OTHER] = "OTHER",     [LAC_METHOD_GET] = "GET",     [LAC_METHOD_POST] = "POST",
+    [LAC_METHOD_PUT] = "PUT",         [LAC_METHOD_PATCH] = "PATCH", [LAC_METHOD_DELETE] = "DELETE",
+    [LAC_METHOD_OPTIONS] = "OPTIONS",
 };
 _Static_assert(sizeof(method_names) / sizeof(method_names[0]) == LAC_METHOD_COUNT_,
                "name every method");

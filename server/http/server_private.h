@@ -113,6 +113,7 @@ struct exchange {
     const char
         *raw_end; /**< behind the raw target in libmicrohttpd's buffer; compared, never read */
     char *if_none_match; /**< owned copy */
+    char *fields;        /**< owned copies of request.field, one behind the other */
     uint64_t received_bytes;
     uint64_t reply_bytes;
     struct lac_buffer body;

@@ -66,9 +66,13 @@ LAC_MUST_USE enum lac_status lac_ingest_create(const struct lac_ingest_options *
 void lac_ingest_destroy(struct lac_ingest *ingest);
 
 struct lac_upload_options {
-    const char *name;     /**< of the trace; NULL or "" : from the content, else "trace" */
-    const char *project;  /**< NULL none */
-    uint64_t total_bytes; /**< Content-Length, 0 unknown */
+    const char *name;        /**< of the trace; NULL or "" : from the content, else "trace" */
+    const char *project;     /**< NULL none */
+    uint64_t total_bytes;    /**< Content-Length, 0 unknown */
+    const char *run;         /**< name of the run that it joins; NULL or "" none */
+    bool has_clock;          /**< the clock of the recorded host was compared with ours: */
+    int64_t clock_offset_ns; /**< ours minus the host's */
+    int64_t clock_error_ns;  /**< bound of what that may be wrong by */
     bool reuse_existing; /**< at commit: same project, name and content as a ready trace -> that one
                           */
 };
@@ -93,6 +97,17 @@ uint64_t lac_upload_received_bytes(const struct lac_upload *upload);
  *  @return LAC_OK; LAC_ERR_LIMIT, LAC_ERR_IO (disk full): abort it then */
 LAC_MUST_USE enum lac_status lac_upload_write(struct lac_upload *upload, const void *bytes,
                                               size_t size_bytes, struct lac_error *reterr);
+
+/**
+ * Instead of writing: take a file that is there, on the same file system, as the whole content. It
+ * is linked, so `path` stays until the caller removes it.
+ *
+ * @param sha256 of its size_bytes bytes, which must be on disk already
+ * @return LAC_OK or LAC_ERR_IO
+ */
+LAC_MUST_USE enum lac_status lac_upload_adopt(struct lac_upload *upload, const char *path,
+                                              uint64_t size_bytes, const uint8_t *sha256,
+                                              struct lac_error *reterr);
 
 /**
  * The upload is complete: sync the file, commit the catalog, queue the import. May take as long as

@@ -48,6 +48,8 @@ struct lac_upload {
     uint64_t total_bytes, received_bytes;
     uint64_t checked_bytes; /**< received when the disk was last looked at */
     int fd;
+    bool has_digest; /**< adopted: `digest` instead of `hash` */
+    uint8_t digest[LAC_SHA256_SIZE];
     bool reuse_existing;
     double started_s, told_s;
 };

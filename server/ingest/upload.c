@@ -50,7 +50,9 @@ static void free_upload(struct lac_upload *upload)
     free(upload);
 }
 
-static enum lac_status open_staged(struct lac_upload *upload, struct lac_error *reterr)
+static enum lac_status open_staged(struct lac_upload *upload,
+                                   const struct lac_upload_options *options,
+                                   struct lac_error *reterr)
 {
     struct lac_store *store = upload->ingest->options.store;
     char id[LAC_ID_SIZE];
@@ -67,7 +69,41 @@ static enum lac_status open_staged(struct lac_upload *upload, struct lac_error *
     if (upload->fd < 0) {
         return lac_fail(reterr, LAC_ERR_IO, 0, "cannot store the upload: %s", strerror(errno));
     }
-    return lac_store_begin_receiving(store, id, upload->name, upload->project, reterr);
+    status = lac_store_begin_receiving(store, id, upload->name, upload->project, reterr);
+    if (status == LAC_OK && options->run != NULL && options->run[0] != '\0') {
+        status = lac_store_join_run(store, id, upload->project, options->run, reterr);
+    }
+    if (status == LAC_OK && options->has_clock) {
+        status = lac_store_set_clock(store, id, options->clock_offset_ns, options->clock_error_ns,
+                                     reterr);
+    }
+    if (status != LAC_OK) {
+        struct lac_error ignored;
+
+        (void)!lac_store_drop(store, id, &ignored);
+    }
+    return status;
+}
+
+enum lac_status lac_upload_adopt(struct lac_upload *upload, const char *path, uint64_t size_bytes,
+                                 const uint8_t *sha256, struct lac_error *reterr)
+{
+    if (unlinkat(upload->staging.fd, LAC_STAGED_UPLOAD, 0) != 0 ||
+        linkat(AT_FDCWD, path, upload->staging.fd, LAC_STAGED_UPLOAD, 0) != 0) {
+        return lac_fail(reterr, LAC_ERR_IO, 0, "cannot take the upload: %s", strerror(errno));
+    }
+    (void)close(upload->fd);
+    upload->fd = openat(upload->staging.fd, LAC_STAGED_UPLOAD, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (upload->fd < 0) {
+        return lac_fail(reterr, LAC_ERR_IO, 0, "cannot take the upload: %s", strerror(errno));
+    }
+    (void)pthread_mutex_lock(&upload->ingest->lock);
+    upload->received_bytes = size_bytes;
+    upload->ingest->stats.upload_bytes += size_bytes;
+    (void)pthread_mutex_unlock(&upload->ingest->lock);
+    memcpy(upload->digest, sha256, sizeof upload->digest);
+    upload->has_digest = true;
+    return LAC_OK;
 }
 
 enum lac_status lac_ingest_begin(struct lac_ingest *ingest,
@@ -98,7 +134,7 @@ enum lac_status lac_ingest_begin(struct lac_ingest *ingest,
     upload->name = strdup(options->name != NULL ? options->name : "");
     upload->project = strdup(options->project != NULL ? options->project : "");
     status = upload->name != NULL && upload->project != NULL
-                 ? open_staged(upload, reterr)
+                 ? open_staged(upload, options, reterr)
                  : lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory");
     if (status != LAC_OK) {
         lac_staging_remove(&upload->staging);
@@ -295,7 +331,11 @@ enum lac_status lac_upload_commit(struct lac_upload *upload, char *ret_id, bool 
         *ret_existed = false;
     }
     if (status == LAC_OK) {
-        lac_sha256_end(&upload->hash, sha256);
+        if (upload->has_digest) {
+            memcpy(sha256, upload->digest, sizeof sha256);
+        } else {
+            lac_sha256_end(&upload->hash, sha256);
+        }
         if (upload->reuse_existing &&
             lac_store_find_content(ingest->options.store, upload->project,
                                    upload->name[0] != '\0' ? upload->name : NULL, sha256, ret_id,

@@ -39,6 +39,8 @@ static const char *const migrations[] = {
     " last_used_ms INTEGER) WITHOUT ROWID;"
     "CREATE TABLE audit(id INTEGER PRIMARY KEY, at_ms INTEGER NOT NULL, actor TEXT, action TEXT,"
     " object TEXT);",
+    "ALTER TABLE traces ADD COLUMN clock_offset_ns INTEGER;"
+    "ALTER TABLE traces ADD COLUMN clock_error_ns INTEGER;",
 };
 
 _Static_assert(sizeof migrations / sizeof migrations[0] == LAC_CATALOG_VERSION,

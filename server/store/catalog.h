@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { LAC_CATALOG_VERSION = 1 };
+enum { LAC_CATALOG_VERSION = 2 };
 
 /** Open, create or migrate. @return as lac_store_open() */
 LAC_MUST_USE enum lac_status lac_catalog_open(const char *path, sqlite3 **ret_db,

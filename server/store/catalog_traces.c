@@ -16,7 +16,8 @@ enum { LIST_LIMIT_MAX = 1000 };
     " t.slice_count, t.dropped_count, t.repaired_count, t.duration_ns, t.t0_ns, t.rank, t.host,"   \
     " t.is_simulated, t.device_count, t.device_names, t.file_bytes, t.cause, t.letter, t.verdict," \
     " t.step_mean_ns, t.throughput_per_s, t.throughput_unit, t.not_computing_pct, t.next_change,"  \
-    " t.gain_low_pct, t.gain_mid_pct, t.gain_high_pct, t.finding_id"                               \
+    " t.gain_low_pct, t.gain_mid_pct, t.gain_high_pct, t.finding_id,"                              \
+    " t.clock_offset_ns, t.clock_error_ns"                                                         \
     " FROM traces t LEFT JOIN projects p ON p.id = t.project "
 
 enum trace_column {
@@ -57,6 +58,8 @@ enum trace_column {
     T_GAIN_MID,
     T_GAIN_HIGH,
     T_FINDING,
+    T_CLOCK_OFFSET,
+    T_CLOCK_ERROR,
 };
 
 static void copy_text(sqlite3_stmt *get, int column, char *out, size_t capacity_bytes)
@@ -117,6 +120,9 @@ static enum lac_status read_row(sqlite3_stmt *get, struct lac_trace_row *row)
         .is_simulated = sqlite3_column_int(get, T_SIMULATED) != 0,
         .device_count = (uint32_t)sqlite3_column_int64(get, T_DEVICES),
         .file_bytes = (uint64_t)sqlite3_column_int64(get, T_FILE_BYTES),
+        .has_clock = sqlite3_column_type(get, T_CLOCK_OFFSET) != SQLITE_NULL,
+        .clock_offset_ns = sqlite3_column_int64(get, T_CLOCK_OFFSET),
+        .clock_error_ns = sqlite3_column_int64(get, T_CLOCK_ERROR),
     };
     copy_text(get, T_ID, row->id, sizeof row->id);
     copy_text(get, T_RUN, row->run, sizeof row->run);
@@ -401,7 +407,7 @@ enum lac_status lac_catalog_put_trace(sqlite3 *db, const struct lac_trace_row *r
         " cause, letter, verdict, step_mean_ns, throughput_per_s, throughput_unit,"
         " not_computing_pct, next_change, gain_low_pct, gain_mid_pct, gain_high_pct, finding_id)"
         " VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
-        " ON CONFLICT(id) DO UPDATE SET run=excluded.run, name=excluded.name,"
+        " ON CONFLICT(id) DO UPDATE SET run=coalesce(excluded.run, run), name=excluded.name,"
         " state=excluded.state, generation=excluded.generation, error_code=NULL,"
         " error_message=NULL, original=excluded.original, format=excluded.format,"
         " event_count=excluded.event_count, slice_count=excluded.slice_count,"

@@ -52,6 +52,16 @@ LAC_MUST_USE enum lac_status lac_store_begin_receiving(struct lac_store *store, 
                                                        const char *name, const char *project,
                                                        struct lac_error *reterr);
 
+/** The trace belongs to the run of that name in the project, which is made if it is new. */
+LAC_MUST_USE enum lac_status lac_store_join_run(struct lac_store *store, const char *id,
+                                                const char *project, const char *run,
+                                                struct lac_error *reterr);
+
+/** How far the clock of the recorded host was from the server's, and how wrong that may be. */
+LAC_MUST_USE enum lac_status lac_store_set_clock(struct lac_store *store, const char *id,
+                                                 int64_t offset_ns, int64_t error_ns,
+                                                 struct lac_error *reterr);
+
 /** receiving -> importing, durable when it returns. */
 LAC_MUST_USE enum lac_status lac_store_acknowledge(struct lac_store *store, const char *id,
                                                    const uint8_t *sha256, uint64_t size_bytes,

@@ -103,6 +103,9 @@ struct lac_trace_row {
     uint64_t event_count, slice_count, dropped_count, repaired_count;
     int64_t duration_ns;
     int64_t t0_ns;
+    bool has_clock;          /**< the host's clock was compared with the server's: */
+    int64_t clock_offset_ns; /**< server minus host */
+    int64_t clock_error_ns;
     int32_t rank; /**< -1 unknown */
     char *host;   /**< NULL unknown */
     bool is_simulated;

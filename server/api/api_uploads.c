@@ -1,0 +1,379 @@
+/*
+ * Resumable uploads: tus 1.0.0 with creation, creation-with-upload, checksum, expiration and
+ * termination. What is refused is refused before the body is read; the state is server/ingest's.
+ */
+#include "server/api/app.h"
+#include "server/api/json_out.h"
+#include "server/ingest/upload_metadata.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static const char extensions[] = "creation,creation-with-upload,checksum,expiration,termination";
+
+/* Every reply of these addresses says which protocol it speaks. */
+static void add_version(struct lac_response *response)
+{
+    lac_response_header(response, "Tus-Resumable", "1.0.0");
+}
+
+static bool version_is_ours(const struct lac_request *request, struct lac_response *response,
+                            bool is_required)
+{
+    const char *const version = request->field[LAC_FIELD_TUS_RESUMABLE];
+
+    add_version(response);
+    if (version != NULL ? strcmp(version, "1.0.0") == 0 : !is_required) {
+        return true;
+    }
+    lac_response_error(response, 412, "tus_version",
+                       "send Tus-Resumable: 1.0.0, the one version that is spoken here");
+    lac_response_header(response, "Tus-Version", "1.0.0");
+    return false;
+}
+
+static void refuse(const struct lac_app *app, enum lac_upload_answer answer,
+                   struct lac_response *response)
+{
+    switch (answer) {
+    case LAC_UPLOAD_OK:
+        break;
+    case LAC_UPLOAD_UNKNOWN:
+        lac_response_error(response, 404, "not_found", "no such upload");
+        break;
+    case LAC_UPLOAD_GONE:
+        lac_response_error(response, 410, "upload_gone", "this upload was ended, or has expired");
+        break;
+    case LAC_UPLOAD_BUSY:
+        lac_response_error(response, 423, "upload_busy", "another request writes this upload now");
+        break;
+    case LAC_UPLOAD_OFFSET:
+        lac_response_error(response, 409, "upload_offset",
+                           "the upload stands at another offset: ask with HEAD");
+        break;
+    case LAC_UPLOAD_TOO_LONG:
+        lac_response_error(response, 413, "body_too_large",
+                           "more than the upload's length, or than the %" PRIu64
+                           " bytes that an upload may have",
+                           lac_resumable_bytes_max(app->uploads));
+        break;
+    case LAC_UPLOAD_TOO_MANY:
+        lac_response_error(response, 429, "too_many_uploads",
+                           "too many or too large uploads are incomplete: end one, or try later");
+        lac_response_header(response, "Retry-After", "60");
+        break;
+    case LAC_UPLOAD_NO_MEMORY:
+        lac_response_error(response, 503, "out_of_memory", "no memory for the upload");
+        break;
+    }
+}
+
+/* -- replies ------------------------------------------------------------------------------------*/
+
+static void add_expires(struct lac_response *response, int64_t expires_unix_s)
+{
+    const time_t seconds = (time_t)expires_unix_s;
+    struct tm parts;
+    char text[64];
+
+    if (gmtime_r(&seconds, &parts) != NULL &&
+        strftime(text, sizeof(text), "%a, %d %b %Y %H:%M:%S GMT", &parts) > 0) {
+        lac_response_header(response, "Upload-Expires", "%s", text);
+    }
+}
+
+static void add_state(struct lac_response *response, const struct lac_upload_state *state)
+{
+    lac_response_header(response, "Upload-Offset", "%" PRIu64, state->offset_bytes);
+    add_expires(response, state->expires_unix_s);
+    if (state->trace[0] != '\0') {
+        lac_response_header(response, "Lacuna-Trace-Id", "%s", state->trace);
+    }
+}
+
+static void write_state(struct lac_response *response, const struct lac_upload_state *state)
+{
+    struct lac_json json;
+
+    lac_json_init(&json, &response->body);
+    lac_json_open(&json, NULL, '{');
+    lac_json_text(&json, "id", state->id);
+    lac_json_uint(&json, "offset_bytes", state->offset_bytes);
+    lac_json_uint(&json, "length_bytes", state->length_bytes);
+    lac_json_text(&json, "trace", state->trace[0] != '\0' ? state->trace : NULL);
+    lac_json_close(&json, '}');
+}
+
+void lac_api_upload_options(void *app_context, const struct lac_request *request,
+                            struct lac_response *response)
+{
+    const struct lac_app *app = app_context;
+
+    (void)request;
+    add_version(response);
+    response->http_status = 204;
+    lac_response_header(response, "Tus-Version", "1.0.0");
+    lac_response_header(response, "Tus-Extension", "%s", extensions);
+    lac_response_header(response, "Tus-Checksum-Algorithm", "sha1,sha256");
+    lac_response_header(response, "Tus-Max-Size", "%" PRIu64,
+                        lac_resumable_bytes_max(app->uploads));
+}
+
+void lac_api_upload_look(void *app_context, const struct lac_request *request,
+                         struct lac_response *response)
+{
+    struct lac_app *app = app_context;
+    struct lac_upload_state state;
+    enum lac_upload_answer answer;
+
+    if (!version_is_ours(request, response, false)) {
+        return;
+    }
+    answer = lac_resumable_look(app->uploads, request->param[0], &state);
+    if (answer != LAC_UPLOAD_OK) {
+        refuse(app, answer, response);
+        return;
+    }
+    add_state(response, &state);
+    lac_response_header(response, "Upload-Length", "%" PRIu64, state.length_bytes);
+    if (state.metadata[0] != '\0' &&
+        !lac_response_long_header(response, "Upload-Metadata", state.metadata)) {
+        refuse(app, LAC_UPLOAD_NO_MEMORY, response);
+    } else {
+        write_state(response, &state);
+    }
+    lac_upload_state_done(&state);
+}
+
+void lac_api_upload_remove(void *app_context, const struct lac_request *request,
+                           struct lac_response *response)
+{
+    struct lac_app *app = app_context;
+    enum lac_upload_answer answer;
+
+    if (!version_is_ours(request, response, true)) {
+        return;
+    }
+    answer = lac_resumable_remove(app->uploads, request->param[0]);
+    if (answer == LAC_UPLOAD_OK) {
+        response->http_status = 204;
+    } else {
+        refuse(app, answer, response);
+    }
+}
+
+/* -- requests that write ------------------------------------------------------------------------*/
+
+/* "sha256 base64" */
+static bool read_checksum(const struct lac_request *request, struct lac_part_request *part,
+                          struct lac_response *response)
+{
+    const char *const text = request->field[LAC_FIELD_UPLOAD_CHECKSUM];
+    const char *const space = text != NULL ? strchr(text, ' ') : NULL;
+    int size = 0;
+
+    if (text == NULL) {
+        return true;
+    }
+    if (strncmp(text, "sha256 ", 7) == 0) {
+        part->checksum = LAC_CHECKSUM_SHA256;
+        size = 32;
+    } else if (strncmp(text, "sha1 ", 5) == 0) {
+        part->checksum = LAC_CHECKSUM_SHA1;
+        size = 20;
+    }
+    if (size == 0 || lac_base64_decode(space + 1, strlen(space + 1), part->expected,
+                                       sizeof(part->expected)) != size) {
+        lac_response_error(response, 400, "bad_request",
+                           "Upload-Checksum must be sha256 or sha1, a blank, and base64");
+        return false;
+    }
+    return true;
+}
+
+static bool body_is_named(const struct lac_request *request, struct lac_response *response)
+{
+    const char *const type = request->field[LAC_FIELD_CONTENT_TYPE];
+
+    if (type != NULL && strcmp(type, "application/offset+octet-stream") == 0) {
+        return true;
+    }
+    lac_response_error(response, 415, "content_type",
+                       "the body must be Content-Type: application/offset+octet-stream");
+    return false;
+}
+
+static bool read_number(const struct lac_request *request, enum lac_field field, const char *name,
+                        uint64_t *ret_value, struct lac_response *response)
+{
+    if (request->field[field] != NULL && lac_parse_uint(request->field[field], ret_value)) {
+        return true;
+    }
+    lac_response_error(response, 400, "bad_request", "%s is missing, or no number", name);
+    return false;
+}
+
+static bool take(struct lac_app *app, const struct lac_part_request *part, void **ret_sink,
+                 struct lac_response *response)
+{
+    struct lac_part *taken = NULL;
+    const enum lac_upload_answer answer = lac_resumable_take(app->uploads, part, &taken);
+
+    refuse(app, answer, response);
+    *ret_sink = taken;
+    return answer == LAC_UPLOAD_OK;
+}
+
+static bool create_open(void *app_context, const struct lac_request *request, void **ret_sink,
+                        struct lac_response *response)
+{
+    struct lac_part_request part = {.metadata = request->field[LAC_FIELD_UPLOAD_METADATA],
+                                    .size_bytes = request->content_length};
+    struct lac_upload_metadata metadata;
+    struct lac_error error = {0};
+
+    if (!version_is_ours(request, response, true)) {
+        return false;
+    }
+    if (request->field[LAC_FIELD_UPLOAD_DEFER_LENGTH] != NULL ||
+        request->field[LAC_FIELD_UPLOAD_CONCAT] != NULL) {
+        lac_response_error(response, 400, "bad_request",
+                           "Upload-Defer-Length and Upload-Concat are not spoken here: say the "
+                           "length, and send one upload a file");
+        return false;
+    }
+    if (!read_number(request, LAC_FIELD_UPLOAD_LENGTH, "Upload-Length", &part.length_bytes,
+                     response)) {
+        return false;
+    }
+    if (part.length_bytes == 0) {
+        lac_response_error(response, 400, "bad_request", "the upload is empty");
+        return false;
+    }
+    if ((request->content_length > 0 && !body_is_named(request, response)) ||
+        !read_checksum(request, &part, response)) {
+        return false;
+    }
+    if (lac_upload_metadata_parse(part.metadata, &metadata, &error) != LAC_OK) {
+        lac_response_error(response, 400, "bad_request", "%s", error.message);
+        return false;
+    }
+    return take(app_context, &part, ret_sink, response);
+}
+
+static bool append_open(void *app_context, const struct lac_request *request, void **ret_sink,
+                        struct lac_response *response)
+{
+    struct lac_part_request part = {.id = request->param[0], .size_bytes = request->content_length};
+
+    return version_is_ours(request, response, true) && body_is_named(request, response) &&
+           read_number(request, LAC_FIELD_UPLOAD_OFFSET, "Upload-Offset", &part.offset_bytes,
+                       response) &&
+           read_checksum(request, &part, response) && take(app_context, &part, ret_sink, response);
+}
+
+static enum lac_status write_data(void *sink, const uint8_t *bytes, size_t size_bytes,
+                                  struct lac_error *reterr)
+{
+    return lac_part_write(sink, bytes, size_bytes, reterr);
+}
+
+/* @return whether the body was taken; else the response says why not */
+static bool finish(void *sink, struct lac_upload_state *state, struct lac_response *response)
+{
+    struct lac_error error = {0};
+    bool matches = true;
+    enum lac_status status = lac_part_finish(sink, &matches, state, &error);
+
+    if (!matches) {
+        lac_upload_state_done(state);
+        lac_response_error(response, 460, "checksum_mismatch",
+                           "the body is not what its checksum says: nothing of it was kept");
+        return false;
+    }
+    if (status == LAC_ERR_LIMIT) { /* of sizes nothing is left to say: the disk */
+        error.status = LAC_ERR_IO;
+        error.sys_errno = ENOSPC;
+    }
+    if (status != LAC_OK) {
+        lac_response_fail(response, &error);
+    }
+    return status == LAC_OK;
+}
+
+static void create_finish(void *sink, const struct lac_request *request,
+                          struct lac_response *response)
+{
+    struct lac_upload_state state;
+
+    if (!finish(sink, &state, response)) {
+        return;
+    }
+    response->http_status = 201;
+    lac_response_header(response, "Location", "%s/api/v1/uploads/%s", request->base_path, state.id);
+    add_state(response, &state);
+    write_state(response, &state);
+    lac_upload_state_done(&state);
+}
+
+static void append_finish(void *sink, const struct lac_request *request,
+                          struct lac_response *response)
+{
+    struct lac_upload_state state;
+
+    (void)request;
+    if (!finish(sink, &state, response)) {
+        return;
+    }
+    response->http_status = 204;
+    add_state(response, &state);
+    lac_upload_state_done(&state);
+}
+
+static void cancel(void *sink)
+{
+    lac_part_cancel(sink);
+}
+
+const struct lac_body_handler lac_api_upload_create = {
+    .open = create_open,
+    .data = write_data,
+    .finish = create_finish,
+    .cancel = cancel,
+};
+
+const struct lac_body_handler lac_api_upload_append = {
+    .open = append_open,
+    .data = write_data,
+    .finish = append_finish,
+    .cancel = cancel,
+};
+
+/* -- clock --------------------------------------------------------------------------------------*/
+
+static int64_t now_ns(void)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+/* Two of the four time stamps of a probe; the client has the others. */
+void lac_api_clock(void *app, const struct lac_request *request, struct lac_response *response)
+{
+    const int64_t receive_ns = now_ns();
+    struct lac_json json;
+
+    (void)app;
+    (void)request;
+    response->may_gzip = false;
+    lac_json_init(&json, &response->body);
+    lac_json_open(&json, NULL, '{');
+    lac_json_int_text(&json, "receive_ns", receive_ns);
+    lac_json_int_text(&json, "send_ns", now_ns());
+    lac_json_close(&json, '}');
+}

@@ -1,0 +1,508 @@
+#include "server/ingest/resumable.h"
+
+#include "server/ingest/resumable_private.h"
+#include "server/store/publish.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+#include <time.h>
+#include <unistd.h>
+
+#define MIB ((uint64_t)1 << 20)
+#define GIB ((uint64_t)1 << 30)
+
+int64_t lac_resumable_now_s(void)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec;
+}
+
+/* -- the set ------------------------------------------------------------------------------------*/
+
+static void set_defaults(struct lac_resumable_options *options)
+{
+    if (options->upload_bytes_max == 0) {
+        options->upload_bytes_max = 16 * GIB;
+    }
+    if (options->open_bytes_max == 0) {
+        options->open_bytes_max = options->upload_bytes_max * 4;
+    }
+    if (options->free_bytes_min == 0) {
+        options->free_bytes_min = 256 * MIB;
+    }
+    if (options->open_count_max == 0) {
+        options->open_count_max = 256;
+    }
+    if (options->lifetime_s == 0) {
+        options->lifetime_s = 86400;
+    }
+}
+
+enum lac_status lac_resumable_create(const struct lac_resumable_options *options,
+                                     struct lac_resumable **ret_set, struct lac_error *reterr)
+{
+    struct lac_resumable *set = calloc(1, sizeof *set);
+    enum lac_status status;
+
+    if (set == NULL) {
+        return lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory");
+    }
+    set->options = *options;
+    set->folder_fd = -1;
+    set_defaults(&set->options);
+    (void)pthread_mutex_init(&set->lock, NULL);
+    (void)pthread_cond_init(&set->wake, NULL);
+    status = lac_resumable_load(set, reterr);
+    if (status == LAC_OK) {
+        if (pthread_create(&set->thread, NULL, lac_resumable_sweep, set) == 0) {
+            set->has_thread = true;
+        } else {
+            status = lac_fail(reterr, LAC_ERR_IO, 0, "cannot start a thread for uploads");
+        }
+    }
+    if (status != LAC_OK) {
+        lac_resumable_destroy(set);
+        return status;
+    }
+    *ret_set = set;
+    return LAC_OK;
+}
+
+void lac_resumable_destroy(struct lac_resumable *set)
+{
+    if (set == NULL) {
+        return;
+    }
+    (void)pthread_mutex_lock(&set->lock);
+    set->is_stopping = true;
+    (void)pthread_cond_broadcast(&set->wake);
+    (void)pthread_mutex_unlock(&set->lock);
+    if (set->has_thread) {
+        (void)pthread_join(set->thread, NULL);
+    }
+    while (set->entries != NULL) {
+        struct lac_entry *const entry = set->entries;
+
+        set->entries = entry->next;
+        free(entry->metadata);
+        free(entry);
+    }
+    if (set->folder_fd >= 0) {
+        (void)close(set->folder_fd);
+    }
+    (void)pthread_cond_destroy(&set->wake);
+    (void)pthread_mutex_destroy(&set->lock);
+    free(set);
+}
+
+uint64_t lac_resumable_bytes_max(const struct lac_resumable *set)
+{
+    return set->options.upload_bytes_max;
+}
+
+/* With the lock held. */
+static struct lac_entry *find(const struct lac_resumable *set, const char *id)
+{
+    for (struct lac_entry *entry = set->entries; entry != NULL; entry = entry->next) {
+        if (strcmp(entry->id, id) == 0) {
+            return entry;
+        }
+    }
+    return NULL;
+}
+
+/* With the lock held. */
+static void count_open(const struct lac_resumable *set, uint64_t *ret_count, uint64_t *ret_bytes,
+                       uint64_t *ret_missing_bytes)
+{
+    *ret_count = *ret_bytes = *ret_missing_bytes = 0;
+    for (const struct lac_entry *entry = set->entries; entry != NULL; entry = entry->next) {
+        if (!entry->is_gone && !entry->is_done) {
+            (*ret_count)++;
+            *ret_bytes += entry->length_bytes;
+            *ret_missing_bytes += entry->length_bytes - entry->offset_bytes;
+        }
+    }
+}
+
+void lac_resumable_stats(struct lac_resumable *set, struct lac_resumable_stats *ret_stats)
+{
+    uint64_t missing_bytes;
+
+    (void)pthread_mutex_lock(&set->lock);
+    *ret_stats = set->stats;
+    count_open(set, &ret_stats->open_count, &ret_stats->open_bytes, &missing_bytes);
+    (void)pthread_mutex_unlock(&set->lock);
+}
+
+/* With the lock held. @return false: no memory */
+static bool describe(const struct lac_entry *entry, struct lac_upload_state *state)
+{
+    *state = (struct lac_upload_state){.offset_bytes = entry->offset_bytes,
+                                       .length_bytes = entry->length_bytes,
+                                       .expires_unix_s = entry->expires_unix_s};
+    memcpy(state->id, entry->id, sizeof state->id);
+    if (entry->is_done) {
+        memcpy(state->trace, entry->trace, sizeof state->trace);
+    }
+    state->metadata = strdup(entry->metadata);
+    return state->metadata != NULL;
+}
+
+void lac_upload_state_done(struct lac_upload_state *state)
+{
+    free(state->metadata);
+    state->metadata = NULL;
+}
+
+enum lac_upload_answer lac_resumable_look(struct lac_resumable *set, const char *id,
+                                          struct lac_upload_state *ret_state)
+{
+    enum lac_upload_answer answer = LAC_UPLOAD_UNKNOWN;
+    const struct lac_entry *entry;
+
+    *ret_state = (struct lac_upload_state){0};
+    (void)pthread_mutex_lock(&set->lock);
+    entry = find(set, id);
+    if (entry != NULL && (entry->is_gone || entry->expires_unix_s <= lac_resumable_now_s())) {
+        answer = LAC_UPLOAD_GONE;
+    } else if (entry != NULL) {
+        answer = describe(entry, ret_state) ? LAC_UPLOAD_OK : LAC_UPLOAD_NO_MEMORY;
+    }
+    (void)pthread_mutex_unlock(&set->lock);
+    return answer;
+}
+
+/* -- a request that writes ---------------------------------------------------------------------*/
+
+/* With the lock held: a new entry on the list, or why not. */
+static enum lac_upload_answer add_entry(struct lac_resumable *set,
+                                        const struct lac_part_request *request,
+                                        struct lac_entry **ret_entry)
+{
+    uint64_t count, bytes, missing_bytes;
+    struct lac_entry *entry;
+    struct lac_error error;
+
+    if (request->length_bytes > set->options.upload_bytes_max) {
+        return LAC_UPLOAD_TOO_LONG;
+    }
+    count_open(set, &count, &bytes, &missing_bytes);
+    if (count >= set->options.open_count_max ||
+        request->length_bytes > set->options.open_bytes_max ||
+        bytes > set->options.open_bytes_max - request->length_bytes) {
+        return LAC_UPLOAD_TOO_MANY;
+    }
+    entry = calloc(1, sizeof *entry);
+    if (entry == NULL) {
+        return LAC_UPLOAD_NO_MEMORY;
+    }
+    entry->metadata = strdup(request->metadata != NULL ? request->metadata : "");
+    if (entry->metadata == NULL || lac_store_new_id(entry->id, &error) != LAC_OK) {
+        free(entry->metadata);
+        free(entry);
+        return LAC_UPLOAD_NO_MEMORY;
+    }
+    entry->length_bytes = request->length_bytes;
+    entry->expires_unix_s = lac_resumable_now_s() + set->options.lifetime_s;
+    lac_sha256_init(&entry->hash);
+    entry->has_hash = true;
+    entry->next = set->entries;
+    set->entries = entry;
+    set->stats.created++;
+    *ret_entry = entry;
+    return LAC_UPLOAD_OK;
+}
+
+/* With the lock held. */
+static enum lac_upload_answer choose_entry(struct lac_resumable *set,
+                                           const struct lac_part_request *request,
+                                           struct lac_entry **ret_entry)
+{
+    struct lac_entry *entry;
+
+    if (request->id == NULL) {
+        return add_entry(set, request, ret_entry);
+    }
+    entry = find(set, request->id);
+    if (entry == NULL) {
+        return LAC_UPLOAD_UNKNOWN;
+    }
+    if (entry->is_gone || entry->expires_unix_s <= lac_resumable_now_s()) {
+        return LAC_UPLOAD_GONE;
+    }
+    if (entry->is_held) {
+        return LAC_UPLOAD_BUSY;
+    }
+    if (entry->offset_bytes != request->offset_bytes) {
+        return LAC_UPLOAD_OFFSET;
+    }
+    *ret_entry = entry;
+    return LAC_UPLOAD_OK;
+}
+
+enum lac_upload_answer lac_resumable_take(struct lac_resumable *set,
+                                          const struct lac_part_request *request,
+                                          struct lac_part **ret_part)
+{
+    struct lac_part *part = calloc(1, sizeof *part);
+    struct lac_entry *entry = NULL;
+    enum lac_upload_answer answer;
+
+    if (part == NULL) {
+        return LAC_UPLOAD_NO_MEMORY;
+    }
+    (void)pthread_mutex_lock(&set->lock);
+    answer = choose_entry(set, request, &entry);
+    if (answer == LAC_UPLOAD_OK && request->size_bytes != UINT64_MAX &&
+        request->size_bytes > entry->length_bytes - entry->offset_bytes) {
+        answer = LAC_UPLOAD_TOO_LONG;
+    }
+    if (answer == LAC_UPLOAD_OK) {
+        entry->is_held = true;
+    }
+    (void)pthread_mutex_unlock(&set->lock);
+    if (answer != LAC_UPLOAD_OK) {
+        free(part);
+        return answer;
+    }
+    *part = (struct lac_part){.set = set,
+                              .entry = entry,
+                              .fd = -1,
+                              .size_bytes = request->size_bytes,
+                              .checksum = request->checksum};
+    memcpy(part->expected, request->expected, sizeof part->expected);
+    lac_sha256_init(&part->sha256);
+    lac_sha1_init(&part->sha1);
+    *ret_part = part;
+    return LAC_UPLOAD_OK;
+}
+
+/* With the errno of the failure in the error: a full disk is answered as one. */
+static enum lac_status fail_io(struct lac_error *reterr, const char *what)
+{
+    const int error = errno;
+
+    (void)lac_fail(reterr, LAC_ERR_IO, 0, "%s: %s", what, strerror(error));
+    if (reterr != NULL) {
+        reterr->sys_errno = error;
+    }
+    return LAC_ERR_IO;
+}
+
+/* Whether what is missing fits, and leaves what must stay free. */
+static enum lac_status check_disk(const struct lac_part *part, struct lac_error *reterr)
+{
+    const struct lac_resumable *set = part->set;
+    const uint64_t missing = part->entry->length_bytes - part->entry->offset_bytes;
+    struct statvfs disk;
+
+    if (fstatvfs(set->folder_fd, &disk) == 0) {
+        const uint64_t free_bytes = (uint64_t)disk.f_bavail * disk.f_frsize;
+
+        if (free_bytes < set->options.free_bytes_min ||
+            free_bytes - set->options.free_bytes_min < missing) {
+            errno = ENOSPC;
+            return fail_io(reterr, "the disk of the data folder is nearly full");
+        }
+    }
+    return LAC_OK;
+}
+
+/* The file, cut back to what is committed. */
+static enum lac_status open_file(struct lac_part *part, struct lac_error *reterr)
+{
+    struct lac_entry *const entry = part->entry;
+    char path[LAC_UPLOAD_PATH_BYTES];
+    enum lac_status status = check_disk(part, reterr);
+
+    if (status == LAC_OK && !entry->has_hash) {
+        status = lac_entry_rehash(part->set, entry, reterr);
+    }
+    if (status != LAC_OK) {
+        return status;
+    }
+    part->whole = entry->hash;
+    lac_entry_path(part->set, entry, ".part", path);
+    part->fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (part->fd < 0 || ftruncate(part->fd, (off_t)entry->offset_bytes) != 0 ||
+        lseek(part->fd, (off_t)entry->offset_bytes, SEEK_SET) < 0) {
+        return fail_io(reterr, "cannot store the upload");
+    }
+    if (!entry->is_stored) {
+        status = lac_entry_save(part->set, entry, reterr);
+        entry->is_stored = status == LAC_OK;
+    }
+    return status;
+}
+
+enum lac_status lac_part_write(struct lac_part *part, const void *bytes, size_t size_bytes,
+                               struct lac_error *reterr)
+{
+    const struct lac_entry *const entry = part->entry;
+    const uint8_t *at = bytes;
+    size_t left = size_bytes;
+
+    if (size_bytes > entry->length_bytes - entry->offset_bytes - part->written_bytes) {
+        return lac_fail(reterr, LAC_ERR_LIMIT, 0,
+                        "the upload is longer than the %llu bytes it said",
+                        (unsigned long long)entry->length_bytes);
+    }
+    if (part->fd < 0) {
+        const enum lac_status status = open_file(part, reterr);
+
+        if (status != LAC_OK) {
+            return status;
+        }
+    }
+    while (left > 0) {
+        const ssize_t put = write(part->fd, at, left);
+
+        if (put < 0 && errno == EINTR) {
+            continue;
+        }
+        if (put <= 0) {
+            return fail_io(reterr, "cannot store the upload");
+        }
+        at += put;
+        left -= (size_t)put;
+    }
+    lac_sha256_add(&part->whole, bytes, size_bytes);
+    if (part->checksum == LAC_CHECKSUM_SHA256) {
+        lac_sha256_add(&part->sha256, bytes, size_bytes);
+    } else if (part->checksum == LAC_CHECKSUM_SHA1) {
+        lac_sha1_add(&part->sha1, bytes, size_bytes);
+    }
+    part->written_bytes += size_bytes;
+    return LAC_OK;
+}
+
+static bool checksum_matches(struct lac_part *part)
+{
+    uint8_t digest[32];
+
+    if (part->checksum == LAC_CHECKSUM_SHA256) {
+        lac_sha256_end(&part->sha256, digest);
+        return memcmp(digest, part->expected, 32) == 0;
+    }
+    if (part->checksum == LAC_CHECKSUM_SHA1) {
+        lac_sha1_end(&part->sha1, digest);
+        return memcmp(digest, part->expected, LAC_SHA1_SIZE) == 0;
+    }
+    return true;
+}
+
+/* Bytes to the disk, then the offset. */
+static enum lac_status commit(struct lac_part *part, struct lac_error *reterr)
+{
+    struct lac_resumable *const set = part->set;
+    struct lac_entry *const entry = part->entry;
+    const uint64_t before = entry->offset_bytes;
+    enum lac_status status;
+
+    if (fsync(part->fd) != 0) {
+        return fail_io(reterr, "cannot sync the upload");
+    }
+    (void)pthread_mutex_lock(&set->lock);
+    entry->offset_bytes += part->written_bytes;
+    entry->expires_unix_s = lac_resumable_now_s() + set->options.lifetime_s;
+    (void)pthread_mutex_unlock(&set->lock);
+    status = lac_entry_save(set, entry, reterr);
+    if (status != LAC_OK) {
+        (void)pthread_mutex_lock(&set->lock);
+        entry->offset_bytes = before;
+        (void)pthread_mutex_unlock(&set->lock);
+        return status;
+    }
+    entry->hash = part->whole;
+    return LAC_OK;
+}
+
+/* Give the entry back, and free the part. An entry that never reached the disk vanishes. */
+static void release(struct lac_part *part)
+{
+    struct lac_resumable *const set = part->set;
+
+    if (part->fd >= 0) {
+        (void)close(part->fd);
+    }
+    (void)pthread_mutex_lock(&set->lock);
+    part->entry->is_held = false;
+    if (!part->entry->is_stored) {
+        part->entry->is_gone = true;
+        part->entry->expires_unix_s = 0;
+    }
+    (void)pthread_mutex_unlock(&set->lock);
+    free(part);
+}
+
+enum lac_status lac_part_finish(struct lac_part *part, bool *ret_matches,
+                                struct lac_upload_state *ret_state, struct lac_error *reterr)
+{
+    struct lac_resumable *const set = part->set;
+    struct lac_entry *const entry = part->entry;
+    enum lac_status status = LAC_OK;
+
+    *ret_state = (struct lac_upload_state){0};
+    if (part->fd < 0 && !entry->is_stored) { /* created without content */
+        status = open_file(part, reterr);
+    }
+    *ret_matches = status != LAC_OK || checksum_matches(part);
+    if (status == LAC_OK && *ret_matches && part->written_bytes > 0) {
+        status = commit(part, reterr);
+    }
+    if (status == LAC_OK && *ret_matches && entry->offset_bytes == entry->length_bytes &&
+        !entry->is_done && entry->length_bytes > 0) {
+        status = lac_entry_complete(set, entry, reterr);
+    }
+    (void)pthread_mutex_lock(&set->lock);
+    set->stats.mismatched += *ret_matches ? 0 : 1;
+    if (status == LAC_OK && !describe(entry, ret_state)) {
+        status = lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory");
+    }
+    (void)pthread_mutex_unlock(&set->lock);
+    release(part);
+    return status;
+}
+
+void lac_part_cancel(struct lac_part *part)
+{
+    struct lac_error error;
+
+    if (part->checksum == LAC_CHECKSUM_NONE && part->written_bytes > 0 && part->fd >= 0) {
+        (void)!commit(part, &error);
+    }
+    release(part);
+}
+
+enum lac_upload_answer lac_resumable_remove(struct lac_resumable *set, const char *id)
+{
+    enum lac_upload_answer answer = LAC_UPLOAD_UNKNOWN;
+    struct lac_entry *entry;
+
+    (void)pthread_mutex_lock(&set->lock);
+    entry = find(set, id);
+    if (entry != NULL) {
+        answer = entry->is_gone   ? LAC_UPLOAD_GONE
+                 : entry->is_held ? LAC_UPLOAD_BUSY
+                                  : LAC_UPLOAD_OK;
+    }
+    if (answer == LAC_UPLOAD_OK) {
+        entry->is_held = true;
+        entry->is_gone = true;
+        set->stats.removed++;
+    }
+    (void)pthread_mutex_unlock(&set->lock);
+    if (answer == LAC_UPLOAD_OK) {
+        lac_entry_unlink(set, entry);
+        (void)pthread_mutex_lock(&set->lock);
+        entry->is_held = false;
+        (void)pthread_mutex_unlock(&set->lock);
+    }
+    return answer;
+}

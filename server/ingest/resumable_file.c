@@ -1,0 +1,308 @@
+/* The files of resumable uploads: what is on disk is what counts. */
+
+#include "server/ingest/resumable_private.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { INFO_BYTES_MAX = 16 * 1024, HASH_BLOCK_BYTES = 1 << 20 };
+
+static const char first_line[] = "lacuna upload 1\n";
+
+void lac_entry_path(const struct lac_resumable *set, const struct lac_entry *entry,
+                    const char *ending, char *out)
+{
+    (void)snprintf(out, LAC_UPLOAD_PATH_BYTES, "%.4000s/%s%s", set->folder, entry->id, ending);
+}
+
+static bool write_all(int fd, const char *text, size_t length)
+{
+    while (length > 0) {
+        const ssize_t put = write(fd, text, length);
+
+        if (put < 0 && errno == EINTR) {
+            continue;
+        }
+        if (put <= 0) {
+            return false;
+        }
+        text += put;
+        length -= (size_t)put;
+    }
+    return true;
+}
+
+enum lac_status lac_entry_save(const struct lac_resumable *set, const struct lac_entry *entry,
+                               struct lac_error *reterr)
+{
+    char path[LAC_UPLOAD_PATH_BYTES];
+    char fresh[LAC_UPLOAD_PATH_BYTES];
+    char text[INFO_BYTES_MAX];
+    enum lac_status status = LAC_OK;
+    const int length =
+        snprintf(text, sizeof text,
+                 "%slength %" PRIu64 "\noffset %" PRIu64 "\nexpires %" PRId64
+                 "\ntrace %s\nmetadata %s\nend\n",
+                 first_line, entry->length_bytes, entry->offset_bytes, entry->expires_unix_s,
+                 entry->trace[0] != '\0' ? entry->trace : "-", entry->metadata);
+    int fd;
+
+    lac_entry_path(set, entry, ".info", path);
+    lac_entry_path(set, entry, ".fresh", fresh);
+    fd = open(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (length < 0 || (size_t)length >= sizeof text || fd < 0 ||
+        !write_all(fd, text, (size_t)length) || fsync(fd) != 0 || rename(fresh, path) != 0 ||
+        fsync(set->folder_fd) != 0) {
+        const int error = errno;
+
+        status = lac_fail(reterr, LAC_ERR_IO, 0, "cannot store the upload: %s", strerror(error));
+        if (reterr != NULL) {
+            reterr->sys_errno = error;
+        }
+        (void)unlink(fresh);
+    }
+    if (fd >= 0) {
+        (void)close(fd);
+    }
+    return status;
+}
+
+void lac_entry_unlink(const struct lac_resumable *set, const struct lac_entry *entry)
+{
+    char path[LAC_UPLOAD_PATH_BYTES];
+
+    /* .info first: a .part alone is swept, an .info alone would be an empty upload */
+    lac_entry_path(set, entry, ".info", path);
+    (void)unlink(path);
+    lac_entry_path(set, entry, ".part", path);
+    (void)unlink(path);
+    (void)fsync(set->folder_fd);
+}
+
+/* The text behind "key " at *at, up to the line's end; *at moves behind it. NULL when absent. */
+static char *take_line(char **at, const char *key)
+{
+    const size_t length = strlen(key);
+    char *const value = *at + length + 1;
+    char *end;
+
+    if (strncmp(*at, key, length) != 0 || (*at)[length] != ' ') {
+        return NULL;
+    }
+    end = strchr(value, '\n');
+    if (end == NULL) {
+        return NULL;
+    }
+    *end = '\0';
+    *at = end + 1;
+    return value;
+}
+
+static bool take_number(char **at, const char *key, uint64_t *ret_value)
+{
+    const char *const text = take_line(at, key);
+    const size_t length = text != NULL ? strlen(text) : 0;
+
+    if (length == 0 || length > 18 || strspn(text, "0123456789") != length) {
+        return false;
+    }
+    *ret_value = strtoull(text, NULL, 10);
+    return true;
+}
+
+static bool parse_info(char *text, struct lac_entry *entry)
+{
+    char *at = text + sizeof first_line - 1;
+    uint64_t expires = 0;
+    const char *trace;
+    const char *metadata;
+
+    if (strncmp(text, first_line, sizeof first_line - 1) != 0 ||
+        !take_number(&at, "length", &entry->length_bytes) ||
+        !take_number(&at, "offset", &entry->offset_bytes) ||
+        !take_number(&at, "expires", &expires)) {
+        return false;
+    }
+    entry->expires_unix_s = (int64_t)expires;
+    trace = take_line(&at, "trace");
+    metadata = trace != NULL ? take_line(&at, "metadata") : NULL;
+    if (metadata == NULL || strcmp(at, "end\n") != 0 || entry->offset_bytes > entry->length_bytes) {
+        return false;
+    }
+    if (lac_store_id_is_valid(trace)) {
+        memcpy(entry->trace, trace, LAC_ID_SIZE);
+    }
+    entry->metadata = strdup(metadata);
+    return entry->metadata != NULL;
+}
+
+/* A trace was chosen: it counts when its row outlived the crash (rows of uploads that were not
+ * acknowledged are swept before we come here). */
+static void settle_trace(const struct lac_resumable *set, struct lac_entry *entry)
+{
+    struct lac_trace_row row = {0};
+    struct lac_error error;
+
+    if (entry->trace[0] == '\0') {
+        return;
+    }
+    if (lac_store_get_trace(set->options.store, entry->trace, &row, &error) == LAC_OK) {
+        entry->is_done = true;
+        lac_trace_row_done(&row);
+    }
+}
+
+static bool load_entry(const struct lac_resumable *set, struct lac_entry *entry)
+{
+    char path[LAC_UPLOAD_PATH_BYTES];
+    char text[INFO_BYTES_MAX];
+    struct stat file = {0};
+    ssize_t length;
+    int fd;
+
+    lac_entry_path(set, entry, ".info", path);
+    fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    length = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
+    if (fd >= 0) {
+        (void)close(fd);
+    }
+    if (length < (ssize_t)sizeof first_line) {
+        return false;
+    }
+    text[length] = '\0';
+    if (!parse_info(text, entry)) {
+        return false;
+    }
+    entry->is_stored = true;
+    settle_trace(set, entry);
+    lac_entry_path(set, entry, ".part", path);
+    if (entry->is_done) {
+        (void)unlink(path);
+    } else if (stat(path, &file) != 0) {
+        /* it became a trace, which was deleted since; or it never got a byte */
+        entry->is_done = entry->trace[0] != '\0';
+        entry->offset_bytes = entry->is_done ? entry->offset_bytes : 0;
+    } else if ((uint64_t)file.st_size < entry->offset_bytes) {
+        entry->offset_bytes = (uint64_t)file.st_size;
+    }
+    return true;
+}
+
+/* Only names of ours are touched. */
+static void load_name(struct lac_resumable *set, const char *name)
+{
+    struct lac_entry *entry;
+    char id[LAC_ID_SIZE];
+
+    if (strlen(name) < LAC_ID_LENGTH) {
+        return;
+    }
+    memcpy(id, name, LAC_ID_LENGTH);
+    id[LAC_ID_LENGTH] = '\0';
+    if (!lac_store_id_is_valid(id) || strcmp(name + LAC_ID_LENGTH, ".info") != 0) {
+        return;
+    }
+    entry = calloc(1, sizeof *entry);
+    if (entry == NULL) {
+        return;
+    }
+    memcpy(entry->id, id, sizeof id);
+    if (!load_entry(set, entry)) {
+        lac_entry_unlink(set, entry); /* never promised to anybody, or damaged beyond use */
+        free(entry->metadata);
+        free(entry);
+        return;
+    }
+    entry->next = set->entries;
+    set->entries = entry;
+}
+
+/* Bytes without an .info: of a server that died between the two. */
+static void sweep_name(struct lac_resumable *set, const char *name)
+{
+    char info[LAC_ID_LENGTH + 8];
+    const size_t length = strlen(name);
+
+    if (length > LAC_ID_LENGTH && length < LAC_ID_LENGTH + 8 &&
+        (strcmp(name + LAC_ID_LENGTH, ".part") == 0 ||
+         strcmp(name + LAC_ID_LENGTH, ".fresh") == 0)) {
+        (void)snprintf(info, sizeof info, "%.*s.info", LAC_ID_LENGTH, name);
+        if (name[LAC_ID_LENGTH + 1] == 'f' || faccessat(set->folder_fd, info, F_OK, 0) != 0) {
+            (void)unlinkat(set->folder_fd, name, 0);
+        }
+    }
+}
+
+enum lac_status lac_resumable_load(struct lac_resumable *set, struct lac_error *reterr)
+{
+    const struct dirent *name;
+    DIR *folder;
+
+    (void)snprintf(set->folder, sizeof set->folder, "%.4000s/uploads",
+                   lac_store_data_dir(set->options.store));
+    if (mkdir(set->folder, 0700) != 0 && errno != EEXIST) {
+        return lac_fail(reterr, LAC_ERR_IO, 0, "cannot make %.300s: %s", set->folder,
+                        strerror(errno));
+    }
+    set->folder_fd = open(set->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    folder = set->folder_fd >= 0 ? opendir(set->folder) : NULL;
+    if (folder == NULL) {
+        return lac_fail(reterr, LAC_ERR_IO, 0, "cannot open %.300s: %s", set->folder,
+                        strerror(errno));
+    }
+    while ((name = readdir(folder)) != NULL) {
+        load_name(set, name->d_name);
+    }
+    rewinddir(folder);
+    while ((name = readdir(folder)) != NULL) {
+        sweep_name(set, name->d_name);
+    }
+    (void)closedir(folder);
+    return LAC_OK;
+}
+
+enum lac_status lac_entry_rehash(const struct lac_resumable *set, struct lac_entry *entry,
+                                 struct lac_error *reterr)
+{
+    char path[LAC_UPLOAD_PATH_BYTES];
+    uint8_t *const block = malloc(HASH_BLOCK_BYTES);
+    uint64_t left = entry->offset_bytes;
+    struct lac_sha256 hash;
+    int fd;
+
+    if (block == NULL) {
+        return lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory");
+    }
+    lac_entry_path(set, entry, ".part", path);
+    fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    lac_sha256_init(&hash);
+    while (fd >= 0 && left > 0) {
+        const ssize_t got = read(fd, block, left < HASH_BLOCK_BYTES ? left : HASH_BLOCK_BYTES);
+
+        if (got < 0 && errno == EINTR) {
+            continue;
+        }
+        if (got <= 0) {
+            break;
+        }
+        lac_sha256_add(&hash, block, (size_t)got);
+        left -= (uint64_t)got;
+    }
+    free(block);
+    if (fd >= 0) {
+        (void)close(fd);
+    }
+    if (left > 0) {
+        return lac_fail(reterr, LAC_ERR_IO, 0, "cannot read the upload back: %s", strerror(errno));
+    }
+    entry->hash = hash;
+    entry->has_hash = true;
+    return LAC_OK;
+}

@@ -1,0 +1,85 @@
+#ifndef LAC_SERVER_INGEST_RESUMABLE_PRIVATE_H
+#define LAC_SERVER_INGEST_RESUMABLE_PRIVATE_H
+
+/* What resumable*.c share. */
+
+#include "server/ingest/resumable.h"
+#include "server/ingest/sha1.h"
+#include "server/ingest/sha256.h"
+
+#include <pthread.h>
+
+enum { LAC_UPLOAD_PATH_BYTES = 4096 + 64 };
+
+/** One upload. Its writer may read it without the lock, and changes it with the lock held. */
+struct lac_entry {
+    struct lac_entry *next;
+    char id[LAC_ID_SIZE];
+    char trace[LAC_ID_SIZE]; /**< chosen when complete; counts once is_done */
+    char *metadata;
+    uint64_t length_bytes;
+    uint64_t offset_bytes; /**< committed */
+    int64_t expires_unix_s;
+    bool is_stored; /**< its files are there */
+    bool is_done;   /**< the trace is queued */
+    bool is_gone;
+    bool is_held;           /**< by a part */
+    bool has_hash;          /**< `hash` covers what is committed */
+    struct lac_sha256 hash; /**< of the committed bytes */
+};
+
+struct lac_resumable {
+    struct lac_resumable_options options;
+    char folder[LAC_UPLOAD_PATH_BYTES];
+    int folder_fd;
+    pthread_mutex_t lock; /**< guards all below */
+    pthread_cond_t wake;
+    struct lac_entry *entries;
+    struct lac_resumable_stats stats;
+    bool is_stopping;
+    pthread_t thread;
+    bool has_thread;
+};
+
+struct lac_part {
+    struct lac_resumable *set;
+    struct lac_entry *entry;
+    int fd;
+    uint64_t written_bytes;
+    uint64_t size_bytes; /**< promised, UINT64_MAX unknown */
+    struct lac_sha256 whole;
+    enum lac_checksum checksum;
+    uint8_t expected[32];
+    struct lac_sha256 sha256;
+    struct lac_sha1 sha1;
+};
+
+int64_t lac_resumable_now_s(void);
+
+/* resumable_file.c */
+
+/** DIR/uploads/<id><ending>. */
+void lac_entry_path(const struct lac_resumable *set, const struct lac_entry *entry,
+                    const char *ending, char *out);
+/** Write .info, durable when it returns. */
+LAC_MUST_USE enum lac_status lac_entry_save(const struct lac_resumable *set,
+                                            const struct lac_entry *entry,
+                                            struct lac_error *reterr);
+/** Remove both files. */
+void lac_entry_unlink(const struct lac_resumable *set, const struct lac_entry *entry);
+/** Make DIR/uploads and read what is in it into set->entries. */
+LAC_MUST_USE enum lac_status lac_resumable_load(struct lac_resumable *set,
+                                                struct lac_error *reterr);
+/** Hash what is committed, from the file. */
+LAC_MUST_USE enum lac_status lac_entry_rehash(const struct lac_resumable *set,
+                                              struct lac_entry *entry, struct lac_error *reterr);
+
+/* resumable_trace.c */
+
+/** A complete upload becomes a trace. By the one who holds the entry. */
+LAC_MUST_USE enum lac_status lac_entry_complete(struct lac_resumable *set, struct lac_entry *entry,
+                                                struct lac_error *reterr);
+/** The sweeping thread. */
+void *lac_resumable_sweep(void *set);
+
+#endif
