@@ -332,8 +332,13 @@ static void fill_needs(struct lac_diagnosis *diagnosis, const struct lac_step_ti
     struct lac_analysis *analysis = diagnosis->analysis;
     struct lac_needs *needs = &analysis->needs;
     needs->gpu_ns = llround(time->compute_ns);
-    needs->copies_ns = llround(time->copies_ns);
-    needs->comm_ns = llround(time->comm_ns);
+    /* none of a kind in the trace is not known to need nothing */
+    if (time->copies_ns > 0) {
+        needs->copies_ns = llround(time->copies_ns);
+    }
+    if (time->comm_ns > 0) {
+        needs->comm_ns = llround(time->comm_ns);
+    }
     if (!isnan(time->host_ns)) {
         needs->host_ns = llround(time->host_ns);
     }
