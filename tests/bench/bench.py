@@ -1,292 +1,334 @@
 #!/usr/bin/env python3
 """`make bench`: speed and memory into build/bench.json; medians of alternating runs, with the spread beside each.
 
-usage: bench.py [--group import|store|analyze|http|nvtx|spool|viewer|flame] [--runs N]
+usage: bench.py [--group import|store|analyze|http|flame|formats|nvtx|spool|viewer] [--runs N]
 
 Every figure is taken from the program as people run it, or from a bench program that prints one JSON
-object. A figure that cannot be taken on this machine is left out, never made up.
+object. A figure that cannot be taken on this machine is left out, never made up. README.md says what each means.
 """
 import argparse
 import glob
-import http.client
 import json
 import os
-import platform
 import random
 import re
 import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-LACUNA = os.path.join(ROOT, "build/release/lacuna")
-BENCH = os.path.join(ROOT, "build/release/bench")
-TRACES = os.path.join(ROOT, "../shared/traces")
+from bench_kit import LACUNA, NODE, ROOT, TRACES, Results, Samples, Server, bench_program, commit, last_json, machine, python_script, run
+
+BIG_MB = 280
+BIG_SLICES = 20
+TORCH_PYTHON = "/usr/bin/python3"
+ONE_CORE = ["taskset", "-c", "0"]
 
 
-def machine():
-    model = next((line.split(":")[1].strip() for line in open("/proc/cpuinfo") if line.startswith("model name")), platform.machine())
-    memory_kb = int(re.search(r"MemTotal: +(\d+)", open("/proc/meminfo").read()).group(1))
-    return f"{model}, {os.cpu_count()} cores, {memory_kb / 1024 / 1024:.0f} GiB, {platform.system()} {platform.release()}"
+class Scratch:
+    """A temporary folder, and the inputs that several groups use, made when first asked for."""
 
-
-def commit():
-    return subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, stdout=subprocess.PIPE, text=True).stdout.strip()
-
-
-def run(command, **kwargs):
-    """Runs a command; its wall time, CPU time and peak memory."""
-    start = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **kwargs)
-    output = process.stdout.read()
-    _, status, usage = os.wait4(process.pid, 0)
-    process.stdout.close()
-    if status != 0:
-        raise RuntimeError(f"{' '.join(command)} ended with {status}: {output[-500:]}")
-    return {"wall_s": time.perf_counter() - start, "cpu_s": usage.ru_utime + usage.ru_stime, "peak_bytes": usage.ru_maxrss * 1024, "output": output}
-
-
-class Results:
     def __init__(self):
-        self.values = {}
+        self.folder = tempfile.mkdtemp(prefix="lacuna-bench-", dir=os.environ.get("TMPDIR"))
 
-    def add(self, key, samples, digits=3):
-        """The median, and the lowest and highest sample."""
-        if samples:
-            self.values[key] = round(statistics.median(samples), digits)
-            self.values[key + "_spread"] = [round(min(samples), digits), round(max(samples), digits)]
-            print(f"  {key:28} {self.values[key]:>12}   ({min(samples):.4g} to {max(samples):.4g}, n={len(samples)})", flush=True)
+    def path(self, name):
+        return os.path.join(self.folder, name)
 
-    def add_program(self, name, runs, keys, *arguments):
-        """Figures that a bench program prints as one JSON object on its last line."""
-        program = os.path.join(BENCH, name)
-        if not os.path.exists(program):
-            return
-        collected = {}
-        for _ in range(runs):
-            printed = run([program, *arguments])["output"].strip().splitlines()[-1]
-            for key, value in json.loads(printed).items():
-                collected.setdefault(key, []).append(value)
-        for key in keys:
-            if key in collected:
-                self.add(key, collected[key])
+    def fresh(self, name):
+        """A path where nothing is."""
+        shutil.rmtree(self.path(name), ignore_errors=True)
+        return self.path(name)
 
+    def kineto(self):
+        """A Kineto file of at least 250 MB: a real one repeated, with shifted times and ids."""
+        path = self.path("big.json")
+        if not os.path.exists(path):
+            print(" ", run(python_script("make_trace.py", path, BIG_MB))["output"].strip(), flush=True)
+        return path
 
-def made_trace(scratch, megabytes):
-    path = os.path.join(scratch, "big.json")
-    if not os.path.exists(path):
-        print(" ", run([sys.executable, os.path.join(ROOT, "tests/bench/make_trace.py"), path, str(megabytes)])["output"].strip())
-    return path
+    def stored(self):
+        """A data folder with a trace of 20 M slices; its id."""
+        data = self.path("data-20m")
+        if not os.path.isdir(data):
+            os.makedirs(data)
+            made = last_json(run([bench_program("bench_store"), "--slices", str(BIG_SLICES), "--write", data])["output"])
+            print(f"  a trace of {made['slices'] / 1e6:.1f} M slices, {made['store_bytes_per_slice']:.2f} bytes each", flush=True)
+        return data, trace_id(data)
+
+    def remove(self):
+        shutil.rmtree(self.folder, ignore_errors=True)
 
 
 def trace_id(data):
     return os.path.splitext(os.path.basename(glob.glob(os.path.join(data, "traces", "*.db"))[0]))[0]
 
 
-# ---- groups
+# ---- files to traces
 
 def bench_import(results, runs, scratch):
-    """From a plain file to a trace that is ready, against python3's json.load of the same file."""
-    path = made_trace(scratch, 250)
+    """From a plain file to a trace that is ready, against python3's json.load of the same file, on one core each."""
+    path = scratch.kineto()
     size = os.path.getsize(path)
-    cpu, wall, peak, python = [], [], [], []
+    samples = Samples()
     for _ in range(runs):
-        data = os.path.join(scratch, "data-import")
-        shutil.rmtree(data, ignore_errors=True)
-        ours = run(["taskset", "-c", "0", LACUNA, "import", "--data", data, path])
-        cpu.append(size / ours["cpu_s"] / 1e6)
-        wall.append(ours["wall_s"])
-        peak.append(ours["peak_bytes"] / size)
-        theirs = run(["taskset", "-c", "0", sys.executable, "-c", "import json, sys; json.load(open(sys.argv[1]))", path])
-        python.append(theirs["wall_s"] / ours["wall_s"])
-    results.add("import_json_mb_s", cpu, 1)
-    results.add("import_json_wall_s", wall)
-    results.add("import_json_vs_python", python, 2)
-    results.add("import_json_peak_ratio", peak)
+        ours = run([*ONE_CORE, LACUNA, "import", "--data", scratch.fresh("data-import"), path])
+        theirs = run([*ONE_CORE, sys.executable, "-c", "import json, sys; json.load(open(sys.argv[1]))", path])
+        model = last_json(run([*ONE_CORE, bench_program("bench_import"), path])["output"])
+        samples.take(import_json_mb_s=size / ours["cpu_s"] / 1e6, import_json_wall_s=ours["wall_s"],
+                     import_json_vs_python=theirs["wall_s"] / ours["wall_s"], import_json_peak_ratio=ours["peak_bytes"] / size,
+                     import_model_mb_s=model["import_model_mb_s"])
+    scratch.fresh("data-import")
+    results.add_all(samples, 2)
 
 
 def bench_store(results, runs, scratch):
-    """Bytes of the trace file for each event of a real trace that is not repeated."""
+    """Bytes of the trace file for each event of real traces that are not repeated."""
     found = sorted(glob.glob(os.path.join(TRACES, "kineto/resnet50_num_workers_*.json.gz")))
     if not found:
         print("  no ../shared/traces: a made-up trace instead")
-        found = [os.path.join(scratch, "made-up.json")]
-        run([sys.executable, os.path.join(ROOT, "tests/bench/make_trace.py"), found[0], "1"])
-    samples = []
+        found = [scratch.path("made-up.json")]
+        run(python_script("make_trace.py", found[0], 1))
+    samples = Samples()
     for path in found:
-        data = os.path.join(scratch, "data-store")
-        shutil.rmtree(data, ignore_errors=True)
+        data = scratch.fresh("data-store")
         run([LACUNA, "import", "--data", data, path])
-        events = json.loads(run([LACUNA, "analyze", "--json", path])["output"])["trace"]["event_count"]
-        samples.append(os.path.getsize(os.path.join(data, "traces", trace_id(data) + ".db")) / events)
-    results.add("store_bytes_per_event", samples, 2)
+        with Server(data) as server:
+            events = json.loads(server.get("/api/v1/traces/" + trace_id(data)))["event_count"]
+        samples.take(store_bytes_per_event=os.path.getsize(os.path.join(data, "traces", trace_id(data) + ".db")) / events)
+    results.add_all(samples, 2)
 
 
 def bench_analyze(results, runs, scratch):
-    results.add_program("bench_analyze", runs, ["analyze_mev_s", "analyze_20m_s"])
+    """The diagnosis of a model of 20 M slices in memory, CPU time."""
+    samples = Samples()
+    for _ in range(runs):
+        printed = last_json(run([bench_program("bench_analyze"), "20"])["output"])
+        samples.take(analyze_mev_s=printed["analyze_mev_s"], analyze_20m_s=printed["analyze_s"] * 20e6 / printed["slices"])
+    results.add_all(samples)
 
 
-class Server:
-    def __init__(self, data):
-        self.port_file = os.path.join(data, "port")
-        self.data = data
-        self.process = subprocess.Popen([LACUNA, "serve", "--data", data, "--listen", "127.0.0.1:0", "--port-file", self.port_file],
-                                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        for _ in range(200):
-            if os.path.exists(self.port_file) and open(self.port_file).read().strip():
-                break
-            time.sleep(0.05)
-        self.port = int(open(self.port_file).read().strip().split(":")[-1])
-        self.key = open(os.path.join(data, "local.token")).read().strip()
-
-    def connection(self):
-        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
-
-    def get(self, connection, path):
-        connection.request("GET", path, headers={"Authorization": "Bearer " + self.key})
-        reply = connection.getresponse()
-        body = reply.read()
-        if reply.status != 200:
-            raise RuntimeError(f"GET {path}: {reply.status} {body[:200]}")
-        return body
-
-    def stop(self):
-        self.process.terminate()
-        self.process.wait(timeout=30)
+def bench_formats(results, runs, scratch):
+    """An export of Nsight Systems, from the file to a trace that is ready; CPU time."""
+    path = scratch.path("export.sqlite")
+    rows = last_json(run(python_script("make_nsys.py", path, 2_000_000))["output"])["rows"]
+    samples = Samples()
+    for _ in range(runs):
+        taken = run([LACUNA, "import", "--data", scratch.fresh("data-nsys"), path])
+        samples.take(nsys_import_mrow_s=rows / taken["cpu_s"] / 1e6)
+    scratch.fresh("data-nsys")
+    results.add_all(samples)
 
 
-def random_tiles(tracks, count, seed):
-    """Tile paths as a person's zooming and panning asks for them: any level, any place, the tracks of one screen."""
-    chooser = random.Random(seed)
+# ---- the server
+
+def one_tile(chooser, tracks):
+    """Path of one tile: any level from the one where it is 0.26 ms wide, any place, any row."""
     wide = [track["index"] for track in tracks["tracks"] if track["count"] > 0 and track["kind"] != "counter"]
-    paths = []
-    for _ in range(count):
-        level = chooser.randrange(3, tracks["level_max"] + 1)
-        tiles = max(1, tracks["duration_ns"] // (512 * 8 ** level))
-        first = chooser.randrange(tiles)
-        chosen = ",".join(map(str, sorted(chooser.sample(wide, min(len(wide), 12)))))
-        paths.append(f"{level}/{first}-{min(first + 3, tiles)}?tracks={chosen}")
-    return paths
+    level = chooser.randrange(3, tracks["level_max"] + 1)
+    tile = chooser.randrange(max(1, tracks["duration_ns"] // (512 * 8 ** level)))
+    return f"{level}/{tile}-{tile}?tracks={chooser.choice(wide)}"
+
+
+def one_screen(chooser, tracks):
+    """Path of what a page asks for at once: four tiles of twelve rows."""
+    wide = [track["index"] for track in tracks["tracks"] if track["count"] > 0 and track["kind"] != "counter"]
+    level = chooser.randrange(3, tracks["level_max"] + 1)
+    tiles = max(1, tracks["duration_ns"] // (512 * 8 ** level))
+    first = chooser.randrange(tiles)
+    rows = ",".join(map(str, sorted(chooser.sample(wide, min(len(wide), 12)))))
+    return f"{level}/{first}-{min(first + 3, tiles)}?tracks={rows}"
+
+
+def tile_times(server, base, tracks, make_path, seed, count):
+    chooser = random.Random(seed)
+    times = sorted(server.timed_ms(base + make_path(chooser, tracks)) for _ in range(count))
+    return times[len(times) // 2], times[int(len(times) * 0.99)]
+
+
+def wrk(server, scratch, base, tracks, connections):
+    """Random single tiles over many connections: requests a second, and the slowest reply in ms."""
+    chooser = random.Random(connections)
+    script = scratch.path("tiles.lua")
+    with open(script, "w") as file:
+        paths = ",\n".join(json.dumps(base + one_tile(chooser, tracks)) for _ in range(2000))
+        file.write(f'wrk.headers["Authorization"] = "Bearer {server.key}"\nlocal paths = {{{paths}}}\nlocal i = 0\n'
+                   "request = function() i = i % #paths + 1; return wrk.format(nil, paths[i]) end\n"
+                   'done = function(summary, latency) print("max_us " .. latency.max .. " errors " .. summary.errors.status + summary.errors.timeout'
+                   " + summary.errors.connect + summary.errors.read) end\n")
+    printed = run(["wrk", "-t1", f"-c{connections}", "-d2s", "-s", script, f"http://127.0.0.1:{server.port}"])["output"]
+    slowest_us, errors = re.search(r"max_us (\d+) errors (\d+)", printed).groups()
+    if int(errors) > 0:
+        raise RuntimeError(f"{errors} errors with {connections} connections")
+    return float(re.search(r"Requests/sec: +([\d.]+)", printed).group(1)), int(slowest_us) / 1e3
 
 
 def bench_http(results, runs, scratch):
-    """Tiles of a trace of 20 M events, an upload, and many connections at once."""
-    data = os.path.join(scratch, "data-http")
-    os.makedirs(data, exist_ok=True)
-    writer = os.path.join(BENCH, "bench_store")
-    if os.path.exists(writer):
-        run([writer, "--write", data])
-    else:
-        run([LACUNA, "import", "--data", data, made_trace(scratch, 250)])
-    server = Server(data)
-    try:
-        connection = server.connection()
-        identity = trace_id(data)
-        base = f"/api/v1/traces/{identity}"
-        tracks = json.loads(server.get(connection, base + "/tracks"))
-        p50, p99, rate = [], [], []
-        for number in range(runs):
-            times = []
-            for path in random_tiles(tracks, 400, number):
-                start = time.perf_counter()
-                server.get(connection, f"{base}/g{tracks['generation']}/tiles/{path}")
-                times.append((time.perf_counter() - start) * 1e3)
-            times.sort()
-            p50.append(times[len(times) // 2])
-            p99.append(times[int(len(times) * 0.99)])
-            rate.append(len(times) / (sum(times) / 1e3))
-        results.add("tile_p50_ms", p50)
-        results.add("tile_p99_ms", p99)
-        results.add("http_tiles_per_s", rate, 0)
+    """Tiles of a trace of 20 M slices one by one, by the screen and over many connections; uploads."""
+    data, identity = scratch.stored()
+    samples, loads = Samples(), Samples()
+    with Server(data) as server:
+        tracks = json.loads(server.get(f"/api/v1/traces/{identity}/tracks"))
+        base = f"/api/v1/traces/{identity}/g{tracks['generation']}/tiles/"
+        for seed in range(runs):
+            p50, p99 = tile_times(server, base, tracks, one_tile, seed, 500)
+            screen_p50, screen_p99 = tile_times(server, base, tracks, one_screen, seed, 200)
+            samples.take(tile_p50_ms=p50, tile_p99_ms=p99, screen_p50_ms=screen_p50, screen_p99_ms=screen_p99)
+        results.add_all(samples)
         if shutil.which("wrk"):
-            for connections in (32, 128, 512):
-                printed = run(["wrk", "-t1", f"-c{connections}", "-d3s", f"http://127.0.0.1:{server.port}/healthz"])["output"]
-                results.add(f"http_requests_per_s_c{connections}", [float(re.search(r"Requests/sec: +([\d.]+)", printed).group(1))], 0)
-        upload = []
-        path = made_trace(scratch, 250)
-        for _ in range(min(runs, 3)):
-            start = time.perf_counter()
-            connection = server.connection()
-            with open(path, "rb") as body:
-                connection.request("POST", "/api/v1/traces?name=bench", body=body,
-                                   headers={"Authorization": "Bearer " + server.key, "Content-Length": str(os.path.getsize(path))})
-                created = json.loads(connection.getresponse().read())
-            upload.append(os.path.getsize(path) / (time.perf_counter() - start) / 1e6)
-            while json.loads(server.get(connection, "/api/v1/traces/" + created["id"]))["state"] not in ("ready", "failed"):
-                time.sleep(0.1)
-        results.add("upload_mb_s", upload, 0)
-    finally:
-        server.stop()
+            for _ in range(runs):
+                for connections, key in ((32, ""), (128, "_c128"), (512, "_c512")):
+                    rate, slowest_ms = wrk(server, scratch, base, tracks, connections)
+                    loads.take(**{"http_tiles_per_s" + key: rate, "http_slowest_ms" + (key or "_c32"): slowest_ms})
+            results.add_all(loads, 0)
+        else:
+            results.absent("http_tiles_per_s", "wrk is not installed")
+    uploads = scratch.fresh("data-upload")
+    os.makedirs(uploads)
+    with Server(uploads) as server:
+        bench_uploads(results, runs, server, scratch.kineto())
+
+
+def bench_uploads(results, runs, server, path):
+    """A whole body until it is acknowledged, which is after it was synced, and until it is a trace."""
+    samples = Samples()
+    size = os.path.getsize(path)
+    for number in range(runs):
+        start = time.perf_counter()
+        with open(path, "rb") as body:
+            created = json.loads(server.request("POST", f"/api/v1/traces?name=bench-{number}", body, {"Content-Length": str(size)}))
+        acknowledged = time.perf_counter()
+        server.wait_until_ready(created["id"])
+        samples.take(upload_mb_s=size / (acknowledged - start) / 1e6, upload_to_ready_s=time.perf_counter() - start)
+        server.request("DELETE", "/api/v1/traces/" + created["id"])
+    results.add_all(samples, 2)
 
 
 def bench_flame(results, runs, scratch):
-    results.add_program("bench_flame", min(runs, 3), ["flame_first_ms", "flame_cached_ms", "area_ms", "flame_gpu_ms", "flame_waiting_ms",
-                                                      "flame_cpu_ms", "flame_gpu_area_ms"])
-
-
-def bench_nvtx(results, runs, scratch):
-    """Push and pop under the launcher that drains, with one name and with 512, and with no recorder."""
-    program = os.path.join(BENCH, "bench_ranges")
-    node = os.path.join(ROOT, "build/release/lacuna-node")
-    one, many, none = [], [], []
-    for _ in range(runs):
-        none.append(json.loads(run([program, "1"])["output"].splitlines()[-1])["pair_ns"])
-        for names, samples in ((1, one), (512, many)):
-            out = os.path.join(scratch, "spool")
-            printed = run([node, "run", "--quiet", "-o", out, "--", program, str(names)])["output"]
-            samples.append(json.loads(printed.splitlines()[-1])["pair_ns"])
-            shutil.rmtree(out, ignore_errors=True)
-    results.add("nvtx_none_pair_ns", none, 2)
-    results.add("nvtx_pair_ns", one, 1)
-    results.add("nvtx_pair_512_ns", many, 1)
-
-
-def bench_spool(results, runs, scratch):
-    """How fast spools are moved out, their size, and how fast they are read."""
-    program = os.path.join(BENCH, "bench_ranges")
-    node = os.path.join(ROOT, "build/release/lacuna-node")
-    size, rate = [], []
-    for _ in range(runs):
-        out = os.path.join(scratch, "spool")
-        printed = json.loads(run([node, "run", "--quiet", "-o", out, "--", program, "1"])["output"].splitlines()[-1])
-        stored = sum(os.path.getsize(path) for path in glob.glob(out + "/*.spool"))
-        size.append(stored / (2 * printed["pairs"]))
-        taken = run([os.path.join(BENCH, "bench_spool_read"), out])["output"].splitlines()[-1]
-        rate.append(json.loads(taken)["spool_decode_mev_s"])
-        shutil.rmtree(out, ignore_errors=True)
-    results.add("spool_bytes_per_event", size, 2)
-    results.add("spool_decode_mev_s", rate, 1)
+    """Flame graphs and the table of names of a trace of 20 M slices, over HTTP, each first one from a server that has just started."""
+    data, identity = scratch.stored()
+    base = f"/api/v1/traces/{identity}/"
+    samples = Samples()
+    for number in range(runs):
+        with Server(data) as server:
+            by_name_ms = server.timed_ms(base + "kernels?limit=1000")
+            duration_ns = json.loads(server.get(base + "tracks"))["duration_ns"]
+            t0_ns = duration_ns // 10 * (number % 8 + 1)
+            area = f"flame?metric=gpu&t0={t0_ns}&t1={t0_ns + duration_ns // 100}"
+            samples.take(by_name_20m_s=by_name_ms / 1e3, flame_first_ms=server.timed_ms(base + "flame?metric=gpu"),
+                         flame_cached_ms=server.timed_ms(base + "flame?metric=gpu"), area_ms=server.timed_ms(base + area))
+    results.add_all(samples)
+    engine = Samples()
+    for _ in range(min(runs, 2)):
+        printed = last_json(run([bench_program("bench_flame")])["output"])
+        engine.take(**{key: printed[key] for key in ("flame_gpu_ms", "flame_waiting_ms", "flame_cpu_ms", "flame_gpu_area_ms")})
+    results.add_all(engine, 1)
 
 
 def bench_viewer(results, runs, scratch):
-    """The page in headless Chromium on a big trace: first paint, frames while zooming and panning, memory."""
-    script = os.path.join(ROOT, "tests/bench/viewer.mjs")
-    if not os.path.exists(script):
-        return
-    data = os.path.join(scratch, "data-http")
-    if not os.path.isdir(data):
-        os.makedirs(data)
-        writer = os.path.join(BENCH, "bench_store")
-        run([writer, "--write", data] if os.path.exists(writer) else [LACUNA, "import", "--data", data, made_trace(scratch, 250)])
-    server = Server(data)
+    """The page in headless Chromium on a trace of 20 M slices: the first picture, frames while zooming and panning, memory."""
+    data, identity = scratch.stored()
+    samples = Samples()
+    for _ in range(runs):
+        with Server(data) as server:
+            printed = run(["node", os.path.join(ROOT, "tests/bench/viewer.mjs"), f"http://127.0.0.1:{server.port}", server.key, identity])["output"]
+        if printed.startswith("skip"):
+            results.absent("viewer", printed.splitlines()[0])
+            return
+        samples.take(**last_json(printed))
+    results.add_all(samples, 2)
+
+
+# ---- the collector
+
+def recorded(scratch, *arguments):
+    """bench_ranges under the launcher: what it printed, and the folder with the spools."""
+    out = scratch.fresh("spool")
+    printed = run([NODE, "run", "--quiet", "-o", out, "--", bench_program("bench_ranges"), *map(str, arguments)])["output"]
+    return next(json.loads(line) for line in printed.splitlines() if line.startswith("{")), out
+
+
+class LttngSession:
+    """A session daemon of our own and a session that records bench_lttng."""
+
+    def __init__(self, scratch):
+        home = scratch.fresh("lttng")
+        os.makedirs(home)
+        self.environment = {**os.environ, "HOME": home, "LTTNG_HOME": home}
+        self.daemon = subprocess.Popen(["lttng-sessiond", "--no-kernel"], env=self.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        time.sleep(1)
+        if self.daemon.poll() is not None:
+            raise RuntimeError("lttng-sessiond did not start (is another one running?)")
+        for command in (["create", "bench", "--output", os.path.join(home, "out")], ["enable-channel", "-u", "--subbuf-size=8M", "--num-subbuf=8", "big"],
+                        ["enable-event", "-u", "-c", "big", "lacuna_bench:*"], ["start"]):
+            run(["lttng", *command], env=self.environment)
+
+    def pair_ns(self):
+        return last_json(run([bench_program("bench_lttng")], env=self.environment)["output"])["pair_ns"]
+
+    def stop(self):
+        subprocess.run(["lttng", "destroy", "bench"], env=self.environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.daemon.terminate()
+        self.daemon.wait()
+
+
+def bench_nvtx(results, runs, scratch):
+    """A push and its pop under the launcher that drains, with one name and with 512; without a recorder; with LTTng-UST. What the hook costs a batch."""
+    samples = Samples()
+    lttng = None
+    if os.path.exists(bench_program("bench_lttng")) and shutil.which("lttng-sessiond") and shutil.which("lttng"):
+        lttng = LttngSession(scratch)
+    else:
+        results.absent("lttng_pair_ns", "liblttng-ust-dev or lttng-tools are not installed")
     try:
-        collected = {}
-        for _ in range(min(runs, 3)):
-            printed = run(["node", script, f"http://127.0.0.1:{server.port}", server.key, trace_id(data)])["output"]
-            for key, value in json.loads(printed.strip().splitlines()[-1]).items():
-                collected.setdefault(key, []).append(value)
-        for key, samples in collected.items():
-            results.add(key, samples, 2)
+        for _ in range(runs):
+            samples.take(nvtx_none_pair_ns=last_json(run([bench_program("bench_ranges"), "1"])["output"])["pair_ns"],
+                         nvtx_pair_ns=recorded(scratch, 1)[0]["pair_ns"], nvtx_pair_512_ns=recorded(scratch, 512)[0]["pair_ns"])
+            if lttng is not None:
+                samples.take(lttng_pair_ns=lttng.pair_ns())
     finally:
-        server.stop()
+        if lttng is not None:
+            lttng.stop()
+    scratch.fresh("spool")
+    results.add_all(samples, 1)
+    bench_hook(results, runs, scratch)
+
+
+def bench_hook(results, runs, scratch):
+    """A DataLoader loop with and without the recorder: the median batch's time, the difference run by run."""
+    if subprocess.run([TORCH_PYTHON, "-c", "import torch"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode != 0:
+        results.absent("hook_us_per_batch", f"no torch for {TORCH_PYTHON}")
+        return
+    samples = Samples()
+    job = [TORCH_PYTHON, os.path.join(ROOT, "tests/bench/hook_batches.py"), "0", "1500"]
+    for _ in range(runs):
+        plain = last_json(run(job)["output"])["batch_median_us"]
+        hooked = last_json(run([NODE, "run", "--quiet", "-o", scratch.fresh("spool"), "--", *job])["output"])["batch_median_us"]
+        samples.take(hook_us_per_batch=hooked - plain, hook_batch_us=plain)
+    scratch.fresh("spool")
+    results.add_all(samples, 1)
+
+
+def bench_spool(results, runs, scratch):
+    """How fast two threads' events are moved out, what is lost at 10 M ranges a second, the spools' size, and how fast they are read."""
+    samples = Samples()
+    for _ in range(runs):
+        paced, out = recorded(scratch, 1, 2, 5_000_000)
+        read = last_json(run([bench_program("bench_spool_read"), out])["output"])
+        samples.take(drain_lost_pct=100 * read["dropped"] / (2 * paced["pairs"]), drain_paced_mranges_s=paced["pairs"] / 1e6 / paced["seconds"])
+        pushed, out = recorded(scratch, 1, 2)
+        stored = sum(os.path.getsize(path) for path in glob.glob(out + "/*.spool"))
+        read = last_json(run([bench_program("bench_spool_read"), out])["output"])
+        ready = run([LACUNA, "import", "--data", scratch.fresh("data-spool"), out])
+        samples.take(drain_mev_s=read["events"] / 1e6 / pushed["seconds"], spool_bytes_per_event=stored / read["events"],
+                     spool_decode_mev_s=read["spool_decode_mev_s"], import_native_mev_s=read["events"] / 1e6 / ready["cpu_s"])
+    scratch.fresh("spool")
+    scratch.fresh("data-spool")
+    results.add_all(samples, 2)
 
 
 GROUPS = {"import": bench_import, "store": bench_store, "analyze": bench_analyze, "http": bench_http, "flame": bench_flame,
-          "nvtx": bench_nvtx, "spool": bench_spool, "viewer": bench_viewer}
+          "formats": bench_formats, "nvtx": bench_nvtx, "spool": bench_spool, "viewer": bench_viewer}
 
 
 def main():
@@ -296,28 +338,29 @@ def main():
     args = parser.parse_args()
     if args.group and args.group not in GROUPS:
         sys.exit(f"no group {args.group}; there are: {' '.join(GROUPS)}")
-    results = Results()
-    results.values = {"machine": machine(), "commit": commit(), "date": time.strftime("%Y-%m-%d")}
     out = os.path.join(ROOT, "build/bench.json")
+    values = {}
     if args.group and os.path.exists(out):
         with open(out) as file:
-            results.values = {**json.load(file), **results.values}
-    print(results.values["machine"])
+            values = json.load(file)
+    values.update({"machine": machine(), "commit": commit(), "date": time.strftime("%Y-%m-%d")})
+    results = Results(values)
+    print(values["machine"])
     failed = []
-    scratch = tempfile.mkdtemp(prefix="lacuna-bench-", dir=os.environ.get("TMPDIR"))
+    scratch = Scratch()
     try:
         for name, group in GROUPS.items():
             if args.group in ("", name):
-                print(f"{name}: {group.__doc__ or ''}".strip(), flush=True)
+                print(f"{name}: {group.__doc__}", flush=True)
                 try:
                     group(results, args.runs, scratch)
-                except (RuntimeError, OSError, ValueError, KeyError, IndexError) as error:
+                except (RuntimeError, OSError, ValueError, KeyError, IndexError, AttributeError) as error:
                     failed.append(name)
                     print(f"  could not be taken: {error}")
     finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+        scratch.remove()
     with open(out, "w") as file:
-        json.dump(results.values, file, indent=1)
+        json.dump(values, file, indent=1)
         file.write("\n")
     print("written to build/bench.json" + (f"; could not be taken: {' '.join(failed)}" if failed else ""))
     return 1 if failed else 0

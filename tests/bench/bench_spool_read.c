@@ -1,16 +1,19 @@
-/* Events a second that the importer reads from the spools in a folder, on one core. */
+/* Events a second that the importer reads from the spools in a folder, on one core; how many there
+ * are and how many the recorder counted as lost. Prints one line of JSON. */
 #include "analysis/import/import.h"
 
 #include <stdio.h>
 #include <time.h>
 
-static uint64_t events;
+static uint64_t event_count;
+static uint64_t dropped_count;
 
 static enum lac_status take(void *context, struct lac_model *model, struct lac_error *reterr)
 {
     (void)context;
     (void)reterr;
-    events = model->info.event_count;
+    event_count += model->info.event_count;
+    dropped_count += model->info.dropped_count;
     lac_model_destroy(model);
     return LAC_OK;
 }
@@ -29,9 +32,10 @@ int main(int argc, char **argv)
         return 1;
     }
     (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &after);
-    (void)printf("{\"spool_decode_mev_s\":%.2f}\n",
-                 (double)events / 1e6 /
+    (void)printf("{\"spool_decode_mev_s\":%.2f,\"events\":%llu,\"dropped\":%llu}\n",
+                 (double)event_count / 1e6 /
                      ((double)(after.tv_sec - before.tv_sec) +
-                      (double)(after.tv_nsec - before.tv_nsec) * 1e-9));
+                      (double)(after.tv_nsec - before.tv_nsec) * 1e-9),
+                 (unsigned long long)event_count, (unsigned long long)dropped_count);
     return 0;
 }
