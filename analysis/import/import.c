@@ -7,6 +7,7 @@
 #include "analysis/import/json_text.h"
 #include "analysis/import/nsys.h"
 #include "analysis/import/source.h"
+#include "analysis/import/spool_archive.h"
 #include "analysis/import/spool_import.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
@@ -30,7 +31,8 @@ struct import {
     size_t window_bytes;
     uint32_t trace_count;
     uint32_t skipped_count;
-    char skipped[112];      /**< the first member that was skipped, and why */
+    char skipped[112]; /**< the first member that was skipped, and why */
+    struct lac_spool_archive spools;
     struct lac_model *held; /**< the last model of a tar: waits for what is reported after it */
 };
 
@@ -124,6 +126,34 @@ static enum lac_status import_trace(struct import *import, struct lac_source *so
     return LAC_OK;
 }
 
+/* A spool is a part of a trace: it waits until all of them are here. */
+static enum lac_status take_spool(struct import *import, struct lac_source *source)
+{
+    import->trace_count += import->spools.count == 0 ? 1 : 0;
+    return lac_spool_archive_add(&import->spools, import->options->temporary_dir, source,
+                                 import->reterr);
+}
+
+static enum lac_status hold_spools(void *context, struct lac_model *model, struct lac_error *reterr)
+{
+    struct import *import = context;
+    (void)reterr;
+    model->info.input_bytes = import->budget.input_bytes;
+    import->held = model;
+    return LAC_OK;
+}
+
+static enum lac_status import_spools(struct import *import, const char *name)
+{
+    if (import->spools.count == 0) {
+        return LAC_OK;
+    }
+    enum lac_status status = give_held(import);
+    return status == LAC_OK ? lac_spool_archive_import(&import->spools, import->options, name,
+                                                       hold_spools, import, import->reterr)
+                            : status;
+}
+
 /* --- layers ------------------------------------------------------------------------------------*/
 
 static enum lac_status import_layers(struct import *import, struct lac_source *source,
@@ -200,6 +230,9 @@ static enum lac_status import_layers(struct import *import, struct lac_source *s
             return lac_fail(import->reterr, LAC_ERR_CORRUPT, 0,
                             "an SQLite database inside an archive cannot be read: unpack it first");
         }
+        if (status == LAC_OK && lac_spool_archive_is_spool(head, size)) {
+            return take_spool(import, source);
+        }
         return status == LAC_OK ? import_trace(import, source, name) : status;
     }
     if (depth > LAYERS_MAX || (kind == LAC_SOURCE_TAR && depth > 1 + LAYERS_MAX / 2)) {
@@ -232,8 +265,12 @@ static enum lac_status run(struct import *import, struct lac_source *source, con
     lac_import_name(import->options->name ? import->options->name : path, name, sizeof name);
     enum lac_status status = import_layers(import, source, name, 0);
     if (status == LAC_OK) {
+        status = import_spools(import, name);
+    }
+    if (status == LAC_OK) {
         status = give_held(import);
     }
+    lac_spool_archive_done(&import->spools);
     lac_model_destroy(import->held);
     lac_source_destroy(source);
     return status;

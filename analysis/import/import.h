@@ -42,8 +42,9 @@ struct lac_import_options {
     struct lac_import_limits limits;
     lac_import_progress progress; /**< may be NULL */
     void *progress_context;
-    const char *name;  /**< trace name; NULL: from the path */
-    bool force_scalar; /**< tests: no SIMD */
+    const char *name;          /**< trace name; NULL: from the path */
+    bool force_scalar;         /**< tests: no SIMD */
+    const char *temporary_dir; /**< for spools inside archives; NULL: $TMPDIR, else /tmp */
 };
 
 /**

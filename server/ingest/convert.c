@@ -61,7 +61,8 @@ enum lac_status lac_convert(const struct lac_convert_options *options,
     const struct lac_import_options import = {.limits = options->limits,
                                               .progress = options->progress,
                                               .progress_context = options->progress_context,
-                                              .name = options->name};
+                                              .name = options->name,
+                                              .temporary_dir = options->output_dir};
     enum lac_status status =
         lac_import_file(options->input_path, &import, take_model, &conversion, reterr);
 
