@@ -1,6 +1,7 @@
 #include "analysis/flame/flame_time.h"
 #include "analysis/flame/flame_tree.h"
 #include "analysis/flame/flame_walk.h"
+#include "analysis/flame/flame_worker.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 
@@ -47,9 +48,25 @@ static uint32_t launching_track(const struct lac_model *model, uint64_t gap, str
     return latest->track;
 }
 
+/* A wait for data goes on in the worker that was late: what it was in is what the GPU waited for.
+ */
+static enum lac_status follow_to_worker(struct lac_flame_walk *walk,
+                                        const struct lac_flame_workers *workers,
+                                        struct waiting *wait)
+{
+    uint32_t worker = lac_flame_late_worker(workers, wait->piece.start_ns, wait->piece.end_ns);
+    if (worker == LAC_NONE || walk->frame_kinds == 0) {
+        return LAC_OK;
+    }
+    wait->track = worker;
+    return lac_flame_tree_child(&walk->tree, wait->piece.base, workers->wait_name, LAC_SLICE_RANGE,
+                                &wait->piece.base);
+}
+
 /* The pieces of one device in the area, as many as `waits` has room for: its track's slices. */
-static enum lac_status gather(struct lac_flame_walk *walk, const struct lac_track *track,
-                              struct waiting *waits, uint64_t *ret_count)
+static enum lac_status gather(struct lac_flame_walk *walk, const struct lac_flame_workers *workers,
+                              const struct lac_track *track, struct waiting *waits,
+                              uint64_t *ret_count)
 {
     const struct lac_slices *s = &walk->model->slices;
     struct latest latest = {0};
@@ -67,6 +84,9 @@ static enum lac_status gather(struct lac_flame_walk *walk, const struct lac_trac
         w->piece.end_ns = w->piece.start_ns + length_ns;
         enum lac_status status =
             lac_flame_tree_child(&walk->tree, 0, s->name[i], LAC_SLICE_GAP, &w->piece.base);
+        if (status == LAC_OK && s->name[i] == workers->data_wait) {
+            status = follow_to_worker(walk, workers, w);
+        }
         if (status != LAC_OK) {
             return status;
         }
@@ -106,7 +126,8 @@ static enum lac_status put_on_threads(struct lac_flame_walk *walk, struct waitin
 enum lac_status lac_flame_walk_waiting(struct lac_flame_walk *walk)
 {
     const struct lac_model *model = walk->model;
-    enum lac_status status = LAC_OK;
+    struct lac_flame_workers workers;
+    enum lac_status status = lac_flame_workers_init(model, &workers);
     for (uint32_t t = 0; t < model->track_count && status == LAC_OK; t++) {
         const struct lac_track *track = &model->tracks[t];
         if (track->kind != LAC_TRACK_GAPS || track->count == 0) {
@@ -115,13 +136,14 @@ enum lac_status lac_flame_walk_waiting(struct lac_flame_walk *walk)
         struct waiting *waits = malloc(track->count * sizeof(*waits));
         struct lac_flame_piece *pieces = malloc(track->count * sizeof(*pieces));
         uint64_t count = 0;
-        status =
-            waits == NULL || pieces == NULL ? LAC_ERR_NOMEM : gather(walk, track, waits, &count);
+        status = waits == NULL || pieces == NULL ? LAC_ERR_NOMEM
+                                                 : gather(walk, &workers, track, waits, &count);
         if (status == LAC_OK) {
             status = put_on_threads(walk, waits, pieces, count);
         }
         free(waits);
         free(pieces);
     }
+    lac_flame_workers_done(&workers);
     return status;
 }

@@ -1,0 +1,129 @@
+#include "analysis/flame/flame_worker.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Clocks are read on both sides of the queue, and the queue itself takes a while. */
+enum { HAND_OVER_NS = 2000000 };
+
+static int by_end(const void *a, const void *b)
+{
+    const struct lac_flame_fetch *left = a;
+    const struct lac_flame_fetch *right = b;
+    if (left->end_ns != right->end_ns) {
+        return left->end_ns < right->end_ns ? -1 : 1;
+    }
+    return left->track < right->track ? -1 : left->track > right->track;
+}
+
+static int by_start(const void *a, const void *b)
+{
+    const struct lac_flame_fetch *left = a;
+    const struct lac_flame_fetch *right = b;
+    if (left->start_ns != right->start_ns) {
+        return left->start_ns < right->start_ns ? -1 : 1;
+    }
+    return left->track < right->track ? -1 : left->track > right->track;
+}
+
+static uint32_t find(const struct lac_model *model, const char *text)
+{
+    return lac_strings_find(&model->strings, text, strlen(text));
+}
+
+/* How many slices of host threads have that name; written to `out` when it is not NULL. A thread
+ * that has `other` too is passed over: without workers the training thread fetches inside its own
+ * waits. */
+static uint64_t gather(const struct lac_model *model, uint32_t name, uint32_t other,
+                       struct lac_flame_fetch *out)
+{
+    uint64_t count = 0;
+    for (uint32_t t = 0; t < model->track_count; t++) {
+        const struct lac_track *track = &model->tracks[t];
+        uint64_t before = count;
+        bool has_other = false;
+        for (uint64_t i = track->first;
+             track->kind == LAC_TRACK_THREAD && i < track->first + track->count; i++) {
+            has_other = has_other || (other != 0 && model->slices.name[i] == other);
+            if (model->slices.name[i] != name) {
+                continue;
+            }
+            if (out != NULL) {
+                out[count] = (struct lac_flame_fetch){
+                    .start_ns = model->slices.start_ns[i],
+                    .end_ns = model->slices.start_ns[i] + model->slices.dur_ns[i],
+                    .track = t,
+                };
+            }
+            count++;
+        }
+        count = has_other ? before : count;
+    }
+    return count;
+}
+
+enum lac_status lac_flame_workers_init(const struct lac_model *model,
+                                       struct lac_flame_workers *ret_workers)
+{
+    struct lac_flame_workers workers = {.wait_name = find(model, "loader.wait"),
+                                        .data_wait = find(model, "data_wait")};
+    uint32_t fetch_name = find(model, "loader.fetch");
+    *ret_workers = (struct lac_flame_workers){0};
+    if (workers.wait_name == 0 || workers.data_wait == 0 || fetch_name == 0) {
+        return LAC_OK;
+    }
+    /* `gather` writes before it knows that a thread is passed over: room for all of its slices */
+    workers.fetches = malloc((gather(model, fetch_name, 0, NULL) + 1) * sizeof(*workers.fetches));
+    workers.waits =
+        malloc((gather(model, workers.wait_name, 0, NULL) + 1) * sizeof(*workers.waits));
+    if (workers.fetches == NULL || workers.waits == NULL) {
+        lac_flame_workers_done(&workers);
+        return LAC_ERR_NOMEM;
+    }
+    workers.fetch_count = gather(model, fetch_name, workers.wait_name, workers.fetches);
+    workers.wait_count = gather(model, workers.wait_name, 0, workers.waits);
+    qsort(workers.fetches, workers.fetch_count, sizeof(*workers.fetches), by_end);
+    qsort(workers.waits, workers.wait_count, sizeof(*workers.waits), by_start);
+    *ret_workers = workers;
+    return LAC_OK;
+}
+
+void lac_flame_workers_done(struct lac_flame_workers *workers)
+{
+    free(workers->fetches);
+    free(workers->waits);
+    *workers = (struct lac_flame_workers){0};
+}
+
+uint32_t lac_flame_late_worker(const struct lac_flame_workers *workers, int64_t start_ns,
+                               int64_t end_ns)
+{
+    uint64_t low = 0;
+    uint64_t high = workers->wait_count;
+    int64_t until_ns;
+    while (low < high) { /* the last wait that began by then */
+        uint64_t middle = low + (high - low) / 2;
+        if (workers->waits[middle].start_ns <= start_ns) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    if (low == 0 || workers->waits[low - 1].end_ns < end_ns) {
+        return LAC_NONE;
+    }
+    until_ns = workers->waits[low - 1].end_ns + HAND_OVER_NS;
+    low = 0;
+    high = workers->fetch_count;
+    while (low < high) { /* the last fetch that ended by the hand-over */
+        uint64_t middle = low + (high - low) / 2;
+        if (workers->fetches[middle].end_ns <= until_ns) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low > 0 && workers->fetches[low - 1].end_ns > start_ns ? workers->fetches[low - 1].track
+                                                                  : LAC_NONE;
+}
