@@ -1,5 +1,6 @@
 #include "collector/inject/api.h"
 
+#include "collector/inject/gpu.h"
 #include "collector/inject/recorder.h"
 
 static void api_push(const char *name, size_t length, int64_t batch, int32_t worker)
@@ -65,10 +66,29 @@ static void api_step(void)
     }
 }
 
+static void api_value(uint64_t number)
+{
+    struct lac_thread *const self = lac_recorder_enter();
+
+    if (self == NULL) {
+        return;
+    }
+    if (self->depth[0].skipped == 0 && self->depth[0].open > 0 &&
+        lac_recorder_room_always(self, 1)) {
+        lac_recorder_put(self, number, 0, 0, LAC_PAYLOAD_UINT64, LAC_EVENT_PAYLOAD);
+    }
+    lac_recorder_leave(self);
+}
+
+static void api_gpu_yield(int yield, const char *to)
+{
+    lac_gpu_yield(yield != 0, to);
+}
+
 const struct lacuna_api *lacuna_get_api(void)
 {
-    static const struct lacuna_api api = {LACUNA_API_VERSION, api_push, api_pop, api_setting,
-                                          api_step};
+    static const struct lacuna_api api = {LACUNA_API_VERSION, api_push,  api_pop,      api_setting,
+                                          api_step,           api_value, api_gpu_yield};
 
     return lac_settings.enabled ? &api : NULL;
 }

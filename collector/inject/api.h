@@ -21,6 +21,10 @@ struct lacuna_api {
     void (*setting)(const char *text, size_t length);
     /** A training step has ended. */
     void (*step)(void);
+    /** A number that belongs to the range that was just opened. */
+    void (*value)(uint64_t number);
+    /** The GPU's activity is another profiler's for now (`yield` 1), or ours again (0). */
+    void (*gpu_yield)(int yield, const char *to);
 };
 
 /** NULL when nothing is recorded in this process. */

@@ -12,7 +12,8 @@
 
 /*
  *   NONE -> (cuInit) -> FULL | WITHOUT_KERNELS | RANGES_ONLY
- *                         |
+ *                         |   \
+ *                         |    +-> (another profiler asks) YIELDED -> (it is done) back
  *                         +-> (fork) the child: DEAD, it may touch neither CUDA nor CUPTI
  */
 
@@ -24,6 +25,10 @@ static uint32_t session_epoch; /* process that owns the session; 0 none */
 static pthread_t flusher;
 static volatile int flusher_stop;
 static volatile int flush_done;
+/* guards `is_active`; held while calling CUPTI, but never taken in its callbacks */
+static pthread_mutex_t session_mutex = PTHREAD_MUTEX_INITIALIZER;
+static bool is_active;
+static bool was_active; /* at the start: there is something to come back to */
 
 /* Calls worth recording: what starts GPU work, waits for it, moves or allocates memory, loads code.
  * Recording all would flood: cudaGetDevice alone comes several times an operator. */
@@ -165,13 +170,16 @@ static uint64_t monotonic_ns(void)
     return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 
+static const int device_kinds[] = {CUPTI_KIND_CONCURRENT_KERNEL, CUPTI_KIND_MEMCPY,
+                                   CUPTI_KIND_MEMSET, CUPTI_KIND_MEMCPY2};
+static const int host_kinds[] = {CUPTI_KIND_SYNCHRONIZATION, CUPTI_KIND_OVERHEAD,
+                                 CUPTI_KIND_MEMORY2, CUPTI_KIND_RUNTIME, CUPTI_KIND_DRIVER};
+/* of host_kinds, those that are enabled whole: calls are chosen one by one */
+enum { WHOLE_HOST_KINDS = 3 };
+
 /* What the ladder reached. */
 static const char *enable_all(void)
 {
-    static const int device_kinds[] = {CUPTI_KIND_CONCURRENT_KERNEL, CUPTI_KIND_MEMCPY,
-                                       CUPTI_KIND_MEMSET, CUPTI_KIND_MEMCPY2};
-    static const int host_kinds[] = {CUPTI_KIND_SYNCHRONIZATION, CUPTI_KIND_OVERHEAD,
-                                     CUPTI_KIND_MEMORY2};
     int result = CUPTI_OK;
 
     for (size_t i = 0; i < sizeof(device_kinds) / sizeof(device_kinds[0]); i++) {
@@ -181,7 +189,7 @@ static const char *enable_all(void)
             result = one;
         }
     }
-    for (size_t i = 0; i < sizeof(host_kinds) / sizeof(host_kinds[0]); i++) {
+    for (size_t i = 0; i < WHOLE_HOST_KINDS; i++) {
         (void)cupti.enable(host_kinds[i]);
     }
     enable_calls(CUPTI_DOMAIN_RUNTIME, cupti.enable_runtime_call, CUPTI_KIND_RUNTIME);
@@ -205,9 +213,11 @@ static void *flush_now_and_then(void *unused)
         const struct timespec pause = {.tv_sec = FLUSH_EVERY_MS / 1000};
 
         (void)nanosleep(&pause, NULL);
-        if (!flusher_stop) {
+        (void)pthread_mutex_lock(&session_mutex);
+        if (!flusher_stop && is_active) {
             (void)cupti.flush_all(0);
         }
+        (void)pthread_mutex_unlock(&session_mutex);
     }
     return NULL;
 }
@@ -226,7 +236,7 @@ static void at_exit(void)
 {
     pthread_t thread;
 
-    if (session_epoch != *lac_epoch_page) {
+    if (session_epoch != *lac_epoch_page || !is_active) {
         return;
     }
     flusher_stop = 1;
@@ -238,6 +248,55 @@ static void at_exit(void)
 
         (void)nanosleep(&pause, NULL);
     }
+}
+
+static void leave(void)
+{
+    (void)cupti.flush_all(1);
+    for (size_t i = 0; i < sizeof(device_kinds) / sizeof(device_kinds[0]); i++) {
+        (void)cupti.disable(device_kinds[i]);
+    }
+    for (size_t i = 0; i < sizeof(host_kinds) / sizeof(host_kinds[0]); i++) {
+        (void)cupti.disable(host_kinds[i]);
+    }
+    (void)cupti.unsubscribe(subscriber);
+    subscriber = NULL;
+    is_active = false;
+}
+
+static void come_back(void)
+{
+    uint32_t version = 0;
+
+    (void)cupti.get_version(&version);
+    if (!subscribe() || lac_cupti_buffers_register(&cupti, version) != CUPTI_OK) {
+        lac_setting("gpu_recording_after_yield", "ranges-only");
+        return;
+    }
+    /* the other profiler may have brought a clock of its own */
+    if (cupti.register_timestamp != NULL) {
+        lac_gpu_writer_clock(cupti.register_timestamp(monotonic_ns) == CUPTI_OK
+                                 ? LAC_GPU_CLOCK_MONOTONIC
+                                 : LAC_GPU_CLOCK_REALTIME);
+    }
+    lac_setting("gpu_recording_after_yield", enable_all());
+    is_active = true;
+}
+
+void lac_gpu_yield(bool yield, const char *to)
+{
+    if (session_epoch == 0 || session_epoch != *lac_epoch_page || cupti.unsubscribe == NULL ||
+        cupti.disable == NULL) {
+        return;
+    }
+    (void)pthread_mutex_lock(&session_mutex);
+    if (yield && is_active) {
+        leave();
+        lac_setting("gpu_recording_yielded_to", to);
+    } else if (!yield && !is_active && subscriber == NULL && was_active) {
+        come_back();
+    }
+    (void)pthread_mutex_unlock(&session_mutex);
 }
 
 __attribute__((visibility("default"))) int InitializeInjection(void);
@@ -271,6 +330,8 @@ int InitializeInjection(void)
         (void)cupti.set_thread_id_type(1);
     }
     lac_setting("gpu_recording", enable_all());
+    is_active = true;
+    was_active = true;
     (void)pthread_create(&flusher, NULL, flush_now_and_then, NULL);
     (void)atexit(at_exit);
     return 1;

@@ -30,6 +30,11 @@
  */
 bool lac_cupti_find(struct cupti_functions *functions, const char **ret_path);
 
+/* ---- cupti_session.c */
+
+/** Leave CUPTI to another profiler, by name, and come back when it is done. Any thread. */
+void lac_gpu_yield(bool yield, const char *to);
+
 /* ---- cupti_buffers.c */
 
 /** Give CUPTI our callbacks. @return CUPTI's result */

@@ -32,7 +32,12 @@ void lac_gpu_writer_give(struct lac_gpu_writer *taken)
 
 void lac_gpu_writer_clock(enum lac_gpu_clock clock)
 {
+    (void)pthread_mutex_lock(&writer.mutex);
+    if (writer.clock != clock) {
+        writer.end = writer.next; /* a segment has one clock: the next record opens another */
+    }
     writer.clock = clock;
+    (void)pthread_mutex_unlock(&writer.mutex);
 }
 
 void lac_gpu_writer_forget(void)

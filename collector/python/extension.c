@@ -110,6 +110,35 @@ static py_object *py_step(py_object *self, py_object *unused)
     return none();
 }
 
+/* value(number): of the range that was opened last */
+static py_object *py_value(py_object *self, py_object *arguments)
+{
+    unsigned long long number = 0;
+
+    (void)self;
+    if (PyArg_ParseTuple(arguments, "K", &number)) {
+        api->value(number);
+    } else {
+        PyErr_Clear();
+    }
+    return none();
+}
+
+/* gpu_yield(yield, to) */
+static py_object *py_gpu_yield(py_object *self, py_object *arguments)
+{
+    int yield = 0;
+    const char *to = "";
+
+    (void)self;
+    if (PyArg_ParseTuple(arguments, "is", &yield, &to)) {
+        api->gpu_yield(yield, to);
+    } else {
+        PyErr_Clear();
+    }
+    return none();
+}
+
 /* load(): True when this process records */
 static py_object *py_load(py_object *self, py_object *unused)
 {
@@ -140,6 +169,9 @@ static struct py_method methods[] = {
     {"pop", py_pop, PY_METHOD_NOARGS, "close the innermost range"},
     {"setting", py_setting, PY_METHOD_ONE, "record key=value"},
     {"step", py_step, PY_METHOD_NOARGS, "a training step has ended"},
+    {"value", py_value, PY_METHOD_VARARGS, "a number of the innermost range"},
+    {"gpu_yield", py_gpu_yield, PY_METHOD_VARARGS,
+     "leave the GPU to another profiler, or take it back"},
     {NULL, NULL, 0, NULL},
 };
 

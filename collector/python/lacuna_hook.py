@@ -4,21 +4,26 @@ Each patch is applied once its module has run, is guarded by itself, and keeps t
 name, so that it pickles by reference. Names inside PyTorch move between versions: what is not there
 is not patched, and "hook.missing=..." says so in the recording.
 """
+import builtins
 import functools
+import io
 import os
 import sys
+import threading
 import time
 import weakref
 
 import _lacuna
 
 push, pop, push_loader, setting, count_step = _lacuna.push, _lacuna.pop, _lacuna.push_loader, _lacuna.setting, _lacuna.step
+value = _lacuna.value
 
 # Of this process when it is a worker; the index queue tells which batch is being made.
 _worker = -1
 _batch = -1
 
 _stepping = None
+_settings_seen = False
 
 # Ranges of single items stop when items are so quick that recording them would be felt.
 _ITEM_NS_MIN = 20_000
@@ -103,12 +108,10 @@ def _loader_settings(loader):
     if context is not None:
         setting(f"start_method={context.get_start_method()}")
     setting(f"dataset={type(loader.dataset).__name__}")
-    torch = sys.modules.get("torch")
-    if torch is not None:
-        setting(f"torch_version={torch.__version__}")
-        setting(f"torch_num_threads={torch.get_num_threads()}")
-        setting(f"float32_matmul_precision={torch.get_float32_matmul_precision()}")
-        setting(f"cudnn_benchmark={torch.backends.cudnn.benchmark}")
+    sampler = getattr(loader, "sampler", None)
+    if sampler is not None:
+        setting(f"sampler={type(sampler).__name__}")
+    setting(f"collate_fn={getattr(getattr(loader, 'collate_fn', None), '__qualname__', '?')}")
 
 
 def _pin_memory(module):
@@ -164,6 +167,7 @@ def _worker_loop(module):
             _worker = args[worker_id]
             args[index_queue] = _IndexQueue(args[index_queue])
             args[data_queue] = _DataQueue(args[data_queue])
+            _watch_files()
         return original(*args, **kwargs)
 
     module._worker_loop = wrapper
@@ -240,6 +244,54 @@ def _patch_dataset(kind):
     kind.__getitem__ = __getitem__
 
 
+# ---- files, in workers alone
+
+class _File(io.FileIO):
+    """What reads for an ordinary binary file object; each read that reaches the system is a range with its bytes."""
+
+    def readinto(self, buffer):
+        if _batch < 0 or not _items_on:
+            return super().readinto(buffer)
+        push_loader("loader.read", _batch, _worker)
+        try:
+            count = super().readinto(buffer)
+            value(count or 0)
+            return count
+        finally:
+            pop()
+
+    def readall(self):
+        if _batch < 0 or not _items_on:
+            return super().readall()
+        push_loader("loader.read", _batch, _worker)
+        try:
+            data = super().readall()
+            value(len(data or b""))
+            return data
+        finally:
+            pop()
+
+
+def _watch_files():
+    """Opening and reading of files inside batches. Only plain binary reading goes through us: the rest is left as it is."""
+    original = builtins.open
+
+    @functools.wraps(original)
+    def open_file(file, mode="r", buffering=-1, encoding=None, errors=None, newline=None, closefd=True, opener=None):
+        if _batch < 0 or not _items_on or not isinstance(file, (str, bytes, os.PathLike)):
+            return original(file, mode, buffering, encoding, errors, newline, closefd, opener)
+        push_loader("loader.read", _batch, _worker)
+        try:
+            if mode == "rb" and buffering == -1 and opener is None:
+                raw = _File(file, "rb")
+                return io.BufferedReader(raw, max(getattr(raw, "_blksize", 0), io.DEFAULT_BUFFER_SIZE))
+            return original(file, mode, buffering, encoding, errors, newline, closefd, opener)
+        finally:
+            pop()
+
+    builtins.open = open_file
+
+
 # ---- what a batch spends its time on
 
 def _compose(module):
@@ -249,12 +301,17 @@ def _compose(module):
     def __call__(self, image):
         if not _items_on or _batch < 0:
             return original(self, image)
-        for transform in self.transforms:
-            push_loader(f"loader.transform {type(transform).__name__}", _batch, _worker)
-            try:
-                image = transform(image)
-            finally:
-                pop()
+        inside = getattr(_inside, "forward", False)
+        _inside.forward = True  # transforms are modules, too: once is enough
+        try:
+            for transform in self.transforms:
+                push_loader(f"loader.transform {type(transform).__name__}", _batch, _worker)
+                try:
+                    image = transform(image)
+                finally:
+                    pop()
+        finally:
+            _inside.forward = inside
         return image
 
     module.Compose.__call__ = __call__
@@ -334,6 +391,18 @@ def _optimizer(module):
     module.Optimizer.__init__ = __init__
 
 
+def _after_first_step():
+    """By now the script has made all its settings."""
+    global _settings_seen
+    if not _settings_seen:
+        _settings_seen = True
+        try:
+            import lacuna_settings
+            lacuna_settings.collect(setting)
+        except Exception:
+            setting("hook.missing=settings")
+
+
 def _patch_step(kind):
     original = kind.step
     if getattr(original, "_lacuna", False):
@@ -353,9 +422,157 @@ def _patch_step(kind):
                 _stepping = weakref.ref(args[0])
             if args and _stepping() is args[0]:
                 count_step()
+                _after_first_step()
 
     step._lacuna = True
     kind.step = step
+
+
+# ---- forward: the outermost call of a module
+
+_inside = threading.local()
+# Modules that only call others: their parts are what is worth a name.
+_CONTAINERS = frozenset(("Compose", "RandomOrder", "RandomApply", "RandomChoice"))
+_module_call = None  # of torch.nn.Module, before it was wrapped
+
+
+def _module(module):
+    global _module_call
+    kind = module.Module
+    _module_call = kind.__call__
+
+    def __call__(self, *args, **kwargs):
+        # inner modules, the most of them, pay for one look-up
+        if getattr(_inside, "forward", False):
+            return _module_call(self, *args, **kwargs)
+        if _batch >= 0:
+            return _call_transform(self, args, kwargs)
+        _inside.forward = True
+        push("forward")
+        try:
+            return _module_call(self, *args, **kwargs)
+        finally:
+            pop()
+            _inside.forward = False
+
+    kind.__call__ = __call__
+
+
+def _call_transform(module, args, kwargs):
+    """A module that is called while a batch is made is a transform."""
+    name = type(module).__name__
+    if not _items_on or name in _CONTAINERS:
+        return _module_call(module, *args, **kwargs)
+    _inside.forward = True
+    push_loader(f"loader.transform {name}", _batch, _worker)
+    try:
+        return _module_call(module, *args, **kwargs)
+    finally:
+        pop()
+        _inside.forward = False
+
+
+def _leave_modules(why):
+    """A compiler reads Module.__call__ and must find what PyTorch put there."""
+    global _module_call
+    torch = sys.modules.get("torch")
+    if _module_call is not None and torch is not None:
+        torch.nn.Module.__call__ = _module_call
+        setting(f"forward_ranges=off ({why})")
+
+
+def _compile(module):
+    original = getattr(module, "compile", None)
+    if original is None:  # before 2.0
+        return
+
+    @functools.wraps(original)
+    def compile(*args, **kwargs):
+        _leave_modules("torch.compile")
+        setting("compile=True")
+        mode = kwargs.get("mode")
+        if mode is not None:
+            setting(f"compile_mode={mode}")
+        return original(*args, **kwargs)
+
+    module.compile = compile
+
+
+def _dynamo(module):
+    original = module.optimize
+
+    @functools.wraps(original)
+    def optimize(*args, **kwargs):
+        _leave_modules("torch.compile")
+        return original(*args, **kwargs)
+
+    module.optimize = optimize
+
+
+# ---- another profiler, explicitly used: the GPU is its own as long as it runs
+
+def _profiler(module):
+    kind = getattr(module, "_KinetoProfile", None) or module.profile
+    _before(kind, "prepare_trace" if hasattr(kind, "prepare_trace") else "start", lambda: _lacuna.gpu_yield(1, "torch.profiler"))
+    _after(kind, "stop_trace" if hasattr(kind, "stop_trace") else "stop", lambda: _lacuna.gpu_yield(0, "torch.profiler"))
+
+
+def _autograd_profiler(module):
+    _before(module.profile, "__enter__", lambda: _lacuna.gpu_yield(1, "torch.autograd.profiler"))
+    _after(module.profile, "__exit__", lambda: _lacuna.gpu_yield(0, "torch.autograd.profiler"))
+
+
+def _before(holder, attribute, action):
+    original = getattr(holder, attribute)
+
+    @functools.wraps(original)
+    def wrapper(*args, **kwargs):
+        action()
+        return original(*args, **kwargs)
+
+    setattr(holder, attribute, wrapper)
+
+
+def _after(holder, attribute, action):
+    original = getattr(holder, attribute)
+
+    @functools.wraps(original)
+    def wrapper(*args, **kwargs):
+        try:
+            return original(*args, **kwargs)
+        finally:
+            action()
+
+    setattr(holder, attribute, wrapper)
+
+
+# ---- loaders of others, by name
+
+def _named_loader(kind, name):
+    """The wait of an iterator that is none of PyTorch's."""
+    original = kind.__next__
+
+    @functools.wraps(original)
+    def __next__(self):
+        push_loader("loader.wait", -1, -1)
+        try:
+            return original(self)
+        finally:
+            pop()
+
+    kind.__next__ = __next__
+    setting(f"loader={name}")
+
+
+def _dali(module):
+    for name in ("DALIGenericIterator", "DALIClassificationIterator"):
+        kind = getattr(module, name, None)
+        if kind is not None and "__next__" in kind.__dict__:
+            _named_loader(kind, "DALI")
+
+
+def _ffcv(module):
+    _named_loader(module.EpochIterator, "FFCV")
 
 
 def _tensor(module):
@@ -396,6 +613,13 @@ _PATCHES = {
     "torchvision.transforms.transforms": (_compose,),
     "torchvision.io.image": (_torchvision_io,),
     "PIL.Image": (_pil,),
+    "torch": (_compile,),
+    "torch.nn.modules.module": (_module,),
+    "torch._dynamo.eval_frame": (_dynamo,),
+    "torch.profiler.profiler": (_profiler,),
+    "torch.autograd.profiler": (_autograd_profiler,),
+    "nvidia.dali.plugin.pytorch": (_dali,),
+    "ffcv.loader.epoch_iterator": (_ffcv,),
 }
 
 _watch_collections()

@@ -22,9 +22,15 @@ class _Finder:
         "torch.optim.optimizer",
         "torch._tensor",
         "torchvision.transforms.transforms",
-        "torchvision.transforms.v2._container",
         "torchvision.io.image",
         "PIL.Image",
+        "torch",
+        "torch.nn.modules.module",
+        "torch._dynamo.eval_frame",
+        "torch.profiler.profiler",
+        "torch.autograd.profiler",
+        "nvidia.dali.plugin.pytorch",
+        "ffcv.loader.epoch_iterator",
     ))
 
     def find_spec(self, name, path=None, target=None):

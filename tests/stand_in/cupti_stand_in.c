@@ -21,6 +21,7 @@ static cupti_buffer_completed completed;
 static cupti_timestamp timestamp;
 static size_t dropped;
 static uint8_t enabled[64];
+static int subscribers;
 
 static int refuses(const char *what)
 {
@@ -46,6 +47,9 @@ EXPORT int cuptiActivityFlushAll(uint32_t flag);
 EXPORT int cuptiSetThreadIdType(int type);
 EXPORT void stand_in_deliver(int launches, uint32_t thread, int drop);
 EXPORT int stand_in_enabled(int kind);
+EXPORT int stand_in_subscribers(void);
+EXPORT int cuptiUnsubscribe(void *subscriber);
+EXPORT int cuptiActivityDisable(int kind);
 
 int cuptiGetVersion(uint32_t *version)
 {
@@ -65,7 +69,11 @@ int cuptiGetResultString(int result, const char **text)
 int cuptiSubscribe(void **subscriber, cupti_callback callback, void *user)
 {
     (void)user;
+    if (subscribers > 0) { /* as the real one up to CUDA 13.2 */
+        return CUPTI_RESULT_MULTIPLE_SUBSCRIBERS;
+    }
     *subscriber = &requested;
+    subscribers += !refuses("busy") && callback != NULL;
     return refuses("busy") ? CUPTI_RESULT_MULTIPLE_SUBSCRIBERS : callback == NULL ? 1 : CUPTI_OK;
 }
 
@@ -87,6 +95,25 @@ int cuptiActivityEnable(int kind)
         enabled[kind] = 1;
     }
     return CUPTI_OK;
+}
+
+int cuptiUnsubscribe(void *subscriber)
+{
+    subscribers -= subscriber == &requested;
+    return subscriber == &requested ? CUPTI_OK : 1;
+}
+
+int cuptiActivityDisable(int kind)
+{
+    if (kind >= 0 && kind < 64) {
+        enabled[kind] = 0;
+    }
+    return CUPTI_OK;
+}
+
+int stand_in_subscribers(void)
+{
+    return subscribers;
 }
 
 int stand_in_enabled(int kind)

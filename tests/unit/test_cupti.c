@@ -4,6 +4,7 @@
  * libcupti walking it, where a toolkit is installed.
  */
 #include "analysis/model/model.h"
+#include "collector/inject/api.h"
 #include "collector/inject/cupti_abi.h"
 #include "tests/support/recorded_job.h"
 
@@ -245,6 +246,44 @@ START_TEST(a_forked_child_leaves_cupti_alone)
 }
 END_TEST
 
+static void job_yields(void)
+{
+    void *cupti;
+    void *library;
+    int (*subscribers)(void);
+    int (*enabled)(int);
+    const struct lacuna_api *(*get_api)(void);
+    const struct lacuna_api *api;
+
+    initialize_cuda();
+    library = dlopen(lac_job_file("liblacuna.so"), RTLD_LAZY);
+    cupti = dlopen(lac_job_file("stand_in/libcupti_stand_in.so"), RTLD_LAZY);
+    *(void **)&get_api = dlsym(library, "lacuna_get_api");
+    *(void **)&subscribers = dlsym(cupti, "stand_in_subscribers");
+    *(void **)&enabled = dlsym(cupti, "stand_in_enabled");
+    api = get_api();
+    ck_assert_int_eq(subscribers(), 1);
+    deliver(5, 1, 0);
+    api->gpu_yield(1, "torch.profiler");
+    api->gpu_yield(1, "torch.profiler");
+    ck_assert_int_eq(subscribers(), 0);
+    ck_assert_int_eq(enabled(CUPTI_KIND_CONCURRENT_KERNEL), 0);
+    api->gpu_yield(0, "");
+    ck_assert_int_eq(subscribers(), 1);
+    ck_assert_int_eq(enabled(CUPTI_KIND_CONCURRENT_KERNEL), 1);
+    deliver(5, 1, 0);
+}
+
+START_TEST(cupti_is_left_to_another_profiler_and_taken_back)
+{
+    ck_assert_int_eq(lac_job_run(job_yields), 0);
+    import_ok();
+    ck_assert_uint_eq(count_kind(LAC_SLICE_KERNEL), 10);
+    ck_assert(metadata_says("\"gpu_recording_yielded_to\":\"torch.profiler\""));
+    ck_assert(metadata_says("\"gpu_recording_after_yield\":\"full\""));
+}
+END_TEST
+
 START_TEST(the_real_libcupti_walks_records_as_we_lay_them_out)
 {
     static uint8_t buffer[1024] __attribute__((aligned(8)));
@@ -289,6 +328,7 @@ int main(void)
     tcase_add_test(tcase, records_that_cupti_dropped_are_counted);
     tcase_add_test(tcase, times_of_a_cupti_that_keeps_its_own_clock_are_placed);
     tcase_add_test(tcase, a_forked_child_leaves_cupti_alone);
+    tcase_add_test(tcase, cupti_is_left_to_another_profiler_and_taken_back);
     tcase_add_test(tcase, the_real_libcupti_walks_records_as_we_lay_them_out);
     suite_add_tcase(suite, tcase);
     srunner_run_all(runner, CK_NORMAL);

@@ -1,0 +1,68 @@
+"""Ranges of one's own, in a training script: `lacuna.annotate`.
+
+    import lacuna
+
+    @lacuna.annotate                      # a range of the function's name at every call
+    def validate(model): ...
+
+    with lacuna.annotate("checkpoint"):   # a range around some lines
+        save(model)
+
+It is there in every job that `lacuna run` starts. Where nothing is recorded it does nothing; a script that is to run without
+Lacuna installed may carry this one file with it.
+"""
+import functools
+
+try:
+    import _lacuna
+    _push, _pop = (_lacuna.push, _lacuna.pop) if _lacuna.load() else (None, None)
+except ImportError:
+    _push = _pop = None
+
+__all__ = ["annotate", "is_recording"]
+
+
+def is_recording():
+    """Whether ranges are recorded in this process."""
+    return _push is not None
+
+
+class annotate:
+    """A range with a name: a context manager, and a decorator for functions and methods."""
+
+    __slots__ = ("_name",)
+
+    def __new__(cls, name=None):
+        if callable(name):  # @annotate without parentheses
+            return cls._wrap(name, getattr(name, "__qualname__", repr(name)))
+        self = super().__new__(cls)
+        self._name = "range" if name is None else str(name)
+        return self
+
+    def __enter__(self):
+        if _push is not None:
+            _push(self._name)
+        return self
+
+    def __exit__(self, *unused):
+        if _pop is not None:
+            _pop()
+        return False
+
+    def __call__(self, function):
+        return self._wrap(function, self._name)
+
+    @staticmethod
+    def _wrap(function, name):
+        if _push is None:
+            return function
+
+        @functools.wraps(function)
+        def wrapper(*args, **kwargs):
+            _push(name)
+            try:
+                return function(*args, **kwargs)
+            finally:
+                _pop()
+
+        return wrapper

@@ -1,0 +1,52 @@
+"""What the job's settings are, seen once after the first step: precision, debug switches, cores, framework.
+
+Only what is loaded already is asked: looking must not load or change anything.
+"""
+import os
+import sys
+
+_FRAMEWORKS = (  # the one that is named first is the one the user sees
+    ("lightning", "Lightning"), ("pytorch_lightning", "Lightning"), ("transformers.trainer", "HF Trainer"), ("accelerate", "Accelerate"),
+    ("deepspeed", "DeepSpeed"), ("megatron", "Megatron"), ("composer", "Composer"), ("torchtitan", "torchtitan"), ("fastai", "fastai"),
+)
+_ENVIRONMENT = ("CUDA_LAUNCH_BLOCKING", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF",
+                "NCCL_DEBUG", "TORCH_DISTRIBUTED_DEBUG", "CUBLAS_WORKSPACE_CONFIG", "TORCH_CUDNN_V8_API_DISABLED",
+                "NVIDIA_TF32_OVERRIDE", "TORCHDYNAMO_DISABLE", "PYTHONMALLOC")
+
+
+def framework():
+    return next((name for module, name in _FRAMEWORKS if module in sys.modules), "PyTorch")
+
+
+def _torch_settings(torch):
+    yield "torch_version", lambda: torch.__version__
+    yield "cuda_version", lambda: torch.version.cuda
+    yield "torch_num_threads", torch.get_num_threads
+    yield "float32_matmul_precision", lambda: torch.get_float32_matmul_precision()
+    yield "matmul_allow_tf32", lambda: torch.backends.cuda.matmul.allow_tf32
+    yield "cudnn_allow_tf32", lambda: torch.backends.cudnn.allow_tf32
+    yield "cudnn_benchmark", lambda: torch.backends.cudnn.benchmark
+    yield "cudnn_deterministic", lambda: torch.backends.cudnn.deterministic
+    yield "deterministic_algorithms", torch.are_deterministic_algorithms_enabled
+    yield "detect_anomaly", torch.is_anomaly_enabled
+    yield "autocast", torch.is_autocast_enabled
+
+
+def collect(setting):
+    """Give every setting that can be seen to `setting` as "key=value"."""
+    setting(f"framework={framework()}")
+    for name in _ENVIRONMENT:
+        if name in os.environ:
+            setting(f"{name}={os.environ[name][:200]}")
+    try:
+        setting(f"cpu_count={os.cpu_count()}")
+        setting(f"cpu_affinity={len(os.sched_getaffinity(0))}")
+    except (AttributeError, OSError):
+        pass
+    setting(f"python_version={sys.version.split()[0]}")
+    torch = sys.modules.get("torch")
+    for name, ask in _torch_settings(torch) if torch is not None else ():
+        try:
+            setting(f"{name}={ask()}")
+        except Exception:  # versions differ in what they have
+            pass
