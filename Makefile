@@ -53,7 +53,7 @@ FUZZ_SECONDS  ?= 60
 prefix        ?= /usr/local
 
 .DEFAULT_GOAL := all
-.PHONY: kernels all run test test-programs soak bench fuzz format lint lint-quick install deps web help clean
+.PHONY: kernels all run test test-programs thread-tests no-fuzzers soak bench fuzz format lint lint-quick install deps web help clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -73,6 +73,7 @@ test: deps                                 ## all tests that need no GPU, in les
 soak: deps                                 ## the checks of `make test` at full scale (an hour or more)
 	$(Q)$(MAKE) --no-print-directory -j2 all test-programs
 	$(Q)$(MAKE) --no-print-directory -j2 SAN=1 test-programs
+	$(Q)$(MAKE) --no-print-directory -j2 SAN=thread thread-tests
 	$(Q)$(MAKE) --no-print-directory -j2 fuzzers
 	$(Q)LACUNA_SOAK=1 python3 tests/run.py --filter "$(T)"
 
@@ -175,6 +176,8 @@ $(BUILD)/workload: $(WORKLOAD_DEP) $(BUILD)/device_cuda.o
 	$(Q)$(CC) $(filter-out -MMD -MP,$(ALL_CFLAGS)) $(WORKLOAD) $(BUILD)/device_cuda.o -L$(dir $(NVCC))../lib64 -lcudart_static -lstdc++ -lpthread -ldl -lrt -lm -o $@
 
 # ---- tests: a test program may use everything
+# with threads of their own: `make soak` runs these under the thread sanitizer too (THREADED in tests/run.py)
+thread-tests: $(addprefix $(BUILD)/tests/,test_http_server test_store_trace test_store_catalog test_ingest)
 test-programs: $(UNIT_TESTS) $(OOM_TESTS) $(BUILD)/liblacuna.so $(BUILD)/lacuna-node $(BUILD)/python/.stamp $(BUILD)/stand_in/libcupti_stand_in.so $(BUILD)/workload-cpu $(BUILD)/bench/bench_ranges
 $(BUILD)/libsupport.a: $(SUPPORT_OBJS)
 	$(Q)mkdir -p $(@D) && rm -f $@ && ar rcs $@ $^
@@ -201,8 +204,13 @@ $(BUILD)/bench/%: tests/bench/%.c $(BUILD)/libsupport.a $(BUILD)/libserver.a $(B
 FUZZ_SERVER_SRCS := $(wildcard server/http/query.c server/http/tile_path.c)
 FUZZ_CFLAGS := $(BASE_CFLAGS) -Wno-unused-command-line-argument -O1 -fsanitize=address,undefined -fno-sanitize-recover=all
 FUZZ_OBJS   := $(patsubst %.c,build/fuzz/%.o,$(ANALYSIS_SRCS) $(FUZZ_SERVER_SRCS) $(SUPPORT_SRCS))
-.PHONY: fuzzers
-fuzzers: $(FUZZERS:%=build/fuzz/fuzz_%)
+HAVE_FUZZER  = $(shell find "$$($(CLANG) -print-resource-dir 2>/dev/null)/lib" -name 'libclang_rt.fuzzer*' 2>/dev/null | head -n 1)
+.PHONY: fuzzers have-fuzzer
+fuzzers: $(if $(HAVE_FUZZER),$(FUZZERS:%=build/fuzz/fuzz_%),no-fuzzers)
+no-fuzzers:
+	@echo "skip: no clang with libFuzzer, the fuzz targets are neither built nor run"
+have-fuzzer:
+	@test -n "$(HAVE_FUZZER)"
 build/fuzz/%.o: %.c
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CLANG) $(FUZZ_CFLAGS) -MMD -MP -fsanitize=fuzzer-no-link -c $< -o $@

@@ -8,14 +8,22 @@ A test is a program; what it prints decides how many checks it counts for:
   otherwise   one, passed when the exit status is 0
 A line that starts with "skip:" is repeated at the end, so that nothing is skipped silently.
 
-usage: tests/run.py [--filter TEXT] [--list]
+Two run at a time, long ones first; those that measure time run alone at the end.
+
+usage: tests/run.py [--filter TEXT] [--list] [--jobs N]
 """
 import argparse
+import collections
 import glob
+import json
 import os
+import queue
 import re
+import signal
 import subprocess
 import sys
+import tempfile
+import threading
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -24,13 +32,25 @@ SAN_ENV = {
     "ASAN_OPTIONS": "detect_leaks=1:abort_on_error=0:allocator_may_return_null=1",
     "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
 }
+THREAD_ENV = {"TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1"}
+# programs with threads of their own, which `make soak` also runs under the thread sanitizer
+THREADED = ("test_http_server", "test_store_trace", "test_store_catalog", "test_ingest")
 TIMEOUT_S = 7200 if SOAK else 420
+# nothing may run beside these: they measure latency, or a browser waits for them
+ALONE = re.compile(r"^browser:|^test_server_load$|^test_server_crash$")
+TIMES_FILE = "build/test-times.json"
+
+Result = collections.namedtuple("Result", "name passed failed output seconds cpu_seconds")
 
 
 def discover():
     """Yields (name, command, extra environment), cheapest first."""
     yield "layers", ["sh", "tests/tidy/check_layers.sh"], {}
     yield "house", ["sh", "tests/tidy/check_house.sh"], {}
+    yield "scripts", ["sh", "tests/tidy/check_scripts.sh"], {}
+    if SOAK:
+        for name in THREADED:
+            yield "thread:" + name, [f"build/san-thread/tests/{name}"], THREAD_ENV
     for build, prefix in (("build/release", ""), ("build/san-1", "san:")):
         for source in sorted(glob.glob("tests/unit/test_*.c") + glob.glob("tests/oom/oom_*.c")):
             name = os.path.splitext(os.path.basename(source))[0]
@@ -70,46 +90,130 @@ def count(output, status):
     return passed, failed
 
 
+def run_one(name, command, environment, running):
+    """Runs one test with a time limit for it and all it started; its output is kept together."""
+    start = time.monotonic()
+    expired = threading.Event()
+    with tempfile.TemporaryFile() as log:
+        try:
+            child = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+                                     env={**os.environ, **environment}, start_new_session=True)
+        except OSError as problem:
+            return Result(name, 0, 1, str(problem), 0.0, 0.0)
+        running.add(child.pid)
+
+        def stop():
+            expired.set()
+            os.killpg(child.pid, signal.SIGKILL)
+
+        timer = threading.Timer(TIMEOUT_S, stop)
+        timer.start()
+        _, wait_status, usage = os.wait4(child.pid, 0)
+        timer.cancel()
+        running.discard(child.pid)
+        # set here, so that Popen does not wait again
+        child.returncode = -os.WTERMSIG(wait_status) if os.WIFSIGNALED(wait_status) else os.WEXITSTATUS(wait_status)
+        log.seek(0)
+        output = log.read().decode(errors="replace")
+    if expired.is_set():
+        output += f"\ntimed out after {TIMEOUT_S} s"
+    elif child.returncode < 0:
+        output += f"\nended by signal {-child.returncode}"
+    passed, failed = count(output, child.returncode)
+    return Result(name, passed, failed, output, time.monotonic() - start, usage.ru_utime + usage.ru_stime)
+
+
+def run_all(tests, jobs, running):
+    """Yields a Result for each test as it ends: `jobs` at a time, then those that run alone."""
+    waiting, done = queue.SimpleQueue(), queue.SimpleQueue()
+    beside = [test for test in tests if not ALONE.search(test[0])]
+    for test in beside:
+        waiting.put(test)
+
+    def worker():
+        while True:
+            try:
+                test = waiting.get_nowait()
+            except queue.Empty:
+                return
+            done.put(run_one(*test, running))
+
+    for _ in range(jobs):
+        threading.Thread(target=worker, daemon=True).start()
+    for _ in beside:
+        yield done.get()
+    for test in tests:
+        if ALONE.search(test[0]):
+            yield run_one(*test, running)
+
+
+def past_times():
+    """Seconds each test took when last run here; {} on a fresh clone."""
+    try:
+        with open(TIMES_FILE, encoding="utf-8") as file:
+            return {str(name): float(seconds) for name, seconds in json.load(file).items()}
+    except (OSError, ValueError, AttributeError, TypeError):
+        return {}
+
+
+def keep_times(times):
+    """For the next run's order; a tree that cannot be written is no failure."""
+    try:
+        os.makedirs(os.path.dirname(TIMES_FILE), exist_ok=True)
+        with open(TIMES_FILE, "w", encoding="utf-8") as file:
+            json.dump(times, file, indent=0, sort_keys=True)
+    except OSError:
+        pass
+
+
+def show(result):
+    print(f"{'FAIL' if result.failed else 'ok  '} {result.name:36} {result.passed:5} passed {result.failed:3} failed"
+          f" {result.seconds:7.1f} s {result.cpu_seconds:7.1f} s cpu", flush=True)
+    if result.failed:
+        print("\n".join("    " + line for line in result.output.splitlines()[-60:]), flush=True)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--filter", default="")
     parser.add_argument("--list", action="store_true")
+    parser.add_argument("--jobs", type=int, default=2)
     args = parser.parse_args()
     os.chdir(ROOT)
-    total_passed = total_failed = 0
-    skips, failures = [], []
-    for name, command, environment in discover():
-        if args.filter not in name:
-            continue
-        if args.list:
-            print(name)
-            continue
-        start = time.monotonic()
-        try:
-            run = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
-                                 timeout=TIMEOUT_S, env={**os.environ, **environment}, stdin=subprocess.DEVNULL)
-            output, status = run.stdout, run.returncode
-        except subprocess.TimeoutExpired as expired:
-            output = (expired.stdout or b"").decode(errors="replace") + f"\ntimed out after {TIMEOUT_S} s"
-            status = 124
-        except FileNotFoundError as missing:
-            output, status = str(missing), 127
-        passed, failed = count(output, status)
-        total_passed, total_failed = total_passed + passed, total_failed + failed
-        skips += [f"{name}: {line[5:].strip()}" for line in output.splitlines() if line.startswith("skip:")]
-        print(f"{'ok  ' if not failed else 'FAIL'} {name:36} {passed:5} passed {failed:3} failed {time.monotonic() - start:7.1f} s", flush=True)
-        if failed:
-            failures.append(name)
-            print("\n".join("    " + line for line in output.splitlines()[-60:]), flush=True)
+    times = past_times()
+    tests = [test for test in discover() if args.filter in test[0]]
     if args.list:
+        print("\n".join(test[0] for test in tests))
         return 0
-    for line in skips:
+    # what is unknown starts first: it may be long
+    tests.sort(key=lambda test: -times.get(test[0], 1e9))
+    total_passed = total_failed = 0
+    cpu_seconds, start = 0.0, time.monotonic()
+    skips, failures, running = [], [], set()
+    try:
+        for result in run_all(tests, max(args.jobs, 1), running):
+            show(result)
+            total_passed, total_failed = total_passed + result.passed, total_failed + result.failed
+            cpu_seconds += result.cpu_seconds
+            times[result.name] = round(result.seconds, 1)
+            skips += [f"{result.name}: {line[5:].strip()}" for line in result.output.splitlines()
+                      if line.startswith("skip:")]
+            if result.failed:
+                failures.append(result.name)
+    except KeyboardInterrupt:
+        for pid in list(running):
+            os.killpg(pid, signal.SIGKILL)
+        print("interrupted")
+        return 130
+    keep_times(times)
+    for line in sorted(skips):
         print("skipped", line)
     if failures:
         print("failed:", " ".join(failures))
     if total_passed + total_failed == 0:
         print(f"no test matches '{args.filter}'")
         total_failed = 1
+    print(f"{time.monotonic() - start:.0f} s, {cpu_seconds:.0f} s of CPU time")
     print(f"{total_passed} passed, {total_failed} failed")
     return 1 if total_failed else 0
 

@@ -2,6 +2,11 @@
 # replay.sh FUZZER CORPUS SECONDS: every committed input, then SECONDS of new ones from a fixed seed.
 set -eu
 fuzzer=$1 corpus=$2 seconds=$3
+if [ ! -x "$fuzzer" ] && [ -z "$(find build/fuzz -maxdepth 1 -type f -name 'fuzz_*' 2>/dev/null)" ] && ! make -s have-fuzzer; then
+    echo "skip: no clang with libFuzzer"
+    echo "0 passed, 0 failed"
+    exit 0
+fi
 [ -d "$corpus" ] || { echo "no corpus in $corpus"; exit 1; }
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
