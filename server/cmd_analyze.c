@@ -197,6 +197,26 @@ static enum lac_status print(const struct analysis_run *run, const struct lac_op
     return LAC_OK;
 }
 
+/** A sentence in lines of the report's width, after a label of twelve columns. */
+static void print_wrapped(const char *label, const char *text)
+{
+    enum { ROOM = LAC_REPORT_COLUMNS - 12 };
+    while (*text != '\0') {
+        size_t length = strlen(text);
+        if (length > ROOM) {
+            length = ROOM;
+            while (length > 0 && text[length] != ' ') {
+                length--;
+            }
+            length = length == 0 ? ROOM : length;
+        }
+        (void)printf("%-12s%.*s\n", label, (int)length, text);
+        label = "";
+        text += length;
+        text += strspn(text, " ");
+    }
+}
+
 static void print_what_if(const struct analysis_run *run, const struct lac_options *options)
 {
     if (!run->diagnose.has_what_if || lac_options_on(options, "json", false)) {
@@ -213,6 +233,7 @@ static void print_what_if(const struct analysis_run *run, const struct lac_optio
                      (double)analysis->what_if_mean_ns / 1e6,
                      (double)analysis->what_if_low_ns / 1e6,
                      (double)analysis->what_if_high_ns / 1e6, (double)analysis->step_mean_ns / 1e6);
+        print_wrapped("  given     ", analysis->what_if_assumption);
     }
 }
 

@@ -53,6 +53,16 @@ static size_t char_bytes(const unsigned char *text)
     return length;
 }
 
+/** How many columns a text takes: one a character. */
+static int columns_of(const char *text)
+{
+    int columns = 0;
+    for (const unsigned char *at = (const unsigned char *)text; *at != '\0'; at += char_bytes(at)) {
+        columns++;
+    }
+    return columns;
+}
+
 /** One character as it may be printed: no control characters, no cut or hidden ones. */
 static void append_char(struct page *page, const unsigned char *text, size_t length)
 {
@@ -209,7 +219,7 @@ static void write_head(struct page *page, const struct lac_analysed *analysed)
     device_text(analysed, device, sizeof device);
     steps_text(page, analysed->analysis, steps, sizeof steps);
     const char *mark = info->is_simulated ? " (simulated)" : "";
-    int room = LAC_REPORT_COLUMNS - 6 - (int)(strlen(device) + strlen(steps) + strlen(mark));
+    int room = LAC_REPORT_COLUMNS - 6 - columns_of(device) - columns_of(steps) - columns_of(mark);
     room = room < 16 ? 16 : room;
     const char *name = lac_model_str(analysed->model, info->name);
     bool is_long = (int)strlen(name) > room;
@@ -271,16 +281,18 @@ static void write_needs(struct page *page, const struct lac_analysis *analysis)
     const struct lac_needs *needs = &analysis->needs;
     bool has_steps = analysis->subject == LAC_SUBJECT_TRAINING ||
                      (analysis->subject == LAC_SUBJECT_INFERENCE && analysis->step_kept_count > 2);
-    if (!has_steps || needs->gpu_ns == LAC_UNKNOWN_NS) {
+    has_steps = has_steps || analysis->subject == LAC_SUBJECT_HOST_TRAINING;
+    if (!has_steps || (needs->gpu_ns == LAC_UNKNOWN_NS && needs->data_ns == LAC_UNKNOWN_NS)) {
         return;
     }
     const int64_t values[] = {analysis->step_mean_ns, needs->data_ns, needs->gpu_ns,
                               needs->copies_ns,       needs->host_ns, needs->comm_ns};
     int64_t scale_ns = largest(values, 6);
     const struct lac_loader_facts *loader = &analysis->loader;
-    char data[64] = "";
+    char data[96] = "";
     if (loader->num_workers > 0 && loader->fetch_mean_ns != LAC_UNKNOWN_NS) {
-        (void)snprintf(data, sizeof data, "%d workers x %s", (int)loader->num_workers,
+        (void)snprintf(data, sizeof data, "%s x %s",
+                       lac_say_count(loader->num_workers, "worker").text,
                        lac_say_ns(loader->fetch_mean_ns).text);
     } else if (loader->num_workers == 0) {
         (void)snprintf(data, sizeof data, "in the training process");
@@ -305,15 +317,23 @@ static void write_findings(struct page *page, const struct lac_analysis *analysi
         return;
     }
     line(page, PLAIN, "%s", "");
-    line(page, DIM, "%-32s %-20s %9s  %s", "do this", "where", "step", "saves");
-    line(page, PLAIN, "1  %-29.29s %-20.20s %9s  %.0f %% (%.0f-%.0f)", first->brief, first->where,
-         lac_say_ns(first->step_mid_ns).text, first->gain_mid_pct, first->gain_low_pct,
-         first->gain_high_pct);
+    struct lac_said mid = lac_say_band(first->gain_mid_pct, first->gain_mid_pct);
+    struct lac_said band = lac_say_band(first->gain_low_pct, first->gain_high_pct);
+    bool is_wide = strcmp(mid.text, band.text) != 0;
+    /* where nothing has a place in the code, the changes get its column */
+    int place = first->where[0] != '\0' ? 20 : 0;
+    int what = place > 0 ? 29 : 50;
+    line(page, DIM, "%-*s %-*s%9s  %s", what + 3, "do this", place, place > 0 ? "where" : "",
+         "step", "less time");
+    line(page, PLAIN, "1  %-*.*s %-*.*s%9s  %.*s%s%s%s", what, what, first->brief, place, place,
+         first->where, lac_say_ns(first->step_mid_ns).text, is_wide ? (int)strlen(mid.text) - 2 : 8,
+         mid.text, is_wide ? " (" : "", is_wide ? band.text : "", is_wide ? ")" : "");
     bool follows = analysis->plan_count > 0 && strcmp(analysis->plan[0].brief, first->brief) == 0;
     for (uint32_t i = 1; i < analysis->plan_count && i < 3 && follows; i++) {
         const struct lac_plan_step *then = &analysis->plan[i];
-        line(page, PLAIN, "%u  then %-24.24s %-20s %9s  %.0f %%", (unsigned)i + 1, then->brief, "",
-             lac_say_ns(then->step_ns).text, then->gain_pct);
+        line(page, PLAIN, "%u  then %-*.*s %-*s%9s  %s", (unsigned)i + 1, what - 5, what - 5,
+             then->brief, place, "", lac_say_ns(then->step_ns).text,
+             lac_say_band(then->gain_pct, then->gain_pct).text);
     }
     paragraph(page, PLAIN, "prove it", first->check, 12, 1);
 }

@@ -36,9 +36,9 @@ const char *lac_severity_name(enum lac_severity severity)
 
 const char *lac_subject_name(enum lac_subject subject)
 {
-    static const char *const names[] = {"training",  "no_gpu",    "cold_start",
-                                        "inference", "few_steps", "no_steps"};
-    return subject <= LAC_SUBJECT_NO_STEPS ? names[subject] : "no_steps";
+    static const char *const names[] = {"training",  "no_gpu",   "cold_start",   "inference",
+                                        "few_steps", "no_steps", "host_training"};
+    return subject <= LAC_SUBJECT_HOST_TRAINING ? names[subject] : "no_steps";
 }
 
 const char *lac_partition_name(enum lac_partition part)

@@ -30,11 +30,13 @@ const char *lac_severity_name(enum lac_severity severity);
 /** What the trace is a recording of. Only LAC_SUBJECT_TRAINING is given advice about steps. */
 enum lac_subject {
     LAC_SUBJECT_TRAINING = 0,
-    LAC_SUBJECT_NO_GPU,     /**< no GPU operation recorded */
-    LAC_SUBJECT_COLD_START, /**< mostly first use of the GPU: says nothing about a step */
-    LAC_SUBJECT_INFERENCE,  /**< no backward pass, no optimizer */
-    LAC_SUBJECT_FEW_STEPS,  /**< fewer than 3 steps kept */
-    LAC_SUBJECT_NO_STEPS,   /**< GPU work, but no step found */
+    LAC_SUBJECT_NO_GPU,        /**< no GPU operation recorded */
+    LAC_SUBJECT_COLD_START,    /**< mostly first use of the GPU: says nothing about a step */
+    LAC_SUBJECT_INFERENCE,     /**< no backward pass, no optimizer */
+    LAC_SUBJECT_FEW_STEPS,     /**< fewer than 3 steps kept */
+    LAC_SUBJECT_NO_STEPS,      /**< GPU work, but no step found */
+    LAC_SUBJECT_HOST_TRAINING, /**< training without a GPU operation in the trace: its loader and
+                                  its host can be judged, nothing else */
 };
 const char *lac_subject_name(enum lac_subject subject);
 
@@ -289,6 +291,7 @@ struct lac_analysis {
     bool has_what_if;
     struct lac_what_if_changes what_if;
     int64_t what_if_mean_ns, what_if_low_ns, what_if_high_ns, what_if_median_ns;
+    const char *what_if_assumption; /**< what the band stands on */
 
     struct lac_finding findings[LAC_FINDINGS_MAX]; /**< by what to do first */
     uint32_t finding_count;

@@ -42,10 +42,48 @@ static void add_evidence(struct lac_diagnosis *diagnosis, struct lac_finding *fi
     }
 }
 
+/** Without a device: up to three of the longest waits for a batch inside steps. */
+static void add_wait_evidence(struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+{
+    const struct lac_marks *marks = &diagnosis->wait_marks;
+    uint64_t chosen[3];
+    uint64_t count = 0;
+    while (count < 3 && count < marks->count) {
+        uint64_t best = UINT64_MAX;
+        for (uint64_t i = 0; i < marks->count; i++) {
+            const struct lac_mark *mark = &marks->at[i];
+            bool is_taken = false;
+            for (uint64_t c = 0; c < count; c++) {
+                is_taken = is_taken || chosen[c] == i;
+            }
+            bool is_inside = lac_spans_length_inside(&diagnosis->kept, mark->start_ns,
+                                                     mark->start_ns + mark->dur_ns) > 0;
+            if (!is_taken && is_inside &&
+                (best == UINT64_MAX || mark->dur_ns > marks->at[best].dur_ns)) {
+                best = i;
+            }
+        }
+        if (best == UINT64_MAX) {
+            return;
+        }
+        chosen[count++] = best;
+        lac_evidence_slice(diagnosis, finding, marks->at[best].slice,
+                           lac_texts_add(&diagnosis->analysis->texts, "waited %s for a batch",
+                                         lac_say_ns(marks->at[best].dur_ns).text));
+    }
+}
+
 static const char *why_in_process(struct lac_diagnosis *diagnosis)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
     const struct lac_loader_facts *loader = &analysis->loader;
+    if (analysis->main_device == LAC_NONE) {
+        return lac_texts_add(
+            &analysis->texts,
+            "Loading in the training process (num_workers 0): each batch takes %s, and meanwhile "
+            "nothing is trained. The wait is %.1f %% of the steps.",
+            lac_say_ns(loader->fetch_mean_ns).text, loader->wait_pct_of_steps);
+    }
     const struct lac_device_facts *device = &analysis->devices[analysis->main_device];
     return lac_texts_add(
         &analysis->texts,
@@ -76,10 +114,11 @@ static const char *why_workers(struct lac_diagnosis *diagnosis)
     }
     return lac_texts_add(
         &analysis->texts,
-        "%d worker%s %s for each batch, so one is ready every %s; copying, computing "
-        "and launching take %s a step.%s",
+        "%d worker%s %s for each batch, so one is ready every %s; %s %s a step.%s",
         (int)loader->num_workers, loader->num_workers == 1 ? " needs" : "s need",
         lac_say_ns(loader->fetch_mean_ns).text, lac_say_ns(llround(time->data_ns)).text,
+        analysis->main_device == LAC_NONE ? "everything else takes"
+                                          : "copying, computing and launching take",
         lac_say_ns(llround(time->s_ns)).text, load);
 }
 
@@ -95,6 +134,28 @@ static int32_t workers_wanted(const struct lac_diagnosis *diagnosis)
     double carried =
         0.9 * cores * (double)loader->fetch_mean_ns / (double)loader->fetch_cpu_mean_ns;
     return carried < wanted ? (int32_t)fmax(1.0, floor(carried)) : wanted;
+}
+
+/** Cores by the CPU time of a batch where that is known: workers that wait for storage need few. */
+static const char *workers_cost(struct lac_diagnosis *diagnosis, int32_t more, double step_ns)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    int64_t cpu_ns = analysis->loader.fetch_cpu_mean_ns;
+    int32_t allowed = diagnosis->settings.allowed_cores;
+    const char *of = allowed > 0
+                         ? lac_texts_add(&analysis->texts, " of the %s that the job may use",
+                                         lac_say_count(allowed, "core").text)
+                         : "";
+    if (cpu_ns != LAC_UNKNOWN_NS && step_ns > 0.0) {
+        return lac_texts_add(&analysis->texts,
+                             "%s more; all workers together keep %.1f cores busy%s. Shared memory "
+                             "for %s more.",
+                             lac_say_count(more, "process").text, (double)cpu_ns / step_ns, of,
+                             lac_say_count(2 * (int64_t)more, "batch").text);
+    }
+    return lac_texts_add(&analysis->texts, "%s more%s, and shared memory for %s more.",
+                         lac_say_count(more, "core").text, of,
+                         lac_say_count(2 * (int64_t)more, "batch").text);
 }
 
 /** More workers than there are: the change, what it needs and what would refute it. */
@@ -113,16 +174,15 @@ static void propose_workers(struct lac_diagnosis *diagnosis, struct lac_finding 
                                     (int)wanted, (int)now);
     finding->where = diagnosis->settings.loader_at;
     finding->expect =
-        lac_texts_add(&analysis->texts, "%s, if a batch still takes %s with %d workers.",
+        lac_texts_add(&analysis->texts, "%s, if a batch still takes %s with %s.",
                       lac_finding_expect(diagnosis, finding),
-                      lac_say_ns(loader->fetch_mean_ns).text, (int)wanted);
-    int more = (int)(wanted - (now > 0 ? now : 0));
+                      lac_say_ns(loader->fetch_mean_ns).text, lac_say_count(wanted, "worker").text);
     finding->costs =
-        lac_texts_add(&analysis->texts, "%d more core%s, and shared memory for %d more batches.",
-                      more, more == 1 ? "" : "s", 2 * more);
+        workers_cost(diagnosis, wanted - (now > 0 ? now : 0), (double)finding->step_mid_ns);
     finding->wrong_if =
-        lac_texts_add(&analysis->texts, "a batch takes more than %s with %d workers.",
-                      lac_say_ns(llround((double)finding->step_mid_ns * wanted)).text, (int)wanted);
+        lac_texts_add(&analysis->texts, "a batch takes more than %s with %s.",
+                      lac_say_ns(llround((double)finding->step_mid_ns * wanted)).text,
+                      lac_say_count(wanted, "worker").text);
     finding->check = lac_texts_add(
         &analysis->texts, "record ten steps with num_workers=%d and analyze them: %s a step",
         (int)wanted, lac_say_ns(finding->step_mid_ns).text);
@@ -164,7 +224,8 @@ void lac_find_input_starvation(struct lac_diagnosis *diagnosis)
     }
     lac_finding_cost(diagnosis, finding, time->starved_ns);
     finding->title =
-        lac_texts_add(&analysis->texts, "The GPU waits %s of every %s step for data (%s)",
+        lac_texts_add(&analysis->texts, "%s waits %s of every %s step for data (%s)",
+                      analysis->main_device == LAC_NONE ? "The training process" : "The GPU",
                       lac_say_ns(llround(time->starved_ns)).text,
                       lac_say_ns(analysis->step_mean_ns).text, lac_say_pct(starved_pct).text);
     finding->why = time->is_in_process ? why_in_process(diagnosis) : why_workers(diagnosis);
@@ -181,5 +242,9 @@ void lac_find_input_starvation(struct lac_diagnosis *diagnosis)
     if (time->is_in_process || analysis->loader.fetch_count == 0) {
         finding->confidence -= 0.2;
     }
-    add_evidence(diagnosis, finding);
+    if (analysis->main_device == LAC_NONE) {
+        add_wait_evidence(diagnosis, finding);
+    } else {
+        add_evidence(diagnosis, finding);
+    }
 }

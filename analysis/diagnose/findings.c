@@ -90,11 +90,13 @@ const char *lac_finding_expect(struct lac_diagnosis *diagnosis, const struct lac
     struct lac_said step = lac_say_ns(finding->step_mid_ns);
     double factor = (double)analysis->step_mean_ns / (double)finding->step_mid_ns;
     struct lac_said rate = lac_say_rate(analysis->throughput_per_s * factor);
+    struct lac_said band = lac_say_band(finding->gain_low_pct, finding->gain_high_pct);
+    struct lac_said mid = lac_say_band(finding->gain_mid_pct, finding->gain_mid_pct);
+    bool is_wide = strcmp(band.text, mid.text) != 0;
     return lac_texts_add(
-        &analysis->texts,
-        "%s a step, %s %s/s: %.0f %% less time a step (%.0f-%.0f %%, %u steps measured)", step.text,
-        rate.text, analysis->throughput_unit, finding->gain_mid_pct, finding->gain_low_pct,
-        finding->gain_high_pct, (unsigned)analysis->step_kept_count);
+        &analysis->texts, "%s a step, %s %s/s: %s less time a step (%s%s%s measured)", step.text,
+        rate.text, analysis->throughput_unit, mid.text, is_wide ? band.text : "",
+        is_wide ? ", " : "", lac_say_count(analysis->step_kept_count, "step").text);
 }
 
 const char *lac_track_label(struct lac_diagnosis *diagnosis, uint32_t track)
@@ -187,6 +189,9 @@ enum lac_status lac_findings_make(struct lac_diagnosis *diagnosis)
     struct lac_analysis *analysis = diagnosis->analysis;
     lac_subject_decide(diagnosis);
     bool may_advise = analysis->subject == LAC_SUBJECT_TRAINING && diagnosis->time;
+    if (analysis->subject == LAC_SUBJECT_HOST_TRAINING) {
+        lac_find_input_starvation(diagnosis);
+    }
     if (may_advise) {
         lac_find_input_starvation(diagnosis);
         lac_find_layout_conversion(diagnosis);

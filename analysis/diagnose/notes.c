@@ -96,9 +96,11 @@ static void write_missing(struct lac_diagnosis *diagnosis)
     }
     if (info->world_size > 1) {
         missing(analysis,
-                lac_texts_add(&analysis->texts,
-                              "the other %d ranks: add their files to see who waits for whom",
-                              (int)info->world_size - 1));
+                lac_texts_add(&analysis->texts, "the other %s: add %s to see who waits for whom",
+                              info->world_size == 2
+                                  ? "rank"
+                                  : lac_say_count(info->world_size - 1, "rank").text,
+                              info->world_size == 2 ? "its file" : "their files"));
     }
     missing(analysis, "storage: no I/O samples");
 }
@@ -122,9 +124,9 @@ static void write_caveats(struct lac_diagnosis *diagnosis)
                "recorded with Python stacks: host times are inflated, launch costs say little");
     }
     if (analysis->subject == LAC_SUBJECT_TRAINING && analysis->step_kept_count < 10) {
-        caveat(analysis, lac_texts_add(&analysis->texts,
-                                       "%u steps: effects below a few percent cannot be seen",
-                                       (unsigned)analysis->step_kept_count));
+        caveat(analysis,
+               lac_texts_add(&analysis->texts, "%s: effects below a few percent cannot be seen",
+                             lac_say_count(analysis->step_kept_count, "step").text));
     }
     if (info->dropped_count > 0) {
         caveat(analysis, lac_texts_add(&analysis->texts,

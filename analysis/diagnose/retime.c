@@ -169,6 +169,28 @@ static void change_copies(const struct lac_step_time *time,
     }
 }
 
+/**
+ * Loading leaves the training process. At best the whole wait goes away, not only the part in which
+ * the device starved, while the process' own work becomes a tenth longer beside the workers; at
+ * worst only the starved part goes, and the own work becomes a fifth longer.
+ */
+static double beside_first_workers(const struct lac_diagnosis *diagnosis, enum lac_case which)
+{
+    static const double longer[LAC_CASE_COUNT_] = {0.1, 0.1, 0.2};
+    const struct lac_step_time *time = diagnosis->time;
+    if (time->s_ns <= 0.0) {
+        return 1.0;
+    }
+    double wait_ns = (double)lac_spans_intersection_length(&diagnosis->waits, &diagnosis->kept) /
+                     (double)diagnosis->analysis->step_kept_count;
+    double own_ns = fmax(0.0, time->step_ns - wait_ns);
+    if (which == LAC_CASE_BEST) {
+        double best_ns = fmax(time->busy_ns, (1.0 + longer[which]) * own_ns);
+        return fmin(1.0, best_ns / time->s_ns);
+    }
+    return 1.0 + longer[which] * fmin(1.0, own_ns / time->s_ns);
+}
+
 void lac_change_from_what_if(const struct lac_diagnosis *diagnosis,
                              const struct lac_what_if_changes *what_if, enum lac_case which,
                              struct lac_change *ret_change)
@@ -176,7 +198,6 @@ void lac_change_from_what_if(const struct lac_diagnosis *diagnosis,
     static const double layout_left[LAC_CASE_COUNT_] = {0.0, 0.15, 0.5};
     static const double fetch[LAC_CASE_COUNT_] = {1.0, 1.0, 1.1};
     static const double host[LAC_CASE_COUNT_] = {1.0, 1.0, 1.02};
-    static const double host_first_workers[LAC_CASE_COUNT_] = {1.0, 1.1, 1.2};
     const struct lac_step_time *time = diagnosis->time;
     struct lac_change change;
     lac_change_clear(&change);
@@ -185,7 +206,9 @@ void lac_change_from_what_if(const struct lac_diagnosis *diagnosis,
         bool is_first = time->is_in_process && what_if->workers > 0;
         bool is_more = what_if->workers != diagnosis->analysis->loader.num_workers;
         change.fetch_factor = is_more ? fetch[which] : 1.0;
-        change.host_factor = is_first ? host_first_workers[which] : is_more ? host[which] : 1.0;
+        change.host_factor = is_first  ? beside_first_workers(diagnosis, which)
+                             : is_more ? host[which]
+                                       : 1.0;
     }
     if (what_if->layout_nhwc == 1) {
         change.factor[LAC_OP_LAYOUT] = layout_left[which];
@@ -242,6 +265,26 @@ static int64_t median_after(const struct lac_diagnosis *diagnosis, double mean_n
     return llround(median_ns);
 }
 
+/** What the band stands on. */
+static const char *assumption_of(struct lac_diagnosis *diagnosis,
+                                 const struct lac_what_if_changes *what_if)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    if (what_if->workers > 0 && diagnosis->time->is_in_process) {
+        return "low: all waiting for data goes away and the training process' own work takes 10 % "
+               "longer beside the workers; high: only the waiting that the GPU felt goes away and "
+               "the own work takes 20 % longer. A batch is assumed to take a worker as long as it "
+               "took the training process (high: 10 % longer)";
+    }
+    if (what_if->workers > 0) {
+        return lac_texts_add(&analysis->texts,
+                             "a batch takes as long with %s as it did (high: 10 %% longer, and "
+                             "the training process 2 %% slower beside them)",
+                             lac_say_count(what_if->workers, "worker").text);
+    }
+    return "everything that is not changed takes as long as it did";
+}
+
 void lac_what_if_answer(struct lac_diagnosis *diagnosis, const struct lac_what_if_changes *what_if)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
@@ -251,9 +294,11 @@ void lac_what_if_answer(struct lac_diagnosis *diagnosis, const struct lac_what_i
     analysis->what_if_low_ns = LAC_UNKNOWN_NS;
     analysis->what_if_high_ns = LAC_UNKNOWN_NS;
     analysis->what_if_median_ns = LAC_UNKNOWN_NS;
+    analysis->what_if_assumption = "";
     if (!diagnosis->time) {
         return;
     }
+    analysis->what_if_assumption = assumption_of(diagnosis, what_if);
     double mean_ns[LAC_CASE_COUNT_];
     for (int which = 0; which < LAC_CASE_COUNT_; which++) {
         struct lac_change change;

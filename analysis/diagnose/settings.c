@@ -170,6 +170,58 @@ static const char *place_of(struct lac_diagnosis *diagnosis, struct cursor objec
     return lac_texts_add(&diagnosis->analysis->texts, "%.*s", (int)(end - first), first);
 }
 
+/** Cores of a list as the kernel writes it, "0-3,8"; -1 when it is none. */
+static int32_t cores_of_list(struct cursor object, const char *key)
+{
+    if (!enter(&object, key) || *object.at != '"') {
+        return -1;
+    }
+    object.at++;
+    int64_t cores = 0;
+    int64_t from = -1;
+    int64_t number = -1;
+    for (; object.at < object.end; object.at++) {
+        char c = *object.at;
+        if (c >= '0' && c <= '9') {
+            number = (number < 0 ? 0 : number) * 10 + (c - '0');
+            if (number > 65536) {
+                return -1;
+            }
+        } else if (c == '-' && number >= 0 && from < 0) {
+            from = number;
+            number = -1;
+        } else if ((c == ',' || c == '"') && number >= 0 && (from < 0 || from <= number)) {
+            cores += from < 0 ? 1 : number - from + 1;
+            from = -1;
+            number = -1;
+            if (c == '"') {
+                return cores <= 65536 ? (int32_t)cores : -1;
+            }
+        } else {
+            return -1;
+        }
+    }
+    return -1;
+}
+
+/** Cores that the recorder found the job may use: affinity, and the whole cores of a quota. */
+static int32_t cores_of_host(const struct lac_diagnosis *diagnosis)
+{
+    const struct lac_model *model = diagnosis->model;
+    uint32_t id = model->info.metadata;
+    struct cursor host = {lac_model_str(model, id),
+                          lac_model_str(model, id) + lac_strings_length(&model->strings, id)};
+    if (!enter(&host, "lacuna") || !enter(&host, "host") || *host.at != '{') {
+        return -1;
+    }
+    int32_t cores = cores_of_list(host, "cores_allowed");
+    int64_t quota = number_of(host, "cpu_quota_cores", -1, 65536);
+    if (quota >= 0 && (cores < 0 || quota < cores)) {
+        cores = quota < 1 ? 1 : (int32_t)quota;
+    }
+    return cores;
+}
+
 void lac_settings_read(struct lac_diagnosis *diagnosis)
 {
     const struct lac_model *model = diagnosis->model;
@@ -180,6 +232,7 @@ void lac_settings_read(struct lac_diagnosis *diagnosis)
                                       .allowed_cores = -1,
                                       .pin_memory = -1,
                                       .loader_at = ""};
+    settings->allowed_cores = cores_of_host(diagnosis);
     analysis->settings_json = "{}";
     uint32_t id = model->info.metadata;
     struct cursor object = {lac_model_str(model, id),
@@ -196,7 +249,8 @@ void lac_settings_read(struct lac_diagnosis *diagnosis)
         lac_texts_add(&analysis->texts, "%.*s", (int)(object.end - object.at), object.at);
     settings->batch_size = number_of(object, "batch_size", LAC_UNKNOWN_NS, INT32_MAX);
     settings->num_workers = (int32_t)number_of(object, "num_workers", -1, 4096);
-    settings->allowed_cores = (int32_t)number_of(object, "allowed_cores", -1, 65536);
+    settings->allowed_cores =
+        (int32_t)number_of(object, "allowed_cores", settings->allowed_cores, 65536);
     settings->pin_memory = truth_of(object, "pin_memory");
     settings->loader_at = place_of(diagnosis, object, "loader_at");
     if (settings->batch_size == 0) {

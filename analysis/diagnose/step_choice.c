@@ -75,8 +75,11 @@ static enum lac_status measure_waits(struct lac_diagnosis *diagnosis)
         status = lac_spans_intersect(&diagnosis->waits,
                                      &diagnosis->device_sets[analysis->main_device].idle, &starved);
     }
+    /* where no device was recorded it is the training process itself that starves */
+    const struct lac_spans *starving =
+        analysis->main_device == LAC_NONE ? &diagnosis->waits : &starved;
     int64_t *wait_sums = lac_spans_prefix(&diagnosis->waits);
-    int64_t *starved_sums = lac_spans_prefix(&starved);
+    int64_t *starved_sums = lac_spans_prefix(starving);
     if (!wait_sums || !starved_sums) {
         status = LAC_ERR_NOMEM;
     }
@@ -85,8 +88,8 @@ static enum lac_status measure_waits(struct lac_diagnosis *diagnosis)
         int64_t end_ns = step->start_ns + step->dur_ns;
         step->wait_ns = lac_spans_length_up_to(&diagnosis->waits, wait_sums, end_ns) -
                         lac_spans_length_up_to(&diagnosis->waits, wait_sums, step->start_ns);
-        step->starved_ns = lac_spans_length_up_to(&starved, starved_sums, end_ns) -
-                           lac_spans_length_up_to(&starved, starved_sums, step->start_ns);
+        step->starved_ns = lac_spans_length_up_to(starving, starved_sums, end_ns) -
+                           lac_spans_length_up_to(starving, starved_sums, step->start_ns);
     }
     free(wait_sums);
     free(starved_sums);

@@ -326,12 +326,25 @@ static enum lac_status measure(struct lac_diagnosis *diagnosis, struct lac_step_
     return status;
 }
 
+/** Without a device: the training process, its waits for data, and the loader. */
+static void measure_host_only(struct lac_diagnosis *diagnosis, struct lac_step_time *time)
+{
+    const struct lac_analysis *analysis = diagnosis->analysis;
+    time->step_ns = (double)analysis->step_mean_ns;
+    time->s_ns = (double)analysis->step_without_starvation_ns;
+    time->starved_ns = time->step_ns - time->s_ns;
+    time->host_ns = time->s_ns;
+    measure_data(diagnosis, time);
+}
+
 /** What each part needs, for the analysis. */
 static void fill_needs(struct lac_diagnosis *diagnosis, const struct lac_step_time *time)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
     struct lac_needs *needs = &analysis->needs;
-    needs->gpu_ns = llround(time->compute_ns);
+    if (analysis->main_device != LAC_NONE) {
+        needs->gpu_ns = llround(time->compute_ns);
+    }
     /* none of a kind in the trace is not known to need nothing */
     if (time->copies_ns > 0) {
         needs->copies_ns = llround(time->copies_ns);
@@ -358,8 +371,8 @@ enum lac_status lac_step_time_measure(struct lac_diagnosis *diagnosis)
             analysis->throughput_per_s *= (double)analysis->batch_size;
         }
     }
-    bool can_tell = analysis->step_kept_count > 0 && analysis->step_mean_ns > 0 &&
-                    analysis->main_device != LAC_NONE && diagnosis->kept.count > 0;
+    bool can_tell =
+        analysis->step_kept_count > 0 && analysis->step_mean_ns > 0 && diagnosis->kept.count > 0;
     if (!can_tell) {
         return LAC_OK;
     }
@@ -368,7 +381,12 @@ enum lac_status lac_step_time_measure(struct lac_diagnosis *diagnosis)
         return LAC_ERR_NOMEM;
     }
     diagnosis->time = time;
-    enum lac_status status = measure(diagnosis, time);
+    enum lac_status status = LAC_OK;
+    if (analysis->main_device == LAC_NONE) {
+        measure_host_only(diagnosis, time);
+    } else {
+        status = measure(diagnosis, time);
+    }
     if (!status) {
         fill_needs(diagnosis, time);
     }

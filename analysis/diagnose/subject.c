@@ -38,7 +38,9 @@ void lac_subject_decide(struct lac_diagnosis *diagnosis)
     struct lac_analysis *analysis = diagnosis->analysis;
     bool has_step_names = strcmp(analysis->step_method, "period") != 0;
     if (analysis->device_count == 0) {
-        analysis->subject = LAC_SUBJECT_NO_GPU;
+        bool is_training = diagnosis->has_backward && diagnosis->time && has_step_names &&
+                           analysis->step_kept_count >= STEPS_MIN;
+        analysis->subject = is_training ? LAC_SUBJECT_HOST_TRAINING : LAC_SUBJECT_NO_GPU;
     } else if (is_cold(analysis) && (analysis->step_kept_count < STEPS_MIN || !has_step_names)) {
         analysis->subject = LAC_SUBJECT_COLD_START;
     } else if (!diagnosis->has_backward && diagnosis->has_operators &&

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct lac_text {
     struct lac_text *next;
@@ -149,5 +150,33 @@ struct lac_said lac_say_bytes(int64_t bytes)
     char number[24];
     print_short(number, sizeof number, value);
     (void)snprintf(said.text, sizeof said.text, "%s %s", number, unit);
+    return said;
+}
+
+struct lac_said lac_say_band(double low_pct, double high_pct)
+{
+    struct lac_said said;
+    int low = (int)lround(fmax(0.0, fmin(low_pct, 1e6))); /* never "-0" */
+    int high = (int)lround(fmax(0.0, fmin(high_pct, 1e6)));
+    if (low == high) {
+        (void)snprintf(said.text, sizeof said.text, "%d %%", low);
+    } else {
+        (void)snprintf(said.text, sizeof said.text, "%d-%d %%", low, high);
+    }
+    return said;
+}
+
+struct lac_said lac_say_count(int64_t count, const char *thing)
+{
+    struct lac_said said;
+    char number[24];
+    print_grouped(number, sizeof number, (double)count);
+    size_t length = strlen(thing);
+    bool is_sibilant =
+        length > 1 && (thing[length - 1] == 's' || strcmp(thing + length - 2, "ch") == 0);
+    (void)snprintf(said.text, sizeof said.text, "%.14s %.12s%s", number, thing,
+                   count == 1    ? ""
+                   : is_sibilant ? "es"
+                                 : "s");
     return said;
 }

@@ -39,5 +39,9 @@ struct lac_said lac_say_pct(double pct);
 struct lac_said lac_say_rate(double per_s);
 /** "154 MB", "64 KB". */
 struct lac_said lac_say_bytes(int64_t bytes);
+/** "10-13 %", and "11 %" when both ends read the same. */
+struct lac_said lac_say_band(double low_pct, double high_pct);
+/** "1 worker", "3 workers": "2 batches": regular plurals. */
+struct lac_said lac_say_count(int64_t count, const char *thing);
 
 #endif

@@ -219,10 +219,46 @@ static void say_about_trace(struct lac_diagnosis *diagnosis)
     verdict->detail = "Record ten steps after five of warm-up.";
 }
 
+/** No GPU in the trace: only what the training process waits for is known. */
+static void say_about_host(struct lac_diagnosis *diagnosis)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_verdict *verdict = &analysis->verdict;
+    const struct lac_step_time *time = diagnosis->time;
+    double waits_pct = lac_pct_of_step(diagnosis, time->starved_ns);
+    const char *step =
+        lac_texts_add(&analysis->texts, "%s", lac_say_ns(analysis->step_mean_ns).text);
+    verdict->detail = "No GPU operation was recorded: what is said is about the training process.";
+    if (!analysis->loader.is_present) {
+        *verdict = (struct lac_verdict){
+            "unknown", '?',
+            lac_texts_add(&analysis->texts,
+                          "steps take %s; neither GPU operations nor data loading were recorded",
+                          step),
+            "Record with CUDA activities to see what the GPU did."};
+        return;
+    }
+    bool is_starved = waits_pct >= 5.0;
+    verdict->cause = is_starved ? "data_wait" : "host";
+    verdict->letter = is_starved ? 'D' : 'H';
+    verdict->text =
+        is_starved ? lac_texts_add(&analysis->texts,
+                                   "the training process waits %s of every %s step for data (%s)",
+                                   lac_say_ns(llround(time->starved_ns)).text, step,
+                                   lac_say_pct(waits_pct).text)
+                   : lac_texts_add(&analysis->texts,
+                                   "data is ready in time: the training process waits for it %s of "
+                                   "every %s step",
+                                   lac_say_ns(llround(time->starved_ns)).text, step);
+}
+
 void lac_verdict_say(struct lac_diagnosis *diagnosis)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
     switch (analysis->subject) {
+    case LAC_SUBJECT_HOST_TRAINING:
+        say_about_host(diagnosis);
+        return;
     case LAC_SUBJECT_NO_GPU:
         analysis->verdict =
             (struct lac_verdict){"unknown", '?',

@@ -383,6 +383,7 @@ static struct json_object *what_if_part(struct writer *writer)
     put_ns(writer, part, "step_low_ns", analysis->what_if_low_ns);
     put_ns(writer, part, "step_high_ns", analysis->what_if_high_ns);
     put_ns(writer, part, "step_median_ns", analysis->what_if_median_ns);
+    put_text(writer, part, "assumption", analysis->what_if_assumption);
     return part;
 }
 

@@ -146,13 +146,18 @@ def finding(analysis, name):
 
 def check_named():
     """What is known of single traces."""
-    def at(pattern):
-        return analyze(sorted(glob.glob(os.path.join(TRACES, pattern)))[0])
+    def at(pattern, *args):
+        return analyze(sorted(glob.glob(os.path.join(TRACES, pattern)))[0], *args)
 
     zero = at("kineto/resnet50_num_workers_0*")
     first = zero["findings"][0]
     check("workers 0: first finding", first["id"], "input-starvation")
     check("workers 0: wait", round(zero["dataloader"]["wait_pct_of_steps"], 1), 39.6)
+    more = at("kineto/resnet50_num_workers_0*", "--what-if", "workers=4")["what_if"]
+    low, mid, high = more["step_low_ns"], more["step_mean_ns"], more["step_high_ns"]
+    expect("workers 0: the band holds the run with 4", low <= 126_270_000 <= high and low <= 131_300_000 <= high, f"{low} {high}")
+    expect("workers 0: the band is at most 30 % wide", high - low <= 0.3 * mid, f"{low} {mid} {high}")
+    expect("workers 0: the assumption is written out", "own work" in more["assumption"], more["assumption"])
     check("workers 0: starved", round(zero["dataloader"]["starved_ns"] / 1e6, 1), 286.9)
     check("workers 0: idle", round(zero["devices"][0]["idle_ns"] / 1e6, 1), 392.9)
     check("workers 0: data_wait", zero["devices"][0]["idle_by_cause_ns"]["data_wait"], 286877000)
