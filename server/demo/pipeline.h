@@ -69,6 +69,7 @@ enum lac_demo_thread {
     LAC_DEMO_PIN,
     LAC_DEMO_COMPUTE_STREAM,
     LAC_DEMO_COPY_STREAM,
+    LAC_DEMO_COMM_STREAM,
     LAC_DEMO_WORKER, /**< worker k is LAC_DEMO_WORKER + k */
 };
 
@@ -95,6 +96,7 @@ struct lac_demo_event {
     int32_t worker;                       /**< of a loader range, -1 the training process */
     uint16_t thread;                      /**< enum lac_demo_thread, plus the worker */
     uint8_t kind;                         /**< enum lac_demo_event_kind */
+    uint32_t graph_node;                  /**< of a kernel launched by a graph, 0 none */
     bool from_pinned;                     /**< of a copy: host side */
     bool to_host;                         /**< of a copy: direction */
 };

@@ -1,18 +1,13 @@
 #include "server/demo/series.h"
 
 #include "analysis/model/status.h"
+#include "server/demo/files.h"
 #include "server/demo/pipeline.h"
 #include "server/demo/trace_json.h"
 #include "server/demo/truth.h"
 
-#include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-enum { PATH_BYTES = 4096 };
 
 static const struct lac_demo_stage STAGES[LAC_DEMO_STAGE_COUNT] = {
     {"1-two-workers", "2 workers, contiguous tensors, pageable memory",
@@ -51,38 +46,6 @@ struct lac_demo_pipeline lac_demo_stage_pipeline(int stage, bool in_phase, uint6
     return p;
 }
 
-static enum lac_status io_error(const char *path, struct lac_error *reterr)
-{
-    int saved = errno;
-    enum lac_status status = lac_fail(reterr, LAC_ERR_IO, 0, "%.120s: %s", path, strerror(saved));
-    if (reterr != NULL) {
-        reterr->sys_errno = saved;
-    }
-    return status;
-}
-
-static enum lac_status make_dir(const char *dir, struct lac_error *reterr)
-{
-    char path[PATH_BYTES];
-    int length = snprintf(path, sizeof(path), "%s", dir);
-    if (length <= 0 || (size_t)length >= sizeof(path) - 64) {
-        return lac_fail(reterr, LAC_ERR_MISUSE, 0, "the folder's name is empty or too long");
-    }
-    for (char *c = path + 1;; c++) {
-        if (*c == '/' || *c == '\0') {
-            char kept = *c;
-            *c = '\0';
-            if (mkdir(path, 0777) != 0 && errno != EEXIST) {
-                return io_error(path, reterr);
-            }
-            *c = kept;
-            if (kept == '\0') {
-                return LAC_OK;
-            }
-        }
-    }
-}
-
 struct product {
     const struct lac_demo_pipeline *pipeline;
     const struct lac_demo_run *run;
@@ -91,36 +54,15 @@ struct product {
     bool is_truth;
 };
 
-/* Written beside its place, then renamed: a file is complete or absent. */
-static enum lac_status write_file(const char *path, const struct product *product,
-                                  struct lac_error *reterr)
+static enum lac_status write_product(FILE *out, const void *what, struct lac_error *reterr)
 {
-    char part[PATH_BYTES];
-    if (snprintf(part, sizeof(part), "%s.part", path) >= (int)sizeof(part)) {
-        return lac_fail(reterr, LAC_ERR_MISUSE, 0, "the folder's name is too long");
-    }
-    FILE *out = fopen(part, "w");
-    if (out == NULL) {
-        return io_error(part, reterr);
-    }
-    enum lac_status status = LAC_OK;
+    const struct product *product = what;
     if (product->is_truth) {
         lac_demo_write_truth(out, &product->caption, product->pipeline, product->truth);
-        status = ferror(out) ? io_error(part, reterr) : LAC_OK;
-    } else {
-        status = lac_demo_write_trace(out, product->caption.name, product->pipeline, product->run,
-                                      reterr);
+        return LAC_OK;
     }
-    if (fclose(out) != 0 && status == LAC_OK) {
-        status = io_error(part, reterr);
-    }
-    if (status == LAC_OK && rename(part, path) != 0) {
-        status = io_error(path, reterr);
-    }
-    if (status != LAC_OK) {
-        (void)unlink(part);
-    }
-    return status;
+    return lac_demo_write_trace(out, product->caption.name, product->pipeline, product->run,
+                                reterr);
 }
 
 static enum lac_status write_stage(const char *dir, int stage,
@@ -128,7 +70,7 @@ static enum lac_status write_stage(const char *dir, int stage,
                                    const struct lac_demo_run *run, struct lac_demo_truth *truth,
                                    struct lac_error *reterr)
 {
-    char path[PATH_BYTES];
+    char path[LAC_DEMO_PATH_BYTES];
     const struct lac_demo_stage *s = &STAGES[stage];
     struct product product = {
         .pipeline = pipeline,
@@ -137,11 +79,11 @@ static enum lac_status write_stage(const char *dir, int stage,
         .caption = {s->name, s->title, s->published, s->published_samples_per_s, next_step_ns},
     };
     (void)snprintf(path, sizeof(path), "%s/%s.json", dir, s->name);
-    enum lac_status status = write_file(path, &product, reterr);
+    enum lac_status status = lac_demo_write_file(path, write_product, &product, reterr);
     if (status == LAC_OK) {
         product.is_truth = true;
         (void)snprintf(path, sizeof(path), "%s/%s.truth.json", dir, s->name);
-        status = write_file(path, &product, reterr);
+        status = lac_demo_write_file(path, write_product, &product, reterr);
     }
     return status;
 }
@@ -149,13 +91,13 @@ static enum lac_status write_stage(const char *dir, int stage,
 static enum lac_status write_variant(const char *dir, bool in_phase, uint64_t seed,
                                      void (*progress)(const char *path), struct lac_error *reterr)
 {
-    enum lac_status status = make_dir(dir, reterr);
+    enum lac_status status = lac_demo_make_dir(dir, reterr);
     int64_t next_step_ns = 0; /* from the last to the first: a stage names its successor's step */
     for (int stage = LAC_DEMO_STAGE_COUNT - 1; stage >= 0 && status == LAC_OK; stage--) {
         struct lac_demo_pipeline pipeline = lac_demo_stage_pipeline(stage, in_phase, seed);
         struct lac_demo_run run;
         struct lac_demo_truth truth;
-        char path[PATH_BYTES];
+        char path[LAC_DEMO_PATH_BYTES];
         (void)snprintf(path, sizeof(path), "%s/%s.json", dir, STAGES[stage].name);
         if (progress != NULL) {
             progress(path);
@@ -179,7 +121,7 @@ enum lac_status lac_demo_write_series(const char *dir, bool in_phase, uint64_t s
 {
     enum lac_status status = write_variant(dir, false, seed, progress, reterr);
     if (status == LAC_OK && in_phase) {
-        char sub[PATH_BYTES];
+        char sub[LAC_DEMO_PATH_BYTES];
         if (snprintf(sub, sizeof(sub), "%s/in-phase", dir) >= (int)sizeof(sub)) {
             return lac_fail(reterr, LAC_ERR_MISUSE, 0, "the folder's name is too long");
         }

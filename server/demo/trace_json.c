@@ -20,7 +20,7 @@ enum {
     WORKER_PID = 4101,
     COMPUTE_STREAM = 7,
     COPY_STREAM = 20,
-    SM_COUNT = 80,
+    COMM_STREAM = 24,
     SM_REGISTERS = 65536,
     SM_THREADS = 2048,
 };
@@ -31,7 +31,7 @@ struct place {
     int tid;
 };
 
-static struct place place_of(uint16_t thread)
+static struct place place_of(const struct lac_demo_sheet *sheet, uint16_t thread)
 {
     switch (thread) {
     case LAC_DEMO_MAIN:
@@ -44,11 +44,13 @@ static struct place place_of(uint16_t thread)
         return (struct place){0, COMPUTE_STREAM};
     case LAC_DEMO_COPY_STREAM:
         return (struct place){0, COPY_STREAM};
+    case LAC_DEMO_COMM_STREAM:
+        return (struct place){0, COMM_STREAM};
     default:
         break;
     }
-    int pid = WORKER_PID + thread - LAC_DEMO_WORKER;
-    return (struct place){pid, pid};
+    int id = WORKER_PID + thread - LAC_DEMO_WORKER;
+    return (struct place){sheet->has_thread_workers ? MAIN_PID : id, id};
 }
 
 void lac_demo_print(FILE *out, const char *format, ...)
@@ -114,9 +116,34 @@ static void write_sort_index(FILE *out, const char *what, int pid, int tid, int 
                    what, pid, tid, index);
 }
 
-static void write_rows(FILE *out, const struct lac_demo_pipeline *p)
+static void write_stream(FILE *out, int stream)
+{
+    char text[32];
+    (void)snprintf(text, sizeof(text), "stream %d ", stream);
+    write_meta(out, "thread_name", 0, stream, "name", text);
+    write_sort_index(out, "thread_sort_index", 0, stream, stream);
+}
+
+static void write_workers(FILE *out, const struct lac_demo_sheet *sheet)
 {
     char text[64];
+    for (int k = 0; k < sheet->workers; k++) {
+        int id = WORKER_PID + k;
+        if (sheet->has_thread_workers) {
+            write_meta(out, "thread_name", MAIN_PID, id, "name", "pt_thread_data_worker");
+            write_sort_index(out, "thread_sort_index", MAIN_PID, id, 4 + k);
+            continue;
+        }
+        write_meta(out, "process_name", id, 0, "name", "pt_data_worker");
+        (void)snprintf(text, sizeof(text), "DataLoader worker %d", k);
+        write_meta(out, "process_labels", id, 0, "labels", text);
+        write_sort_index(out, "process_sort_index", id, 0, id);
+        write_meta(out, "thread_name", id, id, "name", "pt_data_worker");
+    }
+}
+
+static void write_rows(FILE *out, const struct lac_demo_sheet *sheet)
+{
     write_meta(out, "process_name", MAIN_PID, 0, "name", "python train.py");
     write_meta(out, "process_labels", MAIN_PID, 0, "labels", "CPU");
     write_sort_index(out, "process_sort_index", MAIN_PID, 0, MAIN_PID);
@@ -124,26 +151,20 @@ static void write_rows(FILE *out, const struct lac_demo_pipeline *p)
     write_sort_index(out, "thread_sort_index", MAIN_PID, MAIN_PID, 1);
     write_meta(out, "thread_name", MAIN_PID, AUTOGRAD_TID, "name", "pt_autograd_0");
     write_sort_index(out, "thread_sort_index", MAIN_PID, AUTOGRAD_TID, 2);
-    if (p->copy_mode != LAC_DEMO_COPY_PAGEABLE) {
+    if (sheet->has_pin_thread) {
         write_meta(out, "thread_name", MAIN_PID, PIN_TID, "name", "pt_data_pin");
         write_sort_index(out, "thread_sort_index", MAIN_PID, PIN_TID, 3);
     }
-    for (int k = 0; k < p->workers; k++) {
-        int pid = WORKER_PID + k;
-        write_meta(out, "process_name", pid, 0, "name", "pt_data_worker");
-        (void)snprintf(text, sizeof(text), "DataLoader worker %d", k);
-        write_meta(out, "process_labels", pid, 0, "labels", text);
-        write_sort_index(out, "process_sort_index", pid, 0, pid);
-        write_meta(out, "thread_name", pid, pid, "name", "pt_data_worker");
-    }
+    write_workers(out, sheet);
     write_meta(out, "process_name", 0, 0, "name", "python train.py");
     write_meta(out, "process_labels", 0, 0, "labels", "GPU 0");
     write_sort_index(out, "process_sort_index", 0, 0, 5000000);
-    write_meta(out, "thread_name", 0, COMPUTE_STREAM, "name", "stream 7 ");
-    write_sort_index(out, "thread_sort_index", 0, COMPUTE_STREAM, COMPUTE_STREAM);
-    if (p->copy_mode == LAC_DEMO_COPY_PREFETCH) {
-        write_meta(out, "thread_name", 0, COPY_STREAM, "name", "stream 20 ");
-        write_sort_index(out, "thread_sort_index", 0, COPY_STREAM, COPY_STREAM);
+    write_stream(out, COMPUTE_STREAM);
+    if (sheet->has_copy_stream) {
+        write_stream(out, COPY_STREAM);
+    }
+    if (sheet->has_comm_stream) {
+        write_stream(out, COMM_STREAM);
     }
 }
 
@@ -153,9 +174,18 @@ static int callback_id(const char *api)
         const char *name;
         int id;
     } IDS[] = {
-        {"cudaLaunchKernel", 211},    {"cudaMemcpyAsync", 41},
-        {"cudaEventRecord", 135},     {"cudaStreamSynchronize", 131},
-        {"cudaStreamWaitEvent", 147}, {"cudaDeviceSynchronize", 165},
+        {"cudaLaunchKernel", 211},
+        {"cudaMemcpyAsync", 41},
+        {"cudaEventRecord", 135},
+        {"cudaStreamSynchronize", 131},
+        {"cudaStreamWaitEvent", 147},
+        {"cudaDeviceSynchronize", 165},
+        {"cudaMalloc", 20},
+        {"cudaFree", 22},
+        {"cudaEventSynchronize", 137},
+        {"cudaGraphLaunch", 311},
+        {"cudaLaunchKernelExC", 430},
+        {"cuModuleLoadData", 62},
     };
     for (size_t i = 0; i < sizeof(IDS) / sizeof(IDS[0]); i++) {
         if (strcmp(IDS[i].name, api) == 0) {
@@ -165,10 +195,11 @@ static int callback_id(const char *api)
     return 0;
 }
 
-static void write_kernel_args(FILE *out, const struct lac_demo_event *e)
+static void write_kernel_args(FILE *out, const struct lac_demo_sheet *sheet,
+                              const struct lac_demo_event *e)
 {
     const struct lac_demo_kernel *k = e->kernel;
-    double blocks = (double)k->grid[0] * k->grid[1] * k->grid[2] / SM_COUNT;
+    double blocks = (double)k->grid[0] * k->grid[1] * k->grid[2] / sheet->device->sm_count;
     uint32_t fit = SM_REGISTERS / (k->registers * k->block);
     uint32_t by_threads = SM_THREADS / k->block;
     fit = fit == 0 ? 1 : fit < by_threads ? fit : by_threads;
@@ -178,19 +209,31 @@ static void write_kernel_args(FILE *out, const struct lac_demo_event *e)
         "{\"External id\":%u,\"queued\":0,\"device\":0,\"context\":1,\"stream\":%d,"
         "\"correlation\":%u,\"registers per thread\":%u,\"shared memory\":%u,"
         "\"blocks per SM\":%.6g,\"warps per SM\":%.6g,\"grid\":[%u,%u,%u],\"block\":[%u,1,1],"
-        "\"est. achieved occupancy %%\":%u}",
-        e->external_id, COMPUTE_STREAM, e->correlation, k->registers, k->shared_bytes, blocks,
-        blocks * k->block / 32.0, k->grid[0], k->grid[1], k->grid[2], k->block, occupancy);
+        "\"est. achieved occupancy %%\":%u",
+        e->external_id, place_of(sheet, e->thread).tid, e->correlation, k->registers,
+        k->shared_bytes, blocks, blocks * k->block / 32.0, k->grid[0], k->grid[1], k->grid[2],
+        k->block, occupancy);
+    if (e->graph_node != 0) {
+        lac_demo_print(out, ",\"graph id\":1,\"graph node id\":%u", e->graph_node);
+    }
+    if (e->thread == LAC_DEMO_COMM_STREAM) {
+        lac_demo_print(out,
+                       ",\"Collective name\":\"allreduce\",\"dtype\":\"Half\",\"Group size\":%d,"
+                       "\"Process Group Name\":\"0\",\"Process Group Description\":\"default_pg\"",
+                       sheet->ranks);
+    }
+    lac_demo_print(out, "}");
 }
 
-static void write_copy_args(FILE *out, const struct lac_demo_event *e)
+static void write_copy_args(FILE *out, const struct lac_demo_sheet *sheet,
+                            const struct lac_demo_event *e)
 {
     double rate = e->dur_ns > 0 ? (double)e->bytes / (double)e->dur_ns : 0.0;
     lac_demo_print(
         out,
         "{\"External id\":%u,\"device\":0,\"context\":1,\"stream\":%d,\"correlation\":%u,"
         "\"bytes\":%" PRId64 ",\"memory bandwidth (GB/s)\":%.6g}",
-        e->external_id, place_of(e->thread).tid, e->correlation, e->bytes, rate);
+        e->external_id, place_of(sheet, e->thread).tid, e->correlation, e->bytes, rate);
 }
 
 static void write_loader_args(FILE *out, const struct lac_demo_event *e)
@@ -220,7 +263,7 @@ static const char *category(const struct lac_demo_event *e)
     case LAC_DEMO_EVENT_OP:
         return "cpu_op";
     case LAC_DEMO_EVENT_API:
-        return "cuda_runtime";
+        return strncmp(e->name, "cuda", 4) == 0 ? "cuda_runtime" : "cuda_driver";
     case LAC_DEMO_EVENT_KERNEL:
         return "kernel";
     case LAC_DEMO_EVENT_COPY:
@@ -233,9 +276,10 @@ static const char *category(const struct lac_demo_event *e)
     }
 }
 
-static void write_event(FILE *out, const struct lac_demo_event *e)
+static void write_event(FILE *out, const struct lac_demo_sheet *sheet,
+                        const struct lac_demo_event *e)
 {
-    struct place place = place_of(e->thread);
+    struct place place = place_of(sheet, e->thread);
     lac_demo_print(out, "{\"ph\":\"X\",\"cat\":\"%s\",\"name\":", category(e));
     if (e->kind == LAC_DEMO_EVENT_STEP) {
         lac_demo_print(out, "\"%s%d\"", e->name, e->number);
@@ -249,11 +293,11 @@ static void write_event(FILE *out, const struct lac_demo_event *e)
     switch ((enum lac_demo_event_kind)e->kind) {
     case LAC_DEMO_EVENT_KERNEL:
         lac_demo_print(out, "%s", ",\"args\":");
-        write_kernel_args(out, e);
+        write_kernel_args(out, sheet, e);
         break;
     case LAC_DEMO_EVENT_COPY:
         lac_demo_print(out, "%s", ",\"args\":");
-        write_copy_args(out, e);
+        write_copy_args(out, sheet, e);
         break;
     case LAC_DEMO_EVENT_API:
         lac_demo_print(out, ",\"args\":{\"External id\":%u,\"cbid\":%d,\"correlation\":%u}",
@@ -288,43 +332,49 @@ static int by_start(const void *a, const void *b)
     return *left < *right ? -1 : *left > *right;
 }
 
-static void write_head(FILE *out, const char *name, const struct lac_demo_pipeline *pipeline)
+static void write_head(FILE *out, const struct lac_demo_sheet *sheet)
 {
-    lac_demo_print(
-        out, "%s",
-        "{\"schemaVersion\":1,\n\"deviceProperties\":[{\"id\":0,\"name\":\"Tesla V100-SXM2-32GB\","
-        "\"totalGlobalMem\":34089730048,\"computeMajor\":7,\"computeMinor\":0,"
-        "\"maxThreadsPerBlock\":1024,\"maxThreadsPerMultiprocessor\":2048,"
-        "\"regsPerBlock\":65536,\"warpSize\":32,\"sharedMemPerBlock\":49152,\"numSms\":80,"
-        "\"regsPerMultiprocessor\":65536,\"sharedMemPerBlockOptin\":98304,"
-        "\"sharedMemPerMultiprocessor\":98304}],\n");
-    lac_demo_print(out, "%s", "\"lacuna\":{\"simulated\":true,\"version\":1,\"settings\":");
-    lac_demo_write_settings(out, pipeline);
-    lac_demo_print(out, "%s", "},\n\"traceName\":\"");
-    lac_demo_print(out, "%s (simulated)\",\n", name);
+    const struct lac_demo_device *d = sheet->device;
+    lac_demo_print(out,
+                   "{\"schemaVersion\":1,\n\"deviceProperties\":[{\"id\":0,\"name\":\"%s\","
+                   "\"totalGlobalMem\":%" PRId64 ",\"computeMajor\":%d,\"computeMinor\":%d,"
+                   "\"maxThreadsPerBlock\":1024,\"maxThreadsPerMultiprocessor\":2048,"
+                   "\"regsPerBlock\":65536,\"warpSize\":32,\"sharedMemPerBlock\":49152,"
+                   "\"numSms\":%d,\"regsPerMultiprocessor\":65536,\"sharedMemPerBlockOptin\":%d,"
+                   "\"sharedMemPerMultiprocessor\":%d}],\n",
+                   d->name, d->memory_bytes, d->major, d->minor, d->sm_count, d->shared_bytes,
+                   d->shared_bytes);
+    if (sheet->ranks > 1) {
+        lac_demo_print(
+            out, "\"distributedInfo\":{\"backend\":\"nccl\",\"rank\":%d,\"world_size\":%d},\n",
+            sheet->rank, sheet->ranks);
+    }
+    lac_demo_print(out, "\"lacuna\":{\"simulated\":true,\"version\":1,\"settings\":%s},\n",
+                   sheet->settings);
+    lac_demo_print(out, "\"traceName\":\"%s (simulated)\",\n", sheet->name);
     lac_demo_print(out, "%s",
                    "\"displayTimeUnit\":\"ms\",\n\"baseTimeNanoseconds\":" BASE_TIME_NS
                    ",\n\"traceEvents\":[\n");
 }
 
-enum lac_status lac_demo_write_trace(FILE *out, const char *name,
-                                     const struct lac_demo_pipeline *pipeline,
-                                     const struct lac_demo_run *run, struct lac_error *reterr)
+enum lac_status lac_demo_write_events(FILE *out, const struct lac_demo_sheet *sheet,
+                                      const struct lac_demo_event *events, uint64_t count,
+                                      struct lac_error *reterr)
 {
     const struct lac_demo_event **sorted =
-        (const struct lac_demo_event **)calloc(run->event_count + 1, sizeof(*sorted));
+        (const struct lac_demo_event **)calloc(count + 1, sizeof(*sorted));
     if (sorted == NULL) {
         return lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory");
     }
-    for (uint64_t i = 0; i < run->event_count; i++) {
-        sorted[i] = &run->events[i];
+    for (uint64_t i = 0; i < count; i++) {
+        sorted[i] = &events[i];
     }
-    qsort((void *)sorted, run->event_count, sizeof(*sorted), by_start);
-    write_head(out, name, pipeline);
-    write_rows(out, pipeline);
-    for (uint64_t i = 0; i < run->event_count; i++) {
-        write_event(out, sorted[i]);
-        lac_demo_print(out, "%s", i + 1 < run->event_count ? ",\n" : "\n");
+    qsort((void *)sorted, count, sizeof(*sorted), by_start);
+    write_head(out, sheet);
+    write_rows(out, sheet);
+    for (uint64_t i = 0; i < count; i++) {
+        write_event(out, sheet, sorted[i]);
+        lac_demo_print(out, "%s", i + 1 < count ? ",\n" : "\n");
     }
     lac_demo_print(out, "%s", "]}\n");
     free((void *)sorted);
@@ -336,4 +386,36 @@ enum lac_status lac_demo_write_trace(FILE *out, const char *name,
         return status;
     }
     return LAC_OK;
+}
+
+enum lac_status lac_demo_write_trace(FILE *out, const char *name,
+                                     const struct lac_demo_pipeline *pipeline,
+                                     const struct lac_demo_run *run, struct lac_error *reterr)
+{
+    static const struct lac_demo_device V100 = {
+        "Tesla V100-SXM2-32GB", 34089730048, 7, 0, 80, 98304};
+    char *settings = NULL;
+    size_t length = 0;
+    FILE *text = open_memstream(&settings, &length);
+    if (text == NULL) {
+        return lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory");
+    }
+    lac_demo_write_settings(text, pipeline);
+    if (fclose(text) != 0) {
+        free(settings);
+        return lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory");
+    }
+    struct lac_demo_sheet sheet = {
+        .name = name,
+        .settings = settings,
+        .device = &V100,
+        .workers = pipeline->workers,
+        .ranks = 1,
+        .has_pin_thread = pipeline->copy_mode != LAC_DEMO_COPY_PAGEABLE,
+        .has_copy_stream = pipeline->copy_mode == LAC_DEMO_COPY_PREFETCH,
+    };
+    enum lac_status status =
+        lac_demo_write_events(out, &sheet, run->events, run->event_count, reterr);
+    free(settings);
+    return status;
 }

@@ -13,7 +13,7 @@
 
 /** Tiles over more slices than this are stored, others are built from chunks when asked for. A
  *  chunk decodes in about 0.3 ms, so this bounds a tile to about 1 ms. */
-enum { LAC_TILE_MIN_SLICES = 32768, LAC_STRING_BLOCK_BYTES = 1 << 18 };
+enum { LAC_TILE_MIN_SLICES = 8192, LAC_STRING_BLOCK_BYTES = 1 << 18 };
 
 enum lac_detail_table {
     LAC_DETAIL_KERNEL_CONFIG = 0,

@@ -211,7 +211,7 @@ static enum lac_status write_track(struct slice_writer *slices, uint32_t index)
         status = write_chunk(slices, index, track->first + i, &count);
         i += count;
     }
-    if (status != LAC_OK || track->count <= LAC_TILE_MIN_SLICES) {
+    if (status != LAC_OK || track->count <= LAC_CHUNK_SLICES) { /* any tile: one chunk */
         return status;
     }
     source = (struct lac_tile_source){.first_slice = track->first,
