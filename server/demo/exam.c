@@ -2,9 +2,9 @@
 
 #include "analysis/model/status.h"
 #include "server/demo/files.h"
-#include "server/demo/loop.h"
 #include "server/demo/scenario.h"
 #include "server/demo/trace_json.h"
+#include "server/demo/train_loop.h"
 
 #include <inttypes.h>
 #include <stdint.h>

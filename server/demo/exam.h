@@ -7,8 +7,8 @@
  */
 
 #include "analysis/model/status.h"
-#include "server/demo/loop.h"
 #include "server/demo/scenario.h"
+#include "server/demo/train_loop.h"
 
 #include <stdbool.h>
 #include <stdint.h>
