@@ -14,7 +14,7 @@ enum purpose {
     FOR_DECOYS,
 };
 
-enum { MILLISECOND_NS = 1000000, STEP_EVENTS = 11000, KINDS = 12 };
+enum { MILLISECOND_NS = 1000000, STEP_EVENTS = 10000, KINDS = 12 };
 
 static uint64_t mixed(uint64_t z)
 {
@@ -203,6 +203,7 @@ static void draw_cause(struct lac_demo_scenario *s, enum lac_demo_cause cause)
     case LAC_DEMO_CAUSE_LAYOUT:
         s->is_convolutional = true;
         s->has_layout = true;
+        s->kernels = s->kernels > 420 ? 420 : s->kernels;
         s->layout_ns = share(s->compute_ns, lac_demo_draw(s->seed, FOR_COPIES, 200, 40, 450));
         break;
     case LAC_DEMO_CAUSE_COMM:
@@ -244,16 +245,21 @@ static void draw_ranks(struct lac_demo_scenario *s)
 static void settle(struct lac_demo_scenario *s)
 {
     s->has_graph = s->has_graph && s->bucket_count == 0;
-    /* A graph is one launch, however long: what reads a value keeps the host within a step of it.
-     * A checkpoint empties the queue; the steps behind it would only fill it again. */
-    if ((s->has_graph || s->checkpoint_every > 0) && s->reads == LAC_DEMO_READS_NONE) {
-        s->reads = s->has_graph ? LAC_DEMO_READS_LATE : LAC_DEMO_READS_LAST;
+    /* Where the host stops now and then for longer than a step, or a step is a single launch, how
+     * far it is ahead of the device would drift through the whole trace: what reads a value keeps
+     * it within a step. A checkpoint empties the queue; the steps behind it would refill it. */
+    bool drifts = s->has_graph || s->module_every > 0 || s->tail_permille > 0 || s->ranks > 1;
+    if ((drifts || s->checkpoint_every > 0) && s->reads == LAC_DEMO_READS_NONE) {
+        s->reads = LAC_DEMO_READS_LATE;
         s->read_count = 1;
         s->read_host_ns = 20000;
     }
     if (s->checkpoint_every > 0 && s->reads == LAC_DEMO_READS_LATE) {
         s->reads = LAC_DEMO_READS_LAST;
     }
+    int32_t launched = s->has_layout ? s->kernels + s->kernels * 2 / 3 : s->kernels;
+    int32_t steps_max = STEP_EVENTS / launched < 20 ? 20 : STEP_EVENTS / launched;
+    s->recorded_steps = s->recorded_steps > steps_max ? steps_max : s->recorded_steps;
     if (s->workers > 0) { /* whole cycles, so that the mean does not depend on where one begins */
         s->recorded_steps = (s->recorded_steps + s->workers - 1) / s->workers * s->workers;
     }
