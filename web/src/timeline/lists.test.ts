@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import {searchShape, type GapInfo, type SearchReply} from '../api/types';
 import {ns} from '../base/units';
+import {formatIndexSet} from '../render/tile_plan';
 import {CounterStore, valueAt} from './counter_store';
 import {FrameStats} from './frame_stats';
 import {GapList, stepGap} from './gap_list';
@@ -171,6 +172,31 @@ test('names are asked for once, in one request for all of a frame', async () => 
   assert.equal(names.label(3), 'gemm bf16');
   names.flush();
   assert.equal(asked.length, 1);
+});
+
+test('many names are asked for as ranges that take along what is between, in an address of 2 KiB', async () => {
+  const asked: (readonly number[])[] = [];
+  const names = new NameStore(
+    ids => {
+      asked.push(ids);
+      return Promise.resolve(ids.map(id => [id, `k${id}`] as const));
+    },
+    () => undefined,
+  );
+  const settle = (): Promise<void> => new Promise(resolve => setImmediate(resolve));
+  for (let id = 0; id < 3000; id += 3) names.text(id);
+  names.flush();
+  await settle();
+  assert.equal(asked.length, 1);
+  assert.equal(asked[0]?.length, 2998);
+  assert.equal(names.text(1000), 'k1000');
+  for (let i = 0; i < 400; i++) names.text(2_000_000_000 + i * 1000);
+  while (!names.isIdle) {
+    names.flush();
+    await settle();
+  }
+  assert.ok(asked.every(ids => encodeURIComponent(formatIndexSet(ids)).length < 2048));
+  assert.equal(names.text(2_000_399_000), 'k2000399000');
 });
 
 test('frame statistics: the nearest-rank percentile of the last frames', () => {

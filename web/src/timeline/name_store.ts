@@ -6,6 +6,11 @@ import {elideMiddle} from './text_fit';
 
 /** Keeps the address below 2 KiB whatever the ids are. */
 const IDS_PER_REQUEST = 180;
+/** The same when they are asked for as ranges. */
+const RANGES_PER_REQUEST = 90;
+/** Names between two wanted ones that are fetched along rather than starting another range. */
+const BRIDGE = 8;
+const NAMES_PER_REQUEST = 4096;
 /** No screen shows more; names may have 64 KiB. */
 const LABEL_CHARS_MAX = 300;
 
@@ -59,16 +64,11 @@ export class NameStore implements NameSource {
   /** Call once a frame: fetches what was asked for since the last call. */
   flush(): void {
     if (this.isFlying || this.wanted.size === 0) return;
-    const ids: number[] = [];
-    for (const id of this.wanted) {
-      if (ids.length >= IDS_PER_REQUEST) break;
-      ids.push(id);
-    }
+    const ids = batch([...this.wanted].sort((a, b) => a - b));
     for (const id of ids) {
       this.wanted.delete(id);
       this.asked.add(id);
     }
-    ids.sort((a, b) => a - b);
     this.isFlying = true;
     void this.load(ids);
   }
@@ -88,4 +88,20 @@ export class NameStore implements NameSource {
     }
     this.onChange();
   }
+}
+
+/** The ids of one request: the lowest of those wanted, and when there are many, the few between them too. */
+function batch(wanted: readonly number[]): readonly number[] {
+  if (wanted.length <= IDS_PER_REQUEST) return wanted;
+  const ids: number[] = [];
+  let ranges = 0;
+  for (const id of wanted) {
+    const last = ids.at(-1);
+    const isNear = last !== undefined && id - last <= BRIDGE;
+    if (ids.length + BRIDGE > NAMES_PER_REQUEST || (!isNear && ranges === RANGES_PER_REQUEST))
+      break;
+    if (!isNear) ranges++;
+    for (let between = isNear ? last + 1 : id; between <= id; between++) ids.push(between);
+  }
+  return ids;
 }
