@@ -1,6 +1,8 @@
+#include "analysis/model/status.h"
 #include "server/api/json_out.h"
 #include "server/commands.h"
 #include "server/doctor/doctor.h"
+#include "server/http/buffer.h"
 #include "server/options.h"
 
 #include <limits.h>

@@ -1,10 +1,14 @@
+#include "analysis/import/import.h"
+#include "analysis/model/status.h"
 #include "server/commands.h"
 #include "server/ingest/convert.h"
 #include "server/ingest/original.h"
 #include "server/ingest/recording_tar.h"
 #include "server/options.h"
 #include "server/store/publish.h"
+#include "server/store/store.h"
 
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

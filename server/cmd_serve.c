@@ -1,18 +1,22 @@
+#include "analysis/model/status.h"
 #include "server/api/app.h"
 #include "server/commands.h"
 #include "server/http/assets.h"
+#include "server/http/guard.h"
+#include "server/http/key.h"
 #include "server/http/server.h"
 #include "server/ingest/ingest.h"
+#include "server/ingest/resumable.h"
 #include "server/log.h"
 #include "server/options.h"
 #include "server/store/store.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <pwd.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

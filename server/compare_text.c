@@ -1,6 +1,11 @@
 #include "server/compare_text.h"
 
+#include "analysis/compare/compare.h"
+#include "analysis/diagnose/analysis.h"
+#include "analysis/diagnose/diagnose.h"
 #include "analysis/diagnose/texts.h"
+#include "analysis/model/model.h"
+#include "server/http/buffer.h"
 
 #include <math.h>
 #include <stdarg.h>

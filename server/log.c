@@ -1,11 +1,14 @@
 #include "server/log.h"
 
+#include "analysis/model/status.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -117,8 +120,8 @@ static void put_time(struct line *line)
     struct tm parts;
     size_t length;
 
-    clock_gettime(CLOCK_REALTIME, &now);
-    gmtime_r(&now.tv_sec, &parts);
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    (void)gmtime_r(&now.tv_sec, &parts);
     length = strftime(text, sizeof(text), "ts=%Y-%m-%dT%H:%M:%S", &parts);
     put(line, text, length);
     (void)snprintf(text, sizeof(text), ".%03ldZ", now.tv_nsec / 1000000);
@@ -289,7 +292,7 @@ void lac_log_stop(void)
     }
     ring.stopping = true;
     pthread_cond_broadcast(&ring.wake);
-    clock_gettime(CLOCK_REALTIME, &deadline);
+    (void)clock_gettime(CLOCK_REALTIME, &deadline);
     deadline.tv_sec += 1;
     while (ring.running && pthread_cond_timedwait(&ring.wake, &ring.mutex, &deadline) == 0) {
     }

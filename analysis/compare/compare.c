@@ -1,7 +1,10 @@
 #include "analysis/compare/compare.h"
 
 #include "analysis/compare/compare_private.h"
+#include "analysis/diagnose/analysis.h"
+#include "analysis/diagnose/diagnose.h"
 #include "analysis/diagnose/texts.h"
+#include "analysis/model/status.h"
 
 #include <math.h>
 #include <stdint.h>

@@ -1,9 +1,12 @@
 /* Findings gone, come and stayed, and whether what A's finding predicted came true. */
 
+#include "analysis/compare/compare.h"
 #include "analysis/compare/compare_private.h"
+#include "analysis/diagnose/analysis.h"
+#include "analysis/diagnose/diagnose.h"
 #include "analysis/diagnose/texts.h"
+#include "analysis/model/status.h"
 
-#include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,14 @@
 /* What a kept step consists of: the parts of its time on the device that computes most, the causes
  * of its idle part, and kernel time by family. */
 
+#include "analysis/compare/compare.h"
 #include "analysis/compare/compare_private.h"
+#include "analysis/diagnose/analysis.h"
+#include "analysis/diagnose/diagnose.h"
 #include "analysis/diagnose/intervals.h"
+#include "analysis/diagnose/names.h"
+#include "analysis/model/model.h"
+#include "analysis/model/status.h"
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -5,7 +5,10 @@
  * the measured difference are widened by Student's factor for that many.
  */
 
+#include "analysis/compare/compare.h"
 #include "analysis/compare/compare_private.h"
+#include "analysis/diagnose/analysis.h"
+#include "analysis/model/status.h"
 
 #include <math.h>
 #include <stdint.h>

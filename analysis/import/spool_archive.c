@@ -1,10 +1,14 @@
 #include "analysis/import/spool_archive.h"
 
+#include "analysis/import/import.h"
+#include "analysis/import/source.h"
 #include "analysis/import/spool_import.h"
+#include "analysis/model/status.h"
 #include "lacuna/spool.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,13 @@
 /* Domain, category, colour and payload of NVTX ranges and marks, as arguments of their slices. */
 #include "analysis/import/spool_events.h"
 #include "analysis/model/args.h"
+#include "analysis/model/builder.h"
+#include "analysis/model/status.h"
+#include "analysis/model/strings.h"
+#include "lacuna/spool.h"
 
 #include <inttypes.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

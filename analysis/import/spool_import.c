@@ -1,11 +1,16 @@
 #include "analysis/import/spool_import.h"
 
+#include "analysis/import/import.h"
 #include "analysis/import/spool_events.h"
 #include "analysis/import/spool_read.h"
+#include "analysis/model/builder.h"
+#include "analysis/model/model.h"
+#include "analysis/model/status.h"
 #include "lacuna/spool.h"
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -211,7 +216,9 @@ static enum lac_status import_files(struct spool_files *files, const char *path,
     struct lac_model *model = NULL;
     enum lac_status status;
 
-    qsort(files->files, files->count, sizeof(*files->files), by_age);
+    if (files->count > 1) {
+        qsort(files->files, files->count, sizeof(*files->files), by_age);
+    }
     status = lac_builder_create(&builder);
     if (status != LAC_OK) {
         return lac_fail(reterr, status, 0, "model");

@@ -3,12 +3,18 @@
 #include "analysis/import/spool_events.h"
 #include "analysis/import/spool_gpu.h"
 #include "analysis/import/spool_samples.h"
+#include "analysis/model/builder.h"
+#include "analysis/model/model.h"
+#include "analysis/model/status.h"
+#include "analysis/model/strings.h"
 #include "lacuna/spool.h"
 
 #include <errno.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/types.h>
 #include <unistd.h>
 
 enum { SEGMENT_BYTES_MAX = 16 << 20, SEGMENTS_MAX = 1 << 20, STRINGS_MAX = 1 << 22 };

@@ -1,6 +1,12 @@
+#include "analysis/model/status.h"
 #include "server/api/app.h"
+#include "server/http/query.h"
+#include "server/http/request.h"
+#include "server/store/store.h"
+#include "server/store/trace_file.h"
 
 #include <inttypes.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -1,10 +1,19 @@
 #include "analysis/diagnose/names.h"
+#include "analysis/model/model.h"
+#include "analysis/model/status.h"
+#include "analysis/model/strings.h"
 #include "server/api/app.h"
 #include "server/api/json_out.h"
+#include "server/http/buffer.h"
+#include "server/http/query.h"
+#include "server/http/request.h"
+#include "server/store/store.h"
+#include "server/store/trace_file.h"
 
 #include <inttypes.h>
 #include <json-c/json.h>
 #include <math.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

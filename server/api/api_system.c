@@ -1,9 +1,17 @@
+#include "analysis/model/status.h"
 #include "server/api/app.h"
 #include "server/api/json_out.h"
+#include "server/http/buffer.h"
+#include "server/http/key.h"
+#include "server/http/request.h"
+#include "server/http/server.h"
+#include "server/ingest/ingest.h"
 #include "server/log.h"
+#include "server/store/store.h"
 
 #include <inttypes.h>
 #include <json-c/json.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,14 @@
 #include "analysis/diagnose/diagnose.h"
+#include "analysis/model/model.h"
+#include "analysis/model/status.h"
 #include "server/api/app.h"
 #include "server/api/json_out.h"
+#include "server/http/query.h"
+#include "server/http/request.h"
+#include "server/store/store.h"
+#include "server/store/trace_file.h"
 
-#include <math.h>
+#include <stdint.h>
 #include <string.h>
 
 _Static_assert((int)LAC_GAP_CAUSES == (int)LAC_CAUSE_COUNT_,

@@ -1,7 +1,15 @@
+#include "analysis/model/model.h"
+#include "analysis/model/status.h"
+#include "analysis/model/tile.h"
 #include "server/api/app.h"
 #include "server/api/json_out.h"
+#include "server/http/query.h"
+#include "server/http/request.h"
+#include "server/store/store.h"
+#include "server/store/trace_file.h"
 
 #include <inttypes.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,9 +1,16 @@
+#include "analysis/model/status.h"
 #include "server/api/app.h"
 #include "server/api/json_out.h"
+#include "server/http/buffer.h"
+#include "server/http/query.h"
+#include "server/http/request.h"
+#include "server/ingest/ingest.h"
+#include "server/store/store.h"
+#include "server/store/trace_file.h"
 
 #include <errno.h>
 #include <inttypes.h>
-#include <math.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>

@@ -2,12 +2,17 @@
  * Resumable uploads: tus 1.0.0 with creation, creation-with-upload, checksum, expiration and
  * termination. What is refused is refused before the body is read; the state is server/ingest's.
  */
+#include "analysis/model/status.h"
 #include "server/api/app.h"
 #include "server/api/json_out.h"
+#include "server/http/query.h"
+#include "server/http/request.h"
+#include "server/ingest/resumable.h"
 #include "server/ingest/upload_metadata.h"
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>

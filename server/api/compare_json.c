@@ -1,8 +1,15 @@
 #include "server/api/compare_json.h"
 
+#include "analysis/compare/compare.h"
+#include "analysis/diagnose/analysis.h"
+#include "analysis/diagnose/diagnose.h"
+#include "analysis/diagnose/names.h"
+#include "analysis/model/model.h"
 #include "server/api/json_out.h"
+#include "server/http/buffer.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <stdint.h>
 
 static void put_ns(struct lac_json *json, const char *key, int64_t ns)

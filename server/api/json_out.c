@@ -1,7 +1,10 @@
 #include "server/api/json_out.h"
 
+#include "server/http/buffer.h"
+
 #include <assert.h>
 #include <math.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

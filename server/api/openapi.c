@@ -1,4 +1,8 @@
 #include "server/api/app.h"
+#include "server/http/buffer.h"
+#include "server/http/request.h"
+
+#include <stddef.h>
 
 /*
  * openapi.json as it lies beside this file, put into the program by the assembler (which looks from

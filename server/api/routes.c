@@ -1,4 +1,7 @@
 #include "server/api/app.h"
+#include "server/http/request.h"
+
+#include <stddef.h>
 
 /*
  * Every route, with who may use it and where its handler runs. openapi.json describes the same

@@ -1,8 +1,10 @@
 #include "server/doctor/doctor.h"
 
 #include <errno.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/statfs.h>
 #include <sys/statvfs.h>
 #include <sys/vfs.h>
 #include <unistd.h>

@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -185,7 +186,7 @@ static int64_t now_ms(void)
 {
     struct timespec now;
 
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
@@ -285,10 +286,12 @@ static bool is_admin(void)
 static void check_permission(struct lac_doctor *doctor)
 {
     char text[8192];
-    const char *line;
+    const char *line = NULL;
 
-    if (!lac_doctor_read_all(doctor, "/proc/driver/nvidia/params", text, sizeof(text)) ||
-        (line = strstr(text, "RmProfilingAdminOnly:")) == NULL) {
+    if (lac_doctor_read_all(doctor, "/proc/driver/nvidia/params", text, sizeof(text))) {
+        line = strstr(text, "RmProfilingAdminOnly:");
+    }
+    if (line == NULL) {
         lac_doctor_add(doctor, "profiling", LAC_DOCTOR_UNSEEN, NULL,
                        "cannot see whether the driver lets users profile "
                        "(/proc/driver/nvidia/params)");

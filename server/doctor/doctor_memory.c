@@ -1,5 +1,6 @@
 #include "server/doctor/doctor.h"
 
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -41,12 +42,14 @@ static int64_t memory_limit(const struct lac_doctor *doctor)
     char text[8192];
     char folder[4096] = "/sys/fs/cgroup";
     char path[4200];
-    const char *line;
+    const char *line = NULL;
     int64_t limit = -1;
     int64_t value;
 
-    if (lac_doctor_read_all(doctor, "/proc/self/cgroup", text, sizeof(text)) &&
-        (line = strstr(text, "0::/")) != NULL) {
+    if (lac_doctor_read_all(doctor, "/proc/self/cgroup", text, sizeof(text))) {
+        line = strstr(text, "0::/");
+    }
+    if (line != NULL) {
         const size_t length = strcspn(line + 3, "\n");
 
         if (length > 1 && length < sizeof(folder) - 32) {

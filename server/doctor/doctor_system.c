@@ -59,11 +59,13 @@ static void check_governor(struct lac_doctor *doctor)
 static void check_huge_pages(struct lac_doctor *doctor)
 {
     char text[128];
-    const char *chosen;
+    const char *chosen = NULL;
 
-    if (!lac_doctor_read(doctor, "/sys/kernel/mm/transparent_hugepage/enabled", text,
-                         sizeof(text)) ||
-        (chosen = strchr(text, '[')) == NULL) {
+    if (lac_doctor_read(doctor, "/sys/kernel/mm/transparent_hugepage/enabled", text,
+                        sizeof(text))) {
+        chosen = strchr(text, '[');
+    }
+    if (chosen == NULL) {
         lac_doctor_add(doctor, "huge pages", LAC_DOCTOR_UNSEEN, NULL, "cannot see huge pages");
         return;
     }

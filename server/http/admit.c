@@ -2,8 +2,16 @@
  * The gate: framing, Host, Origin, route, access, body size. In that order, so that nothing is
  * learnt by a request that should not be here.
  */
+#include "analysis/model/status.h"
+#include "server/http/guard.h"
+#include "server/http/key.h"
+#include "server/http/metrics.h"
+#include "server/http/query.h"
+#include "server/http/request.h"
 #include "server/http/server_private.h"
 
+#include <microhttpd.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,11 @@
 #include "server/http/buffer.h"
 
+#include "analysis/model/status.h"
+
 #include <assert.h>
 #include <stdarg.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,11 +1,18 @@
+#include "analysis/model/status.h"
+#include "server/http/buffer.h"
+#include "server/http/metrics.h"
+#include "server/http/peers.h"
 #include "server/http/server_private.h"
-#include "server/log.h"
 
 #include <errno.h>
+#include <microhttpd.h>
 #include <netinet/in.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/types.h>
 
 enum { DOOM_LINGER_MS = 2000 };
 

@@ -7,16 +7,26 @@
  *
  * While WORKING the connection is suspended, so libmicrohttpd leaves it alone.
  */
+#include "analysis/model/status.h"
+#include "server/http/buffer.h"
+#include "server/http/metrics.h"
+#include "server/http/pool.h"
+#include "server/http/query.h"
+#include "server/http/request.h"
 #include "server/http/server_private.h"
 #include "server/log.h"
 
 #include <arpa/inet.h>
 #include <assert.h>
+#include <microhttpd.h>
 #include <netinet/in.h>
+#include <pthread.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 /* A refusal waits for the rest of the body so long in all, and so long for the next bytes. */
 #define DRAIN_NS       INT64_C(10000000000)
@@ -199,7 +209,7 @@ static enum MHD_Result begin(struct exchange *x, struct MHD_Connection *mhd, con
         lac_response_error(&x->response, 503, "out_of_memory", "no memory for this upload");
         return lac_reply_queue(x);
     }
-    if (x->transfer != NULL && x->route->stream->open != NULL &&
+    if (x->transfer != NULL && x->route != NULL && x->route->stream->open != NULL &&
         !x->route->stream->open(x->loop->server->options.app, &x->request, &x->transfer->sink,
                                 &x->response)) {
         x->close_after = x->request.content_length > 0;

@@ -1,6 +1,10 @@
 #include "server/http/gzip.h"
 
+#include "analysis/model/status.h"
+#include "server/http/buffer.h"
+
 #include <isa-l/igzip_lib.h>
+#include <stdint.h>
 #include <stdlib.h>
 
 enum lac_status lac_gzip(const void *bytes, size_t size_bytes, struct lac_buffer *ret_out)

@@ -1,5 +1,7 @@
 #include "server/http/key.h"
 
+#include "analysis/model/status.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <sodium.h>
@@ -7,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/types.h>
 #include <unistd.h>
 
 /* RFC 4648 alphabet in lower case; 32 bytes become 52 characters, the last holds one bit. */

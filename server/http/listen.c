@@ -1,11 +1,14 @@
+#include "analysis/model/status.h"
+#include "server/http/guard.h"
+#include "server/http/peers.h"
 #include "server/http/server_private.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 enum { LISTEN_BACKLOG = 1024 };

@@ -3,16 +3,22 @@
  * exactly 128 connections are ready at once, before it serves them; with external polling
  * MHD_run() asks with timeout 0, so that cannot happen. That is why we drive the daemon.
  */
+#include "analysis/model/status.h"
+#include "server/http/server.h"
 #include "server/http/server_private.h"
 #include "server/log.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <microhttpd.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 enum {

@@ -1,7 +1,12 @@
 #include "server/http/metrics.h"
 
+#include "analysis/model/status.h"
+#include "server/http/buffer.h"
+#include "server/http/request.h"
+
 #include <inttypes.h>
 #include <stdatomic.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 

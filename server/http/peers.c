@@ -1,11 +1,13 @@
 #include "server/http/peers.h"
 
-#include <arpa/inet.h>
+#include "analysis/model/status.h"
+
 #include <netinet/in.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 enum { SLOT_COUNT = 16384 }; /* more addresses at a time than we hold connections */
 

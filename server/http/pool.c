@@ -1,8 +1,11 @@
 #include "server/http/pool.h"
 
+#include "analysis/model/status.h"
+
 #include <assert.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdlib.h>
 
 struct job_queue {

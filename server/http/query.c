@@ -1,6 +1,9 @@
 #include "server/http/query.h"
 
+#include "analysis/model/status.h"
+
 #include <inttypes.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 

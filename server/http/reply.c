@@ -1,6 +1,11 @@
+#include "analysis/model/status.h"
+#include "server/http/buffer.h"
 #include "server/http/gzip.h"
+#include "server/http/request.h"
 #include "server/http/server_private.h"
 
+#include <microhttpd.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -1,8 +1,12 @@
+#include "analysis/model/status.h"
+#include "server/http/buffer.h"
+#include "server/http/query.h"
 #include "server/http/request.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,14 @@
+#include "server/http/server.h"
+
+#include "analysis/model/status.h"
+#include "server/http/buffer.h"
+#include "server/http/metrics.h"
+#include "server/http/peers.h"
+#include "server/http/pool.h"
 #include "server/http/server_private.h"
 
+#include <pthread.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -9,7 +18,7 @@ int64_t lac_http_now_ns(void)
 {
     struct timespec now;
 
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 

@@ -1,3 +1,8 @@
+#include "analysis/model/status.h"
+#include "server/http/assets.h"
+#include "server/http/buffer.h"
+#include "server/http/request.h"
+#include "server/http/server.h"
 #include "server/http/server_private.h"
 
 #include <stdio.h>

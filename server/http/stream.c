@@ -2,11 +2,18 @@
  * Event streams: the reply never ends; libmicrohttpd asks for more with read_more(), and while
  * there is none the connection is suspended. Text is appended by any thread under loop->mutex.
  */
+#include "analysis/model/status.h"
+#include "server/http/buffer.h"
+#include "server/http/request.h"
 #include "server/http/server_private.h"
 
+#include <microhttpd.h>
+#include <pthread.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/types.h>
 
 #define HEARTBEAT_NS INT64_C(15000000000)
 enum { STREAM_BYTES_MAX = 256 << 10 };

@@ -2,10 +2,14 @@
  * Streamed bodies. The loop fills one buffer while a worker takes the other; when both are busy the
  * connection is suspended, so a slow disk slows its own client and nobody else.
  */
+#include "analysis/model/status.h"
+#include "server/http/pool.h"
+#include "server/http/request.h"
 #include "server/http/server_private.h"
 
 #include <assert.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 

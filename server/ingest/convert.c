@@ -1,6 +1,7 @@
 #include "server/ingest/convert.h"
 
 #include "analysis/diagnose/diagnose.h"
+#include "analysis/import/import.h"
 #include "server/api/analysis_json.h"
 #include "server/store/publish.h"
 #include "server/store/trace_writer.h"

@@ -4,16 +4,20 @@
  * and only then looks at the first byte.
  */
 
+#include "analysis/import/import.h"
+#include "analysis/model/status.h"
 #include "server/commands.h"
 #include "server/ingest/convert.h"
 #include "server/ingest/ingest_private.h"
 #include "server/ingest/original.h"
+#include "server/store/publish.h"
 
 #include <errno.h>
 #include <grp.h>
 #include <pwd.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,15 +1,20 @@
 #include "server/ingest/ingest.h"
 
+#include "analysis/model/status.h"
 #include "server/ingest/ingest_private.h"
+#include "server/store/publish.h"
+#include "server/store/store.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
+#include <pthread.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/stat.h>
+#include <sys/types.h>
 #include <time.h>
 #include <unistd.h>
 

@@ -1,18 +1,24 @@
 /* One import: start the child, listen to it, take what it made. The child is not trusted: what it
  * says is parsed with bounds, what it wrote is checked before it is moved. */
 
+#include "analysis/model/status.h"
+#include "server/ingest/ingest.h"
 #include "server/ingest/ingest_private.h"
+#include "server/store/publish.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/types.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -1,11 +1,14 @@
 #include "server/ingest/original.h"
 
+#include "analysis/model/status.h"
 #include "server/ingest/sha256.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/types.h>
 #include <unistd.h>
 #include <zstd.h>
 

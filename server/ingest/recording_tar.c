@@ -1,9 +1,12 @@
 #include "server/ingest/recording_tar.h"
 
+#include "analysis/model/status.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -125,7 +128,7 @@ static enum lac_status add_all(const char *path, struct dirent **entries, int co
     } else if (buffer == NULL) {
         status = lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory");
     }
-    for (int i = 0; i < count && status == LAC_OK; i++) {
+    for (int i = 0; folder >= 0 && i < count && status == LAC_OK; i++) {
         status = add_file(folder, entries[i]->d_name, out, buffer, reterr);
     }
     if (status == LAC_OK) {

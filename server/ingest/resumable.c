@@ -1,13 +1,20 @@
 #include "server/ingest/resumable.h"
 
+#include "analysis/model/status.h"
 #include "server/ingest/resumable_private.h"
+#include "server/ingest/sha1.h"
+#include "server/ingest/sha256.h"
 #include "server/store/publish.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/statvfs.h>
+#include <sys/types.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -405,7 +412,7 @@ static enum lac_status commit(struct lac_part *part, struct lac_error *reterr)
     const uint64_t before = entry->offset_bytes;
     enum lac_status status;
 
-    if (fsync(part->fd) != 0) {
+    if (part->fd < 0 || fsync(part->fd) != 0) {
         return fail_io(reterr, "cannot sync the upload");
     }
     (void)pthread_mutex_lock(&set->lock);

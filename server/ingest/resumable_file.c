@@ -1,15 +1,20 @@
 /* The files of resumable uploads: what is on disk is what counts. */
 
+#include "analysis/model/status.h"
 #include "server/ingest/resumable_private.h"
+#include "server/ingest/sha256.h"
+#include "server/store/store.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/types.h>
 #include <unistd.h>
 
 enum { INFO_BYTES_MAX = 16 * 1024, HASH_BLOCK_BYTES = 1 << 20 };

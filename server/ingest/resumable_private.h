@@ -80,6 +80,6 @@ LAC_MUST_USE enum lac_status lac_entry_rehash(const struct lac_resumable *set,
 LAC_MUST_USE enum lac_status lac_entry_complete(struct lac_resumable *set, struct lac_entry *entry,
                                                 struct lac_error *reterr);
 /** The sweeping thread. */
-void *lac_resumable_sweep(void *set);
+void *lac_resumable_sweep(void *context);
 
 #endif

@@ -1,9 +1,15 @@
 /* What becomes of resumable uploads: traces, or nothing. */
 
+#include "analysis/model/status.h"
+#include "server/ingest/ingest.h"
 #include "server/ingest/ingest_private.h"
 #include "server/ingest/resumable_private.h"
+#include "server/ingest/sha256.h"
 #include "server/ingest/upload_metadata.h"
+#include "server/store/store.h"
 
+#include <pthread.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>

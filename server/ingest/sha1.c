@@ -1,5 +1,6 @@
 #include "server/ingest/sha1.h"
 
+#include <stdint.h>
 #include <string.h>
 
 static uint32_t rotate(uint32_t value, unsigned bits)

@@ -1,5 +1,6 @@
 #include "server/ingest/sha256.h"
 
+#include <stdint.h>
 #include <string.h>
 
 void lac_sha256_init_portable(struct lac_sha256 *hash)

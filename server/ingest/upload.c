@@ -1,14 +1,22 @@
 /* Uploads: bytes to a staged file, hashed on the way, acknowledged when they are on disk. */
 
+#include "analysis/model/status.h"
+#include "server/ingest/ingest.h"
 #include "server/ingest/ingest_private.h"
+#include "server/ingest/sha256.h"
+#include "server/store/publish.h"
+#include "server/store/store.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
+#include <pthread.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/statvfs.h>
+#include <sys/types.h>
 #include <unistd.h>
 
 /** How much may come between two looks at the disk. */

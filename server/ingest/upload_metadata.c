@@ -1,5 +1,8 @@
 #include "server/ingest/upload_metadata.h"
 
+#include "analysis/model/status.h"
+
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>

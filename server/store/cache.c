@@ -1,8 +1,12 @@
 #include "server/store/cache.h"
 
+#include "analysis/model/chunk.h"
+#include "analysis/model/status.h"
+
 #include <assert.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 
 enum { SLOT_COUNT = 4096, CODECS_KEPT = 8 };

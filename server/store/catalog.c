@@ -1,5 +1,9 @@
 #include "server/store/catalog.h"
 
+#include "analysis/model/status.h"
+#include "server/store/sql.h"
+
+#include <stdint.h>
 #include <sys/stat.h>
 #include <time.h>
 

@@ -1,9 +1,13 @@
 /* Rows of traces: written at publication, read for lists. */
 
 #include "analysis/diagnose/diagnose.h"
+#include "analysis/model/status.h"
 #include "server/store/catalog.h"
+#include "server/store/sql.h"
+#include "server/store/store.h"
 
 #include <math.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

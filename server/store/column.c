@@ -1,6 +1,9 @@
 #include "server/store/column.h"
 
+#include "analysis/model/status.h"
+
 #include <assert.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zstd.h>

@@ -1,11 +1,20 @@
 #include "server/store/publish.h"
 
-#include "analysis/diagnose/diagnose.h"
+#include "analysis/model/model.h"
+#include "analysis/model/status.h"
+#include "analysis/model/strings.h"
+#include "server/store/catalog.h"
+#include "server/store/sql.h"
+#include "server/store/store.h"
 #include "server/store/store_private.h"
+#include "server/store/trace_file.h"
+#include "server/store/trace_private.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
+#include <pthread.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

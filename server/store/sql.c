@@ -1,9 +1,12 @@
 #include "server/store/sql.h"
 
+#include "analysis/model/status.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 

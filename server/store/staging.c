@@ -1,11 +1,16 @@
 /* Staging folders and their locks, and sweeping what dead processes left. */
 
+#include "analysis/model/status.h"
+#include "server/store/catalog.h"
 #include "server/store/publish.h"
+#include "server/store/sql.h"
+#include "server/store/store.h"
 #include "server/store/store_private.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,14 @@
 /* Open trace files, shared by all who ask; and deletion. */
 
+#include "analysis/model/status.h"
+#include "server/store/catalog.h"
+#include "server/store/store.h"
 #include "server/store/store_private.h"
+#include "server/store/trace_file.h"
+#include "server/store/trace_private.h"
 
+#include <pthread.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,12 @@
 /* Decoding chunks on demand, through the cache. */
 
+#include "analysis/model/chunk.h"
+#include "analysis/model/model.h"
+#include "analysis/model/status.h"
+#include "server/store/cache.h"
 #include "server/store/trace_private.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,14 @@
 /* Counters seen through bins of time. */
 
+#include "analysis/model/model.h"
+#include "analysis/model/status.h"
+#include "server/store/column.h"
+#include "server/store/sql.h"
+#include "server/store/trace_file.h"
 #include "server/store/trace_private.h"
 
+#include <pthread.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,13 @@
 /* Documents kept with a trace. */
 
+#include "analysis/model/status.h"
+#include "server/store/column.h"
+#include "server/store/sql.h"
+#include "server/store/trace_file.h"
 #include "server/store/trace_private.h"
 
+#include <pthread.h>
+#include <stdint.h>
 #include <stdlib.h>
 
 enum lac_status lac_trace_file_document(struct lac_trace_file *file,

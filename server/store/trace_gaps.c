@@ -1,9 +1,16 @@
 /* The table of gaps: loaded whole when first asked for. */
 
 #include "analysis/diagnose/diagnose.h"
+#include "analysis/model/model.h"
+#include "analysis/model/status.h"
+#include "server/store/column.h"
+#include "server/store/sql.h"
+#include "server/store/trace_file.h"
 #include "server/store/trace_private.h"
 
 #include <math.h>
+#include <pthread.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 

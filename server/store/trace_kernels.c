@@ -1,8 +1,14 @@
 /* The table of kernels: distinct names with what their names say. */
 
 #include "analysis/diagnose/names.h"
+#include "analysis/model/model.h"
+#include "analysis/model/status.h"
+#include "analysis/model/strings.h"
+#include "server/store/trace_file.h"
 #include "server/store/trace_private.h"
 
+#include <pthread.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

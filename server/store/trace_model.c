@@ -1,9 +1,17 @@
 /* The whole model, read back from the file. */
 
+#include "analysis/model/chunk.h"
+#include "analysis/model/model.h"
+#include "analysis/model/status.h"
+#include "server/store/cache.h"
+#include "server/store/column.h"
+#include "server/store/sql.h"
 #include "server/store/trace_private.h"
 #include "server/store/trace_write_private.h"
 
+#include <pthread.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 

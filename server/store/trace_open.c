@@ -1,7 +1,14 @@
-#include "analysis/model/tile.h"
+#include "analysis/model/model.h"
+#include "analysis/model/status.h"
+#include "analysis/model/strings.h"
+#include "server/store/cache.h"
+#include "server/store/sql.h"
+#include "server/store/trace_file.h"
 #include "server/store/trace_private.h"
 
 #include <errno.h>
+#include <pthread.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

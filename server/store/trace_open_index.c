@@ -1,8 +1,13 @@
 /* The indexes of chunks and tiles, and the steps. */
 
-#include "analysis/model/tile.h"
+#include "analysis/model/chunk.h"
+#include "analysis/model/model.h"
+#include "analysis/model/status.h"
+#include "server/store/cache.h"
+#include "server/store/sql.h"
 #include "server/store/trace_private.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 

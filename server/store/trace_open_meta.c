@@ -1,9 +1,17 @@
 /* meta: every number of it checked against what the model allows. */
 
 #include "analysis/diagnose/diagnose.h"
+#include "analysis/model/model.h"
+#include "analysis/model/status.h"
+#include "analysis/model/strings.h"
+#include "analysis/model/tile.h"
+#include "server/store/sql.h"
+#include "server/store/store.h"
+#include "server/store/trace_file.h"
 #include "server/store/trace_private.h"
 
 #include <math.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,13 @@
 /* What is in memory for as long as a trace file is open: strings, rows, indexes, steps. */
 
+#include "analysis/model/model.h"
+#include "analysis/model/status.h"
+#include "analysis/model/strings.h"
+#include "server/store/column.h"
+#include "server/store/sql.h"
 #include "server/store/trace_private.h"
 
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

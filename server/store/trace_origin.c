@@ -1,9 +1,14 @@
 /* Where a trace comes from, as its uploader said: the run, and what its host's clock read. */
 
+#include "analysis/model/status.h"
 #include "server/store/catalog.h"
 #include "server/store/publish.h"
+#include "server/store/sql.h"
+#include "server/store/store.h"
 #include "server/store/store_private.h"
 
+#include <pthread.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -1,8 +1,15 @@
 /* Search: which names match, which chunks hold them, then the earliest slices of those chunks. */
 
+#include "analysis/model/chunk.h"
+#include "analysis/model/model.h"
+#include "analysis/model/status.h"
+#include "analysis/model/strings.h"
+#include "server/store/cache.h"
+#include "server/store/trace_file.h"
 #include "server/store/trace_private.h"
 
 #include <errno.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,9 +1,15 @@
 /* One slice with everything, and the slices of a window. */
 
 #include "analysis/model/args.h"
+#include "analysis/model/chunk.h"
+#include "analysis/model/model.h"
+#include "analysis/model/status.h"
+#include "server/store/cache.h"
+#include "server/store/trace_file.h"
 #include "server/store/trace_private.h"
 #include "server/store/trace_write_private.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,13 @@
 /* Name statistics, postings and rows of the detail tables. */
 
+#include "analysis/model/model.h"
+#include "analysis/model/status.h"
+#include "server/store/column.h"
+#include "server/store/sql.h"
 #include "server/store/trace_private.h"
 
+#include <pthread.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,15 @@
 /* Tiles: those of the table, and the others built from chunks. */
 
+#include "analysis/model/chunk.h"
+#include "analysis/model/model.h"
+#include "analysis/model/status.h"
 #include "analysis/model/tile.h"
+#include "server/store/cache.h"
+#include "server/store/column.h"
+#include "server/store/trace_file.h"
 #include "server/store/trace_private.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,12 +1,15 @@
 /* Tables gap, gap_signature and finding, and the summary in meta: what the diagnosis found. */
 
 #include "analysis/diagnose/analysis.h"
+#include "server/store/column.h"
+#include "server/store/sql.h"
 #include "server/store/trace_file.h"
 #include "server/store/trace_write_private.h"
 
 #include <assert.h>
 #include <math.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,14 @@
 /* Tables chunk, tile and name_stat: one pass over the slices, track by track. */
 
+#include "analysis/model/chunk.h"
+#include "analysis/model/model.h"
+#include "analysis/model/status.h"
 #include "analysis/model/tile.h"
+#include "server/store/column.h"
+#include "server/store/sql.h"
 #include "server/store/trace_write_private.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 

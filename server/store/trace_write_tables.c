@@ -1,7 +1,13 @@
 /* Tables string, detail, sample and flow. */
 
+#include "analysis/model/model.h"
+#include "analysis/model/status.h"
+#include "analysis/model/strings.h"
+#include "server/store/column.h"
+#include "server/store/sql.h"
 #include "server/store/trace_write_private.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 

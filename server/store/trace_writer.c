@@ -1,12 +1,17 @@
 #include "server/store/trace_writer.h"
 
+#include "analysis/model/model.h"
+#include "analysis/model/status.h"
 #include "analysis/model/tile.h"
+#include "server/store/column.h"
+#include "server/store/sql.h"
 #include "server/store/trace_file.h"
 #include "server/store/trace_write_private.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

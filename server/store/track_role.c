@@ -1,9 +1,13 @@
 /* What a host thread is for, from what it did: the page labels rows by it. */
 
 #include "analysis/diagnose/names.h"
+#include "analysis/model/model.h"
+#include "analysis/model/status.h"
+#include "analysis/model/strings.h"
 #include "server/store/trace_write_private.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 

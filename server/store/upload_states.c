@@ -1,9 +1,15 @@
 /* The states of an upload in the catalog: receiving, importing, failed; and what content is there.
  */
 
+#include "analysis/model/status.h"
+#include "server/store/catalog.h"
 #include "server/store/publish.h"
+#include "server/store/sql.h"
+#include "server/store/store.h"
 #include "server/store/store_private.h"
 
+#include <pthread.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

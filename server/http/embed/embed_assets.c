@@ -13,8 +13,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
-enum { FILES_MAX = 4096 };
+enum { FILES_MAX = 4096, FILE_BYTES_MAX = 1 << 30 };
 
 static char *found_paths[FILES_MAX];
 static size_t found_count;
@@ -22,7 +23,7 @@ static size_t root_length;
 
 static _Noreturn void die(const char *what, const char *path)
 {
-    fprintf(stderr, "embed_assets: %s: %s: %s\n", path, what, strerror(errno));
+    (void)fprintf(stderr, "embed_assets: %s: %s: %s\n", path, what, strerror(errno));
     exit(1);
 }
 
@@ -59,10 +60,13 @@ static unsigned char *read_whole(const char *path, size_t *ret_size)
     unsigned char *bytes;
     long size;
 
-    if (file == NULL || fseek(file, 0, SEEK_END) != 0 || (size = ftell(file)) < 0) {
+    if (file == NULL || fseek(file, 0, SEEK_END) != 0) {
         die("cannot read", path);
     }
-    rewind(file);
+    size = ftell(file);
+    if (size < 0 || size > FILE_BYTES_MAX || fseek(file, 0, SEEK_SET) != 0) {
+        die("cannot read", path);
+    }
     bytes = malloc((size_t)size + 1);
     if (bytes == NULL) {
         die("out of memory", path);
@@ -117,14 +121,14 @@ static const char *mime_of(const char *path)
 }
 
 /* The gzip form, or NULL when it saves less than a tenth. The header has no name and no time. */
-static unsigned char *gzip_of(const unsigned char *bytes, size_t size, size_t *ret_size)
+static unsigned char *gzip_of(unsigned char *bytes, size_t size, size_t *ret_size)
 {
     const size_t capacity = size + size / 8 + 1024;
     unsigned char *out = malloc(capacity);
     unsigned char *level_buffer = malloc(ISAL_DEF_LVL3_DEFAULT);
     struct isal_zstream stream;
 
-    if (out == NULL || level_buffer == NULL || size > UINT32_MAX / 2) {
+    if (out == NULL || level_buffer == NULL || size > FILE_BYTES_MAX) {
         die("out of memory", "gzip");
     }
     isal_deflate_init(&stream);
@@ -134,7 +138,7 @@ static unsigned char *gzip_of(const unsigned char *bytes, size_t size, size_t *r
     stream.gzip_flag = IGZIP_GZIP;
     stream.end_of_stream = 1;
     stream.flush = NO_FLUSH;
-    stream.next_in = (uint8_t *)(uintptr_t)bytes;
+    stream.next_in = (uint8_t *)bytes;
     stream.avail_in = (uint32_t)size;
     stream.next_out = out;
     stream.avail_out = (uint32_t)capacity;
@@ -155,11 +159,11 @@ static unsigned char *gzip_of(const unsigned char *bytes, size_t size, size_t *r
 static void write_array(FILE *out, const char *name, size_t index, const unsigned char *bytes,
                         size_t size)
 {
-    fprintf(out, "static const unsigned char %s_%zu[] = {", name, index);
+    (void)fprintf(out, "static const unsigned char %s_%zu[] = {", name, index);
     for (size_t i = 0; i < size; i++) {
-        fprintf(out, "%s%u,", i % 32 == 0 ? "\n" : "", bytes[i]);
+        (void)fprintf(out, "%s%u,", i % 32 == 0 ? "\n" : "", bytes[i]);
     }
-    fprintf(out, "%s\n};\n", size == 0 ? "0" : "");
+    (void)fprintf(out, "%s\n};\n", size == 0 ? "0" : "");
 }
 
 static void check_name(const char *path)
@@ -207,11 +211,11 @@ static void write_assets(FILE *out, const char *prefix)
         free(bytes);
         free(gzip);
     }
-    fprintf(out, "\nconst struct lac_asset %s_assets[] = {\n", prefix);
+    (void)fprintf(out, "\nconst struct lac_asset %s_assets[] = {\n", prefix);
     for (size_t i = 0; i < found_count; i++) {
-        fputs(rows[i], out);
+        (void)fputs(rows[i], out);
     }
-    fprintf(out, "};\nconst unsigned %s_asset_count = %zu;\n", prefix, found_count);
+    (void)fprintf(out, "};\nconst unsigned %s_asset_count = %zu;\n", prefix, found_count);
     free(rows);
 }
 
@@ -220,7 +224,7 @@ int main(int argc, char **argv)
     FILE *out;
 
     if (argc != 3 && argc != 4) {
-        fprintf(stderr, "usage: embed_assets OUT.c DIR [PREFIX]\n");
+        (void)fprintf(stderr, "usage: embed_assets OUT.c DIR [PREFIX]\n");
         return 2;
     }
     root_length = strlen(argv[2]);
@@ -239,10 +243,10 @@ int main(int argc, char **argv)
     if (out == NULL) {
         die("cannot write", argv[1]);
     }
-    fprintf(out,
-            "/* Written by embed_assets; do not edit. */\n#include \"server/http/assets.h\"\n\n");
+    (void)fprintf(
+        out, "/* Written by embed_assets; do not edit. */\n#include \"server/http/assets.h\"\n\n");
     write_assets(out, argc == 4 ? argv[3] : "lac");
-    if (fclose(out) != 0) {
+    if (ferror(out) != 0 || fclose(out) != 0) {
         die("cannot write", argv[1]);
     }
     for (size_t i = 0; i < found_count; i++) {
