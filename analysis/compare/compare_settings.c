@@ -1,12 +1,7 @@
-/*
- * Settings and facts that differ. Settings are the members of the analysis' settings object, nested
- * ones with dotted names; facts are what the trace says of host, devices and recording.
- *
- * The settings text came from a trace: anything that is no JSON ends the reading, and what was read
- * until then counts.
- */
+/* Settings and facts that differ. Facts are what the trace says of host, devices and recording. */
 
 #include "analysis/compare/compare_private.h"
+#include "analysis/compare/settings_flat.h"
 #include "analysis/diagnose/texts.h"
 
 #include <stdarg.h>
@@ -15,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PAIRS_MAX = 512, DEPTH_MAX = 16, KEY_BYTES = 96, VALUE_BYTES = 120 };
+enum { PAIRS_MAX = 512, KEY_BYTES = 96, VALUE_BYTES = 120 };
 
 struct pair {
     char key[KEY_BYTES];
@@ -26,7 +21,6 @@ struct pair {
 struct pairs {
     struct pair *at;
     uint32_t count;
-    bool has_failed;
 };
 
 static void add(struct pairs *pairs, bool is_setting, const char *key, const char *fmt, ...)
@@ -48,111 +42,6 @@ static void add(struct pairs *pairs, bool is_setting, const char *key, const cha
     (void)snprintf(pair->key, sizeof pair->key, "%s", key);
     (void)vsnprintf(pair->value, sizeof pair->value, fmt, list);
     va_end(list);
-}
-
-/* -- the settings object ------------------------------------------------------------------- */
-
-static const char *skip_space(const char *at)
-{
-    return at + strspn(at, " \t\r\n");
-}
-
-/** Past a string at `at`; its raw text between the quotes into `out`. NULL when it is none. */
-static const char *read_string(const char *at, char *out, size_t capacity_bytes)
-{
-    if (*at != '"') {
-        return NULL;
-    }
-    const char *first = ++at;
-    while (*at != '\0' && *at != '"') {
-        at += at[0] == '\\' && at[1] != '\0' ? 2 : 1;
-    }
-    (void)snprintf(out, capacity_bytes, "%.*s", (int)(at - first < 4096 ? at - first : 4096),
-                   first);
-    return *at == '"' ? at + 1 : NULL;
-}
-
-static const char *read_value(struct pairs *pairs, const char *key, const char *at, int depth);
-
-static const char *read_object(struct pairs *pairs, const char *prefix, const char *at, int depth)
-{
-    at = skip_space(at + 1);
-    while (*at != '}') {
-        char name[KEY_BYTES];
-        char key[2 * KEY_BYTES];
-        at = read_string(at, name, sizeof name);
-        if (!at) {
-            return NULL;
-        }
-        at = skip_space(at);
-        if (*at != ':') {
-            return NULL;
-        }
-        (void)snprintf(key, sizeof key, "%s%s%s", prefix, *prefix != '\0' ? "." : "", name);
-        at = read_value(pairs, key, skip_space(at + 1), depth + 1);
-        if (!at) {
-            return NULL;
-        }
-        at = skip_space(at);
-        if (*at == ',') {
-            at = skip_space(at + 1);
-        } else if (*at != '}') {
-            return NULL;
-        }
-    }
-    return at + 1;
-}
-
-/** Past a list, whose text is one value. */
-static const char *read_list(struct pairs *pairs, const char *key, const char *at)
-{
-    const char *first = at;
-    int depth = 0;
-    char text[8];
-    do {
-        depth += *at == '[' || *at == '{' ? 1 : *at == ']' || *at == '}' ? -1 : 0;
-        at = *at == '"' ? read_string(at, text, sizeof text) : at + 1;
-    } while (at && *at != '\0' && depth > 0);
-    if (at && depth == 0) {
-        add(pairs, true, key, "%.*s", (int)(at - first < 4096 ? at - first : 4096), first);
-        return at;
-    }
-    return NULL;
-}
-
-static const char *read_value(struct pairs *pairs, const char *key, const char *at, int depth)
-{
-    if (depth > DEPTH_MAX) {
-        return NULL;
-    }
-    if (*at == '{') {
-        return read_object(pairs, key, at, depth);
-    }
-    if (*at == '[') {
-        return read_list(pairs, key, at);
-    }
-    if (*at == '"') {
-        char value[VALUE_BYTES];
-        at = read_string(at, value, sizeof value);
-        if (at) {
-            add(pairs, true, key, "%s", value);
-        }
-        return at;
-    }
-    size_t length = strcspn(at, ",}] \t\r\n");
-    if (length == 0) {
-        return NULL;
-    }
-    if (length != 4 || memcmp(at, "null", 4) != 0) {
-        bool is_true = length == 4 && memcmp(at, "true", 4) == 0;
-        bool is_false = length == 5 && memcmp(at, "false", 5) == 0;
-        if (is_true || is_false) {
-            add(pairs, true, key, "%s", is_true ? "on" : "off");
-        } else {
-            add(pairs, true, key, "%.*s", (int)(length < 4096 ? length : 4096), at);
-        }
-    }
-    return at + length;
 }
 
 /* -- facts --------------------------------------------------------------------------------- */
@@ -187,16 +76,18 @@ static void add_facts(struct pairs *pairs, const struct lac_compare_side *side)
     }
 }
 
+static void add_setting(void *context, const char *key, const char *value)
+{
+    add(context, true, key, "%s", value);
+}
+
 static enum lac_status pairs_init(struct pairs *pairs, const struct lac_compare_side *side)
 {
     *pairs = (struct pairs){.at = calloc(PAIRS_MAX, sizeof *pairs->at)};
     if (!pairs->at) {
         return LAC_ERR_NOMEM;
     }
-    const char *text = skip_space(side->analysis->settings_json);
-    if (*text == '{') {
-        (void)read_object(pairs, "", text, 0);
-    }
+    lac_settings_each(side->analysis->settings_json, add_setting, pairs);
     add_facts(pairs, side);
     return LAC_OK;
 }

@@ -1,0 +1,25 @@
+#ifndef LAC_SERVER_EXPORT_EXPORT_FORMS_H
+#define LAC_SERVER_EXPORT_EXPORT_FORMS_H
+
+/* The way out to other tools. Each takes the report's source (export/report.h); failures stick in
+ * the output. */
+
+#include "analysis/flame/flame.h"
+#include "server/export/export_out.h"
+#include "server/export/report.h"
+
+/**
+ * Chrome JSON as PyTorch's profiler writes it: every recorded slice, mark and sample with its
+ * arguments, rows, devices and settings. Imported again it gives the same kernels, copies, devices
+ * and steps. Derived rows (steps, why idle) are left out: they are found again.
+ */
+void lac_export_chrome(struct lac_export_out *out, const struct lac_report_source *source);
+
+/** Folded stacks, "a;b;c 123" with ns, of one metric. LAC_ERR_NOMEM sticks in the output. */
+void lac_export_folded(struct lac_export_out *out, const struct lac_report_source *source,
+                       enum lac_flame_metric metric);
+
+/** A speedscope file with the metrics that the trace has, one profile each. */
+void lac_export_speedscope(struct lac_export_out *out, const struct lac_report_source *source);
+
+#endif

@@ -1,0 +1,161 @@
+/* Flame graphs for other tools: folded stacks and speedscope. */
+
+#include "analysis/diagnose/names.h"
+#include "server/export/export_forms.h"
+
+#include <inttypes.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { STACK_MAX = 512 };
+
+static const char *frame_name(const struct lac_report_source *source,
+                              const struct lac_flame_node *node, char *room, size_t capacity_bytes)
+{
+    if (node->name == LAC_NONE) {
+        (void)snprintf(room, capacity_bytes, "... %" PRIu64 " more", node->count);
+        return room;
+    }
+    const char *name = lac_model_str(source->model, node->name);
+    bool is_given = (node->kind == LAC_SLICE_RANGE || node->kind == LAC_SLICE_PYTHON) &&
+                    lac_names_host_class(name, strlen(name)) == LAC_HOST_OTHER;
+    return is_given ? lac_redact_given(source->redactor, name, "range")
+                    : lac_redact(source->redactor, name);
+}
+
+static struct lac_flame *create(struct lac_export_out *out, const struct lac_report_source *source,
+                                enum lac_flame_metric metric)
+{
+    const struct lac_flame_options options = {
+        .metric = metric, .by = LAC_FLAME_BY_PYTHON, .node_count_max = 1000000};
+    struct lac_flame *flame = NULL;
+    if (lac_flame_create(source->model, &options, &flame) != LAC_OK) {
+        out->buffer.status = LAC_ERR_NOMEM;
+        return NULL;
+    }
+    return flame;
+}
+
+/** Nodes from below the root down to `node`. @return how many; 0 for the root itself */
+static uint32_t stack_of(const struct lac_flame *flame, uint32_t node, uint32_t *stack)
+{
+    uint32_t depth = 0;
+    for (uint32_t at = node; at != 0 && depth < STACK_MAX; at = flame->nodes[at].parent) {
+        stack[depth++] = at;
+    }
+    for (uint32_t i = 0; i < depth / 2; i++) {
+        uint32_t swapped = stack[i];
+        stack[i] = stack[depth - 1 - i];
+        stack[depth - 1 - i] = swapped;
+    }
+    return depth;
+}
+
+/** A frame's name without what separates frames and lines. */
+static void put_folded(struct lac_buffer *out, const char *name)
+{
+    for (const char *at = name; *at != '\0'; at++) {
+        bool is_control = (unsigned char)*at < 0x20;
+        lac_buffer_add(out, is_control ? " " : *at == ';' ? ":" : at, 1);
+    }
+}
+
+void lac_export_folded(struct lac_export_out *out, const struct lac_report_source *source,
+                       enum lac_flame_metric metric)
+{
+    struct lac_flame *flame = create(out, source, metric);
+    uint32_t stack[STACK_MAX];
+    char room[64];
+    for (uint32_t n = 1; flame && n < flame->node_count; n++) {
+        if (flame->nodes[n].self_ns <= 0) {
+            continue;
+        }
+        uint32_t depth = stack_of(flame, n, stack);
+        for (uint32_t i = 0; i < depth; i++) {
+            lac_buffer_puts(&out->buffer, i > 0 ? ";" : "");
+            put_folded(&out->buffer,
+                       frame_name(source, &flame->nodes[stack[i]], room, sizeof room));
+        }
+        lac_buffer_printf(&out->buffer, " %" PRId64 "\n", flame->nodes[n].self_ns);
+        lac_export_flow(out);
+    }
+    lac_flame_destroy(flame);
+}
+
+/** One profile; frames are the nodes, numbered from `first_frame`. */
+static void put_profile(struct lac_export_out *out, const struct lac_flame *flame, const char *name,
+                        uint64_t first_frame, bool is_first)
+{
+    struct lac_buffer *buffer = &out->buffer;
+    uint32_t stack[STACK_MAX];
+    int64_t total_ns = 0;
+    bool needs_comma = false;
+    lac_buffer_printf(
+        buffer, "%s{\"type\":\"sampled\",\"name\":\"%s\",\"unit\":\"nanoseconds\",\"samples\":[",
+        is_first ? "" : ",\n", name);
+    for (uint32_t n = 1; n < flame->node_count; n++) {
+        if (flame->nodes[n].self_ns <= 0) {
+            continue;
+        }
+        uint32_t depth = stack_of(flame, n, stack);
+        lac_buffer_puts(buffer, needs_comma ? ",[" : "[");
+        for (uint32_t i = 0; i < depth; i++) {
+            lac_buffer_printf(buffer, "%s%" PRIu64, i > 0 ? "," : "", first_frame + stack[i]);
+        }
+        lac_buffer_puts(buffer, "]");
+        needs_comma = true;
+        lac_export_flow(out);
+    }
+    lac_buffer_puts(buffer, "],\"weights\":[");
+    needs_comma = false;
+    for (uint32_t n = 1; n < flame->node_count; n++) {
+        if (flame->nodes[n].self_ns > 0) {
+            lac_buffer_printf(buffer, "%s%" PRId64, needs_comma ? "," : "",
+                              flame->nodes[n].self_ns);
+            total_ns += flame->nodes[n].self_ns;
+            needs_comma = true;
+        }
+    }
+    lac_buffer_printf(buffer, "],\"startValue\":0,\"endValue\":%" PRId64 "}", total_ns);
+}
+
+void lac_export_speedscope(struct lac_export_out *out, const struct lac_report_source *source)
+{
+    static const char *const names[] = {"GPU time", "GPU waiting", "CPU time"};
+    enum { METRICS = 3 };
+    struct lac_buffer *buffer = &out->buffer;
+    struct lac_flame *flames[METRICS] = {0};
+    char room[64];
+    bool needs_comma = false;
+    lac_buffer_puts(buffer, "{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\n"
+                            "\"exporter\":\"lacuna " LAC_VERSION "\",\n\"name\":");
+    const char *name = lac_redact_given(
+        source->redactor, lac_model_str(source->model, source->model->info.name), "trace");
+    lac_buffer_json_string(buffer, name, strlen(name));
+    lac_buffer_puts(buffer, ",\n\"shared\":{\"frames\":[");
+    for (int m = 0; m < METRICS; m++) {
+        flames[m] = create(out, source, (enum lac_flame_metric)m);
+        for (uint32_t n = 0; flames[m] && n < flames[m]->node_count; n++) {
+            name = n == 0 ? names[m] : frame_name(source, &flames[m]->nodes[n], room, sizeof room);
+            lac_buffer_puts(buffer, needs_comma ? ",\n{\"name\":" : "\n{\"name\":");
+            lac_buffer_json_string(buffer, name, strlen(name));
+            lac_buffer_puts(buffer, "}");
+            needs_comma = true;
+            lac_export_flow(out);
+        }
+    }
+    lac_buffer_puts(buffer, "]},\n\"profiles\":[");
+    uint64_t first_frame = 0;
+    bool is_first = true;
+    for (int m = 0; m < METRICS; m++) {
+        if (flames[m] && flames[m]->node_count > 1) {
+            put_profile(out, flames[m], names[m], first_frame, is_first);
+            is_first = false;
+        }
+        first_frame += flames[m] ? flames[m]->node_count : 0;
+        lac_flame_destroy(flames[m]);
+    }
+    lac_buffer_puts(buffer, "]}\n");
+}

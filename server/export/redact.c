@@ -1,0 +1,224 @@
+#include "server/export/redact.h"
+
+#include <ctype.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char *const kind_names[] = {"hosts", "users", "paths", "argv", "names"};
+
+const char *lac_redact_name(enum lac_redact_kind kind)
+{
+    return kind_names[kind];
+}
+
+enum lac_status lac_redactor_init(struct lac_redactor *redactor, const char *list,
+                                  const struct lac_model *model, struct lac_error *reterr)
+{
+    *redactor = (struct lac_redactor){.host = lac_model_str(model, model->info.host)};
+    for (const char *at = list; at && *at != '\0';) {
+        size_t length = strcspn(at, ",");
+        int kind = 0;
+        while (kind < LAC_REDACT_KIND_COUNT_ &&
+               (strlen(kind_names[kind]) != length || memcmp(kind_names[kind], at, length) != 0)) {
+            kind++;
+        }
+        if (kind == LAC_REDACT_KIND_COUNT_) {
+            return lac_fail(reterr, LAC_ERR_MISUSE, 0,
+                            "'%.*s' cannot be left out: hosts, users, paths, argv, names",
+                            (int)(length < 40 ? length : 40), at);
+        }
+        redactor->leave_out[kind] = true;
+        at += length;
+        at += *at == ',';
+    }
+    return LAC_OK;
+}
+
+void lac_redactor_done(struct lac_redactor *redactor)
+{
+    lac_buffer_done(&redactor->text);
+}
+
+static void meet(struct lac_redactor *redactor, enum lac_redact_kind kind, const char *text,
+                 size_t length)
+{
+    unsigned count = redactor->met[kind].item_count;
+    char item[LAC_REDACT_ITEM_BYTES];
+    (void)snprintf(item, sizeof item, "%.*s", (int)(length < 4096 ? length : 4096), text);
+    redactor->met[kind].count++;
+    for (unsigned i = 0; i < count; i++) {
+        if (strcmp(redactor->met[kind].item[i], item) == 0) {
+            return;
+        }
+    }
+    if (count < LAC_REDACT_SHOWN_MAX) {
+        memcpy(redactor->met[kind].item[count], item, sizeof item);
+        redactor->met[kind].item_count++;
+    }
+}
+
+/* -- finding ------------------------------------------------------------------------------- */
+
+static bool is_word(char c)
+{
+    return isalnum((unsigned char)c) || c == '_' || c == '-' || (unsigned char)c >= 0x80;
+}
+
+/** Length of an IPv4 address at `at`, or 0. */
+static size_t address_length(const char *at)
+{
+    size_t length = 0;
+    for (int part = 0; part < 4; part++) {
+        size_t digits = strspn(at + length, "0123456789");
+        if (digits == 0 || digits > 3 || (part < 3 && at[length + digits] != '.')) {
+            return 0;
+        }
+        length += digits + (part < 3);
+    }
+    return is_word(at[length]) || at[length] == '.' ? 0 : length;
+}
+
+/** Length of an absolute path of two components or more at `at`, or 0. */
+static size_t path_length(const char *at)
+{
+    bool is_drive =
+        isalpha((unsigned char)at[0]) && at[1] == ':' && (at[2] == '\\' || at[2] == '/');
+    if (at[0] != '/' && !is_drive && !(at[0] == '~' && at[1] == '/')) {
+        return 0;
+    }
+    size_t length = 0;
+    unsigned separators = 0;
+    for (; at[length] != '\0' && !strchr(" \t\n\"'<>|,;()[]{}`", at[length]); length++) {
+        bool is_separator = at[length] == '/' || (is_drive && at[length] == '\\');
+        separators += is_separator && is_word(at[length + 1]);
+        if (at[length] == ':' && !(is_drive && length == 1)) {
+            break; /* the line number after it is no part */
+        }
+    }
+    return separators >= 2 ? length : 0;
+}
+
+/** The user's name in a path under /home: its place and length. */
+static size_t user_in(const char *path, size_t length, size_t *ret_at)
+{
+    static const char *const homes[] = {"/home/", "/Users/", "\\Users\\"};
+    for (size_t i = 0; i < sizeof homes / sizeof homes[0]; i++) {
+        size_t prefix = strlen(homes[i]);
+        const char *found = strstr(path, homes[i]);
+        if (found && (size_t)(found - path) + prefix < length) {
+            *ret_at = (size_t)(found - path) + prefix;
+            size_t rest = length - *ret_at;
+            size_t name = strcspn(path + *ret_at, "/\\");
+            return name < rest ? name : rest;
+        }
+    }
+    return 0;
+}
+
+static void put_path(struct lac_redactor *redactor, const char *path, size_t length)
+{
+    size_t user_at = 0;
+    size_t user = user_in(path, length, &user_at);
+    meet(redactor, LAC_REDACT_PATHS, path, length);
+    if (user > 0) {
+        meet(redactor, LAC_REDACT_USERS, path + user_at, user);
+    }
+    if (redactor->leave_out[LAC_REDACT_PATHS]) {
+        size_t last = length;
+        while (last > 0 && path[last - 1] != '/' && path[last - 1] != '\\') {
+            last--;
+        }
+        bool is_user = user > 0 && last == user_at;
+        lac_buffer_add(&redactor->text, is_user ? "user" : path + last,
+                       is_user ? 4 : length - last);
+    } else if (user > 0 && redactor->leave_out[LAC_REDACT_USERS]) {
+        lac_buffer_add(&redactor->text, path, user_at);
+        lac_buffer_puts(&redactor->text, "user");
+        lac_buffer_add(&redactor->text, path + user_at + user, length - user_at - user);
+    } else {
+        lac_buffer_add(&redactor->text, path, length);
+    }
+}
+
+static size_t host_length(const struct lac_redactor *redactor, const char *at)
+{
+    size_t length = strlen(redactor->host);
+    bool is_host = length > 0 && strncmp(at, redactor->host, length) == 0 && !is_word(at[length]);
+    return is_host ? length : 0;
+}
+
+/** What stands at `at`, where a word may begin: redacted and passed. @return bytes passed, or 0 */
+static size_t put_special(struct lac_redactor *redactor, const char *at)
+{
+    size_t length = path_length(at);
+    if (length > 0) {
+        put_path(redactor, at, length);
+        return length;
+    }
+    length = host_length(redactor, at);
+    if (length == 0) {
+        length = address_length(at);
+    }
+    if (length > 0) {
+        meet(redactor, LAC_REDACT_HOSTS, at, length);
+        lac_buffer_add(&redactor->text, redactor->leave_out[LAC_REDACT_HOSTS] ? "host" : at,
+                       redactor->leave_out[LAC_REDACT_HOSTS] ? 4 : length);
+    }
+    return length;
+}
+
+static const char *given(struct lac_redactor *redactor)
+{
+    /* a failed allocation stays in the buffer's status; the text is then empty, never whole */
+    return redactor->text.status == LAC_OK && redactor->text.bytes ? redactor->text.bytes : "";
+}
+
+const char *lac_redact(struct lac_redactor *redactor, const char *text)
+{
+    redactor->text.size_bytes = 0;
+    lac_buffer_puts(&redactor->text, "");
+    if (redactor->text.bytes) {
+        redactor->text.bytes[0] = '\0';
+    }
+    bool may_begin = true;
+    for (const char *at = text; *at != '\0';) {
+        size_t passed = may_begin ? put_special(redactor, at) : 0;
+        if (passed > 0) {
+            at += passed;
+            may_begin = false;
+            continue;
+        }
+        lac_buffer_add(&redactor->text, at, 1);
+        may_begin = !is_word(*at) && *at != '.' && *at != '/';
+        at++;
+    }
+    return given(redactor);
+}
+
+const char *lac_redact_argv(struct lac_redactor *redactor, const char *text)
+{
+    size_t program = strcspn(text, " ");
+    if (text[program] == '\0') {
+        return lac_redact(redactor, text);
+    }
+    meet(redactor, LAC_REDACT_ARGV, text, strlen(text));
+    if (!redactor->leave_out[LAC_REDACT_ARGV]) {
+        return lac_redact(redactor, text);
+    }
+    size_t first = program;
+    while (first > 0 && text[first - 1] != '/') {
+        first--;
+    }
+    redactor->text.size_bytes = 0;
+    lac_buffer_add(&redactor->text, text + first, program - first);
+    return given(redactor);
+}
+
+const char *lac_redact_given(struct lac_redactor *redactor, const char *text, const char *fallback)
+{
+    if (*text != '\0') {
+        meet(redactor, LAC_REDACT_NAMES, text, strlen(text));
+    }
+    return lac_redact(redactor, redactor->leave_out[LAC_REDACT_NAMES] ? fallback : text);
+}

@@ -1,0 +1,54 @@
+#ifndef LAC_SERVER_EXPORT_REDACT_H
+#define LAC_SERVER_EXPORT_REDACT_H
+
+/*
+ * What leaves with an export: host names, user names, paths, command lines and names that people
+ * gave. Every text goes through lac_redact(), which leaves out what was asked for and remembers
+ * what it met, so that the person who shares is told exactly what is in the file.
+ */
+
+#include "analysis/model/model.h"
+#include "server/http/buffer.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum lac_redact_kind {
+    LAC_REDACT_HOSTS = 0, /**< the host's name, addresses of IPv4 */
+    LAC_REDACT_USERS,     /**< "kim" of /home/kim */
+    LAC_REDACT_PATHS,     /**< absolute paths, down to the last component */
+    LAC_REDACT_ARGV,      /**< command lines, down to the program */
+    LAC_REDACT_NAMES,     /**< of the trace, of ranges and Python functions */
+    LAC_REDACT_KIND_COUNT_
+};
+/** "hosts", "users", "paths", "argv", "names". */
+const char *lac_redact_name(enum lac_redact_kind kind);
+
+enum { LAC_REDACT_SHOWN_MAX = 6, LAC_REDACT_ITEM_BYTES = 120 };
+
+struct lac_redactor {
+    bool leave_out[LAC_REDACT_KIND_COUNT_];
+    const char *host; /**< "" unknown; borrowed */
+    struct {
+        uint64_t count;                                         /**< times met */
+        char item[LAC_REDACT_SHOWN_MAX][LAC_REDACT_ITEM_BYTES]; /**< distinct ones */
+        unsigned item_count;
+    } met[LAC_REDACT_KIND_COUNT_];
+    struct lac_buffer text; /**< private: what lac_redact() gave last */
+};
+
+/** Prepare. @param list "hosts,paths" or NULL. LAC_ERR_MISUSE names a word that is none of ours. */
+LAC_MUST_USE enum lac_status lac_redactor_init(struct lac_redactor *redactor, const char *list,
+                                               const struct lac_model *model,
+                                               struct lac_error *reterr);
+void lac_redactor_done(struct lac_redactor *redactor);
+
+/** The text without what is to be left out. Borrowed until the next call. Never NULL. */
+const char *lac_redact(struct lac_redactor *redactor, const char *text);
+
+/** The same for a command line, and for a name that a person gave (`fallback` is what is written
+ *  instead of it). */
+const char *lac_redact_argv(struct lac_redactor *redactor, const char *text);
+const char *lac_redact_given(struct lac_redactor *redactor, const char *text, const char *fallback);
+
+#endif

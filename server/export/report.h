@@ -1,0 +1,26 @@
+#ifndef LAC_SERVER_EXPORT_REPORT_H
+#define LAC_SERVER_EXPORT_REPORT_H
+
+/*
+ * The report to hand on: one file with the verdict, every finding in full, evidence as pictures,
+ * what was checked, settings and how it was measured. HTML is self-contained, has no scripts, opens
+ * from disk and prints. Same trace, same bytes.
+ */
+
+#include "analysis/diagnose/analysis.h"
+#include "analysis/model/model.h"
+#include "server/export/redact.h"
+#include "server/http/buffer.h"
+
+/** What a report is made of. Borrowed. */
+struct lac_report_source {
+    const struct lac_model *model; /**< with the derived tracks (lac_diagnose_add_tracks) */
+    const struct lac_analysis *analysis;
+    struct lac_redactor *redactor;
+};
+
+/** Append the report. Failures stick in the buffer. Cost: O(slices), twice. */
+void lac_report_html(struct lac_buffer *out, const struct lac_report_source *source);
+void lac_report_markdown(struct lac_buffer *out, const struct lac_report_source *source);
+
+#endif

@@ -1,0 +1,379 @@
+/* The report as one HTML file: no scripts, nothing from elsewhere. */
+
+#include "analysis/diagnose/texts.h"
+#include "server/export/report_private.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+static const char style[] =
+    ":root{color-scheme:light dark;--ground:#fff;--ink:#1a1c1f;--muted:#5d636b;--line:#e0ded8;"
+    "--sunken:#f5f4f0;--bar:#c5cad0;--bar2:#aab1b9;--strong:#3c434b;"
+    "--c-data_wait:#d0430c;--c-sync:#7048d8;--c-launch:#f0b400;--c-copy_wait:#1971c2;"
+    "--c-allocator:#c2255c;--c-module_load:#8f5a33;--c-comm:#087f6f;--c-dependency:#4c6ea8;"
+    "--c-host:#4f7d0c;--c-profiler:#6d6a3f;--c-unattributed:#868c95;--on:#fff}"
+    "@media screen and (prefers-color-scheme:dark){:root{--ground:#131518;--ink:#eceded;"
+    "--muted:#a4abb3;--line:#2f343a;--sunken:#1d2125;--bar:#4b535c;--bar2:#666f79;--strong:#c9ced4;"
+    "--c-data_wait:#ff8a4c;--c-sync:#ab8fff;--c-launch:#ffd23f;--c-copy_wait:#62b4ff;"
+    "--c-allocator:#ff7aa8;--c-module_load:#d9a074;--c-comm:#3fd0b6;--c-dependency:#93b4ea;"
+    "--c-host:#a3d65c;--c-profiler:#c4c08a;--c-unattributed:#9aa1ab;--on:#14161a}}"
+    "*{box-sizing:border-box}body{margin:0 auto;padding:32px 24px 48px;max-width:1008px;"
+    "background:var(--ground);color:var(--ink);font:15px/1.55 system-ui,-apple-system,'Segoe UI',"
+    "Roboto,'Helvetica Neue',Arial,sans-serif;overflow-wrap:anywhere}"
+    "h1{font-size:25px;line-height:1.25;margin:6px 0 6px;letter-spacing:-.01em}"
+    "h2{font-size:17px;margin:36px 0 10px;padding-bottom:5px;border-bottom:1px solid var(--line)}"
+    "h3{font-size:16px;margin:0 0 6px}p{margin:6px "
+    "0;max-width:76ch}.muted,.note{color:var(--muted)}"
+    ".kicker{color:var(--muted);font-size:13px;margin:0}.figures{font-size:16px;margin:8px 0 0}"
+    ".tag{display:inline-block;border:1px solid var(--line);border-radius:4px;padding:0 6px;"
+    "font-size:12px;color:var(--muted)}"
+    "pre{margin:4px 0;padding:9px 12px;background:var(--sunken);border:1px solid var(--line);"
+    "border-radius:6px;white-space:pre-wrap;font:13px/1.5 ui-monospace,'SF Mono',Menlo,Consolas,"
+    "'DejaVu Sans Mono',monospace}"
+    ".finding{border:1px solid var(--line);border-radius:8px;padding:16px 18px;margin:14px 0;"
+    "break-inside:avoid-page}.finding dl,.facts{display:grid;grid-template-columns:104px 1fr;"
+    "gap:5px 14px;margin:10px 0 0}.facts{grid-template-columns:minmax(110px,230px) 1fr}"
+    "dt{color:var(--muted);font-size:12px;letter-spacing:.04em;text-transform:uppercase;"
+    "padding-top:2px}.facts dt{text-transform:none;letter-spacing:0;font-size:14px;padding:0}"
+    "dd{margin:0}.gain{float:right;font-weight:600;margin:0 0 4px 16px;font-size:15px}"
+    "figure{margin:14px 0;break-inside:avoid}figcaption{color:var(--muted);font-size:13px;"
+    "margin-top:5px}svg{display:block;width:100%;height:auto;font:11px ui-sans-serif,system-ui,"
+    "sans-serif}svg text{fill:var(--ink)}svg .note{fill:var(--muted)}"
+    "svg .name{font-size:12px}.bar{fill:var(--bar2)}.mark{stroke:var(--ink);stroke-width:1;"
+    "stroke-dasharray:3 3}.tick{stroke:var(--line)}.step{fill:var(--sunken);stroke:var(--bar)}"
+    ".busy{fill:var(--bar2)}.copy{fill:var(--strong)}.host,.frame{fill:var(--bar)}"
+    ".leaf{fill:var(--bar2)}.worker{fill:var(--bar);stroke:var(--ground)}"
+    "table{border-collapse:collapse;width:100%;font-size:14px}th,td{text-align:right;"
+    "padding:3px 0 3px 14px;border-bottom:1px solid var(--line);font-variant-numeric:tabular-nums}"
+    "th{font-weight:400;color:var(--muted);font-size:13px}th:first-child,td:first-child{"
+    "text-align:left;padding-left:0}.chip{display:inline-block;width:18px;height:18px;"
+    "line-height:18px;border-radius:4px;text-align:center;font-size:12px;font-weight:700;"
+    "margin-right:8px;color:var(--on)}ul{margin:6px 0;padding-left:20px}"
+    "footer{margin-top:40px;padding-top:10px;border-top:1px solid var(--line);color:var(--muted);"
+    "font-size:13px}"
+    "@media(max-width:640px){body{padding:20px 14px}.finding dl,.facts{grid-template-columns:1fr;"
+    "gap:2px}.gain{float:none;margin:0 0 6px}}"
+    "@media print{@page{margin:16mm 14mm}body{padding:0;font-size:11pt;max-width:none}"
+    "h2{break-after:avoid}pre{border-color:#bbb}*{-webkit-print-color-adjust:exact;"
+    "print-color-adjust:exact}}";
+
+static void cause_styles(struct lac_buffer *out)
+{
+    for (int cause = 0; cause < LAC_CAUSE_COUNT_; cause++) {
+        const char *name = lac_cause_name((enum lac_cause)cause);
+        lac_buffer_printf(
+            out, ".c-%s{fill:var(--c-%s);background:var(--c-%s)}.c-%s+text{fill:var(--on)}", name,
+            name, name, name);
+    }
+    /* yellow takes dark letters in either theme */
+    lac_buffer_puts(out, ".c-launch{color:#14161a}svg .c-launch+text{fill:#14161a}");
+}
+
+static void write_head(struct lac_buffer *out, const struct lac_report_source *source)
+{
+    lac_buffer_puts(out,
+                    "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+                    "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+                    "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
+                    "style-src 'unsafe-inline'; img-src data:\">\n"
+                    "<meta name=\"referrer\" content=\"no-referrer\">\n<title>");
+    const char *name = lac_report_name(source);
+    lac_html_escape(out, name, strlen(name));
+    lac_buffer_puts(out, ": Lacuna report</title>\n<style>");
+    lac_buffer_puts(out, style);
+    cause_styles(out);
+    lac_buffer_puts(out, "</style>\n</head>\n<body>\n");
+}
+
+static void write_verdict(struct lac_buffer *out, const struct lac_report_source *source)
+{
+    const struct lac_analysis *analysis = source->analysis;
+    char text[1024];
+    lac_buffer_puts(out, "<header>\n<p class=\"kicker\">");
+    const char *name = lac_report_name(source);
+    lac_html_escape(out, name, strlen(name));
+    if (analysis->main_device != LAC_NONE) {
+        lac_buffer_printf(out, " \u00b7 %u \u00d7 ", (unsigned)analysis->device_count);
+        const char *device =
+            lac_model_str(source->model, analysis->devices[analysis->main_device].name);
+        lac_html_text(out, source, *device != '\0' ? device : "GPU");
+    }
+    if (source->model->info.is_simulated) {
+        lac_buffer_puts(out, " \u00b7 <span class=\"tag\">simulated: no real training</span>");
+    }
+    lac_buffer_puts(out, "</p>\n<h1>");
+    lac_report_sentence(text, sizeof text, analysis->verdict.text);
+    lac_html_text(out, source, text);
+    lac_buffer_puts(out, "</h1>\n");
+    if (analysis->verdict.detail[0] != '\0') {
+        lac_report_sentence(text, sizeof text, analysis->verdict.detail);
+        lac_buffer_puts(out, "<p>");
+        lac_html_text(out, source, text);
+        lac_buffer_puts(out, "</p>\n");
+    }
+    lac_report_figures(analysis, text, sizeof text);
+    lac_buffer_puts(out, "<p class=\"figures\">");
+    lac_html_text(out, source, text);
+    lac_buffer_puts(out, "</p>\n</header>\n");
+}
+
+static void write_needs(struct lac_buffer *out, const struct lac_report_source *source)
+{
+    struct lac_report_need needs[LAC_REPORT_NEEDS_MAX];
+    if (lac_report_needs(source->analysis, needs) > 0) {
+        lac_buffer_puts(out, "<h2>What each part needs for one step, on its own</h2>\n<figure>");
+        lac_svg_needs(out, source);
+        lac_buffer_puts(out, "</figure>\n");
+    }
+}
+
+/* -- findings -------------------------------------------------------------------------------- */
+
+static void write_part(struct lac_buffer *out, const struct lac_report_source *source,
+                       const char *label, const char *text, bool is_code)
+{
+    if (*text == '\0') {
+        return;
+    }
+    lac_buffer_printf(out, "<dt>%s</dt><dd>%s", label, is_code ? "<pre>" : "");
+    if (is_code) {
+        lac_html_text(out, source, text);
+    } else {
+        char sentence[2048];
+        lac_report_sentence(sentence, sizeof sentence, text);
+        lac_html_text(out, source, sentence);
+    }
+    lac_buffer_puts(out, is_code ? "</pre></dd>\n" : "</dd>\n");
+}
+
+static void write_gain(struct lac_buffer *out, const struct lac_finding *finding)
+{
+    if (!isfinite(finding->gain_mid_pct) || finding->gain_mid_pct < 0.5) {
+        return;
+    }
+    lac_buffer_printf(out, "<p class=\"gain\">%.0f %% less time a step", finding->gain_mid_pct);
+    if (round(finding->gain_low_pct) < round(finding->gain_high_pct)) {
+        lac_buffer_printf(out, " (%.0f\u2013%.0f)", finding->gain_low_pct, finding->gain_high_pct);
+    }
+    lac_buffer_puts(out, "</p>\n");
+}
+
+static bool is_same_text(const char *a, const char *b)
+{
+    return strncasecmp(a, b, strlen(a)) == 0;
+}
+
+static void write_evidence(struct lac_buffer *out, const struct lac_report_source *source,
+                           const struct lac_finding *finding)
+{
+    if (finding->evidence_count == 0) {
+        return;
+    }
+    lac_buffer_puts(out, "<dt>Seen</dt><dd><ul>");
+    for (uint32_t i = 0; i < finding->evidence_count && i < 4; i++) {
+        const struct lac_evidence *evidence = &finding->evidence[i];
+        lac_buffer_printf(out, "<li>at %s, ", lac_say_ns(evidence->t0_ns).text);
+        lac_html_text(out, source, evidence->track_name);
+        lac_buffer_puts(out, ": ");
+        lac_html_text(out, source, evidence->text);
+        lac_buffer_puts(out, "</li>");
+    }
+    lac_buffer_puts(out, "</ul></dd>\n");
+}
+
+static void write_finding(struct lac_buffer *out, const struct lac_report_source *source,
+                          const struct lac_finding *finding, bool has_picture)
+{
+    char text[2048];
+    lac_buffer_puts(out, "<section class=\"finding\">\n");
+    write_gain(out, finding);
+    lac_report_sentence(text, sizeof text, finding->title);
+    lac_buffer_puts(out, "<h3>");
+    lac_html_text(out, source, text);
+    lac_buffer_puts(out, "</h3>\n");
+    if (!is_same_text(finding->title, finding->why)) {
+        lac_report_sentence(text, sizeof text, finding->why);
+        lac_buffer_puts(out, "<p>");
+        lac_html_text(out, source, text);
+        lac_buffer_puts(out, "</p>\n");
+    }
+    lac_buffer_puts(out, "<dl>\n");
+    if (finding->change[0] != '\0') {
+        write_part(out, source, "Change", finding->change, true);
+        write_part(out, source, "Where", finding->where, true);
+    }
+    write_part(out, source, "Expect", finding->expect, false);
+    write_part(out, source, "Costs", finding->costs, false);
+    write_part(out, source, "Wrong if", finding->wrong_if, false);
+    write_part(out, source, "Check", finding->check,
+               strncmp(finding->check, "lacuna ", 7) == 0 || strchr(finding->check, '\n'));
+    write_evidence(out, source, finding);
+    lac_buffer_puts(out, "</dl>\n");
+    char caption[200];
+    if (has_picture) {
+        lac_buffer_puts(out, "<figure>");
+        if (lac_svg_timeline(out, source, finding, caption, sizeof caption)) {
+            lac_buffer_printf(out, "<figcaption>%s</figcaption>", caption);
+        }
+        lac_buffer_puts(out, "</figure>\n");
+    }
+    lac_buffer_puts(out, "</section>\n");
+}
+
+static void write_findings(struct lac_buffer *out, const struct lac_report_source *source)
+{
+    enum { PICTURES_MAX = 3 };
+    const struct lac_analysis *analysis = source->analysis;
+    bool has_first_picture = false;
+    lac_buffer_puts(out, "<h2>Findings</h2>\n");
+    if (analysis->finding_count == 0) {
+        lac_buffer_puts(out, "<p>Nothing to change was found.</p>\n");
+    }
+    for (uint32_t i = 0; i < analysis->finding_count; i++) {
+        bool has_picture = i < PICTURES_MAX && analysis->findings[i].evidence_count > 0;
+        has_first_picture = has_first_picture || has_picture;
+        write_finding(out, source, &analysis->findings[i], has_picture);
+    }
+    char caption[200];
+    if (!has_first_picture && analysis->main_device != LAC_NONE) {
+        lac_buffer_puts(out, "<figure>");
+        if (lac_svg_timeline(out, source, NULL, caption, sizeof caption)) {
+            lac_buffer_printf(out, "<figcaption>%s</figcaption>", caption);
+        }
+        lac_buffer_puts(out, "</figure>\n");
+    }
+}
+
+/* -- where the time goes --------------------------------------------------------------------- */
+
+static void write_idle(struct lac_buffer *out, const struct lac_report_source *source)
+{
+    const struct lac_analysis *analysis = source->analysis;
+    if (analysis->main_device == LAC_NONE) {
+        return;
+    }
+    const struct lac_device_facts *device = &analysis->devices[analysis->main_device];
+    lac_buffer_puts(out, "<h2>Where the time goes</h2>\n");
+    if (isfinite(device->busy_pct)) {
+        lac_buffer_printf(
+            out,
+            "<p>Over the whole trace the GPU did something for %.1f %% of its %s, and "
+            "did not compute for %.1f %%.</p>\n",
+            device->busy_pct, lac_say_ns(device->span_ns).text, device->not_computing_pct);
+    }
+    if (device->idle_ns > 0) {
+        lac_buffer_puts(out, "<table><tr><th>The GPU is idle</th><th>in all</th><th>of the idle "
+                             "time</th></tr>\n");
+        for (int cause = 0; cause < LAC_CAUSE_COUNT_; cause++) {
+            int64_t ns = device->idle_by_cause_ns[cause];
+            if (ns <= 0) {
+                continue;
+            }
+            lac_buffer_printf(out,
+                              "<tr><td><span class=\"chip c-%s\">%c</span>%s</td><td>%s</td><td>"
+                              "%s</td></tr>\n",
+                              lac_cause_name((enum lac_cause)cause),
+                              lac_cause_letter((enum lac_cause)cause),
+                              lac_report_cause_words((enum lac_cause)cause), lac_say_ns(ns).text,
+                              lac_say_pct(100.0 * (double)ns / (double)device->idle_ns).text);
+        }
+        lac_buffer_puts(out, "</table>\n");
+    }
+    char caption[200];
+    lac_buffer_puts(out, "<figure>");
+    if (lac_svg_flame(out, source, caption, sizeof caption)) {
+        lac_buffer_printf(out, "<figcaption>%s</figcaption>", caption);
+    }
+    lac_buffer_puts(out, "</figure>\n");
+}
+
+static void write_kernels(struct lac_buffer *out, const struct lac_report_source *source)
+{
+    enum { KERNELS_SHOWN = 10 };
+    const struct lac_analysis *analysis = source->analysis;
+    if (analysis->kernel_name_count == 0 || analysis->kernel_total_ns <= 0) {
+        return;
+    }
+    lac_buffer_puts(out, "<table><tr><th>Kernel</th><th>family</th><th>count</th><th>in all</th>"
+                         "<th>of kernel time</th></tr>\n");
+    for (uint32_t k = 0; k < analysis->kernel_name_count && k < KERNELS_SHOWN; k++) {
+        const struct lac_kernel_facts *kernel = &analysis->kernels[k];
+        char name[80];
+        (void)lac_kernel_short_name(lac_model_str(source->model, kernel->name),
+                                    lac_strings_length(&source->model->strings, kernel->name), name,
+                                    sizeof name);
+        lac_buffer_puts(out, "<tr><td>");
+        lac_html_text(out, source, name);
+        lac_buffer_printf(
+            out, "</td><td>%s</td><td>%llu</td><td>%s</td><td>%s</td></tr>\n",
+            lac_family_name(kernel->names.family), (unsigned long long)kernel->count,
+            lac_say_ns(kernel->total_ns).text,
+            lac_say_pct(100.0 * (double)kernel->total_ns / (double)analysis->kernel_total_ns).text);
+    }
+    lac_buffer_puts(out, "</table>\n");
+}
+
+/* -- lists ----------------------------------------------------------------------------------- */
+
+static void write_list(struct lac_buffer *out, const struct lac_report_source *source,
+                       const char *title, const char *const *texts, uint32_t count)
+{
+    if (count == 0) {
+        return;
+    }
+    lac_buffer_printf(out, "<h2>%s</h2>\n<ul>\n", title);
+    for (uint32_t i = 0; i < count; i++) {
+        lac_buffer_puts(out, "<li>");
+        lac_html_text(out, source, texts[i]);
+        lac_buffer_puts(out, "</li>\n");
+    }
+    lac_buffer_puts(out, "</ul>\n");
+}
+
+static void write_rows(struct lac_buffer *out, const char *title, const struct lac_report_row *rows,
+                       uint32_t count, const char *otherwise)
+{
+    lac_buffer_printf(out, "<h2>%s</h2>\n", title);
+    if (count == 0) {
+        lac_buffer_printf(out, "<p class=\"muted\">%s</p>\n", otherwise);
+        return;
+    }
+    lac_buffer_puts(out, "<dl class=\"facts\">\n");
+    for (uint32_t i = 0; i < count; i++) {
+        lac_buffer_puts(out, "<dt>");
+        lac_html_escape(out, rows[i].key, strlen(rows[i].key));
+        lac_buffer_puts(out, "</dt><dd>");
+        lac_html_escape(out, rows[i].value, strlen(rows[i].value));
+        lac_buffer_puts(out, "</dd>\n");
+    }
+    lac_buffer_puts(out, "</dl>\n");
+}
+
+void lac_report_html(struct lac_buffer *out, const struct lac_report_source *source)
+{
+    const struct lac_analysis *analysis = source->analysis;
+    struct lac_report_row rows[LAC_REPORT_ROWS_MAX];
+    write_head(out, source);
+    write_verdict(out, source);
+    write_needs(out, source);
+    write_findings(out, source);
+    write_idle(out, source);
+    write_kernels(out, source);
+    write_list(out, source, "Checked and fine", analysis->checked_fine,
+               analysis->checked_fine_count);
+    write_list(out, source, "Not recorded", analysis->not_recorded, analysis->not_recorded_count);
+    write_list(out, source, "What this trace is not good for", analysis->caveats,
+               analysis->caveat_count);
+    write_rows(out, "Settings", rows, lac_report_settings(source, rows),
+               "Not recorded in this trace.");
+    write_rows(out, "Host and devices", rows, lac_report_host(source, rows),
+               "Not recorded in this trace.");
+    write_rows(out, "How it was measured", rows, lac_report_method(source, rows), "");
+    lac_buffer_printf(out,
+                      "<footer>Lacuna %s. Gains are of the mean step, in bands; what would "
+                      "prove one wrong stands beside it.</footer>\n</body>\n</html>\n",
+                      LAC_VERSION);
+}

@@ -1,0 +1,245 @@
+/* The report as Markdown, for issues and merge requests. Whatever came from the trace cannot make
+ * markup: it is escaped, or stands in a code block longer than any run of backticks in it. */
+
+#include "analysis/diagnose/texts.h"
+#include "server/export/report_private.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+/** Append text so that Markdown and HTML inside it are letters. Line breaks become spaces. */
+static void escape(struct lac_buffer *out, const char *text)
+{
+    struct lac_buffer html = {0};
+    lac_html_escape(&html, text, strlen(text));
+    for (const char *at = html.bytes ? html.bytes : ""; *at != '\0'; at++) {
+        if (*at == '\n') {
+            lac_buffer_puts(out, " ");
+            continue;
+        }
+        if (strchr("\\`*_[]#|!~", *at) && (*at != '#' || at == html.bytes || at[-1] != '&')) {
+            lac_buffer_puts(out, "\\");
+        }
+        lac_buffer_add(out, at, 1);
+    }
+    if (html.status != LAC_OK) {
+        out->status = html.status;
+    }
+    lac_buffer_done(&html);
+}
+
+static void put_text(struct lac_buffer *out, const struct lac_report_source *source,
+                     const char *text)
+{
+    escape(out, lac_redact(source->redactor, text));
+}
+
+static void put_sentence(struct lac_buffer *out, const struct lac_report_source *source,
+                         const char *text)
+{
+    char sentence[2048];
+    lac_report_sentence(sentence, sizeof sentence, text);
+    put_text(out, source, sentence);
+}
+
+static void code_block(struct lac_buffer *out, const struct lac_report_source *source,
+                       const char *text)
+{
+    const char *plain = lac_redact(source->redactor, text);
+    size_t longest = 2;
+    for (const char *at = plain; *at != '\0'; at++) {
+        size_t run = strspn(at, "`");
+        longest = run > longest ? run : longest;
+        at += run > 0 ? run - 1 : 0;
+    }
+    for (int i = 0; i < 2; i++) {
+        for (size_t j = 0; j <= longest; j++) {
+            lac_buffer_puts(out, "`");
+        }
+        lac_buffer_puts(out, "\n");
+        for (const char *at = i == 0 ? plain : ""; *at != '\0'; at++) {
+            bool is_control = (unsigned char)*at < 0x20 && *at != '\n' && *at != '\t';
+            lac_buffer_add(out, is_control ? "?" : at, 1);
+        }
+        lac_buffer_puts(out, i == 0 ? "\n" : "");
+    }
+}
+
+static void write_head(struct lac_buffer *out, const struct lac_report_source *source)
+{
+    const struct lac_analysis *analysis = source->analysis;
+    char text[512];
+    lac_buffer_puts(out, "# ");
+    put_sentence(out, source, analysis->verdict.text);
+    lac_buffer_puts(out, "\n\n");
+    if (analysis->verdict.detail[0] != '\0') {
+        put_sentence(out, source, analysis->verdict.detail);
+        lac_buffer_puts(out, "\n\n");
+    }
+    lac_buffer_puts(out, "**");
+    escape(out, lac_report_name(source));
+    lac_buffer_puts(out, "**: ");
+    lac_report_figures(analysis, text, sizeof text);
+    escape(out, text);
+    if (analysis->main_device != LAC_NONE) {
+        lac_buffer_printf(out, ", %u \u00d7 ", (unsigned)analysis->device_count);
+        const char *device =
+            lac_model_str(source->model, analysis->devices[analysis->main_device].name);
+        put_text(out, source, *device != '\0' ? device : "GPU");
+    }
+    lac_buffer_puts(out, source->model->info.is_simulated ? ". *Simulated: no real training.*\n\n"
+                                                          : ".\n\n");
+}
+
+static void write_needs(struct lac_buffer *out, const struct lac_report_source *source)
+{
+    struct lac_report_need needs[LAC_REPORT_NEEDS_MAX];
+    uint32_t count = lac_report_needs(source->analysis, needs);
+    int64_t scale_ns = source->analysis->step_mean_ns;
+    if (count == 0) {
+        return;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        scale_ns = needs[i].ns > scale_ns ? needs[i].ns : scale_ns;
+    }
+    lac_buffer_printf(out, "## What each part needs for one step, on its own\n\n```\n");
+    for (uint32_t i = 0; i < count; i++) {
+        char bar[41];
+        int length = scale_ns > 0 ? (int)lround(40.0 * (double)needs[i].ns / (double)scale_ns) : 0;
+        memset(bar, '=', sizeof bar);
+        bar[length < 1 ? 1 : length > 40 ? 40 : length] = '\0';
+        lac_buffer_printf(out, "%-13s %-40s %9s  %s\n", needs[i].name, bar,
+                          lac_say_ns(needs[i].ns).text, needs[i].note);
+    }
+    lac_buffer_printf(out, "%-13s %-40s %9s\n```\n\n", "the step", "",
+                      lac_say_ns(source->analysis->step_mean_ns).text);
+}
+
+static void write_part(struct lac_buffer *out, const struct lac_report_source *source,
+                       const char *label, const char *text)
+{
+    if (*text != '\0') {
+        lac_buffer_printf(out, "**%s** ", label);
+        put_sentence(out, source, text);
+        lac_buffer_puts(out, "\n\n");
+    }
+}
+
+static void write_finding(struct lac_buffer *out, const struct lac_report_source *source,
+                          const struct lac_finding *finding, unsigned number)
+{
+    lac_buffer_printf(out, "### %u. ", number);
+    put_text(out, source, finding->title);
+    if (isfinite(finding->gain_mid_pct) && finding->gain_mid_pct >= 0.5) {
+        lac_buffer_printf(out, " (saves %.0f %% of the step, %.0f\u2013%.0f)",
+                          finding->gain_mid_pct, finding->gain_low_pct, finding->gain_high_pct);
+    }
+    lac_buffer_puts(out, "\n\n");
+    put_sentence(out, source, finding->why);
+    lac_buffer_puts(out, "\n\n");
+    if (finding->change[0] != '\0') {
+        lac_buffer_puts(out, "**CHANGE** ");
+        put_text(out, source, finding->where);
+        lac_buffer_puts(out, "\n\n");
+        code_block(out, source, finding->change);
+        lac_buffer_puts(out, "\n");
+    }
+    write_part(out, source, "EXPECT", finding->expect);
+    write_part(out, source, "COSTS", finding->costs);
+    write_part(out, source, "WRONG IF", finding->wrong_if);
+    if (finding->check[0] != '\0') {
+        lac_buffer_puts(out, "**CHECK**\n\n");
+        code_block(out, source, finding->check);
+        lac_buffer_puts(out, "\n");
+    }
+    for (uint32_t i = 0; i < finding->evidence_count && i < 4; i++) {
+        lac_buffer_printf(out, "- seen at %s, ", lac_say_ns(finding->evidence[i].t0_ns).text);
+        put_text(out, source, finding->evidence[i].track_name);
+        lac_buffer_puts(out, ": ");
+        put_text(out, source, finding->evidence[i].text);
+        lac_buffer_puts(out, "\n");
+    }
+    lac_buffer_puts(out, finding->evidence_count > 0 ? "\n" : "");
+}
+
+static void write_idle(struct lac_buffer *out, const struct lac_report_source *source)
+{
+    const struct lac_analysis *analysis = source->analysis;
+    if (analysis->main_device == LAC_NONE ||
+        analysis->devices[analysis->main_device].idle_ns == 0) {
+        return;
+    }
+    const struct lac_device_facts *device = &analysis->devices[analysis->main_device];
+    lac_buffer_puts(out, "## Where the GPU's idle time goes\n\n| idle | in all | of the idle time "
+                         "|\n|---|---:|---:|\n");
+    for (int cause = 0; cause < LAC_CAUSE_COUNT_; cause++) {
+        int64_t ns = device->idle_by_cause_ns[cause];
+        if (ns > 0) {
+            lac_buffer_printf(out, "| %c %s | %s | %s |\n", lac_cause_letter((enum lac_cause)cause),
+                              lac_report_cause_words((enum lac_cause)cause), lac_say_ns(ns).text,
+                              lac_say_pct(100.0 * (double)ns / (double)device->idle_ns).text);
+        }
+    }
+    lac_buffer_puts(out, "\n");
+}
+
+static void write_list(struct lac_buffer *out, const struct lac_report_source *source,
+                       const char *title, const char *const *texts, uint32_t count)
+{
+    if (count == 0) {
+        return;
+    }
+    lac_buffer_printf(out, "## %s\n\n", title);
+    for (uint32_t i = 0; i < count; i++) {
+        lac_buffer_puts(out, "- ");
+        put_text(out, source, texts[i]);
+        lac_buffer_puts(out, "\n");
+    }
+    lac_buffer_puts(out, "\n");
+}
+
+static void write_rows(struct lac_buffer *out, const char *title, const struct lac_report_row *rows,
+                       uint32_t count)
+{
+    lac_buffer_printf(out, "## %s\n\n", title);
+    if (count == 0) {
+        lac_buffer_puts(out, "Not recorded in this trace.\n\n");
+        return;
+    }
+    lac_buffer_puts(out, "| | |\n|---|---|\n");
+    for (uint32_t i = 0; i < count; i++) {
+        lac_buffer_puts(out, "| ");
+        escape(out, rows[i].key);
+        lac_buffer_puts(out, " | ");
+        escape(out, rows[i].value);
+        lac_buffer_puts(out, " |\n");
+    }
+    lac_buffer_puts(out, "\n");
+}
+
+void lac_report_markdown(struct lac_buffer *out, const struct lac_report_source *source)
+{
+    const struct lac_analysis *analysis = source->analysis;
+    struct lac_report_row rows[LAC_REPORT_ROWS_MAX];
+    write_head(out, source);
+    write_needs(out, source);
+    lac_buffer_puts(out, "## Findings\n\n");
+    if (analysis->finding_count == 0) {
+        lac_buffer_puts(out, "Nothing to change was found.\n\n");
+    }
+    for (uint32_t i = 0; i < analysis->finding_count; i++) {
+        write_finding(out, source, &analysis->findings[i], i + 1);
+    }
+    write_idle(out, source);
+    write_list(out, source, "Checked and fine", analysis->checked_fine,
+               analysis->checked_fine_count);
+    write_list(out, source, "Not recorded", analysis->not_recorded, analysis->not_recorded_count);
+    write_list(out, source, "What this trace is not good for", analysis->caveats,
+               analysis->caveat_count);
+    write_rows(out, "Settings", rows, lac_report_settings(source, rows));
+    write_rows(out, "Host and devices", rows, lac_report_host(source, rows));
+    write_rows(out, "How it was measured", rows, lac_report_method(source, rows));
+    lac_buffer_printf(out, "Lacuna %s\n", LAC_VERSION);
+}

@@ -1,0 +1,63 @@
+#ifndef LAC_SERVER_EXPORT_REPORT_PRIVATE_H
+#define LAC_SERVER_EXPORT_REPORT_PRIVATE_H
+
+/* Private to the reports: text that is safe in HTML, the pictures, what both forms say alike. */
+
+#include "server/export/report.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/** Append text as HTML: markup escaped; control, hidden and direction characters and what is no
+ *  UTF-8 as U+FFFD. */
+void lac_html_escape(struct lac_buffer *out, const char *text, size_t length);
+
+/** The same after redaction, NUL-terminated. */
+void lac_html_text(struct lac_buffer *out, const struct lac_report_source *source,
+                   const char *text);
+
+/** The first letter as a capital, a full stop at the end. */
+void lac_report_sentence(char *out, size_t capacity_bytes, const char *text);
+
+/** Facts in words, both forms have them: title line, and rows of `key` and `value`. */
+struct lac_report_row {
+    char key[64];
+    char value[192];
+};
+enum { LAC_REPORT_ROWS_MAX = 96 };
+
+/** What each part needs for one step. @return rows filled: value is the bar's note */
+struct lac_report_need {
+    const char *name;
+    int64_t ns;
+    char note[80];
+};
+enum { LAC_REPORT_NEEDS_MAX = 5 };
+uint32_t lac_report_needs(const struct lac_analysis *analysis, struct lac_report_need *needs);
+
+/** Settings, then facts of host and devices, redacted. */
+uint32_t lac_report_settings(const struct lac_report_source *source, struct lac_report_row *rows);
+uint32_t lac_report_host(const struct lac_report_source *source, struct lac_report_row *rows);
+
+/** How it was measured. */
+uint32_t lac_report_method(const struct lac_report_source *source, struct lac_report_row *rows);
+
+/** "28 steps, 750 ms a step (±1 %), 341 samples/s, batch 256". */
+void lac_report_figures(const struct lac_analysis *analysis, char *out, size_t capacity_bytes);
+
+/** Name of the trace, or what stands for it. Borrowed until the next redaction. */
+const char *lac_report_name(const struct lac_report_source *source);
+
+/** What people call a cause: "for data". */
+const char *lac_report_cause_words(enum lac_cause cause);
+
+/** Pictures. `caption` gets what is seen. False when the trace has nothing to draw. */
+bool lac_svg_timeline(struct lac_buffer *out, const struct lac_report_source *source,
+                      const struct lac_finding *finding, char *caption, size_t capacity_bytes);
+bool lac_svg_flame(struct lac_buffer *out, const struct lac_report_source *source, char *caption,
+                   size_t capacity_bytes);
+/** Bars of the needs, the step's end marked. */
+void lac_svg_needs(struct lac_buffer *out, const struct lac_report_source *source);
+
+#endif

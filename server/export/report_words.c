@@ -1,0 +1,278 @@
+/* What the two forms of a report say alike. */
+
+#include "analysis/compare/settings_flat.h"
+#include "analysis/diagnose/texts.h"
+#include "server/export/report_private.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+/* -- text ----------------------------------------------------------------------------------- */
+
+/** Bytes of the well-formed UTF-8 character at `at`, or 0. */
+static size_t utf8_length(const unsigned char *at, size_t rest)
+{
+    size_t length = at[0] < 0x80                    ? 1
+                    : at[0] >= 0xC2 && at[0] < 0xE0 ? 2
+                    : (at[0] & 0xF0U) == 0xE0       ? 3
+                    : at[0] >= 0xF0 && at[0] < 0xF5 ? 4
+                                                    : 0;
+    if (length == 0 || length > rest) {
+        return 0;
+    }
+    for (size_t i = 1; i < length; i++) {
+        if ((at[i] & 0xC0U) != 0x80U) {
+            return 0;
+        }
+    }
+    bool is_overlong = (at[0] == 0xE0 && at[1] < 0xA0) || (at[0] == 0xF0 && at[1] < 0x90);
+    bool is_outside = (at[0] == 0xED && at[1] >= 0xA0) || (at[0] == 0xF4 && at[1] >= 0x90);
+    return is_overlong || is_outside ? 0 : length;
+}
+
+/** Controls, zero-width and direction marks: what makes a text look like another. */
+static bool is_hidden(const unsigned char *at, size_t length)
+{
+    if (length == 1) {
+        return (at[0] < 0x20 && at[0] != '\n') || at[0] == 0x7F;
+    }
+    bool is_c1 = length == 2 && at[0] == 0xC2 && at[1] < 0xA0;
+    bool is_mark =
+        length == 3 && at[0] == 0xE2 &&
+        ((at[1] == 0x80 && (at[2] >= 0xA8 || (at[2] >= 0x8B && at[2] <= 0x8F)) && at[2] <= 0xAE) ||
+         (at[1] == 0x81 && at[2] >= 0xA0 && at[2] <= 0xAF));
+    bool is_bom = length == 3 && at[0] == 0xEF && at[1] == 0xBB && at[2] == 0xBF;
+    return is_c1 || is_mark || is_bom;
+}
+
+void lac_html_escape(struct lac_buffer *out, const char *text, size_t length)
+{
+    const unsigned char *at = (const unsigned char *)text;
+    while (length > 0) {
+        size_t size = utf8_length(at, length);
+        if (size == 0 || is_hidden(at, size)) {
+            lac_buffer_puts(out, "\xEF\xBF\xBD");
+        } else if (*at == '&') {
+            lac_buffer_puts(out, "&amp;");
+        } else if (*at == '<') {
+            lac_buffer_puts(out, "&lt;");
+        } else if (*at == '>') {
+            lac_buffer_puts(out, "&gt;");
+        } else if (*at == '"') {
+            lac_buffer_puts(out, "&quot;");
+        } else if (*at == '\'') {
+            lac_buffer_puts(out, "&#39;");
+        } else {
+            lac_buffer_add(out, at, size);
+        }
+        size = size == 0 ? 1 : size;
+        at += size;
+        length -= size;
+    }
+}
+
+void lac_html_text(struct lac_buffer *out, const struct lac_report_source *source, const char *text)
+{
+    const char *plain = lac_redact(source->redactor, text);
+    lac_html_escape(out, plain, strlen(plain));
+}
+
+void lac_report_sentence(char *out, size_t capacity_bytes, const char *text)
+{
+    (void)snprintf(out, capacity_bytes, "%s", text);
+    out[0] = (char)toupper((unsigned char)out[0]);
+    size_t length = strlen(out);
+    if (length > 0 && length + 1 < capacity_bytes && out[length - 1] != '.') {
+        memcpy(out + length, ".", 2);
+    }
+}
+
+const char *lac_report_name(const struct lac_report_source *source)
+{
+    const char *name = lac_model_str(source->model, source->model->info.name);
+    const char *given = lac_redact_given(source->redactor, name, "trace");
+    return *given != '\0' ? given : "trace";
+}
+
+const char *lac_report_cause_words(enum lac_cause cause)
+{
+    static const char *const words[LAC_CAUSE_COUNT_] = {
+        "for data",     "after a synchronisation", "for launches",      "for a copy",
+        "for memory",   "for code to load",        "for other ranks",   "for another stream",
+        "for the host", "for the profiler",        "cause not recorded"};
+    return words[cause];
+}
+
+/* -- facts ---------------------------------------------------------------------------------- */
+
+void lac_report_figures(const struct lac_analysis *analysis, char *out, size_t capacity_bytes)
+{
+    if (analysis->step_kept_count == 0 || analysis->step_mean_ns == LAC_UNKNOWN_NS) {
+        (void)snprintf(out, capacity_bytes, "no steady step in this trace");
+        return;
+    }
+    char spread[48] = "";
+    char batch[48] = "";
+    if (isfinite(analysis->step_spread_pct) && analysis->step_spread_pct >= 0.1) {
+        (void)snprintf(spread, sizeof spread, " (\u00b1%.*f %%)",
+                       analysis->step_spread_pct < 1.0 ? 1 : 0, analysis->step_spread_pct);
+    }
+    if (analysis->batch_size != LAC_UNKNOWN_NS) {
+        (void)snprintf(batch, sizeof batch, ", batch %lld", (long long)analysis->batch_size);
+    }
+    (void)snprintf(out, capacity_bytes, "%s %s/s, %s a step%s, %u step%s%s",
+                   lac_say_rate(analysis->throughput_per_s).text, analysis->throughput_unit,
+                   lac_say_ns(analysis->step_mean_ns).text, spread,
+                   (unsigned)analysis->step_kept_count, analysis->step_kept_count == 1 ? "" : "s",
+                   batch);
+}
+
+static void need(struct lac_report_need *needs, uint32_t *count, const char *name, int64_t ns,
+                 const char *note)
+{
+    if (ns == LAC_UNKNOWN_NS) {
+        return;
+    }
+    struct lac_report_need *it = &needs[(*count)++];
+    *it = (struct lac_report_need){.name = name, .ns = ns};
+    (void)snprintf(it->note, sizeof it->note, "%s", note);
+}
+
+uint32_t lac_report_needs(const struct lac_analysis *analysis, struct lac_report_need *needs)
+{
+    const struct lac_loader_facts *loader = &analysis->loader;
+    uint32_t count = 0;
+    char data[80] = "";
+    if (analysis->step_mean_ns == LAC_UNKNOWN_NS || analysis->needs.gpu_ns == LAC_UNKNOWN_NS) {
+        return 0;
+    }
+    if (loader->num_workers > 0 && loader->fetch_mean_ns != LAC_UNKNOWN_NS) {
+        (void)snprintf(data, sizeof data, "%d workers, %s a batch", (int)loader->num_workers,
+                       lac_say_ns(loader->fetch_mean_ns).text);
+    } else if (loader->num_workers == 0) {
+        (void)snprintf(data, sizeof data, "in the training process");
+    }
+    need(needs, &count, "Data loading", analysis->needs.data_ns, data);
+    need(needs, &count, "GPU kernels", analysis->needs.gpu_ns, "");
+    need(needs, &count, "Copies", analysis->needs.copies_ns, "");
+    need(needs, &count, "Host", analysis->needs.host_ns, "");
+    if (analysis->needs.comm_ns > 0) {
+        need(needs, &count, "Other ranks", analysis->needs.comm_ns, "");
+    }
+    return count;
+}
+
+struct rows {
+    const struct lac_report_source *source;
+    struct lac_report_row *at;
+    uint32_t count;
+};
+
+static void row(struct rows *rows, const char *key, const char *value)
+{
+    if (rows->count == LAC_REPORT_ROWS_MAX || *value == '\0') {
+        return;
+    }
+    struct lac_report_row *it = &rows->at[rows->count++];
+    (void)snprintf(it->key, sizeof it->key, "%s", key);
+    (void)snprintf(it->value, sizeof it->value, "%s", value);
+}
+
+static void add_setting(void *context, const char *key, const char *value)
+{
+    struct rows *rows = context;
+    struct lac_redactor *redactor = rows->source->redactor;
+    bool is_argv = strstr(key, "argv") || strstr(key, "command") || strstr(key, "cmdline");
+    bool is_given = strstr(key, "model") || strstr(key, "dataset") || strstr(key, "project");
+    bool is_flag = strcmp(value, "on") == 0 || strcmp(value, "off") == 0;
+    row(rows, key,
+        is_argv                ? lac_redact_argv(redactor, value)
+        : is_given && !is_flag ? lac_redact_given(redactor, value, "(left out)")
+                               : lac_redact(redactor, value));
+}
+
+uint32_t lac_report_settings(const struct lac_report_source *source, struct lac_report_row *rows)
+{
+    struct rows list = {.source = source, .at = rows};
+    lac_settings_each(source->analysis->settings_json, add_setting, &list);
+    return list.count;
+}
+
+uint32_t lac_report_host(const struct lac_report_source *source, struct lac_report_row *rows)
+{
+    const struct lac_model *model = source->model;
+    struct rows list = {.source = source, .at = rows};
+    char text[160];
+    row(&list, "host", lac_redact(source->redactor, lac_model_str(model, model->info.host)));
+    for (uint32_t p = 0; p < model->process_count && list.count < 12; p++) {
+        bool is_new = !model->processes[p].is_gpu && model->processes[p].name != 0;
+        for (uint32_t before = 0; before < p && is_new; before++) {
+            is_new = model->processes[before].name != model->processes[p].name;
+        }
+        if (is_new) {
+            row(&list, "process",
+                lac_redact_argv(source->redactor, lac_model_str(model, model->processes[p].name)));
+        }
+    }
+    for (uint32_t d = 0; d < source->analysis->device_count && list.count < 24; d++) {
+        const struct lac_device_facts *facts = &source->analysis->devices[d];
+        uint32_t index = lac_model_device_index(model, facts->id);
+        const struct lac_device *device = index == LAC_NONE ? NULL : &model->devices[index];
+        int used = snprintf(text, sizeof text, "%.90s", lac_model_str(model, facts->name));
+        if (device && device->sm_count > 0 && used > 0 && (size_t)used < sizeof text) {
+            (void)snprintf(text + used, sizeof text - (size_t)used,
+                           ", %d multiprocessors, compute capability %d.%d", (int)device->sm_count,
+                           (int)device->cc_major, (int)device->cc_minor);
+        }
+        char key[32];
+        (void)snprintf(key, sizeof key, "GPU %lld", (long long)facts->id);
+        row(&list, key, text[0] != '\0' ? text : "name not recorded");
+    }
+    if (model->info.world_size > 0) {
+        (void)snprintf(text, sizeof text, "%d of %d", (int)model->info.rank,
+                       (int)model->info.world_size);
+        row(&list, "rank", text);
+    }
+    return list.count;
+}
+
+uint32_t lac_report_method(const struct lac_report_source *source, struct lac_report_row *rows)
+{
+    const struct lac_model *model = source->model;
+    const struct lac_analysis *analysis = source->analysis;
+    struct rows list = {.source = source, .at = rows};
+    char text[160];
+    time_t begin_s = (time_t)(model->info.t0_ns / 1000000000);
+    struct tm begin;
+    /* a trace without an absolute time begins near 1970: then no date is given */
+    if (begin_s > 1000000000 && gmtime_r(&begin_s, &begin) &&
+        strftime(text, sizeof text, "%Y-%m-%d %H:%M UTC", &begin) > 0) {
+        row(&list, "recorded", text);
+    }
+    row(&list, "format", lac_trace_format_name(model->info.format));
+    (void)snprintf(text, sizeof text, "%llu, over %s", (unsigned long long)model->info.event_count,
+                   lac_say_ns(model->info.duration_ns).text);
+    row(&list, "events", text);
+    (void)snprintf(text, sizeof text, "%llu dropped, %llu repaired",
+                   (unsigned long long)model->info.dropped_count,
+                   (unsigned long long)model->info.repaired_count);
+    row(&list, "import", text);
+    (void)snprintf(text, sizeof text, "%u found (%s), %u measured", (unsigned)analysis->step_count,
+                   analysis->step_method, (unsigned)analysis->step_kept_count);
+    row(&list, "steps", text);
+    if (analysis->step_kept_count > 0 && analysis->step_median_ns != LAC_UNKNOWN_NS) {
+        (void)snprintf(text, sizeof text, "mean %s, median %s, 95th percentile %s",
+                       lac_say_ns(analysis->step_mean_ns).text,
+                       lac_say_ns(analysis->step_median_ns).text,
+                       lac_say_ns(analysis->step_p95_ns).text);
+        row(&list, "step time", text);
+    }
+    row(&list, "Python stacks",
+        model->info.has_python_stacks ? "recorded: host times are inflated" : "not recorded");
+    row(&list, "gains", "from re-timing the step with the change, never a share of kernel time");
+    return list.count;
+}

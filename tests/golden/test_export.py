@@ -1,0 +1,277 @@
+#!/usr/bin/env python3
+"""lacuna export: reports that hold what was found and nothing that runs, what is left out, and files
+that other tools (and we ourselves) read again.
+
+LACUNA names the program (default build/lacuna).
+"""
+import glob
+import html.parser
+import json
+import os
+import re
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+LACUNA = os.environ.get("LACUNA", os.path.join(ROOT, "build", "lacuna"))
+TRACES = os.path.join(ROOT, "..", "shared", "traces")
+REAL = ["kineto/resnet50_num_workers_0*", "kineto/resnet50_num_workers_4*", "sidnb13/*.json", "tf/*02_step_0*", "nsys/nevakrien*",
+        "nsys/nsysai_mock*", "hta/amd_trace*", "hta/nccl_parser*", "hta/rank_non_gpu*", "harryjmoss/*"]
+MARKUP = '<script>alert(1)</script>"\'><img src=x onerror=alert(2)>&amp;]]>--></style>`|*_[x](javascript:a)'
+
+passed = failed = 0
+
+
+def expect(what, holds, detail=""):
+    global passed, failed
+    if holds:
+        passed += 1
+    else:
+        failed += 1
+        print(f"FAIL {what}: {str(detail)[:600]}")
+
+
+def run(*args):
+    return subprocess.run([LACUNA, *args], capture_output=True, timeout=300)
+
+
+def export(path, form, *more):
+    done = run("export", path, "--to", form, *more)
+    expect(f"{form} of {os.path.basename(path)}", done.returncode == 0, done.stderr)
+    return done.stdout.decode()
+
+
+def analyze(path):
+    return json.loads(run("analyze", "--json", path).stdout)
+
+
+class Page(html.parser.HTMLParser):
+    """Elements that were opened, attributes that run or fetch, balance."""
+    EMPTY = {"meta", "rect", "line", "img", "br", "link", "input"}
+
+    def __init__(self, text):
+        super().__init__(convert_charrefs=True)
+        self.open, self.seen, self.dangers, self.text = [], [], [], []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attributes):
+        self.seen.append(tag)
+        for name, value in attributes:
+            if name.startswith("on") or name in ("src", "href", "action", "srcset", "data"):
+                self.dangers.append((tag, name, value))
+        if tag not in self.EMPTY:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        self.handle_starttag(tag, attributes)
+        if tag not in self.EMPTY:
+            self.open.pop()
+
+    def handle_endtag(self, tag):
+        if not self.open or self.open.pop() != tag:
+            self.dangers.append(("unbalanced", tag, None))
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+
+def check_page(what, text):
+    page = Page(text)
+    expect(f"{what} balanced and inert", not page.dangers and not page.open, page.dangers or page.open)
+    expect(f"{what} elements", not {"script", "iframe", "object", "embed", "link", "img", "form", "base"} & set(page.seen), set(page.seen))
+    expect(f"{what} policy", "default-src 'none'; style-src 'unsafe-inline'; img-src data:" in text, text[:400])
+    expect(f"{what} fetches nothing", "http:" not in text and "https:" not in text and "@import" not in text and "url(" not in text)
+    for part in text.split("<svg")[1:]:
+        try:
+            xml.etree.ElementTree.fromstring("<svg" + part[:part.index("</svg>")] + "</svg>")
+        except xml.etree.ElementTree.ParseError as error:
+            expect(f"{what} picture", False, error)
+    return " ".join(page.text)
+
+
+def check_report(path):
+    what = os.path.basename(path)
+    analysis = analyze(path)
+    seen = " ".join(check_page(what, export(path, "html")).split())
+    markdown = export(path, "markdown")
+    plain = lambda text: " ".join(text.split())  # noqa: E731
+    expect(f"{what} verdict", plain(analysis["verdict"]["text"])[1:] in seen, seen[:400])
+    for finding in analysis["findings"]:
+        for part in ("title", "why", "change", "expect", "costs", "wrong_if", "check"):
+            expect(f"{what} {finding['id']} {part}", plain(finding[part])[1:-1] in seen, finding[part])
+        expect(f"{what} {finding['id']} in markdown", finding["change"].strip() in markdown, finding["change"])
+    for text in analysis["checked_fine"] + analysis["not_recorded"] + analysis["caveats"]:
+        expect(f"{what} note", plain(text) in seen, text)
+    if analysis["trace"]["simulated"]:
+        expect(f"{what} simulated", "simulated" in seen and "imulated" in markdown)
+    expect(f"{what} same bytes", export(path, "html") == export(path, "html"))
+
+
+def facts(path):
+    analysis = analyze(path)
+    trace = analysis["trace"]
+    return {
+        "t0": trace["t0_ns"], "duration": trace["duration_ns"], "slices": trace["slice_count"],
+        "simulated": trace["simulated"], "settings": analysis["settings"], "kernels": analysis["kernels"], "devices": analysis["devices"],
+        "steps": {key: analysis["steps"][key] for key in ("method", "count", "kept_count", "mean_ns", "median_ns")},
+        "layout": analysis["layout"], "copies": analysis["copies"], "dataloader": analysis["dataloader"], "verdict": analysis["verdict"]["text"],
+        "findings": [finding["id"] for finding in analysis["findings"]],
+    }
+
+
+def check_chrome(path, folder):
+    what = os.path.basename(path)
+    target = os.path.join(folder, "again.json")
+    done = run("export", path, "--to", "chrome", "-o", target)
+    expect(f"{what} chrome", done.returncode == 0, done.stderr)
+    document = json.load(open(target, encoding="utf-8"))
+    expect(f"{what} events", all({"ph", "pid", "tid", "name"} <= event.keys() for event in document["traceEvents"]))
+    have, want = facts(target), facts(path)
+    for key in want:
+        expect(f"{what} again {key}", have[key] == want[key], f"{have[key]} WANT {want[key]}")
+    expect(f"{what} nothing beside it", os.listdir(folder).count("again.json") == 1 and not glob.glob(target + ".*"))
+
+
+def check_stacks(path):
+    what = os.path.basename(path)
+    analysis = analyze(path)
+    total = 0
+    for line in export(path, "folded", "--metric", "gpu").splitlines():
+        stack, value = line.rsplit(" ", 1)
+        expect_quietly = stack and value.isdigit()
+        if not expect_quietly:
+            expect(f"{what} folded line", False, line)
+        total += int(value)
+    copies = sum(copy["total_ns"] for copy in analysis["copies"])
+    kernels = analysis["kernels"]["total_ns"] or 0
+    expect(f"{what} folded total", total >= kernels + copies, f"{total} {kernels} {copies}")
+    document = json.loads(export(path, "speedscope"))
+    frames = len(document["shared"]["frames"])
+    for profile in document["profiles"]:
+        expect(f"{what} {profile['name']}", len(profile["samples"]) == len(profile["weights"]) and sum(profile["weights"]) == profile["endValue"])
+        expect(f"{what} {profile['name']} frames", all(0 <= frame < frames for stack in profile["samples"] for frame in stack))
+
+
+def check_sqlite(path, folder):
+    what = os.path.basename(path)
+    target = os.path.join(folder, "tables.sqlite")
+    expect(f"{what} sqlite", run("export", path, "--to", "sqlite", "-o", target).returncode == 0)
+    analysis = analyze(path)
+    db = sqlite3.connect(target)
+    one = lambda sql: db.execute(sql).fetchone()[0]  # noqa: E731
+    expect(f"{what} kernels", one("SELECT count(*) FROM kernel") == analysis["kernels"]["count"])
+    expect(f"{what} kernel time", one("SELECT sum(dur_ns) FROM slice JOIN kernel ON slice.id=kernel.slice") == analysis["kernels"]["total_ns"])
+    expect(f"{what} steps", one("SELECT count(*) FROM step WHERE left_out IS NULL") == analysis["steps"]["kept_count"])
+    idle = sum(device["idle_ns"] for device in analysis["devices"]) if analysis["devices"] else None
+    expect(f"{what} idle", one("SELECT sum(dur_ns) FROM gap") == (idle or None))
+    expect(f"{what} findings", [row[0] for row in db.execute("SELECT id FROM finding ORDER BY position")] == [f["id"] for f in analysis["findings"]])
+    expect(f"{what} whole", one("PRAGMA integrity_check") == "ok")
+    db.close()
+    os.unlink(target)
+
+
+def hostile_trace(name):
+    """A trace whose every name is markup, with a host, a user, paths and a command line."""
+    events = [{"ph": "M", "pid": 1, "tid": 0, "ts": 0, "name": "process_name", "args": {"name": "python /home/kim/secret/train.py --token abc"}},
+              {"ph": "M", "pid": 1, "tid": 1, "ts": 0, "name": "thread_name", "args": {"name": name}}]
+    for step in range(6):
+        at = step * 1000.0
+        events.append({"ph": "X", "cat": "user_annotation", "pid": 1, "tid": 1, "ts": at, "dur": 1000, "name": f"ProfilerStep#{step}"})
+        events.append({"ph": "X", "cat": "user_annotation", "pid": 1, "tid": 1, "ts": at + 1, "dur": 990, "name": name})
+        events.append({"ph": "X", "cat": "python_function", "pid": 1, "tid": 1, "ts": at + 2, "dur": 900, "name": "/home/kim/secret/net.py(3): forward"})
+        events.append({"ph": "X", "cat": "cpu_op", "pid": 1, "tid": 1, "ts": at + 3, "dur": 800, "name": name + " op", "args": {"Call stack": "/home/kim/secret/x.py:1"}})
+        for kernel in range(4):
+            launch = at + 10 + 100 * kernel
+            events.append({"ph": "X", "cat": "cuda_runtime", "pid": 1, "tid": 1, "ts": launch, "dur": 5, "name": "cudaLaunchKernel", "args": {"correlation": step * 10 + kernel + 1}})
+            events.append({"ph": "X", "cat": "kernel", "pid": 0, "tid": 7, "ts": launch + 20, "dur": 50, "name": name, "args": {"device": 0, "stream": 7, "correlation": step * 10 + kernel + 1}})
+    return {"schemaVersion": 1, "host_name": "node-17", "deviceProperties": [{"id": 0, "name": name, "numSms": 80}],
+            "lacuna": {"version": 1, "settings": {"argv": "train.py --token abc", name: name, "data": {"dir": "/home/kim/data set/imagenet"}, "node": "node-17"}}, "traceEvents": events}
+
+
+def check_hostile(folder):
+    for i, name in enumerate((MARKUP, "\u202egnp.exe", "a\u0000b\u001b[31mred", "\ud800 alone", "x" * 3000)):
+        path = os.path.join(folder, f"hostile{i}.json")
+        json.dump(hostile_trace(name), open(path, "w", encoding="utf-8"))
+        text = export(path, "html")
+        check_page(f"hostile {i}", text)
+        expect(f"hostile {i} text", not any(c in text for c in "\u202e\u001b\u0000"), [c for c in text if c < " " and c != "\n"])
+        markdown = export(path, "markdown")
+        expect(f"hostile {i} markdown", "<script" not in markdown and "<img" not in markdown and not re.search(r"(?<!\\)\]\(", markdown), markdown)
+        json.loads(export(path, "chrome"))
+        json.loads(export(path, "speedscope"))
+        expect(f"hostile {i} folded", all(line.rsplit(" ", 1)[1].isdigit() for line in export(path, "folded").splitlines()))
+        terminal = run("export", path, "--to", "html").stderr
+        expect(f"hostile {i} terminal", b"\x1b" not in terminal and b"\x00" not in terminal, terminal)
+
+
+def check_redaction(folder):
+    path = os.path.join(folder, "secret name.json")
+    json.dump(hostile_trace("our_new_model"), open(path, "w", encoding="utf-8"))
+    words = {"hosts": ["node-17"], "users": ["/home/kim"], "paths": ["/home/kim", "secret/"], "argv": ["--token abc"], "names": ["secret name"]}
+    for form in ("html", "markdown", "chrome", "speedscope", "folded"):
+        done = run("export", path, "--to", form, "--redact", "hosts,users,paths,argv,names")
+        text = done.stdout.decode().replace("\\", "")
+        expect(f"redacted {form}", done.returncode == 0, done.stderr)
+        for kind, leaks in words.items():
+            expect(f"{form} without {kind}", not any(leak in text for leak in leaks), [leak for leak in leaks if leak in text])
+    for kind, leaks in words.items():
+        text = export(path, "html", "--redact", kind)
+        expect(f"html without {kind} alone", not any(leak in text for leak in leaks), [leak for leak in leaks if leak in text])
+    done = run("export", path, "--to", "html")
+    told, text = done.stderr.decode(), done.stdout.decode()
+    for kind, word in (("hosts", "node-17"), ("users", "kim"), ("argv", "--token abc")):
+        expect(f"tells {kind}", f"({kind})" in told and word in told and word in text, told)
+    expect("tells how", "--redact hosts,users,paths,argv,names" in told, told)
+    told = run("export", path, "--to", "html", "--redact", "hosts").stderr.decode()
+    expect("tells what was left out", "left out: host names" in told and "in the file: command lines" in told, told)
+    target = os.path.join(folder, "redacted.sqlite")
+    run("export", path, "--to", "sqlite", "-o", target, "--redact", "hosts,users,paths,argv,names")
+    content = open(target, "rb").read()
+    expect("sqlite redacted", not any(word in content for word in (b"node-17", b"/home/kim", b"--token", b"secret name")))
+
+
+def check_usage(folder, path):
+    for args in ((), (path,), (path, "--to", "pdf"), (path, path, "--to", "html"), (path, "--to", "sqlite"), (path, "--to", "html", "--redact", "faces"),
+                 (path, "--to", "folded", "--metric", "x")):
+        done = run("export", *args)
+        expect(f"usage {args}", done.returncode == 2 and done.stdout == b"" and done.stderr.count(b"\n") == 1, done.stderr)
+    done = run("export", path, "--to", "html", "-o", os.path.join(folder, "no", "such", "folder.html"))
+    expect("no folder", done.returncode == 1 and b"cannot be written" in done.stderr, done.stderr)
+    expect("no file", run("export", os.path.join(folder, "none.json"), "--to", "html").returncode == 1)
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        done = subprocess.run([LACUNA, "export", path, "--to", "html"], stdout=full, stderr=subprocess.PIPE, timeout=300)
+    expect("full disk", done.returncode == 1 and b"failed" in done.stderr, done.stderr)
+
+
+def main():
+    with tempfile.TemporaryDirectory() as folder:
+        demo = os.path.join(folder, "demo")
+        subprocess.run([LACUNA, "demo", demo], check=True, capture_output=True, timeout=300)
+        stages = sorted(path for path in glob.glob(os.path.join(demo, "*.json")) if not path.endswith(".truth.json"))
+        for stage in (stages[0], stages[2], stages[5]):
+            check_report(stage)
+        check_chrome(stages[0], folder)
+        check_stacks(stages[0])
+        check_sqlite(stages[0], folder)
+        check_hostile(folder)
+        check_redaction(folder)
+        check_usage(folder, stages[5])
+        real = [path for pattern in REAL for path in sorted(glob.glob(os.path.join(TRACES, pattern)))[:1]]
+        if not real:
+            print("skip: real traces are not beside the repository")
+        for path in real:
+            check_report(path)
+            check_chrome(path, folder)
+            check_stacks(path)
+        for path in real[:2]:
+            check_sqlite(path, folder)
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
