@@ -1,6 +1,7 @@
 /* lacuna-node: the part of Lacuna that runs where people train. Needs a C library and nothing else.
  */
 #include "collector/launch/gather.h"
+#include "collector/launch/push.h"
 #include "collector/launch/run.h"
 
 #include <stdio.h>
@@ -12,6 +13,7 @@ static const char help[] = "usage: lacuna-node COMMAND [ARG]...\n"
                            "  env       variables for a job that is started some other way\n"
                            "  gather    its recordings into one folder\n"
                            "  show      all that a recording holds\n"
+                           "  push      send recordings to a server\n"
                            "  version   print the version\n"
                            "\n"
                            "lacuna-node COMMAND --help says more.\n";
@@ -29,6 +31,9 @@ int main(int argc, char **argv)
     }
     if (argc >= 2 && strcmp(argv[1], "show") == 0) {
         return lac_show_command(argc - 1, argv + 1);
+    }
+    if (argc >= 2 && strcmp(argv[1], "push") == 0) {
+        return lac_push_command(argc - 1, argv + 1);
     }
     if (argc >= 2 && strcmp(argv[1], "version") == 0) {
         (void)printf("lacuna-node %s\n", LAC_VERSION);

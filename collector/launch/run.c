@@ -4,6 +4,7 @@
 #include "collector/launch/install.h"
 #include "collector/launch/job.h"
 #include "collector/launch/plan.h"
+#include "collector/launch/push.h"
 #include "collector/launch/run_options.h"
 #include "collector/launch/sampler.h"
 #include "collector/launch/spool_folder.h"
@@ -207,14 +208,17 @@ static void conclude(const struct lac_drain *drain, const struct lac_install *in
     }
 }
 
-static int record(const struct lac_install *install, const struct lac_run_options *options)
+static int record(const struct lac_install *install, const struct lac_run_options *options,
+                  const struct lac_push_target *target)
 {
     char spool_folder[4096];
     char text[1024];
     struct lac_drain *drain;
     struct lac_sampler *sampler;
+    struct lac_push_run *push;
     struct lac_job job;
     bool recording;
+    bool is_empty;
 
     if (!lac_spool_folder_make(spool_folder, sizeof(spool_folder), text, sizeof(text))) {
         (void)fprintf(stderr, "lacuna run: no place to record to: %s; set LACUNA_SPOOL_DIR\n",
@@ -238,18 +242,49 @@ static int record(const struct lac_install *install, const struct lac_run_option
         lac_spool_folder_remove(spool_folder);
         return 126;
     }
+    push = target != NULL ? lac_push_run_begin(target) : NULL;
     sampler = lac_sampler_create(options->output);
     recording = follow(&job, drain, sampler, install, options);
     lac_sampler_destroy(sampler);
     lac_drain_round(drain, true);
     conclude(drain, install, options, recording);
+    is_empty = lac_drain_counts(drain).processes == 0;
     lac_drain_destroy(drain);
     lac_spool_folder_remove(spool_folder);
+    lac_push_run_end(push, is_empty ? NULL : options->output);
     return job.exit_status;
+}
+
+/* Where the recording goes afterwards. What a flag says wrong is told before the job begins; a
+ * variable that is wrong only keeps the recording here. */
+static bool find_server(const struct lac_run_options *options, struct lac_push_target *target)
+{
+    const char *const project = getenv("LACUNA_PROJECT");
+    const char *const server = getenv("LACUNA_SERVER");
+    char problem[700];
+    bool is_found = true;
+
+    *target =
+        (struct lac_push_target){.is_quiet = options->quiet,
+                                 .project = options->project != NULL ? options->project : project,
+                                 .run = getenv("LACUNA_RUN")};
+    if (options->server != NULL || (server != NULL && server[0] != '\0')) {
+        is_found = lac_push_target_make(target, options->server, options->token_file, problem,
+                                        sizeof(problem));
+    }
+    (void)unsetenv("LACUNA_TOKEN"); /* the job has no business with it */
+    if (is_found) {
+        return true;
+    }
+    target->server[0] = '\0';
+    (void)fprintf(stderr, "lacuna run: %s%s\n", problem,
+                  options->server != NULL ? "" : "; the recording will not be sent");
+    return options->server == NULL;
 }
 
 int lac_run_command(int argc, char **argv)
 {
+    static struct lac_push_target target;
     struct lac_run_options options;
     struct lac_install install;
     char output[256];
@@ -274,5 +309,8 @@ int lac_run_command(int argc, char **argv)
             "lacuna run: liblacuna.so is not beside this program; is the installation whole?\n");
         return 1;
     }
-    return record(&install, &options);
+    if (!find_server(&options, &target)) {
+        return 2;
+    }
+    return record(&install, &options, target.server[0] != '\0' ? &target : NULL);
 }

@@ -18,6 +18,9 @@ static const char help[] =
     "  --steps A:B     record training steps A to B, counted from 1\n"
     "  --all           record everything\n"
     "  --limit BYTES   most bytes of the recording, as 500m or 4g (default: 4g)\n"
+    "  --server URL    when the job has ended, send the recording there (or LACUNA_SERVER)\n"
+    "  --token-file F  file with the server's token (or LACUNA_TOKEN_FILE, LACUNA_TOKEN)\n"
+    "  --project P     project on the server (or LACUNA_PROJECT)\n"
     "\n"
     "Without --duration, --steps and --all: everything until 60 steps and one minute have\n"
     "passed, then 20 steps every 10 minutes. A job whose steps are not seen is recorded in full.\n"
@@ -110,6 +113,18 @@ static bool take_value(struct lac_run_options *options, const char *name, const 
     }
     if (strcmp(name, "--limit") == 0) {
         return parse_bytes(value, &options->limit_bytes);
+    }
+    if (strcmp(name, "--server") == 0) {
+        options->server = value;
+        return true;
+    }
+    if (strcmp(name, "--token-file") == 0) {
+        options->token_file = value;
+        return true;
+    }
+    if (strcmp(name, "--project") == 0) {
+        options->project = value;
+        return true;
     }
     *ret_known = false;
     return true;

@@ -14,7 +14,10 @@ struct lac_run_options {
     uint64_t delay_ms;    /**< begin that long after the start */
     uint64_t step_first;  /**< record steps first..last, counted from 1; 0: no such wish */
     uint64_t step_last;
-    uint64_t limit_bytes; /**< of the recording */
+    uint64_t limit_bytes;   /**< of the recording */
+    const char *server;     /**< NULL: the recording is not pushed */
+    const char *token_file; /**< NULL: a variable has it */
+    const char *project;
     char **command;
 };
 

@@ -1,0 +1,292 @@
+/* `push`, and what `run --server` does before and after a job. */
+
+#include "collector/inject/old_symbols.h" /* IWYU pragma: keep */
+#include "collector/launch/http_client.h"
+#include "collector/launch/push.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char help[] =
+    "usage: lacuna push PATH... --server URL [OPTION]...\n"
+    "\n"
+    "Sends recordings (folders that lacuna run made) and trace files of other programs to a\n"
+    "server, and prints the address of each. What breaks off goes on: here, or in a later call.\n"
+    "\n"
+    "  --server URL      http://HOST:PORT (or the variable LACUNA_SERVER)\n"
+    "  --token-file F    file with the token (or LACUNA_TOKEN_FILE, or the token in LACUNA_TOKEN)\n"
+    "  --project P       project that they belong to (or LACUNA_PROJECT)\n"
+    "  --run R           name of the run that they belong to (or LACUNA_RUN)\n"
+    "  --name N          name of the trace, with one PATH\n"
+    "  --quiet           no progress\n";
+
+struct arguments {
+    const char *server;
+    const char *token_file;
+    const char *name;
+    char **paths; /* into argv, moved to its front */
+    int path_count;
+};
+
+static int usage(const char *problem, const char *what)
+{
+    (void)fprintf(stderr, "lacuna push: %s%s (lacuna push --help)\n", problem, what);
+    return 2;
+}
+
+static const char *variable(const char *name)
+{
+    const char *const value = getenv(name);
+
+    return value != NULL && value[0] != '\0' ? value : NULL;
+}
+
+/* -1: go on; else the exit status. */
+static int parse(int argc, char **argv, struct arguments *arguments, struct lac_push_target *target)
+{
+    const struct {
+        const char *name;
+        const char **place;
+    } options[] = {{"--server", &arguments->server},
+                   {"--token-file", &arguments->token_file},
+                   {"--project", &target->project},
+                   {"--run", &target->run},
+                   {"--name", &arguments->name}};
+    bool has_options = true;
+
+    arguments->paths = argv;
+    for (int i = 1; i < argc; i++) {
+        size_t k = 0;
+
+        if (!has_options || argv[i][0] != '-' || argv[i][1] == '\0') {
+            arguments->paths[arguments->path_count++] = argv[i];
+            continue;
+        }
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+            (void)fputs(help, stdout);
+            return 0;
+        }
+        if (strcmp(argv[i], "--") == 0) {
+            has_options = false;
+            continue;
+        }
+        if (strcmp(argv[i], "--quiet") == 0) {
+            target->is_quiet = true;
+            continue;
+        }
+        while (k < sizeof(options) / sizeof(options[0]) && strcmp(argv[i], options[k].name) != 0) {
+            k++;
+        }
+        if (k == sizeof(options) / sizeof(options[0]) || i + 1 == argc) {
+            return usage("unknown option, or one without its value: ", argv[i]);
+        }
+        *options[k].place = argv[++i];
+    }
+    if (arguments->path_count == 0) {
+        return usage("what is to be sent?", "");
+    }
+    return arguments->name != NULL && arguments->path_count > 1
+               ? usage("--name is for one path", "")
+               : -1;
+}
+
+/* -- without libcurl ----------------------------------------------------------------------------*/
+
+/* As one word of a shell. */
+static void print_word(const char *text)
+{
+    (void)fputc('\'', stderr);
+    for (const char *c = text; *c != '\0'; c++) {
+        if (*c == '\'') {
+            (void)fputs("'\\''", stderr);
+        } else {
+            (void)fputc(*c, stderr);
+        }
+    }
+    (void)fputc('\'', stderr);
+}
+
+static void print_parameter(const char *key, const char *value, char *separator)
+{
+    if (value == NULL || value[0] == '\0') {
+        return;
+    }
+    (void)fprintf(stderr, "%c%s=", *separator, key);
+    *separator = '&';
+    for (const char *c = value; *c != '\0'; c++) {
+        const bool is_plain = (*c >= 'a' && *c <= 'z') || (*c >= 'A' && *c <= 'Z') ||
+                              (*c >= '0' && *c <= '9') || *c == '-' || *c == '_' || *c == '.';
+
+        (void)fprintf(stderr, is_plain ? "%c" : "%%%02X", (unsigned)(unsigned char)*c);
+    }
+}
+
+void lac_push_explain(const struct lac_push_target *target, const char *path)
+{
+    const int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const char *const slash = strrchr(path, '/');
+    const char *const base = slash != NULL && slash[1] != '\0' ? slash + 1 : path;
+    char separator = '?';
+
+    (void)fputs("lacuna: to send it with curl: ", stderr);
+    if (folder >= 0) {
+        (void)close(folder);
+        (void)fputs("tar -C ", stderr);
+        print_word(path);
+        (void)fputs(" -cf - . | curl -X POST -T - ", stderr);
+    } else {
+        (void)fputs("curl -X POST -T ", stderr);
+        print_word(path);
+        (void)fputc(' ', stderr);
+    }
+    (void)fputs("-H \"Authorization: Bearer $", stderr);
+    if (target->token_file != NULL) {
+        (void)fputs("(cat ", stderr);
+        print_word(target->token_file);
+        (void)fputs(")\" ", stderr);
+    } else {
+        (void)fputs("LACUNA_TOKEN\" ", stderr);
+    }
+    (void)fprintf(stderr, "'%s/api/v1/traces", target->server);
+    print_parameter("name", base, &separator);
+    print_parameter("project", target->project, &separator);
+    (void)fputs("'\n", stderr);
+}
+
+/* -- the command --------------------------------------------------------------------------------*/
+
+static bool push_all(struct lac_http *http, const struct lac_push_target *target,
+                     const struct arguments *arguments)
+{
+    bool is_whole = true;
+
+    for (int i = 0; i < arguments->path_count; i++) {
+        char url[640];
+
+        if (lac_push_path(http, target, arguments->paths[i], arguments->name, NULL, url,
+                          sizeof(url))) {
+            (void)printf("%s\n", url);
+            (void)fflush(stdout);
+        } else {
+            is_whole = false;
+        }
+    }
+    return is_whole;
+}
+
+int lac_push_command(int argc, char **argv)
+{
+    static struct lac_push_target target;
+    struct arguments arguments = {0};
+    struct lac_http *http;
+    char problem[700];
+    const int status = parse(argc, argv, &arguments, &target);
+    bool is_whole;
+
+    if (status >= 0) {
+        return status;
+    }
+    target.project = target.project != NULL ? target.project : variable("LACUNA_PROJECT");
+    target.run = target.run != NULL ? target.run : variable("LACUNA_RUN");
+    if (!lac_push_target_make(&target, arguments.server, arguments.token_file, problem,
+                              sizeof(problem))) {
+        (void)fprintf(stderr, "lacuna push: %s\n", problem);
+        return 2;
+    }
+    http = lac_http_open(problem, sizeof(problem));
+    if (http == NULL) {
+        (void)fprintf(stderr, "lacuna push: %s, nothing was sent\n", problem);
+        for (int i = 0; i < arguments.path_count; i++) {
+            lac_push_explain(&target, arguments.paths[i]);
+        }
+        return 1;
+    }
+    is_whole = push_all(http, &target, &arguments);
+    lac_http_close(http);
+    return is_whole ? 0 : 1;
+}
+
+/* -- run --server -------------------------------------------------------------------------------*/
+
+struct lac_push_run {
+    const struct lac_push_target *target;
+    struct lac_http *http;
+    char problem[200];
+    struct lac_push_clock clock;
+    pthread_t thread;
+    bool has_thread;
+};
+
+static void *prepare(void *context)
+{
+    struct lac_push_run *const run = context;
+
+    run->http = lac_http_open(run->problem, sizeof(run->problem));
+    if (run->http != NULL) {
+        lac_push_probe(run->http, run->target, &run->clock);
+    }
+    return NULL;
+}
+
+struct lac_push_run *lac_push_run_begin(const struct lac_push_target *target)
+{
+    struct lac_push_run *const run = calloc(1, sizeof(*run));
+    sigset_t all;
+    sigset_t before;
+
+    if (run == NULL) {
+        return NULL;
+    }
+    run->target = target;
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are the main thread's */
+    run->has_thread = pthread_create(&run->thread, NULL, prepare, run) == 0;
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return run;
+}
+
+static void send_recording(struct lac_push_run *run, const char *folder)
+{
+    char url[640];
+
+    if (run->http == NULL) {
+        (void)fprintf(stderr, "lacuna: %s; the recording stays in %s\n", run->problem, folder);
+        lac_push_explain(run->target, folder);
+        return;
+    }
+    /* asked again at the end: the better of the two counts */
+    lac_push_probe(run->http, run->target, &run->clock);
+    if (!lac_push_path(run->http, run->target, folder, NULL, &run->clock, url, sizeof(url))) {
+        (void)fprintf(stderr,
+                      "lacuna: the recording stays in %s; to go on: lacuna push %s --server %s\n",
+                      folder, folder, run->target->server);
+    } else if (!run->target->is_quiet) {
+        (void)fprintf(stderr, "lacuna: %s\n", url);
+    }
+}
+
+void lac_push_run_end(struct lac_push_run *run, const char *folder)
+{
+    if (run == NULL) {
+        return;
+    }
+    (void)signal(SIGINT, SIG_DFL); /* the job is over: Ctrl-C ends the sending, which can go on */
+    (void)signal(SIGTERM, SIG_DFL);
+    (void)signal(SIGHUP, SIG_DFL);
+    if (run->has_thread) {
+        (void)pthread_join(run->thread, NULL);
+    } else {
+        (void)prepare(run);
+    }
+    if (folder != NULL) {
+        send_recording(run, folder);
+    }
+    lac_http_close(run->http);
+    free(run);
+}

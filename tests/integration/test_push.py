@@ -1,0 +1,455 @@
+#!/usr/bin/env python3
+"""`lacuna-node push` and `run --server` against the real server: through connections that break, servers that restart,
+hosts without libcurl; and archives of spools, which are one trace."""
+import gzip
+import hashlib
+import http.server
+import io
+import json
+import os
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import tarfile
+import tempfile
+import threading
+import time
+import unittest
+
+from server_harness import ROOT, Server, main, make_trace
+
+NODE = os.path.join(ROOT, "build/release/lacuna-node")
+WORKLOAD = os.path.join(ROOT, "build/release/workload-cpu")
+HAVE_CURL = shutil.which("curl") is not None
+
+
+class Proxy:
+    """Passes bytes on, slowly when asked, and cuts connections after a while."""
+
+    def __init__(self, port):
+        self.target = port
+        self.cut_bytes = None  # () -> bytes until a connection is cut, None never
+        self.pause_s = 0.0
+        self.passed = 0
+        self.cuts = 0
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        self.open = True
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while self.open:
+            try:
+                client = self.listener.accept()[0]
+            except OSError:
+                return
+            threading.Thread(target=self.serve, args=(client,), daemon=True).start()
+
+    def serve(self, client):
+        try:
+            server = socket.create_connection(("127.0.0.1", self.target), timeout=10)
+        except OSError:
+            client.close()
+            return
+        left = [self.cut_bytes() if self.cut_bytes else 1 << 60]
+        threads = [threading.Thread(target=self.carry, args=(a, b, left, counted), daemon=True)
+                   for a, b, counted in ((client, server, True), (server, client, False))]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        client.close()
+        server.close()
+
+    def carry(self, source, sink, left, counted):
+        try:
+            while True:
+                data = source.recv(32768)
+                if not data:
+                    break
+                if self.pause_s and counted:
+                    time.sleep(self.pause_s)
+                if counted:
+                    left[0] -= len(data)
+                    if left[0] <= 0:
+                        self.cuts += 1
+                        break
+                    self.passed += len(data)
+                sink.sendall(data)
+        except OSError:
+            pass
+        for connection in (source, sink):
+            try:
+                connection.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+
+    def close(self):
+        self.open = False
+        self.listener.close()
+
+
+def bulky_trace(size_bytes, seed=1):
+    """A trace whose content hardly compresses."""
+    noise = random.Random(seed)
+    document = json.loads(make_trace(steps=3))
+    document["noise"] = [noise.randbytes(500).hex() for _ in range(size_bytes // 1000)]
+    return json.dumps(document).encode()
+
+
+class Push(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.server = Server("--upload-max", "64M")
+        cls.folder = tempfile.mkdtemp(prefix="lacuna-push-")
+        cls.recording = os.path.join(cls.folder, "job.lacuna")
+        subprocess.run([NODE, "run", "--quiet", "-o", cls.recording, "--", WORKLOAD, "--cpu", "--steps", "6", "--workers", "2"], check=True,
+                       stdout=subprocess.DEVNULL, timeout=120, env=cls.environment())
+
+    @classmethod
+    def tearDownClass(cls):
+        shutil.rmtree(cls.folder, ignore_errors=True)
+        cls.server.close()
+
+    @staticmethod
+    def environment(**more):
+        return {**{k: v for k, v in os.environ.items() if not k.startswith("LACUNA_")}, **more}
+
+    def setUp(self):
+        self.place = tempfile.mkdtemp(prefix="case-", dir=self.folder)
+
+    def copy_recording(self, name="job.lacuna"):
+        return shutil.copytree(self.recording, os.path.join(self.place, name), ignore=shutil.ignore_patterns(".*"))
+
+    def file(self, name, content):
+        path = os.path.join(self.place, name)
+        with open(path, "wb") as file:
+            file.write(content)
+        return path
+
+    def command(self, *arguments, port=None, token=True):
+        token_file = os.path.join(self.server.data, "local.token")
+        return [NODE, "push", *arguments, "--server", f"http://127.0.0.1:{port or self.server.port}", *(["--token-file", token_file] if token else [])]
+
+    def push(self, *arguments, port=None, token=True, timeout=90, **variables):
+        return subprocess.run(self.command(*arguments, port=port, token=token), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                              timeout=timeout, env=self.environment(**variables))
+
+    def pushed(self, *arguments, **kwargs):
+        run = self.push(*arguments, **kwargs)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        return self.server.wait_ready(run.stdout.strip().rsplit("/", 1)[1])
+
+    def note(self, path):
+        with open(os.path.join(path, ".lacuna-push") if os.path.isdir(path) else path + ".lacuna-push") as file:
+            return dict(line.split(" ", 1) for line in file.read().splitlines())
+
+    # -- what arrives -------------------------------------------------------------------------------
+
+    def test_a_recording_is_one_trace_with_its_clock(self):
+        path = self.copy_recording()
+        row = self.pushed(path + "/", "--project", "vision", "--run", "nightly")
+        self.assertEqual((row["state"], row["name"], row["project"], row["format"]), ("ready", "job", "vision", "lacuna"), row)
+        self.assertTrue(row["run"])
+        self.assertGreater(row["slice_count"], 10)
+        self.assertLessEqual(abs(row["clock"]["offset_ns"]), row["clock"]["error_ns"] + 1000000)
+        self.assertGreater(row["clock"]["error_ns"], 0)
+        again = self.push(path, "--project", "vision", "--run", "nightly")
+        self.assertEqual(again.stdout.strip().rsplit("/", 1)[1], row["id"])
+
+    def test_the_same_recording_from_elsewhere_is_not_stored_twice(self):
+        first = self.pushed(self.copy_recording("same"))
+        os.unlink(os.path.join(self.place, "same", ".lacuna-push"))
+        self.assertEqual(self.pushed(os.path.join(self.place, "same"))["id"], first["id"])
+
+    def test_without_libzstd_it_goes_as_it_is(self):
+        row = self.pushed(self.copy_recording("plain"), LACUNA_LIBZSTD="/nonexistent")
+        size = sum(512 + (os.path.getsize(os.path.join(self.recording, n)) + 511) // 512 * 512 for n in os.listdir(self.recording) if n[0] != ".") + 1024
+        self.assertEqual((row["state"], row["size_bytes"]), ("ready", size))
+
+    def test_files_of_other_programs(self):
+        trace = make_trace()
+        self.assertEqual(self.pushed(self.file("kineto.json", trace))["name"], "kineto")
+        packed = gzip.compress(trace)
+        row = self.pushed(self.file("packed.json.gz", packed), "--name", "given")
+        self.assertEqual((row["name"], row["sha256"]), ("given", hashlib.sha256(packed).hexdigest()))
+        self.assertIsNone(row["clock"])
+
+    def test_several_paths(self):
+        run = self.push(self.file("a.json", make_trace(steps=2)), self.file("b.json", make_trace(steps=5)), "/nonexistent/c")
+        self.assertEqual(run.returncode, 1)
+        self.assertEqual(len(run.stdout.split()), 2)
+        self.assertIn("/nonexistent/c: No such file", run.stderr)
+
+    def test_names_of_any_kind(self):
+        name = "it's a \"name\" \u00fc & <b>"
+        row = self.pushed(shutil.copytree(self.recording, os.path.join(self.place, name), ignore=shutil.ignore_patterns(".*")))
+        self.assertEqual(row["name"], name)
+
+    def test_a_recording_that_is_nearly_all_zeros(self):
+        """It compresses more than what a receiver takes for an attack."""
+        path = self.copy_recording("zeros")
+        spool = os.path.join(path, sorted(n for n in os.listdir(path) if n.endswith(".spool"))[0])
+        os.truncate(spool, 60 << 20)
+        row = self.pushed(path)
+        self.assertEqual(row["state"], "ready", row)
+        self.assertLess(row["size_bytes"], 2 << 20)
+
+    def test_an_archive_of_spools_is_one_trace_beside_other_members(self):
+        text = io.BytesIO()
+        with tarfile.open(fileobj=text, mode="w:gz") as archive:
+            for name in sorted(os.listdir(self.recording)):
+                if name[0] != ".":
+                    archive.add(os.path.join(self.recording, name), "deep/folder/" + name)
+            info = tarfile.TarInfo("notes.txt")
+            info.size = 5
+            archive.addfile(info, io.BytesIO(b"hello"))
+        row = self.server.wait_ready(self.server.upload(text.getvalue(), "archive"))
+        self.assertEqual((row["state"], row["format"], row["name"]), ("ready", "lacuna", "archive"), row)
+        self.assertEqual([line["code"] for line in row["import_report"]["lines"] if line["code"] == "member_skipped"], ["member_skipped"])
+        whole = self.pushed(self.copy_recording("whole"))
+        self.assertEqual(row["slice_count"], whole["slice_count"])
+        cut = self.server.wait_ready(self.server.upload(gzip.compress(gzip.decompress(text.getvalue())[:200000]), "cut"))
+        self.assertEqual(cut["state"], "ready")
+
+    # -- what breaks --------------------------------------------------------------------------------
+
+    def test_through_a_proxy_that_cuts(self):
+        content = bulky_trace(5 << 20)
+        path = self.file("cut.json", content)
+        proxy = Proxy(self.server.port)
+        noise = random.Random(7)
+        proxy.cut_bytes = lambda: noise.randrange(100000, 1200000)
+        try:
+            row = self.pushed(path, port=proxy.port)
+        finally:
+            proxy.close()
+        self.assertEqual(row["state"], "ready", row)
+        self.assertGreater(proxy.cuts, 2)
+
+    def test_a_server_that_is_killed_and_comes_back(self):
+        server = Server()
+        proxy = Proxy(server.port)
+        proxy.pause_s = 0.02
+        path = self.file("back.json", bulky_trace(6 << 20, seed=2))
+        command = [NODE, "push", path, "--server", f"http://127.0.0.1:{proxy.port}", "--token-file", os.path.join(server.data, "local.token")]
+        client = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=self.environment())
+        try:
+            for _ in range(2):
+                begin = proxy.passed
+                while proxy.passed < begin + (1 << 20) and client.poll() is None:
+                    time.sleep(0.01)
+                server.process.send_signal(signal.SIGKILL)
+                server.process.wait()
+                time.sleep(0.4)
+                server.start()
+                proxy.target = server.port
+            out, err = client.communicate(timeout=90)
+            self.assertEqual(client.returncode, 0, err)
+            self.assertEqual(server.wait_ready(out.strip().rsplit("/", 1)[1])["state"], "ready")
+            self.assertEqual(len(server.api("/traces")["traces"]), 1)
+        finally:
+            client.kill()
+            proxy.close()
+            server.close()
+
+    def test_a_later_push_goes_on(self):
+        path = self.file("later.json", bulky_trace(40 << 20, seed=3))
+        proxy = Proxy(self.server.port)
+        proxy.pause_s = 0.002
+        client = subprocess.Popen(self.command(path, port=proxy.port), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=self.environment())
+        try:
+            while proxy.passed < (18 << 20) and client.poll() is None:
+                time.sleep(0.01)
+            self.assertIsNone(client.poll())
+            client.kill()
+            client.wait()
+            upload = self.note(path)["upload"]
+            proxy.pause_s = 0
+            time.sleep(0.5)
+            offset = self.server.get("/api/v1/uploads/" + upload).json()["offset_bytes"]
+            self.assertEqual(offset, 16 << 20)
+            before = proxy.passed
+            row = self.pushed(path, port=proxy.port)
+            self.assertEqual(row["state"], "ready")
+            self.assertEqual(self.note(path)["upload"], upload)
+            self.assertLess(proxy.passed - before, row["size_bytes"] - offset + 100000)
+        finally:
+            client.kill()
+            proxy.close()
+
+    def test_a_note_of_other_bytes_does_not_count(self):
+        path = self.file("changed.json", make_trace(steps=2))
+        first = self.pushed(path)
+        self.file("changed.json", make_trace(steps=7))
+        self.assertNotEqual(self.pushed(path)["id"], first["id"])
+        for damage in (b"", b"lacuna push 1\nserver x\n", b"\0" * 500, b"lacuna push 1\n" + b"x" * 9000):
+            self.file("changed.json.lacuna-push", damage)
+            self.assertEqual(self.pushed(path)["state"], "ready")
+
+    def test_a_trace_that_was_deleted_is_sent_again(self):
+        path = self.file("deleted.json", make_trace(steps=6))
+        first = self.pushed(path)
+        self.assertEqual(self.server.request("DELETE", "/api/v1/traces/" + first["id"]).status, 204)
+        second = self.pushed(path)
+        self.assertEqual(second["state"], "ready")
+        self.assertNotEqual(second["id"], first["id"])
+
+    # -- what is wrong ------------------------------------------------------------------------------
+
+    def test_wrong_token(self):
+        run = self.push(self.file("t.json", make_trace()), token=False, LACUNA_TOKEN="wrong")
+        self.assertEqual(run.returncode, 1)
+        self.assertIn("(401): the key is missing or wrong", run.stderr)
+        self.assertNotIn("Bearer wrong", run.stderr)
+
+    def test_token_from_the_environment(self):
+        self.assertEqual(self.pushed(self.file("e.json", make_trace(steps=3)), token=False, LACUNA_TOKEN=self.server.key)["state"], "ready")
+
+    def test_wrong_address(self):
+        with socket.create_server(("127.0.0.1", 0)) as unused:
+            port = unused.getsockname()[1]
+        begin = time.monotonic()
+        run = self.push(self.file("u.json", make_trace()), port=port)
+        self.assertEqual(run.returncode, 1)
+        self.assertIn("cannot be reached", run.stderr)
+        self.assertEqual(len(run.stderr.splitlines()), 1)
+        self.assertLess(time.monotonic() - begin, 20)
+
+    def test_some_other_server(self):
+        class Other(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                self.send_response(200)
+                self.end_headers()
+                self.wfile.write(b"hello \x1b[31m")
+
+            def log_message(self, *arguments):
+                pass
+        other = http.server.HTTPServer(("127.0.0.1", 0), Other)
+        threading.Thread(target=other.serve_forever, daemon=True).start()
+        try:
+            run = self.push(self.file("o.json", make_trace()), port=other.server_port)
+            self.assertEqual(run.returncode, 1)
+            self.assertIn("is there a Lacuna server at this address?", run.stderr)
+            self.assertNotIn("\x1b", run.stderr)
+        finally:
+            other.shutdown()
+            other.server_close()
+
+    def test_too_large(self):
+        server = Server("--upload-max", "1K")
+        try:
+            run = subprocess.run([NODE, "push", self.file("l.json", bulky_trace(1 << 20)), "--server", f"http://127.0.0.1:{server.port}", "--token-file",
+                                  os.path.join(server.data, "local.token")], stderr=subprocess.PIPE, text=True, timeout=60, env=self.environment())
+            self.assertEqual(run.returncode, 1)
+            self.assertIn("(413)", run.stderr)
+        finally:
+            server.close()
+
+    def test_usage(self):
+        path = self.file("x.json", make_trace())
+        for arguments in ([], [path], ["--server", "http://127.0.0.1:1"], [path, "--server", "127.0.0.1:7070", "--token-file", path],
+                          [path, "--server", "http://h/#key=abc", "--token-file", path], [path, "--server", "http://h", "--token-file", "/nonexistent"],
+                          [path, "--unknown", "x"], [path, "--server"], [path, path, "--name", "x", "--server", "http://h", "--token-file", path]):
+            run = subprocess.run([NODE, "push", *arguments], stderr=subprocess.PIPE, text=True, env=self.environment())
+            self.assertEqual(run.returncode, 2, (arguments, run.stderr))
+            self.assertEqual(len(run.stderr.splitlines()), 1)
+        run = subprocess.run([NODE, "push", "--help"], stdout=subprocess.PIPE, text=True)
+        self.assertEqual(run.returncode, 0)
+        self.assertIn("--token-file", run.stdout)
+
+    @unittest.skipUnless(HAVE_CURL, "no curl")
+    def test_without_libcurl_the_line_that_it_prints_works(self):
+        for name, path in (("no curl's", self.copy_recording("no curl's")), ("alone.json", self.file("alone.json", make_trace(steps=3)))):
+            run = self.push(path, "--project", "a b", LACUNA_LIBCURL="/nonexistent")
+            self.assertEqual(run.returncode, 1)
+            self.assertIn("libcurl", run.stderr)
+            line = [line for line in run.stderr.splitlines() if line.startswith("lacuna: to send it with curl: ")]
+            self.assertEqual(len(line), 1, run.stderr)
+            sent = subprocess.run(["sh", "-c", line[0].split(": ", 2)[2]], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
+            row = self.server.wait_ready(json.loads(sent.stdout)["id"])
+            self.assertEqual((row["state"], row["name"], row["project"]), ("ready", name, "a b"))
+
+    # -- full disks ---------------------------------------------------------------------------------
+
+    def mount(self, size):
+        point = os.path.join(self.place, "disk")
+        os.mkdir(point)
+        made = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", point], stderr=subprocess.DEVNULL)
+        if made.returncode != 0:
+            self.skipTest("no right to mount: full disks are not tried")
+        self.addCleanup(subprocess.run, ["umount", "-l", point])
+        return point
+
+    def test_a_server_without_space_says_so(self):
+        server = Server(data=os.path.join(self.mount("64m"), "data"), log=os.path.join(self.place, "log"))
+        try:
+            run = subprocess.run([NODE, "push", self.file("f.json", bulky_trace(1 << 20)), "--server", f"http://127.0.0.1:{server.port}", "--token-file",
+                                  os.path.join(server.data, "local.token")], stderr=subprocess.PIPE, text=True, timeout=120, env=self.environment())
+            self.assertEqual(run.returncode, 1)
+            self.assertIn("(507): the disk of the data folder is nearly full", run.stderr)
+        finally:
+            server.close()
+
+    def test_a_client_without_space_still_sends(self):
+        point = self.mount("16m")
+        path = shutil.copytree(self.recording, os.path.join(point, "job"), ignore=shutil.ignore_patterns(".*"))
+        with open(os.path.join(point, "full"), "wb") as file:
+            try:
+                while True:
+                    file.write(b"x" * 65536)
+                    file.flush()
+            except OSError:
+                pass
+        self.assertEqual(self.pushed(path)["state"], "ready")
+
+    # -- run --server -------------------------------------------------------------------------------
+
+    def run_job(self, *command, flags=(), **variables):
+        out = os.path.join(self.place, "run.lacuna")
+        return subprocess.run([NODE, "run", "-o", out, *flags, "--", *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120,
+                              env=self.environment(**variables))
+
+    def flags(self, port=None):
+        return ("--server", f"http://127.0.0.1:{port or self.server.port}", "--token-file", os.path.join(self.server.data, "local.token"), "--project", "runs")
+
+    def test_run_sends_when_the_job_has_ended(self):
+        run = self.run_job("sh", "-c", f"{WORKLOAD} --cpu --steps 4 --workers 1 >&2; exit 7", flags=self.flags())
+        self.assertEqual(run.returncode, 7, run.stderr)
+        self.assertEqual(run.stdout, "")
+        last = run.stderr.splitlines()[-1]
+        self.assertTrue(last.startswith(f"lacuna: http://127.0.0.1:{self.server.port}/t/"), run.stderr)
+        row = self.server.wait_ready(last.rsplit("/", 1)[1])
+        self.assertEqual((row["state"], row["name"], row["project"]), ("ready", "run", "runs"))
+        self.assertLessEqual(abs(row["clock"]["offset_ns"]), row["clock"]["error_ns"] + 1000000)
+
+    def test_the_job_never_sees_the_token(self):
+        run = self.run_job("sh", "-c", f'{WORKLOAD} --cpu --steps 2 --workers 1 >/dev/null; echo "token=$LACUNA_TOKEN"',
+                           LACUNA_SERVER=f"http://127.0.0.1:{self.server.port}", LACUNA_TOKEN=self.server.key)
+        self.assertEqual(run.stdout, "token=\n")
+        self.assertIn("/t/", run.stderr.splitlines()[-1])
+
+    def test_no_server_keeps_the_recording(self):
+        with socket.create_server(("127.0.0.1", 0)) as unused:
+            port = unused.getsockname()[1]
+        run = self.run_job("sh", "-c", f"{WORKLOAD} --cpu --steps 2 --workers 1 >/dev/null; exit 3", flags=self.flags(port))
+        self.assertEqual(run.returncode, 3)
+        self.assertIn("the recording stays in", run.stderr)
+        self.assertEqual(self.pushed(os.path.join(self.place, "run.lacuna"))["state"], "ready")
+
+    def test_no_libcurl_keeps_the_recording(self):
+        run = self.run_job(WORKLOAD, "--cpu", "--steps", "2", "--workers", "1", flags=self.flags(), LACUNA_LIBCURL="/nonexistent")
+        self.assertEqual(run.returncode, 0)
+        self.assertIn("libcurl", run.stderr)
+        self.assertIn("| curl -X POST -T - ", run.stderr)
+
+    def test_a_missing_token_is_told_before_the_job(self):
+        run = self.run_job("touch", os.path.join(self.place, "ran"), flags=("--server", "http://127.0.0.1:1"))
+        self.assertEqual(run.returncode, 2)
+        self.assertFalse(os.path.exists(os.path.join(self.place, "ran")))
+
+
+if __name__ == "__main__":
+    main()
