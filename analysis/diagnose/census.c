@@ -138,14 +138,16 @@ enum lac_status lac_census(struct lac_diagnosis *diagnosis)
     size_t track_count = model->track_count ? model->track_count : 1;
     diagnosis->api_class = malloc(name_count);
     diagnosis->host_class = malloc(name_count);
+    diagnosis->other_work = malloc(name_count);
     diagnosis->kernel_row = malloc(name_count * sizeof *diagnosis->kernel_row);
     diagnosis->track_flags = calloc(track_count, 1);
-    if (!diagnosis->api_class || !diagnosis->host_class || !diagnosis->kernel_row ||
-        !diagnosis->track_flags) {
+    if (!diagnosis->api_class || !diagnosis->host_class || !diagnosis->other_work ||
+        !diagnosis->kernel_row || !diagnosis->track_flags) {
         return LAC_ERR_NOMEM;
     }
     memset(diagnosis->api_class, NOT_LOOKED_UP, name_count);
     memset(diagnosis->host_class, NOT_LOOKED_UP, name_count);
+    memset(diagnosis->other_work, NOT_LOOKED_UP, name_count);
     memset(diagnosis->kernel_row, 0xff, name_count * sizeof *diagnosis->kernel_row);
     for (uint32_t track = 0; track < model->recorded_track_count; track++) {
         if (model->tracks[track].kind == LAC_TRACK_COUNTER) {

@@ -47,6 +47,7 @@ static void release(struct lac_diagnosis *diagnosis)
     free(diagnosis->device_sets);
     free(diagnosis->api_class);
     free(diagnosis->host_class);
+    free(diagnosis->other_work);
     free(diagnosis->kernel_row);
     free(diagnosis->track_flags);
     lac_spans_done(&diagnosis->kept);

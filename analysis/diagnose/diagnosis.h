@@ -129,7 +129,10 @@ struct lac_diagnosis {
     struct lac_spans profiler; /**< the recorder's own cost, all processes */
     struct lac_spans waits;    /**< waiting for a batch, all processes */
     struct lac_marks wait_marks, step_marks, step_like_marks, optimizer_marks, loader_parts;
-    struct lac_fetch *fetches; /**< by start */
+    struct lac_marks other_work_marks; /**< ranges named validation, checkpoint, ... */
+    uint8_t *other_work;               /**< by string id: 0, 1, 0xff not looked up */
+    struct lac_marks alloc_marks;      /**< calls that allocate or release */
+    struct lac_fetch *fetches;         /**< by start */
     uint64_t fetch_count, fetch_capacity;
     bool has_api, has_backward, has_single_process_wait;
     bool has_module_work, has_python, has_operators;

@@ -122,7 +122,15 @@ static const char *why_workers(struct lac_diagnosis *diagnosis)
         lac_say_ns(llround(time->s_ns)).text, load);
 }
 
-/** Workers wanted, as many as the allowed cores carry. */
+/** Whether the CPU time of the batches alone keeps the allowed cores busy: no worker adds to that.
+ */
+static bool is_short_of_cores(const struct lac_diagnosis *diagnosis)
+{
+    const struct lac_step_time *time = diagnosis->time;
+    return time->cores_ns >= 0.75 * time->step_ns;
+}
+
+/** Workers wanted, as many as the allowed cores carry; -1 when more do not help. */
 static int32_t workers_wanted(const struct lac_diagnosis *diagnosis)
 {
     const struct lac_loader_facts *loader = &diagnosis->analysis->loader;
@@ -130,6 +138,9 @@ static int32_t workers_wanted(const struct lac_diagnosis *diagnosis)
     int32_t cores = diagnosis->settings.allowed_cores;
     if (cores <= 0 || loader->fetch_cpu_mean_ns <= 0 || wanted <= 0) {
         return wanted;
+    }
+    if (is_short_of_cores(diagnosis)) {
+        return -1;
     }
     double carried =
         0.9 * cores * (double)loader->fetch_mean_ns / (double)loader->fetch_cpu_mean_ns;
@@ -193,11 +204,13 @@ static void propose_measuring(struct lac_diagnosis *diagnosis, struct lac_findin
 {
     struct lac_analysis *analysis = diagnosis->analysis;
     const struct lac_loader_facts *loader = &analysis->loader;
-    double best_ns = diagnosis->time->s_ns;
-    double steps[LAC_CASE_COUNT_] = {best_ns, 0.5 * (best_ns + diagnosis->time->step_ns),
-                                     diagnosis->time->step_ns};
+    const struct lac_step_time *time = diagnosis->time;
+    double best_ns = time->s_ns;
+    bool is_unknown = loader->fetch_mean_ns == LAC_UNKNOWN_NS;
+    double steps[LAC_CASE_COUNT_] = {
+        best_ns, is_unknown ? best_ns : 0.5 * (best_ns + time->step_ns), time->step_ns};
     lac_finding_price_steps(diagnosis, finding, steps);
-    if (loader->fetch_mean_ns == LAC_UNKNOWN_NS) {
+    if (is_unknown) {
         finding->brief = "record the loader";
         finding->change =
             "Record the workers (lacuna run -- python train.py): what a batch spends its "
@@ -205,9 +218,33 @@ static void propose_measuring(struct lac_diagnosis *diagnosis, struct lac_findin
         return;
     }
     finding->brief = "a cheaper batch";
+    finding->costs = "Work on the pipeline; pictures stored smaller or decoded differently change "
+                     "what the model sees a little.";
+    finding->check =
+        lac_texts_add(&analysis->texts, "time one worker alone: a batch has to take less than %s",
+                      lac_say_ns(llround(best_ns * fmax(1.0, loader->num_workers))).text);
+    finding->expect =
+        lac_texts_add(&analysis->texts,
+                      "%s if a batch gets half as expensive as it has to; %s a step "
+                      "is what everything else needs.",
+                      lac_finding_expect(diagnosis, finding), lac_say_ns(llround(best_ns)).text);
+    if (is_short_of_cores(diagnosis)) {
+        int32_t cores = diagnosis->settings.allowed_cores;
+        finding->change = lac_texts_add(
+            &analysis->texts,
+            "More workers won't help: a batch costs %s of CPU time and the job may use %s, so one "
+            "is ready every %s at best. Ask for more cores (#SBATCH --cpus-per-task=%d), or make a "
+            "batch cheaper (faster decoding, smaller stored files, less work a sample).",
+            lac_say_ns(loader->fetch_cpu_mean_ns).text, lac_say_count(cores, "core").text,
+            lac_say_ns(llround(time->cores_ns)).text,
+            (int)ceil(1.1 * (double)loader->fetch_cpu_mean_ns / fmax(best_ns, 1.0)) + 1);
+        finding->wrong_if = "cores are idle while the training waits (top: less than 90 % in use).";
+        return;
+    }
     finding->change =
         "More workers won't help: make a batch cheaper (faster decoding, smaller stored "
         "files, less work a sample) or allow the job more cores.";
+    finding->wrong_if = "a run with twice the workers is faster.";
 }
 
 void lac_find_input_starvation(struct lac_diagnosis *diagnosis)

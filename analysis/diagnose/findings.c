@@ -199,6 +199,14 @@ enum lac_status lac_findings_make(struct lac_diagnosis *diagnosis)
         lac_find_blocking_copy(diagnosis);
         lac_find_tensor_cores_unused(diagnosis);
         lac_find_gpu_bound(diagnosis);
+        lac_find_sync_stall(diagnosis);
+        lac_find_launch_bound(diagnosis);
+        lac_find_exposed_communication(diagnosis);
+        lac_find_allocator_thrash(diagnosis);
+        lac_find_module_load(diagnosis);
+        lac_find_dependency_stall(diagnosis);
+        lac_find_profiler_overhead(diagnosis);
+        lac_find_step_outliers(diagnosis);
     }
     if (analysis->finding_count > 1) {
         qsort(analysis->findings, analysis->finding_count, sizeof *analysis->findings, by_rank);

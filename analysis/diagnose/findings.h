@@ -31,6 +31,21 @@ void lac_finding_price_steps(const struct lac_diagnosis *diagnosis, struct lac_f
 /** critical from 20 % of the step, warning from 5 %, else info. */
 enum lac_severity lac_severity_of_gain(double gain_pct);
 
+/**
+ * Open a finding whose cost and price are known, when both are worth saying: cost from
+ * `cost_min_pct` of the step, gain from one percent. NULL otherwise.
+ */
+struct lac_finding *lac_finding_open(struct lac_diagnosis *diagnosis, const char *id,
+                                     double cost_ns, double cost_min_pct,
+                                     const struct lac_what_if_changes *what_if);
+
+/** The longest gaps of the main device inside kept steps with that cause, `most` of them. */
+void lac_evidence_gaps(struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+                       enum lac_cause cause, int most);
+
+/** Name of the innermost operator or range around a host slice, "" when there is none. */
+const char *lac_enclosing_name(const struct lac_model *model, uint64_t slice);
+
 /** "269 ms a step, 950 samples/s: 10 % less time a step (9-11 %)" of a priced finding. */
 const char *lac_finding_expect(struct lac_diagnosis *diagnosis, const struct lac_finding *finding);
 
@@ -55,6 +70,14 @@ void lac_find_pageable_copy(struct lac_diagnosis *diagnosis);
 void lac_find_blocking_copy(struct lac_diagnosis *diagnosis);
 void lac_find_tensor_cores_unused(struct lac_diagnosis *diagnosis);
 void lac_find_gpu_bound(struct lac_diagnosis *diagnosis);
+void lac_find_sync_stall(struct lac_diagnosis *diagnosis);
+void lac_find_launch_bound(struct lac_diagnosis *diagnosis);
+void lac_find_exposed_communication(struct lac_diagnosis *diagnosis);
+void lac_find_allocator_thrash(struct lac_diagnosis *diagnosis);
+void lac_find_module_load(struct lac_diagnosis *diagnosis);
+void lac_find_dependency_stall(struct lac_diagnosis *diagnosis);
+void lac_find_profiler_overhead(struct lac_diagnosis *diagnosis);
+void lac_find_step_outliers(struct lac_diagnosis *diagnosis);
 
 /** How much faster matrix work is expected to get on tensor cores. */
 #define LAC_TENSOR_SPEEDUP_MID 2.5

@@ -30,6 +30,8 @@ void lac_hosts_done(struct lac_diagnosis *diagnosis)
     free(diagnosis->step_like_marks.at);
     free(diagnosis->optimizer_marks.at);
     free(diagnosis->loader_parts.at);
+    free(diagnosis->alloc_marks.at);
+    free(diagnosis->other_work_marks.at);
     lac_spans_done(&diagnosis->profiler);
     lac_spans_done(&diagnosis->waits);
 }
@@ -177,7 +179,12 @@ static enum lac_status add_call(struct lac_diagnosis *diagnosis, struct lac_host
             diagnosis->has_module_work = true;
             status = lac_spans_add_unsorted(&host->sets[LAC_SET_MODULE], start_ns, end_ns);
         } else if (end_ns - start_ns >= QUEUE_FULL_MIN_NS) {
-            status = lac_spans_add_unsorted(&host->queue_full, start_ns + LAUNCH_USUAL_NS, end_ns);
+            struct lac_blocking_call call = {start_ns + LAUNCH_USUAL_NS, end_ns, (uint32_t)slice};
+            status = lac_spans_add_unsorted(&host->queue_full, call.start_ns, end_ns);
+            if (!status) { /* it returns when the device has made room: it moves with the device */
+                status = push_call(&host->copy_blocking, &host->copy_blocking_count,
+                                   &host->copy_blocking_capacity, call);
+            }
         }
         return status ? status
                       : lac_spans_add_unsorted(&host->sets[LAC_SET_LAUNCH], start_ns, end_ns);
@@ -190,6 +197,10 @@ static enum lac_status add_call(struct lac_diagnosis *diagnosis, struct lac_host
         host->launch_count++;
         return add_copy_call(diagnosis->model, host, slice, true);
     case LAC_API_ALLOC:
+        status = mark(diagnosis, &diagnosis->alloc_marks, slice, LAC_NONE);
+        if (status) {
+            return status;
+        }
         return lac_spans_add_unsorted(&host->sets[LAC_SET_ALLOC], start_ns, end_ns);
     case LAC_API_MODULE:
         if (end_ns - start_ns < MODULE_MIN_NS) {
@@ -204,6 +215,22 @@ static enum lac_status add_call(struct lac_diagnosis *diagnosis, struct lac_host
         break;
     }
     return LAC_OK;
+}
+
+/** Whether a range's name says work beside the training itself. Looked up once a name. */
+static bool is_other_work(struct lac_diagnosis *diagnosis, uint32_t id)
+{
+    static const char *const words[] = {"checkpoint", "validat", "evaluat", "save_"};
+    uint8_t known = diagnosis->other_work[id];
+    if (known > 1) {
+        known = 0;
+        const char *name = lac_model_str(diagnosis->model, id);
+        for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+            known = known || strcasestr(name, words[i]) != NULL;
+        }
+        diagnosis->other_work[id] = known;
+    }
+    return known == 1;
 }
 
 static enum lac_status add_range(struct lac_diagnosis *diagnosis, struct lac_host *host,
@@ -248,9 +275,14 @@ static enum lac_status add_range(struct lac_diagnosis *diagnosis, struct lac_hos
         }
         diagnosis->has_module_work = true;
         return lac_spans_add_unsorted(&host->sets[LAC_SET_MODULE], start_ns, end_ns);
+    case LAC_HOST_OTHER:
+        if (slices->kind[slice] == LAC_SLICE_RANGE &&
+            is_other_work(diagnosis, slices->name[slice])) {
+            return mark(diagnosis, &diagnosis->other_work_marks, slice, track);
+        }
+        break;
     case LAC_HOST_PROFILER:
     case LAC_HOST_BACKWARD:
-    case LAC_HOST_OTHER:
     case LAC_HOST_CLASS_COUNT_:
         break;
     }
@@ -399,6 +431,33 @@ static void sort_marks(struct lac_marks *marks)
     }
 }
 
+/** One wait seen twice, by the framework and by a range inside it, is one wait for one batch: the
+ *  outer one's time, and the slice that knows the batch. */
+static void join_nested_waits(struct lac_diagnosis *diagnosis)
+{
+    struct lac_marks *marks = &diagnosis->wait_marks;
+    const struct lac_slices *slices = &diagnosis->model->slices;
+    uint64_t kept = 0;
+    for (uint64_t i = 0; i < marks->count; i++) {
+        struct lac_mark mark = marks->at[i];
+        struct lac_mark *before = NULL;
+        for (uint64_t back = 1; back <= 4 && back <= kept && !before; back++) {
+            struct lac_mark *at = &marks->at[kept - back];
+            bool is_inside = at->track == mark.track &&
+                             mark.start_ns + mark.dur_ns <= at->start_ns + at->dur_ns &&
+                             at->dur_ns > 0;
+            before = is_inside ? at : NULL;
+        }
+        if (!before) {
+            marks->at[kept++] = mark;
+        } else if (slices->detail[before->slice] == LAC_NONE &&
+                   slices->detail[mark.slice] != LAC_NONE) {
+            before->slice = mark.slice;
+        }
+    }
+    marks->count = kept;
+}
+
 static enum lac_status hosts_finish(struct lac_diagnosis *diagnosis,
                                     const struct lac_spans *modules)
 {
@@ -436,10 +495,13 @@ static enum lac_status hosts_finish(struct lac_diagnosis *diagnosis,
     lac_spans_normalize(&diagnosis->profiler, 0);
     lac_spans_normalize(&diagnosis->waits, 0);
     sort_marks(&diagnosis->wait_marks);
+    join_nested_waits(diagnosis);
     sort_marks(&diagnosis->step_marks);
+    sort_marks(&diagnosis->other_work_marks);
     sort_marks(&diagnosis->step_like_marks);
     sort_marks(&diagnosis->optimizer_marks);
     sort_marks(&diagnosis->loader_parts);
+    sort_marks(&diagnosis->alloc_marks);
     if (diagnosis->fetch_count > 1) {
         qsort(diagnosis->fetches, diagnosis->fetch_count, sizeof *diagnosis->fetches,
               by_fetch_start);

@@ -17,6 +17,9 @@ void lac_change_clear(struct lac_change *change)
     for (int class = 0; class < LAC_OP_CLASS_COUNT_; class ++) {
         change->factor[class] = 1.0;
     }
+    for (int cause = 0; cause < LAC_CAUSE_COUNT_; cause++) {
+        change->idle_factor[cause] = 1.0;
+    }
 }
 
 static bool changes_operations(const struct lac_change *change)
@@ -123,7 +126,11 @@ double lac_retime(const struct lac_diagnosis *diagnosis, const struct lac_change
     double s_ns = stays_in_series ? time->step_ns : time->s_ns;
     double removed_ns = 0.0;
     for (int cause = 0; cause < LAC_CAUSE_COUNT_; cause++) {
-        removed_ns += change->removes[cause] ? time->idle_ns[cause] : 0.0;
+        removed_ns += (1.0 - change->idle_factor[cause]) * time->idle_ns[cause];
+    }
+    if (change->idle_factor[LAC_CAUSE_SYNC] < 1.0 && !isnan(time->host_ns)) {
+        /* a host that no longer waits still has its own work to do */
+        removed_ns = fmin(removed_ns, fmax(0.0, s_ns - time->host_ns));
     }
     double saved_ns =
         changes_operations(change) ? replay(diagnosis, change, !stays_in_series) : 0.0;
@@ -132,6 +139,10 @@ double lac_retime(const struct lac_diagnosis *diagnosis, const struct lac_change
     if (change->workers == 0 && !time->is_in_process && loader->fetch_mean_ns != LAC_UNKNOWN_NS) {
         double host_ns = isnan(time->host_ns) ? 0.0 : time->host_ns;
         return fmax(s_ns, host_ns + (double)loader->fetch_mean_ns);
+    }
+    if (change->workers > 0 && time->fetch_ns && loader->num_workers > 0) {
+        double queue_ns = lac_loader_step(time, s_ns, change->workers, change->fetch_factor);
+        return fmax(fmax(s_ns, queue_ns), time->cores_ns);
     }
     double data_ns = data_after(diagnosis, change);
     return isnan(data_ns) ? s_ns : fmax(s_ns, data_ns);
@@ -198,6 +209,8 @@ void lac_change_from_what_if(const struct lac_diagnosis *diagnosis,
     static const double layout_left[LAC_CASE_COUNT_] = {0.0, 0.15, 0.5};
     static const double fetch[LAC_CASE_COUNT_] = {1.0, 1.0, 1.1};
     static const double host[LAC_CASE_COUNT_] = {1.0, 1.0, 1.02};
+    static const double idle_left[LAC_CASE_COUNT_] = {0.0, 0.0, 0.2};
+    static const double launch_left[LAC_CASE_COUNT_] = {0.0, 0.0, 0.5};
     const struct lac_step_time *time = diagnosis->time;
     struct lac_change change;
     lac_change_clear(&change);
@@ -214,10 +227,11 @@ void lac_change_from_what_if(const struct lac_diagnosis *diagnosis,
         change.factor[LAC_OP_LAYOUT] = layout_left[which];
     }
     change_copies(time, what_if, which, &change);
-    change.removes[LAC_CAUSE_SYNC] = what_if->no_sync == 1;
-    change.removes[LAC_CAUSE_ALLOCATOR] = what_if->no_allocator == 1;
-    change.removes[LAC_CAUSE_MODULE_LOAD] = what_if->no_module_load == 1;
-    change.removes[LAC_CAUSE_LAUNCH] = what_if->no_launch == 1;
+    change.idle_factor[LAC_CAUSE_SYNC] = what_if->no_sync == 1 ? idle_left[which] : 1.0;
+    change.idle_factor[LAC_CAUSE_ALLOCATOR] = what_if->no_allocator == 1 ? idle_left[which] : 1.0;
+    change.idle_factor[LAC_CAUSE_MODULE_LOAD] =
+        what_if->no_module_load == 1 ? idle_left[which] : 1.0;
+    change.idle_factor[LAC_CAUSE_LAUNCH] = what_if->no_launch == 1 ? launch_left[which] : 1.0;
     if (what_if->comm >= 0.0) {
         change.factor[LAC_OP_COMM] = what_if->comm;
     }

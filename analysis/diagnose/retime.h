@@ -55,6 +55,10 @@ struct lac_step_time {
     double pinned_gb_s; /**< best seen in this trace or usual for the device */
     bool is_pinned_seen;
 
+    double *fetch_ns; /**< fetches in the order of their batches, NULL when too few */
+    uint64_t fetch_count;
+    double cores_ns; /**< CPU time of a batch shared by the cores that the job may use; 0 unknown */
+
     struct lac_replay_op *ops;
     uint64_t op_count;
     double op_steps; /**< steps that the replayed window holds */
@@ -62,10 +66,10 @@ struct lac_step_time {
 
 /** A change as factors on operations. */
 struct lac_change {
-    double factor[LAC_OP_CLASS_COUNT_]; /**< 1: as it is */
-    bool removes[LAC_CAUSE_COUNT_];     /**< idle time of that cause goes away */
-    int32_t workers;                    /**< LAC_WHAT_IF_UNSET: as they are */
-    double fetch_factor;                /**< how much longer a fetch takes than its mean */
+    double factor[LAC_OP_CLASS_COUNT_];   /**< 1: as it is */
+    double idle_factor[LAC_CAUSE_COUNT_]; /**< 0: idle time of that cause goes away */
+    int32_t workers;                      /**< LAC_WHAT_IF_UNSET: as they are */
+    double fetch_factor;                  /**< how much longer a fetch takes than its mean */
     double host_factor; /**< how much longer s takes because workers compete with the host */
 };
 void lac_change_clear(struct lac_change *change);
@@ -75,6 +79,11 @@ void lac_step_time_destroy(struct lac_step_time *time);
 
 /** Mean step with the change; the measured one when nothing changes. */
 double lac_retime(const struct lac_diagnosis *diagnosis, const struct lac_change *change);
+
+/** Mean step of a loop that needs `s_ns` a step, with `workers` that fetch as recorded, in turn and
+ *  in order, two batches ahead each. */
+double lac_loader_step(const struct lac_step_time *time, double s_ns, int32_t workers,
+                       double factor);
 
 /** How sure: best, expected and worst case of a change (ways to be uncertain are per change). */
 enum lac_case { LAC_CASE_BEST = 0, LAC_CASE_MID, LAC_CASE_WORST, LAC_CASE_COUNT_ };

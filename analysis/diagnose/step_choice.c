@@ -191,6 +191,38 @@ static void leave_out_others(struct lac_diagnosis *diagnosis, int64_t *scratch)
     }
 }
 
+/** Steps that hold a range named validation or checkpoint, when only some do: a kind of their own.
+ */
+static void leave_out_other_work(struct lac_diagnosis *diagnosis)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    const struct lac_marks *marks = &diagnosis->other_work_marks;
+    for (int pass = 0; pass < 2; pass++) {
+        uint32_t count = 0;
+        uint32_t last = LAC_NONE;
+        for (uint64_t i = 0; i < marks->count; i++) {
+            uint32_t at = step_at(analysis, marks->at[i].start_ns, last);
+            if (at == LAC_NONE || at == last) {
+                continue;
+            }
+            struct lac_step *step = &analysis->steps[at];
+            bool is_inside = marks->at[i].start_ns < step->start_ns + step->dur_ns &&
+                             marks->at[i].dur_ns * 20 >= step->dur_ns;
+            if (!is_inside) {
+                continue;
+            }
+            last = at;
+            count++;
+            if (pass == 1 && step->left_out == LAC_STEP_KEPT) {
+                step->left_out = LAC_STEP_OTHER_KIND;
+            }
+        }
+        if (count * 3 > analysis->step_count) { /* in most steps: it is what this job does */
+            return;
+        }
+    }
+}
+
 static uint32_t count_kept(const struct lac_analysis *analysis)
 {
     uint32_t kept = 0;
@@ -296,6 +328,7 @@ enum lac_status lac_steps_choose(struct lac_diagnosis *diagnosis)
     if (!status) {
         leave_out_warm_up(diagnosis, scratch);
         leave_out_others(diagnosis, scratch);
+        leave_out_other_work(diagnosis);
         leave_out_partial_cycle(analysis);
         mark_outliers(analysis, scratch);
         summarise(analysis, scratch);

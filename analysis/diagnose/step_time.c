@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum {
     REPLAY_OPS_MAX = 400000,     /* steps repeat: this many operations tell what a change does */
@@ -16,6 +17,7 @@ void lac_step_time_destroy(struct lac_step_time *time)
 {
     if (time) {
         free(time->ops);
+        free(time->fetch_ns);
         free(time);
     }
 }
@@ -326,6 +328,47 @@ static enum lac_status measure(struct lac_diagnosis *diagnosis, struct lac_step_
     return status;
 }
 
+enum { FETCHES_MIN = 16, FETCHES_MAX = 4096 };
+
+static int by_batch(const void *a, const void *b)
+{
+    const struct lac_fetch *x = a;
+    const struct lac_fetch *y = b;
+    if (x->batch != y->batch) {
+        return x->batch < y->batch ? -1 : 1;
+    }
+    return x->slice < y->slice ? -1 : x->slice > y->slice;
+}
+
+/** Fetches in the order of their batches, and what cores allow. */
+static enum lac_status collect_fetches(const struct lac_diagnosis *diagnosis,
+                                       struct lac_step_time *time)
+{
+    const struct lac_loader_facts *loader = &diagnosis->analysis->loader;
+    int32_t cores = diagnosis->settings.allowed_cores;
+    if (cores > 0 && loader->fetch_cpu_mean_ns > 0) {
+        time->cores_ns = (double)loader->fetch_cpu_mean_ns / cores;
+    }
+    uint64_t count = diagnosis->fetch_count < FETCHES_MAX ? diagnosis->fetch_count : FETCHES_MAX;
+    if (count < FETCHES_MIN) {
+        return LAC_OK;
+    }
+    struct lac_fetch *ordered = malloc(count * sizeof *ordered);
+    time->fetch_ns = malloc(count * sizeof *time->fetch_ns);
+    if (!ordered || !time->fetch_ns) {
+        free(ordered);
+        return LAC_ERR_NOMEM;
+    }
+    memcpy(ordered, diagnosis->fetches, count * sizeof *ordered);
+    qsort(ordered, count, sizeof *ordered, by_batch);
+    for (uint64_t i = 0; i < count; i++) {
+        time->fetch_ns[i] = (double)ordered[i].dur_ns;
+    }
+    time->fetch_count = count;
+    free(ordered);
+    return LAC_OK;
+}
+
 /** Without a device: the training process, its waits for data, and the loader. */
 static void measure_host_only(struct lac_diagnosis *diagnosis, struct lac_step_time *time)
 {
@@ -381,10 +424,10 @@ enum lac_status lac_step_time_measure(struct lac_diagnosis *diagnosis)
         return LAC_ERR_NOMEM;
     }
     diagnosis->time = time;
-    enum lac_status status = LAC_OK;
-    if (analysis->main_device == LAC_NONE) {
+    enum lac_status status = collect_fetches(diagnosis, time);
+    if (!status && analysis->main_device == LAC_NONE) {
         measure_host_only(diagnosis, time);
-    } else {
+    } else if (!status) {
         status = measure(diagnosis, time);
     }
     if (!status) {

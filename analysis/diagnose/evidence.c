@@ -1,0 +1,102 @@
+/* What findings of idle time share: opening one with its price, the gaps it is about. */
+
+#include "analysis/diagnose/findings.h"
+
+#include <stdint.h>
+
+struct lac_finding *lac_finding_open(struct lac_diagnosis *diagnosis, const char *id,
+                                     double cost_ns, double cost_min_pct,
+                                     const struct lac_what_if_changes *what_if)
+{
+    if (lac_pct_of_step(diagnosis, cost_ns) < cost_min_pct) {
+        return NULL;
+    }
+    struct lac_finding *finding = lac_finding_new(diagnosis, id);
+    if (!finding) {
+        return NULL;
+    }
+    lac_finding_price(diagnosis, finding, what_if);
+    if (finding->gain_mid_pct < 1.0) { /* something longer hides it: nothing to propose */
+        diagnosis->analysis->finding_count--;
+        return NULL;
+    }
+    lac_finding_cost(diagnosis, finding, cost_ns);
+    finding->severity = lac_severity_of_gain(finding->gain_mid_pct);
+    finding->confidence = 0.75;
+    return finding;
+}
+
+/** Length of the gap's pieces of that cause inside kept steps. */
+static int64_t cause_in_gap(const struct lac_diagnosis *diagnosis, const struct lac_gap *gap,
+                            enum lac_cause cause)
+{
+    const struct lac_analysis *analysis = diagnosis->analysis;
+    int64_t sum_ns = 0;
+    for (uint64_t p = gap->first_piece; p < gap->first_piece + gap->piece_count; p++) {
+        if (analysis->pieces[p].cause == cause) {
+            int64_t start_ns = analysis->pieces[p].start_ns;
+            sum_ns += lac_spans_length_inside(&diagnosis->kept, start_ns,
+                                              start_ns + lac_gap_piece_dur_ns(analysis, p));
+        }
+    }
+    return sum_ns;
+}
+
+void lac_evidence_gaps(struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+                       enum lac_cause cause, int most)
+{
+    enum { MOST = 4 };
+    struct {
+        int64_t ns;
+        uint64_t gap;
+    } top[MOST] = {{0}};
+    struct lac_analysis *analysis = diagnosis->analysis;
+    const struct lac_device_facts *device = &analysis->devices[analysis->main_device];
+    most = most < MOST ? most : MOST;
+    int count = 0;
+    for (uint64_t g = device->first_gap; g < device->first_gap + device->gap_count; g++) {
+        const struct lac_gap *gap = &analysis->gaps[g];
+        if (count == most && gap->dur_ns <= top[count - 1].ns) {
+            continue;
+        }
+        int64_t ns = cause_in_gap(diagnosis, gap, cause);
+        if (ns == 0 || (count == most && ns <= top[count - 1].ns)) {
+            continue;
+        }
+        int at = count < most ? count++ : count - 1;
+        for (; at > 0 && top[at - 1].ns < ns; at--) {
+            top[at] = top[at - 1];
+        }
+        top[at].ns = ns;
+        top[at].gap = g;
+    }
+    for (int i = 0; i < count; i++) {
+        const struct lac_gap *gap = &analysis->gaps[top[i].gap];
+        char root[160];
+        lac_gap_root_text(analysis, diagnosis->model, gap, root, sizeof root);
+        lac_evidence_gap(diagnosis, finding, top[i].gap,
+                         lac_texts_add(&analysis->texts, "idle %s%s%s", lac_say_ns(top[i].ns).text,
+                                       root[0] != '\0' ? ": " : "", root));
+        if (gap->root != LAC_NONE) {
+            lac_evidence_slice(diagnosis, finding, gap->root,
+                               lac_texts_add(&analysis->texts, "%s", root));
+        }
+    }
+}
+
+const char *lac_enclosing_name(const struct lac_model *model, uint64_t slice)
+{
+    enum { LOOK_BACK = 4096 };
+    const struct lac_slices *slices = &model->slices;
+    const struct lac_track *track = &model->tracks[lac_model_track_of(model, slice)];
+    int64_t end_ns = slices->start_ns[slice] + slices->dur_ns[slice];
+    for (uint64_t back = 1; back <= LOOK_BACK && slice >= track->first + back; back++) {
+        uint64_t at = slice - back;
+        bool is_around = slices->start_ns[at] + slices->dur_ns[at] >= end_ns;
+        bool is_name = slices->kind[at] == LAC_SLICE_OP || slices->kind[at] == LAC_SLICE_RANGE;
+        if (is_around && is_name) {
+            return lac_model_str(model, slices->name[at]);
+        }
+    }
+    return "";
+}

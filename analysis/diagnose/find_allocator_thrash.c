@@ -1,0 +1,111 @@
+/*
+ * Device memory allocated and released inside steps. A caching allocator does that once; when it
+ * goes on, memory is short (a failed allocation, then a burst of releases) or the sizes change.
+ */
+
+#include "analysis/diagnose/findings.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+struct allocations {
+    uint64_t count, release_count, failed_count;
+    uint32_t steps_with; /**< kept steps that allocate or release */
+    uint32_t longest;    /**< slice */
+};
+
+static void count_calls(const struct lac_diagnosis *diagnosis, struct allocations *counts)
+{
+    enum { OUT_OF_MEMORY = 2 };
+    const struct lac_slices *slices = &diagnosis->model->slices;
+    const struct lac_spans *kept = &diagnosis->kept;
+    const struct lac_analysis *analysis = diagnosis->analysis;
+    uint32_t step = 0;
+    uint32_t last_step = LAC_NONE;
+    counts->longest = LAC_NONE;
+    for (uint64_t i = 0; i < diagnosis->alloc_marks.count; i++) {
+        const struct lac_mark *mark = &diagnosis->alloc_marks.at[i];
+        while (step + 1 < analysis->step_count &&
+               analysis->steps[step + 1].start_ns <= mark->start_ns) {
+            step++;
+        }
+        if (lac_spans_length_inside(kept, mark->start_ns, mark->start_ns + 1) == 0) {
+            continue;
+        }
+        const char *name = lac_model_str(diagnosis->model, slices->name[mark->slice]);
+        bool is_release = strstr(name, "Free") || strstr(name, "Release") || strstr(name, "Unmap");
+        counts->count += !is_release;
+        counts->release_count += is_release;
+        counts->failed_count += !is_release && slices->detail[mark->slice] == OUT_OF_MEMORY;
+        counts->steps_with += step != last_step;
+        last_step = step;
+        if (counts->longest == LAC_NONE || mark->dur_ns > slices->dur_ns[counts->longest]) {
+            counts->longest = mark->slice;
+        }
+    }
+}
+
+static void explain(struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+                    const struct allocations *counts)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    double kept = (double)analysis->step_kept_count;
+    struct lac_said allocations = lac_say_rate((double)counts->count / kept);
+    struct lac_said releases = lac_say_rate((double)counts->release_count / kept);
+    bool is_retry = counts->failed_count > 0;
+    finding->why =
+        is_retry ? lac_texts_add(&analysis->texts,
+                                 "%s failed for want of memory inside steps; then the allocator "
+                                 "empties its cache (%s releases a step) and tries again. Memory "
+                                 "is short or in pieces.",
+                                 lac_say_count((int64_t)counts->failed_count, "allocation").text,
+                                 releases.text)
+                 : lac_texts_add(&analysis->texts,
+                                 "%s allocations and %s releases a step, in %s; a caching "
+                                 "allocator needs none after the first steps. Each release waits "
+                                 "for the GPU.",
+                                 allocations.text, releases.text,
+                                 lac_say_count(counts->steps_with, "step").text);
+    finding->brief = is_retry ? "expandable segments" : "keep allocated memory";
+    finding->change =
+        lac_framework_of(diagnosis->model) == LAC_FRAMEWORK_PYTORCH
+            ? "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True python train.py\n"
+              "# and take torch.cuda.empty_cache() out of the loop, if it is there"
+            : "cudaMallocAsync(&pointer, size, stream);  // from a pool that keeps its memory:\n"
+              "cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &no_limit);";
+    finding->costs = is_retry ? "None; if it still fails, a smaller batch (which changes the "
+                                "training) or recomputed activations."
+                              : "Memory stays with the process between steps.";
+}
+
+void lac_find_allocator_thrash(struct lac_diagnosis *diagnosis)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    struct allocations counts = {0};
+    count_calls(diagnosis, &counts);
+    bool is_steady = counts.steps_with >= STEPS_MIN || counts.failed_count > 0;
+    struct lac_what_if_changes what_if;
+    lac_what_if_clear(&what_if);
+    what_if.no_allocator = 1;
+    double cost_ns = diagnosis->time->idle_ns[LAC_CAUSE_ALLOCATOR];
+    struct lac_finding *finding =
+        is_steady ? lac_finding_open(diagnosis, "allocator-thrash", cost_ns, 1.0, &what_if) : NULL;
+    if (!finding) {
+        return;
+    }
+    finding->title = lac_texts_add(
+        &analysis->texts,
+        "The GPU waits %s of every %s step while its memory is allocated and released (%s)",
+        lac_say_ns(llround(cost_ns)).text, lac_say_ns(analysis->step_mean_ns).text,
+        lac_say_pct(finding->cost_pct).text);
+    explain(diagnosis, finding, &counts);
+    finding->expect = lac_finding_expect(diagnosis, finding);
+    finding->wrong_if = "the calls come from a library of its own, beside the framework.";
+    finding->check = lac_texts_add(&analysis->texts, "record ten steps and analyze them: %s a step",
+                                   lac_say_ns(finding->step_mid_ns).text);
+    lac_evidence_gaps(diagnosis, finding, LAC_CAUSE_ALLOCATOR, 3);
+    if (counts.longest != LAC_NONE) {
+        lac_evidence_slice(diagnosis, finding, counts.longest, "the longest call");
+    }
+}

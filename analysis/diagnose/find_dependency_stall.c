@@ -1,0 +1,46 @@
+/* Streams that wait for each other while the device does nothing. */
+
+#include "analysis/diagnose/findings.h"
+
+#include <math.h>
+#include <stdint.h>
+
+void lac_find_dependency_stall(struct lac_diagnosis *diagnosis)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    double cost_ns = diagnosis->time->idle_ns[LAC_CAUSE_DEPENDENCY];
+    if (lac_pct_of_step(diagnosis, cost_ns) < 3.0) {
+        return;
+    }
+    struct lac_finding *finding = lac_finding_new(diagnosis, "dependency-stall");
+    if (!finding) {
+        return;
+    }
+    double steps[LAC_CASE_COUNT_];
+    static const double left[LAC_CASE_COUNT_] = {0.0, 0.5, 1.0};
+    for (int which = 0; which < LAC_CASE_COUNT_; which++) {
+        struct lac_change change;
+        lac_change_clear(&change);
+        change.idle_factor[LAC_CAUSE_DEPENDENCY] = left[which];
+        steps[which] = lac_retime(diagnosis, &change);
+    }
+    lac_finding_price_steps(diagnosis, finding, steps);
+    lac_finding_cost(diagnosis, finding, cost_ns);
+    finding->severity = lac_severity_of_gain(finding->gain_mid_pct);
+    finding->confidence = 0.5;
+    finding->title =
+        lac_texts_add(&analysis->texts, "Streams wait for each other for %s of every %s step (%s)",
+                      lac_say_ns(llround(cost_ns)).text, lac_say_ns(analysis->step_mean_ns).text,
+                      lac_say_pct(finding->cost_pct).text);
+    finding->why = "The next operation was launched in time, but its stream waits for an event of "
+                   "another one, and nothing else is there to run.";
+    finding->brief = "wait later";
+    finding->change = "# wait for the other stream where its result is used, not before:\n"
+                      "torch.cuda.current_stream().wait_stream(other)";
+    finding->expect = lac_texts_add(&analysis->texts, "%s, if half of it can be moved.",
+                                    lac_finding_expect(diagnosis, finding));
+    finding->costs = "Care: a wait that is left out reads data that is not there yet.";
+    finding->wrong_if = "the operation after the wait needs all of what the other stream computes.";
+    finding->check = "record ten steps and look at what ran on the other stream in the gaps";
+    lac_evidence_gaps(diagnosis, finding, LAC_CAUSE_DEPENDENCY, 3);
+}

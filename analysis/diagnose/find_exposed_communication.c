@@ -1,0 +1,67 @@
+/* Communication that no computing hides. One rank cannot tell a late rank from a slow network. */
+
+#include "analysis/diagnose/findings.h"
+
+#include <math.h>
+#include <stdint.h>
+
+void lac_find_exposed_communication(struct lac_diagnosis *diagnosis)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    const struct lac_step_time *time = diagnosis->time;
+    double cost_ns = time->exposed_comm_ns;
+    if (lac_pct_of_step(diagnosis, cost_ns) < 5.0) {
+        return;
+    }
+    struct lac_finding *finding = lac_finding_new(diagnosis, "exposed-communication");
+    if (!finding) {
+        return;
+    }
+    double steps[LAC_CASE_COUNT_];
+    static const double left[LAC_CASE_COUNT_] = {0.0, 0.5, 1.0};
+    for (int which = 0; which < LAC_CASE_COUNT_; which++) {
+        struct lac_change change;
+        lac_change_clear(&change);
+        change.factor[LAC_OP_COMM] = left[which];
+        steps[which] = lac_retime(diagnosis, &change);
+    }
+    lac_finding_price_steps(diagnosis, finding, steps);
+    lac_finding_cost(diagnosis, finding, cost_ns);
+    finding->severity = lac_severity_of_gain(finding->cost_pct);
+    finding->confidence = 0.4;
+    finding->title = lac_texts_add(
+        &analysis->texts, "Collectives take %s of every %s step with nothing beside them (%s)",
+        lac_say_ns(llround(cost_ns)).text, lac_say_ns(analysis->step_mean_ns).text,
+        lac_say_pct(finding->cost_pct).text);
+    double hidden_pct = time->comm_ns > 0.0 ? 100.0 * (1.0 - cost_ns / time->comm_ns) : 0.0;
+    finding->why = lac_texts_add(
+        &analysis->texts,
+        "%.0f %% of the communication is hidden behind computing. A collective also waits inside "
+        "its kernel for the last rank: whether another rank is late or the network is slow cannot "
+        "be told from one rank.",
+        fmax(0.0, hidden_pct));
+    finding->brief = "add the other ranks' traces";
+    finding->change = "lacuna analyze RANK0 RANK1 ...   # says who waits for whom\n"
+                      "# if no rank is late, hide more of it behind the backward pass:\n"
+                      "model = DistributedDataParallel(model, bucket_cap_mb=50, "
+                      "gradient_as_bucket_view=True)";
+    finding->expect =
+        lac_texts_add(&analysis->texts,
+                      "between nothing and %s a step, by whether a rank is late: all of %s gone "
+                      "is the most.",
+                      lac_say_ns(finding->step_low_ns).text, lac_say_ns(llround(cost_ns)).text);
+    finding->costs = "Larger buckets start later and need their size in memory twice.";
+    finding->wrong_if =
+        "the other ranks' collectives are as long as these: then it is the network.";
+    finding->check = "analyze all ranks together";
+    uint32_t best = LAC_NONE;
+    for (uint32_t row = 0; row < analysis->kernel_name_count && best == LAC_NONE; row++) {
+        best = analysis->kernels[row].names.is_comm ? row : LAC_NONE;
+    }
+    if (best != LAC_NONE) {
+        const struct lac_kernel_facts *facts = &analysis->kernels[best];
+        lac_evidence_slice(diagnosis, finding, facts->longest_slice,
+                           lac_texts_add(&analysis->texts, "the longest of %s",
+                                         lac_say_count((int64_t)facts->count, "collective").text));
+    }
+}

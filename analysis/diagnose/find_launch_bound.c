@@ -1,0 +1,102 @@
+/*
+ * The device waits for the host to launch. Not said of traces recorded with Python stacks (the host
+ * is several times slower in them) beyond that it cannot be told, and not of launches that wait for
+ * room in a full queue: those are not idle time of the device.
+ */
+
+#include "analysis/diagnose/findings.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+enum { SHORT_KERNEL_NS = 10000 };
+
+/** Kernels a step, and how many of a hundred are shorter than 10 us (by the mean of their name). */
+static double short_kernels_pct(const struct lac_analysis *analysis)
+{
+    uint64_t short_count = 0;
+    for (uint32_t row = 0; row < analysis->kernel_name_count; row++) {
+        const struct lac_kernel_facts *facts = &analysis->kernels[row];
+        if (facts->count > 0 && facts->total_ns / (int64_t)facts->count < SHORT_KERNEL_NS) {
+            short_count += facts->count;
+        }
+    }
+    return lac_pct((int64_t)short_count, (int64_t)analysis->kernel_count);
+}
+
+/** What stands in the way of a graph: "" when nothing was seen. */
+static const char *obstacle(const struct lac_diagnosis *diagnosis)
+{
+    const struct lac_step_time *time = diagnosis->time;
+    const struct lac_host *host =
+        diagnosis->main_host == LAC_NONE ? NULL : &diagnosis->hosts[diagnosis->main_host];
+    uint64_t steps = diagnosis->analysis->step_kept_count;
+    if (host && host->blocking_count > 2 * steps) {
+        return " CUDA graphs cannot hold the synchronisations that are in the step: they go first.";
+    }
+    if (time->idle_ns[LAC_CAUSE_ALLOCATOR] > 0.0) {
+        return " CUDA graphs cannot hold the allocations that are in the step: they go first.";
+    }
+    return "";
+}
+
+static void propose(struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    finding->brief = "fewer launches";
+    if (lac_framework_of(diagnosis->model) == LAC_FRAMEWORK_TENSORFLOW) {
+        finding->change = "@tf.function(jit_compile=True)";
+    } else {
+        finding->change = "optimizer = torch.optim.SGD(..., foreach=True)  # or fused=True\n"
+                          "model = torch.compile(model, mode=\"reduce-overhead\")";
+    }
+    finding->expect =
+        lac_texts_add(&analysis->texts, "%s at most: all waiting for launches gone.%s",
+                      lac_finding_expect(diagnosis, finding), obstacle(diagnosis));
+    finding->costs = "A fused optimizer costs nothing. Compiling takes minutes at the start, again "
+                     "for each new shape, and pays over thousands of steps.";
+    finding->wrong_if = "the host's share of the step is the same with a fused optimizer and with "
+                        "fewer, larger operations.";
+    finding->check = lac_texts_add(&analysis->texts, "record ten steps and analyze them: %s a step",
+                                   lac_say_ns(finding->step_mid_ns).text);
+}
+
+void lac_find_launch_bound(struct lac_diagnosis *diagnosis)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_what_if_changes what_if;
+    lac_what_if_clear(&what_if);
+    what_if.no_launch = 1;
+    double cost_ns = diagnosis->time->idle_ns[LAC_CAUSE_LAUNCH];
+    struct lac_finding *finding =
+        lac_finding_open(diagnosis, "launch-bound", cost_ns, 5.0, &what_if);
+    if (!finding) {
+        return;
+    }
+    bool is_inflated = diagnosis->has_python || diagnosis->model->info.has_python_stacks;
+    finding->title = lac_texts_add(
+        &analysis->texts, "The GPU waits %s of every %s step for the host to launch (%s)",
+        lac_say_ns(llround(cost_ns)).text, lac_say_ns(analysis->step_mean_ns).text,
+        lac_say_pct(finding->cost_pct).text);
+    double per_step = (double)analysis->kernel_count / (double)analysis->step_count;
+    finding->why = lac_texts_add(
+        &analysis->texts,
+        "About %s kernels a step, %.0f %% of them shorter than 10 us: the queue runs empty between "
+        "them.%s",
+        lac_say_rate(per_step).text, short_kernels_pct(analysis),
+        is_inflated
+            ? " But the trace was recorded with Python stacks, in which the host is several "
+              "times slower: without them the wait may not exist."
+            : "");
+    if (is_inflated) {
+        finding->severity = LAC_SEVERITY_INFO;
+        finding->confidence = 0.2;
+        finding->gain_low_pct = finding->gain_mid_pct = finding->gain_high_pct = (double)NAN;
+        finding->step_low_ns = finding->step_mid_ns = finding->step_high_ns = LAC_UNKNOWN_NS;
+        finding->change = "Record again without Python stacks and shapes, then decide.";
+    } else {
+        propose(diagnosis, finding);
+    }
+    lac_evidence_gaps(diagnosis, finding, LAC_CAUSE_LAUNCH, 3);
+}

@@ -1,0 +1,29 @@
+/* What the recorder itself cost: no change to the training, but a step is shorter without it. */
+
+#include "analysis/diagnose/findings.h"
+
+#include <math.h>
+#include <stdint.h>
+
+void lac_find_profiler_overhead(struct lac_diagnosis *diagnosis)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    double cost_ns = diagnosis->time->idle_ns[LAC_CAUSE_PROFILER];
+    if (lac_pct_of_step(diagnosis, cost_ns) < 1.0) {
+        return;
+    }
+    struct lac_finding *finding = lac_finding_new(diagnosis, "profiler-overhead");
+    if (!finding) {
+        return;
+    }
+    lac_finding_cost(diagnosis, finding, cost_ns);
+    finding->severity = LAC_SEVERITY_INFO;
+    finding->confidence = 0.8;
+    finding->title = lac_texts_add(
+        &analysis->texts, "The recorder itself holds the GPU up for %s of every %s step (%s)",
+        lac_say_ns(llround(cost_ns)).text, lac_say_ns(analysis->step_mean_ns).text,
+        lac_say_pct(finding->cost_pct).text);
+    finding->why = "Its buffers are flushed inside steps. Without it a step is that much shorter: "
+                   "compare steps only with others that were recorded the same way.";
+    lac_evidence_gaps(diagnosis, finding, LAC_CAUSE_PROFILER, 3);
+}

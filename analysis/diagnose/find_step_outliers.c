@@ -1,0 +1,111 @@
+/*
+ * Steps longer than their like. Steps that did other work (validation, a checkpoint, the end of an
+ * epoch) are a kind of their own, not outliers: they are counted, not blamed.
+ */
+
+#include "analysis/diagnose/findings.h"
+
+#include <math.h>
+#include <stdint.h>
+
+struct outliers {
+    uint32_t count, longest;
+    double excess_ns, usual_ns;
+};
+
+static void measure(const struct lac_analysis *analysis, struct outliers *outliers)
+{
+    uint32_t usual_count = 0;
+    for (uint32_t s = 0; s < analysis->step_count; s++) {
+        const struct lac_step *step = &analysis->steps[s];
+        if (step->left_out == LAC_STEP_KEPT && !step->is_outlier) {
+            outliers->usual_ns += (double)(step->dur_ns - step->wait_ns);
+            usual_count++;
+        }
+    }
+    outliers->usual_ns /= usual_count > 0 ? (double)usual_count : 1.0;
+    outliers->longest = LAC_NONE;
+    for (uint32_t s = 0; s < analysis->step_count; s++) {
+        const struct lac_step *step = &analysis->steps[s];
+        if (!step->is_outlier) {
+            continue;
+        }
+        outliers->count++;
+        outliers->excess_ns += (double)(step->dur_ns - step->wait_ns) - outliers->usual_ns;
+        if (outliers->longest == LAC_NONE ||
+            step->dur_ns > analysis->steps[outliers->longest].dur_ns) {
+            outliers->longest = s;
+        }
+    }
+}
+
+/** The cause of most of the idle time inside that step. */
+static enum lac_cause cause_inside(const struct lac_diagnosis *diagnosis,
+                                   const struct lac_step *step)
+{
+    const struct lac_analysis *analysis = diagnosis->analysis;
+    const struct lac_device_facts *device = &analysis->devices[analysis->main_device];
+    int64_t by_cause_ns[LAC_CAUSE_COUNT_] = {0};
+    int64_t end_ns = step->start_ns + step->dur_ns;
+    for (uint64_t g = device->first_gap; g < device->first_gap + device->gap_count; g++) {
+        const struct lac_gap *gap = &analysis->gaps[g];
+        if (gap->start_ns >= end_ns) {
+            break;
+        }
+        if (gap->start_ns >= step->start_ns) {
+            by_cause_ns[gap->cause] += gap->dur_ns;
+        }
+    }
+    int largest = 0;
+    for (int cause = 0; cause < LAC_CAUSE_COUNT_; cause++) {
+        largest = by_cause_ns[cause] > by_cause_ns[largest] ? cause : largest;
+    }
+    return by_cause_ns[largest] * 4 >= step->dur_ns ? (enum lac_cause)largest
+                                                    : LAC_CAUSE_UNATTRIBUTED;
+}
+
+void lac_find_step_outliers(struct lac_diagnosis *diagnosis)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    struct outliers outliers = {0};
+    measure(analysis, &outliers);
+    double cost_ns = outliers.excess_ns / (double)analysis->step_kept_count;
+    /* what comes back more often than every tenth step is a pattern of the loop */
+    if (outliers.count == 0 || outliers.count * 10 > analysis->step_kept_count ||
+        lac_pct_of_step(diagnosis, cost_ns) < 1.0) {
+        return;
+    }
+    struct lac_finding *finding = lac_finding_new(diagnosis, "step-outliers");
+    if (!finding) {
+        return;
+    }
+    const struct lac_step *longest = &analysis->steps[outliers.longest];
+    lac_finding_cost(diagnosis, finding, cost_ns);
+    finding->severity = LAC_SEVERITY_INFO;
+    finding->confidence = 0.6;
+    finding->title = lac_texts_add(
+        &analysis->texts, "%u of %s %s longer than steps of their kind: %s of the time",
+        (unsigned)outliers.count, lac_say_count(analysis->step_kept_count, "step").text,
+        outliers.count == 1 ? "is" : "are", lac_say_pct(finding->cost_pct).text);
+    enum lac_cause cause = cause_inside(diagnosis, longest);
+    finding->why = lac_texts_add(
+        &analysis->texts,
+        "Without waiting for data they take %s on average, the others %s. They launch as much work "
+        "as the others, so it is not validation or a checkpoint%s%s.",
+        lac_say_ns(llround(outliers.usual_ns + outliers.excess_ns / outliers.count)).text,
+        lac_say_ns(llround(outliers.usual_ns)).text,
+        cause == LAC_CAUSE_UNATTRIBUTED ? "; the GPU was not idle longer in them"
+                                        : "; in the longest the GPU was idle for ",
+        cause == LAC_CAUSE_UNATTRIBUTED ? "" : lac_cause_name(cause));
+    if (longest->slice != LAC_NONE) {
+        lac_evidence_slice(diagnosis, finding, longest->slice, "the longest of them");
+    } else if (finding->evidence_count < LAC_EVIDENCE_MAX) {
+        finding->evidence[finding->evidence_count++] =
+            (struct lac_evidence){.track = LAC_NONE,
+                                  .slice = LAC_NONE,
+                                  .track_name = "steps",
+                                  .t0_ns = longest->start_ns,
+                                  .t1_ns = longest->start_ns + longest->dur_ns,
+                                  .text = "the longest of them"};
+    }
+}
