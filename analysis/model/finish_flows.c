@@ -67,6 +67,66 @@ static int by_source(const void *left, const void *right)
     return compare_u64(a->name, b->name);
 }
 
+static uint32_t group_by_track(const void *row)
+{
+    return ((const struct lac_flow_end *)row)->track;
+}
+
+/* Equal for the ends of one arrow; others that share it only cost a comparison. */
+static uint32_t group_by_arrow(const void *row)
+{
+    const struct lac_flow_end *end = row;
+    uint64_t mixed = (end->id ^ (uint64_t)end->name << 40) * 0x9E3779B97F4A7C15u;
+
+    return (uint32_t)(mixed >> 32);
+}
+
+static uint32_t group_by_source(const void *row)
+{
+    return ((const struct lac_flow *)row)->src;
+}
+
+/* Order in which equal groups are neighbours and each is sorted: groups by radix, as there are
+ * many and most are small; inside by comparing, unless the input had them in order. */
+static enum lac_status sort_in_groups(void *rows, uint64_t count, size_t row_bytes,
+                                      uint32_t (*group_of)(const void *),
+                                      int (*compare)(const void *, const void *))
+{
+    uint8_t *bytes = rows;
+    uint64_t *keys = malloc(count * 2 * sizeof(*keys) + 1);
+    uint8_t *copy = malloc(count * row_bytes + 1);
+
+    if (keys == NULL || copy == NULL) {
+        free(keys);
+        free(copy);
+        return LAC_ERR_NOMEM;
+    }
+    for (uint64_t i = 0; i < count; i++) {
+        keys[i] = (uint64_t)group_of(bytes + i * row_bytes) << 32 | i;
+    }
+    lac_sort_by_upper(keys, keys + count, count);
+    memcpy(copy, bytes, count * row_bytes);
+    for (uint64_t i = 0; i < count; i++) {
+        memcpy(bytes + i * row_bytes, copy + (keys[i] & UINT32_MAX) * row_bytes, row_bytes);
+    }
+    free(copy);
+    for (uint64_t i = 0; i < count;) {
+        uint64_t end = i + 1;
+        bool is_sorted = true;
+
+        for (; end < count && keys[end] >> 32 == keys[i] >> 32; end++) {
+            is_sorted =
+                is_sorted && compare(bytes + (end - 1) * row_bytes, bytes + end * row_bytes) <= 0;
+        }
+        if (!is_sorted) {
+            qsort(bytes + i * row_bytes, end - i, row_bytes, compare);
+        }
+        i = end;
+    }
+    free(keys);
+    return LAC_OK;
+}
+
 /* Sweep one track: the open slice of each lane is known, the deepest one that reaches the end's
  * time is innermost. */
 static void find_slices(const struct lac_model *model, struct lac_flow_end *ends, uint64_t count,
@@ -160,6 +220,19 @@ static void match_group(struct arrows *arrows, const struct lac_flow_end *ends, 
     }
 }
 
+static void match_all(struct arrows *arrows, const struct lac_flow_end *ends, uint64_t count)
+{
+    for (uint64_t i = 0; i < count;) {
+        uint64_t end = i + 1;
+
+        while (end < count && ends[end].name == ends[i].name && ends[end].id == ends[i].id) {
+            end++;
+        }
+        match_group(arrows, ends + i, end - i);
+        i = end;
+    }
+}
+
 enum lac_status lac_finish_flows(struct lac_builder *builder, int64_t t0_ns)
 {
     struct lac_model *model = builder->model;
@@ -181,21 +254,21 @@ enum lac_status lac_finish_flows(struct lac_builder *builder, int64_t t0_ns)
     if (arrows.flows == NULL) {
         return LAC_ERR_NOMEM;
     }
-    qsort(ends, count, sizeof(*ends), by_place);
-    status = find_all_slices(builder);
+    status = sort_in_groups(ends, count, sizeof(*ends), group_by_track, by_place);
+    if (status == LAC_OK) {
+        status = find_all_slices(builder);
+    }
+    if (status == LAC_OK) {
+        status = sort_in_groups(ends, count, sizeof(*ends), group_by_arrow, by_arrow);
+    }
+    if (status == LAC_OK) {
+        match_all(&arrows, ends, count);
+        status = sort_in_groups(arrows.flows, arrows.count, sizeof(*arrows.flows), group_by_source,
+                                by_source);
+    }
     if (status != LAC_OK) {
         free(arrows.flows);
         return status;
-    }
-    qsort(ends, count, sizeof(*ends), by_arrow);
-    for (uint64_t i = 0; i < count;) {
-        uint64_t end = i + 1;
-
-        while (end < count && ends[end].name == ends[i].name && ends[end].id == ends[i].id) {
-            end++;
-        }
-        match_group(&arrows, ends + i, end - i);
-        i = end;
     }
     for (uint64_t i = 0; i < count; i++) {
         unbound += ends[i].slice == LAC_NONE;
@@ -204,7 +277,6 @@ enum lac_status lac_finish_flows(struct lac_builder *builder, int64_t t0_ns)
         lac_model_report(model, LAC_REPORT_INFO, "arrow_without_slice", unbound, 0,
                          "Ends of recorded arrows lie on no slice; those arrows are not drawn.");
     }
-    qsort(arrows.flows, arrows.count, sizeof(*arrows.flows), by_source);
     model->flows = arrows.flows;
     model->flow_count = arrows.count;
     return LAC_OK;
