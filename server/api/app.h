@@ -104,4 +104,7 @@ void lac_api_kernels(void *app, const struct lac_request *request, struct lac_re
 void lac_api_gaps(void *app, const struct lac_request *request, struct lac_response *response);
 void lac_api_flame(void *app, const struct lac_request *request, struct lac_response *response);
 
+void lac_api_compare(void *app, const struct lac_request *request, struct lac_response *response);
+void lac_api_report(void *app, const struct lac_request *request, struct lac_response *response);
+
 #endif

@@ -26,11 +26,20 @@ static const struct {
     {"Cross-Origin-Opener-Policy", "same-origin"},
 };
 
-void lac_reply_add_headers(struct MHD_Response *mhd_response)
+/** @param policy instead of the page's; NULL: that one */
+static void add_fixed_headers(struct MHD_Response *mhd_response, const char *policy)
 {
     for (size_t i = 0; i < sizeof(fixed_headers) / sizeof(fixed_headers[0]); i++) {
-        (void)MHD_add_response_header(mhd_response, fixed_headers[i].name, fixed_headers[i].value);
+        bool is_policy = policy != NULL && i == 0;
+
+        (void)MHD_add_response_header(mhd_response, fixed_headers[i].name,
+                                      is_policy ? policy : fixed_headers[i].value);
     }
+}
+
+void lac_reply_add_headers(struct MHD_Response *mhd_response)
+{
+    add_fixed_headers(mhd_response, NULL);
 }
 
 /* The client has it already: 304, with the tag it has. */
@@ -116,7 +125,7 @@ static void add_headers(const struct exchange *x, struct MHD_Response *made)
 {
     const struct lac_response *response = &x->response;
 
-    lac_reply_add_headers(made);
+    add_fixed_headers(made, response->policy);
     if (response->http_status != 204 && response->http_status != 304) {
         (void)MHD_add_response_header(made, "Content-Type", response->mime);
     }

@@ -77,6 +77,7 @@ struct lac_response {
     unsigned http_status; /**< 200 unless set */
     const char *mime;     /**< static; "application/json" unless set */
     const char *cache;    /**< Cache-Control, static; "no-store" unless set */
+    const char *policy;   /**< Content-Security-Policy, static; NULL: the page's own */
     char etag[96];        /**< with quotes; "" none */
     bool may_gzip;        /**< the body compresses; true unless cleared */
     struct lac_buffer body;

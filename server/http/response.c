@@ -66,6 +66,7 @@ static void set_error(struct lac_response *response, unsigned http_status, const
     response->encoding = NULL;
     response->http_status = http_status;
     response->mime = "application/json";
+    response->policy = NULL;
     response->cache = "no-store";
     lac_buffer_puts(&response->body, "{\"error\":{\"code\":");
     lac_buffer_json_string(&response->body, code, strlen(code));

@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+"""Comparisons and reports over HTTP: what they say, who may ask, under which policy a report comes."""
+import json
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+from server_harness import PROGRAM, Server, main, make_trace
+
+
+class Compare(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.server = Server("--log-level", "warn")
+        cls.folder = tempfile.TemporaryDirectory()
+        subprocess.run([PROGRAM, "demo", cls.folder.name], check=True, capture_output=True, timeout=120)
+        cls.files = [Path(cls.folder.name) / name for name in ("1-two-workers.json", "2-five-workers.json")]
+        cls.ids = [cls.server.upload(path.read_bytes(), path.stem) for path in cls.files]
+        for trace in cls.ids:
+            cls.server.wait_ready(trace)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.server.close()
+        cls.folder.cleanup()
+
+    def test_a_comparison_says_what_the_command_says(self):
+        a, b = self.ids
+        document = self.server.api(f"/compare?a={a}&b={b}")
+        done = subprocess.run([PROGRAM, "compare", *map(str, self.files), "--json"], capture_output=True, check=True, timeout=120)
+        printed = json.loads(done.stdout)
+        self.assertEqual([document["a"]["id"], document["b"]["id"]], [a, b])
+        for side in "ab":
+            document[side]["id"] = None
+        self.assertEqual(document, printed)
+        schema = self.server.get("/openapi.json", key=False).json()["components"]["schemas"]["Comparison"]
+        self.assertEqual(sorted(document), sorted(schema["properties"]))
+
+    def test_wrong_questions_are_refused(self):
+        a = self.ids[0]
+        for query, status in (("", 400), (f"?a={a}", 400), (f"?a={a}&b=x", 404), (f"?a={'a' * 26}&b={a}", 404)):
+            self.assertEqual(self.server.get("/api/v1/compare" + query).status, status, query)
+        for query in ("?format=pdf", "?redact=faces", "?redact=hosts,,x"):
+            self.assertEqual(self.server.get(f"/api/v1/traces/{a}/report{query}").status, 400, query)
+        self.assertEqual(self.server.get(f"/api/v1/compare?a={a}&b={a}", key=False).status, 401)
+        self.assertEqual(self.server.get(f"/api/v1/traces/{a}/report", key=False).status, 401)
+
+    def test_an_unchanged_comparison_is_not_sent_again(self):
+        a, b = self.ids
+        path = f"/api/v1/compare?a={a}&b={b}"
+        reply = self.server.get(path)
+        self.assertEqual(self.server.get(path, headers={"If-None-Match": reply.headers["ETag"]}).status, 304)
+
+    def test_a_report_is_what_the_command_writes_under_a_policy_of_its_own(self):
+        reply = self.server.get(f"/api/v1/traces/{self.ids[0]}/report?format=html", headers={"Accept-Encoding": "identity"})
+        done = subprocess.run([PROGRAM, "export", str(self.files[0]), "--to", "html"], capture_output=True, check=True, timeout=120)
+        self.assertEqual(reply.body, done.stdout)
+        policies = [value for name, value in reply.headers.items() if name.lower() == "content-security-policy"]
+        self.assertEqual(len(policies), 1)
+        self.assertTrue(policies[0].startswith("default-src 'none'; style-src 'unsafe-inline'; img-src data:"), policies)
+        self.assertNotIn("script", policies[0])
+        self.assertIn("attachment", reply.headers["Content-Disposition"])
+        self.assertEqual(reply.headers["Content-Type"], "text/html; charset=utf-8")
+        markdown = self.server.get(f"/api/v1/traces/{self.ids[0]}/report?format=markdown", headers={"Accept-Encoding": "identity"})
+        self.assertIn(b"num_workers=5", markdown.body)
+
+    def test_what_a_report_tells_can_be_asked_and_left_out(self):
+        contains = {row["kind"]: row for row in self.server.api(f"/traces/{self.ids[0]}/report?format=contents")["contains"]}
+        self.assertEqual(sorted(contains), ["argv", "hosts", "names", "paths", "users"])
+        self.assertEqual(contains["argv"]["items"], ["python train.py"])
+        self.assertIn("1-two-workers", contains["names"]["items"])
+        body = self.server.get(f"/api/v1/traces/{self.ids[0]}/report?redact=argv,names", headers={"Accept-Encoding": "identity"}).body
+        self.assertNotIn(b"train.py</dd>", body)
+        self.assertNotIn(b"two-workers", body)
+
+    def test_a_trace_under_way_has_neither(self):
+        broken = self.server.upload(b"not a trace at all", "broken")
+        for _ in range(200):
+            if self.server.api("/traces/" + broken)["state"] == "failed":
+                break
+        for path in (f"/compare?a={broken}&b={self.ids[0]}", f"/traces/{broken}/report"):
+            self.assertEqual(self.server.get("/api/v1" + path).status, 409, path)
+
+    def test_short_traces_compare_without_a_claim(self):
+        short = self.server.upload(make_trace(2, 3), "short")
+        self.server.wait_ready(short)
+        document = self.server.api(f"/compare?a={short}&b={self.ids[0]}")
+        self.assertIn(document["verdict"], ("unknown", "too_few"))
+        self.assertIsNone(document["predicted"])
+
+
+if __name__ == "__main__":
+    main()
