@@ -126,7 +126,8 @@ static enum lac_status try_workers(const struct lac_demo_scenario *s,
 /* ceil(1.15 f / s), within what the table holds */
 static int32_t wanted_workers(int64_t fetch_ns, int64_t step_ns)
 {
-    int64_t wanted = (fetch_ns / 100 * 115 + step_ns - 1) / step_ns;
+    int64_t step_at_least_ns = step_ns < 1 ? 1 : step_ns;
+    int64_t wanted = (fetch_ns / 100 * 115 + step_at_least_ns - 1) / step_at_least_ns;
     return (int32_t)(wanted > LAC_DEMO_TABLE_WORKERS ? LAC_DEMO_TABLE_WORKERS
                      : wanted < 1                    ? 1
                                                      : wanted);

@@ -155,7 +155,7 @@ static void fetch_events(struct sim *sim, int thread, int64_t batch, int64_t sta
     if (!s->has_hook) {
         return;
     }
-    for (int i = -1; i < 4; i++) {
+    for (int i = -1; i < 4; i++) { /* the whole, then its parts */
         int64_t part_end_ns =
             i == 3 ? end_ns : at_ns + (end_ns - start_ns) / 1000 * PERMILLE[i < 0 ? 0 : i];
         struct lac_demo_event *e =
@@ -163,7 +163,8 @@ static void fetch_events(struct sim *sim, int thread, int64_t batch, int64_t sta
                   : emit(sim, thread, LAC_DEMO_EVENT_LOADER, PART[i], at_ns, part_end_ns);
         int64_t cpu_ns = e->dur_ns / 100 * (i == 0 ? 40 : 95);
         /* without a core of its own a worker waits for one */
-        e->cpu_ns = s->workers > s->cores ? cpu_ns / s->workers * s->cores : cpu_ns;
+        bool is_shared = s->workers > 0 && s->workers > s->cores;
+        e->cpu_ns = is_shared ? cpu_ns / s->workers * s->cores : cpu_ns;
         e->number = (int32_t)batch;
         e->worker = s->workers > 0 ? (int32_t)(batch % s->workers) : -1;
         at_ns = i < 0 ? at_ns : part_end_ns;
@@ -530,7 +531,7 @@ static void write_checkpoint(struct sim *sim)
 {
     int64_t begin_ns = sim->t;
     int64_t device_ns = later(sim->compute.tail_end_ns, sim->comm.tail_end_ns);
-    call(sim, LAC_DEMO_MAIN, "cudaDeviceSynchronize", LAC_DEMO_BLAME_HOST,
+    call(sim, LAC_DEMO_MAIN, "cudaDeviceSynchronize", LAC_DEMO_BLAME_SYNC,
          later(sim->t, device_ns) + SYNC_RETURN_NS);
     go(sim, LAC_DEMO_BLAME_HOST, sim->s->checkpoint_ns);
     emit(sim, LAC_DEMO_MAIN, LAC_DEMO_EVENT_RANGE, "checkpoint", begin_ns, sim->t);

@@ -1,11 +1,15 @@
 /* Random training loops: what no loop may ever do, and that their truth is one. */
 
+#include "analysis/model/status.h"
 #include "server/demo/exam.h"
+#include "server/demo/pipeline.h"
 #include "server/demo/scenario.h"
 #include "server/demo/train_loop.h"
 
 #include <check.h>
 #include <json-c/json.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -253,7 +257,7 @@ START_TEST(a_value_read_last_empties_the_device_and_one_step_later_does_not)
     s.read_host_ns = 3000000;
     struct lac_demo_loop_run run = ran(&s);
     ck_assert_int_ge(run.mean_ns, 33000000);
-    ck_assert_int_ge(run.idle_ns[LAC_DEMO_BLAME_SYNC], 20 * 2900000);
+    ck_assert_int_ge(run.idle_ns[LAC_DEMO_BLAME_SYNC], INT64_C(20) * 2900000);
     ck_assert_uint_eq(count_of(&run, "aten::item"), 20);
     lac_demo_loop_done(&run);
     s.reads = LAC_DEMO_READS_LATE;
@@ -273,7 +277,7 @@ START_TEST(freeing_memory_waits_for_the_device)
     ck_assert_uint_eq(count_of(&run, "cudaFree"), 20);
     ck_assert_uint_eq(count_of(&run, "cudaMalloc"), 20);
     /* both calls are exposed: the device has nothing left when the free begins */
-    ck_assert_int_ge(run.idle_ns[LAC_DEMO_BLAME_ALLOCATOR], 20 * 990000);
+    ck_assert_int_ge(run.idle_ns[LAC_DEMO_BLAME_ALLOCATOR], INT64_C(20) * 990000);
     int64_t computed_ns = 0;
     for (uint64_t i = 0; i < run.event_count; i++) {
         const struct lac_demo_event *e = &run.events[i];
@@ -300,7 +304,7 @@ START_TEST(a_graph_is_one_call)
     for (uint64_t i = 0; i < run.event_count; i++) {
         nodes += run.events[i].graph_node != 0 ? 1 : 0;
     }
-    ck_assert_uint_ge(nodes, 20 * 60);
+    ck_assert_uint_ge(nodes, UINT64_C(20) * 60);
     lac_demo_loop_done(&run);
 }
 END_TEST
@@ -309,7 +313,7 @@ START_TEST(launching_decides_when_the_host_needs_longer)
 {
     struct lac_demo_scenario s = plain();
     s.compute_ns = 300000;
-    ck_assert_int_ge(mean_of(&s), 60 * 12000);
+    ck_assert_int_ge(mean_of(&s), INT64_C(60) * 12000);
     struct lac_demo_scenario free = lac_demo_scenario_without(&s, LAC_DEMO_CAUSE_LAUNCH, 0);
     free.workers = 40; /* the data would be next */
     ck_assert_int_lt(mean_of(&free), mean_of(&s));
@@ -374,7 +378,7 @@ START_TEST(ranks_end_a_collective_together_and_the_late_one_waits_least)
         check_rows(&runs[r]);
     }
     for (int r = 0; r < 4; r++) {
-        ck_assert(r == 2 || reducing_ns[r] > reducing_ns[2] + 40 * 1000000);
+        ck_assert(r == 2 || reducing_ns[r] > reducing_ns[2] + INT64_C(40) * 1000000);
     }
     int64_t late_ns = runs[0].mean_ns;
     for (int r = 0; r < 4; r++) {
