@@ -84,7 +84,7 @@ void lac_find_step_outliers(struct lac_diagnosis *diagnosis);
 /** Whether the device has tensor cores that a notable part of its time could use. */
 bool lac_has_unused_tensor_cores(const struct lac_diagnosis *diagnosis);
 
-/** plan.c: what to do after the first change. */
+/** fix_plan.c: what to do after the first change. */
 void lac_plan_make(struct lac_diagnosis *diagnosis);
 
 /** Share of the step that computes, layout conversions left out: 90 and more is gpu-bound. */
