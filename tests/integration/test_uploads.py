@@ -5,13 +5,12 @@ import hashlib
 import os
 import shutil
 import signal
-import socket
 import tempfile
 import threading
 import time
 import unittest
 
-from server_harness import Server, hear, main, make_trace, status_of
+from server_harness import Server, main, make_trace, status_of
 
 TUS = {"Tus-Resumable": "1.0.0"}
 BODY_TYPE = {"Content-Type": "application/offset+octet-stream"}
