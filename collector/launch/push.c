@@ -291,8 +291,8 @@ static bool create(struct push *push)
         add_pair(metadata, "clock_error_ns", number);
     }
     if (!ask(push, "POST", "uploads", fields, NULL, 0) || push->reply.status == 429 ||
-        push->reply.status >= 500) {
-        return false;
+        (push->reply.status >= 500 && push->reply.status != 507)) {
+        return false; /* a full disk (507) is not over in a minute */
     }
     slash = strrchr(push->reply.location, '/');
     if (push->reply.status != 201 || slash == NULL || slash[1] == '\0' || strlen(slash) > 60 ||
