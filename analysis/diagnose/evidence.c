@@ -84,6 +84,26 @@ void lac_evidence_gaps(struct lac_diagnosis *diagnosis, struct lac_finding *find
     }
 }
 
+double lac_idle_in_short_pieces(const struct lac_diagnosis *diagnosis, enum lac_cause cause,
+                                int64_t limit_ns)
+{
+    const struct lac_analysis *analysis = diagnosis->analysis;
+    const struct lac_device_facts *device = &analysis->devices[analysis->main_device];
+    double sum_ns = 0.0;
+    for (uint64_t g = device->first_gap; g < device->first_gap + device->gap_count; g++) {
+        const struct lac_gap *gap = &analysis->gaps[g];
+        for (uint64_t p = gap->first_piece; p < gap->first_piece + gap->piece_count; p++) {
+            int64_t dur_ns = lac_gap_piece_dur_ns(analysis, p);
+            if (analysis->pieces[p].cause == cause && dur_ns < limit_ns) {
+                int64_t start_ns = analysis->pieces[p].start_ns;
+                sum_ns +=
+                    (double)lac_spans_length_inside(&diagnosis->kept, start_ns, start_ns + dur_ns);
+            }
+        }
+    }
+    return sum_ns / (double)analysis->step_kept_count;
+}
+
 const char *lac_enclosing_name(const struct lac_model *model, uint64_t slice)
 {
     enum { LOOK_BACK = 4096 };

@@ -18,7 +18,9 @@ void lac_find_exposed_communication(struct lac_diagnosis *diagnosis)
         return;
     }
     double steps[LAC_CASE_COUNT_];
-    static const double left[LAC_CASE_COUNT_] = {0.0, 0.5, 1.0};
+    /* expected: what fits behind computing is hidden; at worst nothing can be moved */
+    double too_long_ns = fmax(0.0, time->comm_ns - time->compute_ns);
+    double left[LAC_CASE_COUNT_] = {0.0, fmin(1.0, too_long_ns / cost_ns), 1.0};
     for (int which = 0; which < LAC_CASE_COUNT_; which++) {
         struct lac_change change;
         lac_change_clear(&change);

@@ -130,17 +130,32 @@ static bool is_short_of_cores(const struct lac_diagnosis *diagnosis)
     return time->cores_ns >= 0.75 * time->step_ns;
 }
 
+/** Slow batches among fast ones hold up the queue: workers until the loader, played again, keeps
+ * up; as many as the mean asks for when it then does. */
+static int32_t workers_for_tail(const struct lac_diagnosis *diagnosis, int32_t wanted)
+{
+    enum { TIMES_MOST = 4 };
+    const struct lac_step_time *time = diagnosis->time;
+    if (!time->fetch_ns || wanted <= 0 || time->is_in_process) {
+        return wanted;
+    }
+    int32_t least = wanted;
+    double enough_ns = 1.03 * fmax(time->s_ns, time->cores_ns);
+    while (wanted < TIMES_MOST * least &&
+           lac_loader_step(time, time->s_ns, wanted, 1.0) > enough_ns) {
+        wanted++;
+    }
+    return wanted;
+}
+
 /** Workers wanted, as many as the allowed cores carry; -1 when more do not help. */
 static int32_t workers_wanted(const struct lac_diagnosis *diagnosis)
 {
     const struct lac_loader_facts *loader = &diagnosis->analysis->loader;
-    int32_t wanted = loader->recommended_num_workers;
+    int32_t wanted = workers_for_tail(diagnosis, loader->recommended_num_workers);
     int32_t cores = diagnosis->settings.allowed_cores;
     if (cores <= 0 || loader->fetch_cpu_mean_ns <= 0 || wanted <= 0) {
         return wanted;
-    }
-    if (is_short_of_cores(diagnosis)) {
-        return -1;
     }
     double carried =
         0.9 * cores * (double)loader->fetch_mean_ns / (double)loader->fetch_cpu_mean_ns;
@@ -207,17 +222,30 @@ static void propose_measuring(struct lac_diagnosis *diagnosis, struct lac_findin
     const struct lac_step_time *time = diagnosis->time;
     double best_ns = time->s_ns;
     bool is_unknown = loader->fetch_mean_ns == LAC_UNKNOWN_NS;
+    bool is_known_way = is_unknown || is_short_of_cores(diagnosis);
     double steps[LAC_CASE_COUNT_] = {
-        best_ns, is_unknown ? best_ns : 0.5 * (best_ns + time->step_ns), time->step_ns};
+        best_ns, is_known_way ? best_ns : 0.5 * (best_ns + time->step_ns), time->step_ns};
+    if (is_unknown && analysis->main_device != LAC_NONE) { /* the host may get all its wait back */
+        double wait_ns =
+            (double)lac_spans_intersection_length(&diagnosis->waits, &diagnosis->kept) /
+            (double)analysis->step_kept_count;
+        steps[LAC_CASE_BEST] = fmin(best_ns, fmax(time->busy_ns, time->step_ns - wait_ns));
+    }
     lac_finding_price_steps(diagnosis, finding, steps);
     if (is_unknown) {
         finding->brief = "record the loader";
+        finding->expect = lac_texts_add(&analysis->texts, "%s, if the loader keeps up.",
+                                        lac_finding_expect(diagnosis, finding));
+        finding->costs = "A recording of some minutes; the change itself depends on what it shows.";
+        finding->wrong_if = "the wait is as long with the same batch again and again.";
+        finding->check = "lacuna run -- python train.py, then lacuna analyze what it recorded";
         finding->change =
             "Record the workers (lacuna run -- python train.py): what a batch spends its "
             "time on decides between more workers, a faster decoder and smaller files.";
         return;
     }
-    finding->brief = "a cheaper batch";
+    finding->brief =
+        is_short_of_cores(diagnosis) ? "more cores, or a cheaper batch" : "a cheaper batch";
     finding->costs = "Work on the pipeline; pictures stored smaller or decoded differently change "
                      "what the model sees a little.";
     finding->check =
@@ -238,6 +266,8 @@ static void propose_measuring(struct lac_diagnosis *diagnosis, struct lac_findin
             lac_say_ns(loader->fetch_cpu_mean_ns).text, lac_say_count(cores, "core").text,
             lac_say_ns(llround(time->cores_ns)).text,
             (int)ceil(1.1 * (double)loader->fetch_cpu_mean_ns / fmax(best_ns, 1.0)) + 1);
+        finding->expect = lac_texts_add(&analysis->texts, "%s with that many cores.",
+                                        lac_finding_expect(diagnosis, finding));
         finding->wrong_if = "cores are idle while the training waits (top: less than 90 % in use).";
         return;
     }
@@ -266,7 +296,8 @@ void lac_find_input_starvation(struct lac_diagnosis *diagnosis)
                       lac_say_ns(llround(time->starved_ns)).text,
                       lac_say_ns(analysis->step_mean_ns).text, lac_say_pct(starved_pct).text);
     finding->why = time->is_in_process ? why_in_process(diagnosis) : why_workers(diagnosis);
-    int32_t wanted = workers_wanted(diagnosis);
+    int32_t wanted = is_short_of_cores(diagnosis) ? -1 : workers_wanted(diagnosis);
+    analysis->loader.recommended_num_workers = wanted > analysis->loader.num_workers ? wanted : -1;
     if (wanted > 0 && wanted > analysis->loader.num_workers) {
         propose_workers(diagnosis, finding, wanted);
     } else {

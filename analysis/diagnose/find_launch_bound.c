@@ -65,15 +65,37 @@ static void propose(struct lac_diagnosis *diagnosis, struct lac_finding *finding
 void lac_find_launch_bound(struct lac_diagnosis *diagnosis)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
-    struct lac_what_if_changes what_if;
-    lac_what_if_clear(&what_if);
-    what_if.no_launch = 1;
-    double cost_ns = diagnosis->time->idle_ns[LAC_CAUSE_LAUNCH];
-    struct lac_finding *finding =
-        lac_finding_open(diagnosis, "launch-bound", cost_ns, 5.0, &what_if);
+    const struct lac_step_time *time = diagnosis->time;
+    /* short stretches of operators between two launches are what a launch costs, too */
+    double host_ns = lac_idle_in_short_pieces(diagnosis, LAC_CAUSE_HOST, LAUNCH_BRIDGE_NS);
+    double cost_ns = time->idle_ns[LAC_CAUSE_LAUNCH] + host_ns;
+    if (lac_pct_of_step(diagnosis, cost_ns) < 5.0) {
+        return;
+    }
+    static const double left[LAC_CASE_COUNT_] = {0.0, 0.0, 0.5};
+    double steps[LAC_CASE_COUNT_];
+    for (int which = 0; which < LAC_CASE_COUNT_; which++) {
+        struct lac_change change;
+        lac_change_clear(&change);
+        change.idle_factor[LAC_CAUSE_LAUNCH] = left[which];
+        if (host_ns > 0.0) {
+            double share = fmin(1.0, host_ns / time->idle_ns[LAC_CAUSE_HOST]);
+            change.idle_factor[LAC_CAUSE_HOST] = 1.0 - share * (1.0 - left[which]);
+        }
+        steps[which] = lac_retime(diagnosis, &change);
+    }
+    struct lac_finding *finding = lac_finding_new(diagnosis, "launch-bound");
     if (!finding) {
         return;
     }
+    lac_finding_price_steps(diagnosis, finding, steps);
+    lac_finding_cost(diagnosis, finding, cost_ns);
+    if (finding->gain_mid_pct < 1.0) { /* something longer hides it: nothing to propose */
+        analysis->finding_count--;
+        return;
+    }
+    finding->severity = lac_severity_of_gain(finding->gain_mid_pct);
+    finding->confidence = 0.75;
     bool is_inflated = diagnosis->has_python || diagnosis->model->info.has_python_stacks;
     finding->title = lac_texts_add(
         &analysis->texts, "The GPU waits %s of every %s step for the host to launch (%s)",
@@ -98,5 +120,7 @@ void lac_find_launch_bound(struct lac_diagnosis *diagnosis)
     } else {
         propose(diagnosis, finding);
     }
-    lac_evidence_gaps(diagnosis, finding, LAC_CAUSE_LAUNCH, 3);
+    lac_evidence_gaps(diagnosis, finding,
+                      host_ns > time->idle_ns[LAC_CAUSE_LAUNCH] ? LAC_CAUSE_HOST : LAC_CAUSE_LAUNCH,
+                      3);
 }

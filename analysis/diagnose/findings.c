@@ -81,7 +81,7 @@ enum lac_severity lac_severity_of_gain(double gain_pct)
     if (gain_pct >= 20.0) {
         return LAC_SEVERITY_CRITICAL;
     }
-    return gain_pct >= 5.0 ? LAC_SEVERITY_WARNING : LAC_SEVERITY_INFO;
+    return gain_pct >= 3.0 ? LAC_SEVERITY_WARNING : LAC_SEVERITY_INFO;
 }
 
 const char *lac_finding_expect(struct lac_diagnosis *diagnosis, const struct lac_finding *finding)

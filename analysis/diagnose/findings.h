@@ -28,7 +28,7 @@ void lac_finding_price(const struct lac_diagnosis *diagnosis, struct lac_finding
 void lac_finding_price_steps(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
                              const double step_ns[LAC_CASE_COUNT_]);
 
-/** critical from 20 % of the step, warning from 5 %, else info. */
+/** critical from 20 % of the step, warning from 3 %, else info. */
 enum lac_severity lac_severity_of_gain(double gain_pct);
 
 /**
@@ -42,6 +42,10 @@ struct lac_finding *lac_finding_open(struct lac_diagnosis *diagnosis, const char
 /** The longest gaps of the main device inside kept steps with that cause, `most` of them. */
 void lac_evidence_gaps(struct lac_diagnosis *diagnosis, struct lac_finding *finding,
                        enum lac_cause cause, int most);
+
+/** Idle time of a step in pieces of that cause which are shorter than `limit_ns`. */
+double lac_idle_in_short_pieces(const struct lac_diagnosis *diagnosis, enum lac_cause cause,
+                                int64_t limit_ns);
 
 /** Name of the innermost operator or range around a host slice, "" when there is none. */
 const char *lac_enclosing_name(const struct lac_model *model, uint64_t slice);

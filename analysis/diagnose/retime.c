@@ -144,6 +144,11 @@ double lac_retime(const struct lac_diagnosis *diagnosis, const struct lac_change
         double queue_ns = lac_loader_step(time, s_ns, change->workers, change->fetch_factor);
         return fmax(fmax(s_ns, queue_ns), time->cores_ns);
     }
+    bool is_as_it_was = change->workers < 0 && !time->is_starving && loader->num_workers > 0;
+    if (is_as_it_was && time->fetch_ns) {
+        return fmax(s_ns,
+                    fmin(lac_loader_step(time, s_ns, loader->num_workers, 1.0), time->step_ns));
+    }
     double data_ns = data_after(diagnosis, change);
     return isnan(data_ns) ? s_ns : fmax(s_ns, data_ns);
 }

@@ -130,7 +130,221 @@ START_TEST(no_more_workers_than_the_job_may_have_cores)
     diagnose("{\"lacuna\":{\"host\":{\"cores_allowed\":\"0-3,8\",\"cpu_quota_cores\":1.5}}}");
     const struct lac_finding *finding = found("input-starvation");
     ck_assert_ptr_nonnull(finding);
-    ck_assert_str_eq(finding->brief, "a cheaper batch");
+    ck_assert_str_eq(finding->brief, "more cores, or a cheaper batch");
+    ck_assert_int_eq(analysis->loader.recommended_num_workers, -1);
+    wipe();
+}
+END_TEST
+
+/* -- what a step loses ------------------------------------------------------------------------ */
+
+enum loss { LOSS_NONE, LOSS_SYNC, LOSS_LAUNCH, LOSS_ALLOC, LOSS_MODULE, LOSS_COMM };
+
+/**
+ * Steps of 10 ms with four kernels of 2 ms, launched ahead; or 50, each launched 40 us late; or a
+ * read that drains the queue, and 2 ms of host work behind it; or a call of 2 ms with the queue
+ * empty.
+ */
+static void draw_steps(int steps, enum loss loss, bool has_python)
+{
+    blank();
+    for (int i = 0; i < steps; i++) {
+        int begin = i * 10000;
+        add("main range %d 10000 ProfilerStep#%d\n", begin, i);
+        add("main op %d 20 Optimizer.step#SGD.step\n", begin + 9900);
+        if (has_python) {
+            add("main python %d 10 train.py(83): step\n", begin + 9950);
+        }
+        bool is_stalled =
+            loss == LOSS_SYNC || loss == LOSS_ALLOC || loss == LOSS_MODULE || loss == LOSS_COMM;
+        int at = begin + (is_stalled ? 2000 : 0);
+        int count = loss == LOSS_LAUNCH ? 50 : 4;
+        int length = loss == LOSS_LAUNCH ? 160 : 2000;
+        int pitch = loss == LOSS_LAUNCH ? 199 : 2000;
+        for (int k = 0; k < count; k++) {
+            int start = at + k * pitch + 10;
+            int launch = loss == LOSS_LAUNCH ? start - 5 : at + k;
+            add("main call %d 1 #%u cudaLaunchKernel\n", launch, ++corr);
+            add("gpu0.7 kernel %d %d #%u dgrad_s884cudnn\n", start,
+                loss == LOSS_NONE && k == 3 ? 3995 : length, corr);
+            if (loss == LOSS_LAUNCH) {
+                add("main op %d %d aten::add\n", start - 4, pitch - 3);
+            }
+        }
+        if (loss == LOSS_SYNC) {
+            add("main op %d 6020 aten::item\n", begin + 4000);
+            add("main call %d 6010 cudaStreamSynchronize\n", begin + 4005);
+            add("main op %d 1900 my_metrics\n", begin + 50);
+        } else if (loss == LOSS_ALLOC) {
+            add("main call %d 900 cudaFree\n", begin + 50);
+            add("main call %d 900 cudaMalloc\n", begin + 1000);
+        } else if (loss == LOSS_MODULE) {
+            add("main call %d 1900 cuModuleLoadData\n", begin + 50);
+        } else if (loss == LOSS_COMM) {
+            add("main call %d 1 #%u cudaLaunchKernel\n", begin + 2, ++corr);
+            add("gpu0.7 kernel %d 1900 #%u ncclDevKernel_AllReduce_Sum_f32_RING_LL(args)\n",
+                begin + 60, corr);
+        }
+    }
+    diagnose(NULL);
+}
+
+START_TEST(a_read_that_drains_the_queue_costs_what_follows_it)
+{
+    draw_steps(12, LOSS_SYNC, false);
+    const struct lac_finding *finding = found("sync-stall");
+    ck_assert_ptr_nonnull(finding);
+    check_grammar(finding);
+    ck_assert_ptr_nonnull(strstr(finding->why, "aten::item"));
+    ck_assert_ptr_nonnull(strstr(finding->costs, "early stopping")); /* what it may guard */
+    /* the call lasts 6 ms a step: that is not what it costs */
+    ck_assert_int_lt(finding->cost_ns_per_step, 2200000);
+    wipe();
+}
+END_TEST
+
+START_TEST(a_read_before_a_full_queue_costs_nothing)
+{
+    blank();
+    for (int i = 0; i < 12; i++) { /* waits 9 ms for the step before; this one is queued already */
+        add("main range %d 10000 ProfilerStep#%d\n", i * 10000, i);
+        add("main call %d 1 #%u cudaLaunchKernel\n", i * 10000 + 5, ++corr);
+        add("gpu0.7 kernel %d 10000 #%u dgrad_s884cudnn\n", i * 10000 + 9000, corr);
+        add("main call %d 8990 cudaEventSynchronize\n", i * 10000 + 20);
+        add("main op %d 20 Optimizer.step#SGD.step\n", i * 10000 + 9900);
+    }
+    diagnose(NULL);
+    ck_assert_ptr_null(found("sync-stall"));
+    wipe();
+}
+END_TEST
+
+START_TEST(launches_are_blamed_only_when_the_host_can_be_trusted)
+{
+    draw_steps(12, LOSS_LAUNCH, false);
+    const struct lac_finding *finding = found("launch-bound");
+    ck_assert_ptr_nonnull(finding);
+    check_grammar(finding);
+    ck_assert_ptr_nonnull(strstr(finding->change, "foreach=True")); /* the cheap fix first */
+    ck_assert_ptr_nonnull(strstr(finding->expect, "at most"));
+    wipe();
+    draw_steps(12, LOSS_LAUNCH, true);
+    finding = found("launch-bound");
+    ck_assert_ptr_nonnull(finding);
+    ck_assert(finding->gain_mid_pct != finding->gain_mid_pct); /* refused */
+    ck_assert_ptr_null(strstr(finding->change, "compile"));
+    ck_assert_ptr_nonnull(strstr(finding->why, "Python stacks"));
+    wipe();
+}
+END_TEST
+
+START_TEST(a_full_queue_is_no_launch_problem)
+{
+    blank();
+    for (int i = 0; i < 12; i++) { /* each launch takes 2 ms, because the queue is full */
+        add("main range %d 10000 ProfilerStep#%d\n", i * 10000, i);
+        for (int k = 0; k < 5; k++) {
+            add("main call %d 1995 #%u cudaLaunchKernel\n", i * 10000 + k * 2000, ++corr);
+            add("gpu0.7 kernel %d 2000 #%u dgrad_s884cudnn\n", i * 10000 + k * 2000 + 20000, corr);
+        }
+        add("main op %d 20 Optimizer.step#SGD.step\n", i * 10000 + 9900);
+    }
+    diagnose(NULL);
+    ck_assert_ptr_null(found("launch-bound"));
+    wipe();
+}
+END_TEST
+
+START_TEST(allocation_in_every_step_is_named)
+{
+    draw_steps(12, LOSS_ALLOC, false);
+    const struct lac_finding *finding = found("allocator-thrash");
+    ck_assert_ptr_nonnull(finding);
+    check_grammar(finding);
+    ck_assert_ptr_null(strstr(finding->change, "loss"));
+    ck_assert_int_gt(finding->cost_ns_per_step, 1600000);
+    wipe();
+}
+END_TEST
+
+START_TEST(code_that_loads_in_every_step_is_named)
+{
+    draw_steps(12, LOSS_MODULE, false);
+    const struct lac_finding *finding = found("module-load");
+    ck_assert_ptr_nonnull(finding);
+    check_grammar(finding);
+    wipe();
+}
+END_TEST
+
+START_TEST(one_rank_cannot_blame_the_network)
+{
+    draw_steps(12, LOSS_COMM, false);
+    const struct lac_finding *finding = found("exposed-communication");
+    ck_assert_ptr_nonnull(finding);
+    check_grammar(finding);
+    ck_assert_ptr_nonnull(strstr(finding->why, "cannot be told from one rank"));
+    ck_assert(finding->gain_low_pct <= 0.0);
+    wipe();
+}
+END_TEST
+
+START_TEST(checkpoints_are_a_kind_of_step)
+{
+    blank();
+    int at = 0;
+    for (int i = 0; i < 30; i++) {
+        bool is_rare = i % 10 == 9;
+        int length = is_rare ? 40000 : 10000;
+        add("main range %d %d ProfilerStep#%d\n", at, length, i);
+        add("main call %d 1 #%u cudaLaunchKernel\n", at + 5, ++corr);
+        add("gpu0.7 kernel %d 9900 #%u dgrad_s884cudnn\n", at + 10, corr);
+        add("main op %d 20 Optimizer.step#SGD.step\n", at + 9900);
+        if (is_rare) {
+            add("main range %d 29900 write checkpoint\n", at + 10000);
+        }
+        at += length;
+    }
+    diagnose(NULL);
+    ck_assert_uint_eq(analysis->step_kept_count, 27);
+    ck_assert_int_eq(analysis->step_mean_ns, 10000000);
+    ck_assert_int_eq((int)analysis->steps[9].left_out, (int)LAC_STEP_OTHER_KIND);
+    ck_assert_ptr_null(found("step-outliers"));
+    wipe();
+}
+END_TEST
+
+START_TEST(a_wait_inside_a_wait_is_one_batch)
+{
+    blank();
+    for (int i = 0; i < 12; i++) {
+        add("main op %d 3000 enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__\n",
+            i * 10000);
+        add("main wait %d 2900 batch=%d\n", i * 10000 + 20, i);
+        add("main op %d 20 Optimizer.step#SGD.step\n", i * 10000 + 9900);
+    }
+    diagnose(NULL);
+    ck_assert_uint_eq(analysis->loader.batch_count, 12);
+    ck_assert_int_eq(analysis->step_mean_ns, 10000000);
+    wipe();
+}
+END_TEST
+
+START_TEST(one_slow_batch_in_order_needs_more_than_the_mean_says)
+{
+    blank();
+    for (int i = 0; i < 64; i++) { /* every eighth batch takes eight times as long */
+        int fetch = i % 8 == 7 ? 64000 : 8000;
+        add("main wait %d 8000 batch=%d\n", i * 18000, i);
+        add("w%d fetch %d %d batch=%d worker=%d cpu=500\n", i % 2, i * 18000, fetch, i, i % 2);
+        add("main op %d 100 Optimizer.step#SGD.step\n", i * 18000 + 17800);
+    }
+    diagnose("{\"lacuna\":{\"settings\":{\"num_workers\":2}}}");
+    const struct lac_finding *finding = found("input-starvation");
+    ck_assert_ptr_nonnull(finding);
+    /* the mean says ceil(1.15 * 15 / 10) = 2: as many as there are */
+    ck_assert_int_gt(analysis->loader.recommended_num_workers, 2);
+    check_grammar(finding);
     wipe();
 }
 END_TEST
@@ -156,6 +370,16 @@ static void add_tests(TCase *tcase)
     tcase_add_test(tcase, without_training_there_is_no_advice_for_it);
     tcase_add_test(tcase, data_in_time_is_said_to_be);
     tcase_add_test(tcase, no_more_workers_than_the_job_may_have_cores);
+    tcase_add_test(tcase, a_read_that_drains_the_queue_costs_what_follows_it);
+    tcase_add_test(tcase, a_read_before_a_full_queue_costs_nothing);
+    tcase_add_test(tcase, launches_are_blamed_only_when_the_host_can_be_trusted);
+    tcase_add_test(tcase, a_full_queue_is_no_launch_problem);
+    tcase_add_test(tcase, allocation_in_every_step_is_named);
+    tcase_add_test(tcase, code_that_loads_in_every_step_is_named);
+    tcase_add_test(tcase, one_rank_cannot_blame_the_network);
+    tcase_add_test(tcase, checkpoints_are_a_kind_of_step);
+    tcase_add_test(tcase, a_wait_inside_a_wait_is_one_batch);
+    tcase_add_test(tcase, one_slow_batch_in_order_needs_more_than_the_mean_says);
     tcase_add_test(tcase, numbers_are_said_as_people_do);
 }
 
