@@ -409,23 +409,22 @@ static enum lac_status commit(struct lac_part *part, struct lac_error *reterr)
 {
     struct lac_resumable *const set = part->set;
     struct lac_entry *const entry = part->entry;
-    const uint64_t before = entry->offset_bytes;
+    struct lac_entry after = *entry;
     enum lac_status status;
 
     if (part->fd < 0 || fsync(part->fd) != 0) {
         return fail_io(reterr, "cannot sync the upload");
     }
-    (void)pthread_mutex_lock(&set->lock);
-    entry->offset_bytes += part->written_bytes;
-    entry->expires_unix_s = lac_resumable_now_s() + set->options.lifetime_s;
-    (void)pthread_mutex_unlock(&set->lock);
-    status = lac_entry_save(set, entry, reterr);
+    after.offset_bytes += part->written_bytes;
+    after.expires_unix_s = lac_resumable_now_s() + set->options.lifetime_s;
+    status = lac_entry_save(set, &after, reterr);
     if (status != LAC_OK) {
-        (void)pthread_mutex_lock(&set->lock);
-        entry->offset_bytes = before;
-        (void)pthread_mutex_unlock(&set->lock);
         return status;
     }
+    (void)pthread_mutex_lock(&set->lock); /* nobody is told of it before it is on disk */
+    entry->offset_bytes = after.offset_bytes;
+    entry->expires_unix_s = after.expires_unix_s;
+    (void)pthread_mutex_unlock(&set->lock);
     entry->hash = part->whole;
     return LAC_OK;
 }
