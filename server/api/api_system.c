@@ -75,6 +75,27 @@ static void write_ingest_metrics(struct lac_app *app, struct lac_buffer *out)
                       stats.memory_reserved_bytes);
 }
 
+static void write_upload_metrics(struct lac_app *app, struct lac_buffer *out)
+{
+    struct lac_resumable_stats stats = {0};
+
+    lac_resumable_stats(app->uploads, &stats);
+    lac_buffer_printf(out,
+                      "# TYPE lacuna_resumable_uploads_total counter\n"
+                      "lacuna_resumable_uploads_total{result=\"created\"} %" PRIu64 "\n"
+                      "lacuna_resumable_uploads_total{result=\"completed\"} %" PRIu64 "\n"
+                      "lacuna_resumable_uploads_total{result=\"expired\"} %" PRIu64 "\n"
+                      "lacuna_resumable_uploads_total{result=\"removed\"} %" PRIu64 "\n"
+                      "# TYPE lacuna_checksum_mismatches_total counter\n"
+                      "lacuna_checksum_mismatches_total %" PRIu64 "\n"
+                      "# TYPE lacuna_resumable_uploads_open gauge\n"
+                      "lacuna_resumable_uploads_open %" PRIu64 "\n"
+                      "# TYPE lacuna_resumable_uploads_open_bytes gauge\n"
+                      "lacuna_resumable_uploads_open_bytes %" PRIu64 "\n",
+                      stats.created, stats.completed, stats.expired, stats.removed,
+                      stats.mismatched, stats.open_count, stats.open_bytes);
+}
+
 void lac_api_metrics(void *app_context, const struct lac_request *request,
                      struct lac_response *response)
 {
@@ -93,6 +114,7 @@ void lac_api_metrics(void *app_context, const struct lac_request *request,
                       LAC_VERSION);
     lac_http_server_metrics(app->http, out);
     write_ingest_metrics(app, out);
+    write_upload_metrics(app, out);
     if (lac_store_count_states(app->store, counts, &error) == LAC_OK) {
         lac_buffer_puts(out, "# TYPE lacuna_traces gauge\n");
         for (unsigned i = 0; i < 4; i++) {

@@ -11,6 +11,7 @@ import random
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import tarfile
 import tempfile
@@ -334,6 +335,33 @@ class Push(unittest.TestCase):
             self.assertEqual(run.returncode, 1)
             self.assertIn("is there a Lacuna server at this address?", run.stderr)
             self.assertNotIn("\x1b", run.stderr)
+        finally:
+            other.shutdown()
+            other.server_close()
+
+    @unittest.skipUnless(shutil.which("openssl"), "no openssl: a certificate that nobody vouches for is not tried")
+    def test_a_certificate_that_nobody_vouches_for(self):
+        key, certificate = os.path.join(self.place, "key.pem"), os.path.join(self.place, "cert.pem")
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", key, "-out", certificate, "-days", "1", "-subj", "/CN=127.0.0.1"],
+                       check=True, stderr=subprocess.DEVNULL, timeout=60)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(certificate, key)
+        seen = []
+
+        class Other(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                seen.append(self.headers)
+
+        other = http.server.HTTPServer(("127.0.0.1", 0), Other)
+        other.socket = context.wrap_socket(other.socket, server_side=True)
+        other.handle_error = lambda *arguments: None
+        threading.Thread(target=other.serve_forever, daemon=True).start()
+        try:
+            run = subprocess.run([NODE, "push", self.file("s.json", make_trace()), "--server", f"https://127.0.0.1:{other.server_port}"],
+                                 stderr=subprocess.PIPE, text=True, timeout=60, env=self.environment(LACUNA_TOKEN="secret"))
+            self.assertEqual(run.returncode, 1)
+            self.assertIn("certificate", run.stderr)
+            self.assertEqual(seen, [])
         finally:
             other.shutdown()
             other.server_close()

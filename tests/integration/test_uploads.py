@@ -296,6 +296,16 @@ class Uploads(unittest.TestCase):
         self.assertEqual(reply.status, 201)
         self.assertEqual(self.client.head(reply.headers["Location"]).headers["Upload-Metadata"], "is_confidential,note " + b64("kept"))
 
+    def test_metrics_count_uploads(self):
+        def count(name):
+            return int(float(next(line.split()[-1] for line in self.server.get("/metrics").body.decode().splitlines() if line.startswith(name))))
+        open_before, created = count("lacuna_resumable_uploads_open "), count('lacuna_resumable_uploads_total{result="created"}')
+        place = self.client.start(10)
+        self.assertEqual(count("lacuna_resumable_uploads_open "), open_before + 1)
+        self.assertEqual(count('lacuna_resumable_uploads_total{result="created"}'), created + 1)
+        self.assertEqual(self.server.request("DELETE", place, headers=TUS).status, 204)
+        self.assertEqual(count("lacuna_resumable_uploads_open "), open_before)
+
     def test_a_field_given_twice(self):
         place = self.client.start(10)
         reply = self.server.raw((f"PATCH {place} HTTP/1.1\r\nHost: 127.0.0.1:{self.server.port}\r\nAuthorization: Bearer {self.server.key}\r\nTus-Resumable: 1.0.0\r\n"
