@@ -53,7 +53,7 @@ FUZZ_SECONDS  ?= 60
 prefix        ?= /usr/local
 
 .DEFAULT_GOAL := all
-.PHONY: kernels all run test test-programs thread-tests no-fuzzers soak bench fuzz format lint lint-quick install deps web help clean
+.PHONY: kernels all run test test-gpu test-programs thread-tests no-fuzzers soak bench fuzz format lint lint-quick install deps web help clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -69,6 +69,9 @@ test: deps                                 ## all tests that need no GPU, in les
 	$(Q)$(MAKE) --no-print-directory -j2 SAN=1 test-programs
 	$(Q)$(MAKE) --no-print-directory -j2 fuzzers
 	$(Q)python3 tests/run.py --filter "$(T)"
+
+test-gpu:                                  ## the checks that need a GPU, in one call; results in $$OUT or build/gpu
+	$(Q)python3 tests/gpu/run_gpu.py
 
 soak: deps                                 ## the checks of `make test` at full scale (an hour or more)
 	$(Q)$(MAKE) --no-print-directory -j2 all test-programs

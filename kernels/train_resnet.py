@@ -138,6 +138,7 @@ def parse():
     parser.add_argument("--cpu", action="store_true")
     for switch in ("pinned", "async", "channels-last", "amp", "foreach", "sync-every-step", "compile"):
         parser.add_argument("--" + switch, action="store_true")
+    parser.add_argument("--torch-profiler", metavar="FILE", help="record the steps with torch.profiler, as a trace")
     parser.add_argument("--step-times", metavar="FILE", help="write each step's ms, one a line")
     return parser.parse_args()
 
@@ -157,6 +158,9 @@ def train(args, folder):
                         multiprocessing_context=args.start_method if args.workers else None,
                         **({"prefetch_factor": args.prefetch} if args.workers else {}))
     batches = Ahead(loader, device, memory_format) if getattr(args, "async") and gpu else loader
+    profiler = torch.profiler.profile(record_shapes=False) if args.torch_profiler else None
+    if profiler:
+        profiler.start()
     times, start = [], time.perf_counter()
     for images, labels in batches:
         images = images.to(device, non_blocking=args.pinned).to(memory_format=memory_format)
@@ -174,6 +178,9 @@ def train(args, folder):
     if gpu:
         torch.cuda.synchronize()
         times[-1] += (time.perf_counter() - start) * 1e3
+    if profiler:
+        profiler.stop()
+        profiler.export_chrome_trace(args.torch_profiler)
     steady = times[min(5, len(times) // 4):]
     print(f"{torch.cuda.get_device_name() if gpu else 'processor'}: {len(times)} steps, {sum(steady) / len(steady):.2f} ms a step, "
           f"{batch * 1000 * len(steady) / sum(steady):.0f} images/s, loss {loss.item():.3f}")
