@@ -343,9 +343,9 @@ def main():
     if args.group and os.path.exists(out):
         with open(out) as file:
             values = json.load(file)
-    values.update({"machine": machine(), "commit": commit(), "date": time.strftime("%Y-%m-%d")})
+    values.update({"machine": machine(), "commit": commit(), "date": time.strftime("%Y-%m-%d"), "load_at_start": round(os.getloadavg()[0], 1)})
     results = Results(values)
-    print(values["machine"])
+    print(f"{values['machine']}; load {values['load_at_start']}")
     failed = []
     scratch = Scratch()
     try:
