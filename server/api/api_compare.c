@@ -154,8 +154,7 @@ static void write_report(int format, struct lac_redactor *redactor, const struct
         return;
     }
     /* what the page calls the file is its affair: the name of a trace is no header */
-    lac_response_header(response, "Content-Disposition", "attachment; filename=\"%s\"",
-                        format == FORMAT_HTML ? "report.html" : "report.md");
+    lac_response_header(response, "Content-Disposition", "attachment");
     response->mime =
         format == FORMAT_HTML ? "text/html; charset=utf-8" : "text/markdown; charset=utf-8";
     response->policy = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; "

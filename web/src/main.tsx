@@ -7,6 +7,7 @@ import {isTyping, registerShortcuts} from './model/shortcuts';
 import {startTheme} from './model/theme';
 import {loadTraces, serverAway, startLiveUpdates} from './model/traces';
 import {page, traceId} from './model/view_state';
+import {ComparePage} from './pages/compare_page';
 import {DropZone} from './pages/drop_zone';
 import {KeyPage} from './pages/key_page';
 import {ListPage} from './pages/list_page';
@@ -30,7 +31,9 @@ function App(): JSX.Element {
           The server does not answer. The page keeps what it has and tries again.
         </div>
       )}
-      {page.value === 'list' ? <ListPage /> : <TracePage key={traceId.value} />}
+      {page.value === 'list' && <ListPage />}
+      {page.value === 'compare' && <ComparePage />}
+      {page.value !== 'list' && page.value !== 'compare' && <TracePage key={traceId.value} />}
       <DropZone />
       <ExplanationPanel />
       <HelpDialog />

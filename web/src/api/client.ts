@@ -176,3 +176,14 @@ export const getFlame = (
   query: {metric: string; by: string; t0?: number; t1?: number},
   s?: AbortSignal,
 ) => getJson(`${trace(id)}/flame`, shapes.flameShape, query, s);
+
+export const getComparison = (a: string, b: string, s?: AbortSignal) =>
+  getJson('compare', shapes.comparisonShape, {a, b}, s);
+
+/** What the report of a trace would tell. */
+export const getReportContents = (id: string, s?: AbortSignal) =>
+  getJson(`${trace(id)}/report`, shapes.reportContentsShape, {format: 'contents'}, s);
+
+/** Address of the report as a file. */
+export const reportUrl = (id: string, format: 'html' | 'markdown', redact: string): string =>
+  apiUrl(`${trace(id)}/report`, {format, redact: redact === '' ? undefined : redact});

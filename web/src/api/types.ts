@@ -419,3 +419,100 @@ export const analysisShape = obj({
   caveats: or(list(str), []),
 });
 export type Analysis = Infer<typeof analysisShape>;
+
+// ---- comparisons and reports
+
+const comparedShape = obj({
+  id: opt(str),
+  name: or(str, ''),
+  simulated: or(bool, false),
+  cause: or(str, 'unknown'),
+  letter: or(str, '?'),
+  text: or(str, ''),
+  kept_steps: or(num, 0),
+  step_mean_ns: opt(num),
+  throughput_per_s: opt(num),
+  throughput_unit: or(str, 'steps'),
+  not_computing_pct: opt(num),
+});
+export type Compared = Infer<typeof comparedShape>;
+
+const whereRowShape = obj({name: str, a_ns: num, b_ns: num, delta_ns: num});
+export type WhereRow = Infer<typeof whereRowShape>;
+
+const comparedFindingShape = obj({id: str, title: or(str, ''), brief: or(str, '')});
+export type ComparedFinding = Infer<typeof comparedFindingShape>;
+
+export const comparisonShape = obj({
+  schema: str,
+  a: comparedShape,
+  b: comparedShape,
+  verdict: str,
+  text: or(str, ''),
+  why_not: or(str, ''),
+  step: obj({
+    basis: or(str, 'step'),
+    a_ns: opt(num),
+    b_ns: opt(num),
+    delta_ns: opt(num),
+    change_pct: opt(num),
+    low_pct: opt(num),
+    high_pct: opt(num),
+    noise_floor_pct: opt(num),
+    steps_for_2_pct: opt(num),
+  }),
+  throughput: obj({
+    unit: or(str, 'steps'),
+    a_per_s: opt(num),
+    b_per_s: opt(num),
+    change_pct: opt(num),
+    low_pct: opt(num),
+    high_pct: opt(num),
+  }),
+  changed: obj({
+    text: or(str, ''),
+    count: or(num, 0),
+    one_change: or(bool, false),
+    differences: or(
+      list(
+        obj({
+          key: str,
+          a: or(str, ''),
+          b: or(str, ''),
+          kind: or(str, ''),
+          recorded: or(bool, true),
+        }),
+      ),
+      [],
+    ),
+  }),
+  predicted: opt(
+    obj({
+      finding_id: str,
+      change: or(str, ''),
+      is_the_change: or(bool, false),
+      step_ns: obj({low: opt(num), mid: opt(num), high: opt(num)}),
+      achieved_ns: opt(num),
+      within_band: or(bool, false),
+      text: or(str, ''),
+    }),
+  ),
+  where: opt(
+    obj({
+      partition: list(whereRowShape),
+      idle_by_cause: list(whereRowShape),
+      kernel_family: list(whereRowShape),
+    }),
+  ),
+  findings: obj({
+    gone: or(list(comparedFindingShape), []),
+    come: or(list(comparedFindingShape), []),
+    stayed: or(list(comparedFindingShape), []),
+  }),
+});
+export type Comparison = Infer<typeof comparisonShape>;
+
+export const reportContentsShape = obj({
+  contains: list(obj({kind: str, count: or(num, 0), items: or(list(str), [])})),
+});
+export type ReportContents = Infer<typeof reportContentsShape>;

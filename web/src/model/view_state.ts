@@ -5,12 +5,13 @@
 //   BASE/t/ID?view=timeline&v=START,DUR&sel=s:12&q=text
 //   BASE/t/ID?view=flame&m=gpu&by=op&focus=12&drop=3,40&as=table&sel=a:T0,T1
 //   BASE/t/ID?view=kernels&sort=-count&f=text
+//   BASE/compare?a=ID&b=ID             two traces, before and after
 //
 // Selecting and changing the page make a history entry; moving the window does not.
 import {batch, signal} from '@preact/signals';
 import {ns, type Ns} from '../base/units';
 
-export const PAGES = ['list', 'overview', 'timeline', 'kernels', 'flame'] as const;
+export const PAGES = ['list', 'overview', 'timeline', 'kernels', 'flame', 'compare'] as const;
 export type Page = (typeof PAGES)[number];
 
 /** A part of the trace's time: t0 < t1. */
@@ -47,6 +48,9 @@ export interface ViewState {
   readonly tableFilter: string;
   /** List: without simulated traces. */
   readonly hideSimulated: boolean;
+  /** The traces that are compared, before and after. */
+  readonly compareA: string;
+  readonly compareB: string;
 }
 
 export const DEFAULT_VIEW: ViewState = {
@@ -63,6 +67,8 @@ export const DEFAULT_VIEW: ViewState = {
   tableSort: 'total',
   tableFilter: '',
   hideSimulated: false,
+  compareA: '',
+  compareB: '',
 };
 
 export const page = signal<Page>(DEFAULT_VIEW.page);
@@ -80,6 +86,8 @@ export const flameForm = signal<'graph' | 'table'>('graph');
 export const tableSort = signal(DEFAULT_VIEW.tableSort);
 export const tableFilter = signal('');
 export const hideSimulated = signal(false);
+export const compareA = signal('');
+export const compareB = signal('');
 /** Kept in the browser, not in the address. */
 export const theme = signal<Theme>('auto');
 
@@ -98,6 +106,8 @@ export function currentView(): ViewState {
     tableSort: tableSort.value,
     tableFilter: tableFilter.value,
     hideSimulated: hideSimulated.value,
+    compareA: compareA.value,
+    compareB: compareB.value,
   };
 }
 
@@ -118,6 +128,8 @@ export function show(change: Partial<ViewState>): void {
     tableSort.value = next.tableSort;
     tableFilter.value = next.tableFilter;
     hideSimulated.value = next.hideSimulated;
+    compareA.value = next.compareA;
+    compareB.value = next.compareB;
   });
 }
 
@@ -143,6 +155,11 @@ export function formatLocation(view: ViewState): string {
   };
   const withParams = (path: string): string =>
     params.length === 0 ? path : `${path}?${params.join('&')}`;
+  if (view.page === 'compare') {
+    put('a', view.compareA, '');
+    put('b', view.compareB, '');
+    return withParams('compare');
+  }
   if (view.traceId === undefined || view.page === 'list') {
     put('q', view.query, '');
     put('sim', view.hideSimulated ? '0' : '1', '1');
@@ -164,6 +181,15 @@ export function formatLocation(view: ViewState): string {
 
 /** What an address says; what cannot be read is as if it were not there. */
 export function parseLocation(path: string, search: string): ViewState {
+  if (/^\/?compare\/?$/.test(path)) {
+    const both = new URLSearchParams(search);
+    return {
+      ...DEFAULT_VIEW,
+      page: 'compare',
+      compareA: both.get('a') ?? '',
+      compareB: both.get('b') ?? '',
+    };
+  }
   const match = /^\/?t\/([^/]+)\/?$/.exec(path);
   const id = match?.[1] === undefined ? undefined : decode(match[1]);
   const params = new URLSearchParams(search);
@@ -175,8 +201,8 @@ export function parseLocation(path: string, search: string): ViewState {
     };
   const view = params.get('view') ?? 'overview';
   return {
-    hideSimulated: false,
-    page: view !== 'list' && isPage(view) ? view : 'overview',
+    ...DEFAULT_VIEW,
+    page: view !== 'list' && view !== 'compare' && isPage(view) ? view : 'overview',
     traceId: id,
     window: parseWindow(params.get('v') ?? ''),
     selection: parseSelection(params.get('sel') ?? ''),

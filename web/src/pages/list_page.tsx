@@ -19,6 +19,7 @@ import {
   sentence,
   tidyText,
 } from '../base/format';
+import {beforeAndAfter, pick} from '../model/comparison';
 import {describeDevices, matches, withoutOwnUploads} from '../model/list_rows';
 import {
   isUnderWay,
@@ -40,6 +41,8 @@ import {Doors} from './doors';
 import {UploadButton} from './drop_zone';
 
 const toDelete = signal<TraceInfo | undefined>(undefined);
+/** Rows to compare: at most two. */
+const picked = signal<readonly string[]>([]);
 
 export function ListPage(): JSX.Element {
   useEffect(() => {
@@ -121,6 +124,7 @@ function TraceTable({next}: {next: string | undefined}): JSX.Element {
           hide simulated
         </label>
         <span class="spacer" />
+        <CompareButton />
         <button
           type="button"
           class="button button-quiet"
@@ -150,8 +154,8 @@ function TraceTable({next}: {next: string | undefined}): JSX.Element {
           <span role="columnheader">best next change</span>
           <span role="columnheader">GPUs</span>
           <span role="columnheader">when</span>
-          <span role="columnheader">
-            <span class="off-screen">actions</span>
+          <span role="columnheader" class="cell-num">
+            compare
           </span>
         </div>
         {uploads.value.map(upload => (
@@ -182,6 +186,23 @@ function TraceTable({next}: {next: string | undefined}): JSX.Element {
       )}
     </>
   );
+}
+
+/** Two picked rows make a comparison. */
+function CompareButton(): JSX.Element | null {
+  const both = beforeAndAfter(picked.value, traces.value);
+  if (both)
+    return (
+      <ViewLink
+        class="button"
+        view={{...DEFAULT_VIEW, page: 'compare', compareA: both[0], compareB: both[1]}}
+      >
+        Compare
+      </ViewLink>
+    );
+  return picked.value.length === 1 ? (
+    <span class="muted pick-hint">select one more to compare</span>
+  ) : null;
 }
 
 function UploadRow({upload}: {upload: Upload}): JSX.Element {
@@ -301,6 +322,16 @@ function RowEnd({trace}: {trace: TraceInfo}): JSX.Element {
         {formatWhen(trace.created_at, new Date())}
       </span>
       <span class="cell-actions" role="cell">
+        {trace.state === 'ready' && (
+          <input
+            type="checkbox"
+            class="row-pick"
+            title="Select two to compare"
+            aria-label={`Compare ${trace.name}`}
+            checked={picked.value.includes(trace.id)}
+            onChange={() => (picked.value = pick(picked.value, trace.id))}
+          />
+        )}
         <button
           type="button"
           class="button button-quiet button-icon row-delete"

@@ -20,6 +20,7 @@ import {KernelsPage} from './kernels_page';
 import {ProgressLine} from './list_page';
 import {OverviewPage} from './overview_page';
 import {showEvidence} from './see';
+import {ShareButton} from './share_dialog';
 
 const TABS: readonly {page: Page; label: string}[] = [
   {page: 'overview', label: 'Overview'},
@@ -79,6 +80,7 @@ function KnownTrace({trace}: {trace: TraceInfo}): JSX.Element {
       <Header>
         <TraceTitle trace={trace} />
         {ready && <Tabs />}
+        {ready && <ShareButton trace={trace} />}
       </Header>
       {ready ? (
         <Boundary key={page.value} what="This view">
@@ -164,6 +166,7 @@ function TraceBody(props: {
       return <FlamePage trace={trace} />;
     case 'overview':
     case 'list':
+    case 'compare':
       return <OverviewPage trace={trace} analysis={analysis} />;
   }
 }

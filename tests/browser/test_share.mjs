@@ -1,0 +1,138 @@
+// Compare two traces, and share one: the page's own way, and the exported file opened from disk without scripts.
+import assert from 'node:assert/strict';
+import {mkdirSync, readFileSync, writeFileSync} from 'node:fs';
+import {join} from 'node:path';
+import {pathToFileURL} from 'node:url';
+import {main, obstacle, removeFolder, run, scratchFolder, startBrowser, startServer} from './harness.mjs';
+
+const why = obstacle();
+if (why) {
+  console.log(`skip: ${why}`);
+  console.log('0 passed, 0 failed');
+  process.exit(0);
+}
+
+const scratch = scratchFolder();
+const data = join(scratch, 'data');
+const demo = join(scratch, 'demo');
+mkdirSync(data);
+run('demo', demo);
+run('import', ...['1-two-workers', '2-five-workers'].map((name) => join(demo, `${name}.json`)), '--data', data);
+const server = await startServer(data);
+const {browser, page, complaints} = await startBrowser();
+const paper = await startBrowser({javaScriptEnabled: false});
+const report = join(scratch, 'report.html');
+const fetched = [];
+paper.page.on('request', (request) => fetched.push(request.url()));
+
+/** Contrast of two colours as CSS gives them. */
+function contrast(a, b) {
+  const light = (color) => {
+    const [r, g, blue] = color.match(/\d+(\.\d+)?/g).map(Number).map((v) => v / 255).map((v) => (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * blue;
+  };
+  const [high, low] = [light(a), light(b)].sort((x, y) => y - x);
+  return (high + 0.05) / (low + 0.05);
+}
+
+const steps = [
+  ['two picked rows make a comparison, the older one before', async () => {
+    await page.goto(`${server.base}/#key=${server.key}`);
+    await page.getByLabel('Compare 2-five-workers').check();
+    await page.getByText('select one more').waitFor();
+    await page.getByLabel('Compare 1-two-workers').check();
+    await page.getByRole('link', {name: 'Compare', exact: true}).click();
+    await page.locator('.compare-head').waitFor({timeout: 30000});
+    assert.match(await page.locator('h1').innerText(), /^B takes 51.% less time a step .*real, not noise/);
+    assert.match(await page.locator('.compare-side').first().innerText(), /1-two-workers/);
+    assert.match(page.url(), /\/compare\?a=[a-z2-7]{26}&b=[a-z2-7]{26}$/);
+  }, page],
+  ['it says what changed, what was predicted, and where the time went', async () => {
+    const text = await page.locator('main').innerText();
+    assert.match(text, /num_workers\s+2 → 5/);
+    assert.match(text, /one change/);
+    assert.match(text, /predicted 370.ms.*achieved 371.ms/s);
+    assert.match(text, /within the band/);
+    const first = page.locator('.went-row').first();
+    assert.match(await first.innerText(), /waiting for data/);
+    assert.match(await first.innerText(), /−379\.\d/);
+    assert.equal(await first.locator('.went-less').count(), 1);
+  }, page],
+  ['its address shows the same again, and back returns to the list', async () => {
+    const address = page.url();
+    await page.reload();
+    await page.locator('.compare-head').waitFor({timeout: 30000});
+    assert.equal(page.url(), address);
+    await page.goBack();
+    await page.getByRole('heading', {name: 'Traces'}).waitFor();
+  }, page],
+  ['an address that names no trace of here says so', async () => {
+    await page.goto(`${server.base}/compare?a=${'a'.repeat(26)}&b=${'b'.repeat(26)}`);
+    await page.getByText('One of these traces is not here').waitFor();
+    await page.goto(`${server.base}/compare`);
+    await page.getByText('Two traces make a comparison').waitFor();
+    complaints.length = 0; // the 404 shows as a failed load
+  }, page],
+  ['share tells what leaves, and leaves out what is switched off', async () => {
+    await page.goto(server.base);
+    await page.locator('.trace-row', {hasText: '1-two-workers'}).locator('.row-link').click();
+    await page.getByRole('button', {name: 'Share'}).click();
+    await page.locator('.share-kinds').waitFor();
+    assert.match(await page.locator('.share-kinds').innerText(), /python train\.py/);
+    await page.getByLabel(/Command lines/).uncheck();
+    const [download] = await Promise.all([page.waitForEvent('download'), page.getByRole('link', {name: 'Download HTML'}).click()]);
+    assert.equal(download.suggestedFilename(), '1-two-workers-report.html');
+    await download.saveAs(report);
+    const text = readFileSync(report, 'utf8');
+    assert.ok(!text.includes('train.py</dd>') && text.includes('1-two-workers'));
+  }, page],
+  ['the file opens from disk without scripts and asks for nothing', async () => {
+    await paper.page.goto(pathToFileURL(report).href);
+    assert.match(await paper.page.locator('h1').innerText(), /The GPU waits 380 ms of every 750 ms step for data/);
+    assert.match(await paper.page.locator('.finding').first().innerText(), /num_workers=5/);
+    assert.ok((await paper.page.locator('svg').count()) >= 3);
+    assert.deepEqual(fetched.filter((url) => !url.startsWith('file:')), []);
+    assert.equal(fetched.length, 1);
+  }, paper.page],
+  ['it reads well in light, dark and on a narrow screen', async () => {
+    for (const colorScheme of ['light', 'dark']) {
+      await paper.page.emulateMedia({colorScheme});
+      const colors = await paper.page.locator('body').evaluate((body) => [getComputedStyle(body).color, getComputedStyle(body).backgroundColor]);
+      assert.ok(contrast(...colors) > 12, `${colorScheme} ${colors}`);
+    }
+    await paper.page.setViewportSize({width: 380, height: 800});
+    const width = await paper.page.evaluate(() => document.documentElement.scrollWidth);
+    assert.ok(width <= 380, `${width} px wide`);
+  }, paper.page],
+  ['it prints on light paper, findings whole', async () => {
+    await paper.page.emulateMedia({colorScheme: 'dark', media: 'print'});
+    const ground = await paper.page.locator('body').evaluate((body) => getComputedStyle(body).backgroundColor);
+    assert.equal(ground, 'rgb(255, 255, 255)');
+    const bytes = await paper.page.pdf({format: 'A4', printBackground: true});
+    assert.ok(bytes.length > 10000);
+    assert.equal(await paper.page.locator('.finding').first().evaluate((node) => getComputedStyle(node).breakInside), 'avoid-page');
+  }, paper.page],
+  ['names that are markup stay letters', async () => {
+    const hostile = JSON.parse(readFileSync(join(demo, '1-two-workers.json'), 'utf8'));
+    const name = '<img src=x onerror="document.title=1"><script>document.title=2</script>';
+    hostile.lacuna.settings[name] = name;
+    for (const event of hostile.traceEvents) if (event.name === 'layer1') event.name = name;
+    const path = join(scratch, 'hostile.json');
+    writeFileSync(path, JSON.stringify(hostile));
+    run('export', path, '--to', 'html', '-o', join(scratch, 'hostile.html'));
+    await page.goto(pathToFileURL(join(scratch, 'hostile.html')).href);
+    assert.equal(await page.locator('img, script, iframe').count(), 0);
+    assert.match(await page.title(), /Lacuna report/);
+    assert.match(await page.locator('.facts').first().innerText(), /<img src=x/);
+  }, page],
+  ['nothing complained', async () => {
+    assert.deepEqual([...complaints, ...paper.complaints], []);
+  }, page],
+];
+
+await main(steps, async () => {
+  await browser.close();
+  await paper.browser.close();
+  await server.stop();
+  removeFolder(scratch);
+});

@@ -1,0 +1,122 @@
+import assert from 'node:assert/strict';
+import {test} from 'node:test';
+import type {Comparison} from '../api/types';
+import {bar, beforeAndAfter, familyRows, pick, toneOf, wentRows} from './comparison';
+
+const row = (name: string, a: number, b: number) => ({name, a_ns: a, b_ns: b, delta_ns: b - a});
+
+function made(change: Partial<Comparison> = {}): Comparison {
+  const side = {
+    id: undefined,
+    name: '',
+    simulated: false,
+    cause: 'gpu',
+    letter: 'G',
+    text: '',
+    kept_steps: 6,
+    step_mean_ns: 1e8,
+    throughput_per_s: 10,
+    throughput_unit: 'steps',
+    not_computing_pct: 1,
+  };
+  return {
+    schema: 'lacuna.compare/1',
+    a: side,
+    b: side,
+    verdict: 'faster',
+    text: '',
+    why_not: '',
+    step: {
+      basis: 'step',
+      a_ns: 1e8,
+      b_ns: 8e7,
+      delta_ns: -2e7,
+      change_pct: -20,
+      low_pct: -21,
+      high_pct: -19,
+      noise_floor_pct: 1,
+      steps_for_2_pct: undefined,
+    },
+    throughput: {
+      unit: 'steps',
+      a_per_s: 10,
+      b_per_s: 12.5,
+      change_pct: 25,
+      low_pct: 24,
+      high_pct: 26,
+    },
+    changed: {text: '', count: 0, one_change: false, differences: []},
+    predicted: undefined,
+    where: {
+      partition: [row('compute', 6e7, 6e7), row('exposed_copy', 0, 5e6), row('idle', 4e7, 1.5e7)],
+      idle_by_cause: [
+        row('data_wait', 3.9e7, 1e7),
+        row('sync', 10, 20),
+        row('unattributed', 1e6, 5e6),
+      ],
+      kernel_family: [row('gemm', 5e7, 5.00001e7), row('layout', 1e7, 0)],
+    },
+    findings: {gone: [], come: [], stayed: []},
+    ...change,
+  };
+}
+
+test('the step is divided into work and waiting, the largest change first', () => {
+  const rows = wentRows(made());
+  assert.deepEqual(
+    rows.map(r => [r.name, r.deltaNs]),
+    [
+      ['waiting for data', -2.9e7],
+      ['copies in line', 5e6],
+      ['idle, cause unknown', 4e6],
+      ['computing kernels', 0],
+    ],
+  );
+  assert.equal(rows[0]?.cause, 'data_wait');
+  assert.equal(rows[1]?.cause, undefined);
+});
+
+test('without a division there are no rows', () => {
+  assert.deepEqual(wentRows(made({where: undefined})), []);
+  assert.deepEqual(familyRows(made({where: undefined})), []);
+});
+
+test('families of kernels are named, those that did not change left out', () => {
+  assert.deepEqual(
+    familyRows(made()).map(r => r.name),
+    ['layout conversions'],
+  );
+});
+
+test('bars grow from the middle', () => {
+  assert.deepEqual(bar(-10, 20), {left: 25, width: 25});
+  assert.deepEqual(bar(20, 20), {left: 50, width: 50});
+  assert.deepEqual(bar(90, 20), {left: 50, width: 50});
+  assert.deepEqual(bar(5, 0), {left: 50, width: 0});
+});
+
+test('only what is real has a tone', () => {
+  assert.deepEqual(['faster', 'slower', 'same', 'too_few', 'unknown', ''].map(toneOf), [
+    'good',
+    'bad',
+    'neutral',
+    'neutral',
+    'neutral',
+    'neutral',
+  ]);
+});
+
+test('two traces are picked at most, and the older one is before', () => {
+  assert.deepEqual(pick([], 'x'), ['x']);
+  assert.deepEqual(pick(['x'], 'x'), []);
+  assert.deepEqual(pick(['x', 'y'], 'z'), ['y', 'z']);
+  const traces = [
+    {id: 'new', created_at: '2026-02-01'},
+    {id: 'old', created_at: '2026-01-01'},
+    {id: 'older', created_at: '2026-01-01'},
+  ];
+  assert.deepEqual(beforeAndAfter(['new', 'old'], traces), ['old', 'new']);
+  assert.deepEqual(beforeAndAfter(['old', 'older'], traces), ['older', 'old']);
+  assert.equal(beforeAndAfter(['new'], traces), undefined);
+  assert.equal(beforeAndAfter(['new', 'gone'], traces), undefined);
+});

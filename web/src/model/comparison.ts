@@ -1,0 +1,107 @@
+// What the compare page shows of a comparison: pure.
+import type {Comparison, WhereRow} from '../api/types';
+import {CAUSE_STYLES, isCause} from '../base/causes';
+
+/** One line of "where the milliseconds went". */
+export interface WentRow {
+  readonly name: string;
+  /** Cause of idle time, for its colour; undefined for work. */
+  readonly cause: string | undefined;
+  readonly aNs: number;
+  readonly bNs: number;
+  readonly deltaNs: number;
+}
+
+const PARTS: Readonly<Record<string, string>> = {
+  compute: 'computing kernels',
+  exposed_comm: 'communication in line',
+  exposed_copy: 'copies in line',
+  exposed_memset: 'memory sets',
+};
+
+const FAMILIES: Readonly<Record<string, string>> = {
+  gemm: 'matrix products',
+  conv: 'convolutions',
+  norm: 'normalisation',
+  layout: 'layout conversions',
+  comm: 'communication',
+  reduce: 'reductions',
+  index: 'indexing',
+  moe: 'expert routing',
+  rng: 'random numbers',
+  pool: 'pooling',
+  copy: 'permutes and casts',
+};
+
+const bySize = (a: WentRow, b: WentRow): number =>
+  Math.abs(b.deltaNs) - Math.abs(a.deltaNs) || a.name.localeCompare(b.name);
+
+function row(source: WhereRow, name: string, cause?: string): WentRow {
+  return {name, cause, aNs: source.a_ns, bNs: source.b_ns, deltaNs: source.delta_ns};
+}
+
+/** Work in line and idle time by cause: together the step. The largest change first; what is less
+ *  than a thousandth of the step on both sides is left out. */
+export function wentRows(comparison: Comparison): readonly WentRow[] {
+  const where = comparison.where;
+  if (!where) return [];
+  const least = Math.max(comparison.step.a_ns ?? 0, comparison.step.b_ns ?? 0) / 1000;
+  const rows = [
+    ...where.partition
+      .filter(part => part.name !== 'idle')
+      .map(part => row(part, PARTS[part.name] ?? part.name)),
+    ...where.idle_by_cause.map(part =>
+      row(
+        part,
+        isCause(part.name) && part.name !== 'unattributed'
+          ? `waiting ${CAUSE_STYLES[part.name].words}`
+          : 'idle, cause unknown',
+        part.name,
+      ),
+    ),
+  ];
+  return rows.filter(part => Math.max(part.aNs, part.bNs) >= least).sort(bySize);
+}
+
+/** Kernel time by kind, those that changed by a thousandth of the step or more. */
+export function familyRows(comparison: Comparison): readonly WentRow[] {
+  const least = Math.max(comparison.step.a_ns ?? 0, comparison.step.b_ns ?? 0) / 1000;
+  return (comparison.where?.kernel_family ?? [])
+    .map(part => row(part, FAMILIES[part.name] ?? part.name))
+    .filter(part => Math.abs(part.deltaNs) >= least)
+    .sort(bySize);
+}
+
+/** A diverging bar: where it starts and how wide it is, in percent of the room, the middle being 0. */
+export function bar(
+  deltaNs: number,
+  scaleNs: number,
+): {readonly left: number; readonly width: number} {
+  const half = scaleNs > 0 ? Math.min(50, (50 * Math.abs(deltaNs)) / scaleNs) : 0;
+  return {left: deltaNs < 0 ? 50 - half : 50, width: half};
+}
+
+export type Tone = 'good' | 'bad' | 'neutral';
+
+/** Faster is good, slower is bad, and what cannot be told is neither. */
+export function toneOf(verdict: string): Tone {
+  return verdict === 'faster' ? 'good' : verdict === 'slower' ? 'bad' : 'neutral';
+}
+
+/** The ids that are picked in the list: at most two, the first one goes when a third comes. */
+export function pick(picked: readonly string[], id: string): readonly string[] {
+  return picked.includes(id) ? picked.filter(other => other !== id) : [...picked, id].slice(-2);
+}
+
+/** Picked traces, the older one first: before and after. */
+export function beforeAndAfter(
+  picked: readonly string[],
+  traces: readonly {readonly id: string; readonly created_at: string}[],
+): readonly [string, string] | undefined {
+  const chosen = traces.filter(trace => picked.includes(trace.id));
+  const [x, y] = chosen;
+  if (!x || !y) return undefined;
+  // the list is newest first, which decides between traces of the same second
+  const isInOrder = x.created_at < y.created_at;
+  return isInOrder ? [x.id, y.id] : [y.id, x.id];
+}

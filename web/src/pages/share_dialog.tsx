@@ -1,0 +1,109 @@
+// The report to hand on: what would leave with it is shown first, each kind with a switch.
+import type {JSX} from 'preact';
+import {useState} from 'preact/hooks';
+import {getReportContents, reportUrl} from '../api/client';
+import type {ReportContents, TraceInfo} from '../api/types';
+import {plural} from '../base/format';
+import {fileName, redactList} from '../model/share';
+import {Dialog} from '../ui/dialog';
+import {IconUpload} from '../ui/icons';
+import {useResource} from '../ui/resource';
+import {Failed, Loading} from '../ui/states';
+
+export function ShareButton({trace}: {trace: TraceInfo}): JSX.Element {
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <>
+      <button type="button" class="button share-button" onClick={() => setOpen(true)}>
+        <IconUpload /> Share
+      </button>
+      {isOpen && <ShareDialog trace={trace} onClose={() => setOpen(false)} />}
+    </>
+  );
+}
+
+function ShareDialog({trace, onClose}: {trace: TraceInfo; onClose: () => void}): JSX.Element {
+  const contents = useResource(`${trace.id}/${trace.generation}`, signal =>
+    getReportContents(trace.id, signal),
+  );
+  return (
+    <Dialog title="Share a report" onClose={onClose}>
+      <p>
+        One file with the verdict, all findings, pictures of the evidence, settings and how it was
+        measured. It opens from disk, without scripts and without this server, and prints.
+      </p>
+      {contents.kind === 'loading' && <Loading what="what the report contains" />}
+      {contents.kind === 'error' && (
+        <Failed title="The report cannot be made" text={contents.text} retry={contents.retry} />
+      )}
+      {contents.kind === 'ready' && <Choice trace={trace} contents={contents.value} />}
+    </Dialog>
+  );
+}
+
+const KINDS: Readonly<Record<string, string>> = {
+  hosts: 'Host names',
+  users: 'User names',
+  paths: 'Paths',
+  argv: 'Command lines',
+  names: 'Names that people gave',
+};
+
+function Choice({trace, contents}: {trace: TraceInfo; contents: ReportContents}): JSX.Element {
+  const present = contents.contains.filter(row => row.count > 0);
+  const [leftOut, setLeftOut] = useState<readonly string[]>([]);
+  const redact = redactList(leftOut);
+  const isNamed = !leftOut.includes('names');
+  return (
+    <>
+      {present.length === 0 ? (
+        <p class="muted">
+          It contains no host or user name, no path, no command line and no given name.
+        </p>
+      ) : (
+        <fieldset class="share-kinds">
+          <legend>What leaves with it</legend>
+          {present.map(row => {
+            const shown = row.items.slice(0, 3).join(', ');
+            const more = row.items.length > 3 ? ', …' : '';
+            const isOut = leftOut.includes(row.kind);
+            return (
+              <label class="check share-kind" key={row.kind}>
+                <input
+                  type="checkbox"
+                  checked={!isOut}
+                  onChange={() =>
+                    setLeftOut(
+                      isOut ? leftOut.filter(kind => kind !== row.kind) : [...leftOut, row.kind],
+                    )
+                  }
+                />
+                <span>
+                  {KINDS[row.kind] ?? row.kind}{' '}
+                  <span class="faint">{isOut ? 'left out' : plural(row.count, 'time')}</span>
+                  <span class="share-items break">{shown + more}</span>
+                </span>
+              </label>
+            );
+          })}
+        </fieldset>
+      )}
+      <div class="dialog-actions">
+        <a
+          class="button"
+          href={reportUrl(trace.id, 'markdown', redact)}
+          download={fileName(isNamed ? trace.name : '', 'md')}
+        >
+          Markdown
+        </a>
+        <a
+          class="button button-primary"
+          href={reportUrl(trace.id, 'html', redact)}
+          download={fileName(isNamed ? trace.name : '', 'html')}
+        >
+          Download HTML
+        </a>
+      </div>
+    </>
+  );
+}
