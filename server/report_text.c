@@ -408,10 +408,10 @@ static double exposed_comm_pct(const struct lac_analysis *analysis)
                                       (double)device->span_ns;
 }
 
-static void write_rank(struct page *page, const struct lac_analysed *rank, size_t index)
+static void write_rank(struct page *page, const struct lac_analysed *rank,
+                       const struct lac_rank_facts *facts, bool is_matched)
 {
     const struct lac_analysis *analysis = rank->analysis;
-    int32_t number = rank->model->info.rank >= 0 ? rank->model->info.rank : (int32_t)index;
     struct lac_said step = {.text = "-"};
     if (analysis->step_kept_count > 0) {
         step = lac_say_ns(analysis->step_mean_ns);
@@ -420,43 +420,51 @@ static void write_rank(struct page *page, const struct lac_analysed *rank, size_
     if (analysis->main_device != LAC_NONE) {
         idle_pct = 100.0 - analysis->devices[analysis->main_device].busy_pct;
     }
-    line(page, PLAIN, "%6d %10s %12s %14s   %c %.28s", (int)number, step.text,
+    line(page, PLAIN, "%6d %10s %8s %14s %14s   %c %.16s", (int)facts->rank, step.text,
          lac_say_pct(idle_pct).text, lac_say_pct(exposed_comm_pct(analysis)).text,
-         analysis->verdict.letter, analysis->verdict.cause);
+         is_matched ? lac_say_ns(facts->wait_ns).text : "-", analysis->verdict.letter,
+         analysis->verdict.cause);
 }
 
 enum lac_status lac_report_run_text(const struct lac_analysed *ranks, size_t rank_count,
                                     const struct lac_report_options *options, char **ret_text)
 {
     struct page page = {.options = options};
-    size_t least =
-        0; /* the rank that waits least in communication is the one the others wait for */
-    for (size_t i = 1; i < rank_count; i++) {
-        if (exposed_comm_pct(ranks[i].analysis) < exposed_comm_pct(ranks[least].analysis)) {
-            least = i;
-        }
+    struct lac_rank_trace *traces = calloc(rank_count, sizeof *traces);
+    struct lac_run *run = NULL;
+    for (size_t i = 0; i < rank_count && traces; i++) {
+        traces[i] = (struct lac_rank_trace){ranks[i].model, ranks[i].analysis};
+    }
+    enum lac_status status =
+        traces ? lac_ranks_compare(traces, (uint32_t)rank_count, &run) : LAC_ERR_NOMEM;
+    free(traces);
+    if (status) {
+        return status;
     }
     char device[64];
     device_text(&ranks[0], device, sizeof device);
-    line(&page, BOLD, "%.40s and others   %zu ranks   %s each",
-         lac_model_str(ranks[0].model, ranks[0].model->info.name), rank_count, device);
+    line(&page, BOLD, "%.40s and %s   %zu ranks   %s each",
+         lac_model_str(ranks[0].model, ranks[0].model->info.name),
+         rank_count == 2 ? "another" : "others", rank_count, device);
+    line(&page, PLAIN, "%s", "");
     char text[1024];
-    sentence(text, sizeof text, ranks[least].analysis->verdict.text);
-    line(&page, PLAIN, "%s", "");
-    paragraph(&page, PLAIN, "", text, 0, 2);
-    line(&page, PLAIN, "%s", "");
-    line(&page, DIM, "%6s %10s %12s %14s   %s", "rank", "step", "idle", "exposed comm", "limit");
-    write_rank(&page, &ranks[least], least);
-    for (size_t i = 0; i < rank_count && page.line_count < LAC_REPORT_LINES - 3; i++) {
-        if (i != least) {
-            write_rank(&page, &ranks[i], i);
-        }
+    sentence(text, sizeof text, run->has_finding ? run->finding.title : run->note);
+    paragraph(&page, BOLD, "", text, 0, 2);
+    if (run->has_finding) {
+        paragraph(&page, PLAIN, "", run->finding.why, 0, 4);
+        paragraph(&page, PLAIN, "do this", run->finding.change, 12, 2);
+        paragraph(&page, PLAIN, "prove it", run->finding.check, 12, 1);
     }
     line(&page, PLAIN, "%s", "");
-    paragraph(
-        &page, DIM, "",
-        "The rank that waits least in communication stands first: the others wait for it. One "
-        "trace by itself: lacuna analyze FILE.",
-        0, 2);
+    line(&page, DIM, "%6s %10s %8s %14s %14s   %s", "rank", "step", "idle", "exposed comm",
+         "waits there", "limit");
+    size_t first = run->late == LAC_NONE ? 0 : run->late;
+    write_rank(&page, &ranks[first], &run->ranks[first], run->collective_count > 0);
+    for (size_t i = 0; i < rank_count && page.line_count < LAC_REPORT_LINES - 1; i++) {
+        if (i != first) {
+            write_rank(&page, &ranks[i], &run->ranks[i], run->collective_count > 0);
+        }
+    }
+    lac_run_destroy(run);
     return take(&page, ret_text);
 }

@@ -530,26 +530,60 @@ enum lac_status lac_analysis_json(const struct lac_analysed *analysed, bool is_p
     return to_text(&writer, object, is_pretty, ret_text, ret_length);
 }
 
+/** What the ranks are to each other. */
+static enum lac_status compare_ranks(const struct lac_analysed *ranks, size_t rank_count,
+                                     struct lac_run **ret_run)
+{
+    struct lac_rank_trace *traces = calloc(rank_count ? rank_count : 1, sizeof *traces);
+    if (!traces) {
+        return LAC_ERR_NOMEM;
+    }
+    for (size_t i = 0; i < rank_count; i++) {
+        traces[i] = (struct lac_rank_trace){ranks[i].model, ranks[i].analysis};
+    }
+    enum lac_status status = lac_ranks_compare(traces, (uint32_t)rank_count, ret_run);
+    free(traces);
+    return status;
+}
+
 enum lac_status lac_run_json(const struct lac_analysed *ranks, size_t rank_count, bool is_pretty,
                              char **ret_text, size_t *ret_length)
 {
     struct writer writer = {0};
+    struct lac_run *run = NULL;
+    enum lac_status status = compare_ranks(ranks, rank_count, &run);
+    if (status) {
+        return status;
+    }
     struct json_object *object = json_object_new_object();
     struct json_object *array = json_object_new_array();
     put_text(&writer, object, "schema", "lacuna.run/1");
     for (size_t i = 0; i < rank_count; i++) {
         writer.model = ranks[i].model;
         writer.analysis = ranks[i].analysis;
-        int32_t recorded = ranks[i].model->info.rank;
+        const struct lac_rank_facts *facts = &run->ranks[i];
         struct json_object *rank = json_object_new_object();
-        put(&writer, rank, "rank", json_object_new_int64(recorded >= 0 ? recorded : (int64_t)i));
+        put(&writer, rank, "rank", json_object_new_int64(facts->rank));
         put_name(&writer, rank, "host", ranks[i].model->info.host);
+        if (run->collective_count > 0) {
+            put_ns(&writer, rank, "collective_wait_ns", facts->wait_ns);
+            put_ns(&writer, rank, "collective_transfer_ns", facts->transfer_ns);
+            put_count(&writer, rank, "collectives_entered_last", facts->last_count);
+        }
         put(&writer, rank, "analysis", analysis_object(&writer));
         push(&writer, array, rank);
     }
     put(&writer, object, "ranks", array);
-    put(&writer, object, "findings", json_object_new_array());
-    return to_text(&writer, object, is_pretty, ret_text, ret_length);
+    put_count(&writer, object, "collectives_matched", run->collective_count);
+    struct json_object *findings = json_object_new_array();
+    if (run->has_finding) {
+        push(&writer, findings, finding_object(&writer, &run->finding));
+    }
+    put(&writer, object, "findings", findings);
+    put_text(&writer, object, "note", run->note);
+    status = to_text(&writer, object, is_pretty, ret_text, ret_length);
+    lac_run_destroy(run);
+    return status;
 }
 
 enum lac_status lac_summary_json(const struct lac_analysed *analysed, char **ret_text,

@@ -8,6 +8,7 @@
  */
 
 #include "analysis/diagnose/analysis.h" // IWYU pragma: export
+#include "analysis/diagnose/ranks.h"    // IWYU pragma: export
 #include "analysis/model/model.h"       // IWYU pragma: export
 #include "analysis/model/status.h"      // IWYU pragma: export
 
