@@ -152,7 +152,7 @@ static void add_words(struct training *training)
     }
     for (uint32_t i = 0; i < CONFIGS; i++) {
         const struct lac_kernel_config config = {.grid = {64 + 32 * i, 1, 1},
-                                                 .block = {128 << (i % 3), 1, 1},
+                                                 .block = {128U << (i % 3), 1, 1},
                                                  .registers_per_thread = 32 + i,
                                                  .occupancy_pct = 50,
                                                  .blocks_per_sm = 4};
