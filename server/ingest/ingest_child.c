@@ -126,7 +126,8 @@ static bool start(struct child *child, uint64_t memory_bytes, struct lac_job_out
     int own[2] = {-1, -1};
     int high[3] = {-1, -1, -1};
     int error = 0;
-    unsigned long long file_bytes = (1ULL << 30) + 8ULL * job->size_bytes;
+    /* what `lacuna run` records by default (4 GiB) fits, however well it was compressed */
+    unsigned long long file_bytes = (5ULL << 30) + 8ULL * job->size_bytes;
 
     (void)snprintf(memory, sizeof memory, "%llu", (unsigned long long)memory_bytes);
     (void)snprintf(file, sizeof file, "%llu", file_bytes);
