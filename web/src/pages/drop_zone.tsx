@@ -6,7 +6,7 @@ import {openTrace, page} from '../model/view_state';
 import {IconUpload} from '../ui/icons';
 
 const FOLDER_DEPTH_MAX = 4;
-const TRACE_FILE = /\.(json|gz|zst|tgz|tar|trace)$/i;
+const TRACE_FILE = /\.(json|gz|zst|tgz|tar|trace|sqlite)$/i;
 
 async function filesOfEntry(entry: FileSystemEntry, depth: number): Promise<File[]> {
   if (entry.isFile)
@@ -85,7 +85,9 @@ export function DropZone(): JSX.Element | null {
       <div>
         <IconUpload />
         <strong>Drop traces here</strong>
-        <span>.json, .json.gz, .json.zst or a .tar.gz of ranks</span>
+        <span>
+          .json, .gz, .zst, a .tar.gz of ranks, or the .sqlite of an Nsight Systems export
+        </span>
       </div>
     </div>
   );

@@ -82,6 +82,10 @@ function NeedRow({need, row, end}: {need: Need; row: number; end: number}): JSX.
       <div class="needs-value num" style={{gridRow: row}}>
         {need.needNs === undefined ? (
           <span class="faint">{NOT_RECORDED}</span>
+        ) : need.needNs === 0 ? (
+          <Explain title={need.label} text={need.definition} exact={exactNs(0)}>
+            <span class="faint">none</span>
+          </Explain>
         ) : (
           <Explain title={need.label} text={need.definition} exact={exactNs(need.needNs)}>
             {formatDuration(need.needNs)}

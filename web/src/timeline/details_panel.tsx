@@ -9,6 +9,7 @@ import {
   formatDuration,
   formatNumber,
   formatPct,
+  tidyText,
 } from '../base/format';
 import {page, selection, type Selection} from '../model/view_state';
 import {CopyButton} from '../ui/copy_button';
@@ -399,7 +400,7 @@ function GapDetails(
       )}
       <dl class="tl-facts">
         {gap?.root_cause !== undefined && gap.root_cause !== '' && (
-          <Fact name="why">{gap.root_cause}</Fact>
+          <Fact name="why">{tidyText(gap.root_cause)}</Fact>
         )}
         {gap?.per_step !== undefined && <Fact name="how often">{timesText(gap.per_step)}</Fact>}
         <Fact name="starts at">{timeFact(sel.t0)}</Fact>

@@ -61,6 +61,6 @@ const idleText = (cause: string): string => {
 };
 
 export function timesText(perStep: number): string {
-  if (perStep < 0.1) return 'not in every step';
+  if (perStep < 0.95) return 'not in every step';
   return `${formatNumber(perStep, perStep < 10 ? 2 : 3)}\u00d7 per step`;
 }
