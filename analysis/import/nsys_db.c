@@ -1,6 +1,7 @@
 #include "analysis/import/nsys_db.h"
 
 #include "analysis/import/import.h"
+#include "analysis/import/nsys_vfs.h"
 #include "analysis/model/status.h"
 
 #include <errno.h>
@@ -166,7 +167,7 @@ enum lac_status lac_nsys_db_open(struct lac_nsys_db *db, const char *path,
     int code = sqlite3_open_v2(uri, &db->sqlite,
                                SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX |
                                    SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_EXRESCODE,
-                               NULL);
+                               lac_nsys_vfs());
     free(uri);
     enum lac_status status = code == SQLITE_OK ? defend(db) : failed(db, code, "sqlite_schema");
     if (status != LAC_OK) {
