@@ -9,6 +9,7 @@
 #include "collector/launch/sampler.h"
 #include "collector/launch/spool_folder.h"
 #include "collector/launch/status_line.h"
+#include "collector/launch/why_empty.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -37,6 +38,7 @@ enum {
     ORPHANS_WAIT_MS = 5000
 };
 
+static struct lac_why_empty why_empty;
 static volatile sig_atomic_t interrupts;
 static volatile sig_atomic_t forward; /* a signal to pass on, 0 none */
 
@@ -115,8 +117,8 @@ static void end_recording(struct lac_drain *drain, const struct lac_install *ins
     }
 }
 
-/* Until CMD has ended and, for a while, what it left behind. */
-/* @return whether the recording went on until then */
+/* Until CMD has ended and, for a while, what it left behind.
+ * @return whether the recording went on until then */
 static bool follow(struct lac_job *job, struct lac_drain *drain, struct lac_sampler *sampler,
                    const struct lac_install *install, const struct lac_run_options *options)
 {
@@ -143,6 +145,9 @@ static bool follow(struct lac_job *job, struct lac_drain *drain, struct lac_samp
         lac_sampler_round(recording ? sampler : NULL);
         busy = lac_drain_counts(drain).segments - moved_before >= BUSY_SEGMENTS;
         lac_job_poll(job);
+        if (lac_drain_counts(drain).processes == 0 && !job->ended) {
+            lac_why_empty_look(&why_empty, (lac_status_now_ns() - start_ns) / 1000000);
+        }
         if (forward != 0) {
             lac_job_signal(job, forward);
             forward = 0;
@@ -178,7 +183,7 @@ static bool follow(struct lac_job *job, struct lac_drain *drain, struct lac_samp
 }
 
 static void conclude(const struct lac_drain *drain, const struct lac_install *install,
-                     const struct lac_run_options *options, bool recording)
+                     const struct lac_run_options *options, bool recording, int exit_status)
 {
     const struct lac_drain_counts counts = lac_drain_counts(drain);
 
@@ -196,11 +201,7 @@ static void conclude(const struct lac_drain *drain, const struct lac_install *in
         return;
     }
     if (counts.processes == 0) {
-        (void)fprintf(stderr, "lacuna: nothing was recorded: no process of this job used NVTX, and "
-                              "none was Python with a\n"
-                              "DataLoader that the hook could see. Does the job start its work "
-                              "through ssh, docker, mpirun,\n"
-                              "sudo or srun --export=NONE? They do not pass the environment on.\n");
+        lac_why_empty_say(&why_empty, exit_status);
         return;
     }
     if (recording) { /* else it was shown when the recording ended */
@@ -247,7 +248,7 @@ static int record(const struct lac_install *install, const struct lac_run_option
     recording = follow(&job, drain, sampler, install, options);
     lac_sampler_destroy(sampler);
     lac_drain_round(drain, true);
-    conclude(drain, install, options, recording);
+    conclude(drain, install, options, recording, job.exit_status);
     is_empty = lac_drain_counts(drain).processes == 0;
     lac_drain_destroy(drain);
     lac_spool_folder_remove(spool_folder);

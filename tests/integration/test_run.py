@@ -91,6 +91,32 @@ class Run(unittest.TestCase):
         run = self.run_node("true")
         self.assertIn("nothing was recorded", run.stderr)
 
+    def why(self, *command):
+        run = self.run_node(*command)
+        self.assertIn("nothing was recorded", run.stderr)
+        return run.stderr
+
+    def test_a_lost_environment_is_named(self):
+        self.assertIn("sleep runs without the variables", self.why("env", "-i", "sleep", "0.6"))
+
+    def test_a_program_that_starts_things_elsewhere_is_named(self):
+        os.symlink("/bin/sleep", os.path.join(self.folder, "srun"))
+        self.assertIn("through srun", self.why(os.path.join(self.folder, "srun"), "0.6"))
+
+    def test_isolated_python_is_named(self):
+        self.assertIn("-I, -E or -S", self.why(TORCH_PYTHON, "-I", "-c", "import time; time.sleep(0.6)"))
+
+    def test_a_job_that_failed_early_is_named(self):
+        self.assertIn("ended with status 3", self.why("sh", "-c", "sleep 0.5; exit 3"))
+
+    def test_a_recorder_with_nothing_to_record_is_named(self):
+        said = self.why(TORCH_PYTHON, "-c", "import time; time.sleep(0.8)")
+        self.assertIn("no range was opened", said)
+        self.assertIn("with the recorder loaded: yes", said)
+
+    def test_a_job_without_anything_to_record_is_named(self):
+        self.assertIn("there was nothing to record", self.why("sleep", "0.5"))
+
     def test_nothing_is_left_in_the_temporary_folder(self):
         environment = {**os.environ, "TMPDIR": self.folder}
         self.run_node("true", env=environment)

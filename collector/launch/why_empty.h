@@ -1,0 +1,34 @@
+#ifndef LAC_COLLECTOR_LAUNCH_WHY_EMPTY_H
+#define LAC_COLLECTOR_LAUNCH_WHY_EMPTY_H
+
+/*
+ * Why a recording is empty. While nothing has been recorded the job's processes are looked at from
+ * outside, now and then; what was seen decides what is said at the end.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct lac_why_empty {
+    uint64_t next_look_ms;
+    uint32_t looks;
+    uint32_t process_count; /**< different ones, as far as they were seen */
+    int32_t seen[64];       /**< their ids */
+    bool library_loaded;    /**< some process had the recorder in it */
+    bool environment_lost;  /**< some process did not have our variables */
+    bool is_musl;
+    bool isolated_python; /**< -I, -E or -S */
+    bool cuda_loaded;
+    char lost_name[17]; /**< a process without our variables */
+    char starter[17];   /**< a program that is known to start things elsewhere */
+};
+
+/** Look, if it is time to. */
+void lac_why_empty_look(struct lac_why_empty *why, uint64_t elapsed_ms);
+
+/** One to four lines for stderr: what was seen, the likely reason and its remedy. `exit_status` is
+ * the job's. */
+void lac_why_empty_say(const struct lac_why_empty *why, int exit_status);
+
+#endif
