@@ -255,6 +255,9 @@ static void settle(struct lac_demo_scenario *s)
         s->read_count = 1;
         s->read_host_ns = 20000;
     }
+    if (s->reads == LAC_DEMO_READS_FORWARD) {
+        s->checkpoint_every = 0; /* the step behind one would lack the backward pass before it */
+    }
     /* nobody would notice a host that is late while its device has a step to do */
     if ((s->checkpoint_every > 0 || s->late_rank >= 0) && s->reads == LAC_DEMO_READS_LATE) {
         s->reads = LAC_DEMO_READS_LAST;

@@ -62,6 +62,8 @@ def worth(truth):
 def wanted_steps(finding, analysis, truth):
     """Mean steps that the change of a finding really leads to; more than one where it leaves a choice."""
     runs = truth["counterfactuals"]
+    if finding["id"] in LOADING and "won't help" in finding["change"]:  # cores or cheaper batches are asked for
+        return [runs[c]["step_mean_ns"] for c in ("contention", "tail") if c in runs]
     if finding["id"] in LOADING:
         workers = analysis["dataloader"]["recommended_num_workers"]
         if workers is not None and str(workers) in truth["step_mean_ns_by_workers"]:
@@ -90,7 +92,8 @@ def judge(truth, analysis):
             have = (first.get("step_ns") or {}).get("mid")
             steps = wanted_steps(first, analysis, truth)
             scores["predicted"] = any(near(have, want, 0.1) for want in steps)
-            if said in LOADING and not truth["shape"]["hook"]:  # fetches are not in the trace: the band is the answer
+            # fetches are not in the trace, or how many cores there will be is open: the band is the answer
+            if said in LOADING and (not truth["shape"]["hook"] or "won't help" in first["change"]):
                 band = first["step_ns"]
                 scores["predicted"] = any(band["low"] * 0.9 <= want <= band["high"] * 1.1 for want in steps)
             facts += f", promised {have} of {steps}"
