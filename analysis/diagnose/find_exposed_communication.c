@@ -29,7 +29,7 @@ void lac_find_exposed_communication(struct lac_diagnosis *diagnosis)
     }
     lac_finding_price_steps(diagnosis, finding, steps);
     lac_finding_cost(diagnosis, finding, cost_ns);
-    finding->severity = lac_severity_of_gain(finding->cost_pct);
+    finding->severity = lac_severity_of_gain(finding->gain_mid_pct);
     finding->confidence = 0.4;
     finding->title = lac_texts_add(
         &analysis->texts, "Collectives take %s of every %s step with nothing beside them (%s)",
