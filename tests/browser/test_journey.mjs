@@ -94,7 +94,8 @@ const steps = [
     const kernel = selection();
     await page.keyboard.press('l');
     await page.locator('.tl-details .tl-title', {hasText: /Launch/}).waitFor();
-    assert.notEqual(selection(), kernel);
+    // the address follows selections in quick succession a moment later
+    await page.waitForFunction((before) => new URL(location.href).searchParams.get('sel') !== before, kernel);
     await page.keyboard.press('l');
     await page.waitForFunction((before) => new URL(location.href).searchParams.get('sel') === before, kernel);
   }],
