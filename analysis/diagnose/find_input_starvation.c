@@ -114,12 +114,12 @@ static const char *why_workers(struct lac_diagnosis *diagnosis)
     }
     return lac_texts_add(
         &analysis->texts,
-        "%d worker%s %s for each batch, so one is ready every %s; %s %s a step.%s",
+        "%d worker%s %s for each batch, so one is ready every %s; %s %s a step.%s%s",
         (int)loader->num_workers, loader->num_workers == 1 ? " needs" : "s need",
         lac_say_ns(loader->fetch_mean_ns).text, lac_say_ns(llround(time->data_ns)).text,
         analysis->main_device == LAC_NONE ? "everything else takes"
                                           : "copying, computing and launching take",
-        lac_say_ns(llround(time->s_ns)).text, load);
+        lac_say_ns(llround(time->s_ns)).text, load, lac_batch_parts_text(diagnosis));
 }
 
 /** Whether the CPU time of the batches alone keeps the allowed cores busy: no worker adds to that.

@@ -100,4 +100,7 @@ void lac_subject_decide(struct lac_diagnosis *diagnosis);
 void lac_verdict_say(struct lac_diagnosis *diagnosis);
 void lac_notes_write(struct lac_diagnosis *diagnosis);
 
+/** batch_parts.c: what a batch spends its time on, as sentences with a space before each; or "". */
+const char *lac_batch_parts_text(struct lac_diagnosis *diagnosis);
+
 #endif

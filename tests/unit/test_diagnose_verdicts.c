@@ -103,6 +103,26 @@ START_TEST(without_a_gpu_the_training_process_is_judged)
 }
 END_TEST
 
+START_TEST(a_batch_that_waits_for_storage_is_told_from_one_that_computes)
+{
+    draw_host(20, 20000, 10000, 1, 29900, 1000, true);
+    for (int i = 0; i < 20; i++) {
+        add("w0 range %d 24000 loader.read\n", i * 30000 + 100);
+        add("w0 range %d 3000 loader.decode\n", i * 30000 + 25000);
+    }
+    diagnose(NULL);
+    const struct lac_finding *finding = found("input-starvation");
+    ck_assert_ptr_nonnull(finding);
+    ck_assert_ptr_nonnull(strstr(finding->why, "computes for 3 % of its time"));
+    ck_assert_ptr_nonnull(strstr(finding->why, "loader.read 80 %, loader.decode 10 %."));
+    wipe();
+    draw_host(20, 20000, 10000, 1, 29900, 29000, true);
+    diagnose(NULL);
+    ck_assert_ptr_null(strstr(found("input-starvation")->why, "storage"));
+    wipe();
+}
+END_TEST
+
 START_TEST(without_training_there_is_no_advice_for_it)
 {
     draw_host(20, 20000, 10000, 1, 29900, 1000, false);
@@ -367,6 +387,7 @@ END_TEST
 static void add_tests(TCase *tcase)
 {
     tcase_add_test(tcase, without_a_gpu_the_training_process_is_judged);
+    tcase_add_test(tcase, a_batch_that_waits_for_storage_is_told_from_one_that_computes);
     tcase_add_test(tcase, without_training_there_is_no_advice_for_it);
     tcase_add_test(tcase, data_in_time_is_said_to_be);
     tcase_add_test(tcase, no_more_workers_than_the_job_may_have_cores);
