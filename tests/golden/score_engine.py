@@ -6,7 +6,8 @@
 Scored for each loop:
   first     the first finding proposes one of the truly best changes: running the loop with it gains within 1.5 % of a
             step of what the best single change gains
-  predicted the mean step it promises is within 10 % of what the simulation takes with that change
+  predicted the mean step it promises is within 10 % of what the simulation takes with that change (the band holds it
+            where the trace cannot say more)
   quiet     where no change gains 3 %, nothing is said but gpu-bound or info
   idle      one cause: share of the idle time that is put where it belongs
   steps     the mean step is within 5 % of the simulated one (the ground on which the others stand)
@@ -92,8 +93,10 @@ def judge(truth, analysis):
             have = (first.get("step_ns") or {}).get("mid")
             steps = wanted_steps(first, analysis, truth)
             scores["predicted"] = any(near(have, want, 0.1) for want in steps)
-            # fetches are not in the trace, or how many cores there will be is open: the band is the answer
-            if said in LOADING and (not truth["shape"]["hook"] or "won't help" in first["change"]):
+            # fetches are not in the trace, how many cores there will be is open, or how much of the communication can be
+            # hidden (truth: all of it): the band is the answer
+            if said == "exposed-communication" or said in LOADING and (not truth["shape"]["hook"]
+                                                                       or "won't help" in first["change"]):
                 band = first["step_ns"]
                 scores["predicted"] = any(band["low"] * 0.9 <= want <= band["high"] * 1.1 for want in steps)
             facts += f", promised {have} of {steps}"
