@@ -1,8 +1,13 @@
 /* Settings and facts that differ. Facts are what the trace says of host, devices and recording. */
 
+#include "analysis/compare/compare.h"
 #include "analysis/compare/compare_private.h"
 #include "analysis/compare/settings_flat.h"
+#include "analysis/diagnose/analysis.h"
+#include "analysis/diagnose/diagnose.h"
 #include "analysis/diagnose/texts.h"
+#include "analysis/model/model.h"
+#include "analysis/model/status.h"
 
 #include <stdarg.h>
 #include <stdint.h>

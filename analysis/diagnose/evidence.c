@@ -2,6 +2,7 @@
 
 #include "analysis/diagnose/findings.h"
 
+#include <stddef.h>
 #include <stdint.h>
 
 struct lac_finding *lac_finding_open(struct lac_diagnosis *diagnosis, const char *id,

@@ -17,7 +17,7 @@ double lac_loader_step(const struct lac_step_time *time, double s_ns, int32_t wo
     enum { AHEAD = 2, WINDOW = REPLAY_WORKERS_MAX * AHEAD };
     double free_at[REPLAY_WORKERS_MAX] = {0.0};
     double taken_at[WINDOW] = {0.0}; /* when batch i was taken, modulo the window */
-    if (workers > REPLAY_WORKERS_MAX || workers < 1 || !time->fetch_ns) {
+    if (workers > REPLAY_WORKERS_MAX || workers < 1 || !time->fetch_ns || time->fetch_count == 0) {
         return s_ns;
     }
     uint64_t window = (uint64_t)workers * AHEAD;

@@ -216,9 +216,10 @@ static enum lac_status import_files(struct spool_files *files, const char *path,
     struct lac_model *model = NULL;
     enum lac_status status;
 
-    if (files->count > 1) {
-        qsort(files->files, files->count, sizeof(*files->files), by_age);
+    if (files->files == NULL) {
+        return lac_fail(reterr, LAC_ERR_NOT_FOUND, 0, "no spool in %s", path);
     }
+    qsort(files->files, files->count, sizeof(*files->files), by_age);
     status = lac_builder_create(&builder);
     if (status != LAC_OK) {
         return lac_fail(reterr, status, 0, "model");

@@ -2,6 +2,10 @@
 
 #include "collector/inject/gpu.h"
 #include "collector/inject/recorder.h"
+#include "lacuna/spool.h"
+
+#include <stddef.h>
+#include <stdint.h>
 
 static void api_push(const char *name, size_t length, int64_t batch, int32_t worker)
 {

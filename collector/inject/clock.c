@@ -1,4 +1,5 @@
 #include "collector/inject/recorder.h"
+#include "lacuna/spool.h"
 
 #include <fcntl.h>
 #include <stdint.h>

@@ -1,7 +1,9 @@
+#include "collector/inject/cupti_abi.h"
 #include "collector/inject/gpu.h"
 #include "collector/inject/recorder.h"
 
 #include <pthread.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/mman.h>
 

@@ -1,7 +1,9 @@
+#include "collector/inject/cupti_abi.h"
 #include "collector/inject/gpu.h"
-#include "collector/inject/recorder.h"
+#include "lacuna/spool.h"
 
 #include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 
 static struct lac_gpu_record head_of(enum lac_gpu_type type, size_t size_bytes, uint64_t start_ns,

@@ -1,14 +1,16 @@
+#include "collector/inject/cupti_abi.h"
 #include "collector/inject/gpu.h"
 #include "collector/inject/old_symbols.h"
 #include "collector/inject/recorder.h"
+#include "lacuna/spool.h"
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 /*
  *   NONE -> (cuInit) -> FULL | WITHOUT_KERNELS | RANGES_ONLY

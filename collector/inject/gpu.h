@@ -53,12 +53,12 @@ void lac_cupti_decode(struct lac_gpu_writer *writer, const struct cupti_function
 /* ---- gpu_spool.c: GPU records into segments of the spool; one writer at a time */
 
 struct lac_gpu_writer *lac_gpu_writer_take(void);
-void lac_gpu_writer_give(struct lac_gpu_writer *writer);
+void lac_gpu_writer_give(struct lac_gpu_writer *taken);
 /** Id of a name, through a cache of the writer. NULL is 0. */
-uint32_t lac_gpu_writer_name(struct lac_gpu_writer *writer, const char *name);
+uint32_t lac_gpu_writer_name(struct lac_gpu_writer *taken, const char *name);
 /** Append a record of head->units * 16 bytes; its type is stored last. Drops and counts when there
  * is no room. */
-void lac_gpu_writer_put(struct lac_gpu_writer *writer, const struct lac_gpu_record *head);
+void lac_gpu_writer_put(struct lac_gpu_writer *taken, const struct lac_gpu_record *head);
 /** Clock of all times from now on. */
 void lac_gpu_writer_clock(enum lac_gpu_clock clock);
 void lac_gpu_writer_forget(void); /**< in a forked child */

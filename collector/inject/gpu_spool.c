@@ -1,7 +1,10 @@
 #include "collector/inject/gpu.h"
 #include "collector/inject/recorder.h"
+#include "lacuna/spool.h"
 
 #include <pthread.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <string.h>
 
 struct lac_gpu_writer {

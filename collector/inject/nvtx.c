@@ -5,6 +5,7 @@
  */
 #include "collector/inject/nvtx_abi.h"
 #include "collector/inject/recorder.h"
+#include "lacuna/spool.h"
 
 #include <stddef.h>
 #include <stdint.h>

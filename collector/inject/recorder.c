@@ -1,8 +1,10 @@
 #include "collector/inject/recorder.h"
 
 #include "collector/inject/old_symbols.h"
+#include "lacuna/spool.h"
 
 #include <pthread.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>

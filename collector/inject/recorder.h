@@ -117,7 +117,7 @@ void lac_recorder_sync(struct lac_thread *self);
 /** Room for `count` events and the ends of what is open; false: dropped and counted. */
 static inline bool lac_recorder_room(struct lac_thread *self, uint32_t count)
 {
-    return LAC_LIKELY(self->end - self->next >= (ptrdiff_t)(count + self->reserve) &&
+    return LAC_LIKELY(self->end - self->next >= (ptrdiff_t)count + (ptrdiff_t)self->reserve &&
                       *self->stop == LAC_SPOOL_RECORD) ||
            lac_recorder_refill(self, count);
 }

@@ -1,4 +1,5 @@
 #include "collector/inject/recorder.h"
+#include "lacuna/spool.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -6,9 +7,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/types.h>
 #include <unistd.h>
 
 /*

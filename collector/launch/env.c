@@ -2,11 +2,9 @@
 #include "collector/launch/install.h"
 #include "collector/launch/spool_folder.h"
 
-#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 static const char help[] =
     "usage: lacuna env [--spool DIR] [--docker|--apptainer|--k8s|--mpirun|--slurm]\n"

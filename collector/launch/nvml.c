@@ -163,7 +163,7 @@ static void *read_again_and_again(void *context)
     (void)sigfillset(&all);
     (void)pthread_sigmask(SIG_SETMASK, &all, NULL);
     for (unsigned round = 0; !stop; round++) {
-        const struct timespec pause = {.tv_nsec = ROUND_MS * 1000000};
+        const struct timespec pause = {.tv_nsec = ROUND_MS * 1000000L};
 
         for (unsigned i = 0; i < nvml->count; i++) {
             double values[VALUES];

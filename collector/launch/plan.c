@@ -1,6 +1,10 @@
 #include "collector/launch/plan.h"
 
+#include "collector/launch/run_options.h"
+#include "lacuna/spool.h"
+
 #include <inttypes.h>
+#include <stdint.h>
 #include <stdio.h>
 
 enum {

@@ -1,6 +1,7 @@
 #include "collector/launch/proc_files.h"
 
 #include <fcntl.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

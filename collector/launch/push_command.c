@@ -4,7 +4,6 @@
 #include "collector/launch/http_client.h"
 #include "collector/launch/push.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>

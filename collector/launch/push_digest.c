@@ -1,5 +1,6 @@
 #include "collector/launch/push_digest.h"
 
+#include <stdint.h>
 #include <string.h>
 
 static const uint32_t round_constants[64] = {

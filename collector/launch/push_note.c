@@ -1,6 +1,5 @@
 #include "collector/launch/push_note.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>

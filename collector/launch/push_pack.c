@@ -3,6 +3,7 @@
 #include "collector/inject/old_symbols.h" /* IWYU pragma: keep */
 
 #include <dlfcn.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 

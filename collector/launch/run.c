@@ -10,6 +10,7 @@
 #include "collector/launch/spool_folder.h"
 #include "collector/launch/status_line.h"
 #include "collector/launch/why_empty.h"
+#include "lacuna/spool.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -19,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/types.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -291,11 +293,12 @@ int lac_run_command(int argc, char **argv)
     char output[256];
     const int status = lac_run_options_parse(argc, argv, &options);
 
+    const char *const disabled = getenv("LACUNA_DISABLE");
+
     if (status >= 0) {
         return status;
     }
-    if (getenv("LACUNA_DISABLE") != NULL && strcmp(getenv("LACUNA_DISABLE"), "0") != 0 &&
-        getenv("LACUNA_DISABLE")[0] != '\0') {
+    if (disabled != NULL && strcmp(disabled, "0") != 0 && disabled[0] != '\0') {
         (void)execvp(options.command[0], options.command);
         (void)fprintf(stderr, "lacuna: cannot run %s: %s\n", options.command[0], strerror(errno));
         return errno == ENOENT ? 127 : 126;

@@ -1,6 +1,7 @@
 #include "collector/launch/run_options.h"
 
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -94,9 +94,10 @@ void lac_spool_folder_remove(const char *path)
     if (folder == NULL) {
         return;
     }
+    const int fd = dirfd(folder);
     for (const struct dirent *entry = readdir(folder); entry != NULL; entry = readdir(folder)) {
-        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) {
-            (void)unlinkat(dirfd(folder), entry->d_name, 0);
+        if (fd >= 0 && strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) {
+            (void)unlinkat(fd, entry->d_name, 0);
         }
     }
     (void)closedir(folder);

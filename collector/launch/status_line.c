@@ -1,9 +1,14 @@
 #include "collector/launch/status_line.h"
 
+#include "collector/launch/drain.h"
+#include "collector/launch/plan.h"
+#include "collector/launch/run_options.h"
 #include "collector/launch/sampler.h"
+#include "lacuna/spool.h"
 
 #include <inttypes.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <time.h>
 #include <unistd.h>

@@ -7,8 +7,10 @@
 #include "collector/python/python_abi.h"
 
 #include <dlfcn.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/types.h>
 #include <time.h>
 
 enum { DEPTH_MAX = 64 };

@@ -11,6 +11,7 @@
 #include "server/api/json_out.h"
 #include "server/export/redact.h"
 #include "server/export/report.h"
+#include "server/http/buffer.h"
 #include "server/http/query.h"
 #include "server/http/request.h"
 #include "server/store/store.h"

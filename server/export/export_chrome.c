@@ -1,7 +1,13 @@
 #include "analysis/diagnose/names.h"
 #include "analysis/model/args.h"
+#include "analysis/model/model.h"
+#include "analysis/model/status.h"
 #include "server/export/export_forms.h"
+#include "server/export/export_out.h"
 #include "server/export/json_members.h"
+#include "server/export/redact.h"
+#include "server/export/report.h"
+#include "server/http/buffer.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -209,7 +215,7 @@ static const char *recorded_args(struct chrome *chrome, uint64_t slice)
         return "{}";
     }
     size_t length = lac_args_format(model, slice, chrome->args, chrome->args_capacity);
-    if (length + 1 > chrome->args_capacity) {
+    if (!chrome->args || length + 1 > chrome->args_capacity) {
         char *grown = realloc(chrome->args, 2 * (length + 1));
         if (!grown) {
             buffer_of(chrome)->status = LAC_ERR_NOMEM;

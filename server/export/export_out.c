@@ -1,5 +1,11 @@
 #include "server/export/export_out.h"
 
+#include "analysis/model/status.h"
+#include "server/http/buffer.h"
+
+#include <stddef.h>
+#include <stdio.h>
+
 enum { FLOW_BYTES = 1 << 20 };
 
 static void empty(struct lac_export_out *out)

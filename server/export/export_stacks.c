@@ -1,7 +1,14 @@
 /* Flame graphs for other tools: folded stacks and speedscope. */
 
 #include "analysis/diagnose/names.h"
+#include "analysis/flame/flame.h"
+#include "analysis/model/model.h"
+#include "analysis/model/status.h"
 #include "server/export/export_forms.h"
+#include "server/export/export_out.h"
+#include "server/export/redact.h"
+#include "server/export/report.h"
+#include "server/http/buffer.h"
 
 #include <inttypes.h>
 #include <stdint.h>

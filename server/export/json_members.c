@@ -14,7 +14,10 @@ static const char *skip_string(const char *at)
         return NULL;
     }
     for (at++; *at != '"'; at++) {
-        if (*at == '\0' || (*at == '\\' && *++at == '\0')) {
+        if (*at == '\\') {
+            at++;
+        }
+        if (*at == '\0') {
             return NULL;
         }
     }

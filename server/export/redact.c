@@ -1,5 +1,9 @@
 #include "server/export/redact.h"
 
+#include "analysis/model/model.h"
+#include "analysis/model/status.h"
+#include "server/http/buffer.h"
+
 #include <ctype.h>
 #include <stdint.h>
 #include <stdio.h>

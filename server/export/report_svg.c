@@ -1,10 +1,18 @@
 /* Pictures of a report, drawn as SVG: needs, the timeline around a gap, the flame graph. Colours
  * are classes of the report's style sheet, so that light, dark and print differ. */
 
+#include "analysis/diagnose/analysis.h"
+#include "analysis/diagnose/diagnose.h"
 #include "analysis/diagnose/names.h"
 #include "analysis/diagnose/texts.h"
 #include "analysis/flame/flame.h"
+#include "analysis/model/model.h"
+#include "analysis/model/status.h"
+#include "analysis/model/strings.h"
+#include "server/export/redact.h"
+#include "server/export/report.h"
 #include "server/export/report_private.h"
+#include "server/http/buffer.h"
 
 #include <math.h>
 #include <stdint.h>
@@ -336,9 +344,11 @@ static void draw_axis(struct drawing *d)
     double span_ns = (double)(d->t1_ns - d->t0_ns);
     double tick_ns = 1.0;
     for (int i = 0; span_ns / tick_ns > 8.0 && i < 60; i++) {
-        tick_ns = pow(10.0, (double)(i / 3)) * nice[i % 3];
+        const int decade = i / 3;
+        tick_ns = pow(10.0, decade) * nice[i % 3];
     }
-    for (double t_ns = 0.0; t_ns < span_ns; t_ns += tick_ns) {
+    for (int i = 0; i * tick_ns < span_ns; i++) {
+        double t_ns = i * tick_ns;
         double x = x_of(d, d->t0_ns + (int64_t)t_ns);
         lac_buffer_printf(d->out,
                           "<line x1=\"%.1f\" x2=\"%.1f\" y1=\"14\" y2=\"%.1f\" class=\"tick\"/>", x,

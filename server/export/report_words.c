@@ -1,8 +1,14 @@
 /* What the two forms of a report say alike. */
 
 #include "analysis/compare/settings_flat.h"
+#include "analysis/diagnose/analysis.h"
+#include "analysis/diagnose/diagnose.h"
 #include "analysis/diagnose/texts.h"
+#include "analysis/model/model.h"
+#include "server/export/redact.h"
+#include "server/export/report.h"
 #include "server/export/report_private.h"
+#include "server/http/buffer.h"
 
 #include <ctype.h>
 #include <math.h>

@@ -1,6 +1,11 @@
 #include "server/store/export_sqlite.h"
 
+#include "analysis/diagnose/analysis.h"
+#include "analysis/diagnose/diagnose.h"
 #include "analysis/diagnose/names.h"
+#include "analysis/model/model.h"
+#include "analysis/model/status.h"
+#include "analysis/model/strings.h"
 #include "server/store/sql.h"
 
 #include <math.h>

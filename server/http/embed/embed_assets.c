@@ -64,7 +64,7 @@ static unsigned char *read_whole(const char *path, size_t *ret_size)
         die("cannot read", path);
     }
     size = ftell(file);
-    if (size < 0 || size > FILE_BYTES_MAX || fseek(file, 0, SEEK_SET) != 0) {
+    if (size < 0 || size >= FILE_BYTES_MAX || fseek(file, 0, SEEK_SET) != 0) {
         die("cannot read", path);
     }
     bytes = malloc((size_t)size + 1);
@@ -123,12 +123,12 @@ static const char *mime_of(const char *path)
 /* The gzip form, or NULL when it saves less than a tenth. The header has no name and no time. */
 static unsigned char *gzip_of(unsigned char *bytes, size_t size, size_t *ret_size)
 {
-    const size_t capacity = size + size / 8 + 1024;
-    unsigned char *out = malloc(capacity);
+    const size_t capacity = size < FILE_BYTES_MAX ? size + size / 8 + 1024 : 0;
+    unsigned char *out = capacity > 0 ? malloc(capacity) : NULL;
     unsigned char *level_buffer = malloc(ISAL_DEF_LVL3_DEFAULT);
     struct isal_zstream stream;
 
-    if (out == NULL || level_buffer == NULL || size > FILE_BYTES_MAX) {
+    if (out == NULL || level_buffer == NULL) {
         die("out of memory", "gzip");
     }
     isal_deflate_init(&stream);
