@@ -67,6 +67,14 @@ test('addresses stay readable', () => {
   assert.equal(formatLocation(view), 't/abc?view=timeline&v=10,20&sel=a:11,12');
 });
 
+test('two traces to compare have an address of their own', () => {
+  const view: ViewState = {...DEFAULT_VIEW, page: 'compare', compareA: 'abc', compareB: 'def'};
+  assert.equal(formatLocation(view), 'compare?a=abc&b=def');
+  assert.deepEqual(parseLocation('/compare', '?a=abc&b=def'), view);
+  assert.equal(parseLocation('compare', '').page, 'compare');
+  assert.equal(parseLocation('/t/x', '?view=compare').page, 'overview');
+});
+
 test('what cannot be read is left out', () => {
   assert.equal(parseLocation('/t/%E0%A4%A', '').traceId, undefined);
   assert.equal(parseLocation('/elsewhere', '?view=flame').page, 'list');
