@@ -168,8 +168,8 @@ enum lac_status lac_ranks_compare(const struct lac_rank_trace *ranks, uint32_t r
         }
     }
     if (!status) {
-        lac_straggler_find(run, ranks);
-        status = lac_texts_failed(run->texts) ? LAC_ERR_NOMEM : LAC_OK;
+        status = lac_straggler_find(run, ranks);
+        status = lac_texts_failed(run->texts) ? LAC_ERR_NOMEM : status;
     }
     if (status) {
         lac_run_destroy(run);

@@ -217,19 +217,19 @@ static void price(struct lac_run *run, const struct lac_rank_trace *ranks, int64
                                      : LAC_SEVERITY_INFO;
 }
 
-void lac_straggler_find(struct lac_run *run, const struct lac_rank_trace *ranks)
+enum lac_status lac_straggler_find(struct lac_run *run, const struct lac_rank_trace *ranks)
 {
     if (run->rank_count < 2) {
-        return;
+        return LAC_OK;
     }
     if (run->collective_count == 0) {
         run->note = "No collective occurs equally often on all ranks: who waits for whom cannot be "
                     "told from these traces.";
-        return;
+        return LAC_OK;
     }
     int64_t *scratch = malloc(run->rank_count * sizeof *scratch);
     if (!scratch) {
-        return;
+        return LAC_ERR_NOMEM;
     }
     uint32_t least = 0;
     for (uint32_t r = 1; r < run->rank_count; r++) {
@@ -258,4 +258,5 @@ void lac_straggler_find(struct lac_run *run, const struct lac_rank_trace *ranks)
                     "they are late in turns.";
     }
     free(scratch);
+    return LAC_OK;
 }

@@ -6,6 +6,7 @@
 #include "analysis/diagnose/ranks.h" // IWYU pragma: export
 
 /** Fill late, finding and note of a run whose collectives are matched. */
-void lac_straggler_find(struct lac_run *run, const struct lac_rank_trace *ranks);
+LAC_MUST_USE enum lac_status lac_straggler_find(struct lac_run *run,
+                                                const struct lac_rank_trace *ranks);
 
 #endif
