@@ -461,6 +461,7 @@ const FINDING_OF_CAUSE: Readonly<Record<string, readonly string[]>> = {
 function GapActions({model, navigator, gap}: Props & {gap: GapInfo | undefined}): JSX.Element {
   const ids = gap ? (FINDING_OF_CAUSE[gap.cause] ?? []) : [];
   const finding = model.analysis?.findings.find(f => ids.includes(f.id));
+  const batch = model.chain.value[1];
   return (
     <>
       <button type="button" class="tl-button" onClick={() => void navigator.gap(1, true)}>
@@ -473,6 +474,15 @@ function GapActions({model, navigator, gap}: Props & {gap: GapInfo | undefined})
           onClick={() => navigator.goToSlice(gap.ended_by ?? 0, undefined)}
         >
           what ended it
+        </button>
+      )}
+      {batch && (
+        <button
+          type="button"
+          class="tl-button"
+          onClick={() => navigator.goToSlice(batch.id, undefined)}
+        >
+          the batch that was late
         </button>
       )}
       {gap && (

@@ -153,7 +153,7 @@ export class Stage {
       effect(() => {
         // Whatever of these changes, the picture does.
         void [timeWindow.value, selection.value, model.rows.value, model.slice.value];
-        void [model.gap.value, model.hover.value, model.search.state.value];
+        void [model.gap.value, model.chain.value, model.hover.value, model.search.state.value];
         this.invalidate();
       }),
     );
@@ -315,6 +315,7 @@ export class Stage {
     if (sel === undefined) return;
     if (sel.kind !== 'slice') {
       painter.band(sel.t0, sel.t1, view, formatDuration(sel.t1 - sel.t0));
+      this.drawChain(painter, view);
       return;
     }
     const state = this.model.slice.value;
@@ -327,6 +328,25 @@ export class Stage {
     if (!own || !other || !link) return;
     const isLaunch = slice.kind === 'api' || slice.start_ns < link.start_ns;
     painter.linkLine(isLaunch ? own : other, isLaunch ? other : own);
+  }
+
+  /** One line from a gap to the wait and on to the batch that was late. */
+  private drawChain(painter: Overlay, view: OverlayView): void {
+    const gap = this.model.gap.value;
+    const chain = this.model.chain.value;
+    const row = this.model.tracks.tracks.find(t => t.kind === 'gaps' && t.device === gap?.device);
+    if (!gap || !row || chain.length === 0) return;
+    let from = painter.ring(
+      {track: row.index, lane: 0, start: gap.start_ns, dur: gap.dur_ns},
+      view,
+      true,
+    );
+    for (const s of chain) {
+      const mark = {track: s.track, lane: s.lane, start: s.start_ns, dur: s.dur_ns};
+      const to = painter.ring(mark, view, true);
+      if (from && to) painter.linkLine(from, to);
+      from = to;
+    }
   }
 
   /** Whether the picture is final: everything is here and drawn. For tests and screenshots. */

@@ -1,0 +1,86 @@
+// What the pages say and draw beyond the one journey: what a gap waited for, and a GPU-less trace.
+import assert from 'node:assert/strict';
+import {mkdirSync, writeFileSync} from 'node:fs';
+import {join} from 'node:path';
+import {main, obstacle, removeFolder, run, scratchFolder, startBrowser, startServer} from './harness.mjs';
+
+const why = obstacle();
+if (why) {
+  console.log(`skip: ${why}`);
+  console.log('0 passed, 0 failed');
+  process.exit(0);
+}
+
+const scratch = scratchFolder();
+const data = join(scratch, 'data');
+const demo = join(scratch, 'demo');
+mkdirSync(data);
+run('demo', demo);
+const server = await startServer(data);
+const {browser, page, complaints} = await startBrowser();
+const upload = async (path) => {
+  await page.goto(`${server.base}/`);
+  await page.getByRole('button', {name: 'Add traces'}).first().waitFor();
+  await page.setInputFiles('#upload-input', path);
+  await page.getByTestId('verdict').waitFor({timeout: 30000});
+};
+
+const steps = [
+  ['the key opens the page', async () => {
+    await page.goto(`${server.base}/#key=${server.key}`);
+    await page.getByText('I have a trace').first().waitFor();
+  }],
+  ['a part that was not there is no 0 ms', async () => {
+    await upload(join(demo, '1-two-workers.json'));
+    const needs = await page.locator('.needs').innerText();
+    assert.match(needs, /Other ranks\s+(none|not recorded)/);
+    assert.doesNotMatch(needs, /(^|\s)0\sms/);
+  }],
+  ['a gap leads to the batch that was late, in the worker that made it', async () => {
+    await page.getByRole('link', {name: 'Timeline', exact: true}).click();
+    await page.locator('.tl-stage canvas').first().waitFor();
+    await page.keyboard.press('g');
+    await page.getByRole('button', {name: 'the batch that was late'}).click();
+    await page.locator('.tl-details .tl-title', {hasText: /^loader\./}).waitFor();
+    const text = await page.locator('.tl-details').innerText();
+    assert.match(text, /worker/);
+    assert.match(text, /batch\s+\d+/);
+  }],
+  ['where no batch was recorded nothing is offered', async () => {
+    const event = (ts, dur, name, cat, tid, args = {}) => ({ph: 'X', cat, name, pid: 1, tid, ts, dur, args});
+    const traceEvents = [];
+    for (let i = 0; i < 4; i++) {
+      traceEvents.push(event(i * 1000, 999, `ProfilerStep#${i}`, 'user_annotation', 1));
+      traceEvents.push(event(i * 1000 + 10, 700, 'enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__', 'user_annotation', 1));
+      traceEvents.push(event(i * 1000 + 720, 10, 'cudaLaunchKernel', 'cuda_runtime', 1, {correlation: i + 1}));
+      traceEvents.push({...event(i * 1000 + 740, 200, 'gemm', 'kernel', 7, {device: 0, stream: 7, correlation: i + 1}), pid: 0});
+    }
+    const path = join(scratch, 'plain.json');
+    writeFileSync(path, JSON.stringify({traceEvents}));
+    await upload(path);
+    await page.getByRole('link', {name: 'Timeline', exact: true}).click();
+    await page.locator('.tl-stage canvas').first().waitFor();
+    await page.keyboard.press('g');
+    await page.locator('.tl-details .tl-title', {hasText: /waits/}).waitFor();
+    await page.waitForTimeout(500);
+    assert.equal(await page.getByRole('button', {name: 'the batch that was late'}).count(), 0);
+  }],
+  ['on a phone nothing leaves the screen sideways', async () => {
+    await page.setViewportSize({width: 390, height: 844});
+    await page.keyboard.press('g');
+    await page.waitForTimeout(300);
+    for (const button of await page.locator('.tl-actions .tl-button').all()) {
+      const box = await button.boundingBox();
+      assert.ok(box && box.x + box.width <= 390, await button.innerText());
+    }
+  }],
+  ['nothing complained', async () => {
+    assert.deepEqual(complaints, []);
+  }],
+];
+
+await main(steps.map(([name, step]) => [name, step, page]), async () => {
+  await browser.close();
+  await server.stop();
+  removeFolder(scratch);
+});
