@@ -429,6 +429,26 @@ START_TEST(a_name_with_odd_characters_opens)
 }
 END_TEST
 
+/* A limited process reads through a descriptor; the folder above the file is closed to it. */
+START_TEST(a_descriptor_alone_is_enough)
+{
+    struct nsys_file m = nsys_file_begin();
+    nsys_file_tables(&m);
+    nsys_file_sql(&m, "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES(1000,1500,0,1,7,42," PID(
+                          9) ",1,2,10,2,1,128,1,1,32,100,28,NULL)");
+    nsys_file_done(&m);
+    FILE *file = fopen(m.path, "re");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_int_eq(unlink(m.path), 0); /* its name leads nowhere now */
+    char path[48];
+    (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fileno(file));
+    struct lac_model *model = nsys_file_import(path);
+    ck_assert_uint_eq(find(model, "void gemm<float>(int)", 0), 0);
+    lac_model_destroy(model);
+    (void)fclose(file);
+}
+END_TEST
+
 START_TEST(memory_is_refused_with_a_sentence)
 {
     uint8_t bytes[512] = "SQLite format 3";
@@ -458,6 +478,7 @@ int main(void)
     tcase_add_test(made, limits_and_cancelling_end_the_import);
     tcase_add_test(made, progress_is_told_and_can_stop);
     tcase_add_test(made, a_name_with_odd_characters_opens);
+    tcase_add_test(made, a_descriptor_alone_is_enough);
     tcase_add_test(made, memory_is_refused_with_a_sentence);
     suite_add_tcase(suite, made);
     SRunner *runner = srunner_create(suite);
