@@ -28,6 +28,7 @@ double lac_loader_step(const struct lac_step_time *time, double s_ns, int32_t wo
     double begin_ns = 0.0;
     for (uint64_t i = 0; i < total; i++) {
         uint64_t worker = i % (uint64_t)workers;
+        /* a window has two batches or more NOLINTNEXTLINE(clang-analyzer-core.DivideZero) */
         double asked_ns = i < window ? 0.0 : taken_at[i % window];
         double ready_ns =
             fmax(asked_ns, free_at[worker]) + factor * time->fetch_ns[i % time->fetch_count];

@@ -117,7 +117,7 @@ void lac_recorder_sync(struct lac_thread *self);
 /** Room for `count` events and the ends of what is open; false: dropped and counted. */
 static inline bool lac_recorder_room(struct lac_thread *self, uint32_t count)
 {
-    return LAC_LIKELY(self->end - self->next >= (ptrdiff_t)count + (ptrdiff_t)self->reserve &&
+    return LAC_LIKELY(self->end - self->next >= (int64_t)count + self->reserve &&
                       *self->stop == LAC_SPOOL_RECORD) ||
            lac_recorder_refill(self, count);
 }
@@ -128,7 +128,7 @@ static inline bool lac_recorder_room_always(struct lac_thread *self, uint32_t co
     bool ok;
 
     self->always = true;
-    ok = self->end - self->next >= (ptrdiff_t)(count + self->reserve) ||
+    ok = self->end - self->next >= (int64_t)count + self->reserve ||
          lac_recorder_refill(self, count);
     self->always = false;
     return ok;

@@ -3,6 +3,7 @@
 #include "collector/launch/proc_files.h"
 
 #include <dirent.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

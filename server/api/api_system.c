@@ -6,6 +6,7 @@
 #include "server/http/request.h"
 #include "server/http/server.h"
 #include "server/ingest/ingest.h"
+#include "server/ingest/resumable.h"
 #include "server/log.h"
 #include "server/store/store.h"
 
