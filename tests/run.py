@@ -210,7 +210,7 @@ def main():
         print("skipped", line)
     if failures:
         print("failed:", " ".join(failures))
-    if total_passed + total_failed == 0:
+    if not tests:
         print(f"no test matches '{args.filter}'")
         total_failed = 1
     print(f"{time.monotonic() - start:.0f} s, {cpu_seconds:.0f} s of CPU time")
