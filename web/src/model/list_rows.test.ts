@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import {test} from 'node:test';
 import {traceShape} from '../api/types';
 import {describeDevices, matches, withoutOwnUploads} from './list_rows';
-import {mergeTrace} from './traces';
+import {laterOf, mergeTrace} from './traces';
 
 const trace = (part: Record<string, unknown>) =>
   traceShape({id: 'a', state: 'ready', created_at: '2026-01-01T00:00:00Z', ...part}, '');
@@ -42,6 +42,16 @@ test('a changed trace keeps its row, a new one comes by its age', () => {
     ['new', 'mid', 'old'],
   );
   assert.equal(renamed[1]?.name, 'x');
+});
+
+test('a reply that an event overtook does not take the end back', () => {
+  const reading = trace({id: 'a', state: 'importing'});
+  const ready = trace({id: 'a', state: 'ready'});
+  assert.equal(laterOf(ready, reading), ready);
+  assert.equal(laterOf(trace({id: 'a', state: 'failed'}), reading).state, 'failed');
+  assert.equal(laterOf(reading, ready), ready);
+  assert.equal(laterOf(ready, trace({id: 'a', state: 'ready', name: 'new'})).name, 'new');
+  assert.equal(laterOf(undefined, reading), reading);
 });
 
 test('a file on its way has one row', () => {

@@ -33,6 +33,21 @@ export function mergeTrace(list: readonly TraceInfo[], trace: TraceInfo): readon
   return [...list.slice(0, at), trace, ...list.slice(at)];
 }
 
+/**
+ * What a request answered, beside what is known by now: a reply may have left the server before an
+ * event that came first. So it never takes a trace back from its end to being read.
+ */
+export function laterOf(known: TraceInfo | undefined, reply: TraceInfo): TraceInfo {
+  const isOlder = known !== undefined && !isUnderWay(known) && isUnderWay(reply);
+  return isOlder ? known : reply;
+}
+
+/** Takes in a reply. Without events nothing can have overtaken it: then the reply holds. */
+export function takeReply(reply: TraceInfo): void {
+  const trace = isLive.value ? laterOf(traceById(reply.id), reply) : reply;
+  traces.value = mergeTrace(traces.value, trace);
+}
+
 export function traceById(id: string | undefined): TraceInfo | undefined {
   return traces.value.find(t => t.id === id);
 }
@@ -40,7 +55,9 @@ export function traceById(id: string | undefined): TraceInfo | undefined {
 export async function loadTraces(): Promise<void> {
   try {
     const reply = await listTraces({limit: PAGE_SIZE});
-    traces.value = reply.traces;
+    traces.value = isLive.value
+      ? reply.traces.map(trace => laterOf(traceById(trace.id), trace))
+      : reply.traces;
     listState.value = {kind: 'ready', next: reply.next};
     serverAway.value = false;
   } catch (error) {
@@ -60,7 +77,7 @@ export async function loadMoreTraces(): Promise<void> {
 
 export async function refreshTrace(id: string): Promise<void> {
   try {
-    traces.value = mergeTrace(traces.value, await getTrace(id));
+    takeReply(await getTrace(id));
     serverAway.value = false;
   } catch (error) {
     noteFailure(error);

@@ -6,7 +6,7 @@ import type {Analysis, TraceInfo, TracksInfo} from '../api/types';
 import {formatBytes, formatCount, formatWhen} from '../base/format';
 import {describeDevices} from '../model/list_rows';
 import {isTyping, registerShortcuts} from '../model/shortcuts';
-import {isUnderWay, mergeTrace, traceById, traces} from '../model/traces';
+import {isUnderWay, takeReply, traceById} from '../model/traces';
 import {DEFAULT_VIEW, page, traceId, type Page} from '../model/view_state';
 import {TimelinePanel} from '../timeline/timeline_panel';
 import {Boundary} from '../ui/boundary';
@@ -35,7 +35,7 @@ export function TracePage(): JSX.Element {
   const first = useResource(id, async signal => {
     try {
       const trace = await getTrace(id, signal);
-      traces.value = mergeTrace(traces.value, trace);
+      takeReply(trace);
       return trace;
     } catch (error) {
       // an id of the past or of another server: a page of its own, not a failure of this one
