@@ -60,7 +60,7 @@ prefix        ?= /usr/local
 all: $(BUILD)/lacuna                       ## build build/lacuna (everything that needs no GPU)
 	$(Q)ln -sf $(BUILD:build/%=%)/lacuna build/lacuna
 
-run: deps                                  ## build, import the demo series (and TRACE=file), serve, print the address
+run: deps                                  ## build, serve, record and push an example job, print its address (and the demo series, and TRACE=file)
 	$(Q)$(MAKE) --no-print-directory -j2 all kernels
 	$(Q)sh tests/tidy/run_demo.sh $(BUILD) "$(DATA)" "$(LISTEN)" $(TRACE)
 

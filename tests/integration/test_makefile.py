@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 """The Makefile: what is installed runs, what depends on a header is rebuilt, what a machine lacks is left out."""
+import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import unittest
+import urllib.request
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
@@ -94,6 +97,54 @@ class Build(unittest.TestCase):
             archive = subprocess.run(["gcc", f"-print-file-name={name}.a"], stdout=subprocess.PIPE, text=True).stdout.strip()
             if archive.startswith("/"):
                 self.assertFalse([library for library in libraries if library.startswith(name)], libraries)
+
+
+class Demonstration(unittest.TestCase):
+    """What `make run` does once everything is built."""
+
+    def setUp(self):
+        self.data = tempfile.mkdtemp(prefix="lacuna-data-")
+        self.addCleanup(shutil.rmtree, self.data, ignore_errors=True)
+
+    def start(self):
+        script = subprocess.Popen(["sh", "tests/tidy/run_demo.sh", "build/release", self.data, "127.0.0.1:0"], cwd=ROOT, text=True,
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+        said = []
+        for line in script.stdout:
+            said.append(line)
+            if line.startswith("  stop"):
+                break
+        address = re.search(r"^  open +(http://\S+?)(/t/(\w+))?#key=(\w+)$", "".join(said), re.M)
+        self.assertTrue(address, (said, script.poll() is not None and script.stderr.read()))
+        return script, "".join(said), address
+
+    def stop(self, script):
+        os.killpg(script.pid, signal.SIGINT)  # as Ctrl-C does
+        _, errors = script.communicate(timeout=60)
+        self.assertEqual(script.returncode, 0, errors)
+        return errors
+
+    def ask(self, address, path):
+        request = urllib.request.Request(address.group(1) + "/api/v1" + path, headers={"Authorization": "Bearer " + address.group(4)})
+        with urllib.request.urlopen(request, timeout=30) as reply:
+            return json.load(reply)
+
+    def test_it_opens_on_a_job_that_was_recorded_and_pushed_with_the_series_beside_it(self):
+        script, said, address = self.start()
+        try:
+            self.assertIn("recording an example job", said)
+            trace = self.ask(address, "/traces/" + address.group(3))
+            self.assertEqual((trace["project"], trace["format"] if trace["state"] == "ready" else "lacuna"), ("example", "lacuna"))
+            self.assertIsNotNone(trace["clock"])  # only what was pushed knows how the clocks stand
+            listed = self.ask(address, "/traces?limit=100")["traces"]
+            self.assertEqual(sum(row["project"] == "series" for row in listed), 6)
+        finally:
+            errors = self.stop(script)
+        self.assertIn("The training process waits", errors)  # the verdict of the job
+        script, said, again = self.start()
+        self.stop(script)
+        self.assertNotIn("recording", said)
+        self.assertEqual(again.group(3), address.group(3))
 
 
 class Tree(unittest.TestCase):

@@ -1,7 +1,7 @@
 #!/bin/sh
 # run_demo.sh BUILD DATA LISTEN [TRACE...]: what `make run` does after building.
-# Records the example workload under the collector, imports it beside the simulated series (both once) and
-# the traces named, serves, prints the address to open.
+# Imports the simulated series, serves, runs the example workload under the collector, which pushes it to
+# that server, and prints the address that opens on it. The second time all of it is there already.
 set -eu
 build=$1
 data=${2:-${LACUNA_DATA:-$PWD/build/data}}
@@ -11,29 +11,56 @@ lacuna=$build/lacuna
 mkdir -p "$data"
 chmod 700 "$data"
 
+server=
+interrupted=
 scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
+trap '[ -z "$server" ] || kill "$server" 2>/dev/null; rm -rf "$scratch"' EXIT
+trap 'exit 143' TERM HUP
+
 if [ ! -f "$data/series-imported" ]; then
     "$lacuna" demo "$scratch/series" >/dev/null
     rm -f "$scratch"/series/*.truth.json
     "$lacuna" import --data "$data" --project series "$scratch"/series/*.json >/dev/null
     : >"$data/series-imported"
 fi
-if [ ! -f "$data/example-recorded" ]; then
+[ $# -eq 0 ] || "$lacuna" import --data "$data" "$@"
+
+# Ctrl-C goes to the server as well: it ends, and this script after it.
+trap 'interrupted=1' INT
+"$lacuna" serve --data "$data" --listen "$listen" --port-file "$scratch/port" --log-level warn >"$scratch/said" &
+server=$!
+while [ ! -f "$scratch/port" ] || ! grep -q '^  stop' "$scratch/said"; do
+    kill -0 "$server" 2>/dev/null || { wait "$server" && exit 0 || exit $?; }
+    sleep 0.05
+done
+url=$(sed -n 's/^  open  *\(.*\)\/#key=.*/\1/p' "$scratch/said")
+
+example=$(cat "$data/example-recorded" 2>/dev/null || :)
+if [ -z "$example" ] || [ ! -f "$data/traces/$example.db" ]; then
     workload="$build/workload-cpu --cpu --batch 4 --steps 60 --workers 1 --fetch-ms 60"
     if [ -x "$build/workload" ] && "$build/workload" --check >/dev/null 2>&1; then
         workload="$build/workload --steps 200 --workers 1"
     fi
-    echo "recording an example job: $workload"
+    echo "recording an example job: lacuna run --server $url -- $workload"
     # shellcheck disable=SC2086
-    if "$lacuna" run --quiet -o "$scratch/example-job" -- $workload; then
-        "$lacuna" import --data "$data" --project example "$scratch/example-job" >/dev/null
-        : >"$data/example-recorded"
+    "$lacuna" run -o "$scratch/example-job" --server "$url" --token-file "$data/local.token" --project example \
+        -- $workload 2>"$scratch/run" || echo "the example job ended with status $?" >&2
+    cat "$scratch/run" >&2
+    [ -z "$interrupted" ] || exit 130
+    example=$(sed -n "s|^lacuna: $url/t/||p" "$scratch/run")
+    if [ -n "$example" ]; then
+        echo "$example" >"$data/example-recorded"
     else
         echo "the example job could not be recorded; the simulated series is there" >&2
     fi
 fi
-[ $# -eq 0 ] || "$lacuna" import --data "$data" "$@"
-rm -rf "$scratch"
-trap - EXIT
-exec "$lacuna" serve --data "$data" --listen "$listen"
+
+echo
+sed "s|^\(  open .*\)/#key=|\1/${example:+t/$example}#key=|" "$scratch/said" || :
+wait "$server" && status=0 || status=$?
+if [ -n "$interrupted" ]; then
+    wait "$server" || : # until it has written what it has to
+    status=0
+fi
+server=
+exit "$status"
