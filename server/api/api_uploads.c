@@ -1,6 +1,7 @@
 /*
- * Resumable uploads: tus 1.0.0 with creation, creation-with-upload, checksum, expiration and
- * termination. What is refused is refused before the body is read; the state is server/ingest's.
+ * Resumable uploads: tus 1.0.0 with creation, creation-with-upload, creation-defer-length,
+ * checksum, expiration and termination. What is refused is refused before the body is read; the
+ * state is server/ingest's.
  */
 #include "analysis/model/status.h"
 #include "server/api/app.h"
@@ -17,7 +18,8 @@
 #include <string.h>
 #include <time.h>
 
-static const char extensions[] = "creation,creation-with-upload,checksum,expiration,termination";
+static const char extensions[] =
+    "creation,creation-with-upload,creation-defer-length,checksum,expiration,termination";
 
 /* Every reply of these addresses says which protocol it speaks. */
 static void add_version(struct lac_response *response)
@@ -107,7 +109,11 @@ static void write_state(struct lac_response *response, const struct lac_upload_s
     lac_json_open(&json, NULL, '{');
     lac_json_text(&json, "id", state->id);
     lac_json_uint(&json, "offset_bytes", state->offset_bytes);
-    lac_json_uint(&json, "length_bytes", state->length_bytes);
+    if (state->length_bytes > 0) {
+        lac_json_uint(&json, "length_bytes", state->length_bytes);
+    } else {
+        lac_json_null(&json, "length_bytes");
+    }
     lac_json_text(&json, "trace", state->trace[0] != '\0' ? state->trace : NULL);
     lac_json_close(&json, '}');
 }
@@ -143,7 +149,11 @@ void lac_api_upload_look(void *app_context, const struct lac_request *request,
         return;
     }
     add_state(response, &state);
-    lac_response_header(response, "Upload-Length", "%" PRIu64, state.length_bytes);
+    if (state.length_bytes > 0) {
+        lac_response_header(response, "Upload-Length", "%" PRIu64, state.length_bytes);
+    } else {
+        lac_response_header(response, "Upload-Defer-Length", "1");
+    }
     if (state.metadata[0] != '\0' &&
         !lac_response_long_header(response, "Upload-Metadata", state.metadata)) {
         refuse(app, LAC_UPLOAD_NO_MEMORY, response);
@@ -232,6 +242,31 @@ static bool take(struct lac_app *app, const struct lac_part_request *part, void 
     return answer == LAC_UPLOAD_OK;
 }
 
+/* "Upload-Length: n", or "Upload-Defer-Length: 1": said later. */
+static bool read_length(const struct lac_request *request, struct lac_part_request *part,
+                        struct lac_response *response)
+{
+    const char *const defer = request->field[LAC_FIELD_UPLOAD_DEFER_LENGTH];
+
+    if (defer != NULL) {
+        if (strcmp(defer, "1") == 0 && request->field[LAC_FIELD_UPLOAD_LENGTH] == NULL) {
+            return true;
+        }
+        lac_response_error(response, 400, "bad_request",
+                           "Upload-Defer-Length must be 1, without an Upload-Length beside it");
+        return false;
+    }
+    if (!read_number(request, LAC_FIELD_UPLOAD_LENGTH, "Upload-Length", &part->length_bytes,
+                     response)) {
+        return false;
+    }
+    if (part->length_bytes == 0) {
+        lac_response_error(response, 400, "bad_request", "the upload is empty");
+        return false;
+    }
+    return true;
+}
+
 static bool create_open(void *app_context, const struct lac_request *request, void **ret_sink,
                         struct lac_response *response)
 {
@@ -243,19 +278,12 @@ static bool create_open(void *app_context, const struct lac_request *request, vo
     if (!version_is_ours(request, response, true)) {
         return false;
     }
-    if (request->field[LAC_FIELD_UPLOAD_DEFER_LENGTH] != NULL ||
-        request->field[LAC_FIELD_UPLOAD_CONCAT] != NULL) {
+    if (request->field[LAC_FIELD_UPLOAD_CONCAT] != NULL) {
         lac_response_error(response, 400, "bad_request",
-                           "Upload-Defer-Length and Upload-Concat are not spoken here: say the "
-                           "length, and send one upload a file");
+                           "Upload-Concat is not spoken here: send one upload a file");
         return false;
     }
-    if (!read_number(request, LAC_FIELD_UPLOAD_LENGTH, "Upload-Length", &part.length_bytes,
-                     response)) {
-        return false;
-    }
-    if (part.length_bytes == 0) {
-        lac_response_error(response, 400, "bad_request", "the upload is empty");
+    if (!read_length(request, &part, response)) {
         return false;
     }
     if ((request->content_length > 0 && !body_is_named(request, response)) ||
@@ -277,6 +305,9 @@ static bool append_open(void *app_context, const struct lac_request *request, vo
     return version_is_ours(request, response, true) && body_is_named(request, response) &&
            read_number(request, LAC_FIELD_UPLOAD_OFFSET, "Upload-Offset", &part.offset_bytes,
                        response) &&
+           (request->field[LAC_FIELD_UPLOAD_LENGTH] == NULL ||
+            read_number(request, LAC_FIELD_UPLOAD_LENGTH, "Upload-Length", &part.length_bytes,
+                        response)) &&
            read_checksum(request, &part, response) && take(app_context, &part, ret_sink, response);
 }
 

@@ -123,6 +123,12 @@ static struct lac_entry *find(const struct lac_resumable *set, const char *id)
     return NULL;
 }
 
+/* How much of the limits an upload takes: one that grows, what it has. */
+static uint64_t claim_of(const struct lac_entry *entry)
+{
+    return entry->length_bytes > 0 ? entry->length_bytes : entry->offset_bytes;
+}
+
 /* With the lock held. */
 static void count_open(const struct lac_resumable *set, uint64_t *ret_count, uint64_t *ret_bytes,
                        uint64_t *ret_missing_bytes)
@@ -131,8 +137,8 @@ static void count_open(const struct lac_resumable *set, uint64_t *ret_count, uin
     for (const struct lac_entry *entry = set->entries; entry != NULL; entry = entry->next) {
         if (!entry->is_gone && !entry->is_done) {
             (*ret_count)++;
-            *ret_bytes += entry->length_bytes;
-            *ret_missing_bytes += entry->length_bytes - entry->offset_bytes;
+            *ret_bytes += claim_of(entry);
+            *ret_missing_bytes += claim_of(entry) - entry->offset_bytes;
         }
     }
 }
@@ -253,6 +259,35 @@ static enum lac_upload_answer choose_entry(struct lac_resumable *set,
     return LAC_UPLOAD_OK;
 }
 
+/*
+ * With the lock held: whether the upload may be as long as the request makes it, and how long it
+ * is then known to be.
+ */
+static enum lac_upload_answer check_length(const struct lac_resumable *set,
+                                           const struct lac_entry *entry,
+                                           const struct lac_part_request *request,
+                                           uint64_t *ret_length_bytes)
+{
+    const uint64_t length = entry->length_bytes > 0 ? entry->length_bytes : request->length_bytes;
+    const uint64_t most = length > 0 ? length : set->options.upload_bytes_max;
+    const uint64_t size = request->size_bytes == UINT64_MAX ? 0 : request->size_bytes;
+    uint64_t count, bytes, missing_bytes;
+
+    *ret_length_bytes = length;
+    if (request->length_bytes > 0 && request->length_bytes != length) {
+        return LAC_UPLOAD_OFFSET; /* it was said, and otherwise */
+    }
+    if (length > set->options.upload_bytes_max || entry->offset_bytes > most ||
+        size > most - entry->offset_bytes) {
+        return LAC_UPLOAD_TOO_LONG;
+    }
+    count_open(set, &count, &bytes, &missing_bytes);
+    return entry->length_bytes == 0 && (bytes > set->options.open_bytes_max ||
+                                        size > set->options.open_bytes_max - bytes)
+               ? LAC_UPLOAD_TOO_MANY
+               : LAC_UPLOAD_OK;
+}
+
 enum lac_upload_answer lac_resumable_take(struct lac_resumable *set,
                                           const struct lac_part_request *request,
                                           struct lac_part **ret_part)
@@ -260,15 +295,15 @@ enum lac_upload_answer lac_resumable_take(struct lac_resumable *set,
     struct lac_part *part = calloc(1, sizeof *part);
     struct lac_entry *entry = NULL;
     enum lac_upload_answer answer;
+    uint64_t length_bytes = 0;
 
     if (part == NULL) {
         return LAC_UPLOAD_NO_MEMORY;
     }
     (void)pthread_mutex_lock(&set->lock);
     answer = choose_entry(set, request, &entry);
-    if (answer == LAC_UPLOAD_OK && request->size_bytes != UINT64_MAX &&
-        request->size_bytes > entry->length_bytes - entry->offset_bytes) {
-        answer = LAC_UPLOAD_TOO_LONG;
+    if (answer == LAC_UPLOAD_OK) {
+        answer = check_length(set, entry, request, &length_bytes);
     }
     if (answer == LAC_UPLOAD_OK) {
         entry->is_held = true;
@@ -282,6 +317,7 @@ enum lac_upload_answer lac_resumable_take(struct lac_resumable *set,
                               .entry = entry,
                               .fd = -1,
                               .size_bytes = request->size_bytes,
+                              .length_bytes = length_bytes,
                               .checksum = request->checksum};
     memcpy(part->expected, request->expected, sizeof part->expected);
     lac_sha256_init(&part->sha256);
@@ -306,7 +342,9 @@ static enum lac_status fail_io(struct lac_error *reterr, const char *what)
 static enum lac_status check_disk(const struct lac_part *part, struct lac_error *reterr)
 {
     const struct lac_resumable *set = part->set;
-    const uint64_t missing = part->entry->length_bytes - part->entry->offset_bytes;
+    const uint64_t missing = part->length_bytes > 0 ? part->length_bytes - part->entry->offset_bytes
+                             : part->size_bytes != UINT64_MAX ? part->size_bytes
+                                                              : 0;
     struct statvfs disk;
 
     if (fstatvfs(set->folder_fd, &disk) == 0) {
@@ -355,10 +393,14 @@ enum lac_status lac_part_write(struct lac_part *part, const void *bytes, size_t 
     const uint8_t *at = bytes;
     size_t left = size_bytes;
 
-    if (size_bytes > entry->length_bytes - entry->offset_bytes - part->written_bytes) {
+    const uint64_t most =
+        part->length_bytes > 0 ? part->length_bytes : part->set->options.upload_bytes_max;
+
+    if (size_bytes > most - entry->offset_bytes - part->written_bytes) {
         return lac_fail(reterr, LAC_ERR_LIMIT, 0,
-                        "the upload is longer than the %llu bytes it said",
-                        (unsigned long long)entry->length_bytes);
+                        part->length_bytes > 0 ? "the upload is longer than the %llu bytes it said"
+                                               : "more than the %llu bytes an upload may have",
+                        (unsigned long long)most);
     }
     if (part->fd < 0) {
         const enum lac_status status = open_file(part, reterr);
@@ -404,7 +446,7 @@ static bool checksum_matches(struct lac_part *part)
     return true;
 }
 
-/* Bytes to the disk, then the offset. */
+/* Bytes to the disk, then the offset, and the length if that is known only now. */
 static enum lac_status commit(struct lac_part *part, struct lac_error *reterr)
 {
     struct lac_resumable *const set = part->set;
@@ -412,9 +454,10 @@ static enum lac_status commit(struct lac_part *part, struct lac_error *reterr)
     struct lac_entry after = *entry;
     enum lac_status status;
 
-    if (part->fd < 0 || fsync(part->fd) != 0) {
+    if (part->written_bytes > 0 && (part->fd < 0 || fsync(part->fd) != 0)) {
         return fail_io(reterr, "cannot sync the upload");
     }
+    after.length_bytes = part->length_bytes;
     after.offset_bytes += part->written_bytes;
     after.expires_unix_s = lac_resumable_now_s() + set->options.lifetime_s;
     status = lac_entry_save(set, &after, reterr);
@@ -422,10 +465,13 @@ static enum lac_status commit(struct lac_part *part, struct lac_error *reterr)
         return status;
     }
     (void)pthread_mutex_lock(&set->lock); /* nobody is told of it before it is on disk */
+    entry->length_bytes = after.length_bytes;
     entry->offset_bytes = after.offset_bytes;
     entry->expires_unix_s = after.expires_unix_s;
     (void)pthread_mutex_unlock(&set->lock);
-    entry->hash = part->whole;
+    if (part->written_bytes > 0) {
+        entry->hash = part->whole;
+    }
     return LAC_OK;
 }
 
@@ -459,11 +505,11 @@ enum lac_status lac_part_finish(struct lac_part *part, bool *ret_matches,
         status = open_file(part, reterr);
     }
     *ret_matches = status != LAC_OK || checksum_matches(part);
-    if (status == LAC_OK && *ret_matches && part->written_bytes > 0) {
+    if (status == LAC_OK && *ret_matches &&
+        (part->written_bytes > 0 || part->length_bytes != entry->length_bytes)) {
         status = commit(part, reterr);
     }
-    if (status == LAC_OK && *ret_matches && entry->offset_bytes == entry->length_bytes &&
-        !entry->is_done && entry->length_bytes > 0) {
+    if (status == LAC_OK && *ret_matches && lac_entry_is_whole(entry) && !entry->is_done) {
         status = lac_entry_complete(set, entry, reterr);
     }
     (void)pthread_mutex_lock(&set->lock);

@@ -10,6 +10,9 @@
  *   begin -> (take -> write ... -> finish | cancel) ... -> complete: a trace, queued as any upload
  *                                                     \-> removed, or expired
  *
+ * An upload may grow: its length is said later, with the last bytes, and until then counts as what
+ * is there.
+ *
  * An offset is committed when the bytes before it are on disk and .info says so. After a restart
  * the smaller of the committed offset and the file's size counts. One writer at a time.
  */
@@ -60,7 +63,7 @@ struct lac_upload_state {
     char id[LAC_ID_SIZE];
     char trace[LAC_ID_SIZE]; /**< "" until complete */
     uint64_t offset_bytes;
-    uint64_t length_bytes;
+    uint64_t length_bytes; /**< 0: its client has not said yet */
     int64_t expires_unix_s;
     char *metadata; /**< as it was given; owned by the state */
 };
@@ -77,7 +80,7 @@ enum lac_checksum { LAC_CHECKSUM_NONE = 0, LAC_CHECKSUM_SHA1, LAC_CHECKSUM_SHA25
 struct lac_part_request {
     const char *id;        /**< NULL: a new upload */
     const char *metadata;  /**< of a new one: checked already (upload_metadata.h) */
-    uint64_t length_bytes; /**< of a new one */
+    uint64_t length_bytes; /**< of a new one; 0: said later, in a request for a known one */
     uint64_t offset_bytes; /**< of a known one */
     uint64_t size_bytes;   /**< of the body; UINT64_MAX unknown */
     enum lac_checksum checksum;

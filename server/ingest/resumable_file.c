@@ -138,7 +138,8 @@ static bool parse_info(char *text, struct lac_entry *entry)
     entry->expires_unix_s = (int64_t)expires;
     trace = take_line(&at, "trace");
     metadata = trace != NULL ? take_line(&at, "metadata") : NULL;
-    if (metadata == NULL || strcmp(at, "end\n") != 0 || entry->offset_bytes > entry->length_bytes) {
+    if (metadata == NULL || strcmp(at, "end\n") != 0 ||
+        (entry->length_bytes > 0 && entry->offset_bytes > entry->length_bytes)) {
         return false;
     }
     if (lac_store_id_is_valid(trace)) {

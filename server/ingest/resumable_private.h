@@ -17,7 +17,7 @@ struct lac_entry {
     char id[LAC_ID_SIZE];
     char trace[LAC_ID_SIZE]; /**< chosen when complete; counts once is_done */
     char *metadata;
-    uint64_t length_bytes;
+    uint64_t length_bytes; /**< 0: not said yet */
     uint64_t offset_bytes; /**< committed */
     int64_t expires_unix_s;
     bool is_stored; /**< its files are there */
@@ -46,7 +46,8 @@ struct lac_part {
     struct lac_entry *entry;
     int fd;
     uint64_t written_bytes;
-    uint64_t size_bytes; /**< promised, UINT64_MAX unknown */
+    uint64_t size_bytes;   /**< promised, UINT64_MAX unknown */
+    uint64_t length_bytes; /**< of the upload once this request is whole, 0 not said yet */
     struct lac_sha256 whole;
     enum lac_checksum checksum;
     uint8_t expected[32];
@@ -55,6 +56,12 @@ struct lac_part {
 };
 
 int64_t lac_resumable_now_s(void);
+
+/** Whether all of it is committed. */
+static inline bool lac_entry_is_whole(const struct lac_entry *entry)
+{
+    return entry->length_bytes > 0 && entry->offset_bytes == entry->length_bytes;
+}
 
 /* resumable_file.c */
 

@@ -93,7 +93,7 @@ enum lac_status lac_entry_complete(struct lac_resumable *set, struct lac_entry *
 static struct lac_entry *next_due(struct lac_resumable *set, int64_t now_s)
 {
     for (struct lac_entry *entry = set->entries; entry != NULL; entry = entry->next) {
-        const bool is_complete = entry->is_stored && entry->offset_bytes == entry->length_bytes;
+        const bool is_complete = entry->is_stored && lac_entry_is_whole(entry);
 
         if (!entry->is_held && !entry->is_gone &&
             (entry->expires_unix_s <= now_s || (is_complete && !entry->is_done))) {

@@ -96,7 +96,7 @@ class Uploads(unittest.TestCase):
         self.assertEqual(reply.status, 204)
         self.assertEqual(reply.headers["Tus-Version"], "1.0.0")
         self.assertEqual(reply.headers["Tus-Max-Size"], str(64 << 20))
-        self.assertEqual(set(reply.headers["Tus-Extension"].split(",")), {"creation", "creation-with-upload", "checksum", "expiration", "termination"})
+        self.assertEqual(set(reply.headers["Tus-Extension"].split(",")), {"creation", "creation-with-upload", "creation-defer-length", "checksum", "expiration", "termination"})
         self.assertEqual(reply.headers["Tus-Checksum-Algorithm"], "sha1,sha256")
 
     def test_pieces_become_the_trace(self):
@@ -268,8 +268,68 @@ class Uploads(unittest.TestCase):
         for length in ("", "x", "-5", "18446744073709551616"):
             self.assertEqual(self.client.create(length).status, 400, length)
         self.assertEqual(self.client.create(5, body=b"123456").status, 413)
-        self.assertEqual(self.server.request("POST", "/api/v1/uploads", headers={**TUS, "Upload-Defer-Length": "1"}).status, 400)
+        self.assertEqual(self.server.request("POST", "/api/v1/uploads", headers={**TUS, "Upload-Defer-Length": "2"}).status, 400)
+        self.assertEqual(self.client.create(5, headers={"Upload-Defer-Length": "1"}).status, 400)
         self.assertEqual(self.client.create(5, headers={"Upload-Concat": "partial"}).status, 400)
+
+    def grow(self, client=None):
+        reply = (client or self.client).server.request("POST", "/api/v1/uploads", headers={**TUS, "Upload-Defer-Length": "1",
+                                                                                           "Upload-Metadata": metadata(name="grown")})
+        self.assertEqual(reply.status, 201, reply.body)
+        return reply.headers["Location"]
+
+    def test_an_upload_that_grows_says_its_length_at_the_end(self):
+        half = len(self.trace) // 2
+        for last in (b"", self.trace[half:]):  # the length with the last bytes, or alone
+            place = self.grow()
+            self.assertEqual(self.client.patch(place, 0, self.trace[:half]).status, 204)
+            head = self.client.head(place)
+            self.assertEqual((head.headers["Upload-Offset"], head.headers["Upload-Length"], head.headers["Upload-Defer-Length"]), (str(half), None, "1"))
+            self.assertEqual(self.server.get(place).json()["length_bytes"], None)
+            at = half
+            if not last:
+                self.assertEqual(self.client.patch(place, half, self.trace[half:]).status, 204)
+                at = len(self.trace)
+            reply = self.client.patch(place, at, last, {"Upload-Length": str(len(self.trace))})
+            self.assertEqual(reply.status, 204, reply.body)
+            row = self.server.wait_ready(reply.headers["Lacuna-Trace-Id"])
+            self.assertEqual((row["state"], row["name"], row["sha256"]), ("ready", "grown", hashlib.sha256(self.trace).hexdigest()))
+            self.assertEqual(self.client.head(place).headers["Upload-Length"], str(len(self.trace)))
+
+    def test_a_length_that_is_said_late_must_fit(self):
+        place = self.grow()
+        self.assertEqual(self.client.patch(place, 0, b"12345").status, 204)
+        self.assertEqual(self.client.patch(place, 5, b"678", {"Upload-Length": "6"}).status, 413)
+        self.assertEqual(self.client.patch(place, 5, b"", {"Upload-Length": "4"}).status, 413)
+        self.assertEqual(self.client.patch(place, 5, b"", {"Upload-Length": str(1 << 40)}).status, 413)
+        self.assertEqual(self.client.patch(place, 5, b"6", {"Upload-Length": "x"}).status, 400)
+        self.assertEqual(self.client.offset(place), 5)
+        self.assertEqual(self.client.patch(place, 5, b"6", {"Upload-Length": "10"}).status, 204)
+        self.assertEqual(self.client.patch(place, 6, b"7", {"Upload-Length": "11"}).status, 409)
+        self.assertEqual(self.client.patch(place, 6, b"78901").status, 413)
+        self.assertEqual(self.server.request("DELETE", place, headers=TUS).status, 204)
+
+    def test_an_upload_that_grows_beyond_the_limit_is_refused(self):
+        place = self.grow()
+        megabyte = b"x" * (16 << 20)
+        for k in range(4):
+            self.assertEqual(self.client.patch(place, k * len(megabyte), megabyte).status, 204)
+        self.assertEqual(self.client.patch(place, 4 * len(megabyte), b"x").status, 413)
+        self.assertEqual(self.server.request("DELETE", place, headers=TUS).status, 204)
+
+    def test_an_upload_that_grows_outlives_its_server(self):
+        server = Server()
+        try:
+            client = Client(server)
+            place = self.grow(client)
+            self.assertEqual(client.patch(place, 0, self.trace[:1000]).status, 204)
+            server.kill()
+            server.start()
+            self.assertEqual(client.head(place).headers["Upload-Defer-Length"], "1")
+            reply = client.patch(place, client.offset(place), self.trace[1000:], {"Upload-Length": str(len(self.trace))})
+            self.assertEqual(server.wait_ready(reply.headers["Lacuna-Trace-Id"])["sha256"], hashlib.sha256(self.trace).hexdigest())
+        finally:
+            server.close()
 
     def test_who_may(self):
         place = self.client.start(10)
