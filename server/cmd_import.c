@@ -102,6 +102,22 @@ static void print_traces(const struct import_run *run, char (*ids)[LAC_ID_SIZE],
     }
 }
 
+/** What a run is called that came as one archive: the file, without folder and endings. */
+static char *run_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char *name = strdup(slash != NULL && slash[1] != '\0' ? slash + 1 : path);
+    char *ending = name != NULL ? strstr(name, ".tar") : NULL;
+
+    if (ending == NULL && name != NULL) {
+        ending = strstr(name, ".tgz");
+    }
+    if (ending != NULL && ending != name) {
+        *ending = '\0';
+    }
+    return name;
+}
+
 /** Convert and publish; the staging folder is the caller's. */
 static enum lac_status convert_and_publish(const struct import_run *run, const char *path,
                                            const struct lac_publication *base, struct meter *meter,
@@ -115,6 +131,7 @@ static enum lac_status convert_and_publish(const struct import_run *run, const c
                                           .progress_context = meter};
     struct lac_convert_result result = {0};
     char(*ids)[LAC_ID_SIZE];
+    char *name = NULL;
     enum lac_status status;
 
     lac_import_limits_default(&convert.limits);
@@ -124,15 +141,18 @@ static enum lac_status convert_and_publish(const struct import_run *run, const c
         return status;
     }
     publication.trace_count = result.trace_count;
-    ids = calloc(result.trace_count, sizeof *ids);
-    if (ids == NULL) {
-        return lac_fail(error, LAC_ERR_NOMEM, 0, "out of memory");
+    if (result.trace_count > 1 && publication.name == NULL) {
+        name = run_name(path);
+        publication.name = name;
     }
-    status = lac_store_publish(run->store, &publication, ids, error);
+    ids = calloc(result.trace_count, sizeof *ids);
+    status = ids != NULL ? lac_store_publish(run->store, &publication, ids, error)
+                         : lac_fail(error, LAC_ERR_NOMEM, 0, "out of memory");
     if (status == LAC_OK) {
         print_traces(run, ids, result.trace_count);
     }
     free(ids);
+    free(name);
     return status;
 }
 

@@ -531,58 +531,110 @@ enum lac_status lac_analysis_json(const struct lac_analysed *analysed, bool is_p
 }
 
 /** What the ranks are to each other. */
-static enum lac_status compare_ranks(const struct lac_analysed *ranks, size_t rank_count,
+static enum lac_status compare_ranks(const struct lac_run_member *members, size_t member_count,
                                      struct lac_run **ret_run)
 {
-    struct lac_rank_trace *traces = calloc(rank_count ? rank_count : 1, sizeof *traces);
+    struct lac_rank_trace *traces = calloc(member_count ? member_count : 1, sizeof *traces);
     if (!traces) {
         return LAC_ERR_NOMEM;
     }
-    for (size_t i = 0; i < rank_count; i++) {
-        traces[i] = (struct lac_rank_trace){ranks[i].model, ranks[i].analysis};
+    for (size_t i = 0; i < member_count; i++) {
+        traces[i] =
+            (struct lac_rank_trace){members[i].analysed.model, members[i].analysed.analysis};
     }
-    enum lac_status status = lac_ranks_compare(traces, (uint32_t)rank_count, ret_run);
+    enum lac_status status = lac_ranks_compare(traces, (uint32_t)member_count, ret_run);
     free(traces);
     return status;
 }
 
-enum lac_status lac_run_json(const struct lac_analysed *ranks, size_t rank_count, bool is_pretty,
-                             char **ret_text, size_t *ret_length)
+/** Text that is JSON already, as a value. */
+static struct json_object *raw_object(const char *text)
+{
+    struct json_object *object = json_object_new_object();
+    char *copy = strdup(text);
+    if (!object || !copy) {
+        json_object_put(object);
+        free(copy);
+        return NULL;
+    }
+    json_object_set_serializer(object, json_object_userdata_to_json_string, copy,
+                               json_object_free_userdata);
+    return object;
+}
+
+static struct json_object *rank_object(struct writer *writer, const struct lac_run *run,
+                                       const struct lac_run_member *member, size_t index,
+                                       bool has_analysis)
+{
+    const struct lac_rank_facts *facts = &run->ranks[index];
+    struct json_object *rank = json_object_new_object();
+    put(writer, rank, "rank", json_object_new_int64(facts->rank));
+    put_name(writer, rank, "host", writer->model->info.host);
+    if (member->trace_id) {
+        put_text(writer, rank, "trace", member->trace_id);
+    }
+    if (run->collective_count > 0) {
+        put_ns(writer, rank, "collective_wait_ns", facts->wait_ns);
+        put_ns(writer, rank, "collective_transfer_ns", facts->transfer_ns);
+        put_count(writer, rank, "collectives_entered_last", facts->last_count);
+    }
+    if (has_analysis) {
+        put(writer, rank, "analysis",
+            member->document ? raw_object(member->document) : analysis_object(writer));
+    }
+    return rank;
+}
+
+enum lac_status lac_run_members_json(const struct lac_run_member *members, size_t member_count,
+                                     const struct lac_run_json_options *options, char **ret_text,
+                                     size_t *ret_length)
 {
     struct writer writer = {0};
     struct lac_run *run = NULL;
-    enum lac_status status = compare_ranks(ranks, rank_count, &run);
+    enum lac_status status = compare_ranks(members, member_count, &run);
     if (status) {
         return status;
     }
     struct json_object *object = json_object_new_object();
     struct json_object *array = json_object_new_array();
     put_text(&writer, object, "schema", "lacuna.run/1");
-    for (size_t i = 0; i < rank_count; i++) {
-        writer.model = ranks[i].model;
-        writer.analysis = ranks[i].analysis;
-        const struct lac_rank_facts *facts = &run->ranks[i];
-        struct json_object *rank = json_object_new_object();
-        put(&writer, rank, "rank", json_object_new_int64(facts->rank));
-        put_name(&writer, rank, "host", ranks[i].model->info.host);
-        if (run->collective_count > 0) {
-            put_ns(&writer, rank, "collective_wait_ns", facts->wait_ns);
-            put_ns(&writer, rank, "collective_transfer_ns", facts->transfer_ns);
-            put_count(&writer, rank, "collectives_entered_last", facts->last_count);
-        }
-        put(&writer, rank, "analysis", analysis_object(&writer));
-        push(&writer, array, rank);
+    for (size_t i = 0; i < member_count; i++) {
+        writer.model = members[i].analysed.model;
+        writer.analysis = members[i].analysed.analysis;
+        push(&writer, array, rank_object(&writer, run, &members[i], i, !options->is_brief));
     }
     put(&writer, object, "ranks", array);
     put_count(&writer, object, "collectives_matched", run->collective_count);
+    if (run->late != LAC_NONE) {
+        put(&writer, object, "late_rank", json_object_new_int64(run->ranks[run->late].rank));
+    } else {
+        put_null(&writer, object, "late_rank");
+    }
     struct json_object *findings = json_object_new_array();
     if (run->has_finding) {
         push(&writer, findings, finding_object(&writer, &run->finding));
     }
     put(&writer, object, "findings", findings);
     put_text(&writer, object, "note", run->note);
-    status = to_text(&writer, object, is_pretty, ret_text, ret_length);
+    status = to_text(&writer, object, options->is_pretty, ret_text, ret_length);
     lac_run_destroy(run);
+    return status;
+}
+
+enum lac_status lac_run_json(const struct lac_analysed *ranks, size_t rank_count, bool is_pretty,
+                             char **ret_text, size_t *ret_length)
+{
+    const struct lac_run_json_options options = {.is_pretty = is_pretty};
+    struct lac_run_member *members = calloc(rank_count ? rank_count : 1, sizeof *members);
+    if (!members) {
+        return LAC_ERR_NOMEM;
+    }
+    for (size_t i = 0; i < rank_count; i++) {
+        members[i].analysed = ranks[i];
+    }
+    enum lac_status status =
+        lac_run_members_json(members, rank_count, &options, ret_text, ret_length);
+    free(members);
     return status;
 }
 

@@ -17,7 +17,7 @@
 
 /* -- Trace as JSON ---------------------------------------------------------------------------- */
 
-static void write_time(struct lac_json *json, const char *key, int64_t unix_ms)
+void lac_api_write_time(struct lac_json *json, const char *key, int64_t unix_ms)
 {
     const time_t seconds = (time_t)(unix_ms / 1000);
     struct tm parts;
@@ -165,7 +165,7 @@ void lac_api_write_trace(struct lac_json *json, const char *key, const struct la
     lac_json_text(json, "name", row->name != NULL ? row->name : "");
     lac_json_text(json, "project", row->project != NULL ? row->project : "");
     lac_json_text(json, "state", lac_trace_state_name(row->state));
-    write_time(json, "created_at", row->created_unix_ms);
+    lac_api_write_time(json, "created_at", row->created_unix_ms);
     write_sha256(json, row);
     lac_json_uint(json, "size_bytes", row->size_bytes);
     lac_json_text(json, "run", row->run[0] != '\0' ? row->run : NULL);

@@ -14,11 +14,14 @@
 #include "server/store/store.h"
 #include "server/store/trace_file.h"
 
+struct lac_run_cache;
+
 struct lac_app {
     struct lac_store *store;
     struct lac_ingest *ingest;
     struct lac_resumable *uploads;
     struct lac_http_server *http;
+    struct lac_run_cache *runs;
     const struct lac_key *key;
     const char *base_path; /**< "" or "/x/y" */
 };
@@ -35,6 +38,9 @@ void lac_api_trace_changed(void *context, const char *id, bool deleted,
 struct lac_json;
 void lac_api_write_trace(struct lac_json *json, const char *key, const struct lac_trace_row *row,
                          const struct lac_ingest_progress *progress);
+
+/** Append a time of day as ISO 8601 text. */
+void lac_api_write_time(struct lac_json *json, const char *key, int64_t unix_ms);
 
 /**
  * Open the trace that the path names. On failure the response says why: 404, 409 `not_ready` while
@@ -103,6 +109,11 @@ void lac_api_search(void *app, const struct lac_request *request, struct lac_res
 void lac_api_kernels(void *app, const struct lac_request *request, struct lac_response *response);
 void lac_api_gaps(void *app, const struct lac_request *request, struct lac_response *response);
 void lac_api_flame(void *app, const struct lac_request *request, struct lac_response *response);
+
+void lac_api_runs(void *app, const struct lac_request *request, struct lac_response *response);
+void lac_api_run(void *app, const struct lac_request *request, struct lac_response *response);
+void lac_api_run_analysis(void *app, const struct lac_request *request,
+                          struct lac_response *response);
 
 void lac_api_compare(void *app, const struct lac_request *request, struct lac_response *response);
 void lac_api_report(void *app, const struct lac_request *request, struct lac_response *response);

@@ -39,6 +39,9 @@ const struct lac_route lac_api_routes[] = {
     LAC_ROUTE(GET, "/api/v1/traces/{id}/gaps", KEY, QUICK, 0, lac_api_gaps, NULL),
     LAC_ROUTE(GET, "/api/v1/traces/{id}/flame", KEY, SLOW, 0, lac_api_flame, NULL),
     LAC_ROUTE(GET, "/api/v1/traces/{id}/report", KEY, SLOW, 0, lac_api_report, NULL),
+    LAC_ROUTE(GET, "/api/v1/runs", KEY, QUICK, 0, lac_api_runs, NULL),
+    LAC_ROUTE(GET, "/api/v1/runs/{id}", KEY, QUICK, 0, lac_api_run, NULL),
+    LAC_ROUTE(GET, "/api/v1/runs/{id}/analysis", KEY, SLOW, 0, lac_api_run_analysis, NULL),
     LAC_ROUTE(GET, "/api/v1/compare", KEY, SLOW, 0, lac_api_compare, NULL),
 };
 const unsigned lac_api_route_count = sizeof(lac_api_routes) / sizeof(lac_api_routes[0]);

@@ -34,7 +34,7 @@ enum lac_access {
 };
 
 /** Where a route's handler runs. */
-enum lac_run {
+enum lac_run_where {
     LAC_RUN_LOOP = 1, /**< on the loop: must not block, must take microseconds */
     LAC_RUN_QUICK,    /**< on a worker; milliseconds */
     LAC_RUN_SLOW,     /**< on a worker, of which some stay free for the quick ones */
@@ -119,7 +119,7 @@ struct lac_route {
     enum lac_method method;
     const char *pattern; /**< "/api/v1/traces/{id}/g{n}": `{}` takes one segment's rest */
     enum lac_access access;
-    enum lac_run run;
+    enum lac_run_where run;
     uint64_t body_bytes_max; /**< 0: no body */
     lac_handler handler;
     const struct lac_body_handler *stream; /**< for LAC_RUN_UPLOAD, else NULL */

@@ -153,6 +153,45 @@ LAC_MUST_USE enum lac_status lac_store_get_trace(struct lac_store *store, const 
                                                  struct lac_trace_row *ret_row,
                                                  struct lac_error *reterr);
 
+/** A run: what its traces have in common. One without traces is not there. */
+struct lac_run_row {
+    char id[LAC_ID_SIZE];
+    char *name;
+    char *project; /**< name, "" when none */
+    int64_t created_unix_ms;
+    uint32_t trace_count, ready_count, failed_count;
+    uint64_t event_count; /**< of the ready ones */
+};
+
+/** A page of runs, newest first. */
+struct lac_run_list {
+    struct lac_run_row *rows;
+    uint32_t count;
+    bool has_more;
+    char next[64]; /**< cursor for `after` when has_more */
+};
+
+struct lac_run_query {
+    const char *project; /**< NULL all */
+    const char *after;   /**< cursor, NULL from the newest */
+    uint32_t limit;      /**< 1..1000 */
+};
+
+/** Free the contents; zeroed structs are allowed. */
+void lac_run_row_done(struct lac_run_row *row);
+void lac_run_list_done(struct lac_run_list *list);
+
+/** @return LAC_OK, LAC_ERR_MISUSE (bad cursor), LAC_ERR_IO, LAC_ERR_NOMEM */
+LAC_MUST_USE enum lac_status lac_store_list_runs(struct lac_store *store,
+                                                 const struct lac_run_query *query,
+                                                 struct lac_run_list *ret_list,
+                                                 struct lac_error *reterr);
+
+/** @return LAC_OK, LAC_ERR_NOT_FOUND, LAC_ERR_IO, LAC_ERR_NOMEM */
+LAC_MUST_USE enum lac_status lac_store_get_run(struct lac_store *store, const char *id,
+                                               struct lac_run_row *ret_row,
+                                               struct lac_error *reterr);
+
 /** Remove the row, then the trace file and the original. Open handles stay usable until released.
  *  A trace that is being received or imported is removed too: go through lac_ingest_delete(). */
 LAC_MUST_USE enum lac_status lac_store_delete_trace(struct lac_store *store, const char *id,

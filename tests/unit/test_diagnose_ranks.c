@@ -1,6 +1,7 @@
 /* Ranks of one run: the one with the longest collectives waits, the one with the shortest is late.
  */
 
+#include "analysis/diagnose/rank_keep.h"
 #include "analysis/diagnose/ranks.h"
 #include "tests/support/trace_draw.h"
 
@@ -133,6 +134,38 @@ START_TEST(collectives_that_do_not_match_tell_nothing)
 }
 END_TEST
 
+START_TEST(what_is_kept_of_a_rank_compares_as_the_whole)
+{
+    struct lac_rank_kept *kept[RANKS];
+    struct lac_rank_trace traces[RANKS];
+    struct lac_run *again = NULL;
+    draw_rank(0, 100, 5000, 2);
+    draw_rank(1, 3100, 5000, 2);
+    draw_rank(2, 100, 5000, 2);
+    compare();
+    for (int r = 0; r < RANKS; r++) {
+        ck_assert_int_eq(lac_rank_keep(models[r], analyses[r], &kept[r]), LAC_OK);
+        analyses[r] = NULL; /* taken over */
+        traces[r] =
+            (struct lac_rank_trace){lac_rank_kept_model(kept[r]), lac_rank_kept_analysis(kept[r])};
+        ck_assert_uint_eq(traces[r].model->slices.count, 2 * STEPS);
+        ck_assert_uint_gt(lac_rank_kept_bytes(kept[r]), 0);
+    }
+    ck_assert_int_eq(lac_ranks_compare(traces, RANKS, &again), LAC_OK);
+    ck_assert_uint_eq(again->late, run->late);
+    ck_assert_uint_eq(again->collective_count, run->collective_count);
+    ck_assert_str_eq(again->finding.why, run->finding.why);
+    for (int r = 0; r < RANKS; r++) {
+        ck_assert_int_eq(again->ranks[r].wait_ns, run->ranks[r].wait_ns);
+    }
+    lac_run_destroy(again);
+    for (int r = 0; r < RANKS; r++) {
+        lac_rank_kept_destroy(kept[r]);
+    }
+    wipe();
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("diagnose_ranks");
@@ -141,6 +174,7 @@ int main(void)
     tcase_add_test(tcase, slower_kernels_are_told_from_more_kernels);
     tcase_add_test(tcase, ranks_that_are_alike_are_not_blamed);
     tcase_add_test(tcase, collectives_that_do_not_match_tell_nothing);
+    tcase_add_test(tcase, what_is_kept_of_a_rank_compares_as_the_whole);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);

@@ -1,0 +1,368 @@
+/* Runs: their traces, and what they are to each other. The comparison is that of `lacuna analyze`
+ * with several paths; rank by rank is loaded, diagnosed and reduced to what the comparison reads.
+ */
+
+#include "analysis/diagnose/diagnose.h"
+#include "analysis/diagnose/rank_keep.h"
+#include "analysis/model/model.h"
+#include "analysis/model/status.h"
+#include "server/api/analysis_json.h"
+#include "server/api/app.h"
+#include "server/api/json_out.h"
+#include "server/api/run_cache.h"
+#include "server/http/buffer.h"
+#include "server/http/query.h"
+#include "server/http/request.h"
+#include "server/store/store.h"
+#include "server/store/trace_file.h"
+
+#include <inttypes.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+/** Ranks of one comparison, and what is kept of all of them together. */
+enum { MEMBERS_MAX = 256 };
+#define KEPT_BYTES_MAX ((uint64_t)1 << 30)
+
+static void write_run(struct lac_json *json, const struct lac_run_row *row)
+{
+    lac_json_open(json, NULL, '{');
+    lac_json_text(json, "id", row->id);
+    lac_json_text(json, "name", row->name);
+    lac_json_text(json, "project", row->project);
+    lac_api_write_time(json, "created_at", row->created_unix_ms);
+    lac_json_uint(json, "trace_count", row->trace_count);
+    lac_json_uint(json, "ready_count", row->ready_count);
+    lac_json_uint(json, "failed_count", row->failed_count);
+    lac_json_uint(json, "event_count", row->event_count);
+    lac_json_close(json, '}');
+}
+
+void lac_api_runs(void *app_context, const struct lac_request *request,
+                  struct lac_response *response)
+{
+    struct lac_app *app = app_context;
+    struct lac_run_list list = {0};
+    struct lac_error error = {0};
+    struct lac_json json;
+    int64_t limit;
+
+    if (!lac_api_int(request, response, "limit", 1, 1000, 100, &limit)) {
+        return;
+    }
+    const struct lac_run_query query = {
+        .project = lac_target_get(request->target, "project"),
+        .after = lac_target_get(request->target, "after"),
+        .limit = (uint32_t)limit,
+    };
+    if (lac_store_list_runs(app->store, &query, &list, &error) != LAC_OK) {
+        lac_response_fail(response, &error);
+        return;
+    }
+    lac_json_init(&json, &response->body);
+    lac_json_open(&json, NULL, '{');
+    lac_json_open(&json, "runs", '[');
+    for (uint32_t i = 0; i < list.count; i++) {
+        write_run(&json, &list.rows[i]);
+    }
+    lac_json_close(&json, ']');
+    lac_json_text(&json, "next", list.has_more ? list.next : NULL);
+    lac_json_close(&json, '}');
+    lac_run_list_done(&list);
+}
+
+/** @return false: the response says why */
+static bool get_run(struct lac_app *app, const struct lac_request *request,
+                    struct lac_response *response, struct lac_run_row *row)
+{
+    struct lac_error error = {0};
+
+    if (!lac_store_id_is_valid(request->param[0])) {
+        lac_response_error(response, 404, "not_found", "no such run");
+        return false;
+    }
+    if (lac_store_get_run(app->store, request->param[0], row, &error) != LAC_OK) {
+        lac_response_fail(response, &error);
+        return false;
+    }
+    return true;
+}
+
+void lac_api_run(void *app_context, const struct lac_request *request,
+                 struct lac_response *response)
+{
+    struct lac_run_row row = {0};
+    struct lac_json json;
+
+    if (get_run(app_context, request, response, &row)) {
+        lac_json_init(&json, &response->body);
+        write_run(&json, &row);
+        lac_run_row_done(&row);
+    }
+}
+
+/* ---- the comparison ---- */
+
+/** A rank on its way into the comparison. */
+struct member {
+    char trace[LAC_ID_SIZE];
+    uint32_t generation;
+    int32_t rank;
+    uint32_t place; /**< in order of creation */
+    struct lac_trace_file *file;
+    struct lac_rank_kept *kept;
+    char *document;
+};
+
+struct comparison {
+    struct lac_app *app;
+    struct member *members;
+    uint32_t count;
+    uint64_t stamp; /**< of which traces in which generations */
+};
+
+static int by_rank(const void *a, const void *b)
+{
+    const struct member *x = a;
+    const struct member *y = b;
+
+    if (x->rank != y->rank) {
+        return x->rank < y->rank ? -1 : 1;
+    }
+    return x->place < y->place ? -1 : x->place > y->place;
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const struct member *x = a;
+    const struct member *y = b;
+
+    return x->place < y->place ? -1 : x->place > y->place;
+}
+
+/** FNV-1a. */
+static uint64_t mix(uint64_t hash, const void *bytes, size_t size_bytes)
+{
+    const uint8_t *at = bytes;
+
+    for (size_t i = 0; i < size_bytes; i++) {
+        hash = (hash ^ at[i]) * UINT64_C(0x100000001b3);
+    }
+    return hash;
+}
+
+/** Ranks in order when every trace knows its own, else as they came. */
+static void sort_members(struct comparison *comparison)
+{
+    bool is_ranked = true;
+
+    for (uint32_t i = 0; i < comparison->count; i++) {
+        is_ranked = is_ranked && comparison->members[i].rank >= 0;
+    }
+    if (comparison->count > 1) {
+        qsort(comparison->members, comparison->count, sizeof *comparison->members,
+              is_ranked ? by_rank : by_place);
+    }
+    comparison->stamp = UINT64_C(0xcbf29ce484222325);
+    for (uint32_t i = 0; i < comparison->count; i++) {
+        const struct member *member = &comparison->members[i];
+
+        comparison->stamp = mix(comparison->stamp, member->trace, LAC_ID_LENGTH);
+        comparison->stamp = mix(comparison->stamp, &member->generation, sizeof member->generation);
+    }
+}
+
+/** The ready traces of the run. @return false: the response says why */
+static bool list_members(struct comparison *comparison, const char *run,
+                         struct lac_response *response)
+{
+    const struct lac_trace_query query = {.run = run, .limit = MEMBERS_MAX + 1};
+    struct lac_trace_list list = {0};
+    struct lac_error error = {0};
+    bool is_waiting = false;
+
+    if (lac_store_list_traces(comparison->app->store, &query, &list, &error) != LAC_OK) {
+        lac_response_fail(response, &error);
+        return false;
+    }
+    comparison->members = calloc((size_t)list.count + 1, sizeof *comparison->members);
+    for (uint32_t i = 0; i < list.count && comparison->members != NULL; i++) {
+        const struct lac_trace_row *row = &list.rows[i];
+
+        is_waiting =
+            is_waiting || row->state == LAC_TRACE_RECEIVING || row->state == LAC_TRACE_IMPORTING;
+        if (row->state == LAC_TRACE_READY) {
+            struct member *member = &comparison->members[comparison->count++];
+
+            memcpy(member->trace, row->id, sizeof member->trace);
+            member->generation = row->generation;
+            member->rank = row->rank;
+            member->place = list.count - i; /* the list has the newest first */
+        }
+    }
+    if (comparison->members == NULL) {
+        lac_response_error(response, 503, "out_of_memory", "no memory for this run");
+    } else if (list.count > MEMBERS_MAX) {
+        lac_response_error(response, 413, "limit", "this run has more than %d traces", MEMBERS_MAX);
+    } else if (is_waiting) {
+        lac_response_error(response, 409, "not_ready",
+                           "traces of this run are still being received or imported");
+        lac_response_header(response, "Retry-After", "1");
+    } else if (comparison->count == 0) {
+        lac_response_error(response, 409, "import_failed",
+                           "no trace of this run could be imported");
+    }
+    lac_trace_list_done(&list);
+    if (response->http_status >= 400) {
+        return false;
+    }
+    sort_members(comparison);
+    return true;
+}
+
+static void comparison_done(struct comparison *comparison)
+{
+    for (uint32_t i = 0; i < comparison->count; i++) {
+        struct member *member = &comparison->members[i];
+
+        lac_rank_kept_destroy(member->kept);
+        free(member->document);
+        lac_store_release_trace(comparison->app->store, member->file);
+    }
+    free(comparison->members);
+}
+
+/** Load, diagnose, and keep what is compared. */
+static enum lac_status take_member(struct lac_store *store, struct member *member,
+                                   struct lac_error *reterr)
+{
+    const struct lac_model *model = NULL;
+    struct lac_analysis *analysis = NULL;
+    size_t length = 0;
+    enum lac_status status = lac_store_open_trace(store, member->trace, &member->file, reterr);
+
+    if (status == LAC_OK) {
+        status = lac_trace_file_document(member->file, LAC_DOCUMENT_ANALYSIS, &member->document,
+                                         &length, reterr);
+    }
+    if (status == LAC_OK) {
+        status = lac_trace_file_whole_model(member->file, &model, reterr);
+    }
+    if (status == LAC_OK) {
+        status = lac_diagnose(model, NULL, &analysis, reterr);
+    }
+    if (status == LAC_OK) {
+        status = lac_rank_keep(model, analysis, &member->kept);
+        if (status != LAC_OK) {
+            lac_analysis_destroy(analysis);
+        }
+    }
+    lac_trace_file_release_model(member->file, model);
+    return status;
+}
+
+static enum lac_status take_members(struct comparison *comparison, struct lac_error *reterr)
+{
+    uint64_t kept_bytes = 0;
+    enum lac_status status = LAC_OK;
+
+    for (uint32_t i = 0; i < comparison->count && status == LAC_OK; i++) {
+        status = take_member(comparison->app->store, &comparison->members[i], reterr);
+        if (status == LAC_OK) {
+            kept_bytes += lac_rank_kept_bytes(comparison->members[i].kept);
+            if (kept_bytes > KEPT_BYTES_MAX) {
+                status = lac_fail(reterr, LAC_ERR_LIMIT, 0,
+                                  "the ranks of this run are too large to compare: %u of %u take "
+                                  "more than %u MiB",
+                                  (unsigned)(i + 1), (unsigned)comparison->count,
+                                  (unsigned)(KEPT_BYTES_MAX >> 20));
+            }
+        }
+    }
+    return status;
+}
+
+/** Both documents of a run. */
+static enum lac_status write_documents(const struct comparison *comparison,
+                                       char *text[LAC_RUN_DETAIL_COUNT_])
+{
+    struct lac_run_member *members = calloc(comparison->count, sizeof *members);
+    enum lac_status status = members != NULL ? LAC_OK : LAC_ERR_NOMEM;
+
+    for (uint32_t i = 0; i < comparison->count && status == LAC_OK; i++) {
+        const struct member *member = &comparison->members[i];
+
+        members[i] = (struct lac_run_member){
+            .analysed = {lac_rank_kept_model(member->kept), lac_rank_kept_analysis(member->kept)},
+            .trace_id = member->trace,
+            .document = member->document};
+    }
+    for (int detail = 0; detail < LAC_RUN_DETAIL_COUNT_ && status == LAC_OK; detail++) {
+        const struct lac_run_json_options options = {.is_brief = detail == LAC_RUN_DETAIL_BRIEF};
+
+        status = lac_run_members_json(members, comparison->count, &options, &text[detail], NULL);
+    }
+    free(members);
+    return status;
+}
+
+/** Compare the ranks and answer with the document of `detail`; keep both. */
+static void answer(struct comparison *comparison, const char *run, int detail,
+                   struct lac_response *response)
+{
+    char *text[LAC_RUN_DETAIL_COUNT_] = {NULL};
+    struct lac_error error = {0};
+    enum lac_status status = take_members(comparison, &error);
+
+    if (status == LAC_OK) {
+        status = write_documents(comparison, text);
+    }
+    if (status == LAC_OK) {
+        lac_buffer_puts(&response->body, text[detail]);
+        lac_run_cache_put(comparison->app->runs, run, comparison->stamp, text);
+        return;
+    }
+    for (int i = 0; i < LAC_RUN_DETAIL_COUNT_; i++) {
+        free(text[i]);
+    }
+    if (status == LAC_ERR_NOMEM) {
+        lac_response_error(response, 503, "out_of_memory", "no memory to compare these ranks");
+    } else if (status == LAC_ERR_MISUSE || status == LAC_ERR_NOT_FOUND) {
+        /* a trace went away between the list and its turn: the next request sees it gone */
+        lac_response_error(response, 409, "not_ready", "the traces of this run are changing");
+        lac_response_header(response, "Retry-After", "1");
+    } else {
+        lac_response_fail(response, &error);
+    }
+}
+
+void lac_api_run_analysis(void *app_context, const struct lac_request *request,
+                          struct lac_response *response)
+{
+    static const char *const details[] = {"full", "brief", NULL};
+    struct lac_app *app = app_context;
+    struct comparison comparison = {.app = app};
+    struct lac_run_row row = {0};
+    const int detail = lac_api_choice(request, response, "detail", details, LAC_RUN_DETAIL_FULL);
+
+    if (detail < 0 || !get_run(app, request, response, &row)) {
+        return;
+    }
+    if (list_members(&comparison, row.id, response)) {
+        lac_response_etag(response, "run %s %s %016" PRIx64 " %s", LAC_VERSION, row.id,
+                          comparison.stamp, details[detail]);
+        response->cache = "private, no-cache";
+        if (!lac_response_is_unchanged(request, response) &&
+            !lac_run_cache_get(app->runs, row.id, comparison.stamp, detail, &response->body)) {
+            lac_run_cache_begin_work(app->runs);
+            /* another request may have done it meanwhile */
+            if (!lac_run_cache_get(app->runs, row.id, comparison.stamp, detail, &response->body)) {
+                answer(&comparison, row.id, detail, response);
+            }
+            lac_run_cache_end_work(app->runs);
+        }
+    }
+    comparison_done(&comparison);
+    lac_run_row_done(&row);
+}

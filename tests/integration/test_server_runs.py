@@ -1,0 +1,143 @@
+#!/usr/bin/env python3
+"""Runs: traces that came as one archive, and traces that say that they belong together."""
+import io
+import json
+import os
+import subprocess
+import tarfile
+import tempfile
+import unittest
+
+from server_harness import PROGRAM, ROOT, Server, main, make_trace
+
+DLRM = os.path.join(ROOT, "../shared/traces/param/dlrm_kineto.tar.gz")
+
+
+def archive(files):
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w:gz") as tar:
+        for name, body in files:
+            entry = tarfile.TarInfo(name)
+            entry.size = len(body)
+            tar.addfile(entry, io.BytesIO(body))
+    return out.getvalue()
+
+
+def simulated_ranks(seed):
+    """The rank files of one random run, and its truth."""
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([PROGRAM, "demo", folder, "--random", "1", "--seed", str(seed), "--ranks"], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        read = {name: open(os.path.join(folder, name), "rb").read() for name in sorted(os.listdir(folder))}
+    return [(name, body) for name, body in read.items() if "truth" not in name]
+
+
+class Runs(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.server = Server("--log-level", "warn")
+        cls.ranks = simulated_ranks(40)
+        first = cls.server.upload(archive(cls.ranks), "two%20ranks.tar.gz")
+        cls.run_id = cls.server.wait_ready(first)["run"]
+        cls.single = cls.server.upload(make_trace(2, 3), "alone")
+        cls.server.wait_ready(cls.single)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.server.close()
+
+    def refused(self, path, status, code):
+        reply = self.server.get("/api/v1" + path)
+        self.assertEqual((reply.status, reply.json()["error"]["code"]), (status, code), path)
+
+    def test_an_archive_of_ranks_is_one_run(self):
+        run = self.server.api("/runs/" + self.run_id)
+        self.assertEqual((run["name"], run["trace_count"], run["ready_count"], run["failed_count"]), ("two ranks.tar.gz", len(self.ranks), len(self.ranks), 0))
+        listed = self.server.api("/runs")["runs"]
+        self.assertIn(run, listed)
+        traces = self.server.api("/traces?run=" + self.run_id)["traces"]
+        self.assertEqual({trace["run"] for trace in traces}, {self.run_id})
+        self.assertEqual(len(traces), len(self.ranks))
+        self.assertIsNone(self.server.api("/traces/" + self.single)["run"])
+
+    def test_the_comparison_is_that_of_the_command_line(self):
+        served = self.server.api(f"/runs/{self.run_id}/analysis")
+        with tempfile.TemporaryDirectory() as folder:
+            paths = []
+            for name, body in self.ranks:
+                paths.append(os.path.join(folder, name))
+                open(paths[-1], "wb").write(body)
+            told = json.loads(subprocess.run([PROGRAM, "analyze", "--json", *paths], check=True, stdout=subprocess.PIPE).stdout)
+        self.assertEqual(served["schema"], "lacuna.run/1")
+        for key in ("collectives_matched", "late_rank", "findings", "note"):
+            self.assertEqual(served[key], told[key], key)
+        traces = {trace["id"] for trace in self.server.api("/traces?run=" + self.run_id)["traces"]}
+        for mine, theirs in zip(served["ranks"], told["ranks"], strict=True):
+            self.assertIn(mine.pop("trace"), traces)
+            self.assertEqual(mine, theirs)
+
+    def test_brief_leaves_the_analyses_out_and_nothing_else(self):
+        full = self.server.api(f"/runs/{self.run_id}/analysis")
+        brief = self.server.api(f"/runs/{self.run_id}/analysis?detail=brief")
+        for rank in full["ranks"]:
+            del rank["analysis"]
+        self.assertEqual(brief, full)
+        self.refused(f"/runs/{self.run_id}/analysis?detail=some", 400, "bad_request")
+
+    def test_what_was_told_is_told_by_its_tag(self):
+        reply = self.server.get(f"/api/v1/runs/{self.run_id}/analysis?detail=brief")
+        again = self.server.get(f"/api/v1/runs/{self.run_id}/analysis?detail=brief", headers={"If-None-Match": reply.headers["ETag"]})
+        self.assertEqual((again.status, again.body), (304, b""))
+        full = self.server.get(f"/api/v1/runs/{self.run_id}/analysis")
+        self.assertNotEqual(full.headers["ETag"], reply.headers["ETag"])
+
+    def test_runs_that_are_not_there(self):
+        self.refused("/runs/" + "a" * 26, 404, "not_found")
+        self.refused("/runs/short", 404, "not_found")
+        self.refused("/runs/" + "a" * 26 + "/analysis", 404, "not_found")
+        self.refused("/runs?after=nonsense", 400, "misuse")
+        self.refused("/runs?limit=0", 400, "bad_request")
+
+    def test_a_run_changes_with_its_traces_and_goes_with_the_last(self):
+        first = self.server.upload(archive(self.ranks + [("broken.json", b'{"traceEvents": [')]), "shrinking.tar")
+        row = self.server.wait_ready(first)
+        run = row["run"]
+        before = self.server.get(f"/api/v1/runs/{run}/analysis?detail=brief")
+        traces = [trace["id"] for trace in self.server.api("/traces?run=" + run)["traces"] if trace["state"] == "ready"]
+        self.assertEqual(len(before.json()["ranks"]), len(traces))
+        self.assertEqual(self.server.request("DELETE", "/api/v1/traces/" + traces[0]).status, 204)
+        after = self.server.get(f"/api/v1/runs/{run}/analysis?detail=brief", headers={"If-None-Match": before.headers["ETag"]})
+        self.assertEqual(after.status, 200)
+        self.assertEqual(len(after.json()["ranks"]), len(traces) - 1)
+        for trace in traces[1:]:
+            self.server.request("DELETE", "/api/v1/traces/" + trace)
+        self.refused("/runs/" + run, 404, "not_found")
+        self.assertNotIn(run, [other["id"] for other in self.server.api("/runs")["runs"]])
+
+    def test_lists_go_page_by_page(self):
+        for i in range(3):
+            self.server.wait_ready(self.server.upload(archive([(f"r{k}.json", make_trace(2, 3)) for k in range(2)]), f"page{i}"))
+        everything = [run["id"] for run in self.server.api("/runs")["runs"]]
+        seen, after = [], ""
+        while True:
+            page = self.server.api("/runs?limit=2" + after)
+            seen += [run["id"] for run in page["runs"]]
+            if page["next"] is None:
+                break
+            after = "&after=" + page["next"]
+        self.assertEqual(seen, everything)
+        self.assertGreaterEqual(len(seen), 4)
+
+    @unittest.skipUnless(os.path.exists(DLRM), "no ../shared/traces: runs are not tried on the archive of eight ranks")
+    def test_eight_ranks_of_an_archive(self):
+        first = self.server.upload(open(DLRM, "rb").read(), "dlrm_kineto.tar.gz")
+        run = self.server.wait_ready(first)["run"]
+        analysis = self.server.api(f"/runs/{run}/analysis?detail=brief")
+        self.assertEqual([rank["rank"] for rank in analysis["ranks"]], list(range(8)))
+        self.assertEqual(analysis["collectives_matched"], 8)
+        least = min(analysis["ranks"], key=lambda rank: rank["collective_wait_ns"])
+        self.assertEqual(analysis["late_rank"], least["rank"])
+        self.assertEqual([finding["id"] for finding in analysis["findings"]], ["straggler-rank"])
+
+
+if __name__ == "__main__":
+    main()
