@@ -595,6 +595,12 @@ enum lac_status lac_spool_process_close(struct lac_spool_process *process, enum 
         lac_model_report(model, LAC_REPORT_INFO, "events_not_understood", process->unknown_events,
                          0, "events of a kind that this version does not know");
     }
+    if (process->whole_graphs > 0) {
+        lac_model_report(model, LAC_REPORT_INFO, "graphs_as_a_whole", process->whole_graphs, 0,
+                         "launches of CUDA graphs that were recorded whole, to keep the cost of "
+                         "recording low: which kernels they held and what these did is not "
+                         "known (LACUNA_GRAPHS=nodes records them)");
+    }
     if (process->missing_names > 0) {
         lac_model_report(model, LAC_REPORT_REPAIRED, "names_missing", process->missing_names, 0,
                          "events whose name could not be kept by the recorder");

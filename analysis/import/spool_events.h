@@ -45,6 +45,7 @@ struct lac_spool_process {
     uint64_t unmatched_pops;
     uint64_t open_ranges;
     uint64_t missing_names;
+    uint64_t whole_graphs; /**< launches of CUDA graphs without the kernels in them */
     struct lac_spool_settings *settings; /**< shared by all processes of the trace */
     int64_t last_ns;                     /**< latest time seen in the process */
 };

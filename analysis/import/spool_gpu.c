@@ -1,6 +1,7 @@
 #include "analysis/import/spool_gpu.h"
 
 #include "analysis/import/spool_events.h"
+#include "analysis/model/args.h"
 #include "analysis/model/builder.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
@@ -106,6 +107,28 @@ static enum lac_status put(const struct gpu_reader *reader, const struct lac_sli
     return lac_builder_slice(reader->process->builder, slice);
 }
 
+/* A launch of a graph that was recorded as a whole is one kernel to all that count busy time; its
+ * name and the report say that it is more. */
+static enum lac_status name_graph(const struct gpu_reader *reader, struct lac_slice_in *slice)
+{
+    reader->process->whole_graphs++;
+    return lac_strings_intern(strings_of(reader), "CUDA graph", strlen("CUDA graph"), &slice->name);
+}
+
+static enum lac_status set_graph_id(const struct gpu_reader *reader, uint32_t graph,
+                                    struct lac_slice_in *slice)
+{
+    static const char template[] = {
+        '{', '"', 'g', 'r', 'a', 'p', 'h', ' ', 'i', 'd', '"', ':', LAC_ARG_INTEGER, '}'};
+    const int64_t number = graph;
+    enum lac_status status =
+        lac_strings_intern(strings_of(reader), template, sizeof(template), &slice->args);
+
+    return status != LAC_OK
+               ? status
+               : lac_builder_arg_numbers(reader->process->builder, &number, 1, &slice->arg_num);
+}
+
 static enum lac_status on_kernel(const struct gpu_reader *reader,
                                  const struct lac_gpu_kernel *kernel)
 {
@@ -124,6 +147,12 @@ static enum lac_status on_kernel(const struct gpu_reader *reader,
         config.block[i] = kernel->block[i];
     }
     slice.name = name_of(reader, kernel->name);
+    if (status == LAC_OK && kernel->head.type == LAC_GPU_GRAPH) {
+        status = name_graph(reader, &slice);
+    }
+    if (status == LAC_OK && kernel->graph != 0) {
+        status = set_graph_id(reader, kernel->graph, &slice);
+    }
     if (status == LAC_OK) {
         status = lac_builder_kernel_config(reader->process->builder, &config, &slice.detail);
     }

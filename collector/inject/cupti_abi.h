@@ -15,6 +15,7 @@
 enum cupti_result {
     CUPTI_OK = 0,
     CUPTI_RESULT_MAX_LIMIT = 12,
+    CUPTI_RESULT_NOT_SUPPORTED = 27,
     CUPTI_RESULT_INSUFFICIENT_PRIVILEGES = 35,
     CUPTI_RESULT_MULTIPLE_SUBSCRIBERS = 39,
 };
@@ -87,6 +88,25 @@ struct cupti_memcpy {
     uint32_t device;
     uint32_t context;
     uint32_t stream;
+    uint32_t correlation;
+} __attribute__((packed, aligned(8)));
+
+struct cupti_memcpy_peer { /* from one device to another */
+    uint32_t kind;
+    uint8_t copy_kind;
+    uint8_t src_kind;
+    uint8_t dst_kind;
+    uint8_t flags;
+    uint64_t bytes;
+    uint64_t start_ns;
+    uint64_t end_ns;
+    uint32_t device;
+    uint32_t context;
+    uint32_t stream;
+    uint32_t src_device;
+    uint32_t src_context;
+    uint32_t dst_device;
+    uint32_t dst_context;
     uint32_t correlation;
 } __attribute__((packed, aligned(8)));
 

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/mman.h>
+#include <time.h>
 
 /*
  * CUPTI asks for a buffer, fills it, and returns it from a thread of its own or from the one that
@@ -25,6 +26,7 @@ static uint8_t *scratch; /* its content is never read */
 static uint64_t dropped;
 static struct cupti_functions cupti;
 static uint32_t cupti_version;
+static __thread bool in_flush __attribute__((tls_model("initial-exec")));
 
 static void *map_buffer(void)
 {
@@ -67,6 +69,43 @@ static void count_dropped(void *context, uint32_t stream)
     }
 }
 
+static uint64_t thread_cpu_ns(void)
+{
+    struct timespec time = {0};
+
+    (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+static void decode_all(uint8_t *buffer, size_t valid_bytes)
+{
+    const uint64_t begin_ns = thread_cpu_ns();
+    struct lac_gpu_writer *const writer = lac_gpu_writer_take();
+    struct cupti_activity *record = NULL;
+    uint64_t count = 0;
+
+    while (cupti.get_next_record(buffer, valid_bytes, &record) == CUPTI_OK) {
+        lac_cupti_decode(writer, &cupti, cupti_version, record);
+        count++;
+    }
+    /* inside lac_cupti_flush() that counts the time, with what CUPTI itself needed */
+    lac_graphs_spent(lac_gpu_graphs(writer), count, in_flush ? 0 : thread_cpu_ns() - begin_ns);
+    lac_gpu_writer_give(writer);
+}
+
+void lac_cupti_flush(uint32_t flag)
+{
+    const uint64_t begin_ns = thread_cpu_ns();
+    struct lac_gpu_writer *writer;
+
+    in_flush = true;
+    (void)cupti.flush_all(flag);
+    in_flush = false;
+    writer = lac_gpu_writer_take();
+    lac_graphs_spent(lac_gpu_graphs(writer), 0, thread_cpu_ns() - begin_ns);
+    lac_gpu_writer_give(writer);
+}
+
 static void on_completed(void *context, uint32_t stream, uint8_t *buffer, size_t size_bytes,
                          size_t valid_bytes)
 {
@@ -79,13 +118,8 @@ static void on_completed(void *context, uint32_t stream, uint8_t *buffer, size_t
         return;
     }
     if (valid_bytes > 0) {
-        struct lac_gpu_writer *const writer = lac_gpu_writer_take();
-        struct cupti_activity *record = NULL;
-
-        while (cupti.get_next_record(buffer, valid_bytes, &record) == CUPTI_OK) {
-            lac_cupti_decode(writer, &cupti, cupti_version, record);
-        }
-        lac_gpu_writer_give(writer);
+        lac_cupti_dump(&cupti, cupti_version, buffer, valid_bytes);
+        decode_all(buffer, valid_bytes);
     }
     count_dropped(context, stream);
     (void)pthread_mutex_lock(&mutex);

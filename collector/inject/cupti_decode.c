@@ -40,8 +40,11 @@ static void put_kernel(struct lac_gpu_writer *writer, uint32_t version,
         kernel.grid[i] = (uint32_t)from->grid[i];
         kernel.block[i] = (uint16_t)from->block[i];
     }
-    if (version >= CUPTI_VERSION_GRAPH_NODES) {
+    if (version >= CUPTI_VERSION_GRAPH_NODES && from->graph_node != 0) {
         kernel.graph_node = from->graph_node;
+        kernel.graph = from->graph;
+        lac_graphs_node(lac_gpu_graphs(writer), from->graph, from->correlation, from->start_ns,
+                        from->end_ns);
     }
     lac_gpu_writer_put(writer, &kernel.head);
 }
@@ -55,15 +58,16 @@ static void put_graph(struct lac_gpu_writer *writer, const struct cupti_graph_tr
         .graph = from->graph,
     };
 
+    lac_graphs_whole(lac_gpu_graphs(writer), from->graph, from->start_ns, from->end_ns);
     place(&graph.head, from->device, from->context, from->stream);
     lac_gpu_writer_put(writer, &graph.head);
 }
 
-static void put_copy(struct lac_gpu_writer *writer, const struct cupti_memcpy *from)
+static void put_copy(struct lac_gpu_writer *writer, const struct cupti_memcpy *from,
+                     uint32_t correlation)
 {
     struct lac_gpu_copy copy = {
-        .head =
-            head_of(LAC_GPU_COPY, sizeof(copy), from->start_ns, from->end_ns, from->correlation),
+        .head = head_of(LAC_GPU_COPY, sizeof(copy), from->start_ns, from->end_ns, correlation),
         .bytes = from->bytes,
         .kind = from->copy_kind,
         .src = from->src_kind,
@@ -158,7 +162,10 @@ void lac_cupti_decode(struct lac_gpu_writer *writer, const struct cupti_function
         put_kernel(writer, version, body);
         break;
     case CUPTI_KIND_MEMCPY:
-        put_copy(writer, body);
+        put_copy(writer, body, ((const struct cupti_memcpy *)body)->correlation);
+        break;
+    case CUPTI_KIND_MEMCPY2: /* the same up to the stream */
+        put_copy(writer, body, ((const struct cupti_memcpy_peer *)body)->correlation);
         break;
     case CUPTI_KIND_MEMSET:
         put_memset(writer, body);

@@ -19,7 +19,7 @@
  *                         +-> (fork) the child: DEAD, it may touch neither CUDA nor CUPTI
  */
 
-enum { FLUSH_EVERY_MS = 1000, FLUSH_AT_EXIT_MS = 2000, CALLS_MAX = 1024 };
+enum { FLUSH_EVERY_MS = 1000, FLUSH_AT_EXIT_MS = 2000, CALLS_MAX = 1024, GRAPH_DECISIONS_TOLD = 8 };
 
 static struct cupti_functions cupti;
 static void *subscriber;
@@ -30,7 +30,9 @@ static volatile int flush_done;
 /* guards `is_active`; held while calling CUPTI, but never taken in its callbacks */
 static pthread_mutex_t session_mutex = PTHREAD_MUTEX_INITIALIZER;
 static bool is_active;
-static bool was_active; /* at the start: there is something to come back to */
+static bool was_active;         /* at the start: there is something to come back to */
+static bool measures_graphs;    /* only the thread that flushes, once it runs */
+static bool wants_whole_graphs; /* guarded by session_mutex */
 
 /* Calls worth recording: what starts GPU work, waits for it, moves or allocates memory, loads code.
  * Recording all would flood: cudaGetDevice alone comes several times an operator. */
@@ -90,7 +92,7 @@ static bool is_wanted(const char *name)
 
 /* One by one by name, which numbers carry in every version; a CUPTI without that gets the whole
  * kind. */
-static void enable_calls(int domain, int (*enable_call)(uint32_t, uint8_t), int kind)
+static bool enable_calls(int domain, int (*enable_call)(uint32_t, uint8_t), int kind)
 {
     bool any = false;
 
@@ -102,9 +104,7 @@ static void enable_calls(int domain, int (*enable_call)(uint32_t, uint8_t), int 
             any = enable_call(number, 1) == CUPTI_OK || any;
         }
     }
-    if (!any) {
-        (void)cupti.enable(kind);
-    }
+    return any || cupti.enable(kind) == CUPTI_OK;
 }
 
 static void note_result(const char *what, int result)
@@ -183,29 +183,82 @@ enum { WHOLE_HOST_KINDS = 3 };
 static const char *enable_all(void)
 {
     int result = CUPTI_OK;
+    bool any = false;
 
     for (size_t i = 0; i < sizeof(device_kinds) / sizeof(device_kinds[0]); i++) {
         const int one = cupti.enable(device_kinds[i]);
 
+        any = any || one == CUPTI_OK;
         if (device_kinds[i] == CUPTI_KIND_CONCURRENT_KERNEL) {
             result = one;
         }
     }
     for (size_t i = 0; i < WHOLE_HOST_KINDS; i++) {
-        (void)cupti.enable(host_kinds[i]);
+        any = cupti.enable(host_kinds[i]) == CUPTI_OK || any;
     }
-    enable_calls(CUPTI_DOMAIN_RUNTIME, cupti.enable_runtime_call, CUPTI_KIND_RUNTIME);
-    enable_calls(CUPTI_DOMAIN_DRIVER, cupti.enable_driver_call, CUPTI_KIND_DRIVER);
+    any = enable_calls(CUPTI_DOMAIN_RUNTIME, cupti.enable_runtime_call, CUPTI_KIND_RUNTIME) || any;
+    any = enable_calls(CUPTI_DOMAIN_DRIVER, cupti.enable_driver_call, CUPTI_KIND_DRIVER) || any;
+    if (wants_whole_graphs) {
+        (void)cupti.enable(CUPTI_KIND_GRAPH_TRACE);
+    }
     if (result != CUPTI_OK) {
-        note_result("kernels cannot be recorded", result);
-        return "without-kernels";
+        note_result(any ? "kernels cannot be recorded" : "nothing of the GPU can be recorded",
+                    result);
+        return any ? "without-kernels" : "ranges-only";
     }
     return "full";
+}
+
+/* LACUNA_GRAPHS=nodes or launches decides it beforehand. */
+static bool choose_graphs(void)
+{
+    const char *const asked = getenv("LACUNA_GRAPHS");
+
+    if (asked != NULL && strcmp(asked, "launches") == 0) {
+        wants_whole_graphs = cupti.enable(CUPTI_KIND_GRAPH_TRACE) == CUPTI_OK;
+        lac_setting("graph_recording", wants_whole_graphs ? "launches" : "nodes");
+    }
+    return asked == NULL || (strcmp(asked, "launches") != 0 && strcmp(asked, "nodes") != 0);
+}
+
+/* Node records or whole launches, from what was measured since the last time. */
+static void consider_graphs(uint64_t elapsed_ns)
+{
+    struct lac_gpu_writer *const writer = lac_gpu_writer_take();
+    struct lac_graphs *const graphs = lac_gpu_graphs(writer);
+    const bool is_news = lac_graphs_decide(graphs, elapsed_ns);
+    const bool whole = graphs->mode != LAC_GRAPHS_NODES;
+    static unsigned told;
+    char reason[300];
+    char key[40] = "graph_recording";
+
+    (void)lac_graphs_explain(graphs, reason, sizeof(reason));
+    lac_gpu_writer_give(writer); /* CUPTI may call us back from here on */
+    if (whole != wants_whole_graphs) {
+        const int result =
+            whole ? cupti.enable(CUPTI_KIND_GRAPH_TRACE) : cupti.disable(CUPTI_KIND_GRAPH_TRACE);
+
+        if (result != CUPTI_OK) {
+            measures_graphs = false; /* as they are from now on */
+            note_result("launches of graphs cannot be recorded whole", result);
+            return;
+        }
+        wants_whole_graphs = whole;
+    }
+    if (is_news && told < GRAPH_DECISIONS_TOLD) {
+        if (told++ > 0) {
+            (void)snprintf(key, sizeof(key), "graph_recording_%u", told);
+        }
+        lac_setting(key, whole ? "launches" : "nodes");
+        (void)strncat(key, "_reason", sizeof(key) - strlen(key) - 1);
+        lac_setting(key, reason);
+    }
 }
 
 /* CUPTI returns full buffers only; this bounds what a killed process loses to a second. */
 static void *flush_now_and_then(void *unused)
 {
+    uint64_t considered_ns = monotonic_ns();
     sigset_t all;
 
     (void)unused;
@@ -217,7 +270,13 @@ static void *flush_now_and_then(void *unused)
         (void)nanosleep(&pause, NULL);
         (void)pthread_mutex_lock(&session_mutex);
         if (!flusher_stop && is_active) {
-            (void)cupti.flush_all(0);
+            lac_cupti_flush(0);
+            if (measures_graphs) {
+                const uint64_t now_ns = monotonic_ns();
+
+                consider_graphs(now_ns - considered_ns);
+                considered_ns = now_ns;
+            }
         }
         (void)pthread_mutex_unlock(&session_mutex);
     }
@@ -254,13 +313,14 @@ static void at_exit(void)
 
 static void leave(void)
 {
-    (void)cupti.flush_all(1);
+    lac_cupti_flush(1);
     for (size_t i = 0; i < sizeof(device_kinds) / sizeof(device_kinds[0]); i++) {
         (void)cupti.disable(device_kinds[i]);
     }
     for (size_t i = 0; i < sizeof(host_kinds) / sizeof(host_kinds[0]); i++) {
         (void)cupti.disable(host_kinds[i]);
     }
+    (void)cupti.disable(CUPTI_KIND_GRAPH_TRACE);
     (void)cupti.unsubscribe(subscriber);
     subscriber = NULL;
     is_active = false;
@@ -306,6 +366,7 @@ __attribute__((visibility("default"))) int InitializeInjection(void);
 /** Called by libcuda when the process initialises CUDA. 1: we are there. */
 int InitializeInjection(void)
 {
+    const char *reached;
     const char *path = NULL;
     uint32_t version = 0;
 
@@ -331,7 +392,13 @@ int InitializeInjection(void)
     if (cupti.set_thread_id_type != NULL) {
         (void)cupti.set_thread_id_type(1);
     }
-    lac_setting("gpu_recording", enable_all());
+    reached = enable_all();
+    lac_setting("gpu_recording", reached);
+    if (strcmp(reached, "ranges-only") == 0 && cupti.unsubscribe != NULL) {
+        (void)cupti.unsubscribe(subscriber); /* others may be luckier */
+        return 1;
+    }
+    measures_graphs = choose_graphs() && cupti.disable != NULL;
     is_active = true;
     was_active = true;
     (void)pthread_create(&flusher, NULL, flush_now_and_then, NULL);

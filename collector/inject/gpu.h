@@ -13,6 +13,7 @@
  */
 
 #include "collector/inject/cupti_abi.h"
+#include "collector/inject/cupti_graphs.h"
 #include "lacuna/spool.h"
 
 #include <stdbool.h>
@@ -39,8 +40,19 @@ void lac_gpu_yield(bool yield, const char *to);
 
 /** Give CUPTI our callbacks. @return CUPTI's result */
 int lac_cupti_buffers_register(const struct cupti_functions *functions, uint32_t version);
+/** Have CUPTI return its buffers; not in a callback of its. The CPU time is counted. */
+void lac_cupti_flush(uint32_t flag);
 /** Records that CUPTI dropped because it had no buffer, as far as it told. */
 uint64_t lac_cupti_dropped(void);
+
+/* ---- cupti_dump.c */
+
+/**
+ * LACUNA_CUPTI_DUMP=DIR: keep the buffer as CUPTI returned it, with what its pointers point to, for
+ * tests (FORMAT.md). At most 16 MiB in all; nothing without DIR.
+ */
+void lac_cupti_dump(const struct cupti_functions *functions, uint32_t version, uint8_t *buffer,
+                    size_t valid_bytes);
 
 /* ---- cupti_decode.c */
 
@@ -54,6 +66,8 @@ void lac_cupti_decode(struct lac_gpu_writer *writer, const struct cupti_function
 
 struct lac_gpu_writer *lac_gpu_writer_take(void);
 void lac_gpu_writer_give(struct lac_gpu_writer *taken);
+/** Graphs and their cost, of this process: the taker's to use. */
+struct lac_graphs *lac_gpu_graphs(struct lac_gpu_writer *taken);
 /** Id of a name, through a cache of the writer. NULL is 0. */
 uint32_t lac_gpu_writer_name(struct lac_gpu_writer *taken, const char *name);
 /** Append a record of head->units * 16 bytes; its type is stored last. Drops and counts when there

@@ -16,6 +16,7 @@ struct lac_gpu_writer {
     uint32_t seq;
     uint32_t epoch;
     enum lac_gpu_clock clock;
+    struct lac_graphs graphs;
     struct lac_name_slot names[LAC_NAME_CACHE_SLOTS];
 };
 
@@ -31,6 +32,11 @@ struct lac_gpu_writer *lac_gpu_writer_take(void)
 void lac_gpu_writer_give(struct lac_gpu_writer *taken)
 {
     (void)pthread_mutex_unlock(&taken->mutex);
+}
+
+struct lac_graphs *lac_gpu_graphs(struct lac_gpu_writer *taken)
+{
+    return &taken->graphs;
 }
 
 void lac_gpu_writer_clock(enum lac_gpu_clock clock)

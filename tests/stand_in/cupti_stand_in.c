@@ -5,14 +5,20 @@
  *
  *   STAND_IN_REFUSE=busy        another subscriber holds CUPTI, by the name "nsys"
  *   STAND_IN_REFUSE=privileges  kernels may not be recorded
- *   STAND_IN_VERSION=N          what cuptiGetVersion says (default 26)
- *   STAND_IN_NO_TIMESTAMP=1     the timestamp callback is rejected
+ *   STAND_IN_REFUSE=all         nothing may be recorded, for want of privileges
+ *   STAND_IN_REFUSE=subscribe   nor may anybody subscribe
+ *   STAND_IN_REFUSE=graphs      graphs cannot be recorded whole
+ *   STAND_IN_GRAPHS=L,N,EXTRA   each flush returns L launches of a graph with N kernels of 1 us;
+ * each kernel takes EXTRA ns more when they are recorded one by one STAND_IN_HANG=1             the
+ * flush at the end never returns, as with a driver that is gone STAND_IN_VERSION=N          what
+ * cuptiGetVersion says (default 26) STAND_IN_NO_TIMESTAMP=1     the timestamp callback is rejected
  */
 #include "collector/inject/cupti_abi.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -22,6 +28,7 @@ static cupti_timestamp timestamp;
 static size_t dropped;
 static uint8_t enabled[64];
 static int subscribers;
+static int is_occupied;
 
 static int refuses(const char *what)
 {
@@ -47,6 +54,10 @@ EXPORT int cuptiActivityFlushAll(uint32_t flag);
 EXPORT int cuptiSetThreadIdType(int type);
 EXPORT void stand_in_deliver(int launches, uint32_t thread, int drop);
 EXPORT int stand_in_enabled(int kind);
+EXPORT void stand_in_deliver_kinds(uint32_t thread);
+EXPORT int stand_in_deliver_late(int buffers);
+EXPORT void stand_in_deliver_together(int threads, int launches);
+EXPORT void stand_in_occupy(int on);
 EXPORT int stand_in_subscribers(void);
 EXPORT int cuptiUnsubscribe(void *subscriber);
 EXPORT int cuptiActivityDisable(int kind);
@@ -69,6 +80,9 @@ int cuptiGetResultString(int result, const char **text)
 int cuptiSubscribe(void **subscriber, cupti_callback callback, void *user)
 {
     (void)user;
+    if (refuses("subscribe")) {
+        return CUPTI_RESULT_INSUFFICIENT_PRIVILEGES;
+    }
     if (subscribers > 0) { /* as the real one up to CUDA 13.2 */
         return CUPTI_RESULT_MULTIPLE_SUBSCRIBERS;
     }
@@ -80,7 +94,8 @@ int cuptiSubscribe(void **subscriber, cupti_callback callback, void *user)
 int cuptiSubscribe_v2(void **subscriber, cupti_callback callback, void *user,
                       struct cupti_subscriber_parameters *parameters)
 {
-    if (refuses("busy") && parameters->holder != NULL && parameters->holder_bytes >= 5) {
+    if ((refuses("busy") || is_occupied) && parameters->holder != NULL &&
+        parameters->holder_bytes >= 5) {
         memcpy(parameters->holder, "nsys", 5);
     }
     return cuptiSubscribe(subscriber, callback, user);
@@ -88,8 +103,11 @@ int cuptiSubscribe_v2(void **subscriber, cupti_callback callback, void *user,
 
 int cuptiActivityEnable(int kind)
 {
-    if (kind == CUPTI_KIND_CONCURRENT_KERNEL && refuses("privileges")) {
+    if (refuses("all") || (kind == CUPTI_KIND_CONCURRENT_KERNEL && refuses("privileges"))) {
         return CUPTI_RESULT_INSUFFICIENT_PRIVILEGES;
+    }
+    if (kind == CUPTI_KIND_GRAPH_TRACE && refuses("graphs")) {
+        return CUPTI_RESULT_NOT_SUPPORTED;
     }
     if (kind >= 0 && kind < 64) {
         enabled[kind] = 1;
@@ -109,6 +127,13 @@ int cuptiActivityDisable(int kind)
         enabled[kind] = 0;
     }
     return CUPTI_OK;
+}
+
+/* Another profiler subscribes, and does not leave before it is told to. */
+void stand_in_occupy(int on)
+{
+    subscribers += on - is_occupied;
+    is_occupied = on;
 }
 
 int stand_in_subscribers(void)
@@ -147,15 +172,26 @@ int cuptiActivityRegisterTimestampCallback(cupti_timestamp function)
     return CUPTI_OK;
 }
 
+/* As long as CUDA 13 makes them. */
 static size_t size_of(uint32_t kind)
 {
     switch (kind) {
     case CUPTI_KIND_CONCURRENT_KERNEL:
-        return 216; /* as long as CUDA 13 makes it */
+        return 216;
     case CUPTI_KIND_MEMCPY:
+    case CUPTI_KIND_MEMCPY2:
         return 96;
+    case CUPTI_KIND_MEMSET:
+        return 88;
     case CUPTI_KIND_RUNTIME:
-        return sizeof(struct cupti_call);
+    case CUPTI_KIND_DRIVER:
+        return 40;
+    case CUPTI_KIND_SYNCHRONIZATION:
+    case CUPTI_KIND_OVERHEAD:
+    case CUPTI_KIND_GRAPH_TRACE:
+        return 56;
+    case CUPTI_KIND_MEMORY2:
+        return 128;
     default:
         return 0;
     }
@@ -165,7 +201,7 @@ int cuptiActivityGetNextRecord(uint8_t *buffer, size_t valid_bytes, struct cupti
 {
     uint8_t *const next = *record == NULL ? buffer : (uint8_t *)*record + size_of((*record)->kind);
 
-    if (next >= buffer + valid_bytes) {
+    if (next >= buffer + valid_bytes || (*record != NULL && size_of((*record)->kind) == 0)) {
         return CUPTI_RESULT_MAX_LIMIT;
     }
     *record = (struct cupti_activity *)(void *)next;
@@ -179,17 +215,6 @@ int cuptiActivityGetNumDroppedRecords(void *context, uint32_t stream, size_t *co
     *count = dropped;
     dropped = 0;
     return CUPTI_OK;
-}
-
-int cuptiActivityFlushAll(uint32_t flag)
-{
-    (void)flag;
-    return CUPTI_OK;
-}
-
-int cuptiSetThreadIdType(int type)
-{
-    return type == 1 ? CUPTI_OK : 1;
 }
 
 struct delivery {
@@ -213,17 +238,99 @@ static uint8_t *add(uint8_t *at, const void *record, size_t size_bytes, uint32_t
     return at + size_of(kind);
 }
 
+static uint64_t now_ns(void)
+{
+    return timestamp != NULL ? timestamp() : 1700000000000000000u;
+}
+
+static void ask(struct delivery *delivery)
+{
+    size_t record_count_max = 0;
+
+    requested(&delivery->buffer, &delivery->size_bytes, &record_count_max);
+}
+
+static void give(const struct delivery *delivery)
+{
+    completed(NULL, 0, delivery->buffer, delivery->size_bytes, delivery->valid_bytes);
+}
+
+/* What ran since the last flush: launches of graph 5, one after the other. */
+static void return_graphs(const char *script)
+{
+    static uint32_t correlation = 500000;
+    static uint64_t clock_ns;
+    struct delivery delivery = {0};
+    char *rest = NULL;
+    const unsigned launches = (unsigned)strtoul(script, &rest, 10);
+    const unsigned nodes = (unsigned)strtoul(rest + 1, &rest, 10);
+    const unsigned extra_ns = (unsigned)strtoul(rest + 1, &rest, 10);
+    uint8_t *at;
+
+    ask(&delivery);
+    at = delivery.buffer;
+    clock_ns = clock_ns == 0 ? now_ns() : clock_ns;
+    for (unsigned i = 0; i < launches; i++, correlation++) {
+        if (enabled[CUPTI_KIND_GRAPH_TRACE]) {
+            const struct cupti_graph_trace whole = {.kind = CUPTI_KIND_GRAPH_TRACE,
+                                                    .correlation = correlation,
+                                                    .start_ns = clock_ns,
+                                                    .end_ns = clock_ns + nodes * 1000u,
+                                                    .graph = 5,
+                                                    .context = 1,
+                                                    .stream = 7};
+
+            at = add(at, &whole, sizeof(whole), CUPTI_KIND_GRAPH_TRACE);
+            clock_ns += nodes * 1000u;
+            continue;
+        }
+        for (unsigned node = 0; node < nodes; node++) {
+            const struct cupti_kernel kernel = {.kind = CUPTI_KIND_CONCURRENT_KERNEL,
+                                                .start_ns = clock_ns,
+                                                .end_ns = clock_ns + 1000,
+                                                .context = 1,
+                                                .stream = 7,
+                                                .correlation = correlation,
+                                                .name = "node_kernel",
+                                                .graph_node = 100 + node,
+                                                .graph = 5};
+
+            if ((size_t)(at - delivery.buffer) + 512 < delivery.size_bytes) {
+                at = add(at, &kernel, sizeof(kernel), CUPTI_KIND_CONCURRENT_KERNEL);
+            }
+            clock_ns += 1000 + extra_ns;
+        }
+    }
+    delivery.valid_bytes = (size_t)(at - delivery.buffer);
+    give(&delivery);
+}
+
+int cuptiActivityFlushAll(uint32_t flag)
+{
+    while (flag != 0 && getenv("STAND_IN_HANG") != NULL) {
+        (void)pause();
+    }
+    if (getenv("STAND_IN_GRAPHS") != NULL) {
+        return_graphs(getenv("STAND_IN_GRAPHS"));
+    }
+    return CUPTI_OK;
+}
+
+int cuptiSetThreadIdType(int type)
+{
+    return type == 1 ? CUPTI_OK : 1;
+}
+
 /* One buffer with `launches` times a call, its kernel and a copy; every third kernel has no name.
  */
 void stand_in_deliver(int launches, uint32_t thread, int drop)
 {
-    const uint64_t base_ns = timestamp != NULL ? timestamp() : 1700000000000000000u;
+    const uint64_t base_ns = now_ns();
     struct delivery delivery = {0};
-    size_t record_count_max = 0;
     pthread_t other;
     uint8_t *at;
 
-    requested(&delivery.buffer, &delivery.size_bytes, &record_count_max);
+    ask(&delivery);
     at = delivery.buffer;
     for (int i = 0; i < launches && (size_t)(at - delivery.buffer) + 512 < delivery.size_bytes;
          i++) {
@@ -267,5 +374,121 @@ void stand_in_deliver(int launches, uint32_t thread, int drop)
     dropped = (size_t)drop;
     if (pthread_create(&other, NULL, deliver_from_another_thread, &delivery) == 0) {
         (void)pthread_join(other, NULL);
+    }
+}
+
+/* One record of each kind that a launch does not bring, in one buffer. */
+void stand_in_deliver_kinds(uint32_t thread)
+{
+    const uint64_t now = now_ns();
+    const struct cupti_memcpy_peer peer = {.kind = CUPTI_KIND_MEMCPY2,
+                                           .copy_kind = 10,
+                                           .src_kind = 3,
+                                           .dst_kind = 3,
+                                           .flags = 1,
+                                           .bytes = 8192,
+                                           .start_ns = now,
+                                           .end_ns = now + 700,
+                                           .context = 1,
+                                           .stream = 9,
+                                           .correlation = 71};
+    const struct cupti_memset set = {.kind = CUPTI_KIND_MEMSET,
+                                     .value = 7,
+                                     .bytes = 512,
+                                     .start_ns = now + 1000,
+                                     .end_ns = now + 1100,
+                                     .context = 1,
+                                     .stream = 9,
+                                     .correlation = 72};
+    const struct cupti_synchronization sync = {.kind = CUPTI_KIND_SYNCHRONIZATION,
+                                               .type = 3,
+                                               .start_ns = now + 2000,
+                                               .end_ns = now + 2500,
+                                               .correlation = 73,
+                                               .context = 1,
+                                               .stream = 9};
+    const struct cupti_overhead overhead = {.kind = CUPTI_KIND_OVERHEAD,
+                                            .overhead_kind = 1u << 16,
+                                            .object = {0, thread, 0},
+                                            .start_ns = now + 3000,
+                                            .end_ns = now + 3300};
+    const struct cupti_memory memory = {.kind = CUPTI_KIND_MEMORY2,
+                                        .operation = 1,
+                                        .memory_kind = 3,
+                                        .address = 0x7f0000000000u,
+                                        .bytes = 1 << 20,
+                                        .timestamp_ns = now + 4000,
+                                        .context = 1,
+                                        .stream = 9};
+    const struct cupti_graph_trace graph = {.kind = CUPTI_KIND_GRAPH_TRACE,
+                                            .correlation = 74,
+                                            .start_ns = now + 5000,
+                                            .end_ns = now + 5900,
+                                            .graph = 11,
+                                            .context = 1,
+                                            .stream = 9};
+    struct delivery delivery = {0};
+    uint8_t *at;
+
+    ask(&delivery);
+    at = add(delivery.buffer, &peer, sizeof(peer), CUPTI_KIND_MEMCPY2);
+    at = add(at, &set, sizeof(set), CUPTI_KIND_MEMSET);
+    at = add(at, &sync, sizeof(sync), CUPTI_KIND_SYNCHRONIZATION);
+    at = add(at, &overhead, sizeof(overhead), CUPTI_KIND_OVERHEAD);
+    at = add(at, &memory, sizeof(memory), CUPTI_KIND_MEMORY2);
+    at = add(at, &graph, sizeof(graph), CUPTI_KIND_GRAPH_TRACE);
+    delivery.valid_bytes = (size_t)(at - delivery.buffer);
+    give(&delivery);
+}
+
+/* `buffers` buffers out at a time, with one memset each, returned late: the last one first. Says
+ * how many different ones it was given. */
+int stand_in_deliver_late(int buffers)
+{
+    static struct delivery held[256];
+    const uint64_t now = now_ns();
+    int different = 0;
+
+    for (int i = 0; i < buffers && i < 256; i++) {
+        const struct cupti_memset set = {.kind = CUPTI_KIND_MEMSET,
+                                         .bytes = (uint64_t)i + 1,
+                                         .start_ns = now + (uint64_t)i * 1000,
+                                         .end_ns = now + (uint64_t)i * 1000 + 500,
+                                         .context = 1,
+                                         .stream = 9};
+        int known = 0;
+
+        ask(&held[i]);
+        for (int other = 0; other < i; other++) {
+            known |= held[other].buffer == held[i].buffer;
+        }
+        different += !known;
+        held[i].valid_bytes =
+            (size_t)(add(held[i].buffer, &set, sizeof(set), CUPTI_KIND_MEMSET) - held[i].buffer);
+    }
+    for (int i = buffers < 256 ? buffers : 256; i > 0; i--) {
+        give(&held[i - 1]);
+    }
+    return different;
+}
+
+static void *deliver_alone(void *argument)
+{
+    stand_in_deliver(*(const int *)argument, 1, 0);
+    return NULL;
+}
+
+/* Several threads return buffers at the same time. */
+void stand_in_deliver_together(int threads, int launches)
+{
+    pthread_t ids[16];
+    int count = 0;
+
+    while (count < threads && count < 16 &&
+           pthread_create(&ids[count], NULL, deliver_alone, &launches) == 0) {
+        count++;
+    }
+    while (count > 0) {
+        (void)pthread_join(ids[--count], NULL);
     }
 }

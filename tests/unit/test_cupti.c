@@ -1,8 +1,8 @@
 /*
- * GPU recording without a GPU: the conversation with CUPTI against a stand-in (tests/stand_in), the
- * layout of records against the toolkit's headers, and our reading of a buffer against the real
- * libcupti walking it, where a toolkit is installed.
+ * GPU recording without a GPU: the conversation with CUPTI against a stand-in (tests/stand_in).
+ * What records look like is test_cupti_records.c's.
  */
+#include "analysis/model/args.h"
 #include "analysis/model/model.h"
 #include "collector/inject/api.h"
 #include "collector/inject/cupti_abi.h"
@@ -15,49 +15,22 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #if __has_include(<cupti.h>)
 #include <cupti.h>
-#define SAME(ours, field, theirs, other)                                                           \
-    _Static_assert(offsetof(struct ours, field) == offsetof(theirs, other), "offset of " #field)
-SAME(cupti_kernel, registers_per_thread, CUpti_ActivityKernel10, registersPerThread);
-SAME(cupti_kernel, start_ns, CUpti_ActivityKernel10, start);
-SAME(cupti_kernel, device, CUpti_ActivityKernel10, deviceId);
-SAME(cupti_kernel, grid, CUpti_ActivityKernel10, gridX);
-SAME(cupti_kernel, block, CUpti_ActivityKernel10, blockX);
-SAME(cupti_kernel, static_shared_bytes, CUpti_ActivityKernel10, staticSharedMemory);
-SAME(cupti_kernel, dynamic_shared_bytes, CUpti_ActivityKernel10, dynamicSharedMemory);
-SAME(cupti_kernel, correlation, CUpti_ActivityKernel10, correlationId);
-SAME(cupti_kernel, name, CUpti_ActivityKernel10, name);
-SAME(cupti_kernel, graph_node, CUpti_ActivityKernel10, graphNodeId);
-SAME(cupti_kernel, graph, CUpti_ActivityKernel10, graphId);
-SAME(cupti_memcpy, copy_kind, CUpti_ActivityMemcpy6, copyKind);
-SAME(cupti_memcpy, bytes, CUpti_ActivityMemcpy6, bytes);
-SAME(cupti_memcpy, correlation, CUpti_ActivityMemcpy6, correlationId);
-SAME(cupti_memset, bytes, CUpti_ActivityMemset4, bytes);
-SAME(cupti_memset, correlation, CUpti_ActivityMemset4, correlationId);
-SAME(cupti_call, number, CUpti_ActivityAPI, cbid);
-SAME(cupti_call, thread, CUpti_ActivityAPI, threadId);
-SAME(cupti_call, result, CUpti_ActivityAPI, returnValue);
-SAME(cupti_synchronization, event, CUpti_ActivitySynchronization2, cudaEventId);
-SAME(cupti_overhead, object, CUpti_ActivityOverhead3, objectId);
-SAME(cupti_overhead, end_ns, CUpti_ActivityOverhead3, end);
-SAME(cupti_memory, operation, CUpti_ActivityMemory4, memoryOperationType);
-SAME(cupti_memory, device, CUpti_ActivityMemory4, deviceId);
-SAME(cupti_memory, timestamp_ns, CUpti_ActivityMemory4, timestamp);
-SAME(cupti_graph_trace, stream, CUpti_ActivityGraphTrace2, streamId);
-SAME(cupti_graph_trace, start_ns, CUpti_ActivityGraphTrace2, start);
-_Static_assert((int)CUPTI_ERROR_INSUFFICIENT_PRIVILEGES ==
-                   (int)CUPTI_RESULT_INSUFFICIENT_PRIVILEGES,
-               "result");
-_Static_assert((int)CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED ==
-                   (int)CUPTI_RESULT_MULTIPLE_SUBSCRIBERS,
-               "result");
-_Static_assert((int)CUPTI_ERROR_MAX_LIMIT_REACHED == (int)CUPTI_RESULT_MAX_LIMIT, "result");
-_Static_assert((int)CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL == (int)CUPTI_KIND_CONCURRENT_KERNEL,
-               "kind");
-_Static_assert((int)CUPTI_ACTIVITY_KIND_MEMORY2 == (int)CUPTI_KIND_MEMORY2, "kind");
+#define SAME(ours, theirs) _Static_assert((int)(ours) == (int)(theirs), #theirs)
+SAME(CUPTI_RESULT_INSUFFICIENT_PRIVILEGES, CUPTI_ERROR_INSUFFICIENT_PRIVILEGES);
+SAME(CUPTI_RESULT_MULTIPLE_SUBSCRIBERS, CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED);
+SAME(CUPTI_RESULT_MAX_LIMIT, CUPTI_ERROR_MAX_LIMIT_REACHED);
+SAME(CUPTI_RESULT_NOT_SUPPORTED, CUPTI_ERROR_NOT_SUPPORTED);
+SAME(CUPTI_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
+SAME(CUPTI_KIND_MEMORY2, CUPTI_ACTIVITY_KIND_MEMORY2);
+SAME(CUPTI_KIND_MEMCPY2, CUPTI_ACTIVITY_KIND_MEMCPY2);
+SAME(CUPTI_KIND_GRAPH_TRACE, CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
+SAME(CUPTI_KIND_OVERHEAD, CUPTI_ACTIVITY_KIND_OVERHEAD);
+SAME(CUPTI_KIND_SYNCHRONIZATION, CUPTI_ACTIVITY_KIND_SYNCHRONIZATION);
 #endif
 
 static struct lac_model *imported;
@@ -284,31 +257,296 @@ START_TEST(cupti_is_left_to_another_profiler_and_taken_back)
 }
 END_TEST
 
-START_TEST(the_real_libcupti_walks_records_as_we_lay_them_out)
+/* A function of the stand-in, in the job. */
+static void *stand_in(const char *name)
 {
-    static uint8_t buffer[1024] __attribute__((aligned(8)));
-    void *const library = dlopen("/usr/local/cuda/lib64/libcupti.so.13", RTLD_NOW);
-    int (*get_next)(uint8_t *, size_t, struct cupti_activity **);
-    struct cupti_activity *record = NULL;
-    const struct cupti_call call = {.kind = CUPTI_KIND_RUNTIME, .correlation = 5};
-    const struct cupti_kernel kernel = {.kind = CUPTI_KIND_CONCURRENT_KERNEL, .correlation = 5};
+    void *const library = dlopen(lac_job_file("stand_in/libcupti_stand_in.so"), RTLD_LAZY);
+    void *const function = dlsym(library, name);
 
-    if (library == NULL) {
-        (void)printf("skip: no libcupti.so.13 on this machine\n");
-        return;
+    if (function == NULL) {
+        _exit(97);
     }
-    *(void **)&get_next = dlsym(library, "cuptiActivityGetNextRecord");
-    memcpy(buffer, &call, sizeof(call));
-    memcpy(buffer + 40, &kernel, sizeof(kernel));
-    memcpy(buffer + 40 + 216, &call, sizeof(call));
-    ck_assert_int_eq(get_next(buffer, 296, &record), CUPTI_OK);
-    ck_assert_ptr_eq(record, buffer);
-    ck_assert_int_eq(get_next(buffer, 296, &record), CUPTI_OK);
-    ck_assert_ptr_eq(record, buffer + 40);
-    ck_assert_uint_eq(((const struct cupti_kernel *)(const void *)record)->correlation, 5);
-    ck_assert_int_eq(get_next(buffer, 296, &record), CUPTI_OK);
-    ck_assert_ptr_eq(record, buffer + 256);
-    ck_assert_int_eq(get_next(buffer, 296, &record), CUPTI_RESULT_MAX_LIMIT);
+    return function;
+}
+
+static const struct lacuna_api *job_api(void)
+{
+    const struct lacuna_api *(*get_api)(void);
+
+    *(void **)&get_api = dlsym(dlopen(lac_job_file("liblacuna.so"), RTLD_LAZY), "lacuna_get_api");
+    return get_api();
+}
+
+static void job_is_not_given_back(void)
+{
+    void (*occupy)(int);
+
+    initialize_cuda();
+    *(void **)&occupy = stand_in("stand_in_occupy");
+    deliver(5, 1, 0);
+    job_api()->gpu_yield(1, "torch.profiler");
+    occupy(1);
+    job_api()->gpu_yield(0, "");
+}
+
+START_TEST(a_profiler_that_keeps_cupti_is_named_after_the_yield)
+{
+    ck_assert_int_eq(lac_job_run(job_is_not_given_back), 0);
+    import_ok();
+    ck_assert_uint_eq(count_kind(LAC_SLICE_KERNEL), 5);
+    ck_assert(metadata_says("\"gpu_recording_yielded_to\":\"torch.profiler\""));
+    ck_assert(metadata_says("\"gpu_recording_after_yield\":\"ranges-only\""));
+    ck_assert(metadata_says("another profiler holds CUPTI: nsys"));
+}
+END_TEST
+
+static void job_refused_all(void)
+{
+    int (*subscribers)(void);
+
+    (void)setenv("STAND_IN_REFUSE", "all", 1);
+    initialize_cuda();
+    *(void **)&subscribers = stand_in("stand_in_subscribers");
+    ck_assert_int_eq(subscribers(), 0); /* others may be luckier */
+}
+
+static void job_refused_subscription(void)
+{
+    (void)setenv("STAND_IN_REFUSE", "subscribe", 1);
+    initialize_cuda();
+}
+
+START_TEST(the_last_rung_is_ranges_only)
+{
+    void (*const jobs[])(void) = {job_refused_all, job_refused_subscription};
+
+    ck_assert_int_eq(lac_job_run(jobs[_i]), 0);
+    import_ok();
+    ck_assert(metadata_says("\"gpu_recording\":\"ranges-only\""));
+    ck_assert(metadata_says("NVreg_RestrictProfilingToAdminUsers=0"));
+}
+END_TEST
+
+static void job_every_kind(void)
+{
+    void (*deliver_kinds)(uint32_t);
+
+    initialize_cuda();
+    *(void **)&deliver_kinds = stand_in("stand_in_deliver_kinds");
+    deliver_kinds((uint32_t)syscall(SYS_gettid));
+}
+
+static uint64_t only_of(enum lac_slice_kind kind)
+{
+    uint64_t found = UINT64_MAX;
+
+    ck_assert_uint_eq(count_kind(kind), 1);
+    for (uint64_t i = 0; i < imported->slices.count; i++) {
+        found = imported->slices.kind[i] == kind ? i : found;
+    }
+    return found;
+}
+
+START_TEST(every_kind_of_record_arrives)
+{
+    const struct lac_copy *copies;
+    uint64_t at;
+    char args[200];
+
+    ck_assert_int_eq(lac_job_run(job_every_kind), 0);
+    import_ok();
+    copies = imported->copies;
+    at = only_of(LAC_SLICE_COPY);
+    ck_assert_int_eq(copies[imported->slices.detail[at]].bytes, 8192);
+    ck_assert_int_eq(copies[imported->slices.detail[at]].copy_kind, LAC_COPY_PTOP);
+    ck_assert_uint_eq(imported->slices.corr[at], 71);
+    at = only_of(LAC_SLICE_MEMSET);
+    ck_assert_int_eq(copies[imported->slices.detail[at]].bytes, 512);
+    ck_assert_int_eq(imported->slices.dur_ns[only_of(LAC_SLICE_SYNC)], 500);
+    ck_assert_int_eq(imported->slices.dur_ns[only_of(LAC_SLICE_OVERHEAD)], 300);
+    ck_assert_int_eq(imported->allocs[imported->slices.detail[only_of(LAC_SLICE_ALLOC)]].bytes,
+                     1 << 20);
+    at = only_of(LAC_SLICE_KERNEL);
+    ck_assert_str_eq(lac_model_str(imported, imported->slices.name[at]), "CUDA graph");
+    ck_assert_int_eq(imported->slices.dur_ns[at], 900);
+    (void)lac_args_format(imported, at, args, sizeof(args));
+    ck_assert_str_eq(args, "{\"graph id\":11}");
+}
+END_TEST
+
+static void job_late(void)
+{
+    int (*deliver_late)(int);
+
+    initialize_cuda();
+    *(void **)&deliver_late = stand_in("stand_in_deliver_late");
+    ck_assert_int_eq(deliver_late(40), 40);
+    ck_assert_int_eq(deliver_late(40), 40); /* the same ones again */
+}
+
+START_TEST(buffers_that_come_late_and_out_of_order_lose_nothing)
+{
+    uint64_t bytes = 0;
+
+    ck_assert_int_eq(lac_job_run(job_late), 0);
+    import_ok();
+    ck_assert_uint_eq(count_kind(LAC_SLICE_MEMSET), 80);
+    ck_assert_uint_eq(imported->info.dropped_count, 0);
+    for (uint64_t i = 0; i < 80; i++) {
+        bytes += (uint64_t)imported->copies[i].bytes;
+    }
+    ck_assert_uint_eq(bytes, 2 * 40 * 41 / 2);
+}
+END_TEST
+
+static void job_takes_all_buffers(void)
+{
+    int (*deliver_late)(int);
+
+    initialize_cuda();
+    *(void **)&deliver_late = stand_in("stand_in_deliver_late");
+    /* 64 real ones, and the one whose content is thrown away, 36 times */
+    ck_assert_int_eq(deliver_late(100), 65);
+}
+
+START_TEST(buffers_beyond_the_limit_are_thrown_away_and_counted)
+{
+    ck_assert_int_eq(lac_job_run(job_takes_all_buffers), 0);
+    import_ok();
+    ck_assert_uint_eq(count_kind(LAC_SLICE_MEMSET), 64);
+    ck_assert_uint_ge(imported->info.dropped_count, 36);
+}
+END_TEST
+
+static void job_threads(void)
+{
+    void (*together)(int, int);
+
+    initialize_cuda();
+    *(void **)&together = stand_in("stand_in_deliver_together");
+    together(8, 500);
+}
+
+START_TEST(threads_that_return_buffers_at_once_do_not_mix_their_records)
+{
+    ck_assert_int_eq(lac_job_run(job_threads), 0);
+    import_ok();
+    ck_assert_uint_eq(count_kind(LAC_SLICE_KERNEL), 8 * 500);
+    ck_assert_uint_eq(count_kind(LAC_SLICE_COPY), 8 * 500);
+    ck_assert_uint_eq(imported->info.dropped_count, 0);
+}
+END_TEST
+
+static void job_hangs(void)
+{
+    (void)setenv("STAND_IN_HANG", "1", 1);
+    initialize_cuda();
+    deliver(5, 1, 0);
+}
+
+START_TEST(a_driver_that_is_gone_does_not_hold_up_the_exit)
+{
+    const time_t begin = time(NULL);
+
+    ck_assert_int_eq(lac_job_run(job_hangs), 0);
+    ck_assert_int_le(time(NULL) - begin, 10);
+    import_ok();
+    ck_assert_uint_eq(count_kind(LAC_SLICE_KERNEL), 5);
+}
+END_TEST
+
+/* ---- graphs */
+
+static void job_graphs(const char *script)
+{
+    (void)setenv("STAND_IN_GRAPHS", script, 1);
+    initialize_cuda();
+    (void)sleep(5);
+}
+
+/* 100 launches a second of 150 kernels, each 3 us longer when they are recorded one by one. */
+static void job_graphs_that_suffer(void)
+{
+    job_graphs("100,150,3000");
+}
+
+static uint64_t count_named(const char *name)
+{
+    uint64_t count = 0;
+
+    for (uint64_t i = 0; i < imported->slices.count; i++) {
+        count += strcmp(lac_model_str(imported, imported->slices.name[i]), name) == 0;
+    }
+    return count;
+}
+
+static bool report_says(const char *code)
+{
+    for (uint32_t i = 0; i < imported->report_count; i++) {
+        if (strcmp(imported->report[i].code, code) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+START_TEST(graphs_that_suffer_from_records_are_recorded_whole_and_that_is_said)
+{
+    ck_assert_int_eq(lac_job_run(job_graphs_that_suffer), 0);
+    import_ok();
+    ck_assert_uint_ge(count_named("node_kernel"), 150 * 100);
+    ck_assert_uint_ge(count_named("CUDA graph"), 200);
+    ck_assert(metadata_says("\"graph_recording\":\"launches\""));
+    ck_assert(metadata_says("kernels a second in CUDA graphs; a record of each, measured at 3."));
+    ck_assert(report_says("graphs_as_a_whole"));
+}
+END_TEST
+
+static void job_graphs_that_bear_it(void)
+{
+    job_graphs("100,150,50");
+}
+
+START_TEST(graphs_that_bear_it_keep_their_kernels_after_a_trial)
+{
+    ck_assert_int_eq(lac_job_run(job_graphs_that_bear_it), 0);
+    import_ok();
+    ck_assert_uint_ge(count_named("node_kernel"), 2 * 150 * 100);
+    ck_assert_uint_ge(count_named("CUDA graph"), 100); /* the trial */
+    ck_assert(metadata_says("\"graph_recording\":\"nodes\""));
+    ck_assert(metadata_says("kernels in graphs are recorded one by one"));
+}
+END_TEST
+
+static void job_graphs_refused(void)
+{
+    (void)setenv("STAND_IN_REFUSE", "graphs", 1);
+    job_graphs("100,150,3000");
+}
+
+START_TEST(a_cupti_without_records_of_whole_graphs_keeps_the_kernels)
+{
+    ck_assert_int_eq(lac_job_run(job_graphs_refused), 0);
+    import_ok();
+    ck_assert_uint_ge(count_named("node_kernel"), 3 * 150 * 100);
+    ck_assert_uint_eq(count_named("CUDA graph"), 0);
+    ck_assert(metadata_says("launches of graphs cannot be recorded whole"));
+}
+END_TEST
+
+static void job_graphs_as_asked(void)
+{
+    (void)setenv("LACUNA_GRAPHS", "launches", 1);
+    job_graphs("1,20,3000");
+}
+
+START_TEST(launches_alone_are_recorded_when_asked_for)
+{
+    ck_assert_int_eq(lac_job_run(job_graphs_as_asked), 0);
+    import_ok();
+    ck_assert_uint_eq(count_named("node_kernel"), 0);
+    ck_assert_uint_ge(count_named("CUDA graph"), 3);
+    ck_assert_uint_eq(imported->device_count, 1);
 }
 END_TEST
 
@@ -329,7 +567,17 @@ int main(void)
     tcase_add_test(tcase, times_of_a_cupti_that_keeps_its_own_clock_are_placed);
     tcase_add_test(tcase, a_forked_child_leaves_cupti_alone);
     tcase_add_test(tcase, cupti_is_left_to_another_profiler_and_taken_back);
-    tcase_add_test(tcase, the_real_libcupti_walks_records_as_we_lay_them_out);
+    tcase_add_test(tcase, a_profiler_that_keeps_cupti_is_named_after_the_yield);
+    tcase_add_loop_test(tcase, the_last_rung_is_ranges_only, 0, 2);
+    tcase_add_test(tcase, every_kind_of_record_arrives);
+    tcase_add_test(tcase, buffers_that_come_late_and_out_of_order_lose_nothing);
+    tcase_add_test(tcase, buffers_beyond_the_limit_are_thrown_away_and_counted);
+    tcase_add_test(tcase, threads_that_return_buffers_at_once_do_not_mix_their_records);
+    tcase_add_test(tcase, a_driver_that_is_gone_does_not_hold_up_the_exit);
+    tcase_add_test(tcase, graphs_that_suffer_from_records_are_recorded_whole_and_that_is_said);
+    tcase_add_test(tcase, graphs_that_bear_it_keep_their_kernels_after_a_trial);
+    tcase_add_test(tcase, a_cupti_without_records_of_whole_graphs_keeps_the_kernels);
+    tcase_add_test(tcase, launches_alone_are_recorded_when_asked_for);
     suite_add_tcase(suite, tcase);
     srunner_run_all(runner, CK_NORMAL);
     failed = srunner_ntests_failed(runner);
