@@ -34,7 +34,7 @@ enum lac_subject {
     LAC_SUBJECT_COLD_START,    /**< mostly first use of the GPU: says nothing about a step */
     LAC_SUBJECT_INFERENCE,     /**< no backward pass, no optimizer */
     LAC_SUBJECT_FEW_STEPS,     /**< fewer than 3 steps kept */
-    LAC_SUBJECT_NO_STEPS,      /**< GPU work, but no step found */
+    LAC_SUBJECT_NO_STEPS,      /**< GPU work, but no step found, or what repeats may be a layer */
     LAC_SUBJECT_HOST_TRAINING, /**< training without a GPU operation in the trace: its loader and
                                   its host can be judged, nothing else */
 };
@@ -259,9 +259,9 @@ struct lac_analysis {
     struct lac_step *steps; /**< by start */
     uint32_t step_count;
     uint32_t step_kept_count;
-    const char
-        *step_method; /**< "profiler_step", "nvtx", "dataloader", "optimizer", "period" or "none" */
-    double step_confidence;                            /**< 0..1 */
+    const char *step_method; /**< "profiler_step", "nvtx", "dataloader", "optimizer",
+                                "optimizer_kernels", "period" or "none" */
+    double step_confidence;  /**< 0..1 */
     int64_t step_mean_ns, step_median_ns, step_p95_ns; /**< of kept ones; LAC_UNKNOWN_NS without */
     double step_spread_pct; /**< standard error of the mean in percent; NaN below 3 kept */
     int64_t step_without_starvation_ns; /**< s: mean kept step minus starved; LAC_UNKNOWN_NS */

@@ -140,6 +140,7 @@ struct lac_diagnosis {
 
     struct lac_device_sets *device_sets; /**< one per analysis->devices */
     struct lac_settings settings;
+    bool has_device_steps;  /**< steps are times of the device: found by its kernels */
     struct lac_spans kept;  /**< kept steps, where devices are looked at */
     struct lac_spans steps; /**< union of all steps */
 
@@ -169,6 +170,8 @@ LAC_MUST_USE enum lac_status lac_gaps_sign(struct lac_diagnosis *diagnosis);
 /* steps.c: where they are; step_period.c: found without names; step_choice.c: which are kept */
 LAC_MUST_USE enum lac_status lac_steps_detect(struct lac_diagnosis *diagnosis);
 LAC_MUST_USE enum lac_status lac_steps_by_period(struct lac_diagnosis *diagnosis);
+/* step_optimizer.c: by the optimizer's kernels */
+LAC_MUST_USE enum lac_status lac_steps_by_optimizer_kernels(struct lac_diagnosis *diagnosis);
 LAC_MUST_USE enum lac_status lac_steps_choose(struct lac_diagnosis *diagnosis);
 /** Append a step; used by the three ways to find them. */
 LAC_MUST_USE enum lac_status lac_steps_add(struct lac_diagnosis *diagnosis, int64_t start_ns,

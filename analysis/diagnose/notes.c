@@ -123,6 +123,11 @@ static void write_caveats(struct lac_diagnosis *diagnosis)
         caveat(analysis,
                "recorded with Python stacks: host times are inflated, launch costs say little");
     }
+    if (analysis->subject == LAC_SUBJECT_TRAINING && diagnosis->has_device_steps) {
+        caveat(analysis, strcmp(analysis->step_method, "period") == 0
+                             ? "steps carry no name: found by kernels that come again"
+                             : "steps carry no name: found by the optimizer's kernels");
+    }
     if (analysis->subject == LAC_SUBJECT_TRAINING && analysis->step_kept_count < 10) {
         caveat(analysis,
                lac_texts_add(&analysis->texts, "%s: effects below a few percent cannot be seen",

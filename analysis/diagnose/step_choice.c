@@ -35,13 +35,15 @@ static uint32_t step_at(const struct lac_analysis *analysis, int64_t t_ns, uint3
     return low == 0 ? LAC_NONE : low - 1;
 }
 
-/** Operations launched inside each step; where launches were not recorded, operations started. */
+/** Operations launched inside each step; started, where launches were not recorded or steps are
+ *  times of the device. */
 static void count_operations(struct lac_diagnosis *diagnosis)
 {
     const struct lac_model *model = diagnosis->model;
     const struct lac_slices *slices = &model->slices;
     struct lac_analysis *analysis = diagnosis->analysis;
-    uint8_t wanted = diagnosis->has_api ? LAC_TRACK_LAUNCHES : LAC_TRACK_HAS_GPU;
+    bool by_launch = diagnosis->has_api && !diagnosis->has_device_steps;
+    uint8_t wanted = by_launch ? LAC_TRACK_LAUNCHES : LAC_TRACK_HAS_GPU;
     for (uint32_t t = 0; t < model->recorded_track_count; t++) {
         const struct lac_track *track = &model->tracks[t];
         if (!(diagnosis->track_flags[t] & wanted)) {
@@ -49,7 +51,7 @@ static void count_operations(struct lac_diagnosis *diagnosis)
         }
         uint32_t at = 0;
         for (uint64_t i = track->first; i < track->first + track->count; i++) {
-            bool counts = diagnosis->has_api
+            bool counts = by_launch
                               ? slices->kind[i] == LAC_SLICE_API && slices->link[i] != LAC_NONE
                               : lac_is_gpu_work(slices->kind[i]);
             if (!counts) {

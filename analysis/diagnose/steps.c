@@ -1,7 +1,7 @@
 /*
  * Where the steps are. In this order: ranges named ProfilerStep, other ranges whose name says step,
- * from one wait for data to the next, from one optimizer step to the next, and by the period of the
- * kernels (step_period.c).
+ * from one wait for data to the next, from one optimizer step to the next; without any of these by
+ * the optimizer's kernels (step_optimizer.c), at last by what repeats (step_period.c).
  */
 
 #include "analysis/diagnose/diagnosis.h"
@@ -199,11 +199,18 @@ enum lac_status lac_steps_detect(struct lac_diagnosis *diagnosis)
         analysis->step_confidence = 0.8;
         return between_marks(diagnosis, &diagnosis->optimizer_marks, true);
     }
-    analysis->step_method = "none";
-    status = lac_steps_by_period(diagnosis);
-    if (analysis->step_count > 0) {
+    diagnosis->has_device_steps = true;
+    analysis->step_method = "optimizer_kernels";
+    analysis->step_confidence = 0.7;
+    status = lac_steps_by_optimizer_kernels(diagnosis);
+    if (!status && analysis->step_count == 0) {
         analysis->step_method = "period";
         analysis->step_confidence = 0.5;
+        status = lac_steps_by_period(diagnosis);
+    }
+    if (analysis->step_count == 0) {
+        analysis->step_method = "none";
+        analysis->step_confidence = 0.0;
     }
     return status;
 }

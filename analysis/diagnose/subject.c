@@ -2,13 +2,15 @@
 
 #include "analysis/diagnose/findings.h"
 
+#include <math.h>
 #include <stdint.h>
 #include <string.h>
 
 /** Whether a kernel's name shows training: gradients or an optimizer. */
 static bool has_training_kernels(const struct lac_diagnosis *diagnosis)
 {
-    static const char *const signs[] = {"ackward", "dgrad", "wgrad", "_bwd", "bn_bw", "Grad"};
+    static const char *const signs[] = {"ackward", "ackprop", "dgrad", "wgrad",
+                                        "_bwd",    "bn_bw",   "Grad"};
     const struct lac_analysis *analysis = diagnosis->analysis;
     for (uint32_t row = 0; row < analysis->kernel_name_count; row++) {
         if (analysis->kernels[row].names.family == LAC_FAMILY_OPTIMIZER) {
@@ -33,6 +35,15 @@ static bool is_cold(const struct lac_analysis *analysis)
     return first_use_ns > device->span_ns / 2;
 }
 
+/** Throughput is of steps: none is said where they are not known to be steps, or are too few. */
+static bool has_throughput(const struct lac_analysis *analysis, bool has_step_names)
+{
+    bool is_loop = analysis->subject == LAC_SUBJECT_TRAINING ||
+                   analysis->subject == LAC_SUBJECT_HOST_TRAINING ||
+                   (analysis->subject == LAC_SUBJECT_INFERENCE && has_step_names);
+    return is_loop && analysis->step_kept_count >= STEPS_MIN;
+}
+
 void lac_subject_decide(struct lac_diagnosis *diagnosis)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
@@ -46,11 +57,15 @@ void lac_subject_decide(struct lac_diagnosis *diagnosis)
     } else if (!diagnosis->has_backward && diagnosis->has_operators &&
                !has_training_kernels(diagnosis)) {
         analysis->subject = LAC_SUBJECT_INFERENCE;
-    } else if (analysis->step_count == 0) {
-        analysis->subject = LAC_SUBJECT_NO_STEPS;
+    } else if (analysis->step_count == 0 ||
+               (!has_step_names && !diagnosis->has_backward && !has_training_kernels(diagnosis))) {
+        analysis->subject = LAC_SUBJECT_NO_STEPS; /* what repeats may be a layer */
     } else if (analysis->step_kept_count < STEPS_MIN || !diagnosis->time) { /* or of no length */
         analysis->subject = LAC_SUBJECT_FEW_STEPS;
     } else {
         analysis->subject = LAC_SUBJECT_TRAINING;
+    }
+    if (!has_throughput(analysis, has_step_names)) {
+        analysis->throughput_per_s = (double)NAN;
     }
 }

@@ -128,26 +128,53 @@ static void say_about_step(struct lac_diagnosis *diagnosis)
     }
 }
 
+/** What took most of the whole trace without computing; cause LAC_CAUSE_COUNT_ where nothing did.
+ */
+static struct part largest_of_trace(const struct lac_analysis *analysis)
+{
+    const struct lac_device_facts *device = &analysis->devices[analysis->main_device];
+    struct part largest = {.cause = LAC_CAUSE_COUNT_, .text = ""};
+    for (int cause = 0; cause < LAC_CAUSE_COUNT_; cause++) {
+        double ns = (double)device->idle_by_cause_ns[cause];
+        if (ns > largest.ns) {
+            largest = (struct part){ns, (enum lac_cause)cause, waits_for[cause], true};
+        }
+    }
+    double comm_ns = (double)device->partition_ns[LAC_PART_EXPOSED_COMM];
+    double copy_ns = (double)device->partition_ns[LAC_PART_EXPOSED_COPY];
+    if (copy_ns > largest.ns) {
+        largest =
+            (struct part){copy_ns, LAC_CAUSE_COPY_WAIT, "copies in line with the kernels", false};
+    }
+    if (comm_ns > 0.0 && comm_ns >= largest.ns) {
+        largest = (struct part){comm_ns, LAC_CAUSE_COMM, "communication that nothing hides", false};
+    }
+    return largest;
+}
+
 /** What the GPU did over the whole trace, for traces without steps to speak of. */
 static const char *certain_facts(struct lac_diagnosis *diagnosis)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
     const struct lac_device_facts *device = &analysis->devices[analysis->main_device];
-    int largest = 0;
-    for (int cause = 0; cause < LAC_CAUSE_COUNT_; cause++) {
-        if (device->idle_by_cause_ns[cause] > device->idle_by_cause_ns[largest]) {
-            largest = cause;
-        }
-    }
+    struct part part = largest_of_trace(analysis);
     struct lac_said idle = lac_say_ns(device->idle_ns);
     struct lac_said span = lac_say_ns(device->span_ns);
-    if (device->idle_ns == 0) {
+    struct lac_said most = lac_say_ns(llround(part.ns));
+    struct lac_said pct = lac_say_pct(lac_pct(device->idle_ns, device->span_ns));
+    if (part.cause == LAC_CAUSE_COUNT_) {
         return lac_texts_add(&analysis->texts, "the GPU worked all of its %s", span.text);
     }
+    if (!part.is_idle) {
+        return lac_texts_add(&analysis->texts,
+                             "the GPU was idle for %s of %s (%s), and %s took %s (%s)", idle.text,
+                             span.text, pct.text, part.text, most.text,
+                             lac_say_pct(lac_pct(llround(part.ns), device->span_ns)).text);
+    }
+    bool is_most = part.ns * 2.0 >= (double)device->idle_ns;
     return lac_texts_add(
-        &analysis->texts, "the GPU was idle for %s of %s (%s), most of it waiting %s (%s)",
-        idle.text, span.text, lac_say_pct(lac_pct(device->idle_ns, device->span_ns)).text,
-        waits_for[largest], lac_say_ns(device->idle_by_cause_ns[largest]).text);
+        &analysis->texts, "the GPU was idle for %s of %s (%s), %s of it waiting %s (%s)", idle.text,
+        span.text, pct.text, is_most ? "most" : "the largest part", part.text, most.text);
 }
 
 static void say_cold(struct lac_diagnosis *diagnosis)
@@ -166,29 +193,15 @@ static void say_cold(struct lac_diagnosis *diagnosis)
         "Record ten steps after five of warm-up."};
 }
 
-/** The largest cause over the whole trace, or "gpu" when the device computed nine tenths of it. */
+/** The largest part of the whole trace, or "gpu" when the device computed nine tenths of it. */
 static const char *cause_of_trace(const struct lac_analysis *analysis)
 {
     const struct lac_device_facts *device = &analysis->devices[analysis->main_device];
     if (device->span_ns > 0 && device->not_computing_pct <= 10.0) {
         return "gpu";
     }
-    int largest = 0;
-    for (int cause = 0; cause < LAC_CAUSE_COUNT_; cause++) {
-        if (device->idle_by_cause_ns[cause] > device->idle_by_cause_ns[largest]) {
-            largest = cause;
-        }
-    }
-    int64_t comm_ns = device->partition_ns[LAC_PART_EXPOSED_COMM];
-    int64_t copy_ns = device->partition_ns[LAC_PART_EXPOSED_COPY];
-    int64_t most_ns = device->idle_by_cause_ns[largest];
-    if (comm_ns > most_ns && comm_ns >= copy_ns) {
-        return lac_cause_name(LAC_CAUSE_COMM);
-    }
-    if (copy_ns > most_ns) {
-        return lac_cause_name(LAC_CAUSE_COPY_WAIT);
-    }
-    return most_ns > 0 ? lac_cause_name((enum lac_cause)largest) : "unknown";
+    struct part part = largest_of_trace(analysis);
+    return part.cause == LAC_CAUSE_COUNT_ ? "unknown" : lac_cause_name(part.cause);
 }
 
 static void say_about_trace(struct lac_diagnosis *diagnosis)
@@ -212,6 +225,12 @@ static void say_about_trace(struct lac_diagnosis *diagnosis)
                           "%u step%s after warm-up: too few to say anything about a step. "
                           "What is certain: %s",
                           (unsigned)kept, kept == 1 ? "" : "s", certain);
+    } else if (analysis->step_count > 0) {
+        verdict->text = lac_texts_add(
+            &analysis->texts,
+            "the same kernels come again every %s, but nothing says that this is a training step: "
+            "it may be a layer. What is certain: %s",
+            lac_say_ns(analysis->step_mean_ns).text, certain);
     } else {
         verdict->text =
             lac_texts_add(&analysis->texts, "no steps found. What is certain: %s", certain);

@@ -236,6 +236,182 @@ START_TEST(the_period_of_a_kernel_is_the_last_resort)
 }
 END_TEST
 
+/** Kernels of one stream from *at_us on, 10 us each with 2 us between. */
+static void kernels(struct sheet *sheet, double *at_us, const char *name, int count)
+{
+    for (int i = 0; i < count; i++) {
+        add(sheet, "gpu0.7 kernel %.1f 10 %s\n", *at_us, name);
+        *at_us += 12.0;
+    }
+}
+
+/** Layers forward and backward, all of the same kernels. */
+static void layers(struct sheet *sheet, double *at_us, int count)
+{
+    for (int i = 0; i < count; i++) {
+        kernels(sheet, at_us, "gemm", 2);
+        kernels(sheet, at_us, "norm", 1);
+    }
+    for (int i = 0; i < count; i++) {
+        kernels(sheet, at_us, "norm_backward", 1);
+        kernels(sheet, at_us, "gemm", 2);
+        kernels(sheet, at_us, "reduce", 1);
+    }
+}
+
+START_TEST(bursts_of_the_optimizers_kernels_end_steps)
+{
+    static struct sheet sheet;
+    sheet = (struct sheet){0};
+    double t = 0.0;
+    for (int step = 0; step < 7; step++) {
+        t = step * 1000.0 + (step % 3) * 20.0; /* waits differ */
+        layers(&sheet, &t, 5);
+        kernels(&sheet, &t, "multi_tensor_apply_kernel<AdamFunctor>", 2);
+        kernels(&sheet, &t, "elementwise", 1);
+        kernels(&sheet, &t, "multi_tensor_apply_kernel<AdamFunctor>", 4);
+    }
+    draw(&sheet);
+    ck_assert_str_eq(analysis->step_method, "optimizer_kernels");
+    ck_assert_uint_eq(analysis->step_count, 6);
+    ck_assert_int_eq(analysis->step_mean_ns, 1000000);
+    ck_assert_int_eq((int)analysis->subject, (int)LAC_SUBJECT_TRAINING);
+    wipe();
+}
+END_TEST
+
+START_TEST(a_single_fused_kernel_ends_a_step)
+{
+    static struct sheet sheet;
+    sheet = (struct sheet){0};
+    for (int step = 0; step < 6; step++) {
+        double t = step * 1000.0;
+        layers(&sheet, &t, 4);
+        kernels(&sheet, &t, "FusedAdamKernel<float>", 1);
+    }
+    draw(&sheet);
+    ck_assert_str_eq(analysis->step_method, "optimizer_kernels");
+    ck_assert_uint_eq(analysis->step_count, 5);
+    wipe();
+}
+END_TEST
+
+START_TEST(optimizers_that_take_turns_are_one_step)
+{
+    static struct sheet sheet;
+    sheet = (struct sheet){0};
+    for (int step = 0; step < 10; step++) {
+        double t = step * 1000.0;
+        layers(&sheet, &t, 3);
+        kernels(&sheet, &t, "multi_tensor_apply_kernel<AdamFunctor>", 2);
+        layers(&sheet, &t, 5);
+        kernels(&sheet, &t, "multi_tensor_apply_kernel<AdamFunctor>", 2);
+    }
+    draw(&sheet);
+    ck_assert_str_eq(analysis->step_method, "optimizer_kernels");
+    ck_assert_uint_eq(analysis->step_count, 9);
+    ck_assert_int_eq(analysis->step_median_ns, 1000000);
+    wipe();
+}
+END_TEST
+
+START_TEST(layers_are_no_steps)
+{
+    static struct sheet sheet;
+    sheet = (struct sheet){0};
+    for (int step = 0; step < 8; step++) { /* forward only: layers come at even distances */
+        double t = step * 1500.0;
+        kernels(&sheet, &t, "embedding", 1);
+        for (int layer = 0; layer < 20; layer++) {
+            kernels(&sheet, &t, "gemm", 2);
+            kernels(&sheet, &t, "norm", 1);
+            kernels(&sheet, &t, "softmax", 1);
+        }
+        kernels(&sheet, &t, "gemm", 1);
+        kernels(&sheet, &t, "argmax", 1);
+    }
+    draw(&sheet);
+    ck_assert_str_eq(analysis->step_method, "period");
+    ck_assert_uint_eq(analysis->step_count, 7);
+    ck_assert_int_eq(analysis->step_median_ns, 1500000);
+    wipe();
+}
+END_TEST
+
+START_TEST(a_few_other_kernels_do_not_hide_the_period)
+{
+    static struct sheet sheet;
+    sheet = (struct sheet){0};
+    double t = 0.0;
+    for (int step = 0; step < 16; step++) {
+        t = step * 2000.0;
+        layers(&sheet, &t, 6);
+        kernels(&sheet, &t, step % 5 == 1 ? "other" : "update", 3);
+        kernels(&sheet, &t, "extra", step % 4 == 2);
+    }
+    draw(&sheet);
+    ck_assert_str_eq(analysis->step_method, "period");
+    ck_assert_uint_ge(analysis->step_count, 14);
+    ck_assert_int_eq(analysis->step_median_ns, 2000000);
+    wipe();
+}
+END_TEST
+
+START_TEST(a_pass_of_validation_does_not_hide_the_period)
+{
+    static struct sheet sheet;
+    sheet = (struct sheet){0};
+    double t = 0.0;
+    for (int step = 0; step < 14; step++) {
+        double begin = t;
+        layers(&sheet, &t, 6);
+        kernels(&sheet, &t, "update", 3);
+        t = begin + 1000.0;
+        for (int batch = 0; step == 8 && batch < 6; batch++) {
+            for (int layer = 0; layer < 6; layer++) {
+                kernels(&sheet, &t, "gemm", 2);
+                kernels(&sheet, &t, "norm", 1);
+            }
+            t += 50.0;
+        }
+        t += step == 8 ? 400.0 : 0.0;
+    }
+    draw(&sheet);
+    ck_assert_str_eq(analysis->step_method, "period");
+    ck_assert_uint_ge(analysis->step_count, 12);
+    ck_assert_int_eq(analysis->step_median_ns, 1000000);
+    uint32_t others = 0;
+    for (uint32_t s = 0; s < analysis->step_count; s++) {
+        others += analysis->steps[s].left_out == LAC_STEP_OTHER_KIND;
+    }
+    ck_assert_uint_eq(others, 1);
+    ck_assert_int_ge(analysis->step_mean_ns, 990000); /* the pause before the first is not known */
+    ck_assert_int_le(analysis->step_mean_ns, 1000000);
+    wipe();
+}
+END_TEST
+
+START_TEST(what_repeats_is_no_training_unless_something_says_so)
+{
+    static struct sheet sheet;
+    sheet = (struct sheet){0};
+    for (int unit = 0; unit < 9; unit++) {
+        double t = unit * 200.0;
+        kernels(&sheet, &t, "gemm", 4);
+        kernels(&sheet, &t, "norm", 2);
+        kernels(&sheet, &t, "softmax", 2);
+    }
+    draw(&sheet);
+    ck_assert_str_eq(analysis->step_method, "period");
+    ck_assert_int_eq((int)analysis->subject, (int)LAC_SUBJECT_NO_STEPS);
+    ck_assert_int_eq(analysis->verdict.letter, '~');
+    ck_assert_ptr_nonnull(strstr(analysis->verdict.text, "may be a layer"));
+    ck_assert_uint_eq(analysis->finding_count, 0);
+    ck_assert(isnan(analysis->throughput_per_s));
+    wipe();
+}
+END_TEST
+
 START_TEST(no_rhythm_no_steps)
 {
     static struct sheet sheet;
@@ -285,6 +461,13 @@ int main(void)
     tcase_add_test(tcase, ranges_named_step_count_until_the_next_one);
     tcase_add_test(tcase, without_names_the_loader_or_the_optimizer_marks_steps);
     tcase_add_test(tcase, the_period_of_a_kernel_is_the_last_resort);
+    tcase_add_test(tcase, bursts_of_the_optimizers_kernels_end_steps);
+    tcase_add_test(tcase, a_single_fused_kernel_ends_a_step);
+    tcase_add_test(tcase, optimizers_that_take_turns_are_one_step);
+    tcase_add_test(tcase, layers_are_no_steps);
+    tcase_add_test(tcase, a_few_other_kernels_do_not_hide_the_period);
+    tcase_add_test(tcase, a_pass_of_validation_does_not_hide_the_period);
+    tcase_add_test(tcase, what_repeats_is_no_training_unless_something_says_so);
     tcase_add_test(tcase, no_rhythm_no_steps);
     tcase_add_test(tcase, waits_count_inside_named_steps_only_and_starve_while_idle);
     suite_add_tcase(suite, tcase);
