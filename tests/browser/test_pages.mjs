@@ -1,6 +1,7 @@
 // What the pages say and draw beyond the one journey: what a gap waited for, and a GPU-less trace.
 import assert from 'node:assert/strict';
-import {mkdirSync, writeFileSync} from 'node:fs';
+import {spawnSync} from 'node:child_process';
+import {mkdirSync, readdirSync, writeFileSync} from 'node:fs';
 import {join} from 'node:path';
 import {main, obstacle, removeFolder, run, scratchFolder, startBrowser, startServer} from './harness.mjs';
 
@@ -65,7 +66,56 @@ const steps = [
     await page.waitForTimeout(500);
     assert.equal(await page.getByRole('button', {name: 'the batch that was late'}).count(), 0);
   }],
+  ['ranks of an archive are one row, which opens', async () => {
+    const ranks = join(scratch, 'ranks');
+    run('demo', ranks, '--random', '1', '--seed', '40', '--ranks');
+    const files = readdirSync(ranks).filter((name) => !name.includes('truth'));
+    const archive = join(scratch, 'two ranks.tar.gz');
+    assert.equal(spawnSync('tar', ['czf', archive, '-C', ranks, ...files]).status, 0);
+    await upload(archive);
+    await page.getByRole('link', {name: `rank 0 of ${files.length}`}).waitFor();
+    await page.getByRole('link', {name: 'All traces'}).click();
+    const row = page.getByTestId('run');
+    await row.waitFor();
+    const single = page.locator('.trace-row', {hasText: 'rank 1'}).locator('.tag-format');
+    assert.equal(await single.count(), 0, 'ranks are hidden in their run');
+    await row.locator('.run-toggle').click();
+    await single.first().waitFor();
+  }],
+  ['the run names the rank that the other waits for, and leads to it', async () => {
+    await page.getByTestId('run').locator('.row-link').click();
+    await page.locator('h1', {hasText: /waits for rank 0/}).waitFor();
+    const late = page.locator('.ranks tr.rank-late');
+    assert.match(await late.innerText(), /Rank 0/);
+    assert.match(await page.locator('main').innerText(), /What one rank alone cannot tell/);
+    await page.reload();
+    await late.waitFor();
+    await late.getByRole('link').click();
+    await page.locator('.trace-name', {hasText: /rank0/}).waitFor();
+    await page.getByRole('link', {name: 'rank 0 of 2'}).click();
+    await late.waitFor();
+  }],
+  ['a deleted trace says so to who has it open', async () => {
+    await page.locator('.ranks').getByRole('link', {name: 'Rank 1'}).click();
+    await page.locator('.trace-name', {hasText: /rank1/}).waitFor();
+    const id = /\/t\/([a-z2-7]+)/.exec(page.url())[1];
+    const reply = await fetch(`${server.base}/api/v1/traces/${id}`, {method: 'DELETE', headers: {Authorization: `Bearer ${server.key}`}});
+    assert.equal(reply.status, 204);
+    await page.getByText('There is no such trace here').waitFor();
+  }],
+  ['a trace of the host alone opens its flame graph on the time of the host', async () => {
+    const path = join(scratch, 'host.json');
+    const event = (ts, dur, name) => ({ph: 'X', cat: 'cpu_op', name, pid: 1, tid: 1, ts, dur});
+    writeFileSync(path, JSON.stringify({traceEvents: [event(0, 1000, 'aten::outer'), event(100, 500, 'aten::inner')]}));
+    await upload(path);
+    await page.getByRole('link', {name: 'Flame graph', exact: true}).click();
+    await page.getByText(/^all /).first().waitFor();
+    assert.equal(await page.getByRole('button', {name: 'CPU time'}).getAttribute('aria-pressed'), 'true');
+  }],
   ['on a phone nothing leaves the screen sideways', async () => {
+    await upload(join(scratch, 'plain.json'));
+    await page.getByRole('link', {name: 'Timeline', exact: true}).click();
+    await page.locator('.tl-stage canvas').first().waitFor();
     await page.setViewportSize({width: 390, height: 844});
     await page.keyboard.press('g');
     await page.waitForTimeout(300);

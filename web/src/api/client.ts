@@ -100,8 +100,21 @@ export async function openSession(key: string): Promise<boolean> {
 
 const trace = (id: string): string => `traces/${encodeURIComponent(id)}`;
 
-export const listTraces = (query: {limit?: number; after?: string; q?: string}, s?: AbortSignal) =>
-  getJson('traces', shapes.traceListShape, query, s);
+export const listTraces = (
+  query: {limit?: number; after?: string; q?: string; run?: string},
+  s?: AbortSignal,
+) => getJson('traces', shapes.traceListShape, query, s);
+
+const run = (id: string): string => `runs/${encodeURIComponent(id)}`;
+
+export const listRuns = (query: {limit?: number; after?: string}, s?: AbortSignal) =>
+  getJson('runs', shapes.runListShape, query, s);
+
+export const getRun = (id: string, s?: AbortSignal) => getJson(run(id), shapes.runShape, {}, s);
+
+/** The ranks compared; the analysis of each is that of its trace. */
+export const getRunAnalysis = (id: string, s?: AbortSignal) =>
+  getJson(`${run(id)}/analysis`, shapes.runAnalysisShape, {detail: 'brief'}, s);
 
 export const getTrace = (id: string, s?: AbortSignal) =>
   getJson(trace(id), shapes.traceShape, {}, s);

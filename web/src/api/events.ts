@@ -1,9 +1,10 @@
 // Live changes of traces: server-sent events, and polling where those do not get through.
 import {apiUrl} from './client';
-import {traceShape, type TraceInfo} from './types';
+import {deletedShape, traceShape, type TraceInfo} from './types';
 
 export interface TraceFeed {
   readonly onTrace: (trace: TraceInfo) => void;
+  readonly onDeleted: (id: string) => void;
   /** Connected, or not: then the caller polls. */
   readonly onLive: (live: boolean) => void;
 }
@@ -26,6 +27,13 @@ export function subscribeTraces(feed: TraceFeed): () => void {
         feed.onTrace(traceShape(JSON.parse(String((event as MessageEvent).data)), ''));
       } catch {
         // an event of another version: the next poll or reload tells
+      }
+    });
+    source.addEventListener('deleted', event => {
+      try {
+        feed.onDeleted(deletedShape(JSON.parse(String((event as MessageEvent).data)), '').id);
+      } catch {
+        // as above
       }
     });
     source.onerror = () => {

@@ -70,7 +70,7 @@ export const traceShape = obj({
   created_at: or(str, ''),
   sha256: opt(str),
   size_bytes: or(num, 0),
-  run: opt(any),
+  run: opt(str),
   rank: opt(num),
   host: opt(str),
   simulated: or(bool, false),
@@ -92,7 +92,23 @@ export type TraceSummary = Infer<typeof summaryShape>;
 export type ImportReport = Infer<typeof importReportShape>;
 
 export const traceListShape = obj({traces: list(traceShape), next: opt(str)});
+export const deletedShape = obj({id: str});
 export const createdShape = obj({id: str, state: or(str, 'importing')});
+
+// ---- runs
+
+export const runShape = obj({
+  id: str,
+  name: or(str, ''),
+  project: or(str, ''),
+  created_at: or(str, ''),
+  trace_count: or(num, 0),
+  ready_count: or(num, 0),
+  failed_count: or(num, 0),
+  event_count: or(num, 0),
+});
+export type RunInfo = Infer<typeof runShape>;
+export const runListShape = obj({runs: list(runShape), next: opt(str)});
 
 // ---- tracks
 
@@ -304,6 +320,7 @@ const findingShape = obj({
   why: or(str, ''),
   change: or(str, ''),
   where: or(str, ''),
+  brief: or(str, ''),
   expect: or(str, ''),
   costs: or(str, ''),
   wrong_if: or(str, ''),
@@ -419,6 +436,29 @@ export const analysisShape = obj({
   caveats: or(list(str), []),
 });
 export type Analysis = Infer<typeof analysisShape>;
+
+/** lacuna.run/1, without the analyses of the ranks. */
+export const runAnalysisShape = obj({
+  schema: str,
+  ranks: or(
+    list(
+      obj({
+        rank: num,
+        host: or(str, ''),
+        trace: opt(str),
+        collective_wait_ns: opt(num),
+        collective_transfer_ns: opt(num),
+        collectives_entered_last: opt(num),
+      }),
+    ),
+    [],
+  ),
+  collectives_matched: or(num, 0),
+  late_rank: opt(num),
+  findings: or(list(findingShape), []),
+  note: or(str, ''),
+});
+export type RunAnalysis = Infer<typeof runAnalysisShape>;
 
 // ---- comparisons and reports
 

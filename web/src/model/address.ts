@@ -73,7 +73,7 @@ export function syncAddress(): void {
 function placeOf(): {page: string; selection: string} {
   const view = currentView();
   return {
-    page: `${view.traceId ?? ''}/${view.page}/${view.compareA}/${view.compareB}`,
+    page: `${view.traceId ?? ''}/${view.page}/${view.compareA}/${view.compareB}/${view.runId}`,
     selection: formatSelection(view.selection),
   };
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import {test} from 'node:test';
 import {traceShape} from '../api/types';
 import {describeDevices, matches, withoutOwnUploads} from './list_rows';
-import {laterOf, mergeTrace} from './traces';
+import {laterOf, mergePage, mergeTrace} from './traces';
 
 const trace = (part: Record<string, unknown>) =>
   traceShape({id: 'a', state: 'ready', created_at: '2026-01-01T00:00:00Z', ...part}, '');
@@ -64,4 +64,21 @@ test('a file on its way has one row', () => {
     withoutOwnUploads(list, new Set(['a.json'])).map(t => t.id),
     ['2', '3'],
   );
+});
+
+test('a page that was asked for earlier does not undo what was heard since', () => {
+  const at = (id: string, second: number, part: Record<string, unknown> = {}) =>
+    trace({id, created_at: `2026-01-01T00:00:0${second}Z`, ...part});
+  const ids = (list: readonly {id: string}[]): string[] => list.map(t => t.id);
+  const list = [at('new', 9), at('b', 5, {state: 'ready'}), at('gone', 4), at('old', 1)];
+  const reply = {
+    traces: [at('b', 5, {state: 'importing'}), at('deleted', 3)],
+    next: 's3',
+  };
+  const merged = mergePage(list, reply, new Set(['new', 'b']), new Set(['deleted']));
+  // new: heard of meanwhile; gone: not in the page and not heard of; old: behind the page
+  assert.deepEqual(ids(merged), ['new', 'b', 'old']);
+  assert.equal(merged.find(t => t.id === 'b')?.state, 'ready');
+  const last = mergePage(list, {...reply, next: undefined}, new Set(), new Set());
+  assert.deepEqual(ids(last), ['b', 'deleted']);
 });

@@ -1,5 +1,5 @@
 // Which traces the list shows. Pure.
-import type {TraceInfo} from '../api/types';
+import type {TraceInfo, TraceSummary} from '../api/types';
 
 export interface ListFilter {
   readonly text: string;
@@ -23,6 +23,19 @@ export function matches(trace: TraceInfo, filter: ListFilter): boolean {
     .join('\n')
     .toLowerCase();
   return words.every(word => text.includes(word));
+}
+
+/** Whether a GPU did anything in the trace: one that is only named in it did not. */
+export function hasGpuWork(trace: TraceInfo): boolean {
+  return trace.summary?.not_computing_pct !== undefined;
+}
+
+/**
+ * Whether steps of the trace say something about training: not where the verdict is that there are
+ * too few (~), or that it is no training (i). Then neither a step nor a throughput is shown.
+ */
+export function stepsCount(summary: TraceSummary | undefined): boolean {
+  return summary !== undefined && summary.letter !== '~' && summary.letter !== 'i';
 }
 
 /** Traces that are not yet one of our own uploads, which have a row of their own meanwhile. */

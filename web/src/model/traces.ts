@@ -42,8 +42,50 @@ export function laterOf(known: TraceInfo | undefined, reply: TraceInfo): TraceIn
   return isOlder ? known : reply;
 }
 
+/**
+ * The list after a page of it came, which was asked for some time ago. What was heard of meanwhile
+ * stays as it was heard; what is deleted stays deleted; traces older than the page stay, too. All
+ * others that the page does not name are gone.
+ */
+export function mergePage(
+  list: readonly TraceInfo[],
+  reply: {readonly traces: readonly TraceInfo[]; readonly next: string | undefined},
+  heard: ReadonlySet<string>,
+  deleted: ReadonlySet<string>,
+): readonly TraceInfo[] {
+  const known = new Map(list.map(trace => [trace.id, trace]));
+  const named = new Set(reply.traces.map(trace => trace.id));
+  const end = reply.traces.at(-1)?.created_at ?? '';
+  const isBehind = (trace: TraceInfo): boolean =>
+    reply.next !== undefined && trace.created_at <= end;
+  const rest = list.filter(t => !named.has(t.id) && (heard.has(t.id) || isBehind(t)));
+  const page = reply.traces
+    .filter(trace => !deleted.has(trace.id))
+    .map(trace => {
+      const before = known.get(trace.id);
+      return before && heard.has(trace.id) ? laterOf(before, trace) : trace;
+    });
+  return rest.reduce(mergeTrace, page);
+}
+
+/** Ids are never used again: what was deleted once stays so, whatever an old reply says. */
+const deletedIds = new Set<string>();
+export const deletedTraces = signal<ReadonlySet<string>>(deletedIds);
+
+/** What events told, by the request that was the newest then. */
+const heardAt = new Map<string, number>();
+let requests = 0;
+let newestReply = 0;
+
+function forget(id: string): void {
+  deletedIds.add(id);
+  deletedTraces.value = new Set(deletedIds);
+  traces.value = traces.value.filter(t => t.id !== id);
+}
+
 /** Takes in a reply. Without events nothing can have overtaken it: then the reply holds. */
 export function takeReply(reply: TraceInfo): void {
+  if (deletedIds.has(reply.id)) return;
   const trace = isLive.value ? laterOf(traceById(reply.id), reply) : reply;
   traces.value = mergeTrace(traces.value, trace);
 }
@@ -53,13 +95,19 @@ export function traceById(id: string | undefined): TraceInfo | undefined {
 }
 
 export async function loadTraces(): Promise<void> {
+  const request = ++requests;
   try {
     const reply = await listTraces({limit: PAGE_SIZE});
-    traces.value = isLive.value
-      ? reply.traces.map(trace => laterOf(traceById(trace.id), trace))
-      : reply.traces;
-    listState.value = {kind: 'ready', next: reply.next};
     serverAway.value = false;
+    if (request < newestReply) return;
+    newestReply = request;
+    const heard = new Set([...heardAt].filter(([, at]) => at >= request).map(([id]) => id));
+    const before = listState.value;
+    const count = traces.value.length;
+    traces.value = mergePage(traces.value, reply, heard, deletedIds);
+    // older pages that were shown before are there still, and so is the place they end at
+    const hasOlder = before.kind === 'ready' && count > reply.traces.length;
+    listState.value = {kind: 'ready', next: hasOlder ? before.next : reply.next};
   } catch (error) {
     noteFailure(error);
     if (traces.value.length === 0) listState.value = {kind: 'error', text: errorText(error)};
@@ -69,9 +117,19 @@ export async function loadTraces(): Promise<void> {
 export async function loadMoreTraces(): Promise<void> {
   const state = listState.value;
   if (state.kind !== 'ready' || state.next === undefined) return;
-  const reply = await listTraces({limit: PAGE_SIZE, after: state.next});
+  let reply: Awaited<ReturnType<typeof listTraces>>;
+  try {
+    reply = await listTraces({limit: PAGE_SIZE, after: state.next});
+  } catch (error) {
+    noteFailure(error);
+    return;
+  }
+  if (listState.value !== state) return; // pressed twice, or the list came anew meanwhile
   const known = new Set(traces.value.map(t => t.id));
-  traces.value = [...traces.value, ...reply.traces.filter(t => !known.has(t.id))];
+  traces.value = [
+    ...traces.value,
+    ...reply.traces.filter(t => !known.has(t.id) && !deletedIds.has(t.id)),
+  ];
   listState.value = {kind: 'ready', next: reply.next};
 }
 
@@ -86,7 +144,7 @@ export async function refreshTrace(id: string): Promise<void> {
 
 export async function removeTrace(id: string): Promise<void> {
   await deleteTrace(id);
-  traces.value = traces.value.filter(t => t.id !== id);
+  forget(id);
 }
 
 function noteFailure(error: unknown): void {
@@ -99,9 +157,12 @@ export function startLiveUpdates(): void {
   let wasLive = false;
   subscribeTraces({
     onTrace: trace => {
-      traces.value = mergeTrace(traces.value, trace);
       serverAway.value = false;
+      if (deletedIds.has(trace.id)) return;
+      heardAt.set(trace.id, requests);
+      traces.value = mergeTrace(traces.value, trace);
     },
+    onDeleted: forget,
     onLive: live => {
       isLive.value = live;
       // what happened while nobody listened

@@ -25,6 +25,7 @@ test('the list has the empty address', () => {
 test('every view survives its address', () => {
   const views: ViewState[] = [
     {...DEFAULT_VIEW, query: 'resnet v100', hideSimulated: true},
+    {...DEFAULT_VIEW, page: 'run', runId: 'a b/c'},
     {...DEFAULT_VIEW, traceId: 'abc', page: 'overview'},
     {
       ...DEFAULT_VIEW,

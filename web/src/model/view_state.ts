@@ -5,13 +5,22 @@
 //   BASE/t/ID?view=timeline&v=START,DUR&sel=s:12&q=text
 //   BASE/t/ID?view=flame&m=gpu&by=op&focus=12&drop=3,40&as=table&sel=a:T0,T1
 //   BASE/t/ID?view=kernels&sort=-count&f=text
+//   BASE/r/ID                         a run: its ranks side by side
 //   BASE/compare?a=ID&b=ID             two traces, before and after
 //
 // Selecting and changing the page make a history entry; moving the window does not.
 import {batch, signal} from '@preact/signals';
 import {ns, type Ns} from '../base/units';
 
-export const PAGES = ['list', 'overview', 'timeline', 'kernels', 'flame', 'compare'] as const;
+export const PAGES = [
+  'list',
+  'overview',
+  'timeline',
+  'kernels',
+  'flame',
+  'compare',
+  'run',
+] as const;
 export type Page = (typeof PAGES)[number];
 
 /** A part of the trace's time: t0 < t1. */
@@ -36,6 +45,7 @@ export interface ViewState {
   readonly window: TimeWindow | undefined;
   readonly selection: Selection;
   readonly query: string;
+  /** "": what fits the trace, waiting of the GPU or, without one, time of the host. */
   readonly flameMetric: string;
   readonly flameBy: string;
   /** Frame that fills the width; 0 is the root. Frames are numbered by the server's order. */
@@ -51,6 +61,8 @@ export interface ViewState {
   /** The traces that are compared, before and after. */
   readonly compareA: string;
   readonly compareB: string;
+  /** The run whose ranks are shown. */
+  readonly runId: string;
 }
 
 export const DEFAULT_VIEW: ViewState = {
@@ -59,7 +71,7 @@ export const DEFAULT_VIEW: ViewState = {
   window: undefined,
   selection: undefined,
   query: '',
-  flameMetric: 'waiting',
+  flameMetric: '',
   flameBy: 'op',
   flameFocus: 0,
   flameDropped: [],
@@ -69,6 +81,7 @@ export const DEFAULT_VIEW: ViewState = {
   hideSimulated: false,
   compareA: '',
   compareB: '',
+  runId: '',
 };
 
 export const page = signal<Page>(DEFAULT_VIEW.page);
@@ -88,6 +101,7 @@ export const tableFilter = signal('');
 export const hideSimulated = signal(false);
 export const compareA = signal('');
 export const compareB = signal('');
+export const runId = signal('');
 /** Kept in the browser, not in the address. */
 export const theme = signal<Theme>('auto');
 
@@ -108,6 +122,7 @@ export function currentView(): ViewState {
     hideSimulated: hideSimulated.value,
     compareA: compareA.value,
     compareB: compareB.value,
+    runId: runId.value,
   };
 }
 
@@ -130,6 +145,7 @@ export function show(change: Partial<ViewState>): void {
     hideSimulated.value = next.hideSimulated;
     compareA.value = next.compareA;
     compareB.value = next.compareB;
+    runId.value = next.runId;
   });
 }
 
@@ -160,6 +176,7 @@ export function formatLocation(view: ViewState): string {
     put('b', view.compareB, '');
     return withParams('compare');
   }
+  if (view.page === 'run' && view.runId !== '') return `r/${encodeURIComponent(view.runId)}`;
   if (view.traceId === undefined || view.page === 'list') {
     put('q', view.query, '');
     put('sim', view.hideSimulated ? '0' : '1', '1');
@@ -190,6 +207,9 @@ export function parseLocation(path: string, search: string): ViewState {
       compareB: both.get('b') ?? '',
     };
   }
+  const run = /^\/?r\/([^/]+)\/?$/.exec(path)?.[1];
+  const ofRun = run === undefined ? undefined : decode(run);
+  if (ofRun !== undefined && ofRun !== '') return {...DEFAULT_VIEW, page: 'run', runId: ofRun};
   const match = /^\/?t\/([^/]+)\/?$/.exec(path);
   const id = match?.[1] === undefined ? undefined : decode(match[1]);
   const params = new URLSearchParams(search);
@@ -202,7 +222,7 @@ export function parseLocation(path: string, search: string): ViewState {
   const view = params.get('view') ?? 'overview';
   return {
     ...DEFAULT_VIEW,
-    page: view !== 'list' && view !== 'compare' && isPage(view) ? view : 'overview',
+    page: isTracePage(view) ? view : 'overview',
     traceId: id,
     window: parseWindow(params.get('v') ?? ''),
     selection: parseSelection(params.get('sel') ?? ''),
@@ -217,8 +237,11 @@ export function parseLocation(path: string, search: string): ViewState {
   };
 }
 
-function isPage(text: string): text is Page {
-  return (PAGES as readonly string[]).includes(text);
+/** Pages that are not of one trace. */
+const OTHER_PAGES: readonly string[] = ['list', 'compare', 'run'];
+
+function isTracePage(text: string): text is Page {
+  return (PAGES as readonly string[]).includes(text) && !OTHER_PAGES.includes(text);
 }
 
 function decode(text: string): string | undefined {

@@ -17,6 +17,7 @@ import {
   type FlameTree,
 } from '../model/flame_tree';
 import {loadKernels} from '../model/kernel_table';
+import {hasGpuWork} from '../model/list_rows';
 import {isTyping, registerShortcuts} from '../model/shortcuts';
 import {
   flameBy,
@@ -55,7 +56,7 @@ const BYS = [
 ] as const;
 
 export function FlamePage({trace}: {trace: TraceInfo}): JSX.Element {
-  const metric = flameMetric.value;
+  const metric = flameMetric.value || (hasGpuWork(trace) ? 'waiting' : 'cpu');
   const by = flameBy.value;
   const chosen = selection.value;
   const area = chosen?.kind === 'area' || chosen?.kind === 'gap' ? chosen : undefined;
@@ -111,7 +112,7 @@ export function FlamePage({trace}: {trace: TraceInfo}): JSX.Element {
       {flame.kind === 'loading' && !reply && <Loading what="the flame graph" />}
       {reply && flame.kind !== 'error' && (
         <div class={`flame-wrap ${flame.kind === 'loading' ? 'is-stale' : ''}`}>
-          <Flame reply={reply} shortNames={shortNames} />
+          <Flame reply={reply} shortNames={shortNames} isStale={flame.kind === 'loading'} />
         </div>
       )}
     </main>
@@ -214,11 +215,18 @@ function Search(): JSX.Element {
   );
 }
 
-function Flame(props: {reply: FlameReply; shortNames: ReadonlyMap<string, string>}): JSX.Element {
+const NONE: readonly number[] = [];
+
+function Flame(props: {
+  reply: FlameReply;
+  shortNames: ReadonlyMap<string, string>;
+  /** Of another time or kind than is asked for: what is focused is not in it. */
+  isStale: boolean;
+}): JSX.Element {
   const {reply, shortNames} = props;
   const tree = useMemo(() => buildTree(reply.nodes), [reply]);
-  const focus = flameFocus.value;
-  const dropped = flameDropped.value;
+  const focus = props.isStale ? 0 : flameFocus.value;
+  const dropped = props.isStale ? NONE : flameDropped.value;
   const layout = useMemo(() => layoutTree(tree, focus, dropped), [tree, focus, dropped]);
   const text = query.value;
   const match = useMemo(() => searchTree(tree, layout, text), [tree, layout, text]);
@@ -230,7 +238,7 @@ function Flame(props: {reply: FlameReply; shortNames: ReadonlyMap<string, string
     return (
       <Empty title={emptyTitle(reply.metric)}>
         {reply.metric === 'waiting'
-          ? 'In this time the GPU was never idle, or no GPU was recorded.'
+          ? 'In this time the GPU was never idle, or no GPU was recorded. CPU time, above, has what the host did.'
           : 'Choose another kind of time above, or a larger area in the timeline.'}
       </Empty>
     );

@@ -20,7 +20,16 @@ import {
   tidyText,
 } from '../base/format';
 import {beforeAndAfter, pick} from '../model/comparison';
-import {describeDevices, matches, withoutOwnUploads} from '../model/list_rows';
+import {describeDevices, matches, stepsCount, withoutOwnUploads} from '../model/list_rows';
+import {
+  comparisonOf,
+  describeMembers,
+  groupRuns,
+  loadRuns,
+  runName,
+  runs,
+  summarizeRun,
+} from '../model/runs';
 import {
   isUnderWay,
   listState,
@@ -34,13 +43,18 @@ import {DEFAULT_VIEW, hideSimulated, query} from '../model/view_state';
 import {Chip, topicOf} from '../ui/cause_mark';
 import {Dialog} from '../ui/dialog';
 import {Header} from '../ui/header';
-import {IconClose, IconSearch, IconTrash} from '../ui/icons';
+import {IconChevron, IconClose, IconSearch, IconTrash} from '../ui/icons';
 import {ViewLink} from '../ui/link';
 import {Empty, Failed, Loading, Progress} from '../ui/states';
 import {Doors} from './doors';
 import {UploadButton} from './drop_zone';
 
-const toDelete = signal<TraceInfo | undefined>(undefined);
+/** Traces to delete together, and what they are called. */
+const toDelete = signal<{readonly name: string; readonly traces: readonly TraceInfo[]} | undefined>(
+  undefined,
+);
+/** Runs whose ranks are shown. */
+const openRuns = signal<ReadonlySet<string>>(new Set());
 /** Rows to compare: at most two. */
 const picked = signal<readonly string[]>([]);
 
@@ -104,16 +118,24 @@ function TraceTable({next}: {next: string | undefined}): JSX.Element {
   const filter = {text: query.value, hideSimulated: hideSimulated.value};
   const sending = new Set(uploads.value.filter(u => u.state === 'sending').map(u => u.name));
   const all = withoutOwnUploads(traces.value, sending);
-  const rows = all.filter(trace => matches(trace, filter));
+  const fitting = new Set(all.filter(trace => matches(trace, filter)));
+  const groups = groupRuns(all);
+  const runIds = groups.flatMap(row => (row.kind === 'run' ? [row.run] : []));
+  useEffect(() => void loadRuns(runIds), [runIds.join()]);
+  // a run is shown whole as soon as one of its ranks fits
+  const rows = groups.filter(row =>
+    row.kind === 'trace' ? fitting.has(row.trace) : row.members.some(trace => fitting.has(trace)),
+  );
+  const shown = rows.reduce((sum, row) => sum + (row.kind === 'run' ? row.members.length : 1), 0);
   const [showDoors, setShowDoors] = useState(false);
   return (
     <>
       <div class="list-tools">
         <h1>Traces</h1>
         <span class="muted num">
-          {rows.length === all.length
+          {shown === all.length
             ? formatCount(all.length)
-            : `${formatCount(rows.length)} of ${formatCount(all.length)}`}
+            : `${formatCount(shown)} of ${formatCount(all.length)}`}
         </span>
         <label class="check">
           <input
@@ -161,9 +183,13 @@ function TraceTable({next}: {next: string | undefined}): JSX.Element {
         {uploads.value.map(upload => (
           <UploadRow key={upload.key} upload={upload} />
         ))}
-        {rows.map(trace => (
-          <TraceRow key={trace.id} trace={trace} />
-        ))}
+        {rows.map(row =>
+          row.kind === 'trace' ? (
+            <TraceRow key={row.trace.id} trace={row.trace} />
+          ) : (
+            <RunRows key={row.run} run={row.run} members={row.members} />
+          ),
+        )}
       </div>
       {rows.length === 0 && all.length > 0 && (
         <Empty title="No trace fits the filter">
@@ -276,6 +302,142 @@ function TraceRow({trace}: {trace: TraceInfo}): JSX.Element {
   return <ReadyRow trace={trace} />;
 }
 
+/** A run: one row for all its ranks, and theirs below when it is open. */
+function RunRows({run, members}: {run: string; members: readonly TraceInfo[]}): JSX.Element {
+  const isOpen = openRuns.value.has(run);
+  const toggle = (): void => {
+    const next = new Set(openRuns.value);
+    if (!next.delete(run)) next.add(run);
+    openRuns.value = next;
+  };
+  return (
+    <>
+      <RunRow run={run} members={members} isOpen={isOpen} toggle={toggle} />
+      {isOpen && (
+        <div class="run-members" role="rowgroup" aria-label="Traces of the run">
+          {members.map(trace => (
+            <TraceRow key={trace.id} trace={trace} />
+          ))}
+        </div>
+      )}
+    </>
+  );
+}
+
+function RunRow(props: {
+  run: string;
+  members: readonly TraceInfo[];
+  isOpen: boolean;
+  toggle: () => void;
+}): JSX.Element {
+  const {run, members, isOpen} = props;
+  const name = runName(runs.value.get(run)?.name ?? members[0]?.name ?? '');
+  const what = describeMembers(members);
+  const ready = members.filter(trace => trace.state === 'ready');
+  const waiting = members.filter(isUnderWay).length;
+  const comparison = comparisonOf(run, members);
+  const summary = summarizeRun(members, comparison);
+  const finding = comparison?.findings[0];
+  const gain = formatGain(finding?.gain_pct?.mid, finding?.gain_pct?.low, finding?.gain_pct?.high);
+  const names = ready.flatMap(trace => trace.device_names);
+  return (
+    <div class="trace-row run-row" role="row" data-testid="run">
+      <span class="cell-verdict" role="cell">
+        <Chip
+          topic={ready.length > 0 ? topicOf(summary.cause, summary.letter) : topicOf('import', '…')}
+        />
+        <span class="verdict-words">
+          <span class="verdict-text">
+            <ViewLink class="row-link" view={{...DEFAULT_VIEW, page: 'run', runId: run}}>
+              {ready.length > 0
+                ? sentence(summary.text)
+                : waiting > 0
+                  ? 'Importing'
+                  : 'None of its traces could be read'}
+            </ViewLink>
+          </span>
+          <span class="verdict-name">
+            <bdi class="ellipsis" title={name}>
+              {name}
+            </bdi>
+            {members[0]?.project !== '' && <span class="tag">{members[0]?.project}</span>}
+            <button
+              type="button"
+              class="tag run-toggle"
+              aria-expanded={isOpen}
+              title={isOpen ? 'Hide its traces' : 'Show its traces'}
+              onClick={props.toggle}
+            >
+              <IconChevron /> {what}
+            </button>
+            {members.some(trace => trace.simulated) && (
+              <span class="tag tag-simulated">simulated</span>
+            )}
+            {waiting > 0 && <span class="tag">{formatCount(waiting)} importing</span>}
+          </span>
+        </span>
+      </span>
+      <span class="cell-num cell-throughput" role="cell">
+        {summary.throughput === undefined ? (
+          <Dash title="the ranks count no samples" />
+        ) : (
+          <span class="num" title="of all ranks together">
+            {formatNumber(summary.throughput)}{' '}
+            <span class="unit">{rateUnit(summary.throughputUnit)}</span>
+          </span>
+        )}
+      </span>
+      <span class="cell-num cell-step num" role="cell" title="the middle one of the ranks">
+        {summary.stepNs === undefined ? (
+          <Dash title="no training step was found, or too few" />
+        ) : (
+          formatDuration(summary.stepNs)
+        )}
+      </span>
+      <span class="cell-share" role="cell">
+        <ShareBar percent={summary.notComputingPct} />
+      </span>
+      <span class="cell-change" role="cell">
+        {finding ? (
+          <>
+            <span class="ellipsis" title={finding.change}>
+              {finding.brief || finding.change}
+            </span>
+            {gain.mid !== '' && (
+              <span class="gain num" title={`Predicted: so much less time a step, ${gain.band}`}>
+                {gain.mid}
+              </span>
+            )}
+          </>
+        ) : (
+          <Dash title="see its ranks" />
+        )}
+      </span>
+      <span class="cell-gpus" role="cell" title={names.join(', ')}>
+        {ready.length > 0 &&
+          describeDevices(
+            names,
+            ready.reduce((sum, trace) => sum + trace.device_count, 0),
+          )}
+      </span>
+      <span class="cell-when num" role="cell" title={members[0]?.created_at}>
+        {formatWhen(members[0]?.created_at ?? '', new Date())}
+      </span>
+      <span class="cell-actions" role="cell">
+        <button
+          type="button"
+          class="button button-quiet button-icon row-delete"
+          aria-label={`Delete ${name} with its ${what}`}
+          title="Delete all its traces"
+          onClick={() => (toDelete.value = {name, traces: members})}
+        >
+          <IconTrash />
+        </button>
+      </span>
+    </div>
+  );
+}
+
 function TraceLink({trace, text}: {trace: TraceInfo; text: string}): JSX.Element {
   return (
     <ViewLink class="row-link" view={{...DEFAULT_VIEW, page: 'overview', traceId: trace.id}}>
@@ -337,7 +499,7 @@ function RowEnd({trace}: {trace: TraceInfo}): JSX.Element {
           class="button button-quiet button-icon row-delete"
           aria-label={`Delete ${trace.name}`}
           title="Delete"
-          onClick={() => (toDelete.value = trace)}
+          onClick={() => (toDelete.value = {name: trace.name, traces: [trace]})}
         >
           <IconTrash />
         </button>
@@ -360,8 +522,8 @@ function ReadyRow({trace}: {trace: TraceInfo}): JSX.Element {
         <Throughput summary={summary} />
       </span>
       <span class="cell-num cell-step num" role="cell">
-        {summary?.step_mean_ns === undefined ? (
-          <Dash title="no training step was found" />
+        {summary?.step_mean_ns === undefined || !stepsCount(summary) ? (
+          <Dash title="no training step was found, or too few" />
         ) : (
           formatDuration(summary.step_mean_ns)
         )}
@@ -389,7 +551,8 @@ function Dash({title}: {title: string}): JSX.Element {
 }
 
 function Throughput({summary}: {summary: TraceSummary | undefined}): JSX.Element {
-  if (summary?.throughput_per_s === undefined) return <Dash title="not known without steps" />;
+  if (summary?.throughput_per_s === undefined || !stepsCount(summary))
+    return <Dash title="not known without steps" />;
   return (
     <span class="num">
       {formatNumber(summary.throughput_per_s)}{' '}
@@ -399,7 +562,12 @@ function Throughput({summary}: {summary: TraceSummary | undefined}): JSX.Element
 }
 
 function ShareBar({percent}: {percent: number | undefined}): JSX.Element {
-  if (percent === undefined) return <Dash title="not recorded" />;
+  if (percent === undefined)
+    return (
+      <span class="share">
+        <Dash title="not recorded" />
+      </span>
+    );
   return (
     <span class="share">
       <span class="num">{formatPct(percent)}</span>
@@ -467,10 +635,11 @@ function FailedRow({trace}: {trace: TraceInfo}): JSX.Element {
 }
 
 function DeleteDialog(): JSX.Element | null {
-  const trace = toDelete.value;
+  const what = toDelete.value;
   const [error, setError] = useState<string | undefined>(undefined);
   const busy = useRef(false);
-  if (!trace) return null;
+  if (!what) return null;
+  const count = what.traces.length;
   const close = (): void => {
     setError(undefined);
     toDelete.value = undefined;
@@ -479,7 +648,7 @@ function DeleteDialog(): JSX.Element | null {
     if (busy.current) return;
     busy.current = true;
     try {
-      await removeTrace(trace.id);
+      for (const trace of what.traces) await removeTrace(trace.id);
       close();
     } catch (reason) {
       setError(errorText(reason));
@@ -488,10 +657,17 @@ function DeleteDialog(): JSX.Element | null {
     }
   };
   return (
-    <Dialog title="Delete this trace?" onClose={close}>
-      <p class="break">{trace.name}</p>
+    <Dialog
+      title={count === 1 ? 'Delete this trace?' : `Delete these ${formatCount(count)} traces?`}
+      onClose={close}
+    >
+      <p class="break">
+        <bdi>{what.name}</bdi>
+      </p>
       <p class="muted">
-        The trace, its original file and its findings go. Links to it stop working.
+        {count === 1
+          ? 'The trace, its original file and its findings go. Links to it stop working.'
+          : 'The traces, their original files and their findings go. Links to them stop working.'}
       </p>
       {error !== undefined && <p class="error-text">{error}</p>}
       <div class="dialog-actions">

@@ -6,7 +6,7 @@ import type {Analysis, TraceInfo, TracksInfo} from '../api/types';
 import {formatBytes, formatCount, formatWhen} from '../base/format';
 import {describeDevices} from '../model/list_rows';
 import {isTyping, registerShortcuts} from '../model/shortcuts';
-import {isUnderWay, takeReply, traceById} from '../model/traces';
+import {deletedTraces, isUnderWay, takeReply, traceById, traces} from '../model/traces';
 import {DEFAULT_VIEW, page, traceId, type Page} from '../model/view_state';
 import {TimelinePanel} from '../timeline/timeline_panel';
 import {Boundary} from '../ui/boundary';
@@ -43,7 +43,8 @@ export function TracePage(): JSX.Element {
       throw error;
     }
   });
-  const trace = known ?? (first.kind === 'ready' ? first.value : undefined);
+  const isGone = deletedTraces.value.has(id);
+  const trace = known ?? (first.kind === 'ready' && !isGone ? first.value : undefined);
 
   useEffect(() => {
     document.title = trace ? `${trace.name || 'trace'}: Lacuna` : 'Lacuna';
@@ -113,10 +114,27 @@ function TraceTitle({trace}: {trace: TraceInfo}): JSX.Element {
         </span>
         <span class="trace-meta">
           {trace.simulated && <span class="tag tag-simulated">simulated</span>}
+          <RunLink trace={trace} />
           {trace.state === 'ready' && <span class="ellipsis">{meta.join(' · ')}</span>}
         </span>
       </div>
     </div>
+  );
+}
+
+/** From a rank to its run, where what it cannot tell alone is told. */
+function RunLink({trace}: {trace: TraceInfo}): JSX.Element | null {
+  if (trace.run === undefined) return null;
+  const count = traces.value.filter(other => other.run === trace.run).length;
+  if (count < 2) return null;
+  return (
+    <ViewLink
+      class="run-link"
+      view={{...DEFAULT_VIEW, page: 'run', runId: trace.run}}
+      title="The run: all its ranks side by side"
+    >
+      {trace.rank === undefined ? `one of ${count} traces` : `rank ${trace.rank} of ${count}`}
+    </ViewLink>
   );
 }
 
@@ -167,6 +185,7 @@ function TraceBody(props: {
     case 'overview':
     case 'list':
     case 'compare':
+    case 'run':
       return <OverviewPage trace={trace} analysis={analysis} />;
   }
 }

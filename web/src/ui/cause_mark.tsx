@@ -18,7 +18,8 @@ const OTHER_LABELS: Readonly<Record<string, string>> = {
 };
 
 export function topicOf(cause: string, letter?: string): Topic {
-  if (isCause(cause)) {
+  // a verdict may name what there is to see and yet be about something else: its letter says so
+  if (isCause(cause) && (!letter || letter === CAUSE_STYLES[cause].letter)) {
     const style = CAUSE_STYLES[cause];
     return {letter: style.letter, cause, label: `waiting ${style.words}`};
   }

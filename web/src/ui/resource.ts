@@ -45,5 +45,10 @@ export function useResource<T>(
     // `load` is a new function at each render: the key says when it means something else
   }, [key, attempt]);
 
-  return state.resource;
+  // in the render in which the key changed, the state is still that of the key before
+  if (state.key === key) return state.resource;
+  return {
+    kind: 'loading',
+    stale: state.resource.kind === 'ready' ? state.resource.value : undefined,
+  };
 }

@@ -1,0 +1,384 @@
+// A run: its ranks side by side, the one that the others wait for, and what one rank alone cannot
+// tell.
+import type {JSX} from 'preact';
+import {useEffect} from 'preact/hooks';
+import {ApiError, getRun, getRunAnalysis, listTraces} from '../api/client';
+import type {RunAnalysis, RunInfo, TraceInfo} from '../api/types';
+import {
+  exactNs,
+  formatCount,
+  formatDuration,
+  formatPct,
+  formatWhen,
+  plural,
+  sentence,
+  tidyText,
+} from '../base/format';
+import {describeDevices, stepsCount} from '../model/list_rows';
+import {describeMembers, inOrder, rankName, runName, stampOf, summarizeRun} from '../model/runs';
+import {isUnderWay, takeReply, traces} from '../model/traces';
+import {DEFAULT_VIEW, runId} from '../model/view_state';
+import {Chip, topicOf} from '../ui/cause_mark';
+import {Explain} from '../ui/explain';
+import {Header} from '../ui/header';
+import {IconBack} from '../ui/icons';
+import {ViewLink} from '../ui/link';
+import {useResource, type Resource} from '../ui/resource';
+import {Empty, Failed, Loading} from '../ui/states';
+import {FindingCard} from './finding_card';
+
+const MEMBERS_MAX = 1000;
+
+interface OpenRun {
+  readonly info: RunInfo;
+  readonly ids: readonly string[];
+}
+
+async function openRun(id: string, signal: AbortSignal): Promise<OpenRun | undefined> {
+  try {
+    const info = await getRun(id, signal);
+    const reply = await listTraces({run: id, limit: MEMBERS_MAX}, signal);
+    for (const trace of reply.traces) takeReply(trace);
+    return {info, ids: reply.traces.map(trace => trace.id)};
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 404) return undefined;
+    throw error;
+  }
+}
+
+export function RunPage(): JSX.Element {
+  const id = runId.value;
+  const opened = useResource(id, signal => openRun(id, signal));
+  const run = opened.kind === 'ready' ? opened.value : undefined;
+  const members = inOrder(traces.value.filter(trace => trace.run === id));
+  const name = run === undefined ? '' : runName(run.info.name);
+
+  useEffect(() => {
+    document.title = name === '' ? 'Run: Lacuna' : `${name}: Lacuna`;
+  }, [name]);
+
+  return (
+    <div class="trace-page">
+      <Header>
+        <RunTitle name={name} run={run?.info} members={members} />
+      </Header>
+      <main class="page page-run">
+        {opened.kind === 'loading' && <Loading what="the run" />}
+        {opened.kind === 'error' && (
+          <Failed title="The run cannot be shown" text={opened.text} retry={opened.retry} />
+        )}
+        {opened.kind === 'ready' && (run === undefined || members.length === 0) && (
+          <Empty title="There is no such run here">
+            Its traces were deleted, or the link belongs to another server.{' '}
+            <ViewLink view={DEFAULT_VIEW}>All traces</ViewLink>
+          </Empty>
+        )}
+        {run !== undefined && members.length > 0 && <KnownRun id={id} members={members} />}
+      </main>
+    </div>
+  );
+}
+
+function RunTitle(props: {
+  name: string;
+  run: RunInfo | undefined;
+  members: readonly TraceInfo[];
+}): JSX.Element {
+  const {members} = props;
+  const names = members.flatMap(trace => trace.device_names);
+  const count = members.reduce((sum, trace) => sum + trace.device_count, 0);
+  const meta = [
+    describeMembers(members),
+    members.some(trace => trace.state === 'ready') ? describeDevices(names, count) : '',
+    props.run === undefined ? '' : formatWhen(props.run.created_at, new Date()),
+  ].filter(text => text !== '');
+  return (
+    <div class="trace-title">
+      <ViewLink class="button button-quiet button-icon" view={DEFAULT_VIEW} title="All traces">
+        <IconBack />
+        <span class="off-screen">All traces</span>
+      </ViewLink>
+      <div class="trace-names">
+        <span class="trace-name ellipsis" title={props.name}>
+          <bdi>{props.name || 'run'}</bdi>
+        </span>
+        <span class="trace-meta">
+          {members.some(trace => trace.simulated) && (
+            <span class="tag tag-simulated">simulated</span>
+          )}
+          {members.length > 0 && <span class="ellipsis">{meta.join(' · ')}</span>}
+        </span>
+      </div>
+    </div>
+  );
+}
+
+function KnownRun({id, members}: {id: string; members: readonly TraceInfo[]}): JSX.Element {
+  const waiting = members.filter(isUnderWay).length;
+  const isDone = waiting === 0 && members.some(trace => trace.state === 'ready');
+  const analysis = useResource(isDone ? `${id}/${stampOf(members)}` : undefined, signal =>
+    getRunAnalysis(id, signal),
+  );
+  const value =
+    analysis.kind === 'ready'
+      ? analysis.value
+      : analysis.kind === 'loading'
+        ? analysis.stale
+        : undefined;
+  const finding = value?.findings[0];
+  const late = members.find(trace => trace.rank === value?.late_rank);
+  return (
+    <>
+      {isDone ? (
+        <RunVerdict analysis={analysis} members={members} />
+      ) : (
+        <p class="muted" role="status">
+          {waiting > 0
+            ? `${plural(waiting, 'trace')} of ${formatCount(members.length)} still being read; the ranks are compared when all are here.`
+            : 'None of its traces could be read.'}
+        </p>
+      )}
+      {finding && late && <FindingCard trace={late} finding={finding} repeatsVerdict />}
+      <RankTable members={members} analysis={value} />
+      {value && <CannotTell analysis={value} members={members} />}
+    </>
+  );
+}
+
+function RunVerdict(props: {
+  analysis: Resource<RunAnalysis>;
+  members: readonly TraceInfo[];
+}): JSX.Element {
+  const {analysis, members} = props;
+  if (analysis.kind === 'error')
+    return (
+      <Failed title="The ranks cannot be compared" text={analysis.text} retry={analysis.retry} />
+    );
+  if (analysis.kind === 'loading' && analysis.stale === undefined)
+    return <Loading what="the comparison of the ranks" />;
+  const value = analysis.kind === 'ready' ? analysis.value : analysis.stale;
+  const summary = summarizeRun(members, value);
+  return (
+    <section class="hero">
+      <Chip topic={topicOf(summary.cause, summary.letter)} large />
+      <div>
+        <h1 data-testid="verdict">{sentence(summary.text)}</h1>
+        {value !== undefined && value.note !== '' && (
+          <p class="hero-detail">{tidyText(value.note)}</p>
+        )}
+      </div>
+    </section>
+  );
+}
+
+/** The rank that differs stands on top. */
+function lateFirst(members: readonly TraceInfo[], late: number | undefined): readonly TraceInfo[] {
+  const isLate = (trace: TraceInfo): boolean => late !== undefined && trace.rank === late;
+  return [...members.filter(isLate), ...members.filter(trace => !isLate(trace))];
+}
+
+type RankFacts = RunAnalysis['ranks'][number];
+
+function RankTable(props: {
+  members: readonly TraceInfo[];
+  analysis: RunAnalysis | undefined;
+}): JSX.Element {
+  const {members, analysis} = props;
+  const facts = new Map(analysis?.ranks.map(rank => [rank.trace, rank] as const));
+  const waits = [...facts.values()].map(rank => rank.collective_wait_ns ?? 0);
+  const largestNs = Math.max(0, ...waits);
+  const hasHosts = members.some(trace => (trace.host ?? '') !== '');
+  const hasWaits = (analysis?.collectives_matched ?? 0) > 0;
+  return (
+    <section class="panel ranks-panel" aria-labelledby="ranks-title">
+      <header class="panel-head">
+        <h2 id="ranks-title">The ranks side by side</h2>
+        {hasWaits && (
+          <span class="panel-aside">
+            <Explain
+              title="Matched collectives"
+              text="The same collective, found on the ranks that took part in it. It ends on all of them at once, so the one that enters last has the shortest; what the others have beyond that is waiting. No clocks are compared."
+            >
+              {plural(analysis?.collectives_matched ?? 0, 'collective')} matched
+            </Explain>
+          </span>
+        )}
+      </header>
+      <div class="ranks-scroll">
+        <table class="ranks">
+          <thead>
+            <tr>
+              <th scope="col">rank</th>
+              {hasHosts && <th scope="col">host</th>}
+              <th scope="col" class="cell-num">
+                step
+              </th>
+              <th scope="col" class="cell-num">
+                not computing
+              </th>
+              {hasWaits && (
+                <>
+                  <th scope="col">waits for other ranks</th>
+                  <th scope="col" class="cell-num">
+                    enters last
+                  </th>
+                  <th scope="col" class="cell-num">
+                    late by
+                  </th>
+                </>
+              )}
+              <th scope="col">on its own</th>
+            </tr>
+          </thead>
+          <tbody>
+            {lateFirst(members, analysis?.late_rank).map(trace => (
+              <RankRow
+                key={trace.id}
+                trace={trace}
+                facts={facts.get(trace.id)}
+                analysis={analysis}
+                hasHosts={hasHosts}
+                hasWaits={hasWaits}
+                largestNs={largestNs}
+              />
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </section>
+  );
+}
+
+function RankRow(props: {
+  trace: TraceInfo;
+  facts: RankFacts | undefined;
+  analysis: RunAnalysis | undefined;
+  hasHosts: boolean;
+  hasWaits: boolean;
+  largestNs: number;
+}): JSX.Element {
+  const {trace, facts, analysis} = props;
+  const summary = trace.summary;
+  const isLate = trace.rank !== undefined && trace.rank === analysis?.late_rank;
+  const lateNs = isLate ? analysis?.findings[0]?.cost_ns_per_step : undefined;
+  const step = stepsCount(summary) ? summary?.step_mean_ns : undefined;
+  return (
+    <tr class={isLate ? 'rank-late' : ''} data-rank={trace.rank}>
+      <th scope="row">
+        <ViewLink view={{...DEFAULT_VIEW, page: 'overview', traceId: trace.id}} title={trace.name}>
+          <bdi>{rankName(trace)}</bdi>
+        </ViewLink>
+        {isLate && <span class="tag tag-late">late</span>}
+      </th>
+      {props.hasHosts && (
+        <td class="rank-host">
+          <bdi>{trace.host || <span class="faint">not recorded</span>}</bdi>
+        </td>
+      )}
+      <td class="cell-num num">
+        {step === undefined ? <span class="faint">–</span> : formatDuration(step)}
+      </td>
+      <td class="cell-num num">
+        {summary?.not_computing_pct === undefined ? (
+          <span class="faint">–</span>
+        ) : (
+          formatPct(summary.not_computing_pct)
+        )}
+      </td>
+      {props.hasWaits && (
+        <>
+          <td>
+            <WaitCell facts={facts} largestNs={props.largestNs} />
+          </td>
+          <td class="cell-num num">
+            {facts?.collectives_entered_last === undefined ? (
+              <span class="faint">–</span>
+            ) : (
+              formatCount(facts.collectives_entered_last)
+            )}
+          </td>
+          <td class="cell-num num">
+            {lateNs === undefined ? (
+              <span class="faint">–</span>
+            ) : (
+              <Explain
+                title="Late by"
+                text="How much longer the middle one of the other ranks waits for it, a step where the trace has steps, else in all."
+                exact={exactNs(lateNs)}
+              >
+                {formatDuration(lateNs, 2)}
+              </Explain>
+            )}
+          </td>
+        </>
+      )}
+      <td>
+        <span class="rank-verdict">
+          <Chip topic={stateTopic(trace)} />
+          <span>{stateText(trace)}</span>
+        </span>
+      </td>
+    </tr>
+  );
+}
+
+function stateTopic(trace: TraceInfo): ReturnType<typeof topicOf> {
+  if (trace.state === 'failed') return topicOf('failed', '!');
+  if (isUnderWay(trace)) return topicOf('import', '…');
+  return topicOf(trace.summary?.cause ?? 'unknown', trace.summary?.letter ?? '~');
+}
+
+function stateText(trace: TraceInfo): string {
+  if (trace.state === 'failed')
+    return `Could not be read: ${tidyText(trace.error?.message ?? 'no reason is known')}`;
+  if (isUnderWay(trace)) return trace.state === 'receiving' ? 'Receiving' : 'Importing';
+  return sentence(trace.summary?.text || 'nothing certain can be said');
+}
+
+function WaitCell({
+  facts,
+  largestNs,
+}: {
+  facts: RankFacts | undefined;
+  largestNs: number;
+}): JSX.Element {
+  const waitNs = facts?.collective_wait_ns;
+  if (waitNs === undefined) return <span class="faint">cannot be told</span>;
+  return (
+    <span class="rank-wait">
+      <Explain
+        title="Waits for other ranks"
+        text="Time in matched collectives beyond the shortest of each, over the whole trace. The rank that waits least is the one that the others wait for."
+        exact={exactNs(waitNs)}
+      >
+        <span class="num">{formatDuration(waitNs, 2)}</span>
+      </Explain>
+      <span class="rank-wait-bar" aria-hidden="true">
+        <span style={{width: `${largestNs > 0 ? (100 * waitNs) / largestNs : 0}%`}} />
+      </span>
+    </span>
+  );
+}
+
+/** What one rank cannot tell, and what these cannot. */
+function CannotTell(props: {analysis: RunAnalysis; members: readonly TraceInfo[]}): JSX.Element {
+  const {analysis, members} = props;
+  const failed = members.filter(trace => trace.state === 'failed').length;
+  return (
+    <section class="panel cannot-tell">
+      <h2>What one rank alone cannot tell</h2>
+      <p>
+        A rank sees how long it is in a collective, not whether the others were late or the network
+        slow: both look the same from there. Side by side they differ.{' '}
+        {analysis.collectives_matched === 0 &&
+          'Here no collective could be matched, so who waits for whom is not known.'}
+      </p>
+      {failed > 0 && (
+        <p>
+          {plural(failed, 'trace')} of this run could not be read: a rank that is missing here may
+          be the late one.
+        </p>
+      )}
+    </section>
+  );
+}
