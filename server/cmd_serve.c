@@ -46,7 +46,9 @@ static const struct lac_option option_table[] = {
     {.name = "import-memory", .value = "BYTES", .help = "all imports together: half of memory"},
     {.name = "import-workers", .value = "N", .help = "imports at a time"},
     {.name = "cache", .value = "BYTES", .help = "decoded columns and tiles: 256M"},
-    {.name = "model-cache", .value = "BYTES", .help = "whole traces for flame graphs: 1G"},
+    {.name = "model-cache",
+     .value = "BYTES",
+     .help = "traces for flame graphs: a quarter of memory"},
     {.name = "connections", .value = "N", .help = "open connections at most: 8192"},
     {.name = "connections-per-address", .value = "N", .help = "of one other address: 128"},
     {.name = "connections-loopback", .value = "N", .help = "of this machine: 4096"},
@@ -60,6 +62,8 @@ static const struct lac_option option_table[] = {
     {.name = "workers", .value = "N", .help = "worker threads"},
     {0},
 };
+
+#define MODEL_CACHE_LEAST (UINT64_C(1) << 30)
 
 /** Documents of runs kept in memory. */
 #define RUN_CACHE_BYTES ((uint64_t)64 << 20)
@@ -182,6 +186,12 @@ static bool read_options(struct service *service)
         !lac_options_number(options, "model-cache", 0, UINT64_C(1) << 50, 0,
                             &store->model_cache_bytes)) {
         return false;
+    }
+    if (store->model_cache_bytes == 0) {
+        /* 27 bytes a slice: 100 M events need 3 GiB */
+        const uint64_t share = lac_ingest_machine_bytes() / 4;
+
+        store->model_cache_bytes = share > MODEL_CACHE_LEAST ? share : MODEL_CACHE_LEAST;
     }
     ingest->worker_count = (uint32_t)import_workers;
     ingest->upload_bytes_max = http->upload_bytes_max;

@@ -24,6 +24,9 @@
 struct lac_ingest;
 struct lac_upload;
 
+/** Memory of the machine, or of the cgroup when that is less: what defaults are shares of. */
+uint64_t lac_ingest_machine_bytes(void);
+
 /** Where an upload or import stands; from lac_ingest_progress() and in the callback. */
 struct lac_ingest_progress {
     enum lac_trace_state state;

@@ -96,9 +96,6 @@ void lac_upload_progress(const struct lac_upload *upload, struct lac_ingest_prog
 /** Seconds on a clock that only goes forward. */
 double lac_ingest_now_s(void);
 
-/** Memory of the machine, or of the cgroup when that is less. */
-uint64_t lac_ingest_machine_bytes(void);
-
 /** What an import of a file of that size, beginning with those bytes, will need. */
 uint64_t lac_ingest_estimate_bytes(const struct lac_staging *staging, uint64_t size_bytes);
 
