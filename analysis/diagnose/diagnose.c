@@ -6,6 +6,7 @@
 #include "analysis/diagnose/diagnosis.h"
 #include "analysis/diagnose/findings.h"
 #include "analysis/diagnose/retime.h"
+#include "analysis/diagnose/work.h"
 
 #include <assert.h>
 #include <math.h>
@@ -34,6 +35,7 @@ static void set_unknown(struct lac_analysis *analysis)
 
 static void release(struct lac_diagnosis *diagnosis)
 {
+    lac_work_destroy(diagnosis->work);
     lac_hosts_done(diagnosis);
     for (uint32_t d = 0; d < diagnosis->analysis->device_count && diagnosis->device_sets; d++) {
         struct lac_device_sets *sets = &diagnosis->device_sets[d];
@@ -105,6 +107,9 @@ enum lac_status lac_diagnose(const struct lac_model *model,
     enum lac_status status = find_facts(&diagnosis);
     if (!status) {
         status = lac_step_time_measure(&diagnosis);
+    }
+    if (!status) {
+        status = lac_work_collect(&diagnosis);
     }
     if (!status) {
         status = lac_findings_make(&diagnosis);

@@ -137,6 +137,7 @@ struct lac_diagnosis {
     bool has_api, has_backward, has_single_process_wait;
     bool has_module_work, has_python, has_operators;
     uint32_t profiler_count;
+    struct lac_work *work; /**< the device's operations in kept steps (work.h) */
 
     struct lac_device_sets *device_sets; /**< one per analysis->devices */
     struct lac_settings settings;

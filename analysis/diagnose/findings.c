@@ -169,6 +169,9 @@ static double rank_of(const struct lac_finding *finding)
     if (strcmp(finding->id, "gpu-bound") == 0) {
         return 1.0;
     }
+    if (strcmp(finding->id, "unfused-elementwise") == 0) { /* what the trace cannot confirm */
+        return 0.9;
+    }
     return isnan(finding->gain_mid_pct) ? -1.0 : finding->gain_mid_pct;
 }
 
@@ -207,6 +210,11 @@ enum lac_status lac_findings_make(struct lac_diagnosis *diagnosis)
         lac_find_dependency_stall(diagnosis);
         lac_find_profiler_overhead(diagnosis);
         lac_find_step_outliers(diagnosis);
+        lac_find_unfused_attention(diagnosis);
+        lac_find_unfused_elementwise(diagnosis);
+        lac_find_slow_optimizer(diagnosis);
+        lac_find_small_grid(diagnosis);
+        lac_find_tensor_cores_misaligned(diagnosis);
     }
     if (analysis->finding_count > 1) {
         qsort(analysis->findings, analysis->finding_count, sizeof *analysis->findings, by_rank);

@@ -82,6 +82,11 @@ void lac_find_module_load(struct lac_diagnosis *diagnosis);
 void lac_find_dependency_stall(struct lac_diagnosis *diagnosis);
 void lac_find_profiler_overhead(struct lac_diagnosis *diagnosis);
 void lac_find_step_outliers(struct lac_diagnosis *diagnosis);
+void lac_find_unfused_attention(struct lac_diagnosis *diagnosis);
+void lac_find_unfused_elementwise(struct lac_diagnosis *diagnosis);
+void lac_find_slow_optimizer(struct lac_diagnosis *diagnosis);
+void lac_find_small_grid(struct lac_diagnosis *diagnosis);
+void lac_find_tensor_cores_misaligned(struct lac_diagnosis *diagnosis);
 
 /** How much faster matrix work is expected to get on tensor cores. */
 #define LAC_TENSOR_SPEEDUP_MID 2.5

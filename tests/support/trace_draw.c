@@ -121,6 +121,51 @@ static uint32_t loader_row(struct drawing *drawing, const char *text)
     return row;
 }
 
+/** Cut " KEY=..." off the end of the text; NULL when it is not there. */
+static const char *cut_option(char *text, const char *key)
+{
+    char *at = strstr(text, key);
+    if (!at) {
+        return NULL;
+    }
+    *at = '\0';
+    return at + strlen(key);
+}
+
+/** What may stand behind a name: blocks of a kernel, shapes of an operator, what a call returned.
+ */
+static void read_options(struct drawing *drawing, char *text, struct lac_slice_in *in)
+{
+    const char *value = NULL;
+    if (in->kind == LAC_SLICE_KERNEL && (value = cut_option(text, " grid=")) != NULL) {
+        struct lac_kernel_config config = {.grid = {(uint32_t)strtoul(value, NULL, 10), 1, 1},
+                                           .block = {128, 1, 1}};
+        require(drawing,
+                lac_builder_kernel_config(drawing->builder, &config, &in->detail) == LAC_OK,
+                "no memory");
+    } else if (in->kind == LAC_SLICE_OP && (value = cut_option(text, " dims=")) != NULL) {
+        char args[256];
+        snprintf(args, sizeof args, "{\"Input Dims\":%s}", value);
+        in->args = intern(drawing, args);
+    } else if (in->kind == LAC_SLICE_API && (value = cut_option(text, " ret=")) != NULL) {
+        in->detail = (uint32_t)strtoul(value, NULL, 10);
+    }
+}
+
+/** Memory of device 0: "BYTES TOTAL", on a row of marks. */
+static void read_alloc(struct drawing *drawing, const char *text, struct lac_slice_in *in)
+{
+    char *end = NULL;
+    struct lac_alloc alloc = {.bytes = strtoll(text, &end, 10)};
+    alloc.total_allocated = strtoll(end, NULL, 10);
+    require(drawing, lac_builder_alloc(drawing->builder, &alloc, &in->detail) == LAC_OK,
+            "no memory");
+    require(drawing,
+            lac_builder_track(drawing->builder, LAC_TRACK_MARKS, process_of(drawing, 1000),
+                              intern(drawing, "memory"), -1, &in->track) == LAC_OK,
+            "no memory");
+}
+
 static enum lac_slice_kind kind_of(const struct drawing *drawing, const char *word)
 {
     static const struct {
@@ -136,6 +181,9 @@ static enum lac_slice_kind kind_of(const struct drawing *drawing, const char *wo
         if (strcmp(word, kinds[i].word) == 0) {
             return kinds[i].kind;
         }
+    }
+    if (strcmp(word, "alloc") == 0) {
+        return LAC_SLICE_ALLOC;
     }
     require(drawing, false, "no such kind");
     return LAC_SLICE_OTHER;
@@ -178,6 +226,11 @@ static void draw_line(struct drawing *drawing)
     } else if (in.kind == LAC_SLICE_COPY) {
         in.detail = copy_row(drawing, rest);
         rest = "Memcpy";
+    } else if (in.kind == LAC_SLICE_ALLOC) {
+        read_alloc(drawing, rest, &in);
+        rest = "[memory]";
+    } else {
+        read_options(drawing, line + (rest - line), &in);
     }
     in.name = intern(drawing, rest);
     require(drawing, lac_builder_slice(drawing->builder, &in) == LAC_OK, "no memory");
@@ -201,6 +254,8 @@ struct lac_model *trace_draw_with(const char *text, const char *metadata, int cc
         struct lac_device *device = lac_builder_device(drawing.builder, 0);
         require(&drawing, device != NULL, "no memory");
         device->cc_major = cc_major;
+        device->sm_count = 80;
+        device->memory_bytes = (int64_t)32 << 30;
         device->name = intern(&drawing, "Tesla V100-SXM2-32GB");
     }
     require(&drawing, lac_builder_finish(drawing.builder, 0, &model) == LAC_OK, "no memory");

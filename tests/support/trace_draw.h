@@ -6,6 +6,10 @@
  *
  *     TRACK KIND START DUR [#CORR] NAME...
  *
+ * A kernel's name may end in " grid=12" (its blocks), an operator's in " dims=[[8,64],[64,512]]", a
+ * call's in " ret=2" (what it returned); a name "4096 8192" of the kind alloc is bytes, negative
+ * when released, and what is allocated after it.
+ *
  *     main    range   0    100      ProfilerStep#1
  *     main    call   10      2  #1  cudaLaunchKernel
  *     gpu0.7  kernel 20     30  #1  volta_sgemm_128x64_nn

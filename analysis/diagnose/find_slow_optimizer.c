@@ -1,0 +1,203 @@
+/*
+ * An optimizer that updates one parameter after the other: some kernels for each, most of them
+ * shorter than their launch. Grouped (foreach) or fused, the same update takes a few launches.
+ */
+
+#include "analysis/diagnose/work.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { KERNELS_MIN = 50, LAUNCH_NS = 10000 };
+
+struct optimizer {
+    uint64_t count, grouped_count; /**< kernels of all covered steps */
+    struct lac_saving saving;      /**< kernels shorter than a launch */
+    double range_ns;               /**< host time in it, a step */
+    uint32_t longest_range;        /**< slice of an Optimizer.step range, or LAC_NONE */
+};
+
+static void collect_kernels(const struct lac_diagnosis *diagnosis, struct optimizer *optimizer)
+{
+    const struct lac_work *work = diagnosis->work;
+    for (uint64_t i = 0; i < work->count; i++) {
+        const struct lac_work_op *op = &work->ops[i];
+        const struct lac_kernel_facts *kernel = lac_work_kernel(diagnosis, op);
+        if (!kernel || kernel->names.is_comm || (op->context & LAC_WORK_IN_OPTIMIZER) == 0) {
+            continue;
+        }
+        optimizer->count++;
+        optimizer->grouped_count += kernel->names.family == LAC_FAMILY_OPTIMIZER ||
+                                    kernel->names.family == LAC_FAMILY_TRITON;
+        if (diagnosis->model->slices.dur_ns[op->slice] < LAUNCH_NS) {
+            lac_saving_add(diagnosis, &optimizer->saving, op->slice, op->exposed_ns);
+        }
+    }
+}
+
+/** Optimizer.step ranges of kept steps: their mean length, and the longest one. */
+static double mean_range_ns(const struct lac_diagnosis *diagnosis, uint32_t *ret_longest)
+{
+    int64_t sum_ns = 0;
+    int64_t longest_ns = -1;
+    *ret_longest = LAC_NONE;
+    for (uint64_t i = 0; i < diagnosis->optimizer_marks.count; i++) {
+        const struct lac_mark *mark = &diagnosis->optimizer_marks.at[i];
+        if (lac_spans_length_inside(&diagnosis->kept, mark->start_ns, mark->start_ns + 1) == 0) {
+            continue;
+        }
+        sum_ns = lac_sum_ns(sum_ns, mark->dur_ns);
+        if (mark->dur_ns > longest_ns) {
+            longest_ns = mark->dur_ns;
+            *ret_longest = mark->slice;
+        }
+    }
+    return (double)sum_ns / (double)diagnosis->analysis->step_kept_count;
+}
+
+/** "SGD" of "Optimizer.step#SGD.step"; "" when the name says nothing. */
+static void class_of_range(const struct lac_diagnosis *diagnosis, uint32_t range, char *out,
+                           size_t capacity_bytes)
+{
+    out[0] = '\0';
+    if (range == LAC_NONE) {
+        return;
+    }
+    const char *name = lac_model_str(diagnosis->model, diagnosis->model->slices.name[range]);
+    const char *at = strchr(name, '#');
+    if (at) {
+        snprintf(out, capacity_bytes, "%.*s", (int)strcspn(at + 1, "."), at + 1);
+    }
+}
+
+/** Optimizers of PyTorch that take foreach, and those that take fused. */
+static bool is_one_of(const char *name, const char *const *names, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (strcmp(name, names[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static const char *change_of(struct lac_diagnosis *diagnosis, const char *class)
+{
+    static const char *const foreach[] = {"SGD",     "Adam",   "AdamW",    "NAdam",
+                                          "RAdam",   "Adamax", "Adadelta", "Adagrad",
+                                          "RMSprop", "ASGD",   "Rprop"};
+    static const char *const fused[] = {"SGD", "Adam", "AdamW", "Adagrad"};
+    struct lac_text **texts = &diagnosis->analysis->texts;
+    if (lac_framework_of(diagnosis->model) != LAC_FRAMEWORK_PYTORCH) {
+        return "one launch for all parameters: group their updates";
+    }
+    if (is_one_of(class, fused, sizeof fused / sizeof fused[0])) {
+        return lac_texts_add(texts,
+                             "optimizer = torch.optim.%s(model.parameters(), ..., foreach=True)\n"
+                             "# or fused=True: from PyTorch 2.%d on, one kernel for all",
+                             class, class[0] == 'S' || class[3] == 'g' ? 3 : 0);
+    }
+    if (is_one_of(class, foreach, sizeof foreach / sizeof foreach[0])) {
+        return lac_texts_add(texts,
+                             "optimizer = torch.optim.%s(model.parameters(), ..., "
+                             "foreach=True)",
+                             class);
+    }
+    return "# in the optimizer's step(), all parameters at once instead of a loop:\n"
+           "torch._foreach_mul_(momenta, beta)\n"
+           "torch._foreach_add_(momenta, gradients)\n"
+           "torch._foreach_add_(parameters, momenta, alpha=-lr)";
+}
+
+static void explain(struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+                    const struct optimizer *optimizer)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    char class[40];
+    class_of_range(diagnosis, optimizer->longest_range, class, sizeof class);
+    double steps = diagnosis->work->steps;
+    finding->title =
+        lac_texts_add(&analysis->texts,
+                      "The optimizer updates one parameter after the other: the GPU waits %s of "
+                      "every %s step for "
+                      "it (%s)",
+                      lac_say_ns(finding->cost_ns_per_step).text,
+                      lac_say_ns(analysis->step_mean_ns).text, lac_say_pct(finding->cost_pct).text);
+    finding->why = lac_texts_add(
+        &analysis->texts,
+        "%s%s launches %s kernels a step, %s of them one by one; the host is in it for %s.", class,
+        class[0] == '\0' ? "It" : "", lac_say_rate((double)optimizer->count / steps).text,
+        lac_say_pct(lac_pct((int64_t)(optimizer->count - optimizer->grouped_count),
+                            (int64_t)optimizer->count))
+            .text,
+        lac_say_ns(llround(optimizer->range_ns)).text);
+    finding->brief = "foreach or fused optimizer";
+    finding->change = change_of(diagnosis, class);
+    finding->expect = lac_finding_expect(diagnosis, finding);
+    finding->costs = "foreach needs memory for one more copy of what it updates at a time; fused "
+                     "needs none. The numbers stay the same but for rounding.";
+    finding->wrong_if = "the optimizer already groups its parameters, and other code runs in its "
+                        "range.";
+    finding->check = lac_texts_add(&analysis->texts, "record ten steps and analyze them: %s a step",
+                                   lac_say_ns(finding->step_mid_ns).text);
+    if (optimizer->longest_range != LAC_NONE) {
+        lac_evidence_slice(diagnosis, finding, optimizer->longest_range,
+                           "the longest step of the optimizer");
+    }
+}
+
+/**
+ * Idle time of a step that goes when the host is through with its optimizer sooner. What the host
+ * spends in it while the device still has work counts only where nothing makes the host wait
+ * afterwards: time that it would be blocked by the device anyway is taken off.
+ */
+static double waiting_for(const struct lac_diagnosis *diagnosis, double range_ns)
+{
+    const struct lac_step_time *time = diagnosis->time;
+    double idle_ns = time->idle_ns[LAC_CAUSE_LAUNCH] + time->idle_ns[LAC_CAUSE_HOST];
+    if (isnan(time->host_ns)) {
+        return 0.0;
+    }
+    double wait_ns = (double)lac_spans_intersection_length(&diagnosis->waits, &diagnosis->kept) /
+                     (double)diagnosis->analysis->step_kept_count;
+    double slack_ns = fmax(0.0, time->step_ns - time->host_ns - wait_ns);
+    return fmin(idle_ns, fmax(0.0, range_ns - slack_ns));
+}
+
+void lac_find_slow_optimizer(struct lac_diagnosis *diagnosis)
+{
+    /* how much of the host's time in it goes, and of its short kernels */
+    static const double host_saved[LAC_CASE_COUNT_] = {0.95, 0.85, 0.5};
+    static const double kernels_saved[LAC_CASE_COUNT_] = {0.8, 0.5, 0.1};
+    const struct lac_work *work = diagnosis->work;
+    const struct lac_step_time *time = diagnosis->time;
+    struct optimizer optimizer = {0};
+    collect_kernels(diagnosis, &optimizer);
+    bool is_single = (double)optimizer.count >= KERNELS_MIN * work->steps &&
+                     optimizer.grouped_count * 4 <= optimizer.count;
+    /* a recording with Python stacks makes the host slow: it cannot tell */
+    if (!is_single || work->steps <= 0.0 || diagnosis->has_python ||
+        diagnosis->model->info.has_python_stacks) {
+        return;
+    }
+    optimizer.range_ns = mean_range_ns(diagnosis, &optimizer.longest_range);
+    double cost_ns = waiting_for(diagnosis, optimizer.range_ns);
+    double idle_ns = time->idle_ns[LAC_CAUSE_LAUNCH] + time->idle_ns[LAC_CAUSE_HOST];
+    struct lac_change changes[LAC_CASE_COUNT_];
+    for (int which = 0; which < LAC_CASE_COUNT_; which++) {
+        lac_change_from_saving(diagnosis, &optimizer.saving, kernels_saved[which], &changes[which]);
+        if (idle_ns > 0.0) {
+            double left = 1.0 - host_saved[which] * cost_ns / idle_ns;
+            changes[which].idle_factor[LAC_CAUSE_LAUNCH] = left;
+            changes[which].idle_factor[LAC_CAUSE_HOST] = left;
+        }
+    }
+    struct lac_finding *finding =
+        lac_finding_open_changes(diagnosis, "slow-optimizer", cost_ns, 3.0, changes);
+    if (finding) {
+        finding->confidence = 0.7;
+        explain(diagnosis, finding, &optimizer);
+    }
+}

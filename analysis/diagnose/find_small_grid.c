@@ -1,0 +1,93 @@
+/*
+ * Kernels with fewer blocks than the GPU has multiprocessors: the rest of the GPU does nothing
+ * while they run. Said as a fact: what a larger grid would gain, the trace does not tell.
+ */
+
+#include "analysis/diagnose/work.h"
+
+#include <math.h>
+#include <stdint.h>
+
+enum { BLOCKS_UNKNOWN = 0 };
+
+struct small {
+    double ns, wasted_ns; /**< of all covered steps */
+    double all_ns;        /**< computing kernels */
+    uint64_t count;
+    uint32_t top; /**< slice of the kernel that wastes most */
+    double top_ns;
+    uint64_t top_blocks;
+};
+
+static uint64_t blocks_of(const struct lac_model *model, uint64_t slice)
+{
+    uint32_t row = model->slices.detail[slice];
+    if (row >= model->kernel_config_count) {
+        return BLOCKS_UNKNOWN;
+    }
+    const struct lac_kernel_config *config = &model->kernel_configs[row];
+    return (uint64_t)config->grid[0] * config->grid[1] * (uint64_t)config->grid[2];
+}
+
+void lac_find_small_grid(struct lac_diagnosis *diagnosis)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    const struct lac_work *work = diagnosis->work;
+    const struct lac_device *device = lac_main_device(diagnosis);
+    if (!device || device->sm_count <= 0 || work->steps <= 0.0) {
+        return;
+    }
+    struct small small = {.top = LAC_NONE};
+    uint64_t sm_count = (uint64_t)device->sm_count;
+    for (uint64_t i = 0; i < work->count; i++) {
+        const struct lac_kernel_facts *kernel = lac_work_kernel(diagnosis, &work->ops[i]);
+        if (!kernel || kernel->names.is_comm) {
+            continue;
+        }
+        double ns = work->ops[i].exposed_ns;
+        small.all_ns += ns;
+        uint64_t blocks = blocks_of(diagnosis->model, work->ops[i].slice);
+        if (blocks == BLOCKS_UNKNOWN || blocks >= sm_count) {
+            continue;
+        }
+        double wasted_ns = ns * (1.0 - (double)blocks / (double)sm_count);
+        small.ns += ns;
+        small.wasted_ns += wasted_ns;
+        small.count++;
+        if (wasted_ns > small.top_ns) {
+            small.top_ns = wasted_ns;
+            small.top = work->ops[i].slice;
+            small.top_blocks = blocks;
+        }
+    }
+    double cost_ns = small.wasted_ns / work->steps;
+    if (small.top == LAC_NONE || lac_pct_of_step(diagnosis, cost_ns) < 10.0) {
+        return;
+    }
+    struct lac_finding *finding = lac_finding_open_fact(diagnosis, "small-grid");
+    if (!finding) {
+        return;
+    }
+    lac_finding_cost(diagnosis, finding, cost_ns);
+    finding->title = lac_texts_add(
+        &analysis->texts, "Kernels too small for the GPU run for %s of every %s step (%s)",
+        lac_say_ns(llround(small.ns / work->steps)).text, lac_say_ns(analysis->step_mean_ns).text,
+        lac_say_pct(lac_pct_of_step(diagnosis, small.ns / work->steps)).text);
+    finding->why = lac_texts_add(
+        &analysis->texts,
+        "%s kernels a step have fewer blocks than the GPU has multiprocessors (%d): %s of the "
+        "GPU's computing time is left unused by them.",
+        lac_say_rate((double)small.count / work->steps).text, device->sm_count,
+        lac_say_pct(100.0 * small.wasted_ns / small.all_ns).text);
+    finding->change = "more work in one launch: batch the small products (torch.bmm), merge "
+                      "branches that are computed one after the other, or run several models on "
+                      "one GPU";
+    finding->costs = "A larger batch would fill the GPU, too, but it changes the training: "
+                     "learning rate and accuracy have to be looked at again.";
+    finding->wrong_if = "these kernels read so much memory that more blocks would not be faster.";
+    lac_evidence_slice(diagnosis, finding, small.top,
+                       lac_texts_add(&analysis->texts,
+                                     "%s: %llu of %d multiprocessors have a block",
+                                     lac_work_kernel_name(diagnosis, small.top),
+                                     (unsigned long long)small.top_blocks, device->sm_count));
+}

@@ -1,0 +1,253 @@
+/*
+ * Matrix work that is on tensor cores, but on kernels that are slower than they need to be: lengths
+ * that are no multiple of what the cores take at once, or kernels made for an older GPU.
+ *
+ *   elements that divide M, N and K       always   best, from Ampere on
+ *   float16, bfloat16                          8        64
+ *   TF32                                       4        32
+ *   int8, float8                              16       128
+ *   float64                                    2        16
+ */
+
+#include "analysis/diagnose/op_shapes.h"
+#include "analysis/diagnose/work.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TOP_MAX = 3 };
+
+struct multiples {
+    int64_t always, best;
+    const char *type;
+};
+
+/** What the kernel's name says about its type. */
+static struct multiples multiples_of(const char *name)
+{
+    static const char *const half[] = {"f16", "bf16", "fp16", "h884", "h1688", "h16816", "half"};
+    static const char *const eighth[] = {"i8", "s8", "e4m3", "e5m2", "int8"};
+    if (strstr(name, "tf32") || strstr(name, "tensorop_s1688gemm_")) {
+        return (struct multiples){4, 32, "TF32"};
+    }
+    for (size_t i = 0; i < sizeof eighth / sizeof eighth[0]; i++) {
+        if (strstr(name, eighth[i])) {
+            return (struct multiples){16, 128, "8-bit"};
+        }
+    }
+    for (size_t i = 0; i < sizeof half / sizeof half[0]; i++) {
+        if (strstr(name, half[i])) {
+            return (struct multiples){8, 64, "half precision"};
+        }
+    }
+    if (strstr(name, "d884")) {
+        return (struct multiples){2, 16, "float64"};
+    }
+    return (struct multiples){0, 0, ""};
+}
+
+/** Smallest alignment that the name states ("..._align2", "aligna4"), 0 when it states none. */
+static int64_t alignment_of(const char *name)
+{
+    int64_t least = 0;
+    for (const char *at = strstr(name, "align"); at; at = strstr(at + 5, "align")) {
+        const char *digits = at + 5;
+        digits += *digits == 'a' || *digits == 'b' || *digits == 'c';
+        int64_t value = strtol(digits, NULL, 10);
+        if (value > 0 && (least == 0 || value < least)) {
+            least = value;
+        }
+    }
+    return least;
+}
+
+/** Whether the kernel's name says that it was made for a GPU before `major`. */
+static bool is_of_older_gpu(const char *name, int32_t major)
+{
+    static const struct {
+        const char *text;
+        int32_t major;
+    } marks[] = {{"volta_", 7},     {"sm70_", 7},      {"turing_", 7}, {"sm75_", 7},
+                 {"cutlass_70", 7}, {"cutlass_75", 7}, {"ampere_", 8}, {"sm80_", 8},
+                 {"sm86_", 8},      {"cutlass_80", 8}};
+    for (size_t i = 0; i < sizeof marks / sizeof marks[0]; i++) {
+        if (strstr(name, marks[i].text)) {
+            return major >= 9 && marks[i].major < major;
+        }
+    }
+    return false;
+}
+
+struct matrix_work {
+    double misaligned_ns, older_ns; /**< of all covered steps */
+    struct lac_saving misaligned;
+    uint64_t top_misaligned, top_older; /**< in the work; UINT64_MAX none */
+    double top_misaligned_ns, top_older_ns;
+};
+
+static void collect(const struct lac_diagnosis *diagnosis, int32_t major,
+                    struct matrix_work *matrix)
+{
+    const struct lac_work *work = diagnosis->work;
+    matrix->top_misaligned = UINT64_MAX;
+    matrix->top_older = UINT64_MAX;
+    for (uint64_t i = 0; i < work->count; i++) {
+        const struct lac_kernel_facts *kernel = lac_work_kernel(diagnosis, &work->ops[i]);
+        if (!kernel || !kernel->names.is_eligible ||
+            kernel->names.tensor_core != LAC_TENSOR_CORE_YES ||
+            kernel->names.family == LAC_FAMILY_ATTENTION) {
+            continue;
+        }
+        const char *name = lac_model_str(diagnosis->model, kernel->name);
+        int64_t alignment = alignment_of(name);
+        double ns = work->ops[i].exposed_ns;
+        if (alignment > 0 && alignment < multiples_of(name).always) {
+            matrix->misaligned_ns += ns;
+            lac_saving_add(diagnosis, &matrix->misaligned, work->ops[i].slice, ns);
+            if (ns > matrix->top_misaligned_ns) {
+                matrix->top_misaligned_ns = ns;
+                matrix->top_misaligned = i;
+            }
+        } else if (is_of_older_gpu(name, major)) {
+            matrix->older_ns += ns;
+            if (ns > matrix->top_older_ns) {
+                matrix->top_older_ns = ns;
+                matrix->top_older = i;
+            }
+        }
+    }
+}
+
+static int64_t up_to(int64_t size, int64_t multiple)
+{
+    return (size + multiple - 1) / multiple * multiple;
+}
+
+/** "K is 50257: pad it to 50304", where the operator's shapes were recorded. */
+static const char *dimension_text(struct lac_diagnosis *diagnosis, const struct lac_work_op *op,
+                                  const struct multiples *multiples, int32_t major)
+{
+    struct lac_shape inputs[LAC_SHAPE_INPUTS];
+    struct lac_product product;
+    if (op->op == LAC_NONE || !lac_op_shapes(diagnosis->model, op->op, inputs) ||
+        !lac_op_product(lac_work_op_name(diagnosis, op), inputs, &product)) {
+        return "";
+    }
+    int64_t multiple = major >= 8 ? multiples->best : multiples->always;
+    for (int i = 0; i < 3; i++) {
+        int64_t size = product.sizes[i];
+        if (size > multiples->always && size % multiples->always != 0) {
+            /* a short length is not padded by more than it has */
+            int64_t padded = up_to(size, size >= 4 * multiple ? multiple : multiples->always);
+            return lac_texts_add(&diagnosis->analysis->texts, "%s is %lld: pad it to %lld",
+                                 product.names[i], (long long)size, (long long)padded);
+        }
+    }
+    return "";
+}
+
+static void find_misaligned(struct lac_diagnosis *diagnosis, const struct matrix_work *matrix,
+                            int32_t major)
+{
+    /* how much faster such kernels get: best, expected, worst */
+    static const double speedup[LAC_CASE_COUNT_] = {2.5, 1.4, 1.1};
+    struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_change changes[LAC_CASE_COUNT_];
+    for (int which = 0; which < LAC_CASE_COUNT_; which++) {
+        lac_change_from_saving(diagnosis, &matrix->misaligned, 1.0 - 1.0 / speedup[which],
+                               &changes[which]);
+    }
+    double cost_ns = matrix->misaligned_ns / diagnosis->work->steps;
+    struct lac_finding *finding =
+        lac_finding_open_changes(diagnosis, "tensor-cores-misaligned", cost_ns, 3.0, changes);
+    if (!finding) {
+        return;
+    }
+    const struct lac_work_op *top = &diagnosis->work->ops[matrix->top_misaligned];
+    const char *name = lac_model_str(diagnosis->model, diagnosis->model->slices.name[top->slice]);
+    struct multiples multiples = multiples_of(name);
+    const char *dimension = dimension_text(diagnosis, top, &multiples, major);
+    finding->title =
+        lac_texts_add(&analysis->texts, "Products of odd lengths take %s of every %s step (%s)",
+                      lac_say_ns(llround(cost_ns)).text, lac_say_ns(analysis->step_mean_ns).text,
+                      lac_say_pct(finding->cost_pct).text);
+    finding->why = lac_texts_add(
+        &analysis->texts,
+        "They run on tensor cores, but on kernels that take %lld element%s at a time (%s): for %s "
+        "a length has to be a multiple of %lld. %s%s%s",
+        (long long)alignment_of(name), alignment_of(name) == 1 ? "" : "s",
+        lac_work_kernel_name(diagnosis, top->slice), multiples.type, (long long)multiples.always,
+        dimension[0] != '\0' ? "In " : "Which one is not, is not recorded (record shapes).",
+        dimension[0] != '\0' ? lac_work_op_name(diagnosis, top) : "",
+        dimension[0] != '\0' ? "." : "");
+    finding->brief = "pad to a multiple";
+    finding->change =
+        dimension[0] != '\0'
+            ? lac_texts_add(&analysis->texts,
+                            "# %s\n# (rows or columns of zeros that nothing reads; "
+                            "of a vocabulary: more entries)",
+                            dimension)
+            : lac_texts_add(&analysis->texts,
+                            "# M, N, K, batch and channels as multiples of %lld (%lld is best from "
+                            "Ampere on):\nsize = (size + %lld) // %lld * %lld",
+                            (long long)multiples.always, (long long)multiples.best,
+                            (long long)multiples.always - 1, (long long)multiples.always,
+                            (long long)multiples.always);
+    finding->expect =
+        lac_texts_add(&analysis->texts, "%s, if these kernels get 1.1 to 2.5 times faster.",
+                      lac_finding_expect(diagnosis, finding));
+    finding->costs = "Some memory and work on padding; the result stays the same where nothing "
+                     "reads it.";
+    finding->wrong_if = "the operands start at odd addresses (views with an offset): then copy "
+                        "them once.";
+    finding->check = "record again: the kernels' names say align8, or none of it";
+    lac_evidence_slice(diagnosis, finding, top->slice, "the longest of these products");
+}
+
+static void find_older(struct lac_diagnosis *diagnosis, const struct matrix_work *matrix)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    double cost_ns = matrix->older_ns / diagnosis->work->steps;
+    if (matrix->top_older == UINT64_MAX || lac_pct_of_step(diagnosis, cost_ns) < 5.0) {
+        return;
+    }
+    struct lac_finding *finding = lac_finding_open_fact(diagnosis, "tensor-cores-older-kernels");
+    if (!finding) {
+        return;
+    }
+    const struct lac_work_op *top = &diagnosis->work->ops[matrix->top_older];
+    lac_finding_cost(diagnosis, finding, cost_ns);
+    finding->confidence = 0.5;
+    finding->title =
+        lac_texts_add(&analysis->texts, "Kernels made for an older GPU do %s of every %s step (%s)",
+                      lac_say_ns(llround(cost_ns)).text, lac_say_ns(analysis->step_mean_ns).text,
+                      lac_say_pct(finding->cost_pct).text);
+    finding->why = lac_texts_add(
+        &analysis->texts,
+        "The library chose them (%s) although this GPU has newer ones: an older library, an odd "
+        "shape, or a type that the newer ones do not take.",
+        lac_work_kernel_name(diagnosis, top->slice));
+    finding->change = "pip install --upgrade torch   # a build for the newest CUDA that the driver "
+                      "takes, with its cuBLAS and cuDNN";
+    finding->costs = "A new version of the framework: compare the loss curve.";
+    finding->wrong_if = "the newest library chooses the same kernels for these shapes.";
+    finding->check = "record again with the newer library: names of this GPU's own generation";
+    lac_evidence_slice(diagnosis, finding, top->slice, "the longest of these kernels");
+}
+
+void lac_find_tensor_cores_misaligned(struct lac_diagnosis *diagnosis)
+{
+    const struct lac_device *device = lac_main_device(diagnosis);
+    if (diagnosis->work->steps <= 0.0) {
+        return;
+    }
+    struct matrix_work matrix = {0};
+    int32_t major = device ? device->cc_major : 0;
+    collect(diagnosis, major, &matrix);
+    if (matrix.top_misaligned != UINT64_MAX) {
+        find_misaligned(diagnosis, &matrix, major);
+    }
+    find_older(diagnosis, &matrix);
+}

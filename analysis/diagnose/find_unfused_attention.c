@@ -1,0 +1,268 @@
+/*
+ * Attention written as products with a softmax between them. The scores, one number for each pair
+ * of positions, go through memory several times; a fused kernel keeps them on the chip. A softmax
+ * at the end of a model (the loss, a router) has no product behind it and is not meant.
+ */
+
+#include "analysis/diagnose/op_shapes.h"
+#include "analysis/diagnose/work.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+enum {
+    BETWEEN_MAX =
+        4, /**< operations between a softmax and its product: mask, scale, dropout, cast */
+    CHECKED_MAX = 32,
+};
+
+struct attention {
+    double product_ns, other_ns; /**< of all covered steps */
+    uint64_t count;              /**< softmaxes of the forward pass */
+    struct lac_saving saving[LAC_CASE_COUNT_];
+    uint32_t longest;    /**< slice */
+    uint64_t example;    /**< index of a product in the work */
+    bool has_misaligned; /**< products on kernels for lengths that are no multiple */
+};
+
+static bool is_product(const struct lac_kernel_facts *kernel)
+{
+    return kernel && kernel->names.family == LAC_FAMILY_GEMM;
+}
+
+/** What stands between: elementwise work of any kind, copies on the device. */
+static bool is_between(const struct lac_diagnosis *diagnosis, const struct lac_work_op *op)
+{
+    const struct lac_kernel_facts *kernel = lac_work_kernel(diagnosis, op);
+    if (!kernel) {
+        return true; /* a copy or a memset */
+    }
+    enum lac_family family = kernel->names.family;
+    return family == LAC_FAMILY_ELEMENTWISE || family == LAC_FAMILY_COPY ||
+           family == LAC_FAMILY_RNG || family == LAC_FAMILY_FILL || family == LAC_FAMILY_REDUCE;
+}
+
+/** Index of the nearest product before (-1) or behind (+1) `from`; the work's count when none. */
+static uint64_t product_near(const struct lac_diagnosis *diagnosis, uint64_t from, int direction)
+{
+    const struct lac_work *work = diagnosis->work;
+    uint64_t at = from;
+    for (int step = 0; step <= BETWEEN_MAX; step++) {
+        if (direction < 0 && at == 0) {
+            return work->count;
+        }
+        at = direction < 0 ? at - 1 : at + 1;
+        if (at >= work->count) {
+            return work->count;
+        }
+        if (is_product(lac_work_kernel(diagnosis, &work->ops[at]))) {
+            return at;
+        }
+        if (!is_between(diagnosis, &work->ops[at])) {
+            return work->count;
+        }
+    }
+    return work->count;
+}
+
+/** A softmax of attention: not the logarithm of a loss. */
+static bool is_softmax(const struct lac_diagnosis *diagnosis, const struct lac_work_op *op)
+{
+    const struct lac_kernel_facts *kernel = lac_work_kernel(diagnosis, op);
+    if (!kernel || kernel->names.family != LAC_FAMILY_SOFTMAX) {
+        return false;
+    }
+    const char *name = lac_model_str(diagnosis->model, kernel->name);
+    const char *around = lac_work_op_name(diagnosis, op);
+    return strcasestr(name, "softmax") && !strcasestr(name, "logsoftmax") &&
+           !strcasestr(name, "log_softmax") && !strcasestr(around, "log_softmax") &&
+           !strcasestr(around, "cross_entropy");
+}
+
+/** Whether the operators, where recorded, are batched products; a layer of a model is none. */
+static bool may_be_scores(const struct lac_diagnosis *diagnosis, const struct lac_work_op *op)
+{
+    const char *name = lac_work_op_name(diagnosis, op);
+    return strncmp(name, "aten::", 6) != 0 || strstr(name, "bmm") || strstr(name, "matmul") ||
+           strstr(name, "einsum");
+}
+
+static void add_operation(const struct lac_diagnosis *diagnosis, struct attention *attention,
+                          uint64_t at)
+{
+    /* what a fused kernel saves: of the products, and of what stands between them */
+    static const double of_product[LAC_CASE_COUNT_] = {0.4, 0.1, 0.0};
+    static const double of_other[LAC_CASE_COUNT_] = {0.95, 0.8, 0.5};
+    const struct lac_work_op *op = &diagnosis->work->ops[at];
+    const struct lac_kernel_facts *kernel = lac_work_kernel(diagnosis, op);
+    bool is_a_product = is_product(kernel);
+    double ns = op->exposed_ns;
+    attention->product_ns += is_a_product ? ns : 0.0;
+    attention->other_ns += is_a_product ? 0.0 : ns;
+    for (int which = 0; which < LAC_CASE_COUNT_; which++) {
+        double part = is_a_product ? of_product[which] : of_other[which];
+        lac_saving_add(diagnosis, &attention->saving[which], op->slice, part * ns);
+    }
+    if (is_a_product) {
+        const char *name = lac_model_str(diagnosis->model, kernel->name);
+        attention->has_misaligned =
+            attention->has_misaligned || strstr(name, "align1") || strstr(name, "align2");
+        attention->example = at;
+    }
+}
+
+static void collect(const struct lac_diagnosis *diagnosis, struct attention *attention)
+{
+    const struct lac_work *work = diagnosis->work;
+    uint64_t done = 0; /* operations before this one are counted */
+    int64_t longest_ns = -1;
+    attention->longest = LAC_NONE;
+    for (uint64_t i = 0; i < work->count; i++) {
+        if (!is_softmax(diagnosis, &work->ops[i])) {
+            continue;
+        }
+        uint64_t first = product_near(diagnosis, i, -1);
+        uint64_t last = product_near(diagnosis, i, 1);
+        if (first == work->count || last == work->count ||
+            !may_be_scores(diagnosis, &work->ops[first]) ||
+            !may_be_scores(diagnosis, &work->ops[last])) {
+            continue;
+        }
+        for (uint64_t at = first > done ? first : done; at <= last; at++) {
+            add_operation(diagnosis, attention, at);
+        }
+        done = last + 1;
+        bool is_backward = (work->ops[i].context & LAC_WORK_IN_BACKWARD) != 0;
+        attention->count += !is_backward;
+        int64_t dur_ns = diagnosis->model->slices.dur_ns[work->ops[i].slice];
+        if (dur_ns > longest_ns) {
+            longest_ns = dur_ns;
+            attention->longest = work->ops[i].slice;
+        }
+    }
+}
+
+/** " The sequence length is 5185: pad it to 5192." where shapes say so. */
+static const char *length_text(struct lac_diagnosis *diagnosis, const struct attention *attention)
+{
+    enum { MULTIPLE = 8 };
+    if (!attention->has_misaligned) {
+        return "";
+    }
+    const struct lac_work_op *op = &diagnosis->work->ops[attention->example];
+    struct lac_shape inputs[LAC_SHAPE_INPUTS];
+    struct lac_product product;
+    if (op->op == LAC_NONE || !lac_op_shapes(diagnosis->model, op->op, inputs) ||
+        !lac_op_product(lac_work_op_name(diagnosis, op), inputs, &product)) {
+        return " The products run on kernels for lengths that are no multiple of 8: pad the "
+               "sequence.";
+    }
+    for (int i = 0; i < 3; i++) {
+        int64_t size = product.sizes[i];
+        if (size > MULTIPLE && size % MULTIPLE != 0) {
+            return lac_texts_add(&diagnosis->analysis->texts,
+                                 " The length %lld is no multiple of 8, so the products run on "
+                                 "slower kernels, too: pad it to %lld.",
+                                 (long long)size, (long long)((size / MULTIPLE + 1) * MULTIPLE));
+        }
+    }
+    return "";
+}
+
+/** Whether the framework's own function was called and fell back to separate kernels. */
+static bool is_fallback(const struct lac_diagnosis *diagnosis)
+{
+    static const char name[] = "aten::_scaled_dot_product_attention_math";
+    const struct lac_slices *slices = &diagnosis->model->slices;
+    const struct lac_work *work = diagnosis->work;
+    uint64_t checked = 0;
+    for (uint64_t i = 0; i < work->count && checked < CHECKED_MAX; i++) {
+        if (work->ops[i].op == LAC_NONE || !is_softmax(diagnosis, &work->ops[i])) {
+            continue;
+        }
+        checked++;
+        uint32_t op = work->ops[i].op;
+        int64_t start_ns = slices->start_ns[op];
+        for (uint32_t back = 1; back <= 32 && op >= back; back++) {
+            uint32_t at = op - back;
+            if (slices->start_ns[at] + slices->dur_ns[at] > start_ns &&
+                strcmp(lac_model_str(diagnosis->model, slices->name[at]), name) == 0) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static void propose(struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    bool fell_back = is_fallback(diagnosis);
+    finding->brief = "fused attention";
+    if (fell_back) {
+        finding->change =
+            "from torch.nn.attention import sdpa_kernel, SDPBackend\n"
+            "with sdpa_kernel([SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION]):\n"
+            "    out = model(batch)   # raises and says why the fused kernels do not apply";
+    } else {
+        finding->change =
+            "import torch.nn.functional as F\n"
+            "out = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, dropout_p=p)\n"
+            "# instead of softmax(q @ k.transpose(-2, -1) * scale + mask) @ v; in Transformers:\n"
+            "# AutoModel.from_pretrained(..., attn_implementation=\"sdpa\")";
+    }
+    finding->expect = lac_texts_add(
+        &analysis->texts,
+        "%s, if a fused kernel saves 50-95 %% of what stands between the products and up to 40 %% "
+        "of the products.",
+        lac_finding_expect(diagnosis, finding));
+    finding->costs = "Needs PyTorch 2.0 and half precision for the fastest kernels; the scores "
+                     "themselves can no longer be looked at. Rounding differs: compare the loss.";
+    finding->wrong_if = "the code needs the scores themselves, or the softmax between the products "
+                        "is no attention.";
+    finding->check = "record again: the softmax kernels are gone, flash or efficient attention "
+                     "kernels are there";
+}
+
+void lac_find_unfused_attention(struct lac_diagnosis *diagnosis)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    struct attention attention = {0};
+    collect(diagnosis, &attention);
+    double steps = diagnosis->work->steps;
+    if (attention.count == 0 || steps <= 0.0 || (double)attention.count < steps) {
+        return;
+    }
+    struct lac_change changes[LAC_CASE_COUNT_];
+    for (int which = 0; which < LAC_CASE_COUNT_; which++) {
+        lac_change_from_saving(diagnosis, &attention.saving[which], 1.0, &changes[which]);
+    }
+    double cost_ns = (attention.product_ns + attention.other_ns) / steps;
+    struct lac_finding *finding =
+        lac_finding_open_changes(diagnosis, "unfused-attention", cost_ns, 3.0, changes);
+    if (!finding) {
+        return;
+    }
+    double between_pct = 100.0 * attention.other_ns / (attention.product_ns + attention.other_ns);
+    finding->title = lac_texts_add(
+        &analysis->texts, "Attention in separate kernels takes %s of every %s step (%s)",
+        lac_say_ns(llround(cost_ns)).text, lac_say_ns(analysis->step_mean_ns).text,
+        lac_say_pct(finding->cost_pct).text);
+    finding->why = lac_texts_add(
+        &analysis->texts,
+        "A softmax stands between two products %s times a step; %s of that time goes to it and to "
+        "other work on the scores, which pass through memory each time.%s%s",
+        lac_say_rate((double)attention.count / steps).text, lac_say_pct(between_pct).text,
+        is_fallback(diagnosis)
+            ? " scaled_dot_product_attention was called, but fell back to separate kernels."
+            : "",
+        length_text(diagnosis, &attention));
+    propose(diagnosis, finding);
+    if (attention.longest != LAC_NONE) {
+        lac_evidence_slice(diagnosis, finding, attention.longest,
+                           "the longest softmax between two products");
+    }
+    lac_evidence_slice(diagnosis, finding, diagnosis->work->ops[attention.example].slice,
+                       "a product behind it");
+}

@@ -1,0 +1,133 @@
+/*
+ * Chains of elementwise kernels: each reads what the one before it wrote. They are bound by memory,
+ * so a compiler that makes one kernel of a chain saves the passes between. What a compiler made
+ * already, and the optimizer's own kernels, are not meant.
+ */
+
+#include "analysis/diagnose/work.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+struct chains {
+    double ns; /**< of kernels in chains, all covered steps */
+    uint64_t count;
+    struct lac_saving saving[LAC_CASE_COUNT_];
+    double all_ns, compiled_ns;
+    uint64_t longest_first, longest_count; /**< the chain that takes longest, in the work */
+    double longest_ns;
+};
+
+/** Whether a compiler can fuse it with its neighbours. */
+static bool is_fusible(const struct lac_diagnosis *diagnosis, const struct lac_work_op *op)
+{
+    const struct lac_kernel_facts *kernel = lac_work_kernel(diagnosis, op);
+    if (!kernel || kernel->names.is_comm || (op->context & LAC_WORK_IN_OPTIMIZER) != 0) {
+        return false;
+    }
+    enum lac_family family = kernel->names.family;
+    return family == LAC_FAMILY_ELEMENTWISE || kernel->names.layout == LAC_LAYOUT_K;
+}
+
+/** A chain of `count` kernels from `first` on: all but one pass through memory can go. */
+static void add_chain(const struct lac_diagnosis *diagnosis, struct chains *chains, uint64_t first,
+                      uint64_t count)
+{
+    static const double saved[LAC_CASE_COUNT_] = {0.9, 0.6, 0.3};
+    double removable = (double)(count - 1) / (double)count;
+    double sum_ns = 0.0;
+    for (uint64_t i = first; i < first + count; i++) {
+        const struct lac_work_op *op = &diagnosis->work->ops[i];
+        sum_ns += op->exposed_ns;
+        for (int which = 0; which < LAC_CASE_COUNT_; which++) {
+            lac_saving_add(diagnosis, &chains->saving[which], op->slice,
+                           saved[which] * removable * (double)op->exposed_ns);
+        }
+    }
+    chains->ns += sum_ns;
+    chains->count += count;
+    if (sum_ns > chains->longest_ns) {
+        chains->longest_ns = sum_ns;
+        chains->longest_first = first;
+        chains->longest_count = count;
+    }
+}
+
+static void collect(const struct lac_diagnosis *diagnosis, struct chains *chains)
+{
+    const struct lac_work *work = diagnosis->work;
+    for (uint64_t i = 0; i < work->count;) {
+        const struct lac_kernel_facts *kernel = lac_work_kernel(diagnosis, &work->ops[i]);
+        if (kernel && !kernel->names.is_comm) {
+            chains->all_ns += work->ops[i].exposed_ns;
+            bool is_compiled = kernel->names.family == LAC_FAMILY_TRITON;
+            chains->compiled_ns += is_compiled ? work->ops[i].exposed_ns : 0.0;
+        }
+        uint64_t end = i;
+        while (end < work->count && is_fusible(diagnosis, &work->ops[end]) &&
+               (work->ops[end].context & LAC_WORK_IN_BACKWARD) ==
+                   (work->ops[i].context & LAC_WORK_IN_BACKWARD)) {
+            end++;
+        }
+        if (end - i >= 2) {
+            add_chain(diagnosis, chains, i, end - i);
+        }
+        i = end > i ? end : i + 1;
+    }
+}
+
+void lac_find_unfused_elementwise(struct lac_diagnosis *diagnosis)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    struct chains chains = {0};
+    collect(diagnosis, &chains);
+    double steps = diagnosis->work->steps;
+    bool is_compiled = chains.compiled_ns >= 0.05 * chains.all_ns ||
+                       strstr(diagnosis->analysis->settings_json, "\"compile\":true") != NULL;
+    if (steps <= 0.0 || chains.ns <= 0.0 || is_compiled ||
+        lac_framework_of(diagnosis->model) != LAC_FRAMEWORK_PYTORCH) {
+        return;
+    }
+    struct lac_change changes[LAC_CASE_COUNT_];
+    for (int which = 0; which < LAC_CASE_COUNT_; which++) {
+        lac_change_from_saving(diagnosis, &chains.saving[which], 1.0, &changes[which]);
+    }
+    double cost_ns = chains.ns / steps;
+    struct lac_finding *finding =
+        lac_finding_open_changes(diagnosis, "unfused-elementwise", cost_ns, 10.0, changes);
+    if (!finding) {
+        return;
+    }
+    /* which of them share data the trace does not say: never the first thing to do */
+    finding->severity = LAC_SEVERITY_INFO;
+    finding->confidence = 0.5;
+    finding->title = lac_texts_add(
+        &analysis->texts, "Chains of elementwise kernels take %s of every %s step (%s)",
+        lac_say_ns(llround(cost_ns)).text, lac_say_ns(analysis->step_mean_ns).text,
+        lac_say_pct(finding->cost_pct).text);
+    finding->why = lac_texts_add(
+        &analysis->texts,
+        "%s of them a step follow one another directly: each reads from memory what the one "
+        "before it wrote. A compiler makes one kernel of such a chain.",
+        lac_say_rate((double)chains.count / steps).text);
+    finding->brief = "fuse elementwise kernels";
+    finding->change = "model = torch.compile(model)";
+    finding->expect = lac_texts_add(
+        &analysis->texts,
+        "%s, if 30 to 90 %% of the passes through memory between them go away; which of them "
+        "share data the trace does not say.",
+        lac_finding_expect(diagnosis, finding));
+    finding->costs = "Minutes of compilation at the start, again for each new shape; rounding "
+                     "differs a little.";
+    finding->wrong_if = "the chains are inputs to different layers and share no data.";
+    finding->check = "record ten steps of the compiled model: kernels named triton_ stand for the "
+                     "chains";
+    const struct lac_work_op *first = &diagnosis->work->ops[chains.longest_first];
+    const struct lac_work_op *last = first + chains.longest_count - 1;
+    lac_evidence_slice(diagnosis, finding, first->slice,
+                       lac_texts_add(&analysis->texts, "the longest chain begins: %s, %s in all",
+                                     lac_say_count((int64_t)chains.longest_count, "kernel").text,
+                                     lac_say_ns(llround(chains.longest_ns)).text));
+    lac_evidence_slice(diagnosis, finding, last->slice, "and ends");
+}

@@ -1,0 +1,366 @@
+/* The operations of the kept steps and who launched them. */
+
+#include "analysis/diagnose/work.h"
+
+#include "analysis/diagnose/operations.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { WORK_OPS_MAX = 400000, DEPTH_MAX = 128 };
+
+void lac_work_destroy(struct lac_work *work)
+{
+    if (work) {
+        free(work->ops);
+        free(work);
+    }
+}
+
+/* -- the operations -------------------------------------------------------------------------- */
+
+struct collect {
+    const struct lac_diagnosis *diagnosis;
+    struct lac_work *work;
+    uint64_t capacity;
+    uint64_t kept_cursor;
+    int64_t last_end_ns;
+};
+
+static bool is_kept(struct collect *collect, int64_t at_ns)
+{
+    const struct lac_spans *kept = &collect->diagnosis->kept;
+    while (collect->kept_cursor < kept->count && kept->at[collect->kept_cursor].end_ns <= at_ns) {
+        collect->kept_cursor++;
+    }
+    return collect->kept_cursor < kept->count && kept->at[collect->kept_cursor].start_ns <= at_ns;
+}
+
+/** Take the operation if it is in a kept step; its time counts up to the start of the next one. */
+static void take(struct collect *collect, uint64_t slice, int64_t next_start_ns)
+{
+    const struct lac_slices *slices = &collect->diagnosis->model->slices;
+    int64_t start_ns = slices->start_ns[slice];
+    int64_t end_ns = start_ns + slices->dur_ns[slice];
+    int64_t from_ns = start_ns > collect->last_end_ns ? start_ns : collect->last_end_ns;
+    int64_t to_ns = end_ns < next_start_ns ? end_ns : next_start_ns;
+    int64_t exposed_ns = to_ns > from_ns ? to_ns - from_ns : 0;
+    collect->last_end_ns = end_ns > collect->last_end_ns ? end_ns : collect->last_end_ns;
+    if (!is_kept(collect, start_ns) || collect->work->count == collect->capacity) {
+        return;
+    }
+    collect->work->ops[collect->work->count++] = (struct lac_work_op){
+        .slice = (uint32_t)slice,
+        .exposed_ns = exposed_ns < (int64_t)UINT32_MAX ? (uint32_t)exposed_ns : UINT32_MAX,
+        .op = LAC_NONE};
+}
+
+static enum lac_status collect_operations(struct collect *collect)
+{
+    const struct lac_analysis *analysis = collect->diagnosis->analysis;
+    const struct lac_device_facts *device = &analysis->devices[analysis->main_device];
+    struct lac_operations operations;
+    enum lac_status status = lac_operations_init(&operations, collect->diagnosis, device->id);
+    uint64_t before = 0;
+    uint64_t slice = 0;
+    bool has_before = false;
+    collect->last_end_ns = device->first_ns;
+    while (!status && collect->work->count < collect->capacity &&
+           lac_operations_next(&operations, &slice)) {
+        if (has_before) {
+            take(collect, before, collect->diagnosis->model->slices.start_ns[slice]);
+        }
+        before = slice;
+        has_before = true;
+    }
+    if (!status && has_before) {
+        take(collect, before, INT64_MAX);
+    }
+    lac_operations_done(&operations);
+    return status;
+}
+
+/** Kept steps that the operations cover. */
+static double covered_steps(const struct lac_diagnosis *diagnosis, const struct lac_work *work)
+{
+    double all = (double)diagnosis->analysis->step_kept_count;
+    if (work->count < WORK_OPS_MAX) {
+        return all;
+    }
+    int64_t last_ns = diagnosis->model->slices.start_ns[work->ops[work->count - 1].slice];
+    double covered_ns = (double)lac_spans_length_inside(
+        &diagnosis->kept, diagnosis->kept.at[0].start_ns, last_ns + 1);
+    double kept_ns = (double)lac_spans_length(&diagnosis->kept);
+    return kept_ns > 0.0 ? all * covered_ns / kept_ns : all;
+}
+
+/* -- who launched them --------------------------------------------------------------------------
+ */
+
+/** Operators of a forward pass that no formula of a backward pass uses. */
+static bool is_forward_name(const char *name)
+{
+    static const char *const names[] = {
+        "conv1d",     "conv2d",     "conv3d",   "linear",    "batch_norm",
+        "layer_norm", "group_norm", "rms_norm", "embedding", "scaled_dot_product_attention",
+        "relu",       "relu_",      "gelu",     "silu",      "dropout",
+        "max_pool2d"};
+    if (strncmp(name, "aten::", 6) != 0) {
+        return false;
+    }
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        if (strcmp(name + 6, names[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/** A launch and the operation that it launched, to walk in the order of the host's slices. */
+struct launch {
+    uint32_t call;
+    uint32_t at; /**< in work->ops */
+};
+
+static int by_call(const void *a, const void *b)
+{
+    const struct launch *x = a;
+    const struct launch *y = b;
+    if (x->call != y->call) {
+        return x->call < y->call ? -1 : 1;
+    }
+    return x->at < y->at ? -1 : x->at > y->at;
+}
+
+struct frame {
+    int64_t end_ns;
+    uint32_t slice;
+    uint8_t context;
+};
+
+static uint8_t context_of(struct lac_diagnosis *diagnosis, uint64_t slice, uint8_t outer)
+{
+    uint32_t name = diagnosis->model->slices.name[slice];
+    enum lac_host_class class = lac_host_class_of(diagnosis, name);
+    if (class == LAC_HOST_OPTIMIZER) {
+        return outer | LAC_WORK_IN_OPTIMIZER;
+    }
+    if (class == LAC_HOST_BACKWARD) {
+        return outer | LAC_WORK_IN_BACKWARD;
+    }
+    bool is_again = (outer & LAC_WORK_IN_BACKWARD) != 0 &&
+                    is_forward_name(lac_model_str(diagnosis->model, name));
+    return is_again ? outer | LAC_WORK_IS_RECOMPUTED : outer;
+}
+
+/**
+ * Walk one thread from its first slice with a stack of what is open, and tell each launch.
+ *
+ * @return how many launches it took
+ */
+static uint64_t walk_thread(struct lac_diagnosis *diagnosis, const struct launch *launches,
+                            uint64_t count)
+{
+    const struct lac_slices *slices = &diagnosis->model->slices;
+    const struct lac_track *track =
+        &diagnosis->model->tracks[lac_model_track_of(diagnosis->model, launches[0].call)];
+    struct frame stack[DEPTH_MAX];
+    int depth = 0;
+    uint64_t taken = 0;
+    uint64_t end = track->first + track->count;
+    for (uint64_t i = track->first; i < end && taken < count; i++) {
+        int64_t start_ns = slices->start_ns[i];
+        while (depth > 0 && stack[depth - 1].end_ns <= start_ns) {
+            depth--;
+        }
+        uint8_t kind = slices->kind[i];
+        for (; taken < count && launches[taken].call == i; taken++) {
+            struct lac_work_op *op = &diagnosis->work->ops[launches[taken].at];
+            op->op = depth > 0 ? stack[depth - 1].slice : LAC_NONE;
+            op->context = depth > 0 ? stack[depth - 1].context : 0;
+        }
+        bool is_named = kind == LAC_SLICE_OP || kind == LAC_SLICE_RANGE || kind == LAC_SLICE_OTHER;
+        if (is_named && depth < DEPTH_MAX) {
+            uint8_t outer = depth > 0 ? stack[depth - 1].context : 0;
+            stack[depth++] = (struct frame){.end_ns = start_ns + slices->dur_ns[i],
+                                            .slice = (uint32_t)i,
+                                            .context = context_of(diagnosis, i, outer)};
+        }
+    }
+    return taken;
+}
+
+static enum lac_status find_launchers(struct lac_diagnosis *diagnosis)
+{
+    struct lac_work *work = diagnosis->work;
+    const struct lac_model *model = diagnosis->model;
+    struct launch *launches = malloc((work->count ? work->count : 1) * sizeof *launches);
+    if (!launches) {
+        return LAC_ERR_NOMEM;
+    }
+    uint64_t count = 0;
+    for (uint64_t i = 0; i < work->count; i++) {
+        uint32_t call = model->slices.link[work->ops[i].slice];
+        if (call != LAC_NONE) {
+            launches[count++] = (struct launch){.call = call, .at = (uint32_t)i};
+        }
+    }
+    if (count > 1) {
+        qsort(launches, count, sizeof *launches, by_call);
+    }
+    for (uint64_t at = 0; at < count;) {
+        uint32_t track = lac_model_track_of(model, launches[at].call);
+        uint64_t end = model->tracks[track].first + model->tracks[track].count;
+        uint64_t next = at;
+        while (next < count && launches[next].call < end) {
+            next++;
+        }
+        (void)walk_thread(diagnosis, &launches[at], next - at);
+        at = next;
+    }
+    free(launches);
+    return LAC_OK;
+}
+
+enum lac_status lac_work_collect(struct lac_diagnosis *diagnosis)
+{
+    const struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_work *work = calloc(1, sizeof *work);
+    if (!work) {
+        return LAC_ERR_NOMEM;
+    }
+    diagnosis->work = work;
+    if (!diagnosis->time || analysis->main_device == LAC_NONE) {
+        return LAC_OK;
+    }
+    uint64_t all = analysis->devices[analysis->main_device].op_count;
+    uint64_t capacity = all < WORK_OPS_MAX ? all : WORK_OPS_MAX;
+    work->ops = malloc((capacity ? capacity : 1) * sizeof *work->ops);
+    if (!work->ops) {
+        return LAC_ERR_NOMEM;
+    }
+    struct collect collect = {.diagnosis = diagnosis, .work = work, .capacity = capacity};
+    enum lac_status status = collect_operations(&collect);
+    if (status) {
+        return status;
+    }
+    work->steps = covered_steps(diagnosis, work);
+    return find_launchers(diagnosis);
+}
+
+/* -- pricing --------------------------------------------------------------------------------------
+ */
+
+static enum lac_op_class class_of(const struct lac_diagnosis *diagnosis, uint64_t slice)
+{
+    if (diagnosis->model->slices.kind[slice] != LAC_SLICE_KERNEL) {
+        return LAC_OP_OTHER;
+    }
+    const struct lac_name_class *names = lac_kernel_class_of(diagnosis, slice);
+    if (names->is_comm) {
+        return LAC_OP_COMM;
+    }
+    if (names->layout == LAC_LAYOUT_L) {
+        return LAC_OP_LAYOUT;
+    }
+    bool is_unused = names->is_eligible && names->tensor_core == LAC_TENSOR_CORE_NO;
+    return is_unused ? LAC_OP_UNUSED_TENSOR : LAC_OP_COMPUTE;
+}
+
+void lac_saving_add(const struct lac_diagnosis *diagnosis, struct lac_saving *saving,
+                    uint64_t slice, double ns)
+{
+    if (diagnosis->work->steps > 0.0) {
+        saving->ns[class_of(diagnosis, slice)] += ns / diagnosis->work->steps;
+    }
+}
+
+void lac_change_from_saving(const struct lac_diagnosis *diagnosis, const struct lac_saving *saving,
+                            double factor, struct lac_change *ret_change)
+{
+    lac_change_clear(ret_change);
+    for (int class = 0; class < LAC_OP_CLASS_COUNT_; class ++) {
+        double all_ns = diagnosis->time->class_ns[class];
+        if (all_ns > 0.0) {
+            ret_change->factor[class] = fmax(0.0, 1.0 - factor * saving->ns[class] / all_ns);
+        }
+    }
+}
+
+struct lac_finding *lac_finding_open_changes(struct lac_diagnosis *diagnosis, const char *id,
+                                             double cost_ns, double cost_min_pct,
+                                             const struct lac_change changes[LAC_CASE_COUNT_])
+{
+    if (lac_pct_of_step(diagnosis, cost_ns) < cost_min_pct) {
+        return NULL;
+    }
+    double steps[LAC_CASE_COUNT_];
+    for (int which = 0; which < LAC_CASE_COUNT_; which++) {
+        steps[which] = lac_retime(diagnosis, &changes[which]);
+    }
+    struct lac_finding *finding = lac_finding_new(diagnosis, id);
+    if (!finding) {
+        return NULL;
+    }
+    lac_finding_price_steps(diagnosis, finding, steps);
+    if (finding->gain_mid_pct < 1.0) { /* something else hides it: nothing to propose */
+        diagnosis->analysis->finding_count--;
+        return NULL;
+    }
+    lac_finding_cost(diagnosis, finding, cost_ns);
+    finding->severity = lac_severity_of_gain(finding->gain_mid_pct);
+    finding->confidence = 0.6;
+    return finding;
+}
+
+struct lac_finding *lac_finding_open_fact(struct lac_diagnosis *diagnosis, const char *id)
+{
+    struct lac_finding *finding = lac_finding_new(diagnosis, id);
+    if (finding) {
+        finding->severity = LAC_SEVERITY_INFO;
+        finding->confidence = 0.8;
+    }
+    return finding;
+}
+
+/* -- names
+ * ------------------------------------------------------------------------------------------ */
+
+const struct lac_kernel_facts *lac_work_kernel(const struct lac_diagnosis *diagnosis,
+                                               const struct lac_work_op *op)
+{
+    const struct lac_slices *slices = &diagnosis->model->slices;
+    if (slices->kind[op->slice] != LAC_SLICE_KERNEL) {
+        return NULL;
+    }
+    return &diagnosis->analysis->kernels[diagnosis->kernel_row[slices->name[op->slice]]];
+}
+
+const char *lac_work_kernel_name(struct lac_diagnosis *diagnosis, uint64_t slice)
+{
+    char name[64];
+    uint32_t id = diagnosis->model->slices.name[slice];
+    lac_kernel_short_name(lac_model_str(diagnosis->model, id),
+                          lac_strings_length(&diagnosis->model->strings, id), name, sizeof name);
+    return lac_texts_add(&diagnosis->analysis->texts, "%s", name);
+}
+
+const char *lac_work_op_name(const struct lac_diagnosis *diagnosis, const struct lac_work_op *op)
+{
+    return op->op == LAC_NONE
+               ? ""
+               : lac_model_str(diagnosis->model, diagnosis->model->slices.name[op->op]);
+}
+
+const struct lac_device *lac_main_device(const struct lac_diagnosis *diagnosis)
+{
+    const struct lac_analysis *analysis = diagnosis->analysis;
+    if (analysis->main_device == LAC_NONE) {
+        return NULL;
+    }
+    uint32_t index =
+        lac_model_device_index(diagnosis->model, analysis->devices[analysis->main_device].id);
+    return index == LAC_NONE ? NULL : &diagnosis->model->devices[index];
+}

@@ -1,0 +1,433 @@
+/* What the device computes with: attention, elementwise chains, optimizers, small grids and tensor
+ * cores; and the traces in which the naive text about each would be wrong. */
+
+#include "tests/support/trace_draw.h"
+
+#include <check.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static char sheet[524288];
+static size_t used;
+static unsigned corr;
+static double host_us, device_us;
+static struct lac_model *model;
+static struct lac_analysis *analysis;
+
+static void add(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+static void add(const char *fmt, ...)
+{
+    va_list list;
+    va_start(list, fmt);
+    int length = vsnprintf(sheet + used, sizeof sheet - used, fmt, list);
+    va_end(list);
+    ck_assert_int_gt(length, 0);
+    used += (size_t)length;
+    ck_assert_uint_lt(used, sizeof sheet);
+}
+
+static void blank(void)
+{
+    used = 0;
+    corr = 0;
+    sheet[0] = '\0';
+    host_us = 0.0;
+    device_us = 0.0;
+}
+
+/** An operator on the host, its launch inside, its kernel behind what runs already. */
+static void launch(const char *thread, const char *op, double length_us, const char *kernel)
+{
+    corr++;
+    double start = device_us > host_us + 2.0 ? device_us : host_us + 2.0;
+    device_us = start + length_us;
+    add("%s op %.1f 3 %s\n", thread, host_us, op);
+    add("%s call %.1f 1 #%u cudaLaunchKernel\n", thread, host_us + 1.0, corr);
+    add("gpu0.7 kernel %.1f %.1f #%u %s\n", start, length_us, corr, kernel);
+    host_us += 4.0;
+}
+
+/** The end of a step that began at `begin`: the host has all of it launched, and waits for it. */
+static void end_step(double begin, int index)
+{
+    add("main op %.1f 10 Optimizer.step#SGD.step\n", host_us);
+    host_us += 11.0;
+    add("main call %.1f %.1f cudaStreamSynchronize\n", host_us, device_us + 1.0 - host_us);
+    host_us = device_us + 2.0;
+    add("main range %.1f %.1f ProfilerStep#%d\n", begin, host_us - begin, index);
+}
+
+static void diagnose_as(const char *metadata, int cc_major)
+{
+    model = trace_draw_with(sheet, metadata, cc_major);
+    analysis = trace_diagnose(model);
+}
+
+static void wipe(void)
+{
+    lac_analysis_destroy(analysis);
+    lac_model_destroy(model);
+}
+
+static const struct lac_finding *found(const char *id)
+{
+    return trace_finding(analysis, id);
+}
+
+static void check_grammar(const struct lac_finding *finding)
+{
+    const char *const parts[] = {finding->title,    finding->why,   finding->change,
+                                 finding->brief,    finding->costs, finding->expect,
+                                 finding->wrong_if, finding->check};
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        ck_assert_msg(parts[i][0] != '\0', "%s: part %zu is empty", finding->id, i);
+    }
+    ck_assert_uint_gt(finding->evidence_count, 0);
+    ck_assert(finding->gain_low_pct <= finding->gain_mid_pct);
+    ck_assert(finding->gain_mid_pct <= finding->gain_high_pct);
+    ck_assert(finding->gain_mid_pct >= 1.0);
+}
+
+/* -- attention ----------------------------------------------------------------------------------
+ */
+
+#define HALF_GEMM "ampere_bf16_s16816gemm_bf16_128x128_ldg8_f2f_stages_64x3_nn"
+#define ODD_GEMM  "void cutlass::Kernel2<cutlass_80_tensorop_bf16_s16816gemm_bf16_128x128_tn_align1>"
+#define SOFTMAX                                                                                    \
+    "void (anonymous namespace)::softmax_warp_forward<float, float, float, 10, false, false>(int)"
+#define LOGITS "void cunn_SoftMaxForward<4, float, float, float, LogSoftMaxForwardEpilogue>(float*)"
+#define ADD                                                                                        \
+    "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float> >(int)"
+#define COPY "void at::native::elementwise_kernel<128, 4, direct_copy_kernel_cuda>(int)"
+
+static void draw_attention(const char *product, const char *softmax, const char *behind)
+{
+    blank();
+    for (int i = 0; i < 8; i++) {
+        double begin = host_us;
+        launch("main", "aten::addmm", 1000, HALF_GEMM);
+        for (int layer = 0; layer < 2; layer++) {
+            launch("main", product, 200, HALF_GEMM);
+            launch("main", "aten::mul", 100, ADD);
+            launch("main", "aten::_softmax", 400, softmax);
+            launch("main", behind, 200, HALF_GEMM);
+        }
+        launch("pt_autograd_0", "autograd::engine::evaluate_function: MmBackward0", 1000,
+               HALF_GEMM);
+        end_step(begin, i);
+    }
+}
+
+START_TEST(attention_in_separate_kernels_is_found)
+{
+    draw_attention("aten::bmm dims=[[16,4096,64],[16,64,4096]]", SOFTMAX, "aten::bmm");
+    diagnose_as(NULL, 8);
+    const struct lac_finding *finding = found("unfused-attention");
+    ck_assert_ptr_nonnull(finding);
+    check_grammar(finding);
+    ck_assert_ptr_nonnull(strstr(finding->change, "scaled_dot_product_attention"));
+    ck_assert_msg(strstr(finding->why, "between two products 2 times a step") != NULL, "%s",
+                  finding->why);
+    /* 2 x (200 + 100 + 400 + 200) us of 3.8 ms; the part between is 1 ms */
+    ck_assert_int_eq(finding->cost_ns_per_step / 10000, 180);
+    ck_assert(finding->gain_low_pct > 10.0 && finding->gain_high_pct < 40.0);
+    wipe();
+}
+END_TEST
+
+START_TEST(a_softmax_of_the_loss_or_between_layers_is_no_attention)
+{
+    draw_attention("aten::bmm", LOGITS, "aten::bmm");
+    diagnose_as(NULL, 8);
+    ck_assert_ptr_null(found("unfused-attention"));
+    wipe();
+    draw_attention("aten::addmm", SOFTMAX, "aten::addmm");
+    diagnose_as(NULL, 8);
+    ck_assert_ptr_null(found("unfused-attention"));
+    wipe();
+}
+END_TEST
+
+START_TEST(a_call_that_fell_back_is_told_from_code_without_the_call)
+{
+    blank();
+    for (int i = 0; i < 8; i++) {
+        double begin = host_us;
+        add("main op %.1f 15.5 aten::_scaled_dot_product_attention_math\n", host_us);
+        launch("main", "aten::bmm", 200, HALF_GEMM);
+        launch("main", "aten::_softmax", 400, SOFTMAX);
+        launch("main", "aten::bmm", 200, HALF_GEMM);
+        host_us += 4.0;
+        launch("main", "aten::addmm", 1000, HALF_GEMM);
+        end_step(begin, i);
+    }
+    diagnose_as(NULL, 8);
+    const struct lac_finding *finding = found("unfused-attention");
+    ck_assert_ptr_nonnull(finding);
+    ck_assert_ptr_nonnull(strstr(finding->why, "fell back"));
+    ck_assert_ptr_nonnull(strstr(finding->change, "sdpa_kernel"));
+    wipe();
+}
+END_TEST
+
+/* -- elementwise chains --------------------------------------------------------------------------
+ */
+
+static void draw_chain(int length, double kernel_us, bool is_in_optimizer, const char *kernel)
+{
+    blank();
+    for (int i = 0; i < 8; i++) {
+        double begin = host_us;
+        launch("main", "aten::addmm", 4000, HALF_GEMM);
+        if (is_in_optimizer) {
+            add("main op %.1f %.1f Optimizer.step#Adam.step\n", host_us, 4.0 * length + 1.0);
+        }
+        for (int k = 0; k < length; k++) {
+            launch("main", "aten::mul", kernel_us, kernel);
+        }
+        host_us += 2.0;
+        launch("main", "aten::addmm", 1000, HALF_GEMM);
+        end_step(begin, i);
+    }
+}
+
+START_TEST(a_chain_of_elementwise_kernels_can_be_fused)
+{
+    draw_chain(5, 300, false, ADD);
+    diagnose_as(NULL, 8);
+    const struct lac_finding *finding = found("unfused-elementwise");
+    ck_assert_ptr_nonnull(finding);
+    check_grammar(finding);
+    ck_assert_int_eq((int)finding->severity, (int)LAC_SEVERITY_INFO);
+    ck_assert_str_eq(analysis->findings[0].id, "gpu-bound"); /* which the trace can confirm */
+    wipe();
+}
+END_TEST
+
+START_TEST(what_is_compiled_or_stands_alone_or_is_the_optimizer_is_not_fused)
+{
+    draw_chain(5, 300, true, ADD);
+    diagnose_as(NULL, 8);
+    ck_assert_ptr_null(found("unfused-elementwise"));
+    wipe();
+    draw_chain(1, 1500, false, ADD);
+    diagnose_as(NULL, 8);
+    ck_assert_ptr_null(found("unfused-elementwise"));
+    wipe();
+    draw_chain(5, 300, false, "triton_poi_fused_add_mul_3");
+    diagnose_as(NULL, 8);
+    ck_assert_ptr_null(found("unfused-elementwise"));
+    wipe();
+    draw_chain(5, 300, false, ADD);
+    diagnose_as("{\"lacuna\":{\"settings\":{\"compile\":true}}}", 8);
+    ck_assert_ptr_null(found("unfused-elementwise"));
+    wipe();
+}
+END_TEST
+
+/* -- the optimizer
+ * --------------------------------------------------------------------------------- */
+
+/** The host needs `each_us` for each of 200 updates; the device has 2 ms of work beside. */
+static void draw_optimizer(double each_us, const char *kernel, double ahead_us, bool has_python)
+{
+    blank();
+    for (int i = 0; i < 8; i++) {
+        double begin = host_us;
+        launch("main", "aten::addmm", ahead_us, HALF_GEMM);
+        double from = host_us;
+        for (int k = 0; k < 200; k++) {
+            launch("main", "aten::add_", 3, kernel);
+            host_us += each_us - 4.0;
+        }
+        add("main op %.1f %.1f Optimizer.step#Adam.step\n", from - 0.5, host_us - from);
+        if (has_python) {
+            add("main python %.1f 1 optim.py(3): step\n", host_us);
+        }
+        host_us += 1.0;
+        launch("main", "aten::addmm", 2000, HALF_GEMM);
+        double done = device_us > host_us ? device_us : host_us;
+        add("main call %.1f %.1f cudaStreamSynchronize\n", host_us, done + 1.0 - host_us);
+        host_us = done + 2.0;
+        add("main range %.1f %.1f ProfilerStep#%d\n", begin, host_us - begin, i);
+    }
+}
+
+START_TEST(an_optimizer_without_groups_is_found)
+{
+    draw_optimizer(20, ADD, 100, false);
+    diagnose_as(NULL, 8);
+    const struct lac_finding *finding = found("slow-optimizer");
+    ck_assert_ptr_nonnull(finding);
+    check_grammar(finding);
+    ck_assert_ptr_nonnull(strstr(finding->change, "torch.optim.Adam("));
+    ck_assert_ptr_nonnull(strstr(finding->change, "fused=True"));
+    ck_assert(finding->gain_high_pct < 70.0);
+    wipe();
+}
+END_TEST
+
+START_TEST(an_optimizer_that_the_device_does_not_notice_costs_nothing)
+{
+    draw_optimizer(20, ADD, 6000, false); /* 4 ms of host time behind 6 ms of device time */
+    diagnose_as(NULL, 8);
+    ck_assert_ptr_null(found("slow-optimizer"));
+    wipe();
+    draw_optimizer(20, "multi_tensor_apply_kernel<TensorListMetadata<4>, AdamFunctor<float> >", 100,
+                   false);
+    diagnose_as(NULL, 8);
+    ck_assert_ptr_null(found("slow-optimizer"));
+    wipe();
+    draw_optimizer(20, ADD, 100, true); /* Python stacks: the host is slower than it is */
+    diagnose_as(NULL, 8);
+    ck_assert_ptr_null(found("slow-optimizer"));
+    wipe();
+}
+END_TEST
+
+/* -- small grids
+ * ------------------------------------------------------------------------------------- */
+
+static void draw_grids(int blocks, double length_us)
+{
+    char name[160];
+    snprintf(name, sizeof name, "%s grid=%d", HALF_GEMM, blocks);
+    blank();
+    for (int i = 0; i < 8; i++) {
+        double begin = host_us;
+        for (int k = 0; k < 10; k++) {
+            launch("main", "aten::bmm", length_us, name);
+        }
+        launch("main", "aten::addmm", 1000, HALF_GEMM " grid=800");
+        end_step(begin, i);
+    }
+}
+
+START_TEST(kernels_with_fewer_blocks_than_multiprocessors_are_said)
+{
+    draw_grids(8, 200);
+    diagnose_as(NULL, 8);
+    const struct lac_finding *finding = found("small-grid");
+    ck_assert_ptr_nonnull(finding);
+    ck_assert_int_eq((int)finding->severity, (int)LAC_SEVERITY_INFO);
+    ck_assert(finding->gain_mid_pct != finding->gain_mid_pct); /* a fact, no promise */
+    ck_assert_ptr_nonnull(strstr(finding->why, "multiprocessors (80)"));
+    ck_assert_ptr_nonnull(strstr(finding->costs, "changes the training"));
+    wipe();
+}
+END_TEST
+
+START_TEST(grids_that_fill_the_gpu_or_were_not_recorded_are_not)
+{
+    draw_grids(160, 200);
+    diagnose_as(NULL, 8);
+    ck_assert_ptr_null(found("small-grid"));
+    wipe();
+    draw_grids(0, 200);
+    diagnose_as(NULL, 8);
+    ck_assert_ptr_null(found("small-grid"));
+    wipe();
+    draw_grids(8, 200);
+    diagnose_as(NULL, 0); /* number of multiprocessors not recorded */
+    ck_assert_ptr_null(found("small-grid"));
+    wipe();
+}
+END_TEST
+
+/* -- tensor cores
+ * ------------------------------------------------------------------------------------- */
+
+static void draw_products(const char *op, const char *kernel, int cc_major)
+{
+    blank();
+    for (int i = 0; i < 8; i++) {
+        double begin = host_us;
+        launch("main", "aten::mul", 1000, ADD);
+        launch("main", op, 3000, kernel);
+        end_step(begin, i);
+    }
+    diagnose_as(NULL, cc_major);
+}
+
+START_TEST(an_odd_length_is_quoted_with_the_padded_one)
+{
+    draw_products("aten::mm dims=[[8192,1024],[1024,50257]]", ODD_GEMM, 8);
+    const struct lac_finding *finding = found("tensor-cores-misaligned");
+    ck_assert_ptr_nonnull(finding);
+    check_grammar(finding);
+    ck_assert_ptr_nonnull(strstr(finding->change, "N is 50257: pad it to 50304"));
+    wipe();
+}
+END_TEST
+
+START_TEST(without_shapes_the_length_is_not_guessed)
+{
+    draw_products("aten::mm", ODD_GEMM, 8);
+    const struct lac_finding *finding = found("tensor-cores-misaligned");
+    ck_assert_ptr_nonnull(finding);
+    ck_assert_ptr_nonnull(strstr(finding->why, "not recorded"));
+    wipe();
+}
+END_TEST
+
+START_TEST(each_type_has_its_own_multiple)
+{
+    /* TF32 takes four elements at a time: align4 is all there is to have */
+    draw_products("aten::mm dims=[[64,64],[64,68]]",
+                  "void cutlass::Kernel<cutlass_80_tensorop_s1688gemm_128x64_16x6_nn_align4>", 8);
+    ck_assert_ptr_null(found("tensor-cores-misaligned"));
+    wipe();
+    draw_products("aten::mm dims=[[64,64],[64,66]]",
+                  "void cutlass::Kernel<cutlass_80_tensorop_s1688gemm_128x64_16x6_nn_align2>", 8);
+    ck_assert_ptr_nonnull(strstr(found("tensor-cores-misaligned")->why, "TF32"));
+    wipe();
+    draw_products("aten::mm dims=[[64,64],[64,72]]",
+                  "void cutlass::Kernel2<cutlass_80_tensorop_f16_s16816gemm_f16_128x128_tn_align8>",
+                  8);
+    ck_assert_ptr_null(found("tensor-cores-misaligned"));
+    wipe();
+}
+END_TEST
+
+START_TEST(kernels_of_an_older_gpu_are_a_fact_without_a_promise)
+{
+    const char kernel[] =
+        "void cutlass::Kernel2<cutlass_80_tensorop_bf16_s16816gemm_relu_bf16_64x64_64x6_tn_align8>";
+    draw_products("aten::mm", kernel, 9);
+    const struct lac_finding *finding = found("tensor-cores-older-kernels");
+    ck_assert_ptr_nonnull(finding);
+    ck_assert(finding->gain_mid_pct != finding->gain_mid_pct);
+    wipe();
+    draw_products("aten::mm", kernel, 8); /* they are its own */
+    ck_assert_ptr_null(found("tensor-cores-older-kernels"));
+    wipe();
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tcase = tcase_create("gpu");
+    tcase_set_timeout(tcase, 60);
+    tcase_add_test(tcase, attention_in_separate_kernels_is_found);
+    tcase_add_test(tcase, a_softmax_of_the_loss_or_between_layers_is_no_attention);
+    tcase_add_test(tcase, a_call_that_fell_back_is_told_from_code_without_the_call);
+    tcase_add_test(tcase, a_chain_of_elementwise_kernels_can_be_fused);
+    tcase_add_test(tcase, what_is_compiled_or_stands_alone_or_is_the_optimizer_is_not_fused);
+    tcase_add_test(tcase, an_optimizer_without_groups_is_found);
+    tcase_add_test(tcase, an_optimizer_that_the_device_does_not_notice_costs_nothing);
+    tcase_add_test(tcase, kernels_with_fewer_blocks_than_multiprocessors_are_said);
+    tcase_add_test(tcase, grids_that_fill_the_gpu_or_were_not_recorded_are_not);
+    tcase_add_test(tcase, an_odd_length_is_quoted_with_the_padded_one);
+    tcase_add_test(tcase, without_shapes_the_length_is_not_guessed);
+    tcase_add_test(tcase, each_type_has_its_own_multiple);
+    tcase_add_test(tcase, kernels_of_an_older_gpu_are_a_fact_without_a_promise);
+    Suite *suite = suite_create("diagnose_gpu");
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
