@@ -99,6 +99,21 @@ const steps = [
     await page.keyboard.press('l');
     await page.waitForFunction((before) => new URL(location.href).searchParams.get('sel') === before, kernel);
   }],
+  ['L pressed before the details of the slice are here follows it when they are', async () => {
+    const late = /\/slices\/\d+$/;
+    await page.route(late, async (route) => {
+      await new Promise((resolve) => setTimeout(resolve, 400));
+      await route.continue().catch(() => undefined);
+    });
+    const before = selection();
+    await page.getByRole('button', {name: 'same name ›'}).click();
+    await page.keyboard.press('l');
+    await page.locator('.tl-details .tl-title', {hasText: /Launch/}).waitFor({timeout: 5000});
+    await page.unroute(late);
+    await page.keyboard.press('l');
+    await page.waitForFunction((old) => new URL(location.href).searchParams.get('sel') !== old, before);
+    await page.locator('.tl-details', {hasText: /grid/i}).waitFor();
+  }],
   ['search finds, and Enter goes to the next hit', async () => {
     await page.keyboard.press('/');
     await page.keyboard.type('loader.fetch');

@@ -1,14 +1,14 @@
 // What the keys and buttons do: every command of keymap.ts, as movements of the view state.
 
 import {errorText, getSlices} from '../api/client';
-import type {Evidence} from '../api/types';
+import type {Evidence, SliceInfo} from '../api/types';
 import {ns} from '../base/units';
-import {selection} from '../model/view_state';
+import {sameSelection, selection} from '../model/view_state';
 import {stepGap} from './gap_list';
 import {nextInLane, previousInLane, type WindowFetch} from './neighbours';
 import type {Command} from './keymap';
 import {formatDuration} from '../base/format';
-import type {TimelineModel} from './timeline_model';
+import type {SliceState, TimelineModel} from './timeline_model';
 import {centreWindow, fitWindow, panWindow, revealWindow, zoomWindow, type Span} from './view_math';
 
 /** Zoom and pan of one key press or button click. */
@@ -17,6 +17,8 @@ const PAN_STEP = 0.2;
 const NEIGHBOURS_LIMIT = 1000;
 /** What is too short to be seen is shown with this much around it. */
 const EVIDENCE_PAD_MIN_NS = 20_000;
+
+type ReadySlice = Extract<SliceState, {kind: 'ready'}>;
 
 export class Navigator {
   /** Which evidence of a finding comes next. */
@@ -53,9 +55,9 @@ export class Navigator {
       case 'clear':
         return model.show({selection: undefined});
       case 'slice-previous':
-        return void this.neighbour('previous');
+        return this.neighbour('previous');
       case 'slice-next':
-        return void this.neighbour('next');
+        return this.neighbour('next');
       case 'slice-up':
         return this.parent();
       case 'slice-down':
@@ -153,14 +155,17 @@ export class Navigator {
     else model.setWindow(centreWindow(model.window, span, model.durationNs));
   }
 
-  private async neighbour(side: 'previous' | 'next'): Promise<void> {
+  private neighbour(side: 'previous' | 'next'): void {
+    this.withSlice(
+      ({slice}) => void this.beside(slice, side),
+      () => {
+        if (selection.peek() === undefined) this.pan(side === 'next' ? PAN_STEP : -PAN_STEP);
+      },
+    );
+  }
+
+  private async beside(slice: SliceInfo, side: 'previous' | 'next'): Promise<void> {
     const {model} = this;
-    const state = model.slice.peek();
-    if (state.kind !== 'ready') {
-      if (selection.peek() === undefined) this.pan(side === 'next' ? PAN_STEP : -PAN_STEP);
-      return;
-    }
-    const {slice} = state;
     const fetch: WindowFetch = async (t0, t1) => {
       const query = {track: slice.track, t0, t1, limit: NEIGHBOURS_LIMIT};
       const reply = await getSlices(model.trace.id, query);
@@ -181,27 +186,49 @@ export class Navigator {
   }
 
   private parent(): void {
-    const state = this.model.slice.peek();
-    if (state.kind !== 'ready') return this.scrollBy(-60);
-    if (state.slice.parent !== undefined) this.goToSlice(state.slice.parent, undefined);
-    else this.say('nothing around this slice');
+    this.withSlice(
+      ({slice}) => {
+        if (slice.parent !== undefined) this.goToSlice(slice.parent, undefined);
+        else this.say('nothing around this slice');
+      },
+      () => this.scrollBy(-60),
+    );
   }
 
   private child(): void {
-    const state = this.model.slice.peek();
-    if (state.kind !== 'ready') return this.scrollBy(60);
-    // In order of start the first slice inside comes right after the one around it.
-    if (state.slice.children > 0) this.goToSlice(state.slice.id + 1, undefined);
-    else this.say('nothing inside this slice');
+    this.withSlice(
+      ({slice}) => {
+        // In order of start the first slice inside comes right after the one around it.
+        if (slice.children > 0) this.goToSlice(slice.id + 1, undefined);
+        else this.say('nothing inside this slice');
+      },
+      () => this.scrollBy(60),
+    );
   }
 
   private link(): void {
-    const state = this.model.slice.peek();
-    if (state.kind !== 'ready') return this.say('select a kernel or its launch first');
-    const {slice, link} = state;
-    if (slice.link === undefined) return this.say('no launch was recorded for this slice');
-    const span = link && {t0: link.start_ns, t1: link.start_ns + link.dur_ns};
-    this.goToSlice(slice.link, span);
+    this.withSlice(
+      ({slice, link}) => {
+        if (slice.link === undefined) return this.say('no launch was recorded for this slice');
+        const span = link && {t0: link.start_ns, t1: link.start_ns + link.dur_ns};
+        this.goToSlice(slice.link, span);
+      },
+      () => this.say('select a kernel or its launch first'),
+    );
+  }
+
+  /** Do something with the selected slice: at once, or when its details are here. */
+  private withSlice(act: (state: ReadySlice) => void, none: () => void): void {
+    const {model} = this;
+    const state = model.slice.peek();
+    const wanted = selection.peek();
+    if (state.kind === 'ready') return act(state);
+    if (state.kind !== 'loading') return none();
+    const stop = model.slice.subscribe(next => {
+      if (next.kind === 'loading' && sameSelection(selection.peek(), wanted)) return;
+      queueMicrotask(() => stop());
+      if (next.kind === 'ready' && sameSelection(selection.peek(), wanted)) act(next);
+    });
   }
 
   private revealWhenLoaded(slice: number): void {
