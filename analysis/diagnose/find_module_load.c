@@ -5,21 +5,39 @@
 #include <math.h>
 #include <stdint.h>
 
-/** Kept steps in which the device waited for it. */
-static uint32_t steps_hit(const struct lac_diagnosis *diagnosis)
+/** Kept steps in which something was loaded. */
+struct hits {
+    uint32_t count, late_count; /**< all; in the last half of the kept steps */
+};
+
+static struct hits steps_hit(const struct lac_diagnosis *diagnosis)
 {
     const struct lac_analysis *analysis = diagnosis->analysis;
+    struct hits hits = {0};
     if (diagnosis->main_host == LAC_NONE) {
-        return 0;
+        return hits;
     }
     const struct lac_spans *modules = &diagnosis->hosts[diagnosis->main_host].sets[LAC_SET_MODULE];
-    uint32_t hit = 0;
+    uint32_t kept = 0;
     for (uint32_t s = 0; s < analysis->step_count; s++) {
         const struct lac_step *step = &analysis->steps[s];
-        hit += step->left_out == LAC_STEP_KEPT &&
-               lac_spans_length_inside(modules, step->start_ns, step->start_ns + step->dur_ns) > 0;
+        if (step->left_out != LAC_STEP_KEPT) {
+            continue;
+        }
+        bool is_late = 2 * kept++ >= analysis->step_kept_count;
+        if (lac_spans_length_inside(modules, step->start_ns, step->start_ns + step->dur_ns) > 0) {
+            hits.count++;
+            hits.late_count += is_late;
+        }
     }
-    return hit;
+    return hits;
+}
+
+/** Loads that come in few steps, or stop coming, are first uses: a long job pays them once. */
+static bool is_paid_once(const struct lac_analysis *analysis, const struct hits *hits)
+{
+    return hits->count <= 2 || hits->count * 10 <= analysis->step_kept_count ||
+           hits->late_count == 0;
 }
 
 void lac_find_module_load(struct lac_diagnosis *diagnosis)
@@ -34,7 +52,7 @@ void lac_find_module_load(struct lac_diagnosis *diagnosis)
     if (!finding) {
         return;
     }
-    uint32_t hit = steps_hit(diagnosis);
+    struct hits hits = steps_hit(diagnosis);
     finding->title =
         lac_texts_add(&analysis->texts, "Code is loaded or compiled for %s of every %s step (%s)",
                       lac_say_ns(llround(cost_ns)).text, lac_say_ns(analysis->step_mean_ns).text,
@@ -43,8 +61,8 @@ void lac_find_module_load(struct lac_diagnosis *diagnosis)
         &analysis->texts,
         "It happens in %u of %s after warm-up. Kernels are loaded at their first use: later "
         "loads mean new shapes, or a compiler that starts again for them.",
-        (unsigned)hit, lac_say_count(analysis->step_kept_count, "step").text);
-    bool is_once = hit * 10 <= analysis->step_kept_count || hit <= 1;
+        (unsigned)hits.count, lac_say_count(analysis->step_kept_count, "step").text);
+    bool is_once = is_paid_once(analysis, &hits);
     finding->brief = is_once ? "load before the loop" : "one shape for all steps";
     finding->change = is_once
                           ? "CUDA_MODULE_LOADING=EAGER python train.py   # or run each shape "
@@ -57,7 +75,8 @@ void lac_find_module_load(struct lac_diagnosis *diagnosis)
     finding->wrong_if = "the loads go on with one shape for all steps.";
     finding->check = lac_texts_add(&analysis->texts, "record ten steps and analyze them: %s a step",
                                    lac_say_ns(finding->step_mid_ns).text);
-    if (is_once) { /* a long job pays it once: no promise about an epoch */
+    finding->is_once = is_once;
+    if (is_once) { /* no promise about an epoch */
         finding->severity = LAC_SEVERITY_INFO;
         finding->confidence = 0.5;
     }

@@ -162,8 +162,28 @@ enum lac_framework lac_framework_of(const struct lac_model *model)
     return LAC_FRAMEWORK_UNKNOWN;
 }
 
-/** What to do first: by gain; "the GPU is the limit" comes before what gains less than a percent.
+/** A wait for data that a change takes away is worth as much as any other wait: from 3 % a warning.
  */
+static void weigh_data_wait(struct lac_analysis *analysis)
+{
+    static const char *const about_data[] = {
+        "input-starvation",     "slow-samples", "workers-serialized", "worker-hand-over",
+        "worker-respawn",       "small-files",  "storage-latency",    "cpu-throttled",
+        "cpu-oversubscription", "affinity",     "host-single-thread",
+    };
+    for (uint32_t i = 0; i < analysis->finding_count; i++) {
+        struct lac_finding *finding = &analysis->findings[i];
+        for (size_t k = 0; k < sizeof about_data / sizeof about_data[0]; k++) {
+            bool is_worth_it = finding->severity == LAC_SEVERITY_INFO &&
+                               finding->gain_mid_pct >= 3.0 &&
+                               strcmp(finding->id, about_data[k]) == 0;
+            finding->severity = is_worth_it ? LAC_SEVERITY_WARNING : finding->severity;
+        }
+    }
+}
+
+/** What to do first: by gain; what every step pays before what is paid once; "the GPU is the limit"
+ *  before what gains less than a percent. */
 static double rank_of(const struct lac_finding *finding)
 {
     if (strcmp(finding->id, "gpu-bound") == 0) {
@@ -172,7 +192,10 @@ static double rank_of(const struct lac_finding *finding)
     if (strcmp(finding->id, "unfused-elementwise") == 0) { /* what the trace cannot confirm */
         return 0.9;
     }
-    return isnan(finding->gain_mid_pct) ? -1.0 : finding->gain_mid_pct;
+    if (isnan(finding->gain_mid_pct)) {
+        return -1.0;
+    }
+    return finding->is_once ? fmin(0.5, finding->gain_mid_pct) : finding->gain_mid_pct;
 }
 
 static int by_rank(const void *a, const void *b)
@@ -216,6 +239,7 @@ enum lac_status lac_findings_make(struct lac_diagnosis *diagnosis)
         lac_find_small_grid(diagnosis);
         lac_find_tensor_cores_misaligned(diagnosis);
     }
+    weigh_data_wait(analysis);
     if (analysis->finding_count > 1) {
         qsort(analysis->findings, analysis->finding_count, sizeof *analysis->findings, by_rank);
     }

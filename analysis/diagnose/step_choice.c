@@ -157,7 +157,8 @@ static void leave_out_warm_up(struct lac_diagnosis *diagnosis, int64_t *scratch)
         struct lac_step *step = &analysis->steps[s];
         /* longer: first use of things; shorter: the host runs ahead until the queue is full */
         double ratio = usual_ns > 0 ? (double)own_ns(step) / (double)usual_ns : 1.0;
-        if ((ratio <= 1.2 && ratio >= 0.8) || returns_later(analysis, s)) {
+        bool waited = ratio < 0.8 && step->dur_ns > usual_ns; /* for data: that is no warm-up */
+        if ((ratio <= 1.2 && ratio >= 0.8) || waited || returns_later(analysis, s)) {
             return;
         }
         step->left_out = LAC_STEP_WARM_UP;
@@ -225,29 +226,42 @@ static void leave_out_other_work(struct lac_diagnosis *diagnosis)
     }
 }
 
-static uint32_t count_kept(const struct lac_analysis *analysis)
+/** Workers that run in phase make one long and n - 1 short steps: only whole cycles have a mean.
+ *  What is too much is cut off at the ends, where that changes the mean least: a long wait that
+ *  comes once is not to be lost with it. */
+static void leave_out_partial_cycle(struct lac_analysis *analysis, int64_t *scratch)
 {
     uint32_t kept = 0;
+    double sum_ns = 0.0;
     for (uint32_t s = 0; s < analysis->step_count; s++) {
-        kept += analysis->steps[s].left_out == LAC_STEP_KEPT;
+        if (analysis->steps[s].left_out == LAC_STEP_KEPT) {
+            scratch[kept++] = s;
+            sum_ns += (double)analysis->steps[s].dur_ns;
+        }
     }
-    return kept;
-}
-
-/** Workers that run in phase make one long and n - 1 short steps: only whole cycles have a mean. */
-static void leave_out_partial_cycle(struct lac_analysis *analysis)
-{
     int32_t workers = analysis->loader.num_workers;
-    uint32_t kept = count_kept(analysis);
     if (workers < 2 || kept < (uint32_t)workers) {
         return;
     }
     uint32_t excess = kept % (uint32_t)workers;
-    for (uint32_t s = 0; s < analysis->step_count && excess > 0; s++) {
-        if (analysis->steps[s].left_out == LAC_STEP_KEPT) {
-            analysis->steps[s].left_out = LAC_STEP_PARTIAL_CYCLE;
-            excess--;
+    double usual_ns = sum_ns / kept * excess;
+    double cut_ns = 0.0;
+    for (uint32_t i = 0; i < excess; i++) {
+        cut_ns += (double)analysis->steps[scratch[i]].dur_ns;
+    }
+    uint32_t at_end = 0; /* how many of the last ones; the others are the first */
+    double least_ns = fabs(cut_ns - usual_ns) * 0.99;
+    for (uint32_t i = 1; i <= excess; i++) {
+        cut_ns += (double)(analysis->steps[scratch[kept - i]].dur_ns -
+                           analysis->steps[scratch[excess - i]].dur_ns);
+        if (fabs(cut_ns - usual_ns) < least_ns) {
+            least_ns = fabs(cut_ns - usual_ns);
+            at_end = i;
         }
+    }
+    for (uint32_t i = 0; i < excess; i++) {
+        uint32_t which = i < at_end ? kept - 1 - i : i - at_end;
+        analysis->steps[scratch[which]].left_out = LAC_STEP_PARTIAL_CYCLE;
     }
 }
 
@@ -331,7 +345,7 @@ enum lac_status lac_steps_choose(struct lac_diagnosis *diagnosis)
         leave_out_warm_up(diagnosis, scratch);
         leave_out_others(diagnosis, scratch);
         leave_out_other_work(diagnosis);
-        leave_out_partial_cycle(analysis);
+        leave_out_partial_cycle(analysis, scratch);
         mark_outliers(analysis, scratch);
         summarise(analysis, scratch);
     }

@@ -175,6 +175,52 @@ START_TEST(workers_in_phase_are_averaged_over_whole_cycles)
 }
 END_TEST
 
+/** Steps of 1 ms each, and one that waited `wait_us` for its batch. */
+static void steps_with_one_wait(struct sheet *sheet, int count, int waiting, double wait_us)
+{
+    double t = 0.0;
+    for (int i = 0; i < count; i++) {
+        double wait = i == waiting ? wait_us : 10.0;
+        add(sheet, "main range %.3f %.3f ProfilerStep#%d\n", t, wait + 990.0, i);
+        add(sheet, "main wait %.3f %.3f batch=%d\n", t + 1.0, wait, i);
+        add(sheet, "w%d fetch %.3f 500 batch=%d worker=%d\n", i % 4, t, i, i % 4);
+        work(sheet, t + wait + 5.0, 970.0, 4);
+        t += wait + 990.0;
+    }
+}
+
+START_TEST(a_partial_cycle_is_cut_where_it_changes_the_mean_least)
+{
+    static struct sheet sheet;
+    sheet = (struct sheet){0};
+    steps_with_one_wait(&sheet, 15, 1, 9000.0);
+    draw(&sheet);
+    ck_assert_int_eq(analysis->loader.num_workers, 4);
+    ck_assert_uint_eq(analysis->step_kept_count, 12);
+    ck_assert_int_eq(analysis->steps[1].left_out, LAC_STEP_KEPT);
+    wipe();
+}
+END_TEST
+
+START_TEST(a_first_step_that_waited_for_data_is_no_warm_up)
+{
+    static struct sheet sheet;
+    sheet = (struct sheet){0};
+    double t = 0.0;
+    for (int i = 0; i < 9; i++) { /* the device works on meanwhile: its own time is short */
+        double wait = i == 0 ? 5000.0 : 10.0;
+        double own = i == 0 ? 400.0 : 990.0;
+        add(&sheet, "main range %.3f %.3f ProfilerStep#%d\n", t, wait + own, i);
+        add(&sheet, "main wait %.3f %.3f\n", t + 1.0, wait);
+        work(&sheet, t + wait + 5.0, own - 20.0, 4);
+        t += wait + own;
+    }
+    draw(&sheet);
+    ck_assert_int_eq(analysis->steps[0].left_out, LAC_STEP_KEPT);
+    wipe();
+}
+END_TEST
+
 START_TEST(ranges_named_step_count_until_the_next_one)
 {
     static struct sheet sheet;
@@ -458,6 +504,8 @@ int main(void)
     tcase_add_test(tcase, a_truncated_last_step_is_left_out);
     tcase_add_test(tcase, one_step_of_another_kind_is_left_out);
     tcase_add_test(tcase, workers_in_phase_are_averaged_over_whole_cycles);
+    tcase_add_test(tcase, a_partial_cycle_is_cut_where_it_changes_the_mean_least);
+    tcase_add_test(tcase, a_first_step_that_waited_for_data_is_no_warm_up);
     tcase_add_test(tcase, ranges_named_step_count_until_the_next_one);
     tcase_add_test(tcase, without_names_the_loader_or_the_optimizer_marks_steps);
     tcase_add_test(tcase, the_period_of_a_kernel_is_the_last_resort);
