@@ -394,77 +394,52 @@ enum lac_status lac_report_text(const struct lac_analysed *analysed,
     return take(&page, ret_text);
 }
 
-/* -- several ranks
- * ---------------------------------------------------------------------------------- */
+/* -- several ranks -------------------------------------------------------------------------- */
 
-static double exposed_comm_pct(const struct lac_analysis *analysis)
+static void write_rank(struct page *page, const struct lac_rank_facts *facts)
 {
-    if (analysis->main_device == LAC_NONE) {
-        return (double)NAN;
-    }
-    const struct lac_device_facts *device = &analysis->devices[analysis->main_device];
-    return device->span_ns == 0 ? (double)NAN
-                                : 100.0 * (double)device->partition_ns[LAC_PART_EXPOSED_COMM] /
-                                      (double)device->span_ns;
-}
-
-static void write_rank(struct page *page, const struct lac_analysed *rank,
-                       const struct lac_rank_facts *facts, bool is_matched)
-{
-    const struct lac_analysis *analysis = rank->analysis;
     struct lac_said step = {.text = "-"};
-    if (analysis->step_kept_count > 0) {
-        step = lac_say_ns(analysis->step_mean_ns);
-    }
-    double idle_pct = (double)NAN;
-    if (analysis->main_device != LAC_NONE) {
-        idle_pct = 100.0 - analysis->devices[analysis->main_device].busy_pct;
+    if (facts->step_kept_count > 0) {
+        step = lac_say_ns(facts->step_mean_ns);
     }
     line(page, PLAIN, "%6d %10s %8s %14s %14s   %c %.16s", (int)facts->rank, step.text,
-         lac_say_pct(idle_pct).text, lac_say_pct(exposed_comm_pct(analysis)).text,
-         is_matched ? lac_say_ns(facts->wait_ns).text : "-", analysis->verdict.letter,
-         analysis->verdict.cause);
+         lac_say_pct(facts->idle_pct).text, lac_say_pct(facts->exposed_comm_pct).text,
+         facts->is_matched ? lac_say_ns(facts->wait_ns).text : "-", facts->letter, facts->cause);
 }
 
-enum lac_status lac_report_run_text(const struct lac_analysed *ranks, size_t rank_count,
+enum lac_status lac_report_run_text(const struct lac_run *run,
                                     const struct lac_report_options *options, char **ret_text)
 {
     struct page page = {.options = options};
-    struct lac_rank_trace *traces = calloc(rank_count, sizeof *traces);
-    struct lac_run *run = NULL;
-    for (size_t i = 0; i < rank_count && traces; i++) {
-        traces[i] = (struct lac_rank_trace){ranks[i].model, ranks[i].analysis};
-    }
-    enum lac_status status =
-        traces ? lac_ranks_compare(traces, (uint32_t)rank_count, &run) : LAC_ERR_NOMEM;
-    free(traces);
-    if (status) {
-        return status;
-    }
-    char device[64];
-    device_text(&ranks[0], device, sizeof device);
-    line(&page, BOLD, "%.40s and %s   %zu ranks   %s each",
-         lac_model_str(ranks[0].model, ranks[0].model->info.name),
-         rank_count == 2 ? "another" : "others", rank_count, device);
-    line(&page, PLAIN, "%s", "");
+    const struct lac_rank_facts *first = &run->ranks[0];
     char text[1024];
+    line(&page, BOLD, "%.40s and %s   %u ranks   %.20s", first->name,
+         run->rank_count == 2 ? "another" : "others", (unsigned)run->rank_count, first->device);
+    line(&page, PLAIN, "%s", "");
     sentence(text, sizeof text, run->has_finding ? run->finding.title : run->note);
-    paragraph(&page, BOLD, "", text, 0, 2);
+    paragraph(&page, BOLD, "", text, 0, 3);
     if (run->has_finding) {
-        paragraph(&page, PLAIN, "", run->finding.why, 0, 4);
-        paragraph(&page, PLAIN, "do this", run->finding.change, 12, 2);
-        paragraph(&page, PLAIN, "prove it", run->finding.check, 12, 1);
+        paragraph(&page, PLAIN, "", run->finding.why, 0, 7);
+        paragraph(&page, PLAIN, "do this", run->finding.change, 12, 3);
+        paragraph(&page, PLAIN, "expect", run->finding.expect, 12, 2);
+        paragraph(&page, PLAIN, "prove it", run->finding.check, 12, 2);
+        paragraph(&page, PLAIN, "mind", run->note, 12, 2);
     }
     line(&page, PLAIN, "%s", "");
     line(&page, DIM, "%6s %10s %8s %14s %14s   %s", "rank", "step", "idle", "exposed comm",
          "waits there", "limit");
-    size_t first = run->late == LAC_NONE ? 0 : run->late;
-    write_rank(&page, &ranks[first], &run->ranks[first], run->collective_count > 0);
-    for (size_t i = 0; i < rank_count && page.line_count < LAC_REPORT_LINES - 1; i++) {
-        if (i != first) {
-            write_rank(&page, &ranks[i], &run->ranks[i], run->collective_count > 0);
+    uint32_t late = run->late == LAC_NONE ? 0 : run->late;
+    write_rank(&page, &run->ranks[late]);
+    for (uint32_t i = 0; i < run->rank_count; i++) {
+        bool is_full = page.line_count >= LAC_REPORT_LINES - 1 && i + 1 < run->rank_count;
+        if (is_full) {
+            line(&page, DIM, "%6s %u more: lacuna analyze --json", "...",
+                 (unsigned)(run->rank_count - i));
+            break;
+        }
+        if (i != late) {
+            write_rank(&page, &run->ranks[i]);
         }
     }
-    lac_run_destroy(run);
     return take(&page, ret_text);
 }

@@ -24,9 +24,8 @@ LAC_MUST_USE enum lac_status lac_report_text(const struct lac_analysed *analysed
                                              const struct lac_report_options *options,
                                              char **ret_text);
 
-/** The report of a run: one line for the run, one a rank, the one that differs first. */
-LAC_MUST_USE enum lac_status lac_report_run_text(const struct lac_analysed *ranks,
-                                                 size_t rank_count,
+/** The report of a run: who is late and why, then a line a rank, the one that differs first. */
+LAC_MUST_USE enum lac_status lac_report_run_text(const struct lac_run *run,
                                                  const struct lac_report_options *options,
                                                  char **ret_text);
 

@@ -1,152 +1,144 @@
-/* Collectives matched over ranks by name and ordinal: waiting told from transfer. */
+/* The ranks of one run joined: waiting told from transfer, who is there, who is missing. */
 
 #include "analysis/diagnose/ranks.h"
 
-#include "analysis/diagnose/straggler.h"
+#include "analysis/diagnose/ranks_private.h"
 #include "analysis/diagnose/texts.h"
 
 #include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 
-/** A rank's collectives of one name, by start. */
-struct collective {
-    int64_t start_ns, dur_ns;
-};
-
-struct row {
-    struct collective *at;
-    uint64_t count, capacity;
-};
-
-static int by_start(const void *a, const void *b)
+static void fill_facts(struct lac_run *run, const struct lac_rank_table *const *tables)
 {
-    const struct collective *x = a;
-    const struct collective *y = b;
-    if (x->start_ns != y->start_ns) {
-        return x->start_ns < y->start_ns ? -1 : 1;
+    for (uint32_t r = 0; r < run->rank_count; r++) {
+        const struct lac_rank_table *table = tables[r];
+        run->ranks[r] = (struct lac_rank_facts){
+            .rank = table->rank >= 0 ? table->rank : (int32_t)r,
+            .wait_ns = LAC_UNKNOWN_NS,
+            .transfer_ns = LAC_UNKNOWN_NS,
+            .compute_ns = table->partition_ns[LAC_PART_COMPUTE],
+            .idle_ns = table->idle_ns,
+            .name = lac_texts_add(&run->texts, "%s", table->name),
+            .host = lac_texts_add(&run->texts, "%s", table->host),
+            .device = lac_texts_add(&run->texts, "%s", table->device),
+            .cause = lac_texts_add(&run->texts, "%s", table->cause),
+            .letter = table->letter,
+            .step_kept_count = table->step_kept_count,
+            .step_mean_ns = table->step_mean_ns,
+            .idle_pct = table->idle_pct,
+            .exposed_comm_pct = table->exposed_comm_pct,
+        };
     }
-    return x->dur_ns < y->dur_ns ? -1 : x->dur_ns > y->dur_ns;
 }
 
-static enum lac_status row_add(struct row *row, struct collective collective)
+/** A rank that is there twice is looked at once. */
+static void leave_out_doubles(const struct lac_run *run, const struct lac_rank_table *const *tables,
+                              bool *is_left_out)
 {
-    if (row->count == row->capacity) {
-        uint64_t capacity = row->capacity ? row->capacity * 2 : 64;
-        struct collective *grown = realloc(row->at, capacity * sizeof *grown);
-        if (!grown) {
-            return LAC_ERR_NOMEM;
+    for (uint32_t r = 1; r < run->rank_count; r++) {
+        for (uint32_t before = 0; before < r && tables[r]->rank >= 0; before++) {
+            is_left_out[r] = is_left_out[r] || tables[before]->rank == tables[r]->rank;
         }
-        row->at = grown;
-        row->capacity = capacity;
     }
-    row->at[row->count++] = collective;
-    return LAC_OK;
 }
 
-/** All kernels of that name in the trace. */
-static enum lac_status collect(const struct lac_model *model, uint32_t name, struct row *row)
+/** Split each collective into transfer and waiting. */
+static void split(struct lac_run *run, const struct lac_rank_table *const *tables,
+                  const struct lac_rank_group *group)
 {
-    const struct lac_slices *slices = &model->slices;
-    for (uint32_t t = 0; t < model->recorded_track_count; t++) {
-        const struct lac_track *track = &model->tracks[t];
-        if (track->kind != LAC_TRACK_STREAM) {
+    for (uint32_t m = 0; m < group->member_count; m++) {
+        struct lac_rank_facts *facts = &run->ranks[group->members[m]];
+        if (!facts->is_matched) {
+            facts->is_matched = true;
+            facts->wait_ns = facts->transfer_ns = 0;
+        }
+    }
+    for (uint64_t i = 0; i < group->count; i++) {
+        uint32_t last = 0;
+        int64_t transfer_ns = INT64_MAX;
+        for (uint32_t m = 0; m < group->member_count; m++) {
+            const struct lac_collective *it = lac_rank_collective(tables, group, m, i);
+            if (it->end_ns - it->start_ns < transfer_ns) {
+                transfer_ns = it->end_ns - it->start_ns;
+                last = m;
+            }
+        }
+        for (uint32_t m = 0; m < group->member_count; m++) {
+            const struct lac_collective *it = lac_rank_collective(tables, group, m, i);
+            struct lac_rank_facts *facts = &run->ranks[group->members[m]];
+            facts->transfer_ns = lac_sum_ns(facts->transfer_ns, transfer_ns);
+            facts->wait_ns = lac_sum_ns(facts->wait_ns, it->end_ns - it->start_ns - transfer_ns);
+        }
+        run->ranks[group->members[last]].last_count++;
+    }
+    run->collective_count += group->count;
+}
+
+/** Who is missing, doubled or not to be matched: a sentence each, or "". */
+static const char *say_missing(struct lac_run *run, const struct lac_rank_table *const *tables,
+                               const bool *is_left_out)
+{
+    const char *doubled = "";
+    const char *missing = "";
+    const char *unlike = "";
+    uint32_t here = 0;
+    uint32_t alone = 0;
+    int32_t world = 0;
+    for (uint32_t r = 0; r < run->rank_count; r++) {
+        if (is_left_out[r]) {
+            doubled = lac_texts_add(&run->texts, " Rank %d is there twice: its first trace counts.",
+                                    (int)tables[r]->rank);
             continue;
         }
-        for (uint64_t i = track->first; i < track->first + track->count; i++) {
-            if (slices->kind[i] != LAC_SLICE_KERNEL || slices->name[i] != name) {
-                continue;
-            }
-            enum lac_status status =
-                row_add(row, (struct collective){slices->start_ns[i], slices->dur_ns[i]});
-            if (status) {
-                return status;
-            }
+        here++;
+        world = tables[r]->world_size > world ? tables[r]->world_size : world;
+        if (!run->ranks[r].is_matched && run->collective_count > 0) {
+            alone++;
+            unlike = lac_texts_add(&run->texts,
+                                   " Whether rank %d is waited for cannot be told: its collectives "
+                                   "fit to no other rank's.",
+                                   (int)run->ranks[r].rank);
         }
     }
-    if (row->count > 1) {
-        qsort(row->at, row->count, sizeof *row->at, by_start);
+    if (alone > 1) {
+        unlike = lac_texts_add(&run->texts,
+                               " Whether %u of the ranks are waited for cannot be told: their "
+                               "collectives fit to no other rank's.",
+                               (unsigned)alone);
     }
-    return LAC_OK;
+    if ((int64_t)here < world) {
+        missing = lac_texts_add(&run->texts,
+                                " %u of %d ranks are here: one that is missing may be the late "
+                                "one.",
+                                (unsigned)here, (int)world);
+    }
+    const char *all = lac_texts_add(&run->texts, "%s%s%s", doubled, missing, unlike);
+    return *all == ' ' ? all + 1 : all;
 }
 
-/** The row of a kernel's name in an analysis, or NULL. */
-static const struct lac_kernel_facts *find_kernel(const struct lac_rank_trace *rank,
-                                                  const char *name)
+static enum lac_status join(struct lac_run *run, const struct lac_rank_table *const *tables)
 {
-    for (uint32_t row = 0; row < rank->analysis->kernel_name_count; row++) {
-        const struct lac_kernel_facts *facts = &rank->analysis->kernels[row];
-        if (facts->names.is_comm && strcmp(lac_model_str(rank->model, facts->name), name) == 0) {
-            return facts;
-        }
-    }
-    return NULL;
-}
-
-/** Split the k-th collective of all ranks into transfer and waiting. */
-static void split(struct lac_run *run, const struct row *rows, uint64_t k)
-{
-    uint32_t last = 0;
-    for (uint32_t r = 1; r < run->rank_count; r++) {
-        if (rows[r].at[k].dur_ns < rows[last].at[k].dur_ns) {
-            last = r;
-        }
-    }
-    int64_t transfer_ns = rows[last].at[k].dur_ns;
-    for (uint32_t r = 0; r < run->rank_count; r++) {
-        run->ranks[r].transfer_ns += transfer_ns;
-        run->ranks[r].wait_ns += rows[r].at[k].dur_ns - transfer_ns;
-    }
-    run->ranks[last].last_count++;
-    run->collective_count++;
-}
-
-/** Match one name over all ranks; names that do not occur equally often tell nothing. */
-static enum lac_status match_name(struct lac_run *run, const struct lac_rank_trace *ranks,
-                                  const char *name)
-{
-    struct row *rows = calloc(run->rank_count, sizeof *rows);
-    if (!rows) {
+    struct lac_rank_match match = {0};
+    bool *is_left_out = calloc(run->rank_count ? run->rank_count : 1, sizeof *is_left_out);
+    if (!is_left_out) {
         return LAC_ERR_NOMEM;
     }
-    uint64_t count = 0;
-    bool is_equal = true;
-    for (uint32_t r = 0; r < run->rank_count && is_equal; r++) {
-        const struct lac_kernel_facts *facts = find_kernel(&ranks[r], name);
-        is_equal = facts && (r == 0 || facts->count == count);
-        count = facts ? facts->count : 0;
+    leave_out_doubles(run, tables, is_left_out);
+    enum lac_status status = lac_ranks_match(tables, run->rank_count, is_left_out, &match);
+    if (!status) {
+        for (uint32_t g = 0; g < match.group_count; g++) {
+            split(run, tables, &match.groups[g]);
+        }
+        run->note = say_missing(run, tables, is_left_out);
+        status = lac_straggler_find(run, tables, &match);
     }
-    enum lac_status status = LAC_OK;
-    for (uint32_t r = 0; r < run->rank_count && is_equal && !status; r++) {
-        status = collect(ranks[r].model, find_kernel(&ranks[r], name)->name, &rows[r]);
-        is_equal = rows[r].count == count;
-    }
-    for (uint64_t k = 0; k < count && is_equal && !status; k++) {
-        split(run, rows, k);
-    }
-    for (uint32_t r = 0; r < run->rank_count; r++) {
-        free(rows[r].at);
-    }
-    free(rows);
+    lac_rank_match_done(&match);
+    free(is_left_out);
     return status;
 }
 
-static void fill_facts(struct lac_run *run, const struct lac_rank_trace *ranks)
-{
-    for (uint32_t r = 0; r < run->rank_count; r++) {
-        const struct lac_analysis *analysis = ranks[r].analysis;
-        int32_t recorded = ranks[r].model->info.rank;
-        run->ranks[r].rank = recorded >= 0 ? recorded : (int32_t)r;
-        if (analysis->main_device != LAC_NONE) {
-            const struct lac_device_facts *device = &analysis->devices[analysis->main_device];
-            run->ranks[r].compute_ns = device->partition_ns[LAC_PART_COMPUTE];
-            run->ranks[r].idle_ns = device->idle_ns;
-        }
-    }
-}
-
-enum lac_status lac_ranks_compare(const struct lac_rank_trace *ranks, uint32_t rank_count,
-                                  struct lac_run **ret_run)
+enum lac_status lac_ranks_join(const struct lac_rank_table *const *tables, uint32_t rank_count,
+                               struct lac_run **ret_run)
 {
     struct lac_run *run = calloc(1, sizeof *run);
     if (!run) {
@@ -158,18 +150,11 @@ enum lac_status lac_ranks_compare(const struct lac_rank_trace *ranks, uint32_t r
     run->ranks = calloc(rank_count ? rank_count : 1, sizeof *run->ranks);
     enum lac_status status = run->ranks ? LAC_OK : LAC_ERR_NOMEM;
     if (!status) {
-        fill_facts(run, ranks);
+        fill_facts(run, tables);
+        status = rank_count > 1 ? join(run, tables) : LAC_OK;
     }
-    for (uint32_t row = 0; rank_count > 1 && !status && row < ranks[0].analysis->kernel_name_count;
-         row++) {
-        const struct lac_kernel_facts *facts = &ranks[0].analysis->kernels[row];
-        if (facts->names.is_comm) {
-            status = match_name(run, ranks, lac_model_str(ranks[0].model, facts->name));
-        }
-    }
-    if (!status) {
-        status = lac_straggler_find(run, ranks);
-        status = lac_texts_failed(run->texts) ? LAC_ERR_NOMEM : status;
+    if (!status && lac_texts_failed(run->texts)) {
+        status = LAC_ERR_NOMEM;
     }
     if (status) {
         lac_run_destroy(run);
@@ -177,6 +162,24 @@ enum lac_status lac_ranks_compare(const struct lac_rank_trace *ranks, uint32_t r
     }
     *ret_run = run;
     return LAC_OK;
+}
+
+enum lac_status lac_ranks_compare(const struct lac_rank_trace *ranks, uint32_t rank_count,
+                                  struct lac_run **ret_run)
+{
+    struct lac_rank_table **tables = calloc(rank_count ? rank_count : 1, sizeof(*tables));
+    enum lac_status status = tables ? LAC_OK : LAC_ERR_NOMEM;
+    for (uint32_t r = 0; r < rank_count && !status; r++) {
+        status = lac_rank_table_create(ranks[r].model, ranks[r].analysis, &tables[r]);
+    }
+    if (!status) {
+        status = lac_ranks_join((const struct lac_rank_table *const *)tables, rank_count, ret_run);
+    }
+    for (uint32_t r = 0; r < rank_count && tables; r++) {
+        lac_rank_table_destroy(tables[r]);
+    }
+    free(tables);
+    return status;
 }
 
 void lac_run_destroy(struct lac_run *run)

@@ -5,8 +5,12 @@
  * The ranks of one run together: who waits for whom in collectives, and why the late one is late.
  *
  * A collective ends on all ranks at once, so the rank that enters last has the shortest: the
- * shortest of the same collective (same name, same ordinal) is transfer, what others have beyond it
- * is waiting. No clocks are compared.
+ * shortest of the same collective is transfer, what others have beyond it is waiting. Which
+ * collectives are the same is read from names, order and the time between ends; no clocks are
+ * compared, and ranks of several groups (tensor, pipeline, data parallel) fall apart by it.
+ *
+ * Of each rank only its table is kept (collectives and what happened between them), so that a run
+ * of many ranks needs the memory of one whole rank.
  */
 
 #include "analysis/diagnose/analysis.h" // IWYU pragma: export
@@ -17,27 +21,64 @@ struct lac_rank_trace {
     const struct lac_analysis *analysis;
 };
 
+/** What a rank tells the others; owns all that is in it. */
+struct lac_rank_table;
+
+/**
+ * Take what the ranks' comparison needs: neither model nor analysis is needed afterwards.
+ *
+ * @param model of it, kernels that communicate on streams are read, and what names them
+ * @return LAC_OK or LAC_ERR_NOMEM. O(slices of streams + gaps); about 80 bytes a collective
+ */
+LAC_MUST_USE enum lac_status lac_rank_table_create(const struct lac_model *model,
+                                                   const struct lac_analysis *analysis,
+                                                   struct lac_rank_table **ret_table);
+
+/** NULL is allowed. */
+void lac_rank_table_destroy(struct lac_rank_table *table);
+
+/** Rank as recorded, -1 not recorded. */
+int32_t lac_rank_table_rank(const struct lac_rank_table *table);
+
+/** Memory it holds, about. */
+uint64_t lac_rank_table_bytes(const struct lac_rank_table *table);
+
+/** A rank among the others. Texts belong to the run. */
 struct lac_rank_facts {
     int32_t rank;        /**< as recorded, else its place */
-    int64_t wait_ns;     /**< in matched collectives, for a rank that came later */
-    int64_t transfer_ns; /**< the rest of them */
+    bool is_matched;     /**< some of its collectives were found on other ranks */
+    int64_t wait_ns;     /**< in matched collectives, for a rank that came later; LAC_UNKNOWN_NS
+                              where nothing is matched */
+    int64_t transfer_ns; /**< the rest of them; LAC_UNKNOWN_NS where nothing is matched */
     uint64_t last_count; /**< collectives that this rank entered last */
     int64_t compute_ns;  /**< computing, over the span */
     int64_t idle_ns;
+    const char *name, *host;  /**< of the trace; "" unknown */
+    const char *device;       /**< "" unknown */
+    const char *cause;        /**< of its own verdict */
+    char letter;              /**< of it */
+    uint32_t step_kept_count; /**< of its own analysis */
+    int64_t step_mean_ns;     /**< LAC_UNKNOWN_NS without steps */
+    double idle_pct;          /**< NaN without a device */
+    double exposed_comm_pct;  /**< NaN without a device */
 };
 
 struct lac_run {
     struct lac_rank_facts *ranks; /**< as given */
     uint32_t rank_count;
-    uint64_t collective_count; /**< matched on all ranks; 0: nothing can be told */
+    uint64_t collective_count; /**< matched on two ranks or more; 0: nothing can be told */
     uint32_t late;             /**< index of the rank that the others wait for, or LAC_NONE */
     bool has_finding;
     struct lac_finding finding; /**< "straggler-rank"; its evidence is of the late rank */
-    const char *note;           /**< one sentence where no rank is named */
+    const char *note; /**< why no rank is named, and what is missing (ranks, matches); "" nothing */
     struct lac_text *texts;
 };
 
-/** Compare ranks. O(slices). @return LAC_OK or LAC_ERR_NOMEM */
+/** Join tables. @return LAC_OK or LAC_ERR_NOMEM. O(collectives of all ranks, with a logarithm) */
+LAC_MUST_USE enum lac_status lac_ranks_join(const struct lac_rank_table *const *tables,
+                                            uint32_t rank_count, struct lac_run **ret_run);
+
+/** The same from models that are all in memory. */
 LAC_MUST_USE enum lac_status lac_ranks_compare(const struct lac_rank_trace *ranks,
                                                uint32_t rank_count, struct lac_run **ret_run);
 

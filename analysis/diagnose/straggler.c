@@ -1,88 +1,155 @@
 /*
- * The rank that waits least is the one the others wait for. Why it is late is read from what it
- * does longer than the median rank; where that does not cover four fifths of the lateness, the
- * trace cannot tell.
+ * The rank that enters collectives last is the one the others wait for. Why it is late is read from
+ * what its device does longer than the median rank's between them; where that does not cover four
+ * fifths of the lateness, the traces cannot tell. What it gains to have it on time comes from the
+ * run replayed, bounded by the waiting that nothing else hides.
  */
 
-#include "analysis/diagnose/straggler.h"
-
+#include "analysis/diagnose/ranks_private.h"
 #include "analysis/diagnose/texts.h"
 
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 
-enum { COMPUTING = LAC_CAUSE_COUNT_, COPYING, PART_COUNT };
-
-static const char *const reasons[PART_COUNT] = {
+static const char *const reasons[LAC_RANK_PART_COUNT] = {
     [LAC_CAUSE_DATA_WAIT] = "it waits longer for data",
     [LAC_CAUSE_SYNC] = "its host works longer after synchronisations",
     [LAC_CAUSE_LAUNCH] = "its host launches more slowly",
     [LAC_CAUSE_COPY_WAIT] = "it waits longer for copies",
-    [LAC_CAUSE_ALLOCATOR] = "it allocates memory",
-    [LAC_CAUSE_MODULE_LOAD] = "it loads or compiles code",
+    [LAC_CAUSE_ALLOCATOR] = "it allocates memory for longer",
+    [LAC_CAUSE_MODULE_LOAD] = "it loads or compiles code for longer",
     [LAC_CAUSE_COMM] = "its host is longer in communication calls",
     [LAC_CAUSE_DEPENDENCY] = "its streams wait longer for each other",
     [LAC_CAUSE_HOST] = "its host works longer between launches",
-    [LAC_CAUSE_PROFILER] = "the recorder holds it up",
-    [LAC_CAUSE_UNATTRIBUTED] = "it idles longer, for reasons that the trace does not show",
-    [COMPUTING] = "its kernels take longer",
-    [COPYING] = "its copies take longer",
+    [LAC_CAUSE_PROFILER] = "the recorder holds it up longer",
+    [LAC_CAUSE_UNATTRIBUTED] = "it idles longer, for reasons that the traces do not show",
+    [LAC_RANK_WORK] = "its GPU works longer",
 };
 
-static const struct lac_device_facts *device_of(const struct lac_rank_trace *rank)
+/** Work in progress: per rank, then about the late one. */
+struct lateness {
+    const struct lac_rank_table *const *tables;
+    const struct lac_rank_match *match;
+    struct lac_run *run;
+    int64_t *caused_ns; /**< by rank: what the median of the others waited where it came last */
+    int64_t *scratch;   /**< one a rank */
+    double *part_ns;    /**< by rank and part, summed over matched collectives */
+    int64_t late_ns;    /**< of it, caused by the late rank */
+    int64_t before_ns;  /**< of it, from before the recording */
+    int64_t lead_ns;    /**< the late rank's recorded time up to its first collective */
+};
+
+/* -- who -------------------------------------------------------------------------------------- */
+
+static int64_t dur_of(const struct lateness *l, const struct lac_rank_group *group, uint32_t member,
+                      uint64_t index)
 {
-    const struct lac_analysis *analysis = rank->analysis;
-    return analysis->main_device == LAC_NONE ? NULL : &analysis->devices[analysis->main_device];
+    const struct lac_collective *it = lac_rank_collective(l->tables, group, member, index);
+    return it->end_ns - it->start_ns;
 }
 
-static int64_t part_of(const struct lac_rank_trace *rank, int part)
+/** The member that comes last, and what the median of the others waits for it. */
+static uint32_t last_of(struct lateness *l, const struct lac_rank_group *group, uint64_t index,
+                        int64_t *ret_wait_ns)
 {
-    const struct lac_device_facts *device = device_of(rank);
-    if (!device) {
-        return 0;
+    uint32_t last = 0;
+    uint32_t count = 0;
+    for (uint32_t m = 1; m < group->member_count; m++) {
+        last = dur_of(l, group, m, index) < dur_of(l, group, last, index) ? m : last;
     }
-    if (part == COMPUTING) {
-        return device->partition_ns[LAC_PART_COMPUTE];
+    for (uint32_t m = 0; m < group->member_count; m++) {
+        if (m != last) {
+            l->scratch[count++] = dur_of(l, group, m, index);
+        }
     }
-    return part == COPYING ? device->partition_ns[LAC_PART_EXPOSED_COPY]
-                           : device->idle_by_cause_ns[part];
+    *ret_wait_ns = lac_median_ns(l->scratch, count) - dur_of(l, group, last, index);
+    return last;
 }
 
-static int by_value(const void *a, const void *b)
+static void add_parts(struct lateness *l, const struct lac_rank_group *group, uint64_t index)
 {
-    int64_t x = *(const int64_t *)a;
-    int64_t y = *(const int64_t *)b;
-    return x < y ? -1 : x > y;
+    for (uint32_t m = 0; m < group->member_count; m++) {
+        const struct lac_collective *it = lac_rank_collective(l->tables, group, m, index);
+        double *own = &l->part_ns[(size_t)group->members[m] * LAC_RANK_PART_COUNT];
+        for (int part = 0; part < LAC_RANK_PART_COUNT; part++) {
+            own[part] += (double)it->part_ns[part];
+        }
+    }
 }
 
-/** Lower median of `values`; sorts them. */
-static int64_t median(int64_t *values, uint32_t count)
+static void find_caused(struct lateness *l)
 {
-    if (count == 0) {
-        return 0;
+    for (uint64_t i = 0; i < l->match->instance_count; i++) {
+        const struct lac_rank_instance *it = &l->match->instances[i];
+        const struct lac_rank_group *group = &l->match->groups[it->group];
+        int64_t wait_ns = 0;
+        uint32_t rank = group->members[last_of(l, group, it->index, &wait_ns)];
+        l->caused_ns[rank] = lac_sum_ns(l->caused_ns[rank], wait_ns);
+        add_parts(l, group, it->index);
     }
-    qsort(values, count, sizeof *values, by_value);
-    return values[(count - 1) / 2];
+}
+
+/** Lateness at the first collective of the recording that the recording does not explain. */
+static void find_before(struct lateness *l)
+{
+    for (uint64_t i = 0; i < l->match->instance_count; i++) {
+        const struct lac_rank_instance *it = &l->match->instances[i];
+        const struct lac_rank_group *group = &l->match->groups[it->group];
+        int64_t wait_ns = 0;
+        uint32_t last = last_of(l, group, it->index, &wait_ns);
+        if (group->members[last] != l->run->late) {
+            continue;
+        }
+        uint32_t count = 0;
+        for (uint32_t m = 0; m < group->member_count; m++) {
+            const struct lac_collective *own = lac_rank_collective(l->tables, group, m, it->index);
+            int64_t lead_ns = own->start_ns - l->tables[group->members[m]]->lead_ns;
+            if (!own->is_first) {
+                return;
+            }
+            if (m == last) {
+                l->lead_ns = lead_ns;
+            } else {
+                l->scratch[count++] = lead_ns;
+            }
+        }
+        int64_t shown_ns = l->lead_ns - lac_median_ns(l->scratch, count);
+        int64_t before_ns = shown_ns > 0 ? wait_ns - shown_ns : wait_ns;
+        l->before_ns = before_ns > 0 ? before_ns : 0;
+        return;
+    }
+}
+
+/* -- why -------------------------------------------------------------------------------------- */
+
+/** How much longer the late rank's part is than the median of the others', in ns. */
+static int64_t excess_of(struct lateness *l, int part)
+{
+    uint32_t count = 0;
+    int64_t own_ns = 0;
+    for (uint32_t r = 0; r < l->run->rank_count; r++) {
+        double ns = l->part_ns[(size_t)r * LAC_RANK_PART_COUNT + (size_t)part];
+        int64_t whole_ns = ns < 9e18 ? (int64_t)ns : INT64_MAX / 2;
+        if (r == l->run->late) {
+            own_ns = whole_ns;
+        } else if (l->run->ranks[r].is_matched) {
+            l->scratch[count++] = whole_ns;
+        }
+    }
+    return own_ns - lac_median_ns(l->scratch, count);
 }
 
 /** The reason, and how much of the lateness it and the others like it cover. */
-static int find_reason(const struct lac_run *run, const struct lac_rank_trace *ranks,
-                       int64_t *scratch, int64_t *ret_excess_ns, int64_t *ret_covered_ns)
+static int find_reason(struct lateness *l, int64_t *ret_excess_ns, int64_t *ret_covered_ns)
 {
     int best = -1;
     *ret_excess_ns = 0;
     *ret_covered_ns = 0;
-    for (int part = 0; part < PART_COUNT; part++) {
-        uint32_t count = 0;
-        for (uint32_t r = 0; r < run->rank_count; r++) {
-            if (r != run->late) {
-                scratch[count++] = part_of(&ranks[r], part);
-            }
-        }
-        int64_t excess_ns = part_of(&ranks[run->late], part) - median(scratch, count);
+    for (int part = 0; part < LAC_RANK_PART_COUNT; part++) {
+        int64_t excess_ns = excess_of(l, part);
         if (excess_ns > 0) {
-            *ret_covered_ns += excess_ns;
+            *ret_covered_ns = lac_sum_ns(*ret_covered_ns, excess_ns);
         }
         if (excess_ns > *ret_excess_ns) {
             *ret_excess_ns = excess_ns;
@@ -92,171 +159,401 @@ static int find_reason(const struct lac_run *run, const struct lac_rank_trace *r
     return best;
 }
 
-/** More kernels, or the same ones slower. */
-static const char *about_kernels(struct lac_run *run, const struct lac_rank_trace *ranks,
-                                 int64_t *scratch)
+static const struct lac_rank_kernel *find_kernel(const struct lac_rank_table *table, uint64_t hash)
 {
-    uint32_t count = 0;
-    for (uint32_t r = 0; r < run->rank_count; r++) {
-        if (r != run->late) {
-            scratch[count++] = (int64_t)ranks[r].analysis->kernel_count;
+    for (uint32_t k = 0; k < table->kernel_kept_count; k++) {
+        if (table->kernels[k].name_hash == hash) {
+            return &table->kernels[k];
         }
     }
-    double usual = (double)median(scratch, count);
-    double own = (double)ranks[run->late].analysis->kernel_count;
-    bool is_more = own > 1.05 * usual;
-    return is_more ? " It runs more kernels than the others: its share of the work is larger."
-                   : " They are as many as on the other ranks: the same work runs more slowly "
-                     "(clock, temperature, another job on the GPU), or on larger inputs.";
+    return NULL;
 }
+
+/** How many times as long the late rank's largest kernels take as the median rank's same ones, NaN
+ *  when they are not the same; `ret_spread` is the largest over the smallest of these ratios. */
+static double kernel_ratio(struct lateness *l, double *ret_spread)
+{
+    const struct lac_rank_table *own = l->tables[l->run->late];
+    double sum_own = 0.0;
+    double sum_usual = 0.0;
+    double least = (double)INFINITY;
+    double most = 0.0;
+    for (uint32_t k = 0; k < own->kernel_kept_count && k < 8; k++) {
+        const struct lac_rank_kernel *kernel = &own->kernels[k];
+        uint32_t count = 0;
+        for (uint32_t r = 0; r < l->run->rank_count; r++) {
+            const struct lac_rank_kernel *other =
+                r == l->run->late ? NULL : find_kernel(l->tables[r], kernel->name_hash);
+            if (other && other->count == kernel->count) {
+                l->scratch[count++] = other->total_ns;
+            }
+        }
+        int64_t usual_ns = lac_median_ns(l->scratch, count);
+        if (usual_ns > 0 && kernel->total_ns > 0) {
+            double ratio = (double)kernel->total_ns / (double)usual_ns;
+            sum_own += (double)kernel->total_ns;
+            sum_usual += (double)usual_ns;
+            least = ratio < least ? ratio : least;
+            most = ratio > most ? ratio : most;
+        }
+    }
+    *ret_spread = most > 0.0 ? most / least : (double)INFINITY;
+    return sum_usual > 0.0 ? sum_own / sum_usual : (double)NAN;
+}
+
+/** More kernels, the same ones all slower, or copies. */
+static const char *about_work(struct lateness *l)
+{
+    struct lac_run *run = l->run;
+    const struct lac_rank_table *own = l->tables[run->late];
+    uint32_t count = 0;
+    double spread = 0.0;
+    double ratio = kernel_ratio(l, &spread);
+    for (uint32_t r = 0; r < run->rank_count; r++) {
+        if (r != run->late) {
+            l->scratch[count++] = (int64_t)l->tables[r]->kernel_count;
+        }
+    }
+    double usual = (double)lac_median_ns(l->scratch, count);
+    if ((double)own->kernel_count > 1.05 * usual) {
+        return lac_texts_add(&run->texts,
+                             " It runs %s, the median of the others %s: its share of the work is "
+                             "larger.",
+                             lac_say_count((int64_t)own->kernel_count, "kernel").text,
+                             lac_say_rate(usual).text);
+    }
+    if (isfinite(ratio) && ratio > 1.03 && spread < 1.15) {
+        return lac_texts_add(&run->texts,
+                             " Its kernels are the same, and all take about %.2f times as long: a "
+                             "lower clock (temperature, power limit) or another job on that GPU.",
+                             ratio);
+    }
+    if (isfinite(ratio) && ratio > 1.03) {
+        return " Its kernels are as many as on the other ranks, and some take longer: larger "
+               "inputs (longer sequences, an uneven shard).";
+    }
+    return "";
+}
+
+/* -- what is said ----------------------------------------------------------------------------- */
 
 /** Steps to say things by; 1 when the trace has too few. */
-static double steps_of(const struct lac_rank_trace *rank)
+static double steps_of(const struct lac_rank_table *table)
 {
-    uint32_t steps = rank->analysis->step_count;
-    return steps >= 3 ? (double)steps : 1.0;
+    return table->step_count >= 3 ? (double)table->step_count : 1.0;
 }
 
-static void write_texts(struct lac_run *run, const struct lac_rank_trace *ranks, int64_t *scratch,
-                        int64_t lateness_ns)
+static struct lac_said a_step(const struct lateness *l, int64_t ns)
 {
+    return lac_say_ns(llround((double)ns / steps_of(l->tables[l->run->late])));
+}
+
+/** What lies before the recording, or "". */
+static const char *say_before(struct lateness *l)
+{
+    if (l->before_ns * 5 < l->late_ns) {
+        return "";
+    }
+    return lac_texts_add(
+        &l->run->texts,
+        " %s of that are there at the first collective of the recording: each rank needs about as "
+        "long up to it (%s here), rank %d only began later. What held it up lies before the "
+        "recording, and cannot be told from these traces.",
+        lac_say_ns(l->before_ns).text, lac_say_ns(l->lead_ns).text,
+        (int)l->run->ranks[l->run->late].rank);
+}
+
+/** Who else is waited for, or "". */
+static const char *say_second(struct lateness *l)
+{
+    uint32_t second = LAC_NONE;
+    for (uint32_t r = 0; r < l->run->rank_count; r++) {
+        bool is_more = second == LAC_NONE || l->caused_ns[r] > l->caused_ns[second];
+        second = r != l->run->late && is_more ? r : second;
+    }
+    if (second == LAC_NONE || l->caused_ns[second] * 5 < l->late_ns) {
+        return "";
+    }
+    return lac_texts_add(&l->run->texts, " Next is rank %d with %s%s.",
+                         (int)l->run->ranks[second].rank, a_step(l, l->caused_ns[second]).text,
+                         steps_of(l->tables[l->run->late]) > 1.0 ? " a step" : "");
+}
+
+static void write_reason(struct lateness *l, const char *split)
+{
+    struct lac_run *run = l->run;
     struct lac_finding *finding = &run->finding;
-    const struct lac_rank_facts *late = &run->ranks[run->late];
-    double steps = steps_of(&ranks[run->late]);
-    const char *unit = steps > 1.0 ? " of every step" : "";
+    int rank = (int)run->ranks[run->late].rank;
+    const char *per = steps_of(l->tables[run->late]) > 1.0 ? " a step" : "";
     int64_t excess_ns = 0;
     int64_t covered_ns = 0;
-    int reason = find_reason(run, ranks, scratch, &excess_ns, &covered_ns);
-    bool can_tell = reason >= 0 && reason != LAC_CAUSE_UNATTRIBUTED &&
-                    covered_ns * 5 >= lateness_ns * 4 && excess_ns * 2 >= lateness_ns;
-    finding->title =
-        lac_texts_add(&run->texts, "%s for rank %d: %s%s",
-                      run->rank_count == 2 ? "The other rank waits" : "The other ranks wait",
-                      (int)late->rank, lac_say_ns(llround((double)lateness_ns / steps)).text, unit);
-    const char *split = lac_texts_add(
-        &run->texts,
-        "Of %s matched over %s, rank %d enters %llu last and waits %s in all; the median of the "
-        "others waits %s.",
-        lac_say_count((int64_t)run->collective_count, "collective").text,
-        lac_say_count(run->rank_count, "rank").text, (int)late->rank,
-        (unsigned long long)late->last_count, lac_say_ns(late->wait_ns).text,
-        lac_say_ns(late->wait_ns + lateness_ns).text);
-    if (!can_tell) {
+    int reason = find_reason(l, &excess_ns, &covered_ns);
+    int64_t rest_ns = l->late_ns - l->before_ns;
+    bool is_recorded = l->before_ns * 2 < l->late_ns;
+    bool can_tell = is_recorded && reason >= 0 && reason != LAC_CAUSE_UNATTRIBUTED &&
+                    (double)covered_ns >= 0.8 * (double)rest_ns &&
+                    (double)excess_ns >= 0.5 * (double)rest_ns;
+    finding->brief = "look at that rank";
+    finding->confidence = can_tell ? 0.7 : 0.4;
+    const char *before = say_before(l);
+    const char *second = say_second(l);
+    if (can_tell) {
         finding->why =
-            lac_texts_add(&run->texts,
-                          "%s Why it is late these traces cannot tell: what it does longer than "
-                          "the median rank covers %s of %s.",
-                          split, lac_say_ns(covered_ns).text, lac_say_ns(lateness_ns).text);
-        finding->brief = "look at that rank";
-        finding->change = lac_texts_add(&run->texts,
-                                        "Record rank %d for longer, with its data loading, and "
-                                        "look at its node (clocks, temperature, other jobs).",
-                                        (int)late->rank);
-    } else {
-        finding->why = lac_texts_add(
-            &run->texts, "%s Against the median rank %s (%s more%s).%s", split, reasons[reason],
-            lac_say_ns(llround((double)excess_ns / steps)).text, steps > 1.0 ? " a step" : "",
-            reason == COMPUTING ? about_kernels(run, ranks, scratch) : "");
-        finding->brief = "look at that rank";
+            lac_texts_add(&run->texts, "%s Between them %s than the median rank, by %s%s.%s%s%s",
+                          split, reasons[reason], a_step(l, excess_ns).text, per,
+                          reason == LAC_RANK_WORK ? about_work(l) : "", before, second);
         finding->change = lac_texts_add(
-            &run->texts, "lacuna analyze RANK%d   # on its own: %s; the network is not the cause",
-            (int)late->rank, reasons[reason]);
+            &run->texts, "lacuna analyze TRACE_OF_RANK_%d   # on its own: %s; not the network",
+            rank, reasons[reason]);
+        return;
     }
-    finding->expect = lac_texts_add(&run->texts, "up to %s less%s for all other ranks.",
-                                    lac_say_ns(llround((double)lateness_ns / steps)).text,
-                                    steps > 1.0 ? " a step" : "");
+    const char *shown =
+        !is_recorded ? ""
+                     : lac_texts_add(&run->texts,
+                                     " Why it is late these traces cannot tell: what its GPU does "
+                                     "longer than the median rank's comes to %s of %s.",
+                                     a_step(l, covered_ns).text, a_step(l, rest_ns).text);
+    finding->why = lac_texts_add(&run->texts, "%s%s%s%s", split, before, shown, second);
+    finding->change = lac_texts_add(
+        &run->texts,
+        is_recorded
+            ? "Record rank %d with its data loading (lacuna run), and look at its node: clocks, "
+              "temperature, other jobs."
+            : "Record ten steps or more on all ranks: a rank that is late in every step shows it "
+              "then, one whose recording began late (rank %d) does not.",
+        rank);
+}
+
+static void write_texts(struct lateness *l)
+{
+    struct lac_run *run = l->run;
+    struct lac_finding *finding = &run->finding;
+    const struct lac_rank_facts *late = &run->ranks[run->late];
+    bool has_steps = steps_of(l->tables[run->late]) > 1.0;
+    uint32_t matched = 0;
+    for (uint32_t r = 0; r < run->rank_count; r++) {
+        matched += run->ranks[r].is_matched;
+    }
+    finding->title = lac_texts_add(
+        &run->texts, "%s for rank %d: %s%s",
+        run->rank_count == 2 ? "The other rank waits" : "The other ranks wait", (int)late->rank,
+        a_step(l, l->late_ns).text, has_steps ? " of every step" : "");
+    const char *split = lac_texts_add(
+        &run->texts, "Rank %d comes last to %llu of %s that %s share; %s waits %s%s for it there.",
+        (int)late->rank, (unsigned long long)late->last_count,
+        lac_say_count((int64_t)run->collective_count, "collective").text,
+        lac_say_count(matched, "rank").text,
+        matched == 2 ? "the other one" : "the median of the others", a_step(l, l->late_ns).text,
+        has_steps ? " a step" : "");
+    write_reason(l, split);
     finding->costs = "None in training: the same work, evenly done.";
     finding->wrong_if = "the collectives of that rank move less data than those of the others.";
     finding->check = "swap that rank's node or shard with another one: the lateness moves along";
-    finding->confidence = can_tell ? 0.7 : 0.4;
+    finding->where = "";
 }
 
-/** The longest wait of another rank is what to look at: the late rank's own device meanwhile. */
-static void add_evidence(struct lac_run *run, const struct lac_rank_trace *ranks)
+/** The late rank's longest gap is where to look. */
+static void add_evidence(struct lateness *l)
 {
+    struct lac_run *run = l->run;
     struct lac_finding *finding = &run->finding;
-    const struct lac_analysis *analysis = ranks[run->late].analysis;
-    const struct lac_device_facts *device = device_of(&ranks[run->late]);
-    if (!device || device->gap_count == 0) {
+    const struct lac_rank_table *table = l->tables[run->late];
+    if (table->gap_ns <= 0) {
         return;
     }
-    uint64_t longest = device->first_gap;
-    for (uint64_t g = device->first_gap; g < device->first_gap + device->gap_count; g++) {
-        longest = analysis->gaps[g].dur_ns > analysis->gaps[longest].dur_ns ? g : longest;
-    }
-    const struct lac_gap *gap = &analysis->gaps[longest];
     finding->evidence[finding->evidence_count++] = (struct lac_evidence){
         .track = LAC_NONE,
         .slice = LAC_NONE,
         .track_name = lac_texts_add(&run->texts, "rank %d, GPU %lld",
-                                    (int)run->ranks[run->late].rank, (long long)device->id),
-        .t0_ns = gap->start_ns,
-        .t1_ns = gap->start_ns + gap->dur_ns,
-        .text = lac_texts_add(&run->texts, "its longest gap: %s, %s", lac_say_ns(gap->dur_ns).text,
-                              lac_cause_name((enum lac_cause)gap->cause))};
+                                    (int)run->ranks[run->late].rank, (long long)table->device_id),
+        .t0_ns = table->gap_at_ns,
+        .t1_ns = table->gap_at_ns + table->gap_ns,
+        .text =
+            lac_texts_add(&run->texts, "its longest gap: %s, %s", lac_say_ns(table->gap_ns).text,
+                          lac_cause_name((enum lac_cause)table->gap_cause))};
 }
 
-static void price(struct lac_run *run, const struct lac_rank_trace *ranks, int64_t lateness_ns)
-{
-    struct lac_finding *finding = &run->finding;
-    const struct lac_device_facts *device = device_of(&ranks[run->late]);
-    double span_ns = device ? (double)device->span_ns : 0.0;
-    double pct = span_ns > 0.0 ? 100.0 * (double)lateness_ns / span_ns : 0.0;
-    finding->id = "straggler-rank";
-    finding->where = "";
-    finding->cost_pct = pct;
-    finding->cost_ns_per_step = llround((double)lateness_ns / steps_of(&ranks[run->late]));
-    finding->gain_low_pct = 0.0;
-    finding->gain_mid_pct = 0.5 * pct;
-    finding->gain_high_pct = pct;
-    finding->step_low_ns = LAC_UNKNOWN_NS;
-    finding->step_mid_ns = LAC_UNKNOWN_NS;
-    finding->step_high_ns = LAC_UNKNOWN_NS;
-    finding->severity = pct >= 20.0  ? LAC_SEVERITY_CRITICAL
-                        : pct >= 5.0 ? LAC_SEVERITY_WARNING
-                                     : LAC_SEVERITY_INFO;
-}
+/* -- what it gains ---------------------------------------------------------------------------- */
 
-enum lac_status lac_straggler_find(struct lac_run *run, const struct lac_rank_trace *ranks)
+/** What the median of the other ranks waits with nothing else running: at least, and at most. */
+static void exposed_wait(struct lateness *l, int64_t *ret_low_ns, int64_t *ret_high_ns)
 {
-    if (run->rank_count < 2) {
-        return LAC_OK;
-    }
-    if (run->collective_count == 0) {
-        run->note = "No collective occurs equally often on all ranks: who waits for whom cannot be "
-                    "told from these traces.";
-        return LAC_OK;
-    }
-    int64_t *scratch = malloc(run->rank_count * sizeof *scratch);
-    if (!scratch) {
-        return LAC_ERR_NOMEM;
-    }
-    uint32_t least = 0;
-    for (uint32_t r = 1; r < run->rank_count; r++) {
-        least = run->ranks[r].wait_ns < run->ranks[least].wait_ns ? r : least;
-    }
-    uint32_t count = 0;
-    for (uint32_t r = 0; r < run->rank_count; r++) {
-        if (r != least) {
-            scratch[count++] = run->ranks[r].wait_ns;
+    for (int is_high = 0; is_high < 2; is_high++) {
+        uint32_t count = 0;
+        for (uint32_t r = 0; r < l->run->rank_count; r++) {
+            const struct lac_rank_facts *facts = &l->run->ranks[r];
+            if (r == l->run->late || !facts->is_matched) {
+                continue;
+            }
+            int64_t exposed_ns = l->tables[r]->partition_ns[LAC_PART_EXPOSED_COMM];
+            int64_t low_ns = exposed_ns > facts->transfer_ns ? exposed_ns - facts->transfer_ns : 0;
+            int64_t high_ns = exposed_ns < facts->wait_ns ? exposed_ns : facts->wait_ns;
+            l->scratch[count++] = is_high ? high_ns : low_ns;
         }
+        *(is_high ? ret_high_ns : ret_low_ns) = lac_median_ns(l->scratch, count);
     }
-    int64_t lateness_ns = median(scratch, count) - run->ranks[least].wait_ns;
-    const struct lac_device_facts *device = device_of(&ranks[least]);
-    bool is_worth_it = device && lateness_ns * 50 >= device->span_ns;
-    /* with many ranks, the late one has to be the last more often than by turns */
-    bool is_steady = run->ranks[least].last_count * run->rank_count >= run->collective_count * 2 ||
-                     run->rank_count == 2;
-    if (is_worth_it && is_steady) {
-        run->late = least;
-        run->has_finding = true;
-        price(run, ranks, lateness_ns);
-        write_texts(run, ranks, scratch, lateness_ns);
-        add_evidence(run, ranks);
+}
+
+static int64_t smaller(int64_t a_ns, int64_t b_ns)
+{
+    return a_ns < b_ns ? a_ns : b_ns;
+}
+
+static enum lac_status find_gain(struct lateness *l, int64_t *ret_low_ns, int64_t *ret_high_ns)
+{
+    uint32_t late = l->run->late;
+    int64_t recorded_ns = 0;
+    int64_t later_ns = 0;
+    int64_t all_ns = 0;
+    /* what it is late by from before the recording returns only if this is every step's begin */
+    bool is_shown = l->before_ns * 5 < l->late_ns;
+    bool is_one_step = steps_of(l->tables[late]) <= 1.0;
+    enum lac_status status =
+        lac_ranks_replay(l->tables, l->run->rank_count, l->match, LAC_NONE, false, &recorded_ns);
+    if (!status) {
+        status =
+            lac_ranks_replay(l->tables, l->run->rank_count, l->match, late, is_shown, &later_ns);
+    }
+    if (!status) {
+        status = lac_ranks_replay(l->tables, l->run->rank_count, l->match, late,
+                                  is_shown || is_one_step, &all_ns);
+    }
+    int64_t low_ns = 0;
+    int64_t high_ns = 0;
+    exposed_wait(l, &low_ns, &high_ns);
+    *ret_high_ns = smaller(recorded_ns - all_ns, high_ns);
+    *ret_high_ns = *ret_high_ns > 0 ? *ret_high_ns : 0;
+    *ret_low_ns = smaller(smaller(recorded_ns - later_ns, low_ns), *ret_high_ns);
+    *ret_low_ns = *ret_low_ns > 0 ? *ret_low_ns : 0;
+    return status;
+}
+
+static double longest_span_ns(const struct lateness *l)
+{
+    int64_t longest_ns = 0;
+    for (uint32_t r = 0; r < l->run->rank_count; r++) {
+        bool is_longer = l->run->ranks[r].is_matched && l->tables[r]->span_ns > longest_ns;
+        longest_ns = is_longer ? l->tables[r]->span_ns : longest_ns;
+    }
+    return (double)longest_ns;
+}
+
+static enum lac_status price(struct lateness *l)
+{
+    struct lac_finding *finding = &l->run->finding;
+    const struct lac_rank_table *table = l->tables[l->run->late];
+    double steps = steps_of(table);
+    bool has_step = steps > 1.0 && table->step_mean_ns > 0;
+    double whole_ns = has_step ? (double)table->step_mean_ns * steps : longest_span_ns(l);
+    int64_t low_ns = 0;
+    int64_t high_ns = 0;
+    enum lac_status status = find_gain(l, &low_ns, &high_ns);
+    double scale = whole_ns > 0.0 ? 100.0 / whole_ns : 0.0;
+    double mid_ns = 0.5 * ((double)low_ns + (double)high_ns);
+    finding->id = "straggler-rank";
+    finding->cost_pct = fmin(100.0, scale * (double)l->late_ns);
+    finding->cost_ns_per_step = llround((double)l->late_ns / steps);
+    finding->gain_low_pct = fmin(100.0, scale * (double)low_ns);
+    finding->gain_mid_pct = fmin(100.0, scale * mid_ns);
+    finding->gain_high_pct = fmin(100.0, scale * (double)high_ns);
+    finding->step_low_ns = finding->step_mid_ns = finding->step_high_ns = LAC_UNKNOWN_NS;
+    if (has_step) {
+        double mean_ns = (double)table->step_mean_ns;
+        finding->step_low_ns = llround(mean_ns * (1.0 - finding->gain_high_pct / 100.0));
+        finding->step_mid_ns = llround(mean_ns * (1.0 - finding->gain_mid_pct / 100.0));
+        finding->step_high_ns = llround(mean_ns * (1.0 - finding->gain_low_pct / 100.0));
+    }
+    finding->severity = finding->cost_pct >= 20.0  ? LAC_SEVERITY_CRITICAL
+                        : finding->cost_pct >= 5.0 ? LAC_SEVERITY_WARNING
+                                                   : LAC_SEVERITY_INFO;
+    return status;
+}
+
+static void say_expected(struct lateness *l)
+{
+    struct lac_finding *finding = &l->run->finding;
+    struct lac_text **texts = &l->run->texts;
+    struct lac_said band = lac_say_band(finding->gain_low_pct, finding->gain_high_pct);
+    if (finding->step_mid_ns != LAC_UNKNOWN_NS) {
+        finding->expect = lac_texts_add(
+            texts, "%s a step instead of %s (%s less), with rank %d as fast as the median rank.",
+            lac_say_ns(finding->step_mid_ns).text,
+            lac_say_ns(l->tables[l->run->late]->step_mean_ns).text, band.text,
+            (int)l->run->ranks[l->run->late].rank);
     } else {
-        run->note = "No rank stands out: none is waited for by the others for 2 % of the time, or "
-                    "they are late in turns.";
+        finding->expect = lac_texts_add(
+            texts, "%s less time over this recording, with rank %d as fast as the median rank%s.",
+            band.text, (int)l->run->ranks[l->run->late].rank,
+            l->before_ns > 0 ? "; the upper end only if it begins every step as late" : "");
     }
-    free(scratch);
-    return LAC_OK;
+}
+
+/* -- all of it -------------------------------------------------------------------------------- */
+
+/** Whether one rank causes so much more of the waiting than turns would that it is the late one. */
+static bool stands_out(const struct lateness *l, uint32_t rank, uint32_t matched)
+{
+    int64_t sum_ns = 0;
+    for (uint32_t r = 0; r < l->run->rank_count; r++) {
+        sum_ns = lac_sum_ns(sum_ns, l->caused_ns[r]);
+    }
+    double share = fmin(0.65, fmax(0.25, 1.5 / (double)matched));
+    double caused_ns = (double)l->caused_ns[rank];
+    return caused_ns * 50.0 >= (double)l->tables[rank]->span_ns && caused_ns > 0.0 &&
+           caused_ns >= share * (double)sum_ns;
+}
+
+static enum lac_status judge(struct lateness *l)
+{
+    struct lac_run *run = l->run;
+    uint32_t most = 0;
+    uint32_t matched = 0;
+    for (uint32_t r = 0; r < run->rank_count; r++) {
+        most = l->caused_ns[r] > l->caused_ns[most] ? r : most;
+        matched += run->ranks[r].is_matched;
+    }
+    if (!stands_out(l, most, matched)) {
+        run->note = lac_texts_add(
+            &run->texts,
+            "No rank stands out: none is waited for by the others for 2 %% of the time, or they "
+            "are late in turns.%s%s",
+            run->note[0] != '\0' ? " " : "", run->note);
+        return LAC_OK;
+    }
+    run->late = most;
+    run->has_finding = true;
+    l->late_ns = l->caused_ns[most];
+    find_before(l);
+    enum lac_status status = price(l);
+    write_texts(l);
+    say_expected(l);
+    add_evidence(l);
+    return status;
+}
+
+enum lac_status lac_straggler_find(struct lac_run *run, const struct lac_rank_table *const *tables,
+                                   const struct lac_rank_match *match)
+{
+    struct lateness l = {.tables = tables, .match = match, .run = run};
+    if (run->collective_count == 0) {
+        run->note =
+            lac_texts_add(&run->texts,
+                          "No collective is found on two ranks (same name, same order, same "
+                          "time between ends): who waits for whom cannot be told from these "
+                          "traces.%s%s",
+                          run->note[0] != '\0' ? " " : "", run->note);
+        return LAC_OK;
+    }
+    l.caused_ns = calloc(run->rank_count, sizeof *l.caused_ns);
+    l.scratch = calloc(run->rank_count, sizeof *l.scratch);
+    l.part_ns = calloc((size_t)run->rank_count * LAC_RANK_PART_COUNT, sizeof *l.part_ns);
+    enum lac_status status = l.caused_ns && l.scratch && l.part_ns ? LAC_OK : LAC_ERR_NOMEM;
+    if (!status) {
+        find_caused(&l);
+        status = judge(&l);
+    }
+    free(l.caused_ns);
+    free(l.scratch);
+    free(l.part_ns);
+    return status;
 }

@@ -530,24 +530,22 @@ enum lac_status lac_analysis_json(const struct lac_analysed *analysed, bool is_p
     return to_text(&writer, object, is_pretty, ret_text, ret_length);
 }
 
-/** What the ranks are to each other. */
-static enum lac_status compare_ranks(const struct lac_run_member *members, size_t member_count,
-                                     struct lac_run **ret_run)
+/** Text that is JSON already, indented as deep as it stands. */
+static int write_raw(struct json_object *object, struct printbuf *out, int level, int flags)
 {
-    struct lac_rank_trace *traces = calloc(member_count ? member_count : 1, sizeof *traces);
-    if (!traces) {
-        return LAC_ERR_NOMEM;
+    const char *text = json_object_get_userdata(object);
+    for (const char *at = text; *at != '\0';) {
+        size_t length = strcspn(at, "\n");
+        length += at[length] == '\n';
+        (void)printbuf_memappend(out, at, (int)length);
+        at += length;
+        for (int i = 0; at[-1] == '\n' && (flags & JSON_C_TO_STRING_PRETTY) && i < level; i++) {
+            (void)printbuf_memappend(out, "  ", 2);
+        }
     }
-    for (size_t i = 0; i < member_count; i++) {
-        traces[i] =
-            (struct lac_rank_trace){members[i].analysed.model, members[i].analysed.analysis};
-    }
-    enum lac_status status = lac_ranks_compare(traces, (uint32_t)member_count, ret_run);
-    free(traces);
-    return status;
+    return 0;
 }
 
-/** Text that is JSON already, as a value. */
 static struct json_object *raw_object(const char *text)
 {
     struct json_object *object = json_object_new_object();
@@ -557,19 +555,18 @@ static struct json_object *raw_object(const char *text)
         free(copy);
         return NULL;
     }
-    json_object_set_serializer(object, json_object_userdata_to_json_string, copy,
-                               json_object_free_userdata);
+    json_object_set_serializer(object, write_raw, copy, json_object_free_userdata);
     return object;
 }
 
 static struct json_object *rank_object(struct writer *writer, const struct lac_run *run,
-                                       const struct lac_run_member *member, size_t index,
+                                       const struct lac_run_member *member, uint32_t index,
                                        bool has_analysis)
 {
     const struct lac_rank_facts *facts = &run->ranks[index];
     struct json_object *rank = json_object_new_object();
     put(writer, rank, "rank", json_object_new_int64(facts->rank));
-    put_name(writer, rank, "host", writer->model->info.host);
+    put_text(writer, rank, "host", facts->host);
     if (member->trace_id) {
         put_text(writer, rank, "trace", member->trace_id);
     }
@@ -578,29 +575,21 @@ static struct json_object *rank_object(struct writer *writer, const struct lac_r
         put_ns(writer, rank, "collective_transfer_ns", facts->transfer_ns);
         put_count(writer, rank, "collectives_entered_last", facts->last_count);
     }
-    if (has_analysis) {
-        put(writer, rank, "analysis",
-            member->document ? raw_object(member->document) : analysis_object(writer));
+    if (has_analysis && member->document) {
+        put(writer, rank, "analysis", raw_object(member->document));
     }
     return rank;
 }
 
-enum lac_status lac_run_members_json(const struct lac_run_member *members, size_t member_count,
-                                     const struct lac_run_json_options *options, char **ret_text,
-                                     size_t *ret_length)
+enum lac_status lac_run_json(const struct lac_run *run, const struct lac_run_member *members,
+                             const struct lac_run_json_options *options, char **ret_text,
+                             size_t *ret_length)
 {
     struct writer writer = {0};
-    struct lac_run *run = NULL;
-    enum lac_status status = compare_ranks(members, member_count, &run);
-    if (status) {
-        return status;
-    }
     struct json_object *object = json_object_new_object();
     struct json_object *array = json_object_new_array();
     put_text(&writer, object, "schema", "lacuna.run/1");
-    for (size_t i = 0; i < member_count; i++) {
-        writer.model = members[i].analysed.model;
-        writer.analysis = members[i].analysed.analysis;
+    for (uint32_t i = 0; i < run->rank_count; i++) {
         push(&writer, array, rank_object(&writer, run, &members[i], i, !options->is_brief));
     }
     put(&writer, object, "ranks", array);
@@ -616,26 +605,7 @@ enum lac_status lac_run_members_json(const struct lac_run_member *members, size_
     }
     put(&writer, object, "findings", findings);
     put_text(&writer, object, "note", run->note);
-    status = to_text(&writer, object, options->is_pretty, ret_text, ret_length);
-    lac_run_destroy(run);
-    return status;
-}
-
-enum lac_status lac_run_json(const struct lac_analysed *ranks, size_t rank_count, bool is_pretty,
-                             char **ret_text, size_t *ret_length)
-{
-    const struct lac_run_json_options options = {.is_pretty = is_pretty};
-    struct lac_run_member *members = calloc(rank_count ? rank_count : 1, sizeof *members);
-    if (!members) {
-        return LAC_ERR_NOMEM;
-    }
-    for (size_t i = 0; i < rank_count; i++) {
-        members[i].analysed = ranks[i];
-    }
-    enum lac_status status =
-        lac_run_members_json(members, rank_count, &options, ret_text, ret_length);
-    free(members);
-    return status;
+    return to_text(&writer, object, options->is_pretty, ret_text, ret_length);
 }
 
 enum lac_status lac_summary_json(const struct lac_analysed *analysed, char **ret_text,

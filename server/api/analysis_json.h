@@ -32,15 +32,10 @@ struct lac_analysed {
 LAC_MUST_USE enum lac_status lac_analysis_json(const struct lac_analysed *analysed, bool is_pretty,
                                                char **ret_text, size_t *ret_length);
 
-/** `lacuna.run/1`: the ranks of one run, in the order given. */
-LAC_MUST_USE enum lac_status lac_run_json(const struct lac_analysed *ranks, size_t rank_count,
-                                          bool is_pretty, char **ret_text, size_t *ret_length);
-
-/** A stored trace as a rank: what is there already need not be made again. All borrowed. */
+/** A rank of a run, in the order of its ranks. Borrowed. */
 struct lac_run_member {
-    struct lac_analysed analysed; /**< lac_rank_keep() is enough when `document` is there */
-    const char *trace_id;         /**< NULL: none to tell */
-    const char *document;         /**< its `lacuna.analysis/1`, NULL: made from `analysed` */
+    const char *trace_id; /**< NULL: none to tell */
+    const char *document; /**< its `lacuna.analysis/1`; NULL: left out */
 };
 
 struct lac_run_json_options {
@@ -48,11 +43,11 @@ struct lac_run_json_options {
     bool is_brief; /**< without the analyses of the ranks */
 };
 
-/** `lacuna.run/1` of stored traces. As lac_run_json(). */
-LAC_MUST_USE enum lac_status lac_run_members_json(const struct lac_run_member *members,
-                                                  size_t member_count,
-                                                  const struct lac_run_json_options *options,
-                                                  char **ret_text, size_t *ret_length);
+/** `lacuna.run/1`; `members` has as many entries as the run has ranks. As lac_analysis_json(). */
+LAC_MUST_USE enum lac_status lac_run_json(const struct lac_run *run,
+                                          const struct lac_run_member *members,
+                                          const struct lac_run_json_options *options,
+                                          char **ret_text, size_t *ret_length);
 
 /** The `summary` object of a list row (server/api/README.md). */
 LAC_MUST_USE enum lac_status lac_summary_json(const struct lac_analysed *analysed, char **ret_text,

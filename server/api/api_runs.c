@@ -3,7 +3,7 @@
  */
 
 #include "analysis/diagnose/diagnose.h"
-#include "analysis/diagnose/rank_keep.h"
+#include "analysis/diagnose/ranks.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "server/api/analysis_json.h"
@@ -110,8 +110,7 @@ struct member {
     uint32_t generation;
     int32_t rank;
     uint32_t place; /**< in order of creation */
-    struct lac_trace_file *file;
-    struct lac_rank_kept *kept;
+    struct lac_rank_table *table;
     char *document;
 };
 
@@ -226,9 +225,8 @@ static void comparison_done(struct comparison *comparison)
     for (uint32_t i = 0; i < comparison->count; i++) {
         struct member *member = &comparison->members[i];
 
-        lac_rank_kept_destroy(member->kept);
+        lac_rank_table_destroy(member->table);
         free(member->document);
-        lac_store_release_trace(comparison->app->store, member->file);
     }
     free(comparison->members);
 }
@@ -237,28 +235,29 @@ static void comparison_done(struct comparison *comparison)
 static enum lac_status take_member(struct lac_store *store, struct member *member,
                                    struct lac_error *reterr)
 {
+    struct lac_trace_file *file = NULL;
     const struct lac_model *model = NULL;
     struct lac_analysis *analysis = NULL;
     size_t length = 0;
-    enum lac_status status = lac_store_open_trace(store, member->trace, &member->file, reterr);
+    enum lac_status status = lac_store_open_trace(store, member->trace, &file, reterr);
 
-    if (status == LAC_OK) {
-        status = lac_trace_file_document(member->file, LAC_DOCUMENT_ANALYSIS, &member->document,
-                                         &length, reterr);
+    if (status != LAC_OK) {
+        return status;
     }
+    status =
+        lac_trace_file_document(file, LAC_DOCUMENT_ANALYSIS, &member->document, &length, reterr);
     if (status == LAC_OK) {
-        status = lac_trace_file_whole_model(member->file, &model, reterr);
+        status = lac_trace_file_whole_model(file, &model, reterr);
     }
     if (status == LAC_OK) {
         status = lac_diagnose(model, NULL, &analysis, reterr);
     }
     if (status == LAC_OK) {
-        status = lac_rank_keep(model, analysis, &member->kept);
-        if (status != LAC_OK) {
-            lac_analysis_destroy(analysis);
-        }
+        status = lac_rank_table_create(model, analysis, &member->table);
     }
-    lac_trace_file_release_model(member->file, model);
+    lac_analysis_destroy(analysis);
+    lac_trace_file_release_model(file, model);
+    lac_store_release_trace(store, file);
     return status;
 }
 
@@ -270,7 +269,7 @@ static enum lac_status take_members(struct comparison *comparison, struct lac_er
     for (uint32_t i = 0; i < comparison->count && status == LAC_OK; i++) {
         status = take_member(comparison->app->store, &comparison->members[i], reterr);
         if (status == LAC_OK) {
-            kept_bytes += lac_rank_kept_bytes(comparison->members[i].kept);
+            kept_bytes += lac_rank_table_bytes(comparison->members[i].table);
             if (kept_bytes > KEPT_BYTES_MAX) {
                 status = lac_fail(reterr, LAC_ERR_LIMIT, 0,
                                   "the ranks of this run are too large to compare: %u of %u take "
@@ -288,21 +287,27 @@ static enum lac_status write_documents(const struct comparison *comparison,
                                        char *text[LAC_RUN_DETAIL_COUNT_])
 {
     struct lac_run_member *members = calloc(comparison->count, sizeof *members);
-    enum lac_status status = members != NULL ? LAC_OK : LAC_ERR_NOMEM;
+    const struct lac_rank_table **tables = calloc(comparison->count, sizeof(*tables));
+    struct lac_run *run = NULL;
+    enum lac_status status = members != NULL && tables != NULL ? LAC_OK : LAC_ERR_NOMEM;
 
     for (uint32_t i = 0; i < comparison->count && status == LAC_OK; i++) {
         const struct member *member = &comparison->members[i];
 
-        members[i] = (struct lac_run_member){
-            .analysed = {lac_rank_kept_model(member->kept), lac_rank_kept_analysis(member->kept)},
-            .trace_id = member->trace,
-            .document = member->document};
+        tables[i] = member->table;
+        members[i] =
+            (struct lac_run_member){.trace_id = member->trace, .document = member->document};
+    }
+    if (status == LAC_OK) {
+        status = lac_ranks_join(tables, comparison->count, &run);
     }
     for (int detail = 0; detail < LAC_RUN_DETAIL_COUNT_ && status == LAC_OK; detail++) {
         const struct lac_run_json_options options = {.is_brief = detail == LAC_RUN_DETAIL_BRIEF};
 
-        status = lac_run_members_json(members, comparison->count, &options, &text[detail], NULL);
+        status = lac_run_json(run, members, &options, &text[detail], NULL);
     }
+    lac_run_destroy(run);
+    free(tables);
     free(members);
     return status;
 }

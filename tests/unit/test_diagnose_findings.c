@@ -594,16 +594,27 @@ END_TEST
 START_TEST(several_ranks_make_a_run)
 {
     draw_busy(5, 4000.0, 0.0, 6000.0, "dgrad_s884cudnn", 7);
-    struct lac_analysed ranks[2] = {{model, analysis}, {model, analysis}};
+    const struct lac_rank_trace ranks[2] = {{model, analysis}, {model, analysis}};
+    const struct lac_run_member members[2] = {{"first", "{}"}, {NULL, "{\n\"a\":1\n}"}};
+    const struct lac_run_json_options json = {.is_pretty = false};
+    const struct lac_run_json_options brief = {.is_brief = true};
+    struct lac_run *run = NULL;
     char *text = NULL;
-    ck_assert_int_eq(lac_run_json(ranks, 2, false, &text, NULL), LAC_OK);
+    ck_assert_int_eq(lac_ranks_compare(ranks, 2, &run), LAC_OK);
+    ck_assert_int_eq(lac_run_json(run, members, &json, &text, NULL), LAC_OK);
     ck_assert_ptr_nonnull(strstr(text, "\"schema\":\"lacuna.run/1\""));
     ck_assert_ptr_nonnull(strstr(text, "\"rank\":1"));
+    ck_assert_ptr_nonnull(strstr(text, "\"trace\":\"first\""));
+    ck_assert_ptr_nonnull(strstr(text, "\"analysis\":{\n\"a\":1\n}"));
+    free(text);
+    ck_assert_int_eq(lac_run_json(run, members, &brief, &text, NULL), LAC_OK);
+    ck_assert_ptr_null(strstr(text, "\"analysis\""));
     free(text);
     struct lac_report_options options = {.is_ascii = true};
-    ck_assert_int_eq(lac_report_run_text(ranks, 2, &options, &text), LAC_OK);
+    ck_assert_int_eq(lac_report_run_text(run, &options, &text), LAC_OK);
     check_fits(text);
     free(text);
+    lac_run_destroy(run);
     wipe();
 }
 END_TEST

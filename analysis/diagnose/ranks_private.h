@@ -1,0 +1,131 @@
+#ifndef LAC_ANALYSIS_DIAGNOSE_RANKS_PRIVATE_H
+#define LAC_ANALYSIS_DIAGNOSE_RANKS_PRIVATE_H
+
+/*
+ * Private to ranks_*.c and straggler.c, in the order in which lac_ranks_join() uses them:
+ *
+ *   ranks_table.c   a rank's collectives, and what its device did between them
+ *   ranks_match.c   which collectives of several ranks are the same one
+ *   ranks_replay.c  the run played again with a rank that comes earlier
+ *   straggler.c     who is late, why, and what it costs
+ */
+
+#include "analysis/diagnose/ranks.h" // IWYU pragma: export
+
+/** What a device does between two collectives: idle by cause, and work. */
+enum { LAC_RANK_WORK = LAC_CAUSE_COUNT_, LAC_RANK_PART_COUNT };
+
+struct lac_collective {
+    int64_t start_ns, end_ns;
+    uint32_t name;
+    bool is_first; /**< in the trace: what came before it is recorded in part */
+    float part_ns[LAC_RANK_PART_COUNT]; /**< since the end of the one before, or since lead_ns */
+};
+
+/** One name's collectives: at[first, first + count), by start. */
+struct lac_collective_row {
+    char *name;
+    uint64_t first, count;
+};
+
+/** A kernel that computes, to tell slower from more. */
+struct lac_rank_kernel {
+    uint64_t name_hash;
+    uint64_t count;
+    int64_t total_ns;
+};
+enum { LAC_RANK_KERNELS_MAX = 24 };
+
+struct lac_rank_table {
+    char *name, *host, *device;
+    int32_t rank, world_size; /**< -1 not recorded */
+    char letter;
+    char cause[24];
+    uint32_t step_count, step_kept_count;
+    int64_t step_mean_ns;
+    double idle_pct, exposed_comm_pct;
+    bool has_device;
+    int64_t device_id;
+    int64_t first_ns; /**< of the device's operations */
+    int64_t lead_ns;  /**< where recording of the first collective's approach begins */
+    int64_t span_ns;
+    int64_t partition_ns[LAC_PART_COUNT_];
+    int64_t idle_ns;
+    int64_t gap_at_ns, gap_ns; /**< the longest; 0 none */
+    uint8_t gap_cause;
+    uint64_t kernel_count;
+    struct lac_rank_kernel kernels[LAC_RANK_KERNELS_MAX]; /**< by total */
+    uint32_t kernel_kept_count;
+    struct lac_collective *at; /**< by name, then start */
+    uint64_t count, capacity;
+    struct lac_collective_row *rows; /**< by name */
+    uint32_t row_count;
+};
+
+/** The same collectives on some ranks: entry i of a member is at[first + i]. */
+struct lac_rank_group {
+    uint32_t member_count;
+    uint32_t *members; /**< index of the rank */
+    uint64_t *first;   /**< in the table of that rank */
+    uint64_t count;
+};
+
+/** One collective of a group. */
+struct lac_rank_instance {
+    int64_t key_ns; /**< to sort by: its end, on the clock of one rank */
+    uint32_t group;
+    uint64_t index;
+};
+
+struct lac_rank_match {
+    struct lac_rank_group *groups;
+    uint32_t group_count, group_capacity;
+    struct lac_rank_instance *instances; /**< in an order that every rank has */
+    uint64_t instance_count;
+};
+
+/** The collective of a group's member. */
+static inline const struct lac_collective *
+lac_rank_collective(const struct lac_rank_table *const *tables, const struct lac_rank_group *group,
+                    uint32_t member, uint64_t index)
+{
+    return &tables[group->members[member]]->at[group->first[member] + index];
+}
+
+/** Ranks that `is_left_out` names are not looked at. */
+LAC_MUST_USE enum lac_status lac_ranks_match(const struct lac_rank_table *const *tables,
+                                             uint32_t rank_count, const bool *is_left_out,
+                                             struct lac_rank_match *ret_match);
+void lac_rank_match_done(struct lac_rank_match *match);
+
+/**
+ * Time from the first matched collective to the last. Every rank needs its own time from the end of
+ * one to the start of the next; a collective begins when its last rank is there and takes its
+ * transfer.
+ *
+ * @param faster  rank that comes when the median of the others does, where that is earlier; or
+ *                LAC_NONE: as recorded
+ * @param with_first  whether it comes earlier to its first collective too
+ */
+LAC_MUST_USE enum lac_status lac_ranks_replay(const struct lac_rank_table *const *tables,
+                                              uint32_t rank_count,
+                                              const struct lac_rank_match *match, uint32_t faster,
+                                              bool with_first, int64_t *ret_ns);
+
+/** A sum that stays at the ends of its range: a hostile trace has many endless intervals. */
+static inline int64_t lac_sum_ns(int64_t a_ns, int64_t b_ns)
+{
+    int64_t sum_ns = 0;
+    bool is_over = __builtin_add_overflow(a_ns, b_ns, &sum_ns);
+    return is_over ? (a_ns < 0 ? INT64_MIN + 1 : INT64_MAX) : sum_ns;
+}
+
+/** Lower median; sorts. 0 without values. */
+int64_t lac_median_ns(int64_t *values, uint32_t count);
+
+/** Fill late, finding and note of a run whose collectives are matched. */
+LAC_MUST_USE enum lac_status lac_straggler_find(struct lac_run *run,
+                                                const struct lac_rank_table *const *tables,
+                                                const struct lac_rank_match *match);
+
+#endif

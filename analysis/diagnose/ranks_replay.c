@@ -1,0 +1,127 @@
+/* The run played again: each rank's own time between collectives, and collectives that begin when
+ * their last rank is there. */
+
+#include "analysis/diagnose/ranks_private.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+
+static int by_value(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a;
+    int64_t y = *(const int64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+int64_t lac_median_ns(int64_t *values, uint32_t count)
+{
+    if (count == 0) {
+        return 0;
+    }
+    qsort(values, count, sizeof *values, by_value);
+    return values[(count - 1) / 2];
+}
+
+struct replay {
+    const struct lac_rank_table *const *tables;
+    int64_t *left_ns;  /**< by rank: end of its last collective as recorded */
+    int64_t *ready_ns; /**< by rank: the same in the replay; -1 before its first */
+    int64_t *own_ns;   /**< by member: from there to its arrival */
+    int64_t *scratch;
+    uint32_t faster;
+    bool with_first;
+};
+
+/** The time a rank needs of its own before this collective. Before its first one it is how much
+ *  later it comes than the earliest. */
+static void measure(struct replay *replay, const struct lac_rank_group *group, uint64_t index)
+{
+    int64_t longest_ns = 0;
+    for (uint32_t m = 0; m < group->member_count; m++) {
+        const struct lac_collective *it = lac_rank_collective(replay->tables, group, m, index);
+        int64_t dur_ns = it->end_ns - it->start_ns;
+        longest_ns = dur_ns > longest_ns ? dur_ns : longest_ns;
+    }
+    for (uint32_t m = 0; m < group->member_count; m++) {
+        const struct lac_collective *it = lac_rank_collective(replay->tables, group, m, index);
+        uint32_t r = group->members[m];
+        int64_t own_ns = replay->ready_ns[r] < 0 ? longest_ns - (it->end_ns - it->start_ns)
+                                                 : it->start_ns - replay->left_ns[r];
+        replay->own_ns[m] = own_ns > 0 ? own_ns : 0;
+    }
+}
+
+static void hurry(struct replay *replay, const struct lac_rank_group *group)
+{
+    uint32_t count = 0;
+    uint32_t own = group->member_count;
+    for (uint32_t m = 0; m < group->member_count; m++) {
+        if (group->members[m] == replay->faster) {
+            own = m;
+        } else {
+            replay->scratch[count++] = replay->own_ns[m];
+        }
+    }
+    if (own == group->member_count ||
+        (replay->ready_ns[replay->faster] < 0 && !replay->with_first)) {
+        return;
+    }
+    int64_t median_ns = lac_median_ns(replay->scratch, count);
+    if (median_ns < replay->own_ns[own]) {
+        replay->own_ns[own] = median_ns;
+    }
+}
+
+static void play(struct replay *replay, const struct lac_rank_group *group, uint64_t index)
+{
+    int64_t begin_ns = 0;
+    int64_t transfer_ns = INT64_MAX;
+    measure(replay, group, index);
+    if (replay->faster != LAC_NONE) {
+        hurry(replay, group);
+    }
+    for (uint32_t m = 0; m < group->member_count; m++) {
+        const struct lac_collective *it = lac_rank_collective(replay->tables, group, m, index);
+        int64_t ready_ns = replay->ready_ns[group->members[m]];
+        int64_t here_ns = lac_sum_ns(ready_ns > 0 ? ready_ns : 0, replay->own_ns[m]);
+        begin_ns = here_ns > begin_ns ? here_ns : begin_ns;
+        int64_t dur_ns = it->end_ns - it->start_ns;
+        transfer_ns = dur_ns < transfer_ns ? dur_ns : transfer_ns;
+    }
+    for (uint32_t m = 0; m < group->member_count; m++) {
+        uint32_t r = group->members[m];
+        replay->ready_ns[r] = lac_sum_ns(begin_ns, transfer_ns);
+        replay->left_ns[r] = lac_rank_collective(replay->tables, group, m, index)->end_ns;
+    }
+}
+
+enum lac_status lac_ranks_replay(const struct lac_rank_table *const *tables, uint32_t rank_count,
+                                 const struct lac_rank_match *match, uint32_t faster,
+                                 bool with_first, int64_t *ret_ns)
+{
+    int64_t *memory = calloc((size_t)rank_count * 4 + 1, sizeof *memory);
+    if (!memory) {
+        return LAC_ERR_NOMEM;
+    }
+    struct replay replay = {.tables = tables,
+                            .left_ns = memory,
+                            .ready_ns = memory + rank_count,
+                            .own_ns = memory + (size_t)rank_count * 2,
+                            .scratch = memory + (size_t)rank_count * 3,
+                            .faster = faster,
+                            .with_first = with_first};
+    for (uint32_t r = 0; r < rank_count; r++) {
+        replay.ready_ns[r] = -1;
+    }
+    for (uint64_t i = 0; i < match->instance_count; i++) {
+        const struct lac_rank_instance *it = &match->instances[i];
+        play(&replay, &match->groups[it->group], it->index);
+    }
+    int64_t last_ns = 0;
+    for (uint32_t r = 0; r < rank_count; r++) {
+        last_ns = replay.ready_ns[r] > last_ns ? replay.ready_ns[r] : last_ns;
+    }
+    free(memory);
+    *ret_ns = last_ns;
+    return LAC_OK;
+}

@@ -1,0 +1,304 @@
+/* A rank's collectives, and what its device did between them. */
+
+#include "analysis/diagnose/ranks_private.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static char *copy_text(const struct lac_model *model, uint32_t id)
+{
+    return strdup(id == 0 ? "" : lac_model_str(model, id));
+}
+
+static uint64_t hash_text(const char *text)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    for (; *text != '\0'; text++) {
+        hash = (hash ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
+    }
+    return hash;
+}
+
+/* -- facts ---------------------------------------------------------------------------------- */
+
+static void take_kernels(struct lac_rank_table *table, const struct lac_model *model,
+                         const struct lac_analysis *analysis)
+{
+    table->kernel_count = analysis->kernel_count;
+    for (uint32_t row = 0; row < analysis->kernel_name_count; row++) {
+        const struct lac_kernel_facts *facts = &analysis->kernels[row];
+        if (!facts->names.is_comm && table->kernel_kept_count < LAC_RANK_KERNELS_MAX) {
+            table->kernels[table->kernel_kept_count++] =
+                (struct lac_rank_kernel){.name_hash = hash_text(lac_model_str(model, facts->name)),
+                                         .count = facts->count,
+                                         .total_ns = facts->total_ns};
+        }
+    }
+}
+
+static void take_device(struct lac_rank_table *table, const struct lac_analysis *analysis)
+{
+    const struct lac_device_facts *device = &analysis->devices[analysis->main_device];
+    table->has_device = true;
+    table->device_id = device->id;
+    table->first_ns = device->first_ns;
+    table->span_ns = device->span_ns;
+    table->idle_ns = device->idle_ns;
+    memcpy(table->partition_ns, device->partition_ns, sizeof table->partition_ns);
+    table->idle_pct = 100.0 - device->busy_pct;
+    if (device->span_ns > 0) {
+        table->exposed_comm_pct =
+            100.0 * (double)device->partition_ns[LAC_PART_EXPOSED_COMM] / (double)device->span_ns;
+    }
+    for (uint64_t g = device->first_gap; g < device->first_gap + device->gap_count; g++) {
+        if (analysis->gaps[g].dur_ns > table->gap_ns) {
+            table->gap_ns = analysis->gaps[g].dur_ns;
+            table->gap_at_ns = analysis->gaps[g].start_ns;
+            table->gap_cause = analysis->gaps[g].cause;
+        }
+    }
+}
+
+static enum lac_status take_facts(struct lac_rank_table *table, const struct lac_model *model,
+                                  const struct lac_analysis *analysis)
+{
+    bool has_device = analysis->main_device != LAC_NONE;
+    table->name = copy_text(model, model->info.name);
+    table->host = copy_text(model, model->info.host);
+    table->device =
+        copy_text(model, has_device ? analysis->devices[analysis->main_device].name : 0);
+    table->rank = model->info.rank;
+    table->world_size = model->info.world_size;
+    table->letter = analysis->verdict.letter;
+    (void)snprintf(table->cause, sizeof table->cause, "%s", analysis->verdict.cause);
+    table->step_count = analysis->step_count;
+    table->step_kept_count = analysis->step_kept_count;
+    table->step_mean_ns = analysis->step_mean_ns;
+    table->idle_pct = table->exposed_comm_pct = (double)NAN;
+    take_kernels(table, model, analysis);
+    if (has_device) {
+        take_device(table, analysis);
+    }
+    return table->name && table->host && table->device ? LAC_OK : LAC_ERR_NOMEM;
+}
+
+/* -- collectives ------------------------------------------------------------------------------ */
+
+static enum lac_status add(struct lac_rank_table *table, struct lac_collective collective)
+{
+    if (table->count == table->capacity) {
+        uint64_t capacity = table->capacity ? table->capacity * 2 : 64;
+        struct lac_collective *grown = realloc(table->at, capacity * sizeof *grown);
+        if (!grown) {
+            return LAC_ERR_NOMEM;
+        }
+        table->at = grown;
+        table->capacity = capacity;
+    }
+    table->at[table->count++] = collective;
+    return LAC_OK;
+}
+
+/** Communication kernels of the device; `name` is the string's id until the rows are made. */
+static enum lac_status gather(struct lac_rank_table *table, const struct lac_model *model,
+                              const bool *is_comm)
+{
+    const struct lac_slices *slices = &model->slices;
+    enum lac_status status = LAC_OK;
+    for (uint32_t t = 0; t < model->recorded_track_count; t++) {
+        const struct lac_track *track = &model->tracks[t];
+        if (track->kind != LAC_TRACK_STREAM || track->device != table->device_id) {
+            continue;
+        }
+        for (uint64_t i = track->first; i < track->first + track->count && !status; i++) {
+            if (slices->kind[i] == LAC_SLICE_KERNEL && is_comm[slices->name[i]]) {
+                status = add(table, (struct lac_collective){.start_ns = slices->start_ns[i],
+                                                            .end_ns = slices->start_ns[i] +
+                                                                      slices->dur_ns[i],
+                                                            .name = slices->name[i]});
+            }
+        }
+    }
+    return status;
+}
+
+static int by_start(const void *a, const void *b)
+{
+    const struct lac_collective *x = a;
+    const struct lac_collective *y = b;
+    if (x->start_ns != y->start_ns) {
+        return x->start_ns < y->start_ns ? -1 : 1;
+    }
+    if (x->end_ns != y->end_ns) {
+        return x->end_ns < y->end_ns ? -1 : 1;
+    }
+    return x->name < y->name ? -1 : x->name > y->name;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const struct lac_collective *x = a;
+    const struct lac_collective *y = b;
+    return x->name != y->name ? (x->name < y->name ? -1 : 1) : by_start(a, b);
+}
+
+static int64_t later(int64_t a_ns, int64_t b_ns)
+{
+    return a_ns > b_ns ? a_ns : b_ns;
+}
+
+/** A place in the pieces of a device's gaps, which ascend. */
+struct piece_cursor {
+    const struct lac_analysis *analysis;
+    uint64_t piece, end;
+};
+
+/** Add idle time between two moments by cause; moments ascend from call to call. */
+static int64_t add_idle(struct piece_cursor *cursor, int64_t from_ns, int64_t to_ns, float *part_ns)
+{
+    const struct lac_analysis *analysis = cursor->analysis;
+    int64_t sum_ns = 0;
+    for (; cursor->piece < cursor->end; cursor->piece++) {
+        const struct lac_gap_piece *piece = &analysis->pieces[cursor->piece];
+        int64_t end_ns = piece->start_ns + lac_gap_piece_dur_ns(analysis, cursor->piece);
+        int64_t begin_ns = later(piece->start_ns, from_ns);
+        int64_t clipped_ns = end_ns < to_ns ? end_ns : to_ns;
+        if (begin_ns < clipped_ns) {
+            part_ns[piece->cause] += (float)(clipped_ns - begin_ns);
+            sum_ns += clipped_ns - begin_ns;
+        }
+        if (end_ns > to_ns) {
+            break;
+        }
+    }
+    return sum_ns;
+}
+
+/** What the device did from the end of one collective to the start of the next. */
+static void fill_parts(struct lac_rank_table *table, const struct lac_analysis *analysis)
+{
+    const struct lac_device_facts *device = &analysis->devices[analysis->main_device];
+    struct piece_cursor cursor = {.analysis = analysis};
+    if (device->gap_count > 0) {
+        cursor.piece = analysis->gaps[device->first_gap].first_piece;
+        cursor.end = cursor.piece + device->gap_piece_count;
+    }
+    table->lead_ns = device->first_ns;
+    if (analysis->step_count > 0 && table->count > 0 &&
+        analysis->steps[0].start_ns <= table->at[0].start_ns) {
+        table->lead_ns = analysis->steps[0].start_ns;
+    }
+    int64_t from_ns = device->first_ns; /* before its first operation a device has no gaps */
+    for (uint64_t i = 0; i < table->count; i++) {
+        struct lac_collective *it = &table->at[i];
+        it->is_first = i == 0;
+        if (it->start_ns > from_ns) {
+            int64_t idle_ns = add_idle(&cursor, from_ns, it->start_ns, it->part_ns);
+            it->part_ns[LAC_RANK_WORK] = (float)(it->start_ns - from_ns - idle_ns);
+        }
+        from_ns = later(from_ns, it->end_ns);
+    }
+}
+
+static int row_by_name(const void *a, const void *b)
+{
+    return strcmp(((const struct lac_collective_row *)a)->name,
+                  ((const struct lac_collective_row *)b)->name);
+}
+
+/** Order by name and cut into rows. */
+static enum lac_status make_rows(struct lac_rank_table *table, const struct lac_model *model)
+{
+    uint32_t names = 0;
+    if (table->count == 0) {
+        return LAC_OK;
+    }
+    qsort(table->at, table->count, sizeof *table->at, by_name);
+    for (uint64_t i = 0; i < table->count; i++) {
+        names += i == 0 || table->at[i].name != table->at[i - 1].name;
+    }
+    table->rows = calloc(names, sizeof *table->rows);
+    if (!table->rows) {
+        return LAC_ERR_NOMEM;
+    }
+    for (uint64_t i = 0; i < table->count; i++) {
+        if (i == 0 || table->at[i].name != table->at[i - 1].name) {
+            struct lac_collective_row *row = &table->rows[table->row_count];
+            *row = (struct lac_collective_row){.name = copy_text(model, table->at[i].name),
+                                               .first = i};
+            if (!row->name) {
+                return LAC_ERR_NOMEM;
+            }
+            table->row_count++;
+        }
+        table->rows[table->row_count - 1].count++;
+    }
+    qsort(table->rows, table->row_count, sizeof *table->rows, row_by_name);
+    return LAC_OK;
+}
+
+static enum lac_status take_collectives(struct lac_rank_table *table, const struct lac_model *model,
+                                        const struct lac_analysis *analysis)
+{
+    bool *is_comm = calloc((size_t)model->strings.count + 1, sizeof *is_comm);
+    if (!is_comm) {
+        return LAC_ERR_NOMEM;
+    }
+    for (uint32_t row = 0; row < analysis->kernel_name_count; row++) {
+        is_comm[analysis->kernels[row].name] = analysis->kernels[row].names.is_comm;
+    }
+    enum lac_status status = gather(table, model, is_comm);
+    free(is_comm);
+    if (!status && table->count > 0) {
+        qsort(table->at, table->count, sizeof *table->at, by_start);
+        fill_parts(table, analysis);
+        status = make_rows(table, model);
+    }
+    return status;
+}
+
+enum lac_status lac_rank_table_create(const struct lac_model *model,
+                                      const struct lac_analysis *analysis,
+                                      struct lac_rank_table **ret_table)
+{
+    struct lac_rank_table *table = calloc(1, sizeof *table);
+    enum lac_status status = table ? take_facts(table, model, analysis) : LAC_ERR_NOMEM;
+    if (!status && table->has_device) {
+        status = take_collectives(table, model, analysis);
+    }
+    if (status) {
+        lac_rank_table_destroy(table);
+        return status;
+    }
+    *ret_table = table;
+    return LAC_OK;
+}
+
+void lac_rank_table_destroy(struct lac_rank_table *table)
+{
+    if (table) {
+        for (uint32_t row = 0; row < table->row_count; row++) {
+            free(table->rows[row].name);
+        }
+        free(table->rows);
+        free(table->at);
+        free(table->name);
+        free(table->host);
+        free(table->device);
+        free(table);
+    }
+}
+
+int32_t lac_rank_table_rank(const struct lac_rank_table *table)
+{
+    return table->rank;
+}
+
+uint64_t lac_rank_table_bytes(const struct lac_rank_table *table)
+{
+    return sizeof *table + table->capacity * sizeof *table->at +
+           table->row_count * (sizeof *table->rows + 64);
+}
