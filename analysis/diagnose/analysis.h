@@ -175,6 +175,34 @@ struct lac_loader_facts {
     bool is_fetch_from_wait; /**< no fetch recorded: taken from waits in the training process */
 };
 
+enum { LAC_LOADING_PARTS_MAX = 16 };
+
+/** What batches spend their time on: one kind of work, without the parts inside it. */
+struct lac_loading_part {
+    const char *name;       /**< "loader.decode", "loader.transform Resize", ... */
+    const char *stage;      /**< "read", "decode", "transform", "collate", "hand_over", "other" */
+    uint64_t count;         /**< ranges */
+    int64_t own_ns, cpu_ns; /**< all batches; CPU time LAC_UNKNOWN_NS when not recorded */
+    int64_t bytes;          /**< read; LAC_UNKNOWN_NS when not recorded */
+};
+
+/** Why batches come late, as far as it is sure, and where more workers end. */
+struct lac_loading_facts {
+    const char *verdict; /**< "in-process", "worker-bound", the id of the finding that explains the
+                            wait, or "" */
+    struct lac_loading_part parts[LAC_LOADING_PARTS_MAX]; /**< by (-own_ns, name) */
+    uint32_t part_count;
+    uint64_t batch_count;    /**< fetches that the parts belong to */
+    int32_t allowed_cores;   /**< -1 not recorded */
+    double cores_busy;       /**< that fetching keeps busy; NaN unknown */
+    double ready_pct;        /**< of their time workers waited for a core; NaN unknown */
+    double storage_mb_s;     /**< read from storage by the workers; NaN unknown */
+    int64_t batch_bytes;     /**< LAC_UNKNOWN_NS unknown */
+    int64_t shm_free_bytes;  /**< of /dev/shm before the job began; LAC_UNKNOWN_NS unknown */
+    int64_t memory_bytes;    /**< limit, else available; LAC_UNKNOWN_NS unknown */
+    int32_t workers_by_cores, workers_by_memory; /**< most that these carry; -1 unknown */
+};
+
 /** What each part needs for one step, on its own (mean over kept steps). LAC_UNKNOWN_NS when not
  * known. */
 struct lac_needs {
@@ -287,6 +315,7 @@ struct lac_analysis {
     uint32_t copy_count;
 
     struct lac_loader_facts loader;
+    struct lac_loading_facts loading;
     const char *settings_json; /**< an object as text; "{}" when nothing was recorded */
 
     bool has_what_if;

@@ -1,76 +1,275 @@
 /* What a batch spends its time on: computing or waiting, and which parts of it. */
 
-#include "analysis/diagnose/findings.h"
+#include "analysis/diagnose/loading.h"
+#include "analysis/model/args.h"
 
+#include <math.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
-enum { PARTS_MAX = 32, PARTS_SAID = 3 };
+enum { PARTS_SAID = 3, DEPTH_MAX = 64 };
 
-struct part {
-    const char *name;
-    int64_t total_ns;
+/** Stage of a part by how its name goes on. */
+static const char *stage_of(const char *name)
+{
+    static const struct {
+        const char *name;
+        const char *stage;
+    } stages[] = {{"loader.read", "read"},           {"loader.decode", "decode"},
+                  {"loader.transform", "transform"}, {"loader.collate", "collate"},
+                  {"loader.put", "hand_over"},       {"loader.pin", "hand_over"}};
+    for (size_t i = 0; i < sizeof stages / sizeof stages[0]; i++) {
+        if (strncmp(name, stages[i].name, strlen(stages[i].name)) == 0) {
+            return stages[i].stage;
+        }
+    }
+    return "other"; /* the rest of an item or of a batch */
+}
+
+/** Bytes that a range carries, as the number behind "payload" or "bytes"; -1 none. */
+static int64_t bytes_of(const struct lac_model *model, uint32_t slice)
+{
+    static const char *const keys[] = {"\"payload\":", "\"bytes\":"};
+    const char *args = lac_model_str(model, model->slices.args[slice]);
+    if (model->slices.args[slice] == 0) {
+        return -1;
+    }
+    for (size_t k = 0; k < sizeof keys / sizeof keys[0]; k++) {
+        const char *at = strstr(args, keys[k]);
+        if (!at) {
+            continue;
+        }
+        const char *value = at + strlen(keys[k]);
+        if (*value >= '0' && *value <= '9') { /* the same in many events: part of the template */
+            return strtoll(value, NULL, 10);
+        }
+        uint64_t number = model->slices.arg_num[slice];
+        for (const char *c = args; c < value; c++) {
+            number += *c == LAC_ARG_INTEGER || *c == LAC_ARG_REAL;
+        }
+        if (*value == LAC_ARG_INTEGER && number < model->arg_number_count) {
+            int64_t bytes = model->arg_numbers[number];
+            return bytes >= 0 ? bytes : -1;
+        }
+    }
+    return -1;
+}
+
+/** A range that is open while those inside it are looked at. */
+struct open_range {
+    int64_t end_ns;
+    int64_t inside_ns, inside_cpu_ns; /**< of ranges right inside it */
+    int64_t dur_ns, cpu_ns;           /**< CPU time -1 not recorded */
+    uint32_t slice;
+    bool is_read;
 };
 
-/** Time of each named part inside fetches; `loader.item` is the sum of others and left out. */
-static uint32_t sum_parts(const struct lac_diagnosis *diagnosis, struct part parts[PARTS_MAX])
+struct walk {
+    struct lac_diagnosis *diagnosis;
+    struct lac_loading *loading;
+    struct open_range open[DEPTH_MAX];
+    int depth;
+    uint64_t item_count;
+    int64_t longest_read_ns;
+    bool has_read_cpu;
+};
+
+/** The row of parts that a name belongs to; the last one takes what finds no room. */
+static struct lac_loading_part *row_of(struct lac_analysis *analysis, const char *name)
 {
-    const struct lac_model *model = diagnosis->model;
-    uint32_t count = 0;
-    for (uint64_t i = 0; i < diagnosis->loader_parts.count; i++) {
-        const struct lac_mark *mark = &diagnosis->loader_parts.at[i];
-        const char *name = lac_model_str(model, model->slices.name[mark->slice]);
-        if (strcmp(name, "loader.item") == 0 || strcmp(name, "loader.batch") == 0) {
-            continue;
-        }
-        uint32_t p = 0;
-        while (p < count && strcmp(parts[p].name, name) != 0) {
-            p++;
-        }
-        if (p == PARTS_MAX) {
-            continue;
-        }
-        if (p == count) {
-            parts[count++] = (struct part){.name = name};
-        }
-        parts[p].total_ns = lac_sum_ns(parts[p].total_ns, mark->dur_ns);
+    struct lac_loading_facts *facts = &analysis->loading;
+    uint32_t p = 0;
+    while (p < facts->part_count && strcmp(facts->parts[p].name, name) != 0) {
+        p++;
     }
-    return count;
+    if (p == facts->part_count && p < LAC_LOADING_PARTS_MAX) {
+        bool is_last = p + 1 == LAC_LOADING_PARTS_MAX;
+        facts->parts[facts->part_count++] = (struct lac_loading_part){
+            .name = is_last ? "others" : lac_texts_add(&analysis->texts, "%s", name),
+            .stage = is_last ? "other" : stage_of(name),
+            .bytes = LAC_UNKNOWN_NS};
+    }
+    return &facts->parts[p < LAC_LOADING_PARTS_MAX ? p : LAC_LOADING_PARTS_MAX - 1];
+}
+
+static void close_range(struct walk *walk)
+{
+    const struct lac_model *model = walk->diagnosis->model;
+    struct open_range *range = &walk->open[--walk->depth];
+    struct lac_loading_part *part =
+        row_of(walk->diagnosis->analysis, lac_model_str(model, model->slices.name[range->slice]));
+    int64_t own_ns = range->dur_ns > range->inside_ns ? range->dur_ns - range->inside_ns : 0;
+    part->count++;
+    part->own_ns = lac_sum_ns(part->own_ns, own_ns);
+    if (range->cpu_ns < 0) {
+        part->cpu_ns = LAC_UNKNOWN_NS;
+    } else if (part->cpu_ns != LAC_UNKNOWN_NS && range->cpu_ns > range->inside_cpu_ns) {
+        part->cpu_ns = lac_sum_ns(part->cpu_ns, range->cpu_ns - range->inside_cpu_ns);
+    }
+    int64_t bytes = range->is_read ? bytes_of(model, range->slice) : -1;
+    if (bytes >= 0) {
+        part->bytes = lac_sum_ns(part->bytes == LAC_UNKNOWN_NS ? 0 : part->bytes, bytes);
+    }
+}
+
+/** A read that is in no other one. */
+static void count_read(struct walk *walk, const struct open_range *range)
+{
+    struct lac_batch_reads *reads = &walk->loading->reads;
+    reads->count++;
+    reads->opens += bytes_of(walk->diagnosis->model, range->slice) < 0;
+    reads->ns += (double)range->dur_ns;
+    reads->cpu_ns += (double)range->cpu_ns;
+    walk->has_read_cpu = walk->has_read_cpu && range->cpu_ns >= 0;
+    if (range->dur_ns >= walk->longest_read_ns) {
+        walk->longest_read_ns = range->dur_ns;
+        reads->longest = range->slice;
+    }
+}
+
+static void open_slice(struct walk *walk, uint32_t slice)
+{
+    const struct lac_model *model = walk->diagnosis->model;
+    const char *name = lac_model_str(model, model->slices.name[slice]);
+    uint32_t row = model->slices.detail[slice];
+    int64_t start_ns = model->slices.start_ns[slice];
+    while (walk->depth > 0 && walk->open[walk->depth - 1].end_ns <= start_ns) {
+        close_range(walk);
+    }
+    if (walk->depth == DEPTH_MAX) {
+        close_range(walk);
+    }
+    struct open_range range = {
+        .end_ns = start_ns + model->slices.dur_ns[slice],
+        .dur_ns = model->slices.dur_ns[slice],
+        .cpu_ns = row < model->loader_info_count ? model->loader_infos[row].cpu_ns : -1,
+        .slice = slice,
+        .is_read = strcmp(stage_of(name), "read") == 0};
+    bool is_in_read = false;
+    for (int i = 0; i < walk->depth; i++) {
+        is_in_read = is_in_read || walk->open[i].is_read;
+    }
+    if (walk->depth > 0) {
+        struct open_range *around = &walk->open[walk->depth - 1];
+        around->inside_ns = lac_sum_ns(around->inside_ns, range.dur_ns);
+        around->inside_cpu_ns =
+            lac_sum_ns(around->inside_cpu_ns, range.cpu_ns > 0 ? range.cpu_ns : 0);
+    }
+    if (range.is_read && !is_in_read) {
+        count_read(walk, &range);
+    }
+    walk->item_count += strcmp(name, "loader.item") == 0;
+    walk->open[walk->depth++] = range;
+}
+
+static int by_slice(const void *a, const void *b)
+{
+    uint32_t x = *(const uint32_t *)a;
+    uint32_t y = *(const uint32_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+static int by_own_time(const void *a, const void *b)
+{
+    const struct lac_loading_part *x = a;
+    const struct lac_loading_part *y = b;
+    if (x->own_ns != y->own_ns) {
+        return x->own_ns > y->own_ns ? -1 : 1;
+    }
+    return strcmp(x->name, y->name);
+}
+
+static void walk_all(struct walk *walk, const uint32_t *slices, uint64_t count)
+{
+    const struct lac_model *model = walk->diagnosis->model;
+    int64_t bytes = 0;
+    bool has_bytes = false;
+    uint64_t track_end = 0;
+    for (uint64_t i = 0; i < count; i++) { /* ids ascend: tracks one by one, outer before inner */
+        if (slices[i] >= track_end) {
+            while (walk->depth > 0) {
+                close_range(walk);
+            }
+            const struct lac_track *track = &model->tracks[lac_model_track_of(model, slices[i])];
+            track_end = track->first + track->count;
+        }
+        open_slice(walk, slices[i]);
+    }
+    while (walk->depth > 0) {
+        close_range(walk);
+    }
+    struct lac_loading_facts *facts = &walk->diagnosis->analysis->loading;
+    for (uint32_t p = 0; p < facts->part_count; p++) {
+        has_bytes = has_bytes || facts->parts[p].bytes != LAC_UNKNOWN_NS;
+        bytes = lac_sum_ns(bytes, facts->parts[p].bytes > 0 ? facts->parts[p].bytes : 0);
+    }
+    walk->loading->reads.bytes = has_bytes ? (double)bytes : (double)NAN;
+}
+
+enum lac_status lac_loading_parts(struct lac_diagnosis *diagnosis, struct lac_loading *loading)
+{
+    struct lac_loading_facts *facts = &diagnosis->analysis->loading;
+    uint64_t count = diagnosis->loader_parts.count + diagnosis->fetch_count;
+    loading->reads =
+        (struct lac_batch_reads){.cpu_ns = (double)NAN, .bytes = (double)NAN, .longest = LAC_NONE};
+    loading->items_per_batch = (double)NAN;
+    if (diagnosis->fetch_count == 0) {
+        return LAC_OK; /* parts of what is not known */
+    }
+    uint32_t *slices = malloc(count * sizeof *slices);
+    if (!slices) {
+        return LAC_ERR_NOMEM;
+    }
+    for (uint64_t i = 0; i < diagnosis->loader_parts.count; i++) {
+        slices[i] = diagnosis->loader_parts.at[i].slice;
+    }
+    for (uint64_t i = 0; i < diagnosis->fetch_count; i++) {
+        slices[diagnosis->loader_parts.count + i] = diagnosis->fetches[i].slice;
+    }
+    qsort(slices, count, sizeof *slices, by_slice);
+    struct walk walk = {.diagnosis = diagnosis, .loading = loading, .has_read_cpu = true};
+    loading->reads.cpu_ns = 0.0;
+    walk_all(&walk, slices, count);
+    free(slices);
+    qsort(facts->parts, facts->part_count, sizeof *facts->parts, by_own_time);
+    facts->batch_count = diagnosis->fetch_count;
+    if (!walk.has_read_cpu || loading->reads.count == 0) {
+        loading->reads.cpu_ns = (double)NAN;
+    }
+    if (walk.item_count > 0) {
+        loading->items_per_batch = (double)walk.item_count / (double)diagnosis->fetch_count;
+    }
+    return LAC_OK;
 }
 
 const char *lac_batch_parts_text(struct lac_diagnosis *diagnosis)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
     const struct lac_loader_facts *loader = &analysis->loader;
+    const struct lac_loading_facts *facts = &analysis->loading;
     const char *text = "";
     if (loader->fetch_count == 0 || loader->fetch_mean_ns <= 0) {
         return text;
     }
     double fetch_ns = (double)loader->fetch_mean_ns * (double)loader->fetch_count;
-    if (loader->fetch_cpu_mean_ns >= 0) {
-        double cpu_pct = 100.0 * (double)loader->fetch_cpu_mean_ns / (double)loader->fetch_mean_ns;
-        if (cpu_pct < 50.0) {
-            text = lac_texts_add(&analysis->texts,
-                                 " A batch computes for %.0f %% of its time and waits for the rest "
-                                 "(storage, network, a lock): workers can overlap that.",
-                                 cpu_pct);
-        }
-    }
-    struct part parts[PARTS_MAX];
-    uint32_t count = sum_parts(diagnosis, parts);
     int said = 0;
-    while (said < PARTS_SAID && count > 0) {
-        uint32_t most = 0;
-        for (uint32_t p = 1; p < count; p++) {
-            most = parts[p].total_ns > parts[most].total_ns ? p : most;
+    for (uint32_t p = 0; p < facts->part_count && said < PARTS_SAID; p++) {
+        const struct lac_loading_part *part = &facts->parts[p];
+        double pct = 100.0 * (double)part->own_ns / fetch_ns;
+        if (strcmp(part->stage, "hand_over") == 0 || strcmp(part->name, "loader.fetch") == 0) {
+            continue; /* behind the batch, and what is not known of it */
         }
-        double pct = 100.0 * (double)parts[most].total_ns / fetch_ns;
         if (pct < 3.0 || pct > 100.5) { /* parts outside fetches say nothing about them */
             break;
         }
+        bool is_item = strcmp(part->name, "loader.item") == 0;
+        if (is_item && pct >= 90.0) {
+            break; /* tells nothing: the data set's own code is not taken apart */
+        }
         text = lac_texts_add(&analysis->texts, "%s%s%.40s %.0f %%", text,
-                             said == 0 ? " Of a batch: " : ", ", parts[most].name, pct);
-        parts[most].total_ns = 0;
+                             said == 0 ? " Of a batch: " : ", ",
+                             is_item ? "other work of an item" : part->name, pct);
         said++;
     }
     return said > 0 ? lac_texts_add(&analysis->texts, "%s.", text) : text;

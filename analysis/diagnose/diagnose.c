@@ -5,6 +5,7 @@
 
 #include "analysis/diagnose/diagnosis.h"
 #include "analysis/diagnose/findings.h"
+#include "analysis/diagnose/loading.h"
 #include "analysis/diagnose/retime.h"
 #include "analysis/diagnose/work.h"
 
@@ -55,6 +56,7 @@ static void release(struct lac_diagnosis *diagnosis)
     lac_spans_done(&diagnosis->kept);
     lac_spans_done(&diagnosis->steps);
     lac_step_time_destroy(diagnosis->time);
+    lac_loading_destroy(diagnosis->loading);
 }
 
 /** What is there: counts, times, causes, steps. */

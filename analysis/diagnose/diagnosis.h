@@ -146,6 +146,7 @@ struct lac_diagnosis {
     struct lac_spans steps; /**< union of all steps */
 
     struct lac_step_time *time; /**< the mean kept step, taken apart (retime.h) */
+    struct lac_loading *loading; /**< why batches come late (loading.h); NULL without a loader */
 };
 
 /** Bits of track_flags. */
@@ -182,6 +183,16 @@ void lac_loader_count_workers(struct lac_diagnosis *diagnosis);
 LAC_MUST_USE enum lac_status lac_loader_measure(struct lac_diagnosis *diagnosis);
 /* settings.c: what the metadata says, before anything that asks for it */
 void lac_settings_read(struct lac_diagnosis *diagnosis);
+/** One of the job's "settings" or of the facts about its "host": a whole number up to `max`, -1
+ *  when it was not recorded; a number, NaN; whether it is that text; 0 or 1, -1. */
+int64_t lac_setting_count(const struct lac_diagnosis *diagnosis, const char *part, const char *key,
+                          int64_t max);
+double lac_setting_real(const struct lac_diagnosis *diagnosis, const char *part, const char *key);
+bool lac_setting_is(const struct lac_diagnosis *diagnosis, const char *part, const char *key,
+                    const char *text);
+int lac_setting_truth(const struct lac_diagnosis *diagnosis, const char *part, const char *key);
+/** Cores of a list about the host, "0-3,8": 5; -1 when it was not recorded. */
+int32_t lac_setting_cores(const struct lac_diagnosis *diagnosis, const char *key);
 /** Class of the name `id`, looked up once. */
 enum lac_api_class lac_api_class_of(struct lac_diagnosis *diagnosis, uint32_t id);
 enum lac_host_class lac_host_class_of(struct lac_diagnosis *diagnosis, uint32_t id);

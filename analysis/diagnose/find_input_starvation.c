@@ -1,76 +1,47 @@
 /* The GPU waits for data. */
 
-#include "analysis/diagnose/findings.h"
+#include "analysis/diagnose/loading.h"
 
 #include <math.h>
 #include <stdint.h>
 
-/** Up to three of the longest gaps in which data was waited for, and what was late. */
-static void add_evidence(struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+/** A value read from the device right before the wait drained its queue: then the device feels all
+ *  of the wait. The call that did, and how much of the waits came behind one. */
+static const char *drained_text(struct lac_diagnosis *diagnosis)
 {
-    const struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_analysis *analysis = diagnosis->analysis;
     const struct lac_device_facts *device = &analysis->devices[analysis->main_device];
-    int64_t below_ns = INT64_MAX;
-    uint64_t last = UINT64_MAX;
-    for (int i = 0; i < 3; i++) {
-        uint64_t best = UINT64_MAX;
-        for (uint64_t g = device->first_gap; g < device->first_gap + device->gap_count; g++) {
-            const struct lac_gap *gap = &analysis->gaps[g];
-            bool is_next = gap->dur_ns < below_ns || (gap->dur_ns == below_ns && g > last);
-            if (gap->cause != LAC_CAUSE_DATA_WAIT || !is_next) {
-                continue;
-            }
-            if (best == UINT64_MAX || gap->dur_ns > analysis->gaps[best].dur_ns) {
-                best = g;
-            }
-        }
-        if (best == UINT64_MAX) {
-            return;
-        }
-        const struct lac_gap *gap = &analysis->gaps[best];
-        below_ns = gap->dur_ns;
-        last = best;
-        char root[160];
-        lac_gap_root_text(analysis, diagnosis->model, gap, root, sizeof root);
-        lac_evidence_gap(diagnosis, finding, best,
-                         lac_texts_add(&diagnosis->analysis->texts, "idle %s: %s",
-                                       lac_say_ns(gap->dur_ns).text, root));
-        if (gap->root != LAC_NONE) {
-            lac_evidence_slice(diagnosis, finding, gap->root,
-                               lac_texts_add(&diagnosis->analysis->texts, "%s", root));
-        }
+    if (diagnosis->main_host == LAC_NONE) {
+        return "";
     }
-}
-
-/** Without a device: up to three of the longest waits for a batch inside steps. */
-static void add_wait_evidence(struct lac_diagnosis *diagnosis, struct lac_finding *finding)
-{
-    const struct lac_marks *marks = &diagnosis->wait_marks;
-    uint64_t chosen[3];
-    uint64_t count = 0;
-    while (count < 3 && count < marks->count) {
-        uint64_t best = UINT64_MAX;
-        for (uint64_t i = 0; i < marks->count; i++) {
-            const struct lac_mark *mark = &marks->at[i];
-            bool is_taken = false;
-            for (uint64_t c = 0; c < count; c++) {
-                is_taken = is_taken || chosen[c] == i;
-            }
-            bool is_inside = lac_spans_length_inside(&diagnosis->kept, mark->start_ns,
-                                                     mark->start_ns + mark->dur_ns) > 0;
-            if (!is_taken && is_inside &&
-                (best == UINT64_MAX || mark->dur_ns > marks->at[best].dur_ns)) {
-                best = i;
-            }
+    const struct lac_host *host = &diagnosis->hosts[diagnosis->main_host];
+    int64_t behind_ns = 0;
+    int64_t all_ns = 0;
+    uint32_t example = LAC_NONE;
+    uint64_t call = 0;
+    for (uint64_t g = device->first_gap; g < device->first_gap + device->gap_count; g++) {
+        const struct lac_gap *gap = &analysis->gaps[g];
+        if (gap->cause != LAC_CAUSE_DATA_WAIT || gap->dur_ns < GAP_MIN_NS) {
+            continue;
         }
-        if (best == UINT64_MAX) {
-            return;
+        while (call < host->blocking_count && host->blocking[call].start_ns < gap->start_ns) {
+            call++;
         }
-        chosen[count++] = best;
-        lac_evidence_slice(diagnosis, finding, marks->at[best].slice,
-                           lac_texts_add(&diagnosis->analysis->texts, "waited %s for a batch",
-                                         lac_say_ns(marks->at[best].dur_ns).text));
+        bool is_behind =
+            call > 0 && host->blocking[call - 1].end_ns >= gap->start_ns - SYNC_RETURN_NS;
+        all_ns += gap->dur_ns;
+        behind_ns += is_behind ? gap->dur_ns : 0;
+        example = is_behind ? host->blocking[call - 1].slice : example;
     }
+    if (example == LAC_NONE || 2 * behind_ns < all_ns) {
+        return "";
+    }
+    const char *name = lac_enclosing_name(diagnosis->model, example);
+    const char *api = lac_model_str(diagnosis->model, diagnosis->model->slices.name[example]);
+    return lac_texts_add(&analysis->texts,
+                         " The GPU feels all of it because %.60s waits until the GPU has nothing "
+                         "left to do right before: read such values a step later.",
+                         name[0] != '\0' ? name : api);
 }
 
 static const char *why_in_process(struct lac_diagnosis *diagnosis)
@@ -81,8 +52,9 @@ static const char *why_in_process(struct lac_diagnosis *diagnosis)
         return lac_texts_add(
             &analysis->texts,
             "Loading in the training process (num_workers 0): each batch takes %s, and meanwhile "
-            "nothing is trained. The wait is %.1f %% of the steps.",
-            lac_say_ns(loader->fetch_mean_ns).text, loader->wait_pct_of_steps);
+            "nothing is trained. The wait is %.1f %% of the steps.%s",
+            lac_say_ns(loader->fetch_mean_ns).text, loader->wait_pct_of_steps,
+            lac_batch_parts_text(diagnosis));
     }
     const struct lac_device_facts *device = &analysis->devices[analysis->main_device];
     return lac_texts_add(
@@ -90,9 +62,10 @@ static const char *why_in_process(struct lac_diagnosis *diagnosis)
         "Loading in the training process (num_workers 0): each batch takes %s, and meanwhile "
         "nothing "
         "is launched. The wait is %.1f %% of the steps; %.1f of %.1f ms that the GPU is idle lie "
-        "inside it.",
+        "inside it.%s%s",
         lac_say_ns(loader->fetch_mean_ns).text, loader->wait_pct_of_steps,
-        (double)loader->starved_ns / 1e6, (double)device->idle_ns / 1e6);
+        (double)loader->starved_ns / 1e6, (double)device->idle_ns / 1e6,
+        lac_batch_parts_text(diagnosis), drained_text(diagnosis));
 }
 
 static const char *why_workers(struct lac_diagnosis *diagnosis)
@@ -108,26 +81,26 @@ static const char *why_workers(struct lac_diagnosis *diagnosis)
             lac_say_ns(llround(time->step_ns)).text, lac_say_ns(llround(time->s_ns)).text);
     }
     const char *load = "";
+    const char *waits = "";
+    double computes_pct = 100.0 * (double)loader->fetch_cpu_mean_ns / (double)loader->fetch_mean_ns;
+    if (loader->fetch_cpu_mean_ns >= 0 && computes_pct < 50.0) {
+        waits = lac_texts_add(&analysis->texts,
+                              " A batch computes for %.0f %% of its time and waits for the rest "
+                              "(storage, network, a lock): workers can overlap that.",
+                              computes_pct);
+    }
     if (!isnan(loader->worker_busy_pct)) {
         load = lac_texts_add(&analysis->texts, " The workers are busy %.0f %% of the time.",
                              loader->worker_busy_pct);
     }
     return lac_texts_add(
         &analysis->texts,
-        "%d worker%s %s for each batch, so one is ready every %s; %s %s a step.%s%s",
+        "%d worker%s %s for each batch, so one is ready every %s; %s %s a step.%s%s%s",
         (int)loader->num_workers, loader->num_workers == 1 ? " needs" : "s need",
         lac_say_ns(loader->fetch_mean_ns).text, lac_say_ns(llround(time->data_ns)).text,
         analysis->main_device == LAC_NONE ? "everything else takes"
                                           : "copying, computing and launching take",
-        lac_say_ns(llround(time->s_ns)).text, load, lac_batch_parts_text(diagnosis));
-}
-
-/** Whether the CPU time of the batches alone keeps the allowed cores busy: no worker adds to that.
- */
-static bool is_short_of_cores(const struct lac_diagnosis *diagnosis)
-{
-    const struct lac_step_time *time = diagnosis->time;
-    return time->cores_ns >= 0.75 * time->step_ns;
+        lac_say_ns(llround(time->s_ns)).text, load, waits, lac_batch_parts_text(diagnosis));
 }
 
 /** Slow batches among fast ones hold up the queue: workers until the loader, played again, keeps
@@ -148,24 +121,35 @@ static int32_t workers_for_tail(const struct lac_diagnosis *diagnosis, int32_t w
     return wanted;
 }
 
-/** Workers wanted, as many as the allowed cores carry; -1 when more do not help. */
-static int32_t workers_wanted(const struct lac_diagnosis *diagnosis)
+/** What ends the number of workers. */
+enum limit { NO_LIMIT = 0, BY_CORES, BY_MEMORY };
+
+/** Workers wanted, as many as the allowed cores and the memory for their batches carry; -1 when
+ *  their number is not known. */
+static int32_t workers_wanted(const struct lac_diagnosis *diagnosis, enum limit *ret_limit)
 {
     const struct lac_loader_facts *loader = &diagnosis->analysis->loader;
+    const struct lac_loading_facts *facts = &diagnosis->analysis->loading;
     int32_t wanted = workers_for_tail(diagnosis, loader->recommended_num_workers);
-    int32_t cores = diagnosis->settings.allowed_cores;
-    if (cores <= 0 || loader->fetch_cpu_mean_ns <= 0 || wanted <= 0) {
-        return wanted;
+    *ret_limit = NO_LIMIT;
+    if (facts->workers_by_cores > 0 && facts->workers_by_cores < wanted) {
+        *ret_limit = BY_CORES;
+        wanted = facts->workers_by_cores;
     }
-    double carried =
-        0.9 * cores * (double)loader->fetch_mean_ns / (double)loader->fetch_cpu_mean_ns;
-    return carried < wanted ? (int32_t)fmax(1.0, floor(carried)) : wanted;
+    if (facts->workers_by_memory >= 0 && facts->workers_by_memory < wanted) {
+        *ret_limit = BY_MEMORY;
+        wanted = facts->workers_by_memory;
+    }
+    return wanted;
 }
 
 /** Cores by the CPU time of a batch where that is known: workers that wait for storage need few. */
-static const char *workers_cost(struct lac_diagnosis *diagnosis, int32_t more, double step_ns)
+static const char *workers_cost(struct lac_diagnosis *diagnosis, int32_t all, double step_ns)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
+    int32_t now = analysis->loader.num_workers;
+    int32_t more = all - (now > 0 ? now : 0);
+    int64_t ahead = diagnosis->loading->prefetch;
     int64_t cpu_ns = analysis->loader.fetch_cpu_mean_ns;
     int32_t allowed = diagnosis->settings.allowed_cores;
     const char *of = allowed > 0
@@ -175,36 +159,47 @@ static const char *workers_cost(struct lac_diagnosis *diagnosis, int32_t more, d
     if (cpu_ns != LAC_UNKNOWN_NS && step_ns > 0.0) {
         return lac_texts_add(&analysis->texts,
                              "%s more; all workers together keep %.1f cores busy%s. Shared memory "
-                             "for %s more.",
+                             "for %s more.%s",
                              lac_say_count(more, "process").text, (double)cpu_ns / step_ns, of,
-                             lac_say_count(2 * (int64_t)more, "batch").text);
+                             lac_say_count(ahead * (int64_t)more, "batch").text,
+                             lac_loader_room_text(diagnosis, all));
     }
-    return lac_texts_add(&analysis->texts, "%s more%s, and shared memory for %s more.",
+    return lac_texts_add(&analysis->texts, "%s more%s, and shared memory for %s more.%s",
                          lac_say_count(more, "core").text, of,
-                         lac_say_count(2 * (int64_t)more, "batch").text);
+                         lac_say_count(ahead * (int64_t)more, "batch").text,
+                         lac_loader_room_text(diagnosis, all));
 }
 
-/** More workers than there are: the change, what it needs and what would refute it. */
-static void propose_workers(struct lac_diagnosis *diagnosis, struct lac_finding *finding,
-                            int32_t wanted)
+bool lac_propose_workers(struct lac_diagnosis *diagnosis, struct lac_finding *finding)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
-    const struct lac_loader_facts *loader = &analysis->loader;
+    struct lac_loader_facts *loader = &analysis->loader;
+    int32_t now = loader->num_workers;
+    enum limit limit;
+    int32_t wanted = workers_wanted(diagnosis, &limit);
+    diagnosis->loading->proposes_workers = wanted > now;
+    if (wanted < 1 || wanted <= now) {
+        return false;
+    }
     struct lac_what_if_changes what_if;
     lac_what_if_clear(&what_if);
     what_if.workers = wanted;
     lac_finding_price(diagnosis, finding, &what_if);
-    int32_t now = loader->num_workers;
-    finding->brief = lac_texts_add(&analysis->texts, "num_workers=%d", (int)wanted);
-    finding->change = lac_texts_add(&analysis->texts, "DataLoader(..., num_workers=%d)  # now %d",
-                                    (int)wanted, (int)now);
+    loader->recommended_num_workers = wanted;
+    const char *value = lac_texts_add(&analysis->texts, "%d", (int)wanted);
+    finding->brief = lac_texts_add(&analysis->texts, "num_workers=%s", value);
+    finding->change =
+        lac_texts_add(&analysis->texts, "%s  # now %d%s",
+                      lac_loader_code(diagnosis, "num_workers", value), (int)now,
+                      limit == BY_CORES    ? ", and no more: the allowed cores carry as many"
+                      : limit == BY_MEMORY ? ", and no more: memory for their batches ends there"
+                                           : "");
     finding->where = diagnosis->settings.loader_at;
     finding->expect =
         lac_texts_add(&analysis->texts, "%s, if a batch still takes %s with %s.",
                       lac_finding_expect(diagnosis, finding),
                       lac_say_ns(loader->fetch_mean_ns).text, lac_say_count(wanted, "worker").text);
-    finding->costs =
-        workers_cost(diagnosis, wanted - (now > 0 ? now : 0), (double)finding->step_mid_ns);
+    finding->costs = workers_cost(diagnosis, wanted, (double)finding->step_mid_ns);
     finding->wrong_if =
         lac_texts_add(&analysis->texts, "a batch takes more than %s with %s.",
                       lac_say_ns(llround((double)finding->step_mid_ns * wanted)).text,
@@ -212,40 +207,78 @@ static void propose_workers(struct lac_diagnosis *diagnosis, struct lac_finding 
     finding->check = lac_texts_add(
         &analysis->texts, "record ten steps with num_workers=%d and analyze them: %s a step",
         (int)wanted, lac_say_ns(finding->step_mid_ns).text);
+    return true;
 }
 
-/** No number can be given: the workers' time was not recorded, or more of them do not help. */
-static void propose_measuring(struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+/** Shared memory or the memory limit holds no more batches: room first, then workers. */
+static bool propose_room(struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    const struct lac_loading *loading = diagnosis->loading;
+    struct lac_loader_facts *loader = &analysis->loader;
+    int32_t most = analysis->loading.workers_by_memory;
+    int32_t wanted = workers_for_tail(diagnosis, loader->recommended_num_workers);
+    if (most < 0 || most > loader->num_workers || wanted <= loader->num_workers) {
+        return false;
+    }
+    struct lac_what_if_changes what_if;
+    lac_what_if_clear(&what_if);
+    what_if.workers = wanted;
+    lac_finding_price(diagnosis, finding, &what_if);
+    double bytes = (double)wanted * (double)loading->prefetch * (double)loading->batch_bytes;
+    long long gigabytes = (long long)ceil(fmin(1.25 * bytes / 1e9, 1e9));
+    finding->brief =
+        lac_texts_add(&analysis->texts, "shared memory, then num_workers=%d", (int)wanted);
+    finding->change = lac_texts_add(
+        &analysis->texts,
+        "More workers won't help before there is room for their batches:%s Make room, then "
+        "num_workers=%d:\n"
+        "docker run --shm-size=%lldg ...                                # Docker; or --ipc=host\n"
+        "volumes: [{name: shm, emptyDir: {medium: Memory}}]           # Kubernetes, mounted at "
+        "/dev/shm",
+        lac_loader_room_text(diagnosis, wanted), (int)wanted, gigabytes);
+    finding->expect =
+        lac_texts_add(&analysis->texts, "%s, with both.", lac_finding_expect(diagnosis, finding));
+    finding->costs = workers_cost(diagnosis, wanted, (double)finding->step_mid_ns);
+    finding->wrong_if =
+        lac_texts_add(&analysis->texts, "df /dev/shm shows %s free while the training runs.",
+                      lac_say_bytes(llround(fmin(bytes, 9e18))).text);
+    finding->check = "df -h /dev/shm while the training runs";
+    return true;
+}
+
+/** The workers' time was not recorded: no number can be given. */
+static void propose_recording(struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    const struct lac_step_time *time = diagnosis->time;
+    double best_ns = time->s_ns;
+    if (analysis->main_device != LAC_NONE) { /* the host may get all its wait back */
+        double wait_ns =
+            (double)lac_spans_intersection_length(&diagnosis->waits, &diagnosis->kept) /
+            (double)analysis->step_kept_count;
+        best_ns = fmin(best_ns, fmax(time->busy_ns, time->step_ns - wait_ns));
+    }
+    lac_loading_price(diagnosis, finding, best_ns, time->s_ns, time->step_ns);
+    finding->brief = "record the loader";
+    finding->expect = lac_texts_add(&analysis->texts, "%s, if the loader keeps up.",
+                                    lac_finding_expect(diagnosis, finding));
+    finding->costs = "A recording of some minutes; the change itself depends on what it shows.";
+    finding->wrong_if = "the wait is as long with the same batch again and again.";
+    finding->check = "lacuna run -- python train.py, then lacuna analyze what it recorded";
+    finding->change = "Record the workers (lacuna run -- python train.py): what a batch spends its "
+                      "time on decides between more workers, a faster decoder and smaller files.";
+}
+
+/** More workers are not known to help: the cores carry no more, or there are enough of them. */
+static void propose_cheaper_batch(struct lac_diagnosis *diagnosis, struct lac_finding *finding)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
     const struct lac_loader_facts *loader = &analysis->loader;
     const struct lac_step_time *time = diagnosis->time;
     double best_ns = time->s_ns;
-    bool is_unknown = loader->fetch_mean_ns == LAC_UNKNOWN_NS;
-    bool is_known_way = is_unknown || is_short_of_cores(diagnosis);
-    double steps[LAC_CASE_COUNT_] = {
-        best_ns, is_known_way ? best_ns : 0.5 * (best_ns + time->step_ns), time->step_ns};
-    if (is_unknown && analysis->main_device != LAC_NONE) { /* the host may get all its wait back */
-        double wait_ns =
-            (double)lac_spans_intersection_length(&diagnosis->waits, &diagnosis->kept) /
-            (double)analysis->step_kept_count;
-        steps[LAC_CASE_BEST] = fmin(best_ns, fmax(time->busy_ns, time->step_ns - wait_ns));
-    }
-    lac_finding_price_steps(diagnosis, finding, steps);
-    if (is_unknown) {
-        finding->brief = "record the loader";
-        finding->expect = lac_texts_add(&analysis->texts, "%s, if the loader keeps up.",
-                                        lac_finding_expect(diagnosis, finding));
-        finding->costs = "A recording of some minutes; the change itself depends on what it shows.";
-        finding->wrong_if = "the wait is as long with the same batch again and again.";
-        finding->check = "lacuna run -- python train.py, then lacuna analyze what it recorded";
-        finding->change =
-            "Record the workers (lacuna run -- python train.py): what a batch spends its "
-            "time on decides between more workers, a faster decoder and smaller files.";
-        return;
-    }
-    finding->brief =
-        is_short_of_cores(diagnosis) ? "more cores, or a cheaper batch" : "a cheaper batch";
+    lac_loading_price(diagnosis, finding, best_ns, 0.5 * (best_ns + time->step_ns), time->step_ns);
+    finding->brief = "a cheaper batch";
     finding->costs = "Work on the pipeline; pictures stored smaller or decoded differently change "
                      "what the model sees a little.";
     finding->check =
@@ -256,21 +289,6 @@ static void propose_measuring(struct lac_diagnosis *diagnosis, struct lac_findin
                       "%s if a batch gets half as expensive as it has to; %s a step "
                       "is what everything else needs.",
                       lac_finding_expect(diagnosis, finding), lac_say_ns(llround(best_ns)).text);
-    if (is_short_of_cores(diagnosis)) {
-        int32_t cores = diagnosis->settings.allowed_cores;
-        finding->change = lac_texts_add(
-            &analysis->texts,
-            "More workers won't help: a batch costs %s of CPU time and the job may use %s, so one "
-            "is ready every %s at best. Ask for more cores (#SBATCH --cpus-per-task=%d), or make a "
-            "batch cheaper (faster decoding, smaller stored files, less work a sample).",
-            lac_say_ns(loader->fetch_cpu_mean_ns).text, lac_say_count(cores, "core").text,
-            lac_say_ns(llround(time->cores_ns)).text,
-            (int)ceil(1.1 * (double)loader->fetch_cpu_mean_ns / fmax(best_ns, 1.0)) + 1);
-        finding->expect = lac_texts_add(&analysis->texts, "%s with that many cores.",
-                                        lac_finding_expect(diagnosis, finding));
-        finding->wrong_if = "cores are idle while the training waits (top: less than 90 % in use).";
-        return;
-    }
     finding->change =
         "More workers won't help: make a batch cheaper (faster decoding, smaller stored "
         "files, less work a sample) or allow the job more cores.";
@@ -281,38 +299,24 @@ void lac_find_input_starvation(struct lac_diagnosis *diagnosis)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
     const struct lac_step_time *time = diagnosis->time;
-    double starved_pct = lac_pct_of_step(diagnosis, time->starved_ns);
-    if (starved_pct < 5.0 || !analysis->loader.is_present) {
-        return;
-    }
-    struct lac_finding *finding = lac_finding_new(diagnosis, "input-starvation");
+    const struct lac_loader_facts *loader = &analysis->loader;
+    struct lac_finding *finding = lac_loading_open(diagnosis, "input-starvation");
     if (!finding) {
         return;
     }
-    lac_finding_cost(diagnosis, finding, time->starved_ns);
-    finding->title =
-        lac_texts_add(&analysis->texts, "%s waits %s of every %s step for data (%s)",
-                      analysis->main_device == LAC_NONE ? "The training process" : "The GPU",
-                      lac_say_ns(llround(time->starved_ns)).text,
-                      lac_say_ns(analysis->step_mean_ns).text, lac_say_pct(starved_pct).text);
     finding->why = time->is_in_process ? why_in_process(diagnosis) : why_workers(diagnosis);
-    int32_t wanted = is_short_of_cores(diagnosis) ? -1 : workers_wanted(diagnosis);
-    analysis->loader.recommended_num_workers = wanted > analysis->loader.num_workers ? wanted : -1;
-    if (wanted > 0 && wanted > analysis->loader.num_workers) {
-        propose_workers(diagnosis, finding, wanted);
-    } else {
-        propose_measuring(diagnosis, finding);
+    if (time->is_in_process) {
+        analysis->loading.verdict = "in-process";
+    } else if (loader->worker_busy_pct >= 80.0) {
+        analysis->loading.verdict = "worker-bound";
     }
-    finding->severity = starved_pct >= 20.0   ? LAC_SEVERITY_CRITICAL
-                        : starved_pct >= 10.0 ? LAC_SEVERITY_WARNING
-                                              : LAC_SEVERITY_INFO;
-    finding->confidence = analysis->step_kept_count >= 2 * STEPS_MIN ? 0.9 : 0.7;
-    if (time->is_in_process || analysis->loader.fetch_count == 0) {
+    if (loader->fetch_mean_ns == LAC_UNKNOWN_NS) {
+        propose_recording(diagnosis, finding);
+    } else if (!propose_room(diagnosis, finding) && !lac_propose_workers(diagnosis, finding)) {
+        propose_cheaper_batch(diagnosis, finding);
+    }
+    if (time->is_in_process || loader->fetch_count == 0) {
         finding->confidence -= 0.2;
     }
-    if (analysis->main_device == LAC_NONE) {
-        add_wait_evidence(diagnosis, finding);
-    } else {
-        add_evidence(diagnosis, finding);
-    }
+    lac_loading_evidence(diagnosis, finding);
 }

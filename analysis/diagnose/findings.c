@@ -2,6 +2,8 @@
 
 #include "analysis/diagnose/findings.h"
 
+#include "analysis/diagnose/loading.h"
+
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -214,12 +216,16 @@ enum lac_status lac_findings_make(struct lac_diagnosis *diagnosis)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
     lac_subject_decide(diagnosis);
+    enum lac_status status = lac_loading_measure(diagnosis);
+    if (status) {
+        return status;
+    }
     bool may_advise = analysis->subject == LAC_SUBJECT_TRAINING && diagnosis->time;
     if (analysis->subject == LAC_SUBJECT_HOST_TRAINING) {
-        lac_find_input_starvation(diagnosis);
+        lac_find_loading(diagnosis);
     }
     if (may_advise) {
-        lac_find_input_starvation(diagnosis);
+        lac_find_loading(diagnosis);
         lac_find_layout_conversion(diagnosis);
         lac_find_pageable_copy(diagnosis);
         lac_find_blocking_copy(diagnosis);

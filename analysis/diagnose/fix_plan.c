@@ -4,6 +4,7 @@
  */
 
 #include "analysis/diagnose/findings.h"
+#include "analysis/diagnose/loading.h"
 
 #include <math.h>
 #include <stdint.h>
@@ -41,7 +42,8 @@ static int32_t workers_for(const struct lac_diagnosis *diagnosis, const struct s
 {
     enum { PLENTY = 4096 };
     const struct lac_loader_facts *loader = &diagnosis->analysis->loader;
-    if (loader->fetch_mean_ns == LAC_UNKNOWN_NS || loader->num_workers < 0) {
+    if (loader->fetch_mean_ns == LAC_UNKNOWN_NS || loader->num_workers < 0 ||
+        !lac_may_add_workers(diagnosis)) {
         return 0;
     }
     struct lac_what_if_changes what_if = state->what_if;

@@ -1,26 +1,26 @@
 /*
- * The loader's queue, played again: workers take batches in turn, two ahead each, and deliver in
- * order. With fetches that all take as long this is max(s, fetch / workers); a slow one among them
- * holds up all that come after it.
+ * The loader's queue, played again: workers take batches in turn, two ahead each (unless told
+ * otherwise), and deliver in order. With fetches that all take as long this is max(s, fetch /
+ * workers); a slow one among them holds up all that come after it.
  */
 
-#include "analysis/diagnose/retime.h"
+#include "analysis/diagnose/loading.h"
 
 #include <math.h>
 #include <stdint.h>
 
-enum { REPLAY_WORKERS_MAX = 512, ROUNDS = 2, BATCHES_MIN = 400 };
+enum { REPLAY_WORKERS_MAX = 512, ROUNDS = 2, BATCHES_MIN = 400, WINDOW_MAX = 2048, AHEAD = 2 };
 
-double lac_loader_step(const struct lac_step_time *time, double s_ns, int32_t workers,
-                       double factor)
+double lac_loader_step_ahead(const struct lac_step_time *time, double s_ns, int32_t workers,
+                             int32_t ahead, double factor)
 {
-    enum { AHEAD = 2, WINDOW = REPLAY_WORKERS_MAX * AHEAD };
     double free_at[REPLAY_WORKERS_MAX] = {0.0};
-    double taken_at[WINDOW] = {0.0}; /* when batch i was taken, modulo the window */
-    if (workers > REPLAY_WORKERS_MAX || workers < 1 || !time->fetch_ns || time->fetch_count == 0) {
+    double taken_at[WINDOW_MAX] = {0.0}; /* when batch i was taken, modulo the window */
+    if (workers > REPLAY_WORKERS_MAX || workers < 1 || ahead < 1 || ahead > WINDOW_MAX / workers ||
+        !time->fetch_ns || time->fetch_count == 0) {
         return s_ns;
     }
-    uint64_t window = (uint64_t)workers * AHEAD;
+    uint64_t window = (uint64_t)workers * (uint64_t)ahead;
     uint64_t total = time->fetch_count * ROUNDS;
     total = total < BATCHES_MIN ? BATCHES_MIN : total;
     uint64_t skipped = window < total / 4 ? window : total / 4;
@@ -28,7 +28,7 @@ double lac_loader_step(const struct lac_step_time *time, double s_ns, int32_t wo
     double begin_ns = 0.0;
     for (uint64_t i = 0; i < total; i++) {
         uint64_t worker = i % (uint64_t)workers;
-        /* a window has two batches or more NOLINTNEXTLINE(clang-analyzer-core.DivideZero) */
+        /* a window has a batch or more NOLINTNEXTLINE(clang-analyzer-core.DivideZero) */
         double asked_ns = i < window ? 0.0 : taken_at[i % window];
         double ready_ns =
             fmax(asked_ns, free_at[worker]) + factor * time->fetch_ns[i % time->fetch_count];
@@ -41,4 +41,10 @@ double lac_loader_step(const struct lac_step_time *time, double s_ns, int32_t wo
         now_ns += s_ns;
     }
     return (now_ns - s_ns - begin_ns) / (double)(total - 1 - skipped);
+}
+
+double lac_loader_step(const struct lac_step_time *time, double s_ns, int32_t workers,
+                       double factor)
+{
+    return lac_loader_step_ahead(time, s_ns, workers, AHEAD, factor);
 }

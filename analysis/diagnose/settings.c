@@ -6,6 +6,7 @@
 
 #include "analysis/diagnose/diagnosis.h"
 
+#include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -204,20 +205,83 @@ static int32_t cores_of_list(struct cursor object, const char *key)
     return -1;
 }
 
-/** Cores that the recorder found the job may use: affinity, and the whole cores of a quota. */
-static int32_t cores_of_host(const struct lac_diagnosis *diagnosis)
+/** Move to one of the objects in "lacuna": "settings" of the job, or facts about its "host". */
+static bool enter_part(const struct lac_diagnosis *diagnosis, const char *part,
+                       struct cursor *ret_object)
 {
     const struct lac_model *model = diagnosis->model;
     uint32_t id = model->info.metadata;
-    struct cursor host = {lac_model_str(model, id),
-                          lac_model_str(model, id) + lac_strings_length(&model->strings, id)};
-    if (!enter(&host, "lacuna") || !enter(&host, "host") || *host.at != '{') {
-        return -1;
+    *ret_object =
+        (struct cursor){lac_model_str(model, id),
+                        lac_model_str(model, id) + lac_strings_length(&model->strings, id)};
+    return enter(ret_object, "lacuna") && enter(ret_object, part) && *ret_object->at == '{';
+}
+
+int64_t lac_setting_count(const struct lac_diagnosis *diagnosis, const char *part, const char *key,
+                          int64_t max)
+{
+    struct cursor object;
+    return enter_part(diagnosis, part, &object) ? number_of(object, key, -1, max) : -1;
+}
+
+double lac_setting_real(const struct lac_diagnosis *diagnosis, const char *part, const char *key)
+{
+    struct cursor object;
+    if (!enter_part(diagnosis, part, &object) || !enter(&object, key)) {
+        return (double)NAN;
     }
-    int32_t cores = cores_of_list(host, "cores_allowed");
-    int64_t quota = number_of(host, "cpu_quota_cores", -1, 65536);
-    if (quota >= 0 && (cores < 0 || quota < cores)) {
-        cores = quota < 1 ? 1 : (int32_t)quota;
+    object.at += *object.at == '"'; /* the recorder writes what is no whole number as text */
+    double value = 0.0;
+    double unit = 1.0;
+    int digits = 0;
+    for (bool has_point = false; object.at < object.end && digits <= 15; object.at++) {
+        if (*object.at == '.' && !has_point) {
+            has_point = true;
+        } else if (*object.at >= '0' && *object.at <= '9') {
+            value = value * 10.0 + (double)(*object.at - '0');
+            unit *= has_point ? 10.0 : 1.0;
+            digits++;
+        } else {
+            break;
+        }
+    }
+    return digits > 0 && digits <= 15 ? value / unit : (double)NAN;
+}
+
+bool lac_setting_is(const struct lac_diagnosis *diagnosis, const char *part, const char *key,
+                    const char *text)
+{
+    struct cursor object;
+    size_t length = strlen(text);
+    return enter_part(diagnosis, part, &object) && enter(&object, key) &&
+           (size_t)(object.end - object.at) >= length + 2 && object.at[0] == '"' &&
+           memcmp(object.at + 1, text, length) == 0 && object.at[length + 1] == '"';
+}
+
+int lac_setting_truth(const struct lac_diagnosis *diagnosis, const char *part, const char *key)
+{
+    struct cursor object;
+    return enter_part(diagnosis, part, &object) ? truth_of(object, key) : -1;
+}
+
+int32_t lac_setting_cores(const struct lac_diagnosis *diagnosis, const char *key)
+{
+    struct cursor object;
+    return enter_part(diagnosis, "host", &object) ? cores_of_list(object, key) : -1;
+}
+
+/** Cores that the recorder found the job may use: affinity of the launcher and of the training
+ *  process, and the whole cores of a quota. */
+static int32_t cores_of_host(const struct lac_diagnosis *diagnosis)
+{
+    int32_t cores = lac_setting_cores(diagnosis, "cores_allowed");
+    int64_t own = lac_setting_count(diagnosis, "settings", "cpu_affinity", 65536);
+    double quota = lac_setting_real(diagnosis, "host", "cpu_quota_cores");
+    if (own > 0 && (cores < 0 || own < cores)) {
+        cores = (int32_t)own;
+    }
+    if (quota > 0.0 && (cores < 0 || quota < cores)) {
+        cores = quota < 1.0 ? 1 : (int32_t)quota;
     }
     return cores;
 }

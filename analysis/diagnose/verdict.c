@@ -1,6 +1,7 @@
 /* The one sentence a trace opens with, and what was checked, missing, or not to be asked of it. */
 
 #include "analysis/diagnose/findings.h"
+#include "analysis/diagnose/loading.h"
 
 #include <math.h>
 #include <stdint.h>
@@ -95,7 +96,8 @@ static void say_about_step(struct lac_diagnosis *diagnosis)
     struct lac_analysis *analysis = diagnosis->analysis;
     struct lac_verdict *verdict = &analysis->verdict;
     double computing_pct = lac_computing_pct(diagnosis);
-    if (is_first(analysis, "input-starvation")) {
+    if (analysis->finding_count > 0 && lac_is_about_loading(analysis->findings[0].id) &&
+        is_first(analysis, analysis->findings[0].id)) {
         say_starved(diagnosis);
         return;
     }

@@ -335,6 +335,38 @@ static struct json_object *dataloader_part(struct writer *writer)
     return part;
 }
 
+/** Why batches come late, what they spend their time on, and where more workers end. */
+static struct json_object *loading_part(struct writer *writer)
+{
+    const struct lac_loading_facts *loading = &writer->analysis->loading;
+    struct json_object *part = json_object_new_object();
+    put_text(writer, part, "verdict", loading->verdict);
+    put_count(writer, part, "batch_count", loading->batch_count);
+    struct json_object *parts = json_object_new_array();
+    for (uint32_t i = 0; i < loading->part_count; i++) {
+        const struct lac_loading_part *row = &loading->parts[i];
+        struct json_object *object = json_object_new_object();
+        put_text(writer, object, "name", row->name);
+        put_text(writer, object, "stage", row->stage);
+        put_count(writer, object, "count", row->count);
+        put_ns(writer, object, "own_ns", row->own_ns);
+        put_ns(writer, object, "cpu_ns", row->cpu_ns);
+        put_ns(writer, object, "bytes", row->bytes);
+        push(writer, parts, object);
+    }
+    put(writer, part, "parts", parts);
+    put_optional(writer, part, "allowed_cores", loading->allowed_cores);
+    put_real(writer, part, "cores_busy", loading->cores_busy);
+    put_real(writer, part, "waiting_for_core_pct", loading->ready_pct);
+    put_real(writer, part, "storage_mb_s", loading->storage_mb_s);
+    put_ns(writer, part, "batch_bytes", loading->batch_bytes);
+    put_ns(writer, part, "shm_free_bytes", loading->shm_free_bytes);
+    put_ns(writer, part, "memory_bytes", loading->memory_bytes);
+    put_optional(writer, part, "workers_by_cores", loading->workers_by_cores);
+    put_optional(writer, part, "workers_by_memory", loading->workers_by_memory);
+    return part;
+}
+
 static struct json_object *settings_part(struct writer *writer)
 {
     struct json_object *part = json_tokener_parse(writer->analysis->settings_json);
@@ -477,6 +509,7 @@ static struct json_object *analysis_object(struct writer *writer)
     put(writer, object, "tensor_core", tensor_core_part(writer));
     put(writer, object, "copies", copies_part(writer));
     put(writer, object, "dataloader", dataloader_part(writer));
+    put(writer, object, "loading", loading_part(writer));
     put(writer, object, "settings", settings_part(writer));
     if (analysis->has_what_if) {
         put(writer, object, "what_if", what_if_part(writer));

@@ -171,12 +171,11 @@ static enum lac_slice_kind kind_of(const struct drawing *drawing, const char *wo
     static const struct {
         const char *word;
         enum lac_slice_kind kind;
-    } kinds[] = {{"range", LAC_SLICE_RANGE},      {"op", LAC_SLICE_OP},
-                 {"python", LAC_SLICE_PYTHON},    {"other", LAC_SLICE_OTHER},
-                 {"call", LAC_SLICE_API},         {"kernel", LAC_SLICE_KERNEL},
-                 {"copy", LAC_SLICE_COPY},        {"memset", LAC_SLICE_MEMSET},
-                 {"wait", LAC_SLICE_RANGE},       {"fetch", LAC_SLICE_RANGE},
-                 {"overhead", LAC_SLICE_OVERHEAD}};
+    } kinds[] = {
+        {"range", LAC_SLICE_RANGE}, {"op", LAC_SLICE_OP},         {"python", LAC_SLICE_PYTHON},
+        {"other", LAC_SLICE_OTHER}, {"call", LAC_SLICE_API},      {"kernel", LAC_SLICE_KERNEL},
+        {"copy", LAC_SLICE_COPY},   {"memset", LAC_SLICE_MEMSET}, {"wait", LAC_SLICE_RANGE},
+        {"fetch", LAC_SLICE_RANGE}, {"part", LAC_SLICE_RANGE},    {"overhead", LAC_SLICE_OVERHEAD}};
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
         if (strcmp(word, kinds[i].word) == 0) {
             return kinds[i].kind;
@@ -187,6 +186,61 @@ static enum lac_slice_kind kind_of(const struct drawing *drawing, const char *wo
     }
     require(drawing, false, "no such kind");
     return LAC_SLICE_OTHER;
+}
+
+/** "bytes=" of a loader range as its arguments. */
+static void add_bytes(struct drawing *drawing, const char *text, struct lac_slice_in *in)
+{
+    const char *at = strstr(text, "bytes=");
+    if (at) {
+        int64_t bytes = strtoll(at + 6, NULL, 10);
+        in->args = intern(drawing, "{\"payload\":\x01}");
+        require(drawing,
+                lac_builder_arg_numbers(drawing->builder, &bytes, 1, &in->arg_num) == LAC_OK,
+                "no memory");
+    }
+}
+
+/** A sample of the host, of a process or of one of its threads. */
+static void draw_sample(struct drawing *drawing, const char *track, double at_us, const char *rest)
+{
+    static const char of_thread[] = "thread: ";
+    char name[160];
+    uint32_t counter = 0;
+    uint32_t process = 0;
+    bool is_host = strcmp(track, "host") == 0;
+    char *end = NULL;
+    double value = strtod(rest, &end);
+    require(drawing, end != rest, "wants TRACK count TIME VALUE SERIES");
+    rest = end + strspn(end, " ");
+    if (is_host) {
+        require(drawing,
+                lac_builder_process(drawing->builder, intern(drawing, "host"), -1, &process) ==
+                    LAC_OK,
+                "no memory");
+        lac_builder_process_at(drawing->builder, process)->name = intern(drawing, "host");
+        snprintf(name, sizeof name, "%s", rest);
+    } else {
+        uint32_t thread = track_of(drawing, track);
+        process = lac_builder_track_at(drawing->builder, thread)->process;
+        long long tid = lac_builder_track_at(drawing->builder, thread)->tid;
+        bool has_thread = strncmp(rest, of_thread, sizeof of_thread - 1) == 0;
+        if (has_thread) {
+            snprintf(name, sizeof name, "python %lld: %s", tid, rest + sizeof of_thread - 1);
+        } else {
+            snprintf(name, sizeof name, "%s", rest);
+        }
+    }
+    uint32_t id = intern(drawing, name);
+    require(drawing,
+            lac_builder_track(drawing->builder, LAC_TRACK_COUNTER, process, id, -1, &counter) ==
+                LAC_OK,
+            "no memory");
+    lac_builder_track_at(drawing->builder, counter)->name = id;
+    require(drawing,
+            lac_builder_sample(drawing->builder, counter, (int64_t)(at_us * 1000.0 + 0.5), value) ==
+                LAC_OK,
+            "no memory");
 }
 
 static void draw_line(struct drawing *drawing)
@@ -207,6 +261,10 @@ static void draw_line(struct drawing *drawing)
     double start_us = strtod(at, &end);
     require(drawing, end != at, "wants TRACK KIND START DUR");
     at = end;
+    if (strcmp(kind, "count") == 0) {
+        draw_sample(drawing, track, start_us, at);
+        return;
+    }
     double dur_us = strtod(at, &end);
     require(drawing, end != at, "wants TRACK KIND START DUR");
     const char *rest = end + strspn(end, " ");
@@ -219,8 +277,14 @@ static void draw_line(struct drawing *drawing)
         in.corr = (uint32_t)strtoul(rest + 1, &end, 10);
         rest = end + strspn(end, " ");
     }
+    char part[64];
     bool is_loader = strcmp(kind, "wait") == 0 || strcmp(kind, "fetch") == 0;
-    if (is_loader) {
+    if (strcmp(kind, "part") == 0) {
+        in.detail = loader_row(drawing, rest);
+        add_bytes(drawing, rest, &in);
+        snprintf(part, sizeof part, "%.*s", (int)strcspn(rest, " "), rest);
+        rest = part;
+    } else if (is_loader) {
         in.detail = loader_row(drawing, rest);
         rest = strcmp(kind, "wait") == 0 ? "loader.wait" : "loader.fetch";
     } else if (in.kind == LAC_SLICE_COPY) {

@@ -16,11 +16,16 @@
  *     gpu0.7  copy   60      5  #2  HtoD pageable 1000000
  *     w3      fetch   0    500      batch=2 worker=3 cpu=400
  *     main    wait    0     30      batch=2
+ *     w3      part    0    100      loader.read batch=2 worker=3 cpu=40 bytes=90000
+ *     w3      count 100     35.5    thread: on a core (%)
+ *     host    count 100     80      cgroup throttled (%)
  *
  * Tracks: `gpuD.S` is stream S of device D; `wN` the thread of a process of its own; anything else
  * a thread of the training process. Kinds: range op python other overhead call kernel copy memset,
- * and wait and fetch for loader.wait and loader.fetch with their arguments. '#' alone or at the
- * start of a line begins a comment.
+ * wait and fetch for loader.wait and loader.fetch with their arguments, part for any other loader
+ * range, and count for a sample: a time, a value and a series as the launcher names it, of the
+ * track's process, or of its thread with "thread: " before it. `host` is no thread but the host.
+ * '#' alone or at the start of a line begins a comment.
  */
 
 #include "analysis/diagnose/analysis.h"

@@ -148,10 +148,11 @@ START_TEST(no_more_workers_than_the_job_may_have_cores)
     /* a batch computes all of its 29.9 ms, and a quota leaves the job one core and a half */
     draw_host(20, 20000, 10000, 1, 29900, 29900, true);
     diagnose("{\"lacuna\":{\"host\":{\"cores_allowed\":\"0-3,8\",\"cpu_quota_cores\":1.5}}}");
-    const struct lac_finding *finding = found("input-starvation");
+    const struct lac_finding *finding = found("cpu-oversubscription");
     ck_assert_ptr_nonnull(finding);
-    ck_assert_str_eq(finding->brief, "more cores, or a cheaper batch");
+    ck_assert_ptr_nonnull(strstr(finding->brief, "or a cheaper batch"));
     ck_assert_int_eq(analysis->loader.recommended_num_workers, -1);
+    ck_assert_ptr_null(found("input-starvation"));
     wipe();
 }
 END_TEST

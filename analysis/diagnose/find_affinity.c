@@ -1,0 +1,136 @@
+/* The job is pinned to fewer cores than its workers need, and than it was given. */
+
+#include "analysis/diagnose/loading.h"
+
+#include <math.h>
+#include <stdint.h>
+
+#define READY_MIN_PCT 20.0
+
+enum reason { NO_REASON = 0, SLURM_STEP, OWN_MASK, NARROW_MASK };
+
+/** Cores that the launcher was allowed; the training process may have fewer. */
+static int32_t launcher_cores(const struct lac_diagnosis *diagnosis)
+{
+    return lac_setting_cores(diagnosis, "cores_allowed");
+}
+
+static int64_t slurm_cores(const struct lac_diagnosis *diagnosis)
+{
+    return lac_setting_count(diagnosis, "host", "SLURM_CPUS_PER_TASK", 65536);
+}
+
+static enum reason reason_of(const struct lac_diagnosis *diagnosis)
+{
+    const struct lac_loading *loading = diagnosis->loading;
+    int32_t mask = loading->mask_cores;
+    int32_t workers = diagnosis->analysis->loader.num_workers;
+    if (mask < 1 || workers < 2) {
+        return NO_REASON;
+    }
+    if (slurm_cores(diagnosis) > mask) {
+        return SLURM_STEP;
+    }
+    if (launcher_cores(diagnosis) > mask) {
+        return OWN_MASK;
+    }
+    return 4 * mask <= workers && loading->online_cores > mask ? NARROW_MASK : NO_REASON;
+}
+
+/** Whether the workers want more cores than the mask has: they wait for one, or the CPU time of the
+ *  batches says so. */
+static bool wants_more(const struct lac_diagnosis *diagnosis)
+{
+    const struct lac_loading *loading = diagnosis->loading;
+    const struct lac_step_time *time = diagnosis->time;
+    int64_t cpu_ns = diagnosis->analysis->loader.fetch_cpu_mean_ns;
+    bool waits = loading->samples.has_threads && loading->samples.ready_pct >= READY_MIN_PCT;
+    bool fills = cpu_ns > 0 && (double)cpu_ns / loading->mask_cores >= 0.75 * time->step_ns;
+    return waits || fills;
+}
+
+static void say_change(struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+                       enum reason reason)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    int32_t cores = lac_cores_wanted(diagnosis);
+    if (reason == SLURM_STEP) {
+        finding->brief = "srun with the task's cores";
+        finding->change =
+            "export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK   # before srun: since Slurm 22.05 it "
+            "does not take over --cpus-per-task";
+        finding->wrong_if = "taskset -cp inside the step shows all cores of the task.";
+        finding->check = "srun --cpus-per-task=$SLURM_CPUS_PER_TASK taskset -cp $$";
+        return;
+    }
+    finding->check = "taskset -cp PID of the training process and of one worker";
+    if (reason == OWN_MASK) {
+        finding->brief = "give the process its cores back";
+        finding->change = lac_texts_add(
+            &analysis->texts,
+            "os.sched_setaffinity(0, range(os.cpu_count()))   # before the loader is made; what "
+            "narrowed it: taskset, numactl, KMP_AFFINITY, GOMP_CPU_AFFINITY or an imported "
+            "library");
+        finding->wrong_if =
+            lac_texts_add(&analysis->texts, "workers run on more than %s.",
+                          lac_say_count(diagnosis->loading->mask_cores, "core").text);
+        return;
+    }
+    finding->brief = lac_texts_add(&analysis->texts, "%d cores", (int)cores);
+    finding->change = lac_texts_add(&analysis->texts,
+                                    "Start the job with %d cores:\n"
+                                    "#SBATCH --cpus-per-task=%d          # Slurm, and export "
+                                    "SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK\n"
+                                    "docker run --cpuset-cpus=0-%d ...    # Docker\n"
+                                    "taskset -c 0-%d python train.py     # elsewhere",
+                                    (int)cores, (int)cores, (int)cores - 1, (int)cores - 1);
+    finding->wrong_if = "the workers' share of waiting for a core stays with that many cores.";
+}
+
+bool lac_find_affinity(struct lac_diagnosis *diagnosis)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    const struct lac_loading *loading = diagnosis->loading;
+    const struct lac_step_time *time = diagnosis->time;
+    enum reason reason = reason_of(diagnosis);
+    if (reason == NO_REASON || !wants_more(diagnosis)) {
+        return false;
+    }
+    struct lac_finding *finding = lac_loading_open(diagnosis, "affinity");
+    if (!finding) {
+        return false;
+    }
+    int64_t cpu_ns = analysis->loader.fetch_cpu_mean_ns;
+    int32_t workers = analysis->loader.num_workers;
+    double best_ns = cpu_ns > 0 ? fmax(time->s_ns, (double)cpu_ns / workers) : time->s_ns;
+    double mid_ns = cpu_ns > 0 ? best_ns : 0.5 * (best_ns + time->step_ns);
+    lac_loading_price(diagnosis, finding, best_ns, mid_ns, time->step_ns);
+    const char *waits =
+        loading->samples.has_threads
+            ? lac_texts_add(&analysis->texts, " They wait %.0f %% of their time for a core.",
+                            loading->samples.ready_pct)
+            : "";
+    const char *given = "";
+    if (reason == SLURM_STEP) {
+        given = lac_texts_add(&analysis->texts, "; the task was given %lld",
+                              (long long)slurm_cores(diagnosis));
+    } else if (reason == OWN_MASK) {
+        given = lac_texts_add(&analysis->texts, "; it was started with %d",
+                              (int)launcher_cores(diagnosis));
+    } else if (loading->online_cores > 0) {
+        given = lac_texts_add(&analysis->texts, " of the host's %d", (int)loading->online_cores);
+    }
+    finding->why = lac_texts_add(
+        &analysis->texts,
+        "%s and the training process are pinned to %s%s.%s More workers won't help: they would "
+        "share the same.%s",
+        lac_say_count(workers, "worker").text, lac_say_count(loading->mask_cores, "core").text,
+        given, waits, lac_batch_parts_text(diagnosis));
+    say_change(diagnosis, finding, reason);
+    finding->expect = lac_texts_add(&analysis->texts, "%s, with a core for each worker.",
+                                    lac_finding_expect(diagnosis, finding));
+    finding->costs =
+        reason == NARROW_MASK ? "More cores of the node." : "Nothing: the cores are the job's.";
+    lac_loading_evidence(diagnosis, finding);
+    return true;
+}

@@ -1,0 +1,143 @@
+/* More threads want to run than there are cores: too many workers, or too many threads in each. */
+
+#include "analysis/diagnose/loading.h"
+
+#include <math.h>
+#include <stdint.h>
+
+#define READY_MIN_PCT   20.0
+#define OTHER_CORES_MIN 0.2
+
+int32_t lac_cores_wanted(const struct lac_diagnosis *diagnosis)
+{
+    const struct lac_step_time *time = diagnosis->time;
+    int64_t cpu_ns = diagnosis->analysis->loader.fetch_cpu_mean_ns;
+    int32_t workers = diagnosis->analysis->loader.num_workers;
+    if (cpu_ns <= 0) {
+        return (workers > 0 ? workers : 1) + 1;
+    }
+    double cores = ceil(1.1 * (double)cpu_ns / fmax(time->s_ns, 1.0));
+    return (int32_t)fmin(cores, 65535.0) + 1;
+}
+
+/** Whether the samples show workers that wait for a core because the job has too few. */
+static bool waits_for_cores(const struct lac_diagnosis *diagnosis)
+{
+    const struct lac_loading_samples *samples = &diagnosis->loading->samples;
+    int32_t cores = diagnosis->settings.allowed_cores;
+    return samples->has_threads && samples->ready_pct >= READY_MIN_PCT && cores > 0 &&
+           samples->job_cores + samples->job_ready >= 1.1 * cores;
+}
+
+/** Each worker runs several threads: fewer of them before more cores. */
+static void propose_fewer_threads(struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    const struct lac_loading *loading = diagnosis->loading;
+    const struct lac_loading_samples *samples = &loading->samples;
+    const struct lac_step_time *time = diagnosis->time;
+    int32_t cores = diagnosis->settings.allowed_cores;
+    double cpu_ns = fmax(0.0, (double)analysis->loader.fetch_cpu_mean_ns);
+    /* at best the other threads only wait for each other; at worst all they do is needed */
+    double best_ns = fmax(time->s_ns, fmax(cpu_ns / cores, cpu_ns / fmax(1.0, loading->workers)));
+    best_ns = fmin(best_ns, time->step_ns);
+    lac_loading_price(diagnosis, finding, best_ns, 0.5 * (best_ns + time->step_ns), time->step_ns);
+    finding->why = lac_texts_add(
+        &analysis->texts,
+        "%s run up to %u busy threads each on %s: beside the one that fetches, %.1f cores go to "
+        "the "
+        "others of each worker. All threads of the job keep %.1f cores busy and %.1f more wait for "
+        "one; workers wait %.0f %% of their time for a core.%s",
+        lac_say_count(loading->workers, "worker").text, (unsigned)samples->busy_threads,
+        lac_say_count(cores, "core").text, samples->other_cores, samples->job_cores,
+        samples->job_ready, samples->ready_pct, lac_batch_parts_text(diagnosis));
+    finding->change =
+        "def one_thread(worker):\n"
+        "    torch.set_num_threads(1)      # and cv2.setNumThreads(0), where OpenCV is used\n"
+        "DataLoader(..., worker_init_fn=one_thread)   # with OMP_NUM_THREADS=1 in the environment, "
+        "and no set_num_threads in the data set";
+    finding->brief = "one thread in each worker";
+    finding->expect = lac_texts_add(&analysis->texts,
+                                    "%s: how much of what the other threads do is waiting for each "
+                                    "other is not known.",
+                                    lac_finding_expect(diagnosis, finding));
+    finding->costs = "A batch alone takes longer; the batches together do not.";
+    finding->wrong_if = "workers with one thread each take longer for a batch than now.";
+    finding->check = "OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 lacuna run -- python train.py";
+    finding->confidence -= 0.1;
+}
+
+static void propose_cores(struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    const struct lac_loading *loading = diagnosis->loading;
+    const struct lac_loader_facts *loader = &analysis->loader;
+    const struct lac_step_time *time = diagnosis->time;
+    int32_t cores = diagnosis->settings.allowed_cores;
+    const char *who =
+        loader->num_workers > 0
+            ? lac_texts_add(&analysis->texts, "%s share %s",
+                            lac_say_count(loader->num_workers, "worker").text,
+                            lac_say_count(cores, "allowed core").text)
+            : lac_texts_add(&analysis->texts, "Loading in the training process has %s",
+                            lac_say_count(cores, "allowed core").text);
+    const char *waits =
+        loading->samples.has_threads
+            ? lac_texts_add(&analysis->texts, " and wait %.0f %% of their time for one",
+                            loading->samples.ready_pct)
+            : "";
+    const char *needs =
+        loader->fetch_cpu_mean_ns > 0
+            ? lac_texts_add(&analysis->texts,
+                            " A batch costs %s of CPU time: one is ready every %s at best, and "
+                            "everything else needs %s a step.",
+                            lac_say_ns(loader->fetch_cpu_mean_ns).text,
+                            lac_say_ns(llround(time->cores_ns)).text,
+                            lac_say_ns(llround(time->s_ns)).text)
+            : "";
+    finding->why = lac_texts_add(&analysis->texts, "%s%s.%s%s", who, waits, needs,
+                                 lac_batch_parts_text(diagnosis));
+    lac_loading_price(diagnosis, finding, time->s_ns, time->s_ns, time->step_ns);
+    int32_t wanted = lac_cores_wanted(diagnosis);
+    finding->change = lac_texts_add(
+        &analysis->texts,
+        "More workers won't help: they would share the same %s. Ask for more cores (#SBATCH "
+        "--cpus-per-task=%d), or make a batch cheaper (faster decoding, smaller stored files, less "
+        "work a sample).",
+        lac_say_count(cores, "core").text, (int)wanted);
+    finding->brief = lac_texts_add(&analysis->texts, "%d cores, or a cheaper batch", (int)wanted);
+    finding->expect = lac_texts_add(
+        &analysis->texts, "%s with that many cores%s.", lac_finding_expect(diagnosis, finding),
+        loader->num_workers < wanted - 1
+            ? lac_texts_add(&analysis->texts, " and %s", lac_say_count(wanted - 1, "worker").text)
+            : "");
+    finding->costs =
+        "More cores of the node; pictures stored smaller or decoded differently change "
+        "what the model sees a little.";
+    finding->wrong_if = "cores are idle while the training waits (top: less than 90 % in use).";
+    finding->check =
+        lac_texts_add(&analysis->texts, "time one worker alone: a batch has to take less than %s",
+                      lac_say_ns(llround(time->s_ns * fmax(1.0, loader->num_workers))).text);
+}
+
+bool lac_find_cpu_oversubscription(struct lac_diagnosis *diagnosis)
+{
+    const struct lac_loading_samples *samples = &diagnosis->loading->samples;
+    bool is_waiting = waits_for_cores(diagnosis);
+    bool has_threads =
+        is_waiting && samples->busy_threads >= 2 && samples->other_cores >= OTHER_CORES_MIN;
+    if (!is_waiting && !lac_is_short_of_cores(diagnosis)) {
+        return false;
+    }
+    struct lac_finding *finding = lac_loading_open(diagnosis, "cpu-oversubscription");
+    if (!finding) {
+        return false;
+    }
+    if (has_threads) {
+        propose_fewer_threads(diagnosis, finding);
+    } else {
+        propose_cores(diagnosis, finding);
+    }
+    lac_loading_evidence(diagnosis, finding);
+    return true;
+}

@@ -1,0 +1,65 @@
+/* The job's CPU quota stops its processes: more workers only use it up sooner. */
+
+#include "analysis/diagnose/loading.h"
+
+#include <math.h>
+#include <stdint.h>
+
+/* Periods are a tenth of a second: two of ten a second is a fifth of the time. */
+#define PERIODS_MIN   2.0
+#define THROTTLED_MIN 10.0
+
+bool lac_find_cpu_throttled(struct lac_diagnosis *diagnosis)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    const struct lac_loading *loading = diagnosis->loading;
+    const struct lac_loading_samples *samples = &loading->samples;
+    const struct lac_step_time *time = diagnosis->time;
+    if (samples->throttled_periods < PERIODS_MIN && samples->throttled_pct < THROTTLED_MIN) {
+        return false;
+    }
+    struct lac_finding *finding = lac_loading_open(diagnosis, "cpu-throttled");
+    if (!finding) {
+        return false;
+    }
+    int64_t cpu_ns = analysis->loader.fetch_cpu_mean_ns;
+    int32_t workers = analysis->loader.num_workers > 0 ? analysis->loader.num_workers : 1;
+    double best_ns = time->s_ns;
+    if (cpu_ns > 0) { /* with cores enough a worker still has a batch to compute */
+        best_ns = fmax(best_ns, (double)cpu_ns / workers);
+    }
+    lac_loading_price(diagnosis, finding, best_ns,
+                      cpu_ns > 0 ? best_ns : 0.5 * (best_ns + time->step_ns), time->step_ns);
+    const char *quota =
+        loading->quota_cores > 0.0
+            ? lac_texts_add(&analysis->texts, "of %.3g cores ", loading->quota_cores)
+            : "";
+    const char *online =
+        loading->online_cores > 0
+            ? lac_texts_add(&analysis->texts,
+                            " (the host has %s, which is what os.cpu_count() says)",
+                            lac_say_count(loading->online_cores, "core").text)
+            : "";
+    finding->why = lac_texts_add(
+        &analysis->texts,
+        "The job's CPU quota %sran out in %.1f of 10 periods a second: all its processes then "
+        "stand "
+        "still until the next one%s. More workers won't help: they use the quota up sooner.%s",
+        quota, fmin(10.0, samples->throttled_periods), online, lac_batch_parts_text(diagnosis));
+    int32_t cores = lac_cores_wanted(diagnosis);
+    finding->change = lac_texts_add(
+        &analysis->texts,
+        "Raise the quota to %d cores where the job is started, or make a batch cheaper:\n"
+        "resources: {limits: {cpu: \"%d\"}}   # Kubernetes\n"
+        "docker run --cpus=%d ...            # Docker",
+        (int)cores, (int)cores, (int)cores);
+    finding->brief = lac_texts_add(&analysis->texts, "CPU quota of %d cores", (int)cores);
+    finding->expect = lac_texts_add(&analysis->texts, "%s, if the quota is what holds them.",
+                                    lac_finding_expect(diagnosis, finding));
+    finding->costs = "More cores of the node.";
+    finding->wrong_if =
+        "nr_throttled in the cgroup's cpu.stat stands still while the training waits.";
+    finding->check = "cat /sys/fs/cgroup/cpu.stat, ten steps, and again: nr_throttled grew";
+    lac_loading_evidence(diagnosis, finding);
+    return true;
+}

@@ -1,0 +1,134 @@
+/* Few slow batches among fast ones: the queue is in order, so all behind a slow one wait for it. */
+
+#include "analysis/diagnose/loading.h"
+
+#include <math.h>
+#include <stdint.h>
+/** Batches ahead for the tail to be absorbed. */
+struct ahead {
+    int32_t batches; /**< of each worker; 0: none that fit */
+    double step_ns;
+};
+
+/** Enough batches ahead that the tail is absorbed and they fit in memory. */
+static struct ahead find_ahead(const struct lac_diagnosis *diagnosis)
+{
+    static const int32_t choices[] = {4, 8, 16};
+    const struct lac_step_time *time = diagnosis->time;
+    const struct lac_loading *loading = diagnosis->loading;
+    int32_t workers = diagnosis->analysis->loader.num_workers;
+    struct ahead ahead = {0, time->step_ns};
+    struct lac_loader_room room;
+    lac_loader_room(diagnosis, &room);
+    for (size_t i = 0; i < sizeof choices / sizeof choices[0]; i++) {
+        double needed = (double)workers * choices[i] / (double)loading->prefetch;
+        double step_ns = lac_loader_step_ahead(time, time->s_ns, workers, choices[i], 1.0);
+        bool fits = choices[i] > loading->prefetch && needed <= (double)room.workers_most;
+        if (fits && step_ns < 0.97 * ahead.step_ns) {
+            ahead = (struct ahead){choices[i], step_ns};
+        }
+    }
+    return ahead;
+}
+
+/** Whether slow batches, and not their mean, are why the queue runs dry. */
+static bool is_tail(const struct lac_diagnosis *diagnosis)
+{
+    const struct lac_step_time *time = diagnosis->time;
+    const struct lac_tail *tail = &diagnosis->loading->tail;
+    double waits_ns = tail->now_ns - time->s_ns;
+    bool is_model_right = fabs(tail->now_ns - time->step_ns) <= 0.15 * time->step_ns;
+    return is_model_right && tail->slow_pct > 0.0 && tail->slow_pct <= 20.0 && waits_ns > 0.0 &&
+           tail->now_ns - tail->even_ns >= 0.6 * waits_ns;
+}
+
+/** The fetch that took longest, as evidence. */
+static void add_longest(struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+{
+    const struct lac_fetch *longest = NULL;
+    for (uint64_t i = 0; i < diagnosis->fetch_count; i++) {
+        const struct lac_fetch *fetch = &diagnosis->fetches[i];
+        if (fetch->worker >= 0 && (!longest || fetch->dur_ns > longest->dur_ns)) {
+            longest = fetch;
+        }
+    }
+    if (longest) {
+        lac_evidence_slice(diagnosis, finding, longest->slice,
+                           lac_texts_add(&diagnosis->analysis->texts, "a slow batch: %s",
+                                         lac_say_ns(longest->dur_ns).text));
+    }
+}
+
+static void say_change(struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    const struct lac_step_time *time = diagnosis->time;
+    const struct lac_tail *tail = &diagnosis->loading->tail;
+    const struct ahead ahead = find_ahead(diagnosis);
+    int32_t workers = analysis->loader.num_workers;
+    /* from the release that has it on, the loader says so */
+    bool has_in_order = lac_setting_truth(diagnosis, "settings", "in_order") >= 0;
+    const char *unordered =
+        has_in_order
+            ? "\n# or, where the order of batches does not matter: DataLoader(..., in_order=False)"
+            : "";
+    bool absorbs = ahead.batches > 0 && ahead.step_ns <= fmax(1.05 * tail->even_ns, time->s_ns);
+    if (absorbs) {
+        const char *value = lac_texts_add(&analysis->texts, "%d", (int)ahead.batches);
+        finding->brief = lac_texts_add(&analysis->texts, "prefetch_factor=%s", value);
+        finding->change = lac_texts_add(&analysis->texts, "%s  # now %lld%s",
+                                        lac_loader_code(diagnosis, "prefetch_factor", value),
+                                        (long long)diagnosis->loading->prefetch, unordered);
+        finding->costs = lac_texts_add(
+            &analysis->texts, "Memory for %s more.",
+            lac_say_count((ahead.batches - diagnosis->loading->prefetch) * workers, "batch").text);
+        lac_loading_price(diagnosis, finding, fmin(ahead.step_ns, tail->even_ns), ahead.step_ns,
+                          0.5 * (ahead.step_ns + time->step_ns));
+        finding->wrong_if = "a step takes as long with that many batches ahead.";
+        finding->check =
+            lac_texts_add(&analysis->texts, "record fifty steps with prefetch_factor=%d: %s a step",
+                          (int)ahead.batches, lac_say_ns(finding->step_mid_ns).text);
+        return;
+    }
+    finding->brief = "no slow samples";
+    finding->change = lac_texts_add(
+        &analysis->texts,
+        "Find the samples that take %s and more (very large or damaged files, retries) and make "
+        "them "
+        "small beforehand or leave them out.%s",
+        lac_say_ns(llround(LAC_SLOW_FACTOR * diagnosis->loading->median_ns)).text, unordered);
+    finding->costs = "Work on the data set.";
+    lac_loading_price(diagnosis, finding, tail->even_ns, tail->even_ns,
+                      0.5 * (tail->even_ns + time->step_ns));
+    finding->wrong_if = "all batches take about as long.";
+    finding->check = "record a hundred steps without those samples";
+}
+
+bool lac_find_slow_samples(struct lac_diagnosis *diagnosis)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    const struct lac_loading *loading = diagnosis->loading;
+    if (loading->workers == 0 || analysis->loader.num_workers < 1 || !is_tail(diagnosis)) {
+        return false;
+    }
+    struct lac_finding *finding = lac_loading_open(diagnosis, "slow-samples");
+    if (!finding) {
+        return false;
+    }
+    finding->why = lac_texts_add(&analysis->texts,
+                                 "Most batches take %s, which %s would keep up with; %s of them "
+                                 "take twice that or more (one "
+                                 "in a hundred %s), and batches are handed over in order: all "
+                                 "behind a slow one wait for it.",
+                                 lac_say_ns(llround(loading->median_ns)).text,
+                                 lac_say_count(analysis->loader.num_workers, "worker").text,
+                                 lac_say_pct(loading->tail.slow_pct).text,
+                                 lac_say_ns(llround(loading->p99_ns)).text);
+    finding->where = diagnosis->settings.loader_at;
+    say_change(diagnosis, finding);
+    finding->expect = lac_texts_add(&analysis->texts, "%s, from playing the queue again.",
+                                    lac_finding_expect(diagnosis, finding));
+    add_longest(diagnosis, finding);
+    lac_loading_evidence(diagnosis, finding);
+    return true;
+}

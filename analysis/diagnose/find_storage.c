@@ -1,0 +1,152 @@
+/* Workers wait for storage: for its latency, or for very many small files. */
+
+#include "analysis/diagnose/loading.h"
+
+#include <math.h>
+#include <stdint.h>
+
+enum { SMALL_FILE_BYTES = 256 * 1024, OPENS_MIN = 4 };
+
+#define READ_SHARE_MIN 0.4
+#define READ_CPU_MAX   0.5
+
+/** Reading takes much of a batch and computes little meanwhile. Files from memory compute: they
+ *  are copied. */
+static bool waits_for_storage(const struct lac_diagnosis *diagnosis)
+{
+    const struct lac_loading *loading = diagnosis->loading;
+    const struct lac_loader_facts *loader = &diagnosis->analysis->loader;
+    const struct lac_batch_reads *reads = &loading->reads;
+    if (reads->count == 0 || loader->fetch_count == 0 || isnan(reads->cpu_ns)) {
+        return false;
+    }
+    double fetch_ns = (double)loader->fetch_mean_ns * (double)loader->fetch_count;
+    bool is_much = reads->ns >= READ_SHARE_MIN * fetch_ns && reads->ns <= 1.01 * fetch_ns;
+    bool shares_cores = loading->samples.has_threads && loading->samples.ready_pct >= 20.0;
+    return is_much && reads->cpu_ns < READ_CPU_MAX * reads->ns && !shares_cores;
+}
+
+/** Bytes of a file, on average; NaN unknown. */
+static double file_bytes(const struct lac_batch_reads *reads)
+{
+    double files = reads->opens > 0 ? (double)reads->opens : (double)reads->count;
+    return reads->bytes / files;
+}
+
+static double per_batch(const struct lac_diagnosis *diagnosis, double value)
+{
+    return value / (double)diagnosis->analysis->loader.fetch_count;
+}
+
+static bool are_small_files(const struct lac_diagnosis *diagnosis)
+{
+    const struct lac_batch_reads *reads = &diagnosis->loading->reads;
+    return !isnan(reads->bytes) && reads->opens > 0 &&
+           per_batch(diagnosis, (double)reads->opens) >= OPENS_MIN &&
+           file_bytes(reads) < SMALL_FILE_BYTES;
+}
+
+/** "Reading takes 61 % of a batch: 190 ms for 64 files of 110 KB, 37 MB/s a worker, ..." */
+static const char *say_reads(struct lac_diagnosis *diagnosis)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    const struct lac_loading *loading = diagnosis->loading;
+    const struct lac_batch_reads *reads = &loading->reads;
+    double fetch_ns = (double)analysis->loader.fetch_mean_ns * (double)analysis->loader.fetch_count;
+    const char *what =
+        lac_texts_add(&analysis->texts, "%.0f reads", per_batch(diagnosis, (double)reads->count));
+    const char *rate = "";
+    if (!isnan(reads->bytes)) {
+        what = lac_texts_add(&analysis->texts, "%s of %s",
+                             reads->opens > 0
+                                 ? lac_texts_add(&analysis->texts, "%.0f files",
+                                                 per_batch(diagnosis, (double)reads->opens))
+                                 : what,
+                             lac_say_bytes(llround(fmin(file_bytes(reads), 9e18))).text);
+        rate = lac_texts_add(&analysis->texts, ", %s MB/s a worker",
+                             lac_say_rate(1000.0 * reads->bytes / fmax(reads->ns, 1.0)).text);
+    }
+    const char *storage = loading->samples.has_io
+                              ? lac_texts_add(&analysis->texts,
+                                              " The kernel read %.1f MB/s from storage for all of "
+                                              "them.",
+                                              loading->samples.storage_mb_s)
+                              : "";
+    return lac_texts_add(&analysis->texts,
+                         "Reading takes %.0f %% of a batch: %s for %s%s; it computes for %.0f %% "
+                         "of that and waits for "
+                         "the rest.%s",
+                         100.0 * reads->ns / fetch_ns,
+                         lac_say_ns(llround(per_batch(diagnosis, reads->ns))).text, what, rate,
+                         100.0 * reads->cpu_ns / fmax(reads->ns, 1.0), storage);
+}
+
+/** A batch without the waiting for storage. */
+static double fetch_without_waits(const struct lac_diagnosis *diagnosis)
+{
+    const struct lac_batch_reads *reads = &diagnosis->loading->reads;
+    double waits_ns = per_batch(diagnosis, reads->ns - reads->cpu_ns);
+    return fmax(0.0, (double)diagnosis->analysis->loader.fetch_mean_ns - waits_ns);
+}
+
+static void propose_faster_reads(struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+{
+    const struct lac_step_time *time = diagnosis->time;
+    double best_ns = time->is_in_process
+                         ? time->step_ns - (double)diagnosis->analysis->loader.fetch_mean_ns +
+                               fetch_without_waits(diagnosis)
+                         : lac_loading_step(diagnosis, fetch_without_waits(diagnosis));
+    best_ns = fmin(fmax(best_ns, 0.0), time->step_ns);
+    lac_loading_price(diagnosis, finding, best_ns, 0.5 * (best_ns + time->step_ns), time->step_ns);
+    finding->expect = lac_texts_add(&diagnosis->analysis->texts,
+                                    "%s, if half of the waiting for storage goes away.",
+                                    lac_finding_expect(diagnosis, finding));
+    finding->costs = "Disk space near the job, and the time to prepare it.";
+    finding->wrong_if = "a second epoch over the same files, which are in memory then, is as slow.";
+    finding->check =
+        "record ten steps of a second epoch over a part of the data that fits in memory";
+    finding->confidence -= 0.1;
+}
+
+static bool find_reads(struct lac_diagnosis *diagnosis, const char *id, const char *pack,
+                       const char *brief)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_finding *finding = lac_loading_open(diagnosis, id);
+    if (!finding) {
+        return false;
+    }
+    if (lac_propose_workers(diagnosis, finding)) { /* waiting is what workers can overlap */
+        finding->change = lac_texts_add(&analysis->texts, "%s\n# or: %s", finding->change, pack);
+    } else {
+        propose_faster_reads(diagnosis, finding);
+        finding->change = pack;
+        finding->brief = brief;
+    }
+    finding->why = say_reads(diagnosis);
+    if (diagnosis->loading->reads.longest != LAC_NONE) {
+        lac_evidence_slice(diagnosis, finding, diagnosis->loading->reads.longest,
+                           "the longest read");
+    }
+    lac_loading_evidence(diagnosis, finding);
+    return true;
+}
+
+bool lac_find_small_files(struct lac_diagnosis *diagnosis)
+{
+    return waits_for_storage(diagnosis) && are_small_files(diagnosis) &&
+           find_reads(diagnosis, "small-files",
+                      "pack the files into shards of some 100 MB that are read from front to end "
+                      "(WebDataset tar files, LMDB, Parquet), on a disk of the node",
+                      "shards instead of small files");
+}
+
+bool lac_find_storage_latency(struct lac_diagnosis *diagnosis)
+{
+    return waits_for_storage(diagnosis) &&
+           find_reads(
+               diagnosis, "storage-latency",
+               "copy the data to a disk of the node before the training starts, or cache what "
+               "was read (in memory where it fits)",
+               "data on the node's own disk");
+}

@@ -1,0 +1,70 @@
+/* Workers are started anew for every epoch, and have nothing ready when it begins. */
+
+#include "analysis/diagnose/loading.h"
+
+#include <math.h>
+#include <stdint.h>
+
+enum { EPOCHS_MIN = 2 };
+
+bool lac_find_worker_respawn(struct lac_diagnosis *diagnosis)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    const struct lac_loading *loading = diagnosis->loading;
+    const struct lac_late_batches *late = &loading->late;
+    const struct lac_step_time *time = diagnosis->time;
+    int persistent = lac_setting_truth(diagnosis, "settings", "persistent_workers");
+    bool is_anew = loading->workers > 0 && loading->respawned >= loading->workers;
+    if (late->epochs < EPOCHS_MIN || persistent == 1 || loading->is_threads ||
+        !(is_anew || (persistent == 0 && loading->workers > 0))) {
+        return false;
+    }
+    bool is_main = late->first_ns >= 0.5 * time->starved_ns;
+    if (!is_main || lac_pct_of_step(diagnosis, late->first_saved_ns) < 1.0) {
+        return false;
+    }
+    struct lac_finding *finding = lac_loading_open(diagnosis, "worker-respawn");
+    if (!finding) {
+        return false;
+    }
+    double saved_ns = late->first_saved_ns;
+    lac_finding_cost(diagnosis, finding, late->first_ns);
+    lac_loading_price(diagnosis, finding, time->step_ns - late->first_ns, time->step_ns - saved_ns,
+                      time->step_ns - 0.6 * saved_ns);
+    double each_ns = late->first_ns * (double)analysis->step_kept_count / (double)late->epochs;
+    finding->title = lac_texts_add(
+        &analysis->texts,
+        "The first batch of every epoch is %s late: its workers have just been started",
+        lac_say_ns(llround(each_ns)).text);
+    finding->why = lac_texts_add(
+        &analysis->texts,
+        "%u epochs began in this trace, and the first batch of each was waited for %s on average "
+        "(%s of "
+        "all waiting for data); later batches take a worker %s. %s",
+        (unsigned)late->epochs, lac_say_ns(llround(each_ns)).text,
+        lac_say_pct(100.0 * late->first_ns / time->starved_ns).text,
+        lac_say_ns(llround(loading->median_ns)).text,
+        is_anew ? lac_texts_add(&analysis->texts,
+                                "%u worker processes were started in place of others.",
+                                (unsigned)loading->respawned)
+                : "persistent_workers is False: each epoch starts its workers.");
+    finding->change = lac_texts_add(
+        &analysis->texts, "%s   # needs num_workers > 0; make the loader once, not in every epoch",
+        lac_loader_code(diagnosis, "persistent_workers", "True"));
+    finding->brief = "persistent_workers=True";
+    finding->where = diagnosis->settings.loader_at;
+    finding->expect = lac_texts_add(
+        &analysis->texts,
+        "%s: averaged over epochs of %.0f steps; the first batch still takes as long as any.",
+        lac_finding_expect(diagnosis, finding),
+        (double)analysis->step_kept_count / fmax(1.0, (double)late->epochs));
+    finding->costs = "The workers' memory between epochs; what the training process changes in the "
+                     "data set between epochs no longer reaches them.";
+    finding->wrong_if = "the first batch of an epoch is as late with persistent_workers=True.";
+    finding->check = "record three epochs with persistent_workers=True";
+    if (late->longest_first != LAC_NONE) {
+        lac_evidence_slice(diagnosis, finding, late->longest_first,
+                           "waited for the first batch of an epoch");
+    }
+    return true;
+}

@@ -1,0 +1,181 @@
+#ifndef LAC_ANALYSIS_DIAGNOSE_LOADING_H
+#define LAC_ANALYSIS_DIAGNOSE_LOADING_H
+
+/*
+ * Private: why batches come late. What the trace recorded of the workers (their fetches and parts
+ * of them, samples of their threads, how long finished batches lay about), measured once; and the
+ * findings that explain a wait for data by it, one file each. The first that is sure takes the
+ * wait; if none is, lac_find_input_starvation() says how many workers it takes.
+ *
+ * What was not recorded is NaN, -1 or a count of 0: a finding that needs it keeps quiet.
+ */
+
+#include "analysis/diagnose/findings.h" // IWYU pragma: export
+
+/** Whether workers take turns: from when their pieces of work (items, else batches) ended. */
+struct lac_turns {
+    uint64_t count;        /**< pieces of work looked at */
+    double between_ns;     /**< from one end to the next, of all workers together; mean */
+    double close_ns;       /**< the same, tenth percentile: independent workers end anyhow */
+    double spaced_pct;     /**< ends that came later by the CPU time of the piece or more; NaN */
+    uint64_t alone_count;  /**< pieces during which no other was under way */
+    uint64_t beside_count; /**< pieces during which nearly all workers were at theirs */
+    double alone_ns;       /**< median of the first */
+    double beside_ns;      /**< median of the second */
+    double beside_workers; /**< how many were at work during those, mean */
+};
+
+/** What the launcher's samples say, over the kept steps. */
+struct lac_loading_samples {
+    bool has_threads;      /**< workers' threads were sampled, long enough to tell */
+    bool has_io;           /**< what their processes read was */
+    double on_core_pct;    /**< of the time that workers were at work; the fetching threads */
+    double ready_pct;      /**< ready, but waiting for a core */
+    double disk_pct;       /**< blocked on input */
+    double other_cores;    /**< cores that other threads of one worker kept busy */
+    uint32_t busy_threads; /**< of one worker, the fetching one included: most seen */
+    double job_cores;      /**< cores that all threads of the job kept busy */
+    double job_ready;      /**< threads of the job that waited for a core, mean */
+    double main_on_core_pct, main_ready_pct; /**< of the training thread; NaN */
+    double storage_mb_s;                     /**< read from storage, all workers */
+    double calls_mb_s;                       /**< read by calls, cached files included */
+    double throttled_pct;                    /**< time that the cgroup was throttled; 0 never */
+    double throttled_periods;                /**< periods a second in which it was */
+};
+
+/** Where the waits for batches went, per kept step, as far as the device felt them. */
+struct lac_late_batches {
+    double matched_ns; /**< waits whose batch's fetch is in the trace */
+    uint64_t matched_count;
+    double done_ns;  /**< of those: after the batch had been fetched (handing over, pinning) */
+    double first_ns; /**< for the first batch of an epoch that began inside the trace */
+    double first_saved_ns; /**< of that: what a batch by workers that are ready would not take */
+    uint32_t epochs;       /**< such epochs */
+    uint32_t longest_first, longest_done; /**< slices of such waits, or LAC_NONE */
+};
+
+/** Reading inside batches: outermost loader.read ranges. */
+struct lac_batch_reads {
+    uint64_t count;   /**< ranges */
+    uint64_t opens;   /**< of them without bytes: opening, or reading by a library */
+    double ns;        /**< time in them, all fetches */
+    double cpu_ns;    /**< of that computing; NaN */
+    double bytes;     /**< NaN: no range carries any */
+    uint32_t longest; /**< slice, or LAC_NONE */
+};
+
+/** A thread that fetched batches as a worker. */
+struct lac_worker_thread {
+    int64_t first_ns, last_ns; /**< its fetches */
+    uint32_t track, process;
+    int32_t worker;
+};
+
+/** A batch that takes this many medians is a slow one. */
+#define LAC_SLOW_FACTOR 2.0
+
+/** The queue, played again with slow batches and without. */
+struct lac_tail {
+    double now_ns;   /**< mean step as it was recorded; NaN: cannot be played */
+    double even_ns;  /**< with slow batches taking the usual time */
+    double slow_pct; /**< batches that are slow */
+};
+
+struct lac_loading {
+    struct lac_worker_thread *threads; /**< by worker, then time */
+    uint32_t thread_count;
+    uint32_t workers;         /**< that fetched; 0: none recorded */
+    bool is_threads;          /**< in the process that trains */
+    uint32_t respawned;       /**< processes beyond the first of each worker */
+    double overlap;           /**< fetches under way on average while any is */
+    double alone_pct;         /**< share of the time with any in which it was one alone */
+    double covered_pct;       /**< share of the time from first start to last end with any */
+    double cpu_cores;         /**< CPU time of fetches over that time; NaN */
+    double cpu_share;         /**< CPU time over duration of a fetch; NaN */
+    double median_ns, p99_ns; /**< of fetches that are not the first of their process */
+    struct lac_turns turns;
+    struct lac_loading_samples samples;
+    struct lac_late_batches late;
+    struct lac_tail tail;
+    struct lac_batch_reads reads;
+    double items_per_batch; /**< NaN: items were not recorded */
+
+    bool is_explained;     /**< by a finding of its own */
+    bool proposes_workers; /**< a finding says how many */
+    int32_t online_cores;  /**< of the host; -1 */
+    double quota_cores;    /**< NaN none recorded */
+    int32_t mask_cores;    /**< affinity of the training process, else of the launcher; -1 */
+    int64_t prefetch;      /**< batches a worker holds; 2 unless recorded */
+    int64_t batch_bytes;   /**< what is copied to the device a step; -1 unknown */
+};
+
+/** Fill diagnosis->loading; NULL when there is no step to speak of or no loader. */
+LAC_MUST_USE enum lac_status lac_loading_measure(struct lac_diagnosis *diagnosis);
+void lac_loading_destroy(struct lac_loading *loading);
+/* its parts, one file each */
+LAC_MUST_USE enum lac_status lac_loading_turns(const struct lac_diagnosis *diagnosis,
+                                               struct lac_turns *ret_turns);
+void lac_loading_sample(const struct lac_diagnosis *diagnosis, const struct lac_loading *loading,
+                        struct lac_loading_samples *ret_samples);
+void lac_loading_late(const struct lac_diagnosis *diagnosis, double median_ns,
+                      struct lac_late_batches *ret_late);
+LAC_MUST_USE enum lac_status lac_loading_parts(struct lac_diagnosis *diagnosis,
+                                               struct lac_loading *loading);
+
+/** Whether a finding is one of those that explain a wait for data. */
+bool lac_is_about_loading(const char *id);
+/** Whether more workers may be proposed: nothing that is sure says that they do not help. */
+bool lac_may_add_workers(const struct lac_diagnosis *diagnosis);
+/** All findings about loading: the explanation of the wait, else how many workers. */
+void lac_find_loading(struct lac_diagnosis *diagnosis);
+/* Each returns whether it took the wait. */
+bool lac_find_cpu_throttled(struct lac_diagnosis *diagnosis);
+bool lac_find_affinity(struct lac_diagnosis *diagnosis);
+bool lac_find_cpu_oversubscription(struct lac_diagnosis *diagnosis);
+bool lac_find_workers_serialized(struct lac_diagnosis *diagnosis);
+bool lac_find_worker_respawn(struct lac_diagnosis *diagnosis);
+bool lac_find_worker_hand_over(struct lac_diagnosis *diagnosis);
+bool lac_find_small_files(struct lac_diagnosis *diagnosis);
+bool lac_find_storage_latency(struct lac_diagnosis *diagnosis);
+bool lac_find_slow_samples(struct lac_diagnosis *diagnosis);
+
+/* -- for those findings ------------------------------------------------------------------------ */
+
+/** A finding about the whole wait for data, with its cost, title and severity; NULL when there is
+ *  no room. */
+struct lac_finding *lac_loading_open(struct lac_diagnosis *diagnosis, const char *id);
+/** Price it: mean steps at best, as expected and at worst. */
+void lac_loading_price(struct lac_diagnosis *diagnosis, struct lac_finding *finding, double best_ns,
+                       double mid_ns, double worst_ns);
+/** Evidence: the longest waits for data, with the batch that was late. */
+void lac_loading_evidence(struct lac_diagnosis *diagnosis, struct lac_finding *finding);
+/** The change to an argument of the loader as the user's framework writes it:
+ *  "DataLoader(..., num_workers=7)", "TrainingArguments(..., dataloader_num_workers=7)". */
+const char *lac_loader_code(struct lac_diagnosis *diagnosis, const char *argument,
+                            const char *value);
+/** Mean step when a batch takes `fetch_ns` and cores allow it: never below what else needs. */
+double lac_loading_step(const struct lac_diagnosis *diagnosis, double fetch_ns);
+/** More workers than there are, as the change of a finding: number, price, costs, what would refute
+ *  it. @return false when they are not known to help: nothing was filled */
+bool lac_propose_workers(struct lac_diagnosis *diagnosis, struct lac_finding *finding);
+/** "lacuna run" again and look: the check of changes that `lacuna` cannot make itself. */
+const char *lac_check_again(struct lac_diagnosis *diagnosis, const struct lac_finding *finding);
+/** loader_replay.c: as lac_loader_step(), each worker so many batches ahead. */
+double lac_loader_step_ahead(const struct lac_step_time *time, double s_ns, int32_t workers,
+                             int32_t ahead, double factor);
+/** Cores that keep the batches coming: CPU time of a batch over what everything else needs. */
+int32_t lac_cores_wanted(const struct lac_diagnosis *diagnosis);
+/** Whether the CPU time of batches alone keeps the allowed cores busy. */
+bool lac_is_short_of_cores(const struct lac_diagnosis *diagnosis);
+
+/** Where shared memory and memory end: how many workers fit, and sentences about it. */
+struct lac_loader_room {
+    int64_t shm_free_bytes; /**< before the job began; -1 not recorded */
+    int64_t memory_bytes;   /**< limit, else available; -1 */
+    int32_t workers_most;   /**< that both hold; INT32_MAX not known to end */
+};
+void lac_loader_room(const struct lac_diagnosis *diagnosis, struct lac_loader_room *ret_room);
+/** " Batches of 12 workers take 912 MB of /dev/shm (64 MB free)." or "". */
+const char *lac_loader_room_text(struct lac_diagnosis *diagnosis, int32_t workers);
+
+#endif
