@@ -248,6 +248,12 @@ static struct lac_said a_step(const struct lateness *l, int64_t ns)
     return lac_say_ns(llround((double)ns / steps_of(l->tables[l->run->late])));
 }
 
+/** What a late rank is compared with. */
+static const char *usual_rank(const struct lateness *l)
+{
+    return l->run->rank_count == 2 ? "the other rank" : "the median rank";
+}
+
 /** What lies before the recording, or "". */
 static const char *say_before(struct lateness *l)
 {
@@ -308,11 +314,12 @@ static void write_reason(struct lateness *l, const char *split)
         return;
     }
     const char *shown =
-        !is_recorded ? ""
-                     : lac_texts_add(&run->texts,
-                                     " Why it is late these traces cannot tell: what its GPU does "
-                                     "longer than the median rank's comes to %s of %s.",
-                                     a_step(l, covered_ns).text, a_step(l, rest_ns).text);
+        !is_recorded
+            ? ""
+            : lac_texts_add(&run->texts,
+                            " Why it is late these traces cannot tell: what its GPU does "
+                            "longer than %s's comes to %s of %s.",
+                            usual_rank(l), a_step(l, covered_ns).text, a_step(l, rest_ns).text);
     finding->why = lac_texts_add(&run->texts, "%s%s%s%s", split, before, shown, second);
     finding->change = lac_texts_add(
         &run->texts,
@@ -475,15 +482,15 @@ static void say_expected(struct lateness *l)
     struct lac_text **texts = &l->run->texts;
     struct lac_said band = lac_say_band(finding->gain_low_pct, finding->gain_high_pct);
     if (finding->step_mid_ns != LAC_UNKNOWN_NS) {
-        finding->expect = lac_texts_add(
-            texts, "%s a step instead of %s (%s less), with rank %d as fast as the median rank.",
-            lac_say_ns(finding->step_mid_ns).text,
-            lac_say_ns(l->tables[l->run->late]->step_mean_ns).text, band.text,
-            (int)l->run->ranks[l->run->late].rank);
+        finding->expect =
+            lac_texts_add(texts, "%s a step instead of %s (%s less), with rank %d as fast as %s.",
+                          lac_say_ns(finding->step_mid_ns).text,
+                          lac_say_ns(l->tables[l->run->late]->step_mean_ns).text, band.text,
+                          (int)l->run->ranks[l->run->late].rank, usual_rank(l));
     } else {
         finding->expect = lac_texts_add(
-            texts, "%s less time over this recording, with rank %d as fast as the median rank%s.",
-            band.text, (int)l->run->ranks[l->run->late].rank,
+            texts, "%s less time over this recording, with rank %d as fast as %s%s.", band.text,
+            (int)l->run->ranks[l->run->late].rank, usual_rank(l),
             l->before_ns > 0 ? "; the upper end only if it begins every step as late" : "");
     }
 }
