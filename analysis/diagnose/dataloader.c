@@ -35,8 +35,8 @@ void lac_loader_count_workers(struct lac_diagnosis *diagnosis)
         loader->num_workers = diagnosis->settings.num_workers;
     } else if (seen > 0) {
         loader->num_workers = seen;
-    } else if (diagnosis->has_single_process_wait) {
-        loader->num_workers = 0;
+    } else if (diagnosis->has_single_process_wait || diagnosis->fetch_count > 0) {
+        loader->num_workers = 0; /* whoever fetches also waits: there are no workers */
     }
 }
 

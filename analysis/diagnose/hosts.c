@@ -458,6 +458,38 @@ static void join_nested_waits(struct lac_diagnosis *diagnosis)
     marks->count = kept;
 }
 
+/** Where no fetch says which worker it is: each thread that fetches and never waits for a batch is
+ *  one, in the order of their tracks. Fetches are still in the order of slices here. */
+static enum lac_status name_workers(struct lac_diagnosis *diagnosis)
+{
+    const struct lac_model *model = diagnosis->model;
+    for (uint64_t i = 0; i < diagnosis->fetch_count; i++) {
+        if (diagnosis->fetches[i].worker >= 0) {
+            return LAC_OK;
+        }
+    }
+    bool *trains = calloc((size_t)model->track_count + 1, sizeof *trains);
+    if (!trains) {
+        return LAC_ERR_NOMEM;
+    }
+    for (uint64_t i = 0; i < diagnosis->wait_marks.count; i++) {
+        trains[diagnosis->wait_marks.at[i].track] = true;
+    }
+    uint32_t last = LAC_NONE;
+    int32_t worker = -1;
+    int32_t next = 0;
+    for (uint64_t i = 0; i < diagnosis->fetch_count; i++) {
+        uint32_t track = lac_model_track_of(model, diagnosis->fetches[i].slice);
+        if (track != last) {
+            worker = trains[track] ? -1 : next++;
+        }
+        last = track;
+        diagnosis->fetches[i].worker = worker;
+    }
+    free(trains);
+    return LAC_OK;
+}
+
 static enum lac_status hosts_finish(struct lac_diagnosis *diagnosis,
                                     const struct lac_spans *modules)
 {
@@ -502,11 +534,12 @@ static enum lac_status hosts_finish(struct lac_diagnosis *diagnosis,
     sort_marks(&diagnosis->optimizer_marks);
     sort_marks(&diagnosis->loader_parts);
     sort_marks(&diagnosis->alloc_marks);
+    enum lac_status status = name_workers(diagnosis);
     if (diagnosis->fetch_count > 1) {
         qsort(diagnosis->fetches, diagnosis->fetch_count, sizeof *diagnosis->fetches,
               by_fetch_start);
     }
-    return LAC_OK;
+    return status;
 }
 
 enum lac_status lac_hosts_collect(struct lac_diagnosis *diagnosis)

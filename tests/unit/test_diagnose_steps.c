@@ -175,6 +175,43 @@ START_TEST(workers_in_phase_are_averaged_over_whole_cycles)
 }
 END_TEST
 
+START_TEST(workers_without_numbers_are_counted_by_their_threads)
+{
+    static struct sheet sheet;
+    sheet = (struct sheet){0};
+    double t = 0.0;
+    for (int i = 0; i < 12; i++) {
+        add(&sheet, "main range %.3f 2000 ProfilerStep#%d\n", t, i);
+        add(&sheet, "main wait %.3f 1000\n", t);
+        add(&sheet, "w%d fetch %.3f 5900\n", i % 3, t + 10.0);
+        work(&sheet, t + 1001.0, 980.0, 4);
+        t += 2000.0;
+    }
+    draw(&sheet);
+    ck_assert_int_eq(analysis->loader.num_workers, 3);
+    ck_assert_int_ge(analysis->loader.recommended_num_workers, 6);
+    wipe();
+}
+END_TEST
+
+START_TEST(who_fetches_inside_its_own_wait_has_no_workers)
+{
+    static struct sheet sheet;
+    sheet = (struct sheet){0};
+    for (int i = 0; i < 12; i++) {
+        double t = i * 2000.0;
+        add(&sheet, "main range %.3f 2000 ProfilerStep#%d\n", t, i);
+        add(&sheet, "main wait %.3f 1000\n", t);
+        add(&sheet, "main fetch %.3f 990\n", t + 5.0);
+        work(&sheet, t + 1001.0, 980.0, 4);
+    }
+    draw(&sheet);
+    ck_assert_int_eq(analysis->loader.num_workers, 0);
+    ck_assert_ptr_nonnull(strstr(analysis->findings[0].why, "num_workers 0"));
+    wipe();
+}
+END_TEST
+
 /** Steps of 1 ms each, and one that waited `wait_us` for its batch. */
 static void steps_with_one_wait(struct sheet *sheet, int count, int waiting, double wait_us)
 {
@@ -504,6 +541,8 @@ int main(void)
     tcase_add_test(tcase, a_truncated_last_step_is_left_out);
     tcase_add_test(tcase, one_step_of_another_kind_is_left_out);
     tcase_add_test(tcase, workers_in_phase_are_averaged_over_whole_cycles);
+    tcase_add_test(tcase, workers_without_numbers_are_counted_by_their_threads);
+    tcase_add_test(tcase, who_fetches_inside_its_own_wait_has_no_workers);
     tcase_add_test(tcase, a_partial_cycle_is_cut_where_it_changes_the_mean_least);
     tcase_add_test(tcase, a_first_step_that_waited_for_data_is_no_warm_up);
     tcase_add_test(tcase, ranges_named_step_count_until_the_next_one);
