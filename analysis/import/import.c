@@ -134,11 +134,23 @@ static enum lac_status take_spool(struct import *import, struct lac_source *sour
                                  import->reterr);
 }
 
+/* The same, from a job that was still running when they were sent. */
+static enum lac_status take_bundle(struct import *import, struct lac_source *source)
+{
+    import->trace_count += import->spools.count == 0 ? 1 : 0;
+    return lac_spool_archive_add_bundle(&import->spools, import->options->temporary_dir, source,
+                                        import->reterr);
+}
+
 static enum lac_status hold_spools(void *context, struct lac_model *model, struct lac_error *reterr)
 {
     struct import *import = context;
     (void)reterr;
     model->info.input_bytes = import->budget.input_bytes;
+    if (import->spools.is_cut) {
+        lac_model_report(model, LAC_REPORT_REPAIRED, "input_damaged", 1, 0,
+                         "the recording ends early: it was still being sent");
+    }
     import->held = model;
     return LAC_OK;
 }
@@ -232,6 +244,9 @@ static enum lac_status import_layers(struct import *import, struct lac_source *s
         }
         if (status == LAC_OK && lac_spool_archive_is_spool(head, size)) {
             return take_spool(import, source);
+        }
+        if (status == LAC_OK && lac_spool_archive_is_bundle(head, size)) {
+            return take_bundle(import, source);
         }
         return status == LAC_OK ? import_trace(import, source, name) : status;
     }

@@ -75,28 +75,51 @@ static enum lac_status copy(struct lac_source *source, int fd, struct lac_error 
 }
 
 /* Members are numbered: their own names are a stranger's, and may stand twice. */
-static bool spool_path(const struct lac_spool_archive *archive, unsigned number, char *out,
-                       size_t capacity)
+void lac_spool_archive_path(const struct lac_spool_archive *archive, unsigned number, char *out)
 {
-    return (size_t)snprintf(out, capacity, "%s/%08u.spool", archive->folder, number) < capacity;
+    (void)snprintf(out, LAC_SPOOL_ARCHIVE_PATH_BYTES, "%s/%08u.spool", archive->folder, number);
+}
+
+/* A new, empty one. */
+static enum lac_status create_spool(struct lac_spool_archive *archive, const char *parent,
+                                    int *ret_fd, struct lac_error *reterr)
+{
+    char path[LAC_SPOOL_ARCHIVE_PATH_BYTES];
+    enum lac_status status =
+        archive->folder[0] != '\0' ? LAC_OK : make_folder(archive, parent, reterr);
+
+    if (status != LAC_OK) {
+        return status;
+    }
+    lac_spool_archive_path(archive, archive->count, path);
+    archive->count++;
+    *ret_fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    return *ret_fd >= 0
+               ? LAC_OK
+               : lac_fail(reterr, LAC_ERR_IO, 0, "cannot lay out the spools: %s", strerror(errno));
+}
+
+enum lac_status lac_spool_archive_new(struct lac_spool_archive *archive, const char *parent,
+                                      unsigned *ret_number, struct lac_error *reterr)
+{
+    int fd = -1;
+    const enum lac_status status = create_spool(archive, parent, &fd, reterr);
+
+    if (status == LAC_OK) {
+        (void)close(fd);
+        *ret_number = archive->count - 1;
+    }
+    return status;
 }
 
 enum lac_status lac_spool_archive_add(struct lac_spool_archive *archive, const char *parent,
                                       struct lac_source *source, struct lac_error *reterr)
 {
-    char path[sizeof archive->folder + 32];
-    enum lac_status status =
-        archive->folder[0] != '\0' ? LAC_OK : make_folder(archive, parent, reterr);
-    int fd;
+    int fd = -1;
+    enum lac_status status = create_spool(archive, parent, &fd, reterr);
 
     if (status != LAC_OK) {
         return status;
-    }
-    (void)spool_path(archive, archive->count, path, sizeof path);
-    archive->count++;
-    fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (fd < 0) {
-        return lac_fail(reterr, LAC_ERR_IO, 0, "cannot lay out the spools: %s", strerror(errno));
     }
     status = copy(source, fd, reterr);
     if (close(fd) != 0 && status == LAC_OK) {
@@ -118,15 +141,14 @@ enum lac_status lac_spool_archive_import(const struct lac_spool_archive *archive
 
 void lac_spool_archive_done(struct lac_spool_archive *archive)
 {
-    char path[sizeof archive->folder + 32];
+    char path[LAC_SPOOL_ARCHIVE_PATH_BYTES];
 
     if (archive->folder[0] == '\0') {
         return;
     }
     for (unsigned i = 0; i < archive->count; i++) {
-        if (spool_path(archive, i, path, sizeof path)) {
-            (void)unlink(path);
-        }
+        lac_spool_archive_path(archive, i, path);
+        (void)unlink(path);
     }
     (void)rmdir(archive->folder);
     archive->folder[0] = '\0';

@@ -215,6 +215,8 @@ static void set_method(struct lac_http *http, const struct lac_http_request *req
 {
     if (strcmp(request->method, "HEAD") == 0) {
         (void)http->easy_setopt(http->easy, OPT_NOBODY, 1L);
+    } else if (strcmp(request->method, "DELETE") == 0) {
+        (void)http->easy_setopt(http->easy, OPT_CUSTOMREQUEST, "DELETE");
     } else if (strcmp(request->method, "POST") == 0) {
         (void)http->easy_setopt(http->easy, OPT_POSTFIELDS, "");
         (void)http->easy_setopt(http->easy, OPT_POSTFIELDSIZE_LARGE, (int64_t)0);

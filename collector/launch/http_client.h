@@ -20,7 +20,7 @@ void lac_http_close(struct lac_http *http);
 enum { LAC_HTTP_FIELDS_MAX = 8, LAC_HTTP_BODY_MAX = 4096 };
 
 struct lac_http_request {
-    const char *method; /**< "HEAD", "GET", "POST", "PATCH" */
+    const char *method; /**< "HEAD", "GET", "POST", "PATCH", "DELETE" */
     const char *url;
     const char *fields[LAC_HTTP_FIELDS_MAX]; /**< "Name: value"; NULL ends them */
     const void *body;                        /**< of PATCH */

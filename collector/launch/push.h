@@ -63,9 +63,11 @@ int lac_push_command(int argc, char **argv);
 
 struct lac_push_run;
 
-/** The server's clock is asked beside the job. @return NULL: no memory, nothing is pushed */
-struct lac_push_run *lac_push_run_begin(const struct lac_push_target *target);
-/** Send what was recorded, say where it is. NULL is allowed. */
-void lac_push_run_end(struct lac_push_run *run, const char *folder);
+/** Begin to send what is recorded to `folder`, in a thread of its own. Both are borrowed.
+ * @return NULL: no memory, nothing is sent */
+struct lac_push_run *lac_push_run_begin(const struct lac_push_target *target, const char *folder);
+/** The recording is complete: send the rest, say where it is. NULL is allowed.
+ * @param is_wanted false: nothing was recorded */
+void lac_push_run_end(struct lac_push_run *run, bool is_wanted);
 
 #endif

@@ -1,12 +1,9 @@
-/* `push`, and what `run --server` does before and after a job. */
+/* `push`, and the line that does the same without libcurl. */
 
-#include "collector/inject/old_symbols.h" /* IWYU pragma: keep */
 #include "collector/launch/http_client.h"
 #include "collector/launch/push.h"
 
 #include <fcntl.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -209,83 +206,4 @@ int lac_push_command(int argc, char **argv)
     is_whole = push_all(http, &target, &arguments);
     lac_http_close(http);
     return is_whole ? 0 : 1;
-}
-
-/* -- run --server -------------------------------------------------------------------------------*/
-
-struct lac_push_run {
-    const struct lac_push_target *target;
-    struct lac_http *http;
-    char problem[200];
-    struct lac_push_clock clock;
-    pthread_t thread;
-    bool has_thread;
-};
-
-static void *prepare(void *context)
-{
-    struct lac_push_run *const run = context;
-
-    run->http = lac_http_open(run->problem, sizeof(run->problem));
-    if (run->http != NULL) {
-        lac_push_probe(run->http, run->target, &run->clock);
-    }
-    return NULL;
-}
-
-struct lac_push_run *lac_push_run_begin(const struct lac_push_target *target)
-{
-    struct lac_push_run *const run = calloc(1, sizeof(*run));
-    sigset_t all;
-    sigset_t before;
-
-    if (run == NULL) {
-        return NULL;
-    }
-    run->target = target;
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are the main thread's */
-    run->has_thread = pthread_create(&run->thread, NULL, prepare, run) == 0;
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return run;
-}
-
-static void send_recording(struct lac_push_run *run, const char *folder)
-{
-    char url[640];
-
-    if (run->http == NULL) {
-        (void)fprintf(stderr, "lacuna: %s; the recording stays in %s\n", run->problem, folder);
-        lac_push_explain(run->target, folder);
-        return;
-    }
-    /* asked again at the end: the better of the two counts */
-    lac_push_probe(run->http, run->target, &run->clock);
-    if (!lac_push_path(run->http, run->target, folder, NULL, &run->clock, url, sizeof(url))) {
-        (void)fprintf(stderr,
-                      "lacuna: the recording stays in %s; to go on: lacuna push %s --server %s\n",
-                      folder, folder, run->target->server);
-    } else if (!run->target->is_quiet) {
-        (void)fprintf(stderr, "lacuna: %s\n", url);
-    }
-}
-
-void lac_push_run_end(struct lac_push_run *run, const char *folder)
-{
-    if (run == NULL) {
-        return;
-    }
-    (void)signal(SIGINT, SIG_DFL); /* the job is over: Ctrl-C ends the sending, which can go on */
-    (void)signal(SIGTERM, SIG_DFL);
-    (void)signal(SIGHUP, SIG_DFL);
-    if (run->has_thread) {
-        (void)pthread_join(run->thread, NULL);
-    } else {
-        (void)prepare(run);
-    }
-    if (folder != NULL) {
-        send_recording(run, folder);
-    }
-    lac_http_close(run->http);
-    free(run);
 }

@@ -1,10 +1,14 @@
 #include "collector/launch/push_note.h"
 
+#include "collector/launch/push.h"
+
+#include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/types.h>
 #include <unistd.h>
 
 enum { PATH_BYTES = 4096, TEXT_BYTES = 4096 };
@@ -39,6 +43,37 @@ static bool take_line(const char **at, const char *key, char *out, size_t capaci
     (void)snprintf(out, capacity, "%.*s", (int)(end - value), value);
     *at = end + 1;
     return true;
+}
+
+void lac_push_note_place(struct lac_push_note *note, const struct lac_push_target *target)
+{
+    (void)snprintf(note->server, sizeof(note->server), "%s", target->server);
+    (void)snprintf(note->project, sizeof(note->project), "%.512s",
+                   target->project != NULL ? target->project : "");
+}
+
+uint64_t lac_push_folder_bytes(const char *path)
+{
+    DIR *const folder = opendir(path);
+    uint64_t bytes = 0;
+
+    if (folder == NULL) {
+        return 0;
+    }
+    for (const struct dirent *entry = readdir(folder); entry != NULL; entry = readdir(folder)) {
+        const int fd = entry->d_name[0] == '.' ? -1
+                                               : openat(dirfd(folder), entry->d_name,
+                                                        O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+
+        if (fd >= 0) {
+            const off_t size = lseek(fd, 0, SEEK_END); /* stat() itself is too new a symbol */
+
+            bytes += size > 0 ? (uint64_t)size : 0;
+            (void)close(fd);
+        }
+    }
+    (void)closedir(folder);
+    return bytes;
 }
 
 bool lac_push_note_read(const char *path, struct lac_push_note *note)

@@ -245,7 +245,7 @@ static int record(const struct lac_install *install, const struct lac_run_option
         lac_spool_folder_remove(spool_folder);
         return 126;
     }
-    push = target != NULL ? lac_push_run_begin(target) : NULL;
+    push = target != NULL ? lac_push_run_begin(target, options->output) : NULL;
     sampler = lac_sampler_create(options->output);
     recording = follow(&job, drain, sampler, install, options);
     lac_sampler_destroy(sampler);
@@ -254,7 +254,7 @@ static int record(const struct lac_install *install, const struct lac_run_option
     is_empty = lac_drain_counts(drain).processes == 0;
     lac_drain_destroy(drain);
     lac_spool_folder_remove(spool_folder);
-    lac_push_run_end(push, is_empty ? NULL : options->output);
+    lac_push_run_end(push, !is_empty);
     return job.exit_status;
 }
 

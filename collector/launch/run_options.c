@@ -19,7 +19,7 @@ static const char help[] =
     "  --steps A:B     record training steps A to B, counted from 1\n"
     "  --all           record everything\n"
     "  --limit BYTES   most bytes of the recording, as 500m or 4g (default: 4g)\n"
-    "  --server URL    when the job has ended, send the recording there (or LACUNA_SERVER)\n"
+    "  --server URL    send the recording there, while the job runs (or LACUNA_SERVER)\n"
     "  --token-file F  file with the server's token (or LACUNA_TOKEN_FILE, LACUNA_TOKEN)\n"
     "  --project P     project on the server (or LACUNA_PROJECT)\n"
     "\n"

@@ -11,7 +11,7 @@
  *                                                     \-> removed, or expired
  *
  * An upload may grow: its length is said later, with the last bytes, and until then counts as what
- * is there.
+ * is there. One that expires before becomes the trace that it is so far.
  *
  * An offset is committed when the bytes before it are on disk and .info says so. After a restart
  * the smaller of the committed offset and the file's size counts. One writer at a time.

@@ -122,6 +122,20 @@ static void forget(struct lac_resumable *set, int64_t now_s)
     }
 }
 
+/*
+ * A job that sent what it recorded while it ran, and was killed with its node: what came is a
+ * recording up to there, and nobody has more.
+ */
+static void keep_what_grew(struct lac_resumable *set, struct lac_entry *entry)
+{
+    struct lac_error error;
+
+    (void)pthread_mutex_lock(&set->lock);
+    entry->length_bytes = entry->offset_bytes;
+    (void)pthread_mutex_unlock(&set->lock);
+    (void)!lac_entry_complete(set, entry, &error);
+}
+
 /* One round; gives up the lock while it works. @return false when a completion failed */
 static bool sweep_round(struct lac_resumable *set)
 {
@@ -134,7 +148,12 @@ static bool sweep_round(struct lac_resumable *set)
     while (is_whole && !set->is_stopping && (entry = next_due(set, now_s)) != NULL) {
         const bool is_expired = entry->expires_unix_s <= now_s;
 
+        const bool is_half_grown =
+            entry->is_stored && entry->length_bytes == 0 && entry->offset_bytes > 0;
         (void)pthread_mutex_unlock(&set->lock);
+        if (is_expired && is_half_grown) {
+            keep_what_grew(set, entry);
+        }
         if (is_expired) {
             lac_entry_unlink(set, entry);
         } else {

@@ -69,14 +69,14 @@ class Server:
         self.process = None
         self.start()
 
-    def start(self):
+    def start(self, listen="127.0.0.1:0"):
         port_file = self.data + ".port"
         if os.path.exists(port_file):
             os.unlink(port_file)
         self.log = open(self.log_path, "ab")
         environment = {k: v for k, v in os.environ.items() if not k.startswith("LACUNA_")}
         begin = time.monotonic()
-        self.process = subprocess.Popen([PROGRAM, "serve", "--data", self.data, "--listen", "127.0.0.1:0", "--port-file", port_file, *self.flags],
+        self.process = subprocess.Popen([PROGRAM, "serve", "--data", self.data, "--listen", listen, "--port-file", port_file, *self.flags],
                                         stdout=subprocess.PIPE, stderr=self.log, env=environment)
         while not os.path.exists(port_file):
             if self.process.poll() is not None or time.monotonic() - begin > 30:

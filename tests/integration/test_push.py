@@ -13,8 +13,10 @@ import signal
 import socket
 import ssl
 import subprocess
+import sys
 import tarfile
 import tempfile
+import textwrap
 import threading
 import time
 import unittest
@@ -90,6 +92,16 @@ class Proxy:
     def close(self):
         self.open = False
         self.listener.close()
+
+
+def wait_until(what, timeout=30.0):
+    end = time.monotonic() + timeout
+    while time.monotonic() < end:
+        value = what()
+        if value:
+            return value
+        time.sleep(0.02)
+    raise AssertionError("did not happen in time")
 
 
 def bulky_trace(size_bytes, seed=1):
@@ -472,6 +484,153 @@ class Push(unittest.TestCase):
         self.assertEqual(run.returncode, 0)
         self.assertIn("libcurl", run.stderr)
         self.assertIn("| curl -X POST -T - ", run.stderr)
+
+    # -- while the job runs -------------------------------------------------------------------------
+
+    NOISY = """
+        import os, sys, time, lacuna
+        end = time.time() + 40
+        count = 0
+        while time.time() < end and os.path.exists(sys.argv[1]):
+            for _ in range(20000):
+                with lacuna.annotate("range"):
+                    pass
+            count += 20000
+            time.sleep(0.05)
+        print(count)
+    """
+
+    def start_noisy(self, flags):
+        """A job that records some MB a second until it is told to end."""
+        script = self.file("noisy.py", textwrap.dedent(self.NOISY).encode())
+        self.out = os.path.join(self.place, "noisy.lacuna")
+        return subprocess.Popen([NODE, "run", "--all", "-o", self.out, *flags, "--", sys.executable, script, self.file("go", b"")], stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, text=True, env=self.environment())
+
+    def end_noisy(self, node):
+        os.unlink(os.path.join(self.place, "go"))
+        return node.communicate(timeout=60)
+
+    def grown_bytes(self, server=None):
+        """What has come of uploads that are not complete."""
+        folder = os.path.join((server or self.server).data, "uploads")
+        return sum(os.path.getsize(os.path.join(folder, name)) for name in os.listdir(folder) if name.endswith(".part"))
+
+    def range_count(self, server, trace):
+        """Slices of the trace; beside those of the script there is a collection or two."""
+        return server.api(f"/traces/{trace}/analysis")["trace"]["slice_count"]
+
+    def check_noisy(self, server, run, out, err):
+        self.assertEqual(run, 0, err)
+        trace = err.splitlines()[-1].rsplit("/", 1)[1]
+        row = server.wait_ready(trace)
+        self.assertEqual((row["state"], row["name"]), ("ready", "noisy"), err)
+        self.assertIn(self.range_count(server, trace) - int(out), range(10))
+        self.assertEqual(server.api(f"/traces/{trace}/analysis")["trace"]["dropped_count"], 0)
+        return trace
+
+    def test_a_recording_is_sent_while_the_job_runs(self):
+        node = self.start_noisy(self.flags())
+        wait_until(lambda: self.grown_bytes() > 0)
+        self.assertIsNone(node.poll())  # bytes came, and the job goes on
+        out, err = self.end_noisy(node)
+        trace = self.check_noisy(self.server, node.returncode, out, err)
+        again = subprocess.run([NODE, "push", self.out, *self.flags()], stdout=subprocess.PIPE, text=True, timeout=60, env=self.environment())
+        self.assertEqual(again.stdout.strip().rsplit("/", 1)[1], trace)  # it is known to be there
+        self.assertEqual(self.grown_bytes(), 0)
+
+    def test_a_server_that_is_killed_in_the_middle_gets_all_of_it(self):
+        log = os.path.join(self.place, "log")
+        server = Server(data=os.path.join(self.place, "data"), log=log)
+        try:
+            port = server.port
+            flags = ("--server", f"http://127.0.0.1:{port}", "--token-file", os.path.join(server.data, "local.token"))
+            node = self.start_noisy(flags)
+            wait_until(lambda: self.grown_bytes(server) > 0)
+            server.kill()
+            time.sleep(1.0)
+            before = self.grown_bytes(server)
+            server.start("127.0.0.1:%d" % port)
+            wait_until(lambda: self.grown_bytes(server) > before)
+            self.assertIsNone(node.poll())
+            out, err = self.end_noisy(node)
+            self.check_noisy(server, node.returncode, out, err)
+        finally:
+            server.close()
+
+    def test_a_server_that_lost_everything_gets_all_of_it_again(self):
+        log = os.path.join(self.place, "log")
+        server = Server(data=os.path.join(self.place, "data"), log=log)
+        try:
+            node = self.start_noisy(("--server", f"http://127.0.0.1:{server.port}", "--token-file", os.path.join(server.data, "local.token")))
+            wait_until(lambda: self.grown_bytes(server) > 0)
+            server.kill()
+            shutil.rmtree(os.path.join(server.data, "uploads"))
+            server.start(f"127.0.0.1:{server.port}")
+            out, err = self.end_noisy(node)
+            self.check_noisy(server, node.returncode, out, err)
+        finally:
+            server.close()
+
+    def test_connections_that_break_while_the_job_runs(self):
+        proxy = Proxy(self.server.port)
+        proxy.cut_bytes = lambda: 300_000
+        try:
+            node = self.start_noisy(self.flags(proxy.port))
+            wait_until(lambda: proxy.cuts >= 2)
+            out, err = self.end_noisy(node)
+            self.check_noisy(self.server, node.returncode, out, err)
+        finally:
+            proxy.close()
+
+    def test_a_launcher_that_is_killed_leaves_what_a_later_push_completes(self):
+        node = self.start_noisy(self.flags())
+        wait_until(lambda: self.grown_bytes() > 0)
+        node.kill()
+        self.end_noisy(node)
+        pushed = subprocess.run([NODE, "push", self.out, *self.flags()], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60, env=self.environment())
+        self.assertEqual(pushed.returncode, 0, pushed.stderr)
+        self.assertEqual(self.server.wait_ready(pushed.stdout.strip().rsplit("/", 1)[1])["state"], "ready")
+        self.assertEqual(self.grown_bytes(), 0)  # the half of it that had come was taken back
+
+    def test_what_came_of_a_job_that_vanished_becomes_a_trace(self):
+        server = Server("--upload-lifetime", "3")
+        try:
+            node = self.start_noisy(("--server", f"http://127.0.0.1:{server.port}", "--token-file", os.path.join(server.data, "local.token")))
+            wait_until(lambda: self.grown_bytes(server) > 0)
+            node.kill()
+            self.end_noisy(node)
+            rows = wait_until(lambda: server.api("/traces")["traces"])
+            row = server.wait_ready(rows[0]["id"])
+            self.assertEqual((row["state"], row["name"]), ("ready", "noisy"))
+            self.assertGreater(self.range_count(server, row["id"]), 10000)
+        finally:
+            server.close()
+
+    def test_a_server_that_knows_no_growing_uploads_gets_the_whole_at_the_end(self):
+        seen = []
+
+        class Old(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                self.send_error(404)
+
+            def do_POST(self):
+                seen.append((self.headers.get("Upload-Defer-Length"), self.headers.get("Upload-Length")))
+                self.send_error(400 if self.headers.get("Upload-Defer-Length") else 413)
+
+            def log_message(self, *arguments):
+                pass
+
+        other = http.server.HTTPServer(("127.0.0.1", 0), Old)
+        threading.Thread(target=other.serve_forever, daemon=True).start()
+        try:
+            run = self.run_job(WORKLOAD, "--cpu", "--steps", "2", "--workers", "1", flags=self.flags(other.server_port))
+            self.assertIn("the recording stays in", run.stderr)
+            self.assertEqual(seen[0], ("1", None))
+            self.assertEqual((seen[1][0], int(seen[1][1]) > 0), (None, True))
+        finally:
+            other.shutdown()
+            other.server_close()
 
     def test_a_missing_token_is_told_before_the_job(self):
         run = self.run_job("touch", os.path.join(self.place, "ran"), flags=("--server", "http://127.0.0.1:1"))
