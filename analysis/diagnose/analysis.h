@@ -228,7 +228,7 @@ struct lac_plan_step {
 
 enum { LAC_PLAN_MAX = 5 };
 
-enum { LAC_EVIDENCE_MAX = 8, LAC_FINDINGS_MAX = 24, LAC_NOTES_MAX = 16 };
+enum { LAC_EVIDENCE_MAX = 8, LAC_FINDINGS_MAX = 40, LAC_NOTES_MAX = 16 };
 
 struct lac_finding {
     const char *id; /**< "input-starvation", ...: part of the contract */

@@ -84,7 +84,7 @@ void lac_find_unfused_elementwise(struct lac_diagnosis *diagnosis)
     collect(diagnosis, &chains);
     double steps = diagnosis->work->steps;
     bool is_compiled = chains.compiled_ns >= 0.05 * chains.all_ns ||
-                       strstr(diagnosis->analysis->settings_json, "\"compile\":true") != NULL;
+                       lac_setting_truth(diagnosis, "settings", "compile") == 1;
     if (steps <= 0.0 || chains.ns <= 0.0 || is_compiled ||
         lac_framework_of(diagnosis->model) != LAC_FRAMEWORK_PYTORCH) {
         return;

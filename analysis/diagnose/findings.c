@@ -188,6 +188,12 @@ static void weigh_data_wait(struct lac_analysis *analysis)
  *  before what gains less than a percent. */
 static double rank_of(const struct lac_finding *finding)
 {
+    bool is_first =
+        strcmp(finding->id, "out-of-memory") == 0 ||
+        (strcmp(finding->id, "debug-switches") == 0 && finding->severity == LAC_SEVERITY_CRITICAL);
+    if (is_first) {
+        return HUGE_VAL;
+    }
     if (strcmp(finding->id, "gpu-bound") == 0) {
         return 1.0;
     }
@@ -212,6 +218,20 @@ static int by_rank(const void *a, const void *b)
     return strcmp(x->id, y->id);
 }
 
+/** What holds beside the step's own limits: memory, clocks, the host, the rest of the job. */
+static void find_facts(struct lac_diagnosis *diagnosis)
+{
+    lac_find_memory_headroom(diagnosis);
+    lac_find_missing_no_grad(diagnosis);
+    lac_find_recompute(diagnosis);
+    lac_find_phase_overhead(diagnosis);
+    lac_find_clocks_held_down(diagnosis);
+    lac_find_energy(diagnosis);
+    lac_find_host_single_thread(diagnosis);
+    lac_find_gc_pauses(diagnosis);
+    lac_find_padding_waste(diagnosis);
+}
+
 enum lac_status lac_findings_make(struct lac_diagnosis *diagnosis)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
@@ -220,8 +240,10 @@ enum lac_status lac_findings_make(struct lac_diagnosis *diagnosis)
     if (status) {
         return status;
     }
-    bool may_advise = analysis->subject == LAC_SUBJECT_TRAINING && diagnosis->time;
-    if (analysis->subject == LAC_SUBJECT_HOST_TRAINING) {
+    lac_find_out_of_memory(diagnosis);
+    bool is_distorted = lac_find_debug_switches(diagnosis);
+    bool may_advise = analysis->subject == LAC_SUBJECT_TRAINING && diagnosis->time && !is_distorted;
+    if (analysis->subject == LAC_SUBJECT_HOST_TRAINING && !is_distorted) {
         lac_find_loading(diagnosis);
     }
     if (may_advise) {
@@ -244,6 +266,7 @@ enum lac_status lac_findings_make(struct lac_diagnosis *diagnosis)
         lac_find_slow_optimizer(diagnosis);
         lac_find_small_grid(diagnosis);
         lac_find_tensor_cores_misaligned(diagnosis);
+        find_facts(diagnosis);
     }
     weigh_data_wait(analysis);
     if (analysis->finding_count > 1) {

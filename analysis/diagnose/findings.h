@@ -87,6 +87,18 @@ void lac_find_unfused_elementwise(struct lac_diagnosis *diagnosis);
 void lac_find_slow_optimizer(struct lac_diagnosis *diagnosis);
 void lac_find_small_grid(struct lac_diagnosis *diagnosis);
 void lac_find_tensor_cores_misaligned(struct lac_diagnosis *diagnosis);
+void lac_find_memory_headroom(struct lac_diagnosis *diagnosis);
+void lac_find_out_of_memory(struct lac_diagnosis *diagnosis);
+void lac_find_missing_no_grad(struct lac_diagnosis *diagnosis);
+void lac_find_recompute(struct lac_diagnosis *diagnosis);
+void lac_find_phase_overhead(struct lac_diagnosis *diagnosis);
+void lac_find_clocks_held_down(struct lac_diagnosis *diagnosis);
+void lac_find_energy(struct lac_diagnosis *diagnosis);
+void lac_find_host_single_thread(struct lac_diagnosis *diagnosis);
+void lac_find_gc_pauses(struct lac_diagnosis *diagnosis);
+void lac_find_padding_waste(struct lac_diagnosis *diagnosis);
+/** @return whether the times say little while they are on: nothing else is judged then */
+bool lac_find_debug_switches(struct lac_diagnosis *diagnosis);
 
 /** How much faster matrix work is expected to get on tensor cores. */
 #define LAC_TENSOR_SPEEDUP_MID 2.5

@@ -1,0 +1,211 @@
+/*
+ * Clocks that the GPU holds down while steps run, and energy. Only from samples: readings of power
+ * are means over up to a second, so energy is told over windows of several seconds alone.
+ */
+
+#include "analysis/diagnose/gpu_memory.h"
+
+#include <math.h>
+#include <stdint.h>
+
+enum {
+    REASON_POWER_CAP = 0x4,
+    REASON_HARDWARE = 0x8,
+    REASON_THERMAL = 0x20 | 0x40,
+    REASON_POWER_BRAKE = 0x80,
+    WINDOW_MIN_S = 5,
+    QUIET_MIN_S = 2,
+};
+#define NS_PER_S 1e9
+
+/** From the first kept step to the last; false when it is too short for samples. */
+static bool window_of(const struct lac_diagnosis *diagnosis, int64_t *ret_start_ns,
+                      int64_t *ret_end_ns, double least_s)
+{
+    const struct lac_spans *kept = &diagnosis->kept;
+    if (kept->count == 0) {
+        return false;
+    }
+    *ret_start_ns = kept->at[0].start_ns;
+    *ret_end_ns = kept->at[kept->count - 1].end_ns;
+    return (double)(*ret_end_ns - *ret_start_ns) >= least_s * NS_PER_S;
+}
+
+/** How much slower computing was than at the highest clock that was seen: 0.9 is a tenth. */
+static double clock_share(const struct lac_diagnosis *diagnosis, int64_t start_ns, int64_t end_ns)
+{
+    struct lac_gpu_series clock;
+    if (!lac_gpu_series_find(diagnosis, "SM clock (MHz)", &clock)) {
+        return (double)NAN;
+    }
+    double most = lac_gpu_series_max(&clock, 0, end_ns);
+    double mean = lac_gpu_series_mean(&clock, start_ns, end_ns);
+    return most > 0.0 && mean > 0.0 ? fmin(1.0, mean / most) : (double)NAN;
+}
+
+static void say_clocks(struct lac_diagnosis *diagnosis, double hot_pct, double braked_pct,
+                       double capped_pct, double share)
+{
+    /* kernels that wait for memory do not get faster with the clock */
+    static const double follows[LAC_CASE_COUNT_] = {1.0, 0.5, 0.0};
+    struct lac_analysis *analysis = diagnosis->analysis;
+    bool is_hot = hot_pct >= 20.0;
+    bool is_braked = !is_hot && braked_pct >= 20.0;
+    struct lac_finding *finding = NULL;
+    if (!isnan(share) && share < 1.0) {
+        struct lac_change changes[LAC_CASE_COUNT_];
+        for (int which = 0; which < LAC_CASE_COUNT_; which++) {
+            lac_change_clear(&changes[which]);
+            double factor = 1.0 - follows[which] * (1.0 - share);
+            changes[which].factor[LAC_OP_COMPUTE] = factor;
+            changes[which].factor[LAC_OP_LAYOUT] = factor;
+            changes[which].factor[LAC_OP_UNUSED_TENSOR] = factor;
+        }
+        double cost_ns = (1.0 - share) * diagnosis->time->compute_ns;
+        finding = lac_finding_open_changes(diagnosis, "clocks-held-down", cost_ns, 1.0, changes);
+    }
+    finding = finding ? finding : lac_finding_open_fact(diagnosis, "clocks-held-down");
+    if (!finding) {
+        return;
+    }
+    finding->severity =
+        is_hot || is_braked ? LAC_SEVERITY_WARNING : (enum lac_severity)LAC_SEVERITY_INFO;
+    finding->title =
+        lac_texts_add(&analysis->texts, "The GPU holds its clocks down for %s of the time: %s",
+                      lac_say_pct(is_hot      ? hot_pct
+                                  : is_braked ? braked_pct
+                                              : capped_pct)
+                          .text,
+                      is_hot      ? "it is too hot"
+                      : is_braked ? "the power supply asks for it"
+                                  : "it has reached its power limit");
+    const char *clocks =
+        isnan(share)
+            ? "How far down was not recorded."
+            : lac_texts_add(&analysis->texts,
+                            "Its clock is %.0f %% of the highest that was seen in this recording.",
+                            100.0 * share);
+    finding->why =
+        lac_texts_add(&analysis->texts, "The driver names the reason in its samples. %s", clocks);
+    finding->brief = is_hot      ? "cool the GPU"
+                     : is_braked ? "look at the power supply"
+                                 : "power limit";
+    finding->change =
+        is_hot      ? "nvidia-smi -q -d TEMPERATURE,PERFORMANCE   # and look at the node's "
+                      "fans, dust, neighbours"
+        : is_braked ? "nvidia-smi -q -d POWER,PERFORMANCE   # and tell the administrator: power "
+                      "brake"
+                    : "nvidia-smi -q -d POWER   # the limit; sudo nvidia-smi -pl WATTS where it "
+                      "may be raised";
+    if (finding->step_mid_ns != LAC_UNKNOWN_NS) {
+        finding->expect =
+            lac_texts_add(&analysis->texts, "%s, if up to all of the computing follows the clock.",
+                          lac_finding_expect(diagnosis, finding));
+    }
+    finding->costs = is_hot || is_braked ? "None."
+                                         : "Power and heat. A GPU at its limit is usual "
+                                           "for large matrix products.";
+    finding->wrong_if = "the highest clock that was seen was a short peak with the GPU idle.";
+    finding->check = "nvidia-smi -q -d PERFORMANCE while it trains: the reasons that are active";
+}
+
+void lac_find_clocks_held_down(struct lac_diagnosis *diagnosis)
+{
+    struct lac_gpu_series reasons;
+    int64_t start_ns = 0;
+    int64_t end_ns = 0;
+    if (!window_of(diagnosis, &start_ns, &end_ns, 1.0) ||
+        !lac_gpu_series_find(diagnosis, "clocks held down (reasons)", &reasons)) {
+        return;
+    }
+    double hot_pct = lac_gpu_series_bits_pct(&reasons, REASON_THERMAL, start_ns, end_ns);
+    double braked_pct =
+        lac_gpu_series_bits_pct(&reasons, REASON_POWER_BRAKE | REASON_HARDWARE, start_ns, end_ns);
+    double capped_pct = lac_gpu_series_bits_pct(&reasons, REASON_POWER_CAP, start_ns, end_ns);
+    if (hot_pct >= 20.0 || braked_pct >= 20.0 || capped_pct >= 50.0) {
+        say_clocks(diagnosis, hot_pct, braked_pct, capped_pct,
+                   clock_share(diagnosis, start_ns, end_ns));
+    }
+}
+
+/* -- energy
+ * ---------------------------------------------------------------------------------------- */
+
+/** The counter at `at_ns`, between two readings in proportion; NaN before the first or behind the
+ *  last one. */
+static double counter_at(const struct lac_gpu_series *energy, int64_t at_ns)
+{
+    for (uint64_t i = 0; i + 1 < energy->count; i++) {
+        if (energy->ts_ns[i] <= at_ns && at_ns <= energy->ts_ns[i + 1]) {
+            double length = (double)(energy->ts_ns[i + 1] - energy->ts_ns[i]);
+            double part = length > 0.0 ? (double)(at_ns - energy->ts_ns[i]) / length : 0.0;
+            return energy->value[i] + part * (energy->value[i + 1] - energy->value[i]);
+        }
+    }
+    return (double)NAN;
+}
+
+/** Power while nothing runs: least mean over two seconds in which the GPU was not used; NaN. */
+static double idle_power(const struct lac_diagnosis *diagnosis)
+{
+    struct lac_gpu_series power;
+    struct lac_gpu_series use;
+    if (!lac_gpu_series_find(diagnosis, "power (W)", &power) ||
+        !lac_gpu_series_find(diagnosis, "GPU utilisation (%)", &use)) {
+        return (double)NAN;
+    }
+    double least = (double)NAN;
+    for (uint64_t i = 0; i + 1 < use.count; i++) {
+        double length_s = (double)(use.ts_ns[i + 1] - use.ts_ns[i]) / NS_PER_S;
+        if (use.value[i] > 0.0 || length_s < QUIET_MIN_S) {
+            continue;
+        }
+        /* its first second still shows what was before */
+        double mean =
+            lac_gpu_series_mean(&power, use.ts_ns[i] + (int64_t)NS_PER_S, use.ts_ns[i + 1]);
+        least = isnan(least) ? mean : fmin(least, mean);
+    }
+    return least;
+}
+
+void lac_find_energy(struct lac_diagnosis *diagnosis)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_gpu_series energy;
+    int64_t start_ns = 0;
+    int64_t end_ns = 0;
+    if (!window_of(diagnosis, &start_ns, &end_ns, WINDOW_MIN_S) ||
+        !lac_gpu_series_find(diagnosis, "energy (J)", &energy)) {
+        return;
+    }
+    double joules = counter_at(&energy, end_ns) - counter_at(&energy, start_ns);
+    double window_s = (double)(end_ns - start_ns) / NS_PER_S;
+    struct lac_finding *finding = joules > 0.0 ? lac_finding_open_fact(diagnosis, "energy") : NULL;
+    if (!finding) {
+        return;
+    }
+    double steps = window_s * NS_PER_S / diagnosis->time->step_ns;
+    double idle_w = idle_power(diagnosis);
+    double idle_ns = 0.0;
+    for (int cause = 0; cause < LAC_CAUSE_COUNT_; cause++) {
+        idle_ns += diagnosis->time->idle_ns[cause];
+    }
+    finding->title =
+        lac_texts_add(&analysis->texts, "A step takes about %s J, %s W on average",
+                      lac_say_rate(joules / steps).text, lac_say_rate(joules / window_s).text);
+    const char *waiting =
+        isnan(idle_w)
+            ? " What it takes while it waits was not seen: the GPU was never idle for seconds."
+            : lac_texts_add(&analysis->texts,
+                            " Waiting takes about %s J of that: it is idle for %s a step, at %s W.",
+                            lac_say_rate(idle_w * idle_ns / NS_PER_S).text,
+                            lac_say_ns(llround(idle_ns)).text, lac_say_rate(idle_w).text);
+    const char *samples = analysis->batch_size > 0
+                              ? lac_texts_add(&analysis->texts, ", %.2g J a sample",
+                                              joules / steps / (double)analysis->batch_size)
+                              : "";
+    finding->why =
+        lac_texts_add(&analysis->texts, "From the GPU's energy counter over %.0f s (%s%s).%s",
+                      window_s, lac_say_count(llround(steps), "step").text, samples, waiting);
+    finding->wrong_if = "other jobs used the same GPU meanwhile.";
+}

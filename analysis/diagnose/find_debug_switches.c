@@ -1,0 +1,106 @@
+/*
+ * Switches that are meant for looking for faults and left on: what they do to the host and the
+ * device goes through the whole recording. Known from the job's settings alone; nothing is guessed
+ * from the times.
+ */
+
+#include "analysis/diagnose/work.h"
+
+#include <stdint.h>
+#include <string.h>
+
+enum effect {
+    EFFECT_DISTORTS, /**< times say little while it is on */
+    EFFECT_SLOWS,    /**< costs something, how much is not in the trace */
+};
+
+static const struct {
+    const char *key;
+    const char *value;
+    enum effect effect;
+    const char *text; /**< what it does */
+    const char *change;
+} switches[] = {
+    {"CUDA_LAUNCH_BLOCKING", "1", EFFECT_DISTORTS, "every launch waits for its kernel",
+     "unset CUDA_LAUNCH_BLOCKING"},
+    {"detect_anomaly", "true", EFFECT_DISTORTS,
+     "a stack is taken at every forward operator, and every gradient is looked at",
+     "torch.autograd.set_detect_anomaly(False)"},
+    {"NCCL_DEBUG", "TRACE", EFFECT_DISTORTS, "every collective writes to the log",
+     "export NCCL_DEBUG=WARN"},
+    {"TORCH_DISTRIBUTED_DEBUG", "DETAIL", EFFECT_DISTORTS,
+     "every collective is checked against the other ranks first", "unset TORCH_DISTRIBUTED_DEBUG"},
+    {"PYTHONMALLOC", "debug", EFFECT_DISTORTS, "every object of Python is checked when freed",
+     "unset PYTHONMALLOC"},
+    {"NCCL_DEBUG", "INFO", EFFECT_SLOWS, "NCCL writes to the log", "export NCCL_DEBUG=WARN"},
+    {"TORCH_DISTRIBUTED_DEBUG", "INFO", EFFECT_SLOWS, "DDP collects figures of its own",
+     "unset TORCH_DISTRIBUTED_DEBUG"},
+    {"deterministic_algorithms", "true", EFFECT_SLOWS,
+     "slower kernels are chosen where the fast ones add up in any order",
+     "torch.use_deterministic_algorithms(False)"},
+    {"cudnn_deterministic", "true", EFFECT_SLOWS,
+     "slower convolutions are chosen where the fast ones add up in any order",
+     "torch.backends.cudnn.deterministic = False"},
+    {"NVIDIA_TF32_OVERRIDE", "0", EFFECT_SLOWS, "libraries may not use TF32",
+     "unset NVIDIA_TF32_OVERRIDE"},
+    {"TORCHDYNAMO_DISABLE", "1", EFFECT_SLOWS, "torch.compile does nothing",
+     "unset TORCHDYNAMO_DISABLE"},
+};
+enum { SWITCH_COUNT = sizeof switches / sizeof switches[0] };
+
+/** Whether the setting has that value, as a truth, a number or text. */
+static bool has_value(const struct lac_diagnosis *diagnosis, const char *key, const char *value)
+{
+    if (strcmp(value, "true") == 0) {
+        return lac_setting_truth(diagnosis, "settings", key) == 1;
+    }
+    bool is_number = value[0] >= '0' && value[0] <= '9';
+    return is_number ? lac_setting_count(diagnosis, "settings", key, 9) == value[0] - '0'
+                     : lac_setting_is(diagnosis, "settings", key, value);
+}
+
+bool lac_find_debug_switches(struct lac_diagnosis *diagnosis)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_text **texts = &analysis->texts;
+    bool distorts = false;
+    int count = 0;
+    const char *which = "";
+    const char *why = "";
+    const char *change = "";
+    for (int i = 0; i < SWITCH_COUNT; i++) {
+        if (!has_value(diagnosis, switches[i].key, switches[i].value)) {
+            continue;
+        }
+        const char *comma = count > 0 ? ", " : "";
+        which = lac_texts_add(texts, "%s%s%s=%s", which, comma, switches[i].key, switches[i].value);
+        why = lac_texts_add(texts, "%s%s%s: %s.", why, count > 0 ? " " : "", switches[i].key,
+                            switches[i].text);
+        change = lac_texts_add(texts, "%s%s%s", change, count > 0 ? "\n" : "", switches[i].change);
+        distorts = distorts || switches[i].effect == EFFECT_DISTORTS;
+        count++;
+    }
+    struct lac_finding *finding =
+        count > 0 ? lac_finding_open_fact(diagnosis, "debug-switches") : NULL;
+    if (!finding) {
+        return false;
+    }
+    finding->severity = distorts ? LAC_SEVERITY_CRITICAL : LAC_SEVERITY_INFO;
+    finding->confidence = 0.95;
+    finding->title =
+        lac_texts_add(texts, "%s left on: %s",
+                      count == 1 ? "A debugging switch was" : "Debugging switches were", which);
+    finding->why = distorts ? lac_texts_add(texts,
+                                            "%s Times recorded with it say little about the "
+                                            "training: what else the trace shows is not judged.",
+                                            why)
+                            : why;
+    finding->brief = "debugging off";
+    finding->change = change;
+    finding->costs = distorts ? "None, unless a fault is being looked for."
+                              : "Results may differ in the last digits from run to run where "
+                                "determinism was asked for.";
+    finding->wrong_if = "it is on to find a fault, or because results have to repeat exactly.";
+    finding->check = "record ten steps without it and analyze them";
+    return distorts;
+}

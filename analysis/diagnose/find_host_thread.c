@@ -1,0 +1,237 @@
+/*
+ * The host's own limits: one thread that does everything, at all of a core; and collections of
+ * Python's garbage while the device waits.
+ */
+
+#include "analysis/diagnose/work.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* -- one thread
+ * ------------------------------------------------------------------------------------ */
+
+/** The thread of the main host that launches most of the covered operations, or LAC_NONE. */
+static uint32_t launching_thread(const struct lac_diagnosis *diagnosis)
+{
+    const struct lac_work *work = diagnosis->work;
+    for (uint64_t i = 0; i < work->count; i++) {
+        uint32_t call = diagnosis->model->slices.link[work->ops[i].slice];
+        if (call != LAC_NONE && (work->ops[i].context & LAC_WORK_IN_BACKWARD) == 0) {
+            return lac_model_track_of(diagnosis->model, call);
+        }
+    }
+    return LAC_NONE;
+}
+
+/** Mean of a series over the kept steps, in its unit; a value holds until the next one. */
+static double mean_of(const struct lac_diagnosis *diagnosis, const struct lac_track *track)
+{
+    const struct lac_model *model = diagnosis->model;
+    double sum = 0.0;
+    double length = 0.0;
+    for (uint64_t i = track->first; i + 1 < track->first + track->count; i++) {
+        double ns = (double)lac_spans_length_inside(&diagnosis->kept, model->sample_ts_ns[i],
+                                                    model->sample_ts_ns[i + 1]);
+        sum += ns * model->sample_value[i];
+        length += ns;
+    }
+    return length > 0.0 ? sum / length : (double)NAN;
+}
+
+struct thread_load {
+    double of_thread, of_busiest_other; /**< percent of a core; NaN unknown */
+};
+
+static void measure_load(const struct lac_diagnosis *diagnosis, uint32_t thread,
+                         struct thread_load *load)
+{
+    static const char what[] = ": on a core (%)";
+    const struct lac_model *model = diagnosis->model;
+    *load = (struct thread_load){(double)NAN, (double)NAN};
+    for (uint32_t t = 0; t < model->recorded_track_count; t++) {
+        const struct lac_track *track = &model->tracks[t];
+        const char *name = lac_model_str(model, track->name);
+        const char *at = strstr(name, what);
+        if (track->kind != LAC_TRACK_COUNTER || track->process != model->tracks[thread].process ||
+            !at || at[sizeof what - 1] != '\0') {
+            continue;
+        }
+        const char *tid = at;
+        while (tid > name && tid[-1] >= '0' && tid[-1] <= '9') {
+            tid--;
+        }
+        double mean = mean_of(diagnosis, track);
+        if (strtoll(tid, NULL, 10) == model->tracks[thread].tid) {
+            load->of_thread = mean;
+        } else if (!isnan(mean)) {
+            load->of_busiest_other =
+                isnan(load->of_busiest_other) ? mean : fmax(load->of_busiest_other, mean);
+        }
+    }
+}
+
+void lac_find_host_single_thread(struct lac_diagnosis *diagnosis)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    const struct lac_step_time *time = diagnosis->time;
+    uint32_t thread = launching_thread(diagnosis);
+    double cost_ns = time->idle_ns[LAC_CAUSE_LAUNCH] + time->idle_ns[LAC_CAUSE_HOST];
+    if (thread == LAC_NONE || lac_pct_of_step(diagnosis, cost_ns) < 10.0) {
+        return;
+    }
+    struct thread_load load;
+    measure_load(diagnosis, thread, &load);
+    if (isnan(load.of_thread) || load.of_thread < 90.0 || load.of_busiest_other >= 50.0) {
+        return;
+    }
+    struct lac_finding *finding = lac_finding_open_fact(diagnosis, "host-single-thread");
+    if (!finding) {
+        return;
+    }
+    lac_finding_cost(diagnosis, finding, cost_ns);
+    finding->title =
+        lac_texts_add(&analysis->texts,
+                      "One thread does all of the host's work, and it is the limit: the GPU waits "
+                      "%s of every %s step for it (%s)",
+                      lac_say_ns(llround(cost_ns)).text, lac_say_ns(analysis->step_mean_ns).text,
+                      lac_say_pct(finding->cost_pct).text);
+    finding->why = lac_texts_add(
+        &analysis->texts,
+        "It is on a core for %.0f %% of the time%s. More cores do not help: Python runs one thread "
+        "at a time.",
+        load.of_thread,
+        isnan(load.of_busiest_other)
+            ? ""
+            : lac_texts_add(&analysis->texts,
+                            ", no other thread of the process for more than %.0f "
+                            "%%",
+                            load.of_busiest_other));
+    finding->change =
+        "# off the training thread: logging, metrics and augmentation into workers or "
+        "a process of their own\n# fewer Python steps: foreach optimizer, "
+        "torch.compile, CUDA graphs";
+    finding->costs = "Effort; compiling takes minutes at the start.";
+    finding->wrong_if = "the thread spins in a synchronisation: then it is busy waiting.";
+}
+
+/* -- collections of garbage
+ * ------------------------------------------------------------------------ */
+
+struct collections {
+    double idle_ns[LAC_CAUSE_COUNT_]; /**< the device idle meanwhile, all kept steps */
+    uint64_t count;
+    uint32_t longest;
+    int64_t longest_ns;
+};
+
+/** Idle time of the main device inside [start, end), by cause. */
+static void add_idle(const struct lac_diagnosis *diagnosis, int64_t start_ns, int64_t end_ns,
+                     double idle_ns[LAC_CAUSE_COUNT_])
+{
+    const struct lac_analysis *analysis = diagnosis->analysis;
+    const struct lac_device_facts *device = &analysis->devices[analysis->main_device];
+    uint64_t low = device->first_gap;
+    uint64_t end = device->first_gap + device->gap_count;
+    for (uint64_t high = end; low < high;) { /* the first gap that ends behind the start */
+        uint64_t mid = low + (high - low) / 2;
+        bool is_before = analysis->gaps[mid].start_ns + analysis->gaps[mid].dur_ns <= start_ns;
+        low = is_before ? mid + 1 : low;
+        high = is_before ? high : mid;
+    }
+    for (uint64_t g = low; g < end && analysis->gaps[g].start_ns < end_ns; g++) {
+        const struct lac_gap *gap = &analysis->gaps[g];
+        for (uint64_t p = gap->first_piece; p < gap->first_piece + gap->piece_count; p++) {
+            int64_t from_ns = analysis->pieces[p].start_ns;
+            int64_t to_ns = from_ns + lac_gap_piece_dur_ns(analysis, p);
+            from_ns = from_ns > start_ns ? from_ns : start_ns;
+            to_ns = to_ns < end_ns ? to_ns : end_ns;
+            idle_ns[analysis->pieces[p].cause] += to_ns > from_ns ? (double)(to_ns - from_ns) : 0.0;
+        }
+    }
+}
+
+/** Ranges named "gc" on threads of the main host, in kept steps. */
+static void collect(const struct lac_diagnosis *diagnosis, uint32_t name,
+                    struct collections *collections)
+{
+    const struct lac_model *model = diagnosis->model;
+    const struct lac_slices *slices = &model->slices;
+    uint32_t process = diagnosis->hosts[diagnosis->main_host].process;
+    for (uint32_t t = 0; t < model->recorded_track_count; t++) {
+        const struct lac_track *track = &model->tracks[t];
+        if (track->kind != LAC_TRACK_THREAD || track->process != process) {
+            continue;
+        }
+        for (uint64_t i = track->first; i < track->first + track->count; i++) {
+            int64_t start_ns = slices->start_ns[i];
+            if (slices->name[i] != name || slices->kind[i] != LAC_SLICE_RANGE ||
+                lac_spans_length_inside(&diagnosis->kept, start_ns, start_ns + 1) == 0) {
+                continue;
+            }
+            collections->count++;
+            add_idle(diagnosis, start_ns, start_ns + slices->dur_ns[i], collections->idle_ns);
+            if (slices->dur_ns[i] > collections->longest_ns) {
+                collections->longest_ns = slices->dur_ns[i];
+                collections->longest = (uint32_t)i;
+            }
+        }
+    }
+}
+
+void lac_find_gc_pauses(struct lac_diagnosis *diagnosis)
+{
+    static const double left[LAC_CASE_COUNT_] = {0.0, 0.1, 0.5};
+    struct lac_analysis *analysis = diagnosis->analysis;
+    const struct lac_step_time *time = diagnosis->time;
+    uint32_t name = lac_strings_find(&diagnosis->model->strings, "gc", 2);
+    if (name == 0 || name == LAC_NONE || diagnosis->main_host == LAC_NONE) {
+        return;
+    }
+    struct collections collections = {.longest = LAC_NONE};
+    collect(diagnosis, name, &collections);
+    double steps = (double)analysis->step_kept_count;
+    double cost_ns = 0.0;
+    struct lac_change changes[LAC_CASE_COUNT_];
+    for (int which = 0; which < LAC_CASE_COUNT_; which++) {
+        lac_change_clear(&changes[which]);
+    }
+    for (int cause = 0; cause < LAC_CAUSE_COUNT_; cause++) {
+        double idle_ns = collections.idle_ns[cause] / steps;
+        cost_ns += idle_ns;
+        for (int which = 0; which < LAC_CASE_COUNT_ && time->idle_ns[cause] > 0.0; which++) {
+            double share = fmin(1.0, idle_ns / time->idle_ns[cause]);
+            changes[which].idle_factor[cause] = 1.0 - share * (1.0 - left[which]);
+        }
+    }
+    struct lac_finding *finding =
+        lac_finding_open_changes(diagnosis, "gc-pauses", cost_ns, 1.0, changes);
+    if (!finding) {
+        return;
+    }
+    finding->confidence = 0.8;
+    finding->title = lac_texts_add(
+        &analysis->texts, "The GPU waits %s of every %s step while Python collects garbage (%s)",
+        lac_say_ns(llround(cost_ns)).text, lac_say_ns(analysis->step_mean_ns).text,
+        lac_say_pct(finding->cost_pct).text);
+    finding->why = lac_texts_add(&analysis->texts,
+                                 "%s of the oldest objects in %s, the longest %s; all threads of "
+                                 "Python stand still meanwhile.",
+                                 lac_say_count((int64_t)collections.count, "collection").text,
+                                 lac_say_count(analysis->step_kept_count, "step").text,
+                                 lac_say_ns(collections.longest_ns).text);
+    finding->brief = "collect between steps";
+    finding->change = "import gc\ngc.collect(); gc.freeze(); gc.disable()   # before the loop\n"
+                      "if step % 1000 == 0: gc.collect()         # in it, on all ranks at once";
+    finding->expect = lac_finding_expect(diagnosis, finding);
+    finding->costs = "Objects in cycles stay until the next collection: memory of the host.";
+    finding->wrong_if = "memory of the host grows without end between collections.";
+    finding->check = lac_texts_add(&analysis->texts, "record ten steps and analyze them: %s a step",
+                                   lac_say_ns(finding->step_mid_ns).text);
+    if (collections.longest != LAC_NONE) {
+        lac_evidence_slice(diagnosis, finding, collections.longest, "the longest collection");
+    }
+}

@@ -1,0 +1,140 @@
+/*
+ * Memory of the GPU: how much of it tensors need, and whether it ran out. A full cache is no
+ * finding: the allocator keeps what it got.
+ */
+
+#include "analysis/diagnose/gpu_memory.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+static void say_allocated(struct lac_diagnosis *diagnosis, const struct lac_gpu_memory *memory)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_finding *finding = lac_finding_open_fact(diagnosis, "memory-headroom");
+    if (!finding) {
+        return;
+    }
+    int64_t free_bytes = memory->device > memory->peak ? memory->device - memory->peak : 0;
+    bool is_scarce = free_bytes < memory->device / 10;
+    finding->title = lac_texts_add(
+        &analysis->texts, "Tensors need %s of the GPU's %s at most: %s left",
+        lac_say_bytes(memory->peak).text, lac_say_bytes(memory->device).text,
+        is_scarce ? "little is"
+                  : lac_texts_add(&analysis->texts, "%s are", lac_say_bytes(free_bytes).text));
+    finding->why = lac_texts_add(
+        &analysis->texts,
+        "%s stay from step to step (weights, optimizer state, gradients that are kept); a step "
+        "adds %s at its peak (activations, gradients, scratch). What the allocator holds beyond "
+        "that is a cache, not a need.",
+        lac_say_bytes(memory->floor).text, lac_say_bytes(memory->peak - memory->floor).text);
+    if (is_scarce) {
+        finding->change = "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True python train.py\n"
+                          "# against fragments; less at the peak: autocast, or checkpointing of "
+                          "some blocks";
+        finding->costs = "None for the first; checkpointing computes the blocks' forward pass "
+                         "twice.";
+    }
+    finding->wrong_if = "the recording left out the step that needs most.";
+    if (memory->peak_slice != LAC_NONE) {
+        lac_evidence_slice(diagnosis, finding, memory->peak_slice, "the peak");
+    }
+}
+
+/** Only what the driver counts is known: what is free there is free at least. */
+static void say_used(struct lac_diagnosis *diagnosis, const struct lac_gpu_memory *memory)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    int64_t free_bytes = memory->device - memory->used;
+    if (free_bytes < memory->device / 2) {
+        return; /* a full cache looks the same as a need */
+    }
+    struct lac_finding *finding = lac_finding_open_fact(diagnosis, "memory-headroom");
+    if (!finding) {
+        return;
+    }
+    finding->title =
+        lac_texts_add(&analysis->texts, "At least %s of the GPU's %s are free",
+                      lac_say_bytes(free_bytes).text, lac_say_bytes(memory->device).text);
+    finding->why = lac_texts_add(
+        &analysis->texts,
+        "The driver counts %s in use at most, the allocator's cache and other processes included. "
+        "What the tensors themselves need was not recorded.",
+        lac_say_bytes(memory->used).text);
+    finding->wrong_if = "the recording left out the step that needs most.";
+}
+
+void lac_find_memory_headroom(struct lac_diagnosis *diagnosis)
+{
+    struct lac_gpu_memory memory;
+    lac_gpu_memory_measure(diagnosis, &memory);
+    if (memory.device <= 0) {
+        return;
+    }
+    if (memory.peak > 0) {
+        say_allocated(diagnosis, &memory);
+    } else if (memory.used > 0 && memory.used <= memory.device) {
+        say_used(diagnosis, &memory);
+    }
+}
+
+/** The last operation of any device. */
+static int64_t last_operation_ns(const struct lac_analysis *analysis)
+{
+    int64_t last_ns = 0;
+    for (uint32_t d = 0; d < analysis->device_count; d++) {
+        int64_t end_ns = analysis->devices[d].first_ns + analysis->devices[d].span_ns;
+        last_ns = end_ns > last_ns ? end_ns : last_ns;
+    }
+    return last_ns;
+}
+
+void lac_find_out_of_memory(struct lac_diagnosis *diagnosis)
+{
+    enum { OUT_OF_MEMORY = 2 };
+    struct lac_analysis *analysis = diagnosis->analysis;
+    const struct lac_slices *slices = &diagnosis->model->slices;
+    uint32_t failed = LAC_NONE;
+    uint64_t count = 0;
+    for (uint64_t i = 0; i < diagnosis->alloc_marks.count; i++) {
+        const struct lac_mark *mark = &diagnosis->alloc_marks.at[i];
+        const char *name = lac_model_str(diagnosis->model, slices->name[mark->slice]);
+        bool is_allocation =
+            (strcasestr(name, "alloc") || strstr(name, "Create")) && !strstr(name, "Host");
+        if (is_allocation && slices->detail[mark->slice] == OUT_OF_MEMORY) {
+            failed = mark->slice;
+            count++;
+        } else if (is_allocation && slices->detail[mark->slice] == 0) {
+            failed = LAC_NONE; /* it tried again and got it: short of memory, not out of it */
+        }
+    }
+    if (failed == LAC_NONE ||
+        last_operation_ns(analysis) > slices->start_ns[failed] + slices->dur_ns[failed]) {
+        return;
+    }
+    struct lac_finding *finding = lac_finding_open_fact(diagnosis, "out-of-memory");
+    if (!finding) {
+        return;
+    }
+    finding->severity = LAC_SEVERITY_CRITICAL;
+    finding->confidence = 0.9;
+    finding->title =
+        "The GPU ran out of memory: nothing runs after the last allocation, which failed";
+    finding->why =
+        lac_texts_add(&analysis->texts,
+                      "%s failed for want of memory; the last was not followed by another try "
+                      "that succeeded.",
+                      lac_say_count((int64_t)count, "allocation").text);
+    finding->brief = "less memory at the peak";
+    finding->change =
+        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True python train.py   # fragments\n"
+        "with torch.no_grad():                                              # evaluation\n"
+        "loss = criterion(model(part), target) / parts; loss.backward()     # smaller parts of a "
+        "batch, one optimizer step for all";
+    finding->costs = "Parts of a batch take longer than the whole; the training stays the same but "
+                     "for batch normalisation.";
+    finding->wrong_if = "the script caught the error and went on without the GPU.";
+    finding->check = "the same command with half the batch: it goes on past this point";
+    lac_evidence_slice(diagnosis, finding, failed, "the allocation that failed");
+}

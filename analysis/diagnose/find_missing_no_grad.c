@@ -1,0 +1,126 @@
+/*
+ * An evaluation that records what a backward pass would need: none follows, so its activations are
+ * kept for nothing. The recorder numbers operators by the graph that is being built; inside
+ * torch.no_grad() the number is left out.
+ */
+
+#include "analysis/diagnose/work.h"
+#include "analysis/model/args.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { OPERATORS_MAX = 4000, NODES_MIN = 10, RANGES_MAX = 4, ARGS_BYTES = 4096 };
+
+/** The operator's number in the graph, -1 when it has none. */
+static int64_t sequence_of(const struct lac_model *model, uint64_t slice)
+{
+    static const char key[] = "\"Sequence number\":";
+    char text[ARGS_BYTES];
+    if (model->slices.args[slice] == 0 ||
+        lac_args_format(model, slice, text, sizeof text) >= sizeof text) {
+        return -1;
+    }
+    const char *at = strstr(text, key);
+    return at ? strtoll(at + sizeof key - 1, NULL, 10) : -1;
+}
+
+/** Nodes that were added to the graph in the range, 0 when a backward pass is in it. */
+static int64_t nodes_built(struct lac_diagnosis *diagnosis, const struct lac_mark *mark)
+{
+    const struct lac_model *model = diagnosis->model;
+    int64_t first = -1;
+    int64_t last = -1;
+    uint64_t seen = 0;
+    uint64_t end = model->tracks[mark->track].first + model->tracks[mark->track].count;
+    for (uint64_t i = mark->slice; i < end && seen < OPERATORS_MAX; i++) {
+        if (model->slices.start_ns[i] >= mark->start_ns + mark->dur_ns) {
+            break;
+        }
+        if (model->slices.kind[i] != LAC_SLICE_OP) {
+            continue;
+        }
+        seen++;
+        enum lac_host_class class = lac_host_class_of(diagnosis, model->slices.name[i]);
+        if (class == LAC_HOST_BACKWARD || class == LAC_HOST_OPTIMIZER) {
+            return 0;
+        }
+        int64_t number = sequence_of(model, i);
+        if (number >= 0) {
+            first = first < 0 ? number : first;
+            last = number > last ? number : last;
+        }
+    }
+    return first < 0 ? 0 : last - first;
+}
+
+/** Whether another thread went backward meanwhile: autograd has threads of its own. */
+static bool has_backward_beside(struct lac_diagnosis *diagnosis, const struct lac_mark *mark)
+{
+    const struct lac_model *model = diagnosis->model;
+    uint32_t process = model->tracks[mark->track].process;
+    for (uint32_t t = 0; t < model->recorded_track_count; t++) {
+        const struct lac_track *track = &model->tracks[t];
+        if (track->kind != LAC_TRACK_THREAD || track->process != process || t == mark->track) {
+            continue;
+        }
+        uint64_t end = track->first + track->count;
+        uint64_t seen = 0;
+        for (uint64_t i = lac_model_lower_bound(model, t, mark->start_ns);
+             i < end && seen < OPERATORS_MAX; i++, seen++) {
+            if (model->slices.start_ns[i] >= mark->start_ns + mark->dur_ns) {
+                break;
+            }
+            if (lac_host_class_of(diagnosis, model->slices.name[i]) == LAC_HOST_BACKWARD) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
+static bool is_evaluation(const struct lac_diagnosis *diagnosis, const struct lac_mark *mark)
+{
+    const char *name = lac_model_str(diagnosis->model, diagnosis->model->slices.name[mark->slice]);
+    return strcasestr(name, "validat") || strcasestr(name, "evaluat");
+}
+
+void lac_find_missing_no_grad(struct lac_diagnosis *diagnosis)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    uint32_t with = LAC_NONE;
+    int64_t nodes = 0;
+    int checked = 0;
+    for (uint64_t i = 0; i < diagnosis->other_work_marks.count && checked < RANGES_MAX; i++) {
+        const struct lac_mark *mark = &diagnosis->other_work_marks.at[i];
+        if (!is_evaluation(diagnosis, mark)) {
+            continue;
+        }
+        checked++;
+        int64_t built = nodes_built(diagnosis, mark);
+        if (built >= NODES_MIN && !has_backward_beside(diagnosis, mark)) {
+            with = with == LAC_NONE ? mark->slice : with;
+            nodes = built > nodes ? built : nodes;
+        }
+    }
+    struct lac_finding *finding =
+        with == LAC_NONE ? NULL : lac_finding_open_fact(diagnosis, "missing-no-grad");
+    if (!finding) {
+        return;
+    }
+    finding->severity = LAC_SEVERITY_WARNING;
+    finding->title = "The evaluation keeps what a backward pass would need, and none follows";
+    finding->why = lac_texts_add(
+        &analysis->texts,
+        "%lld nodes of a graph are built in it, and no backward pass is in it: activations stay "
+        "in memory until the range ends.",
+        (long long)nodes);
+    finding->brief = "torch.no_grad() in the evaluation";
+    finding->change = "model.eval()\nwith torch.no_grad():      # or torch.inference_mode()\n"
+                      "    evaluate(model, validation_loader)";
+    finding->costs = "None.";
+    finding->wrong_if = "the evaluation takes gradients on purpose.";
+    finding->check = "record an evaluation again: its operators have no sequence number";
+    lac_evidence_slice(diagnosis, finding, with, "an evaluation that builds a graph");
+}

@@ -1,0 +1,114 @@
+/*
+ * Activations computed twice to save memory (checkpointing): forward operators inside the backward
+ * pass. What they cost is in the trace; whether memory still needs it only where memory is.
+ */
+
+#include "analysis/diagnose/gpu_memory.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+struct recomputed {
+    double ns; /**< of all covered steps */
+    uint64_t count;
+    struct lac_saving saving;
+    uint32_t longest;
+};
+
+static void collect(const struct lac_diagnosis *diagnosis, struct recomputed *recomputed)
+{
+    const struct lac_work *work = diagnosis->work;
+    uint32_t longest_ns = 0;
+    recomputed->longest = LAC_NONE;
+    for (uint64_t i = 0; i < work->count; i++) {
+        const struct lac_work_op *op = &work->ops[i];
+        if ((op->context & LAC_WORK_IS_RECOMPUTED) == 0) {
+            continue;
+        }
+        recomputed->ns += op->exposed_ns;
+        recomputed->count++;
+        lac_saving_add(diagnosis, &recomputed->saving, op->slice, op->exposed_ns);
+        if (op->exposed_ns >= longest_ns) {
+            longest_ns = op->exposed_ns;
+            recomputed->longest = op->slice;
+        }
+    }
+}
+
+/** Whether what is free holds twice of what a step now adds at its peak. */
+static bool has_room(const struct lac_gpu_memory *memory)
+{
+    return memory->peak > 0 && memory->device > 0 &&
+           memory->device - memory->peak >= 2 * (memory->peak - memory->floor);
+}
+
+static void explain(struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+                    const struct recomputed *recomputed, const struct lac_gpu_memory *memory)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    double steps = diagnosis->work->steps;
+    double cost_ns = recomputed->ns / steps;
+    finding->title =
+        lac_texts_add(&analysis->texts, "Activations are computed twice: %s of every %s step (%s)",
+                      lac_say_ns(llround(cost_ns)).text, lac_say_ns(analysis->step_mean_ns).text,
+                      lac_say_pct(finding->cost_pct).text);
+    const char *room = "whether memory still needs it was not recorded";
+    if (has_room(memory)) {
+        room = lac_texts_add(&analysis->texts, "%s of %s are free at the peak",
+                             lac_say_bytes(memory->device - memory->peak).text,
+                             lac_say_bytes(memory->device).text);
+    } else if (memory->peak > 0 && memory->device > 0) {
+        room = lac_texts_add(&analysis->texts, "memory may need it: %s of %s are taken at the peak",
+                             lac_say_bytes(memory->peak).text, lac_say_bytes(memory->device).text);
+    }
+    finding->why = lac_texts_add(&analysis->texts,
+                                 "%s operations a step belong to forward operators inside the "
+                                 "backward pass (checkpointing); "
+                                 "%s.",
+                                 lac_say_rate((double)recomputed->count / steps).text, room);
+    finding->brief = "checkpoint fewer blocks";
+    finding->change = "# only every second block, then fewer, as long as memory lasts:\n"
+                      "x = checkpoint(block, x, use_reentrant=False) if i % 2 else block(x)";
+    finding->costs = "Memory for the activations that are kept; the numbers stay the same.";
+    finding->wrong_if = "the forward operators in the backward pass belong to a gradient penalty.";
+    finding->check = "torch.cuda.max_memory_allocated() after a step, with fewer blocks";
+    if (recomputed->longest != LAC_NONE) {
+        lac_evidence_slice(diagnosis, finding, recomputed->longest,
+                           "the longest operation that runs a second time");
+    }
+}
+
+void lac_find_recompute(struct lac_diagnosis *diagnosis)
+{
+    static const double saved[LAC_CASE_COUNT_] = {1.0, 0.9, 0.5};
+    const struct lac_work *work = diagnosis->work;
+    struct recomputed recomputed = {0};
+    collect(diagnosis, &recomputed);
+    if (work->steps <= 0.0 || (double)recomputed.count < 4.0 * work->steps ||
+        lac_pct_of_step(diagnosis, recomputed.ns / work->steps) < 3.0) {
+        return;
+    }
+    struct lac_gpu_memory memory;
+    lac_gpu_memory_measure(diagnosis, &memory);
+    struct lac_finding *finding = NULL;
+    double cost_ns = recomputed.ns / work->steps;
+    if (has_room(&memory)) {
+        struct lac_change changes[LAC_CASE_COUNT_];
+        for (int which = 0; which < LAC_CASE_COUNT_; which++) {
+            lac_change_from_saving(diagnosis, &recomputed.saving, saved[which], &changes[which]);
+        }
+        finding = lac_finding_open_changes(diagnosis, "recompute", cost_ns, 3.0, changes);
+    }
+    if (!finding) {
+        finding = lac_finding_open_fact(diagnosis, "recompute");
+    }
+    if (!finding) {
+        return;
+    }
+    lac_finding_cost(diagnosis, finding, cost_ns);
+    if (finding->step_mid_ns != LAC_UNKNOWN_NS) {
+        finding->expect = lac_finding_expect(diagnosis, finding);
+    }
+    explain(diagnosis, finding, &recomputed, &memory);
+}
