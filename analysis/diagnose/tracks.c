@@ -1,6 +1,7 @@
-/* Steps and causes as tracks of the model, for timelines and flame graphs. */
+/* Steps, causes and the loader's queue as tracks of the model, for timelines and flame graphs. */
 
 #include "analysis/diagnose/analysis.h"
+#include "analysis/diagnose/batches_ready.h"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -100,7 +101,8 @@ static enum lac_status add_gaps(const struct lac_analysis *analysis, struct lac_
 enum lac_status lac_diagnose_add_tracks(const struct lac_analysis *analysis,
                                         struct lac_model *model)
 {
-    enum lac_status status = add_steps(analysis, model);
+    enum lac_status status = lac_batches_ready_add(model);
+    status = status ? status : add_steps(analysis, model);
     for (uint32_t d = 0; d < analysis->device_count && !status; d++) {
         status = add_gaps(analysis, model, d);
     }

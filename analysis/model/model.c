@@ -242,3 +242,48 @@ enum lac_status lac_model_add_track(struct lac_model *model, const struct lac_tr
     lac_lane_set_done(&set);
     return LAC_OK;
 }
+
+enum lac_status lac_model_add_counter(struct lac_model *model, const struct lac_track *track,
+                                      const int64_t *ts_ns, const double *values,
+                                      uint64_t sample_count)
+{
+    const uint64_t first = model->sample_count;
+    struct lac_track *tracks;
+    int64_t *all_ts_ns;
+    double *all_values;
+
+    for (uint64_t i = 0; i < sample_count; i++) {
+        if (ts_ns[i] < (i > 0 ? ts_ns[i - 1] : 0) || ts_ns[i] > LAC_TIME_MAX_NS) {
+            return LAC_ERR_MISUSE;
+        }
+    }
+    if (model->track_count != model->recorded_track_count ||
+        track->process >= model->process_count) {
+        return LAC_ERR_MISUSE;
+    }
+    if (model->track_count >= LAC_TRACK_COUNT_MAX || sample_count > LAC_SLICE_COUNT_MAX - first) {
+        return LAC_ERR_LIMIT;
+    }
+    tracks = realloc(model->tracks, ((size_t)model->track_count + 1) * sizeof(*tracks));
+    model->tracks = tracks != NULL ? tracks : model->tracks;
+    all_ts_ns = realloc(model->sample_ts_ns, (first + sample_count + 1) * sizeof(*all_ts_ns));
+    model->sample_ts_ns = all_ts_ns != NULL ? all_ts_ns : model->sample_ts_ns;
+    all_values = realloc(model->sample_value, (first + sample_count + 1) * sizeof(*all_values));
+    model->sample_value = all_values != NULL ? all_values : model->sample_value;
+    if (tracks == NULL || all_ts_ns == NULL || all_values == NULL) {
+        return LAC_ERR_NOMEM;
+    }
+    memcpy(all_ts_ns + first, ts_ns, sample_count * sizeof(*ts_ns));
+    memcpy(all_values + first, values, sample_count * sizeof(*values));
+    model->sample_count = first + sample_count;
+    tracks[model->track_count++] = (struct lac_track){.kind = LAC_TRACK_COUNTER,
+                                                      .process = track->process,
+                                                      .name = track->name,
+                                                      .tid = -1,
+                                                      .device = -1,
+                                                      .sort_index = track->sort_index,
+                                                      .first = first,
+                                                      .count = sample_count};
+    model->recorded_track_count = model->track_count;
+    return LAC_OK;
+}

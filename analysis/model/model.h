@@ -296,6 +296,19 @@ LAC_MUST_USE enum lac_status lac_model_add_track(struct lac_model *model,
                                                  const struct lac_derived_slice *slices,
                                                  uint64_t slice_count);
 
+/**
+ * Append a counter track with samples in ascending order. It stands behind the recorded counters,
+ * so it comes before any derived track is added.
+ *
+ * @param track process, name and sort_index are taken; process is an index into processes
+ * @return LAC_OK, LAC_ERR_NOMEM, LAC_ERR_LIMIT, or LAC_ERR_MISUSE when the samples are unsorted or
+ *         a derived track is there
+ */
+LAC_MUST_USE enum lac_status lac_model_add_counter(struct lac_model *model,
+                                                   const struct lac_track *track,
+                                                   const int64_t *ts_ns, const double *values,
+                                                   uint64_t sample_count);
+
 /** Add to the import report: same code adds to its count. Never fails; the 64th and later distinct
  *  codes are summed in the last line. Updates dropped_count or repaired_count by `count`. */
 void lac_model_report(struct lac_model *model, enum lac_report_severity severity, const char *code,

@@ -152,7 +152,7 @@ LAC_MUST_USE enum lac_status lac_trace_file_window(struct lac_trace_file *file, 
 /* ---- search ---- */
 
 struct lac_search_query {
-    const char *text;  /**< case-insensitive (ASCII) substring; or "id:N", or "corr:N" */
+    const char *text;  /**< case-insensitive (ASCII) substring; or "id:N", "corr:N", "batch:N" */
     int kind;          /**< enum lac_slice_kind, or -1 for all */
     const char *after; /**< cursor, NULL from the start */
     uint32_t limit;    /**< 1..1000 */

@@ -177,6 +177,11 @@ LAC_MUST_USE enum lac_status lac_trace_detail_row(struct lac_trace_file *file, u
                                                   uint32_t row, uint32_t column_count,
                                                   int64_t *values, struct lac_error *reterr);
 
+/** Batch of every row of the loader's details, -1 where none was recorded; the caller frees. */
+LAC_MUST_USE enum lac_status lac_trace_loader_batches(struct lac_trace_file *file,
+                                                      int64_t **ret_batches,
+                                                      struct lac_error *reterr);
+
 /** Values of a detail row as what they are. */
 void lac_kernel_config_from(const int64_t *values, struct lac_kernel_config *ret_config);
 void lac_copy_from(const int64_t *values, struct lac_copy *ret_copy);

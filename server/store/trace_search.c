@@ -115,14 +115,14 @@ static void set_bit(uint8_t *bits, uint32_t index)
     bits[index / 8] = (uint8_t)(bits[index / 8] | 1U << (index % 8));
 }
 
-/** Mark the names that match and the chunks that hold them. */
-static enum lac_status match_names(struct search *search)
+/** Mark the names that contain `text` and the chunks that hold them. */
+static enum lac_status match_names(struct search *search, const char *text)
 {
     struct lac_trace_file *file = search->file;
     const struct lac_name_stat *stats = NULL;
     uint32_t stat_count = 0;
     size_t word_length = 0;
-    char *word = lac_text_lower(search->query->text, &word_length);
+    char *word = lac_text_lower(text, &word_length);
     enum lac_status status =
         word != NULL ? lac_trace_stats(file, &stats, &stat_count, search->reterr) : LAC_ERR_NOMEM;
 
@@ -252,6 +252,55 @@ static enum lac_status scan_correlation(struct search *search, uint32_t corr)
     return LAC_OK;
 }
 
+/** Offer the loader ranges of a chunk that are about `batch`. */
+static enum lac_status scan_batch_chunk(struct search *search, uint32_t chunk,
+                                        const int64_t *batches, int64_t batch)
+{
+    struct lac_trace_file *file = search->file;
+    const struct lac_chunk_columns *columns = NULL;
+    struct lac_cache_entry *pin = NULL;
+    enum lac_status status = lac_trace_chunk(
+        file, chunk, LAC_COLUMNS_TILE | 1U << LAC_COLUMN_DETAIL, &columns, &pin, search->reterr);
+
+    if (status != LAC_OK) {
+        return status;
+    }
+    for (uint32_t row = 0; row < columns->at.count; row++) {
+        const uint32_t detail = columns->at.detail[row];
+
+        /* a chunk was checked when it was decoded: its details are there */
+        if (columns->at.kind[row] == LAC_SLICE_RANGE && detail != LAC_NONE &&
+            batches[detail] == batch) {
+            search->total++;
+            offer(search, chunk, &columns->at, row);
+        }
+    }
+    lac_cache_unpin(file->cache, pin);
+    return LAC_OK;
+}
+
+/** "batch:N": the loader's ranges of that batch, in the chunks that hold such ranges at all. */
+static enum lac_status scan_batch(struct search *search, int64_t batch)
+{
+    int64_t *batches = NULL;
+    enum lac_status status = match_names(search, "loader.");
+
+    search->total = 0; /* names were counted */
+    if (search->query->kind >= 0 && search->query->kind != LAC_SLICE_RANGE) {
+        return status;
+    }
+    if (status == LAC_OK) {
+        status = lac_trace_loader_batches(search->file, &batches, search->reterr);
+    }
+    for (uint32_t c = 0; c < search->file->chunk_count && status == LAC_OK; c++) {
+        if (bit(search->chunk_matches, c)) {
+            status = scan_batch_chunk(search, c, batches, batch);
+        }
+    }
+    free(batches);
+    return status;
+}
+
 static enum lac_status find_id(struct search *search, uint64_t slice)
 {
     struct lac_trace_file *file = search->file;
@@ -277,7 +326,7 @@ static enum lac_status find_id(struct search *search, uint64_t slice)
     return status;
 }
 
-/** "id:12" and "corr:12". @return whether `text` is `prefix` and a number */
+/** "id:12", "corr:12" and "batch:12". @return whether `text` is `prefix` and a number */
 static bool parse_number(const char *text, const char *prefix, uint64_t *ret_value)
 {
     size_t length = strlen(prefix);
@@ -332,7 +381,10 @@ static enum lac_status run(struct search *search)
     if (search->name_matches == NULL || search->chunk_matches == NULL) {
         return LAC_ERR_NOMEM;
     }
-    status = match_names(search);
+    if (parse_number(text, "batch:", &number)) {
+        return number <= INT64_MAX ? scan_batch(search, (int64_t)number) : LAC_OK;
+    }
+    status = match_names(search, text);
     return status == LAC_OK ? scan_names(search) : status;
 }
 

@@ -5,6 +5,7 @@
 #include "server/store/column.h"
 #include "server/store/sql.h"
 #include "server/store/trace_private.h"
+#include "server/store/trace_write_private.h"
 
 #include <pthread.h>
 #include <stdint.h>
@@ -229,11 +230,13 @@ enum lac_status lac_trace_postings(struct lac_trace_file *file, const struct lac
     return LAC_OK;
 }
 
-enum lac_status lac_trace_detail_row(struct lac_trace_file *file, unsigned table, uint32_t row,
-                                     uint32_t column_count, int64_t *values,
-                                     struct lac_error *reterr)
+/** The block of a detail table that begins at row `first`: columns one after another; the caller
+ *  frees. */
+static enum lac_status read_detail_block(struct lac_trace_file *file, unsigned table,
+                                         uint32_t first, uint32_t column_count,
+                                         int64_t **ret_values, uint32_t *ret_count,
+                                         struct lac_error *reterr)
 {
-    uint32_t first = row - row % LAC_COLUMN_BLOCK_ROWS;
     int64_t *columns[LAC_COLUMN_BLOCK_COLUMNS] = {NULL};
     int64_t *storage = NULL;
     sqlite3_stmt *get = NULL;
@@ -248,8 +251,8 @@ enum lac_status lac_trace_detail_row(struct lac_trace_file *file, unsigned table
     }
     if (status == LAC_OK) {
         count = sqlite3_column_int64(get, 0);
-        if (count < 1 || count > LAC_COLUMN_BLOCK_ROWS || row - first >= count) {
-            status = LAC_ERR_NOT_FOUND;
+        if (count < 1 || count > LAC_COLUMN_BLOCK_ROWS) {
+            status = LAC_ERR_CORRUPT;
         }
     }
     if (status == LAC_OK) {
@@ -264,15 +267,67 @@ enum lac_status lac_trace_detail_row(struct lac_trace_file *file, unsigned table
             lac_columns_decode(sqlite3_column_blob(get, 1), (size_t)sqlite3_column_bytes(get, 1),
                                column_count, (uint32_t)count, columns);
     }
-    for (uint32_t c = 0; c < column_count && status == LAC_OK; c++) {
-        values[c] = columns[c][row - first];
-    }
-    free(storage);
     (void)sqlite3_finalize(get);
     (void)pthread_mutex_unlock(&file->db_lock);
-    return status == LAC_ERR_NOT_FOUND || status == LAC_ERR_CORRUPT
-               ? lac_trace_corrupt(reterr, "details")
-               : status;
+    if (status != LAC_OK) {
+        free(storage);
+        return status == LAC_ERR_NOT_FOUND || status == LAC_ERR_CORRUPT
+                   ? lac_trace_corrupt(reterr, "details")
+                   : status;
+    }
+    *ret_values = storage;
+    *ret_count = (uint32_t)count;
+    return LAC_OK;
+}
+
+enum lac_status lac_trace_detail_row(struct lac_trace_file *file, unsigned table, uint32_t row,
+                                     uint32_t column_count, int64_t *values,
+                                     struct lac_error *reterr)
+{
+    const uint32_t at = row % LAC_COLUMN_BLOCK_ROWS;
+    int64_t *block = NULL;
+    uint32_t count = 0;
+    enum lac_status status =
+        read_detail_block(file, table, row - at, column_count, &block, &count, reterr);
+
+    if (status == LAC_OK && at >= count) {
+        status = lac_trace_corrupt(reterr, "details");
+    }
+    for (uint32_t c = 0; c < column_count && status == LAC_OK; c++) {
+        values[c] = block[(size_t)c * count + at];
+    }
+    free(block);
+    return status;
+}
+
+enum lac_status lac_trace_loader_batches(struct lac_trace_file *file, int64_t **ret_batches,
+                                         struct lac_error *reterr)
+{
+    const uint32_t total = file->head.loader_info_count;
+    int64_t *batches = malloc(((size_t)total + 1) * sizeof *batches);
+    enum lac_status status = batches != NULL ? LAC_OK : LAC_ERR_NOMEM;
+    uint32_t done = 0;
+
+    while (status == LAC_OK && done < total) {
+        int64_t *block = NULL;
+        uint32_t count = 0;
+
+        status = read_detail_block(file, LAC_DETAIL_LOADER, done, 3, &block, &count, reterr);
+        if (status == LAC_OK && count > total - done) {
+            status = lac_trace_corrupt(reterr, "details");
+        }
+        if (status == LAC_OK) {
+            memcpy(batches + done, block, count * sizeof *batches);
+            done += count;
+        }
+        free(block);
+    }
+    if (status != LAC_OK) {
+        free(batches);
+        return status;
+    }
+    *ret_batches = batches;
+    return LAC_OK;
 }
 
 bool lac_text_contains(const char *text, size_t length, const char *word, size_t word_length)

@@ -306,6 +306,31 @@ class Api(unittest.TestCase):
         self.refused(self.base + "/search?q=x&kind=nonsense", 400)
         self.refused(self.base + "/search?q=%00", 400)
 
+    def test_search_follows_a_batch_and_the_queue_is_a_counter(self):
+        def loader(tid, name, ts, dur, batch, worker):
+            return {"ph": "X", "cat": "loader", "name": name, "pid": 10 + tid, "tid": tid, "ts": ts, "dur": dur, "args": {"batch": batch, "worker": worker}}
+        events = []
+        for batch in range(6):
+            events.append(loader(1 + batch % 2, "loader.fetch", 100 * batch, 190, batch, batch % 2))
+            events.append(loader(1 + batch % 2, "loader.read", 100 * batch + 10, 20, batch, batch % 2))
+            events.append(loader(0, "loader.wait", 100 * batch + 150, 60, batch, -1))
+        trace = self.server.upload(json.dumps({"traceEvents": events}).encode(), "batches")
+        self.assertEqual(self.server.wait_ready(trace)["state"], "ready")
+        base = "/traces/" + trace
+        hits = self.server.api(base + "/search?q=batch:4")
+        self.assertEqual((hits["total"], sorted(hit["name"] for hit in hits["hits"])), (3, ["loader.fetch", "loader.read", "loader.wait"]))
+        for hit in hits["hits"]:
+            self.assertEqual(self.server.api(base + f"/slices/{hit['slice']}")["loader"]["batch"], 4)
+        self.assertEqual(self.server.api(base + "/search?q=batch:6")["total"], 0)
+        self.assertEqual(self.server.api(base + "/search?q=batch:4&kind=kernel")["total"], 0)
+        self.assertEqual(self.get("/search?q=batch:0")["total"], 0)
+        ready = [track for track in self.server.api(base + "/tracks")["tracks"] if track["name"] == "batches ready"]
+        self.assertEqual([track["kind"] for track in ready], ["counter"])
+        points = self.server.api(base + f"/counters/{ready[0]['index']}?t0=0&t1=800000&points=2000")
+        self.assertEqual(points["last"][0], 0)
+        self.assertEqual((max(points["last"]), points["last"][-1]), (1, 0))
+        self.assertEqual(len(points["ts_ns"]), 1 + 2 * 6)
+
     # -- tables
 
     def test_kernels_sort_filter_and_page(self):

@@ -126,6 +126,16 @@ function SliceDetails(props: Props & {slice: SliceInfo; link: SliceInfo | undefi
               {slice.kind === 'api' ? 'to what it launched' : 'to its launch'} <kbd>L</kbd>
             </button>
           )}
+          {(slice.loader?.batch ?? -1) >= 0 && (
+            <button
+              type="button"
+              class="tl-button"
+              title="From the worker to who waits for it, and round again; Shift B: the next batch"
+              onClick={() => navigator.run('batch')}
+            >
+              follow the batch <kbd>B</kbd>
+            </button>
+          )}
           {slice.prev !== undefined && (
             <button
               type="button"

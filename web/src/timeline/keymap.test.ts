@@ -26,6 +26,9 @@ test('all other letters are what they write', () => {
   assert.equal(commandFor(press('KeyG', '\u00a9', {altKey: true})), 'gap-same'); // macOS
   assert.equal(commandFor(press('KeyF', 'f')), 'fit');
   assert.equal(commandFor(press('KeyL', 'l')), 'link');
+  assert.equal(commandFor(press('KeyB', 'b')), 'batch');
+  assert.equal(commandFor(press('KeyB', 'B', {shiftKey: true})), 'batch-next');
+  assert.equal(commandFor(press('KeyB', '\u222b', {altKey: true})), 'batch-previous'); // macOS
   assert.equal(commandFor(press('KeyN', 'n')), 'outlier-next');
   assert.equal(commandFor(press('KeyM', 'm')), 'mark');
   assert.equal(commandFor(press('KeyR', 'r')), 'rows');

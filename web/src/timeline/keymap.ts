@@ -21,6 +21,9 @@ export type Command =
   | 'gap-same'
   | 'outlier-next'
   | 'link'
+  | 'batch'
+  | 'batch-next'
+  | 'batch-previous'
   | 'search'
   | 'hit-next'
   | 'hit-previous'
@@ -73,6 +76,8 @@ export const SHORTCUTS: readonly ShortcutGroup[] = [
       {keys: [',', '.'], text: 'previous, next slice of the row (also Left and Right)'},
       {keys: ['Up', 'Down'], text: 'slice around, slice inside'},
       {keys: ['L'], text: 'from a kernel to its launch and back'},
+      {keys: ['B'], text: 'follow a batch: worker, wait for it, and round again'},
+      {keys: ['Shift', 'B'], text: 'next batch (Alt B: the one before)'},
       {keys: ['drag'], text: 'select an area'},
       {keys: ['M'], text: 'make an area of the selection'},
       {keys: ['Esc'], text: 'clear the selection'},
@@ -145,8 +150,10 @@ export function commandFor(press: KeyPress): Command | undefined {
   // With Alt a layout may write another sign on G: its place counts as well.
   if (altKey) {
     if (letter === 'g' || code === 'KeyG') return 'gap-same';
+    if (letter === 'b' || code === 'KeyB') return 'batch-previous';
     return code === 'ArrowLeft' ? 'back' : undefined;
   }
+  if (letter === 'b') return shiftKey ? 'batch-next' : 'batch';
   if (letter === 'g') return shiftKey ? 'gap-previous' : 'gap-next';
   if (key === 'Enter') return shiftKey ? 'hit-previous' : 'hit-next';
   return BY_CODE.get(code) ?? BY_KEY.get(letter);

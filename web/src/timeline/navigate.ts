@@ -1,9 +1,10 @@
 // What the keys and buttons do: every command of keymap.ts, as movements of the view state.
 
-import {errorText, getSlices} from '../api/client';
+import {errorText, getSlices, searchSlices} from '../api/client';
 import type {Evidence, SliceInfo} from '../api/types';
 import {ns} from '../base/units';
 import {sameSelection, selection} from '../model/view_state';
+import {nextStation, sameStation, type BatchHit} from './batch_chain';
 import {stepGap} from './gap_list';
 import {nextInLane, previousInLane, type WindowFetch} from './neighbours';
 import type {Command} from './keymap';
@@ -15,6 +16,8 @@ import {centreWindow, fitWindow, panWindow, revealWindow, zoomWindow, type Span}
 const ZOOM_STEP = 1.5;
 const PAN_STEP = 0.2;
 const NEIGHBOURS_LIMIT = 1000;
+/** Ranges of one batch number: parts of its fetch, over all epochs. */
+const BATCH_HITS_MAX = 1000;
 /** What is too short to be seen is shown with this much around it. */
 const EVIDENCE_PAD_MIN_NS = 20_000;
 
@@ -72,6 +75,12 @@ export class Navigator {
         return this.outlier();
       case 'link':
         return this.link();
+      case 'batch':
+        return this.batch();
+      case 'batch-next':
+        return this.batchBeside(1);
+      case 'batch-previous':
+        return this.batchBeside(-1);
       case 'search':
         return this.focusSearch();
       case 'hit-next':
@@ -215,6 +224,51 @@ export class Navigator {
       },
       () => this.say('select a kernel or its launch first'),
     );
+  }
+
+  /** Follow the batch of the selection to where it goes next, or to the one that a gap waits for. */
+  private batch(): void {
+    const [wait] = this.model.chain.peek();
+    if (selection.peek()?.kind !== 'slice' && wait) return this.goTo(wait);
+    this.withSlice(
+      ({slice}) =>
+        void this.findBatch(slice, 0, hits => nextStation(hits, slice.name, slice.start_ns)),
+      () => this.say('select what a worker made, or a gap that waits for data, first'),
+    );
+  }
+
+  private batchBeside(step: 1 | -1): void {
+    this.withSlice(
+      ({slice}) =>
+        void this.findBatch(slice, step, hits => sameStation(hits, slice.name, slice.start_ns)),
+      () => this.say('select a batch first'),
+    );
+  }
+
+  /** Look for the loader's ranges of the slice's batch, or of one beside it, and go to one. */
+  private async findBatch(
+    slice: SliceInfo,
+    step: -1 | 0 | 1,
+    choose: (hits: readonly BatchHit[]) => BatchHit | undefined,
+  ): Promise<void> {
+    const batch = slice.loader?.batch;
+    if (batch === undefined || batch < 0) return this.say('no batch was recorded for this slice');
+    try {
+      const query = {q: `batch:${batch + step}`, limit: BATCH_HITS_MAX};
+      const {hits} = await searchSlices(this.model.trace.id, query);
+      const sel = selection.peek();
+      if (sel?.kind !== 'slice' || sel.slice !== slice.id) return; // something else meanwhile
+      const hit = choose(hits);
+      if (!hit)
+        return this.say(step === 0 ? 'nothing else was recorded of this batch' : 'no batch there');
+      this.goToSlice(hit.slice, {t0: hit.start_ns, t1: hit.start_ns + hit.dur_ns});
+    } catch (error) {
+      this.say(errorText(error));
+    }
+  }
+
+  private goTo(slice: SliceInfo): void {
+    this.goToSlice(slice.id, {t0: slice.start_ns, t1: slice.start_ns + slice.dur_ns});
   }
 
   /** Do something with the selected slice: at once, or when its details are here. */
