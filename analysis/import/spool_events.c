@@ -1,5 +1,6 @@
 #include "analysis/import/spool_events.h"
 
+#include "analysis/import/spool_payload.h"
 #include "analysis/model/builder.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
@@ -27,6 +28,7 @@ struct open_range {
     uint64_t payload;
     uint32_t category;
     uint32_t color;
+    struct lac_spool_members *members; /* owned until the range is put */
 };
 
 struct lac_spool_range {
@@ -43,7 +45,8 @@ struct lac_spool_thread {
     uint32_t marks_track;   /* LAC_NONE until the first mark */
     struct open_range mark; /* the last one, until the event after it */
     bool has_mark;
-    uint64_t last_start; /* id of the START that extra events may follow; 0 none */
+    uint64_t last_start;        /* id of the START or END that extra events may follow; 0 none */
+    struct lac_spool_data data; /* the payload that is being read */
     uint32_t id_text;
     int32_t tid;
     int64_t last_ns;
@@ -160,6 +163,12 @@ enum lac_status lac_spool_thread_open(struct lac_spool_process *process, int32_t
 
 void lac_spool_thread_destroy(struct lac_spool_thread *thread)
 {
+    for (uint32_t i = 0; thread != NULL && i < thread->open_count; i++) {
+        lac_spool_members_destroy(thread->open[i].members);
+    }
+    if (thread != NULL) {
+        lac_spool_members_destroy(thread->mark.members);
+    }
     free(thread);
 }
 
@@ -266,19 +275,29 @@ static struct lac_spool_range *find_range(struct lac_spool_process *process, uin
 static enum lac_status set_args(struct lac_spool_process *process, const struct open_range *range,
                                 struct lac_slice_in *slice)
 {
-    struct lac_spool_extras extras = {.domain = range->domain,
-                                      .category = range->category,
-                                      .color = range->color,
-                                      .payload_type = range->has_payload ? range->payload_type : 0,
-                                      .payload = range->payload};
+    /* the payload of a number and one with a schema exclude each other */
+    struct lac_spool_extras extras = {
+        .domain = range->domain,
+        .category = range->category,
+        .color = range->color,
+        .payload_type = range->has_payload && range->members == NULL ? range->payload_type : 0,
+        .payload = range->payload,
+        .members = range->members};
 
-    return (extras.domain | extras.category | extras.color) == 0 && !range->has_payload
+    return (extras.domain | extras.category | extras.color) == 0 && extras.payload_type == 0 &&
+                   extras.members == NULL
                ? LAC_OK
                : lac_spool_extras_store(process, &extras, slice);
 }
 
+static void free_members(struct open_range *range)
+{
+    lac_spool_members_destroy(range->members);
+    range->members = NULL;
+}
+
 static enum lac_status put_range(struct lac_spool_process *process, uint32_t track,
-                                 const struct open_range *range, int64_t end_ns)
+                                 struct open_range *range, int64_t end_ns)
 {
     enum lac_status status;
     struct lac_slice_in slice = {.start_ns = range->start_ns,
@@ -290,6 +309,7 @@ static enum lac_status put_range(struct lac_spool_process *process, uint32_t tra
 
     lac_builder_model(process->builder)->info.slice_count++;
     status = set_args(process, range, &slice);
+    free_members(range);
     if (status != LAC_OK) {
         return status;
     }
@@ -306,8 +326,7 @@ static enum lac_status put_range(struct lac_spool_process *process, uint32_t tra
 }
 
 /* START/END ranges need not nest and may end elsewhere: they get a row of their own. */
-static enum lac_status put_async(struct lac_spool_process *process,
-                                 const struct lac_spool_range *range)
+static enum lac_status put_async(struct lac_spool_process *process, struct lac_spool_range *range)
 {
     uint32_t id_text;
     uint32_t track;
@@ -361,20 +380,21 @@ static enum lac_status put_mark(struct lac_spool_thread *thread)
                                  .detail = LAC_NONE,
                                  .kind = LAC_SLICE_INSTANT};
 
+    enum lac_status status;
+
     thread->has_mark = false;
     if (thread->marks_track == LAC_NONE) {
-        const enum lac_status status =
-            lac_builder_track(process->builder, LAC_TRACK_MARKS, process->process, thread->id_text,
-                              thread->tid, &thread->marks_track);
-
+        status = lac_builder_track(process->builder, LAC_TRACK_MARKS, process->process,
+                                   thread->id_text, thread->tid, &thread->marks_track);
         if (status != LAC_OK) {
+            free_members(&thread->mark);
             return status;
         }
     }
     slice.track = thread->marks_track;
-    return set_args(process, &thread->mark, &slice) == LAC_OK
-               ? lac_builder_slice(process->builder, &slice)
-               : LAC_ERR_NOMEM;
+    status = set_args(process, &thread->mark, &slice);
+    free_members(&thread->mark);
+    return status == LAC_OK ? lac_builder_slice(process->builder, &slice) : status;
 }
 
 /* What the payload or style that follows an event belongs to, or NULL. */
@@ -409,6 +429,55 @@ static void on_extra(struct lac_spool_thread *thread, const struct lac_event *ev
     }
 }
 
+/* What the payload that was read belongs to, or NULL. */
+static struct open_range *owner_of_data(struct lac_spool_thread *thread)
+{
+    struct lac_spool_range *range;
+
+    switch (thread->data.owner) {
+    case LAC_EVENT_PUSH:
+    case LAC_EVENT_POP:
+        for (uint32_t at = thread->open_count; at > 0; at--) {
+            if (thread->open[at - 1].domain == thread->data.domain) {
+                return &thread->open[at - 1];
+            }
+        }
+        return NULL;
+    case LAC_EVENT_MARK:
+        return thread->has_mark ? &thread->mark : NULL;
+    case LAC_EVENT_START:
+    case LAC_EVENT_END:
+        range = thread->last_start != 0 ? find_range(thread->process, thread->last_start) : NULL;
+        return range != NULL ? &range->open : NULL;
+    default:
+        return NULL;
+    }
+}
+
+static enum lac_status on_data(struct lac_spool_thread *thread, const struct lac_event *event)
+{
+    struct open_range *range;
+    bool is_whole;
+
+    if (event->type == LAC_EVENT_DATA) {
+        (void)lac_spool_data_begin(&thread->data, event);
+        return LAC_OK;
+    }
+    is_whole = thread->data.owner != 0 &&
+               lac_spool_data_add(&thread->data, event,
+                                  event->name != 0 ? name_of(thread->process, event->name) : 0);
+    if (!is_whole) {
+        return LAC_OK;
+    }
+    range = owner_of_data(thread);
+    thread->data.owner = 0;
+    if (range == NULL) {
+        thread->process->payload_members_left_out++;
+        return LAC_OK;
+    }
+    return lac_spool_data_decode(thread->process, &thread->data, &range->members);
+}
+
 static void on_push(struct lac_spool_thread *thread, const struct lac_event *event, int64_t now_ns)
 {
     if (thread->open_count == OPEN_RANGES_MAX) {
@@ -440,13 +509,14 @@ static enum lac_status on_start_end(struct lac_spool_thread *thread, const struc
     if (event->type == LAC_EVENT_START) {
         range->open = (struct open_range){.start_ns = now_ns,
                                           .name = name_of(thread->process, event->name),
-                                          .domain = event->domain};
+                                          .domain = event->domain,
+                                          .members = range->open.members};
         range->has_start = true;
-        thread->last_start = id->ts;
     } else {
         range->end_ns = now_ns;
         range->has_end = true;
     }
+    thread->last_start = id->ts;
     return LAC_OK;
 }
 
@@ -508,6 +578,13 @@ static enum lac_status on_event(struct lac_spool_thread *thread, const struct la
     case LAC_EVENT_STYLE:
         on_extra(thread, event);
         return LAC_OK;
+    case LAC_EVENT_DATA:
+    case LAC_EVENT_DATA_BYTES:
+    case LAC_EVENT_DATA_TEXT:
+        return on_data(thread, event);
+    case LAC_EVENT_SCHEMA: /* read before, as names are */
+    case LAC_EVENT_SCHEMA_ENTRY:
+    case LAC_EVENT_SCHEMA_PLACE:
     case LAC_EVENT_DOMAIN_NAME: /* names were read before: lac_spool_names_collect() */
     case LAC_EVENT_ID:
     case LAC_EVENT_SYNC:
@@ -521,6 +598,14 @@ static enum lac_status on_event(struct lac_spool_thread *thread, const struct la
     }
 }
 
+/* What belongs to a mark, and what may come between the two. */
+static bool can_follow_mark(uint8_t type)
+{
+    return type == LAC_EVENT_PAYLOAD || type == LAC_EVENT_STYLE || type == LAC_EVENT_SYNC ||
+           type == LAC_EVENT_SYNC_NS || type == LAC_EVENT_DROPPED ||
+           (type >= LAC_EVENT_SCHEMA && type <= LAC_EVENT_DATA_TEXT);
+}
+
 enum lac_status lac_spool_thread_events(struct lac_spool_thread *thread,
                                         const struct lac_event *events, size_t count,
                                         const struct lac_sync_point *sync,
@@ -530,8 +615,7 @@ enum lac_status lac_spool_thread_events(struct lac_spool_thread *thread,
 
     collect_syncs(thread, events, count, sync, next);
     for (size_t i = 0; i < count && events[i].type != 0 && status == LAC_OK; i++) {
-        if (thread->has_mark && events[i].type != LAC_EVENT_PAYLOAD &&
-            events[i].type != LAC_EVENT_STYLE) {
+        if (thread->has_mark && !can_follow_mark(events[i].type)) {
             status = put_mark(thread);
             if (status != LAC_OK) {
                 break;
@@ -557,7 +641,7 @@ enum lac_status lac_spool_thread_close(struct lac_spool_thread *thread)
             put_range(process, thread->track, &thread->open[thread->open_count], thread->last_ns);
     }
     process->last_ns = thread->last_ns > process->last_ns ? thread->last_ns : process->last_ns;
-    free(thread);
+    lac_spool_thread_destroy(thread);
     return status;
 }
 
@@ -578,10 +662,15 @@ enum lac_status lac_spool_process_close(struct lac_spool_process *process, enum 
         }
         status = put_async(process, range);
     }
+    for (size_t i = 0; i < process->range_slots; i++) {
+        free_members(&process->ranges[i].open);
+    }
     free(process->ranges);
     process->ranges = NULL;
     free(process->categories);
     process->categories = NULL;
+    lac_spool_schemas_destroy(process->schemas);
+    process->schemas = NULL;
     if (process->open_ranges > 0) {
         lac_model_report(
             model, LAC_REPORT_REPAIRED, "open_ranges", process->open_ranges, 0,
@@ -600,6 +689,12 @@ enum lac_status lac_spool_process_close(struct lac_spool_process *process, enum 
                          "launches of CUDA graphs that were recorded whole, to keep the cost of "
                          "recording low: which kernels they held and what these did is not "
                          "known (LACUNA_GRAPHS=nodes records them)");
+    }
+    if (process->payload_members_left_out > 0) {
+        lac_model_report(model, LAC_REPORT_INFO, "payload_members_left_out",
+                         process->payload_members_left_out, 0,
+                         "members of NVTX payloads that are not shown: cut, of a kind that is not "
+                         "understood, or not described");
     }
     if (process->missing_names > 0) {
         lac_model_report(model, LAC_REPORT_REPAIRED, "names_missing", process->missing_names, 0,

@@ -15,6 +15,8 @@
 #include <stdint.h>
 
 struct lac_spool_category;
+struct lac_spool_schemas;
+struct lac_spool_members;
 struct lac_spool_range; /* a START that waits for its END, or the reverse */
 
 /** One process. The first block of fields is the caller's to set; the rest belongs to these
@@ -31,6 +33,8 @@ struct lac_spool_process {
     uint32_t domain_names[256];            /**< string ids, 0 unnamed */
     struct lac_spool_category *categories; /**< named ones; owned */
     size_t category_count;
+    struct lac_spool_schemas *schemas; /**< of payloads; owned; NULL when there are none */
+    uint64_t payload_members_left_out; /**< that could not be shown */
     struct {
         uint32_t domain;
         uint32_t category;
@@ -45,7 +49,7 @@ struct lac_spool_process {
     uint64_t unmatched_pops;
     uint64_t open_ranges;
     uint64_t missing_names;
-    uint64_t whole_graphs; /**< launches of CUDA graphs without the kernels in them */
+    uint64_t whole_graphs;               /**< launches of CUDA graphs without the kernels in them */
     struct lac_spool_settings *settings; /**< shared by all processes of the trace */
     int64_t last_ns;                     /**< latest time seen in the process */
 };
@@ -96,6 +100,7 @@ struct lac_spool_extras {
     uint32_t category;
     uint32_t color; /**< ARGB */
     uint64_t payload;
+    const struct lac_spool_members *members; /**< of payloads with a schema, or NULL */
 };
 
 /** Set slice->args and arg_num from `extras`. */

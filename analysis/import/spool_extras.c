@@ -1,5 +1,6 @@
 /* Domain, category, colour and payload of NVTX ranges and marks, as arguments of their slices. */
 #include "analysis/import/spool_events.h"
+#include "analysis/import/spool_payload.h"
 #include "analysis/model/args.h"
 #include "analysis/model/builder.h"
 #include "analysis/model/status.h"
@@ -59,7 +60,7 @@ static enum lac_status add_category(struct lac_spool_process *process,
 enum lac_status lac_spool_names_collect(struct lac_spool_process *process,
                                         const struct lac_event *events, size_t count)
 {
-    enum lac_status status = LAC_OK;
+    enum lac_status status = lac_spool_schemas_collect(process, events, count);
 
     for (size_t i = 0; i < count && events[i].type != 0 && status == LAC_OK; i++) {
         uint32_t name;
@@ -102,44 +103,80 @@ static void quote(const char *text, char *out)
     out[used] = '\0';
 }
 
-static enum lac_status make_template(struct lac_spool_process *process,
-                                     const struct lac_spool_extras *extras, uint32_t *ret_args)
+/* `{"domain":...,` and so on, a comma at its end if there is anything. */
+static size_t write_template(struct lac_spool_process *process,
+                             const struct lac_spool_extras *extras, char text[TEMPLATE_BYTES])
 {
     const struct lac_spool_category *const category =
         find_category(process, extras->domain, extras->category);
     const uint32_t domain_name = extras->domain < 256 ? process->domain_names[extras->domain] : 0;
-    char text[TEMPLATE_BYTES];
     char quoted[QUOTED_BYTES + 8];
     size_t used = 0;
 
     text[used++] = '{';
     if (domain_name != 0) {
         quote(lac_strings_get(strings_of(process), domain_name), quoted);
-        used += (size_t)snprintf(text + used, sizeof(text) - used, "\"domain\":%s,", quoted);
+        used += (size_t)snprintf(text + used, TEMPLATE_BYTES - used, "\"domain\":%s,", quoted);
     } else if (extras->domain != 0) {
-        used += (size_t)snprintf(text + used, sizeof(text) - used, "\"domain\":%u,",
+        used += (size_t)snprintf(text + used, TEMPLATE_BYTES - used, "\"domain\":%u,",
                                  (unsigned)extras->domain);
     }
     if (category != NULL && extras->category != 0) {
         quote(lac_strings_get(strings_of(process), category->name), quoted);
-        used += (size_t)snprintf(text + used, sizeof(text) - used, "\"category\":%s,", quoted);
+        used += (size_t)snprintf(text + used, TEMPLATE_BYTES - used, "\"category\":%s,", quoted);
     } else if (extras->category != 0) {
-        used += (size_t)snprintf(text + used, sizeof(text) - used, "\"category\":%" PRIu32 ",",
+        used += (size_t)snprintf(text + used, TEMPLATE_BYTES - used, "\"category\":%" PRIu32 ",",
                                  extras->category);
     }
     if (extras->color != 0) {
-        used += (size_t)snprintf(text + used, sizeof(text) - used, "\"color\":\"#%06" PRIx32 "\",",
-                                 extras->color & 0xffffff);
+        used += (size_t)snprintf(text + used, TEMPLATE_BYTES - used,
+                                 "\"color\":\"#%06" PRIx32 "\",", extras->color & 0xffffff);
     }
     if (extras->payload_type != 0) {
         const bool is_real =
             extras->payload_type == LAC_PAYLOAD_DOUBLE || extras->payload_type == LAC_PAYLOAD_FLOAT;
 
-        used += (size_t)snprintf(text + used, sizeof(text) - used, "\"payload\":%c,",
+        used += (size_t)snprintf(text + used, TEMPLATE_BYTES - used, "\"payload\":%c,",
                                  is_real ? LAC_ARG_REAL : LAC_ARG_INTEGER);
     }
+    return used;
+}
+
+static enum lac_status make_template(struct lac_spool_process *process,
+                                     const struct lac_spool_extras *extras, uint32_t *ret_args)
+{
+    char text[TEMPLATE_BYTES];
+    const size_t used = write_template(process, extras, text);
+
     text[used - 1] = used > 1 ? '}' : '{';
     return lac_strings_intern(strings_of(process), text, used, ret_args);
+}
+
+/* With members of payloads: hardly two ranges alike in all, so there is nothing to look up. */
+static enum lac_status store_members(struct lac_spool_process *process,
+                                     const struct lac_spool_extras *extras,
+                                     struct lac_slice_in *slice)
+{
+    const struct lac_spool_members *const members = extras->members;
+    char *const text = malloc(TEMPLATE_BYTES + members->length + 2);
+    enum lac_status status;
+    size_t used;
+
+    if (text == NULL) {
+        return LAC_ERR_NOMEM;
+    }
+    used = write_template(process, extras, text);
+    memcpy(text + used, members->text, members->length);
+    used += members->length;
+    used -= text[used - 1] == ',' ? 1 : 0;
+    text[used++] = '}';
+    status = lac_strings_intern(strings_of(process), text, used, &slice->args);
+    free(text);
+    if (status == LAC_OK && members->number_count > 0) {
+        status = lac_builder_arg_numbers(process->builder, members->numbers, members->number_count,
+                                         &slice->arg_num);
+    }
+    return status;
 }
 
 /* The payload as the number that the template's placeholder stands for. */
@@ -176,6 +213,9 @@ enum lac_status lac_spool_extras_store(struct lac_spool_process *process,
     enum lac_status status = LAC_OK;
     const int64_t number = number_of(extras);
 
+    if (extras->members != NULL) {
+        return store_members(process, extras, slice);
+    }
     if (process->templates[at].args == 0 || process->templates[at].domain != extras->domain ||
         process->templates[at].category != extras->category ||
         process->templates[at].color != extras->color ||

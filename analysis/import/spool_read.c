@@ -366,7 +366,9 @@ static enum lac_status read_threads(struct reader *reader, int64_t offset_ns)
                                             reader->header->clock == LAC_SPOOL_CLOCK_MONOTONIC};
     enum lac_status status = LAC_OK;
 
-    if (reader->sample_segment_count == 0) { /* a launcher is no process of the job */
+    /* a launcher, which records samples and nothing else, is no process of the job */
+    if (reader->sample_segment_count == 0 ||
+        reader->event_segment_count + reader->gpu_segment_count > 0) {
         status =
             lac_spool_process_open(&process, reader->header->pid, text_of(reader->header, "comm"),
                                    text_of(reader->header, "argv"));

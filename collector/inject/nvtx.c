@@ -3,7 +3,7 @@
  * the functions below. One table per library, so the entry point is called many times; the
  * functions and all their state are shared.
  */
-#include "collector/inject/nvtx_abi.h"
+#include "collector/inject/nvtx_private.h"
 #include "collector/inject/recorder.h"
 #include "lacuna/spool.h"
 
@@ -16,19 +16,9 @@
 
 #define LAC_EXPORT __attribute__((visibility("default")))
 
-enum { RANGE_ID_BLOCK = 1 << 16, NO_DEPTH = -2 };
+enum { RANGE_ID_BLOCK = 1 << 16 };
 
-/* Handles that we give out live as long as the process: a library may use them at any time. */
-struct domain {
-    uint16_t index;
-};
-
-struct registered_string {
-    const char *text;
-    size_t length;
-};
-
-static struct domain domains[LAC_DOMAINS_MAX];
+static struct lac_domain domains[LAC_DOMAINS_MAX];
 static struct {
     char name[256];
     size_t length;
@@ -83,7 +73,7 @@ static bool reaches(const struct nvtx_attributes *attributes, size_t end)
 static uint32_t name_of_attributes(struct lac_thread *self,
                                    const struct nvtx_attributes *attributes)
 {
-    const struct registered_string *string;
+    const struct lac_registered_string *string;
 
     if (attributes == NULL || !reaches(attributes, sizeof(*attributes)) ||
         attributes->message == NULL) {
@@ -103,7 +93,8 @@ static uint32_t name_of_attributes(struct lac_thread *self,
 }
 
 /* The extra events that attributes ask for: payload, and colour with category. */
-static void put_attributes(struct lac_thread *self, const struct nvtx_attributes *attributes)
+static void put_attributes(struct lac_thread *self, const struct nvtx_attributes *attributes,
+                           uint16_t domain, enum lac_event_type owner)
 {
     if (attributes == NULL ||
         !reaches(attributes, offsetof(struct nvtx_attributes, message_type))) {
@@ -118,11 +109,11 @@ static void put_attributes(struct lac_thread *self, const struct nvtx_attributes
         lac_recorder_put(self, (uint64_t)attributes->color << 32 | attributes->category, 0, 0, 0,
                          LAC_EVENT_STYLE);
     }
-}
-
-static uint16_t domain_index(const struct domain *domain)
-{
-    return domain != NULL ? domain->index : 0;
+    if (LAC_UNLIKELY(attributes->payload_type == NVTX_PAYLOAD_TYPE_SCHEMA) &&
+        attributes->reserved > 0) {
+        lac_payload_put(self, domain, owner, (const void *)(uintptr_t)attributes->payload,
+                        (size_t)attributes->reserved);
+    }
 }
 
 static void keep_sync(struct lac_thread *self, uint64_t now)
@@ -134,17 +125,17 @@ static void keep_sync(struct lac_thread *self, uint64_t now)
 
 /* ---- push, pop, mark */
 
-static int push(struct lac_thread *self, const struct domain *domain, uint32_t name,
+static int push(struct lac_thread *self, const struct lac_domain *domain, uint32_t name,
                 const struct nvtx_attributes *attributes)
 {
-    const uint16_t index = domain_index(domain);
-    int depth = NO_DEPTH;
+    const uint16_t index = lac_domain_index(domain);
+    int depth = LAC_NVTX_NO_DEPTH;
 
     if (lac_recorder_opens(self, &self->depth[index], 3)) {
         const uint64_t now = lac_clock_now();
 
         lac_recorder_put(self, now, name, index, 0, LAC_EVENT_PUSH);
-        put_attributes(self, attributes);
+        put_attributes(self, attributes, index, LAC_EVENT_PUSH);
         keep_sync(self, now);
         depth = self->depth[index].open - 1;
     }
@@ -152,14 +143,14 @@ static int push(struct lac_thread *self, const struct domain *domain, uint32_t n
     return depth;
 }
 
-static int pop(const struct domain *domain)
+static int pop(const struct lac_domain *domain)
 {
     struct lac_thread *const self = lac_recorder_enter();
-    const uint16_t index = domain_index(domain);
-    int depth = NO_DEPTH;
+    const uint16_t index = lac_domain_index(domain);
+    int depth = LAC_NVTX_NO_DEPTH;
 
     if (LAC_UNLIKELY(self == NULL)) {
-        return NO_DEPTH;
+        return LAC_NVTX_NO_DEPTH;
     }
     if (LAC_LIKELY(lac_recorder_closes(self, &self->depth[index]))) {
         lac_recorder_put(self, lac_clock_now(), 0, index, 0, LAC_EVENT_POP);
@@ -169,12 +160,12 @@ static int pop(const struct domain *domain)
     return depth;
 }
 
-static void mark(struct lac_thread *self, const struct domain *domain, uint32_t name,
+static void mark(struct lac_thread *self, const struct lac_domain *domain, uint32_t name,
                  const struct nvtx_attributes *attributes)
 {
     if (lac_recorder_room(self, 3)) {
-        lac_recorder_put(self, lac_clock_now(), name, domain_index(domain), 0, LAC_EVENT_MARK);
-        put_attributes(self, attributes);
+        lac_recorder_put(self, lac_clock_now(), name, lac_domain_index(domain), 0, LAC_EVENT_MARK);
+        put_attributes(self, attributes, lac_domain_index(domain), LAC_EVENT_MARK);
     }
     lac_recorder_leave(self);
 }
@@ -183,7 +174,7 @@ static int push_a(const char *text)
 {
     struct lac_thread *const self = lac_recorder_enter();
 
-    return LAC_UNLIKELY(self == NULL) ? NO_DEPTH
+    return LAC_UNLIKELY(self == NULL) ? LAC_NVTX_NO_DEPTH
                                       : push(self, NULL, name_of_ascii(self, text), NULL);
 }
 
@@ -191,14 +182,14 @@ static int push_w(const wchar_t *text)
 {
     struct lac_thread *const self = lac_recorder_enter();
 
-    return self == NULL ? NO_DEPTH : push(self, NULL, name_of_wide(self, text), NULL);
+    return self == NULL ? LAC_NVTX_NO_DEPTH : push(self, NULL, name_of_wide(self, text), NULL);
 }
 
-static int domain_push_ex(const struct domain *domain, const struct nvtx_attributes *attributes)
+static int domain_push_ex(const struct lac_domain *domain, const struct nvtx_attributes *attributes)
 {
     struct lac_thread *const self = lac_recorder_enter();
 
-    return self == NULL ? NO_DEPTH
+    return self == NULL ? LAC_NVTX_NO_DEPTH
                         : push(self, domain, name_of_attributes(self, attributes), attributes);
 }
 
@@ -212,7 +203,8 @@ static int pop_default(void)
     return pop(NULL);
 }
 
-static void domain_mark_ex(const struct domain *domain, const struct nvtx_attributes *attributes)
+static void domain_mark_ex(const struct lac_domain *domain,
+                           const struct nvtx_attributes *attributes)
 {
     struct lac_thread *const self = lac_recorder_enter();
 
@@ -246,7 +238,7 @@ static void mark_w(const wchar_t *text)
 
 /* ---- start, end: may be on different threads */
 
-static uint64_t new_range_id(struct lac_thread *self)
+uint64_t lac_nvtx_range_id(struct lac_thread *self)
 {
     if (self->next_range_id == self->end_range_id) {
         self->next_range_id =
@@ -256,22 +248,22 @@ static uint64_t new_range_id(struct lac_thread *self)
     return self->next_range_id++;
 }
 
-static uint64_t start(struct lac_thread *self, const struct domain *domain, uint32_t name,
+static uint64_t start(struct lac_thread *self, const struct lac_domain *domain, uint32_t name,
                       const struct nvtx_attributes *attributes)
 {
     uint64_t id = 0;
 
     if (lac_recorder_room(self, 4)) {
-        id = new_range_id(self);
-        lac_recorder_put(self, lac_clock_now(), name, domain_index(domain), 0, LAC_EVENT_START);
+        id = lac_nvtx_range_id(self);
+        lac_recorder_put(self, lac_clock_now(), name, lac_domain_index(domain), 0, LAC_EVENT_START);
         lac_recorder_put(self, id, 0, 0, 0, LAC_EVENT_ID);
-        put_attributes(self, attributes);
+        put_attributes(self, attributes, lac_domain_index(domain), LAC_EVENT_START);
     }
     lac_recorder_leave(self);
     return id;
 }
 
-static uint64_t domain_start_ex(const struct domain *domain,
+static uint64_t domain_start_ex(const struct lac_domain *domain,
                                 const struct nvtx_attributes *attributes)
 {
     struct lac_thread *const self = lac_recorder_enter();
@@ -298,7 +290,7 @@ static uint64_t start_w(const wchar_t *text)
     return self == NULL ? 0 : start(self, NULL, name_of_wide(self, text), NULL);
 }
 
-static void domain_end(const struct domain *domain, uint64_t id)
+static void domain_end(const struct lac_domain *domain, uint64_t id)
 {
     struct lac_thread *const self = id != 0 ? lac_recorder_enter() : NULL;
 
@@ -306,7 +298,7 @@ static void domain_end(const struct domain *domain, uint64_t id)
         return;
     }
     if (lac_recorder_room_always(self, 2)) {
-        lac_recorder_put(self, lac_clock_now(), 0, domain_index(domain), 0, LAC_EVENT_END);
+        lac_recorder_put(self, lac_clock_now(), 0, lac_domain_index(domain), 0, LAC_EVENT_END);
         lac_recorder_put(self, id, 0, 0, 0, LAC_EVENT_ID);
     }
     lac_recorder_leave(self);
@@ -319,8 +311,8 @@ static void end_default(uint64_t id)
 
 /* ---- names */
 
-static void put_name(const struct domain *domain, uint64_t what, const char *text, size_t length,
-                     uint8_t type)
+static void put_name(const struct lac_domain *domain, uint64_t what, const char *text,
+                     size_t length, uint8_t type)
 {
     struct lac_thread *const self = lac_recorder_enter();
 
@@ -329,12 +321,12 @@ static void put_name(const struct domain *domain, uint64_t what, const char *tex
     }
     if (lac_recorder_room_always(self, 1)) {
         lac_recorder_put_name(self, what, lac_recorder_name(self, text, length),
-                              domain_index(domain), type);
+                              lac_domain_index(domain), type);
     }
     lac_recorder_leave(self);
 }
 
-static void put_name_w(const struct domain *domain, uint64_t what, const wchar_t *text,
+static void put_name_w(const struct lac_domain *domain, uint64_t what, const wchar_t *text,
                        uint8_t type)
 {
     char utf8[LAC_NAME_BYTES_MAX];
@@ -344,21 +336,22 @@ static void put_name_w(const struct domain *domain, uint64_t what, const wchar_t
     }
 }
 
-static void name_category(const struct domain *domain, uint32_t category, const char *text,
+static void name_category(const struct lac_domain *domain, uint32_t category, const char *text,
                           size_t length)
 {
-    lac_categories_remember(domain_index(domain), category, text, length);
+    lac_categories_remember(lac_domain_index(domain), category, text, length);
     put_name(domain, category, text, length, LAC_EVENT_CATEGORY_NAME);
 }
 
-static void domain_name_category_a(const struct domain *domain, uint32_t category, const char *text)
+static void domain_name_category_a(const struct lac_domain *domain, uint32_t category,
+                                   const char *text)
 {
     if (text != NULL) {
         name_category(domain, category, text, strlen(text));
     }
 }
 
-static void domain_name_category_w(const struct domain *domain, uint32_t category,
+static void domain_name_category_w(const struct lac_domain *domain, uint32_t category,
                                    const wchar_t *text)
 {
     char utf8[LAC_NAME_BYTES_MAX];
@@ -449,7 +442,7 @@ static void name_thread_w(uint32_t tid, const wchar_t *text)
 /* ---- domains and registered strings */
 
 /* Small things that live for ever, from mapped memory; the lock is held. */
-static void *allocate(size_t size_bytes)
+void *lac_nvtx_allocate(size_t size_bytes)
 {
     static char *arena;
     static size_t left;
@@ -477,7 +470,7 @@ static void *allocate(size_t size_bytes)
 
 static const void *register_string(const char *text, size_t length)
 {
-    struct registered_string *string;
+    struct lac_registered_string *string;
     char *copy;
 
     length = length > LAC_NAME_BYTES_MAX ? LAC_NAME_BYTES_MAX : length;
@@ -485,7 +478,7 @@ static const void *register_string(const char *text, size_t length)
         return NULL; /* from a signal handler that interrupted us */
     }
     lac_lock();
-    string = allocate(sizeof(*string) + length + 1);
+    string = lac_nvtx_allocate(sizeof(*string) + length + 1);
     lac_unlock();
     if (string == NULL) {
         return NULL;
@@ -493,17 +486,17 @@ static const void *register_string(const char *text, size_t length)
     copy = (char *)(string + 1);
     memcpy(copy, text, length);
     copy[length] = '\0';
-    *string = (struct registered_string){.text = copy, .length = length};
+    *string = (struct lac_registered_string){.text = copy, .length = length};
     return string;
 }
 
-static const void *domain_register_string_a(const struct domain *domain, const char *text)
+static const void *domain_register_string_a(const struct lac_domain *domain, const char *text)
 {
     (void)domain;
     return text != NULL ? register_string(text, strlen(text)) : NULL;
 }
 
-static const void *domain_register_string_w(const struct domain *domain, const wchar_t *text)
+static const void *domain_register_string_w(const struct lac_domain *domain, const wchar_t *text)
 {
     char utf8[LAC_NAME_BYTES_MAX];
 
@@ -511,7 +504,7 @@ static const void *domain_register_string_w(const struct domain *domain, const w
     return text != NULL ? register_string(utf8, utf8_from_wide(text, utf8, sizeof(utf8))) : NULL;
 }
 
-static const struct domain *domain_create(const char *name, size_t length)
+static const struct lac_domain *domain_create(const char *name, size_t length)
 {
     uint32_t index;
 
@@ -552,12 +545,12 @@ void lac_domains_define(struct lac_thread *self)
     }
 }
 
-static const struct domain *domain_create_a(const char *name)
+static const struct lac_domain *domain_create_a(const char *name)
 {
     return domain_create(name != NULL ? name : "", name != NULL ? strlen(name) : 0);
 }
 
-static const struct domain *domain_create_w(const wchar_t *name)
+static const struct lac_domain *domain_create_w(const wchar_t *name)
 {
     char utf8[LAC_NAME_BYTES_MAX];
 
@@ -565,7 +558,7 @@ static const struct domain *domain_create_w(const wchar_t *name)
                         : domain_create("", 0);
 }
 
-static void domain_destroy(const struct domain *domain)
+static void domain_destroy(const struct lac_domain *domain)
 {
     (void)domain; /* handles stay valid */
 }
@@ -664,15 +657,17 @@ int InitializeInjectionNvtx2(nvtx_get_export_table get_export_table)
     return 1;
 }
 
-LAC_EXPORT int InitializeInjectionNvtxExtension(const void *module);
+LAC_EXPORT int InitializeInjectionNvtxExtension(const struct nvtx_extension *extension);
 
 /**
- * Called by NVTX once per library and extension (payload schemas, counters). None is recorded yet:
- * with no slot of the module set, NVTX turns its functions into no-ops, and the library's ranges
- * come through the functions above all the same. 1: stay loaded.
+ * Called by NVTX once per library and extension. Payloads with a schema are recorded; of the others
+ * (counters, memory) no slot is set, which turns their functions into no-ops. 1: stay loaded.
  */
-int InitializeInjectionNvtxExtension(const void *module)
+int InitializeInjectionNvtxExtension(const struct nvtx_extension *extension)
 {
-    (void)module;
+    if (lac_settings.enabled && extension != NULL &&
+        extension->module_id == NVTX_EXTENSION_PAYLOAD) {
+        lac_payload_install(extension);
+    }
     return 1;
 }

@@ -55,6 +55,118 @@ enum nvtx_cudart {
     NVTX_CUDART_NAME_STREAM_W,
 };
 
+/** Functions of the payload extension. */
+enum nvtx_payload {
+    NVTX_PAYLOAD_SCHEMA_REGISTER = 0,
+    NVTX_PAYLOAD_ENUM_REGISTER,
+    NVTX_PAYLOAD_MARK,
+    NVTX_PAYLOAD_PUSH,
+    NVTX_PAYLOAD_POP,
+    NVTX_PAYLOAD_START,
+    NVTX_PAYLOAD_END,
+};
+enum { NVTX_EXTENSION_PAYLOAD = 2, NVTX_EXTENSION_COMPATIBLE = 1 /* high byte of compat_id */ };
+#define NVTX_PAYLOAD_TYPE_SCHEMA ((int32_t)0xDFBD0009) /* attributes: payload points to nvtx_data  \
+                                                        */
+
+struct nvtx_extension_segment {
+    size_t id;
+    size_t slot_count;
+    intptr_t *slots;
+};
+
+struct nvtx_extension {
+    uint16_t nvtx_version;
+    uint16_t struct_size;
+    uint16_t module_id;
+    uint16_t compat_id;
+    size_t segment_count;
+    struct nvtx_extension_segment *segments;
+};
+
+struct nvtx_data {
+    uint64_t schema;
+    size_t size_bytes; /* SIZE_MAX: find out */
+    const void *bytes;
+};
+
+struct nvtx_schema_entry {
+    uint64_t flags;
+    uint64_t type;
+    const char *name;
+    const char *description;
+    uint64_t detail;
+    uint64_t offset;
+    const void *semantics;
+    const void *reserved;
+};
+
+struct nvtx_schema {
+    uint64_t field_mask;
+    const char *name;
+    uint64_t type;
+    uint64_t flags;
+    const struct nvtx_schema_entry *entries;
+    size_t entry_count;
+    size_t static_size;
+    size_t pack_align;
+    uint64_t id;
+};
+
+struct nvtx_enum_entry {
+    const char *name;
+    uint64_t value;
+    int8_t is_flag;
+};
+
+struct nvtx_enum {
+    uint64_t field_mask;
+    const char *name;
+    const struct nvtx_enum_entry *entries;
+    size_t entry_count;
+    size_t size_bytes;
+    uint64_t id;
+};
+
+/* bits of field_mask: what a program has set */
+enum nvtx_schema_field {
+    NVTX_SCHEMA_HAS_NAME = 1 << 1,
+    NVTX_SCHEMA_HAS_TYPE = 1 << 2,
+    NVTX_SCHEMA_HAS_ENTRIES = 1 << 4,
+    NVTX_SCHEMA_HAS_COUNT = 1 << 5,
+    NVTX_SCHEMA_HAS_SIZE = 1 << 6,
+    NVTX_SCHEMA_HAS_ALIGNMENT = 1 << 7,
+    NVTX_SCHEMA_HAS_ID = 1 << 8,
+    NVTX_ENUM_HAS_NAME = 1 << 1,
+    NVTX_ENUM_HAS_ENTRIES = 1 << 2,
+    NVTX_ENUM_HAS_COUNT = 1 << 3,
+    NVTX_ENUM_HAS_SIZE = 1 << 4,
+    NVTX_ENUM_HAS_ID = 1 << 5,
+};
+
+enum nvtx_entry_flag {
+    NVTX_ENTRY_POINTER = 1 << 1,
+    NVTX_ENTRY_OFFSET_FROM_BASE = 1 << 2,
+    NVTX_ENTRY_OFFSET_FROM_HERE = 1 << 3,
+    NVTX_ENTRY_ARRAY_MASK = 7 << 4,
+    NVTX_ENTRY_ARRAY_FIXED = 1 << 4,
+    NVTX_ENTRY_ARRAY_TERMINATED = 2 << 4,
+    NVTX_ENTRY_ARRAY_LENGTH = 3 << 4, /* detail is the entry that holds it */
+    NVTX_ENTRY_MESSAGE = 1 << 10,
+};
+
+enum nvtx_entry_type {
+    NVTX_TYPE_CHAR = 1,
+    NVTX_TYPE_CHAR32 = 27,
+    NVTX_TYPE_BYTE = 32,
+    NVTX_TYPE_CSTRING = 75,
+    NVTX_TYPE_CSTRING_UTF8 = 76,
+    NVTX_TYPE_CSTRING_UTF32 = 78,
+    NVTX_TYPE_REGISTERED_STRING = 80,
+    NVTX_SCHEMA_ID_STATIC = 1 << 24,
+};
+#define NVTX_SCHEMA_ID_DYNAMIC ((uint64_t)1 << 32)
+
 enum nvtx_message_type {
     NVTX_MESSAGE_ASCII = 1,
     NVTX_MESSAGE_WIDE = 2,

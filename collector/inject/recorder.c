@@ -86,6 +86,7 @@ static struct lac_thread *make_self(void)
     if (__atomic_exchange_n(&domains_epoch, self->epoch, __ATOMIC_RELAXED) != self->epoch) {
         lac_domains_define(self);
         lac_categories_define(self);
+        lac_schemas_define(self);
     }
     return self;
 }

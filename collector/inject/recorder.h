@@ -324,6 +324,9 @@ void lac_domains_define(struct lac_thread *self);
 void lac_categories_define(struct lac_thread *self);
 void lac_categories_remember(uint16_t domain, uint32_t category, const char *text, size_t length);
 
+/* ---- nvtx_payload.c: the same for schemas of payloads */
+void lac_schemas_define(struct lac_thread *self);
+
 /* ---- environment.c: LACUNA_* variables, read once at load */
 struct lac_settings {
     bool enabled;

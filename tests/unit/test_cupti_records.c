@@ -24,7 +24,7 @@ enum { KEPT_MAX = 4096, KEPT_BYTES = 80 };
 struct lac_gpu_writer {
     struct lac_graphs graphs;
     uint32_t count;
-    uint8_t kept[KEPT_MAX][KEPT_BYTES];
+    uint8_t kept[KEPT_MAX][KEPT_BYTES] __attribute__((aligned(16)));
 };
 
 static struct lac_gpu_writer writer;

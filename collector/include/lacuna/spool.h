@@ -127,7 +127,26 @@ enum lac_event_type {
         15, /**< of the PUSH before it: ts = batch, name = worker + 1 (0: the training process) */
     LAC_EVENT_CPU = 16,     /**< before a POP: ts = CPU ns of the range that closes */
     LAC_EVENT_SETTING = 17, /**< name is "key=value": what a hook saw of the job's settings */
+    /* payloads with a schema. SCHEMA, its PLACE, then an ENTRY with its PLACE for each member */
+    LAC_EVENT_SCHEMA = 18,       /**< ts = id; name; domain; flags = enum lac_schema_kind */
+    LAC_EVENT_SCHEMA_ENTRY = 19, /**< ts = type as NVTX numbers it; name. Of an enum: ts = value */
+    LAC_EVENT_SCHEMA_PLACE =
+        20, /**< of a SCHEMA: ts = bytes << 32 | alignment (0: natural); of an ENTRY: ts = offset <<
+               32 | detail, name = NVTX's flags. Offset 2^32-1: behind the member before it */
+    LAC_EVENT_DATA = 21, /**< ts = schema; name = bytes | texts << 16; domain; flags = the type of
+                            the event it belongs to: the last one of that type, for POP the next */
+    LAC_EVENT_DATA_BYTES = 22, /**< ts = the next 8 bytes */
+    LAC_EVENT_DATA_TEXT = 23,  /**< name = what the pointer at offset ts points to */
 };
+
+enum lac_schema_kind {
+    LAC_SCHEMA_STATIC = 1,
+    LAC_SCHEMA_DYNAMIC = 2, /**< members of variable length */
+    LAC_SCHEMA_UNION = 3,
+    LAC_SCHEMA_UNION_SELECTED = 4,
+    LAC_SCHEMA_ENUM = 16,
+};
+enum { LAC_DATA_BYTES_MAX = 1024, LAC_DATA_TEXTS_MAX = 16, LAC_SCHEMA_ENTRIES_MAX = 128 };
 
 enum lac_payload_type {
     LAC_PAYLOAD_UINT64 = 1,
