@@ -19,12 +19,11 @@ void lac_find_exposed_communication(struct lac_diagnosis *diagnosis)
     }
     double steps[LAC_CASE_COUNT_];
     /* expected: what fits behind computing is hidden; at worst nothing can be moved */
-    double too_long_ns = fmax(0.0, time->comm_ns - time->compute_ns);
-    double left[LAC_CASE_COUNT_] = {0.0, fmin(1.0, too_long_ns / cost_ns), 1.0};
+    static const double left[LAC_CASE_COUNT_] = {0.0, 0.0, 1.0};
     for (int which = 0; which < LAC_CASE_COUNT_; which++) {
         struct lac_change change;
         lac_change_clear(&change);
-        change.factor[LAC_OP_COMM] = left[which];
+        change.hides_comm = left[which] < 1.0;
         steps[which] = lac_retime(diagnosis, &change);
     }
     lac_finding_price_steps(diagnosis, finding, steps);

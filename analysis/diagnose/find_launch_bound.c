@@ -78,7 +78,8 @@ void lac_find_launch_bound(struct lac_diagnosis *diagnosis)
         struct lac_change change;
         lac_change_clear(&change);
         change.idle_factor[LAC_CAUSE_LAUNCH] = left[which];
-        if (host_ns > 0.0) {
+        bool is_played = lac_graph_trust(time) != LAC_TRUST_NONE; /* it holds them among launches */
+        if (host_ns > 0.0 && !is_played) {
             double share = fmin(1.0, host_ns / time->idle_ns[LAC_CAUSE_HOST]);
             change.idle_factor[LAC_CAUSE_HOST] = 1.0 - share * (1.0 - left[which]);
         }

@@ -172,7 +172,6 @@ void lac_find_slow_optimizer(struct lac_diagnosis *diagnosis)
     static const double host_saved[LAC_CASE_COUNT_] = {0.95, 0.85, 0.5};
     static const double kernels_saved[LAC_CASE_COUNT_] = {0.8, 0.5, 0.1};
     const struct lac_work *work = diagnosis->work;
-    const struct lac_step_time *time = diagnosis->time;
     struct optimizer optimizer = {0};
     collect_kernels(diagnosis, &optimizer);
     bool is_single = (double)optimizer.count >= KERNELS_MIN * work->steps &&
@@ -184,15 +183,10 @@ void lac_find_slow_optimizer(struct lac_diagnosis *diagnosis)
     }
     optimizer.range_ns = mean_range_ns(diagnosis, &optimizer.longest_range);
     double cost_ns = waiting_for(diagnosis, optimizer.range_ns);
-    double idle_ns = time->idle_ns[LAC_CAUSE_LAUNCH] + time->idle_ns[LAC_CAUSE_HOST];
     struct lac_change changes[LAC_CASE_COUNT_];
     for (int which = 0; which < LAC_CASE_COUNT_; which++) {
         lac_change_from_saving(diagnosis, &optimizer.saving, kernels_saved[which], &changes[which]);
-        if (idle_ns > 0.0) {
-            double left = 1.0 - host_saved[which] * cost_ns / idle_ns;
-            changes[which].idle_factor[LAC_CAUSE_LAUNCH] = left;
-            changes[which].idle_factor[LAC_CAUSE_HOST] = left;
-        }
+        lac_change_optimizer(diagnosis, host_saved[which], cost_ns, &changes[which]);
     }
     struct lac_finding *finding =
         lac_finding_open_changes(diagnosis, "slow-optimizer", cost_ns, 3.0, changes);

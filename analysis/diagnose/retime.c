@@ -2,6 +2,8 @@
 
 #include "analysis/diagnose/retime.h"
 
+#include "analysis/diagnose/graph.h"
+
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -12,8 +14,10 @@ enum { LATENCY_NS = 10000 };
 
 void lac_change_clear(struct lac_change *change)
 {
-    *change =
-        (struct lac_change){.workers = LAC_WHAT_IF_UNSET, .fetch_factor = 1.0, .host_factor = 1.0};
+    *change = (struct lac_change){.workers = LAC_WHAT_IF_UNSET,
+                                  .fetch_factor = 1.0,
+                                  .host_factor = 1.0,
+                                  .optimizer_factor = 1.0};
     for (int class = 0; class < LAC_OP_CLASS_COUNT_; class ++) {
         change->factor[class] = 1.0;
     }
@@ -118,10 +122,20 @@ static double data_after(const struct lac_diagnosis *diagnosis, const struct lac
     return isnan(time->data_ns) ? 0.0 : fmin(time->data_ns, time->step_ns);
 }
 
-double lac_retime(const struct lac_diagnosis *diagnosis, const struct lac_change *change)
+/** Without a graph: what device and host need for a step, by the device's operations replayed. */
+static double device_after(const struct lac_diagnosis *diagnosis, const struct lac_change *given)
 {
     const struct lac_step_time *time = diagnosis->time;
-    const struct lac_loader_facts *loader = &diagnosis->analysis->loader;
+    struct lac_change ahead = *given;
+    const struct lac_change *change = &ahead;
+    if (given->copies_ahead) {
+        ahead.factor[LAC_OP_COPY_PINNED] *= given->ahead_kept;
+        ahead.factor[LAC_OP_COPY_PAGEABLE] *= given->pins_copies ? given->ahead_kept : 1.0;
+    }
+    if (given->hides_comm) {
+        double too_long_ns = fmax(0.0, time->comm_ns - time->compute_ns);
+        ahead.factor[LAC_OP_COMM] *= fmin(1.0, too_long_ns / fmax(1.0, time->exposed_comm_ns));
+    }
     bool stays_in_series = time->is_in_process && change->workers <= 0;
     double s_ns = stays_in_series ? time->step_ns : time->s_ns;
     double removed_ns = 0.0;
@@ -134,8 +148,15 @@ double lac_retime(const struct lac_diagnosis *diagnosis, const struct lac_change
     }
     double saved_ns =
         changes_operations(change) ? replay(diagnosis, change, !stays_in_series) : 0.0;
-    s_ns = (s_ns - removed_ns - saved_ns) * change->host_factor;
-    s_ns = fmax(s_ns, 0.0);
+    return fmax(0.0, (s_ns - removed_ns - saved_ns) * change->host_factor);
+}
+
+/** A step that needs `s_ns`, with the loader as it is after the change. */
+static double with_loader(const struct lac_diagnosis *diagnosis, const struct lac_change *change,
+                          double s_ns)
+{
+    const struct lac_step_time *time = diagnosis->time;
+    const struct lac_loader_facts *loader = &diagnosis->analysis->loader;
     if (change->workers == 0 && !time->is_in_process && loader->fetch_mean_ns != LAC_UNKNOWN_NS) {
         double host_ns = isnan(time->host_ns) ? 0.0 : time->host_ns;
         return fmax(s_ns, host_ns + (double)loader->fetch_mean_ns);
@@ -151,6 +172,88 @@ double lac_retime(const struct lac_diagnosis *diagnosis, const struct lac_change
     }
     double data_ns = data_after(diagnosis, change);
     return isnan(data_ns) ? s_ns : fmax(s_ns, data_ns);
+}
+
+enum lac_trust lac_graph_trust(const struct lac_step_time *time)
+{
+    static const double trusted = 0.03;
+    const struct lac_graph *graph = time->graph;
+    if (!graph) {
+        return LAC_TRUST_NONE;
+    }
+    if (fabs(graph->base_error) <= trusted) {
+        return LAC_TRUST_ALL;
+    }
+    double free_ns = graph->base_free_ns / graph->step_count;
+    bool is_near = graph->workers != 0 && fabs(free_ns - time->s_ns) <= trusted * time->s_ns;
+    return is_near ? LAC_TRUST_DEVICE : LAC_TRUST_NONE;
+}
+
+void lac_change_optimizer(const struct lac_diagnosis *diagnosis, double saved, double cost_ns,
+                          struct lac_change *change)
+{
+    const struct lac_step_time *time = diagnosis->time;
+    double idle_ns = time->idle_ns[LAC_CAUSE_LAUNCH] + time->idle_ns[LAC_CAUSE_HOST];
+    if (lac_graph_trust(time) != LAC_TRUST_NONE) {
+        change->optimizer_factor = 1.0 - saved;
+    } else if (idle_ns > 0.0) {
+        change->idle_factor[LAC_CAUSE_LAUNCH] = 1.0 - saved * cost_ns / idle_ns;
+        change->idle_factor[LAC_CAUSE_HOST] = 1.0 - saved * cost_ns / idle_ns;
+    }
+}
+
+/** Causes whose idle time no node of the graph carries: what goes away is taken off. */
+static double idle_beside_graph(const struct lac_step_time *time, const struct lac_change *change)
+{
+    static const enum lac_cause causes[] = {LAC_CAUSE_COPY_WAIT,  LAC_CAUSE_COMM,
+                                            LAC_CAUSE_DEPENDENCY, LAC_CAUSE_PROFILER,
+                                            LAC_CAUSE_DATA_WAIT,  LAC_CAUSE_UNATTRIBUTED};
+    double removed_ns = 0.0;
+    for (size_t i = 0; i < sizeof causes / sizeof causes[0]; i++) {
+        removed_ns += (1.0 - change->idle_factor[causes[i]]) * time->idle_ns[causes[i]];
+    }
+    return removed_ns;
+}
+
+/** What a step of the graph gets longer (or, below 0, shorter); NaN when out of memory. */
+static double graph_difference(const struct lac_step_time *time, const struct lac_change *change)
+{
+    const struct lac_graph *graph = time->graph;
+    double base_ns = change->is_loader_free ? graph->base_free_ns : graph->base_ns;
+    double sync = change->idle_factor[LAC_CAUSE_SYNC];
+    double window_ns;
+    if (sync > 0.0 && sync < 1.0) { /* in part: between waiting as now and not */
+        struct lac_change without = *change;
+        without.idle_factor[LAC_CAUSE_SYNC] = 0.0;
+        struct lac_change with = *change;
+        with.idle_factor[LAC_CAUSE_SYNC] = 1.0;
+        window_ns = sync * lac_graph_replay(graph, &with) +
+                    (1.0 - sync) * lac_graph_replay(graph, &without);
+    } else {
+        window_ns = lac_graph_replay(graph, change);
+    }
+    double difference_ns = (window_ns - base_ns) / graph->step_count;
+    return difference_ns - idle_beside_graph(time, change);
+}
+
+double lac_retime(const struct lac_diagnosis *diagnosis, const struct lac_change *change)
+{
+    const struct lac_step_time *time = diagnosis->time;
+    enum lac_trust trust = lac_graph_trust(time);
+    if (trust == LAC_TRUST_NONE) {
+        return with_loader(diagnosis, change, device_after(diagnosis, change));
+    }
+    struct lac_change asked = *change;
+    asked.is_loader_free = trust == LAC_TRUST_DEVICE;
+    double difference_ns = graph_difference(time, &asked);
+    if (isnan(difference_ns)) {
+        return with_loader(diagnosis, change, device_after(diagnosis, change));
+    }
+    if (trust == LAC_TRUST_DEVICE) {
+        return with_loader(diagnosis, change, fmax(0.0, time->s_ns + difference_ns));
+    }
+    double step_ns = fmax(0.0, time->step_ns + difference_ns);
+    return change->workers > 0 ? fmax(step_ns, time->cores_ns) : step_ns;
 }
 
 /** New duration of pageable copies as a factor when their memory is pinned. */
@@ -177,23 +280,27 @@ static void change_copies(const struct lac_step_time *time,
         double certain = time->is_pinned_seen ? 1.0 : bandwidth[which];
         change->factor[LAC_OP_COPY_PAGEABLE] = pinned_factor(time, certain * time->pinned_gb_s);
     }
-    if (is_async) {
-        change->factor[LAC_OP_COPY_PINNED] = kept[which];
-        if (is_pinned) {
-            change->factor[LAC_OP_COPY_PAGEABLE] *= kept[which];
-        }
-    }
+    change->copies_ahead = is_async;
+    change->pins_copies = is_pinned;
+    change->ahead_kept = kept[which];
 }
 
+/** How much longer the process' own work takes beside its first workers, by the graph. Nothing in a
+ *  trace without workers says so: assumed, and said with the answer. */
+static const double longer_beside[LAC_CASE_COUNT_] = {0.0, 0.1, 0.4};
+
 /**
- * Loading leaves the training process. At best the whole wait goes away, not only the part in which
- * the device starved, while the process' own work becomes a tenth longer beside the workers; at
- * worst only the starved part goes, and the own work becomes a fifth longer.
+ * Loading leaves the training process. Without a graph: at best the whole wait goes away, not only
+ * the part in which the device starved, while the process' own work becomes a tenth longer beside
+ * the workers; at worst only the starved part goes, and the own work becomes a fifth longer.
  */
 static double beside_first_workers(const struct lac_diagnosis *diagnosis, enum lac_case which)
 {
     static const double longer[LAC_CASE_COUNT_] = {0.1, 0.1, 0.2};
     const struct lac_step_time *time = diagnosis->time;
+    if (lac_graph_trust(time) == LAC_TRUST_ALL) {
+        return 1.0 + longer_beside[which];
+    }
     if (time->s_ns <= 0.0) {
         return 1.0;
     }
@@ -284,24 +391,55 @@ static int64_t median_after(const struct lac_diagnosis *diagnosis, double mean_n
     return llround(median_ns);
 }
 
+/** How many steps were played again, or why none was. */
+static const char *basis_of(struct lac_diagnosis *diagnosis)
+{
+    const struct lac_step_time *time = diagnosis->time;
+    struct lac_text **texts = &diagnosis->analysis->texts;
+    switch (lac_graph_trust(time)) {
+    case LAC_TRUST_ALL:
+        return lac_texts_add(
+            texts, "%s played again: threads, streams%s, each waiting for what it waited for.",
+            lac_say_count(time->graph->step_count, "step").text,
+            time->graph->batch_count > 0 ? " and the loader" : "");
+    case LAC_TRUST_DEVICE:
+        return lac_texts_add(
+            texts,
+            "%s played again: threads and streams; the loader apart, because its queue played "
+            "alone does not give back the recorded waits.",
+            lac_say_count(time->graph->step_count, "step").text);
+    case LAC_TRUST_NONE:
+        break;
+    }
+    return "From the device's operations alone: the steps, played again without a change, do not "
+           "give back their recorded time, or the trace does not show who launched what. The band "
+           "does not cover that.";
+}
+
 /** What the band stands on. */
 static const char *assumption_of(struct lac_diagnosis *diagnosis,
                                  const struct lac_what_if_changes *what_if)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
-    if (what_if->workers > 0 && diagnosis->time->is_in_process) {
-        return "low: all waiting for data goes away and the training process' own work takes 10 % "
+    struct lac_text **texts = &diagnosis->analysis->texts;
+    const char *what = "Everything that is not changed takes as long as it did.";
+    bool is_played = lac_graph_trust(diagnosis->time) == LAC_TRUST_ALL;
+    if (what_if->workers > 0 && diagnosis->time->is_in_process && is_played) {
+        what = "A batch is assumed to take a worker as long as it took the training process (high: "
+               "10 % longer). Workers compete with the training process for cores and memory: its "
+               "own work is assumed to take 10 % longer beside them (low: no longer, high: 40 % "
+               "longer).";
+    } else if (what_if->workers > 0 && diagnosis->time->is_in_process) {
+        what = "low: all waiting for data goes away and the training process' own work takes 10 % "
                "longer beside the workers; high: only the waiting that the GPU felt goes away and "
                "the own work takes 20 % longer. A batch is assumed to take a worker as long as it "
-               "took the training process (high: 10 % longer)";
-    }
-    if (what_if->workers > 0) {
-        return lac_texts_add(&analysis->texts,
-                             "a batch takes as long with %s as it did (high: 10 %% longer, and "
-                             "the training process 2 %% slower beside them)",
+               "took the training process (high: 10 % longer).";
+    } else if (what_if->workers > 0) {
+        what = lac_texts_add(texts,
+                             "A batch takes as long with %s as it did (high: 10 %% longer, and "
+                             "the training process 2 %% slower beside them).",
                              lac_say_count(what_if->workers, "worker").text);
     }
-    return "everything that is not changed takes as long as it did";
+    return lac_texts_add(texts, "%s %s", what, basis_of(diagnosis));
 }
 
 void lac_what_if_answer(struct lac_diagnosis *diagnosis, const struct lac_what_if_changes *what_if)

@@ -36,6 +36,7 @@ struct lac_replay_op {
     bool is_after_data; /**< the gap before it was (in part) a wait for data */
 };
 
+struct lac_graph;
 struct lac_step_time {
     double step_ns;    /**< mean kept step */
     double starved_ns; /**< of it: waiting for data with the device idle */
@@ -62,6 +63,8 @@ struct lac_step_time {
     struct lac_replay_op *ops;
     uint64_t op_count;
     double op_steps; /**< steps that the replayed window holds */
+
+    struct lac_graph *graph; /**< NULL where the trace does not show enough for one */
 };
 
 /** A change as factors on operations. */
@@ -70,12 +73,34 @@ struct lac_change {
     double idle_factor[LAC_CAUSE_COUNT_]; /**< 0: idle time of that cause goes away */
     int32_t workers;                      /**< LAC_WHAT_IF_UNSET: as they are */
     double fetch_factor;                  /**< how much longer a fetch takes than its mean */
-    double host_factor; /**< how much longer s takes because workers compete with the host */
+    double host_factor;      /**< how much longer s takes because workers compete with the host */
+    double optimizer_factor; /**< on the host's work inside the optimizer's ranges */
+    bool copies_ahead;       /**< batches are copied one ahead, on a stream of their own */
+    bool pins_copies;        /**< from memory that is pinned now */
+    double ahead_kept;       /**< of a copy's time, what kernels beside it lose */
+    bool is_loader_free;     /**< every batch is there when it is asked for */
+    bool hides_comm;         /**< no computing waits for communication */
 };
 void lac_change_clear(struct lac_change *change);
 
+/** What the operation of a slice is to a change. */
+enum lac_op_class lac_op_class_of(const struct lac_diagnosis *diagnosis, uint64_t slice);
+
 LAC_MUST_USE enum lac_status lac_step_time_measure(struct lac_diagnosis *diagnosis);
 void lac_step_time_destroy(struct lac_step_time *time);
+
+/** What of the graph, played without a change, gives back what was recorded. */
+enum lac_trust {
+    LAC_TRUST_NONE = 0,
+    LAC_TRUST_DEVICE, /**< host and device, but not the loader's queue */
+    LAC_TRUST_ALL,
+};
+enum lac_trust lac_graph_trust(const struct lac_step_time *time);
+
+/** The host is `saved` (0 to 1) less long in its optimizer, for which the device waits `cost_ns`.
+ */
+void lac_change_optimizer(const struct lac_diagnosis *diagnosis, double saved, double cost_ns,
+                          struct lac_change *change);
 
 /** Mean step with the change; the measured one when nothing changes. */
 double lac_retime(const struct lac_diagnosis *diagnosis, const struct lac_change *change);

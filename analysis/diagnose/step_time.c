@@ -1,5 +1,6 @@
 /* The mean kept step, taken apart: what ran, what was exposed, what each part needs on its own. */
 
+#include "analysis/diagnose/graph.h"
 #include "analysis/diagnose/operations.h"
 #include "analysis/diagnose/retime.h"
 
@@ -18,6 +19,7 @@ void lac_step_time_destroy(struct lac_step_time *time)
     if (time) {
         free(time->ops);
         free(time->fetch_ns);
+        lac_graph_destroy(time->graph);
         free(time);
     }
 }
@@ -147,6 +149,12 @@ static enum lac_op_class class_of(const struct lac_diagnosis *diagnosis, uint64_
     }
     bool is_unused = names->is_eligible && names->tensor_core == LAC_TENSOR_CORE_NO;
     return is_unused ? LAC_OP_UNUSED_TENSOR : LAC_OP_COMPUTE;
+}
+
+enum lac_op_class lac_op_class_of(const struct lac_diagnosis *diagnosis, uint64_t slice)
+{
+    int64_t bytes = -1;
+    return class_of(diagnosis, slice, &bytes);
 }
 
 /** The walk that fills the window. */
@@ -432,6 +440,7 @@ enum lac_status lac_step_time_measure(struct lac_diagnosis *diagnosis)
     }
     if (!status) {
         fill_needs(diagnosis, time);
+        status = lac_graph_build(diagnosis, &time->graph);
     }
     return status;
 }

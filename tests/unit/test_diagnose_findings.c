@@ -130,9 +130,10 @@ START_TEST(starvation_says_how_many_workers)
     ck_assert_int_eq(analysis->loader.recommended_num_workers, 4); /* ceil(1.15 * 29.9 / 10) */
     ck_assert_str_eq(first->brief, "num_workers=4");
     ck_assert_str_eq(first->where, "train.py:83");
-    /* the first step's wait lies before the device's first operation: no idle time by definition */
-    ck_assert_int_eq(first->step_mid_ns, analysis->step_without_starvation_ns);
-    ck_assert_int_lt(llabs(first->step_mid_ns - 9970000 - 5000000 / 12), 20000);
+    /* the first step's wait lies before the device's first operation: no idle time by definition,
+     * but no step has to wait for it either */
+    ck_assert_int_le(first->step_mid_ns, analysis->step_without_starvation_ns);
+    ck_assert_int_lt(llabs(first->step_mid_ns - 10000000), 150000);
     ck_assert_str_eq(analysis->verdict.cause, "data_wait");
     ck_assert_str_eq(analysis->throughput_unit, "samples");
     ck_assert_int_gt((int)first->evidence_count, 0);
@@ -182,7 +183,7 @@ START_TEST(loading_in_the_training_process_is_named)
     ck_assert_ptr_nonnull(finding);
     ck_assert_int_eq(analysis->loader.num_workers, 0);
     ck_assert_ptr_nonnull(strstr(finding->why, "training process"));
-    ck_assert(finding->gain_high_pct - finding->gain_low_pct > 5.0); /* a wider band */
+    ck_assert(finding->confidence <= 0.7); /* what workers take was not seen */
     wipe();
 }
 END_TEST

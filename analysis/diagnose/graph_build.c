@@ -1,0 +1,109 @@
+/* The graph of the kept steps, part by part. */
+
+#include "analysis/diagnose/graph_build.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+void lac_graph_destroy(struct lac_graph *graph)
+{
+    if (graph) {
+        free(graph->nodes);
+        free(graph->ops);
+        free(graph->batches);
+        free(graph);
+    }
+}
+
+static void release(struct lac_graph_builder *builder)
+{
+    free(builder->calls);
+    free(builder->by_stream);
+    free(builder->place);
+    free(builder->begins);
+    free(builder->room);
+}
+
+static void count_per_step(struct lac_graph *graph)
+{
+    uint32_t copies = 0;
+    for (uint32_t o = graph->first; o < graph->op_count; o++) {
+        uint8_t class = graph->ops[o].class;
+        copies += class == LAC_OP_COPY_PAGEABLE || class == LAC_OP_COPY_PINNED;
+    }
+    graph->ops_per_step = (graph->op_count - graph->first) / graph->step_count;
+    graph->copies_per_step = (copies + graph->step_count / 2) / graph->step_count;
+    graph->copies_per_step = graph->copies_per_step ? graph->copies_per_step : 1;
+}
+
+/** Batches are named by their number from here on, not by their wait. */
+static void name_batches(const struct lac_graph_builder *builder)
+{
+    struct lac_graph *graph = builder->graph;
+    for (uint32_t n = 0; n < graph->node_count; n++) {
+        struct lac_node *node = &graph->nodes[n];
+        if (node->kind == LAC_NODE_WAIT || node->kind == LAC_NODE_TAKEN) {
+            node->of = builder->calls[node->of].batch;
+        }
+    }
+}
+
+static enum lac_status build(struct lac_graph_builder *builder)
+{
+    struct lac_graph *graph = builder->graph;
+    enum lac_status status = lac_graph_window(builder);
+    if (status || !builder->is_usable) {
+        return status;
+    }
+    count_per_step(graph);
+    status = lac_graph_nodes(builder);
+    if (!status) {
+        status = lac_graph_streams(builder);
+    }
+    if (!status) {
+        status = lac_graph_waits(builder);
+    }
+    if (!status) {
+        status = lac_graph_loader(builder);
+    }
+    if (status) {
+        return status;
+    }
+    name_batches(builder);
+    struct lac_change none;
+    lac_change_clear(&none);
+    graph->base_ns = lac_graph_replay(graph, &none);
+    none.is_loader_free = true;
+    graph->base_free_ns = lac_graph_replay(graph, &none);
+    if (isnan(graph->base_ns) || isnan(graph->base_free_ns)) {
+        return LAC_ERR_NOMEM;
+    }
+    graph->base_error = graph->base_ns / (double)(graph->end_ns - graph->start_ns) - 1.0;
+    return LAC_OK;
+}
+
+enum lac_status lac_graph_build(struct lac_diagnosis *diagnosis, struct lac_graph **ret_graph)
+{
+    const struct lac_analysis *analysis = diagnosis->analysis;
+    *ret_graph = NULL;
+    if (diagnosis->main_host == LAC_NONE || analysis->main_device == LAC_NONE ||
+        !diagnosis->has_api || analysis->step_kept_count < STEPS_MIN) {
+        return LAC_OK;
+    }
+    struct lac_graph *graph = calloc(1, sizeof *graph);
+    if (!graph) {
+        return LAC_ERR_NOMEM;
+    }
+    struct lac_graph_builder builder = {.diagnosis = diagnosis,
+                                        .graph = graph,
+                                        .process = diagnosis->hosts[diagnosis->main_host].process};
+    enum lac_status status = build(&builder);
+    release(&builder);
+    if (status || !builder.is_usable) {
+        lac_graph_destroy(graph);
+        return status;
+    }
+    *ret_graph = graph;
+    return LAC_OK;
+}

@@ -1,0 +1,163 @@
+/*
+ * The batches that the training process took, and what each took the loader: the recorded fetch,
+ * or, where fetches were not recorded, how long after the one before it was there (a pace).
+ */
+
+#include "analysis/diagnose/graph_build.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+enum { WAITED_MIN_NS = 200000 }; /* a shorter wait only took the batch over */
+
+static int by_batch(const void *a, const void *b)
+{
+    const struct lac_fetch *x = a;
+    const struct lac_fetch *y = b;
+    if (x->batch != y->batch) {
+        return x->batch < y->batch ? -1 : 1;
+    }
+    return x->slice < y->slice ? -1 : x->slice > y->slice;
+}
+
+/** The fetch of a batch, or NULL. */
+static const struct lac_fetch *fetch_of(const struct lac_fetch *ordered, uint64_t count,
+                                        int64_t batch)
+{
+    uint64_t low = 0;
+    uint64_t high = count;
+    while (low < high) {
+        uint64_t middle = low + (high - low) / 2;
+        if (ordered[middle].batch < batch) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low < count && ordered[low].batch == batch && batch >= 0 ? &ordered[low] : NULL;
+}
+
+static int64_t batch_of(const struct lac_model *model, uint32_t slice)
+{
+    uint32_t row = model->slices.detail[slice];
+    bool is_range = model->slices.kind[slice] == LAC_SLICE_RANGE;
+    return is_range && row < model->loader_info_count ? model->loader_infos[row].batch : -1;
+}
+
+static void find_fetches(struct lac_graph_builder *builder, const struct lac_fetch *ordered,
+                         uint64_t count)
+{
+    struct lac_graph *graph = builder->graph;
+    const struct lac_loader_facts *loader = &builder->diagnosis->analysis->loader;
+    for (uint32_t c = builder->api_count; c < builder->call_count; c++) {
+        const struct lac_graph_call *wait = &builder->calls[c];
+        struct lac_graph_batch *batch = &graph->batches[wait->batch];
+        int64_t number = batch_of(builder->diagnosis->model, wait->slice);
+        const struct lac_fetch *fetch = fetch_of(ordered, count, number);
+        batch->begin_node = wait->begin_node;
+        batch->taken_node = wait->end_node;
+        batch->ready_ns = (double)NAN;
+        batch->fetch_ns = loader->fetch_mean_ns != LAC_UNKNOWN_NS
+                              ? (double)loader->fetch_mean_ns
+                              : (double)(wait->end_ns - wait->start_ns);
+        if (fetch) {
+            batch->fetch_ns = (double)fetch->dur_ns;
+            batch->ready_ns = (double)(fetch->start_ns + fetch->dur_ns - graph->start_ns);
+        }
+    }
+    graph->has_fetches = count > 0;
+}
+
+static bool has_waited(const struct lac_graph *graph, const struct lac_graph_batch *batch)
+{
+    int64_t begin_ns = graph->nodes[batch->begin_node].at_ns;
+    int64_t taken_ns = graph->nodes[batch->taken_node].at_ns;
+    return isnan(batch->ready_ns) ? taken_ns - begin_ns >= WAITED_MIN_NS
+                                  : batch->ready_ns > (double)begin_ns;
+}
+
+/** From the end of a fetch to the training process, and what taking a batch that is there takes. */
+static enum lac_status measure_hand_over(struct lac_graph *graph)
+{
+    double *values = malloc(2 * (size_t)graph->batch_count * sizeof *values);
+    if (!values) {
+        return LAC_ERR_NOMEM;
+    }
+    double *takes = values + graph->batch_count;
+    uint32_t handed = 0;
+    uint32_t taken = 0;
+    for (uint32_t b = 0; b < graph->batch_count; b++) {
+        const struct lac_graph_batch *batch = &graph->batches[b];
+        double at_ns = (double)graph->nodes[batch->taken_node].at_ns;
+        double begin_ns = (double)graph->nodes[batch->begin_node].at_ns;
+        if (!has_waited(graph, batch)) {
+            takes[taken++] = at_ns - begin_ns;
+        } else if (!isnan(batch->ready_ns)) {
+            values[handed++] = fmax(0.0, at_ns - batch->ready_ns);
+        }
+    }
+    graph->take_ns = lac_graph_median(takes, taken, 100000.0);
+    graph->hand_over_ns = lac_graph_median(values, handed, 100000.0);
+    free(values);
+    return LAC_OK;
+}
+
+/** When a batch was asked for: when the one so many before it was taken, in a cycle. */
+static double asked_ns(const struct lac_graph *graph, uint32_t batch)
+{
+    int64_t makers = graph->workers > 0 ? graph->workers : 2;
+    int64_t at = (int64_t)batch - makers * graph->ahead;
+    double rounds = 0.0;
+    if (at < 0) {
+        int64_t before = (-at + graph->batch_count - 1) / graph->batch_count;
+        at += before * graph->batch_count;
+        rounds = (double)before;
+    }
+    return (double)graph->nodes[graph->batches[at].taken_node].at_ns -
+           rounds * (double)(graph->end_ns - graph->start_ns);
+}
+
+/** Without fetches: how long after the batch before it, or after it was asked for, each one was
+ *  there. The window is a cycle: the first follows the last. */
+static void measure_pace(struct lac_graph *graph)
+{
+    double ready_ns = -1e300;
+    for (int pass = 0; pass < 2; pass++) {
+        for (uint32_t b = 0; b < graph->batch_count; b++) {
+            struct lac_graph_batch *batch = &graph->batches[b];
+            double from_ns = fmax(ready_ns, asked_ns(graph, b));
+            double taken_ns = (double)graph->nodes[batch->taken_node].at_ns;
+            bool was_late = has_waited(graph, batch);
+            ready_ns = was_late ? fmax(from_ns, taken_ns - graph->take_ns) : from_ns;
+            batch->fetch_ns = ready_ns - from_ns;
+        }
+        ready_ns -= (double)(graph->end_ns - graph->start_ns);
+    }
+}
+
+enum lac_status lac_graph_loader(struct lac_graph_builder *builder)
+{
+    struct lac_graph *graph = builder->graph;
+    const struct lac_diagnosis *diagnosis = builder->diagnosis;
+    graph->ahead = LAC_GRAPH_AHEAD;
+    graph->workers = diagnosis->analysis->loader.num_workers;
+    graph->batches = calloc((size_t)graph->batch_count + 1, sizeof *graph->batches);
+    struct lac_fetch *ordered = malloc(((size_t)diagnosis->fetch_count + 1) * sizeof *ordered);
+    enum lac_status status = graph->batches && ordered ? LAC_OK : LAC_ERR_NOMEM;
+    if (!status) {
+        for (uint64_t i = 0; i < diagnosis->fetch_count; i++) {
+            ordered[i] = diagnosis->fetches[i];
+        }
+        if (diagnosis->fetch_count > 1) {
+            qsort(ordered, diagnosis->fetch_count, sizeof *ordered, by_batch);
+        }
+        find_fetches(builder, ordered, diagnosis->fetch_count);
+        status = graph->batch_count > 0 ? measure_hand_over(graph) : LAC_OK;
+    }
+    free(ordered);
+    if (!status && !graph->has_fetches && graph->workers != 0) {
+        measure_pace(graph);
+    }
+    return status;
+}

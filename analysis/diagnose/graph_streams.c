@@ -1,0 +1,372 @@
+/*
+ * What operations wait for: their launch, their stream, operations of other streams. Where a stream
+ * was told to wait for an event, the event is taken to be all that other streams held then, when
+ * that is never contradicted; elsewhere an operation that begins right when one of another stream
+ * ends, long after its launch and with its own stream empty, waited for that one.
+ */
+
+#include "analysis/diagnose/graph_build.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    STREAMS_MAX = 32, /* of more, dependencies between streams are not looked for */
+    LATENCY_USUAL_NS = 5000,
+    PAUSE_USUAL_NS = 1000,
+};
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a;
+    double y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+double lac_graph_median(double *values, uint32_t count, double otherwise)
+{
+    if (count == 0) {
+        return otherwise;
+    }
+    qsort(values, count, sizeof *values, by_value);
+    return values[count / 2];
+}
+
+struct entry {
+    int64_t start_ns;
+    uint32_t stream, op;
+};
+
+static int by_stream(const void *a, const void *b)
+{
+    const struct entry *x = a;
+    const struct entry *y = b;
+    if (x->stream != y->stream) {
+        return x->stream < y->stream ? -1 : 1;
+    }
+    if (x->start_ns != y->start_ns) {
+        return x->start_ns < y->start_ns ? -1 : 1;
+    }
+    return x->op < y->op ? -1 : x->op > y->op;
+}
+
+static enum lac_status order_streams(struct lac_graph_builder *builder)
+{
+    struct lac_graph *graph = builder->graph;
+    struct entry *entries = malloc(((size_t)graph->op_count + 1) * sizeof *entries);
+    builder->by_stream = malloc(((size_t)graph->op_count + 1) * sizeof *builder->by_stream);
+    builder->place = malloc(((size_t)graph->op_count + 1) * sizeof *builder->place);
+    builder->begins = calloc((size_t)graph->stream_count + 2, sizeof *builder->begins);
+    if (!entries || !builder->by_stream || !builder->place || !builder->begins) {
+        free(entries);
+        return LAC_ERR_NOMEM;
+    }
+    for (uint32_t o = 0; o < graph->op_count; o++) {
+        entries[o] = (struct entry){graph->ops[o].start_ns, graph->ops[o].stream, o};
+        builder->begins[graph->ops[o].stream + 1]++;
+    }
+    for (uint32_t s = 0; s < graph->stream_count; s++) {
+        builder->begins[s + 1] += builder->begins[s];
+    }
+    qsort(entries, graph->op_count, sizeof *entries, by_stream);
+    for (uint32_t i = 0; i < graph->op_count; i++) {
+        builder->by_stream[i] = entries[i].op;
+        builder->place[entries[i].op] = i;
+    }
+    free(entries);
+    return LAC_OK;
+}
+
+/** The host's point that a launched operation follows. */
+static uint32_t anchor_of(const struct lac_graph_builder *builder, const struct lac_graph_op *op)
+{
+    if (op->call == LAC_NONE) {
+        return LAC_NONE;
+    }
+    const struct lac_graph_call *call = &builder->calls[op->call];
+    const struct lac_node *nodes = builder->graph->nodes;
+    return nodes[call->end_node].at_ns <= op->start_ns ? call->end_node : call->begin_node;
+}
+
+/** The operation before each on its stream, as an ordinal; the first one's is the last of the round
+ *  before. */
+static void link_stream(struct lac_graph_builder *builder, uint32_t stream)
+{
+    struct lac_graph *graph = builder->graph;
+    int32_t in_window = (int32_t)(graph->op_count - graph->first);
+    uint32_t first = LAC_NONE;
+    uint32_t last = LAC_NONE;
+    for (uint32_t i = builder->begins[stream]; i < builder->begins[stream + 1]; i++) {
+        uint32_t op = builder->by_stream[i];
+        if (op < graph->first) {
+            continue;
+        }
+        first = first == LAC_NONE ? op : first;
+        graph->ops[op].before = last == LAC_NONE ? LAC_GRAPH_NO_OP : (int32_t)(last - graph->first);
+        last = op;
+    }
+    if (first != LAC_NONE) {
+        graph->ops[first].before = (int32_t)(last - graph->first) - in_window;
+    }
+}
+
+/** The recorded operation before it on its stream, launched in the window or not. */
+static const struct lac_graph_op *recorded_before(const struct lac_graph_builder *builder,
+                                                  uint32_t op)
+{
+    const struct lac_graph *graph = builder->graph;
+    uint32_t at = builder->place[op];
+    return at > builder->begins[graph->ops[op].stream] ? &graph->ops[builder->by_stream[at - 1]]
+                                                       : NULL;
+}
+
+/** What a launch takes to arrive at an idle stream, and one operation to follow another. */
+struct usual {
+    double latency_ns, pause_ns;
+};
+
+static enum lac_status measure_usual(const struct lac_graph_builder *builder,
+                                     struct usual *ret_usual)
+{
+    const struct lac_graph *graph = builder->graph;
+    double *latency = malloc(2 * (size_t)graph->op_count * sizeof *latency);
+    if (!latency) {
+        return LAC_ERR_NOMEM;
+    }
+    double *pause = latency + graph->op_count;
+    uint32_t latencies = 0;
+    uint32_t pauses = 0;
+    for (uint32_t o = graph->first; o < graph->op_count; o++) {
+        const struct lac_graph_op *op = &graph->ops[o];
+        const struct lac_graph_op *before = recorded_before(builder, o);
+        if (op->node == LAC_NONE || !before || before->end_ns > op->start_ns) {
+            continue;
+        }
+        int64_t launched_ns = graph->nodes[op->node].at_ns;
+        if (before->end_ns <= launched_ns) {
+            latency[latencies++] = (double)(op->start_ns - launched_ns);
+        } else if (before->end_ns > launched_ns + LAC_GRAPH_HAND_OVER_NS) {
+            pause[pauses++] = (double)(op->start_ns - before->end_ns);
+        }
+    }
+    ret_usual->latency_ns =
+        fmin(lac_graph_median(latency, latencies, LATENCY_USUAL_NS), LAC_GRAPH_DEPENDS_NS);
+    ret_usual->pause_ns =
+        fmin(lac_graph_median(pause, pauses, PAUSE_USUAL_NS), LAC_GRAPH_DEPENDS_NS);
+    free(latency);
+    return LAC_OK;
+}
+
+/* -- waiting for other streams ------------------------------------------------------------------
+ */
+
+/** A stream told to wait while others held work: (operation, what it may wait for). */
+struct told {
+    uint32_t op, other;
+};
+
+struct events {
+    struct told *told;
+    uint32_t count, capacity;
+    uint32_t *tails; /**< by stream: last operation launched so far, or LAC_NONE */
+    uint32_t seen[STREAMS_MAX][STREAMS_MAX], broken[STREAMS_MAX][STREAMS_MAX];
+};
+
+static enum lac_status note(struct lac_graph_builder *builder, struct events *events, uint32_t op)
+{
+    const struct lac_graph *graph = builder->graph;
+    uint32_t stream = graph->ops[op].stream;
+    for (uint32_t s = 0; s < graph->stream_count; s++) {
+        uint32_t other = events->tails[s];
+        if (s == stream || other == LAC_NONE) {
+            continue;
+        }
+        events->seen[stream][s]++;
+        if (graph->ops[other].end_ns > graph->ops[op].start_ns + 1000) {
+            events->broken[stream][s]++;
+            continue;
+        }
+        if (events->count == events->capacity) {
+            uint32_t capacity = events->capacity ? events->capacity * 2 : 256;
+            struct told *grown = realloc(events->told, capacity * sizeof *grown);
+            if (!grown) {
+                return LAC_ERR_NOMEM;
+            }
+            events->told = grown;
+            events->capacity = capacity;
+        }
+        events->told[events->count++] = (struct told){op, other};
+    }
+    return LAC_OK;
+}
+
+/** The later-ending of what an operation may depend on. */
+static void depend(struct lac_graph *graph, uint32_t op, uint32_t other)
+{
+    int32_t ordinal = (int32_t)((int64_t)other - graph->first);
+    const struct lac_graph_op *now = lac_graph_op_at(graph, graph->ops[op].depends);
+    if (!now || now->end_ns < graph->ops[other].end_ns) {
+        graph->ops[op].depends = ordinal;
+    }
+}
+
+/** Walk the threads: after a wait for an event, the next operation that they launch waits. */
+static enum lac_status follow_events(struct lac_graph_builder *builder, struct events *events)
+{
+    struct lac_graph *graph = builder->graph;
+    uint32_t tracks = builder->diagnosis->model->recorded_track_count;
+    uint8_t *is_told = calloc(tracks, 1);
+    enum lac_status status = is_told ? LAC_OK : LAC_ERR_NOMEM;
+    uint32_t launched = 0;
+    for (uint32_t n = 0; n < graph->node_count && !status; n++) {
+        const struct lac_node *node = &graph->nodes[n];
+        if (node->kind != LAC_NODE_CALL) {
+            continue;
+        }
+        const struct lac_graph_call *call = &builder->calls[node->of];
+        while (launched < graph->op_count && graph->ops[launched].launch_ns < call->start_ns) {
+            events->tails[graph->ops[launched].stream] = launched;
+            launched++;
+        }
+        if (call->class == LAC_API_WAIT_EVENT) {
+            is_told[call->track] = 1;
+        } else if (call->last_op != LAC_NONE && is_told[call->track]) {
+            is_told[call->track] = 0;
+            status = note(builder, events, call->last_op);
+        }
+    }
+    for (uint32_t i = 0; i < events->count && !status; i++) {
+        const struct told *told = &events->told[i];
+        uint32_t to = graph->ops[told->op].stream;
+        uint32_t from = graph->ops[told->other].stream;
+        if (events->broken[to][from] * 20 <= events->seen[to][from]) {
+            depend(graph, told->op, told->other);
+        }
+    }
+    free(is_told);
+    return status;
+}
+
+/** The operation of another stream that ended right before this one began. */
+static void infer_dependency(struct lac_graph_builder *builder, uint32_t op)
+{
+    struct lac_graph *graph = builder->graph;
+    int64_t start_ns = graph->ops[op].start_ns;
+    for (uint32_t s = 0; s < graph->stream_count; s++) {
+        if (s == graph->ops[op].stream) {
+            continue;
+        }
+        uint32_t low = builder->begins[s];
+        uint32_t high = builder->begins[s + 1];
+        while (low < high) { /* the last that began before this one; ends ascend with starts */
+            uint32_t middle = low + (high - low) / 2;
+            if (graph->ops[builder->by_stream[middle]].start_ns < start_ns) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        for (uint32_t i = low; i > builder->begins[s] && i + 2 > low; i--) {
+            uint32_t other = builder->by_stream[i - 1];
+            int64_t ended_ns = start_ns - graph->ops[other].end_ns;
+            if (ended_ns >= 0 && ended_ns <= LAC_GRAPH_DEPENDS_NS) {
+                depend(graph, op, other);
+                break;
+            }
+        }
+    }
+}
+
+/* -- what each operation takes after what it waits for ------------------------------------------
+ */
+
+/**
+ * The latest of launch, stream and dependency is what started it: all that lies between belongs to
+ * it. After the others it would have started as soon as such things usually do.
+ */
+static void measure_lags(struct lac_graph_builder *builder, uint32_t o, const struct usual *usual)
+{
+    struct lac_graph *graph = builder->graph;
+    struct lac_graph_op *op = &graph->ops[o];
+    const struct lac_graph_op *before = recorded_before(builder, o);
+    const struct lac_graph_op *depends = lac_graph_op_at(graph, op->depends);
+    double lag[3] = {NAN, NAN, NAN};
+    double typical[3] = {usual->latency_ns, usual->pause_ns, usual->pause_ns};
+    if (op->node != LAC_NONE) {
+        lag[0] = (double)(op->start_ns - graph->nodes[op->node].at_ns);
+    }
+    if (before) {
+        op->overlaps = before->end_ns > op->start_ns;
+        lag[1] = (double)(op->start_ns - (op->overlaps ? before->start_ns : before->end_ns));
+    }
+    if (depends) {
+        lag[2] = (double)(op->start_ns - depends->end_ns);
+    }
+    int latest = -1;
+    for (int i = 0; i < 3; i++) {
+        if (!isnan(lag[i]) && (latest < 0 || lag[i] - typical[i] < lag[latest] - typical[latest])) {
+            latest = i;
+        }
+    }
+    for (int i = 0; i < 3; i++) {
+        if (isnan(lag[i])) {
+            lag[i] = typical[i];
+        } else if (i != latest && !(i == 1 && op->overlaps)) {
+            lag[i] = fmin(lag[i], typical[i]);
+        }
+    }
+    op->latency_ns = (float)lag[0];
+    op->pause_ns = (float)lag[1];
+    op->depends_ns = (float)lag[2];
+}
+
+static bool is_unexplained(const struct lac_graph_builder *builder, uint32_t o)
+{
+    const struct lac_graph *graph = builder->graph;
+    const struct lac_graph_op *op = &graph->ops[o];
+    const struct lac_graph_op *before = recorded_before(builder, o);
+    bool is_late =
+        op->node == LAC_NONE || op->start_ns - graph->nodes[op->node].at_ns > LAC_GRAPH_DEPENDS_NS;
+    return is_late && op->depends == LAC_GRAPH_NO_OP &&
+           (!before || op->start_ns - before->end_ns > LAC_GRAPH_DEPENDS_NS);
+}
+
+enum lac_status lac_graph_streams(struct lac_graph_builder *builder)
+{
+    struct lac_graph *graph = builder->graph;
+    enum lac_status status = order_streams(builder);
+    for (uint32_t o = graph->first; o < graph->op_count && !status; o++) {
+        graph->ops[o].node = anchor_of(builder, &graph->ops[o]);
+    }
+    for (uint32_t s = 0; s < graph->stream_count && !status; s++) {
+        link_stream(builder, s);
+    }
+    struct usual usual = {0};
+    if (!status) {
+        status = measure_usual(builder, &usual);
+    }
+    if (!status && graph->stream_count > 1 && graph->stream_count <= STREAMS_MAX) {
+        struct events *events = calloc(1, sizeof *events);
+        uint32_t *tails = malloc(graph->stream_count * sizeof *tails);
+        status = events && tails ? LAC_OK : LAC_ERR_NOMEM;
+        if (!status) {
+            memset(tails, 0xff, graph->stream_count * sizeof *tails);
+            events->tails = tails;
+            status = follow_events(builder, events);
+            free(events->told);
+        }
+        free(events);
+        free(tails);
+        for (uint32_t o = graph->first; o < graph->op_count && !status; o++) {
+            if (is_unexplained(builder, o)) {
+                infer_dependency(builder, o);
+            }
+        }
+    }
+    for (uint32_t o = graph->first; o < graph->op_count && !status; o++) {
+        measure_lags(builder, o, &usual);
+    }
+    return status;
+}

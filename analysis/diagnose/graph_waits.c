@@ -1,0 +1,497 @@
+/*
+ * What calls of the host wait for, and what the host's work between them is.
+ *
+ * Which operation a synchronisation waited for is not recorded. It is taken to be the last one of
+ * what it can wait for (its own copy; the stream that the thread launched to last; all streams)
+ * when that one had ended by its return, else the one that ended when it returned.
+ */
+
+#include "analysis/diagnose/graph_build.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    WAITED_MIN_NS = 20000,  /* a shorter call did not wait */
+    RETURNS_NS = 100000,    /* returns this soon after what it waited for */
+    SEGMENTS_MAX = 1 << 17, /* for the usual time between two calls */
+    LOOKED_AT_MAX = 1 << 22,
+};
+
+/** A wait for an event, and how far back from the last launch the event may lie. */
+struct event_wait {
+    uint32_t node, stream, tail;
+};
+
+struct walk {
+    struct lac_graph_builder *builder;
+    uint32_t *tails;       /**< by stream: last operation launched, or LAC_NONE */
+    uint32_t *last_stream; /**< by track: stream that it launched to last, or LAC_NONE */
+    uint32_t launched;     /**< operations launched so far */
+    struct event_wait *events;
+    uint32_t event_count, event_capacity;
+    bool has_event_waited;
+};
+
+static int64_t return_ns(const struct walk *walk, const struct lac_graph_call *call)
+{
+    return walk->builder->graph->nodes[call->end_node].at_ns;
+}
+
+/** How far the clocks of host and device may be apart, seen from a call: the longer it waited, the
+ *  less else it can have waited for. */
+static int64_t slack_ns(const struct lac_graph_call *call)
+{
+    int64_t part_ns = (call->end_ns - call->start_ns) / 50;
+    return part_ns > SYNC_RETURN_NS ? part_ns : SYNC_RETURN_NS;
+}
+
+/** Whether the operation had ended when the call returned, but for the slack of clocks. */
+static bool has_ended(const struct walk *walk, uint32_t op, const struct lac_graph_call *call)
+{
+    const struct lac_graph_op *at = &walk->builder->graph->ops[op];
+    return at->end_ns <= return_ns(walk, call) + slack_ns(call) &&
+           at->start_ns <= return_ns(walk, call);
+}
+
+/** The operation of any stream that ended as the call returned, or LAC_NONE. */
+static uint32_t ended_at_return(const struct walk *walk, const struct lac_graph_call *call)
+{
+    const struct lac_graph_builder *builder = walk->builder;
+    const struct lac_graph *graph = builder->graph;
+    int64_t until_ns = return_ns(walk, call) + slack_ns(call);
+    uint32_t best = LAC_NONE;
+    for (uint32_t s = 0; s < graph->stream_count; s++) {
+        uint32_t low = builder->begins[s];
+        uint32_t high = builder->begins[s + 1];
+        while (low < high) {
+            uint32_t middle = low + (high - low) / 2;
+            if (graph->ops[builder->by_stream[middle]].end_ns <= until_ns) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        if (low == builder->begins[s]) {
+            continue;
+        }
+        uint32_t op = builder->by_stream[low - 1];
+        bool is_then = graph->ops[op].end_ns >= until_ns - RETURNS_NS &&
+                       graph->ops[op].end_ns >= call->start_ns &&
+                       graph->ops[op].launch_ns < call->end_ns && has_ended(walk, op, call);
+        if (is_then && (best == LAC_NONE || graph->ops[best].end_ns < graph->ops[op].end_ns)) {
+            best = op;
+        }
+    }
+    return best;
+}
+
+/** The last to end of what all streams held, as far as it had ended. */
+static uint32_t last_of_all(const struct walk *walk, const struct lac_graph_call *call)
+{
+    const struct lac_graph *graph = walk->builder->graph;
+    uint32_t best = LAC_NONE;
+    for (uint32_t s = 0; s < graph->stream_count; s++) {
+        uint32_t tail = walk->tails[s];
+        if (tail != LAC_NONE && has_ended(walk, tail, call) &&
+            (best == LAC_NONE || graph->ops[best].end_ns < graph->ops[tail].end_ns)) {
+            best = tail;
+        }
+    }
+    return best;
+}
+
+static enum lac_status note_event(struct walk *walk, const struct lac_graph_call *call)
+{
+    uint32_t stream = walk->last_stream[call->track];
+    if (stream == LAC_NONE || walk->tails[stream] == LAC_NONE) {
+        return LAC_OK;
+    }
+    if (walk->event_count == walk->event_capacity) {
+        uint32_t capacity = walk->event_capacity ? walk->event_capacity * 2 : 64;
+        struct event_wait *grown = realloc(walk->events, capacity * sizeof *grown);
+        if (!grown) {
+            return LAC_ERR_NOMEM;
+        }
+        walk->events = grown;
+        walk->event_capacity = capacity;
+    }
+    walk->has_event_waited =
+        walk->has_event_waited || call->end_ns - call->start_ns >= WAITED_MIN_NS;
+    walk->events[walk->event_count++] =
+        (struct event_wait){call->end_node, stream, walk->tails[stream]};
+    return LAC_OK;
+}
+
+static void wait_for(struct walk *walk, const struct lac_graph_call *call, uint32_t op,
+                     enum lac_node_wait why)
+{
+    struct lac_graph *graph = walk->builder->graph;
+    if (op == LAC_NONE) {
+        return;
+    }
+    uint8_t class = graph->ops[op].class;
+    bool is_batch = class == LAC_OP_COPY_PAGEABLE || class == LAC_OP_COPY_PINNED;
+    graph->nodes[call->end_node].waits = (int32_t)((int64_t)op - graph->first);
+    graph->nodes[call->end_node].wait =
+        (uint8_t)(is_batch && why == LAC_WAIT_SYNC ? LAC_WAIT_COPY : why);
+}
+
+/** A synchronisation: of an event, of everything, or of a stream. */
+static enum lac_status see_sync(struct walk *walk, const struct lac_graph_call *call)
+{
+    const struct lac_model *model = walk->builder->diagnosis->model;
+    const char *name = lac_model_str(model, model->slices.name[call->slice]);
+    uint32_t stream = walk->last_stream[call->track];
+    uint32_t op = LAC_NONE;
+    if (strstr(name, "Event")) {
+        return note_event(walk, call);
+    }
+    if (strstr(name, "Device") || strstr(name, "Ctx")) {
+        op = last_of_all(walk, call);
+    } else if (stream != LAC_NONE && walk->tails[stream] != LAC_NONE &&
+               has_ended(walk, walk->tails[stream], call)) {
+        op = walk->tails[stream];
+    }
+    bool has_waited = call->end_ns - call->start_ns >= WAITED_MIN_NS;
+    if (has_waited && (op == LAC_NONE || walk->builder->graph->ops[op].end_ns < call->start_ns)) {
+        uint32_t then = ended_at_return(walk, call);
+        op = then != LAC_NONE ? then : op;
+    }
+    wait_for(walk, call, op, LAC_WAIT_SYNC);
+    return LAC_OK;
+}
+
+/** A copy waits for itself when it returns after it. */
+static void see_copy(struct walk *walk, const struct lac_graph_call *call)
+{
+    const struct lac_graph *graph = walk->builder->graph;
+    bool is_long = call->end_ns - call->start_ns > SYNC_RETURN_NS;
+    if (call->last_op != LAC_NONE && is_long && has_ended(walk, call->last_op, call) &&
+        graph->ops[call->last_op].end_ns > call->start_ns) {
+        wait_for(walk, call, call->last_op, LAC_WAIT_SYNC);
+    }
+}
+
+static enum lac_status see_call(struct walk *walk, const struct lac_graph_call *call)
+{
+    const struct lac_model *model = walk->builder->diagnosis->model;
+    struct lac_graph *graph = walk->builder->graph;
+    while (walk->launched < graph->op_count &&
+           graph->ops[walk->launched].launch_ns < call->start_ns) {
+        walk->tails[graph->ops[walk->launched].stream] = walk->launched;
+        walk->launched++;
+    }
+    if (call->last_op != LAC_NONE) {
+        walk->last_stream[call->track] = graph->ops[call->last_op].stream;
+    }
+    switch ((enum lac_api_class)call->class) {
+    case LAC_API_SYNC:
+        return see_sync(walk, call);
+    case LAC_API_COPY:
+    case LAC_API_COPY_BLOCKING:
+        see_copy(walk, call);
+        return LAC_OK;
+    case LAC_API_ALLOC:
+        if (strstr(lac_model_str(model, model->slices.name[call->slice]), "Free")) {
+            wait_for(walk, call, last_of_all(walk, call), LAC_WAIT_ALLOC);
+        }
+        return LAC_OK;
+    case LAC_API_OTHER:
+    case LAC_API_LAUNCH:
+    case LAC_API_MODULE:
+    case LAC_API_WAIT_EVENT:
+    case LAC_API_CLASS_COUNT_:
+        break;
+    }
+    return LAC_OK;
+}
+
+/**
+ * How far back events lie: as many operations as were not done when such a wait returned. When none
+ * ever waited the event is not known to be a recent one: it then lies a step back.
+ */
+static void place_events(struct walk *walk)
+{
+    struct lac_graph_builder *builder = walk->builder;
+    struct lac_graph *graph = builder->graph;
+    uint32_t back = walk->has_event_waited ? 0 : graph->ops_per_step;
+    uint32_t looked_at = 0;
+    for (uint32_t i = 0; i < walk->event_count; i++) {
+        const struct event_wait *event = &walk->events[i];
+        int64_t until_ns = graph->nodes[event->node].at_ns + SYNC_RETURN_NS;
+        uint32_t at = builder->place[event->tail];
+        uint32_t open = 0;
+        while (looked_at < LOOKED_AT_MAX && at > builder->begins[event->stream] &&
+               graph->ops[builder->by_stream[at]].end_ns > until_ns) {
+            at--;
+            open++;
+            looked_at++;
+        }
+        back = open > back ? open : back;
+    }
+    for (uint32_t i = 0; i < walk->event_count; i++) {
+        const struct event_wait *event = &walk->events[i];
+        uint32_t at = builder->place[event->tail];
+        if (at < builder->begins[event->stream] + back) {
+            continue;
+        }
+        uint32_t op = builder->by_stream[at - back];
+        if (graph->ops[op].start_ns <= graph->nodes[event->node].at_ns) {
+            graph->nodes[event->node].waits = (int32_t)((int64_t)op - graph->first);
+            graph->nodes[event->node].wait = LAC_WAIT_OTHER;
+        }
+    }
+}
+
+/* -- room in the queue ---------------------------------------------------------------------------
+ */
+
+/** Launches of a stream: by how many they were ahead of it, at most, and whether that held them. */
+static void limit_stream(struct lac_graph_builder *builder, uint32_t stream)
+{
+    struct lac_graph *graph = builder->graph;
+    uint32_t begin = builder->begins[stream];
+    uint32_t end = builder->begins[stream + 1];
+    uint32_t most = 0;
+    uint32_t held = 0; /* the most that a launch which was held up was ahead */
+    for (int pass = 0; pass < 2; pass++) {
+        uint32_t started = begin;
+        for (uint32_t i = begin; i < end; i++) {
+            const struct lac_graph_op *op = &graph->ops[builder->by_stream[i]];
+            if (op->call == LAC_NONE || builder->by_stream[i] < graph->first) {
+                continue;
+            }
+            const struct lac_graph_call *call = &builder->calls[op->call];
+            int64_t at_ns = graph->nodes[call->end_node].at_ns;
+            while (started < i && graph->ops[builder->by_stream[started]].start_ns <= at_ns) {
+                started++;
+            }
+            uint32_t ahead = i - started;
+            most = ahead > most ? ahead : most;
+            bool is_held = call->class == LAC_API_LAUNCH && pass == 1 && ahead * 10 >= most * 9 &&
+                           at_ns - call->start_ns >= QUEUE_FULL_MIN_NS;
+            held = is_held && ahead > held ? ahead : held;
+        }
+    }
+    uint32_t room = held >= 64 ? most : most > LAC_GRAPH_QUEUE_USUAL ? most : LAC_GRAPH_QUEUE_USUAL;
+    builder->room[stream] = room + 1;
+}
+
+/** A launch returns when the operation that many before it has started. */
+static void make_room(struct lac_graph_builder *builder, uint32_t stream)
+{
+    struct lac_graph *graph = builder->graph;
+    uint32_t begin = builder->begins[stream];
+    uint32_t end = builder->begins[stream + 1];
+    int32_t in_window = (int32_t)(graph->op_count - graph->first);
+    while (begin < end && builder->by_stream[begin] < graph->first) {
+        begin++;
+    }
+    uint32_t room = builder->room[stream];
+    for (uint32_t i = begin; i < end; i++) {
+        const struct lac_graph_op *op = &graph->ops[builder->by_stream[i]];
+        if (op->call == LAC_NONE || builder->by_stream[i] < graph->first) {
+            continue;
+        }
+        int64_t index = (int64_t)i - begin - room;
+        int32_t ordinal = LAC_GRAPH_NO_OP;
+        if (index >= 0) {
+            ordinal = (int32_t)((int64_t)builder->by_stream[begin + index] - graph->first);
+        } else if (index + end - begin >= 0) {
+            ordinal =
+                (int32_t)((int64_t)builder->by_stream[end + index] - graph->first) - in_window;
+        }
+        graph->nodes[builder->calls[op->call].end_node].makes_room = ordinal;
+    }
+}
+
+/* -- the host's own work --------------------------------------------------------------------------
+ */
+
+/** When an ordinal's operation started or ended as recorded; far back when it is not there. */
+static int64_t recorded_ns(const struct lac_graph *graph, int32_t ordinal, bool is_end)
+{
+    const struct lac_graph_op *op = lac_graph_op_at(graph, ordinal);
+    if (!op) {
+        return INT64_MIN;
+    }
+    return is_end ? op->end_ns : op->start_ns;
+}
+
+static bool is_begin(const struct lac_node *node)
+{
+    return node->kind == LAC_NODE_CALL || node->kind == LAC_NODE_WAIT || node->kind == LAC_NODE_END;
+}
+
+/** The usual work between two calls: what dispatching takes. */
+static enum lac_status usual_segment(const struct lac_graph *graph, double *ret_ns)
+{
+    double *values = malloc(SEGMENTS_MAX * sizeof *values);
+    uint32_t count = 0;
+    if (!values) {
+        return LAC_ERR_NOMEM;
+    }
+    for (uint32_t n = 0; n < graph->node_count && count < SEGMENTS_MAX; n++) {
+        const struct lac_node *node = &graph->nodes[n];
+        if (node->kind == LAC_NODE_CALL && node->before != LAC_NONE) {
+            values[count++] = (double)(node->at_ns - graph->nodes[node->before].at_ns);
+        }
+    }
+    double usual_ns = lac_graph_median(values, count, 0.0);
+    *ret_ns = usual_ns < LAUNCH_BRIDGE_NS ? usual_ns : LAUNCH_BRIDGE_NS;
+    free(values);
+    return LAC_OK;
+}
+
+/** Whether a call is the first launch of its kernel and takes as long as loading its module does.
+ */
+static bool loads_module(const struct lac_graph_builder *builder, const struct lac_graph_call *call)
+{
+    const struct lac_diagnosis *diagnosis = builder->diagnosis;
+    if (call->class != LAC_API_LAUNCH || call->last_op == LAC_NONE ||
+        call->end_ns - call->start_ns < FIRST_LAUNCH_MIN_NS) {
+        return false;
+    }
+    uint32_t slice = builder->graph->ops[call->last_op].slice;
+    if (diagnosis->model->slices.kind[slice] != LAC_SLICE_KERNEL) {
+        return false;
+    }
+    uint32_t row = diagnosis->kernel_row[diagnosis->model->slices.name[slice]];
+    return row != LAC_NONE && diagnosis->analysis->kernels[row].first_slice == slice;
+}
+
+/** The work inside a call, by what the call does. */
+static void name_call_work(const struct lac_graph_builder *builder, struct lac_node *node)
+{
+    const struct lac_graph_call *call = &builder->calls[node->of];
+    double own_ns = node->own_ns;
+    switch ((enum lac_api_class)call->class) {
+    case LAC_API_LAUNCH:
+    case LAC_API_COPY:
+    case LAC_API_WAIT_EVENT:
+        if (loads_module(builder, call)) {
+            node->cause = LAC_CAUSE_MODULE_LOAD;
+        } else if (node->wait == LAC_WAIT_NONE) {
+            node->launch_ns = (float)(own_ns < QUEUE_FULL_MIN_NS ? own_ns : LAUNCH_USUAL_NS);
+        }
+        return;
+    case LAC_API_ALLOC:
+        node->cause = LAC_CAUSE_ALLOCATOR;
+        return;
+    case LAC_API_MODULE:
+        node->cause = LAC_CAUSE_MODULE_LOAD;
+        return;
+    case LAC_API_OTHER:
+    case LAC_API_SYNC:
+    case LAC_API_COPY_BLOCKING:
+    case LAC_API_CLASS_COUNT_:
+        break;
+    }
+}
+
+static void name_work(const struct lac_graph_builder *builder, struct lac_node *node,
+                      double usual_ns, bool is_in_wait)
+{
+    const struct lac_graph *graph = builder->graph;
+    if (is_in_wait || node->kind == LAC_NODE_TAKEN) {
+        node->cause = LAC_CAUSE_DATA_WAIT;
+    } else if (node->kind == LAC_NODE_RETURN) {
+        name_call_work(builder, node);
+    } else {
+        bool is_short = node->own_ns <= LAUNCH_BRIDGE_NS;
+        bool is_work = node->before != LAC_NONE && node->kind == LAC_NODE_CALL;
+        const struct lac_node *before = is_work ? &graph->nodes[node->before] : NULL;
+        bool is_after_wait = before && before->kind == LAC_NODE_RETURN &&
+                             (before->wait == LAC_WAIT_SYNC || before->wait == LAC_WAIT_ALLOC);
+        if (is_after_wait && before->wait == LAC_WAIT_SYNC) {
+            node->cause = LAC_CAUSE_SYNC;
+        }
+        if (is_work) {
+            double launch_ns = is_short && !is_after_wait ? node->own_ns : usual_ns;
+            node->launch_ns = (float)(launch_ns < node->own_ns ? launch_ns : node->own_ns);
+        }
+    }
+}
+
+/** Marks the host's work in the optimizer. */
+static void mark_optimizer(const struct lac_diagnosis *diagnosis, struct lac_graph *graph)
+{
+    const struct lac_marks *marks = &diagnosis->optimizer_marks;
+    uint64_t next = 0;
+    int64_t end_ns = INT64_MIN;
+    for (uint32_t n = 0; n < graph->node_count; n++) {
+        struct lac_node *node = &graph->nodes[n];
+        while (next < marks->count && marks->at[next].start_ns < node->at_ns + graph->start_ns) {
+            int64_t ended_ns = marks->at[next].start_ns + marks->at[next].dur_ns;
+            end_ns = ended_ns > end_ns ? ended_ns : end_ns;
+            next++;
+        }
+        node->in_optimizer = node->at_ns + graph->start_ns <= end_ns;
+    }
+}
+
+static enum lac_status measure_work(struct lac_graph_builder *builder)
+{
+    struct lac_graph *graph = builder->graph;
+    double usual_ns = 0.0;
+    enum lac_status status = usual_segment(graph, &usual_ns);
+    uint32_t waiting = 0; /* waits for batches under way */
+    for (uint32_t n = 0; n < graph->node_count && !status; n++) {
+        struct lac_node *node = &graph->nodes[n];
+        if (node->kind == LAC_NODE_OP) {
+            continue;
+        }
+        int64_t from_ns = node->before == LAC_NONE ? 0 : graph->nodes[node->before].at_ns;
+        int64_t waited_ns = is_begin(node) ? INT64_MIN : recorded_ns(graph, node->waits, true);
+        int64_t room_ns = is_begin(node) ? INT64_MIN : recorded_ns(graph, node->makes_room, false);
+        from_ns = waited_ns > from_ns ? waited_ns : from_ns;
+        from_ns = room_ns > from_ns ? room_ns : from_ns;
+        /* below 0 where clocks differ: it returned before what it waited for had ended */
+        node->own_ns = (double)(node->at_ns - from_ns);
+        name_work(builder, node, usual_ns, waiting > 0);
+        waiting += node->kind == LAC_NODE_WAIT;
+        waiting -= node->kind == LAC_NODE_TAKEN && waiting > 0;
+    }
+    return status;
+}
+
+static enum lac_status see_calls(struct lac_graph_builder *builder)
+{
+    struct lac_graph *graph = builder->graph;
+    uint32_t tracks = builder->diagnosis->model->recorded_track_count;
+    struct walk walk = {.builder = builder,
+                        .tails = malloc((graph->stream_count + 1) * sizeof *walk.tails),
+                        .last_stream = malloc(tracks * sizeof *walk.last_stream)};
+    enum lac_status status = walk.tails && walk.last_stream ? LAC_OK : LAC_ERR_NOMEM;
+    if (!status) {
+        memset(walk.tails, 0xff, (graph->stream_count + 1) * sizeof *walk.tails);
+        memset(walk.last_stream, 0xff, tracks * sizeof *walk.last_stream);
+    }
+    for (uint32_t n = 0; n < graph->node_count && !status; n++) {
+        if (graph->nodes[n].kind == LAC_NODE_CALL) {
+            status = see_call(&walk, &builder->calls[graph->nodes[n].of]);
+        }
+    }
+    if (!status) {
+        place_events(&walk);
+    }
+    free(walk.tails);
+    free(walk.last_stream);
+    free(walk.events);
+    return status;
+}
+
+enum lac_status lac_graph_waits(struct lac_graph_builder *builder)
+{
+    struct lac_graph *graph = builder->graph;
+    builder->room = calloc((size_t)graph->stream_count + 1, sizeof *builder->room);
+    enum lac_status status = builder->room ? see_calls(builder) : LAC_ERR_NOMEM;
+    for (uint32_t s = 0; s < graph->stream_count && !status; s++) {
+        limit_stream(builder, s);
+        make_room(builder, s);
+    }
+    mark_optimizer(builder->diagnosis, graph);
+    return status ? status : measure_work(builder);
+}

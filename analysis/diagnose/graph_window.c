@@ -1,0 +1,310 @@
+/* The window of the graph: whole steps, their operations in the order of launches, and the calls
+ * of the threads that launched them. */
+
+#include "analysis/diagnose/graph_build.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+/** Kept steps from the first on, as many as the bounds allow, in whole cycles of the workers. */
+static bool choose_steps(struct lac_graph_builder *builder, uint64_t operations_max)
+{
+    const struct lac_analysis *analysis = builder->diagnosis->analysis;
+    struct lac_graph *graph = builder->graph;
+    int32_t workers = analysis->loader.num_workers;
+    uint32_t cycle = workers > 1 && workers <= 64 ? (uint32_t)workers : 1;
+    uint64_t operations = 0;
+    uint32_t kept = 0;
+    uint32_t seen = 0;
+    graph->kept_count = 0;
+    for (uint32_t s = 0; s < analysis->step_count; s++) {
+        const struct lac_step *step = &analysis->steps[s];
+        bool is_kept = step->left_out == LAC_STEP_KEPT;
+        if (kept == 0 && !is_kept) {
+            continue;
+        }
+        if (kept == 0) {
+            graph->start_ns = step->start_ns;
+        }
+        operations += step->op_count;
+        if (operations > operations_max) {
+            break;
+        }
+        seen++;
+        kept += is_kept;
+        if (!is_kept || (kept % cycle != 0 && kept != analysis->step_kept_count)) {
+            continue;
+        }
+        graph->end_ns = step->start_ns + step->dur_ns;
+        graph->step_count = seen;
+        graph->kept_count = kept;
+    }
+    return graph->kept_count >= STEPS_MIN && graph->end_ns > graph->start_ns;
+}
+
+static bool is_ours(const struct lac_graph_builder *builder, uint32_t track)
+{
+    const struct lac_diagnosis *diagnosis = builder->diagnosis;
+    const struct lac_track *at = &diagnosis->model->tracks[track];
+    return at->kind == LAC_TRACK_THREAD && at->process == builder->process &&
+           (diagnosis->track_flags[track] & (LAC_TRACK_LAUNCHES | LAC_TRACK_TRAINS)) != 0;
+}
+
+static enum lac_status add_call(struct lac_graph_builder *builder, struct lac_graph_call call)
+{
+    if (builder->call_count == builder->call_capacity) {
+        uint32_t capacity = builder->call_capacity ? builder->call_capacity * 2 : 1024;
+        struct lac_graph_call *grown = realloc(builder->calls, capacity * sizeof *grown);
+        if (!grown) {
+            return LAC_ERR_NOMEM;
+        }
+        builder->calls = grown;
+        builder->call_capacity = capacity;
+    }
+    builder->calls[builder->call_count++] = call;
+    return LAC_OK;
+}
+
+/** Calls that launch, wait, allocate or load; the others are work between them. */
+static bool call_of(struct lac_graph_builder *builder, uint64_t slice, struct lac_graph_call *call)
+{
+    struct lac_diagnosis *diagnosis = builder->diagnosis;
+    const struct lac_slices *slices = &diagnosis->model->slices;
+    if (slices->kind[slice] != LAC_SLICE_API) {
+        return false;
+    }
+    enum lac_api_class class = lac_api_class_of(diagnosis, slices->name[slice]);
+    bool is_short_look_up = class == LAC_API_MODULE && slices->dur_ns[slice] < MODULE_MIN_NS;
+    if (class == LAC_API_OTHER || is_short_look_up) {
+        return false;
+    }
+    call->class = (uint8_t) class;
+    call->start_ns = slices->start_ns[slice] - builder->graph->start_ns;
+    call->end_ns = call->start_ns + slices->dur_ns[slice];
+    call->slice = (uint32_t)slice;
+    call->last_op = LAC_NONE;
+    call->batch = LAC_NONE;
+    return true;
+}
+
+static enum lac_status collect_calls(struct lac_graph_builder *builder)
+{
+    const struct lac_model *model = builder->diagnosis->model;
+    const struct lac_slices *slices = &model->slices;
+    for (uint32_t t = 0; t < model->recorded_track_count; t++) {
+        if (!is_ours(builder, t)) {
+            continue;
+        }
+        uint64_t end = model->tracks[t].first + model->tracks[t].count;
+        uint64_t i = lac_model_lower_bound(model, t, builder->graph->start_ns);
+        for (; i < end && slices->start_ns[i] < builder->graph->end_ns; i++) {
+            struct lac_graph_call call = {.track = t};
+            if (!call_of(builder, i, &call)) {
+                continue;
+            }
+            if (builder->call_count == LAC_GRAPH_CALLS_MAX) {
+                builder->is_too_large = true;
+                return LAC_OK;
+            }
+            enum lac_status status = add_call(builder, call);
+            if (status) {
+                return status;
+            }
+        }
+    }
+    return LAC_OK;
+}
+
+/** Waits for batches of the training process, among the calls. */
+static enum lac_status collect_waits(struct lac_graph_builder *builder)
+{
+    const struct lac_marks *marks = &builder->diagnosis->wait_marks;
+    struct lac_graph *graph = builder->graph;
+    uint32_t count = 0;
+    for (uint64_t i = 0; i < marks->count; i++) {
+        const struct lac_mark *mark = &marks->at[i];
+        bool is_inside = mark->start_ns >= graph->start_ns && mark->start_ns < graph->end_ns;
+        if (!is_inside || !is_ours(builder, mark->track)) {
+            continue;
+        }
+        if (builder->call_count >= LAC_GRAPH_CALLS_MAX) {
+            builder->is_too_large = true;
+            return LAC_OK;
+        }
+        struct lac_graph_call call = {.start_ns = mark->start_ns - graph->start_ns,
+                                      .end_ns = mark->start_ns - graph->start_ns + mark->dur_ns,
+                                      .slice = mark->slice,
+                                      .track = mark->track,
+                                      .last_op = LAC_NONE,
+                                      .batch = count++};
+        enum lac_status status = add_call(builder, call);
+        if (status) {
+            return status;
+        }
+    }
+    graph->batch_count = count;
+    return LAC_OK;
+}
+
+static uint32_t call_with_slice(const struct lac_graph_builder *builder, uint32_t slice)
+{
+    uint32_t low = 0;
+    uint32_t high = builder->api_count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (builder->calls[middle].slice < slice) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low < builder->api_count && builder->calls[low].slice == slice ? low : LAC_NONE;
+}
+
+/** The operation of a slice; false when another process launched it. */
+static bool operation_of(const struct lac_graph_builder *builder, uint64_t slice, bool is_main,
+                         struct lac_graph_op *op)
+{
+    const struct lac_diagnosis *diagnosis = builder->diagnosis;
+    const struct lac_slices *slices = &diagnosis->model->slices;
+    uint32_t call = slices->link[slice];
+    bool is_known = call != LAC_NONE && slices->kind[call] == LAC_SLICE_API;
+    if (is_known) {
+        uint32_t track = lac_model_track_of(diagnosis->model, call);
+        is_known = track < diagnosis->model->recorded_track_count && is_ours(builder, track);
+    }
+    if (!is_known && !is_main) {
+        return false;
+    }
+    op->start_ns = slices->start_ns[slice] - builder->graph->start_ns;
+    op->end_ns = op->start_ns + slices->dur_ns[slice];
+    op->launch_ns = is_known ? slices->start_ns[call] - builder->graph->start_ns : op->start_ns;
+    op->call = is_known ? call_with_slice(builder, call) : LAC_NONE;
+    op->slice = (uint32_t)slice;
+    op->class = (uint8_t)lac_op_class_of(diagnosis, slice);
+    return true;
+}
+
+/** A stream's operations before the first whose launch was recorded were launched before the
+ * window.
+ */
+static void launched_before(struct lac_graph *graph, uint32_t first)
+{
+    for (uint32_t o = first; o < graph->op_count; o++) {
+        graph->ops[o].launch_ns = graph->ops[o].launch_ns < 0 ? graph->ops[o].launch_ns : -1;
+    }
+}
+
+static enum lac_status collect_stream(struct lac_graph_builder *builder, uint32_t track,
+                                      int64_t from_ns)
+{
+    const struct lac_diagnosis *diagnosis = builder->diagnosis;
+    const struct lac_model *model = diagnosis->model;
+    const struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_graph *graph = builder->graph;
+    int64_t length_ns = graph->end_ns - graph->start_ns;
+    bool is_main = model->tracks[track].device == analysis->devices[analysis->main_device].id;
+    uint64_t end = model->tracks[track].first + model->tracks[track].count;
+    uint32_t first = graph->op_count;
+    bool has_launch = false;
+    for (uint64_t i = lac_model_lower_bound(model, track, from_ns); i < end; i++) {
+        struct lac_graph_op op = {.stream = graph->stream_count, .depends = LAC_GRAPH_NO_OP};
+        if (!lac_is_gpu_work(model->slices.kind[i]) || !operation_of(builder, i, is_main, &op)) {
+            continue;
+        }
+        if (op.launch_ns >= length_ns) {
+            if (op.start_ns >= length_ns) {
+                break; /* what comes behind it was launched later still */
+            }
+            continue;
+        }
+        if (op.launch_ns < from_ns - graph->start_ns) {
+            continue;
+        }
+        if (graph->op_count == LAC_GRAPH_KEPT_OPS_MAX) {
+            builder->is_too_large = true;
+            return LAC_OK;
+        }
+        if (!has_launch && op.call != LAC_NONE) {
+            launched_before(graph, first);
+            has_launch = true;
+        }
+        graph->ops[graph->op_count++] = op;
+    }
+    graph->stream_count += graph->op_count > first;
+    return LAC_OK;
+}
+
+static int by_launch(const void *a, const void *b)
+{
+    const struct lac_graph_op *x = a;
+    const struct lac_graph_op *y = b;
+    if (x->launch_ns != y->launch_ns) {
+        return x->launch_ns < y->launch_ns ? -1 : 1;
+    }
+    if (x->start_ns != y->start_ns) {
+        return x->start_ns < y->start_ns ? -1 : 1;
+    }
+    return x->slice < y->slice ? -1 : x->slice > y->slice;
+}
+
+/** Operations that were launched in the window and as long before it as two steps are. */
+static enum lac_status collect_operations(struct lac_graph_builder *builder)
+{
+    const struct lac_model *model = builder->diagnosis->model;
+    struct lac_graph *graph = builder->graph;
+    int64_t length_ns = graph->end_ns - graph->start_ns;
+    int64_t before_ns = 2 * (length_ns / graph->step_count);
+    int64_t from_ns = graph->start_ns > before_ns ? graph->start_ns - before_ns : 0;
+    graph->ops = malloc(LAC_GRAPH_KEPT_OPS_MAX * sizeof *graph->ops);
+    enum lac_status status = graph->ops ? LAC_OK : LAC_ERR_NOMEM;
+    for (uint32_t t = 0; t < model->recorded_track_count && !status; t++) {
+        if (builder->diagnosis->track_flags[t] & LAC_TRACK_HAS_GPU) {
+            status = collect_stream(builder, t, from_ns);
+        }
+    }
+    if (status || builder->is_too_large || graph->op_count == 0) {
+        return status;
+    }
+    qsort(graph->ops, graph->op_count, sizeof *graph->ops, by_launch);
+    while (graph->first < graph->op_count && graph->ops[graph->first].launch_ns < 0) {
+        graph->first++;
+    }
+    for (uint32_t o = graph->first; o < graph->op_count; o++) {
+        if (graph->ops[o].call != LAC_NONE) {
+            builder->calls[graph->ops[o].call].last_op = o;
+        }
+    }
+    return LAC_OK;
+}
+
+enum lac_status lac_graph_window(struct lac_graph_builder *builder)
+{
+    struct lac_graph *graph = builder->graph;
+    uint64_t operations_max = LAC_GRAPH_OPS_MAX;
+    for (int attempt = 0; attempt < 4; attempt++, operations_max /= 4) {
+        builder->is_too_large = false;
+        builder->call_count = 0;
+        builder->api_count = 0;
+        graph->op_count = graph->first = graph->stream_count = 0;
+        free(graph->ops);
+        graph->ops = NULL;
+        if (!choose_steps(builder, operations_max)) {
+            return LAC_OK;
+        }
+        enum lac_status status = collect_calls(builder);
+        builder->api_count = builder->call_count;
+        if (!status) {
+            status = collect_waits(builder);
+        }
+        if (!status && !builder->is_too_large) {
+            status = collect_operations(builder);
+        }
+        if (status || !builder->is_too_large) {
+            builder->is_usable = !status && graph->op_count > graph->first;
+            return status;
+        }
+    }
+    return LAC_OK;
+}

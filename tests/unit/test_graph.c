@@ -1,0 +1,245 @@
+/* The graph behind every gain: played without a change it gives the recorded step, and each change
+ * takes away what waits for it, no more. */
+
+#include "analysis/diagnose/analysis.h"
+#include "tests/support/trace_draw.h"
+
+#include <check.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct lac_model *model;
+static char sheet[400000];
+static size_t length;
+static unsigned corr;
+
+__attribute__((format(printf, 1, 2))) static void add(const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    int written = vsnprintf(sheet + length, sizeof sheet - length, fmt, args);
+    va_end(args);
+    ck_assert(written > 0 && (size_t)written < sizeof sheet - length);
+    length += (size_t)written;
+}
+
+static void clear(void)
+{
+    length = 0;
+    corr = 0;
+    sheet[0] = '\0';
+}
+
+/** An operation on a stream and the call that launched it, in us. */
+static void launch(const char *thread, double at, const char *stream, double start, double dur,
+                   const char *name)
+{
+    corr++;
+    add("%s call %.3f 4 #%u cudaLaunchKernel\n", thread, at, corr);
+    add("%s kernel %.3f %.3f #%u %s\n", stream, start, dur, corr, name);
+}
+
+/** Mean step with a change, in us; 0 when it is not known. */
+static double mean_if(const char *text)
+{
+    struct lac_diagnose_options options = {.has_what_if = true};
+    struct lac_analysis *analysis = NULL;
+    ck_assert_int_eq(lac_what_if_parse(text, &options.what_if, NULL), LAC_OK);
+    ck_assert_int_eq(lac_diagnose(model, &options, &analysis, NULL), LAC_OK);
+    ck_assert_int_le(analysis->what_if_low_ns, analysis->what_if_mean_ns);
+    ck_assert_int_ge(analysis->what_if_high_ns, analysis->what_if_mean_ns);
+    double mean_us = (double)analysis->what_if_mean_ns / 1000.0;
+    ck_assert_ptr_nonnull(strstr(analysis->what_if_assumption, "played again"));
+    lac_analysis_destroy(analysis);
+    return mean_us;
+}
+
+static void expect(const char *change, double wanted_us)
+{
+    double have_us = mean_if(change);
+    ck_assert_msg(fabs(have_us - wanted_us) <= 0.02 * wanted_us, "%s: %.1f us, wanted %.1f", change,
+                  have_us, wanted_us);
+}
+
+static void draw(void)
+{
+    model = trace_draw_with(sheet, NULL, 8);
+    ck_assert_ptr_nonnull(model);
+}
+
+static void wipe(void)
+{
+    lac_model_destroy(model);
+    model = NULL;
+    clear();
+}
+
+enum { STEPS = 20 };
+
+/** Steps of `kernels` of 100 us on one stream; the host takes 20 us for each, then waits. */
+static void draw_synchronised(int kernels)
+{
+    double step = 20.0 + 100.0 * kernels + 200.0;
+    clear();
+    for (int i = 0; i < STEPS; i++) {
+        double t = i * step;
+        add("main range %.3f %.3f ProfilerStep#%d\n", t, step, i);
+        add("main op %.3f 10 Optimizer.step#SGD.step\n", t + 1.0);
+        for (int k = 0; k < kernels; k++) {
+            launch("main", t + 20.0 * k + 12.0, "gpu0.7", t + 20.0 + 100.0 * k, 99.0, "dgrad");
+        }
+        add("main call %.3f %.3f cudaStreamSynchronize\n", t + 20.0 * kernels,
+            100.0 * kernels + 20.0 - 20.0 * kernels + 5.0);
+    }
+    draw();
+}
+
+START_TEST(without_a_change_the_step_is_the_recorded_one)
+{
+    draw_synchronised(10);
+    expect("", 1220.0);
+    expect("comm=0", 1220.0);
+    wipe();
+}
+END_TEST
+
+START_TEST(without_waiting_the_device_is_never_idle)
+{
+    draw_synchronised(10); /* the host is done in 215 us of a step, the device needs 1000 */
+    expect("sync=0", 1000.0);
+    wipe();
+}
+END_TEST
+
+START_TEST(faster_kernels_do_not_shorten_what_the_host_does_behind_a_wait)
+{
+    draw_synchronised(10); /* 500 us of kernels, and 220 in which the host has the result first */
+    expect("kernels=0.5", 720.0);
+    expect("sync=0,kernels=0.1", 400.0); /* the host is the next limit */
+    wipe();
+}
+END_TEST
+
+/** A host that launches a kernel each 100 us, which takes 30. */
+static void draw_launch_bound(int kernels)
+{
+    clear();
+    for (int i = 0; i < STEPS; i++) {
+        double t = i * 40.0 * kernels;
+        add("main range %.3f %.3f ProfilerStep#%d\n", t, 40.0 * kernels, i);
+        add("main op %.3f 10 Optimizer.step#SGD.step\n", t + 1.0);
+        for (int k = 0; k < kernels; k++) {
+            launch("main", t + 40.0 * k + 30.0, "gpu0.7", t + 40.0 * k + 36.0, 15.0, "dgrad");
+        }
+    }
+    draw();
+}
+
+START_TEST(free_launches_leave_what_the_device_needs)
+{
+    draw_launch_bound(50);
+    expect("launch=0", 50 * 16.0);
+    expect("kernels=0.5", 2000.0); /* nobody waits for the kernels */
+    expect("kernels=4", 50 * 61.0);
+    wipe();
+}
+END_TEST
+
+/** A step of two kernels and a collective behind the first, for which the second waits. */
+static void draw_communicating(double comm)
+{
+    double step = 1000.0 + comm;
+    clear();
+    for (int i = 0; i < STEPS; i++) {
+        double t = i * step;
+        add("main range %.3f %.3f ProfilerStep#%d\n", t, step, i);
+        add("main op %.3f 10 Optimizer.step#SGD.step\n", t + 1.0);
+        launch("main", t + 10.0, "gpu0.7", t + 50.0, 600.0, "dgrad");
+        add("main call %.3f 2 cudaStreamWaitEvent\n", t + 16.0);
+        launch("main", t + 20.0, "gpu0.9", t + 652.0, comm, "ncclDevKernel_AllReduce");
+        add("main call %.3f 2 cudaStreamWaitEvent\n", t + 26.0);
+        launch("main", t + 30.0, "gpu0.7", t + 654.0 + comm, 394.0, "wgrad");
+        add("main call %.3f %.3f cudaDeviceSynchronize\n", t + 40.0, step + 10.0 - 40.0 - 12.0);
+    }
+    draw();
+}
+
+START_TEST(communication_in_the_way_goes_with_its_time)
+{
+    draw_communicating(500.0);
+    expect("", 1500.0);
+    expect("comm=0.5", 1250.0);
+    expect("comm=0", 1000.0);
+    wipe();
+}
+END_TEST
+
+/** Two workers that take 1000 us a batch, a device that takes 300: a batch each 500 us. */
+static void draw_loading(void)
+{
+    clear();
+    for (int i = 0; i < STEPS + 4; i++) {
+        add("w%d fetch %.3f 998 batch=%d worker=%d cpu=900\n", i % 2, i * 500.0 - 0.0, i, i % 2);
+    }
+    for (int i = 0; i < STEPS; i++) {
+        double t = 1000.0 + i * 500.0;
+        add("main range %.3f 500 ProfilerStep#%d\n", t, i);
+        add("main op %.3f 10 Optimizer.step#SGD.step\n", t + 1.0);
+        add("main wait %.3f 490 batch=%d\n", t + 2.0, i + 1);
+        launch("main", t + 493.0, "gpu0.7", t + 500.0, 300.0, "dgrad");
+    }
+    draw();
+}
+
+START_TEST(more_workers_help_until_the_device_is_the_limit)
+{
+    draw_loading();
+    expect("workers=2", 500.0);
+    expect("workers=3", 333.0);
+    expect("workers=8", 301.0);
+    expect("kernels=0.5", 500.0); /* it waits for batches as before */
+    wipe();
+}
+END_TEST
+
+/** Every other step allocates, which waits for all work; a synchronisation behind it hides it. */
+START_TEST(of_two_waits_for_the_same_the_second_is_free)
+{
+    clear();
+    for (int i = 0; i < STEPS; i++) {
+        double t = i * 1500.0;
+        add("main range %.3f 1500 ProfilerStep#%d\n", t, i);
+        add("main op %.3f 10 Optimizer.step#SGD.step\n", t + 1.0);
+        launch("main", t + 20.0, "gpu0.7", t + 30.0, 1000.0, "dgrad");
+        add("main call %.3f 1005 cudaFree\n", t + 30.0);
+        add("main call %.3f 5 cudaStreamSynchronize\n", t + 1036.0);
+    }
+    draw();
+    expect("", 1500.0);
+    expect("sync=0", 1500.0);             /* cudaFree waits all the same */
+    expect("sync=0,allocator=0", 1001.0); /* then the host is a step ahead */
+    wipe();
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("graph");
+    TCase *tests = tcase_create("graph");
+    tcase_add_test(tests, without_a_change_the_step_is_the_recorded_one);
+    tcase_add_test(tests, without_waiting_the_device_is_never_idle);
+    tcase_add_test(tests, faster_kernels_do_not_shorten_what_the_host_does_behind_a_wait);
+    tcase_add_test(tests, free_launches_leave_what_the_device_needs);
+    tcase_add_test(tests, communication_in_the_way_goes_with_its_time);
+    tcase_add_test(tests, more_workers_help_until_the_device_is_the_limit);
+    tcase_add_test(tests, of_two_waits_for_the_same_the_second_is_free);
+    suite_add_tcase(suite, tests);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
