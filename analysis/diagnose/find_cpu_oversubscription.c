@@ -5,8 +5,8 @@
 #include <math.h>
 #include <stdint.h>
 
-#define READY_MIN_PCT   20.0
-#define OTHER_CORES_MIN 0.2
+#define READY_MIN_PCT     20.0
+#define OTHER_THREADS_MIN 0.3
 
 int32_t lac_cores_wanted(const struct lac_diagnosis *diagnosis)
 {
@@ -44,13 +44,15 @@ static void propose_fewer_threads(struct lac_diagnosis *diagnosis, struct lac_fi
     lac_loading_price(diagnosis, finding, best_ns, 0.5 * (best_ns + time->step_ns), time->step_ns);
     finding->why = lac_texts_add(
         &analysis->texts,
-        "%s run up to %u busy threads each on %s: beside the one that fetches, %.1f cores go to "
-        "the "
-        "others of each worker. All threads of the job keep %.1f cores busy and %.1f more wait for "
-        "one; workers wait %.0f %% of their time for a core.%s",
+        "%s run up to %u threads each on %s: beside the one that fetches, others of each worker "
+        "keep "
+        "%.1f cores busy and %.1f wait for one. All threads of the job keep %.1f cores busy and "
+        "%.1f "
+        "more wait for one; workers wait %.0f %% of their time for a core.%s",
         lac_say_count(loading->workers, "worker").text, (unsigned)samples->busy_threads,
-        lac_say_count(cores, "core").text, samples->other_cores, samples->job_cores,
-        samples->job_ready, samples->ready_pct, lac_batch_parts_text(diagnosis));
+        lac_say_count(cores, "core").text, samples->other_cores, samples->other_ready,
+        samples->job_cores, samples->job_ready, samples->ready_pct,
+        lac_batch_parts_text(diagnosis));
     finding->change =
         "def one_thread(worker):\n"
         "    torch.set_num_threads(1)      # and cv2.setNumThreads(0), where OpenCV is used\n"
@@ -124,8 +126,8 @@ bool lac_find_cpu_oversubscription(struct lac_diagnosis *diagnosis)
 {
     const struct lac_loading_samples *samples = &diagnosis->loading->samples;
     bool is_waiting = waits_for_cores(diagnosis);
-    bool has_threads =
-        is_waiting && samples->busy_threads >= 2 && samples->other_cores >= OTHER_CORES_MIN;
+    bool has_threads = is_waiting && samples->busy_threads >= 2 &&
+                       samples->other_cores + samples->other_ready >= OTHER_THREADS_MIN;
     if (!is_waiting && !lac_is_short_of_cores(diagnosis)) {
         return false;
     }

@@ -7,10 +7,11 @@
 #include <stdint.h>
 #include <string.h>
 
-enum { MATCHED_MIN = 8 };
+enum { MATCHED_MIN = 8, LARGE_BYTES = 4000000 };
 
 #define DONE_SHARE_MIN 0.5
 #define BUSY_PCT_MAX   85.0
+#define PACKING_MIN    0.1
 
 /** Mean time of a part for one batch; 0 when it was not recorded. */
 static double part_ns(const struct lac_diagnosis *diagnosis, const char *name)
@@ -24,68 +25,99 @@ static double part_ns(const struct lac_diagnosis *diagnosis, const char *name)
     return 0.0;
 }
 
-bool lac_find_worker_hand_over(struct lac_diagnosis *diagnosis)
+/** Whether batches are finished before they are waited for, and it matters. */
+static bool is_handing_over(const struct lac_diagnosis *diagnosis)
+{
+    const struct lac_late_batches *late = &diagnosis->loading->late;
+    double busy_pct = diagnosis->analysis->loader.worker_busy_pct;
+    bool is_known = late->matched_count >= MATCHED_MIN && diagnosis->loading->workers > 0 &&
+                    late->matched_ns >= 0.5 * diagnosis->time->starved_ns;
+    return is_known && late->done_ns >= DONE_SHARE_MIN * late->matched_ns &&
+           lac_pct_of_step(diagnosis, late->done_ns) >= 3.0 && busy_pct <= BUSY_PCT_MAX;
+}
+
+static void say_why(struct lac_diagnosis *diagnosis, struct lac_finding *finding, double put_ns,
+                    double pin_ns)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
     const struct lac_loading *loading = diagnosis->loading;
-    const struct lac_late_batches *late = &loading->late;
-    const struct lac_step_time *time = diagnosis->time;
-    double busy_pct = analysis->loader.worker_busy_pct;
-    bool is_known = late->matched_count >= MATCHED_MIN &&
-                    late->matched_ns >= 0.5 * time->starved_ns && loading->workers > 0;
-    if (!is_known || late->done_ns < DONE_SHARE_MIN * late->matched_ns ||
-        lac_pct_of_step(diagnosis, late->done_ns) < 3.0 || isnan(busy_pct) ||
-        busy_pct > BUSY_PCT_MAX) {
-        return false;
-    }
-    struct lac_finding *finding = lac_loading_open(diagnosis, "worker-hand-over");
-    if (!finding) {
-        return false;
-    }
-    double best_ns = fmax(time->s_ns, time->step_ns - late->done_ns);
-    lac_loading_price(diagnosis, finding, best_ns, time->step_ns - 0.5 * (time->step_ns - best_ns),
-                      time->step_ns);
-    double pin_ns = part_ns(diagnosis, "loader.pin");
-    double put_ns = part_ns(diagnosis, "loader.put");
-    bool is_pin = pin_ns >= 0.5 * late->done_ns;
+    const char *put =
+        put_ns > 0.0 ? lac_texts_add(&analysis->texts, " Handing a batch over takes a worker %s.",
+                                     lac_say_ns(llround(put_ns)).text)
+                     : "";
+    const char *pin = pin_ns > 0.0 ? lac_texts_add(&analysis->texts, " Pinning it takes %s.",
+                                                   lac_say_ns(llround(pin_ns)).text)
+                                   : "";
+    const char *bytes = loading->batch_bytes > 0
+                            ? lac_texts_add(&analysis->texts, " A batch has %s.",
+                                            lac_say_bytes(loading->batch_bytes).text)
+                            : "";
     finding->why = lac_texts_add(
         &analysis->texts,
         "The workers are busy %.0f %% of the time, and the batch that is waited for is fetched "
-        "already: %s of the wait of %s a step come after that. Handing a batch over takes a worker "
-        "%s, pinning it %s%s.",
-        busy_pct, lac_say_ns(llround(late->done_ns)).text,
-        lac_say_ns(llround(late->matched_ns)).text,
-        put_ns > 0.0 ? lac_say_ns(llround(put_ns)).text : "a time that was not recorded",
-        pin_ns > 0.0 ? lac_say_ns(llround(pin_ns)).text : "was not recorded",
-        loading->batch_bytes > 0 ? lac_texts_add(&analysis->texts, " (a batch has %s)",
-                                                 lac_say_bytes(loading->batch_bytes).text)
-                                 : "");
+        "already: %s of the wait of %s a step come after that.%s%s%s",
+        analysis->loader.worker_busy_pct, lac_say_ns(llround(loading->late.done_ns)).text,
+        lac_say_ns(llround(loading->late.matched_ns)).text, put, pin, bytes);
+}
+
+static void say_change(struct lac_finding *finding, bool is_pin, bool is_packing)
+{
+    finding->costs = "Work on the data set and on collate_fn.";
     if (is_pin) {
         finding->brief = "smaller batches to pin";
+        finding->costs = "The conversion moves to the GPU.";
         finding->change =
-            "More workers won't help: one thread pins all batches. Hand over the small "
-            "form (uint8 pictures, int32 ids) and widen it on the GPU:\n"
+            "More workers won't help: one thread pins all batches. Hand over the small form (uint8 "
+            "pictures, int32 ids) and widen it on the GPU:\n"
             "images = images.to(device, non_blocking=True).float().div_(255)";
-    } else {
+    } else if (is_packing) {
         finding->brief = "one tensor a batch";
         finding->change =
             "More workers won't help: what they make has to be packed and unpacked. Return few "
-            "large "
-            "tensors, no lists, dicts of scalars or numpy objects, and in their small form:\n"
+            "large tensors, no lists, dicts of scalars or numpy objects, in their small form:\n"
             "def collate(items):                       # in the worker\n"
             "    return torch.stack([x for x, _ in items]), torch.tensor([y for _, y in items])\n"
             "DataLoader(..., collate_fn=collate)";
+    } else {
+        finding->brief = "find what delays finished batches";
+        finding->change =
+            "More workers won't help: batches are finished before they are asked for. What delays "
+            "them then was not recorded: unpacking in the training process, or a host with too "
+            "much "
+            "to do. A collate_fn that returns one small tensor tells: if the wait goes away with "
+            "it, it is what the batches are made of.";
+        finding->confidence = 0.4;
+        finding->severity = LAC_SEVERITY_INFO;
     }
-    finding->expect = lac_texts_add(&analysis->texts, "%s, if half of the handing over goes away.",
-                                    lac_finding_expect(diagnosis, finding));
-    finding->costs = "The conversion moves to the GPU.";
+}
+
+bool lac_find_worker_hand_over(struct lac_diagnosis *diagnosis)
+{
+    const struct lac_loading *loading = diagnosis->loading;
+    const struct lac_step_time *time = diagnosis->time;
+    struct lac_finding *finding =
+        is_handing_over(diagnosis) ? lac_loading_open(diagnosis, "worker-hand-over") : NULL;
+    if (!finding) {
+        return false;
+    }
+    double done_ns = loading->late.done_ns;
+    double best_ns = fmax(time->s_ns, time->step_ns - done_ns);
+    lac_loading_price(diagnosis, finding, best_ns, 0.5 * (time->step_ns + best_ns), time->step_ns);
+    double pin_ns = part_ns(diagnosis, "loader.pin");
+    double put_ns = part_ns(diagnosis, "loader.put");
+    say_why(diagnosis, finding, put_ns, pin_ns);
+    say_change(finding, pin_ns >= 0.5 * done_ns,
+               put_ns >= PACKING_MIN * done_ns || loading->batch_bytes >= LARGE_BYTES);
+    finding->expect =
+        lac_texts_add(&diagnosis->analysis->texts, "%s, if half of the handing over goes away.",
+                      lac_finding_expect(diagnosis, finding));
     finding->wrong_if =
         "a step takes as long when the data set returns the same small tensor again "
         "and again.";
     finding->check = "record ten steps with a collate_fn that returns one small tensor";
     finding->where = diagnosis->settings.loader_at;
-    if (late->longest_done != LAC_NONE) {
-        lac_evidence_slice(diagnosis, finding, late->longest_done,
+    if (loading->late.longest_done != LAC_NONE) {
+        lac_evidence_slice(diagnosis, finding, loading->late.longest_done,
                            "waited for a batch that was fetched already");
     }
     lac_loading_evidence(diagnosis, finding);

@@ -14,13 +14,18 @@ enum { ENDS_MIN = 48, ALONE_MIN = 4, BESIDE_MIN = 16 };
 #define CLOSE_MIN      0.5
 #define SPACED_PCT_MIN 95.0
 #define GROWTH_MIN     0.7
-#define STORAGE_MB_S   20.0
-#define DISK_PCT       20.0
-#define READY_PCT_MAX  20.0
+/* Independent pieces whose lengths differ by as much end anyhow. */
+#define SPREAD_MIN 0.7
+
+#define STORAGE_MB_S  20.0
+#define DISK_PCT      20.0
+#define READY_PCT_MAX 20.0
+#define READ_SHARE    0.4
 
 enum sign {
     NO_SIGN = 0,
     ONE_AT_A_TIME, /**< fetches of different workers do not overlap */
+    ONE_BY_ONE,    /**< however long each takes, they end as far apart as ever */
     GROWTH,        /**< a piece takes as many times longer as others are under way */
     ONE_CORE,      /**< all together compute on one core, one after the other */
 };
@@ -32,7 +37,10 @@ static bool is_something_else(const struct lac_loading *loading)
     bool waits_for_cores = samples->has_threads && samples->ready_pct >= READY_PCT_MAX;
     bool reads = samples->has_threads &&
                  (samples->disk_pct >= DISK_PCT || samples->storage_mb_s >= STORAGE_MB_S);
-    return waits_for_cores || reads;
+    const struct lac_batch_reads *in_reads = &loading->reads; /* a wait that has its place */
+    bool waits_in_reads = in_reads->count > 0 && in_reads->cpu_ns < 0.5 * in_reads->ns &&
+                          in_reads->ns >= READ_SHARE * loading->wall_ns;
+    return waits_for_cores || reads || waits_in_reads;
 }
 
 static enum sign sign_of(const struct lac_diagnosis *diagnosis)
@@ -55,8 +63,12 @@ static enum sign sign_of(const struct lac_diagnosis *diagnosis)
     if (grows) {
         return GROWTH;
     }
+    bool has_company = isnan(turns->alone_ns) || turns->beside_ns > 1.5 * turns->alone_ns;
+    if (has_company && turns->spread_ns >= SPREAD_MIN * turns->between_ns) {
+        return ONE_BY_ONE;
+    }
     bool has_cores = diagnosis->settings.allowed_cores >= 2;
-    bool is_one_core = loading->cpu_cores >= 0.6 && loading->cpu_cores <= 1.15 &&
+    bool is_one_core = loading->cpu_cores >= 0.8 && loading->cpu_cores <= 1.15 &&
                        turns->spaced_pct >= SPACED_PCT_MIN;
     return has_cores && is_one_core && turns->alone_count < ALONE_MIN ? ONE_CORE : NO_SIGN;
 }
@@ -94,6 +106,17 @@ static const char *say_sign(struct lac_diagnosis *diagnosis, enum sign sign)
             lac_say_count(loading->workers, "worker").text, piece,
             lac_say_ns(llround(turns->alone_ns)).text, lac_say_ns(llround(turns->beside_ns)).text,
             turns->beside_workers - 1.0, lac_say_ns(llround(turns->between_ns)).text, cores, idle);
+    }
+    if (sign == ONE_BY_ONE) {
+        return lac_texts_add(&analysis->texts,
+                             "%s take turns: how long one %s takes differs by %s, yet whoever "
+                             "makes it, they end one "
+                             "by one, %s apart and hardly ever closer than %s. Work side by side "
+                             "would end anyhow.%s%s",
+                             lac_say_count(loading->workers, "worker").text, piece,
+                             lac_say_ns(llround(turns->spread_ns)).text,
+                             lac_say_ns(llround(turns->between_ns)).text,
+                             lac_say_ns(llround(turns->close_ns)).text, cores, idle);
     }
     return lac_texts_add(
         &analysis->texts,

@@ -150,6 +150,7 @@ static enum lac_status measure_fetches(const struct lac_diagnosis *diagnosis,
         loading->median_ns = durations[(count - 1) / 2];
         loading->p99_ns = durations[(count * 99 + 99) / 100 - 1];
     }
+    loading->wall_ns = wall_ns;
     if (has_cpu && wall_ns > 0.0 && last_ns > first_ns) {
         loading->cpu_share = cpu_ns / wall_ns;
         loading->cpu_cores = cpu_ns / (double)(last_ns - first_ns);

@@ -17,6 +17,7 @@ struct lac_turns {
     uint64_t count;        /**< pieces of work looked at */
     double between_ns;     /**< from one end to the next, of all workers together; mean */
     double close_ns;       /**< the same, tenth percentile: independent workers end anyhow */
+    double spread_ns;      /**< how different pieces are: ninth tenth less first of their lengths */
     double spaced_pct;     /**< ends that came later by the CPU time of the piece or more; NaN */
     uint64_t alone_count;  /**< pieces during which no other was under way */
     uint64_t beside_count; /**< pieces during which nearly all workers were at theirs */
@@ -33,7 +34,8 @@ struct lac_loading_samples {
     double ready_pct;      /**< ready, but waiting for a core */
     double disk_pct;       /**< blocked on input */
     double other_cores;    /**< cores that other threads of one worker kept busy */
-    uint32_t busy_threads; /**< of one worker, the fetching one included: most seen */
+    double other_ready;    /**< of those threads, how many waited for a core, mean */
+    uint32_t busy_threads; /**< of one worker that ran or wanted to, the fetching one included */
     double job_cores;      /**< cores that all threads of the job kept busy */
     double job_ready;      /**< threads of the job that waited for a core, mean */
     double main_on_core_pct, main_ready_pct; /**< of the training thread; NaN */
@@ -91,6 +93,7 @@ struct lac_loading {
     double alone_pct;         /**< share of the time with any in which it was one alone */
     double covered_pct;       /**< share of the time from first start to last end with any */
     double cpu_cores;         /**< CPU time of fetches over that time; NaN */
+    double wall_ns;           /**< of all fetches by workers */
     double cpu_share;         /**< CPU time over duration of a fetch; NaN */
     double median_ns, p99_ns; /**< of fetches that are not the first of their process */
     struct lac_turns turns;

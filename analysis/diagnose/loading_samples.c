@@ -141,27 +141,38 @@ static void add_series(const struct lac_diagnosis *diagnosis, const struct lac_l
     }
 }
 
-/** Threads of one worker's process that kept a core busy for a twentieth of the time or more: most
- *  over all workers. */
+/** Threads of a worker's process with a twentieth of its time or more in that series. */
+static uint32_t threads_in(const struct lac_diagnosis *diagnosis,
+                           const struct lac_worker_thread *worker, enum series wanted,
+                           const double window[2])
+{
+    const struct lac_model *model = diagnosis->model;
+    double alive_ns =
+        fmin(window[1], (double)worker->last_ns) - fmax(window[0], (double)worker->first_ns);
+    uint32_t count = 0;
+    for (uint32_t t = 0; t < model->track_count && alive_ns > 0.0; t++) {
+        const struct lac_track *track = &model->tracks[t];
+        int64_t tid = -1;
+        if (track->kind == LAC_TRACK_COUNTER && track->process == worker->process &&
+            series_of(model, track, &tid) == wanted) {
+            double spent_ns = integral(model, track, window[0], window[1], false) / 100.0;
+            count += spent_ns >= BUSY_CORES * alive_ns;
+        }
+    }
+    return count;
+}
+
+/** Threads of one worker that ran, or wanted to: most over all workers. */
 static uint32_t busy_threads(const struct lac_diagnosis *diagnosis,
                              const struct lac_loading *loading, const double window[2])
 {
-    const struct lac_model *model = diagnosis->model;
+    enum { LOOKED_AT = 64 };
     uint32_t most = 0;
-    for (uint32_t w = 0; w < loading->thread_count && w < 64; w++) {
-        uint32_t count = 0;
-        for (uint32_t t = 0; t < model->track_count; t++) {
-            const struct lac_track *track = &model->tracks[t];
-            int64_t tid = -1;
-            if (track->kind == LAC_TRACK_COUNTER && track->process == loading->threads[w].process &&
-                series_of(model, track, &tid) == ON_CORE) {
-                double alive_ns = fmin(window[1], (double)loading->threads[w].last_ns) -
-                                  fmax(window[0], (double)loading->threads[w].first_ns);
-                double busy_ns = integral(model, track, window[0], window[1], false) / 100.0;
-                count += alive_ns > 0.0 && busy_ns >= BUSY_CORES * alive_ns;
-            }
-        }
-        most = count > most ? count : most;
+    for (uint32_t w = 0; w < loading->thread_count && w < LOOKED_AT; w++) {
+        uint32_t ran = threads_in(diagnosis, &loading->threads[w], ON_CORE, window);
+        uint32_t wanted = threads_in(diagnosis, &loading->threads[w], READY, window);
+        most = ran > most ? ran : most;
+        most = wanted > most ? wanted : most;
     }
     return most;
 }
@@ -211,6 +222,8 @@ void lac_loading_sample(const struct lac_diagnosis *diagnosis, const struct lac_
     if (!loading->is_threads) {
         ret_samples->other_cores =
             fmax(0.0, sums.process[ON_CORE] - sums.worker[ON_CORE]) / 100.0 / sums.worker_ns;
+        ret_samples->other_ready =
+            fmax(0.0, sums.process[READY] - sums.worker[READY]) / 100.0 / sums.worker_ns;
         ret_samples->busy_threads = busy_threads(diagnosis, loading, window);
     }
 }

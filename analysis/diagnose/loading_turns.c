@@ -158,6 +158,16 @@ static void measure_ends(const struct pieces *pieces, double *scratch, struct la
     turns->spaced_pct = has_cpu ? 100.0 * (double)spaced / (double)gaps : (double)NAN;
 }
 
+/** How different pieces are: the length that nine tenths stay below, less that of one tenth. */
+static double spread_of(const struct pieces *pieces, double *scratch)
+{
+    for (uint64_t i = 0; i < pieces->count; i++) {
+        scratch[i] = (double)(pieces->at[i].end_ns - pieces->at[i].start_ns);
+    }
+    qsort(scratch, pieces->count, sizeof *scratch, by_number);
+    return scratch[(pieces->count - 1) * 9 / 10] - scratch[(pieces->count - 1) / 10];
+}
+
 /** Median length of pieces that had [least, most) under way; their number and mean company. */
 static double median_beside(const struct pieces *pieces, double least, double most, double *scratch,
                             uint64_t *ret_count, double *ret_beside)
@@ -207,6 +217,7 @@ enum lac_status lac_loading_turns(const struct lac_diagnosis *diagnosis,
             crowd = fmax(crowd, pieces.at[i].beside);
         }
         double beside = 0.0;
+        ret_turns->spread_ns = spread_of(&pieces, scratch);
         ret_turns->alone_ns =
             median_beside(&pieces, 0.0, 1.25, scratch, &ret_turns->alone_count, &beside);
         ret_turns->beside_ns =

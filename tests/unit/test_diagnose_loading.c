@@ -380,7 +380,7 @@ START_TEST(threads_inside_workers_are_told_from_workers)
     }
     diagnose(CORES_4);
     const struct lac_finding *finding = first_is("cpu-oversubscription");
-    says(finding->why, "up to 4 busy threads each on 4 cores");
+    says(finding->why, "up to 4 threads each on 4 cores");
     says(finding->change, "torch.set_num_threads(1)");
     ck_assert(finding->gain_high_pct - finding->gain_low_pct >
               20.0); /* what they do is not known */
@@ -702,7 +702,7 @@ START_TEST(batches_that_lie_about_are_handed_over_slowly)
     diagnose(CORES_8);
     const struct lac_finding *finding = first_is("worker-hand-over");
     says(finding->why, "is fetched already");
-    says(finding->why, "a worker 1.5 ms");
+    says(finding->why, "takes a worker 1.5 ms");
     says(finding->change, "torch.stack");
     wipe();
 }
