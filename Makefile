@@ -168,7 +168,7 @@ NVCC         ?= $(firstword $(wildcard /usr/local/cuda/bin/nvcc) $(shell command
 NVCC_FLAGS   ?= -O2 -std=c++17 -gencode arch=compute_75,code=sm_75 -gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=[sm_90,compute_90]
 WORKLOAD     := kernels/workload.c kernels/loader.c kernels/ranges.c
 WORKLOAD_DEP := $(WORKLOAD) $(wildcard kernels/*.h)
-kernels: $(BUILD)/workload-cpu $(if $(NVCC),$(BUILD)/workload)   ## the example workload
+kernels: $(BUILD)/workload-cpu $(if $(NVCC),$(BUILD)/workload $(BUILD)/kinds)   ## the example workload
 $(BUILD)/workload-cpu: $(WORKLOAD_DEP) kernels/device_cpu.c
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(filter-out -MMD -MP,$(ALL_CFLAGS)) $(WORKLOAD) kernels/device_cpu.c -lpthread -ldl -o $@
@@ -177,6 +177,12 @@ $(BUILD)/device_cuda.o: kernels/device_cuda.cu kernels/device.h
 	$(Q)$(NVCC) $(NVCC_FLAGS) -I. -c $< -o $@
 $(BUILD)/workload: $(WORKLOAD_DEP) $(BUILD)/device_cuda.o
 	$(Q)$(CC) $(filter-out -MMD -MP,$(ALL_CFLAGS)) $(WORKLOAD) $(BUILD)/device_cuda.o -L$(dir $(NVCC))../lib64 -lcudart_static -lstdc++ -lpthread -ldl -lrt -lm -o $@
+
+$(BUILD)/kinds.o: kernels/kinds.cu kernels/ranges.h
+	$(Q)mkdir -p $(@D)
+	$(Q)$(NVCC) $(NVCC_FLAGS) -I. -c $< -o $@
+$(BUILD)/kinds: $(BUILD)/kinds.o kernels/ranges.c
+	$(Q)$(CC) $(filter-out -MMD -MP,$(ALL_CFLAGS)) kernels/ranges.c $< -L$(dir $(NVCC))../lib64 -lcudart_static -lstdc++ -lpthread -ldl -lrt -lm -o $@
 
 # ---- tests: a test program may use everything
 # with threads of their own: `make soak` runs these under the thread sanitizer too (THREADED in tests/run.py)

@@ -86,8 +86,9 @@ START_TEST(a_busy_thread_is_seen_busy_and_a_sleeping_one_is_not)
                      0);
     import_ok();
     most = highest("sh", ": on a core (%)", &mean);
-    ck_assert_msg(most > 30 && most < 130, "sh at most %f %% of a core", most);
-    ck_assert_msg(highest("sleep", ": on a core (%)", &mean) < 30, "sleep computes");
+    /* it would be 100, but others may want the cores at the same time */
+    ck_assert_msg(most > 8 && most < 130, "sh at most %f %% of a core", most);
+    ck_assert_msg(highest("sleep", ": on a core (%)", &mean) < 5, "sleep computes");
 }
 END_TEST
 
