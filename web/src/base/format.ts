@@ -166,14 +166,22 @@ export function rateUnit(unit: string): string {
 }
 
 /**
- * A sentence of the server, set well: a number and its unit stay on one line, "us" is "µs".
+ * A sentence of the server, set well: a number and its unit stay on one line, "us" is "µs", a band
+ * has its dash.
  * Only for sentences: code and names are shown as they are.
  */
 export function tidyText(text: string): string {
-  return text
-    .replace(/(\d) (?=\d{3}(?!\d))/g, `$1${THIN}`)
-    .replace(/(\d) (%|ns|us|ms|s|min|h|B|kB|MB|GB|TB|GB\/s|MB\/s)(?![\w/])/g, `$1${THIN}$2`)
-    .replace(new RegExp(`(\\d${THIN})us(?!\\w)`, 'g'), '$1µs');
+  return (
+    text
+      .replace(/(\d) (?=\d{3}(?!\d))/g, `$1${THIN}`)
+      // a band, not a difference: "10-13 %"
+      .replace(
+        /(?<![\w.-])(\d[\d.]*)-(\d[\d.]*)(?= (%|ns|us|ms|s|min|h|GB|MB)(?!\w))/g,
+        '$1\u2013$2',
+      )
+      .replace(/(\d) (%|ns|us|ms|s|min|h|B|kB|MB|GB|TB|GB\/s|MB\/s)(?![\w/])/g, `$1${THIN}$2`)
+      .replace(new RegExp(`(\\d${THIN})us(?!\\w)`, 'g'), '$1µs')
+  );
 }
 
 /** The same at the start of a line or alone on it. */

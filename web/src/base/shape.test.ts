@@ -39,3 +39,10 @@ test('pairs and dictionaries', () => {
   const odd = JSON.parse('{"__proto__": 1, "constructor": 2}') as unknown;
   assert.deepEqual(Object.keys(dict(any)(odd, '')).sort(), ['__proto__', 'constructor']);
 });
+
+test('characters that are not seen are made visible in every text', () => {
+  assert.equal(str('a\u202egnp.exe', ''), 'a\ufffdgnp.exe');
+  assert.equal(str('\u0000\u001b[31m', ''), '\u2400\u241b[31m');
+  assert.equal(str('line\n\tline', ''), 'line\n\tline');
+  assert.equal(str('\u05d0\u05d1 µs 😀', ''), '\u05d0\u05d1 µs 😀');
+});

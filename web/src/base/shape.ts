@@ -14,9 +14,24 @@ export class ShapeError extends Error {
 export type Shape<T> = (value: unknown, path: string) => T;
 export type Infer<S> = S extends Shape<infer T> ? T : never;
 
+/** Control characters but tab and line feed, and those that turn the direction of what follows. */
+const UNSEEN =
+  /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
+
+/**
+ * A text with every character seen: names come from traces, and one that is not seen makes a name
+ * look like another, or the text after it read backwards.
+ */
+export function seen(text: string): string {
+  return text.replace(UNSEEN, unseen => {
+    const code = unseen.charCodeAt(0);
+    return code < 0x20 ? String.fromCharCode(0x2400 + code) : '\ufffd';
+  });
+}
+
 export const str: Shape<string> = (value, path) => {
   if (typeof value !== 'string') throw new ShapeError(path, 'a text');
-  return value;
+  return seen(value);
 };
 
 export const num: Shape<number> = (value, path) => {

@@ -64,5 +64,6 @@ export function shortDeviceName(name: string): string {
     .replace(/^(NVIDIA|AMD|Tesla|Quadro|GeForce|Instinct|Graphics Device)\s+/i, '')
     .replace(/^(Tesla|Quadro|GeForce|Instinct)\s+/i, '')
     .replace(/-(SXM|OAM|PCIE|NVL|DGXS)\d*\b/gi, '')
-    .trim();
+    .trim()
+    .replace(/^(.{39}).{2,}$/u, '$1\u2026');
 }

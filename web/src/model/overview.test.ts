@@ -98,8 +98,8 @@ test('five findings at most', () => {
   const groups = groupFindings(many);
   assert.equal(groups.first?.id, 'f0');
   assert.equal(groups.further.length, 4);
-  assert.equal(groups.leftOut, 3);
-  assert.deepEqual(groupFindings([]), {first: undefined, further: [], leftOut: 0});
+  assert.equal(groups.smaller.length, 3);
+  assert.deepEqual(groupFindings([]), {first: undefined, further: [], smaller: []});
 });
 
 test('a full stop does not make another sentence', () => {

@@ -255,6 +255,9 @@ const FINDING_CAUSES: Readonly<Record<string, Cause>> = {
   'workers-serialized': 'data_wait',
   'storage-latency': 'data_wait',
   'small-files': 'data_wait',
+  'slow-samples': 'data_wait',
+  'worker-hand-over': 'data_wait',
+  'worker-respawn': 'data_wait',
   'pageable-copy': 'copy_wait',
   'blocking-copy': 'copy_wait',
   'sync-stall': 'sync',
@@ -267,13 +270,16 @@ const FINDING_CAUSES: Readonly<Record<string, Cause>> = {
   'cpu-oversubscription': 'host',
   'host-single-thread': 'host',
   'cpu-throttled': 'host',
+  affinity: 'host',
+  'numa-remote': 'host',
+  'gc-pauses': 'host',
   'profiler-overhead': 'profiler',
   'dependency-stall': 'dependency',
 };
 
 /** The cause whose colour a finding carries; undefined where it is about the GPU's own work. */
 export function findingCause(id: string): Cause | undefined {
-  return FINDING_CAUSES[id];
+  return Object.hasOwn(FINDING_CAUSES, id) ? FINDING_CAUSES[id] : undefined;
 }
 
 /** Ids are for scripts; this is for people: "input-starvation" -> "input starvation". */
@@ -286,15 +292,15 @@ const FINDINGS_MAX = 5;
 export interface FindingGroups {
   readonly first: Finding | undefined;
   readonly further: readonly Finding[];
-  /** Not shown: more than five is noise. */
-  readonly leftOut: number;
+  /** Shown when asked for: more than five is noise. */
+  readonly smaller: readonly Finding[];
 }
 
 export function groupFindings(findings: readonly Finding[]): FindingGroups {
   return {
     first: findings[0],
     further: findings.slice(1, FINDINGS_MAX),
-    leftOut: Math.max(0, findings.length - FINDINGS_MAX),
+    smaller: findings.slice(FINDINGS_MAX),
   };
 }
 

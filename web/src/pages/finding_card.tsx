@@ -3,7 +3,7 @@
 import type {JSX} from 'preact';
 import {useState} from 'preact/hooks';
 import type {Finding, TraceInfo} from '../api/types';
-import {formatGain, formatPct, formatDuration, sentence, tidyText} from '../base/format';
+import {formatDuration, formatGain, formatPct, plural, sentence, tidyText} from '../base/format';
 import {looksLikeCode, looksLikeCommand} from '../model/finding_text';
 import {findingCause, findingName} from '../model/overview';
 import {Chip, topicOf} from '../ui/cause_mark';
@@ -144,13 +144,15 @@ function CodePart(props: {name: string; text: string; where?: string}): JSX.Elem
 export function FurtherFindings(props: {
   trace: TraceInfo;
   findings: readonly Finding[];
-  leftOut: number;
+  smaller: readonly Finding[];
 }): JSX.Element | null {
+  const [showsAll, setShowsAll] = useState(false);
   if (props.findings.length === 0) return null;
+  const shown = showsAll ? [...props.findings, ...props.smaller] : props.findings;
   return (
     <section class="further" aria-label="Further findings">
       <h2>Then</h2>
-      {props.findings.map((finding, index) => (
+      {shown.map((finding, index) => (
         <details key={`${finding.id}/${index}`} class="further-item">
           <summary>
             <span class="further-turn">
@@ -169,8 +171,10 @@ export function FurtherFindings(props: {
           <FindingBody trace={props.trace} finding={finding} />
         </details>
       ))}
-      {props.leftOut > 0 && (
-        <p class="faint">{props.leftOut} smaller ones are left out here; the terminal lists all.</p>
+      {props.smaller.length > 0 && !showsAll && (
+        <button type="button" class="button button-quiet" onClick={() => setShowsAll(true)}>
+          Show {plural(props.smaller.length, 'smaller one')}
+        </button>
       )}
     </section>
   );

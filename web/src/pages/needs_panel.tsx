@@ -45,7 +45,10 @@ function Axis({end, step}: {end: number; step: number}): JSX.Element {
     <>
       {marks.map((at, index) => (
         <Fragment key={at}>
-          <span class="needs-mark num" style={{left: `${(100 * at) / end}%`}}>
+          <span
+            class={`needs-mark num ${index > 0 && index < marks.length - 1 ? 'needs-mark-inner' : ''}`}
+            style={{left: `${(100 * at) / end}%`}}
+          >
             {durationIn(at, unit, axisDecimals(step, unit))}
             {index === marks.length - 1 ? `${THIN}${unit}` : ''}
           </span>

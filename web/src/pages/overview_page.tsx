@@ -1,6 +1,8 @@
 // The verdict: what limits the run, what to change, what was checked and is fine.
 import type {JSX} from 'preact';
-import type {Analysis, TraceInfo} from '../api/types';
+import {useMemo} from 'preact/hooks';
+import {getFlame} from '../api/client';
+import type {Analysis, FlameReply, TraceInfo} from '../api/types';
 import {
   exactNs,
   formatCount,
@@ -12,12 +14,16 @@ import {
   sentence,
   tidyText,
 } from '../base/format';
+import {buildTree, layoutTree, tableOf} from '../model/flame_tree';
+import {stepsCount} from '../model/list_rows';
 import {groupFindings, hasNeeds, sameSentence} from '../model/overview';
+import {traces} from '../model/traces';
+import {DEFAULT_VIEW} from '../model/view_state';
 import {Chip, topicOf} from '../ui/cause_mark';
 import {Explain} from '../ui/explain';
 import {IconCheck} from '../ui/icons';
 import {ViewLink} from '../ui/link';
-import type {Resource} from '../ui/resource';
+import {useResource, type Resource} from '../ui/resource';
 import {Failed, Loading} from '../ui/states';
 import {DevicePanel, KindsPanel} from './device_panel';
 import {FindingCard, FurtherFindings} from './finding_card';
@@ -57,10 +63,10 @@ function Verdict({trace, analysis}: {trace: TraceInfo; analysis: Analysis}): JSX
           {verdict.detail !== '' && <p class="hero-detail">{sentence(verdict.detail)}</p>}
         </div>
       </section>
-      <Headline analysis={analysis} />
+      <Headline trace={trace} analysis={analysis} />
       <div class="overview-columns">
         <div class="overview-main">
-          {analysis.devices.length === 0 && <NoDevice />}
+          {analysis.devices.length === 0 && <NoDevice trace={trace} />}
           {isPoor && <DevicePanel trace={trace} analysis={analysis} />}
           <NeedsPanel analysis={analysis} />
           {groups.first && (
@@ -70,8 +76,8 @@ function Verdict({trace, analysis}: {trace: TraceInfo; analysis: Analysis}): JSX
               repeatsVerdict={sameSentence(groups.first.title, verdict.text)}
             />
           )}
-          <FurtherFindings trace={trace} findings={groups.further} leftOut={groups.leftOut} />
-          <Checked analysis={analysis} />
+          <FurtherFindings trace={trace} findings={groups.further} smaller={groups.smaller} />
+          <Checked trace={trace} analysis={analysis} />
         </div>
         <div class="overview-side">
           {!isPoor && <DevicePanel trace={trace} analysis={analysis} />}
@@ -85,26 +91,83 @@ function Verdict({trace, analysis}: {trace: TraceInfo; analysis: Analysis}): JSX
 }
 
 /** A trace of the host alone: what can be seen in it all the same. */
-function NoDevice(): JSX.Element {
+function NoDevice({trace}: {trace: TraceInfo}): JSX.Element {
+  const flame = useResource(`${trace.id}/${trace.generation}`, signal =>
+    getFlame(trace.id, {metric: 'cpu', by: 'op'}, signal),
+  );
   return (
-    <section class="panel no-device">
-      <h2>A trace of the host alone</h2>
-      <p>
-        It has no GPU operation, so nothing can be said about gaps. What the host did is in the{' '}
-        <ViewLink view={{page: 'timeline'}}>timeline</ViewLink> and in the{' '}
-        <ViewLink view={{page: 'flame', flameMetric: 'cpu'}}>flame graph of CPU time</ViewLink>.
-      </p>
+    <>
+      <section class="panel no-device">
+        <h2>A trace of the host alone</h2>
+        <p>
+          It has no GPU operation, so nothing can be said about gaps. What the host did is in the{' '}
+          <ViewLink view={{page: 'timeline'}}>timeline</ViewLink> and in the{' '}
+          <ViewLink view={{page: 'flame', flameMetric: 'cpu'}}>flame graph of CPU time</ViewLink>.
+        </p>
+      </section>
+      {flame.kind === 'ready' && <HostTime reply={flame.value} />}
+    </>
+  );
+}
+
+const HOST_ROWS = 10;
+
+/** What the host's threads were in for longest, without what that calls. */
+function HostTime({reply}: {reply: FlameReply}): JSX.Element | null {
+  const rows = useMemo(() => {
+    const tree = buildTree(reply.nodes);
+    return [...tableOf(tree, layoutTree(tree, 0, []))]
+      .sort((a, b) => b.selfNs - a.selfNs)
+      .slice(0, HOST_ROWS)
+      .filter(row => row.selfNs > 0);
+  }, [reply]);
+  const largest = rows[0]?.selfNs ?? 0;
+  if (largest <= 0) return null;
+  return (
+    <section class="panel" aria-labelledby="host-time-title">
+      <header class="panel-head">
+        <h2 id="host-time-title">Where the host’s time went</h2>
+        <ViewLink
+          class="panel-aside"
+          view={{page: 'flame', flameMetric: 'cpu', flameForm: 'table'}}
+        >
+          the whole table
+        </ViewLink>
+      </header>
+      <table class="legend kinds host-time">
+        <tbody>
+          {rows.map(row => (
+            <tr key={row.name}>
+              <th scope="row" title={row.name}>
+                <bdi class="ellipsis">{row.name}</bdi>
+              </th>
+              <td class="kind-bar" aria-hidden="true">
+                <span style={{width: `${(100 * row.selfNs) / largest}%`}} />
+              </td>
+              <td class="num">
+                <Explain
+                  title={`Time in ${row.name.slice(0, 60)}`}
+                  text="Of all threads together, without the time in what it calls."
+                  exact={exactNs(row.selfNs)}
+                >
+                  {formatDuration(row.selfNs)}
+                </Explain>
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
     </section>
   );
 }
 
-function Headline({analysis}: {analysis: Analysis}): JSX.Element | null {
+function Headline({trace, analysis}: {trace: TraceInfo; analysis: Analysis}): JSX.Element | null {
   const {throughput, steps, devices} = analysis;
   const device = devices[0];
   if (steps.mean_ns === undefined && !device) return null;
   return (
     <section class="headline" aria-label="The run in numbers">
-      {throughput.per_s !== undefined && (
+      {throughput.per_s !== undefined && stepsCount(trace.summary) && (
         <div class="stat">
           <Explain
             class="stat-value"
@@ -144,7 +207,7 @@ function Headline({analysis}: {analysis: Analysis}): JSX.Element | null {
               steps.p95_ns !== undefined &&
               steps.kept_count > 1 && (
                 <span class="stat-more">
-                  {' '}
+                  {' · '}
                   median {formatDuration(steps.median_ns)}, 95 % within{' '}
                   {formatDuration(steps.p95_ns)}
                 </span>
@@ -179,8 +242,11 @@ function Headline({analysis}: {analysis: Analysis}): JSX.Element | null {
   );
 }
 
-function Checked({analysis}: {analysis: Analysis}): JSX.Element | null {
-  const {checked_fine: fine, not_recorded: missing, caveats} = analysis;
+function Checked({trace, analysis}: {trace: TraceInfo; analysis: Analysis}): JSX.Element | null {
+  const {checked_fine: fine, caveats} = analysis;
+  // one trace misses the other ranks; the run may have them
+  const run = traces.value.filter(t => t.run === trace.run).length > 1 ? trace.run : undefined;
+  const missing = analysis.not_recorded.filter(text => !run || !/^the other \d+ rank/.test(text));
   if (fine.length + missing.length + caveats.length === 0) return null;
   return (
     <section class="checked">
@@ -194,6 +260,15 @@ function Checked({analysis}: {analysis: Analysis}): JSX.Element | null {
               </li>
             ))}
           </ul>
+        </div>
+      )}
+      {run !== undefined && (
+        <div>
+          <h2>What one rank alone cannot tell</h2>
+          <p class="muted">
+            Who waits for whom: the ranks stand side by side in{' '}
+            <ViewLink view={{...DEFAULT_VIEW, page: 'run', runId: run}}>their run</ViewLink>.
+          </p>
         </div>
       )}
       <Notes title="Not recorded" texts={missing} />
