@@ -292,7 +292,7 @@ static void measure_lags(struct lac_graph_builder *builder, uint32_t o, const st
     struct lac_graph_op *op = &graph->ops[o];
     const struct lac_graph_op *before = recorded_before(builder, o);
     const struct lac_graph_op *depends = lac_graph_op_at(graph, op->depends);
-    double lag[3] = {NAN, NAN, NAN};
+    double lag[3] = {(double)NAN, (double)NAN, (double)NAN};
     double typical[3] = {usual->latency_ns, usual->pause_ns, usual->pause_ns};
     if (op->node != LAC_NONE) {
         lag[0] = (double)(op->start_ns - graph->nodes[op->node].at_ns);

@@ -463,7 +463,7 @@ void lac_what_if_answer(struct lac_diagnosis *diagnosis, const struct lac_what_i
         mean_ns[which] = lac_retime(diagnosis, &change);
     }
     analysis->what_if_mean_ns = llround(mean_ns[LAC_CASE_MID]);
-    analysis->what_if_low_ns = llround(mean_ns[LAC_CASE_BEST]);
-    analysis->what_if_high_ns = llround(mean_ns[LAC_CASE_WORST]);
+    analysis->what_if_low_ns = llround(fmin(mean_ns[LAC_CASE_BEST], mean_ns[LAC_CASE_MID]));
+    analysis->what_if_high_ns = llround(fmax(mean_ns[LAC_CASE_WORST], mean_ns[LAC_CASE_MID]));
     analysis->what_if_median_ns = median_after(diagnosis, mean_ns[LAC_CASE_MID]);
 }

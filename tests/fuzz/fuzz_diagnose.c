@@ -40,6 +40,9 @@ static const char *const names[] = {
     "cudaMemcpyAsync",
     "cudaMalloc",
     "cudaStreamWaitEvent",
+    "cudaEventSynchronize",
+    "cudaDeviceSynchronize",
+    "cudaFree",
     "cuModuleLoadData",
     "Optimizer.step#SGD.step",
     "train_step 3",
@@ -146,7 +149,28 @@ static void check(const struct lac_analysis *analysis)
     }
     if (analysis->what_if_mean_ns != LAC_UNKNOWN_NS) {
         require(analysis->what_if_mean_ns >= 0);
+        require(analysis->what_if_low_ns <= analysis->what_if_mean_ns);
+        require(analysis->what_if_high_ns >= analysis->what_if_mean_ns);
+        require(analysis->what_if_assumption[0] != '\0');
     }
+}
+
+/** Any set of changes. */
+static struct lac_what_if_changes changes_of(size_t size)
+{
+    struct lac_what_if_changes changes;
+    lac_what_if_clear(&changes);
+    changes.workers = (size & 1) ? (int32_t)(size & 15) : LAC_WHAT_IF_UNSET;
+    changes.layout_nhwc = 1;
+    changes.pinned = (size & 2) ? 1 : LAC_WHAT_IF_UNSET;
+    changes.async_copies = (size & 4) ? 1 : LAC_WHAT_IF_UNSET;
+    changes.no_sync = (size & 8) ? 1 : LAC_WHAT_IF_UNSET;
+    changes.no_allocator = (size & 16) ? 1 : LAC_WHAT_IF_UNSET;
+    changes.no_launch = (size & 32) ? 1 : LAC_WHAT_IF_UNSET;
+    changes.no_module_load = (size & 64) ? 1 : LAC_WHAT_IF_UNSET;
+    changes.comm = (size & 128) ? 0.5 : -1.0;
+    changes.kernels = (size & 256) ? 1000.0 : -1.0;
+    return changes;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -157,9 +181,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct tape tape = {data, size, 0};
     struct lac_model *model = model_of(&tape);
     struct lac_diagnose_options options = {.has_what_if = true};
-    lac_what_if_clear(&options.what_if);
-    options.what_if.workers = size & 7;
-    options.what_if.layout_nhwc = 1;
+    options.what_if = changes_of(size);
     struct lac_analysis *analysis = NULL;
     struct lac_analysis *again = NULL;
     require(lac_diagnose(model, &options, &analysis, NULL) == LAC_OK);
