@@ -13,8 +13,8 @@ import score_engine  # noqa: E402
 
 SOAK = os.environ.get("LACUNA_SOAK") == "1"
 # percent of the loops to which a score applies
-FLOORS = {"first": 80.0, "predicted": 80.0, "quiet": 100.0, "idle": 95.0, "steps": 90.0}
-SOAK_FLOORS = {"first": 80.0, "predicted": 80.0, "quiet": 90.0, "idle": 95.0, "steps": 85.0}
+FLOORS = {"first": 90.0, "predicted": 90.0, "middle": 85.0, "quiet": 100.0, "idle": 95.0, "steps": 90.0}
+SOAK_FLOORS = {"first": 90.0, "predicted": 90.0, "middle": 90.0, "quiet": 90.0, "idle": 95.0, "steps": 85.0}
 
 
 def check_rules():
