@@ -139,6 +139,7 @@ def parse():
     for switch in ("pinned", "async", "channels-last", "amp", "foreach", "sync-every-step", "compile"):
         parser.add_argument("--" + switch, action="store_true")
     parser.add_argument("--torch-profiler", metavar="FILE", help="record the steps with torch.profiler, as a trace")
+    parser.add_argument("--torch-profiler-steps", metavar="A:B", default="0:", help="of these, from A to before B (default: all)")
     parser.add_argument("--step-times", metavar="FILE", help="write each step's ms, one a line")
     return parser.parse_args()
 
@@ -159,10 +160,13 @@ def train(args, folder):
                         **({"prefetch_factor": args.prefetch} if args.workers else {}))
     batches = Ahead(loader, device, memory_format) if getattr(args, "async") and gpu else loader
     profiler = torch.profiler.profile(record_shapes=False) if args.torch_profiler else None
-    if profiler:
-        profiler.start()
+    first, last = (int(number) if number else args.steps for number in args.torch_profiler_steps.split(":"))
     times, start = [], time.perf_counter()
-    for images, labels in batches:
+    for step, (images, labels) in enumerate(batches):
+        if profiler and step in (first, last):
+            if gpu:
+                torch.cuda.synchronize()
+            (profiler.start if step == first else profiler.stop)()
         images = images.to(device, non_blocking=args.pinned).to(memory_format=memory_format)
         labels = labels.to(device, non_blocking=args.pinned)
         with torch.autocast(device.type, enabled=args.amp, dtype=torch.bfloat16):
@@ -179,7 +183,8 @@ def train(args, folder):
         torch.cuda.synchronize()
         times[-1] += (time.perf_counter() - start) * 1e3
     if profiler:
-        profiler.stop()
+        if last >= len(times):
+            profiler.stop()
         profiler.export_chrome_trace(args.torch_profiler)
     steady = times[min(5, len(times) // 4):]
     print(f"{torch.cuda.get_device_name() if gpu else 'processor'}: {len(times)} steps, {sum(steady) / len(steady):.2f} ms a step, "

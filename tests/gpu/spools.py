@@ -1,4 +1,4 @@
-"""Reads spools (collector/FORMAT.md) in a few lines of Python: kernels, copies and ranges, to compare with other recorders.
+"""Reads spools and dumps of CUPTI's buffers (collector/FORMAT.md) in a few lines of Python, to compare with other recorders.
 
 A second reader, written apart from the importer, so that the two check each other.
 """
@@ -11,7 +11,9 @@ import struct
 HEADER_BYTES, SEGMENTS_OFFSET, SEGMENT_HEADER_BYTES = 8192, 65536, 64
 EVENTS, STRINGS, GPU = 1, 2, 3
 PUSH, POP = 1, 2
-KERNEL, COPY, MEMSET = 1, 2, 3
+KERNEL, COPY, MEMSET, GRAPH = 1, 2, 3, 9
+SETTING = 17
+CUPTI_KERNEL, CUPTI_CONCURRENT_KERNEL = 3, 10
 
 Kernel = collections.namedtuple("Kernel", "name start_ns end_ns stream device")
 
@@ -20,11 +22,13 @@ class Spool:
     """One process: `names` by id, `kernels` and `copies` in order of time, `pushes` by name."""
 
     def __init__(self, path):
-        self.names, self.kernels, self.copies, self.pushes = {}, [], 0, collections.Counter()
+        self.names, self.kernels, self.copies, self.graphs, self.pushes = {}, [], 0, 0, collections.Counter()
+        self.setting_names = []
         self.dropped = 0
         with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             self._read(data)
         self.kernels = sorted((kernel._replace(name=self.names.get(kernel.name, "?")) for kernel in self.kernels), key=lambda k: k.start_ns)
+        self.settings = dict(self.names.get(name, "=").split("=", 1) for name in reversed(self.setting_names) if "=" in self.names.get(name, "="))
         self.pushes = collections.Counter({self.names.get(name, "?"): count for name, count in self.pushes.items()})
 
     def _read(self, data):
@@ -51,6 +55,8 @@ class Spool:
         while at + 16 <= end and data[at + 15] != 0:
             if data[at + 15] == PUSH:
                 self.pushes[struct.unpack_from("<I", data, at + 8)[0]] += 1
+            elif data[at + 15] == SETTING:
+                self.setting_names.append(struct.unpack_from("<I", data, at + 8)[0])
             at += 16
 
     def _gpu(self, data, at, end):
@@ -62,12 +68,31 @@ class Spool:
                 self.kernels.append(Kernel(struct.unpack_from("<I", data, at + 32)[0], start, stop, stream, device))
             elif kind == COPY:
                 self.copies += 1
+            elif kind == GRAPH:
+                self.graphs += 1
             at += units * 16
 
 
 def read(folder):
     """All recorded processes of a folder, the launcher's own spool left out."""
     return [Spool(path) for path in sorted(glob.glob(os.path.join(folder, "*.spool"))) if not os.path.basename(path).startswith("node-")]
+
+
+def dumped_kernels(folder):
+    """(start, end) of every kernel in the dumps of a folder, as CUPTI wrote them."""
+    spans = []
+    for path in sorted(glob.glob(os.path.join(folder, "*.cupti"))):
+        with open(path, "rb") as file:
+            data = file.read()
+        magic, _, records, _, _ = struct.unpack_from("<8sIIQQ", data)
+        if magic != b"LACCUPTI":
+            raise ValueError("not a dump")
+        buffer = 32 + (records + 1) // 2 * 8
+        for number in range(records):
+            at = buffer + struct.unpack_from("<I", data, 32 + 4 * number)[0]
+            if struct.unpack_from("<I", data, at)[0] in (CUPTI_KERNEL, CUPTI_CONCURRENT_KERNEL):
+                spans.append(struct.unpack_from("<QQ", data, at + 16))
+    return sorted(spans)
 
 
 def kernel_totals(spools):
