@@ -77,13 +77,14 @@ static void say_not_worth_it(struct lac_diagnosis *diagnosis, struct lac_finding
     const struct lac_step_time *time = diagnosis->time;
     double idle_pct = lac_pct_of_step(diagnosis, time->step_ns - time->busy_ns);
     finding->title = lac_texts_add(
-        &analysis->texts, "Layout conversions are %.1f %% of the kernel time but not worth it now",
-        analysis->layout_pct);
+        &analysis->texts, "Layout conversions are %s of the kernel time but not worth it now",
+        lac_say_pct(analysis->layout_pct).text);
     finding->brief = "";
-    finding->expect = lac_texts_add(&analysis->texts,
-                                    "%.0f-%.0f %% of the step: removing them only "
-                                    "makes the GPU wait longer.",
-                                    finding->gain_low_pct, finding->gain_high_pct);
+    finding->expect =
+        lac_texts_add(&analysis->texts,
+                      "%s of the step: removing them only "
+                      "makes the GPU wait longer.",
+                      lac_say_band(finding->gain_low_pct, finding->gain_high_pct).text);
     finding->wrong_if = lac_texts_add(
         &analysis->texts,
         "the GPU is idle for less than %.0f %% of the step; they come back on the list "
@@ -114,10 +115,10 @@ void lac_find_layout_conversion(struct lac_diagnosis *diagnosis)
     double idle_pct = lac_pct_of_step(diagnosis, time->step_ns - time->busy_ns);
     finding->why = lac_texts_add(
         &analysis->texts,
-        "%llu kernels, %.2f %% of the kernel time, turn tensors from NCHW to NHWC or back; %.0f a "
+        "%s, %s of the kernel time, turn tensors from NCHW to NHWC or back; %.0f a "
         "step. The GPU is idle for %.0f %% of the step.",
-        (unsigned long long)analysis->layout_count, analysis->layout_pct,
-        time->class_count[LAC_OP_LAYOUT], idle_pct);
+        lac_say_count((int64_t)analysis->layout_count, "kernel").text,
+        lac_say_pct(analysis->layout_pct).text, time->class_count[LAC_OP_LAYOUT], idle_pct);
     if (finding->gain_mid_pct > 1.0) {
         say_worth_it(diagnosis, finding);
         if (is_float32_on_old_gpu(diagnosis)) {

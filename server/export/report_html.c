@@ -41,30 +41,42 @@ static const char style[] =
     "border-radius:6px;white-space:pre-wrap;font:13px/1.5 ui-monospace,'SF Mono',Menlo,Consolas,"
     "'DejaVu Sans Mono',monospace}"
     ".finding{border:1px solid var(--line);border-radius:8px;padding:16px 18px;margin:14px 0;"
-    "break-inside:avoid-page}.finding dl,.facts{display:grid;grid-template-columns:104px 1fr;"
-    "gap:5px 14px;margin:10px 0 0}.facts{grid-template-columns:minmax(110px,230px) 1fr}"
+    "}.finding dl,.facts{display:grid;grid-template-columns:104px 1fr;"
+    "gap:5px 14px;margin:10px 0 0}.facts{grid-template-columns:minmax(104px,auto) "
+    "1fr}.two{grid-template-columns:"
+    "minmax(104px,auto) 1fr minmax(104px,auto) 1fr}"
     "dt{color:var(--muted);font-size:12px;letter-spacing:.04em;text-transform:uppercase;"
     "padding-top:2px}.facts dt{text-transform:none;letter-spacing:0;font-size:14px;padding:0}"
     "dd{margin:0}.gain{float:right;font-weight:600;margin:0 0 4px 16px;font-size:15px}"
     "figure{margin:14px 0;break-inside:avoid}figcaption{color:var(--muted);font-size:13px;"
-    "margin-top:5px}svg{display:block;width:100%;height:auto;font:11px ui-sans-serif,system-ui,"
+    "margin-top:5px}svg{display:block;width:100%;height:auto;font:11.5px ui-sans-serif,system-ui,"
     "sans-serif}svg text{fill:var(--ink)}svg .note{fill:var(--muted)}"
     "svg .name{font-size:12px}.bar{fill:var(--bar2)}.mark{stroke:var(--ink);stroke-width:1;"
     "stroke-dasharray:3 3}.tick{stroke:var(--line)}.step{fill:var(--sunken);stroke:var(--bar)}"
-    ".busy{fill:var(--bar2)}.copy{fill:var(--strong)}.host,.frame{fill:var(--bar)}"
+    ".here{fill:var(--ink)}.busy{fill:var(--bar2)}.copy{fill:var(--strong)}.host,.frame{fill:var(--"
+    "bar)}"
     ".leaf{fill:var(--bar2)}.worker{fill:var(--bar);stroke:var(--ground)}"
     "table{border-collapse:collapse;width:100%;font-size:14px}th,td{text-align:right;"
     "padding:3px 0 3px 14px;border-bottom:1px solid var(--line);font-variant-numeric:tabular-nums}"
     "th{font-weight:400;color:var(--muted);font-size:13px}th:first-child,td:first-child{"
     "text-align:left;padding-left:0}.chip{display:inline-block;width:18px;height:18px;"
     "line-height:18px;border-radius:4px;text-align:center;font-size:12px;font-weight:700;"
-    "margin-right:8px;color:var(--on)}ul{margin:6px 0;padding-left:20px}"
+    "margin-right:8px;color:var(--on)}ul,ol{margin:6px 0;padding-left:20px}"
+    ".line{padding:0;max-width:88ch}.line li{display:inline}.line li+li::before{content:' \u00b7 ';"
+    "color:var(--muted)}.plan td:first-child{width:28px;color:var(--muted)}.plan "
+    "td{text-align:left}"
+    ".plan code{font:13px/1.5 ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace}"
     "footer{margin-top:40px;padding-top:10px;border-top:1px solid var(--line);color:var(--muted);"
-    "font-size:13px}"
+    "font-size:13px}";
+
+/** On small screens and on paper. */
+static const char style_media[] =
     "@media(max-width:640px){body{padding:20px 14px}.finding dl,.facts{grid-template-columns:1fr;"
     "gap:2px}.gain{float:none;margin:0 0 6px}}"
     "@media print{@page{margin:16mm 14mm}body{padding:0;font-size:11pt;max-width:none}"
-    "h2{break-after:avoid}pre{border-color:#bbb}*{-webkit-print-color-adjust:exact;"
+    "h2,h3{break-after:avoid}h2{margin-top:22px}tr,pre,dd,dt,li,.head{break-inside:avoid}"
+    "p{orphans:3;widows:3}.finding{padding:12px "
+    "14px}pre{border-color:#bbb}*{-webkit-print-color-adjust:exact;"
     "print-color-adjust:exact}}";
 
 static void cause_styles(struct lac_buffer *out)
@@ -91,6 +103,7 @@ static void write_head(struct lac_buffer *out, const struct lac_report_source *s
     lac_html_escape(out, name, strlen(name));
     lac_buffer_puts(out, ": Lacuna report</title>\n<style>");
     lac_buffer_puts(out, style);
+    lac_buffer_puts(out, style_media);
     cause_styles(out);
     lac_buffer_puts(out, "</style>\n</head>\n<body>\n");
 }
@@ -135,6 +148,25 @@ static void write_needs(struct lac_buffer *out, const struct lac_report_source *
         lac_svg_needs(out, source);
         lac_buffer_puts(out, "</figure>\n");
     }
+}
+
+static void write_plan(struct lac_buffer *out, const struct lac_report_source *source)
+{
+    struct lac_report_row rows[LAC_PLAN_MAX];
+    uint32_t count = lac_report_plan(source, rows);
+    if (count == 0) {
+        return;
+    }
+    lac_buffer_printf(out, "<h2>What to change%s</h2>\n<table class=\"plan\">\n",
+                      count > 1 ? ", in this order" : "");
+    for (uint32_t i = 0; i < count; i++) {
+        lac_buffer_printf(out, "<tr><td>%u</td><td><code>", (unsigned)i + 1);
+        lac_html_text(out, source, rows[i].key);
+        lac_buffer_puts(out, "</code></td><td>");
+        lac_html_text(out, source, rows[i].value);
+        lac_buffer_puts(out, i == 0 ? "</td></tr>\n" : " than before it</td></tr>\n");
+    }
+    lac_buffer_puts(out, "</table>\n");
 }
 
 /* -- findings -------------------------------------------------------------------------------- */
@@ -182,8 +214,13 @@ static void write_evidence(struct lac_buffer *out, const struct lac_report_sourc
     lac_buffer_puts(out, "<dt>Seen</dt><dd><ul>");
     for (uint32_t i = 0; i < finding->evidence_count && i < 4; i++) {
         const struct lac_evidence *evidence = &finding->evidence[i];
+        if (!lac_report_is_new_evidence(finding, i)) {
+            continue;
+        }
+        char track[96];
+        lac_report_trim(track, sizeof track, evidence->track_name);
         lac_buffer_printf(out, "<li>at %s, ", lac_say_ns(evidence->t0_ns).text);
-        lac_html_text(out, source, evidence->track_name);
+        lac_html_text(out, source, track);
         lac_buffer_puts(out, ": ");
         lac_html_text(out, source, evidence->text);
         lac_buffer_puts(out, "</li>");
@@ -195,7 +232,7 @@ static void write_finding(struct lac_buffer *out, const struct lac_report_source
                           const struct lac_finding *finding, bool has_picture)
 {
     char text[2048];
-    lac_buffer_puts(out, "<section class=\"finding\">\n");
+    lac_buffer_puts(out, "<section class=\"finding\">\n<div class=\"head\">");
     write_gain(out, finding);
     lac_report_sentence(text, sizeof text, finding->title);
     lac_buffer_puts(out, "<h3>");
@@ -207,7 +244,7 @@ static void write_finding(struct lac_buffer *out, const struct lac_report_source
         lac_html_text(out, source, text);
         lac_buffer_puts(out, "</p>\n");
     }
-    lac_buffer_puts(out, "<dl>\n");
+    lac_buffer_puts(out, "</div>\n<dl>\n");
     if (finding->change[0] != '\0') {
         write_part(out, source, "Change", finding->change, true);
         write_part(out, source, "Where", finding->where, true);
@@ -265,11 +302,17 @@ static void write_idle(struct lac_buffer *out, const struct lac_report_source *s
     const struct lac_device_facts *device = &analysis->devices[analysis->main_device];
     lac_buffer_puts(out, "<h2>Where the time goes</h2>\n");
     if (isfinite(device->busy_pct)) {
-        lac_buffer_printf(
-            out,
-            "<p>Over the whole trace the GPU did something for %.1f %% of its %s, and "
-            "did not compute for %.1f %%.</p>\n",
-            device->busy_pct, lac_say_ns(device->span_ns).text, device->not_computing_pct);
+        char which[48] = "the GPU";
+        if (analysis->device_count > 1) {
+            (void)snprintf(which, sizeof which, "GPU %lld (of %u)", (long long)device->id,
+                           (unsigned)analysis->device_count);
+        }
+        lac_buffer_printf(out,
+                          "<p>Over the whole trace %s did something for %.0f %% of %s, and did not "
+                          "compute for %.0f %%: idle, copies in line and communication in line "
+                          "together.</p>\n",
+                          which, device->busy_pct, lac_say_ns(device->span_ns).text,
+                          device->not_computing_pct);
     }
     if (device->idle_ns > 0) {
         lac_buffer_puts(out, "<table><tr><th>The GPU is idle</th><th>in all</th><th>of the idle "
@@ -299,26 +342,22 @@ static void write_idle(struct lac_buffer *out, const struct lac_report_source *s
 
 static void write_kernels(struct lac_buffer *out, const struct lac_report_source *source)
 {
-    enum { KERNELS_SHOWN = 10 };
     const struct lac_analysis *analysis = source->analysis;
+    struct lac_report_kernel kernels[LAC_REPORT_KERNELS_MAX];
     if (analysis->kernel_name_count == 0 || analysis->kernel_total_ns <= 0) {
         return;
     }
-    lac_buffer_puts(out, "<table><tr><th>Kernel</th><th>family</th><th>count</th><th>in all</th>"
-                         "<th>of kernel time</th></tr>\n");
-    for (uint32_t k = 0; k < analysis->kernel_name_count && k < KERNELS_SHOWN; k++) {
-        const struct lac_kernel_facts *kernel = &analysis->kernels[k];
-        char name[80];
-        (void)lac_kernel_short_name(lac_model_str(source->model, kernel->name),
-                                    lac_strings_length(&source->model->strings, kernel->name), name,
-                                    sizeof name);
+    uint32_t count = lac_report_kernels(source, kernels);
+    lac_buffer_puts(out, "<table><tr><th>Kernels that take most</th><th>kind</th><th>count</th>"
+                         "<th>in all</th><th>of kernel time</th></tr>\n");
+    for (uint32_t k = 0; k < count; k++) {
         lac_buffer_puts(out, "<tr><td>");
-        lac_html_text(out, source, name);
+        lac_html_text(out, source, kernels[k].name);
         lac_buffer_printf(
-            out, "</td><td>%s</td><td>%llu</td><td>%s</td><td>%s</td></tr>\n",
-            lac_family_name(kernel->names.family), (unsigned long long)kernel->count,
-            lac_say_ns(kernel->total_ns).text,
-            lac_say_pct(100.0 * (double)kernel->total_ns / (double)analysis->kernel_total_ns).text);
+            out, "</td><td>%s</td><td>%s</td><td>%s</td><td>%s</td></tr>\n", kernels[k].family,
+            lac_say_rate((double)kernels[k].count).text, lac_say_ns(kernels[k].total_ns).text,
+            lac_say_pct(100.0 * (double)kernels[k].total_ns / (double)analysis->kernel_total_ns)
+                .text);
     }
     lac_buffer_puts(out, "</table>\n");
 }
@@ -331,7 +370,7 @@ static void write_list(struct lac_buffer *out, const struct lac_report_source *s
     if (count == 0) {
         return;
     }
-    lac_buffer_printf(out, "<h2>%s</h2>\n<ul>\n", title);
+    lac_buffer_printf(out, "<h2>%s</h2>\n<ul class=\"line\">\n", title);
     for (uint32_t i = 0; i < count; i++) {
         lac_buffer_puts(out, "<li>");
         lac_html_text(out, source, texts[i]);
@@ -348,7 +387,12 @@ static void write_rows(struct lac_buffer *out, const char *title, const struct l
         lac_buffer_printf(out, "<p class=\"muted\">%s</p>\n", otherwise);
         return;
     }
-    lac_buffer_puts(out, "<dl class=\"facts\">\n");
+    /* short ones stand two to a line */
+    bool is_short = count > 3;
+    for (uint32_t i = 0; i < count; i++) {
+        is_short = is_short && strlen(rows[i].value) < 28;
+    }
+    lac_buffer_printf(out, "<dl class=\"facts%s\">\n", is_short ? " two" : "");
     for (uint32_t i = 0; i < count; i++) {
         lac_buffer_puts(out, "<dt>");
         lac_html_escape(out, rows[i].key, strlen(rows[i].key));
@@ -365,11 +409,12 @@ void lac_report_html(struct lac_buffer *out, const struct lac_report_source *sou
     struct lac_report_row rows[LAC_REPORT_ROWS_MAX];
     write_head(out, source);
     write_verdict(out, source);
+    write_plan(out, source);
     write_needs(out, source);
     write_findings(out, source);
     write_idle(out, source);
     write_kernels(out, source);
-    write_list(out, source, "Checked and fine", analysis->checked_fine,
+    write_list(out, source, "Checked and fine (share of a step)", analysis->checked_fine,
                analysis->checked_fine_count);
     write_list(out, source, "Not recorded", analysis->not_recorded, analysis->not_recorded_count);
     write_list(out, source, "What this trace is not good for", analysis->caveats,
@@ -379,6 +424,7 @@ void lac_report_html(struct lac_buffer *out, const struct lac_report_source *sou
     write_rows(out, "Host and devices", rows, lac_report_host(source, rows),
                "Not recorded in this trace.");
     write_rows(out, "How it was measured", rows, lac_report_method(source, rows), "");
+    write_rows(out, "Words", rows, lac_report_words(analysis, rows), "");
     lac_buffer_printf(out,
                       "<footer>Lacuna %s. Gains are of the mean step, in bands; what would "
                       "prove one wrong stands beside it.</footer>\n</body>\n</html>\n",

@@ -16,14 +16,31 @@
 #include <stdio.h>
 #include <string.h>
 
+/** What needs no escape inside a line: quotes, and ">" that begins none. */
+static const char *harmless(const char *at, size_t *ret_length)
+{
+    static const char *const pairs[][2] = {{"&#39;", "'"}, {"&quot;", "\""}, {"&gt;", ">"}};
+    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
+        size_t length = strlen(pairs[i][0]);
+        if (strncmp(at, pairs[i][0], length) == 0) {
+            *ret_length = length;
+            return pairs[i][1];
+        }
+    }
+    return "";
+}
+
 /** Append text so that Markdown and HTML inside it are letters. Line breaks become spaces. */
 static void escape(struct lac_buffer *out, const char *text)
 {
     struct lac_buffer html = {0};
     lac_html_escape(&html, text, strlen(text));
     for (const char *at = html.bytes ? html.bytes : ""; *at != '\0'; at++) {
-        if (*at == '\n') {
-            lac_buffer_puts(out, " ");
+        size_t length = 0;
+        const char *plain = at > html.bytes ? harmless(at, &length) : "";
+        if (*at == '\n' || length > 0) {
+            lac_buffer_puts(out, length > 0 ? plain : " ");
+            at += length > 0 ? length - 1 : 0;
             continue;
         }
         if (strchr("\\`*_[]#|!~", *at) && (*at != '#' || at == html.bytes || at[-1] != '&')) {
@@ -117,11 +134,29 @@ static void write_needs(struct lac_buffer *out, const struct lac_report_source *
         int length = scale_ns > 0 ? (int)lround(40.0 * (double)needs[i].ns / (double)scale_ns) : 0;
         memset(bar, '=', sizeof bar);
         bar[length < 1 ? 1 : length > 40 ? 40 : length] = '\0';
-        lac_buffer_printf(out, "%-13s %-40s %9s  %s\n", needs[i].name, bar,
-                          lac_say_ns(needs[i].ns).text, needs[i].note);
+        lac_buffer_printf(out, "%-13s %-40s %9s%s%s\n", needs[i].name, bar,
+                          lac_say_ns(needs[i].ns).text, needs[i].note[0] != '\0' ? "  " : "",
+                          needs[i].note);
     }
     lac_buffer_printf(out, "%-13s %-40s %9s\n```\n\n", "the step", "",
                       lac_say_ns(source->analysis->step_mean_ns).text);
+}
+
+static void write_plan(struct lac_buffer *out, const struct lac_report_source *source)
+{
+    struct lac_report_row rows[LAC_PLAN_MAX];
+    uint32_t count = lac_report_plan(source, rows);
+    for (uint32_t i = 0; i < count; i++) {
+        if (i == 0) {
+            lac_buffer_printf(out, "## What to change%s\n\n", count > 1 ? ", in this order" : "");
+        }
+        lac_buffer_printf(out, "%u. ", (unsigned)i + 1);
+        put_text(out, source, rows[i].key);
+        lac_buffer_puts(out, ": ");
+        put_text(out, source, rows[i].value);
+        lac_buffer_puts(out, i == 0 ? "\n" : " than before it\n");
+    }
+    lac_buffer_puts(out, count > 0 ? "\n" : "");
 }
 
 static void write_part(struct lac_buffer *out, const struct lac_report_source *source,
@@ -140,14 +175,18 @@ static void write_finding(struct lac_buffer *out, const struct lac_report_source
     lac_buffer_printf(out, "### %u. ", number);
     put_text(out, source, finding->title);
     if (isfinite(finding->gain_mid_pct) && finding->gain_mid_pct >= 0.5) {
-        lac_buffer_printf(out, " (saves %.0f %% of the step, %.0f\u2013%.0f)",
-                          finding->gain_mid_pct, finding->gain_low_pct, finding->gain_high_pct);
+        lac_buffer_printf(out, " (%.0f %% less time a step", finding->gain_mid_pct);
+        if (round(finding->gain_low_pct) < round(finding->gain_high_pct)) {
+            lac_buffer_printf(out, ", %.0f\u2013%.0f", finding->gain_low_pct,
+                              finding->gain_high_pct);
+        }
+        lac_buffer_puts(out, ")");
     }
     lac_buffer_puts(out, "\n\n");
     put_sentence(out, source, finding->why);
     lac_buffer_puts(out, "\n\n");
     if (finding->change[0] != '\0') {
-        lac_buffer_puts(out, "**CHANGE** ");
+        lac_buffer_puts(out, finding->where[0] != '\0' ? "**CHANGE** " : "**CHANGE**");
         put_text(out, source, finding->where);
         lac_buffer_puts(out, "\n\n");
         code_block(out, source, finding->change);
@@ -156,14 +195,23 @@ static void write_finding(struct lac_buffer *out, const struct lac_report_source
     write_part(out, source, "EXPECT", finding->expect);
     write_part(out, source, "COSTS", finding->costs);
     write_part(out, source, "WRONG IF", finding->wrong_if);
-    if (finding->check[0] != '\0') {
+    bool is_command =
+        strncmp(finding->check, "lacuna ", 7) == 0 || strchr(finding->check, '\n') != NULL;
+    if (!is_command) {
+        write_part(out, source, "CHECK", finding->check);
+    } else {
         lac_buffer_puts(out, "**CHECK**\n\n");
         code_block(out, source, finding->check);
         lac_buffer_puts(out, "\n");
     }
     for (uint32_t i = 0; i < finding->evidence_count && i < 4; i++) {
+        char track[96];
+        if (!lac_report_is_new_evidence(finding, i)) {
+            continue;
+        }
+        lac_report_trim(track, sizeof track, finding->evidence[i].track_name);
         lac_buffer_printf(out, "- seen at %s, ", lac_say_ns(finding->evidence[i].t0_ns).text);
-        put_text(out, source, finding->evidence[i].track_name);
+        put_text(out, source, track);
         lac_buffer_puts(out, ": ");
         put_text(out, source, finding->evidence[i].text);
         lac_buffer_puts(out, "\n");
@@ -231,6 +279,7 @@ void lac_report_markdown(struct lac_buffer *out, const struct lac_report_source 
     const struct lac_analysis *analysis = source->analysis;
     struct lac_report_row rows[LAC_REPORT_ROWS_MAX];
     write_head(out, source);
+    write_plan(out, source);
     write_needs(out, source);
     lac_buffer_puts(out, "## Findings\n\n");
     if (analysis->finding_count == 0) {
@@ -240,7 +289,7 @@ void lac_report_markdown(struct lac_buffer *out, const struct lac_report_source 
         write_finding(out, source, &analysis->findings[i], i + 1);
     }
     write_idle(out, source);
-    write_list(out, source, "Checked and fine", analysis->checked_fine,
+    write_list(out, source, "Checked and fine (share of a step)", analysis->checked_fine,
                analysis->checked_fine_count);
     write_list(out, source, "Not recorded", analysis->not_recorded, analysis->not_recorded_count);
     write_list(out, source, "What this trace is not good for", analysis->caveats,
@@ -248,5 +297,6 @@ void lac_report_markdown(struct lac_buffer *out, const struct lac_report_source 
     write_rows(out, "Settings", rows, lac_report_settings(source, rows));
     write_rows(out, "Host and devices", rows, lac_report_host(source, rows));
     write_rows(out, "How it was measured", rows, lac_report_method(source, rows));
+    write_rows(out, "Words", rows, lac_report_words(analysis, rows));
     lac_buffer_printf(out, "Lacuna %s\n", LAC_VERSION);
 }

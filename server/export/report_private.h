@@ -20,6 +20,9 @@ void lac_html_text(struct lac_buffer *out, const struct lac_report_source *sourc
 /** The first letter as a capital, a full stop at the end. */
 void lac_report_sentence(char *out, size_t capacity_bytes, const char *text);
 
+/** Without spaces at the end. */
+void lac_report_trim(char *out, size_t capacity_bytes, const char *text);
+
 /** Facts in words, both forms have them: title line, and rows of `key` and `value`. */
 struct lac_report_row {
     char key[64];
@@ -48,6 +51,27 @@ void lac_report_figures(const struct lac_analysis *analysis, char *out, size_t c
 
 /** Name of the trace, or what stands for it. Borrowed until the next redaction. */
 const char *lac_report_name(const struct lac_report_source *source);
+
+/** What to change, in order, when there is more than one change or none of the findings is open.
+ *  @return rows filled: key is the change, value the step and its gain */
+uint32_t lac_report_plan(const struct lac_report_source *source, struct lac_report_row *rows);
+
+/** Kernels of one short name together, by (-total, name). @return rows filled */
+struct lac_report_kernel {
+    char name[80];
+    const char *family;
+    uint64_t count;
+    int64_t total_ns;
+};
+enum { LAC_REPORT_KERNELS_MAX = 10 };
+uint32_t lac_report_kernels(const struct lac_report_source *source,
+                            struct lac_report_kernel *kernels);
+
+/** Evidence that says something which the one before it does not. */
+bool lac_report_is_new_evidence(const struct lac_finding *finding, uint32_t index);
+
+/** Words of the trade that this report uses: key and what it means. @return rows filled */
+uint32_t lac_report_words(const struct lac_analysis *analysis, struct lac_report_row *rows);
 
 /** What people call a cause: "for data". */
 const char *lac_report_cause_words(enum lac_cause cause);

@@ -19,7 +19,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { WIDTH = 960, LABEL_WIDTH = 116, ROW_HEIGHT = 18, WORKERS_MAX = 8, LANES_MAX = 3 };
+enum { WIDTH = 820, LABEL_WIDTH = 120, ROW_HEIGHT = 18, WORKERS_MAX = 8, LANES_MAX = 3 };
 
 static void text_at(struct lac_buffer *out, double x, double y, const char *class, const char *text)
 {
@@ -32,10 +32,10 @@ static void text_at(struct lac_buffer *out, double x, double y, const char *clas
 static void text_inside(struct lac_buffer *out, double x, double y, double width, const char *class,
                         const char *text)
 {
-    size_t room = width > 12.0 ? (size_t)((width - 6.0) / 6.3) : 0;
+    size_t room = width > 12.0 ? (size_t)((width - 6.0) / 6.6) : 0;
     size_t length = strlen(text);
     char cut[160];
-    if (room < 3 && room < length) {
+    if (room < 5 && room < length) {
         return;
     }
     if (length > room || length >= sizeof cut) {
@@ -98,6 +98,8 @@ struct drawing {
     struct lac_buffer *out;
     const struct lac_report_source *source;
     int64_t t0_ns, t1_ns;
+    bool has_mark;                /**< the finding's evidence is in it */
+    int64_t mark_ns, mark_end_ns; /**< from where to where */
     double y;
 };
 
@@ -203,8 +205,12 @@ static void draw_device(struct drawing *d, const struct lac_device_facts *device
         flush_run(d, &run);
         if (has_any) {
             char label[64];
-            (void)snprintf(label, sizeof label, "GPU %lld, stream %.12s", (long long)device->id,
-                           lac_model_str(model, track->id_text));
+            if (track->tid >= 0) {
+                (void)snprintf(label, sizeof label, "GPU %lld, stream %lld", (long long)device->id,
+                               (long long)track->tid);
+            } else {
+                (void)snprintf(label, sizeof label, "GPU %lld", (long long)device->id);
+            }
             begin_row(d, label);
             d->y += ROW_HEIGHT;
         }
@@ -214,7 +220,7 @@ static void draw_device(struct drawing *d, const struct lac_device_facts *device
 static void draw_idle(struct drawing *d, const struct lac_device_facts *device)
 {
     const struct lac_analysis *analysis = d->source->analysis;
-    begin_row(d, "  why idle");
+    bool has_any = false;
     for (uint64_t g = device->first_gap; g < device->first_gap + device->gap_count; g++) {
         const struct lac_gap *gap = &analysis->gaps[g];
         if (gap->start_ns >= d->t1_ns || gap->start_ns + gap->dur_ns <= d->t0_ns) {
@@ -235,9 +241,15 @@ static void draw_idle(struct drawing *d, const struct lac_device_facts *device)
             (void)snprintf(text, sizeof text, "%c \u00b7 %s %s", lac_cause_letter(cause),
                            lac_say_ns(dur_ns).text, lac_report_cause_words(cause));
             box(d, piece->start_ns, end_ns, d->y, class, text);
+            has_any = true;
         }
     }
-    d->y += ROW_HEIGHT;
+    if (has_any) {
+        lac_buffer_puts(d->out, "<g>"); /* no sibling of a box: those have letters of their own */
+        begin_row(d, "  why idle");
+        lac_buffer_puts(d->out, "</g>");
+        d->y += ROW_HEIGHT;
+    }
 }
 
 /** Name of a host slice for a picture. */
@@ -353,7 +365,22 @@ static void draw_axis(struct drawing *d)
         lac_buffer_printf(d->out,
                           "<line x1=\"%.1f\" x2=\"%.1f\" y1=\"14\" y2=\"%.1f\" class=\"tick\"/>", x,
                           x, d->y);
-        text_at(d->out, x + 2.0, 10.0, "note", t_ns > 0.0 ? lac_say_ns((int64_t)t_ns).text : "0");
+        if (x < WIDTH - 48.0) {
+            text_at(d->out, x + 2.0, 10.0, "note",
+                    t_ns > 0.0 ? lac_say_ns((int64_t)t_ns).text : "0");
+        }
+    }
+}
+
+/** A bracket under the axis: what the finding speaks of. */
+static void draw_mark(struct drawing *d)
+{
+    if (d->has_mark) {
+        double x = x_of(d, d->mark_ns);
+        double width = x_of(d, d->mark_end_ns) - x;
+        lac_buffer_printf(d->out,
+                          "<rect x=\"%.1f\" y=\"14\" width=\"%.1f\" height=\"3\" class=\"here\"/>",
+                          x, width > 3.0 ? width : 3.0);
     }
 }
 
@@ -373,8 +400,48 @@ static uint32_t launching_track(const struct drawing *d, const struct lac_device
     return LAC_NONE;
 }
 
+/** The host thread that the finding speaks of, or LAC_NONE. */
+static uint32_t evidence_thread(const struct drawing *d, const struct lac_finding *finding)
+{
+    const struct lac_model *model = d->source->model;
+    for (uint32_t i = 0; finding && i < finding->evidence_count; i++) {
+        uint32_t track = finding->evidence[i].track;
+        if (track < model->recorded_track_count && model->tracks[track].kind == LAC_TRACK_THREAD) {
+            return track;
+        }
+    }
+    return LAC_NONE;
+}
+
+/** A gap like the one that is evidence (same signature, as long), nearest to the trace's middle: at
+ *  its begin much is cut off. */
+static void move_to_middle(const struct drawing *d, int64_t *first_ns, int64_t *last_ns)
+{
+    const struct lac_analysis *analysis = d->source->analysis;
+    const struct lac_device_facts *device = &analysis->devices[analysis->main_device];
+    const int64_t middle_ns = device->first_ns + device->span_ns / 2;
+    const struct lac_gap *own = NULL;
+    for (uint64_t g = device->first_gap; g < device->first_gap + device->gap_count && !own; g++) {
+        const struct lac_gap *gap = &analysis->gaps[g];
+        bool is_it = gap->start_ns == *first_ns && gap->start_ns + gap->dur_ns == *last_ns;
+        own = is_it ? gap : NULL;
+    }
+    int64_t nearest_ns = INT64_MAX;
+    for (uint64_t g = device->first_gap; g < device->first_gap + device->gap_count && own; g++) {
+        const struct lac_gap *gap = &analysis->gaps[g];
+        int64_t away_ns =
+            gap->start_ns > middle_ns ? gap->start_ns - middle_ns : middle_ns - gap->start_ns;
+        if (gap->signature == own->signature && gap->dur_ns >= own->dur_ns - own->dur_ns / 10 &&
+            away_ns < nearest_ns) {
+            nearest_ns = away_ns;
+            *first_ns = gap->start_ns;
+            *last_ns = gap->start_ns + gap->dur_ns;
+        }
+    }
+}
+
 /** The interval to show: the finding's first evidence on a device, with what is around it. */
-static bool choose_window(struct drawing *d, const struct lac_finding *finding, int64_t *ret_at_ns)
+static bool choose_window(struct drawing *d, const struct lac_finding *finding)
 {
     const struct lac_analysis *analysis = d->source->analysis;
     const int64_t end_ns = d->source->model->info.duration_ns;
@@ -384,6 +451,10 @@ static bool choose_window(struct drawing *d, const struct lac_finding *finding, 
         first_ns = finding->evidence[i].t0_ns;
         last_ns = finding->evidence[i].t1_ns;
     }
+    d->has_mark = last_ns > first_ns;
+    if (d->has_mark) {
+        move_to_middle(d, &first_ns, &last_ns);
+    }
     for (uint32_t s = analysis->step_count / 2; s < analysis->step_count && last_ns <= first_ns;
          s++) {
         first_ns = analysis->steps[s].start_ns;
@@ -392,6 +463,8 @@ static bool choose_window(struct drawing *d, const struct lac_finding *finding, 
     if (last_ns <= first_ns) {
         return false;
     }
+    d->mark_ns = first_ns;
+    d->mark_end_ns = last_ns;
     int64_t length_ns = last_ns - first_ns;
     int64_t around_ns = length_ns * 3 / 4;
     if (analysis->step_mean_ns != LAC_UNKNOWN_NS && around_ns < analysis->step_mean_ns / 8) {
@@ -400,7 +473,6 @@ static bool choose_window(struct drawing *d, const struct lac_finding *finding, 
     }
     d->t0_ns = first_ns - around_ns > 0 ? first_ns - around_ns : 0;
     d->t1_ns = last_ns + around_ns < end_ns ? last_ns + around_ns : end_ns;
-    *ret_at_ns = first_ns;
     return d->t1_ns - d->t0_ns >= 100;
 }
 
@@ -410,17 +482,19 @@ bool lac_svg_timeline(struct lac_buffer *out, const struct lac_report_source *so
     const struct lac_analysis *analysis = source->analysis;
     struct lac_buffer body = {0};
     struct drawing d = {.out = &body, .source = source, .y = 18.0};
-    int64_t at_ns = 0;
-    if (analysis->main_device == LAC_NONE || !choose_window(&d, finding, &at_ns)) {
+    if (analysis->main_device == LAC_NONE || !choose_window(&d, finding)) {
         return false;
     }
     const struct lac_device_facts *device = &analysis->devices[analysis->main_device];
     draw_steps(&d);
     draw_device(&d, device);
     draw_idle(&d, device);
-    uint32_t thread = launching_track(&d, device, at_ns);
+    uint32_t thread = evidence_thread(&d, finding);
+    if (thread == LAC_NONE) {
+        thread = launching_track(&d, device, d.mark_ns);
+    }
     if (thread != LAC_NONE) {
-        draw_thread(&d, thread, "main thread");
+        draw_thread(&d, thread, "host thread");
     }
     draw_workers(&d, thread);
     lac_buffer_printf(out, "<svg role=\"img\" aria-label=\"timeline\" viewBox=\"0 0 %d %.0f\">",
@@ -428,6 +502,7 @@ bool lac_svg_timeline(struct lac_buffer *out, const struct lac_report_source *so
     struct drawing axis = d;
     axis.out = out;
     draw_axis(&axis);
+    draw_mark(&axis);
     lac_buffer_add(out, body.bytes ? body.bytes : "", body.size_bytes);
     lac_buffer_puts(out, "</svg>");
     if (body.status != LAC_OK) {
@@ -435,8 +510,9 @@ bool lac_svg_timeline(struct lac_buffer *out, const struct lac_report_source *so
     }
     lac_buffer_done(&body);
     (void)snprintf(caption, capacity_bytes,
-                   "%s of the trace, from %s on. Grey is work, colour is waiting.",
-                   lac_say_ns(d.t1_ns - d.t0_ns).text, lac_say_ns(d.t0_ns).text);
+                   "%s of the trace, from %s on. Grey is work, colour is waiting%s.",
+                   lac_say_ns(d.t1_ns - d.t0_ns).text, lac_say_ns(d.t0_ns).text,
+                   d.has_mark ? "; the bar on top marks what is meant" : "");
     return true;
 }
 
@@ -530,9 +606,10 @@ bool lac_svg_flame(struct lac_buffer *out, const struct lac_report_source *sourc
         lac_buffer_puts(out, "</svg>");
         int64_t per = flame->step_count > 0 ? flame->step_count : 1;
         (void)snprintf(caption, capacity_bytes,
-                       "GPU time under the operators that launched it: %s%s.",
+                       "GPU time under the operators that launched it: %s%s%s.",
                        lac_say_ns(flame->nodes[0].value_ns / per).text,
-                       flame->step_count > 0 ? " a step" : " in all");
+                       flame->step_count > 0 ? " a step" : " in all",
+                       source->analysis->device_count > 1 ? ", all GPUs added up" : "");
         if (body.status != LAC_OK) {
             out->status = body.status;
         }

@@ -3,8 +3,10 @@
 #include "analysis/compare/settings_flat.h"
 #include "analysis/diagnose/analysis.h"
 #include "analysis/diagnose/diagnose.h"
+#include "analysis/diagnose/names.h"
 #include "analysis/diagnose/texts.h"
 #include "analysis/model/model.h"
+#include "analysis/model/strings.h"
 #include "server/export/redact.h"
 #include "server/export/report.h"
 #include "server/export/report_private.h"
@@ -14,6 +16,7 @@
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -94,6 +97,15 @@ void lac_report_sentence(char *out, size_t capacity_bytes, const char *text)
     size_t length = strlen(out);
     if (length > 0 && length + 1 < capacity_bytes && out[length - 1] != '.') {
         memcpy(out + length, ".", 2);
+    }
+}
+
+void lac_report_trim(char *out, size_t capacity_bytes, const char *text)
+{
+    (void)snprintf(out, capacity_bytes, "%s", text);
+    size_t length = strlen(out);
+    while (length > 0 && out[length - 1] == ' ') {
+        out[--length] = '\0';
     }
 }
 
@@ -246,6 +258,22 @@ uint32_t lac_report_host(const struct lac_report_source *source, struct lac_repo
     return list.count;
 }
 
+/** How the steps were found, for a reader. */
+static const char *step_method_words(const char *method)
+{
+    static const char *const words[][2] = {
+        {"profiler_step", "the profiler's own marks"}, {"nvtx", "ranges that name them"},
+        {"dataloader", "the data loader's batches"},   {"optimizer", "the optimizer"},
+        {"period", "kernels that come again"},
+    };
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        if (strcmp(method, words[i][0]) == 0) {
+            return words[i][1];
+        }
+    }
+    return method;
+}
+
 uint32_t lac_report_method(const struct lac_report_source *source, struct lac_report_row *rows)
 {
     const struct lac_model *model = source->model;
@@ -260,16 +288,18 @@ uint32_t lac_report_method(const struct lac_report_source *source, struct lac_re
         row(&list, "recorded", text);
     }
     row(&list, "format", lac_trace_format_name(model->info.format));
-    (void)snprintf(text, sizeof text, "%llu, over %s", (unsigned long long)model->info.event_count,
+    (void)snprintf(text, sizeof text, "%s over %s",
+                   lac_say_count((int64_t)model->info.event_count, "event").text,
                    lac_say_ns(model->info.duration_ns).text);
-    row(&list, "events", text);
-    (void)snprintf(text, sizeof text, "%llu dropped, %llu repaired",
-                   (unsigned long long)model->info.dropped_count,
-                   (unsigned long long)model->info.repaired_count);
-    row(&list, "import", text);
-    (void)snprintf(text, sizeof text, "%u found (%s), %u measured", (unsigned)analysis->step_count,
-                   analysis->step_method, (unsigned)analysis->step_kept_count);
-    row(&list, "steps", text);
+    row(&list, "recorded events", text);
+    (void)snprintf(text, sizeof text, "%s dropped, %s repaired",
+                   lac_say_count((int64_t)model->info.dropped_count, "event").text,
+                   lac_say_count((int64_t)model->info.repaired_count, "event").text);
+    row(&list, "reading the file", text);
+    (void)snprintf(text, sizeof text, "%s found by %s, %u measured",
+                   lac_say_count(analysis->step_count, "step").text,
+                   step_method_words(analysis->step_method), (unsigned)analysis->step_kept_count);
+    row(&list, "steps", analysis->step_count > 0 ? text : "none found");
     if (analysis->step_kept_count > 0 && analysis->step_median_ns != LAC_UNKNOWN_NS) {
         (void)snprintf(text, sizeof text, "mean %s, median %s, 95th percentile %s",
                        lac_say_ns(analysis->step_mean_ns).text,
@@ -280,5 +310,113 @@ uint32_t lac_report_method(const struct lac_report_source *source, struct lac_re
     row(&list, "Python stacks",
         model->info.has_python_stacks ? "recorded: host times are inflated" : "not recorded");
     row(&list, "gains", "from re-timing the step with the change, never a share of kernel time");
+    return list.count;
+}
+
+/* -- lists ---------------------------------------------------------------------------------- */
+
+uint32_t lac_report_plan(const struct lac_report_source *source, struct lac_report_row *rows)
+{
+    const struct lac_analysis *analysis = source->analysis;
+    for (uint32_t i = 0; i < analysis->plan_count; i++) {
+        const struct lac_plan_step *step = &analysis->plan[i];
+        struct lac_report_row *it = &rows[i];
+        (void)snprintf(it->key, sizeof it->key, "%s", step->brief);
+        (void)snprintf(it->value, sizeof it->value, "%s a step, %s less",
+                       lac_say_ns(step->step_ns).text, lac_say_pct(step->gain_pct).text);
+    }
+    return analysis->plan_count;
+}
+
+static const char *family_words(enum lac_family family)
+{
+    return family == LAC_FAMILY_GEMM   ? "matrix product"
+           : family == LAC_FAMILY_CONV ? "convolution"
+           : family == LAC_FAMILY_NORM ? "normalisation"
+           : family == LAC_FAMILY_COMM ? "communication"
+                                       : lac_family_name(family);
+}
+
+static int by_total(const void *a, const void *b)
+{
+    const struct lac_report_kernel *x = a;
+    const struct lac_report_kernel *y = b;
+    if (x->total_ns != y->total_ns) {
+        return x->total_ns > y->total_ns ? -1 : 1;
+    }
+    return strcmp(x->name, y->name);
+}
+
+uint32_t lac_report_kernels(const struct lac_report_source *source,
+                            struct lac_report_kernel *kernels)
+{
+    /* of a long list the tail is too short to matter once it is put together */
+    enum { LOOKED_AT = 128 };
+    const struct lac_analysis *analysis = source->analysis;
+    struct lac_report_kernel all[LOOKED_AT];
+    uint32_t count = 0;
+    for (uint32_t k = 0; k < analysis->kernel_name_count && k < LOOKED_AT; k++) {
+        const struct lac_kernel_facts *facts = &analysis->kernels[k];
+        struct lac_report_kernel *it = &all[count];
+        *it = (struct lac_report_kernel){.family = family_words(facts->names.family)};
+        (void)lac_kernel_short_name(lac_model_str(source->model, facts->name),
+                                    lac_strings_length(&source->model->strings, facts->name),
+                                    it->name, sizeof it->name);
+        uint32_t same = 0;
+        while (same < count && (strcmp(all[same].name, it->name) != 0 ||
+                                strcmp(all[same].family, it->family) != 0)) {
+            same++;
+        }
+        all[same].count += facts->count;
+        all[same].total_ns += facts->total_ns;
+        count += same == count;
+    }
+    if (count > 1) {
+        qsort(all, count, sizeof all[0], by_total);
+    }
+    count = count < LAC_REPORT_KERNELS_MAX ? count : LAC_REPORT_KERNELS_MAX;
+    memcpy(kernels, all, count * sizeof all[0]);
+    return count;
+}
+
+bool lac_report_is_new_evidence(const struct lac_finding *finding, uint32_t index)
+{
+    const char *text = finding->evidence[index].text;
+    for (uint32_t i = 0; i < index; i++) {
+        /* "idle 3 ms: worker 1 was late", then the same of the thread: "worker 1 was late" */
+        const char *before = finding->evidence[i].text;
+        size_t length = strlen(text);
+        size_t whole = strlen(before);
+        if (length > 0 && whole >= length && strcmp(before + whole - length, text) == 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+uint32_t lac_report_words(const struct lac_analysis *analysis, struct lac_report_row *rows)
+{
+    struct rows list = {.at = rows};
+    if (analysis->step_count > 0) {
+        row(&list, "step", "one pass of the training loop: a batch, forward, backward, update");
+    }
+    if (analysis->device_count > 0) {
+        row(&list, "kernel", "a program that runs on the GPU; the host launches it");
+        row(&list, "idle", "the GPU executes nothing: no kernel, no copy");
+    }
+    row(&list, "host", "the CPU side: Python, the framework, the driver");
+    if (analysis->copy_count > 0) {
+        row(&list, "in line", "copies or communication while no kernel computes: the step waits");
+    }
+    if (analysis->needs.comm_ns != LAC_UNKNOWN_NS && analysis->needs.comm_ns > 0) {
+        row(&list, "collective", "communication that all GPUs of a group enter and leave together");
+    }
+    if (analysis->has_kernels && analysis->layout_count > 0) {
+        row(&list, "layout conversion",
+            "a kernel that only rearranges a tensor (NCHW, NHWC: where the channels are)");
+    }
+    if (analysis->tensor_eligible_ns > 0) {
+        row(&list, "tensor cores", "the GPU's units for matrix products in lower precision");
+    }
     return list.count;
 }
