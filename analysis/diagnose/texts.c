@@ -11,15 +11,16 @@
 
 struct lac_text {
     struct lac_text *next;
-    bool is_failure_mark; /**< stands in the list when an allocation failed */
+    bool is_failure_mark; /**< first of the list: an allocation failed after this one */
     char text[];
 };
 
+/** The list when the first allocation of all failed. */
 static struct lac_text failure_mark = {.is_failure_mark = true};
 
 const char *lac_texts_add(struct lac_text **pool, const char *fmt, ...)
 {
-    if (*pool == &failure_mark) {
+    if (lac_texts_failed(*pool)) {
         return "";
     }
     va_list list;
@@ -31,8 +32,11 @@ const char *lac_texts_add(struct lac_text **pool, const char *fmt, ...)
     struct lac_text *entry = length < 0 ? NULL : malloc(sizeof *entry + (size_t)length + 1);
     if (!entry) {
         va_end(again);
-        lac_texts_destroy(*pool);
-        *pool = &failure_mark;
+        if (*pool) { /* what was added is still being read */
+            (*pool)->is_failure_mark = true;
+        } else {
+            *pool = &failure_mark;
+        }
         return "";
     }
     entry->is_failure_mark = false;
@@ -50,7 +54,7 @@ bool lac_texts_failed(const struct lac_text *pool)
 
 void lac_texts_destroy(struct lac_text *pool)
 {
-    while (pool && !pool->is_failure_mark) {
+    while (pool && pool != &failure_mark) {
         struct lac_text *next = pool->next;
         free(pool);
         pool = next;
