@@ -288,9 +288,11 @@ struct lac_analysis {
     struct lac_step *steps; /**< by start */
     uint32_t step_count;
     uint32_t step_kept_count;
-    const char *step_method; /**< "profiler_step", "nvtx", "dataloader", "optimizer",
-                                "optimizer_kernels", "period" or "none" */
-    double step_confidence;  /**< 0..1 */
+    const char *step_method;   /**< "profiler_step", "nvtx", "dataloader", "optimizer",
+                                  "optimizer_kernels", "period" or "none" */
+    uint32_t micro_step_count; /**< batches whose gradients make one update; 0 unknown, 1 each */
+    bool is_step_micro;        /**< a step is one of them; false: a step is the update */
+    double step_confidence;    /**< 0..1 */
     int64_t step_mean_ns, step_median_ns, step_p95_ns; /**< of kept ones; LAC_UNKNOWN_NS without */
     double step_spread_pct; /**< standard error of the mean in percent; NaN below 3 kept */
     int64_t step_without_starvation_ns; /**< s: mean kept step minus starved; LAC_UNKNOWN_NS */

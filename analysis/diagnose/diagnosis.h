@@ -174,6 +174,8 @@ LAC_MUST_USE enum lac_status lac_steps_detect(struct lac_diagnosis *diagnosis);
 LAC_MUST_USE enum lac_status lac_steps_by_period(struct lac_diagnosis *diagnosis);
 /* step_optimizer.c: by the optimizer's kernels */
 LAC_MUST_USE enum lac_status lac_steps_by_optimizer_kernels(struct lac_diagnosis *diagnosis);
+/* step_micro.c: accumulated gradients; before it is chosen for whole cycles of them */
+LAC_MUST_USE enum lac_status lac_steps_find_micro(struct lac_diagnosis *diagnosis);
 LAC_MUST_USE enum lac_status lac_steps_choose(struct lac_diagnosis *diagnosis);
 /** Append a step; used by the three ways to find them. */
 LAC_MUST_USE enum lac_status lac_steps_add(struct lac_diagnosis *diagnosis, int64_t start_ns,

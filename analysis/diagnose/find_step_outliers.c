@@ -64,6 +64,26 @@ static enum lac_cause cause_inside(const struct lac_diagnosis *diagnosis,
                                                     : LAC_CAUSE_UNATTRIBUTED;
 }
 
+/** Whether they come at even distances, three at least: then it is a cycle of the loop (workers
+ * that take turns, logging, a checkpoint), not an accident. */
+static bool is_cycle(const struct lac_analysis *analysis, uint32_t count)
+{
+    uint32_t last = LAC_NONE;
+    uint32_t distance = 0;
+    uint32_t same = 0;
+    for (uint32_t s = 0; s < analysis->step_count; s++) {
+        if (!analysis->steps[s].is_outlier) {
+            continue;
+        }
+        if (last != LAC_NONE) {
+            distance = distance == 0 ? s - last : distance;
+            same += s - last == distance;
+        }
+        last = s;
+    }
+    return count >= 3 && same == count - 1;
+}
+
 void lac_find_step_outliers(struct lac_diagnosis *diagnosis)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
@@ -71,7 +91,8 @@ void lac_find_step_outliers(struct lac_diagnosis *diagnosis)
     measure(analysis, &outliers);
     double cost_ns = outliers.excess_ns / (double)analysis->step_kept_count;
     /* what comes back more often than every tenth step is a pattern of the loop */
-    if (outliers.count == 0 || outliers.count * 10 > analysis->step_kept_count ||
+    if (outliers.count == 0 || is_cycle(analysis, outliers.count) ||
+        outliers.count * 10 > analysis->step_kept_count ||
         lac_pct_of_step(diagnosis, cost_ns) < 1.0) {
         return;
     }

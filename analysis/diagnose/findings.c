@@ -168,19 +168,29 @@ enum lac_framework lac_framework_of(const struct lac_model *model)
  */
 static void weigh_data_wait(struct lac_analysis *analysis)
 {
-    static const char *const about_data[] = {
-        "input-starvation",     "slow-samples", "workers-serialized", "worker-hand-over",
-        "worker-respawn",       "small-files",  "storage-latency",    "cpu-throttled",
-        "cpu-oversubscription", "affinity",     "host-single-thread",
-    };
     for (uint32_t i = 0; i < analysis->finding_count; i++) {
         struct lac_finding *finding = &analysis->findings[i];
-        for (size_t k = 0; k < sizeof about_data / sizeof about_data[0]; k++) {
-            bool is_worth_it = finding->severity == LAC_SEVERITY_INFO &&
-                               finding->gain_mid_pct >= 3.0 &&
-                               strcmp(finding->id, about_data[k]) == 0;
-            finding->severity = is_worth_it ? LAC_SEVERITY_WARNING : finding->severity;
+        if (finding->severity == LAC_SEVERITY_INFO && finding->gain_mid_pct >= 3.0 &&
+            lac_is_about_loading(finding->id)) {
+            finding->severity = LAC_SEVERITY_WARNING;
         }
+    }
+}
+
+/** Three steps show what they were, but not what to change: findings are remarks then. */
+static bool is_too_few_to_act(const struct lac_analysis *analysis)
+{
+    return analysis->subject == LAC_SUBJECT_TRAINING && analysis->step_kept_count <= STEPS_MIN;
+}
+
+static void weigh_few_steps(struct lac_analysis *analysis)
+{
+    for (uint32_t i = 0; i < analysis->finding_count && is_too_few_to_act(analysis); i++) {
+        struct lac_finding *finding = &analysis->findings[i];
+        finding->severity = LAC_SEVERITY_INFO;
+        finding->confidence = fmin(0.4, finding->confidence);
+        finding->brief = finding->change = finding->expect = finding->costs = finding->where = "";
+        finding->check = "record ten steps after five of warm-up";
     }
 }
 
@@ -261,6 +271,8 @@ enum lac_status lac_findings_make(struct lac_diagnosis *diagnosis)
         lac_find_dependency_stall(diagnosis);
         lac_find_profiler_overhead(diagnosis);
         lac_find_step_outliers(diagnosis);
+        lac_find_unnamed_wait(diagnosis);
+        lac_find_drift(diagnosis);
         lac_find_unfused_attention(diagnosis);
         lac_find_unfused_elementwise(diagnosis);
         lac_find_slow_optimizer(diagnosis);
@@ -269,10 +281,11 @@ enum lac_status lac_findings_make(struct lac_diagnosis *diagnosis)
         find_facts(diagnosis);
     }
     weigh_data_wait(analysis);
+    weigh_few_steps(analysis);
     if (analysis->finding_count > 1) {
         qsort(analysis->findings, analysis->finding_count, sizeof *analysis->findings, by_rank);
     }
-    if (may_advise) {
+    if (may_advise && !is_too_few_to_act(analysis)) {
         lac_plan_make(diagnosis);
     }
     lac_verdict_say(diagnosis);

@@ -82,6 +82,8 @@ void lac_find_module_load(struct lac_diagnosis *diagnosis);
 void lac_find_dependency_stall(struct lac_diagnosis *diagnosis);
 void lac_find_profiler_overhead(struct lac_diagnosis *diagnosis);
 void lac_find_step_outliers(struct lac_diagnosis *diagnosis);
+void lac_find_unnamed_wait(struct lac_diagnosis *diagnosis);
+void lac_find_drift(struct lac_diagnosis *diagnosis);
 void lac_find_unfused_attention(struct lac_diagnosis *diagnosis);
 void lac_find_unfused_elementwise(struct lac_diagnosis *diagnosis);
 void lac_find_slow_optimizer(struct lac_diagnosis *diagnosis);

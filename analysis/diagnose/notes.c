@@ -128,6 +128,13 @@ static void write_caveats(struct lac_diagnosis *diagnosis)
                              ? "steps carry no name: found by kernels that come again"
                              : "steps carry no name: found by the optimizer's kernels");
     }
+    if (analysis->subject == LAC_SUBJECT_TRAINING && analysis->micro_step_count > 1) {
+        caveat(analysis, lac_texts_add(&analysis->texts,
+                                       analysis->is_step_micro
+                                           ? "a step is one of %u micro-steps of an update"
+                                           : "a step is an update with %u micro-steps",
+                                       (unsigned)analysis->micro_step_count));
+    }
     if (analysis->subject == LAC_SUBJECT_TRAINING && analysis->step_kept_count < 10) {
         caveat(analysis,
                lac_texts_add(&analysis->texts, "%s: effects below a few percent cannot be seen",

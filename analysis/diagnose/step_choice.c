@@ -226,6 +226,19 @@ static void leave_out_other_work(struct lac_diagnosis *diagnosis)
     }
 }
 
+/** Steps after which the same comes again: workers that take turns, micro-steps up to an update. */
+static uint32_t cycle_of(const struct lac_analysis *analysis, uint32_t kept)
+{
+    int32_t workers = analysis->loader.num_workers;
+    uint32_t cycle = workers > 1 ? (uint32_t)workers : 1;
+    uint32_t micro = analysis->is_step_micro ? analysis->micro_step_count : 1;
+    uint32_t both = cycle;
+    while (both % micro != 0) {
+        both += cycle;
+    }
+    return both <= kept ? both : micro > 1 ? micro : cycle;
+}
+
 /** Workers that run in phase make one long and n - 1 short steps: only whole cycles have a mean.
  *  What is too much is cut off at the ends, where that changes the mean least: a long wait that
  *  comes once is not to be lost with it. */
@@ -239,11 +252,11 @@ static void leave_out_partial_cycle(struct lac_analysis *analysis, int64_t *scra
             sum_ns += (double)analysis->steps[s].dur_ns;
         }
     }
-    int32_t workers = analysis->loader.num_workers;
-    if (workers < 2 || kept < (uint32_t)workers) {
+    uint32_t cycle = cycle_of(analysis, kept);
+    if (cycle < 2 || kept < cycle) {
         return;
     }
-    uint32_t excess = kept % (uint32_t)workers;
+    uint32_t excess = kept % cycle;
     double usual_ns = sum_ns / kept * excess;
     double cut_ns = 0.0;
     for (uint32_t i = 0; i < excess; i++) {
@@ -268,6 +281,21 @@ static void leave_out_partial_cycle(struct lac_analysis *analysis, int64_t *scra
 /* -- figures of the kept ones --------------------------------------------------------------------
  */
 
+/** Median of the operations of kept steps. */
+static int64_t usual_operations(const struct lac_analysis *analysis, int64_t *scratch)
+{
+    uint32_t count = 0;
+    for (uint32_t s = 0; s < analysis->step_count; s++) {
+        if (analysis->steps[s].left_out == LAC_STEP_KEPT) {
+            scratch[count++] = (int64_t)analysis->steps[s].op_count;
+        }
+    }
+    qsort(scratch, count, sizeof *scratch, by_value);
+    return percentile(scratch, count, 50);
+}
+
+/** Longer than steps of their kind: those that did other work (a validation, an update after
+ *  micro-steps) are not compared. */
 static void mark_outliers(struct lac_analysis *analysis, int64_t *scratch)
 {
     uint32_t count = 0;
@@ -286,11 +314,13 @@ static void mark_outliers(struct lac_analysis *analysis, int64_t *scratch)
     }
     qsort(scratch, count, sizeof *scratch, by_value);
     double limit = (double)median_ns + 3.0 * 1.4826 * (double)percentile(scratch, count, 50);
+    int64_t usual_ops = usual_operations(analysis, scratch);
     for (uint32_t s = 0; s < analysis->step_count; s++) {
         struct lac_step *step = &analysis->steps[s];
         double length = (double)own_ns(step);
-        step->is_outlier =
-            step->left_out == LAC_STEP_KEPT && length > limit && length > 1.2 * (double)median_ns;
+        bool is_of_its_kind = llabs((int64_t)step->op_count - usual_ops) <= usual_ops / 20 + 2;
+        step->is_outlier = step->left_out == LAC_STEP_KEPT && is_of_its_kind && length > limit &&
+                           length > 1.2 * (double)median_ns;
     }
 }
 
@@ -345,6 +375,9 @@ enum lac_status lac_steps_choose(struct lac_diagnosis *diagnosis)
         leave_out_warm_up(diagnosis, scratch);
         leave_out_others(diagnosis, scratch);
         leave_out_other_work(diagnosis);
+        status = lac_steps_find_micro(diagnosis);
+    }
+    if (!status) {
         leave_out_partial_cycle(analysis, scratch);
         mark_outliers(analysis, scratch);
         summarise(analysis, scratch);

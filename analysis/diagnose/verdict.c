@@ -292,6 +292,12 @@ void lac_verdict_say(struct lac_diagnosis *diagnosis)
         return;
     case LAC_SUBJECT_TRAINING:
         say_about_step(diagnosis);
+        if (analysis->step_kept_count <= STEPS_MIN) {
+            analysis->verdict.detail =
+                lac_texts_add(&analysis->texts,
+                              "%u steps are too few to act on: record ten after five of warm-up.",
+                              (unsigned)analysis->step_kept_count);
+        }
         return;
     case LAC_SUBJECT_INFERENCE:
     case LAC_SUBJECT_FEW_STEPS:

@@ -201,6 +201,7 @@ static struct json_object *steps_part(struct writer *writer)
     const struct lac_analysis *analysis = writer->analysis;
     struct json_object *part = json_object_new_object();
     put_text(writer, part, "method", analysis->step_method);
+    put_real(writer, part, "confidence", analysis->step_confidence);
     put_count(writer, part, "count", analysis->step_count);
     put_count(writer, part, "kept_count", analysis->step_kept_count);
     put_ns(writer, part, "mean_ns", analysis->step_mean_ns);
@@ -208,6 +209,9 @@ static struct json_object *steps_part(struct writer *writer)
     put_ns(writer, part, "p95_ns", analysis->step_p95_ns);
     put_ns(writer, part, "without_starvation_ns", analysis->step_without_starvation_ns);
     put_real(writer, part, "spread_pct", analysis->step_spread_pct);
+    put_ns(writer, part, "micro_steps",
+           analysis->micro_step_count > 0 ? analysis->micro_step_count : LAC_UNKNOWN_NS);
+    put(writer, part, "is_micro_step", json_object_new_boolean(analysis->is_step_micro));
     struct json_object *outliers = json_object_new_array();
     for (uint32_t s = 0; s < analysis->step_count; s++) {
         const struct lac_step *step = &analysis->steps[s];

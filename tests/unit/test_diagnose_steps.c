@@ -398,6 +398,72 @@ START_TEST(optimizers_that_take_turns_are_one_step)
 }
 END_TEST
 
+/** One batch: forward and backward. */
+static void micro_step(struct sheet *sheet, double *at_us)
+{
+    kernels(sheet, at_us, "embedding", 1);
+    layers(sheet, at_us, 3);
+    kernels(sheet, at_us, "embedding_backward", 1);
+}
+
+START_TEST(micro_steps_are_counted_beside_the_update)
+{
+    static struct sheet sheet;
+    sheet = (struct sheet){0};
+    for (int step = 0; step < 6; step++) {
+        double t = step * 2000.0;
+        for (int micro = 0; micro < 4; micro++) {
+            micro_step(&sheet, &t);
+        }
+        kernels(&sheet, &t, "multi_tensor_apply_kernel<AdamFunctor>", 3);
+    }
+    draw(&sheet);
+    ck_assert_str_eq(analysis->step_method, "optimizer_kernels");
+    ck_assert_int_eq(analysis->step_median_ns, 2000000);
+    ck_assert_uint_eq(analysis->micro_step_count, 4);
+    ck_assert(!analysis->is_step_micro);
+    wipe();
+}
+END_TEST
+
+START_TEST(named_steps_may_be_the_micro_steps)
+{
+    static struct sheet sheet;
+    sheet = (struct sheet){0};
+    for (int step = 0; step < 18; step++) {
+        double t = step * 1000.0 + 5.0;
+        bool is_update = step % 4 == 3;
+        add(&sheet, "main range %d 1000 ProfilerStep#%d\n", step * 1000, step);
+        micro_step(&sheet, &t);
+        kernels(&sheet, &t, "multi_tensor_apply_kernel<AdamFunctor>", is_update ? 30 : 0);
+    }
+    draw(&sheet);
+    ck_assert_uint_eq(analysis->micro_step_count, 4);
+    ck_assert(analysis->is_step_micro);
+    ck_assert_uint_eq(analysis->step_kept_count, 16);
+    for (uint32_t s = 0; s < analysis->step_count; s++) {
+        ck_assert(!analysis->steps[s].is_outlier);
+    }
+    wipe();
+}
+END_TEST
+
+START_TEST(a_step_of_layers_has_no_micro_steps)
+{
+    static struct sheet sheet;
+    sheet = (struct sheet){0};
+    for (int step = 0; step < 6; step++) {
+        double t = step * 4000.0;
+        layers(&sheet, &t, 24);
+        kernels(&sheet, &t, "multi_tensor_apply_kernel<AdamFunctor>", 3);
+    }
+    draw(&sheet);
+    ck_assert_uint_eq(analysis->step_count, 5);
+    ck_assert_uint_eq(analysis->micro_step_count, 1);
+    wipe();
+}
+END_TEST
+
 START_TEST(layers_are_no_steps)
 {
     static struct sheet sheet;
@@ -551,6 +617,9 @@ int main(void)
     tcase_add_test(tcase, bursts_of_the_optimizers_kernels_end_steps);
     tcase_add_test(tcase, a_single_fused_kernel_ends_a_step);
     tcase_add_test(tcase, optimizers_that_take_turns_are_one_step);
+    tcase_add_test(tcase, micro_steps_are_counted_beside_the_update);
+    tcase_add_test(tcase, named_steps_may_be_the_micro_steps);
+    tcase_add_test(tcase, a_step_of_layers_has_no_micro_steps);
     tcase_add_test(tcase, layers_are_no_steps);
     tcase_add_test(tcase, a_few_other_kernels_do_not_hide_the_period);
     tcase_add_test(tcase, a_pass_of_validation_does_not_hide_the_period);

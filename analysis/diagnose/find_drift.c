@@ -1,0 +1,142 @@
+/*
+ * Steps that get longer, or shorter, from the start of the run to its end. Noise makes trends too,
+ * so three things have to agree: the medians of the four quarters go one way, the difference is
+ * large, and a rank test over all pairs of steps (Mann, Kendall) calls it no accident.
+ */
+
+#include "analysis/diagnose/findings.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+enum { QUARTERS = 4, DRIFT_STEPS_MIN = 24, PAIRS_STEPS_MAX = 512 };
+
+#define DRIFT_MIN_PCT    5.0
+#define DRIFT_DEVIATIONS 5.0 /* of the rank test: once in millions by chance */
+
+/** Kept steps, in order. */
+struct series {
+    int64_t *dur_ns, *wait_ns, *sorted;
+    uint32_t count;
+};
+
+static int by_value(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a;
+    int64_t y = *(const int64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+static double median_of(const struct series *series, const int64_t *values, uint32_t first,
+                        uint32_t end)
+{
+    for (uint32_t i = first; i < end; i++) {
+        series->sorted[i - first] = values[i];
+    }
+    qsort(series->sorted, end - first, sizeof *series->sorted, by_value);
+    return (double)series->sorted[(end - first) / 2];
+}
+
+static void quarters_of(const struct series *series, const int64_t *values, double ret[QUARTERS])
+{
+    for (uint32_t q = 0; q < QUARTERS; q++) {
+        ret[q] = median_of(series, values, series->count * q / QUARTERS,
+                           series->count * (q + 1) / QUARTERS);
+    }
+}
+
+/** Pairs of steps of which the later is longer, less those of which it is shorter, in standard
+ *  deviations of what chance makes. Long runs are thinned out. */
+static double rank_test(const struct series *series)
+{
+    uint32_t stride = (series->count + PAIRS_STEPS_MAX - 1) / PAIRS_STEPS_MAX;
+    double n = 0.0;
+    double sum = 0.0;
+    for (uint32_t i = 0; i < series->count; i += stride) {
+        n += 1.0;
+        for (uint32_t k = 0; k < i; k += stride) {
+            sum +=
+                (series->dur_ns[i] > series->dur_ns[k]) - (series->dur_ns[i] < series->dur_ns[k]);
+        }
+    }
+    double deviation = sqrt(n * (n - 1.0) * (2.0 * n + 5.0) / 18.0);
+    return deviation > 0.0 ? sum / deviation : 0.0;
+}
+
+/** Whether each quarter goes on in the direction of all: a jump at one place is no drift. */
+static bool goes_one_way(const double quarters[QUARTERS])
+{
+    double all = quarters[QUARTERS - 1] - quarters[0];
+    for (uint32_t q = 1; q < QUARTERS; q++) {
+        double part = quarters[q] - quarters[q - 1];
+        if (all == 0.0 || part / all < 0.1) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static void say_drift(struct lac_diagnosis *diagnosis, const double quarters[QUARTERS],
+                      double wait_part)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_finding *finding = lac_finding_new(diagnosis, "drift");
+    if (!finding) {
+        return;
+    }
+    bool grows = quarters[QUARTERS - 1] > quarters[0];
+    double pct = 100.0 * fabs(quarters[QUARTERS - 1] - quarters[0]) / quarters[0];
+    finding->severity = LAC_SEVERITY_INFO;
+    finding->confidence = 0.6;
+    finding->title = lac_texts_add(
+        &analysis->texts, "Steps get %s while the run goes on: %s at first, %s at the end (%s)",
+        grows ? "longer" : "shorter", lac_say_ns(llround(quarters[0])).text,
+        lac_say_ns(llround(quarters[QUARTERS - 1])).text, lac_say_pct(pct).text);
+    finding->why = lac_texts_add(
+        &analysis->texts, "The medians of the four quarters of %s go one way: %s, %s, %s, %s. %s",
+        lac_say_count(analysis->step_kept_count, "step").text,
+        lac_say_ns(llround(quarters[0])).text, lac_say_ns(llround(quarters[1])).text,
+        lac_say_ns(llround(quarters[2])).text, lac_say_ns(llround(quarters[3])).text,
+        wait_part >= 0.5              ? "Most of it is waiting for data."
+        : analysis->loader.is_present ? "It is not waiting for data."
+                                      : "Whether it is waiting for data was not recorded.");
+    finding->change = wait_part >= 0.5 && grows
+                          ? "Look at what the loader reads later: larger samples, a cache that "
+                            "fills, storage that slows down."
+                          : "Compare the first and the last steps: clocks and temperature, lengths "
+                            "of the samples, memory that grows.";
+    finding->wrong_if = "the samples are sorted by length.";
+    finding->check = "record the start and the end of a longer run and compare them";
+}
+
+void lac_find_drift(struct lac_diagnosis *diagnosis)
+{
+    const struct lac_analysis *analysis = diagnosis->analysis;
+    uint32_t kept = analysis->step_kept_count;
+    if (kept < DRIFT_STEPS_MIN) {
+        return;
+    }
+    int64_t *memory = malloc((size_t)kept * 3 * sizeof *memory);
+    if (!memory) {
+        return; /* one remark less */
+    }
+    struct series series = {memory, memory + kept, memory + (size_t)2 * kept, 0};
+    for (uint32_t s = 0; s < analysis->step_count && series.count < kept; s++) {
+        const struct lac_step *step = &analysis->steps[s];
+        if (step->left_out == LAC_STEP_KEPT) {
+            series.wait_ns[series.count] = step->wait_ns;
+            series.dur_ns[series.count++] = step->dur_ns;
+        }
+    }
+    double quarters[QUARTERS];
+    double waits[QUARTERS];
+    quarters_of(&series, series.dur_ns, quarters);
+    quarters_of(&series, series.wait_ns, waits);
+    double difference = quarters[QUARTERS - 1] - quarters[0];
+    if (quarters[0] > 0.0 && fabs(difference) >= DRIFT_MIN_PCT / 100.0 * quarters[0] &&
+        goes_one_way(quarters) && fabs(rank_test(&series)) >= DRIFT_DEVIATIONS) {
+        say_drift(diagnosis, quarters, (waits[QUARTERS - 1] - waits[0]) / difference);
+    }
+    free(memory);
+}
