@@ -156,7 +156,9 @@ enum lac_status lac_graph_loader(struct lac_graph_builder *builder)
         status = graph->batch_count > 0 ? measure_hand_over(graph) : LAC_OK;
     }
     free(ordered);
-    if (!status && !graph->has_fetches && graph->workers != 0) {
+    /* waits that the device hardly felt are for handing over, not for the loader's pace */
+    bool is_limit = diagnosis->time && diagnosis->time->is_starving;
+    if (!status && !graph->has_fetches && graph->workers != 0 && is_limit) {
         measure_pace(graph);
     }
     return status;
