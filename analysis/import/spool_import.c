@@ -271,5 +271,7 @@ enum lac_status lac_spool_import(const char *path, const struct lac_import_optio
         status = import_files(&files, path, options, sink, context, reterr);
     }
     files_done(&files);
-    return status;
+    return status == LAC_ERR_NOMEM && reterr->message[0] == '\0'
+               ? lac_fail(reterr, status, 0, "list of spools")
+               : status;
 }
