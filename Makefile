@@ -190,9 +190,11 @@ thread-tests: $(addprefix $(BUILD)/tests/,test_http_server test_store_trace test
 test-programs: $(UNIT_TESTS) $(OOM_TESTS) $(BUILD)/liblacuna.so $(BUILD)/lacuna-node $(BUILD)/python/.stamp $(BUILD)/stand_in/libcupti_stand_in.so $(BUILD)/workload-cpu $(BUILD)/bench/bench_ranges
 $(BUILD)/libsupport.a: $(SUPPORT_OBJS)
 	$(Q)mkdir -p $(@D) && rm -f $@ && ar rcs $@ $^
-$(BUILD)/tests/%: tests/unit/%.c $(BUILD)/libsupport.a $(BUILD)/libserver.a $(BUILD)/libanalysis.a
+$(BUILD)/libnode.a: $(patsubst %.c,$(BUILD)/%.o,$(filter-out %/node_main.c,$(NODE_SRCS)))
+	$(Q)rm -f $@ && ar rcs $@ $^
+$(BUILD)/tests/%: tests/unit/%.c $(BUILD)/libsupport.a $(BUILD)/libserver.a $(BUILD)/libanalysis.a $(BUILD)/libnode.a
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(ALL_CFLAGS) $(CHECK_CFLAGS) $^ $(CHECK_LIBS) $(SERVER_LIBS) -o $@
+	$(Q)$(CC) $(ALL_CFLAGS) $(CHECK_CFLAGS) $< $(filter %.a,$^) $(CHECK_LIBS) $(SERVER_LIBS) -o $@
 $(BUILD)/tests/%: tests/oom/%.c $(BUILD)/libsupport.a $(BUILD)/libserver.a $(BUILD)/libanalysis.a
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) $^ $(SERVER_LIBS) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc -o $@

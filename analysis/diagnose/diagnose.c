@@ -71,6 +71,9 @@ static enum lac_status find_facts(struct lac_diagnosis *diagnosis)
     lac_tensor_core_measure(diagnosis);
     status = lac_hosts_collect(diagnosis);
     if (!status) {
+        status = lac_pauses_collect(diagnosis);
+    }
+    if (!status) {
         status = lac_devices_measure(diagnosis);
     }
     if (status) {

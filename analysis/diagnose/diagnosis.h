@@ -126,7 +126,8 @@ struct lac_diagnosis {
     uint32_t *host_of_process; /**< by process: index into hosts, or LAC_NONE */
     uint32_t main_host;        /**< the one that launches most, or LAC_NONE */
 
-    struct lac_spans profiler; /**< the recorder's own cost, all processes */
+    struct lac_spans profiler; /**< the recorder's own cost, all processes; and its pauses */
+    struct lac_spans pauses;   /**< when ranges were not recorded (pauses.c) */
     struct lac_spans waits;    /**< waiting for a batch, all processes */
     struct lac_marks wait_marks, step_marks, step_like_marks, optimizer_marks, loader_parts;
     struct lac_marks other_work_marks; /**< ranges named validation, checkpoint, ... */
@@ -157,6 +158,9 @@ LAC_MUST_USE enum lac_status lac_census(struct lac_diagnosis *diagnosis);
 /* hosts.c: the sets of lac_host */
 LAC_MUST_USE enum lac_status lac_hosts_collect(struct lac_diagnosis *diagnosis);
 void lac_hosts_done(struct lac_diagnosis *diagnosis);
+/* pauses.c: when our own recorder did not record; steps with a hole in them are no steps */
+LAC_MUST_USE enum lac_status lac_pauses_collect(struct lac_diagnosis *diagnosis);
+void lac_pauses_leave_out(struct lac_diagnosis *diagnosis);
 /* devices.c: span, busy, partition, gaps (without causes) */
 LAC_MUST_USE enum lac_status lac_devices_measure(struct lac_diagnosis *diagnosis);
 /* kernels.c: totals and order; layout.c; tensor_core.c */

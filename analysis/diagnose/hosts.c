@@ -33,6 +33,7 @@ void lac_hosts_done(struct lac_diagnosis *diagnosis)
     free(diagnosis->alloc_marks.at);
     free(diagnosis->other_work_marks.at);
     lac_spans_done(&diagnosis->profiler);
+    lac_spans_done(&diagnosis->pauses);
     lac_spans_done(&diagnosis->waits);
 }
 

@@ -13,11 +13,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { NO_INDEX = -1 };
+enum { NO_INDEX = -1, LOST_INDEX = -2 };
 
 /* Where a segment of the spool goes in the output, and how much of it has gone there. */
 struct place {
-    int64_t output_index; /* NO_INDEX: nowhere yet */
+    int64_t output_index; /* NO_INDEX: nowhere yet; LOST_INDEX: it did not fit */
     uint64_t opened;  /* ticks when the segment that was moved there was: a reused one differs */
     bool moved;       /* whole; only a new life of the segment changes that */
     bool handed_back; /* for reuse; else the ring was full */
@@ -42,10 +42,12 @@ struct lac_drain {
     struct lac_drain_counts counts;
     enum lac_spool_stop wish;
     uint64_t limit_bytes;
-    bool only_looks; /* the processes are not ours to tell */
+    uint64_t others_bytes; /* of files that others write */
+    uint64_t lost_events;  /* in segments that did not fit */
+    bool only_looks;       /* the processes are not ours to tell */
 };
 
-enum { SEGMENT_BYTES_MAX = 16 << 20 };
+enum { SEGMENT_BYTES_MAX = 16 << 20, RESERVE_SHARE = 16, RESERVE_BYTES_MAX = 64 << 20 };
 
 struct lac_drain *lac_drain_create(const char *spool_folder, const char *output_folder)
 {
@@ -196,6 +198,7 @@ static void look_for_new(struct lac_drain *drain)
                 source->next = drain->sources;
                 drain->sources = source;
                 drain->counts.processes++;
+                drain->counts.bytes += LAC_SPOOL_HEADER_BYTES;
                 if (!drain->only_looks) {
                     __atomic_store_n(&source->header->stop, (uint32_t)drain->wish,
                                      __ATOMIC_RELEASE);
@@ -229,6 +232,13 @@ static uint64_t offset_of(const struct source *source, uint64_t index)
     return LAC_SPOOL_SEGMENTS_OFFSET + index * source->header->segment_bytes;
 }
 
+/* By how much one more segment makes the output longer. */
+static uint64_t growth_of(const struct source *source)
+{
+    return source->header->segment_bytes +
+           (source->output_segments == 0 ? LAC_SPOOL_SEGMENTS_OFFSET - LAC_SPOOL_HEADER_BYTES : 0);
+}
+
 /* Copies the segment to its place in the output: the same place as before if it is still the same
  * life. */
 static bool copy_segment(struct lac_drain *drain, struct source *source, uint64_t index,
@@ -244,9 +254,9 @@ static bool copy_segment(struct lac_drain *drain, struct source *source, uint64_
         return false;
     }
     if (!same_life) {
+        drain->counts.bytes += growth_of(source);
         source->output_segments++;
         drain->counts.segments++;
-        drain->counts.bytes += size_bytes;
     }
     place->output_index = (int64_t)to;
     place->opened = head->sync.ticks;
@@ -267,18 +277,48 @@ static bool hand_back(struct source *source, uint64_t index)
     return true;
 }
 
+/* Whether the limit leaves room for one more segment: names may use what events may not. */
+static bool fits(const struct lac_drain *drain, const struct source *source,
+                 enum lac_segment_kind kind)
+{
+    const uint64_t share = drain->limit_bytes / RESERVE_SHARE;
+    const uint64_t reserve = share < RESERVE_BYTES_MAX ? share : RESERVE_BYTES_MAX;
+    const uint64_t most = drain->limit_bytes - (kind == LAC_SEGMENT_STRINGS ? 0 : reserve);
+
+    return drain->limit_bytes == 0 ||
+           drain->counts.bytes + drain->others_bytes + growth_of(source) <= most;
+}
+
+/* A segment that will never be moved: what is in it is lost, and counted. */
+static void count_lost(struct lac_drain *drain, const struct source *source, uint64_t index,
+                       enum lac_segment_kind kind)
+{
+    const uint32_t size_bytes = source->header->segment_bytes;
+    uint32_t at = LAC_SEGMENT_HEADER_BYTES;
+
+    if (!read_at(source->fd, drain->buffer, size_bytes, offset_of(source, index))) {
+        return;
+    }
+    while (kind == LAC_SEGMENT_EVENTS && at + sizeof(struct lac_event) <= size_bytes &&
+           drain->buffer[at + offsetof(struct lac_event, type)] != 0) {
+        drain->lost_events++;
+        at += (uint32_t)sizeof(struct lac_event);
+    }
+    while (kind == LAC_SEGMENT_GPU && at + sizeof(struct lac_gpu_record) <= size_bytes &&
+           drain->buffer[at + offsetof(struct lac_gpu_record, type)] != 0 &&
+           drain->buffer[at + offsetof(struct lac_gpu_record, units)] != 0) {
+        drain->lost_events++;
+        at += drain->buffer[at + offsetof(struct lac_gpu_record, units)] * 16u;
+    }
+}
+
 static void drain_segment(struct lac_drain *drain, struct source *source, uint64_t index,
                           enum lac_segment_kind kind, bool final)
 {
-    const bool is_full = drain->limit_bytes != 0 && drain->counts.bytes >= drain->limit_bytes;
     struct lac_segment_header head;
     struct place *const place = place_of(source, index);
     bool same_life;
 
-    if (is_full && kind != LAC_SEGMENT_STRINGS) {
-        lac_drain_want(drain, LAC_SPOOL_STOP);
-        return;
-    }
     if (place == NULL || !read_at(source->fd, &head, sizeof(head), offset_of(source, index)) ||
         head.magic != LAC_SEGMENT_MAGIC || head.kind != (uint16_t)kind) {
         return;
@@ -287,6 +327,16 @@ static void drain_segment(struct lac_drain *drain, struct source *source, uint64
     if (!(same_life && place->moved)) {
         /* half-filled names are copied again and again, half-filled events once, at the end */
         if (kind != LAC_SEGMENT_STRINGS && head.state != LAC_SEGMENT_FULL && !final) {
+            return;
+        }
+        if (!same_life && !fits(drain, source, kind)) {
+            drain->counts.is_full = true;
+            if (final) {
+                count_lost(drain, source, index, kind);
+                place->output_index = LOST_INDEX;
+                place->opened = head.sync.ticks;
+                place->moved = true;
+            }
             return;
         }
         if (!copy_segment(drain, source, index, place, &head)) {
@@ -330,13 +380,28 @@ void lac_drain_round(struct lac_drain *drain, bool final)
         dropped += source->header->dropped_count;
         steps = source->header->step_count > steps ? source->header->step_count : steps;
     }
-    drain->counts.dropped = dropped;
+    drain->counts.dropped = dropped + drain->lost_events;
     drain->counts.steps = steps;
+}
+
+uint64_t lac_drain_steps(struct lac_drain *drain)
+{
+    for (const struct source *source = drain->sources; source != NULL; source = source->next) {
+        const uint64_t steps = __atomic_load_n(&source->header->step_count, __ATOMIC_RELAXED);
+
+        drain->counts.steps = steps > drain->counts.steps ? steps : drain->counts.steps;
+    }
+    return drain->counts.steps;
 }
 
 void lac_drain_limit(struct lac_drain *drain, uint64_t limit_bytes)
 {
     drain->limit_bytes = limit_bytes;
+}
+
+void lac_drain_others(struct lac_drain *drain, uint64_t bytes)
+{
+    drain->others_bytes = bytes;
 }
 
 void lac_drain_gather(struct lac_drain *drain)

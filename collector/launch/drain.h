@@ -22,10 +22,11 @@ struct lac_drain;
 struct lac_drain_counts {
     uint64_t processes;     /**< spools seen */
     uint64_t segments;      /**< moved */
-    uint64_t bytes;         /**< written to the output folder */
+    uint64_t bytes;         /**< of the files in the output folder, as `ls` shows them */
     uint64_t dropped;       /**< events that the recorders could not keep */
     uint64_t steps;         /**< training steps that the furthest process has ended */
     uint64_t failed_writes; /**< segments left in place because the output could not take them */
+    bool is_full;           /**< the limit does not allow more events */
 };
 
 /** @return NULL when out of memory. Both paths are borrowed for the drain's life. */
@@ -35,8 +36,14 @@ void lac_drain_destroy(struct lac_drain *drain);
 /** One round over all spools. `final`: also what is not full, as no process writes any more. */
 void lac_drain_round(struct lac_drain *drain, bool final);
 
-/** From so many bytes on, record no more. */
+/** Only look how many steps have ended: cheap enough for every millisecond. @return that */
+uint64_t lac_drain_steps(struct lac_drain *drain);
+
+/** The files never become larger than this, all together; 0: no limit. A sixteenth of it is kept
+ * for names. Events that find no room are counted as dropped. */
 void lac_drain_limit(struct lac_drain *drain, uint64_t limit_bytes);
+/** Bytes of files in the output folder that others write: they count, too. */
+void lac_drain_others(struct lac_drain *drain, uint64_t bytes);
 
 /** All that is there now, once, without telling the processes anything. */
 void lac_drain_gather(struct lac_drain *drain);

@@ -1,5 +1,6 @@
 #include "collector/launch/plan.h"
 
+#include "collector/launch/cost.h"
 #include "collector/launch/run_options.h"
 #include "lacuna/spool.h"
 
@@ -12,6 +13,7 @@ enum {
     FIRST_MS = 60 * 1000,
     WINDOW_STEPS = 20,
     WINDOW_EVERY_MS = 600 * 1000,
+    WARM_STEPS = 20, /* before --cost measures */
 };
 
 void lac_plan_begin(struct lac_plan *plan, const struct lac_run_options *options)
@@ -29,17 +31,42 @@ static enum lac_spool_stop next_by_step(const struct lac_plan *plan, uint64_t st
                                                          : LAC_SPOOL_PAUSE;
 }
 
-static enum lac_spool_stop next_window(struct lac_plan *plan, uint64_t elapsed_ms,
+/* Steps with and without recording in turn, until that is over. */
+static enum lac_spool_stop next_to_compare(struct lac_plan *plan, uint64_t elapsed_ns,
+                                           uint64_t step_count)
+{
+    const bool is_on = lac_cost_next(&plan->cost, elapsed_ns, step_count);
+
+    if (lac_cost_is_over(&plan->cost, elapsed_ns)) {
+        plan->is_measuring = false;
+        plan->was_measured = true;
+        return LAC_SPOOL_PAUSE; /* what the plan goes on with decides in the next round */
+    }
+    plan->is_measuring = true;
+    return is_on ? LAC_SPOOL_RECORD : LAC_SPOOL_PAUSE;
+}
+
+static bool is_first_over(const struct lac_plan *plan, uint64_t elapsed_ms, uint64_t step_count)
+{
+    return step_count > 0 && step_count - plan->window_began_step >= FIRST_STEPS &&
+           elapsed_ms - plan->window_began_ms >= FIRST_MS;
+}
+
+static enum lac_spool_stop next_window(struct lac_plan *plan, uint64_t elapsed_ns,
                                        uint64_t step_count)
 {
-    const uint64_t steps = plan->windows == 1 ? FIRST_STEPS : WINDOW_STEPS;
-    const uint64_t least_ms = plan->windows == 1 ? FIRST_MS : 0;
+    const uint64_t elapsed_ms = elapsed_ns / 1000000;
 
-    if (plan->wish == LAC_SPOOL_RECORD) {
-        return step_count > 0 && step_count - plan->window_began_step >= steps &&
-                       elapsed_ms - plan->window_began_ms >= least_ms
-                   ? LAC_SPOOL_PAUSE
-                   : LAC_SPOOL_RECORD;
+    if (plan->windows == 1) {
+        if (!plan->is_measuring && !is_first_over(plan, elapsed_ms, step_count)) {
+            return LAC_SPOOL_RECORD;
+        }
+        if (!plan->was_measured) {
+            return next_to_compare(plan, elapsed_ns, step_count);
+        }
+    } else if (plan->wish == LAC_SPOOL_RECORD &&
+               step_count - plan->window_began_step < WINDOW_STEPS) {
+        return LAC_SPOOL_RECORD;
     }
     if (elapsed_ms - plan->window_began_ms < WINDOW_EVERY_MS) {
         return LAC_SPOOL_PAUSE;
@@ -50,9 +77,10 @@ static enum lac_spool_stop next_window(struct lac_plan *plan, uint64_t elapsed_m
     return LAC_SPOOL_RECORD;
 }
 
-enum lac_spool_stop lac_plan_next(struct lac_plan *plan, uint64_t elapsed_ms, uint64_t step_count)
+enum lac_spool_stop lac_plan_next(struct lac_plan *plan, uint64_t elapsed_ns, uint64_t step_count)
 {
     const struct lac_run_options *const options = plan->options;
+    const uint64_t elapsed_ms = elapsed_ns / 1000000;
 
     if (plan->wish == LAC_SPOOL_STOP) {
         return LAC_SPOOL_STOP;
@@ -61,6 +89,8 @@ enum lac_spool_stop lac_plan_next(struct lac_plan *plan, uint64_t elapsed_ms, ui
         plan->wish = LAC_SPOOL_PAUSE;
     } else if (options->duration_ms > 0 && elapsed_ms >= options->delay_ms + options->duration_ms) {
         plan->wish = LAC_SPOOL_STOP;
+    } else if (options->cost && !plan->was_measured && step_count >= WARM_STEPS) {
+        plan->wish = next_to_compare(plan, elapsed_ns, step_count);
     } else if (options->step_first > 0) {
         plan->wish = next_by_step(plan, step_count);
     } else if (options->all || options->duration_ms > 0) {
@@ -70,9 +100,25 @@ enum lac_spool_stop lac_plan_next(struct lac_plan *plan, uint64_t elapsed_ms, ui
         plan->window_began_step = step_count;
         plan->wish = LAC_SPOOL_RECORD;
     } else {
-        plan->wish = next_window(plan, elapsed_ms, step_count);
+        plan->wish = next_window(plan, elapsed_ns, step_count);
     }
     return plan->wish;
+}
+
+void lac_plan_cost(const struct lac_plan *plan, char *out, size_t capacity)
+{
+    double percent = 0;
+    double spread = 0;
+
+    if (lac_cost_result(&plan->cost, &percent, &spread)) {
+        (void)snprintf(out, capacity, "%.1f %% of a step (+-%.1f)",
+                       percent > -0.05 && percent < 0.05 ? 0.0 : percent, spread);
+    } else if (plan->is_measuring) {
+        (void)snprintf(out, capacity, "being measured");
+    } else {
+        (void)snprintf(out, capacity, "not measured%s",
+                       plan->was_measured ? ": the steps are too long" : "");
+    }
 }
 
 void lac_plan_describe(const struct lac_plan *plan, char *out, size_t capacity)
@@ -93,7 +139,9 @@ void lac_plan_describe(const struct lac_plan *plan, char *out, size_t capacity)
         (void)snprintf(out, capacity, "%severything", delay);
     } else {
         (void)snprintf(out, capacity,
-                       "%s%d steps and at least a minute in full, then %d steps every %d min",
-                       delay, FIRST_STEPS, WINDOW_STEPS, WINDOW_EVERY_MS / 60000);
+                       "%s%d steps and at least a minute in full, every other ten of %d more to "
+                       "measure what that costs, then %d steps every %d min",
+                       delay, FIRST_STEPS, 2 * LAC_COST_PAIRS * LAC_COST_BLOCK_STEPS, WINDOW_STEPS,
+                       WINDOW_EVERY_MS / 60000);
     }
 }

@@ -7,13 +7,16 @@
  *   WAITING -> RECORDING -> PAUSED -> RECORDING ... -> OVER
  *
  * With --duration or --steps there is one window. By default the first one lasts until 60 steps and
- * a minute have passed, and a window of 20 steps follows every 10 minutes. Without steps there is
- * nothing to count windows in: all is recorded.
+ * a minute have passed; then what recording costs is measured (cost.h), and a window of 20 steps
+ * follows every 10 minutes. Without steps there is nothing to count windows in: all is recorded.
+ * With --cost the measurement comes first, after some steps to warm up.
  */
 
+#include "collector/launch/cost.h"
 #include "collector/launch/run_options.h"
 #include "lacuna/spool.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -23,13 +26,19 @@ struct lac_plan {
     uint64_t window_began_ms; /**< since the start */
     uint64_t window_began_step;
     enum lac_spool_stop wish; /**< what the recorders are to do */
+    struct lac_cost cost;
+    bool is_measuring; /**< ask again within a few milliseconds */
+    bool was_measured; /**< it is over, with or without a result */
 };
 
 /** @param options borrowed */
 void lac_plan_begin(struct lac_plan *plan, const struct lac_run_options *options);
 
 /** What the recorders are to do now. LAC_SPOOL_STOP is for good. */
-enum lac_spool_stop lac_plan_next(struct lac_plan *plan, uint64_t elapsed_ms, uint64_t step_count);
+enum lac_spool_stop lac_plan_next(struct lac_plan *plan, uint64_t elapsed_ns, uint64_t step_count);
+
+/** What recording costs, as "0.6 % of a step (+-0.4)", or why that is not known. */
+void lac_plan_cost(const struct lac_plan *plan, char *out, size_t capacity);
 
 /** One sentence that says what will be recorded. */
 void lac_plan_describe(const struct lac_plan *plan, char *out, size_t capacity);

@@ -36,6 +36,7 @@ enum {
     ROUND_MS = 50,
     STEP_ROUND_MS = 5,
     BUSY_ROUND_MS = 2,
+    STEP_LOOK_MS = 2,
     BUSY_SEGMENTS = 8,
     ORPHANS_WAIT_MS = 5000
 };
@@ -103,85 +104,142 @@ static void show_verdict(const struct lac_install *install, const char *output)
     }
 }
 
-/* The recording is over: by plan, by size or because the user said so. */
-static void end_recording(struct lac_drain *drain, const struct lac_install *install,
-                          const struct lac_run_options *options, const char *why)
+struct recording {
+    const struct lac_run_options *options;
+    const struct lac_install *install;
+    struct lac_job *job;
+    struct lac_drain *drain;
+    struct lac_sampler *sampler;
+    struct lac_plan plan;
+    uint64_t start_ns;
+    bool goes_on;
+};
+
+static void want(struct recording *recording, enum lac_spool_stop wish)
 {
-    lac_drain_want(drain, LAC_SPOOL_STOP);
+    lac_drain_want(recording->drain, wish);
+    lac_sampler_recording(recording->sampler, wish == LAC_SPOOL_RECORD);
+}
+
+/* What recording costs, for the line at the end and for whoever reads the trace. */
+static void note_cost(struct recording *recording)
+{
+    char text[100];
+
+    lac_plan_cost(&recording->plan, text, sizeof(text));
+    lac_sampler_note(recording->sampler, "recorder_cost", text);
+    if (recording->plan.was_measured && !recording->options->quiet) {
+        lac_status_line_clear();
+        (void)fprintf(stderr, "lacuna: recording costs %s\n", text);
+    }
+}
+
+/* The recording is over: by plan, by size or because the user said so. */
+static void end_recording(struct recording *recording, const char *why)
+{
+    recording->goes_on = false;
+    want(recording, LAC_SPOOL_STOP);
     sleep_ms(BUSY_ROUND_MS); /* what is being written right now still comes */
-    lac_drain_round(drain, true);
-    if (!options->quiet) {
+    lac_drain_round(recording->drain, true);
+    note_cost(recording);
+    if (!recording->options->quiet) {
         lac_status_line_clear();
         (void)fprintf(stderr,
                       "\nlacuna: recording ended%s, the job goes on; Ctrl-C%s ends the job\n", why,
                       interrupts > 0 ? " again" : " twice");
-        show_verdict(install, options->output);
+        show_verdict(recording->install, recording->options->output);
     }
 }
 
-/* Until CMD has ended and, for a while, what it left behind.
- * @return whether the recording went on until then */
-static bool follow(struct lac_job *job, struct lac_drain *drain, struct lac_sampler *sampler,
-                   const struct lac_install *install, const struct lac_run_options *options)
+static uint64_t elapsed_ns(const struct recording *recording)
 {
-    const long round_ms = options->step_first > 0 ? STEP_ROUND_MS : ROUND_MS;
-    const uint64_t start_ns = lac_status_now_ns();
-    struct lac_plan plan;
-    bool recording = true;
+    return lac_status_now_ns() - recording->start_ns;
+}
+
+/* Sleeps; where steps are compared, looks at them all the while. */
+static void rest(struct recording *recording, long ms)
+{
+    for (long slept_ms = 0; slept_ms < ms; slept_ms += STEP_LOOK_MS) {
+        if (!recording->goes_on || !recording->plan.is_measuring) {
+            sleep_ms(ms - slept_ms);
+            return;
+        }
+        sleep_ms(STEP_LOOK_MS);
+        want(recording, lac_plan_next(&recording->plan, elapsed_ns(recording),
+                                      lac_drain_steps(recording->drain)));
+    }
+}
+
+/* What the plan, the limit and the user say now. */
+static void decide(struct recording *recording)
+{
+    const struct lac_drain_counts counts = lac_drain_counts(recording->drain);
+    struct lac_plan *const plan = &recording->plan;
+
+    if (interrupts > 0) {
+        end_recording(recording, "");
+        return;
+    }
+    if (counts.is_full) {
+        end_recording(recording, ": its size limit is reached (--limit)");
+        return;
+    }
+    if (lac_plan_next(plan, elapsed_ns(recording), counts.steps) != LAC_SPOOL_STOP) {
+        want(recording, plan->wish);
+    } else if (!recording->job->ended) {
+        end_recording(recording, " as planned");
+        return;
+    }
+    lac_status_show(plan, &counts, elapsed_ns(recording) / 1000000, recording->options);
+}
+
+/* Until CMD has ended and, for a while, what it left behind. */
+static void follow(struct recording *recording)
+{
+    struct lac_job *const job = recording->job;
+    struct lac_drain *const drain = recording->drain;
+    const long round_ms = recording->options->step_first > 0 ? STEP_ROUND_MS : ROUND_MS;
     bool busy = false;
     int asked_to_end = 1;
     long waited_ms = 0;
 
-    lac_plan_begin(&plan, options);
-    lac_drain_want(drain, plan.wish);
-    lac_drain_limit(drain, options->limit_bytes);
-    lac_status_announce(&plan, options);
-
     while (!job->ended || (job->orphans_left && waited_ms < ORPHANS_WAIT_MS)) {
         const uint64_t moved_before = lac_drain_counts(drain).segments;
-
         /* a job that writes fast gets its segments back fast */
-        sleep_ms(busy ? BUSY_ROUND_MS : round_ms);
-        waited_ms += job->ended ? (busy ? BUSY_ROUND_MS : round_ms) : 0;
+        const long pause_ms = busy ? BUSY_ROUND_MS : round_ms;
+
+        rest(recording, pause_ms);
+        waited_ms += job->ended ? pause_ms : 0;
         lac_drain_round(drain, false);
-        lac_sampler_round(recording ? sampler : NULL);
+        lac_sampler_round(recording->goes_on ? recording->sampler : NULL);
+        lac_drain_others(drain, lac_sampler_bytes(recording->sampler));
         busy = lac_drain_counts(drain).segments - moved_before >= BUSY_SEGMENTS;
         lac_job_poll(job);
         if (lac_drain_counts(drain).processes == 0 && !job->ended) {
-            lac_why_empty_look(&why_empty, (lac_status_now_ns() - start_ns) / 1000000);
+            lac_why_empty_look(&why_empty, elapsed_ns(recording) / 1000000);
         }
         if (forward != 0) {
             lac_job_signal(job, forward);
             forward = 0;
         }
-        if (interrupts > 0 && recording) {
-            recording = false;
-            end_recording(drain, install, options, "");
-        }
-        if (recording) {
-            const uint64_t elapsed_ms = (lac_status_now_ns() - start_ns) / 1000000;
-            const struct lac_drain_counts counts = lac_drain_counts(drain);
-
-            if (lac_plan_next(&plan, elapsed_ms, counts.steps) != LAC_SPOOL_STOP &&
-                counts.bytes < options->limit_bytes) {
-                lac_drain_want(drain, plan.wish);
-            }
-            if (counts.bytes >= options->limit_bytes) {
-                recording = false;
-                end_recording(drain, install, options, ": its size limit is reached (--limit)");
-            } else if (plan.wish == LAC_SPOOL_STOP && !job->ended) {
-                recording = false;
-                end_recording(drain, install, options, " as planned");
-            } else {
-                lac_status_show(&plan, &counts, elapsed_ms, options);
-            }
+        if (recording->goes_on) {
+            decide(recording);
         }
         if (interrupts > asked_to_end) {
             asked_to_end = (int)interrupts;
             lac_job_signal(job, SIGINT);
         }
     }
-    return recording;
+}
+
+static void begin_recording(struct recording *recording)
+{
+    recording->start_ns = lac_status_now_ns();
+    recording->goes_on = true;
+    lac_plan_begin(&recording->plan, recording->options);
+    want(recording, recording->plan.wish);
+    lac_drain_limit(recording->drain, recording->options->limit_bytes);
+    lac_status_announce(&recording->plan, recording->options);
 }
 
 static void conclude(const struct lac_drain *drain, const struct lac_install *install,
@@ -217,10 +275,9 @@ static int record(const struct lac_install *install, const struct lac_run_option
     char spool_folder[4096];
     char text[1024];
     struct lac_drain *drain;
-    struct lac_sampler *sampler;
     struct lac_push_run *push;
     struct lac_job job;
-    bool recording;
+    struct recording recording = {.options = options, .install = install, .job = &job};
     bool is_empty;
 
     if (!lac_spool_folder_make(spool_folder, sizeof(spool_folder), text, sizeof(text))) {
@@ -246,11 +303,16 @@ static int record(const struct lac_install *install, const struct lac_run_option
         return 126;
     }
     push = target != NULL ? lac_push_run_begin(target, options->output) : NULL;
-    sampler = lac_sampler_create(options->output);
-    recording = follow(&job, drain, sampler, install, options);
-    lac_sampler_destroy(sampler);
+    recording.drain = drain;
+    recording.sampler = lac_sampler_create(options->output);
+    begin_recording(&recording);
+    follow(&recording);
+    if (recording.goes_on) {
+        note_cost(&recording);
+    }
+    lac_sampler_destroy(recording.sampler);
     lac_drain_round(drain, true);
-    conclude(drain, install, options, recording, job.exit_status);
+    conclude(drain, install, options, recording.goes_on, job.exit_status);
     is_empty = lac_drain_counts(drain).processes == 0;
     lac_drain_destroy(drain);
     lac_spool_folder_remove(spool_folder);

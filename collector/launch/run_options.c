@@ -18,13 +18,17 @@ static const char help[] =
     "  --duration S    record for S seconds\n"
     "  --steps A:B     record training steps A to B, counted from 1\n"
     "  --all           record everything\n"
+    "  --cost          measure early what recording costs: after 20 steps, ten with and ten\n"
+    "                  without it in turn\n"
     "  --limit BYTES   most bytes of the recording, as 500m or 4g (default: 4g)\n"
     "  --server URL    send the recording there, while the job runs (or LACUNA_SERVER)\n"
     "  --token-file F  file with the server's token (or LACUNA_TOKEN_FILE, LACUNA_TOKEN)\n"
     "  --project P     project on the server (or LACUNA_PROJECT)\n"
     "\n"
     "Without --duration, --steps and --all: everything until 60 steps and one minute have\n"
-    "passed, then 20 steps every 10 minutes. A job whose steps are not seen is recorded in full.\n"
+    "passed, then ten steps with and ten without recording in turn, until it is known what\n"
+    "recording costs, then 20 steps every 10 minutes. A job whose steps are not seen is recorded "
+    "in full.\n"
     "Samples of threads, processes and GPUs are taken all the time.\n"
     "\n"
     "Ctrl-C once ends the recording and shows the verdict, the job goes on; twice ends the job.\n"
@@ -152,6 +156,8 @@ int lac_run_options_parse(int argc, char **argv, struct lac_run_options *ret)
             ret->quiet = true;
         } else if (strcmp(argv[i], "--all") == 0) {
             ret->all = true;
+        } else if (strcmp(argv[i], "--cost") == 0) {
+            ret->cost = true;
         } else if (argv[i][0] != '-') {
             ret->command = &argv[i];
         } else if (i + 1 >= argc || strcmp(argv[i + 1], "--") == 0) {

@@ -10,6 +10,7 @@ struct lac_run_options {
     const char *output; /**< NULL: a name made of the command and the time */
     bool quiet;
     bool all;             /**< record everything, no windows */
+    bool cost;            /**< measure first what recording costs */
     uint64_t duration_ms; /**< record that long, then no more; 0: no limit */
     uint64_t delay_ms;    /**< begin that long after the start */
     uint64_t step_first;  /**< record steps first..last, counted from 1; 0: no such wish */

@@ -253,6 +253,13 @@ void lac_sample_spool_flush(struct lac_sample_spool *spool)
     spool->pending_count = 0;
 }
 
+uint64_t lac_sample_spool_bytes(const struct lac_sample_spool *spool)
+{
+    return spool->segment_count == 0
+               ? LAC_SPOOL_HEADER_BYTES
+               : LAC_SPOOL_SEGMENTS_OFFSET + spool->segment_count * SEGMENT_BYTES;
+}
+
 uint64_t lac_sample_spool_lost(const struct lac_sample_spool *spool)
 {
     return spool->lost;

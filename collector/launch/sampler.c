@@ -84,6 +84,7 @@ struct lac_sampler {
     struct lac_throttling throttling;
     bool has_throttling;
     struct series host[HOST_SERIES];
+    struct series recording;
 };
 
 static uint64_t now_ns(clockid_t id)
@@ -430,6 +431,29 @@ static void sample_host(struct lac_sampler *sampler, double seconds)
     if (sampler->nvml != NULL) {
         lac_nvml_write(sampler->nvml, sampler->spool);
     }
+}
+
+uint64_t lac_sampler_bytes(const struct lac_sampler *sampler)
+{
+    return sampler != NULL ? lac_sample_spool_bytes(sampler->spool) : 0;
+}
+
+void lac_sampler_recording(struct lac_sampler *sampler, bool is_on)
+{
+    char text[64];
+    const char gap = LAC_SERIES_SEPARATOR;
+
+    if (sampler == NULL || (sampler->recording.id != 0 && (sampler->recording.last > 0) == is_on)) {
+        return;
+    }
+    if (sampler->recording.id == 0) {
+        (void)snprintf(text, sizeof(text), "%c%c%c%crecording%con", gap, gap, gap, gap, gap);
+        sampler->recording.id = lac_sample_spool_name(sampler->spool, text);
+    }
+    sampler->recording.last = is_on ? 1 : 0;
+    lac_sample_spool_time(sampler->spool, now_ns(CLOCK_MONOTONIC));
+    lac_sample_spool_value(sampler->spool, sampler->recording.id, sampler->recording.last);
+    lac_sample_spool_flush(sampler->spool);
 }
 
 void lac_sampler_round(struct lac_sampler *sampler)

@@ -28,6 +28,12 @@ void lac_sampler_round(struct lac_sampler *sampler);
 /** A fact that belongs beside those of the host, "key", "value". */
 void lac_sampler_note(struct lac_sampler *sampler, const char *key, const char *value);
 
+/** Whether ranges are recorded from now on. Steps in which they were not say nothing. */
+void lac_sampler_recording(struct lac_sampler *sampler, bool is_on);
+
+/** Of its spool, as `ls` shows it. */
+uint64_t lac_sampler_bytes(const struct lac_sampler *sampler);
+
 /** CPU time that this process has used, in ns. */
 uint64_t lac_sampler_own_cpu_ns(void);
 

@@ -3,7 +3,10 @@
 
 Needs nothing but what the tests build; the PyTorch parts want /usr/bin/python3 with torch and skip in one line without.
 """
+import json
 import os
+import pty
+import re
 import shutil
 import signal
 import subprocess
@@ -16,6 +19,7 @@ import unittest
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 NODE = os.path.join(ROOT, "build/release/lacuna-node")
 WORKLOAD = os.path.join(ROOT, "build/release/workload-cpu")
+LACUNA = os.path.join(ROOT, "build/release/lacuna")
 BENCH = os.path.join(ROOT, "build/release/bench/bench_ranges")
 TORCH_PYTHON = "/usr/bin/python3"
 HAVE_TORCH = subprocess.run([TORCH_PYTHON, "-c", "import torch"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0 \
@@ -177,8 +181,82 @@ class Run(unittest.TestCase):
                              stderr=subprocess.PIPE, text=True, timeout=60)
         self.assertEqual(run.returncode, 0, run.stderr)
         self.assertIn("size limit", run.stderr)
-        size = sum(os.path.getsize(os.path.join(self.out, name)) for name in os.listdir(self.out))
-        self.assertLess(size, 3_000_000)  # names and samples may come beside; without a limit it is hundreds of MB
+        self.assertRegex(run.stderr, r"[1-9]\d* events were not recorded")
+        self.assertLessEqual(self.size(), 1 << 20)  # without a limit it is hundreds of MB
+
+    def size(self):
+        return sum(os.path.getsize(os.path.join(self.out, name)) for name in os.listdir(self.out))
+
+    def test_a_limit_holds_for_many_processes_and_names(self):
+        script = self.script(textwrap.dedent("""
+            import os, lacuna
+            for child in range(12):
+                if os.fork() == 0:
+                    for k in range(30000):
+                        with lacuna.annotate(f"name {child} {k}"):
+                            pass
+                    os._exit(0)
+            for child in range(12):
+                os.wait()
+        """))
+        for limit, most in (("8m", 8 << 20), ("40m", 40 << 20)):
+            shutil.rmtree(self.out, ignore_errors=True)
+            run = subprocess.run([NODE, "run", "-o", self.out, "--all", "--limit", limit, "--", sys.executable, script], stdout=subprocess.PIPE,
+                                 stderr=subprocess.PIPE, text=True, timeout=60)
+            self.assertEqual(run.returncode, 0, run.stderr)
+            self.assertLessEqual(self.size(), most)
+        self.assertEqual(self.counted("ranges opened"), 12 * 30000)  # the second limit is wide enough
+        self.assertNotIn("not recorded", run.stderr)
+
+    def on_terminal(self, *arguments, seconds=60):
+        """What a person at a terminal sees."""
+        pid, terminal = pty.fork()
+        if pid == 0:
+            os.chdir(self.folder)
+            os.execv(NODE, [NODE, "run", "-o", self.out, *arguments])
+        seen = b""
+        end = time.time() + seconds
+        while time.time() < end:
+            try:
+                data = os.read(terminal, 65536)
+            except OSError:
+                break
+            if not data:
+                break
+            seen += data
+        os.close(terminal)
+        self.assertEqual(os.waitpid(pid, 0)[1], 0, seen)
+        return seen.decode(errors="replace")
+
+    def test_a_terminal_shows_what_will_be_recorded_and_what_goes_on(self):
+        seen = self.on_terminal("--limit", "50m", "--", WORKLOAD, "--cpu", "--batch", "1", "--steps", "60", "--workers", "1", "--fetch-ms", "40")
+        self.assertRegex(seen, r"lacuna: recording 60 steps and at least a minute in full, .*, at most 52 MB, to ")
+        self.assertRegex(seen, r"recording - 2 processes - \d+\.\d MB - recording costs: not measured, and \d+\.\d % of a core beside the job")
+
+    COUNTED = """
+        import time, torch
+        w = torch.ones(1, requires_grad=True)
+        optimizer = torch.optim.SGD([w], lr=0.1)
+        for step in range(900):
+            time.sleep(0.01)
+            (w * w).sum().backward()
+            optimizer.step()
+    """
+
+    @unittest.skipUnless(HAVE_TORCH, "no torch")
+    def test_what_recording_costs_is_measured_and_its_pauses_are_no_long_steps(self):
+        seen = self.on_terminal("--all", "--cost", "--", TORCH_PYTHON, self.script(textwrap.dedent(self.COUNTED)))
+        said = re.search(r"lacuna: recording costs (-?\d+\.\d) % of a step \(\+-(\d+\.\d)\)", seen)
+        self.assertTrue(said, seen)
+        self.assertLess(abs(float(said.group(1))), 20 + float(said.group(2)))
+        self.assertRegex(seen, r"step \d+ - \d+ ms - measuring")
+        analysis = json.loads(subprocess.run([LACUNA, "analyze", "--json", self.out], stdout=subprocess.PIPE, timeout=60).stdout)
+        self.assertIn(f"{said.group(1)} % of a step", analysis["settings"]["recorder_cost"])
+        steps = analysis["steps"]
+        self.assertLess(steps["count"], 900 - 60)  # those without recording are not seen
+        self.assertIn("truncated", [entry["why"] for entry in steps["left_out"]])
+        self.assertLess(steps["mean_ns"], 2 * steps["median_ns"])  # a pause lasts half a second
+        self.assertLess(steps["p95_ns"], 100e6)
 
     def test_a_delay_and_a_duration_leave_out_what_is_before_and_behind(self):
         script = self.script(textwrap.dedent('''
