@@ -4,11 +4,10 @@
  * room in a full queue: those are not idle time of the device.
  */
 
-#include "analysis/diagnose/findings.h"
+#include "analysis/diagnose/capture.h"
 
 #include <math.h>
 #include <stdint.h>
-#include <string.h>
 
 enum { SHORT_KERNEL_NS = 10000 };
 
@@ -25,37 +24,33 @@ static double short_kernels_pct(const struct lac_analysis *analysis)
     return lac_pct((int64_t)short_count, (int64_t)analysis->kernel_count);
 }
 
-/** What stands in the way of a graph: "" when nothing was seen. */
-static const char *obstacle(const struct lac_diagnosis *diagnosis)
+/** After how many steps two minutes of compiling have paid. */
+static const char *pays_after(struct lac_diagnosis *diagnosis, const struct lac_finding *finding)
 {
-    const struct lac_step_time *time = diagnosis->time;
-    const struct lac_host *host =
-        diagnosis->main_host == LAC_NONE ? NULL : &diagnosis->hosts[diagnosis->main_host];
-    uint64_t steps = diagnosis->analysis->step_kept_count;
-    if (host && host->blocking_count > 2 * steps) {
-        return " CUDA graphs cannot hold the synchronisations that are in the step: they go first.";
+    enum { COMPILE_S = 120 };
+    double saved_s = (diagnosis->time->step_ns - (double)finding->step_mid_ns) / 1e9;
+    if (saved_s <= 0.0) {
+        return "";
     }
-    if (time->idle_ns[LAC_CAUSE_ALLOCATOR] > 0.0) {
-        return " CUDA graphs cannot hold the allocations that are in the step: they go first.";
-    }
-    return "";
+    return lac_texts_add(&diagnosis->analysis->texts,
+                         " Two minutes of compiling have paid after about %s steps.",
+                         lac_say_rate(COMPILE_S / saved_s).text);
 }
 
 static void propose(struct lac_diagnosis *diagnosis, struct lac_finding *finding)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_capture capture;
+    lac_capture_measure(diagnosis, &capture);
     finding->brief = "fewer launches";
-    if (lac_framework_of(diagnosis->model) == LAC_FRAMEWORK_TENSORFLOW) {
-        finding->change = "@tf.function(jit_compile=True)";
-    } else {
-        finding->change = "optimizer = torch.optim.SGD(..., foreach=True)  # or fused=True\n"
-                          "model = torch.compile(model, mode=\"reduce-overhead\")";
-    }
-    finding->expect =
-        lac_texts_add(&analysis->texts, "%s at most: all waiting for launches gone.%s",
-                      lac_finding_expect(diagnosis, finding), obstacle(diagnosis));
-    finding->costs = "A fused optimizer costs nothing. Compiling takes minutes at the start, again "
-                     "for each new shape, and pays over thousands of steps.";
+    finding->change = lac_capture_change(diagnosis, &capture);
+    finding->expect = lac_texts_add(
+        &analysis->texts, "%s at most: all waiting for launches gone.%s",
+        lac_finding_expect(diagnosis, finding), lac_capture_text(diagnosis, &capture));
+    finding->costs = lac_texts_add(
+        &analysis->texts, "%sCompiling takes minutes at the start, again for each new shape.%s",
+        capture.can_group ? "A fused optimizer costs nothing. " : "",
+        pays_after(diagnosis, finding));
     finding->wrong_if = "the host's share of the step is the same with a fused optimizer and with "
                         "fewer, larger operations.";
     finding->check = lac_texts_add(&analysis->texts, "record ten steps and analyze them: %s a step",
@@ -111,6 +106,8 @@ void lac_find_launch_bound(struct lac_diagnosis *diagnosis)
         is_inflated
             ? " But the trace was recorded with Python stacks, in which the host is several "
               "times slower: without them the wait may not exist."
+        : diagnosis->model->info.has_shapes
+            ? " Shapes were recorded, too, which makes the host somewhat slower."
             : "");
     if (is_inflated) {
         finding->severity = LAC_SEVERITY_INFO;

@@ -177,6 +177,13 @@ static void weigh_data_wait(struct lac_analysis *analysis)
     }
 }
 
+bool lac_finding_says_it_all(const struct lac_finding *finding)
+{
+    return strcmp(finding->id, "out-of-memory") == 0 ||
+           (strcmp(finding->id, "debug-switches") == 0 &&
+            finding->severity == LAC_SEVERITY_CRITICAL);
+}
+
 /** Three steps show what they were, but not what to change: findings are remarks then. */
 static bool is_too_few_to_act(const struct lac_analysis *analysis)
 {
@@ -187,6 +194,9 @@ static void weigh_few_steps(struct lac_analysis *analysis)
 {
     for (uint32_t i = 0; i < analysis->finding_count && is_too_few_to_act(analysis); i++) {
         struct lac_finding *finding = &analysis->findings[i];
+        if (lac_finding_says_it_all(finding)) {
+            continue;
+        }
         finding->severity = LAC_SEVERITY_INFO;
         finding->confidence = fmin(0.4, finding->confidence);
         finding->brief = finding->change = finding->expect = finding->costs = finding->where = "";
@@ -198,10 +208,7 @@ static void weigh_few_steps(struct lac_analysis *analysis)
  *  before what gains less than a percent. */
 static double rank_of(const struct lac_finding *finding)
 {
-    bool is_first =
-        strcmp(finding->id, "out-of-memory") == 0 ||
-        (strcmp(finding->id, "debug-switches") == 0 && finding->severity == LAC_SEVERITY_CRITICAL);
-    if (is_first) {
+    if (lac_finding_says_it_all(finding)) {
         return HUGE_VAL;
     }
     if (strcmp(finding->id, "gpu-bound") == 0) {

@@ -28,6 +28,9 @@ void lac_finding_price(const struct lac_diagnosis *diagnosis, struct lac_finding
 void lac_finding_price_steps(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
                              const double step_ns[LAC_CASE_COUNT_]);
 
+/** Whether it makes everything else that the trace shows beside the point. */
+bool lac_finding_says_it_all(const struct lac_finding *finding);
+
 /** critical from 20 % of the step, warning from 3 %, else info. */
 enum lac_severity lac_severity_of_gain(double gain_pct);
 
@@ -118,6 +121,8 @@ void lac_subject_decide(struct lac_diagnosis *diagnosis);
 /** verdict.c: the one sentence, what was checked and is fine, what was not recorded. */
 void lac_verdict_say(struct lac_diagnosis *diagnosis);
 void lac_notes_write(struct lac_diagnosis *diagnosis);
+/** notes_samples.c: of those not recorded, what "lacuna run" samples. */
+void lac_note_missing_samples(struct lac_diagnosis *diagnosis);
 
 /** batch_parts.c: what a batch spends its time on, as sentences with a space before each; or "". */
 const char *lac_batch_parts_text(struct lac_diagnosis *diagnosis);

@@ -153,5 +153,6 @@ void lac_notes_write(struct lac_diagnosis *diagnosis)
         write_checked(diagnosis);
     }
     write_missing(diagnosis);
+    lac_note_missing_samples(diagnosis);
     write_caveats(diagnosis);
 }

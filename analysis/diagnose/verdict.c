@@ -276,6 +276,11 @@ static void say_about_host(struct lac_diagnosis *diagnosis)
 void lac_verdict_say(struct lac_diagnosis *diagnosis)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
+    if (analysis->finding_count > 0 && lac_finding_says_it_all(&analysis->findings[0])) {
+        const struct lac_finding *first = &analysis->findings[0];
+        analysis->verdict = (struct lac_verdict){"unknown", '?', first->title, first->why};
+        return;
+    }
     switch (analysis->subject) {
     case LAC_SUBJECT_HOST_TRAINING:
         say_about_host(diagnosis);

@@ -459,6 +459,7 @@ START_TEST(a_switch_that_distorts_is_the_only_thing_said)
     ck_assert_str_eq(analysis->findings[0].id, "debug-switches");
     ck_assert_int_eq((int)analysis->findings[0].severity, (int)LAC_SEVERITY_CRITICAL);
     ck_assert_ptr_nonnull(strstr(analysis->findings[0].change, "unset CUDA_LAUNCH_BLOCKING"));
+    ck_assert_ptr_nonnull(strstr(analysis->verdict.text, "CUDA_LAUNCH_BLOCKING=1"));
     never_says("CUDA graphs");
     wipe();
     diagnose("{\"lacuna\":{\"settings\":{\"CUDA_LAUNCH_BLOCKING\":0}}}");

@@ -1,0 +1,102 @@
+#include "analysis/diagnose/capture.h"
+
+#include <stdint.h>
+
+static void count_kernels(const struct lac_diagnosis *diagnosis, struct lac_capture *capture)
+{
+    const struct lac_model *model = diagnosis->model;
+    const struct lac_work *work = diagnosis->work;
+    uint64_t kernels = 0;
+    uint64_t captured = 0;
+    uint64_t of_optimizer = 0;
+    uint64_t grouped = 0;
+    for (uint64_t i = 0; i < work->count; i++) {
+        const struct lac_kernel_facts *kernel = lac_work_kernel(diagnosis, &work->ops[i]);
+        if (!kernel) {
+            continue;
+        }
+        uint32_t row = model->slices.detail[work->ops[i].slice];
+        kernels++;
+        captured += row < model->kernel_config_count && model->kernel_configs[row].graph_node != 0;
+        if ((work->ops[i].context & LAC_WORK_IN_OPTIMIZER) != 0) {
+            of_optimizer++;
+            grouped += kernel->names.family == LAC_FAMILY_OPTIMIZER;
+        }
+    }
+    capture->captured_pct = kernels > 0 ? 100.0 * (double)captured / (double)kernels : 0.0;
+    capture->can_group = grouped * 4 <= of_optimizer; /* unless it was seen to do so already */
+}
+
+/** Whether kept steps differ in their operations by more than one in a hundred. */
+static bool steps_vary(const struct lac_analysis *analysis)
+{
+    uint64_t least = UINT64_MAX;
+    uint64_t most = 0;
+    for (uint32_t s = 0; s < analysis->step_count; s++) {
+        if (analysis->steps[s].left_out == LAC_STEP_KEPT) {
+            uint64_t count = analysis->steps[s].op_count;
+            least = count < least ? count : least;
+            most = count > most ? count : most;
+        }
+    }
+    return most > least + least / 100 + 1;
+}
+
+void lac_capture_measure(const struct lac_diagnosis *diagnosis, struct lac_capture *ret_capture)
+{
+    const struct lac_analysis *analysis = diagnosis->analysis;
+    *ret_capture = (struct lac_capture){0};
+    count_kernels(diagnosis, ret_capture);
+    if (diagnosis->main_host != LAC_NONE) {
+        const struct lac_host *host = &diagnosis->hosts[diagnosis->main_host];
+        uint64_t waits = 0;
+        for (uint64_t i = 0; i < host->blocking_count; i++) {
+            waits += lac_spans_length_inside(&diagnosis->kept, host->blocking[i].start_ns,
+                                             host->blocking[i].start_ns + 1) > 0;
+        }
+        ret_capture->waits_per_step = (double)waits / (double)analysis->step_kept_count;
+    }
+    ret_capture->allocates = diagnosis->time->idle_ns[LAC_CAUSE_ALLOCATOR] > 0.0;
+    ret_capture->varies = steps_vary(analysis);
+}
+
+const char *lac_capture_text(struct lac_diagnosis *diagnosis, const struct lac_capture *capture)
+{
+    struct lac_text **texts = &diagnosis->analysis->texts;
+    if (capture->captured_pct >= 1.0) {
+        return lac_texts_add(texts,
+                             " CUDA graphs launch %s of the kernels already; the others are "
+                             "launched one by one.",
+                             lac_say_pct(capture->captured_pct).text);
+    }
+    if (capture->waits_per_step >= 1.5) { /* one at the end of a step does not hurt */
+        return lac_texts_add(texts,
+                             " CUDA graphs cannot hold the synchronisations that are in the step "
+                             "(%s a step): they go first.",
+                             lac_say_rate(capture->waits_per_step).text);
+    }
+    if (capture->allocates) {
+        return " CUDA graphs cannot hold the allocations that are in the step: they go first.";
+    }
+    if (capture->varies) {
+        return " CUDA graphs repeat the same launches, and these steps differ in theirs: shapes or "
+               "control flow have to become the same first.";
+    }
+    return " Nothing that a CUDA graph could not hold was seen: every step launches as much as the "
+           "others and waits once at most.";
+}
+
+const char *lac_capture_change(struct lac_diagnosis *diagnosis, const struct lac_capture *capture)
+{
+    if (lac_framework_of(diagnosis->model) == LAC_FRAMEWORK_TENSORFLOW) {
+        return "@tf.function(jit_compile=True)";
+    }
+    bool can_capture = capture->captured_pct < 1.0 && capture->waits_per_step < 1.5 &&
+                       !capture->allocates && !capture->varies;
+    return lac_texts_add(&diagnosis->analysis->texts, "%smodel = torch.compile(model%s)",
+                         capture->can_group
+                             ? "optimizer = torch.optim.SGD(..., foreach=True)  # or "
+                               "fused=True\n"
+                             : "",
+                         can_capture ? ", mode=\"reduce-overhead\"" : "");
+}

@@ -1,0 +1,26 @@
+#ifndef LAC_ANALYSIS_DIAGNOSE_CAPTURE_H
+#define LAC_ANALYSIS_DIAGNOSE_CAPTURE_H
+
+/*
+ * Private: whether CUDA graphs can hold the steps. A graph repeats the same launches; what waits,
+ * allocates or differs from step to step stands in the way, and is named.
+ */
+
+#include "analysis/diagnose/work.h" // IWYU pragma: export
+
+struct lac_capture {
+    double captured_pct;   /**< of the kernels are launched by graphs now */
+    double waits_per_step; /**< blocking calls of the host */
+    bool allocates;        /**< memory is allocated or released inside steps */
+    bool varies;           /**< steps differ in how many operations they launch */
+    bool can_group;        /**< the optimizer was not seen to launch for many parameters at once */
+};
+void lac_capture_measure(const struct lac_diagnosis *diagnosis, struct lac_capture *ret_capture);
+
+/** What stands in the way of a graph, or that nothing was seen: a sentence with a space before. */
+const char *lac_capture_text(struct lac_diagnosis *diagnosis, const struct lac_capture *capture);
+
+/** The cheap change first, then compiling; with graphs only where nothing stands in the way. */
+const char *lac_capture_change(struct lac_diagnosis *diagnosis, const struct lac_capture *capture);
+
+#endif

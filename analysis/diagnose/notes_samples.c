@@ -1,0 +1,32 @@
+/* What the launcher's samples and the settings card would tell, where there are none. */
+
+#include "analysis/diagnose/gpu_memory.h"
+
+#include <stdint.h>
+#include <string.h>
+
+void lac_note_missing_samples(struct lac_diagnosis *diagnosis)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    if (analysis->device_count == 0) {
+        return;
+    }
+    struct lac_gpu_memory memory;
+    struct lac_gpu_series clock;
+    lac_gpu_memory_measure(diagnosis, &memory);
+    const char *const parts[] = {
+        strcmp(analysis->settings_json, "{}") == 0 ? "settings of the job" : "",
+        diagnosis->kept.count > 0 && memory.peak < 0 && memory.used < 0 ? "memory of the GPU" : "",
+        lac_gpu_series_find(diagnosis, "SM clock (MHz)", &clock) ? "" : "clocks and energy",
+    };
+    const char *text = "";
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        if (parts[i][0] != '\0') {
+            text = lac_texts_add(&analysis->texts, "%s%s%s", text, text[0] != '\0' ? ", " : "",
+                                 parts[i]);
+        }
+    }
+    if (text[0] != '\0') {
+        missing(analysis, lac_texts_add(&analysis->texts, "%s (lacuna run records them)", text));
+    }
+}

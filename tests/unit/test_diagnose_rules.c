@@ -1,0 +1,365 @@
+/* What must never be said: traces in which the naive text would appear, for the rules that other
+ * tests of the diagnosis do not cover; and words that no finding may use. */
+
+#include "tests/support/trace_draw.h"
+
+#include <check.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static char sheet[524288];
+static size_t used;
+static unsigned corr;
+static struct lac_model *model;
+static struct lac_analysis *analysis;
+
+static void add(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+static void add(const char *fmt, ...)
+{
+    va_list list;
+    va_start(list, fmt);
+    int length = vsnprintf(sheet + used, sizeof sheet - used, fmt, list);
+    va_end(list);
+    ck_assert_int_gt(length, 0);
+    used += (size_t)length;
+    ck_assert_uint_lt(used, sizeof sheet);
+}
+
+static void blank(void)
+{
+    used = 0;
+    corr = 0;
+    sheet[0] = '\0';
+}
+
+static void diagnose(const char *metadata, int cc_major)
+{
+    model = trace_draw_with(sheet, metadata, cc_major);
+    analysis = trace_diagnose(model);
+}
+
+static void wipe(void)
+{
+    lac_analysis_destroy(analysis);
+    lac_model_destroy(model);
+}
+
+static const struct lac_finding *found(const char *id)
+{
+    return trace_finding(analysis, id);
+}
+
+/** Words that are never used, whatever was found. */
+static void check_manners(void)
+{
+    static const char *const words[] = {
+        "!",    "optimal",  "critical issue", "empty_cache", "increase num_workers",
+        "DALI", "up to 8x", "half the memory"};
+    for (uint32_t i = 0; i < analysis->finding_count; i++) {
+        const struct lac_finding *finding = &analysis->findings[i];
+        const char *const parts[] = {finding->title, finding->why,      finding->expect,
+                                     finding->costs, finding->wrong_if, finding->brief};
+        for (size_t p = 0; p < sizeof parts / sizeof parts[0]; p++) {
+            for (size_t w = 0; w < sizeof words / sizeof words[0]; w++) {
+                ck_assert_msg(!strcasestr(parts[p], words[w]), "%s: %s", finding->id, parts[p]);
+            }
+            for (const char *c = parts[p]; *c != '\0'; c++) {
+                ck_assert_msg((unsigned char)*c < 0x80, "%s: %s", finding->id, parts[p]);
+            }
+        }
+        bool is_band =
+            isnan(finding->gain_mid_pct) ||
+            (finding->gain_low_pct <= finding->gain_mid_pct &&
+             finding->gain_mid_pct <= finding->gain_high_pct && finding->gain_high_pct <= 100.0);
+        ck_assert_msg(is_band, "%s", finding->id);
+    }
+}
+
+/* -- 5: launches
+ * ----------------------------------------------------------------------------------- */
+
+enum obstacle { NOTHING, WAITS, VARIES };
+
+/** 50 kernels a step, each launched when the one before it is done. */
+static void draw_launches(enum obstacle obstacle)
+{
+    blank();
+    for (int i = 0; i < 10; i++) {
+        int begin = i * 10000;
+        int count = obstacle == VARIES && i % 2 == 1 ? 44 : 50;
+        add("main range %d 10000 ProfilerStep#%d\n", begin, i);
+        for (int k = 0; k < count; k++) {
+            int at = begin + k * 199;
+            add("main op %d 190 aten::add\n", at);
+            add("main call %d 3 #%u cudaLaunchKernel\n", at + 1, ++corr);
+            add("gpu0.7 kernel %d 150 #%u dgrad_s16816cudnn_kernel\n", at + 10, corr);
+            if (obstacle == WAITS && k % 10 == 5) {
+                add("main call %d 154 cudaStreamSynchronize\n", at + 8);
+            }
+        }
+        add("main op %d 30 Optimizer.step#SGD.step\n", begin + 9955);
+        add("main call %d 3 #%u cudaLaunchKernel\n", begin + 9958, ++corr);
+        add("gpu0.7 kernel %d 15 #%u multi_tensor_apply_kernel<SgdFunctor>\n", begin + 9970, corr);
+    }
+    diagnose(NULL, 8);
+}
+
+START_TEST(graphs_are_proposed_only_where_nothing_stands_in_their_way)
+{
+    draw_launches(NOTHING);
+    const struct lac_finding *finding = found("launch-bound");
+    ck_assert_ptr_nonnull(finding);
+    ck_assert_ptr_nonnull(strstr(finding->change, "reduce-overhead"));
+    ck_assert_ptr_nonnull(strstr(finding->expect, "at most"));
+    ck_assert_ptr_nonnull(strstr(finding->costs, "have paid after about"));
+    ck_assert_ptr_null(strstr(finding->change, "foreach")); /* it is grouped already */
+    check_manners();
+    wipe();
+    draw_launches(WAITS);
+    finding = found("launch-bound");
+    ck_assert_ptr_nonnull(finding);
+    ck_assert_ptr_null(strstr(finding->change, "reduce-overhead"));
+    ck_assert_ptr_nonnull(strstr(finding->expect, "synchronisations that are in the step"));
+    check_manners();
+    wipe();
+    draw_launches(VARIES);
+    finding = found("launch-bound");
+    ck_assert_ptr_nonnull(finding);
+    ck_assert_ptr_null(strstr(finding->change, "reduce-overhead"));
+    ck_assert_ptr_nonnull(strstr(finding->expect, "differ in theirs"));
+    check_manners();
+    wipe();
+}
+END_TEST
+
+/* -- 6: copies
+ * -------------------------------------------------------------------------------------- */
+
+START_TEST(a_call_that_waits_for_the_gpu_is_no_slow_copy)
+{
+    /* 40 ms of API time for a copy of 1.6 ms: it waits for the batch before */
+    blank();
+    for (int i = 0; i < 10; i++) {
+        int begin = i * 42000;
+        add("main range %d 42000 ProfilerStep#%d\n", begin, i);
+        add("main call %d 5 #%u cudaLaunchKernel\n", begin + 100, ++corr);
+        add("gpu0.7 kernel %d 40000 #%u dgrad_s16816cudnn_kernel\n", begin + 110, corr);
+        add("main call %d 41650 #%u cudaMemcpyAsync\n", begin + 200, ++corr);
+        add("gpu0.7 copy %d 1600 #%u HtoD pageable 19000000\n", begin + 40120, corr);
+        add("main op %d 10 Optimizer.step#SGD.step\n", begin + 41900);
+    }
+    diagnose(NULL, 8);
+    const struct lac_finding *finding = found("pageable-copy");
+    if (finding) { /* the copy itself is in line: 1.6 ms of 42 ms and no more */
+        ck_assert(finding->cost_pct < 5.0);
+        ck_assert_ptr_null(strstr(finding->change, "x.pin_memory().to"));
+    }
+    ck_assert_str_eq(analysis->verdict.cause, "gpu");
+    check_manners();
+    wipe();
+}
+END_TEST
+
+/* -- 7: tensor cores
+ * ----------------------------------------------------------------------------------- */
+
+START_TEST(a_kernel_of_unknown_name_is_unknown)
+{
+    blank();
+    for (int i = 0; i < 8; i++) {
+        int begin = i * 10000;
+        add("main range %d 10000 ProfilerStep#%d\n", begin, i);
+        add("main call %d 5 #%u cudaLaunchKernel\n", begin + 10, ++corr);
+        add("gpu0.7 kernel %d 9900 #%u my_secret_gemm_kernel\n", begin + 20, corr);
+        add("main op %d 10 Optimizer.step#SGD.step\n", begin + 9960);
+    }
+    diagnose(NULL, 8);
+    ck_assert_ptr_null(found("tensor-cores-unused"));
+    ck_assert_ptr_null(found("tensor-cores-misaligned"));
+    ck_assert_ptr_null(found("tensor-cores-older-kernels"));
+    ck_assert_int_eq(analysis->tensor_used_pct > 0.0, 0);
+    check_manners();
+    wipe();
+}
+END_TEST
+
+/* -- 11: sums of gains
+ * ------------------------------------------------------------------------------------ */
+
+START_TEST(gains_of_findings_that_overlap_are_not_added)
+{
+    /* the device waits 6 of 10 ms, for data and then for a value that is read: both claim it */
+    blank();
+    for (int i = 0; i < 20; i++) {
+        int begin = i * 10000;
+        add("main range %d 10000 ProfilerStep#%d\n", begin, i);
+        add("main wait %d 3000 batch=%d\n", begin, i);
+        add("w%d fetch %d 19000 batch=%d worker=%d\n", i % 2, begin, i, i % 2);
+        add("main call %d 5 #%u cudaMemcpyAsync\n", begin + 3100, ++corr);
+        add("gpu0.7 copy %d 900 #%u HtoD pageable 9000000\n", begin + 3110, corr);
+        add("main call %d 5 #%u cudaLaunchKernel\n", begin + 4100, ++corr);
+        add("gpu0.7 kernel %d 3000 #%u volta_sgemm_128x64_nn\n", begin + 4110, corr);
+        add("main op %d 3100 aten::item\n", begin + 4120);
+        add("main call %d 3090 cudaStreamSynchronize\n", begin + 4125);
+        add("main op %d 2000 my_metrics\n", begin + 7300);
+        add("main op %d 10 Optimizer.step#SGD.step\n", begin + 9900);
+    }
+    diagnose(NULL, 7);
+    ck_assert_uint_gt(analysis->finding_count, 1);
+    double left = 1.0;
+    for (uint32_t i = 0; i < analysis->plan_count; i++) {
+        ck_assert(analysis->plan[i].gain_pct >= 0.0 && analysis->plan[i].gain_pct < 100.0);
+        left *= 1.0 - analysis->plan[i].gain_pct / 100.0;
+    }
+    if (analysis->plan_count > 0) {
+        double last = (double)analysis->plan[analysis->plan_count - 1].step_ns;
+        double first = (double)analysis->step_mean_ns;
+        /* each gain is of the step before it: together they are what the last step says */
+        ck_assert(fabs(left - last / first) < 0.02);
+        ck_assert(last >= 3900000.0); /* copy and kernel are still to be done */
+    }
+    check_manners();
+    wipe();
+}
+END_TEST
+
+/* -- waits that are not the user's
+ * ------------------------------------------------------------------------- */
+
+/** Two streams; the second waits for the first `wait_us` before each of its kernels. */
+static void draw_streams(int wait_us, bool has_event)
+{
+    blank();
+    for (int i = 0; i < 10; i++) {
+        int begin = i * 10000;
+        add("main range %d 10000 ProfilerStep#%d\n", begin, i);
+        add("main call %d 5 #%u cudaLaunchKernel\n", begin + 10, ++corr);
+        add("gpu0.7 kernel %d 4000 #%u dgrad_s16816cudnn_kernel\n", begin + 20, corr);
+        if (has_event) {
+            add("main call %d 2 cudaStreamWaitEvent\n", begin + 30);
+        }
+        add("main call %d 5 #%u cudaLaunchKernel\n", begin + 40, ++corr);
+        add("gpu0.9 kernel %d %d #%u wgrad_s16816cudnn_kernel\n", begin + 4020 + wait_us,
+            5900 - wait_us, corr);
+        add("main op %d 10 Optimizer.step#SGD.step\n", begin + 9960);
+    }
+    diagnose(NULL, 8);
+}
+
+START_TEST(streams_that_wait_for_each_other_are_told_from_one_that_is_late)
+{
+    draw_streams(1500, true);
+    const struct lac_finding *finding = found("dependency-stall");
+    ck_assert_ptr_nonnull(finding);
+    ck_assert_int_eq(finding->cost_ns_per_step / 100000, 15);
+    ck_assert_ptr_nonnull(strstr(finding->change, "wait_stream"));
+    ck_assert(finding->gain_low_pct < 0.1); /* it may be that nothing can be moved */
+    check_manners();
+    wipe();
+    draw_streams(100, true); /* too little for a word */
+    ck_assert_ptr_null(found("dependency-stall"));
+    wipe();
+    draw_streams(1500, false); /* no event was recorded: nothing is invented */
+    ck_assert_ptr_null(found("dependency-stall"));
+    wipe();
+}
+END_TEST
+
+/** The recorder writes its buffers for `flush_us` of each step, while the device is idle or not. */
+static void draw_flush(int flush_us, bool is_beside)
+{
+    blank();
+    for (int i = 0; i < 10; i++) {
+        int begin = i * 10000;
+        add("main range %d 10000 ProfilerStep#%d\n", begin, i);
+        add("main call %d 5 #%u cudaLaunchKernel\n", begin + 10, ++corr);
+        add("gpu0.7 kernel %d %d #%u dgrad_s16816cudnn_kernel\n", begin + 20,
+            is_beside ? 9900 : 9900 - flush_us, corr);
+        add("main overhead %d %d Buffer Flush\n", begin + 9920 - flush_us, flush_us);
+        add("main op %d 10 Optimizer.step#SGD.step\n", begin + 9960);
+    }
+    diagnose(NULL, 8);
+}
+
+START_TEST(what_the_recorder_costs_is_said_and_not_sold_as_a_gain)
+{
+    draw_flush(2000, false);
+    const struct lac_finding *finding = found("profiler-overhead");
+    ck_assert_ptr_nonnull(finding);
+    ck_assert_int_eq((int)finding->severity, (int)LAC_SEVERITY_INFO);
+    ck_assert(isnan(finding->gain_mid_pct));
+    ck_assert(finding->cost_pct > 15.0 && finding->cost_pct < 21.0);
+    check_manners();
+    wipe();
+    draw_flush(2000, true); /* beside a kernel: nobody waits for it */
+    ck_assert_ptr_null(found("profiler-overhead"));
+    wipe();
+}
+END_TEST
+
+/** `calls` allocations and releases in each step; `first` steps only. */
+static void draw_allocations(int calls, int first, int failed)
+{
+    blank();
+    for (int i = 0; i < 10; i++) {
+        int begin = i * 10000;
+        int each = i < first ? calls : 0;
+        add("main range %d 10000 ProfilerStep#%d\n", begin, i);
+        for (int k = 0; k < each; k++) {
+            add("main call %d 400 cudaFree ret=0\n", begin + 10 + k * 900);
+            add("main call %d 400 cudaMalloc ret=%d\n", begin + 450 + k * 900,
+                k == 0 && failed ? 2 : 0);
+        }
+        int at = begin + 20 + each * 900;
+        add("main call %d 5 #%u cudaLaunchKernel\n", at, ++corr);
+        add("gpu0.7 kernel %d %d #%u dgrad_s16816cudnn_kernel\n", at + 10, begin + 9900 - at - 10,
+            corr);
+        add("main op %d 10 Optimizer.step#SGD.step\n", begin + 9960);
+    }
+    diagnose(NULL, 8);
+}
+
+START_TEST(memory_that_is_allocated_in_every_step_is_told_from_the_first_ones)
+{
+    draw_allocations(2, 10, 0);
+    const struct lac_finding *finding = found("allocator-thrash");
+    ck_assert_ptr_nonnull(finding);
+    ck_assert_ptr_null(strstr(finding->why, "for want of memory"));
+    check_manners();
+    wipe();
+    draw_allocations(2, 10, 1); /* the cache is emptied for want of memory, then it succeeds */
+    finding = found("allocator-thrash");
+    ck_assert_ptr_nonnull(finding);
+    ck_assert_ptr_nonnull(strstr(finding->why, "for want of memory"));
+    ck_assert_ptr_nonnull(strstr(finding->change, "expandable_segments"));
+    ck_assert_ptr_null(found("out-of-memory"));
+    check_manners();
+    wipe();
+    draw_allocations(2, 2, 0); /* the first steps fill the cache */
+    ck_assert_ptr_null(found("allocator-thrash"));
+    wipe();
+}
+END_TEST
+
+int main(void)
+{
+    TCase *tcase = tcase_create("rules");
+    tcase_set_timeout(tcase, 60);
+    tcase_add_test(tcase, graphs_are_proposed_only_where_nothing_stands_in_their_way);
+    tcase_add_test(tcase, a_call_that_waits_for_the_gpu_is_no_slow_copy);
+    tcase_add_test(tcase, a_kernel_of_unknown_name_is_unknown);
+    tcase_add_test(tcase, gains_of_findings_that_overlap_are_not_added);
+    tcase_add_test(tcase, streams_that_wait_for_each_other_are_told_from_one_that_is_late);
+    tcase_add_test(tcase, what_the_recorder_costs_is_said_and_not_sold_as_a_gain);
+    tcase_add_test(tcase, memory_that_is_allocated_in_every_step_is_told_from_the_first_ones);
+    Suite *suite = suite_create("diagnose_rules");
+    suite_add_tcase(suite, tcase);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
