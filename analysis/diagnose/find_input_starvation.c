@@ -5,6 +5,9 @@
 #include <math.h>
 #include <stdint.h>
 
+/* What a worker takes to hand a small batch over: its queue, its pipe, a thread that wakes. */
+enum { HAND_OVER_NS = 700000 };
+
 /** A value read from the device right before the wait drained its queue: then the device feels all
  *  of the wait. The call that did, and how much of the waits came behind one. */
 static const char *drained_text(struct lac_diagnosis *diagnosis)
@@ -252,14 +255,15 @@ static void propose_recording(struct lac_diagnosis *diagnosis, struct lac_findin
 {
     struct lac_analysis *analysis = diagnosis->analysis;
     const struct lac_step_time *time = diagnosis->time;
-    double best_ns = time->s_ns;
+    double mid_ns = lac_step_without_waiting(diagnosis);
+    double best_ns = mid_ns;
     if (analysis->main_device != LAC_NONE) { /* the host may get all its wait back */
         double wait_ns =
             (double)lac_spans_intersection_length(&diagnosis->waits, &diagnosis->kept) /
             (double)analysis->step_kept_count;
         best_ns = fmin(best_ns, fmax(time->busy_ns, time->step_ns - wait_ns));
     }
-    lac_loading_price(diagnosis, finding, best_ns, time->s_ns, time->step_ns);
+    lac_loading_price(diagnosis, finding, best_ns, mid_ns, time->step_ns);
     finding->brief = "record the loader";
     finding->expect = lac_texts_add(&analysis->texts, "%s, if the loader keeps up.",
                                     lac_finding_expect(diagnosis, finding));
@@ -276,7 +280,7 @@ static void propose_cheaper_batch(struct lac_diagnosis *diagnosis, struct lac_fi
     struct lac_analysis *analysis = diagnosis->analysis;
     const struct lac_loader_facts *loader = &analysis->loader;
     const struct lac_step_time *time = diagnosis->time;
-    double best_ns = time->s_ns;
+    double best_ns = lac_step_without_waiting(diagnosis);
     lac_loading_price(diagnosis, finding, best_ns, 0.5 * (best_ns + time->step_ns), time->step_ns);
     finding->brief = "a cheaper batch";
     finding->costs = "Work on the pipeline; pictures stored smaller or decoded differently change "
@@ -293,6 +297,38 @@ static void propose_cheaper_batch(struct lac_diagnosis *diagnosis, struct lac_fi
         "More workers won't help: make a batch cheaper (faster decoding, smaller stored "
         "files, less work a sample) or allow the job more cores.";
     finding->wrong_if = "a run with twice the workers is faster.";
+}
+
+/** Loading in the training process what is in memory already: a worker would take as long to hand a
+ *  batch over as the batch takes to make. */
+static bool is_in_memory(const struct lac_diagnosis *diagnosis)
+{
+    const struct lac_loader_facts *loader = &diagnosis->analysis->loader;
+    const struct lac_loading *loading = diagnosis->loading;
+    bool is_computing = loader->fetch_cpu_mean_ns >= 0 &&
+                        (double)loader->fetch_cpu_mean_ns >= 0.8 * (double)loader->fetch_mean_ns;
+    return diagnosis->time->is_in_process && !loader->is_fetch_from_wait && is_computing &&
+           loader->fetch_mean_ns <= HAND_OVER_NS && loading->reads.count == 0;
+}
+
+static void propose_whole_batches(struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    const struct lac_step_time *time = diagnosis->time;
+    lac_loading_price(diagnosis, finding, time->s_ns, 0.5 * (time->s_ns + time->step_ns),
+                      time->step_ns);
+    finding->brief = "whole batches at once";
+    finding->change =
+        "More workers won't help: the data is in memory already, and handing a batch over from a "
+        "worker takes about as long as making it. Index whole batches instead of single items:\n"
+        "sampler = BatchSampler(RandomSampler(dataset), batch_size, drop_last=True)\n"
+        "DataLoader(dataset, sampler=sampler, batch_size=None)   # dataset[list of indices]\n"
+        "or keep the tensors on the GPU and index them there.";
+    finding->expect = lac_texts_add(&analysis->texts, "%s, if making a batch takes half as long.",
+                                    lac_finding_expect(diagnosis, finding));
+    finding->costs = "The data set has to take a list of indices.";
+    finding->wrong_if = "a run with num_workers=2 is faster.";
+    finding->check = "record ten steps with num_workers=2 and compare";
 }
 
 void lac_find_input_starvation(struct lac_diagnosis *diagnosis)
@@ -312,6 +348,9 @@ void lac_find_input_starvation(struct lac_diagnosis *diagnosis)
     }
     if (loader->fetch_mean_ns == LAC_UNKNOWN_NS) {
         propose_recording(diagnosis, finding);
+    } else if (is_in_memory(diagnosis)) {
+        propose_whole_batches(diagnosis, finding);
+        diagnosis->loading->is_explained = true;
     } else if (!propose_room(diagnosis, finding) && !lac_propose_workers(diagnosis, finding)) {
         propose_cheaper_batch(diagnosis, finding);
     }

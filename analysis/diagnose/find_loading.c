@@ -37,7 +37,8 @@ struct lac_finding *lac_loading_open(struct lac_diagnosis *diagnosis, const char
 void lac_loading_price(struct lac_diagnosis *diagnosis, struct lac_finding *finding, double best_ns,
                        double mid_ns, double worst_ns)
 {
-    const double steps[LAC_CASE_COUNT_] = {best_ns, mid_ns, worst_ns};
+    /* waits that overlap could sum to more than a step */
+    const double steps[LAC_CASE_COUNT_] = {fmax(0.0, best_ns), fmax(0.0, mid_ns), worst_ns};
     lac_finding_price_steps(diagnosis, finding, steps);
 }
 

@@ -34,6 +34,10 @@ static const char *const names[] = {
     "ProfilerStep#1",
     "loader.wait",
     "loader.fetch",
+    "loader.item",
+    "loader.read",
+    "loader.put",
+
     "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__",
     "cudaLaunchKernel",
     "cudaStreamSynchronize",
@@ -72,7 +76,12 @@ struct rows {
     uint32_t name[NAME_COUNT];
     uint32_t copy[4];
     uint32_t loader[4];
+    uint32_t counter[4];
 };
+
+static const char *const counters[] = {"python 0: on a core (%)",
+                                       "python 1: waiting for a core (%)",
+                                       "read from storage (MB/s)", "periods throttled (/s)"};
 
 static void fill_rows(struct lac_builder *builder, struct tape *tape, struct rows *rows)
 {
@@ -98,6 +107,14 @@ static void fill_rows(struct lac_builder *builder, struct tape *tape, struct row
                                        .worker = (int32_t)next(tape) - 1};
         require(lac_builder_copy(builder, &copy, &rows->copy[i]) == LAC_OK);
         require(lac_builder_loader_info(builder, &info, &rows->loader[i]) == LAC_OK);
+        uint32_t process = 0;
+        uint32_t id = 0;
+        require(lac_builder_process(builder, rows->name[i / 2], i / 2, &process) == LAC_OK);
+        require(lac_strings_intern(&lac_builder_model(builder)->strings, counters[i],
+                                   strlen(counters[i]), &id) == LAC_OK);
+        require(lac_builder_track(builder, LAC_TRACK_COUNTER, process, id, -1, &rows->counter[i]) ==
+                LAC_OK);
+        lac_builder_track_at(builder, rows->counter[i])->name = id;
     }
 }
 
@@ -119,6 +136,12 @@ static struct lac_model *model_of(struct tape *tape)
         in.start_ns = (int64_t)next(tape) * scale + next(tape);
         in.dur_ns = (int64_t)next(tape) * scale / 4;
         in.corr = next(tape) & 31;
+        if (in.kind == LAC_SLICE_OTHER && (in.corr & 1)) {
+            require(lac_builder_sample(builder, rows.counter[in.corr / 2 & 3], in.start_ns,
+                                       (double)(in.dur_ns & 255)) == LAC_OK);
+            continue;
+        }
+
         if (in.kind == LAC_SLICE_COPY) {
             in.detail = rows.copy[in.corr & 3];
         } else if (in.kind == LAC_SLICE_RANGE) {

@@ -753,6 +753,33 @@ START_TEST(the_change_is_written_as_the_framework_wants_it)
 }
 END_TEST
 
+START_TEST(data_in_memory_is_not_worth_a_worker)
+{
+    for (int round = 0; round < 2; round++) {
+        int fetch = round == 0 ? 400 : 4000; /* us: at once, or worth a worker */
+        sheet_used = 0;
+        for (int i = 0; i < 20; i++) {
+            double t = i * (fetch + 1600.0);
+            add("main range %.0f %d ProfilerStep#%d\n", t, fetch + 1600, i);
+            add("main wait %.0f %d batch=%d\n", t, fetch + 20, i);
+            add("main fetch %.0f %d batch=%d cpu=%d\n", t + 10, fetch, i, fetch - 10);
+            add("main op %.0f 20 autograd::engine::evaluate_function: AddmmBackward0\n",
+                t + fetch + 100);
+        }
+        diagnose("{\"lacuna\":{\"settings\":{\"num_workers\":0}}}");
+        const struct lac_finding *finding = first_is("input-starvation");
+        ck_assert_str_eq(analysis->loading.verdict, "in-process");
+        if (round == 0) {
+            says(finding->change, "won't help: the data is in memory already");
+            ck_assert_int_eq(analysis->loader.recommended_num_workers, -1);
+        } else {
+            says(finding->change, "num_workers=");
+        }
+        wipe();
+    }
+}
+END_TEST
+
 START_TEST(a_wait_behind_a_value_that_is_read_names_it)
 {
     sheet_used = 0;
@@ -804,6 +831,7 @@ int main(void)
     tcase_add_test(tests, batches_that_do_not_fit_are_said_before_workers);
     tcase_add_test(tests, the_change_is_written_as_the_framework_wants_it);
     tcase_add_test(tests, a_wait_behind_a_value_that_is_read_names_it);
+    tcase_add_test(tests, data_in_memory_is_not_worth_a_worker);
     tcase_set_timeout(tests, 60);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
