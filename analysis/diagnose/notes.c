@@ -1,6 +1,6 @@
 /* What was checked and is fine, what was not recorded, and what the trace is not good for. */
 
-#include "analysis/diagnose/findings.h"
+#include "analysis/diagnose/loading.h"
 
 #include <stdint.h>
 #include <string.h>
@@ -102,7 +102,14 @@ static void write_missing(struct lac_diagnosis *diagnosis)
                                   : lac_say_count(info->world_size - 1, "rank").text,
                               info->world_size == 2 ? "its file" : "their files"));
     }
-    missing(analysis, "storage: no I/O samples");
+    const struct lac_loading *loading = diagnosis->loading;
+    if (!loading || !loading->samples.has_io) {
+        missing(analysis, "storage: no I/O samples");
+    }
+    if (loading && loading->workers > 0 && !loading->samples.has_threads) {
+        missing(analysis,
+                "workers' threads: whether they waited for a core (lacuna run samples them)");
+    }
 }
 
 static void caveat(struct lac_analysis *analysis, const char *text)
