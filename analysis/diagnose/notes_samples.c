@@ -26,7 +26,8 @@ void lac_note_missing_samples(struct lac_diagnosis *diagnosis)
                                  parts[i]);
         }
     }
-    if (text[0] != '\0') {
-        missing(analysis, lac_texts_add(&analysis->texts, "%s (lacuna run records them)", text));
+    if (text[0] != '\0' && analysis->not_recorded_count < LAC_NOTES_MAX) {
+        analysis->not_recorded[analysis->not_recorded_count++] =
+            lac_texts_add(&analysis->texts, "%s (lacuna run records them)", text);
     }
 }
