@@ -11,5 +11,7 @@ const WORDS_MAX = 12;
 export function looksLikeCode(text: string): boolean {
   const plain = text.trim();
   if (plain.includes('\n') || looksLikeCommand(plain)) return true;
+  // a call with its remark: "DataLoader(..., num_workers=3)  # now 1"
+  if (/^[\w.]+\(.*\)\s*(#|$)/.test(plain)) return true;
   return !/[^.][.!?]$/.test(plain) && plain.split(/\s+/).length <= WORDS_MAX;
 }

@@ -290,7 +290,7 @@ function Row(props: {
       }}
     >
       <span role="gridcell" class="grid-cell col-name" title={row.name}>
-        <span class="kernel-short">{row.short || row.name}</span>
+        <span class="kernel-short">{row.short || row.name || '(no name)'}</span>
         {row.short !== '' && row.short !== row.name && (
           <span class="kernel-full ellipsis">{row.name.replace(/^void /, '')}</span>
         )}

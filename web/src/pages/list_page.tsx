@@ -17,7 +17,6 @@ import {
   formatWhen,
   rateUnit,
   sentence,
-  tidyText,
 } from '../base/format';
 import {beforeAndAfter, pick} from '../model/comparison';
 import {describeDevices, matches, stepsCount, withoutOwnUploads} from '../model/list_rows';
@@ -391,7 +390,9 @@ function RunRow(props: {
         {summary.stepNs === undefined ? (
           <Dash title="no training step was found, or too few" />
         ) : (
-          formatDuration(summary.stepNs)
+          <>
+            {formatDuration(summary.stepNs)} <span class="unit step-unit">a step</span>
+          </>
         )}
       </span>
       <span class="cell-share" role="cell">
@@ -525,7 +526,9 @@ function ReadyRow({trace}: {trace: TraceInfo}): JSX.Element {
         {summary?.step_mean_ns === undefined || !stepsCount(summary) ? (
           <Dash title="no training step was found, or too few" />
         ) : (
-          formatDuration(summary.step_mean_ns)
+          <>
+            {formatDuration(summary.step_mean_ns)} <span class="unit step-unit">a step</span>
+          </>
         )}
       </span>
       <span class="cell-share" role="cell">
@@ -544,7 +547,7 @@ function ReadyRow({trace}: {trace: TraceInfo}): JSX.Element {
 
 function Dash({title}: {title: string}): JSX.Element {
   return (
-    <span class="faint" title={title}>
+    <span class="faint dash" title={title}>
       –
     </span>
   );
@@ -627,7 +630,7 @@ function FailedRow({trace}: {trace: TraceInfo}): JSX.Element {
     <div class="trace-row trace-row-failed" role="row">
       <VerdictCell trace={trace} letter="!" cause="failed" text="Could not be read" isError />
       <span class="cell-reason" role="cell">
-        {tidyText(trace.error?.message || 'The server gives no reason.')}
+        {sentence(trace.error?.message || 'The server gives no reason.')}
       </span>
       <RowEnd trace={trace} />
     </div>

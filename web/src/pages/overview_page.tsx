@@ -2,7 +2,7 @@
 import type {JSX} from 'preact';
 import {useMemo} from 'preact/hooks';
 import {getFlame} from '../api/client';
-import type {Analysis, FlameReply, TraceInfo} from '../api/types';
+import type {Analysis, TraceInfo} from '../api/types';
 import {
   exactNs,
   formatCount,
@@ -53,6 +53,7 @@ function Verdict({trace, analysis}: {trace: TraceInfo; analysis: Analysis}): JSX
   const groups = groupFindings(analysis.findings);
   const verdict = analysis.verdict;
   // nothing by the step and nothing found: where the time went is the main thing
+  const isOfHost = analysis.devices.length === 0;
   const isPoor = groups.first === undefined && !hasNeeds(analysis);
   return (
     <>
@@ -66,9 +67,11 @@ function Verdict({trace, analysis}: {trace: TraceInfo; analysis: Analysis}): JSX
       <Headline trace={trace} analysis={analysis} />
       <div class="overview-columns">
         <div class="overview-main">
-          {analysis.devices.length === 0 && <NoDevice trace={trace} />}
+          {isOfHost && !groups.first && <NoDevice />}
+          {isOfHost && !groups.first && <HostTime trace={trace} />}
           {isPoor && <DevicePanel trace={trace} analysis={analysis} />}
           <NeedsPanel analysis={analysis} />
+          {!isPoor && !groups.first && <DevicePanel trace={trace} analysis={analysis} />}
           {groups.first && (
             <FindingCard
               trace={trace}
@@ -80,7 +83,8 @@ function Verdict({trace, analysis}: {trace: TraceInfo; analysis: Analysis}): JSX
           <Checked trace={trace} analysis={analysis} />
         </div>
         <div class="overview-side">
-          {!isPoor && <DevicePanel trace={trace} analysis={analysis} />}
+          {groups.first && <DevicePanel trace={trace} analysis={analysis} />}
+          {isOfHost && groups.first && <HostTime trace={trace} />}
           <KindsPanel trace={trace} analysis={analysis} />
           <SettingsPanel analysis={analysis} />
           <ImportPanel trace={trace} />
@@ -91,30 +95,29 @@ function Verdict({trace, analysis}: {trace: TraceInfo; analysis: Analysis}): JSX
 }
 
 /** A trace of the host alone: what can be seen in it all the same. */
-function NoDevice({trace}: {trace: TraceInfo}): JSX.Element {
-  const flame = useResource(`${trace.id}/${trace.generation}`, signal =>
-    getFlame(trace.id, {metric: 'cpu', by: 'op'}, signal),
-  );
+function NoDevice(): JSX.Element {
   return (
-    <>
-      <section class="panel no-device">
-        <h2>A trace of the host alone</h2>
-        <p>
-          It has no GPU operation, so nothing can be said about gaps. What the host did is in the{' '}
-          <ViewLink view={{page: 'timeline'}}>timeline</ViewLink> and in the{' '}
-          <ViewLink view={{page: 'flame', flameMetric: 'cpu'}}>flame graph of CPU time</ViewLink>.
-        </p>
-      </section>
-      {flame.kind === 'ready' && <HostTime reply={flame.value} />}
-    </>
+    <section class="panel no-device">
+      <h2>A trace of the host alone</h2>
+      <p>
+        It has no GPU operation, so nothing can be said about gaps. What the host did is in the{' '}
+        <ViewLink view={{page: 'timeline'}}>timeline</ViewLink> and in the{' '}
+        <ViewLink view={{page: 'flame', flameMetric: 'cpu'}}>flame graph of CPU time</ViewLink>.
+      </p>
+    </section>
   );
 }
 
 const HOST_ROWS = 10;
 
 /** What the host's threads were in for longest, without what that calls. */
-function HostTime({reply}: {reply: FlameReply}): JSX.Element | null {
+function HostTime({trace}: {trace: TraceInfo}): JSX.Element | null {
+  const flame = useResource(`${trace.id}/${trace.generation}`, signal =>
+    getFlame(trace.id, {metric: 'cpu', by: 'op'}, signal),
+  );
+  const reply = flame.kind === 'ready' ? flame.value : undefined;
   const rows = useMemo(() => {
+    if (!reply) return [];
     const tree = buildTree(reply.nodes);
     return [...tableOf(tree, layoutTree(tree, 0, []))]
       .sort((a, b) => b.selfNs - a.selfNs)

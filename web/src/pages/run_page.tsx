@@ -204,7 +204,7 @@ function RankTable(props: {
           </span>
         )}
       </header>
-      <div class="ranks-scroll">
+      <div class="ranks-scroll" role="region" aria-labelledby="ranks-title" tabIndex={0}>
         <table class="ranks">
           <thead>
             <tr>
@@ -315,7 +315,7 @@ function RankRow(props: {
       <td>
         <span class="rank-verdict">
           <Chip topic={stateTopic(trace)} />
-          <span>{stateText(trace)}</span>
+          <span title={stateText(trace)}>{stateText(trace)}</span>
         </span>
       </td>
     </tr>

@@ -3,7 +3,7 @@ import type {JSX} from 'preact';
 import {useEffect} from 'preact/hooks';
 import {ApiError, getAnalysis, getTrace, getTracks} from '../api/client';
 import type {Analysis, TraceInfo, TracksInfo} from '../api/types';
-import {formatBytes, formatCount, formatWhen} from '../base/format';
+import {formatBytes, formatCount, formatWhen, sentence} from '../base/format';
 import {describeDevices} from '../model/list_rows';
 import {isTyping, registerShortcuts} from '../model/shortcuts';
 import {deletedTraces, isUnderWay, takeReply, traceById, traces} from '../model/traces';
@@ -228,7 +228,7 @@ function Broken({trace}: {trace: TraceInfo}): JSX.Element {
   return (
     <Failed
       title="This trace could not be read"
-      text={trace.error?.message || 'The server gives no reason.'}
+      text={sentence(trace.error?.message || 'The server gives no reason.')}
     >
       <p class="muted">
         <span class="break">{trace.name}</span>, {formatBytes(trace.size_bytes)}

@@ -22,6 +22,22 @@ test('steps are 1, 2 or 5 times a power of ten, never below a nanosecond', () =>
   for (const [at, step] of cases) assert.equal(niceStep(at), step, `${at}`);
 });
 
+test('long times are in minutes, hours and days', () => {
+  const h = 3.6e12;
+  assert.deepEqual(labels(0, 7.5e11), [
+    '0 min',
+    '2 min',
+    '4 min',
+    '6 min',
+    '8 min',
+    '10 min',
+    '12 min',
+  ]);
+  assert.deepEqual(labels(0, 7 * h), ['0 h', '1 h', '2 h', '3 h', '4 h', '5 h', '6 h', '7 h']);
+  assert.deepEqual(labels(24 * h, 720 * h).slice(0, 3), ['5 d', '10 d', '15 d']);
+  assert.equal(plain(axisTicks(0, 7 * h, 1000, 100).text(5.4e12)), '1.50 h');
+});
+
 test('ticks are apart as asked, inside the window, on round times', () => {
   for (const [t0, t1] of [
     [0, 8.69e9],

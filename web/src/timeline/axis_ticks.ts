@@ -1,6 +1,6 @@
 // The ticks of the time axis. Pure: runs in node.
 
-import {THIN} from '../base/format';
+import {THIN, formatCount} from '../base/format';
 
 interface Unit {
   readonly ns: number;
@@ -39,10 +39,38 @@ export function niceStep(ns: number): number {
   return 10 * power;
 }
 
+const MINUTE = 60e9;
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
+/** Steps of clocks, from a minute on. */
+const CLOCK_STEPS: readonly number[] = [
+  ...[1, 2, 5, 10, 30].map(n => n * MINUTE),
+  ...[1, 2, 6, 12].map(n => n * HOUR),
+  ...[1, 2, 5, 10, 20, 50, 100].map(n => n * DAY),
+];
+
+/** Ticks in minutes, hours or days: nobody reads 500 000 s. */
+function clockTicks(t0: number, t1: number, atLeastNs: number): Axis {
+  const stepNs = CLOCK_STEPS.find(step => step >= atLeastNs) ?? niceStep(atLeastNs / DAY) * DAY;
+  const [unitNs, unit] =
+    stepNs >= DAY ? [DAY, 'd'] : stepNs >= HOUR ? [HOUR, 'h'] : [MINUTE, 'min'];
+  const write = (ns: number, digits: number): string => {
+    const value = ns / unitNs;
+    const fraction = digits > 0 ? (value % 1).toFixed(digits).slice(1) : '';
+    return `${formatCount(digits > 0 ? Math.floor(value) : value)}${fraction}${THIN}${unit}`;
+  };
+  const ticks: Tick[] = [];
+  for (let i = Math.ceil(t0 / stepNs); i * stepNs <= t1 && ticks.length < 1000; i++)
+    ticks.push({ns: i * stepNs, label: write(i * stepNs, 0)});
+  return {stepNs, ticks, anchorNs: undefined, text: ns => write(ns, 2)};
+}
+
 /** Ticks of [t0, t1] on `widthPx`, at least `spacingPx` apart. */
 export function axisTicks(t0: number, t1: number, widthPx: number, spacingPx: number): Axis {
   const span = t1 - t0;
-  const stepNs = niceStep((span * spacingPx) / Math.max(1, widthPx));
+  const atLeastNs = (span * spacingPx) / Math.max(1, widthPx);
+  if (atLeastNs > MINUTE / 2 && t0 >= 0) return clockTicks(t0, t1, atLeastNs);
+  const stepNs = niceStep(atLeastNs);
   const end = Math.max(Math.abs(t0), Math.abs(t1));
   // The largest unit that the times reach and in which a step needs three decimals or fewer.
   const unitFor = (reach: number): Unit =>
