@@ -58,6 +58,7 @@ struct lac_node {
     uint32_t before;    /**< the host's point before it; LAC_NONE: the window's start */
     uint32_t of;        /**< operation, call or batch, by kind */
     int32_t waits;      /**< ordinal of the operation that it waits for, or LAC_GRAPH_NO_OP */
+    uint32_t all;       /**< one more than its row of tails: it waits for all streams; 0 none */
     int32_t makes_room; /**< ordinal of the operation whose start makes room for its launch */
     uint8_t kind;       /**< enum lac_node_kind */
     uint8_t cause;      /**< enum lac_cause of the work that is no launching */
@@ -98,6 +99,7 @@ struct lac_graph {
     struct lac_graph_op *ops; /**< ops[first] has ordinal 0 */
     uint32_t op_count, first;
     uint32_t stream_count;
+    int32_t *tails; /**< rows of stream_count ordinals: what each stream held */
     uint32_t ops_per_step, copies_per_step;
     struct lac_graph_batch *batches;
     uint32_t batch_count;

@@ -12,6 +12,7 @@ void lac_graph_destroy(struct lac_graph *graph)
         free(graph->nodes);
         free(graph->ops);
         free(graph->batches);
+        free(graph->tails);
         free(graph);
     }
 }

@@ -57,6 +57,24 @@ static double time_of(const struct replay *replay, int32_t ordinal, bool is_end)
     return (is_end ? replay->end_before : replay->start_before)[at];
 }
 
+/** When what a call waits for is done; `back` operations before it, when that is looked at later.
+ */
+static double waited_until(const struct replay *replay, const struct lac_node *node, int32_t back)
+{
+    const struct lac_graph *graph = replay->graph;
+    if (node->waits == LAC_GRAPH_NO_OP) {
+        return NEVER;
+    }
+    double until_ns = time_of(replay, node->waits - back, true);
+    for (uint32_t s = 0; s < graph->stream_count && node->all > 0; s++) {
+        int32_t tail = graph->tails[(size_t)(node->all - 1) * graph->stream_count + s];
+        if (tail != LAC_GRAPH_NO_OP) {
+            until_ns = fmax(until_ns, time_of(replay, tail - back, true));
+        }
+    }
+    return until_ns;
+}
+
 /** Work of the host with the change. */
 static double work(const struct replay *replay, const struct lac_node *node)
 {
@@ -100,7 +118,7 @@ static double take(struct replay *replay, uint32_t index, double here_ns)
     double begin_ns = replay->host[batch->begin_node];
     double taken_ns;
     if (replay->change->is_loader_free) {
-        taken_ns = graph->workers == 0 ? here_ns + work(replay, node) : begin_ns + graph->take_ns;
+        taken_ns = begin_ns + graph->take_ns;
     } else if (replay->workers == 0) {
         bool was_outside = graph->workers != 0;
         taken_ns = was_outside && replay->change->workers == 0
@@ -171,16 +189,14 @@ static void play_host(struct replay *replay, uint32_t index)
     }
     double here_ns = at_ns;
     if (node->kind == LAC_NODE_RETURN) {
-        int32_t waits = node->waits;
-        if (node->wait == LAC_WAIT_SYNC && change->idle_factor[LAC_CAUSE_SYNC] < 1.0) {
-            /* the value is looked at a step later */
-            waits = waits == LAC_GRAPH_NO_OP ? waits : waits - (int32_t)replay->graph->ops_per_step;
-        } else if ((node->wait == LAC_WAIT_ALLOC &&
-                    change->idle_factor[LAC_CAUSE_ALLOCATOR] < 1.0) ||
-                   (node->wait == LAC_WAIT_COPY && change->copies_ahead)) {
-            waits = LAC_GRAPH_NO_OP;
+        bool is_later = node->wait == LAC_WAIT_SYNC && change->idle_factor[LAC_CAUSE_SYNC] < 1.0;
+        bool is_gone =
+            (node->wait == LAC_WAIT_ALLOC && change->idle_factor[LAC_CAUSE_ALLOCATOR] < 1.0) ||
+            (node->wait == LAC_WAIT_COPY && change->copies_ahead);
+        if (!is_gone) { /* a value that nobody waits for is looked at a step later */
+            int32_t back = is_later ? (int32_t)replay->graph->ops_per_step : 0;
+            here_ns = fmax(here_ns, waited_until(replay, node, back));
         }
-        here_ns = fmax(here_ns, time_of(replay, waits, true));
         here_ns = fmax(here_ns, time_of(replay, node->makes_room, false));
     }
     replay->host[index] = fmax(at_ns, here_ns + work(replay, node));

@@ -17,6 +17,7 @@ enum {
     RETURNS_NS = 100000,    /* returns this soon after what it waited for */
     SEGMENTS_MAX = 1 << 17, /* for the usual time between two calls */
     LOOKED_AT_MAX = 1 << 22,
+    TAILS_MAX = 1 << 20, /* calls that wait for all streams, times streams */
 };
 
 /** A wait for an event, and how far back from the last launch the event may lie. */
@@ -32,6 +33,8 @@ struct walk {
     struct event_wait *events;
     uint32_t event_count, event_capacity;
     bool has_event_waited;
+    uint32_t rows; /**< of the graph's tails */
+    size_t tail_capacity;
 };
 
 static int64_t return_ns(const struct walk *walk, const struct lac_graph_call *call)
@@ -102,6 +105,34 @@ static uint32_t last_of_all(const struct walk *walk, const struct lac_graph_call
     return best;
 }
 
+/** What all streams hold, for a call that waits for all of it. */
+static enum lac_status wait_for_all(struct walk *walk, const struct lac_graph_call *call)
+{
+    struct lac_graph *graph = walk->builder->graph;
+    size_t row = graph->stream_count;
+    size_t used = walk->rows * row;
+    if (graph->stream_count < 2 || used + row > TAILS_MAX) {
+        return LAC_OK;
+    }
+    if (used + row > walk->tail_capacity) {
+        size_t capacity = 2 * walk->tail_capacity + row;
+        int32_t *grown = realloc(graph->tails, capacity * sizeof *grown);
+        if (!grown) {
+            return LAC_ERR_NOMEM;
+        }
+        graph->tails = grown;
+        walk->tail_capacity = capacity;
+    }
+    for (uint32_t s = 0; s < graph->stream_count; s++) {
+        uint32_t tail = walk->tails[s];
+        bool is_held = tail != LAC_NONE && has_ended(walk, tail, call);
+        graph->tails[used + s] =
+            is_held ? (int32_t)((int64_t)tail - graph->first) : LAC_GRAPH_NO_OP;
+    }
+    graph->nodes[call->end_node].all = ++walk->rows;
+    return LAC_OK;
+}
+
 static enum lac_status note_event(struct walk *walk, const struct lac_graph_call *call)
 {
     uint32_t stream = walk->last_stream[call->track];
@@ -150,6 +181,10 @@ static enum lac_status see_sync(struct walk *walk, const struct lac_graph_call *
     }
     if (strstr(name, "Device") || strstr(name, "Ctx")) {
         op = last_of_all(walk, call);
+        enum lac_status status = wait_for_all(walk, call);
+        if (status) {
+            return status;
+        }
     } else if (stream != LAC_NONE && walk->tails[stream] != LAC_NONE &&
                has_ended(walk, walk->tails[stream], call)) {
         op = walk->tails[stream];
@@ -196,6 +231,7 @@ static enum lac_status see_call(struct walk *walk, const struct lac_graph_call *
     case LAC_API_ALLOC:
         if (strstr(lac_model_str(model, model->slices.name[call->slice]), "Free")) {
             wait_for(walk, call, last_of_all(walk, call), LAC_WAIT_ALLOC);
+            return wait_for_all(walk, call);
         }
         return LAC_OK;
     case LAC_API_OTHER:

@@ -157,6 +157,9 @@ static double with_loader(const struct lac_diagnosis *diagnosis, const struct la
 {
     const struct lac_step_time *time = diagnosis->time;
     const struct lac_loader_facts *loader = &diagnosis->analysis->loader;
+    if (change->is_loader_free) {
+        return s_ns;
+    }
     if (change->workers == 0 && !time->is_in_process && loader->fetch_mean_ns != LAC_UNKNOWN_NS) {
         double host_ns = isnan(time->host_ns) ? 0.0 : time->host_ns;
         return fmax(s_ns, host_ns + (double)loader->fetch_mean_ns);
@@ -189,6 +192,14 @@ enum lac_trust lac_graph_trust(const struct lac_step_time *time)
     return is_near ? LAC_TRUST_DEVICE : LAC_TRUST_NONE;
 }
 
+double lac_step_without_waiting(const struct lac_diagnosis *diagnosis)
+{
+    struct lac_change change;
+    lac_change_clear(&change);
+    change.is_loader_free = true;
+    return lac_retime(diagnosis, &change);
+}
+
 void lac_change_optimizer(const struct lac_diagnosis *diagnosis, double saved, double cost_ns,
                           struct lac_change *change)
 {
@@ -216,10 +227,10 @@ static double idle_beside_graph(const struct lac_step_time *time, const struct l
 }
 
 /** What a step of the graph gets longer (or, below 0, shorter); NaN when out of memory. */
-static double graph_difference(const struct lac_step_time *time, const struct lac_change *change)
+static double graph_difference(const struct lac_step_time *time, const struct lac_change *change,
+                               double base_ns)
 {
     const struct lac_graph *graph = time->graph;
-    double base_ns = change->is_loader_free ? graph->base_free_ns : graph->base_ns;
     double sync = change->idle_factor[LAC_CAUSE_SYNC];
     double window_ns;
     if (sync > 0.0 && sync < 1.0) { /* in part: between waiting as now and not */
@@ -244,8 +255,9 @@ double lac_retime(const struct lac_diagnosis *diagnosis, const struct lac_change
         return with_loader(diagnosis, change, device_after(diagnosis, change));
     }
     struct lac_change asked = *change;
-    asked.is_loader_free = trust == LAC_TRUST_DEVICE;
-    double difference_ns = graph_difference(time, &asked);
+    asked.is_loader_free = change->is_loader_free || trust == LAC_TRUST_DEVICE;
+    double difference_ns = graph_difference(
+        time, &asked, trust == LAC_TRUST_DEVICE ? time->graph->base_free_ns : time->graph->base_ns);
     if (isnan(difference_ns)) {
         return with_loader(diagnosis, change, device_after(diagnosis, change));
     }

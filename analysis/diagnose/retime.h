@@ -97,6 +97,10 @@ enum lac_trust {
 };
 enum lac_trust lac_graph_trust(const struct lac_step_time *time);
 
+/** Mean step if every batch were there when it is asked for. Not s, which counts only the waiting
+ *  that the device felt: a host that no longer waits may then be ahead of the device. */
+double lac_step_without_waiting(const struct lac_diagnosis *diagnosis);
+
 /** The host is `saved` (0 to 1) less long in its optimizer, for which the device waits `cost_ns`.
  */
 void lac_change_optimizer(const struct lac_diagnosis *diagnosis, double saved, double cost_ns,
