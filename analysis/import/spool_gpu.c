@@ -231,6 +231,7 @@ static enum lac_status on_call(const struct gpu_reader *reader, const struct lac
     const char *text;
     const char *version;
 
+    slice.detail = call->result;
     slice.name = name_of(reader, call->name);
     /* callback names carry the version of the entry point: cudaLaunchKernel_v7000 */
     text = lac_model_str(lac_builder_model(reader->process->builder), slice.name);

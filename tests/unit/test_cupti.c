@@ -104,6 +104,7 @@ START_TEST(kernels_calls_and_copies_arrive_and_are_bound)
 
             ck_assert_uint_ne(call, LAC_NONE);
             ck_assert_uint_eq(imported->slices.corr[call], imported->slices.corr[i]);
+            ck_assert_uint_eq(imported->slices.detail[call], 0); /* what it returned */
             ck_assert_str_eq(lac_model_str(imported, imported->slices.name[call]),
                              "cudaLaunchKernel");
             ck_assert_int_eq(imported->slices.dur_ns[i], 4000);
