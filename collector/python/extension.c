@@ -25,13 +25,16 @@ static py_object *none(void)
     return &_Py_NoneStruct;
 }
 
-static int64_t thread_cpu_ns(void)
+static int64_t now_ns(clockid_t clock)
 {
     struct timespec time;
 
-    return clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time) == 0
-               ? (int64_t)time.tv_sec * 1000000000 + time.tv_nsec
-               : -1;
+    return clock_gettime(clock, &time) == 0 ? (int64_t)time.tv_sec * 1000000000 + time.tv_nsec : -1;
+}
+
+static int64_t thread_cpu_ns(void)
+{
+    return now_ns(CLOCK_THREAD_CPUTIME_ID);
 }
 
 static void open_range(const char *name, size_t length, int64_t batch, int32_t worker,
@@ -141,6 +144,91 @@ static py_object *py_gpu_yield(py_object *self, py_object *arguments)
     return none();
 }
 
+/* -- watching a generator that gives batches -----------------------------------------------------
+ *
+ * CPython's profile functions are not in the stable ABI, but every version exports them alike: they
+ * are looked up, and where they are not there nothing is watched.
+ */
+
+enum { PROFILE_CALL = 0, PROFILE_RETURN = 3, CALLS_MAX = 50000 };
+
+/* What looking at a call costs, and how much of the time that may be: one in so many. */
+enum { CALL_NS = 30, COST_SHARE = 10, CALLS_FREE = 100 };
+
+typedef int (*profile_function)(py_object *object, py_object *frame, int what, py_object *argument);
+
+static void (*set_profile)(profile_function, py_object *);
+static py_object *(*code_of_frame)(py_object *);
+static void (*release)(py_object *);
+static __thread const py_object *watched; /* the code; its owner is the hook */
+static __thread const py_object *running; /* its frame, while it makes a batch */
+static __thread long watched_calls;
+static __thread int64_t watched_ns; /* until it is made: when it began; then how long it took */
+
+static int on_profile(py_object *object, py_object *frame, int what, py_object *argument)
+{
+    (void)object;
+    (void)argument;
+    if (++watched_calls > CALLS_MAX && running == NULL) {
+        set_profile(NULL, NULL);
+    } else if (what == PROFILE_CALL && running == NULL) {
+        py_object *const code = code_of_frame(frame);
+
+        if (code == watched) {
+            running = frame;
+            watched_ns = now_ns(CLOCK_MONOTONIC);
+            open_range("loader.wait", 11, -1, -1, 1);
+        }
+        release(code);
+    } else if (what == PROFILE_RETURN && frame == running) {
+        running = NULL;
+        watched_ns = now_ns(CLOCK_MONOTONIC) - watched_ns;
+        (void)py_pop(NULL, NULL);
+        set_profile(NULL, NULL);
+    }
+    return 0;
+}
+
+/* watch(code): a range around its next run in this thread. False: that cannot be done here */
+static py_object *py_watch(py_object *self, py_object *code)
+{
+    (void)self;
+    if (set_profile == NULL || code_of_frame == NULL) {
+        *(void **)&set_profile = dlsym(RTLD_DEFAULT, "PyEval_SetProfile");
+        *(void **)&code_of_frame = dlsym(RTLD_DEFAULT, "PyFrame_GetCode");
+        *(void **)&release = dlsym(RTLD_DEFAULT, "Py_DecRef");
+    }
+    if (set_profile == NULL || code_of_frame == NULL || release == NULL) {
+        return PyBool_FromLong(0);
+    }
+    watched = code;
+    watched_calls = 0;
+    watched_ns = 0;
+    running = NULL;
+    set_profile(on_profile, NULL);
+    return PyBool_FromLong(1);
+}
+
+/* unwatch(): calls that were looked at; -1: too many for the time that they took */
+static py_object *py_unwatch(py_object *self, py_object *unused)
+{
+    (void)self;
+    (void)unused;
+    if (watched != NULL) {
+        set_profile(NULL, NULL);
+        if (running != NULL) { /* its frame was left in a way that we did not see */
+            running = NULL;
+            (void)py_pop(NULL, NULL);
+        }
+        watched = NULL;
+    }
+    return PyLong_FromLong(
+        watched_calls > CALLS_MAX ||
+                (watched_calls > CALLS_FREE && watched_calls * CALL_NS > watched_ns / COST_SHARE)
+            ? -1
+            : watched_calls);
+}
+
 /* load(): True when this process records */
 static py_object *py_load(py_object *self, py_object *unused)
 {
@@ -174,6 +262,8 @@ static struct py_method methods[] = {
     {"value", py_value, PY_METHOD_VARARGS, "a number of the innermost range"},
     {"gpu_yield", py_gpu_yield, PY_METHOD_VARARGS,
      "leave the GPU to another profiler, or take it back"},
+    {"watch", py_watch, PY_METHOD_ONE, "a loader.wait around the next run of a generator's code"},
+    {"unwatch", py_unwatch, PY_METHOD_NOARGS, "watch no more: how many calls were looked at"},
     {NULL, NULL, 0, NULL},
 };
 

@@ -22,6 +22,7 @@ value = _lacuna.value
 _worker = -1
 _batch = -1
 
+_loader_known = False
 _stepping = None
 _settings_seen = False
 
@@ -76,6 +77,8 @@ def _dataloader(module):
 
     @functools.wraps(original_next)
     def __next__(self):
+        global _loader_known
+        _loader_known = True
         push_loader("loader.wait", getattr(self, "_num_yielded", -1), -1)
         try:
             return original_next(self)
@@ -412,6 +415,8 @@ def _patch_step(kind):
     @functools.wraps(original)
     def step(*args, **kwargs):
         global _stepping
+        if _position is not None:
+            _position.end_of_head()
         push(name)
         try:
             return original(*args, **kwargs)
@@ -423,6 +428,7 @@ def _patch_step(kind):
             if args and _stepping() is args[0]:
                 count_step()
                 _after_first_step()
+                _head_begins(sys._getframe(1))
 
     step._lacuna = True
     kind.step = step
@@ -448,6 +454,8 @@ def _module(module):
         if _batch >= 0:
             return _call_transform(self, args, kwargs)
         _inside.forward = True
+        if _position is not None:
+            _position.end_of_head()
         push("forward")
         try:
             return _module_call(self, *args, **kwargs)
@@ -550,18 +558,27 @@ def _after(holder, attribute, action):
 
 def _named_loader(kind, name):
     """The wait of an iterator that is none of PyTorch's."""
-    original = kind.__next__
-
-    @functools.wraps(original)
-    def __next__(self):
-        push_loader("loader.wait", -1, -1)
-        try:
-            return original(self)
-        finally:
-            pop()
-
-    kind.__next__ = __next__
+    import lacuna_position
+    lacuna_position.patch_next(kind)
+    _LOADERS.append(kind)
     setting(f"loader={name}")
+
+
+# Classes whose instances are loaders that are recorded; one of PyTorch's is known once it gave a batch.
+_LOADERS = []
+_position = None  # lacuna_position, once a step has ended
+
+
+def _head_begins(frame):
+    """Behind a step the training thread waits for its next batch: in a loader that we know, or in what?"""
+    global _position
+    if _position is None:
+        import lacuna_position
+        _position = lacuna_position
+        if _loader_known or _LOADERS:
+            _position.known()
+    if not _position.is_decided or _position._generator is not None:
+        _position.step_ended(frame)
 
 
 def _dali(module):
@@ -580,6 +597,8 @@ def _tensor(module):
 
     @functools.wraps(original)
     def backward(*args, **kwargs):
+        if _position is not None:
+            _position.end_of_head()
         push("backward")
         try:
             return original(*args, **kwargs)

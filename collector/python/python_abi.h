@@ -49,6 +49,7 @@ extern py_object *PyModule_Create2(struct py_module_definition *definition, int 
 extern int PyArg_ParseTuple(py_object *arguments, const char *format, ...);
 extern const char *PyUnicode_AsUTF8AndSize(py_object *text, ssize_t *ret_length);
 extern py_object *PyBool_FromLong(long value);
+extern py_object *PyLong_FromLong(long value);
 extern void PyErr_Clear(void);
 extern py_object _Py_NoneStruct;
 extern void Py_IncRef(py_object *object);

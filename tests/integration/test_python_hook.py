@@ -3,6 +3,7 @@
 
 The PyTorch parts want /usr/bin/python3 with torch and skip in one line without.
 """
+import json
 import os
 import re
 import shutil
@@ -14,6 +15,7 @@ import unittest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 NODE = os.path.join(ROOT, "build/release/lacuna-node")
+LACUNA = os.path.join(ROOT, "build/release/lacuna")
 HOOK = os.path.join(ROOT, "build/release/python")
 LIBRARY = os.path.join(ROOT, "build/release/liblacuna.so")
 TORCH_PYTHON = "/usr/bin/python3"
@@ -206,6 +208,116 @@ class Hook(unittest.TestCase):
             self.assertRegex(shown, rf"(?m)^    {re.escape(name)}$")
         self.assertNotRegex(shown, r"(?m)^    forward$")
         self.assertGreaterEqual(self.counted("payloads (one number each)"), 12)  # bytes of each file that was read
+
+    # A loader that nobody told the hook about, of the kind that the argument names.
+    STRANGE = '''
+        import sys, time, torch
+        kind = sys.argv[1]
+        def batches(count):
+            for k in range(count):
+                time.sleep(0.005)
+                yield torch.ones(4, 8)
+        class Batches:
+            def __init__(self, count): self.left = count
+            def __iter__(self): return self
+            def __next__(self):
+                if not self.left: raise StopIteration
+                self.left -= 1
+                time.sleep(0.005)
+                return torch.ones(4, 8)
+        def nested(count):
+            yield from batches(count)
+        def busy(count):
+            for k in range(count):
+                for call in range(20000): (lambda: None)()
+                yield torch.ones(4, 8)
+        def raising(count):
+            yield from batches(count - 2)
+            raise RuntimeError("mine")
+        loader = {"generator": batches, "class": Batches, "enumerate": lambda n: (x for _, x in enumerate(batches(n))), "nested": nested,
+                  "busy": busy, "raising": raising, "list": lambda n: [torch.ones(4, 8)] * n, "profiled": batches}[kind](40)
+        events = []
+        if kind == "profiled":
+            sys.setprofile(lambda frame, event, argument: events.append(event))
+        model = torch.nn.Linear(8, 2)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        count = 0
+        try:
+            for x in loader:
+                if kind == "list": time.sleep(0.001)
+                optimizer.zero_grad()
+                model(x).sum().backward()
+                optimizer.step()
+                count += 1
+        except RuntimeError as error:
+            print(error)
+        print(count, sys.getprofile() is not None, bool(events))
+    '''
+
+    def strange(self, kind):
+        run = subprocess.run([NODE, "run", "--all", "--quiet", "-o", self.out, "--", TORCH_PYTHON, self.write("script.py", self.STRANGE), kind],
+                             cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        analysis = json.loads(subprocess.run([LACUNA, "analyze", "--json", self.out], stdout=subprocess.PIPE, timeout=60).stdout)
+        shutil.rmtree(self.out)
+        return run.stdout, analysis["dataloader"], analysis["settings"]
+
+    @unittest.skipUnless(HAVE_TORCH, "no torch")
+    def test_the_wait_for_a_loader_that_is_not_known_is_found_by_position(self):
+        for kind, name in (("generator", "batches"), ("class", "Batches"), ("enumerate", "<genexpr>"), ("nested", "nested")):
+            printed, loader, settings = self.strange(kind)
+            self.assertEqual(printed, "40 False False\n", kind)
+            self.assertEqual((settings["loader"], settings["loader_found"]), (name, "by position"))
+            self.assertRegex(settings["loader_at"], r"script.py:\d+$")
+            # the first steps are those in which it was looked for
+            self.assertTrue(33 <= loader["batch_count"] <= 38, loader)
+            self.assertGreater(loader["wait_ns"], 33 * 5e6)
+            self.assertLess(loader["wait_ns"], 38 * 30e6)
+
+    @unittest.skipUnless(HAVE_TORCH, "no torch")
+    def test_an_error_in_a_loader_found_by_position_reaches_the_job(self):
+        printed, loader, _ = self.strange("raising")
+        self.assertEqual(printed, "mine\n38 False False\n")
+        self.assertGreater(loader["batch_count"], 30)
+
+    @unittest.skipUnless(HAVE_TORCH, "no torch")
+    def test_what_cannot_be_watched_cheaply_or_is_no_loader_is_left_alone(self):
+        printed, loader, settings = self.strange("busy")
+        self.assertEqual(printed, "40 False False\n")
+        self.assertEqual((loader["batch_count"], loader["wait_ns"]), (0, None))
+        self.assertEqual(settings["hook.loader_wait"], "off (the loader makes too many calls)")
+        printed, loader, settings = self.strange("list")
+        self.assertEqual((printed, loader["wait_ns"]), ("40 False False\n", None))
+        self.assertNotIn("loader", settings)
+        printed, loader, settings = self.strange("profiled")  # another profile function is there: it stays
+        self.assertEqual((printed, loader["wait_ns"]), ("40 True True\n", None))
+
+    @unittest.skipUnless(HAVE_TORCH, "no torch")
+    def test_loaders_of_others_are_known_by_name(self):
+        for package, text, loader in (
+                ("nvidia/dali/plugin/pytorch", "class _Base:\n    pass\nclass DALIGenericIterator(_Base):\n    def __init__(self, n): self.n = n\n    def __iter__(self): return self\n"
+                 "    def __next__(self):\n        import time\n        time.sleep(0.005)\n        self.n -= 1\n        if self.n < 0: raise StopIteration\n        return 1\n"
+                 "class DALIClassificationIterator(DALIGenericIterator):\n    pass\n", "DALI"),
+                ("ffcv/loader/epoch_iterator", "class EpochIterator:\n    def __init__(self, n): self.n = n\n    def __iter__(self): return self\n"
+                 "    def __next__(self):\n        import time\n        time.sleep(0.005)\n        self.n -= 1\n        if self.n < 0: raise StopIteration\n        return 1\n", "FFCV")):
+            parts = package.split("/")
+            for depth in range(1, len(parts)):
+                self.write("/".join(parts[:depth]) + "/__init__.py", "")
+            self.write(package + ".py", text)
+            self.record(TORCH_PYTHON, f"""
+                import torch
+                from {".".join(parts)} import {"DALIClassificationIterator" if loader == "DALI" else "EpochIterator"} as Loader
+                w = torch.ones(1, requires_grad=True)
+                optimizer = torch.optim.SGD([w], lr=0.1)
+                for _ in Loader(12):
+                    (w * w).sum().backward()
+                    optimizer.step()
+            """)
+            analysis = json.loads(subprocess.run([LACUNA, "analyze", "--json", self.out], stdout=subprocess.PIPE, timeout=60).stdout)
+            self.assertEqual(analysis["settings"]["loader"], loader)
+            self.assertGreaterEqual(analysis["dataloader"]["batch_count"], 12)
+            self.assertNotIn("loader_found", analysis["settings"])
+            shutil.rmtree(self.out)
 
     @unittest.skipUnless(HAVE_TORCH, "no torch")
     def test_an_explicit_profiler_works_as_before(self):

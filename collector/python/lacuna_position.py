@@ -1,0 +1,155 @@
+"""`loader.wait` of loaders that nobody told us about: what the training thread waits in at the head of a step.
+
+    optimizer.step() ends ... next batch ... forward begins
+                          \\____ the head ____/
+
+While no known loader was seen, a few heads are watched with a profile function: generators and `__next__` methods that the
+training loop itself calls. The one that takes longest is the loader. A class is patched then; of a generator, which cannot be,
+the code is watched from C between the end of a step and its next value, until it makes more calls than is good for the job.
+"""
+import functools
+import os
+import sys
+import time
+
+import _lacuna
+
+HEADS = frozenset((2, 3, 4, 20, 100, 1000))  # steps after which is looked
+FOUND_AFTER = 2                              # heads with the same candidate
+EVENTS_MAX = 100_000                         # in a head, of the profile function in Python
+CALL_S = 30e-9                               # what a call costs that is looked at from C
+COST_SHARE = 0.01                            # of its time may looking at a generator take
+GENERATOR = 0x20                             # CO_GENERATOR
+
+_steps = 0
+_seen = {}       # code -> [heads, seconds, calls, class or None]
+_look = None     # while a head is watched
+_generator = None  # the loader's code
+_is_armed = False
+is_decided = False  # a loader is known, by name or by position
+
+
+class _Look:
+    """The profile function of one head."""
+
+    def __init__(self, frame):
+        self.callers = set()
+        while frame is not None:
+            self.callers.add(id(frame))
+            frame = frame.f_back
+        self.open = None
+        self.start = 0.0
+        self.events = 0
+        self.events_before = 0
+        self.took = {}
+
+    def __call__(self, frame, event, argument):
+        self.events += 1
+        if self.events > EVENTS_MAX:
+            sys.setprofile(None)
+            _give_up(-1)
+        elif event == "call" and self.open is None and id(frame.f_back) in self.callers:
+            code = frame.f_code
+            if code.co_flags & GENERATOR or code.co_name == "__next__":
+                self.open, self.start, self.events_before = frame, time.perf_counter(), self.events
+        elif event == "return" and frame is self.open:
+            seconds = time.perf_counter() - self.start
+            kind = None if frame.f_code.co_flags & GENERATOR else _class_of(frame)
+            known = self.took.get(frame.f_code, (0.0, 0, kind))
+            self.took[frame.f_code] = (seconds + known[0], self.events - self.events_before + known[1], kind)
+            self.open = None
+
+
+def _class_of(frame):
+    """Whose `__next__` it is: the class that defines it."""
+    names = frame.f_code.co_varnames
+    instance = frame.f_locals.get(names[0]) if frame.f_code.co_argcount else None
+    return next((kind for kind in type(instance).__mro__ if getattr(kind.__dict__.get("__next__"), "__code__", None) is frame.f_code), None)
+
+
+def known():
+    """A loader that is recorded by name: nothing to look for."""
+    global is_decided
+    if not is_decided:
+        is_decided = True
+        end_of_head()
+
+
+def step_ended(frame):
+    """The head of the next step begins; `frame` is where the step was called."""
+    global _steps, _look, _is_armed
+    _steps += 1
+    if _generator is not None:
+        if not _is_armed and sys.getprofile() is None:
+            _is_armed = _lacuna.watch(_generator)
+    elif not is_decided and _steps in HEADS and sys.getprofile() is None:
+        _look = _Look(frame)
+        sys.setprofile(_look)
+
+
+def end_of_head():
+    """The batch is there: it is being computed with."""
+    global _look, _is_armed
+    if _is_armed:
+        _is_armed = False
+        if sys.getprofile() is None:
+            _give_up(_lacuna.unwatch())
+    elif _look is not None:
+        look, _look = _look, None
+        if sys.getprofile() is look:
+            sys.setprofile(None)
+            _weigh(look)
+
+
+def _give_up(calls):
+    """What is watched makes so many calls that looking at them would be felt: then its wait is not known."""
+    global _generator, is_decided
+    if calls < 0 and (_generator is not None or not is_decided):
+        _generator = None
+        is_decided = True
+        _lacuna.setting("hook.loader_wait=off (the loader makes too many calls)")
+
+
+def _weigh(look):
+    for code, (seconds, calls, kind) in look.took.items():
+        entry = _seen.setdefault(code, [0, 0.0, 0, kind])
+        entry[0] += 1
+        entry[1] += seconds
+        entry[2] += calls
+    found = [(entry[1], code, entry) for code, entry in _seen.items() if entry[0] >= FOUND_AFTER]
+    if found and not is_decided:
+        seconds, code, (_, _, calls, kind) = max(found, key=lambda each: each[0])
+        if kind is None and calls * CALL_S > seconds * COST_SHARE:
+            _give_up(-1)
+        else:
+            _take(code, kind)
+
+
+def _take(code, kind):
+    global is_decided, _generator
+    is_decided = True
+    name = getattr(code, "co_qualname", code.co_name).rpartition("<locals>.")[2]
+    if kind is not None:
+        name = kind.__qualname__
+        patch_next(kind)
+    elif code.co_flags & GENERATOR:
+        _generator = code
+    _seen.clear()
+    _lacuna.setting(f"loader={name}")
+    _lacuna.setting("loader_found=by position")
+    _lacuna.setting(f"loader_at={os.path.abspath(code.co_filename)}:{code.co_firstlineno}")
+
+
+def patch_next(kind):
+    """The wait of an iterator's class."""
+    original = kind.__next__
+
+    @functools.wraps(original)
+    def __next__(self):
+        _lacuna.push_loader("loader.wait", -1, -1)
+        try:
+            return original(self)
+        finally:
+            _lacuna.pop()
+
+    kind.__next__ = __next__
