@@ -268,6 +268,7 @@ enum lac_status lac_findings_make(struct lac_diagnosis *diagnosis)
         lac_find_layout_conversion(diagnosis);
         lac_find_pageable_copy(diagnosis);
         lac_find_blocking_copy(diagnosis);
+        lac_find_numa_remote(diagnosis);
         lac_find_tensor_cores_unused(diagnosis);
         lac_find_gpu_bound(diagnosis);
         lac_find_sync_stall(diagnosis);

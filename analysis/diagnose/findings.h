@@ -75,6 +75,7 @@ void lac_find_input_starvation(struct lac_diagnosis *diagnosis);
 void lac_find_layout_conversion(struct lac_diagnosis *diagnosis);
 void lac_find_pageable_copy(struct lac_diagnosis *diagnosis);
 void lac_find_blocking_copy(struct lac_diagnosis *diagnosis);
+void lac_find_numa_remote(struct lac_diagnosis *diagnosis);
 void lac_find_tensor_cores_unused(struct lac_diagnosis *diagnosis);
 void lac_find_gpu_bound(struct lac_diagnosis *diagnosis);
 void lac_find_sync_stall(struct lac_diagnosis *diagnosis);

@@ -171,38 +171,64 @@ static const char *place_of(struct lac_diagnosis *diagnosis, struct cursor objec
     return lac_texts_add(&diagnosis->analysis->texts, "%.*s", (int)(end - first), first);
 }
 
-/** Cores of a list as the kernel writes it, "0-3,8"; -1 when it is none. */
-static int32_t cores_of_list(struct cursor object, const char *key)
+/** A list of cores as the kernel writes it, "0-3,8", behind its opening quote. */
+struct core_list {
+    struct cursor text;
+    int64_t from, to; /**< the range that core_list_next() found */
+    bool is_at_end;
+};
+
+static bool core_number(struct cursor *text, int64_t *ret_number)
 {
-    if (!enter(&object, key) || *object.at != '"') {
-        return -1;
+    const char *first = text->at;
+    int64_t number = 0;
+    while (text->at < text->end && *text->at >= '0' && *text->at <= '9' && number <= 65536) {
+        number = number * 10 + (*text->at++ - '0');
     }
-    object.at++;
-    int64_t cores = 0;
-    int64_t from = -1;
-    int64_t number = -1;
-    for (; object.at < object.end; object.at++) {
-        char c = *object.at;
-        if (c >= '0' && c <= '9') {
-            number = (number < 0 ? 0 : number) * 10 + (c - '0');
-            if (number > 65536) {
-                return -1;
-            }
-        } else if (c == '-' && number >= 0 && from < 0) {
-            from = number;
-            number = -1;
-        } else if ((c == ',' || c == '"') && number >= 0 && (from < 0 || from <= number)) {
-            cores += from < 0 ? 1 : number - from + 1;
-            from = -1;
-            number = -1;
-            if (c == '"') {
-                return cores <= 65536 ? (int32_t)cores : -1;
-            }
-        } else {
-            return -1;
+    *ret_number = number;
+    return text->at > first && number <= 65536 && text->at < text->end;
+}
+
+/** The next range; false at the end, and where it is no list: then is_at_end is false. */
+static bool core_list_next(struct core_list *list)
+{
+    if (list->is_at_end || !core_number(&list->text, &list->from)) {
+        return false;
+    }
+    list->to = list->from;
+    if (*list->text.at == '-') {
+        list->text.at++;
+        if (!core_number(&list->text, &list->to) || list->to < list->from) {
+            return false;
         }
     }
-    return -1;
+    list->is_at_end = *list->text.at == '"';
+    bool goes_on = list->is_at_end || *list->text.at == ',';
+    list->text.at++;
+    return goes_on;
+}
+
+/** The list of `key`; false when there is none. */
+static bool core_list_open(struct cursor object, const char *key, struct core_list *ret_list)
+{
+    bool is_text = enter(&object, key) && *object.at == '"';
+    object.at += is_text;
+    *ret_list = (struct core_list){.text = object};
+    return is_text;
+}
+
+/** Cores of a list; -1 when it is none. */
+static int32_t cores_of_list(struct cursor object, const char *key)
+{
+    struct core_list list;
+    int64_t cores = 0;
+    if (!core_list_open(object, key, &list)) {
+        return -1;
+    }
+    while (core_list_next(&list)) {
+        cores += list.to - list.from + 1;
+    }
+    return list.is_at_end && cores <= 65536 ? (int32_t)cores : -1;
 }
 
 /** Move to one of the objects in "lacuna": "settings" of the job, or facts about its "host". */
@@ -264,10 +290,48 @@ int lac_setting_truth(const struct lac_diagnosis *diagnosis, const char *part, c
     return enter_part(diagnosis, part, &object) ? truth_of(object, key) : -1;
 }
 
+const char *lac_setting_text(struct lac_diagnosis *diagnosis, const char *part, const char *key,
+                             const char *allowed)
+{
+    struct cursor object;
+    if (!enter_part(diagnosis, part, &object) || !enter(&object, key) || *object.at != '"') {
+        return "";
+    }
+    const char *first = ++object.at;
+    while (object.at < object.end && *object.at != '\0' && strchr(allowed, *object.at)) {
+        object.at++;
+    }
+    bool is_whole = object.at < object.end && *object.at == '"';
+    return is_whole
+               ? lac_texts_add(&diagnosis->analysis->texts, "%.*s", (int)(object.at - first), first)
+               : "";
+}
+
 int32_t lac_setting_cores(const struct lac_diagnosis *diagnosis, const char *key)
 {
     struct cursor object;
     return enter_part(diagnosis, "host", &object) ? cores_of_list(object, key) : -1;
+}
+
+bool lac_setting_cores_apart(const struct lac_diagnosis *diagnosis, const char *key,
+                             const char *other)
+{
+    struct cursor object;
+    struct core_list list;
+    if (lac_setting_cores(diagnosis, key) < 1 || lac_setting_cores(diagnosis, other) < 1 ||
+        !enter_part(diagnosis, "host", &object) || !core_list_open(object, key, &list)) {
+        return false;
+    }
+    while (core_list_next(&list)) {
+        struct core_list others;
+        (void)core_list_open(object, other, &others);
+        while (core_list_next(&others)) {
+            if (list.from <= others.to && others.from <= list.to) {
+                return false;
+            }
+        }
+    }
+    return true;
 }
 
 /** Cores that the recorder found the job may use: affinity of the launcher and of the training

@@ -1,5 +1,6 @@
 #include "collector/launch/host_facts.h"
 
+#include "collector/launch/gpu_cores.h"
 #include "collector/launch/proc_files.h"
 #include "collector/launch/sample_spool.h"
 
@@ -76,6 +77,15 @@ static void put_memory(struct lac_sample_spool *spool)
     }
 }
 
+static void put_gpu_cores(struct lac_sample_spool *spool)
+{
+    char cores[512];
+
+    if (lac_gpu_local_cores("/sys/bus/pci/devices", cores, sizeof(cores))) {
+        lac_sample_spool_setting(spool, "host.gpu_local_cores", cores);
+    }
+}
+
 static void put_cpu(struct lac_sample_spool *spool)
 {
     const double quota = lac_proc_cpu_quota();
@@ -102,6 +112,7 @@ void lac_host_facts(struct lac_sample_spool *spool)
     struct utsname system;
 
     put_cpu(spool);
+    put_gpu_cores(spool);
     put_memory(spool);
     if (uname(&system) == 0) {
         lac_sample_spool_setting(spool, "host.kernel", system.release);

@@ -743,6 +743,39 @@ START_TEST(batches_that_do_not_fit_are_said_before_workers)
 }
 END_TEST
 
+START_TEST(a_job_on_the_other_socket_than_its_gpu_is_told_so)
+{
+    /* a pinned copy of 8 ms before 20 ms of computing, on a stream */
+    for (int round = 0; round < 3; round++) {
+        sheet_used = 0;
+        for (int i = 0; i < 12; i++) {
+            double t = i * 30000.0;
+            double copy =
+                round == 2 ? 300.0 : 8000.0; /* in the last one, copies hardly take time */
+            add("main range %.0f 30000 ProfilerStep#%d\n", t, i);
+            add("main call %.0f 5 #%d cudaMemcpyAsync\n", t + 10, 2 * i + 1);
+            add("gpu0.7 copy %.0f %.0f #%d HtoD pinned 60000000\n", t + 20, copy, 2 * i + 1);
+            add("main call %.0f 5 #%d cudaLaunchKernel\n", t + 30, 2 * i + 2);
+            add("gpu0.7 kernel %.0f %.0f #%d a_backward\n", t + 21 + copy, 29900 - copy, 2 * i + 2);
+            add("main call %.0f 29800 cudaStreamSynchronize\n", t + 100);
+        }
+        diagnose(round == 1 ? "{\"lacuna\":{\"host\":{\"cores_allowed\":\"16-31,40\","
+                              "\"gpu_local_cores\":\"32-47\"}}}"
+                            : "{\"lacuna\":{\"host\":{\"cores_allowed\":\"0-15\","
+                              "\"gpu_local_cores\":\"32-47,96-111\"}}}");
+        const struct lac_finding *finding = trace_finding(analysis, "numa-remote");
+        if (round == 0) {
+            ck_assert_ptr_nonnull(finding);
+            says(finding->change, "numactl --physcpubind=32-47,96-111 --localalloc");
+            ck_assert(finding->gain_low_pct < 0.1 && finding->gain_high_pct > 5.0);
+        } else { /* one core is enough to be near; and what is not waited for costs nothing */
+            ck_assert_ptr_null(finding);
+        }
+        wipe();
+    }
+}
+END_TEST
+
 START_TEST(the_change_is_written_as_the_framework_wants_it)
 {
     struct loop loop = {.steps = 60, .workers = 2, .step = 10e3, .fetch = 60e3, .fetch_cpu = 30e3};
@@ -832,6 +865,7 @@ int main(void)
     tcase_add_test(tests, the_change_is_written_as_the_framework_wants_it);
     tcase_add_test(tests, a_wait_behind_a_value_that_is_read_names_it);
     tcase_add_test(tests, data_in_memory_is_not_worth_a_worker);
+    tcase_add_test(tests, a_job_on_the_other_socket_than_its_gpu_is_told_so);
     tcase_set_timeout(tests, 60);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);

@@ -1,0 +1,72 @@
+/* The job runs on the other socket than its GPU: copies, and launches, cross the link between. */
+
+#include "analysis/diagnose/findings.h"
+
+#include <math.h>
+#include <stdint.h>
+
+/** What copies keep of their time on the near socket: how much they lose across depends on the
+ * host.
+ */
+static const double copies_left[LAC_CASE_COUNT_] = {0.6, 0.8, 1.0};
+
+/** The recorded list of cores beside the GPUs, for a command line; "" when it has odd characters.
+ */
+static const char *gpu_cores(struct lac_diagnosis *diagnosis)
+{
+    return lac_setting_text(diagnosis, "host", "gpu_local_cores", "0123456789-,");
+}
+
+void lac_find_numa_remote(struct lac_diagnosis *diagnosis)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    const struct lac_step_time *time = diagnosis->time;
+    if (!lac_setting_cores_apart(diagnosis, "cores_allowed", "gpu_local_cores")) {
+        return;
+    }
+    double copies_ns = time->class_ns[LAC_OP_COPY_PAGEABLE] + time->class_ns[LAC_OP_COPY_PINNED];
+    if (lac_pct_of_step(diagnosis, copies_ns) < 3.0) {
+        return; /* nothing that crosses is waited for */
+    }
+    struct lac_finding *finding = lac_finding_new(diagnosis, "numa-remote");
+    if (!finding) {
+        return;
+    }
+    double step_ns[LAC_CASE_COUNT_];
+    for (int which = 0; which < LAC_CASE_COUNT_; which++) {
+        struct lac_change change;
+        lac_change_clear(&change);
+        change.factor[LAC_OP_COPY_PAGEABLE] = copies_left[which];
+        change.factor[LAC_OP_COPY_PINNED] = copies_left[which];
+        step_ns[which] = lac_retime(diagnosis, &change);
+    }
+    lac_finding_price_steps(diagnosis, finding, step_ns);
+    lac_finding_cost(diagnosis, finding, copies_ns);
+    finding->severity = lac_severity_of_gain(finding->gain_mid_pct);
+    finding->confidence = 0.5;
+    double bytes = time->class_bytes[LAC_OP_COPY_PAGEABLE] + time->class_bytes[LAC_OP_COPY_PINNED];
+    double total_ns =
+        time->class_total_ns[LAC_OP_COPY_PAGEABLE] + time->class_total_ns[LAC_OP_COPY_PINNED];
+    finding->title =
+        lac_texts_add(&analysis->texts,
+                      "The job runs on the other socket than its GPU: copies cross the "
+                      "link between them (%s of a %s step)",
+                      lac_say_ns(llround(copies_ns)).text, lac_say_ns(analysis->step_mean_ns).text);
+    finding->why = lac_texts_add(
+        &analysis->texts,
+        "None of the job's cores is beside the GPU (%s are). Copies to the GPU move %s GB/s.",
+        gpu_cores(diagnosis), lac_say_rate(bytes / fmax(total_ns, 1.0)).text);
+    finding->change = lac_texts_add(
+        &analysis->texts,
+        "numactl --physcpubind=%s --localalloc python train.py   # or, with Slurm: srun "
+        "--gpu-bind=closest --cpu-bind=cores",
+        gpu_cores(diagnosis));
+    finding->brief = "run on the GPU's socket";
+    finding->expect =
+        lac_texts_add(&analysis->texts, "%s; how much a copy loses across depends on the host.",
+                      lac_finding_expect(diagnosis, finding));
+    finding->costs = "The cores of one socket alone.";
+    finding->wrong_if = "copies are as slow from the GPU's socket.";
+    finding->check = "nvidia-smi topo -m: the GPU's row tells its CPU affinity";
+    lac_evidence_gaps(diagnosis, finding, LAC_CAUSE_COPY_WAIT, 2);
+}
