@@ -7,7 +7,7 @@
 #include "server/compare_text.h"
 #include "server/http/buffer.h"
 #include "server/options.h"
-#include "server/read_trace.h"
+#include "server/read_ranks.h"
 
 #include <langinfo.h>
 #include <locale.h>
@@ -22,7 +22,9 @@ static const char usage[] =
     "lacuna compare A B [--json] [--fail-if 'step_time>+3%']\n\n"
     "Before and after: whether B is faster than A beyond the noise of their steps, what was "
     "changed,\n"
-    "where the time went, and whether what A's findings predicted came true.\n\n"
+    "where the time went, and whether what A's findings predicted came true. A and B may be runs\n"
+    "(a folder or an archive of ranks): their lowest ranks are compared, and who is late in "
+    "each.\n\n"
     "--fail-if takes METRIC OPERATOR VALUE, several with commas, and exits 3 when one holds.\n"
     "  step_time, throughput   '>+3%' is a change from A to B, and must be real, not noise;\n"
     "                          'step_time>300ms' and 'throughput<900' look at B alone\n"
@@ -72,16 +74,17 @@ static int decide(struct conditions *conditions, const struct lac_comparison *co
 }
 
 static int print(const struct lac_compare_side *sides, const struct lac_comparison *comparison,
-                 const struct conditions *conditions, bool is_json)
+                 const struct lac_compare_names *names, const struct conditions *conditions,
+                 bool is_json)
 {
     struct lac_buffer out = {0};
     if (is_json) {
-        lac_compare_write_json(&out, &sides[0], &sides[1], comparison, NULL, conditions->results,
+        lac_compare_write_json(&out, &sides[0], &sides[1], comparison, names, conditions->results,
                                conditions->count);
         lac_buffer_puts(&out, "\n");
     } else {
         bool is_ascii = strcmp(nl_langinfo(CODESET), "UTF-8") != 0;
-        lac_compare_text(&out, &sides[0], &sides[1], comparison, is_ascii);
+        lac_compare_text(&out, &sides[0], &sides[1], comparison, names, is_ascii);
     }
     bool is_written = !out.status && fwrite(out.bytes, 1, out.size_bytes, stdout) == out.size_bytes;
     is_written = fflush(stdout) == 0 && is_written;
@@ -93,32 +96,56 @@ static int print(const struct lac_compare_side *sides, const struct lac_comparis
     return EXIT_SUCCESS;
 }
 
+/** A side as it was read: one trace, or the ranks of a run. */
+struct reading {
+    struct lac_read_ranks ranks;
+    struct lac_run *run; /**< NULL: one trace */
+};
+
+static enum lac_status read_side(char *const *path, struct reading *ret)
+{
+    const struct lac_read_ranks_options options = {
+        .command = "lacuna compare", .paths = path, .path_count = 1, .keeps_lowest = true};
+    enum lac_status status = lac_read_ranks(&options, &ret->ranks);
+    if (!status && ret->ranks.count > 1) {
+        status = lac_read_ranks_join(&ret->ranks, &ret->run);
+        if (status) {
+            (void)fprintf(stderr, "lacuna compare: out of memory\n");
+        }
+    }
+    return status;
+}
+
 static int compare(const struct lac_options *options, struct conditions *conditions)
 {
-    struct lac_read_trace traces[2] = {0};
+    struct reading read[2] = {{.run = NULL}, {.run = NULL}};
     struct lac_comparison *comparison = NULL;
     int exit_status = EXIT_FAILURE;
-    enum lac_status status = lac_read_trace("lacuna compare", options->operands[0], &traces[0]);
+    enum lac_status status = read_side(&options->operands[0], &read[0]);
     if (!status) {
-        status = lac_read_trace("lacuna compare", options->operands[1], &traces[1]);
+        status = read_side(&options->operands[1], &read[1]);
     }
     if (!status) {
         struct lac_compare_side sides[2];
         for (int i = 0; i < 2; i++) {
-            sides[i] = (struct lac_compare_side){traces[i].model, traces[i].analysis};
+            sides[i] = (struct lac_compare_side){read[i].ranks.model, read[i].ranks.analysis};
         }
+        const struct lac_compare_names names = {.run = {read[0].run, read[1].run}};
         if (lac_compare(&sides[0], &sides[1], &comparison)) {
             (void)fprintf(stderr, "lacuna compare: out of memory\n");
         } else {
             exit_status = decide(conditions, comparison, &sides[1]);
-            if (print(sides, comparison, conditions, lac_options_on(options, "json", false))) {
+            if (print(sides, comparison, &names, conditions,
+                      lac_options_on(options, "json", false))) {
                 exit_status = EXIT_FAILURE;
             }
         }
     }
     lac_comparison_destroy(comparison);
-    lac_read_trace_done(&traces[0]);
-    lac_read_trace_done(&traces[1]);
+    for (int i = 0; i < 2; i++) {
+        lac_run_destroy(read[i].run);
+        lac_read_ranks_done(&read[i].ranks);
+    }
     return exit_status;
 }
 

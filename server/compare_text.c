@@ -117,9 +117,13 @@ static void write_side(struct page *page, char letter, const struct lac_compare_
     char both[160];
     (void)snprintf(both, sizeof both, "%.*s%s%s", is_long ? room - 2 : room, name,
                    is_long ? ".." : "", mark);
-    line(page, "%c  %-36s %8s %7s %s/s %4u step%s", letter, both,
-         lac_say_ns(analysis->step_mean_ns).text, lac_say_rate(per_s).text, unit,
-         (unsigned)analysis->step_kept_count, analysis->step_kept_count == 1 ? "" : "s");
+    char rate[48] = "";
+    if (isfinite(per_s)) {
+        (void)snprintf(rate, sizeof rate, "%s %s/s", lac_say_rate(per_s).text, unit);
+    }
+    line(page, "%c  %-36s %8s %17s %4u step%s", letter, both,
+         lac_say_ns(analysis->step_mean_ns).text, rate, (unsigned)analysis->step_kept_count,
+         analysis->step_kept_count == 1 ? "" : "s");
 }
 
 static void write_headline(struct page *page, const struct lac_comparison *comparison)
@@ -233,9 +237,39 @@ static void write_findings(struct page *page, const char *label,
     paragraph(page, label, count > 0 ? text : "none", 11, 1);
 }
 
+/** "8 ranks, rank 7 late by 6.1 ms": each side in a line, when both are runs. */
+static void write_ranks(struct page *page, const struct lac_compare_names *names)
+{
+    for (int i = 0; i < 2 && names && names->run[0] && names->run[1]; i++) {
+        const struct lac_run *run = names->run[i];
+        char text[512];
+        (void)snprintf(text, sizeof text, "%c: %u, %s", "AB"[i], (unsigned)run -> rank_count,
+                       run -> has_finding ? run -> finding.title : run->note);
+        paragraph(page, i == 0 ? "ranks" : "", text, 11, 1);
+    }
+}
+
+/** Steps that are no training, each kind with its like. */
+static void write_kinds(struct page *page, const struct lac_comparison *comparison)
+{
+    for (int kind = LAC_COMPARE_TRAIN + 1; kind < LAC_COMPARE_KIND_COUNT_; kind++) {
+        const struct lac_compare_kind_facts *a = &comparison->kinds[0][kind];
+        const struct lac_compare_kind_facts *b = &comparison->kinds[1][kind];
+        if (a->count == 0 && b->count == 0) {
+            continue;
+        }
+        char text[160];
+        (void)snprintf(text, sizeof text, "%s a step -> %s (%u and %u)",
+                       a->count > 0 ? lac_say_ns(a->mean_ns).text : "none",
+                       b->count > 0 ? lac_say_ns(b->mean_ns).text : "none", (unsigned)a->count,
+                       (unsigned)b->count);
+        paragraph(page, lac_compare_kind_name((enum lac_compare_kind)kind), text, 11, 1);
+    }
+}
+
 void lac_compare_text(struct lac_buffer *out, const struct lac_compare_side *a,
                       const struct lac_compare_side *b, const struct lac_comparison *comparison,
-                      bool is_ascii)
+                      const struct lac_compare_names *names, bool is_ascii)
 {
     struct page page = {.out = out, .is_ascii = is_ascii};
     write_side(&page, 'A', a, comparison->throughput_per_s[0], comparison->throughput_unit);
@@ -252,6 +286,9 @@ void lac_compare_text(struct lac_buffer *out, const struct lac_compare_side *a,
     if (comparison->verdict != LAC_COMPARE_UNKNOWN && comparison->why_not[0] != '\0') {
         paragraph(&page, "mind", comparison->why_not, 11, 1);
     }
+    write_ranks(&page, names);
+    write_kinds(&page, comparison);
+    paragraph(&page, "result", comparison->result.is_known ? comparison->result.text : "", 11, 1);
     write_where(&page, comparison);
     line(&page, "%s", "");
     write_findings(&page, "gone", comparison->gone, comparison->gone_count);

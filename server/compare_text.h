@@ -7,15 +7,16 @@
  */
 
 #include "analysis/compare/compare.h"
+#include "server/api/compare_json.h"
 #include "server/http/buffer.h"
 
 #include <stdbool.h>
 
 enum { LAC_COMPARE_LINES = 24, LAC_COMPARE_COLUMNS = 80 };
 
-/** Append the text. Failures stick in the buffer. */
+/** Append the text; `names` may be NULL. Failures stick in the buffer. */
 void lac_compare_text(struct lac_buffer *out, const struct lac_compare_side *a,
                       const struct lac_compare_side *b, const struct lac_comparison *comparison,
-                      bool is_ascii);
+                      const struct lac_compare_names *names, bool is_ascii);
 
 #endif

@@ -87,10 +87,18 @@ static void say_headline(const struct lac_compare_side *a, const struct lac_comp
         comparison->headline = lac_texts_add(texts, "cannot be compared: %s", comparison->why_not);
         return;
     case LAC_COMPARE_TOO_FEW:
-        comparison->headline = lac_texts_add(
-            texts, "B takes %s %% %s time a %s, but %u and %u steps are too few for a noise test",
-            say_size(change->pct).text, is_faster ? "less" : "more", what, (unsigned)kept_a,
-            (unsigned)kept_b);
+        comparison->headline =
+            fabs(change->pct) < 0.05
+                ? lac_texts_add(texts,
+                                "B takes the same time a %s, but %u and %u steps are too few for a "
+                                "noise test",
+                                what, (unsigned)kept_a, (unsigned)kept_b)
+                : lac_texts_add(
+                      texts,
+                      "B takes %s %% %s time a %s, but %u and %u steps are too few for a noise "
+                      "test",
+                      say_size(change->pct).text, is_faster ? "less" : "more", what,
+                      (unsigned)kept_a, (unsigned)kept_b);
         return;
     case LAC_COMPARE_SAME:
         say_same(comparison, kept_a < kept_b ? kept_a : kept_b);
@@ -142,6 +150,13 @@ enum lac_status lac_compare(const struct lac_compare_side *a, const struct lac_c
     enum lac_status status = lac_compare_noise(a, b, comparison);
     for (int i = 0; i < 2 && !status; i++) {
         status = lac_compare_measure(&sides[i], &comparison->steps[i]);
+        status = status ? status : lac_compare_kinds(&sides[i], comparison->kinds[i]);
+    }
+    if (!status) {
+        status = lac_compare_operators(a, b, comparison);
+    }
+    if (!status) {
+        status = lac_compare_outcome(a, b, comparison);
     }
     if (!status) {
         status = lac_compare_differences(a, b, comparison);

@@ -60,6 +60,40 @@ struct lac_compare_steps {
     int64_t family_ns[LAC_FAMILY_COUNT_]; /**< kernel time: streams side by side add up */
 };
 
+/** What a step is for. Steps of different kinds are never compared with each other. */
+enum lac_compare_kind {
+    LAC_COMPARE_TRAIN = 0,
+    LAC_COMPARE_VALIDATION,
+    LAC_COMPARE_CHECKPOINT,
+    LAC_COMPARE_OTHER, /**< other work that no range names */
+    LAC_COMPARE_KIND_COUNT_
+};
+/** "train", "validation", "checkpoint", "other". */
+const char *lac_compare_kind_name(enum lac_compare_kind kind);
+
+/** Steps of one kind; of training the kept ones. */
+struct lac_compare_kind_facts {
+    uint32_t count;
+    int64_t mean_ns; /**< LAC_UNKNOWN_NS without one */
+};
+
+/** GPU time of a step that an operator launched. */
+struct lac_compare_operator {
+    const char *name;
+    int64_t a_ns, b_ns;
+};
+enum { LAC_COMPARE_OPERATORS_MAX = 40 };
+
+/** What the training comes to, where the traces say. */
+struct lac_compare_result_metric {
+    bool is_known;
+    bool is_same;     /**< the ends are no further apart than values there spread */
+    const char *name; /**< "loss" */
+    double value[2];  /**< mean of the last tenth of the values; NaN unknown */
+    double spread;    /**< standard deviation of A's there; NaN unknown */
+    const char *text; /**< one sentence, also when not known */
+};
+
 /** A setting or a fact of the host that differs. */
 struct lac_compare_difference {
     const char *key;
@@ -98,6 +132,10 @@ struct lac_comparison {
     uint32_t steps_needed;  /**< of each for 2 %; 0 when they show it or it cannot be told */
 
     struct lac_compare_steps steps[2];
+    struct lac_compare_kind_facts kinds[2][LAC_COMPARE_KIND_COUNT_];
+    struct lac_compare_operator operators[LAC_COMPARE_OPERATORS_MAX]; /**< largest change first */
+    uint32_t operator_count; /**< 0: steps or GPU are missing in one of the two */
+    struct lac_compare_result_metric result;
     struct lac_compare_difference differences[LAC_COMPARE_DIFFERENCES_MAX];
     uint32_t difference_count;
     uint32_t setting_count;      /**< of them, settings */

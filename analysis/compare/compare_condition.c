@@ -67,7 +67,7 @@ static enum lac_status parse_value(const char *text, struct lac_compare_conditio
     condition->is_change = strcmp(end, "%") == 0;
     if (is_number && condition->metric == METRIC_STEP_TIME && !condition->is_change) {
         condition->value = time_ns(condition->value, end);
-        if (isnan(condition->value)) {
+        if (!isfinite(condition->value)) {
             return lac_fail(reterr, LAC_ERR_MISUSE, 0,
                             "'%.40s': a step time has a unit (300ms) or is a change (+3%%)",
                             condition->text);

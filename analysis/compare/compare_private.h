@@ -15,6 +15,20 @@ LAC_MUST_USE enum lac_status lac_compare_noise(const struct lac_compare_side *a,
                                                const struct lac_compare_side *b,
                                                struct lac_comparison *comparison);
 
+/** Steps by kind; `ret_facts` has an entry a kind, zeroed. */
+LAC_MUST_USE enum lac_status lac_compare_kinds(const struct lac_compare_side *side,
+                                               struct lac_compare_kind_facts *ret_facts);
+
+/** GPU time by operator. */
+LAC_MUST_USE enum lac_status lac_compare_operators(const struct lac_compare_side *a,
+                                                   const struct lac_compare_side *b,
+                                                   struct lac_comparison *comparison);
+
+/** Loss or accuracy, where recorded. */
+LAC_MUST_USE enum lac_status lac_compare_outcome(const struct lac_compare_side *a,
+                                                 const struct lac_compare_side *b,
+                                                 struct lac_comparison *comparison);
+
 /** Settings and facts that differ. */
 LAC_MUST_USE enum lac_status lac_compare_differences(const struct lac_compare_side *a,
                                                      const struct lac_compare_side *b,

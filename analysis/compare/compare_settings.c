@@ -66,6 +66,9 @@ static void add_facts(struct pairs *pairs, const struct lac_compare_side *side)
     if (model->info.world_size >= 0) {
         add(pairs, true, "world_size", "%d", (int)model->info.world_size);
     }
+    if (model->info.rank >= 0) {
+        add(pairs, false, "rank", "%d", (int)model->info.rank);
+    }
     if (model->info.host != 0) {
         add(pairs, false, "host", "%s", lac_model_str(model, model->info.host));
     }

@@ -4,6 +4,7 @@
 #include "analysis/diagnose/analysis.h"
 #include "analysis/diagnose/diagnose.h"
 #include "analysis/diagnose/names.h"
+#include "analysis/diagnose/ranks.h"
 #include "analysis/model/model.h"
 #include "server/api/json_out.h"
 #include "server/http/buffer.h"
@@ -152,6 +153,102 @@ static void write_where(struct lac_json *json, const struct lac_comparison *it)
         }
     }
     lac_json_close(json, ']');
+    lac_json_open(json, "operator", '[');
+    for (uint32_t i = 0; i < it->operator_count; i++) {
+        write_row(json, it->operators[i].name, it->operators[i].a_ns, it->operators[i].b_ns);
+    }
+    lac_json_close(json, ']');
+    lac_json_close(json, '}');
+}
+
+/** Steps by kind; kinds that neither has are left out. */
+static void write_kinds(struct lac_json *json, const struct lac_comparison *it)
+{
+    lac_json_open(json, "kinds", '[');
+    for (int kind = 0; kind < LAC_COMPARE_KIND_COUNT_; kind++) {
+        const struct lac_compare_kind_facts *a = &it->kinds[0][kind];
+        const struct lac_compare_kind_facts *b = &it->kinds[1][kind];
+        if (a->count == 0 && b->count == 0) {
+            continue;
+        }
+        lac_json_open(json, NULL, '{');
+        lac_json_text(json, "kind", lac_compare_kind_name((enum lac_compare_kind)kind));
+        lac_json_uint(json, "a_count", a->count);
+        lac_json_uint(json, "b_count", b->count);
+        put_ns(json, "a_mean_ns", a->mean_ns);
+        put_ns(json, "b_mean_ns", b->mean_ns);
+        lac_json_close(json, '}');
+    }
+    lac_json_close(json, ']');
+}
+
+static void write_result(struct lac_json *json, const struct lac_compare_result_metric *it)
+{
+    lac_json_open(json, "result", '{');
+    lac_json_text(json, "metric", it->name);
+    put_real(json, "a", it->value[0]);
+    put_real(json, "b", it->value[1]);
+    put_real(json, "spread", it->spread);
+    if (it->is_known) {
+        lac_json_bool(json, "same", it->is_same);
+    } else {
+        lac_json_null(json, "same");
+    }
+    lac_json_text(json, "text", it->text);
+    lac_json_close(json, '}');
+}
+
+static void write_run(struct lac_json *json, const char *key, const struct lac_run *run)
+{
+    lac_json_open(json, key, '{');
+    lac_json_uint(json, "count", run->rank_count);
+    lac_json_uint(json, "collectives_matched", run->collective_count);
+    if (run->late == LAC_NONE) {
+        lac_json_null(json, "late_rank");
+        lac_json_null(json, "late_ns_per_step");
+    } else {
+        lac_json_int(json, "late_rank", run->ranks[run->late].rank);
+        lac_json_int(json, "late_ns_per_step", run->finding.cost_ns_per_step);
+    }
+    lac_json_text(json, "text", run->has_finding ? run->finding.title : run->note);
+    lac_json_close(json, '}');
+}
+
+static const struct lac_rank_facts *find_rank(const struct lac_run *run, int32_t rank)
+{
+    for (uint32_t r = 0; r < run->rank_count; r++) {
+        if (run->ranks[r].rank == rank) {
+            return &run->ranks[r];
+        }
+    }
+    return NULL;
+}
+
+/** Both runs, and the ranks that they share side by side; null unless both are runs. */
+static void write_ranks(struct lac_json *json, const struct lac_compare_names *names)
+{
+    if (!names || !names->run[0] || !names->run[1]) {
+        lac_json_null(json, "ranks");
+        return;
+    }
+    lac_json_open(json, "ranks", '{');
+    write_run(json, "a", names->run[0]);
+    write_run(json, "b", names->run[1]);
+    lac_json_open(json, "shared", '[');
+    for (uint32_t r = 0; r < names->run[0]->rank_count; r++) {
+        const struct lac_rank_facts *a = &names->run[0]->ranks[r];
+        const struct lac_rank_facts *b = find_rank(names->run[1], a->rank);
+        if (b && find_rank(names->run[0], a->rank) == a) {
+            lac_json_open(json, NULL, '{');
+            lac_json_int(json, "rank", a->rank);
+            put_ns(json, "a_step_mean_ns", a->step_mean_ns);
+            put_ns(json, "b_step_mean_ns", b->step_mean_ns);
+            put_ns(json, "a_collective_wait_ns", a->wait_ns);
+            put_ns(json, "b_collective_wait_ns", b->wait_ns);
+            lac_json_close(json, '}');
+        }
+    }
+    lac_json_close(json, ']');
     lac_json_close(json, '}');
 }
 
@@ -227,6 +324,9 @@ void lac_compare_write_json(struct lac_buffer *out, const struct lac_compare_sid
     write_step(&json, a, b, comparison);
     write_changed(&json, comparison);
     write_prediction(&json, comparison, b->analysis->step_mean_ns);
+    write_result(&json, &comparison->result);
+    write_kinds(&json, comparison);
+    write_ranks(&json, names);
     write_where(&json, comparison);
     lac_json_open(&json, "findings", '{');
     write_findings(&json, "gone", comparison->gone, comparison->gone_count);

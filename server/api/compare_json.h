@@ -2,6 +2,7 @@
 #define LAC_SERVER_API_COMPARE_JSON_H
 
 #include "analysis/compare/compare.h"
+#include "analysis/diagnose/ranks.h"
 #include "server/http/buffer.h"
 
 /** A condition that was asked for, and how it came out. */
@@ -10,9 +11,11 @@ struct lac_compare_result {
     enum lac_compare_holds holds;
 };
 
-/** Names of the two sides for people, and in the API their ids; NULL when there are none. */
+/** What the two sides are besides traces: in the API their ids, on the command line runs of which
+ *  one rank each is compared. NULL when there are none. Borrowed. */
 struct lac_compare_names {
     const char *id[2];
+    const struct lac_run *run[2];
 };
 
 /**

@@ -84,6 +84,11 @@ def check_series(folder):
         expect(f"{what} achieved", predicted["achieved_ns"] == document["step"]["b_ns"], predicted)
         check_sums(what, document)
         check_text(what, stages[i], stages[i + 1])
+    where = documents[1]["where"]["operator"]
+    expect("2->3 convolutions are what got faster", {row["name"] for row in where[:2]} == {"aten::conv2d", "autograd::engine::evaluate_function: ConvolutionBackward0"}, where[:3])
+    expect("2->3 the largest change first", all(abs(x["delta_ns"]) >= abs(y["delta_ns"]) for x, y in zip(where, where[1:])), where)
+    expect("2->3 kinds", [row["kind"] for row in documents[1]["kinds"]] == ["train"], documents[1]["kinds"])
+    expect("2->3 no result", documents[1]["result"]["same"] is None and "not recorded" in documents[1]["result"]["text"], documents[1]["result"])
     expect("1->2 gone", [f["id"] for f in documents[0]["findings"]["gone"]] == ["input-starvation"], documents[0]["findings"])
     expect("1->2 data", -382 < change(documents[0], "idle_by_cause", "data_wait") < -376, documents[0]["where"])
     expect("1->2 kernels", abs(change(documents[0], "partition", "compute")) < 0.1, documents[0]["where"])
@@ -153,8 +158,12 @@ def check_real():
     for a, b in ((none, no_gpu), (no_steps, none), (no_steps, no_steps)):
         check_text("what is left", a, b)
     ranks = find("param/dlrm_kineto.tar.gz")
-    done = run(ranks, none)
-    expect("ranks are not one trace", done.returncode == 1 and "holds 8 traces" in done.stderr, done.stderr)
+    document = compare(ranks, ranks)
+    expect("runs are compared", document["ranks"]["a"]["late_rank"] == 7 and document["ranks"]["b"]["count"] == 8, document["ranks"])
+    expect("rank by rank", [row["rank"] for row in document["ranks"]["shared"]] == list(range(8)), document["ranks"])
+    expect("their lowest rank", document["a"]["name"].startswith("worker0"), document["a"])
+    check_text("runs", ranks, ranks)
+    expect("a run and a trace", compare(ranks, none)["ranks"] is None)
     expect("no such file", run(none, "/nonexistent/x.json").returncode == 1)
 
 

@@ -238,6 +238,124 @@ START_TEST(a_difference_in_the_noise_fails_nothing)
 }
 END_TEST
 
+/** Ten steps, of which two are longer and hold a range; counters and operators differ. */
+static struct drawn draw_kinds(const char *other, int other_us, const char *operator_name,
+                               double loss)
+{
+    static char text[64 * 1024];
+    size_t used = 0;
+    int at_us = 0;
+    for (int i = 0; i < 12; i++) {
+        bool is_other = i == 5 || i == 11;
+        int length_us = is_other ? other_us : 1000;
+        used += (size_t)snprintf(text + used, sizeof text - used,
+                                 "main range %d %d ProfilerStep#%d\n"
+                                 "main op %d 20 %s\n"
+                                 "main call %d 5 #%d cudaLaunchKernel\n"
+                                 "gpu0.7 kernel %d 500 #%d volta_sgemm_128x64_nn\n"
+                                 "main range %d 1 loss: %.3f\n",
+                                 at_us, length_us, i, at_us + 10, operator_name, at_us + 12, i + 1,
+                                 at_us + 40, i + 1, at_us + 600, loss + 0.01 * (i % 3));
+        if (is_other) {
+            used += (size_t)snprintf(text + used, sizeof text - used, "main range %d %d %s\n",
+                                     at_us + 650, other_us - 700, other);
+        }
+        at_us += length_us;
+    }
+    struct drawn drawn = {.model = trace_draw_with(text, NULL, 7)};
+    drawn.analysis = trace_diagnose(drawn.model);
+    return drawn;
+}
+
+START_TEST(kinds_of_steps_are_compared_with_their_like)
+{
+    struct drawn a = draw_kinds("run_validation", 5000, "aten::conv2d", 1.8);
+    struct drawn b = draw_kinds("run_validation", 3000, "aten::linear", 1.802);
+    struct drawn c = draw_kinds("save_checkpoint", 4000, "aten::linear", 2.4);
+    struct lac_comparison *it = compared(&a, &b);
+    ck_assert_uint_eq(it->kinds[0][LAC_COMPARE_TRAIN].count, 10);
+    ck_assert_uint_eq(it->kinds[0][LAC_COMPARE_VALIDATION].count, 2);
+    ck_assert_int_eq(it->kinds[0][LAC_COMPARE_VALIDATION].mean_ns, 5000000);
+    ck_assert_int_eq(it->kinds[1][LAC_COMPARE_VALIDATION].mean_ns, 3000000);
+    ck_assert_int_eq(it->verdict, LAC_COMPARE_SAME); /* training is what it was */
+    ck_assert(it->result.is_known && it->result.is_same);
+    ck_assert_str_eq(it->result.name, "loss");
+    lac_comparison_destroy(it);
+    it = compared(&a, &c);
+    ck_assert_uint_eq(it->kinds[1][LAC_COMPARE_CHECKPOINT].count, 2);
+    ck_assert_uint_eq(it->kinds[1][LAC_COMPARE_VALIDATION].count, 0);
+    ck_assert_int_eq(it->kinds[1][LAC_COMPARE_VALIDATION].mean_ns, LAC_UNKNOWN_NS);
+    ck_assert(it->result.is_known && !it->result.is_same);
+    ck_assert_ptr_nonnull(strstr(it->result.text, "further apart"));
+    lac_comparison_destroy(it);
+    erase(&a);
+    erase(&b);
+    erase(&c);
+}
+END_TEST
+
+START_TEST(operators_say_where_gpu_time_went)
+{
+    struct drawn a = draw_kinds("run_validation", 5000, "aten::conv2d", 1.8);
+    struct drawn b = draw_kinds("run_validation", 5000, "aten::linear", 1.8);
+    struct lac_comparison *it = compared(&a, &b);
+    ck_assert_uint_eq(it->operator_count, 2);
+    ck_assert_str_eq(it->operators[0].name, "aten::conv2d");
+    ck_assert_int_eq(it->operators[0].a_ns, 500000);
+    ck_assert_int_eq(it->operators[0].b_ns, 0);
+    ck_assert_str_eq(it->operators[1].name, "aten::linear");
+    ck_assert_int_eq(it->operators[1].b_ns, 500000);
+    lac_comparison_destroy(it);
+    erase(&a);
+    erase(&b);
+}
+END_TEST
+
+START_TEST(what_was_not_recorded_is_said_of_results)
+{
+    struct drawn a = draw(steady, 10, "{}");
+    struct lac_comparison *it = compared(&a, &a);
+    ck_assert(!it->result.is_known);
+    ck_assert_ptr_nonnull(strstr(it->result.text, "not recorded"));
+    lac_comparison_destroy(it);
+    erase(&a);
+}
+END_TEST
+
+START_TEST(hostile_conditions_are_refused_in_words)
+{
+    static const char alphabet[] = "step_timeidle<>=,%+-. 0123456789eEmsun\"'\\\x01\xff";
+    struct lac_compare_condition conditions[LAC_COMPARE_CONDITIONS_MAX];
+    uint64_t state = 99;
+    for (int round = 0; round < 20000; round++) {
+        char text[96] = "";
+        struct lac_error error = {0};
+        uint32_t count = 0;
+        state = state * UINT64_C(6364136223846793005) + 1;
+        size_t length = (size_t)(state >> 40) % (sizeof text - 1);
+        size_t begin = 0;
+        if (state & UINT64_C(1) << 35) {
+            begin = (size_t)snprintf(text, sizeof text, "step_time>");
+        }
+        for (size_t i = begin; i < length; i++) {
+            state = state * UINT64_C(6364136223846793005) + 1;
+            text[i] = alphabet[(state >> 40) % (sizeof alphabet - 1)];
+        }
+        if (lac_compare_conditions_parse(text, conditions, &count, &error) == LAC_OK) {
+            ck_assert_uint_le(count, LAC_COMPARE_CONDITIONS_MAX);
+            for (uint32_t i = 0; i < count; i++) {
+                ck_assert(isfinite(conditions[i].value));
+            }
+        } else {
+            ck_assert_uint_gt(strlen(error.message), 10);
+        }
+    }
+    uint32_t count = 0;
+    ck_assert_int_eq(lac_compare_conditions_parse("step_time>1e308s", conditions, &count, NULL),
+                     LAC_ERR_MISUSE);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("compare");
@@ -250,6 +368,10 @@ int main(void)
     tcase_add_test(cases, settings_that_are_no_json_end_quietly);
     tcase_add_test(cases, parts_sum_to_the_step);
     tcase_add_test(cases, conditions_are_read);
+    tcase_add_test(cases, kinds_of_steps_are_compared_with_their_like);
+    tcase_add_test(cases, operators_say_where_gpu_time_went);
+    tcase_add_test(cases, what_was_not_recorded_is_said_of_results);
+    tcase_add_test(cases, hostile_conditions_are_refused_in_words);
     tcase_add_test(cases, a_difference_in_the_noise_fails_nothing);
     suite_add_tcase(suite, cases);
     SRunner *runner = srunner_create(suite);
