@@ -34,7 +34,7 @@ static void put_device(const char *device, const char *vendor, const char *class
 
 static void begin(void)
 {
-    (void)strcpy(folder, "/tmp/lacuna-test-XXXXXX");
+    (void)snprintf(folder, sizeof folder, "/tmp/lacuna-test-XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(folder));
 }
 
