@@ -192,15 +192,24 @@ struct lac_loading_facts {
                             wait, or "" */
     struct lac_loading_part parts[LAC_LOADING_PARTS_MAX]; /**< by (-own_ns, name) */
     uint32_t part_count;
-    uint64_t batch_count;    /**< fetches that the parts belong to */
-    int32_t allowed_cores;   /**< -1 not recorded */
-    double cores_busy;       /**< that fetching keeps busy; NaN unknown */
-    double ready_pct;        /**< of their time workers waited for a core; NaN unknown */
-    double storage_mb_s;     /**< read from storage by the workers; NaN unknown */
-    int64_t batch_bytes;     /**< LAC_UNKNOWN_NS unknown */
-    int64_t shm_free_bytes;  /**< of /dev/shm before the job began; LAC_UNKNOWN_NS unknown */
-    int64_t memory_bytes;    /**< limit, else available; LAC_UNKNOWN_NS unknown */
+    uint64_t batch_count;   /**< fetches that the parts belong to */
+    int32_t allowed_cores;  /**< -1 not recorded */
+    double cores_busy;      /**< that fetching keeps busy; NaN unknown */
+    double ready_pct;       /**< of their time workers waited for a core; NaN unknown */
+    double storage_mb_s;    /**< read from storage by the workers; NaN unknown */
+    int64_t batch_bytes;    /**< LAC_UNKNOWN_NS unknown */
+    int64_t shm_free_bytes; /**< of /dev/shm before the job began; LAC_UNKNOWN_NS unknown */
+    int64_t memory_bytes;   /**< limit, else available; LAC_UNKNOWN_NS unknown */
     int32_t workers_by_cores, workers_by_memory; /**< most that these carry; -1 unknown */
+};
+
+/** What all gains stand on: the kept steps played again, each thing waiting for what it waited for.
+ */
+struct lac_replay_facts {
+    const char *method;  /**< "graph": threads, streams and the loader; "graph_and_queue": threads
+                            and streams, the loader apart; "device": its operations only; "none" */
+    uint32_t step_count; /**< steps played */
+    double error_pct;    /**< played without a change against recorded; NaN where none were */
 };
 
 /** What each part needs for one step, on its own (mean over kept steps). LAC_UNKNOWN_NS when not
@@ -320,6 +329,7 @@ struct lac_analysis {
     struct lac_loading_facts loading;
     const char *settings_json; /**< an object as text; "{}" when nothing was recorded */
 
+    struct lac_replay_facts replay;
     bool has_what_if;
     struct lac_what_if_changes what_if;
     int64_t what_if_mean_ns, what_if_low_ns, what_if_high_ns, what_if_median_ns;

@@ -32,6 +32,7 @@ static void set_unknown(struct lac_analysis *analysis)
                                          LAC_UNKNOWN_NS, LAC_UNKNOWN_NS};
     analysis->verdict = (struct lac_verdict){"unknown", '?', "", ""};
     analysis->settings_json = "{}";
+    analysis->replay = (struct lac_replay_facts){"none", 0, (double)NAN};
 }
 
 static void release(struct lac_diagnosis *diagnosis)

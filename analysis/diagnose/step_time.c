@@ -411,6 +411,18 @@ static void fill_needs(struct lac_diagnosis *diagnosis, const struct lac_step_ti
     }
 }
 
+static void fill_replay(const struct lac_step_time *time, struct lac_replay_facts *ret_facts)
+{
+    static const char *const methods[] = {[LAC_TRUST_NONE] = "device",
+                                          [LAC_TRUST_DEVICE] = "graph_and_queue",
+                                          [LAC_TRUST_ALL] = "graph"};
+    ret_facts->method = methods[lac_graph_trust(time)];
+    if (time->graph) {
+        ret_facts->step_count = time->graph->step_count;
+        ret_facts->error_pct = 100.0 * time->graph->base_error;
+    }
+}
+
 enum lac_status lac_step_time_measure(struct lac_diagnosis *diagnosis)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
@@ -441,6 +453,9 @@ enum lac_status lac_step_time_measure(struct lac_diagnosis *diagnosis)
     if (!status) {
         fill_needs(diagnosis, time);
         status = lac_graph_build(diagnosis, &time->graph);
+        if (analysis->main_device != LAC_NONE) {
+            fill_replay(time, &analysis->replay);
+        }
     }
     return status;
 }

@@ -382,6 +382,16 @@ static struct json_object *settings_part(struct writer *writer)
     return json_object_new_object();
 }
 
+static struct json_object *replay_part(struct writer *writer)
+{
+    const struct lac_replay_facts *replay = &writer->analysis->replay;
+    struct json_object *part = json_object_new_object();
+    put_text(writer, part, "method", replay->method);
+    put(writer, part, "steps", json_object_new_int64((int64_t)replay->step_count));
+    put_real(writer, part, "error_pct", replay->error_pct);
+    return part;
+}
+
 static struct json_object *what_if_part(struct writer *writer)
 {
     const struct lac_analysis *analysis = writer->analysis;
@@ -515,6 +525,7 @@ static struct json_object *analysis_object(struct writer *writer)
     put(writer, object, "dataloader", dataloader_part(writer));
     put(writer, object, "loading", loading_part(writer));
     put(writer, object, "settings", settings_part(writer));
+    put(writer, object, "replay", replay_part(writer));
     if (analysis->has_what_if) {
         put(writer, object, "what_if", what_if_part(writer));
     }

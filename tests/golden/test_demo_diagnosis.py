@@ -103,6 +103,8 @@ def check_series(folder, label):
         check_facts(name, analysis, truth)
         check_first_finding(name, analysis, truth)
         check_changes(name, path, truth)
+        replay = analysis["replay"]
+        expect(f"{name} played again", replay["method"] == "graph" and abs(replay["error_pct"]) <= 1.0, f"{replay}")
         report = run("analyze", path)
         expect(f"{name} report fits", len(report.splitlines()) <= 24 and max(map(len, report.splitlines())) <= 80)
         again = run("analyze", path, "--json")

@@ -165,6 +165,17 @@ def check_named():
     expect("workers 0: says where it loads", "training process" in first["why"].lower(), first["why"])
     check("workers 0: verdict", zero["verdict"]["cause"], "data_wait")
 
+    # the steps, played again without a change, take as long as they took
+    for pattern in ("kineto/resnet50_num_workers_0*", "kineto/resnet50_num_workers_4*", "hta/trace_diff*", "hta/nccl_parser*",
+                    "hta/ns_resolution*", "hta/with_gpu_user*", "param/linear*", "tracelens/b200*", "nsys/nsysai_mfu*",
+                    "nsys/pipit*"):
+        replay = at(pattern)["replay"]
+        expect(f"{pattern} played again", replay["method"] == "graph" and abs(replay["error_pct"]) <= 1.5, str(replay))
+    # its host is ahead of its device by more than the three steps: not played, and said
+    ahead = at("tracelens/mi300*", "--what-if", "kernels=0.5")
+    check("mi300: not played", ahead["replay"]["method"], "device")
+    expect("mi300: says so", "do not give back their recorded time" in ahead["what_if"]["assumption"], ahead["what_if"]["assumption"])
+
     four = at("kineto/resnet50_num_workers_4*")
     starving = finding(four, "input-starvation")
     expect("workers 4: no starvation above info", starving is None or starving["severity"] == "info")
