@@ -3,6 +3,9 @@
 #include "collector/launch/proc_files.h"
 
 #include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,17 +35,6 @@ static bool is_below_us(int32_t pid)
             return true;
         }
         pid = parent;
-    }
-    return false;
-}
-
-/* Whether one of the NUL-terminated strings in `text` begins with `start`. */
-static bool has_string(const char *text, size_t length, const char *start)
-{
-    for (size_t at = 0; at < length; at += strlen(text + at) + 1) {
-        if (strncmp(text + at, start, strlen(start)) == 0) {
-            return true;
-        }
     }
     return false;
 }
@@ -78,6 +70,98 @@ static void note_process(struct lac_why_empty *why, int32_t pid)
     }
 }
 
+/* What stands behind `start` in one of the NUL-terminated strings; NULL: none begins so. */
+static const char *value_of(const char *text, size_t length, const char *start)
+{
+    for (size_t at = 0; at < length; at += strlen(text + at) + 1) {
+        if (strncmp(text + at, start, strlen(start)) == 0) {
+            return text + at + strlen(start);
+        }
+    }
+    return NULL;
+}
+
+static void keep_name(char *place, const char *name)
+{
+    (void)snprintf(place, 17, "%s", name);
+}
+
+/* Its files of /proc are closed to us: it runs with rights of its own. */
+static bool is_guarded(int32_t pid)
+{
+    char path[64];
+    int fd;
+
+    (void)snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
+    fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd >= 0) {
+        (void)close(fd);
+    }
+    return fd < 0 && errno == EACCES;
+}
+
+static bool is_mapped_program(const char *maps)
+{
+    return strstr(maps, "/ld-linux") != NULL || strstr(maps, "/ld-2.") != NULL ||
+           strstr(maps, "/ld-musl-") != NULL || strstr(maps, "/ld64.so") != NULL ||
+           strstr(maps, "/ld.so") != NULL;
+}
+
+static void look_at_maps(struct lac_why_empty *why, const char *name, const char *maps)
+{
+    const char *const libc = strstr(maps, "/libc-2.");
+    const unsigned minor = libc != NULL ? (unsigned)strtoul(libc + 8, NULL, 10) : 0;
+
+    why->library_loaded = why->library_loaded || strstr(maps, "/liblacuna.so") != NULL;
+    why->is_musl = why->is_musl || strstr(maps, "/ld-musl-") != NULL;
+    why->cuda_loaded = why->cuda_loaded || strstr(maps, "/libcuda.so") != NULL;
+    if (minor > 0 && minor < 17) {
+        why->old_libc = minor;
+    }
+    if (!is_mapped_program(maps)) {
+        keep_name(why->static_name, name);
+    }
+}
+
+/* Whether the process sees a file where its variable says that it is. */
+static bool sees(int32_t pid, const char *path)
+{
+    char inside[4200];
+
+    return (size_t)snprintf(inside, sizeof(inside), "/proc/%d/root%s", (int)pid, path) >=
+               sizeof(inside) ||
+           access(inside, F_OK) == 0;
+}
+
+static void look_at_variables(struct lac_why_empty *why, int32_t pid, const char *name,
+                              const char *text, size_t length)
+{
+    const char *const library = value_of(text, length, "LACUNA_LIBRARY=");
+    const char *const disable = value_of(text, length, "LACUNA_DISABLE=");
+    const char *const path = value_of(text, length, "PYTHONPATH=");
+    const char *const own_path = getenv("PYTHONPATH"); /* ours, as the job got it */
+
+    if (value_of(text, length, "LACUNA_SPOOL=") == NULL) {
+        why->environment_lost = true;
+        keep_name(why->lost_name, name);
+        return;
+    }
+    if (library != NULL && !sees(pid, library)) {
+        keep_name(why->blind_name, name);
+        (void)snprintf(why->library, sizeof(why->library), "%s", library);
+    }
+    if (disable != NULL && disable[0] != '\0' && strcmp(disable, "0") != 0) {
+        keep_name(why->disabled_name, name);
+    }
+    if (strncmp(name, "python", 6) == 0 && own_path != NULL) {
+        const size_t hook_length = strcspn(own_path, ":"); /* it stands first */
+
+        if (path == NULL || memmem(path, strlen(path), own_path, hook_length) == NULL) {
+            keep_name(why->own_path_name, name);
+        }
+    }
+}
+
 static void look_at(struct lac_why_empty *why, int32_t pid)
 {
     static const char *const starters[] = {"ssh",       "docker", "podman",  "srun", "sudo",
@@ -102,17 +186,15 @@ static void look_at(struct lac_why_empty *why, int32_t pid)
     }
     (void)snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
     if (lac_proc_read(path, text, sizeof(text)) == 0) {
+        if (is_guarded(pid)) {
+            keep_name(why->foreign_name, name);
+        }
         return; /* it has ended, or is not ours to look at */
     }
-    why->library_loaded = why->library_loaded || strstr(text, "/liblacuna.so") != NULL;
-    why->is_musl = why->is_musl || strstr(text, "/ld-musl-") != NULL;
-    why->cuda_loaded = why->cuda_loaded || strstr(text, "/libcuda.so") != NULL;
+    look_at_maps(why, name, text);
     (void)snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
     length = lac_proc_read(path, text, sizeof(text));
-    if (!has_string(text, length, "LACUNA_SPOOL=")) {
-        why->environment_lost = true;
-        (void)snprintf(why->lost_name, sizeof(why->lost_name), "%s", name);
-    }
+    look_at_variables(why, pid, name, text, length);
     (void)snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)pid);
     length = lac_proc_read(path, text, sizeof(text));
     if (strncmp(name, "python", 6) == 0 && is_isolated(text, length)) {
@@ -145,11 +227,25 @@ void lac_why_empty_look(struct lac_why_empty *why, uint64_t elapsed_ms)
     (void)closedir(folder);
 }
 
-static void say_reason(const struct lac_why_empty *why, int exit_status)
+/* A reason in the process itself. @return whether there was one */
+static bool say_own_reason(const struct lac_why_empty *why)
 {
     if (why->is_musl) {
         (void)fprintf(stderr, "A process uses musl instead of glibc: the recorder cannot be loaded "
                               "there. Use an image with glibc 2.17 or later.\n");
+    } else if (why->old_libc != 0) {
+        (void)fprintf(stderr,
+                      "A process uses glibc 2.%u: the recorder needs 2.17 or later. Use a newer "
+                      "image or module.\n",
+                      why->old_libc);
+    } else if (why->blind_name[0] != '\0') {
+        (void)fprintf(stderr,
+                      "%s runs where %s cannot be seen (in a container?): mount it there, as "
+                      "`lacuna env --docker` or\n`lacuna env --apptainer` print it.\n",
+                      why->blind_name, why->library);
+    } else if (why->disabled_name[0] != '\0') {
+        (void)fprintf(stderr, "%s runs with LACUNA_DISABLE, which switches the recorder off.\n",
+                      why->disabled_name);
     } else if (why->starter[0] != '\0') {
         (void)fprintf(stderr,
                       "The job starts its work through %s, which does not pass the environment "
@@ -162,10 +258,31 @@ static void say_reason(const struct lac_why_empty *why, int exit_status)
                       "--export=NONE, apptainer --cleanenv\ndo that): pass the environment on, or "
                       "set there what `lacuna env` prints.\n",
                       why->lost_name);
+    } else if (why->foreign_name[0] != '\0') {
+        (void)fprintf(stderr,
+                      "%s runs with rights of its own (sudo, setuid), and what it does cannot be "
+                      "seen: start `lacuna run` behind it.\n",
+                      why->foreign_name);
     } else if (why->isolated_python) {
         (void)fprintf(stderr, "Python was started with -I, -E or -S and looks at no variables: the "
                               "DataLoader could not be seen. Start it without.\n");
-    } else if (exit_status != 0) {
+    } else if (why->own_path_name[0] != '\0') {
+        (void)fprintf(stderr,
+                      "%s runs with a PYTHONPATH of its own, without the hook: add to the one that "
+                      "is there instead of replacing it.\n",
+                      why->own_path_name);
+    } else {
+        return false;
+    }
+    return true;
+}
+
+static void say_reason(const struct lac_why_empty *why, int exit_status)
+{
+    if (say_own_reason(why)) {
+        return;
+    }
+    if (exit_status != 0) {
         (void)fprintf(stderr,
                       "The job ended with status %d: it may not have reached its first step.\n",
                       exit_status);
@@ -174,6 +291,11 @@ static void say_reason(const struct lac_why_empty *why, int exit_status)
                       "The recorder was loaded but no range was opened: the job used no "
                       "DataLoader, no optimizer and no NVTX range%s.\n",
                       why->cuda_loaded ? ", and no GPU activity came from CUPTI" : "");
+    } else if (why->static_name[0] != '\0') {
+        (void)fprintf(stderr,
+                      "%s is linked statically: no library can be loaded into it, the recorder's "
+                      "neither. Link it dynamically.\n",
+                      why->static_name);
     } else {
         (void)fprintf(stderr,
                       "No process used NVTX or CUDA, and none was Python with a DataLoader: "

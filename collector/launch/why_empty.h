@@ -20,8 +20,15 @@ struct lac_why_empty {
     bool is_musl;
     bool isolated_python; /**< -I, -E or -S */
     bool cuda_loaded;
-    char lost_name[17]; /**< a process without our variables */
-    char starter[17];   /**< a program that is known to start things elsewhere */
+    unsigned old_libc;      /**< 2.N of a glibc that is too old; 0 none seen */
+    char lost_name[17];     /**< a process without our variables */
+    char starter[17];       /**< a program that is known to start things elsewhere */
+    char blind_name[17];    /**< a process whose file system does not have the library */
+    char static_name[17];   /**< a program without a loader for libraries */
+    char foreign_name[17];  /**< a process of somebody else, or with rights of its own */
+    char disabled_name[17]; /**< a process with LACUNA_DISABLE */
+    char own_path_name[17]; /**< a Python whose PYTHONPATH does not have the hook */
+    char library[512];      /**< where the blind process looked for it */
 };
 
 /** Look, if it is time to. */

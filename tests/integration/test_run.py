@@ -121,6 +121,62 @@ class Run(unittest.TestCase):
     def test_a_job_without_anything_to_record_is_named(self):
         self.assertIn("there was nothing to record", self.why("sleep", "0.5"))
 
+    def program(self, text, *flags):
+        """A small C program of that text."""
+        source, program = os.path.join(self.folder, "small.c"), os.path.join(self.folder, "small")
+        with open(source, "w") as file:
+            file.write(text)
+        subprocess.run(["gcc", "-O1", source, "-o", program, *flags], check=True, timeout=60)
+        return program
+
+    def test_a_static_program_is_named(self):
+        program = self.program("#include <unistd.h>\nint main(void) { usleep(600000); return 0; }\n", "-static")
+        self.assertIn("small is linked statically", self.why(program))
+
+    def mapped(self, name):
+        """A process that has a file of that name in its memory: the nearest that can be had to another C library here."""
+        path = os.path.join(self.folder, name)
+        with open(path, "wb") as file:
+            file.write(b"x" * 4096)
+        program = self.program("#include <fcntl.h>\n#include <sys/mman.h>\n#include <unistd.h>\nint main(int n, char **v) {"
+                               "(void)n; mmap(0, 4096, PROT_READ, MAP_PRIVATE, open(v[1], O_RDONLY), 0); usleep(600000); return 0; }\n")
+        return self.why(program, path)
+
+    def test_musl_and_a_glibc_that_is_too_old_are_named(self):
+        self.assertIn("musl instead of glibc", self.mapped("ld-musl-x86_64.so.1"))
+        shutil.rmtree(self.out)
+        self.assertIn("uses glibc 2.12: the recorder needs 2.17", self.mapped("libc-2.12.so"))
+        shutil.rmtree(self.out)
+        self.assertIn("there was nothing to record", self.mapped("libc-2.31.so"))
+
+    def test_a_library_that_is_not_in_the_container_is_named(self):
+        if os.geteuid() != 0 or subprocess.run(["unshare", "-m", "true"], stderr=subprocess.DEVNULL).returncode != 0:
+            self.skipTest("no right to make a mount namespace: a container without the library is not tried")
+        hide = f"mount -t tmpfs none {os.path.dirname(NODE)} && exec sleep 0.7"
+        self.assertRegex(self.why("unshare", "-m", "sh", "-c", hide), r"sleep runs where \S+/liblacuna.so cannot be seen")
+
+    def test_a_recorder_that_the_job_switches_off_is_named(self):
+        self.assertIn("sleep runs with LACUNA_DISABLE", self.why("env", "LACUNA_DISABLE=1", "sleep", "0.6"))
+
+    def test_a_python_path_that_was_replaced_is_named(self):
+        self.assertRegex(self.why("env", "PYTHONPATH=/nonexistent", TORCH_PYTHON, "-c", "import time; time.sleep(0.7)"),
+                         r"python3\S* runs with a PYTHONPATH of its own")
+
+    def test_a_program_with_rights_of_its_own_is_named(self):
+        if os.geteuid() != 0 or shutil.which("setpriv") is None:
+            self.skipTest("not root: a program with rights of its own is not tried")
+        os.chmod(self.folder, 0o777)
+        program = os.path.join(self.folder, "privileged")
+        shutil.copy("/bin/sleep", program)
+        os.chmod(program, 0o4755)
+        installed = os.path.join(self.folder, "node")
+        shutil.copytree(os.path.join(os.path.dirname(NODE), "python"), os.path.join(installed, "python"))
+        for name in ("lacuna-node", "liblacuna.so"):
+            shutil.copy(os.path.join(os.path.dirname(NODE), name), installed)
+        run = subprocess.run(["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", os.path.join(installed, "lacuna-node"), "run", "-o",
+                              self.out, "--", program, "0.7"], cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60)
+        self.assertIn("privileged runs with rights of its own", run.stderr)
+
     def test_nothing_is_left_in_the_temporary_folder(self):
         environment = {**os.environ, "TMPDIR": self.folder}
         self.run_node("true", env=environment)
