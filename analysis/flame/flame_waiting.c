@@ -14,16 +14,6 @@ struct waiting {
     struct lac_flame_piece piece;
 };
 
-static int by_track(const void *a, const void *b)
-{
-    const struct waiting *left = a;
-    const struct waiting *right = b;
-    if (left->track != right->track) {
-        return left->track < right->track ? -1 : 1;
-    }
-    return left->piece.id < right->piece.id ? -1 : left->piece.id > right->piece.id;
-}
-
 /* The track that was asked for last: most gaps end by launches of the same thread. */
 struct latest {
     uint64_t first, end;
@@ -95,31 +85,36 @@ static enum lac_status gather(struct lac_flame_walk *walk, const struct lac_flam
     return LAC_OK;
 }
 
-/* Each thread once, with all the pieces that it ended. */
-static enum lac_status put_on_threads(struct lac_flame_walk *walk, struct waiting *waits,
+/* Each thread once, with all the pieces that it ended, in order of time: millions of pieces and few
+ * threads, so they are counted and put in their place. */
+static enum lac_status put_on_threads(struct lac_flame_walk *walk, const struct waiting *waits,
                                       struct lac_flame_piece *pieces, uint64_t count)
 {
-    enum lac_status status = LAC_OK;
-    bool is_sorted = true; /* as it is where one thread launches all */
-    for (uint64_t i = 1; i < count && is_sorted; i++) {
-        is_sorted = waits[i - 1].track <= waits[i].track;
-    }
-    if (!is_sorted) {
-        qsort(waits, count, sizeof(*waits), by_track);
+    const uint32_t nowhere = walk->model->track_count; /* place of LAC_NONE */
+    uint64_t *end = calloc((size_t)nowhere + 2, sizeof(*end));
+    enum lac_status status = end != NULL ? LAC_OK : LAC_ERR_NOMEM;
+    if (status != LAC_OK) {
+        return status;
     }
     for (uint64_t i = 0; i < count; i++) {
-        pieces[i] = waits[i].piece;
+        end[(waits[i].track < nowhere ? waits[i].track : nowhere) + 1]++;
     }
-    for (uint64_t i = 0; i < count && status == LAC_OK;) {
-        uint64_t end = i;
-        while (end < count && waits[end].track == waits[i].track) {
-            end++;
+    for (uint32_t t = 0; t < nowhere; t++) {
+        end[t + 1] += end[t];
+    }
+    for (uint64_t i = 0; i < count; i++) {
+        pieces[end[waits[i].track < nowhere ? waits[i].track : nowhere]++] = waits[i].piece;
+    }
+    for (uint32_t t = 0; t <= nowhere && status == LAC_OK; t++) {
+        uint64_t first = t > 0 ? end[t - 1] : 0;
+        if (end[t] > first) {
+            struct lac_flame_pieces group = {
+                .at = &pieces[first], .count = end[t] - first, .keep_outside = true};
+            status = lac_flame_time(walk, t < nowhere ? t : LAC_NONE, &group, false);
         }
-        struct lac_flame_pieces group = {.at = &pieces[i], .count = end - i, .keep_outside = true};
-        status = lac_flame_time(walk, waits[i].track, &group, false);
-        i = end;
     }
     walk->tree.frames[0].count += count;
+    free(end);
     return status;
 }
 

@@ -1,4 +1,7 @@
-/* The table of gaps: loaded whole when first asked for. */
+/*
+ * The table of gaps, loaded when first asked for: those that are long enough to be seen, which are
+ * what everybody asks for and a small part of all; the whole table only for who asks for shorter.
+ */
 
 #include "analysis/diagnose/diagnose.h"
 #include "analysis/model/model.h"
@@ -15,6 +18,9 @@
 #include <string.h>
 
 enum { GAP_LIMIT_MAX = 10000, GAP_COLUMNS = 8 };
+
+/** What counts as a gap in an analysis. */
+#define LONG_GAP_NS 10000
 
 enum gap_column {
     GAP_START = 0,
@@ -111,16 +117,17 @@ static enum lac_status append_texts(struct lac_gap_table *table, sqlite3_stmt *g
     return status;
 }
 
-static enum lac_status append_block(struct lac_gap_table *table, sqlite3_stmt *get)
+/** One block into the empty `table`. */
+static enum lac_status read_block(struct lac_gap_table *table, sqlite3_stmt *get, uint64_t first)
 {
-    int64_t first = sqlite3_column_int64(get, 0);
     int64_t count = sqlite3_column_int64(get, 1);
     int64_t shares = sqlite3_column_int64(get, 3);
     int64_t texts = sqlite3_column_int64(get, 5);
     enum lac_status status;
 
-    if (first != (int64_t)table->count || count < 1 || count > LAC_COLUMN_BLOCK_ROWS ||
-        shares < 0 || shares > count * LAC_CAUSE_COUNT_ || texts < 0 || texts > count * 256) {
+    if (sqlite3_column_int64(get, 0) != (int64_t)first || count < 1 ||
+        count > LAC_COLUMN_BLOCK_ROWS || shares < 0 || shares > count * LAC_CAUSE_COUNT_ ||
+        texts < 0 || texts > count * 256) {
         return LAC_ERR_CORRUPT;
     }
     status = append_gaps(table, get, (uint32_t)count);
@@ -178,6 +185,62 @@ static enum lac_status index_gaps(const struct lac_trace_file *file, struct lac_
         }
     }
     return shares == table->share_count && texts == table->text_bytes ? LAC_OK : LAC_ERR_CORRUPT;
+}
+
+/** A block's table is used for the next one: what it holds is forgotten, its memory kept. */
+static void empty(struct lac_gap_table *block)
+{
+    block->count = 0;
+    block->share_count = 0;
+    block->text_bytes = 0;
+    free(block->share_first);
+    free(block->text_first);
+    block->share_first = NULL;
+    block->text_first = NULL;
+}
+
+/** Room in `table` for what `block` may add. */
+static bool reserve(struct lac_gap_table *table, const struct lac_gap_table *block)
+{
+    bool is_done = grow(&table->share_cause, table->share_count + block->share_count) &&
+                   grow(&table->share_ns, table->share_count + block->share_count);
+    char *texts = realloc(table->texts, (size_t)(table->text_bytes + block->text_bytes) + 1);
+
+    for (unsigned c = 0; c < GAP_COLUMNS && is_done; c++) {
+        is_done = grow(&table->columns[c], table->count + block->count);
+    }
+    table->texts = texts != NULL ? texts : table->texts;
+    return is_done && texts != NULL;
+}
+
+/** Append the gaps of `block` that last `floor_ns` or longer. */
+static enum lac_status keep_long(struct lac_gap_table *table, const struct lac_gap_table *block,
+                                 int64_t floor_ns)
+{
+    if (!reserve(table, block)) {
+        return LAC_ERR_NOMEM;
+    }
+    for (uint64_t i = 0; i < block->count; i++) {
+        const uint64_t shares = block->share_first[i + 1] - block->share_first[i];
+        const uint64_t texts = block->text_first[i + 1] - block->text_first[i];
+
+        if (block->columns[GAP_DUR][i] < floor_ns) {
+            continue;
+        }
+        for (unsigned c = 0; c < GAP_COLUMNS; c++) {
+            table->columns[c][table->count] = block->columns[c][i];
+        }
+        table->count++;
+        for (uint64_t k = 0; k < shares; k++) {
+            const uint64_t from = block->share_first[i] + k;
+
+            table->share_cause[table->share_count] = block->share_cause[from];
+            table->share_ns[table->share_count++] = block->share_ns[from];
+        }
+        memcpy(table->texts + table->text_bytes, block->texts + block->text_first[i], texts);
+        table->text_bytes += texts;
+    }
+    return LAC_OK;
 }
 
 static int by_dur_then_start(const void *left, const void *right, void *context)
@@ -239,35 +302,63 @@ static enum lac_status append_signatures(struct lac_gap_table *table, sqlite3_st
 }
 
 /** With both locks held. */
-static enum lac_status
-read_blocks(struct lac_trace_file *file, struct lac_gap_table *table, const char *sql,
-            enum lac_status (*append)(struct lac_gap_table *, sqlite3_stmt *),
-            struct lac_error *reterr)
+static enum lac_status read_signatures(struct lac_trace_file *file, struct lac_gap_table *table,
+                                       struct lac_error *reterr)
 {
     sqlite3_stmt *get = NULL;
-    enum lac_status status = lac_sql_prepare(file->db, sql, &get, reterr);
+    enum lac_status status =
+        lac_sql_prepare(file->db, "SELECT * FROM gap_signature ORDER BY id", &get, reterr);
 
     while (status == LAC_OK) {
         status = lac_sql_step_row(get, "trace file", reterr);
         if (status == LAC_OK) {
-            status = append(table, get);
+            status = append_signatures(table, get);
         }
     }
     (void)sqlite3_finalize(get);
     return status == LAC_ERR_NOT_FOUND ? LAC_OK : status;
 }
 
+/** With both locks held: the gaps of `floor_ns` and longer, every one of all checked. */
+static enum lac_status read_gaps(struct lac_trace_file *file, struct lac_gap_table *table,
+                                 int64_t floor_ns, struct lac_error *reterr)
+{
+    struct lac_gap_table block = {0};
+    uint64_t first = 0;
+    sqlite3_stmt *get = NULL;
+    enum lac_status status =
+        lac_sql_prepare(file->db, "SELECT * FROM gap ORDER BY first", &get, reterr);
+
+    while (status == LAC_OK) {
+        status = lac_sql_step_row(get, "trace file", reterr);
+        if (status == LAC_OK) {
+            empty(&block);
+            status = read_block(&block, get, first);
+        }
+        if (status == LAC_OK) {
+            status = index_gaps(file, &block);
+        }
+        if (status == LAC_OK) {
+            status = keep_long(table, &block, floor_ns);
+            first += block.count;
+        }
+    }
+    lac_gap_table_done(&block);
+    (void)sqlite3_finalize(get);
+    return status == LAC_ERR_NOT_FOUND ? LAC_OK : status;
+}
+
 /** With lazy_lock held. */
-static enum lac_status load_gaps(struct lac_trace_file *file, struct lac_error *reterr)
+static enum lac_status load_gaps(struct lac_trace_file *file, int64_t floor_ns,
+                                 struct lac_gap_table *ret_table, struct lac_error *reterr)
 {
     struct lac_gap_table table = {0};
     enum lac_status status;
 
     (void)pthread_mutex_lock(&file->db_lock);
-    status = read_blocks(file, &table, "SELECT * FROM gap ORDER BY first", append_block, reterr);
+    status = read_gaps(file, &table, floor_ns, reterr);
     if (status == LAC_OK) {
-        status = read_blocks(file, &table, "SELECT * FROM gap_signature ORDER BY id",
-                             append_signatures, reterr);
+        status = read_signatures(file, &table, reterr);
     }
     (void)pthread_mutex_unlock(&file->db_lock);
     if (status == LAC_OK) {
@@ -280,9 +371,27 @@ static enum lac_status load_gaps(struct lac_trace_file *file, struct lac_error *
         lac_gap_table_done(&table);
         return status == LAC_ERR_CORRUPT ? lac_trace_corrupt(reterr, "gaps") : status;
     }
-    file->lazy.gaps = table;
-    file->lazy.has_gaps = true;
+    *ret_table = table;
     return LAC_OK;
+}
+
+/** The table that a query needs, loaded on the first call. Fixed once it is there. */
+static enum lac_status gap_table(struct lac_trace_file *file, int64_t min_ns,
+                                 const struct lac_gap_table **ret_table, struct lac_error *reterr)
+{
+    const bool is_long = min_ns >= LONG_GAP_NS;
+    struct lac_gap_table *table = is_long ? &file->lazy.long_gaps : &file->lazy.gaps;
+    bool *has_table = is_long ? &file->lazy.has_long_gaps : &file->lazy.has_gaps;
+    enum lac_status status = LAC_OK;
+
+    (void)pthread_mutex_lock(&file->lazy_lock);
+    if (!*has_table) {
+        status = load_gaps(file, is_long ? LONG_GAP_NS : 0, table, reterr);
+        *has_table = status == LAC_OK;
+    }
+    (void)pthread_mutex_unlock(&file->lazy_lock);
+    *ret_table = table;
+    return status;
 }
 
 static void fill_gap(const struct lac_gap_table *table, uint64_t i, struct lac_gap_row *row)
@@ -364,9 +473,10 @@ static enum lac_status select_gaps(const struct lac_gap_table *table,
 enum lac_status lac_trace_file_gaps(struct lac_trace_file *file, const struct lac_gap_query *query,
                                     struct lac_gap_page *ret_page, struct lac_error *reterr)
 {
+    const struct lac_gap_table *table = NULL;
     struct lac_gap_page page = {0};
     uint64_t offset = 0;
-    enum lac_status status = LAC_OK;
+    enum lac_status status;
 
     if (query->limit < 1 || query->limit > GAP_LIMIT_MAX ||
         !lac_offset_cursor(query->after, &offset)) {
@@ -374,13 +484,9 @@ enum lac_status lac_trace_file_gaps(struct lac_trace_file *file, const struct la
                         "gaps: limit is 1 to %d, after is the cursor of the page before",
                         GAP_LIMIT_MAX);
     }
-    (void)pthread_mutex_lock(&file->lazy_lock);
-    if (!file->lazy.has_gaps) {
-        status = load_gaps(file, reterr);
-    }
-    (void)pthread_mutex_unlock(&file->lazy_lock);
+    status = gap_table(file, query->min_ns, &table, reterr);
     if (status == LAC_OK) {
-        status = select_gaps(&file->lazy.gaps, query, offset, &page);
+        status = select_gaps(table, query, offset, &page);
     }
     if (status != LAC_OK) {
         lac_gap_page_done(&page);

@@ -180,6 +180,7 @@ static void lazy_done(struct lac_trace_lazy *lazy)
     free(lazy->stats);
     free(lazy->postings);
     lac_gap_table_done(&lazy->gaps);
+    lac_gap_table_done(&lazy->long_gaps);
     free(lazy->kernels.rows);
     free(lazy->step_start_ns);
     free(lazy->step_dur_ns);

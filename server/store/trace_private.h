@@ -63,8 +63,10 @@ struct lac_trace_lazy {
     uint8_t *postings; /**< of all stats, one after another */
     uint64_t posting_bytes;
     bool has_stats;
-    struct lac_gap_table gaps;
+    struct lac_gap_table gaps; /**< all of them */
     bool has_gaps;
+    struct lac_gap_table long_gaps; /**< those of 10 us and longer, which most ask for */
+    bool has_long_gaps;
     struct lac_kernel_table kernels;
     bool has_kernels;
     int64_t *step_start_ns, *step_dur_ns;
