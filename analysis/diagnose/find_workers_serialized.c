@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdint.h>
 
-enum { ENDS_MIN = 48, ALONE_MIN = 4, BESIDE_MIN = 16 };
+enum { ENDS_MIN = 12, ENDS_OF_TWO_MIN = 24, ALONE_MIN = 4, BESIDE_MIN = 16 };
 
 /* One after the other, with less than a thirtieth of the time shared. */
 #define ALONE_PCT_MIN   97.0
@@ -47,14 +47,16 @@ static enum sign sign_of(const struct lac_diagnosis *diagnosis)
 {
     const struct lac_loading *loading = diagnosis->loading;
     const struct lac_turns *turns = &loading->turns;
+    /* two are evenly apart by chance sooner than more are */
+    uint64_t ends_min = loading->workers > 2 ? ENDS_MIN : ENDS_OF_TWO_MIN;
     if (loading->workers < 2 || is_something_else(loading)) {
         return NO_SIGN;
     }
     if (loading->alone_pct >= ALONE_PCT_MIN && loading->covered_pct >= COVERED_PCT_MIN &&
-        turns->count >= ENDS_MIN / 2) {
+        turns->count >= ends_min) {
         return ONE_AT_A_TIME;
     }
-    bool is_apart = turns->count >= ENDS_MIN && turns->close_ns >= CLOSE_MIN * turns->between_ns;
+    bool is_apart = turns->count >= ends_min && turns->close_ns >= CLOSE_MIN * turns->between_ns;
     if (!is_apart || loading->overlap < 1.5) {
         return NO_SIGN;
     }
@@ -68,8 +70,8 @@ static enum sign sign_of(const struct lac_diagnosis *diagnosis)
         return ONE_BY_ONE;
     }
     bool has_cores = diagnosis->settings.allowed_cores >= 2;
-    bool is_one_core = loading->cpu_cores >= 0.8 && loading->cpu_cores <= 1.15 &&
-                       turns->spaced_pct >= SPACED_PCT_MIN;
+    bool is_one_core =
+        turns->cpu_cores >= 0.8 && turns->cpu_cores <= 1.15 && turns->spaced_pct >= SPACED_PCT_MIN;
     return has_cores && is_one_core && turns->alone_count < ALONE_MIN ? ONE_CORE : NO_SIGN;
 }
 
@@ -122,7 +124,7 @@ static const char *say_sign(struct lac_diagnosis *diagnosis, enum sign sign)
         &analysis->texts,
         "%s take turns: together they compute on %.1f of %d cores, and no %s ends sooner after "
         "another than it takes to compute (one every %s).%s",
-        lac_say_count(loading->workers, "worker").text, loading->cpu_cores,
+        lac_say_count(loading->workers, "worker").text, turns->cpu_cores,
         (int)diagnosis->settings.allowed_cores, piece, lac_say_ns(llround(turns->between_ns)).text,
         idle);
 }

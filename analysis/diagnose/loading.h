@@ -18,6 +18,7 @@ struct lac_turns {
     double between_ns;     /**< from one end to the next, of all workers together; mean */
     double close_ns;       /**< the same, tenth percentile: independent workers end anyhow */
     double spread_ns;      /**< how different pieces are: ninth tenth less first of their lengths */
+    double cpu_cores;      /**< CPU time of a piece over between_ns; NaN */
     double spaced_pct;     /**< ends that came later by the CPU time of the piece or more; NaN */
     uint64_t alone_count;  /**< pieces during which no other was under way */
     uint64_t beside_count; /**< pieces during which nearly all workers were at theirs */

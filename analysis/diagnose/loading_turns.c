@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PIECES_MAX = 65536, PIECES_MIN = 24 };
+enum { PIECES_MAX = 65536, PIECES_MIN = 12 };
 
 /** One piece of work of one worker. */
 struct piece {
@@ -145,16 +145,21 @@ static void measure_ends(const struct pieces *pieces, double *scratch, struct la
 {
     uint64_t spaced = 0;
     bool has_cpu = true;
+    double cpu_ns = 0.0;
     for (uint64_t i = 1; i < pieces->count; i++) {
         const struct piece *piece = &pieces->at[i];
         scratch[i - 1] = (double)(piece->end_ns - pieces->at[i - 1].end_ns);
         has_cpu = has_cpu && piece->cpu_ns >= 0;
+        cpu_ns += (double)piece->cpu_ns;
         spaced += scratch[i - 1] >= 0.8 * (double)piece->cpu_ns;
     }
     uint64_t gaps = pieces->count - 1;
     qsort(scratch, gaps, sizeof *scratch, by_number);
     turns->between_ns = (double)(pieces->at[gaps].end_ns - pieces->at[0].end_ns) / (double)gaps;
     turns->close_ns = scratch[gaps / 10];
+    turns->cpu_cores = has_cpu && turns->between_ns > 0.0
+                           ? cpu_ns / (double)gaps / turns->between_ns
+                           : (double)NAN;
     turns->spaced_pct = has_cpu ? 100.0 * (double)spaced / (double)gaps : (double)NAN;
 }
 
@@ -193,7 +198,8 @@ static double median_beside(const struct pieces *pieces, double least, double mo
 enum lac_status lac_loading_turns(const struct lac_diagnosis *diagnosis,
                                   struct lac_turns *ret_turns)
 {
-    *ret_turns = (struct lac_turns){.spaced_pct = (double)NAN,
+    *ret_turns = (struct lac_turns){.cpu_cores = (double)NAN,
+                                    .spaced_pct = (double)NAN,
                                     .alone_ns = (double)NAN,
                                     .beside_ns = (double)NAN,
                                     .beside_workers = (double)NAN};

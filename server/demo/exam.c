@@ -105,6 +105,7 @@ static struct lac_demo_scenario with_free_data(const struct lac_demo_scenario *s
     s.workers = s.workers > 0 ? s.workers : 4;
     s.fetch_ns = 1000;
     s.tail_permille = 0;
+    s.is_locked = false;
     s.cores = LAC_DEMO_LOOP_WORKERS_MAX;
     return s;
 }

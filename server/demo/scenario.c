@@ -87,6 +87,22 @@ static void draw_shape(struct lac_demo_scenario *s)
     s->layout_left_permille = (int32_t)roll(&dice, 0, 300);
 }
 
+/* Too few workers may be workers that take turns: as many would do side by side. */
+static void draw_lock(struct lac_demo_scenario *s)
+{
+    enum { LOCKED_PERCENT = 35 };
+    struct dice dice = {s->seed, FOR_LOADER, 900};
+    if (s->workers < 2 || !s->has_hook || !chance(&dice, LOCKED_PERCENT)) {
+        return;
+    }
+    s->causes &= ~(1u << LAC_DEMO_CAUSE_WORKERS);
+    s->causes |= 1u << LAC_DEMO_CAUSE_LOCK;
+    s->is_locked = true;
+    s->has_thread_workers = false;
+    s->workers = (int32_t)roll(&dice, 3, 8);
+    s->fetch_ns = share(s->compute_ns, roll(&dice, 1100, 2200));
+}
+
 /* A loop in order: enough workers, small copies that nobody waits for. */
 static void draw_healthy(struct lac_demo_scenario *s)
 {
@@ -147,6 +163,7 @@ static void draw_loader_cause(struct lac_demo_scenario *s, enum lac_demo_cause c
     } else {
         s->workers = (int32_t)roll(&dice, 1, 8);
         s->fetch_ns = share(s->compute_ns, roll(&dice, 1060, 3500)) * s->workers;
+        draw_lock(s);
     }
 }
 
@@ -223,6 +240,7 @@ static void draw_cause(struct lac_demo_scenario *s, enum lac_demo_cause cause)
     case LAC_DEMO_CAUSE_MODULE:
         draw_host_cause(s, cause);
         break;
+    case LAC_DEMO_CAUSE_LOCK: /* comes with workers */
     case LAC_DEMO_CAUSE_COUNT_:
     default:
         break;
@@ -269,8 +287,8 @@ static void settle(struct lac_demo_scenario *s)
         s->recorded_steps = (s->recorded_steps + s->workers - 1) / s->workers * s->workers;
     }
     /* loading must show in the trace where it matters */
-    uint32_t loading =
-        1u << LAC_DEMO_CAUSE_WORKERS | 1u << LAC_DEMO_CAUSE_TAIL | 1u << LAC_DEMO_CAUSE_CONTENTION;
+    uint32_t loading = 1u << LAC_DEMO_CAUSE_WORKERS | 1u << LAC_DEMO_CAUSE_TAIL |
+                       1u << LAC_DEMO_CAUSE_CONTENTION | 1u << LAC_DEMO_CAUSE_LOCK;
     if ((s->causes & loading) != 0 && s->names >= LAC_DEMO_NAMES_OPTIMIZER && !s->has_hook) {
         s->names = LAC_DEMO_NAMES_LOADER;
     }
@@ -344,6 +362,8 @@ bool lac_demo_scenario_has(const struct lac_demo_scenario *s, enum lac_demo_caus
         return s->bucket_count > 0;
     case LAC_DEMO_CAUSE_LATE_RANK:
         return s->late_rank >= 0;
+    case LAC_DEMO_CAUSE_LOCK:
+        return s->is_locked;
     case LAC_DEMO_CAUSE_COUNT_:
     default:
         return false;
@@ -398,6 +418,9 @@ struct lac_demo_scenario lac_demo_scenario_without(const struct lac_demo_scenari
     case LAC_DEMO_CAUSE_LATE_RANK:
         s.late_rank = -1;
         break;
+    case LAC_DEMO_CAUSE_LOCK:
+        s.is_locked = false;
+        break;
     case LAC_DEMO_CAUSE_COUNT_:
     default:
         break;
@@ -408,7 +431,7 @@ struct lac_demo_scenario lac_demo_scenario_without(const struct lac_demo_scenari
 const char *lac_demo_cause_name(enum lac_demo_cause cause)
 {
     static const char *const NAMES[LAC_DEMO_CAUSE_COUNT_] = {
-        "workers", "tail",   "contention", "pageable", "blocking", "layout",
-        "sync",    "launch", "allocator",  "module",   "comm",     "late-rank"};
+        "workers", "tail",      "contention", "pageable", "blocking",  "layout", "sync",
+        "launch",  "allocator", "module",     "comm",     "late-rank", "lock"};
     return cause < LAC_DEMO_CAUSE_COUNT_ ? NAMES[cause] : "none";
 }

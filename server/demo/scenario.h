@@ -30,6 +30,7 @@ enum lac_demo_cause {
     LAC_DEMO_CAUSE_MODULE,      /**< modules loaded after the warm-up: none */
     LAC_DEMO_CAUSE_COMM,        /**< collectives that the step waits for: hidden */
     LAC_DEMO_CAUSE_LATE_RANK,   /**< one rank later than the others: as they are */
+    LAC_DEMO_CAUSE_LOCK,        /**< workers take turns: side by side */
     LAC_DEMO_CAUSE_COUNT_
 };
 
@@ -73,6 +74,7 @@ struct lac_demo_scenario {
     int32_t tail_permille; /**< of batches that have a slow sample */
     int32_t tail_factor;   /**< how much longer they take */
     int32_t cores;         /**< that workers may use */
+    bool is_locked;        /**< one worker at a time makes a batch, the others wait for the lock */
     int64_t pin_ns;
 
     /* copies */

@@ -40,6 +40,7 @@ struct sim {
     int64_t batch_count;
     int64_t fetched; /* batches whose times are known */
     int64_t pin_free_ns;
+    int64_t lock_free_ns; /* when the workers' lock is */
     int64_t fetch_sum_ns; /* inside the window */
     int64_t fetch_count;
     const int64_t *others_ns;
@@ -144,24 +145,26 @@ static int64_t fetch_time(struct sim *sim, int64_t batch)
     return s->workers > s->cores ? ns / s->cores * s->workers : ns;
 }
 
+/* Up to `begins_ns` the worker waits for its lock. */
 static void fetch_events(struct sim *sim, int thread, int64_t batch, int64_t start_ns,
-                         int64_t end_ns)
+                         int64_t begins_ns, int64_t end_ns)
 {
     static const char *const PART[4] = {"loader.read", "loader.decode", "loader.transform",
                                         "loader.collate"};
     static const int32_t PERMILLE[4] = {80, 540, 330, 50};
     const struct lac_demo_scenario *s = sim->s;
-    int64_t at_ns = start_ns;
+    int64_t at_ns = begins_ns;
     if (!s->has_hook) {
         return;
     }
     for (int i = -1; i < 4; i++) { /* the whole, then its parts */
         int64_t part_end_ns =
-            i == 3 ? end_ns : at_ns + (end_ns - start_ns) / 1000 * PERMILLE[i < 0 ? 0 : i];
+            i == 3 ? end_ns : at_ns + (end_ns - begins_ns) / 1000 * PERMILLE[i < 0 ? 0 : i];
         struct lac_demo_event *e =
             i < 0 ? emit(sim, thread, LAC_DEMO_EVENT_LOADER, "loader.fetch", start_ns, end_ns)
                   : emit(sim, thread, LAC_DEMO_EVENT_LOADER, PART[i], at_ns, part_end_ns);
-        int64_t cpu_ns = e->dur_ns / 100 * (i == 0 ? 40 : 95);
+        int64_t work_ns = i < 0 ? end_ns - begins_ns : part_end_ns - at_ns;
+        int64_t cpu_ns = work_ns / 100 * (i == 0 ? 40 : 95);
         /* without a core of its own a worker waits for one */
         bool is_shared = s->workers > 0 && s->workers > s->cores;
         e->cpu_ns = is_shared ? cpu_ns / s->workers * s->cores : cpu_ns;
@@ -182,9 +185,11 @@ static void fetch_next(struct sim *sim)
     if (b >= s->workers) {
         start_ns = later(start_ns, sim->fetch_end_ns[b - s->workers]);
     }
-    int64_t end_ns = start_ns + fetch_time(sim, b);
+    int64_t begins_ns = s->is_locked ? later(start_ns, sim->lock_free_ns) : start_ns;
+    int64_t end_ns = begins_ns + fetch_time(sim, b);
+    sim->lock_free_ns = end_ns;
     sim->fetch_end_ns[b] = end_ns;
-    fetch_events(sim, LAC_DEMO_WORKER + (int)(b % s->workers), b, start_ns, end_ns);
+    fetch_events(sim, LAC_DEMO_WORKER + (int)(b % s->workers), b, start_ns, begins_ns, end_ns);
     if (b >= s->warmup_steps) {
         sim->fetch_sum_ns += end_ns - start_ns;
         sim->fetch_count++;
@@ -212,7 +217,7 @@ static void take_batch(struct sim *sim, int64_t batch)
         go(sim, LAC_DEMO_BLAME_DATA, 20000);
         int64_t start_ns = sim->t;
         go(sim, LAC_DEMO_BLAME_DATA, fetch_time(sim, batch));
-        fetch_events(sim, LAC_DEMO_MAIN, batch, start_ns, sim->t);
+        fetch_events(sim, LAC_DEMO_MAIN, batch, start_ns, start_ns, sim->t);
         sim->fetch_sum_ns += batch >= s->warmup_steps ? sim->t - start_ns : 0;
         sim->fetch_count += batch >= s->warmup_steps ? 1 : 0;
         go(sim, LAC_DEMO_BLAME_DATA, 10000);

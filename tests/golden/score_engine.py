@@ -28,14 +28,14 @@ LACUNA = os.environ.get("LACUNA", os.path.join(ROOT, "build", "lacuna"))
 
 # Which findings propose which change. All that is said of loading is one family: which of them is right is in `why`.
 LOADING = ["input-starvation", "cpu-oversubscription", "workers-serialized", "storage-latency", "small-files",
-           "cpu-throttled", "affinity", "slow-samples", "host-single-thread"]
+           "cpu-throttled", "affinity", "slow-samples", "worker-respawn", "worker-hand-over", "host-single-thread"]
 PROPOSES = {
     "pageable-copy": ["pageable"], "blocking-copy": ["blocking", "pageable"], "layout-conversion": ["layout"],
     "sync-stall": ["sync"], "launch-bound": ["launch"], "slow-optimizer": ["launch"], "allocator-thrash": ["allocator"],
     "module-load": ["module"], "exposed-communication": ["comm"], "straggler-rank": ["late-rank"],
-    **{name: ["workers", "tail", "contention"] for name in LOADING},
+    **{name: ["workers", "tail", "contention"] for name in LOADING}, "workers-serialized": ["lock"],
 }
-IDLE_OF = {"workers": "data_wait", "tail": "data_wait", "contention": "data_wait", "pageable": "copy_wait",
+IDLE_OF = {"workers": "data_wait", "lock": "data_wait", "tail": "data_wait", "contention": "data_wait", "pageable": "copy_wait",
            "blocking": "copy_wait", "sync": "sync", "launch": "launch", "allocator": "allocator", "module": "module_load"}
 WHAT_IF = {"layout": "layout=nhwc", "pageable": "pinned=1", "sync": "sync=0", "launch": "launch=0",
            "allocator": "allocator=0", "module": "module_load=0", "comm": "comm=0"}
@@ -65,6 +65,8 @@ def worth(truth):
 def wanted_steps(finding, analysis, truth):
     """Mean steps that the change of a finding really leads to; more than one where it leaves a choice."""
     runs = truth["counterfactuals"]
+    if finding["id"] == "workers-serialized":
+        return [runs["lock"]["step_mean_ns"]] if "lock" in runs else []
     if finding["id"] in LOADING and "won't help" in finding["change"]:  # cores or cheaper batches are asked for
         return [runs[c]["step_mean_ns"] for c in ("contention", "tail") if c in runs]
     if finding["id"] in LOADING:

@@ -201,6 +201,7 @@ START_TEST(every_cause_is_drawn_and_one_is_one)
     for (int c = 0; c < LAC_DEMO_CAUSE_LATE_RANK; c++) {
         ck_assert_uint_gt(seen[c], 8);
     }
+    ck_assert_uint_gt(seen[LAC_DEMO_CAUSE_LOCK], 2); /* now and then instead of too few workers */
     for (int n = 0; n < 4; n++) {
         ck_assert_uint_gt(names[n], 8);
     }
