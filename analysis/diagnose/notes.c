@@ -110,6 +110,11 @@ static void write_missing(struct lac_diagnosis *diagnosis)
         missing(analysis,
                 "workers' threads: whether they waited for a core (lacuna run samples them)");
     }
+    for (uint32_t i = 0; i < diagnosis->model->report_count; i++) {
+        if (strcmp(diagnosis->model->report[i].code, "graphs_as_a_whole") == 0) {
+            missing(analysis, "kernels in CUDA graphs: launches were recorded whole");
+        }
+    }
 }
 
 static void caveat(struct lac_analysis *analysis, const char *text)

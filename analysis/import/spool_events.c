@@ -1,6 +1,7 @@
 #include "analysis/import/spool_events.h"
 
 #include "analysis/import/spool_payload.h"
+#include "analysis/import/spool_sync.h"
 #include "analysis/model/builder.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
@@ -649,6 +650,11 @@ enum lac_status lac_spool_process_close(struct lac_spool_process *process, enum 
 {
     struct lac_model *const model = lac_builder_model(process->builder);
 
+    if (status == LAC_OK) {
+        status = lac_spool_sync_finish(process);
+    }
+    lac_spool_sync_destroy(process->syncs);
+    process->syncs = NULL;
     for (size_t i = 0; i < process->range_slots && status == LAC_OK; i++) {
         struct lac_spool_range *const range = &process->ranges[i];
 

@@ -1,6 +1,7 @@
 #include "analysis/import/spool_gpu.h"
 
 #include "analysis/import/spool_events.h"
+#include "analysis/import/spool_sync.h"
 #include "analysis/model/args.h"
 #include "analysis/model/builder.h"
 #include "analysis/model/model.h"
@@ -13,7 +14,9 @@
 #include <stdio.h>
 #include <string.h>
 
+/* as CUPTI numbers them */
 enum { CUPTI_DTOD = 8, CUPTI_HTOH = 9, CUPTI_PTOP = 10 };
+enum { SYNC_OF_EVENT = 1, SYNC_STREAM_WAITS = 2 };
 
 struct gpu_reader {
     struct lac_spool_process *process;
@@ -253,11 +256,17 @@ static enum lac_status on_sync(const struct gpu_reader *reader, const struct lac
 {
     static const char *const kinds[] = {"Synchronization", "Event Sync", "Stream Wait Event",
                                         "Stream Sync", "Context Sync"};
-    struct lac_slice_in slice = slice_of(reader, &sync->head, LAC_SLICE_SYNC);
+    struct lac_spool_sync wait = {.slice = slice_of(reader, &sync->head, LAC_SLICE_SYNC),
+                                  .context = sync->head.context,
+                                  .stream = sync->head.stream,
+                                  .event = sync->number,
+                                  .has_event = sync->result == SYNC_OF_EVENT ||
+                                               sync->result == SYNC_STREAM_WAITS};
     const char *const name = kinds[sync->result < 5 ? sync->result : 0];
+    struct lac_model *const model = lac_builder_model(reader->process->builder);
     uint32_t text;
     enum lac_status status =
-        lac_strings_intern(strings_of(reader), name, strlen(name), &slice.name);
+        lac_strings_intern(strings_of(reader), name, strlen(name), &wait.slice.name);
 
     if (status == LAC_OK) {
         status = lac_strings_intern(strings_of(reader), "synchronisation",
@@ -265,9 +274,14 @@ static enum lac_status on_sync(const struct gpu_reader *reader, const struct lac
     }
     if (status == LAC_OK) {
         status = lac_builder_track(reader->process->builder, LAC_TRACK_ASYNC,
-                                   reader->process->process, text, -1, &slice.track);
+                                   reader->process->process, text, -1, &wait.slice.track);
     }
-    return status != LAC_OK ? status : put(reader, &slice);
+    if (status == LAC_OK) {
+        model->info.event_count++;
+        model->info.slice_count++;
+        status = lac_spool_sync_add(reader->process, &wait);
+    }
+    return status;
 }
 
 static enum lac_status on_overhead(const struct gpu_reader *reader,
@@ -341,6 +355,7 @@ static size_t size_of(uint8_t type)
     case LAC_GPU_DRIVER_CALL:
     case LAC_GPU_SYNC:
     case LAC_GPU_OVERHEAD:
+    case LAC_GPU_EVENT:
         return sizeof(struct lac_gpu_call);
     case LAC_GPU_MEMORY:
         return sizeof(struct lac_gpu_memory);
@@ -363,6 +378,8 @@ static enum lac_status on_record(const struct gpu_reader *reader, const void *re
         return on_call(reader, record);
     case LAC_GPU_SYNC:
         return on_sync(reader, record);
+    case LAC_GPU_EVENT: /* no interval: it says what a wait waits for */
+        return lac_spool_sync_event(reader->process, record);
     case LAC_GPU_OVERHEAD:
         return on_overhead(reader, record);
     case LAC_GPU_MEMORY:

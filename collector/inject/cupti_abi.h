@@ -29,6 +29,7 @@ enum cupti_kind {
     CUPTI_KIND_CONCURRENT_KERNEL = 10,
     CUPTI_KIND_OVERHEAD = 17,
     CUPTI_KIND_MEMCPY2 = 22,
+    CUPTI_KIND_CUDA_EVENT = 36,
     CUPTI_KIND_SYNCHRONIZATION = 38,
     CUPTI_KIND_MEMORY2 = 49,
     CUPTI_KIND_GRAPH_TRACE = 51,
@@ -138,6 +139,15 @@ struct cupti_synchronization {
     uint32_t type;
     uint64_t start_ns;
     uint64_t end_ns;
+    uint32_t correlation;
+    uint32_t context;
+    uint32_t stream;
+    uint32_t event;
+} __attribute__((packed, aligned(8)));
+
+/** cudaEventRecord; has no time of its own, the call has. */
+struct cupti_cuda_event {
+    uint32_t kind;
     uint32_t correlation;
     uint32_t context;
     uint32_t stream;

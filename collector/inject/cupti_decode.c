@@ -125,6 +125,17 @@ static void put_sync(struct lac_gpu_writer *writer, const struct cupti_synchroni
     lac_gpu_writer_put(writer, &sync.head);
 }
 
+static void put_event(struct lac_gpu_writer *writer, const struct cupti_cuda_event *from)
+{
+    struct lac_gpu_call event = {
+        .head = head_of(LAC_GPU_EVENT, sizeof(event), 0, 0, from->correlation),
+        .number = from->event,
+    };
+
+    place(&event.head, UINT16_MAX, from->context, from->stream);
+    lac_gpu_writer_put(writer, &event.head);
+}
+
 static void put_overhead(struct lac_gpu_writer *writer, const struct cupti_overhead *from)
 {
     struct lac_gpu_call overhead = {
@@ -176,6 +187,9 @@ void lac_cupti_decode(struct lac_gpu_writer *writer, const struct cupti_function
         break;
     case CUPTI_KIND_SYNCHRONIZATION:
         put_sync(writer, body);
+        break;
+    case CUPTI_KIND_CUDA_EVENT:
+        put_event(writer, body);
         break;
     case CUPTI_KIND_OVERHEAD:
         put_overhead(writer, body);

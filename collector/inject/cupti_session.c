@@ -174,10 +174,11 @@ static uint64_t monotonic_ns(void)
 
 static const int device_kinds[] = {CUPTI_KIND_CONCURRENT_KERNEL, CUPTI_KIND_MEMCPY,
                                    CUPTI_KIND_MEMSET, CUPTI_KIND_MEMCPY2};
-static const int host_kinds[] = {CUPTI_KIND_SYNCHRONIZATION, CUPTI_KIND_OVERHEAD,
-                                 CUPTI_KIND_MEMORY2, CUPTI_KIND_RUNTIME, CUPTI_KIND_DRIVER};
+static const int host_kinds[] = {CUPTI_KIND_SYNCHRONIZATION, CUPTI_KIND_CUDA_EVENT,
+                                 CUPTI_KIND_OVERHEAD,        CUPTI_KIND_MEMORY2,
+                                 CUPTI_KIND_RUNTIME,         CUPTI_KIND_DRIVER};
 /* of host_kinds, those that are enabled whole: calls are chosen one by one */
-enum { WHOLE_HOST_KINDS = 3 };
+enum { WHOLE_HOST_KINDS = 4 };
 
 /* What the ladder reached. */
 static const char *enable_all(void)

@@ -66,8 +66,8 @@ enum nvtx_payload {
     NVTX_PAYLOAD_END,
 };
 enum { NVTX_EXTENSION_PAYLOAD = 2, NVTX_EXTENSION_COMPATIBLE = 1 /* high byte of compat_id */ };
-#define NVTX_PAYLOAD_TYPE_SCHEMA ((int32_t)0xDFBD0009) /* attributes: payload points to nvtx_data  \
-                                                        */
+/** payload_type in attributes: the payload points to struct nvtx_data. */
+#define NVTX_PAYLOAD_TYPE_SCHEMA ((int32_t)0xDFBD0009)
 
 struct nvtx_extension_segment {
     size_t id;

@@ -186,6 +186,7 @@ static size_t size_of(uint32_t kind)
     case CUPTI_KIND_RUNTIME:
     case CUPTI_KIND_DRIVER:
         return 40;
+    case CUPTI_KIND_CUDA_EVENT:
     case CUPTI_KIND_SYNCHRONIZATION:
     case CUPTI_KIND_OVERHEAD:
     case CUPTI_KIND_GRAPH_TRACE:
@@ -407,6 +408,17 @@ void stand_in_deliver_kinds(uint32_t thread)
                                                .correlation = 73,
                                                .context = 1,
                                                .stream = 9};
+    /* stream 9 waits for what stream 14 had recorded: not the first time, not what came later */
+    const struct cupti_synchronization wait = {.kind = CUPTI_KIND_SYNCHRONIZATION,
+                                               .type = 2,
+                                               .start_ns = now + 2600,
+                                               .end_ns = now + 2600,
+                                               .correlation = 60,
+                                               .context = 1,
+                                               .stream = 9,
+                                               .event = 33};
+    const uint32_t recorded_by[] = {50, 65, 40, 55};
+    const uint32_t recorded_in[] = {14, 15, 12, 13};
     const struct cupti_overhead overhead = {.kind = CUPTI_KIND_OVERHEAD,
                                             .overhead_kind = 1u << 16,
                                             .object = {0, thread, 0},
@@ -434,6 +446,16 @@ void stand_in_deliver_kinds(uint32_t thread)
     at = add(delivery.buffer, &peer, sizeof(peer), CUPTI_KIND_MEMCPY2);
     at = add(at, &set, sizeof(set), CUPTI_KIND_MEMSET);
     at = add(at, &sync, sizeof(sync), CUPTI_KIND_SYNCHRONIZATION);
+    at = add(at, &wait, sizeof(wait), CUPTI_KIND_SYNCHRONIZATION);
+    for (int i = 0; i < 4; i++) {
+        const struct cupti_cuda_event event = {.kind = CUPTI_KIND_CUDA_EVENT,
+                                               .correlation = recorded_by[i],
+                                               .context = 1,
+                                               .stream = recorded_in[i],
+                                               .event = i == 3 ? 34 : 33};
+
+        at = add(at, &event, sizeof(event), CUPTI_KIND_CUDA_EVENT);
+    }
     at = add(at, &overhead, sizeof(overhead), CUPTI_KIND_OVERHEAD);
     at = add(at, &memory, sizeof(memory), CUPTI_KIND_MEMORY2);
     at = add(at, &graph, sizeof(graph), CUPTI_KIND_GRAPH_TRACE);

@@ -2,6 +2,8 @@
  * GPU recording without a GPU: the conversation with CUPTI against a stand-in (tests/stand_in).
  * What records look like is test_cupti_records.c's.
  */
+#include "analysis/diagnose/analysis.h"
+#include "analysis/diagnose/diagnose.h"
 #include "analysis/model/args.h"
 #include "analysis/model/model.h"
 #include "collector/inject/api.h"
@@ -30,6 +32,7 @@ SAME(CUPTI_KIND_MEMORY2, CUPTI_ACTIVITY_KIND_MEMORY2);
 SAME(CUPTI_KIND_MEMCPY2, CUPTI_ACTIVITY_KIND_MEMCPY2);
 SAME(CUPTI_KIND_GRAPH_TRACE, CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
 SAME(CUPTI_KIND_OVERHEAD, CUPTI_ACTIVITY_KIND_OVERHEAD);
+SAME(CUPTI_KIND_CUDA_EVENT, CUPTI_ACTIVITY_KIND_CUDA_EVENT);
 SAME(CUPTI_KIND_SYNCHRONIZATION, CUPTI_ACTIVITY_KIND_SYNCHRONIZATION);
 #endif
 
@@ -363,7 +366,19 @@ START_TEST(every_kind_of_record_arrives)
     ck_assert_uint_eq(imported->slices.corr[at], 71);
     at = only_of(LAC_SLICE_MEMSET);
     ck_assert_int_eq(copies[imported->slices.detail[at]].bytes, 512);
-    ck_assert_int_eq(imported->slices.dur_ns[only_of(LAC_SLICE_SYNC)], 500);
+    ck_assert_uint_eq(count_kind(LAC_SLICE_SYNC), 2);
+    for (uint64_t i = 0; i < imported->slices.count; i++) {
+        if (imported->slices.kind[i] == LAC_SLICE_SYNC) {
+            const bool waits = imported->slices.corr[i] == 60;
+
+            (void)lac_args_format(imported, i, args, sizeof(args));
+            ck_assert_int_eq(imported->slices.dur_ns[i], waits ? 0 : 500);
+            ck_assert_str_eq(args, waits ? "{\"stream\":9,\"wait_on_stream\":14,"
+                                           "\"wait_on_cuda_event_record_corr_id\":50,"
+                                           "\"wait_on_cuda_event_id\":33}"
+                                         : "{\"stream\":9}");
+        }
+    }
     ck_assert_int_eq(imported->slices.dur_ns[only_of(LAC_SLICE_OVERHEAD)], 300);
     ck_assert_int_eq(imported->allocs[imported->slices.detail[only_of(LAC_SLICE_ALLOC)]].bytes,
                      1 << 20);
@@ -491,6 +506,20 @@ static bool report_says(const char *code)
     return false;
 }
 
+static void check_diagnosis_says(const char *text)
+{
+    struct lac_analysis *analysis = NULL;
+    struct lac_error error = {0};
+    bool is_said = false;
+
+    ck_assert_int_eq(lac_diagnose(imported, NULL, &analysis, &error), LAC_OK);
+    for (uint32_t i = 0; i < analysis->not_recorded_count; i++) {
+        is_said = is_said || strcmp(analysis->not_recorded[i], text) == 0;
+    }
+    lac_analysis_destroy(analysis);
+    ck_assert_msg(is_said, "%s", text);
+}
+
 START_TEST(graphs_that_suffer_from_records_are_recorded_whole_and_that_is_said)
 {
     ck_assert_int_eq(lac_job_run(job_graphs_that_suffer), 0);
@@ -500,6 +529,7 @@ START_TEST(graphs_that_suffer_from_records_are_recorded_whole_and_that_is_said)
     ck_assert(metadata_says("\"graph_recording\":\"launches\""));
     ck_assert(metadata_says("kernels a second in CUDA graphs; a record of each, measured at 3."));
     ck_assert(report_says("graphs_as_a_whole"));
+    check_diagnosis_says("kernels in CUDA graphs: launches were recorded whole");
 }
 END_TEST
 

@@ -280,6 +280,19 @@ END_TEST
         ck_assert_uint_eq(ours->graph, from.graphId);                                              \
     } while (0)
 
+#define EVENT(struct_of)                                                                           \
+    do {                                                                                           \
+        struct_of from;                                                                            \
+        const struct lac_gpu_call *ours;                                                           \
+        fill(&from, sizeof(from), CUPTI_ACTIVITY_KIND_CUDA_EVENT);                                 \
+        decode(&from, CUPTI_API_VERSION);                                                          \
+        ours = kept(0, LAC_GPU_EVENT, sizeof(*ours));                                              \
+        ck_assert_uint_eq(ours->head.correlation, from.correlationId);                             \
+        ck_assert_uint_eq(ours->head.context, from.contextId);                                     \
+        ck_assert_uint_eq(ours->head.stream, from.streamId);                                       \
+        ck_assert_uint_eq(ours->number, from.eventId);                                             \
+    } while (0)
+
 START_TEST(synchronisations_overhead_calls_and_graphs_of_every_version_are_read)
 {
     SYNC(CUpti_ActivitySynchronization);
@@ -289,6 +302,8 @@ START_TEST(synchronisations_overhead_calls_and_graphs_of_every_version_are_read)
     OVERHEAD(CUpti_ActivityOverhead3);
     GRAPH(CUpti_ActivityGraphTrace);
     GRAPH(CUpti_ActivityGraphTrace2);
+    EVENT(CUpti_ActivityCudaEvent);
+    EVENT(CUpti_ActivityCudaEvent2);
     for (int kind = CUPTI_ACTIVITY_KIND_DRIVER; kind <= CUPTI_ACTIVITY_KIND_RUNTIME; kind++) {
         const bool runtime = kind == CUPTI_ACTIVITY_KIND_RUNTIME;
         const struct lac_gpu_call *ours;
@@ -323,7 +338,7 @@ static const struct {
     {CUPTI_ACTIVITY_KIND_OVERHEAD, sizeof(CUpti_ActivityOverhead3), LAC_GPU_OVERHEAD},
     {CUPTI_ACTIVITY_KIND_MEMORY2, sizeof(CUpti_ActivityMemory4), LAC_GPU_MEMORY},
     {CUPTI_ACTIVITY_KIND_GRAPH_TRACE, sizeof(CUpti_ActivityGraphTrace2), LAC_GPU_GRAPH},
-    {CUPTI_ACTIVITY_KIND_CUDA_EVENT, sizeof(CUpti_ActivityCudaEvent2), 0},
+    {CUPTI_ACTIVITY_KIND_CUDA_EVENT, sizeof(CUpti_ActivityCudaEvent2), LAC_GPU_EVENT},
     {CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION, sizeof(CUpti_ActivityExternalCorrelation), 0},
     {CUPTI_ACTIVITY_KIND_MEMORY_POOL, sizeof(CUpti_ActivityMemoryPool3), 0},
 };

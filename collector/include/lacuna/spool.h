@@ -202,6 +202,8 @@ enum lac_gpu_type {
     LAC_GPU_OVERHEAD = 7,
     LAC_GPU_MEMORY = 8, /**< allocation or release */
     LAC_GPU_GRAPH = 9,  /**< a whole graph launch, when nodes are not recorded one by one */
+    LAC_GPU_EVENT =
+        10, /**< a CUDA event recorded: no times, the call of its correlation has them */
 };
 
 /** Clock of the times in GPU records; a segment of them says which (lac_segment_header.gpu_clock).
@@ -243,12 +245,12 @@ struct lac_gpu_copy { /* LAC_GPU_COPY and LAC_GPU_MEMSET, 3 units */
     uint32_t value;   /**< of a memset */
 };
 
-struct lac_gpu_call { /* calls, sync, overhead: 3 units */
+struct lac_gpu_call { /* calls, sync, overhead, events: 3 units */
     struct lac_gpu_record head;
     uint32_t name;
     uint32_t tid;
     uint32_t result; /**< return value of a call; kind of a sync or an overhead */
-    uint32_t number; /**< callback id of a call; event of a sync */
+    uint32_t number; /**< callback id of a call; event of a sync or an event record */
 };
 
 struct lac_gpu_memory {         /* 4 units */
