@@ -205,10 +205,14 @@ static void steps_text(const struct page *page, const struct lac_analysis *analy
                        page->options->is_ascii ? "+-" : "\u00b1",
                        analysis->step_spread_pct < 1.0 ? 1 : 0, analysis->step_spread_pct);
     }
-    (void)snprintf(out, capacity_bytes, "%u step%s, %s%s   %s %s/s",
-                   (unsigned)analysis->step_kept_count, analysis->step_kept_count == 1 ? "" : "s",
-                   lac_say_ns(analysis->step_mean_ns).text, spread,
-                   lac_say_rate(analysis->throughput_per_s).text, analysis->throughput_unit);
+    char rate[64] = "";
+    if (isfinite(analysis->throughput_per_s)) {
+        (void)snprintf(rate, sizeof rate, "   %s %s/s",
+                       lac_say_rate(analysis->throughput_per_s).text, analysis->throughput_unit);
+    }
+    (void)snprintf(out, capacity_bytes, "%u step%s, %s%s%s", (unsigned)analysis->step_kept_count,
+                   analysis->step_kept_count == 1 ? "" : "s",
+                   lac_say_ns(analysis->step_mean_ns).text, spread, rate);
 }
 
 static void write_head(struct page *page, const struct lac_analysed *analysed)

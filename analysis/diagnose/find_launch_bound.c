@@ -57,29 +57,48 @@ static void propose(struct lac_diagnosis *diagnosis, struct lac_finding *finding
                                    lac_say_ns(finding->step_mid_ns).text);
 }
 
+/**
+ * Steps without the waiting for launches. Host work of any length that stands between launches goes
+ * when nothing has to be launched one by one, so what is gained may be more than the idle time that
+ * is launching by its contents; never more than all idle time.
+ *
+ * @return what the device waits for it, a step
+ */
+static double price(const struct lac_diagnosis *diagnosis, double host_ns,
+                    double steps[LAC_CASE_COUNT_])
+{
+    static const double left[LAC_CASE_COUNT_] = {0.0, 0.0, 0.5};
+    const struct lac_step_time *time = diagnosis->time;
+    bool is_played = lac_graph_trust(time) != LAC_TRUST_NONE; /* it holds them among launches */
+    double all_idle_ns = 0.0;
+    for (int cause = 0; cause < LAC_CAUSE_COUNT_; cause++) {
+        all_idle_ns += time->idle_ns[cause];
+    }
+    for (int which = 0; which < LAC_CASE_COUNT_; which++) {
+        struct lac_change change;
+        lac_change_clear(&change);
+        change.idle_factor[LAC_CAUSE_LAUNCH] = left[which];
+        if (host_ns > 0.0 && !is_played) {
+            double share = fmin(1.0, host_ns / time->idle_ns[LAC_CAUSE_HOST]);
+            change.idle_factor[LAC_CAUSE_HOST] = 1.0 - share * (1.0 - left[which]);
+        }
+        double least_ns = time->step_ns - (1.0 - left[which]) * all_idle_ns;
+        steps[which] = fmax(lac_retime(diagnosis, &change), least_ns);
+    }
+    return fmax(time->idle_ns[LAC_CAUSE_LAUNCH] + host_ns, time->step_ns - steps[LAC_CASE_MID]);
+}
+
 void lac_find_launch_bound(struct lac_diagnosis *diagnosis)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
     const struct lac_step_time *time = diagnosis->time;
     /* short stretches of operators between two launches are what a launch costs, too */
     double host_ns = lac_idle_in_short_pieces(diagnosis, LAC_CAUSE_HOST, LAUNCH_BRIDGE_NS);
-    double cost_ns = time->idle_ns[LAC_CAUSE_LAUNCH] + host_ns;
-    if (lac_pct_of_step(diagnosis, cost_ns) < 5.0) {
+    if (lac_pct_of_step(diagnosis, time->idle_ns[LAC_CAUSE_LAUNCH] + host_ns) < 5.0) {
         return;
     }
-    static const double left[LAC_CASE_COUNT_] = {0.0, 0.0, 0.5};
     double steps[LAC_CASE_COUNT_];
-    for (int which = 0; which < LAC_CASE_COUNT_; which++) {
-        struct lac_change change;
-        lac_change_clear(&change);
-        change.idle_factor[LAC_CAUSE_LAUNCH] = left[which];
-        bool is_played = lac_graph_trust(time) != LAC_TRUST_NONE; /* it holds them among launches */
-        if (host_ns > 0.0 && !is_played) {
-            double share = fmin(1.0, host_ns / time->idle_ns[LAC_CAUSE_HOST]);
-            change.idle_factor[LAC_CAUSE_HOST] = 1.0 - share * (1.0 - left[which]);
-        }
-        steps[which] = lac_retime(diagnosis, &change);
-    }
+    double cost_ns = price(diagnosis, host_ns, steps);
     struct lac_finding *finding = lac_finding_new(diagnosis, "launch-bound");
     if (!finding) {
         return;

@@ -226,6 +226,27 @@ START_TEST(gains_of_findings_that_overlap_are_not_added)
 }
 END_TEST
 
+/* -- 12: what is no training step ---------------------------------------------------------------
+ */
+
+START_TEST(layers_of_a_forward_pass_with_hooks_for_a_backward_pass_are_no_steps)
+{
+    blank();
+    for (int i = 0; i < 24; i++) {
+        int begin = i * 1000;
+        add("main range %d 5 RegisterPostBackwardFunction, seq = %d\n", begin, 100 + i);
+        add("main call %d 5 #%u cudaLaunchKernel\n", begin + 10, ++corr);
+        add("gpu0.7 kernel %d 500 #%u flash_fwd_kernel\n", begin + 20, corr);
+        add("main call %d 5 #%u cudaLaunchKernel\n", begin + 550, ++corr);
+        add("gpu0.7 kernel %d 250 #%u nvjet_tst_192x192_64x4\n", begin + 560, corr);
+    }
+    diagnose(NULL, 9);
+    ck_assert_int_ne((int)analysis->subject, (int)LAC_SUBJECT_TRAINING);
+    ck_assert_uint_eq(analysis->finding_count, 0);
+    wipe();
+}
+END_TEST
+
 /* -- waits that are not the user's
  * ------------------------------------------------------------------------- */
 
@@ -352,6 +373,7 @@ int main(void)
     tcase_add_test(tcase, a_call_that_waits_for_the_gpu_is_no_slow_copy);
     tcase_add_test(tcase, a_kernel_of_unknown_name_is_unknown);
     tcase_add_test(tcase, gains_of_findings_that_overlap_are_not_added);
+    tcase_add_test(tcase, layers_of_a_forward_pass_with_hooks_for_a_backward_pass_are_no_steps);
     tcase_add_test(tcase, streams_that_wait_for_each_other_are_told_from_one_that_is_late);
     tcase_add_test(tcase, what_the_recorder_costs_is_said_and_not_sold_as_a_gain);
     tcase_add_test(tcase, memory_that_is_allocated_in_every_step_is_told_from_the_first_ones);
