@@ -186,11 +186,19 @@ static void device_text(const struct lac_analysed *analysed, char *out, size_t c
                    name[0] != '\0' ? name : "GPU");
 }
 
-/** "28 steps, 301 ms (+-1 %)   850 samples/s". */
+/** Whether what was found to repeat is known to be a step. */
+static bool has_real_steps(const struct lac_analysis *analysis)
+{
+    bool is_period = strcmp(analysis->step_method, "period") == 0;
+    return analysis->step_count > 0 && analysis->subject != LAC_SUBJECT_COLD_START &&
+           (!is_period || analysis->subject == LAC_SUBJECT_TRAINING);
+}
+
+/** "28 steps, 301 ms (+-1 %)   850 samples/s"; no rate where steps are too few for one. */
 static void steps_text(const struct page *page, const struct lac_analysis *analysis, char *out,
                        size_t capacity_bytes)
 {
-    if (analysis->subject == LAC_SUBJECT_COLD_START || analysis->step_count == 0) {
+    if (!has_real_steps(analysis)) {
         (void)snprintf(out, capacity_bytes, "no steady step");
         return;
     }
@@ -286,6 +294,7 @@ static void write_needs(struct page *page, const struct lac_analysis *analysis)
     bool has_steps = analysis->subject == LAC_SUBJECT_TRAINING ||
                      (analysis->subject == LAC_SUBJECT_INFERENCE && analysis->step_kept_count > 2);
     has_steps = has_steps || analysis->subject == LAC_SUBJECT_HOST_TRAINING;
+    has_steps = has_steps && has_real_steps(analysis);
     if (!has_steps || (needs->gpu_ns == LAC_UNKNOWN_NS && needs->data_ns == LAC_UNKNOWN_NS)) {
         return;
     }

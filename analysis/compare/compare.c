@@ -129,7 +129,8 @@ static void compare_throughput(const struct lac_analysis *a, const struct lac_an
         lac_texts_add(&comparison->texts, "%s", is_same_unit ? a->throughput_unit : "steps");
     const struct lac_analysis *sides[] = {a, b};
     for (int i = 0; i < 2; i++) {
-        bool has_steps = sides[i]->step_mean_ns != LAC_UNKNOWN_NS && sides[i]->step_mean_ns > 0;
+        bool has_steps = sides[i]->step_mean_ns != LAC_UNKNOWN_NS && sides[i]->step_mean_ns > 0 &&
+                         isfinite(sides[i]->throughput_per_s);
         comparison->throughput_per_s[i] = is_same_unit ? sides[i]->throughput_per_s
                                           : has_steps  ? 1e9 / (double)sides[i]->step_mean_ns
                                                        : (double)NAN;

@@ -38,7 +38,7 @@ struct run {
     uint32_t first, last, count;
     uint32_t period, votes;
     uint32_t regular;
-    uint64_t regular_kernels;
+    uint64_t regular_kernels, left_kernels;
     double gap_ns;
     double time_sum, time_squares; /* of regular periods */
 };
@@ -124,10 +124,13 @@ static void measure_runs(struct runs *runs, const struct window *window, uint32_
     for (uint32_t i = 0; i < positions; i++) { /* how far it holds */
         struct run *run = &runs->at[runs->id[i]];
         run->gap_ns += (double)(window->start_ns[i] - window->before_end_ns[i]);
-        if (i > run->first && is_near(i - run->last, run->period)) {
+        uint32_t distance = i - run->last;
+        if (i > run->first && !is_near(distance, run->period)) { /* late: less one; early: all */
+            run->left_kernels += distance > run->period ? distance - run->period : distance;
+        } else if (i > run->first) {
             double time_ns = (double)(window->start_ns[i] - window->start_ns[run->last]);
             run->regular++;
-            run->regular_kernels += i - run->last;
+            run->regular_kernels += distance;
             run->time_sum += time_ns;
             run->time_squares += time_ns * time_ns;
         }
@@ -149,13 +152,11 @@ static bool is_anchor(const struct run *run, const struct window *window)
 }
 
 /** Share of the kernels between first and last that is in no unit: what a repetition that comes
- * late has more than one. */
+ * late has more than one, and all of one that comes early. */
 static double left_over(const struct run *run)
 {
-    double all = run->last - run->first;
-    double irregular = (double)(run->count - 1 - run->regular);
-    double used = (double)run->regular_kernels + irregular * (double)run->period;
-    return all <= 0.0 || used >= all ? 0.0 : (all - used) / all;
+    uint32_t all = run->last - run->first;
+    return all == 0 ? 0.0 : (double)run->left_kernels / (double)all;
 }
 
 /** Whether a unit has more than one kind of kernel: a loop over one kernel has no steps. */

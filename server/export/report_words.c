@@ -129,12 +129,19 @@ const char *lac_report_cause_words(enum lac_cause cause)
 
 void lac_report_figures(const struct lac_analysis *analysis, char *out, size_t capacity_bytes)
 {
-    if (analysis->step_kept_count == 0 || analysis->step_mean_ns == LAC_UNKNOWN_NS) {
+    bool has_rate = isfinite(analysis->throughput_per_s); /* steps that mean something */
+    if (analysis->step_kept_count == 0 || analysis->step_mean_ns == LAC_UNKNOWN_NS ||
+        (!has_rate && analysis->subject != LAC_SUBJECT_FEW_STEPS)) {
         (void)snprintf(out, capacity_bytes, "no steady step in this trace");
         return;
     }
+    char rate[64] = "";
     char spread[48] = "";
     char batch[48] = "";
+    if (has_rate) {
+        (void)snprintf(rate, sizeof rate, "%s %s/s, ",
+                       lac_say_rate(analysis->throughput_per_s).text, analysis->throughput_unit);
+    }
     if (isfinite(analysis->step_spread_pct) && analysis->step_spread_pct >= 0.1) {
         (void)snprintf(spread, sizeof spread, " (\u00b1%.*f %%)",
                        analysis->step_spread_pct < 1.0 ? 1 : 0, analysis->step_spread_pct);
@@ -142,8 +149,7 @@ void lac_report_figures(const struct lac_analysis *analysis, char *out, size_t c
     if (analysis->batch_size != LAC_UNKNOWN_NS) {
         (void)snprintf(batch, sizeof batch, ", batch %lld", (long long)analysis->batch_size);
     }
-    (void)snprintf(out, capacity_bytes, "%s %s/s, %s a step%s, %u step%s%s",
-                   lac_say_rate(analysis->throughput_per_s).text, analysis->throughput_unit,
+    (void)snprintf(out, capacity_bytes, "%s%s a step%s, %u step%s%s", rate,
                    lac_say_ns(analysis->step_mean_ns).text, spread,
                    (unsigned)analysis->step_kept_count, analysis->step_kept_count == 1 ? "" : "s",
                    batch);
@@ -262,9 +268,12 @@ uint32_t lac_report_host(const struct lac_report_source *source, struct lac_repo
 static const char *step_method_words(const char *method)
 {
     static const char *const words[][2] = {
-        {"profiler_step", "the profiler's own marks"}, {"nvtx", "ranges that name them"},
-        {"dataloader", "the data loader's batches"},   {"optimizer", "the optimizer"},
+        {"profiler_step", "the profiler's own marks"},
+        {"nvtx", "ranges that name them"},
+        {"dataloader", "the data loader's batches"},
+        {"optimizer", "the optimizer"},
         {"period", "kernels that come again"},
+        {"optimizer_kernels", "the optimizer's kernels"},
     };
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
         if (strcmp(method, words[i][0]) == 0) {

@@ -487,6 +487,25 @@ START_TEST(layers_are_no_steps)
 }
 END_TEST
 
+START_TEST(a_unit_that_the_step_cuts_short_is_no_step)
+{
+    static struct sheet sheet;
+    sheet = (struct sheet){0};
+    for (int step = 0; step < 8; step++) { /* two units and a half */
+        double t = step * 1000.0;
+        for (int i = 0; i < 50; i++) {
+            char name[16];
+            (void)snprintf(name, sizeof name, "kernel_%c", 'a' + i % 20);
+            kernels(&sheet, &t, name, 1);
+        }
+    }
+    draw(&sheet);
+    ck_assert_str_eq(analysis->step_method, "period");
+    ck_assert_int_eq(analysis->step_median_ns, 1000000);
+    wipe();
+}
+END_TEST
+
 START_TEST(a_few_other_kernels_do_not_hide_the_period)
 {
     static struct sheet sheet;
@@ -557,6 +576,7 @@ START_TEST(what_repeats_is_no_training_unless_something_says_so)
     ck_assert_ptr_nonnull(strstr(analysis->verdict.text, "may be a layer"));
     ck_assert_uint_eq(analysis->finding_count, 0);
     ck_assert(isnan(analysis->throughput_per_s));
+    ck_assert_int_eq(analysis->needs.gpu_ns, LAC_UNKNOWN_NS);
     wipe();
 }
 END_TEST
@@ -621,6 +641,7 @@ int main(void)
     tcase_add_test(tcase, named_steps_may_be_the_micro_steps);
     tcase_add_test(tcase, a_step_of_layers_has_no_micro_steps);
     tcase_add_test(tcase, layers_are_no_steps);
+    tcase_add_test(tcase, a_unit_that_the_step_cuts_short_is_no_step);
     tcase_add_test(tcase, a_few_other_kernels_do_not_hide_the_period);
     tcase_add_test(tcase, a_pass_of_validation_does_not_hide_the_period);
     tcase_add_test(tcase, what_repeats_is_no_training_unless_something_says_so);
