@@ -62,6 +62,10 @@ static const struct {
     const char *settings[8];
 } advised[] = {
     {"input-starvation", {"workers", "prefetch", "persistent"}},
+    {"storage-latency", {"workers"}},
+    {"small-files", {"workers"}},
+    {"slow-samples", {"prefetch", "in_order"}},
+    {"worker-respawn", {"persistent"}},
     {"layout-conversion", {"memory_format", "channels_last", "layout"}},
     {"tensor-cores-unused", {"precision", "autocast", "amp", "tf32", "dtype"}},
     {"pageable-copy", {"pin"}},
@@ -172,7 +176,8 @@ static void say_band(const struct lac_compare_prediction *it, char *out, size_t 
     (void)snprintf(out, capacity_bytes, "%s (%s-%s)", mid.text, low.text, high.text);
 }
 
-static const char *prediction_text(struct lac_comparison *comparison, int64_t achieved_ns)
+static const char *prediction_text(struct lac_comparison *comparison, int64_t achieved_ns,
+                                   bool is_vague)
 {
     struct lac_compare_prediction *it = &comparison->prediction;
     char missed[160] = "";
@@ -186,12 +191,15 @@ static const char *prediction_text(struct lac_comparison *comparison, int64_t ac
                        lac_say_ns(grown_ns).text);
     }
     say_band(it, band, sizeof band);
-    return lac_texts_add(
-        &comparison->texts, "predicted %s, achieved %s: %s%s%s", band, lac_say_ns(achieved_ns).text,
-        it->is_within              ? "within the band"
-        : achieved_ns < it->low_ns ? "better than the band"
-                                   : "missed",
-        missed, it->is_matched ? "" : " (A's first finding; what was changed is not recorded)");
+    return lac_texts_add(&comparison->texts, "predicted %s, achieved %s: %s%s%s", band,
+                         lac_say_ns(achieved_ns).text,
+                         it->is_within              ? "within the band"
+                         : achieved_ns < it->low_ns ? "better than the band"
+                                                    : "missed",
+                         missed,
+                         it->is_matched ? ""
+                         : is_vague     ? " (as advised; what number was set is not recorded)"
+                                        : " (A's first finding; what was changed is not recorded)");
 }
 
 /** Whether all that differs is what the finding advised. */
@@ -230,7 +238,9 @@ static enum lac_status predict(const struct lac_compare_side *a, const struct la
         return LAC_OK;
     }
     const struct lac_finding *finding = matched(a->analysis, comparison, &difference);
-    it->is_matched = finding != NULL;
+    /* "some (not recorded)": the setting differs, its value in B is unknown */
+    bool is_vague = difference && strstr(difference->b, "not recorded") != NULL;
+    it->is_matched = finding != NULL && !is_vague;
     comparison->is_one_change = is_one_piece(finding, comparison);
     /* without any recorded difference the change may be the advised one, when there is an effect */
     bool may_be_first = !finding && comparison->setting_count == 0 &&
@@ -252,7 +262,7 @@ static enum lac_status predict(const struct lac_compare_side *a, const struct la
         double achieved = (double)achieved_ns;
         it->is_within =
             achieved >= 0.99 * (double)it->low_ns && achieved <= 1.01 * (double)it->high_ns;
-        it->text = prediction_text(comparison, achieved_ns);
+        it->text = prediction_text(comparison, achieved_ns, is_vague);
     }
     return status;
 }

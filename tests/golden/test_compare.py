@@ -139,6 +139,8 @@ def check_real():
     expect("the wait is gone", change(document, "idle_by_cause", "data_wait") < -40, document["where"])
     expect("the band holds the difference", document["step"]["low_pct"] < document["step"]["change_pct"] < document["step"]["high_pct"])
     expect("six steps leave a wide band", document["step"]["noise_floor_pct"] > 2 and document["step"]["steps_for_2_pct"] > 6, document["step"])
+    predicted = document["predicted"]
+    expect("how many workers is not recorded", predicted is None or (not predicted["is_the_change"] and "not recorded" in predicted["text"]), predicted)
     check_sums("workers 0 -> 4", document)
     check_text("workers 0 -> 4", none, four)
     same = compare(four, four)

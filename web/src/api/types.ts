@@ -537,11 +537,25 @@ export const comparisonShape = obj({
       text: or(str, ''),
     }),
   ),
+  result: opt(obj({metric: opt(str), same: opt(bool), text: or(str, '')})),
+  kinds: or(
+    list(
+      obj({
+        kind: str,
+        a_count: num,
+        b_count: num,
+        a_mean_ns: opt(num),
+        b_mean_ns: opt(num),
+      }),
+    ),
+    [],
+  ),
   where: opt(
     obj({
       partition: list(whereRowShape),
       idle_by_cause: list(whereRowShape),
       kernel_family: list(whereRowShape),
+      operator: or(list(whereRowShape), []),
     }),
   ),
   findings: obj({

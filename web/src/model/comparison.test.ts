@@ -1,7 +1,16 @@
 import assert from 'node:assert/strict';
 import {test} from 'node:test';
 import type {Comparison} from '../api/types';
-import {bar, beforeAndAfter, familyRows, pick, toneOf, wentRows} from './comparison';
+import {
+  bar,
+  beforeAndAfter,
+  familyRows,
+  kindRows,
+  operatorRows,
+  pick,
+  toneOf,
+  wentRows,
+} from './comparison';
 
 const row = (name: string, a: number, b: number) => ({name, a_ns: a, b_ns: b, delta_ns: b - a});
 
@@ -47,6 +56,8 @@ function made(change: Partial<Comparison> = {}): Comparison {
     },
     changed: {text: '', count: 0, one_change: false, differences: []},
     predicted: undefined,
+    result: undefined,
+    kinds: [],
     where: {
       partition: [row('compute', 6e7, 6e7), row('exposed_copy', 0, 5e6), row('idle', 4e7, 1.5e7)],
       idle_by_cause: [
@@ -55,6 +66,11 @@ function made(change: Partial<Comparison> = {}): Comparison {
         row('unattributed', 1e6, 5e6),
       ],
       kernel_family: [row('gemm', 5e7, 5.00001e7), row('layout', 1e7, 0)],
+      operator: [
+        row('aten::linear', 5e7, 5.00001e7),
+        row('autograd::engine::evaluate_function: ConvolutionBackward0', 1e7, 0),
+        row('aten::to', 0, 2e7),
+      ],
     },
     findings: {gone: [], come: [], stayed: []},
     ...change,
@@ -119,4 +135,21 @@ test('two traces are picked at most, and the older one is before', () => {
   assert.deepEqual(beforeAndAfter(['old', 'older'], traces), ['older', 'old']);
   assert.equal(beforeAndAfter(['new'], traces), undefined);
   assert.equal(beforeAndAfter(['new', 'gone'], traces), undefined);
+});
+
+test('operators are those that changed, under the names that people use', () => {
+  assert.deepEqual(
+    operatorRows(made()).map(it => it.name),
+    ['to', 'ConvolutionBackward0'],
+  );
+});
+
+test('kinds of steps beside training are rows of their own', () => {
+  const kinds = [
+    {kind: 'train', a_count: 10, b_count: 10, a_mean_ns: 1e8, b_mean_ns: 8e7},
+    {kind: 'validation', a_count: 2, b_count: 0, a_mean_ns: 1e9, b_mean_ns: undefined},
+  ];
+  assert.deepEqual(kindRows(made({kinds})), [
+    {name: 'steps of validation', aNs: 1e9, bNs: undefined, counts: '2 and 0'},
+  ]);
 });

@@ -72,6 +72,45 @@ export function familyRows(comparison: Comparison): readonly WentRow[] {
     .sort(bySize);
 }
 
+/** What people call an operator: autograd's own prefix says nothing. */
+export function operatorName(name: string): string {
+  return name.replace(/^autograd::engine::evaluate_function: /, '').replace(/^aten::/, '');
+}
+
+/** GPU time by the operator that launched it: the changes of a thousandth of the step or more, ten
+ *  at most. */
+export function operatorRows(comparison: Comparison): readonly WentRow[] {
+  const least = Math.max(comparison.step.a_ns ?? 0, comparison.step.b_ns ?? 0) / 1000;
+  return (comparison.where?.operator ?? [])
+    .map(part => row(part, operatorName(part.name)))
+    .filter(part => Math.abs(part.deltaNs) >= least)
+    .sort(bySize)
+    .slice(0, 10);
+}
+
+const KINDS: Readonly<Record<string, string>> = {
+  validation: 'steps of validation',
+  checkpoint: 'steps that write a checkpoint',
+  other: 'steps that do other work',
+};
+
+/** Steps that are no training, a line a kind: "2.1 s → 2.3 s, 3 and 3 steps". */
+export function kindRows(comparison: Comparison): readonly {
+  readonly name: string;
+  readonly aNs: number | undefined;
+  readonly bNs: number | undefined;
+  readonly counts: string;
+}[] {
+  return comparison.kinds
+    .filter(it => it.kind !== 'train')
+    .map(it => ({
+      name: KINDS[it.kind] ?? it.kind,
+      aNs: it.a_mean_ns,
+      bNs: it.b_mean_ns,
+      counts: `${it.a_count} and ${it.b_count}`,
+    }));
+}
+
 /** A diverging bar: where it starts and how wide it is, in percent of the room, the middle being 0. */
 export function bar(
   deltaNs: number,

@@ -16,7 +16,15 @@ import {
   timeUnitFor,
   type TimeUnit,
 } from '../base/format';
-import {bar, familyRows, toneOf, wentRows, type WentRow} from '../model/comparison';
+import {
+  bar,
+  familyRows,
+  kindRows,
+  operatorRows,
+  toneOf,
+  wentRows,
+  type WentRow,
+} from '../model/comparison';
 import {DEFAULT_VIEW, compareA, compareB} from '../model/view_state';
 import {Chip, topicOf} from '../ui/cause_mark';
 import {Header} from '../ui/header';
@@ -98,6 +106,7 @@ function Result({comparison}: {comparison: Comparison}): JSX.Element {
       </div>
       <Changed comparison={comparison} />
       <Predicted comparison={comparison} />
+      <Outcome comparison={comparison} />
       <Went comparison={comparison} />
       <Findings comparison={comparison} />
     </>
@@ -232,14 +241,49 @@ function Predicted({comparison}: {comparison: Comparison}): JSX.Element | null {
   );
 }
 
+/** Whether the training comes to the same, and the steps that are no training. */
+function Outcome({comparison}: {comparison: Comparison}): JSX.Element | null {
+  const result = comparison.result;
+  const kinds = kindRows(comparison);
+  const time = (ns: number | undefined): string => (ns === undefined ? 'none' : formatDuration(ns));
+  if (!result && kinds.length === 0) return null;
+  return (
+    <section class="panel">
+      <header class="panel-head">
+        <h2>Same result?</h2>
+        {result?.same !== undefined && (
+          <span class={`panel-aside ${result.same ? 'faint' : 'warn-text'}`}>
+            {result.same ? <IconCheck /> : <IconWarning />}{' '}
+            {result.same ? 'the same' : 'not the same'}
+          </span>
+        )}
+      </header>
+      {result && <p class={result.same === undefined ? 'muted' : ''}>{sentence(result.text)}.</p>}
+      {kinds.length > 0 && (
+        <dl class="facts">
+          {kinds.map(kind => (
+            <Fragment key={kind.name}>
+              <dt>{kind.name}</dt>
+              <dd class="num">
+                {time(kind.aNs)} → {time(kind.bNs)}, {kind.counts} of them
+              </dd>
+            </Fragment>
+          ))}
+        </dl>
+      )}
+    </section>
+  );
+}
+
 function Went({comparison}: {comparison: Comparison}): JSX.Element | null {
   const rows = wentRows(comparison);
   const families = familyRows(comparison);
+  const operators = operatorRows(comparison);
   if (rows.length === 0) return null;
   const largest = (list: readonly WentRow[]): number =>
     Math.max(...list.map(row => Math.abs(row.deltaNs)), 0);
   const delta = comparison.step.delta_ns ?? 0;
-  const scale = Math.max(largest(rows), largest(families));
+  const scale = Math.max(largest(rows), largest(families), largest(operators));
   const unit = timeUnitFor(Math.max(comparison.step.a_ns ?? 0, comparison.step.b_ns ?? 0));
   return (
     <section class="panel">
@@ -256,6 +300,12 @@ function Went({comparison}: {comparison: Comparison}): JSX.Element | null {
         <>
           <h3 class="compare-sub">Kernel time by kind</h3>
           <WentTable rows={families} scale={scale} unit={unit} label="Kernel time by kind" />
+        </>
+      )}
+      {operators.length > 0 && (
+        <>
+          <h3 class="compare-sub">GPU time by the operator that launched it</h3>
+          <WentTable rows={operators} scale={scale} unit={unit} label="GPU time by operator" />
         </>
       )}
     </section>

@@ -62,7 +62,7 @@ function Choice({trace, contents}: {trace: TraceInfo; contents: ReportContents})
         </p>
       ) : (
         <fieldset class="share-kinds">
-          <legend>What leaves with it</legend>
+          <legend>What leaves with it: untick what stays here</legend>
           {present.map(row => {
             const shown = row.items.slice(0, 3).join(', ');
             const more = row.items.length > 3 ? ', …' : '';
