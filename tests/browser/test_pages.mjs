@@ -95,6 +95,17 @@ const steps = [
     await page.getByRole('link', {name: 'rank 0 of 2'}).click();
     await late.waitFor();
   }],
+  ['what the server left unanswered comes by itself when it is back', async () => {
+    const analysis = /\/analysis(\?|$)/;
+    await page.route(analysis, (route) => route.abort());
+    await page.locator('.ranks').getByRole('link', {name: 'Rank 1'}).click();
+    await page.getByText('The server does not answer').first().waitFor();
+    await page.unroute(analysis);
+    await page.getByTestId('verdict').waitFor({timeout: 20000});
+    complaints.splice(0, complaints.length); // the browser's own about the aborted request
+    await page.getByRole('link', {name: 'rank 1 of 2'}).click();
+    await page.locator('.ranks').waitFor();
+  }],
   ['a deleted trace says so to who has it open', async () => {
     await page.locator('.ranks').getByRole('link', {name: 'Rank 1'}).click();
     await page.locator('.trace-name', {hasText: /rank1/}).waitFor();

@@ -2,6 +2,9 @@
 import {useCallback, useEffect, useState} from 'preact/hooks';
 import {errorText, isAbort} from '../api/client';
 
+/** A server that does not answer is asked again after this. */
+const AWAY_MS = 5000;
+
 export type Resource<T> =
   | {readonly kind: 'loading'; readonly stale: T | undefined}
   | {readonly kind: 'ready'; readonly value: T}
@@ -25,6 +28,7 @@ export function useResource<T>(
   useEffect(() => {
     if (key === undefined) return undefined;
     const controller = new AbortController();
+    let again: ReturnType<typeof setTimeout> | undefined;
     setState(before => ({
       key,
       resource: {
@@ -39,9 +43,14 @@ export function useResource<T>(
       (error: unknown) => {
         if (controller.signal.aborted || isAbort(error)) return;
         setState({key, resource: {kind: 'error', text: errorText(error), retry}});
+        // fetch's own error: the server is away, and may come back
+        if (error instanceof TypeError) again = setTimeout(retry, AWAY_MS);
       },
     );
-    return () => controller.abort();
+    return () => {
+      clearTimeout(again);
+      controller.abort();
+    };
     // `load` is a new function at each render: the key says when it means something else
   }, [key, attempt]);
 
