@@ -242,6 +242,8 @@ def _patch_dataset(kind):
             if _item_count == 256:
                 _items_on = _item_ns >= 256 * _ITEM_NS_MIN
                 _item_count = _item_ns = 0
+                if not _items_on:
+                    kind.__getitem__ = original  # a call less for every item to come
 
     __getitem__._lacuna = True
     kind.__getitem__ = __getitem__

@@ -295,16 +295,15 @@ def bench_nvtx(results, runs, scratch):
 
 
 def bench_hook(results, runs, scratch):
-    """A DataLoader loop with and without the recorder: the median batch's time, the difference run by run."""
+    """A DataLoader loop with and without the hook's patches in turn, in one process: CPU time a batch, with two workers and without."""
     if subprocess.run([TORCH_PYTHON, "-c", "import torch"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode != 0:
         results.absent("hook_us_per_batch", f"no torch for {TORCH_PYTHON}")
         return
     samples = Samples()
-    job = [TORCH_PYTHON, os.path.join(ROOT, "tests/bench/hook_batches.py"), "0", "1500"]
+    job = [NODE, "run", "--all", "--quiet", "-o", scratch.fresh("spool"), "--", TORCH_PYTHON, os.path.join(ROOT, "tests/bench/hook_batches.py")]
     for _ in range(runs):
-        plain = last_json(run(job)["output"])["batch_median_us"]
-        hooked = last_json(run([NODE, "run", "--quiet", "-o", scratch.fresh("spool"), "--", *job])["output"])["batch_median_us"]
-        samples.take(hook_us_per_batch=hooked - plain, hook_batch_us=plain)
+        alone, beside = (last_json(run([*job, workers, "100", "16"])["output"]) for workers in ("0", "2"))
+        samples.take(hook_us_per_batch=beside["hook_us"], hook_batch_us=beside["batch_us"], hook_us_per_batch_no_workers=alone["hook_us"])
     scratch.fresh("spool")
     results.add_all(samples, 1)
 
