@@ -102,7 +102,8 @@ bool lac_find_affinity(struct lac_diagnosis *diagnosis)
     }
     int64_t cpu_ns = analysis->loader.fetch_cpu_mean_ns;
     int32_t workers = analysis->loader.num_workers;
-    double best_ns = cpu_ns > 0 ? fmax(time->s_ns, (double)cpu_ns / workers) : time->s_ns;
+    double best_ns =
+        cpu_ns > 0 ? fmax(loading->free_ns, (double)cpu_ns / workers) : loading->free_ns;
     double mid_ns = cpu_ns > 0 ? best_ns : 0.5 * (best_ns + time->step_ns);
     lac_loading_price(diagnosis, finding, best_ns, mid_ns, time->step_ns);
     const char *waits =

@@ -39,7 +39,8 @@ static void propose_fewer_threads(struct lac_diagnosis *diagnosis, struct lac_fi
     int32_t cores = diagnosis->settings.allowed_cores;
     double cpu_ns = fmax(0.0, (double)analysis->loader.fetch_cpu_mean_ns);
     /* at best the other threads only wait for each other; at worst all they do is needed */
-    double best_ns = fmax(time->s_ns, fmax(cpu_ns / cores, cpu_ns / fmax(1.0, loading->workers)));
+    double best_ns =
+        fmax(loading->free_ns, fmax(cpu_ns / cores, cpu_ns / fmax(1.0, loading->workers)));
     best_ns = fmin(best_ns, time->step_ns);
     lac_loading_price(diagnosis, finding, best_ns, 0.5 * (best_ns + time->step_ns), time->step_ns);
     finding->why = lac_texts_add(
@@ -99,7 +100,7 @@ static void propose_cores(struct lac_diagnosis *diagnosis, struct lac_finding *f
             : "";
     finding->why = lac_texts_add(&analysis->texts, "%s%s.%s%s", who, waits, needs,
                                  lac_batch_parts_text(diagnosis));
-    lac_loading_price(diagnosis, finding, time->s_ns, time->s_ns, time->step_ns);
+    lac_loading_price(diagnosis, finding, loading->free_ns, loading->free_ns, time->step_ns);
     int32_t wanted = lac_cores_wanted(diagnosis);
     finding->change = lac_texts_add(
         &analysis->texts,

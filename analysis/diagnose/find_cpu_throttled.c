@@ -24,7 +24,7 @@ bool lac_find_cpu_throttled(struct lac_diagnosis *diagnosis)
     }
     int64_t cpu_ns = analysis->loader.fetch_cpu_mean_ns;
     int32_t workers = analysis->loader.num_workers > 0 ? analysis->loader.num_workers : 1;
-    double best_ns = time->s_ns;
+    double best_ns = loading->free_ns;
     if (cpu_ns > 0) { /* with cores enough a worker still has a batch to compute */
         best_ns = fmax(best_ns, (double)cpu_ns / workers);
     }

@@ -255,15 +255,15 @@ static void propose_recording(struct lac_diagnosis *diagnosis, struct lac_findin
 {
     struct lac_analysis *analysis = diagnosis->analysis;
     const struct lac_step_time *time = diagnosis->time;
-    double mid_ns = lac_step_without_waiting(diagnosis);
-    double best_ns = mid_ns;
+    double free_ns = diagnosis->loading->free_ns;
+    double best_ns = free_ns;
     if (analysis->main_device != LAC_NONE) { /* the host may get all its wait back */
         double wait_ns =
             (double)lac_spans_intersection_length(&diagnosis->waits, &diagnosis->kept) /
             (double)analysis->step_kept_count;
         best_ns = fmin(best_ns, fmax(time->busy_ns, time->step_ns - wait_ns));
     }
-    lac_loading_price(diagnosis, finding, best_ns, mid_ns, time->step_ns);
+    lac_loading_price(diagnosis, finding, best_ns, free_ns, time->step_ns);
     finding->brief = "record the loader";
     finding->expect = lac_texts_add(&analysis->texts, "%s, if the loader keeps up.",
                                     lac_finding_expect(diagnosis, finding));
@@ -315,8 +315,8 @@ static void propose_whole_batches(struct lac_diagnosis *diagnosis, struct lac_fi
 {
     struct lac_analysis *analysis = diagnosis->analysis;
     const struct lac_step_time *time = diagnosis->time;
-    lac_loading_price(diagnosis, finding, time->s_ns, 0.5 * (time->s_ns + time->step_ns),
-                      time->step_ns);
+    double free_ns = diagnosis->loading->free_ns;
+    lac_loading_price(diagnosis, finding, free_ns, 0.5 * (free_ns + time->step_ns), time->step_ns);
     finding->brief = "whole batches at once";
     finding->change =
         "More workers won't help: the data is in memory already, and handing a batch over from a "

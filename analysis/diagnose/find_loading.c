@@ -47,7 +47,7 @@ double lac_loading_step(const struct lac_diagnosis *diagnosis, double fetch_ns)
     const struct lac_step_time *time = diagnosis->time;
     int32_t workers = diagnosis->analysis->loader.num_workers;
     workers = workers > 0 ? workers : 1;
-    return fmax(fmax(time->s_ns, fetch_ns / workers), time->cores_ns);
+    return fmax(fmax(diagnosis->loading->free_ns, fetch_ns / workers), time->cores_ns);
 }
 
 /** Which of the longest gaps come after those already taken. */

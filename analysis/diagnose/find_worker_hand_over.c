@@ -101,7 +101,7 @@ bool lac_find_worker_hand_over(struct lac_diagnosis *diagnosis)
         return false;
     }
     double done_ns = loading->late.done_ns;
-    double best_ns = fmax(time->s_ns, time->step_ns - done_ns);
+    double best_ns = fmax(loading->free_ns, time->step_ns - done_ns);
     lac_loading_price(diagnosis, finding, best_ns, 0.5 * (time->step_ns + best_ns), time->step_ns);
     double pin_ns = part_ns(diagnosis, "loader.pin");
     double put_ns = part_ns(diagnosis, "loader.put");

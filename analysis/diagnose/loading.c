@@ -216,8 +216,8 @@ static enum lac_status measure_tail(const struct lac_diagnosis *diagnosis,
     struct lac_step_time usual = *time;
     usual.fetch_ns = even;
     loading->tail = (struct lac_tail){
-        .now_ns = lac_loader_step(time, time->s_ns, workers, 1.0),
-        .even_ns = fmax(lac_loader_step(&usual, time->s_ns, workers, 1.0), time->cores_ns),
+        .now_ns = lac_loader_step(time, loading->free_ns, workers, 1.0),
+        .even_ns = fmax(lac_loader_step(&usual, loading->free_ns, workers, 1.0), time->cores_ns),
         .slow_pct = 100.0 * (double)slow / (double)time->fetch_count};
     free(even);
     return LAC_OK;
@@ -306,6 +306,8 @@ enum lac_status lac_loading_measure(struct lac_diagnosis *diagnosis)
     loading->cpu_share = (double)NAN;
     loading->median_ns = (double)NAN;
     loading->p99_ns = (double)NAN;
+    loading->free_ns =
+        fmin(fmax(lac_step_without_waiting(diagnosis), 0.0), diagnosis->time->step_ns);
     read_surroundings(diagnosis, loading);
     enum lac_status status = collect_threads(diagnosis, loading);
     if (!status) {

@@ -102,6 +102,7 @@ struct lac_loading {
     struct lac_late_batches late;
     struct lac_tail tail;
     struct lac_batch_reads reads;
+    double free_ns;         /**< mean step if every batch were there when it is asked for */
     double items_per_batch; /**< NaN: items were not recorded */
 
     bool is_explained;     /**< by a finding of its own */
