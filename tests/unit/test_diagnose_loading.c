@@ -827,7 +827,8 @@ START_TEST(a_wait_behind_a_value_that_is_read_names_it)
         add("main op %.0f 20 Optimizer.step#SGD.step\n", t + 9920);
     }
     diagnose("{\"lacuna\":{\"settings\":{\"num_workers\":0}}}");
-    const struct lac_finding *finding = first_is("input-starvation");
+    const struct lac_finding *finding = trace_finding(analysis, "input-starvation");
+    ck_assert_ptr_nonnull(finding);
     says(finding->why, "aten::item waits until the GPU has nothing left to do");
     wipe();
 }
