@@ -521,6 +521,30 @@ static enum lac_status on_start_end(struct lac_spool_thread *thread, const struc
     return LAC_OK;
 }
 
+/* A range begins or ends, or a mark. */
+static enum lac_status on_range(struct lac_spool_thread *thread, const struct lac_event *event,
+                                const struct lac_event *next)
+{
+    struct lac_spool_process *const process = thread->process;
+    const int64_t now_ns = ns_of(thread, event->ts);
+
+    lac_builder_model(process->builder)->info.event_count++;
+    thread->last_start = 0;
+    thread->last_ns = now_ns > thread->last_ns ? now_ns : thread->last_ns;
+    if (event->type == LAC_EVENT_PUSH) {
+        on_push(thread, event, now_ns);
+        return LAC_OK;
+    }
+    if (event->type == LAC_EVENT_MARK) {
+        thread->mark = (struct open_range){
+            .start_ns = now_ns, .name = name_of(process, event->name), .domain = event->domain};
+        thread->has_mark = true;
+        return LAC_OK;
+    }
+    return event->type == LAC_EVENT_POP ? on_pop(thread, event, now_ns)
+                                        : on_start_end(thread, event, next, now_ns);
+}
+
 static enum lac_status on_event(struct lac_spool_thread *thread, const struct lac_event *event,
                                 const struct lac_event *next)
 {
@@ -533,25 +557,8 @@ static enum lac_status on_event(struct lac_spool_thread *thread, const struct la
     case LAC_EVENT_POP:
     case LAC_EVENT_MARK:
     case LAC_EVENT_START:
-    case LAC_EVENT_END: {
-        const int64_t now_ns = ns_of(thread, event->ts);
-
-        lac_builder_model(process->builder)->info.event_count++;
-        thread->last_start = 0;
-        thread->last_ns = now_ns > thread->last_ns ? now_ns : thread->last_ns;
-        if (event->type == LAC_EVENT_PUSH) {
-            on_push(thread, event, now_ns);
-            return LAC_OK;
-        }
-        if (event->type == LAC_EVENT_MARK) {
-            thread->mark = (struct open_range){
-                .start_ns = now_ns, .name = name_of(process, event->name), .domain = event->domain};
-            thread->has_mark = true;
-            return LAC_OK;
-        }
-        return event->type == LAC_EVENT_POP ? on_pop(thread, event, now_ns)
-                                            : on_start_end(thread, event, next, now_ns);
-    }
+    case LAC_EVENT_END:
+        return on_range(thread, event, next);
     case LAC_EVENT_LOADER:
         if (top != NULL) {
             top->batch = (int64_t)event->ts;

@@ -515,21 +515,52 @@ static const char *text_at(const struct writer *writer, uint64_t at)
     return NULL;
 }
 
-/* Elements of a member from its place on; false when that cannot be known or does not fit. */
-static bool count_elements(const struct writer *writer, const struct schema *schema,
-                           const struct member *member, const uint64_t *places, uint32_t index,
-                           uint64_t at, uint32_t size_bytes, uint64_t *ret_count)
+/* A member that is being read. */
+struct reading {
+    const struct schema *schema;
+    const uint64_t *places; /* of the members of the struct, up to this one */
+    const struct member *member;
+    uint32_t index;
+    uint32_t size_bytes; /* of one element */
+};
+
+/* The array's length stands in a member before it; false when that cannot be. */
+static bool read_length(const struct writer *writer, const struct reading *reading,
+                        uint64_t *ret_count)
 {
-    const struct member *const members = writer->process->schemas->members + schema->first;
+    const uint32_t index = reading->member->detail;
+    const struct member *length;
+    struct type type;
+
+    if (index >= reading->index) {
+        return false;
+    }
+    length = &writer->process->schemas->members[reading->schema->first + index];
+    type = type_of(length->type);
+    if (type.size_bytes == 0 || type.form == 'f' ||
+        (length->flags & (FLAG_ARRAY_MASK | FLAG_POINTER)) != 0 ||
+        reading->places[index] + type.size_bytes > writer->data->size_bytes) {
+        return false;
+    }
+    *ret_count = load(writer->data->bytes + reading->places[index], type.size_bytes);
+    return true;
+}
+
+/* Elements of a member from its place on; false when that cannot be known or does not fit. */
+static bool count_elements(const struct writer *writer, const struct reading *reading,
+                           uint64_t *ret_count)
+{
     const uint32_t end = writer->data->size_bytes;
+    const uint32_t size_bytes = reading->size_bytes;
+    const uint64_t at = reading->places[reading->index];
     uint64_t count = 1;
 
-    switch (member->flags & FLAG_ARRAY_MASK) {
+    switch (reading->member->flags & FLAG_ARRAY_MASK) {
     case 0:
-        count = is_text(member->type) ? member->detail : 1;
+        count = is_text(reading->member->type) ? reading->member->detail : 1;
         break;
     case FLAG_ARRAY_FIXED:
-        count = member->detail;
+        count = reading->member->detail;
         break;
     case FLAG_ARRAY_TERMINATED:
         count = 0;
@@ -538,18 +569,11 @@ static bool count_elements(const struct writer *writer, const struct schema *sch
             count++;
         }
         break;
-    case FLAG_ARRAY_LENGTH: {
-        const struct type type =
-            member->detail < index ? type_of(members[member->detail].type) : (struct type){0, 0};
-
-        if (type.size_bytes == 0 || type.form == 'f' ||
-            (members[member->detail].flags & (FLAG_ARRAY_MASK | FLAG_POINTER)) != 0 ||
-            places[member->detail] + type.size_bytes > end) {
+    case FLAG_ARRAY_LENGTH:
+        if (!read_length(writer, reading, &count)) {
             return false;
         }
-        count = load(writer->data->bytes + places[member->detail], type.size_bytes);
         break;
-    }
     default:
         return false;
     }
@@ -573,7 +597,26 @@ static void put_name(struct writer *writer, const struct member *member, uint32_
     put_char(writer, ':');
 }
 
-/* One member at `at`; how far it reaches, 0 when that is not known. */
+static bool is_pointer(const struct member *member)
+{
+    return (member->flags & FLAG_POINTER) != 0 || member->type == TYPE_REGISTERED_STRING ||
+           (is_text(member->type) && (member->flags & FLAG_ARRAY_MASK) == 0 && member->detail == 0);
+}
+
+static void put_pointed(struct writer *writer, const struct member *member, uint32_t index,
+                        uint64_t at)
+{
+    const char *const text = text_at(writer, at);
+
+    if (text != NULL && has_room(writer, 64)) {
+        put_name(writer, member, index);
+        put_quoted(writer, text);
+    } else {
+        writer->process->payload_members_left_out++;
+    }
+}
+
+/* One member at its place; how far it reaches, 0 when that is not known. */
 static uint64_t put_member(struct writer *writer, const struct schema *schema, uint32_t index,
                            const uint64_t *places, unsigned depth)
 {
@@ -582,39 +625,35 @@ static uint64_t put_member(struct writer *writer, const struct schema *schema, u
         member->type >= SCHEMA_ID_STATIC
             ? find_schema(writer->process, schema->domain, member->type)
             : NULL;
+    const struct reading reading = {.schema = schema,
+                                    .places = places,
+                                    .member = member,
+                                    .index = index,
+                                    .size_bytes = element_bytes(nested, member)};
     const uint32_t array = member->flags & FLAG_ARRAY_MASK;
-    const uint32_t size_bytes = element_bytes(nested, member);
-    const bool is_pointer = (member->flags & FLAG_POINTER) != 0 ||
-                            member->type == TYPE_REGISTERED_STRING ||
-                            (is_text(member->type) && array == 0 && member->detail == 0);
     const bool is_shown = (member->flags & (FLAG_HIDE | FLAG_MESSAGE)) == 0;
-    const uint64_t at = places[index];
     uint64_t count = 0;
 
-    if (is_pointer) {
-        const char *const text = text_at(writer, at);
-
-        if (text != NULL && is_shown && has_room(writer, 64)) {
-            put_name(writer, member, index);
-            put_quoted(writer, text);
-        } else if (is_shown) {
-            writer->process->payload_members_left_out++;
+    if (is_pointer(member)) {
+        if (is_shown) {
+            put_pointed(writer, member, index, places[index]);
         }
-        return at + sizeof(uint64_t);
+        return places[index] + sizeof(uint64_t);
     }
-    if (!count_elements(writer, schema, member, places, index, at, size_bytes, &count) ||
-        !has_room(writer, 64) || depth >= NESTED_MAX || ++writer->steps > STEPS_MAX) {
+    if (!count_elements(writer, &reading, &count) || !has_room(writer, 64) || depth >= NESTED_MAX ||
+        ++writer->steps > STEPS_MAX) {
         writer->process->payload_members_left_out++;
         return 0;
     }
-    if (is_shown && (array != 0 || is_text(member->type))) {
+    if (is_shown) {
         put_name(writer, member, index);
-        put_array(writer, nested, member, at, count, depth);
-    } else if (is_shown) {
-        put_name(writer, member, index);
-        put_element(writer, nested, member, at, depth);
     }
-    return at + (count + (array == FLAG_ARRAY_TERMINATED)) * size_bytes;
+    if (is_shown && (array != 0 || is_text(member->type))) {
+        put_array(writer, nested, member, places[index], count, depth);
+    } else if (is_shown) {
+        put_element(writer, nested, member, places[index], depth);
+    }
+    return places[index] + (count + (array == FLAG_ARRAY_TERMINATED)) * reading.size_bytes;
 }
 
 /* The members of a struct that lies at `base`, without the braces. */

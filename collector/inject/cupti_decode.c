@@ -1,4 +1,5 @@
 #include "collector/inject/cupti_abi.h"
+#include "collector/inject/cupti_graphs.h"
 #include "collector/inject/gpu.h"
 #include "lacuna/spool.h"
 

@@ -1,9 +1,11 @@
+#include "collector/inject/cupti_abi.h"
 #include "collector/inject/gpu.h"
 #include "collector/inject/old_symbols.h"
 #include "collector/inject/recorder.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

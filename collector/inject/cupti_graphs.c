@@ -1,5 +1,8 @@
 #include "collector/inject/cupti_graphs.h"
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 
 /* LIMIT_SHARE: of the time that passes, what records of kernels in graphs may cost. TRY_RATE: where

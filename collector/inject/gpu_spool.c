@@ -1,3 +1,4 @@
+#include "collector/inject/cupti_graphs.h"
 #include "collector/inject/gpu.h"
 #include "collector/inject/recorder.h"
 #include "lacuna/spool.h"

@@ -3,6 +3,7 @@
  * the functions below. One table per library, so the entry point is called many times; the
  * functions and all their state are shared.
  */
+#include "collector/inject/nvtx_abi.h"
 #include "collector/inject/nvtx_private.h"
 #include "collector/inject/recorder.h"
 #include "lacuna/spool.h"
@@ -111,8 +112,10 @@ static void put_attributes(struct lac_thread *self, const struct nvtx_attributes
     }
     if (LAC_UNLIKELY(attributes->payload_type == NVTX_PAYLOAD_TYPE_SCHEMA) &&
         attributes->reserved > 0) {
-        lac_payload_put(self, domain, owner, (const void *)(uintptr_t)attributes->payload,
-                        (size_t)attributes->reserved);
+        const struct nvtx_data *data;
+
+        memcpy(&data, &attributes->payload, sizeof(attributes->payload)); /* it is a pointer then */
+        lac_payload_put(self, domain, owner, data, (size_t)attributes->reserved);
     }
 }
 

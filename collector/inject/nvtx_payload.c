@@ -3,10 +3,12 @@
  * bytes with ranges and marks; NCCL tells communicator, size and reduction that way. We record the
  * description and the bytes; what pointers in them point to must be read here and now.
  */
+#include "collector/inject/nvtx_abi.h"
 #include "collector/inject/nvtx_private.h"
 #include "collector/inject/recorder.h"
 #include "lacuna/spool.h"
 
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -332,40 +334,47 @@ static uint32_t text_of(struct lac_thread *self, const struct member *member, co
     return lac_recorder_name(self, pointer, strnlen(pointer, TEXT_BYTES_MAX));
 }
 
+/* One payload, and the texts that it points to. */
+struct walk {
+    struct lac_thread *self;
+    const uint8_t *bytes;
+    size_t size_bytes;
+    struct text texts[LAC_DATA_TEXTS_MAX];
+    uint32_t text_count;
+    uint32_t message; /* name of the event, 0 none */
+};
+
 /* Every text that the data point to, in the structs within too; the event's message apart. */
-static uint32_t collect_texts(struct lac_thread *self, const struct schema *schema,
-                              const uint8_t *bytes, size_t size_bytes, uint32_t base,
-                              unsigned nested_in, struct text *texts, uint32_t count,
-                              uint32_t *message)
+static void collect_texts(struct walk *walk, const struct schema *schema, uint32_t base,
+                          unsigned depth)
 {
     for (uint32_t i = 0; i < schema->member_count && schema->kind < LAC_SCHEMA_UNION; i++) {
         const struct member *const member = &schema->members[i];
         const struct schema *const nested = member->type >= NVTX_SCHEMA_ID_STATIC
                                                 ? find_schema(schema->domain, member->type)
                                                 : NULL;
+        const bool is_message = (member->flags & NVTX_ENTRY_MESSAGE) != 0;
         const uint64_t at = (uint64_t)base + member->offset;
 
-        if (member->offset == UINT32_MAX) {
-            break;
+        if (member->offset == UINT32_MAX || at >= walk->size_bytes) {
+            continue;
         }
-        if (nested != NULL && nested_in < NESTED_MAX && member->flags == 0) {
-            count = collect_texts(self, nested, bytes, size_bytes, (uint32_t)at, nested_in + 1,
-                                  texts, count, message);
-        } else if (is_text_pointer(member) && at + sizeof(void *) <= size_bytes &&
-                   count < LAC_DATA_TEXTS_MAX) {
-            texts[count].offset = (uint32_t)at;
-            texts[count].name = text_of(self, member, bytes + at);
-            if ((member->flags & NVTX_ENTRY_MESSAGE) != 0) {
-                *message = texts[count].name;
-            }
-            count++;
-        } else if ((member->flags & NVTX_ENTRY_MESSAGE) != 0 && is_text(member->type) &&
-                   at < size_bytes) {
-            *message = lac_recorder_name(self, (const char *)bytes + at,
-                                         strnlen((const char *)bytes + at, size_bytes - at));
+        if (nested != NULL && depth < NESTED_MAX && member->flags == 0) {
+            collect_texts(walk, nested, (uint32_t)at, depth + 1);
+        } else if (is_text_pointer(member) && at + sizeof(void *) <= walk->size_bytes &&
+                   walk->text_count < LAC_DATA_TEXTS_MAX) {
+            const uint32_t name = text_of(walk->self, member, walk->bytes + at);
+
+            walk->texts[walk->text_count].offset = (uint32_t)at;
+            walk->texts[walk->text_count++].name = name;
+            walk->message = is_message ? name : walk->message;
+        } else if (is_message && is_text(member->type)) {
+            const char *const text = (const char *)walk->bytes + at;
+
+            walk->message =
+                lac_recorder_name(walk->self, text, strnlen(text, walk->size_bytes - at));
         }
     }
-    return count;
 }
 
 /* Bytes of one payload: as told, else as the schema says, else a C string's. */
@@ -386,45 +395,45 @@ static size_t size_of_data(const struct schema *schema, const struct nvtx_data *
 }
 
 /* One payload; returns the message in it as a name, or 0. Without `owner` that is all it does. */
-static uint32_t put_one(struct lac_thread *self, uint16_t domain, enum lac_event_type owner,
+static uint32_t put_one(struct lac_thread *self, uint16_t domain, uint8_t owner,
                         const struct nvtx_data *data)
 {
     const struct schema *const schema =
         data->schema >= NVTX_SCHEMA_ID_STATIC ? find_schema(domain, data->schema) : NULL;
     size_t size_bytes = size_of_data(schema, data);
-    struct text texts[LAC_DATA_TEXTS_MAX];
-    uint32_t text_count = 0;
-    uint32_t message = 0;
+    struct walk walk = {.self = self, .bytes = data->bytes};
 
     if (size_bytes == 0 || (schema == NULL && data->schema > NVTX_TYPE_REGISTERED_STRING)) {
         return 0; /* raw bytes, or nobody said what they are */
     }
     size_bytes = size_bytes > LAC_DATA_BYTES_MAX ? LAC_DATA_BYTES_MAX : size_bytes;
+    walk.size_bytes = size_bytes;
     if (schema != NULL) {
-        text_count = collect_texts(self, schema, data->bytes, size_bytes, 0, 0, texts, 0, &message);
+        collect_texts(&walk, schema, 0, 0);
     }
-    if (owner == 0 || !lac_recorder_room(self, 1 + (uint32_t)(size_bytes + 7) / 8 + text_count)) {
-        return message;
+    if (owner == 0 ||
+        !lac_recorder_room(self, 1 + (uint32_t)(size_bytes + 7) / 8 + walk.text_count)) {
+        return walk.message;
     }
-    lac_recorder_put(self, data->schema, (uint32_t)size_bytes | text_count << 16, domain,
-                     (uint8_t)owner, LAC_EVENT_DATA);
+    lac_recorder_put(self, data->schema, (uint32_t)size_bytes | walk.text_count << 16, domain,
+                     owner, LAC_EVENT_DATA);
     for (size_t at = 0; at < size_bytes; at += 8) {
         uint64_t word = 0;
 
-        memcpy(&word, (const uint8_t *)data->bytes + at, size_bytes - at < 8 ? size_bytes - at : 8);
+        memcpy(&word, walk.bytes + at, size_bytes - at < 8 ? size_bytes - at : 8);
         lac_recorder_put(self, word, 0, 0, 0, LAC_EVENT_DATA_BYTES);
     }
-    for (uint32_t i = 0; i < text_count; i++) {
-        lac_recorder_put(self, texts[i].offset, texts[i].name, 0, 0, LAC_EVENT_DATA_TEXT);
+    for (uint32_t i = 0; i < walk.text_count; i++) {
+        lac_recorder_put(self, walk.texts[i].offset, walk.texts[i].name, 0, 0, LAC_EVENT_DATA_TEXT);
     }
-    return message;
+    return walk.message;
 }
 
 void lac_payload_put(struct lac_thread *self, uint16_t domain, enum lac_event_type owner,
                      const struct nvtx_data *data, size_t count)
 {
     for (size_t i = 0; data != NULL && i < count && i < PAYLOADS_MAX; i++) {
-        (void)put_one(self, domain, owner, &data[i]);
+        (void)put_one(self, domain, (uint8_t)owner, &data[i]);
     }
 }
 
@@ -436,7 +445,7 @@ static uint32_t name_in(struct lac_thread *self, uint16_t domain, const struct n
     uint32_t name = 0;
 
     for (size_t i = 0; data != NULL && i < count && i < PAYLOADS_MAX && name == 0; i++) {
-        name = put_one(self, domain, (enum lac_event_type)0, &data[i]);
+        name = put_one(self, domain, 0, &data[i]);
     }
     if (name == 0 && data != NULL && count > 0 && find_schema(domain, data[0].schema) != NULL) {
         name = name_z(self, find_schema(domain, data[0].schema)->name);
