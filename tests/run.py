@@ -32,6 +32,8 @@ SAN_ENV = {
     "ASAN_OPTIONS": "detect_leaks=1:abort_on_error=0:allocator_may_return_null=1",
     "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1",
 }
+# libcheck's limits are seconds on the wall, which a busy machine stretches; TIMEOUT_S is what ends a hung test
+CHECK_ENV = {"CK_TIMEOUT_MULTIPLIER": "10"}
 THREAD_ENV = {"TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1"}
 # programs with threads of their own, which `make soak` also runs under the thread sanitizer
 THREADED = ("test_http_server", "test_store_trace", "test_store_catalog", "test_ingest")
@@ -97,7 +99,7 @@ def run_one(name, command, environment, running):
     with tempfile.TemporaryFile() as log:
         try:
             child = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
-                                     env={**os.environ, **environment}, start_new_session=True)
+                                     env={**os.environ, **CHECK_ENV, **environment}, start_new_session=True)
         except OSError as problem:
             return Result(name, 0, 1, str(problem), 0.0, 0.0)
         running.add(child.pid)

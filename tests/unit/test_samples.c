@@ -96,9 +96,9 @@ START_TEST(what_a_process_writes_is_counted)
 {
     double mean;
 
-    ck_assert_int_eq(record("exec dd if=/dev/zero of=/dev/null bs=1M count=40000 2>/dev/null"), 0);
+    ck_assert_int_eq(record("timeout 2 dd if=/dev/zero of=/dev/null bs=1M 2>/dev/null; true"), 0);
     import_ok();
-    ck_assert_msg(highest("dd", "written by calls (MB/s)", &mean) > 50, "dd writes 40 GB");
+    ck_assert_msg(highest("dd", "written by calls (MB/s)", &mean) > 50, "dd writes for two seconds");
 }
 END_TEST
 
