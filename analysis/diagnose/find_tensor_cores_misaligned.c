@@ -48,21 +48,6 @@ static struct multiples multiples_of(const char *name)
     return (struct multiples){0, 0, ""};
 }
 
-/** Smallest alignment that the name states ("..._align2", "aligna4"), 0 when it states none. */
-static int64_t alignment_of(const char *name)
-{
-    int64_t least = 0;
-    for (const char *at = strstr(name, "align"); at; at = strstr(at + 5, "align")) {
-        const char *digits = at + 5;
-        digits += *digits == 'a' || *digits == 'b' || *digits == 'c';
-        int64_t value = strtol(digits, NULL, 10);
-        if (value > 0 && (least == 0 || value < least)) {
-            least = value;
-        }
-    }
-    return least;
-}
-
 /** Whether the kernel's name says that it was made for a GPU before `major`. */
 static bool is_of_older_gpu(const char *name, int32_t major)
 {
@@ -101,7 +86,7 @@ static void collect(const struct lac_diagnosis *diagnosis, int32_t major,
             continue;
         }
         const char *name = lac_model_str(diagnosis->model, kernel->name);
-        int64_t alignment = alignment_of(name);
+        int64_t alignment = lac_kernel_alignment(name);
         double ns = work->ops[i].exposed_ns;
         if (alignment > 0 && alignment < multiples_of(name).always) {
             matrix->misaligned_ns += ns;
@@ -177,7 +162,7 @@ static void find_misaligned(struct lac_diagnosis *diagnosis, const struct matrix
         &analysis->texts,
         "They run on tensor cores, but on kernels that take %lld element%s at a time (%s): for %s "
         "a length has to be a multiple of %lld. %s%s%s",
-        (long long)alignment_of(name), alignment_of(name) == 1 ? "" : "s",
+        (long long)lac_kernel_alignment(name), lac_kernel_alignment(name) == 1 ? "" : "s",
         lac_work_kernel_name(diagnosis, top->slice), multiples.type, (long long)multiples.always,
         dimension[0] != '\0' ? "In " : "Which one is not, is not recorded (record shapes).",
         dimension[0] != '\0' ? lac_work_op_name(diagnosis, top) : "",

@@ -21,8 +21,9 @@ struct attention {
     double product_ns, other_ns; /**< of all covered steps */
     uint64_t count;              /**< softmaxes of the forward pass */
     struct lac_saving saving[LAC_CASE_COUNT_];
-    uint32_t longest;    /**< slice */
-    uint64_t example;    /**< index of a product in the work */
+    uint32_t longest; /**< slice */
+    uint64_t example; /**< index of the longest product in the work, of an odd length if any */
+    double example_ns;
     bool has_misaligned; /**< products on kernels for lengths that are no multiple */
 };
 
@@ -105,10 +106,14 @@ static void add_operation(const struct lac_diagnosis *diagnosis, struct attentio
         lac_saving_add(diagnosis, &attention->saving[which], op->slice, part * ns);
     }
     if (is_a_product) {
-        const char *name = lac_model_str(diagnosis->model, kernel->name);
-        attention->has_misaligned =
-            attention->has_misaligned || strstr(name, "align1") || strstr(name, "align2");
-        attention->example = at;
+        int64_t alignment = lac_kernel_alignment(lac_model_str(diagnosis->model, kernel->name));
+        bool is_odd = alignment > 0 && alignment < 4;
+        bool is_longer = is_odd == attention->has_misaligned && ns > attention->example_ns;
+        if (is_longer || (is_odd && !attention->has_misaligned)) {
+            attention->example = at;
+            attention->example_ns = ns;
+        }
+        attention->has_misaligned = attention->has_misaligned || is_odd;
     }
 }
 
@@ -223,6 +228,24 @@ static void propose(struct lac_diagnosis *diagnosis, struct lac_finding *finding
                         "is no attention.";
     finding->check = "record again: the softmax kernels are gone, flash or efficient attention "
                      "kernels are there";
+}
+
+const char *lac_unfused_attention_text(struct lac_diagnosis *diagnosis)
+{
+    struct attention attention = {0};
+    if (diagnosis->work->steps <= 0.0) {
+        return "";
+    }
+    collect(diagnosis, &attention);
+    double ns = attention.product_ns + attention.other_ns;
+    double pct = 100.0 * ns / (diagnosis->time->compute_ns * diagnosis->work->steps);
+    if (attention.count == 0 || !(pct >= 10.0)) {
+        return "";
+    }
+    return lac_texts_add(&diagnosis->analysis->texts,
+                         "Attention in separate kernels (a softmax between two products) takes %s "
+                         "of the computing time.%s",
+                         lac_say_pct(fmin(pct, 100.0)).text, length_text(diagnosis, &attention));
 }
 
 void lac_find_unfused_attention(struct lac_diagnosis *diagnosis)

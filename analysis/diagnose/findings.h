@@ -89,6 +89,8 @@ void lac_find_step_outliers(struct lac_diagnosis *diagnosis);
 void lac_find_unnamed_wait(struct lac_diagnosis *diagnosis);
 void lac_find_drift(struct lac_diagnosis *diagnosis);
 void lac_find_unfused_attention(struct lac_diagnosis *diagnosis);
+/** The same as a fact, where no advice is given: a sentence or two, or "". */
+const char *lac_unfused_attention_text(struct lac_diagnosis *diagnosis);
 void lac_find_unfused_elementwise(struct lac_diagnosis *diagnosis);
 void lac_find_slow_optimizer(struct lac_diagnosis *diagnosis);
 void lac_find_small_grid(struct lac_diagnosis *diagnosis);

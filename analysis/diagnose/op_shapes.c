@@ -98,3 +98,17 @@ bool lac_op_product(const char *name, const struct lac_shape inputs[LAC_SHAPE_IN
     }
     return false;
 }
+
+int64_t lac_kernel_alignment(const char *name)
+{
+    int64_t least = 0;
+    for (const char *at = strstr(name, "align"); at; at = strstr(at + 5, "align")) {
+        const char *digits = at + 5;
+        digits += *digits == 'a' || *digits == 'b' || *digits == 'c';
+        int64_t value = strtol(digits, NULL, 10);
+        if (value > 0 && (least == 0 || value < least)) {
+            least = value;
+        }
+    }
+    return least;
+}

@@ -32,4 +32,7 @@ struct lac_product {
 bool lac_op_product(const char *name, const struct lac_shape inputs[LAC_SHAPE_INPUTS],
                     struct lac_product *ret_product);
 
+/** Elements that the kernel's name says it takes at once ("..._align2", "aligna4"); 0 says none. */
+int64_t lac_kernel_alignment(const char *name);
+
 #endif

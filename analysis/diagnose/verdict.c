@@ -217,6 +217,7 @@ static void say_about_trace(struct lac_diagnosis *diagnosis)
         verdict->text = lac_texts_add(
             &analysis->texts, "no backward pass and no optimizer: inference, not training; %s",
             certain);
+        verdict->detail = lac_unfused_attention_text(diagnosis);
         return;
     }
     verdict->letter = '~';

@@ -147,6 +147,10 @@ static void read_options(struct drawing *drawing, char *text, struct lac_slice_i
         char args[256];
         snprintf(args, sizeof args, "{\"Input Dims\":%s}", value);
         in->args = intern(drawing, args);
+    } else if (in->kind == LAC_SLICE_OP && (value = cut_option(text, " seq=")) != NULL) {
+        char args[64];
+        snprintf(args, sizeof args, "{\"Sequence number\":%lu}", strtoul(value, NULL, 10));
+        in->args = intern(drawing, args);
     } else if (in->kind == LAC_SLICE_API && (value = cut_option(text, " ret=")) != NULL) {
         in->detail = (uint32_t)strtoul(value, NULL, 10);
     }

@@ -258,6 +258,43 @@ START_TEST(a_backward_pass_of_its_own_operators_is_not_computed_twice)
 }
 END_TEST
 
+/** An evaluation of 20 operators behind the steps. */
+static void draw_evaluation(bool has_numbers, bool has_backward)
+{
+    blank();
+    draw_steps(8, 10000, 9500);
+    add("main range 80000 5000 validation\n");
+    for (int k = 0; k < 20; k++) {
+        if (has_numbers) {
+            add("main op %d 100 aten::conv2d seq=%d\n", 80100 + k * 200, 500 + k);
+        } else {
+            add("main op %d 100 aten::conv2d\n", 80100 + k * 200);
+        }
+    }
+    if (has_backward) {
+        add("pt_autograd_0 op 84500 100 autograd::engine::evaluate_function: "
+            "ConvolutionBackward0\n");
+    }
+    diagnose(NULL);
+}
+
+START_TEST(an_evaluation_that_builds_a_graph_for_nothing)
+{
+    draw_evaluation(true, false);
+    const struct lac_finding *finding = found("missing-no-grad");
+    ck_assert_ptr_nonnull(finding);
+    ck_assert_ptr_nonnull(strstr(finding->change, "torch.no_grad()"));
+    ck_assert_ptr_nonnull(strstr(finding->why, "19 nodes"));
+    wipe();
+    draw_evaluation(false, false); /* inside no_grad(), or not recorded */
+    ck_assert_ptr_null(found("missing-no-grad"));
+    wipe();
+    draw_evaluation(true, true); /* gradients are taken in it */
+    ck_assert_ptr_null(found("missing-no-grad"));
+    wipe();
+}
+END_TEST
+
 /* -- other phases
  * -------------------------------------------------------------------------------------- */
 
@@ -539,6 +576,7 @@ int main(void)
     tcase_add_test(tcase, a_try_that_succeeds_is_not_running_out);
     tcase_add_test(tcase, activations_that_are_computed_twice_cost_what_they_take);
     tcase_add_test(tcase, a_backward_pass_of_its_own_operators_is_not_computed_twice);
+    tcase_add_test(tcase, an_evaluation_that_builds_a_graph_for_nothing);
     tcase_add_test(tcase, checkpoints_are_a_share_of_what_was_recorded);
     tcase_add_test(tcase, a_short_checkpoint_is_not_worth_a_word);
     tcase_add_test(tcase, a_hot_gpu_is_named_with_what_its_clock_costs);

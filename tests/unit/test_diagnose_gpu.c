@@ -137,6 +137,27 @@ START_TEST(attention_in_separate_kernels_is_found)
 }
 END_TEST
 
+START_TEST(inference_is_told_the_fact_and_given_no_advice)
+{
+    blank();
+    for (int i = 0; i < 8; i++) {
+        double begin = host_us;
+        launch("main", "aten::bmm dims=[[16,5185,64],[16,64,5185]]", 200, ODD_GEMM);
+        launch("main", "aten::_softmax", 400, SOFTMAX);
+        launch("main", "aten::bmm dims=[[16,5185,5185],[16,5185,64]]", 200, ODD_GEMM);
+        host_us = device_us + 2.0;
+        add("main range %.1f %.1f ProfilerStep#%d\n", begin, host_us - begin, i);
+    }
+    diagnose_as(NULL, 9);
+    ck_assert_int_eq((int)analysis->subject, (int)LAC_SUBJECT_INFERENCE);
+    ck_assert_uint_eq(analysis->finding_count, 0);
+    ck_assert_msg(strstr(analysis->verdict.detail, "takes 100 % of the computing time") != NULL,
+                  "%s", analysis->verdict.detail);
+    ck_assert_ptr_nonnull(strstr(analysis->verdict.detail, "5185 is no multiple of 8"));
+    wipe();
+}
+END_TEST
+
 START_TEST(a_softmax_of_the_loss_or_between_layers_is_no_attention)
 {
     draw_attention("aten::bmm", LOGITS, "aten::bmm");
@@ -411,6 +432,7 @@ int main(void)
     TCase *tcase = tcase_create("gpu");
     tcase_set_timeout(tcase, 60);
     tcase_add_test(tcase, attention_in_separate_kernels_is_found);
+    tcase_add_test(tcase, inference_is_told_the_fact_and_given_no_advice);
     tcase_add_test(tcase, a_softmax_of_the_loss_or_between_layers_is_no_attention);
     tcase_add_test(tcase, a_call_that_fell_back_is_told_from_code_without_the_call);
     tcase_add_test(tcase, a_chain_of_elementwise_kernels_can_be_fused);
