@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdint.h>
 
-enum { ENDS_MIN = 12, ENDS_OF_TWO_MIN = 24, ALONE_MIN = 4, BESIDE_MIN = 16 };
+enum { ENDS_MIN = 12, ENDS_OF_TWO_MIN = 24, ENDS_MANY = 48, ALONE_MIN = 4, BESIDE_MIN = 16 };
 
 /* One after the other, with less than a thirtieth of the time shared. */
 #define ALONE_PCT_MIN   97.0
@@ -66,7 +66,8 @@ static enum sign sign_of(const struct lac_diagnosis *diagnosis)
         return GROWTH;
     }
     bool has_company = isnan(turns->alone_ns) || turns->beside_ns > 1.5 * turns->alone_ns;
-    if (has_company && turns->spread_ns >= SPREAD_MIN * turns->between_ns) {
+    if (has_company && turns->count >= ENDS_MANY &&
+        turns->spread_ns >= SPREAD_MIN * turns->between_ns) {
         return ONE_BY_ONE;
     }
     bool has_cores = diagnosis->settings.allowed_cores >= 2;
