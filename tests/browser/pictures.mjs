@@ -17,6 +17,7 @@ const server = await startServer(data);
 const {browser, page} = await startBrowser({viewport: {width: 1280, height: 800}, colorScheme: 'light'});
 const take = async (name) => {
   await page.mouse.move(0, 0);
+  await page.evaluate(() => document.activeElement?.blur()); // no ring of a key pressed before
   await page.waitForTimeout(700);
   await page.screenshot({path: join(pictures, `${name}.png`)});
 };
