@@ -1,7 +1,9 @@
 /*
  * Synchronisations that empty the queue. A call that waits lasts as long as the device has work;
  * that is not its cost. What it costs is the time the device then has none: from its return until
- * the host has launched again.
+ * the host has launched again. Where the host has other work to do then (loading a batch,
+ * allocating) that work is what the idle time looks like; that the wait is behind it shows when the
+ * steps are played again without it.
  */
 
 #include "analysis/diagnose/findings.h"
@@ -19,6 +21,34 @@ struct culprit {
     uint64_t count;
 };
 
+static void add_to(struct culprit *culprits, uint32_t *count, const char *call, const char *around,
+                   int64_t ns)
+{
+    uint32_t c = 0;
+    while (c < *count &&
+           (strcmp(culprits[c].call, call) != 0 || strcmp(culprits[c].around, around) != 0)) {
+        c++;
+    }
+    if (ns == 0 || c == CULPRITS_MAX) {
+        return;
+    }
+    if (c == *count) {
+        culprits[(*count)++] = (struct culprit){.call = call, .around = around};
+    }
+    culprits[c].exposed_ns = lac_sum_ns(culprits[c].exposed_ns, ns);
+    culprits[c].count++;
+}
+
+static bool worst_of(const struct culprit *culprits, uint32_t count, struct culprit *ret_worst)
+{
+    for (uint32_t c = 0; c < count; c++) {
+        if (c == 0 || culprits[c].exposed_ns > ret_worst->exposed_ns) {
+            *ret_worst = culprits[c];
+        }
+    }
+    return count > 0;
+}
+
 /** Idle time of kept steps by the call that opened it; the most costly in *ret_worst. */
 static bool find_culprit(const struct lac_diagnosis *diagnosis, struct culprit *ret_worst)
 {
@@ -34,28 +64,26 @@ static bool find_culprit(const struct lac_diagnosis *diagnosis, struct culprit *
         }
         int64_t ns =
             lac_spans_length_inside(&diagnosis->kept, gap->start_ns, gap->start_ns + gap->dur_ns);
-        const char *call = lac_model_str(model, model->slices.name[gap->root]);
-        const char *around = ns > 0 ? lac_enclosing_name(model, gap->root) : "";
-        uint32_t c = 0;
-        while (c < count &&
-               (strcmp(culprits[c].call, call) != 0 || strcmp(culprits[c].around, around) != 0)) {
-            c++;
-        }
-        if (ns == 0 || c == CULPRITS_MAX) {
-            continue;
-        }
-        if (c == count) {
-            culprits[count++] = (struct culprit){.call = call, .around = around};
-        }
-        culprits[c].exposed_ns += ns;
-        culprits[c].count++;
+        add_to(culprits, &count, lac_model_str(model, model->slices.name[gap->root]),
+               ns > 0 ? lac_enclosing_name(model, gap->root) : "", ns);
     }
-    for (uint32_t c = 0; c < count; c++) {
-        if (c == 0 || culprits[c].exposed_ns > ret_worst->exposed_ns) {
-            *ret_worst = culprits[c];
-        }
+    return worst_of(culprits, count, ret_worst);
+}
+
+/** Calls of kept steps that wait, by how long they do; the longest kind in *ret_worst. */
+static bool find_waiter(const struct lac_diagnosis *diagnosis, struct culprit *ret_worst)
+{
+    const struct lac_model *model = diagnosis->model;
+    const struct lac_host *host = &diagnosis->hosts[diagnosis->main_host];
+    struct culprit culprits[CULPRITS_MAX];
+    uint32_t count = 0;
+    for (uint64_t i = 0; i < host->blocking_count; i++) {
+        const struct lac_blocking_call *call = &host->blocking[i];
+        int64_t ns = lac_spans_length_inside(&diagnosis->kept, call->start_ns, call->end_ns);
+        add_to(culprits, &count, lac_model_str(model, model->slices.name[call->slice]),
+               ns > 0 ? lac_enclosing_name(model, call->slice) : "", ns);
     }
-    return count > 0;
+    return worst_of(culprits, count, ret_worst);
 }
 
 /** What to write instead, by what waits. */
@@ -82,22 +110,118 @@ static const char *change_for(const struct culprit *culprit)
            "    torch.cuda.synchronize()";
 }
 
-void lac_find_sync_stall(struct lac_diagnosis *diagnosis)
+static void propose(struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+                    const struct culprit *worst)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
-    struct lac_what_if_changes what_if;
-    lac_what_if_clear(&what_if);
-    what_if.no_sync = 1;
+    finding->brief = "synchronise less often";
+    finding->change = change_for(worst);
+    finding->expect = lac_texts_add(&analysis->texts, "%s; the host's own work is the next limit.",
+                                    lac_finding_expect(diagnosis, finding));
+    finding->costs = "The value is known later. Keep a wait that guards something: timing code, "
+                     "early stopping, a gradient scaler that checks for overflow.";
+    finding->wrong_if = "another call then waits in its place: the step stays as long.";
+    finding->check = lac_texts_add(&analysis->texts, "record ten steps and analyze them: %s a step",
+                                   lac_say_ns(finding->step_mid_ns).text);
+}
+
+/** The longest call that waits, in kept steps. */
+static void add_waiter_evidence(struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+{
+    const struct lac_host *host = &diagnosis->hosts[diagnosis->main_host];
+    uint64_t longest = UINT64_MAX;
+    int64_t most_ns = 0;
+    for (uint64_t i = 0; i < host->blocking_count; i++) {
+        const struct lac_blocking_call *call = &host->blocking[i];
+        int64_t ns = lac_spans_length_inside(&diagnosis->kept, call->start_ns, call->end_ns);
+        if (ns > most_ns) {
+            most_ns = ns;
+            longest = i;
+        }
+    }
+    if (longest != UINT64_MAX) {
+        lac_evidence_slice(diagnosis, finding, host->blocking[longest].slice,
+                           lac_texts_add(&diagnosis->analysis->texts, "waited %s for the GPU",
+                                         lac_say_ns(most_ns).text));
+    }
+}
+
+/** Whether a finding that names the idle time itself gains as much, but for the last one, which is
+ *  the one being made. */
+static bool is_said_already(const struct lac_analysis *analysis, double gain_pct)
+{
+    for (uint32_t i = 0; i + 1 < analysis->finding_count; i++) {
+        if (analysis->findings[i].gain_mid_pct >= gain_pct) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/** The device's idle time has other names, but without the wait there is less of it. */
+static void find_behind(struct lac_diagnosis *diagnosis, const struct lac_what_if_changes *what_if)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    struct culprit worst = {.call = "", .around = ""};
+    if (lac_graph_trust(diagnosis->time) != LAC_TRUST_ALL || diagnosis->main_host == LAC_NONE ||
+        !find_waiter(diagnosis, &worst)) {
+        return;
+    }
+    double steps = (double)analysis->step_kept_count;
+    bool is_of_every_step = (double)worst.count >= 0.5 * steps;
+    struct lac_finding *finding =
+        is_of_every_step ? lac_finding_new(diagnosis, "sync-stall") : NULL;
+    if (!finding) {
+        return;
+    }
+    lac_finding_price(diagnosis, finding, what_if);
+    if (finding->gain_mid_pct < 5.0 || is_said_already(analysis, 0.8 * finding->gain_mid_pct)) {
+        analysis->finding_count--;
+        return;
+    }
+    double gain_ns = (double)(analysis->step_mean_ns - finding->step_mid_ns);
+    lac_finding_cost(diagnosis, finding, gain_ns);
+    finding->severity = lac_severity_of_gain(finding->gain_mid_pct);
+    finding->title = lac_texts_add(
+        &analysis->texts,
+        "The host waits for the GPU before it prepares more work, and then the GPU waits for it: "
+        "%s of every %s step (%s)",
+        lac_say_ns(llround(gain_ns)).text, lac_say_ns(analysis->step_mean_ns).text,
+        lac_say_pct(finding->cost_pct).text);
+    finding->why = lac_texts_add(
+        &analysis->texts,
+        "%.60s%s%.60s, %s times a step, waits %s for what was launched before it. Without it the "
+        "host would load, allocate and launch the next step meanwhile; now it does so while the "
+        "GPU is idle.",
+        worst.call, worst.around[0] != '\0' ? " in " : "", worst.around,
+        lac_say_rate((double)worst.count / steps).text,
+        lac_say_ns(llround((double)worst.exposed_ns / steps)).text);
+    finding->confidence = 0.6;
+    propose(diagnosis, finding, &worst);
+    /* a size or a choice that the host needs cannot wait: then nothing is gained */
+    finding->step_high_ns = analysis->step_mean_ns;
+    finding->gain_low_pct = 0.0;
+    finding->expect = lac_texts_add(
+        &analysis->texts, "%s; nothing, where the host needs the value at once (a size, a choice).",
+        lac_finding_expect(diagnosis, finding));
+    add_waiter_evidence(diagnosis, finding);
+}
+
+/** The queue is empty when synchronisations return. @return NULL when that is not worth saying */
+static struct lac_finding *find_after(struct lac_diagnosis *diagnosis,
+                                      const struct lac_what_if_changes *what_if)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
     struct culprit worst = {.call = "", .around = ""};
     double cost_ns = diagnosis->time->idle_ns[LAC_CAUSE_SYNC];
     if (!find_culprit(diagnosis, &worst)) {
-        return;
+        return NULL;
     }
     double per_step = (double)worst.count / (double)analysis->step_kept_count;
     struct lac_finding *finding =
-        lac_finding_open(diagnosis, "sync-stall", cost_ns, per_step >= 5.0 ? 1.0 : 3.0, &what_if);
+        lac_finding_open(diagnosis, "sync-stall", cost_ns, per_step >= 5.0 ? 1.0 : 3.0, what_if);
     if (!finding) {
-        return;
+        return NULL;
     }
     finding->title = lac_texts_add(
         &analysis->texts,
@@ -112,14 +236,17 @@ void lac_find_sync_stall(struct lac_diagnosis *diagnosis)
         worst.call, worst.around[0] != '\0' ? " in " : "", worst.around,
         lac_say_rate(per_step).text,
         lac_say_ns(worst.exposed_ns / (int64_t)(worst.count ? worst.count : 1)).text);
-    finding->brief = "synchronise less often";
-    finding->change = change_for(&worst);
-    finding->expect = lac_texts_add(&analysis->texts, "%s; the host's own work is the next limit.",
-                                    lac_finding_expect(diagnosis, finding));
-    finding->costs = "The value is known later. Keep a wait that guards something: timing code, "
-                     "early stopping, a gradient scaler that checks for overflow.";
-    finding->wrong_if = "another call then waits in its place: the step stays as long.";
-    finding->check = lac_texts_add(&analysis->texts, "record ten steps and analyze them: %s a step",
-                                   lac_say_ns(finding->step_mid_ns).text);
+    propose(diagnosis, finding, &worst);
     lac_evidence_gaps(diagnosis, finding, LAC_CAUSE_SYNC, 3);
+    return finding;
+}
+
+void lac_find_sync_stall(struct lac_diagnosis *diagnosis)
+{
+    struct lac_what_if_changes what_if;
+    lac_what_if_clear(&what_if);
+    what_if.no_sync = 1;
+    if (!find_after(diagnosis, &what_if)) {
+        find_behind(diagnosis, &what_if);
+    }
 }

@@ -8,31 +8,33 @@
 
 #include <math.h>
 #include <stdint.h>
+#include <string.h>
 
-/** A change that may come next. */
-struct candidate {
-    const char *brief;
-    struct lac_what_if_changes what_if;
-    bool uses_tensor_cores;
-};
-
-enum { CANDIDATES_MAX = 5 };
-
-/** Everything made so far. */
+/** Changes made together. */
 struct state {
     struct lac_what_if_changes what_if;
     bool uses_tensor_cores;
+    bool hides_comm;
     double step_ns;
 };
 
-static double retime(const struct lac_diagnosis *diagnosis,
-                     const struct lac_what_if_changes *what_if, bool uses_tensor_cores)
+/** A change that may come next: everything made so far, and this. */
+struct candidate {
+    const char *brief;
+    struct state state;
+    double gain_min; /**< worth a step of the plan, as a part of the step */
+};
+
+enum { CANDIDATES_MAX = 10 };
+
+static double retime(const struct lac_diagnosis *diagnosis, const struct state *state)
 {
     struct lac_change change;
-    lac_change_from_what_if(diagnosis, what_if, LAC_CASE_MID, &change);
-    if (uses_tensor_cores) {
+    lac_change_from_what_if(diagnosis, &state->what_if, LAC_CASE_MID, &change);
+    if (state->uses_tensor_cores) {
         change.factor[LAC_OP_UNUSED_TENSOR] /= LAC_TENSOR_SPEEDUP_MID;
     }
+    change.hides_comm = state->hides_comm;
     return lac_retime(diagnosis, &change);
 }
 
@@ -46,51 +48,98 @@ static int32_t workers_for(const struct lac_diagnosis *diagnosis, const struct s
         !lac_may_add_workers(diagnosis)) {
         return 0;
     }
-    struct lac_what_if_changes what_if = state->what_if;
-    int32_t now = what_if.workers > 0 ? what_if.workers : loader->num_workers;
-    what_if.workers = PLENTY;
-    double s_ns = retime(diagnosis, &what_if, state->uses_tensor_cores);
+    struct state plenty = *state;
+    int32_t now = plenty.what_if.workers > 0 ? plenty.what_if.workers : loader->num_workers;
+    plenty.what_if.workers = PLENTY;
+    double s_ns = retime(diagnosis, &plenty);
     double wanted = ceil(1.15 * (double)loader->fetch_mean_ns / fmax(s_ns, 1.0));
     return wanted > now && wanted < PLENTY ? (int32_t)wanted : 0;
 }
 
-static int list_candidates(struct lac_diagnosis *diagnosis, const struct state *state,
-                           struct candidate candidates[CANDIDATES_MAX])
+/** The finding of that id when it has a price, or NULL. */
+static const struct lac_finding *priced(const struct lac_analysis *analysis, const char *id)
+{
+    for (uint32_t i = 0; i < analysis->finding_count; i++) {
+        const struct lac_finding *finding = &analysis->findings[i];
+        if (strcmp(finding->id, id) == 0 && !isnan(finding->gain_mid_pct)) {
+            return finding;
+        }
+    }
+    return NULL;
+}
+
+struct list {
+    struct candidate at[CANDIDATES_MAX];
+    int count;
+};
+
+static struct candidate *add(struct list *list, const struct state *state, const char *brief)
+{
+    struct candidate *candidate = &list->at[list->count++];
+    *candidate = (struct candidate){brief, *state, 0.01};
+    return candidate;
+}
+
+/** Loading, conversions, copies, tensor cores. */
+static void list_work(struct lac_diagnosis *diagnosis, const struct state *state, struct list *list)
 {
     const struct lac_step_time *time = diagnosis->time;
-    struct lac_analysis *analysis = diagnosis->analysis;
-    int count = 0;
     int32_t workers = workers_for(diagnosis, state);
-    struct candidate next = {.what_if = state->what_if,
-                             .uses_tensor_cores = state->uses_tensor_cores};
     if (workers > 0) {
-        candidates[count] = next;
-        candidates[count].what_if.workers = workers;
-        candidates[count++].brief = lac_texts_add(&analysis->texts, "num_workers=%d", (int)workers);
+        add(list, state, lac_texts_add(&diagnosis->analysis->texts, "num_workers=%d", (int)workers))
+            ->state.what_if.workers = workers;
     }
     if (time->class_ns[LAC_OP_LAYOUT] > 0.0 && state->what_if.layout_nhwc != 1) {
-        candidates[count] = next;
-        candidates[count].what_if.layout_nhwc = 1;
-        candidates[count++].brief = "channels-last";
+        add(list, state, "channels-last")->state.what_if.layout_nhwc = 1;
     }
     bool is_pageable = time->class_ns[LAC_OP_COPY_PAGEABLE] > 0.0;
     if (is_pageable && state->what_if.pinned != 1) {
-        candidates[count] = next;
-        candidates[count].what_if.pinned = 1;
-        candidates[count++].brief = "pin_memory=True";
+        add(list, state, "pin_memory=True")->state.what_if.pinned = 1;
     }
     bool is_pinned = state->what_if.pinned == 1 || time->class_ns[LAC_OP_COPY_PINNED] > 0.0;
     if (is_pinned && state->what_if.async_copies != 1) {
-        candidates[count] = next;
-        candidates[count].what_if.async_copies = 1;
-        candidates[count++].brief = "copy one batch ahead";
+        add(list, state, "copy one batch ahead")->state.what_if.async_copies = 1;
     }
     if (lac_has_unused_tensor_cores(diagnosis) && !state->uses_tensor_cores) {
-        candidates[count] = next;
-        candidates[count].uses_tensor_cores = true;
-        candidates[count++].brief = "tensor cores";
+        add(list, state, "tensor cores")->state.uses_tensor_cores = true;
     }
-    return count;
+}
+
+/**
+ * What makes the host wait, and what it needs itself. Waits may be hidden behind another wait now:
+ * they may come in without a finding of their own, but then have to gain as much as one would.
+ */
+static void list_waits(const struct lac_diagnosis *diagnosis, const struct state *state,
+                       struct list *list)
+{
+    const struct lac_analysis *analysis = diagnosis->analysis;
+    const double without_finding = 0.03;
+    bool is_played = lac_graph_trust(diagnosis->time) != LAC_TRUST_NONE;
+    const struct lac_finding *sync = priced(analysis, "sync-stall");
+    const struct lac_finding *allocator = priced(analysis, "allocator-thrash");
+    if ((sync || is_played) && state->what_if.no_sync != 1) {
+        struct candidate *next = add(list, state, "synchronise less often");
+        next->state.what_if.no_sync = 1;
+        next->gain_min = sync ? next->gain_min : without_finding;
+    }
+    if ((allocator || (is_played && diagnosis->alloc_marks.count > 0)) &&
+        state->what_if.no_allocator != 1) {
+        struct candidate *next =
+            add(list, state, allocator ? allocator->brief : "no allocation in the step");
+        next->state.what_if.no_allocator = 1;
+        next->gain_min = allocator ? next->gain_min : without_finding;
+    }
+    const struct lac_finding *module = priced(analysis, "module-load");
+    if (module && state->what_if.no_module_load != 1) {
+        add(list, state, module->brief)->state.what_if.no_module_load = 1;
+    }
+    const struct lac_finding *launch = priced(analysis, "launch-bound");
+    if (launch && state->what_if.no_launch != 1) {
+        add(list, state, launch->brief)->state.what_if.no_launch = 1;
+    }
+    if (priced(analysis, "exposed-communication") && !state->hides_comm) {
+        add(list, state, "hide the communication")->state.hides_comm = true;
+    }
 }
 
 void lac_plan_make(struct lac_diagnosis *diagnosis)
@@ -99,26 +148,25 @@ void lac_plan_make(struct lac_diagnosis *diagnosis)
     struct state state = {.step_ns = diagnosis->time->step_ns};
     lac_what_if_clear(&state.what_if);
     while (analysis->plan_count < LAC_PLAN_MAX) {
-        struct candidate candidates[CANDIDATES_MAX];
-        int count = list_candidates(diagnosis, &state, candidates);
-        int best = -1;
-        double best_ns = 0.99 * state.step_ns; /* less than a percent is no step of a plan */
-        for (int i = 0; i < count; i++) {
-            double step_ns =
-                retime(diagnosis, &candidates[i].what_if, candidates[i].uses_tensor_cores);
-            if (step_ns < best_ns) {
-                best_ns = step_ns;
-                best = i;
+        struct list list = {.count = 0};
+        list_work(diagnosis, &state, &list);
+        list_waits(diagnosis, &state, &list);
+        struct candidate *best = NULL;
+        for (int i = 0; i < list.count; i++) {
+            struct candidate *next = &list.at[i];
+            next->state.step_ns = retime(diagnosis, &next->state);
+            bool is_worth_it = next->state.step_ns < (1.0 - next->gain_min) * state.step_ns;
+            if (is_worth_it && (!best || next->state.step_ns < best->state.step_ns)) {
+                best = next;
             }
         }
-        if (best < 0) {
+        if (!best) {
             return;
         }
-        analysis->plan[analysis->plan_count++] =
-            (struct lac_plan_step){.brief = candidates[best].brief,
-                                   .step_ns = llround(best_ns),
-                                   .gain_pct = 100.0 * (state.step_ns - best_ns) / state.step_ns};
-        state =
-            (struct state){candidates[best].what_if, candidates[best].uses_tensor_cores, best_ns};
+        analysis->plan[analysis->plan_count++] = (struct lac_plan_step){
+            .brief = best->brief,
+            .step_ns = llround(best->state.step_ns),
+            .gain_pct = 100.0 * (state.step_ns - best->state.step_ns) / state.step_ns};
+        state = best->state;
     }
 }

@@ -7,7 +7,56 @@
 #include <stdlib.h>
 #include <string.h>
 
-/** Kept steps from the first on, as many as the bounds allow, in whole cycles of the workers. */
+enum { ROW_MIN = 8 }; /* kept steps in a row that stand for all */
+
+/** Whether the steps between the kept ones are not much else: they are played as steps, too. */
+static bool is_even(const struct lac_analysis *analysis)
+{
+    double all_ns = 0.0;
+    uint32_t first = LAC_NONE;
+    uint32_t last = 0;
+    for (uint32_t s = 0; s < analysis->step_count; s++) {
+        if (analysis->steps[s].left_out == LAC_STEP_KEPT) {
+            first = first == LAC_NONE ? s : first;
+            last = s;
+        }
+    }
+    for (uint32_t s = first; s <= last && first != LAC_NONE; s++) {
+        all_ns += (double)analysis->steps[s].dur_ns;
+    }
+    double mean_ns = all_ns / (double)(last - first + 1);
+    return mean_ns <= 1.15 * (double)analysis->step_mean_ns;
+}
+
+/** Where to begin: at the first kept step; where other work lies between them, at the longest row
+ *  of kept steps, when it is long enough to stand for all. */
+static uint32_t first_step(const struct lac_analysis *analysis, uint32_t *ret_end)
+{
+    uint32_t best = 0;
+    uint32_t longest = 0;
+    uint32_t first_kept = analysis->step_count;
+    for (uint32_t s = 0; s < analysis->step_count;) {
+        uint32_t end = s;
+        while (end < analysis->step_count && analysis->steps[end].left_out == LAC_STEP_KEPT) {
+            end++;
+        }
+        first_kept = end > s && first_kept == analysis->step_count ? s : first_kept;
+        if (end - s > longest) {
+            longest = end - s;
+            best = s;
+        }
+        s = end + 1;
+    }
+    bool stands_for_all = longest >= ROW_MIN || (uint64_t)longest * 2 >= analysis->step_kept_count;
+    if (stands_for_all && !is_even(analysis)) {
+        *ret_end = best + longest;
+        return best;
+    }
+    *ret_end = analysis->step_count;
+    return first_kept;
+}
+
+/** Steps of the window, as many as the bounds allow, in whole cycles of the workers. */
 static bool choose_steps(struct lac_graph_builder *builder, uint64_t operations_max)
 {
     const struct lac_analysis *analysis = builder->diagnosis->analysis;
@@ -16,29 +65,24 @@ static bool choose_steps(struct lac_graph_builder *builder, uint64_t operations_
     uint32_t cycle = workers > 1 && workers <= 64 ? (uint32_t)workers : 1;
     uint64_t operations = 0;
     uint32_t kept = 0;
-    uint32_t seen = 0;
+    uint32_t end = 0;
+    uint32_t first = first_step(analysis, &end);
     graph->kept_count = 0;
-    for (uint32_t s = 0; s < analysis->step_count; s++) {
+    graph->start_ns = first < analysis->step_count ? analysis->steps[first].start_ns : 0;
+    for (uint32_t s = first; s < end; s++) {
         const struct lac_step *step = &analysis->steps[s];
         bool is_kept = step->left_out == LAC_STEP_KEPT;
-        if (kept == 0 && !is_kept) {
-            continue;
-        }
-        if (kept == 0) {
-            graph->start_ns = step->start_ns;
-        }
         operations += step->op_count;
         if (operations > operations_max) {
             break;
         }
-        seen++;
         kept += is_kept;
-        if (!is_kept || (kept % cycle != 0 && kept != analysis->step_kept_count)) {
-            continue;
+        bool is_whole = kept % cycle == 0 || kept == analysis->step_kept_count;
+        if (is_kept && (is_whole || graph->kept_count < cycle)) {
+            graph->end_ns = step->start_ns + step->dur_ns;
+            graph->step_count = s + 1 - first;
+            graph->kept_count = kept;
         }
-        graph->end_ns = step->start_ns + step->dur_ns;
-        graph->step_count = seen;
-        graph->kept_count = kept;
     }
     return graph->kept_count >= STEPS_MIN && graph->end_ns > graph->start_ns;
 }
