@@ -35,7 +35,8 @@ static double median_of(const struct series *series, const int64_t *values, uint
         series->sorted[i - first] = values[i];
     }
     qsort(series->sorted, end - first, sizeof *series->sorted, by_value);
-    return (double)series->sorted[(end - first) / 2];
+    uint32_t middle = (end - first) / 2;
+    return (double)series->sorted[middle];
 }
 
 static void quarters_of(const struct series *series, const int64_t *values, double ret[QUARTERS])

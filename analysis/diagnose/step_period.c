@@ -194,8 +194,7 @@ static void add_candidate(struct candidates *candidates, const struct period *pe
         if (!is_near(period->kernels, known->kernels)) {
             continue;
         }
-        /* of anchors with one period: that which leaves least over, then the longest pause before
-         */
+        /* least left over, then found most often, then the longest pause before it */
         bool is_better = period->left_over < known->left_over - LEFT_OVER_SLACK / 2.0 ||
                          (period->left_over < known->left_over + LEFT_OVER_SLACK / 2.0 &&
                           (period->count > known->count ||
@@ -227,7 +226,8 @@ static void weigh_runs(const struct runs *runs, const struct window *window, uin
     }
 }
 
-static bool choose(const struct candidates *candidates, struct period *ret_period)
+/** The shortest of those that leave next to nothing over; *ret_period stays where there is none. */
+static void choose(const struct candidates *candidates, struct period *ret_period)
 {
     double least = 1.0;
     for (uint32_t i = 0; i < candidates->count; i++) {
@@ -244,7 +244,6 @@ static bool choose(const struct candidates *candidates, struct period *ret_perio
     if (chosen) {
         *ret_period = *chosen;
     }
-    return chosen != NULL;
 }
 
 static enum lac_status search(const struct window *window, struct period *ret_period)
@@ -300,8 +299,8 @@ static void prepare_match(const uint32_t *anchor, uint32_t length, uint32_t *fal
 static enum lac_status add_steps(struct lac_diagnosis *diagnosis, struct lac_sequence sequence,
                                  const uint32_t *anchor, const struct period *period)
 {
-    uint32_t fall_back[RUN_MAX];
-    int64_t starts_ns[RUN_MAX]; /* end of the kernel before, of the last kernels */
+    uint32_t fall_back[RUN_MAX] = {0};
+    int64_t starts_ns[RUN_MAX] = {0}; /* end of the kernel before, of the last kernels */
     uint32_t length = period->anchor_length;
     prepare_match(anchor, length, fall_back);
     uint32_t matched = 0;

@@ -35,10 +35,8 @@ bool lac_sequence_begin(const struct lac_diagnosis *diagnosis, struct lac_sequen
         int64_t sum_ns = computing_ns(diagnosis, track);
         if (sum_ns > most_ns) {
             most_ns = sum_ns;
-            *ret_sequence = (struct lac_sequence){.slices = &model->slices,
-                                                  .at = track->first,
-                                                  .end = track->first + track->count,
-                                                  .before_end_ns = INT64_MIN};
+            *ret_sequence = (struct lac_sequence){
+                .slices = &model->slices, .at = track->first, .end = track->first + track->count};
         }
     }
     return most_ns >= 0;
@@ -52,11 +50,13 @@ bool lac_sequence_next(struct lac_sequence *sequence, uint64_t *ret_slice)
         if (slices->kind[slice] != LAC_SLICE_KERNEL) {
             continue;
         }
-        sequence->before_end_ns = sequence->last_end_ns;
-        sequence->last_end_ns = slices->start_ns[slice] + slices->dur_ns[slice];
-        if (sequence->count++ == 0) {
-            sequence->before_end_ns = slices->start_ns[slice];
-        }
+        int64_t start_ns = slices->start_ns[slice];
+        int64_t end_ns = start_ns + slices->dur_ns[slice];
+        bool is_first = sequence->count++ == 0; /* kernels of a stream may overlap in a bad trace */
+        sequence->before_end_ns =
+            is_first || sequence->last_end_ns > start_ns ? start_ns : sequence->last_end_ns;
+        sequence->last_end_ns =
+            is_first || end_ns > sequence->last_end_ns ? end_ns : sequence->last_end_ns;
         *ret_slice = slice;
         return true;
     }

@@ -559,6 +559,28 @@ START_TEST(a_pass_of_validation_does_not_hide_the_period)
 }
 END_TEST
 
+START_TEST(kernels_that_overlap_make_no_step_of_negative_length)
+{
+    static struct sheet sheet;
+    sheet = (struct sheet){0};
+    double t = 0.0;
+    for (int step = 0; step < 12; step++) {
+        t = step * 500.0;
+        add(&sheet, "gpu0.7 kernel %.1f %d dgrad\n", t, step == 4 ? 4000 : 10);
+        t += 12.0;
+        kernels(&sheet, &t, "gemm", 5);
+        kernels(&sheet, &t, "norm", 4);
+        kernels(&sheet, &t, step % 2 ? "FusedAdamKernel" : "gemm", 1);
+    }
+    draw(&sheet);
+    ck_assert_uint_gt(analysis->step_count, 0);
+    for (uint32_t s = 0; s < analysis->step_count; s++) {
+        ck_assert_int_ge(analysis->steps[s].dur_ns, 0);
+    }
+    wipe();
+}
+END_TEST
+
 START_TEST(what_repeats_is_no_training_unless_something_says_so)
 {
     static struct sheet sheet;
@@ -644,6 +666,7 @@ int main(void)
     tcase_add_test(tcase, a_unit_that_the_step_cuts_short_is_no_step);
     tcase_add_test(tcase, a_few_other_kernels_do_not_hide_the_period);
     tcase_add_test(tcase, a_pass_of_validation_does_not_hide_the_period);
+    tcase_add_test(tcase, kernels_that_overlap_make_no_step_of_negative_length);
     tcase_add_test(tcase, what_repeats_is_no_training_unless_something_says_so);
     tcase_add_test(tcase, no_rhythm_no_steps);
     tcase_add_test(tcase, waits_count_inside_named_steps_only_and_starve_while_idle);
