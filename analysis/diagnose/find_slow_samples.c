@@ -3,6 +3,7 @@
 #include "analysis/diagnose/loading.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <stdint.h>
 /** Batches ahead for the tail to be absorbed. */
 struct ahead {

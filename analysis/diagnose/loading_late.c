@@ -4,6 +4,7 @@
 #include "analysis/diagnose/loading.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /** Part of [start, end) inside kept steps that the device felt: idle, or all of it without one. */
