@@ -213,14 +213,13 @@ static void steps_text(const struct page *page, const struct lac_analysis *analy
                        page->options->is_ascii ? "+-" : "\u00b1",
                        analysis->step_spread_pct < 1.0 ? 1 : 0, analysis->step_spread_pct);
     }
-    char rate[64] = "";
-    if (isfinite(analysis->throughput_per_s)) {
-        (void)snprintf(rate, sizeof rate, "   %s %s/s",
+    int length = snprintf(
+        out, capacity_bytes, "%u step%s, %s%s", (unsigned)analysis->step_kept_count,
+        analysis->step_kept_count == 1 ? "" : "s", lac_say_ns(analysis->step_mean_ns).text, spread);
+    if (isfinite(analysis->throughput_per_s) && length >= 0 && (size_t)length < capacity_bytes) {
+        (void)snprintf(out + length, capacity_bytes - (size_t)length, "   %s %s/s",
                        lac_say_rate(analysis->throughput_per_s).text, analysis->throughput_unit);
     }
-    (void)snprintf(out, capacity_bytes, "%u step%s, %s%s%s", (unsigned)analysis->step_kept_count,
-                   analysis->step_kept_count == 1 ? "" : "s",
-                   lac_say_ns(analysis->step_mean_ns).text, spread, rate);
 }
 
 static void write_head(struct page *page, const struct lac_analysed *analysed)
