@@ -9,6 +9,7 @@
 #include "analysis/import/source.h"
 #include "analysis/import/spool_archive.h"
 #include "analysis/import/spool_import.h"
+#include "analysis/import/spool_profiler.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 
@@ -247,6 +248,10 @@ static enum lac_status import_layers(struct import *import, struct lac_source *s
         }
         if (status == LAC_OK && lac_spool_archive_is_bundle(head, size)) {
             return take_bundle(import, source);
+        }
+        if (status == LAC_OK && import->spools.count > 0 &&
+            strncmp(name, LAC_SPOOL_PROFILER, strlen(LAC_SPOOL_PROFILER)) == 0) {
+            return take_spool(import, source);
         }
         return status == LAC_OK ? import_trace(import, source, name) : status;
     }

@@ -2,6 +2,7 @@
 
 #include "analysis/import/import.h"
 #include "analysis/import/spool_events.h"
+#include "analysis/import/spool_profiler.h"
 #include "analysis/import/spool_read.h"
 #include "analysis/model/builder.h"
 #include "analysis/model/model.h"
@@ -17,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PROCESSES_MAX = 65536 };
+enum { PROCESSES_MAX = 65536, PROFILES_MAX = 4096 };
 
 struct spool_file {
     char *path;
@@ -30,6 +31,8 @@ struct spool_files {
     size_t capacity;
     uint64_t unreadable;
     struct lac_error last_error;
+    char **profiles; /* paths of what another profiler wrote */
+    size_t profile_count;
 };
 
 static int open_file(const char *path)
@@ -63,6 +66,36 @@ static void files_done(struct spool_files *files)
         free(files->files[i].path);
     }
     free(files->files);
+    for (size_t i = 0; i < files->profile_count; i++) {
+        free(files->profiles[i]);
+    }
+    free(files->profiles);
+}
+
+/* JSON, or packed: what a job's own profiler wrote, laid beside the spools. */
+static bool is_profile(int fd)
+{
+    uint8_t head[2] = {0};
+
+    return pread(fd, head, sizeof(head), 0) == (ssize_t)sizeof(head) &&
+           (head[0] == '{' || head[0] == '[' || (head[0] == 0x1f && head[1] == 0x8b));
+}
+
+/* Takes `path`. */
+static enum lac_status add_profile(struct spool_files *files, char *path)
+{
+    char **const grown = files->profile_count < PROFILES_MAX
+                             ? realloc(files->profiles, (files->profile_count + 1) * sizeof(*grown))
+                             : NULL;
+
+    if (grown == NULL) {
+        free(path);
+        files->unreadable++;
+        return LAC_OK;
+    }
+    files->profiles = grown;
+    files->profiles[files->profile_count++] = path;
+    return LAC_OK;
 }
 
 /* Takes `path`. A file that is no readable spool is counted, not fatal. */
@@ -72,6 +105,10 @@ static enum lac_status add_file(struct spool_files *files, char *path)
     const int fd = open_file(path);
     enum lac_status status = LAC_ERR_IO;
 
+    if (fd >= 0 && is_profile(fd)) {
+        (void)close(fd);
+        return add_profile(files, path);
+    }
     if (fd >= 0) {
         status = lac_spool_read_info(fd, &file.info, &files->last_error);
         (void)close(fd);
@@ -124,7 +161,10 @@ static enum lac_status list_folder(const char *path, struct spool_files *files,
         const size_t length = strlen(entry->d_name);
         char *full = NULL;
 
-        if (length < 6 || strcmp(entry->d_name + length - 6, ".spool") != 0) {
+        const bool is_theirs =
+            strncmp(entry->d_name, LAC_SPOOL_PROFILER, strlen(LAC_SPOOL_PROFILER)) == 0;
+
+        if (!is_theirs && (length < 6 || strcmp(entry->d_name + length - 6, ".spool") != 0)) {
             continue;
         }
         if (files->count >= PROCESSES_MAX) {
@@ -233,6 +273,9 @@ static enum lac_status import_files(struct spool_files *files, const char *path,
     }
     if (status == LAC_OK) {
         status = read_all(files, builder, options, reterr);
+    }
+    for (size_t i = 0; i < files->profile_count && status == LAC_OK; i++) {
+        status = lac_spool_profiler_join(files->profiles[i], options, builder, reterr);
     }
     if (status == LAC_OK) {
         status = lac_builder_finish(builder, 0, &model);

@@ -1,5 +1,6 @@
 #include "collector/launch/drain.h"
 
+#include "collector/launch/drain_private.h"
 #include "lacuna/spool.h"
 
 #include <dirent.h>
@@ -32,19 +33,6 @@ struct source {
     size_t place_count;
     uint64_t output_segments;
     struct source *next;
-};
-
-struct lac_drain {
-    const char *spool_folder;
-    const char *output_folder;
-    struct source *sources;
-    uint8_t *buffer; /* one segment of the largest size */
-    struct lac_drain_counts counts;
-    enum lac_spool_stop wish;
-    uint64_t limit_bytes;
-    uint64_t others_bytes; /* of files that others write */
-    uint64_t lost_events;  /* in segments that did not fit */
-    bool only_looks;       /* the processes are not ours to tell */
 };
 
 enum { SEGMENT_BYTES_MAX = 16 << 20, RESERVE_SHARE = 16, RESERVE_BYTES_MAX = 64 << 20 };

@@ -48,6 +48,12 @@ void lac_drain_others(struct lac_drain *drain, uint64_t bytes);
 /** All that is there now, once, without telling the processes anything. */
 void lac_drain_gather(struct lac_drain *drain);
 
+/**
+ * Add what the job's own profiler wrote (the hook left notes of it) to the output, as
+ * "torch-profiler-<pid>-<n>.json[.gz]". What is gone or does not fit is told on stderr.
+ */
+void lac_drain_exports(struct lac_drain *drain);
+
 /** Tell every recorded process, also those that come later, what to do. */
 void lac_drain_want(struct lac_drain *drain, enum lac_spool_stop wish);
 

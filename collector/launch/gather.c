@@ -54,6 +54,7 @@ static int gather(const char *from, const char *to)
         return 1;
     }
     lac_drain_gather(drain);
+    lac_drain_exports(drain);
     counts = lac_drain_counts(drain);
     lac_drain_destroy(drain);
     if (counts.failed_writes > 0) {

@@ -312,6 +312,7 @@ static int record(const struct lac_install *install, const struct lac_run_option
     }
     lac_sampler_destroy(recording.sampler);
     lac_drain_round(drain, true);
+    lac_drain_exports(drain);
     conclude(drain, install, options, recording.goes_on, job.exit_status);
     is_empty = lac_drain_counts(drain).processes == 0;
     lac_drain_destroy(drain);

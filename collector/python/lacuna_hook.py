@@ -525,11 +525,47 @@ def _profiler(module):
     kind = getattr(module, "_KinetoProfile", None) or module.profile
     _before(kind, "prepare_trace" if hasattr(kind, "prepare_trace") else "start", lambda: _lacuna.gpu_yield(1, "torch.profiler"))
     _after(kind, "stop_trace" if hasattr(kind, "stop_trace") else "stop", lambda: _lacuna.gpu_yield(0, "torch.profiler"))
+    _note_export(kind)
 
 
 def _autograd_profiler(module):
     _before(module.profile, "__enter__", lambda: _lacuna.gpu_yield(1, "torch.autograd.profiler"))
     _after(module.profile, "__exit__", lambda: _lacuna.gpu_yield(0, "torch.autograd.profiler"))
+    _note_export(module.profile)
+
+
+_exports = 0
+_exporting = threading.local()
+
+
+def _note_export(kind):
+    """Where it writes its trace: the launcher adds that to the recording, so that what we left to it is not lost."""
+    original = kind.export_chrome_trace
+
+    @functools.wraps(original)
+    def export_chrome_trace(self, path, *args, **kwargs):
+        if getattr(_exporting, "inside", False):  # torch.profiler calls torch.autograd's
+            return original(self, path, *args, **kwargs)
+        _exporting.inside = True
+        try:
+            return original(self, path, *args, **kwargs)
+        finally:
+            _exporting.inside = False
+            try:
+                _leave_note(os.path.abspath(os.fspath(path)))
+            except Exception:
+                pass
+
+    kind.export_chrome_trace = export_chrome_trace
+
+
+def _leave_note(path):
+    global _exports
+    note = os.path.join(os.environ["LACUNA_SPOOL"], f"torch-profiler-{os.getpid()}-{_exports}.path")
+    with open(note + ".new", "w") as file:
+        file.write(path)
+    os.rename(note + ".new", note)
+    _exports += 1
 
 
 def _before(holder, attribute, action):

@@ -337,6 +337,76 @@ class Hook(unittest.TestCase):
         self.assertEqual(self.record(TORCH_PYTHON, text), self.plain(TORCH_PYTHON, text))
 
 
+    PROFILED = '''
+        import gzip, json, os, sys, threading, time, torch
+        from torch.profiler import ProfilerActivity, profile
+        model = torch.nn.Linear(64, 64)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        stamps = []
+        model.register_forward_hook(lambda *unused: stamps.append(time.time_ns()))
+        with profile(activities=[ProfilerActivity.CPU]) as profiler:
+            for _ in range(6):
+                model(torch.ones(8, 64)).sum().backward()
+                optimizer.step()
+        profiler.export_chrome_trace(sys.argv[1])
+        # this machine has no GPU, and this PyTorch no Kineto: what both would write takes the place of what was written
+        base, events = stamps[0] - 1000000, []
+        for number, stamp in enumerate(stamps):
+            at = (stamp - base) / 1000
+            here = {"ph": "X", "pid": os.getpid(), "tid": threading.get_native_id(), "ts": at}
+            events += [{**here, "cat": "user_annotation", "name": "Optimizer.step#SGD.step", "dur": 30}, {**here, "cat": "cpu_op", "name": "aten::addmm", "dur": 20},
+                       {**here, "cat": "cuda_runtime", "name": "cudaLaunchKernel", "dur": 1, "args": {"correlation": number + 1}},
+                       {"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": at + 1, "dur": 3,
+                        "args": {"device": 0, "stream": 7, "correlation": number + 1, "grid": [1, 1, 1], "block": [32, 1, 1]}}]
+        with (gzip.open if sys.argv[1].endswith(".gz") else open)(sys.argv[1], "wt") as file:
+            json.dump({"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "Test GPU"}], "baseTimeNanoseconds": base, "traceEvents": events}, file)
+        print(len(stamps))
+    '''
+
+    @unittest.skipUnless(HAVE_TORCH, "no torch")
+    def test_what_an_explicit_profiler_exported_joins_the_recording(self):
+        for name in ("trace.json", "trace.json.gz"):
+            count = int(self.record(TORCH_PYTHON, self.PROFILED, name))
+            self.assertEqual(count, 6)
+            copies = [entry for entry in os.listdir(self.out) if entry.startswith("torch-profiler-")]
+            self.assertEqual([entry.partition(".")[2] for entry in copies], [name.partition(".")[2]])
+            archive = os.path.join(self.folder, "recording.tar")
+            subprocess.run(["tar", "-C", self.out, "-cf", archive, "--sort=name", "."], check=True)
+            for path in (self.out, archive):
+                run = subprocess.run([LACUNA, "analyze", "--json", path], stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=60)
+                analysis = json.loads(run.stdout)
+                self.assertEqual(analysis["trace"]["format"], "lacuna")
+                self.assertEqual([row["name"] for row in analysis["kernels"]["top"]], ["gemm"])
+                self.assertEqual((analysis["kernels"]["count"], analysis["kernels"]["total_ns"]), (6, 18000))
+                self.assertEqual(len(analysis["devices"]), 1)
+                self.assertEqual(analysis["steps"]["count"], 5)  # between six ends of an optimizer
+            # the kernels lie inside the forward ranges that we recorded: one clock
+            chrome = subprocess.run([LACUNA, "export", self.out, "--to", "chrome"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=60).stdout
+            events = json.loads(chrome)["traceEvents"]
+            forwards = [(event["ts"], event["ts"] + event["dur"]) for event in events if event.get("name") == "forward"]
+            kernels = [event["ts"] for event in events if event.get("name") == "gemm"]
+            self.assertEqual(len(forwards), 6)  # theirs are not doubled
+            inside = sum(any(start - 2000 <= at <= end + 2000 for start, end in forwards) for at in kernels)
+            self.assertEqual(inside, 6, (kernels, forwards))
+            self.assertNotIn("aten::addmm", {event.get("name") for event in events})
+            shutil.rmtree(self.out)
+
+    @unittest.skipUnless(HAVE_TORCH, "no torch")
+    def test_an_export_without_the_time_of_day_is_left_out(self):
+        self.record(TORCH_PYTHON, self.PROFILED.split("# this machine")[0], "trace.json")  # as PyTorch 1.13 without Kineto writes it
+        analysis = json.loads(subprocess.run([LACUNA, "analyze", "--json", self.out], stdout=subprocess.PIPE, timeout=60).stdout)
+        self.assertEqual((analysis["devices"], analysis["steps"]["count"], analysis["trace"]["dropped_count"]), ([], 5, 0))
+
+    @unittest.skipUnless(HAVE_TORCH, "no torch")
+    def test_an_export_that_is_gone_is_told(self):
+        run = subprocess.run([NODE, "run", "--all", "-o", self.out, "--", TORCH_PYTHON, self.write("script.py", self.PROFILED + """
+        import os
+        os.unlink(sys.argv[1])
+        """), "gone.json"], cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120)
+        self.assertEqual(run.returncode, 0, run.stderr)
+        self.assertRegex(run.stderr, r"the trace of torch.profiler, \S+/gone.json, is not in the recording: No such file")
+
+
 if __name__ == "__main__":
     if not HAVE_TORCH:
         print("skip: no /usr/bin/python3 with torch: the hook is tested without it alone")
