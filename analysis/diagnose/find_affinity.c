@@ -78,7 +78,7 @@ static void say_change(struct lac_diagnosis *diagnosis, struct lac_finding *find
     }
     finding->brief = lac_texts_add(&analysis->texts, "%d cores", (int)cores);
     finding->change = lac_texts_add(&analysis->texts,
-                                    "Start the job with %d cores:\n"
+                                    "# start the job with %d cores:\n"
                                     "#SBATCH --cpus-per-task=%d          # Slurm, and export "
                                     "SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK\n"
                                     "docker run --cpuset-cpus=0-%d ...    # Docker\n"

@@ -47,12 +47,12 @@ bool lac_find_cpu_throttled(struct lac_diagnosis *diagnosis)
         "still until the next one%s. More workers won't help: they use the quota up sooner.%s",
         quota, fmin(10.0, samples->throttled_periods), online, lac_batch_parts_text(diagnosis));
     int32_t cores = lac_cores_wanted(diagnosis);
-    finding->change = lac_texts_add(
-        &analysis->texts,
-        "Raise the quota to %d cores where the job is started, or make a batch cheaper:\n"
-        "resources: {limits: {cpu: \"%d\"}}   # Kubernetes\n"
-        "docker run --cpus=%d ...            # Docker",
-        (int)cores, (int)cores, (int)cores);
+    finding->change =
+        lac_texts_add(&analysis->texts,
+                      "# the quota where the job is started, %d cores; or a cheaper batch:\n"
+                      "resources: {limits: {cpu: \"%d\"}}   # Kubernetes\n"
+                      "docker run --cpus=%d ...            # Docker",
+                      (int)cores, (int)cores, (int)cores);
     finding->brief = lac_texts_add(&analysis->texts, "CPU quota of %d cores", (int)cores);
     finding->expect = lac_texts_add(&analysis->texts, "%s, if the quota is what holds them.",
                                     lac_finding_expect(diagnosis, finding));

@@ -234,8 +234,8 @@ static bool propose_room(struct lac_diagnosis *diagnosis, struct lac_finding *fi
         lac_texts_add(&analysis->texts, "shared memory, then num_workers=%d", (int)wanted);
     finding->change = lac_texts_add(
         &analysis->texts,
-        "More workers won't help before there is room for their batches:%s Make room, then "
-        "num_workers=%d:\n"
+        "# More workers won't help before there is room for their batches:%s\n"
+        "# Make room, then num_workers=%d:\n"
         "docker run --shm-size=%lldg ...                                # Docker; or --ipc=host\n"
         "volumes: [{name: shm, emptyDir: {medium: Memory}}]           # Kubernetes, mounted at "
         "/dev/shm",
@@ -319,11 +319,12 @@ static void propose_whole_batches(struct lac_diagnosis *diagnosis, struct lac_fi
     lac_loading_price(diagnosis, finding, free_ns, 0.5 * (free_ns + time->step_ns), time->step_ns);
     finding->brief = "whole batches at once";
     finding->change =
-        "More workers won't help: the data is in memory already, and handing a batch over from a "
-        "worker takes about as long as making it. Index whole batches instead of single items:\n"
+        "# More workers won't help: the data is in memory already, and handing a batch over from "
+        "a\n"
+        "# worker takes about as long as making it. Whole batches instead of single items:\n"
         "sampler = BatchSampler(RandomSampler(dataset), batch_size, drop_last=True)\n"
         "DataLoader(dataset, sampler=sampler, batch_size=None)   # dataset[list of indices]\n"
-        "or keep the tensors on the GPU and index them there.";
+        "# or keep the tensors on the GPU and index them there";
     finding->expect = lac_texts_add(&analysis->texts, "%s, if making a batch takes half as long.",
                                     lac_finding_expect(diagnosis, finding));
     finding->costs = "The data set has to take a list of indices.";

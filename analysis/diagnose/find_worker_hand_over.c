@@ -66,15 +66,15 @@ static void say_change(struct lac_finding *finding, bool is_pin, bool is_packing
     if (is_pin) {
         finding->brief = "smaller batches to pin";
         finding->costs = "The conversion moves to the GPU.";
-        finding->change =
-            "More workers won't help: one thread pins all batches. Hand over the small form (uint8 "
-            "pictures, int32 ids) and widen it on the GPU:\n"
-            "images = images.to(device, non_blocking=True).float().div_(255)";
+        finding->change = "# More workers won't help: one thread pins all batches. Hand over the "
+                          "small form (uint8\n"
+                          "# pictures, int32 ids) and widen it on the GPU:\n"
+                          "images = images.to(device, non_blocking=True).float().div_(255)";
     } else if (is_packing) {
         finding->brief = "one tensor a batch";
         finding->change =
-            "More workers won't help: what they make has to be packed and unpacked. Return few "
-            "large tensors, no lists, dicts of scalars or numpy objects, in their small form:\n"
+            "# More workers won't help: what they make has to be packed and unpacked. Few large\n"
+            "# tensors, no lists, dicts of scalars or numpy objects, in their small form:\n"
             "def collate(items):                       # in the worker\n"
             "    return torch.stack([x for x, _ in items]), torch.tensor([y for _, y in items])\n"
             "DataLoader(..., collate_fn=collate)";

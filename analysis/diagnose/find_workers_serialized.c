@@ -142,14 +142,12 @@ static void say_change(struct lac_diagnosis *diagnosis, struct lac_finding *find
     }
     finding->brief = "let workers work side by side";
     finding->change =
-        "More workers won't help: they queue for a lock, for one open file or for one service. "
-        "Open "
-        "it in each worker instead of before the workers are started:\n"
+        "# More workers won't help: they queue for a lock, for one open file or for one service.\n"
+        "# Open it in each worker, not before the workers are started:\n"
         "def __getitem__(self, index):\n"
-        "    if self.file is None:                 # set to None in __init__\n"
+        "    if self.file is None:                     # set to None in __init__\n"
         "        self.file = h5py.File(self.path, \"r\")   # or the connection, the archive, ...\n"
-        "    ...\n"
-        "and take out locks that workers share (multiprocessing.Lock, file locks, one server).";
+        "# and take out locks that workers share (multiprocessing.Lock, file locks)";
     finding->costs = "One open file or connection for each worker.";
 }
 
