@@ -46,7 +46,7 @@ static enum lac_status make_text(const struct lac_read_ranks *read, const struct
             return lac_analysis_json(&only, true, ret_text, NULL);
         }
         const struct lac_run_json_options json = {.is_pretty = true};
-        struct lac_run_member *members = calloc(read->count, sizeof *members);
+        struct lac_run_member *members = calloc(read->count + 1, sizeof *members);
         for (size_t i = 0; members && i < read->count; i++) {
             members[i].document = read->ranks[i].document;
         }

@@ -3,8 +3,10 @@
 #include "analysis/compare/compare.h"
 #include "analysis/diagnose/analysis.h"
 #include "analysis/diagnose/diagnose.h"
+#include "analysis/diagnose/ranks.h"
 #include "analysis/diagnose/texts.h"
 #include "analysis/model/model.h"
+#include "server/api/compare_json.h"
 #include "server/http/buffer.h"
 
 #include <math.h>

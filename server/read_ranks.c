@@ -5,8 +5,8 @@
 #include "server/api/analysis_json.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <pthread.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,12 +78,13 @@ static int by_text(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/** Paths in the folder, in order; hidden files are left out. @return count, or -1 */
+/** Paths in the folder, in order; hidden files are left out. @return count, or -1: not all of it */
 static int list_folder(const char *folder, char ***ret_paths)
 {
     DIR *dir = opendir(folder);
-    char **paths = calloc(PATHS_MAX, sizeof(*paths));
+    char **paths = calloc(PATHS_MAX + 1, sizeof(*paths));
     int count = dir && paths ? 0 : -1;
+    bool is_whole = true;
     struct dirent *entry = NULL;
     while (count >= 0 && (entry = readdir(dir)) != NULL) { /* NOLINT(concurrency-mt-unsafe) */
         char path[4096];
@@ -92,14 +93,21 @@ static int list_folder(const char *folder, char ***ret_paths)
         }
         int length = snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
         bool has_room = length > 0 && (size_t)length < sizeof path && count < PATHS_MAX;
-        if (!has_room || !(paths[count] = strdup(path))) {
-            errno = ENOMEM;
+        paths[count] = has_room ? strdup(path) : NULL;
+        if (!paths[count]) {
+            is_whole = false;
             break;
         }
         count++;
     }
     if (dir) {
         (void)closedir(dir);
+    }
+    if (!is_whole) {
+        while (count > 0) {
+            free(paths[--count]);
+        }
+        count = -1;
     }
     if (count > 1) {
         qsort(paths, (size_t)count, sizeof *paths, by_text);
@@ -306,6 +314,13 @@ static void read_source(struct reader *reader, struct source *source)
     }
 }
 
+/** A file of a folder that holds something else. */
+static bool is_no_trace(const struct source *source)
+{
+    return source->is_found &&
+           (source->status == LAC_ERR_CORRUPT || source->status == LAC_ERR_NOT_FOUND);
+}
+
 static void *read_some(void *context)
 {
     struct reading *reading = context;
@@ -322,7 +337,7 @@ static void *read_some(void *context)
         struct source *source = &reading->sources[own];
         read_source(&reader, source);
         (void)pthread_mutex_lock(&reading->mutex);
-        bool is_skipped = source->is_found && source->status == LAC_ERR_CORRUPT;
+        bool is_skipped = is_no_trace(source);
         reading->has_failed = reading->has_failed || (source->status && !is_skipped);
         reading->done++;
         (void)pthread_mutex_unlock(&reading->mutex);
@@ -332,7 +347,7 @@ static void *read_some(void *context)
 /** One line on stderr: the file, the place in it, what is wrong and what to do. */
 static void complain(const struct reading *reading, const struct source *source)
 {
-    const char *what = source->is_found && source->status == LAC_ERR_CORRUPT ? " skipped," : "";
+    const char *what = is_no_trace(source) ? " skipped," : "";
     if (source->error.offset_bytes > 0) {
         (void)fprintf(stderr, "%s: %s:%s byte %llu: %s\n", reading->options->command, source->path,
                       what, (unsigned long long)source->error.offset_bytes, source->error.message);
@@ -390,7 +405,7 @@ static enum lac_status judge(struct reading *reading)
     enum lac_status status = LAC_OK;
     for (size_t i = 0; i < reading->source_count; i++) {
         const struct source *source = &reading->sources[i];
-        bool is_skipped = source->is_found && source->status == LAC_ERR_CORRUPT;
+        bool is_skipped = is_no_trace(source);
         if (source->status && (is_skipped || !status)) {
             complain(reading, source);
         }

@@ -280,8 +280,8 @@ static int by_key(const void *a, const void *b)
 static enum lac_status put_in_order(const struct lac_rank_table *const *tables, uint32_t rank_count,
                                     struct lac_rank_match *match)
 {
-    int64_t *offset_ns = calloc(rank_count, sizeof *offset_ns);
-    bool *is_set = calloc(rank_count, sizeof *is_set);
+    int64_t *offset_ns = calloc((size_t)rank_count + 1, sizeof *offset_ns);
+    bool *is_set = calloc((size_t)rank_count + 1, sizeof *is_set);
     enum lac_status status = offset_ns && is_set ? LAC_OK : LAC_ERR_NOMEM;
     if (!status) {
         status = find_offsets(tables, rank_count, match, offset_ns, is_set);

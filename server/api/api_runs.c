@@ -286,8 +286,8 @@ static enum lac_status take_members(struct comparison *comparison, struct lac_er
 static enum lac_status write_documents(const struct comparison *comparison,
                                        char *text[LAC_RUN_DETAIL_COUNT_])
 {
-    struct lac_run_member *members = calloc(comparison->count, sizeof *members);
-    const struct lac_rank_table **tables = calloc(comparison->count, sizeof(*tables));
+    struct lac_run_member *members = calloc((size_t)comparison->count + 1, sizeof *members);
+    const struct lac_rank_table **tables = calloc((size_t)comparison->count + 1, sizeof(*tables));
     struct lac_run *run = NULL;
     enum lac_status status = members != NULL && tables != NULL ? LAC_OK : LAC_ERR_NOMEM;
 

@@ -2,10 +2,8 @@
 
 #include "analysis/diagnose/analysis.h"
 #include "analysis/diagnose/diagnose.h"
-#include "analysis/diagnose/names.h"
 #include "analysis/diagnose/texts.h"
 #include "analysis/model/model.h"
-#include "analysis/model/strings.h"
 #include "server/export/report.h"
 #include "server/export/report_private.h"
 #include "server/http/buffer.h"

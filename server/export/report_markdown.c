@@ -174,15 +174,15 @@ static void write_finding(struct lac_buffer *out, const struct lac_report_source
 {
     lac_buffer_printf(out, "### %u. ", number);
     put_text(out, source, finding->title);
+    lac_buffer_puts(out, "\n\n");
     if (isfinite(finding->gain_mid_pct) && finding->gain_mid_pct >= 0.5) {
-        lac_buffer_printf(out, " (%.0f %% less time a step", finding->gain_mid_pct);
+        lac_buffer_printf(out, "**%.0f %% less time a step**", finding->gain_mid_pct);
         if (round(finding->gain_low_pct) < round(finding->gain_high_pct)) {
-            lac_buffer_printf(out, ", %.0f\u2013%.0f", finding->gain_low_pct,
+            lac_buffer_printf(out, " (%.0f\u2013%.0f %%)", finding->gain_low_pct,
                               finding->gain_high_pct);
         }
-        lac_buffer_puts(out, ")");
+        lac_buffer_puts(out, "\n\n");
     }
-    lac_buffer_puts(out, "\n\n");
     put_sentence(out, source, finding->why);
     lac_buffer_puts(out, "\n\n");
     if (finding->change[0] != '\0') {

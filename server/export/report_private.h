@@ -76,6 +76,15 @@ uint32_t lac_report_words(const struct lac_analysis *analysis, struct lac_report
 /** What people call a cause: "for data". */
 const char *lac_report_cause_words(enum lac_cause cause);
 
+/** Sizes of pictures in their own units; the page scales them. */
+enum { LAC_SVG_WIDTH = 820, LAC_SVG_LABEL_WIDTH = 120, LAC_SVG_ROW_HEIGHT = 18 };
+
+/** A text at a place, and one inside a box of that width: cut to fit, or left out where there is no
+ *  room for a few letters. */
+void lac_svg_text(struct lac_buffer *out, double x, double y, const char *class, const char *text);
+void lac_svg_text_inside(struct lac_buffer *out, double x, double y, double width,
+                         const char *class, const char *text);
+
 /** Pictures. `caption` gets what is seen. False when the trace has nothing to draw. */
 bool lac_svg_timeline(struct lac_buffer *out, const struct lac_report_source *source,
                       const struct lac_finding *finding, char *caption, size_t capacity_bytes);

@@ -2,8 +2,10 @@
 """lacuna export: reports that hold what was found and nothing that runs, what is left out, and files
 that other tools (and we ourselves) read again.
 
-LACUNA names the program (default build/lacuna).
+LACUNA names the program (default build/lacuna). --update writes the reports under tests/golden/reports anew: read them before
+they are committed.
 """
+import difflib
 import glob
 import html.parser
 import json
@@ -234,6 +236,19 @@ def check_redaction(folder):
     expect("sqlite redacted", not any(word in content for word in (b"node-17", b"/home/kim", b"--token", b"secret name")))
 
 
+def check_golden(stage, update):
+    """A report read by eye and kept: what changes in it is to be read again."""
+    path = os.path.join(ROOT, "tests", "golden", "reports", os.path.basename(stage)[:-5] + ".md")
+    text = export(stage, "markdown")
+    if update:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+    with open(path, encoding="utf-8") as file:
+        kept = file.read()
+    changed = list(difflib.unified_diff(kept.splitlines(), text.splitlines(), "kept", "now", lineterm="", n=0))
+    expect(f"{os.path.basename(path)} is the one that was read (else: test_export.py --update, and read it)", not changed, "\n".join(changed))
+
+
 def check_usage(folder, path):
     for args in ((), (path,), (path, "--to", "pdf"), (path, path, "--to", "html"), (path, "--to", "sqlite"), (path, "--to", "html", "--redact", "faces"),
                  (path, "--to", "folded", "--metric", "x")):
@@ -254,6 +269,7 @@ def main():
         stages = sorted(path for path in glob.glob(os.path.join(demo, "*.json")) if not path.endswith(".truth.json"))
         for stage in (stages[0], stages[2], stages[5]):
             check_report(stage)
+            check_golden(stage, "--update" in sys.argv[1:])
         check_chrome(stages[0], folder)
         check_stacks(stages[0])
         check_sqlite(stages[0], folder)

@@ -1,0 +1,444 @@
+/* The timeline around what a finding speaks of, drawn as SVG. Colours are classes of the report's
+ * style sheet, as in report_svg.c. */
+
+#include "analysis/diagnose/analysis.h"
+#include "analysis/diagnose/diagnose.h"
+#include "analysis/diagnose/names.h"
+#include "analysis/diagnose/texts.h"
+#include "analysis/model/model.h"
+#include "analysis/model/status.h"
+#include "analysis/model/strings.h"
+#include "server/export/redact.h"
+#include "server/export/report.h"
+#include "server/export/report_private.h"
+#include "server/http/buffer.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { WIDTH = LAC_SVG_WIDTH, LABEL_WIDTH = LAC_SVG_LABEL_WIDTH, ROW_HEIGHT = LAC_SVG_ROW_HEIGHT };
+enum { WORKERS_MAX = 8, LANES_MAX = 3 };
+
+struct drawing {
+    struct lac_buffer *out;
+    const struct lac_report_source *source;
+    int64_t t0_ns, t1_ns;
+    bool has_mark;                /**< the finding's evidence is in it */
+    int64_t mark_ns, mark_end_ns; /**< from where to where */
+    double y;
+};
+
+static double x_of(const struct drawing *d, int64_t t_ns)
+{
+    t_ns = t_ns < d->t0_ns ? d->t0_ns : t_ns > d->t1_ns ? d->t1_ns : t_ns;
+    return LABEL_WIDTH + (double)(WIDTH - LABEL_WIDTH) * (double)(t_ns - d->t0_ns) /
+                             (double)(d->t1_ns - d->t0_ns);
+}
+
+static void box(struct drawing *d, int64_t start_ns, int64_t end_ns, double y, const char *class,
+                const char *text)
+{
+    double x = x_of(d, start_ns);
+    double width = x_of(d, end_ns) - x;
+    lac_buffer_printf(d->out,
+                      "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%d\" class=\"%s\"/>", x,
+                      y, width > 0.6 ? width : 0.6, ROW_HEIGHT - 3, class);
+    lac_svg_text_inside(d->out, x, y + 11.5, width, "in", text);
+}
+
+static void begin_row(struct drawing *d, const char *label)
+{
+    char cut[24];
+    (void)snprintf(cut, sizeof cut, "%.18s", label);
+    lac_svg_text(d->out, 0.0, d->y + 11.5, "name", cut);
+}
+
+/** Boxes that would be thinner than a pixel are merged with their like. */
+struct run_of {
+    int64_t start_ns, end_ns;
+    const char *class;
+};
+
+static void flush_run(struct drawing *d, struct run_of *run)
+{
+    if (run->class) {
+        box(d, run->start_ns, run->end_ns, d->y, run->class, "");
+    }
+    run->class = NULL;
+}
+
+static void add_to_run(struct drawing *d, struct run_of *run, int64_t start_ns, int64_t end_ns,
+                       const char *class)
+{
+    int64_t pixel_ns = (d->t1_ns - d->t0_ns) / (WIDTH - LABEL_WIDTH);
+    if (run->class == class && start_ns - run->end_ns <= pixel_ns) {
+        run->end_ns = end_ns > run->end_ns ? end_ns : run->end_ns;
+        return;
+    }
+    flush_run(d, run);
+    *run = (struct run_of){start_ns, end_ns, class};
+}
+
+static bool overlaps(const struct drawing *d, uint64_t slice)
+{
+    const struct lac_slices *slices = &d->source->model->slices;
+    int64_t start_ns = slices->start_ns[slice];
+    return start_ns < d->t1_ns && start_ns + slices->dur_ns[slice] > d->t0_ns;
+}
+
+static void draw_steps(struct drawing *d)
+{
+    const struct lac_analysis *analysis = d->source->analysis;
+    bool has_any = false;
+    for (uint32_t s = 0; s < analysis->step_count; s++) {
+        const struct lac_step *step = &analysis->steps[s];
+        int64_t end_ns = step->start_ns + step->dur_ns;
+        if (step->start_ns >= d->t1_ns || end_ns <= d->t0_ns) {
+            continue;
+        }
+        char text[64];
+        (void)snprintf(text, sizeof text, "step %u \u00b7 %s", (unsigned)s + 1,
+                       lac_say_ns(step->dur_ns).text);
+        box(d, step->start_ns, end_ns, d->y, "step", text);
+        has_any = true;
+    }
+    if (has_any) {
+        begin_row(d, "steps");
+        d->y += ROW_HEIGHT;
+    }
+}
+
+static void draw_device(struct drawing *d, const struct lac_device_facts *device)
+{
+    const struct lac_model *model = d->source->model;
+    for (uint32_t t = 0; t < model->recorded_track_count; t++) {
+        const struct lac_track *track = &model->tracks[t];
+        bool is_stream = track->kind == LAC_TRACK_STREAM && track->device == device->id;
+        struct run_of run = {0};
+        bool has_any = false;
+        for (uint64_t s = track->first; is_stream && s < track->first + track->count; s++) {
+            uint8_t kind = model->slices.kind[s];
+            bool is_work =
+                kind == LAC_SLICE_KERNEL || kind == LAC_SLICE_COPY || kind == LAC_SLICE_MEMSET;
+            if (is_work && overlaps(d, s)) {
+                int64_t start_ns = model->slices.start_ns[s];
+                add_to_run(d, &run, start_ns, start_ns + model->slices.dur_ns[s],
+                           kind == LAC_SLICE_KERNEL ? "busy" : "copy");
+                has_any = true;
+            }
+        }
+        flush_run(d, &run);
+        if (has_any) {
+            char label[64];
+            if (track->tid >= 0) {
+                (void)snprintf(label, sizeof label, "GPU %lld, stream %lld", (long long)device->id,
+                               (long long)track->tid);
+            } else {
+                (void)snprintf(label, sizeof label, "GPU %lld", (long long)device->id);
+            }
+            begin_row(d, label);
+            d->y += ROW_HEIGHT;
+        }
+    }
+}
+
+static void draw_idle(struct drawing *d, const struct lac_device_facts *device)
+{
+    const struct lac_analysis *analysis = d->source->analysis;
+    bool has_any = false;
+    for (uint64_t g = device->first_gap; g < device->first_gap + device->gap_count; g++) {
+        const struct lac_gap *gap = &analysis->gaps[g];
+        if (gap->start_ns >= d->t1_ns || gap->start_ns + gap->dur_ns <= d->t0_ns) {
+            continue;
+        }
+        for (uint32_t p = 0; p < gap->piece_count; p++) {
+            const struct lac_gap_piece *piece = &analysis->pieces[gap->first_piece + p];
+            int64_t dur_ns = lac_gap_piece_dur_ns(analysis, gap->first_piece + p);
+            enum lac_cause cause = (enum lac_cause)piece->cause;
+            int64_t end_ns = piece->start_ns + dur_ns;
+            if (piece->start_ns >= d->t1_ns || end_ns <= d->t0_ns ||
+                x_of(d, end_ns) - x_of(d, piece->start_ns) < 0.4) {
+                continue;
+            }
+            char class[40];
+            char text[96];
+            (void)snprintf(class, sizeof class, "c-%s", lac_cause_name(cause));
+            (void)snprintf(text, sizeof text, "%c \u00b7 %s %s", lac_cause_letter(cause),
+                           lac_say_ns(dur_ns).text, lac_report_cause_words(cause));
+            box(d, piece->start_ns, end_ns, d->y, class, text);
+            has_any = true;
+        }
+    }
+    if (has_any) {
+        lac_buffer_puts(d->out, "<g>"); /* no sibling of a box: those have letters of their own */
+        begin_row(d, "  why idle");
+        lac_buffer_puts(d->out, "</g>");
+        d->y += ROW_HEIGHT;
+    }
+}
+
+/** Name of a host slice for a picture. */
+static const char *host_name(struct drawing *d, uint64_t slice)
+{
+    const struct lac_model *model = d->source->model;
+    const char *name = lac_model_str(model, model->slices.name[slice]);
+    uint8_t kind = model->slices.kind[slice];
+    bool is_given = (kind == LAC_SLICE_RANGE || kind == LAC_SLICE_PYTHON) &&
+                    lac_names_host_class(name, strlen(name)) == LAC_HOST_OTHER;
+    return is_given ? lac_redact_given(d->source->redactor, name, "range")
+                    : lac_redact(d->source->redactor, name);
+}
+
+static void draw_thread(struct drawing *d, uint32_t t, const char *label)
+{
+    const struct lac_model *model = d->source->model;
+    const struct lac_track *track = &model->tracks[t];
+    uint32_t lanes = 0;
+    struct run_of runs[LANES_MAX] = {{0}};
+    double top = d->y;
+    for (uint64_t s = track->first; s < track->first + track->count; s++) {
+        uint16_t lane = model->slices.lane[s];
+        if (lane >= LANES_MAX || !overlaps(d, s)) {
+            continue;
+        }
+        int64_t start_ns = model->slices.start_ns[s];
+        int64_t end_ns = start_ns + model->slices.dur_ns[s];
+        lanes = lane + 1U > lanes ? lane + 1U : lanes;
+        d->y = top + (double)(lane * ROW_HEIGHT);
+        if (x_of(d, end_ns) - x_of(d, start_ns) >= 3.0) {
+            flush_run(d, &runs[lane]);
+            box(d, start_ns, end_ns, d->y, "host", host_name(d, s));
+        } else {
+            add_to_run(d, &runs[lane], start_ns, end_ns, "host");
+        }
+    }
+    for (uint32_t lane = 0; lane < LANES_MAX; lane++) {
+        d->y = top + (double)(lane * ROW_HEIGHT);
+        flush_run(d, &runs[lane]);
+    }
+    d->y = top;
+    begin_row(d, label);
+    d->y = top + (double)((lanes > 0 ? lanes : 1) * ROW_HEIGHT);
+}
+
+static void draw_worker(struct drawing *d, uint64_t slice)
+{
+    const struct lac_model *model = d->source->model;
+    const struct lac_slices *slices = &model->slices;
+    uint32_t detail = slices->detail[slice];
+    char text[64] = "a batch";
+    if (detail != LAC_NONE && detail < model->loader_info_count &&
+        model->loader_infos[detail].batch >= 0) {
+        (void)snprintf(text, sizeof text, "batch %lld \u00b7 %s",
+                       (long long)model->loader_infos[detail].batch,
+                       lac_say_ns(slices->dur_ns[slice]).text);
+    }
+    box(d, slices->start_ns[slice], slices->start_ns[slice] + slices->dur_ns[slice], d->y, "worker",
+        text);
+}
+
+/** The worker's own number, when it was recorded. */
+static int32_t worker_of(const struct lac_model *model, uint64_t slice, int32_t otherwise)
+{
+    uint32_t detail = model->slices.detail[slice];
+    bool is_recorded = detail < model->loader_info_count && model->loader_infos[detail].worker >= 0;
+    return is_recorded ? model->loader_infos[detail].worker : otherwise;
+}
+
+static void draw_workers(struct drawing *d, uint32_t main_track)
+{
+    const struct lac_model *model = d->source->model;
+    uint32_t fetch = lac_strings_find(&model->strings, "loader.fetch", 12);
+    unsigned shown = 0;
+    for (uint32_t t = 0; fetch != 0 && t < model->recorded_track_count && shown < WORKERS_MAX;
+         t++) {
+        const struct lac_track *track = &model->tracks[t];
+        bool has_any = false;
+        int32_t number = (int32_t)shown;
+        if (track->kind != LAC_TRACK_THREAD || t == main_track || !model->slices.detail) {
+            continue;
+        }
+        for (uint64_t s = track->first; s < track->first + track->count; s++) {
+            if (model->slices.name[s] == fetch && overlaps(d, s)) {
+                draw_worker(d, s);
+                number = worker_of(model, s, number);
+                has_any = true;
+            }
+        }
+        if (has_any) {
+            char label[32];
+            (void)snprintf(label, sizeof label, "worker %d", (int)number);
+            shown++;
+            begin_row(d, label);
+            d->y += ROW_HEIGHT;
+        }
+    }
+}
+
+static void draw_axis(struct drawing *d)
+{
+    static const double nice[] = {1.0, 2.0, 5.0};
+    double span_ns = (double)(d->t1_ns - d->t0_ns);
+    double tick_ns = 1.0;
+    for (int i = 0; span_ns / tick_ns > 8.0 && i < 60; i++) {
+        const int decade = i / 3;
+        tick_ns = pow(10.0, decade) * nice[i % 3];
+    }
+    for (int i = 0; i * tick_ns < span_ns; i++) {
+        double t_ns = i * tick_ns;
+        double x = x_of(d, d->t0_ns + (int64_t)t_ns);
+        lac_buffer_printf(d->out,
+                          "<line x1=\"%.1f\" x2=\"%.1f\" y1=\"14\" y2=\"%.1f\" class=\"tick\"/>", x,
+                          x, d->y);
+        if (x < WIDTH - 48.0) {
+            lac_svg_text(d->out, x + 2.0, 10.0, "note",
+                         t_ns > 0.0 ? lac_say_ns((int64_t)t_ns).text : "0");
+        }
+    }
+}
+
+/** A bracket under the axis: what the finding speaks of. */
+static void draw_mark(struct drawing *d)
+{
+    if (d->has_mark) {
+        double x = x_of(d, d->mark_ns);
+        double width = x_of(d, d->mark_end_ns) - x;
+        lac_buffer_printf(d->out,
+                          "<rect x=\"%.1f\" y=\"14\" width=\"%.1f\" height=\"3\" class=\"here\"/>",
+                          x, width > 3.0 ? width : 3.0);
+    }
+}
+
+/** Track of the thread that launched the operation which ended the gap around `t_ns`. */
+static uint32_t launching_track(const struct drawing *d, const struct lac_device_facts *device,
+                                int64_t t_ns)
+{
+    const struct lac_analysis *analysis = d->source->analysis;
+    const struct lac_model *model = d->source->model;
+    for (uint64_t g = device->first_gap; g < device->first_gap + device->gap_count; g++) {
+        const struct lac_gap *gap = &analysis->gaps[g];
+        bool is_it = gap->start_ns + gap->dur_ns > t_ns && gap->ended_by != LAC_NONE;
+        if (is_it && model->slices.link[gap->ended_by] != LAC_NONE) {
+            return lac_model_track_of(model, model->slices.link[gap->ended_by]);
+        }
+    }
+    return LAC_NONE;
+}
+
+/** The host thread that the finding speaks of, or LAC_NONE. */
+static uint32_t evidence_thread(const struct drawing *d, const struct lac_finding *finding)
+{
+    const struct lac_model *model = d->source->model;
+    for (uint32_t i = 0; finding && i < finding->evidence_count; i++) {
+        uint32_t track = finding->evidence[i].track;
+        if (track < model->recorded_track_count && model->tracks[track].kind == LAC_TRACK_THREAD) {
+            return track;
+        }
+    }
+    return LAC_NONE;
+}
+
+/** A gap like the one that is evidence (same signature, as long), nearest to the trace's middle: at
+ *  its begin much is cut off. */
+static void move_to_middle(const struct drawing *d, int64_t *first_ns, int64_t *last_ns)
+{
+    const struct lac_analysis *analysis = d->source->analysis;
+    const struct lac_device_facts *device = &analysis->devices[analysis->main_device];
+    const int64_t middle_ns = device->first_ns + device->span_ns / 2;
+    const struct lac_gap *own = NULL;
+    for (uint64_t g = device->first_gap; g < device->first_gap + device->gap_count && !own; g++) {
+        const struct lac_gap *gap = &analysis->gaps[g];
+        bool is_it = gap->start_ns == *first_ns && gap->start_ns + gap->dur_ns == *last_ns;
+        own = is_it ? gap : NULL;
+    }
+    int64_t nearest_ns = INT64_MAX;
+    for (uint64_t g = device->first_gap; g < device->first_gap + device->gap_count && own; g++) {
+        const struct lac_gap *gap = &analysis->gaps[g];
+        int64_t away_ns =
+            gap->start_ns > middle_ns ? gap->start_ns - middle_ns : middle_ns - gap->start_ns;
+        if (gap->signature == own->signature && gap->dur_ns >= own->dur_ns - own->dur_ns / 10 &&
+            away_ns < nearest_ns) {
+            nearest_ns = away_ns;
+            *first_ns = gap->start_ns;
+            *last_ns = gap->start_ns + gap->dur_ns;
+        }
+    }
+}
+
+/** The interval to show: the finding's first evidence on a device, with what is around it. */
+static bool choose_window(struct drawing *d, const struct lac_finding *finding)
+{
+    const struct lac_analysis *analysis = d->source->analysis;
+    const int64_t end_ns = d->source->model->info.duration_ns;
+    int64_t first_ns = 0;
+    int64_t last_ns = 0;
+    for (uint32_t i = 0; finding && i < finding->evidence_count && last_ns <= first_ns; i++) {
+        first_ns = finding->evidence[i].t0_ns;
+        last_ns = finding->evidence[i].t1_ns;
+    }
+    d->has_mark = last_ns > first_ns;
+    if (d->has_mark) {
+        move_to_middle(d, &first_ns, &last_ns);
+    }
+    for (uint32_t s = analysis->step_count / 2; s < analysis->step_count && last_ns <= first_ns;
+         s++) {
+        first_ns = analysis->steps[s].start_ns;
+        last_ns = first_ns + analysis->steps[s].dur_ns;
+    }
+    if (last_ns <= first_ns) {
+        return false;
+    }
+    d->mark_ns = first_ns;
+    d->mark_end_ns = last_ns;
+    int64_t length_ns = last_ns - first_ns;
+    int64_t around_ns = length_ns * 3 / 4;
+    if (analysis->step_mean_ns != LAC_UNKNOWN_NS && around_ns < analysis->step_mean_ns / 8) {
+        int64_t more_ns = length_ns * 12;
+        around_ns = more_ns < analysis->step_mean_ns / 8 ? more_ns : analysis->step_mean_ns / 8;
+    }
+    d->t0_ns = first_ns - around_ns > 0 ? first_ns - around_ns : 0;
+    d->t1_ns = last_ns + around_ns < end_ns ? last_ns + around_ns : end_ns;
+    return d->t1_ns - d->t0_ns >= 100;
+}
+
+bool lac_svg_timeline(struct lac_buffer *out, const struct lac_report_source *source,
+                      const struct lac_finding *finding, char *caption, size_t capacity_bytes)
+{
+    const struct lac_analysis *analysis = source->analysis;
+    struct lac_buffer body = {0};
+    struct drawing d = {.out = &body, .source = source, .y = 18.0};
+    if (analysis->main_device == LAC_NONE || !choose_window(&d, finding)) {
+        return false;
+    }
+    const struct lac_device_facts *device = &analysis->devices[analysis->main_device];
+    draw_steps(&d);
+    draw_device(&d, device);
+    draw_idle(&d, device);
+    uint32_t thread = evidence_thread(&d, finding);
+    if (thread == LAC_NONE) {
+        thread = launching_track(&d, device, d.mark_ns);
+    }
+    if (thread != LAC_NONE) {
+        draw_thread(&d, thread, "host thread");
+    }
+    draw_workers(&d, thread);
+    lac_buffer_printf(out, "<svg role=\"img\" aria-label=\"timeline\" viewBox=\"0 0 %d %.0f\">",
+                      WIDTH, d.y + 2.0);
+    struct drawing axis = d;
+    axis.out = out;
+    draw_axis(&axis);
+    draw_mark(&axis);
+    lac_buffer_add(out, body.bytes ? body.bytes : "", body.size_bytes);
+    lac_buffer_puts(out, "</svg>");
+    if (body.status != LAC_OK) {
+        out->status = body.status;
+    }
+    lac_buffer_done(&body);
+    (void)snprintf(caption, capacity_bytes,
+                   "%s of the trace, from %s on. Grey is work, colour is waiting%s.",
+                   lac_say_ns(d.t1_ns - d.t0_ns).text, lac_say_ns(d.t0_ns).text,
+                   d.has_mark ? "; the bar on top marks what is meant" : "");
+    return true;
+}
