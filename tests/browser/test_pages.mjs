@@ -95,6 +95,14 @@ const steps = [
     await page.getByRole('link', {name: 'rank 0 of 2'}).click();
     await late.waitFor();
   }],
+  ['the evidence of a run opens in the rank that it is about', async () => {
+    await page.getByTestId('evidence').first().click();
+    await page.locator('.tl-stage canvas').first().waitFor();
+    await page.locator('.trace-name', {hasText: /rank0/}).waitFor();
+    assert.match(page.url(), /\/t\/[a-z2-7]+\?view=timeline/);
+    await page.goBack();
+    await page.locator('.ranks').waitFor();
+  }],
   ['what the server left unanswered comes by itself when it is back', async () => {
     const analysis = /\/analysis(\?|$)/;
     await page.route(analysis, (route) => route.abort());

@@ -137,7 +137,7 @@ function Legend(props: {
   const stepNs = analysis.steps.mean_ns;
   const open = async (cause: string): Promise<void> => {
     try {
-      const found = await showLongestGap(trace.id, device.id, cause, trace.duration_ns);
+      const found = await showLongestGap(trace, device.id, cause);
       setProblem(found ? undefined : 'No gap of 10 µs or more has this cause.');
     } catch (error) {
       setProblem(errorText(error));

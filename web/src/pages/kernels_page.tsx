@@ -132,9 +132,7 @@ function Kernels({trace, table}: {trace: TraceInfo; table: KernelTable}): JSX.El
 
   const open = (row: KernelRow): void => {
     if (row.longest_slice === undefined) return;
-    showSlice(trace.id, row.longest_slice, trace.duration_ns).catch((error: unknown) =>
-      setProblem(errorText(error)),
-    );
+    showSlice(trace, row.longest_slice).catch((error: unknown) => setProblem(errorText(error)));
   };
 
   return (

@@ -2,17 +2,26 @@
 import {getGaps, getSlice} from '../api/client';
 import type {Evidence, GapInfo, TraceInfo} from '../api/types';
 import {ns, type Ns} from '../base/units';
-import {show, type Selection} from '../model/view_state';
+import {DEFAULT_VIEW, page, runId, show, traceId, type Selection} from '../model/view_state';
 
 /** Room left and right of what is shown, as a share of it. */
 const PADDING = 0.6;
 const NARROWEST_NS = 2000;
 
-export function showInTimeline(t0: number, t1: number, selection: Selection, durationNs: Ns): void {
+/** What is on screen: an answer that comes when it is something else opens nothing any more. */
+const place = (): string => `${page.peek()}/${traceId.peek() ?? ''}/${runId.peek()}`;
+
+/** Of which trace, and how long that is. */
+type Where = Pick<TraceInfo, 'id' | 'duration_ns'>;
+
+function showInTimeline(trace: Where, t0: number, t1: number, selection: Selection): void {
+  const durationNs = trace.duration_ns;
   const room = Math.max((t1 - t0) * PADDING, NARROWEST_NS);
   const start = Math.max(0, Math.round(t0 - room));
   const end = Math.min(Math.max(durationNs, t1), Math.round(t1 + room));
   show({
+    ...(traceId.peek() === trace.id ? {} : DEFAULT_VIEW),
+    traceId: trace.id,
     page: 'timeline',
     window: {t0: ns(start), t1: ns(Math.max(end, start + 1))},
     selection,
@@ -46,39 +55,43 @@ async function gapAt(trace: TraceInfo, t0: Ns, t1: Ns): Promise<GapInfo | undefi
 /** What a finding points to: a slice, a gap, or a time. */
 export async function showEvidence(trace: TraceInfo, evidence: Evidence): Promise<void> {
   const {t0_ns: t0, t1_ns: t1, slice} = evidence;
+  const from = place();
   let target: Selection;
   if (slice !== undefined) target = {kind: 'slice', slice};
   else if (t1 > t0) {
     const gap = await gapAt(trace, t0, t1);
     target = gap ? {kind: 'gap', device: gap.device, t0, t1} : {kind: 'area', t0, t1};
   }
-  showInTimeline(t0, t1, target, trace.duration_ns);
+  if (place() === from) showInTimeline(trace, t0, t1, target);
 }
 
-export async function showSlice(traceId: string, slice: number, durationNs: Ns): Promise<void> {
-  const {start_ns: start, dur_ns: dur} = await getSlice(traceId, slice);
+export async function showSlice(trace: Where, slice: number): Promise<void> {
+  const from = place();
+  const {start_ns: start, dur_ns: dur} = await getSlice(trace.id, slice);
+  if (place() !== from) return;
   // several of it to each side: a slice alone on the screen says little
   const margin = Math.max(dur * 2, NARROWEST_NS);
-  showInTimeline(start - margin, start + dur + margin, {kind: 'slice', slice}, durationNs);
+  showInTimeline(trace, start - margin, start + dur + margin, {kind: 'slice', slice});
 }
 
 /** The longest gap of a device that has this cause in it. @return false if there is none */
 export async function showLongestGap(
-  traceId: string,
+  trace: Where,
   device: number,
   cause: string,
-  durationNs: Ns,
 ): Promise<boolean> {
-  const {gaps} = await getGaps(traceId, {device, limit: 1000, sort: 'dur'});
+  const from = place();
+  const {gaps} = await getGaps(trace.id, {device, limit: 1000, sort: 'dur'});
+  if (place() !== from) return true;
   let best: (typeof gaps)[number] | undefined;
   for (const gap of gaps) if ((gap.cause_ns[cause] ?? 0) > (best?.cause_ns[cause] ?? 0)) best = gap;
   if (!best) return false;
   const t1 = ns(best.start_ns + best.dur_ns);
-  showInTimeline(
-    best.start_ns,
+  showInTimeline(trace, best.start_ns, t1, {
+    kind: 'gap',
+    device: best.device,
+    t0: best.start_ns,
     t1,
-    {kind: 'gap', device: best.device, t0: best.start_ns, t1},
-    durationNs,
-  );
+  });
   return true;
 }

@@ -139,6 +139,26 @@ test('backwards from nothing goes to the last hit before the window', async () =
   assert.equal((await search.step(-1, 25))?.slice, 20);
 });
 
+test('a page of hits that comes when something else is looked for changes nothing', async () => {
+  let answer: (page: SearchReply) => void = () => undefined;
+  const search = new SearchHits(
+    (_q, after) =>
+      after === undefined
+        ? Promise.resolve(reply([10], 'p2'))
+        : new Promise(resolve => (answer = resolve)),
+    () => undefined,
+  );
+  search.set('conv');
+  await search.step(1, 0);
+  const second = search.step(1, 0); // asks for the next page
+  await Promise.resolve();
+  search.set('gemm');
+  answer(reply([20], null));
+  assert.equal(await second, undefined);
+  assert.equal(search.state.value.kind, 'loading');
+  search.close();
+});
+
 test('a search that fails says so', async () => {
   const search = new SearchHits(
     () => Promise.reject(new Error('no')),

@@ -61,6 +61,7 @@ export class SearchHits {
 
   /** The hit after (or before) the current one; the first step goes to the first at or after t. */
   async step(direction: 1 | -1, t: number): Promise<SearchHit | undefined> {
+    const text = this.text;
     await this.loading;
     const state = this.state.peek();
     if (state.kind !== 'ready' || this.hits.length === 0) return undefined;
@@ -72,6 +73,7 @@ export class SearchHits {
     while (at >= this.hits.length && this.next !== undefined) {
       const before = this.hits.length;
       await this.loadPage(this.next);
+      if (this.text !== text) return undefined; // something else is looked for by now
       if (this.hits.length === before) break;
     }
     const count = this.hits.length;

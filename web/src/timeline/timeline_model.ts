@@ -194,6 +194,8 @@ export class TimelineModel {
 
   /** Change window and selection together: one entry in the history. */
   show(change: Pick<Partial<ViewState>, 'window' | 'selection'>): void {
+    // an answer that comes when another page or trace is shown is not for that one
+    if (this.closing.signal.aborted) return;
     show(change);
     this.requestFrame();
   }
