@@ -1,6 +1,7 @@
 #include "collector/launch/drain.h"
 
 #include "collector/launch/drain_private.h"
+#include "collector/launch/status_line.h"
 #include "lacuna/spool.h"
 
 #include <dirent.h>
@@ -34,6 +35,9 @@ struct source {
     uint64_t output_segments;
     struct source *next;
 };
+
+/* So old may the output be, should we not live to the end. */
+static const uint64_t REFRESH_NS = 5000000000;
 
 enum { SEGMENT_BYTES_MAX = 16 << 20, RESERVE_SHARE = 16, RESERVE_BYTES_MAX = 64 << 20 };
 
@@ -313,8 +317,9 @@ static void drain_segment(struct lac_drain *drain, struct source *source, uint64
     }
     same_life = place->output_index != NO_INDEX && place->opened == head.sync.ticks;
     if (!(same_life && place->moved)) {
-        /* half-filled names are copied again and again, half-filled events once, at the end */
-        if (kind != LAC_SEGMENT_STRINGS && head.state != LAC_SEGMENT_FULL && !final) {
+        /* half-filled names are copied again and again, half-filled events now and then */
+        if (kind != LAC_SEGMENT_STRINGS && head.state != LAC_SEGMENT_FULL && !final &&
+            !drain->refreshes) {
             return;
         }
         if (!same_life && !fits(drain, source, kind)) {
@@ -335,7 +340,7 @@ static void drain_segment(struct lac_drain *drain, struct source *source, uint64
     }
     /* names stay where they are: there are few, and a process that goes on alone needs its own copy
      */
-    if (kind != LAC_SEGMENT_STRINGS && !final && !place->handed_back) {
+    if (kind != LAC_SEGMENT_STRINGS && !final && place->moved && !place->handed_back) {
         place->handed_back = hand_back(source, index);
     }
 }
@@ -359,9 +364,14 @@ static void drain_source(struct lac_drain *drain, struct source *source, bool fi
 
 void lac_drain_round(struct lac_drain *drain, bool final)
 {
+    const uint64_t now_ns = lac_status_now_ns();
     uint64_t dropped = 0;
     uint64_t steps = 0;
 
+    drain->refreshes = now_ns >= drain->next_refresh_ns;
+    if (drain->refreshes) {
+        drain->next_refresh_ns = now_ns + REFRESH_NS;
+    }
     look_for_new(drain);
     for (struct source *source = drain->sources; source != NULL; source = source->next) {
         drain_source(drain, source, final);

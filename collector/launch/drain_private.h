@@ -21,7 +21,9 @@ struct lac_drain {
     uint64_t limit_bytes;
     uint64_t others_bytes; /* of files that others write */
     uint64_t lost_events;  /* in segments that did not fit */
-    bool only_looks;       /* the processes are not ours to tell */
+    uint64_t next_refresh_ns;
+    bool refreshes;  /* this round copies what is half filled, too */
+    bool only_looks; /* the processes are not ours to tell */
 };
 
 #endif

@@ -200,7 +200,8 @@ static bool give_segment(const struct lac_push_parts *parts, struct parts_file *
         return data != NULL && !is_final; /* it may be on its way to the disk */
     }
     used = end_part(out, file, offset, size_bytes);
-    if (head.kind == LAC_SEGMENT_STRINGS && !is_final) {
+    if (!is_final && (head.kind == LAC_SEGMENT_STRINGS || head.state == LAC_SEGMENT_OPEN) &&
+        head.kind != LAC_SEGMENT_SAMPLES) {
         if (used <= file->given[index]) {
             out->size_bytes = before; /* as it was */
         }

@@ -5,7 +5,7 @@
  * What is new in a recording's folder while it is being written, as parts of a bundle
  * (collector/FORMAT.md). Another thread may write to the folder meanwhile.
  *
- *   event and GPU segments  once, when the drain has put them there
+ *   event and GPU segments  once they are full; until then when there is more in them
  *   samples                 once, when the next segment is begun
  *   names                   when there are more of them, and all of them at the end
  *   headers                 at first sight, and at the end

@@ -18,7 +18,7 @@ enum {
     ENOUGH_BYTES = 4 << 20, /* of a piece, before it is compressed */
     WISH_MAX = 16 << 20,    /* at a time */
     WISH_MIN = 64 << 10,
-    PATIENCE_S = 10, /* less than that is sent after so long */
+    PATIENCE_S = 5, /* less than that is sent after so long */
 };
 
 struct lac_push_stream {
