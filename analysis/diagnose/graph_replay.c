@@ -298,6 +298,9 @@ static enum lac_status prepare(struct replay *replay)
     for (size_t i = 0; i < 4 * ops; i++) {
         replay->start[i] = NEVER;
     }
+    for (uint32_t n = 0; n < graph->node_count; n++) {
+        replay->host[n] = NEVER; /* an operation may come before its launch, as recorded */
+    }
     replay->end = replay->start + ops;
     replay->start_before = replay->end + ops;
     replay->end_before = replay->start_before + ops;
