@@ -59,6 +59,13 @@ static const char *const names[] = {
     "nvjet_tst_128x256",
     "ncclDevKernel_AllReduce",
     "dgrad",
+    "cunn_SoftMaxForward<4>",
+    "cutlass_80_tensorop_bf16_s16816gemm_bf16_128x128_tn_align1",
+    "vectorized_elementwise_kernel<4, AddFunctor<float> >",
+    "aten::bmm",
+    "aten::conv2d",
+    "gc",
+    "validation",
     "",
 };
 enum { NAME_COUNT = sizeof names / sizeof names[0] };
@@ -76,12 +83,15 @@ struct rows {
     uint32_t name[NAME_COUNT];
     uint32_t copy[4];
     uint32_t loader[4];
-    uint32_t counter[4];
+    uint32_t counter[8];
 };
 
-static const char *const counters[] = {"python 0: on a core (%)",
-                                       "python 1: waiting for a core (%)",
-                                       "read from storage (MB/s)", "periods throttled (/s)"};
+static const char *const counters[] = {
+    "python 0: on a core (%)",  "python 1: waiting for a core (%)",
+    "read from storage (MB/s)", "periods throttled (/s)",
+    "GPU 0: energy (J)",        "GPU 0: clocks held down (reasons)",
+    "GPU 0: memory used (MB)",  "GPU 0: SM clock (MHz)"};
+enum { COUNTER_COUNT = sizeof counters / sizeof counters[0] };
 
 static void fill_rows(struct lac_builder *builder, struct tape *tape, struct rows *rows)
 {
@@ -107,9 +117,11 @@ static void fill_rows(struct lac_builder *builder, struct tape *tape, struct row
                                        .worker = (int32_t)next(tape) - 1};
         require(lac_builder_copy(builder, &copy, &rows->copy[i]) == LAC_OK);
         require(lac_builder_loader_info(builder, &info, &rows->loader[i]) == LAC_OK);
+    }
+    for (uint32_t i = 0; i < COUNTER_COUNT; i++) {
         uint32_t process = 0;
         uint32_t id = 0;
-        require(lac_builder_process(builder, rows->name[i / 2], i / 2, &process) == LAC_OK);
+        require(lac_builder_process(builder, rows->name[i / 2 % 2], i / 2 % 2, &process) == LAC_OK);
         require(lac_strings_intern(&lac_builder_model(builder)->strings, counters[i],
                                    strlen(counters[i]), &id) == LAC_OK);
         require(lac_builder_track(builder, LAC_TRACK_COUNTER, process, id, -1, &rows->counter[i]) ==
@@ -137,8 +149,8 @@ static struct lac_model *model_of(struct tape *tape)
         in.dur_ns = (int64_t)next(tape) * scale / 4;
         in.corr = next(tape) & 31;
         if (in.kind == LAC_SLICE_OTHER && (in.corr & 1)) {
-            require(lac_builder_sample(builder, rows.counter[in.corr / 2 & 3], in.start_ns,
-                                       (double)(in.dur_ns & 255)) == LAC_OK);
+            require(lac_builder_sample(builder, rows.counter[in.corr / 2 % COUNTER_COUNT],
+                                       in.start_ns, (double)(in.dur_ns & 255)) == LAC_OK);
             continue;
         }
 
