@@ -47,6 +47,28 @@ const steps = [
     assert.match(text, /worker/);
     assert.match(text, /batch\s+\d+/);
   }],
+  ['B goes from what a worker made to who waited for it and back; the queue has a row', async () => {
+    await page.locator('.tl-row, .tl-labels', {hasText: 'batches ready'}).first().waitFor();
+    await page.keyboard.press('/');
+    await page.keyboard.type('loader.fetch');
+    await page.locator('.tl-count', {hasText: /\d/}).waitFor();
+    await page.keyboard.press('Enter');
+    const title = (text) => page.locator('.tl-details .tl-title', {hasText: text});
+    const batch = async () => /batch\s+(\d+)/.exec(await page.locator('.tl-details').innerText())[1];
+    await title('loader.fetch').waitFor();
+    const made = await batch();
+    await page.keyboard.press('Escape'); // what is looked for goes, then the field; the selection stays
+    await page.keyboard.press('Escape');
+    await page.keyboard.press('b');
+    await title('loader.wait').waitFor();
+    assert.equal(await batch(), made);
+    await page.keyboard.press('Shift+b');
+    await page.waitForFunction((old) => !new RegExp(`batch\\s+${old}\\b`).test(document.querySelector('.tl-details').innerText), made);
+    await title('loader.wait').waitFor();
+    assert.equal(Number(await batch()), Number(made) + 1);
+    await page.keyboard.press('b');
+    await title('loader.fetch').waitFor();
+  }],
   ['where no batch was recorded nothing is offered', async () => {
     const event = (ts, dur, name, cat, tid, args = {}) => ({ph: 'X', cat, name, pid: 1, tid, ts, dur, args});
     const traceEvents = [];

@@ -331,7 +331,9 @@ function RunRow(props: {
 }): JSX.Element {
   const {run, members, isOpen} = props;
   const name = runName(runs.value.get(run)?.name ?? members[0]?.name ?? '');
-  const what = describeMembers(members);
+  const missing = (runs.value.get(run)?.trace_count ?? 0) - members.length;
+  // the rest is on a page of the list that nobody asked for yet
+  const what = `${describeMembers(members)}${missing > 0 ? ` and ${formatCount(missing)} older` : ''}`;
   const ready = members.filter(trace => trace.state === 'ready');
   const waiting = members.filter(isUnderWay).length;
   const comparison = comparisonOf(run, members);

@@ -5,6 +5,7 @@ import {ApiError, getAnalysis, getTrace, getTracks} from '../api/client';
 import type {Analysis, TraceInfo, TracksInfo} from '../api/types';
 import {formatBytes, formatCount, formatWhen, sentence} from '../base/format';
 import {describeDevices} from '../model/list_rows';
+import {runs} from '../model/runs';
 import {isTyping, registerShortcuts} from '../model/shortcuts';
 import {deletedTraces, isUnderWay, takeReply, traceById, traces} from '../model/traces';
 import {DEFAULT_VIEW, page, traceId, type Page} from '../model/view_state';
@@ -125,7 +126,8 @@ function TraceTitle({trace}: {trace: TraceInfo}): JSX.Element {
 /** From a rank to its run, where what it cannot tell alone is told. */
 function RunLink({trace}: {trace: TraceInfo}): JSX.Element | null {
   if (trace.run === undefined) return null;
-  const count = traces.value.filter(other => other.run === trace.run).length;
+  const here = traces.value.filter(other => other.run === trace.run).length;
+  const count = Math.max(here, runs.value.get(trace.run)?.trace_count ?? 0);
   if (count < 2) return null;
   return (
     <ViewLink
