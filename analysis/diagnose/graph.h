@@ -28,7 +28,8 @@ enum {
     LAC_GRAPH_QUEUE_USUAL = 1024,   /**< launches that a stream holds before launching blocks */
     LAC_GRAPH_HAND_OVER_NS = 50000, /**< a thread silent for longer goes on when told to */
     LAC_GRAPH_DEPENDS_NS = 20000,   /**< begins this soon after another's end: waited for it */
-    LAC_GRAPH_AHEAD = 2,            /**< batches that each worker is asked for in advance */
+    LAC_GRAPH_AHEAD = 2,            /**< batches asked of each worker in advance, usually */
+    LAC_GRAPH_AHEAD_MAX = 64,
     LAC_GRAPH_NO_OP = INT32_MIN,
 };
 

@@ -66,6 +66,9 @@ static enum lac_status build(struct lac_graph_builder *builder)
         status = lac_graph_waits(builder);
     }
     if (!status) {
+        status = lac_graph_work(builder);
+    }
+    if (!status) {
         status = lac_graph_loader(builder);
     }
     if (status) {

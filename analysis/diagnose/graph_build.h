@@ -38,8 +38,10 @@ LAC_MUST_USE enum lac_status lac_graph_window(struct lac_graph_builder *builder)
 LAC_MUST_USE enum lac_status lac_graph_nodes(struct lac_graph_builder *builder);
 /** graph_streams.c: what operations wait for. */
 LAC_MUST_USE enum lac_status lac_graph_streams(struct lac_graph_builder *builder);
-/** graph_waits.c: what calls wait for, and what the host's work between them is. */
+/** graph_waits.c: what calls wait for. */
 LAC_MUST_USE enum lac_status lac_graph_waits(struct lac_graph_builder *builder);
+/** graph_work.c: the host's own work between what it waits for. */
+LAC_MUST_USE enum lac_status lac_graph_work(struct lac_graph_builder *builder);
 /** graph_loader.c: batches. */
 LAC_MUST_USE enum lac_status lac_graph_loader(struct lac_graph_builder *builder);
 

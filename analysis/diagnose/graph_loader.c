@@ -140,7 +140,9 @@ enum lac_status lac_graph_loader(struct lac_graph_builder *builder)
 {
     struct lac_graph *graph = builder->graph;
     const struct lac_diagnosis *diagnosis = builder->diagnosis;
-    graph->ahead = LAC_GRAPH_AHEAD;
+    int64_t ahead =
+        lac_setting_count(diagnosis, "settings", "prefetch_factor", LAC_GRAPH_AHEAD_MAX);
+    graph->ahead = ahead > 0 ? (uint32_t)ahead : LAC_GRAPH_AHEAD;
     graph->workers = diagnosis->analysis->loader.num_workers;
     graph->batches = calloc((size_t)graph->batch_count + 1, sizeof *graph->batches);
     struct lac_fetch *ordered = malloc(((size_t)diagnosis->fetch_count + 1) * sizeof *ordered);

@@ -225,6 +225,64 @@ START_TEST(of_two_waits_for_the_same_the_second_is_free)
 }
 END_TEST
 
+/** Loading 400 us in the training process, after reading the result of a step of 1000 us. */
+START_TEST(a_wait_that_hides_behind_loading_is_found)
+{
+    clear();
+    for (int i = 0; i < STEPS; i++) {
+        double t = i * 1450.0;
+        add("main range %.3f 1450 ProfilerStep#%d\n", t, i);
+        add("main op %.3f 400 enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__\n",
+            t + 1.0);
+        add("main op %.3f 10 Optimizer.step#SGD.step\n", t + 402.0);
+        launch("main", t + 420.0, "gpu0.7", t + 430.0, 1000.0, "dgrad");
+        add("main call %.3f 1000 cudaStreamSynchronize\n", t + 435.0);
+    }
+    draw();
+    expect("sync=0", 1001.0);    /* loads while the device computes */
+    expect("workers=2", 1150.0); /* and takes batches over */
+    struct lac_analysis *analysis = trace_diagnose(model);
+    const struct lac_finding *first = &analysis->findings[0];
+    ck_assert_ptr_nonnull(trace_finding(analysis, "input-starvation"));
+    ck_assert_ptr_nonnull(first->title);
+    ck_assert_uint_ge(analysis->plan_count, 1);
+    ck_assert(fabs((double)analysis->plan[0].step_ns - 1001000.0) < 20000.0);
+    ck_assert_str_eq(analysis->plan[0].brief, "synchronise less often");
+    lac_analysis_destroy(analysis);
+    wipe();
+}
+END_TEST
+
+/** A launch that waits for room: the host is 64 kernels ahead, never more. */
+START_TEST(a_full_queue_lets_the_host_no_further_ahead)
+{
+    enum { KERNELS = 100, ROOM = 64 };
+    clear();
+    for (int i = 0; i < STEPS; i++) {
+        for (int k = 0; k < KERNELS; k++) {
+            int n = i * KERNELS + k;
+            double start = 20.0 + n * 200.0;
+            /* the launch that follows returns when this many before it have started */
+            double room = n < ROOM ? 0.0 : 20.0 + (n - ROOM) * 200.0;
+            double at = n < ROOM ? n * 0.25 : room - 195.0;
+            if (k == 0) {
+                double next =
+                    n + KERNELS < ROOM ? 0.0 : 20.0 + (n + KERNELS - ROOM) * 200.0 - 195.0;
+                add("main range %.3f %.3f ProfilerStep#%d\n", at, next - at - 1.0, i);
+                add("main op %.3f 0.1 Optimizer.step#SGD.step\n", at);
+            }
+            corr++;
+            add("main call %.3f %.3f #%u cudaLaunchKernel\n", at, n < ROOM ? 0.2 : 196.0, corr);
+            add("gpu0.7 kernel %.3f 199 #%u dgrad\n", start, corr);
+        }
+    }
+    draw();
+    expect("launch=0", KERNELS * 200.0); /* the device is the limit */
+    expect("kernels=0.5", KERNELS * 100.5);
+    wipe();
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("graph");
@@ -236,6 +294,8 @@ int main(void)
     tcase_add_test(tests, communication_in_the_way_goes_with_its_time);
     tcase_add_test(tests, more_workers_help_until_the_device_is_the_limit);
     tcase_add_test(tests, of_two_waits_for_the_same_the_second_is_free);
+    tcase_add_test(tests, a_wait_that_hides_behind_loading_is_found);
+    tcase_add_test(tests, a_full_queue_lets_the_host_no_further_ahead);
     suite_add_tcase(suite, tests);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
