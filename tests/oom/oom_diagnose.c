@@ -3,6 +3,7 @@
  * (the leak check of the sanitizer build sees the rest).
  */
 
+#include "analysis/diagnose/ranks.h"
 #include "tests/support/trace_draw.h"
 
 #include <stdio.h>
@@ -69,6 +70,45 @@ static const char *drawing(void)
     return text;
 }
 
+/** The same for the ranks of a run: tables, matching, replay, texts. @return false: said why */
+static bool refuse_ranks(uint64_t *ret_tried)
+{
+    char text[4096];
+    struct lac_rank_trace ranks[3];
+    struct lac_run *run = NULL;
+    enum lac_status status = LAC_ERR_NOMEM;
+    for (int rank = 0; rank < 3; rank++) {
+        size_t used = 0;
+        for (int i = 0; i < 6; i++) {
+            int t = i * 10000;
+            int late = rank == 1 ? 3000 : 0;
+            used += (size_t)snprintf(text + used, sizeof text - used,
+                                     "main range %d 9900 ProfilerStep#%d\n"
+                                     "gpu0.7 kernel %d %d dgrad\n"
+                                     "gpu0.7 kernel %d %d ncclDevKernel_AllReduce\n",
+                                     t, i, t + 10, 4000 + late, t + 4010 + late, 4000 - late);
+        }
+        struct lac_model *model = trace_draw_with(text, NULL, 7);
+        ranks[rank] = (struct lac_rank_trace){model, trace_diagnose(model)};
+    }
+    for (*ret_tried = 0; status == LAC_ERR_NOMEM && *ret_tried < 10000; ++*ret_tried) {
+        allocations_left = *ret_tried;
+        status = lac_ranks_compare(ranks, 3, &run);
+        allocations_left = UINT64_MAX;
+    }
+    bool is_whole = status == LAC_OK && run->has_finding && run->late == 1;
+    if (!is_whole) {
+        fprintf(stderr, "oom_diagnose: ranks, allocation %llu: %s\n",
+                (unsigned long long)*ret_tried, lac_status_name(status));
+    }
+    lac_run_destroy(run);
+    for (int rank = 0; rank < 3; rank++) {
+        lac_analysis_destroy((struct lac_analysis *)(uintptr_t)ranks[rank].analysis);
+        lac_model_destroy((struct lac_model *)(uintptr_t)ranks[rank].model);
+    }
+    return is_whole;
+}
+
 int main(void)
 {
     struct lac_model *model = trace_draw_with(
@@ -105,6 +145,12 @@ int main(void)
         fprintf(stderr, "oom_diagnose: only %llu allocations\n", (unsigned long long)tried);
         return 1;
     }
-    printf("%llu allocations refused in turn\n1 passed, 0 failed\n", (unsigned long long)tried);
+    uint64_t of_ranks = 0;
+    if (!refuse_ranks(&of_ranks) || of_ranks < 20) {
+        fprintf(stderr, "oom_diagnose: ranks: %llu allocations\n", (unsigned long long)of_ranks);
+        return 1;
+    }
+    printf("%llu and %llu allocations refused in turn\n2 passed, 0 failed\n",
+           (unsigned long long)tried, (unsigned long long)of_ranks);
     return 0;
 }
