@@ -36,7 +36,8 @@ done
 url=$(sed -n 's/^  open  *\(.*\)\/#key=.*/\1/p' "$scratch/said")
 
 example=$(cat "$data/example-recorded" 2>/dev/null || :)
-if [ -z "$example" ] || [ ! -f "$data/traces/$example.db" ]; then
+# in staging while it is imported, also when the server was stopped meanwhile
+if [ -z "$example" ] || { [ ! -d "$data/staging/$example" ] && [ ! -f "$data/traces/$example.db" ]; }; then
     workload="$build/workload-cpu --cpu --batch 4 --steps 60 --workers 1 --fetch-ms 60"
     if [ -x "$build/workload" ] && "$build/workload" --check >/dev/null 2>&1; then
         workload="$build/workload --steps 200 --workers 1"
