@@ -6,6 +6,7 @@
 #include "analysis/diagnose/gpu_memory.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum {

@@ -5,7 +5,6 @@
 
 #include "analysis/diagnose/gpu_memory.h"
 
-#include <math.h>
 #include <stdint.h>
 #include <string.h>
 

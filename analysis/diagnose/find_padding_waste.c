@@ -2,6 +2,8 @@
 
 #include "analysis/diagnose/work.h"
 
+#include <stddef.h>
+
 void lac_find_padding_waste(struct lac_diagnosis *diagnosis)
 {
     struct lac_analysis *analysis = diagnosis->analysis;

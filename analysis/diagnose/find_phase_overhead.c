@@ -5,7 +5,6 @@
 
 #include "analysis/diagnose/work.h"
 
-#include <math.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -73,10 +72,13 @@ static void say(struct lac_diagnosis *diagnosis, enum phase phase, const struct 
     if (!finding) {
         return;
     }
+    const char *times = time->count == 1 ? "once"
+                                         : lac_texts_add(&analysis->texts, "%llu times",
+                                                         (unsigned long long)time->count);
     finding->title =
-        lac_texts_add(&analysis->texts, "%s of what was recorded goes to %s: %s in %s",
+        lac_texts_add(&analysis->texts, "%s of what was recorded goes to %s: %s in all, %s",
                       lac_say_pct(lac_pct(time->ns, recorded_ns)).text, phases[phase].text,
-                      lac_say_ns(time->ns).text, lac_say_count((int64_t)time->count, "time").text);
+                      lac_say_ns(time->ns).text, times);
     finding->why = lac_texts_add(
         &analysis->texts,
         "The longest took %s, as long as %s training steps. It is no training step and is left out "

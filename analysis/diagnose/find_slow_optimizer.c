@@ -68,7 +68,7 @@ static void class_of_range(const struct lac_diagnosis *diagnosis, uint32_t range
     const char *name = lac_model_str(diagnosis->model, diagnosis->model->slices.name[range]);
     const char *at = strchr(name, '#');
     if (at) {
-        snprintf(out, capacity_bytes, "%.*s", (int)strcspn(at + 1, "."), at + 1);
+        (void)snprintf(out, capacity_bytes, "%.*s", (int)strcspn(at + 1, "."), at + 1);
     }
 }
 

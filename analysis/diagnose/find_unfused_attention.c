@@ -166,10 +166,11 @@ static const char *length_text(struct lac_diagnosis *diagnosis, const struct att
     for (int i = 0; i < 3; i++) {
         int64_t size = product.sizes[i];
         if (size > MULTIPLE && size % MULTIPLE != 0) {
+            int64_t padded = (size / MULTIPLE + 1) * MULTIPLE;
             return lac_texts_add(&diagnosis->analysis->texts,
                                  " The length %lld is no multiple of 8, so the products run on "
                                  "slower kernels, too: pad it to %lld.",
-                                 (long long)size, (long long)((size / MULTIPLE + 1) * MULTIPLE));
+                                 (long long)size, (long long)padded);
         }
     }
     return "";

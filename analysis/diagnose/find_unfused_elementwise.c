@@ -8,7 +8,6 @@
 
 #include <math.h>
 #include <stdint.h>
-#include <string.h>
 
 struct chains {
     double ns; /**< of kernels in chains, all covered steps */

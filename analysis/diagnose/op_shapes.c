@@ -1,10 +1,11 @@
 #include "analysis/diagnose/op_shapes.h"
 
 #include "analysis/model/args.h"
+#include "analysis/model/model.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 enum { ARGS_BYTES = 8192 };
 

@@ -308,7 +308,7 @@ START_TEST(checkpoints_are_a_share_of_what_was_recorded)
     const struct lac_finding *finding = found("phase-overhead");
     ck_assert_ptr_nonnull(finding);
     ck_assert_ptr_nonnull(strstr(finding->title, "23 % of what was recorded"));
-    ck_assert_ptr_nonnull(strstr(finding->title, "30 ms in 1 time"));
+    ck_assert_ptr_nonnull(strstr(finding->title, "30 ms in all, once"));
     ck_assert_ptr_nonnull(strstr(finding->change, "async_save"));
     ck_assert(isnan(finding->gain_mid_pct));
     wipe();
@@ -523,7 +523,8 @@ START_TEST(each_switch_is_named_with_what_it_does)
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char metadata[256];
-        snprintf(metadata, sizeof metadata, "{\"lacuna\":{\"settings\":{%s}}}", cases[i].settings);
+        (void)snprintf(metadata, sizeof metadata, "{\"lacuna\":{\"settings\":{%s}}}",
+                       cases[i].settings);
         blank();
         draw_steps(8, 10000, 9500);
         diagnose(metadata);
