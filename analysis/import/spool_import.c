@@ -275,7 +275,8 @@ static enum lac_status import_files(struct spool_files *files, const char *path,
         status = read_all(files, builder, options, reterr);
     }
     for (size_t i = 0; i < files->profile_count && status == LAC_OK; i++) {
-        status = lac_spool_profiler_join(files->profiles[i], options, builder, reterr);
+        status = lac_spool_profiler_join(files->profiles[i], options, files->files[0].info.made_ns,
+                                         builder, reterr);
     }
     if (status == LAC_OK) {
         status = lac_builder_finish(builder, 0, &model);

@@ -13,8 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Times before this (2001) are not the time of day. */
-static const int64_t DAY_TIME_NS = 1000000000 * (int64_t)1000000000;
+static const int64_t MONTH_NS = (int64_t)30 * 86400 * 1000000000;
 
 /* Correlation ids of two recorders of one process may be the same: theirs get a bit of their own.
  */
@@ -25,6 +24,7 @@ struct join {
     const struct lac_model *from;
     uint32_t *names; /* their string id -> ours, 0 not asked for yet */
     uint64_t joined;
+    int64_t near_ns;
 };
 
 static enum lac_status text_of(struct join *join, uint32_t id, uint32_t *ret_id)
@@ -180,7 +180,8 @@ static enum lac_status take(void *context, struct lac_model *model, struct lac_e
     join->names = calloc((size_t)model->strings.count + 1, sizeof *join->names);
     if (join->names == NULL) {
         status = LAC_ERR_NOMEM;
-    } else if (model->info.t0_ns < DAY_TIME_NS) {
+    } else if (model->info.t0_ns < join->near_ns - MONTH_NS ||
+               model->info.t0_ns > join->near_ns + MONTH_NS) {
         lac_model_report(ours, LAC_REPORT_INFO, "profiler_clock", 1, 0,
                          "a file of torch.profiler does not count the time of day: left out");
     } else {
@@ -195,9 +196,10 @@ static enum lac_status take(void *context, struct lac_model *model, struct lac_e
 }
 
 enum lac_status lac_spool_profiler_join(const char *path, const struct lac_import_options *options,
-                                        struct lac_builder *builder, struct lac_error *reterr)
+                                        int64_t near_ns, struct lac_builder *builder,
+                                        struct lac_error *reterr)
 {
-    struct join join = {.builder = builder};
+    struct join join = {.builder = builder, .near_ns = near_ns};
     struct lac_import_options theirs = *options;
     struct lac_error error = {0};
     enum lac_status status;

@@ -18,11 +18,12 @@
  * Read the file and append. One that cannot be read, or that counts another clock than the time of
  * day, is reported and left out.
  *
+ * @param near_ns when the recording was made: a month from it is another clock
  * @return LAC_OK, LAC_ERR_NOMEM, LAC_ERR_LIMIT
  */
 LAC_MUST_USE enum lac_status lac_spool_profiler_join(const char *path,
                                                      const struct lac_import_options *options,
-                                                     struct lac_builder *builder,
+                                                     int64_t near_ns, struct lac_builder *builder,
                                                      struct lac_error *reterr);
 
 #endif

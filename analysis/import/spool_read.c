@@ -119,6 +119,7 @@ static void fill_info(const struct lac_spool_header *header, struct lac_spool_in
 {
     *info = (struct lac_spool_info){
         .realtime_offset_ns = (int64_t)(header->first.realtime_ns - header->first.monotonic_ns),
+        .made_ns = (int64_t)(header->first.realtime_ns % (uint64_t)4e18),
         .pid = header->pid,
         .parent_pid = header->parent_pid,
         .fork_depth = header->fork_depth,

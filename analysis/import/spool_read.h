@@ -19,6 +19,7 @@ struct lac_spool_settings;
 /** What the header of a spool says, checked. */
 struct lac_spool_info {
     int64_t realtime_offset_ns; /**< CLOCK_REALTIME - CLOCK_MONOTONIC when it was made */
+    int64_t made_ns;            /**< CLOCK_REALTIME then */
     int32_t pid;
     int32_t parent_pid;
     uint32_t fork_depth;
