@@ -67,6 +67,16 @@ static const char *drawing(void)
                                  4 * i + 1, t + 3710, t + 3800, 4 * i + 2, t + 3850, 4 * i + 2,
                                  t + 3900, 4 * i + 3, t + 4900, 4 * i + 3, t + 4950, t + 4500);
     }
+    for (int i = 0; i < 24; i++) { /* workers whose items can be compared, their reads, samples */
+        int t = i * 2000;
+        int w = 4 + i % 3;
+        used += (size_t)snprintf(text + used, sizeof text - used,
+                                 "w%d fetch %d 900 batch=%d worker=%d cpu=800\n"
+                                 "w%d part %d 400 loader.item batch=%d worker=%d cpu=5\n"
+                                 "w%d part %d 300 loader.read batch=%d worker=%d cpu=5 bytes=1000\n"
+                                 "w%d count %d 30 thread: on a core (%%)\n",
+                                 w, t, i, w, w, t + 1, i, w, w, t + 2, i, w, w, t);
+    }
     return text;
 }
 
