@@ -43,6 +43,7 @@ struct lac_rank_table {
     char cause[24];
     uint32_t step_count, step_kept_count;
     int64_t step_mean_ns;
+    int64_t need_ns; /**< of a step by itself: its loader or its GPU, the longer; 0 unknown */
     double idle_pct, exposed_comm_pct;
     bool has_device;
     int64_t device_id;

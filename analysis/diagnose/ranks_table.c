@@ -77,6 +77,11 @@ static enum lac_status take_facts(struct lac_rank_table *table, const struct lac
     table->step_count = analysis->step_count;
     table->step_kept_count = analysis->step_kept_count;
     table->step_mean_ns = analysis->step_mean_ns;
+    /* LAC_UNKNOWN_NS is less than any need */
+    table->need_ns = analysis->needs.gpu_ns > 0 ? analysis->needs.gpu_ns : 0;
+    if (analysis->needs.data_ns > table->need_ns) {
+        table->need_ns = analysis->needs.data_ns;
+    }
     table->idle_pct = table->exposed_comm_pct = (double)NAN;
     take_kernels(table, model, analysis);
     if (has_device) {

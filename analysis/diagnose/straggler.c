@@ -86,7 +86,17 @@ static void find_caused(struct lateness *l)
         int64_t wait_ns = 0;
         uint32_t rank = group->members[last_of(l, group, it->index, &wait_ns)];
         l->caused_ns[rank] = lac_sum_ns(l->caused_ns[rank], wait_ns);
-        add_parts(l, group, it->index);
+    }
+}
+
+static void sum_parts(struct lateness *l)
+{
+    for (size_t i = 0; i < (size_t)l->run->rank_count * LAC_RANK_PART_COUNT; i++) {
+        l->part_ns[i] = 0.0;
+    }
+    for (uint64_t i = 0; i < l->match->instance_count; i++) {
+        const struct lac_rank_instance *it = &l->match->instances[i];
+        add_parts(l, &l->match->groups[it->group], it->index);
     }
 }
 
@@ -298,7 +308,7 @@ static void write_reason(struct lateness *l, const char *split)
     bool is_recorded = l->before_ns * 2 < l->late_ns;
     bool can_tell = is_recorded && reason >= 0 && reason != LAC_CAUSE_UNATTRIBUTED &&
                     (double)covered_ns >= 0.8 * (double)rest_ns &&
-                    (double)excess_ns >= 0.5 * (double)rest_ns;
+                    (double)excess_ns >= 0.33 * (double)rest_ns;
     finding->brief = "look at that rank";
     finding->confidence = can_tell ? 0.7 : 0.4;
     const char *before = say_before(l);
@@ -406,6 +416,24 @@ static int64_t smaller(int64_t a_ns, int64_t b_ns)
     return a_ns < b_ns ? a_ns : b_ns;
 }
 
+/** What is left of the steps when every other rank takes only what it needs by itself: while they
+ *  wait for the late one their own loaders get ahead, which hides that they are no faster. */
+static int64_t room_ns(const struct lateness *l)
+{
+    const struct lac_rank_table *late = l->tables[l->run->late];
+    int64_t need_ns = 0;
+    double steps = steps_of(late);
+    for (uint32_t r = 0; r < l->run->rank_count; r++) {
+        bool is_other = r != l->run->late && l->run->ranks[r].is_matched;
+        need_ns = is_other && l->tables[r]->need_ns > need_ns ? l->tables[r]->need_ns : need_ns;
+    }
+    if (steps <= 1.0 || late->step_mean_ns <= 0 || need_ns == 0) {
+        return INT64_MAX;
+    }
+    double room = ((double)late->step_mean_ns - (double)need_ns) * steps;
+    return room <= 0.0 ? 0 : room < 9e18 ? (int64_t)room : INT64_MAX;
+}
+
 static enum lac_status find_gain(struct lateness *l, int64_t *ret_low_ns, int64_t *ret_high_ns)
 {
     uint32_t late = l->run->late;
@@ -428,7 +456,7 @@ static enum lac_status find_gain(struct lateness *l, int64_t *ret_low_ns, int64_
     int64_t low_ns = 0;
     int64_t high_ns = 0;
     exposed_wait(l, &low_ns, &high_ns);
-    *ret_high_ns = smaller(recorded_ns - all_ns, high_ns);
+    *ret_high_ns = smaller(smaller(recorded_ns - all_ns, high_ns), room_ns(l));
     *ret_high_ns = *ret_high_ns > 0 ? *ret_high_ns : 0;
     *ret_low_ns = smaller(smaller(recorded_ns - later_ns, low_ns), *ret_high_ns);
     *ret_low_ns = *ret_low_ns > 0 ? *ret_low_ns : 0;
@@ -481,7 +509,14 @@ static void say_expected(struct lateness *l)
     struct lac_finding *finding = &l->run->finding;
     struct lac_text **texts = &l->run->texts;
     struct lac_said band = lac_say_band(finding->gain_low_pct, finding->gain_high_pct);
-    if (finding->step_mid_ns != LAC_UNKNOWN_NS) {
+    if (finding->step_mid_ns != LAC_UNKNOWN_NS && finding->gain_high_pct < 1.0) {
+        finding->expect =
+            lac_texts_add(texts,
+                          "Nothing yet: the other ranks need %s a step by themselves, "
+                          "for data or their GPU. First what each rank says of that.",
+                          lac_say_ns(finding->step_mid_ns).text);
+        finding->severity = LAC_SEVERITY_INFO;
+    } else if (finding->step_mid_ns != LAC_UNKNOWN_NS) {
         finding->expect =
             lac_texts_add(texts, "%s a step instead of %s (%s less), with rank %d as fast as %s.",
                           lac_say_ns(finding->step_mid_ns).text,
@@ -510,6 +545,35 @@ static bool stands_out(const struct lateness *l, uint32_t rank, uint32_t matched
            caused_ns >= share * (double)sum_ns;
 }
 
+/** Whether it causes most in three quarters of the run: one slow batch makes nobody a late rank. */
+static bool is_steady(struct lateness *l, uint32_t rank)
+{
+    enum { PARTS = 4, INSTANCES_MIN = 16 };
+    const struct lac_rank_match *match = l->match;
+    uint32_t first_count = 0;
+    if (match->instance_count < INSTANCES_MIN || l->tables[rank]->step_count < 3) {
+        return true; /* too short to tell */
+    }
+    for (uint64_t part = 0; part < PARTS; part++) {
+        uint64_t end = match->instance_count * (part + 1) / PARTS;
+        uint32_t most = 0;
+        for (uint32_t r = 0; r < l->run->rank_count; r++) {
+            l->part_ns[r] = 0.0; /* free again: the reason is found on a new sum */
+        }
+        for (uint64_t i = match->instance_count * part / PARTS; i < end; i++) {
+            const struct lac_rank_instance *it = &match->instances[i];
+            int64_t wait_ns = 0;
+            uint32_t last = last_of(l, &match->groups[it->group], it->index, &wait_ns);
+            l->part_ns[match->groups[it->group].members[last]] += (double)wait_ns;
+        }
+        for (uint32_t r = 0; r < l->run->rank_count; r++) {
+            most = l->part_ns[r] > l->part_ns[most] ? r : most;
+        }
+        first_count += most == rank;
+    }
+    return first_count * 4 >= PARTS * 3;
+}
+
 static enum lac_status judge(struct lateness *l)
 {
     struct lac_run *run = l->run;
@@ -519,7 +583,7 @@ static enum lac_status judge(struct lateness *l)
         most = l->caused_ns[r] > l->caused_ns[most] ? r : most;
         matched += run->ranks[r].is_matched;
     }
-    if (!stands_out(l, most, matched)) {
+    if (!stands_out(l, most, matched) || !is_steady(l, most)) {
         run->note = lac_texts_add(
             &run->texts,
             "No rank stands out: none is waited for by the others for 2 %% of the time, or they "
@@ -530,6 +594,7 @@ static enum lac_status judge(struct lateness *l)
     run->late = most;
     run->has_finding = true;
     l->late_ns = l->caused_ns[most];
+    sum_parts(l);
     find_before(l);
     enum lac_status status = price(l);
     write_texts(l);
