@@ -66,14 +66,22 @@ void lac_finding_price_steps(const struct lac_diagnosis *diagnosis, struct lac_f
     finding->gain_high_pct = 100.0 * fmax(0.0, now_ns - best_ns) / now_ns;
 }
 
+/** Whether the change leaves the device's work as it is: then a step takes that long at least. */
+static bool keeps_device_work(const struct lac_what_if_changes *what_if)
+{
+    return what_if->layout_nhwc <= 0 && what_if->pinned <= 0 && what_if->async_copies <= 0 &&
+           what_if->comm < 0.0 && what_if->kernels < 0.0;
+}
+
 void lac_finding_price(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
                        const struct lac_what_if_changes *what_if)
 {
     double step_ns[LAC_CASE_COUNT_];
+    double least_ns = keeps_device_work(what_if) ? diagnosis->time->busy_ns : 0.0;
     for (int which = 0; which < LAC_CASE_COUNT_; which++) {
         struct lac_change change;
         lac_change_from_what_if(diagnosis, what_if, (enum lac_case)which, &change);
-        step_ns[which] = lac_retime(diagnosis, &change);
+        step_ns[which] = fmax(least_ns, lac_retime(diagnosis, &change));
     }
     lac_finding_price_steps(diagnosis, finding, step_ns);
 }

@@ -253,6 +253,33 @@ START_TEST(what_is_paid_once_is_not_put_first)
 }
 END_TEST
 
+START_TEST(no_finding_gains_more_than_the_idle_time)
+{
+    blank();
+    double t = 0.0;
+    for (int i = 0; i < 24; i++) { /* the device computes nearly all the time; a late read waits */
+        bool saves = i % 8 == 7;
+        double length = saves ? 3000.0 : 1000.0;
+        add("main range %.0f %.0f ProfilerStep#%d\n", t, length, i);
+        step(t, 0.0);
+        add("main call %.0f 400 cudaStreamSynchronize\n", t + 560.0);
+        if (saves) {
+            add("main range %.0f 1900 checkpoint\n", t + 1000.0);
+        }
+        t += length;
+    }
+    diagnose();
+    double idle_pct =
+        100.0 - 100.0 * (double)analysis->needs.gpu_ns / (double)analysis->step_mean_ns;
+    ck_assert(idle_pct < 10.0);
+    for (uint32_t i = 0; i < analysis->finding_count; i++) {
+        const struct lac_finding *finding = &analysis->findings[i];
+        ck_assert(isnan(finding->gain_high_pct) || finding->gain_high_pct <= idle_pct + 0.1);
+    }
+    wipe();
+}
+END_TEST
+
 /* -- steps longer than their like ----------------------------------------------------------------
  */
 
@@ -436,6 +463,7 @@ int main(void)
     tcase_add_test(tcase, a_trace_of_the_processor_alone_says_so);
     tcase_add_test(tcase, the_cause_of_a_short_trace_is_the_one_its_sentence_names);
     tcase_add_test(tcase, what_is_paid_once_is_not_put_first);
+    tcase_add_test(tcase, no_finding_gains_more_than_the_idle_time);
     tcase_add_test(tcase, steps_longer_than_their_like_are_named);
     tcase_add_test(tcase, a_cycle_of_the_loop_is_no_accident);
     tcase_add_test(tcase, long_waits_of_workers_in_phase_are_no_outliers);
