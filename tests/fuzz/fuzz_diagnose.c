@@ -130,6 +130,41 @@ static void fill_rows(struct lac_builder *builder, struct tape *tape, struct row
     }
 }
 
+enum { LOOP_STEPS = 6, LOOP_CORR = 64 };
+
+/** Steps that launch and wait, so that what comes beside them meets a graph. */
+static void add_loop(struct lac_builder *builder, const struct rows *rows, int64_t scale)
+{
+    for (uint32_t i = 0; i < LOOP_STEPS; i++) {
+        int64_t at_ns = (int64_t)i * 40 * scale;
+        struct lac_slice_in in = {.detail = LAC_NONE,
+                                  .kind = LAC_SLICE_RANGE,
+                                  .track = rows->track[0],
+                                  .name = rows->name[0],
+                                  .start_ns = at_ns,
+                                  .dur_ns = 40 * scale};
+        require(lac_builder_slice(builder, &in) == LAC_OK);
+        in.kind = LAC_SLICE_API;
+        in.name = rows->name[8]; /* cudaLaunchKernel */
+        in.start_ns = at_ns + scale;
+        in.dur_ns = scale;
+        in.corr = LOOP_CORR + i;
+        require(lac_builder_slice(builder, &in) == LAC_OK);
+        in.name = rows->name[9]; /* cudaStreamSynchronize */
+        in.start_ns = at_ns + 3 * scale;
+        in.dur_ns = 20 * scale;
+        in.corr = 0;
+        require(lac_builder_slice(builder, &in) == LAC_OK);
+        in.kind = LAC_SLICE_KERNEL;
+        in.track = rows->track[3];
+        in.name = rows->name[27]; /* dgrad */
+        in.start_ns = at_ns + 3 * scale;
+        in.dur_ns = 20 * scale;
+        in.corr = LOOP_CORR + i;
+        require(lac_builder_slice(builder, &in) == LAC_OK);
+    }
+}
+
 static struct lac_model *model_of(struct tape *tape)
 {
     struct lac_builder *builder = NULL;
@@ -138,6 +173,9 @@ static struct lac_model *model_of(struct tape *tape)
     require(lac_builder_create(&builder) == LAC_OK);
     fill_rows(builder, tape, &rows);
     int64_t scale = next(tape) & 1 ? 1000 : (int64_t)1 << (next(tape) % 41);
+    if (tape->size & 1) {
+        add_loop(builder, &rows, scale);
+    }
     while (tape->at < tape->size) {
         struct lac_slice_in in = {.detail = LAC_NONE};
         in.kind = kinds[next(tape) % KIND_COUNT];
