@@ -152,7 +152,6 @@ static enum lac_status measure_fetches(const struct lac_diagnosis *diagnosis,
     }
     loading->wall_ns = wall_ns;
     if (has_cpu && wall_ns > 0.0 && last_ns > first_ns) {
-        loading->cpu_share = cpu_ns / wall_ns;
         loading->cpu_cores = cpu_ns / (double)(last_ns - first_ns);
     }
     free(durations);
@@ -303,7 +302,6 @@ enum lac_status lac_loading_measure(struct lac_diagnosis *diagnosis)
     loading->alone_pct = (double)NAN;
     loading->covered_pct = (double)NAN;
     loading->cpu_cores = (double)NAN;
-    loading->cpu_share = (double)NAN;
     loading->median_ns = (double)NAN;
     loading->p99_ns = (double)NAN;
     loading->free_ns =

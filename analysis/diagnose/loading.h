@@ -29,21 +29,19 @@ struct lac_turns {
 
 /** What the launcher's samples say, over the kept steps. */
 struct lac_loading_samples {
-    bool has_threads;      /**< workers' threads were sampled, long enough to tell */
-    bool has_io;           /**< what their processes read was */
-    double on_core_pct;    /**< of the time that workers were at work; the fetching threads */
-    double ready_pct;      /**< ready, but waiting for a core */
-    double disk_pct;       /**< blocked on input */
-    double other_cores;    /**< cores that other threads of one worker kept busy */
-    double other_ready;    /**< of those threads, how many waited for a core, mean */
-    uint32_t busy_threads; /**< of one worker that ran or wanted to, the fetching one included */
-    double job_cores;      /**< cores that all threads of the job kept busy */
-    double job_ready;      /**< threads of the job that waited for a core, mean */
-    double main_on_core_pct, main_ready_pct; /**< of the training thread; NaN */
-    double storage_mb_s;                     /**< read from storage, all workers */
-    double calls_mb_s;                       /**< read by calls, cached files included */
-    double throttled_pct;                    /**< time that the cgroup was throttled; 0 never */
-    double throttled_periods;                /**< periods a second in which it was */
+    bool has_threads; /**< workers' threads were sampled, long enough to tell */
+    bool has_io;      /**< so was what processes read */
+    double ready_pct; /**< of the time that workers were at work, the fetching threads: waiting for
+                         a core */
+    double disk_pct;  /**< blocked on input */
+    double other_cores;       /**< cores that other threads of one worker kept busy */
+    double other_ready;       /**< of those threads, how many waited for a core, mean */
+    uint32_t busy_threads;    /**< of one worker that ran or wanted to, the fetching one included */
+    double job_cores;         /**< cores that all threads of the job kept busy */
+    double job_ready;         /**< threads of the job that waited for a core, mean */
+    double storage_mb_s;      /**< read from storage, all workers */
+    double throttled_pct;     /**< time that the cgroup was throttled; 0 never */
+    double throttled_periods; /**< periods a second in which it was */
 };
 
 /** Where the waits for batches went, per kept step, as far as the device felt them. */
@@ -95,7 +93,6 @@ struct lac_loading {
     double covered_pct;       /**< share of the time from first start to last end with any */
     double cpu_cores;         /**< CPU time of fetches over that time; NaN */
     double wall_ns;           /**< of all fetches by workers */
-    double cpu_share;         /**< CPU time over duration of a fetch; NaN */
     double median_ns, p99_ns; /**< of fetches that are not the first of their process */
     struct lac_turns turns;
     struct lac_loading_samples samples;
@@ -163,8 +160,6 @@ double lac_loading_step(const struct lac_diagnosis *diagnosis, double fetch_ns);
 /** More workers than there are, as the change of a finding: number, price, costs, what would refute
  *  it. @return false when they are not known to help: nothing was filled */
 bool lac_propose_workers(struct lac_diagnosis *diagnosis, struct lac_finding *finding);
-/** "lacuna run" again and look: the check of changes that `lacuna` cannot make itself. */
-const char *lac_check_again(struct lac_diagnosis *diagnosis, const struct lac_finding *finding);
 /** loader_replay.c: as lac_loader_step(), each worker so many batches ahead. */
 double lac_loader_step_ahead(const struct lac_step_time *time, double s_ns, int32_t workers,
                              int32_t ahead, double factor);

@@ -42,9 +42,6 @@ struct sums {
     double process[SERIES_COUNT]; /* of workers' processes */
     double job[SERIES_COUNT];
     double host[SERIES_COUNT];
-    double main[SERIES_COUNT];
-    double main_ns;
-    bool has_main;
 };
 
 /** Which series a track is, or SERIES_COUNT; the thread's id where it is of one. */
@@ -105,12 +102,6 @@ static bool is_of_worker(const struct lac_diagnosis *diagnosis, const struct lac
     return false;
 }
 
-/** Track of the thread that waits for batches. */
-static uint32_t training_track(const struct lac_diagnosis *diagnosis)
-{
-    return diagnosis->wait_marks.count > 0 ? diagnosis->wait_marks.at[0].track : LAC_NONE;
-}
-
 static void add_series(const struct lac_diagnosis *diagnosis, const struct lac_loading *loading,
                        const struct lac_track *track, const double window[2], struct sums *sums)
 {
@@ -127,12 +118,7 @@ static void add_series(const struct lac_diagnosis *diagnosis, const struct lac_l
         sums->host[s] += is_host ? sum : 0.0;
         return;
     }
-    uint32_t trains = training_track(diagnosis);
-    bool is_main = trains != LAC_NONE && model->tracks[trains].process == track->process &&
-                   model->tracks[trains].tid == tid;
     sums->job[s] += sum;
-    sums->main[s] += is_main ? sum : 0.0;
-    sums->has_main = sums->has_main || is_main;
     if (is_of_worker(diagnosis, loading, track->process, -1)) {
         sums->process[s] += sum;
     }
@@ -182,8 +168,7 @@ void lac_loading_sample(const struct lac_diagnosis *diagnosis, const struct lac_
 {
     const struct lac_model *model = diagnosis->model;
     const struct lac_spans *kept = &diagnosis->kept;
-    *ret_samples = (struct lac_loading_samples){.main_on_core_pct = (double)NAN,
-                                                .main_ready_pct = (double)NAN};
+    *ret_samples = (struct lac_loading_samples){0};
     const double window[2] = {(double)kept->at[0].start_ns,
                               (double)kept->at[kept->count - 1].end_ns};
     double length_ns = window[1] - window[0];
@@ -203,20 +188,14 @@ void lac_loading_sample(const struct lac_diagnosis *diagnosis, const struct lac_
     ret_samples->job_cores = sums.job[ON_CORE] / 100.0 / length_ns;
     ret_samples->job_ready = sums.job[READY] / 100.0 / length_ns;
     ret_samples->storage_mb_s = sums.process[STORAGE] / length_ns;
-    ret_samples->calls_mb_s = sums.process[CALLS] / length_ns;
     ret_samples->has_io = sums.job[STORAGE] > 0.0 || sums.job[CALLS] > 0.0;
     ret_samples->throttled_pct = sums.host[THROTTLED] / length_ns;
     ret_samples->throttled_periods = sums.host[THROTTLED_PERIODS] / length_ns;
-    if (sums.has_main) {
-        ret_samples->main_on_core_pct = sums.main[ON_CORE] / length_ns;
-        ret_samples->main_ready_pct = sums.main[READY] / length_ns;
-    }
     /* a kernel that does not say who ran says of no thread that it did */
     if (sums.worker_ns <= 0.0 || sums.worker[ON_CORE] + sums.worker[READY] <= 0.0) {
         return;
     }
     ret_samples->has_threads = true;
-    ret_samples->on_core_pct = sums.worker[ON_CORE] / sums.worker_ns;
     ret_samples->ready_pct = sums.worker[READY] / sums.worker_ns;
     ret_samples->disk_pct = sums.worker[DISK] / sums.worker_ns;
     if (!loading->is_threads) {
