@@ -24,7 +24,7 @@
 
 enum {
     LAC_GRAPH_OPS_MAX = 40000,      /**< steps repeat: this many operations tell */
-    LAC_GRAPH_CALLS_MAX = 160000,   /**< calls of the window */
+    LAC_GRAPH_CALLS_MAX = 120000,   /**< calls of the window */
     LAC_GRAPH_QUEUE_USUAL = 1024,   /**< launches that a stream holds before launching blocks */
     LAC_GRAPH_HAND_OVER_NS = 50000, /**< a thread silent for longer goes on when told to */
     LAC_GRAPH_DEPENDS_NS = 20000,   /**< begins this soon after another's end: waited for it */
