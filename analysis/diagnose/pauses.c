@@ -6,6 +6,7 @@
 
 #include "analysis/diagnose/diagnosis.h"
 
+#include <stdint.h>
 #include <string.h>
 
 static const char counter_name[] = "recording (on)";

@@ -163,7 +163,7 @@ static enum lac_status read_part(struct bundle *bundle, const struct lac_bundle_
     if (status == LAC_OK && *ret_whole) {
         status = find_file(bundle, name, &file);
     }
-    return status == LAC_OK && *ret_whole ? lay_out(bundle, file, part) : status;
+    return status == LAC_OK && *ret_whole && file != NULL ? lay_out(bundle, file, part) : status;
 }
 
 static enum lac_status read_parts(struct bundle *bundle)

@@ -1,5 +1,6 @@
 #include "collector/launch/cost.h"
 
+#include <stddef.h>
 #include <stdint.h>
 
 enum { PAIRS_MIN = 4 };
@@ -72,13 +73,13 @@ bool lac_cost_result(const struct lac_cost *cost, double *ret_percent, double *r
     if (pairs < PAIRS_MIN) {
         return false;
     }
-    for (uint32_t i = 0; i < pairs; i++) {
+    for (size_t i = 0; i < pairs; i++) {
         const double first = cost->step_ns[2 * i];
         const double second = cost->step_ns[2 * i + 1];
 
-        differences[i] = is_on(2 * i) ? first - second : second - first;
+        differences[i] = is_on((uint32_t)(2 * i)) ? first - second : second - first;
         mean += differences[i] / pairs;
-        off_ns += (is_on(2 * i) ? second : first) / pairs;
+        off_ns += (is_on((uint32_t)(2 * i)) ? second : first) / pairs;
     }
     if (off_ns <= 0) {
         return false;

@@ -10,7 +10,6 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/types.h>
 #include <unistd.h>
 
 enum { COPY_BYTES = 1 << 20, PATH_BYTES = 4096 };
@@ -98,6 +97,7 @@ static const char *add_export(struct lac_drain *drain, const char *note, const c
 void lac_drain_exports(struct lac_drain *drain)
 {
     DIR *const folder = opendir(drain->spool_folder);
+    const int fd = folder != NULL ? dirfd(folder) : -1;
 
     if (folder == NULL) {
         return;
@@ -106,7 +106,7 @@ void lac_drain_exports(struct lac_drain *drain)
         char path[PATH_BYTES];
         const char *wrong;
 
-        if (!is_note(entry->d_name) || !read_note(dirfd(folder), entry->d_name, path)) {
+        if (fd < 0 || !is_note(entry->d_name) || !read_note(fd, entry->d_name, path)) {
             continue;
         }
         wrong = add_export(drain, entry->d_name, path);

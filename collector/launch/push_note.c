@@ -5,10 +5,10 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/types.h>
 #include <unistd.h>
 
 enum { PATH_BYTES = 4096, TEXT_BYTES = 4096 };
@@ -55,15 +55,16 @@ void lac_push_note_place(struct lac_push_note *note, const struct lac_push_targe
 uint64_t lac_push_folder_bytes(const char *path)
 {
     DIR *const folder = opendir(path);
+    const int folder_fd = folder != NULL ? dirfd(folder) : -1;
     uint64_t bytes = 0;
 
     if (folder == NULL) {
         return 0;
     }
     for (const struct dirent *entry = readdir(folder); entry != NULL; entry = readdir(folder)) {
-        const int fd = entry->d_name[0] == '.' ? -1
-                                               : openat(dirfd(folder), entry->d_name,
-                                                        O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+        const int fd = entry->d_name[0] == '.' || folder_fd < 0
+                           ? -1
+                           : openat(folder_fd, entry->d_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 
         if (fd >= 0) {
             const off_t size = lseek(fd, 0, SEEK_END); /* stat() itself is too new a symbol */

@@ -7,9 +7,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/types.h>
 #include <unistd.h>
 
 enum { PLAIN_BYTES = 1 << 20, SEGMENT_BYTES_MAX = 16 << 20 };
@@ -304,7 +304,7 @@ static bool give_file(struct lac_push_parts *parts, int folder, const char *name
     bool is_good = true;
     int fd;
 
-    if (file == NULL) {
+    if (file == NULL || folder < 0) {
         return false;
     }
     if (file->has_end) {
