@@ -1,4 +1,4 @@
-/* The step with a change. The model is described in retime.h. */
+/* The step with a change: from the graph, else from the device's operations (retime.h). */
 
 #include "analysis/diagnose/retime.h"
 

@@ -2,12 +2,15 @@
 #define LAC_ANALYSIS_DIAGNOSE_RETIME_H
 
 /*
- * Private: the mean kept step taken apart, and put together again with a change.
+ * Private: the mean kept step taken apart, and the step with a change.
+ *
+ * With a change it comes from the graph (graph.h): all that waits, played again. Where that does not
+ * give back the recorded time, or cannot be built:
  *
  *   step = max(s, data)      s: what device and host need without starvation
  *                            data: the time in which the loader delivers a batch
  *
- * s with a change comes from replaying the device's operations: each starts when the stream is
+ * s with a change then comes from the device's operations alone: each starts when the stream is
  * free, but not before its launch; time saved is lost again where the device waits for the host,
  * unless the host itself gets there earlier because it waited for the device before.
  */
