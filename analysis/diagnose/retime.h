@@ -4,8 +4,8 @@
 /*
  * Private: the mean kept step taken apart, and the step with a change.
  *
- * With a change it comes from the graph (graph.h): all that waits, played again. Where that does not
- * give back the recorded time, or cannot be built:
+ * With a change it comes from the graph (graph.h): all that waits, played again. Where that does
+ * not give back the recorded time, or cannot be built:
  *
  *   step = max(s, data)      s: what device and host need without starvation
  *                            data: the time in which the loader delivers a batch
