@@ -146,6 +146,24 @@ static bool returns_later(const struct lac_analysis *analysis, uint32_t step)
     return alike > 0;
 }
 
+/** Whether the first step waited for workers that were starting: before the device had anything to
+ *  do, and longer than any step after it. Nothing says that the device felt it; it does not return.
+ */
+static bool waits_for_start(const struct lac_diagnosis *diagnosis)
+{
+    const struct lac_analysis *analysis = diagnosis->analysis;
+    const struct lac_step *first = &analysis->steps[0];
+    int64_t longest_ns = 0;
+    for (uint32_t s = 1; s < analysis->step_count; s++) {
+        int64_t wait_ns = analysis->steps[s].wait_ns;
+        longest_ns = wait_ns > longest_ns ? wait_ns : longest_ns;
+    }
+    bool is_idle_before =
+        analysis->main_device == LAC_NONE ||
+        analysis->devices[analysis->main_device].first_ns >= first->start_ns + first->wait_ns;
+    return is_idle_before && first->wait_ns > longest_ns + longest_ns / 5;
+}
+
 static void leave_out_warm_up(struct lac_diagnosis *diagnosis, int64_t *scratch)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
@@ -155,6 +173,10 @@ static void leave_out_warm_up(struct lac_diagnosis *diagnosis, int64_t *scratch)
     int64_t usual_ns = median_of(diagnosis, scratch, analysis->step_count / 2, false);
     for (uint32_t s = 0; s < analysis->step_count / 2; s++) {
         struct lac_step *step = &analysis->steps[s];
+        if (s == 0 && step->wait_ns * 5 > usual_ns && waits_for_start(diagnosis)) {
+            step->left_out = LAC_STEP_WARM_UP;
+            continue;
+        }
         /* longer: first use of things; shorter: the host runs ahead until the queue is full */
         double ratio = usual_ns > 0 ? (double)own_ns(step) / (double)usual_ns : 1.0;
         bool waited = ratio < 0.8 && step->dur_ns > usual_ns; /* for data: that is no warm-up */
@@ -309,6 +331,12 @@ static void mark_outliers(struct lac_analysis *analysis, int64_t *scratch)
     }
     qsort(scratch, count, sizeof *scratch, by_value);
     int64_t median_ns = percentile(scratch, count, 50);
+    /* where the host runs ahead, a step on it says when the queue was full, not how long it took */
+    int64_t busy_ns =
+        analysis->main_device == LAC_NONE ? 0 : analysis->devices[analysis->main_device].busy_ns;
+    if ((double)median_ns * analysis->step_count < 0.8 * (double)busy_ns) {
+        return;
+    }
     for (uint32_t i = 0; i < count; i++) {
         scratch[i] = llabs(scratch[i] - median_ns);
     }

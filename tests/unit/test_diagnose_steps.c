@@ -243,8 +243,9 @@ START_TEST(a_first_step_that_waited_for_data_is_no_warm_up)
 {
     static struct sheet sheet;
     sheet = (struct sheet){0};
-    double t = 0.0;
-    for (int i = 0; i < 9; i++) { /* the device works on meanwhile: its own time is short */
+    double t = 100.0;
+    work(&sheet, 0.0, 900.0, 4); /* of the step before: the device works on meanwhile */
+    for (int i = 0; i < 9; i++) {
         double wait = i == 0 ? 5000.0 : 10.0;
         double own = i == 0 ? 400.0 : 990.0;
         add(&sheet, "main range %.3f %.3f ProfilerStep#%d\n", t, wait + own, i);
@@ -254,6 +255,48 @@ START_TEST(a_first_step_that_waited_for_data_is_no_warm_up)
     }
     draw(&sheet);
     ck_assert_int_eq(analysis->steps[0].left_out, LAC_STEP_KEPT);
+    wipe();
+}
+END_TEST
+
+START_TEST(a_host_that_runs_ahead_makes_no_outliers)
+{
+    static struct sheet sheet;
+    sheet = (struct sheet){0};
+    double t = 0.0;
+    for (int i = 0; i < 24; i++) { /* twice the queue was full for a while */
+        double own = i == 7 || i == 18 ? 500.0 : 100.0;
+        add(&sheet, "main range %.3f 1000 ProfilerStep#%d\n", t, i);
+        add(&sheet, "main wait %.3f %.3f\n", t, 1000.0 - own);
+        work(&sheet, t + 1000.0 - own, 90.0, 4);
+        add(&sheet, "gpu0.7 kernel %.3f 850 dgrad_kernel\n", t + 995.0);
+        t += 1000.0;
+    }
+    draw(&sheet);
+    ck_assert_uint_eq(analysis->step_count, 24);
+    for (uint32_t i = 0; i < 24; i++) {
+        ck_assert(!analysis->steps[i].is_outlier);
+    }
+    wipe();
+}
+END_TEST
+
+START_TEST(a_first_step_in_which_workers_start_is_warm_up)
+{
+    static struct sheet sheet;
+    sheet = (struct sheet){0};
+    double t = 0.0;
+    for (int i = 0; i < 12; i++) {
+        double wait = i == 0 ? 8000.0 : 500.0;
+        add(&sheet, "main range %.3f %.3f ProfilerStep#%d\n", t, wait + 1000.0, i);
+        add(&sheet, "main wait %.3f %.3f\n", t, wait);
+        work(&sheet, t + wait + 1.0, 990.0, 4);
+        t += wait + 1000.0;
+    }
+    draw(&sheet);
+    ck_assert_int_eq(analysis->steps[0].left_out, LAC_STEP_WARM_UP);
+    ck_assert_int_eq(analysis->step_mean_ns, 1500000);
+    ck_assert_int_le(analysis->step_without_starvation_ns, 1020000);
     wipe();
 }
 END_TEST
@@ -653,6 +696,8 @@ int main(void)
     tcase_add_test(tcase, who_fetches_inside_its_own_wait_has_no_workers);
     tcase_add_test(tcase, a_partial_cycle_is_cut_where_it_changes_the_mean_least);
     tcase_add_test(tcase, a_first_step_that_waited_for_data_is_no_warm_up);
+    tcase_add_test(tcase, a_first_step_in_which_workers_start_is_warm_up);
+    tcase_add_test(tcase, a_host_that_runs_ahead_makes_no_outliers);
     tcase_add_test(tcase, ranges_named_step_count_until_the_next_one);
     tcase_add_test(tcase, without_names_the_loader_or_the_optimizer_marks_steps);
     tcase_add_test(tcase, the_period_of_a_kernel_is_the_last_resort);
