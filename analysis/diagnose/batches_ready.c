@@ -1,5 +1,7 @@
 #include "analysis/diagnose/batches_ready.h"
 
+#include "analysis/model/strings.h"
+
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

@@ -318,11 +318,12 @@ double lac_graph_replay(const struct lac_graph *graph, const struct lac_change *
         rounds = rounds < ROUNDS_MIN ? ROUNDS_MIN : rounds > ROUNDS_MAX ? ROUNDS_MAX : rounds;
         struct progress from = {0};
         struct progress to = {0};
+        uint32_t settling = rounds / 2;
         for (uint32_t r = 0; r < rounds; r++) {
             to = play_round(&replay);
-            from = r + 1 == rounds / 2 ? to : from;
+            from = r + 1 == settling ? to : from;
         }
-        double measured = (double)(rounds - rounds / 2);
+        double measured = rounds - settling;
         window_ns = (to.host_ns - from.host_ns) / measured;
         window_ns = fmax(window_ns, (to.device_ns - from.device_ns) / measured);
         window_ns = fmax(window_ns, (to.loader_ns - from.loader_ns) / measured);
