@@ -2,40 +2,20 @@
  * debugging switches, other phases of a job. Each with a trace in which the naive text would be
  * wrong, and silent where the signal was not recorded. */
 
-#include "tests/support/trace_draw.h"
+#include "tests/support/trace_sheet.h"
 
 #include <check.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static char sheet[524288];
-static size_t used;
-static unsigned corr;
 static bool waits; /* the host waits for each step's kernel */
-static struct lac_model *model;
-static struct lac_analysis *analysis;
-
-static void add(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-static void add(const char *fmt, ...)
-{
-    va_list list;
-    va_start(list, fmt);
-    int length = vsnprintf(sheet + used, sizeof sheet - used, fmt, list);
-    va_end(list);
-    ck_assert_int_gt(length, 0);
-    used += (size_t)length;
-    ck_assert_uint_lt(used, sizeof sheet);
-}
 
 static void blank(void)
 {
-    used = 0;
-    corr = 0;
+    sheet_blank();
     waits = false;
-    sheet[0] = '\0';
 }
 
 /** Steps of `step_us`, each one kernel of `busy_us` from its start on. */
@@ -43,31 +23,20 @@ static void draw_steps(int steps, double step_us, double busy_us)
 {
     for (int i = 0; i < steps; i++) {
         double begin = i * step_us;
-        add("main range %.1f %.1f ProfilerStep#%d\n", begin, step_us, i);
-        add("main call %.1f 5 #%u cudaLaunchKernel\n", begin + 5, ++corr);
-        add("gpu0.7 kernel %.1f %.1f #%u dgrad_s16816cudnn_kernel\n", begin + 12, busy_us, corr);
+        sheet_add("main range %.1f %.1f ProfilerStep#%d\n", begin, step_us, i);
+        sheet_add("main call %.1f 5 #%u cudaLaunchKernel\n", begin + 5, ++sheet_corr);
+        sheet_add("gpu0.7 kernel %.1f %.1f #%u dgrad_s16816cudnn_kernel\n", begin + 12, busy_us,
+                  sheet_corr);
         if (waits) {
-            add("main call %.1f %.1f cudaStreamSynchronize\n", begin + 15, busy_us);
+            sheet_add("main call %.1f %.1f cudaStreamSynchronize\n", begin + 15, busy_us);
         }
-        add("main op %.1f 10 Optimizer.step#SGD.step\n", begin + step_us - 20);
+        sheet_add("main op %.1f 10 Optimizer.step#SGD.step\n", begin + step_us - 20);
     }
 }
 
 static void diagnose(const char *metadata)
 {
-    model = trace_draw_with(sheet, metadata, 8);
-    analysis = trace_diagnose(model);
-}
-
-static void wipe(void)
-{
-    lac_analysis_destroy(analysis);
-    lac_model_destroy(model);
-}
-
-static const struct lac_finding *found(const char *id)
-{
-    return trace_finding(analysis, id);
+    sheet_diagnose(metadata, 8);
 }
 
 /** No finding has this text in any part. */
@@ -95,8 +64,10 @@ static void draw_memory(long long floor_bytes, long long peak_bytes)
     blank();
     draw_steps(8, 10000, 9500);
     for (int i = 0; i < 8; i++) {
-        add("main alloc %d 0 %lld %lld\n", i * 10000 + 100, peak_bytes - floor_bytes, peak_bytes);
-        add("main alloc %d 0 %lld %lld\n", i * 10000 + 9000, floor_bytes - peak_bytes, floor_bytes);
+        sheet_add("main alloc %d 0 %lld %lld\n", i * 10000 + 100, peak_bytes - floor_bytes,
+                  peak_bytes);
+        sheet_add("main alloc %d 0 %lld %lld\n", i * 10000 + 9000, floor_bytes - peak_bytes,
+                  floor_bytes);
     }
 }
 
@@ -104,7 +75,7 @@ START_TEST(what_tensors_need_is_told_from_what_is_free)
 {
     draw_memory(4 * GB, 12 * GB);
     diagnose(NULL);
-    const struct lac_finding *finding = found("memory-headroom");
+    const struct lac_finding *finding = sheet_finding("memory-headroom");
     ck_assert_ptr_nonnull(finding);
     ck_assert_int_eq((int)finding->severity, (int)LAC_SEVERITY_INFO);
     ck_assert_ptr_nonnull(strstr(finding->title, "12 GB"));
@@ -112,7 +83,7 @@ START_TEST(what_tensors_need_is_told_from_what_is_free)
     ck_assert_ptr_nonnull(strstr(finding->why, "adds 8 GB"));
     never_says("increase the batch"); /* which changes the training */
     never_says("empty_cache");
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
@@ -122,13 +93,13 @@ START_TEST(a_full_cache_is_no_finding)
     blank();
     draw_steps(8, 1000000, 950000);
     for (int i = 0; i < 80; i++) {
-        add("host count %d %d GPU 0: memory used (MB)\n", i * 100000, 33000 + i % 2);
+        sheet_add("host count %d %d GPU 0: memory used (MB)\n", i * 100000, 33000 + i % 2);
     }
     diagnose(NULL);
-    ck_assert_ptr_null(found("memory-headroom"));
+    ck_assert_ptr_null(sheet_finding("memory-headroom"));
     never_says("memory is");
     never_says("batch");
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
@@ -137,13 +108,13 @@ START_TEST(what_the_driver_counts_as_free_is_free_at_least)
     blank();
     draw_steps(8, 1000000, 950000);
     for (int i = 0; i < 80; i++) {
-        add("host count %d %d GPU 0: memory used (MB)\n", i * 100000, 8000 + i % 2);
+        sheet_add("host count %d %d GPU 0: memory used (MB)\n", i * 100000, 8000 + i % 2);
     }
     diagnose(NULL);
-    const struct lac_finding *finding = found("memory-headroom");
+    const struct lac_finding *finding = sheet_finding("memory-headroom");
     ck_assert_ptr_nonnull(finding);
     ck_assert_ptr_nonnull(strstr(finding->title, "At least 26 GB"));
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
@@ -151,11 +122,11 @@ START_TEST(little_headroom_is_said_with_a_way_out)
 {
     draw_memory(20 * GB, 33 * GB);
     diagnose(NULL);
-    const struct lac_finding *finding = found("memory-headroom");
+    const struct lac_finding *finding = sheet_finding("memory-headroom");
     ck_assert_ptr_nonnull(finding);
     ck_assert_ptr_nonnull(strstr(finding->title, "little is left"));
     ck_assert_ptr_nonnull(strstr(finding->change, "expandable_segments"));
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
@@ -163,13 +134,13 @@ START_TEST(running_out_of_memory_is_the_first_thing_said)
 {
     blank();
     draw_steps(8, 10000, 9500);
-    add("main call 80100 50 cudaMalloc ret=2\n");
-    add("main call 80200 50 cudaFree ret=0\n");
-    add("main call 80300 50 cudaMalloc ret=2\n");
+    sheet_add("main call 80100 50 cudaMalloc ret=2\n");
+    sheet_add("main call 80200 50 cudaFree ret=0\n");
+    sheet_add("main call 80300 50 cudaMalloc ret=2\n");
     diagnose(NULL);
     ck_assert_str_eq(analysis->findings[0].id, "out-of-memory");
     ck_assert_int_eq((int)analysis->findings[0].severity, (int)LAC_SEVERITY_CRITICAL);
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
@@ -177,18 +148,18 @@ START_TEST(a_try_that_succeeds_is_not_running_out)
 {
     blank();
     draw_steps(8, 10000, 9500);
-    add("main call 30100 50 cudaMalloc ret=2\n");
-    add("main call 30200 50 cudaFree ret=0\n");
-    add("main call 30300 50 cudaMalloc ret=0\n");
+    sheet_add("main call 30100 50 cudaMalloc ret=2\n");
+    sheet_add("main call 30200 50 cudaFree ret=0\n");
+    sheet_add("main call 30300 50 cudaMalloc ret=0\n");
     diagnose(NULL);
-    ck_assert_ptr_null(found("out-of-memory"));
-    wipe();
+    ck_assert_ptr_null(sheet_finding("out-of-memory"));
+    sheet_wipe();
     blank(); /* return values were not recorded */
     draw_steps(8, 10000, 9500);
-    add("main call 80100 50 cudaMalloc\n");
+    sheet_add("main call 80100 50 cudaMalloc\n");
     diagnose(NULL);
-    ck_assert_ptr_null(found("out-of-memory"));
-    wipe();
+    ck_assert_ptr_null(sheet_finding("out-of-memory"));
+    sheet_wipe();
 }
 END_TEST
 
@@ -203,24 +174,25 @@ static void draw_recompute(int again, const char *op, double kernel_us)
         double begin = i * 20000.0;
         double at = begin + 20;
         double gpu = at;
-        add("main range %.1f 20000 ProfilerStep#%d\n", begin, i);
+        sheet_add("main range %.1f 20000 ProfilerStep#%d\n", begin, i);
         for (int k = 0; k < 12; k++) {
             bool is_again = k >= 12 - again;
             if (k == 12 - again) {
-                add("pt_autograd_0 op %.1f %.1f autograd::engine::evaluate_function: "
-                    "ReluBackward0\n",
-                    at - 1, again * 10.0 + 2);
+                sheet_add("pt_autograd_0 op %.1f %.1f autograd::engine::evaluate_function: "
+                          "ReluBackward0\n",
+                          at - 1, again * 10.0 + 2);
             }
             const char *thread = is_again ? "pt_autograd_0" : "main";
-            add("%s op %.1f 8 %s\n", thread, at, is_again ? op : "aten::conv2d");
-            add("%s call %.1f 4 #%u cudaLaunchKernel\n", thread, at + 1, ++corr);
+            sheet_add("%s op %.1f 8 %s\n", thread, at, is_again ? op : "aten::conv2d");
+            sheet_add("%s call %.1f 4 #%u cudaLaunchKernel\n", thread, at + 1, ++sheet_corr);
             gpu = gpu > at + 8 ? gpu : at + 8;
-            add("gpu0.7 kernel %.1f %.1f #%u dgrad_s16816cudnn_kernel\n", gpu, kernel_us, corr);
+            sheet_add("gpu0.7 kernel %.1f %.1f #%u dgrad_s16816cudnn_kernel\n", gpu, kernel_us,
+                      sheet_corr);
             gpu += kernel_us;
             at += 10;
         }
-        add("main op %.1f 10 Optimizer.step#SGD.step\n", at + 10);
-        add("main call %.1f %.1f cudaStreamSynchronize\n", at + 30, begin + 19900 - at - 30);
+        sheet_add("main op %.1f 10 Optimizer.step#SGD.step\n", at + 10);
+        sheet_add("main call %.1f %.1f cudaStreamSynchronize\n", at + 30, begin + 19900 - at - 30);
     }
 }
 
@@ -228,24 +200,24 @@ START_TEST(activations_that_are_computed_twice_cost_what_they_take)
 {
     draw_recompute(6, "aten::conv2d", 1600);
     diagnose(NULL);
-    const struct lac_finding *finding = found("recompute");
+    const struct lac_finding *finding = sheet_finding("recompute");
     ck_assert_ptr_nonnull(finding);
     ck_assert_int_eq(finding->cost_ns_per_step / 100000, 96);
     /* memory was not recorded: no gain is promised */
     ck_assert(isnan(finding->gain_mid_pct));
     ck_assert_ptr_nonnull(strstr(finding->why, "was not recorded"));
-    wipe();
+    sheet_wipe();
     draw_recompute(6, "aten::conv2d", 1600);
     for (int i = 0; i < 8; i++) { /* a step adds 4 GB at its peak, 28 GB are free */
-        add("main alloc %d 0 %lld %lld\n", i * 20000 + 100, 4 * GB, 6 * GB);
-        add("main alloc %d 0 %lld %lld\n", i * 20000 + 9000, -4 * GB, 2 * GB);
+        sheet_add("main alloc %d 0 %lld %lld\n", i * 20000 + 100, 4 * GB, 6 * GB);
+        sheet_add("main alloc %d 0 %lld %lld\n", i * 20000 + 9000, -4 * GB, 2 * GB);
     }
     diagnose(NULL);
-    finding = found("recompute");
+    finding = sheet_finding("recompute");
     ck_assert_ptr_nonnull(finding);
     ck_assert(finding->gain_mid_pct > 20.0);
     ck_assert_ptr_nonnull(strstr(finding->why, "free at the peak"));
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
@@ -253,8 +225,8 @@ START_TEST(a_backward_pass_of_its_own_operators_is_not_computed_twice)
 {
     draw_recompute(6, "aten::convolution_backward", 1600);
     diagnose(NULL);
-    ck_assert_ptr_null(found("recompute"));
-    wipe();
+    ck_assert_ptr_null(sheet_finding("recompute"));
+    sheet_wipe();
 }
 END_TEST
 
@@ -263,17 +235,17 @@ static void draw_evaluation(bool has_numbers, bool has_backward)
 {
     blank();
     draw_steps(8, 10000, 9500);
-    add("main range 80000 5000 validation\n");
+    sheet_add("main range 80000 5000 validation\n");
     for (int k = 0; k < 20; k++) {
         if (has_numbers) {
-            add("main op %d 100 aten::conv2d seq=%d\n", 80100 + k * 200, 500 + k);
+            sheet_add("main op %d 100 aten::conv2d seq=%d\n", 80100 + k * 200, 500 + k);
         } else {
-            add("main op %d 100 aten::conv2d\n", 80100 + k * 200);
+            sheet_add("main op %d 100 aten::conv2d\n", 80100 + k * 200);
         }
     }
     if (has_backward) {
-        add("pt_autograd_0 op 84500 100 autograd::engine::evaluate_function: "
-            "ConvolutionBackward0\n");
+        sheet_add("pt_autograd_0 op 84500 100 autograd::engine::evaluate_function: "
+                  "ConvolutionBackward0\n");
     }
     diagnose(NULL);
 }
@@ -281,17 +253,17 @@ static void draw_evaluation(bool has_numbers, bool has_backward)
 START_TEST(an_evaluation_that_builds_a_graph_for_nothing)
 {
     draw_evaluation(true, false);
-    const struct lac_finding *finding = found("missing-no-grad");
+    const struct lac_finding *finding = sheet_finding("missing-no-grad");
     ck_assert_ptr_nonnull(finding);
     ck_assert_ptr_nonnull(strstr(finding->change, "torch.no_grad()"));
     ck_assert_ptr_nonnull(strstr(finding->why, "19 nodes"));
-    wipe();
+    sheet_wipe();
     draw_evaluation(false, false); /* inside no_grad(), or not recorded */
-    ck_assert_ptr_null(found("missing-no-grad"));
-    wipe();
+    ck_assert_ptr_null(sheet_finding("missing-no-grad"));
+    sheet_wipe();
     draw_evaluation(true, true); /* gradients are taken in it */
-    ck_assert_ptr_null(found("missing-no-grad"));
-    wipe();
+    ck_assert_ptr_null(sheet_finding("missing-no-grad"));
+    sheet_wipe();
 }
 END_TEST
 
@@ -302,16 +274,17 @@ START_TEST(checkpoints_are_a_share_of_what_was_recorded)
 {
     blank();
     draw_steps(10, 10000, 9500);
-    add("main range 100000 30000 save_checkpoint\n");
-    add("main range 105000 10000 save_checkpoint.optimizer\n"); /* inside: not counted twice */
+    sheet_add("main range 100000 30000 save_checkpoint\n");
+    sheet_add(
+        "main range 105000 10000 save_checkpoint.optimizer\n"); /* inside: not counted twice */
     diagnose(NULL);
-    const struct lac_finding *finding = found("phase-overhead");
+    const struct lac_finding *finding = sheet_finding("phase-overhead");
     ck_assert_ptr_nonnull(finding);
     ck_assert_ptr_nonnull(strstr(finding->title, "23 % of what was recorded"));
     ck_assert_ptr_nonnull(strstr(finding->title, "30 ms in all, once"));
     ck_assert_ptr_nonnull(strstr(finding->change, "async_save"));
     ck_assert(isnan(finding->gain_mid_pct));
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
@@ -319,10 +292,10 @@ START_TEST(a_short_checkpoint_is_not_worth_a_word)
 {
     blank();
     draw_steps(10, 10000, 9500);
-    add("main range 100000 3000 save_checkpoint\n");
+    sheet_add("main range 100000 3000 save_checkpoint\n");
     diagnose(NULL);
-    ck_assert_ptr_null(found("phase-overhead"));
-    wipe();
+    ck_assert_ptr_null(sheet_finding("phase-overhead"));
+    sheet_wipe();
 }
 END_TEST
 
@@ -337,11 +310,11 @@ static void draw_samples(int reasons, double clock_mhz, bool has_energy)
     draw_steps(8, 1000000, 960000);
     for (int i = 0; i <= 81; i++) {
         int at = i * 100000;
-        add("host count %d %d GPU 0: clocks held down (reasons)\n", at, i > 5 ? reasons : 0);
-        add("host count %d %.0f GPU 0: SM clock (MHz)\n", at, i > 5 ? clock_mhz : 1980.0);
-        add("host count %d 300 GPU 0: power (W)\n", at);
+        sheet_add("host count %d %d GPU 0: clocks held down (reasons)\n", at, i > 5 ? reasons : 0);
+        sheet_add("host count %d %.0f GPU 0: SM clock (MHz)\n", at, i > 5 ? clock_mhz : 1980.0);
+        sheet_add("host count %d 300 GPU 0: power (W)\n", at);
         if (has_energy) {
-            add("host count %d %d GPU 0: energy (J)\n", at, 5000 + i * 30);
+            sheet_add("host count %d %d GPU 0: energy (J)\n", at, 5000 + i * 30);
         }
     }
 }
@@ -350,13 +323,13 @@ START_TEST(a_hot_gpu_is_named_with_what_its_clock_costs)
 {
     draw_samples(0x20, 1200.0, false);
     diagnose(NULL);
-    const struct lac_finding *finding = found("clocks-held-down");
+    const struct lac_finding *finding = sheet_finding("clocks-held-down");
     ck_assert_ptr_nonnull(finding);
     ck_assert_int_eq((int)finding->severity, (int)LAC_SEVERITY_WARNING);
     ck_assert_ptr_nonnull(strstr(finding->title, "too hot"));
     ck_assert(finding->gain_mid_pct > 10.0 && finding->gain_high_pct < 45.0);
     ck_assert(finding->gain_low_pct < 1.0); /* kernels may wait for memory */
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
@@ -364,16 +337,16 @@ START_TEST(the_power_limit_is_no_fault)
 {
     draw_samples(0x4, 1950.0, false);
     diagnose(NULL);
-    const struct lac_finding *finding = found("clocks-held-down");
+    const struct lac_finding *finding = sheet_finding("clocks-held-down");
     ck_assert_ptr_nonnull(finding);
     ck_assert_int_eq((int)finding->severity, (int)LAC_SEVERITY_INFO);
     ck_assert_ptr_nonnull(strstr(finding->title, "power limit"));
-    wipe();
+    sheet_wipe();
     draw_samples(0x1, 1950.0,
                  false); /* clocks down because nothing runs: no reason to say a word */
     diagnose(NULL);
-    ck_assert_ptr_null(found("clocks-held-down"));
-    wipe();
+    ck_assert_ptr_null(sheet_finding("clocks-held-down"));
+    sheet_wipe();
 }
 END_TEST
 
@@ -381,11 +354,11 @@ START_TEST(energy_comes_from_the_counter_over_seconds)
 {
     draw_samples(0, 1980.0, true);
     diagnose(NULL);
-    const struct lac_finding *finding = found("energy");
+    const struct lac_finding *finding = sheet_finding("energy");
     ck_assert_ptr_nonnull(finding);
     ck_assert_ptr_nonnull(strstr(finding->title, "300 J")); /* 30 J a tenth of a second */
     ck_assert_ptr_nonnull(strstr(finding->why, "was not seen"));
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
@@ -393,29 +366,29 @@ START_TEST(energy_is_not_told_from_readings_of_power_or_a_short_window)
 {
     draw_samples(0, 1980.0, false); /* power, but no counter */
     diagnose(NULL);
-    ck_assert_ptr_null(found("energy"));
+    ck_assert_ptr_null(sheet_finding("energy"));
     never_says(" J ");
-    wipe();
+    sheet_wipe();
     blank(); /* a counter, but 80 ms */
     draw_steps(8, 10000, 9500);
     for (int i = 0; i < 9; i++) {
-        add("host count %d %d GPU 0: energy (J)\n", i * 10000, 100 + 3 * i);
+        sheet_add("host count %d %d GPU 0: energy (J)\n", i * 10000, 100 + 3 * i);
     }
     diagnose(NULL);
-    ck_assert_ptr_null(found("energy"));
-    wipe();
+    ck_assert_ptr_null(sheet_finding("energy"));
+    sheet_wipe();
 }
 END_TEST
 
 START_TEST(samples_of_several_gpus_are_not_guessed_to_be_this_one)
 {
     draw_samples(0x20, 1200.0, true);
-    add("host count 100 0 GPU 3: clocks held down (reasons)\n");
-    add("host count 100 10 GPU 3: energy (J)\n");
+    sheet_add("host count 100 0 GPU 3: clocks held down (reasons)\n");
+    sheet_add("host count 100 10 GPU 3: energy (J)\n");
     diagnose(NULL);
-    ck_assert_ptr_null(found("clocks-held-down"));
-    ck_assert_ptr_null(found("energy"));
-    wipe();
+    ck_assert_ptr_null(sheet_finding("clocks-held-down"));
+    ck_assert_ptr_null(sheet_finding("energy"));
+    sheet_wipe();
 }
 END_TEST
 
@@ -427,23 +400,23 @@ START_TEST(garbage_that_is_collected_while_the_gpu_waits)
     blank();
     draw_steps(8, 10000, 5000);
     for (int i = 0; i < 8; i++) {
-        add("main range %d 3000 gc\n", i * 10000 + 6000);
+        sheet_add("main range %d 3000 gc\n", i * 10000 + 6000);
     }
     diagnose(NULL);
-    const struct lac_finding *finding = found("gc-pauses");
+    const struct lac_finding *finding = sheet_finding("gc-pauses");
     ck_assert_ptr_nonnull(finding);
     /* the last one lies behind the device's last operation */
     ck_assert_int_eq(finding->cost_ns_per_step / 1000, 3000 * 7 / 8);
     ck_assert_ptr_nonnull(strstr(finding->change, "gc.freeze()"));
-    wipe();
+    sheet_wipe();
     blank(); /* beside a kernel it costs nothing */
     draw_steps(8, 10000, 9900);
     for (int i = 0; i < 8; i++) {
-        add("main range %d 3000 gc\n", i * 10000 + 6000);
+        sheet_add("main range %d 3000 gc\n", i * 10000 + 6000);
     }
     diagnose(NULL);
-    ck_assert_ptr_null(found("gc-pauses"));
-    wipe();
+    ck_assert_ptr_null(sheet_finding("gc-pauses"));
+    sheet_wipe();
 }
 END_TEST
 
@@ -453,10 +426,10 @@ static void draw_thread(double busy)
     blank();
     draw_steps(8, 1000000, 500000);
     for (int i = 0; i < 8; i++) {
-        add("main op %d 400000 my_metrics\n", i * 1000000 + 550000);
+        sheet_add("main op %d 400000 my_metrics\n", i * 1000000 + 550000);
     }
     for (int i = 0; i <= 80; i++) {
-        add("main count %d %.1f thread: on a core (%%)\n", i * 100000, busy + i % 2);
+        sheet_add("main count %d %.1f thread: on a core (%%)\n", i * 100000, busy + i % 2);
     }
 }
 
@@ -464,14 +437,14 @@ START_TEST(one_thread_at_all_of_a_core_is_the_limit)
 {
     draw_thread(97.0);
     diagnose(NULL);
-    const struct lac_finding *finding = found("host-single-thread");
+    const struct lac_finding *finding = sheet_finding("host-single-thread");
     ck_assert_ptr_nonnull(finding);
     ck_assert_ptr_nonnull(strstr(finding->why, "98 % of the time"));
-    wipe();
+    sheet_wipe();
     draw_thread(40.0); /* it waits for something */
     diagnose(NULL);
-    ck_assert_ptr_null(found("host-single-thread"));
-    wipe();
+    ck_assert_ptr_null(sheet_finding("host-single-thread"));
+    sheet_wipe();
 }
 END_TEST
 
@@ -484,12 +457,12 @@ START_TEST(a_switch_that_distorts_is_the_only_thing_said)
     blank();
     for (int i = 0; i < 8; i++) {
         int begin = i * 10000;
-        add("main range %d 10000 ProfilerStep#%d\n", begin, i);
+        sheet_add("main range %d 10000 ProfilerStep#%d\n", begin, i);
         for (int k = 0; k < 50; k++) {
-            add("main call %d 150 #%u cudaLaunchKernel\n", begin + k * 199, ++corr);
-            add("gpu0.7 kernel %d 120 #%u dgrad_kernel\n", begin + k * 199 + 10, corr);
+            sheet_add("main call %d 150 #%u cudaLaunchKernel\n", begin + k * 199, ++sheet_corr);
+            sheet_add("gpu0.7 kernel %d 120 #%u dgrad_kernel\n", begin + k * 199 + 10, sheet_corr);
         }
-        add("main op %d 10 Optimizer.step#SGD.step\n", begin + 9980);
+        sheet_add("main op %d 10 Optimizer.step#SGD.step\n", begin + 9980);
     }
     diagnose("{\"lacuna\":{\"settings\":{\"CUDA_LAUNCH_BLOCKING\":1}}}");
     ck_assert_uint_eq(analysis->finding_count, 1);
@@ -498,11 +471,11 @@ START_TEST(a_switch_that_distorts_is_the_only_thing_said)
     ck_assert_ptr_nonnull(strstr(analysis->findings[0].change, "unset CUDA_LAUNCH_BLOCKING"));
     ck_assert_ptr_nonnull(strstr(analysis->verdict.text, "CUDA_LAUNCH_BLOCKING=1"));
     never_says("CUDA graphs");
-    wipe();
+    sheet_wipe();
     diagnose("{\"lacuna\":{\"settings\":{\"CUDA_LAUNCH_BLOCKING\":0}}}");
-    ck_assert_ptr_nonnull(found("launch-bound"));
-    ck_assert_ptr_null(found("debug-switches"));
-    wipe();
+    ck_assert_ptr_nonnull(sheet_finding("launch-bound"));
+    ck_assert_ptr_null(sheet_finding("debug-switches"));
+    sheet_wipe();
 }
 END_TEST
 
@@ -528,18 +501,18 @@ START_TEST(each_switch_is_named_with_what_it_does)
         blank();
         draw_steps(8, 10000, 9500);
         diagnose(metadata);
-        const struct lac_finding *finding = found("debug-switches");
+        const struct lac_finding *finding = sheet_finding("debug-switches");
         ck_assert_msg(finding != NULL, "%s", metadata);
         ck_assert_msg(strstr(finding->change, cases[i].text) != NULL, "%s", finding->change);
         ck_assert_int_eq(finding->severity == LAC_SEVERITY_CRITICAL, cases[i].distorts);
-        ck_assert_int_eq(found("gpu-bound") == NULL, cases[i].distorts);
-        wipe();
+        ck_assert_int_eq(sheet_finding("gpu-bound") == NULL, cases[i].distorts);
+        sheet_wipe();
     }
     blank();
     draw_steps(8, 10000, 9500);
     diagnose("{\"lacuna\":{\"settings\":{\"detect_anomaly\":false,\"NCCL_DEBUG\":\"WARN\"}}}");
-    ck_assert_ptr_null(found("debug-switches"));
-    wipe();
+    ck_assert_ptr_null(sheet_finding("debug-switches"));
+    sheet_wipe();
 }
 END_TEST
 
@@ -552,16 +525,16 @@ START_TEST(padding_is_said_where_the_job_counted_it)
     blank();
     draw_steps(8, 10000, 9500);
     diagnose("{\"lacuna\":{\"settings\":{\"padding_pct\":\"41.5\"}}}");
-    ck_assert_ptr_nonnull(found("padding-waste"));
+    ck_assert_ptr_nonnull(sheet_finding("padding-waste"));
     ck_assert(fabs(analysis->padding_pct - 41.5) < 0.01);
-    wipe();
+    sheet_wipe();
     diagnose("{\"lacuna\":{\"settings\":{\"padding_pct\":3}}}");
-    ck_assert_ptr_null(found("padding-waste"));
-    wipe();
+    ck_assert_ptr_null(sheet_finding("padding-waste"));
+    sheet_wipe();
     diagnose(NULL);
-    ck_assert_ptr_null(found("padding-waste"));
+    ck_assert_ptr_null(sheet_finding("padding-waste"));
     ck_assert(isnan(analysis->padding_pct));
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 

@@ -1,25 +1,9 @@
 /* Why a device was idle: what wins, what is left, and the root cause beside it. */
 
-#include "tests/support/trace_draw.h"
+#include "tests/support/trace_sheet.h"
 
 #include <check.h>
 #include <stdlib.h>
-#include <string.h>
-
-static struct lac_model *model;
-static struct lac_analysis *analysis;
-
-static void draw(const char *drawing)
-{
-    model = trace_draw(drawing);
-    analysis = trace_diagnose(model);
-}
-
-static void wipe(void)
-{
-    lac_analysis_destroy(analysis);
-    lac_model_destroy(model);
-}
 
 static int64_t idle_us(enum lac_cause cause)
 {
@@ -28,44 +12,44 @@ static int64_t idle_us(enum lac_cause cause)
 
 START_TEST(waiting_for_data_wins_and_the_rest_is_launching)
 {
-    draw("main call      0  5 #1 cudaLaunchKernel\n"
-         "gpu0.1 kernel 10 90 #1 a\n"
-         "main wait    20 180\n"
-         "main call   205  5 #2 cudaLaunchKernel\n"
-         "gpu0.1 kernel 215 10 #2 a\n");
+    sheet_draw("main call      0  5 #1 cudaLaunchKernel\n"
+               "gpu0.1 kernel 10 90 #1 a\n"
+               "main wait    20 180\n"
+               "main call   205  5 #2 cudaLaunchKernel\n"
+               "gpu0.1 kernel 215 10 #2 a\n");
     /* idle 100-215: data 100-200, 200-205 between calls is not launching: nothing was recorded */
     ck_assert_int_eq(idle_us(LAC_CAUSE_DATA_WAIT), 100);
     ck_assert_int_eq(idle_us(LAC_CAUSE_LAUNCH), 10);
     ck_assert_int_eq(idle_us(LAC_CAUSE_UNATTRIBUTED), 5);
     ck_assert_int_eq(analysis->gaps[0].root_kind, LAC_ROOT_LATE_BATCH);
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
 START_TEST(a_late_batch_names_its_worker)
 {
-    draw("main call      0  5 #1 cudaLaunchKernel\n"
-         "gpu0.1 kernel 10 90 #1 a\n"
-         "w0   fetch    0 150 batch=6 worker=0\n"
-         "w1   fetch   10 190 batch=7 worker=1\n"
-         "main wait    20 181 batch=7\n"
-         "main call   205  5 #2 cudaLaunchKernel\n"
-         "gpu0.1 kernel 215 10 #2 a\n");
+    sheet_draw("main call      0  5 #1 cudaLaunchKernel\n"
+               "gpu0.1 kernel 10 90 #1 a\n"
+               "w0   fetch    0 150 batch=6 worker=0\n"
+               "w1   fetch   10 190 batch=7 worker=1\n"
+               "main wait    20 181 batch=7\n"
+               "main call   205  5 #2 cudaLaunchKernel\n"
+               "gpu0.1 kernel 215 10 #2 a\n");
     char text[128];
     lac_gap_root_text(analysis, model, &analysis->gaps[0], text, sizeof text);
     ck_assert_str_eq(text, "worker 1 was at batch 7 for 0.19 ms");
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
 START_TEST(sync_gets_what_is_left_of_the_gap_it_opened)
 {
-    draw("main call      0  5 #1 cudaLaunchKernel\n"
-         "gpu0.1 kernel 10 90 #1 a\n"
-         "main call    20 82    cudaStreamSynchronize\n"
-         "main call   110 20    cudaMalloc\n"
-         "main call   150  5 #2 cudaLaunchKernel\n"
-         "gpu0.1 kernel 160 10 #2 a\n");
+    sheet_draw("main call      0  5 #1 cudaLaunchKernel\n"
+               "gpu0.1 kernel 10 90 #1 a\n"
+               "main call    20 82    cudaStreamSynchronize\n"
+               "main call   110 20    cudaMalloc\n"
+               "main call   150  5 #2 cudaLaunchKernel\n"
+               "gpu0.1 kernel 160 10 #2 a\n");
     /* idle 100-160: allocator 110-130, submitted 150-160, the rest 40 is the synchronisation's */
     ck_assert_int_eq(idle_us(LAC_CAUSE_ALLOCATOR), 20);
     ck_assert_int_eq(idle_us(LAC_CAUSE_LAUNCH), 10);
@@ -73,152 +57,152 @@ START_TEST(sync_gets_what_is_left_of_the_gap_it_opened)
     ck_assert_int_eq(analysis->gaps[0].root_kind, LAC_ROOT_SYNC);
     ck_assert_str_eq(lac_model_str(model, model->slices.name[analysis->gaps[0].root]),
                      "cudaStreamSynchronize");
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
 START_TEST(a_sync_with_the_host_ahead_costs_nothing)
 {
-    draw("main call      0  5 #1 cudaLaunchKernel\n"
-         "main call      6  4 #2 cudaLaunchKernel\n"
-         "gpu0.1 kernel 10 90 #1 a\n"
-         "main call    20 60    cudaEventSynchronize\n"
-         "gpu0.1 kernel 100 10 #2 a\n");
+    sheet_draw("main call      0  5 #1 cudaLaunchKernel\n"
+               "main call      6  4 #2 cudaLaunchKernel\n"
+               "gpu0.1 kernel 10 90 #1 a\n"
+               "main call    20 60    cudaEventSynchronize\n"
+               "gpu0.1 kernel 100 10 #2 a\n");
     ck_assert_int_eq(idle_us(LAC_CAUSE_SYNC), 0);
     ck_assert_int_eq(analysis->devices[0].idle_ns, 0);
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
 START_TEST(another_process_does_not_take_the_blame)
 {
-    draw("main call      0  5 #1 cudaLaunchKernel\n"
-         "gpu0.1 kernel 10 90 #1 a\n"
-         "w0   call    20 82    cudaDeviceSynchronize\n"
-         "main op     100 45    aten::copy_\n"
-         "main call   150  5 #2 cudaLaunchKernel\n"
-         "gpu0.1 kernel 155 10 #2 a\n");
+    sheet_draw("main call      0  5 #1 cudaLaunchKernel\n"
+               "gpu0.1 kernel 10 90 #1 a\n"
+               "w0   call    20 82    cudaDeviceSynchronize\n"
+               "main op     100 45    aten::copy_\n"
+               "main call   150  5 #2 cudaLaunchKernel\n"
+               "gpu0.1 kernel 155 10 #2 a\n");
     ck_assert_int_eq(idle_us(LAC_CAUSE_SYNC), 0);
     ck_assert_int_eq(idle_us(LAC_CAUSE_HOST), 45);
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
 START_TEST(launches_close_together_are_launching_far_apart_are_host)
 {
-    draw("main op       0 700    forward\n"
-         "main call     0   5 #1 cudaLaunchKernel\n"
-         "gpu0.1 kernel 5   5 #1 a\n"
-         "main call    45   5 #2 cudaLaunchKernel\n"
-         "gpu0.1 kernel 50  5 #2 a\n"
-         "main call   600   5 #3 cudaLaunchKernel\n"
-         "gpu0.1 kernel 605 5 #3 a\n");
+    sheet_draw("main op       0 700    forward\n"
+               "main call     0   5 #1 cudaLaunchKernel\n"
+               "gpu0.1 kernel 5   5 #1 a\n"
+               "main call    45   5 #2 cudaLaunchKernel\n"
+               "gpu0.1 kernel 50  5 #2 a\n"
+               "main call   600   5 #3 cudaLaunchKernel\n"
+               "gpu0.1 kernel 605 5 #3 a\n");
     ck_assert_int_eq(idle_us(LAC_CAUSE_LAUNCH), 40 + 5);
     ck_assert_int_eq(idle_us(LAC_CAUSE_HOST), 545);
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
 START_TEST(a_copy_to_the_device_that_is_staged_is_copy_wait)
 {
-    draw("main call      0  5 #1 cudaLaunchKernel\n"
-         "gpu0.1 kernel 10 10 #1 a\n"
-         "main call    30 90 #2 cudaMemcpyAsync\n"
-         "gpu0.1 copy  80 40 #2 HtoD pageable 1000000\n");
+    sheet_draw("main call      0  5 #1 cudaLaunchKernel\n"
+               "gpu0.1 kernel 10 10 #1 a\n"
+               "main call    30 90 #2 cudaMemcpyAsync\n"
+               "gpu0.1 copy  80 40 #2 HtoD pageable 1000000\n");
     ck_assert_int_eq(idle_us(LAC_CAUSE_COPY_WAIT), 50);
     ck_assert_int_eq(idle_us(LAC_CAUSE_UNATTRIBUTED), 10);
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
 START_TEST(reading_back_a_value_is_a_synchronisation)
 {
-    draw("main call      0   5 #1 cudaLaunchKernel\n"
-         "gpu0.1 kernel 10 100 #1 a\n"
-         "main call     6 111 #2 cudaMemcpyAsync\n"
-         "gpu0.1 copy 110   2 #2 DtoH pageable 4\n"
-         "main op     120  50    python\n"
-         "main call   170   5 #3 cudaLaunchKernel\n"
-         "gpu0.1 kernel 175 10 #3 a\n");
+    sheet_draw("main call      0   5 #1 cudaLaunchKernel\n"
+               "gpu0.1 kernel 10 100 #1 a\n"
+               "main call     6 111 #2 cudaMemcpyAsync\n"
+               "gpu0.1 copy 110   2 #2 DtoH pageable 4\n"
+               "main op     120  50    python\n"
+               "main call   170   5 #3 cudaLaunchKernel\n"
+               "gpu0.1 kernel 175 10 #3 a\n");
     /* idle 112-175: launched at 170, so 58 are the synchronisation's and 5 the launch */
     ck_assert_int_eq(idle_us(LAC_CAUSE_SYNC), 58);
     ck_assert_int_eq(idle_us(LAC_CAUSE_LAUNCH), 5);
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
 START_TEST(a_first_launch_of_milliseconds_loads_its_module)
 {
-    draw("main call       0    5 #1 cudaLaunchKernel\n"
-         "gpu0.1 kernel  10   10 #1 a\n"
-         "main call      20 5000 #2 cudaLaunchKernel\n"
-         "gpu0.1 kernel 5025  10 #2 b\n"
-         "main call    5050 5000 #3 cudaLaunchKernel\n"
-         "gpu0.1 kernel 10060 10 #3 b\n");
+    sheet_draw("main call       0    5 #1 cudaLaunchKernel\n"
+               "gpu0.1 kernel  10   10 #1 a\n"
+               "main call      20 5000 #2 cudaLaunchKernel\n"
+               "gpu0.1 kernel 5025  10 #2 b\n"
+               "main call    5050 5000 #3 cudaLaunchKernel\n"
+               "gpu0.1 kernel 10060 10 #3 b\n");
     ck_assert_int_eq(idle_us(LAC_CAUSE_MODULE_LOAD), 5000); /* the second one is no first use */
     ck_assert_int_eq(idle_us(LAC_CAUSE_LAUNCH), 5 + 5010 + 15);
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
 START_TEST(overhead_records_are_the_profiler_or_the_modules)
 {
-    draw("main call      0  5 #1 cudaLaunchKernel\n"
-         "gpu0.1 kernel 10 10 #1 a\n"
-         "p    overhead 30 20    Buffer Flush\n"
-         "p    overhead 60 10    Lazy Function Loading\n"
-         "p    overhead 80 10    Command Buffer Full\n"
-         "main call   100  5 #2 cudaLaunchKernel\n"
-         "gpu0.1 kernel 105 10 #2 a\n");
+    sheet_draw("main call      0  5 #1 cudaLaunchKernel\n"
+               "gpu0.1 kernel 10 10 #1 a\n"
+               "p    overhead 30 20    Buffer Flush\n"
+               "p    overhead 60 10    Lazy Function Loading\n"
+               "p    overhead 80 10    Command Buffer Full\n"
+               "main call   100  5 #2 cudaLaunchKernel\n"
+               "gpu0.1 kernel 105 10 #2 a\n");
     ck_assert_int_eq(idle_us(LAC_CAUSE_PROFILER), 20);
     ck_assert_int_eq(idle_us(LAC_CAUSE_MODULE_LOAD), 10);
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
 START_TEST(a_stream_that_waits_for_another_is_a_dependency)
 {
-    draw("main call      0  5 #1 cudaLaunchKernel\n"
-         "main call      6  1    cudaStreamWaitEvent\n"
-         "main call      8  4 #2 cudaLaunchKernel\n"
-         "gpu0.1 kernel 10 90 #1 a\n"
-         "gpu0.2 kernel 150 10 #2 b\n");
+    sheet_draw("main call      0  5 #1 cudaLaunchKernel\n"
+               "main call      6  1    cudaStreamWaitEvent\n"
+               "main call      8  4 #2 cudaLaunchKernel\n"
+               "gpu0.1 kernel 10 90 #1 a\n"
+               "gpu0.2 kernel 150 10 #2 b\n");
     ck_assert_int_eq(idle_us(LAC_CAUSE_DEPENDENCY), 50);
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
 START_TEST(without_a_launch_nothing_is_invented)
 {
-    draw("gpu0.1 kernel  0 10 a\n"
-         "gpu0.1 kernel 50 10 a\n");
+    sheet_draw("gpu0.1 kernel  0 10 a\n"
+               "gpu0.1 kernel 50 10 a\n");
     ck_assert_int_eq(idle_us(LAC_CAUSE_UNATTRIBUTED), 40);
     ck_assert_int_eq(analysis->gaps[0].root_kind, LAC_ROOT_NONE);
     char text[16];
     ck_assert_uint_eq(lac_gap_root_text(analysis, model, &analysis->gaps[0], text, sizeof text), 0);
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
 START_TEST(host_time_in_collectives_is_comm)
 {
-    draw("main call      0  5 #1 cudaLaunchKernel\n"
-         "gpu0.1 kernel 10 10 #1 a\n"
-         "main op      20 60    c10d::barrier\n"
-         "main call    80  5 #2 cudaLaunchKernel\n"
-         "gpu0.1 kernel 85 10 #2 a\n");
+    sheet_draw("main call      0  5 #1 cudaLaunchKernel\n"
+               "gpu0.1 kernel 10 10 #1 a\n"
+               "main op      20 60    c10d::barrier\n"
+               "main call    80  5 #2 cudaLaunchKernel\n"
+               "gpu0.1 kernel 85 10 #2 a\n");
     ck_assert_int_eq(idle_us(LAC_CAUSE_COMM), 60);
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
 START_TEST(like_gaps_share_a_signature)
 {
-    draw("main call      0  5 #1 cudaLaunchKernel\n"
-         "gpu0.1 kernel 10 10 #1 a\n"
-         "gpu0.1 kernel 40 10 #2 b\n"
-         "gpu0.1 kernel 60 10 #3 a\n"
-         "gpu0.1 kernel 90 10 #4 b\n");
+    sheet_draw("main call      0  5 #1 cudaLaunchKernel\n"
+               "gpu0.1 kernel 10 10 #1 a\n"
+               "gpu0.1 kernel 40 10 #2 b\n"
+               "gpu0.1 kernel 60 10 #3 a\n"
+               "gpu0.1 kernel 90 10 #4 b\n");
     ck_assert_uint_eq(analysis->signature_count, 2);
     ck_assert_uint_eq(analysis->signatures[0].count, 2);
     ck_assert_int_eq(analysis->signatures[0].total_ns, 40000);
@@ -226,18 +210,18 @@ START_TEST(like_gaps_share_a_signature)
     ck_assert_str_eq(lac_model_str(model, analysis->signatures[0].after), "b");
     ck_assert_uint_eq(analysis->gaps[0].signature, 0);
     ck_assert_uint_eq(analysis->gaps[1].signature, 1);
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
 START_TEST(tracks_hold_every_piece_of_idle_time)
 {
-    draw("main range     0 300    ProfilerStep#1\n"
-         "main call      0  5 #1 cudaLaunchKernel\n"
-         "gpu0.1 kernel 10 90 #1 a\n"
-         "main wait    20 180\n"
-         "main call   205  5 #2 cudaLaunchKernel\n"
-         "gpu0.1 kernel 215 10 #2 a\n");
+    sheet_draw("main range     0 300    ProfilerStep#1\n"
+               "main call      0  5 #1 cudaLaunchKernel\n"
+               "gpu0.1 kernel 10 90 #1 a\n"
+               "main wait    20 180\n"
+               "main call   205  5 #2 cudaLaunchKernel\n"
+               "gpu0.1 kernel 215 10 #2 a\n");
     uint32_t before = model->track_count;
     ck_assert_int_eq(lac_diagnose_add_tracks(analysis, model), LAC_OK);
     ck_assert(lac_model_is_valid(model));
@@ -252,7 +236,7 @@ START_TEST(tracks_hold_every_piece_of_idle_time)
     }
     ck_assert_int_eq(sum_ns, analysis->devices[0].idle_ns);
     ck_assert_str_eq(lac_model_str(model, model->slices.name[gaps->first]), "data_wait");
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 

@@ -1,28 +1,10 @@
 /* What is measured: span, busy, partition, gaps, kernels, layout, tensor cores, copies. */
 
-#include "tests/support/trace_draw.h"
+#include "tests/support/trace_sheet.h"
 
 #include <check.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
-
-static struct lac_model *model;
-static struct lac_analysis *analysis;
-
-static void draw(const char *drawing)
-{
-    model = trace_draw(drawing);
-    analysis = trace_diagnose(model);
-}
-
-static void wipe(void)
-{
-    lac_analysis_destroy(analysis);
-    lac_model_destroy(model);
-    analysis = NULL;
-    model = NULL;
-}
 
 static int64_t part(uint32_t device, enum lac_partition which)
 {
@@ -31,9 +13,9 @@ static int64_t part(uint32_t device, enum lac_partition which)
 
 START_TEST(busy_is_the_union_over_streams)
 {
-    draw("gpu0.1 kernel 10 20 a\n"
-         "gpu0.2 kernel 20 30 b\n"
-         "gpu0.1 kernel 80 10 a\n");
+    sheet_draw("gpu0.1 kernel 10 20 a\n"
+               "gpu0.2 kernel 20 30 b\n"
+               "gpu0.1 kernel 80 10 a\n");
     ck_assert_uint_eq(analysis->device_count, 1);
     ck_assert_int_eq(analysis->devices[0].first_ns, 0);
     ck_assert_int_eq(analysis->devices[0].span_ns, 80000);
@@ -42,132 +24,132 @@ START_TEST(busy_is_the_union_over_streams)
     ck_assert_uint_eq(analysis->devices[0].gap_count_10us, 1);
     ck_assert_int_eq(analysis->devices[0].gap_longest_ns, 30000);
     ck_assert_int_eq(analysis->devices[0].gap_longest_at_ns, 40000);
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
 START_TEST(partition_takes_compute_then_comm_then_copies_then_memsets)
 {
-    draw("gpu0.1 kernel  0 10 gemm\n"
-         "gpu0.2 kernel  5 15 ncclDevKernel_AllReduce_Sum_f32_RING_LL\n"
-         "gpu0.3 copy   15 15 #1 HtoD pinned 1000\n"
-         "gpu0.4 memset 25 15 Memset\n"
-         "gpu0.1 kernel 50 10 gemm\n");
+    sheet_draw("gpu0.1 kernel  0 10 gemm\n"
+               "gpu0.2 kernel  5 15 ncclDevKernel_AllReduce_Sum_f32_RING_LL\n"
+               "gpu0.3 copy   15 15 #1 HtoD pinned 1000\n"
+               "gpu0.4 memset 25 15 Memset\n"
+               "gpu0.1 kernel 50 10 gemm\n");
     ck_assert_int_eq(part(0, LAC_PART_COMPUTE), 20000);
     ck_assert_int_eq(part(0, LAC_PART_EXPOSED_COMM), 10000);
     ck_assert_int_eq(part(0, LAC_PART_EXPOSED_COPY), 10000);
     ck_assert_int_eq(part(0, LAC_PART_EXPOSED_MEMSET), 10000);
     ck_assert_int_eq(part(0, LAC_PART_IDLE), 10000);
     ck_assert(fabs(analysis->devices[0].not_computing_pct - 100.0 * 40.0 / 60.0) < 1e-9);
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
 START_TEST(an_operation_of_no_length_splits_a_gap)
 {
-    draw("gpu0.1 kernel  0 10 a\n"
-         "gpu0.1 kernel 25  0 nothing\n"
-         "gpu0.1 kernel 40 10 a\n"
-         "gpu0.1 kernel 60  0 last\n");
+    sheet_draw("gpu0.1 kernel  0 10 a\n"
+               "gpu0.1 kernel 25  0 nothing\n"
+               "gpu0.1 kernel 40 10 a\n"
+               "gpu0.1 kernel 60  0 last\n");
     ck_assert_int_eq(analysis->devices[0].busy_ns, 20000);
     ck_assert_int_eq(analysis->devices[0].span_ns, 60000);
     ck_assert_uint_eq(analysis->devices[0].gap_count_10us, 3);
     ck_assert_int_eq(analysis->devices[0].gap_total_10us_ns, 40000);
     ck_assert_int_eq(analysis->devices[0].gap_longest_ns, 15000);
     ck_assert_int_eq(analysis->devices[0].gap_longest_at_ns, 25000); /* the later one of equals */
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
 START_TEST(gaps_below_ten_microseconds_are_idle_but_not_counted)
 {
-    draw("gpu0.1 kernel  0     10 a\n"
-         "gpu0.1 kernel 19.999 10 a\n"
-         "gpu0.1 kernel 39.999 10 a\n");
+    sheet_draw("gpu0.1 kernel  0     10 a\n"
+               "gpu0.1 kernel 19.999 10 a\n"
+               "gpu0.1 kernel 39.999 10 a\n");
     ck_assert_int_eq(analysis->devices[0].idle_ns, 19999);
     ck_assert_uint_eq(analysis->devices[0].gap_count_10us, 1);
     ck_assert_int_eq(analysis->devices[0].gap_total_10us_ns, 10000);
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
 START_TEST(no_gap_of_ten_microseconds_has_no_longest)
 {
-    draw("gpu0.1 kernel 0 10 a\n"
-         "gpu0.1 kernel 12 10 a\n");
+    sheet_draw("gpu0.1 kernel 0 10 a\n"
+               "gpu0.1 kernel 12 10 a\n");
     ck_assert_uint_eq(analysis->devices[0].gap_count_10us, 0);
     ck_assert_int_eq(analysis->devices[0].gap_longest_ns, 0);
     ck_assert_int_eq(analysis->devices[0].gap_longest_at_ns, 0);
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
 START_TEST(devices_stand_apart_in_order)
 {
-    draw("gpu3.1 kernel 0 10 a\n"
-         "gpu1.1 kernel 100 10 a\n"
-         "gpu1.1 kernel 150 10 a\n");
+    sheet_draw("gpu3.1 kernel 0 10 a\n"
+               "gpu1.1 kernel 100 10 a\n"
+               "gpu1.1 kernel 150 10 a\n");
     ck_assert_uint_eq(analysis->device_count, 2);
     ck_assert_int_eq(analysis->devices[0].id, 1);
     ck_assert_int_eq(analysis->devices[0].first_ns, 100000);
     ck_assert_int_eq(analysis->devices[0].span_ns, 60000);
     ck_assert_int_eq(analysis->devices[1].id, 3);
     ck_assert_int_eq(analysis->devices[1].span_ns, 10000);
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
 START_TEST(kernels_order_by_time_then_name)
 {
-    draw("gpu0.1 kernel  0 10 b\n"
-         "gpu0.1 kernel 20 10 a\n"
-         "gpu0.1 kernel 40 30 c\n"
-         "gpu0.1 kernel 80  5 ncclKernel_AllReduce_RING_LL_Sum_float\n");
+    sheet_draw("gpu0.1 kernel  0 10 b\n"
+               "gpu0.1 kernel 20 10 a\n"
+               "gpu0.1 kernel 40 30 c\n"
+               "gpu0.1 kernel 80  5 ncclKernel_AllReduce_RING_LL_Sum_float\n");
     ck_assert_uint_eq(analysis->kernel_name_count, 4);
     ck_assert_str_eq(lac_model_str(model, analysis->kernels[0].name), "c");
     ck_assert_str_eq(lac_model_str(model, analysis->kernels[1].name), "a");
     ck_assert_str_eq(lac_model_str(model, analysis->kernels[2].name), "b");
     ck_assert_uint_eq(analysis->kernel_count, 4); /* communication is a kernel too */
     ck_assert_int_eq(analysis->kernel_total_ns, 55000);
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
 START_TEST(layout_time_that_something_hides_is_not_exposed)
 {
-    draw("gpu0.1 kernel  0 10 void nchwToNhwcKernel<float>(int)\n"
-         "gpu0.2 kernel  5 20 volta_sgemm_64x64_nn\n"
-         "gpu0.1 kernel 30 10 void nchwToNhwcKernel<float>(int)\n");
+    sheet_draw("gpu0.1 kernel  0 10 void nchwToNhwcKernel<float>(int)\n"
+               "gpu0.2 kernel  5 20 volta_sgemm_64x64_nn\n"
+               "gpu0.1 kernel 30 10 void nchwToNhwcKernel<float>(int)\n");
     ck_assert_uint_eq(analysis->layout_count, 2);
     ck_assert_int_eq(analysis->layout_total_ns, 20000);
     ck_assert(fabs(analysis->layout_pct - 50.0) < 1e-9);
     ck_assert_int_eq(analysis->layout_exposed_ns, 15000);
     ck_assert_int_eq(analysis->layout_by_class_ns[LAC_LAYOUT_L], 20000);
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
 START_TEST(tensor_cores_share_only_what_is_eligible)
 {
-    draw("gpu0.1 kernel  0 30 volta_fp16_s884gemm_fp16_128x128_ldg8_f2f_nn\n"
-         "gpu0.1 kernel 40 10 volta_sgemm_64x64_nn\n"
-         "gpu0.1 kernel 60 20 my_gemm\n"
-         "gpu0.1 kernel 90 50 void at::native::vectorized_elementwise_kernel<4>(int)\n");
+    sheet_draw("gpu0.1 kernel  0 30 volta_fp16_s884gemm_fp16_128x128_ldg8_f2f_nn\n"
+               "gpu0.1 kernel 40 10 volta_sgemm_64x64_nn\n"
+               "gpu0.1 kernel 60 20 my_gemm\n"
+               "gpu0.1 kernel 90 50 void at::native::vectorized_elementwise_kernel<4>(int)\n");
     ck_assert_int_eq(analysis->tensor_eligible_ns, 60000);
     ck_assert_int_eq(analysis->tensor_used_ns, 30000);
     ck_assert_int_eq(analysis->tensor_unknown_ns, 20000);
     ck_assert(fabs(analysis->tensor_used_pct - 50.0) < 1e-9);
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
 START_TEST(copies_group_and_know_what_kernels_hide)
 {
-    draw("gpu0.1 kernel  0 10 a\n"
-         "gpu0.2 copy    5 10 #1 HtoD pinned 100\n"
-         "gpu0.2 copy   20 10 #2 HtoD pinned 200\n"
-         "gpu0.2 copy   40 10 #3 HtoD pageable 50\n"
-         "gpu0.2 copy   60 10 #4 DtoH pageable 8\n");
+    sheet_draw("gpu0.1 kernel  0 10 a\n"
+               "gpu0.2 copy    5 10 #1 HtoD pinned 100\n"
+               "gpu0.2 copy   20 10 #2 HtoD pinned 200\n"
+               "gpu0.2 copy   40 10 #3 HtoD pageable 50\n"
+               "gpu0.2 copy   60 10 #4 DtoH pageable 8\n");
     ck_assert_uint_eq(analysis->copy_count, 3);
     const struct lac_copy_facts *pageable = &analysis->copies[0];
     const struct lac_copy_facts *pinned = &analysis->copies[1];
@@ -179,13 +161,13 @@ START_TEST(copies_group_and_know_what_kernels_hide)
     ck_assert_int_eq(pinned->total_ns, 20000);
     ck_assert_int_eq(pinned->exposed_ns, 15000);
     ck_assert_int_eq((int)analysis->copies[2].kind, (int)LAC_COPY_DTOH);
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
 START_TEST(nothing_of_a_kind_is_unknown_not_zero)
 {
-    draw("main op 0 10 aten::add\n");
+    sheet_draw("main op 0 10 aten::add\n");
     ck_assert_uint_eq(analysis->device_count, 0);
     ck_assert(!analysis->has_kernels);
     ck_assert(isnan(analysis->layout_pct));
@@ -196,26 +178,26 @@ START_TEST(nothing_of_a_kind_is_unknown_not_zero)
     ck_assert_int_eq(analysis->needs.gpu_ns, LAC_UNKNOWN_NS);
     ck_assert_int_eq((int)analysis->subject, (int)LAC_SUBJECT_NO_GPU);
     ck_assert_uint_eq(analysis->finding_count, 0);
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
 START_TEST(an_empty_trace_is_fine)
 {
-    draw("");
+    sheet_draw("");
     ck_assert_int_eq((int)analysis->subject, (int)LAC_SUBJECT_NO_GPU);
     ck_assert_str_ne(analysis->verdict.text, "");
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
 START_TEST(a_device_with_operations_of_no_length_only)
 {
-    draw("gpu0.1 kernel 5 0 a\n");
+    sheet_draw("gpu0.1 kernel 5 0 a\n");
     ck_assert_uint_eq(analysis->device_count, 1);
     ck_assert_int_eq(analysis->devices[0].span_ns, 0);
     ck_assert(isnan(analysis->devices[0].busy_pct));
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 

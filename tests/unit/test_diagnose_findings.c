@@ -3,35 +3,12 @@
 
 #include "server/report_text.h"
 #include "tests/support/trace_draw.h"
+#include "tests/support/trace_sheet.h"
 
 #include <check.h>
 #include <math.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-struct sheet {
-    char text[262144];
-    size_t used;
-    unsigned corr;
-};
-
-static struct sheet sheet;
-static struct lac_model *model;
-static struct lac_analysis *analysis;
-
-static void add(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-static void add(const char *fmt, ...)
-{
-    va_list list;
-    va_start(list, fmt);
-    int length = vsnprintf(sheet.text + sheet.used, sizeof sheet.text - sheet.used, fmt, list);
-    va_end(list);
-    ck_assert_int_gt(length, 0);
-    sheet.used += (size_t)length;
-    ck_assert_uint_lt(sheet.used, sizeof sheet.text);
-}
 
 /** One training step of a drawn loop, times in us. */
 struct loop {
@@ -55,34 +32,34 @@ static double host_us, device_us;
 /** A call and its operation. Only a copy from pageable memory keeps the host until it is done. */
 static void launch(double length, const char *kind, const char *name)
 {
-    sheet.corr++;
+    sheet_corr++;
     bool is_copy = strcmp(kind, "copy") == 0;
     bool is_pageable = is_copy && strstr(name, "pageable");
     double start = device_us > host_us + 1.5 ? device_us : host_us + 1.5;
     device_us = start + length;
     double returns = is_pageable ? device_us + 1.0 : host_us + 1.0;
-    add("main call %.3f %.3f #%u %s\n", host_us, returns - host_us, sheet.corr,
-        is_copy ? "cudaMemcpyAsync" : "cudaLaunchKernel");
-    add("gpu0.7 %s %.3f %.3f #%u %s\n", kind, start, length, sheet.corr, name);
+    sheet_add("main call %.3f %.3f #%u %s\n", host_us, returns - host_us, sheet_corr,
+              is_copy ? "cudaMemcpyAsync" : "cudaLaunchKernel");
+    sheet_add("gpu0.7 %s %.3f %.3f #%u %s\n", kind, start, length, sheet_corr, name);
     host_us = returns + 1.0;
 }
 
 static void draw_loop(const struct loop *loop, const char *metadata, int cc_major)
 {
-    sheet = (struct sheet){0};
+    sheet_blank();
     host_us = 0.0;
     device_us = 0.0;
     const char *kernel = loop->kernel_name ? loop->kernel_name : "dgrad_s16816cudnn_kernel";
     for (int i = 0; i < loop->steps; i++) {
         double begin = host_us;
         if (loop->wait > 0.0 && loop->wait_name) {
-            add("main op %.3f %.3f %s\n", begin, loop->wait, loop->wait_name);
+            sheet_add("main op %.3f %.3f %s\n", begin, loop->wait, loop->wait_name);
         } else if (loop->wait > 0.0) {
-            add("main wait %.3f %.3f batch=%d\n", begin, loop->wait, i);
+            sheet_add("main wait %.3f %.3f batch=%d\n", begin, loop->wait, i);
         }
         if (loop->workers > 0) {
-            add("w%d fetch %.3f %.3f batch=%d worker=%d\n", i % loop->workers, begin, loop->fetch,
-                i, i % loop->workers);
+            sheet_add("w%d fetch %.3f %.3f batch=%d worker=%d\n", i % loop->workers, begin,
+                      loop->fetch, i, i % loop->workers);
         }
         host_us += loop->wait + 1.0;
         if (loop->copy > 0.0) {
@@ -97,25 +74,14 @@ static void draw_loop(const struct loop *loop, const char *metadata, int cc_majo
         if (loop->comm > 0.0) {
             launch(loop->comm, "kernel", "ncclDevKernel_AllReduce_Sum_f32_RING_LL(args)");
         }
-        add("main call %.3f %.3f cudaStreamSynchronize\n", host_us, device_us + 1.0 - host_us);
+        sheet_add("main call %.3f %.3f cudaStreamSynchronize\n", host_us,
+                  device_us + 1.0 - host_us);
         host_us = device_us + 2.0;
-        add("main op %.3f %.3f Optimizer.step#SGD.step\n", host_us, 1.0 + loop->host);
+        sheet_add("main op %.3f %.3f Optimizer.step#SGD.step\n", host_us, 1.0 + loop->host);
         host_us += loop->host + 2.0;
-        add("main range %.3f %.3f ProfilerStep#%d\n", begin, host_us - begin, i);
+        sheet_add("main range %.3f %.3f ProfilerStep#%d\n", begin, host_us - begin, i);
     }
-    model = trace_draw_with(sheet.text, metadata, cc_major);
-    analysis = trace_diagnose(model);
-}
-
-static void wipe(void)
-{
-    lac_analysis_destroy(analysis);
-    lac_model_destroy(model);
-}
-
-static const struct lac_finding *found(const char *id)
-{
-    return trace_finding(analysis, id);
+    sheet_diagnose(metadata, cc_major);
 }
 
 START_TEST(starvation_says_how_many_workers)
@@ -137,7 +103,7 @@ START_TEST(starvation_says_how_many_workers)
     ck_assert_str_eq(analysis->verdict.cause, "data_wait");
     ck_assert_str_eq(analysis->throughput_unit, "samples");
     ck_assert_int_gt((int)first->evidence_count, 0);
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
@@ -147,27 +113,26 @@ START_TEST(more_workers_than_cores_is_not_proposed)
         &(struct loop){.steps = 12, .wait = 5000, .kernel = 9960, .workers = 2, .fetch = 29900},
         "{\"lacuna\":{\"settings\":{\"allowed_cores\":2}}}", 7);
     /* no CPU time of a fetch is known: the number stands */
-    ck_assert_str_eq(found("input-starvation")->brief, "num_workers=4");
-    wipe();
+    ck_assert_str_eq(sheet_finding("input-starvation")->brief, "num_workers=4");
+    sheet_wipe();
 }
 END_TEST
 
 START_TEST(a_wait_that_the_gpu_does_not_notice_is_free)
 {
-    sheet = (struct sheet){0};
+    sheet_blank();
     for (int i = 0; i < 10; i++) {
         /* the step's kernel is launched ahead and runs through the next wait */
-        add("main range %d 10000 ProfilerStep#%d\n", i * 10000, i);
-        add("main call %d 1 #%d cudaLaunchKernel\n", i * 10000 + 10, i + 1);
-        add("gpu0.7 kernel %d 9990 #%d dgrad\n", i * 10000 + 12, i + 1);
-        add("main wait %d 9000 batch=%d\n", i * 10000 + 500, i);
+        sheet_add("main range %d 10000 ProfilerStep#%d\n", i * 10000, i);
+        sheet_add("main call %d 1 #%d cudaLaunchKernel\n", i * 10000 + 10, i + 1);
+        sheet_add("gpu0.7 kernel %d 9990 #%d dgrad\n", i * 10000 + 12, i + 1);
+        sheet_add("main wait %d 9000 batch=%d\n", i * 10000 + 500, i);
     }
-    model = trace_draw(sheet.text);
-    analysis = trace_diagnose(model);
+    sheet_diagnose(NULL, 0);
     ck_assert(analysis->loader.wait_pct_of_steps > 85.0);
-    ck_assert_ptr_null(found("input-starvation"));
+    ck_assert_ptr_null(sheet_finding("input-starvation"));
     ck_assert_str_eq(analysis->verdict.cause, "gpu");
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
@@ -179,38 +144,38 @@ START_TEST(loading_in_the_training_process_is_named)
                        .kernel = 4960,
                        .wait_name = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"},
         NULL, 7);
-    const struct lac_finding *finding = found("input-starvation");
+    const struct lac_finding *finding = sheet_finding("input-starvation");
     ck_assert_ptr_nonnull(finding);
     ck_assert_int_eq(analysis->loader.num_workers, 0);
     ck_assert_ptr_nonnull(strstr(finding->why, "training process"));
     ck_assert(finding->confidence <= 0.7); /* what workers take was not seen */
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
 START_TEST(conversions_are_not_worth_it_while_the_gpu_idles)
 {
     /* the host needs a millisecond for each launch: the device waits for it */
-    sheet = (struct sheet){0};
+    sheet_blank();
     for (int i = 0; i < 10; i++) {
-        add("main range %d 10000 ProfilerStep#%d\n", i * 10000, i);
-        add("main op %d 20 Optimizer.step#SGD.step\n", i * 10000 + 9900);
+        sheet_add("main range %d 10000 ProfilerStep#%d\n", i * 10000, i);
+        sheet_add("main op %d 20 Optimizer.step#SGD.step\n", i * 10000 + 9900);
         for (int k = 0; k < 10; k++) {
             bool is_layout = k % 5 == 0;
-            sheet.corr++;
-            add("main call %d 5 #%u cudaLaunchKernel\n", i * 10000 + k * 1000, sheet.corr);
-            add("gpu0.7 kernel %d %d #%u %s\n", i * 10000 + k * 1000 + 7, is_layout ? 100 : 200,
-                sheet.corr, is_layout ? "nchwToNhwcKernel" : "dgrad_kernel");
+            sheet_corr++;
+            sheet_add("main call %d 5 #%u cudaLaunchKernel\n", i * 10000 + k * 1000, sheet_corr);
+            sheet_add("gpu0.7 kernel %d %d #%u %s\n", i * 10000 + k * 1000 + 7,
+                      is_layout ? 100 : 200, sheet_corr,
+                      is_layout ? "nchwToNhwcKernel" : "dgrad_kernel");
         }
     }
-    model = trace_draw_with(sheet.text, NULL, 7);
-    analysis = trace_diagnose(model);
-    const struct lac_finding *finding = found("layout-conversion");
+    sheet_diagnose(NULL, 7);
+    const struct lac_finding *finding = sheet_finding("layout-conversion");
     ck_assert_ptr_nonnull(finding);
     ck_assert_int_eq((int)finding->severity, (int)LAC_SEVERITY_INFO);
     ck_assert(finding->gain_high_pct <= 1.0);
     ck_assert_ptr_nonnull(strstr(finding->title, "not worth it"));
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
@@ -218,39 +183,38 @@ END_TEST
 static void draw_busy(int steps, double compute, double layout, double comm, const char *kernel,
                       int cc_major)
 {
-    sheet = (struct sheet){0};
+    sheet_blank();
     double step = compute + layout + comm;
     for (int i = 0; i < steps; i++) {
         double t = i * step + 100.0;
         const double lengths[] = {compute / 2, compute / 2, layout, comm};
         const char *const names[] = {kernel, kernel, "nchwToNhwcKernel",
                                      "ncclDevKernel_AllReduce_Sum_f32_RING_LL(args)"};
-        add("main range %.3f %.3f ProfilerStep#%d\n", i * step, step, i);
+        sheet_add("main range %.3f %.3f ProfilerStep#%d\n", i * step, step, i);
         for (int k = 0; k < 4; k++) {
             if (lengths[k] <= 0.0) {
                 continue;
             }
-            sheet.corr++;
-            add("main call %.3f 1 #%u cudaLaunchKernel\n", i * step + 2.0 * k, sheet.corr);
-            add("gpu0.7 kernel %.3f %.3f #%u %s\n", t, lengths[k], sheet.corr, names[k]);
+            sheet_corr++;
+            sheet_add("main call %.3f 1 #%u cudaLaunchKernel\n", i * step + 2.0 * k, sheet_corr);
+            sheet_add("gpu0.7 kernel %.3f %.3f #%u %s\n", t, lengths[k], sheet_corr, names[k]);
             t += lengths[k];
         }
-        add("main call %.3f %.3f cudaStreamSynchronize\n", i * step + 20.0, step - 25.0);
+        sheet_add("main call %.3f %.3f cudaStreamSynchronize\n", i * step + 20.0, step - 25.0);
     }
-    model = trace_draw_with(sheet.text, NULL, cc_major);
-    analysis = trace_diagnose(model);
+    sheet_diagnose(NULL, cc_major);
 }
 
 START_TEST(conversions_that_the_step_waits_for_are_priced_by_the_step)
 {
     draw_busy(10, 7000.0, 3000.0, 0.0, "dgrad_s884cudnn", 7);
-    const struct lac_finding *finding = found("layout-conversion");
+    const struct lac_finding *finding = sheet_finding("layout-conversion");
     ck_assert_ptr_nonnull(finding);
     ck_assert(fabs(finding->cost_pct - 30.0) < 1.0);
     ck_assert(finding->gain_low_pct > 10.0 && finding->gain_high_pct < 31.0);
     ck_assert_ptr_nonnull(strstr(finding->change, "channels_last"));
-    ck_assert_ptr_null(found("gpu-bound")); /* converting is no computing */
-    wipe();
+    ck_assert_ptr_null(sheet_finding("gpu-bound")); /* converting is no computing */
+    sheet_wipe();
 }
 END_TEST
 
@@ -258,35 +222,35 @@ START_TEST(busy_with_communication_is_not_gpu_bound)
 {
     draw_busy(10, 4000.0, 0.0, 6000.0, "dgrad_s884cudnn", 7);
     ck_assert(analysis->devices[0].busy_pct > 95.0);
-    ck_assert_ptr_null(found("gpu-bound"));
+    ck_assert_ptr_null(sheet_finding("gpu-bound"));
     ck_assert_str_eq(analysis->verdict.cause, "comm");
-    wipe();
+    sheet_wipe();
     draw_busy(10, 9500.0, 0.0, 500.0, "dgrad_s884cudnn", 7);
-    ck_assert_ptr_nonnull(found("gpu-bound"));
+    ck_assert_ptr_nonnull(sheet_finding("gpu-bound"));
     ck_assert_str_eq(analysis->verdict.cause, "gpu");
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
 START_TEST(tensor_cores_are_proposed_by_generation)
 {
     draw_busy(10, 10000.0, 0.0, 0.0, "volta_sgemm_128x64_nn_dgrad", 7);
-    const struct lac_finding *finding = found("tensor-cores-unused");
+    const struct lac_finding *finding = sheet_finding("tensor-cores-unused");
     ck_assert_ptr_nonnull(finding);
     ck_assert_ptr_nonnull(strstr(finding->change, "float16"));
     ck_assert_ptr_null(strstr(finding->change, "bfloat16"));
     ck_assert(finding->gain_high_pct <
               100.0 * 5.0 / 6.0 + 1.0); /* only the eligible kernels' part */
-    wipe();
+    sheet_wipe();
     draw_busy(10, 10000.0, 0.0, 0.0, "ampere_sgemm_128x64_nn_backward", 8);
-    ck_assert_ptr_nonnull(strstr(found("tensor-cores-unused")->change, "tf32"));
-    wipe();
+    ck_assert_ptr_nonnull(strstr(sheet_finding("tensor-cores-unused")->change, "tf32"));
+    sheet_wipe();
     draw_busy(10, 10000.0, 0.0, 0.0, "sgemm_128x64_nn_backward", 6); /* has no tensor cores */
-    ck_assert_ptr_null(found("tensor-cores-unused"));
-    wipe();
+    ck_assert_ptr_null(sheet_finding("tensor-cores-unused"));
+    sheet_wipe();
     draw_busy(10, 10000.0, 0.0, 0.0, "somebodys_gemm_backward", 8); /* unknown is not "no" */
-    ck_assert_ptr_null(found("tensor-cores-unused"));
-    wipe();
+    ck_assert_ptr_null(sheet_finding("tensor-cores-unused"));
+    sheet_wipe();
 }
 END_TEST
 
@@ -296,15 +260,15 @@ START_TEST(pageable_copies_in_line_are_priced_by_bandwidth)
         &(struct loop){
             .steps = 10, .copy = 4000, .copy_text = "HtoD pageable 12000000", .kernel = 8000},
         NULL, 7);
-    const struct lac_finding *finding = found("pageable-copy");
+    const struct lac_finding *finding = sheet_finding("pageable-copy");
     ck_assert_ptr_nonnull(finding);
     ck_assert_ptr_nonnull(strstr(finding->change, "pin_memory=True"));
     ck_assert_ptr_null(strstr(finding->change, ".pin_memory()"));
     ck_assert(fabs(finding->cost_pct - 33.0) < 1.0);
     /* 12 MB at 12 GB/s: 1 ms instead of 4 */
     ck_assert(fabs((double)finding->step_mid_ns - 9.03e6) < 0.2e6);
-    ck_assert_ptr_null(found("blocking-copy"));
-    wipe();
+    ck_assert_ptr_null(sheet_finding("blocking-copy"));
+    sheet_wipe();
 }
 END_TEST
 
@@ -314,8 +278,8 @@ START_TEST(small_copies_are_no_finding)
         &(struct loop){
             .steps = 10, .copy = 4000, .copy_text = "HtoD pageable 65536", .kernel = 8000},
         NULL, 7);
-    ck_assert_ptr_null(found("pageable-copy"));
-    wipe();
+    ck_assert_ptr_null(sheet_finding("pageable-copy"));
+    sheet_wipe();
 }
 END_TEST
 
@@ -325,31 +289,30 @@ START_TEST(pinned_copies_in_line_want_a_stream_of_their_own)
         &(struct loop){
             .steps = 10, .copy = 1500, .copy_text = "HtoD pinned 15000000", .kernel = 8000},
         NULL, 7);
-    const struct lac_finding *finding = found("blocking-copy");
+    const struct lac_finding *finding = sheet_finding("blocking-copy");
     ck_assert_ptr_nonnull(finding);
     ck_assert_ptr_nonnull(strstr(finding->change, "torch.cuda.Stream()"));
     ck_assert_ptr_nonnull(strstr(finding->change, "non_blocking=True"));
-    ck_assert_ptr_null(found("pageable-copy"));
-    wipe();
+    ck_assert_ptr_null(sheet_finding("pageable-copy"));
+    sheet_wipe();
 }
 END_TEST
 
 START_TEST(inference_gets_no_advice_for_training)
 {
-    sheet = (struct sheet){0};
+    sheet_blank();
     for (int i = 0; i < 10; i++) {
-        add("main range %d 1000 ProfilerStep#%d\n", i * 1000, i);
-        add("main op %d 100 aten::linear\n", i * 1000 + 10);
-        add("main call %d 1 #%d cudaLaunchKernel\n", i * 1000 + 20, i + 1);
-        add("gpu0.7 kernel %d 100 #%d volta_sgemm_64x64_nn\n", i * 1000 + 25, i + 1);
+        sheet_add("main range %d 1000 ProfilerStep#%d\n", i * 1000, i);
+        sheet_add("main op %d 100 aten::linear\n", i * 1000 + 10);
+        sheet_add("main call %d 1 #%d cudaLaunchKernel\n", i * 1000 + 20, i + 1);
+        sheet_add("gpu0.7 kernel %d 100 #%d volta_sgemm_64x64_nn\n", i * 1000 + 25, i + 1);
     }
-    model = trace_draw_with(sheet.text, NULL, 7);
-    analysis = trace_diagnose(model);
+    sheet_diagnose(NULL, 7);
     ck_assert_int_eq((int)analysis->subject, (int)LAC_SUBJECT_INFERENCE);
     ck_assert_uint_eq(analysis->finding_count, 0);
     ck_assert_ptr_nonnull(strstr(analysis->verdict.text, "inference"));
     ck_assert_int_eq(analysis->verdict.letter, 'i');
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
@@ -360,44 +323,42 @@ START_TEST(two_steps_are_too_few)
     ck_assert_uint_eq(analysis->finding_count, 0);
     ck_assert_ptr_nonnull(strstr(analysis->verdict.text, "too few"));
     ck_assert_ptr_nonnull(strstr(analysis->verdict.text, "What is certain"));
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
 START_TEST(first_use_of_the_gpu_is_no_step)
 {
-    model = trace_draw("main range     0 900000    ProfilerStep#0\n"
-                       "main call      0 5     #1 cudaLaunchKernel\n"
-                       "gpu0.7 kernel 10 10    #1 a_backward\n"
-                       "main call     30 680000 #2 cudaLaunchKernel\n"
-                       "gpu0.7 kernel 680040 10 #2 b\n");
-    analysis = trace_diagnose(model);
+    sheet_draw("main range     0 900000    ProfilerStep#0\n"
+               "main call      0 5     #1 cudaLaunchKernel\n"
+               "gpu0.7 kernel 10 10    #1 a_backward\n"
+               "main call     30 680000 #2 cudaLaunchKernel\n"
+               "gpu0.7 kernel 680040 10 #2 b\n");
     ck_assert_int_eq((int)analysis->subject, (int)LAC_SUBJECT_COLD_START);
     ck_assert_uint_eq(analysis->finding_count, 0);
     ck_assert_ptr_nonnull(strstr(analysis->verdict.text, "first use"));
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
 START_TEST(utilisation_is_no_verdict)
 {
     /* busy all the time with one long copy: not computing */
-    sheet = (struct sheet){0};
+    sheet_blank();
     for (int i = 0; i < 10; i++) {
-        add("main range %d 1000 ProfilerStep#%d\n", i * 1000, i);
-        add("main op %d 5 Optimizer.step#SGD.step\n", i * 1000 + 900);
-        add("main call %d 1 #%d cudaMemcpyAsync\n", i * 1000, 2 * i + 1);
-        add("gpu0.7 copy %d 990 #%d HtoD pinned 10000000\n", i * 1000 + 2, 2 * i + 1);
-        add("main call %d 1 #%d cudaLaunchKernel\n", i * 1000 + 2, 2 * i + 2);
-        add("gpu0.8 kernel %d 100 #%d dgrad\n", i * 1000 + 100, 2 * i + 2);
+        sheet_add("main range %d 1000 ProfilerStep#%d\n", i * 1000, i);
+        sheet_add("main op %d 5 Optimizer.step#SGD.step\n", i * 1000 + 900);
+        sheet_add("main call %d 1 #%d cudaMemcpyAsync\n", i * 1000, 2 * i + 1);
+        sheet_add("gpu0.7 copy %d 990 #%d HtoD pinned 10000000\n", i * 1000 + 2, 2 * i + 1);
+        sheet_add("main call %d 1 #%d cudaLaunchKernel\n", i * 1000 + 2, 2 * i + 2);
+        sheet_add("gpu0.8 kernel %d 100 #%d dgrad\n", i * 1000 + 100, 2 * i + 2);
     }
-    model = trace_draw(sheet.text);
-    analysis = trace_diagnose(model);
+    sheet_diagnose(NULL, 0);
     ck_assert(analysis->devices[0].busy_pct > 95.0);
     ck_assert(analysis->devices[0].not_computing_pct > 85.0);
     ck_assert_str_eq(analysis->verdict.cause, "copy_wait");
-    ck_assert_ptr_null(found("gpu-bound"));
-    wipe();
+    ck_assert_ptr_null(sheet_finding("gpu-bound"));
+    sheet_wipe();
 }
 END_TEST
 
@@ -452,12 +413,12 @@ START_TEST(what_if_nothing_changes_is_what_was_measured)
     ck_assert_int_eq(mean_if(""), analysis->step_mean_ns);
     ck_assert_int_lt(mean_if("workers=3"), analysis->step_mean_ns);
     ck_assert_int_le(mean_if("workers=8"), mean_if("workers=3"));
-    wipe();
+    sheet_wipe();
     draw_busy(10, 4000.0, 0.0, 6000.0, "dgrad_s884cudnn", 7);
     ck_assert(llabs(mean_if("comm=0.5") - 7000000) < 200000);
     ck_assert(llabs(mean_if("kernels=0.5") - 8000000) < 200000);
     ck_assert_int_eq(mean_if("comm=1"), analysis->step_mean_ns);
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
@@ -515,7 +476,7 @@ START_TEST(the_report_fits_a_terminal)
     text = report(true, true);
     ck_assert_ptr_nonnull(strchr(text, '\033'));
     free(text);
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
@@ -533,14 +494,13 @@ START_TEST(names_of_a_trace_cannot_steer_the_terminal)
     ck_assert_ptr_null(strstr(text, "\xC2\x9B"));
     ck_assert_ptr_null(strstr(text, "\xE2\x80\xAE"));
     free(text);
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
 START_TEST(json_has_null_for_what_is_not_known)
 {
-    model = trace_draw("main op 0 10 aten::add\n");
-    analysis = trace_diagnose(model);
+    sheet_draw("main op 0 10 aten::add\n");
     char *text = NULL;
     ck_assert_int_eq(lac_analysis_json(&(struct lac_analysed){model, analysis}, false, &text, NULL),
                      LAC_OK);
@@ -568,7 +528,7 @@ START_TEST(json_has_null_for_what_is_not_known)
                      LAC_OK);
     ck_assert_ptr_nonnull(strstr(text, "\"next_change\":null"));
     free(text);
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
@@ -588,7 +548,7 @@ START_TEST(same_model_same_bytes)
     free(once);
     free(twice);
     lac_analysis_destroy(again);
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
@@ -616,7 +576,7 @@ START_TEST(several_ranks_make_a_run)
     check_fits(text);
     free(text);
     lac_run_destroy(run);
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 

@@ -1,38 +1,18 @@
 /* What the device computes with: attention, elementwise chains, optimizers, small grids and tensor
  * cores; and the traces in which the naive text about each would be wrong. */
 
-#include "tests/support/trace_draw.h"
+#include "tests/support/trace_sheet.h"
 
 #include <check.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static char sheet[524288];
-static size_t used;
-static unsigned corr;
 static double host_us, device_us;
-static struct lac_model *model;
-static struct lac_analysis *analysis;
-
-static void add(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-static void add(const char *fmt, ...)
-{
-    va_list list;
-    va_start(list, fmt);
-    int length = vsnprintf(sheet + used, sizeof sheet - used, fmt, list);
-    va_end(list);
-    ck_assert_int_gt(length, 0);
-    used += (size_t)length;
-    ck_assert_uint_lt(used, sizeof sheet);
-}
 
 static void blank(void)
 {
-    used = 0;
-    corr = 0;
-    sheet[0] = '\0';
+    sheet_blank();
     host_us = 0.0;
     device_us = 0.0;
 }
@@ -40,53 +20,28 @@ static void blank(void)
 /** An operator on the host, its launch inside, its kernel behind what runs already. */
 static void launch(const char *thread, const char *op, double length_us, const char *kernel)
 {
-    corr++;
+    sheet_corr++;
     double start = device_us > host_us + 2.0 ? device_us : host_us + 2.0;
     device_us = start + length_us;
-    add("%s op %.1f 3 %s\n", thread, host_us, op);
-    add("%s call %.1f 1 #%u cudaLaunchKernel\n", thread, host_us + 1.0, corr);
-    add("gpu0.7 kernel %.1f %.1f #%u %s\n", start, length_us, corr, kernel);
+    sheet_add("%s op %.1f 3 %s\n", thread, host_us, op);
+    sheet_add("%s call %.1f 1 #%u cudaLaunchKernel\n", thread, host_us + 1.0, sheet_corr);
+    sheet_add("gpu0.7 kernel %.1f %.1f #%u %s\n", start, length_us, sheet_corr, kernel);
     host_us += 4.0;
 }
 
 /** The end of a step that began at `begin`: the host has all of it launched, and waits for it. */
 static void end_step(double begin, int index)
 {
-    add("main op %.1f 10 Optimizer.step#SGD.step\n", host_us);
+    sheet_add("main op %.1f 10 Optimizer.step#SGD.step\n", host_us);
     host_us += 11.0;
-    add("main call %.1f %.1f cudaStreamSynchronize\n", host_us, device_us + 1.0 - host_us);
+    sheet_add("main call %.1f %.1f cudaStreamSynchronize\n", host_us, device_us + 1.0 - host_us);
     host_us = device_us + 2.0;
-    add("main range %.1f %.1f ProfilerStep#%d\n", begin, host_us - begin, index);
-}
-
-static void diagnose_as(const char *metadata, int cc_major)
-{
-    model = trace_draw_with(sheet, metadata, cc_major);
-    analysis = trace_diagnose(model);
-}
-
-static void wipe(void)
-{
-    lac_analysis_destroy(analysis);
-    lac_model_destroy(model);
-}
-
-static const struct lac_finding *found(const char *id)
-{
-    return trace_finding(analysis, id);
+    sheet_add("main range %.1f %.1f ProfilerStep#%d\n", begin, host_us - begin, index);
 }
 
 static void check_grammar(const struct lac_finding *finding)
 {
-    const char *const parts[] = {finding->title,    finding->why,   finding->change,
-                                 finding->brief,    finding->costs, finding->expect,
-                                 finding->wrong_if, finding->check};
-    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
-        ck_assert_msg(parts[i][0] != '\0', "%s: part %zu is empty", finding->id, i);
-    }
-    ck_assert_uint_gt(finding->evidence_count, 0);
-    ck_assert(finding->gain_low_pct <= finding->gain_mid_pct);
-    ck_assert(finding->gain_mid_pct <= finding->gain_high_pct);
+    sheet_check_grammar(finding);
     ck_assert(finding->gain_mid_pct >= 1.0);
 }
 
@@ -123,8 +78,8 @@ static void draw_attention(const char *product, const char *softmax, const char 
 START_TEST(attention_in_separate_kernels_is_found)
 {
     draw_attention("aten::bmm dims=[[16,4096,64],[16,64,4096]]", SOFTMAX, "aten::bmm");
-    diagnose_as(NULL, 8);
-    const struct lac_finding *finding = found("unfused-attention");
+    sheet_diagnose(NULL, 8);
+    const struct lac_finding *finding = sheet_finding("unfused-attention");
     ck_assert_ptr_nonnull(finding);
     check_grammar(finding);
     ck_assert_ptr_nonnull(strstr(finding->change, "scaled_dot_product_attention"));
@@ -133,7 +88,7 @@ START_TEST(attention_in_separate_kernels_is_found)
     /* 2 x (200 + 100 + 400 + 200) us of 3.8 ms; the part between is 1 ms */
     ck_assert_int_eq(finding->cost_ns_per_step / 10000, 180);
     ck_assert(finding->gain_low_pct > 10.0 && finding->gain_high_pct < 40.0);
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
@@ -146,28 +101,28 @@ START_TEST(inference_is_told_the_fact_and_given_no_advice)
         launch("main", "aten::_softmax", 400, SOFTMAX);
         launch("main", "aten::bmm dims=[[16,5185,5185],[16,5185,64]]", 200, ODD_GEMM);
         host_us = device_us + 2.0;
-        add("main range %.1f %.1f ProfilerStep#%d\n", begin, host_us - begin, i);
+        sheet_add("main range %.1f %.1f ProfilerStep#%d\n", begin, host_us - begin, i);
     }
-    diagnose_as(NULL, 9);
+    sheet_diagnose(NULL, 9);
     ck_assert_int_eq((int)analysis->subject, (int)LAC_SUBJECT_INFERENCE);
     ck_assert_uint_eq(analysis->finding_count, 0);
     ck_assert_msg(strstr(analysis->verdict.detail, "takes 100 % of the computing time") != NULL,
                   "%s", analysis->verdict.detail);
     ck_assert_ptr_nonnull(strstr(analysis->verdict.detail, "5185 is no multiple of 8"));
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
 START_TEST(a_softmax_of_the_loss_or_between_layers_is_no_attention)
 {
     draw_attention("aten::bmm", LOGITS, "aten::bmm");
-    diagnose_as(NULL, 8);
-    ck_assert_ptr_null(found("unfused-attention"));
-    wipe();
+    sheet_diagnose(NULL, 8);
+    ck_assert_ptr_null(sheet_finding("unfused-attention"));
+    sheet_wipe();
     draw_attention("aten::addmm", SOFTMAX, "aten::addmm");
-    diagnose_as(NULL, 8);
-    ck_assert_ptr_null(found("unfused-attention"));
-    wipe();
+    sheet_diagnose(NULL, 8);
+    ck_assert_ptr_null(sheet_finding("unfused-attention"));
+    sheet_wipe();
 }
 END_TEST
 
@@ -176,7 +131,7 @@ START_TEST(a_call_that_fell_back_is_told_from_code_without_the_call)
     blank();
     for (int i = 0; i < 8; i++) {
         double begin = host_us;
-        add("main op %.1f 15.5 aten::_scaled_dot_product_attention_math\n", host_us);
+        sheet_add("main op %.1f 15.5 aten::_scaled_dot_product_attention_math\n", host_us);
         launch("main", "aten::bmm", 200, HALF_GEMM);
         launch("main", "aten::_softmax", 400, SOFTMAX);
         launch("main", "aten::bmm", 200, HALF_GEMM);
@@ -184,12 +139,12 @@ START_TEST(a_call_that_fell_back_is_told_from_code_without_the_call)
         launch("main", "aten::addmm", 1000, HALF_GEMM);
         end_step(begin, i);
     }
-    diagnose_as(NULL, 8);
-    const struct lac_finding *finding = found("unfused-attention");
+    sheet_diagnose(NULL, 8);
+    const struct lac_finding *finding = sheet_finding("unfused-attention");
     ck_assert_ptr_nonnull(finding);
     ck_assert_ptr_nonnull(strstr(finding->why, "fell back"));
     ck_assert_ptr_nonnull(strstr(finding->change, "sdpa_kernel"));
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
@@ -203,7 +158,7 @@ static void draw_chain(int length, double kernel_us, bool is_in_optimizer, const
         double begin = host_us;
         launch("main", "aten::addmm", 4000, HALF_GEMM);
         if (is_in_optimizer) {
-            add("main op %.1f %.1f Optimizer.step#Adam.step\n", host_us, 4.0 * length + 1.0);
+            sheet_add("main op %.1f %.1f Optimizer.step#Adam.step\n", host_us, 4.0 * length + 1.0);
         }
         for (int k = 0; k < length; k++) {
             launch("main", "aten::mul", kernel_us, kernel);
@@ -217,34 +172,34 @@ static void draw_chain(int length, double kernel_us, bool is_in_optimizer, const
 START_TEST(a_chain_of_elementwise_kernels_can_be_fused)
 {
     draw_chain(5, 300, false, ADD);
-    diagnose_as(NULL, 8);
-    const struct lac_finding *finding = found("unfused-elementwise");
+    sheet_diagnose(NULL, 8);
+    const struct lac_finding *finding = sheet_finding("unfused-elementwise");
     ck_assert_ptr_nonnull(finding);
     check_grammar(finding);
     ck_assert_int_eq((int)finding->severity, (int)LAC_SEVERITY_INFO);
     ck_assert_str_eq(analysis->findings[0].id, "gpu-bound"); /* which the trace can confirm */
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
 START_TEST(what_is_compiled_or_stands_alone_or_is_the_optimizer_is_not_fused)
 {
     draw_chain(5, 300, true, ADD);
-    diagnose_as(NULL, 8);
-    ck_assert_ptr_null(found("unfused-elementwise"));
-    wipe();
+    sheet_diagnose(NULL, 8);
+    ck_assert_ptr_null(sheet_finding("unfused-elementwise"));
+    sheet_wipe();
     draw_chain(1, 1500, false, ADD);
-    diagnose_as(NULL, 8);
-    ck_assert_ptr_null(found("unfused-elementwise"));
-    wipe();
+    sheet_diagnose(NULL, 8);
+    ck_assert_ptr_null(sheet_finding("unfused-elementwise"));
+    sheet_wipe();
     draw_chain(5, 300, false, "triton_poi_fused_add_mul_3");
-    diagnose_as(NULL, 8);
-    ck_assert_ptr_null(found("unfused-elementwise"));
-    wipe();
+    sheet_diagnose(NULL, 8);
+    ck_assert_ptr_null(sheet_finding("unfused-elementwise"));
+    sheet_wipe();
     draw_chain(5, 300, false, ADD);
-    diagnose_as("{\"lacuna\":{\"settings\":{\"compile\":true}}}", 8);
-    ck_assert_ptr_null(found("unfused-elementwise"));
-    wipe();
+    sheet_diagnose("{\"lacuna\":{\"settings\":{\"compile\":true}}}", 8);
+    ck_assert_ptr_null(sheet_finding("unfused-elementwise"));
+    sheet_wipe();
 }
 END_TEST
 
@@ -263,48 +218,48 @@ static void draw_optimizer(double each_us, const char *kernel, double ahead_us, 
             launch("main", "aten::add_", 3, kernel);
             host_us += each_us - 4.0;
         }
-        add("main op %.1f %.1f Optimizer.step#Adam.step\n", from - 0.5, host_us - from);
+        sheet_add("main op %.1f %.1f Optimizer.step#Adam.step\n", from - 0.5, host_us - from);
         if (has_python) {
-            add("main python %.1f 1 optim.py(3): step\n", host_us);
+            sheet_add("main python %.1f 1 optim.py(3): step\n", host_us);
         }
         host_us += 1.0;
         launch("main", "aten::addmm", 2000, HALF_GEMM);
         double done = device_us > host_us ? device_us : host_us;
-        add("main call %.1f %.1f cudaStreamSynchronize\n", host_us, done + 1.0 - host_us);
+        sheet_add("main call %.1f %.1f cudaStreamSynchronize\n", host_us, done + 1.0 - host_us);
         host_us = done + 2.0;
-        add("main range %.1f %.1f ProfilerStep#%d\n", begin, host_us - begin, i);
+        sheet_add("main range %.1f %.1f ProfilerStep#%d\n", begin, host_us - begin, i);
     }
 }
 
 START_TEST(an_optimizer_without_groups_is_found)
 {
     draw_optimizer(20, ADD, 100, false);
-    diagnose_as(NULL, 8);
-    const struct lac_finding *finding = found("slow-optimizer");
+    sheet_diagnose(NULL, 8);
+    const struct lac_finding *finding = sheet_finding("slow-optimizer");
     ck_assert_ptr_nonnull(finding);
     check_grammar(finding);
     ck_assert_ptr_nonnull(strstr(finding->change, "torch.optim.Adam("));
     ck_assert_ptr_nonnull(strstr(finding->change, "fused=True"));
     ck_assert(finding->gain_high_pct < 70.0);
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
 START_TEST(an_optimizer_that_the_device_does_not_notice_costs_nothing)
 {
     draw_optimizer(20, ADD, 6000, false); /* 4 ms of host time behind 6 ms of device time */
-    diagnose_as(NULL, 8);
-    ck_assert_ptr_null(found("slow-optimizer"));
-    wipe();
+    sheet_diagnose(NULL, 8);
+    ck_assert_ptr_null(sheet_finding("slow-optimizer"));
+    sheet_wipe();
     draw_optimizer(20, "multi_tensor_apply_kernel<TensorListMetadata<4>, AdamFunctor<float> >", 100,
                    false);
-    diagnose_as(NULL, 8);
-    ck_assert_ptr_null(found("slow-optimizer"));
-    wipe();
+    sheet_diagnose(NULL, 8);
+    ck_assert_ptr_null(sheet_finding("slow-optimizer"));
+    sheet_wipe();
     draw_optimizer(20, ADD, 100, true); /* Python stacks: the host is slower than it is */
-    diagnose_as(NULL, 8);
-    ck_assert_ptr_null(found("slow-optimizer"));
-    wipe();
+    sheet_diagnose(NULL, 8);
+    ck_assert_ptr_null(sheet_finding("slow-optimizer"));
+    sheet_wipe();
 }
 END_TEST
 
@@ -329,31 +284,31 @@ static void draw_grids(int blocks, double length_us)
 START_TEST(kernels_with_fewer_blocks_than_multiprocessors_are_said)
 {
     draw_grids(8, 200);
-    diagnose_as(NULL, 8);
-    const struct lac_finding *finding = found("small-grid");
+    sheet_diagnose(NULL, 8);
+    const struct lac_finding *finding = sheet_finding("small-grid");
     ck_assert_ptr_nonnull(finding);
     ck_assert_int_eq((int)finding->severity, (int)LAC_SEVERITY_INFO);
     ck_assert(finding->gain_mid_pct != finding->gain_mid_pct); /* a fact, no promise */
     ck_assert_ptr_nonnull(strstr(finding->why, "multiprocessors (80)"));
     ck_assert_ptr_nonnull(strstr(finding->costs, "changes the training"));
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
 START_TEST(grids_that_fill_the_gpu_or_were_not_recorded_are_not)
 {
     draw_grids(160, 200);
-    diagnose_as(NULL, 8);
-    ck_assert_ptr_null(found("small-grid"));
-    wipe();
+    sheet_diagnose(NULL, 8);
+    ck_assert_ptr_null(sheet_finding("small-grid"));
+    sheet_wipe();
     draw_grids(0, 200);
-    diagnose_as(NULL, 8);
-    ck_assert_ptr_null(found("small-grid"));
-    wipe();
+    sheet_diagnose(NULL, 8);
+    ck_assert_ptr_null(sheet_finding("small-grid"));
+    sheet_wipe();
     draw_grids(8, 200);
-    diagnose_as(NULL, 0); /* number of multiprocessors not recorded */
-    ck_assert_ptr_null(found("small-grid"));
-    wipe();
+    sheet_diagnose(NULL, 0); /* number of multiprocessors not recorded */
+    ck_assert_ptr_null(sheet_finding("small-grid"));
+    sheet_wipe();
 }
 END_TEST
 
@@ -369,27 +324,27 @@ static void draw_products(const char *op, const char *kernel, int cc_major)
         launch("main", op, 3000, kernel);
         end_step(begin, i);
     }
-    diagnose_as(NULL, cc_major);
+    sheet_diagnose(NULL, cc_major);
 }
 
 START_TEST(an_odd_length_is_quoted_with_the_padded_one)
 {
     draw_products("aten::mm dims=[[8192,1024],[1024,50257]]", ODD_GEMM, 8);
-    const struct lac_finding *finding = found("tensor-cores-misaligned");
+    const struct lac_finding *finding = sheet_finding("tensor-cores-misaligned");
     ck_assert_ptr_nonnull(finding);
     check_grammar(finding);
     ck_assert_ptr_nonnull(strstr(finding->change, "N is 50257: pad it to 50304"));
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
 START_TEST(without_shapes_the_length_is_not_guessed)
 {
     draw_products("aten::mm", ODD_GEMM, 8);
-    const struct lac_finding *finding = found("tensor-cores-misaligned");
+    const struct lac_finding *finding = sheet_finding("tensor-cores-misaligned");
     ck_assert_ptr_nonnull(finding);
     ck_assert_ptr_nonnull(strstr(finding->why, "not recorded"));
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
@@ -398,17 +353,17 @@ START_TEST(each_type_has_its_own_multiple)
     /* TF32 takes four elements at a time: align4 is all there is to have */
     draw_products("aten::mm dims=[[64,64],[64,68]]",
                   "void cutlass::Kernel<cutlass_80_tensorop_s1688gemm_128x64_16x6_nn_align4>", 8);
-    ck_assert_ptr_null(found("tensor-cores-misaligned"));
-    wipe();
+    ck_assert_ptr_null(sheet_finding("tensor-cores-misaligned"));
+    sheet_wipe();
     draw_products("aten::mm dims=[[64,64],[64,66]]",
                   "void cutlass::Kernel<cutlass_80_tensorop_s1688gemm_128x64_16x6_nn_align2>", 8);
-    ck_assert_ptr_nonnull(strstr(found("tensor-cores-misaligned")->why, "TF32"));
-    wipe();
+    ck_assert_ptr_nonnull(strstr(sheet_finding("tensor-cores-misaligned")->why, "TF32"));
+    sheet_wipe();
     draw_products("aten::mm dims=[[64,64],[64,72]]",
                   "void cutlass::Kernel2<cutlass_80_tensorop_f16_s16816gemm_f16_128x128_tn_align8>",
                   8);
-    ck_assert_ptr_null(found("tensor-cores-misaligned"));
-    wipe();
+    ck_assert_ptr_null(sheet_finding("tensor-cores-misaligned"));
+    sheet_wipe();
 }
 END_TEST
 
@@ -417,13 +372,13 @@ START_TEST(kernels_of_an_older_gpu_are_a_fact_without_a_promise)
     const char kernel[] =
         "void cutlass::Kernel2<cutlass_80_tensorop_bf16_s16816gemm_relu_bf16_64x64_64x6_tn_align8>";
     draw_products("aten::mm", kernel, 9);
-    const struct lac_finding *finding = found("tensor-cores-older-kernels");
+    const struct lac_finding *finding = sheet_finding("tensor-cores-older-kernels");
     ck_assert_ptr_nonnull(finding);
     ck_assert(finding->gain_mid_pct != finding->gain_mid_pct);
-    wipe();
+    sheet_wipe();
     draw_products("aten::mm", kernel, 8); /* they are its own */
-    ck_assert_ptr_null(found("tensor-cores-older-kernels"));
-    wipe();
+    ck_assert_ptr_null(sheet_finding("tensor-cores-older-kernels"));
+    sheet_wipe();
 }
 END_TEST
 

@@ -1,59 +1,25 @@
 /* What is said of traces that are no steady training, and which of several findings is put first.
  */
 
-#include "tests/support/trace_draw.h"
+#include "tests/support/trace_sheet.h"
 
 #include <check.h>
 #include <math.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static char sheet[262144];
-static size_t used;
-static unsigned corr;
-static struct lac_model *model;
-static struct lac_analysis *analysis;
-
-static void add(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-static void add(const char *fmt, ...)
-{
-    va_list list;
-    va_start(list, fmt);
-    int length = vsnprintf(sheet + used, sizeof sheet - used, fmt, list);
-    va_end(list);
-    ck_assert_int_gt(length, 0);
-    used += (size_t)length;
-    ck_assert_uint_lt(used, sizeof sheet);
-}
-
-static void blank(void)
-{
-    used = 0;
-    corr = 0;
-    sheet[0] = '\0';
-}
-
 static void diagnose(void)
 {
-    model = trace_draw_with(sheet, "", 8);
-    analysis = trace_diagnose(model);
-}
-
-static void wipe(void)
-{
-    lac_analysis_destroy(analysis);
-    lac_model_destroy(model);
+    sheet_diagnose("", 8);
 }
 
 /** An operator that launches a kernel; the device is done with it 1 us after `busy_us`. */
 static void operator(double at_us, double busy_us, const char *op, const char *kernel)
 {
-    corr++;
-    add("main op %.3f 6 %s\n", at_us, op);
-    add("main call %.3f 3 #%u cudaLaunchKernel\n", at_us + 2.0, corr);
-    add("gpu0.7 kernel %.3f %.3f #%u %s\n", at_us + 6.0, busy_us, corr, kernel);
+    sheet_corr++;
+    sheet_add("main op %.3f 6 %s\n", at_us, op);
+    sheet_add("main call %.3f 3 #%u cudaLaunchKernel\n", at_us + 2.0, sheet_corr);
+    sheet_add("gpu0.7 kernel %.3f %.3f #%u %s\n", at_us + 6.0, busy_us, sheet_corr, kernel);
 }
 
 /** A training step of 1 ms from `at_us` on; `pause_us` of it in the middle the host is elsewhere.
@@ -70,7 +36,7 @@ static void step(double at_us, double pause_us)
 
 static void named_step(int number, double pause_us)
 {
-    add("main range %d 1000 ProfilerStep#%d\n", number * 1000, number);
+    sheet_add("main range %d 1000 ProfilerStep#%d\n", number * 1000, number);
     step(number * 1000.0, pause_us);
 }
 
@@ -94,9 +60,9 @@ static void check_says(const char *part)
 
 START_TEST(inference_is_called_inference)
 {
-    blank();
+    sheet_blank();
     for (int i = 0; i < 12; i++) { /* idle for two thirds: a loop that trains would be told so */
-        add("main range %d 1000 ProfilerStep#%d\n", i * 1000, i);
+        sheet_add("main range %d 1000 ProfilerStep#%d\n", i * 1000, i);
         for (int k = 0; k < 8; k++) {
             operator(i * 1000.0 + k * 40.0, 30.0, "aten::addmm", "volta_sgemm_128x64_tn");
         }
@@ -107,16 +73,16 @@ START_TEST(inference_is_called_inference)
     check_says("inference, not training");
     ck_assert_uint_eq(analysis->finding_count, 0);
     ck_assert(analysis->throughput_per_s > 0.0); /* its steps have names */
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
 START_TEST(an_evaluation_that_waits_for_data_gets_no_training_advice)
 {
-    blank();
+    sheet_blank();
     for (int i = 0; i < 12; i++) {
-        add("main range %d 1000 evaluation step %d\n", i * 1000, i);
-        add("main wait %d 500\n", i * 1000);
+        sheet_add("main range %d 1000 evaluation step %d\n", i * 1000, i);
+        sheet_add("main wait %d 500\n", i * 1000);
         for (int k = 0; k < 8; k++) {
             operator(i * 1000.0 + 510.0 + k * 40.0, 30.0, "aten::addmm", "volta_sgemm_128x64_tn");
         }
@@ -125,19 +91,19 @@ START_TEST(an_evaluation_that_waits_for_data_gets_no_training_advice)
     ck_assert_int_eq((int)analysis->subject, (int)LAC_SUBJECT_INFERENCE);
     check_says("for data");
     ck_assert_uint_eq(analysis->finding_count, 0);
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
 START_TEST(a_cold_start_says_nothing_of_a_step)
 {
-    blank();
-    add("main range 0 90000 ProfilerStep#0\n");
+    sheet_blank();
+    sheet_add("main range 0 90000 ProfilerStep#0\n");
     for (int i = 0; i < 20; i++) {
-        corr++;
-        add("main call %d 3500 cuModuleLoadData\n", i * 4000);
-        add("main call %d 5 #%u cudaLaunchKernel\n", i * 4000 + 3600, corr);
-        add("gpu0.7 kernel %d 50 #%u dgrad_kernel\n", i * 4000 + 3610, corr);
+        sheet_corr++;
+        sheet_add("main call %d 3500 cuModuleLoadData\n", i * 4000);
+        sheet_add("main call %d 5 #%u cudaLaunchKernel\n", i * 4000 + 3600, sheet_corr);
+        sheet_add("gpu0.7 kernel %d 50 #%u dgrad_kernel\n", i * 4000 + 3610, sheet_corr);
     }
     diagnose();
     ck_assert_int_eq((int)analysis->subject, (int)LAC_SUBJECT_COLD_START);
@@ -145,13 +111,13 @@ START_TEST(a_cold_start_says_nothing_of_a_step)
     check_says("first use of the GPU");
     check_no_advice();
     ck_assert(isnan(analysis->throughput_per_s));
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
 START_TEST(one_step_is_said_to_be_one)
 {
-    blank();
+    sheet_blank();
     named_step(0, 600.0);
     diagnose();
     ck_assert_int_eq((int)analysis->subject, (int)LAC_SUBJECT_FEW_STEPS);
@@ -159,13 +125,13 @@ START_TEST(one_step_is_said_to_be_one)
     check_says("1 step after warm-up: too few");
     ck_assert_uint_eq(analysis->finding_count, 0);
     ck_assert(isnan(analysis->throughput_per_s));
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
 START_TEST(three_steps_show_facts_but_give_no_advice)
 {
-    blank();
+    sheet_blank();
     for (int i = 0; i < 3; i++) {
         named_step(i, 500.0);
     }
@@ -173,22 +139,22 @@ START_TEST(three_steps_show_facts_but_give_no_advice)
     ck_assert_int_eq((int)analysis->subject, (int)LAC_SUBJECT_TRAINING);
     check_says("3 steps are too few to act on");
     check_no_advice();
-    wipe();
-    blank();
+    sheet_wipe();
+    sheet_blank();
     for (int i = 0; i < 12; i++) { /* the same for longer */
         named_step(i, 500.0);
     }
     diagnose();
     ck_assert_ptr_null(strstr(analysis->verdict.detail, "too few"));
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
 START_TEST(a_trace_of_the_processor_alone_says_so)
 {
-    blank();
+    sheet_blank();
     for (int i = 0; i < 8; i++) {
-        add("main op %d 90 aten::conv2d\n", i * 100);
+        sheet_add("main op %d 90 aten::conv2d\n", i * 100);
     }
     diagnose();
     ck_assert_int_eq((int)analysis->subject, (int)LAC_SUBJECT_NO_GPU);
@@ -196,22 +162,22 @@ START_TEST(a_trace_of_the_processor_alone_says_so)
     check_says("no GPU operation in this trace");
     ck_assert_uint_eq(analysis->finding_count, 0);
     ck_assert(isnan(analysis->throughput_per_s));
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
 START_TEST(the_cause_of_a_short_trace_is_the_one_its_sentence_names)
 {
-    blank();
-    add("main range 0 1000 ProfilerStep#0\n");
-    add("main op 5 5 AddmmBackward0\n");
-    add("gpu0.7 kernel 10 200 volta_sgemm_dgrad\n");
-    add("gpu0.13 kernel 220 600 ncclDevKernel_AllReduce_Sum_f32_RING_LL(args)\n");
-    add("gpu0.7 kernel 900 90 volta_sgemm_dgrad\n");
+    sheet_blank();
+    sheet_add("main range 0 1000 ProfilerStep#0\n");
+    sheet_add("main op 5 5 AddmmBackward0\n");
+    sheet_add("gpu0.7 kernel 10 200 volta_sgemm_dgrad\n");
+    sheet_add("gpu0.13 kernel 220 600 ncclDevKernel_AllReduce_Sum_f32_RING_LL(args)\n");
+    sheet_add("gpu0.7 kernel 900 90 volta_sgemm_dgrad\n");
     diagnose();
     ck_assert_str_eq(analysis->verdict.cause, "comm");
     check_says("communication that nothing hides took 0.6 ms");
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
@@ -221,23 +187,23 @@ END_TEST
 START_TEST(what_is_paid_once_is_not_put_first)
 {
     for (int every = 2; every <= 20; every += 18) {
-        blank();
+        sheet_blank();
         for (int i = 0; i < 40; i++) {
             bool loads = every == 2 ? i % 2 == 0 : i == 5 || i == 7;
             double at = i * 2000.0;
-            add("main range %.0f 2000 ProfilerStep#%d\n", at, i);
+            sheet_add("main range %.0f 2000 ProfilerStep#%d\n", at, i);
             for (int k = 0; k < 6; k++) { /* a read that drains the queue, then Python */
                 operator(at + 10.0 + k * 100.0, 95.0, "AddmmBackward0", "sgemm_dgrad");
             }
-            corr++;
-            add("main call %.0f 120 cudaStreamSynchronize\n", at + 590.0);
+            sheet_corr++;
+            sheet_add("main call %.0f 120 cudaStreamSynchronize\n", at + 590.0);
             if (loads) {
-                add("main call %.0f 800 cuModuleLoadData\n", at + 1000.0);
+                sheet_add("main call %.0f 800 cuModuleLoadData\n", at + 1000.0);
             }
             operator(at + 1850.0, 90.0, "AddmmBackward0", "sgemm_dgrad");
         }
         diagnose();
-        const struct lac_finding *module = trace_finding(analysis, "module-load");
+        const struct lac_finding *module = sheet_finding("module-load");
         if (every == 2) {
             ck_assert_ptr_nonnull(module);
             ck_assert(!module->is_once);
@@ -247,33 +213,34 @@ START_TEST(what_is_paid_once_is_not_put_first)
             ck_assert_int_eq((int)module->severity, (int)LAC_SEVERITY_INFO);
             ck_assert_ptr_ne(module, &analysis->findings[0]);
         }
-        ck_assert_ptr_nonnull(trace_finding(analysis, "sync-stall"));
-        wipe();
+        ck_assert_ptr_nonnull(sheet_finding("sync-stall"));
+        sheet_wipe();
     }
 }
 END_TEST
 
 START_TEST(no_finding_gains_more_than_the_idle_time)
 {
-    blank();
+    sheet_blank();
     double t = 0.0;
     for (int i = 0; i < 40; i++) { /* a value read at the end of a step, and steps that save */
         bool saves = i % 8 == 7;
         double length = saves ? 4000.0 : 1000.0;
-        add("main range %.0f %.0f ProfilerStep#%d\n", t, length, i);
+        sheet_add("main range %.0f %.0f ProfilerStep#%d\n", t, length, i);
         for (int k = 0; k < 10; k++) {
-            corr++;
-            add("main op %.1f 6 AddmmBackward0\n", t + 3.0 + k * 8.0);
-            add("main call %.1f 3 #%u cudaLaunchKernel\n", t + 5.0 + k * 8.0, corr);
-            add("gpu0.7 kernel %.1f 97 #%u layer_norm_backward\n", t + 12.0 + k * 97.5, corr);
+            sheet_corr++;
+            sheet_add("main op %.1f 6 AddmmBackward0\n", t + 3.0 + k * 8.0);
+            sheet_add("main call %.1f 3 #%u cudaLaunchKernel\n", t + 5.0 + k * 8.0, sheet_corr);
+            sheet_add("gpu0.7 kernel %.1f 97 #%u layer_norm_backward\n", t + 12.0 + k * 97.5,
+                      sheet_corr);
         }
-        corr++;
-        add("main op %.1f 905 aten::_local_scalar_dense\n", t + 88.0);
-        add("main call %.1f 900 #%u cudaMemcpyAsync\n", t + 90.0, corr);
-        add("gpu0.7 copy %.1f 1 #%u DtoH pageable 4\n", t + 988.0, corr);
+        sheet_corr++;
+        sheet_add("main op %.1f 905 aten::_local_scalar_dense\n", t + 88.0);
+        sheet_add("main call %.1f 900 #%u cudaMemcpyAsync\n", t + 90.0, sheet_corr);
+        sheet_add("gpu0.7 copy %.1f 1 #%u DtoH pageable 4\n", t + 988.0, sheet_corr);
         if (saves) {
-            add("main call %.1f 2 cudaDeviceSynchronize\n", t + 995.0);
-            add("main range %.1f 2990 checkpoint\n", t + 998.0);
+            sheet_add("main call %.1f 2 cudaDeviceSynchronize\n", t + 995.0);
+            sheet_add("main range %.1f 2990 checkpoint\n", t + 998.0);
         }
         t += length;
     }
@@ -286,7 +253,7 @@ START_TEST(no_finding_gains_more_than_the_idle_time)
         ck_assert_msg(isnan(finding->gain_high_pct) || finding->gain_high_pct <= idle_pct + 0.1,
                       "%s gains %.1f of %.1f %%", finding->id, finding->gain_high_pct, idle_pct);
     }
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
@@ -296,11 +263,11 @@ END_TEST
 /** Forty steps; those of `is_long` are three times as long, with the host elsewhere. */
 static void forty_steps(bool (*is_long)(int))
 {
-    blank();
+    sheet_blank();
     double t = 0.0;
     for (int i = 0; i < 40; i++) {
         double length = is_long(i) ? 3000.0 : 1000.0;
-        add("main range %.0f %.0f ProfilerStep#%d\n", t, length, i);
+        sheet_add("main range %.0f %.0f ProfilerStep#%d\n", t, length, i);
         step(t, 20.0);
         t += length;
     }
@@ -320,48 +287,48 @@ static bool long_every_eleventh(int i)
 START_TEST(steps_longer_than_their_like_are_named)
 {
     forty_steps(long_by_accident);
-    const struct lac_finding *outliers = trace_finding(analysis, "step-outliers");
+    const struct lac_finding *outliers = sheet_finding("step-outliers");
     ck_assert_ptr_nonnull(outliers);
     ck_assert_ptr_nonnull(strstr(outliers->title, "2 of 40 steps"));
     ck_assert_int_eq((int)outliers->severity, (int)LAC_SEVERITY_INFO);
     ck_assert(analysis->steps[12].is_outlier);
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
 START_TEST(a_cycle_of_the_loop_is_no_accident)
 {
     forty_steps(long_every_eleventh);
-    ck_assert_ptr_null(trace_finding(analysis, "step-outliers"));
-    wipe();
+    ck_assert_ptr_null(sheet_finding("step-outliers"));
+    sheet_wipe();
 }
 END_TEST
 
 START_TEST(long_waits_of_workers_in_phase_are_no_outliers)
 {
-    blank();
+    sheet_blank();
     double t = 0.0;
     for (int i = 0; i < 48; i++) {
         double wait = i % 12 == 0 ? 6000.0 : 5.0;
-        add("main range %.0f %.0f ProfilerStep#%d\n", t, wait + 1000.0, i);
-        add("main wait %.0f %.0f batch=%d\n", t, wait, i);
+        sheet_add("main range %.0f %.0f ProfilerStep#%d\n", t, wait + 1000.0, i);
+        sheet_add("main wait %.0f %.0f batch=%d\n", t, wait, i);
         step(t + wait, 10.0);
         t += wait + 1000.0;
     }
     diagnose();
-    ck_assert_ptr_null(trace_finding(analysis, "step-outliers"));
-    wipe();
+    ck_assert_ptr_null(sheet_finding("step-outliers"));
+    sheet_wipe();
 }
 END_TEST
 
 START_TEST(steps_that_did_other_work_are_no_outliers)
 {
-    blank();
+    sheet_blank();
     double t = 0.0;
     for (int i = 0; i < 40; i++) {
         bool is_other = i == 12 || i == 29; /* half as many operations again */
         double length = is_other ? 1500.0 : 1000.0;
-        add("main range %.0f %.0f ProfilerStep#%d\n", t, length, i);
+        sheet_add("main range %.0f %.0f ProfilerStep#%d\n", t, length, i);
         step(t, 20.0);
         for (int k = 0; k < 5 && is_other; k++) {
             operator(t + 1000.0 + k * 90.0, 80.0, "aten::addmm", "volta_sgemm_128x64_tn");
@@ -369,8 +336,8 @@ START_TEST(steps_that_did_other_work_are_no_outliers)
         t += length;
     }
     diagnose();
-    ck_assert_ptr_null(trace_finding(analysis, "step-outliers"));
-    wipe();
+    ck_assert_ptr_null(sheet_finding("step-outliers"));
+    sheet_wipe();
 }
 END_TEST
 
@@ -379,40 +346,40 @@ END_TEST
 
 START_TEST(steps_that_grow_all_the_time_drift)
 {
-    blank();
+    sheet_blank();
     double t = 0.0;
     for (int i = 0; i < 60; i++) {
         double wait = 5.0 + i * 8.0 + (i * 37) % 11;
-        add("main range %.0f %.0f ProfilerStep#%d\n", t, wait + 1000.0, i);
-        add("main wait %.0f %.0f\n", t, wait);
+        sheet_add("main range %.0f %.0f ProfilerStep#%d\n", t, wait + 1000.0, i);
+        sheet_add("main wait %.0f %.0f\n", t, wait);
         step(t + wait, 10.0);
         t += wait + 1000.0;
     }
     diagnose();
-    const struct lac_finding *drift = trace_finding(analysis, "drift");
+    const struct lac_finding *drift = sheet_finding("drift");
     ck_assert_ptr_nonnull(drift);
     ck_assert_ptr_nonnull(strstr(drift->title, "longer"));
     ck_assert_ptr_nonnull(strstr(drift->why, "waiting for data"));
     ck_assert_int_eq((int)drift->severity, (int)LAC_SEVERITY_INFO);
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
 START_TEST(noise_and_a_jump_are_no_drift)
 {
     for (int jumps = 0; jumps < 2; jumps++) {
-        blank();
+        sheet_blank();
         double t = 0.0;
         for (int i = 0; i < 60; i++) {
             double wait = jumps ? (i < 15 ? 5.0 : 300.0) : (double)((i * 7919) % 97) * 5.0;
-            add("main range %.0f %.0f ProfilerStep#%d\n", t, wait + 1000.0, i);
-            add("main wait %.0f %.0f\n", t, wait);
+            sheet_add("main range %.0f %.0f ProfilerStep#%d\n", t, wait + 1000.0, i);
+            sheet_add("main wait %.0f %.0f\n", t, wait);
             step(t + wait, 10.0);
             t += wait + 1000.0;
         }
         diagnose();
-        ck_assert_ptr_null(trace_finding(analysis, "drift"));
-        wipe();
+        ck_assert_ptr_null(sheet_finding("drift"));
+        sheet_wipe();
     }
 }
 END_TEST
@@ -423,16 +390,16 @@ END_TEST
 /** Steps of the optimizer's kernels; before each the device is idle until something comes. */
 static void steps_without_names(bool has_copy, bool is_host_busy)
 {
-    blank();
+    sheet_blank();
     for (int i = 0; i < 12; i++) {
         double t = i * 3000.0;
         if (is_host_busy) {
-            add("main op %.0f 1850 aten::augment\n", t + 10.0);
+            sheet_add("main op %.0f 1850 aten::augment\n", t + 10.0);
         }
-        corr++;
-        add("main call %.0f 5 #%u cudaMemcpyAsync\n", t + 1900.0, corr);
-        add("gpu0.7 copy %.0f 50 #%u %s\n", t + 1910.0, corr,
-            has_copy ? "HtoD pinned 9000000" : "HtoD pinned 400");
+        sheet_corr++;
+        sheet_add("main call %.0f 5 #%u cudaMemcpyAsync\n", t + 1900.0, sheet_corr);
+        sheet_add("gpu0.7 copy %.0f 50 #%u %s\n", t + 1910.0, sheet_corr,
+                  has_copy ? "HtoD pinned 9000000" : "HtoD pinned 400");
         for (int k = 0; k < 8; k++) {
             operator(t + 1950.0 + k * 110.0, 100.0, "AddmmBackward0", "sgemm_dgrad");
         }
@@ -445,19 +412,19 @@ static void steps_without_names(bool has_copy, bool is_host_busy)
 START_TEST(a_wait_that_looks_like_data_is_said_with_doubt)
 {
     steps_without_names(true, false);
-    const struct lac_finding *finding = trace_finding(analysis, "input-starvation");
+    const struct lac_finding *finding = sheet_finding("input-starvation");
     ck_assert_ptr_nonnull(finding);
     ck_assert(finding->confidence < 0.5);
     ck_assert(isnan(finding->gain_mid_pct)); /* nothing is promised */
     ck_assert_int_eq((int)finding->severity, (int)LAC_SEVERITY_INFO);
     ck_assert_ptr_nonnull(strstr(finding->title, "seems to wait"));
-    wipe();
+    sheet_wipe();
     steps_without_names(false, false); /* no batch comes */
-    ck_assert_ptr_null(trace_finding(analysis, "input-starvation"));
-    wipe();
+    ck_assert_ptr_null(sheet_finding("input-starvation"));
+    sheet_wipe();
     steps_without_names(true, true); /* the host was seen to work */
-    ck_assert_ptr_null(trace_finding(analysis, "input-starvation"));
-    wipe();
+    ck_assert_ptr_null(sheet_finding("input-starvation"));
+    sheet_wipe();
 }
 END_TEST
 

@@ -1,33 +1,14 @@
 /* Why batches come late: each verdict with a trace in which it holds, and one in which the naive
  * text ("increase num_workers", "the disk is slow") would appear but is wrong. */
 
-#include "tests/support/trace_draw.h"
+#include "tests/support/trace_sheet.h"
 
 #include <check.h>
 #include <math.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static char *sheet;
-static size_t sheet_used;
-enum { SHEET_BYTES = 4 << 20, BATCHES_MAX = 2048, WORKERS_MAX = 16 };
-
-static struct lac_model *model;
-static struct lac_analysis *analysis;
-
-static void add(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-static void add(const char *fmt, ...)
-{
-    va_list list;
-    va_start(list, fmt);
-    int length = vsnprintf(sheet + sheet_used, SHEET_BYTES - sheet_used, fmt, list);
-    va_end(list);
-    ck_assert_int_gt(length, 0);
-    sheet_used += (size_t)length;
-    ck_assert_uint_lt(sheet_used, SHEET_BYTES);
-}
+enum { BATCHES_MAX = 2048, WORKERS_MAX = 16 };
 
 /** A training loop with workers, times in us. */
 struct loop {
@@ -75,11 +56,11 @@ static void draw_reads(const struct loop *loop, int process, int batch, int work
     double each = loop->read / loop->files;
     for (int f = 0; f < loop->files; f++) {
         double at = start + 1.0 + each * f;
-        add("w%d part %.3f %.3f loader.read batch=%d worker=%d cpu=%d\n", process, at, each * 0.3,
-            batch, worker, (int)(loop->read_cpu / loop->files * 0.3));
-        add("w%d part %.3f %.3f loader.read batch=%d worker=%d cpu=%d bytes=%d\n", process,
-            at + each * 0.3, each * 0.69, batch, worker, (int)(loop->read_cpu / loop->files * 0.7),
-            loop->file_bytes);
+        sheet_add("w%d part %.3f %.3f loader.read batch=%d worker=%d cpu=%d\n", process, at,
+                  each * 0.3, batch, worker, (int)(loop->read_cpu / loop->files * 0.3));
+        sheet_add("w%d part %.3f %.3f loader.read batch=%d worker=%d cpu=%d bytes=%d\n", process,
+                  at + each * 0.3, each * 0.69, batch, worker,
+                  (int)(loop->read_cpu / loop->files * 0.7), loop->file_bytes);
     }
 }
 
@@ -102,10 +83,11 @@ static void fetch_batch(const struct loop *loop, int b, int of_all, double begin
     double shown = loop->shows_turns ? begins : start;
     int process = now.worker_process[worker];
     if (loop->fetch_cpu >= 0.0) {
-        add("w%d fetch %.3f %.3f batch=%d worker=%d cpu=%d\n", process, shown, end - shown, b,
-            worker, (int)loop->fetch_cpu);
+        sheet_add("w%d fetch %.3f %.3f batch=%d worker=%d cpu=%d\n", process, shown, end - shown, b,
+                  worker, (int)loop->fetch_cpu);
     } else {
-        add("w%d fetch %.3f %.3f batch=%d worker=%d\n", process, shown, end - shown, b, worker);
+        sheet_add("w%d fetch %.3f %.3f batch=%d worker=%d\n", process, shown, end - shown, b,
+                  worker);
     }
     if (loop->files > 0) {
         draw_reads(loop, process, b, worker, shown);
@@ -117,32 +99,34 @@ static void fetch_batch(const struct loop *loop, int b, int of_all, double begin
 static void draw_step(const struct loop *loop, int of_all, int batch)
 {
     double wait = fmax(2.0, now.ready[of_all] - now.t);
-    add("main range %.3f %.3f ProfilerStep#%d\n", now.t, wait + loop->step, of_all);
-    add("main wait %.3f %.3f batch=%d\n", now.t, wait, batch);
+    sheet_add("main range %.3f %.3f ProfilerStep#%d\n", now.t, wait + loop->step, of_all);
+    sheet_add("main wait %.3f %.3f batch=%d\n", now.t, wait, batch);
     now.t += wait;
     now.taken[of_all] = now.t;
     if (!loop->has_no_gpu) {
         double at = now.t + 10.0;
         if (loop->copy_bytes > 0.0) {
-            add("main call %.3f 5 #%d cudaMemcpyAsync\n", at - 8.0, of_all * 2 + 2);
-            add("gpu0.7 copy %.3f 40 #%d HtoD pinned %.0f\n", at, of_all * 2 + 2, loop->copy_bytes);
+            sheet_add("main call %.3f 5 #%d cudaMemcpyAsync\n", at - 8.0, of_all * 2 + 2);
+            sheet_add("gpu0.7 copy %.3f 40 #%d HtoD pinned %.0f\n", at, of_all * 2 + 2,
+                      loop->copy_bytes);
             at += 41.0;
         }
-        add("main call %.3f 5 #%d cudaLaunchKernel\n", at - 2.0, of_all * 2 + 1);
-        add("gpu0.7 kernel %.3f %.3f #%d a_backward\n", at + 4.0, loop->step - 80.0,
-            of_all * 2 + 1);
-        add("main call %.3f %.3f cudaStreamSynchronize\n", at + 8.0,
-            now.t + loop->step - 30.0 - at);
+        sheet_add("main call %.3f 5 #%d cudaLaunchKernel\n", at - 2.0, of_all * 2 + 1);
+        sheet_add("gpu0.7 kernel %.3f %.3f #%d a_backward\n", at + 4.0, loop->step - 80.0,
+                  of_all * 2 + 1);
+        sheet_add("main call %.3f %.3f cudaStreamSynchronize\n", at + 8.0,
+                  now.t + loop->step - 30.0 - at);
     } else {
-        add("main op %.3f 20 autograd::engine::evaluate_function: AddmmBackward0\n", now.t + 5.0);
+        sheet_add("main op %.3f 20 autograd::engine::evaluate_function: AddmmBackward0\n",
+                  now.t + 5.0);
     }
-    add("main op %.3f 10 Optimizer.step#SGD.step\n", now.t + loop->step - 20.0);
+    sheet_add("main op %.3f 10 Optimizer.step#SGD.step\n", now.t + loop->step - 20.0);
     now.t += loop->step;
 }
 
 static void draw(const struct loop *loop)
 {
-    sheet_used = 0;
+    sheet_blank();
     memset(&now, 0, sizeof now);
     now.jitter = 0.5;
     int epoch = loop->epoch > 0 ? loop->epoch : loop->steps;
@@ -172,24 +156,18 @@ static void sample_workers(const struct loop *loop, double on_core, double ready
     for (double at = 100e3; at < now.t; at += 100e3) {
         for (int w = 0; w < loop->workers; w++) {
             double wobble = (double)((int)(at / 100e3) % 2) * 0.01;
-            add("w%d count %.0f %.3f thread: on a core (%%)\n", w, at, on_core + wobble);
-            add("w%d count %.0f %.3f thread: waiting for a core (%%)\n", w, at, ready + wobble);
-            add("w%d count %.0f %.3f read from storage (MB/s)\n", w, at, storage + wobble);
+            sheet_add("w%d count %.0f %.3f thread: on a core (%%)\n", w, at, on_core + wobble);
+            sheet_add("w%d count %.0f %.3f thread: waiting for a core (%%)\n", w, at,
+                      ready + wobble);
+            sheet_add("w%d count %.0f %.3f read from storage (MB/s)\n", w, at, storage + wobble);
         }
-        add("main count %.0f %.3f thread: on a core (%%)\n", at, 50.0);
+        sheet_add("main count %.0f %.3f thread: on a core (%%)\n", at, 50.0);
     }
 }
 
 static void diagnose(const char *metadata)
 {
-    model = trace_draw_with(sheet, metadata, 8);
-    analysis = trace_diagnose(model);
-}
-
-static void wipe(void)
-{
-    lac_analysis_destroy(analysis);
-    lac_model_destroy(model);
+    sheet_diagnose(metadata, 8);
 }
 
 /** The finding that takes the wait is this one, first of all, and no other about loading stands
@@ -201,17 +179,10 @@ static const struct lac_finding *first_is(const char *id)
     ck_assert_msg(strcmp(first->id, id) == 0, "first is %s: %s", first->id, first->why);
     ck_assert_str_eq(analysis->verdict.cause, "data_wait");
     if (strcmp(id, "input-starvation") != 0) {
-        ck_assert_ptr_null(trace_finding(analysis, "input-starvation"));
+        ck_assert_ptr_null(sheet_finding("input-starvation"));
         ck_assert_str_eq(analysis->loading.verdict, id);
     }
-    const char *const parts[] = {first->title, first->why,   first->change,   first->expect,
-                                 first->costs, first->check, first->wrong_if, first->brief};
-    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
-        ck_assert_msg(parts[i][0] != '\0', "part %zu of %s is empty", i, id);
-    }
-    ck_assert_uint_gt(first->evidence_count, 0);
-    ck_assert(first->gain_low_pct <= first->gain_mid_pct);
-    ck_assert(first->gain_mid_pct <= first->gain_high_pct);
+    sheet_check_grammar(first);
     return first;
 }
 
@@ -242,7 +213,7 @@ START_TEST(a_lock_around_computing_is_seen_by_the_one_core_that_it_leaves)
     /* without the lock, four workers make one each 20 ms: the step's own 5 ms are the limit */
     ck_assert(fabs((double)finding->step_mid_ns - 5.2e6) < 0.5e6);
     ck_assert_int_eq(analysis->loader.recommended_num_workers, -1);
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
@@ -259,14 +230,14 @@ START_TEST(one_worker_at_a_time_is_seen_by_fetches_that_never_overlap)
     const struct lac_finding *finding = first_is("workers-serialized");
     says(finding->why, "only one of them makes a batch");
     ck_assert(fabs((double)finding->step_mid_ns - 8.0e6) < 0.3e6);
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
 /** Items of 5 ms under one lock, first come first served; workers start one after the other. */
 static void draw_locked_items(int batches, int workers, int items)
 {
-    sheet_used = 0;
+    sheet_blank();
     memset(&now, 0, sizeof now);
     double at[WORKERS_MAX];
     double began[WORKERS_MAX];
@@ -288,12 +259,12 @@ static void draw_locked_items(int batches, int workers, int items)
         }
         double start = at[w];
         lock = fmax(lock, start) + jittered(5e3);
-        add("w%d part %.3f %.3f loader.item batch=%d worker=%d cpu=40\n", w, start, lock - start,
-            batch_of[w], w);
+        sheet_add("w%d part %.3f %.3f loader.item batch=%d worker=%d cpu=40\n", w, start,
+                  lock - start, batch_of[w], w);
         at[w] = lock + 5.0;
         if (--left[w] == 0) {
-            add("w%d fetch %.3f %.3f batch=%d worker=%d cpu=400\n", w, began[w] - 1.0,
-                at[w] - began[w], batch_of[w], w);
+            sheet_add("w%d fetch %.3f %.3f batch=%d worker=%d cpu=400\n", w, began[w] - 1.0,
+                      at[w] - began[w], batch_of[w], w);
             now.ready[batch_of[w]] = at[w] + 10.0;
             batch_of[w] = next++;
             began[w] = at[w] + 2.0;
@@ -315,7 +286,7 @@ START_TEST(a_lock_around_waiting_is_seen_by_how_items_grow_with_company)
     const struct lac_finding *finding = first_is("workers-serialized");
     says(finding->why, "take turns");
     says(finding->why, "one item takes 5 ms while no other worker is at one");
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
@@ -328,7 +299,7 @@ START_TEST(workers_that_wait_side_by_side_do_not_take_turns)
     const struct lac_finding *finding = first_is("input-starvation");
     says(finding->brief, "num_workers=");
     ck_assert_int_gt(analysis->loader.recommended_num_workers, 10);
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
@@ -343,8 +314,8 @@ START_TEST(a_slow_disk_is_no_lock)
     draw(&loop);
     sample_workers(&loop, 20.0, 1.0, 60.0); /* 240 MB/s from storage */
     diagnose(CORES_8);
-    ck_assert_ptr_null(trace_finding(analysis, "workers-serialized"));
-    wipe();
+    ck_assert_ptr_null(sheet_finding("workers-serialized"));
+    sheet_wipe();
 }
 END_TEST
 
@@ -362,7 +333,7 @@ START_TEST(workers_that_wait_for_cores_want_cores_not_company)
     says(finding->change, "#SBATCH --cpus-per-task=");
     ck_assert_int_eq(analysis->loader.recommended_num_workers, -1);
     ck_assert(fabs(analysis->loading.ready_pct - 48.0) < 2.0);
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
@@ -374,7 +345,7 @@ START_TEST(threads_inside_workers_are_told_from_workers)
     for (double at = 100e3; at < now.t; at += 100e3) {
         for (int w = 0; w < 4; w++) {
             for (int k = 0; k < 3; k++) { /* three more threads in each worker's process */
-                add("w%d count %.0f %.3f openmp 77%d: on a core (%%)\n", w, at, 20.0, k);
+                sheet_add("w%d count %.0f %.3f openmp 77%d: on a core (%%)\n", w, at, 20.0, k);
             }
         }
     }
@@ -384,7 +355,7 @@ START_TEST(threads_inside_workers_are_told_from_workers)
     says(finding->change, "torch.set_num_threads(1)");
     ck_assert(finding->gain_high_pct - finding->gain_low_pct >
               20.0); /* what they do is not known */
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
@@ -396,7 +367,7 @@ START_TEST(more_workers_than_cores_is_fine_while_they_wait_for_something_else)
     diagnose(CORES_4);
     first_is("input-starvation");
     ck_assert_int_gt(analysis->loader.recommended_num_workers, 8);
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
@@ -406,15 +377,15 @@ START_TEST(a_quota_that_runs_out_is_said_before_all_else)
     draw(&loop);
     sample_workers(&loop, 48.0, 48.0, 0.0);
     for (double at = 100e3; at < now.t; at += 100e3) {
-        add("host count %.0f 7 periods throttled (/s)\n", at);
-        add("host count %.0f 55 cgroup throttled (%%)\n", at);
+        sheet_add("host count %.0f 7 periods throttled (/s)\n", at);
+        sheet_add("host count %.0f 55 cgroup throttled (%%)\n", at);
     }
     diagnose("{\"lacuna\":{\"host\":{\"cores_online\":64,\"cores_allowed\":\"0-63\","
              "\"cpu_quota_cores\":\"4.00\"}}}");
     const struct lac_finding *finding = first_is("cpu-throttled");
     says(finding->why, "quota of 4 cores ran out in 7.0 of 10 periods a second");
     says(finding->change, "docker run --cpus=");
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
@@ -423,10 +394,11 @@ START_TEST(a_quota_that_is_hardly_touched_is_none)
     struct loop loop = {.steps = 80, .workers = 2, .step = 10e3, .fetch = 60e3, .fetch_cpu = 5e3};
     draw(&loop);
     sample_workers(&loop, 8.0, 1.0, 0.0);
-    add("host count 200000 1 periods throttled (/s)\nhost count 300000 0 periods throttled (/s)\n");
+    sheet_add(
+        "host count 200000 1 periods throttled (/s)\nhost count 300000 0 periods throttled (/s)\n");
     diagnose("{\"lacuna\":{\"host\":{\"cores_allowed\":\"0-63\",\"cpu_quota_cores\":\"4.00\"}}}");
     first_is("input-starvation");
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
@@ -436,7 +408,7 @@ START_TEST(a_quota_as_the_recorder_writes_it_bounds_the_cores)
     draw(&loop);
     diagnose("{\"lacuna\":{\"host\":{\"cores_allowed\":\"0-63\",\"cpu_quota_cores\":\"2.50\"}}}");
     ck_assert_int_eq(analysis->loading.allowed_cores, 2);
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
@@ -450,7 +422,7 @@ START_TEST(a_step_of_the_job_without_its_cores_gets_the_line_that_gives_them_bac
     const struct lac_finding *finding = first_is("affinity");
     says(finding->change, "export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK");
     says(finding->why, "pinned to 1 core; the task was given 8");
-    wipe();
+    sheet_wipe();
     /* the same mask, but the workers hardly compute: it is not what they wait for */
     loop.fetch_cpu = 1e3;
     draw(&loop);
@@ -458,7 +430,7 @@ START_TEST(a_step_of_the_job_without_its_cores_gets_the_line_that_gives_them_bac
     diagnose("{\"lacuna\":{\"settings\":{\"num_workers\":8},\"host\":{\"cores_online\":64,"
              "\"cores_allowed\":\"5\",\"SLURM_CPUS_PER_TASK\":8}}}");
     first_is("input-starvation");
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
@@ -472,7 +444,7 @@ START_TEST(a_process_that_narrowed_its_own_mask_is_told_so)
     const struct lac_finding *finding = first_is("affinity");
     says(finding->why, "it was started with 16");
     says(finding->change, "os.sched_setaffinity(0, ");
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
@@ -497,7 +469,7 @@ START_TEST(reading_that_waits_is_storage)
     says(finding->change, "num_workers=");
     says(finding->change, "disk of the node");
     ck_assert_int_gt(analysis->loader.recommended_num_workers, 2);
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
@@ -517,7 +489,7 @@ START_TEST(many_small_files_are_named)
     const struct lac_finding *finding = first_is("small-files");
     says(finding->why, "8 files of 30 KB");
     says(finding->change, "shards");
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
@@ -537,21 +509,24 @@ START_TEST(files_that_come_from_memory_are_no_slow_disk)
     const struct lac_finding *finding = first_is("input-starvation");
     ck_assert_ptr_null(strstr(finding->why, "storage"));
     ck_assert_str_eq(analysis->loading.verdict, "worker-bound");
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
 START_TEST(what_a_batch_spends_its_time_on_is_own_time)
 {
-    sheet_used = 0;
+    sheet_blank();
     for (int i = 0; i < 20; i++) {
         double t = i * 30000.0;
-        add("main range %.0f 30000 ProfilerStep#%d\nmain wait %.0f 20000 batch=%d\n", t, i, t, i);
-        add("main op %.0f 20 autograd::engine::evaluate_function: AddmmBackward0\n", t + 20005);
-        add("w0 fetch %.0f 29900 batch=%d worker=0 cpu=25000\n", t + 50, i);
-        add("w0 part %.0f 29000 loader.item batch=%d worker=0 cpu=24900\n", t + 60, i);
-        add("w0 part %.0f 20000 loader.decode batch=%d worker=0 cpu=19000\n", t + 100, i);
-        add("w0 part %.0f 5000 loader.read batch=%d worker=0 cpu=500 bytes=1000\n", t + 200, i);
+        sheet_add("main range %.0f 30000 ProfilerStep#%d\nmain wait %.0f 20000 batch=%d\n", t, i, t,
+                  i);
+        sheet_add("main op %.0f 20 autograd::engine::evaluate_function: AddmmBackward0\n",
+                  t + 20005);
+        sheet_add("w0 fetch %.0f 29900 batch=%d worker=0 cpu=25000\n", t + 50, i);
+        sheet_add("w0 part %.0f 29000 loader.item batch=%d worker=0 cpu=24900\n", t + 60, i);
+        sheet_add("w0 part %.0f 20000 loader.decode batch=%d worker=0 cpu=19000\n", t + 100, i);
+        sheet_add("w0 part %.0f 5000 loader.read batch=%d worker=0 cpu=500 bytes=1000\n", t + 200,
+                  i);
     }
     diagnose(NULL);
     const struct lac_loading_facts *facts = &analysis->loading;
@@ -571,25 +546,27 @@ START_TEST(what_a_batch_spends_its_time_on_is_own_time)
         sum_ns += facts->parts[p].own_ns;
     }
     ck_assert_int_eq(sum_ns, 20 * (int64_t)29900000); /* the parts are the whole batch */
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
 START_TEST(reads_in_the_training_process_are_named)
 {
-    sheet_used = 0;
+    sheet_blank();
     for (int i = 0; i < 20; i++) {
         double t = i * 30000.0;
-        add("main range %.0f 30000 ProfilerStep#%d\nmain wait %.0f 20000 batch=%d\n", t, i, t, i);
-        add("main fetch %.0f 19900 batch=%d cpu=2000\n", t + 50, i);
-        add("main part %.0f 18000 loader.read batch=%d cpu=600 bytes=9000000\n", t + 100, i);
-        add("main op %.0f 20 autograd::engine::evaluate_function: AddmmBackward0\n", t + 20005);
+        sheet_add("main range %.0f 30000 ProfilerStep#%d\nmain wait %.0f 20000 batch=%d\n", t, i, t,
+                  i);
+        sheet_add("main fetch %.0f 19900 batch=%d cpu=2000\n", t + 50, i);
+        sheet_add("main part %.0f 18000 loader.read batch=%d cpu=600 bytes=9000000\n", t + 100, i);
+        sheet_add("main op %.0f 20 autograd::engine::evaluate_function: AddmmBackward0\n",
+                  t + 20005);
     }
     diagnose("{\"lacuna\":{\"settings\":{\"num_workers\":0}}}");
     const struct lac_finding *finding = first_is("storage-latency");
     says(finding->why, "Reading takes 90 % of a batch");
     says(finding->change, "num_workers=");
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
@@ -609,7 +586,7 @@ START_TEST(slow_samples_hold_up_the_queue)
     const struct lac_finding *finding = first_is("slow-samples");
     says(finding->why, "batches are handed over in order");
     ck_assert(finding->gain_mid_pct > 10.0);
-    wipe();
+    sheet_wipe();
     /* all batches as slow as the mean of those: no tail, but too few workers */
     loop =
         (struct loop){.steps = 160, .workers = 2, .step = 10e3, .fetch = 30e3, .fetch_cpu = 29e3};
@@ -617,7 +594,7 @@ START_TEST(slow_samples_hold_up_the_queue)
     diagnose(CORES_8);
     first_is("input-starvation");
     ck_assert_int_eq(analysis->loader.recommended_num_workers, 4);
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
@@ -635,12 +612,12 @@ START_TEST(a_short_tail_is_absorbed_by_more_batches_ahead)
     const struct lac_finding *finding = first_is("slow-samples");
     says(finding->change, "prefetch_factor=");
     ck_assert_ptr_null(strstr(finding->change, "in_order")); /* this release has no such argument */
-    wipe();
+    sheet_wipe();
     draw(&loop);
     diagnose(
         "{\"lacuna\":{\"settings\":{\"in_order\":true},\"host\":{\"cores_allowed\":\"0-7\"}}}");
     says(first_is("slow-samples")->change, "in_order=False");
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
@@ -661,7 +638,7 @@ START_TEST(workers_started_for_every_epoch_are_named)
     says(finding->why, "4 epochs began in this trace");
     ck_assert_str_eq(finding->where, "train.py:7");
     ck_assert_int_eq(analysis->loader.recommended_num_workers, -1);
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
@@ -677,8 +654,8 @@ START_TEST(workers_that_stay_are_not_to_be_made_to_stay)
                         .start = 300e3};
     draw(&loop);
     diagnose("{\"lacuna\":{\"settings\":{\"num_workers\":2,\"persistent_workers\":true}}}");
-    ck_assert_ptr_null(trace_finding(analysis, "worker-respawn"));
-    wipe();
+    ck_assert_ptr_null(sheet_finding("worker-respawn"));
+    sheet_wipe();
 }
 END_TEST
 
@@ -688,14 +665,14 @@ START_TEST(batches_that_lie_about_are_handed_over_slowly)
         .steps = 60, .workers = 4, .step = 10e3, .fetch = 4e3, .fetch_cpu = 3e3, .hand_over = 0.0};
     draw(&loop);
     /* each batch is ready long before, but taking it lasts 12 ms */
-    sheet_used = 0;
+    sheet_blank();
     memset(&now, 0, sizeof now);
     for (int i = 0; i < 60; i++) {
         double begin = now.t;
-        add("w%d fetch %.3f 4000 batch=%d worker=%d cpu=3000\n", i % 4, fmax(0.0, begin - 9e3), i,
-            i % 4);
-        add("w%d part %.3f 1500 loader.put batch=%d worker=%d cpu=1400\n", i % 4,
-            fmax(4e3, begin - 5e3), i, i % 4);
+        sheet_add("w%d fetch %.3f 4000 batch=%d worker=%d cpu=3000\n", i % 4,
+                  fmax(0.0, begin - 9e3), i, i % 4);
+        sheet_add("w%d part %.3f 1500 loader.put batch=%d worker=%d cpu=1400\n", i % 4,
+                  fmax(4e3, begin - 5e3), i, i % 4);
         now.ready[i] = begin + 12e3;
         draw_step(&loop, i, i);
     }
@@ -704,7 +681,7 @@ START_TEST(batches_that_lie_about_are_handed_over_slowly)
     says(finding->why, "is fetched already");
     says(finding->why, "takes a worker 1.5 ms");
     says(finding->change, "torch.stack");
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
@@ -725,21 +702,21 @@ START_TEST(batches_that_do_not_fit_are_said_before_workers)
     says(finding->change, "won't help before there is room");
     says(finding->change, "--shm-size=");
     says(finding->change, "7 workers x 2 batches x 38 MB");
-    wipe();
+    sheet_wipe();
     draw(&loop); /* room for some of them */
     diagnose("{\"lacuna\":{\"settings\":{\"num_workers\":2},\"host\":{\"cores_allowed\":\"0-15\","
              "\"dev_shm_free_bytes\":400000000}}}");
     finding = first_is("input-starvation");
     says(finding->brief, "num_workers=5");
     says(finding->change, "memory for their batches ends there");
-    wipe();
+    sheet_wipe();
     draw(&loop); /* room enough: the arithmetic is told */
     diagnose("{\"lacuna\":{\"settings\":{\"num_workers\":2},\"host\":{\"cores_allowed\":\"0-15\","
              "\"dev_shm_free_bytes\":32000000000}}}");
     finding = first_is("input-starvation");
     says(finding->brief, "num_workers=7");
     says(finding->costs, "532 MB of the 32 GB that are free in /dev/shm");
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
@@ -747,23 +724,24 @@ START_TEST(a_job_on_the_other_socket_than_its_gpu_is_told_so)
 {
     /* a pinned copy of 8 ms before 20 ms of computing, on a stream */
     for (int round = 0; round < 3; round++) {
-        sheet_used = 0;
+        sheet_blank();
         for (int i = 0; i < 12; i++) {
             double t = i * 30000.0;
             double copy =
                 round == 2 ? 300.0 : 8000.0; /* in the last one, copies hardly take time */
-            add("main range %.0f 30000 ProfilerStep#%d\n", t, i);
-            add("main call %.0f 5 #%d cudaMemcpyAsync\n", t + 10, 2 * i + 1);
-            add("gpu0.7 copy %.0f %.0f #%d HtoD pinned 60000000\n", t + 20, copy, 2 * i + 1);
-            add("main call %.0f 5 #%d cudaLaunchKernel\n", t + 30, 2 * i + 2);
-            add("gpu0.7 kernel %.0f %.0f #%d a_backward\n", t + 21 + copy, 29900 - copy, 2 * i + 2);
-            add("main call %.0f 29800 cudaStreamSynchronize\n", t + 100);
+            sheet_add("main range %.0f 30000 ProfilerStep#%d\n", t, i);
+            sheet_add("main call %.0f 5 #%d cudaMemcpyAsync\n", t + 10, 2 * i + 1);
+            sheet_add("gpu0.7 copy %.0f %.0f #%d HtoD pinned 60000000\n", t + 20, copy, 2 * i + 1);
+            sheet_add("main call %.0f 5 #%d cudaLaunchKernel\n", t + 30, 2 * i + 2);
+            sheet_add("gpu0.7 kernel %.0f %.0f #%d a_backward\n", t + 21 + copy, 29900 - copy,
+                      2 * i + 2);
+            sheet_add("main call %.0f 29800 cudaStreamSynchronize\n", t + 100);
         }
         diagnose(round == 1 ? "{\"lacuna\":{\"host\":{\"cores_allowed\":\"16-31,40\","
                               "\"gpu_local_cores\":\"32-47\"}}}"
                             : "{\"lacuna\":{\"host\":{\"cores_allowed\":\"0-15\","
                               "\"gpu_local_cores\":\"32-47,96-111\"}}}");
-        const struct lac_finding *finding = trace_finding(analysis, "numa-remote");
+        const struct lac_finding *finding = sheet_finding("numa-remote");
         if (round == 0) {
             ck_assert_ptr_nonnull(finding);
             says(finding->change, "numactl --physcpubind=32-47,96-111 --localalloc");
@@ -771,7 +749,7 @@ START_TEST(a_job_on_the_other_socket_than_its_gpu_is_told_so)
         } else { /* one core is enough to be near; and what is not waited for costs nothing */
             ck_assert_ptr_null(finding);
         }
-        wipe();
+        sheet_wipe();
     }
 }
 END_TEST
@@ -782,7 +760,7 @@ START_TEST(the_change_is_written_as_the_framework_wants_it)
     draw(&loop);
     diagnose("{\"lacuna\":{\"settings\":{\"framework\":\"HF Trainer\"}}}");
     says(first_is("input-starvation")->change, "TrainingArguments(..., dataloader_num_workers=7)");
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
@@ -790,14 +768,14 @@ START_TEST(data_in_memory_is_not_worth_a_worker)
 {
     for (int round = 0; round < 2; round++) {
         int fetch = round == 0 ? 400 : 4000; /* us: at once, or worth a worker */
-        sheet_used = 0;
+        sheet_blank();
         for (int i = 0; i < 20; i++) {
             double t = i * (fetch + 1600.0);
-            add("main range %.0f %d ProfilerStep#%d\n", t, fetch + 1600, i);
-            add("main wait %.0f %d batch=%d\n", t, fetch + 20, i);
-            add("main fetch %.0f %d batch=%d cpu=%d\n", t + 10, fetch, i, fetch - 10);
-            add("main op %.0f 20 autograd::engine::evaluate_function: AddmmBackward0\n",
-                t + fetch + 100);
+            sheet_add("main range %.0f %d ProfilerStep#%d\n", t, fetch + 1600, i);
+            sheet_add("main wait %.0f %d batch=%d\n", t, fetch + 20, i);
+            sheet_add("main fetch %.0f %d batch=%d cpu=%d\n", t + 10, fetch, i, fetch - 10);
+            sheet_add("main op %.0f 20 autograd::engine::evaluate_function: AddmmBackward0\n",
+                      t + fetch + 100);
         }
         diagnose("{\"lacuna\":{\"settings\":{\"num_workers\":0}}}");
         const struct lac_finding *finding = first_is("input-starvation");
@@ -808,29 +786,30 @@ START_TEST(data_in_memory_is_not_worth_a_worker)
         } else {
             says(finding->change, "num_workers=");
         }
-        wipe();
+        sheet_wipe();
     }
 }
 END_TEST
 
 START_TEST(a_wait_behind_a_value_that_is_read_names_it)
 {
-    sheet_used = 0;
+    sheet_blank();
     for (int i = 0; i < 20; i++) {
         double t = i * 10000.0;
-        add("main range %.0f 10000 ProfilerStep#%d\nmain wait %.0f 4000 batch=%d\n", t, i, t, i);
-        add("main fetch %.0f 3900 batch=%d cpu=3800\n", t + 50, i);
-        add("main call %.0f 5 #%d cudaLaunchKernel\n", t + 4100, i + 1);
-        add("gpu0.7 kernel %.0f 5500 #%d a_backward\n", t + 4110, i + 1);
-        add("main op %.0f 5000 aten::item\n", t + 4900);
-        add("main call %.0f 4700 cudaStreamSynchronize\n", t + 4950);
-        add("main op %.0f 20 Optimizer.step#SGD.step\n", t + 9920);
+        sheet_add("main range %.0f 10000 ProfilerStep#%d\nmain wait %.0f 4000 batch=%d\n", t, i, t,
+                  i);
+        sheet_add("main fetch %.0f 3900 batch=%d cpu=3800\n", t + 50, i);
+        sheet_add("main call %.0f 5 #%d cudaLaunchKernel\n", t + 4100, i + 1);
+        sheet_add("gpu0.7 kernel %.0f 5500 #%d a_backward\n", t + 4110, i + 1);
+        sheet_add("main op %.0f 5000 aten::item\n", t + 4900);
+        sheet_add("main call %.0f 4700 cudaStreamSynchronize\n", t + 4950);
+        sheet_add("main op %.0f 20 Optimizer.step#SGD.step\n", t + 9920);
     }
     diagnose("{\"lacuna\":{\"settings\":{\"num_workers\":0}}}");
-    const struct lac_finding *finding = trace_finding(analysis, "input-starvation");
+    const struct lac_finding *finding = sheet_finding("input-starvation");
     ck_assert_ptr_nonnull(finding);
     says(finding->why, "aten::item waits until the GPU has nothing left to do");
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
@@ -838,7 +817,6 @@ int main(void)
 {
     Suite *suite = suite_create("diagnose_loading");
     TCase *tests = tcase_create("why batches are late");
-    sheet = malloc(SHEET_BYTES);
     tcase_add_test(tests, a_lock_around_computing_is_seen_by_the_one_core_that_it_leaves);
     tcase_add_test(tests, one_worker_at_a_time_is_seen_by_fetches_that_never_overlap);
     tcase_add_test(tests, a_lock_around_waiting_is_seen_by_how_items_grow_with_company);
@@ -873,6 +851,5 @@ int main(void)
     srunner_run_all(runner, CK_NORMAL);
     int failed = srunner_ntests_failed(runner);
     srunner_free(runner);
-    free(sheet);
     return failed == 0 ? 0 : 1;
 }

@@ -3,35 +3,20 @@
 
 #include "analysis/diagnose/ranks.h"
 #include "tests/support/trace_draw.h"
+#include "tests/support/trace_sheet.h"
 
 #include <check.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { RANKS = 4, STEPS = 10 };
 
-static char sheet[256 * 1024];
-static size_t used;
 static struct lac_model *models[RANKS];
 static struct lac_analysis *analyses[RANKS];
 static uint32_t drawn;
 static struct lac_run *run;
-
-static void add(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-static void add(const char *fmt, ...)
-{
-    va_list list;
-    va_start(list, fmt);
-    int length = vsnprintf(sheet + used, sizeof sheet - used, fmt, list);
-    va_end(list);
-    ck_assert_int_gt(length, 0);
-    used += (size_t)length;
-    ck_assert_uint_lt(used, sizeof sheet);
-}
 
 /** How a rank's steps go; times in us. */
 struct habits {
@@ -50,28 +35,29 @@ static void draw_rank(int32_t number, const struct habits *habits)
 {
     const char *kernel = habits->kernel ? habits->kernel : "dgrad_s884cudnn";
     unsigned corr = 0;
-    used = 0;
+    sheet_blank();
     for (int i = habits->from_step; i < STEPS; i++) {
         int uneven = habits->uneven * ((i * i * 7 + i * 3) % 11) / 10;
         int begin = habits->late_by + i * 12000;
         int end = begin + (habits->end ? habits->end : 9900) + uneven;
         int at = begin + 10 + habits->wait;
-        add("main range %d %d ProfilerStep#%d\n", begin, end + 100 - begin, i);
-        add("main wait %d %d batch=%d\n", begin, habits->wait, i);
-        add("main call %d 1 #%u cudaLaunchKernel\n", at - 5, ++corr);
-        add("gpu0.7 kernel %d %d #%u %s\n", at, habits->compute, corr, kernel);
+        sheet_add("main range %d %d ProfilerStep#%d\n", begin, end + 100 - begin, i);
+        sheet_add("main wait %d %d batch=%d\n", begin, habits->wait, i);
+        sheet_add("main call %d 1 #%u cudaLaunchKernel\n", at - 5, ++corr);
+        sheet_add("gpu0.7 kernel %d %d #%u %s\n", at, habits->compute, corr, kernel);
         at += habits->compute;
         for (int c = 0; c < habits->collectives; c++) {
-            add("main call %d 1 #%u cudaLaunchKernel\n", at - habits->compute + 2 + c, ++corr);
+            sheet_add("main call %d 1 #%u cudaLaunchKernel\n", at - habits->compute + 2 + c,
+                      ++corr);
             int length = end - (habits->collectives - 1 - c) * 400 - at;
-            add("gpu0.7 kernel %d %d #%u ncclDevKernel_AllReduce_Sum_f32_RING_LL(args)\n", at,
-                length, corr);
+            sheet_add("gpu0.7 kernel %d %d #%u ncclDevKernel_AllReduce_Sum_f32_RING_LL(args)\n", at,
+                      length, corr);
             at += length;
         }
-        add("main op %d 20 Optimizer.step#SGD.step\n", end + 50);
+        sheet_add("main op %d 20 Optimizer.step#SGD.step\n", end + 50);
     }
     ck_assert_uint_lt(drawn, RANKS);
-    models[drawn] = trace_draw_with(sheet, NULL, 7);
+    models[drawn] = trace_draw_with(sheet_text(), NULL, 7);
     models[drawn]->info.rank = number;
     analyses[drawn] = trace_diagnose(models[drawn]);
     drawn++;
@@ -223,17 +209,17 @@ START_TEST(ranks_that_are_late_in_turns_are_not_blamed)
 {
     /* steps of one rank each, drawn as three ranks whose waits rotate */
     for (int rank = 0; rank < 3; rank++) {
-        used = 0;
+        sheet_blank();
         for (int i = 0; i < STEPS - 1; i++) {
             int begin = i * 12000;
             int wait = i % 3 == rank ? 2000 : 100;
             int at = begin + wait + 4000;
-            add("main range %d 10000 ProfilerStep#%d\nmain wait %d %d batch=%d\n", begin, i, begin,
-                wait, i);
-            add("gpu0.7 kernel %d 4000 dgrad_s884cudnn\n", begin + wait);
-            add("gpu0.7 kernel %d %d ncclDevKernel_AllReduce\n", at, begin + 9900 - at);
+            sheet_add("main range %d 10000 ProfilerStep#%d\nmain wait %d %d batch=%d\n", begin, i,
+                      begin, wait, i);
+            sheet_add("gpu0.7 kernel %d 4000 dgrad_s884cudnn\n", begin + wait);
+            sheet_add("gpu0.7 kernel %d %d ncclDevKernel_AllReduce\n", at, begin + 9900 - at);
         }
-        models[drawn] = trace_draw_with(sheet, NULL, 7);
+        models[drawn] = trace_draw_with(sheet_text(), NULL, 7);
         models[drawn]->info.rank = rank;
         analyses[drawn] = trace_diagnose(models[drawn]);
         drawn++;
@@ -249,14 +235,14 @@ START_TEST(a_recording_that_began_late_is_no_straggler_of_every_step)
 {
     /* one step; what rank 1 is late by was there before anything of it was recorded */
     for (int rank = 0; rank < 3; rank++) {
-        used = 0;
+        sheet_blank();
         int at = 100 + (rank == 1 ? 4000 : 0);
-        add("main range %d 20000 ProfilerStep#1\n", at - 90);
-        add("gpu0.7 kernel %d 1000 dgrad_s884cudnn\n", at);
-        add("gpu0.7 kernel %d %d ncclDevKernel_AllReduce\n", at + 1000, 6000 - at);
-        add("gpu0.7 kernel 7000 3000 dgrad_s884cudnn\ngpu0.7 kernel 10000 500 "
-            "ncclDevKernel_AllReduce\n");
-        models[drawn] = trace_draw_with(sheet, NULL, 7);
+        sheet_add("main range %d 20000 ProfilerStep#1\n", at - 90);
+        sheet_add("gpu0.7 kernel %d 1000 dgrad_s884cudnn\n", at);
+        sheet_add("gpu0.7 kernel %d %d ncclDevKernel_AllReduce\n", at + 1000, 6000 - at);
+        sheet_add("gpu0.7 kernel 7000 3000 dgrad_s884cudnn\ngpu0.7 kernel 10000 500 "
+                  "ncclDevKernel_AllReduce\n");
+        models[drawn] = trace_draw_with(sheet_text(), NULL, 7);
         models[drawn]->info.rank = rank;
         analyses[drawn] = trace_diagnose(models[drawn]);
         drawn++;
@@ -317,13 +303,13 @@ static void draw_random_rank(void)
     static const int scales[] = {1, 1000, 1000000000};
     int scale = scales[below(3)];
     uint32_t count = below(60);
-    used = 0;
-    add("main range 0 1 x\n");
+    sheet_blank();
+    sheet_add("main range 0 1 x\n");
     for (uint32_t i = 0; i < count; i++) {
-        add("gpu%u.%u kernel %lld %lld %s\n", below(8) == 0, below(3),
-            (long long)below(2000) * scale, (long long)below(300) * scale, names[below(5)]);
+        sheet_add("gpu%u.%u kernel %lld %lld %s\n", below(8) == 0, below(3),
+                  (long long)below(2000) * scale, (long long)below(300) * scale, names[below(5)]);
     }
-    models[drawn] = trace_draw_with(sheet, NULL, 7);
+    models[drawn] = trace_draw_with(sheet_text(), NULL, 7);
     models[drawn]->info.rank = (int32_t)below(6) - 1;
     models[drawn]->info.world_size = (int32_t)below(9) - 1;
     analyses[drawn] = trace_diagnose(models[drawn]);

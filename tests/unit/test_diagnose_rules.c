@@ -1,56 +1,12 @@
 /* What must never be said: traces in which the naive text would appear, for the rules that other
  * tests of the diagnosis do not cover; and words that no finding may use. */
 
-#include "tests/support/trace_draw.h"
+#include "tests/support/trace_sheet.h"
 
 #include <check.h>
 #include <math.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static char sheet[524288];
-static size_t used;
-static unsigned corr;
-static struct lac_model *model;
-static struct lac_analysis *analysis;
-
-static void add(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-static void add(const char *fmt, ...)
-{
-    va_list list;
-    va_start(list, fmt);
-    int length = vsnprintf(sheet + used, sizeof sheet - used, fmt, list);
-    va_end(list);
-    ck_assert_int_gt(length, 0);
-    used += (size_t)length;
-    ck_assert_uint_lt(used, sizeof sheet);
-}
-
-static void blank(void)
-{
-    used = 0;
-    corr = 0;
-    sheet[0] = '\0';
-}
-
-static void diagnose(const char *metadata, int cc_major)
-{
-    model = trace_draw_with(sheet, metadata, cc_major);
-    analysis = trace_diagnose(model);
-}
-
-static void wipe(void)
-{
-    lac_analysis_destroy(analysis);
-    lac_model_destroy(model);
-}
-
-static const struct lac_finding *found(const char *id)
-{
-    return trace_finding(analysis, id);
-}
 
 /** Words that are never used, whatever was found. */
 static void check_manners(void)
@@ -86,52 +42,53 @@ enum obstacle { NOTHING, WAITS, VARIES };
 /** 50 kernels a step, each launched when the one before it is done. */
 static void draw_launches(enum obstacle obstacle)
 {
-    blank();
+    sheet_blank();
     for (int i = 0; i < 10; i++) {
         int begin = i * 10000;
         int count = obstacle == VARIES && i % 2 == 1 ? 44 : 50;
-        add("main range %d 10000 ProfilerStep#%d\n", begin, i);
+        sheet_add("main range %d 10000 ProfilerStep#%d\n", begin, i);
         for (int k = 0; k < count; k++) {
             int at = begin + k * 199;
-            add("main op %d 190 aten::add\n", at);
-            add("main call %d 3 #%u cudaLaunchKernel\n", at + 1, ++corr);
-            add("gpu0.7 kernel %d 150 #%u dgrad_s16816cudnn_kernel\n", at + 10, corr);
+            sheet_add("main op %d 190 aten::add\n", at);
+            sheet_add("main call %d 3 #%u cudaLaunchKernel\n", at + 1, ++sheet_corr);
+            sheet_add("gpu0.7 kernel %d 150 #%u dgrad_s16816cudnn_kernel\n", at + 10, sheet_corr);
             if (obstacle == WAITS && k % 10 == 5) {
-                add("main call %d 154 cudaStreamSynchronize\n", at + 8);
+                sheet_add("main call %d 154 cudaStreamSynchronize\n", at + 8);
             }
         }
-        add("main op %d 30 Optimizer.step#SGD.step\n", begin + 9955);
-        add("main call %d 3 #%u cudaLaunchKernel\n", begin + 9958, ++corr);
-        add("gpu0.7 kernel %d 15 #%u multi_tensor_apply_kernel<SgdFunctor>\n", begin + 9970, corr);
+        sheet_add("main op %d 30 Optimizer.step#SGD.step\n", begin + 9955);
+        sheet_add("main call %d 3 #%u cudaLaunchKernel\n", begin + 9958, ++sheet_corr);
+        sheet_add("gpu0.7 kernel %d 15 #%u multi_tensor_apply_kernel<SgdFunctor>\n", begin + 9970,
+                  sheet_corr);
     }
-    diagnose(NULL, 8);
+    sheet_diagnose(NULL, 8);
 }
 
 START_TEST(graphs_are_proposed_only_where_nothing_stands_in_their_way)
 {
     draw_launches(NOTHING);
-    const struct lac_finding *finding = found("launch-bound");
+    const struct lac_finding *finding = sheet_finding("launch-bound");
     ck_assert_ptr_nonnull(finding);
     ck_assert_ptr_nonnull(strstr(finding->change, "reduce-overhead"));
     ck_assert_ptr_nonnull(strstr(finding->expect, "at most"));
     ck_assert_ptr_nonnull(strstr(finding->costs, "have paid after about"));
     ck_assert_ptr_null(strstr(finding->change, "foreach")); /* it is grouped already */
     check_manners();
-    wipe();
+    sheet_wipe();
     draw_launches(WAITS);
-    finding = found("launch-bound");
+    finding = sheet_finding("launch-bound");
     ck_assert_ptr_nonnull(finding);
     ck_assert_ptr_null(strstr(finding->change, "reduce-overhead"));
     ck_assert_ptr_nonnull(strstr(finding->expect, "synchronisations that are in the step"));
     check_manners();
-    wipe();
+    sheet_wipe();
     draw_launches(VARIES);
-    finding = found("launch-bound");
+    finding = sheet_finding("launch-bound");
     ck_assert_ptr_nonnull(finding);
     ck_assert_ptr_null(strstr(finding->change, "reduce-overhead"));
     ck_assert_ptr_nonnull(strstr(finding->expect, "differ in theirs"));
     check_manners();
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
@@ -141,25 +98,25 @@ END_TEST
 START_TEST(a_call_that_waits_for_the_gpu_is_no_slow_copy)
 {
     /* 40 ms of API time for a copy of 1.6 ms: it waits for the batch before */
-    blank();
+    sheet_blank();
     for (int i = 0; i < 10; i++) {
         int begin = i * 42000;
-        add("main range %d 42000 ProfilerStep#%d\n", begin, i);
-        add("main call %d 5 #%u cudaLaunchKernel\n", begin + 100, ++corr);
-        add("gpu0.7 kernel %d 40000 #%u dgrad_s16816cudnn_kernel\n", begin + 110, corr);
-        add("main call %d 41650 #%u cudaMemcpyAsync\n", begin + 200, ++corr);
-        add("gpu0.7 copy %d 1600 #%u HtoD pageable 19000000\n", begin + 40120, corr);
-        add("main op %d 10 Optimizer.step#SGD.step\n", begin + 41900);
+        sheet_add("main range %d 42000 ProfilerStep#%d\n", begin, i);
+        sheet_add("main call %d 5 #%u cudaLaunchKernel\n", begin + 100, ++sheet_corr);
+        sheet_add("gpu0.7 kernel %d 40000 #%u dgrad_s16816cudnn_kernel\n", begin + 110, sheet_corr);
+        sheet_add("main call %d 41650 #%u cudaMemcpyAsync\n", begin + 200, ++sheet_corr);
+        sheet_add("gpu0.7 copy %d 1600 #%u HtoD pageable 19000000\n", begin + 40120, sheet_corr);
+        sheet_add("main op %d 10 Optimizer.step#SGD.step\n", begin + 41900);
     }
-    diagnose(NULL, 8);
-    const struct lac_finding *finding = found("pageable-copy");
+    sheet_diagnose(NULL, 8);
+    const struct lac_finding *finding = sheet_finding("pageable-copy");
     if (finding) { /* the copy itself is in line: 1.6 ms of 42 ms and no more */
         ck_assert(finding->cost_pct < 5.0);
         ck_assert_ptr_null(strstr(finding->change, "x.pin_memory().to"));
     }
     ck_assert_str_eq(analysis->verdict.cause, "gpu");
     check_manners();
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
@@ -168,21 +125,21 @@ END_TEST
 
 START_TEST(a_kernel_of_unknown_name_is_unknown)
 {
-    blank();
+    sheet_blank();
     for (int i = 0; i < 8; i++) {
         int begin = i * 10000;
-        add("main range %d 10000 ProfilerStep#%d\n", begin, i);
-        add("main call %d 5 #%u cudaLaunchKernel\n", begin + 10, ++corr);
-        add("gpu0.7 kernel %d 9900 #%u my_secret_gemm_kernel\n", begin + 20, corr);
-        add("main op %d 10 Optimizer.step#SGD.step\n", begin + 9960);
+        sheet_add("main range %d 10000 ProfilerStep#%d\n", begin, i);
+        sheet_add("main call %d 5 #%u cudaLaunchKernel\n", begin + 10, ++sheet_corr);
+        sheet_add("gpu0.7 kernel %d 9900 #%u my_secret_gemm_kernel\n", begin + 20, sheet_corr);
+        sheet_add("main op %d 10 Optimizer.step#SGD.step\n", begin + 9960);
     }
-    diagnose(NULL, 8);
-    ck_assert_ptr_null(found("tensor-cores-unused"));
-    ck_assert_ptr_null(found("tensor-cores-misaligned"));
-    ck_assert_ptr_null(found("tensor-cores-older-kernels"));
+    sheet_diagnose(NULL, 8);
+    ck_assert_ptr_null(sheet_finding("tensor-cores-unused"));
+    ck_assert_ptr_null(sheet_finding("tensor-cores-misaligned"));
+    ck_assert_ptr_null(sheet_finding("tensor-cores-older-kernels"));
     ck_assert_int_eq(analysis->tensor_used_pct > 0.0, 0);
     check_manners();
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
@@ -192,22 +149,22 @@ END_TEST
 START_TEST(gains_of_findings_that_overlap_are_not_added)
 {
     /* the device waits 6 of 10 ms, for data and then for a value that is read: both claim it */
-    blank();
+    sheet_blank();
     for (int i = 0; i < 20; i++) {
         int begin = i * 10000;
-        add("main range %d 10000 ProfilerStep#%d\n", begin, i);
-        add("main wait %d 3000 batch=%d\n", begin, i);
-        add("w%d fetch %d 19000 batch=%d worker=%d\n", i % 2, begin, i, i % 2);
-        add("main call %d 5 #%u cudaMemcpyAsync\n", begin + 3100, ++corr);
-        add("gpu0.7 copy %d 900 #%u HtoD pageable 9000000\n", begin + 3110, corr);
-        add("main call %d 5 #%u cudaLaunchKernel\n", begin + 4100, ++corr);
-        add("gpu0.7 kernel %d 3000 #%u volta_sgemm_128x64_nn\n", begin + 4110, corr);
-        add("main op %d 3100 aten::item\n", begin + 4120);
-        add("main call %d 3090 cudaStreamSynchronize\n", begin + 4125);
-        add("main op %d 2000 my_metrics\n", begin + 7300);
-        add("main op %d 10 Optimizer.step#SGD.step\n", begin + 9900);
+        sheet_add("main range %d 10000 ProfilerStep#%d\n", begin, i);
+        sheet_add("main wait %d 3000 batch=%d\n", begin, i);
+        sheet_add("w%d fetch %d 19000 batch=%d worker=%d\n", i % 2, begin, i, i % 2);
+        sheet_add("main call %d 5 #%u cudaMemcpyAsync\n", begin + 3100, ++sheet_corr);
+        sheet_add("gpu0.7 copy %d 900 #%u HtoD pageable 9000000\n", begin + 3110, sheet_corr);
+        sheet_add("main call %d 5 #%u cudaLaunchKernel\n", begin + 4100, ++sheet_corr);
+        sheet_add("gpu0.7 kernel %d 3000 #%u volta_sgemm_128x64_nn\n", begin + 4110, sheet_corr);
+        sheet_add("main op %d 3100 aten::item\n", begin + 4120);
+        sheet_add("main call %d 3090 cudaStreamSynchronize\n", begin + 4125);
+        sheet_add("main op %d 2000 my_metrics\n", begin + 7300);
+        sheet_add("main op %d 10 Optimizer.step#SGD.step\n", begin + 9900);
     }
-    diagnose(NULL, 7);
+    sheet_diagnose(NULL, 7);
     ck_assert_uint_gt(analysis->finding_count, 1);
     double left = 1.0;
     for (uint32_t i = 0; i < analysis->plan_count; i++) {
@@ -222,7 +179,7 @@ START_TEST(gains_of_findings_that_overlap_are_not_added)
         ck_assert(last >= 3900000.0); /* copy and kernel are still to be done */
     }
     check_manners();
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
@@ -231,19 +188,19 @@ END_TEST
 
 START_TEST(layers_of_a_forward_pass_with_hooks_for_a_backward_pass_are_no_steps)
 {
-    blank();
+    sheet_blank();
     for (int i = 0; i < 24; i++) {
         int begin = i * 1000;
-        add("main range %d 5 RegisterPostBackwardFunction, seq = %d\n", begin, 100 + i);
-        add("main call %d 5 #%u cudaLaunchKernel\n", begin + 10, ++corr);
-        add("gpu0.7 kernel %d 500 #%u flash_fwd_kernel\n", begin + 20, corr);
-        add("main call %d 5 #%u cudaLaunchKernel\n", begin + 550, ++corr);
-        add("gpu0.7 kernel %d 250 #%u nvjet_tst_192x192_64x4\n", begin + 560, corr);
+        sheet_add("main range %d 5 RegisterPostBackwardFunction, seq = %d\n", begin, 100 + i);
+        sheet_add("main call %d 5 #%u cudaLaunchKernel\n", begin + 10, ++sheet_corr);
+        sheet_add("gpu0.7 kernel %d 500 #%u flash_fwd_kernel\n", begin + 20, sheet_corr);
+        sheet_add("main call %d 5 #%u cudaLaunchKernel\n", begin + 550, ++sheet_corr);
+        sheet_add("gpu0.7 kernel %d 250 #%u nvjet_tst_192x192_64x4\n", begin + 560, sheet_corr);
     }
-    diagnose(NULL, 9);
+    sheet_diagnose(NULL, 9);
     ck_assert_int_ne((int)analysis->subject, (int)LAC_SUBJECT_TRAINING);
     ck_assert_uint_eq(analysis->finding_count, 0);
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
@@ -253,115 +210,115 @@ END_TEST
 /** Two streams; the second waits for the first `wait_us` before each of its kernels. */
 static void draw_streams(int wait_us, bool has_event)
 {
-    blank();
+    sheet_blank();
     for (int i = 0; i < 10; i++) {
         int begin = i * 10000;
-        add("main range %d 10000 ProfilerStep#%d\n", begin, i);
-        add("main call %d 5 #%u cudaLaunchKernel\n", begin + 10, ++corr);
-        add("gpu0.7 kernel %d 4000 #%u dgrad_s16816cudnn_kernel\n", begin + 20, corr);
+        sheet_add("main range %d 10000 ProfilerStep#%d\n", begin, i);
+        sheet_add("main call %d 5 #%u cudaLaunchKernel\n", begin + 10, ++sheet_corr);
+        sheet_add("gpu0.7 kernel %d 4000 #%u dgrad_s16816cudnn_kernel\n", begin + 20, sheet_corr);
         if (has_event) {
-            add("main call %d 2 cudaStreamWaitEvent\n", begin + 30);
+            sheet_add("main call %d 2 cudaStreamWaitEvent\n", begin + 30);
         }
-        add("main call %d 5 #%u cudaLaunchKernel\n", begin + 40, ++corr);
-        add("gpu0.9 kernel %d %d #%u wgrad_s16816cudnn_kernel\n", begin + 4020 + wait_us,
-            5900 - wait_us, corr);
-        add("main op %d 10 Optimizer.step#SGD.step\n", begin + 9960);
+        sheet_add("main call %d 5 #%u cudaLaunchKernel\n", begin + 40, ++sheet_corr);
+        sheet_add("gpu0.9 kernel %d %d #%u wgrad_s16816cudnn_kernel\n", begin + 4020 + wait_us,
+                  5900 - wait_us, sheet_corr);
+        sheet_add("main op %d 10 Optimizer.step#SGD.step\n", begin + 9960);
     }
-    diagnose(NULL, 8);
+    sheet_diagnose(NULL, 8);
 }
 
 START_TEST(streams_that_wait_for_each_other_are_told_from_one_that_is_late)
 {
     draw_streams(1500, true);
-    const struct lac_finding *finding = found("dependency-stall");
+    const struct lac_finding *finding = sheet_finding("dependency-stall");
     ck_assert_ptr_nonnull(finding);
     ck_assert_int_eq(finding->cost_ns_per_step / 100000, 15);
     ck_assert_ptr_nonnull(strstr(finding->change, "wait_stream"));
     ck_assert(finding->gain_low_pct < 0.1); /* it may be that nothing can be moved */
     check_manners();
-    wipe();
+    sheet_wipe();
     draw_streams(100, true); /* too little for a word */
-    ck_assert_ptr_null(found("dependency-stall"));
-    wipe();
+    ck_assert_ptr_null(sheet_finding("dependency-stall"));
+    sheet_wipe();
     draw_streams(1500, false); /* no event was recorded: nothing is invented */
-    ck_assert_ptr_null(found("dependency-stall"));
-    wipe();
+    ck_assert_ptr_null(sheet_finding("dependency-stall"));
+    sheet_wipe();
 }
 END_TEST
 
 /** The recorder writes its buffers for `flush_us` of each step, while the device is idle or not. */
 static void draw_flush(int flush_us, bool is_beside)
 {
-    blank();
+    sheet_blank();
     for (int i = 0; i < 10; i++) {
         int begin = i * 10000;
-        add("main range %d 10000 ProfilerStep#%d\n", begin, i);
-        add("main call %d 5 #%u cudaLaunchKernel\n", begin + 10, ++corr);
-        add("gpu0.7 kernel %d %d #%u dgrad_s16816cudnn_kernel\n", begin + 20,
-            is_beside ? 9900 : 9900 - flush_us, corr);
-        add("main overhead %d %d Buffer Flush\n", begin + 9920 - flush_us, flush_us);
-        add("main op %d 10 Optimizer.step#SGD.step\n", begin + 9960);
+        sheet_add("main range %d 10000 ProfilerStep#%d\n", begin, i);
+        sheet_add("main call %d 5 #%u cudaLaunchKernel\n", begin + 10, ++sheet_corr);
+        sheet_add("gpu0.7 kernel %d %d #%u dgrad_s16816cudnn_kernel\n", begin + 20,
+                  is_beside ? 9900 : 9900 - flush_us, sheet_corr);
+        sheet_add("main overhead %d %d Buffer Flush\n", begin + 9920 - flush_us, flush_us);
+        sheet_add("main op %d 10 Optimizer.step#SGD.step\n", begin + 9960);
     }
-    diagnose(NULL, 8);
+    sheet_diagnose(NULL, 8);
 }
 
 START_TEST(what_the_recorder_costs_is_said_and_not_sold_as_a_gain)
 {
     draw_flush(2000, false);
-    const struct lac_finding *finding = found("profiler-overhead");
+    const struct lac_finding *finding = sheet_finding("profiler-overhead");
     ck_assert_ptr_nonnull(finding);
     ck_assert_int_eq((int)finding->severity, (int)LAC_SEVERITY_INFO);
     ck_assert(isnan(finding->gain_mid_pct));
     ck_assert(finding->cost_pct > 15.0 && finding->cost_pct < 21.0);
     check_manners();
-    wipe();
+    sheet_wipe();
     draw_flush(2000, true); /* beside a kernel: nobody waits for it */
-    ck_assert_ptr_null(found("profiler-overhead"));
-    wipe();
+    ck_assert_ptr_null(sheet_finding("profiler-overhead"));
+    sheet_wipe();
 }
 END_TEST
 
 /** `calls` allocations and releases in each step; `first` steps only. */
 static void draw_allocations(int calls, int first, int failed)
 {
-    blank();
+    sheet_blank();
     for (int i = 0; i < 10; i++) {
         int begin = i * 10000;
         int each = i < first ? calls : 0;
-        add("main range %d 10000 ProfilerStep#%d\n", begin, i);
+        sheet_add("main range %d 10000 ProfilerStep#%d\n", begin, i);
         for (int k = 0; k < each; k++) {
-            add("main call %d 400 cudaFree ret=0\n", begin + 10 + k * 900);
-            add("main call %d 400 cudaMalloc ret=%d\n", begin + 450 + k * 900,
-                k == 0 && failed ? 2 : 0);
+            sheet_add("main call %d 400 cudaFree ret=0\n", begin + 10 + k * 900);
+            sheet_add("main call %d 400 cudaMalloc ret=%d\n", begin + 450 + k * 900,
+                      k == 0 && failed ? 2 : 0);
         }
         int at = begin + 20 + each * 900;
-        add("main call %d 5 #%u cudaLaunchKernel\n", at, ++corr);
-        add("gpu0.7 kernel %d %d #%u dgrad_s16816cudnn_kernel\n", at + 10, begin + 9900 - at - 10,
-            corr);
-        add("main op %d 10 Optimizer.step#SGD.step\n", begin + 9960);
+        sheet_add("main call %d 5 #%u cudaLaunchKernel\n", at, ++sheet_corr);
+        sheet_add("gpu0.7 kernel %d %d #%u dgrad_s16816cudnn_kernel\n", at + 10,
+                  begin + 9900 - at - 10, sheet_corr);
+        sheet_add("main op %d 10 Optimizer.step#SGD.step\n", begin + 9960);
     }
-    diagnose(NULL, 8);
+    sheet_diagnose(NULL, 8);
 }
 
 START_TEST(memory_that_is_allocated_in_every_step_is_told_from_the_first_ones)
 {
     draw_allocations(2, 10, 0);
-    const struct lac_finding *finding = found("allocator-thrash");
+    const struct lac_finding *finding = sheet_finding("allocator-thrash");
     ck_assert_ptr_nonnull(finding);
     ck_assert_ptr_null(strstr(finding->why, "for want of memory"));
     check_manners();
-    wipe();
+    sheet_wipe();
     draw_allocations(2, 10, 1); /* the cache is emptied for want of memory, then it succeeds */
-    finding = found("allocator-thrash");
+    finding = sheet_finding("allocator-thrash");
     ck_assert_ptr_nonnull(finding);
     ck_assert_ptr_nonnull(strstr(finding->why, "for want of memory"));
     ck_assert_ptr_nonnull(strstr(finding->change, "expandable_segments"));
-    ck_assert_ptr_null(found("out-of-memory"));
+    ck_assert_ptr_null(sheet_finding("out-of-memory"));
     check_manners();
-    wipe();
+    sheet_wipe();
     draw_allocations(2, 2, 0); /* the first steps fill the cache */
-    ck_assert_ptr_null(found("allocator-thrash"));
-    wipe();
+    ck_assert_ptr_null(sheet_finding("allocator-thrash"));
+    sheet_wipe();
 }
 END_TEST
 

@@ -1,72 +1,36 @@
 /* Steps: where they are found, which are kept, and what loading takes of them. */
 
-#include "tests/support/trace_draw.h"
+#include "tests/support/trace_sheet.h"
 
 #include <check.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/** A drawing that grows line by line. */
-struct sheet {
-    char text[65536];
-    size_t used;
-    unsigned corr;
-};
-
-static void add(struct sheet *sheet, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-static void add(struct sheet *sheet, const char *fmt, ...)
-{
-    va_list list;
-    va_start(list, fmt);
-    int length = vsnprintf(sheet->text + sheet->used, sizeof sheet->text - sheet->used, fmt, list);
-    va_end(list);
-    ck_assert_int_gt(length, 0);
-    sheet->used += (size_t)length;
-    ck_assert_uint_lt(sheet->used, sizeof sheet->text);
-}
-
 /** Launch and kernel of `busy_us`, `count` times, from `at_us` on. */
-static void work(struct sheet *sheet, double at_us, double busy_us, int count)
+static void work(double at_us, double busy_us, int count)
 {
     for (int i = 0; i < count; i++) {
         double t_us = at_us + i * busy_us / count;
-        sheet->corr++;
-        add(sheet, "main call %.3f 1 #%u cudaLaunchKernel\n", t_us, sheet->corr);
-        add(sheet, "gpu0.7 kernel %.3f %.3f #%u dgrad_kernel\n", t_us + 1.5, busy_us / count - 0.5,
-            sheet->corr);
+        sheet_corr++;
+        sheet_add("main call %.3f 1 #%u cudaLaunchKernel\n", t_us, sheet_corr);
+        sheet_add("gpu0.7 kernel %.3f %.3f #%u dgrad_kernel\n", t_us + 1.5, busy_us / count - 0.5,
+                  sheet_corr);
     }
-}
-
-static struct lac_model *model;
-static struct lac_analysis *analysis;
-
-static void draw(const struct sheet *sheet)
-{
-    model = trace_draw(sheet->text);
-    analysis = trace_diagnose(model);
-}
-
-static void wipe(void)
-{
-    lac_analysis_destroy(analysis);
-    lac_model_destroy(model);
 }
 
 START_TEST(named_steps_are_all_counted_and_warm_up_is_not_kept)
 {
-    static struct sheet sheet;
-    sheet = (struct sheet){0};
+    sheet_blank();
     double t = 0.0;
     for (int i = 0; i < 8; i++) {
         double length = i == 0 ? 4000.0 : i == 1 ? 1500.0 : 1000.0;
-        add(&sheet, "main range %.3f %.3f ProfilerStep#%d\n", t, length, i);
-        work(&sheet, t + 5.0, length - 20.0, 4);
+        sheet_add("main range %.3f %.3f ProfilerStep#%d\n", t, length, i);
+        work(t + 5.0, length - 20.0, 4);
         t += length;
     }
-    draw(&sheet);
+    sheet_diagnose(NULL, 0);
     ck_assert_str_eq(analysis->step_method, "profiler_step");
     ck_assert_uint_eq(analysis->step_count, 8);
     ck_assert_uint_eq(analysis->step_kept_count, 6);
@@ -74,96 +38,91 @@ START_TEST(named_steps_are_all_counted_and_warm_up_is_not_kept)
     ck_assert_int_eq(analysis->steps[1].left_out, LAC_STEP_WARM_UP);
     ck_assert_int_eq(analysis->step_mean_ns, 1000000);
     ck_assert_int_eq(analysis->step_median_ns, 1000000);
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
 START_TEST(a_step_that_waited_for_data_is_kept)
 {
-    static struct sheet sheet;
-    sheet = (struct sheet){0};
+    sheet_blank();
     double t = 0.0;
     for (int i = 0; i < 8; i++) {
         double wait = i % 4 == 0 ? 3000.0 : 10.0;
-        add(&sheet, "main range %.3f %.3f ProfilerStep#%d\n", t, wait + 1000.0, i);
-        add(&sheet, "main wait %.3f %.3f\n", t + 1.0, wait);
-        work(&sheet, t + wait + 5.0, 980.0, 4);
+        sheet_add("main range %.3f %.3f ProfilerStep#%d\n", t, wait + 1000.0, i);
+        sheet_add("main wait %.3f %.3f\n", t + 1.0, wait);
+        work(t + wait + 5.0, 980.0, 4);
         t += wait + 1000.0;
     }
-    draw(&sheet);
+    sheet_diagnose(NULL, 0);
     ck_assert_uint_eq(analysis->step_kept_count, 8);
     ck_assert_int_eq(analysis->step_mean_ns, (2 * 4000000 + 6 * 1010000) / 8);
     ck_assert_int_eq(analysis->step_median_ns, 1010000);
     ck_assert(!analysis->steps[0].is_outlier);
     ck_assert(!analysis->steps[4].is_outlier);
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
 START_TEST(a_long_step_that_returns_is_no_warm_up)
 {
-    static struct sheet sheet;
-    sheet = (struct sheet){0};
+    sheet_blank();
     double t = 0.0;
     for (int i = 0; i < 8; i++) {
         double length = i % 4 == 0 ? 2000.0 : 1000.0;
-        add(&sheet, "main range %.3f %.3f ProfilerStep#%d\n", t, length, i);
-        work(&sheet, t + 5.0, 980.0, 4);
+        sheet_add("main range %.3f %.3f ProfilerStep#%d\n", t, length, i);
+        work(t + 5.0, 980.0, 4);
         t += length;
     }
-    draw(&sheet);
+    sheet_diagnose(NULL, 0);
     ck_assert_uint_eq(analysis->step_kept_count, 8);
     ck_assert_int_eq(analysis->step_mean_ns, 1250000);
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
 START_TEST(a_truncated_last_step_is_left_out)
 {
-    static struct sheet sheet;
-    sheet = (struct sheet){0};
+    sheet_blank();
     for (int i = 0; i < 6; i++) {
-        add(&sheet, "main range %d 1000 ProfilerStep#%d\n", i * 1000, i);
-        work(&sheet, i * 1000 + 5.0, 980.0, i == 5 ? 2 : 10);
+        sheet_add("main range %d 1000 ProfilerStep#%d\n", i * 1000, i);
+        work(i * 1000 + 5.0, 980.0, i == 5 ? 2 : 10);
     }
-    draw(&sheet);
+    sheet_diagnose(NULL, 0);
     ck_assert_uint_eq(analysis->step_count, 6);
     ck_assert_uint_eq(analysis->step_kept_count, 5);
     ck_assert_int_eq(analysis->steps[5].left_out, LAC_STEP_TRUNCATED);
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
 START_TEST(one_step_of_another_kind_is_left_out)
 {
-    static struct sheet sheet;
-    sheet = (struct sheet){0};
+    sheet_blank();
     for (int i = 0; i < 10; i++) {
-        add(&sheet, "main range %d 1000 ProfilerStep#%d\n", i * 1000, i);
-        work(&sheet, i * 1000 + 5.0, 980.0, i == 4 ? 40 : 10);
+        sheet_add("main range %d 1000 ProfilerStep#%d\n", i * 1000, i);
+        work(i * 1000 + 5.0, 980.0, i == 4 ? 40 : 10);
     }
-    draw(&sheet);
+    sheet_diagnose(NULL, 0);
     ck_assert_int_eq(analysis->steps[4].left_out, LAC_STEP_OTHER_KIND);
     ck_assert_uint_eq(analysis->step_kept_count, 9);
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
 START_TEST(workers_in_phase_are_averaged_over_whole_cycles)
 {
-    static struct sheet sheet;
-    sheet = (struct sheet){0};
+    sheet_blank();
     double t = 0.0;
     for (int i = 0; i < 11; i++) {
         double wait = i % 4 == 3 ? 4000.0 : 0.5;
-        add(&sheet, "main range %.3f %.3f ProfilerStep#%d\n", t, wait + 1000.0, i);
-        add(&sheet, "main wait %.3f %.3f batch=%d\n", t, wait, i);
-        add(&sheet, "w%d fetch %.3f 7000 batch=%d worker=%d\n", i % 4, t + (i % 4) * 10.0, i + 4,
-            i % 4);
-        work(&sheet, t + wait + 1.0, 980.0, 4);
+        sheet_add("main range %.3f %.3f ProfilerStep#%d\n", t, wait + 1000.0, i);
+        sheet_add("main wait %.3f %.3f batch=%d\n", t, wait, i);
+        sheet_add("w%d fetch %.3f 7000 batch=%d worker=%d\n", i % 4, t + (i % 4) * 10.0, i + 4,
+                  i % 4);
+        work(t + wait + 1.0, 980.0, 4);
         t += wait + 1000.0;
     }
-    draw(&sheet);
+    sheet_diagnose(NULL, 0);
     ck_assert_int_eq(analysis->loader.num_workers, 4);
     ck_assert_uint_eq(analysis->step_kept_count, 8);
     ck_assert_int_eq(analysis->steps[0].left_out, LAC_STEP_PARTIAL_CYCLE);
@@ -171,423 +130,404 @@ START_TEST(workers_in_phase_are_averaged_over_whole_cycles)
     ck_assert_int_eq(analysis->loader.fetch_mean_ns, 7000000);
     /* s = 1000.5 us or so: ceil(1.15 * 7000 / 1000) */
     ck_assert_int_eq(analysis->loader.recommended_num_workers, 9);
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
 START_TEST(workers_without_numbers_are_counted_by_their_threads)
 {
-    static struct sheet sheet;
-    sheet = (struct sheet){0};
+    sheet_blank();
     double t = 0.0;
     for (int i = 0; i < 12; i++) {
-        add(&sheet, "main range %.3f 2000 ProfilerStep#%d\n", t, i);
-        add(&sheet, "main wait %.3f 1000\n", t);
-        add(&sheet, "w%d fetch %.3f 5900\n", i % 3, t + 10.0);
-        work(&sheet, t + 1001.0, 980.0, 4);
+        sheet_add("main range %.3f 2000 ProfilerStep#%d\n", t, i);
+        sheet_add("main wait %.3f 1000\n", t);
+        sheet_add("w%d fetch %.3f 5900\n", i % 3, t + 10.0);
+        work(t + 1001.0, 980.0, 4);
         t += 2000.0;
     }
-    draw(&sheet);
+    sheet_diagnose(NULL, 0);
     ck_assert_int_eq(analysis->loader.num_workers, 3);
     ck_assert_int_ge(analysis->loader.recommended_num_workers, 6);
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
 START_TEST(who_fetches_inside_its_own_wait_has_no_workers)
 {
-    static struct sheet sheet;
-    sheet = (struct sheet){0};
+    sheet_blank();
     for (int i = 0; i < 12; i++) {
         double t = i * 2000.0;
-        add(&sheet, "main range %.3f 2000 ProfilerStep#%d\n", t, i);
-        add(&sheet, "main wait %.3f 1000\n", t);
-        add(&sheet, "main fetch %.3f 990\n", t + 5.0);
-        work(&sheet, t + 1001.0, 980.0, 4);
+        sheet_add("main range %.3f 2000 ProfilerStep#%d\n", t, i);
+        sheet_add("main wait %.3f 1000\n", t);
+        sheet_add("main fetch %.3f 990\n", t + 5.0);
+        work(t + 1001.0, 980.0, 4);
     }
-    draw(&sheet);
+    sheet_diagnose(NULL, 0);
     ck_assert_int_eq(analysis->loader.num_workers, 0);
     ck_assert_ptr_nonnull(strstr(analysis->findings[0].why, "num_workers 0"));
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
 /** Steps of 1 ms each, and one that waited `wait_us` for its batch. */
-static void steps_with_one_wait(struct sheet *sheet, int count, int waiting, double wait_us)
+static void steps_with_one_wait(int count, int waiting, double wait_us)
 {
     double t = 0.0;
     for (int i = 0; i < count; i++) {
         double wait = i == waiting ? wait_us : 10.0;
-        add(sheet, "main range %.3f %.3f ProfilerStep#%d\n", t, wait + 990.0, i);
-        add(sheet, "main wait %.3f %.3f batch=%d\n", t + 1.0, wait, i);
-        add(sheet, "w%d fetch %.3f 500 batch=%d worker=%d\n", i % 4, t, i, i % 4);
-        work(sheet, t + wait + 5.0, 970.0, 4);
+        sheet_add("main range %.3f %.3f ProfilerStep#%d\n", t, wait + 990.0, i);
+        sheet_add("main wait %.3f %.3f batch=%d\n", t + 1.0, wait, i);
+        sheet_add("w%d fetch %.3f 500 batch=%d worker=%d\n", i % 4, t, i, i % 4);
+        work(t + wait + 5.0, 970.0, 4);
         t += wait + 990.0;
     }
 }
 
 START_TEST(a_partial_cycle_is_cut_where_it_changes_the_mean_least)
 {
-    static struct sheet sheet;
-    sheet = (struct sheet){0};
-    steps_with_one_wait(&sheet, 15, 1, 9000.0);
-    draw(&sheet);
+    sheet_blank();
+    steps_with_one_wait(15, 1, 9000.0);
+    sheet_diagnose(NULL, 0);
     ck_assert_int_eq(analysis->loader.num_workers, 4);
     ck_assert_uint_eq(analysis->step_kept_count, 12);
     ck_assert_int_eq(analysis->steps[1].left_out, LAC_STEP_KEPT);
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
 START_TEST(a_first_step_that_waited_for_data_is_no_warm_up)
 {
-    static struct sheet sheet;
-    sheet = (struct sheet){0};
+    sheet_blank();
     double t = 100.0;
-    work(&sheet, 0.0, 900.0, 4); /* of the step before: the device works on meanwhile */
+    work(0.0, 900.0, 4); /* of the step before: the device works on meanwhile */
     for (int i = 0; i < 9; i++) {
         double wait = i == 0 ? 5000.0 : 10.0;
         double own = i == 0 ? 400.0 : 990.0;
-        add(&sheet, "main range %.3f %.3f ProfilerStep#%d\n", t, wait + own, i);
-        add(&sheet, "main wait %.3f %.3f\n", t + 1.0, wait);
-        work(&sheet, t + wait + 5.0, own - 20.0, 4);
+        sheet_add("main range %.3f %.3f ProfilerStep#%d\n", t, wait + own, i);
+        sheet_add("main wait %.3f %.3f\n", t + 1.0, wait);
+        work(t + wait + 5.0, own - 20.0, 4);
         t += wait + own;
     }
-    draw(&sheet);
+    sheet_diagnose(NULL, 0);
     ck_assert_int_eq(analysis->steps[0].left_out, LAC_STEP_KEPT);
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
 START_TEST(a_host_that_runs_ahead_makes_no_outliers)
 {
-    static struct sheet sheet;
-    sheet = (struct sheet){0};
+    sheet_blank();
     double t = 0.0;
     for (int i = 0; i < 24; i++) { /* twice the queue was full for a while */
         double own = i == 7 || i == 18 ? 500.0 : 100.0;
-        add(&sheet, "main range %.3f 1000 ProfilerStep#%d\n", t, i);
-        add(&sheet, "main wait %.3f %.3f\n", t, 1000.0 - own);
-        work(&sheet, t + 1000.0 - own, 90.0, 4);
-        add(&sheet, "gpu0.7 kernel %.3f 850 dgrad_kernel\n", t + 995.0);
+        sheet_add("main range %.3f 1000 ProfilerStep#%d\n", t, i);
+        sheet_add("main wait %.3f %.3f\n", t, 1000.0 - own);
+        work(t + 1000.0 - own, 90.0, 4);
+        sheet_add("gpu0.7 kernel %.3f 850 dgrad_kernel\n", t + 995.0);
         t += 1000.0;
     }
-    draw(&sheet);
+    sheet_diagnose(NULL, 0);
     ck_assert_uint_eq(analysis->step_count, 24);
     for (uint32_t i = 0; i < 24; i++) {
         ck_assert(!analysis->steps[i].is_outlier);
     }
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
 START_TEST(a_first_step_in_which_workers_start_is_warm_up)
 {
-    static struct sheet sheet;
-    sheet = (struct sheet){0};
+    sheet_blank();
     double t = 0.0;
     for (int i = 0; i < 12; i++) {
         double wait = i == 0 ? 8000.0 : 500.0;
-        add(&sheet, "main range %.3f %.3f ProfilerStep#%d\n", t, wait + 1000.0, i);
-        add(&sheet, "main wait %.3f %.3f\n", t, wait);
-        work(&sheet, t + wait + 1.0, 990.0, 4);
+        sheet_add("main range %.3f %.3f ProfilerStep#%d\n", t, wait + 1000.0, i);
+        sheet_add("main wait %.3f %.3f\n", t, wait);
+        work(t + wait + 1.0, 990.0, 4);
         t += wait + 1000.0;
     }
-    draw(&sheet);
+    sheet_diagnose(NULL, 0);
     ck_assert_int_eq(analysis->steps[0].left_out, LAC_STEP_WARM_UP);
     ck_assert_int_eq(analysis->step_mean_ns, 1500000);
     ck_assert_int_le(analysis->step_without_starvation_ns, 1020000);
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
 START_TEST(ranges_named_step_count_until_the_next_one)
 {
-    static struct sheet sheet;
-    sheet = (struct sheet){0};
+    sheet_blank();
     for (int i = 0; i < 6; i++) {
-        add(&sheet, "main wait %d 300\n", i * 1000);
-        add(&sheet, "main range %d 600 train_step_%d\n", i * 1000 + 350, i);
-        work(&sheet, i * 1000 + 360.0, 500.0, 4);
+        sheet_add("main wait %d 300\n", i * 1000);
+        sheet_add("main range %d 600 train_step_%d\n", i * 1000 + 350, i);
+        work(i * 1000 + 360.0, 500.0, 4);
     }
-    draw(&sheet);
+    sheet_diagnose(NULL, 0);
     ck_assert_str_eq(analysis->step_method, "nvtx");
     ck_assert_uint_eq(analysis->step_count, 6);
     ck_assert_int_eq(analysis->steps[0].dur_ns, 1000000);
     ck_assert_int_eq(analysis->loader.wait_ns, 5 * 300000); /* the first one is before any step */
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
 START_TEST(without_names_the_loader_or_the_optimizer_marks_steps)
 {
-    static struct sheet sheet;
-    sheet = (struct sheet){0};
+    sheet_blank();
     for (int i = 0; i < 7; i++) {
-        add(&sheet, "main wait %d 100\n", i * 1000);
-        work(&sheet, i * 1000 + 150.0, 800.0, 4);
+        sheet_add("main wait %d 100\n", i * 1000);
+        work(i * 1000 + 150.0, 800.0, 4);
     }
-    draw(&sheet);
+    sheet_diagnose(NULL, 0);
     ck_assert_str_eq(analysis->step_method, "dataloader");
     ck_assert_uint_eq(analysis->step_count, 6);
     ck_assert_int_eq(analysis->step_mean_ns, 1000000);
-    wipe();
-    sheet = (struct sheet){0};
+    sheet_wipe();
+    sheet_blank();
     for (int i = 0; i < 7; i++) {
-        work(&sheet, i * 1000 + 10.0, 800.0, 4);
-        add(&sheet, "main range %d 50 Optimizer.step#SGD.step\n", i * 1000 + 900);
+        work(i * 1000 + 10.0, 800.0, 4);
+        sheet_add("main range %d 50 Optimizer.step#SGD.step\n", i * 1000 + 900);
     }
-    draw(&sheet);
+    sheet_diagnose(NULL, 0);
     ck_assert_str_eq(analysis->step_method, "optimizer");
     ck_assert_uint_eq(analysis->step_count, 6);
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
 START_TEST(the_period_of_a_kernel_is_the_last_resort)
 {
-    static struct sheet sheet;
-    sheet = (struct sheet){0};
+    sheet_blank();
     for (int step = 0; step < 8; step++) {
         for (int layer = 0; layer < 5; layer++) {
-            add(&sheet, "gpu0.7 kernel %d 50 gemm_layer\n", step * 1000 + layer * 100);
+            sheet_add("gpu0.7 kernel %d 50 gemm_layer\n", step * 1000 + layer * 100);
         }
-        add(&sheet, "gpu0.7 kernel %d 50 loss\n", step * 1000 + 600);
+        sheet_add("gpu0.7 kernel %d 50 loss\n", step * 1000 + 600);
     }
-    draw(&sheet);
+    sheet_diagnose(NULL, 0);
     ck_assert_str_eq(analysis->step_method, "period");
     ck_assert_uint_eq(analysis->step_count, 7);
     ck_assert_int_eq(analysis->step_mean_ns, 1000000);
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
 /** Kernels of one stream from *at_us on, 10 us each with 2 us between. */
-static void kernels(struct sheet *sheet, double *at_us, const char *name, int count)
+static void kernels(double *at_us, const char *name, int count)
 {
     for (int i = 0; i < count; i++) {
-        add(sheet, "gpu0.7 kernel %.1f 10 %s\n", *at_us, name);
+        sheet_add("gpu0.7 kernel %.1f 10 %s\n", *at_us, name);
         *at_us += 12.0;
     }
 }
 
 /** Layers forward and backward, all of the same kernels. */
-static void layers(struct sheet *sheet, double *at_us, int count)
+static void layers(double *at_us, int count)
 {
     for (int i = 0; i < count; i++) {
-        kernels(sheet, at_us, "gemm", 2);
-        kernels(sheet, at_us, "norm", 1);
+        kernels(at_us, "gemm", 2);
+        kernels(at_us, "norm", 1);
     }
     for (int i = 0; i < count; i++) {
-        kernels(sheet, at_us, "norm_backward", 1);
-        kernels(sheet, at_us, "gemm", 2);
-        kernels(sheet, at_us, "reduce", 1);
+        kernels(at_us, "norm_backward", 1);
+        kernels(at_us, "gemm", 2);
+        kernels(at_us, "reduce", 1);
     }
 }
 
 START_TEST(bursts_of_the_optimizers_kernels_end_steps)
 {
-    static struct sheet sheet;
-    sheet = (struct sheet){0};
+    sheet_blank();
     double t = 0.0;
     for (int step = 0; step < 7; step++) {
         t = step * 1000.0 + (step % 3) * 20.0; /* waits differ */
-        layers(&sheet, &t, 5);
-        kernels(&sheet, &t, "multi_tensor_apply_kernel<AdamFunctor>", 2);
-        kernels(&sheet, &t, "elementwise", 1);
-        kernels(&sheet, &t, "multi_tensor_apply_kernel<AdamFunctor>", 4);
+        layers(&t, 5);
+        kernels(&t, "multi_tensor_apply_kernel<AdamFunctor>", 2);
+        kernels(&t, "elementwise", 1);
+        kernels(&t, "multi_tensor_apply_kernel<AdamFunctor>", 4);
     }
-    draw(&sheet);
+    sheet_diagnose(NULL, 0);
     ck_assert_str_eq(analysis->step_method, "optimizer_kernels");
     ck_assert_uint_eq(analysis->step_count, 6);
     ck_assert_int_eq(analysis->step_mean_ns, 1000000);
     ck_assert_int_eq((int)analysis->subject, (int)LAC_SUBJECT_TRAINING);
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
 START_TEST(a_single_fused_kernel_ends_a_step)
 {
-    static struct sheet sheet;
-    sheet = (struct sheet){0};
+    sheet_blank();
     for (int step = 0; step < 6; step++) {
         double t = step * 1000.0;
-        layers(&sheet, &t, 4);
-        kernels(&sheet, &t, "FusedAdamKernel<float>", 1);
+        layers(&t, 4);
+        kernels(&t, "FusedAdamKernel<float>", 1);
     }
-    draw(&sheet);
+    sheet_diagnose(NULL, 0);
     ck_assert_str_eq(analysis->step_method, "optimizer_kernels");
     ck_assert_uint_eq(analysis->step_count, 5);
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
 START_TEST(optimizers_that_take_turns_are_one_step)
 {
-    static struct sheet sheet;
-    sheet = (struct sheet){0};
+    sheet_blank();
     for (int step = 0; step < 10; step++) {
         double t = step * 1000.0;
-        layers(&sheet, &t, 3);
-        kernels(&sheet, &t, "multi_tensor_apply_kernel<AdamFunctor>", 2);
-        layers(&sheet, &t, 5);
-        kernels(&sheet, &t, "multi_tensor_apply_kernel<AdamFunctor>", 2);
+        layers(&t, 3);
+        kernels(&t, "multi_tensor_apply_kernel<AdamFunctor>", 2);
+        layers(&t, 5);
+        kernels(&t, "multi_tensor_apply_kernel<AdamFunctor>", 2);
     }
-    draw(&sheet);
+    sheet_diagnose(NULL, 0);
     ck_assert_str_eq(analysis->step_method, "optimizer_kernels");
     ck_assert_uint_eq(analysis->step_count, 9);
     ck_assert_int_eq(analysis->step_median_ns, 1000000);
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
 /** One batch: forward and backward. */
-static void micro_step(struct sheet *sheet, double *at_us)
+static void micro_step(double *at_us)
 {
-    kernels(sheet, at_us, "embedding", 1);
-    layers(sheet, at_us, 3);
-    kernels(sheet, at_us, "embedding_backward", 1);
+    kernels(at_us, "embedding", 1);
+    layers(at_us, 3);
+    kernels(at_us, "embedding_backward", 1);
 }
 
 START_TEST(micro_steps_are_counted_beside_the_update)
 {
-    static struct sheet sheet;
-    sheet = (struct sheet){0};
+    sheet_blank();
     for (int step = 0; step < 6; step++) {
         double t = step * 2000.0;
         for (int micro = 0; micro < 4; micro++) {
-            micro_step(&sheet, &t);
+            micro_step(&t);
         }
-        kernels(&sheet, &t, "multi_tensor_apply_kernel<AdamFunctor>", 3);
+        kernels(&t, "multi_tensor_apply_kernel<AdamFunctor>", 3);
     }
-    draw(&sheet);
+    sheet_diagnose(NULL, 0);
     ck_assert_str_eq(analysis->step_method, "optimizer_kernels");
     ck_assert_int_eq(analysis->step_median_ns, 2000000);
     ck_assert_uint_eq(analysis->micro_step_count, 4);
     ck_assert(!analysis->is_step_micro);
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
 START_TEST(named_steps_may_be_the_micro_steps)
 {
-    static struct sheet sheet;
-    sheet = (struct sheet){0};
+    sheet_blank();
     for (int step = 0; step < 18; step++) {
         double t = step * 1000.0 + 5.0;
         bool is_update = step % 4 == 3;
-        add(&sheet, "main range %d 1000 ProfilerStep#%d\n", step * 1000, step);
-        micro_step(&sheet, &t);
-        kernels(&sheet, &t, "multi_tensor_apply_kernel<AdamFunctor>", is_update ? 30 : 0);
+        sheet_add("main range %d 1000 ProfilerStep#%d\n", step * 1000, step);
+        micro_step(&t);
+        kernels(&t, "multi_tensor_apply_kernel<AdamFunctor>", is_update ? 30 : 0);
     }
-    draw(&sheet);
+    sheet_diagnose(NULL, 0);
     ck_assert_uint_eq(analysis->micro_step_count, 4);
     ck_assert(analysis->is_step_micro);
     ck_assert_uint_eq(analysis->step_kept_count, 16);
     for (uint32_t s = 0; s < analysis->step_count; s++) {
         ck_assert(!analysis->steps[s].is_outlier);
     }
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
 START_TEST(a_step_of_layers_has_no_micro_steps)
 {
-    static struct sheet sheet;
-    sheet = (struct sheet){0};
+    sheet_blank();
     for (int step = 0; step < 6; step++) {
         double t = step * 4000.0;
-        layers(&sheet, &t, 24);
-        kernels(&sheet, &t, "multi_tensor_apply_kernel<AdamFunctor>", 3);
+        layers(&t, 24);
+        kernels(&t, "multi_tensor_apply_kernel<AdamFunctor>", 3);
     }
-    draw(&sheet);
+    sheet_diagnose(NULL, 0);
     ck_assert_uint_eq(analysis->step_count, 5);
     ck_assert_uint_eq(analysis->micro_step_count, 1);
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
 START_TEST(layers_are_no_steps)
 {
-    static struct sheet sheet;
-    sheet = (struct sheet){0};
+    sheet_blank();
     for (int step = 0; step < 8; step++) { /* forward only: layers come at even distances */
         double t = step * 1500.0;
-        kernels(&sheet, &t, "embedding", 1);
+        kernels(&t, "embedding", 1);
         for (int layer = 0; layer < 20; layer++) {
-            kernels(&sheet, &t, "gemm", 2);
-            kernels(&sheet, &t, "norm", 1);
-            kernels(&sheet, &t, "softmax", 1);
+            kernels(&t, "gemm", 2);
+            kernels(&t, "norm", 1);
+            kernels(&t, "softmax", 1);
         }
-        kernels(&sheet, &t, "gemm", 1);
-        kernels(&sheet, &t, "argmax", 1);
+        kernels(&t, "gemm", 1);
+        kernels(&t, "argmax", 1);
     }
-    draw(&sheet);
+    sheet_diagnose(NULL, 0);
     ck_assert_str_eq(analysis->step_method, "period");
     ck_assert_uint_eq(analysis->step_count, 7);
     ck_assert_int_eq(analysis->step_median_ns, 1500000);
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
 START_TEST(a_unit_that_the_step_cuts_short_is_no_step)
 {
-    static struct sheet sheet;
-    sheet = (struct sheet){0};
+    sheet_blank();
     for (int step = 0; step < 8; step++) { /* two units and a half */
         double t = step * 1000.0;
         for (int i = 0; i < 50; i++) {
             char name[16];
             (void)snprintf(name, sizeof name, "kernel_%c", 'a' + i % 20);
-            kernels(&sheet, &t, name, 1);
+            kernels(&t, name, 1);
         }
     }
-    draw(&sheet);
+    sheet_diagnose(NULL, 0);
     ck_assert_str_eq(analysis->step_method, "period");
     ck_assert_int_eq(analysis->step_median_ns, 1000000);
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
 START_TEST(a_few_other_kernels_do_not_hide_the_period)
 {
-    static struct sheet sheet;
-    sheet = (struct sheet){0};
+    sheet_blank();
     double t = 0.0;
     for (int step = 0; step < 16; step++) {
         t = step * 2000.0;
-        layers(&sheet, &t, 6);
-        kernels(&sheet, &t, step % 5 == 1 ? "other" : "update", 3);
-        kernels(&sheet, &t, "extra", step % 4 == 2);
+        layers(&t, 6);
+        kernels(&t, step % 5 == 1 ? "other" : "update", 3);
+        kernels(&t, "extra", step % 4 == 2);
     }
-    draw(&sheet);
+    sheet_diagnose(NULL, 0);
     ck_assert_str_eq(analysis->step_method, "period");
     ck_assert_uint_ge(analysis->step_count, 14);
     ck_assert_int_eq(analysis->step_median_ns, 2000000);
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
 START_TEST(a_pass_of_validation_does_not_hide_the_period)
 {
-    static struct sheet sheet;
-    sheet = (struct sheet){0};
+    sheet_blank();
     double t = 0.0;
     for (int step = 0; step < 14; step++) {
         double begin = t;
-        layers(&sheet, &t, 6);
-        kernels(&sheet, &t, "update", 3);
+        layers(&t, 6);
+        kernels(&t, "update", 3);
         t = begin + 1000.0;
         for (int batch = 0; step == 8 && batch < 6; batch++) {
             for (int layer = 0; layer < 6; layer++) {
-                kernels(&sheet, &t, "gemm", 2);
-                kernels(&sheet, &t, "norm", 1);
+                kernels(&t, "gemm", 2);
+                kernels(&t, "norm", 1);
             }
             t += 50.0;
         }
         t += step == 8 ? 400.0 : 0.0;
     }
-    draw(&sheet);
+    sheet_diagnose(NULL, 0);
     ck_assert_str_eq(analysis->step_method, "period");
     ck_assert_uint_ge(analysis->step_count, 12);
     ck_assert_int_eq(analysis->step_median_ns, 1000000);
@@ -598,43 +538,41 @@ START_TEST(a_pass_of_validation_does_not_hide_the_period)
     ck_assert_uint_eq(others, 1);
     ck_assert_int_ge(analysis->step_mean_ns, 990000); /* the pause before the first is not known */
     ck_assert_int_le(analysis->step_mean_ns, 1000000);
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
 START_TEST(kernels_that_overlap_make_no_step_of_negative_length)
 {
-    static struct sheet sheet;
-    sheet = (struct sheet){0};
+    sheet_blank();
     double t = 0.0;
     for (int step = 0; step < 12; step++) {
         t = step * 500.0;
-        add(&sheet, "gpu0.7 kernel %.1f %d dgrad\n", t, step == 4 ? 4000 : 10);
+        sheet_add("gpu0.7 kernel %.1f %d dgrad\n", t, step == 4 ? 4000 : 10);
         t += 12.0;
-        kernels(&sheet, &t, "gemm", 5);
-        kernels(&sheet, &t, "norm", 4);
-        kernels(&sheet, &t, step % 2 ? "FusedAdamKernel" : "gemm", 1);
+        kernels(&t, "gemm", 5);
+        kernels(&t, "norm", 4);
+        kernels(&t, step % 2 ? "FusedAdamKernel" : "gemm", 1);
     }
-    draw(&sheet);
+    sheet_diagnose(NULL, 0);
     ck_assert_uint_gt(analysis->step_count, 0);
     for (uint32_t s = 0; s < analysis->step_count; s++) {
         ck_assert_int_ge(analysis->steps[s].dur_ns, 0);
     }
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
 START_TEST(what_repeats_is_no_training_unless_something_says_so)
 {
-    static struct sheet sheet;
-    sheet = (struct sheet){0};
+    sheet_blank();
     for (int unit = 0; unit < 9; unit++) {
         double t = unit * 200.0;
-        kernels(&sheet, &t, "gemm", 4);
-        kernels(&sheet, &t, "norm", 2);
-        kernels(&sheet, &t, "softmax", 2);
+        kernels(&t, "gemm", 4);
+        kernels(&t, "norm", 2);
+        kernels(&t, "softmax", 2);
     }
-    draw(&sheet);
+    sheet_diagnose(NULL, 0);
     ck_assert_str_eq(analysis->step_method, "period");
     ck_assert_int_eq((int)analysis->subject, (int)LAC_SUBJECT_NO_STEPS);
     ck_assert_int_eq(analysis->verdict.letter, '~');
@@ -642,43 +580,41 @@ START_TEST(what_repeats_is_no_training_unless_something_says_so)
     ck_assert_uint_eq(analysis->finding_count, 0);
     ck_assert(isnan(analysis->throughput_per_s));
     ck_assert_int_eq(analysis->needs.gpu_ns, LAC_UNKNOWN_NS);
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
 START_TEST(no_rhythm_no_steps)
 {
-    static struct sheet sheet;
-    sheet = (struct sheet){0};
+    sheet_blank();
     double t = 0.0;
     for (int i = 0; i < 30; i++) {
         t += 50.0 + (i * i * 37) % 900;
-        add(&sheet, "gpu0.7 kernel %.1f 20 k%d\n", t, (i * 7) % 4);
+        sheet_add("gpu0.7 kernel %.1f 20 k%d\n", t, (i * 7) % 4);
     }
-    draw(&sheet);
+    sheet_diagnose(NULL, 0);
     ck_assert_str_eq(analysis->step_method, "none");
     ck_assert_uint_eq(analysis->step_count, 0);
     ck_assert_int_eq((int)analysis->subject, (int)LAC_SUBJECT_NO_STEPS);
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
 START_TEST(waits_count_inside_named_steps_only_and_starve_while_idle)
 {
-    static struct sheet sheet;
-    sheet = (struct sheet){0};
+    sheet_blank();
     for (int i = 0; i < 4; i++) {
-        add(&sheet, "main range %d 1000 ProfilerStep#%d\n", i * 1000 + 1000, i);
-        add(&sheet, "main wait %d 400\n", i * 1000 + 1000);
-        work(&sheet, i * 1000 + 1450.0, 500.0, 1);
+        sheet_add("main range %d 1000 ProfilerStep#%d\n", i * 1000 + 1000, i);
+        sheet_add("main wait %d 400\n", i * 1000 + 1000);
+        work(i * 1000 + 1450.0, 500.0, 1);
     }
-    add(&sheet, "main wait 0 900\n");
-    draw(&sheet);
+    sheet_add("main wait 0 900\n");
+    sheet_diagnose(NULL, 0);
     ck_assert_uint_eq(analysis->loader.batch_count, 5);
     ck_assert_int_eq(analysis->loader.wait_ns, 4 * 400000);
     ck_assert(fabs(analysis->loader.wait_pct_of_steps - 40.0) < 1e-9);
     ck_assert_int_eq(analysis->loader.starved_ns, 3 * 400000); /* not before the first operation */
-    wipe();
+    sheet_wipe();
 }
 END_TEST
 
