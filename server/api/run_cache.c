@@ -1,8 +1,10 @@
 #include "server/api/run_cache.h"
 
+#include "server/http/buffer.h"
 #include "server/store/store.h"
 
 #include <pthread.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -290,7 +290,7 @@ enum lac_status lac_trace_detail_row(struct lac_trace_file *file, unsigned table
     enum lac_status status =
         read_detail_block(file, table, row - at, column_count, &block, &count, reterr);
 
-    if (status == LAC_OK && at >= count) {
+    if (status == LAC_OK && (block == NULL || at >= count)) {
         status = lac_trace_corrupt(reterr, "details");
     }
     for (uint32_t c = 0; c < column_count && status == LAC_OK; c++) {
@@ -313,7 +313,7 @@ enum lac_status lac_trace_loader_batches(struct lac_trace_file *file, int64_t **
         uint32_t count = 0;
 
         status = read_detail_block(file, LAC_DETAIL_LOADER, done, 3, &block, &count, reterr);
-        if (status == LAC_OK && count > total - done) {
+        if (status == LAC_OK && (block == NULL || count == 0 || count > total - done)) {
             status = lac_trace_corrupt(reterr, "details");
         }
         if (status == LAC_OK) {
