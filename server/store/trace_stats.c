@@ -290,10 +290,10 @@ enum lac_status lac_trace_detail_row(struct lac_trace_file *file, unsigned table
     enum lac_status status =
         read_detail_block(file, table, row - at, column_count, &block, &count, reterr);
 
-    if (status == LAC_OK && (block == NULL || at >= count)) {
+    if (status == LAC_OK && at >= count) {
         status = lac_trace_corrupt(reterr, "details");
     }
-    for (uint32_t c = 0; c < column_count && status == LAC_OK; c++) {
+    for (uint32_t c = 0; c < column_count && status == LAC_OK && block != NULL; c++) {
         values[c] = block[(size_t)c * count + at];
     }
     free(block);
@@ -313,10 +313,10 @@ enum lac_status lac_trace_loader_batches(struct lac_trace_file *file, int64_t **
         uint32_t count = 0;
 
         status = read_detail_block(file, LAC_DETAIL_LOADER, done, 3, &block, &count, reterr);
-        if (status == LAC_OK && (block == NULL || count == 0 || count > total - done)) {
+        if (status == LAC_OK && count > total - done) {
             status = lac_trace_corrupt(reterr, "details");
         }
-        if (status == LAC_OK) {
+        if (status == LAC_OK && block != NULL) {
             memcpy(batches + done, block, count * sizeof *batches);
             done += count;
         }
