@@ -4,44 +4,12 @@
  */
 
 #include "analysis/diagnose/ranks.h"
+#include "tests/support/oom.h"
 #include "tests/support/trace_draw.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *old, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *old, size_t size);
-
-static uint64_t allocations_left = UINT64_MAX;
-
-static bool refuse(void)
-{
-    if (allocations_left == 0) {
-        return true;
-    }
-    allocations_left--;
-    return false;
-}
-
-void *__wrap_malloc(size_t size)
-{
-    return refuse() ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-    return refuse() ? NULL : __real_calloc(count, size);
-}
-
-void *__wrap_realloc(void *old, size_t size)
-{
-    return refuse() ? NULL : __real_realloc(old, size);
-}
+enum { RANKS = 3 };
 
 /** Six steps with everything in them: waits, fetches, copies, gaps of every cause, two devices. */
 static const char *drawing(void)
@@ -80,14 +48,46 @@ static const char *drawing(void)
     return text;
 }
 
-/** The same for the ranks of a run: tables, matching, replay, texts. @return false: said why */
-static bool refuse_ranks(uint64_t *ret_tried)
+/** Until it gets through, be it without something that it can do without. */
+static uint64_t refuse_diagnosis(const struct lac_model *model)
+{
+    struct lac_diagnose_options options = {.has_what_if = true};
+    enum lac_status status = LAC_ERR_NOMEM;
+    uint64_t tried = 0;
+    lac_what_if_clear(&options.what_if);
+    options.what_if.workers = 4;
+    for (; status != LAC_OK; tried++) {
+        struct lac_analysis *analysis = NULL;
+        struct lac_error error = {0};
+        oom_after(tried);
+        status = lac_diagnose(model, &options, &analysis, &error);
+        (void)oom_over();
+        if (status == LAC_OK) {
+            oom_require(lac_analysis_is_valid(analysis) && analysis->finding_count > 0,
+                        "an allocation failed unnoticed");
+        } else {
+            oom_require(status == LAC_ERR_NOMEM && analysis == NULL, "out of memory was not told");
+        }
+        lac_analysis_destroy(analysis);
+    }
+    return tried - 1;
+}
+
+static enum lac_status compare_ranks(void *ranks)
+{
+    struct lac_run *run = NULL;
+    enum lac_status status = lac_ranks_compare(ranks, RANKS, &run);
+    oom_require(status != LAC_OK || (run->has_finding && run->late == 1), "half a comparison");
+    lac_run_destroy(run);
+    return status;
+}
+
+/** The same for the ranks of a run: tables, matching, replay, texts. */
+static uint64_t refuse_ranks(void)
 {
     char text[4096];
-    struct lac_rank_trace ranks[3];
-    struct lac_run *run = NULL;
-    enum lac_status status = LAC_ERR_NOMEM;
-    for (int rank = 0; rank < 3; rank++) {
+    struct lac_rank_trace ranks[RANKS];
+    for (int rank = 0; rank < RANKS; rank++) {
         size_t used = 0;
         for (int i = 0; i < 6; i++) {
             int t = i * 10000;
@@ -101,22 +101,12 @@ static bool refuse_ranks(uint64_t *ret_tried)
         struct lac_model *model = trace_draw_with(text, NULL, 7);
         ranks[rank] = (struct lac_rank_trace){model, trace_diagnose(model)};
     }
-    for (*ret_tried = 0; status == LAC_ERR_NOMEM && *ret_tried < 10000; ++*ret_tried) {
-        allocations_left = *ret_tried;
-        status = lac_ranks_compare(ranks, 3, &run);
-        allocations_left = UINT64_MAX;
-    }
-    bool is_whole = status == LAC_OK && run->has_finding && run->late == 1;
-    if (!is_whole) {
-        fprintf(stderr, "oom_diagnose: ranks, allocation %llu: %s\n",
-                (unsigned long long)*ret_tried, lac_status_name(status));
-    }
-    lac_run_destroy(run);
-    for (int rank = 0; rank < 3; rank++) {
+    uint64_t tried = oom_each("ranks", compare_ranks, ranks, 1);
+    for (int rank = 0; rank < RANKS; rank++) {
         lac_analysis_destroy((struct lac_analysis *)(uintptr_t)ranks[rank].analysis);
         lac_model_destroy((struct lac_model *)(uintptr_t)ranks[rank].model);
     }
-    return is_whole;
+    return tried;
 }
 
 int main(void)
@@ -124,42 +114,10 @@ int main(void)
     struct lac_model *model = trace_draw_with(
         drawing(), "{\"lacuna\":{\"settings\":{\"batch_size\":8,\"loader_at\":\"train.py:8\"}}}",
         7);
-    uint64_t tried = 0;
-    struct lac_diagnose_options options = {.has_what_if = true};
-    lac_what_if_clear(&options.what_if);
-    options.what_if.workers = 4;
-    for (;; tried++) {
-        struct lac_analysis *analysis = NULL;
-        struct lac_error error = {0};
-        allocations_left = tried;
-        enum lac_status status = lac_diagnose(model, &options, &analysis, &error);
-        allocations_left = UINT64_MAX;
-        if (status == LAC_OK) {
-            bool is_whole = lac_analysis_is_valid(analysis) && analysis->finding_count > 0;
-            lac_analysis_destroy(analysis);
-            if (!is_whole) {
-                fprintf(stderr, "oom_diagnose: allocation %llu failed unnoticed\n",
-                        (unsigned long long)tried);
-                return 1;
-            }
-            break;
-        }
-        if (status != LAC_ERR_NOMEM || analysis != NULL) {
-            fprintf(stderr, "oom_diagnose: allocation %llu: %s\n", (unsigned long long)tried,
-                    lac_status_name(status));
-            return 1;
-        }
-    }
+    uint64_t tried = refuse_diagnosis(model);
     lac_model_destroy(model);
-    if (tried < 40) {
-        fprintf(stderr, "oom_diagnose: only %llu allocations\n", (unsigned long long)tried);
-        return 1;
-    }
-    uint64_t of_ranks = 0;
-    if (!refuse_ranks(&of_ranks) || of_ranks < 20) {
-        fprintf(stderr, "oom_diagnose: ranks: %llu allocations\n", (unsigned long long)of_ranks);
-        return 1;
-    }
+    uint64_t of_ranks = refuse_ranks();
+    oom_require(tried >= 40 && of_ranks >= 20, "too few allocations to be true");
     printf("%llu and %llu allocations refused in turn\n2 passed, 0 failed\n",
            (unsigned long long)tried, (unsigned long long)of_ranks);
     return 0;

@@ -5,46 +5,16 @@
  */
 #include "server/http/server.h"
 #include "server/log.h"
+#include "tests/support/oom.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <poll.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *old, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *old, size_t size);
-
-/* Allocations, of any thread, until one fails; negative: none does. */
-static _Atomic long until_failure = -1;
-
-static bool refuse(void)
-{
-    return atomic_load(&until_failure) >= 0 && atomic_fetch_sub(&until_failure, 1) == 0;
-}
-
-void *__wrap_malloc(size_t size)
-{
-    return refuse() ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-    return refuse() ? NULL : __real_calloc(count, size);
-}
-
-void *__wrap_realloc(void *old, size_t size)
-{
-    return refuse() ? NULL : __real_realloc(old, size);
-}
 
 /* -- a server with a route of each kind ----------------------------------------------------------
  */
@@ -175,10 +145,10 @@ int main(void)
 
     lac_log_set_level(LAC_LOG_ERROR);
     /* creating it: every allocation in turn */
-    for (long n = 0;; n++) {
-        atomic_store(&until_failure, n);
+    for (uint64_t n = 0;; n++) {
+        oom_once_after(n);
         const enum lac_status status = lac_http_server_create(&options, &server, &error);
-        const bool failed_one = atomic_exchange(&until_failure, -1) < 0;
+        const bool failed_one = oom_over();
 
         tried++;
         if (!failed_one) {
@@ -188,7 +158,8 @@ int main(void)
             break;
         }
         if (status != LAC_ERR_NOMEM) {
-            (void)fprintf(stderr, "creating, allocation %ld: %s\n", n, lac_status_name(status));
+            (void)fprintf(stderr, "creating, allocation %llu: %s\n", (unsigned long long)n,
+                          lac_status_name(status));
             return 1;
         }
     }
@@ -196,17 +167,18 @@ int main(void)
         return 1;
     }
     /* serving: each allocation in turn, then everything must work again */
-    for (long n = 0; n < 200; n++) {
-        atomic_store(&until_failure, n);
+    for (uint64_t n = 0; n < 200; n++) {
+        oom_once_after(n);
         if (!try_all()) {
             return 1;
         }
         lac_http_server_publish(server, "trace", "{}", 2);
-        const bool failed_one = atomic_exchange(&until_failure, -1) < 0;
+        const bool failed_one = oom_over();
 
         tried++;
         if (ask("GET /loop" TAIL "\r\n", 0, 3000) != 200) {
-            (void)fprintf(stderr, "after allocation %ld failed: %.200s\n", n, reply);
+            (void)fprintf(stderr, "after allocation %llu failed: %.200s\n", (unsigned long long)n,
+                          reply);
             return 1;
         }
         if (!failed_one) {

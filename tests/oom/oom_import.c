@@ -4,54 +4,10 @@
  */
 
 #include "analysis/import/import_private.h"
+#include "tests/support/oom.h"
 
 #include <isa-l/igzip_lib.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *old, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *old, size_t size);
-
-static uint64_t allocations_left = UINT64_MAX;
-static bool was_refused;
-
-static bool refuse(void)
-{
-    if (allocations_left == 0) {
-        was_refused = true;
-        return true;
-    }
-    allocations_left--;
-    return false;
-}
-
-void *__wrap_malloc(size_t size)
-{
-    return refuse() ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-    return refuse() ? NULL : __real_calloc(count, size);
-}
-
-void *__wrap_realloc(void *old, size_t size)
-{
-    return refuse() ? NULL : __real_realloc(old, size);
-}
-
-static void require(bool holds, const char *what)
-{
-    if (!holds) {
-        (void)fprintf(stderr, "oom_import: %s\n", what);
-        exit(1);
-    }
-}
 
 static enum lac_status drop(void *context, struct lac_model *model, struct lac_error *reterr)
 {
@@ -61,27 +17,24 @@ static enum lac_status drop(void *context, struct lac_model *model, struct lac_e
     return LAC_OK;
 }
 
-/* How many allocations it took; every one of them was refused once. */
-static uint64_t refuse_each(const uint8_t *bytes, size_t size)
+struct input {
+    const uint8_t *bytes;
+    size_t size;
+};
+
+static enum lac_status import(void *context)
 {
     static const struct lac_import_tuning tuning = {512, 100};
+    const struct input *input = context;
     struct lac_import_options options = {0};
+    struct lac_error error = {0};
+    int count = 0;
     lac_import_limits_default(&options.limits);
-    for (uint64_t n = 0;; n++) {
-        struct lac_error error = {0};
-        int count = 0;
-        allocations_left = n;
-        was_refused = false;
-        enum lac_status status =
-            lac_import_bytes_tuned(bytes, size, &options, &tuning, drop, &count, &error);
-        allocations_left = UINT64_MAX;
-        if (!was_refused) {
-            require(status == LAC_OK && count > 0, "the import failed with memory to spare");
-            return n;
-        }
-        require(status == LAC_ERR_NOMEM, "a refused allocation was not LAC_ERR_NOMEM");
-        require(error.message[0] != 0, "no message");
-    }
+    enum lac_status status =
+        lac_import_bytes_tuned(input->bytes, input->size, &options, &tuning, drop, &count, &error);
+    oom_require(status == LAC_OK ? count > 0 : error.message[0] != 0,
+                "neither a trace nor a message");
+    return status;
 }
 
 /* Every kind of event, many enough that each array and table grows more than once. */
@@ -133,7 +86,7 @@ static size_t make_gzip(const char *text, size_t size, uint8_t *out, size_t capa
     stream.avail_in = (uint32_t)size;
     stream.next_out = out;
     stream.avail_out = (uint32_t)capacity;
-    require(isal_deflate(&stream) == COMP_OK, "gzip");
+    oom_require(isal_deflate(&stream) == COMP_OK, "gzip");
     return capacity - stream.avail_out;
 }
 
@@ -142,10 +95,11 @@ int main(void)
     static char text[400000];
     static uint8_t packed[400000];
     size_t size = make_trace(text, sizeof text);
-    uint64_t plain = refuse_each((const uint8_t *)text, size);
-    size_t packed_size = make_gzip(text, size, packed, sizeof packed);
-    uint64_t gzip = refuse_each(packed, packed_size);
-    require(plain > 50 && gzip > 50, "too few allocations to be true");
+    struct input input = {(const uint8_t *)text, size};
+    uint64_t plain = oom_each("plain", import, &input, 1);
+    input = (struct input){packed, make_gzip(text, size, packed, sizeof packed)};
+    uint64_t gzip = oom_each("gzip", import, &input, 1);
+    oom_require(plain > 50 && gzip > 50, "too few allocations to be true");
     printf("oom_import: %llu allocations refused\n", (unsigned long long)(plain + gzip));
     return 0;
 }

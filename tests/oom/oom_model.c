@@ -7,53 +7,10 @@
 #include "analysis/model/builder.h"
 #include "analysis/model/chunk.h"
 #include "analysis/model/tile.h"
+#include "tests/support/oom.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *old, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *old, size_t size);
-
-static uint64_t allocations_left = UINT64_MAX;
-static bool was_refused;
-
-static bool refuse(void)
-{
-    if (allocations_left == 0) {
-        was_refused = true;
-        return true;
-    }
-    allocations_left--;
-    return false;
-}
-
-void *__wrap_malloc(size_t size)
-{
-    return refuse() ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-    return refuse() ? NULL : __real_calloc(count, size);
-}
-
-void *__wrap_realloc(void *old, size_t size)
-{
-    return refuse() ? NULL : __real_realloc(old, size);
-}
-
-static void require(bool holds, const char *what)
-{
-    if (!holds) {
-        (void)fprintf(stderr, "oom_model: %s\n", what);
-        exit(1);
-    }
-}
 
 #define TRY(call)                                                                                  \
     do {                                                                                           \
@@ -138,7 +95,8 @@ static enum lac_status add_steps(struct lac_model *model)
     uint64_t before = model->slices.count;
     enum lac_status status = lac_model_add_track(model, &track, steps, 2);
 
-    require(status == LAC_OK || model->slices.count == before, "a failed add_track had an effect");
+    oom_require(status == LAC_OK || model->slices.count == before,
+                "a failed add_track had an effect");
     return status;
 }
 
@@ -168,7 +126,7 @@ static enum lac_status use_chunks(const struct lac_model *model)
 
         status = lac_chunk_decode(codec, bytes, size, (uint32_t)track->count, track->first,
                                   1u << LAC_COLUMN_NUMBERS, &out, &error);
-        require(status == LAC_OK || error.message[0] != '\0', "a failure without a message");
+        oom_require(status == LAC_OK || error.message[0] != '\0', "a failure without a message");
     }
     free(numbers);
     lac_chunk_codec_destroy(codec);
@@ -214,8 +172,9 @@ static enum lac_status use_tiles(const struct lac_model *model)
     return status;
 }
 
-static enum lac_status everything(void)
+static enum lac_status everything(void *context)
 {
+    (void)context;
     struct lac_model *model = NULL;
     enum lac_status status = make_model(&model);
 
@@ -231,7 +190,7 @@ static enum lac_status everything(void)
     if (status == LAC_OK) {
         bool valid = lac_model_is_valid(model); /* which takes memory of its own */
 
-        require(valid || was_refused, "the model is not valid");
+        oom_require(valid || oom_has_refused(), "the model is not valid");
         status = valid ? LAC_OK : LAC_ERR_NOMEM;
     }
     lac_model_destroy(model);
@@ -240,21 +199,9 @@ static enum lac_status everything(void)
 
 int main(void)
 {
-    uint64_t n = 0;
+    uint64_t tried = oom_each("oom_model", everything, NULL, 1);
 
-    for (;; n++) {
-        enum lac_status status;
-
-        allocations_left = n;
-        was_refused = false;
-        status = everything();
-        if (!was_refused) {
-            require(status == LAC_OK, "failed with memory enough");
-            break;
-        }
-        require(status == LAC_ERR_NOMEM, "out of memory was not told");
-    }
-    require(n > 100, "fewer allocations than there are arrays");
-    printf("ok: each of %llu allocations may fail\n", (unsigned long long)n);
+    oom_require(tried > 100, "fewer allocations than there are arrays");
+    printf("ok: each of %llu allocations may fail\n", (unsigned long long)tried);
     return 0;
 }

@@ -8,78 +8,37 @@
 #include "analysis/import/import.h"
 #include "server/demo/pipeline.h"
 #include "server/demo/truth.h"
+#include "tests/support/oom.h"
 #include "tests/support/rich_model.h"
 
 #include <sqlite3.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *old, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *old, size_t size);
-
-static uint64_t allocations_left = UINT64_MAX;
-static bool was_refused;
-
-static bool refuse(void)
-{
-    if (allocations_left == 0) {
-        was_refused = true;
-        return true;
-    }
-    allocations_left--;
-    return false;
-}
-
-void *__wrap_malloc(size_t size)
-{
-    return refuse() ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-    return refuse() ? NULL : __real_calloc(count, size);
-}
-
-void *__wrap_realloc(void *old, size_t size)
-{
-    return refuse() ? NULL : __real_realloc(old, size);
-}
-
-static void require(bool holds, const char *what)
-{
-    if (!holds) {
-        (void)fprintf(stderr, "oom_parts: %s\n", what);
-        exit(1);
-    }
-}
 
 /* ---- what is tried ---- */
 
 static struct lac_model *model;
 static char export_path[64];
 
-static enum lac_status draw(void)
+static enum lac_status draw(void *context)
 {
+    (void)context;
     enum lac_status status = LAC_OK;
     for (int metric = 0; metric < 3 && status == LAC_OK; metric++) {
         struct lac_flame_options options = {.metric = (enum lac_flame_metric)metric,
                                             .by = LAC_FLAME_BY_PYTHON};
         struct lac_flame *flame = NULL;
         status = lac_flame_create(model, &options, &flame);
-        require((flame != NULL) == (status == LAC_OK), "a failed graph was given");
+        oom_require((flame != NULL) == (status == LAC_OK), "a failed graph was given");
         lac_flame_destroy(flame);
     }
     return status;
 }
 
-static enum lac_status simulate(void)
+static enum lac_status simulate(void *context)
 {
+    (void)context;
     struct lac_demo_pipeline pipeline;
     struct lac_demo_run run;
     struct lac_demo_truth truth;
@@ -103,13 +62,14 @@ static enum lac_status keep(void *context, struct lac_model *given, struct lac_e
     return LAC_OK;
 }
 
-static enum lac_status read_export(void)
+static enum lac_status read_export(void *context)
 {
+    (void)context;
     struct lac_import_options options = {.name = "export"};
     struct lac_error error = {0};
     lac_import_limits_default(&options.limits);
     enum lac_status status = lac_import_file(export_path, &options, keep, NULL, &error);
-    require(status == LAC_OK || strlen(error.message) > 0, "an import failed without a word");
+    oom_require(status == LAC_OK || strlen(error.message) > 0, "an import failed without a word");
     return status;
 }
 
@@ -132,33 +92,21 @@ static void make_export(void)
     sqlite3 *db = NULL;
     (void)snprintf(export_path, sizeof(export_path), "/tmp/lac_oom_%d.sqlite", (int)getpid());
     (void)unlink(export_path);
-    require(sqlite3_open(export_path, &db) == SQLITE_OK, "no database");
-    require(sqlite3_exec(db, SQL, NULL, NULL, NULL) == SQLITE_OK, "no export");
-    require(sqlite3_close(db) == SQLITE_OK, "the export is not closed");
+    oom_require(sqlite3_open(export_path, &db) == SQLITE_OK, "no database");
+    oom_require(sqlite3_exec(db, SQL, NULL, NULL, NULL) == SQLITE_OK, "no export");
+    oom_require(sqlite3_close(db) == SQLITE_OK, "the export is not closed");
 }
 
-/* Every n-th allocation in turn; a long list only each `stride`-th, the first hundred all. */
-static uint64_t torture(const char *what, enum lac_status (*part)(void), uint64_t stride)
+static uint64_t torture(const char *what, oom_part part, uint64_t stride)
 {
-    uint64_t tried = 0;
-    for (uint64_t n = 0;; n += n < 100 ? 1 : stride) {
-        allocations_left = n;
-        was_refused = false;
-        enum lac_status status = part();
-        allocations_left = UINT64_MAX;
-        if (!was_refused) {
-            require(status == LAC_OK, "failed with memory enough");
-            printf("ok: %s, each of %llu allocations may fail\n", what, (unsigned long long)n);
-            return tried;
-        }
-        require(status == LAC_ERR_NOMEM, "out of memory was not told");
-        tried++;
-    }
+    uint64_t tried = oom_each(what, part, NULL, stride);
+    printf("ok: %s, out of memory in %llu places\n", what, (unsigned long long)tried);
+    return tried;
 }
 
 int main(void)
 {
-    require(rich_model_create(7, 300, &model) == LAC_OK, "no model");
+    oom_require(rich_model_create(7, 300, &model) == LAC_OK, "no model");
     struct lac_derived_slice gaps[2] = {
         {.start_ns = 0, .dur_ns = 500, .name = 1, .link = LAC_NONE, .kind = LAC_SLICE_GAP},
         {.start_ns = 600, .dur_ns = 500, .name = 1, .link = LAC_NONE, .kind = LAC_SLICE_GAP}};
@@ -167,9 +115,9 @@ int main(void)
             gaps[1].link = i;
         }
     }
-    require(gaps[1].link != LAC_NONE, "no kernel that was launched");
+    oom_require(gaps[1].link != LAC_NONE, "no kernel that was launched");
     struct lac_track track = {.kind = LAC_TRACK_GAPS, .process = LAC_NONE};
-    require(lac_model_add_track(model, &track, gaps, 2) == LAC_OK, "no gaps");
+    oom_require(lac_model_add_track(model, &track, gaps, 2) == LAC_OK, "no gaps");
     make_export();
     uint64_t passed = torture("flame", draw, 1);
     passed += torture("simulation", simulate, 1);

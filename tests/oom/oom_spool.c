@@ -6,47 +6,12 @@
 #include "analysis/import/spool_import.h"
 #include "analysis/model/model.h"
 #include "tests/support/made_spool.h"
+#include "tests/support/oom.h"
 
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *old, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *old, size_t size);
-
-static uint64_t allocations_left = UINT64_MAX;
-static bool was_refused;
-
-static bool refuse(void)
-{
-    if (allocations_left == 0) {
-        was_refused = true;
-        return true;
-    }
-    allocations_left--;
-    return false;
-}
-
-void *__wrap_malloc(size_t size)
-{
-    return refuse() ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-    return refuse() ? NULL : __real_calloc(count, size);
-}
-
-void *__wrap_realloc(void *old, size_t size)
-{
-    return refuse() ? NULL : __real_realloc(old, size);
-}
 
 static void require(bool holds, const char *what, const char *path)
 {
@@ -64,36 +29,40 @@ static enum lac_status drop(void *context, struct lac_model *model, struct lac_e
     return LAC_OK;
 }
 
+struct input {
+    const char *path;
+    char spool[64];
+};
+
+static enum lac_status import(void *context)
+{
+    const struct lac_import_options options = {.name = "job"};
+    const struct input *const input = context;
+    struct lac_error error = {0};
+    int count = 0;
+    const enum lac_status status = lac_spool_import(input->spool, &options, drop, &count, &error);
+
+    require(status == LAC_OK ? count == 1 : count == 0 && error.message[0] != '\0',
+            "neither one trace nor a message", input->path);
+    return status;
+}
+
 /* How many allocations it took; every one of them was refused once. */
 static uint64_t refuse_each(const char *path)
 {
     static uint8_t bytes[1 << 20];
-    const struct lac_import_options options = {.name = "job"};
+    struct input input = {.path = path};
     FILE *const file = fopen(path, "rb");
-    char spool[64];
+    uint64_t tried;
     int fd;
 
     require(file != NULL, "cannot be opened", path);
     fd = lac_made_spool(bytes, fread(bytes, 1, sizeof(bytes), file));
     (void)fclose(file);
-    (void)snprintf(spool, sizeof(spool), "/proc/self/fd/%d", fd);
-    for (uint64_t n = 0;; n++) {
-        struct lac_error error = {0};
-        enum lac_status status;
-        int count = 0;
-
-        allocations_left = n;
-        was_refused = false;
-        status = lac_spool_import(spool, &options, drop, &count, &error);
-        allocations_left = UINT64_MAX;
-        if (!was_refused) {
-            require(status == LAC_OK && count == 1, "not imported with memory to spare", path);
-            (void)close(fd);
-            return n;
-        }
-        require(status == LAC_ERR_NOMEM, "a refused allocation was not LAC_ERR_NOMEM", path);
-        require(error.message[0] != '\0' && count == 0, "no message", path);
-    }
+    (void)snprintf(input.spool, sizeof(input.spool), "/proc/self/fd/%d", fd);
+    tried = oom_each(path, import, &input, 1);
+    (void)close(fd);
+    return tried;
 }
 
 int main(void)

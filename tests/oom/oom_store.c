@@ -10,56 +10,13 @@
 #include "server/store/store.h"
 #include "server/store/trace_file.h"
 #include "server/store/trace_writer.h"
+#include "tests/support/oom.h"
 #include "tests/support/rich_model.h"
 
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *old, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *old, size_t size);
-
-static uint64_t allocations_left = UINT64_MAX;
-static bool was_refused;
-
-static bool refuse(void)
-{
-    if (allocations_left == 0) {
-        was_refused = true;
-        return true;
-    }
-    allocations_left--;
-    return false;
-}
-
-void *__wrap_malloc(size_t size)
-{
-    return refuse() ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-    return refuse() ? NULL : __real_calloc(count, size);
-}
-
-void *__wrap_realloc(void *old, size_t size)
-{
-    return refuse() ? NULL : __real_realloc(old, size);
-}
-
-static void require(bool holds, const char *what)
-{
-    if (!holds) {
-        (void)fprintf(stderr, "oom_store: %s\n", what);
-        exit(1);
-    }
-}
 
 static char folder[64];
 static struct lac_model *model;
@@ -129,13 +86,11 @@ static enum lac_status scenario_publish(struct lac_store *store)
         status = lac_store_publish(store, &publication, ids, &error);
     }
     if (status == LAC_OK) {
-        uint64_t left = allocations_left;
-
-        allocations_left = UINT64_MAX; /* deleting is another scenario's */
-        require(lac_store_delete_trace(store, ids[0], &error) == LAC_OK, "cannot delete");
-        allocations_left = left;
+        const int64_t paused = oom_pause(); /* deleting is another scenario's */
+        oom_require(lac_store_delete_trace(store, ids[0], &error) == LAC_OK, "cannot delete");
+        oom_resume(paused);
     } else {
-        require(count_files("traces") == 1, "a trace that was not published is in the folder");
+        oom_require(count_files("traces") == 1, "a trace that was not published is in the folder");
     }
     lac_staging_remove(&staging);
     return status;
@@ -152,7 +107,7 @@ static enum lac_status scenario_list(struct lac_store *store)
     enum lac_status status = lac_store_list_traces(store, &query, &list, &error);
 
     if (status == LAC_OK) {
-        require(list.count == 1, "the list lost a row");
+        oom_require(list.count == 1, "the list lost a row");
         lac_trace_list_done(&list);
         status = lac_store_get_trace(store, ready_id, &row, &error);
     }
@@ -175,7 +130,7 @@ static enum lac_status read_tables(struct lac_trace_file *file)
     enum lac_status status = lac_trace_file_search(file, &search, &hits, &error);
 
     if (status == LAC_OK) {
-        require(hits.count == 10, "hits are missing");
+        oom_require(hits.count == 10, "hits are missing");
         lac_search_hits_done(&hits);
         status = lac_trace_file_kernels(file, &kernel_query, &kernels, &error);
     }
@@ -238,7 +193,7 @@ static struct lac_store *open_store(void)
     struct lac_store *store = NULL;
     struct lac_error error;
 
-    require(lac_store_open(&options, &store, &error) == LAC_OK, "cannot open the store");
+    oom_require(lac_store_open(&options, &store, &error) == LAC_OK, "cannot open the store");
     return store;
 }
 
@@ -250,22 +205,22 @@ static void torture(const char *name, scenario run)
     for (;; n++) {
         struct lac_store *store = open_store(); /* fresh: nothing is cached */
         enum lac_status status;
+        bool was_refused;
 
-        was_refused = false;
-        allocations_left = n;
+        oom_after(n);
         status = run(store);
-        allocations_left = UINT64_MAX;
+        was_refused = oom_over();
         lac_store_close(store);
-        require(count_files("traces") == 1, name);
+        oom_require(count_files("traces") == 1, name);
         if (status == LAC_OK && !was_refused) {
             break;
         }
         /* SQLite passes a failed allocation on as an error of reading or writing now and then */
-        require(status == LAC_OK || status == LAC_ERR_NOMEM || status == LAC_ERR_IO ||
-                    status == LAC_ERR_CORRUPT,
-                name);
+        oom_require(status == LAC_OK || status == LAC_ERR_NOMEM || status == LAC_ERR_IO ||
+                        status == LAC_ERR_CORRUPT,
+                    name);
     }
-    require(n > 0, "the scenario does not allocate: it tests nothing");
+    oom_require(n > 0, "the scenario does not allocate: it tests nothing");
     printf("%s: %llu allocations refused, one after another\n", name, (unsigned long long)n);
 }
 
@@ -279,13 +234,13 @@ int main(void)
     struct lac_error error;
 
     (void)snprintf(folder, sizeof folder, "/tmp/lacuna-test-XXXXXX");
-    require(mkdtemp(folder) != NULL, "no folder");
-    require(rich_model_create(3, 60, &model) == LAC_OK, "no model");
+    oom_require(mkdtemp(folder) != NULL, "no folder");
+    oom_require(rich_model_create(3, 60, &model) == LAC_OK, "no model");
     store = open_store();
-    require(lac_store_new_id(ready_id, &error) == LAC_OK, "no id");
-    require(lac_staging_create(store, ready_id, &staging, &error) == LAC_OK, "cannot stage");
-    require(write_staged(&staging) == LAC_OK, "cannot write");
-    require(lac_store_publish(store, &publication, ids, &error) == LAC_OK, "cannot publish");
+    oom_require(lac_store_new_id(ready_id, &error) == LAC_OK, "no id");
+    oom_require(lac_staging_create(store, ready_id, &staging, &error) == LAC_OK, "cannot stage");
+    oom_require(write_staged(&staging) == LAC_OK, "cannot write");
+    oom_require(lac_store_publish(store, &publication, ids, &error) == LAC_OK, "cannot publish");
     lac_staging_remove(&staging);
     lac_store_close(store);
 
@@ -295,7 +250,7 @@ int main(void)
     torture("read", scenario_read);
     lac_model_destroy(model);
     (void)snprintf(command, sizeof command, "rm -rf '%s'", folder);
-    require(system(command) == 0, "cannot tidy up");
+    oom_require(system(command) == 0, "cannot tidy up");
     printf("4 passed, 0 failed\n");
     return 0;
 }
