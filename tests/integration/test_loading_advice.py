@@ -1,17 +1,7 @@
 #!/usr/bin/env python3
 """Unchanged DataLoader scripts in which more workers would not help: `analyze` says why, and what it says to change does what
 it promised."""
-import json
-import os
-import shutil
-import subprocess
-import sys
-import tempfile
-import unittest
-
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-LACUNA = os.path.join(ROOT, "build/release/lacuna")
-PYTHON = "/usr/bin/python3"
+from advice_harness import AdviceTest, main
 
 # What is slow sleeps wherever that is possible, so that two cores, shared with other tests, are enough to tell.
 LOOP = """
@@ -71,31 +61,9 @@ if __name__ == "__main__":
 """
 
 
-def has_torch():
-    if not os.access(PYTHON, os.X_OK):
-        return False
-    return subprocess.run([PYTHON, "-c", "import torch"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
-
-
-@unittest.skipUnless(has_torch(), "no torch for /usr/bin/python3 (Debian: python3-torch)")
-class LoadingAdvice(unittest.TestCase):
-    def setUp(self):
-        self.folder = tempfile.mkdtemp(prefix="lacuna-test-")
-        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
-        self.script = os.path.join(self.folder, "train.py")
-        with open(self.script, "w", encoding="utf-8") as file:
-            file.write(LOOP)
-
+class LoadingAdvice(AdviceTest):
     def analyze(self, *arguments):
-        recording = os.path.join(self.folder, "-".join(arguments))
-        shutil.rmtree(recording, ignore_errors=True)
-        done = subprocess.run([LACUNA, "run", "--quiet", "-o", recording, "--", PYTHON, self.script, *arguments],
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        done = subprocess.run([LACUNA, "analyze", "--json", recording], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                              text=True, timeout=120)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        return json.loads(done.stdout)
+        return self.analyze_run("train.py", LOOP, *arguments)
 
     def first(self, analysis, name):
         self.assertTrue(analysis["findings"], analysis["verdict"])
@@ -103,19 +71,13 @@ class LoadingAdvice(unittest.TestCase):
         self.assertEqual(first["id"], name, first["why"])
         self.assertEqual(analysis["loading"]["verdict"], name)
         self.assertEqual(analysis["verdict"]["cause"], "data_wait")
-        for part in ("why", "change", "expect", "costs", "wrong_if", "check", "evidence"):
-            self.assertTrue(first[part], part)
+        self.check_grammar(first, "change")
         return first
 
     def prediction_holds(self, first, *changed, better=0.2):
         """Within a fifth; `better`: what the change saves beyond what could be recorded may be more."""
         predicted = first["step_ns"]["mid"]
-        measured = None
-        for _ in range(2):  # other work on the machine only ever makes it longer: the quieter of two runs
-            mean_ns = self.analyze(*changed)["steps"]["mean_ns"]
-            measured = mean_ns if measured is None else min(measured, mean_ns)
-            if measured <= 1.2 * predicted:
-                break
+        measured = self.quieter_of_two(lambda: self.analyze(*changed), 1.2 * predicted)
         print(f"{first['id']}: predicted {predicted / 1e6:.1f} ms a step, measured {measured / 1e6:.1f}")
         self.assertLessEqual(measured, 1.2 * predicted)
         self.assertGreaterEqual(measured, (1.0 - better) * predicted)
@@ -150,10 +112,4 @@ class LoadingAdvice(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    result = unittest.main(exit=False).result
-    bad = len(result.failures) + len(result.errors)
-    skipped = len(result.skipped)
-    if skipped:
-        print(f"SKIPPED: {result.skipped[0][1]}")
-    print(f"{result.testsRun - bad - skipped} passed, {bad} failed")
-    sys.exit(1 if bad else 0)
+    main()

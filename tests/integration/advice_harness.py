@@ -1,0 +1,61 @@
+"""Records real DataLoader scripts on this machine's CPU and has them analyzed; used by test_*_advice.py."""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+LACUNA = os.path.join(ROOT, "build/release/lacuna")
+PYTHON = "/usr/bin/python3"
+
+
+def has_torch():
+    if not os.access(PYTHON, os.X_OK):
+        return False
+    return subprocess.run([PYTHON, "-c", "import torch"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
+
+
+@unittest.skipUnless(has_torch(), "no torch for /usr/bin/python3 (Debian: python3-torch)")
+class AdviceTest(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.mkdtemp(prefix="lacuna-test-")
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+
+    def lacuna(self, *arguments):
+        """What it prints; it must succeed."""
+        done = subprocess.run([LACUNA, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def analyze_run(self, script, text, *arguments):
+        """The analysis of a run of the script with this text, recorded anew each time."""
+        path = os.path.join(self.folder, script)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        recording = os.path.join(self.folder, "recording")
+        shutil.rmtree(recording, ignore_errors=True)
+        self.lacuna("run", "--quiet", "-o", recording, "--", PYTHON, path, *arguments)
+        return json.loads(self.lacuna("analyze", "--json", recording))
+
+    def check_grammar(self, finding, *more):
+        for part in ("why", "expect", "costs", "wrong_if", "check", "evidence", *more):
+            self.assertTrue(finding[part], part)
+
+    def quieter_of_two(self, analyze, enough_ns):
+        """Mean step of the quieter of two runs, or of the first when that is enough: other work on the machine only ever
+        makes it longer."""
+        measured = analyze()["steps"]["mean_ns"]
+        return measured if measured <= enough_ns else min(measured, analyze()["steps"]["mean_ns"])
+
+
+def main():
+    result = unittest.main(exit=False).result
+    bad = len(result.failures) + len(result.errors)
+    skipped = len(result.skipped)
+    if skipped:
+        print(f"SKIPPED: {result.skipped[0][1]}")
+    print(f"{result.testsRun - bad - skipped} passed, {bad} failed")
+    sys.exit(1 if bad else 0)
