@@ -4,11 +4,14 @@
 #include "analysis/compare/compare.h"
 #include "analysis/diagnose/analysis.h"
 #include "analysis/diagnose/diagnose.h"
+#include "analysis/diagnose/ranks.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "server/api/app.h"
 #include "server/api/compare_json.h"
 #include "server/api/json_out.h"
+#include "server/api/run_cache.h"
+#include "server/api/run_ranks.h"
 #include "server/export/redact.h"
 #include "server/export/report.h"
 #include "server/http/buffer.h"
@@ -17,6 +20,8 @@
 #include "server/store/store.h"
 #include "server/store/trace_file.h"
 
+#include <inttypes.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -54,28 +59,75 @@ static bool diagnose(struct opened *opened, struct lac_response *response)
     return status == LAC_OK;
 }
 
-/** Open the trace whose id is the query's `key`. */
-static bool open_named(struct lac_app *app, const struct lac_request *request, const char *key,
-                       struct lac_response *response, struct opened *opened)
+/** One side of a comparison: a trace, or a run of which the lowest rank's is compared. */
+struct side {
+    struct lac_run_ranks *ranks; /**< NULL: a trace */
+    struct lac_run *run;         /**< NULL: a trace, or a run of one */
+    struct opened trace;
+};
+
+static void close_side(struct lac_app *app, struct side *side)
+{
+    close_trace(app, &side->trace);
+    lac_run_destroy(side->run);
+    lac_run_ranks_close(side->ranks);
+}
+
+/** Open what the query's `key` names. @return false: the response says why */
+static bool open_side(struct lac_app *app, const struct lac_request *request, const char *key,
+                      struct lac_response *response, struct side *side)
 {
     struct lac_request one = *request;
+    struct lac_run_row row = {0};
+    struct lac_error error = {0};
+    enum lac_status status = LAC_ERR_NOT_FOUND;
 
     one.param[0] = lac_target_get(request->target, key);
     if (one.param[0] == NULL) {
-        lac_response_error(response, 400, "bad_request", "give the traces: ?a=ID&b=ID");
+        lac_response_error(response, 400, "bad_request",
+                           "give two traces, or two runs: ?a=ID&b=ID");
         return false;
     }
-    opened->file = lac_api_open_trace(app, &one, response);
-    return opened->file != NULL;
+    if (lac_store_id_is_valid(one.param[0])) {
+        status = lac_store_get_run(app->store, one.param[0], &row, &error);
+    }
+    if (status == LAC_OK) {
+        lac_run_row_done(&row);
+        side->ranks = lac_run_ranks_open(app, one.param[0], response);
+        if (side->ranks == NULL) {
+            return false;
+        }
+        one.param[0] = lac_run_ranks_lowest(side->ranks);
+    } else if (status != LAC_ERR_NOT_FOUND) {
+        lac_response_fail(response, &error);
+        return false;
+    }
+    side->trace.file = lac_api_open_trace(app, &one, response);
+    return side->trace.file != NULL;
 }
 
-static void write_comparison(const struct lac_request *request, const struct opened *traces,
+/** Join the ranks of both sides, one side after the other. */
+static bool join_runs(struct lac_app *app, struct side *sides, struct lac_response *response)
+{
+    bool is_joined = true;
+
+    lac_run_cache_begin_work(app->runs);
+    for (int i = 0; i < 2 && is_joined && sides[i].ranks != NULL; i++) {
+        is_joined = lac_run_ranks_join(sides[i].ranks, response, &sides[i].run);
+        lac_run_ranks_close(sides[i].ranks);
+        sides[i].ranks = NULL;
+    }
+    lac_run_cache_end_work(app->runs);
+    return is_joined;
+}
+
+static void write_comparison(const struct side *sides, const char *const id[2],
                              struct lac_response *response)
 {
-    const struct lac_compare_side a = {traces[0].model, traces[0].analysis};
-    const struct lac_compare_side b = {traces[1].model, traces[1].analysis};
-    const struct lac_compare_names names = {
-        .id = {lac_target_get(request->target, "a"), lac_target_get(request->target, "b")}};
+    const struct lac_compare_side a = {sides[0].trace.model, sides[0].trace.analysis};
+    const struct lac_compare_side b = {sides[1].trace.model, sides[1].trace.analysis};
+    const struct lac_compare_names names = {.id = {id[0], id[1]},
+                                            .run = {sides[0].run, sides[1].run}};
     struct lac_comparison *comparison = NULL;
 
     if (lac_compare(&a, &b, &comparison) != LAC_OK) {
@@ -86,28 +138,54 @@ static void write_comparison(const struct lac_request *request, const struct ope
     lac_comparison_destroy(comparison);
 }
 
+/** What stands for the side in a tag. */
+static uint64_t stamp_of(const struct side *side)
+{
+    return side->ranks != NULL ? lac_run_ranks_stamp(side->ranks)
+                               : lac_trace_file_generation(side->trace.file);
+}
+
+static void compare(struct lac_app *app, const struct lac_request *request, struct side *sides,
+                    struct lac_response *response)
+{
+    char lowest[2][LAC_ID_SIZE];
+    const char *id[2] = {lac_target_get(request->target, "a"),
+                         lac_target_get(request->target, "b")};
+
+    if ((sides[0].ranks == NULL) != (sides[1].ranks == NULL)) {
+        lac_response_error(response, 400, "bad_request",
+                           "one of these is a run and the other a trace: give two traces, or two "
+                           "runs");
+        return;
+    }
+    lac_response_etag(response, "compare %s %s %016" PRIx64 " %s %016" PRIx64, LAC_VERSION, id[0],
+                      stamp_of(&sides[0]), id[1], stamp_of(&sides[1]));
+    response->cache = "private, no-cache";
+    if (lac_response_is_unchanged(request, response)) {
+        return;
+    }
+    for (int i = 0; i < 2 && sides[0].ranks != NULL; i++) {
+        (void)snprintf(lowest[i], sizeof lowest[i], "%s", lac_run_ranks_lowest(sides[i].ranks));
+        id[i] = lowest[i];
+    }
+    if (join_runs(app, sides, response) && diagnose(&sides[0].trace, response) &&
+        diagnose(&sides[1].trace, response)) {
+        write_comparison(sides, id, response);
+    }
+}
+
 void lac_api_compare(void *app_context, const struct lac_request *request,
                      struct lac_response *response)
 {
     struct lac_app *app = app_context;
-    struct opened traces[2] = {{0}};
+    struct side sides[2] = {{0}};
 
-    if (open_named(app, request, "a", response, &traces[0]) &&
-        open_named(app, request, "b", response, &traces[1])) {
-        /* ids name what never changes: the tag of the request stands for both */
-        lac_response_etag(response, "compare %s %s %u %s %u", LAC_VERSION,
-                          lac_target_get(request->target, "a"),
-                          (unsigned)lac_trace_file_generation(traces[0].file),
-                          lac_target_get(request->target, "b"),
-                          (unsigned)lac_trace_file_generation(traces[1].file));
-        response->cache = "private, no-cache";
-        if (!lac_response_is_unchanged(request, response) && diagnose(&traces[0], response) &&
-            diagnose(&traces[1], response)) {
-            write_comparison(request, traces, response);
-        }
+    if (open_side(app, request, "a", response, &sides[0]) &&
+        open_side(app, request, "b", response, &sides[1])) {
+        compare(app, request, sides, response);
     }
-    close_trace(app, &traces[0]);
-    close_trace(app, &traces[1]);
+    close_side(app, &sides[0]);
+    close_side(app, &sides[1]);
 }
 
 /* ---- reports ---- */

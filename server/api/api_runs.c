@@ -10,6 +10,7 @@
 #include "server/api/app.h"
 #include "server/api/json_out.h"
 #include "server/api/run_cache.h"
+#include "server/api/run_ranks.h"
 #include "server/http/buffer.h"
 #include "server/http/query.h"
 #include "server/http/request.h"
@@ -114,7 +115,7 @@ struct member {
     char *document;
 };
 
-struct comparison {
+struct lac_run_ranks {
     struct lac_app *app;
     struct member *members;
     uint32_t count;
@@ -152,7 +153,7 @@ static uint64_t mix(uint64_t hash, const void *bytes, size_t size_bytes)
 }
 
 /** Ranks in order when every trace knows its own, else as they came. */
-static void sort_members(struct comparison *comparison)
+static void sort_members(struct lac_run_ranks *comparison)
 {
     bool is_ranked = true;
 
@@ -173,7 +174,7 @@ static void sort_members(struct comparison *comparison)
 }
 
 /** The ready traces of the run. @return false: the response says why */
-static bool list_members(struct comparison *comparison, const char *run,
+static bool list_members(struct lac_run_ranks *comparison, const char *run,
                          struct lac_response *response)
 {
     const struct lac_trace_query query = {.run = run, .limit = MEMBERS_MAX + 1};
@@ -220,7 +221,7 @@ static bool list_members(struct comparison *comparison, const char *run,
     return true;
 }
 
-static void comparison_done(struct comparison *comparison)
+static void comparison_done(struct lac_run_ranks *comparison)
 {
     for (uint32_t i = 0; i < comparison->count; i++) {
         struct member *member = &comparison->members[i];
@@ -261,7 +262,7 @@ static enum lac_status take_member(struct lac_store *store, struct member *membe
     return status;
 }
 
-static enum lac_status take_members(struct comparison *comparison, struct lac_error *reterr)
+static enum lac_status take_members(struct lac_run_ranks *comparison, struct lac_error *reterr)
 {
     uint64_t kept_bytes = 0;
     enum lac_status status = LAC_OK;
@@ -282,24 +283,38 @@ static enum lac_status take_members(struct comparison *comparison, struct lac_er
     return status;
 }
 
+static enum lac_status join_members(const struct lac_run_ranks *comparison,
+                                    struct lac_run **ret_run)
+{
+    const struct lac_rank_table **tables = calloc((size_t)comparison->count + 1, sizeof(*tables));
+    enum lac_status status = LAC_ERR_NOMEM;
+
+    if (tables != NULL) {
+        for (uint32_t i = 0; i < comparison->count; i++) {
+            tables[i] = comparison->members[i].table;
+        }
+        status = lac_ranks_join(tables, comparison->count, ret_run);
+    }
+    free(tables);
+    return status;
+}
+
 /** Both documents of a run. */
-static enum lac_status write_documents(const struct comparison *comparison,
+static enum lac_status write_documents(const struct lac_run_ranks *comparison,
                                        char *text[LAC_RUN_DETAIL_COUNT_])
 {
     struct lac_run_member *members = calloc((size_t)comparison->count + 1, sizeof *members);
-    const struct lac_rank_table **tables = calloc((size_t)comparison->count + 1, sizeof(*tables));
     struct lac_run *run = NULL;
-    enum lac_status status = members != NULL && tables != NULL ? LAC_OK : LAC_ERR_NOMEM;
+    enum lac_status status = members != NULL ? LAC_OK : LAC_ERR_NOMEM;
 
     for (uint32_t i = 0; i < comparison->count && status == LAC_OK; i++) {
         const struct member *member = &comparison->members[i];
 
-        tables[i] = member->table;
         members[i] =
             (struct lac_run_member){.trace_id = member->trace, .document = member->document};
     }
     if (status == LAC_OK) {
-        status = lac_ranks_join(tables, comparison->count, &run);
+        status = join_members(comparison, &run);
     }
     for (int detail = 0; detail < LAC_RUN_DETAIL_COUNT_ && status == LAC_OK; detail++) {
         const struct lac_run_json_options options = {.is_brief = detail == LAC_RUN_DETAIL_BRIEF};
@@ -307,13 +322,26 @@ static enum lac_status write_documents(const struct comparison *comparison,
         status = lac_run_json(run, members, &options, &text[detail], NULL);
     }
     lac_run_destroy(run);
-    free(tables);
     free(members);
     return status;
 }
 
+static void fail_reading(struct lac_response *response, enum lac_status status,
+                         const struct lac_error *error)
+{
+    if (status == LAC_ERR_NOMEM) {
+        lac_response_error(response, 503, "out_of_memory", "no memory to compare these ranks");
+    } else if (status == LAC_ERR_MISUSE || status == LAC_ERR_NOT_FOUND) {
+        /* a trace went away between the list and its turn: the next request sees it gone */
+        lac_response_error(response, 409, "not_ready", "the traces of this run are changing");
+        lac_response_header(response, "Retry-After", "1");
+    } else {
+        lac_response_fail(response, error);
+    }
+}
+
 /** Compare the ranks and answer with the document of `detail`; keep both. */
-static void answer(struct comparison *comparison, const char *run, int detail,
+static void answer(struct lac_run_ranks *comparison, const char *run, int detail,
                    struct lac_response *response)
 {
     char *text[LAC_RUN_DETAIL_COUNT_] = {NULL};
@@ -331,15 +359,7 @@ static void answer(struct comparison *comparison, const char *run, int detail,
     for (int i = 0; i < LAC_RUN_DETAIL_COUNT_; i++) {
         free(text[i]);
     }
-    if (status == LAC_ERR_NOMEM) {
-        lac_response_error(response, 503, "out_of_memory", "no memory to compare these ranks");
-    } else if (status == LAC_ERR_MISUSE || status == LAC_ERR_NOT_FOUND) {
-        /* a trace went away between the list and its turn: the next request sees it gone */
-        lac_response_error(response, 409, "not_ready", "the traces of this run are changing");
-        lac_response_header(response, "Retry-After", "1");
-    } else {
-        lac_response_fail(response, &error);
-    }
+    fail_reading(response, status, &error);
 }
 
 void lac_api_run_analysis(void *app_context, const struct lac_request *request,
@@ -347,7 +367,7 @@ void lac_api_run_analysis(void *app_context, const struct lac_request *request,
 {
     static const char *const details[] = {"full", "brief", NULL};
     struct lac_app *app = app_context;
-    struct comparison comparison = {.app = app};
+    struct lac_run_ranks comparison = {.app = app};
     struct lac_run_row row = {0};
     const int detail = lac_api_choice(request, response, "detail", details, LAC_RUN_DETAIL_FULL);
 
@@ -370,4 +390,69 @@ void lac_api_run_analysis(void *app_context, const struct lac_request *request,
     }
     comparison_done(&comparison);
     lac_run_row_done(&row);
+}
+
+/* ---- for what compares runs ---- */
+
+struct lac_run_ranks *lac_run_ranks_open(struct lac_app *app, const char *id,
+                                         struct lac_response *response)
+{
+    struct lac_run_ranks *ranks = calloc(1, sizeof *ranks);
+
+    if (ranks == NULL) {
+        lac_response_error(response, 503, "out_of_memory", "no memory for this run");
+        return NULL;
+    }
+    ranks->app = app;
+    if (!list_members(ranks, id, response)) {
+        lac_run_ranks_close(ranks);
+        return NULL;
+    }
+    return ranks;
+}
+
+void lac_run_ranks_close(struct lac_run_ranks *ranks)
+{
+    if (ranks != NULL) {
+        comparison_done(ranks);
+        free(ranks);
+    }
+}
+
+uint64_t lac_run_ranks_stamp(const struct lac_run_ranks *ranks)
+{
+    return ranks->stamp;
+}
+
+const char *lac_run_ranks_lowest(const struct lac_run_ranks *ranks)
+{
+    const struct member *lowest = &ranks->members[0];
+
+    for (uint32_t i = 1; i < ranks->count; i++) {
+        const struct member *member = &ranks->members[i];
+
+        if (member->rank >= 0 && (lowest->rank < 0 || member->rank < lowest->rank)) {
+            lowest = member; /* members without a rank stand as they came */
+        }
+    }
+    return lowest->trace;
+}
+
+bool lac_run_ranks_join(struct lac_run_ranks *ranks, struct lac_response *response,
+                        struct lac_run **ret_run)
+{
+    struct lac_error error = {0};
+    enum lac_status status = LAC_OK;
+
+    *ret_run = NULL;
+    if (ranks->count > 1) {
+        status = take_members(ranks, &error);
+        if (status == LAC_OK) {
+            status = join_members(ranks, ret_run);
+        }
+    }
+    if (status != LAC_OK) {
+        fail_reading(response, status, &error);
+    }
+    return status == LAC_OK;
 }

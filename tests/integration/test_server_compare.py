@@ -7,6 +7,7 @@ import unittest
 from pathlib import Path
 
 from server_harness import PROGRAM, Server, main, make_trace
+from test_server_runs import archive, simulated_ranks
 
 
 class Compare(unittest.TestCase):
@@ -81,6 +82,36 @@ class Compare(unittest.TestCase):
                 break
         for path in (f"/compare?a={broken}&b={self.ids[0]}", f"/traces/{broken}/report"):
             self.assertEqual(self.server.get("/api/v1" + path).status, 409, path)
+
+    def run_of(self, seed, ranks):
+        first = self.server.upload(archive(ranks), f"ranks{seed}.tar")
+        return self.server.wait_ready(first)["run"]
+
+    def test_runs_compare_as_the_command_compares_their_folders(self):
+        both = [simulated_ranks(seed) for seed in (40, 41)]
+        ids = [self.run_of(seed, ranks) for seed, ranks in zip((40, 41), both)]
+        path = f"/compare?a={ids[0]}&b={ids[1]}"
+        document = self.server.api(path)
+        with tempfile.TemporaryDirectory() as scratch:
+            folders = [Path(scratch) / "a", Path(scratch) / "b"]
+            for folder, ranks in zip(folders, both):
+                folder.mkdir()
+                for name, body in ranks:
+                    (folder / name).write_bytes(body)
+            done = subprocess.run([PROGRAM, "compare", *map(str, folders), "--json"], capture_output=True, check=True, timeout=120)
+        for side, run in zip("ab", ids):
+            lowest = min(self.server.api("/traces?run=" + run)["traces"], key=lambda trace: trace["rank"])
+            self.assertEqual(document[side]["id"], lowest["id"])
+            self.assertEqual(document["ranks"][side]["late_rank"], self.server.api(f"/runs/{run}/analysis?detail=brief")["late_rank"])
+            document[side]["id"] = None
+        self.assertEqual(document, json.loads(done.stdout))
+        self.assertGreaterEqual(len(document["ranks"]["shared"]), 2)
+        reply = self.server.get("/api/v1" + path)
+        self.assertEqual(self.server.get("/api/v1" + path, headers={"If-None-Match": reply.headers["ETag"]}).status, 304)
+        for query in (f"?a={ids[0]}&b={self.ids[0]}", f"?a={self.ids[0]}&b={ids[0]}"):
+            mixed = self.server.get("/api/v1/compare" + query)
+            self.assertEqual(mixed.status, 400, query)
+            self.assertIn("one of these is a run", mixed.json()["error"]["message"])
 
     def test_short_traces_compare_without_a_claim(self):
         short = self.server.upload(make_trace(2, 3), "short")
