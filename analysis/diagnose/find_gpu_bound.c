@@ -121,9 +121,9 @@ void lac_find_gpu_bound(struct lac_diagnosis *diagnosis)
         const struct lac_kernel_facts *top = &analysis->kernels[0];
         lac_evidence_slice(diagnosis, finding, top->longest_slice,
                            lac_texts_add(&analysis->texts,
-                                         "the kernel that takes most time: %llu times, "
+                                         "the kernel that takes most time: %s, "
                                          "%s in all",
-                                         (unsigned long long)top->count,
+                                         lac_say_count((int64_t)top->count, "time").text,
                                          lac_say_ns(top->total_ns).text));
     }
 }

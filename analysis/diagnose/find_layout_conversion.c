@@ -31,9 +31,9 @@ static void add_evidence(struct lac_diagnosis *diagnosis, struct lac_finding *fi
         lac_kernel_short_name(lac_model_str(diagnosis->model, facts->name),
                               lac_strings_length(&diagnosis->model->strings, facts->name), name,
                               sizeof name);
-        const char *text =
-            lac_texts_add(&diagnosis->analysis->texts, "%s: %llu times, %s in all", name,
-                          (unsigned long long)facts->count, lac_say_ns(facts->total_ns).text);
+        const char *text = lac_texts_add(&diagnosis->analysis->texts, "%s: %s, %s in all", name,
+                                         lac_say_count((int64_t)facts->count, "time").text,
+                                         lac_say_ns(facts->total_ns).text);
         lac_evidence_slice(diagnosis, finding, facts->longest_slice, text);
     }
 }

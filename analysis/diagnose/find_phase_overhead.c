@@ -72,9 +72,10 @@ static void say(struct lac_diagnosis *diagnosis, enum phase phase, const struct 
     if (!finding) {
         return;
     }
-    const char *times = time->count == 1 ? "once"
-                                         : lac_texts_add(&analysis->texts, "%llu times",
-                                                         (unsigned long long)time->count);
+    const char *times = time->count == 1
+                            ? "once"
+                            : lac_texts_add(&analysis->texts, "%s",
+                                            lac_say_count((int64_t)time->count, "time").text);
     finding->title =
         lac_texts_add(&analysis->texts, "%s of what was recorded goes to %s: %s in all, %s",
                       lac_say_pct(lac_pct(time->ns, recorded_ns)).text, phases[phase].text,
