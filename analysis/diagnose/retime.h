@@ -89,6 +89,9 @@ void lac_change_clear(struct lac_change *change);
 /** What the operation of a slice is to a change. */
 enum lac_op_class lac_op_class_of(const struct lac_diagnosis *diagnosis, uint64_t slice);
 
+/** The same of kernels alone; LAC_OP_OTHER for copies, too. */
+enum lac_op_class lac_kernel_op_class(const struct lac_diagnosis *diagnosis, uint64_t slice);
+
 LAC_MUST_USE enum lac_status lac_step_time_measure(struct lac_diagnosis *diagnosis);
 void lac_step_time_destroy(struct lac_step_time *time);
 

@@ -130,14 +130,9 @@ static enum lac_op_class copy_class(const struct lac_model *model, uint64_t slic
     return copy->src == LAC_MEMORY_PINNED ? LAC_OP_COPY_PINNED : LAC_OP_OTHER;
 }
 
-static enum lac_op_class class_of(const struct lac_diagnosis *diagnosis, uint64_t slice,
-                                  int64_t *ret_bytes)
+enum lac_op_class lac_kernel_op_class(const struct lac_diagnosis *diagnosis, uint64_t slice)
 {
-    uint8_t kind = diagnosis->model->slices.kind[slice];
-    if (kind == LAC_SLICE_COPY) {
-        return copy_class(diagnosis->model, slice, ret_bytes);
-    }
-    if (kind != LAC_SLICE_KERNEL) {
+    if (diagnosis->model->slices.kind[slice] != LAC_SLICE_KERNEL) {
         return LAC_OP_OTHER;
     }
     const struct lac_name_class *names = lac_kernel_class_of(diagnosis, slice);
@@ -149,6 +144,14 @@ static enum lac_op_class class_of(const struct lac_diagnosis *diagnosis, uint64_
     }
     bool is_unused = names->is_eligible && names->tensor_core == LAC_TENSOR_CORE_NO;
     return is_unused ? LAC_OP_UNUSED_TENSOR : LAC_OP_COMPUTE;
+}
+
+static enum lac_op_class class_of(const struct lac_diagnosis *diagnosis, uint64_t slice,
+                                  int64_t *ret_bytes)
+{
+    bool is_copy = diagnosis->model->slices.kind[slice] == LAC_SLICE_COPY;
+    return is_copy ? copy_class(diagnosis->model, slice, ret_bytes)
+                   : lac_kernel_op_class(diagnosis, slice);
 }
 
 enum lac_op_class lac_op_class_of(const struct lac_diagnosis *diagnosis, uint64_t slice)
@@ -385,6 +388,9 @@ static void measure_host_only(struct lac_diagnosis *diagnosis, struct lac_step_t
     time->s_ns = (double)analysis->step_without_starvation_ns;
     time->starved_ns = time->step_ns - time->s_ns;
     time->host_ns = time->s_ns;
+    if (time->cores_ns > 0.0) { /* the training computes on the same cores */
+        time->cores_ns += time->s_ns / diagnosis->settings.allowed_cores;
+    }
     measure_data(diagnosis, time);
 }
 

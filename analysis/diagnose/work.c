@@ -253,27 +253,11 @@ enum lac_status lac_work_collect(struct lac_diagnosis *diagnosis)
 /* -- pricing --------------------------------------------------------------------------------------
  */
 
-static enum lac_op_class class_of(const struct lac_diagnosis *diagnosis, uint64_t slice)
-{
-    if (diagnosis->model->slices.kind[slice] != LAC_SLICE_KERNEL) {
-        return LAC_OP_OTHER;
-    }
-    const struct lac_name_class *names = lac_kernel_class_of(diagnosis, slice);
-    if (names->is_comm) {
-        return LAC_OP_COMM;
-    }
-    if (names->layout == LAC_LAYOUT_L) {
-        return LAC_OP_LAYOUT;
-    }
-    bool is_unused = names->is_eligible && names->tensor_core == LAC_TENSOR_CORE_NO;
-    return is_unused ? LAC_OP_UNUSED_TENSOR : LAC_OP_COMPUTE;
-}
-
 void lac_saving_add(const struct lac_diagnosis *diagnosis, struct lac_saving *saving,
                     uint64_t slice, double ns)
 {
     if (diagnosis->work->steps > 0.0) {
-        saving->ns[class_of(diagnosis, slice)] += ns / diagnosis->work->steps;
+        saving->ns[lac_kernel_op_class(diagnosis, slice)] += ns / diagnosis->work->steps;
     }
 }
 
