@@ -1,11 +1,11 @@
 #include "collector/launch/drain.h"
 
 #include "collector/launch/drain_private.h"
+#include "collector/launch/file_at.h"
 #include "collector/launch/status_line.h"
 #include "lacuna/spool.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -86,44 +86,6 @@ void lac_drain_destroy(struct lac_drain *drain)
     }
     free(drain->buffer);
     free(drain);
-}
-
-static bool write_at(int fd, const void *bytes, size_t size_bytes, uint64_t offset)
-{
-    size_t done = 0;
-
-    while (done < size_bytes) {
-        const ssize_t written =
-            pwrite(fd, (const char *)bytes + done, size_bytes - done, (off_t)(offset + done));
-
-        if (written < 0 && errno == EINTR) {
-            continue;
-        }
-        if (written <= 0) {
-            return false;
-        }
-        done += (size_t)written;
-    }
-    return true;
-}
-
-static bool read_at(int fd, void *bytes, size_t size_bytes, uint64_t offset)
-{
-    size_t done = 0;
-
-    while (done < size_bytes) {
-        const ssize_t got =
-            pread(fd, (char *)bytes + done, size_bytes - done, (off_t)(offset + done));
-
-        if (got < 0 && errno == EINTR) {
-            continue;
-        }
-        if (got <= 0) {
-            return false;
-        }
-        done += (size_t)got;
-    }
-    return true;
 }
 
 /* NULL: not a spool (yet). */
@@ -240,8 +202,8 @@ static bool copy_segment(struct lac_drain *drain, struct source *source, uint64_
     const bool same_life = place->output_index != NO_INDEX && place->opened == head->sync.ticks;
     const uint64_t to = same_life ? (uint64_t)place->output_index : source->output_segments;
 
-    if (!read_at(source->fd, drain->buffer, size_bytes, offset_of(source, index)) ||
-        !write_at(source->output_fd, drain->buffer, size_bytes, offset_of(source, to))) {
+    if (!lac_file_read_at(source->fd, drain->buffer, size_bytes, offset_of(source, index)) ||
+        !lac_file_write_at(source->output_fd, drain->buffer, size_bytes, offset_of(source, to))) {
         drain->counts.failed_writes++;
         return false;
     }
@@ -288,7 +250,7 @@ static void count_lost(struct lac_drain *drain, const struct source *source, uin
     const uint32_t size_bytes = source->header->segment_bytes;
     uint32_t at = LAC_SEGMENT_HEADER_BYTES;
 
-    if (!read_at(source->fd, drain->buffer, size_bytes, offset_of(source, index))) {
+    if (!lac_file_read_at(source->fd, drain->buffer, size_bytes, offset_of(source, index))) {
         return;
     }
     while (kind == LAC_SEGMENT_EVENTS && at + sizeof(struct lac_event) <= size_bytes &&
@@ -311,7 +273,8 @@ static void drain_segment(struct lac_drain *drain, struct source *source, uint64
     struct place *const place = place_of(source, index);
     bool same_life;
 
-    if (place == NULL || !read_at(source->fd, &head, sizeof(head), offset_of(source, index)) ||
+    if (place == NULL ||
+        !lac_file_read_at(source->fd, &head, sizeof(head), offset_of(source, index)) ||
         head.magic != LAC_SEGMENT_MAGIC || head.kind != (uint16_t)kind) {
         return;
     }
@@ -359,7 +322,7 @@ static void drain_source(struct lac_drain *drain, struct source *source, bool fi
     }
     memcpy(drain->buffer, source->header, LAC_SPOOL_HEADER_BYTES);
     ((struct lac_spool_header *)(void *)drain->buffer)->segment_count = source->output_segments;
-    (void)write_at(source->output_fd, drain->buffer, LAC_SPOOL_HEADER_BYTES, 0);
+    (void)lac_file_write_at(source->output_fd, drain->buffer, LAC_SPOOL_HEADER_BYTES, 0);
 }
 
 void lac_drain_round(struct lac_drain *drain, bool final)

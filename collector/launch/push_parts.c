@@ -1,5 +1,6 @@
 #include "collector/launch/push_parts.h"
 
+#include "collector/launch/file_at.h"
 #include "lacuna/bundle.h"
 #include "lacuna/spool.h"
 
@@ -79,26 +80,6 @@ void lac_push_parts_destroy(struct lac_push_parts *parts)
     }
 }
 
-/* @return false: it ends before, or cannot be read */
-static bool read_at(int fd, void *bytes, size_t size_bytes, uint64_t offset)
-{
-    size_t done = 0;
-
-    while (done < size_bytes) {
-        const ssize_t got =
-            pread(fd, (char *)bytes + done, size_bytes - done, (off_t)(offset + done));
-
-        if (got < 0 && errno == EINTR) {
-            continue;
-        }
-        if (got <= 0) {
-            return false;
-        }
-        done += (size_t)got;
-    }
-    return true;
-}
-
 /* -- one part -----------------------------------------------------------------------------------*/
 
 /* Room for a part's content. NULL: out of memory */
@@ -171,8 +152,8 @@ static bool is_whole(const struct lac_push_parts *parts, int fd, uint64_t index)
     struct lac_segment_header head;
 
     for (uint64_t i = index + 1; i < parts->header.segment_count; i++) {
-        if (read_at(fd, &head, sizeof(head),
-                    LAC_SPOOL_SEGMENTS_OFFSET + i * parts->header.segment_bytes) &&
+        if (lac_file_read_at(fd, &head, sizeof(head),
+                             LAC_SPOOL_SEGMENTS_OFFSET + i * parts->header.segment_bytes) &&
             head.kind == LAC_SEGMENT_SAMPLES) {
             return true;
         }
@@ -190,13 +171,13 @@ static bool give_segment(const struct lac_push_parts *parts, struct parts_file *
     uint8_t *data;
     uint32_t used;
 
-    if (file->given[index] == WHOLE || !read_at(fd, &head, sizeof(head), offset) ||
+    if (file->given[index] == WHOLE || !lac_file_read_at(fd, &head, sizeof(head), offset) ||
         head.magic != LAC_SEGMENT_MAGIC ||
         (head.kind == LAC_SEGMENT_SAMPLES && !is_final && !is_whole(parts, fd, index))) {
         return true;
     }
     data = begin_part(out, file, size_bytes);
-    if (data == NULL || !read_at(fd, data, size_bytes, offset)) {
+    if (data == NULL || !lac_file_read_at(fd, data, size_bytes, offset)) {
         return data != NULL && !is_final; /* it may be on its way to the disk */
     }
     used = end_part(out, file, offset, size_bytes);
@@ -313,7 +294,7 @@ static bool give_file(struct lac_push_parts *parts, int folder, const char *name
     fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0 || lseek(fd, 0, SEEK_END) < 0) {
         is_good = fd >= 0 || !is_final;
-    } else if (is_named_spool && read_at(fd, &parts->header, sizeof(parts->header), 0) &&
+    } else if (is_named_spool && lac_file_read_at(fd, &parts->header, sizeof(parts->header), 0) &&
                is_spool_header(&parts->header)) {
         is_good = give_spool(parts, file, fd, enough_bytes, is_final, out, ret_is_all);
     } else if (is_final) {
