@@ -263,7 +263,7 @@ static void fill_facts(struct lac_diagnosis *diagnosis, const struct lac_loading
     if (facts->allowed_cores > 0 && loader->fetch_cpu_mean_ns > 0) {
         double carried = 0.9 * facts->allowed_cores * (double)loader->fetch_mean_ns /
                          (double)loader->fetch_cpu_mean_ns;
-        facts->workers_by_cores = (int32_t)fmin(fmax(1.0, floor(carried)), (double)WORKERS_MAX);
+        facts->workers_by_cores = (int32_t)fmin(fmax(1.0, round(carried)), (double)WORKERS_MAX);
     }
     if (loading->samples.has_threads) {
         facts->ready_pct = loading->samples.ready_pct;

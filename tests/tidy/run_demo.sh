@@ -38,7 +38,7 @@ url=$(sed -n 's/^  open  *\(.*\)\/#key=.*/\1/p' "$scratch/said")
 example=$(cat "$data/example-recorded" 2>/dev/null || :)
 # in staging while it is imported, also when the server was stopped meanwhile
 if [ -z "$example" ] || { [ ! -d "$data/staging/$example" ] && [ ! -f "$data/traces/$example.db" ]; }; then
-    workload="$build/workload-cpu --cpu --batch 4 --steps 60 --workers 1 --fetch-ms 60"
+    workload="$build/workload-cpu --cpu --batch 4 --steps 100 --workers 1 --fetch-ms 30 --sync-every-op"
     if [ -x "$build/workload" ] && "$build/workload" --check >/dev/null 2>&1; then
         workload="$build/workload --steps 200 --workers 1"
     fi

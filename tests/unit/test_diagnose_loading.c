@@ -192,6 +192,7 @@ static void says(const char *text, const char *what)
 }
 
 #define CORES_8 "{\"lacuna\":{\"host\":{\"cores_online\":64,\"cores_allowed\":\"0-7\"}}}"
+#define CORES_2 "{\"lacuna\":{\"host\":{\"cores_online\":64,\"cores_allowed\":\"0-1\"}}}"
 #define CORES_4 "{\"lacuna\":{\"host\":{\"cores_online\":64,\"cores_allowed\":\"0-3\"}}}"
 
 /* -- taking turns ----------------------------------------------------------------------------- */
@@ -333,6 +334,24 @@ START_TEST(workers_that_wait_for_cores_want_cores_not_company)
     says(finding->change, "#SBATCH --cpus-per-task=");
     ck_assert_int_eq(analysis->loader.recommended_num_workers, -1);
     ck_assert(fabs(analysis->loading.ready_pct - 48.0) < 2.0);
+    sheet_wipe();
+}
+END_TEST
+
+START_TEST(a_training_on_the_processor_takes_its_share_of_the_cores)
+{
+    /* on two cores 30 + 8 ms of work a step cannot take less than 19 ms, with any workers */
+    struct loop loop = {.steps = 80,
+                        .workers = 1,
+                        .step = 8e3,
+                        .fetch = 30e3,
+                        .fetch_cpu = 30e3,
+                        .has_no_gpu = true};
+    draw(&loop);
+    diagnose(CORES_2);
+    const struct lac_finding *finding = first_is("input-starvation");
+    ck_assert_int_eq(analysis->loader.recommended_num_workers, 2);
+    ck_assert(fabs((double)finding->step_mid_ns - 19e6) < 1e6);
     sheet_wipe();
 }
 END_TEST
@@ -823,6 +842,7 @@ int main(void)
     tcase_add_test(tests, workers_that_wait_side_by_side_do_not_take_turns);
     tcase_add_test(tests, a_slow_disk_is_no_lock);
     tcase_add_test(tests, workers_that_wait_for_cores_want_cores_not_company);
+    tcase_add_test(tests, a_training_on_the_processor_takes_its_share_of_the_cores);
     tcase_add_test(tests, threads_inside_workers_are_told_from_workers);
     tcase_add_test(tests, more_workers_than_cores_is_fine_while_they_wait_for_something_else);
     tcase_add_test(tests, a_quota_that_runs_out_is_said_before_all_else);
