@@ -117,6 +117,46 @@ const steps = [
     await page.getByRole('link', {name: 'rank 0 of 2'}).click();
     await late.waitFor();
   }],
+  ['a run compares with another one, rank by rank', async () => {
+    const run1 = page.url();
+    assert.equal(await page.locator('.run-compare').count(), 0, 'with no other run nothing is offered');
+    const ranks = join(scratch, 'later ranks');
+    run('demo', ranks, '--random', '1', '--seed', '41', '--ranks');
+    const archive = join(scratch, 'later.tar.gz');
+    const files = readdirSync(ranks).filter((name) => !name.includes('truth'));
+    assert.equal(spawnSync('tar', ['czf', archive, '-C', ranks, ...files]).status, 0);
+    await upload(archive);
+    await page.goto(run1);
+    await page.locator('.run-compare').getByRole('link', {name: 'Compare'}).click();
+    const table = page.getByTestId('compared-ranks');
+    await table.waitFor();
+    assert.equal(await table.locator('tbody tr').count(), 2);
+    const first = await table.locator('tr[data-rank="0"]').innerText();
+    assert.match(first, /Rank 0\s+[\d.]+\sm?s → [\d.]+\sm?s\s/);
+    assert.match(first, /before/, 'rank 0 is late in the older run');
+    assert.match(page.url(), /compare\?a=[a-z2-7]{26}&b=[a-z2-7]{26}/);
+    assert.equal(page.url().match(/a=([a-z2-7]+)/)[1], run1.match(/\/r\/([a-z2-7]+)/)[1], 'the older run is before');
+    await page.getByRole('link', {name: 'Run A'}).click();
+    await page.waitForURL(run1);
+    await page.locator('.ranks').waitFor();
+    if (process.env.LACUNA_PICTURES) {
+      for (const scheme of ['light', 'dark']) {
+        for (const width of [1280, 390]) {
+          await page.emulateMedia({colorScheme: scheme});
+          await page.setViewportSize({width, height: 900});
+          await page.goto(run1);
+          await page.locator('.run-compare').waitFor();
+          await page.screenshot({path: join(process.env.LACUNA_PICTURES, `run-${scheme}-${width}.png`), fullPage: true});
+          await page.locator('.run-compare').getByRole('link', {name: 'Compare'}).click();
+          await table.waitFor();
+          await page.screenshot({path: join(process.env.LACUNA_PICTURES, `compare-${scheme}-${width}.png`), fullPage: true});
+        }
+      }
+      await page.setViewportSize({width: 1280, height: 800});
+      await page.goto(run1);
+      await page.locator('.ranks').waitFor();
+    }
+  }],
   ['the evidence of a run opens in the rank that it is about', async () => {
     await page.getByTestId('evidence').first().click();
     await page.locator('.tl-stage canvas').first().waitFor();

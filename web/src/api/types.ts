@@ -480,6 +480,15 @@ export type Compared = Infer<typeof comparedShape>;
 const whereRowShape = obj({name: str, a_ns: num, b_ns: num, delta_ns: num});
 export type WhereRow = Infer<typeof whereRowShape>;
 
+/** One run as a whole. */
+const comparedRunShape = obj({
+  count: num,
+  late_rank: opt(num),
+  late_ns_per_step: opt(num),
+  text: or(str, ''),
+});
+export type ComparedRun = Infer<typeof comparedRunShape>;
+
 const comparedFindingShape = obj({id: str, title: or(str, ''), brief: or(str, '')});
 export type ComparedFinding = Infer<typeof comparedFindingShape>;
 
@@ -549,6 +558,21 @@ export const comparisonShape = obj({
       }),
     ),
     [],
+  ),
+  ranks: opt(
+    obj({
+      a: comparedRunShape,
+      b: comparedRunShape,
+      shared: list(
+        obj({
+          rank: num,
+          a_step_mean_ns: opt(num),
+          b_step_mean_ns: opt(num),
+          a_collective_wait_ns: opt(num),
+          b_collective_wait_ns: opt(num),
+        }),
+      ),
+    }),
   ),
   where: opt(
     obj({

@@ -58,6 +58,7 @@ function made(change: Partial<Comparison> = {}): Comparison {
     predicted: undefined,
     result: undefined,
     kinds: [],
+    ranks: undefined,
     where: {
       partition: [row('compute', 6e7, 6e7), row('exposed_copy', 0, 5e6), row('idle', 4e7, 1.5e7)],
       idle_by_cause: [

@@ -1,4 +1,4 @@
-// Two traces, before and after: is it faster, what was changed, where did the milliseconds go.
+// Two traces or two runs, before and after: is it faster, what was changed, where did the milliseconds go.
 import {Fragment, type JSX} from 'preact';
 import {useEffect} from 'preact/hooks';
 import {ApiError, getComparison} from '../api/client';
@@ -30,6 +30,7 @@ import {Chip, topicOf} from '../ui/cause_mark';
 import {Header} from '../ui/header';
 import {IconBack, IconCheck, IconWarning} from '../ui/icons';
 import {ViewLink} from '../ui/link';
+import {ComparedRanks} from './compared_ranks';
 import {useResource} from '../ui/resource';
 import {Empty, Failed, Loading} from '../ui/states';
 
@@ -65,7 +66,7 @@ export function ComparePage(): JSX.Element {
         {isNamed && comparison.kind === 'loading' && <Loading what="the comparison" />}
         {isNamed && comparison.kind === 'error' && (
           <Failed
-            title="These traces cannot be compared"
+            title="These cannot be compared"
             text={comparison.text}
             retry={comparison.retry}
           />
@@ -81,15 +82,15 @@ export function ComparePage(): JSX.Element {
 function ChooseTwo(): JSX.Element {
   return (
     <Empty title="Two traces make a comparison">
-      Select two rows in the list, then press Compare.{' '}
-      <ViewLink view={DEFAULT_VIEW}>All traces</ViewLink>
+      Select two rows in the list, then press Compare; a run offers the comparison with another run
+      on its own page. <ViewLink view={DEFAULT_VIEW}>All traces</ViewLink>
     </Empty>
   );
 }
 
 function Missing(): JSX.Element {
   return (
-    <Empty title="One of these traces is not here">
+    <Empty title="One of these is not here">
       It was deleted, or the link belongs to another server.{' '}
       <ViewLink view={DEFAULT_VIEW}>All traces</ViewLink>
     </Empty>
@@ -107,6 +108,7 @@ function Result({comparison}: {comparison: Comparison}): JSX.Element {
       <Changed comparison={comparison} />
       <Predicted comparison={comparison} />
       <Outcome comparison={comparison} />
+      {comparison.ranks && <ComparedRanks ranks={comparison.ranks} />}
       <Went comparison={comparison} />
       <Findings comparison={comparison} />
     </>

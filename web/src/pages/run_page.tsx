@@ -26,6 +26,7 @@ import {ViewLink} from '../ui/link';
 import {useResource, type Resource} from '../ui/resource';
 import {Empty, Failed, Loading} from '../ui/states';
 import {FindingCard} from './finding_card';
+import {CompareRun} from './run_compare';
 
 const MEMBERS_MAX = 1000;
 
@@ -74,6 +75,9 @@ export function RunPage(): JSX.Element {
           </Empty>
         )}
         {run !== undefined && members.length > 0 && <KnownRun id={id} members={members} />}
+        {run !== undefined && members.some(trace => trace.state === 'ready') && (
+          <CompareRun run={run.info} />
+        )}
       </main>
     </div>
   );
