@@ -1,5 +1,6 @@
 #include "analysis/import/spool_events.h"
 
+#include "analysis/import/spool_external.h"
 #include "analysis/import/spool_payload.h"
 #include "analysis/import/spool_sync.h"
 #include "analysis/model/builder.h"
@@ -662,6 +663,8 @@ enum lac_status lac_spool_process_close(struct lac_spool_process *process, enum 
     }
     lac_spool_sync_destroy(process->syncs);
     process->syncs = NULL;
+    lac_spool_externals_destroy(process->externals);
+    process->externals = NULL;
     for (size_t i = 0; i < process->range_slots && status == LAC_OK; i++) {
         struct lac_spool_range *const range = &process->ranges[i];
 

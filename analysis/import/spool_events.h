@@ -17,6 +17,7 @@
 struct lac_spool_category;
 struct lac_spool_schemas;
 struct lac_spool_members;
+struct lac_spool_externals;
 struct lac_spool_syncs;
 struct lac_spool_range; /* a START that waits for its END, or the reverse */
 
@@ -50,7 +51,8 @@ struct lac_spool_process {
     uint64_t unmatched_pops;
     uint64_t open_ranges;
     uint64_t missing_names;
-    struct lac_spool_syncs *syncs;       /**< waits held back; owned; NULL when there are none */
+    struct lac_spool_syncs *syncs;         /**< waits held back; owned; NULL when there are none */
+    struct lac_spool_externals *externals; /**< ids of calls; owned; NULL when there are none */
     uint64_t whole_graphs;               /**< launches of CUDA graphs without the kernels in them */
     struct lac_spool_settings *settings; /**< shared by all processes of the trace */
     int64_t last_ns;                     /**< latest time seen in the process */

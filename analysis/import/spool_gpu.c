@@ -1,6 +1,7 @@
 #include "analysis/import/spool_gpu.h"
 
 #include "analysis/import/spool_events.h"
+#include "analysis/import/spool_external.h"
 #include "analysis/import/spool_sync.h"
 #include "analysis/model/args.h"
 #include "analysis/model/builder.h"
@@ -118,20 +119,6 @@ static enum lac_status name_graph(const struct gpu_reader *reader, struct lac_sl
     return lac_strings_intern(strings_of(reader), "CUDA graph", strlen("CUDA graph"), &slice->name);
 }
 
-static enum lac_status set_graph_id(const struct gpu_reader *reader, uint32_t graph,
-                                    struct lac_slice_in *slice)
-{
-    static const char template[] = {
-        '{', '"', 'g', 'r', 'a', 'p', 'h', ' ', 'i', 'd', '"', ':', LAC_ARG_INTEGER, '}'};
-    const int64_t number = graph;
-    enum lac_status status =
-        lac_strings_intern(strings_of(reader), template, sizeof(template), &slice->args);
-
-    return status != LAC_OK
-               ? status
-               : lac_builder_arg_numbers(reader->process->builder, &number, 1, &slice->arg_num);
-}
-
 static enum lac_status on_kernel(const struct gpu_reader *reader,
                                  const struct lac_gpu_kernel *kernel)
 {
@@ -153,8 +140,8 @@ static enum lac_status on_kernel(const struct gpu_reader *reader,
     if (status == LAC_OK && kernel->head.type == LAC_GPU_GRAPH) {
         status = name_graph(reader, &slice);
     }
-    if (status == LAC_OK && kernel->graph != 0) {
-        status = set_graph_id(reader, kernel->graph, &slice);
+    if (status == LAC_OK) {
+        status = lac_spool_external_store(reader->process, kernel->graph, &slice);
     }
     if (status == LAC_OK) {
         status = lac_builder_kernel_config(reader->process->builder, &config, &slice.detail);
@@ -224,13 +211,16 @@ static enum lac_status on_copy(const struct gpu_reader *reader, const struct lac
     if (status == LAC_OK) {
         status = lac_builder_copy(reader->process->builder, &copy, &slice.detail);
     }
+    if (status == LAC_OK) {
+        status = lac_spool_external_store(reader->process, 0, &slice);
+    }
     return status != LAC_OK ? status : put(reader, &slice);
 }
 
 static enum lac_status on_call(const struct gpu_reader *reader, const struct lac_gpu_call *call)
 {
     struct lac_slice_in slice = slice_of(reader, &call->head, LAC_SLICE_API);
-    const enum lac_status status = thread_track(reader, call->tid, &slice.track);
+    enum lac_status status = thread_track(reader, call->tid, &slice.track);
     const char *text;
     const char *version;
 
@@ -248,6 +238,9 @@ static enum lac_status on_call(const struct gpu_reader *reader, const struct lac
         if (lac_strings_intern(strings_of(reader), cut, length, &slice.name) != LAC_OK) {
             return LAC_ERR_NOMEM;
         }
+    }
+    if (status == LAC_OK) {
+        status = lac_spool_external_store(reader->process, 0, &slice);
     }
     return status != LAC_OK ? status : put(reader, &slice);
 }
@@ -357,6 +350,8 @@ static size_t size_of(uint8_t type)
     case LAC_GPU_OVERHEAD:
     case LAC_GPU_EVENT:
         return sizeof(struct lac_gpu_call);
+    case LAC_GPU_EXTERNAL:
+        return sizeof(struct lac_gpu_external);
     case LAC_GPU_MEMORY:
         return sizeof(struct lac_gpu_memory);
     default:
@@ -384,7 +379,7 @@ static enum lac_status on_record(const struct gpu_reader *reader, const void *re
         return on_overhead(reader, record);
     case LAC_GPU_MEMORY:
         return on_memory(reader, record);
-    default:
+    default: /* ids were read before: lac_spool_externals_collect() */
         return LAC_OK;
     }
 }

@@ -1,6 +1,7 @@
 #include "analysis/import/spool_read.h"
 
 #include "analysis/import/spool_events.h"
+#include "analysis/import/spool_external.h"
 #include "analysis/import/spool_gpu.h"
 #include "analysis/import/spool_samples.h"
 #include "analysis/model/builder.h"
@@ -159,6 +160,7 @@ struct segment {
     struct lac_sync_point sync;
     char thread_name[16];
     uint32_t gpu_clock;
+    uint32_t external_count;
 };
 
 struct reader {
@@ -250,7 +252,10 @@ static enum lac_status take_segment(struct reader *reader, uint64_t index)
     }
     if (head->kind == LAC_SEGMENT_GPU) {
         reader->gpu[reader->gpu_segment_count++] =
-            (struct segment){.index = index, .seq = head->seq, .gpu_clock = head->gpu_clock};
+            (struct segment){.index = index,
+                             .seq = head->seq,
+                             .gpu_clock = head->gpu_clock,
+                             .external_count = head->external_count};
         return LAC_OK;
     }
     if (head->kind == LAC_SEGMENT_SAMPLES) {
@@ -326,6 +331,27 @@ static enum lac_status collect_names(struct reader *reader, struct lac_spool_pro
     return status;
 }
 
+/* Ids come before or after what they belong to. Most programs give none. */
+static enum lac_status collect_externals(struct reader *reader, struct lac_spool_process *process)
+{
+    enum lac_status status = LAC_OK;
+
+    for (size_t i = 0; i < reader->gpu_segment_count && status == LAC_OK; i++) {
+        if (reader->gpu[i].external_count == 0) {
+            continue;
+        }
+        status = read_at(reader->fd, reader->buffer, reader->header->segment_bytes,
+                         offset_of(reader, reader->gpu[i].index), reader->reterr);
+        if (status == LAC_OK) {
+            status = lac_spool_externals_collect(process, reader->buffer + LAC_SEGMENT_HEADER_BYTES,
+                                                 reader->header->segment_bytes -
+                                                     LAC_SEGMENT_HEADER_BYTES);
+        }
+    }
+    lac_spool_externals_sort(process);
+    return status;
+}
+
 /* Of a launcher's spool. Its segments lie in the order in which it opened them. */
 static enum lac_status read_samples(struct reader *reader, struct lac_spool_process *process)
 {
@@ -377,6 +403,9 @@ static enum lac_status read_threads(struct reader *reader, int64_t offset_ns)
 
     if (status == LAC_OK) {
         status = collect_names(reader, &process);
+    }
+    if (status == LAC_OK) {
+        status = collect_externals(reader, &process);
     }
     for (size_t i = 0; i < reader->event_segment_count && status == LAC_OK; i++) {
         const struct segment *const segment = &reader->events[i];

@@ -31,6 +31,7 @@ enum cupti_kind {
     CUPTI_KIND_MEMCPY2 = 22,
     CUPTI_KIND_CUDA_EVENT = 36,
     CUPTI_KIND_SYNCHRONIZATION = 38,
+    CUPTI_KIND_EXTERNAL_CORRELATION = 39,
     CUPTI_KIND_MEMORY2 = 49,
     CUPTI_KIND_GRAPH_TRACE = 51,
 };
@@ -152,6 +153,15 @@ struct cupti_cuda_event {
     uint32_t context;
     uint32_t stream;
     uint32_t event;
+} __attribute__((packed, aligned(8)));
+
+/** An id that the program had pushed when it made the call of this correlation. */
+struct cupti_external_correlation {
+    uint32_t kind;
+    uint32_t external_kind;
+    uint64_t external_id;
+    uint32_t correlation;
+    uint32_t reserved;
 } __attribute__((packed, aligned(8)));
 
 struct cupti_overhead {

@@ -137,6 +137,18 @@ static void put_event(struct lac_gpu_writer *writer, const struct cupti_cuda_eve
     lac_gpu_writer_put(writer, &event.head);
 }
 
+static void put_external(struct lac_gpu_writer *writer,
+                         const struct cupti_external_correlation *from)
+{
+    const struct lac_gpu_external external = {
+        .head = head_of(LAC_GPU_EXTERNAL, sizeof(external), 0, 0, from->correlation),
+        .id = from->external_id,
+        .kind = from->external_kind,
+    };
+
+    lac_gpu_writer_put(writer, &external.head);
+}
+
 static void put_overhead(struct lac_gpu_writer *writer, const struct cupti_overhead *from)
 {
     struct lac_gpu_call overhead = {
@@ -191,6 +203,9 @@ void lac_cupti_decode(struct lac_gpu_writer *writer, const struct cupti_function
         break;
     case CUPTI_KIND_CUDA_EVENT:
         put_event(writer, body);
+        break;
+    case CUPTI_KIND_EXTERNAL_CORRELATION:
+        put_external(writer, body);
         break;
     case CUPTI_KIND_OVERHEAD:
         put_overhead(writer, body);

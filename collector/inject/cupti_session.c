@@ -175,9 +175,13 @@ static uint64_t monotonic_ns(void)
 
 static const int device_kinds[] = {CUPTI_KIND_CONCURRENT_KERNEL, CUPTI_KIND_MEMCPY,
                                    CUPTI_KIND_MEMSET, CUPTI_KIND_MEMCPY2};
-static const int host_kinds[] = {CUPTI_KIND_SYNCHRONIZATION, CUPTI_KIND_CUDA_EVENT,
-                                 CUPTI_KIND_OVERHEAD,        CUPTI_KIND_MEMORY2,
-                                 CUPTI_KIND_RUNTIME,         CUPTI_KIND_DRIVER};
+static const int host_kinds[] = {CUPTI_KIND_SYNCHRONIZATION,
+                                 CUPTI_KIND_CUDA_EVENT,
+                                 CUPTI_KIND_OVERHEAD,
+                                 CUPTI_KIND_MEMORY2,
+                                 CUPTI_KIND_RUNTIME,
+                                 CUPTI_KIND_DRIVER,
+                                 CUPTI_KIND_EXTERNAL_CORRELATION};
 /* of host_kinds, those that are enabled whole: calls are chosen one by one */
 enum { WHOLE_HOST_KINDS = 4 };
 
@@ -202,6 +206,9 @@ static const char *enable_all(void)
     any = enable_calls(CUPTI_DOMAIN_DRIVER, cupti.enable_driver_call, CUPTI_KIND_DRIVER) || any;
     if (wants_whole_graphs) {
         (void)cupti.enable(CUPTI_KIND_GRAPH_TRACE);
+    }
+    if (any) { /* alone it says nothing; no record comes unless the program pushes ids */
+        (void)cupti.enable(CUPTI_KIND_EXTERNAL_CORRELATION);
     }
     if (result != CUPTI_OK) {
         note_result(any ? "kernels cannot be recorded" : "nothing of the GPU can be recorded",

@@ -100,6 +100,7 @@ static bool open_segment(struct lac_gpu_writer *taken)
     }
     taken->seq++;
     taken->segment->gpu_clock = (uint32_t)taken->clock;
+    taken->segment->external_count = 0;
     taken->next = (uint8_t *)taken->segment + LAC_SEGMENT_HEADER_BYTES;
     taken->end = (uint8_t *)taken->segment + lac_settings.segment_bytes;
     return true;
@@ -119,6 +120,7 @@ void lac_gpu_writer_put(struct lac_gpu_writer *taken, const struct lac_gpu_recor
         return;
     }
     record = (struct lac_gpu_record *)(void *)taken->next;
+    taken->segment->external_count += type == LAC_GPU_EXTERNAL;
     /* all but the type, which makes it valid: a killed process leaves whole records only */
     memcpy(record, head, offsetof(struct lac_gpu_record, type));
     memcpy(record + 1, head + 1, size_bytes - sizeof(*head));

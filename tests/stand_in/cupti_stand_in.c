@@ -7,6 +7,7 @@
  *   STAND_IN_REFUSE=privileges  kernels may not be recorded
  *   STAND_IN_REFUSE=all         nothing may be recorded, for want of privileges
  *   STAND_IN_REFUSE=subscribe   nor may anybody subscribe
+ *   STAND_IN_REFUSE=external    ids that the program pushed are not told
  *   STAND_IN_REFUSE=graphs      graphs cannot be recorded whole
  *   STAND_IN_GRAPHS=L,N,EXTRA   each flush returns L launches of a graph with N kernels of 1 us;
  * each kernel takes EXTRA ns more when they are recorded one by one STAND_IN_HANG=1             the
@@ -55,6 +56,7 @@ EXPORT int cuptiSetThreadIdType(int type);
 EXPORT void stand_in_deliver(int launches, uint32_t thread, int drop);
 EXPORT int stand_in_enabled(int kind);
 EXPORT void stand_in_deliver_kinds(uint32_t thread);
+EXPORT void stand_in_deliver_external(uint32_t thread);
 EXPORT int stand_in_deliver_late(int buffers);
 EXPORT void stand_in_deliver_together(int threads, int launches);
 EXPORT void stand_in_occupy(int on);
@@ -106,7 +108,8 @@ int cuptiActivityEnable(int kind)
     if (refuses("all") || (kind == CUPTI_KIND_CONCURRENT_KERNEL && refuses("privileges"))) {
         return CUPTI_RESULT_INSUFFICIENT_PRIVILEGES;
     }
-    if (kind == CUPTI_KIND_GRAPH_TRACE && refuses("graphs")) {
+    if ((kind == CUPTI_KIND_GRAPH_TRACE && refuses("graphs")) ||
+        (kind == CUPTI_KIND_EXTERNAL_CORRELATION && refuses("external"))) {
         return CUPTI_RESULT_NOT_SUPPORTED;
     }
     if (kind >= 0 && kind < 64) {
@@ -191,6 +194,8 @@ static size_t size_of(uint32_t kind)
     case CUPTI_KIND_OVERHEAD:
     case CUPTI_KIND_GRAPH_TRACE:
         return 56;
+    case CUPTI_KIND_EXTERNAL_CORRELATION:
+        return 24;
     case CUPTI_KIND_MEMORY2:
         return 128;
     default:
@@ -459,6 +464,63 @@ void stand_in_deliver_kinds(uint32_t thread)
     at = add(at, &overhead, sizeof(overhead), CUPTI_KIND_OVERHEAD);
     at = add(at, &memory, sizeof(memory), CUPTI_KIND_MEMORY2);
     at = add(at, &graph, sizeof(graph), CUPTI_KIND_GRAPH_TRACE);
+    delivery.valid_bytes = (size_t)(at - delivery.buffer);
+    give(&delivery);
+}
+
+/* A launch (81) with two kinds of ids, a copy (82) with one, a copy (83) with none. The launch and
+ * its kernel come in a buffer before that of its ids. */
+void stand_in_deliver_external(uint32_t thread)
+{
+    static const struct cupti_external_correlation ids[] = {
+        {CUPTI_KIND_EXTERNAL_CORRELATION, 4, 17, 81, 0},
+        {CUPTI_KIND_EXTERNAL_CORRELATION, 3, 5000000001, 81, 0},
+        {CUPTI_KIND_EXTERNAL_CORRELATION, 3, 18, 82, 0}};
+    const uint64_t now = now_ns();
+    const struct cupti_kernel kernel = {.kind = CUPTI_KIND_CONCURRENT_KERNEL,
+                                        .start_ns = now + 500,
+                                        .end_ns = now + 900,
+                                        .context = 1,
+                                        .stream = 7,
+                                        .correlation = 81,
+                                        .name = "a_kernel",
+                                        .graph_node = 1,
+                                        .graph = 6};
+    struct delivery delivery = {0};
+    uint8_t *at;
+
+    ask(&delivery);
+    at = add(delivery.buffer, &kernel, sizeof(kernel), CUPTI_KIND_CONCURRENT_KERNEL);
+    for (uint32_t i = 81; i <= 83; i++) {
+        const struct cupti_call call = {.kind = CUPTI_KIND_RUNTIME,
+                                        .number = 211,
+                                        .start_ns = now + i * 1000,
+                                        .end_ns = now + i * 1000 + 100,
+                                        .thread = thread,
+                                        .correlation = i};
+        const struct cupti_memcpy copy = {.kind = CUPTI_KIND_MEMCPY,
+                                          .copy_kind = 1,
+                                          .bytes = 4096,
+                                          .start_ns = now + i * 1000 + 200,
+                                          .end_ns = now + i * 1000 + 300,
+                                          .context = 1,
+                                          .stream = 14,
+                                          .correlation = i};
+
+        if (i != 82) {
+            at = add(at, &call, sizeof(call), CUPTI_KIND_RUNTIME);
+        }
+        if (i != 81) {
+            at = add(at, &copy, sizeof(copy), CUPTI_KIND_MEMCPY);
+        }
+    }
+    delivery.valid_bytes = (size_t)(at - delivery.buffer);
+    give(&delivery);
+    ask(&delivery);
+    at = delivery.buffer;
+    for (int i = 0; i < 3 && enabled[CUPTI_KIND_EXTERNAL_CORRELATION]; i++) {
+        at = add(at, &ids[i], sizeof(ids[i]), CUPTI_KIND_EXTERNAL_CORRELATION);
+    }
     delivery.valid_bytes = (size_t)(at - delivery.buffer);
     give(&delivery);
 }

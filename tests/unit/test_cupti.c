@@ -31,6 +31,7 @@ SAME(CUPTI_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
 SAME(CUPTI_KIND_MEMORY2, CUPTI_ACTIVITY_KIND_MEMORY2);
 SAME(CUPTI_KIND_MEMCPY2, CUPTI_ACTIVITY_KIND_MEMCPY2);
 SAME(CUPTI_KIND_GRAPH_TRACE, CUPTI_ACTIVITY_KIND_GRAPH_TRACE);
+SAME(CUPTI_KIND_EXTERNAL_CORRELATION, CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION);
 SAME(CUPTI_KIND_OVERHEAD, CUPTI_ACTIVITY_KIND_OVERHEAD);
 SAME(CUPTI_KIND_CUDA_EVENT, CUPTI_ACTIVITY_KIND_CUDA_EVENT);
 SAME(CUPTI_KIND_SYNCHRONIZATION, CUPTI_ACTIVITY_KIND_SYNCHRONIZATION);
@@ -390,6 +391,59 @@ START_TEST(every_kind_of_record_arrives)
 }
 END_TEST
 
+static void job_external(void)
+{
+    void (*deliver_external)(uint32_t);
+
+    initialize_cuda();
+    *(void **)&deliver_external = stand_in("stand_in_deliver_external");
+    deliver_external((uint32_t)syscall(SYS_gettid));
+}
+
+static void check_ids(uint64_t at)
+{
+    char args[200];
+
+    (void)lac_args_format(imported, at, args, sizeof(args));
+    if (imported->slices.corr[at] == 81) {
+        ck_assert_str_eq(args, imported->slices.kind[at] == LAC_SLICE_KERNEL
+                                   ? "{\"External id\":5000000001,\"External id of kind 4\":17,"
+                                     "\"graph id\":6}"
+                                   : "{\"External id\":5000000001,\"External id of kind 4\":17}");
+    } else {
+        ck_assert_str_eq(args, imported->slices.corr[at] == 82 ? "{\"External id\":18}" : "");
+    }
+}
+
+START_TEST(ids_that_the_program_pushed_are_arguments_of_call_and_operation)
+{
+    ck_assert_int_eq(lac_job_run(job_external), 0);
+    import_ok();
+    ck_assert_uint_eq(count_kind(LAC_SLICE_API), 2);
+    ck_assert_uint_eq(count_kind(LAC_SLICE_KERNEL), 1);
+    ck_assert_uint_eq(count_kind(LAC_SLICE_COPY), 2);
+    for (uint64_t i = 0; i < imported->slices.count; i++) {
+        check_ids(i);
+    }
+    ck_assert(metadata_says("\"gpu_recording\":\"full\""));
+}
+END_TEST
+
+static void job_external_refused(void)
+{
+    (void)setenv("STAND_IN_REFUSE", "external", 1);
+    job_records();
+}
+
+START_TEST(a_cupti_without_ids_is_no_failure)
+{
+    ck_assert_int_eq(lac_job_run(job_external_refused), 0);
+    import_ok();
+    ck_assert_uint_eq(count_kind(LAC_SLICE_KERNEL), 3000);
+    ck_assert(metadata_says("\"gpu_recording\":\"full\""));
+}
+END_TEST
+
 static void job_late(void)
 {
     int (*deliver_late)(int);
@@ -601,6 +655,8 @@ int main(void)
     tcase_add_test(tcase, a_profiler_that_keeps_cupti_is_named_after_the_yield);
     tcase_add_loop_test(tcase, the_last_rung_is_ranges_only, 0, 2);
     tcase_add_test(tcase, every_kind_of_record_arrives);
+    tcase_add_test(tcase, ids_that_the_program_pushed_are_arguments_of_call_and_operation);
+    tcase_add_test(tcase, a_cupti_without_ids_is_no_failure);
     tcase_add_test(tcase, buffers_that_come_late_and_out_of_order_lose_nothing);
     tcase_add_test(tcase, buffers_beyond_the_limit_are_thrown_away_and_counted);
     tcase_add_test(tcase, threads_that_return_buffers_at_once_do_not_mix_their_records);

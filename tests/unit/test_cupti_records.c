@@ -321,6 +321,21 @@ START_TEST(synchronisations_overhead_calls_and_graphs_of_every_version_are_read)
 }
 END_TEST
 
+START_TEST(ids_of_the_program_are_read)
+{
+    const struct lac_gpu_external *ours;
+    CUpti_ActivityExternalCorrelation from;
+
+    ck_assert_uint_eq(sizeof(from), sizeof(struct cupti_external_correlation));
+    fill(&from, sizeof(from), CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION);
+    decode(&from, CUPTI_API_VERSION);
+    ours = kept(0, LAC_GPU_EXTERNAL, sizeof(*ours));
+    ck_assert_uint_eq(ours->head.correlation, from.correlationId);
+    ck_assert_uint_eq(ours->id, from.externalId);
+    ck_assert_uint_eq(ours->kind, (uint32_t)from.externalKind);
+}
+END_TEST
+
 /* ---- the real library as the oracle */
 
 static const struct {
@@ -339,7 +354,8 @@ static const struct {
     {CUPTI_ACTIVITY_KIND_MEMORY2, sizeof(CUpti_ActivityMemory4), LAC_GPU_MEMORY},
     {CUPTI_ACTIVITY_KIND_GRAPH_TRACE, sizeof(CUpti_ActivityGraphTrace2), LAC_GPU_GRAPH},
     {CUPTI_ACTIVITY_KIND_CUDA_EVENT, sizeof(CUpti_ActivityCudaEvent2), LAC_GPU_EVENT},
-    {CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION, sizeof(CUpti_ActivityExternalCorrelation), 0},
+    {CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION, sizeof(CUpti_ActivityExternalCorrelation),
+     LAC_GPU_EXTERNAL},
     {CUPTI_ACTIVITY_KIND_MEMORY_POOL, sizeof(CUpti_ActivityMemoryPool3), 0},
 };
 enum { LAID_OUT_COUNT = sizeof(laid_out) / sizeof(laid_out[0]), LAID_MAX = 600 };
@@ -671,6 +687,7 @@ int main(void)
     tcase_add_test(tcase, memsets_of_every_version_are_read);
     tcase_add_test(tcase, allocations_of_every_version_are_read);
     tcase_add_test(tcase, synchronisations_overhead_calls_and_graphs_of_every_version_are_read);
+    tcase_add_test(tcase, ids_of_the_program_are_read);
     tcase_add_test(tcase, the_real_libcupti_and_our_decoder_see_the_same_records);
 #else
     (void)printf("skip: no cupti.h on this machine, layouts of records are not compared\n");

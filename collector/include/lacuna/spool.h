@@ -103,7 +103,7 @@ struct lac_segment_header {
     struct lac_sync_point sync; /**< when it was opened */
     char thread_name[16];       /**< comm at that time */
     uint32_t gpu_clock;         /**< enum lac_gpu_clock, in segments of GPU records */
-    uint8_t reserved[4];
+    uint32_t external_count;    /**< LAC_GPU_EXTERNAL records, in segments of GPU records */
 };
 
 /** Types of 16-byte events. 0 is never written. Unknown ones are skipped and counted by readers. */
@@ -204,6 +204,7 @@ enum lac_gpu_type {
     LAC_GPU_GRAPH = 9,  /**< a whole graph launch, when nodes are not recorded one by one */
     LAC_GPU_EVENT =
         10, /**< a CUDA event recorded: no times, the call of its correlation has them */
+    LAC_GPU_EXTERNAL = 11, /**< an id that the program gave to the call of this correlation */
 };
 
 /** Clock of the times in GPU records; a segment of them says which (lac_segment_header.gpu_clock).
@@ -253,6 +254,13 @@ struct lac_gpu_call { /* calls, sync, overhead, events: 3 units */
     uint32_t number; /**< callback id of a call; event of a sync or an event record */
 };
 
+struct lac_gpu_external { /* 3 units; no times */
+    struct lac_gpu_record head;
+    uint64_t id;
+    uint32_t kind; /**< which kind of id, as CUPTI numbers them: 3 to 5 are the program's own */
+    uint32_t reserved;
+};
+
 struct lac_gpu_memory {         /* 4 units */
     struct lac_gpu_record head; /* start_ns = end_ns */
     uint64_t address;
@@ -267,6 +275,7 @@ _Static_assert(sizeof(struct lac_gpu_record) == 32, "head of a GPU record");
 _Static_assert(sizeof(struct lac_gpu_kernel) == 80, "kernels");
 _Static_assert(sizeof(struct lac_gpu_copy) == 48, "copies");
 _Static_assert(sizeof(struct lac_gpu_call) == 48, "calls");
+_Static_assert(sizeof(struct lac_gpu_external) == 48, "ids of the program");
 _Static_assert(sizeof(struct lac_gpu_memory) == 64, "allocations");
 _Static_assert(sizeof(struct lac_event) == 16, "events are 16 bytes");
 _Static_assert(sizeof(struct lac_segment_header) == LAC_SEGMENT_HEADER_BYTES, "segment header");

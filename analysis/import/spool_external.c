@@ -1,0 +1,197 @@
+#include "analysis/import/spool_external.h"
+
+#include "analysis/model/args.h"
+#include "analysis/model/builder.h"
+#include "analysis/model/model.h"
+#include "analysis/model/status.h"
+#include "analysis/model/strings.h"
+#include "lacuna/spool.h"
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { EXTERNALS_MAX = 1 << 20, KIND_MAX = 5, NUMBERS_MAX = KIND_MAX + 2 };
+
+struct external {
+    uint64_t id;
+    uint32_t correlation;
+    uint32_t kind;
+};
+
+struct lac_spool_externals {
+    struct external *all;
+    size_t count;
+    size_t capacity;
+    uint64_t left_out;
+};
+
+void lac_spool_externals_destroy(struct lac_spool_externals *externals)
+{
+    if (externals != NULL) {
+        free(externals->all);
+        free(externals);
+    }
+}
+
+static enum lac_status add(struct lac_spool_process *process, const struct lac_gpu_external *record)
+{
+    struct lac_spool_externals *externals = process->externals;
+
+    if (externals == NULL) {
+        externals = calloc(1, sizeof(*externals));
+        if (externals == NULL) {
+            return LAC_ERR_NOMEM;
+        }
+        process->externals = externals;
+    }
+    /* arguments are signed; CUPTI numbers kinds from 1 to KIND_MAX */
+    if (externals->count == EXTERNALS_MAX || record->id > INT64_MAX || record->kind > KIND_MAX) {
+        externals->left_out++;
+        return LAC_OK;
+    }
+    if (externals->count == externals->capacity) {
+        const size_t bigger = externals->capacity * 2 + 64;
+        struct external *const grown = realloc(externals->all, bigger * sizeof(*grown));
+
+        if (grown == NULL) {
+            return LAC_ERR_NOMEM;
+        }
+        externals->all = grown;
+        externals->capacity = bigger;
+    }
+    externals->all[externals->count++] = (struct external){
+        .id = record->id, .correlation = record->head.correlation, .kind = record->kind};
+    return LAC_OK;
+}
+
+enum lac_status lac_spool_externals_collect(struct lac_spool_process *process,
+                                            const uint8_t *records, size_t size_bytes)
+{
+    enum lac_status status = LAC_OK;
+
+    for (size_t at = 0; at + sizeof(struct lac_gpu_record) <= size_bytes && status == LAC_OK;) {
+        const struct lac_gpu_record *const head =
+            (const struct lac_gpu_record *)(const void *)(records + at);
+        const size_t record_bytes = (size_t)head->units * 16;
+
+        if (head->type == 0 || record_bytes < sizeof(*head) || record_bytes > size_bytes - at) {
+            break;
+        }
+        if (head->type == LAC_GPU_EXTERNAL && record_bytes >= sizeof(struct lac_gpu_external)) {
+            status = add(process, (const struct lac_gpu_external *)(const void *)head);
+        }
+        at += record_bytes;
+    }
+    return status;
+}
+
+static int by_correlation(const void *left, const void *right)
+{
+    const struct external *const a = left;
+    const struct external *const b = right;
+
+    if (a->correlation != b->correlation) {
+        return a->correlation < b->correlation ? -1 : 1;
+    }
+    if (a->kind != b->kind) {
+        return a->kind < b->kind ? -1 : 1;
+    }
+    return a->id < b->id ? -1 : a->id > b->id;
+}
+
+void lac_spool_externals_sort(struct lac_spool_process *process)
+{
+    struct lac_spool_externals *const externals = process->externals;
+
+    if (externals == NULL) {
+        return;
+    }
+    if (externals->count > 0) {
+        qsort(externals->all, externals->count, sizeof(*externals->all), by_correlation);
+    }
+    if (externals->left_out > 0) {
+        lac_model_report(lac_builder_model(process->builder), LAC_REPORT_INFO,
+                         "external_ids_left_out", externals->left_out, 0,
+                         "ids that the program gave to its calls: more than are kept, or of a "
+                         "kind or size that is not known");
+    }
+}
+
+/* The first of this correlation, or where it would be. */
+static size_t find(const struct lac_spool_externals *externals, uint32_t correlation)
+{
+    size_t low = 0;
+    size_t high = externals->count;
+
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+
+        if (externals->all[middle].correlation < correlation) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low;
+}
+
+struct arguments {
+    char text[256]; /* room for NUMBERS_MAX names */
+    size_t used;
+    int64_t numbers[NUMBERS_MAX];
+    uint32_t count;
+};
+
+static void add_argument(struct arguments *arguments, const char *name, int64_t value)
+{
+    arguments->used += (size_t)snprintf(arguments->text + arguments->used,
+                                        sizeof(arguments->text) - arguments->used, "%c\"%s\":%c",
+                                        arguments->count > 0 ? ',' : '{', name, LAC_ARG_INTEGER);
+    arguments->numbers[arguments->count++] = value;
+}
+
+/* One of each kind; the first under the name that everybody knows. */
+static void add_ids(struct arguments *arguments, const struct lac_spool_externals *externals,
+                    uint32_t correlation)
+{
+    const size_t first = find(externals, correlation);
+
+    for (size_t i = first; i < externals->count && externals->all[i].correlation == correlation;
+         i++) {
+        char name[40];
+
+        if (i > first && externals->all[i].kind == externals->all[i - 1].kind) {
+            continue;
+        }
+        (void)snprintf(name, sizeof(name),
+                       i == first ? "External id" : "External id of kind %" PRIu32,
+                       externals->all[i].kind);
+        add_argument(arguments, name, (int64_t)externals->all[i].id);
+    }
+}
+
+enum lac_status lac_spool_external_store(const struct lac_spool_process *process, uint32_t graph,
+                                         struct lac_slice_in *slice)
+{
+    struct lac_model *const model = lac_builder_model(process->builder);
+    struct arguments arguments = {.used = 0};
+    enum lac_status status;
+
+    if (process->externals != NULL && slice->corr != 0) {
+        add_ids(&arguments, process->externals, slice->corr);
+    }
+    if (graph != 0) {
+        add_argument(&arguments, "graph id", graph);
+    }
+    if (arguments.count == 0) {
+        return LAC_OK;
+    }
+    arguments.text[arguments.used++] = '}';
+    status = lac_strings_intern(&model->strings, arguments.text, arguments.used, &slice->args);
+    return status != LAC_OK ? status
+                            : lac_builder_arg_numbers(process->builder, arguments.numbers,
+                                                      arguments.count, &slice->arg_num);
+}
