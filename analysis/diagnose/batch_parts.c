@@ -253,15 +253,21 @@ const char *lac_batch_parts_text(struct lac_diagnosis *diagnosis)
         return text;
     }
     double fetch_ns = (double)loader->fetch_mean_ns * (double)loader->fetch_count;
+    /* also parts of batches whose fetch the recording cut off */
+    double all_ns = 0.0;
+    for (uint32_t p = 0; p < facts->part_count; p++) {
+        bool is_of_batch = strcmp(facts->parts[p].stage, "hand_over") != 0;
+        all_ns += is_of_batch ? (double)facts->parts[p].own_ns : 0.0;
+    }
     int said = 0;
     for (uint32_t p = 0; p < facts->part_count && said < PARTS_SAID; p++) {
         const struct lac_loading_part *part = &facts->parts[p];
-        double pct = 100.0 * (double)part->own_ns / fetch_ns;
+        double pct = 100.0 * (double)part->own_ns / fmax(fetch_ns, all_ns);
         if (strcmp(part->stage, "hand_over") == 0 || strcmp(part->name, "loader.fetch") == 0) {
             continue; /* behind the batch, and what is not known of it */
         }
-        if (pct < 3.0 || pct > 100.5) { /* parts outside fetches say nothing about them */
-            break;
+        if (pct < 3.0 || (double)part->own_ns > 1.005 * fetch_ns) {
+            break; /* parts outside fetches say nothing about them */
         }
         bool is_item = strcmp(part->name, "loader.item") == 0;
         if (is_item && pct >= 90.0) {

@@ -7,6 +7,7 @@ LACUNA names the program (default build/lacuna).
 import glob
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -77,6 +78,8 @@ def check_first_finding(name, analysis, truth):
                f"{first['step_ns']} {want}")
     for part in ("title", "why"):
         expect(f"{name} {part}", first[part] != "")
+    parts = [int(share) for share in re.findall(r"(\d+) %", first["why"].partition("Of a batch:")[2])]
+    expect(f"{name} a batch has 100 %", sum(parts) <= 101, first["why"])
     if expected["first_finding"] != "gpu-bound":
         for part in ("change", "expect", "costs", "wrong_if", "check", "evidence"):
             expect(f"{name} {part}", len(first[part]) > 0)
