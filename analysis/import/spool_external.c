@@ -1,5 +1,6 @@
 #include "analysis/import/spool_external.h"
 
+#include "analysis/import/spool_events.h"
 #include "analysis/model/args.h"
 #include "analysis/model/builder.h"
 #include "analysis/model/model.h"
