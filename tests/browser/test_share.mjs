@@ -68,7 +68,7 @@ const steps = [
   }, page],
   ['an address that names no trace of here says so', async () => {
     await page.goto(`${server.base}/compare?a=${'a'.repeat(26)}&b=${'b'.repeat(26)}`);
-    await page.getByText('One of these traces is not here').waitFor();
+    await page.getByText('One of these is not here').waitFor();
     await page.goto(`${server.base}/compare`);
     await page.getByText('Two traces make a comparison').waitFor();
     complaints.length = 0; // the 404 shows as a failed load
