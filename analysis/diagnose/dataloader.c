@@ -40,6 +40,16 @@ void lac_loader_count_workers(struct lac_diagnosis *diagnosis)
     }
 }
 
+int lac_fetch_by_batch(const void *a, const void *b)
+{
+    const struct lac_fetch *x = a;
+    const struct lac_fetch *y = b;
+    if (x->batch != y->batch) {
+        return x->batch < y->batch ? -1 : 1;
+    }
+    return x->slice < y->slice ? -1 : x->slice > y->slice;
+}
+
 static int by_duration(const void *a, const void *b)
 {
     int64_t x = *(const int64_t *)a;

@@ -186,6 +186,8 @@ LAC_MUST_USE enum lac_status lac_steps_add(struct lac_diagnosis *diagnosis, int6
                                            int64_t dur_ns, uint32_t name, uint32_t slice);
 /* dataloader.c: how many workers, before steps are chosen; then waits and fetches */
 void lac_loader_count_workers(struct lac_diagnosis *diagnosis);
+/** Order of struct lac_fetch for qsort: by batch, then slice. */
+int lac_fetch_by_batch(const void *a, const void *b);
 LAC_MUST_USE enum lac_status lac_loader_measure(struct lac_diagnosis *diagnosis);
 /* settings.c: what the metadata says, before anything that asks for it */
 void lac_settings_read(struct lac_diagnosis *diagnosis);

@@ -11,16 +11,6 @@
 
 enum { WAITED_MIN_NS = 200000 }; /* a shorter wait only took the batch over */
 
-static int by_batch(const void *a, const void *b)
-{
-    const struct lac_fetch *x = a;
-    const struct lac_fetch *y = b;
-    if (x->batch != y->batch) {
-        return x->batch < y->batch ? -1 : 1;
-    }
-    return x->slice < y->slice ? -1 : x->slice > y->slice;
-}
-
 /** The fetch of a batch, or NULL. */
 static const struct lac_fetch *fetch_of(const struct lac_fetch *ordered, uint64_t count,
                                         int64_t batch)
@@ -152,7 +142,7 @@ enum lac_status lac_graph_loader(struct lac_graph_builder *builder)
             ordered[i] = diagnosis->fetches[i];
         }
         if (diagnosis->fetch_count > 1) {
-            qsort(ordered, diagnosis->fetch_count, sizeof *ordered, by_batch);
+            qsort(ordered, diagnosis->fetch_count, sizeof *ordered, lac_fetch_by_batch);
         }
         find_fetches(builder, ordered, diagnosis->fetch_count);
         status = graph->batch_count > 0 ? measure_hand_over(graph) : LAC_OK;

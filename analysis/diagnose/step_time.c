@@ -341,16 +341,6 @@ static enum lac_status measure(struct lac_diagnosis *diagnosis, struct lac_step_
 
 enum { FETCHES_MIN = 16, FETCHES_MAX = 4096 };
 
-static int by_batch(const void *a, const void *b)
-{
-    const struct lac_fetch *x = a;
-    const struct lac_fetch *y = b;
-    if (x->batch != y->batch) {
-        return x->batch < y->batch ? -1 : 1;
-    }
-    return x->slice < y->slice ? -1 : x->slice > y->slice;
-}
-
 /** Fetches in the order of their batches, and what cores allow. */
 static enum lac_status collect_fetches(const struct lac_diagnosis *diagnosis,
                                        struct lac_step_time *time)
@@ -371,7 +361,7 @@ static enum lac_status collect_fetches(const struct lac_diagnosis *diagnosis,
         return LAC_ERR_NOMEM;
     }
     memcpy(ordered, diagnosis->fetches, count * sizeof *ordered);
-    qsort(ordered, count, sizeof *ordered, by_batch);
+    qsort(ordered, count, sizeof *ordered, lac_fetch_by_batch);
     for (uint64_t i = 0; i < count; i++) {
         time->fetch_ns[i] = (double)ordered[i].dur_ns;
     }

@@ -1,8 +1,8 @@
 #include "collector/launch/sample_spool.h"
 
+#include "collector/launch/file_at.h"
 #include "lacuna/spool.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -38,25 +38,6 @@ static uint64_t read_clock(clockid_t id)
 
     (void)clock_gettime(id, &time);
     return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
-}
-
-static bool write_all(int fd, const void *bytes, size_t size_bytes, uint64_t offset)
-{
-    size_t done = 0;
-
-    while (done < size_bytes) {
-        const ssize_t written =
-            pwrite(fd, (const char *)bytes + done, size_bytes - done, (off_t)(offset + done));
-
-        if (written < 0 && errno == EINTR) {
-            continue;
-        }
-        if (written <= 0) {
-            return false;
-        }
-        done += (size_t)written;
-    }
-    return true;
 }
 
 static void read_boot_id(uint8_t *boot_id)
@@ -105,7 +86,7 @@ static bool write_header(const struct lac_sample_spool *spool, const char *host)
                                            .realtime_ns = read_clock(CLOCK_REALTIME)};
     used = snprintf(header.text, sizeof(header.text), "host=%s%ccomm=lacuna-node", host, 0);
     header.text_bytes = used > 0 ? (uint32_t)used + 1 : 0;
-    return write_all(spool->fd, &header, sizeof(header), 0);
+    return lac_file_write_at(spool->fd, &header, sizeof(header), 0);
 }
 
 struct lac_sample_spool *lac_sample_spool_create(const char *folder)
@@ -161,12 +142,12 @@ static bool make_room(struct lac_sample_spool *spool, struct open_segment *segme
     head.sync.monotonic_ns = read_clock(CLOCK_MONOTONIC);
     head.sync.ticks = head.sync.monotonic_ns;
     if (ftruncate(spool->fd, (off_t)(offset + SEGMENT_BYTES)) != 0 ||
-        !write_all(spool->fd, &head, sizeof(head), offset)) {
+        !lac_file_write_at(spool->fd, &head, sizeof(head), offset)) {
         return false;
     }
     spool->segment_count++;
-    (void)write_all(spool->fd, &spool->segment_count, sizeof(spool->segment_count),
-                    offsetof(struct lac_spool_header, segment_count));
+    (void)lac_file_write_at(spool->fd, &spool->segment_count, sizeof(spool->segment_count),
+                            offsetof(struct lac_spool_header, segment_count));
     *segment =
         (struct open_segment){.offset = offset, .used = sizeof(head), .seq = segment->seq + 1};
     return true;
@@ -184,7 +165,8 @@ uint32_t lac_sample_spool_name(struct lac_sample_spool *spool, const char *text)
     }
     memcpy(record, &head, sizeof(head));
     memcpy(record + sizeof(head), text, length);
-    if (!write_all(spool->fd, record, size_bytes, spool->names.offset + spool->names.used)) {
+    if (!lac_file_write_at(spool->fd, record, size_bytes,
+                           spool->names.offset + spool->names.used)) {
         return 0;
     }
     spool->names.used += size_bytes;
@@ -242,8 +224,8 @@ void lac_sample_spool_flush(struct lac_sample_spool *spool)
         }
         fits = (SEGMENT_BYTES - spool->samples.used) / (uint32_t)sizeof(spool->pending[0]);
         count = count < fits ? count : fits;
-        if (!write_all(spool->fd, &spool->pending[at], count * sizeof(spool->pending[0]),
-                       spool->samples.offset + spool->samples.used)) {
+        if (!lac_file_write_at(spool->fd, &spool->pending[at], count * sizeof(spool->pending[0]),
+                               spool->samples.offset + spool->samples.used)) {
             spool->lost += count;
             break;
         }
