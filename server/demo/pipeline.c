@@ -105,27 +105,15 @@ static struct lac_demo_event *emit(struct sim *sim, int thread, enum lac_demo_ev
     if (sim->step < sim->record_from) {
         return &nowhere;
     }
-    if (run->event_count == run->event_capacity) {
-        uint64_t wanted = run->event_capacity == 0 ? 65536 : run->event_capacity * 2;
-        void *moved = realloc(run->events, wanted * sizeof(*run->events));
-        if (moved == NULL) {
-            sim->status = LAC_ERR_NOMEM;
-            return &nowhere;
-        }
-        run->events = moved;
-        run->event_capacity = wanted;
+    struct lac_demo_event *event =
+        lac_demo_event_add(&run->events, &run->event_count, &run->event_capacity, thread, kind);
+    if (event == NULL) {
+        sim->status = LAC_ERR_NOMEM;
+        return &nowhere;
     }
-    struct lac_demo_event *event = &run->events[run->event_count++];
-    *event = (struct lac_demo_event){
-        .start_ns = start_ns,
-        .dur_ns = end_ns - start_ns,
-        .name = name,
-        .cpu_ns = -1,
-        .number = -1,
-        .worker = -1,
-        .thread = (uint16_t)thread,
-        .kind = (uint8_t)kind,
-    };
+    event->name = name;
+    event->start_ns = start_ns;
+    event->dur_ns = end_ns - start_ns;
     return event;
 }
 

@@ -101,6 +101,16 @@ struct lac_demo_event {
     bool to_host;                         /**< of a copy: direction */
 };
 
+/**
+ * Append an event of a thread, of which nothing else is known yet.
+ *
+ * @param events, count, capacity the array, which grows
+ * @return the event, to be filled in further; NULL when out of memory
+ */
+struct lac_demo_event *lac_demo_event_add(struct lac_demo_event **events, uint64_t *count,
+                                          uint64_t *capacity, int thread,
+                                          enum lac_demo_event_kind kind);
+
 /** What a simulation gives. Events are in the order of their completion, not of their start. */
 struct lac_demo_run {
     struct lac_demo_event *events;

@@ -5,6 +5,7 @@
 #include "server/demo/series.h"
 #include "server/demo/trace_json.h"
 #include "server/demo/truth.h"
+#include "tests/support/demo_rows.h"
 
 #include <check.h>
 #include <json-c/json.h>
@@ -40,46 +41,6 @@ static bool is_named(const struct lac_demo_event *e, const char *name)
 }
 
 /* ---- what must hold of every run ---- */
-
-static int by_thread(const void *a, const void *b)
-{
-    const struct lac_demo_event *left = a;
-    const struct lac_demo_event *right = b;
-    if (left->thread != right->thread) {
-        return left->thread < right->thread ? -1 : 1;
-    }
-    if (left->start_ns != right->start_ns) {
-        return left->start_ns < right->start_ns ? -1 : 1;
-    }
-    return left->dur_ns > right->dur_ns ? -1 : left->dur_ns < right->dur_ns;
-}
-
-/* On a stream nothing overlaps; on a thread an interval lies inside another or beside it. */
-static void check_rows(const struct lac_demo_run *run)
-{
-    struct lac_demo_event *sorted = malloc((run->event_count + 1) * sizeof(*sorted));
-    ck_assert_ptr_nonnull(sorted);
-    memcpy(sorted, run->events, run->event_count * sizeof(*sorted));
-    qsort(sorted, run->event_count, sizeof(*sorted), by_thread);
-    int64_t open_end_ns[32];
-    int depth = 0;
-    for (uint64_t i = 0; i < run->event_count; i++) {
-        const struct lac_demo_event *e = &sorted[i];
-        ck_assert_int_ge(e->dur_ns, 0);
-        if (i == 0 || sorted[i - 1].thread != e->thread) {
-            depth = 0;
-        }
-        while (depth > 0 && open_end_ns[depth - 1] <= e->start_ns) {
-            depth--;
-        }
-        bool is_stream = e->thread == LAC_DEMO_COMPUTE_STREAM || e->thread == LAC_DEMO_COPY_STREAM;
-        ck_assert_msg(!is_stream || depth == 0, "%s overlaps its stream", e->name);
-        ck_assert_msg(depth == 0 || end_of(e) <= open_end_ns[depth - 1], "%s crosses", e->name);
-        ck_assert_int_lt(depth, 32);
-        open_end_ns[depth++] = end_of(e);
-    }
-    free(sorted);
-}
 
 /* Calls come before what they launch, each launches one thing, and no stream holds more than its
  * queue. */
@@ -177,7 +138,7 @@ static void check_run(const struct lac_demo_run *run, const struct lac_demo_pipe
     for (int32_t i = 0; i < p->recorded_steps; i++) {
         ck_assert_int_gt(run->step_start_ns[i + 1], run->step_start_ns[i]);
     }
-    check_rows(run);
+    check_demo_rows(run->events, run->event_count);
     check_launches(run, p->queue_max);
     check_queues(run, p);
 }

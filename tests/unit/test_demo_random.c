@@ -5,6 +5,7 @@
 #include "server/demo/pipeline.h"
 #include "server/demo/scenario.h"
 #include "server/demo/train_loop.h"
+#include "tests/support/demo_rows.h"
 
 #include <check.h>
 #include <json-c/json.h>
@@ -91,45 +92,6 @@ static uint64_t count_of(const struct lac_demo_loop_run *run, const char *name)
     return count;
 }
 
-static int by_thread(const void *a, const void *b)
-{
-    const struct lac_demo_event *left = a;
-    const struct lac_demo_event *right = b;
-    if (left->thread != right->thread) {
-        return left->thread < right->thread ? -1 : 1;
-    }
-    if (left->start_ns != right->start_ns) {
-        return left->start_ns < right->start_ns ? -1 : 1;
-    }
-    return left->dur_ns > right->dur_ns ? -1 : left->dur_ns < right->dur_ns;
-}
-
-/* On a stream nothing overlaps; on a thread an interval lies inside another or beside it. */
-static void check_rows(const struct lac_demo_loop_run *run)
-{
-    struct lac_demo_event *sorted = malloc((run->event_count + 1) * sizeof(*sorted));
-    ck_assert_ptr_nonnull(sorted);
-    memcpy(sorted, run->events, run->event_count * sizeof(*sorted));
-    qsort(sorted, run->event_count, sizeof(*sorted), by_thread);
-    int64_t open_end_ns[32];
-    int depth = 0;
-    for (uint64_t i = 0; i < run->event_count; i++) {
-        const struct lac_demo_event *e = &sorted[i];
-        ck_assert_int_ge(e->dur_ns, 0);
-        depth = i == 0 || sorted[i - 1].thread != e->thread ? 0 : depth;
-        while (depth > 0 && open_end_ns[depth - 1] <= e->start_ns) {
-            depth--;
-        }
-        bool is_stream = e->thread == LAC_DEMO_COMPUTE_STREAM ||
-                         e->thread == LAC_DEMO_COPY_STREAM || e->thread == LAC_DEMO_COMM_STREAM;
-        ck_assert_msg(!is_stream || depth == 0, "%s overlaps its stream", e->name);
-        ck_assert_msg(depth == 0 || end_of(e) <= open_end_ns[depth - 1], "%s crosses", e->name);
-        ck_assert_int_lt(depth, 32);
-        open_end_ns[depth++] = end_of(e);
-    }
-    free(sorted);
-}
-
 /* ---- every loop ---- */
 
 START_TEST(no_random_loop_breaks_the_rules)
@@ -147,7 +109,7 @@ START_TEST(no_random_loop_breaks_the_rules)
         ck_assert_int_le(run.mean_ns, 4000000000);
         ck_assert_uint_gt(run.event_count, 1000);
         ck_assert_uint_lt(run.event_count, 70000);
-        check_rows(&run);
+        check_demo_rows(run.events, run.event_count);
         lac_demo_loop_done(&run);
     }
 }
@@ -380,7 +342,7 @@ START_TEST(ranks_end_a_collective_together_and_the_late_one_waits_least)
         for (uint64_t k = 0; k < 40; k++) {
             ck_assert_int_eq(ends_ns[r][k], ends_ns[0][k]);
         }
-        check_rows(&runs[r]);
+        check_demo_rows(runs[r].events, runs[r].event_count);
     }
     for (int r = 0; r < 4; r++) {
         ck_assert(r == 2 || reducing_ns[r] > reducing_ns[2] + INT64_C(40) * 1000000);
