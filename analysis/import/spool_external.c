@@ -1,5 +1,6 @@
 #include "analysis/import/spool_external.h"
 
+#include "analysis/import/spool_arguments.h"
 #include "analysis/import/spool_events.h"
 #include "analysis/model/args.h"
 #include "analysis/model/builder.h"
@@ -14,7 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { EXTERNALS_MAX = 1 << 20, KIND_MAX = 5, NUMBERS_MAX = KIND_MAX + 2 };
+enum { EXTERNALS_MAX = 1 << 20, KIND_MAX = 5 };
 
 struct external {
     uint64_t id;
@@ -139,24 +140,9 @@ static size_t find(const struct lac_spool_externals *externals, uint32_t correla
     return low;
 }
 
-struct arguments {
-    char text[256]; /* room for NUMBERS_MAX names */
-    size_t used;
-    int64_t numbers[NUMBERS_MAX];
-    uint32_t count;
-};
-
-static void add_argument(struct arguments *arguments, const char *name, int64_t value)
-{
-    arguments->used += (size_t)snprintf(arguments->text + arguments->used,
-                                        sizeof(arguments->text) - arguments->used, "%c\"%s\":%c",
-                                        arguments->count > 0 ? ',' : '{', name, LAC_ARG_INTEGER);
-    arguments->numbers[arguments->count++] = value;
-}
-
 /* One of each kind; the first under the name that everybody knows. */
-static void add_ids(struct arguments *arguments, const struct lac_spool_externals *externals,
-                    uint32_t correlation)
+static void add_ids(struct lac_spool_arguments *arguments,
+                    const struct lac_spool_externals *externals, uint32_t correlation)
 {
     const size_t first = find(externals, correlation);
 
@@ -170,29 +156,20 @@ static void add_ids(struct arguments *arguments, const struct lac_spool_external
         (void)snprintf(name, sizeof(name),
                        i == first ? "External id" : "External id of kind %" PRIu32,
                        externals->all[i].kind);
-        add_argument(arguments, name, (int64_t)externals->all[i].id);
+        lac_spool_argument_add(arguments, name, (int64_t)externals->all[i].id);
     }
 }
 
 enum lac_status lac_spool_external_store(const struct lac_spool_process *process, uint32_t graph,
                                          struct lac_slice_in *slice)
 {
-    struct lac_model *const model = lac_builder_model(process->builder);
-    struct arguments arguments = {.used = 0};
-    enum lac_status status;
+    struct lac_spool_arguments arguments = {.used = 0};
 
     if (process->externals != NULL && slice->corr != 0) {
         add_ids(&arguments, process->externals, slice->corr);
     }
     if (graph != 0) {
-        add_argument(&arguments, "graph id", graph);
+        lac_spool_argument_add(&arguments, "graph id", graph);
     }
-    if (arguments.count == 0) {
-        return LAC_OK;
-    }
-    arguments.text[arguments.used++] = '}';
-    status = lac_strings_intern(&model->strings, arguments.text, arguments.used, &slice->args);
-    return status != LAC_OK ? status
-                            : lac_builder_arg_numbers(process->builder, arguments.numbers,
-                                                      arguments.count, &slice->arg_num);
+    return lac_spool_arguments_store(&arguments, process->builder, slice);
 }

@@ -1,5 +1,6 @@
 #include "analysis/import/spool_sync.h"
 
+#include "analysis/import/spool_arguments.h"
 #include "analysis/import/spool_events.h"
 #include "analysis/model/args.h"
 #include "analysis/model/builder.h"
@@ -13,7 +14,7 @@
 #include <stdlib.h>
 
 /* Beyond these, waits are put without what they wait for. */
-enum { WAITS_MAX = 1 << 18, EVENTS_MAX = 1 << 20, NUMBERS_MAX = 4 };
+enum { WAITS_MAX = 1 << 18, EVENTS_MAX = 1 << 20 };
 
 struct recorded_event {
     uint32_t context;
@@ -49,46 +50,22 @@ static struct lac_spool_syncs *syncs_of(struct lac_spool_process *process)
     return process->syncs;
 }
 
-struct arguments {
-    char text[160];
-    size_t used;
-    int64_t numbers[NUMBERS_MAX];
-    uint32_t count;
-};
-
-/* One more, by the name that Kineto gives it. */
-static void add_argument(struct arguments *arguments, const char *name, uint32_t value)
-{
-    arguments->used += (size_t)snprintf(arguments->text + arguments->used,
-                                        sizeof(arguments->text) - arguments->used, "%c\"%s\":%c",
-                                        arguments->count > 0 ? ',' : '{', name, LAC_ARG_INTEGER);
-    arguments->numbers[arguments->count++] = value;
-}
-
 static enum lac_status put(struct lac_spool_process *process, struct lac_spool_sync *sync,
                            const struct recorded_event *waits_for)
 {
-    struct lac_model *const model = lac_builder_model(process->builder);
-    struct arguments arguments = {.used = 0};
-    enum lac_status status = LAC_OK;
+    struct lac_spool_arguments arguments = {.used = 0};
+    enum lac_status status;
 
     if (sync->stream != UINT32_MAX) {
-        add_argument(&arguments, "stream", sync->stream);
+        lac_spool_argument_add(&arguments, "stream", sync->stream);
     }
     if (waits_for != NULL) {
-        add_argument(&arguments, "wait_on_stream", waits_for->stream);
-        add_argument(&arguments, "wait_on_cuda_event_record_corr_id", waits_for->correlation);
-        add_argument(&arguments, "wait_on_cuda_event_id", sync->event);
+        lac_spool_argument_add(&arguments, "wait_on_stream", waits_for->stream);
+        lac_spool_argument_add(&arguments, "wait_on_cuda_event_record_corr_id",
+                               waits_for->correlation);
+        lac_spool_argument_add(&arguments, "wait_on_cuda_event_id", sync->event);
     }
-    if (arguments.count > 0) {
-        arguments.text[arguments.used++] = '}';
-        status =
-            lac_strings_intern(&model->strings, arguments.text, arguments.used, &sync->slice.args);
-    }
-    if (status == LAC_OK && arguments.count > 0) {
-        status = lac_builder_arg_numbers(process->builder, arguments.numbers, arguments.count,
-                                         &sync->slice.arg_num);
-    }
+    status = lac_spool_arguments_store(&arguments, process->builder, &sync->slice);
     return status == LAC_OK ? lac_builder_slice(process->builder, &sync->slice) : status;
 }
 

@@ -28,8 +28,8 @@ import {
 import {DEFAULT_VIEW, compareA, compareB} from '../model/view_state';
 import {Chip, topicOf} from '../ui/cause_mark';
 import {Header} from '../ui/header';
-import {IconBack, IconCheck, IconWarning} from '../ui/icons';
-import {ViewLink} from '../ui/link';
+import {IconCheck, IconWarning} from '../ui/icons';
+import {BackToTraces, ViewLink} from '../ui/link';
 import {ComparedRanks} from './compared_ranks';
 import {useResource} from '../ui/resource';
 import {Empty, Failed, Loading} from '../ui/states';
@@ -54,10 +54,7 @@ export function ComparePage(): JSX.Element {
     <>
       <Header>
         <div class="trace-title">
-          <ViewLink class="button button-quiet button-icon" view={DEFAULT_VIEW} title="All traces">
-            <IconBack />
-            <span class="off-screen">All traces</span>
-          </ViewLink>
+          <BackToTraces />
           <span class="trace-name">Compare</span>
         </div>
       </Header>

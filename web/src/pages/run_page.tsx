@@ -21,8 +21,7 @@ import {DEFAULT_VIEW, runId} from '../model/view_state';
 import {Chip, topicOf} from '../ui/cause_mark';
 import {Explain} from '../ui/explain';
 import {Header} from '../ui/header';
-import {IconBack} from '../ui/icons';
-import {ViewLink} from '../ui/link';
+import {BackToTraces, ViewLink} from '../ui/link';
 import {useResource, type Resource} from '../ui/resource';
 import {Empty, Failed, Loading} from '../ui/states';
 import {FindingCard} from './finding_card';
@@ -98,10 +97,7 @@ function RunTitle(props: {
   ].filter(text => text !== '');
   return (
     <div class="trace-title">
-      <ViewLink class="button button-quiet button-icon" view={DEFAULT_VIEW} title="All traces">
-        <IconBack />
-        <span class="off-screen">All traces</span>
-      </ViewLink>
+      <BackToTraces />
       <div class="trace-names">
         <span class="trace-name ellipsis" title={props.name}>
           <bdi>{props.name || 'run'}</bdi>

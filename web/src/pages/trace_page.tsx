@@ -12,8 +12,7 @@ import {DEFAULT_VIEW, page, traceId, type Page} from '../model/view_state';
 import {TimelinePanel} from '../timeline/timeline_panel';
 import {Boundary} from '../ui/boundary';
 import {Header} from '../ui/header';
-import {IconBack} from '../ui/icons';
-import {ViewLink} from '../ui/link';
+import {BackToTraces, ViewLink} from '../ui/link';
 import {ProgressLine} from '../ui/progress_line';
 import {useResource, type Resource} from '../ui/resource';
 import {Empty, Failed, Loading} from '../ui/states';
@@ -105,10 +104,7 @@ function TraceTitle({trace}: {trace: TraceInfo}): JSX.Element {
   ].filter(text => text !== '');
   return (
     <div class="trace-title">
-      <ViewLink class="button button-quiet button-icon" view={DEFAULT_VIEW} title="All traces">
-        <IconBack />
-        <span class="off-screen">All traces</span>
-      </ViewLink>
+      <BackToTraces />
       <div class="trace-names">
         <span class="trace-name ellipsis" title={trace.name}>
           {trace.name || 'unnamed trace'}

@@ -2,7 +2,8 @@
 // and no reload when it is simply pressed.
 import type {ComponentChildren, JSX} from 'preact';
 import {BASE_URL} from '../api/client';
-import {currentView, formatLocation, show, type ViewState} from '../model/view_state';
+import {currentView, DEFAULT_VIEW, formatLocation, show, type ViewState} from '../model/view_state';
+import {IconBack} from './icons';
 
 export function ViewLink(props: {
   view: Partial<ViewState>;
@@ -28,5 +29,15 @@ export function ViewLink(props: {
     >
       {props.children}
     </a>
+  );
+}
+
+/** Back to the list, at the head of every page but it. */
+export function BackToTraces(): JSX.Element {
+  return (
+    <ViewLink class="button button-quiet button-icon" view={DEFAULT_VIEW} title="All traces">
+      <IconBack />
+      <span class="off-screen">All traces</span>
+    </ViewLink>
   );
 }

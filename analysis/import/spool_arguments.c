@@ -1,0 +1,40 @@
+#include "analysis/import/spool_arguments.h"
+
+#include "analysis/model/args.h"
+#include "analysis/model/builder.h"
+#include "analysis/model/model.h"
+#include "analysis/model/status.h"
+#include "analysis/model/strings.h"
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+void lac_spool_argument_add(struct lac_spool_arguments *arguments, const char *name, int64_t value)
+{
+    const size_t room = sizeof(arguments->text) - arguments->used - 1; /* the end takes one */
+    const int length = snprintf(arguments->text + arguments->used, room, "%c\"%s\":%c",
+                                arguments->count > 0 ? ',' : '{', name, LAC_ARG_INTEGER);
+
+    if (length < 0 || (size_t)length >= room || arguments->count == LAC_SPOOL_ARGUMENTS_MAX) {
+        return;
+    }
+    arguments->used += (size_t)length;
+    arguments->numbers[arguments->count++] = value;
+}
+
+enum lac_status lac_spool_arguments_store(struct lac_spool_arguments *arguments,
+                                          struct lac_builder *builder, struct lac_slice_in *slice)
+{
+    struct lac_model *const model = lac_builder_model(builder);
+    enum lac_status status;
+
+    if (arguments->count == 0) {
+        return LAC_OK;
+    }
+    arguments->text[arguments->used++] = '}';
+    status = lac_strings_intern(&model->strings, arguments->text, arguments->used, &slice->args);
+    return status != LAC_OK ? status
+                            : lac_builder_arg_numbers(builder, arguments->numbers, arguments->count,
+                                                      &slice->arg_num);
+}
