@@ -208,7 +208,9 @@ static void collect_syncs(struct lac_spool_thread *thread, const struct lac_even
 
 static int64_t clamp_ns(double ns)
 {
-    return ns > 4e18 ? (int64_t)4e18 : ns < -4e18 ? -(int64_t)4e18 : (int64_t)ns;
+    const double end_ns = (double)LAC_SPOOL_NS_END;
+
+    return (int64_t)(ns > end_ns ? end_ns : ns < -end_ns ? -end_ns : ns);
 }
 
 static int64_t ns_of(struct lac_spool_thread *thread, uint64_t ticks)
@@ -218,7 +220,7 @@ static int64_t ns_of(struct lac_spool_thread *thread, uint64_t ticks)
     double rate = process->ns_per_tick;
 
     if (process->ticks_are_ns) {
-        return (int64_t)(ticks % (uint64_t)4e18) + process->offset_ns;
+        return lac_spool_ns(ticks) + process->offset_ns;
     }
     while (thread->sync_at + 1 < thread->sync_count &&
            ticks >= thread->syncs[thread->sync_at + 1].ticks) {
@@ -233,7 +235,7 @@ static int64_t ns_of(struct lac_spool_thread *thread, uint64_t ticks)
                (double)(from->ticks - from[-1].ticks);
     }
     return clamp_ns((double)(int64_t)(ticks - from->ticks) * rate) +
-           (int64_t)(from->monotonic_ns % (uint64_t)4e18) + process->offset_ns;
+           lac_spool_ns(from->monotonic_ns) + process->offset_ns;
 }
 
 /* ---- ranges by id */

@@ -14,6 +14,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/** No clock of a recording comes this far (95 years); a broken file's is cut to less, so that three
+ * of them add up without overflow. */
+#define LAC_SPOOL_NS_END INT64_C(3000000000000000000)
+
+static inline int64_t lac_spool_ns(uint64_t ns)
+{
+    return (int64_t)(ns % (uint64_t)LAC_SPOOL_NS_END);
+}
+
 struct lac_spool_category;
 struct lac_spool_schemas;
 struct lac_spool_members;

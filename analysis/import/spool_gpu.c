@@ -91,8 +91,8 @@ static enum lac_status thread_track(const struct gpu_reader *reader, uint32_t ti
 static struct lac_slice_in slice_of(const struct gpu_reader *reader,
                                     const struct lac_gpu_record *head, enum lac_slice_kind kind)
 {
-    const int64_t start_ns = (int64_t)(head->start_ns % (uint64_t)4e18);
-    const int64_t end_ns = (int64_t)(head->end_ns % (uint64_t)4e18);
+    const int64_t start_ns = lac_spool_ns(head->start_ns);
+    const int64_t end_ns = lac_spool_ns(head->end_ns);
 
     return (struct lac_slice_in){.start_ns = start_ns + reader->offset_ns,
                                  .dur_ns = end_ns > start_ns ? end_ns - start_ns : 0,

@@ -116,11 +116,16 @@ static int32_t number_of(const struct lac_spool_header *header, const char *key,
     return end != text && *end == '\0' && value >= 0 && value < INT32_MAX ? (int32_t)value : -1;
 }
 
+static int64_t realtime_offset_ns(const struct lac_spool_header *header)
+{
+    return lac_spool_ns(header->first.realtime_ns) - lac_spool_ns(header->first.monotonic_ns);
+}
+
 static void fill_info(const struct lac_spool_header *header, struct lac_spool_info *info)
 {
     *info = (struct lac_spool_info){
-        .realtime_offset_ns = (int64_t)(header->first.realtime_ns - header->first.monotonic_ns),
-        .made_ns = (int64_t)(header->first.realtime_ns % (uint64_t)4e18),
+        .realtime_offset_ns = realtime_offset_ns(header),
+        .made_ns = lac_spool_ns(header->first.realtime_ns),
         .pid = header->pid,
         .parent_pid = header->parent_pid,
         .fork_depth = header->fork_depth,
@@ -439,10 +444,10 @@ static enum lac_status read_threads(struct reader *reader, int64_t offset_ns)
         status = read_at(reader->fd, reader->buffer, reader->header->segment_bytes,
                          offset_of(reader, reader->gpu[i].index), reader->reterr);
         if (status == LAC_OK) {
-            status = lac_spool_gpu_records(
-                &process, reader->buffer + LAC_SEGMENT_HEADER_BYTES,
-                reader->header->segment_bytes - LAC_SEGMENT_HEADER_BYTES, reader->gpu[i].gpu_clock,
-                (int64_t)(reader->header->first.realtime_ns - reader->header->first.monotonic_ns));
+            status =
+                lac_spool_gpu_records(&process, reader->buffer + LAC_SEGMENT_HEADER_BYTES,
+                                      reader->header->segment_bytes - LAC_SEGMENT_HEADER_BYTES,
+                                      reader->gpu[i].gpu_clock, realtime_offset_ns(reader->header));
         }
     }
     if (status == LAC_OK) {

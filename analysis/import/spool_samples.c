@@ -186,8 +186,7 @@ enum lac_status lac_spool_samples_read(struct lac_spool_samples *samples,
     for (size_t i = 0; i < count && records[i].type != 0 && status == LAC_OK; i++) {
         switch (records[i].type) {
         case LAC_SAMPLE_TIME: {
-            const int64_t now_ns =
-                (int64_t)(records[i].bits % (uint64_t)4e18) + samples->process->offset_ns;
+            const int64_t now_ns = lac_spool_ns(records[i].bits) + samples->process->offset_ns;
 
             samples->before_ns = samples->now_ns == 0 ? now_ns : samples->now_ns;
             samples->now_ns = now_ns;
