@@ -43,8 +43,17 @@ const char *sheet_text(void)
     return sheet;
 }
 
+void sheet_wipe(void)
+{
+    lac_analysis_destroy(analysis);
+    lac_model_destroy(model);
+    analysis = NULL;
+    model = NULL;
+}
+
 void sheet_diagnose(const char *metadata, int cc_major)
 {
+    sheet_wipe();
     model = trace_draw_with(sheet, metadata, cc_major);
     analysis = trace_diagnose(model);
 }
@@ -54,14 +63,6 @@ void sheet_draw(const char *drawing)
     sheet_blank();
     sheet_add("%s", drawing);
     sheet_diagnose(NULL, 0);
-}
-
-void sheet_wipe(void)
-{
-    lac_analysis_destroy(analysis);
-    lac_model_destroy(model);
-    analysis = NULL;
-    model = NULL;
 }
 
 const struct lac_finding *sheet_finding(const char *id)

@@ -9,15 +9,15 @@
  *     sheet_add("main range %d 1000 ProfilerStep#%d\n", i * 1000, i);
  *     sheet_diagnose(NULL, 8);
  *     ck_assert_ptr_null(sheet_finding("launch-bound"));
- *     sheet_wipe();
  *
+ * with sheet_wipe as the fixture that ends each test.
  * Whatever goes wrong here says so and aborts: it is the test that is wrong.
  */
 
 #include "analysis/diagnose/analysis.h"
 #include "analysis/model/model.h"
 
-/** Of the last sheet_diagnose or sheet_draw, until sheet_wipe. */
+/** Of the last sheet_diagnose or sheet_draw, until the next or sheet_wipe. */
 extern struct lac_model *model;
 extern struct lac_analysis *analysis;
 

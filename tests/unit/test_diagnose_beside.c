@@ -83,7 +83,6 @@ START_TEST(what_tensors_need_is_told_from_what_is_free)
     ck_assert_ptr_nonnull(strstr(finding->why, "adds 8 GB"));
     never_says("increase the batch"); /* which changes the training */
     never_says("empty_cache");
-    sheet_wipe();
 }
 END_TEST
 
@@ -99,7 +98,6 @@ START_TEST(a_full_cache_is_no_finding)
     ck_assert_ptr_null(sheet_finding("memory-headroom"));
     never_says("memory is");
     never_says("batch");
-    sheet_wipe();
 }
 END_TEST
 
@@ -114,7 +112,6 @@ START_TEST(what_the_driver_counts_as_free_is_free_at_least)
     const struct lac_finding *finding = sheet_finding("memory-headroom");
     ck_assert_ptr_nonnull(finding);
     ck_assert_ptr_nonnull(strstr(finding->title, "At least 26 GB"));
-    sheet_wipe();
 }
 END_TEST
 
@@ -126,7 +123,6 @@ START_TEST(little_headroom_is_said_with_a_way_out)
     ck_assert_ptr_nonnull(finding);
     ck_assert_ptr_nonnull(strstr(finding->title, "little is left"));
     ck_assert_ptr_nonnull(strstr(finding->change, "expandable_segments"));
-    sheet_wipe();
 }
 END_TEST
 
@@ -140,7 +136,6 @@ START_TEST(running_out_of_memory_is_the_first_thing_said)
     diagnose(NULL);
     ck_assert_str_eq(analysis->findings[0].id, "out-of-memory");
     ck_assert_int_eq((int)analysis->findings[0].severity, (int)LAC_SEVERITY_CRITICAL);
-    sheet_wipe();
 }
 END_TEST
 
@@ -153,13 +148,11 @@ START_TEST(a_try_that_succeeds_is_not_running_out)
     sheet_add("main call 30300 50 cudaMalloc ret=0\n");
     diagnose(NULL);
     ck_assert_ptr_null(sheet_finding("out-of-memory"));
-    sheet_wipe();
     blank(); /* return values were not recorded */
     draw_steps(8, 10000, 9500);
     sheet_add("main call 80100 50 cudaMalloc\n");
     diagnose(NULL);
     ck_assert_ptr_null(sheet_finding("out-of-memory"));
-    sheet_wipe();
 }
 END_TEST
 
@@ -206,7 +199,6 @@ START_TEST(activations_that_are_computed_twice_cost_what_they_take)
     /* memory was not recorded: no gain is promised */
     ck_assert(isnan(finding->gain_mid_pct));
     ck_assert_ptr_nonnull(strstr(finding->why, "was not recorded"));
-    sheet_wipe();
     draw_recompute(6, "aten::conv2d", 1600);
     for (int i = 0; i < 8; i++) { /* a step adds 4 GB at its peak, 28 GB are free */
         sheet_add("main alloc %d 0 %lld %lld\n", i * 20000 + 100, 4 * GB, 6 * GB);
@@ -217,7 +209,6 @@ START_TEST(activations_that_are_computed_twice_cost_what_they_take)
     ck_assert_ptr_nonnull(finding);
     ck_assert(finding->gain_mid_pct > 20.0);
     ck_assert_ptr_nonnull(strstr(finding->why, "free at the peak"));
-    sheet_wipe();
 }
 END_TEST
 
@@ -226,7 +217,6 @@ START_TEST(a_backward_pass_of_its_own_operators_is_not_computed_twice)
     draw_recompute(6, "aten::convolution_backward", 1600);
     diagnose(NULL);
     ck_assert_ptr_null(sheet_finding("recompute"));
-    sheet_wipe();
 }
 END_TEST
 
@@ -257,13 +247,10 @@ START_TEST(an_evaluation_that_builds_a_graph_for_nothing)
     ck_assert_ptr_nonnull(finding);
     ck_assert_ptr_nonnull(strstr(finding->change, "torch.no_grad()"));
     ck_assert_ptr_nonnull(strstr(finding->why, "19 nodes"));
-    sheet_wipe();
     draw_evaluation(false, false); /* inside no_grad(), or not recorded */
     ck_assert_ptr_null(sheet_finding("missing-no-grad"));
-    sheet_wipe();
     draw_evaluation(true, true); /* gradients are taken in it */
     ck_assert_ptr_null(sheet_finding("missing-no-grad"));
-    sheet_wipe();
 }
 END_TEST
 
@@ -284,7 +271,6 @@ START_TEST(checkpoints_are_a_share_of_what_was_recorded)
     ck_assert_ptr_nonnull(strstr(finding->title, "30 ms in all, once"));
     ck_assert_ptr_nonnull(strstr(finding->change, "async_save"));
     ck_assert(isnan(finding->gain_mid_pct));
-    sheet_wipe();
 }
 END_TEST
 
@@ -295,7 +281,6 @@ START_TEST(a_short_checkpoint_is_not_worth_a_word)
     sheet_add("main range 100000 3000 save_checkpoint\n");
     diagnose(NULL);
     ck_assert_ptr_null(sheet_finding("phase-overhead"));
-    sheet_wipe();
 }
 END_TEST
 
@@ -329,7 +314,6 @@ START_TEST(a_hot_gpu_is_named_with_what_its_clock_costs)
     ck_assert_ptr_nonnull(strstr(finding->title, "too hot"));
     ck_assert(finding->gain_mid_pct > 10.0 && finding->gain_high_pct < 45.0);
     ck_assert(finding->gain_low_pct < 1.0); /* kernels may wait for memory */
-    sheet_wipe();
 }
 END_TEST
 
@@ -341,12 +325,10 @@ START_TEST(the_power_limit_is_no_fault)
     ck_assert_ptr_nonnull(finding);
     ck_assert_int_eq((int)finding->severity, (int)LAC_SEVERITY_INFO);
     ck_assert_ptr_nonnull(strstr(finding->title, "power limit"));
-    sheet_wipe();
     draw_samples(0x1, 1950.0,
                  false); /* clocks down because nothing runs: no reason to say a word */
     diagnose(NULL);
     ck_assert_ptr_null(sheet_finding("clocks-held-down"));
-    sheet_wipe();
 }
 END_TEST
 
@@ -358,7 +340,6 @@ START_TEST(energy_comes_from_the_counter_over_seconds)
     ck_assert_ptr_nonnull(finding);
     ck_assert_ptr_nonnull(strstr(finding->title, "300 J")); /* 30 J a tenth of a second */
     ck_assert_ptr_nonnull(strstr(finding->why, "was not seen"));
-    sheet_wipe();
 }
 END_TEST
 
@@ -368,7 +349,6 @@ START_TEST(energy_is_not_told_from_readings_of_power_or_a_short_window)
     diagnose(NULL);
     ck_assert_ptr_null(sheet_finding("energy"));
     never_says(" J ");
-    sheet_wipe();
     blank(); /* a counter, but 80 ms */
     draw_steps(8, 10000, 9500);
     for (int i = 0; i < 9; i++) {
@@ -376,7 +356,6 @@ START_TEST(energy_is_not_told_from_readings_of_power_or_a_short_window)
     }
     diagnose(NULL);
     ck_assert_ptr_null(sheet_finding("energy"));
-    sheet_wipe();
 }
 END_TEST
 
@@ -388,7 +367,6 @@ START_TEST(samples_of_several_gpus_are_not_guessed_to_be_this_one)
     diagnose(NULL);
     ck_assert_ptr_null(sheet_finding("clocks-held-down"));
     ck_assert_ptr_null(sheet_finding("energy"));
-    sheet_wipe();
 }
 END_TEST
 
@@ -408,7 +386,6 @@ START_TEST(garbage_that_is_collected_while_the_gpu_waits)
     /* the last one lies behind the device's last operation */
     ck_assert_int_eq(finding->cost_ns_per_step / 1000, 3000 * 7 / 8);
     ck_assert_ptr_nonnull(strstr(finding->change, "gc.freeze()"));
-    sheet_wipe();
     blank(); /* beside a kernel it costs nothing */
     draw_steps(8, 10000, 9900);
     for (int i = 0; i < 8; i++) {
@@ -416,7 +393,6 @@ START_TEST(garbage_that_is_collected_while_the_gpu_waits)
     }
     diagnose(NULL);
     ck_assert_ptr_null(sheet_finding("gc-pauses"));
-    sheet_wipe();
 }
 END_TEST
 
@@ -440,11 +416,9 @@ START_TEST(one_thread_at_all_of_a_core_is_the_limit)
     const struct lac_finding *finding = sheet_finding("host-single-thread");
     ck_assert_ptr_nonnull(finding);
     ck_assert_ptr_nonnull(strstr(finding->why, "98 % of the time"));
-    sheet_wipe();
     draw_thread(40.0); /* it waits for something */
     diagnose(NULL);
     ck_assert_ptr_null(sheet_finding("host-single-thread"));
-    sheet_wipe();
 }
 END_TEST
 
@@ -471,11 +445,9 @@ START_TEST(a_switch_that_distorts_is_the_only_thing_said)
     ck_assert_ptr_nonnull(strstr(analysis->findings[0].change, "unset CUDA_LAUNCH_BLOCKING"));
     ck_assert_ptr_nonnull(strstr(analysis->verdict.text, "CUDA_LAUNCH_BLOCKING=1"));
     never_says("CUDA graphs");
-    sheet_wipe();
     diagnose("{\"lacuna\":{\"settings\":{\"CUDA_LAUNCH_BLOCKING\":0}}}");
     ck_assert_ptr_nonnull(sheet_finding("launch-bound"));
     ck_assert_ptr_null(sheet_finding("debug-switches"));
-    sheet_wipe();
 }
 END_TEST
 
@@ -506,13 +478,11 @@ START_TEST(each_switch_is_named_with_what_it_does)
         ck_assert_msg(strstr(finding->change, cases[i].text) != NULL, "%s", finding->change);
         ck_assert_int_eq(finding->severity == LAC_SEVERITY_CRITICAL, cases[i].distorts);
         ck_assert_int_eq(sheet_finding("gpu-bound") == NULL, cases[i].distorts);
-        sheet_wipe();
     }
     blank();
     draw_steps(8, 10000, 9500);
     diagnose("{\"lacuna\":{\"settings\":{\"detect_anomaly\":false,\"NCCL_DEBUG\":\"WARN\"}}}");
     ck_assert_ptr_null(sheet_finding("debug-switches"));
-    sheet_wipe();
 }
 END_TEST
 
@@ -527,20 +497,18 @@ START_TEST(padding_is_said_where_the_job_counted_it)
     diagnose("{\"lacuna\":{\"settings\":{\"padding_pct\":\"41.5\"}}}");
     ck_assert_ptr_nonnull(sheet_finding("padding-waste"));
     ck_assert(fabs(analysis->padding_pct - 41.5) < 0.01);
-    sheet_wipe();
     diagnose("{\"lacuna\":{\"settings\":{\"padding_pct\":3}}}");
     ck_assert_ptr_null(sheet_finding("padding-waste"));
-    sheet_wipe();
     diagnose(NULL);
     ck_assert_ptr_null(sheet_finding("padding-waste"));
     ck_assert(isnan(analysis->padding_pct));
-    sheet_wipe();
 }
 END_TEST
 
 int main(void)
 {
     TCase *tcase = tcase_create("beside");
+    tcase_add_checked_fixture(tcase, NULL, sheet_wipe);
     tcase_set_timeout(tcase, 60);
     tcase_add_test(tcase, what_tensors_need_is_told_from_what_is_free);
     tcase_add_test(tcase, a_full_cache_is_no_finding);

@@ -22,7 +22,6 @@ START_TEST(waiting_for_data_wins_and_the_rest_is_launching)
     ck_assert_int_eq(idle_us(LAC_CAUSE_LAUNCH), 10);
     ck_assert_int_eq(idle_us(LAC_CAUSE_UNATTRIBUTED), 5);
     ck_assert_int_eq(analysis->gaps[0].root_kind, LAC_ROOT_LATE_BATCH);
-    sheet_wipe();
 }
 END_TEST
 
@@ -38,7 +37,6 @@ START_TEST(a_late_batch_names_its_worker)
     char text[128];
     lac_gap_root_text(analysis, model, &analysis->gaps[0], text, sizeof text);
     ck_assert_str_eq(text, "worker 1 was at batch 7 for 0.19 ms");
-    sheet_wipe();
 }
 END_TEST
 
@@ -57,7 +55,6 @@ START_TEST(sync_gets_what_is_left_of_the_gap_it_opened)
     ck_assert_int_eq(analysis->gaps[0].root_kind, LAC_ROOT_SYNC);
     ck_assert_str_eq(lac_model_str(model, model->slices.name[analysis->gaps[0].root]),
                      "cudaStreamSynchronize");
-    sheet_wipe();
 }
 END_TEST
 
@@ -70,7 +67,6 @@ START_TEST(a_sync_with_the_host_ahead_costs_nothing)
                "gpu0.1 kernel 100 10 #2 a\n");
     ck_assert_int_eq(idle_us(LAC_CAUSE_SYNC), 0);
     ck_assert_int_eq(analysis->devices[0].idle_ns, 0);
-    sheet_wipe();
 }
 END_TEST
 
@@ -84,7 +80,6 @@ START_TEST(another_process_does_not_take_the_blame)
                "gpu0.1 kernel 155 10 #2 a\n");
     ck_assert_int_eq(idle_us(LAC_CAUSE_SYNC), 0);
     ck_assert_int_eq(idle_us(LAC_CAUSE_HOST), 45);
-    sheet_wipe();
 }
 END_TEST
 
@@ -99,7 +94,6 @@ START_TEST(launches_close_together_are_launching_far_apart_are_host)
                "gpu0.1 kernel 605 5 #3 a\n");
     ck_assert_int_eq(idle_us(LAC_CAUSE_LAUNCH), 40 + 5);
     ck_assert_int_eq(idle_us(LAC_CAUSE_HOST), 545);
-    sheet_wipe();
 }
 END_TEST
 
@@ -111,7 +105,6 @@ START_TEST(a_copy_to_the_device_that_is_staged_is_copy_wait)
                "gpu0.1 copy  80 40 #2 HtoD pageable 1000000\n");
     ck_assert_int_eq(idle_us(LAC_CAUSE_COPY_WAIT), 50);
     ck_assert_int_eq(idle_us(LAC_CAUSE_UNATTRIBUTED), 10);
-    sheet_wipe();
 }
 END_TEST
 
@@ -127,7 +120,6 @@ START_TEST(reading_back_a_value_is_a_synchronisation)
     /* idle 112-175: launched at 170, so 58 are the synchronisation's and 5 the launch */
     ck_assert_int_eq(idle_us(LAC_CAUSE_SYNC), 58);
     ck_assert_int_eq(idle_us(LAC_CAUSE_LAUNCH), 5);
-    sheet_wipe();
 }
 END_TEST
 
@@ -141,7 +133,6 @@ START_TEST(a_first_launch_of_milliseconds_loads_its_module)
                "gpu0.1 kernel 10060 10 #3 b\n");
     ck_assert_int_eq(idle_us(LAC_CAUSE_MODULE_LOAD), 5000); /* the second one is no first use */
     ck_assert_int_eq(idle_us(LAC_CAUSE_LAUNCH), 5 + 5010 + 15);
-    sheet_wipe();
 }
 END_TEST
 
@@ -156,7 +147,6 @@ START_TEST(overhead_records_are_the_profiler_or_the_modules)
                "gpu0.1 kernel 105 10 #2 a\n");
     ck_assert_int_eq(idle_us(LAC_CAUSE_PROFILER), 20);
     ck_assert_int_eq(idle_us(LAC_CAUSE_MODULE_LOAD), 10);
-    sheet_wipe();
 }
 END_TEST
 
@@ -168,7 +158,6 @@ START_TEST(a_stream_that_waits_for_another_is_a_dependency)
                "gpu0.1 kernel 10 90 #1 a\n"
                "gpu0.2 kernel 150 10 #2 b\n");
     ck_assert_int_eq(idle_us(LAC_CAUSE_DEPENDENCY), 50);
-    sheet_wipe();
 }
 END_TEST
 
@@ -180,7 +169,6 @@ START_TEST(without_a_launch_nothing_is_invented)
     ck_assert_int_eq(analysis->gaps[0].root_kind, LAC_ROOT_NONE);
     char text[16];
     ck_assert_uint_eq(lac_gap_root_text(analysis, model, &analysis->gaps[0], text, sizeof text), 0);
-    sheet_wipe();
 }
 END_TEST
 
@@ -192,7 +180,6 @@ START_TEST(host_time_in_collectives_is_comm)
                "main call    80  5 #2 cudaLaunchKernel\n"
                "gpu0.1 kernel 85 10 #2 a\n");
     ck_assert_int_eq(idle_us(LAC_CAUSE_COMM), 60);
-    sheet_wipe();
 }
 END_TEST
 
@@ -210,7 +197,6 @@ START_TEST(like_gaps_share_a_signature)
     ck_assert_str_eq(lac_model_str(model, analysis->signatures[0].after), "b");
     ck_assert_uint_eq(analysis->gaps[0].signature, 0);
     ck_assert_uint_eq(analysis->gaps[1].signature, 1);
-    sheet_wipe();
 }
 END_TEST
 
@@ -236,7 +222,6 @@ START_TEST(tracks_hold_every_piece_of_idle_time)
     }
     ck_assert_int_eq(sum_ns, analysis->devices[0].idle_ns);
     ck_assert_str_eq(lac_model_str(model, model->slices.name[gaps->first]), "data_wait");
-    sheet_wipe();
 }
 END_TEST
 
@@ -244,6 +229,7 @@ int main(void)
 {
     Suite *suite = suite_create("diagnose_causes");
     TCase *tcase = tcase_create("causes");
+    tcase_add_checked_fixture(tcase, NULL, sheet_wipe);
     tcase_add_test(tcase, waiting_for_data_wins_and_the_rest_is_launching);
     tcase_add_test(tcase, a_late_batch_names_its_worker);
     tcase_add_test(tcase, sync_gets_what_is_left_of_the_gap_it_opened);

@@ -24,7 +24,6 @@ START_TEST(busy_is_the_union_over_streams)
     ck_assert_uint_eq(analysis->devices[0].gap_count_10us, 1);
     ck_assert_int_eq(analysis->devices[0].gap_longest_ns, 30000);
     ck_assert_int_eq(analysis->devices[0].gap_longest_at_ns, 40000);
-    sheet_wipe();
 }
 END_TEST
 
@@ -41,7 +40,6 @@ START_TEST(partition_takes_compute_then_comm_then_copies_then_memsets)
     ck_assert_int_eq(part(0, LAC_PART_EXPOSED_MEMSET), 10000);
     ck_assert_int_eq(part(0, LAC_PART_IDLE), 10000);
     ck_assert(fabs(analysis->devices[0].not_computing_pct - 100.0 * 40.0 / 60.0) < 1e-9);
-    sheet_wipe();
 }
 END_TEST
 
@@ -57,7 +55,6 @@ START_TEST(an_operation_of_no_length_splits_a_gap)
     ck_assert_int_eq(analysis->devices[0].gap_total_10us_ns, 40000);
     ck_assert_int_eq(analysis->devices[0].gap_longest_ns, 15000);
     ck_assert_int_eq(analysis->devices[0].gap_longest_at_ns, 25000); /* the later one of equals */
-    sheet_wipe();
 }
 END_TEST
 
@@ -69,7 +66,6 @@ START_TEST(gaps_below_ten_microseconds_are_idle_but_not_counted)
     ck_assert_int_eq(analysis->devices[0].idle_ns, 19999);
     ck_assert_uint_eq(analysis->devices[0].gap_count_10us, 1);
     ck_assert_int_eq(analysis->devices[0].gap_total_10us_ns, 10000);
-    sheet_wipe();
 }
 END_TEST
 
@@ -80,7 +76,6 @@ START_TEST(no_gap_of_ten_microseconds_has_no_longest)
     ck_assert_uint_eq(analysis->devices[0].gap_count_10us, 0);
     ck_assert_int_eq(analysis->devices[0].gap_longest_ns, 0);
     ck_assert_int_eq(analysis->devices[0].gap_longest_at_ns, 0);
-    sheet_wipe();
 }
 END_TEST
 
@@ -95,7 +90,6 @@ START_TEST(devices_stand_apart_in_order)
     ck_assert_int_eq(analysis->devices[0].span_ns, 60000);
     ck_assert_int_eq(analysis->devices[1].id, 3);
     ck_assert_int_eq(analysis->devices[1].span_ns, 10000);
-    sheet_wipe();
 }
 END_TEST
 
@@ -111,7 +105,6 @@ START_TEST(kernels_order_by_time_then_name)
     ck_assert_str_eq(lac_model_str(model, analysis->kernels[2].name), "b");
     ck_assert_uint_eq(analysis->kernel_count, 4); /* communication is a kernel too */
     ck_assert_int_eq(analysis->kernel_total_ns, 55000);
-    sheet_wipe();
 }
 END_TEST
 
@@ -125,7 +118,6 @@ START_TEST(layout_time_that_something_hides_is_not_exposed)
     ck_assert(fabs(analysis->layout_pct - 50.0) < 1e-9);
     ck_assert_int_eq(analysis->layout_exposed_ns, 15000);
     ck_assert_int_eq(analysis->layout_by_class_ns[LAC_LAYOUT_L], 20000);
-    sheet_wipe();
 }
 END_TEST
 
@@ -139,7 +131,6 @@ START_TEST(tensor_cores_share_only_what_is_eligible)
     ck_assert_int_eq(analysis->tensor_used_ns, 30000);
     ck_assert_int_eq(analysis->tensor_unknown_ns, 20000);
     ck_assert(fabs(analysis->tensor_used_pct - 50.0) < 1e-9);
-    sheet_wipe();
 }
 END_TEST
 
@@ -161,7 +152,6 @@ START_TEST(copies_group_and_know_what_kernels_hide)
     ck_assert_int_eq(pinned->total_ns, 20000);
     ck_assert_int_eq(pinned->exposed_ns, 15000);
     ck_assert_int_eq((int)analysis->copies[2].kind, (int)LAC_COPY_DTOH);
-    sheet_wipe();
 }
 END_TEST
 
@@ -178,7 +168,6 @@ START_TEST(nothing_of_a_kind_is_unknown_not_zero)
     ck_assert_int_eq(analysis->needs.gpu_ns, LAC_UNKNOWN_NS);
     ck_assert_int_eq((int)analysis->subject, (int)LAC_SUBJECT_NO_GPU);
     ck_assert_uint_eq(analysis->finding_count, 0);
-    sheet_wipe();
 }
 END_TEST
 
@@ -187,7 +176,6 @@ START_TEST(an_empty_trace_is_fine)
     sheet_draw("");
     ck_assert_int_eq((int)analysis->subject, (int)LAC_SUBJECT_NO_GPU);
     ck_assert_str_ne(analysis->verdict.text, "");
-    sheet_wipe();
 }
 END_TEST
 
@@ -197,7 +185,6 @@ START_TEST(a_device_with_operations_of_no_length_only)
     ck_assert_uint_eq(analysis->device_count, 1);
     ck_assert_int_eq(analysis->devices[0].span_ns, 0);
     ck_assert(isnan(analysis->devices[0].busy_pct));
-    sheet_wipe();
 }
 END_TEST
 
@@ -205,6 +192,7 @@ int main(void)
 {
     Suite *suite = suite_create("diagnose_facts");
     TCase *tcase = tcase_create("facts");
+    tcase_add_checked_fixture(tcase, NULL, sheet_wipe);
     tcase_add_test(tcase, busy_is_the_union_over_streams);
     tcase_add_test(tcase, partition_takes_compute_then_comm_then_copies_then_memsets);
     tcase_add_test(tcase, an_operation_of_no_length_splits_a_gap);

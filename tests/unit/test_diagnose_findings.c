@@ -103,7 +103,6 @@ START_TEST(starvation_says_how_many_workers)
     ck_assert_str_eq(analysis->verdict.cause, "data_wait");
     ck_assert_str_eq(analysis->throughput_unit, "samples");
     ck_assert_int_gt((int)first->evidence_count, 0);
-    sheet_wipe();
 }
 END_TEST
 
@@ -114,7 +113,6 @@ START_TEST(more_workers_than_cores_is_not_proposed)
         "{\"lacuna\":{\"settings\":{\"allowed_cores\":2}}}", 7);
     /* no CPU time of a fetch is known: the number stands */
     ck_assert_str_eq(sheet_finding("input-starvation")->brief, "num_workers=4");
-    sheet_wipe();
 }
 END_TEST
 
@@ -132,7 +130,6 @@ START_TEST(a_wait_that_the_gpu_does_not_notice_is_free)
     ck_assert(analysis->loader.wait_pct_of_steps > 85.0);
     ck_assert_ptr_null(sheet_finding("input-starvation"));
     ck_assert_str_eq(analysis->verdict.cause, "gpu");
-    sheet_wipe();
 }
 END_TEST
 
@@ -149,7 +146,6 @@ START_TEST(loading_in_the_training_process_is_named)
     ck_assert_int_eq(analysis->loader.num_workers, 0);
     ck_assert_ptr_nonnull(strstr(finding->why, "training process"));
     ck_assert(finding->confidence <= 0.7); /* what workers take was not seen */
-    sheet_wipe();
 }
 END_TEST
 
@@ -175,7 +171,6 @@ START_TEST(conversions_are_not_worth_it_while_the_gpu_idles)
     ck_assert_int_eq((int)finding->severity, (int)LAC_SEVERITY_INFO);
     ck_assert(finding->gain_high_pct <= 1.0);
     ck_assert_ptr_nonnull(strstr(finding->title, "not worth it"));
-    sheet_wipe();
 }
 END_TEST
 
@@ -214,7 +209,6 @@ START_TEST(conversions_that_the_step_waits_for_are_priced_by_the_step)
     ck_assert(finding->gain_low_pct > 10.0 && finding->gain_high_pct < 31.0);
     ck_assert_ptr_nonnull(strstr(finding->change, "channels_last"));
     ck_assert_ptr_null(sheet_finding("gpu-bound")); /* converting is no computing */
-    sheet_wipe();
 }
 END_TEST
 
@@ -224,11 +218,9 @@ START_TEST(busy_with_communication_is_not_gpu_bound)
     ck_assert(analysis->devices[0].busy_pct > 95.0);
     ck_assert_ptr_null(sheet_finding("gpu-bound"));
     ck_assert_str_eq(analysis->verdict.cause, "comm");
-    sheet_wipe();
     draw_busy(10, 9500.0, 0.0, 500.0, "dgrad_s884cudnn", 7);
     ck_assert_ptr_nonnull(sheet_finding("gpu-bound"));
     ck_assert_str_eq(analysis->verdict.cause, "gpu");
-    sheet_wipe();
 }
 END_TEST
 
@@ -241,16 +233,12 @@ START_TEST(tensor_cores_are_proposed_by_generation)
     ck_assert_ptr_null(strstr(finding->change, "bfloat16"));
     ck_assert(finding->gain_high_pct <
               100.0 * 5.0 / 6.0 + 1.0); /* only the eligible kernels' part */
-    sheet_wipe();
     draw_busy(10, 10000.0, 0.0, 0.0, "ampere_sgemm_128x64_nn_backward", 8);
     ck_assert_ptr_nonnull(strstr(sheet_finding("tensor-cores-unused")->change, "tf32"));
-    sheet_wipe();
     draw_busy(10, 10000.0, 0.0, 0.0, "sgemm_128x64_nn_backward", 6); /* has no tensor cores */
     ck_assert_ptr_null(sheet_finding("tensor-cores-unused"));
-    sheet_wipe();
     draw_busy(10, 10000.0, 0.0, 0.0, "somebodys_gemm_backward", 8); /* unknown is not "no" */
     ck_assert_ptr_null(sheet_finding("tensor-cores-unused"));
-    sheet_wipe();
 }
 END_TEST
 
@@ -268,7 +256,6 @@ START_TEST(pageable_copies_in_line_are_priced_by_bandwidth)
     /* 12 MB at 12 GB/s: 1 ms instead of 4 */
     ck_assert(fabs((double)finding->step_mid_ns - 9.03e6) < 0.2e6);
     ck_assert_ptr_null(sheet_finding("blocking-copy"));
-    sheet_wipe();
 }
 END_TEST
 
@@ -279,7 +266,6 @@ START_TEST(small_copies_are_no_finding)
             .steps = 10, .copy = 4000, .copy_text = "HtoD pageable 65536", .kernel = 8000},
         NULL, 7);
     ck_assert_ptr_null(sheet_finding("pageable-copy"));
-    sheet_wipe();
 }
 END_TEST
 
@@ -294,7 +280,6 @@ START_TEST(pinned_copies_in_line_want_a_stream_of_their_own)
     ck_assert_ptr_nonnull(strstr(finding->change, "torch.cuda.Stream()"));
     ck_assert_ptr_nonnull(strstr(finding->change, "non_blocking=True"));
     ck_assert_ptr_null(sheet_finding("pageable-copy"));
-    sheet_wipe();
 }
 END_TEST
 
@@ -312,7 +297,6 @@ START_TEST(inference_gets_no_advice_for_training)
     ck_assert_uint_eq(analysis->finding_count, 0);
     ck_assert_ptr_nonnull(strstr(analysis->verdict.text, "inference"));
     ck_assert_int_eq(analysis->verdict.letter, 'i');
-    sheet_wipe();
 }
 END_TEST
 
@@ -323,7 +307,6 @@ START_TEST(two_steps_are_too_few)
     ck_assert_uint_eq(analysis->finding_count, 0);
     ck_assert_ptr_nonnull(strstr(analysis->verdict.text, "too few"));
     ck_assert_ptr_nonnull(strstr(analysis->verdict.text, "What is certain"));
-    sheet_wipe();
 }
 END_TEST
 
@@ -337,7 +320,6 @@ START_TEST(first_use_of_the_gpu_is_no_step)
     ck_assert_int_eq((int)analysis->subject, (int)LAC_SUBJECT_COLD_START);
     ck_assert_uint_eq(analysis->finding_count, 0);
     ck_assert_ptr_nonnull(strstr(analysis->verdict.text, "first use"));
-    sheet_wipe();
 }
 END_TEST
 
@@ -358,7 +340,6 @@ START_TEST(utilisation_is_no_verdict)
     ck_assert(analysis->devices[0].not_computing_pct > 85.0);
     ck_assert_str_eq(analysis->verdict.cause, "copy_wait");
     ck_assert_ptr_null(sheet_finding("gpu-bound"));
-    sheet_wipe();
 }
 END_TEST
 
@@ -413,12 +394,10 @@ START_TEST(what_if_nothing_changes_is_what_was_measured)
     ck_assert_int_eq(mean_if(""), analysis->step_mean_ns);
     ck_assert_int_lt(mean_if("workers=3"), analysis->step_mean_ns);
     ck_assert_int_le(mean_if("workers=8"), mean_if("workers=3"));
-    sheet_wipe();
     draw_busy(10, 4000.0, 0.0, 6000.0, "dgrad_s884cudnn", 7);
     ck_assert(llabs(mean_if("comm=0.5") - 7000000) < 200000);
     ck_assert(llabs(mean_if("kernels=0.5") - 8000000) < 200000);
     ck_assert_int_eq(mean_if("comm=1"), analysis->step_mean_ns);
-    sheet_wipe();
 }
 END_TEST
 
@@ -476,7 +455,6 @@ START_TEST(the_report_fits_a_terminal)
     text = report(true, true);
     ck_assert_ptr_nonnull(strchr(text, '\033'));
     free(text);
-    sheet_wipe();
 }
 END_TEST
 
@@ -494,7 +472,6 @@ START_TEST(names_of_a_trace_cannot_steer_the_terminal)
     ck_assert_ptr_null(strstr(text, "\xC2\x9B"));
     ck_assert_ptr_null(strstr(text, "\xE2\x80\xAE"));
     free(text);
-    sheet_wipe();
 }
 END_TEST
 
@@ -528,7 +505,6 @@ START_TEST(json_has_null_for_what_is_not_known)
                      LAC_OK);
     ck_assert_ptr_nonnull(strstr(text, "\"next_change\":null"));
     free(text);
-    sheet_wipe();
 }
 END_TEST
 
@@ -548,7 +524,6 @@ START_TEST(same_model_same_bytes)
     free(once);
     free(twice);
     lac_analysis_destroy(again);
-    sheet_wipe();
 }
 END_TEST
 
@@ -576,7 +551,6 @@ START_TEST(several_ranks_make_a_run)
     check_fits(text);
     free(text);
     lac_run_destroy(run);
-    sheet_wipe();
 }
 END_TEST
 
@@ -610,6 +584,7 @@ int main(void)
 {
     Suite *suite = suite_create("diagnose_findings");
     TCase *tcase = tcase_create("findings");
+    tcase_add_checked_fixture(tcase, NULL, sheet_wipe);
     tcase_set_timeout(tcase, 60);
     add_tests(tcase);
     suite_add_tcase(suite, tcase);

@@ -88,7 +88,6 @@ START_TEST(attention_in_separate_kernels_is_found)
     /* 2 x (200 + 100 + 400 + 200) us of 3.8 ms; the part between is 1 ms */
     ck_assert_int_eq(finding->cost_ns_per_step / 10000, 180);
     ck_assert(finding->gain_low_pct > 10.0 && finding->gain_high_pct < 40.0);
-    sheet_wipe();
 }
 END_TEST
 
@@ -109,7 +108,6 @@ START_TEST(inference_is_told_the_fact_and_given_no_advice)
     ck_assert_msg(strstr(analysis->verdict.detail, "takes 100 % of the computing time") != NULL,
                   "%s", analysis->verdict.detail);
     ck_assert_ptr_nonnull(strstr(analysis->verdict.detail, "5185 is no multiple of 8"));
-    sheet_wipe();
 }
 END_TEST
 
@@ -118,11 +116,9 @@ START_TEST(a_softmax_of_the_loss_or_between_layers_is_no_attention)
     draw_attention("aten::bmm", LOGITS, "aten::bmm");
     sheet_diagnose(NULL, 8);
     ck_assert_ptr_null(sheet_finding("unfused-attention"));
-    sheet_wipe();
     draw_attention("aten::addmm", SOFTMAX, "aten::addmm");
     sheet_diagnose(NULL, 8);
     ck_assert_ptr_null(sheet_finding("unfused-attention"));
-    sheet_wipe();
 }
 END_TEST
 
@@ -144,7 +140,6 @@ START_TEST(a_call_that_fell_back_is_told_from_code_without_the_call)
     ck_assert_ptr_nonnull(finding);
     ck_assert_ptr_nonnull(strstr(finding->why, "fell back"));
     ck_assert_ptr_nonnull(strstr(finding->change, "sdpa_kernel"));
-    sheet_wipe();
 }
 END_TEST
 
@@ -178,7 +173,6 @@ START_TEST(a_chain_of_elementwise_kernels_can_be_fused)
     check_grammar(finding);
     ck_assert_int_eq((int)finding->severity, (int)LAC_SEVERITY_INFO);
     ck_assert_str_eq(analysis->findings[0].id, "gpu-bound"); /* which the trace can confirm */
-    sheet_wipe();
 }
 END_TEST
 
@@ -187,19 +181,15 @@ START_TEST(what_is_compiled_or_stands_alone_or_is_the_optimizer_is_not_fused)
     draw_chain(5, 300, true, ADD);
     sheet_diagnose(NULL, 8);
     ck_assert_ptr_null(sheet_finding("unfused-elementwise"));
-    sheet_wipe();
     draw_chain(1, 1500, false, ADD);
     sheet_diagnose(NULL, 8);
     ck_assert_ptr_null(sheet_finding("unfused-elementwise"));
-    sheet_wipe();
     draw_chain(5, 300, false, "triton_poi_fused_add_mul_3");
     sheet_diagnose(NULL, 8);
     ck_assert_ptr_null(sheet_finding("unfused-elementwise"));
-    sheet_wipe();
     draw_chain(5, 300, false, ADD);
     sheet_diagnose("{\"lacuna\":{\"settings\":{\"compile\":true}}}", 8);
     ck_assert_ptr_null(sheet_finding("unfused-elementwise"));
-    sheet_wipe();
 }
 END_TEST
 
@@ -241,7 +231,6 @@ START_TEST(an_optimizer_without_groups_is_found)
     ck_assert_ptr_nonnull(strstr(finding->change, "torch.optim.Adam("));
     ck_assert_ptr_nonnull(strstr(finding->change, "fused=True"));
     ck_assert(finding->gain_high_pct < 70.0);
-    sheet_wipe();
 }
 END_TEST
 
@@ -250,16 +239,13 @@ START_TEST(an_optimizer_that_the_device_does_not_notice_costs_nothing)
     draw_optimizer(20, ADD, 6000, false); /* 4 ms of host time behind 6 ms of device time */
     sheet_diagnose(NULL, 8);
     ck_assert_ptr_null(sheet_finding("slow-optimizer"));
-    sheet_wipe();
     draw_optimizer(20, "multi_tensor_apply_kernel<TensorListMetadata<4>, AdamFunctor<float> >", 100,
                    false);
     sheet_diagnose(NULL, 8);
     ck_assert_ptr_null(sheet_finding("slow-optimizer"));
-    sheet_wipe();
     draw_optimizer(20, ADD, 100, true); /* Python stacks: the host is slower than it is */
     sheet_diagnose(NULL, 8);
     ck_assert_ptr_null(sheet_finding("slow-optimizer"));
-    sheet_wipe();
 }
 END_TEST
 
@@ -291,7 +277,6 @@ START_TEST(kernels_with_fewer_blocks_than_multiprocessors_are_said)
     ck_assert(finding->gain_mid_pct != finding->gain_mid_pct); /* a fact, no promise */
     ck_assert_ptr_nonnull(strstr(finding->why, "multiprocessors (80)"));
     ck_assert_ptr_nonnull(strstr(finding->costs, "changes the training"));
-    sheet_wipe();
 }
 END_TEST
 
@@ -300,15 +285,12 @@ START_TEST(grids_that_fill_the_gpu_or_were_not_recorded_are_not)
     draw_grids(160, 200);
     sheet_diagnose(NULL, 8);
     ck_assert_ptr_null(sheet_finding("small-grid"));
-    sheet_wipe();
     draw_grids(0, 200);
     sheet_diagnose(NULL, 8);
     ck_assert_ptr_null(sheet_finding("small-grid"));
-    sheet_wipe();
     draw_grids(8, 200);
     sheet_diagnose(NULL, 0); /* number of multiprocessors not recorded */
     ck_assert_ptr_null(sheet_finding("small-grid"));
-    sheet_wipe();
 }
 END_TEST
 
@@ -334,7 +316,6 @@ START_TEST(an_odd_length_is_quoted_with_the_padded_one)
     ck_assert_ptr_nonnull(finding);
     check_grammar(finding);
     ck_assert_ptr_nonnull(strstr(finding->change, "N is 50257: pad it to 50304"));
-    sheet_wipe();
 }
 END_TEST
 
@@ -344,7 +325,6 @@ START_TEST(without_shapes_the_length_is_not_guessed)
     const struct lac_finding *finding = sheet_finding("tensor-cores-misaligned");
     ck_assert_ptr_nonnull(finding);
     ck_assert_ptr_nonnull(strstr(finding->why, "not recorded"));
-    sheet_wipe();
 }
 END_TEST
 
@@ -354,16 +334,13 @@ START_TEST(each_type_has_its_own_multiple)
     draw_products("aten::mm dims=[[64,64],[64,68]]",
                   "void cutlass::Kernel<cutlass_80_tensorop_s1688gemm_128x64_16x6_nn_align4>", 8);
     ck_assert_ptr_null(sheet_finding("tensor-cores-misaligned"));
-    sheet_wipe();
     draw_products("aten::mm dims=[[64,64],[64,66]]",
                   "void cutlass::Kernel<cutlass_80_tensorop_s1688gemm_128x64_16x6_nn_align2>", 8);
     ck_assert_ptr_nonnull(strstr(sheet_finding("tensor-cores-misaligned")->why, "TF32"));
-    sheet_wipe();
     draw_products("aten::mm dims=[[64,64],[64,72]]",
                   "void cutlass::Kernel2<cutlass_80_tensorop_f16_s16816gemm_f16_128x128_tn_align8>",
                   8);
     ck_assert_ptr_null(sheet_finding("tensor-cores-misaligned"));
-    sheet_wipe();
 }
 END_TEST
 
@@ -375,16 +352,15 @@ START_TEST(kernels_of_an_older_gpu_are_a_fact_without_a_promise)
     const struct lac_finding *finding = sheet_finding("tensor-cores-older-kernels");
     ck_assert_ptr_nonnull(finding);
     ck_assert(finding->gain_mid_pct != finding->gain_mid_pct);
-    sheet_wipe();
     draw_products("aten::mm", kernel, 8); /* they are its own */
     ck_assert_ptr_null(sheet_finding("tensor-cores-older-kernels"));
-    sheet_wipe();
 }
 END_TEST
 
 int main(void)
 {
     TCase *tcase = tcase_create("gpu");
+    tcase_add_checked_fixture(tcase, NULL, sheet_wipe);
     tcase_set_timeout(tcase, 60);
     tcase_add_test(tcase, attention_in_separate_kernels_is_found);
     tcase_add_test(tcase, inference_is_told_the_fact_and_given_no_advice);

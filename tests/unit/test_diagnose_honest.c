@@ -73,7 +73,6 @@ START_TEST(inference_is_called_inference)
     check_says("inference, not training");
     ck_assert_uint_eq(analysis->finding_count, 0);
     ck_assert(analysis->throughput_per_s > 0.0); /* its steps have names */
-    sheet_wipe();
 }
 END_TEST
 
@@ -91,7 +90,6 @@ START_TEST(an_evaluation_that_waits_for_data_gets_no_training_advice)
     ck_assert_int_eq((int)analysis->subject, (int)LAC_SUBJECT_INFERENCE);
     check_says("for data");
     ck_assert_uint_eq(analysis->finding_count, 0);
-    sheet_wipe();
 }
 END_TEST
 
@@ -111,7 +109,6 @@ START_TEST(a_cold_start_says_nothing_of_a_step)
     check_says("first use of the GPU");
     check_no_advice();
     ck_assert(isnan(analysis->throughput_per_s));
-    sheet_wipe();
 }
 END_TEST
 
@@ -125,7 +122,6 @@ START_TEST(one_step_is_said_to_be_one)
     check_says("1 step after warm-up: too few");
     ck_assert_uint_eq(analysis->finding_count, 0);
     ck_assert(isnan(analysis->throughput_per_s));
-    sheet_wipe();
 }
 END_TEST
 
@@ -139,14 +135,12 @@ START_TEST(three_steps_show_facts_but_give_no_advice)
     ck_assert_int_eq((int)analysis->subject, (int)LAC_SUBJECT_TRAINING);
     check_says("3 steps are too few to act on");
     check_no_advice();
-    sheet_wipe();
     sheet_blank();
     for (int i = 0; i < 12; i++) { /* the same for longer */
         named_step(i, 500.0);
     }
     diagnose();
     ck_assert_ptr_null(strstr(analysis->verdict.detail, "too few"));
-    sheet_wipe();
 }
 END_TEST
 
@@ -162,7 +156,6 @@ START_TEST(a_trace_of_the_processor_alone_says_so)
     check_says("no GPU operation in this trace");
     ck_assert_uint_eq(analysis->finding_count, 0);
     ck_assert(isnan(analysis->throughput_per_s));
-    sheet_wipe();
 }
 END_TEST
 
@@ -177,7 +170,6 @@ START_TEST(the_cause_of_a_short_trace_is_the_one_its_sentence_names)
     diagnose();
     ck_assert_str_eq(analysis->verdict.cause, "comm");
     check_says("communication that nothing hides took 0.6 ms");
-    sheet_wipe();
 }
 END_TEST
 
@@ -214,7 +206,6 @@ START_TEST(what_is_paid_once_is_not_put_first)
             ck_assert_ptr_ne(module, &analysis->findings[0]);
         }
         ck_assert_ptr_nonnull(sheet_finding("sync-stall"));
-        sheet_wipe();
     }
 }
 END_TEST
@@ -253,7 +244,6 @@ START_TEST(no_finding_gains_more_than_the_idle_time)
         ck_assert_msg(isnan(finding->gain_high_pct) || finding->gain_high_pct <= idle_pct + 0.1,
                       "%s gains %.1f of %.1f %%", finding->id, finding->gain_high_pct, idle_pct);
     }
-    sheet_wipe();
 }
 END_TEST
 
@@ -292,7 +282,6 @@ START_TEST(steps_longer_than_their_like_are_named)
     ck_assert_ptr_nonnull(strstr(outliers->title, "2 of 40 steps"));
     ck_assert_int_eq((int)outliers->severity, (int)LAC_SEVERITY_INFO);
     ck_assert(analysis->steps[12].is_outlier);
-    sheet_wipe();
 }
 END_TEST
 
@@ -300,7 +289,6 @@ START_TEST(a_cycle_of_the_loop_is_no_accident)
 {
     forty_steps(long_every_eleventh);
     ck_assert_ptr_null(sheet_finding("step-outliers"));
-    sheet_wipe();
 }
 END_TEST
 
@@ -317,7 +305,6 @@ START_TEST(long_waits_of_workers_in_phase_are_no_outliers)
     }
     diagnose();
     ck_assert_ptr_null(sheet_finding("step-outliers"));
-    sheet_wipe();
 }
 END_TEST
 
@@ -337,7 +324,6 @@ START_TEST(steps_that_did_other_work_are_no_outliers)
     }
     diagnose();
     ck_assert_ptr_null(sheet_finding("step-outliers"));
-    sheet_wipe();
 }
 END_TEST
 
@@ -361,7 +347,6 @@ START_TEST(steps_that_grow_all_the_time_drift)
     ck_assert_ptr_nonnull(strstr(drift->title, "longer"));
     ck_assert_ptr_nonnull(strstr(drift->why, "waiting for data"));
     ck_assert_int_eq((int)drift->severity, (int)LAC_SEVERITY_INFO);
-    sheet_wipe();
 }
 END_TEST
 
@@ -379,7 +364,6 @@ START_TEST(noise_and_a_jump_are_no_drift)
         }
         diagnose();
         ck_assert_ptr_null(sheet_finding("drift"));
-        sheet_wipe();
     }
 }
 END_TEST
@@ -418,13 +402,10 @@ START_TEST(a_wait_that_looks_like_data_is_said_with_doubt)
     ck_assert(isnan(finding->gain_mid_pct)); /* nothing is promised */
     ck_assert_int_eq((int)finding->severity, (int)LAC_SEVERITY_INFO);
     ck_assert_ptr_nonnull(strstr(finding->title, "seems to wait"));
-    sheet_wipe();
     steps_without_names(false, false); /* no batch comes */
     ck_assert_ptr_null(sheet_finding("input-starvation"));
-    sheet_wipe();
     steps_without_names(true, true); /* the host was seen to work */
     ck_assert_ptr_null(sheet_finding("input-starvation"));
-    sheet_wipe();
 }
 END_TEST
 
@@ -432,6 +413,7 @@ int main(void)
 {
     Suite *suite = suite_create("diagnose_honest");
     TCase *tcase = tcase_create("honest");
+    tcase_add_checked_fixture(tcase, NULL, sheet_wipe);
     tcase_add_test(tcase, inference_is_called_inference);
     tcase_add_test(tcase, an_evaluation_that_waits_for_data_gets_no_training_advice);
     tcase_add_test(tcase, a_cold_start_says_nothing_of_a_step);

@@ -1,169 +1,13 @@
 /* Why batches come late: each verdict with a trace in which it holds, and one in which the naive
  * text ("increase num_workers", "the disk is slow") would appear but is wrong. */
 
+#include "tests/support/loader_sheet.h"
 #include "tests/support/trace_sheet.h"
 
 #include <check.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-
-enum { BATCHES_MAX = 2048, WORKERS_MAX = 16 };
-
-/** A training loop with workers, times in us. */
-struct loop {
-    int steps;
-    int workers;
-    double step;      /**< of the training process, with a kernel for most of it */
-    double fetch;     /**< of a batch by a worker */
-    double fetch_cpu; /**< of it computing; negative: not recorded */
-    double slow;      /**< every `slow_every`-th batch takes as long */
-    int slow_every;
-    double hand_over; /**< from the end of a fetch until it can be taken */
-    int epoch;        /**< steps; 0: one epoch */
-    double start;     /**< a new worker needs as much longer for its first batch */
-    bool is_locked;   /**< one worker at a time; the waiting is part of the fetch */
-    bool shows_turns; /**< the waiting for the lock is not part of the fetch */
-    double read;      /**< reading inside a fetch, in `files` files */
-    double read_cpu;  /**< of it computing */
-    int files;
-    int file_bytes;
-    double copy_bytes; /**< to the device, a batch */
-    bool has_no_gpu;
-};
-
-/** When things happen in the loop. */
-static struct {
-    double t; /* the training process */
-    double worker_free[WORKERS_MAX];
-    double lock_free;
-    double taken[BATCHES_MAX];
-    double ready[BATCHES_MAX];
-    int worker_process[WORKERS_MAX];
-    int processes;
-    double jitter;
-} now;
-
-/** A little different each time, the same in every run. */
-static double jittered(double length)
-{
-    now.jitter = fmod(now.jitter * 1.618 + 0.37, 1.0);
-    return length * (0.97 + 0.06 * now.jitter);
-}
-
-static void draw_reads(const struct loop *loop, int process, int batch, int worker, double start)
-{
-    double each = loop->read / loop->files;
-    for (int f = 0; f < loop->files; f++) {
-        double at = start + 1.0 + each * f;
-        sheet_add("w%d part %.3f %.3f loader.read batch=%d worker=%d cpu=%d\n", process, at,
-                  each * 0.3, batch, worker, (int)(loop->read_cpu / loop->files * 0.3));
-        sheet_add("w%d part %.3f %.3f loader.read batch=%d worker=%d cpu=%d bytes=%d\n", process,
-                  at + each * 0.3, each * 0.69, batch, worker,
-                  (int)(loop->read_cpu / loop->files * 0.7), loop->file_bytes);
-    }
-}
-
-/** Batch `b` of an epoch that began at `begin`; `of_all` counts on over epochs. */
-static void fetch_batch(const struct loop *loop, int b, int of_all, double begin)
-{
-    int worker = b % loop->workers;
-    int ahead = 2 * loop->workers;
-    double start = b < ahead ? begin + 10.0 * worker : now.taken[of_all - ahead];
-    start = fmax(start, now.worker_free[worker]);
-    bool is_slow = loop->slow_every > 0 && of_all % loop->slow_every == loop->slow_every - 1;
-    double length = jittered(is_slow ? loop->slow : loop->fetch);
-    length += b < loop->workers ? loop->start : 0.0;
-    double begins = start;
-    if (loop->is_locked || loop->shows_turns) {
-        begins = fmax(start, now.lock_free);
-        now.lock_free = begins + length;
-    }
-    double end = begins + length;
-    double shown = loop->shows_turns ? begins : start;
-    int process = now.worker_process[worker];
-    if (loop->fetch_cpu >= 0.0) {
-        sheet_add("w%d fetch %.3f %.3f batch=%d worker=%d cpu=%d\n", process, shown, end - shown, b,
-                  worker, (int)loop->fetch_cpu);
-    } else {
-        sheet_add("w%d fetch %.3f %.3f batch=%d worker=%d\n", process, shown, end - shown, b,
-                  worker);
-    }
-    if (loop->files > 0) {
-        draw_reads(loop, process, b, worker, shown);
-    }
-    now.worker_free[worker] = end;
-    now.ready[of_all] = end + loop->hand_over;
-}
-
-static void draw_step(const struct loop *loop, int of_all, int batch)
-{
-    double wait = fmax(2.0, now.ready[of_all] - now.t);
-    sheet_add("main range %.3f %.3f ProfilerStep#%d\n", now.t, wait + loop->step, of_all);
-    sheet_add("main wait %.3f %.3f batch=%d\n", now.t, wait, batch);
-    now.t += wait;
-    now.taken[of_all] = now.t;
-    if (!loop->has_no_gpu) {
-        double at = now.t + 10.0;
-        if (loop->copy_bytes > 0.0) {
-            sheet_add("main call %.3f 5 #%d cudaMemcpyAsync\n", at - 8.0, of_all * 2 + 2);
-            sheet_add("gpu0.7 copy %.3f 40 #%d HtoD pinned %.0f\n", at, of_all * 2 + 2,
-                      loop->copy_bytes);
-            at += 41.0;
-        }
-        sheet_add("main call %.3f 5 #%d cudaLaunchKernel\n", at - 2.0, of_all * 2 + 1);
-        sheet_add("gpu0.7 kernel %.3f %.3f #%d a_backward\n", at + 4.0, loop->step - 80.0,
-                  of_all * 2 + 1);
-        sheet_add("main call %.3f %.3f cudaStreamSynchronize\n", at + 8.0,
-                  now.t + loop->step - 30.0 - at);
-    } else {
-        sheet_add("main op %.3f 20 autograd::engine::evaluate_function: AddmmBackward0\n",
-                  now.t + 5.0);
-    }
-    sheet_add("main op %.3f 10 Optimizer.step#SGD.step\n", now.t + loop->step - 20.0);
-    now.t += loop->step;
-}
-
-static void draw(const struct loop *loop)
-{
-    sheet_blank();
-    memset(&now, 0, sizeof now);
-    now.jitter = 0.5;
-    int epoch = loop->epoch > 0 ? loop->epoch : loop->steps;
-    for (int first = 0; first < loop->steps; first += epoch) {
-        double begin = now.t;
-        int count = loop->steps - first < epoch ? loop->steps - first : epoch;
-        for (int w = 0; w < loop->workers && (first == 0 || loop->start > 0.0); w++) {
-            now.worker_process[w] = now.processes++;
-            now.worker_free[w] = 0.0;
-        }
-        int fetched = 0;
-        for (int b = 0; b < count; b++) {
-            for (; fetched < count && fetched < b + 2 * loop->workers; fetched++) {
-                if (fetched >= 2 * loop->workers && fetched - 2 * loop->workers >= b) {
-                    break;
-                }
-                fetch_batch(loop, fetched, first + fetched, begin);
-            }
-            draw_step(loop, first + b, b);
-        }
-    }
-}
-
-/** What the launcher would have sampled, ten times a second, of every worker's thread. */
-static void sample_workers(const struct loop *loop, double on_core, double ready, double storage)
-{
-    for (double at = 100e3; at < now.t; at += 100e3) {
-        for (int w = 0; w < loop->workers; w++) {
-            double wobble = (double)((int)(at / 100e3) % 2) * 0.01;
-            sheet_add("w%d count %.0f %.3f thread: on a core (%%)\n", w, at, on_core + wobble);
-            sheet_add("w%d count %.0f %.3f thread: waiting for a core (%%)\n", w, at,
-                      ready + wobble);
-            sheet_add("w%d count %.0f %.3f read from storage (MB/s)\n", w, at, storage + wobble);
-        }
-        sheet_add("main count %.0f %.3f thread: on a core (%%)\n", at, 50.0);
-    }
-}
 
 static void diagnose(const char *metadata)
 {
@@ -205,7 +49,7 @@ START_TEST(a_lock_around_computing_is_seen_by_the_one_core_that_it_leaves)
                         .fetch = 20e3,
                         .fetch_cpu = 19.5e3,
                         .is_locked = true};
-    draw(&loop);
+    loop_draw(&loop);
     diagnose(CORES_8);
     const struct lac_finding *finding = first_is("workers-serialized");
     says(finding->change, "More workers won't help");
@@ -214,7 +58,6 @@ START_TEST(a_lock_around_computing_is_seen_by_the_one_core_that_it_leaves)
     /* without the lock, four workers make one each 20 ms: the step's own 5 ms are the limit */
     ck_assert(fabs((double)finding->step_mid_ns - 5.2e6) < 0.5e6);
     ck_assert_int_eq(analysis->loader.recommended_num_workers, -1);
-    sheet_wipe();
 }
 END_TEST
 
@@ -226,24 +69,22 @@ START_TEST(one_worker_at_a_time_is_seen_by_fetches_that_never_overlap)
                         .fetch = 15e3,
                         .fetch_cpu = -1.0,
                         .shows_turns = true};
-    draw(&loop);
+    loop_draw(&loop);
     diagnose(NULL);
     const struct lac_finding *finding = first_is("workers-serialized");
     says(finding->why, "only one of them makes a batch");
     ck_assert(fabs((double)finding->step_mid_ns - 8.0e6) < 0.3e6);
-    sheet_wipe();
 }
 END_TEST
 
 /** Items of 5 ms under one lock, first come first served; workers start one after the other. */
 static void draw_locked_items(int batches, int workers, int items)
 {
-    sheet_blank();
-    memset(&now, 0, sizeof now);
-    double at[WORKERS_MAX];
-    double began[WORKERS_MAX];
-    int left[WORKERS_MAX];
-    int batch_of[WORKERS_MAX];
+    loop_begin();
+    double at[LOOP_WORKERS_MAX];
+    double began[LOOP_WORKERS_MAX];
+    int left[LOOP_WORKERS_MAX];
+    int batch_of[LOOP_WORKERS_MAX];
     int next = 0;
     int made = 0;
     double lock = 0.0;
@@ -259,14 +100,14 @@ static void draw_locked_items(int batches, int workers, int items)
             w = at[k] < at[w] ? k : w;
         }
         double start = at[w];
-        lock = fmax(lock, start) + jittered(5e3);
+        lock = fmax(lock, start) + loop_jittered(5e3);
         sheet_add("w%d part %.3f %.3f loader.item batch=%d worker=%d cpu=40\n", w, start,
                   lock - start, batch_of[w], w);
         at[w] = lock + 5.0;
         if (--left[w] == 0) {
             sheet_add("w%d fetch %.3f %.3f batch=%d worker=%d cpu=400\n", w, began[w] - 1.0,
                       at[w] - began[w], batch_of[w], w);
-            now.ready[batch_of[w]] = at[w] + 10.0;
+            loop_ready(batch_of[w], at[w] + 10.0);
             batch_of[w] = next++;
             began[w] = at[w] + 2.0;
             at[w] += 3.0;
@@ -281,13 +122,12 @@ START_TEST(a_lock_around_waiting_is_seen_by_how_items_grow_with_company)
     draw_locked_items(64, 3, 8);
     struct loop loop = {.steps = 60, .workers = 3, .step = 10e3};
     for (int i = 0; i < loop.steps; i++) {
-        draw_step(&loop, i, i);
+        loop_step(&loop, i, i);
     }
     diagnose(NULL);
     const struct lac_finding *finding = first_is("workers-serialized");
     says(finding->why, "take turns");
     says(finding->why, "one item takes 5 ms while no other worker is at one");
-    sheet_wipe();
 }
 END_TEST
 
@@ -295,12 +135,11 @@ START_TEST(workers_that_wait_side_by_side_do_not_take_turns)
 {
     /* as slow, as little computing, as many workers: but they wait for something at once */
     struct loop loop = {.steps = 80, .workers = 4, .step = 5e3, .fetch = 80e3, .fetch_cpu = 8e3};
-    draw(&loop);
+    loop_draw(&loop);
     diagnose(CORES_8);
     const struct lac_finding *finding = first_is("input-starvation");
     says(finding->brief, "num_workers=");
     ck_assert_int_gt(analysis->loader.recommended_num_workers, 10);
-    sheet_wipe();
 }
 END_TEST
 
@@ -312,11 +151,10 @@ START_TEST(a_slow_disk_is_no_lock)
                         .fetch = 20e3,
                         .fetch_cpu = 18e3,
                         .is_locked = true};
-    draw(&loop);
-    sample_workers(&loop, 20.0, 1.0, 60.0); /* 240 MB/s from storage */
+    loop_draw(&loop);
+    loop_sample_workers(&loop, 20.0, 1.0, 60.0); /* 240 MB/s from storage */
     diagnose(CORES_8);
     ck_assert_ptr_null(sheet_finding("workers-serialized"));
-    sheet_wipe();
 }
 END_TEST
 
@@ -325,8 +163,8 @@ END_TEST
 START_TEST(workers_that_wait_for_cores_want_cores_not_company)
 {
     struct loop loop = {.steps = 80, .workers = 8, .step = 10e3, .fetch = 160e3, .fetch_cpu = 75e3};
-    draw(&loop);
-    sample_workers(&loop, 48.0, 48.0, 0.0);
+    loop_draw(&loop);
+    loop_sample_workers(&loop, 48.0, 48.0, 0.0);
     diagnose(CORES_4);
     const struct lac_finding *finding = first_is("cpu-oversubscription");
     says(finding->why, "8 workers share 4 allowed cores and wait 48 % of their time for one");
@@ -334,7 +172,6 @@ START_TEST(workers_that_wait_for_cores_want_cores_not_company)
     says(finding->change, "#SBATCH --cpus-per-task=");
     ck_assert_int_eq(analysis->loader.recommended_num_workers, -1);
     ck_assert(fabs(analysis->loading.ready_pct - 48.0) < 2.0);
-    sheet_wipe();
 }
 END_TEST
 
@@ -347,21 +184,20 @@ START_TEST(a_training_on_the_processor_takes_its_share_of_the_cores)
                         .fetch = 30e3,
                         .fetch_cpu = 30e3,
                         .has_no_gpu = true};
-    draw(&loop);
+    loop_draw(&loop);
     diagnose(CORES_2);
     const struct lac_finding *finding = first_is("input-starvation");
     ck_assert_int_eq(analysis->loader.recommended_num_workers, 2);
     ck_assert(fabs((double)finding->step_mid_ns - 19e6) < 1e6);
-    sheet_wipe();
 }
 END_TEST
 
 START_TEST(threads_inside_workers_are_told_from_workers)
 {
     struct loop loop = {.steps = 80, .workers = 4, .step = 10e3, .fetch = 80e3, .fetch_cpu = 30e3};
-    draw(&loop);
-    sample_workers(&loop, 40.0, 50.0, 0.0);
-    for (double at = 100e3; at < now.t; at += 100e3) {
+    loop_draw(&loop);
+    loop_sample_workers(&loop, 40.0, 50.0, 0.0);
+    for (double at = 100e3; at < loop_now(); at += 100e3) {
         for (int w = 0; w < 4; w++) {
             for (int k = 0; k < 3; k++) { /* three more threads in each worker's process */
                 sheet_add("w%d count %.0f %.3f openmp 77%d: on a core (%%)\n", w, at, 20.0, k);
@@ -374,28 +210,26 @@ START_TEST(threads_inside_workers_are_told_from_workers)
     says(finding->change, "torch.set_num_threads(1)");
     ck_assert(finding->gain_high_pct - finding->gain_low_pct >
               20.0); /* what they do is not known */
-    sheet_wipe();
 }
 END_TEST
 
 START_TEST(more_workers_than_cores_is_fine_while_they_wait_for_something_else)
 {
     struct loop loop = {.steps = 80, .workers = 8, .step = 10e3, .fetch = 160e3, .fetch_cpu = 8e3};
-    draw(&loop);
-    sample_workers(&loop, 5.0, 1.0, 0.0);
+    loop_draw(&loop);
+    loop_sample_workers(&loop, 5.0, 1.0, 0.0);
     diagnose(CORES_4);
     first_is("input-starvation");
     ck_assert_int_gt(analysis->loader.recommended_num_workers, 8);
-    sheet_wipe();
 }
 END_TEST
 
 START_TEST(a_quota_that_runs_out_is_said_before_all_else)
 {
     struct loop loop = {.steps = 80, .workers = 8, .step = 10e3, .fetch = 160e3, .fetch_cpu = 75e3};
-    draw(&loop);
-    sample_workers(&loop, 48.0, 48.0, 0.0);
-    for (double at = 100e3; at < now.t; at += 100e3) {
+    loop_draw(&loop);
+    loop_sample_workers(&loop, 48.0, 48.0, 0.0);
+    for (double at = 100e3; at < loop_now(); at += 100e3) {
         sheet_add("host count %.0f 7 periods throttled (/s)\n", at);
         sheet_add("host count %.0f 55 cgroup throttled (%%)\n", at);
     }
@@ -404,66 +238,60 @@ START_TEST(a_quota_that_runs_out_is_said_before_all_else)
     const struct lac_finding *finding = first_is("cpu-throttled");
     says(finding->why, "quota of 4 cores ran out in 7.0 of 10 periods a second");
     says(finding->change, "docker run --cpus=");
-    sheet_wipe();
 }
 END_TEST
 
 START_TEST(a_quota_that_is_hardly_touched_is_none)
 {
     struct loop loop = {.steps = 80, .workers = 2, .step = 10e3, .fetch = 60e3, .fetch_cpu = 5e3};
-    draw(&loop);
-    sample_workers(&loop, 8.0, 1.0, 0.0);
+    loop_draw(&loop);
+    loop_sample_workers(&loop, 8.0, 1.0, 0.0);
     sheet_add(
         "host count 200000 1 periods throttled (/s)\nhost count 300000 0 periods throttled (/s)\n");
     diagnose("{\"lacuna\":{\"host\":{\"cores_allowed\":\"0-63\",\"cpu_quota_cores\":\"4.00\"}}}");
     first_is("input-starvation");
-    sheet_wipe();
 }
 END_TEST
 
 START_TEST(a_quota_as_the_recorder_writes_it_bounds_the_cores)
 {
     struct loop loop = {.steps = 40, .workers = 2, .step = 10e3, .fetch = 60e3, .fetch_cpu = 50e3};
-    draw(&loop);
+    loop_draw(&loop);
     diagnose("{\"lacuna\":{\"host\":{\"cores_allowed\":\"0-63\",\"cpu_quota_cores\":\"2.50\"}}}");
     ck_assert_int_eq(analysis->loading.allowed_cores, 2);
-    sheet_wipe();
 }
 END_TEST
 
 START_TEST(a_step_of_the_job_without_its_cores_gets_the_line_that_gives_them_back)
 {
     struct loop loop = {.steps = 80, .workers = 8, .step = 10e3, .fetch = 160e3, .fetch_cpu = 18e3};
-    draw(&loop);
-    sample_workers(&loop, 12.0, 85.0, 0.0);
+    loop_draw(&loop);
+    loop_sample_workers(&loop, 12.0, 85.0, 0.0);
     diagnose("{\"lacuna\":{\"settings\":{\"num_workers\":8},\"host\":{\"cores_online\":64,"
              "\"cores_allowed\":\"5\",\"SLURM_CPUS_PER_TASK\":8}}}");
     const struct lac_finding *finding = first_is("affinity");
     says(finding->change, "export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK");
     says(finding->why, "pinned to 1 core; the task was given 8");
-    sheet_wipe();
     /* the same mask, but the workers hardly compute: it is not what they wait for */
     loop.fetch_cpu = 1e3;
-    draw(&loop);
-    sample_workers(&loop, 1.0, 0.5, 0.0);
+    loop_draw(&loop);
+    loop_sample_workers(&loop, 1.0, 0.5, 0.0);
     diagnose("{\"lacuna\":{\"settings\":{\"num_workers\":8},\"host\":{\"cores_online\":64,"
              "\"cores_allowed\":\"5\",\"SLURM_CPUS_PER_TASK\":8}}}");
     first_is("input-starvation");
-    sheet_wipe();
 }
 END_TEST
 
 START_TEST(a_process_that_narrowed_its_own_mask_is_told_so)
 {
     struct loop loop = {.steps = 80, .workers = 8, .step = 10e3, .fetch = 160e3, .fetch_cpu = 18e3};
-    draw(&loop);
-    sample_workers(&loop, 12.0, 85.0, 0.0);
+    loop_draw(&loop);
+    loop_sample_workers(&loop, 12.0, 85.0, 0.0);
     diagnose("{\"lacuna\":{\"settings\":{\"cpu_affinity\":1},\"host\":{\"cores_online\":64,"
              "\"cores_allowed\":\"0-15\"}}}");
     const struct lac_finding *finding = first_is("affinity");
     says(finding->why, "it was started with 16");
     says(finding->change, "os.sched_setaffinity(0, ");
-    sheet_wipe();
 }
 END_TEST
 
@@ -480,7 +308,7 @@ START_TEST(reading_that_waits_is_storage)
                         .read_cpu = 3e3,
                         .files = 2,
                         .file_bytes = 4000000};
-    draw(&loop);
+    loop_draw(&loop);
     diagnose(CORES_8);
     const struct lac_finding *finding = first_is("storage-latency");
     says(finding->why, "Reading takes 83 % of a batch");
@@ -488,7 +316,6 @@ START_TEST(reading_that_waits_is_storage)
     says(finding->change, "num_workers=");
     says(finding->change, "disk of the node");
     ck_assert_int_gt(analysis->loader.recommended_num_workers, 2);
-    sheet_wipe();
 }
 END_TEST
 
@@ -503,12 +330,11 @@ START_TEST(many_small_files_are_named)
                         .read_cpu = 3e3,
                         .files = 8,
                         .file_bytes = 30000};
-    draw(&loop);
+    loop_draw(&loop);
     diagnose(CORES_8);
     const struct lac_finding *finding = first_is("small-files");
     says(finding->why, "8 files of 30 KB");
     says(finding->change, "shards");
-    sheet_wipe();
 }
 END_TEST
 
@@ -523,12 +349,11 @@ START_TEST(files_that_come_from_memory_are_no_slow_disk)
                         .read_cpu = 48e3,
                         .files = 8,
                         .file_bytes = 30000};
-    draw(&loop);
+    loop_draw(&loop);
     diagnose(CORES_8);
     const struct lac_finding *finding = first_is("input-starvation");
     ck_assert_ptr_null(strstr(finding->why, "storage"));
     ck_assert_str_eq(analysis->loading.verdict, "worker-bound");
-    sheet_wipe();
 }
 END_TEST
 
@@ -565,7 +390,6 @@ START_TEST(what_a_batch_spends_its_time_on_is_own_time)
         sum_ns += facts->parts[p].own_ns;
     }
     ck_assert_int_eq(sum_ns, 20 * (int64_t)29900000); /* the parts are the whole batch */
-    sheet_wipe();
 }
 END_TEST
 
@@ -585,7 +409,6 @@ START_TEST(reads_in_the_training_process_are_named)
     const struct lac_finding *finding = first_is("storage-latency");
     says(finding->why, "Reading takes 90 % of a batch");
     says(finding->change, "num_workers=");
-    sheet_wipe();
 }
 END_TEST
 
@@ -600,20 +423,18 @@ START_TEST(slow_samples_hold_up_the_queue)
                         .fetch_cpu = 19e3,
                         .slow = 400e3,
                         .slow_every = 40};
-    draw(&loop);
+    loop_draw(&loop);
     diagnose(CORES_8);
     const struct lac_finding *finding = first_is("slow-samples");
     says(finding->why, "batches are handed over in order");
     ck_assert(finding->gain_mid_pct > 10.0);
-    sheet_wipe();
     /* all batches as slow as the mean of those: no tail, but too few workers */
     loop =
         (struct loop){.steps = 160, .workers = 2, .step = 10e3, .fetch = 30e3, .fetch_cpu = 29e3};
-    draw(&loop);
+    loop_draw(&loop);
     diagnose(CORES_8);
     first_is("input-starvation");
     ck_assert_int_eq(analysis->loader.recommended_num_workers, 4);
-    sheet_wipe();
 }
 END_TEST
 
@@ -626,17 +447,15 @@ START_TEST(a_short_tail_is_absorbed_by_more_batches_ahead)
                         .fetch_cpu = 19e3,
                         .slow = 160e3,
                         .slow_every = 21};
-    draw(&loop);
+    loop_draw(&loop);
     diagnose(CORES_8);
     const struct lac_finding *finding = first_is("slow-samples");
     says(finding->change, "prefetch_factor=");
     ck_assert_ptr_null(strstr(finding->change, "in_order")); /* this release has no such argument */
-    sheet_wipe();
-    draw(&loop);
+    loop_draw(&loop);
     diagnose(
         "{\"lacuna\":{\"settings\":{\"in_order\":true},\"host\":{\"cores_allowed\":\"0-7\"}}}");
     says(first_is("slow-samples")->change, "in_order=False");
-    sheet_wipe();
 }
 END_TEST
 
@@ -649,7 +468,7 @@ START_TEST(workers_started_for_every_epoch_are_named)
                         .fetch_cpu = 9e3,
                         .epoch = 16,
                         .start = 300e3};
-    draw(&loop);
+    loop_draw(&loop);
     diagnose("{\"lacuna\":{\"settings\":{\"num_workers\":2,\"persistent_workers\":false,"
              "\"loader_at\":\"train.py:7\"},\"host\":{\"cores_allowed\":\"0-7\"}}}");
     const struct lac_finding *finding = first_is("worker-respawn");
@@ -657,7 +476,6 @@ START_TEST(workers_started_for_every_epoch_are_named)
     says(finding->why, "4 epochs began in this trace");
     ck_assert_str_eq(finding->where, "train.py:7");
     ck_assert_int_eq(analysis->loader.recommended_num_workers, -1);
-    sheet_wipe();
 }
 END_TEST
 
@@ -671,10 +489,9 @@ START_TEST(workers_that_stay_are_not_to_be_made_to_stay)
                         .fetch_cpu = 9e3,
                         .epoch = 16,
                         .start = 300e3};
-    draw(&loop);
+    loop_draw(&loop);
     diagnose("{\"lacuna\":{\"settings\":{\"num_workers\":2,\"persistent_workers\":true}}}");
     ck_assert_ptr_null(sheet_finding("worker-respawn"));
-    sheet_wipe();
 }
 END_TEST
 
@@ -682,25 +499,22 @@ START_TEST(batches_that_lie_about_are_handed_over_slowly)
 {
     struct loop loop = {
         .steps = 60, .workers = 4, .step = 10e3, .fetch = 4e3, .fetch_cpu = 3e3, .hand_over = 0.0};
-    draw(&loop);
     /* each batch is ready long before, but taking it lasts 12 ms */
-    sheet_blank();
-    memset(&now, 0, sizeof now);
+    loop_begin();
     for (int i = 0; i < 60; i++) {
-        double begin = now.t;
+        double begin = loop_now();
         sheet_add("w%d fetch %.3f 4000 batch=%d worker=%d cpu=3000\n", i % 4,
                   fmax(0.0, begin - 9e3), i, i % 4);
         sheet_add("w%d part %.3f 1500 loader.put batch=%d worker=%d cpu=1400\n", i % 4,
                   fmax(4e3, begin - 5e3), i, i % 4);
-        now.ready[i] = begin + 12e3;
-        draw_step(&loop, i, i);
+        loop_ready(i, begin + 12e3);
+        loop_step(&loop, i, i);
     }
     diagnose(CORES_8);
     const struct lac_finding *finding = first_is("worker-hand-over");
     says(finding->why, "is fetched already");
     says(finding->why, "takes a worker 1.5 ms");
     says(finding->change, "torch.stack");
-    sheet_wipe();
 }
 END_TEST
 
@@ -714,28 +528,25 @@ START_TEST(batches_that_do_not_fit_are_said_before_workers)
                         .fetch = 60e3,
                         .fetch_cpu = 30e3,
                         .copy_bytes = 38e6};
-    draw(&loop);
+    loop_draw(&loop);
     diagnose("{\"lacuna\":{\"settings\":{\"num_workers\":2},\"host\":{\"cores_allowed\":\"0-15\","
              "\"dev_shm_free_bytes\":67108864}}}");
     const struct lac_finding *finding = first_is("input-starvation");
     says(finding->change, "won't help before there is room");
     says(finding->change, "--shm-size=");
     says(finding->change, "7 workers x 2 batches x 38 MB");
-    sheet_wipe();
-    draw(&loop); /* room for some of them */
+    loop_draw(&loop); /* room for some of them */
     diagnose("{\"lacuna\":{\"settings\":{\"num_workers\":2},\"host\":{\"cores_allowed\":\"0-15\","
              "\"dev_shm_free_bytes\":400000000}}}");
     finding = first_is("input-starvation");
     says(finding->brief, "num_workers=5");
     says(finding->change, "memory for their batches ends there");
-    sheet_wipe();
-    draw(&loop); /* room enough: the arithmetic is told */
+    loop_draw(&loop); /* room enough: the arithmetic is told */
     diagnose("{\"lacuna\":{\"settings\":{\"num_workers\":2},\"host\":{\"cores_allowed\":\"0-15\","
              "\"dev_shm_free_bytes\":32000000000}}}");
     finding = first_is("input-starvation");
     says(finding->brief, "num_workers=7");
     says(finding->costs, "532 MB of the 32 GB that are free in /dev/shm");
-    sheet_wipe();
 }
 END_TEST
 
@@ -768,7 +579,6 @@ START_TEST(a_job_on_the_other_socket_than_its_gpu_is_told_so)
         } else { /* one core is enough to be near; and what is not waited for costs nothing */
             ck_assert_ptr_null(finding);
         }
-        sheet_wipe();
     }
 }
 END_TEST
@@ -776,10 +586,9 @@ END_TEST
 START_TEST(the_change_is_written_as_the_framework_wants_it)
 {
     struct loop loop = {.steps = 60, .workers = 2, .step = 10e3, .fetch = 60e3, .fetch_cpu = 30e3};
-    draw(&loop);
+    loop_draw(&loop);
     diagnose("{\"lacuna\":{\"settings\":{\"framework\":\"HF Trainer\"}}}");
     says(first_is("input-starvation")->change, "TrainingArguments(..., dataloader_num_workers=7)");
-    sheet_wipe();
 }
 END_TEST
 
@@ -805,7 +614,6 @@ START_TEST(data_in_memory_is_not_worth_a_worker)
         } else {
             says(finding->change, "num_workers=");
         }
-        sheet_wipe();
     }
 }
 END_TEST
@@ -828,7 +636,6 @@ START_TEST(a_wait_behind_a_value_that_is_read_names_it)
     const struct lac_finding *finding = sheet_finding("input-starvation");
     ck_assert_ptr_nonnull(finding);
     says(finding->why, "aten::item waits until the GPU has nothing left to do");
-    sheet_wipe();
 }
 END_TEST
 
@@ -836,6 +643,7 @@ int main(void)
 {
     Suite *suite = suite_create("diagnose_loading");
     TCase *tests = tcase_create("why batches are late");
+    tcase_add_checked_fixture(tests, NULL, sheet_wipe);
     tcase_add_test(tests, a_lock_around_computing_is_seen_by_the_one_core_that_it_leaves);
     tcase_add_test(tests, one_worker_at_a_time_is_seen_by_fetches_that_never_overlap);
     tcase_add_test(tests, a_lock_around_waiting_is_seen_by_how_items_grow_with_company);

@@ -74,21 +74,18 @@ START_TEST(graphs_are_proposed_only_where_nothing_stands_in_their_way)
     ck_assert_ptr_nonnull(strstr(finding->costs, "have paid after about"));
     ck_assert_ptr_null(strstr(finding->change, "foreach")); /* it is grouped already */
     check_manners();
-    sheet_wipe();
     draw_launches(WAITS);
     finding = sheet_finding("launch-bound");
     ck_assert_ptr_nonnull(finding);
     ck_assert_ptr_null(strstr(finding->change, "reduce-overhead"));
     ck_assert_ptr_nonnull(strstr(finding->expect, "synchronisations that are in the step"));
     check_manners();
-    sheet_wipe();
     draw_launches(VARIES);
     finding = sheet_finding("launch-bound");
     ck_assert_ptr_nonnull(finding);
     ck_assert_ptr_null(strstr(finding->change, "reduce-overhead"));
     ck_assert_ptr_nonnull(strstr(finding->expect, "differ in theirs"));
     check_manners();
-    sheet_wipe();
 }
 END_TEST
 
@@ -116,7 +113,6 @@ START_TEST(a_call_that_waits_for_the_gpu_is_no_slow_copy)
     }
     ck_assert_str_eq(analysis->verdict.cause, "gpu");
     check_manners();
-    sheet_wipe();
 }
 END_TEST
 
@@ -139,7 +135,6 @@ START_TEST(a_kernel_of_unknown_name_is_unknown)
     ck_assert_ptr_null(sheet_finding("tensor-cores-older-kernels"));
     ck_assert_int_eq(analysis->tensor_used_pct > 0.0, 0);
     check_manners();
-    sheet_wipe();
 }
 END_TEST
 
@@ -179,7 +174,6 @@ START_TEST(gains_of_findings_that_overlap_are_not_added)
         ck_assert(last >= 3900000.0); /* copy and kernel are still to be done */
     }
     check_manners();
-    sheet_wipe();
 }
 END_TEST
 
@@ -200,7 +194,6 @@ START_TEST(layers_of_a_forward_pass_with_hooks_for_a_backward_pass_are_no_steps)
     sheet_diagnose(NULL, 9);
     ck_assert_int_ne((int)analysis->subject, (int)LAC_SUBJECT_TRAINING);
     ck_assert_uint_eq(analysis->finding_count, 0);
-    sheet_wipe();
 }
 END_TEST
 
@@ -236,13 +229,10 @@ START_TEST(streams_that_wait_for_each_other_are_told_from_one_that_is_late)
     ck_assert_ptr_nonnull(strstr(finding->change, "wait_stream"));
     ck_assert(finding->gain_low_pct < 0.1); /* it may be that nothing can be moved */
     check_manners();
-    sheet_wipe();
     draw_streams(100, true); /* too little for a word */
     ck_assert_ptr_null(sheet_finding("dependency-stall"));
-    sheet_wipe();
     draw_streams(1500, false); /* no event was recorded: nothing is invented */
     ck_assert_ptr_null(sheet_finding("dependency-stall"));
-    sheet_wipe();
 }
 END_TEST
 
@@ -271,10 +261,8 @@ START_TEST(what_the_recorder_costs_is_said_and_not_sold_as_a_gain)
     ck_assert(isnan(finding->gain_mid_pct));
     ck_assert(finding->cost_pct > 15.0 && finding->cost_pct < 21.0);
     check_manners();
-    sheet_wipe();
     draw_flush(2000, true); /* beside a kernel: nobody waits for it */
     ck_assert_ptr_null(sheet_finding("profiler-overhead"));
-    sheet_wipe();
 }
 END_TEST
 
@@ -307,7 +295,6 @@ START_TEST(memory_that_is_allocated_in_every_step_is_told_from_the_first_ones)
     ck_assert_ptr_nonnull(finding);
     ck_assert_ptr_null(strstr(finding->why, "for want of memory"));
     check_manners();
-    sheet_wipe();
     draw_allocations(2, 10, 1); /* the cache is emptied for want of memory, then it succeeds */
     finding = sheet_finding("allocator-thrash");
     ck_assert_ptr_nonnull(finding);
@@ -315,16 +302,15 @@ START_TEST(memory_that_is_allocated_in_every_step_is_told_from_the_first_ones)
     ck_assert_ptr_nonnull(strstr(finding->change, "expandable_segments"));
     ck_assert_ptr_null(sheet_finding("out-of-memory"));
     check_manners();
-    sheet_wipe();
     draw_allocations(2, 2, 0); /* the first steps fill the cache */
     ck_assert_ptr_null(sheet_finding("allocator-thrash"));
-    sheet_wipe();
 }
 END_TEST
 
 int main(void)
 {
     TCase *tcase = tcase_create("rules");
+    tcase_add_checked_fixture(tcase, NULL, sheet_wipe);
     tcase_set_timeout(tcase, 60);
     tcase_add_test(tcase, graphs_are_proposed_only_where_nothing_stands_in_their_way);
     tcase_add_test(tcase, a_call_that_waits_for_the_gpu_is_no_slow_copy);

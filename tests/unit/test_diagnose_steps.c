@@ -38,7 +38,6 @@ START_TEST(named_steps_are_all_counted_and_warm_up_is_not_kept)
     ck_assert_int_eq(analysis->steps[1].left_out, LAC_STEP_WARM_UP);
     ck_assert_int_eq(analysis->step_mean_ns, 1000000);
     ck_assert_int_eq(analysis->step_median_ns, 1000000);
-    sheet_wipe();
 }
 END_TEST
 
@@ -59,7 +58,6 @@ START_TEST(a_step_that_waited_for_data_is_kept)
     ck_assert_int_eq(analysis->step_median_ns, 1010000);
     ck_assert(!analysis->steps[0].is_outlier);
     ck_assert(!analysis->steps[4].is_outlier);
-    sheet_wipe();
 }
 END_TEST
 
@@ -76,7 +74,6 @@ START_TEST(a_long_step_that_returns_is_no_warm_up)
     sheet_diagnose(NULL, 0);
     ck_assert_uint_eq(analysis->step_kept_count, 8);
     ck_assert_int_eq(analysis->step_mean_ns, 1250000);
-    sheet_wipe();
 }
 END_TEST
 
@@ -91,7 +88,6 @@ START_TEST(a_truncated_last_step_is_left_out)
     ck_assert_uint_eq(analysis->step_count, 6);
     ck_assert_uint_eq(analysis->step_kept_count, 5);
     ck_assert_int_eq(analysis->steps[5].left_out, LAC_STEP_TRUNCATED);
-    sheet_wipe();
 }
 END_TEST
 
@@ -105,7 +101,6 @@ START_TEST(one_step_of_another_kind_is_left_out)
     sheet_diagnose(NULL, 0);
     ck_assert_int_eq(analysis->steps[4].left_out, LAC_STEP_OTHER_KIND);
     ck_assert_uint_eq(analysis->step_kept_count, 9);
-    sheet_wipe();
 }
 END_TEST
 
@@ -130,7 +125,6 @@ START_TEST(workers_in_phase_are_averaged_over_whole_cycles)
     ck_assert_int_eq(analysis->loader.fetch_mean_ns, 7000000);
     /* s = 1000.5 us or so: ceil(1.15 * 7000 / 1000) */
     ck_assert_int_eq(analysis->loader.recommended_num_workers, 9);
-    sheet_wipe();
 }
 END_TEST
 
@@ -148,7 +142,6 @@ START_TEST(workers_without_numbers_are_counted_by_their_threads)
     sheet_diagnose(NULL, 0);
     ck_assert_int_eq(analysis->loader.num_workers, 3);
     ck_assert_int_ge(analysis->loader.recommended_num_workers, 6);
-    sheet_wipe();
 }
 END_TEST
 
@@ -165,7 +158,6 @@ START_TEST(who_fetches_inside_its_own_wait_has_no_workers)
     sheet_diagnose(NULL, 0);
     ck_assert_int_eq(analysis->loader.num_workers, 0);
     ck_assert_ptr_nonnull(strstr(analysis->findings[0].why, "num_workers 0"));
-    sheet_wipe();
 }
 END_TEST
 
@@ -191,7 +183,6 @@ START_TEST(a_partial_cycle_is_cut_where_it_changes_the_mean_least)
     ck_assert_int_eq(analysis->loader.num_workers, 4);
     ck_assert_uint_eq(analysis->step_kept_count, 12);
     ck_assert_int_eq(analysis->steps[1].left_out, LAC_STEP_KEPT);
-    sheet_wipe();
 }
 END_TEST
 
@@ -210,7 +201,6 @@ START_TEST(a_first_step_that_waited_for_data_is_no_warm_up)
     }
     sheet_diagnose(NULL, 0);
     ck_assert_int_eq(analysis->steps[0].left_out, LAC_STEP_KEPT);
-    sheet_wipe();
 }
 END_TEST
 
@@ -231,7 +221,6 @@ START_TEST(a_host_that_runs_ahead_makes_no_outliers)
     for (uint32_t i = 0; i < 24; i++) {
         ck_assert(!analysis->steps[i].is_outlier);
     }
-    sheet_wipe();
 }
 END_TEST
 
@@ -250,7 +239,6 @@ START_TEST(a_first_step_in_which_workers_start_is_warm_up)
     ck_assert_int_eq(analysis->steps[0].left_out, LAC_STEP_WARM_UP);
     ck_assert_int_eq(analysis->step_mean_ns, 1500000);
     ck_assert_int_le(analysis->step_without_starvation_ns, 1020000);
-    sheet_wipe();
 }
 END_TEST
 
@@ -267,7 +255,6 @@ START_TEST(ranges_named_step_count_until_the_next_one)
     ck_assert_uint_eq(analysis->step_count, 6);
     ck_assert_int_eq(analysis->steps[0].dur_ns, 1000000);
     ck_assert_int_eq(analysis->loader.wait_ns, 5 * 300000); /* the first one is before any step */
-    sheet_wipe();
 }
 END_TEST
 
@@ -282,7 +269,6 @@ START_TEST(without_names_the_loader_or_the_optimizer_marks_steps)
     ck_assert_str_eq(analysis->step_method, "dataloader");
     ck_assert_uint_eq(analysis->step_count, 6);
     ck_assert_int_eq(analysis->step_mean_ns, 1000000);
-    sheet_wipe();
     sheet_blank();
     for (int i = 0; i < 7; i++) {
         work(i * 1000 + 10.0, 800.0, 4);
@@ -291,7 +277,6 @@ START_TEST(without_names_the_loader_or_the_optimizer_marks_steps)
     sheet_diagnose(NULL, 0);
     ck_assert_str_eq(analysis->step_method, "optimizer");
     ck_assert_uint_eq(analysis->step_count, 6);
-    sheet_wipe();
 }
 END_TEST
 
@@ -308,7 +293,6 @@ START_TEST(the_period_of_a_kernel_is_the_last_resort)
     ck_assert_str_eq(analysis->step_method, "period");
     ck_assert_uint_eq(analysis->step_count, 7);
     ck_assert_int_eq(analysis->step_mean_ns, 1000000);
-    sheet_wipe();
 }
 END_TEST
 
@@ -351,7 +335,6 @@ START_TEST(bursts_of_the_optimizers_kernels_end_steps)
     ck_assert_uint_eq(analysis->step_count, 6);
     ck_assert_int_eq(analysis->step_mean_ns, 1000000);
     ck_assert_int_eq((int)analysis->subject, (int)LAC_SUBJECT_TRAINING);
-    sheet_wipe();
 }
 END_TEST
 
@@ -366,7 +349,6 @@ START_TEST(a_single_fused_kernel_ends_a_step)
     sheet_diagnose(NULL, 0);
     ck_assert_str_eq(analysis->step_method, "optimizer_kernels");
     ck_assert_uint_eq(analysis->step_count, 5);
-    sheet_wipe();
 }
 END_TEST
 
@@ -384,7 +366,6 @@ START_TEST(optimizers_that_take_turns_are_one_step)
     ck_assert_str_eq(analysis->step_method, "optimizer_kernels");
     ck_assert_uint_eq(analysis->step_count, 9);
     ck_assert_int_eq(analysis->step_median_ns, 1000000);
-    sheet_wipe();
 }
 END_TEST
 
@@ -411,7 +392,6 @@ START_TEST(micro_steps_are_counted_beside_the_update)
     ck_assert_int_eq(analysis->step_median_ns, 2000000);
     ck_assert_uint_eq(analysis->micro_step_count, 4);
     ck_assert(!analysis->is_step_micro);
-    sheet_wipe();
 }
 END_TEST
 
@@ -432,7 +412,6 @@ START_TEST(named_steps_may_be_the_micro_steps)
     for (uint32_t s = 0; s < analysis->step_count; s++) {
         ck_assert(!analysis->steps[s].is_outlier);
     }
-    sheet_wipe();
 }
 END_TEST
 
@@ -447,7 +426,6 @@ START_TEST(a_step_of_layers_has_no_micro_steps)
     sheet_diagnose(NULL, 0);
     ck_assert_uint_eq(analysis->step_count, 5);
     ck_assert_uint_eq(analysis->micro_step_count, 1);
-    sheet_wipe();
 }
 END_TEST
 
@@ -469,7 +447,6 @@ START_TEST(layers_are_no_steps)
     ck_assert_str_eq(analysis->step_method, "period");
     ck_assert_uint_eq(analysis->step_count, 7);
     ck_assert_int_eq(analysis->step_median_ns, 1500000);
-    sheet_wipe();
 }
 END_TEST
 
@@ -487,7 +464,6 @@ START_TEST(a_unit_that_the_step_cuts_short_is_no_step)
     sheet_diagnose(NULL, 0);
     ck_assert_str_eq(analysis->step_method, "period");
     ck_assert_int_eq(analysis->step_median_ns, 1000000);
-    sheet_wipe();
 }
 END_TEST
 
@@ -505,7 +481,6 @@ START_TEST(a_few_other_kernels_do_not_hide_the_period)
     ck_assert_str_eq(analysis->step_method, "period");
     ck_assert_uint_ge(analysis->step_count, 14);
     ck_assert_int_eq(analysis->step_median_ns, 2000000);
-    sheet_wipe();
 }
 END_TEST
 
@@ -538,7 +513,6 @@ START_TEST(a_pass_of_validation_does_not_hide_the_period)
     ck_assert_uint_eq(others, 1);
     ck_assert_int_ge(analysis->step_mean_ns, 990000); /* the pause before the first is not known */
     ck_assert_int_le(analysis->step_mean_ns, 1000000);
-    sheet_wipe();
 }
 END_TEST
 
@@ -559,7 +533,6 @@ START_TEST(kernels_that_overlap_make_no_step_of_negative_length)
     for (uint32_t s = 0; s < analysis->step_count; s++) {
         ck_assert_int_ge(analysis->steps[s].dur_ns, 0);
     }
-    sheet_wipe();
 }
 END_TEST
 
@@ -580,7 +553,6 @@ START_TEST(what_repeats_is_no_training_unless_something_says_so)
     ck_assert_uint_eq(analysis->finding_count, 0);
     ck_assert(isnan(analysis->throughput_per_s));
     ck_assert_int_eq(analysis->needs.gpu_ns, LAC_UNKNOWN_NS);
-    sheet_wipe();
 }
 END_TEST
 
@@ -596,7 +568,6 @@ START_TEST(no_rhythm_no_steps)
     ck_assert_str_eq(analysis->step_method, "none");
     ck_assert_uint_eq(analysis->step_count, 0);
     ck_assert_int_eq((int)analysis->subject, (int)LAC_SUBJECT_NO_STEPS);
-    sheet_wipe();
 }
 END_TEST
 
@@ -614,7 +585,6 @@ START_TEST(waits_count_inside_named_steps_only_and_starve_while_idle)
     ck_assert_int_eq(analysis->loader.wait_ns, 4 * 400000);
     ck_assert(fabs(analysis->loader.wait_pct_of_steps - 40.0) < 1e-9);
     ck_assert_int_eq(analysis->loader.starved_ns, 3 * 400000); /* not before the first operation */
-    sheet_wipe();
 }
 END_TEST
 
@@ -622,6 +592,7 @@ int main(void)
 {
     Suite *suite = suite_create("diagnose_steps");
     TCase *tcase = tcase_create("steps");
+    tcase_add_checked_fixture(tcase, NULL, sheet_wipe);
     tcase_add_test(tcase, named_steps_are_all_counted_and_warm_up_is_not_kept);
     tcase_add_test(tcase, a_step_that_waited_for_data_is_kept);
     tcase_add_test(tcase, a_long_step_that_returns_is_no_warm_up);

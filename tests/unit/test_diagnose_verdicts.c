@@ -57,7 +57,6 @@ START_TEST(without_a_gpu_the_training_process_is_judged)
     ck_assert_str_eq(finding->brief, "num_workers=4"); /* ceil(1.15 * 29.9 / 10) */
     ck_assert_int_eq(finding->step_mid_ns, 10000000);
     ck_assert_ptr_null(strstr(finding->title, "GPU"));
-    sheet_wipe();
 }
 END_TEST
 
@@ -73,11 +72,9 @@ START_TEST(a_batch_that_waits_for_storage_is_told_from_one_that_computes)
     ck_assert_ptr_nonnull(finding);
     ck_assert_ptr_nonnull(strstr(finding->why, "computes for 3 % of its time"));
     ck_assert_ptr_nonnull(strstr(finding->why, "loader.read 80 %, loader.decode 10 %."));
-    sheet_wipe();
     draw_host(20, 20000, 10000, 1, 29900, 29000, true);
     diagnose(NULL);
     ck_assert_ptr_null(strstr(sheet_finding("input-starvation")->why, "storage"));
-    sheet_wipe();
 }
 END_TEST
 
@@ -87,7 +84,6 @@ START_TEST(without_training_there_is_no_advice_for_it)
     diagnose(NULL);
     ck_assert_int_eq((int)analysis->subject, (int)LAC_SUBJECT_NO_GPU);
     ck_assert_uint_eq(analysis->finding_count, 0);
-    sheet_wipe();
 }
 END_TEST
 
@@ -97,7 +93,6 @@ START_TEST(data_in_time_is_said_to_be)
     diagnose(NULL);
     ck_assert_uint_eq(analysis->finding_count, 0);
     ck_assert_ptr_nonnull(strstr(analysis->verdict.text, "data is ready in time"));
-    sheet_wipe();
 }
 END_TEST
 
@@ -111,7 +106,6 @@ START_TEST(no_more_workers_than_the_job_may_have_cores)
     ck_assert_ptr_nonnull(strstr(finding->brief, "or a cheaper batch"));
     ck_assert_int_eq(analysis->loader.recommended_num_workers, -1);
     ck_assert_ptr_null(sheet_finding("input-starvation"));
-    sheet_wipe();
 }
 END_TEST
 
@@ -178,7 +172,6 @@ START_TEST(a_read_that_drains_the_queue_costs_what_follows_it)
     ck_assert_ptr_nonnull(strstr(finding->costs, "early stopping")); /* what it may guard */
     /* the call lasts 6 ms a step: that is not what it costs */
     ck_assert_int_lt(finding->cost_ns_per_step, 2200000);
-    sheet_wipe();
 }
 END_TEST
 
@@ -194,7 +187,6 @@ START_TEST(a_read_before_a_full_queue_costs_nothing)
     }
     diagnose(NULL);
     ck_assert_ptr_null(sheet_finding("sync-stall"));
-    sheet_wipe();
 }
 END_TEST
 
@@ -206,14 +198,12 @@ START_TEST(launches_are_blamed_only_when_the_host_can_be_trusted)
     check_grammar(finding);
     ck_assert_ptr_nonnull(strstr(finding->change, "foreach=True")); /* the cheap fix first */
     ck_assert_ptr_nonnull(strstr(finding->expect, "at most"));
-    sheet_wipe();
     draw_steps(12, LOSS_LAUNCH, true);
     finding = sheet_finding("launch-bound");
     ck_assert_ptr_nonnull(finding);
     ck_assert(finding->gain_mid_pct != finding->gain_mid_pct); /* refused */
     ck_assert_ptr_null(strstr(finding->change, "compile"));
     ck_assert_ptr_nonnull(strstr(finding->why, "Python stacks"));
-    sheet_wipe();
 }
 END_TEST
 
@@ -232,7 +222,6 @@ START_TEST(a_full_queue_is_no_launch_problem)
     }
     diagnose(NULL);
     ck_assert_ptr_null(sheet_finding("launch-bound"));
-    sheet_wipe();
 }
 END_TEST
 
@@ -244,7 +233,6 @@ START_TEST(allocation_in_every_step_is_named)
     check_grammar(finding);
     ck_assert_ptr_null(strstr(finding->change, "loss"));
     ck_assert_int_gt(finding->cost_ns_per_step, 1600000);
-    sheet_wipe();
 }
 END_TEST
 
@@ -254,7 +242,6 @@ START_TEST(code_that_loads_in_every_step_is_named)
     const struct lac_finding *finding = sheet_finding("module-load");
     ck_assert_ptr_nonnull(finding);
     check_grammar(finding);
-    sheet_wipe();
 }
 END_TEST
 
@@ -266,7 +253,6 @@ START_TEST(one_rank_cannot_blame_the_network)
     check_grammar(finding);
     ck_assert_ptr_nonnull(strstr(finding->why, "cannot be told from one rank"));
     ck_assert(finding->gain_low_pct <= 0.0);
-    sheet_wipe();
 }
 END_TEST
 
@@ -291,7 +277,6 @@ START_TEST(checkpoints_are_a_kind_of_step)
     ck_assert_int_eq(analysis->step_mean_ns, 10000000);
     ck_assert_int_eq((int)analysis->steps[9].left_out, (int)LAC_STEP_OTHER_KIND);
     ck_assert_ptr_null(sheet_finding("step-outliers"));
-    sheet_wipe();
 }
 END_TEST
 
@@ -307,7 +292,6 @@ START_TEST(a_wait_inside_a_wait_is_one_batch)
     diagnose(NULL);
     ck_assert_uint_eq(analysis->loader.batch_count, 12);
     ck_assert_int_eq(analysis->step_mean_ns, 10000000);
-    sheet_wipe();
 }
 END_TEST
 
@@ -327,7 +311,6 @@ START_TEST(one_slow_batch_in_order_needs_more_than_the_mean_says)
     /* the mean says ceil(1.15 * 15 / 10) = 2: as many as there are */
     ck_assert_int_gt(analysis->loader.recommended_num_workers, 2);
     check_grammar(finding);
-    sheet_wipe();
 }
 END_TEST
 
@@ -370,6 +353,7 @@ int main(void)
 {
     Suite *suite = suite_create("diagnose_verdicts");
     TCase *tcase = tcase_create("verdicts");
+    tcase_add_checked_fixture(tcase, NULL, sheet_wipe);
     tcase_set_timeout(tcase, 60);
     add_tests(tcase);
     suite_add_tcase(suite, tcase);
