@@ -7,6 +7,7 @@
 #include "server/options.h"
 #include "server/read_ranks.h"
 #include "server/report_text.h"
+#include "server/text_page.h"
 
 #include <langinfo.h>
 #include <locale.h>
@@ -92,7 +93,7 @@ static enum lac_status print(const struct lac_read_ranks *read, const struct lac
 /** A sentence in lines of the report's width, after a label of twelve columns. */
 static void print_wrapped(const char *label, const char *text)
 {
-    enum { ROOM = LAC_REPORT_COLUMNS - 12 };
+    enum { ROOM = LAC_TEXT_COLUMNS - 12 };
     while (*text != '\0') {
         size_t length = strlen(text);
         if (length > ROOM) {

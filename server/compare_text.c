@@ -8,6 +8,7 @@
 #include "analysis/model/model.h"
 #include "server/api/compare_json.h"
 #include "server/http/buffer.h"
+#include "server/text_page.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -16,102 +17,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct page {
-    struct lac_buffer *out;
-    int line_count;
-    bool is_ascii;
-};
-
-/** Bytes of the UTF-8 character at `text`; 1 for what is none. */
-static size_t char_bytes(const unsigned char *text)
-{
-    size_t length = text[0] < 0x80    ? 1
-                    : text[0] >= 0xF0 ? 4
-                    : text[0] >= 0xE0 ? 3
-                    : text[0] >= 0xC2 ? 2
-                                      : 1;
-    for (size_t i = 1; i < length; i++) {
-        if ((text[i] & 0xC0U) != 0x80U) {
-            return 1;
-        }
-    }
-    return length;
-}
-
-/** Whether a character may go to a terminal: no controls, no hidden or direction marks. */
-static bool is_printable(const unsigned char *at, size_t length, bool is_ascii)
-{
-    if (length == 1) {
-        return at[0] >= 0x20 && at[0] < 0x7F;
-    }
-    bool is_control = at[0] == 0xC2 && at[1] < 0xA0;
-    bool is_hidden = length == 3 && at[0] == 0xE2 &&
-                     ((at[1] == 0x80 && at[2] >= 0x8B) || (at[1] == 0x81 && at[2] >= 0xA0));
-    return !is_ascii && !is_control && !is_hidden;
-}
-
-static void line(struct page *page, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-static void line(struct page *page, const char *fmt, ...)
-{
-    char text[2048];
-    if (page->line_count == LAC_COMPARE_LINES) {
-        return;
-    }
-    va_list list;
-    va_start(list, fmt);
-    (void)vsnprintf(text, sizeof text, fmt, list);
-    va_end(list);
-    size_t end = strlen(text);
-    while (end > 0 && text[end - 1] == ' ') {
-        text[--end] = '\0';
-    }
-    const unsigned char *at = (const unsigned char *)text;
-    for (int column = 0; *at != '\0' && column < LAC_COMPARE_COLUMNS; column++) {
-        size_t length = char_bytes(at);
-        if (is_printable(at, length, page->is_ascii)) {
-            lac_buffer_add(page->out, at, length);
-        } else {
-            lac_buffer_puts(page->out, "?");
-        }
-        at += length;
-    }
-    lac_buffer_puts(page->out, "\n");
-    page->line_count++;
-}
-
-/** A sentence over at most `lines_max` lines, each after `indent` columns but the first. */
-static void paragraph(struct page *page, const char *label, const char *text, int indent,
-                      int lines_max)
-{
-    size_t room = (size_t)(LAC_COMPARE_COLUMNS - indent);
-    for (int i = 0; i < lines_max && *text != '\0'; i++) {
-        size_t length = strlen(text);
-        if (length > room) {
-            length = room;
-            while (length > 0 && text[length] != ' ') {
-                length--;
-            }
-            length = length == 0 ? room : length;
-        }
-        bool is_cut = i + 1 == lines_max && text[length] != '\0';
-        if (is_cut && length > room - 4) {
-            length = room - 4;
-        }
-        line(page, "%-*s%.*s%s", indent, i == 0 ? label : "", (int)length, text,
-             is_cut ? " ..." : "");
-        text += length;
-        text += strspn(text, " ");
-    }
-}
-
-static void write_side(struct page *page, char letter, const struct lac_compare_side *side,
+static void write_side(struct lac_text_page *page, char letter, const struct lac_compare_side *side,
                        double per_s, const char *unit)
 {
     const struct lac_analysis *analysis = side->analysis;
     const char *name = lac_model_str(side->model, side->model->info.name);
     const char *mark = side->model->info.is_simulated ? " (simulated)" : "";
     if (analysis->step_kept_count == 0) {
-        line(page, "%c  %.38s%s  no step to measure", letter, name, mark);
+        lac_text_line(page, LAC_TEXT_PLAIN, "%c  %.38s%s  no step to measure", letter, name, mark);
         return;
     }
     int room = 36 - (int)strlen(mark);
@@ -123,25 +36,23 @@ static void write_side(struct page *page, char letter, const struct lac_compare_
     if (isfinite(per_s)) {
         (void)snprintf(rate, sizeof rate, "%s %s/s", lac_say_rate(per_s).text, unit);
     }
-    line(page, "%c  %-36s %8s %17s %4u step%s", letter, both,
-         lac_say_ns(analysis->step_mean_ns).text, rate, (unsigned)analysis->step_kept_count,
-         analysis->step_kept_count == 1 ? "" : "s");
+    lac_text_line(page, LAC_TEXT_PLAIN, "%c  %-36s %8s %17s %4u step%s", letter, both,
+                  lac_say_ns(analysis->step_mean_ns).text, rate,
+                  (unsigned)analysis->step_kept_count, analysis->step_kept_count == 1 ? "" : "s");
 }
 
-static void write_headline(struct page *page, const struct lac_comparison *comparison)
+static void write_headline(struct lac_text_page *page, const struct lac_comparison *comparison)
 {
     char text[1024];
-    line(page, "%s", "");
-    (void)snprintf(text, sizeof text, "%s.", comparison->headline);
-    if (text[0] >= 'a' && text[0] <= 'z') {
-        text[0] = (char)(text[0] - 'a' + 'A');
-    }
-    paragraph(page, "", text, 0, 2);
+    lac_text_line(page, LAC_TEXT_PLAIN, "%s", "");
+    lac_text_sentence(text, sizeof text, comparison->headline);
+    lac_text_paragraph(page, LAC_TEXT_PLAIN, "", text, 0, 2);
     const struct lac_compare_change *rate = &comparison->throughput;
     bool is_real =
         comparison->verdict == LAC_COMPARE_FASTER || comparison->verdict == LAC_COMPARE_SLOWER;
     if (is_real && isfinite(rate->low_pct) && isfinite(rate->high_pct)) {
-        line(page, "Throughput %+.*f %%.", fabs(rate->pct) < 9.5 ? 1 : 0, rate->pct);
+        lac_text_line(page, LAC_TEXT_PLAIN, "Throughput %+.*f %%.", fabs(rate->pct) < 9.5 ? 1 : 0,
+                      rate->pct);
     }
 }
 
@@ -172,7 +83,7 @@ static void ms(char *out, size_t capacity_bytes, int64_t ns)
     (void)snprintf(out, capacity_bytes, "%.*f", fabs(value) < 9.95 ? 1 : 0, value);
 }
 
-static void write_row(struct page *page, const struct row *row, int64_t scale_ns)
+static void write_row(struct lac_text_page *page, const struct row *row, int64_t scale_ns)
 {
     char a[32];
     char b[32];
@@ -184,11 +95,11 @@ static void write_row(struct page *page, const struct row *row, int64_t scale_ns
     for (int i = 0; i < length && i < 24; i++) {
         bar[i] = delta_ns < 0 ? '-' : '+';
     }
-    line(page, "  %-24s %7s -> %-7s %+8.*f  %s", row->name, a, b,
-         fabs((double)delta_ns) < 9.95e6 ? 1 : 0, (double)delta_ns / 1e6, bar);
+    lac_text_line(page, LAC_TEXT_PLAIN, "  %-24s %7s -> %-7s %+8.*f  %s", row->name, a, b,
+                  fabs((double)delta_ns) < 9.95e6 ? 1 : 0, (double)delta_ns / 1e6, bar);
 }
 
-static void write_where(struct page *page, const struct lac_comparison *comparison)
+static void write_where(struct lac_text_page *page, const struct lac_comparison *comparison)
 {
     static const char *const parts[] = {"computing kernels", "communication in line",
                                         "copies in line", "memory sets"};
@@ -217,8 +128,8 @@ static void write_where(struct page *page, const struct lac_comparison *comparis
     if (scale_ns < least_ns) {
         return;
     }
-    line(page, "%s", "");
-    line(page, "Where the time went, ms a step");
+    lac_text_line(page, LAC_TEXT_PLAIN, "%s", "");
+    lac_text_line(page, LAC_TEXT_PLAIN, "Where the time went, ms a step");
     for (uint32_t i = 0; i < count && i < ROWS_SHOWN; i++) {
         if (llabs(rows[i].b_ns - rows[i].a_ns) >= least_ns) {
             write_row(page, &rows[i], scale_ns);
@@ -226,7 +137,7 @@ static void write_where(struct page *page, const struct lac_comparison *comparis
     }
 }
 
-static void write_findings(struct page *page, const char *label,
+static void write_findings(struct lac_text_page *page, const char *label,
                            const struct lac_compare_finding *findings, uint32_t count)
 {
     char text[512] = "";
@@ -236,23 +147,23 @@ static void write_findings(struct page *page, const char *label,
             snprintf(text + used, sizeof text - used, "%s%s", i > 0 ? ", " : "", findings[i].id);
         used += length > 0 ? (size_t)length : 0;
     }
-    paragraph(page, label, count > 0 ? text : "none", 11, 1);
+    lac_text_paragraph(page, LAC_TEXT_PLAIN, label, count > 0 ? text : "none", 11, 1);
 }
 
 /** "8 ranks, rank 7 late by 6.1 ms": each side in a line, when both are runs. */
-static void write_ranks(struct page *page, const struct lac_compare_names *names)
+static void write_ranks(struct lac_text_page *page, const struct lac_compare_names *names)
 {
     for (int i = 0; i < 2 && names && names->run[0] && names->run[1]; i++) {
         const struct lac_run *run = names->run[i];
         char text[512];
         (void)snprintf(text, sizeof text, "%c: %u, %s", "AB"[i], (unsigned)run -> rank_count,
                        run -> has_finding ? run -> finding.title : run->note);
-        paragraph(page, i == 0 ? "ranks" : "", text, 11, 1);
+        lac_text_paragraph(page, LAC_TEXT_PLAIN, i == 0 ? "ranks" : "", text, 11, 1);
     }
 }
 
 /** Steps that are no training, each kind with its like. */
-static void write_kinds(struct page *page, const struct lac_comparison *comparison)
+static void write_kinds(struct lac_text_page *page, const struct lac_comparison *comparison)
 {
     for (int kind = LAC_COMPARE_TRAIN + 1; kind < LAC_COMPARE_KIND_COUNT_; kind++) {
         const struct lac_compare_kind_facts *a = &comparison->kinds[0][kind];
@@ -265,7 +176,8 @@ static void write_kinds(struct page *page, const struct lac_comparison *comparis
                        a->count > 0 ? lac_say_ns(a->mean_ns).text : "none",
                        b->count > 0 ? lac_say_ns(b->mean_ns).text : "none", (unsigned)a->count,
                        (unsigned)b->count);
-        paragraph(page, lac_compare_kind_name((enum lac_compare_kind)kind), text, 11, 1);
+        lac_text_paragraph(page, LAC_TEXT_PLAIN, lac_compare_kind_name((enum lac_compare_kind)kind),
+                           text, 11, 1);
     }
 }
 
@@ -273,26 +185,27 @@ void lac_compare_text(struct lac_buffer *out, const struct lac_compare_side *a,
                       const struct lac_compare_side *b, const struct lac_comparison *comparison,
                       const struct lac_compare_names *names, bool is_ascii)
 {
-    struct page page = {.out = out, .is_ascii = is_ascii};
+    struct lac_text_page page = {.out = out, .is_ascii = is_ascii};
     write_side(&page, 'A', a, comparison->throughput_per_s[0], comparison->throughput_unit);
     write_side(&page, 'B', b, comparison->throughput_per_s[1], comparison->throughput_unit);
     write_headline(&page, comparison);
-    line(&page, "%s", "");
-    paragraph(&page, "changed", comparison->changed, 11, 3);
+    lac_text_line(&page, LAC_TEXT_PLAIN, "%s", "");
+    lac_text_paragraph(&page, LAC_TEXT_PLAIN, "changed", comparison->changed, 11, 3);
     if (comparison->prediction.finding) {
         char text[512];
         (void)snprintf(text, sizeof text, "%s: %s", comparison->prediction.change,
                        comparison->prediction.text);
-        paragraph(&page, "prediction", text, 11, 2);
+        lac_text_paragraph(&page, LAC_TEXT_PLAIN, "prediction", text, 11, 2);
     }
     if (comparison->verdict != LAC_COMPARE_UNKNOWN && comparison->why_not[0] != '\0') {
-        paragraph(&page, "mind", comparison->why_not, 11, 1);
+        lac_text_paragraph(&page, LAC_TEXT_PLAIN, "mind", comparison->why_not, 11, 1);
     }
     write_ranks(&page, names);
     write_kinds(&page, comparison);
-    paragraph(&page, "result", comparison->result.is_known ? comparison->result.text : "", 11, 1);
+    lac_text_paragraph(&page, LAC_TEXT_PLAIN, "result",
+                       comparison->result.is_known ? comparison->result.text : "", 11, 1);
     write_where(&page, comparison);
-    line(&page, "%s", "");
+    lac_text_line(&page, LAC_TEXT_PLAIN, "%s", "");
     write_findings(&page, "gone", comparison->gone, comparison->gone_count);
     write_findings(&page, "come", comparison->come, comparison->come_count);
     write_findings(&page, "stayed", comparison->stayed, comparison->stayed_count);

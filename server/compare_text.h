@@ -2,8 +2,7 @@
 #define LAC_SERVER_COMPARE_TEXT_H
 
 /*
- * The comparison that `lacuna compare` prints: at most 24 lines of at most 80 columns, without
- * control characters of the traces.
+ * The comparison that `lacuna compare` prints: one page (text_page.h).
  */
 
 #include "analysis/compare/compare.h"
@@ -11,8 +10,6 @@
 #include "server/http/buffer.h"
 
 #include <stdbool.h>
-
-enum { LAC_COMPARE_LINES = 24, LAC_COMPARE_COLUMNS = 80 };
 
 /** Append the text; `names` may be NULL. Failures stick in the buffer. */
 void lac_compare_text(struct lac_buffer *out, const struct lac_compare_side *a,

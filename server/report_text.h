@@ -2,8 +2,7 @@
 #define LAC_SERVER_REPORT_TEXT_H
 
 /*
- * The report that `lacuna analyze` prints: at most 24 lines of at most 80 columns. Whatever came
- * from the trace is printed without control characters.
+ * The report that `lacuna analyze` prints: one page (text_page.h).
  */
 
 #include "analysis/diagnose/analysis.h" // IWYU pragma: export
@@ -11,8 +10,6 @@
 
 #include <stdbool.h>
 #include <stddef.h>
-
-enum { LAC_REPORT_LINES = 24, LAC_REPORT_COLUMNS = 80 };
 
 struct lac_report_options {
     bool is_ascii;  /**< the locale is not UTF-8 */
