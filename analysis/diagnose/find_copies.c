@@ -18,11 +18,10 @@ static void add_evidence(struct lac_diagnosis *diagnosis, struct lac_finding *fi
             continue;
         }
         const struct lac_slices *slices = &diagnosis->model->slices;
-        const char *text =
-            lac_texts_add(&diagnosis->analysis->texts,
-                          "%llu copies, %s of them while no kernel ran; the longest %s",
-                          (unsigned long long)copy->count, lac_say_ns(copy->exposed_ns).text,
-                          lac_say_ns(slices->dur_ns[copy->longest_slice]).text);
+        const char *text = lac_texts_add(
+            &diagnosis->analysis->texts, "%s, %s of them while no kernel ran; the longest %s",
+            lac_say_count((int64_t)copy->count, "copy").text, lac_say_ns(copy->exposed_ns).text,
+            lac_say_ns(slices->dur_ns[copy->longest_slice]).text);
         lac_evidence_slice(diagnosis, finding, copy->longest_slice, text);
         uint32_t call = slices->link[copy->longest_slice];
         if (call != LAC_NONE) {

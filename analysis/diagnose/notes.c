@@ -153,9 +153,9 @@ static void write_caveats(struct lac_diagnosis *diagnosis)
                              lac_say_count(analysis->step_kept_count, "step").text));
     }
     if (info->dropped_count > 0) {
-        caveat(analysis, lac_texts_add(&analysis->texts,
-                                       "%llu events were dropped on import: see the import report",
-                                       (unsigned long long)info->dropped_count));
+        caveat(analysis,
+               lac_texts_add(&analysis->texts, "%s dropped on import: see the import report",
+                             lac_say_count((int64_t)info->dropped_count, "event").text));
     }
 }
 

@@ -178,9 +178,12 @@ struct lac_said lac_say_count(int64_t count, const char *thing)
     size_t length = strlen(thing);
     bool is_sibilant =
         length > 1 && (thing[length - 1] == 's' || strcmp(thing + length - 2, "ch") == 0);
-    (void)snprintf(said.text, sizeof said.text, "%.14s %.12s%s", number, thing,
+    bool is_y = length > 1 && thing[length - 1] == 'y' && !strchr("aeiou", thing[length - 2]);
+    (void)snprintf(said.text, sizeof said.text, "%.14s %.*s%s", number,
+                   (int)(is_y && count != 1 ? length - 1 : length), thing,
                    count == 1    ? ""
                    : is_sibilant ? "es"
+                   : is_y        ? "ies"
                                  : "s");
     return said;
 }

@@ -385,25 +385,27 @@ static uint8_t memory_kind_of_label(const char *label, size_t size)
     return LAC_MEMORY_UNKNOWN;
 }
 
-static enum lac_status on_copy_kind(struct lac_nsys *nsys, const struct lac_nsys_rows *rows)
+/* A row of an enumeration: what its number means, where the table has room for the number. */
+static void read_label(const struct lac_nsys_rows *rows, uint8_t *kind_of, size_t kind_count,
+                       uint8_t (*kind_of_label)(const char *label, size_t size))
 {
     size_t size = 0;
     const char *label = lac_nsys_rows_text(rows, 1, &size);
     uint32_t id = lac_nsys_rows_u32(rows, 0, UINT32_MAX);
-    if (label != NULL && id < sizeof(nsys->copy_kind_of)) {
-        nsys->copy_kind_of[id] = copy_kind_of_label(label, size);
+    if (label != NULL && id < kind_count) {
+        kind_of[id] = kind_of_label(label, size);
     }
+}
+
+static enum lac_status on_copy_kind(struct lac_nsys *nsys, const struct lac_nsys_rows *rows)
+{
+    read_label(rows, nsys->copy_kind_of, sizeof(nsys->copy_kind_of), copy_kind_of_label);
     return LAC_OK;
 }
 
 static enum lac_status on_memory_kind(struct lac_nsys *nsys, const struct lac_nsys_rows *rows)
 {
-    size_t size = 0;
-    const char *label = lac_nsys_rows_text(rows, 1, &size);
-    uint32_t id = lac_nsys_rows_u32(rows, 0, UINT32_MAX);
-    if (label != NULL && id < sizeof(nsys->memory_kind_of)) {
-        nsys->memory_kind_of[id] = memory_kind_of_label(label, size);
-    }
+    read_label(rows, nsys->memory_kind_of, sizeof(nsys->memory_kind_of), memory_kind_of_label);
     return LAC_OK;
 }
 

@@ -11,12 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-void lac_model_destroy(struct lac_model *model)
+void lac_model_free_columns(struct lac_model *model)
 {
-    if (model == NULL) {
-        return;
-    }
-    lac_strings_done(&model->strings);
     free(model->slices.start_ns);
     free(model->slices.dur_ns);
     free(model->slices.name);
@@ -27,9 +23,6 @@ void lac_model_destroy(struct lac_model *model)
     free(model->slices.arg_num);
     free(model->slices.lane);
     free(model->slices.kind);
-    free(model->processes);
-    free(model->tracks);
-    free(model->devices);
     free(model->kernel_configs);
     free(model->copies);
     free(model->loader_infos);
@@ -38,6 +31,18 @@ void lac_model_destroy(struct lac_model *model)
     free(model->sample_ts_ns);
     free(model->sample_value);
     free(model->flows);
+}
+
+void lac_model_destroy(struct lac_model *model)
+{
+    if (model == NULL) {
+        return;
+    }
+    lac_strings_done(&model->strings);
+    lac_model_free_columns(model);
+    free(model->processes);
+    free(model->tracks);
+    free(model->devices);
     free(model);
 }
 

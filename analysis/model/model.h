@@ -254,6 +254,10 @@ struct lac_model {
     uint32_t report_count;
 };
 
+/** Free the columns of slices and of what hangs on them; the fields are not cleared. For those who
+ * share the rest with another model. */
+void lac_model_free_columns(struct lac_model *model);
+
 /** Free the model and all it owns. NULL is allowed. */
 void lac_model_destroy(struct lac_model *model);
 

@@ -30,24 +30,7 @@ static void free_loaded(void *data)
     struct loaded *loaded = data;
     struct lac_model *model = &loaded->model;
 
-    free(model->slices.start_ns);
-    free(model->slices.dur_ns);
-    free(model->slices.name);
-    free(model->slices.corr);
-    free(model->slices.link);
-    free(model->slices.detail);
-    free(model->slices.args);
-    free(model->slices.arg_num);
-    free(model->slices.lane);
-    free(model->slices.kind);
-    free(model->kernel_configs);
-    free(model->copies);
-    free(model->loader_infos);
-    free(model->allocs);
-    free(model->arg_numbers);
-    free(model->sample_ts_ns);
-    free(model->sample_value);
-    free(model->flows);
+    lac_model_free_columns(model);
     free(loaded);
 }
 

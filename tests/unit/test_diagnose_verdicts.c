@@ -325,6 +325,7 @@ START_TEST(numbers_are_said_as_people_do)
     ck_assert_str_eq(lac_say_count(1, "worker").text, "1 worker");
     ck_assert_str_eq(lac_say_count(2, "batch").text, "2 batches");
     ck_assert_str_eq(lac_say_count(3, "process").text, "3 processes");
+    ck_assert_str_eq(lac_say_count(2, "copy").text, "2 copies");
     ck_assert_str_eq(lac_say_count(1200, "step").text, "1 200 steps");
 }
 END_TEST
