@@ -2,13 +2,12 @@
 
 #include "analysis/import/nsys_db.h"
 #include "analysis/import/nsys_private.h"
+#include "analysis/import/number_args.h"
 #include "analysis/model/builder.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
-#include "analysis/model/strings.h"
 
 #include <stdint.h>
-#include <stdio.h>
 #include <string.h>
 
 /* Columns that all tables of GPU work begin with here. */
@@ -16,46 +15,18 @@ enum { START, END, DEVICE, STREAM, CORRELATION, PROCESS, CONTEXT, FIRST_OWN };
 #define COMMON_COLUMNS                                                                             \
     "start", "end", "deviceId", "streamId", "correlationId", "globalPid", "contextId"
 
-enum { ARGS_MAX = 8 };
-
-/* Arguments as a template and its numbers (analysis/model/args.h). */
-struct arguments {
-    char text[256];
-    size_t used;
-    int64_t numbers[ARGS_MAX];
-    uint32_t count;
-};
-
-static void argument(struct arguments *args, const char *name, int64_t value)
+/* The slice with its arguments, in the model. */
+static enum lac_status add_with(struct lac_nsys *nsys, struct lac_number_args *args,
+                                struct lac_slice_in *slice)
 {
-    if (args->count < ARGS_MAX) {
-        int length = snprintf(args->text + args->used, sizeof(args->text) - args->used,
-                              "%c\"%s\":\x01", args->used == 0 ? '{' : ',', name);
-        args->used += length > 0 ? (size_t)length : 0;
-        args->numbers[args->count++] = value;
-    }
-}
-
-static enum lac_status set_arguments(struct lac_nsys *nsys, struct arguments *args,
-                                     struct lac_slice_in *slice)
-{
-    if (args->count == 0) {
-        return LAC_OK;
-    }
-    args->text[args->used++] = '}';
-    enum lac_status status =
-        lac_strings_intern(&nsys->model->strings, args->text, args->used, &slice->args);
-    if (status == LAC_OK) {
-        status =
-            lac_builder_arg_numbers(nsys->builder, args->numbers, args->count, &slice->arg_num);
-    }
-    return lac_nsys_pass(nsys, status);
+    enum lac_status status = lac_nsys_pass(nsys, lac_number_args_store(args, nsys->builder, slice));
+    return status == LAC_OK ? lac_nsys_add(nsys, slice) : status;
 }
 
 /* What every row has: interval, place, correlation. Rows that have none are dropped, counted. */
 static enum lac_status common(struct lac_nsys *nsys, const struct lac_nsys_rows *rows,
                               enum lac_nsys_row row, struct lac_slice_in *slice,
-                              struct arguments *args, bool *ret_is_good)
+                              struct lac_number_args *args, bool *ret_is_good)
 {
     *slice = (struct lac_slice_in){.detail = LAC_NONE};
     enum lac_status status = lac_nsys_interval(nsys, rows, slice, ret_is_good);
@@ -75,10 +46,10 @@ static enum lac_status common(struct lac_nsys *nsys, const struct lac_nsys_rows 
     }
     slice->corr = lac_nsys_correlation(nsys, process, recorded);
     if (context != 0) {
-        argument(args, "context", context);
+        lac_number_args_add(args, "context", context);
     }
     if (slice->corr != recorded) {
-        argument(args, "correlation", recorded);
+        lac_number_args_add(args, "correlation", recorded);
     }
     return lac_nsys_stream(nsys, row, device, process, stream, &slice->track);
 }
@@ -163,7 +134,7 @@ static enum lac_status kernel_name(struct lac_nsys *nsys, const struct lac_nsys_
 static enum lac_status on_kernel(struct lac_nsys *nsys, const struct lac_nsys_rows *rows)
 {
     struct lac_slice_in slice;
-    struct arguments args = {.used = 0};
+    struct lac_number_args args = {.used = 0};
     bool is_good = false;
     int64_t value;
     enum lac_status status = common(nsys, rows, LAC_NSYS_ROW_STREAM, &slice, &args, &is_good);
@@ -172,25 +143,22 @@ static enum lac_status on_kernel(struct lac_nsys *nsys, const struct lac_nsys_ro
     }
     slice.kind = LAC_SLICE_KERNEL;
     if (lac_nsys_rows_integer(rows, LOCAL_MEMORY, &value) && value != 0) {
-        argument(&args, "local memory per thread", value);
+        lac_number_args_add(&args, "local memory per thread", value);
     }
     if (lac_nsys_rows_integer(rows, GRAPH_NODE, &value) && value != 0) {
-        argument(&args, "graph node", value);
+        lac_number_args_add(&args, "graph node", value);
     }
     if (lac_nsys_rows_integer(rows, GRAPH, &value) && value != 0) {
-        argument(&args, "graph", value);
+        lac_number_args_add(&args, "graph", value);
     }
     if (lac_nsys_rows_integer(rows, CLUSTER, &value) && value > 1) {
-        argument(&args, "cluster", value);
+        lac_number_args_add(&args, "cluster", value);
     }
     status = kernel_name(nsys, rows, &slice.name);
     if (status == LAC_OK) {
         status = kernel_config(nsys, rows, &slice.detail);
     }
-    if (status == LAC_OK) {
-        status = set_arguments(nsys, &args, &slice);
-    }
-    return status == LAC_OK ? lac_nsys_add(nsys, &slice) : status;
+    return status == LAC_OK ? add_with(nsys, &args, &slice) : status;
 }
 
 /* ---- copies and memsets ---- */
@@ -223,7 +191,7 @@ static enum lac_status copy_name(struct lac_nsys *nsys, const struct lac_copy *c
 static enum lac_status on_copy(struct lac_nsys *nsys, const struct lac_nsys_rows *rows)
 {
     struct lac_slice_in slice;
-    struct arguments args = {.used = 0};
+    struct lac_number_args args = {.used = 0};
     bool is_good = false;
     enum lac_status status = common(nsys, rows, LAC_NSYS_ROW_STREAM, &slice, &args, &is_good);
     if (status != LAC_OK || !is_good) {
@@ -242,16 +210,13 @@ static enum lac_status on_copy(struct lac_nsys *nsys, const struct lac_nsys_rows
     if (status == LAC_OK) {
         status = lac_nsys_pass(nsys, lac_builder_copy(nsys->builder, &copy, &slice.detail));
     }
-    if (status == LAC_OK) {
-        status = set_arguments(nsys, &args, &slice);
-    }
-    return status == LAC_OK ? lac_nsys_add(nsys, &slice) : status;
+    return status == LAC_OK ? add_with(nsys, &args, &slice) : status;
 }
 
 static enum lac_status on_memset(struct lac_nsys *nsys, const struct lac_nsys_rows *rows)
 {
     struct lac_slice_in slice;
-    struct arguments args = {.used = 0};
+    struct lac_number_args args = {.used = 0};
     bool is_good = false;
     int64_t value;
     enum lac_status status = common(nsys, rows, LAC_NSYS_ROW_STREAM, &slice, &args, &is_good);
@@ -266,7 +231,7 @@ static enum lac_status on_memset(struct lac_nsys *nsys, const struct lac_nsys_ro
     copy.bytes = copy.bytes < -1 ? -1 : copy.bytes;
     slice.kind = LAC_SLICE_MEMSET;
     if (lac_nsys_rows_integer(rows, VALUE, &value)) {
-        argument(&args, "value", value);
+        lac_number_args_add(&args, "value", value);
     }
     status = lac_nsys_intern_own(nsys, &slice.name, "Memset (%s)",
                                  copy.dst == LAC_MEMORY_PAGEABLE  ? "Pageable"
@@ -277,10 +242,7 @@ static enum lac_status on_memset(struct lac_nsys *nsys, const struct lac_nsys_ro
     if (status == LAC_OK) {
         status = lac_nsys_pass(nsys, lac_builder_copy(nsys->builder, &copy, &slice.detail));
     }
-    if (status == LAC_OK) {
-        status = set_arguments(nsys, &args, &slice);
-    }
-    return status == LAC_OK ? lac_nsys_add(nsys, &slice) : status;
+    return status == LAC_OK ? add_with(nsys, &args, &slice) : status;
 }
 
 /* ---- beside the streams ---- */
@@ -295,7 +257,7 @@ static enum lac_status on_sync(struct lac_nsys *nsys, const struct lac_nsys_rows
     static const char *const NAMES[] = {"Sync", "Event Sync", "Stream Wait Event", "Stream Sync",
                                         "Context Sync"};
     struct lac_slice_in slice;
-    struct arguments args = {.used = 0};
+    struct lac_number_args args = {.used = 0};
     bool is_good = false;
     int64_t value;
     enum lac_status status = common(nsys, rows, LAC_NSYS_ROW_SYNC, &slice, &args, &is_good);
@@ -305,35 +267,29 @@ static enum lac_status on_sync(struct lac_nsys *nsys, const struct lac_nsys_rows
     uint32_t type = lac_nsys_rows_u32(rows, SYNC_TYPE, 0);
     slice.kind = LAC_SLICE_SYNC;
     if (lac_nsys_rows_integer(rows, EVENT, &value) && value > 0 && value < UINT32_MAX) {
-        argument(&args, "event", value);
+        lac_number_args_add(&args, "event", value);
     }
     status = lac_nsys_intern_own(nsys, &slice.name, "%s", NAMES[type < 5 ? type : 0]);
-    if (status == LAC_OK) {
-        status = set_arguments(nsys, &args, &slice);
-    }
-    return status == LAC_OK ? lac_nsys_add(nsys, &slice) : status;
+    return status == LAC_OK ? add_with(nsys, &args, &slice) : status;
 }
 
 /* A graph recorded as a whole says when it ran, not what: it is no kernel, and shown beside. */
 static enum lac_status on_graph(struct lac_nsys *nsys, const struct lac_nsys_rows *rows)
 {
     struct lac_slice_in slice;
-    struct arguments args = {.used = 0};
+    struct lac_number_args args = {.used = 0};
     bool is_good = false;
     enum lac_status status = common(nsys, rows, LAC_NSYS_ROW_GRAPHS, &slice, &args, &is_good);
     if (status != LAC_OK || !is_good) {
         return status;
     }
     slice.kind = LAC_SLICE_GPU_RANGE;
-    argument(&args, "graph", lac_nsys_rows_integer_or(rows, GRAPH_ID, 0));
+    lac_number_args_add(&args, "graph", lac_nsys_rows_integer_or(rows, GRAPH_ID, 0));
     lac_model_report(nsys->model, LAC_REPORT_INFO, "graphs_as_a_whole", 1, 0,
                      "CUDA graphs were recorded as a whole: their kernels are not in the file "
                      "(nsys --cuda-graph-trace=node records them).");
     status = lac_nsys_intern_own(nsys, &slice.name, "CUDA graph");
-    if (status == LAC_OK) {
-        status = set_arguments(nsys, &args, &slice);
-    }
-    return status == LAC_OK ? lac_nsys_add(nsys, &slice) : status;
+    return status == LAC_OK ? add_with(nsys, &args, &slice) : status;
 }
 
 /* ---- enums, processes, order ---- */

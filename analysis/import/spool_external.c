@@ -1,6 +1,6 @@
 #include "analysis/import/spool_external.h"
 
-#include "analysis/import/spool_arguments.h"
+#include "analysis/import/number_args.h"
 #include "analysis/import/spool_events.h"
 #include "analysis/model/args.h"
 #include "analysis/model/builder.h"
@@ -141,8 +141,8 @@ static size_t find(const struct lac_spool_externals *externals, uint32_t correla
 }
 
 /* One of each kind; the first under the name that everybody knows. */
-static void add_ids(struct lac_spool_arguments *arguments,
-                    const struct lac_spool_externals *externals, uint32_t correlation)
+static void add_ids(struct lac_number_args *arguments, const struct lac_spool_externals *externals,
+                    uint32_t correlation)
 {
     const size_t first = find(externals, correlation);
 
@@ -156,20 +156,20 @@ static void add_ids(struct lac_spool_arguments *arguments,
         (void)snprintf(name, sizeof(name),
                        i == first ? "External id" : "External id of kind %" PRIu32,
                        externals->all[i].kind);
-        lac_spool_argument_add(arguments, name, (int64_t)externals->all[i].id);
+        lac_number_args_add(arguments, name, (int64_t)externals->all[i].id);
     }
 }
 
 enum lac_status lac_spool_external_store(const struct lac_spool_process *process, uint32_t graph,
                                          struct lac_slice_in *slice)
 {
-    struct lac_spool_arguments arguments = {.used = 0};
+    struct lac_number_args arguments = {.used = 0};
 
     if (process->externals != NULL && slice->corr != 0) {
         add_ids(&arguments, process->externals, slice->corr);
     }
     if (graph != 0) {
-        lac_spool_argument_add(&arguments, "graph id", graph);
+        lac_number_args_add(&arguments, "graph id", graph);
     }
-    return lac_spool_arguments_store(&arguments, process->builder, slice);
+    return lac_number_args_store(&arguments, process->builder, slice);
 }

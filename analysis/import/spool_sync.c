@@ -1,6 +1,6 @@
 #include "analysis/import/spool_sync.h"
 
-#include "analysis/import/spool_arguments.h"
+#include "analysis/import/number_args.h"
 #include "analysis/import/spool_events.h"
 #include "analysis/model/args.h"
 #include "analysis/model/builder.h"
@@ -53,19 +53,19 @@ static struct lac_spool_syncs *syncs_of(struct lac_spool_process *process)
 static enum lac_status put(struct lac_spool_process *process, struct lac_spool_sync *sync,
                            const struct recorded_event *waits_for)
 {
-    struct lac_spool_arguments arguments = {.used = 0};
+    struct lac_number_args arguments = {.used = 0};
     enum lac_status status;
 
     if (sync->stream != UINT32_MAX) {
-        lac_spool_argument_add(&arguments, "stream", sync->stream);
+        lac_number_args_add(&arguments, "stream", sync->stream);
     }
     if (waits_for != NULL) {
-        lac_spool_argument_add(&arguments, "wait_on_stream", waits_for->stream);
-        lac_spool_argument_add(&arguments, "wait_on_cuda_event_record_corr_id",
-                               waits_for->correlation);
-        lac_spool_argument_add(&arguments, "wait_on_cuda_event_id", sync->event);
+        lac_number_args_add(&arguments, "wait_on_stream", waits_for->stream);
+        lac_number_args_add(&arguments, "wait_on_cuda_event_record_corr_id",
+                            waits_for->correlation);
+        lac_number_args_add(&arguments, "wait_on_cuda_event_id", sync->event);
     }
-    status = lac_spool_arguments_store(&arguments, process->builder, &sync->slice);
+    status = lac_number_args_store(&arguments, process->builder, &sync->slice);
     return status == LAC_OK ? lac_builder_slice(process->builder, &sync->slice) : status;
 }
 

@@ -1,4 +1,4 @@
-#include "analysis/import/spool_arguments.h"
+#include "analysis/import/number_args.h"
 
 #include "analysis/model/args.h"
 #include "analysis/model/builder.h"
@@ -10,21 +10,21 @@
 #include <stdint.h>
 #include <stdio.h>
 
-void lac_spool_argument_add(struct lac_spool_arguments *arguments, const char *name, int64_t value)
+void lac_number_args_add(struct lac_number_args *arguments, const char *name, int64_t value)
 {
     const size_t room = sizeof(arguments->text) - arguments->used - 1; /* the end takes one */
     const int length = snprintf(arguments->text + arguments->used, room, "%c\"%s\":%c",
                                 arguments->count > 0 ? ',' : '{', name, LAC_ARG_INTEGER);
 
-    if (length < 0 || (size_t)length >= room || arguments->count == LAC_SPOOL_ARGUMENTS_MAX) {
+    if (length < 0 || (size_t)length >= room || arguments->count == LAC_NUMBER_ARGS_MAX) {
         return;
     }
     arguments->used += (size_t)length;
     arguments->numbers[arguments->count++] = value;
 }
 
-enum lac_status lac_spool_arguments_store(struct lac_spool_arguments *arguments,
-                                          struct lac_builder *builder, struct lac_slice_in *slice)
+enum lac_status lac_number_args_store(struct lac_number_args *arguments,
+                                      struct lac_builder *builder, struct lac_slice_in *slice)
 {
     struct lac_model *const model = lac_builder_model(builder);
     enum lac_status status;
