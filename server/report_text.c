@@ -4,7 +4,6 @@
 #include "server/http/buffer.h"
 #include "server/text_page.h"
 
-#include <ctype.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdint.h>

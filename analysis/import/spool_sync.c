@@ -2,11 +2,9 @@
 
 #include "analysis/import/number_args.h"
 #include "analysis/import/spool_events.h"
-#include "analysis/model/args.h"
 #include "analysis/model/builder.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
-#include "analysis/model/strings.h"
 #include "lacuna/spool.h"
 
 #include <stdint.h>
