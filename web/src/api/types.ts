@@ -292,7 +292,7 @@ export const flameShape = obj({
     value_ns: list(num),
     self_ns: list(num),
     count: list(num),
-    kind: list(or<string | number>((v, p) => (typeof v === 'number' ? v : str(v, p)), '')),
+    kind: list(or(str, '')),
     depth: list(num),
   }),
 });

@@ -11,7 +11,7 @@ function fromText(text: string) {
     value_ns: [] as number[],
     self_ns: [] as number[],
     count: [] as number[],
-    kind: [] as (string | number)[],
+    kind: [] as string[],
     depth: [] as number[],
   };
   const open: number[] = [];
@@ -26,7 +26,7 @@ function fromText(text: string) {
     nodes.value_ns.push(Number(value));
     nodes.self_ns.push(Number(value));
     nodes.count.push(1);
-    nodes.kind.push(depth === 0 ? 0 : 'op');
+    nodes.kind.push(depth === 0 ? 'other' : 'op');
     nodes.depth.push(depth);
     if (parent >= 0) nodes.self_ns[parent] = (nodes.self_ns[parent] ?? 0) - Number(value);
     open.push(index);
@@ -145,8 +145,4 @@ test('what is no tree in preorder is refused', () => {
     depth: [],
   });
   assert.equal(layoutTree(empty, 0, []).x0.length, 0);
-});
-
-test('kinds may come as numbers', () => {
-  assert.equal(tree.kind[ALL], 'other');
 });

@@ -17,25 +17,6 @@ export interface FlameTree {
   readonly depthMax: number;
 }
 
-/** Names of `enum lac_slice_kind`, for servers that send its numbers. */
-const KINDS = [
-  'other',
-  'kernel',
-  'copy',
-  'memset',
-  'gpu_range',
-  'api',
-  'sync',
-  'overhead',
-  'op',
-  'range',
-  'python',
-  'alloc',
-  'instant',
-  'step',
-  'gap',
-] as const;
-
 /** @throws ShapeError when the columns are not a tree in preorder */
 export function buildTree(nodes: FlameReply['nodes']): FlameTree {
   const count = nodes.name.length;
@@ -66,7 +47,7 @@ export function buildTree(nodes: FlameReply['nodes']): FlameTree {
     valueNs: Float64Array.from(nodes.value_ns),
     selfNs: Float64Array.from(nodes.self_ns),
     slices: Float64Array.from(nodes.count),
-    kind: nodes.kind.map(kind => (typeof kind === 'number' ? (KINDS[kind] ?? 'other') : kind)),
+    kind: nodes.kind,
     depthMax,
   };
 }

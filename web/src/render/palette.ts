@@ -25,27 +25,6 @@ export const SliceKind = {
   gap: 14,
 } as const;
 
-const KIND_NAMES = [
-  'other',
-  'kernel',
-  'copy',
-  'memset',
-  'gpu_range',
-  'api',
-  'sync',
-  'overhead',
-  'op',
-  'range',
-  'python',
-  'alloc',
-  'instant',
-  'step',
-  'gap',
-] as const;
-
-/** Name of a kind as the API writes it. */
-export const kindName = (kind: number): string => KIND_NAMES[kind] ?? 'other';
-
 interface Tone {
   readonly lightness: number;
   readonly chroma: number;
