@@ -18,8 +18,9 @@ enum {
 struct replay {
     const struct lac_graph *graph;
     const struct lac_change *change;
-    uint32_t ops;                                    /**< launched in the window */
-    double *host;                                    /**< by node */
+    double rest_factor[LAC_CAUSE_COUNT_]; /**< on what a node does beside launching, by its cause */
+    uint32_t ops;                         /**< launched in the window */
+    double *host;                         /**< by node */
     double *start, *end, *start_before, *end_before; /**< by ordinal */
     uint32_t round;
     double begin_ns;  /**< of this round */
@@ -39,6 +40,12 @@ struct replay {
 };
 
 static const double NEVER = -1e300;
+
+/** fmax() of numbers; a call for each would be a tenth of a replay. */
+static inline double later(double a_ns, double b_ns)
+{
+    return b_ns > a_ns ? b_ns : a_ns;
+}
 
 /** Start or end of an operation; NEVER when it was in no round. */
 static double time_of(const struct replay *replay, int32_t ordinal, bool is_end)
@@ -69,7 +76,7 @@ static double waited_until(const struct replay *replay, const struct lac_node *n
     for (uint32_t s = 0; s < graph->stream_count && node->all > 0; s++) {
         int32_t tail = graph->tails[(size_t)(node->all - 1) * graph->stream_count + s];
         if (tail != LAC_GRAPH_NO_OP) {
-            until_ns = fmax(until_ns, time_of(replay, tail - back, true));
+            until_ns = later(until_ns, time_of(replay, tail - back, true));
         }
     }
     return until_ns;
@@ -81,12 +88,9 @@ static double work(const struct replay *replay, const struct lac_node *node)
     const struct lac_change *change = replay->change;
     double launch_ns = (double)node->launch_ns;
     double rest_ns = node->own_ns - launch_ns;
-    /* what is done with a value that was waited for is still done when nobody waits for it */
-    bool is_changeable = node->cause == LAC_CAUSE_ALLOCATOR ||
-                         node->cause == LAC_CAUSE_MODULE_LOAD || node->cause == LAC_CAUSE_HOST;
-    double factor = is_changeable ? change->idle_factor[node->cause] : 1.0;
     double both = change->host_factor * (node->in_optimizer ? change->optimizer_factor : 1.0);
-    return both * (launch_ns * change->idle_factor[LAC_CAUSE_LAUNCH] + rest_ns * factor);
+    return both * (launch_ns * change->idle_factor[LAC_CAUSE_LAUNCH] +
+                   rest_ns * replay->rest_factor[node->cause]);
 }
 
 /* -- the loader's queue --------------------------------------------------------------------------
@@ -102,7 +106,7 @@ static double fetch(struct replay *replay, const struct lac_graph_batch *batch)
         begin_ns = replay->taken[(number - replay->ahead) % ring];
     }
     if (number >= replay->workers) {
-        begin_ns = fmax(begin_ns, replay->fetched[(number - replay->workers) % ring]);
+        begin_ns = later(begin_ns, replay->fetched[(number - replay->workers) % ring]);
     }
     double ready_ns = begin_ns + batch->fetch_ns * replay->pace;
     replay->fetched[number % ring] = ready_ns;
@@ -129,7 +133,7 @@ static double take(struct replay *replay, uint32_t index, double here_ns)
         uint32_t turned = (node->of + replay->round) % graph->batch_count;
         bool is_pace = !graph->has_fetches && graph->workers != 0;
         double ready_ns = fetch(replay, is_pace ? batch : &graph->batches[turned]);
-        taken_ns = fmax(begin_ns + graph->take_ns, ready_ns);
+        taken_ns = later(begin_ns + graph->take_ns, ready_ns);
     }
     if (replay->ring > 0) {
         replay->taken[replay->batches % replay->ring] = taken_ns;
@@ -195,11 +199,11 @@ static void play_host(struct replay *replay, uint32_t index)
             (node->wait == LAC_WAIT_COPY && change->copies_ahead);
         if (!is_gone) { /* a value that nobody waits for is looked at a step later */
             int32_t back = is_later ? (int32_t)replay->graph->ops_per_step : 0;
-            here_ns = fmax(here_ns, waited_until(replay, node, back));
+            here_ns = later(here_ns, waited_until(replay, node, back));
         }
-        here_ns = fmax(here_ns, time_of(replay, node->makes_room, false));
+        here_ns = later(here_ns, time_of(replay, node->makes_room, false));
     }
-    replay->host[index] = fmax(at_ns, here_ns + work(replay, node));
+    replay->host[index] = later(at_ns, here_ns + work(replay, node));
 }
 
 /** The copy of a batch, issued where it was, on a stream of its own; what it left behind waits for
@@ -208,7 +212,7 @@ static double copy_ahead(struct replay *replay, const struct lac_graph_op *op, d
                          double dur_ns)
 {
     uint32_t ring = replay->graph->copies_per_step + 1;
-    replay->copy_stream_ns = fmax(replay->copy_stream_ns, launched_ns + (double)op->latency_ns);
+    replay->copy_stream_ns = later(replay->copy_stream_ns, launched_ns + (double)op->latency_ns);
     replay->copy_stream_ns += dur_ns;
     replay->copied[replay->copies % ring] = replay->copy_stream_ns;
     uint64_t earlier = replay->copies + 1; /* of a ring of n + 1, the next one is the oldest */
@@ -233,20 +237,20 @@ static void play_operation(struct replay *replay, const struct lac_graph_op *op,
     bool is_hidden =
         change->hides_comm && depends && depends->class == LAC_OP_COMM && op->class != LAC_OP_COMM;
     if (!is_hidden) {
-        start_ns = fmax(start_ns, time_of(replay, op->depends, true) + (double)op->depends_ns);
+        start_ns = later(start_ns, time_of(replay, op->depends, true) + (double)op->depends_ns);
     }
     double ready_ns = NEVER;
     if (goes_ahead(change, op->class)) {
-        ready_ns = copy_ahead(replay, op, fmax(launched_ns, replay->begin_ns), dur_ns);
+        ready_ns = copy_ahead(replay, op, later(launched_ns, replay->begin_ns), dur_ns);
         dur_ns *= change->ahead_kept;
     }
     if (op->node != LAC_NONE) {
-        start_ns = fmax(start_ns, launched_ns + (double)op->latency_ns);
+        start_ns = later(start_ns, launched_ns + (double)op->latency_ns);
     }
     start_ns = start_ns > NEVER / 2 ? start_ns : replay->begin_ns + (double)op->start_ns;
     replay->start[ordinal] = start_ns;
-    replay->end[ordinal] = fmax(start_ns + dur_ns, ready_ns);
-    replay->device_ns = fmax(replay->device_ns, replay->end[ordinal]);
+    replay->end[ordinal] = later(start_ns + dur_ns, ready_ns);
+    replay->device_ns = later(replay->device_ns, replay->end[ordinal]);
 }
 
 /* -- rounds
@@ -279,7 +283,7 @@ static struct progress play_round(struct replay *replay)
     replay->round++;
     struct progress progress = {replay->begin_ns, replay->device_ns, 0.0};
     for (uint32_t r = 0; r < replay->ring; r++) {
-        progress.loader_ns = fmax(progress.loader_ns, replay->fetched[r]);
+        progress.loader_ns = later(progress.loader_ns, replay->fetched[r]);
     }
     return progress;
 }
@@ -287,6 +291,12 @@ static struct progress play_round(struct replay *replay)
 static enum lac_status prepare(struct replay *replay)
 {
     const struct lac_graph *graph = replay->graph;
+    for (int cause = 0; cause < LAC_CAUSE_COUNT_; cause++) {
+        /* what is done with a value that was waited for is still done when nobody waits for it */
+        bool is_changeable = cause == LAC_CAUSE_ALLOCATOR || cause == LAC_CAUSE_MODULE_LOAD ||
+                             cause == LAC_CAUSE_HOST;
+        replay->rest_factor[cause] = is_changeable ? replay->change->idle_factor[cause] : 1.0;
+    }
     replay->ops = graph->op_count - graph->first;
     size_t ops = replay->ops + (size_t)1;
     replay->host = malloc((size_t)graph->node_count * sizeof *replay->host);
@@ -325,8 +335,8 @@ double lac_graph_replay(const struct lac_graph *graph, const struct lac_change *
         }
         double measured = rounds - settling;
         window_ns = (to.host_ns - from.host_ns) / measured;
-        window_ns = fmax(window_ns, (to.device_ns - from.device_ns) / measured);
-        window_ns = fmax(window_ns, (to.loader_ns - from.loader_ns) / measured);
+        window_ns = later(window_ns, (to.device_ns - from.device_ns) / measured);
+        window_ns = later(window_ns, (to.loader_ns - from.loader_ns) / measured);
     }
     free(replay.host);
     free(times);
