@@ -139,12 +139,14 @@ static enum lac_status make_track(struct lac_spool_samples *samples, uint32_t na
                                    &series->track);
     }
     if (status == LAC_OK) {
+        const bool is_gpu = strncmp(fields[WHAT], "GPU ", 4) == 0;
+
         lac_builder_track_at(samples->process->builder, series->track)->name = id;
         lac_builder_track_at(samples->process->builder, series->track)->device =
-            strncmp(fields[WHAT], "GPU ", 4) == 0 ? strtoll(fields[WHAT] + 4, NULL, 10) : -1;
+            is_gpu ? strtoll(fields[WHAT] + 4, NULL, 10) : -1;
         samples->track_count++;
-        /* a series begins when it is no longer nothing: until the round before it was */
-        if (samples->before_ns < samples->now_ns) {
+        /* a thread's begins when it is no longer nothing: until the round before it was */
+        if (!is_gpu && samples->before_ns < samples->now_ns) {
             status =
                 lac_builder_sample(samples->process->builder, series->track, samples->before_ns, 0);
         }
