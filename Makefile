@@ -53,7 +53,7 @@ FUZZ_SECONDS  ?= 60
 prefix        ?= /usr/local
 
 .DEFAULT_GOAL := all
-.PHONY: kernels all run test test-gpu test-programs thread-tests no-fuzzers soak bench fuzz format lint lint-quick install deps web help clean
+.PHONY: kernels all run test test-gpu gpu-carry test-programs thread-tests no-fuzzers soak bench fuzz format lint lint-quick install deps web help clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -72,6 +72,9 @@ test: deps                                 ## all tests that need no GPU, in les
 
 test-gpu:                                  ## the checks that need a GPU, in one call; results in $$OUT or build/gpu
 	$(Q)python3 tests/gpu/run_gpu.py
+
+gpu-carry: all kernels                     ## build/carry: all that `make test-gpu` needs on a machine that builds nothing
+	$(Q)sh tests/gpu/carry.sh $(BUILD) build/carry
 
 soak: deps                                 ## the checks of `make test` at full scale (an hour or more)
 	$(Q)$(MAKE) --no-print-directory -j2 all test-programs
@@ -168,7 +171,7 @@ $(BUILD)/stand_in/nvml/libnvidia-ml.so.1: STAND_IN_FLAGS :=
 $(BUILD)/stand_in/nvml-old/libnvidia-ml.so.1: STAND_IN_FLAGS := -DWITHOUT_GPM
 $(BUILD)/stand_in/nvml/libnvidia-ml.so.1 $(BUILD)/stand_in/nvml-old/libnvidia-ml.so.1: tests/stand_in/nvml_stand_in.c collector/launch/nvml_abi.h
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(INJECT_CFLAGS) $(STAND_IN_FLAGS) -shared $< -o $@
+	$(Q)$(CC) $(INJECT_CFLAGS) $(STAND_IN_FLAGS) -shared -Wl,-soname,libnvidia-ml.so.1 $< -o $@
 
 # ---- kernels/: the example workload; the GPU's device needs nvcc, the rest builds anywhere
 NVCC         ?= $(firstword $(wildcard /usr/local/cuda/bin/nvcc) $(shell command -v nvcc 2>/dev/null))
@@ -183,13 +186,13 @@ $(BUILD)/device_cuda.o: kernels/device_cuda.cu kernels/device.h
 	$(Q)mkdir -p $(@D)
 	$(Q)$(NVCC) $(NVCC_FLAGS) -I. -c $< -o $@
 $(BUILD)/workload: $(WORKLOAD_DEP) $(BUILD)/device_cuda.o
-	$(Q)$(CC) $(filter-out -MMD -MP,$(ALL_CFLAGS)) $(WORKLOAD) $(BUILD)/device_cuda.o -L$(dir $(NVCC))../lib64 -lcudart_static -lstdc++ -lpthread -ldl -lrt -lm -o $@
+	$(Q)$(CC) $(filter-out -MMD -MP,$(ALL_CFLAGS)) $(WORKLOAD) $(BUILD)/device_cuda.o -L$(dir $(NVCC))../lib64 -lcudart_static $(call lib,stdc++) -static-libgcc -lpthread -ldl -lrt -lm -o $@
 
 $(BUILD)/kinds.o: kernels/kinds.cu kernels/ranges.h
 	$(Q)mkdir -p $(@D)
 	$(Q)$(NVCC) $(NVCC_FLAGS) -I. -c $< -o $@
 $(BUILD)/kinds: $(BUILD)/kinds.o kernels/ranges.c
-	$(Q)$(CC) $(filter-out -MMD -MP,$(ALL_CFLAGS)) kernels/ranges.c $< -L$(dir $(NVCC))../lib64 -lcudart_static -lstdc++ -lpthread -ldl -lrt -lm -o $@
+	$(Q)$(CC) $(filter-out -MMD -MP,$(ALL_CFLAGS)) kernels/ranges.c $< -L$(dir $(NVCC))../lib64 -lcudart_static $(call lib,stdc++) -static-libgcc -lpthread -ldl -lrt -lm -o $@
 
 # ---- tests: a test program may use everything
 # with threads of their own: `make soak` runs these under the thread sanitizer too (THREADED in tests/run.py)

@@ -52,20 +52,22 @@ def resnet(blocks, classes):
 
 
 def make_pictures(folder, count, side):
-    """Smooth noise, so that it compresses about as a photograph does."""
+    """Smooth noise, so that it compresses about as a photograph does. Those that are there already stay."""
     generator = torch.Generator().manual_seed(1)
-    paths = []
-    for number in range(count):
+    paths = [os.path.join(folder, f"{side}-{number}.img") for number in range(count)]
+    for path in paths:
+        if os.path.exists(path):
+            continue
         coarse = torch.rand(1, 3, side // 8, side // 8, generator=generator)
         pixels = nn.functional.interpolate(coarse, size=(side, side), mode="bilinear", align_corners=False)[0]
         pixels = (pixels * 235 + torch.rand(3, side, side, generator=generator) * 20).to(torch.uint8).permute(1, 2, 0).contiguous()
-        path = os.path.join(folder, f"{number}.img")
-        if Image is not None:
-            Image.frombytes("RGB", (side, side), bytes(pixels.flatten().tolist())).save(path, "JPEG", quality=90)
-        else:
-            with open(path, "wb") as file:
-                file.write(zlib.compress(bytes(pixels.flatten().tolist())))
-        paths.append(path)
+        data = bytes(pixels.flatten().tolist())
+        with open(path + ".new", "wb") as file:
+            if Image is not None:
+                Image.frombytes("RGB", (side, side), data).save(file, "JPEG", quality=90)
+            else:
+                file.write(zlib.compress(data))
+        os.replace(path + ".new", path)
     return paths
 
 
@@ -138,6 +140,7 @@ def parse():
     parser.add_argument("--cpu", action="store_true")
     for switch in ("pinned", "async", "channels-last", "amp", "foreach", "sync-every-step", "compile"):
         parser.add_argument("--" + switch, action="store_true")
+    parser.add_argument("--pictures", metavar="DIR", help="where the pictures are, or are made and stay (default: a folder of its own)")
     parser.add_argument("--torch-profiler", metavar="FILE", help="record the steps with torch.profiler, as a trace")
     parser.add_argument("--torch-profiler-steps", metavar="A:B", default="0:", help="of these, from A to before B (default: all)")
     parser.add_argument("--step-times", metavar="FILE", help="write each step's ms, one a line")
@@ -194,6 +197,15 @@ def train(args, folder):
             file.writelines(f"{ms:.4f}\n" for ms in times)
 
 
+def main():
+    args = parse()
+    if args.pictures:
+        os.makedirs(args.pictures, exist_ok=True)
+        train(args, args.pictures)
+    else:
+        with tempfile.TemporaryDirectory(prefix="lacuna-pictures-") as scratch:
+            train(args, scratch)
+
+
 if __name__ == "__main__":
-    with tempfile.TemporaryDirectory(prefix="lacuna-pictures-") as scratch:
-        train(parse(), scratch)
+    main()

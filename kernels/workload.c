@@ -294,6 +294,9 @@ static int train(const struct options *o)
         loader_open(&loading); /* before CUDA: its processes must not inherit a context */
     const char *const device = device_open();
     const float *batch;
+    /* behind the batches that the workers made while the device was opened */
+    const int ahead = 2 + 2 * o->workers;
+    const int warm_up = ahead <= o->steps / 2 ? ahead : 2;
     float loss;
     double start = 0;
     char name[32];
@@ -322,7 +325,7 @@ static int train(const struct options *o)
         copy_batch(&model, 0, batch);
     }
     for (; batch != NULL; step++) {
-        start = step == 2 ? now_ms() : start;
+        start = step == warm_up ? now_ms() : start;
         (void)snprintf(name, sizeof(name), "ProfilerStep#%d", step);
         range_push(name);
         if (o->async) {
@@ -345,8 +348,8 @@ static int train(const struct options *o)
         range_pop();
     }
     device_synchronize();
-    if (step > 2) {
-        const double ms = (now_ms() - start) / (step - 2);
+    if (step > warm_up) {
+        const double ms = (now_ms() - start) / (step - warm_up);
 
         (void)printf("%s: %d steps, %.2f ms a step, %.0f images/s\n", device, step, ms,
                      o->batch * 1000.0 / ms);

@@ -27,7 +27,7 @@ class Spool:
         self.dropped = 0
         with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             self._read(data)
-        self.kernels = sorted((kernel._replace(name=self.names.get(kernel.name, "?")) for kernel in self.kernels), key=lambda k: k.start_ns)
+        self.kernels = sorted((kernel._replace(name=self.names.get(kernel.name, "")) for kernel in self.kernels), key=lambda k: k.start_ns)
         self.settings = dict(self.names.get(name, "=").split("=", 1) for name in reversed(self.setting_names) if "=" in self.names.get(name, "="))
         self.pushes = collections.Counter({self.names.get(name, "?"): count for name, count in self.pushes.items()})
 

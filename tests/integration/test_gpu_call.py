@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+"""tests/gpu has one call of ten minutes on a machine that is seldom there: what keeps one part from spoiling the rest, and that results come back."""
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import tarfile
+import tempfile
+import textwrap
+import time
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+GPU = os.path.join(ROOT, "tests/gpu")
+sys.path.insert(0, GPU)
+import bench as bench_module  # noqa: E402
+import costs  # noqa: E402
+import home  # noqa: E402
+import run_gpu  # noqa: E402
+
+
+def alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+class Call(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory(prefix="lacuna-test-")
+        self.addCleanup(self.folder.cleanup)
+        self.out = os.path.join(self.folder.name, "out")
+        self.bench = bench_module.Bench(argparse.Namespace(out=self.out, seconds=60, rehearse=True, python=sys.executable))
+        self.addCleanup(self.bench.done)
+
+    def read(self, name):
+        with open(os.path.join(self.folder.name, name)) as file:
+            return file.read()
+
+    def test_a_program_that_hangs_is_ended_with_all_that_it_started(self):
+        pids = os.path.join(self.folder.name, "pids")
+        script = textwrap.dedent(f'''
+            import os, signal, time
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            if os.fork() == 0:
+                os.setpgid(0, 0)
+                if os.fork() == 0:
+                    os.setpgid(0, 0)
+            with open({pids!r}, "a") as file:
+                file.write(f"{{os.getpid()}}\\n")
+            print("so far", flush=True)
+            time.sleep(60)
+        ''')
+        began = time.monotonic()
+        self.assertIsNone(self.bench.run("hangs", [sys.executable, "-c", script], seconds=5))
+        self.assertLess(time.monotonic() - began, 20)
+        started = [int(pid) for pid in self.read("pids").split()]
+        self.assertEqual(len(started), 3)
+        self.assertFalse([pid for pid in started if alive(pid)])
+        self.assertIn("so far", self.bench.logs[-1][1])
+        self.assertEqual(self.bench.last_words(), "stopped after 5 s")
+
+    def test_a_program_that_fails_says_its_last_words(self):
+        self.assertIsNone(self.bench.run("fails", [sys.executable, "-c", "import nothing_of_the_kind"]))
+        self.assertIn("nothing_of_the_kind", self.bench.last_words())
+        self.assertIsNone(self.bench.run("is not there", ["/nonexistent/program"]))
+        self.assertIn("No such file", self.bench.last_words())
+
+    def test_a_part_that_breaks_leaves_the_others_their_turn_and_its_time(self):
+        order = []
+
+        def breaks(_bench):
+            raise ValueError("broken")
+
+        def waits(bench):
+            bench.run("sleeps", ["sleep", "60"])
+            order.append("waited")
+
+        def works(bench):
+            order.append("worked")
+            bench.check("works", True, "")
+
+        for part, seconds in ((breaks, 10), (waits, 6), (works, 10)):
+            run_gpu.run_part(self.bench, part, seconds)
+        self.assertEqual(order, ["waited", "worked"])
+        saved = json.loads(self.read("out/results.json"))   # after each part, before anything is packed
+        self.assertEqual([(check["check"], check["ok"]) for check in saved["checks"]], [("breaks", False), ("works", True)])
+
+    def test_what_is_too_large_is_left_out_and_said(self):
+        for name, size in (("small", 1000), ("large", bench_module.ARCHIVE_BYTES_MAX + 1), ("other", 2000)):
+            os.mkdir(os.path.join(self.bench.golden, name))
+            with open(os.path.join(self.bench.golden, name, "1-2-0.spool"), "wb") as file:
+                file.write(os.urandom(size))
+        self.bench.pack()
+        self.assertEqual([name for name, _ in home.stages(self.out)], ["small.tar.gz", "other.tar.gz"])
+        self.assertEqual(json.loads(self.read("out/results.json"))["left_out"], ["large"])
+        for name in os.listdir(self.out):
+            self.assertLessEqual(os.path.getsize(os.path.join(self.out, name)), bench_module.ARCHIVE_BYTES_MAX)
+        self.assertEqual(sorted(os.listdir(self.out)), ["golden.tar", "logs.tar.gz", "results.json"])
+
+    def test_what_came_home_is_kept_for_the_tests(self):
+        for name, file in (("torch-workers", "1-2-0.spool"), ("cupti", "9-0000.cupti")):
+            os.mkdir(os.path.join(self.bench.golden, name))
+            with open(os.path.join(self.bench.golden, name, file), "wb") as out:
+                out.write(os.urandom(3000))
+        self.bench.note("gpu", "one of these")
+        self.bench.pack()
+        home.KEPT, before = os.path.join(self.folder.name, "kept"), home.KEPT
+        self.addCleanup(setattr, home, "KEPT", before)
+        home.keep(self.out)
+        with tarfile.open(os.path.join(home.KEPT, "golden/torch-workers.tar.gz")) as tar:
+            self.assertEqual(tar.getnames(), ["torch-workers/1-2-0.spool"])
+        self.assertEqual(os.path.getsize(os.path.join(home.KEPT, "golden/cupti/9-0000.cupti")), 3000)
+        self.assertEqual(json.loads(self.read("kept/results.json"))["gpu"], "one of these")
+
+    def test_a_drift_of_the_machine_is_no_cost(self):
+        turns = [{"off": 100.0, "full": 101.0}, {"full": 121.2, "off": 120.0}, {"off": 150.0}]
+        costs.report_costs(self.bench, "job", turns)
+        self.assertAlmostEqual(self.bench.results["job_cost_percent_full"], 1.0, places=2)
+
+    def test_a_call_that_is_told_to_end_still_brings_home_what_it_has(self):
+        out = os.path.join(self.folder.name, "ended")
+        call = subprocess.Popen([sys.executable, os.path.join(GPU, "run_gpu.py"), "--rehearse", "--out", out, "--python", "/bin/false"],
+                                stdout=subprocess.PIPE, text=True, start_new_session=True)
+        for line in call.stdout:
+            if line.startswith("-- workload_stages"):
+                break
+        call.send_signal(signal.SIGTERM)
+        printed, _ = call.communicate(timeout=60)
+        self.assertIn("told to end", printed)
+        self.assertRegex(printed, r"\d+ passed, \d+ failed\n$")
+        self.assertEqual(sorted(os.listdir(out)), ["golden.tar", "logs.tar.gz", "results.json"])
+        self.assertIn("stand-in.tar.gz", [name for name, _ in home.stages(out)])
+
+
+if __name__ == "__main__":
+    result = unittest.main(exit=False, verbosity=1).result
+    bad = len(result.failures) + len(result.errors)
+    print(f"{result.testsRun - bad - len(result.skipped)} passed, {bad} failed")
+    sys.exit(1 if bad else 0)
