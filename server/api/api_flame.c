@@ -2,183 +2,64 @@
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "server/api/app.h"
-#include "server/api/json_out.h"
+#include "server/api/flame_json.h"
+#include "server/http/buffer.h"
 #include "server/http/query.h"
 #include "server/http/request.h"
 #include "server/store/store.h"
 #include "server/store/trace_file.h"
 
-#include <inttypes.h>
-#include <stdint.h>
-#include <stdio.h>
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdlib.h>
 
-static const char *const metrics[] = {"gpu", "waiting", "cpu", NULL};
-static const char *const bys[] = {"op", "range", "kernel", "python", NULL};
-
-/* Preorder of a flame's nodes, which are stored with the children of each node in a row. */
-struct preorder {
-    uint32_t *node;  /* place -> node */
-    uint32_t *place; /* node -> place */
-    uint32_t *depth; /* node -> depth */
-    uint32_t count;
-};
-
-static void preorder_done(struct preorder *order)
+/** Answer with what was kept with the trace. @return false: nothing was */
+static bool answer_stored(struct lac_trace_file *file, const struct lac_flame_options *options,
+                          struct lac_response *response)
 {
-    free(order->node);
-    free(order->place);
-    free(order->depth);
-}
+    struct lac_error error = {0};
+    char *text = NULL;
+    size_t length = 0;
 
-/* The stack needs no more room than there are nodes: each enters it once. */
-static bool preorder_init(const struct lac_flame *flame, struct preorder *order)
-{
-    const size_t bytes = ((size_t)flame->node_count + 1) * sizeof(uint32_t);
-    uint32_t *stack = malloc(bytes);
-    uint32_t stack_count = 0;
-
-    order->node = malloc(bytes);
-    order->place = malloc(bytes);
-    order->depth = malloc(bytes);
-    order->count = 0;
-    if (stack == NULL || order->node == NULL || order->place == NULL || order->depth == NULL) {
-        free(stack);
-        return false;
+    if (options->by != LAC_FLAME_BY_OP || options->t0_ns != 0 || options->t1_ns != 0 ||
+        lac_trace_file_document(
+            file, (enum lac_trace_document)(LAC_DOCUMENT_FLAME + (unsigned)options->metric), &text,
+            &length, &error) != LAC_OK) {
+        return false; /* a damaged one is made again */
     }
-    if (flame->node_count > 0) {
-        order->depth[0] = 0;
-        stack[stack_count++] = 0;
-    }
-    while (stack_count > 0) {
-        const uint32_t index = stack[--stack_count];
-        const struct lac_flame_node *node = &flame->nodes[index];
-
-        order->place[index] = order->count;
-        order->node[order->count++] = index;
-        for (uint32_t i = node->child_count; i > 0; i--) {
-            order->depth[node->first_child + i - 1] = order->depth[index] + 1;
-            stack[stack_count++] = node->first_child + i - 1;
-        }
-    }
-    free(stack);
+    lac_buffer_add(&response->body, text, length);
+    free(text);
     return true;
 }
 
-static void write_names(struct lac_json *json, const struct lac_model *model,
-                        const struct lac_flame *flame, const struct preorder *order)
+static void answer_made(struct lac_trace_file *file, const struct lac_flame_options *options,
+                        struct lac_response *response)
 {
-    char more[64];
+    const struct lac_model *model = NULL;
+    struct lac_error error = {0};
+    enum lac_status status = lac_trace_file_model(file, &model, &error);
 
-    lac_json_open(json, "name", '[');
-    for (uint32_t i = 0; i < order->count; i++) {
-        const struct lac_flame_node *node = &flame->nodes[order->node[i]];
-
-        if (order->node[i] == 0) {
-            lac_json_text(json, NULL, "all");
-        } else if (node->name == LAC_NONE) {
-            (void)snprintf(more, sizeof(more), "... %" PRIu64 " more", node->count);
-            lac_json_text(json, NULL, more);
-        } else {
-            lac_json_text(json, NULL, lac_model_str(model, node->name));
-        }
-    }
-    lac_json_close(json, ']');
-}
-
-enum column { COLUMN_PARENT, COLUMN_VALUE, COLUMN_SELF, COLUMN_COUNT, COLUMN_DEPTH };
-
-static void write_column(struct lac_json *json, const char *key, enum column column,
-                         const struct lac_flame *flame, const struct preorder *order)
-{
-    lac_json_open(json, key, '[');
-    for (uint32_t i = 0; i < order->count; i++) {
-        const uint32_t index = order->node[i];
-        const struct lac_flame_node *node = &flame->nodes[index];
-        int64_t value = 0;
-
-        switch (column) {
-        case COLUMN_PARENT:
-            value = index == 0 ? -1 : (int64_t)order->place[node->parent];
-            break;
-        case COLUMN_VALUE:
-            value = node->value_ns;
-            break;
-        case COLUMN_SELF:
-            value = node->self_ns;
-            break;
-        case COLUMN_COUNT:
-            value = (int64_t)node->count;
-            break;
-        case COLUMN_DEPTH:
-            value = order->depth[index];
-            break;
-        default:
-            break;
-        }
-        lac_json_int(json, NULL, value);
-    }
-    lac_json_close(json, ']');
-}
-
-static void write_kinds(struct lac_json *json, const struct lac_flame *flame,
-                        const struct preorder *order)
-{
-    lac_json_open(json, "kind", '[');
-    for (uint32_t i = 0; i < order->count; i++) {
-        const uint8_t kind = flame->nodes[order->node[i]].kind;
-
-        lac_json_text(json, NULL,
-                      lac_slice_kind_name(kind < LAC_SLICE_KIND_COUNT_ ? (enum lac_slice_kind)kind
-                                                                       : LAC_SLICE_OTHER));
-    }
-    lac_json_close(json, ']');
-}
-
-static void write_flame(struct lac_response *response, const struct lac_model *model,
-                        const struct lac_flame_options *options, const struct lac_flame *flame)
-{
-    const bool is_all = options->t1_ns <= options->t0_ns;
-    struct preorder order = {0};
-    struct lac_json json;
-
-    if (!preorder_init(flame, &order)) {
-        preorder_done(&order);
-        lac_response_error(response, 503, "out_of_memory", "no memory for this flame graph");
+    if (status != LAC_OK) {
+        lac_response_fail(response, &error);
         return;
     }
-    lac_json_init(&json, &response->body);
-    lac_json_open(&json, NULL, '{');
-    lac_json_text(&json, "metric", metrics[options->metric]);
-    lac_json_text(&json, "by", bys[options->by]);
-    lac_json_int(&json, "t0_ns", is_all ? 0 : options->t0_ns);
-    lac_json_int(&json, "t1_ns", is_all ? model->info.duration_ns : options->t1_ns);
-    lac_json_uint(&json, "steps", flame->step_count);
-    lac_json_int(&json, "total_ns", flame->node_count > 0 ? flame->nodes[0].value_ns : 0);
-    lac_json_open(&json, "nodes", '{');
-    write_names(&json, model, flame, &order);
-    write_column(&json, "parent", COLUMN_PARENT, flame, &order);
-    write_column(&json, "value_ns", COLUMN_VALUE, flame, &order);
-    write_column(&json, "self_ns", COLUMN_SELF, flame, &order);
-    write_column(&json, "count", COLUMN_COUNT, flame, &order);
-    write_kinds(&json, flame, &order);
-    write_column(&json, "depth", COLUMN_DEPTH, flame, &order);
-    lac_json_close(&json, '}');
-    lac_json_close(&json, '}');
-    preorder_done(&order);
+    status = lac_flame_json(model, options, &response->body);
+    if (status == LAC_ERR_NOMEM) {
+        lac_response_error(response, 503, "out_of_memory", "no memory for this flame graph");
+    }
+    lac_trace_file_release_model(file, model);
 }
 
 static void answer_flame(struct lac_trace_file *file, const struct lac_request *request,
                          struct lac_response *response)
 {
-    const int metric = lac_api_choice(request, response, "metric", metrics, LAC_FLAME_GPU);
-    const int by = metric < 0 ? -1 : lac_api_choice(request, response, "by", bys, LAC_FLAME_BY_OP);
-    struct lac_flame_options options = {.prune_fraction = 0.0005, .node_count_max = 20000};
-    const struct lac_model *model = NULL;
-    struct lac_flame *flame = NULL;
-    struct lac_error error = {0};
-    enum lac_status status;
+    const int metric =
+        lac_api_choice(request, response, "metric", lac_flame_metrics, LAC_FLAME_GPU);
+    const int by =
+        metric < 0 ? -1 : lac_api_choice(request, response, "by", lac_flame_bys, LAC_FLAME_BY_OP);
+    struct lac_flame_options options;
 
+    lac_flame_default_options(&options);
     if (by < 0 || !lac_api_int(request, response, "t0", 0, LAC_TIME_MAX_NS, 0, &options.t0_ns) ||
         !lac_api_int(request, response, "t1", 0, LAC_TIME_MAX_NS, 0, &options.t1_ns)) {
         return;
@@ -192,21 +73,10 @@ static void answer_flame(struct lac_trace_file *file, const struct lac_request *
     }
     options.metric = (enum lac_flame_metric)metric;
     options.by = (enum lac_flame_by)by;
-    if (lac_api_is_unchanged(request, file, response)) {
-        return;
+    if (!lac_api_is_unchanged(request, file, response) &&
+        !answer_stored(file, &options, response)) {
+        answer_made(file, &options, response);
     }
-    status = lac_trace_file_model(file, &model, &error);
-    if (status != LAC_OK) {
-        lac_response_fail(response, &error);
-        return;
-    }
-    if (lac_flame_create(model, &options, &flame) == LAC_OK) {
-        write_flame(response, model, &options, flame);
-        lac_flame_destroy(flame);
-    } else {
-        lac_response_error(response, 503, "out_of_memory", "no memory for this flame graph");
-    }
-    lac_trace_file_release_model(file, model);
 }
 
 void lac_api_flame(void *app_context, const struct lac_request *request,

@@ -3,7 +3,10 @@
 #include "analysis/diagnose/diagnose.h"
 #include "analysis/import/import.h"
 #include "server/api/analysis_json.h"
+#include "server/api/flame_json.h"
+#include "server/http/buffer.h"
 #include "server/store/publish.h"
+#include "server/store/trace_file.h"
 #include "server/store/trace_writer.h"
 
 #include <stdio.h>
@@ -20,6 +23,7 @@ static enum lac_status take_model(void *context, struct lac_model *model, struct
 {
     struct conversion *conversion = context;
     struct lac_analysis *analysis = NULL;
+    struct lac_buffer flames[LAC_FLAME_METRICS] = {{0}};
     char *json = NULL;
     size_t json_length = 0;
     char path[PATH_BYTES];
@@ -35,8 +39,12 @@ static enum lac_status take_model(void *context, struct lac_model *model, struct
         status = lac_diagnose_add_tracks(analysis, model);
     }
     if (status == LAC_OK) {
-        write.analysis_json = json;
-        write.analysis_json_length = json_length;
+        write.documents[LAC_DOCUMENT_ANALYSIS] = (struct lac_trace_text){json, json_length};
+        lac_flame_documents(model, flames);
+        for (unsigned metric = 0; metric < LAC_FLAME_METRICS; metric++) {
+            write.documents[LAC_DOCUMENT_FLAME + metric] =
+                (struct lac_trace_text){flames[metric].bytes, flames[metric].size_bytes};
+        }
         (void)snprintf(path, sizeof path, "%s/" LAC_STAGED_TRACE_FORMAT,
                        conversion->options->output_dir, conversion->result.trace_count);
         write.analysis = analysis;
@@ -48,6 +56,9 @@ static enum lac_status take_model(void *context, struct lac_model *model, struct
         conversion->result.slice_count += model->info.slice_count;
     } else if (status == LAC_ERR_NOMEM) {
         (void)lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory while diagnosing the trace");
+    }
+    for (unsigned metric = 0; metric < LAC_FLAME_METRICS; metric++) {
+        lac_buffer_done(&flames[metric]);
     }
     free(json);
     lac_analysis_destroy(analysis);

@@ -5,16 +5,23 @@
 #include "server/store/sql.h"
 #include "server/store/trace_file.h"
 #include "server/store/trace_private.h"
+#include "server/store/trace_write_private.h"
 
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
 
+const char *const lac_trace_document_names[LAC_DOCUMENT_COUNT_] = {
+    [LAC_DOCUMENT_ANALYSIS] = "analysis",
+    [LAC_DOCUMENT_FLAME] = "flame-gpu-op",
+    [LAC_DOCUMENT_FLAME_WAITING] = "flame-waiting-op",
+    [LAC_DOCUMENT_FLAME_CPU] = "flame-cpu-op",
+};
+
 enum lac_status lac_trace_file_document(struct lac_trace_file *file,
                                         enum lac_trace_document document, char **ret_text,
                                         size_t *ret_length, struct lac_error *reterr)
 {
-    static const char *const names[] = {[LAC_DOCUMENT_ANALYSIS] = "analysis"};
     sqlite3_stmt *get = NULL;
     uint8_t *text = NULL;
     int64_t raw_bytes = 0;
@@ -24,7 +31,7 @@ enum lac_status lac_trace_file_document(struct lac_trace_file *file,
     status = lac_sql_prepare(file->db, "SELECT raw_bytes, data FROM document WHERE name = ?", &get,
                              reterr);
     if (status == LAC_OK) {
-        lac_sql_bind_text(get, 1, names[document]);
+        lac_sql_bind_text(get, 1, lac_trace_document_names[document]);
         status = lac_sql_step_row(get, "trace file", reterr);
     }
     if (status == LAC_OK) {
@@ -38,7 +45,8 @@ enum lac_status lac_trace_file_document(struct lac_trace_file *file,
             status = lac_trace_corrupt(reterr, "a document");
         }
     } else if (status == LAC_ERR_NOT_FOUND) {
-        (void)lac_fail(reterr, status, 0, "the trace was stored without %s", names[document]);
+        (void)lac_fail(reterr, status, 0, "the trace was stored without %s",
+                       lac_trace_document_names[document]);
     }
     (void)sqlite3_finalize(get);
     (void)pthread_mutex_unlock(&file->db_lock);

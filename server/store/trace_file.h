@@ -60,6 +60,10 @@ void lac_trace_file_steps(const struct lac_trace_file *file, struct lac_trace_st
 /** Documents kept with the trace. */
 enum lac_trace_document {
     LAC_DOCUMENT_ANALYSIS = 0, /**< lacuna.analysis/1, JSON text */
+    LAC_DOCUMENT_FLAME,        /**< and the two after it: flame graphs of the whole trace by
+                                    operator, in the order of enum lac_flame_metric, JSON text */
+    LAC_DOCUMENT_FLAME_WAITING,
+    LAC_DOCUMENT_FLAME_CPU,
     LAC_DOCUMENT_COUNT_
 };
 /** @param ret_text NUL-terminated, the caller frees. LAC_ERR_NOT_FOUND when the trace has none. */

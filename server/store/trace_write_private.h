@@ -7,6 +7,7 @@
 #include "analysis/model/model.h"
 #include "server/store/column.h"
 #include "server/store/sql.h"
+#include "server/store/trace_file.h"
 #include "server/store/trace_writer.h"
 
 #include <stdint.h>
@@ -22,6 +23,9 @@ enum lac_detail_table {
     LAC_DETAIL_ALLOC,
     LAC_DETAIL_COUNT_
 };
+
+/** Names of the documents in the table. */
+extern const char *const lac_trace_document_names[LAC_DOCUMENT_COUNT_];
 
 struct lac_trace_writer {
     sqlite3 *db;

@@ -327,30 +327,38 @@ static enum lac_status write_report(struct lac_trace_writer *writer)
     return status;
 }
 
-static enum lac_status write_document(struct lac_trace_writer *writer)
+static enum lac_status write_document(struct lac_trace_writer *writer, sqlite3_stmt *insert,
+                                      enum lac_trace_document document)
 {
-    const struct lac_trace_write_options *options = writer->options;
-    sqlite3_stmt *insert = NULL;
+    const struct lac_trace_text *text = &writer->options->documents[document];
     enum lac_status status;
 
-    if (options->analysis_json == NULL) {
+    if (text->text == NULL) {
         return LAC_OK;
     }
-    if (options->analysis_json_length > LAC_DOCUMENT_BYTES_MAX) {
-        return lac_fail(writer->reterr, LAC_ERR_LIMIT, 0, "the analysis is larger than %u MiB",
+    if (text->length > LAC_DOCUMENT_BYTES_MAX) {
+        return lac_fail(writer->reterr, LAC_ERR_LIMIT, 0, "the document %s is larger than %u MiB",
+                        lac_trace_document_names[document],
                         (unsigned)(LAC_DOCUMENT_BYTES_MAX >> 20));
     }
-    status =
-        lac_zstd_pack(options->analysis_json, options->analysis_json_length, 3, &writer->scratch);
+    status = lac_zstd_pack(text->text, text->length, 3, &writer->scratch);
     if (status == LAC_OK) {
-        status = lac_sql_prepare(writer->db, "INSERT INTO document VALUES(?,?,?)", &insert,
-                                 writer->reterr);
-    }
-    if (status == LAC_OK) {
-        lac_sql_bind_text(insert, 1, "analysis");
-        lac_sql_bind_i64(insert, 2, (int64_t)options->analysis_json_length);
+        lac_sql_bind_text(insert, 1, lac_trace_document_names[document]);
+        lac_sql_bind_i64(insert, 2, (int64_t)text->length);
         lac_sql_bind_blob(insert, 3, writer->scratch.data, writer->scratch.size_bytes);
         status = lac_sql_step_done(insert, "trace file", writer->reterr);
+    }
+    return status;
+}
+
+static enum lac_status write_documents(struct lac_trace_writer *writer)
+{
+    sqlite3_stmt *insert = NULL;
+    enum lac_status status =
+        lac_sql_prepare(writer->db, "INSERT INTO document VALUES(?,?,?)", &insert, writer->reterr);
+
+    for (unsigned d = 0; d < LAC_DOCUMENT_COUNT_ && status == LAC_OK; d++) {
+        status = write_document(writer, insert, (enum lac_trace_document)d);
     }
     (void)sqlite3_finalize(insert);
     return status;
@@ -388,7 +396,7 @@ enum lac_status lac_trace_write(const struct lac_model *model,
         lac_trace_write_samples,
         lac_trace_write_flows,
         lac_trace_write_analysis,
-        write_document,
+        write_documents,
     };
     struct lac_trace_writer writer = {
         .model = model, .options = options, .reterr = reterr, .next_blob = 1};

@@ -8,18 +8,24 @@
 
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
+#include "server/store/trace_file.h"
 
 #include <stddef.h>
 #include <stdint.h>
 
 struct lac_analysis;
 
+/** A document to keep. Borrowed. */
+struct lac_trace_text {
+    const char *text; /**< NULL: there is none */
+    size_t length;
+};
+
 struct lac_trace_write_options {
     const char *path;    /**< must not exist; taken as it is, relative to the working directory */
     uint32_t generation; /**< 1 for a complete trace */
     const struct lac_analysis *analysis; /**< gaps, findings and summary; may be NULL */
-    const char *analysis_json;           /**< the document; may be NULL */
-    size_t analysis_json_length;
+    struct lac_trace_text documents[LAC_DOCUMENT_COUNT_]; /**< by enum lac_trace_document */
 };
 
 /**

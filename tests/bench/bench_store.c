@@ -7,6 +7,7 @@
 
 #include "analysis/diagnose/diagnose.h"
 #include "server/api/analysis_json.h"
+#include "server/api/flame_json.h"
 #include "server/store/publish.h"
 #include "server/store/trace_writer.h"
 #include "tests/support/training_model.h"
@@ -42,6 +43,7 @@ static void stage(struct lac_model *model, const struct lac_staging *staging)
     struct lac_analysed analysed = {.model = model};
     struct lac_trace_write_options options = {.path = path, .generation = 1};
     struct lac_error error = {0};
+    struct lac_buffer flames[LAC_FLAME_METRICS] = {{0}};
     char *json = NULL;
     size_t json_length = 0;
 
@@ -51,9 +53,16 @@ static void stage(struct lac_model *model, const struct lac_staging *staging)
     must(lac_analysis_json(&analysed, false, &json, &json_length), "document", NULL);
     must(lac_diagnose_add_tracks(analysis, model), "derived tracks", NULL);
     options.analysis = analysis;
-    options.analysis_json = json;
-    options.analysis_json_length = json_length;
+    options.documents[LAC_DOCUMENT_ANALYSIS] = (struct lac_trace_text){json, json_length};
+    lac_flame_documents(model, flames);
+    for (unsigned metric = 0; metric < LAC_FLAME_METRICS; metric++) {
+        options.documents[LAC_DOCUMENT_FLAME + metric] =
+            (struct lac_trace_text){flames[metric].bytes, flames[metric].size_bytes};
+    }
     must(lac_trace_write(model, &options, &error), "trace file", &error);
+    for (unsigned metric = 0; metric < LAC_FLAME_METRICS; metric++) {
+        lac_buffer_done(&flames[metric]);
+    }
     free(json);
     lac_analysis_destroy(analysis);
 }

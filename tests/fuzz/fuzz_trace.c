@@ -58,7 +58,7 @@ static void write_pristine(void)
     struct lac_model *model = NULL;
     struct lac_analysis *analysis = NULL;
     struct lac_trace_write_options options = {
-        .path = path, .generation = 1, .analysis_json = "{}", .analysis_json_length = 2};
+        .path = path, .generation = 1, .documents = {[LAC_DOCUMENT_ANALYSIS] = {"{}", 2}}};
     struct lac_error error = {0};
     FILE *stream;
 

@@ -377,6 +377,28 @@ class Api(unittest.TestCase):
         self.assertEqual(starts, sorted(starts))
         self.refused(self.base + "/gaps?min_ns=-1", 400)
 
+    def test_the_first_flame_graphs_of_a_large_trace_come_with_it(self):
+        trace = make_trace(steps=2200, kernels=40)
+        with_it = Server("--log-level", "warn", "--model-cache", "1")
+        try:
+            identity = with_it.upload(trace, "large")
+            self.assertGreater(with_it.wait_ready(identity)["slice_count"], 1 << 18)
+            base = f"/traces/{identity}/flame"
+            stored = {metric: with_it.api(f"{base}?metric={metric}&by=op") for metric in ("gpu", "waiting", "cpu")}
+            self.assertEqual(with_it.api(base), stored["gpu"])
+            made = with_it.get(f"/api/v1{base}?by=kernel")
+            self.assertEqual((made.status, made.json()["error"]["code"]), (413, "limit"), "no room for the model: so nothing was made")
+            with_it.terminate()
+            with_it.flags = ("--log-level", "warn")
+            with_it.start()
+            for metric, whole in stored.items():
+                again = with_it.api(f"{base}?metric={metric}&by=op&t1={whole['t1_ns'] + 1}")
+                self.assertEqual(again["t1_ns"], whole["t1_ns"] + 1)
+                self.assertGreater(whole["total_ns"], 0)
+                self.assertEqual({**again, "t1_ns": whole["t1_ns"]}, whole)
+        finally:
+            with_it.close()
+
     def test_flame_graphs_are_trees_in_preorder(self):
         analysis = self.get("/analysis")
         for metric, total in (("gpu", None), ("waiting", analysis["devices"][0]["idle_ns"]), ("cpu", None)):

@@ -58,7 +58,7 @@ static enum lac_status write_staged(const struct lac_staging *staging)
 {
     char path[4200];
     const struct lac_trace_write_options options = {
-        .path = path, .generation = 1, .analysis_json = "{}", .analysis_json_length = 2};
+        .path = path, .generation = 1, .documents = {[LAC_DOCUMENT_ANALYSIS] = {"{}", 2}}};
     struct lac_error error;
 
     (void)snprintf(path, sizeof path, "%s/" LAC_STAGED_TRACE_FORMAT, staging->path, 0);

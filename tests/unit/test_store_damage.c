@@ -31,10 +31,10 @@ static void setup(void)
 {
     struct lac_model *model = NULL;
     struct lac_analysis *analysis = NULL;
-    struct lac_trace_write_options options = {.path = path,
-                                              .generation = 1,
-                                              .analysis_json = "{\"schema\":\"lacuna.analysis/1\"}",
-                                              .analysis_json_length = 30};
+    struct lac_trace_write_options options = {
+        .path = path,
+        .generation = 1,
+        .documents = {[LAC_DOCUMENT_ANALYSIS] = {"{\"schema\":\"lacuna.analysis/1\"}", 30}}};
     struct lac_error error = {0};
 
     (void)snprintf(folder, sizeof folder, "/tmp/lacuna-test-XXXXXX");

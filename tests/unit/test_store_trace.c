@@ -43,11 +43,11 @@ static struct lac_model *rich(uint32_t launches)
 static struct lac_trace_file *write_and_open(const struct lac_model *model,
                                              const struct lac_analysis *analysis)
 {
-    const struct lac_trace_write_options options = {.path = path,
-                                                    .generation = 1,
-                                                    .analysis = analysis,
-                                                    .analysis_json = "{\"a\":1}",
-                                                    .analysis_json_length = 7};
+    const struct lac_trace_write_options options = {
+        .path = path,
+        .generation = 1,
+        .analysis = analysis,
+        .documents = {[LAC_DOCUMENT_ANALYSIS] = {"{\"a\":1}", 7}}};
     struct lac_trace_file *file = NULL;
     struct lac_error error = {0};
 
