@@ -1,6 +1,7 @@
 /* The GPU is the limit: computing kernels, without communication, fill nine tenths of the step. */
 
 #include "analysis/diagnose/findings.h"
+#include "analysis/diagnose/gpu_counters.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -77,6 +78,20 @@ static const char *kinds_text(struct lac_diagnosis *diagnosis, const struct shar
                            : lac_texts_add(texts, "%s.", text);
 }
 
+/** Nine tenths of the time compute, and yet less than half of the GPU on average: said, as busy is
+ *  not full. */
+enum { FILLED_PCT = 50 };
+
+static const char *counters_text(struct lac_diagnosis *diagnosis)
+{
+    struct lac_gpu_counters counters;
+    lac_gpu_counters_measure(diagnosis, &counters);
+    return lac_texts_add(
+        &diagnosis->analysis->texts, "%s%s", lac_gpu_counters_text(diagnosis, &counters),
+        counters.sms_active < FILLED_PCT ? " It always computes, but its kernels do not fill it."
+                                         : "");
+}
+
 void lac_find_gpu_bound(struct lac_diagnosis *diagnosis)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
@@ -104,7 +119,8 @@ void lac_find_gpu_bound(struct lac_diagnosis *diagnosis)
     finding->confidence = 0.9;
     finding->title = lac_texts_add(
         &analysis->texts, "The GPU is the limit: %.0f %% of the step computes", computing_pct);
-    finding->why = kinds_text(diagnosis, shares);
+    finding->why = lac_texts_add(&analysis->texts, "%s%s", kinds_text(diagnosis, shares),
+                                 counters_text(diagnosis));
     if (elementwise_pct >= 25.0 && lac_framework_of(diagnosis->model) == LAC_FRAMEWORK_PYTORCH) {
         finding->brief = "fuse elementwise kernels";
         finding->change = "model = torch.compile(model)";

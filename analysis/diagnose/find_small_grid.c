@@ -3,12 +3,12 @@
  * while they run. Said as a fact: what a larger grid would gain, the trace does not tell.
  */
 
-#include "analysis/diagnose/work.h"
+#include "analysis/diagnose/gpu_counters.h"
 
 #include <math.h>
 #include <stdint.h>
 
-enum { BLOCKS_UNKNOWN = 0 };
+enum { BLOCKS_UNKNOWN = 0, TOLERANCE_PCT = 10 };
 
 struct small {
     double ns, wasted_ns; /**< of all covered steps */
@@ -64,6 +64,11 @@ void lac_find_small_grid(struct lac_diagnosis *diagnosis)
     if (small.top == LAC_NONE || lac_pct_of_step(diagnosis, cost_ns) < 10.0) {
         return;
     }
+    struct lac_gpu_counters counters;
+    lac_gpu_counters_measure(diagnosis, &counters);
+    if (counters.sms_active > 100.0 - lac_pct_of_step(diagnosis, cost_ns) + TOLERANCE_PCT) {
+        return; /* others run beside them: the multiprocessors do have work */
+    }
     struct lac_finding *finding = lac_finding_open_fact(diagnosis, "small-grid");
     if (!finding) {
         return;
@@ -76,9 +81,10 @@ void lac_find_small_grid(struct lac_diagnosis *diagnosis)
     finding->why = lac_texts_add(
         &analysis->texts,
         "%s kernels a step have fewer blocks than the GPU has multiprocessors (%d): %s of the "
-        "GPU's computing time is left unused by them.",
+        "GPU's computing time is left unused by them.%s",
         lac_say_rate((double)small.count / work->steps).text, device->sm_count,
-        lac_say_pct(100.0 * small.wasted_ns / small.all_ns).text);
+        lac_say_pct(100.0 * small.wasted_ns / small.all_ns).text,
+        lac_gpu_counters_text(diagnosis, &counters));
     finding->change = "more work in one launch: batch the small products (torch.bmm), merge "
                       "branches that are computed one after the other, or run several models on "
                       "one GPU";

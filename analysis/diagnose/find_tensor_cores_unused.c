@@ -1,10 +1,13 @@
 /* Matrix products and convolutions that tensor cores could do, on GPUs that have them. */
 
 #include "analysis/diagnose/findings.h"
+#include "analysis/diagnose/gpu_counters.h"
 
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
+
+enum { UNNAMED_PCT = 5 };
 
 /** Major compute capability of an NVIDIA main device, 0 when not known. */
 static int32_t nvidia_generation(const struct lac_diagnosis *diagnosis)
@@ -97,6 +100,23 @@ bool lac_has_unused_tensor_cores(const struct lac_diagnosis *diagnosis)
            time->class_ns[LAC_OP_UNUSED_TENSOR] >= 0.05 * time->busy_ns;
 }
 
+/** What the GPU's own counters say of it; where they see work that no name tells of, the names are
+ *  trusted less. */
+static const char *counters_text(struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+{
+    const struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_gpu_counters counters;
+    lac_gpu_counters_measure(diagnosis, &counters);
+    const char *text = lac_gpu_counters_text(diagnosis, &counters);
+    bool is_named = analysis->tensor_used_ns > 0 || analysis->tensor_unknown_ns > 0;
+    if (is_named || !(counters.tensor_active >= UNNAMED_PCT)) {
+        return text;
+    }
+    finding->confidence = 0.3;
+    return lac_texts_add(&diagnosis->analysis->texts,
+                         "%s Tensor cores do work, though no kernel's name says so.", text);
+}
+
 void lac_find_tensor_cores_unused(struct lac_diagnosis *diagnosis)
 {
     /* how much faster eligible kernels get: best, expected, worst */
@@ -130,9 +150,10 @@ void lac_find_tensor_cores_unused(struct lac_diagnosis *diagnosis)
         &analysis->texts,
         "Tensor cores do %.0f %% of the time that products, convolutions and attention take; %s of "
         "the "
-        "rest cannot be told from the kernels' names.",
+        "rest cannot be told from the kernels' names.%s",
         analysis->tensor_used_pct,
-        lac_say_pct(lac_pct(analysis->tensor_unknown_ns, analysis->tensor_eligible_ns)).text);
+        lac_say_pct(lac_pct(analysis->tensor_unknown_ns, analysis->tensor_eligible_ns)).text,
+        counters_text(diagnosis, finding));
     if (finding->gain_mid_pct < 1.0) {
         finding->expect = "0-1 % of the step: something else is the limit now.";
         finding->severity = LAC_SEVERITY_INFO;

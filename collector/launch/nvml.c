@@ -382,18 +382,6 @@ struct lac_nvml *lac_nvml_create(struct lac_sample_spool *spool)
     return nvml;
 }
 
-void lac_nvml_destroy(struct lac_nvml *nvml)
-{
-    if (nvml == NULL) {
-        return;
-    }
-    (void)pthread_mutex_lock(&nvml->mutex);
-    nvml->stop = true;
-    (void)pthread_mutex_unlock(&nvml->mutex);
-    (void)pthread_join(nvml->thread, NULL);
-    close_all(nvml);
-}
-
 static void write_value(struct lac_sample_spool *spool, struct device *device, enum value k,
                         double value)
 {
@@ -467,4 +455,35 @@ void lac_nvml_write(struct lac_nvml *nvml, struct lac_sample_spool *spool)
         }
     }
     (void)pthread_mutex_unlock(&nvml->mutex);
+}
+
+/* What a reading of the counters took, on average. */
+static void note_cost(const struct device *device, struct lac_sample_spool *spool)
+{
+    char key[40];
+    char text[32];
+
+    if (device->gpm.reading_count > 0) {
+        (void)snprintf(key, sizeof(key), "host.gpm_reading_us.%u", device->index);
+        (void)snprintf(
+            text, sizeof(text), "%llu",
+            (unsigned long long)(device->gpm.took_ns / device->gpm.reading_count / 1000));
+        lac_sample_spool_setting(spool, key, text);
+    }
+}
+
+void lac_nvml_destroy(struct lac_nvml *nvml, struct lac_sample_spool *spool)
+{
+    if (nvml == NULL) {
+        return;
+    }
+    (void)pthread_mutex_lock(&nvml->mutex);
+    nvml->stop = true;
+    (void)pthread_mutex_unlock(&nvml->mutex);
+    (void)pthread_join(nvml->thread, NULL);
+    lac_nvml_write(nvml, spool);
+    for (unsigned i = 0; i < nvml->count; i++) {
+        note_cost(&nvml->devices[i], spool);
+    }
+    close_all(nvml);
 }

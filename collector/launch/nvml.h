@@ -3,8 +3,9 @@
 
 /*
  * GPUs as the driver's management library sees them, by dlopen: utilisation, clocks, memory, power,
- * energy, temperature, throttling, PCIe traffic. Its calls can take tens of ms, so a thread of its
- * own makes them; writing what it last saw costs nothing.
+ * energy, temperature, throttling, PCIe traffic, and what a GPU's own counters say (nvml_gpm.h).
+ * Its calls can take tens of ms, so a thread of its own makes them; writing what it saw costs
+ * nothing.
  */
 
 struct lac_nvml;
@@ -12,8 +13,8 @@ struct lac_sample_spool;
 
 /** Says in the spool what it found. @return NULL when there is no library or no GPU */
 struct lac_nvml *lac_nvml_create(struct lac_sample_spool *spool);
-/** NULL is allowed. */
-void lac_nvml_destroy(struct lac_nvml *nvml);
+/** Write what is not written yet, and what readings of counters took. NULL is allowed. */
+void lac_nvml_destroy(struct lac_nvml *nvml, struct lac_sample_spool *spool);
 /** Write what changed since the last time. */
 void lac_nvml_write(struct lac_nvml *nvml, struct lac_sample_spool *spool);
 

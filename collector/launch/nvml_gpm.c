@@ -145,6 +145,8 @@ static void weigh(struct lac_gpm *gpm, uint64_t begin_ns, uint64_t end_ns)
     const uint64_t took_ns = end_ns - begin_ns;
     uint64_t apart_ns = took_ns * COST_FRACTION;
 
+    gpm->took_ns += took_ns;
+    gpm->reading_count++;
     apart_ns = apart_ns < (uint64_t)NVML_GPM_APART_MS * NS_PER_MS
                    ? (uint64_t)NVML_GPM_APART_MS * NS_PER_MS
                    : apart_ns;

@@ -42,6 +42,8 @@ struct lac_gpm {
     unsigned newest;   /**< which of them */
     uint64_t taken_ns; /**< when; 0: it holds nothing */
     uint64_t next_ns;  /**< no reading before this */
+    uint64_t took_ns;  /**< all readings */
+    unsigned reading_count;
     unsigned slow_count;
     unsigned failed_count;
     bool is_on;

@@ -153,7 +153,7 @@ void lac_sampler_destroy(struct lac_sampler *sampler)
     if (sampler == NULL) {
         return;
     }
-    lac_nvml_destroy(sampler->nvml);
+    lac_nvml_destroy(sampler->nvml, sampler->spool);
     for (size_t i = 0; i < sampler->process_count; i++) {
         free_process(&sampler->processes[i]);
     }

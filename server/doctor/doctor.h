@@ -55,9 +55,10 @@ bool lac_doctor_number_after(const char *text, const char *key, int64_t *ret_val
 /** "3.2 GiB". Static ring of buffers: use at most four in one expression. */
 const char *lac_doctor_bytes(uint64_t bytes);
 
-void lac_doctor_cores(struct lac_doctor *doctor);  /* mask, quota, throttling, Slurm */
-void lac_doctor_memory(struct lac_doctor *doctor); /* /dev/shm, memory limit, locked memory */
-void lac_doctor_gpus(struct lac_doctor *doctor);   /* presence, driver, permission to profile */
+void lac_doctor_cores(struct lac_doctor *doctor);      /* mask, quota, throttling, Slurm */
+void lac_doctor_memory(struct lac_doctor *doctor);     /* /dev/shm, memory limit, locked memory */
+void lac_doctor_gpus(struct lac_doctor *doctor);       /* presence, driver, permission to profile */
+void lac_doctor_ask_driver(struct lac_doctor *doctor); /* the part of it that NVML answers */
 void lac_doctor_environment(struct lac_doctor *doctor); /* variables that slow or intrude */
 void lac_doctor_system(struct lac_doctor *doctor);      /* clock source, governor, huge pages */
 void lac_doctor_disk(struct lac_doctor *doctor);        /* the data folder */

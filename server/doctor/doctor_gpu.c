@@ -24,6 +24,11 @@ enum { NVML_WAIT_MS = 1300, GPUS_MAX = 32 };
  * lines "id|state|text|fix" to a pipe, and we wait no longer than we promised. The functions are
  * looked up by name, so that nothing is needed where there is no driver.
  */
+struct counters_support { /* nvmlGpmSupport_t */
+    unsigned version;
+    unsigned is_supported;
+};
+
 struct nvml {
     int (*init)(void);
     int (*count)(unsigned *);
@@ -37,6 +42,7 @@ struct nvml {
     int (*throttle)(void *, unsigned long long *);
     int (*processes)(void *, unsigned *, void *);
     int (*mig)(void *, unsigned *, unsigned *);
+    int (*counters)(void *, struct counters_support *);
 };
 
 static void *find(void *library, const char *name)
@@ -60,10 +66,12 @@ static bool nvml_load(struct nvml *nvml)
         {&nvml->width, "nvmlDeviceGetCurrPcieLinkWidth"},
         {&nvml->width_max, "nvmlDeviceGetMaxPcieLinkWidth"},
         {&nvml->generation_max, "nvmlDeviceGetMaxPcieLinkGeneration"},
-        {&nvml->throttle, "nvmlDeviceGetCurrentClocksThrottleReasons"},
+        {&nvml->throttle, "nvmlDeviceGetCurrentClocksEventReasons"},
         {&nvml->processes, "nvmlDeviceGetComputeRunningProcesses"},
         {&nvml->mig, "nvmlDeviceGetMigMode"},
+        {&nvml->counters, "nvmlGpmQueryDeviceSupport"},
     };
+    void *old_throttle;
 
     if (library == NULL) {
         return false;
@@ -72,6 +80,10 @@ static bool nvml_load(struct nvml *nvml)
         void *found = find(library, wanted[i].name);
 
         memcpy(wanted[i].place, &found, sizeof(found)); /* the only portable way to a function */
+    }
+    if (nvml->throttle == NULL) { /* before driver 535 */
+        old_throttle = find(library, "nvmlDeviceGetCurrentClocksThrottleReasons");
+        memcpy(&nvml->throttle, &old_throttle, sizeof(old_throttle));
     }
     return nvml->init != NULL && nvml->count != NULL && nvml->handle != NULL && nvml->name != NULL;
 }
@@ -108,6 +120,27 @@ static void tell_throttle(const struct nvml *nvml, void *device, unsigned index)
     }
 }
 
+/* What `lacuna run` can sample of the GPU's own counters, beside any recording (GPM). */
+static void tell_counters(const struct nvml *nvml, void *device, unsigned index, bool is_divided)
+{
+    struct counters_support support = {.version = 1};
+    const bool is_there = !is_divided && nvml->counters != NULL &&
+                          nvml->counters(device, &support) == 0 && support.is_supported != 0;
+
+    if (is_there) {
+        (void)printf("gpu counters|0|GPU %u tells how many of its multiprocessors and tensor cores "
+                     "work while a job runs (GPM)|\n",
+                     index);
+    } else {
+        (void)printf("gpu counters|0|GPU %u does not tell how many of its multiprocessors work "
+                     "(GPM: %s); all else is sampled|\n",
+                     index,
+                     is_divided               ? "not while it is divided"
+                     : nvml->counters == NULL ? "the driver is too old"
+                                              : "Hopper and later, not in virtual machines");
+    }
+}
+
 static void tell_device(const struct nvml *nvml, unsigned index)
 {
     void *device = NULL;
@@ -138,6 +171,7 @@ static void tell_device(const struct nvml *nvml, unsigned index)
                      index, width, width_max);
     }
     tell_throttle(nvml, device, index);
+    tell_counters(nvml, device, index, mig == 1);
     if (nvml->processes != NULL) {
         unsigned others = 0;
 
@@ -216,7 +250,8 @@ static bool collect(int fd, char *out, size_t capacity)
 static void add_lines(struct lac_doctor *doctor, char *text)
 {
     /* ids must outlive the text */
-    static const char *const ids[] = {"gpu driver", "gpu", "gpu link", "gpu clocks", "gpu sharing"};
+    static const char *const ids[] = {"gpu driver", "gpu",          "gpu link",
+                                      "gpu clocks", "gpu counters", "gpu sharing"};
     char *line;
 
     while ((line = strsep(&text, "\n")) != NULL) {
@@ -244,7 +279,7 @@ static void add_lines(struct lac_doctor *doctor, char *text)
     }
 }
 
-static void ask_nvml(struct lac_doctor *doctor)
+void lac_doctor_ask_driver(struct lac_doctor *doctor)
 {
     char text[16384];
     int ends[2];
@@ -410,7 +445,7 @@ void lac_doctor_gpus(struct lac_doctor *doctor)
         return;
     }
     if (doctor->root[0] == '\0') {
-        ask_nvml(doctor);
+        lac_doctor_ask_driver(doctor);
     }
     check_permission(doctor);
     check_nearness(doctor);

@@ -7,7 +7,7 @@
  *   NVML_STAND_IN_GPUS=N        how many (default 1); N=0: a driver without a GPU
  *   NVML_STAND_IN_LOST=I        GPU I gives no handle
  *   NVML_STAND_IN_GPM=no        GPM is there, but not of these GPUs
- *   NVML_STAND_IN_GPM=mig       it says yes, but no sample can be taken
+ *   NVML_STAND_IN_GPM=mig       it says yes, but the GPU is divided: no sample can be taken
  *   NVML_STAND_IN_GPM=admin     samples are for administrators
  *   NVML_STAND_IN_GPM=breaks    after the fifth sample none can be taken
  *   NVML_STAND_IN_SLOW_MS=N     each sample takes so long
@@ -173,6 +173,22 @@ int nvmlDeviceGetPcieThroughput(void *device, int counter, unsigned *kilobytes_p
     return refused(device) ? NVML_NOT_SUPPORTED : NVML_OK;
 }
 
+EXPORT int nvmlDeviceGetMigMode(void *device, unsigned *current, unsigned *pending);
+
+static int is_script(const char *word)
+{
+    const char *const script = getenv("NVML_STAND_IN_GPM");
+
+    return script != NULL && strcmp(script, word) == 0;
+}
+
+int nvmlDeviceGetMigMode(void *device, unsigned *current, unsigned *pending)
+{
+    *current = (unsigned)is_script("mig");
+    *pending = *current;
+    return refused(device) ? NVML_NOT_SUPPORTED : NVML_OK;
+}
+
 #ifdef WITHOUT_GPM
 
 EXPORT int nvmlDeviceGetTemperature(void *device, int sensor, unsigned *celsius);
@@ -218,13 +234,6 @@ struct sample {
     unsigned gpu;
     unsigned long long taken_ns; /* 0: empty */
 };
-
-static int is_script(const char *word)
-{
-    const char *const script = getenv("NVML_STAND_IN_GPM");
-
-    return script != NULL && strcmp(script, word) == 0;
-}
 
 int nvmlGpmQueryDeviceSupport(void *device, struct nvml_gpm_support *support)
 {

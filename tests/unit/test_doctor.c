@@ -1,7 +1,9 @@
 /* The doctor on machines that are laid out as files: containers, cgroups, drivers. */
 #include "server/doctor/doctor.h"
+#include "tests/support/recorded_job.h"
 
 #include <check.h>
+#include <dlfcn.h>
 #include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -165,6 +167,46 @@ START_TEST(a_driver_that_restricts_profiling_is_amber_for_users)
 }
 END_TEST
 
+/* Ask the stand-in for the driver's library in this folder (tests/stand_in/nvml_stand_in.c). */
+static void ask_stand_in(const char *library)
+{
+    /* by its own name it is found from now on */
+    ck_assert_msg(dlopen(lac_job_file(library), RTLD_NOW) != NULL, "%s", dlerror());
+    lac_doctor_ask_driver(&doctor);
+}
+
+START_TEST(a_driver_tells_whether_it_reads_counters)
+{
+    (void)setenv("NVML_STAND_IN_GPUS", "2", 1);
+    ask_stand_in("stand_in/nvml/libnvidia-ml.so.1");
+    expect("gpu driver", LAC_DOCTOR_OK, "NVIDIA driver 999.01");
+    expect("gpu", LAC_DOCTOR_OK, "GPU 0: Stand-in GPU 0");
+    expect("gpu clocks", LAC_DOCTOR_AMBER, "power cap");
+    expect("gpu counters", LAC_DOCTOR_OK, "GPU 0 tells how many of its multiprocessors");
+    ck_assert_uint_eq(doctor.gpu_count, 2);
+}
+END_TEST
+
+START_TEST(a_driver_that_reads_no_counters_says_why)
+{
+    static const struct {
+        const char *library;
+        const char *script;
+        const char *why;
+    } cases[] = {
+        {"stand_in/nvml/libnvidia-ml.so.1", "no", "GPM: Hopper and later"},
+        {"stand_in/nvml/libnvidia-ml.so.1", "mig", "GPM: not while it is divided"},
+        {"stand_in/nvml-old/libnvidia-ml.so.1", "", "GPM: the driver is too old"},
+    };
+
+    (void)setenv("NVML_STAND_IN_GPM", cases[_i].script, 1);
+    ask_stand_in(cases[_i].library);
+    expect("gpu counters", LAC_DOCTOR_OK, "GPU 0 does not tell how many");
+    expect("gpu counters", LAC_DOCTOR_OK, cases[_i].why);
+    expect("gpu clocks", LAC_DOCTOR_AMBER, "power cap"); /* by the function's old name, too */
+}
+END_TEST
+
 START_TEST(a_gpus_own_cores_are_told)
 {
     put("/proc/driver/nvidia/version", "NVRM version: x\n");
@@ -285,6 +327,8 @@ int main(void)
     tcase_add_test(tests, a_memory_limit_is_found_where_it_is_set);
     tcase_add_test(tests, a_driver_that_restricts_profiling_is_amber_for_users);
     tcase_add_test(tests, a_gpus_own_cores_are_told);
+    tcase_add_test(tests, a_driver_tells_whether_it_reads_counters);
+    tcase_add_loop_test(tests, a_driver_that_reads_no_counters_says_why, 0, 3);
     tcase_add_test(tests, variables_that_slow_or_intrude_are_amber);
     tcase_add_test(tests, a_quiet_environment_is_green);
     tcase_add_test(tests, a_slow_clock_and_a_lowest_governor_are_amber);

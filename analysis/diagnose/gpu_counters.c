@@ -1,0 +1,72 @@
+#include "analysis/diagnose/gpu_counters.h"
+
+#include "analysis/diagnose/gpu_memory.h"
+
+#include <math.h>
+#include <stdint.h>
+
+/* A mean holds until the next one. It is told again each second: an older one says nothing. */
+#define MEAN_MAX_NS 1500000000
+#define LEAST_NS    500000000.0
+
+/** Mean over those samples that are (nine tenths) of kept steps; NaN when these are too few. */
+static double mean_of(const struct lac_diagnosis *diagnosis, const char *what)
+{
+    const struct lac_spans *kept = &diagnosis->kept;
+    struct lac_gpu_series series;
+    if (kept->count == 0 || !lac_gpu_series_find(diagnosis, what, &series)) {
+        return (double)NAN;
+    }
+    double sum = 0.0;
+    double length_ns = 0.0;
+    for (uint64_t i = 0; i + 1 < series.count; i++) {
+        int64_t start_ns = series.ts_ns[i];
+        int64_t end_ns = series.ts_ns[i + 1];
+        if (end_ns - start_ns > MEAN_MAX_NS || end_ns <= start_ns) {
+            continue;
+        }
+        double all_ns = (double)(end_ns - start_ns);
+        double inside_ns = (double)lac_spans_length_inside(kept, start_ns, end_ns);
+        if (inside_ns >= 0.9 * all_ns) {
+            sum += series.value[i] * inside_ns;
+            length_ns += inside_ns;
+        }
+    }
+    bool is_enough = length_ns >= LEAST_NS && length_ns >= 0.5 * (double)lac_spans_length(kept);
+    return is_enough ? sum / length_ns : (double)NAN;
+}
+
+void lac_gpu_counters_measure(const struct lac_diagnosis *diagnosis,
+                              struct lac_gpu_counters *ret_counters)
+{
+    *ret_counters =
+        (struct lac_gpu_counters){.sms_active = mean_of(diagnosis, "SMs active (%)"),
+                                  .tensor_active = mean_of(diagnosis, "tensor cores active (%)"),
+                                  .memory_bandwidth = mean_of(diagnosis, "memory bandwidth (%)")};
+}
+
+const char *lac_gpu_counters_text(struct lac_diagnosis *diagnosis,
+                                  const struct lac_gpu_counters *counters)
+{
+    struct lac_text **texts = &diagnosis->analysis->texts;
+    const struct {
+        double pct;
+        const char *before;
+        const char *behind;
+    } parts[] = {
+        {counters->sms_active, "", "of the multiprocessors have work"},
+        {counters->tensor_active, "tensor cores work ", "of the time"},
+        {counters->memory_bandwidth, "memory is at ", "of its bandwidth"},
+    };
+    const char *text = "";
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        if (!isnan(parts[i].pct)) {
+            const char *joint =
+                text[0] == '\0' ? " Averaged over these steps, the GPU's own counters say: " : ", ";
+            text = lac_texts_add(texts, "%s%s%s%s %s", text, joint, parts[i].before,
+                                 parts[i].pct > 0.0 ? lac_say_pct(parts[i].pct).text : "0 %",
+                                 parts[i].behind);
+        }
+    }
+    return text[0] == '\0' ? "" : lac_texts_add(texts, "%s.", text);
+}
