@@ -216,6 +216,8 @@ struct lac_replay_facts {
  * known. */
 struct lac_needs {
     int64_t data_ns, host_ns, copies_ns, gpu_ns, comm_ns;
+    int64_t alone_ns; /**< of all of them together, with no other rank to wait for: the step played
+                           again with collectives that take no time. Unknown without collectives */
 };
 
 /* -- findings -------------------------------------------------------------------------------- */

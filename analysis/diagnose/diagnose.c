@@ -28,8 +28,7 @@ static void set_unknown(struct lac_analysis *analysis)
     analysis->batch_size = LAC_UNKNOWN_NS;
     analysis->layout_pct = (double)NAN;
     analysis->tensor_used_pct = (double)NAN;
-    analysis->needs = (struct lac_needs){LAC_UNKNOWN_NS, LAC_UNKNOWN_NS, LAC_UNKNOWN_NS,
-                                         LAC_UNKNOWN_NS, LAC_UNKNOWN_NS};
+    analysis->needs = lac_needs_unknown();
     analysis->verdict = (struct lac_verdict){"unknown", '?', "", ""};
     analysis->settings_json = "{}";
     analysis->replay = (struct lac_replay_facts){"none", 0, (double)NAN};
@@ -76,6 +75,9 @@ static enum lac_status find_facts(struct lac_diagnosis *diagnosis)
     }
     if (!status) {
         status = lac_devices_measure(diagnosis);
+    }
+    if (!status) {
+        status = lac_unseen_collect(diagnosis);
     }
     if (status) {
         return status;

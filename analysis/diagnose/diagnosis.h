@@ -128,6 +128,7 @@ struct lac_diagnosis {
 
     struct lac_spans profiler; /**< the recorder's own cost, all processes; and its pauses */
     struct lac_spans pauses;   /**< when ranges were not recorded (pauses.c) */
+    struct lac_spans unseen;   /**< when the main device worked on what was launched before (unseen.c) */
     struct lac_spans waits;    /**< waiting for a batch, all processes */
     struct lac_marks wait_marks, step_marks, step_like_marks, optimizer_marks, loader_parts;
     struct lac_marks other_work_marks; /**< ranges named validation, checkpoint, ... */
@@ -163,6 +164,9 @@ LAC_MUST_USE enum lac_status lac_pauses_collect(struct lac_diagnosis *diagnosis)
 void lac_pauses_leave_out(struct lac_diagnosis *diagnosis);
 /* devices.c: span, busy, partition, gaps (without causes) */
 LAC_MUST_USE enum lac_status lac_devices_measure(struct lac_diagnosis *diagnosis);
+/* unseen.c: work from before the recording, after the devices */
+LAC_MUST_USE enum lac_status lac_unseen_collect(struct lac_diagnosis *diagnosis);
+void lac_unseen_leave_out(struct lac_diagnosis *diagnosis);
 /* kernels.c: totals and order; layout.c; tensor_core.c */
 void lac_kernels_sort(struct lac_diagnosis *diagnosis);
 void lac_layout_measure(struct lac_diagnosis *diagnosis);
@@ -219,12 +223,22 @@ static inline bool lac_is_gpu_work(uint8_t kind)
     return kind == LAC_SLICE_KERNEL || kind == LAC_SLICE_COPY || kind == LAC_SLICE_MEMSET;
 }
 
-/** a + b, both not negative; as much as an int64_t holds when that is less: durations of a hostile
- *  trace may sum to more. */
+/** a + b; what an int64_t holds when that is less: durations of a hostile trace may sum to more. */
 static inline int64_t lac_sum_ns(int64_t a, int64_t b)
 {
     int64_t sum = 0;
-    return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
+    bool is_over = __builtin_add_overflow(a, b, &sum);
+    return is_over ? (a < 0 ? INT64_MIN + 1 : INT64_MAX) : sum;
+}
+
+static inline struct lac_needs lac_needs_unknown(void)
+{
+    return (struct lac_needs){.data_ns = LAC_UNKNOWN_NS,
+                              .host_ns = LAC_UNKNOWN_NS,
+                              .copies_ns = LAC_UNKNOWN_NS,
+                              .gpu_ns = LAC_UNKNOWN_NS,
+                              .comm_ns = LAC_UNKNOWN_NS,
+                              .alone_ns = LAC_UNKNOWN_NS};
 }
 
 /** 100 * part / whole; NaN when whole is 0. */

@@ -10,16 +10,19 @@
  *   straggler.c     who is late, why, and what it costs
  */
 
+#include "analysis/diagnose/diagnosis.h"
 #include "analysis/diagnose/ranks.h" // IWYU pragma: export
 
-/** What a device does between two collectives: idle by cause, and work. */
+/** What a device does from one collective to the next: idle by cause, and work (beside collectives,
+ *  too: who waits in one computes there). */
 enum { LAC_RANK_WORK = LAC_CAUSE_COUNT_, LAC_RANK_PART_COUNT };
 
 struct lac_collective {
     int64_t start_ns, end_ns;
     uint32_t name;
     bool is_first; /**< in the trace: what came before it is recorded in part */
-    float part_ns[LAC_RANK_PART_COUNT]; /**< since the end of the one before, or since lead_ns */
+    float part_ns[LAC_RANK_PART_COUNT]; /**< idle since the end of the one before, or since lead_ns;
+                                             work of all streams since its start */
 };
 
 /** One name's collectives: at[first, first + count), by start. */
@@ -43,7 +46,8 @@ struct lac_rank_table {
     char cause[24];
     uint32_t step_count, step_kept_count;
     int64_t step_mean_ns;
-    int64_t need_ns; /**< of a step by itself: its loader or its GPU, the longer; 0 unknown */
+    int64_t need_ns; /**< of a step with no other rank to wait for; 0 unknown */
+    int64_t host_ns; /**< of a step: its host's own work; LAC_UNKNOWN_NS not known */
     double idle_pct, exposed_comm_pct;
     bool has_device;
     int64_t device_id;
@@ -112,14 +116,6 @@ LAC_MUST_USE enum lac_status lac_ranks_replay(const struct lac_rank_table *const
                                               uint32_t rank_count,
                                               const struct lac_rank_match *match, uint32_t faster,
                                               bool with_first, int64_t *ret_ns);
-
-/** A sum that stays at the ends of its range: a hostile trace has many endless intervals. */
-static inline int64_t lac_sum_ns(int64_t a_ns, int64_t b_ns)
-{
-    int64_t sum_ns = 0;
-    bool is_over = __builtin_add_overflow(a_ns, b_ns, &sum_ns);
-    return is_over ? (a_ns < 0 ? INT64_MIN + 1 : INT64_MAX) : sum_ns;
-}
 
 /** Lower median; sorts. 0 without values. */
 int64_t lac_median_ns(int64_t *values, uint32_t count);

@@ -8,6 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+static int64_t later(int64_t a_ns, int64_t b_ns)
+{
+    return a_ns > b_ns ? a_ns : b_ns;
+}
+
 static char *copy_text(const struct lac_model *model, uint32_t id)
 {
     return strdup(id == 0 ? "" : lac_model_str(model, id));
@@ -77,11 +82,13 @@ static enum lac_status take_facts(struct lac_rank_table *table, const struct lac
     table->step_count = analysis->step_count;
     table->step_kept_count = analysis->step_kept_count;
     table->step_mean_ns = analysis->step_mean_ns;
-    /* LAC_UNKNOWN_NS is less than any need */
-    table->need_ns = analysis->needs.gpu_ns > 0 ? analysis->needs.gpu_ns : 0;
-    if (analysis->needs.data_ns > table->need_ns) {
-        table->need_ns = analysis->needs.data_ns;
+    const int64_t needs_ns[] = {analysis->needs.gpu_ns, analysis->needs.data_ns,
+                                analysis->needs.alone_ns};
+    for (size_t i = 0; i < sizeof needs_ns / sizeof needs_ns[0]; i++) {
+        /* LAC_UNKNOWN_NS is less than any need */
+        table->need_ns = later(table->need_ns, needs_ns[i]);
     }
+    table->host_ns = analysis->needs.host_ns;
     table->idle_pct = table->exposed_comm_pct = (double)NAN;
     take_kernels(table, model, analysis);
     if (has_device) {
@@ -150,11 +157,6 @@ static int by_name(const void *a, const void *b)
     return x->name != y->name ? (x->name < y->name ? -1 : 1) : by_start(a, b);
 }
 
-static int64_t later(int64_t a_ns, int64_t b_ns)
-{
-    return a_ns > b_ns ? a_ns : b_ns;
-}
-
 /** A place in the pieces of a device's gaps, which ascend. */
 struct piece_cursor {
     const struct lac_analysis *analysis;
@@ -162,10 +164,9 @@ struct piece_cursor {
 };
 
 /** Add idle time between two moments by cause; moments ascend from call to call. */
-static int64_t add_idle(struct piece_cursor *cursor, int64_t from_ns, int64_t to_ns, float *part_ns)
+static void add_idle(struct piece_cursor *cursor, int64_t from_ns, int64_t to_ns, float *part_ns)
 {
     const struct lac_analysis *analysis = cursor->analysis;
-    int64_t sum_ns = 0;
     for (; cursor->piece < cursor->end; cursor->piece++) {
         const struct lac_gap_piece *piece = &analysis->pieces[cursor->piece];
         int64_t end_ns = piece->start_ns + lac_gap_piece_dur_ns(analysis, cursor->piece);
@@ -173,16 +174,45 @@ static int64_t add_idle(struct piece_cursor *cursor, int64_t from_ns, int64_t to
         int64_t clipped_ns = end_ns < to_ns ? end_ns : to_ns;
         if (begin_ns < clipped_ns) {
             part_ns[piece->cause] += (float)(clipped_ns - begin_ns);
-            sum_ns += clipped_ns - begin_ns;
         }
         if (end_ns > to_ns) {
             break;
         }
     }
-    return sum_ns;
 }
 
-/** What the device did from the end of one collective to the start of the next. */
+/** What the streams did, by the collective that came next: `at` by start. */
+static void add_work(struct lac_rank_table *table, const struct lac_model *model,
+                     const bool *is_comm)
+{
+    const struct lac_slices *slices = &model->slices;
+    for (uint32_t t = 0; t < model->recorded_track_count; t++) {
+        const struct lac_track *track = &model->tracks[t];
+        uint64_t next = 0;
+        int64_t until_ns = INT64_MIN;
+        if (track->kind != LAC_TRACK_STREAM || track->device != table->device_id) {
+            continue;
+        }
+        for (uint64_t i = track->first; i < track->first + track->count; i++) {
+            bool is_kernel = slices->kind[i] == LAC_SLICE_KERNEL;
+            bool is_work = (is_kernel && !is_comm[slices->name[i]]) ||
+                           slices->kind[i] == LAC_SLICE_COPY || slices->kind[i] == LAC_SLICE_MEMSET;
+            int64_t from_ns = later(slices->start_ns[i], until_ns); /* one at a time */
+            int64_t end_ns = slices->start_ns[i] + slices->dur_ns[i];
+            while (next < table->count && table->at[next].start_ns <= from_ns) {
+                next++;
+            }
+            until_ns = is_work ? later(until_ns, end_ns) : until_ns;
+            for (uint64_t k = next; is_work && k < table->count && from_ns < end_ns; k++) {
+                int64_t to_ns = table->at[k].start_ns < end_ns ? table->at[k].start_ns : end_ns;
+                table->at[k].part_ns[LAC_RANK_WORK] += (float)(to_ns - from_ns);
+                from_ns = to_ns;
+            }
+        }
+    }
+}
+
+/** What the device was idle for from the end of one collective to the start of the next. */
 static void fill_parts(struct lac_rank_table *table, const struct lac_analysis *analysis)
 {
     const struct lac_device_facts *device = &analysis->devices[analysis->main_device];
@@ -201,8 +231,7 @@ static void fill_parts(struct lac_rank_table *table, const struct lac_analysis *
         struct lac_collective *it = &table->at[i];
         it->is_first = i == 0;
         if (it->start_ns > from_ns) {
-            int64_t idle_ns = add_idle(&cursor, from_ns, it->start_ns, it->part_ns);
-            it->part_ns[LAC_RANK_WORK] = (float)(it->start_ns - from_ns - idle_ns);
+            add_idle(&cursor, from_ns, it->start_ns, it->part_ns);
         }
         from_ns = later(from_ns, it->end_ns);
     }
@@ -256,12 +285,13 @@ static enum lac_status take_collectives(struct lac_rank_table *table, const stru
         is_comm[analysis->kernels[row].name] = analysis->kernels[row].names.is_comm;
     }
     enum lac_status status = gather(table, model, is_comm);
-    free(is_comm);
     if (!status && table->count > 0) {
         qsort(table->at, table->count, sizeof *table->at, by_start);
+        add_work(table, model, is_comm);
         fill_parts(table, analysis);
         status = make_rows(table, model);
     }
+    free(is_comm);
     return status;
 }
 

@@ -407,6 +407,20 @@ static void fill_needs(struct lac_diagnosis *diagnosis, const struct lac_step_ti
     }
 }
 
+/** What is left of the step when no collective takes any time. A host of which nothing is recorded
+ *  may wait for one: that is no work. */
+static void measure_alone(struct lac_diagnosis *diagnosis)
+{
+    struct lac_change change;
+    if (diagnosis->analysis->main_device == LAC_NONE || diagnosis->time->comm_ns <= 0.0) {
+        return;
+    }
+    lac_change_clear(&change);
+    change.factor[LAC_OP_COMM] = 0.0;
+    change.idle_factor[LAC_CAUSE_HOST] = 0.0;
+    diagnosis->analysis->needs.alone_ns = llround(lac_retime(diagnosis, &change));
+}
+
 static void fill_replay(const struct lac_step_time *time, struct lac_replay_facts *ret_facts)
 {
     static const char *const methods[] = {[LAC_TRUST_NONE] = "device",
@@ -452,6 +466,9 @@ enum lac_status lac_step_time_measure(struct lac_diagnosis *diagnosis)
         if (analysis->main_device != LAC_NONE) {
             fill_replay(time, &analysis->replay);
         }
+    }
+    if (!status) {
+        measure_alone(diagnosis);
     }
     return status;
 }

@@ -5,6 +5,7 @@
  * run replayed, bounded by the waiting that nothing else hides.
  */
 
+#include "analysis/diagnose/findings.h"
 #include "analysis/diagnose/ranks_private.h"
 #include "analysis/diagnose/texts.h"
 
@@ -133,6 +134,31 @@ static void find_before(struct lateness *l)
 
 /* -- why -------------------------------------------------------------------------------------- */
 
+/** What of the late rank's idle time is its host's doing. */
+static bool is_of_host(int part)
+{
+    return part == LAC_CAUSE_SYNC || part == LAC_CAUSE_LAUNCH || part == LAC_CAUSE_ALLOCATOR ||
+           part == LAC_CAUSE_MODULE_LOAD || part == LAC_CAUSE_HOST;
+}
+
+/** How much longer its host needs for the steps than the median of the others' hosts: those who
+ *  wait in a collective do not show that theirs are as slow. INT64_MAX where not known. */
+static int64_t host_excess(struct lateness *l)
+{
+    uint32_t count = 0;
+    const struct lac_rank_table *late = l->tables[l->run->late];
+    for (uint32_t r = 0; r < l->run->rank_count; r++) {
+        if (r != l->run->late && l->run->ranks[r].is_matched && l->tables[r]->host_ns > 0) {
+            l->scratch[count++] = l->tables[r]->host_ns;
+        }
+    }
+    if (late->step_count < STEPS_MIN || late->host_ns <= 0 || count == 0) {
+        return INT64_MAX;
+    }
+    int64_t excess_ns = late->host_ns - lac_median_ns(l->scratch, count);
+    return excess_ns > 0 ? excess_ns * late->step_count : 0;
+}
+
 /** How much longer the late rank's part is than the median of the others', in ns. */
 static int64_t excess_of(struct lateness *l, int part)
 {
@@ -147,7 +173,27 @@ static int64_t excess_of(struct lateness *l, int part)
             l->scratch[count++] = whole_ns;
         }
     }
-    return own_ns - lac_median_ns(l->scratch, count);
+    int64_t excess_ns = own_ns - lac_median_ns(l->scratch, count);
+    int64_t most_ns = is_of_host(part) ? host_excess(l) : INT64_MAX;
+    return excess_ns < most_ns ? excess_ns : most_ns;
+}
+
+/** Of the lateness what the others lose by it: the rest of their waiting hides behind computing. */
+static int64_t lost_ns(struct lateness *l)
+{
+    int64_t late_ns = l->late_ns - l->before_ns;
+    if (l->tables[l->run->late]->step_count < STEPS_MIN) {
+        return late_ns;
+    }
+    uint32_t count = 0;
+    for (uint32_t r = 0; r < l->run->rank_count; r++) {
+        if (r != l->run->late && l->run->ranks[r].is_matched) {
+            l->scratch[count++] = l->tables[r]->partition_ns[LAC_PART_EXPOSED_COMM];
+        }
+    }
+    int64_t own_ns = l->tables[l->run->late]->partition_ns[LAC_PART_EXPOSED_COMM];
+    int64_t lost_ns = lac_median_ns(l->scratch, count) - own_ns;
+    return lost_ns > 0 && lost_ns < late_ns ? lost_ns : late_ns;
 }
 
 /** The reason, and how much of the lateness it and the others like it cover. */
@@ -304,7 +350,7 @@ static void write_reason(struct lateness *l, const char *split)
     int64_t excess_ns = 0;
     int64_t covered_ns = 0;
     int reason = find_reason(l, &excess_ns, &covered_ns);
-    int64_t rest_ns = l->late_ns - l->before_ns;
+    int64_t rest_ns = lost_ns(l);
     bool is_recorded = l->before_ns * 2 < l->late_ns;
     bool can_tell = is_recorded && reason >= 0 && reason != LAC_CAUSE_UNATTRIBUTED &&
                     (double)covered_ns >= 0.8 * (double)rest_ns &&
@@ -417,7 +463,8 @@ static int64_t smaller(int64_t a_ns, int64_t b_ns)
 }
 
 /** What is left of the steps when every other rank takes only what it needs by itself: while they
- *  wait for the late one their own loaders get ahead, which hides that they are no faster. */
+ *  wait for the late one their own hosts and loaders get ahead, which hides that they are no
+ *  faster. */
 static int64_t room_ns(const struct lateness *l)
 {
     const struct lac_rank_table *late = l->tables[l->run->late];
@@ -456,9 +503,12 @@ static enum lac_status find_gain(struct lateness *l, int64_t *ret_low_ns, int64_
     int64_t low_ns = 0;
     int64_t high_ns = 0;
     exposed_wait(l, &low_ns, &high_ns);
-    *ret_high_ns = smaller(smaller(recorded_ns - all_ns, high_ns), room_ns(l));
+    int64_t room_most_ns = room_ns(l); /* at least, none of the collectives hides */
+    int64_t room_least_ns = room_most_ns - l->run->ranks[late].transfer_ns;
+    *ret_high_ns = smaller(smaller(recorded_ns - all_ns, high_ns), room_most_ns);
     *ret_high_ns = *ret_high_ns > 0 ? *ret_high_ns : 0;
-    *ret_low_ns = smaller(smaller(recorded_ns - later_ns, low_ns), *ret_high_ns);
+    *ret_low_ns = smaller(smaller(recorded_ns - later_ns, low_ns), room_least_ns);
+    *ret_low_ns = smaller(*ret_low_ns, *ret_high_ns);
     *ret_low_ns = *ret_low_ns > 0 ? *ret_low_ns : 0;
     return status;
 }
@@ -498,9 +548,7 @@ static enum lac_status price(struct lateness *l)
         finding->step_mid_ns = llround(mean_ns * (1.0 - finding->gain_mid_pct / 100.0));
         finding->step_high_ns = llround(mean_ns * (1.0 - finding->gain_low_pct / 100.0));
     }
-    finding->severity = finding->cost_pct >= 20.0  ? LAC_SEVERITY_CRITICAL
-                        : finding->cost_pct >= 5.0 ? LAC_SEVERITY_WARNING
-                                                   : LAC_SEVERITY_INFO;
+    finding->severity = lac_severity_of_gain(has_step ? finding->gain_mid_pct : finding->cost_pct);
     return status;
 }
 

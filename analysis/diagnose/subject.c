@@ -68,8 +68,7 @@ void lac_subject_decide(struct lac_diagnosis *diagnosis)
     if (!has_throughput(analysis, has_step_names)) {
         analysis->throughput_per_s = (double)NAN;
         if (analysis->subject != LAC_SUBJECT_FEW_STEPS) { /* nor what a step needs */
-            analysis->needs = (struct lac_needs){LAC_UNKNOWN_NS, LAC_UNKNOWN_NS, LAC_UNKNOWN_NS,
-                                                 LAC_UNKNOWN_NS, LAC_UNKNOWN_NS};
+            analysis->needs = lac_needs_unknown();
         }
     }
 }

@@ -104,6 +104,7 @@ static struct lac_demo_scenario with_free_data(const struct lac_demo_scenario *s
     struct lac_demo_scenario s = *scenario;
     s.workers = s.workers > 0 ? s.workers : 4;
     s.fetch_ns = 1000;
+    s.late_fetch_ns = 1000;
     s.tail_permille = 0;
     s.is_locked = false;
     s.cores = LAC_DEMO_LOOP_WORKERS_MAX;
@@ -294,6 +295,7 @@ static void write_ranks(FILE *out, const struct paper *paper)
 static enum lac_status write_truth(FILE *out, const void *what, struct lac_error *reterr)
 {
     static const char *const NAMES[] = {"steps", "loader", "optimizer", "none"};
+    static const char *const LATE_BY[] = {"host", "data", "compute"};
     static const char *const READS[] = {"none", "last", "forward", "late"};
     const struct paper *paper = what;
     const struct lac_demo_scenario *s = paper->scenario;
@@ -305,9 +307,11 @@ static enum lac_status write_truth(FILE *out, const void *what, struct lac_error
                    "  \"seed\": %" PRIu64 ",\n  \"rank_count\": %d,\n  \"late_rank\": ",
                    s->seed, s->ranks);
     if (s->late_rank >= 0) {
-        lac_demo_print(out, "%d,\n  \"causes\": [", s->late_rank);
+        lac_demo_print(out, "%d,\n  \"late_by\": \"%s\",\n  \"causes\": [", s->late_rank,
+                       LATE_BY[s->late_by]);
     } else {
-        lac_demo_print(out, "%s", "null,\n  \"causes\": [");
+        lac_demo_print(out, "null,\n  \"late_by\": %s,\n  \"causes\": [",
+                       s->turn_ns > 0 ? "\"turns\"" : "null");
     }
     for (int c = 0; c < LAC_DEMO_CAUSE_COUNT_; c++) {
         if ((s->causes >> c & 1u) != 0) {

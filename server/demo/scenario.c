@@ -233,6 +233,8 @@ static void draw_cause(struct lac_demo_scenario *s, enum lac_demo_cause cause)
         s->comm_ns = s->comm_ns > 0 ? s->comm_ns : share(s->compute_ns, 150);
         s->late_rank = (int32_t)roll(&dice, 0, s->ranks - 1);
         s->late_ns = share(s->compute_ns, roll(&dice, 150, 700));
+        s->late_by =
+            (enum lac_demo_late)roll(&dice, LAC_DEMO_LATE_BY_HOST, LAC_DEMO_LATE_BY_COMPUTE);
         break;
     case LAC_DEMO_CAUSE_SYNC:
     case LAC_DEMO_CAUSE_LAUNCH:
@@ -249,21 +251,35 @@ static void draw_cause(struct lac_demo_scenario *s, enum lac_demo_cause cause)
 
 static void draw_ranks(struct lac_demo_scenario *s)
 {
+    static const int32_t COUNTS[] = {2, 2, 3, 4, 4, 6, 8};
     struct dice dice = {s->seed, FOR_RANKS, 0};
-    s->ranks = (int32_t)roll(&dice, 2, 6);
+    s->ranks = COUNTS[roll(&dice, 0, (int64_t)(sizeof(COUNTS) / sizeof(COUNTS[0])) - 1)];
     if (s->bucket_count == 0) {
         s->bucket_count = (int32_t)roll(&dice, 2, 6);
         s->comm_ns = share(s->compute_ns, roll(&dice, 100, 300));
     }
     if (chance(&dice, 70)) {
         draw_cause(s, LAC_DEMO_CAUSE_LATE_RANK);
+    } else if (chance(&dice, 40)) {
+        s->turn_ns = share(s->compute_ns, roll(&dice, 150, 500));
     }
+}
+
+/* A rank whose loader is the limit, and by `late_ns` a step. */
+static int64_t late_fetch(const struct lac_demo_scenario *s)
+{
+    if (s->workers == 0) {
+        return s->fetch_ns + s->late_ns;
+    }
+    int64_t limit_ns = (s->compute_ns + s->comm_ns) * s->workers;
+    return (s->fetch_ns > limit_ns ? s->fetch_ns : limit_ns) + s->late_ns * s->workers;
 }
 
 /* What one draw means for another. */
 static void settle(struct lac_demo_scenario *s)
 {
     s->has_graph = s->has_graph && s->bucket_count == 0;
+    s->late_fetch_ns = late_fetch(s);
     /* Where the host stops now and then for longer than a step, or a step is a single launch, how
      * far it is ahead of the device would drift through the whole trace: what reads a value keeps
      * it within a step. A checkpoint empties the queue; the steps behind it would refill it. */
@@ -277,7 +293,9 @@ static void settle(struct lac_demo_scenario *s)
         s->checkpoint_every = 0; /* the step behind one would lack the backward pass before it */
     }
     /* nobody would notice a host that is late while its device has a step to do */
-    if ((s->checkpoint_every > 0 || s->late_rank >= 0) && s->reads == LAC_DEMO_READS_LATE) {
+    bool is_late_host =
+        (s->late_rank >= 0 && s->late_by == LAC_DEMO_LATE_BY_HOST) || s->turn_ns > 0;
+    if ((s->checkpoint_every > 0 || is_late_host) && s->reads == LAC_DEMO_READS_LATE) {
         s->reads = LAC_DEMO_READS_LAST;
     }
     int32_t launched = s->has_layout ? s->kernels + s->kernels * 2 / 3 : s->kernels;

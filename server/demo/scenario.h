@@ -48,6 +48,13 @@ enum lac_demo_reads {
     LAC_DEMO_READS_LATE,    /**< the loss of the step before, when this one is queued: harmless */
 };
 
+/** Why a rank is late: what of its own takes longer. */
+enum lac_demo_late {
+    LAC_DEMO_LATE_BY_HOST = 0,
+    LAC_DEMO_LATE_BY_DATA,    /**< its loader delivers too slowly */
+    LAC_DEMO_LATE_BY_COMPUTE, /**< all its kernels take longer */
+};
+
 /** What names steps in the trace. */
 enum lac_demo_names {
     LAC_DEMO_NAMES_STEPS = 0,
@@ -116,7 +123,10 @@ struct lac_demo_scenario {
     int64_t comm_ns;      /**< of all buckets of a step, once every rank is there */
     bool is_comm_hidden;
     int32_t late_rank;
-    int64_t late_ns; /**< that rank's host needs longer for a step */
+    int64_t late_ns; /**< that rank needs longer for a step */
+    enum lac_demo_late late_by;
+    int64_t late_fetch_ns; /**< of a batch, where that is by its data */
+    int64_t turn_ns; /**< each rank's host needs longer for every n-th step, in turn; 0 none does */
 };
 
 /** How many causes to put in: 1 one, 2 several, 0 drawn. */

@@ -125,8 +125,10 @@ static int64_t later(int64_t a, int64_t b)
 static int64_t fetch_time(struct sim *sim, int64_t batch)
 {
     const struct lac_demo_scenario *s = sim->s;
-    int64_t width = s->fetch_ns / 1000 * s->fetch_jitter_ppm / 1000;
-    int64_t ns = s->fetch_ns + lac_demo_draw(sim->seed, FOR_FETCH, (uint64_t)batch, -width, width);
+    bool is_late = sim->rank == s->late_rank && s->late_by == LAC_DEMO_LATE_BY_DATA;
+    int64_t usual_ns = is_late ? s->late_fetch_ns : s->fetch_ns;
+    int64_t width = usual_ns / 1000 * s->fetch_jitter_ppm / 1000;
+    int64_t ns = usual_ns + lac_demo_draw(sim->seed, FOR_FETCH, (uint64_t)batch, -width, width);
     if (lac_demo_draw(sim->seed, FOR_SLOW, (uint64_t)batch, 0, 999) < s->tail_permille) {
         ns *= s->tail_factor;
     }
@@ -281,8 +283,11 @@ static void copy_batch(struct sim *sim)
 static void launch(struct sim *sim, const struct lac_demo_kernel *k, int thread)
 {
     const struct lac_demo_scenario *s = sim->s;
+    bool is_slow = sim->rank == s->late_rank && s->late_by == LAC_DEMO_LATE_BY_COMPUTE;
+    int64_t dur_ns =
+        k->dur_ns + (is_slow ? s->late_ns / 1000 * k->dur_ns / (s->compute_ns / 1000) : 0);
     struct lac_demo_launch l = lac_demo_stream_launch(&sim->compute, sim->t, s->launch_ns,
-                                                      s->latency_ns, s->kernel_pause_ns, k->dur_ns);
+                                                      s->latency_ns, s->kernel_pause_ns, dur_ns);
     struct lac_demo_event *e =
         emit(sim, LAC_DEMO_COMPUTE_STREAM, LAC_DEMO_EVENT_KERNEL, k->name, l.start_ns, l.end_ns);
     e->kernel = k;
@@ -538,8 +543,11 @@ static void run_step(struct sim *sim)
         sim->run->step_start_ns[sim->step - s->warmup_steps] = begin_ns;
     }
     go(sim, LAC_DEMO_BLAME_HOST, jittered(sim, 12000));
-    if (sim->rank == s->late_rank) {
+    if (sim->rank == s->late_rank && s->late_by == LAC_DEMO_LATE_BY_HOST) {
         go(sim, LAC_DEMO_BLAME_HOST, s->late_ns);
+    }
+    if (s->turn_ns > 0 && sim->step % s->ranks == sim->rank) {
+        go(sim, LAC_DEMO_BLAME_HOST, s->turn_ns);
     }
     if (s->copies == LAC_DEMO_COPIES_AHEAD) {
         call(sim, LAC_DEMO_MAIN, "cudaStreamWaitEvent", LAC_DEMO_BLAME_HOST, sim->t + CALL_NS);

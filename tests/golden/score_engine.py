@@ -154,36 +154,60 @@ def examine(count, seed, causes=None, what_if=False, keep=None):
     return rows
 
 
-def examine_ranks(count, seed):
-    """Runs of several ranks: the late one named where it costs 3 %, none where it costs nothing."""
+# What the late rank's finding says of why, by what makes it late in truth. Python behind a value read is either of two.
+LATE_WHY = {"host": ["its host works longer", "its host launches more slowly"], "data": ["it waits longer for data"],
+            "compute": ["its GPU works longer"]}
+
+
+def examine_ranks(count, seed, causes="one"):
+    """Runs of several ranks: the late one named where it costs 3 %, none where it costs nothing, why, and the gain in its band."""
     rows = []
     for s in range(seed, seed + count):
         with tempfile.TemporaryDirectory() as folder:
-            lacuna("demo", folder, "--random", "1", "--seed", str(s), "--causes", "one", "--ranks")
+            lacuna("demo", folder, "--random", "1", "--seed", str(s), "--causes", causes, "--ranks")
             with open(os.path.join(folder, f"random-{s:06d}.truth.json")) as file:
                 truth = json.load(file)
             paths = [os.path.join(folder, f"random-{s:06d}-rank{r}.json") for r in range(truth["rank_count"])]
             findings = json.loads(lacuna("analyze", "--json", *paths))["findings"]
-            said = [f"{f['title']} {f['why']}" for f in findings if f["id"] == "straggler-rank" and f["severity"] != "info"]
-            gain = truth["counterfactuals"].get("late-rank", {}).get("gain_pct", 0.0)
-            right = None
-            if gain >= 3.0:
-                right = any(f"rank {truth['late_rank']}" in text.lower() for text in said)
-            elif gain < 1.0:
-                right = not said
-            rows.append({"seed": s, "causes": truth["causes"], "gain": gain, "late": truth["late_rank"], "right": right,
-                         "said": said})
+            rows.append({"seed": s, "causes": truth["causes"], "late": truth["late_rank"], "by": truth["late_by"],
+                         "ranks": truth["rank_count"], **judge_ranks(truth, findings)})
     return rows
 
 
+def judge_ranks(truth, findings):
+    """named: the right rank, or none where none is late; why: True, False, or "untold"; gain: within its band and a percent."""
+    late = truth["counterfactuals"].get("late-rank", {"gain_pct": 0.0})
+    found = next((f for f in findings if f["id"] == "straggler-rank" and f["severity"] != "info"), None)
+    text = f"{found['title']} {found['why']}" if found else ""
+    row = {"gain": late["gain_pct"], "said": [text] if found else []}
+    if late["gain_pct"] < 1.0:
+        row["named"] = not found
+    elif late["gain_pct"] >= 3.0:
+        row["named"] = f"rank {truth['late_rank']}" in text.lower()
+    if row.get("named") and late["gain_pct"] >= 3.0:
+        band = found["gain_pct"]
+        told = [by for by, texts in LATE_WHY.items() if any(t in text for t in texts)]
+        row["why"] = truth["late_by"] in told if told or "than the median rank, by" in text else "untold"
+        row["band"] = [round(band[end], 1) for end in ("low", "mid", "high")]
+        row["in_band"] = band["low"] - 1.0 <= late["gain_pct"] <= band["high"] + 1.0
+    return row
+
+
 def show_ranks(rows):
-    judged = [r for r in rows if r["right"] is not None]
-    late = [r["right"] for r in judged if r["gain"] >= 3.0]
-    even = [r["right"] for r in judged if r["gain"] < 1.0]
-    print(f"late rank named: {percent(late)} % of {len(late)}; none named where none is late: {percent(even)} % of {len(even)}")
-    for r in judged:
-        if not r["right"]:
-            print(f"  seed {r['seed']} [{' '.join(r['causes'])}] late {r['late']}, costs {r['gain']} %, said {r['said']}")
+    def line(title, key, some):
+        values = [r[key] for r in some if key in r]
+        print(f"{title}: " + (f"{percent([v is True for v in values]):.1f} % of {len(values)}" if values else "-"))
+    line("late rank named where it costs 3 %", "named", [r for r in rows if r["gain"] >= 3.0])
+    line("none named where none costs 1 %", "named", [r for r in rows if r["gain"] < 1.0])
+    for by in LATE_WHY:
+        some = [r for r in rows if r["by"] == by and "why" in r]
+        print(f"late by {by}: {sum(r['why'] is True for r in some)} told, {sum(r['why'] == 'untold' for r in some)} left open, "
+              f"{sum(r['why'] is False for r in some)} wrong")
+    line("gain inside its band (a percent around it)", "in_band", rows)
+    for r in rows:
+        if r.get("named") is False or r.get("why") is False or r.get("in_band") is False:
+            print(f"  seed {r['seed']} [{' '.join(r['causes'])}] {r['ranks']} ranks, late {r['late']} by {r['by']}, costs "
+                  f"{r['gain']} %, band {r.get('band')}, said {r['said']}")
 
 
 def percent(values):
@@ -234,12 +258,12 @@ def main():
     parser.add_argument("--what-if", action="store_true")
     parser.add_argument("--keep", help="leave the traces in this folder")
     parser.add_argument("--json", help="write all rows to this file")
-    parser.add_argument("--ranks", action="store_true", help="runs of several ranks instead: is the late one named?")
+    parser.add_argument("--ranks", action="store_true", help="runs of several ranks instead: the late one, why, what it gains")
     args = parser.parse_args()
     if args.ranks:
-        ranks = examine_ranks(args.count, args.seed)
+        ranks = examine_ranks(args.count, args.seed, args.causes or "one")
         show_ranks(ranks)
-        return 0 if all(r["right"] is not False for r in ranks) else 1
+        return 0 if all(r.get(key) is not False for r in ranks for key in ("named", "why", "in_band")) else 1
     rows = examine(args.count, args.seed, args.causes, args.what_if, args.keep)
     show(rows)
     if args.json:
