@@ -18,7 +18,8 @@ static const char *stage_of(const char *name)
         const char *stage;
     } stages[] = {{"loader.read", "read"},           {"loader.decode", "decode"},
                   {"loader.transform", "transform"}, {"loader.collate", "collate"},
-                  {"loader.put", "hand_over"},       {"loader.pin", "hand_over"}};
+                  {"loader.put", "hand_over"},       {"loader.unpack", "hand_over"},
+                  {"loader.pin", "hand_over"}};
     for (size_t i = 0; i < sizeof stages / sizeof stages[0]; i++) {
         if (strncmp(name, stages[i].name, strlen(stages[i].name)) == 0) {
             return stages[i].stage;

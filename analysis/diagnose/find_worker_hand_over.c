@@ -36,18 +36,29 @@ static bool is_handing_over(const struct lac_diagnosis *diagnosis)
            lac_pct_of_step(diagnosis, late->done_ns) >= 3.0 && busy_pct <= BUSY_PCT_MAX;
 }
 
-static void say_why(struct lac_diagnosis *diagnosis, struct lac_finding *finding, double put_ns,
-                    double pin_ns)
+/** What is known of the way of a batch from its worker into the loop; means, 0 not recorded. */
+struct way {
+    double put_ns;    /**< packing in the worker */
+    double unpack_ns; /**< in the training process */
+    double pin_ns;
+};
+
+static void say_why(struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+                    const struct way *way)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
     const struct lac_loading *loading = diagnosis->loading;
-    const char *put =
-        put_ns > 0.0 ? lac_texts_add(&analysis->texts, " Handing a batch over takes a worker %s.",
-                                     lac_say_ns(llround(put_ns)).text)
-                     : "";
-    const char *pin = pin_ns > 0.0 ? lac_texts_add(&analysis->texts, " Pinning it takes %s.",
-                                                   lac_say_ns(llround(pin_ns)).text)
-                                   : "";
+    const char *put = way->put_ns > 0.0
+                          ? lac_texts_add(&analysis->texts, " Packing a batch takes a worker %s.",
+                                          lac_say_ns(llround(way->put_ns)).text)
+                          : "";
+    const char *unpack = way->unpack_ns > 0.0
+                             ? lac_texts_add(&analysis->texts, " Unpacking it takes %s.",
+                                             lac_say_ns(llround(way->unpack_ns)).text)
+                             : "";
+    const char *pin = way->pin_ns > 0.0 ? lac_texts_add(&analysis->texts, " Pinning it takes %s.",
+                                                        lac_say_ns(llround(way->pin_ns)).text)
+                                        : "";
     const char *bytes = loading->batch_bytes > 0
                             ? lac_texts_add(&analysis->texts, " A batch has %s.",
                                             lac_say_bytes(loading->batch_bytes).text)
@@ -55,9 +66,9 @@ static void say_why(struct lac_diagnosis *diagnosis, struct lac_finding *finding
     finding->why = lac_texts_add(
         &analysis->texts,
         "The workers are busy %.0f %% of the time, and the batch that is waited for is fetched "
-        "already: %s of the wait of %s a step come after that.%s%s%s",
+        "already: %s of the wait of %s a step come after that.%s%s%s%s",
         analysis->loader.worker_busy_pct, lac_say_ns(llround(loading->late.done_ns)).text,
-        lac_say_ns(llround(loading->late.matched_ns)).text, put, pin, bytes);
+        lac_say_ns(llround(loading->late.matched_ns)).text, put, unpack, pin, bytes);
 }
 
 static void say_change(struct lac_finding *finding, bool is_pin, bool is_packing)
@@ -103,11 +114,13 @@ bool lac_find_worker_hand_over(struct lac_diagnosis *diagnosis)
     double done_ns = loading->late.done_ns;
     double best_ns = fmax(loading->free_ns, time->step_ns - done_ns);
     lac_loading_price(diagnosis, finding, best_ns, 0.5 * (time->step_ns + best_ns), time->step_ns);
-    double pin_ns = part_ns(diagnosis, "loader.pin");
-    double put_ns = part_ns(diagnosis, "loader.put");
-    say_why(diagnosis, finding, put_ns, pin_ns);
-    say_change(finding, pin_ns >= 0.5 * done_ns,
-               put_ns >= PACKING_MIN * done_ns || loading->batch_bytes >= LARGE_BYTES);
+    const struct way way = {.put_ns = part_ns(diagnosis, "loader.put"),
+                            .unpack_ns = part_ns(diagnosis, "loader.unpack"),
+                            .pin_ns = part_ns(diagnosis, "loader.pin")};
+    say_why(diagnosis, finding, &way);
+    say_change(finding, way.pin_ns >= 0.5 * done_ns,
+               way.put_ns + way.unpack_ns >= PACKING_MIN * done_ns ||
+                   loading->batch_bytes >= LARGE_BYTES);
     finding->expect =
         lac_texts_add(&diagnosis->analysis->texts, "%s, if half of the handing over goes away.",
                       lac_finding_expect(diagnosis, finding));

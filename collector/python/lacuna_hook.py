@@ -4,33 +4,21 @@ Each patch is applied once its module has run, is guarded by itself, and keeps t
 name, so that it pickles by reference. Names inside PyTorch move between versions: what is not there
 is not patched, and "hook.missing=..." says so in the recording.
 """
-import builtins
 import functools
-import io
 import os
 import sys
 import threading
-import time
 import weakref
 
 import _lacuna
+import lacuna_loader
+from lacuna_loader import here
 
 push, pop, push_loader, setting, count_step = _lacuna.push, _lacuna.pop, _lacuna.push_loader, _lacuna.setting, _lacuna.step
-value = _lacuna.value
 
-# Of this process when it is a worker; the index queue tells which batch is being made.
-_worker = -1
-_batch = -1
-
-_loader_known = False
-_stepping = None
+_stepping = None       # the optimizer whose steps count
+_stepping_kinds = []   # (class, its own step)
 _settings_seen = False
-
-# Ranges of single items stop when items are so quick that recording them would be felt.
-_ITEM_NS_MIN = 20_000
-_item_count = 0
-_item_ns = 0
-_items_on = True
 
 
 def patch(name, module):
@@ -42,341 +30,15 @@ def patch(name, module):
             setting(f"hook.missing={name}.{function.__name__}")
 
 
-def _wrap_range(holder, attribute, range_name):
-    """Replace holder.attribute by itself inside a range."""
-    original = getattr(holder, attribute)
-
-    @functools.wraps(original)
-    def wrapper(*args, **kwargs):
-        push_loader(range_name, _batch, _worker)
-        try:
-            return original(*args, **kwargs)
-        finally:
-            pop()
-
-    setattr(holder, attribute, wrapper)
-
-
-# ---- the training process
-
-def _user_line():
-    """file:line of the nearest frame that is neither ours nor of a library."""
-    frame = sys._getframe(1)
-    while frame is not None:
-        path = frame.f_code.co_filename
-        if "site-packages" not in path and "dist-packages" not in path and not path.startswith("<") \
-                and os.path.dirname(path) != os.path.dirname(__file__):
-            return f"{path}:{frame.f_lineno}"
-        frame = frame.f_back
-    return ""
-
-
-def _dataloader(module):
-    base = module._BaseDataLoaderIter
-    original_next = base.__next__
-
-    @functools.wraps(original_next)
-    def __next__(self):
-        global _loader_known
-        _loader_known = True
-        push_loader("loader.wait", getattr(self, "_num_yielded", -1), -1)
-        try:
-            return original_next(self)
-        finally:
-            pop()
-
-    base.__next__ = __next__
-
-    original_init = module.DataLoader.__init__
-
-    @functools.wraps(original_init)
-    def __init__(self, *args, **kwargs):
-        original_init(self, *args, **kwargs)
-        try:
-            _loader_settings(self)
-        except Exception:
-            pass
-
-    module.DataLoader.__init__ = __init__
-
-
-def _loader_settings(loader):
-    line = _user_line()
-    if line:
-        setting(f"loader_at={line}")
-    for name in ("batch_size", "num_workers", "pin_memory", "prefetch_factor", "persistent_workers", "drop_last", "in_order"):
-        if hasattr(loader, name):
-            setting(f"{name}={getattr(loader, name)}")
-    context = getattr(loader, "multiprocessing_context", None)
-    if context is not None:
-        setting(f"start_method={context.get_start_method()}")
-    setting(f"dataset={type(loader.dataset).__name__}")
-    sampler = getattr(loader, "sampler", None)
-    if sampler is not None:
-        setting(f"sampler={type(sampler).__name__}")
-    setting(f"collate_fn={getattr(getattr(loader, 'collate_fn', None), '__qualname__', '?')}")
-
-
-def _pin_memory(module):
-    _wrap_range(module, "pin_memory", "loader.pin")
-
-
-# ---- workers
-
-class _IndexQueue:
-    """The worker's index queue; remembers which batch it gave out."""
-
-    def __init__(self, queue):
-        self._queue = queue
-
-    def get(self, *args, **kwargs):
-        global _batch
-        item = self._queue.get(*args, **kwargs)
-        if isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], int):
-            _batch = item[0]
-        return item
-
-    def __getattr__(self, name):
-        return getattr(self._queue, name)
-
-
-class _DataQueue:
-    """The queue of finished batches: handing one over is a range."""
-
-    def __init__(self, queue):
-        self._queue = queue
-
-    def put(self, *args, **kwargs):
-        push_loader("loader.put", _batch, _worker)
-        try:
-            return self._queue.put(*args, **kwargs)
-        finally:
-            pop()
-
-    def __getattr__(self, name):
-        return getattr(self._queue, name)
-
-
-def _worker_loop(module):
-    original = module._worker_loop
-    names = original.__code__.co_varnames[:original.__code__.co_argcount]
-    index_queue, data_queue, worker_id = names.index("index_queue"), names.index("data_queue"), names.index("worker_id")
-
-    @functools.wraps(original)
-    def wrapper(*args, **kwargs):
-        global _worker
-        if len(args) > worker_id:
-            args = list(args)
-            _worker = args[worker_id]
-            args[index_queue] = _IndexQueue(args[index_queue])
-            args[data_queue] = _DataQueue(args[data_queue])
-            _watch_files()
-        return original(*args, **kwargs)
-
-    module._worker_loop = wrapper
-
-
-def _fetch(module):
-    for name in ("_MapDatasetFetcher", "_IterableDatasetFetcher"):
-        _patch_fetcher(getattr(module, name))
-
-
-def _patch_fetcher(fetcher):
-    original_fetch, original_init = fetcher.fetch, fetcher.__init__
-    fetched = [0]
-
-    @functools.wraps(original_fetch)
-    def fetch(self, possibly_batched_index):
-        global _batch
-        if _worker < 0:
-            _batch = fetched[0]
-            fetched[0] += 1
-        push_loader("loader.fetch", _batch, _worker)
-        try:
-            return original_fetch(self, possibly_batched_index)
-        finally:
-            pop()
-            if _worker < 0:
-                _batch = -1
-
-    @functools.wraps(original_init)
-    def __init__(self, *args, **kwargs):
-        original_init(self, *args, **kwargs)
-        try:
-            _patch_dataset(type(self.dataset))
-            collate = self.collate_fn
-
-            def collate_fn(batch):
-                push_loader("loader.collate", _batch, _worker)
-                try:
-                    return collate(batch)
-                finally:
-                    pop()
-
-            self.collate_fn = collate_fn
-        except Exception:
-            pass
-
-    fetcher.fetch, fetcher.__init__ = fetch, __init__
-
-
-def _patch_dataset(kind):
-    """Single items of map-style data sets, while they are slow enough for it not to matter."""
-    original = kind.__dict__.get("__getitem__")
-    if original is None or getattr(original, "_lacuna", False):
-        return
-
-    @functools.wraps(original)
-    def __getitem__(self, index):
-        global _item_count, _item_ns, _items_on
-        if not _items_on or _batch < 0:
-            return original(self, index)
-        start = time.perf_counter_ns()
-        push_loader("loader.item", _batch, _worker)
-        try:
-            return original(self, index)
-        finally:
-            pop()
-            _item_count += 1
-            _item_ns += time.perf_counter_ns() - start
-            if _item_count == 256:
-                _items_on = _item_ns >= 256 * _ITEM_NS_MIN
-                _item_count = _item_ns = 0
-                if not _items_on:
-                    kind.__getitem__ = original  # a call less for every item to come
-
-    __getitem__._lacuna = True
-    kind.__getitem__ = __getitem__
-
-
-# ---- files, in workers alone
-
-class _File(io.FileIO):
-    """What reads for an ordinary binary file object; each read that reaches the system is a range with its bytes."""
-
-    def readinto(self, buffer):
-        if _batch < 0 or not _items_on:
-            return super().readinto(buffer)
-        push_loader("loader.read", _batch, _worker)
-        try:
-            count = super().readinto(buffer)
-            value(count or 0)
-            return count
-        finally:
-            pop()
-
-    def readall(self):
-        if _batch < 0 or not _items_on:
-            return super().readall()
-        push_loader("loader.read", _batch, _worker)
-        try:
-            data = super().readall()
-            value(len(data or b""))
-            return data
-        finally:
-            pop()
-
-
-def _watch_files():
-    """Opening and reading of files inside batches. Only plain binary reading goes through us: the rest is left as it is."""
-    original = builtins.open
-
-    @functools.wraps(original)
-    def open_file(file, mode="r", buffering=-1, encoding=None, errors=None, newline=None, closefd=True, opener=None):
-        if _batch < 0 or not _items_on or not isinstance(file, (str, bytes, os.PathLike)):
-            return original(file, mode, buffering, encoding, errors, newline, closefd, opener)
-        push_loader("loader.read", _batch, _worker)
-        try:
-            if mode == "rb" and buffering == -1 and opener is None:
-                raw = _File(file, "rb")
-                return io.BufferedReader(raw, max(getattr(raw, "_blksize", 0), io.DEFAULT_BUFFER_SIZE))
-            return original(file, mode, buffering, encoding, errors, newline, closefd, opener)
-        finally:
-            pop()
-
-    builtins.open = open_file
-
-
-# ---- what a batch spends its time on
-
-def _compose(module):
-    original = module.Compose.__call__
-
-    @functools.wraps(original)
-    def __call__(self, image):
-        if not _items_on or _batch < 0:
-            return original(self, image)
-        inside = getattr(_inside, "forward", False)
-        _inside.forward = True  # transforms are modules, too: once is enough
-        try:
-            for transform in self.transforms:
-                push_loader(f"loader.transform {type(transform).__name__}", _batch, _worker)
-                try:
-                    image = transform(image)
-                finally:
-                    pop()
-        finally:
-            _inside.forward = inside
-        return image
-
-    module.Compose.__call__ = __call__
-
-
-def _pil(module):
-    _in_batch_range(module, "open", "loader.read")
-    load = module.Image.load
-
-    @functools.wraps(load)
-    def loader(self):
-        return load(self)
-
-    module.Image.load = loader
-    # decoding happens in ImageFile.load, which PIL.ImageFile defines once it is imported
-    image_file = sys.modules.get("PIL.ImageFile")
-    if image_file is not None:
-        _in_batch_range(image_file.ImageFile, "load", "loader.decode")
-    else:
-        _LATE.append(("PIL.ImageFile", lambda late: _in_batch_range(late.ImageFile, "load", "loader.decode")))
-
-
-def _in_batch_range(holder, attribute, range_name):
-    original = getattr(holder, attribute)
-
-    @functools.wraps(original)
-    def wrapper(*args, **kwargs):
-        _apply_late()
-        if not _items_on or _batch < 0:
-            return original(*args, **kwargs)
-        push_loader(range_name, _batch, _worker)
-        try:
-            return original(*args, **kwargs)
-        finally:
-            pop()
-
-    setattr(holder, attribute, wrapper)
-
-
-_LATE = []
-
-
-def _apply_late():
-    """Patches whose module was not imported yet when its package was."""
-    while _LATE and _LATE[-1][0] in sys.modules:
-        name, function = _LATE.pop()
-        try:
-            function(sys.modules[name])
-        except Exception:
-            setting(f"hook.missing={name}")
-
-
-def _torchvision_io(module):
-    for name, range_name in (("read_file", "loader.read"), ("decode_jpeg", "loader.decode"),
-                             ("decode_image", "loader.decode"), ("decode_png", "loader.decode")):
-        if hasattr(module, name):
-            _in_batch_range(module, name, range_name)
-
-
 # ---- the step
+
+def _never():
+    return False
+
+
+# Whether a compiler reads what runs: it must find nothing of ours in its way. torch.compiler's own function, which compilers know.
+_is_compiling = _never
+
 
 def _optimizer(module):
     original_init = module.Optimizer.__init__
@@ -385,6 +47,7 @@ def _optimizer(module):
     def __init__(self, *args, **kwargs):
         original_init(self, *args, **kwargs)
         try:
+            lacuna_loader.optimizer_is_there()
             _patch_step(type(self))
             for name in ("foreach", "fused", "capturable"):
                 if name in self.defaults:
@@ -402,6 +65,7 @@ def _after_first_step():
     if not _settings_seen:
         _settings_seen = True
         try:
+            lacuna_loader.tell_settings()
             import lacuna_settings
             lacuna_settings.collect(setting)
         except Exception:
@@ -412,33 +76,74 @@ def _patch_step(kind):
     original = kind.step
     if getattr(original, "_lacuna", False):
         return
-    name = f"Optimizer.step#{kind.__name__}.step"
 
     @functools.wraps(original)
-    def step(*args, **kwargs):
-        global _stepping
+    def step(self, *args, **kwargs):
+        if _is_compiling() or here.in_step:  # of a class that calls its base's
+            return original(self, *args, **kwargs)
+        here.in_step = True
         if _position is not None:
             _position.end_of_head()
-        push(name)
+        span = _StepRange(f"Optimizer.step#{type(self).__name__}.step")
         try:
-            return original(*args, **kwargs)
+            # a closure computes the gradients: they are not the optimizer's work
+            if callable(kwargs.get("closure")):
+                kwargs["closure"] = span.after(kwargs["closure"])
+            elif args and callable(args[0]):
+                args = (span.after(args[0]), *args[1:])
+            else:
+                span.open()
+            return original(self, *args, **kwargs)
         finally:
-            pop()
-            # several optimizers make one step of training: the first one that steps counts
-            if args and (_stepping is None or _stepping() is None):
-                _stepping = weakref.ref(args[0])
-            if args and _stepping() is args[0]:
-                count_step()
-                _after_first_step()
-                _head_begins(sys._getframe(1))
+            span.close()
+            here.in_step = False
+            _step_ended(self, sys._getframe(1))
 
     step._lacuna = True
     kind.step = step
+    _stepping_kinds.append((kind, original))
+
+
+class _StepRange:
+    """The range of one step of an optimizer; it begins when the gradients are there."""
+
+    def __init__(self, name):
+        self._name = name
+        self._is_open = False
+
+    def open(self):
+        if not self._is_open:
+            self._is_open = True
+            push(self._name)
+
+    def after(self, closure):
+        @functools.wraps(closure, ("__name__", "__doc__"), ())
+        def timed(*args, **kwargs):
+            try:
+                return closure(*args, **kwargs)
+            finally:
+                self.open()
+
+        return timed
+
+    def close(self):
+        self.open()
+        pop()
+
+
+def _step_ended(optimizer, frame):
+    """Several optimizers make one step of training: the first one that steps counts."""
+    global _stepping
+    if _stepping is None or _stepping() is None:
+        _stepping = weakref.ref(optimizer)
+    if _stepping() is optimizer:
+        count_step()
+        _after_first_step()
+        _head_begins(frame)
 
 
 # ---- forward: the outermost call of a module
 
-_inside = threading.local()
 # Modules that only call others: their parts are what is worth a name.
 _CONTAINERS = frozenset(("Compose", "RandomOrder", "RandomApply", "RandomChoice"))
 _module_call = None  # of torch.nn.Module, before it was wrapped
@@ -451,11 +156,11 @@ def _module(module):
 
     def __call__(self, *args, **kwargs):
         # inner modules, the most of them, pay for one look-up
-        if getattr(_inside, "forward", False):
+        if here.in_module:
             return _module_call(self, *args, **kwargs)
-        if _batch >= 0:
+        if here.batch >= 0:
             return _call_transform(self, args, kwargs)
-        _inside.forward = True
+        here.in_module = True
         if _position is not None:
             _position.end_of_head()
         push("forward")
@@ -463,7 +168,7 @@ def _module(module):
             return _module_call(self, *args, **kwargs)
         finally:
             pop()
-            _inside.forward = False
+            here.in_module = False
 
     kind.__call__ = __call__
 
@@ -471,20 +176,17 @@ def _module(module):
 def _call_transform(module, args, kwargs):
     """A module that is called while a batch is made is a transform."""
     name = type(module).__name__
-    if not _items_on or name in _CONTAINERS:
+    if not lacuna_loader.parts_are_on() or name in _CONTAINERS:
         return _module_call(module, *args, **kwargs)
-    _inside.forward = True
-    push_loader(f"loader.transform {name}", _batch, _worker)
+    here.in_module = True
     try:
-        return _module_call(module, *args, **kwargs)
+        return lacuna_loader.part(f"loader.transform {name}", _module_call, module, *args, **kwargs)
     finally:
-        pop()
-        _inside.forward = False
+        here.in_module = False
 
 
 def _leave_modules(why):
     """A compiler reads Module.__call__ and must find what PyTorch put there."""
-    global _module_call
     torch = sys.modules.get("torch")
     if _module_call is not None and torch is not None:
         torch.nn.Module.__call__ = _module_call
@@ -492,31 +194,54 @@ def _leave_modules(why):
 
 
 def _compile(module):
+    global _is_compiling
+    _is_compiling = getattr(getattr(module, "compiler", None), "is_compiling", _never)
     original = getattr(module, "compile", None)
     if original is None:  # before 2.0
         return
 
     @functools.wraps(original)
     def compile(*args, **kwargs):
-        _leave_modules("torch.compile")
         setting("compile=True")
-        mode = kwargs.get("mode")
-        if mode is not None:
-            setting(f"compile_mode={mode}")
-        return original(*args, **kwargs)
+        if kwargs.get("mode") is not None:
+            setting(f"compile_mode={kwargs['mode']}")
+        return _out_of_its_way(original, *args, **kwargs)
 
     module.compile = compile
 
 
 def _dynamo(module):
-    original = module.optimize
+    """What compiles without going through torch.compile, as exporting does."""
+    for name in ("optimize", "optimize_assert", "export"):
+        if hasattr(module, name):
+            _go_out_of_the_way_of(module, name)
+
+
+def _go_out_of_the_way_of(module, name):
+    original = getattr(module, name)
 
     @functools.wraps(original)
-    def optimize(*args, **kwargs):
-        _leave_modules("torch.compile")
-        return original(*args, **kwargs)
+    def wrapper(*args, **kwargs):
+        return _out_of_its_way(original, *args, **kwargs)
 
-    module.optimize = optimize
+    setattr(module, name, wrapper)
+
+
+def _out_of_its_way(compiler, *args, **kwargs):
+    """A compiler, when it is first used, takes PyTorch's own profiling off each optimizer's step: the outermost wrapper, which
+    must not be ours."""
+    _leave_modules("torch.compile")
+    kinds = []
+    while _stepping_kinds:
+        kind, original = _stepping_kinds.pop()
+        if getattr(kind.step, "_lacuna", False):
+            kind.step = original
+            kinds.append(kind)
+    try:
+        return compiler(*args, **kwargs)
+    finally:
+        for kind in kinds:
+            _patch_step(kind)
 
 
 # ---- another profiler, explicitly used: the GPU is its own as long as it runs
@@ -613,9 +338,9 @@ def _head_begins(frame):
     if _position is None:
         import lacuna_position
         _position = lacuna_position
-        if _loader_known or _LOADERS:
+        if lacuna_loader.is_known or _LOADERS:
             _position.known()
-    if not _position.is_decided or _position._generator is not None:
+    if _position.is_watching():
         _position.step_ended(frame)
 
 
@@ -635,6 +360,8 @@ def _tensor(module):
 
     @functools.wraps(original)
     def backward(*args, **kwargs):
+        if _is_compiling():
+            return original(*args, **kwargs)
         if _position is not None:
             _position.end_of_head()
         push("backward")
@@ -661,15 +388,17 @@ def _watch_collections():
 
 
 _PATCHES = {
-    "torch.utils.data.dataloader": (_dataloader,),
-    "torch.utils.data._utils.worker": (_worker_loop,),
-    "torch.utils.data._utils.fetch": (_fetch,),
-    "torch.utils.data._utils.pin_memory": (_pin_memory,),
+    "torch.utils.data.dataloader": (lacuna_loader.dataloader,),
+    "torch.utils.data._utils.worker": (lacuna_loader.worker_loops,),
+    "torch.utils.data._utils.fetch": (lacuna_loader.fetch,),
+    "torch.utils.data._utils.pin_memory": (lacuna_loader.pin_memory,),
+    "torchdata.stateful_dataloader.worker": (lacuna_loader.worker_loops,),
     "torch.optim.optimizer": (_optimizer,),
     "torch._tensor": (_tensor,),
-    "torchvision.transforms.transforms": (_compose,),
-    "torchvision.io.image": (_torchvision_io,),
-    "PIL.Image": (_pil,),
+    "torchvision.transforms.transforms": (lacuna_loader.compose,),
+    "torchvision.io.image": (lacuna_loader.torchvision_io,),
+    "PIL.Image": (lacuna_loader.pil_image,),
+    "PIL.ImageFile": (lacuna_loader.pil_image_file,),
     "torch": (_compile,),
     "torch.nn.modules.module": (_module,),
     "torch._dynamo.eval_frame": (_dynamo,),

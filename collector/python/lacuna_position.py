@@ -5,11 +5,13 @@
 
 While no known loader was seen, a few heads are watched with a profile function: generators and `__next__` methods that the
 training loop itself calls. The one that takes longest is the loader. A class is patched then; of a generator, which cannot be,
-the code is watched from C between the end of a step and its next value, until it makes more calls than is good for the job.
+the code is watched: from Python 3.12 on by sys.monitoring, which costs two calls a batch; before by a profile function in C
+between the end of a step and its next value, until it makes more calls than is good for the job.
 """
 import functools
 import os
 import sys
+import threading
 import time
 
 import _lacuna
@@ -75,10 +77,18 @@ def known():
         end_of_head()
 
 
+def is_watching():
+    """Whether the ends of steps matter: a loader is looked for, or watched."""
+    return not is_decided or _generator is not None or _Monitor.thread is not None
+
+
 def step_ended(frame):
     """The head of the next step begins; `frame` is where the step was called."""
     global _steps, _look, _is_armed
     _steps += 1
+    if _Monitor.thread is not None:
+        _Monitor.close()
+        return
     if _generator is not None:
         if not _is_armed and sys.getprofile() is None:
             _is_armed = _lacuna.watch(_generator)
@@ -119,7 +129,8 @@ def _weigh(look):
     found = [(entry[1], code, entry) for code, entry in _seen.items() if entry[0] >= FOUND_AFTER]
     if found and not is_decided:
         seconds, code, (_, _, calls, kind) = max(found, key=lambda each: each[0])
-        if kind is None and calls * CALL_S > seconds * COST_SHARE:
+        is_dear = kind is None and not hasattr(sys, "monitoring") and calls * CALL_S > seconds * COST_SHARE
+        if is_dear:
             _give_up(-1)
         else:
             _take(code, kind)
@@ -132,12 +143,57 @@ def _take(code, kind):
     if kind is not None:
         name = kind.__qualname__
         patch_next(kind)
+    elif hasattr(sys, "monitoring"):
+        if not _Monitor.begin(code):
+            _lacuna.setting("hook.loader_wait=off (other tools use all of Python's monitoring)")
     elif code.co_flags & GENERATOR:
         _generator = code
     _seen.clear()
     _lacuna.setting(f"loader={name}")
     _lacuna.setting("loader_found=by position")
     _lacuna.setting(f"loader_at={os.path.abspath(code.co_filename)}:{code.co_firstlineno}")
+
+
+class _Monitor:
+    """Waits in a generator, told by Python itself. What a generator raises is not told: the next step's end closes its wait."""
+
+    thread = None  # that trains
+    depth = 0
+
+    @classmethod
+    def begin(cls, code):
+        monitoring = sys.monitoring
+        tool = next((tool for tool in (4, 3) if monitoring.get_tool(tool) is None), None)
+        if tool is None:
+            return False
+        monitoring.use_tool_id(tool, "lacuna")
+        events = monitoring.events
+        for event, called in ((events.PY_START, cls.entered), (events.PY_RESUME, cls.entered),
+                              (events.PY_YIELD, cls.left), (events.PY_RETURN, cls.left)):
+            monitoring.register_callback(tool, event, called)
+        monitoring.set_local_events(tool, code, events.PY_START | events.PY_RESUME | events.PY_YIELD | events.PY_RETURN)
+        cls.thread = threading.get_ident()
+        return True
+
+    @classmethod
+    def entered(cls, *unused):
+        if threading.get_ident() == cls.thread:
+            if cls.depth == 0:
+                _lacuna.push_loader("loader.wait", -1, -1)
+            cls.depth += 1
+
+    @classmethod
+    def left(cls, *unused):
+        if cls.depth > 0 and threading.get_ident() == cls.thread:
+            cls.depth -= 1
+            if cls.depth == 0:
+                _lacuna.pop()
+
+    @classmethod
+    def close(cls):
+        if cls.depth > 0:
+            cls.depth = 0
+            _lacuna.pop()
 
 
 def patch_next(kind):

@@ -16,7 +16,7 @@ from torch.utils.data import DataLoader, Dataset, _utils, dataloader
 
 BATCH_SIZE = 16
 FEATURES = 4096
-PATCHED = ((dataloader._BaseDataLoaderIter, "__next__"), (dataloader.DataLoader, "__init__"), (_utils.worker, "_worker_loop"),
+PATCHED = ((dataloader._BaseDataLoaderIter, "__next__"), (dataloader._BaseDataLoaderIter, "__init__"), (dataloader.DataLoader, "__init__"), (_utils.worker, "_worker_loop"),
            (_utils.fetch._MapDatasetFetcher, "fetch"), (_utils.fetch._MapDatasetFetcher, "__init__"))
 
 

@@ -1,0 +1,557 @@
+"""The patches of PyTorch's data loader: waits in the training process, batches and their parts where they are made.
+
+Batches are made in worker processes, in worker threads, or in the training process while it waits. `here` knows for each thread
+which batch it makes; in a worker process all threads share it, so that what a data set does in threads of its own is named, too.
+"""
+import builtins
+import functools
+import io
+import os
+import sys
+import threading
+import time
+
+import _lacuna
+import lacuna_padding
+
+push_loader, pop, value, setting = _lacuna.push_loader, _lacuna.pop, _lacuna.value, _lacuna.setting
+
+
+class _Here(threading.local):
+    """What the thread is doing."""
+
+    batch = -1        # that is being made; -1: none
+    worker = -1       # that makes it; -1: the training process itself
+    waiting = -1      # batch that the training process waits for
+    takes = False     # batches out of the workers' queue
+    in_fetch = False  # a loader inside a data set is part of the outer one's batch
+    in_item = False   # so is an item of a data set inside another one
+    in_module = False
+    in_pin = False
+    in_step = False
+
+
+here = _Here()
+is_known = False  # a loader of PyTorch gave a batch
+
+# Parts of batches stop being recorded when they are so quick that recording them would be felt.
+ITEM_NS_MIN = 20_000   # mean of ITEMS_WEIGHED items
+ITEMS_WEIGHED = 256
+RANGE_NS = 1_000       # what a range costs in Python
+COST_SHARE = 30        # of the time of FETCHES_WEIGHED batches: one in so many
+FETCHES_WEIGHED = 16
+
+
+class _Rate:
+    on = True
+    items = 0
+    items_ns = 0
+    ranges = 0
+    fetches = 0
+    fetches_ns = 0
+
+
+_patched_data = []  # (class, its own __getitem__)
+
+
+def parts_are_on():
+    """Whether a part of a batch that begins now is recorded."""
+    return _Rate.on and here.batch >= 0
+
+
+def _parts_off():
+    """For good: what is quick stays quick, and each call would pay for asking."""
+    _Rate.on = False
+    while _patched_data:
+        kind, original = _patched_data.pop()
+        kind.__getitem__ = original
+
+
+def _weigh_items(took_ns):
+    _Rate.items += 1
+    _Rate.items_ns += took_ns
+    if _Rate.items == ITEMS_WEIGHED:
+        if _Rate.items_ns < ITEMS_WEIGHED * ITEM_NS_MIN:
+            _parts_off()
+        _Rate.items = _Rate.items_ns = 0
+
+
+def _weigh_fetches(took_ns):
+    _Rate.fetches += 1
+    _Rate.fetches_ns += took_ns
+    if _Rate.fetches == FETCHES_WEIGHED:
+        if _Rate.ranges * RANGE_NS * COST_SHARE > _Rate.fetches_ns:
+            _parts_off()
+        _Rate.fetches = _Rate.fetches_ns = _Rate.ranges = 0
+
+
+def part(name, function, *args, **kwargs):
+    """Call it inside a range of the batch that is being made."""
+    _Rate.ranges += 1
+    push_loader(name, here.batch, here.worker)
+    try:
+        return function(*args, **kwargs)
+    finally:
+        pop()
+
+
+def in_part(holder, attribute, name):
+    """Replace holder.attribute by itself inside a range, while a batch is made."""
+    original = getattr(holder, attribute)
+
+    @functools.wraps(original)
+    def wrapper(*args, **kwargs):
+        if _Rate.on and here.batch >= 0:
+            return part(name, original, *args, **kwargs)
+        return original(*args, **kwargs)
+
+    setattr(holder, attribute, wrapper)
+
+
+# ---- the training process
+
+def _user_line():
+    """file:line of the nearest frame that is neither ours nor of a library."""
+    torch = sys.modules.get("torch")
+    skipped = tuple(os.path.dirname(path) + os.sep for path in (__file__, getattr(torch, "__file__", None) or __file__))
+    frame = sys._getframe(1)
+    while frame is not None:
+        path = frame.f_code.co_filename
+        if not ("site-packages" in path or "dist-packages" in path or path.startswith("<") or path.startswith(skipped)):
+            return f"{path}:{frame.f_lineno}"
+        frame = frame.f_back
+    return ""
+
+
+def _number_of(iterator):
+    """The batch that it waits for, as the worker that makes it numbers it; -1: whichever comes first."""
+    if not getattr(iterator, "_in_order", True):
+        return -1
+    return getattr(iterator, "_rcvd_idx", getattr(iterator, "_num_yielded", -1))
+
+
+def dataloader(module):
+    base = module._BaseDataLoaderIter
+    original_next, original_start = base.__next__, base.__init__
+
+    @functools.wraps(original_next)
+    def __next__(self):
+        global is_known
+        if here.in_fetch:
+            return original_next(self)
+        is_known = True
+        if not _Packing.is_watched:
+            _watch_unpacking()
+        number = here.waiting = _number_of(self)
+        here.takes = True
+        push_loader("loader.wait", number, -1)
+        try:
+            return original_next(self)
+        finally:
+            pop()
+            here.waiting, here.takes = -1, False
+            _Card.last = getattr(self, "_lacuna_card", None)
+            if not _Card.is_told:
+                _tell_without_steps()
+
+    @functools.wraps(original_start)
+    def start(self, loader, *args, **kwargs):
+        original_start(self, loader, *args, **kwargs)
+        try:
+            self._lacuna_card = _card_of(loader)
+        except Exception:
+            pass
+
+    base.__next__, base.__init__ = __next__, start
+    original_init = module.DataLoader.__init__
+
+    @functools.wraps(original_init)
+    def __init__(self, *args, **kwargs):
+        original_init(self, *args, **kwargs)
+        try:
+            self.__dict__["_lacuna_at"] = _user_line()
+        except Exception:
+            pass
+
+    module.DataLoader.__init__ = __init__
+
+
+# ---- the loader's settings: of the one that the training steps take their batches from
+
+class _Card:
+    last = None        # of the loader that gave the last batch
+    is_told = False
+    batches = 0
+    has_optimizer = False
+
+    BATCHES_MAX = 1000  # without a step: then it is no training, or one whose steps we do not see
+
+
+def tell_settings():
+    """The settings of the loader that gave the last batch; a second call does nothing."""
+    if _Card.last is not None and not _Card.is_told:
+        _Card.is_told = True
+        for line in _Card.last:
+            setting(line)
+
+
+def optimizer_is_there():
+    """From now on the first step tells which loader is the one of the training."""
+    _Card.has_optimizer = True
+
+
+def _tell_without_steps():
+    _Card.batches += 1
+    if not _Card.has_optimizer or _Card.batches == _Card.BATCHES_MAX:
+        tell_settings()
+
+
+def _card_of(loader):
+    return [f"{name}={given}" for name, given in _settings_of(loader)]
+
+
+def _settings_of(loader):
+    line = loader.__dict__.get("_lacuna_at") or _user_line()
+    if line:
+        yield "loader_at", line
+    size = getattr(loader, "batch_size", None)
+    yield "batch_size", size if size is not None else getattr(loader.batch_sampler, "batch_size", None)
+    for name in ("num_workers", "pin_memory", "prefetch_factor", "persistent_workers", "drop_last", "in_order", "timeout", "worker_method"):
+        if hasattr(loader, name):
+            yield name, getattr(loader, name)
+    if loader.num_workers:
+        context = getattr(loader, "multiprocessing_context", None) or sys.modules.get("multiprocessing")
+        yield "start_method", context.get_start_method()
+    yield "dataset", type(loader.dataset).__name__
+    if getattr(loader, "sampler", None) is not None:
+        yield "sampler", type(loader.sampler).__name__
+    yield "collate_fn", getattr(getattr(loader, "collate_fn", None), "__qualname__", "?")
+
+
+def pin_memory(module):
+    original = module.pin_memory
+
+    @functools.wraps(original)
+    def wrapper(*args, **kwargs):
+        if here.in_pin:  # it calls itself for each tensor of a batch
+            return original(*args, **kwargs)
+        here.in_pin = True
+        push_loader("loader.pin", here.batch if here.batch >= 0 else here.waiting, here.worker)
+        try:
+            return original(*args, **kwargs)
+        finally:
+            pop()
+            here.in_pin = False
+
+    module.pin_memory = wrapper
+    original_loop = module._pin_memory_loop
+
+    @functools.wraps(original_loop)
+    def loop(in_queue, *args, **kwargs):
+        here.takes = True
+        return original_loop(_Queue(in_queue, here, "waiting"), *args, **kwargs)
+
+    module._pin_memory_loop = loop
+
+
+# ---- workers
+
+def _number_in(item):
+    """The batch that an item of a queue is about, or None: queues carry other notes, too."""
+    return item[0] if isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], int) else None
+
+
+class _Queue:
+    """A queue that is read; remembers which batch it gave out, as `name` of `place`."""
+
+    def __init__(self, queue, place, name):
+        self._queue, self._place, self._name = queue, place, name
+
+    def get(self, *args, **kwargs):
+        item = self._queue.get(*args, **kwargs)
+        number = _number_in(item)
+        if number is not None:
+            setattr(self._place, self._name, number)
+        return item
+
+    def __getattr__(self, name):
+        return getattr(self._queue, name)
+
+
+class _Packing:
+    """Stands before multiprocessing's pickler: in a worker packing a batch is a range, which happens in a thread of the queue
+    after the worker has gone on; in the training process unpacking is."""
+
+    is_watched = False
+
+    def __init__(self, pickler, queue=None, worker=-1):
+        self._pickler, self._queue, self._worker = pickler, queue, worker
+
+    def dumps(self, obj, *args, **kwargs):
+        number = _number_in(obj) if self._queue is not None else None
+        if number is None or threading.get_ident() != getattr(self._queue._thread, "ident", None):
+            return self._pickler.dumps(obj, *args, **kwargs)
+        push_loader("loader.put", number, self._worker)
+        try:
+            return self._pickler.dumps(obj, *args, **kwargs)
+        finally:
+            pop()
+
+    def loads(self, *args, **kwargs):
+        if not here.takes:
+            return self._pickler.loads(*args, **kwargs)
+        push_loader("loader.unpack", here.waiting, -1)
+        try:
+            return self._pickler.loads(*args, **kwargs)
+        finally:
+            pop()
+
+    def __getattr__(self, name):
+        return getattr(self._pickler, name)
+
+
+def _watch_packing(queue, worker):
+    queues = sys.modules["multiprocessing.queues"]
+    if isinstance(queue, queues.Queue) and queue._thread is None:
+        queues._ForkingPickler = _Packing(getattr(queues._ForkingPickler, "_pickler", queues._ForkingPickler), queue, worker)
+
+
+def _watch_unpacking():
+    queues = sys.modules.get("multiprocessing.queues")  # there once workers are
+    if hasattr(queues, "_ForkingPickler"):
+        _Packing.is_watched = True
+        queues._ForkingPickler = _Packing(queues._ForkingPickler)
+
+
+def worker_loops(module):
+    """Workers are processes; from some version on they may be threads of the training process."""
+    names = [name for name in ("_worker_loop", "_process_worker_loop", "_thread_worker_loop") if hasattr(module, name)]
+    for name in names:
+        _patch_loop(module, name, is_thread="thread" in name)
+    if not names:
+        raise AttributeError("no worker loop")
+
+
+def _patch_loop(module, name, is_thread):
+    original = getattr(module, name)
+    names = original.__code__.co_varnames[:original.__code__.co_argcount]
+    index_queue = names.index("index_queue")
+
+    @functools.wraps(original)
+    def wrapper(*args, **kwargs):
+        given = {**dict(zip(names, args)), **kwargs}
+        args = list(args)
+        try:
+            number = given["worker_id"]
+            here.__dict__.clear()  # what a thread did that forked
+            place = here if is_thread else _Here  # of this thread, or of all in the process
+            place.worker = number
+            queue = _Queue(given["index_queue"], place, "batch")
+            if index_queue < len(args):
+                args[index_queue] = queue
+            else:
+                kwargs["index_queue"] = queue
+            if not is_thread:
+                _watch_files()
+                _watch_packing(given["data_queue"], number)
+        except Exception:
+            setting(f"hook.missing={module.__name__}.{name}")
+        return original(*args, **kwargs)
+
+    setattr(module, name, wrapper)
+
+
+# ---- batches
+
+def fetch(module):
+    for name in ("_MapDatasetFetcher", "_IterableDatasetFetcher"):
+        _patch_fetcher(getattr(module, name))
+
+
+def _patch_fetcher(fetcher):
+    original_fetch, original_init = fetcher.fetch, fetcher.__init__
+
+    @functools.wraps(original_fetch)
+    def fetch(self, *args, **kwargs):
+        if here.in_fetch:
+            return original_fetch(self, *args, **kwargs)
+        here.in_fetch = True
+        is_training = here.worker < 0
+        if is_training:
+            here.batch = max(here.waiting, 0)
+        start = time.perf_counter_ns()
+        push_loader("loader.fetch", here.batch, here.worker)
+        try:
+            return original_fetch(self, *args, **kwargs)
+        finally:
+            pop()
+            here.in_fetch = False
+            if is_training:
+                here.batch = -1
+            if _Rate.on:
+                _weigh_fetches(time.perf_counter_ns() - start)
+
+    @functools.wraps(original_init)
+    def __init__(self, *args, **kwargs):
+        original_init(self, *args, **kwargs)
+        try:
+            self.collate_fn = _watch_collating(self.collate_fn)
+            _watch_items(self)
+        except Exception:  # a class that cannot be changed
+            pass
+
+    fetcher.fetch, fetcher.__init__ = fetch, __init__
+
+
+def _watch_collating(collate):
+    def collate_fn(batch):
+        if here.batch < 0:
+            return collate(batch)
+        push_loader("loader.collate", here.batch, here.worker)
+        try:
+            made = collate(batch)
+        finally:
+            pop()
+        lacuna_padding.look(made, here.batch, here.worker)
+        return made
+
+    return collate_fn
+
+
+# ---- items, while they are slow enough for it not to matter
+
+def _watch_items(fetcher):
+    if not _Rate.on:
+        return
+    iterator = getattr(fetcher, "dataset_iter", None)
+    if iterator is None:
+        _patch_data(fetcher.dataset, 0)
+    elif type(iterator) is type(_ for _ in ()):  # any other may have more methods than those of iterators
+        fetcher.dataset_iter = _Items(iterator)
+
+
+class _Items:
+    """Items of an iterable data set."""
+
+    def __init__(self, items):
+        self._items = items
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        return _item(next, self._items) if _Rate.on and here.batch >= 0 and not here.in_item else next(self._items)
+
+
+def _item(function, *args, **kwargs):
+    here.in_item = True
+    start = time.perf_counter_ns()
+    push_loader("loader.item", here.batch, here.worker)
+    try:
+        return function(*args, **kwargs)
+    finally:
+        pop()
+        here.in_item = False
+        _weigh_items(time.perf_counter_ns() - start)
+
+
+def _patch_data(data, depth):
+    """The class that defines how an item is made. Of data sets that hold others (subsets, several put together) theirs, too:
+    those may be asked for their items past the outer one."""
+    inside = getattr(data, "__dict__", {})
+    several = inside.get("datasets")
+    for inner in [inside.get("dataset"), *(several[:8] if isinstance(several, (list, tuple)) else ())]:
+        if depth < 4 and any(kind.__name__ == "Dataset" and kind.__module__.startswith("torch.") for kind in type(inner).__mro__):
+            _patch_data(inner, depth + 1)
+    kind = next((kind for kind in type(data).__mro__ if "__getitem__" in kind.__dict__), None)
+    original = kind.__dict__["__getitem__"] if kind is not None else None
+    if original is None or getattr(original, "_lacuna", False):
+        return
+
+    @functools.wraps(original)
+    def __getitem__(self, *args, **kwargs):
+        if not _Rate.on or here.batch < 0 or here.in_item:
+            return original(self, *args, **kwargs)
+        return _item(original, self, *args, **kwargs)
+
+    __getitem__._lacuna = True
+    kind.__getitem__ = __getitem__
+    _patched_data.append((kind, original))
+
+
+# ---- files, in worker processes alone
+
+class _File(io.FileIO):
+    """What reads for an ordinary binary file object; each read that reaches the system is a range with its bytes."""
+
+    def readinto(self, buffer):
+        if not parts_are_on():
+            return super().readinto(buffer)
+        return part("loader.read", self._read_counted, super().readinto, buffer)
+
+    def readall(self):
+        if not parts_are_on():
+            return super().readall()
+        return part("loader.read", self._read_counted, super().readall)
+
+    @staticmethod
+    def _read_counted(read, *args):
+        got = read(*args)
+        value((got if isinstance(got, int) else len(got)) if got else 0)
+        return got
+
+
+def _watch_files():
+    """Opening and reading of files inside batches. Only plain binary reading goes through us: the rest is left as it is."""
+    original = builtins.open
+
+    @functools.wraps(original)
+    def open_file(file, mode="r", buffering=-1, encoding=None, errors=None, newline=None, closefd=True, opener=None):
+        if not parts_are_on() or not isinstance(file, (str, bytes, os.PathLike)):
+            return original(file, mode, buffering, encoding, errors, newline, closefd, opener)
+        is_plain = mode == "rb" and buffering == -1 and encoding is errors is newline is opener is None and closefd
+        if is_plain:
+            return part("loader.read", _open_counted, file)
+        return part("loader.read", original, file, mode, buffering, encoding, errors, newline, closefd, opener)
+
+    builtins.open = open_file
+
+
+def _open_counted(file):
+    raw = _File(file, "rb")
+    return io.BufferedReader(raw, max(min(getattr(raw, "_blksize", 0), 8 << 20), io.DEFAULT_BUFFER_SIZE))
+
+
+# ---- what a batch spends its time on
+
+def compose(module):
+    original = module.Compose.__call__
+
+    @functools.wraps(original)
+    def __call__(self, image):
+        if not parts_are_on():
+            return original(self, image)
+        inside, here.in_module = here.in_module, True  # transforms are modules, too: once is enough
+        try:
+            for transform in self.transforms:
+                image = part(f"loader.transform {type(transform).__name__}", transform, image)
+        finally:
+            here.in_module = inside
+        return image
+
+    module.Compose.__call__ = __call__
+
+
+def pil_image(module):
+    in_part(module, "open", "loader.read")
+
+
+def pil_image_file(module):
+    in_part(module.ImageFile, "load", "loader.decode")
+
+
+def torchvision_io(module):
+    for name, range_name in (("read_file", "loader.read"), ("decode_jpeg", "loader.decode"),
+                             ("decode_image", "loader.decode"), ("decode_png", "loader.decode")):
+        if hasattr(module, name):
+            in_part(module, name, range_name)
