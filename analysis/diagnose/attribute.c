@@ -5,6 +5,7 @@
  * In the order of what wins:
  *   data_wait, allocator, module_load, comm, copy_wait   wherever the host was in them
  *   profiler                                             the recorder's own cost
+ *   unattributed                                         where the device was not seen (unseen.c)
  *   after the launch of the operation that ended the gap: copy_wait before a copy to the device,
  *       dependency when its stream waited for another, else launch (submission latency)
  *   before it: sync when a blocking call opened the gap; else launch, host, unattributed
@@ -33,7 +34,7 @@ struct painter {
     struct piece_list open;    /**< not yet explained, ascending */
     struct piece_list next;    /**< scratch */
     struct piece_list painted; /**< explained, in any order */
-    uint64_t profiler_cursor, wait_cursor;
+    uint64_t profiler_cursor, wait_cursor, unseen_cursor;
     uint64_t piece_capacity;
     uint32_t track; /**< of the last call looked up: the next one is mostly on it */
 };
@@ -253,6 +254,10 @@ static enum lac_status explain(struct painter *painter, struct lac_gap *gap)
     if (!status) {
         status = paint_winners(painter, host);
     }
+    if (!status && gap->device == painter->diagnosis->analysis->main_device) {
+        status = paint(painter, &painter->diagnosis->unseen, &painter->unseen_cursor,
+                       LAC_CAUSE_UNATTRIBUTED);
+    }
     uint32_t call = model->slices.link[gap->ended_by];
     if (!status && host && call != LAC_NONE) {
         gap->root_kind = LAC_ROOT_LAUNCH;
@@ -395,6 +400,7 @@ enum lac_status lac_gaps_attribute(struct lac_diagnosis *diagnosis)
             device = gap->device;
             painter.profiler_cursor = 0;
             painter.wait_cursor = 0;
+            painter.unseen_cursor = 0;
             for (uint32_t h = 0; h < diagnosis->host_count; h++) {
                 memset(diagnosis->hosts[h].cursor, 0, sizeof diagnosis->hosts[h].cursor);
             }

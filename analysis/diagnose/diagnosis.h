@@ -128,7 +128,7 @@ struct lac_diagnosis {
 
     struct lac_spans profiler; /**< the recorder's own cost, all processes; and its pauses */
     struct lac_spans pauses;   /**< when ranges were not recorded (pauses.c) */
-    struct lac_spans unseen;   /**< when the main device worked on what was launched before (unseen.c) */
+    struct lac_spans unseen;   /**< when the main device was not seen (unseen.c) */
     struct lac_spans waits;    /**< waiting for a batch, all processes */
     struct lac_marks wait_marks, step_marks, step_like_marks, optimizer_marks, loader_parts;
     struct lac_marks other_work_marks; /**< ranges named validation, checkpoint, ... */

@@ -402,6 +402,7 @@ enum lac_status lac_steps_choose(struct lac_diagnosis *diagnosis)
     if (!status) {
         leave_out_warm_up(diagnosis, scratch);
         lac_pauses_leave_out(diagnosis);
+        lac_unseen_leave_out(diagnosis);
         leave_out_others(diagnosis, scratch);
         leave_out_other_work(diagnosis);
         status = lac_steps_find_micro(diagnosis);

@@ -172,6 +172,52 @@ START_TEST(without_a_launch_nothing_is_invented)
 }
 END_TEST
 
+/** A recording that begins while the device works on what was launched before. */
+static void draw_begun_at_work(const char *device_of_kernels)
+{
+    sheet_blank();
+    sheet_add("main call    0 5 #1 cudaMemcpyAsync\n"
+              "gpu0.2 copy 10 5 #1 HtoD pinned 1000000\n"
+              "main call   18 1    cudaStreamWaitEvent\n");
+    for (unsigned i = 0; i < 8; i++) {
+        sheet_add("main range %u 1000 ProfilerStep#%u\n"
+                  "main call %u 5 #%u cudaLaunchKernel\n"
+                  "%s kernel %u 999 #%u a\n",
+                  i * 1000, i, i * 1000 + 20, i + 2, device_of_kernels, 2500 + i * 1000, i + 2);
+    }
+    sheet_diagnose(NULL, 8);
+}
+
+START_TEST(a_device_at_work_on_what_was_launched_before_is_not_seen)
+{
+    draw_begun_at_work("gpu0.1");
+    ck_assert_int_eq(idle_us(LAC_CAUSE_UNATTRIBUTED), 2500 - 15);
+    ck_assert_int_eq(idle_us(LAC_CAUSE_DEPENDENCY), 0);
+    /* the third step began in it: the fourth is the first that was seen whole */
+    ck_assert_int_eq(analysis->steps[2].left_out, LAC_STEP_TRUNCATED);
+    ck_assert_int_eq(analysis->steps[3].left_out, LAC_STEP_KEPT);
+    ck_assert_uint_eq(analysis->step_kept_count, 5);
+}
+END_TEST
+
+START_TEST(a_device_told_to_wait_may_wait_for_another_device)
+{
+    draw_begun_at_work("gpu1.1");
+    ck_assert_uint_eq(analysis->step_kept_count, 8);
+}
+END_TEST
+
+START_TEST(a_first_kernel_that_waits_for_its_copy_was_seen)
+{
+    sheet_draw("main call      0    5 #1 cudaMemcpyAsync\n"
+               "gpu0.2 copy   10 3000 #1 HtoD pinned 30000000\n"
+               "main call     18    1    cudaStreamWaitEvent\n"
+               "main call     20    5 #2 cudaLaunchKernel\n"
+               "gpu0.1 kernel 3050 10 #2 a\n");
+    ck_assert_int_eq(idle_us(LAC_CAUSE_DEPENDENCY), 40);
+}
+END_TEST
+
 START_TEST(host_time_in_collectives_is_comm)
 {
     sheet_draw("main call      0  5 #1 cudaLaunchKernel\n"
@@ -242,6 +288,9 @@ int main(void)
     tcase_add_test(tcase, overhead_records_are_the_profiler_or_the_modules);
     tcase_add_test(tcase, a_stream_that_waits_for_another_is_a_dependency);
     tcase_add_test(tcase, without_a_launch_nothing_is_invented);
+    tcase_add_test(tcase, a_device_at_work_on_what_was_launched_before_is_not_seen);
+    tcase_add_test(tcase, a_device_told_to_wait_may_wait_for_another_device);
+    tcase_add_test(tcase, a_first_kernel_that_waits_for_its_copy_was_seen);
     tcase_add_test(tcase, host_time_in_collectives_is_comm);
     tcase_add_test(tcase, like_gaps_share_a_signature);
     tcase_add_test(tcase, tracks_hold_every_piece_of_idle_time);

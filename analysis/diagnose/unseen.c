@@ -1,0 +1,144 @@
+/*
+ * Work that a device still had when the recording began, or began again: it was launched before, so
+ * that nothing of it was recorded, and the device seems idle while it is not.
+ *
+ * It shows in the first operation of the stream that computes: it was launched long before it
+ * starts, nothing recorded keeps it waiting, and a stream takes its work in order. Until then the
+ * device was not seen: that idle time has no cause, and a step with such a hole is no whole one.
+ */
+
+#include "analysis/diagnose/operations.h"
+
+#include <stdint.h>
+
+enum {
+    UNSEEN_MIN_NS = 1000000, /* nothing that a launch waits for takes this long by itself */
+    LOOK_BACK_NS = 200000,   /* a stream is told to wait right before it is given work */
+    STREAMS_MAX = 64,
+};
+
+/** Whether its stream may have been told to wait for another device. */
+static bool may_wait_for_others(const struct lac_diagnosis *diagnosis, int64_t launched_ns)
+{
+    if (diagnosis->analysis->device_count < 2) {
+        return false;
+    }
+    for (uint32_t h = 0; h < diagnosis->host_count; h++) {
+        const struct lac_spans *told = &diagnosis->hosts[h].waits_event;
+        uint64_t at = lac_spans_first_after(told, launched_ns - LOOK_BACK_NS);
+        if (at < told->count && told->at[at].start_ns <= launched_ns) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/** The first operation of a stream since the recording began. */
+struct first_op {
+    uint32_t track;
+    uint64_t slice;
+    int64_t free_ns; /**< when all that started before it had ended */
+};
+
+/** The walk over one device. */
+struct look {
+    struct lac_diagnosis *diagnosis;
+    int64_t from_ns; /**< when the recording began, or began again */
+    int64_t free_ns;
+    uint64_t pause; /**< next one */
+    struct first_op first[STREAMS_MAX];
+    uint32_t first_count;
+    bool is_done; /**< with this part of the recording */
+};
+
+/** Whether it waited for what was not recorded. */
+static bool waited_unseen(const struct look *look, const struct first_op *op)
+{
+    const struct lac_slices *slices = &look->diagnosis->model->slices;
+    uint32_t call = slices->link[op->slice];
+    if (call == LAC_NONE || slices->start_ns[call] < look->from_ns) {
+        return false;
+    }
+    int64_t launched_ns = slices->start_ns[call] + slices->dur_ns[call];
+    int64_t since_ns = launched_ns > op->free_ns ? launched_ns : op->free_ns;
+    return slices->start_ns[op->slice] - since_ns >= UNSEEN_MIN_NS &&
+           !may_wait_for_others(look->diagnosis, slices->start_ns[call]);
+}
+
+static enum lac_status look_at(struct look *look, uint64_t slice)
+{
+    const struct lac_diagnosis *diagnosis = look->diagnosis;
+    const struct lac_slices *slices = &diagnosis->model->slices;
+    uint32_t track = lac_model_track_of(diagnosis->model, slice);
+    uint32_t at = 0;
+    while (at < look->first_count && look->first[at].track != track) {
+        at++;
+    }
+    if (at == look->first_count) {
+        if (look->first_count == STREAMS_MAX) {
+            look->is_done = true;
+            return LAC_OK;
+        }
+        look->first[look->first_count++] = (struct first_op){track, slice, look->free_ns};
+    }
+    bool is_computing =
+        slices->kind[slice] == LAC_SLICE_KERNEL && !lac_kernel_class_of(diagnosis, slice)->is_comm;
+    if (!is_computing) {
+        return LAC_OK;
+    }
+    look->is_done = true;
+    const struct first_op *first = &look->first[at];
+    return waited_unseen(look, first)
+               ? lac_spans_add_unsorted(&look->diagnosis->unseen, look->from_ns,
+                                        slices->start_ns[first->slice])
+               : LAC_OK;
+}
+
+static enum lac_status look_at_device(struct look *look, int64_t device)
+{
+    const struct lac_slices *slices = &look->diagnosis->model->slices;
+    const struct lac_spans *pauses = &look->diagnosis->pauses;
+    struct lac_operations operations;
+    enum lac_status status = lac_operations_init(&operations, look->diagnosis, device);
+    uint64_t slice = 0;
+    while (!status && (!look->is_done || look->pause < pauses->count) &&
+           lac_operations_next(&operations, &slice)) {
+        while (look->pause < pauses->count &&
+               slices->start_ns[slice] >= pauses->at[look->pause].end_ns) {
+            look->from_ns = pauses->at[look->pause++].end_ns;
+            look->first_count = 0;
+            look->is_done = false;
+        }
+        if (!look->is_done) {
+            status = look_at(look, slice);
+        }
+        int64_t end_ns = slices->start_ns[slice] + slices->dur_ns[slice];
+        look->free_ns = end_ns > look->free_ns ? end_ns : look->free_ns;
+    }
+    lac_operations_done(&operations);
+    return status;
+}
+
+enum lac_status lac_unseen_collect(struct lac_diagnosis *diagnosis)
+{
+    const struct lac_analysis *analysis = diagnosis->analysis;
+    if (analysis->main_device == LAC_NONE) {
+        return LAC_OK;
+    }
+    struct look look = {.diagnosis = diagnosis};
+    enum lac_status status = look_at_device(&look, analysis->devices[analysis->main_device].id);
+    lac_spans_normalize(&diagnosis->unseen, 0);
+    return status;
+}
+
+void lac_unseen_leave_out(struct lac_diagnosis *diagnosis)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    for (uint32_t s = 0; s < analysis->step_count; s++) {
+        struct lac_step *step = &analysis->steps[s];
+        int64_t end_ns = step->start_ns + step->dur_ns;
+        if (lac_spans_length_inside(&diagnosis->unseen, step->start_ns, end_ns) > 0) {
+            step->left_out = LAC_STEP_TRUNCATED;
+        }
+    }
+}
