@@ -228,6 +228,19 @@ static void write_asides(struct lac_text_page *page, const struct lac_analysis *
     }
 }
 
+/** Steps that were at something else, a line a kind: from a hundredth of the run on. */
+static void write_kinds(struct lac_text_page *page, const struct lac_analysis *analysis)
+{
+    const char *label = "beside";
+    for (uint32_t k = 0; k < analysis->step_kind_count; k++) {
+        const struct lac_step_kind_facts *facts = &analysis->step_kinds[k];
+        if (facts->text[0] != '\0' && facts->own_ns >= analysis->duration_ns / 100) {
+            lac_text_paragraph(page, LAC_TEXT_PLAIN, label, facts->text, 12, 1);
+            label = "";
+        }
+    }
+}
+
 static void write_list(struct lac_text_page *page, const char *label, const char *const *texts,
                        uint32_t count, int lines_max)
 {
@@ -270,6 +283,7 @@ enum lac_status lac_report_text(const struct lac_analysed *analysed,
     write_findings(&page, analysis);
     lac_text_line(&page, LAC_TEXT_PLAIN, "%s", "");
     write_asides(&page, analysis);
+    write_kinds(&page, analysis);
     write_list(&page, "fine", analysis->checked_fine, analysis->checked_fine_count, 2);
     write_list(&page, "unknown", analysis->not_recorded, analysis->not_recorded_count, 2);
     write_list(&page, "mind", analysis->caveats, analysis->caveat_count, 1);

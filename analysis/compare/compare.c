@@ -151,7 +151,7 @@ enum lac_status lac_compare(const struct lac_compare_side *a, const struct lac_c
     enum lac_status status = lac_compare_noise(a, b, comparison);
     for (int i = 0; i < 2 && !status; i++) {
         status = lac_compare_measure(&sides[i], &comparison->steps[i]);
-        status = status ? status : lac_compare_kinds(&sides[i], comparison->kinds[i]);
+        lac_compare_kinds(&sides[i], comparison->kinds[i]);
     }
     if (!status) {
         status = lac_compare_operators(a, b, comparison);

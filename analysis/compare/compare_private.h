@@ -16,8 +16,8 @@ LAC_MUST_USE enum lac_status lac_compare_noise(const struct lac_compare_side *a,
                                                struct lac_comparison *comparison);
 
 /** Steps by kind; `ret_facts` has an entry a kind, zeroed. */
-LAC_MUST_USE enum lac_status lac_compare_kinds(const struct lac_compare_side *side,
-                                               struct lac_compare_kind_facts *ret_facts);
+void lac_compare_kinds(const struct lac_compare_side *side,
+                       struct lac_compare_kind_facts *ret_facts);
 
 /** GPU time by operator. */
 LAC_MUST_USE enum lac_status lac_compare_operators(const struct lac_compare_side *a,

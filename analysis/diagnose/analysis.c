@@ -55,6 +55,22 @@ const char *lac_step_left_out_name(enum lac_step_left_out left_out)
     return left_out <= LAC_STEP_PARTIAL_CYCLE ? names[left_out] : "kept";
 }
 
+const char *lac_step_kind_name(enum lac_step_kind kind)
+{
+    static const char *const names[LAC_KIND_COUNT_] = {"train",      "warm_up",    "truncated",
+                                                       "validation", "checkpoint", "epoch_end",
+                                                       "recompile",  "other"};
+    return kind < LAC_KIND_COUNT_ ? names[kind] : "other";
+}
+
+const char *lac_phase_name(enum lac_phase_kind kind)
+{
+    static const char *const names[LAC_PHASE_COUNT_] = {
+        "start_up",  "warm_up",       "training", "steps", "validation", "checkpoint",
+        "epoch_end", "recompilation", "other",    "idle",  "end"};
+    return kind < LAC_PHASE_COUNT_ ? names[kind] : "other";
+}
+
 int64_t lac_gap_piece_dur_ns(const struct lac_analysis *analysis, uint64_t piece)
 {
     const struct lac_gap_piece *at = &analysis->pieces[piece];
@@ -132,6 +148,28 @@ static bool device_is_valid(const struct lac_analysis *analysis, uint32_t index)
            causes_ns == device->idle_ns && gaps_ns == device->idle_ns;
 }
 
+/** Kinds sum to the steps; phases to the recording, and each step is counted once. */
+static bool phases_are_valid(const struct lac_analysis *analysis)
+{
+    uint32_t of_kinds = 0;
+    for (uint32_t k = 0; k < analysis->step_kind_count; k++) {
+        of_kinds += analysis->step_kinds[k].count;
+    }
+    int64_t at_ns = 0;
+    uint32_t of_phases = 0;
+    for (uint32_t p = 0; p < analysis->phase_count; p++) {
+        const struct lac_phase *phase = &analysis->phases[p];
+        if (phase->start_ns != at_ns || phase->dur_ns <= 0) {
+            return false;
+        }
+        at_ns += phase->dur_ns;
+        of_phases += phase->step_count;
+    }
+    return (analysis->step_kind_count == 0 || of_kinds == analysis->step_count) &&
+           at_ns == analysis->duration_ns &&
+           (analysis->phase_count == 0 || of_phases == analysis->step_count);
+}
+
 bool lac_analysis_is_valid(const struct lac_analysis *analysis)
 {
     for (uint32_t d = 0; d < analysis->device_count; d++) {
@@ -141,6 +179,9 @@ bool lac_analysis_is_valid(const struct lac_analysis *analysis)
         if (d > 0 && analysis->devices[d].id <= analysis->devices[d - 1].id) {
             return false;
         }
+    }
+    if (!phases_are_valid(analysis)) {
+        return false;
     }
     for (uint32_t row = 1; row < analysis->kernel_name_count; row++) {
         if (analysis->kernels[row].total_ns > analysis->kernels[row - 1].total_ns) {
@@ -160,6 +201,7 @@ void lac_analysis_destroy(struct lac_analysis *analysis)
     free(analysis->pieces);
     free(analysis->signatures);
     free(analysis->steps);
+    free(analysis->phases);
     free(analysis->kernels);
     free(analysis->copies);
     lac_texts_destroy(analysis->texts);

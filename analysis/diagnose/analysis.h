@@ -12,7 +12,9 @@
  *  (1) per device: busy + idle = span; the partition sums to span; idle_by_cause sums to idle;
  *  (2) gaps of a device ascend, do not overlap and sum to its idle; the pieces of a gap are
  *      consecutive, without holes, and sum to it;
- *  (3) kernels descend by total, equal ones ascend by name.
+ *  (3) kernels descend by total, equal ones ascend by name;
+ *  (4) kinds of steps sum to all steps; phases follow each other without holes from 0 to
+ *      duration_ns, and every step is counted in one of them.
  */
 
 #include "analysis/diagnose/diagnose.h" // IWYU pragma: export
@@ -130,6 +132,61 @@ enum lac_step_left_out {
 };
 const char *lac_step_left_out_name(enum lac_step_left_out left_out);
 
+/** What a step did. Only LAC_KIND_TRAIN is compared for outliers; which steps are kept for the mean
+ *  is another question (`left_out`): epoch ends and recompilations return, so they stay. */
+enum lac_step_kind {
+    LAC_KIND_TRAIN = 0,
+    LAC_KIND_WARM_UP,
+    LAC_KIND_TRUNCATED,
+    LAC_KIND_VALIDATION,
+    LAC_KIND_CHECKPOINT,
+    LAC_KIND_EPOCH_END, /**< the training loader begins anew in it */
+    LAC_KIND_RECOMPILE, /**< code is loaded or compiled in it, after the first steps */
+    LAC_KIND_OTHER,     /**< does other work; nothing says what */
+    LAC_KIND_COUNT_
+};
+/** "train", "warm_up", "truncated", "validation", "checkpoint", "epoch_end", "recompile", "other".
+ */
+const char *lac_step_kind_name(enum lac_step_kind kind);
+
+/** All steps of one kind. */
+struct lac_step_kind_facts {
+    uint8_t kind; /**< enum lac_step_kind */
+    uint32_t count;
+    uint32_t every; /**< steps from one to the next, where that is always the same; 0 where not */
+    int64_t mean_ns, total_ns;
+    int64_t own_ns;      /**< of that, what the kind itself takes: the phases of its name */
+    double pct_of_steps; /**< total_ns of all steps' time; NaN when that is 0 */
+    const char *why;     /**< what shows it */
+    const char *text;    /**< "every 50th step writes a checkpoint: 2.1 s, 3 % of the run", or "" */
+};
+
+/** What the job was at, from the start of the recording to its end. */
+enum lac_phase_kind {
+    LAC_PHASE_START_UP = 0, /**< before the first step */
+    LAC_PHASE_WARM_UP,
+    LAC_PHASE_TRAINING,
+    LAC_PHASE_STEPS, /**< steps of something that is not known to be training */
+    LAC_PHASE_VALIDATION,
+    LAC_PHASE_CHECKPOINT,
+    LAC_PHASE_EPOCH_END,
+    LAC_PHASE_RECOMPILATION,
+    LAC_PHASE_OTHER, /**< steps of another kind; between steps, the device works */
+    LAC_PHASE_IDLE,  /**< between steps, the device does next to nothing */
+    LAC_PHASE_END,   /**< after the last step */
+    LAC_PHASE_COUNT_
+};
+/** "start_up", "warm_up", "training", "steps", "validation", "checkpoint", "epoch_end",
+ *  "recompilation", "other", "idle", "end". */
+const char *lac_phase_name(enum lac_phase_kind kind);
+
+struct lac_phase {
+    int64_t start_ns, dur_ns;
+    uint32_t step_count; /**< a step with a phase of its kind is counted there, else where it starts
+                          */
+    uint8_t kind;        /**< enum lac_phase_kind */
+};
+
 struct lac_step {
     int64_t start_ns;
     int64_t dur_ns;
@@ -139,6 +196,7 @@ struct lac_step {
     uint32_t name;      /**< string id, 0 when found without a name */
     uint32_t slice;     /**< the range that names it, or LAC_NONE */
     uint8_t left_out;   /**< enum lac_step_left_out */
+    uint8_t kind;       /**< enum lac_step_kind */
     bool is_outlier;
 };
 
@@ -307,6 +365,12 @@ struct lac_analysis {
     int64_t step_mean_ns, step_median_ns, step_p95_ns; /**< of kept ones; LAC_UNKNOWN_NS without */
     double step_spread_pct; /**< standard error of the mean in percent; NaN below 3 kept */
     int64_t step_without_starvation_ns; /**< s: mean kept step minus starved; LAC_UNKNOWN_NS */
+
+    struct lac_step_kind_facts step_kinds[LAC_KIND_COUNT_]; /**< those there are, in enum order */
+    uint32_t step_kind_count; /**< 0 where steps are not known to be training */
+    struct lac_phase *phases; /**< by start */
+    uint32_t phase_count;
+    int64_t duration_ns; /**< of the recording */
 
     bool has_kernels;
     uint64_t kernel_count;

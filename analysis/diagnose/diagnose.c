@@ -51,6 +51,7 @@ static void release(struct lac_diagnosis *diagnosis)
     free(diagnosis->api_class);
     free(diagnosis->host_class);
     free(diagnosis->other_work);
+    free(diagnosis->stretches);
     free(diagnosis->kernel_row);
     free(diagnosis->track_flags);
     lac_spans_done(&diagnosis->kept);
@@ -111,6 +112,7 @@ enum lac_status lac_diagnose(const struct lac_model *model,
     }
     set_unknown(analysis);
     struct lac_diagnosis diagnosis = {.model = model, .analysis = analysis, .reterr = reterr};
+    analysis->duration_ns = model->info.duration_ns;
     diagnosis.main_host = LAC_NONE;
     enum lac_status status = find_facts(&diagnosis);
     if (!status) {

@@ -100,6 +100,12 @@ struct lac_marks {
     uint64_t count, capacity;
 };
 
+/** A stretch of time that is no training: in a step, or between steps. */
+struct lac_stretch {
+    int64_t start_ns, end_ns;
+    uint8_t kind; /**< enum lac_step_kind */
+};
+
 /** What the trace says about the job, where the engine needs it. */
 struct lac_settings {
     int64_t batch_size;    /**< LAC_UNKNOWN_NS not recorded */
@@ -132,9 +138,12 @@ struct lac_diagnosis {
     struct lac_spans waits;    /**< waiting for a batch, all processes */
     struct lac_marks wait_marks, step_marks, step_like_marks, optimizer_marks, loader_parts;
     struct lac_marks other_work_marks; /**< ranges named validation, checkpoint, ... */
-    uint8_t *other_work;               /**< by string id: 0, 1, 0xff not looked up */
-    struct lac_marks alloc_marks;      /**< calls that allocate or release */
-    struct lac_fetch *fetches;         /**< by start */
+    uint8_t *other_work;               /**< by string id: enum lac_step_kind, 0xff not looked up */
+    struct lac_stretch *stretches;     /**< step_kinds.c; by start, disjoint */
+    uint32_t stretch_count, stretch_capacity;
+    const char *why_kind[LAC_KIND_COUNT_]; /**< what shows the first step of a kind; or NULL */
+    struct lac_marks alloc_marks;          /**< calls that allocate or release */
+    struct lac_fetch *fetches;             /**< by start */
     uint64_t fetch_count, fetch_capacity;
     bool has_api, has_backward, has_single_process_wait;
     bool has_module_work, has_python, has_operators;
@@ -185,6 +194,17 @@ LAC_MUST_USE enum lac_status lac_steps_by_optimizer_kernels(struct lac_diagnosis
 /* step_micro.c: accumulated gradients; before it is chosen for whole cycles of them */
 LAC_MUST_USE enum lac_status lac_steps_find_micro(struct lac_diagnosis *diagnosis);
 LAC_MUST_USE enum lac_status lac_steps_choose(struct lac_diagnosis *diagnosis);
+/* step_kinds.c: what the others did: by the names of ranges, then by what they hold */
+LAC_MUST_USE enum lac_status lac_steps_name_kinds(struct lac_diagnosis *diagnosis);
+LAC_MUST_USE enum lac_status lac_steps_find_kinds(struct lac_diagnosis *diagnosis);
+/** The kind of work that a range's name says, or LAC_KIND_TRAIN. */
+enum lac_step_kind lac_step_kind_of(const char *name);
+/* phases.c: kinds of steps and phases of the recording, when the subject is known */
+LAC_MUST_USE enum lac_status lac_phases_measure(struct lac_diagnosis *diagnosis);
+/** The last step that starts at or before `t_ns`, near `hint` mostly; LAC_NONE before the first. */
+uint32_t lac_step_at(const struct lac_analysis *analysis, int64_t t_ns, uint32_t hint);
+/** The track that has most of the marks, when one has more than half; else that of the last. */
+uint32_t lac_marks_majority_track(const struct lac_marks *marks);
 /** Append a step; used by the three ways to find them. */
 LAC_MUST_USE enum lac_status lac_steps_add(struct lac_diagnosis *diagnosis, int64_t start_ns,
                                            int64_t dur_ns, uint32_t name, uint32_t slice);

@@ -1,6 +1,6 @@
 /*
- * What a job does beside training steps, by the ranges that name it: evaluations and checkpoints.
- * A share of what was recorded, which is not the whole job.
+ * What a job does beside training steps: validations, checkpoints, ends of epochs, recompilations.
+ * Shares of the phases of what was recorded, which is not the whole job.
  */
 
 #include "analysis/diagnose/work.h"
@@ -8,102 +8,139 @@
 #include <stdint.h>
 #include <string.h>
 
-enum phase { PHASE_EVALUATION = 0, PHASE_CHECKPOINT, PHASE_COUNT };
-
-static const struct {
+struct advice {
+    enum lac_phase_kind phase;
     const char *text;
+    const char *aside; /* the finding that says it better, with a gain; or NULL */
+    bool is_left_out;  /* of the mean step */
     const char *change;
     const char *costs;
-} phases[PHASE_COUNT] = {
-    {"evaluating",
+};
+
+static const struct advice advices[] = {
+    {LAC_PHASE_VALIDATION, "evaluating", NULL, true,
      "with torch.inference_mode():            # no graph, less memory: a larger batch fits\n"
      "    evaluate(model, validation_loader)  # workers as many as in training; less often",
      "Evaluating less often shows a turn for the worse later."},
-    {"writing checkpoints",
+    {LAC_PHASE_CHECKPOINT, "writing checkpoints", NULL, true,
      "import torch.distributed.checkpoint as dcp\n"
      "saving = dcp.async_save(state, checkpoint_id=path)  # PyTorch 2.3; training goes on\n"
      "# ... before the next one: saving.result()",
      "Memory of the host for one copy of the state; a crash loses what was not written yet."},
+    {LAC_PHASE_EPOCH_END, "waiting at the ends of epochs", "worker-respawn", false,
+     "DataLoader(..., persistent_workers=True)   # one loader for all epochs, made once",
+     "The workers' memory between epochs."},
+    {LAC_PHASE_RECOMPILATION, "loading and compiling code after the first steps", "module-load",
+     false,
+     "torch._dynamo.mark_dynamic(batch, 0)         # if torch.compile is used\n"
+     "DataLoader(..., drop_last=True)               # no shorter last batch: one shape for all",
+     "A partial batch an epoch is not trained on."},
 };
 
 struct phase_time {
-    int64_t ns, longest_ns, covered_ns;
-    uint64_t count;
-    uint32_t longest;
+    int64_t ns;
+    uint32_t count, longest; /* phases, and the index of one */
 };
 
-static enum phase phase_of(const struct lac_diagnosis *diagnosis, const struct lac_mark *mark)
+static struct phase_time time_of(const struct lac_analysis *analysis, enum lac_phase_kind phase)
 {
-    const char *name = lac_model_str(diagnosis->model, diagnosis->model->slices.name[mark->slice]);
-    bool is_writing = strcasestr(name, "checkpoint") || strcasestr(name, "save");
-    return is_writing ? PHASE_CHECKPOINT : PHASE_EVALUATION;
+    struct phase_time time = {0};
+    for (uint32_t p = 0; p < analysis->phase_count; p++) {
+        const struct lac_phase *at = &analysis->phases[p];
+        if (at->kind != phase) {
+            continue;
+        }
+        if (time.count++ == 0 || at->dur_ns > analysis->phases[time.longest].dur_ns) {
+            time.longest = p;
+        }
+        time.ns = lac_sum_ns(time.ns, at->dur_ns);
+    }
+    return time;
 }
 
-/** Outermost ranges of each phase, of the threads that train. */
-static void collect(const struct lac_diagnosis *diagnosis, struct phase_time times[PHASE_COUNT])
+/** Whether the change follows from what was recorded. */
+static bool is_open(struct lac_diagnosis *diagnosis, const struct advice *advice)
 {
-    for (int phase = 0; phase < PHASE_COUNT; phase++) {
-        times[phase] = (struct phase_time){.longest = LAC_NONE};
+    if (lac_framework_of(diagnosis->model) == LAC_FRAMEWORK_TENSORFLOW) {
+        return false;
     }
-    for (uint64_t i = 0; i < diagnosis->other_work_marks.count; i++) {
-        const struct lac_mark *mark = &diagnosis->other_work_marks.at[i];
-        uint8_t flags = diagnosis->track_flags[mark->track];
-        struct phase_time *time = &times[phase_of(diagnosis, mark)];
-        int64_t end_ns = mark->start_ns + mark->dur_ns;
-        if ((flags & (LAC_TRACK_LAUNCHES | LAC_TRACK_TRAINS)) == 0 || end_ns <= time->covered_ns) {
-            continue; /* by start: what ends earlier than one before it lies inside that */
+    return advice->phase != LAC_PHASE_EPOCH_END ||
+           (diagnosis->analysis->loader.num_workers > 0 &&
+            lac_setting_truth(diagnosis, "settings", "persistent_workers") != 1);
+}
+
+/** The range that the longest phase is, or the interval. */
+static void show(struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+                 const struct lac_phase *phase)
+{
+    const struct lac_marks *marks = &diagnosis->other_work_marks;
+    for (uint64_t i = 0; i < marks->count && marks->at[i].start_ns <= phase->start_ns; i++) {
+        if (marks->at[i].start_ns == phase->start_ns) {
+            lac_evidence_slice(diagnosis, finding, marks->at[i].slice, "the longest");
+            return;
         }
-        int64_t from_ns = mark->start_ns > time->covered_ns ? mark->start_ns : time->covered_ns;
-        time->ns = lac_sum_ns(time->ns, end_ns - from_ns);
-        time->count++;
-        time->covered_ns = end_ns;
-        if (mark->dur_ns > time->longest_ns) {
-            time->longest_ns = mark->dur_ns;
-            time->longest = mark->slice;
-        }
+    }
+    if (finding->evidence_count < LAC_EVIDENCE_MAX) {
+        finding->evidence[finding->evidence_count++] =
+            (struct lac_evidence){.track = LAC_NONE,
+                                  .slice = LAC_NONE,
+                                  .track_name = "steps",
+                                  .t0_ns = phase->start_ns,
+                                  .t1_ns = phase->start_ns + phase->dur_ns,
+                                  .text = "the longest"};
     }
 }
 
-static void say(struct lac_diagnosis *diagnosis, enum phase phase, const struct phase_time *time,
-                int64_t recorded_ns)
+static void say(struct lac_diagnosis *diagnosis, const struct advice *advice,
+                const struct phase_time *time)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
     struct lac_finding *finding = lac_finding_open_fact(diagnosis, "phase-overhead");
     if (!finding) {
         return;
     }
+    const struct lac_phase *longest = &analysis->phases[time->longest];
     const char *times = time->count == 1
                             ? "once"
                             : lac_texts_add(&analysis->texts, "%s",
                                             lac_say_count((int64_t)time->count, "time").text);
     finding->title =
         lac_texts_add(&analysis->texts, "%s of what was recorded goes to %s: %s in all, %s",
-                      lac_say_pct(lac_pct(time->ns, recorded_ns)).text, phases[phase].text,
+                      lac_say_pct(lac_pct(time->ns, analysis->duration_ns)).text, advice->text,
                       lac_say_ns(time->ns).text, times);
     finding->why = lac_texts_add(
         &analysis->texts,
-        "The longest took %s, as long as %s training steps. It is no training step and is left out "
-        "of their mean; in the whole job its share may be another one.",
-        lac_say_ns(time->longest_ns).text,
-        lac_say_rate((double)time->longest_ns / diagnosis->time->step_ns).text);
-    finding->change = phases[phase].change;
-    finding->costs = phases[phase].costs;
+        "The longest took %s, as long as %s training steps. %s; in the whole job its share may be "
+        "another one.",
+        lac_say_ns(longest->dur_ns).text,
+        lac_say_rate((double)longest->dur_ns / diagnosis->time->step_ns).text,
+        advice->is_left_out ? "It is no training step and is left out of their mean"
+                            : "It comes back, so its steps count in the mean as all do");
+    bool has_change = is_open(diagnosis, advice);
+    finding->change = has_change ? advice->change : "";
+    finding->costs = has_change ? advice->costs : "";
     finding->wrong_if = "the recording was made just where it happens, and it is rare in the job.";
-    lac_evidence_slice(diagnosis, finding, time->longest, "the longest");
+    show(diagnosis, finding, longest);
+}
+
+static bool has_finding(const struct lac_analysis *analysis, const char *id)
+{
+    for (uint32_t i = 0; id && i < analysis->finding_count; i++) {
+        if (strcmp(analysis->findings[i].id, id) == 0) {
+            return true;
+        }
+    }
+    return false;
 }
 
 void lac_find_phase_overhead(struct lac_diagnosis *diagnosis)
 {
     const struct lac_analysis *analysis = diagnosis->analysis;
-    int64_t recorded_ns = diagnosis->model->info.duration_ns;
-    struct phase_time times[PHASE_COUNT];
-    collect(diagnosis, times);
-    if (analysis->step_count == 0 || recorded_ns <= 0) {
-        return;
-    }
-    for (int phase = 0; phase < PHASE_COUNT; phase++) {
-        if (times[phase].count > 0 && lac_pct(times[phase].ns, recorded_ns) >= 5.0) {
-            say(diagnosis, (enum phase)phase, &times[phase], recorded_ns);
+    for (size_t i = 0; i < sizeof advices / sizeof advices[0] && analysis->step_count > 0; i++) {
+        const struct phase_time time = time_of(analysis, advices[i].phase);
+        if (time.count > 0 && lac_pct(time.ns, analysis->duration_ns) >= 5.0 &&
+            !has_finding(analysis, advices[i].aside)) {
+            say(diagnosis, &advices[i], &time);
         }
     }
 }

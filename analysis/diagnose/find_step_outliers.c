@@ -18,7 +18,7 @@ static void measure(const struct lac_analysis *analysis, struct outliers *outlie
     uint32_t usual_count = 0;
     for (uint32_t s = 0; s < analysis->step_count; s++) {
         const struct lac_step *step = &analysis->steps[s];
-        if (step->left_out == LAC_STEP_KEPT && !step->is_outlier) {
+        if (step->left_out == LAC_STEP_KEPT && step->kind == LAC_KIND_TRAIN && !step->is_outlier) {
             outliers->usual_ns += (double)(step->dur_ns - step->wait_ns);
             usual_count++;
         }

@@ -261,7 +261,10 @@ enum lac_status lac_findings_make(struct lac_diagnosis *diagnosis)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
     lac_subject_decide(diagnosis);
-    enum lac_status status = lac_loading_measure(diagnosis);
+    enum lac_status status = lac_phases_measure(diagnosis);
+    if (!status) {
+        status = lac_loading_measure(diagnosis);
+    }
     if (status) {
         return status;
     }

@@ -222,17 +222,11 @@ static enum lac_status add_call(struct lac_diagnosis *diagnosis, struct lac_host
 /** Whether a range's name says work beside the training itself. Looked up once a name. */
 static bool is_other_work(struct lac_diagnosis *diagnosis, uint32_t id)
 {
-    static const char *const words[] = {"checkpoint", "validat", "evaluat", "save_"};
-    uint8_t known = diagnosis->other_work[id];
-    if (known > 1) {
-        known = 0;
-        const char *name = lac_model_str(diagnosis->model, id);
-        for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
-            known = known || strcasestr(name, words[i]) != NULL;
-        }
-        diagnosis->other_work[id] = known;
+    uint8_t *known = &diagnosis->other_work[id];
+    if (*known == UINT8_MAX) {
+        *known = (uint8_t)lac_step_kind_of(lac_model_str(diagnosis->model, id));
     }
-    return known == 1;
+    return *known != LAC_KIND_TRAIN;
 }
 
 static enum lac_status add_range(struct lac_diagnosis *diagnosis, struct lac_host *host,

@@ -12,8 +12,7 @@
 
 /* -- what each step contains ------------------------------------------------------------------ */
 
-/** The last step that starts at or before `t_ns`, near `hint` mostly; LAC_NONE before the first. */
-static uint32_t step_at(const struct lac_analysis *analysis, int64_t t_ns, uint32_t hint)
+uint32_t lac_step_at(const struct lac_analysis *analysis, int64_t t_ns, uint32_t hint)
 {
     const struct lac_step *steps = analysis->steps;
     uint32_t count = analysis->step_count;
@@ -57,7 +56,7 @@ static void count_operations(struct lac_diagnosis *diagnosis)
             if (!counts) {
                 continue;
             }
-            uint32_t found = step_at(analysis, slices->start_ns[i], at);
+            uint32_t found = lac_step_at(analysis, slices->start_ns[i], at);
             if (found == LAC_NONE) {
                 continue;
             }
@@ -216,38 +215,6 @@ static void leave_out_others(struct lac_diagnosis *diagnosis, int64_t *scratch)
     }
 }
 
-/** Steps that hold a range named validation or checkpoint, when only some do: a kind of their own.
- */
-static void leave_out_other_work(struct lac_diagnosis *diagnosis)
-{
-    struct lac_analysis *analysis = diagnosis->analysis;
-    const struct lac_marks *marks = &diagnosis->other_work_marks;
-    for (int pass = 0; pass < 2; pass++) {
-        uint32_t count = 0;
-        uint32_t last = LAC_NONE;
-        for (uint64_t i = 0; i < marks->count; i++) {
-            uint32_t at = step_at(analysis, marks->at[i].start_ns, last);
-            if (at == LAC_NONE || at == last) {
-                continue;
-            }
-            struct lac_step *step = &analysis->steps[at];
-            bool is_inside = marks->at[i].start_ns < step->start_ns + step->dur_ns &&
-                             marks->at[i].dur_ns * 20 >= step->dur_ns;
-            if (!is_inside) {
-                continue;
-            }
-            last = at;
-            count++;
-            if (pass == 1 && step->left_out == LAC_STEP_KEPT) {
-                step->left_out = LAC_STEP_OTHER_KIND;
-            }
-        }
-        if (count * 3 > analysis->step_count) { /* in most steps: it is what this job does */
-            return;
-        }
-    }
-}
-
 /** Steps after which the same comes again: workers that take turns, micro-steps up to an update. */
 static uint32_t cycle_of(const struct lac_analysis *analysis, uint32_t kept)
 {
@@ -303,12 +270,18 @@ static void leave_out_partial_cycle(struct lac_analysis *analysis, int64_t *scra
 /* -- figures of the kept ones --------------------------------------------------------------------
  */
 
-/** Median of the operations of kept steps. */
+/** Steps that are compared for their length: epoch ends and the like are a kind of their own. */
+static bool is_compared(const struct lac_step *step)
+{
+    return step->left_out == LAC_STEP_KEPT && step->kind == LAC_KIND_TRAIN;
+}
+
+/** Median of the operations of kept training steps. */
 static int64_t usual_operations(const struct lac_analysis *analysis, int64_t *scratch)
 {
     uint32_t count = 0;
     for (uint32_t s = 0; s < analysis->step_count; s++) {
-        if (analysis->steps[s].left_out == LAC_STEP_KEPT) {
+        if (is_compared(&analysis->steps[s])) {
             scratch[count++] = (int64_t)analysis->steps[s].op_count;
         }
     }
@@ -322,7 +295,7 @@ static void mark_outliers(struct lac_analysis *analysis, int64_t *scratch)
 {
     uint32_t count = 0;
     for (uint32_t s = 0; s < analysis->step_count; s++) {
-        if (analysis->steps[s].left_out == LAC_STEP_KEPT) {
+        if (is_compared(&analysis->steps[s])) {
             scratch[count++] = own_ns(&analysis->steps[s]);
         }
     }
@@ -347,7 +320,7 @@ static void mark_outliers(struct lac_analysis *analysis, int64_t *scratch)
         struct lac_step *step = &analysis->steps[s];
         double length = (double)own_ns(step);
         bool is_of_its_kind = llabs((int64_t)step->op_count - usual_ops) <= usual_ops / 20 + 2;
-        step->is_outlier = step->left_out == LAC_STEP_KEPT && is_of_its_kind && length > limit &&
+        step->is_outlier = is_compared(step) && is_of_its_kind && length > limit &&
                            length > 1.2 * (double)median_ns;
     }
 }
@@ -404,8 +377,13 @@ enum lac_status lac_steps_choose(struct lac_diagnosis *diagnosis)
         lac_pauses_leave_out(diagnosis);
         lac_unseen_leave_out(diagnosis);
         leave_out_others(diagnosis, scratch);
-        leave_out_other_work(diagnosis);
+        status = lac_steps_name_kinds(diagnosis);
+    }
+    if (!status) {
         status = lac_steps_find_micro(diagnosis);
+    }
+    if (!status) {
+        status = lac_steps_find_kinds(diagnosis);
     }
     if (!status) {
         leave_out_partial_cycle(analysis, scratch);

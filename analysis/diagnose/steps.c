@@ -133,8 +133,7 @@ static enum lac_status from_step_like(struct lac_diagnosis *diagnosis)
     return LAC_OK;
 }
 
-/** The track that has most of the marks, when one has more than half; else that of the last. */
-static uint32_t majority_track(const struct lac_marks *marks)
+uint32_t lac_marks_majority_track(const struct lac_marks *marks)
 {
     uint32_t track = LAC_NONE;
     uint64_t lead = 0;
@@ -151,7 +150,7 @@ static uint32_t majority_track(const struct lac_marks *marks)
 static enum lac_status between_marks(struct lac_diagnosis *diagnosis, const struct lac_marks *marks,
                                      bool uses_end)
 {
-    uint32_t track = majority_track(marks);
+    uint32_t track = lac_marks_majority_track(marks);
     const struct lac_mark *before = NULL;
     for (uint64_t i = 0; i < marks->count; i++) {
         const struct lac_mark *mark = &marks->at[i];

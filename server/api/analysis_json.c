@@ -196,6 +196,47 @@ static struct json_object *devices_part(struct writer *writer)
     return part;
 }
 
+/** What the steps did, kind by kind. */
+static struct json_object *kinds_part(struct writer *writer)
+{
+    const struct lac_analysis *analysis = writer->analysis;
+    struct json_object *part = json_object_new_array();
+    for (uint32_t k = 0; k < analysis->step_kind_count; k++) {
+        const struct lac_step_kind_facts *facts = &analysis->step_kinds[k];
+        struct json_object *kind = json_object_new_object();
+        put_text(writer, kind, "kind", lac_step_kind_name((enum lac_step_kind)facts->kind));
+        put_count(writer, kind, "count", facts->count);
+        put_ns(writer, kind, "mean_ns", facts->mean_ns);
+        put_ns(writer, kind, "total_ns", facts->total_ns);
+        put_ns(writer, kind, "own_ns", facts->own_ns);
+        put_real(writer, kind, "pct_of_steps", facts->pct_of_steps);
+        put_ns(writer, kind, "every", facts->every > 0 ? facts->every : LAC_UNKNOWN_NS);
+        put_text(writer, kind, "why", facts->why);
+        put_text(writer, kind, "text", facts->text);
+        push(writer, part, kind);
+    }
+    return part;
+}
+
+/** The recording from its start to its end. */
+static struct json_object *phases_part(struct writer *writer)
+{
+    const struct lac_analysis *analysis = writer->analysis;
+    struct json_object *part = json_object_new_array();
+    for (uint32_t p = 0; p < analysis->phase_count; p++) {
+        const struct lac_phase *phase = &analysis->phases[p];
+        struct json_object *object = json_object_new_object();
+        put_text(writer, object, "name", lac_phase_name((enum lac_phase_kind)phase->kind));
+        put_ns(writer, object, "start_ns", phase->start_ns);
+        put_ns(writer, object, "dur_ns", phase->dur_ns);
+        put_real(writer, object, "pct",
+                 100.0 * (double)phase->dur_ns / (double)analysis->duration_ns);
+        put_count(writer, object, "step_count", phase->step_count);
+        push(writer, part, object);
+    }
+    return part;
+}
+
 static struct json_object *steps_part(struct writer *writer)
 {
     const struct lac_analysis *analysis = writer->analysis;
@@ -236,9 +277,11 @@ static struct json_object *steps_part(struct writer *writer)
         put_count(writer, out, "index", s);
         put_text(writer, out, "why",
                  lac_step_left_out_name((enum lac_step_left_out)step->left_out));
+        put_text(writer, out, "kind", lac_step_kind_name((enum lac_step_kind)step->kind));
         push(writer, left_out, out);
     }
     put(writer, part, "left_out", left_out);
+    put(writer, part, "kinds", kinds_part(writer));
     return part;
 }
 
@@ -518,6 +561,7 @@ static struct json_object *analysis_object(struct writer *writer)
     put(writer, object, "needs_ns", needs_part(writer));
     put(writer, object, "devices", devices_part(writer));
     put(writer, object, "steps", steps_part(writer));
+    put(writer, object, "phases", phases_part(writer));
     put(writer, object, "kernels", kernels_part(writer));
     put(writer, object, "layout", layout_part(writer));
     put(writer, object, "tensor_core", tensor_core_part(writer));

@@ -1,0 +1,146 @@
+/*
+ * Where an epoch ends: the training loader begins anew. One loader is followed, the one that the
+ * training takes its batches from; loaders of validations count from 0 as well and end no epoch.
+ */
+
+#include "analysis/diagnose/step_kinds.h"
+
+#include <stdint.h>
+
+/** Whether a moment lies in one of the first `count` stretches. Moments must ascend. */
+static bool is_in_stretch(const struct lac_stretch *stretches, uint32_t count, int64_t t_ns,
+                          uint32_t *cursor)
+{
+    while (*cursor < count && stretches[*cursor].end_ns <= t_ns) {
+        (*cursor)++;
+    }
+    return *cursor < count && stretches[*cursor].start_ns <= t_ns;
+}
+
+/** A backward pass, or where none is recorded as much work as a training step: a forward pass alone
+ *  has about a third. */
+static bool does_training(const struct lac_kind_search *search, uint32_t s)
+{
+    const struct lac_step *step = &search->diagnosis->analysis->steps[s];
+    if (search->usual.trains_by_host) {
+        return search->works[s].backward > 0;
+    }
+    return search->usual.ops > 0 && (int64_t)step->op_count * 10 >= search->usual.ops * 7;
+}
+
+static enum lac_status put_epoch(struct lac_kind_search *search, uint32_t s, int64_t start_ns,
+                                 int64_t end_ns, const char *why)
+{
+    struct lac_diagnosis *diagnosis = search->diagnosis;
+    if (diagnosis->analysis->steps[s].kind == LAC_KIND_TRAIN) {
+        lac_step_kind_set(diagnosis, s, LAC_KIND_EPOCH_END, why);
+    }
+    return lac_stretch_add(diagnosis, start_ns, end_ns, LAC_KIND_EPOCH_END);
+}
+
+/** Batches have numbers: the training's begin at 0 again. */
+static enum lac_status by_numbers(struct lac_kind_search *search)
+{
+    const struct lac_diagnosis *diagnosis = search->diagnosis;
+    const struct lac_model *model = diagnosis->model;
+    const struct lac_analysis *analysis = diagnosis->analysis;
+    uint32_t track = lac_marks_majority_track(&diagnosis->wait_marks);
+    uint32_t stretch_count = diagnosis->stretch_count; /* without those added here */
+    uint32_t cursor = 0;
+    uint32_t at = 0;
+    int64_t last = -1; /* batch of the training */
+    for (uint64_t i = 0; i < diagnosis->wait_marks.count; i++) {
+        const struct lac_mark *wait = &diagnosis->wait_marks.at[i];
+        uint32_t s = lac_step_at(analysis, wait->start_ns, at);
+        uint32_t row = model->slices.detail[wait->slice];
+        int64_t batch = row < model->loader_info_count ? model->loader_infos[row].batch : -1;
+        if (wait->track != track || s == LAC_NONE || batch < 0) {
+            continue;
+        }
+        at = s;
+        const struct lac_step_work *work = &search->works[s];
+        bool is_last = wait->start_ns == work->last_wait_ns;
+        bool has_others = (int64_t)work->waits > search->usual.waits + 1;
+        if (!does_training(search, s) || (has_others && !is_last) ||
+            is_in_stretch(diagnosis->stretches, stretch_count, wait->start_ns, &cursor)) {
+            continue;
+        }
+        if (batch == 0 && last > 0) {
+            enum lac_status status =
+                put_epoch(search, s, wait->start_ns, wait->start_ns + wait->dur_ns,
+                          "the training loader counts its batches from 0 again");
+            if (status) {
+                return status;
+            }
+        }
+        last = batch;
+    }
+    return LAC_OK;
+}
+
+/** No numbers: an iterator is made, or a batch more is taken and waited for as for no other: the
+ *  last one of an epoch does not come. */
+static enum lac_status by_signs(struct lac_kind_search *search)
+{
+    const struct lac_analysis *analysis = search->diagnosis->analysis;
+    const struct lac_step_usual *usual = &search->usual;
+    bool has_waited = false;
+    for (uint32_t s = 0; s < analysis->step_count; s++) {
+        const struct lac_step *step = &analysis->steps[s];
+        const struct lac_step_work *work = &search->works[s];
+        int64_t wait_ns = work->last_wait_end_ns - work->last_wait_ns;
+        bool takes_more = usual->waits > 0 && (int64_t)work->waits == usual->waits + 1 &&
+                          wait_ns > 3 * usual->wait_ns && wait_ns * 10 > usual->own_ns;
+        bool begins = has_waited && step->kind == LAC_KIND_TRAIN && work->waits > 0 &&
+                      work->first_batch < 0 && does_training(search, s) &&
+                      (work->makes_loader || takes_more);
+        has_waited = has_waited || (work->waits > 0 && does_training(search, s));
+        if (!begins) {
+            continue;
+        }
+        enum lac_status status =
+            put_epoch(search, s, work->last_wait_ns, work->last_wait_end_ns,
+                      work->makes_loader ? "an iterator of the loader is made in it"
+                                         : "asks for a batch more, and waits for it longer");
+        if (status) {
+            return status;
+        }
+    }
+    return LAC_OK;
+}
+
+/** Where a step is from one wait to the next: a wait that nothing was launched after asked for a
+ *  batch that did not come. */
+static enum lac_status by_waits_in_vain(struct lac_kind_search *search)
+{
+    const struct lac_analysis *analysis = search->diagnosis->analysis;
+    for (uint32_t s = 1; s + 1 < analysis->step_count && search->usual.ops > 0; s++) {
+        const struct lac_step *step = &analysis->steps[s];
+        const struct lac_step *before = &analysis->steps[s - 1];
+        const struct lac_step *after = &analysis->steps[s + 1];
+        bool is_in_vain = step->op_count == 0 && search->works[s].waits == 1 &&
+                          lac_step_kind_is_open(step) && does_training(search, s - 1) &&
+                          does_training(search, s + 1) && before->kind != LAC_KIND_VALIDATION &&
+                          after->kind != LAC_KIND_VALIDATION;
+        if (!is_in_vain) {
+            continue;
+        }
+        lac_step_kind_set(search->diagnosis, s, LAC_KIND_EPOCH_END,
+                          "the loader is asked for a batch that does not come");
+        enum lac_status status = lac_stretch_add(search->diagnosis, step->start_ns,
+                                                 step->start_ns + step->dur_ns, LAC_KIND_EPOCH_END);
+        if (status) {
+            return status;
+        }
+    }
+    return LAC_OK;
+}
+
+enum lac_status lac_steps_find_epochs(struct lac_kind_search *search)
+{
+    enum lac_status status = by_numbers(search);
+    if (!status) {
+        status = by_signs(search);
+    }
+    return status ? status : by_waits_in_vain(search);
+}
