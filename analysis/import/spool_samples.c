@@ -28,6 +28,7 @@ struct lac_spool_samples {
     struct series *series; /* by spool id of the name */
     uint32_t series_count;
     uint32_t track_count;
+    bool has_time;
     int64_t now_ns;
     int64_t before_ns; /* time of the round before; now_ns when there is none */
 };
@@ -168,6 +169,10 @@ static enum lac_status on_value(struct lac_spool_samples *samples, const struct 
         samples->process->missing_names++;
         return LAC_OK;
     }
+    if (!samples->has_time) {
+        samples->process->unknown_events++;
+        return LAC_OK;
+    }
     series = &samples->series[record->series];
     if (series->track == LAC_NONE && !series->bad) {
         status = make_track(samples, name, series);
@@ -190,8 +195,9 @@ enum lac_status lac_spool_samples_read(struct lac_spool_samples *samples,
         case LAC_SAMPLE_TIME: {
             const int64_t now_ns = lac_spool_ns(records[i].bits) + samples->process->offset_ns;
 
-            samples->before_ns = samples->now_ns == 0 ? now_ns : samples->now_ns;
+            samples->before_ns = samples->has_time ? samples->now_ns : now_ns;
             samples->now_ns = now_ns;
+            samples->has_time = true;
             break;
         }
         case LAC_SAMPLE_VALUE:

@@ -1,7 +1,7 @@
 #include "collector/launch/nvml.h"
 
 #include "collector/inject/old_symbols.h"
-#include "collector/launch/nvml_abi.h"
+#include "collector/launch/nvml_calls.h"
 #include "collector/launch/nvml_gpm.h"
 #include "collector/launch/sample_spool.h"
 #include "collector/launch/status_line.h"
@@ -18,90 +18,61 @@
 #include <string.h>
 #include <time.h>
 
-enum { DEVICES_MAX = 64, ROUND_MS = 100, PCIE_ROUNDS = 10, READINGS_MAX = 16 };
+enum {
+    DEVICES_MAX = 64,
+    ROUND_MS = 100,
+    PCIE_ROUNDS = 10,
+    READINGS_MAX = 16,
+    NAME_BYTES = 96,
+    OPEN_WAIT_MS = 300,
+    END_WAIT_MS = 3000,
+};
 #define AGAIN_NS 1000000000u /* means are told again after this even when they are the same */
-
-typedef void *nvml_device;
-
-struct functions {
-    int (*init)(void);
-    int (*shutdown)(void);
-    int (*count)(unsigned *);
-    int (*handle)(unsigned, nvml_device *);
-    int (*name)(nvml_device, char *, unsigned);
-    int (*driver)(char *, unsigned);
-    int (*utilization)(nvml_device, struct nvml_utilization *);
-    int (*clock)(nvml_device, int, unsigned *);
-    int (*memory)(nvml_device, struct nvml_memory *);
-    int (*power)(nvml_device, unsigned *);
-    int (*energy)(nvml_device, unsigned long long *);
-    int (*temperature)(nvml_device, int, unsigned *);
-    int (*temperature_v)(nvml_device, struct nvml_temperature *);
-    int (*throttling)(nvml_device, unsigned long long *);
-    int (*pcie)(nvml_device, int, unsigned *);
-};
-
-/* Of a GPU. GPM tells of the two of PCIe where it can, and of all from SM_ACTIVE on. */
-enum value {
-    GPU_USE,
-    MEMORY_USE,
-    SM_CLOCK,
-    MEMORY_CLOCK,
-    MEMORY_USED,
-    POWER,
-    ENERGY,
-    TEMPERATURE,
-    CLOCKS_HELD,
-    PCIE_SENT,
-    PCIE_RECEIVED,
-    MEMORY_TOTAL,
-    SM_ACTIVE,
-    SM_OCCUPANCY,
-    TENSOR_ACTIVE,
-    MEMORY_BANDWIDTH,
-    NVLINK_SENT,
-    NVLINK_RECEIVED,
-    VALUES,
-};
 
 static const struct {
     const char *what;
     const char *unit;
-} series[VALUES] = {
-    [GPU_USE] = {"GPU utilisation", "%"},
-    [MEMORY_USE] = {"memory utilisation", "%"},
-    [SM_CLOCK] = {"SM clock", "MHz"},
-    [MEMORY_CLOCK] = {"memory clock", "MHz"},
-    [MEMORY_USED] = {"memory used", "MB"},
-    [POWER] = {"power", "W"},
-    [ENERGY] = {"energy", "J"},
-    [TEMPERATURE] = {"temperature", "C"},
-    [CLOCKS_HELD] = {"clocks held down", "reasons"},
-    [PCIE_SENT] = {"PCIe sent", "MB/s"},
-    [PCIE_RECEIVED] = {"PCIe received", "MB/s"},
-    [MEMORY_TOTAL] = {"memory total", "MB"},
-    [SM_ACTIVE] = {"SMs active", "%"},
-    [SM_OCCUPANCY] = {"SM occupancy", "%"},
-    [TENSOR_ACTIVE] = {"tensor cores active", "%"},
-    [MEMORY_BANDWIDTH] = {"memory bandwidth", "%"},
-    [NVLINK_SENT] = {"NVLink sent", "MB/s"},
-    [NVLINK_RECEIVED] = {"NVLink received", "MB/s"},
+} series[LAC_NVML_VALUES] = {
+    [LAC_NVML_GPU_USE] = {"GPU utilisation", "%"},
+    [LAC_NVML_MEMORY_USE] = {"memory utilisation", "%"},
+    [LAC_NVML_SM_CLOCK] = {"SM clock", "MHz"},
+    [LAC_NVML_MEMORY_CLOCK] = {"memory clock", "MHz"},
+    [LAC_NVML_MEMORY_USED] = {"memory used", "MB"},
+    [LAC_NVML_POWER] = {"power", "W"},
+    [LAC_NVML_ENERGY] = {"energy", "J"},
+    [LAC_NVML_TEMPERATURE] = {"temperature", "C"},
+    [LAC_NVML_CLOCKS_HELD] = {"clocks held down", "reasons"},
+    [LAC_NVML_PCIE_SENT] = {"PCIe sent", "MB/s"},
+    [LAC_NVML_PCIE_RECEIVED] = {"PCIe received", "MB/s"},
+    [LAC_NVML_MEMORY_TOTAL] = {"memory total", "MB"},
+    [LAC_NVML_SM_ACTIVE] = {"SMs active", "%"},
+    [LAC_NVML_SM_OCCUPANCY] = {"SM occupancy", "%"},
+    [LAC_NVML_TENSOR_ACTIVE] = {"tensor cores active", "%"},
+    [LAC_NVML_MEMORY_BANDWIDTH] = {"memory bandwidth", "%"},
+    [LAC_NVML_NVLINK_SENT] = {"NVLink sent", "MB/s"},
+    [LAC_NVML_NVLINK_RECEIVED] = {"NVLink received", "MB/s"},
 };
 
-static const enum value value_of_gpm[LAC_GPM_VALUES] = {
-    [LAC_GPM_SM_ACTIVE] = SM_ACTIVE,         [LAC_GPM_SM_OCCUPANCY] = SM_OCCUPANCY,
-    [LAC_GPM_TENSOR_ACTIVE] = TENSOR_ACTIVE, [LAC_GPM_MEMORY_BANDWIDTH] = MEMORY_BANDWIDTH,
-    [LAC_GPM_PCIE_SENT] = PCIE_SENT,         [LAC_GPM_PCIE_RECEIVED] = PCIE_RECEIVED,
-    [LAC_GPM_NVLINK_SENT] = NVLINK_SENT,     [LAC_GPM_NVLINK_RECEIVED] = NVLINK_RECEIVED,
+static const enum lac_nvml_value value_of_gpm[LAC_GPM_VALUES] = {
+    [LAC_GPM_SM_ACTIVE] = LAC_NVML_SM_ACTIVE,
+    [LAC_GPM_SM_OCCUPANCY] = LAC_NVML_SM_OCCUPANCY,
+    [LAC_GPM_TENSOR_ACTIVE] = LAC_NVML_TENSOR_ACTIVE,
+    [LAC_GPM_MEMORY_BANDWIDTH] = LAC_NVML_MEMORY_BANDWIDTH,
+    [LAC_GPM_PCIE_SENT] = LAC_NVML_PCIE_SENT,
+    [LAC_GPM_PCIE_RECEIVED] = LAC_NVML_PCIE_RECEIVED,
+    [LAC_GPM_NVLINK_SENT] = LAC_NVML_NVLINK_SENT,
+    [LAC_GPM_NVLINK_RECEIVED] = LAC_NVML_NVLINK_RECEIVED,
 };
 
 struct device {
     nvml_device handle;
-    unsigned index;        /* as NVML counts */
-    double values[VALUES]; /* NAN: not told */
-    double written[VALUES];
-    uint64_t written_ns[VALUES];
-    uint32_t ids[VALUES];
+    unsigned index; /* as NVML counts */
+    char name[NAME_BYTES];
+    char gpm_at_start[NAME_BYTES];  /* "True", or why not */
+    double values[LAC_NVML_VALUES]; /* NAN: not told */
+    double written[LAC_NVML_VALUES];
+    uint64_t written_ns[LAC_NVML_VALUES];
+    uint32_t ids[LAC_NVML_VALUES];
     struct lac_gpm gpm; /* the reading thread's */
     bool has_gpm_pcie;
     /* for the writer, under the mutex */
@@ -111,116 +82,92 @@ struct device {
     bool was_told;
 };
 
+/* The driver may take seconds to begin, or hang: only the thread calls it, and who waits for the
+ * thread does so for a while. */
+enum state { OPENING, OPEN, FAILED };
+
 struct lac_nvml {
     void *library;
-    struct functions call;
+    struct lac_nvml_functions call;
     struct lac_gpm_functions gpm;
     bool has_gpm;
+    const char *why_no_gpm;
+    char driver[NAME_BYTES];
     struct device devices[DEVICES_MAX];
     unsigned count;
     pthread_t thread;
     pthread_mutex_t mutex;
+    /* under the mutex. What the thread found when it opened the driver stays as it is from OPEN on
+     */
+    enum state state;
     bool stop;
+    bool has_ended;
+    /* the writer's */
+    bool was_noted;
     bool said_off;
 };
 
-static bool find_functions(void *library, struct functions *call)
+static void sleep_ms(long ms)
 {
-    const struct {
-        const char *name;
-        void *to;
-        bool needed;
-    } wanted[] = {
-        {"nvmlInit_v2", &call->init, true},
-        {"nvmlShutdown", &call->shutdown, true},
-        {"nvmlDeviceGetCount_v2", &call->count, true},
-        {"nvmlDeviceGetHandleByIndex_v2", &call->handle, true},
-        {"nvmlDeviceGetName", &call->name, false},
-        {"nvmlSystemGetDriverVersion", &call->driver, false},
-        {"nvmlDeviceGetUtilizationRates", &call->utilization, false},
-        {"nvmlDeviceGetClockInfo", &call->clock, false},
-        {"nvmlDeviceGetMemoryInfo", &call->memory, false},
-        {"nvmlDeviceGetPowerUsage", &call->power, false},
-        {"nvmlDeviceGetTotalEnergyConsumption", &call->energy, false},
-        {"nvmlDeviceGetTemperature", &call->temperature, false},
-        {"nvmlDeviceGetTemperatureV", &call->temperature_v, false},
-        {"nvmlDeviceGetCurrentClocksEventReasons", &call->throttling, false},
-        {"nvmlDeviceGetPcieThroughput", &call->pcie, false},
-    };
+    const struct timespec pause = {.tv_nsec = ms * 1000000L};
 
-    for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
-        void *const function = dlsym(library, wanted[i].name);
-
-        memcpy(wanted[i].to, &function, sizeof(function));
-        if (function == NULL && wanted[i].needed) {
-            return false;
-        }
-    }
-    if (call->throttling == NULL) { /* before driver 535 */
-        void *const function = dlsym(library, "nvmlDeviceGetCurrentClocksThrottleReasons");
-
-        memcpy(&call->throttling, &function, sizeof(function));
-    }
-    return true;
+    (void)nanosleep(&pause, NULL);
 }
 
-static double read_temperature(const struct functions *call, nvml_device handle)
+static void open_device(struct lac_nvml *nvml, struct device *device)
 {
-    struct nvml_temperature sensor = {.version = NVML_TEMPERATURE_VERSION,
-                                      .sensor = NVML_SENSOR_GPU};
-    unsigned number;
-
-    if (call->temperature != NULL &&
-        call->temperature(handle, NVML_SENSOR_GPU, &number) == NVML_OK) {
-        return number;
+    for (int k = 0; k < LAC_NVML_VALUES; k++) {
+        device->values[k] = (double)NAN;
+        device->written[k] = (double)NAN;
     }
-    if (call->temperature_v != NULL && call->temperature_v(handle, &sensor) == NVML_OK) {
-        return sensor.celsius;
+    if (nvml->call.name != NULL) {
+        (void)nvml->call.name(device->handle, device->name, sizeof(device->name));
     }
-    return (double)NAN;
+    if (nvml->has_gpm) {
+        lac_gpm_open(&nvml->gpm, device->handle, &device->gpm);
+    }
+    (void)snprintf(device->gpm_at_start, sizeof(device->gpm_at_start), "%s",
+                   device->gpm.is_on ? "True"
+                   : nvml->has_gpm   ? device->gpm.why_off
+                                     : nvml->why_no_gpm);
 }
 
-/* One device, all values; each call may be refused (virtual GPUs, old ones). */
-static void read_device(const struct functions *call, nvml_device handle, bool with_pcie,
-                        double *values)
+static bool open_all(struct lac_nvml *nvml)
 {
-    struct nvml_utilization utilization;
-    struct nvml_memory memory;
-    unsigned number;
-    unsigned long long big;
+    const char *const wish = getenv("LACUNA_GPM");
+    const bool is_unwanted = wish != NULL && strcmp(wish, "0") == 0;
+    unsigned count = 0;
 
-    if (call->utilization != NULL && call->utilization(handle, &utilization) == NVML_OK) {
-        values[GPU_USE] = utilization.gpu_percent;
-        values[MEMORY_USE] = utilization.memory_percent;
+    if (!lac_nvml_find(nvml->library, &nvml->call) || nvml->call.init() != NVML_OK) {
+        return false;
     }
-    if (call->clock != NULL && call->clock(handle, NVML_CLOCK_SM, &number) == NVML_OK) {
-        values[SM_CLOCK] = number;
+    nvml->has_gpm = lac_gpm_find(nvml->library, &nvml->gpm) && !is_unwanted;
+    nvml->why_no_gpm = is_unwanted ? "turned off by LACUNA_GPM=0" : "this driver does not have it";
+    if (nvml->call.driver != NULL) {
+        (void)nvml->call.driver(nvml->driver, sizeof(nvml->driver));
     }
-    if (call->clock != NULL && call->clock(handle, NVML_CLOCK_MEMORY, &number) == NVML_OK) {
-        values[MEMORY_CLOCK] = number;
-    }
-    if (call->memory != NULL && call->memory(handle, &memory) == NVML_OK) {
-        values[MEMORY_USED] = (double)memory.used_bytes / 1e6;
-        values[MEMORY_TOTAL] = (double)memory.total_bytes / 1e6;
-    }
-    if (call->power != NULL && call->power(handle, &number) == NVML_OK) {
-        values[POWER] = number / 1e3;
-    }
-    if (call->energy != NULL && call->energy(handle, &big) == NVML_OK) {
-        values[ENERGY] = (double)big / 1e3;
-    }
-    values[TEMPERATURE] = read_temperature(call, handle);
-    if (call->throttling != NULL && call->throttling(handle, &big) == NVML_OK) {
-        values[CLOCKS_HELD] = (double)big;
-    }
-    if (with_pcie && call->pcie != NULL) { /* each of these takes 20 ms */
-        if (call->pcie(handle, NVML_PCIE_SENT, &number) == NVML_OK) {
-            values[PCIE_SENT] = number / 1e3;
-        }
-        if (call->pcie(handle, NVML_PCIE_RECEIVED, &number) == NVML_OK) {
-            values[PCIE_RECEIVED] = number / 1e3;
+    (void)nvml->call.count(&count);
+    for (unsigned i = 0; i < count && nvml->count < DEVICES_MAX; i++) {
+        struct device *const device = &nvml->devices[nvml->count];
+
+        if (nvml->call.handle(i, &device->handle) == NVML_OK) {
+            device->index = i;
+            open_device(nvml, device);
+            nvml->count++;
         }
     }
+    if (nvml->count == 0) {
+        (void)nvml->call.shutdown();
+    }
+    return nvml->count > 0;
+}
+
+static void close_all(struct lac_nvml *nvml)
+{
+    for (unsigned i = 0; i < nvml->count && nvml->has_gpm; i++) {
+        lac_gpm_close(&nvml->gpm, &nvml->devices[i].gpm);
+    }
+    (void)nvml->call.shutdown();
 }
 
 /* A reading for the writer; when it does not come, the oldest goes. */
@@ -239,19 +186,19 @@ static void read_all_of(struct lac_nvml *nvml, struct device *device, bool with_
     struct lac_gpm_reading reading;
     const bool was_on = device->gpm.is_on;
     const bool is_new = was_on && lac_gpm_read(&nvml->gpm, &device->gpm, &reading);
-    double values[VALUES];
+    double values[LAC_NVML_VALUES];
 
     if (is_new) {
         device->has_gpm_pcie = !isnan(reading.values[LAC_GPM_PCIE_SENT]) ||
                                !isnan(reading.values[LAC_GPM_PCIE_RECEIVED]);
     }
-    for (int k = 0; k < VALUES; k++) {
+    for (int k = 0; k < LAC_NVML_VALUES; k++) {
         values[k] = (double)NAN;
     }
-    read_device(&nvml->call, device->handle,
-                with_pcie && !(device->gpm.is_on && device->has_gpm_pcie), values);
+    lac_nvml_read(&nvml->call, device->handle,
+                  with_pcie && !(device->gpm.is_on && device->has_gpm_pcie), values);
     (void)pthread_mutex_lock(&nvml->mutex);
-    for (int k = 0; k < VALUES; k++) {
+    for (int k = 0; k < LAC_NVML_VALUES; k++) {
         if (!isnan(values[k])) {
             device->values[k] = values[k];
         }
@@ -259,8 +206,8 @@ static void read_all_of(struct lac_nvml *nvml, struct device *device, bool with_
     if (is_new) {
         keep_reading(device, &reading);
         if (device->has_gpm_pcie) { /* one source: what the slow call said is old */
-            device->values[PCIE_SENT] = (double)NAN;
-            device->values[PCIE_RECEIVED] = (double)NAN;
+            device->values[LAC_NVML_PCIE_SENT] = (double)NAN;
+            device->values[LAC_NVML_PCIE_RECEIVED] = (double)NAN;
         }
     }
     if (was_on && !device->gpm.is_on) {
@@ -269,92 +216,93 @@ static void read_all_of(struct lac_nvml *nvml, struct device *device, bool with_
     (void)pthread_mutex_unlock(&nvml->mutex);
 }
 
-static void *read_again_and_again(void *context)
+static void *run(void *context)
 {
     struct lac_nvml *const nvml = context;
     sigset_t all;
-    bool stop = false;
+    bool is_open;
+    bool stop;
 
     (void)sigfillset(&all);
     (void)pthread_sigmask(SIG_SETMASK, &all, NULL);
+    is_open = open_all(nvml);
+    (void)pthread_mutex_lock(&nvml->mutex);
+    nvml->state = is_open ? OPEN : FAILED;
+    stop = !is_open || nvml->stop;
+    (void)pthread_mutex_unlock(&nvml->mutex);
     for (unsigned round = 0; !stop; round++) {
-        const struct timespec pause = {.tv_nsec = ROUND_MS * 1000000L};
-
         for (unsigned i = 0; i < nvml->count; i++) {
             /* not in the first round: by then GPM has told whether it has PCIe */
             read_all_of(nvml, &nvml->devices[i], round % PCIE_ROUNDS == 2);
         }
-        (void)nanosleep(&pause, NULL);
+        sleep_ms(ROUND_MS);
         (void)pthread_mutex_lock(&nvml->mutex);
         stop = nvml->stop;
         (void)pthread_mutex_unlock(&nvml->mutex);
     }
+    if (is_open) {
+        close_all(nvml);
+    }
+    (void)pthread_mutex_lock(&nvml->mutex);
+    nvml->has_ended = true;
+    (void)pthread_mutex_unlock(&nvml->mutex);
     return NULL;
 }
 
-static void note_device(struct lac_nvml *nvml, struct device *device,
-                        struct lac_sample_spool *spool)
+/* Until `holds`, which is asked under the mutex, but no longer. @return whether it holds */
+static bool wait_until(struct lac_nvml *nvml, bool (*holds)(const struct lac_nvml *), long wait_ms)
 {
-    char text[128] = "";
+    bool held = false;
+
+    for (long waited_ms = 0; !held; waited_ms += 5) {
+        (void)pthread_mutex_lock(&nvml->mutex);
+        held = holds(nvml);
+        (void)pthread_mutex_unlock(&nvml->mutex);
+        if (held || waited_ms >= wait_ms) {
+            break;
+        }
+        sleep_ms(5);
+    }
+    return held;
+}
+
+static bool has_opened(const struct lac_nvml *nvml)
+{
+    return nvml->state != OPENING;
+}
+
+static bool has_ended(const struct lac_nvml *nvml)
+{
+    return nvml->has_ended;
+}
+
+static void note_device(const struct device *device, struct lac_sample_spool *spool)
+{
     char key[40];
 
-    for (int k = 0; k < VALUES; k++) {
-        device->values[k] = (double)NAN;
-        device->written[k] = (double)NAN;
-    }
-    if (nvml->call.name != NULL && nvml->call.name(device->handle, text, sizeof(text)) == NVML_OK) {
+    if (device->name[0] != '\0') {
         (void)snprintf(key, sizeof(key), "host.gpu.%u", device->index);
-        lac_sample_spool_setting(spool, key, text);
-    }
-    if (nvml->has_gpm) {
-        lac_gpm_open(&nvml->gpm, device->handle, &device->gpm);
+        lac_sample_spool_setting(spool, key, device->name);
     }
     (void)snprintf(key, sizeof(key), "host.gpm.%u", device->index);
-    lac_sample_spool_setting(spool, key,
-                             device->gpm.is_on ? "True"
-                             : nvml->has_gpm   ? device->gpm.why_off
-                                               : "this driver does not have it");
+    lac_sample_spool_setting(spool, key, device->gpm_at_start);
 }
 
-static void note_devices(struct lac_nvml *nvml, struct lac_sample_spool *spool)
+/* What was found, once it is known. Under the mutex. */
+static void note_facts(struct lac_nvml *nvml, struct lac_sample_spool *spool)
 {
-    char text[128] = "";
-
-    if (nvml->call.driver != NULL && nvml->call.driver(text, sizeof(text)) == NVML_OK) {
-        lac_sample_spool_setting(spool, "host.driver_version", text);
+    if (nvml->was_noted || nvml->state == OPENING) {
+        return;
+    }
+    nvml->was_noted = true;
+    lac_sample_spool_setting(spool, "host.gpu_monitor",
+                             nvml->state == OPEN ? "nvml" : "the driver shows no GPU");
+    if (nvml->driver[0] != '\0') {
+        lac_sample_spool_setting(spool, "host.driver_version", nvml->driver);
     }
     for (unsigned i = 0; i < nvml->count; i++) {
-        note_device(nvml, &nvml->devices[i], spool);
+        note_device(&nvml->devices[i], spool);
     }
-}
-
-static bool start(struct lac_nvml *nvml)
-{
-    unsigned count = 0;
-
-    if (!find_functions(nvml->library, &nvml->call) || nvml->call.init() != NVML_OK) {
-        return false;
-    }
-    if (nvml->call.count(&count) != NVML_OK || count == 0) {
-        (void)nvml->call.shutdown();
-        return false;
-    }
-    for (unsigned i = 0; i < count && nvml->count < DEVICES_MAX; i++) {
-        if (nvml->call.handle(i, &nvml->devices[nvml->count].handle) == NVML_OK) {
-            nvml->devices[nvml->count++].index = i;
-        }
-    }
-    nvml->has_gpm = lac_gpm_find(nvml->library, &nvml->gpm);
-    return nvml->count > 0;
-}
-
-static void close_all(struct lac_nvml *nvml)
-{
-    for (unsigned i = 0; i < nvml->count && nvml->has_gpm; i++) {
-        lac_gpm_close(&nvml->gpm, &nvml->devices[i].gpm);
-    }
-    (void)nvml->call.shutdown();
-    free(nvml);
 }
 
 struct lac_nvml *lac_nvml_create(struct lac_sample_spool *spool)
@@ -362,28 +310,28 @@ struct lac_nvml *lac_nvml_create(struct lac_sample_spool *spool)
     void *const library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
     struct lac_nvml *const nvml = library != NULL ? calloc(1, sizeof(*nvml)) : NULL;
 
-    if (nvml != NULL) {
-        nvml->library = library;
+    if (library == NULL) {
+        lac_sample_spool_setting(spool, "host.gpu_monitor", "libnvidia-ml.so.1 was not found");
     }
-    if (nvml == NULL || !start(nvml)) {
-        lac_sample_spool_setting(spool, "host.gpu_monitor",
-                                 library == NULL ? "libnvidia-ml.so.1 was not found"
-                                                 : "the driver shows no GPU");
+    if (nvml == NULL) {
+        return NULL;
+    }
+    nvml->library = library;
+    (void)pthread_mutex_init(&nvml->mutex, NULL);
+    if (pthread_create(&nvml->thread, NULL, run, nvml) != 0) {
         free(nvml);
         return NULL;
     }
-    note_devices(nvml, spool);
-    (void)pthread_mutex_init(&nvml->mutex, NULL);
-    if (pthread_create(&nvml->thread, NULL, read_again_and_again, nvml) != 0) {
-        close_all(nvml);
-        return NULL;
-    }
-    lac_sample_spool_setting(spool, "host.gpu_monitor", "nvml");
+    /* so that a short job has its facts, too */
+    (void)wait_until(nvml, has_opened, OPEN_WAIT_MS);
+    (void)pthread_mutex_lock(&nvml->mutex);
+    note_facts(nvml, spool);
+    (void)pthread_mutex_unlock(&nvml->mutex);
     return nvml;
 }
 
-static void write_value(struct lac_sample_spool *spool, struct device *device, enum value k,
-                        double value)
+static void write_value(struct lac_sample_spool *spool, struct device *device,
+                        enum lac_nvml_value k, double value)
 {
     char text[128];
 
@@ -405,7 +353,7 @@ static void write_readings(struct lac_sample_spool *spool, struct device *device
 
         lac_sample_spool_time(spool, reading->start_ns);
         for (int v = 0; v < LAC_GPM_VALUES; v++) {
-            const enum value k = value_of_gpm[v];
+            const enum lac_nvml_value k = value_of_gpm[v];
 
             if (!isnan(reading->values[v]) &&
                 (reading->values[v] != device->written[k] ||
@@ -437,16 +385,18 @@ static void tell_gpm_off(struct lac_nvml *nvml, struct lac_sample_spool *spool,
 void lac_nvml_write(struct lac_nvml *nvml, struct lac_sample_spool *spool)
 {
     (void)pthread_mutex_lock(&nvml->mutex);
-    for (unsigned i = 0; i < nvml->count; i++) {
+    note_facts(nvml, spool);
+    for (unsigned i = 0; nvml->state == OPEN && i < nvml->count; i++) {
         struct device *const device = &nvml->devices[i];
 
-        for (int k = 0; k < VALUES; k++) {
+        for (int k = 0; k < LAC_NVML_VALUES; k++) {
             if (!isnan(device->values[k]) && device->values[k] != device->written[k]) {
-                write_value(spool, device, (enum value)k, device->values[k]);
+                write_value(spool, device, (enum lac_nvml_value)k, device->values[k]);
             }
         }
     }
-    for (unsigned i = 0; i < nvml->count; i++) { /* with times of their own */
+    for (unsigned i = 0; nvml->state == OPEN && i < nvml->count; i++) {
+        /* with times of their own */
         struct device *const device = &nvml->devices[i];
 
         write_readings(spool, device);
@@ -474,16 +424,26 @@ static void note_cost(const struct device *device, struct lac_sample_spool *spoo
 
 void lac_nvml_destroy(struct lac_nvml *nvml, struct lac_sample_spool *spool)
 {
+    struct timespec now;
+
     if (nvml == NULL) {
         return;
     }
     (void)pthread_mutex_lock(&nvml->mutex);
     nvml->stop = true;
     (void)pthread_mutex_unlock(&nvml->mutex);
+    if (!wait_until(nvml, has_ended, END_WAIT_MS)) {
+        lac_sample_spool_setting(spool,
+                                 nvml->was_noted ? "host.gpu_monitor_end" : "host.gpu_monitor",
+                                 "the driver does not answer");
+        return; /* the thread is inside the driver: what it uses stays until the process ends */
+    }
     (void)pthread_join(nvml->thread, NULL);
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    lac_sample_spool_time(spool, (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec);
     lac_nvml_write(nvml, spool);
     for (unsigned i = 0; i < nvml->count; i++) {
         note_cost(&nvml->devices[i], spool);
     }
-    close_all(nvml);
+    free(nvml);
 }

@@ -32,7 +32,8 @@ static const char help[] =
     "Samples of threads, processes and GPUs are taken all the time.\n"
     "\n"
     "Ctrl-C once ends the recording and shows the verdict, the job goes on; twice ends the job.\n"
-    "LACUNA_DISABLE=1 runs CMD and records nothing.\n";
+    "LACUNA_DISABLE=1 runs CMD and records nothing; LACUNA_GPM=0 leaves the GPU's own counters\n"
+    "to another profiler.\n";
 
 static int usage(const char *problem, const char *what)
 {

@@ -13,6 +13,8 @@
  *   NVML_STAND_IN_SLOW_MS=N     each sample takes so long
  *   NVML_STAND_IN_NO_METRICS=a,b  metrics that fail, by number
  *   NVML_STAND_IN_REFUSE=1      everything but the name is refused, as by a virtual GPU
+ *   NVML_STAND_IN_INIT_MS=N     it takes so long to begin
+ *   NVML_STAND_IN_HANG=1        from the third question about clocks on it does not answer
  *   NVML_STAND_IN_LOG=FILE      what was called, written at the end; "wrong" counts what NVML would
  *                               not have taken
  *
@@ -71,8 +73,16 @@ EXPORT int nvmlDeviceGetPowerUsage(void *device, unsigned *milliwatts);
 EXPORT int nvmlDeviceGetTotalEnergyConsumption(void *device, unsigned long long *millijoules);
 EXPORT int nvmlDeviceGetPcieThroughput(void *device, int counter, unsigned *kilobytes_per_s);
 
+static void wait_ms(unsigned ms)
+{
+    const struct timespec wait = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000L};
+
+    (void)nanosleep(&wait, NULL);
+}
+
 int nvmlInit_v2(void)
 {
+    wait_ms(number("NVML_STAND_IN_INIT_MS", 0));
     initialised++;
     return NVML_OK;
 }
@@ -129,6 +139,11 @@ int nvmlDeviceGetUtilizationRates(void *device, struct nvml_utilization *utiliza
 
 int nvmlDeviceGetClockInfo(void *device, int type, unsigned *mhz)
 {
+    static unsigned calls;
+
+    while (++calls > 2 && number("NVML_STAND_IN_HANG", 0) != 0) {
+        wait_ms(1000);
+    }
     if (refused(device)) {
         return NVML_NOT_SUPPORTED;
     }
@@ -165,9 +180,7 @@ int nvmlDeviceGetTotalEnergyConsumption(void *device, unsigned long long *millij
 /* It waits, as the real one does. */
 int nvmlDeviceGetPcieThroughput(void *device, int counter, unsigned *kilobytes_per_s)
 {
-    const struct timespec window = {.tv_nsec = 20000000};
-
-    (void)nanosleep(&window, NULL);
+    wait_ms(20);
     pcie_calls++;
     *kilobytes_per_s = (counter == NVML_PCIE_SENT ? 3000 : 12000) + index_of(device) * 1000;
     return refused(device) ? NVML_NOT_SUPPORTED : NVML_OK;
@@ -263,12 +276,10 @@ int nvmlGpmSampleFree(void *sample)
 
 int nvmlGpmSampleGet(void *device, void *into)
 {
-    const unsigned slow_ms = number("NVML_STAND_IN_SLOW_MS", 0);
-    const struct timespec slow = {.tv_sec = slow_ms / 1000, .tv_nsec = slow_ms % 1000 * 1000000L};
     struct sample *const sample = into;
     struct timespec now;
 
-    (void)nanosleep(&slow, NULL);
+    wait_ms(number("NVML_STAND_IN_SLOW_MS", 0));
     sample_calls++;
     wrong += sample == NULL || initialised == 0;
     if (is_script("mig") || (is_script("breaks") && sample_calls > 5)) {

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 static struct lac_model *imported;
@@ -303,6 +304,53 @@ START_TEST(a_gpu_that_is_lost_does_not_shift_the_numbers)
 }
 END_TEST
 
+START_TEST(counters_can_be_left_to_another_profiler)
+{
+    (void)setenv("LACUNA_GPM", "0", 1);
+    record("stand_in/nvml", "0.9");
+    CHECK_SILENT(gpm_only);
+    check_counter("GPU 0: PCIe received (MB/s)", 12);
+    ck_assert_ptr_nonnull(strstr(facts(), "\"gpm.0\":\"turned off by LACUNA_GPM=0\""));
+    ck_assert_msg(strstr(said, " samples 0 ") != NULL, "%s", said);
+}
+END_TEST
+
+START_TEST(a_driver_that_begins_late_is_waited_for_beside_the_job)
+{
+    (void)setenv("NVML_STAND_IN_INIT_MS", "700", 1);
+    record("stand_in/nvml", "1.6");
+    check_counter("GPU 0: SM clock (MHz)", 1755);
+    ck_assert_ptr_nonnull(strstr(facts(), "\"gpu_monitor\":\"nvml\""));
+    ck_assert_ptr_nonnull(strstr(facts(), "Stand-in GPU 0"));
+    ck_assert_ptr_nonnull(strstr(facts(), "\"gpm.0\":true"));
+}
+END_TEST
+
+START_TEST(a_driver_that_hangs_does_not_keep_the_launcher)
+{
+    static const struct {
+        const char *variable;
+        const char *value;
+        const char *fact;
+    } cases[] = {
+        {"NVML_STAND_IN_INIT_MS", "600000", "\"gpu_monitor\":\"the driver does not answer\""},
+        {"NVML_STAND_IN_HANG", "1", "\"gpu_monitor_end\":\"the driver does not answer\""},
+    };
+    struct timespec before;
+    struct timespec after;
+
+    (void)setenv(cases[_i].variable, cases[_i].value, 1);
+    (void)clock_gettime(CLOCK_MONOTONIC, &before);
+    record_once("stand_in/nvml", "0.4");
+    (void)clock_gettime(CLOCK_MONOTONIC, &after);
+    ck_assert_int_lt(after.tv_sec - before.tv_sec, 30);
+    if (strstr(facts(), "\"sampled_here\":true") == NULL) {
+        record("stand_in/nvml", "0.4");
+    }
+    ck_assert_msg(strstr(facts(), cases[_i].fact) != NULL, "%s", facts());
+}
+END_TEST
+
 START_TEST(a_driver_without_a_gpu_says_so)
 {
     (void)setenv("NVML_STAND_IN_GPUS", "0", 1);
@@ -348,6 +396,7 @@ static void import_made(void)
     static const char thread[] = "7\037sh\0377\037sh\037on a core\037%";
     static const struct lac_import_options options;
     const struct lac_sample samples[] = {
+        {.bits = bits_of(1), .series = 1, .type = LAC_SAMPLE_VALUE}, /* of no time */
         {.bits = 1000000000, .type = LAC_SAMPLE_TIME},
         {.bits = 1100000000, .type = LAC_SAMPLE_TIME},
         {.bits = bits_of(300), .series = 1, .type = LAC_SAMPLE_VALUE},
@@ -420,7 +469,7 @@ START_TEST(a_kind_of_sample_that_is_not_known_is_skipped_and_counted)
     ck_assert_double_eq(imported->sample_value[power->first], 300);
     ck_assert_double_eq(imported->sample_value[power->first + 1], 305); /* in order of time */
     ck_assert_double_eq(imported->sample_value[power->first + 2], 310);
-    ck_assert_uint_eq(reported("events_not_understood"), 1);
+    ck_assert_uint_eq(reported("events_not_understood"), 2);
     lac_model_destroy(imported);
 }
 END_TEST
@@ -445,6 +494,9 @@ int main(void)
     tcase_add_test(recorded, counters_that_break_off_end_once);
     tcase_add_test(recorded, what_a_gpu_refuses_is_not_recorded);
     tcase_add_test(recorded, a_gpu_that_is_lost_does_not_shift_the_numbers);
+    tcase_add_test(recorded, counters_can_be_left_to_another_profiler);
+    tcase_add_test(recorded, a_driver_that_begins_late_is_waited_for_beside_the_job);
+    tcase_add_loop_test(recorded, a_driver_that_hangs_does_not_keep_the_launcher, 0, 2);
     tcase_add_test(recorded, a_driver_without_a_gpu_says_so);
     suite_add_tcase(suite, recorded);
     tcase_add_test(made, a_gpus_series_begins_with_its_first_value);
