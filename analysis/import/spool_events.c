@@ -2,6 +2,7 @@
 
 #include "analysis/import/spool_external.h"
 #include "analysis/import/spool_payload.h"
+#include "analysis/import/spool_schema.h"
 #include "analysis/import/spool_sync.h"
 #include "analysis/model/builder.h"
 #include "analysis/model/model.h"
@@ -458,18 +459,35 @@ static struct open_range *owner_of_data(struct lac_spool_thread *thread)
     }
 }
 
+/* Colour and category in a payload come later than the event's own. */
+static enum lac_status decode_data(struct lac_spool_thread *thread, struct open_range *range)
+{
+    const enum lac_status status =
+        lac_spool_data_decode(thread->process, &thread->data, &range->members);
+
+    if (status == LAC_OK && range->members->has_color) {
+        range->color = range->members->color;
+    }
+    if (status == LAC_OK && range->members->has_category) {
+        range->category = range->members->category;
+    }
+    return status;
+}
+
 static enum lac_status on_data(struct lac_spool_thread *thread, const struct lac_event *event)
 {
     struct open_range *range;
     bool is_whole;
 
     if (event->type == LAC_EVENT_DATA) {
-        (void)lac_spool_data_begin(&thread->data, event);
+        (void)lac_spool_data_begin(thread->process, &thread->data, event);
         return LAC_OK;
     }
     is_whole = thread->data.owner != 0 &&
                lac_spool_data_add(&thread->data, event,
-                                  event->name != 0 ? name_of(thread->process, event->name) : 0);
+                                  event->type == LAC_EVENT_DATA_TEXT && event->name != 0
+                                      ? name_of(thread->process, event->name)
+                                      : 0);
     if (!is_whole) {
         return LAC_OK;
     }
@@ -479,7 +497,7 @@ static enum lac_status on_data(struct lac_spool_thread *thread, const struct lac
         thread->process->payload_members_left_out++;
         return LAC_OK;
     }
-    return lac_spool_data_decode(thread->process, &thread->data, &range->members);
+    return decode_data(thread, range);
 }
 
 static void on_push(struct lac_spool_thread *thread, const struct lac_event *event, int64_t now_ns)
@@ -592,6 +610,7 @@ static enum lac_status on_event(struct lac_spool_thread *thread, const struct la
     case LAC_EVENT_DATA:
     case LAC_EVENT_DATA_BYTES:
     case LAC_EVENT_DATA_TEXT:
+    case LAC_EVENT_DATA_LENGTH:
         return on_data(thread, event);
     case LAC_EVENT_SCHEMA: /* read before, as names are */
     case LAC_EVENT_SCHEMA_ENTRY:
@@ -614,7 +633,7 @@ static bool can_follow_mark(uint8_t type)
 {
     return type == LAC_EVENT_PAYLOAD || type == LAC_EVENT_STYLE || type == LAC_EVENT_SYNC ||
            type == LAC_EVENT_SYNC_NS || type == LAC_EVENT_DROPPED ||
-           (type >= LAC_EVENT_SCHEMA && type <= LAC_EVENT_DATA_TEXT);
+           (type >= LAC_EVENT_SCHEMA && type <= LAC_EVENT_DATA_LENGTH);
 }
 
 enum lac_status lac_spool_thread_events(struct lac_spool_thread *thread,

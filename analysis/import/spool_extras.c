@@ -1,6 +1,7 @@
 /* Domain, category, colour and payload of NVTX ranges and marks, as arguments of their slices. */
 #include "analysis/import/spool_events.h"
-#include "analysis/import/spool_payload.h"
+#include "analysis/import/spool_members.h"
+#include "analysis/import/spool_schema.h"
 #include "analysis/model/args.h"
 #include "analysis/model/builder.h"
 #include "analysis/model/status.h"
@@ -103,6 +104,12 @@ static void quote(const char *text, char *out)
     out[used] = '\0';
 }
 
+/* Such a number is written as text, which keeps every digit. */
+static bool is_beyond_integers(const struct lac_spool_extras *extras)
+{
+    return extras->payload_type == LAC_PAYLOAD_UINT64 && extras->payload > INT64_MAX;
+}
+
 /* `{"domain":...,` and so on, a comma at its end if there is anything. */
 static size_t write_template(struct lac_spool_process *process,
                              const struct lac_spool_extras *extras, char text[TEMPLATE_BYTES])
@@ -132,7 +139,10 @@ static size_t write_template(struct lac_spool_process *process,
         used += (size_t)snprintf(text + used, TEMPLATE_BYTES - used,
                                  "\"color\":\"#%06" PRIx32 "\",", extras->color & 0xffffff);
     }
-    if (extras->payload_type != 0) {
+    if (is_beyond_integers(extras)) {
+        used += (size_t)snprintf(text + used, TEMPLATE_BYTES - used, "\"payload\":\"%" PRIu64 "\",",
+                                 extras->payload);
+    } else if (extras->payload_type != 0) {
         const bool is_real =
             extras->payload_type == LAC_PAYLOAD_DOUBLE || extras->payload_type == LAC_PAYLOAD_FLOAT;
 
@@ -187,8 +197,6 @@ static int64_t number_of(const struct lac_spool_extras *extras)
     int64_t bits;
 
     switch (extras->payload_type) {
-    case LAC_PAYLOAD_UINT64: /* beyond int64_t there is no integer here: the nearest one */
-        return extras->payload > INT64_MAX ? INT64_MAX : (int64_t)extras->payload;
     case LAC_PAYLOAD_UINT32:
         return (int64_t)(uint32_t)extras->payload;
     case LAC_PAYLOAD_INT32:
@@ -198,7 +206,7 @@ static int64_t number_of(const struct lac_spool_extras *extras)
         real = (double)single;
         memcpy(&bits, &real, sizeof(bits));
         return bits;
-    default: /* int64_t, and the bits of a double */
+    default: /* integers that int64_t holds, and the bits of a double */
         return (int64_t)extras->payload;
     }
 }
@@ -215,6 +223,9 @@ enum lac_status lac_spool_extras_store(struct lac_spool_process *process,
 
     if (extras->members != NULL) {
         return store_members(process, extras, slice);
+    }
+    if (is_beyond_integers(extras)) { /* each has a template of its own */
+        return make_template(process, extras, &slice->args);
     }
     if (process->templates[at].args == 0 || process->templates[at].domain != extras->domain ||
         process->templates[at].category != extras->category ||

@@ -2,37 +2,20 @@
 #define LAC_ANALYSIS_IMPORT_SPOOL_PAYLOAD_H
 
 /*
- * Payloads with a schema (NVTX's extension; NCCL uses it): bytes of a struct and the description of
- * its members, made into named arguments. Both come from a spool and are not trusted: offsets,
- * sizes, nesting and lengths are checked against the bytes that are there. Private to the spool
+ * Payloads of NVTX's extension (NCCL uses it): bytes of a struct and the description of its
+ * members, made into named arguments. Both come from a spool and are not trusted: offsets, sizes,
+ * nesting, lengths and selectors are checked against the bytes that are there. Private to the spool
  * importer.
  */
 
 #include "analysis/import/spool_events.h"
+#include "analysis/import/spool_members.h"
 #include "analysis/model/status.h"
 #include "lacuna/spool.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-struct lac_spool_schemas;
-
-/** Arguments made of one or more payloads: `"name":value,...` as a template, and its numbers. */
-struct lac_spool_members {
-    char *text;
-    size_t length;
-    int64_t *numbers;
-    uint32_t number_count;
-};
-
-/** Free it and what it owns. NULL is allowed. */
-void lac_spool_members_destroy(struct lac_spool_members *members);
-
-/** Take note of the schemas that events of one segment describe, before they are used. */
-LAC_MUST_USE enum lac_status lac_spool_schemas_collect(struct lac_spool_process *process,
-                                                       const struct lac_event *events,
-                                                       size_t count);
-void lac_spool_schemas_destroy(struct lac_spool_schemas *schemas);
 
 /** A payload on its way: the events of it that were read. */
 struct lac_spool_data {
@@ -43,16 +26,22 @@ struct lac_spool_data {
     uint32_t text_count; /**< that are to come */
     uint32_t bytes_read;
     uint32_t texts_read;
+    uint32_t length_count;
     struct {
         uint64_t offset;
         uint32_t name; /**< string id */
     } texts[LAC_DATA_TEXTS_MAX];
+    struct {
+        uint32_t payload;
+        uint64_t value;
+    } lengths[LAC_DATA_LENGTHS_MAX];
     uint8_t bytes[LAC_DATA_BYTES_MAX + 8];
 };
 
-/** Begin with a DATA event; false when it makes no sense. */
-bool lac_spool_data_begin(struct lac_spool_data *data, const struct lac_event *event);
-/** Add a DATA_BYTES or DATA_TEXT event, `name` its string id; true when all is there. */
+/** Begin with a DATA event; false when it makes no sense, or says that a payload is not there. */
+bool lac_spool_data_begin(struct lac_spool_process *process, struct lac_spool_data *data,
+                          const struct lac_event *event);
+/** Add an event of one of the other DATA types, `name` its string id; true when all is there. */
 bool lac_spool_data_add(struct lac_spool_data *data, const struct lac_event *event, uint32_t name);
 
 /**

@@ -29,28 +29,7 @@ static uint64_t next_range_block = 1;
 
 static size_t utf8_from_wide(const wchar_t *wide, char *out, size_t capacity)
 {
-    size_t used = 0;
-
-    for (; *wide != L'\0' && used + 4 < capacity; wide++) {
-        const uint32_t c = (uint32_t)*wide;
-
-        if (c < 0x80) {
-            out[used++] = (char)c;
-        } else if (c < 0x800) {
-            out[used++] = (char)(0xc0 | c >> 6);
-            out[used++] = (char)(0x80 | (c & 0x3f));
-        } else if (c < 0x10000) {
-            out[used++] = (char)(0xe0 | c >> 12);
-            out[used++] = (char)(0x80 | (c >> 6 & 0x3f));
-            out[used++] = (char)(0x80 | (c & 0x3f));
-        } else if (c < 0x110000) {
-            out[used++] = (char)(0xf0 | c >> 18);
-            out[used++] = (char)(0x80 | (c >> 12 & 0x3f));
-            out[used++] = (char)(0x80 | (c >> 6 & 0x3f));
-            out[used++] = (char)(0x80 | (c & 0x3f));
-        }
-    }
-    return used;
+    return lac_utf8_from_units(wide, sizeof(*wide), SIZE_MAX, out, capacity);
 }
 
 static uint32_t name_of_ascii(struct lac_thread *self, const char *text)

@@ -4,7 +4,8 @@
 /*
  * What NVTX version 3 fixes between a program and the library injected into it: function table
  * numbers, the attribute struct, the export table. Written from the public interface, so that we
- * build without CUDA; stable since 2018. test_nvtx_abi.c compares it with the toolkit's headers.
+ * build without CUDA; stable since 2018. test_nvtx_payload.c compares it with the toolkit's
+ * headers.
  */
 
 #include <stddef.h>
@@ -132,6 +133,7 @@ struct nvtx_enum {
 enum nvtx_schema_field {
     NVTX_SCHEMA_HAS_NAME = 1 << 1,
     NVTX_SCHEMA_HAS_TYPE = 1 << 2,
+    NVTX_SCHEMA_HAS_FLAGS = 1 << 3,
     NVTX_SCHEMA_HAS_ENTRIES = 1 << 4,
     NVTX_SCHEMA_HAS_COUNT = 1 << 5,
     NVTX_SCHEMA_HAS_SIZE = 1 << 6,
@@ -144,25 +146,51 @@ enum nvtx_schema_field {
     NVTX_ENUM_HAS_ID = 1 << 5,
 };
 
+enum nvtx_schema_flag { NVTX_SCHEMA_REFERENCED = 1 << 2 /* not to be shown by itself */ };
+
 enum nvtx_entry_flag {
     NVTX_ENTRY_POINTER = 1 << 1,
-    NVTX_ENTRY_OFFSET_FROM_BASE = 1 << 2,
-    NVTX_ENTRY_OFFSET_FROM_HERE = 1 << 3,
+    NVTX_ENTRY_OFFSET_MASK = 3 << 2, /* from the base of the payload, or from here */
     NVTX_ENTRY_ARRAY_MASK = 7 << 4,
     NVTX_ENTRY_ARRAY_FIXED = 1 << 4,
     NVTX_ENTRY_ARRAY_TERMINATED = 2 << 4,
-    NVTX_ENTRY_ARRAY_LENGTH = 3 << 4, /* detail is the entry that holds it */
+    NVTX_ENTRY_ARRAY_LENGTH = 3 << 4,  /* detail is the entry that holds it */
+    NVTX_ENTRY_ARRAY_PAYLOAD = 4 << 4, /* detail is the payload that holds it */
+    NVTX_ENTRY_DEEP_COPY = 1 << 8,     /* the pointer leads anywhere */
     NVTX_ENTRY_MESSAGE = 1 << 10,
 };
 
 enum nvtx_entry_type {
     NVTX_TYPE_CHAR = 1,
+    NVTX_TYPE_FLOAT = 19,
+    NVTX_TYPE_LONGDOUBLE = 21,
+    NVTX_TYPE_SIZE,
     NVTX_TYPE_CHAR32 = 27,
     NVTX_TYPE_BYTE = 32,
+    NVTX_TYPE_INT128,
+    NVTX_TYPE_UINT128,
+    NVTX_TYPE_FLOAT16 = 42,
+    NVTX_TYPE_FLOAT32,
+    NVTX_TYPE_FLOAT64,
+    NVTX_TYPE_FLOAT128,
+    NVTX_TYPE_BF16 = 50,
+    NVTX_TYPE_TF32 = 52,
+    NVTX_TYPE_RANGE_ID = 67,
+    NVTX_TYPE_CATEGORY,
+    NVTX_TYPE_COLOR_ARGB,
+    NVTX_TYPE_SCOPE_ID,
+    NVTX_TYPE_PID_UINT32,
+    NVTX_TYPE_PID_UINT64,
+    NVTX_TYPE_TID_UINT32,
+    NVTX_TYPE_TID_UINT64,
     NVTX_TYPE_CSTRING = 75,
-    NVTX_TYPE_CSTRING_UTF8 = 76,
-    NVTX_TYPE_CSTRING_UTF32 = 78,
+    NVTX_TYPE_CSTRING_UTF8,
+    NVTX_TYPE_CSTRING_UTF16,
+    NVTX_TYPE_CSTRING_UTF32,
     NVTX_TYPE_REGISTERED_STRING = 80,
+    NVTX_TYPE_UNION_SELECTOR = 100,
+    NVTX_TYPE_REFERENCED = 1022, /* of a payload: others point into it */
+    NVTX_TYPE_RAW = 1023,        /* of a payload: nobody says what it is */
     NVTX_SCHEMA_ID_STATIC = 1 << 24,
 };
 #define NVTX_SCHEMA_ID_DYNAMIC ((uint64_t)1 << 32)

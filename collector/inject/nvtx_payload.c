@@ -1,10 +1,11 @@
 /*
- * NVTX's payload extension: a program describes its structs once (schemas) and then passes their
- * bytes with ranges and marks; NCCL tells communicator, size and reduction that way. We record the
- * description and the bytes; what pointers in them point to must be read here and now.
+ * Payloads of NVTX's extension: the bytes of structs that a program described (nvtx_schema.c), with
+ * ranges and marks; NCCL tells communicator, size and reduction that way. We record the bytes; what
+ * pointers in them lead to must be read here and now, and goes behind them.
  */
 #include "collector/inject/nvtx_abi.h"
 #include "collector/inject/nvtx_private.h"
+#include "collector/inject/nvtx_schema.h"
 #include "collector/inject/recorder.h"
 #include "lacuna/spool.h"
 
@@ -12,429 +13,558 @@
 #include <stdint.h>
 #include <string.h>
 
-enum { SCHEMAS_MAX = 512, PAYLOADS_MAX = 8, NESTED_MAX = 8, TEXT_BYTES_MAX = 1024 };
+enum { PAYLOADS_MAX = 32, NESTED_MAX = 8, TEXT_BYTES_MAX = 1024, ELEMENTS_MAX = 65536 };
 
-struct member {
-    uint64_t type; /* of an enum: value */
-    const char *name;
-    uint32_t flags;
-    uint32_t offset; /* UINT32_MAX: not known before the data are */
-    uint32_t detail;
-};
+#define UNKNOWN UINT32_MAX /* of a place in the image */
 
-struct schema {
-    uint64_t id;
-    const char *name;
-    struct member *members;
-    uint32_t member_count;
-    uint32_t size_bytes; /* 0: differs */
-    uint32_t alignment;
+/* One payload on its way into the spool. */
+struct walk {
+    struct lac_thread *self;
+    const struct nvtx_data *payloads; /* of the event: pointers and lengths lead into them */
+    size_t payload_count;
+    const struct nvtx_data *payload; /* this one */
     uint16_t domain;
-    uint8_t kind;
+    uint8_t image[LAC_DATA_BYTES_MAX + 8]; /* its bytes, behind them what they point to */
+    uint32_t own_bytes;                    /* of the payload itself */
+    uint32_t size_bytes;
+    struct {
+        uint32_t offset;
+        uint32_t name;
+    } texts[LAC_DATA_TEXTS_MAX];
+    uint32_t text_count;
+    struct {
+        uint32_t payload;
+        uint64_t value;
+    } lengths[LAC_DATA_LENGTHS_MAX];
+    uint32_t length_count;
+    uint32_t message; /* name of the event, 0 none */
 };
 
-struct text {
-    uint32_t offset;
-    uint32_t name;
+/* A member that is being looked at, in its struct. */
+struct place {
+    const struct lac_schema *schema;
+    const struct lac_schema *nested;
+    const struct lac_schema_member *member;
+    const uint32_t *places; /* of all members in the image, UNKNOWN where they are not known yet */
+    uint32_t at;
+    uint32_t element_bytes; /* 0: not known */
 };
 
-static struct schema schemas[SCHEMAS_MAX];
-static uint32_t schema_count;
-static uint64_t next_id = NVTX_SCHEMA_ID_DYNAMIC;
-
-static const struct schema *find_schema(uint16_t domain, uint64_t id)
+static uint64_t load(const uint8_t *at, uint32_t size_bytes)
 {
-    const uint32_t count = __atomic_load_n(&schema_count, __ATOMIC_ACQUIRE);
+    uint64_t word = 0;
 
-    for (uint32_t i = 0; i < count; i++) {
-        if (schemas[i].id == id && schemas[i].domain == domain) {
-            return &schemas[i];
-        }
-    }
-    return NULL;
+    memcpy(&word, at, size_bytes > 8 ? 8 : size_bytes);
+    return word;
 }
 
-/* ---- where the members of a struct are */
+/* ---- lengths and selectors */
 
-static uint32_t size_of_type(uint64_t type)
+/* Bytes of an integer type, 0 for the others. */
+static uint32_t integer_bytes(uint64_t type)
 {
-    /* by NVTX's numbers, where long has 64 bits */
-    static const uint8_t basic[] = {0, 1, 1, 2, 2, 4, 4, 8,  8, 8, 8, 1, 1, 2,
-                                    2, 4, 4, 8, 8, 4, 8, 16, 8, 8, 4, 1, 2, 4};
+    const bool is_integer = (type >= NVTX_TYPE_CHAR && type < NVTX_TYPE_FLOAT) ||
+                            type == NVTX_TYPE_SIZE || type == NVTX_TYPE_BYTE ||
+                            type == NVTX_TYPE_UNION_SELECTOR;
 
-    if (type < sizeof(basic)) {
-        return basic[type];
-    }
-    switch (type) {
-    case NVTX_TYPE_BYTE:
-        return 1;
-    case 42: /* FLOAT16 */
-    case 50: /* BF16 */
-        return 2;
-    case 43: /* FLOAT32 */
-    case 52: /* TF32 */
-    case 68: /* CATEGORY */
-    case 69: /* COLOR_ARGB */
-    case 71: /* PID, 32 bits */
-    case 73: /* TID, 32 bits */
-        return 4;
-    case 33: /* INT128 */
-    case 34:
-    case 45: /* FLOAT128 */
-        return 16;
-    default:
-        return type <= NVTX_TYPE_REGISTERED_STRING ? 8 : 0;
-    }
+    return is_integer ? lac_schema_type_bytes(type) : 0;
 }
 
-static bool is_text(uint64_t type)
+/* A length; a negative one is none. Signed types have odd numbers. */
+static uint64_t load_length(const uint8_t *at, uint64_t type)
 {
-    return type >= NVTX_TYPE_CSTRING && type <= NVTX_TYPE_CSTRING_UTF32;
+    const uint32_t size_bytes = integer_bytes(type);
+    const uint64_t value = load(at, size_bytes);
+    const bool is_negative =
+        type < NVTX_TYPE_FLOAT && (type & 1) != 0 && (value >> (8 * size_bytes - 1) & 1) != 0;
+
+    return is_negative ? 0 : value;
 }
 
-/* A pointer to text that is elsewhere, or a registered string. */
-static bool is_text_pointer(const struct member *member)
+/* The product of the lengths that `member` at `from` holds; false when it holds none. */
+static bool multiply_lengths(struct walk *walk, const struct lac_schema_member *member,
+                             const uint8_t *from, size_t available, uint32_t payload,
+                             uint64_t *ret_count)
 {
-    return member->type == NVTX_TYPE_REGISTERED_STRING ||
-           ((member->type == NVTX_TYPE_CSTRING || member->type == NVTX_TYPE_CSTRING_UTF8) &&
-            (member->flags & NVTX_ENTRY_ARRAY_MASK) == 0 && member->detail == 0);
-}
-
-static void measure(uint16_t domain, const struct member *member, uint32_t *ret_size,
-                    uint32_t *ret_alignment)
-{
-    const struct schema *const nested =
-        member->type >= NVTX_SCHEMA_ID_STATIC ? find_schema(domain, member->type) : NULL;
+    const uint32_t size_bytes = integer_bytes(member->type);
     const uint32_t array = member->flags & NVTX_ENTRY_ARRAY_MASK;
-    uint64_t size = nested != NULL ? nested->size_bytes : size_of_type(member->type);
+    const uint64_t dimensions = array == NVTX_ENTRY_ARRAY_FIXED        ? member->detail
+                                : array == NVTX_ENTRY_ARRAY_TERMINATED ? LAC_DATA_LENGTHS_MAX
+                                                                       : 1;
 
-    *ret_alignment = nested != NULL ? nested->alignment : (uint32_t)size;
-    if ((member->flags &
-         (NVTX_ENTRY_POINTER | NVTX_ENTRY_OFFSET_FROM_BASE | NVTX_ENTRY_OFFSET_FROM_HERE)) != 0) {
-        size = sizeof(void *);
-        *ret_alignment = sizeof(void *);
-    } else if (array == NVTX_ENTRY_ARRAY_FIXED || (is_text(member->type) && member->detail > 0)) {
-        if (is_text(member->type)) {
-            size = member->type <= NVTX_TYPE_CSTRING_UTF8    ? 1
-                   : member->type == NVTX_TYPE_CSTRING_UTF32 ? 4
-                                                             : 2;
-            *ret_alignment = (uint32_t)size;
+    *ret_count = 1;
+    if (size_bytes == 0 || array > NVTX_ENTRY_ARRAY_TERMINATED ||
+        dimensions > LAC_DATA_LENGTHS_MAX) {
+        return false;
+    }
+    for (uint64_t i = 0; i < dimensions; i++) {
+        uint64_t length;
+
+        if ((i + 1) * size_bytes > available) {
+            return false;
         }
-        size *= member->detail;
-    } else if (array != 0) {
-        size = 0; /* the data say how long it is */
-    }
-    *ret_size = size <= UINT16_MAX ? (uint32_t)size : 0;
-    *ret_alignment = *ret_alignment == 0 ? 1 : *ret_alignment;
-}
-
-/* Offsets that the program left out follow from the order and the natural alignment. */
-static void place_members(struct schema *schema, uint32_t pack)
-{
-    uint64_t at = 0;
-    bool is_known = true;
-
-    schema->alignment = 1;
-    for (uint32_t i = 0; i < schema->member_count; i++) {
-        struct member *const member = &schema->members[i];
-        uint32_t size;
-        uint32_t alignment;
-
-        measure(schema->domain, member, &size, &alignment);
-        alignment = pack != 0 && pack < alignment ? pack : alignment;
-        if (schema->kind >= LAC_SCHEMA_UNION) {
-            member->offset = 0;
-        } else if (member->offset == 0 && i > 0) {
-            at = (at + alignment - 1) / alignment * alignment;
-            member->offset = is_known && at < UINT32_MAX ? (uint32_t)at : UINT32_MAX;
-        } else {
-            at = member->offset;
-            is_known = true;
+        length = load_length(from + i * size_bytes, member->type);
+        if (length == 0 && array == NVTX_ENTRY_ARRAY_TERMINATED) {
+            return i > 0;
         }
-        is_known = is_known && size > 0;
-        at += size;
-        schema->alignment = alignment > schema->alignment ? alignment : schema->alignment;
+        if (length > ELEMENTS_MAX || *ret_count * length > ELEMENTS_MAX) {
+            return false;
+        }
+        *ret_count *= length;
+        if (payload != UNKNOWN && walk->length_count < LAC_DATA_LENGTHS_MAX) {
+            walk->lengths[walk->length_count].payload = payload;
+            walk->lengths[walk->length_count++].value = length;
+        }
     }
-    if (schema->size_bytes == 0 && is_known && schema->kind == LAC_SCHEMA_STATIC) {
-        at = (at + schema->alignment - 1) / schema->alignment * schema->alignment;
-        schema->size_bytes = at <= UINT16_MAX ? (uint32_t)at : 0;
+    return true;
+}
+
+/* The lengths are another payload of the event. */
+static bool length_in_payload(struct walk *walk, uint32_t index, uint64_t *ret_count)
+{
+    const struct nvtx_data *const data =
+        index < walk->payload_count ? &walk->payloads[index] : NULL;
+    const struct lac_schema *schema;
+    struct lac_schema_member plain = {0};
+    uint32_t size_bytes;
+
+    if (data == NULL || data->bytes == NULL) {
+        return false;
+    }
+    schema = lac_schema_find(walk->domain, data->schema);
+    if (schema != NULL) {
+        return multiply_lengths(walk, &schema->members[0], data->bytes, data->size_bytes, index,
+                                ret_count);
+    }
+    plain.type = data->schema;
+    size_bytes = integer_bytes(plain.type);
+    if (size_bytes > 0 && data->size_bytes != SIZE_MAX && data->size_bytes > size_bytes) {
+        plain.flags = NVTX_ENTRY_ARRAY_FIXED;
+        plain.detail = (uint32_t)(data->size_bytes / size_bytes);
+    }
+    return multiply_lengths(walk, &plain, data->bytes, data->size_bytes, index, ret_count);
+}
+
+/* How many elements the member has, of which the first lies at `from`; false: that is not told. */
+static bool count_elements(struct walk *walk, const struct place *place, const uint8_t *from,
+                           size_t available, uint64_t *ret_count)
+{
+    static const uint8_t zero[16];
+    const struct lac_schema_member *const member = place->member;
+    const uint32_t length_at =
+        member->detail < place->schema->member_count ? place->places[member->detail] : UNKNOWN;
+    uint64_t count = 0;
+
+    switch (member->flags & NVTX_ENTRY_ARRAY_MASK) {
+    case 0:
+        count = lac_schema_unit_bytes(member->type) != 0 ? member->detail : 1;
+        break;
+    case NVTX_ENTRY_ARRAY_FIXED:
+        count = member->detail;
+        break;
+    case NVTX_ENTRY_ARRAY_TERMINATED:
+        if (place->element_bytes == 0 || place->element_bytes > sizeof(zero) ||
+            (lac_schema_unit_bytes(member->type) != 0 && member->detail > 0)) {
+            return false; /* of large ones, or an array of texts: left to the reader */
+        }
+        while ((count + 1) * place->element_bytes <= available &&
+               memcmp(from + count * place->element_bytes, zero, place->element_bytes) != 0 &&
+               count < ELEMENTS_MAX) {
+            count++;
+        }
+        break;
+    case NVTX_ENTRY_ARRAY_LENGTH:
+        if (length_at >= walk->size_bytes ||
+            !multiply_lengths(walk, &place->schema->members[member->detail],
+                              walk->image + length_at, walk->size_bytes - length_at, UNKNOWN,
+                              &count)) {
+            return false;
+        }
+        break;
+    case NVTX_ENTRY_ARRAY_PAYLOAD:
+        if (!length_in_payload(walk, member->detail, &count)) {
+            return false;
+        }
+        break;
+    default:
+        return false;
+    }
+    *ret_count = count;
+    return count <= ELEMENTS_MAX;
+}
+
+/* Which member of a union is meant, UNKNOWN when nobody says. */
+static uint32_t selected_member(const struct walk *walk, const struct place *place, uint32_t at)
+{
+    const struct lac_schema *const of = place->nested;
+    const struct lac_schema *schema = place->schema;
+    const struct lac_schema *as_enum;
+    uint32_t selector = 0;
+    uint32_t size_bytes;
+    uint64_t value;
+
+    if (of->kind == LAC_SCHEMA_UNION) {
+        selector = place->member->detail;
+    } else {
+        schema = of;
+        while (selector < of->member_count &&
+               of->members[selector].type != NVTX_TYPE_UNION_SELECTOR) {
+            selector++;
+        }
+    }
+    if (selector >= schema->member_count) {
+        return UNKNOWN;
+    }
+    at = schema == of ? at + of->members[selector].offset : place->places[selector];
+    as_enum = lac_schema_find(walk->domain, schema->members[selector].type);
+    size_bytes = as_enum != NULL && as_enum->kind == LAC_SCHEMA_ENUM
+                     ? as_enum->size_bytes
+                     : integer_bytes(schema->members[selector].type);
+    if (size_bytes == 0 || at >= walk->size_bytes || size_bytes > walk->size_bytes - at) {
+        return UNKNOWN;
+    }
+    value = load(walk->image + at, size_bytes);
+    return value < of->member_count ? (uint32_t)value : UNKNOWN;
+}
+
+/* ---- pointers */
+
+/* Bytes that may be read from `pointer` on: to the end of the payload that it leads into. */
+static size_t available_at(const struct walk *walk, const uint8_t *pointer, bool anywhere)
+{
+    for (size_t i = 0; i < walk->payload_count; i++) {
+        const uint8_t *const begin = walk->payloads[i].bytes;
+        const size_t size_bytes = walk->payloads[i].size_bytes;
+
+        if (begin != NULL && size_bytes != SIZE_MAX && pointer >= begin &&
+            (size_t)(pointer - begin) < size_bytes) {
+            return size_bytes - (size_t)(pointer - begin);
+        }
+    }
+    return anywhere ? SIZE_MAX : 0;
+}
+
+static uint32_t name_of_text(struct walk *walk, uint64_t type, const void *units, uint64_t count)
+{
+    char utf8[TEXT_BYTES_MAX];
+    const size_t length =
+        lac_utf8_from_units(units, lac_schema_unit_bytes(type),
+                            count < SIZE_MAX ? (size_t)count : SIZE_MAX, utf8, sizeof(utf8));
+
+    return lac_recorder_name(walk->self, utf8, length);
+}
+
+/* Text that lies elsewhere becomes a name. */
+static void take_text(struct walk *walk, const struct place *place)
+{
+    const struct lac_registered_string *registered;
+    const uint8_t *pointer;
+    uint64_t count = UINT64_MAX;
+    uint32_t name = 0;
+
+    memcpy(&pointer, walk->image + place->at, sizeof(pointer));
+    if (pointer != NULL && place->member->type == NVTX_TYPE_REGISTERED_STRING) {
+        memcpy(&registered, &pointer, sizeof(registered));
+        name = lac_recorder_name(walk->self, registered->text, registered->length);
+    } else if (pointer != NULL) {
+        const uint32_t array = place->member->flags & NVTX_ENTRY_ARRAY_MASK;
+        const uint32_t unit_bytes = lac_schema_unit_bytes(place->member->type);
+        const uint64_t available = available_at(walk, pointer, true) / unit_bytes;
+
+        if (array != NVTX_ENTRY_ARRAY_TERMINATED && (array != 0 || place->member->detail > 0) &&
+            !count_elements(walk, place, pointer, 0, &count)) {
+            return;
+        }
+        name =
+            name_of_text(walk, place->member->type, pointer, count < available ? count : available);
+    }
+    if ((place->member->flags & NVTX_ENTRY_MESSAGE) != 0) {
+        walk->message = name;
+    }
+    if (walk->text_count < LAC_DATA_TEXTS_MAX) {
+        walk->texts[walk->text_count].offset = place->at;
+        walk->texts[walk->text_count++].name = name;
     }
 }
 
-/* ---- schemas into the spool */
-
-static uint32_t name_z(struct lac_thread *self, const char *text)
+static void put_offset(struct walk *walk, uint32_t at, uint64_t offset)
 {
-    return text != NULL ? lac_recorder_name(self, text, strlen(text)) : 0;
+    memcpy(walk->image + at, &offset, sizeof(offset));
 }
 
-static void define(struct lac_thread *self, const struct schema *schema)
+static void walk_elements(struct walk *walk, const struct place *place, uint32_t at, uint64_t count,
+                          unsigned depth);
+
+/* What the pointer leads to goes behind the payload; the pointer becomes its place there. */
+static void take_pointed(struct walk *walk, const struct place *place, unsigned depth)
 {
-    if (!lac_recorder_room_always(self, 2 + 2 * schema->member_count)) {
+    const bool is_terminated =
+        (place->member->flags & NVTX_ENTRY_ARRAY_MASK) == NVTX_ENTRY_ARRAY_TERMINATED;
+    const uint8_t *const begin = walk->payload->bytes;
+    uint32_t to = (walk->size_bytes + 7) & ~7u;
+    const uint8_t *pointer;
+    uint64_t count = 0;
+    uint64_t size_bytes;
+    size_t available;
+
+    memcpy(&pointer, walk->image + place->at, sizeof(pointer));
+    put_offset(walk, place->at, pointer == NULL ? 0 : LAC_DATA_NOT_THERE);
+    available = pointer != NULL ? available_at(walk, pointer,
+                                               (place->member->flags & NVTX_ENTRY_DEEP_COPY) != 0)
+                                : 0;
+    available = available > LAC_DATA_BYTES_MAX ? LAC_DATA_BYTES_MAX : available;
+    if (available == 0 || !count_elements(walk, place, pointer, available, &count)) {
         return;
     }
-    lac_recorder_put(self, schema->id, name_z(self, schema->name), schema->domain, schema->kind,
-                     LAC_EVENT_SCHEMA);
-    (void)__atomic_fetch_add(&lac_spool_header()->named_count, 1u, __ATOMIC_RELAXED);
-    lac_recorder_put(self, (uint64_t)schema->size_bytes << 32 | schema->alignment, 0, 0, 0,
-                     LAC_EVENT_SCHEMA_PLACE);
+    size_bytes = (count + is_terminated) * place->element_bytes;
+    if (size_bytes == 0 || size_bytes > available) {
+        return;
+    }
+    if (pointer >= begin && pointer < begin + walk->own_bytes) {
+        to = (uint32_t)(pointer - begin); /* it is here already */
+    } else if (to + size_bytes <= LAC_DATA_BYTES_MAX) {
+        memset(walk->image + walk->size_bytes, 0, to - walk->size_bytes);
+        memcpy(walk->image + to, pointer, size_bytes);
+        walk->size_bytes = to + (uint32_t)size_bytes;
+    } else {
+        return;
+    }
+    put_offset(walk, place->at, to);
+    if (to >= walk->own_bytes) { /* what is in the payload itself is looked at where it lies */
+        walk_elements(walk, place, to, count, depth);
+    }
+}
+
+/* ---- the members of a payload */
+
+static void walk_struct(struct walk *walk, const struct lac_schema *schema, uint32_t base,
+                        uint32_t only, unsigned depth);
+
+/* The structs that begin at `at`. */
+static void walk_elements(struct walk *walk, const struct place *place, uint32_t at, uint64_t count,
+                          unsigned depth)
+{
+    if (!lac_schema_is_struct(place->nested) || depth >= NESTED_MAX) {
+        return;
+    }
+    for (uint64_t i = 0; i < count && at < walk->size_bytes; i++) {
+        uint32_t only = UNKNOWN;
+
+        if (lac_schema_is_union(place->nested)) {
+            only = selected_member(walk, place, at);
+            if (only == UNKNOWN) {
+                return;
+            }
+        }
+        walk_struct(walk, place->nested, at, only, depth + 1);
+        at += place->element_bytes;
+    }
+}
+
+/* One member; where the one behind it may begin, UNKNOWN when that is not told. */
+static uint32_t walk_member(struct walk *walk, const struct place *place, unsigned depth)
+{
+    const struct lac_schema_member *const member = place->member;
+    const uint32_t left = walk->size_bytes - place->at;
+    const uint8_t *const from = walk->image + place->at;
+    uint64_t count;
+    uint64_t end;
+
+    if (member->type == NVTX_TYPE_REGISTERED_STRING || lac_schema_is_text_pointer(member) ||
+        (member->flags & (NVTX_ENTRY_POINTER | NVTX_ENTRY_OFFSET_MASK)) != 0) {
+        if (left < sizeof(void *)) {
+            return UNKNOWN;
+        }
+        if ((member->flags & NVTX_ENTRY_OFFSET_MASK) != 0) {
+            return place->at + 8; /* a reader finds it in the payload */
+        }
+        if (member->type == NVTX_TYPE_REGISTERED_STRING || lac_schema_is_text_pointer(member)) {
+            take_text(walk, place);
+        } else {
+            take_pointed(walk, place, depth);
+        }
+        return place->at + 8;
+    }
+    if (!count_elements(walk, place, from, left, &count)) {
+        return UNKNOWN;
+    }
+    if ((member->flags & NVTX_ENTRY_MESSAGE) != 0 && lac_schema_unit_bytes(member->type) != 0) {
+        const uint64_t available = left / place->element_bytes;
+
+        walk->message =
+            name_of_text(walk, member->type, from, count < available ? count : available);
+    }
+    walk_elements(walk, place, place->at, count, depth);
+    count += (member->flags & NVTX_ENTRY_ARRAY_MASK) == NVTX_ENTRY_ARRAY_TERMINATED;
+    end = place->at + count * place->element_bytes;
+    return place->element_bytes > 0 && end <= walk->size_bytes ? (uint32_t)end : UNKNOWN;
+}
+
+/* Offsets that only the data tell follow from where the member before ends. */
+static uint32_t place_after(const struct lac_schema *schema, const struct place *place,
+                            uint32_t reached)
+{
+    uint32_t alignment = place->nested != NULL ? place->nested->alignment : place->element_bytes;
+
+    if (lac_schema_is_text_pointer(place->member) ||
+        (place->member->flags & (NVTX_ENTRY_POINTER | NVTX_ENTRY_OFFSET_MASK)) != 0) {
+        alignment = sizeof(void *);
+    }
+    alignment = alignment < schema->alignment ? alignment : schema->alignment;
+    if (reached == UNKNOWN || alignment == 0) {
+        return UNKNOWN;
+    }
+    return (reached + alignment - 1) / alignment * alignment;
+}
+
+/* The members of the struct at `base`; of a union `only` that one. */
+static void walk_struct(struct walk *walk, const struct lac_schema *schema, uint32_t base,
+                        uint32_t only, unsigned depth)
+{
+    uint32_t places[LAC_SCHEMA_ENTRIES_MAX];
+    uint32_t reached = base;
+
     for (uint32_t i = 0; i < schema->member_count; i++) {
-        const struct member *const member = &schema->members[i];
+        const uint32_t offset = schema->members[i].offset;
 
-        lac_recorder_put(self, member->type, name_z(self, member->name), 0, 0,
-                         LAC_EVENT_SCHEMA_ENTRY);
-        lac_recorder_put(self, (uint64_t)member->offset << 32 | member->detail, member->flags, 0, 0,
-                         LAC_EVENT_SCHEMA_PLACE);
+        places[i] = offset < LAC_DATA_BYTES_MAX ? base + offset : UNKNOWN;
     }
-}
-
-void lac_schemas_define(struct lac_thread *self)
-{
-    const uint32_t count = __atomic_load_n(&schema_count, __ATOMIC_ACQUIRE);
-
-    for (uint32_t i = 0; i < count; i++) {
-        define(self, &schemas[i]);
-    }
-}
-
-static const char *keep_text(const char *text)
-{
-    const size_t length = text != NULL ? strnlen(text, TEXT_BYTES_MAX) : 0;
-    char *const copy = text != NULL ? lac_nvtx_allocate(length + 1) : NULL;
-
-    if (copy != NULL) {
-        memcpy(copy, text, length);
-        copy[length] = '\0';
-    }
-    return copy;
-}
-
-/* The lock is held. */
-static struct schema *add_schema(uint16_t domain, uint64_t id, const char *name, size_t count)
-{
-    struct schema *const schema = &schemas[schema_count];
-
-    if (schema_count == SCHEMAS_MAX || count == 0 || count > LAC_SCHEMA_ENTRIES_MAX) {
-        return NULL;
-    }
-    schema->members = lac_nvtx_allocate(count * sizeof(*schema->members));
-    if (schema->members == NULL) {
-        return NULL;
-    }
-    schema->id = id != 0 ? id : next_id++;
-    schema->domain = domain;
-    schema->name = keep_text(name);
-    schema->member_count = (uint32_t)count;
-    return schema;
-}
-
-static uint64_t publish(struct schema *schema)
-{
-    struct lac_thread *self;
-    const uint64_t id = schema->id;
-
-    __atomic_store_n(&schema_count, schema_count + 1, __ATOMIC_RELEASE);
-    lac_unlock();
-    self = lac_recorder_enter();
-    if (self != NULL) {
-        define(self, schema);
-        lac_recorder_leave(self);
-    }
-    return id;
-}
-
-static uint32_t narrow(uint64_t value)
-{
-    return value < UINT32_MAX ? (uint32_t)value : UINT32_MAX;
-}
-
-static uint64_t register_schema(const struct lac_domain *domain, const struct nvtx_schema *from)
-{
-    const uint64_t needed = NVTX_SCHEMA_HAS_TYPE | NVTX_SCHEMA_HAS_ENTRIES | NVTX_SCHEMA_HAS_COUNT;
-    struct schema *schema;
-
-    if (from == NULL || (from->field_mask & needed) != needed || from->entries == NULL ||
-        lac_lock_is_mine()) {
-        return 0;
-    }
-    lac_lock();
-    schema = add_schema(
-        lac_domain_index(domain), (from->field_mask & NVTX_SCHEMA_HAS_ID) != 0 ? from->id : 0,
-        (from->field_mask & NVTX_SCHEMA_HAS_NAME) != 0 ? from->name : NULL, from->entry_count);
-    if (schema == NULL) {
-        lac_unlock();
-        return 0;
-    }
-    schema->kind = from->type <= LAC_SCHEMA_UNION_SELECTED ? (uint8_t)from->type : 0;
-    schema->size_bytes =
-        (from->field_mask & NVTX_SCHEMA_HAS_SIZE) != 0 && from->static_size <= UINT16_MAX
-            ? (uint32_t)from->static_size
-            : 0;
     for (uint32_t i = 0; i < schema->member_count; i++) {
-        const struct nvtx_schema_entry *const entry = &from->entries[i];
+        const struct lac_schema_member *const member = &schema->members[i];
+        const struct lac_schema *const nested = lac_schema_find(schema->domain, member->type);
+        struct place place = {.schema = schema,
+                              .nested = nested,
+                              .member = member,
+                              .places = places,
+                              .element_bytes = lac_schema_element_bytes(member, nested)};
 
-        schema->members[i] = (struct member){.type = entry->type,
-                                             .name = keep_text(entry->name),
-                                             .flags = (uint32_t)entry->flags,
-                                             .offset = narrow(entry->offset),
-                                             .detail = narrow(entry->detail)};
+        if (only != UNKNOWN && i != only) {
+            continue;
+        }
+        if (member->offset == UNKNOWN) {
+            places[i] = place_after(schema, &place, reached);
+        }
+        place.at = places[i];
+        reached = place.at < walk->size_bytes ? walk_member(walk, &place, depth) : UNKNOWN;
     }
-    place_members(
-        schema, (from->field_mask & NVTX_SCHEMA_HAS_ALIGNMENT) != 0 ? narrow(from->pack_align) : 0);
-    return publish(schema);
-}
-
-static uint64_t register_enum(const struct lac_domain *domain, const struct nvtx_enum *from)
-{
-    struct schema *schema;
-
-    if (from == NULL || (from->field_mask & NVTX_ENUM_HAS_ENTRIES) == 0 ||
-        (from->field_mask & NVTX_ENUM_HAS_COUNT) == 0 || from->entries == NULL ||
-        lac_lock_is_mine()) {
-        return 0;
-    }
-    lac_lock();
-    schema = add_schema(
-        lac_domain_index(domain), (from->field_mask & NVTX_ENUM_HAS_ID) != 0 ? from->id : 0,
-        (from->field_mask & NVTX_ENUM_HAS_NAME) != 0 ? from->name : NULL, from->entry_count);
-    if (schema == NULL) {
-        lac_unlock();
-        return 0;
-    }
-    schema->kind = LAC_SCHEMA_ENUM;
-    schema->size_bytes = (from->field_mask & NVTX_ENUM_HAS_SIZE) != 0 && from->size_bytes <= 8 &&
-                                 from->size_bytes > 0
-                             ? (uint32_t)from->size_bytes
-                             : 4;
-    schema->alignment = schema->size_bytes;
-    for (uint32_t i = 0; i < schema->member_count; i++) {
-        schema->members[i] = (struct member){.type = from->entries[i].value,
-                                             .name = keep_text(from->entries[i].name),
-                                             .flags = from->entries[i].is_flag != 0};
-    }
-    return publish(schema);
 }
 
 /* ---- data into the spool */
 
-/* What the pointer at `at` points to, as a name. */
-static uint32_t text_of(struct lac_thread *self, const struct member *member, const uint8_t *at)
+/* Bytes of one payload: as told, else as the schema says, else a text's; 0: not known. */
+static size_t size_of_data(const struct lac_schema *schema, const struct nvtx_data *data)
 {
-    const void *pointer;
-    const struct lac_registered_string *registered;
+    const uint32_t unit_bytes = lac_schema_unit_bytes(data->schema);
+    size_t count = 0;
 
-    memcpy(&pointer, at, sizeof(pointer));
-    if (pointer == NULL) {
-        return 0;
-    }
-    if (member->type == NVTX_TYPE_REGISTERED_STRING) {
-        registered = pointer;
-        return lac_recorder_name(self, registered->text, registered->length);
-    }
-    return lac_recorder_name(self, pointer, strnlen(pointer, TEXT_BYTES_MAX));
-}
-
-/* One payload, and the texts that it points to. */
-struct walk {
-    struct lac_thread *self;
-    const uint8_t *bytes;
-    size_t size_bytes;
-    struct text texts[LAC_DATA_TEXTS_MAX];
-    uint32_t text_count;
-    uint32_t message; /* name of the event, 0 none */
-};
-
-/* Every text that the data point to, in the structs within too; the event's message apart. */
-static void collect_texts(struct walk *walk, const struct schema *schema, uint32_t base,
-                          unsigned depth)
-{
-    for (uint32_t i = 0; i < schema->member_count && schema->kind < LAC_SCHEMA_UNION; i++) {
-        const struct member *const member = &schema->members[i];
-        const struct schema *const nested = member->type >= NVTX_SCHEMA_ID_STATIC
-                                                ? find_schema(schema->domain, member->type)
-                                                : NULL;
-        const bool is_message = (member->flags & NVTX_ENTRY_MESSAGE) != 0;
-        const uint64_t at = (uint64_t)base + member->offset;
-
-        if (member->offset == UINT32_MAX || at >= walk->size_bytes) {
-            continue;
-        }
-        if (nested != NULL && depth < NESTED_MAX && member->flags == 0) {
-            collect_texts(walk, nested, (uint32_t)at, depth + 1);
-        } else if (is_text_pointer(member) && at + sizeof(void *) <= walk->size_bytes &&
-                   walk->text_count < LAC_DATA_TEXTS_MAX) {
-            const uint32_t name = text_of(walk->self, member, walk->bytes + at);
-
-            walk->texts[walk->text_count].offset = (uint32_t)at;
-            walk->texts[walk->text_count++].name = name;
-            walk->message = is_message ? name : walk->message;
-        } else if (is_message && is_text(member->type)) {
-            const char *const text = (const char *)walk->bytes + at;
-
-            walk->message =
-                lac_recorder_name(walk->self, text, strnlen(text, walk->size_bytes - at));
-        }
-    }
-}
-
-/* Bytes of one payload: as told, else as the schema says, else a C string's. */
-static size_t size_of_data(const struct schema *schema, const struct nvtx_data *data)
-{
-    if (data->bytes == NULL) {
-        return 0;
-    }
     if (data->size_bytes != SIZE_MAX) {
         return data->size_bytes;
     }
     if (schema != NULL) {
         return schema->size_bytes;
     }
-    return data->schema == NVTX_TYPE_CSTRING || data->schema == NVTX_TYPE_CSTRING_UTF8
-               ? strnlen(data->bytes, LAC_DATA_BYTES_MAX)
-               : size_of_type(data->schema);
+    if (unit_bytes == 0) {
+        return lac_schema_type_bytes(data->schema);
+    }
+    while (count < LAC_DATA_BYTES_MAX / unit_bytes &&
+           load((const uint8_t *)data->bytes + count * unit_bytes, unit_bytes) != 0) {
+        count++;
+    }
+    return (count > 0 ? count : 1) * unit_bytes; /* an empty text is its zero */
 }
 
-/* One payload; returns the message in it as a name, or 0. Without `owner` that is all it does. */
-static uint32_t put_one(struct lac_thread *self, uint16_t domain, uint8_t owner,
-                        const struct nvtx_data *data)
+/* Say that `count` payloads of the event are not there, or not whole. */
+static void put_missing(struct walk *walk, uint8_t owner, size_t count)
 {
-    const struct schema *const schema =
-        data->schema >= NVTX_SCHEMA_ID_STATIC ? find_schema(domain, data->schema) : NULL;
-    size_t size_bytes = size_of_data(schema, data);
-    struct walk walk = {.self = self, .bytes = data->bytes};
+    if (owner != 0 && count > 0 && lac_recorder_room(walk->self, 1)) {
+        lac_recorder_put(walk->self, 0, (uint32_t)(count < UINT16_MAX ? count : UINT16_MAX) << 16,
+                         walk->domain, owner, LAC_EVENT_DATA);
+    }
+}
 
-    if (size_bytes == 0 || (schema == NULL && data->schema > NVTX_TYPE_REGISTERED_STRING)) {
-        return 0; /* raw bytes, or nobody said what they are */
-    }
-    size_bytes = size_bytes > LAC_DATA_BYTES_MAX ? LAC_DATA_BYTES_MAX : size_bytes;
-    walk.size_bytes = size_bytes;
-    if (schema != NULL) {
-        collect_texts(&walk, schema, 0, 0);
-    }
-    if (owner == 0 ||
-        !lac_recorder_room(self, 1 + (uint32_t)(size_bytes + 7) / 8 + walk.text_count)) {
-        return walk.message;
-    }
-    lac_recorder_put(self, data->schema, (uint32_t)size_bytes | walk.text_count << 16, domain,
-                     owner, LAC_EVENT_DATA);
-    for (size_t at = 0; at < size_bytes; at += 8) {
-        uint64_t word = 0;
+static void put_walked(struct walk *walk, uint8_t owner)
+{
+    struct lac_thread *const self = walk->self;
 
-        memcpy(&word, walk.bytes + at, size_bytes - at < 8 ? size_bytes - at : 8);
-        lac_recorder_put(self, word, 0, 0, 0, LAC_EVENT_DATA_BYTES);
+    if (!lac_recorder_room(self, 1 + walk->length_count + (walk->size_bytes + 7) / 8 +
+                                     walk->text_count)) {
+        return;
     }
-    for (uint32_t i = 0; i < walk.text_count; i++) {
-        lac_recorder_put(self, walk.texts[i].offset, walk.texts[i].name, 0, 0, LAC_EVENT_DATA_TEXT);
+    lac_recorder_put(self, walk->payload->schema, walk->size_bytes | walk->text_count << 16,
+                     walk->domain, owner, LAC_EVENT_DATA);
+    for (uint32_t i = 0; i < walk->length_count; i++) {
+        lac_recorder_put(self, walk->lengths[i].value, walk->lengths[i].payload, 0, 0,
+                         LAC_EVENT_DATA_LENGTH);
     }
-    return walk.message;
+    for (uint32_t at = 0; at < walk->size_bytes; at += 8) {
+        lac_recorder_put(
+            self, load(walk->image + at, walk->size_bytes - at < 8 ? walk->size_bytes - at : 8), 0,
+            0, 0, LAC_EVENT_DATA_BYTES);
+    }
+    for (uint32_t i = 0; i < walk->text_count; i++) {
+        lac_recorder_put(self, walk->texts[i].offset, walk->texts[i].name, 0, 0,
+                         LAC_EVENT_DATA_TEXT);
+    }
+}
+
+/* One payload of the event; sets walk->message. Without `owner` that is all it does. */
+static void put_one(struct walk *walk, uint8_t owner, const struct nvtx_data *data)
+{
+    const struct lac_schema *const schema = lac_schema_find(walk->domain, data->schema);
+    size_t size_bytes;
+
+    walk->payload = data;
+    walk->text_count = 0;
+    walk->length_count = 0;
+    if (data->bytes == NULL || data->size_bytes == 0 || data->schema == NVTX_TYPE_REFERENCED ||
+        (schema != NULL && (schema->flags & NVTX_SCHEMA_REFERENCED) != 0)) {
+        return; /* it is empty, or only others point into it */
+    }
+    size_bytes = size_of_data(schema, data);
+    if (size_bytes == 0 || (schema == NULL && data->schema != NVTX_TYPE_RAW &&
+                            lac_schema_type_bytes(data->schema) == 0)) {
+        put_missing(walk, owner, 1); /* nobody said what it is, or how long */
+        return;
+    }
+    if (size_bytes > LAC_DATA_BYTES_MAX) {
+        size_bytes = LAC_DATA_BYTES_MAX;
+        put_missing(walk, schema == NULL ? owner : 0,
+                    1); /* of a schema's a reader misses members */
+    }
+    memcpy(walk->image, data->bytes, size_bytes);
+    walk->own_bytes = (uint32_t)size_bytes;
+    walk->size_bytes = walk->own_bytes;
+    if (schema != NULL && !lac_schema_is_struct(schema)) {
+        walk->message = 0;
+    } else if (schema != NULL && !lac_schema_is_union(schema)) {
+        walk_struct(walk, schema, 0, UNKNOWN, 0);
+    } else if (schema != NULL && schema->kind == LAC_SCHEMA_UNION_SELECTED) {
+        const struct place place = {.schema = schema, .nested = schema};
+
+        walk_elements(walk, &place, 0, 1, 0);
+    }
+    if (owner != 0) {
+        put_walked(walk, owner);
+    }
 }
 
 void lac_payload_put(struct lac_thread *self, uint16_t domain, enum lac_event_type owner,
                      const struct nvtx_data *data, size_t count)
 {
-    for (size_t i = 0; data != NULL && i < count && i < PAYLOADS_MAX; i++) {
-        (void)put_one(self, domain, (uint8_t)owner, &data[i]);
+    struct walk walk;
+
+    if (data == NULL) {
+        return;
     }
+    walk.self = self;
+    walk.domain = domain;
+    walk.payloads = data;
+    walk.payload_count = count < PAYLOADS_MAX ? count : PAYLOADS_MAX;
+    walk.message = 0;
+    for (size_t i = 0; i < walk.payload_count; i++) {
+        put_one(&walk, (uint8_t)owner, &data[i]);
+    }
+    put_missing(&walk, (uint8_t)owner, count - walk.payload_count);
 }
 
 /* The name of an event that has payloads only: the message in them, else what the schema is called.
@@ -442,15 +572,24 @@ void lac_payload_put(struct lac_thread *self, uint16_t domain, enum lac_event_ty
 static uint32_t name_in(struct lac_thread *self, uint16_t domain, const struct nvtx_data *data,
                         size_t count)
 {
-    uint32_t name = 0;
+    const struct lac_schema *schema;
+    struct walk walk;
 
-    for (size_t i = 0; data != NULL && i < count && i < PAYLOADS_MAX && name == 0; i++) {
-        name = put_one(self, domain, 0, &data[i]);
+    if (data == NULL || count == 0) {
+        return 0;
     }
-    if (name == 0 && data != NULL && count > 0 && find_schema(domain, data[0].schema) != NULL) {
-        name = name_z(self, find_schema(domain, data[0].schema)->name);
+    walk.self = self;
+    walk.domain = domain;
+    walk.payloads = data;
+    walk.payload_count = count < PAYLOADS_MAX ? count : PAYLOADS_MAX;
+    walk.message = 0;
+    for (size_t i = 0; i < walk.payload_count && walk.message == 0; i++) {
+        put_one(&walk, 0, &data[i]);
     }
-    return name;
+    schema = lac_schema_find(domain, data[0].schema);
+    return walk.message == 0 && schema != NULL && schema->name != NULL
+               ? lac_recorder_name(self, schema->name, strlen(schema->name))
+               : walk.message;
 }
 
 /* ---- the functions that a program calls */
@@ -554,8 +693,8 @@ void lac_payload_install(const struct nvtx_extension *extension)
         size_t number;
         void (*function)(void);
     } hooks[] = {
-        {NVTX_PAYLOAD_SCHEMA_REGISTER, (void (*)(void))register_schema},
-        {NVTX_PAYLOAD_ENUM_REGISTER, (void (*)(void))register_enum},
+        {NVTX_PAYLOAD_SCHEMA_REGISTER, (void (*)(void))lac_schema_register},
+        {NVTX_PAYLOAD_ENUM_REGISTER, (void (*)(void))lac_schema_register_enum},
         {NVTX_PAYLOAD_MARK, (void (*)(void))mark},
         {NVTX_PAYLOAD_PUSH, (void (*)(void))push},
         {NVTX_PAYLOAD_POP, (void (*)(void))pop},

@@ -444,6 +444,8 @@ static void job_attributes(void)
     memcpy(&bits, &three_quarters, sizeof(bits));
     push_with(domain, "all-reduce", 7, LAC_PAYLOAD_DOUBLE, bits);
     pop_in(domain);
+    push_with(domain, "a hash", 0, LAC_PAYLOAD_UINT64, UINT64_MAX - 1);
+    pop_in(domain);
     (void)pthread_create(&thread, NULL, push_in_thread, (void *)(uintptr_t)domain);
     (void)pthread_join(thread, NULL);
     if (fork() == 0) {
@@ -475,6 +477,8 @@ START_TEST(payload_category_colour_and_domain_are_kept_in_forked_children_too)
     ck_assert_str_eq(args_of("before any name"), "");
     ck_assert_str_eq(args_of("all-reduce"), "{\"domain\":\"NCCL\",\"category\":\"ring "
                                             "\\\"a\\\"\",\"color\":\"#00aa11\",\"payload\":0.75}");
+    ck_assert_str_eq(args_of("a hash"), "{\"domain\":\"NCCL\",\"color\":\"#00aa11\","
+                                        "\"payload\":\"18446744073709551614\"}");
     ck_assert_str_eq(args_of("elsewhere"), "{\"domain\":\"NCCL\",\"category\":\"ring "
                                            "\\\"a\\\"\",\"color\":\"#00aa11\",\"payload\":41}");
     ck_assert_str_eq(args_of("in a child"), "{\"domain\":\"NCCL\",\"category\":\"ring "

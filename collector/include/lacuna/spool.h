@@ -134,9 +134,12 @@ enum lac_event_type {
         20, /**< of a SCHEMA: ts = bytes << 32 | alignment (0: natural); of an ENTRY: ts = offset <<
                32 | detail, name = NVTX's flags. Offset 2^32-1: behind the member before it */
     LAC_EVENT_DATA = 21, /**< ts = schema; name = bytes | texts << 16; domain; flags = the type of
-                            the event it belongs to: the last one of that type, for POP the next */
+                            the event it belongs to: the last one of that type, for POP the next.
+                            Without bytes: so many payloads are not there */
     LAC_EVENT_DATA_BYTES = 22, /**< ts = the next 8 bytes */
     LAC_EVENT_DATA_TEXT = 23,  /**< name = what the pointer at offset ts points to */
+    LAC_EVENT_DATA_LENGTH =
+        24, /**< ts = a length that payload number `name` of the event holds; before the bytes */
 };
 
 enum lac_schema_kind {
@@ -146,7 +149,14 @@ enum lac_schema_kind {
     LAC_SCHEMA_UNION_SELECTED = 4,
     LAC_SCHEMA_ENUM = 16,
 };
-enum { LAC_DATA_BYTES_MAX = 1024, LAC_DATA_TEXTS_MAX = 16, LAC_SCHEMA_ENTRIES_MAX = 128 };
+enum {
+    LAC_DATA_BYTES_MAX = 1024,
+    LAC_DATA_TEXTS_MAX = 16,
+    LAC_DATA_LENGTHS_MAX = 4, /* dimensions of an array */
+    LAC_SCHEMA_ENTRIES_MAX = 128,
+};
+/** Of a pointer in a payload, which is an offset in it: what it led to could not be read. */
+#define LAC_DATA_NOT_THERE UINT64_MAX
 
 enum lac_payload_type {
     LAC_PAYLOAD_UINT64 = 1,
