@@ -1,6 +1,6 @@
 #include "analysis/model/status.h"
 #include "server/api/app.h"
-#include "server/api/run_cache.h"
+#include "server/api/document_cache.h"
 #include "server/commands.h"
 #include "server/http/assets.h"
 #include "server/http/guard.h"
@@ -66,7 +66,7 @@ static const struct lac_option option_table[] = {
 #define MODEL_CACHE_LEAST (UINT64_C(1) << 30)
 
 /** Documents of runs kept in memory. */
-#define RUN_CACHE_BYTES ((uint64_t)64 << 20)
+#define DOCUMENT_CACHE_BYTES ((uint64_t)64 << 20)
 
 /* Everything that the command holds, so that one function takes it down. */
 struct service {
@@ -240,8 +240,8 @@ static enum lac_status start(struct service *service, struct lac_error *reterr)
     }
     app->key = &service->key;
     app->base_path = service->http_options.base_path;
-    app->runs = lac_run_cache_create(RUN_CACHE_BYTES);
-    if (app->runs == NULL) {
+    app->documents = lac_document_cache_create(DOCUMENT_CACHE_BYTES);
+    if (app->documents == NULL) {
         return lac_fail(reterr, LAC_ERR_NOMEM, 0, "no memory to start");
     }
     service->http_options.key = &service->key;
@@ -276,7 +276,7 @@ static void stop(struct service *service)
     lac_resumable_destroy(app->uploads);
     lac_ingest_destroy(app->ingest); /* its last news find no listener */
     lac_http_server_destroy(app->http);
-    lac_run_cache_destroy(app->runs);
+    lac_document_cache_destroy(app->documents);
     lac_store_close(app->store);
     lac_options_done(&service->options);
 }

@@ -250,6 +250,7 @@ static struct json_object *steps_part(struct writer *writer)
     put_ns(writer, part, "p95_ns", analysis->step_p95_ns);
     put_ns(writer, part, "without_starvation_ns", analysis->step_without_starvation_ns);
     put_real(writer, part, "spread_pct", analysis->step_spread_pct);
+    put_ns(writer, part, "device_mean_ns", analysis->step_device_ns);
     put_ns(writer, part, "micro_steps",
            analysis->micro_step_count > 0 ? analysis->micro_step_count : LAC_UNKNOWN_NS);
     put(writer, part, "is_micro_step", json_object_new_boolean(analysis->is_step_micro));

@@ -9,8 +9,8 @@
 #include "analysis/model/status.h"
 #include "server/api/app.h"
 #include "server/api/compare_json.h"
+#include "server/api/document_cache.h"
 #include "server/api/json_out.h"
-#include "server/api/run_cache.h"
 #include "server/api/run_ranks.h"
 #include "server/export/redact.h"
 #include "server/export/report.h"
@@ -107,17 +107,15 @@ static bool open_side(struct lac_app *app, const struct lac_request *request, co
 }
 
 /** Join the ranks of both sides, one side after the other. */
-static bool join_runs(struct lac_app *app, struct side *sides, struct lac_response *response)
+static bool join_runs(struct side *sides, struct lac_response *response)
 {
     bool is_joined = true;
 
-    lac_run_cache_begin_work(app->runs);
     for (int i = 0; i < 2 && is_joined && sides[i].ranks != NULL; i++) {
         is_joined = lac_run_ranks_join(sides[i].ranks, response, &sides[i].run);
         lac_run_ranks_close(sides[i].ranks);
         sides[i].ranks = NULL;
     }
-    lac_run_cache_end_work(app->runs);
     return is_joined;
 }
 
@@ -145,12 +143,30 @@ static uint64_t stamp_of(const struct side *side)
                                : lac_trace_file_generation(side->trace.file);
 }
 
+/** Compare what is not kept yet. With the work of the cache held. */
+static void answer(struct side *sides, const char *a, const char *b, struct lac_response *response)
+{
+    char lowest[2][LAC_ID_SIZE];
+    const char *id[2] = {a, b};
+
+    for (int i = 0; i < 2 && sides[0].ranks != NULL; i++) {
+        (void)snprintf(lowest[i], sizeof lowest[i], "%s", lac_run_ranks_lowest(sides[i].ranks));
+        id[i] = lowest[i];
+    }
+    if (join_runs(sides, response) && diagnose(&sides[0].trace, response) &&
+        diagnose(&sides[1].trace, response)) {
+        write_comparison(sides, id, response);
+    }
+}
+
 static void compare(struct lac_app *app, const struct lac_request *request, struct side *sides,
                     struct lac_response *response)
 {
-    char lowest[2][LAC_ID_SIZE];
-    const char *id[2] = {lac_target_get(request->target, "a"),
-                         lac_target_get(request->target, "b")};
+    struct lac_document_cache *kept = app->documents;
+    const char *a = lac_target_get(request->target, "a");
+    const char *b = lac_target_get(request->target, "b");
+    char key[LAC_DOCUMENT_KEY_SIZE];
+    char stamp[LAC_DOCUMENT_STAMP_SIZE];
 
     if ((sides[0].ranks == NULL) != (sides[1].ranks == NULL)) {
         lac_response_error(response, 400, "bad_request",
@@ -158,20 +174,25 @@ static void compare(struct lac_app *app, const struct lac_request *request, stru
                            "runs");
         return;
     }
-    lac_response_etag(response, "compare %s %s %016" PRIx64 " %s %016" PRIx64, LAC_VERSION, id[0],
-                      stamp_of(&sides[0]), id[1], stamp_of(&sides[1]));
+    (void)snprintf(key, sizeof key, "compare %s %s", a, b);
+    (void)snprintf(stamp, sizeof stamp, "%016" PRIx64 " %016" PRIx64, stamp_of(&sides[0]),
+                   stamp_of(&sides[1]));
+    lac_response_etag(response, "%s %s %s", LAC_VERSION, key, stamp);
     response->cache = "private, no-cache";
-    if (lac_response_is_unchanged(request, response)) {
+    if (lac_response_is_unchanged(request, response) ||
+        lac_document_cache_get(kept, key, stamp, &response->body)) {
         return;
     }
-    for (int i = 0; i < 2 && sides[0].ranks != NULL; i++) {
-        (void)snprintf(lowest[i], sizeof lowest[i], "%s", lac_run_ranks_lowest(sides[i].ranks));
-        id[i] = lowest[i];
+    lac_document_cache_begin_work(kept);
+    /* another request may have done it meanwhile */
+    if (!lac_document_cache_get(kept, key, stamp, &response->body)) {
+        answer(sides, a, b, response);
+        if (response->http_status < 400 && response->body.status == LAC_OK) {
+            lac_document_cache_put(kept, key, stamp, response->body.bytes,
+                                   response->body.size_bytes);
+        }
     }
-    if (join_runs(app, sides, response) && diagnose(&sides[0].trace, response) &&
-        diagnose(&sides[1].trace, response)) {
-        write_comparison(sides, id, response);
-    }
+    lac_document_cache_end_work(kept);
 }
 
 void lac_api_compare(void *app_context, const struct lac_request *request,

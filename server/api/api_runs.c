@@ -8,8 +8,8 @@
 #include "analysis/model/status.h"
 #include "server/api/analysis_json.h"
 #include "server/api/app.h"
+#include "server/api/document_cache.h"
 #include "server/api/json_out.h"
-#include "server/api/run_cache.h"
 #include "server/api/run_ranks.h"
 #include "server/http/buffer.h"
 #include "server/http/query.h"
@@ -19,8 +19,14 @@
 
 #include <inttypes.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+/** The documents of a run. */
+enum { DETAIL_FULL = 0, DETAIL_BRIEF, DETAIL_COUNT_ };
+
+static const char *const details[] = {"full", "brief", NULL};
 
 /** Ranks of one comparison, and what is kept of all of them together. */
 enum { MEMBERS_MAX = 256 };
@@ -301,7 +307,7 @@ static enum lac_status join_members(const struct lac_run_ranks *comparison,
 
 /** Both documents of a run. */
 static enum lac_status write_documents(const struct lac_run_ranks *comparison,
-                                       char *text[LAC_RUN_DETAIL_COUNT_])
+                                       char *text[DETAIL_COUNT_])
 {
     struct lac_run_member *members = calloc((size_t)comparison->count + 1, sizeof *members);
     struct lac_run *run = NULL;
@@ -316,8 +322,8 @@ static enum lac_status write_documents(const struct lac_run_ranks *comparison,
     if (status == LAC_OK) {
         status = join_members(comparison, &run);
     }
-    for (int detail = 0; detail < LAC_RUN_DETAIL_COUNT_ && status == LAC_OK; detail++) {
-        const struct lac_run_json_options options = {.is_brief = detail == LAC_RUN_DETAIL_BRIEF};
+    for (int detail = 0; detail < DETAIL_COUNT_ && status == LAC_OK; detail++) {
+        const struct lac_run_json_options options = {.is_brief = detail == DETAIL_BRIEF};
 
         status = lac_run_json(run, members, &options, &text[detail], NULL);
     }
@@ -340,11 +346,19 @@ static void fail_reading(struct lac_response *response, enum lac_status status,
     }
 }
 
+/** Under which the document is kept. */
+static void key_of(const char *run, int detail, char key[LAC_DOCUMENT_KEY_SIZE])
+{
+    (void)snprintf(key, LAC_DOCUMENT_KEY_SIZE, "run %s %s", run, details[detail]);
+}
+
 /** Compare the ranks and answer with the document of `detail`; keep both. */
 static void answer(struct lac_run_ranks *comparison, const char *run, int detail,
                    struct lac_response *response)
 {
-    char *text[LAC_RUN_DETAIL_COUNT_] = {NULL};
+    char *text[DETAIL_COUNT_] = {NULL};
+    char key[LAC_DOCUMENT_KEY_SIZE];
+    char stamp[LAC_DOCUMENT_STAMP_SIZE];
     struct lac_error error = {0};
     enum lac_status status = take_members(comparison, &error);
 
@@ -353,39 +367,46 @@ static void answer(struct lac_run_ranks *comparison, const char *run, int detail
     }
     if (status == LAC_OK) {
         lac_buffer_puts(&response->body, text[detail]);
-        lac_run_cache_put(comparison->app->runs, run, comparison->stamp, text);
-        return;
+    } else {
+        fail_reading(response, status, &error);
     }
-    for (int i = 0; i < LAC_RUN_DETAIL_COUNT_; i++) {
+    (void)snprintf(stamp, sizeof stamp, "%016" PRIx64, comparison->stamp);
+    for (int i = 0; i < DETAIL_COUNT_; i++) {
+        if (status == LAC_OK) {
+            key_of(run, i, key);
+            lac_document_cache_put(comparison->app->documents, key, stamp, text[i],
+                                   strlen(text[i]));
+        }
         free(text[i]);
     }
-    fail_reading(response, status, &error);
 }
 
 void lac_api_run_analysis(void *app_context, const struct lac_request *request,
                           struct lac_response *response)
 {
-    static const char *const details[] = {"full", "brief", NULL};
     struct lac_app *app = app_context;
     struct lac_run_ranks comparison = {.app = app};
     struct lac_run_row row = {0};
-    const int detail = lac_api_choice(request, response, "detail", details, LAC_RUN_DETAIL_FULL);
+    const int detail = lac_api_choice(request, response, "detail", details, DETAIL_FULL);
+    char key[LAC_DOCUMENT_KEY_SIZE];
+    char stamp[LAC_DOCUMENT_STAMP_SIZE];
 
     if (detail < 0 || !get_run(app, request, response, &row)) {
         return;
     }
     if (list_members(&comparison, row.id, response)) {
-        lac_response_etag(response, "run %s %s %016" PRIx64 " %s", LAC_VERSION, row.id,
-                          comparison.stamp, details[detail]);
+        key_of(row.id, detail, key);
+        (void)snprintf(stamp, sizeof stamp, "%016" PRIx64, comparison.stamp);
+        lac_response_etag(response, "%s %s %s", LAC_VERSION, key, stamp);
         response->cache = "private, no-cache";
         if (!lac_response_is_unchanged(request, response) &&
-            !lac_run_cache_get(app->runs, row.id, comparison.stamp, detail, &response->body)) {
-            lac_run_cache_begin_work(app->runs);
+            !lac_document_cache_get(app->documents, key, stamp, &response->body)) {
+            lac_document_cache_begin_work(app->documents);
             /* another request may have done it meanwhile */
-            if (!lac_run_cache_get(app->runs, row.id, comparison.stamp, detail, &response->body)) {
+            if (!lac_document_cache_get(app->documents, key, stamp, &response->body)) {
                 answer(&comparison, row.id, detail, response);
             }
-            lac_run_cache_end_work(app->runs);
+            lac_document_cache_end_work(app->documents);
         }
     }
     comparison_done(&comparison);

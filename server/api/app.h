@@ -14,14 +14,14 @@
 #include "server/store/store.h"
 #include "server/store/trace_file.h"
 
-struct lac_run_cache;
+struct lac_document_cache;
 
 struct lac_app {
     struct lac_store *store;
     struct lac_ingest *ingest;
     struct lac_resumable *uploads;
     struct lac_http_server *http;
-    struct lac_run_cache *runs;
+    struct lac_document_cache *documents; /**< of runs and of comparisons */
     const struct lac_key *key;
     const char *base_path; /**< "" or "/x/y" */
 };

@@ -26,7 +26,7 @@ const char *lac_run_ranks_lowest(const struct lac_run_ranks *ranks);
 
 /**
  * Load and diagnose one rank after the other, and join them. Call it between
- * lac_run_cache_begin_work() and lac_run_cache_end_work().
+ * lac_document_cache_begin_work() and lac_document_cache_end_work().
  *
  * @param ret_run NULL for a run of one trace; the caller frees it with lac_run_destroy()
  * @return false: the response says why

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import tempfile
+import time
 import unittest
 from pathlib import Path
 
@@ -108,10 +109,32 @@ class Compare(unittest.TestCase):
         self.assertGreaterEqual(len(document["ranks"]["shared"]), 2)
         reply = self.server.get("/api/v1" + path)
         self.assertEqual(self.server.get("/api/v1" + path, headers={"If-None-Match": reply.headers["ETag"]}).status, 304)
+        again = self.server.get("/api/v1" + path)
+        self.assertEqual((again.body, again.headers["ETag"]), (reply.body, reply.headers["ETag"]))
         for query in (f"?a={ids[0]}&b={self.ids[0]}", f"?a={self.ids[0]}&b={ids[0]}"):
             mixed = self.server.get("/api/v1/compare" + query)
             self.assertEqual(mixed.status, 400, query)
             self.assertIn("one of these is a run", mixed.json()["error"]["message"])
+
+    def test_a_comparison_is_made_once_until_a_trace_goes(self):
+        runs = [self.run_of(seed, simulated_ranks(seed)) for seed in (41, 40)]
+        pairs = [[self.ids[1], self.ids[0]], runs]
+        for a, b in pairs:
+            path = f"/compare?a={a}&b={b}"
+            begin = time.monotonic()
+            first = self.server.api(path)
+            first_s = time.monotonic() - begin
+            again_s = []
+            for _ in range(5):
+                begin = time.monotonic()
+                self.assertEqual(self.server.api(path), first)
+                again_s.append(time.monotonic() - begin)
+            self.assertLess(min(again_s), first_s / 3)
+        ranks = self.server.api("/traces?run=" + runs[0])["traces"]
+        gone = max(ranks, key=lambda trace: trace["rank"])["id"]
+        self.assertEqual(self.server.request("DELETE", "/api/v1/traces/" + gone).status, 204)
+        less = self.server.api(path)
+        self.assertNotEqual(less["ranks"], first["ranks"])
 
     def test_short_traces_compare_without_a_claim(self):
         short = self.server.upload(make_trace(2, 3), "short")
