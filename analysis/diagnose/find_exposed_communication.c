@@ -10,10 +10,9 @@ void lac_find_exposed_communication(struct lac_diagnosis *diagnosis)
     struct lac_analysis *analysis = diagnosis->analysis;
     const struct lac_step_time *time = diagnosis->time;
     double cost_ns = time->exposed_comm_ns;
-    if (lac_pct_of_step(diagnosis, cost_ns) < 5.0) {
-        return;
-    }
-    struct lac_finding *finding = lac_finding_new(diagnosis, "exposed-communication");
+    double cost_pct = lac_pct_of_step(diagnosis, cost_ns);
+    struct lac_finding *finding =
+        cost_pct < 1.0 ? NULL : lac_finding_new(diagnosis, "exposed-communication");
     if (!finding) {
         return;
     }
@@ -27,6 +26,10 @@ void lac_find_exposed_communication(struct lac_diagnosis *diagnosis)
         steps[which] = lac_retime(diagnosis, &change);
     }
     lac_finding_price_steps(diagnosis, finding, steps);
+    if (cost_pct < 5.0 && finding->gain_mid_pct < 1.0) { /* little, and nothing to propose */
+        analysis->finding_count--;
+        return;
+    }
     lac_finding_cost(diagnosis, finding, cost_ns);
     finding->severity = lac_severity_of_gain(finding->gain_mid_pct);
     finding->confidence = 0.4;

@@ -190,24 +190,59 @@ bool lac_may_add_workers(const struct lac_diagnosis *diagnosis)
            diagnosis->loading->proposes_workers;
 }
 
-void lac_find_loading(struct lac_diagnosis *diagnosis)
+/* From here on a wait is told of whatever it gains; from there on when a change gains a percent. */
+#define STARVED_PCT       5.0
+#define STARVED_LEAST_PCT 1.0
+
+/** Whether the device felt the wait in a step again and again: in three of each half. */
+static bool returns(const struct lac_analysis *analysis)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
-    struct lac_loading *loading = diagnosis->loading;
-    double starved_pct = lac_pct_of_step(diagnosis, diagnosis->time->starved_ns);
-    if (starved_pct < 5.0 || !analysis->loader.is_present || !loading) {
-        return;
+    enum { TIMES = 3 };
+    uint32_t felt[2] = {0};
+    uint32_t seen = 0;
+    for (uint32_t s = 0; s < analysis->step_count; s++) {
+        const struct lac_step *step = &analysis->steps[s];
+        if (step->left_out == LAC_STEP_KEPT) {
+            felt[2 * seen++ >= analysis->step_kept_count] += step->starved_ns * 100 >= step->dur_ns;
+        }
     }
+    return felt[0] >= TIMES && felt[1] >= TIMES;
+}
+
+static void explain(struct lac_diagnosis *diagnosis)
+{
+    struct lac_loading *loading = diagnosis->loading;
     for (size_t i = 0; i < EXPLANATIONS && !loading->is_explained; i++) {
         loading->is_explained = explanations[i].find(diagnosis);
         if (loading->is_explained) {
-            analysis->loading.verdict = explanations[i].id;
+            diagnosis->analysis->loading.verdict = explanations[i].id;
         }
     }
     if (!loading->is_explained) {
         lac_find_input_starvation(diagnosis);
     }
     if (!loading->proposes_workers) {
-        analysis->loader.recommended_num_workers = -1;
+        diagnosis->analysis->loader.recommended_num_workers = -1;
+    }
+}
+
+void lac_find_loading(struct lac_diagnosis *diagnosis)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_loading *loading = diagnosis->loading;
+    double starved_pct = lac_pct_of_step(diagnosis, diagnosis->time->starved_ns);
+    if (!analysis->loader.is_present || !loading || starved_pct < STARVED_LEAST_PCT ||
+        (starved_pct < STARVED_PCT && !returns(analysis))) {
+        return;
+    }
+    uint32_t count = analysis->finding_count;
+    int32_t recommended = analysis->loader.recommended_num_workers;
+    explain(diagnosis);
+    bool gains = analysis->finding_count > count && analysis->findings[count].gain_mid_pct >= 1.0;
+    if (starved_pct < STARVED_PCT && !gains) { /* little, and nothing to propose */
+        analysis->finding_count = count;
+        analysis->loader.recommended_num_workers = recommended;
+        analysis->loading.verdict = "";
+        loading->is_explained = loading->proposes_workers = false;
     }
 }

@@ -5,10 +5,16 @@
 #include <math.h>
 #include <stdint.h>
 
-/** Kept steps in which something was loaded. */
+/** Steps in which something was loaded: of a cycle that was cut, too. */
 struct hits {
-    uint32_t count, late_count; /**< all; in the last half of the kept steps */
+    uint32_t count, late_count; /**< all; in the last half of them */
+    uint32_t steps;
 };
+
+static bool is_usual(const struct lac_step *step)
+{
+    return step->left_out == LAC_STEP_KEPT || step->left_out == LAC_STEP_PARTIAL_CYCLE;
+}
 
 static struct hits steps_hit(const struct lac_diagnosis *diagnosis)
 {
@@ -18,13 +24,16 @@ static struct hits steps_hit(const struct lac_diagnosis *diagnosis)
         return hits;
     }
     const struct lac_spans *modules = &diagnosis->hosts[diagnosis->main_host].sets[LAC_SET_MODULE];
-    uint32_t kept = 0;
+    uint32_t seen = 0;
+    for (uint32_t s = 0; s < analysis->step_count; s++) {
+        hits.steps += is_usual(&analysis->steps[s]);
+    }
     for (uint32_t s = 0; s < analysis->step_count; s++) {
         const struct lac_step *step = &analysis->steps[s];
-        if (step->left_out != LAC_STEP_KEPT) {
+        if (!is_usual(step)) {
             continue;
         }
-        bool is_late = 2 * kept++ >= analysis->step_kept_count;
+        bool is_late = 2 * seen++ >= hits.steps;
         if (lac_spans_length_inside(modules, step->start_ns, step->start_ns + step->dur_ns) > 0) {
             hits.count++;
             hits.late_count += is_late;
@@ -34,10 +43,9 @@ static struct hits steps_hit(const struct lac_diagnosis *diagnosis)
 }
 
 /** Loads that come in few steps, or stop coming, are first uses: a long job pays them once. */
-static bool is_paid_once(const struct lac_analysis *analysis, const struct hits *hits)
+static bool is_paid_once(const struct hits *hits)
 {
-    return hits->count <= 2 || hits->count * 10 <= analysis->step_kept_count ||
-           hits->late_count == 0;
+    return hits->count <= 2 || hits->count * 10 <= hits->steps || hits->late_count == 0;
 }
 
 void lac_find_module_load(struct lac_diagnosis *diagnosis)
@@ -61,8 +69,8 @@ void lac_find_module_load(struct lac_diagnosis *diagnosis)
         &analysis->texts,
         "It happens in %u of %s after warm-up. Kernels are loaded at their first use: later "
         "loads mean new shapes, or a compiler that starts again for them.",
-        (unsigned)hits.count, lac_say_count(analysis->step_kept_count, "step").text);
-    bool is_once = is_paid_once(analysis, &hits);
+        (unsigned)hits.count, lac_say_count(hits.steps, "step").text);
+    bool is_once = is_paid_once(&hits);
     finding->brief = is_once ? "load before the loop" : "one shape for all steps";
     finding->change = is_once
                           ? "CUDA_MODULE_LOADING=EAGER python train.py   # or run each shape "

@@ -76,6 +76,17 @@ static enum sign sign_of(const struct lac_diagnosis *diagnosis)
     return has_cores && is_one_core && turns->alone_count < ALONE_MIN ? ONE_CORE : NO_SIGN;
 }
 
+double lac_turns_factor(const struct lac_diagnosis *diagnosis, int32_t workers)
+{
+    int32_t now = diagnosis->analysis->loader.num_workers;
+    if (!diagnosis->loading || now < 2 || workers < 1) {
+        return 1.0;
+    }
+    enum sign sign = sign_of(diagnosis);
+    double alike = sign == ONE_AT_A_TIME ? 1.0 : now; /* the turns of others are in it, or not */
+    return sign == NO_SIGN ? 1.0 : workers / alike;
+}
+
 static const char *say_sign(struct lac_diagnosis *diagnosis, enum sign sign)
 {
     struct lac_analysis *analysis = diagnosis->analysis;

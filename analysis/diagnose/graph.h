@@ -65,6 +65,7 @@ struct lac_node {
     uint8_t cause;      /**< enum lac_cause of the work that is no launching */
     uint8_t wait;       /**< enum lac_node_wait */
     bool in_optimizer;  /**< the work before it lies in a range of the optimizer */
+    bool is_of_layout;  /**< a call that launched a conversion returns */
 };
 
 /** An operation. Its ordinal is its place in the order of launches, from the window's first; before

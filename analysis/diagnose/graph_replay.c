@@ -88,6 +88,7 @@ static double work(const struct replay *replay, const struct lac_node *node)
     const struct lac_change *change = replay->change;
     double launch_ns = (double)node->launch_ns;
     double rest_ns = node->own_ns - launch_ns;
+    launch_ns *= node->is_of_layout ? change->layout_launches : 1.0;
     double both = change->host_factor * (node->in_optimizer ? change->optimizer_factor : 1.0);
     return both * (launch_ns * change->idle_factor[LAC_CAUSE_LAUNCH] +
                    rest_ns * replay->rest_factor[node->cause]);

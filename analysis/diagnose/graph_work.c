@@ -59,6 +59,14 @@ static bool loads_module(const struct lac_graph_builder *builder, const struct l
     return row != LAC_NONE && diagnosis->analysis->kernels[row].first_slice == slice;
 }
 
+/** Whether a call launched a conversion: without those it is not made. */
+static bool launches_layout(const struct lac_graph_builder *builder,
+                            const struct lac_graph_call *call)
+{
+    return call->class == LAC_API_LAUNCH && call->last_op != LAC_NONE &&
+           builder->graph->ops[call->last_op].class == LAC_OP_LAYOUT;
+}
+
 /** The work inside a call, by what the call does. */
 static void name_call_work(const struct lac_graph_builder *builder, struct lac_node *node)
 {
@@ -72,6 +80,7 @@ static void name_call_work(const struct lac_graph_builder *builder, struct lac_n
             node->cause = LAC_CAUSE_MODULE_LOAD;
         } else if (node->wait == LAC_WAIT_NONE) {
             node->launch_ns = (float)(own_ns < QUEUE_FULL_MIN_NS ? own_ns : LAUNCH_USUAL_NS);
+            node->is_of_layout = launches_layout(builder, call);
         }
         return;
     case LAC_API_ALLOC:

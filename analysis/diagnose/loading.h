@@ -128,6 +128,9 @@ LAC_MUST_USE enum lac_status lac_loading_parts(struct lac_diagnosis *diagnosis,
 bool lac_is_about_loading(const char *id);
 /** Whether more workers may be proposed: nothing that is sure says that they do not help. */
 bool lac_may_add_workers(const struct lac_diagnosis *diagnosis);
+/** How much longer a batch takes with so many workers than it did, where workers take turns; 1
+ *  where they do not. */
+double lac_turns_factor(const struct lac_diagnosis *diagnosis, int32_t workers);
 /** All findings about loading: the explanation of the wait, else how many workers. */
 void lac_find_loading(struct lac_diagnosis *diagnosis);
 /* Each returns whether it took the wait. */

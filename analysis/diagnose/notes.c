@@ -15,6 +15,16 @@ static bool has_finding(const struct lac_analysis *analysis, const char *id)
     return false;
 }
 
+static bool is_loading_told(const struct lac_analysis *analysis)
+{
+    for (uint32_t i = 0; i < analysis->finding_count; i++) {
+        if (lac_is_about_loading(analysis->findings[i].id)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 static void fine(struct lac_diagnosis *diagnosis, const char *what, double pct)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
@@ -51,7 +61,7 @@ static void write_checked(struct lac_diagnosis *diagnosis)
     const struct lac_analysis *analysis = diagnosis->analysis;
     const struct lac_step_time *time = diagnosis->time;
     double starved_pct = lac_pct_of_step(diagnosis, time->starved_ns);
-    if (analysis->loader.is_present && starved_pct < 5.0) {
+    if (analysis->loader.is_present && starved_pct < 5.0 && !is_loading_told(analysis)) {
         fine(diagnosis, "data loading", starved_pct);
     }
     double layout_pct = lac_pct_of_step(diagnosis, time->class_ns[LAC_OP_LAYOUT]);
@@ -65,7 +75,8 @@ static void write_checked(struct lac_diagnosis *diagnosis)
         fine(diagnosis, "copies in line", copy_pct);
     }
     check_causes(diagnosis);
-    if (time->comm_ns > 0.0 && lac_pct_of_step(diagnosis, time->exposed_comm_ns) < 5.0) {
+    if (time->comm_ns > 0.0 && lac_pct_of_step(diagnosis, time->exposed_comm_ns) < 5.0 &&
+        !has_finding(analysis, "exposed-communication")) {
         fine(diagnosis, "communication in line", lac_pct_of_step(diagnosis, time->exposed_comm_ns));
     }
 }

@@ -3,6 +3,7 @@
 #include "analysis/diagnose/retime.h"
 
 #include "analysis/diagnose/graph.h"
+#include "analysis/diagnose/loading.h"
 
 #include <math.h>
 #include <stdint.h>
@@ -17,6 +18,7 @@ void lac_change_clear(struct lac_change *change)
     *change = (struct lac_change){.workers = LAC_WHAT_IF_UNSET,
                                   .fetch_factor = 1.0,
                                   .host_factor = 1.0,
+                                  .layout_launches = 1.0,
                                   .optimizer_factor = 1.0};
     for (int class = 0; class < LAC_OP_CLASS_COUNT_; class ++) {
         change->factor[class] = 1.0;
@@ -343,12 +345,14 @@ void lac_change_from_what_if(const struct lac_diagnosis *diagnosis,
         bool is_first = time->is_in_process && what_if->workers > 0;
         bool is_more = what_if->workers != diagnosis->analysis->loader.num_workers;
         change.fetch_factor = is_more ? fetch[which] : 1.0;
+        change.fetch_factor *= lac_turns_factor(diagnosis, what_if->workers);
         change.host_factor = is_first  ? beside_first_workers(diagnosis, which)
                              : is_more ? host[which]
                                        : 1.0;
     }
     if (what_if->layout_nhwc == 1) {
         change.factor[LAC_OP_LAYOUT] = layout_left[which];
+        change.layout_launches = layout_left[which];
     }
     change_copies(time, what_if, which, &change);
     change.idle_factor[LAC_CAUSE_SYNC] = what_if->no_sync == 1 ? idle_left[which] : 1.0;

@@ -76,6 +76,7 @@ struct lac_change {
     double idle_factor[LAC_CAUSE_COUNT_]; /**< 0: idle time of that cause goes away */
     int32_t workers;                      /**< LAC_WHAT_IF_UNSET: as they are */
     double fetch_factor;                  /**< how much longer a fetch takes than its mean */
+    double layout_launches;               /**< conversions that are still launched: 1 all */
     double host_factor;      /**< how much longer s takes because workers compete with the host */
     double optimizer_factor; /**< on the host's work inside the optimizer's ranges */
     bool copies_ahead;       /**< batches are copied one ahead, on a stream of their own */
@@ -93,6 +94,9 @@ enum lac_op_class lac_op_class_of(const struct lac_diagnosis *diagnosis, uint64_
 enum lac_op_class lac_kernel_op_class(const struct lac_diagnosis *diagnosis, uint64_t slice);
 
 LAC_MUST_USE enum lac_status lac_step_time_measure(struct lac_diagnosis *diagnosis);
+/** Whether the host ran ahead of the device through all kept steps, and what it takes for one
+ *  then; needs and throughput go by that. One pass over the device's operations. */
+void lac_host_ahead_measure(struct lac_diagnosis *diagnosis);
 void lac_step_time_destroy(struct lac_step_time *time);
 
 /** What of the graph, played without a change, gives back what was recorded. */
