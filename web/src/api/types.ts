@@ -351,6 +351,21 @@ const deviceAnalysisShape = obj({
 });
 export type DeviceAnalysis = Infer<typeof deviceAnalysisShape>;
 
+const stepKindShape = obj({
+  kind: or(str, 'other'),
+  count: or(num, 0),
+  own_ns: or(time, ns(0)),
+  why: or(str, ''),
+  text: or(str, ''),
+});
+
+const phaseShape = obj({
+  name: or(str, 'other'),
+  start_ns: or(time, ns(0)),
+  dur_ns: or(time, ns(0)),
+});
+export type Phase = Infer<typeof phaseShape>;
+
 export const analysisShape = obj({
   schema: str,
   trace: obj({
@@ -384,6 +399,7 @@ export const analysisShape = obj({
       median_ns: opt(time),
       p95_ns: opt(time),
       outliers: or(list(any), []),
+      kinds: or(list(stepKindShape), []),
     }),
     {
       method: '',
@@ -393,8 +409,10 @@ export const analysisShape = obj({
       median_ns: undefined,
       p95_ns: undefined,
       outliers: [],
+      kinds: [],
     },
   ),
+  phases: or(list(phaseShape), []),
   kernels: opt(obj({count: or(num, 0), total_ns: opt(num)})),
   layout: opt(
     obj({

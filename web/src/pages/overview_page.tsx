@@ -28,6 +28,7 @@ import {Failed, Loading} from '../ui/states';
 import {DevicePanel, KindsPanel} from './device_panel';
 import {FindingCard, FurtherFindings} from './finding_card';
 import {NeedsPanel} from './needs_panel';
+import {PhasesPanel} from './phases_panel';
 import {ImportPanel, SettingsPanel} from './settings_panel';
 
 export function OverviewPage(props: {trace: TraceInfo; analysis: Resource<Analysis>}): JSX.Element {
@@ -86,6 +87,7 @@ function Verdict({trace, analysis}: {trace: TraceInfo; analysis: Analysis}): JSX
           {groups.first && <DevicePanel trace={trace} analysis={analysis} />}
           {isOfHost && groups.first && <HostTime trace={trace} />}
           <KindsPanel trace={trace} analysis={analysis} />
+          <PhasesPanel analysis={analysis} />
           <SettingsPanel analysis={analysis} />
           <ImportPanel trace={trace} />
         </div>
