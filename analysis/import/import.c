@@ -146,7 +146,12 @@ static enum lac_status take_bundle(struct import *import, struct lac_source *sou
 static enum lac_status hold_spools(void *context, struct lac_model *model, struct lac_error *reterr)
 {
     struct import *import = context;
+    enum lac_status status = give_held(import); /* another rank of the same job */
     (void)reterr;
+    if (status != LAC_OK) {
+        lac_model_destroy(model);
+        return status;
+    }
     model->info.input_bytes = import->budget.input_bytes;
     if (import->spools.is_cut) {
         lac_model_report(model, LAC_REPORT_REPAIRED, "input_damaged", 1, 0,

@@ -180,7 +180,62 @@ static enum lac_status list_folder(const char *path, struct spool_files *files,
     return status;
 }
 
-static enum lac_status read_all(struct spool_files *files, struct lac_builder *builder,
+/* ---- ranks of one job that one launcher recorded, as under torchrun: a model each */
+
+struct ranks {
+    int32_t *numbers; /* in order, each once; none: the recording is one model */
+    size_t count;
+    int32_t world_size; /* what has another one is no rank, as the task that started them */
+};
+
+/* Of files that belong to no rank, as samples of the host, every rank has its part. */
+static bool is_part_of(const struct spool_file *file, const struct ranks *ranks, int32_t rank)
+{
+    return rank < 0 || file->info.rank < 0 || file->info.rank == rank ||
+           file->info.world_size != ranks->world_size;
+}
+
+static int by_number(const void *left, const void *right)
+{
+    const int32_t a = *(const int32_t *)left;
+    const int32_t b = *(const int32_t *)right;
+
+    return a < b ? -1 : a > b;
+}
+
+static enum lac_status find_ranks(const struct spool_files *files, struct ranks *ranks)
+{
+    size_t kept = 0;
+
+    *ranks = (struct ranks){.world_size = 1};
+    for (size_t i = 0; i < files->count; i++) {
+        const int32_t size = files->files[i].info.world_size;
+
+        ranks->world_size = size > ranks->world_size ? size : ranks->world_size;
+    }
+    ranks->numbers = calloc(files->count, sizeof(*ranks->numbers));
+    if (ranks->numbers == NULL) {
+        return LAC_ERR_NOMEM;
+    }
+    for (size_t i = 0; i < files->count && ranks->world_size > 1; i++) {
+        const struct lac_spool_info *const info = &files->files[i].info;
+
+        if (info->rank >= 0 && info->world_size == ranks->world_size) {
+            ranks->numbers[ranks->count++] = info->rank;
+        }
+    }
+    qsort(ranks->numbers, ranks->count, sizeof(*ranks->numbers), by_number);
+    for (size_t i = 0; i < ranks->count; i++) {
+        if (kept == 0 || ranks->numbers[i] != ranks->numbers[kept - 1]) {
+            ranks->numbers[kept++] = ranks->numbers[i];
+        }
+    }
+    ranks->count = kept > 1 ? kept : 0;
+    return LAC_OK;
+}
+
+static enum lac_status read_all(struct spool_files *files, const struct ranks *ranks, int32_t rank,
+                                struct lac_builder *builder,
                                 const struct lac_import_options *options, struct lac_error *reterr)
 {
     struct lac_model *const model = lac_builder_model(builder);
@@ -192,8 +247,12 @@ static enum lac_status read_all(struct spool_files *files, struct lac_builder *b
     model->info.world_size = -1;
     for (size_t i = 0; i < files->count && status == LAC_OK; i++) {
         const struct spool_file *const file = &files->files[i];
-        const int fd = open_file(file->path);
+        int fd;
 
+        if (!is_part_of(file, ranks, rank)) {
+            continue;
+        }
+        fd = open_file(file->path);
         if (memcmp(file->info.boot_id, files->files[0].info.boot_id, sizeof(file->info.boot_id)) !=
             0) {
             lac_model_report(
@@ -211,8 +270,8 @@ static enum lac_status read_all(struct spool_files *files, struct lac_builder *b
             status = LAC_OK;
         }
         if (model->info.rank < 0) {
-            model->info.rank = file->info.rank;
-            model->info.world_size = file->info.world_size;
+            model->info.rank = rank >= 0 ? rank : file->info.rank;
+            model->info.world_size = rank >= 0 ? ranks->world_size : file->info.world_size;
         }
         if (options->progress != NULL &&
             !options->progress(options->progress_context, i + 1, files->count,
@@ -228,10 +287,13 @@ static enum lac_status read_all(struct spool_files *files, struct lac_builder *b
 }
 
 /* "DIR/resnet.lacuna/" -> "resnet": the last part of the path, without its ending. */
-static enum lac_status set_name(struct lac_model *model, const char *path, const char *name)
+static enum lac_status set_name(struct lac_model *model, const char *path, const char *name,
+                                int32_t rank)
 {
     const char *begin = name != NULL ? name : path;
     size_t length = strlen(begin);
+    enum lac_status status;
+    char *full = NULL;
 
     if (name == NULL) {
         while (length > 1 && begin[length - 1] == '/') {
@@ -245,36 +307,47 @@ static enum lac_status set_name(struct lac_model *model, const char *path, const
             }
         }
     }
-    return lac_spool_intern(&model->strings, begin, length, &model->info.name);
+    if (rank < 0) {
+        return lac_spool_intern(&model->strings, begin, length, &model->info.name);
+    }
+    if (asprintf(&full, "%.*s rank %d", (int)(length < 4096 ? length : 4096), begin, (int)rank) <
+        0) {
+        return LAC_ERR_NOMEM;
+    }
+    status = lac_spool_intern(&model->strings, full, strlen(full), &model->info.name);
+    free(full);
+    return status;
 }
 
-static enum lac_status import_files(struct spool_files *files, const char *path,
-                                    const struct lac_import_options *options, lac_import_sink sink,
-                                    void *context, struct lac_error *reterr)
+/* The files of one rank, or all (-1), as one model. */
+static enum lac_status import_rank(struct spool_files *files, const struct ranks *ranks,
+                                   int32_t rank, const char *path,
+                                   const struct lac_import_options *options, lac_import_sink sink,
+                                   void *context, struct lac_error *reterr)
 {
+    const struct spool_file *first = files->files;
     struct lac_builder *builder = NULL;
     struct lac_model *model = NULL;
-    enum lac_status status;
+    enum lac_status status = lac_builder_create(&builder);
 
-    if (files->files == NULL) {
-        return lac_fail(reterr, LAC_ERR_NOT_FOUND, 0, "no spool in %s", path);
-    }
-    qsort(files->files, files->count, sizeof(*files->files), by_age);
-    status = lac_builder_create(&builder);
     if (status != LAC_OK) {
         return lac_fail(reterr, status, 0, "model");
     }
+    while (!is_part_of(first, ranks, rank)) { /* every rank has a file */
+        first++;
+    }
     model = lac_builder_model(builder);
     model->info.format = LAC_FORMAT_LACUNA;
-    status = set_name(model, path, options->name);
+    status = set_name(model, path, options->name, rank);
     if (status == LAC_OK) {
-        status = lac_spool_intern(&model->strings, files->files[0].info.host,
-                                  strlen(files->files[0].info.host), &model->info.host);
+        status = lac_spool_intern(&model->strings, first->info.host, strlen(first->info.host),
+                                  &model->info.host);
     }
     if (status == LAC_OK) {
-        status = read_all(files, builder, options, reterr);
+        status = read_all(files, ranks, rank, builder, options, reterr);
     }
-    for (size_t i = 0; i < files->profile_count && status == LAC_OK; i++) {
+    /* what a job's own profiler wrote does not say of which rank */
+    for (size_t i = 0; i < files->profile_count && status == LAC_OK && rank < 0; i++) {
         status = lac_spool_profiler_join(files->profiles[i], options, files->files[0].info.made_ns,
                                          builder, reterr);
     }
@@ -286,6 +359,31 @@ static enum lac_status import_files(struct spool_files *files, const char *path,
         return status == LAC_ERR_NOMEM ? lac_fail(reterr, status, 0, "model") : status;
     }
     return sink(context, model, reterr);
+}
+
+static enum lac_status import_files(struct spool_files *files, const char *path,
+                                    const struct lac_import_options *options, lac_import_sink sink,
+                                    void *context, struct lac_error *reterr)
+{
+    struct ranks ranks;
+    enum lac_status status;
+
+    if (files->files == NULL) {
+        return lac_fail(reterr, LAC_ERR_NOT_FOUND, 0, "no spool in %s", path);
+    }
+    qsort(files->files, files->count, sizeof(*files->files), by_age);
+    status = find_ranks(files, &ranks);
+    if (status != LAC_OK) {
+        return lac_fail(reterr, status, 0, "ranks");
+    }
+    if (ranks.count == 0) {
+        status = import_rank(files, &ranks, -1, path, options, sink, context, reterr);
+    }
+    for (size_t i = 0; i < ranks.count && status == LAC_OK; i++) {
+        status = import_rank(files, &ranks, ranks.numbers[i], path, options, sink, context, reterr);
+    }
+    free(ranks.numbers);
+    return status;
 }
 
 enum lac_status lac_spool_import(const char *path, const struct lac_import_options *options,

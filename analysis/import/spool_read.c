@@ -103,14 +103,15 @@ static void copy_text(const struct lac_spool_header *header, const char *key, ch
     out[length] = '\0';
 }
 
-static int32_t number_of(const struct lac_spool_header *header, const char *key, const char *other)
+/* What the environment says: torchrun's word first, then the batch system's, then MPI's. */
+static int32_t number_of(const struct lac_spool_header *header, const char *const keys[3])
 {
-    const char *text = text_of(header, key);
+    const char *text = "";
     char *end = NULL;
     long value;
 
-    if (*text == '\0') {
-        text = text_of(header, other);
+    for (size_t i = 0; i < 3 && *text == '\0'; i++) {
+        text = text_of(header, keys[i]);
     }
     value = strtol(text, &end, 10);
     return end != text && *end == '\0' && value >= 0 && value < INT32_MAX ? (int32_t)value : -1;
@@ -123,6 +124,10 @@ static int64_t realtime_offset_ns(const struct lac_spool_header *header)
 
 static void fill_info(const struct lac_spool_header *header, struct lac_spool_info *info)
 {
+    static const char *const rank[] = {"env.RANK", "env.SLURM_PROCID", "env.OMPI_COMM_WORLD_RANK"};
+    static const char *const size[] = {"env.WORLD_SIZE", "env.SLURM_NTASKS",
+                                       "env.OMPI_COMM_WORLD_SIZE"};
+
     *info = (struct lac_spool_info){
         .realtime_offset_ns = realtime_offset_ns(header),
         .made_ns = lac_spool_ns(header->first.realtime_ns),
@@ -130,8 +135,8 @@ static void fill_info(const struct lac_spool_header *header, struct lac_spool_in
         .parent_pid = header->parent_pid,
         .fork_depth = header->fork_depth,
         .dropped_count = header->dropped_count,
-        .rank = number_of(header, "env.RANK", "env.SLURM_PROCID"),
-        .world_size = number_of(header, "env.WORLD_SIZE", "env.SLURM_NTASKS"),
+        .rank = number_of(header, rank),
+        .world_size = number_of(header, size),
     };
     memcpy(info->boot_id, header->boot_id, sizeof(info->boot_id));
     copy_text(header, "host", info->host, sizeof(info->host));

@@ -42,8 +42,10 @@ void lac_job_poll(struct lac_job *job)
     int status = 0;
     pid_t pid;
 
-    while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-        if (pid == job->pid) {
+    while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
+        if (WIFSTOPPED(status)) {
+            job->stopped_by = pid == job->pid ? WSTOPSIG(status) : job->stopped_by;
+        } else if (pid == job->pid) {
             job->ended = true;
             job->exit_status = WIFEXITED(status)     ? WEXITSTATUS(status)
                                : WIFSIGNALED(status) ? 128 + WTERMSIG(status)

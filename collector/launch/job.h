@@ -11,6 +11,7 @@ struct lac_job {
     bool ended;        /**< CMD itself */
     bool orphans_left; /**< processes that it left behind still run */
     int exit_status;   /**< 0-255, 126, 127 or 128 + signal, once ended */
+    int stopped_by;    /**< signal that stopped it since this was last cleared, 0 none */
 };
 
 /**

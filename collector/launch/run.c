@@ -3,12 +3,14 @@
 #include "collector/launch/drain.h"
 #include "collector/launch/install.h"
 #include "collector/launch/job.h"
+#include "collector/launch/output_folder.h"
 #include "collector/launch/plan.h"
 #include "collector/launch/push.h"
 #include "collector/launch/run_options.h"
 #include "collector/launch/sampler.h"
 #include "collector/launch/spool_folder.h"
 #include "collector/launch/status_line.h"
+#include "collector/launch/terminal.h"
 #include "collector/launch/why_empty.h"
 #include "lacuna/spool.h"
 
@@ -19,7 +21,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/types.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -43,39 +44,40 @@ enum {
 
 static struct lac_why_empty why_empty;
 static volatile sig_atomic_t interrupts;
-static volatile sig_atomic_t forward; /* a signal to pass on, 0 none */
+static volatile sig_atomic_t suspended; /* Ctrl-Z */
+static volatile sig_atomic_t forward;   /* a signal to pass on, 0 none */
 
 static void on_signal(int signal)
 {
     if (signal == SIGINT) {
         interrupts++;
+    } else if (signal == SIGTSTP) {
+        suspended = 1;
     } else {
         forward = signal;
     }
 }
 
+static void on_closed_pipe(int signal)
+{
+    (void)signal; /* who read our words is gone; the job goes on. Not SIG_IGN: the job inherits that
+                   */
+}
+
 static void catch_signals(void)
 {
     struct sigaction action = {.sa_handler = on_signal};
+    struct sigaction closed = {.sa_handler = on_closed_pipe};
 
     (void)sigaction(SIGINT, &action, NULL);
     (void)sigaction(SIGTERM, &action, NULL);
     (void)sigaction(SIGHUP, &action, NULL);
+    (void)sigaction(SIGQUIT, &action, NULL);
+    (void)sigaction(SIGWINCH, &action, NULL);
+    (void)sigaction(SIGTSTP, &action, NULL);
+    (void)sigaction(SIGPIPE, &closed, NULL);
     (void)sigaction(SIGUSR1, &action, NULL);
     (void)sigaction(SIGUSR2, &action, NULL);
-}
-
-static void default_output(const char *command, char *out, size_t capacity)
-{
-    const char *const slash = strrchr(command, '/');
-    const time_t now = time(NULL);
-    struct tm parts;
-    char stamp[32] = "";
-
-    if (localtime_r(&now, &parts) != NULL) {
-        (void)strftime(stamp, sizeof(stamp), "%Y%m%d-%H%M%S", &parts);
-    }
-    (void)snprintf(out, capacity, "%.64s-%s.lacuna", slash != NULL ? slash + 1 : command, stamp);
 }
 
 static void sleep_ms(long ms)
@@ -199,10 +201,13 @@ static void follow(struct recording *recording)
     struct lac_job *const job = recording->job;
     struct lac_drain *const drain = recording->drain;
     const long round_ms = recording->options->step_first > 0 ? STEP_ROUND_MS : ROUND_MS;
+    struct lac_terminal terminal;
     bool busy = false;
+    bool is_suspended;
     int asked_to_end = 1;
     long waited_ms = 0;
 
+    lac_terminal_open(&terminal);
     while (!job->ended || (job->orphans_left && waited_ms < ORPHANS_WAIT_MS)) {
         const uint64_t moved_before = lac_drain_counts(drain).segments;
         /* a job that writes fast gets its segments back fast */
@@ -215,6 +220,9 @@ static void follow(struct recording *recording)
         lac_drain_others(drain, lac_sampler_bytes(recording->sampler));
         busy = lac_drain_counts(drain).segments - moved_before >= BUSY_SEGMENTS;
         lac_job_poll(job);
+        is_suspended = suspended != 0;
+        suspended = 0;
+        lac_terminal_follow(&terminal, job, is_suspended, recording->options->quiet);
         if (lac_drain_counts(drain).processes == 0 && !job->ended) {
             lac_why_empty_look(&why_empty, elapsed_ns(recording) / 1000000);
         }
@@ -227,9 +235,11 @@ static void follow(struct recording *recording)
         }
         if (interrupts > asked_to_end) {
             asked_to_end = (int)interrupts;
-            lac_job_signal(job, SIGINT);
+            /* one that does not listen is told more plainly */
+            lac_job_signal(job, interrupts <= 2 ? SIGINT : interrupts == 3 ? SIGTERM : SIGKILL);
         }
     }
+    lac_terminal_close(&terminal);
 }
 
 static void begin_recording(struct recording *recording)
@@ -240,6 +250,26 @@ static void begin_recording(struct recording *recording)
     want(recording, recording->plan.wish);
     lac_drain_limit(recording->drain, recording->options->limit_bytes);
     lac_status_announce(&recording->plan, recording->options);
+}
+
+/* Steps were asked for that never came: the recording holds settings and samples at most. */
+static void say_steps_missing(const struct lac_run_options *options, uint64_t steps)
+{
+    if (options->step_first == 0 || steps >= options->step_first) {
+        return;
+    }
+    if (steps == 0) {
+        (void)fprintf(
+            stderr,
+            "lacuna: no training step was seen, so --steps %llu:%llu recorded none; steps "
+            "are those of PyTorch's optimizers: try --delay and --duration\n",
+            (unsigned long long)options->step_first, (unsigned long long)options->step_last);
+    } else {
+        (void)fprintf(stderr,
+                      "lacuna: the job had %llu steps, so --steps %llu:%llu recorded none\n",
+                      (unsigned long long)steps, (unsigned long long)options->step_first,
+                      (unsigned long long)options->step_last);
+    }
 }
 
 static void conclude(const struct lac_drain *drain, const struct lac_install *install,
@@ -256,6 +286,9 @@ static void conclude(const struct lac_drain *drain, const struct lac_install *in
         (void)fprintf(stderr,
                       "lacuna: %llu events were not recorded (no space, or the size limit)\n",
                       (unsigned long long)counts.dropped);
+    }
+    if (counts.processes > 0) {
+        say_steps_missing(options, counts.steps);
     }
     if (options->quiet) {
         return;
@@ -283,11 +316,6 @@ static int record(const struct lac_install *install, const struct lac_run_option
     if (!lac_spool_folder_make(spool_folder, sizeof(spool_folder), text, sizeof(text))) {
         (void)fprintf(stderr, "lacuna run: no place to record to: %s; set LACUNA_SPOOL_DIR\n",
                       text);
-        return 1;
-    }
-    if (mkdir(options->output, 0700) != 0 && errno != EEXIST) {
-        (void)fprintf(stderr, "lacuna run: cannot make %s: %s\n", options->output, strerror(errno));
-        lac_spool_folder_remove(spool_folder);
         return 1;
     }
     lac_install_environment(install, spool_folder, text, sizeof(text));
@@ -327,13 +355,15 @@ static bool find_server(const struct lac_run_options *options, struct lac_push_t
 {
     const char *const project = getenv("LACUNA_PROJECT");
     const char *const server = getenv("LACUNA_SERVER");
+    const char *const run = getenv("LACUNA_RUN");
+    static char job[100];
     char problem[700];
     bool is_found = true;
 
-    *target =
-        (struct lac_push_target){.is_quiet = options->quiet,
-                                 .project = options->project != NULL ? options->project : project,
-                                 .run = getenv("LACUNA_RUN")};
+    *target = (struct lac_push_target){
+        .is_quiet = options->quiet,
+        .project = options->project != NULL ? options->project : project,
+        .run = run != NULL || !lac_output_folder_job(job, sizeof(job)) ? run : job};
     if (options->server != NULL || (server != NULL && server[0] != '\0')) {
         is_found = lac_push_target_make(target, options->server, options->token_file, problem,
                                         sizeof(problem));
@@ -353,7 +383,7 @@ int lac_run_command(int argc, char **argv)
     static struct lac_push_target target;
     struct lac_run_options options;
     struct lac_install install;
-    char output[256];
+    static char output[4096];
     const int status = lac_run_options_parse(argc, argv, &options);
 
     const char *const disabled = getenv("LACUNA_DISABLE");
@@ -366,10 +396,6 @@ int lac_run_command(int argc, char **argv)
         (void)fprintf(stderr, "lacuna: cannot run %s: %s\n", options.command[0], strerror(errno));
         return errno == ENOENT ? 127 : 126;
     }
-    if (options.output == NULL) {
-        default_output(options.command[0], output, sizeof(output));
-        options.output = output;
-    }
     if (!lac_install_find(&install)) {
         (void)fprintf(
             stderr,
@@ -379,5 +405,9 @@ int lac_run_command(int argc, char **argv)
     if (!find_server(&options, &target)) {
         return 2;
     }
+    if (!lac_output_folder_make(options.output, options.command[0], output, sizeof(output))) {
+        return 1;
+    }
+    options.output = output;
     return record(&install, &options, target.server[0] != '\0' ? &target : NULL);
 }

@@ -356,11 +356,138 @@ class Run(unittest.TestCase):
         self.assertGreaterEqual(opened, 3 * 4)
         self.assertLessEqual(opened, 3 * 6)
 
+    def test_steps_that_never_come_are_missed_aloud(self):
+        run = subprocess.run([NODE, "run", "--quiet", "-o", self.out, "--steps", "4:8", "--", WORKLOAD, "--cpu", "--steps", "4", "--workers", "1"],
+                             timeout=60, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        self.assertIn("no training step was seen", run.stderr)
+
+    def recorded(self, *options, **environment):
+        environment = {**os.environ, **environment}
+        return subprocess.Popen([NODE, "run", "--quiet", *options, "--", WORKLOAD, "--cpu", "--steps", "8", "--workers", "1"], cwd=self.folder,
+                                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=environment)
+
+    def test_a_folder_holds_one_recording(self):
+        first = self.recorded("-o", "r")
+        self.assertEqual((first.communicate()[1], first.returncode), ("", 0))
+        before = sorted(os.listdir(os.path.join(self.folder, "r")))
+        again = self.recorded("-o", "r/")
+        self.assertIn("r.old", again.communicate()[1])
+        self.assertEqual(sorted(os.listdir(os.path.join(self.folder, "r.old"))), before)
+        self.assertNotEqual(sorted(os.listdir(os.path.join(self.folder, "r"))), before)
+        self.assertEqual(len(os.listdir(os.path.join(self.folder, "r"))), len(before))
+
+    def test_two_at_once_do_not_share_a_folder(self):
+        both = [self.recorded("-o", "r") for _ in range(2)]
+        for node in both:
+            node.communicate(timeout=60)
+        self.assertEqual(sorted(os.listdir(self.folder)), ["r", "r-2"])
+        self.assertEqual(len(os.listdir(os.path.join(self.folder, "r"))), len(os.listdir(os.path.join(self.folder, "r-2"))))
+
+    def test_a_file_is_no_folder(self):
+        with open(os.path.join(self.folder, "r"), "w"):
+            pass
+        node = self.recorded("-o", "r")
+        self.assertIn("Not a directory", node.communicate()[1])
+        self.assertEqual(node.returncode, 1)
+
+    def test_tasks_of_a_batch_system_are_ranks_of_one_run(self):
+        for job in ("77", "78"):
+            for options in ((), ("-o", "r")):
+                tasks = [self.recorded(*options, SLURM_JOB_ID=job, SLURM_STEP_ID="0", SLURM_PROCID=str(task), SLURM_NTASKS="3") for task in range(3)]
+                for node in tasks:
+                    node.communicate(timeout=60)
+        self.assertEqual(sorted(os.listdir(self.folder)), ["r", "r.old", "workload-cpu-slurm-77.0.lacuna", "workload-cpu-slurm-78.0.lacuna"])
+        for name in os.listdir(self.folder):
+            self.assertEqual(sorted(os.listdir(os.path.join(self.folder, name))), ["task-0", "task-1", "task-2"])
+        self.assertEqual(self.ranks_of(os.path.join(self.folder, "r")), [0, 1, 2])
+
+    def ranks_of(self, path):
+        printed = subprocess.run([LACUNA, "analyze", path, "--json"], stdout=subprocess.PIPE, text=True, timeout=60).stdout
+        return [rank["rank"] for rank in json.loads(printed)["ranks"]]
+
+    def test_ranks_under_one_launcher_are_ranks_of_one_run(self):
+        script = ("for r in 0 1; do RANK=$r LOCAL_RANK=$r WORLD_SIZE=2 TORCHELASTIC_RUN_ID=none "
+                  f"{WORKLOAD} --cpu --steps 8 --workers 1 & done; {WORKLOAD} --cpu --steps 1 --workers 1; wait")
+        self.assertEqual(self.run_node("sh", "-c", script).returncode, 0)
+        self.assertEqual(self.ranks_of(self.out), [0, 1])
+        packed = os.path.join(self.folder, "out.tar.gz")
+        subprocess.run(["tar", "czf", packed, "-C", self.folder, "out"], check=True)
+        self.assertEqual(self.ranks_of(packed), [0, 1])
+        imported = subprocess.run([LACUNA, "import", self.out, "--data", os.path.join(self.folder, "data")], stdout=subprocess.PIPE, text=True, timeout=60)
+        self.assertIn("out rank 0", imported.stdout)
+        self.assertIn("out rank 1", imported.stdout)
+
     def test_a_signal_reaches_the_job(self):
         node = subprocess.Popen([NODE, "run", "-o", self.out, "--", "sleep", "60"], stderr=subprocess.DEVNULL)
         time.sleep(0.5)
         node.send_signal(signal.SIGTERM)
         self.assertEqual(node.wait(timeout=20), 128 + signal.SIGTERM)
+
+    def test_a_job_that_hears_no_interrupt_is_told_more_plainly(self):
+        script = "trap '' INT TERM; echo ready; while :; do sleep 0.1; done"
+        node = subprocess.Popen([NODE, "run", "--quiet", "-o", self.out, "--", "sh", "-c", script], stdout=subprocess.PIPE)
+        self.assertEqual(node.stdout.readline(), b"ready\n")
+        for _ in range(4):
+            self.assertIsNone(node.poll())
+            node.send_signal(signal.SIGINT)
+            time.sleep(0.4)
+        self.assertEqual(node.wait(timeout=20), 128 + signal.SIGKILL)
+        node.stdout.close()
+
+    def test_nobody_reads_what_is_said_and_the_job_goes_on(self):
+        read, write = os.pipe()
+        node = subprocess.Popen([NODE, "run", "-o", self.out, "--duration", "0.3", "--", "sh", "-c", f"sleep 1; touch {self.folder}/there"], stderr=write)
+        os.close(read)
+        os.close(write)
+        self.assertEqual(node.wait(timeout=20), 0)
+        self.assertTrue(os.path.exists(os.path.join(self.folder, "there")))
+
+    def on_a_terminal(self, *command):
+        """(pid, terminal) of the launcher as a shell's foreground job."""
+        pid, terminal = pty.fork()
+        if pid == 0:
+            os.execv(NODE, [NODE, "run", "-o", self.out, "--", *command])
+        self.addCleanup(os.close, terminal)
+        return pid, terminal
+
+    @staticmethod
+    def read_until(terminal, text):
+        seen, deadline = b"", time.monotonic() + 20
+        while text not in seen and time.monotonic() < deadline:
+            try:
+                seen += os.read(terminal, 4096)
+            except OSError:  # the other side was closed
+                break
+        return seen
+
+    def test_a_job_may_read_the_terminal(self):
+        pid, terminal = self.on_a_terminal("sh", "-c", "read line; read second; echo got $line $second")
+        time.sleep(0.5)
+        os.write(terminal, b"one\ntwo\n")
+        said = self.read_until(terminal, b"got one two")
+        self.assertIn(b"got one two", said)
+        self.assertIn(b"Ctrl-C goes to it", said)
+        self.read_until(terminal, b"nothing was recorded")
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0)
+
+    def test_ctrl_z_stops_the_job_and_its_launcher(self):
+        ticks = os.path.join(self.folder, "ticks")
+        pid, terminal = self.on_a_terminal("sh", "-c", f"while :; do echo . >>{ticks}; sleep 0.1; done")
+        deadline = time.monotonic() + 20
+        while not os.path.exists(ticks) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        os.write(terminal, b"\x1a")
+        self.assertTrue(os.WIFSTOPPED(os.waitpid(pid, os.WUNTRACED)[1]))
+        time.sleep(0.3)
+        stopped_at = os.path.getsize(ticks)
+        time.sleep(0.5)
+        self.assertEqual(os.path.getsize(ticks), stopped_at)
+        os.kill(pid, signal.SIGCONT)
+        time.sleep(0.7)
+        self.assertGreater(os.path.getsize(ticks), stopped_at)
+        os.kill(pid, signal.SIGTERM)
+        self.read_until(terminal, b"nothing was recorded")
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 128 + signal.SIGTERM)
 
     def test_the_second_interrupt_ends_the_job(self):
         node = subprocess.Popen([NODE, "run", "--quiet", "-o", self.out, "--", "sleep", "60"], stderr=subprocess.DEVNULL)

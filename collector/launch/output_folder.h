@@ -1,0 +1,26 @@
+#ifndef LAC_COLLECTOR_LAUNCH_OUTPUT_FOLDER_H
+#define LAC_COLLECTOR_LAUNCH_OUTPUT_FOLDER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/**
+ * Make the folder of a recording, which then holds no other one.
+ *
+ * `asked` is what -o says, NULL for a name made of `command` and of the job or the time. Where a
+ * batch system or a launcher of ranks starts several of us, each gets a folder of its own within,
+ * rank-N or task-N. A recording that is there already moves to FOLDER.old (.old2, ...); one that
+ * another launcher is still making stays, and the new one goes to FOLDER-2. Without -o, where the
+ * current folder cannot be written, the recording goes to $TMPDIR or /tmp. What is not as one would
+ * expect is said in one line on stderr.
+ *
+ * The folder stays locked until this process ends.
+ *
+ * @return false: none can be made, which was said
+ */
+bool lac_output_folder_make(const char *asked, const char *command, char *out, size_t capacity);
+
+/** A name that the ranks of one job have in common, as "slurm-77.0"; false: there is none. */
+bool lac_output_folder_job(char *out, size_t capacity);
+
+#endif
