@@ -364,6 +364,8 @@ struct lac_analysis {
     double step_confidence;    /**< 0..1 */
     int64_t step_mean_ns, step_median_ns, step_p95_ns; /**< of kept ones; LAC_UNKNOWN_NS without */
     double step_spread_pct; /**< standard error of the mean in percent; NaN below 3 kept */
+    int64_t step_device_ns; /**< what the device takes for a step where the host ran ahead of it
+                                 through all of them (host_ahead.c), else LAC_UNKNOWN_NS */
     int64_t step_without_starvation_ns; /**< s: mean kept step minus starved; LAC_UNKNOWN_NS */
 
     struct lac_step_kind_facts step_kinds[LAC_KIND_COUNT_]; /**< those there are, in enum order */

@@ -20,6 +20,7 @@ static void set_unknown(struct lac_analysis *analysis)
     analysis->step_mean_ns = LAC_UNKNOWN_NS;
     analysis->step_median_ns = LAC_UNKNOWN_NS;
     analysis->step_p95_ns = LAC_UNKNOWN_NS;
+    analysis->step_device_ns = LAC_UNKNOWN_NS;
     analysis->step_without_starvation_ns = LAC_UNKNOWN_NS;
     analysis->step_spread_pct = (double)NAN;
     analysis->throughput_unit = "steps";
@@ -118,6 +119,7 @@ enum lac_status lac_diagnose(const struct lac_model *model,
     if (!status) {
         status = lac_step_time_measure(&diagnosis);
     }
+    lac_host_ahead_measure(&diagnosis);
     if (!status) {
         status = lac_work_collect(&diagnosis);
     }

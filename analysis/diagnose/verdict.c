@@ -53,11 +53,20 @@ static struct part largest_part(const struct lac_diagnosis *diagnosis)
     return largest;
 }
 
+/** Time of a mean step as it is in the steps that the device takes: where the host runs ahead of it
+ *  through all of them, their marks hold only a part of each. */
+static int64_t paced_ns(const struct lac_analysis *analysis, double ns)
+{
+    bool is_ahead = analysis->step_device_ns != LAC_UNKNOWN_NS;
+    return llround(is_ahead ? ns * (double)analysis->step_device_ns / (double)analysis->step_mean_ns
+                            : ns);
+}
+
 static const char *say_part(struct lac_diagnosis *diagnosis, const struct part *part)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
-    struct lac_said step = lac_say_ns(analysis->step_mean_ns);
-    struct lac_said ns = lac_say_ns(llround(part->ns));
+    struct lac_said step = lac_say_ns(paced_ns(analysis, (double)analysis->step_mean_ns));
+    struct lac_said ns = lac_say_ns(paced_ns(analysis, part->ns));
     struct lac_said pct = lac_say_pct(lac_pct_of_step(diagnosis, part->ns));
     if (part->is_idle) {
         return lac_texts_add(&analysis->texts, "the GPU waits %s of every %s step %s (%s)", ns.text,
@@ -106,8 +115,8 @@ static void say_about_step(struct lac_diagnosis *diagnosis)
         *verdict = (struct lac_verdict){
             "gpu", 'G',
             lac_texts_add(&analysis->texts, "layout conversions take %s of every %s step (%s)",
-                          lac_say_ns(first->cost_ns_per_step).text,
-                          lac_say_ns(analysis->step_mean_ns).text,
+                          lac_say_ns(paced_ns(analysis, (double)first->cost_ns_per_step)).text,
+                          lac_say_ns(paced_ns(analysis, (double)analysis->step_mean_ns)).text,
                           lac_say_pct(first->cost_pct).text),
             ""};
         return;
@@ -116,7 +125,8 @@ static void say_about_step(struct lac_diagnosis *diagnosis)
         *verdict = (struct lac_verdict){
             "gpu", 'G',
             lac_texts_add(&analysis->texts, "the GPU is the limit: %.0f %% of the %s step computes",
-                          computing_pct, lac_say_ns(analysis->step_mean_ns).text),
+                          computing_pct,
+                          lac_say_ns(paced_ns(analysis, (double)analysis->step_mean_ns)).text),
             ""};
     } else {
         struct part part = largest_part(diagnosis);
@@ -164,8 +174,11 @@ static const char *certain_facts(struct lac_diagnosis *diagnosis)
     struct lac_said span = lac_say_ns(device->span_ns);
     struct lac_said most = lac_say_ns(llround(part.ns));
     struct lac_said pct = lac_say_pct(lac_pct(device->idle_ns, device->span_ns));
-    if (part.cause == LAC_CAUSE_COUNT_) {
-        return lac_texts_add(&analysis->texts, "the GPU worked all of its %s", span.text);
+    if (part.ns * 100.0 <= (double)device->span_ns) { /* too little to name */
+        return device->idle_ns == 0
+                   ? lac_texts_add(&analysis->texts, "the GPU worked all of its %s", span.text)
+                   : lac_texts_add(&analysis->texts, "the GPU worked all but %s of its %s",
+                                   idle.text, span.text);
     }
     if (!part.is_idle) {
         return lac_texts_add(&analysis->texts,
@@ -274,6 +287,30 @@ static void say_about_host(struct lac_diagnosis *diagnosis)
                                    lac_say_ns(llround(time->starved_ns)).text, step);
 }
 
+/** Too few steps to act on, or marks of steps that say nothing of the device's pace. */
+static void say_what_to_mind(struct lac_diagnosis *diagnosis)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    const char *ahead = "";
+    const char *few = "";
+    if (analysis->step_device_ns != LAC_UNKNOWN_NS) {
+        ahead = lac_texts_add(&analysis->texts,
+                              "The host runs ahead: it marks a step every %s, and the GPU takes %s "
+                              "for each.",
+                              lac_say_ns(analysis->step_mean_ns).text,
+                              lac_say_ns(analysis->step_device_ns).text);
+    }
+    if (analysis->step_kept_count <= STEPS_MIN) {
+        few = lac_texts_add(&analysis->texts,
+                            "%u steps are too few to act on: record ten after five of warm-up.",
+                            (unsigned)analysis->step_kept_count);
+    }
+    if (ahead[0] != '\0' || few[0] != '\0') {
+        analysis->verdict.detail = lac_texts_add(
+            &analysis->texts, "%s%s%s", ahead, ahead[0] != '\0' && few[0] != '\0' ? " " : "", few);
+    }
+}
+
 void lac_verdict_say(struct lac_diagnosis *diagnosis)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
@@ -298,12 +335,7 @@ void lac_verdict_say(struct lac_diagnosis *diagnosis)
         return;
     case LAC_SUBJECT_TRAINING:
         say_about_step(diagnosis);
-        if (analysis->step_kept_count <= STEPS_MIN) {
-            analysis->verdict.detail =
-                lac_texts_add(&analysis->texts,
-                              "%u steps are too few to act on: record ten after five of warm-up.",
-                              (unsigned)analysis->step_kept_count);
-        }
+        say_what_to_mind(diagnosis);
         return;
     case LAC_SUBJECT_INFERENCE:
     case LAC_SUBJECT_FEW_STEPS:

@@ -330,8 +330,49 @@ START_TEST(numbers_are_said_as_people_do)
 }
 END_TEST
 
+START_TEST(a_host_that_runs_ahead_through_all_steps_does_not_set_the_pace)
+{
+    enum { STEPS = 8, MARKS_US = 1000, DEVICE_US = 5000 };
+    sheet_blank();
+    for (int i = 0; i < STEPS; i++) {
+        sheet_add("main range %d %d ProfilerStep#%d\n", i * MARKS_US, MARKS_US, i);
+        sheet_add("main op %d 200 Optimizer.step#SGD.step\n", i * MARKS_US + 700);
+        unsigned corr = ++sheet_corr;
+        sheet_add("main call %d 5 #%u cudaLaunchKernel\n", i * MARKS_US + 100, corr);
+        sheet_add("gpu0.7 kernel %d %d #%u volta_sgemm_128x64_nn\n", 110 + i * DEVICE_US, DEVICE_US,
+                  corr);
+    }
+    diagnose(NULL);
+    ck_assert_int_eq(analysis->step_mean_ns, 1000000);
+    ck_assert_int_eq(analysis->step_device_ns, 5000000);
+    ck_assert_double_eq_tol(analysis->throughput_per_s, 200.0, 0.01);
+    ck_assert_ptr_nonnull(strstr(analysis->verdict.text, "of the 5 ms step computes"));
+    ck_assert_str_eq(
+        analysis->verdict.detail,
+        "The host runs ahead: it marks a step every 1 ms, and the GPU takes 5 ms for each.");
+    ck_assert_ptr_null(sheet_finding("step-outliers"));
+}
+END_TEST
+
+START_TEST(a_queue_that_is_always_full_sets_the_pace)
+{
+    sheet_blank();
+    for (int i = 0; i < 8; i++) { /* launched two steps ahead, all the time */
+        sheet_add("main range %d 5000 ProfilerStep#%d\n", i * 5000, i);
+        sheet_add("main op %d 200 Optimizer.step#SGD.step\n", i * 5000 + 700);
+        unsigned corr = ++sheet_corr;
+        sheet_add("main call %d 4900 #%u cudaLaunchKernel\n", i * 5000 + 100, corr);
+        sheet_add("gpu0.7 kernel %d 5000 #%u volta_sgemm_128x64_nn\n", 10000 + i * 5000, corr);
+    }
+    diagnose(NULL);
+    ck_assert_int_eq(analysis->step_device_ns, LAC_UNKNOWN_NS);
+}
+END_TEST
+
 static void add_tests(TCase *tcase)
 {
+    tcase_add_test(tcase, a_host_that_runs_ahead_through_all_steps_does_not_set_the_pace);
+    tcase_add_test(tcase, a_queue_that_is_always_full_sets_the_pace);
     tcase_add_test(tcase, without_a_gpu_the_training_process_is_judged);
     tcase_add_test(tcase, a_batch_that_waits_for_storage_is_told_from_one_that_computes);
     tcase_add_test(tcase, without_training_there_is_no_advice_for_it);
