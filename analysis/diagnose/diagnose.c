@@ -119,7 +119,9 @@ enum lac_status lac_diagnose(const struct lac_model *model,
     if (!status) {
         status = lac_step_time_measure(&diagnosis);
     }
-    lac_host_ahead_measure(&diagnosis);
+    if (!status) {
+        status = lac_host_ahead_measure(&diagnosis);
+    }
     if (!status) {
         status = lac_work_collect(&diagnosis);
     }

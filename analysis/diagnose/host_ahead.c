@@ -1,44 +1,98 @@
 /*
- * A host that runs ahead of the device through all steps that were recorded: it launches a step in
- * less time than the device takes for it, and the queue never fills. Then the marks of the steps
- * say how fast the host launches, and only the device says how long a step takes.
+ * A host that runs ahead of the device through the steps that are kept: it launches a step in less
+ * time than the device takes for it, and the queue never fills, or only in steps that are left out.
+ * Then the marks say how fast the host launches, and the device how long a step takes.
  */
 
 #include "analysis/diagnose/retime.h"
 
 #include <math.h>
 #include <stdint.h>
+#include <stdlib.h>
 
-/** How much longer the device computed what was launched between the marks than they are apart;
- *  0 when nothing was. */
-static double lag_ratio(const struct lac_diagnosis *diagnosis, int64_t from_ns, int64_t to_ns)
+/** Kept steps in a row, and when the device computed what was launched in them. */
+struct row {
+    int64_t from_ns, to_ns;
+    int64_t first_ns, last_ns;
+};
+
+/** The rows; what is left out between them (an evaluation, a checkpoint) may empty the queue. */
+static struct row *find_rows(const struct lac_analysis *analysis, uint32_t *ret_count)
 {
-    const struct lac_model *model = diagnosis->model;
-    const struct lac_slices *slices = &model->slices;
-    int64_t device = diagnosis->analysis->devices[diagnosis->analysis->main_device].id;
-    int64_t first_ns = INT64_MAX;
-    int64_t last_ns = INT64_MIN;
-    for (uint32_t t = 0; t < model->recorded_track_count; t++) {
-        const struct lac_track *track = &model->tracks[t];
-        if (!(diagnosis->track_flags[t] & LAC_TRACK_HAS_GPU) || track->device != device) {
-            continue;
+    struct row *rows = malloc((analysis->step_count ? analysis->step_count : 1) * sizeof *rows);
+    uint32_t count = 0;
+    bool is_in_row = false;
+    for (uint32_t s = 0; s < analysis->step_count && rows; s++) {
+        const struct lac_step *step = &analysis->steps[s];
+        bool is_kept = step->left_out == LAC_STEP_KEPT;
+        if (is_kept && !is_in_row) {
+            rows[count++] = (struct row){step->start_ns, 0, INT64_MAX, INT64_MIN};
         }
-        for (uint64_t i = track->first; i < track->first + track->count; i++) {
-            uint32_t call = slices->link[i];
-            /* copies ahead and collectives keep their own pace */
-            bool is_launched_there = slices->kind[i] == LAC_SLICE_KERNEL && call != LAC_NONE &&
-                                     slices->start_ns[call] >= from_ns &&
-                                     slices->start_ns[call] < to_ns &&
-                                     !lac_kernel_class_of(diagnosis, i)->is_comm;
-            if (!is_launched_there) {
-                continue;
-            }
-            int64_t end_ns = slices->start_ns[i] + slices->dur_ns[i];
-            first_ns = slices->start_ns[i] < first_ns ? slices->start_ns[i] : first_ns;
-            last_ns = end_ns > last_ns ? end_ns : last_ns;
+        if (is_kept) {
+            rows[count - 1].to_ns = step->start_ns + step->dur_ns;
+        }
+        is_in_row = is_kept;
+    }
+    *ret_count = count;
+    return rows;
+}
+
+static struct row *row_at(struct row *rows, uint32_t count, int64_t t_ns)
+{
+    uint32_t low = 0;
+    uint32_t high = count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (rows[middle].from_ns <= t_ns) {
+            low = middle + 1;
+        } else {
+            high = middle;
         }
     }
-    return last_ns > first_ns ? (double)(last_ns - first_ns) / (double)(to_ns - from_ns) : 0.0;
+    return low > 0 && t_ns < rows[low - 1].to_ns ? &rows[low - 1] : NULL;
+}
+
+static void add_track(const struct lac_diagnosis *diagnosis, const struct lac_track *track,
+                      struct row *rows, uint32_t count)
+{
+    const struct lac_slices *slices = &diagnosis->model->slices;
+    for (uint64_t i = track->first; i < track->first + track->count; i++) {
+        /* copies ahead and collectives keep their own pace */
+        if (slices->kind[i] != LAC_SLICE_KERNEL || slices->link[i] == LAC_NONE ||
+            lac_kernel_class_of(diagnosis, i)->is_comm) {
+            continue;
+        }
+        struct row *row = row_at(rows, count, slices->start_ns[slices->link[i]]);
+        if (row) {
+            int64_t end_ns = slices->start_ns[i] + slices->dur_ns[i];
+            row->first_ns =
+                slices->start_ns[i] < row->first_ns ? slices->start_ns[i] : row->first_ns;
+            row->last_ns = end_ns > row->last_ns ? end_ns : row->last_ns;
+        }
+    }
+}
+
+/** How much longer the device computed what was launched between the marks than they are apart. */
+static double lag_ratio(const struct lac_diagnosis *diagnosis, struct row *rows, uint32_t count)
+{
+    const struct lac_model *model = diagnosis->model;
+    int64_t device = diagnosis->analysis->devices[diagnosis->analysis->main_device].id;
+    for (uint32_t t = 0; t < model->recorded_track_count; t++) {
+        bool is_its =
+            diagnosis->track_flags[t] & LAC_TRACK_HAS_GPU && model->tracks[t].device == device;
+        if (is_its) {
+            add_track(diagnosis, &model->tracks[t], rows, count);
+        }
+    }
+    double apart_ns = 0.0;
+    double computed_ns = 0.0;
+    for (uint32_t r = 0; r < count; r++) {
+        if (rows[r].last_ns > rows[r].first_ns) {
+            apart_ns += (double)(rows[r].to_ns - rows[r].from_ns);
+            computed_ns += (double)(rows[r].last_ns - rows[r].first_ns);
+        }
+    }
+    return apart_ns > 0.0 ? computed_ns / apart_ns : 0.0;
 }
 
 static int64_t scaled_ns(int64_t ns, double ratio)
@@ -46,19 +100,24 @@ static int64_t scaled_ns(int64_t ns, double ratio)
     return ns == LAC_UNKNOWN_NS ? ns : llround((double)ns * ratio);
 }
 
-void lac_host_ahead_measure(struct lac_diagnosis *diagnosis)
+enum lac_status lac_host_ahead_measure(struct lac_diagnosis *diagnosis)
 {
-    const double ratio_min = 1.25; /* less is the last step, on which the device still works */
+    const double ratio_min = 1.25; /* less may be the last step, on which the device still works */
     struct lac_analysis *analysis = diagnosis->analysis;
-    const struct lac_spans *kept = &diagnosis->kept;
     bool can_tell = diagnosis->time && diagnosis->has_api && !diagnosis->has_device_steps &&
-                    analysis->main_device != LAC_NONE && kept->count > 0;
+                    analysis->main_device != LAC_NONE;
     if (!can_tell) {
-        return;
+        return LAC_OK;
     }
-    double ratio = lag_ratio(diagnosis, kept->at[0].start_ns, kept->at[kept->count - 1].end_ns);
+    uint32_t count = 0;
+    struct row *rows = find_rows(analysis, &count);
+    if (!rows) {
+        return LAC_ERR_NOMEM;
+    }
+    double ratio = lag_ratio(diagnosis, rows, count);
+    free(rows);
     if (ratio < ratio_min) {
-        return;
+        return LAC_OK;
     }
     analysis->step_device_ns = scaled_ns(analysis->step_mean_ns, ratio);
     /* summed between the marks, where only a part of each step's work was done */
@@ -67,4 +126,5 @@ void lac_host_ahead_measure(struct lac_diagnosis *diagnosis)
     needs->copies_ns = LAC_UNKNOWN_NS; /* ahead of them or in line, that is not known here */
     needs->comm_ns = scaled_ns(needs->comm_ns, ratio);
     analysis->throughput_per_s /= ratio;
+    return LAC_OK;
 }

@@ -96,7 +96,7 @@ enum lac_op_class lac_kernel_op_class(const struct lac_diagnosis *diagnosis, uin
 LAC_MUST_USE enum lac_status lac_step_time_measure(struct lac_diagnosis *diagnosis);
 /** Whether the host ran ahead of the device through all kept steps, and what it takes for one
  *  then; needs and throughput go by that. One pass over the device's operations. */
-void lac_host_ahead_measure(struct lac_diagnosis *diagnosis);
+LAC_MUST_USE enum lac_status lac_host_ahead_measure(struct lac_diagnosis *diagnosis);
 void lac_step_time_destroy(struct lac_step_time *time);
 
 /** What of the graph, played without a change, gives back what was recorded. */
