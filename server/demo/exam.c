@@ -1,6 +1,7 @@
 #include "server/demo/exam.h"
 
 #include "analysis/model/status.h"
+#include "server/demo/exam_what_if.h"
 #include "server/demo/files.h"
 #include "server/demo/scenario.h"
 #include "server/demo/trace_json.h"
@@ -205,6 +206,7 @@ struct paper {
     const struct lac_demo_scenario *scenario;
     const struct lac_demo_loop_run *runs;
     const struct lac_demo_answer *answer;
+    const struct lac_demo_what_ifs *what_ifs;
     int32_t rank;
     char name[64];
 };
@@ -274,6 +276,16 @@ static void write_counterfactuals(FILE *out, const struct paper *paper)
     lac_demo_print(out, "%s", "},\n");
 }
 
+static void write_what_ifs(FILE *out, const struct lac_demo_what_ifs *what_ifs)
+{
+    lac_demo_print(out, "%s", "  \"what_if_step_mean_ns\": {");
+    for (uint32_t i = 0; i < what_ifs->count; i++) {
+        lac_demo_print(out, "%s\"%s\": %" PRId64, i == 0 ? "" : ", ", what_ifs->at[i].change,
+                       what_ifs->at[i].mean_ns);
+    }
+    lac_demo_print(out, "%s", "},\n");
+}
+
 static void write_ranks(FILE *out, const struct paper *paper)
 {
     lac_demo_print(out, "%s", "  \"ranks\": [");
@@ -338,6 +350,7 @@ static enum lac_status write_truth(FILE *out, const void *what, struct lac_error
                    s->recorded_steps, a->mean_ns, a->fetch_mean_ns, a->unstarved_ns,
                    a->workers_wanted, lac_demo_cause_name(a->best));
     write_counterfactuals(out, paper);
+    write_what_ifs(out, paper->what_ifs);
     write_ranks(out, paper);
     return LAC_OK;
 }
@@ -355,7 +368,9 @@ static enum lac_status write_one(const struct lac_demo_exam *exam, uint64_t seed
         return lac_fail(reterr, status, 0, "seed %" PRIu64 ": the loop could not be simulated",
                         seed);
     }
-    struct paper paper = {.scenario = &scenario, .runs = runs, .answer = &answer};
+    struct lac_demo_what_ifs what_ifs = {.count = 0};
+    struct paper paper = {
+        .scenario = &scenario, .runs = runs, .answer = &answer, .what_ifs = &what_ifs};
     for (int32_t r = 0; r < scenario.ranks && status == LAC_OK; r++) {
         paper.rank = r;
         if (scenario.ranks == 1) {
@@ -371,6 +386,9 @@ static enum lac_status write_one(const struct lac_demo_exam *exam, uint64_t seed
     }
     if (status == LAC_OK) {
         status = lac_demo_answer_of(&scenario, &answer);
+        if (status == LAC_OK && scenario.ranks == 1) {
+            status = lac_demo_try_what_ifs(&scenario, answer.workers_wanted, &what_ifs);
+        }
         (void)snprintf(path, sizeof(path), "%s/random-%06" PRIu64 ".truth.json", exam->dir, seed);
         status = status != LAC_OK
                      ? lac_fail(reterr, status, 0, "seed %" PRIu64 ": no counterfactual", seed)

@@ -99,6 +99,7 @@ struct lac_demo_scenario {
     int32_t layout_left_permille; /**< of it stays in channels-last: ends of the graph */
     bool has_graph;               /**< the step is one graph */
     int64_t kernel_pause_ns;
+    int32_t kernel_permille; /**< of its time each kernel takes; 0: all of it */
 
     /* the host's work */
     int64_t op_ns; /**< framework's time for an operator of one kernel */

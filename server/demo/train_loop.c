@@ -281,12 +281,19 @@ static void copy_batch(struct sim *sim)
 
 /* ---- the step's work ---- */
 
-static void launch(struct sim *sim, const struct lac_demo_kernel *k, int thread)
+/* What a kernel takes on this rank. */
+static int64_t kernel_ns(const struct sim *sim, const struct lac_demo_kernel *k)
 {
     const struct lac_demo_scenario *s = sim->s;
     bool is_slow = sim->rank == s->late_rank && s->late_by == LAC_DEMO_LATE_BY_COMPUTE;
-    int64_t dur_ns =
-        k->dur_ns + (is_slow ? s->late_ns / 1000 * k->dur_ns / (s->compute_ns / 1000) : 0);
+    int64_t late_ns = is_slow ? s->late_ns / 1000 * k->dur_ns / (s->compute_ns / 1000) : 0;
+    return s->kernel_permille > 0 ? k->dur_ns / 1000 * s->kernel_permille : k->dur_ns + late_ns;
+}
+
+static void launch(struct sim *sim, const struct lac_demo_kernel *k, int thread)
+{
+    const struct lac_demo_scenario *s = sim->s;
+    int64_t dur_ns = kernel_ns(sim, k);
     struct lac_demo_launch l = lac_demo_stream_launch(&sim->compute, sim->t, s->launch_ns,
                                                       s->latency_ns, s->kernel_pause_ns, dur_ns);
     struct lac_demo_event *e =
@@ -460,11 +467,11 @@ static void launch_graph(struct sim *sim)
         struct lac_demo_launch l = {0};
         if (i == 0) {
             l = lac_demo_stream_launch(&sim->compute, sim->t, GRAPH_LAUNCH_NS, s->latency_ns,
-                                       s->kernel_pause_ns, k->dur_ns);
+                                       s->kernel_pause_ns, kernel_ns(sim, k));
             call_end_ns = l.api_end_ns;
         } else {
             l.start_ns = sim->compute.tail_end_ns + s->kernel_pause_ns;
-            l.end_ns = sim->compute.tail_end_ns = l.start_ns + k->dur_ns;
+            l.end_ns = sim->compute.tail_end_ns = l.start_ns + kernel_ns(sim, k);
         }
         struct lac_demo_event *e = emit(sim, LAC_DEMO_COMPUTE_STREAM, LAC_DEMO_EVENT_KERNEL,
                                         k->name, l.start_ns, l.end_ns);
