@@ -37,6 +37,22 @@ static const struct lac_option options_table[] = {
     {0},
 };
 
+/** The report of the lowest rank behind the run's. */
+static enum lac_status add_lowest(const struct lac_analysed *lowest,
+                                  const struct lac_report_options *report, char **text)
+{
+    char *own = NULL, *both = NULL;
+    enum lac_status status = lac_report_text(lowest, report, &own);
+    if (!status && asprintf(&both, "%s\nThe lowest rank by itself:\n\n%s", *text, own) < 0) {
+        both = NULL;
+        status = LAC_ERR_NOMEM;
+    }
+    free(own);
+    free(*text);
+    *text = both;
+    return status;
+}
+
 /** The document or the report of what was read. */
 static enum lac_status make_text(const struct lac_read_ranks *read, const struct lac_run *run,
                                  const struct lac_options *options, char **ret_text)
@@ -61,8 +77,12 @@ static enum lac_status make_text(const struct lac_read_ranks *read, const struct
         .is_ascii = strcmp(nl_langinfo(CODESET), "UTF-8") != 0,
         .has_color = lac_options_on(options, "color", is_terminal),
     };
-    return read->count == 1 ? lac_report_text(&only, &report, ret_text)
-                            : lac_report_run_text(run, &report, ret_text);
+    if (read->count == 1) {
+        return lac_report_text(&only, &report, ret_text);
+    }
+    /* where no rank stands out, what there is to change is in each of them */
+    enum lac_status status = lac_report_run_text(run, &report, ret_text);
+    return status || run->has_finding ? status : add_lowest(&only, &report, ret_text);
 }
 
 static enum lac_status print(const struct lac_read_ranks *read, const struct lac_options *options)
@@ -139,6 +159,7 @@ static int analyze(const struct lac_diagnose_options *diagnose, const struct lac
         .path_count = (size_t)options->operand_count,
         .diagnose = diagnose,
         .wants_documents = lac_options_on(options, "json", false),
+        .keeps_lowest = !lac_options_on(options, "json", false),
     };
     struct lac_read_ranks read = {0};
     int exit_status = EXIT_FAILURE;

@@ -1,4 +1,5 @@
 #include "collector/inject/recorder.h"
+#include "collector/inject/secrets.h"
 #include "lacuna/spool.h"
 
 #include <errno.h>
@@ -139,67 +140,13 @@ static void add_text(struct lac_spool_header *to, const char *key, const char *v
     to->text_bytes += (uint32_t)(key_length + length + 2);
 }
 
-static bool names_a_secret(const char *text, size_t length)
-{
-    static const char *const words[] = {"key",    "token",  "password",
-                                        "passwd", "secret", "credential"};
-
-    for (size_t w = 0; w < sizeof(words) / sizeof(words[0]); w++) {
-        const size_t n = strlen(words[w]);
-
-        for (size_t i = 0; i + n <= length; i++) {
-            if (strncasecmp(text + i, words[w], n) == 0) {
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
-/* argv joined by spaces. "--api-key=x", "--token x" and "http://user:x@host" keep their first part
- * only. */
 static void add_command_line(struct lac_spool_header *to)
 {
     static char raw[4096];
     char out[4096];
-    size_t used = 0;
     const size_t length = read_file("/proc/self/cmdline", raw, sizeof(raw) - 1);
-    bool hide_next = false;
 
-    for (size_t at = 0; at < length;) {
-        const char *const word = raw + at;
-        const size_t word_length = strnlen(word, length - at);
-        const char *const equals = memchr(word, '=', word_length);
-        const char *const at_sign = memchr(word, '@', word_length);
-        size_t shown = word_length;
-        const char *tail = "";
-
-        if (hide_next) {
-            shown = 0;
-            tail = "***";
-            hide_next = false;
-        } else if (equals != NULL && names_a_secret(word, (size_t)(equals - word))) {
-            shown = (size_t)(equals - word) + 1;
-            tail = "***";
-        } else if (word[0] == '-' && names_a_secret(word, word_length)) {
-            hide_next = true;
-        } else if (at_sign != NULL && memmem(word, word_length, "://", 3) != NULL) {
-            shown = (size_t)((const char *)memmem(word, word_length, "://", 3) - word) + 3;
-            tail = "***";
-        }
-        if (used + shown + 5 > sizeof(out)) {
-            break;
-        }
-        if (used > 0) {
-            out[used++] = ' ';
-        }
-        memcpy(out + used, word, shown);
-        used += shown;
-        memcpy(out + used, tail, strlen(tail));
-        used += strlen(tail);
-        at += word_length + 1;
-    }
-    add_text(to, "argv", out, used);
+    add_text(to, "argv", out, lac_command_line_shown(raw, length, out, sizeof(out)));
 }
 
 /* Only what says which rank of which job this is: an allow-list, never the whole environment. */

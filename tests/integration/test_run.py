@@ -410,6 +410,9 @@ class Run(unittest.TestCase):
                   f"{WORKLOAD} --cpu --steps 8 --workers 1 & done; {WORKLOAD} --cpu --steps 1 --workers 1; wait")
         self.assertEqual(self.run_node("sh", "-c", script).returncode, 0)
         self.assertEqual(self.ranks_of(self.out), [0, 1])
+        text = subprocess.run([LACUNA, "analyze", self.out], stdout=subprocess.PIPE, text=True, timeout=60).stdout
+        self.assertIn("2 ranks", text)
+        self.assertIn("The lowest rank by itself", text)  # no rank stands out: what there is to say is in each
         packed = os.path.join(self.folder, "out.tar.gz")
         subprocess.run(["tar", "czf", packed, "-C", self.folder, "out"], check=True)
         self.assertEqual(self.ranks_of(packed), [0, 1])
