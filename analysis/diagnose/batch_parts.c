@@ -28,8 +28,7 @@ static const char *stage_of(const char *name)
     return "other"; /* the rest of an item or of a batch */
 }
 
-/** Bytes that a range carries, as the number behind "payload" or "bytes"; -1 none. */
-static int64_t bytes_of(const struct lac_model *model, uint32_t slice)
+int64_t lac_range_number(const struct lac_model *model, uint32_t slice)
 {
     static const char *const keys[] = {"\"payload\":", "\"bytes\":"};
     const char *args = lac_model_str(model, model->slices.args[slice]);
@@ -108,7 +107,7 @@ static void close_range(struct walk *walk)
     } else if (part->cpu_ns != LAC_UNKNOWN_NS && range->cpu_ns > range->inside_cpu_ns) {
         part->cpu_ns = lac_sum_ns(part->cpu_ns, range->cpu_ns - range->inside_cpu_ns);
     }
-    int64_t bytes = range->is_read ? bytes_of(model, range->slice) : -1;
+    int64_t bytes = range->is_read ? lac_range_number(model, range->slice) : -1;
     if (bytes >= 0) {
         part->bytes = lac_sum_ns(part->bytes == LAC_UNKNOWN_NS ? 0 : part->bytes, bytes);
     }
@@ -119,7 +118,7 @@ static void count_read(struct walk *walk, const struct open_range *range)
 {
     struct lac_batch_reads *reads = &walk->loading->reads;
     reads->count++;
-    reads->opens += bytes_of(walk->diagnosis->model, range->slice) < 0;
+    reads->opens += lac_range_number(walk->diagnosis->model, range->slice) < 0;
     reads->ns += (double)range->dur_ns;
     reads->cpu_ns += (double)range->cpu_ns;
     walk->has_read_cpu = walk->has_read_cpu && range->cpu_ns >= 0;
@@ -222,16 +221,19 @@ enum lac_status lac_loading_parts(struct lac_diagnosis *diagnosis, struct lac_lo
     if (!slices) {
         return LAC_ERR_NOMEM;
     }
+    uint64_t used = 0;
     for (uint64_t i = 0; i < diagnosis->loader_parts.count; i++) {
-        slices[i] = diagnosis->loader_parts.at[i].slice;
+        if (!lac_is_count_of_padding(diagnosis->model, diagnosis->loader_parts.at[i].slice)) {
+            slices[used++] = diagnosis->loader_parts.at[i].slice;
+        }
     }
     for (uint64_t i = 0; i < diagnosis->fetch_count; i++) {
-        slices[diagnosis->loader_parts.count + i] = diagnosis->fetches[i].slice;
+        slices[used++] = diagnosis->fetches[i].slice;
     }
-    qsort(slices, count, sizeof *slices, by_slice);
+    qsort(slices, used, sizeof *slices, by_slice);
     struct walk walk = {.diagnosis = diagnosis, .loading = loading, .has_read_cpu = true};
     loading->reads.cpu_ns = 0.0;
-    walk_all(&walk, slices, count);
+    walk_all(&walk, slices, used);
     free(slices);
     qsort(facts->parts, facts->part_count, sizeof *facts->parts, by_own_time);
     facts->batch_count = diagnosis->fetch_count;

@@ -273,6 +273,7 @@ enum lac_status lac_findings_make(struct lac_diagnosis *diagnosis)
     bool may_advise = analysis->subject == LAC_SUBJECT_TRAINING && diagnosis->time && !is_distorted;
     if (analysis->subject == LAC_SUBJECT_HOST_TRAINING && !is_distorted) {
         lac_find_loading(diagnosis);
+        lac_find_padding_waste(diagnosis);
     }
     if (may_advise) {
         lac_find_loading(diagnosis);

@@ -328,6 +328,7 @@ enum lac_status lac_loading_measure(struct lac_diagnosis *diagnosis)
         lac_loading_late(diagnosis, isnan(loading->median_ns) ? 0.0 : loading->median_ns,
                          &loading->late);
         fill_facts(diagnosis, loading);
+        lac_padding_measure(diagnosis);
     }
     return status;
 }

@@ -9,7 +9,8 @@
         save(model)
 
 It is there in every job that `lacuna run` starts. Where nothing is recorded it does nothing; a script that is to run without
-Lacuna installed may carry this one file with it.
+Lacuna installed may carry this one file with it. Coroutines, generators and classes are left as they are: what they
+do lies between other things, and ranges of a thread have to nest.
 """
 import functools
 
@@ -18,6 +19,8 @@ try:
     _push, _pop = (_lacuna.push, _lacuna.pop) if _lacuna.load() else (None, None)
 except ImportError:
     _push = _pop = None
+
+_LATER = 0x20 | 0x80 | 0x100 | 0x200  # of a function's code: a call of it only makes a generator or a coroutine, of either kind
 
 __all__ = ["annotate", "is_recording"]
 
@@ -54,7 +57,7 @@ class annotate:
 
     @staticmethod
     def _wrap(function, name):
-        if _push is None:
+        if _push is None or isinstance(function, type) or getattr(getattr(function, "__code__", None), "co_flags", 0) & _LATER:
             return function
 
         @functools.wraps(function)

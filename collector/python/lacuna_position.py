@@ -21,6 +21,7 @@ FOUND_AFTER = 2                              # heads with the same candidate
 EVENTS_MAX = 100_000                         # in a head, of the profile function in Python
 CALL_S = 30e-9                               # what a call costs that is looked at from C
 COST_SHARE = 0.01                            # of its time may looking at a generator take
+TOO_MANY = "the loader makes too many calls"
 GENERATOR = 0x20                             # CO_GENERATOR
 
 _steps = 0
@@ -49,7 +50,7 @@ class _Look:
         self.events += 1
         if self.events > EVENTS_MAX:
             sys.setprofile(None)
-            _give_up(-1)
+            _give_up(TOO_MANY)
         elif event == "call" and self.open is None and id(frame.f_back) in self.callers:
             code = frame.f_code
             if code.co_flags & GENERATOR or code.co_name == "__next__":
@@ -92,6 +93,8 @@ def step_ended(frame):
     if _generator is not None:
         if not _is_armed and sys.getprofile() is None:
             _is_armed = _lacuna.watch(_generator)
+            if not _is_armed:
+                _give_up("this Python does not tell its frames apart")
     elif not is_decided and _steps in HEADS and sys.getprofile() is None:
         _look = _Look(frame)
         sys.setprofile(_look)
@@ -102,8 +105,8 @@ def end_of_head():
     global _look, _is_armed
     if _is_armed:
         _is_armed = False
-        if sys.getprofile() is None:
-            _give_up(_lacuna.unwatch())
+        if sys.getprofile() is None and _lacuna.unwatch() < 0:
+            _give_up(TOO_MANY)
     elif _look is not None:
         look, _look = _look, None
         if sys.getprofile() is look:
@@ -111,13 +114,13 @@ def end_of_head():
             _weigh(look)
 
 
-def _give_up(calls):
-    """What is watched makes so many calls that looking at them would be felt: then its wait is not known."""
+def _give_up(why):
+    """The wait of the loader that was found, or is looked for, is not known."""
     global _generator, is_decided
-    if calls < 0 and (_generator is not None or not is_decided):
+    if _generator is not None or not is_decided:
         _generator = None
         is_decided = True
-        _lacuna.setting("hook.loader_wait=off (the loader makes too many calls)")
+        _lacuna.setting(f"hook.loader_wait=off ({why})")
 
 
 def _weigh(look):
@@ -131,7 +134,7 @@ def _weigh(look):
         seconds, code, (_, _, calls, kind) = max(found, key=lambda each: each[0])
         is_dear = kind is None and not hasattr(sys, "monitoring") and calls * CALL_S > seconds * COST_SHARE
         if is_dear:
-            _give_up(-1)
+            _give_up(TOO_MANY)
         else:
             _take(code, kind)
 
@@ -145,7 +148,7 @@ def _take(code, kind):
         patch_next(kind)
     elif hasattr(sys, "monitoring"):
         if not _Monitor.begin(code):
-            _lacuna.setting("hook.loader_wait=off (other tools use all of Python's monitoring)")
+            _lacuna.setting("hook.loader_wait=off (other tools watch this Python)")
     elif code.co_flags & GENERATOR:
         _generator = code
     _seen.clear()

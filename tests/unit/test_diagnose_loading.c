@@ -513,8 +513,64 @@ START_TEST(batches_that_lie_about_are_handed_over_slowly)
     diagnose(CORES_8);
     const struct lac_finding *finding = first_is("worker-hand-over");
     says(finding->why, "is fetched already");
-    says(finding->why, "takes a worker 1.5 ms");
+    says(finding->why, "Packing a batch takes a worker 1.5 ms");
     says(finding->change, "torch.stack");
+}
+END_TEST
+
+/* -- padding ---------------------------------------------------------------------------------- */
+
+/** Steps of 10 ms, each with a batch of 1000 positions of which `padding` carry nothing. */
+static void draw_counted(int padding)
+{
+    struct loop loop = {.steps = 40, .workers = 2, .step = 10e3, .fetch = 4e3, .fetch_cpu = 3e3};
+    loop_begin();
+    for (int i = 0; i < loop.steps; i++) {
+        double begin = loop_now();
+        double fetch = fmax(0.0, begin - 9e3);
+        sheet_add("w%d fetch %.3f 4000 batch=%d worker=%d cpu=3000\n", i % 2, fetch, i, i % 2);
+        sheet_add("w%d part %.3f 20 loader.tokens batch=%d worker=%d bytes=1000\n", i % 2,
+                  fetch + 3e3, i, i % 2);
+        sheet_add("w%d part %.3f 1 loader.padding batch=%d worker=%d bytes=%d\n", i % 2,
+                  fetch + 3e3 + 10.0, i, i % 2, padding);
+        loop_ready(i, begin + 1e3);
+        loop_step(&loop, i, i);
+    }
+    diagnose("{\"lacuna\":{\"settings\":{\"num_workers\":2,\"batch_size\":8}}}");
+}
+
+START_TEST(padding_that_was_counted_is_said_and_tokens_are_the_rate)
+{
+    draw_counted(600);
+    ck_assert(fabs(analysis->padding_pct - 60.0) < 0.01);
+    ck_assert_str_eq(analysis->throughput_unit, "tokens");
+    double expected = 400.0 * 1e9 / (double)analysis->step_mean_ns;
+    ck_assert(fabs(analysis->throughput_per_s - expected) < 1e-3 * expected);
+    ck_assert_int_eq(analysis->batch_size, 8);
+    const struct lac_finding *finding = sheet_finding("padding-waste");
+    ck_assert_ptr_nonnull(finding);
+    says(finding->title, "60 %");
+    says(finding->why, "40 batches that were counted, 600 of 1000 positions");
+    for (uint32_t p = 0; p < analysis->loading.part_count; p++) {
+        ck_assert_str_ne(analysis->loading.parts[p].name, "loader.tokens");
+        ck_assert_str_ne(analysis->loading.parts[p].name, "loader.padding");
+    }
+}
+END_TEST
+
+START_TEST(little_padding_is_no_finding)
+{
+    draw_counted(30);
+    ck_assert(fabs(analysis->padding_pct - 3.0) < 0.01);
+    ck_assert_ptr_null(sheet_finding("padding-waste"));
+}
+END_TEST
+
+START_TEST(a_count_that_cannot_be_is_not_used)
+{
+    draw_counted(1001);
+    ck_assert(isnan(analysis->padding_pct));
+    ck_assert_str_eq(analysis->throughput_unit, "samples");
 }
 END_TEST
 
@@ -668,6 +724,9 @@ int main(void)
     tcase_add_test(tests, workers_started_for_every_epoch_are_named);
     tcase_add_test(tests, workers_that_stay_are_not_to_be_made_to_stay);
     tcase_add_test(tests, batches_that_lie_about_are_handed_over_slowly);
+    tcase_add_test(tests, padding_that_was_counted_is_said_and_tokens_are_the_rate);
+    tcase_add_test(tests, little_padding_is_no_finding);
+    tcase_add_test(tests, a_count_that_cannot_be_is_not_used);
     tcase_add_test(tests, batches_that_do_not_fit_are_said_before_workers);
     tcase_add_test(tests, the_change_is_written_as_the_framework_wants_it);
     tcase_add_test(tests, a_wait_behind_a_value_that_is_read_names_it);

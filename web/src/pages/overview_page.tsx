@@ -180,7 +180,7 @@ function Headline({trace, analysis}: {trace: TraceInfo; analysis: Analysis}): JS
             text={`${throughput.unit} a second, from the mean of the kept steps${
               throughput.batch_size === undefined
                 ? ''
-                : ` and ${formatCount(throughput.batch_size)} ${throughput.unit} a step`
+                : ` and ${formatCount(throughput.batch_size)} samples a step`
             }.`}
             exact={`${throughput.per_s} ${rateUnit(throughput.unit)}`}
           >
@@ -189,6 +189,8 @@ function Headline({trace, analysis}: {trace: TraceInfo; analysis: Analysis}): JS
           <span class="stat-label">
             {rateUnit(throughput.unit)}
             {throughput.batch_size !== undefined && `, batch ${formatCount(throughput.batch_size)}`}
+            {throughput.padding_pct !== undefined &&
+              `, ${formatPct(throughput.padding_pct)} of it padding`}
           </span>
         </div>
       )}

@@ -1,0 +1,120 @@
+#!/usr/bin/env python3
+"""What keeps a loader back, one real job for each reason: `analyze` has to name it, whatever else it could be taken for."""
+import os
+import unittest
+
+from advice_harness import AdviceTest, main
+
+JOB = """
+import os
+import sys
+import time
+
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+
+def compute(seconds):
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
+        pass
+
+
+class Data(Dataset):
+    def __init__(self, how, size):
+        self.how, self.size = how, size
+
+    def __len__(self):
+        return self.size
+
+    def __getitem__(self, index):
+        if self.how == "pinned":
+            compute(0.003)
+        elif self.how == "tail":
+            time.sleep(0.250 if index % 160 == 7 else 0.002)
+        elif self.how == "objects":
+            time.sleep(0.001)
+            return [float(index + k) for k in range(20000)]
+        elif self.how == "files":
+            for k in range(6):
+                with open(f"{sys.argv[4]}/{(6 * index + k) % 600}.bin", "rb") as file:
+                    file.read()
+                    os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+        elif self.how == "text":
+            time.sleep(0.001)
+            return torch.arange(10 + index % 4 * 10)
+        return torch.full((4,), float(index))
+
+
+def padded(items):
+    longest = max(len(item) for item in items)
+    ids = torch.stack([torch.nn.functional.pad(item + 1, (0, longest - len(item))) for item in items])
+    return {"input_ids": ids, "attention_mask": (ids > 0).long()}
+
+
+def main(how, workers, batches):
+    torch.set_num_threads(1)
+    if how == "pinned":
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+    model = torch.nn.Linear(4, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    loader = DataLoader(Data(how, 8 * batches), batch_size=8, num_workers=workers,
+                        collate_fn={"objects": list, "text": padded}.get(how))
+    for _ in loader:
+        optimizer.zero_grad()
+        model(torch.ones(8, 4)).sum().backward()
+        time.sleep(0.010)
+        optimizer.step()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
+"""
+
+
+class LoadingVerdicts(AdviceTest):
+    def first(self, name, *arguments):
+        analysis = self.analyze_run("train.py", JOB, *arguments)
+        self.assertTrue(analysis["findings"], analysis["verdict"])
+        first = analysis["findings"][0]
+        self.assertEqual((first["id"], analysis["loading"]["verdict"]), (name, name), first["why"])
+        self.assertIsNone(analysis["dataloader"]["recommended_num_workers"])
+        self.check_grammar(first, "change")
+        return first, analysis
+
+    @unittest.skipUnless(len(os.sched_getaffinity(0)) > 1, "one core")
+    def test_workers_on_one_core(self):
+        first, analysis = self.first("affinity", "pinned", "4", "40")
+        self.assertIn("pinned to 1 core; it was started with", first["why"])
+        self.assertEqual(analysis["loading"]["allowed_cores"], 1)
+        self.assertGreater(analysis["loading"]["waiting_for_core_pct"], 20.0)
+
+    def test_a_slow_sample_among_quick_ones(self):
+        first, _ = self.first("slow-samples", "tail", "3", "90")
+        self.assertIn("handed over in order", first["why"])
+
+    def test_batches_of_python_objects(self):
+        first, analysis = self.first("worker-hand-over", "objects", "2", "60")
+        self.assertIn("Packing a batch takes a worker", first["why"])
+        self.assertIn("Unpacking it takes", first["why"])
+        self.assertIn("torch.stack", first["change"])
+        parts = {part["name"]: part for part in analysis["loading"]["parts"]}
+        self.assertEqual((parts["loader.put"]["count"], parts["loader.put"]["stage"]), (60, "hand_over"))
+        self.assertEqual(parts["loader.unpack"]["count"], 60)
+
+    def test_padding_is_counted_in_the_workers(self):
+        # eight items of 10, 20, 30 and 40 tokens in turn: 25 of 40 on average
+        analysis = self.analyze_run("train.py", JOB, "text", "2", "60")
+        self.assertAlmostEqual(analysis["throughput"]["padding_pct"], 37.5, delta=0.01)
+        self.assertEqual((analysis["throughput"]["unit"], analysis["throughput"]["batch_size"]), ("tokens", 8))
+        self.assertAlmostEqual(analysis["throughput"]["per_s"], 8 * 25 / (analysis["steps"]["mean_ns"] / 1e9), delta=0.5)
+        finding = next(each for each in analysis["findings"] if each["id"] == "padding-waste")
+        self.assertIn("120 of 320 positions", finding["why"])
+
+    def test_no_mask_no_share_of_padding(self):
+        analysis = self.analyze_run("train.py", JOB, "plain", "1", "30")
+        self.assertEqual((analysis["throughput"]["padding_pct"], analysis["throughput"]["unit"]), (None, "samples"))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+from .eval_frame import optimize

@@ -1,0 +1,3 @@
+class Tensor:
+    def backward(self, *unused):
+        return None
