@@ -5,8 +5,9 @@
 #include <math.h>
 #include <stdint.h>
 
-/* A mean holds until the next one. It is told again each second: an older one says nothing. */
-#define MEAN_MAX_NS 1500000000
+/* A mean holds until the next one. It is told again within two seconds: an older one says nothing.
+ */
+#define MEAN_MAX_NS 2500000000
 #define LEAST_NS    500000000.0
 
 /** Mean over those samples that are (nine tenths) of kept steps; NaN when these are too few. */

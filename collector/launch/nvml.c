@@ -25,7 +25,7 @@ enum {
     READINGS_MAX = 16,
     NAME_BYTES = 96,
     OPEN_WAIT_MS = 300,
-    END_WAIT_MS = 3000,
+    END_WAIT_MS = 2000,
 };
 #define AGAIN_NS 1000000000u /* means are told again after this even when they are the same */
 

