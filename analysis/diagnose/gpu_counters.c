@@ -3,6 +3,7 @@
 #include "analysis/diagnose/gpu_memory.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* A mean holds until the next one. It is told again within two seconds: an older one says nothing.

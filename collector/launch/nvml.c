@@ -1,6 +1,7 @@
 #include "collector/launch/nvml.h"
 
 #include "collector/inject/old_symbols.h"
+#include "collector/launch/nvml_abi.h"
 #include "collector/launch/nvml_calls.h"
 #include "collector/launch/nvml_gpm.h"
 #include "collector/launch/sample_spool.h"

@@ -1,6 +1,7 @@
 #include "collector/launch/nvml_calls.h"
 
 #include "collector/inject/old_symbols.h"
+#include "collector/launch/nvml_abi.h"
 
 #include <dlfcn.h>
 #include <math.h>

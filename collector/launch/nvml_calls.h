@@ -4,11 +4,12 @@
 /* What is asked of the driver's management library, by name, so that nothing is needed where there
  * is none; and what it answers, in the units that samples have. */
 
-#include "collector/launch/nvml_abi.h"
-
 #include <stdbool.h>
 
 typedef void *nvml_device;
+struct nvml_memory;
+struct nvml_temperature;
+struct nvml_utilization;
 
 struct lac_nvml_functions {
     int (*init)(void);
