@@ -166,6 +166,8 @@ static bool read_options(struct service *service)
     struct lac_store_options *store = &service->store_options;
     enum lac_log_level level;
     uint64_t import_workers;
+    char host[LAC_AUTHORITY_BYTES_MAX];
+    unsigned port;
 
     if (!lac_log_level_parse(lac_options_text(options, "log-level", "info"), &level)) {
         (void)fail("--log-level must be error, warn, info or debug");
@@ -173,6 +175,13 @@ static bool read_options(struct service *service)
     }
     lac_log_set_level(level);
     http->listen = lac_options_text(options, "listen", "127.0.0.1:7070");
+    if (!lac_listen_address_split(http->listen, host, sizeof(host), &port)) {
+        (void)fprintf(stderr,
+                      "lacuna serve: --listen %s: must be ADDRESS:PORT, [ADDRESS]:PORT or "
+                      "PORT\n",
+                      http->listen);
+        return false;
+    }
     http->allow_remote = lac_options_on(options, "allow-remote", false);
     http->base_path = lac_options_text(options, "base-path", "");
     service->port_file = lac_options_text(options, "port-file", NULL);

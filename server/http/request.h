@@ -158,11 +158,14 @@ bool lac_response_long_header(struct lac_response *response, const char *name, c
 void lac_response_error(struct lac_response *response, unsigned http_status, const char *code,
                         const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 
-/** The same for a failure of ours: HTTP status by the one table, code by lac_status_name(). */
+/** The same for a failure of ours: HTTP status by the one table, and its code. */
 void lac_response_fail(struct lac_response *response, const struct lac_error *err);
 
 /** The one table: status of ours -> HTTP status. */
 unsigned lac_http_status_of(enum lac_status status, int sys_errno);
+
+/** What clients read for it: "not_found"; static. */
+const char *lac_http_code_of(enum lac_status status, int sys_errno);
 
 /** Give the reply an ETag made from the text: for content that never changes under its address. */
 void lac_response_etag(struct lac_response *response, const char *fmt, ...)

@@ -103,13 +103,18 @@ unsigned lac_http_status_of(enum lac_status status, int sys_errno)
     return table[status];
 }
 
+const char *lac_http_code_of(enum lac_status status, int sys_errno)
+{
+    if (lac_http_status_of(status, sys_errno) == 507) {
+        return "insufficient_storage";
+    }
+    return status == LAC_ERR_MISUSE ? "bad_request" : lac_status_name(status);
+}
+
 void lac_response_fail(struct lac_response *response, const struct lac_error *err)
 {
-    const unsigned http_status = lac_http_status_of(err->status, err->sys_errno);
-
-    set_error(response, http_status,
-              http_status == 507 ? "insufficient_storage" : lac_status_name(err->status),
-              err->message);
+    set_error(response, lac_http_status_of(err->status, err->sys_errno),
+              lac_http_code_of(err->status, err->sys_errno), err->message);
 }
 
 /* 64-bit FNV-1a over the text, twice with different starts. */

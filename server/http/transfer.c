@@ -102,9 +102,7 @@ static void fail(struct exchange *x)
         return;
     }
     lac_connection_doom(x->connection, http_status,
-                        http_status == 507 ? "insufficient_storage"
-                                           : lac_status_name(x->transfer->status),
-                        error->message);
+                        lac_http_code_of(x->transfer->status, error->sys_errno), error->message);
     lac_connection_resume(x->connection);
 }
 

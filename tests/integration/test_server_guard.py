@@ -203,6 +203,11 @@ class Start(unittest.TestCase):
     def tearDown(self):
         subprocess.run(["rm", "-rf", self.folder], check=False)
 
+    def test_an_address_that_is_none_is_wrong_usage(self):
+        done = self.run_serve("--listen", "nonsense")
+        self.assertEqual(done.returncode, 2)
+        self.assertEqual(done.stderr, "lacuna serve: --listen nonsense: must be ADDRESS:PORT, [ADDRESS]:PORT or PORT\n")
+
     def test_it_does_not_listen_to_others_unless_told(self):
         done = self.run_serve("--listen", "0.0.0.0:0")
         self.assertEqual(done.returncode, 1)

@@ -94,7 +94,7 @@ class Runs(unittest.TestCase):
         self.refused("/runs/" + "a" * 26, 404, "not_found")
         self.refused("/runs/short", 404, "not_found")
         self.refused("/runs/" + "a" * 26 + "/analysis", 404, "not_found")
-        self.refused("/runs?after=nonsense", 400, "misuse")
+        self.refused("/runs?after=nonsense", 400, "bad_request")
         self.refused("/runs?limit=0", 400, "bad_request")
 
     def test_a_run_changes_with_its_traces_and_goes_with_the_last(self):
