@@ -50,6 +50,8 @@ def discover():
     yield "layers", ["sh", "tests/tidy/check_layers.sh"], {}
     yield "house", ["sh", "tests/tidy/check_house.sh"], {}
     yield "scripts", ["sh", "tests/tidy/check_scripts.sh"], {}
+    loaded = [f"build/release/{name}" for name in ("liblacuna.so", "lacuna-node", "python/_lacuna.abi3.so")]
+    yield "symbols", ["sh", "tests/tidy/check_symbols.sh", *loaded], {}
     if SOAK:
         for name in THREADED:
             yield "thread:" + name, [f"build/san-thread/tests/{name}"], THREAD_ENV

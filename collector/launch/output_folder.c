@@ -110,7 +110,7 @@ static bool lock(const char *path)
 /* 0, or an errno. A folder that is there is fine. */
 static int make_folder(const char *path)
 {
-    struct stat status;
+    int folder;
 
     if (mkdir(path, 0700) == 0) {
         return 0;
@@ -118,7 +118,12 @@ static int make_folder(const char *path)
     if (errno != EEXIST) {
         return errno;
     }
-    return stat(path, &status) != 0 ? errno : S_ISDIR(status.st_mode) ? 0 : ENOTDIR;
+    folder = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC); /* stat() is too new a symbol */
+    if (folder < 0) {
+        return errno;
+    }
+    (void)close(folder);
+    return 0;
 }
 
 /* BASE/RANK, or BASE. */
@@ -138,13 +143,11 @@ static int move_away(const char *base, const char *rank, const char *path)
     char end[32] = ".old";
 
     for (int i = 2; i < TRIES_MAX; i++) {
-        struct stat status;
-
         if (!join(folder, sizeof(folder), base, end, "") ||
             !join(to, sizeof(to), base, end, rank)) {
             return ENAMETOOLONG;
         }
-        if (stat(to, &status) != 0) {
+        if (access(to, F_OK) != 0) {
             const int problem = rank[0] != '\0' ? make_folder(folder) : 0;
 
             if (problem != 0 || rename(path, to) != 0) {

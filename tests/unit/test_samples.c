@@ -148,6 +148,10 @@ static int count_samplers(void)
     char command[2048];
 
     ck_assert_int_eq(lac_job_run(run_inner), 0);
+    /* the launcher inside finds the folder taken, and makes one of its own */
+    (void)snprintf(command, sizeof(command), "mv %s-2/*.spool %s && rmdir %s-2", lac_job_folder(),
+                   lac_job_folder(), lac_job_folder());
+    ck_assert_int_eq(system(command), 0);
     ck_assert_int_eq(lac_job_spool_count(), 2);
     (void)snprintf(command, sizeof(command),
                    "exit $(cat %s/node-*.spool | tr -d '\\000' | grep -a -o "
