@@ -315,10 +315,15 @@ static enum lac_status collect_operations(struct lac_graph_builder *builder)
     while (graph->first < graph->op_count && graph->ops[graph->first].launch_ns < 0) {
         graph->first++;
     }
+    uint32_t launched = 0;
     for (uint32_t o = graph->first; o < graph->op_count; o++) {
         if (graph->ops[o].call != LAC_NONE) {
             builder->calls[graph->ops[o].call].last_op = o;
+            launched++;
         }
+    }
+    if (launched < (graph->op_count - graph->first) / 2) {
+        graph->op_count = graph->first; /* the trace does not show who launched what */
     }
     return LAC_OK;
 }

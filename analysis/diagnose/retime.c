@@ -84,17 +84,18 @@ static double replay(const struct lac_diagnosis *diagnosis, const struct lac_cha
     double host_shift = 0.0; /* and the host this much */
     for (uint64_t i = 0; i < time->op_count; i++) {
         const struct lac_replay_op *op = &time->ops[i];
-        if (op->launch_ns == LAC_UNKNOWN_NS) {
-            saved = op->gap_ns > LATENCY_NS ? fmin(saved, 0.0) : saved;
+        bool is_launch_known = op->launch_ns != LAC_UNKNOWN_NS;
+        const struct lac_blocking_call *call;
+        while ((call = next_return(&returns, is_launch_known ? op->launch_ns : op->start_ns))) {
+            double blocked = (double)(call->end_ns - call->start_ns);
+            host_shift = fmin(fmax(saved, host_shift), host_shift + blocked);
+        }
+        if (op->is_after_data && is_transparent) {
+            host_shift = fmax(host_shift, saved);
+        }
+        if (!is_launch_known) {
+            saved = op->gap_ns > LATENCY_NS ? fmin(saved, host_shift) : saved;
         } else {
-            const struct lac_blocking_call *call;
-            while ((call = next_return(&returns, op->launch_ns)) != NULL) {
-                double blocked = (double)(call->end_ns - call->start_ns);
-                host_shift = fmin(fmax(saved, host_shift), host_shift + blocked);
-            }
-            if (op->is_after_data && is_transparent) {
-                host_shift = fmax(host_shift, saved);
-            }
             double delay = (double)(op->start_ns - op->launch_ns);
             double latency = fmin(fmax(delay, 0.0), (double)LATENCY_NS);
             saved = fmin(saved, delay - latency + host_shift);

@@ -369,8 +369,32 @@ START_TEST(a_queue_that_is_always_full_sets_the_pace)
 }
 END_TEST
 
+START_TEST(without_knowing_who_launched_what_the_device_is_replayed)
+{
+    sheet_blank();
+    for (int i = 0; i < 12; i++) { /* 60 ms of loading, then 100 ms of kernels; no ids */
+        int begin = i * 160000;
+        sheet_add("main range %d 160000 ProfilerStep#%d\n", begin, i);
+        sheet_add("main wait %d 60000 batch=%d\n", begin, i);
+        sheet_add("main op %d 200 Optimizer.step#SGD.step\n", begin + 61000);
+        for (int k = 0; k < 10; k++) {
+            sheet_add("main call %d 5 cudaLaunchKernel\n", begin + 60000 + k * 20);
+            sheet_add("gpu0.7 kernel %d 9980 volta_sgemm_128x64_nn\n", begin + 60100 + k * 9980);
+        }
+        sheet_add("main call %d 98000 cudaStreamSynchronize\n", begin + 61900);
+    }
+    diagnose("{\"lacuna\":{\"settings\":{\"num_workers\":0}}}");
+    ck_assert_str_eq(analysis->replay.method, "device");
+    const struct lac_finding *finding = sheet_finding("input-starvation");
+    ck_assert_ptr_nonnull(finding);
+    ck_assert_double_gt(finding->gain_mid_pct, 25.0); /* 37.5 when loading costs the host nothing */
+    ck_assert_double_lt(finding->gain_mid_pct, 38.0);
+}
+END_TEST
+
 static void add_tests(TCase *tcase)
 {
+    tcase_add_test(tcase, without_knowing_who_launched_what_the_device_is_replayed);
     tcase_add_test(tcase, a_host_that_runs_ahead_through_all_steps_does_not_set_the_pace);
     tcase_add_test(tcase, a_queue_that_is_always_full_sets_the_pace);
     tcase_add_test(tcase, without_a_gpu_the_training_process_is_judged);
