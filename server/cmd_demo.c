@@ -27,12 +27,16 @@ static const struct lac_option TABLE[] = {
      .help = "what each random loop has wrong with it (drawn)",
      .flag_only = true},
     {.name = "ranks", .help = "random loops of several ranks, a trace for each", .flag_only = true},
+    {.name = "phases",
+     .help = "random loops with validations, checkpoints, epochs and recompilations instead",
+     .flag_only = true},
     {0},
 };
 
 static const char USAGE[] =
     "lacuna demo DIR [--in-phase] [--seed N]\n"
     "       lacuna demo DIR --random N [--seed S] [--causes one|several] [--ranks]\n"
+    "       lacuna demo DIR --random N [--seed S] --phases\n"
     "Writes a simulated training series into DIR: six traces of one training, one change each, "
     "and\nbeside each what is true of it (NAME.truth.json). With --random, loops that nobody "
     "chose, "
@@ -71,6 +75,11 @@ static int write_random(const struct lac_options *options, uint64_t seed, uint64
         (void)fprintf(stderr, "lacuna demo: --causes is one or several, not %s\n", causes);
         return 2;
     }
+    if (lac_options_on(options, "phases", false) &&
+        (causes != NULL || lac_options_on(options, "ranks", false))) {
+        (void)fputs("lacuna demo: --phases goes with neither --causes nor --ranks\n", stderr);
+        return 2;
+    }
     struct lac_demo_exam exam = {
         .dir = options->operands[0],
         .seed = seed,
@@ -79,6 +88,7 @@ static int write_random(const struct lac_options *options, uint64_t seed, uint64
                     : strcmp(causes, "one") == 0 ? 1
                                                  : 2,
         .with_ranks = lac_options_on(options, "ranks", false),
+        .with_phases = lac_options_on(options, "phases", false),
         .progress = on_terminal ? show : NULL,
     };
     enum lac_status status = lac_demo_write_exam(&exam, &error);

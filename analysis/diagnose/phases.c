@@ -220,7 +220,9 @@ static const char *text_of(struct lac_analysis *analysis, const struct lac_step_
     if (!does[facts->kind][0]) {
         return "";
     }
-    unsigned length = (facts->count + runs->count / 2) / runs->count;
+    /* a wait in vain and the next one may be steps of their own: they are one end of an epoch */
+    unsigned length =
+        facts->kind == LAC_KIND_EPOCH_END ? 1 : (facts->count + runs->count / 2) / runs->count;
     const char *run =
         length > 1 ? lac_texts_add(&analysis->texts, " a run of %u steps", length) : "";
     const char *which;

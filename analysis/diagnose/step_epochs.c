@@ -38,31 +38,65 @@ static enum lac_status put_epoch(struct lac_kind_search *search, uint32_t s, int
     return lac_stretch_add(diagnosis, start_ns, end_ns, LAC_KIND_EPOCH_END);
 }
 
+/** Waits of the training's thread in steps, one after the other. */
+struct wait_walk {
+    uint64_t next;
+    uint32_t track, step, cursor;
+    uint32_t stretch_count; /* without those that are added meanwhile */
+};
+
+static struct wait_walk first_wait(const struct lac_diagnosis *diagnosis)
+{
+    return (struct wait_walk){.track = lac_marks_majority_track(&diagnosis->wait_marks),
+                              .stretch_count = diagnosis->stretch_count};
+}
+
+/** The next wait in a step (walk->step), in no stretch of other work; NULL behind the last. */
+static const struct lac_mark *next_wait(const struct lac_diagnosis *diagnosis,
+                                        struct wait_walk *walk)
+{
+    const struct lac_analysis *analysis = diagnosis->analysis;
+    while (walk->next < diagnosis->wait_marks.count) {
+        const struct lac_mark *wait = &diagnosis->wait_marks.at[walk->next++];
+        uint32_t s = lac_step_at(analysis, wait->start_ns, walk->step);
+        if (wait->track != walk->track || s == LAC_NONE) {
+            continue;
+        }
+        walk->step = s;
+        const struct lac_step *step = &analysis->steps[s];
+        if (wait->start_ns < step->start_ns + step->dur_ns &&
+            !is_in_stretch(diagnosis->stretches, walk->stretch_count, wait->start_ns,
+                           &walk->cursor)) {
+            return wait;
+        }
+    }
+    return NULL;
+}
+
 /** Batches have numbers: the training's begin at 0 again. */
 static enum lac_status by_numbers(struct lac_kind_search *search)
 {
     const struct lac_diagnosis *diagnosis = search->diagnosis;
     const struct lac_model *model = diagnosis->model;
-    const struct lac_analysis *analysis = diagnosis->analysis;
-    uint32_t track = lac_marks_majority_track(&diagnosis->wait_marks);
-    uint32_t stretch_count = diagnosis->stretch_count; /* without those added here */
-    uint32_t cursor = 0;
-    uint32_t at = 0;
+    int64_t *waits = search->scratch; /* by step */
+    const struct lac_mark *wait = NULL;
+    for (uint32_t s = 0; s < diagnosis->analysis->step_count; s++) {
+        waits[s] = 0;
+    }
+    struct wait_walk walk = first_wait(diagnosis);
+    while (next_wait(diagnosis, &walk)) {
+        waits[walk.step]++;
+    }
+    walk = first_wait(diagnosis);
     int64_t last = -1; /* batch of the training */
-    for (uint64_t i = 0; i < diagnosis->wait_marks.count; i++) {
-        const struct lac_mark *wait = &diagnosis->wait_marks.at[i];
-        uint32_t s = lac_step_at(analysis, wait->start_ns, at);
+    while ((wait = next_wait(diagnosis, &walk))) {
+        uint32_t s = walk.step;
         uint32_t row = model->slices.detail[wait->slice];
         int64_t batch = row < model->loader_info_count ? model->loader_infos[row].batch : -1;
-        if (wait->track != track || s == LAC_NONE || batch < 0) {
-            continue;
-        }
-        at = s;
-        const struct lac_step_work *work = &search->works[s];
-        bool is_last = wait->start_ns == work->last_wait_ns;
-        bool has_others = (int64_t)work->waits > search->usual.waits + 1;
-        if (!does_training(search, s) || (has_others && !is_last) ||
-            is_in_stretch(diagnosis->stretches, stretch_count, wait->start_ns, &cursor)) {
+        /* several in a step are another loader's, but for the last */
+        bool is_last = wait->start_ns == search->works[s].last_wait_ns;
+        bool has_others = waits[s] > search->usual.waits + 1;
+        if (batch < 0 || !does_training(search, s) || (has_others && !is_last)) {
             continue;
         }
         if (batch == 0 && last > 0) {
@@ -118,10 +152,11 @@ static enum lac_status by_waits_in_vain(struct lac_kind_search *search)
         const struct lac_step *step = &analysis->steps[s];
         const struct lac_step *before = &analysis->steps[s - 1];
         const struct lac_step *after = &analysis->steps[s + 1];
+        bool is_between = does_training(search, s - 1) && does_training(search, s + 1) &&
+                          before->kind != LAC_KIND_VALIDATION && after->kind != LAC_KIND_VALIDATION;
         bool is_in_vain = step->op_count == 0 && search->works[s].waits == 1 &&
-                          lac_step_kind_is_open(step) && does_training(search, s - 1) &&
-                          does_training(search, s + 1) && before->kind != LAC_KIND_VALIDATION &&
-                          after->kind != LAC_KIND_VALIDATION;
+                          lac_step_kind_is_open(step) &&
+                          (is_between || after->kind == LAC_KIND_EPOCH_END);
         if (!is_in_vain) {
             continue;
         }

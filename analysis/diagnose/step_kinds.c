@@ -322,63 +322,29 @@ static enum lac_status find_validation_runs(struct lac_kind_search *search)
         search->usual.trains_by_host
             ? "kernels without a backward pass or an optimizer, which other steps have"
             : "fewer kernels, none of the optimizer's, several steps in a row";
-    for (uint32_t s = 0; s < analysis->step_count; s++) {
-        uint32_t length = run_without_training(search, s);
-        for (uint32_t end = s + length; s < end; s++) {
-            struct lac_step *step = &analysis->steps[s];
-            lac_step_kind_set(diagnosis, s, LAC_KIND_VALIDATION, why);
-            step->left_out = LAC_STEP_OTHER_KIND;
-            enum lac_status status = lac_stretch_add(
-                diagnosis, step->start_ns, step->start_ns + step->dur_ns, LAC_KIND_VALIDATION);
-            if (status) {
-                return status;
-            }
-        }
-    }
-    return LAC_OK;
-}
-
-/** A validation between two updates, where steps are found by them: many batches, one backward
- *  pass. */
-static bool holds_validation(const struct lac_kind_search *search, uint32_t s)
-{
-    const struct lac_step *step = &search->diagnosis->analysis->steps[s];
-    const struct lac_step_work *work = &search->works[s];
-    const struct lac_step_usual *usual = &search->usual;
-    return lac_step_kind_is_open(step) && usual->trains_by_host && work->backward > 0 &&
-           work->waits >= usual->waits + 2 && (int64_t)step->op_count * 10 >= usual->ops * 13 &&
-           (int64_t)work->backward * 5 <= usual->backward * 6;
-}
-
-static enum lac_status find_validation_inside(struct lac_kind_search *search)
-{
-    struct lac_diagnosis *diagnosis = search->diagnosis;
-    struct lac_analysis *analysis = diagnosis->analysis;
-    uint64_t all = 0;
-    for (uint32_t s = 0; s < analysis->step_count; s++) {
-        all += holds_validation(search, s);
-    }
-    for (uint32_t s = 0; s < analysis->step_count && all * 3 <= analysis->step_count; s++) {
-        struct lac_step *step = &analysis->steps[s];
-        const struct lac_step_work *work = &search->works[s];
-        if (!holds_validation(search, s)) {
+    enum lac_status status = LAC_OK;
+    for (uint32_t s = 0; s < analysis->step_count && !status; s++) {
+        uint32_t end = s + run_without_training(search, s);
+        if (end == s) {
             continue;
         }
-        const char *why = lac_texts_add(
-            &analysis->texts, "takes %u batches for one backward pass, where other steps take %lld",
-            (unsigned)work->waits, (long long)search->usual.waits);
-        lac_step_kind_set(diagnosis, s, LAC_KIND_VALIDATION, why);
-        step->left_out = LAC_STEP_OTHER_KIND;
-        bool is_before = work->first_backward_ns >= work->last_wait_ns;
-        int64_t step_end_ns = step->start_ns + step->dur_ns;
-        int64_t from_ns = is_before ? step->start_ns : work->first_backward_ns;
-        int64_t to_ns = is_before ? work->last_wait_ns : step_end_ns;
-        enum lac_status status = lac_stretch_add(diagnosis, from_ns, to_ns, LAC_KIND_VALIDATION);
-        if (status) {
-            return status;
+        int64_t from_ns = analysis->steps[s].start_ns;
+        for (; s < end; s++) {
+            lac_step_kind_set(diagnosis, s, LAC_KIND_VALIDATION, why);
+            analysis->steps[s].left_out = LAC_STEP_OTHER_KIND;
         }
+        const struct lac_step *last = &analysis->steps[end - 1];
+        int64_t to_ns = last->start_ns + last->dur_ns;
+        /* where a checkpoint follows, its step begins with what is left of the validation */
+        const struct lac_step_work *next = end < analysis->step_count ? &search->works[end] : NULL;
+        bool is_writing = next && next->writing.end_ns > next->writing.start_ns;
+        if (is_writing && next->backward == 0 && next->optimizer == 0) {
+            to_ns = next->writing.start_ns;
+        }
+        status = lac_stretch_add(diagnosis, from_ns, to_ns, LAC_KIND_VALIDATION);
+        s = end - 1;
     }
-    return LAC_OK;
+    return status;
 }
 
 /* -- checkpoints, by what they copy ------------------------------------------------------------ */
@@ -412,20 +378,32 @@ static struct lac_span writing_inside(const struct lac_kind_search *search, uint
     const struct lac_step *step = &diagnosis->analysis->steps[s];
     const struct lac_step_work *work = &search->works[s];
     struct lac_span none = {0, 0};
+    int64_t own_ns = lac_step_own_ns(step);
     if (!lac_step_kind_is_open(step)) {
         return none;
     }
-    if (work->saving_end_ns - work->saving_start_ns > step->dur_ns / 5) {
+    if (work->saving_end_ns - work->saving_start_ns > own_ns / 5) {
         return (struct lac_span){work->saving_start_ns, work->saving_end_ns};
     }
     bool copies = work->to_host_bytes >= CHECKPOINT_MIN_BYTES &&
                   work->to_host_bytes / CHECKPOINT_MIN_FACTOR >= search->usual.to_host_bytes;
-    bool is_longer = lac_step_own_ns(step) > search->usual.own_ns + search->usual.own_ns / 5;
-    if (!copies || !is_longer || diagnosis->main_host == LAC_NONE) {
+    bool is_longer = own_ns > search->usual.own_ns + search->usual.own_ns / 5;
+    /* a validation copies what it predicted: only what comes behind it may be a checkpoint */
+    bool validates = lacks_training(search, s) && (int64_t)step->op_count * 4 > search->usual.ops;
+    if (!copies || !is_longer || validates || diagnosis->main_host == LAC_NONE) {
         return none;
     }
     struct lac_span hole = longest_hole(diagnosis, step);
-    return hole.end_ns - hole.start_ns > step->dur_ns / 5 ? hole : none;
+    bool is_long = hole.end_ns - hole.start_ns > own_ns / 5;
+    if (is_long && diagnosis->analysis->main_device != LAC_NONE) {
+        /* what the device still computes at its start is the step's */
+        const struct lac_spans *compute =
+            &diagnosis->device_sets[diagnosis->analysis->main_device].compute;
+        uint64_t after = lac_spans_first_after(compute, hole.end_ns - 1);
+        bool is_in_hole = after > 0 && compute->at[after - 1].end_ns > hole.start_ns;
+        hole.start_ns = is_in_hole ? compute->at[after - 1].end_ns : hole.start_ns;
+    }
+    return is_long ? hole : none;
 }
 
 static enum lac_status find_checkpoints(struct lac_kind_search *search)
@@ -435,10 +413,11 @@ static enum lac_status find_checkpoints(struct lac_kind_search *search)
     uint64_t all = 0;
     for (uint32_t s = 0; s < analysis->step_count; s++) {
         struct lac_span writing = writing_inside(search, s);
+        search->works[s].writing = writing;
         all += writing.end_ns > writing.start_ns;
     }
     for (uint32_t s = 0; s < analysis->step_count && all * 3 <= analysis->step_count; s++) {
-        struct lac_span writing = writing_inside(search, s);
+        struct lac_span writing = search->works[s].writing;
         if (writing.end_ns <= writing.start_ns) {
             continue;
         }
@@ -452,6 +431,58 @@ static enum lac_status find_checkpoints(struct lac_kind_search *search)
         analysis->steps[s].left_out = LAC_STEP_OTHER_KIND;
         enum lac_status status =
             lac_stretch_add(diagnosis, writing.start_ns, writing.end_ns, LAC_KIND_CHECKPOINT);
+        if (status) {
+            return status;
+        }
+    }
+    return LAC_OK;
+}
+
+/* -- validation inside a step ------------------------------------------------------------------ */
+
+/** A validation between two updates, where steps are found by them: many batches, one backward
+ *  pass. */
+static bool holds_validation(const struct lac_kind_search *search, uint32_t s)
+{
+    const struct lac_step *step = &search->diagnosis->analysis->steps[s];
+    const struct lac_step_work *work = &search->works[s];
+    const struct lac_step_usual *usual = &search->usual;
+    bool may_be = lac_step_kind_is_open(step) || work->writing.end_ns > work->writing.start_ns;
+    return may_be && usual->trains_by_host && work->backward > 0 &&
+           work->waits >= usual->waits + 2 && (int64_t)step->op_count * 10 >= usual->ops * 13 &&
+           (int64_t)work->backward * 5 <= usual->backward * 6;
+}
+
+static enum lac_status find_validation_inside(struct lac_kind_search *search)
+{
+    struct lac_diagnosis *diagnosis = search->diagnosis;
+    struct lac_analysis *analysis = diagnosis->analysis;
+    uint64_t all = 0;
+    for (uint32_t s = 0; s < analysis->step_count; s++) {
+        all += holds_validation(search, s);
+    }
+    for (uint32_t s = 0; s < analysis->step_count && all * 3 <= analysis->step_count; s++) {
+        struct lac_step *step = &analysis->steps[s];
+        const struct lac_step_work *work = &search->works[s];
+        if (!holds_validation(search, s)) {
+            continue;
+        }
+        const char *why = lac_texts_add(
+            &analysis->texts, "takes %u batches for one backward pass, where other steps take %lld",
+            (unsigned)work->waits, (long long)search->usual.waits);
+        /* before the training of the step, or behind it, up to a checkpoint */
+        const struct lac_span *writing = &work->writing;
+        bool is_before = work->first_backward_ns >= work->last_wait_ns;
+        int64_t from_ns = is_before ? step->start_ns : work->wait_after_backward_ns;
+        int64_t to_ns = is_before ? work->last_wait_ns : step->start_ns + step->dur_ns;
+        if (writing->end_ns > writing->start_ns && writing->start_ns > from_ns) {
+            to_ns = writing->start_ns < to_ns ? writing->start_ns : to_ns;
+        }
+        if (to_ns - from_ns > writing->end_ns - writing->start_ns) {
+            lac_step_kind_set(diagnosis, s, LAC_KIND_VALIDATION, why);
+        }
+        step->left_out = LAC_STEP_OTHER_KIND;
+        enum lac_status status = lac_stretch_add(diagnosis, from_ns, to_ns, LAC_KIND_VALIDATION);
         if (status) {
             return status;
         }
@@ -489,8 +520,18 @@ static enum lac_status add_loads(struct lac_diagnosis *diagnosis, const struct l
                      : lac_stretch_add(diagnosis, hull_start_ns, hull_end_ns, LAC_KIND_RECOMPILE);
 }
 
-static enum lac_status find_recompiles(struct lac_diagnosis *diagnosis)
+/** Whether a step loads for a tenth of its own time; one that did other work, of a usual step's. */
+static bool loads_much(const struct lac_kind_search *search, const struct lac_step *step,
+                       int64_t loading_ns)
 {
+    int64_t whole_ns = lac_step_kind_is_open(step) ? lac_step_own_ns(step) : search->usual.own_ns;
+    bool is_whole = step->kind != LAC_KIND_WARM_UP && step->kind != LAC_KIND_TRUNCATED;
+    return is_whole && loading_ns > 0 && loading_ns >= whole_ns / 10;
+}
+
+static enum lac_status find_recompiles(struct lac_kind_search *search)
+{
+    struct lac_diagnosis *diagnosis = search->diagnosis;
     struct lac_analysis *analysis = diagnosis->analysis;
     if (diagnosis->main_host == LAC_NONE) {
         return LAC_OK;
@@ -500,7 +541,7 @@ static enum lac_status find_recompiles(struct lac_diagnosis *diagnosis)
         const struct lac_step *step = &analysis->steps[s];
         int64_t loading_ns =
             lac_spans_length_inside(modules, step->start_ns, step->start_ns + step->dur_ns);
-        if (!lac_step_kind_is_open(step) || loading_ns == 0 || loading_ns < step->dur_ns / 10) {
+        if (!loads_much(search, step, loading_ns)) {
             continue;
         }
         const char *why = diagnosis->why_kind[LAC_KIND_RECOMPILE];
@@ -510,7 +551,9 @@ static enum lac_status find_recompiles(struct lac_diagnosis *diagnosis)
                               "code is loaded or compiled for %s of a step of %s, after the first",
                               lac_say_ns(loading_ns).text, lac_say_ns(step->dur_ns).text);
         }
-        lac_step_kind_set(diagnosis, s, LAC_KIND_RECOMPILE, why);
+        if (lac_step_kind_is_open(step)) {
+            lac_step_kind_set(diagnosis, s, LAC_KIND_RECOMPILE, why);
+        }
         enum lac_status status = add_loads(diagnosis, modules, step);
         if (status) {
             return status;
@@ -577,20 +620,20 @@ enum lac_status lac_steps_find_kinds(struct lac_diagnosis *diagnosis)
         status = lac_step_works_collect(&search);
     }
     if (!status) {
+        status = find_checkpoints(&search);
+    }
+    if (!status) {
         status = find_validation_runs(&search);
     }
     if (!status) {
         status = find_validation_inside(&search);
-    }
-    if (!status) {
-        status = find_checkpoints(&search);
     }
     lac_stretches_sort(diagnosis);
     if (!status && !diagnosis->has_device_steps) {
         status = lac_steps_find_epochs(&search);
     }
     if (!status) {
-        status = find_recompiles(diagnosis);
+        status = find_recompiles(&search);
     }
     if (!status) {
         find_others(&search);

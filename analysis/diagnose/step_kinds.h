@@ -4,17 +4,20 @@
 /* Private to step_*.c: what each step holds, and how a kind is put down. */
 
 #include "analysis/diagnose/diagnosis.h" // IWYU pragma: export
+#include "analysis/diagnose/intervals.h"
 
 /** What the host did in one step. */
 struct lac_step_work {
-    uint32_t operators, backward, optimizer; /**< recorded; the last by ranges or its kernels */
-    uint32_t waits;                          /**< for batches */
-    int64_t first_backward_ns;
+    uint32_t operators, backward, optimizer;     /**< recorded; the last by ranges or its kernels */
+    uint32_t waits;                              /**< for batches */
+    int64_t first_backward_ns, last_backward_ns; /**< starts */
     int64_t to_host_bytes;
     int64_t saving_start_ns, saving_end_ns; /**< in functions that write a checkpoint; 0, 0 none */
     int64_t first_batch, last_batch;        /**< -1 not recorded */
-    int64_t first_wait_end_ns, last_wait_ns, last_wait_end_ns;
-    bool makes_loader; /**< an iterator of a loader */
+    int64_t last_wait_ns, last_wait_end_ns;
+    int64_t wait_after_backward_ns; /**< start of the first one behind it; 0 none */
+    struct lac_span writing;        /**< the part that writes a checkpoint; of no length: none */
+    bool makes_loader;              /**< an iterator of a loader */
 };
 
 /** What a training step usually holds: medians of those kept. */

@@ -61,6 +61,9 @@ static void add_range(struct lac_diagnosis *diagnosis, struct lac_step_work *wor
         int64_t start_ns = slices->start_ns[slice];
         bool is_first = work->backward++ == 0 || start_ns < work->first_backward_ns;
         work->first_backward_ns = is_first ? start_ns : work->first_backward_ns;
+        if (start_ns > work->last_backward_ns) {
+            work->last_backward_ns = start_ns;
+        }
     }
     work->optimizer += class == LAC_HOST_OPTIMIZER;
 }
@@ -134,12 +137,19 @@ static void add_waits(struct lac_kind_search *search)
             continue;
         }
         at = found;
+        const struct lac_step *step = &diagnosis->analysis->steps[at];
+        if (wait->start_ns >= step->start_ns + step->dur_ns) {
+            continue;
+        }
         struct lac_step_work *work = &search->works[at];
         uint32_t row = model->slices.detail[wait->slice];
         int64_t batch = row < model->loader_info_count ? model->loader_infos[row].batch : -1;
         if (work->waits++ == 0) {
             work->first_batch = batch;
-            work->first_wait_end_ns = wait->start_ns + wait->dur_ns;
+        }
+        bool is_behind = work->backward > 0 && wait->start_ns > work->last_backward_ns;
+        if (is_behind && work->wait_after_backward_ns == 0) {
+            work->wait_after_backward_ns = wait->start_ns;
         }
         work->last_batch = batch;
         work->last_wait_ns = wait->start_ns;

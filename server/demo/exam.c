@@ -398,11 +398,71 @@ static enum lac_status write_one(const struct lac_demo_exam *exam, uint64_t seed
     return status;
 }
 
+/* When the loop was at what, counted from the first event as every reader does. */
+static enum lac_status write_phases(FILE *out, const void *what, struct lac_error *reterr)
+{
+    static const char *const NAMES[] = {"steps", "loader", "optimizer", "none"};
+    const struct paper *paper = what;
+    const struct lac_demo_scenario *s = paper->scenario;
+    const struct lac_demo_loop_run *run = paper->runs;
+    (void)reterr;
+    int64_t first_ns = run->window_end_ns;
+    for (uint64_t i = 0; i < run->event_count; i++) {
+        first_ns = run->events[i].start_ns < first_ns ? run->events[i].start_ns : first_ns;
+    }
+    lac_demo_print(out,
+                   "{\n  \"schema\": \"lacuna.demo-phases/1\",\n  \"simulated\": true,\n"
+                   "  \"seed\": %" PRIu64 ",\n  \"shape\": {\"step_names\": \"%s\", \"hook\": %s, "
+                   "\"workers\": %d, \"named\": %s},\n  \"steps\": {\"count\": %d},\n"
+                   "  \"phases\": [",
+                   s->seed, NAMES[s->names], s->has_hook ? "true" : "false", s->workers,
+                   s->has_no_phase_name ? "false" : "true", s->recorded_steps);
+    for (uint32_t i = 0; i < run->beside_count; i++) {
+        const struct lac_demo_beside *beside = &run->besides[i];
+        lac_demo_print(out,
+                       "%s\n    {\"name\": \"%s\", \"step\": %d, \"start_ns\": %" PRId64
+                       ", \"dur_ns\": %" PRId64 "}",
+                       i == 0 ? "" : ",", beside->phase, beside->step, beside->start_ns - first_ns,
+                       beside->end_ns - beside->start_ns);
+    }
+    lac_demo_print(out, "%s", "\n  ]\n}\n");
+    return LAC_OK;
+}
+
+static enum lac_status write_one_with_phases(const struct lac_demo_exam *exam, uint64_t seed,
+                                             struct lac_error *reterr)
+{
+    struct lac_demo_scenario scenario;
+    struct lac_demo_loop_run run;
+    char path[LAC_DEMO_PATH_BYTES];
+    lac_demo_scenario_draw(seed, 1, false, &scenario);
+    lac_demo_scenario_add_phases(&scenario);
+    enum lac_status status = lac_demo_run_ranks(&scenario, false, &run);
+    if (status != LAC_OK) {
+        return lac_fail(reterr, status, 0, "seed %" PRIu64 ": the loop could not be simulated",
+                        seed);
+    }
+    struct paper paper = {.scenario = &scenario, .runs = &run};
+    (void)snprintf(paper.name, sizeof(paper.name), "phases-%06" PRIu64, seed);
+    (void)snprintf(path, sizeof(path), "%s/%s.json", exam->dir, paper.name);
+    if (exam->progress != NULL) {
+        exam->progress(path);
+    }
+    status = lac_demo_write_file(path, write_trace, &paper, reterr);
+    (void)snprintf(path, sizeof(path), "%s/%s.truth.json", exam->dir, paper.name);
+    if (status == LAC_OK) {
+        status = lac_demo_write_file(path, write_phases, &paper, reterr);
+    }
+    lac_demo_loop_done(&run);
+    return status;
+}
+
 enum lac_status lac_demo_write_exam(const struct lac_demo_exam *exam, struct lac_error *reterr)
 {
     enum lac_status status = lac_demo_make_dir(exam->dir, reterr);
     for (uint64_t i = 0; i < exam->count && status == LAC_OK; i++) {
-        status = write_one(exam, exam->seed + i, reterr);
+        status = exam->with_phases ? write_one_with_phases(exam, exam->seed + i, reterr)
+                                   : write_one(exam, exam->seed + i, reterr);
     }
     return status;
 }

@@ -41,11 +41,13 @@ struct lac_demo_exam {
     uint64_t count;
     int how_many;                       /**< causes: 1 one, 2 several, 0 drawn */
     bool with_ranks;                    /**< several ranks each, a trace per rank */
+    bool with_phases;                   /**< what jobs do beside steps, and when; no causes */
     void (*progress)(const char *path); /**< may be NULL */
 };
 
 /**
- * Write DIR/random-SEED.json (or -rankR.json) and DIR/random-SEED.truth.json for each.
+ * Write DIR/random-SEED.json (or -rankR.json) and DIR/random-SEED.truth.json for each; with phases
+ * DIR/phases-SEED.json and what is true of those.
  *
  * @return LAC_OK, LAC_ERR_IO, LAC_ERR_NOMEM, LAC_ERR_MISUSE, with `reterr` naming the file
  */

@@ -12,6 +12,7 @@ enum purpose {
     FOR_COMM,
     FOR_RANKS,
     FOR_DECOYS,
+    FOR_PHASES,
 };
 
 static const int64_t MILLISECOND_NS = 1000000;
@@ -351,6 +352,39 @@ void lac_demo_scenario_draw(uint64_t seed, int how_many, bool with_ranks,
         draw_ranks(ret_scenario);
     }
     settle(ret_scenario);
+}
+
+void lac_demo_scenario_add_phases(struct lac_demo_scenario *s)
+{
+    enum { STEPS = 60, KERNELS_MAX = 160 };
+    struct dice dice = {s->seed, FOR_PHASES, 0};
+    s->kernels = s->kernels > KERNELS_MAX ? KERNELS_MAX : s->kernels;
+    s->recorded_steps = STEPS;
+    s->module_every = 0;
+    s->has_graph = false;
+    s->has_layout = false;
+    s->has_no_phase_name = chance(&dice, 50);
+    s->reads =
+        LAC_DEMO_READS_LAST; /* the host is where the device is: times on both are the same */
+    s->read_count = 1;
+    s->checkpoint_every = 0;
+    if (chance(&dice, 60)) {
+        s->checkpoint_every = (int32_t)roll(&dice, 9, 17);
+        s->checkpoint_ns = share(s->compute_ns, roll(&dice, 800, 6000));
+        s->state_bytes = roll(&dice, 60, 900) * 1000000;
+    }
+    if (chance(&dice, 60)) {
+        s->epoch_batches = (int32_t)roll(&dice, 11, 19);
+        s->respawn_ns = share(s->compute_ns, roll(&dice, 500, 4000));
+    }
+    if (chance(&dice, 60)) {
+        s->validate_every = (int32_t)roll(&dice, 10, 18);
+        s->validate_batches = (int32_t)roll(&dice, 3, 8);
+    }
+    if (chance(&dice, 60)) {
+        s->recompile_every = (int32_t)roll(&dice, 12, 20);
+        s->recompile_ns = share(s->compute_ns, roll(&dice, 300, 3000));
+    }
 }
 
 bool lac_demo_scenario_has(const struct lac_demo_scenario *s, enum lac_demo_cause cause)

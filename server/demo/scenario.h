@@ -118,6 +118,15 @@ struct lac_demo_scenario {
     int32_t checkpoint_every; /**< steps, 0 never: steps of another kind */
     int64_t checkpoint_ns;
 
+    /* what the job does beside its steps; 0 never */
+    int32_t epoch_batches; /**< then the loader begins anew */
+    int64_t respawn_ns;    /**< until its new workers begin */
+    int32_t validate_every, validate_batches;
+    int32_t recompile_every;
+    int64_t recompile_ns;
+    int64_t state_bytes;    /**< of a checkpoint, copied to the host where nothing names it */
+    bool has_no_phase_name; /**< neither validations nor checkpoints have a range of theirs */
+
     /* communication */
     int32_t ranks;
     int32_t bucket_count; /**< 0: no communication */
@@ -133,6 +142,9 @@ struct lac_demo_scenario {
 /** How many causes to put in: 1 one, 2 several, 0 drawn. */
 void lac_demo_scenario_draw(uint64_t seed, int how_many, bool with_ranks,
                             struct lac_demo_scenario *ret_scenario);
+
+/** Put in what a job does beside its steps, at even distances, and nothing else that goes wrong. */
+void lac_demo_scenario_add_phases(struct lac_demo_scenario *scenario);
 
 /** A change makes sense here: there is something to remove. */
 bool lac_demo_scenario_has(const struct lac_demo_scenario *scenario, enum lac_demo_cause cause);

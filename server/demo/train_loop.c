@@ -46,7 +46,8 @@ struct sim {
     const int64_t *others_ns;
     uint64_t seed; /* of this rank */
     uint64_t ops;
-    int64_t t; /* the training process is here */
+    int64_t epoch_ns; /* when the workers of this epoch begin */
+    int64_t t;        /* the training process is here */
     int64_t copied_ns;
     int64_t last_loss_ns; /* device time at which the previous step's loss is known */
     int64_t last_comm_ns; /* and at which its gradients are reduced */
@@ -121,6 +122,33 @@ static int64_t later(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
+/* Since `begin_ns` the loop was at something beside its training. */
+static void was_at(struct sim *sim, const char *phase, int64_t begin_ns)
+{
+    struct lac_demo_loop_run *run = sim->run;
+    int32_t step = sim->step - sim->s->warmup_steps;
+    if (step < 0 || sim->is_quiet || sim->status != LAC_OK) {
+        return;
+    }
+    if (run->beside_count == run->beside_capacity) {
+        uint32_t capacity = run->beside_capacity > 0 ? run->beside_capacity * 2 : 16;
+        struct lac_demo_beside *grown = realloc(run->besides, capacity * sizeof(*grown));
+        if (grown == NULL) {
+            sim->status = LAC_ERR_NOMEM;
+            return;
+        }
+        run->besides = grown;
+        run->beside_capacity = capacity;
+    }
+    run->besides[run->beside_count++] = (struct lac_demo_beside){phase, begin_ns, sim->t, step};
+}
+
+/* Its number within its epoch. */
+static int64_t number_of(const struct sim *sim, int64_t batch)
+{
+    return sim->s->epoch_batches > 0 ? batch % sim->s->epoch_batches : batch;
+}
+
 /* ---- loading ---- */
 
 static int64_t fetch_time(struct sim *sim, int64_t batch)
@@ -159,8 +187,8 @@ static void fetch_events(struct sim *sim, int thread, int64_t batch, int64_t sta
         /* without a core of its own a worker waits for one */
         bool is_shared = s->workers > 0 && s->workers > s->cores;
         e->cpu_ns = is_shared ? cpu_ns / s->workers * s->cores : cpu_ns;
-        e->number = (int32_t)batch;
-        e->worker = s->workers > 0 ? (int32_t)(batch % s->workers) : -1;
+        e->number = (int32_t)number_of(sim, batch);
+        e->worker = s->workers > 0 ? (int32_t)(number_of(sim, batch) % s->workers) : -1;
         at_ns = i < 0 ? at_ns : part_end_ns;
     }
 }
@@ -170,17 +198,18 @@ static void fetch_next(struct sim *sim)
 {
     const struct lac_demo_scenario *s = sim->s;
     int64_t b = sim->fetched++;
+    int64_t n = number_of(sim, b);
     int64_t ahead = (int64_t)s->workers * s->prefetch_factor;
-    int64_t start_ns =
-        b < ahead ? s->fetch_ns / s->workers * (b % s->workers) : sim->taken_ns[b - ahead] + 10000;
-    if (b >= s->workers) {
+    int64_t start_ns = n < ahead ? sim->epoch_ns + s->fetch_ns / s->workers * (n % s->workers)
+                                 : sim->taken_ns[b - ahead] + 10000;
+    if (n >= s->workers) {
         start_ns = later(start_ns, sim->fetch_end_ns[b - s->workers]);
     }
     int64_t begins_ns = s->is_locked ? later(start_ns, sim->lock_free_ns) : start_ns;
     int64_t end_ns = begins_ns + fetch_time(sim, b);
     sim->lock_free_ns = end_ns;
     sim->fetch_end_ns[b] = end_ns;
-    fetch_events(sim, LAC_DEMO_WORKER + (int)(b % s->workers), b, start_ns, begins_ns, end_ns);
+    fetch_events(sim, LAC_DEMO_WORKER + (int)(n % s->workers), b, start_ns, begins_ns, end_ns);
     if (b >= s->warmup_steps) {
         sim->fetch_sum_ns += end_ns - start_ns;
         sim->fetch_count++;
@@ -192,17 +221,53 @@ static void fetch_next(struct sim *sim)
         if (s->has_hook) {
             struct lac_demo_event *e =
                 emit(sim, LAC_DEMO_PIN, LAC_DEMO_EVENT_LOADER, "loader.pin", start_ns, end_ns);
-            e->number = (int32_t)b;
+            e->number = (int32_t)n;
             e->cpu_ns = s->pin_ns;
         }
     }
     sim->fetched_ns[b] = end_ns;
 }
 
+/* What names a call of __next__ that began at `begin_ns` and took its batch. */
+static void name_wait(struct sim *sim, int64_t begin_ns)
+{
+    const struct lac_demo_scenario *s = sim->s;
+    if (s->names == LAC_DEMO_NAMES_STEPS || s->names == LAC_DEMO_NAMES_LOADER) {
+        emit(sim, LAC_DEMO_MAIN, LAC_DEMO_EVENT_RANGE,
+             s->workers == 0 ? "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+                             : "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__",
+             begin_ns, sim->t);
+    }
+}
+
+/* A wait for a batch that is there, or that does not come, of a loader with workers or without. */
+static void short_wait(struct sim *sim, int64_t number, int64_t wait_ns)
+{
+    int64_t begin_ns = sim->t;
+    go(sim, LAC_DEMO_BLAME_DATA, wait_ns);
+    if (sim->s->has_hook && sim->s->workers > 0) {
+        emit(sim, LAC_DEMO_MAIN, LAC_DEMO_EVENT_LOADER, "loader.wait", begin_ns, sim->t)->number =
+            (int32_t)number;
+    }
+    name_wait(sim, begin_ns);
+}
+
+/* The loader is asked for a batch after its last, then for an iterator with workers of its own. */
+static void begin_epoch(struct sim *sim)
+{
+    short_wait(sim, sim->s->epoch_batches, 8000);
+    go(sim, LAC_DEMO_BLAME_HOST, 30000);
+    sim->epoch_ns = sim->t + (sim->s->workers > 0 ? sim->s->respawn_ns : 0);
+}
+
 /* __next__ */
 static void take_batch(struct sim *sim, int64_t batch)
 {
     const struct lac_demo_scenario *s = sim->s;
+    bool is_new_epoch = batch > 0 && s->epoch_batches > 0 && batch % s->epoch_batches == 0;
+    if (is_new_epoch) {
+        begin_epoch(sim);
+    }
     int64_t begin_ns = sim->t;
     if (s->workers == 0) {
         go(sim, LAC_DEMO_BLAME_DATA, 20000);
@@ -223,17 +288,15 @@ static void take_batch(struct sim *sim, int64_t batch)
         if (s->has_hook) {
             struct lac_demo_event *e =
                 emit(sim, LAC_DEMO_MAIN, LAC_DEMO_EVENT_LOADER, "loader.wait", wait_ns, sim->t);
-            e->number = (int32_t)batch;
-            e->worker = (int32_t)(batch % s->workers);
+            e->number = (int32_t)number_of(sim, batch);
+            e->worker = (int32_t)(number_of(sim, batch) % s->workers);
         }
         sim->taken_ns[batch] = sim->t;
         go(sim, LAC_DEMO_BLAME_DATA, UNPACK_NS);
     }
-    if (s->names == LAC_DEMO_NAMES_STEPS || s->names == LAC_DEMO_NAMES_LOADER) {
-        emit(sim, LAC_DEMO_MAIN, LAC_DEMO_EVENT_RANGE,
-             s->workers == 0 ? "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
-                             : "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__",
-             begin_ns, sim->t);
+    name_wait(sim, begin_ns);
+    if (is_new_epoch) {
+        was_at(sim, "epoch_end", begin_ns);
     }
     go(sim, LAC_DEMO_BLAME_HOST, 8000);
 }
@@ -534,6 +597,53 @@ static bool is_checkpoint(const struct lac_demo_scenario *s, int32_t step)
     return s->checkpoint_every > 0 && step % s->checkpoint_every == s->checkpoint_every - 1;
 }
 
+/* The state to the host, where it arrives before the call returns. */
+static void copy_state(struct sim *sim)
+{
+    const struct lac_demo_scenario *s = sim->s;
+    struct lac_demo_launch l =
+        lac_demo_stream_launch(&sim->compute, sim->t, s->launch_ns, s->latency_ns,
+                               s->kernel_pause_ns, s->state_bytes / 6); /* 6 GB/s */
+    struct lac_demo_event *e =
+        emit(sim, LAC_DEMO_COMPUTE_STREAM, LAC_DEMO_EVENT_COPY, "", l.start_ns, l.end_ns);
+    e->bytes = s->state_bytes;
+    e->to_host = true;
+    e->correlation = sim->correlation + 1;
+    call(sim, LAC_DEMO_MAIN, "cudaMemcpyAsync", LAC_DEMO_BLAME_SYNC, l.end_ns + CALL_NS);
+}
+
+/* A forward pass over batches of another loader, then a value of them all. */
+static void validate(struct sim *sim)
+{
+    const struct lac_demo_scenario *s = sim->s;
+    int64_t begin_ns = sim->t;
+    for (int32_t i = 0; i < s->validate_batches; i++) {
+        short_wait(sim, i, 40000);
+        run_phase(sim, LAC_DEMO_FORWARD);
+    }
+    short_wait(sim, s->validate_batches, 8000);
+    read_value(sim);
+    if (!s->has_no_phase_name) {
+        emit(sim, LAC_DEMO_MAIN, LAC_DEMO_EVENT_RANGE, "validation", begin_ns, sim->t);
+    }
+    was_at(sim, "validation", begin_ns);
+}
+
+/* A shape that was not compiled for. */
+static void recompile(struct sim *sim)
+{
+    int64_t begin_ns = sim->t;
+    go(sim, LAC_DEMO_BLAME_MODULE, sim->s->recompile_ns);
+    emit(sim, LAC_DEMO_MAIN, LAC_DEMO_EVENT_RANGE, "_compile.compile_inner (dynamo_timed)",
+         begin_ns, sim->t);
+    was_at(sim, "recompilation", begin_ns);
+}
+
+static bool is_every(int32_t every, int32_t step)
+{
+    return every > 0 && step % every == every - 1;
+}
+
 /* The state to the host, then to a file. */
 static void write_checkpoint(struct sim *sim)
 {
@@ -541,8 +651,14 @@ static void write_checkpoint(struct sim *sim)
     int64_t device_ns = later(sim->compute.tail_end_ns, sim->comm.tail_end_ns);
     call(sim, LAC_DEMO_MAIN, "cudaDeviceSynchronize", LAC_DEMO_BLAME_SYNC,
          later(sim->t, device_ns) + SYNC_RETURN_NS);
+    if (sim->s->state_bytes > 0) {
+        copy_state(sim);
+    }
     go(sim, LAC_DEMO_BLAME_HOST, sim->s->checkpoint_ns);
-    emit(sim, LAC_DEMO_MAIN, LAC_DEMO_EVENT_RANGE, "checkpoint", begin_ns, sim->t);
+    if (!sim->s->has_no_phase_name) {
+        emit(sim, LAC_DEMO_MAIN, LAC_DEMO_EVENT_RANGE, "checkpoint", begin_ns, sim->t);
+    }
+    was_at(sim, "checkpoint", begin_ns);
 }
 
 static void run_step(struct sim *sim)
@@ -568,8 +684,14 @@ static void run_step(struct sim *sim)
         take_batch(sim, sim->step);
         copy_batch(sim);
     }
+    if (is_every(s->recompile_every, sim->step)) {
+        recompile(sim);
+    }
     train(sim);
     read_losses(sim);
+    if (is_every(s->validate_every, sim->step)) {
+        validate(sim);
+    }
     if (is_checkpoint(s, sim->step)) {
         write_checkpoint(sim);
     }
@@ -655,7 +777,9 @@ static void run_all(struct sim *sim)
          later(sim->t + CALL_NS, device_ns + SYNC_RETURN_NS));
     sim->run->window_end_ns = sim->t;
     /* workers go on with what they were asked for */
+    bool has_epochs = s->epoch_batches > 0; /* nobody asks for the next one */
     while (s->workers > 0 && sim->fetched < sim->batch_count &&
+           !(has_epochs && sim->fetched % s->epoch_batches == 0) &&
            sim->fetched - (int64_t)s->workers * s->prefetch_factor < steps) {
         fetch_next(sim);
     }
@@ -713,6 +837,7 @@ void lac_demo_loop_done(struct lac_demo_loop_run *run)
     free(run->events);
     free(run->step_start_ns);
     free(run->joined_ns);
+    free(run->besides);
     lac_demo_network_done(&run->network);
     *run = (struct lac_demo_loop_run){0};
 }

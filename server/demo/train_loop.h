@@ -30,6 +30,13 @@ enum lac_demo_blame {
     LAC_DEMO_BLAME_COUNT_
 };
 
+/** What the loop was at beside its training. */
+struct lac_demo_beside {
+    const char *phase; /**< "validation", "checkpoint", "epoch_end", "recompilation" */
+    int64_t start_ns, end_ns;
+    int32_t step; /**< recorded, from 0 */
+};
+
 struct lac_demo_loop_run {
     struct lac_demo_event *events; /**< inside the window */
     uint64_t event_count;
@@ -37,7 +44,10 @@ struct lac_demo_loop_run {
     int64_t window_start_ns;
     int64_t window_end_ns;
     int64_t *step_start_ns; /**< recorded_steps + 1 */
-    int64_t *joined_ns;     /**< start of each collective, warm-up included */
+    struct lac_demo_beside *besides;
+    uint32_t beside_count;
+    uint32_t beside_capacity;
+    int64_t *joined_ns; /**< start of each collective, warm-up included */
     uint32_t joined_count;
     int64_t mean_ns; /**< mean recorded step, without the writing of checkpoints */
     int64_t fetch_mean_ns;

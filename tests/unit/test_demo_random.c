@@ -411,6 +411,37 @@ START_TEST(an_exam_is_written_whole)
 }
 END_TEST
 
+START_TEST(what_a_loop_does_beside_its_steps_is_put_down)
+{
+    uint32_t seen = 0;
+    for (uint64_t seed = 1; seed <= 6; seed++) {
+        struct lac_demo_scenario s;
+        struct lac_demo_loop_run run;
+        lac_demo_scenario_draw(seed, 1, false, &s);
+        lac_demo_scenario_add_phases(&s);
+        ck_assert_int_eq(lac_demo_run_ranks(&s, false, &run), LAC_OK);
+        int64_t last_ns = run.window_start_ns;
+        for (uint32_t i = 0; i < run.beside_count; i++) {
+            const struct lac_demo_beside *beside = &run.besides[i];
+            ck_assert_int_ge(beside->start_ns, last_ns);
+            ck_assert_int_gt(beside->end_ns, beside->start_ns);
+            ck_assert_int_ge(beside->start_ns, run.step_start_ns[beside->step]);
+            ck_assert_int_le(beside->end_ns, run.step_start_ns[beside->step + 1]);
+            last_ns = beside->end_ns;
+            bool is_checkpoint = strcmp(beside->phase, "checkpoint") == 0;
+            seen |= is_checkpoint                                 ? 1U
+                    : strcmp(beside->phase, "validation") == 0    ? 2U
+                    : strcmp(beside->phase, "epoch_end") == 0     ? 4U
+                    : strcmp(beside->phase, "recompilation") == 0 ? 8U
+                                                                  : 16U;
+            ck_assert(!is_checkpoint || beside->end_ns - beside->start_ns > s.checkpoint_ns);
+        }
+        lac_demo_loop_done(&run);
+    }
+    ck_assert_uint_eq(seen, 15);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("demo_random");
@@ -434,6 +465,7 @@ int main(void)
     TCase *files = tcase_create("files");
     tcase_set_timeout(files, 60);
     tcase_add_test(files, an_exam_is_written_whole);
+    tcase_add_test(files, what_a_loop_does_beside_its_steps_is_put_down);
     suite_add_tcase(suite, loops);
     suite_add_tcase(suite, parts);
     suite_add_tcase(suite, files);
