@@ -23,12 +23,20 @@ static void fill_facts(struct lac_run *run, const struct lac_rank_table *const *
             .device = lac_texts_add(&run->texts, "%s", table->device),
             .cause = lac_texts_add(&run->texts, "%s", table->cause),
             .letter = table->letter,
+            .step_count = table->step_count,
             .step_kept_count = table->step_kept_count,
             .step_mean_ns = table->step_mean_ns,
             .idle_pct = table->idle_pct,
             .exposed_comm_pct = table->exposed_comm_pct,
         };
     }
+}
+
+int64_t lac_rank_wait_per_step_ns(const struct lac_rank_facts *facts)
+{
+    return facts->step_count >= 3 && facts->wait_ns != LAC_UNKNOWN_NS
+               ? facts->wait_ns / facts->step_count
+               : LAC_UNKNOWN_NS;
 }
 
 /** A rank that is there twice is looked at once. */

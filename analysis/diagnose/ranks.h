@@ -53,14 +53,15 @@ struct lac_rank_facts {
     uint64_t last_count; /**< collectives that this rank entered last */
     int64_t compute_ns;  /**< computing, over the span */
     int64_t idle_ns;
-    const char *name, *host;  /**< of the trace; "" unknown */
-    const char *device;       /**< "" unknown */
-    const char *cause;        /**< of its own verdict */
-    char letter;              /**< of it */
-    uint32_t step_kept_count; /**< of its own analysis */
-    int64_t step_mean_ns;     /**< LAC_UNKNOWN_NS without steps */
-    double idle_pct;          /**< NaN without a device */
-    double exposed_comm_pct;  /**< NaN without a device */
+    const char *name, *host; /**< of the trace; "" unknown */
+    const char *device;      /**< "" unknown */
+    const char *cause;       /**< of its own verdict */
+    char letter;             /**< of it */
+    uint32_t step_count;     /**< of its own analysis, as is the next */
+    uint32_t step_kept_count;
+    int64_t step_mean_ns;    /**< LAC_UNKNOWN_NS without steps */
+    double idle_pct;         /**< NaN without a device */
+    double exposed_comm_pct; /**< NaN without a device */
 };
 
 struct lac_run {
@@ -73,6 +74,9 @@ struct lac_run {
     const char *note; /**< why no rank is named, and what is missing (ranks, matches); "" nothing */
     struct lac_text *texts;
 };
+
+/** Waiting of a rank for each of its steps; LAC_UNKNOWN_NS below three steps, or unmatched. */
+int64_t lac_rank_wait_per_step_ns(const struct lac_rank_facts *facts);
 
 /** Join tables. @return LAC_OK or LAC_ERR_NOMEM. O(collectives of all ranks, with a logarithm) */
 LAC_MUST_USE enum lac_status lac_ranks_join(const struct lac_rank_table *const *tables,

@@ -665,6 +665,7 @@ static struct json_object *rank_object(struct writer *writer, const struct lac_r
     }
     if (run->collective_count > 0) {
         put_ns(writer, rank, "collective_wait_ns", facts->wait_ns);
+        put_ns(writer, rank, "collective_wait_ns_per_step", lac_rank_wait_per_step_ns(facts));
         put_ns(writer, rank, "collective_transfer_ns", facts->transfer_ns);
         put_count(writer, rank, "collectives_entered_last", facts->last_count);
     }

@@ -245,6 +245,8 @@ static void write_ranks(struct lac_json *json, const struct lac_compare_names *n
             put_ns(json, "b_step_mean_ns", b->step_mean_ns);
             put_ns(json, "a_collective_wait_ns", a->wait_ns);
             put_ns(json, "b_collective_wait_ns", b->wait_ns);
+            put_ns(json, "a_collective_wait_ns_per_step", lac_rank_wait_per_step_ns(a));
+            put_ns(json, "b_collective_wait_ns_per_step", lac_rank_wait_per_step_ns(b));
             lac_json_close(json, '}');
         }
     }

@@ -6,11 +6,12 @@ import {syncAddress, takeKeyFromAddress} from './model/address';
 import {isTyping, registerShortcuts} from './model/shortcuts';
 import {startTheme} from './model/theme';
 import {loadTraces, serverAway, startLiveUpdates} from './model/traces';
-import {page, runId, traceId} from './model/view_state';
+import {OTHER_PAGES, page, runId, traceId} from './model/view_state';
 import {ComparePage} from './pages/compare_page';
 import {DropZone} from './pages/drop_zone';
 import {KeyPage} from './pages/key_page';
 import {ListPage} from './pages/list_page';
+import {NowherePage} from './pages/nowhere_page';
 import {RunPage} from './pages/run_page';
 import {TracePage} from './pages/trace_page';
 import {PatternDefs} from './ui/cause_mark';
@@ -35,9 +36,8 @@ function App(): JSX.Element {
       {page.value === 'list' && <ListPage />}
       {page.value === 'compare' && <ComparePage />}
       {page.value === 'run' && <RunPage key={runId.value} />}
-      {page.value !== 'list' && page.value !== 'compare' && page.value !== 'run' && (
-        <TracePage key={traceId.value} />
-      )}
+      {page.value === 'nowhere' && <NowherePage />}
+      {!OTHER_PAGES.includes(page.value) && <TracePage key={traceId.value} />}
       <DropZone />
       <ExplanationPanel />
       <HelpDialog />

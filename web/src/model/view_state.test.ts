@@ -78,13 +78,21 @@ test('two traces to compare have an address of their own', () => {
 
 test('what cannot be read is left out', () => {
   assert.equal(parseLocation('/t/%E0%A4%A', '').traceId, undefined);
-  assert.equal(parseLocation('/elsewhere', '?view=flame').page, 'list');
+  assert.equal(parseLocation('', '?view=flame').page, 'list');
   assert.equal(parseLocation('/t/x', '?view=list').page, 'overview');
   assert.equal(parseLocation('/t/x', '?view=nonsense').page, 'overview');
   for (const v of ['1,0', '1', 'a,b', '1,-2', '1e400,1', ''])
     assert.equal(parseLocation('/t/x', `?v=${v}`).window, undefined, v);
   for (const sel of ['s:-1', 's:1,2', 'a:9,5', 'a:1', 'g:0,1', 'x:1', 's:99999999999999999', 's:'])
     assert.equal(parseSelection(sel), undefined, sel);
+});
+
+test('an address that is none of ours is a page that says so, and is left for good', () => {
+  for (const path of ['/elsewhere', 'traces/abc', '/t/a/b', '/t/%E0%A4%A', '/r/', '/compare/x'])
+    assert.equal(parseLocation(path, '?q=x').page, 'nowhere', path);
+  for (const path of ['', '/', '/index.html'])
+    assert.equal(parseLocation(path, '').page, 'list', path);
+  assert.notEqual(formatLocation({...DEFAULT_VIEW, page: 'nowhere'}), formatLocation(DEFAULT_VIEW));
 });
 
 test('opening another trace leaves nothing of the one before', () => {

@@ -7,6 +7,7 @@
 //   BASE/t/ID?view=kernels&sort=-count&f=text
 //   BASE/r/ID                         a run: its ranks side by side
 //   BASE/compare?a=ID&b=ID             two traces, before and after
+//   anything else                     a line that says so
 //
 // Selecting and changing the page make a history entry; moving the window does not.
 import {batch, signal} from '@preact/signals';
@@ -20,6 +21,7 @@ export const PAGES = [
   'flame',
   'compare',
   'run',
+  'nowhere',
 ] as const;
 export type Page = (typeof PAGES)[number];
 
@@ -177,6 +179,7 @@ export function formatLocation(view: ViewState): string {
     return withParams('compare');
   }
   if (view.page === 'run' && view.runId !== '') return `r/${encodeURIComponent(view.runId)}`;
+  if (view.page === 'nowhere') return 'nowhere';
   if (view.traceId === undefined || view.page === 'list') {
     put('q', view.query, '');
     put('sim', view.hideSimulated ? '0' : '1', '1');
@@ -213,6 +216,8 @@ export function parseLocation(path: string, search: string): ViewState {
   const match = /^\/?t\/([^/]+)\/?$/.exec(path);
   const id = match?.[1] === undefined ? undefined : decode(match[1]);
   const params = new URLSearchParams(search);
+  if ((id === undefined || id === '') && !/^\/?(index\.html)?$/.test(path))
+    return {...DEFAULT_VIEW, page: 'nowhere'};
   if (id === undefined || id === '')
     return {
       ...DEFAULT_VIEW,
@@ -238,7 +243,7 @@ export function parseLocation(path: string, search: string): ViewState {
 }
 
 /** Pages that are not of one trace. */
-const OTHER_PAGES: readonly string[] = ['list', 'compare', 'run'];
+export const OTHER_PAGES: readonly string[] = ['list', 'compare', 'run', 'nowhere'];
 
 function isTracePage(text: string): text is Page {
   return (PAGES as readonly string[]).includes(text) && !OTHER_PAGES.includes(text);

@@ -9,8 +9,11 @@ import {ViewLink} from '../ui/link';
 type Ranks = NonNullable<Comparison['ranks']>;
 
 export function ComparedRanks({ranks}: {ranks: Ranks}): JSX.Element {
+  // totals of recordings of different length cannot be compared
   const hasWaits = ranks.shared.some(
-    rank => rank.a_collective_wait_ns !== undefined || rank.b_collective_wait_ns !== undefined,
+    rank =>
+      rank.a_collective_wait_ns_per_step !== undefined ||
+      rank.b_collective_wait_ns_per_step !== undefined,
   );
   return (
     <section class="panel ranks-panel" aria-labelledby="compared-ranks">
@@ -39,9 +42,9 @@ export function ComparedRanks({ranks}: {ranks: Ranks}): JSX.Element {
                   <th scope="col" class="cell-num">
                     <Explain
                       title="Waits for other ranks"
-                      text="Time in matched collectives beyond the shortest of each, over the whole trace: longer recordings wait longer."
+                      text="Time in matched collectives beyond the shortest of each, divided by the steps of the trace."
                     >
-                      waits for other ranks
+                      waits for other ranks, a step
                     </Explain>
                   </th>
                 )}
@@ -57,7 +60,10 @@ export function ComparedRanks({ranks}: {ranks: Ranks}): JSX.Element {
                   </td>
                   {hasWaits && (
                     <td class="cell-num num">
-                      <Pair a={rank.a_collective_wait_ns} b={rank.b_collective_wait_ns} />
+                      <Pair
+                        a={rank.a_collective_wait_ns_per_step}
+                        b={rank.b_collective_wait_ns_per_step}
+                      />
                     </td>
                   )}
                   <td>{lateIn(ranks, rank.rank)}</td>

@@ -44,7 +44,9 @@ function FindingChip({finding}: {finding: Finding}): JSX.Element {
   return <Chip topic={topicOf(cause ?? 'gpu')} />;
 }
 
+/** What a change gains; where none is advised, nothing is promised. */
 function Gain({finding}: {finding: Finding}): JSX.Element | null {
+  if (finding.change === '') return null;
   const {low, mid, high} = finding.gain_pct ?? {};
   const gain = formatGain(mid, low, high);
   if (gain.mid === '') return null;

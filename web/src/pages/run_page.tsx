@@ -185,7 +185,8 @@ function RankTable(props: {
 }): JSX.Element {
   const {members, analysis} = props;
   const facts = new Map(analysis?.ranks.map(rank => [rank.trace, rank] as const));
-  const waits = [...facts.values()].map(rank => rank.collective_wait_ns ?? 0);
+  const perStep = waitsArePerStep([...facts.values()]);
+  const waits = [...facts.values()].map(rank => waitOf(rank, perStep) ?? 0);
   const largestNs = Math.max(0, ...waits);
   const hasHosts = members.some(trace => (trace.host ?? '') !== '');
   const hasWaits = (analysis?.collectives_matched ?? 0) > 0;
@@ -218,7 +219,7 @@ function RankTable(props: {
               </th>
               {hasWaits && (
                 <>
-                  <th scope="col">waits for other ranks</th>
+                  <th scope="col">waits for other ranks, {perStep ? 'a step' : 'in all'}</th>
                   <th scope="col" class="cell-num">
                     enters last
                   </th>
@@ -239,6 +240,7 @@ function RankTable(props: {
                 analysis={analysis}
                 hasHosts={hasHosts}
                 hasWaits={hasWaits}
+                perStep={perStep}
                 largestNs={largestNs}
               />
             ))}
@@ -255,6 +257,7 @@ function RankRow(props: {
   analysis: RunAnalysis | undefined;
   hasHosts: boolean;
   hasWaits: boolean;
+  perStep: boolean;
   largestNs: number;
 }): JSX.Element {
   const {trace, facts, analysis} = props;
@@ -288,7 +291,7 @@ function RankRow(props: {
       {props.hasWaits && (
         <>
           <td>
-            <WaitCell facts={facts} largestNs={props.largestNs} />
+            <WaitCell facts={facts} perStep={props.perStep} largestNs={props.largestNs} />
           </td>
           <td class="cell-num num">
             {facts?.collectives_entered_last === undefined ? (
@@ -335,20 +338,31 @@ function stateText(trace: TraceInfo): string {
   return sentence(trace.summary?.text || 'nothing certain can be said');
 }
 
-function WaitCell({
-  facts,
-  largestNs,
-}: {
+/** Steps make ranks comparable; where a rank has too few, all show the whole trace. */
+function waitsArePerStep(ranks: readonly RankFacts[]): boolean {
+  const matched = ranks.filter(rank => rank.collective_wait_ns !== undefined);
+  return (
+    matched.length > 0 && matched.every(rank => rank.collective_wait_ns_per_step !== undefined)
+  );
+}
+
+function waitOf(rank: RankFacts | undefined, perStep: boolean): number | undefined {
+  return perStep ? rank?.collective_wait_ns_per_step : rank?.collective_wait_ns;
+}
+
+function WaitCell(props: {
   facts: RankFacts | undefined;
+  perStep: boolean;
   largestNs: number;
 }): JSX.Element {
-  const waitNs = facts?.collective_wait_ns;
+  const {largestNs} = props;
+  const waitNs = waitOf(props.facts, props.perStep);
   if (waitNs === undefined) return <span class="faint">cannot be told</span>;
   return (
     <span class="rank-wait">
       <Explain
         title="Waits for other ranks"
-        text="Time in matched collectives beyond the shortest of each, over the whole trace. The rank that waits least is the one that the others wait for."
+        text={`Time in matched collectives beyond the shortest of each, ${props.perStep ? 'divided by the steps of the trace' : 'over the whole trace'}. The rank that waits least is the one that the others wait for.`}
         exact={exactNs(waitNs)}
       >
         <span class="num">{formatDuration(waitNs, 2)}</span>

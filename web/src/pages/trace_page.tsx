@@ -184,6 +184,7 @@ function TraceBody(props: {
     case 'list':
     case 'compare':
     case 'run':
+    case 'nowhere':
       return <OverviewPage trace={trace} analysis={analysis} />;
   }
 }

@@ -509,7 +509,7 @@ function GapActions({model, navigator, gap}: Props & {gap: GapInfo | undefined})
           class="tl-button"
           view={{page: page.value === 'timeline' ? 'overview' : page.value}}
         >
-          finding: {finding.title || finding.id}
+          <span class="tl-clip">finding: {finding.title || finding.id}</span>
         </ViewLink>
       )}
     </>
