@@ -77,8 +77,9 @@ enum lac_status lac_demo_run_ranks(const struct lac_demo_scenario *scenario, boo
     return status;
 }
 
-static enum lac_status mean_of(const struct lac_demo_scenario *scenario, int64_t *ret_mean_ns,
-                               int64_t *ret_fetch_ns)
+/* The mean step: as recorded, or in the long run. */
+static enum lac_status mean_of(const struct lac_demo_scenario *scenario, bool is_recorded,
+                               int64_t *ret_mean_ns, int64_t *ret_fetch_ns)
 {
     struct lac_demo_loop_run runs[LAC_DEMO_RANKS_MAX];
     enum lac_status status = lac_demo_run_ranks(scenario, true, runs);
@@ -88,7 +89,7 @@ static enum lac_status mean_of(const struct lac_demo_scenario *scenario, int64_t
     int64_t sum_ns = 0;
     int64_t fetch_ns = 0;
     for (int32_t r = 0; r < scenario->ranks; r++) {
-        sum_ns += runs[r].mean_ns;
+        sum_ns += is_recorded ? runs[r].mean_ns : runs[r].pace_ns;
         fetch_ns += runs[r].fetch_mean_ns;
     }
     *ret_mean_ns = sum_ns / scenario->ranks;
@@ -120,7 +121,7 @@ static enum lac_status try_workers(const struct lac_demo_scenario *s,
         struct lac_demo_scenario changed = lac_demo_scenario_without(s, LAC_DEMO_CAUSE_WORKERS, n);
         /* ranks cost many rounds: only those near what is wanted */
         if (s->ranks == 1 || n == answer->workers_wanted) {
-            status = mean_of(&changed, &answer->by_workers_ns[n], NULL);
+            status = mean_of(&changed, false, &answer->by_workers_ns[n], NULL);
         }
     }
     return status;
@@ -152,7 +153,7 @@ static enum lac_status try_causes(const struct lac_demo_scenario *scenario,
         }
         struct lac_demo_scenario changed = lac_demo_scenario_without(
             scenario, cause, is_workers ? answer->workers_wanted : answer->workers_with_cores);
-        status = mean_of(&changed, &answer->without_ns[c], NULL);
+        status = mean_of(&changed, false, &answer->without_ns[c], NULL);
         /* from pageable memory, ahead is two changes: not the one to name first */
         bool is_one =
             cause != LAC_DEMO_CAUSE_BLOCKING || scenario->copies != LAC_DEMO_COPIES_PAGEABLE;
@@ -169,9 +170,9 @@ enum lac_status lac_demo_answer_of(const struct lac_demo_scenario *scenario,
 {
     struct lac_demo_answer answer = {0};
     struct lac_demo_scenario changed = with_free_data(scenario);
-    enum lac_status status = mean_of(scenario, &answer.mean_ns, &answer.fetch_mean_ns);
+    enum lac_status status = mean_of(scenario, true, &answer.mean_ns, &answer.fetch_mean_ns);
     if (status == LAC_OK) {
-        status = mean_of(&changed, &answer.unstarved_ns, NULL);
+        status = mean_of(&changed, false, &answer.unstarved_ns, NULL);
     }
     if (status == LAC_OK) {
         int64_t alone_ns = scenario->workers > scenario->cores

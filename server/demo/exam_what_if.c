@@ -124,7 +124,7 @@ static enum lac_status try_one(const struct lac_demo_scenario *scenario, enum ke
     write_change(next->change, a, b, workers); /* workers come first of all */
     enum lac_status status = lac_demo_loop_run(&s, 0, NULL, true, &run);
     if (status == LAC_OK) {
-        next->mean_ns = run.mean_ns;
+        next->mean_ns = run.pace_ns;
         what_ifs->count++;
         lac_demo_loop_done(&run);
     }

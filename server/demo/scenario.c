@@ -449,6 +449,7 @@ struct lac_demo_scenario lac_demo_scenario_without(const struct lac_demo_scenari
     case LAC_DEMO_CAUSE_LAYOUT:
         s.layout_ns = share(s.layout_ns, s.layout_left_permille);
         s.has_layout = s.layout_left_permille >= 50;
+        s.layout_kept_permille = s.layout_left_permille;
         break;
     case LAC_DEMO_CAUSE_SYNC:
         s.reads = LAC_DEMO_READS_LATE; /* one step later, when it costs nothing */

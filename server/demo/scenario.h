@@ -96,6 +96,7 @@ struct lac_demo_scenario {
     int64_t compute_ns;
     int64_t layout_ns;
     bool has_layout;
+    int32_t layout_kept_permille; /**< of the convolutions with conversions; 0: all of them */
     int32_t layout_left_permille; /**< of it stays in channels-last: ends of the graph */
     bool has_graph;               /**< the step is one graph */
     int64_t kernel_pause_ns;

@@ -72,6 +72,7 @@ struct builder {
     int64_t layout_weight;
     int32_t compute_count; /* kernels but conversions */
     int32_t layout_count;
+    int32_t convolutions; /* so far */
 };
 
 static void add_kernel(struct builder *b, const char *name, int64_t weight, bool is_layout)
@@ -114,6 +115,14 @@ static void add_op(struct builder *b, const char *name, const char *inner, const
     }
 }
 
+/* Whether the next convolution works on converted tensors: where only some do, evenly spread. */
+static bool is_next_converted(struct builder *b)
+{
+    int32_t kept = b->scenario->layout_kept_permille;
+    int32_t n = b->convolutions++;
+    return b->scenario->has_layout && (kept == 0 || (n + 1) * kept / 1000 > n * kept / 1000);
+}
+
 static void add_direction(struct builder *b, int32_t wanted, enum lac_demo_phase phase)
 {
     const struct lac_demo_scenario *s = b->scenario;
@@ -123,7 +132,7 @@ static void add_direction(struct builder *b, int32_t wanted, enum lac_demo_phase
     for (int32_t i = 0; i < wanted; i++) {
         const struct family *f = &families[(is_backward ? wanted - 1 - i : i) % family_count];
         const char *name = is_backward ? f->backward_op : f->forward_op;
-        bool is_converted = s->has_layout && f->is_convolution;
+        bool is_converted = f->is_convolution && is_next_converted(b);
         add_op(b, f->is_convolution && !is_backward ? "aten::conv2d" : name,
                f->is_convolution && !is_backward ? name : NULL, NULL, phase);
         if (is_converted) {

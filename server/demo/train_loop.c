@@ -49,8 +49,9 @@ struct sim {
     int64_t epoch_ns; /* when the workers of this epoch begin */
     int64_t t;        /* the training process is here */
     int64_t copied_ns;
-    int64_t last_loss_ns; /* device time at which the previous step's loss is known */
-    int64_t last_comm_ns; /* and at which its gradients are reduced */
+    int64_t last_loss_ns;   /* device time at which the previous step's loss is known */
+    int64_t device_from_ns; /* launched work ends there when the window begins */
+    int64_t last_comm_ns;   /* and at which its gradients are reduced */
     int32_t rank;
     int32_t step;
     uint32_t correlation;
@@ -665,6 +666,9 @@ static void run_step(struct sim *sim)
 {
     const struct lac_demo_scenario *s = sim->s;
     int64_t begin_ns = sim->t;
+    if (sim->step == s->warmup_steps) {
+        sim->device_from_ns = sim->compute.tail_end_ns;
+    }
     if (sim->step >= s->warmup_steps) {
         sim->run->step_start_ns[sim->step - s->warmup_steps] = begin_ns;
     }
@@ -712,10 +716,14 @@ static void measure_steps(struct sim *sim)
     const struct lac_demo_scenario *s = sim->s;
     struct lac_demo_loop_run *run = sim->run;
     int64_t sum_ns = run->step_start_ns[s->recorded_steps] - run->step_start_ns[0];
+    int64_t device_ns = sim->compute.tail_end_ns - sim->device_from_ns;
     for (int32_t i = 0; i < s->recorded_steps; i++) {
-        sum_ns -= is_checkpoint(s, i + s->warmup_steps) ? s->checkpoint_ns : 0;
+        int64_t written_ns = is_checkpoint(s, i + s->warmup_steps) ? s->checkpoint_ns : 0;
+        sum_ns -= written_ns;
+        device_ns -= written_ns;
     }
     run->mean_ns = sum_ns / s->recorded_steps;
+    run->pace_ns = later(run->mean_ns, device_ns / s->recorded_steps);
     run->fetch_mean_ns = sim->fetch_count > 0 ? sim->fetch_sum_ns / sim->fetch_count : s->fetch_ns;
 }
 

@@ -50,6 +50,7 @@ struct lac_demo_loop_run {
     int64_t *joined_ns; /**< start of each collective, warm-up included */
     uint32_t joined_count;
     int64_t mean_ns; /**< mean recorded step, without the writing of checkpoints */
+    int64_t pace_ns; /**< the same in the long run: while the host gets ahead it is the device's */
     int64_t fetch_mean_ns;
     int64_t span_ns; /**< device, over the window */
     int64_t busy_ns;
