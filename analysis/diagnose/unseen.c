@@ -15,6 +15,7 @@ enum {
     UNSEEN_MIN_NS = 1000000, /* nothing that a launch waits for takes this long by itself */
     LOOK_BACK_NS = 200000,   /* a stream is told to wait right before it is given work */
     STREAMS_MAX = 64,
+    BEFORE_MAX = 64, /* operations that one may wait for, beside those that ended long ago */
 };
 
 /** Whether its stream may have been told to wait for another device. */
@@ -37,19 +38,54 @@ static bool may_wait_for_others(const struct lac_diagnosis *diagnosis, int64_t l
 struct first_op {
     uint32_t track;
     uint64_t slice;
-    int64_t free_ns; /**< when all that started before it had ended */
+    int64_t free_ns; /**< when all that it may wait for had ended */
 };
 
 /** The walk over one device. */
 struct look {
     struct lac_diagnosis *diagnosis;
-    int64_t from_ns; /**< when the recording began, or began again */
-    int64_t free_ns;
-    uint64_t pause; /**< next one */
+    int64_t from_ns;             /**< when the recording began, or began again */
+    uint64_t before[BEFORE_MAX]; /**< the last operations, a ring */
+    uint64_t before_count;       /**< of all */
+    int64_t older_ns;            /**< when those that the ring no longer has had ended */
+    uint64_t pause;              /**< next one */
     struct first_op first[STREAMS_MAX];
     uint32_t first_count;
     bool is_done; /**< with this part of the recording */
 };
+
+static int64_t end_of(const struct lac_slices *slices, uint64_t slice)
+{
+    return slices->start_ns[slice] + slices->dur_ns[slice];
+}
+
+static void remember(struct look *look, uint64_t slice)
+{
+    const struct lac_slices *slices = &look->diagnosis->model->slices;
+    uint64_t *place = &look->before[look->before_count % BEFORE_MAX];
+    if (look->before_count >= BEFORE_MAX) {
+        int64_t end_ns = end_of(slices, *place);
+        look->older_ns = end_ns > look->older_ns ? end_ns : look->older_ns;
+    }
+    *place = slice;
+    look->before_count++;
+}
+
+/** When all had ended that started before this operation, but for what was launched after it. */
+static int64_t free_for(const struct look *look, uint64_t slice)
+{
+    const struct lac_slices *slices = &look->diagnosis->model->slices;
+    uint32_t call = slices->link[slice];
+    uint64_t count = look->before_count < BEFORE_MAX ? look->before_count : BEFORE_MAX;
+    int64_t free_ns = look->older_ns;
+    for (uint64_t i = 0; i < count && call != LAC_NONE; i++) {
+        uint32_t other = slices->link[look->before[i]];
+        bool is_later = other != LAC_NONE && slices->start_ns[other] > slices->start_ns[call];
+        int64_t end_ns = end_of(slices, look->before[i]);
+        free_ns = !is_later && end_ns > free_ns ? end_ns : free_ns;
+    }
+    return free_ns;
+}
 
 /** Whether it waited for what was not recorded. */
 static bool waited_unseen(const struct look *look, const struct first_op *op)
@@ -59,7 +95,7 @@ static bool waited_unseen(const struct look *look, const struct first_op *op)
     if (call == LAC_NONE || slices->start_ns[call] < look->from_ns) {
         return false;
     }
-    int64_t launched_ns = slices->start_ns[call] + slices->dur_ns[call];
+    int64_t launched_ns = end_of(slices, call);
     int64_t since_ns = launched_ns > op->free_ns ? launched_ns : op->free_ns;
     return slices->start_ns[op->slice] - since_ns >= UNSEEN_MIN_NS &&
            !may_wait_for_others(look->diagnosis, slices->start_ns[call]);
@@ -79,7 +115,7 @@ static enum lac_status look_at(struct look *look, uint64_t slice)
             look->is_done = true;
             return LAC_OK;
         }
-        look->first[look->first_count++] = (struct first_op){track, slice, look->free_ns};
+        look->first[look->first_count++] = (struct first_op){track, slice, free_for(look, slice)};
     }
     bool is_computing =
         slices->kind[slice] == LAC_SLICE_KERNEL && !lac_kernel_class_of(diagnosis, slice)->is_comm;
@@ -112,8 +148,7 @@ static enum lac_status look_at_device(struct look *look, int64_t device)
         if (!look->is_done) {
             status = look_at(look, slice);
         }
-        int64_t end_ns = slices->start_ns[slice] + slices->dur_ns[slice];
-        look->free_ns = end_ns > look->free_ns ? end_ns : look->free_ns;
+        remember(look, slice);
     }
     lac_operations_done(&operations);
     return status;
