@@ -59,6 +59,23 @@ def _optimizer(module):
     module.Optimizer.__init__ = __init__
 
 
+# What holds only inside a step, by the range at whose beginning it is asked, once: its name, and torch's function.
+_INSIDE_STEPS = {"forward": ("autocast", "is_autocast_enabled"), "backward": ("detect_anomaly", "is_anomaly_enabled")}
+
+
+def _ask(inside):
+    try:
+        torch = sys.modules["torch"]
+        if not torch.is_grad_enabled():
+            return  # an evaluation
+        name, function = _INSIDE_STEPS.pop(inside)
+        is_on = getattr(torch, function)()
+        if is_on or "accelerate.state" not in sys.modules:  # which turns autocast on inside of the model
+            setting(f"{name}={is_on}")
+    except Exception:
+        _INSIDE_STEPS.pop(inside, None)
+
+
 def _after_first_step():
     """By now the script has made all its settings."""
     global _settings_seen
@@ -163,6 +180,8 @@ def _module(module):
         here.in_module = True
         if _position is not None:
             _position.end_of_head()
+        if "forward" in _INSIDE_STEPS:
+            _ask("forward")
         push("forward")
         try:
             return _module_call(self, *args, **kwargs)
@@ -364,6 +383,8 @@ def _tensor(module):
             return original(*args, **kwargs)
         if _position is not None:
             _position.end_of_head()
+        if "backward" in _INSIDE_STEPS:
+            _ask("backward")
         push("backward")
         try:
             return original(*args, **kwargs)

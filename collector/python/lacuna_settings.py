@@ -1,6 +1,7 @@
 """What the job's settings are, seen once after the first step: precision, debug switches, cores, framework.
 
-Only what is loaded already is asked: looking must not load or change anything.
+Only what is loaded already is asked: looking must not load or change anything. What holds only inside a step (autocast,
+anomaly detection) the hook asks there.
 """
 import os
 import sys
@@ -22,14 +23,27 @@ def _torch_settings(torch):
     yield "torch_version", lambda: torch.__version__
     yield "cuda_version", lambda: torch.version.cuda
     yield "torch_num_threads", torch.get_num_threads
-    yield "float32_matmul_precision", lambda: torch.get_float32_matmul_precision()
-    yield "matmul_allow_tf32", lambda: torch.backends.cuda.matmul.allow_tf32
-    yield "cudnn_allow_tf32", lambda: torch.backends.cudnn.allow_tf32
+    if hasattr(torch.backends.cuda.matmul, "fp32_precision"):  # from 2.9 on, where asking for the older ones is warned of
+        yield "matmul_allow_tf32", lambda: _is_tf32(torch.backends.cuda.matmul.fp32_precision)
+        yield "cudnn_allow_tf32", lambda: _is_tf32(torch.backends.cudnn.conv.fp32_precision)
+    else:
+        yield "float32_matmul_precision", torch.get_float32_matmul_precision
+        yield "matmul_allow_tf32", lambda: torch.backends.cuda.matmul.allow_tf32
+        yield "cudnn_allow_tf32", lambda: torch.backends.cudnn.allow_tf32
     yield "cudnn_benchmark", lambda: torch.backends.cudnn.benchmark
     yield "cudnn_deterministic", lambda: torch.backends.cudnn.deterministic
     yield "deterministic_algorithms", torch.are_deterministic_algorithms_enabled
     yield "detect_anomaly", torch.is_anomaly_enabled
-    yield "autocast", torch.is_autocast_enabled
+
+
+def _is_tf32(precision):
+    return {"tf32": True, "ieee": False}[precision]
+
+
+def _mixed_precision():
+    """As accelerate, and trainers that are built on it, were told."""
+    state = sys.modules["accelerate.state"].AcceleratorState._shared_state
+    return state["_mixed_precision"]
 
 
 def collect(setting):
@@ -45,7 +59,8 @@ def collect(setting):
         pass
     setting(f"python_version={sys.version.split()[0]}")
     torch = sys.modules.get("torch")
-    for name, ask in _torch_settings(torch) if torch is not None else ():
+    asked = list(_torch_settings(torch)) if torch is not None else []
+    for name, ask in [*asked, ("mixed_precision", _mixed_precision)]:
         try:
             setting(f"{name}={ask()}")
         except Exception:  # versions differ in what they have

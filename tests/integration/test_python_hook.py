@@ -156,6 +156,103 @@ class Hook(unittest.TestCase):
         self.assertEqual(self.counted("ranges opened"), self.counted("ranges closed"))
 
     @unittest.skipUnless(HAVE_TORCH, "no torch")
+    def test_what_holds_inside_a_step_only_is_a_setting(self):
+        text = """
+            import contextlib, sys, torch
+            torch.cuda.is_available = lambda: True  # or else autocast leaves itself off
+            model = torch.nn.Linear(4, 4)
+            optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+            with torch.no_grad():
+                model(torch.ones(1, 4))
+            for _ in range(2):
+                with torch.cuda.amp.autocast() if sys.argv[1] == "amp" else contextlib.nullcontext():
+                    with torch.autograd.set_detect_anomaly(sys.argv[1] == "amp"):
+                        model(torch.ones(2, 4)).sum().backward()
+                optimizer.step()
+        """
+        for mode, said in (("amp", "True"), ("plain", "False")):
+            self.record(TORCH_PYTHON, text, mode)
+            shown = self.shown()
+            self.assertRegex(shown, rf"(?m)^    detect_anomaly={said}$")
+            self.assertRegex(shown, rf"(?m)^    autocast={said}$")
+            shutil.rmtree(self.out)
+
+    ZOO = """
+        import sys, time, warnings
+        import torch
+        from torch.utils.data import BatchSampler, ConcatDataset, DataLoader, Dataset, IterableDataset, SequentialSampler, TensorDataset, random_split
+        warnings.simplefilter("ignore")
+        class Data(Dataset):
+            def __init__(self, fails=None): self.fails = fails
+            def __len__(self): return 12
+            def __getitem__(self, index):
+                if index == self.fails: raise KeyError("mine")
+                return torch.full((2,), float(index)), {"label": index, "name": str(index)}
+        class Child(Data):
+            pass
+        class Stream(IterableDataset):
+            def __init__(self, kind): self.kind = kind
+            def __iter__(self):
+                info = torch.utils.data.get_worker_info()
+                numbers = range(info.id if info else 0, 11, info.num_workers if info else 1)
+                return {"generator": (n for n in numbers), "range": iter(numbers), "map": map(float, numbers)}[self.kind]
+        class Nested(Dataset):
+            def __len__(self): return 4
+            def __getitem__(self, index): return torch.stack([b.sum() for b in DataLoader(torch.arange(6.0), batch_size=3)])
+        class Slow(Dataset):
+            def __len__(self): return 2
+            def __getitem__(self, index): time.sleep(2.5)
+        class Stops(Dataset):
+            def __len__(self): return 4
+            def __getitem__(self, index): raise KeyboardInterrupt
+        def flat(x): return x.tolist() if isinstance(x, torch.Tensor) else x
+        def run(name, loader):
+            try:
+                shown = [[flat(part) for part in batch] if isinstance(batch, (list, tuple)) else flat(batch) for batch in loader]
+                print(name, sorted(map(str, shown)))
+            except (KeyboardInterrupt, Exception) as error:
+                print(name, type(error).__name__)
+        def main():
+            method = sys.argv[1]
+            for workers in (0, 2):
+                more = {"num_workers": workers, "multiprocessing_context": method} if workers else {}
+                run("map", DataLoader(Data(), batch_size=5, **more))
+                if method != "fork" and workers:  # each worker imports torch anew
+                    continue
+                run("child", DataLoader(Child(), batch_size=5, drop_last=True, **more))
+                run("split", DataLoader(random_split(Data(), [6, 6], torch.Generator().manual_seed(1))[0], batch_size=4, **more))
+                run("joined", DataLoader(ConcatDataset([Data(), Child()]), batch_size=7, **more))
+                run("tensors", DataLoader(TensorDataset(torch.arange(5), torch.arange(5.0)), batch_size=2, **more))
+                run("tensor", DataLoader(torch.arange(7), batch_size=3, **more))
+                run("list", DataLoader([1, 2, 3], batch_size=2, **more))
+                run("sampler", DataLoader(Data(), batch_sampler=BatchSampler(SequentialSampler(range(12)), 4, False), **more))
+                run("none", DataLoader(Data(), batch_size=None, **more))
+                run("fails", DataLoader(Data(fails=7), batch_size=3, **more))
+                run("nested", DataLoader(Nested(), batch_size=2, **more))
+                for kind in ("generator", "range", "map"):
+                    run(kind, DataLoader(Stream(kind), batch_size=2, **more))
+                    run(kind + " single", DataLoader(Stream(kind), batch_size=None, **more))
+            if method == "fork":
+                run("timeout", DataLoader(Slow(), num_workers=1, timeout=1))
+                run("stops", DataLoader(Stops(), num_workers=0))
+                persistent = DataLoader(Data(), batch_size=5, num_workers=2, persistent_workers=True, prefetch_factor=4)
+                for epoch in range(3):
+                    run("persistent", persistent)
+        if __name__ == "__main__":
+            main()
+    """
+
+    @unittest.skipUnless(HAVE_TORCH, "no torch")
+    def test_unusual_loaders_give_what_they_gave(self):
+        for method in ("fork", "forkserver"):
+            self.assertEqual(self.record(TORCH_PYTHON, self.ZOO, method), self.plain(TORCH_PYTHON, self.ZOO, method))
+            shown = self.shown()
+            self.assertNotIn("hook.missing", shown)
+            # the worker that is too late is ended inside its batch
+            self.assertLessEqual(self.counted("ranges opened"), self.counted("ranges closed") + 2)
+            shutil.rmtree(self.out)
+
+    @unittest.skipUnless(HAVE_TORCH, "no torch")
     def test_a_compiler_finds_modules_as_pytorch_made_them(self):
         printed = self.record(TORCH_PYTHON, '''
             import torch
