@@ -309,6 +309,7 @@ struct lac_finding {
     int64_t step_low_ns, step_mid_ns,
         step_high_ns;  /**< predicted mean step: best, expected, worst; or LAC_UNKNOWN_NS */
     double confidence; /**< 0..1 */
+    bool ends_at_loader; /**< what it leads to is as fast as batches come: the next limit */
     bool is_once;      /**< paid once, not by every step: said, but not put first */
     const char *title;
     const char *why;

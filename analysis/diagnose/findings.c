@@ -73,6 +73,18 @@ static bool keeps_device_work(const struct lac_what_if_changes *what_if)
            what_if->comm < 0.0 && what_if->kernels < 0.0;
 }
 
+/** Whether the step with the change would be shorter yet if every batch were there in time. */
+static bool is_bound_by_loader(const struct lac_diagnosis *diagnosis,
+                               const struct lac_what_if_changes *what_if, double step_ns)
+{
+    static const double felt = 1.03;
+    struct lac_change change;
+    lac_change_from_what_if(diagnosis, what_if, LAC_CASE_MID, &change);
+    change.is_loader_free = true;
+    return diagnosis->analysis->loader.is_present &&
+           step_ns > felt * lac_retime(diagnosis, &change);
+}
+
 void lac_finding_price(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
                        const struct lac_what_if_changes *what_if)
 {
@@ -84,6 +96,7 @@ void lac_finding_price(const struct lac_diagnosis *diagnosis, struct lac_finding
         step_ns[which] = fmax(least_ns, lac_retime(diagnosis, &change));
     }
     lac_finding_price_steps(diagnosis, finding, step_ns);
+    finding->ends_at_loader = is_bound_by_loader(diagnosis, what_if, step_ns[LAC_CASE_MID]);
 }
 
 enum lac_severity lac_severity_of_gain(double gain_pct)
@@ -92,6 +105,24 @@ enum lac_severity lac_severity_of_gain(double gain_pct)
         return LAC_SEVERITY_CRITICAL;
     }
     return gain_pct >= 3.0 ? LAC_SEVERITY_WARNING : LAC_SEVERITY_INFO;
+}
+
+/** What stands in the way after the change, or "". */
+static const char *next_limit(const struct lac_diagnosis *diagnosis,
+                              const struct lac_finding *finding)
+{
+    const struct lac_loader_facts *loader = &diagnosis->analysis->loader;
+    bool is_unknown =
+        loader->is_present && loader->num_workers != 0 && loader->fetch_mean_ns == LAC_UNKNOWN_NS;
+    if (lac_is_about_loading(finding->id)) {
+        return "";
+    }
+    if (finding->ends_at_loader) {
+        return "; then batches come no faster";
+    }
+    return is_unknown && finding->gain_mid_pct >= 10.0
+               ? "; if batches come that fast, which was not recorded"
+               : "";
 }
 
 const char *lac_finding_expect(struct lac_diagnosis *diagnosis, const struct lac_finding *finding)
@@ -103,10 +134,11 @@ const char *lac_finding_expect(struct lac_diagnosis *diagnosis, const struct lac
     struct lac_said band = lac_say_band(finding->gain_low_pct, finding->gain_high_pct);
     struct lac_said mid = lac_say_band(finding->gain_mid_pct, finding->gain_mid_pct);
     bool is_wide = strcmp(band.text, mid.text) != 0;
-    return lac_texts_add(
-        &analysis->texts, "%s a step, %s %s/s: %s less time a step (%s%s%s measured)", step.text,
-        rate.text, analysis->throughput_unit, mid.text, is_wide ? band.text : "",
-        is_wide ? ", " : "", lac_say_count(analysis->step_kept_count, "step").text);
+    return lac_texts_add(&analysis->texts,
+                         "%s a step, %s %s/s: %s less time a step (%s%s%s measured)%s", step.text,
+                         rate.text, analysis->throughput_unit, mid.text, is_wide ? band.text : "",
+                         is_wide ? ", " : "", lac_say_count(analysis->step_kept_count, "step").text,
+                         next_limit(diagnosis, finding));
 }
 
 const char *lac_track_label(struct lac_diagnosis *diagnosis, uint32_t track)

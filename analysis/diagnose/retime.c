@@ -341,15 +341,12 @@ void lac_change_from_what_if(const struct lac_diagnosis *diagnosis,
     const struct lac_step_time *time = diagnosis->time;
     struct lac_change change;
     lac_change_clear(&change);
-    if (what_if->workers != LAC_WHAT_IF_UNSET) {
-        change.workers = what_if->workers;
+    bool is_as_now = what_if->workers == diagnosis->analysis->loader.num_workers;
+    if (what_if->workers != LAC_WHAT_IF_UNSET && !is_as_now) {
         bool is_first = time->is_in_process && what_if->workers > 0;
-        bool is_more = what_if->workers != diagnosis->analysis->loader.num_workers;
-        change.fetch_factor = is_more ? fetch[which] : 1.0;
-        change.fetch_factor *= lac_turns_factor(diagnosis, what_if->workers);
-        change.host_factor = is_first  ? beside_first_workers(diagnosis, which)
-                             : is_more ? host[which]
-                                       : 1.0;
+        change.workers = what_if->workers;
+        change.fetch_factor = fetch[which] * lac_turns_factor(diagnosis, what_if->workers);
+        change.host_factor = is_first ? beside_first_workers(diagnosis, which) : host[which];
     }
     if (what_if->layout_nhwc == 1) {
         change.factor[LAC_OP_LAYOUT] = layout_left[which];
