@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPEN_RANGES_MAX = 4096, SYNCS_MAX = 512 };
+enum { OPEN_RANGES_MAX = 4096, SYNCS_MAX = 512, THREAD_NAMES_MAX = 1024 };
 
 struct open_range {
     int64_t start_ns;
@@ -40,6 +40,13 @@ struct lac_spool_range {
     int64_t end_ns;
     bool has_start;
     bool has_end;
+};
+
+/* A thread named through NVTX, by itself or by another one. */
+struct lac_spool_thread_name {
+    uint64_t tid;
+    uint32_t name;
+    bool is_own;
 };
 
 struct lac_spool_thread {
@@ -132,8 +139,18 @@ enum lac_status lac_spool_process_open(struct lac_spool_process *process, int32_
     return status;
 }
 
+static uint32_t name_of(struct lac_spool_process *process, uint32_t id)
+{
+    if (id >= process->string_count || (id != 0 && process->string_of_id[id] == 0)) {
+        process->missing_names++;
+        return 0;
+    }
+    return id == 0 ? 0 : process->string_of_id[id];
+}
+
 enum lac_status lac_spool_thread_open(struct lac_spool_process *process, int32_t tid,
-                                      const char *name, struct lac_spool_thread **ret_thread)
+                                      const char *name, uint32_t name_id_of_spool,
+                                      struct lac_spool_thread **ret_thread)
 {
     struct lac_spool_thread *const thread = calloc(1, sizeof(*thread));
     char text[32];
@@ -150,6 +167,9 @@ enum lac_status lac_spool_thread_open(struct lac_spool_process *process, int32_t
     status = lac_strings_intern(strings_of(process), text, (size_t)length, &thread->id_text);
     if (status == LAC_OK) {
         status = lac_spool_intern(strings_of(process), name, strnlen(name, 16), &name_id);
+    }
+    if (name[0] == '\0') {
+        name_id = name_of(process, name_id_of_spool);
     }
     if (status == LAC_OK) {
         status = lac_builder_track(process->builder, LAC_TRACK_THREAD, process->process,
@@ -183,8 +203,13 @@ static void add_sync(struct lac_spool_thread *thread, struct lac_sync_point sync
         thread->sync_count > 0 ? &thread->syncs[thread->sync_count - 1] : NULL;
 
     /* hostile or torn ones must not make time run backwards */
-    if (thread->sync_count < SYNCS_MAX &&
-        (last == NULL || (sync.ticks > last->ticks && sync.monotonic_ns >= last->monotonic_ns))) {
+    if ((last == NULL || (sync.ticks > last->ticks && sync.monotonic_ns >= last->monotonic_ns))) {
+        if (thread->sync_count == SYNCS_MAX) { /* every other one of a thread that says little */
+            for (size_t i = 1; 2 * i < SYNCS_MAX; i++) {
+                thread->syncs[i] = thread->syncs[2 * i];
+            }
+            thread->sync_count = SYNCS_MAX / 2;
+        }
         thread->syncs[thread->sync_count++] = sync;
     }
 }
@@ -346,15 +371,6 @@ static enum lac_status put_async(struct lac_spool_process *process, struct lac_s
 }
 
 /* ---- one event */
-
-static uint32_t name_of(struct lac_spool_process *process, uint32_t id)
-{
-    if (id >= process->string_count || (id != 0 && process->string_of_id[id] == 0)) {
-        process->missing_names++;
-        return 0;
-    }
-    return id == 0 ? 0 : process->string_of_id[id];
-}
 
 static enum lac_status on_pop(struct lac_spool_thread *thread, const struct lac_event *event,
                               int64_t now_ns)
@@ -542,6 +558,54 @@ static enum lac_status on_start_end(struct lac_spool_thread *thread, const struc
     return LAC_OK;
 }
 
+static enum lac_status add_thread_name(struct lac_spool_thread *thread,
+                                       const struct lac_event *event)
+{
+    struct lac_spool_process *const process = thread->process;
+    const bool is_own = event->ts == (uint64_t)thread->tid;
+    struct lac_spool_thread_name *grown;
+
+    for (size_t i = process->thread_name_count; i > 0; i--) {
+        struct lac_spool_thread_name *const known = &process->thread_names[i - 1];
+
+        if (known->tid == event->ts && known->is_own == is_own) {
+            known->name = name_of(process, event->name);
+            return LAC_OK;
+        }
+    }
+    if (process->thread_name_count == THREAD_NAMES_MAX) {
+        return LAC_OK; /* it keeps the name that the system has for it */
+    }
+    grown = realloc(process->thread_names, (process->thread_name_count + 1) * sizeof(*grown));
+    if (grown == NULL) {
+        return LAC_ERR_NOMEM;
+    }
+    process->thread_names = grown;
+    grown[process->thread_name_count++] = (struct lac_spool_thread_name){
+        .tid = event->ts, .name = name_of(process, event->name), .is_own = is_own};
+    return LAC_OK;
+}
+
+/* Names that a thread has from others, then the one that it gave itself. */
+static void name_threads(struct lac_spool_process *process, bool own)
+{
+    const uint32_t track_count = lac_builder_model(process->builder)->track_count;
+
+    for (uint32_t i = 0; process->thread_name_count > 0 && i < track_count; i++) {
+        struct lac_track *const track = lac_builder_track_at(process->builder, i);
+
+        if (track->kind != LAC_TRACK_THREAD || track->process != process->process) {
+            continue;
+        }
+        for (size_t n = 0; n < process->thread_name_count; n++) {
+            if (process->thread_names[n].is_own == own && track->tid >= 0 &&
+                process->thread_names[n].tid == (uint64_t)track->tid) {
+                track->name = process->thread_names[n].name;
+            }
+        }
+    }
+}
+
 /* A range begins or ends, or a mark. */
 static enum lac_status on_range(struct lac_spool_thread *thread, const struct lac_event *event,
                                 const struct lac_event *next)
@@ -594,10 +658,8 @@ static enum lac_status on_event(struct lac_spool_thread *thread, const struct la
         }
         return LAC_OK;
     case LAC_EVENT_THREAD_NAME:
-        if (event->ts == (uint64_t)thread->tid) {
-            lac_builder_track_at(process->builder, thread->track)->name =
-                name_of(process, event->name);
-        }
+        return add_thread_name(thread, event);
+    case LAC_EVENT_THREAD: /* where a segment is cut: lac_spool_read() */
         return LAC_OK;
     case LAC_EVENT_SETTING:
         lac_spool_settings_add(process->settings, strings_of(process),
@@ -706,6 +768,12 @@ enum lac_status lac_spool_process_close(struct lac_spool_process *process, enum 
     process->ranges = NULL;
     free(process->categories);
     process->categories = NULL;
+    if (status == LAC_OK) {
+        name_threads(process, false);
+        name_threads(process, true);
+    }
+    free(process->thread_names);
+    process->thread_names = NULL;
     lac_spool_schemas_destroy(process->schemas);
     process->schemas = NULL;
     if (process->open_ranges > 0) {

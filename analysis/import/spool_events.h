@@ -24,6 +24,7 @@ static inline int64_t lac_spool_ns(uint64_t ns)
 }
 
 struct lac_spool_category;
+struct lac_spool_thread_name;
 struct lac_spool_schemas;
 struct lac_spool_members;
 struct lac_spool_externals;
@@ -44,6 +45,8 @@ struct lac_spool_process {
     uint32_t domain_names[256];            /**< string ids, 0 unnamed */
     struct lac_spool_category *categories; /**< named ones; owned */
     size_t category_count;
+    struct lac_spool_thread_name *thread_names; /**< given by NVTX; owned */
+    size_t thread_name_count;
     struct lac_spool_schemas *schemas; /**< of payloads; owned; NULL when there are none */
     uint64_t payload_members_left_out; /**< that could not be shown */
     struct {
@@ -93,8 +96,9 @@ LAC_MUST_USE enum lac_status lac_spool_process_open(struct lac_spool_process *pr
 LAC_MUST_USE enum lac_status lac_spool_process_close(struct lac_spool_process *process,
                                                      enum lac_status status);
 
+/** `name` as far as it is not empty, else the string `name_id` of the spool. */
 LAC_MUST_USE enum lac_status lac_spool_thread_open(struct lac_spool_process *process, int32_t tid,
-                                                   const char *name,
+                                                   const char *name, uint32_t name_id,
                                                    struct lac_spool_thread **ret_thread);
 /** Events of one segment; `next` is the sync point of the thread's next segment, or NULL. */
 LAC_MUST_USE enum lac_status lac_spool_thread_events(struct lac_spool_thread *thread,

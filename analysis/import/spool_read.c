@@ -163,12 +163,16 @@ enum lac_status lac_spool_read_info(int fd, struct lac_spool_info *ret_info,
 
 /* ---- segments */
 
+/* A segment, or the part of one that is one thread's. */
 struct segment {
     uint64_t index;
+    uint32_t first_event;
+    uint32_t event_count;
     int32_t tid;
     uint32_t seq;
     struct lac_sync_point sync;
     char thread_name[16];
+    uint32_t thread_name_id; /* of a string of the spool, where thread_name is empty */
     uint32_t gpu_clock;
     uint32_t external_count;
 };
@@ -179,6 +183,7 @@ struct reader {
     struct lac_builder *builder;
     struct segment *events; /* of events, later in order of (tid, seq) */
     size_t event_segment_count;
+    size_t event_segment_capacity;
     struct segment *gpu; /* of GPU records */
     size_t gpu_segment_count;
     struct segment *samples;
@@ -242,6 +247,73 @@ static enum lac_status read_strings(struct reader *reader)
     return LAC_OK;
 }
 
+/* ---- events, of one thread after the other */
+
+static enum lac_status add_part(struct reader *reader, const struct segment *part)
+{
+    if (reader->event_segment_count == reader->event_segment_capacity) {
+        const size_t bigger = reader->event_segment_capacity * 2 + 64;
+        struct segment *const grown = realloc(reader->events, bigger * sizeof(*grown));
+
+        if (grown == NULL) {
+            return lac_fail(reader->reterr, LAC_ERR_NOMEM, 0, "spool segments");
+        }
+        reader->events = grown;
+        reader->event_segment_capacity = bigger;
+    }
+    reader->events[reader->event_segment_count++] = *part;
+    return LAC_OK;
+}
+
+/* The segment whose header is in the buffer, in as many parts as threads wrote it. */
+static enum lac_status add_events(struct reader *reader, uint64_t index)
+{
+    const struct lac_segment_header *const head =
+        (const struct lac_segment_header *)(void *)reader->buffer;
+    const struct lac_event *const events =
+        (const struct lac_event *)(void *)(reader->buffer + LAC_SEGMENT_HEADER_BYTES);
+    const uint32_t count = (uint32_t)((reader->header->segment_bytes - LAC_SEGMENT_HEADER_BYTES) /
+                                      sizeof(struct lac_event));
+    struct segment part = {.index = index,
+                           .event_count = count,
+                           .tid = head->tid,
+                           .seq = head->seq,
+                           .sync = head->sync};
+    enum lac_status status = LAC_OK;
+
+    memcpy(part.thread_name, head->thread_name, sizeof(part.thread_name) - 1);
+    if (head->thread_count > 0) {
+        status = read_at(reader->fd, reader->buffer, reader->header->segment_bytes,
+                         offset_of(reader, index), reader->reterr);
+        for (uint32_t i = 0; i + 2 < count && events[i].type != 0 && status == LAC_OK; i++) {
+            if (events[i].type != LAC_EVENT_THREAD || events[i + 1].type != LAC_EVENT_SYNC ||
+                events[i + 2].type != LAC_EVENT_SYNC_NS) {
+                continue;
+            }
+            part.event_count = i - part.first_event;
+            status = part.event_count > 0 ? add_part(reader, &part) : LAC_OK;
+            part = (struct segment){
+                .index = index,
+                .first_event = i + 1,
+                .event_count = count - i - 1,
+                .tid = (int32_t)(uint32_t)events[i].ts,
+                .thread_name_id = events[i].name,
+                .sync = {.ticks = events[i + 1].ts, .monotonic_ns = events[i + 2].ts}};
+        }
+    }
+    return status == LAC_OK ? add_part(reader, &part) : status;
+}
+
+static const struct lac_event *read_part(struct reader *reader, const struct segment *part,
+                                         enum lac_status *ret_status)
+{
+    *ret_status = read_at(reader->fd, reader->buffer, part->event_count * sizeof(struct lac_event),
+                          offset_of(reader, part->index) + LAC_SEGMENT_HEADER_BYTES +
+                              part->first_event * sizeof(struct lac_event),
+                          reader->reterr);
+    return (const struct lac_event *)(void *)reader->buffer;
+}
+
 static enum lac_status take_segment(struct reader *reader, uint64_t index)
 {
     const struct lac_segment_header *const head =
@@ -279,11 +351,7 @@ static enum lac_status take_segment(struct reader *reader, uint64_t index)
                          "a segment of a kind that this version does not know");
         return LAC_OK;
     }
-    reader->events[reader->event_segment_count] =
-        (struct segment){.index = index, .tid = head->tid, .seq = head->seq, .sync = head->sync};
-    memcpy(reader->events[reader->event_segment_count].thread_name, head->thread_name, 15);
-    reader->event_segment_count++;
-    return LAC_OK;
+    return add_events(reader, index);
 }
 
 static int by_thread(const void *left, const void *right)
@@ -294,10 +362,23 @@ static int by_thread(const void *left, const void *right)
     if (a->tid != b->tid) {
         return a->tid < b->tid ? -1 : 1;
     }
+    /* not by seq alone: an id may come back as another thread, which counts from 0 again */
+    if (a->sync.monotonic_ns != b->sync.monotonic_ns) {
+        return a->sync.monotonic_ns < b->sync.monotonic_ns ? -1 : 1;
+    }
     if (a->seq != b->seq) {
         return a->seq < b->seq ? -1 : 1;
     }
-    return a->index < b->index ? -1 : a->index > b->index;
+    if (a->index != b->index) {
+        return a->index < b->index ? -1 : 1;
+    }
+    return a->first_event < b->first_event ? -1 : a->first_event > b->first_event;
+}
+
+/* The segments of a thread are numbered from 0. */
+static bool is_same_thread(const struct segment *before, const struct segment *segment)
+{
+    return before->tid == segment->tid && segment->seq > before->seq;
 }
 
 /* Ticks of one ns, over the longest distance the file offers. */
@@ -328,14 +409,10 @@ static enum lac_status collect_names(struct reader *reader, struct lac_spool_pro
     for (size_t i = 0;
          i < reader->event_segment_count && reader->header->named_count > 0 && status == LAC_OK;
          i++) {
-        status = read_at(reader->fd, reader->buffer, reader->header->segment_bytes,
-                         offset_of(reader, reader->events[i].index), reader->reterr);
+        const struct lac_event *const events = read_part(reader, &reader->events[i], &status);
+
         if (status == LAC_OK) {
-            status = lac_spool_names_collect(
-                process,
-                (const struct lac_event *)(void *)(reader->buffer + LAC_SEGMENT_HEADER_BYTES),
-                (reader->header->segment_bytes - LAC_SEGMENT_HEADER_BYTES) /
-                    sizeof(struct lac_event));
+            status = lac_spool_names_collect(process, events, reader->events[i].event_count);
         }
     }
     return status;
@@ -420,24 +497,21 @@ static enum lac_status read_threads(struct reader *reader, int64_t offset_ns)
     for (size_t i = 0; i < reader->event_segment_count && status == LAC_OK; i++) {
         const struct segment *const segment = &reader->events[i];
         const struct segment *const next =
-            i + 1 < reader->event_segment_count && reader->events[i + 1].tid == segment->tid
+            i + 1 < reader->event_segment_count && is_same_thread(segment, &reader->events[i + 1])
                 ? &reader->events[i + 1]
                 : NULL;
+        const struct lac_event *events = NULL;
 
-        if (i == 0 || reader->events[i - 1].tid != segment->tid) {
-            status = lac_spool_thread_open(&process, segment->tid, segment->thread_name, &thread);
+        if (thread == NULL) {
+            status = lac_spool_thread_open(&process, segment->tid, segment->thread_name,
+                                           segment->thread_name_id, &thread);
         }
         if (status == LAC_OK) {
-            status = read_at(reader->fd, reader->buffer, reader->header->segment_bytes,
-                             offset_of(reader, segment->index), reader->reterr);
+            events = read_part(reader, segment, &status);
         }
         if (status == LAC_OK) {
-            status = lac_spool_thread_events(
-                thread,
-                (const struct lac_event *)(void *)(reader->buffer + LAC_SEGMENT_HEADER_BYTES),
-                (reader->header->segment_bytes - LAC_SEGMENT_HEADER_BYTES) /
-                    sizeof(struct lac_event),
-                &segment->sync, next != NULL ? &next->sync : NULL);
+            status = lac_spool_thread_events(thread, events, segment->event_count, &segment->sync,
+                                             next != NULL ? &next->sync : NULL);
         }
         if (status == LAC_OK && next == NULL) {
             status = lac_spool_thread_close(thread);
@@ -459,6 +533,29 @@ static enum lac_status read_threads(struct reader *reader, int64_t offset_ns)
         status = read_samples(reader, &process);
     }
     return lac_spool_process_close(&process, status);
+}
+
+/* What the recorder could not keep. */
+static void report_losses(struct lac_model *model, const struct lac_spool_header *header)
+{
+    if (header->dropped_count > 0) {
+        lac_model_report(model, LAC_REPORT_DROPPED, "not_recorded", header->dropped_count, 0,
+                         "events that the recorder could not keep (no space, or the size limit)");
+    }
+    if (header->lost_process_count > 0) {
+        lac_model_report(model, LAC_REPORT_DROPPED, "processes_not_recorded",
+                         header->lost_process_count, 0,
+                         "forked processes that could not write into the folder of the recording: "
+                         "another user or root, or no space");
+    }
+    if (header->dropped_string_count > 0) {
+        lac_model_report(model, LAC_REPORT_INFO, "names_not_recorded", header->dropped_string_count,
+                         0, "events whose name had no room: they stand without one");
+    }
+    if (header->cut_name_count > 0) {
+        lac_model_report(model, LAC_REPORT_INFO, "names_cut", header->cut_name_count, 0,
+                         "events whose name is longer than 4096 bytes: its beginning is kept");
+    }
 }
 
 enum lac_status lac_spool_read(int fd, struct lac_builder *builder, int64_t realtime_offset_ns,
@@ -491,11 +588,9 @@ enum lac_status lac_spool_read(int fd, struct lac_builder *builder, int64_t real
         goto done;
     }
     reader.buffer = malloc(reader.header->segment_bytes);
-    reader.events = calloc(segment_count + 1, sizeof(*reader.events));
     reader.gpu = calloc(segment_count + 1, sizeof(*reader.gpu));
     reader.samples = calloc(segment_count + 1, sizeof(*reader.samples));
-    if (reader.buffer == NULL || reader.events == NULL || reader.gpu == NULL ||
-        reader.samples == NULL) {
+    if (reader.buffer == NULL || reader.gpu == NULL || reader.samples == NULL) {
         status = lac_fail(reterr, LAC_ERR_NOMEM, 0, "spool segments");
         goto done;
     }
@@ -503,13 +598,10 @@ enum lac_status lac_spool_read(int fd, struct lac_builder *builder, int64_t real
         status = take_segment(&reader, i);
     }
     if (status == LAC_OK) {
-        qsort(reader.events, reader.event_segment_count, sizeof(*reader.events), by_thread);
-        if (reader.header->dropped_count > 0) {
-            lac_model_report(
-                lac_builder_model(builder), LAC_REPORT_DROPPED, "not_recorded",
-                reader.header->dropped_count, 0,
-                "events that the recorder could not keep (no space, or the size limit)");
+        if (reader.event_segment_count > 0) {
+            qsort(reader.events, reader.event_segment_count, sizeof(*reader.events), by_thread);
         }
+        report_losses(lac_builder_model(builder), reader.header);
         status = read_threads(&reader, realtime_offset_ns);
     }
 done:

@@ -29,6 +29,7 @@ struct lac_spool_syncs {
     size_t event_count;
     size_t event_capacity;
     uint64_t events_lost;
+    uint64_t waits_lost;
 };
 
 void lac_spool_sync_destroy(struct lac_spool_syncs *syncs)
@@ -91,7 +92,7 @@ enum lac_status lac_spool_sync_add(struct lac_spool_process *process,
         return LAC_ERR_NOMEM;
     }
     if (!sync->has_event || syncs->wait_count == WAITS_MAX) {
-        syncs->events_lost += sync->has_event;
+        syncs->waits_lost += sync->has_event;
         return put(process, &now, NULL);
     }
     grown = grow(syncs->waits, syncs->wait_count, &syncs->wait_capacity, sizeof(*syncs->waits));
@@ -172,6 +173,7 @@ static const struct recorded_event *find_record(const struct lac_spool_syncs *sy
 enum lac_status lac_spool_sync_finish(struct lac_spool_process *process)
 {
     struct lac_spool_syncs *const syncs = process->syncs;
+    struct lac_model *const model = lac_builder_model(process->builder);
     enum lac_status status = LAC_OK;
 
     if (syncs == NULL) {
@@ -180,16 +182,21 @@ enum lac_status lac_spool_sync_finish(struct lac_spool_process *process)
     if (syncs->event_count > 0) {
         qsort(syncs->events, syncs->event_count, sizeof(*syncs->events), by_event);
     }
+    if (syncs->events_lost > 0) { /* the last one that is there may not be the right one */
+        syncs->waits_lost += syncs->wait_count;
+    }
     for (size_t i = 0; i < syncs->wait_count && status == LAC_OK; i++) {
-        /* with records missing, the last one that is there may not be the right one */
         status = put(process, &syncs->waits[i],
                      syncs->events_lost == 0 ? find_record(syncs, &syncs->waits[i]) : NULL);
     }
     if (syncs->events_lost > 0) {
-        lac_model_report(lac_builder_model(process->builder), LAC_REPORT_INFO, "waits_not_resolved",
-                         syncs->events_lost, 0,
-                         "more waits and CUDA events than are kept: what waits wait for is not "
-                         "told");
+        lac_model_report(model, LAC_REPORT_INFO, "cuda_events_left_out", syncs->events_lost, 0,
+                         "more records of CUDA events than are kept");
+    }
+    if (syncs->waits_lost > 0) {
+        lac_model_report(model, LAC_REPORT_INFO, "waits_not_resolved", syncs->waits_lost, 0,
+                         "more waits or CUDA events than are kept: what these waits wait for is "
+                         "not told");
     }
     lac_spool_sync_destroy(syncs);
     process->syncs = NULL;

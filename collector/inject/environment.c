@@ -1,8 +1,10 @@
 #include "collector/inject/recorder.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum {
     SEGMENT_BYTES_DEFAULT = 256 * 1024,
@@ -37,6 +39,26 @@ static uint64_t read_bytes(const char *name, uint64_t otherwise)
     }
 }
 
+/* A path that still leads there when the program has changed its folder. */
+static bool keep_directory(const char *directory)
+{
+    const size_t capacity = sizeof(lac_settings.directory) - 128;
+    size_t used = 0;
+
+    if (directory[0] != '/') {
+        if (getcwd(lac_settings.directory, capacity) == NULL) {
+            return false;
+        }
+        used = strlen(lac_settings.directory);
+        lac_settings.directory[used++] = '/';
+    }
+    if (used + strlen(directory) >= capacity) {
+        return false;
+    }
+    memcpy(lac_settings.directory + used, directory, strlen(directory) + 1);
+    return true;
+}
+
 void lac_settings_read(void)
 {
     const char *const directory = getenv("LACUNA_SPOOL");
@@ -48,10 +70,6 @@ void lac_settings_read(void)
     /* pages of up to 64 KiB (aarch64) must divide it: segments are mapped one by one */
     lac_settings.segment_bytes = (uint32_t)((segment_bytes + 65535) / 65536 * 65536);
     lac_settings.size_limit_bytes = read_bytes("LACUNA_SPOOL_LIMIT", (uint64_t)4 << 30);
-    lac_settings.enabled = directory != NULL && directory[0] != '\0' &&
-                           strlen(directory) < sizeof(lac_settings.directory) - 128 &&
+    lac_settings.enabled = directory != NULL && directory[0] != '\0' && keep_directory(directory) &&
                            (disable == NULL || disable[0] == '\0' || strcmp(disable, "0") == 0);
-    if (lac_settings.enabled) {
-        memcpy(lac_settings.directory, directory, strlen(directory) + 1);
-    }
 }

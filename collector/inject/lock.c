@@ -23,16 +23,18 @@ volatile uint32_t *lac_epoch_page = &epoch_without_page;
 static __thread volatile bool mine __attribute__((tls_model("initial-exec")));
 static __thread bool fork_inside __attribute__((tls_model("initial-exec")));
 
+/* A signal handler that comes between the two lines must find that the lock is ours: it would wait
+ * for itself. */
 void lac_lock(void)
 {
-    (void)pthread_mutex_lock(&mutex);
     mine = true;
+    (void)pthread_mutex_lock(&mutex);
 }
 
 void lac_unlock(void)
 {
-    mine = false;
     (void)pthread_mutex_unlock(&mutex);
+    mine = false;
 }
 
 bool lac_lock_is_mine(void)

@@ -14,6 +14,7 @@ enum {
     TABLE_SLOTS_FIRST = 4096,
     NAMES_MAX = 1 << 20,
     ARENA_BYTES = 1 << 20,
+    ARENAS_MAX = 256, /* a program whose every name is new must not run out of memory by us */
 };
 
 struct entry {
@@ -29,6 +30,7 @@ static uint32_t slot_count;
 static uint32_t name_count;
 static char *arena;
 static size_t arena_left;
+static unsigned arena_count;
 
 /* where the next string record goes, in a strings segment of the spool */
 static uint8_t *record_next;
@@ -58,7 +60,9 @@ void lac_names_reset(void)
 static bool grow(void)
 {
     const uint32_t bigger = slot_count == 0 ? TABLE_SLOTS_FIRST : slot_count * 2;
+    const uint32_t old_count = slot_count;
     struct entry *const fresh = map((size_t)bigger * sizeof(*fresh));
+    struct entry *const old = table;
 
     if (fresh == NULL) {
         return false;
@@ -73,11 +77,13 @@ static bool grow(void)
             fresh[at] = table[i];
         }
     }
-    if (table != NULL) {
-        (void)munmap(table, (size_t)slot_count * sizeof(*table));
-    }
+    /* a handler that forks now leaves its child a table that is whole at every instant */
     table = fresh;
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
     slot_count = bigger;
+    if (old != NULL) {
+        (void)munmap(old, (size_t)old_count * sizeof(*old));
+    }
     return true;
 }
 
@@ -86,11 +92,12 @@ static const char *keep(const char *text, uint32_t length)
     char *copy;
 
     if (arena_left < (size_t)length + 1) {
-        arena = map(ARENA_BYTES);
+        arena = arena_count < ARENAS_MAX ? map(ARENA_BYTES) : NULL;
         if (arena == NULL) {
             arena_left = 0;
             return NULL;
         }
+        arena_count++;
         arena_left = ARENA_BYTES;
     }
     copy = arena;
@@ -129,10 +136,46 @@ static uint32_t define(const struct entry *entry)
     return next_id++;
 }
 
+/* Where the name is, or where it would go. */
+static struct entry *find(const char *text, uint32_t length, uint32_t hash)
+{
+    uint32_t at = hash & (slot_count - 1);
+
+    while (table[at].text != NULL && (table[at].hash != hash || table[at].length != length ||
+                                      memcmp(table[at].text, text, length) != 0)) {
+        at = (at + 1) & (slot_count - 1);
+    }
+    return &table[at];
+}
+
+/* The entry of a name, made when it is new; NULL when there is no room for new ones. */
+static struct entry *entry_of(const char *text, uint32_t length, uint32_t hash)
+{
+    struct entry *entry = slot_count > 0 ? find(text, length, hash) : NULL;
+    const char *copy;
+
+    if (entry != NULL && entry->text != NULL) {
+        return entry;
+    }
+    if (name_count >= NAMES_MAX || ((name_count + 1) * 2 > slot_count && !grow())) {
+        return NULL;
+    }
+    copy = keep(text, length);
+    if (copy == NULL) {
+        return NULL;
+    }
+    entry = find(text, length, hash);
+    entry->length = length;
+    entry->hash = hash;
+    entry->id = 0;
+    __atomic_store_n(&entry->text, copy, __ATOMIC_RELEASE);
+    name_count++;
+    return entry;
+}
+
 uint32_t lac_names_define(const char *text, uint32_t length, uint32_t hash, const char **ret_text)
 {
     struct entry *entry;
-    uint32_t at;
     uint32_t id = 0;
 
     *ret_text = NULL;
@@ -140,32 +183,15 @@ uint32_t lac_names_define(const char *text, uint32_t length, uint32_t hash, cons
         return 0;
     }
     lac_lock();
-    if ((name_count + 1) * 2 > slot_count && (name_count >= NAMES_MAX || !grow())) {
-        goto done;
-    }
-    for (at = hash & (slot_count - 1); table[at].text != NULL; at = (at + 1) & (slot_count - 1)) {
-        if (table[at].hash == hash && table[at].length == length &&
-            memcmp(table[at].text, text, length) == 0) {
-            break;
+    entry = entry_of(text, length, hash);
+    if (entry != NULL) {
+        if (entry->id == 0 || entry->epoch != *lac_epoch_page) {
+            entry->id = define(entry);
+            entry->epoch = *lac_epoch_page;
         }
+        id = entry->id;
+        *ret_text = entry->text;
     }
-    entry = &table[at];
-    if (entry->text == NULL) {
-        const char *const copy = keep(text, length);
-
-        if (copy == NULL) {
-            goto done;
-        }
-        *entry = (struct entry){.text = copy, .length = length, .hash = hash};
-        name_count++;
-    }
-    if (entry->id == 0 || entry->epoch != *lac_epoch_page) {
-        entry->id = define(entry);
-        entry->epoch = *lac_epoch_page;
-    }
-    id = entry->id;
-    *ret_text = entry->text;
-done:
     if (id == 0 && lac_spool_header() != NULL) {
         lac_spool_header()->dropped_string_count++;
     }

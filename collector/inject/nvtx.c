@@ -3,6 +3,7 @@
  * the functions below. One table per library, so the entry point is called many times; the
  * functions and all their state are shared.
  */
+#include "collector/inject/gpu.h"
 #include "collector/inject/nvtx_abi.h"
 #include "collector/inject/nvtx_private.h"
 #include "collector/inject/recorder.h"
@@ -17,7 +18,9 @@
 
 #define LAC_EXPORT __attribute__((visibility("default")))
 
-enum { RANGE_ID_BLOCK = 1 << 16 };
+enum { RANGE_ID_BLOCK = 1 << 16, STRING_CHAINS = 4096, ARENA_BYTES = 1 << 18, ARENAS_MAX = 256 };
+
+static struct lac_registered_string *strings[STRING_CHAINS]; /* under lac_lock() */
 
 static struct lac_domain domains[LAC_DOMAINS_MAX];
 static struct {
@@ -428,21 +431,22 @@ void *lac_nvtx_allocate(size_t size_bytes)
 {
     static char *arena;
     static size_t left;
-    const size_t arena_bytes = 1 << 18;
+    static unsigned count;
     void *memory;
 
     size_bytes = (size_bytes + 15) & ~(size_t)15;
-    if (size_bytes > arena_bytes) {
+    if (size_bytes > ARENA_BYTES || (left < size_bytes && count == ARENAS_MAX)) {
         return NULL;
     }
     if (left < size_bytes) {
         memory =
-            mmap(NULL, arena_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+            mmap(NULL, ARENA_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (memory == MAP_FAILED) {
             return NULL;
         }
         arena = memory;
-        left = arena_bytes;
+        left = ARENA_BYTES;
+        count++;
     }
     memory = arena;
     arena += size_bytes;
@@ -450,25 +454,43 @@ void *lac_nvtx_allocate(size_t size_bytes)
     return memory;
 }
 
+/* A program that registers the same text again and again gets the same handle. */
+static struct lac_registered_string *find_string(uint32_t hash, const char *text, size_t length)
+{
+    struct lac_registered_string *string = strings[hash % STRING_CHAINS];
+
+    while (string != NULL &&
+           (string->length != length || memcmp(string->text, text, length) != 0)) {
+        string = string->next;
+    }
+    return string;
+}
+
 static const void *register_string(const char *text, size_t length)
 {
     struct lac_registered_string *string;
-    char *copy;
+    uint32_t hash;
 
     length = length > LAC_NAME_BYTES_MAX ? LAC_NAME_BYTES_MAX : length;
     if (lac_lock_is_mine()) {
         return NULL; /* from a signal handler that interrupted us */
     }
+    hash = lac_names_hash(text, length);
     lac_lock();
-    string = lac_nvtx_allocate(sizeof(*string) + length + 1);
-    lac_unlock();
+    string = find_string(hash, text, length);
     if (string == NULL) {
-        return NULL;
+        string = lac_nvtx_allocate(sizeof(*string) + length + 1);
+        if (string != NULL) {
+            char *const copy = (char *)(string + 1);
+
+            memcpy(copy, text, length);
+            copy[length] = '\0';
+            *string = (struct lac_registered_string){
+                .text = copy, .length = length, .next = strings[hash % STRING_CHAINS]};
+            strings[hash % STRING_CHAINS] = string;
+        }
     }
-    copy = (char *)(string + 1);
-    memcpy(copy, text, length);
-    copy[length] = '\0';
-    *string = (struct lac_registered_string){.text = copy, .length = length};
+    lac_unlock();
     return string;
 }
 
@@ -512,7 +534,11 @@ static const struct lac_domain *domain_create(const char *name, size_t length)
         }
     }
     lac_unlock();
-    put_name(&domains[index], index, name, length, LAC_EVENT_DOMAIN_NAME);
+    if (index != 0) {
+        put_name(&domains[index], index, name, length, LAC_EVENT_DOMAIN_NAME);
+    } else {
+        lac_setting("nvtx_domains", "more than 255: ranges of the others stand without theirs");
+    }
     return &domains[index];
 }
 

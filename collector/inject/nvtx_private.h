@@ -19,6 +19,7 @@ struct lac_domain {
 struct lac_registered_string {
     const char *text;
     size_t length;
+    struct lac_registered_string *next; /* in its chain */
 };
 
 static inline uint16_t lac_domain_index(const struct lac_domain *domain)

@@ -22,6 +22,16 @@ static struct lac_thread *free_threads; /* states of threads that ended; under l
 enum { SYNC_EVERY_NS = 1000000000, RETRIES_PER_S = 100, RESERVE_MAX = 2048 };
 static __thread volatile bool entering __attribute__((tls_model("initial-exec")));
 
+/* Room for THREAD, SYNC, SYNC_NS and something to say. */
+enum { ADOPT_EVENTS_MIN = 64 };
+
+/* Whether the next thread may go on in the segment: programs start threads by the thousand. */
+static bool is_adoptable(const struct lac_thread *self)
+{
+    return self->segment != NULL && self->reserve == 0 &&
+           self->end - self->next >= ADOPT_EVENTS_MIN;
+}
+
 static void on_thread_exit(void *value)
 {
     struct lac_thread *const self = value;
@@ -30,7 +40,7 @@ static void on_thread_exit(void *value)
     if (self->epoch != *lac_epoch_page) {
         return; /* the parent's thread, seen in a forked child */
     }
-    if (self->segment != NULL) {
+    if (self->segment != NULL && !is_adoptable(self)) {
         lac_spool_release(self->segment, self->segment_index);
         self->segment = NULL;
     }
@@ -45,6 +55,23 @@ static void make_exit_key(void)
     (void)pthread_key_create(&exit_key, on_thread_exit);
 }
 
+/* What is left of a thread that ended: its segment, and the names that it knew. */
+static void adopt(struct lac_thread *self)
+{
+    /* not that of a process that forked us, nor one that was given back */
+    const bool goes_on = self->segment != NULL && self->epoch == *lac_epoch_page;
+    struct lac_event *const next = goes_on ? self->next : NULL;
+    struct lac_event *const end = goes_on ? self->end : NULL;
+    struct lac_segment_header *const segment = goes_on ? self->segment : NULL;
+    const uint32_t index = self->segment_index;
+
+    memset(self, 0, offsetof(struct lac_thread, names));
+    self->next = next;
+    self->end = end;
+    self->segment = segment;
+    self->segment_index = index;
+}
+
 static struct lac_thread *thread_state(void)
 {
     struct lac_thread *self = NULL;
@@ -56,12 +83,14 @@ static struct lac_thread *thread_state(void)
     }
     lac_unlock();
     if (self != NULL) {
-        memset(self, 0, sizeof(*self));
+        adopt(self);
         return self;
     }
     self = mmap(NULL, sizeof(*self), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     return self == MAP_FAILED ? NULL : self;
 }
+
+static void put_thread(struct lac_thread *self);
 
 /* The state of a thread that records for the first time in this process; NULL: it does not. */
 static struct lac_thread *make_self(void)
@@ -83,6 +112,9 @@ static struct lac_thread *make_self(void)
     self->busy = 1;
     lac_self = self;
     (void)pthread_setspecific(exit_key, self);
+    if (self->segment != NULL) {
+        put_thread(self);
+    }
     if (__atomic_exchange_n(&domains_epoch, self->epoch, __ATOMIC_RELAXED) != self->epoch) {
         lac_domains_define(self);
         lac_categories_define(self);
@@ -142,6 +174,25 @@ static void put_sync(struct lac_thread *self)
     lac_recorder_put(self, now.ticks, 0, 0, 0, LAC_EVENT_SYNC);
     lac_recorder_put(self, now.monotonic_ns, 0, 0, 0, LAC_EVENT_SYNC_NS);
     self->next_sync_ticks = now.ticks + ticks_of_a_second();
+}
+
+/* The segment of a thread that ended goes on as this one's. */
+static void put_thread(struct lac_thread *self)
+{
+    char name[16];
+
+    lac_spool_thread_name(name);
+    self->seq = 1; /* what is left of this segment is its number 0 */
+    (void)__atomic_fetch_add(&self->segment->thread_count, 1u, __ATOMIC_RELAXED);
+    lac_recorder_put(self, (uint32_t)self->tid, lac_recorder_name(self, name, strlen(name)), 0, 0,
+                     LAC_EVENT_THREAD);
+    put_sync(self);
+}
+
+uint32_t lac_recorder_name_cut(void)
+{
+    (void)__atomic_fetch_add(&lac_spool_header()->cut_name_count, 1u, __ATOMIC_RELAXED);
+    return LAC_NAME_BYTES_MAX;
 }
 
 bool lac_recorder_refill(struct lac_thread *self, uint32_t count)

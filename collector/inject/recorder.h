@@ -12,9 +12,10 @@
  * path; nothing depends on exit handlers; on trouble the job goes on and we do not. All memory is
  * mapped, never malloc'ed: the host program may have replaced malloc or be inside it.
  *
- * A thread owns one open segment at a time. When it is full the thread marks it so and takes
- * another: one that a drainer has emptied if there is one (its pages are already there, which
- * halves the cost of an event), else a new one at the end of the file.
+ * A thread owns one open segment at a time, which a later thread goes on with when it ends. When it
+ * is full the thread marks it so and takes another: one that a drainer has emptied if there is one
+ * (its pages are already there, which halves the cost of an event), else a new one at the end of
+ * the file.
  */
 
 #include "lacuna/spool.h"
@@ -88,6 +89,9 @@ static inline uint32_t lac_recorder_name(struct lac_thread *self, const char *te
 static inline uint32_t lac_recorder_name_z(struct lac_thread *self, const char *text);
 uint32_t lac_recorder_name_slow(struct lac_thread *self, const char *text, uint32_t length,
                                 uint32_t hash);
+
+/** Counts a name that is too long; the length that is kept. */
+uint32_t lac_recorder_name_cut(void);
 
 /** Ready to record: the thread's state, or NULL. */
 struct lac_thread *lac_recorder_enter_slow(void);
@@ -208,6 +212,8 @@ struct lac_segment_header *lac_spool_segment(enum lac_segment_kind kind, int32_t
 /** The segment is full: a drainer may take it. `index` as lac_spool_segment() gave it. */
 void lac_spool_release(struct lac_segment_header *segment, uint32_t index);
 void lac_spool_count_dropped(uint64_t events, bool disk);
+/** What the calling thread is called; "" when that cannot be read. */
+void lac_spool_thread_name(char out[16]);
 struct lac_spool_header *lac_spool_header(void); /**< NULL before the first event */
 
 /* ---- name_table.c */
@@ -282,7 +288,8 @@ static inline struct lac_name_slot *lac_name_slot(struct lac_thread *self, uint3
 
 static inline uint32_t lac_recorder_name(struct lac_thread *self, const char *text, size_t length)
 {
-    const uint32_t cut = length > LAC_NAME_BYTES_MAX ? LAC_NAME_BYTES_MAX : (uint32_t)length;
+    const uint32_t cut =
+        LAC_UNLIKELY(length > LAC_NAME_BYTES_MAX) ? lac_recorder_name_cut() : (uint32_t)length;
     const uint32_t hash = lac_names_hash(text, cut);
 
     for (uint32_t way = 0; way < 2; way++) {

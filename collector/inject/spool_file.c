@@ -1,9 +1,12 @@
+#include "collector/inject/old_symbols.h"
 #include "collector/inject/recorder.h"
 #include "collector/inject/secrets.h"
 #include "lacuna/spool.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +15,7 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
+#include <time.h>
 #include <unistd.h>
 
 /*
@@ -20,10 +24,13 @@
  */
 
 static struct lac_spool_header *header;
+/* of the nearest process above that has a spool: it counts those below that cannot make one */
+static struct lac_spool_header *ancestor;
 static char path[sizeof(lac_settings.directory) + 128];
 static int fd = -1;
 static bool dead;
 static uint64_t segments_made;
+static uint64_t unmapped; /* index + 1 of a segment that has its space and could not be mapped */
 /* segments that are mapped now, by index: the lock guards it but for a thread's own entry */
 enum { MAPPED_MAX = 1024 };
 static struct lac_segment_header *mapped[MAPPED_MAX];
@@ -35,15 +42,32 @@ struct lac_spool_header *lac_spool_header(void)
     return header;
 }
 
+/* By the system call: glibc before 2.33 has no symbol fstat. The kernel's struct is glibc's here.
+ * Programs that close every descriptor they do not know leave us with somebody else's. */
+static bool is_our_file(int file)
+{
+    struct stat status = {0};
+
+    return syscall(SYS_fstat, file, &status) == 0 && status.st_dev == own_device &&
+           status.st_ino == own_inode;
+}
+
 void lac_spool_forget(void)
 {
-    header = NULL; /* not mapped here: MADV_DONTFORK */
-    if (fd >= 0) {
-        (void)close(fd);
-        fd = -1;
+    if (header != NULL) {
+        if (ancestor != NULL) {
+            (void)munmap(ancestor, LAC_SPOOL_HEADER_BYTES);
+        }
+        ancestor = header;
     }
+    header = NULL;
+    if (fd >= 0 && is_our_file(fd)) {
+        (void)close(fd);
+    }
+    fd = -1;
     dead = false;
     segments_made = 0;
+    unmapped = 0;
     memset(mapped, 0, sizeof(mapped));
 }
 
@@ -55,6 +79,71 @@ void lac_spool_count_dropped(uint64_t events, bool disk)
             __atomic_fetch_add(&header->dropped_disk_count, events, __ATOMIC_RELAXED);
         }
     }
+}
+
+/* ---- signals that writing brings: they would end a program that did not write */
+
+struct held {
+    sigset_t before;
+    sigset_t pending;
+};
+
+static void hold_signals(struct held *held)
+{
+    sigset_t both;
+
+    (void)sigemptyset(&both);
+    (void)sigaddset(&both, SIGPIPE); /* standard error is a pipe that nobody reads */
+    (void)sigaddset(&both, SIGXFSZ); /* a limit of file sizes */
+    (void)sigpending(&held->pending);
+    (void)pthread_sigmask(SIG_BLOCK, &both, &held->before);
+}
+
+static void release_signals(const struct held *held)
+{
+    static const int signals[] = {SIGPIPE, SIGXFSZ};
+    const struct timespec now = {0};
+    sigset_t pending;
+    sigset_t one;
+
+    (void)sigpending(&pending);
+    for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
+        if (sigismember(&pending, signals[i]) == 1 &&
+            sigismember(&held->pending, signals[i]) == 0) {
+            (void)sigemptyset(&one);
+            (void)sigaddset(&one, signals[i]);
+            (void)sigtimedwait(&one, NULL, &now);
+        }
+    }
+    (void)pthread_sigmask(SIG_SETMASK, &held->before, NULL);
+}
+
+/* Space for the file, before any of it is mapped; 0 or an error number. */
+static int allocate(int file, uint64_t offset, uint64_t size_bytes)
+{
+    struct held held;
+    int error;
+
+    hold_signals(&held);
+    error = posix_fallocate(file, (off_t)offset, (off_t)size_bytes);
+    release_signals(&held);
+    return error;
+}
+
+/* Low numbers are the program's: it may have closed its standard streams, or count on the next. */
+static int keep_away(int file)
+{
+    static const int lowest[] = {900, 200, 20, 3};
+    int away = -1;
+
+    for (size_t i = 0; file >= 0 && i < sizeof(lowest) / sizeof(lowest[0]) && away < 0; i++) {
+        away = fcntl(file, F_DUPFD_CLOEXEC, lowest[i]);
+    }
+    if (away >= 0 || (file >= 0 && file < 3)) {
+        (void)close(file);
+        file = away;
+    }
+    return file;
 }
 
 void lac_complain(const char *what, int error)
@@ -69,9 +158,13 @@ void lac_complain(const char *what, int error)
     length = snprintf(line, sizeof(line), "lacuna: %s%s%s (%s); the job goes on, not recorded\n",
                       what, error != 0 ? ": " : "", error != 0 ? strerror(error) : "", path);
     if (length > 0) {
-        ssize_t written = write(STDERR_FILENO, line, (size_t)length);
+        struct held held;
 
-        (void)written;
+        hold_signals(&held);
+        if (write(STDERR_FILENO, line, (size_t)length) < 0) {
+            length = 0; /* nobody to tell */
+        }
+        release_signals(&held);
     }
 }
 
@@ -221,7 +314,10 @@ static void fill_header(void)
 
 static bool fail(const char *what, int error)
 {
-    dead = true;
+    __atomic_store_n(&dead, true, __ATOMIC_RELEASE);
+    if (ancestor != NULL) {
+        (void)__atomic_fetch_add(&ancestor->lost_process_count, 1u, __ATOMIC_RELAXED);
+    }
     lac_complain(what, error);
     return false;
 }
@@ -238,11 +334,11 @@ static bool open_spool(void)
     }
     (void)snprintf(path, sizeof(path), "%s/%d-%llu-%u.spool", lac_settings.directory, (int)getpid(),
                    (unsigned long long)own_start_ticks(), lac_fork_depth());
-    fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    fd = keep_away(open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
     if (fd < 0) {
         return fail("cannot make the spool", errno);
     }
-    error = posix_fallocate(fd, 0, LAC_SPOOL_HEADER_BYTES);
+    error = allocate(fd, 0, LAC_SPOOL_HEADER_BYTES);
     if (error != 0) {
         return fail("no room for the spool", error);
     }
@@ -252,7 +348,6 @@ static bool open_spool(void)
     if (memory == MAP_FAILED) {
         return fail("cannot map the spool", errno);
     }
-    (void)madvise(memory, LAC_SPOOL_HEADER_BYTES, MADV_DONTFORK);
     header = memory;
     if (syscall(SYS_fstat, fd, &status) == 0) {
         own_device = status.st_dev;
@@ -266,6 +361,9 @@ bool lac_spool_open(void)
 {
     bool ok;
 
+    if (__atomic_load_n(&dead, __ATOMIC_ACQUIRE)) {
+        return false; /* every event of a process that is not recorded comes here */
+    }
     lac_lock();
     ok = open_spool();
     lac_unlock();
@@ -278,21 +376,10 @@ static uint64_t segment_offset(uint64_t index)
     return LAC_SPOOL_SEGMENTS_OFFSET + index * lac_settings.segment_bytes;
 }
 
-/* By the system call: glibc before 2.33 has no symbol fstat. The kernel's struct is glibc's here.
- */
-static bool is_our_file(int file)
-{
-    struct stat status = {0};
-
-    return syscall(SYS_fstat, file, &status) == 0 && status.st_dev == own_device &&
-           status.st_ino == own_inode;
-}
-
 static int spool_fd(void)
 {
-    /* programs that close every descriptor they do not know would leave us with somebody else's */
     if (fd < 0 || !is_our_file(fd)) {
-        fd = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+        fd = keep_away(open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW));
     }
     return fd;
 }
@@ -311,6 +398,7 @@ static struct lac_segment_header *map_segment(uint64_t index)
     memory = mmap(NULL, lac_settings.segment_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file,
                   (off_t)segment_offset(index));
     if (memory == MAP_FAILED) {
+        lac_complain("cannot map more of the spool", errno);
         return NULL;
     }
     (void)madvise(memory, lac_settings.segment_bytes, MADV_DONTFORK);
@@ -320,11 +408,22 @@ static struct lac_segment_header *map_segment(uint64_t index)
     return memory;
 }
 
-static void read_thread_name(char *out, size_t capacity)
+void lac_spool_thread_name(char out[16])
 {
-    const size_t length = read_file("/proc/thread-self/comm", out, capacity - 1);
+    const size_t length = read_file("/proc/thread-self/comm", out, 15);
 
     out[length > 0 && out[length - 1] == '\n' ? length - 1 : length] = '\0';
+}
+
+/* One that could not be mapped when it was made, for want of address space. */
+static bool take_unmapped(uint64_t *ret_index)
+{
+    if (unmapped == 0) {
+        return false;
+    }
+    *ret_index = unmapped - 1;
+    unmapped = 0;
+    return true;
 }
 
 /* One that a drainer emptied: its pages are in the page cache already. */
@@ -348,8 +447,7 @@ static bool take_new(uint64_t *ret_index)
     if (lac_settings.size_limit_bytes != 0 && end > lac_settings.size_limit_bytes) {
         return false;
     }
-    error = posix_fallocate(spool_fd(), (off_t)segment_offset(segments_made),
-                            (off_t)lac_settings.segment_bytes);
+    error = allocate(spool_fd(), segment_offset(segments_made), lac_settings.segment_bytes);
     if (error != 0) {
         lac_complain("no room for more of the spool", error);
         return false;
@@ -368,8 +466,9 @@ struct lac_segment_header *lac_spool_segment(enum lac_segment_kind kind, int32_t
     if (kind != LAC_SEGMENT_STRINGS) {
         lac_lock();
     }
-    if (open_spool() && (take_emptied(&index) || take_new(&index))) {
+    if (open_spool() && (take_unmapped(&index) || take_emptied(&index) || take_new(&index))) {
         segment = map_segment(index);
+        unmapped = segment == NULL ? index + 1 : 0;
     }
     if (segment != NULL) {
         __atomic_store_n(&segment->magic, 0u, __ATOMIC_RELEASE); /* first: a drainer may look */
@@ -379,7 +478,7 @@ struct lac_segment_header *lac_spool_segment(enum lac_segment_kind kind, int32_t
         segment->tid = tid;
         segment->seq = seq;
         segment->sync = lac_clock_sync();
-        read_thread_name(segment->thread_name, sizeof(segment->thread_name));
+        lac_spool_thread_name(segment->thread_name);
         __atomic_store_n(&segment->magic, LAC_SEGMENT_MAGIC, __ATOMIC_RELEASE);
         __atomic_store_n(&header->segment_count, segments_made, __ATOMIC_RELEASE);
         if (ret_index != NULL) {

@@ -54,6 +54,7 @@ int lac_made_spool(const uint8_t *data, size_t size_bytes)
                                                 .kind = data[0],
                                                 .gpu_clock = data[1],
                                                 .tid = 100 + data[2] % 3,
+                                                .external_count = data[3],
                                                 .seq = count,
                                                 .sync = {1000 + count * 100u, 2000, 3000},
                                                 .state = LAC_SEGMENT_FULL};

@@ -8,7 +8,8 @@
  * A spool with a sound header in a file without a name. The bytes are its segments, one after the
  * other, at most 16:
  *
- *   kind, clock of GPU records, thread, 0, u32 length, then `length` bytes of records
+ *   kind, clock of GPU records, thread, how many ids of the program or changes of thread it holds,
+ *   u32 length, then `length` bytes of records
  *
  * @return a descriptor, the caller's to close; import it as /proc/self/fd/N. Ends the program when
  *         that fails.

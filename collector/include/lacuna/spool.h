@@ -70,8 +70,10 @@ struct lac_spool_header {
     uint32_t stop;                 /**< set by a launcher: enum lac_spool_stop */
     uint32_t named_count;          /**< domains and categories that got a name */
     uint32_t reserved0;
-    uint64_t step_count; /**< training steps that a hook saw end; 0 none */
-    uint32_t reserved[22];
+    uint64_t step_count;         /**< training steps that a hook saw end; 0 none */
+    uint64_t lost_process_count; /**< children that could not make a spool of their own */
+    uint64_t cut_name_count;     /**< events whose name was longer than is kept */
+    uint32_t reserved[18];
     /* segments that a drainer emptied, for reuse: it stores at tail, threads take at head */
     uint64_t free_head;
     uint64_t free_tail;
@@ -103,7 +105,10 @@ struct lac_segment_header {
     struct lac_sync_point sync; /**< when it was opened */
     char thread_name[16];       /**< comm at that time */
     uint32_t gpu_clock;         /**< enum lac_gpu_clock, in segments of GPU records */
-    uint32_t external_count;    /**< LAC_GPU_EXTERNAL records, in segments of GPU records */
+    union {
+        uint32_t external_count; /**< LAC_GPU_EXTERNAL records, in segments of GPU records */
+        uint32_t thread_count;   /**< LAC_EVENT_THREAD events, in segments of events */
+    };
 };
 
 /** Types of 16-byte events. 0 is never written. Unknown ones are skipped and counted by readers. */
@@ -140,6 +145,8 @@ enum lac_event_type {
     LAC_EVENT_DATA_TEXT = 23,  /**< name = what the pointer at offset ts points to */
     LAC_EVENT_DATA_LENGTH =
         24, /**< ts = a length that payload number `name` of the event holds; before the bytes */
+    LAC_EVENT_THREAD = 25, /**< what follows is another thread's: ts = its id, name its name. A
+                              SYNC with its SYNC_NS come next */
 };
 
 enum lac_schema_kind {
