@@ -37,8 +37,8 @@ class Data(Dataset):
             time.sleep(0.001)
             return [float(index + k) for k in range(20000)]
         elif self.how == "files":
-            for k in range(24):
-                with open(f"{sys.argv[4]}/{(24 * index + k) % 600}.bin", "rb") as file:
+            for k in range(48):
+                with open(f"{sys.argv[4]}/{(48 * index + k) % 600}.bin", "rb") as file:
                     file.read()
                     os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
         elif self.how == "text":
@@ -112,10 +112,10 @@ class LoadingVerdicts(AdviceTest):
                 file.read()
                 wall, cpu = wall + time.perf_counter(), cpu + time.thread_time()
                 os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
-        if cpu > 0.35 * wall or wall < 100 * 75e-6:
-            self.skipTest(f"files are read in {wall * 1e4:.0f} us here: no storage that makes wait")
+        if cpu > 0.45 * wall or wall < 100 * 50e-6:
+            self.skipTest(f"a file is read in {wall * 1e4:.0f} us here, {cpu * 1e4:.0f} of them computing: no storage that makes wait")
         first, analysis = self.first("small-files", "files", "1", "40", self.folder, may_add=True)
-        self.assertRegex(first["why"], r"192 files of 20(\.0)? KB")
+        self.assertRegex(first["why"], r"384 files of 20(\.0)? KB")
         self.assertEqual({part["name"]: part["count"] for part in analysis["loading"]["parts"]}["loader.item"], 320)
 
     def test_batches_of_python_objects(self):
