@@ -44,6 +44,15 @@ static bool has_throughput(const struct lac_analysis *analysis, bool has_step_na
     return is_loop && analysis->step_kept_count >= STEPS_MIN;
 }
 
+/** Whether fewer steps than say anything lie between the marks of the kept ones, by the device's
+ *  pace: the host marked the others while the device was still at these. */
+static bool is_far_ahead(const struct lac_analysis *analysis)
+{
+    return analysis->step_device_ns != LAC_UNKNOWN_NS &&
+           (double)analysis->step_mean_ns * analysis->step_kept_count <
+               (double)STEPS_MIN * (double)analysis->step_device_ns;
+}
+
 void lac_subject_decide(struct lac_diagnosis *diagnosis)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
@@ -60,7 +69,8 @@ void lac_subject_decide(struct lac_diagnosis *diagnosis)
     } else if (analysis->step_count == 0 ||
                (!has_step_names && !diagnosis->has_backward && !has_training_kernels(diagnosis))) {
         analysis->subject = LAC_SUBJECT_NO_STEPS; /* what repeats may be a layer */
-    } else if (analysis->step_kept_count < STEPS_MIN || !diagnosis->time) { /* or of no length */
+    } else if (analysis->step_kept_count < STEPS_MIN || !diagnosis->time ||
+               is_far_ahead(analysis)) { /* or of no length */
         analysis->subject = LAC_SUBJECT_FEW_STEPS;
     } else {
         analysis->subject = LAC_SUBJECT_TRAINING;

@@ -219,6 +219,29 @@ static const char *cause_of_trace(const struct lac_analysis *analysis)
     return part.cause == LAC_CAUSE_COUNT_ ? "unknown" : lac_cause_name(part.cause);
 }
 
+/** Too few steps, or marks of steps that lie in less time than the device takes for as many. */
+static void say_few_steps(struct lac_analysis *analysis, const char *certain)
+{
+    struct lac_verdict *verdict = &analysis->verdict;
+    uint32_t kept = analysis->step_kept_count;
+    verdict->detail = "Record ten steps after five of warm-up.";
+    if (kept < STEPS_MIN || analysis->step_device_ns == LAC_UNKNOWN_NS) {
+        verdict->text =
+            lac_texts_add(&analysis->texts,
+                          "%u step%s after warm-up: too few to say anything about a step. "
+                          "What is certain: %s",
+                          (unsigned)kept, kept == 1 ? "" : "s", certain);
+        return;
+    }
+    verdict->text = lac_texts_add(
+        &analysis->texts,
+        "the host runs ahead: it marks a step every %s, and the GPU takes %s for each, so that the "
+        "marks say nothing about a step. What is certain: %s",
+        lac_say_ns(analysis->step_mean_ns).text, lac_say_ns(analysis->step_device_ns).text,
+        certain);
+    verdict->detail = "Record more steps, until the host has to wait for the GPU.";
+}
+
 static void say_about_trace(struct lac_diagnosis *diagnosis)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
@@ -235,13 +258,10 @@ static void say_about_trace(struct lac_diagnosis *diagnosis)
     }
     verdict->letter = '~';
     if (analysis->subject == LAC_SUBJECT_FEW_STEPS) {
-        uint32_t kept = analysis->step_kept_count;
-        verdict->text =
-            lac_texts_add(&analysis->texts,
-                          "%u step%s after warm-up: too few to say anything about a step. "
-                          "What is certain: %s",
-                          (unsigned)kept, kept == 1 ? "" : "s", certain);
-    } else if (analysis->step_count > 0) {
+        say_few_steps(analysis, certain);
+        return;
+    }
+    if (analysis->step_count > 0) {
         verdict->text = lac_texts_add(
             &analysis->texts,
             "the same kernels come again every %s, but nothing says that this is a training step: "

@@ -7,7 +7,7 @@ import json
 import random
 
 COMPUTE, COPIES, COLLECTIVES = 7, 21, 20
-QUEUE = 1000  # launches that wait on a device before the host has to
+QUEUE = 1000  # launches that wait on a stream before the host has to
 PINNED_NS_MB, PAGEABLE_NS_MB = 83_333, 250_000
 
 SETTINGS = {
@@ -33,9 +33,10 @@ class Loop:
             raise ValueError(f"no such settings: {sorted(unknown)}")
         self.is_ = dict(SETTINGS, **settings)
         self.random = random.Random(self.is_["seed"])
-        self.events, self.step_ns, self.queue = [], [], []
+        self.events, self.step_ns = [], []
         self.now, self.ids, self.records = 0, 0, False
         self.free = {COMPUTE: 0, COPIES: 0, COLLECTIVES: 0}
+        self.queue = {COMPUTE: [], COPIES: [], COLLECTIVES: []}
         self.ready, self.taken, self.worker_free, self.copied_ns = [], {}, {}, 0
         for step in range(self.is_["warm_up"] + self.is_["steps"]):
             self.records = step >= self.is_["warm_up"]
@@ -80,14 +81,14 @@ class Loop:
         """The device's operation, and the call that asks for it."""
         self.ids += 1
         called_ns = self.now
-        self.queue = [start for start in self.queue if start > self.now]
-        if len(self.queue) >= QUEUE:
-            self.now = sorted(self.queue)[-QUEUE]
+        queue = self.queue[stream] = [start for start in self.queue[stream] if start > self.now]
+        if len(queue) >= QUEUE:
+            self.now = queue[-QUEUE]
         self.now += 5000
         start_ns = max(self.free[stream], self.now + 3000, after_ns)
         end_ns = start_ns + int(dur_ns)
         self.free[stream] = end_ns
-        self.queue.append(start_ns)
+        queue.append(start_ns)
         if blocks:
             self.now = end_ns + 3000
         self.put("cuda_runtime", call, called_ns, self.now, thread, correlation=self.ids)
@@ -213,6 +214,8 @@ class Loop:
             buckets = self.is_["buckets"] if updates else 0
             if buckets and number % max(1, self.is_["layers"] // buckets) == 0:
                 begin = self.now
+                self.put("cuda_runtime", "cudaStreamWaitEvent", self.now, self.now + 2000, 1001)
+                self.now += 2000
                 self.launch("ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)",
                             self.about(self.is_["allreduce_us"] / buckets), 1001, stream=COLLECTIVES,
                             after_ns=self.free[COMPUTE])

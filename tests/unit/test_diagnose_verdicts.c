@@ -330,11 +330,11 @@ START_TEST(numbers_are_said_as_people_do)
 }
 END_TEST
 
-START_TEST(a_host_that_runs_ahead_through_all_steps_does_not_set_the_pace)
+static void draw_far_ahead(int steps)
 {
-    enum { STEPS = 8, MARKS_US = 1000, DEVICE_US = 5000 };
+    enum { MARKS_US = 1000, DEVICE_US = 5000 };
     sheet_blank();
-    for (int i = 0; i < STEPS; i++) {
+    for (int i = 0; i < steps; i++) {
         sheet_add("main range %d %d ProfilerStep#%d\n", i * MARKS_US, MARKS_US, i);
         sheet_add("main op %d 200 Optimizer.step#SGD.step\n", i * MARKS_US + 700);
         unsigned corr = ++sheet_corr;
@@ -343,6 +343,11 @@ START_TEST(a_host_that_runs_ahead_through_all_steps_does_not_set_the_pace)
                   corr);
     }
     diagnose(NULL);
+}
+
+START_TEST(a_host_that_runs_ahead_through_all_steps_does_not_set_the_pace)
+{
+    draw_far_ahead(40);
     ck_assert_int_eq(analysis->step_mean_ns, 1000000);
     ck_assert_int_eq(analysis->step_device_ns, 5000000);
     ck_assert_double_eq_tol(analysis->throughput_per_s, 200.0, 0.01);
@@ -351,6 +356,19 @@ START_TEST(a_host_that_runs_ahead_through_all_steps_does_not_set_the_pace)
         analysis->verdict.detail,
         "The host runs ahead: it marks a step every 1 ms, and the GPU takes 5 ms for each.");
     ck_assert_ptr_null(sheet_finding("step-outliers"));
+}
+END_TEST
+
+START_TEST(marks_in_less_time_than_three_steps_take_say_nothing)
+{
+    draw_far_ahead(8);
+    ck_assert_int_eq((int)analysis->subject, (int)LAC_SUBJECT_FEW_STEPS);
+    ck_assert_int_eq(analysis->step_device_ns, 5000000);
+    ck_assert_uint_eq(analysis->finding_count, 0);
+    ck_assert_str_eq(analysis->verdict.text,
+                     "the host runs ahead: it marks a step every 1 ms, and the GPU takes 5 ms for "
+                     "each, so that the marks say nothing about a step. What is certain: the GPU "
+                     "worked all of its 40 ms");
 }
 END_TEST
 
@@ -396,6 +414,7 @@ static void add_tests(TCase *tcase)
 {
     tcase_add_test(tcase, without_knowing_who_launched_what_the_device_is_replayed);
     tcase_add_test(tcase, a_host_that_runs_ahead_through_all_steps_does_not_set_the_pace);
+    tcase_add_test(tcase, marks_in_less_time_than_three_steps_take_say_nothing);
     tcase_add_test(tcase, a_queue_that_is_always_full_sets_the_pace);
     tcase_add_test(tcase, without_a_gpu_the_training_process_is_judged);
     tcase_add_test(tcase, a_batch_that_waits_for_storage_is_told_from_one_that_computes);
