@@ -59,7 +59,16 @@ export async function startBrowser(options = {}) {
     if (message.type() === 'error' || /Content Security Policy/i.test(message.text())) complaints.push(message.text());
   });
   page.on('pageerror', (error) => complaints.push(`exception: ${error.message}`));
-  return {browser, page, complaints};
+  const pending = new Set();
+  const isAnswered = (request) => !request.url().endsWith('/events'); // that one stays open
+  page.on('request', (request) => isAnswered(request) && pending.add(request));
+  page.on('requestfinished', (request) => pending.delete(request));
+  page.on('requestfailed', (request) => pending.delete(request));
+  /** Until all that the page asked for is answered. */
+  const answered = async () => {
+    for (let quiet = 0; quiet < 6; quiet = pending.size === 0 ? quiet + 1 : 0) await page.waitForTimeout(50);
+  };
+  return {browser, page, complaints, answered};
 }
 
 /** Runs named steps in order; a failure keeps a screenshot and goes on with the next. Ends the process. */

@@ -18,7 +18,7 @@ const demo = join(scratch, 'demo');
 mkdirSync(data);
 run('demo', demo);
 const server = await startServer(data);
-const {browser, page, complaints} = await startBrowser();
+const {browser, page, complaints, answered} = await startBrowser();
 const upload = async (path) => {
   await page.goto(`${server.base}/`);
   await page.getByRole('button', {name: 'Add traces'}).first().waitFor();
@@ -179,10 +179,21 @@ const steps = [
   ['a deleted trace says so to who has it open', async () => {
     await page.locator('.ranks').getByRole('link', {name: 'Rank 1'}).click();
     await page.locator('.trace-name', {hasText: /rank1/}).waitFor();
+    await answered(); // what is asked of a trace that goes meanwhile is a 404, rightly
     const id = /\/t\/([a-z2-7]+)/.exec(page.url())[1];
     const reply = await fetch(`${server.base}/api/v1/traces/${id}`, {method: 'DELETE', headers: {Authorization: `Bearer ${server.key}`}});
     assert.equal(reply.status, 204);
     await page.getByText('There is no such trace here').waitFor();
+  }],
+  ['and to whom no event told it', async () => {
+    await page.route('**/api/v1/events', (route) => route.abort());
+    await upload(join(scratch, 'plain.json'));
+    await answered();
+    const id = /\/t\/([a-z2-7]+)/.exec(page.url())[1];
+    await fetch(`${server.base}/api/v1/traces/${id}`, {method: 'DELETE', headers: {Authorization: `Bearer ${server.key}`}});
+    await page.getByText('There is no such trace here').waitFor({timeout: 15000});
+    await page.unroute('**/api/v1/events');
+    complaints.splice(0, complaints.length); // the browser's own: no events, and the trace asked for once more
   }],
   ['a trace of the host alone opens its flame graph on the time of the host', async () => {
     const path = join(scratch, 'host.json');

@@ -1,6 +1,6 @@
 // A trace: its head with the tabs, and the page that the tabs choose.
 import type {JSX} from 'preact';
-import {useEffect} from 'preact/hooks';
+import {useEffect, useRef} from 'preact/hooks';
 import {ApiError, getAnalysis, getTrace, getTracks} from '../api/client';
 import type {Analysis, TraceInfo, TracksInfo} from '../api/types';
 import {formatBytes, formatCount, formatWhen, sentence} from '../base/format';
@@ -32,7 +32,9 @@ const TABS: readonly {page: Page; label: string}[] = [
 export function TracePage(): JSX.Element {
   const id = traceId.value ?? '';
   const known = traceById(id);
-  const first = useResource(id, async signal => {
+  const isGone = deletedTraces.value.has(id);
+  const losses = useLosses(known);
+  const first = useResource(isGone ? undefined : `${id}/${losses}`, async signal => {
     try {
       const trace = await getTrace(id, signal);
       takeReply(trace);
@@ -43,8 +45,7 @@ export function TracePage(): JSX.Element {
       throw error;
     }
   });
-  const isGone = deletedTraces.value.has(id);
-  const trace = known ?? (first.kind === 'ready' && !isGone ? first.value : undefined);
+  const trace = known ?? (first.kind === 'ready' ? first.value : undefined);
 
   useEffect(() => {
     document.title = trace ? `${trace.name || 'trace'}: Lacuna` : 'Lacuna';
@@ -55,11 +56,11 @@ export function TracePage(): JSX.Element {
     <>
       <Header />
       <main class="page">
-        {first.kind === 'loading' && <Loading what="the trace" />}
+        {!isGone && first.kind === 'loading' && <Loading what="the trace" />}
         {first.kind === 'error' && (
           <Failed title="The trace cannot be shown" text={first.text} retry={first.retry} />
         )}
-        {first.kind === 'ready' && (
+        {(isGone || first.kind === 'ready') && (
           <Empty title="There is no such trace here">
             It was deleted, or the link belongs to another server.{' '}
             <ViewLink view={DEFAULT_VIEW}>All traces</ViewLink>
@@ -68,6 +69,15 @@ export function TracePage(): JSX.Element {
       </main>
     </>
   );
+}
+
+/** How often it was in the list and is no more: then the server is asked what became of it, for
+ *  its end may have come while nobody listened. */
+function useLosses(known: TraceInfo | undefined): number {
+  const seen = useRef({isKnown: false, losses: 0});
+  if (seen.current.isKnown && !known) seen.current.losses++;
+  seen.current.isKnown = known !== undefined;
+  return seen.current.losses;
 }
 
 function KnownTrace({trace}: {trace: TraceInfo}): JSX.Element {
