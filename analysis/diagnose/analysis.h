@@ -275,7 +275,8 @@ struct lac_replay_facts {
 struct lac_needs {
     int64_t data_ns, host_ns, copies_ns, gpu_ns, comm_ns;
     int64_t alone_ns; /**< of all of them together, with no other rank to wait for: the step played
-                           again with collectives that take no time. Unknown without collectives */
+                           again with collectives that take no time. Unknown without collectives
+                           or where the steps cannot be played */
 };
 
 /* -- findings -------------------------------------------------------------------------------- */
@@ -307,10 +308,10 @@ struct lac_finding {
     double gain_low_pct, gain_mid_pct,
         gain_high_pct; /**< of the mean kept step time; NaN unknown */
     int64_t step_low_ns, step_mid_ns,
-        step_high_ns;  /**< predicted mean step: best, expected, worst; or LAC_UNKNOWN_NS */
-    double confidence; /**< 0..1 */
+        step_high_ns;    /**< predicted mean step: best, expected, worst; or LAC_UNKNOWN_NS */
+    double confidence;   /**< 0..1 */
     bool ends_at_loader; /**< what it leads to is as fast as batches come: the next limit */
-    bool is_once;      /**< paid once, not by every step: said, but not put first */
+    bool is_once;        /**< paid once, not by every step: said, but not put first */
     const char *title;
     const char *why;
     const char *change;

@@ -412,7 +412,8 @@ static void fill_needs(struct lac_diagnosis *diagnosis, const struct lac_step_ti
 static void measure_alone(struct lac_diagnosis *diagnosis)
 {
     struct lac_change change;
-    if (diagnosis->analysis->main_device == LAC_NONE || diagnosis->time->comm_ns <= 0.0) {
+    if (diagnosis->analysis->main_device == LAC_NONE || diagnosis->time->comm_ns <= 0.0 ||
+        lac_graph_trust(diagnosis->time) == LAC_TRUST_NONE) {
         return;
     }
     lac_change_clear(&change);

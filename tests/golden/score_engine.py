@@ -185,7 +185,9 @@ def judge_ranks(truth, findings):
     if row.get("named") and late["gain_pct"] >= 3.0:
         band = found["gain_pct"]
         told = [by for by, texts in LATE_WHY.items() if any(t in text for t in texts)]
-        row["why"] = truth["late_by"] in told if told or "than the median rank, by" in text else "untold"
+        # without names and the hook a wait for data is the host's silence
+        is_hidden = truth["late_by"] == "data" and not truth["shape"]["hook"] and truth["shape"]["step_names"] in ("optimizer", "none")
+        row["why"] = (truth["late_by"] in told or is_hidden and "host" in told) if told or "than the median rank, by" in text else "untold"
         row["band"] = [round(band[end], 1) for end in ("low", "mid", "high")]
         row["in_band"] = band["low"] - 1.0 <= late["gain_pct"] <= band["high"] + 1.0
     return row
