@@ -194,7 +194,7 @@ LAC_MUST_USE enum lac_status lac_steps_by_optimizer_kernels(struct lac_diagnosis
 /* step_micro.c: accumulated gradients; before it is chosen for whole cycles of them */
 LAC_MUST_USE enum lac_status lac_steps_find_micro(struct lac_diagnosis *diagnosis);
 LAC_MUST_USE enum lac_status lac_steps_choose(struct lac_diagnosis *diagnosis);
-/* step_kinds.c: what the others did: by the names of ranges, then by what they hold */
+/* step_kinds.c: what the others did, by the names of ranges; step_signs.c: by what they hold */
 LAC_MUST_USE enum lac_status lac_steps_name_kinds(struct lac_diagnosis *diagnosis);
 LAC_MUST_USE enum lac_status lac_steps_find_kinds(struct lac_diagnosis *diagnosis);
 /** The kind of work that a range's name says, or LAC_KIND_TRAIN. */

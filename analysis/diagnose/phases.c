@@ -111,14 +111,18 @@ static void go_to(struct walk *walk, int64_t end_ns, enum lac_phase_kind kind,
     }
 }
 
-/** What lies between steps. Short holes are the loop's own. */
-static enum lac_phase_kind phase_between(const struct lac_diagnosis *diagnosis, int64_t start_ns,
-                                         int64_t end_ns, int64_t step_ns)
+/** The phase of a step where no stretch of its own says more. */
+static enum lac_phase_kind plain_phase(const struct lac_step *step, enum lac_phase_kind usual)
+{
+    bool is_plain = step->kind == LAC_KIND_WARM_UP || step->kind == LAC_KIND_OTHER;
+    return is_plain ? phase_of((enum lac_step_kind)step->kind, usual) : usual;
+}
+
+/** What lies between steps, from `start_ns` to `end_ns`. Long holes are not the loop's own. */
+static enum lac_phase_kind phase_of_hole(const struct lac_diagnosis *diagnosis, int64_t start_ns,
+                                         int64_t end_ns)
 {
     const struct lac_analysis *analysis = diagnosis->analysis;
-    if (end_ns - start_ns < step_ns / 5 && analysis->phase_count > 0) {
-        return (enum lac_phase_kind)analysis->phases[analysis->phase_count - 1].kind;
-    }
     int64_t busy_ns =
         analysis->main_device == LAC_NONE
             ? 0
@@ -134,24 +138,24 @@ static enum lac_status find_phases(struct lac_diagnosis *diagnosis)
                         .usual = is_training(analysis) ? LAC_PHASE_TRAINING : LAC_PHASE_STEPS};
     int64_t sum_ns = 0;
     uint32_t to_count = 0; /* steps that no phase has counted yet */
+    uint32_t none = 0;
     for (uint32_t s = 0; s < analysis->step_count; s++) {
         sum_ns = lac_sum_ns(sum_ns, analysis->steps[s].dur_ns);
     }
     for (uint32_t s = 0; s < analysis->step_count; s++) {
         const struct lac_step *step = &analysis->steps[s];
-        if (step->start_ns > walk.at_ns) {
+        int64_t hole_ns = step->start_ns - walk.at_ns;
+        if (hole_ns > 0) {
+            bool is_long = hole_ns >= sum_ns / analysis->step_count / 5;
             enum lac_phase_kind hole = s == 0 ? LAC_PHASE_START_UP
-                                              : phase_between(diagnosis, walk.at_ns, step->start_ns,
-                                                              sum_ns / analysis->step_count);
-            uint32_t none = 0;
+                                       : is_long
+                                           ? phase_of_hole(diagnosis, walk.at_ns, step->start_ns)
+                                           : plain_phase(step - 1, walk.usual);
             go_to(&walk, step->start_ns, hole, hole, &none);
         }
-        enum lac_step_kind kind = (enum lac_step_kind)step->kind;
-        bool is_plain = kind == LAC_KIND_WARM_UP || kind == LAC_KIND_OTHER;
         to_count++;
-        go_to(&walk, step->start_ns + step->dur_ns,
-              is_plain ? phase_of(kind, walk.usual) : walk.usual, phase_of(kind, walk.usual),
-              &to_count);
+        go_to(&walk, step->start_ns + step->dur_ns, plain_phase(step, walk.usual),
+              phase_of((enum lac_step_kind)step->kind, walk.usual), &to_count);
         if (to_count > 0 && analysis->phase_count > 0) { /* its own phase is not in it */
             analysis->phases[analysis->phase_count - 1].step_count += to_count;
             to_count = 0;

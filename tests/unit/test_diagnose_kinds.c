@@ -355,6 +355,56 @@ START_TEST(a_validation_between_two_updates_is_found_by_its_batches)
 }
 END_TEST
 
+START_TEST(a_validation_and_a_checkpoint_in_one_step_keep_their_time)
+{
+    begin(true);
+    for (int i = 0; i < 24; i++) {
+        open_step();
+        wait_for(i, 10.0);
+        forward(40.0);
+        backward(40.0);
+        update();
+        if (i % 8 == 7) {
+            for (int batch = 0; batch < 6; batch++) {
+                wait_for(batch, 10.0);
+                forward(40.0);
+            }
+            sheet_corr++;
+            sheet_add("main call %.1f 900 #%u cudaMemcpyAsync\n", now_us, sheet_corr);
+            sheet_add("gpu0.7 copy %.1f 880 #%u DtoH pageable 90000000\n", now_us + 5, sheet_corr);
+            now_us += 3990.0;
+        }
+        close_step();
+    }
+    diagnose(NULL);
+    ck_assert_uint_eq(count_of(LAC_KIND_CHECKPOINT), 3); /* it takes longer */
+    ck_assert_int_eq(phase_ns(LAC_PHASE_VALIDATION), 3 * (6 * 330) * 1000);
+    ck_assert_int_eq(phase_ns(LAC_PHASE_CHECKPOINT), 3 * 4000 * 1000);
+}
+END_TEST
+
+START_TEST(predictions_that_are_copied_are_no_checkpoint)
+{
+    begin(true);
+    for (int i = 0; i < 24; i++) {
+        train(i);
+        for (int batch = 0; batch < 3 && i % 8 == 7; batch++) {
+            open_step();
+            wait_for(batch, 10.0);
+            forward(40.0);
+            sheet_corr++;
+            sheet_add("main call %.1f 900 #%u cudaMemcpyAsync\n", now_us, sheet_corr);
+            sheet_add("gpu0.7 copy %.1f 880 #%u DtoH pageable 90000000\n", now_us + 5, sheet_corr);
+            now_us += 3990.0; /* a metric of them, on the host */
+            close_step();
+        }
+    }
+    diagnose(NULL);
+    ck_assert_uint_eq(count_of(LAC_KIND_CHECKPOINT), 0);
+    ck_assert_uint_ge(count_of(LAC_KIND_VALIDATION), 8);
+}
+END_TEST
+
 START_TEST(a_job_that_only_evaluates_is_no_validation)
 {
     begin(true);
@@ -495,6 +545,32 @@ START_TEST(code_loaded_late_is_a_recompilation)
     ck_assert(!analysis->steps[12].is_outlier);
     ck_assert_ptr_null(sheet_finding("step-outliers"));
     ck_assert_int_eq(phase_ns(LAC_PHASE_RECOMPILATION), 2 * 1500000);
+}
+END_TEST
+
+START_TEST(code_loaded_beside_other_work_keeps_its_time)
+{
+    begin(true);
+    for (int i = 0; i < 30; i++) {
+        open_step();
+        wait_for(i, 10.0);
+        forward(40.0);
+        if (i == 9) {
+            sheet_add("main range %.1f 500 _compile.compile_inner (dynamo_timed)\n", now_us);
+            now_us += 500.0;
+        }
+        backward(40.0);
+        update();
+        if (i % 10 == 9) {
+            sheet_add("main range %.1f 9000 save_checkpoint\n", now_us);
+            now_us += 9000.0;
+        }
+        close_step();
+    }
+    diagnose(NULL);
+    ck_assert_int_eq(analysis->steps[9].kind, LAC_KIND_CHECKPOINT);
+    ck_assert_int_eq(phase_ns(LAC_PHASE_RECOMPILATION), 500000);
+    ck_assert_int_eq(phase_ns(LAC_PHASE_CHECKPOINT), 3 * 9000000);
 }
 END_TEST
 
@@ -669,6 +745,8 @@ static void add_tests(TCase *tcase)
     tcase_add_test(tcase, validation_shows_in_the_kernels_alone);
     tcase_add_test(tcase, one_step_that_skips_its_update_is_no_validation);
     tcase_add_test(tcase, a_validation_between_two_updates_is_found_by_its_batches);
+    tcase_add_test(tcase, a_validation_and_a_checkpoint_in_one_step_keep_their_time);
+    tcase_add_test(tcase, predictions_that_are_copied_are_no_checkpoint);
     tcase_add_test(tcase, a_job_that_only_evaluates_is_no_validation);
     tcase_add_test(tcase, an_epoch_ends_where_its_loader_counts_from_zero);
     tcase_add_test(tcase, an_epoch_ends_where_a_batch_does_not_come);
@@ -676,6 +754,7 @@ static void add_tests(TCase *tcase)
     tcase_add_test(tcase, a_second_batch_that_nobody_waited_for_ends_no_epoch);
     tcase_add_test(tcase, the_ends_of_epochs_are_a_share_of_the_job);
     tcase_add_test(tcase, code_loaded_late_is_a_recompilation);
+    tcase_add_test(tcase, code_loaded_beside_other_work_keeps_its_time);
     tcase_add_test(tcase, code_loaded_first_is_warm_up);
     tcase_add_test(tcase, longer_sequences_are_training);
     tcase_add_test(tcase, an_update_after_micro_steps_is_training);
