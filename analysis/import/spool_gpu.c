@@ -295,14 +295,21 @@ static enum lac_status on_overhead(const struct gpu_reader *reader,
     };
     struct lac_slice_in slice = slice_of(reader, &overhead->head, LAC_SLICE_OVERHEAD);
     const char *name = "Overhead";
+    uint32_t row;
     enum lac_status status;
 
     for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
         name = kinds[i].kind == overhead->result ? kinds[i].name : name;
     }
     status = lac_strings_intern(strings_of(reader), name, strlen(name), &slice.name);
-    if (status == LAC_OK) {
+    if (status == LAC_OK && overhead->tid != 0) {
         status = thread_track(reader, overhead->tid, &slice.track);
+    } else if (status == LAC_OK) { /* of a context or device: nobody knows which thread had it */
+        status = lac_strings_intern(strings_of(reader), "overhead", strlen("overhead"), &row);
+        if (status == LAC_OK) {
+            status = lac_builder_track(reader->process->builder, LAC_TRACK_ASYNC,
+                                       reader->process->process, row, -1, &slice.track);
+        }
     }
     return status != LAC_OK ? status : put(reader, &slice);
 }

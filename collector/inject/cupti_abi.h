@@ -36,6 +36,8 @@ enum cupti_kind {
     CUPTI_KIND_GRAPH_TRACE = 51,
 };
 
+enum cupti_object { CUPTI_OBJECT_THREAD = 2 };
+
 enum cupti_domain { CUPTI_DOMAIN_DRIVER = 1, CUPTI_DOMAIN_RUNTIME = 2 };
 
 /** API versions (cuptiGetVersion) at which records grew. */

@@ -153,7 +153,7 @@ static void put_overhead(struct lac_gpu_writer *writer, const struct cupti_overh
 {
     struct lac_gpu_call overhead = {
         .head = head_of(LAC_GPU_OVERHEAD, sizeof(overhead), from->start_ns, from->end_ns, 0),
-        .tid = from->object[1],
+        .tid = from->object_kind == CUPTI_OBJECT_THREAD ? from->object[1] : 0,
         .result = from->overhead_kind,
     };
 

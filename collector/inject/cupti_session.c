@@ -20,7 +20,13 @@
  *                         +-> (fork) the child: DEAD, it may touch neither CUDA nor CUPTI
  */
 
-enum { FLUSH_EVERY_MS = 1000, FLUSH_AT_EXIT_MS = 2000, CALLS_MAX = 1024, GRAPH_DECISIONS_TOLD = 8 };
+enum {
+    FLUSH_EVERY_MS = 1000,
+    WATCH_EVERY_MS = 50,
+    FLUSH_AT_EXIT_MS = 2000,
+    CALLS_MAX = 1024,
+    GRAPH_DECISIONS_TOLD = 8
+};
 
 static struct cupti_functions cupti;
 static void *subscriber;
@@ -274,9 +280,12 @@ static void *flush_now_and_then(void *unused)
     (void)sigfillset(&all);
     (void)pthread_sigmask(SIG_SETMASK, &all, NULL); /* the job's signals are the job's */
     while (!flusher_stop) {
-        const struct timespec pause = {.tv_sec = FLUSH_EVERY_MS / 1000};
+        const struct timespec pause = {.tv_nsec = WATCH_EVERY_MS * 1000000};
 
-        (void)nanosleep(&pause, NULL);
+        for (int ms = 0; ms < FLUSH_EVERY_MS && !flusher_stop; ms += WATCH_EVERY_MS) {
+            (void)nanosleep(&pause, NULL);
+            lac_gpu_watch_pause();
+        }
         (void)pthread_mutex_lock(&session_mutex);
         if (!flusher_stop && is_active) {
             lac_cupti_flush(0);
@@ -311,6 +320,7 @@ static void at_exit(void)
     }
     flusher_stop = 1;
     if (pthread_create(&thread, NULL, flush_last, NULL) != 0) {
+        (void)flush_last(NULL); /* without the limit: better than without the records */
         return;
     }
     for (int waited_ms = 0; !flush_done && waited_ms < FLUSH_AT_EXIT_MS; waited_ms++) {

@@ -71,11 +71,13 @@ struct lac_graphs *lac_gpu_graphs(struct lac_gpu_writer *taken);
 /** Id of a name, through a cache of the writer. NULL is 0. */
 uint32_t lac_gpu_writer_name(struct lac_gpu_writer *taken, const char *name);
 /** Append a record of head->units * 16 bytes; its type is stored last. Drops and counts when there
- * is no room. */
+ * is no room; drops what began while recording pauses. */
 void lac_gpu_writer_put(struct lac_gpu_writer *taken, const struct lac_gpu_record *head);
 /** Clock of all times from now on. */
 void lac_gpu_writer_clock(enum lac_gpu_clock clock);
 void lac_gpu_writer_forget(void); /**< in a forked child */
+/** Note when a launcher's pause begins and ends; records from before it are kept when they come. */
+void lac_gpu_watch_pause(void);
 
 /** Record "key=value" from any thread. */
 void lac_setting(const char *key, const char *value);

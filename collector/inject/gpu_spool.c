@@ -4,9 +4,11 @@
 #include "lacuna/spool.h"
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <time.h>
 
 struct lac_gpu_writer {
     pthread_mutex_t mutex;
@@ -17,6 +19,7 @@ struct lac_gpu_writer {
     uint32_t seq;
     uint32_t epoch;
     enum lac_gpu_clock clock;
+    bool kept_last; /* of the records with times, for those without that belong to them */
     struct lac_graphs graphs;
     struct lac_name_slot names[LAC_NAME_CACHE_SLOTS];
 };
@@ -106,14 +109,55 @@ static bool open_segment(struct lac_gpu_writer *taken)
     return true;
 }
 
+/* ---- pauses: CUPTI returns its records late, so those from before a pause are still wanted */
+
+static uint64_t paused_monotonic_ns; /* when that was seen; 0: recording goes on */
+
+static uint64_t read_ns(clockid_t id)
+{
+    struct timespec time = {0};
+
+    (void)clock_gettime(id, &time);
+    return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
+}
+
+void lac_gpu_watch_pause(void)
+{
+    const struct lac_spool_header *const header = lac_spool_header();
+    const bool pauses = header != NULL && header->stop != LAC_SPOOL_RECORD;
+    const uint64_t since_ns = __atomic_load_n(&paused_monotonic_ns, __ATOMIC_RELAXED);
+
+    if (pauses != (since_ns != 0)) {
+        __atomic_store_n(&paused_monotonic_ns, pauses ? read_ns(CLOCK_MONOTONIC) : 0,
+                         __ATOMIC_RELAXED);
+    }
+}
+
+static bool is_wanted(struct lac_gpu_writer *taken, const struct lac_gpu_record *head)
+{
+    uint64_t since_ns;
+
+    lac_gpu_watch_pause();
+    since_ns = __atomic_load_n(&paused_monotonic_ns, __ATOMIC_RELAXED);
+    if (since_ns == 0) {
+        taken->kept_last = true;
+    } else if (head->start_ns != 0) {
+        if (taken->clock == LAC_GPU_CLOCK_REALTIME) {
+            since_ns += read_ns(CLOCK_REALTIME) - read_ns(CLOCK_MONOTONIC);
+        }
+        taken->kept_last = head->start_ns < since_ns;
+    }
+    return taken->kept_last;
+}
+
 void lac_gpu_writer_put(struct lac_gpu_writer *taken, const struct lac_gpu_record *head)
 {
     const size_t size_bytes = (size_t)head->units * 16;
     struct lac_gpu_record *record;
     const uint8_t type = head->type;
 
-    if (lac_spool_header() != NULL && lac_spool_header()->stop != LAC_SPOOL_RECORD) {
-        return; /* nothing is wanted now */
+    if (!is_wanted(taken, head)) {
+        return;
     }
     if ((size_t)(taken->end - taken->next) < size_bytes && !open_segment(taken)) {
         lac_spool_count_dropped(1, true);

@@ -9,6 +9,7 @@
  *   STAND_IN_REFUSE=subscribe   nor may anybody subscribe
  *   STAND_IN_REFUSE=external    ids that the program pushed are not told
  *   STAND_IN_REFUSE=graphs      graphs cannot be recorded whole
+ *   STAND_IN_AGO_MS=N           what is delivered happened that long ago
  *   STAND_IN_GRAPHS=L,N,EXTRA   each flush returns L launches of a graph with N kernels of 1 us;
  * each kernel takes EXTRA ns more when they are recorded one by one STAND_IN_HANG=1             the
  * flush at the end never returns, as with a driver that is gone STAND_IN_VERSION=N          what
@@ -246,7 +247,10 @@ static uint8_t *add(uint8_t *at, const void *record, size_t size_bytes, uint32_t
 
 static uint64_t now_ns(void)
 {
-    return timestamp != NULL ? timestamp() : 1700000000000000000u;
+    const char *const ago_ms = getenv("STAND_IN_AGO_MS");
+    const uint64_t ago_ns = ago_ms != NULL ? (uint64_t)strtoul(ago_ms, NULL, 10) * 1000000u : 0;
+
+    return (timestamp != NULL ? timestamp() : 1700000000000000000u) - ago_ns;
 }
 
 static void ask(struct delivery *delivery)
@@ -426,6 +430,7 @@ void stand_in_deliver_kinds(uint32_t thread)
     const uint32_t recorded_in[] = {14, 15, 12, 13};
     const struct cupti_overhead overhead = {.kind = CUPTI_KIND_OVERHEAD,
                                             .overhead_kind = 1u << 16,
+                                            .object_kind = CUPTI_OBJECT_THREAD,
                                             .object = {0, thread, 0},
                                             .start_ns = now + 3000,
                                             .end_ns = now + 3300};

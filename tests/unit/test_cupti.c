@@ -8,6 +8,7 @@
 #include "analysis/model/model.h"
 #include "collector/inject/api.h"
 #include "collector/inject/cupti_abi.h"
+#include "lacuna/spool.h"
 #include "tests/support/recorded_job.h"
 
 #include <check.h>
@@ -15,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -391,6 +393,58 @@ START_TEST(every_kind_of_record_arrives)
 }
 END_TEST
 
+/* The header of the process's own spool, as a launcher sees it. */
+static struct lac_spool_header *own_header(void)
+{
+    char path[64];
+    char target[4096];
+
+    for (int fd = 3; fd < 1024; fd++) {
+        ssize_t length;
+
+        (void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+        length = readlink(path, target, sizeof(target));
+        if (length > 6 && memcmp(target + length - 6, ".spool", 6) == 0) {
+            return mmap(NULL, sizeof(struct lac_spool_header), PROT_READ | PROT_WRITE, MAP_SHARED,
+                        fd, 0);
+        }
+    }
+    _exit(97);
+}
+
+static void set_stop(struct lac_spool_header *header, uint32_t stop)
+{
+    const struct timespec a_while = {.tv_nsec = 150000000};
+
+    header->stop = stop;
+    (void)nanosleep(&a_while, NULL);
+}
+
+static void job_pauses(void)
+{
+    struct lac_spool_header *header;
+
+    initialize_cuda();
+    header = own_header();
+    deliver(10, 1, 0);
+    set_stop(header, LAC_SPOOL_PAUSE);
+    (void)setenv("STAND_IN_AGO_MS", "1000", 1);
+    deliver(20, 1, 0); /* of before the pause, in a buffer that CUPTI had kept */
+    (void)setenv("STAND_IN_AGO_MS", "0", 1);
+    deliver(40, 1, 0);
+    set_stop(header, LAC_SPOOL_RECORD);
+    deliver(80, 1, 0);
+}
+
+START_TEST(records_from_before_a_pause_are_kept_when_they_come)
+{
+    ck_assert_int_eq(lac_job_run(job_pauses), 0);
+    import_ok();
+    ck_assert_uint_eq(count_kind(LAC_SLICE_KERNEL), 10 + 20 + 80);
+    ck_assert_uint_eq(count_kind(LAC_SLICE_API), 10 + 20 + 80);
+}
+END_TEST
+
 static void job_external(void)
 {
     void (*deliver_external)(uint32_t);
@@ -655,6 +709,7 @@ int main(void)
     tcase_add_test(tcase, a_profiler_that_keeps_cupti_is_named_after_the_yield);
     tcase_add_loop_test(tcase, the_last_rung_is_ranges_only, 0, 2);
     tcase_add_test(tcase, every_kind_of_record_arrives);
+    tcase_add_test(tcase, records_from_before_a_pause_are_kept_when_they_come);
     tcase_add_test(tcase, ids_that_the_program_pushed_are_arguments_of_call_and_operation);
     tcase_add_test(tcase, a_cupti_without_ids_is_no_failure);
     tcase_add_test(tcase, buffers_that_come_late_and_out_of_order_lose_nothing);

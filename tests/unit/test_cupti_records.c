@@ -266,6 +266,10 @@ END_TEST
         ck_assert_uint_eq(ours->head.start_ns, from.start);                                        \
         ck_assert_uint_eq(ours->head.end_ns, from.end);                                            \
         ck_assert_uint_eq(ours->result, (uint32_t)from.overheadKind);                              \
+        ck_assert_uint_eq(ours->tid, 0); /* the filling makes it no thread's */                    \
+        from.objectKind = CUPTI_ACTIVITY_OBJECT_THREAD;                                            \
+        decode(&from, CUPTI_API_VERSION);                                                          \
+        ours = kept(0, LAC_GPU_OVERHEAD, sizeof(*ours));                                           \
         ck_assert_uint_eq(ours->tid, from.objectId.pt.threadId);                                   \
     } while (0)
 #define GRAPH(struct_of)                                                                           \

@@ -266,7 +266,7 @@ struct lac_gpu_copy { /* LAC_GPU_COPY and LAC_GPU_MEMSET, 3 units */
 struct lac_gpu_call { /* calls, sync, overhead, events: 3 units */
     struct lac_gpu_record head;
     uint32_t name;
-    uint32_t tid;
+    uint32_t tid;    /**< 0: of no thread, as some overhead */
     uint32_t result; /**< return value of a call; kind of a sync or an overhead */
     uint32_t number; /**< callback id of a call; event of a sync or an event record */
 };
