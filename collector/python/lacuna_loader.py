@@ -3,6 +3,7 @@
 Batches are made in worker processes, in worker threads, or in the training process while it waits. `here` knows for each thread
 which batch it makes; in a worker process all threads share it, so that what a data set does in threads of its own is named, too.
 """
+import atexit
 import builtins
 import functools
 import io
@@ -35,7 +36,7 @@ here = _Here()
 is_known = False  # a loader of PyTorch gave a batch
 
 # Parts of batches stop being recorded when they are so quick that recording them would be felt.
-ITEM_NS_MIN = 20_000   # mean of ITEMS_WEIGHED items
+ITEM_NS_MIN = 40_000   # mean of ITEMS_WEIGHED items
 ITEMS_WEIGHED = 256
 RANGE_NS = 1_000       # what a range costs in Python
 COST_SHARE = 30        # of the time of FETCHES_WEIGHED batches: one in so many
@@ -157,10 +158,7 @@ def dataloader(module):
     @functools.wraps(original_start)
     def start(self, loader, *args, **kwargs):
         original_start(self, loader, *args, **kwargs)
-        try:
-            self._lacuna_card = _card_of(loader)
-        except Exception:
-            pass
+        self._lacuna_card = _card_of(loader)
 
     base.__next__, base.__init__ = __next__, start
     original_init = module.DataLoader.__init__
@@ -174,17 +172,16 @@ def dataloader(module):
             pass
 
     module.DataLoader.__init__ = __init__
+    atexit.register(tell_settings)  # of a job that ends before all else tells them
 
 
 # ---- the loader's settings: of the one that the training steps take their batches from
 
 class _Card:
-    last = None        # of the loader that gave the last batch
+    last = None  # of the loader that gave the last batch
     is_told = False
     batches = 0
-    has_optimizer = False
-
-    BATCHES_MAX = 1000  # without a step: then it is no training, or one whose steps we do not see
+    batches_max = 50  # without a step: then it is no training, or one whose steps we do not see
 
 
 def tell_settings():
@@ -196,36 +193,42 @@ def tell_settings():
 
 
 def optimizer_is_there():
-    """From now on the first step tells which loader is the one of the training."""
-    _Card.has_optimizer = True
+    """From now on the first step is to tell which loader is the one of the training, unless that takes very long."""
+    _Card.batches, _Card.batches_max = 0, 1000
 
 
 def _tell_without_steps():
     _Card.batches += 1
-    if not _Card.has_optimizer or _Card.batches == _Card.BATCHES_MAX:
+    if _Card.batches == _Card.batches_max:
         tell_settings()
 
 
 def _card_of(loader):
-    return [f"{name}={given}" for name, given in _settings_of(loader)]
+    card = []
+    try:
+        for name, given in _settings_of(loader):
+            card.append(f"{name}={given}")
+    except Exception:  # of an attribute that is code of the job's
+        pass
+    return card
 
 
 def _settings_of(loader):
     line = loader.__dict__.get("_lacuna_at") or _user_line()
     if line:
         yield "loader_at", line
-    size = getattr(loader, "batch_size", None)
-    yield "batch_size", size if size is not None else getattr(loader.batch_sampler, "batch_size", None)
     for name in ("num_workers", "pin_memory", "prefetch_factor", "persistent_workers", "drop_last", "in_order", "timeout", "worker_method"):
         if hasattr(loader, name):
             yield name, getattr(loader, name)
-    if loader.num_workers:
+    if loader.num_workers:  # which are about to be started: asking for the method settles it no sooner
         context = getattr(loader, "multiprocessing_context", None) or sys.modules.get("multiprocessing")
         yield "start_method", context.get_start_method()
     yield "dataset", type(loader.dataset).__name__
     if getattr(loader, "sampler", None) is not None:
         yield "sampler", type(loader.sampler).__name__
     yield "collate_fn", getattr(getattr(loader, "collate_fn", None), "__qualname__", "?")
+    size = getattr(loader, "batch_size", None)
+    yield "batch_size", size if size is not None else getattr(loader.batch_sampler, "batch_size", None)
 
 
 def pin_memory(module):

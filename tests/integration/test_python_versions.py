@@ -56,11 +56,14 @@ class Versions(unittest.TestCase):
         self.assertEqual([each.returncode for each in done], [status, status], done[1].stderr)
         return done[1].stdout
 
+    def exported(self):
+        chrome = subprocess.run([LACUNA, "export", self.out, "--to", "chrome"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=60)
+        return json.loads(chrome.stdout)["traceEvents"]
+
     def events(self):
         """(name, batch, worker) of each range, and how many there are of each."""
-        chrome = subprocess.run([LACUNA, "export", self.out, "--to", "chrome"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=60)
         return collections.Counter((event["name"], event.get("args", {}).get("batch", -1), event.get("args", {}).get("worker", -1))
-                                   for event in json.loads(chrome.stdout)["traceEvents"] if event.get("ph") == "X")
+                                   for event in self.exported() if event.get("ph") == "X")
 
     def settings(self):
         told = subprocess.run([LACUNA, "analyze", "--json", self.out], stdout=subprocess.PIPE, timeout=60)
@@ -165,6 +168,21 @@ class Versions(unittest.TestCase):
         print(sgd.step(), warm.step(), torch.optim.SGD().step(gradients), compiled_step())
     """
 
+    def test_the_settings_are_those_of_the_loader_that_the_steps_use(self):
+        self.run_both(sys.executable, """
+            import torch
+            from torch.utils.data import DataLoader
+            check = DataLoader(range(8), batch_size=1)
+            train = DataLoader(range(8), batch_size=2)
+            print(next(iter(check)))
+            optimizer = torch.optim.SGD()
+            print(len(list(check)))
+            for _ in range(2):
+                for batch in train:
+                    optimizer.step()
+        """)
+        self.assertEqual((self.settings()["batch_size"], self.settings()["loader_at"].rpartition(":")[2]), (2, "5"))
+
     def test_steps_are_recorded_before_and_after_compiling(self):
         for version, python in PYTHONS.items():
             with self.subTest(python=version):
@@ -182,8 +200,7 @@ class Versions(unittest.TestCase):
             for _ in range(5):
                 sgd.step(lambda: time.sleep(0.02))
         """)
-        chrome = subprocess.run([LACUNA, "export", self.out, "--to", "chrome"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=60)
-        took = [event["dur"] for event in json.loads(chrome.stdout)["traceEvents"] if event.get("name") == "Optimizer.step#SGD.step"]
+        took = [event["dur"] for event in self.exported() if event.get("name") == "Optimizer.step#SGD.step"]
         self.assertEqual(len(took), 5)
         self.assertLess(sorted(took)[2], 10_000)
 
@@ -225,8 +242,7 @@ class Versions(unittest.TestCase):
 
     def test_interpreters_that_leave_us_out_run_as_before(self):
         for flags in (["-I"], ["-E"], ["-S"], ["-S", "-E"]):
-            self.run_both(sys.executable, "import sys; print(sorted(name for name in sys.modules if 'sitecustomize' in name and sys.flags.no_site))",
-                          before=flags)
+            self.run_both(sys.executable, "import sys; print([name for name in sys.modules if 'sitecustomize' in name and sys.flags.no_site])", before=flags)
 
     def test_code_from_the_command_line(self):
         for version, python in PYTHONS.items():
