@@ -31,6 +31,24 @@ const steps = [
     await page.goto(`${server.base}/#key=${server.key}`);
     await page.getByText('I have a trace').first().waitFor();
   }],
+  ['the first look takes less than 90 kB of scripts, the rest comes later', async () => {
+    const index = await (await fetch(`${server.base}/`)).text();
+    const first = [...index.matchAll(/"(\/[^"]+\.js)"/g)].map((match) => match[1]);
+    let bytes = 0;
+    for (const path of first) bytes += Number((await fetch(server.base + path, {headers: {'Accept-Encoding': 'gzip'}})).headers.get('content-length'));
+    assert.ok(first.includes('/app.js') && bytes > 0 && bytes < 90000, `${first}: ${bytes}`);
+    await page.waitForFunction(() => performance.getEntriesByType('resource').some((entry) => /\/more-[^/]*\.js$/.test(entry.name)));
+  }],
+  ['what does not come says so', async () => {
+    const other = await page.context().newPage();
+    await other.route(/\/more-/, (route) => route.abort());
+    await other.goto(`${server.base}/compare?a=x&b=y`);
+    await other.getByText('This part of the page did not come').waitFor();
+    await other.unroute(/\/more-/);
+    await other.getByRole('button', {name: 'Try again'}).click();
+    await other.getByText('This part of the page did not come').waitFor({state: 'detached'});
+    await other.close();
+  }],
   ['a part that was not there is no 0 ms', async () => {
     await upload(join(demo, '1-two-workers.json'));
     const needs = await page.locator('.needs').innerText();

@@ -7,17 +7,20 @@ import {isTyping, registerShortcuts} from './model/shortcuts';
 import {startTheme} from './model/theme';
 import {loadTraces, serverAway, startLiveUpdates} from './model/traces';
 import {OTHER_PAGES, page, runId, traceId} from './model/view_state';
-import {ComparePage} from './pages/compare_page';
 import {DropZone} from './pages/drop_zone';
 import {KeyPage} from './pages/key_page';
 import {ListPage} from './pages/list_page';
 import {NowherePage} from './pages/nowhere_page';
-import {RunPage} from './pages/run_page';
 import {TracePage} from './pages/trace_page';
 import {PatternDefs} from './ui/cause_mark';
 import {ExplanationPanel} from './ui/explain';
 import {HelpDialog, helpIsOpen} from './ui/help';
+import {fetchTheRest, lazy} from './ui/lazy';
 import './style/app.css';
+
+const ComparePage = lazy('the comparison', async () => (await import('./pages/more')).ComparePage);
+const RunPage = lazy('the run', async () => (await import('./pages/more')).RunPage);
+const REST_AFTER_MS = 2000;
 
 type Access = 'asking' | 'open' | 'locked' | 'wrong_key';
 const access = signal<Access>('asking');
@@ -54,6 +57,7 @@ function enter(): void {
     if (isStarted || access.value !== 'open') return;
     isStarted = true;
     startLiveUpdates();
+    setTimeout(fetchTheRest, REST_AFTER_MS);
   });
 }
 

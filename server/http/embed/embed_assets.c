@@ -1,8 +1,9 @@
 /*
  * Build tool: `embed_assets OUT.c DIR` writes the files under DIR as the arrays of
  * server/http/assets.h, each with its MIME type, a strong ETag and, where that is smaller, its gzip
- * form. Runs on the machine that builds; nothing of it is in the program. The output depends on the
- * files' names and bytes only, so builds are reproducible.
+ * form: FILE.gz where one lies beside FILE (who made the file had more time to compress). Runs on
+ * the machine that builds; nothing of it is in the program. The output depends on the files' names
+ * and bytes only, so builds are reproducible.
  */
 
 #include <errno.h>
@@ -120,6 +121,44 @@ static const char *mime_of(const char *path)
     return "application/octet-stream";
 }
 
+static bool is_found(const char *path)
+{
+    return bsearch(&path, found_paths, found_count, sizeof(found_paths[0]), compare_paths) != NULL;
+}
+
+/* Whether it is the gzip form of another file of the folder. */
+static bool is_gzip_form(const char *path)
+{
+    const size_t length = strlen(path);
+    char *plain = length > 3 && strcmp(path + length - 3, ".gz") == 0 ? strdup(path) : NULL;
+    bool is_form = false;
+
+    if (plain != NULL) {
+        plain[length - 3] = '\0';
+        is_form = is_found(plain);
+    }
+    free(plain);
+    return is_form;
+}
+
+/* The gzip form that lies beside the file, or NULL. */
+static unsigned char *gzip_beside(const char *path, size_t *ret_size)
+{
+    const size_t room = strlen(path) + sizeof(".gz");
+    char *beside = malloc(room);
+    unsigned char *bytes = NULL;
+
+    if (beside == NULL) {
+        die("out of memory", path);
+    }
+    (void)snprintf(beside, room, "%s.gz", path);
+    if (is_found(beside)) {
+        bytes = read_whole(beside, ret_size);
+    }
+    free(beside);
+    return bytes;
+}
+
 /* The gzip form, or NULL when it saves less than a tenth. The header has no name and no time. */
 static unsigned char *gzip_of(unsigned char *bytes, size_t size, size_t *ret_size)
 {
@@ -181,6 +220,7 @@ static void check_name(const char *path)
 static void write_assets(FILE *out, const char *prefix)
 {
     char(*rows)[640] = calloc(found_count + 1, sizeof(*rows));
+    size_t row_count = 0;
 
     if (rows == NULL) {
         die("out of memory", "rows");
@@ -189,35 +229,44 @@ static void write_assets(FILE *out, const char *prefix)
         const char *path = found_paths[i] + root_length + 1;
         size_t size = 0;
         size_t gzip_size = 0;
-        unsigned char *bytes = read_whole(found_paths[i], &size);
-        unsigned char *gzip = gzip_of(bytes, size, &gzip_size);
+        unsigned char *bytes;
+        unsigned char *gzip;
         char gzip_cells[96] = "((void *)0), 0";
         int length;
 
+        if (is_gzip_form(found_paths[i])) {
+            continue;
+        }
         check_name(path);
+        bytes = read_whole(found_paths[i], &size);
+        gzip = gzip_beside(found_paths[i], &gzip_size);
+        if (gzip == NULL) {
+            gzip = gzip_of(bytes, size, &gzip_size);
+        }
         write_array(out, "plain", i, bytes, size);
         if (gzip != NULL) {
             write_array(out, "gzip", i, gzip, gzip_size);
             (void)snprintf(gzip_cells, sizeof(gzip_cells), "gzip_%zu, %zu", i, gzip_size);
         }
-        length = snprintf(rows[i], sizeof(rows[i]),
+        length = snprintf(rows[row_count], sizeof(rows[row_count]),
                           "    {\"%s\", \"%s\", \"\\\"%016llx%016llx\\\"\", plain_%zu, %zu, %s},\n",
                           path, mime_of(path),
                           (unsigned long long)hash_bytes(bytes, size, UINT64_C(0xcbf29ce484222325)),
                           (unsigned long long)hash_bytes(bytes, size, UINT64_C(0x9ae16a3b2f90404f)),
                           i, size, gzip_cells);
-        if (length < 0 || (size_t)length >= sizeof(rows[i])) {
+        if (length < 0 || (size_t)length >= sizeof(rows[row_count])) {
             errno = ENAMETOOLONG;
             die("name too long", path);
         }
+        row_count++;
         free(bytes);
         free(gzip);
     }
     (void)fprintf(out, "\nconst struct lac_asset %s_assets[] = {\n", prefix);
-    for (size_t i = 0; i < found_count; i++) {
+    for (size_t i = 0; i < row_count; i++) {
         (void)fputs(rows[i], out);
     }
-    (void)fprintf(out, "};\nconst unsigned %s_asset_count = %zu;\n", prefix, found_count);
+    (void)fprintf(out, "};\nconst unsigned %s_asset_count = %zu;\n", prefix, row_count);
     free(rows);
 }
 

@@ -13,14 +13,16 @@ import {TimelinePanel} from '../timeline/timeline_panel';
 import {Boundary} from '../ui/boundary';
 import {Header} from '../ui/header';
 import {BackToTraces, ViewLink} from '../ui/link';
+import {lazy} from '../ui/lazy';
 import {ProgressLine} from '../ui/progress_line';
 import {useResource, type Resource} from '../ui/resource';
 import {Empty, Failed, Loading} from '../ui/states';
-import {FlamePage} from './flame_page';
-import {KernelsPage} from './kernels_page';
 import {OverviewPage} from './overview_page';
 import {showEvidence} from './see';
 import {ShareButton} from './share_dialog';
+
+const FlamePage = lazy('the flame graph', async () => (await import('./more')).FlamePage);
+const KernelsPage = lazy('the table', async () => (await import('./more')).KernelsPage);
 
 const TABS: readonly {page: Page; label: string}[] = [
   {page: 'overview', label: 'Overview'},

@@ -1,0 +1,48 @@
+// Pages that most visits do not open come in files of their own, when they are opened or when the
+// browser has nothing else to do.
+import type {ComponentType, JSX} from 'preact';
+import {useEffect, useState} from 'preact/hooks';
+import {Failed, Loading} from './states';
+
+const loaders: (() => Promise<unknown>)[] = [];
+
+/** A component that is fetched when it is first shown. */
+export function lazy<P extends object>(
+  what: string,
+  load: () => Promise<ComponentType<P>>,
+): (props: P) => JSX.Element {
+  let Loaded: ComponentType<P> | undefined;
+  const fetchOnce = async (): Promise<void> => {
+    Loaded ??= await load();
+  };
+  loaders.push(fetchOnce);
+  return function Lazy(props: P): JSX.Element {
+    const [state, setState] = useState<'loading' | 'ready' | 'failed'>('loading');
+    useEffect(() => {
+      if (!Loaded)
+        fetchOnce().then(
+          () => setState('ready'),
+          () => setState('failed'),
+        );
+    }, []);
+    if (Loaded) return <Loaded {...props} />;
+    return (
+      <main class="page">
+        {state === 'failed' ? (
+          <Failed
+            title="This part of the page did not come"
+            text="The server is away, or has a newer page than this one."
+            retry={() => location.reload()}
+          />
+        ) : (
+          <Loading what={what} />
+        )}
+      </main>
+    );
+  };
+}
+
+/** Fetch what was not opened yet, so that it opens at once and without the server. */
+export function fetchTheRest(): void {
+  for (const load of loaders) load().catch(() => undefined);
+}
