@@ -180,6 +180,11 @@ static const char *certain_facts(struct lac_diagnosis *diagnosis)
                    : lac_texts_add(&analysis->texts, "the GPU worked all but %s of its %s",
                                    idle.text, span.text);
     }
+    if (!part.is_idle && device->idle_ns * 100 <= device->span_ns) {
+        return lac_texts_add(&analysis->texts, "of the GPU's %s %s took %s (%s)", span.text,
+                             part.text, most.text,
+                             lac_say_pct(lac_pct(llround(part.ns), device->span_ns)).text);
+    }
     if (!part.is_idle) {
         return lac_texts_add(&analysis->texts,
                              "the GPU was idle for %s of %s (%s), and %s took %s (%s)", idle.text,

@@ -424,6 +424,36 @@ static enum lac_status read_rest(struct lac_document *document)
     return status;
 }
 
+/** What a file that is no trace seems to be, and what to do with it. */
+static const char *say_unknown(const struct lac_document *document)
+{
+    static const struct {
+        const char *begins;
+        size_t size;
+        const char *text;
+    } known[] = {
+        {"\xfd"
+         "7zXZ",
+         5, "compressed by xz, which is not read: unpack it first (xz -d)"},
+        {"BZh", 3, "compressed by bzip2, which is not read: unpack it first (bzip2 -d)"},
+        {"PK\x03\x04", 4, "a zip archive, which is not read: unpack it first (unzip)"},
+        {"\xff\xfe", 2, "text in UTF-16: save it as UTF-8 (iconv -f UTF-16 -t UTF-8)"},
+        {"\xfe\xff", 2, "text in UTF-16: save it as UTF-8 (iconv -f UTF-16 -t UTF-8)"},
+    };
+    const struct lac_json_window *window = &document->window;
+    if (lac_document_at_end(document)) {
+        return "the input is empty: was the trace written, or copied, to its end?";
+    }
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        if ((size_t)(window->end - window->at) >= known[i].size &&
+            memcmp(window->at, known[i].begins, known[i].size) == 0) {
+            return known[i].text;
+        }
+    }
+    return "not a trace format that Lacuna knows: it does not begin as JSON (of a report of Nsight "
+           "Systems give what nsys export --type=sqlite writes)";
+}
+
 static enum lac_status read_document(struct lac_document *document)
 {
     struct lac_chrome *chrome = &document->chrome;
@@ -440,10 +470,8 @@ static enum lac_status read_document(struct lac_document *document)
     } else if (byte == '[') {
         status = lac_document_read_events(document);
     } else {
-        return lac_fail(chrome->reterr, LAC_ERR_CORRUPT, lac_document_here(document),
-                        lac_document_at_end(document)
-                            ? "the input is empty"
-                            : "not a trace format that Lacuna knows: it does not begin as JSON");
+        return lac_fail(chrome->reterr, LAC_ERR_CORRUPT, lac_document_here(document), "%s",
+                        say_unknown(document));
     }
     if (status == LAC_OK && !document->truncated) {
         status = read_rest(document);

@@ -271,6 +271,19 @@ START_TEST(what_is_no_trace_is_called_so)
 }
 END_TEST
 
+START_TEST(what_was_packed_some_other_way_says_how_to_unpack_it)
+{
+    expect_error("\xfd"
+                 "7zXZ\0\0\4",
+                 8, LAC_ERR_CORRUPT, "xz -d");
+    expect_error("BZh91AY&SY", 10, LAC_ERR_CORRUPT, "bzip2 -d");
+    expect_error("PK\x03\x04\0\0\0\0", 8, LAC_ERR_CORRUPT, "unzip");
+    expect_error("\xff\xfe{\0}\0", 6, LAC_ERR_CORRUPT, "UTF-8");
+    expect_error("P", 1, LAC_ERR_CORRUPT, "nsys export --type=sqlite");
+    expect_error(" ", 1, LAC_ERR_CORRUPT, "the input is empty");
+}
+END_TEST
+
 START_TEST(junk_before_the_events_is_stepped_over)
 {
     struct imported imported =
@@ -438,6 +451,7 @@ int main(void)
     tcase_add_test(tcase, damage_costs_the_damaged_events_and_no_more);
     tcase_add_test(tcase, endless_damage_ends_in_an_error_soon);
     tcase_add_test(tcase, what_is_no_trace_is_called_so);
+    tcase_add_test(tcase, what_was_packed_some_other_way_says_how_to_unpack_it);
     tcase_add_test(tcase, junk_before_the_events_is_stepped_over);
     tcase_add_test(tcase, names_are_only_text);
     tcase_add_test(tcase, a_gzip_bomb_hits_the_ratio);
