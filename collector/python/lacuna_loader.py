@@ -25,7 +25,7 @@ class _Here(threading.local):
     worker = -1       # that makes it; -1: the training process itself
     waiting = -1      # batch that the training process waits for
     takes = False     # batches out of the workers' queue
-    in_fetch = False  # a loader inside a data set is part of the outer one's batch
+    in_fetch = 0      # id of who makes it: a loader inside a data set is part of the outer one's batch
     in_item = False   # so is an item of a data set inside another one
     in_module = False
     in_pin = False
@@ -378,7 +378,7 @@ def _patch_fetcher(fetcher):
     def fetch(self, *args, **kwargs):
         if here.in_fetch:
             return original_fetch(self, *args, **kwargs)
-        here.in_fetch = True
+        here.in_fetch = id(self)
         is_training = here.worker < 0
         if is_training:
             here.batch = max(here.waiting, 0)
@@ -388,7 +388,7 @@ def _patch_fetcher(fetcher):
             return original_fetch(self, *args, **kwargs)
         finally:
             pop()
-            here.in_fetch = False
+            here.in_fetch = 0
             if is_training:
                 here.batch = -1
             if _Rate.on:
@@ -398,7 +398,7 @@ def _patch_fetcher(fetcher):
     def __init__(self, *args, **kwargs):
         original_init(self, *args, **kwargs)
         try:
-            self.collate_fn = _watch_collating(self.collate_fn)
+            self.collate_fn = _watch_collating(self.collate_fn, id(self))
             _watch_items(self)
         except Exception:  # a class that cannot be changed
             pass
@@ -406,9 +406,9 @@ def _patch_fetcher(fetcher):
     fetcher.fetch, fetcher.__init__ = fetch, __init__
 
 
-def _watch_collating(collate):
+def _watch_collating(collate, fetcher):
     def collate_fn(batch):
-        if here.batch < 0:
+        if here.in_fetch != fetcher:
             return collate(batch)
         push_loader("loader.collate", here.batch, here.worker)
         try:

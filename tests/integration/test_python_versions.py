@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The Python hook in every Python that is there, on a stand-in for a newer PyTorch than the one that is (tests/stand_in/python),
+"""The Python hook in the Pythons that are there, on a stand-in for a newer PyTorch than the one that is (tests/stand_in/python),
 and in jobs of unusual kinds. What a job prints must be what it prints without us, and nothing may be lost."""
 import collections
 import json
@@ -18,7 +18,7 @@ STAND_IN = os.path.join(ROOT, "tests/stand_in/python")
 
 
 def pythons():
-    """One of each minor version from 3.7 on."""
+    """One of each minor version from 3.7 on: the oldest, this one and the two newest."""
     found = {}
     names = [sys.executable, "/usr/bin/python3", *(f"python3.{minor}" for minor in range(7, 16))]
     versions = os.path.join(os.environ.get("PYENV_ROOT", os.path.expanduser("~/.pyenv")), "versions")
@@ -29,8 +29,9 @@ def pythons():
         told = subprocess.run([path, "-c", "import sys; print(*sys.version_info[:2])"], stdout=subprocess.PIPE,
                               stderr=subprocess.DEVNULL, text=True) if path else None
         if told and told.returncode == 0 and tuple(map(int, told.stdout.split())) >= (3, 7):
-            found.setdefault(told.stdout.strip().replace(" ", "."), path)
-    return found
+            found.setdefault(tuple(map(int, told.stdout.split())), path)
+    tried = {min(found), sys.version_info[:2], *sorted(found)[-2:]}
+    return {"{}.{}".format(*version): found[version] for version in sorted(tried)}
 
 
 PYTHONS = pythons()
@@ -143,13 +144,15 @@ class Versions(unittest.TestCase):
                 def __getitem__(self, index): return index
             class Outer(Dataset):
                 def __len__(self): return 4
-                def __getitem__(self, index): return [batch for batch in DataLoader(Inner(), batch_size=2)]
+                def __getitem__(self, index): return [batch for batch in DataLoader(Inner(), batch_size=2)]  # its items are this one's
             for workers in (0, 2):
                 print([batch for batch in DataLoader(Outer(), batch_size=2, num_workers=workers)])
         """)
         events = self.events()
-        self.assertEqual(sum(count for (name, _, _), count in events.items() if name == "loader.fetch"), 4)
-        self.assertEqual(sum(count for (name, _, _), count in events.items() if name == "loader.wait"), 6)
+        of_each = collections.Counter()
+        for (name, _, _), count in events.items():
+            of_each[name] += count
+        self.assertEqual([of_each[name] for name in ("loader.fetch", "loader.collate", "loader.item", "loader.wait")], [4, 4, 8, 6])
 
     STEPS = """
         import torch
