@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPEN_RANGES_MAX = 4096, SYNCS_MAX = 512, THREAD_NAMES_MAX = 1024 };
+enum { OPEN_RANGES_MAX = 4096, SYNCS_MAX = 512, GIVEN_NAMES_MAX = 1024 };
 
 struct open_range {
     int64_t start_ns;
@@ -42,11 +42,14 @@ struct lac_spool_range {
     bool has_end;
 };
 
-/* A thread named through NVTX, by itself or by another one. */
-struct lac_spool_thread_name {
-    uint64_t tid;
+/* What a row is called, in the order in which it counts: a thread knows best what it is. */
+enum { GIVEN_THREAD, GIVEN_OWN_THREAD, GIVEN_DEVICE, GIVEN_STREAM, GIVEN_COUNT };
+
+/* A thread, device or stream that a program named through NVTX. */
+struct lac_spool_given_name {
+    uint64_t what; /* tid; device; device << 32 | stream */
     uint32_t name;
-    bool is_own;
+    int given;
 };
 
 struct lac_spool_thread {
@@ -558,52 +561,89 @@ static enum lac_status on_start_end(struct lac_spool_thread *thread, const struc
     return LAC_OK;
 }
 
-static enum lac_status add_thread_name(struct lac_spool_thread *thread,
-                                       const struct lac_event *event)
+static enum lac_status add_given_name(struct lac_spool_thread *thread,
+                                      const struct lac_event *event)
 {
     struct lac_spool_process *const process = thread->process;
-    const bool is_own = event->ts == (uint64_t)thread->tid;
-    struct lac_spool_thread_name *grown;
+    const int given = event->type == LAC_EVENT_DEVICE_NAME   ? GIVEN_DEVICE
+                      : event->type == LAC_EVENT_STREAM_NAME ? GIVEN_STREAM
+                      : event->ts == (uint64_t)thread->tid   ? GIVEN_OWN_THREAD
+                                                             : GIVEN_THREAD;
+    struct lac_spool_given_name *grown;
 
-    for (size_t i = process->thread_name_count; i > 0; i--) {
-        struct lac_spool_thread_name *const known = &process->thread_names[i - 1];
+    for (size_t i = process->given_name_count; i > 0; i--) {
+        struct lac_spool_given_name *const known = &process->given_names[i - 1];
 
-        if (known->tid == event->ts && known->is_own == is_own) {
+        if (known->what == event->ts && known->given == given) {
             known->name = name_of(process, event->name);
             return LAC_OK;
         }
     }
-    if (process->thread_name_count == THREAD_NAMES_MAX) {
-        return LAC_OK; /* it keeps the name that the system has for it */
+    if (process->given_name_count == GIVEN_NAMES_MAX) {
+        return LAC_OK; /* it keeps the name or number that the system has for it */
     }
-    grown = realloc(process->thread_names, (process->thread_name_count + 1) * sizeof(*grown));
+    grown = realloc(process->given_names, (process->given_name_count + 1) * sizeof(*grown));
     if (grown == NULL) {
         return LAC_ERR_NOMEM;
     }
-    process->thread_names = grown;
-    grown[process->thread_name_count++] = (struct lac_spool_thread_name){
-        .tid = event->ts, .name = name_of(process, event->name), .is_own = is_own};
+    process->given_names = grown;
+    grown[process->given_name_count++] = (struct lac_spool_given_name){
+        .what = event->ts, .name = name_of(process, event->name), .given = given};
     return LAC_OK;
 }
 
-/* Names that a thread has from others, then the one that it gave itself. */
-static void name_threads(struct lac_spool_process *process, bool own)
+/* Whether the row is what the name was given to. */
+static bool is_meant(const struct lac_spool_process *process, const struct lac_track *track,
+                     const struct lac_spool_given_name *given)
+{
+    if (given->given == GIVEN_THREAD || given->given == GIVEN_OWN_THREAD) {
+        return track->kind == LAC_TRACK_THREAD && track->process == process->process &&
+               track->tid >= 0 && (uint64_t)track->tid == given->what;
+    }
+    if (track->kind != LAC_TRACK_STREAM || track->device < 0) {
+        return false;
+    }
+    return given->given == GIVEN_DEVICE ? (uint64_t)track->device == given->what
+                                        : track->tid >= 0 && ((uint64_t)track->device << 32 |
+                                                              (uint64_t)track->tid) == given->what;
+}
+
+/* "GPU 0: what the program calls it" */
+static enum lac_status name_device(struct lac_spool_process *process, uint32_t gpu, uint64_t device,
+                                   uint32_t name)
+{
+    char text[300];
+    const int length = snprintf(text, sizeof(text), "GPU %" PRIu64 ": %.200s", device,
+                                lac_strings_get(strings_of(process), name));
+
+    return lac_spool_intern(strings_of(process), text, strnlen(text, (size_t)length),
+                            &lac_builder_process_at(process->builder, gpu)->name);
+}
+
+static enum lac_status name_rows(struct lac_spool_process *process)
 {
     const uint32_t track_count = lac_builder_model(process->builder)->track_count;
+    enum lac_status status = LAC_OK;
 
-    for (uint32_t i = 0; process->thread_name_count > 0 && i < track_count; i++) {
-        struct lac_track *const track = lac_builder_track_at(process->builder, i);
+    for (int pass = 0; pass < GIVEN_COUNT; pass++) {
+        for (size_t n = 0; n < process->given_name_count; n++) {
+            const struct lac_spool_given_name *const given = &process->given_names[n];
 
-        if (track->kind != LAC_TRACK_THREAD || track->process != process->process) {
-            continue;
-        }
-        for (size_t n = 0; n < process->thread_name_count; n++) {
-            if (process->thread_names[n].is_own == own && track->tid >= 0 &&
-                process->thread_names[n].tid == (uint64_t)track->tid) {
-                track->name = process->thread_names[n].name;
+            for (uint32_t i = 0; given->given == pass && i < track_count; i++) {
+                struct lac_track *const track = lac_builder_track_at(process->builder, i);
+
+                if (!is_meant(process, track, given) || status != LAC_OK) {
+                    continue;
+                }
+                if (given->given == GIVEN_DEVICE) {
+                    status = name_device(process, track->process, given->what, given->name);
+                    break; /* all rows of the device are in one process */
+                }
+                track->name = given->name;
             }
         }
     }
+    return status;
 }
 
 /* A range begins or ends, or a mark. */
@@ -658,7 +698,9 @@ static enum lac_status on_event(struct lac_spool_thread *thread, const struct la
         }
         return LAC_OK;
     case LAC_EVENT_THREAD_NAME:
-        return add_thread_name(thread, event);
+    case LAC_EVENT_DEVICE_NAME:
+    case LAC_EVENT_STREAM_NAME:
+        return add_given_name(thread, event);
     case LAC_EVENT_THREAD: /* where a segment is cut: lac_spool_read() */
         return LAC_OK;
     case LAC_EVENT_SETTING:
@@ -769,11 +811,10 @@ enum lac_status lac_spool_process_close(struct lac_spool_process *process, enum 
     free(process->categories);
     process->categories = NULL;
     if (status == LAC_OK) {
-        name_threads(process, false);
-        name_threads(process, true);
+        status = name_rows(process);
     }
-    free(process->thread_names);
-    process->thread_names = NULL;
+    free(process->given_names);
+    process->given_names = NULL;
     lac_spool_schemas_destroy(process->schemas);
     process->schemas = NULL;
     if (process->open_ranges > 0) {

@@ -24,7 +24,7 @@ static inline int64_t lac_spool_ns(uint64_t ns)
 }
 
 struct lac_spool_category;
-struct lac_spool_thread_name;
+struct lac_spool_given_name;
 struct lac_spool_schemas;
 struct lac_spool_members;
 struct lac_spool_externals;
@@ -45,8 +45,8 @@ struct lac_spool_process {
     uint32_t domain_names[256];            /**< string ids, 0 unnamed */
     struct lac_spool_category *categories; /**< named ones; owned */
     size_t category_count;
-    struct lac_spool_thread_name *thread_names; /**< given by NVTX; owned */
-    size_t thread_name_count;
+    struct lac_spool_given_name *given_names; /**< of rows; owned */
+    size_t given_name_count;
     struct lac_spool_schemas *schemas; /**< of payloads; owned; NULL when there are none */
     uint64_t payload_members_left_out; /**< that could not be shown */
     struct {

@@ -65,8 +65,10 @@ static enum lac_status stream_track(const struct gpu_reader *reader,
         status = lac_builder_process(builder, device_text, -1, &process);
     }
     if (status == LAC_OK) {
-        lac_builder_process_at(builder, process)->is_gpu = true;
-        lac_builder_process_at(builder, process)->name = device_text;
+        struct lac_process *const entry = lac_builder_process_at(builder, process);
+
+        entry->is_gpu = true;
+        entry->name = entry->name == 0 ? device_text : entry->name; /* another one was given */
         status = lac_builder_track(builder, LAC_TRACK_STREAM, process, stream_text, head->stream,
                                    ret_track);
     }

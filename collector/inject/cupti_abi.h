@@ -234,6 +234,9 @@ struct cupti_functions {
     int (*get_dropped)(void *context, uint32_t stream, size_t *dropped);
     int (*flush_all)(uint32_t flag);
     int (*set_thread_id_type)(int type); /* 1: the system's, as gettid(); may be NULL */
+    int (*get_stream_id)(void *context, const void *stream, uint8_t per_thread,
+                         uint32_t *id);                    /* may be NULL */
+    int (*get_device_id)(void *context, uint32_t *device); /* may be NULL */
 };
 
 #endif

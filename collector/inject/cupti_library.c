@@ -113,6 +113,8 @@ bool lac_cupti_find(struct cupti_functions *functions, const char **ret_path)
     FIND(get_dropped, "cuptiActivityGetNumDroppedRecords");
     FIND(flush_all, "cuptiActivityFlushAll");
     FIND(set_thread_id_type, "cuptiSetThreadIdType");
+    FIND(get_stream_id, "cuptiGetStreamIdEx");
+    FIND(get_device_id, "cuptiGetDeviceId");
 #undef FIND
     return functions->get_version != NULL && functions->subscribe != NULL &&
            functions->enable != NULL && functions->get_callback_name != NULL &&

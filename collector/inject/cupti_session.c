@@ -380,6 +380,14 @@ void lac_gpu_yield(bool yield, const char *to)
     (void)pthread_mutex_unlock(&session_mutex);
 }
 
+bool lac_gpu_stream_number(const void *stream, uint32_t *ret_device, uint32_t *ret_number)
+{
+    return session_epoch != 0 && session_epoch == *lac_epoch_page && is_active &&
+           cupti.get_stream_id != NULL && cupti.get_device_id != NULL &&
+           cupti.get_device_id(NULL, ret_device) == CUPTI_OK &&
+           cupti.get_stream_id(NULL, stream, 0, ret_number) == CUPTI_OK;
+}
+
 __attribute__((visibility("default"))) int InitializeInjection(void);
 
 /** Called by libcuda when the process initialises CUDA. 1: we are there. */

@@ -36,6 +36,14 @@ bool lac_cupti_find(struct cupti_functions *functions, const char **ret_path);
 /** Leave CUPTI to another profiler, by name, and come back when it is done. Any thread. */
 void lac_gpu_yield(bool yield, const char *to);
 
+/**
+ * The number that GPU records give a stream (CUstream, cudaStream_t), and the device that the
+ * calling thread uses.
+ *
+ * @return false while nothing of the GPU is recorded, or CUPTI does not know it
+ */
+bool lac_gpu_stream_number(const void *stream, uint32_t *ret_device, uint32_t *ret_number);
+
 /* ---- cupti_buffers.c */
 
 /** Give CUPTI our callbacks. @return CUPTI's result */

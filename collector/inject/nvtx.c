@@ -363,49 +363,45 @@ static void name_thread_a(uint32_t tid, const char *text)
     }
 }
 
-/* ---- names of devices, streams and events, from programs that use the CUDA runtime */
-
-static void put_gpu_name(const char *what, uint64_t which, const char *text, size_t length)
-{
-    struct lac_thread *const self = lac_recorder_enter();
-    char setting[320];
-    int used;
-
-    if (self == NULL) {
-        return;
-    }
-    used = snprintf(setting, sizeof(setting), "%s.%llu=%.*s", what, (unsigned long long)which,
-                    (int)(length > 256 ? 256 : length), text);
-    if (used > 0 && (size_t)used < sizeof(setting) && lac_recorder_room_always(self, 1)) {
-        lac_recorder_put(self, 0, lac_recorder_name(self, setting, (size_t)used), 0, 0,
-                         LAC_EVENT_SETTING);
-    }
-    lac_recorder_leave(self);
-}
+/* ---- names of devices and streams */
 
 static void name_device_a(int device, const char *text)
 {
     if (text != NULL) {
-        put_gpu_name("device_name", (uint64_t)device, text, strlen(text));
+        put_name(NULL, (uint32_t)device, text, strlen(text), LAC_EVENT_DEVICE_NAME);
     }
 }
 
 static void name_device_w(int device, const wchar_t *text)
 {
-    char utf8[LAC_NAME_BYTES_MAX];
-
-    if (text != NULL) {
-        put_gpu_name("device_name", (uint64_t)device, utf8,
-                     utf8_from_wide(text, utf8, sizeof(utf8)));
-    }
+    put_name_w(NULL, (uint32_t)device, text, LAC_EVENT_DEVICE_NAME);
 }
 
-/* A stream is a pointer here and a number in CUPTI's records: only the legacy and the per-thread
- * default streams can be told apart, the others keep their address. */
+/* A stream is a pointer here and a number in CUPTI's records; without CUPTI there is no row that
+ * the name could stand at. */
+static void name_stream(const void *stream, const char *text, size_t length)
+{
+    uint32_t device;
+    uint32_t number;
+    char setting[64];
+    char value[257];
+
+    if (lac_gpu_stream_number(stream, &device, &number)) {
+        put_name(NULL, (uint64_t)device << 32 | number, text, length, LAC_EVENT_STREAM_NAME);
+        return;
+    }
+    length = length < sizeof(value) ? length : sizeof(value) - 1;
+    memcpy(value, text, length);
+    value[length] = '\0';
+    (void)snprintf(setting, sizeof(setting), "stream_name.%llu",
+                   (unsigned long long)(uintptr_t)stream);
+    lac_setting(setting, value);
+}
+
 static void name_stream_a(const void *stream, const char *text)
 {
     if (text != NULL) {
-        put_gpu_name("stream_name", (uint64_t)(uintptr_t)stream, text, strlen(text));
+        name_stream(stream, text, strlen(text));
     }
 }
 
@@ -414,8 +410,7 @@ static void name_stream_w(const void *stream, const wchar_t *text)
     char utf8[LAC_NAME_BYTES_MAX];
 
     if (text != NULL) {
-        put_gpu_name("stream_name", (uint64_t)(uintptr_t)stream, utf8,
-                     utf8_from_wide(text, utf8, sizeof(utf8)));
+        name_stream(stream, utf8, utf8_from_wide(text, utf8, sizeof(utf8)));
     }
 }
 
@@ -604,6 +599,12 @@ static const struct hook core_hooks[] = {
     HOOK(NVTX_CORE_NAME_THREAD_A, name_thread_a),
     HOOK(NVTX_CORE_NAME_THREAD_W, name_thread_w),
 };
+static const struct hook cuda_hooks[] = {
+    HOOK(NVTX_CUDA_NAME_DEVICE_A, name_device_a),
+    HOOK(NVTX_CUDA_NAME_DEVICE_W, name_device_w),
+    HOOK(NVTX_CUDA_NAME_STREAM_A, name_stream_a),
+    HOOK(NVTX_CUDA_NAME_STREAM_W, name_stream_w),
+};
 static const struct hook cudart_hooks[] = {
     HOOK(NVTX_CUDART_NAME_DEVICE_A, name_device_a),
     HOOK(NVTX_CUDART_NAME_DEVICE_W, name_device_w),
@@ -660,6 +661,7 @@ int InitializeInjectionNvtx2(nvtx_get_export_table get_export_table)
     install(callbacks, NVTX_MODULE_CORE, core_hooks, sizeof(core_hooks) / sizeof(core_hooks[0]));
     install(callbacks, NVTX_MODULE_CORE2, core2_hooks,
             sizeof(core2_hooks) / sizeof(core2_hooks[0]));
+    install(callbacks, NVTX_MODULE_CUDA, cuda_hooks, sizeof(cuda_hooks) / sizeof(cuda_hooks[0]));
     install(callbacks, NVTX_MODULE_CUDART, cudart_hooks,
             sizeof(cudart_hooks) / sizeof(cudart_hooks[0]));
     return 1;

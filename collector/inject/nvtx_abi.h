@@ -11,7 +11,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum nvtx_module { NVTX_MODULE_CORE = 1, NVTX_MODULE_CUDART = 4, NVTX_MODULE_CORE2 = 5 };
+enum nvtx_module {
+    NVTX_MODULE_CORE = 1,
+    NVTX_MODULE_CUDA = 2,
+    NVTX_MODULE_CUDART = 4,
+    NVTX_MODULE_CORE2 = 5,
+};
 
 enum nvtx_core {
     NVTX_CORE_MARK_EX = 1,
@@ -47,6 +52,13 @@ enum nvtx_core2 {
     NVTX_CORE2_DOMAIN_CREATE_W,
     NVTX_CORE2_DOMAIN_DESTROY,
     NVTX_CORE2_INITIALIZE,
+};
+
+enum nvtx_cuda { /* the driver's handles; contexts and events have no rows to name */
+                 NVTX_CUDA_NAME_DEVICE_A = 1,
+                 NVTX_CUDA_NAME_DEVICE_W,
+                 NVTX_CUDA_NAME_STREAM_A = 5,
+                 NVTX_CUDA_NAME_STREAM_W,
 };
 
 enum nvtx_cudart {

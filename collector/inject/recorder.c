@@ -260,7 +260,7 @@ void lac_recorder_put_name(struct lac_thread *self, uint64_t what, uint32_t name
                            uint8_t type)
 {
     lac_recorder_put(self, what, name, domain, 0, type);
-    if (type != LAC_EVENT_THREAD_NAME) {
+    if (type == LAC_EVENT_DOMAIN_NAME || type == LAC_EVENT_CATEGORY_NAME) {
         (void)__atomic_fetch_add(&lac_spool_header()->named_count, 1u, __ATOMIC_RELAXED);
     }
 }

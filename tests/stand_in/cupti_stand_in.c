@@ -54,6 +54,8 @@ EXPORT int cuptiActivityGetNextRecord(uint8_t *buffer, size_t valid_bytes,
 EXPORT int cuptiActivityGetNumDroppedRecords(void *context, uint32_t stream, size_t *count);
 EXPORT int cuptiActivityFlushAll(uint32_t flag);
 EXPORT int cuptiSetThreadIdType(int type);
+EXPORT int cuptiGetStreamIdEx(void *context, const void *stream, uint8_t per_thread, uint32_t *id);
+EXPORT int cuptiGetDeviceId(void *context, uint32_t *device);
 EXPORT void stand_in_deliver(int launches, uint32_t thread, int drop);
 EXPORT int stand_in_enabled(int kind);
 EXPORT void stand_in_deliver_kinds(uint32_t thread);
@@ -329,6 +331,19 @@ int cuptiActivityFlushAll(uint32_t flag)
 int cuptiSetThreadIdType(int type)
 {
     return type == 1 ? CUPTI_OK : 1;
+}
+
+/* A handle is the number and twelve zero bits. */
+int cuptiGetStreamIdEx(void *context, const void *stream, uint8_t per_thread, uint32_t *id)
+{
+    *id = (uint32_t)((uintptr_t)stream >> 12);
+    return context == NULL && per_thread == 0 ? CUPTI_OK : 1;
+}
+
+int cuptiGetDeviceId(void *context, uint32_t *device)
+{
+    *device = 0;
+    return context == NULL ? CUPTI_OK : 1;
 }
 
 /* One buffer with `launches` times a call, its kernel and a copy; every third kernel has no name.

@@ -22,7 +22,7 @@
 
 static struct lac_model *imported;
 
-static void import_ok(void)
+static inline void import_ok(void)
 {
     struct lac_error error = {0};
 
@@ -32,7 +32,7 @@ static void import_ok(void)
 }
 
 /* The only slice of this name has these arguments. */
-static void check_args(const char *name, const char *expected)
+static inline void check_args(const char *name, const char *expected)
 {
     char args[8192];
     unsigned found = 0;
@@ -47,7 +47,7 @@ static void check_args(const char *name, const char *expected)
     ck_assert_msg(found == 1, "%u slices are called %s", found, name);
 }
 
-static uint64_t report_count(const char *code)
+static inline uint64_t report_count(const char *code)
 {
     for (uint32_t i = 0; i < imported->report_count; i++) {
         if (strcmp(imported->report[i].code, code) == 0) {
@@ -57,14 +57,15 @@ static uint64_t report_count(const char *code)
     return 0;
 }
 
-static nvtxDomainHandle_t begin(void)
+static inline nvtxDomainHandle_t begin(void)
 {
     (void)setenv("NVTX_INJECTION64_PATH", lac_job_file("liblacuna.so"), 1);
     return nvtxDomainCreateA("NCCL");
 }
 
-static uint64_t describe(nvtxDomainHandle_t domain, const char *name, uint64_t type,
-                         const nvtxPayloadSchemaEntry_t *entries, size_t count, size_t size_bytes)
+static inline uint64_t describe(nvtxDomainHandle_t domain, const char *name, uint64_t type,
+                                const nvtxPayloadSchemaEntry_t *entries, size_t count,
+                                size_t size_bytes)
 {
     const nvtxPayloadSchemaAttr_t attributes = {
         .fieldMask = NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_NAME | NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_TYPE |
@@ -85,8 +86,8 @@ static uint64_t describe(nvtxDomainHandle_t domain, const char *name, uint64_t t
              sizeof(entries) / sizeof((entries)[0]), size)
 
 /* A range with one payload, as NCCL makes them. */
-static void range_with(nvtxDomainHandle_t domain, const char *name, uint64_t schema,
-                       const void *bytes, size_t size_bytes)
+static inline void range_with(nvtxDomainHandle_t domain, const char *name, uint64_t schema,
+                              const void *bytes, size_t size_bytes)
 {
     const nvtxPayloadData_t data = {schema, size_bytes, bytes};
     nvtxEventAttributes_t attributes = {.version = NVTX_VERSION,

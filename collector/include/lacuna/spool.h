@@ -145,8 +145,10 @@ enum lac_event_type {
     LAC_EVENT_DATA_TEXT = 23,  /**< name = what the pointer at offset ts points to */
     LAC_EVENT_DATA_LENGTH =
         24, /**< ts = a length that payload number `name` of the event holds; before the bytes */
-    LAC_EVENT_THREAD = 25, /**< what follows is another thread's: ts = its id, name its name. A
-                              SYNC with its SYNC_NS come next */
+    LAC_EVENT_THREAD = 25,      /**< what follows is another thread's: ts = its id, name its name. A
+                                   SYNC with its SYNC_NS come next */
+    LAC_EVENT_DEVICE_NAME = 26, /**< name; ts = number of the device */
+    LAC_EVENT_STREAM_NAME = 27, /**< name; ts = device << 32 | stream, as GPU records number it */
 };
 
 enum lac_schema_kind {
