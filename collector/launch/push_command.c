@@ -3,6 +3,7 @@
 #include "collector/launch/http_client.h"
 #include "collector/launch/push.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,8 +13,9 @@
 static const char help[] =
     "usage: lacuna push PATH... --server URL [OPTION]...\n"
     "\n"
-    "Sends recordings (folders that lacuna run made) and trace files of other programs to a\n"
-    "server, and prints the address of each. What breaks off goes on: here, or in a later call.\n"
+    "Sends recordings (folders that lacuna run made; those of ranks in one are a run) and trace\n"
+    "files of other programs to a server, and prints the address of each. What breaks off goes\n"
+    "on: here, or in a later call.\n"
     "\n"
     "  --server URL      http://HOST:PORT (or the variable LACUNA_SERVER)\n"
     "  --token-file F    file with the token (or LACUNA_TOKEN_FILE, or the token in LACUNA_TOKEN)\n"
@@ -157,21 +159,78 @@ void lac_push_explain(const struct lac_push_target *target, const char *path)
 
 /* -- the command --------------------------------------------------------------------------------*/
 
+static bool push_one(struct lac_http *http, const struct lac_push_target *target, const char *path,
+                     const char *name)
+{
+    char url[640];
+
+    if (!lac_push_path(http, target, path, name, NULL, url, sizeof(url))) {
+        return false;
+    }
+    (void)printf("%s\n", url);
+    (void)fflush(stdout);
+    return true;
+}
+
+static int is_rank(const struct dirent *entry)
+{
+    return strncmp(entry->d_name, "rank-", 5) == 0 || strncmp(entry->d_name, "task-", 5) == 0;
+}
+
+/* "DIR/train.lacuna/" -> "train" */
+static void run_name(const char *path, char *out, size_t capacity)
+{
+    size_t end = strlen(path);
+    size_t begin;
+
+    while (end > 1 && path[end - 1] == '/') {
+        end--;
+    }
+    begin = end;
+    while (begin > 0 && path[begin - 1] != '/') {
+        begin--;
+    }
+    if (end - begin > 7 && memcmp(path + end - 7, ".lacuna", 7) == 0) {
+        end -= 7;
+    }
+    (void)snprintf(out, capacity, "%.*s", (int)(end - begin < 200 ? end - begin : 200),
+                   path + begin);
+}
+
+/* A path, or the recordings of the ranks in it, which are traces of one run. */
+static bool push_path(struct lac_http *http, const struct lac_push_target *target, const char *path,
+                      const char *name)
+{
+    struct lac_push_target of_run = *target;
+    struct dirent **ranks = NULL;
+    const int count = scandir(path, &ranks, is_rank, versionsort);
+    char run[201];
+    bool is_whole = true;
+
+    if (count <= 0) {
+        free(ranks);
+        return push_one(http, target, path, name);
+    }
+    run_name(path, run, sizeof(run));
+    of_run.run = target->run != NULL ? target->run : run;
+    for (int i = 0; i < count; i++) {
+        char rank[4096];
+
+        (void)snprintf(rank, sizeof(rank), "%s/%s", path, ranks[i]->d_name);
+        is_whole = push_one(http, &of_run, rank, NULL) && is_whole;
+        free(ranks[i]);
+    }
+    free(ranks);
+    return is_whole;
+}
+
 static bool push_all(struct lac_http *http, const struct lac_push_target *target,
                      const struct arguments *arguments)
 {
     bool is_whole = true;
 
     for (int i = 0; i < arguments->path_count; i++) {
-        char url[640];
-
-        if (lac_push_path(http, target, arguments->paths[i], arguments->name, NULL, url,
-                          sizeof(url))) {
-            (void)printf("%s\n", url);
-            (void)fflush(stdout);
-        } else {
-            is_whole = false;
-        }
+        is_whole = push_path(http, target, arguments->paths[i], arguments->name) && is_whole;
     }
     return is_whole;
 }

@@ -129,6 +129,13 @@ static bool send_whole(struct lac_push_run *run, char *url, size_t capacity)
     return lac_push_path(run->http, run->target, run->folder, NULL, &clock, url, capacity);
 }
 
+static void say_option(const char *option, const char *value)
+{
+    if (value != NULL && value[0] != '\0') {
+        (void)fprintf(stderr, "%s%s", option, value);
+    }
+}
+
 static void conclude(struct lac_push_run *run)
 {
     char url[640];
@@ -147,8 +154,12 @@ static void conclude(struct lac_push_run *run)
     }
     if (!is_sent) {
         (void)fprintf(stderr,
-                      "lacuna: the recording stays in %s; to go on: lacuna push %s --server %s\n",
+                      "lacuna: the recording stays in %s; to go on: lacuna push %s --server %s",
                       run->folder, run->folder, run->target->server);
+        say_option(" --token-file ", run->target->token_file);
+        say_option(" --project ", run->target->project);
+        say_option(" --run ", run->target->run);
+        (void)fputc('\n', stderr);
     } else if (!run->target->is_quiet) {
         (void)fprintf(stderr, "lacuna: %s\n", url);
     }

@@ -477,7 +477,38 @@ class Push(unittest.TestCase):
         run = self.run_job("sh", "-c", f"{WORKLOAD} --cpu --steps 2 --workers 1 >/dev/null; exit 3", flags=self.flags(port))
         self.assertEqual(run.returncode, 3)
         self.assertIn("the recording stays in", run.stderr)
-        self.assertEqual(self.pushed(os.path.join(self.place, "run.lacuna"))["state"], "ready")
+        # the line that it prints, once there is a server
+        said = next(line.partition("to go on: lacuna ")[2] for line in run.stderr.splitlines() if "to go on: " in line)
+        self.assertIn("--project runs", said)
+        again = subprocess.run([NODE, *said.replace(f":{port}", f":{self.server.port}").split()], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                               text=True, timeout=60, env=self.environment())
+        self.assertEqual(again.returncode, 0, again.stderr)
+        row = self.server.wait_ready(again.stdout.strip().rsplit("/", 1)[1])
+        self.assertEqual((row["state"], row["project"]), ("ready", "runs"))
+
+    def tasks(self, *flags, out, job):
+        """Three tasks of a Slurm job, as srun starts them."""
+        started = [subprocess.Popen([NODE, "run", "--quiet", "-o", out, *flags, "--", WORKLOAD, "--cpu", "--steps", "6", "--workers", "1"],
+                                    stdout=subprocess.DEVNULL, env=self.environment(SLURM_JOB_ID=job, SLURM_STEP_ID="0", SLURM_PROCID=str(task), SLURM_NTASKS="3"))
+                   for task in range(3)]
+        self.assertEqual([task.wait(timeout=60) for task in started], [0, 0, 0])
+
+    def ranks_of_run(self, name):
+        """Ranks of the traces of the newest run of that name, once they are there."""
+        run = wait_until(lambda: [run for run in self.server.api("/runs")["runs"] if run["name"] == name and run["ready_count"] == 3])[0]
+        traces = self.server.api(f"/traces?run={run['id']}")["traces"]
+        return sorted(trace["rank"] for trace in traces)
+
+    def test_tasks_that_send_by_themselves_are_one_run(self):
+        self.tasks(*self.flags(), out=os.path.join(self.place, "job"), job="4711")
+        self.assertEqual(self.ranks_of_run("slurm-4711.0"), [0, 1, 2])
+
+    def test_a_folder_of_tasks_is_sent_as_one_run(self):
+        out = os.path.join(self.place, "train.lacuna")
+        self.tasks(out=out, job="4712")
+        run = self.push(out)
+        self.assertEqual((run.returncode, len(run.stdout.split())), (0, 3), run.stderr)
+        self.assertEqual(self.ranks_of_run("train"), [0, 1, 2])
 
     def test_no_libcurl_keeps_the_recording(self):
         run = self.run_job(WORKLOAD, "--cpu", "--steps", "2", "--workers", "1", flags=self.flags(), LACUNA_LIBCURL="/nonexistent")
@@ -594,12 +625,13 @@ class Push(unittest.TestCase):
         self.assertEqual(self.grown_bytes(), 0)  # the half of it that had come was taken back
 
     def test_what_came_of_a_job_that_vanished_becomes_a_trace(self):
-        server = Server("--upload-lifetime", "4")
+        server = Server("--upload-lifetime", "8")  # longer than a slow job takes from part to part
         try:  # a slow job: its segments are never full, and yet come
             flags = ("--server", f"http://127.0.0.1:{server.port}", "--token-file", os.path.join(server.data, "local.token"))
             node = subprocess.Popen([NODE, "run", "--quiet", "-o", os.path.join(self.place, "slow.lacuna"), *flags, "--", WORKLOAD, "--cpu", "--batch", "1",
                                      "--steps", "300", "--workers", "1", "--fetch-ms", "40"], stdout=subprocess.DEVNULL, env=self.environment())
-            wait_until(lambda: self.grown_bytes(server) > 0)
+            first = wait_until(lambda: self.grown_bytes(server))  # may be what was there before the first step
+            wait_until(lambda: self.grown_bytes(server) > first)
             node.kill()
             node.wait()
             rows = wait_until(lambda: server.api("/traces")["traces"])
