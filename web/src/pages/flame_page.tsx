@@ -55,9 +55,14 @@ const BYS = [
   {key: 'python', label: 'Python', definition: 'Python functions, operators and ranges'},
 ] as const;
 
+/** What an address says may be anything. */
+function known(choices: readonly {key: string}[], key: string): string | undefined {
+  return choices.find(choice => choice.key === key)?.key;
+}
+
 export function FlamePage({trace}: {trace: TraceInfo}): JSX.Element {
-  const metric = flameMetric.value || (hasGpuWork(trace) ? 'waiting' : 'cpu');
-  const by = flameBy.value;
+  const metric = known(METRICS, flameMetric.value) ?? (hasGpuWork(trace) ? 'waiting' : 'cpu');
+  const by = known(BYS, flameBy.value) ?? 'op';
   const chosen = selection.value;
   const area = chosen?.kind === 'area' || chosen?.kind === 'gap' ? chosen : undefined;
   const key = [trace.id, trace.generation, metric, by, area?.t0 ?? '', area?.t1 ?? ''].join('/');
@@ -373,14 +378,21 @@ function FlameTable(props: {
           {rows.slice(0, TABLE_ROWS_MAX).map(row => (
             <tr key={row.name}>
               <th scope="row">
-                <button
-                  type="button"
-                  class="plain-link break"
-                  title={`${row.name}: its widest frame in the graph`}
-                  onClick={() => show({flameForm: 'graph', flameFocus: row.node})}
-                >
-                  {props.labelOf(row.node)}
-                </button>
+                <span class="flame-name">
+                  <button
+                    type="button"
+                    class="plain-link break"
+                    title={`${row.name}: its widest frame in the graph`}
+                    onClick={() => show({flameForm: 'graph', flameFocus: row.node})}
+                  >
+                    {props.labelOf(row.node)}
+                  </button>
+                  {row.kind === 'kernel' && props.labelOf(row.node) !== row.name && (
+                    <span class="kernel-full ellipsis" title={row.name}>
+                      {row.name.replace(/^void /, '')}
+                    </span>
+                  )}
+                </span>
               </th>
               <td class="muted">{row.kind.replaceAll('_', ' ')}</td>
               <td class="num cell-num" title={exactNs(row.selfNs)}>
