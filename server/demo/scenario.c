@@ -121,7 +121,6 @@ static void draw_healthy(struct lac_demo_scenario *s)
     s->copies = is_ahead ? LAC_DEMO_COPIES_AHEAD : LAC_DEMO_COPIES_NON_BLOCKING;
     s->pinned_ns = share(s->compute_ns, is_ahead ? roll(&dice, 10, 150) : roll(&dice, 1, 6));
     s->pageable_ns = s->pinned_ns / 10 * roll(&dice, 16, 32);
-    s->batch_bytes = s->pinned_ns / 10 * 120; /* 12 GB/s */
     dice.what = FOR_DECOYS;
     if (chance(&dice, 35)) {
         s->reads = LAC_DEMO_READS_LATE;
@@ -173,7 +172,6 @@ static void draw_copy_cause(struct lac_demo_scenario *s, bool is_pageable)
     struct dice dice = {s->seed, FOR_COPIES, 100};
     s->pinned_ns = share(s->compute_ns, roll(&dice, 25, 250));
     s->pageable_ns = s->pinned_ns / 10 * roll(&dice, 16, 32);
-    s->batch_bytes = s->pinned_ns / 10 * 120;
     s->copies = is_pageable         ? LAC_DEMO_COPIES_PAGEABLE
                 : chance(&dice, 70) ? LAC_DEMO_COPIES_PINNED
                                     : LAC_DEMO_COPIES_NON_BLOCKING;
@@ -281,6 +279,7 @@ static void settle(struct lac_demo_scenario *s)
 {
     s->has_graph = s->has_graph && s->bucket_count == 0;
     s->late_fetch_ns = late_fetch(s);
+    s->batch_bytes = s->pinned_ns / 10 * 240; /* 24 GB/s, as an A100 copies from pinned memory */
     /* Where the host stops now and then for longer than a step, or a step is a single launch, how
      * far it is ahead of the device would drift through the whole trace: what reads a value keeps
      * it within a step. A checkpoint empties the queue; the steps behind it would refill it. */
