@@ -32,7 +32,7 @@ static bool dead;
 static uint64_t segments_made;
 static uint64_t unmapped; /* index + 1 of a segment that has its space and could not be mapped */
 /* segments that are mapped now, by index: the lock guards it but for a thread's own entry */
-enum { MAPPED_MAX = 1024 };
+enum { MAPPED_MAX = 1024, NAMES_TRIED = 1000 };
 static struct lac_segment_header *mapped[MAPPED_MAX];
 static dev_t own_device;
 static ino_t own_inode;
@@ -322,6 +322,27 @@ static bool fail(const char *what, int error)
     return false;
 }
 
+/* What a program recorded before it executed this one has the same name, and so may the spool of a
+ * process in another pid namespace. */
+static int make_file(void)
+{
+    const unsigned long long start = own_start_ticks();
+    int file = -1;
+
+    errno = EEXIST;
+    for (unsigned i = 0; i < NAMES_TRIED && file < 0 && errno == EEXIST; i++) {
+        char again[16] = "";
+
+        if (i > 0) {
+            (void)snprintf(again, sizeof(again), ".%u", i);
+        }
+        (void)snprintf(path, sizeof(path), "%s/%d-%llu-%u%s.spool", lac_settings.directory,
+                       (int)getpid(), start, lac_fork_depth(), again);
+        file = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    }
+    return keep_away(file);
+}
+
 /* The lock is held. */
 static bool open_spool(void)
 {
@@ -332,9 +353,7 @@ static bool open_spool(void)
     if (header != NULL || dead) {
         return header != NULL;
     }
-    (void)snprintf(path, sizeof(path), "%s/%d-%llu-%u.spool", lac_settings.directory, (int)getpid(),
-                   (unsigned long long)own_start_ticks(), lac_fork_depth());
-    fd = keep_away(open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+    fd = make_file();
     if (fd < 0) {
         return fail("cannot make the spool", errno);
     }

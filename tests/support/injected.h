@@ -59,7 +59,7 @@ static int pop(void)
 }
 
 /* Loads the library into this process; false when it declines. */
-static bool inject(void)
+static bool inject_from(const char *path)
 {
     void *library;
     int (*initialize)(nvtx_get_export_table);
@@ -68,13 +68,18 @@ static bool inject(void)
         core_table[i] = &core[i];
         core2_table[i] = &core2[i];
     }
-    library = dlopen(lac_job_file("liblacuna.so"), RTLD_LAZY);
+    library = dlopen(path, RTLD_LAZY);
     if (library == NULL) {
         (void)fprintf(stderr, "%s\n", dlerror());
         _exit(99);
     }
     *(void **)&initialize = dlsym(library, "InitializeInjectionNvtx2");
     return initialize != NULL && initialize(get_export_table) == 1;
+}
+
+static bool inject(void)
+{
+    return inject_from(lac_job_file("liblacuna.so"));
 }
 
 /* ---- what it left */

@@ -314,6 +314,36 @@ START_TEST(children_in_another_root_are_counted_by_their_parent)
 }
 END_TEST
 
+/* ---- programs one after the other in one process */
+
+static void job_after_exec(const char *library) /* outside libcheck: nothing may be asserted */
+{
+    if (!inject_from(library)) {
+        _exit(1);
+    }
+    push_many("second program", 3);
+    _exit(ALIVE);
+}
+
+static void job_executes(void)
+{
+    ck_assert(inject());
+    push_many("first program", 2);
+    (void)setenv("TEST_AFTER_EXEC", lac_job_file("liblacuna.so"), 1);
+    (void)execl("/proc/self/exe", "again", (char *)NULL);
+    _exit(1);
+}
+
+START_TEST(a_program_that_executes_another_one_is_recorded_twice)
+{
+    check_alive(lac_job_run(job_executes));
+    ck_assert_int_eq(lac_job_spool_count(), 2);
+    import_ok();
+    ck_assert_uint_eq(count_named("first program"), 2);
+    ck_assert_uint_eq(count_named("second program"), 3);
+}
+END_TEST
+
 /* ---- threads */
 
 static void *record_once(void *unused)
@@ -650,6 +680,9 @@ int main(void)
     SRunner *const runner = srunner_create(suite);
     int failed;
 
+    if (getenv("TEST_AFTER_EXEC") != NULL) {
+        job_after_exec(getenv("TEST_AFTER_EXEC"));
+    }
     tcase_set_timeout(tcase, 60);
     tcase_add_checked_fixture(tcase, lac_job_setup, lac_job_teardown);
     tcase_add_test(tcase, a_limit_of_file_sizes_is_no_signal_to_the_job);
@@ -660,6 +693,7 @@ int main(void)
     tcase_add_test(tcase, a_relative_folder_is_the_one_of_the_beginning);
     tcase_add_test(tcase, children_of_another_user_are_counted_by_their_parent);
     tcase_add_test(tcase, children_in_another_root_are_counted_by_their_parent);
+    tcase_add_test(tcase, a_program_that_executes_another_one_is_recorded_twice);
     tcase_add_test(tcase, three_thousand_short_threads_share_segments);
     tcase_add_test(tcase, two_thousand_threads_at_once_are_recorded_each);
     tcase_add_test(tcase, what_destructors_of_a_thread_record_comes_behind_the_rest);
