@@ -18,7 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { PROCESSES_MAX = 65536, PROFILES_MAX = 4096 };
+enum { PROCESSES_MAX = 65536, PROFILES_MAX = 4096, RANKS_MAX = 1024 };
 
 struct spool_file {
     char *path;
@@ -375,6 +375,9 @@ static enum lac_status import_files(struct spool_files *files, const char *path,
     status = find_ranks(files, &ranks);
     if (status != LAC_OK) {
         return lac_fail(reterr, status, 0, "ranks");
+    }
+    if (ranks.count > RANKS_MAX) {
+        status = lac_fail(reterr, LAC_ERR_LIMIT, 0, "more than %d ranks in %s", RANKS_MAX, path);
     }
     if (ranks.count == 0) {
         status = import_rank(files, &ranks, -1, path, options, sink, context, reterr);

@@ -114,6 +114,7 @@ def main():
         print("skip: no GPU here (nvidia-smi lists none): nothing of `make test-gpu` was run")
         print("0 passed, 0 failed")
         return 0
+    args.out = args.analyze or args.out
     bench = Bench(args)
     bench.workload_size = WORKLOAD_SIZE
     signal.signal(signal.SIGTERM, stop)
