@@ -89,10 +89,20 @@ def _after_first_step():
             setting("hook.missing=settings")
 
 
+def _is_closure_first(step):
+    """Whether what follows `self` is a closure: of other callables, as a model, nothing may be changed."""
+    import inspect  # which PyTorch has loaded
+    try:
+        return list(inspect.signature(step).parameters)[1:2] == ["closure"]
+    except (TypeError, ValueError):
+        return False
+
+
 def _patch_step(kind):
     original = kind.step
     if getattr(original, "_lacuna", False):
         return
+    is_closure_first = _is_closure_first(original)
 
     @functools.wraps(original)
     def step(self, *args, **kwargs):
@@ -106,7 +116,7 @@ def _patch_step(kind):
             # a closure computes the gradients: they are not the optimizer's work
             if callable(kwargs.get("closure")):
                 kwargs["closure"] = span.after(kwargs["closure"])
-            elif args and callable(args[0]):
+            elif is_closure_first and args and callable(args[0]):
                 args = (span.after(args[0]), *args[1:])
             else:
                 span.open()

@@ -22,18 +22,18 @@ def framework():
 def _torch_settings(torch):
     yield "torch_version", lambda: torch.__version__
     yield "cuda_version", lambda: torch.version.cuda
-    yield "torch_num_threads", torch.get_num_threads
-    if hasattr(torch.backends.cuda.matmul, "fp32_precision"):  # from 2.9 on, where asking for the older ones is warned of
+    yield "torch_num_threads", lambda: torch.get_num_threads()
+    if hasattr(getattr(torch, "_C", None), "_get_fp32_precision_getter"):  # from 2.9 on, where asking for the older ones is warned of
         yield "matmul_allow_tf32", lambda: _is_tf32(torch.backends.cuda.matmul.fp32_precision)
         yield "cudnn_allow_tf32", lambda: _is_tf32(torch.backends.cudnn.conv.fp32_precision)
     else:
-        yield "float32_matmul_precision", torch.get_float32_matmul_precision
+        yield "float32_matmul_precision", lambda: torch.get_float32_matmul_precision()
         yield "matmul_allow_tf32", lambda: torch.backends.cuda.matmul.allow_tf32
         yield "cudnn_allow_tf32", lambda: torch.backends.cudnn.allow_tf32
     yield "cudnn_benchmark", lambda: torch.backends.cudnn.benchmark
     yield "cudnn_deterministic", lambda: torch.backends.cudnn.deterministic
-    yield "deterministic_algorithms", torch.are_deterministic_algorithms_enabled
-    yield "detect_anomaly", torch.is_anomaly_enabled
+    yield "deterministic_algorithms", lambda: torch.are_deterministic_algorithms_enabled()
+    yield "detect_anomaly", lambda: torch.is_anomaly_enabled()
 
 
 def _is_tf32(precision):
@@ -59,8 +59,7 @@ def collect(setting):
         pass
     setting(f"python_version={sys.version.split()[0]}")
     torch = sys.modules.get("torch")
-    asked = list(_torch_settings(torch)) if torch is not None else []
-    for name, ask in [*asked, ("mixed_precision", _mixed_precision)]:
+    for name, ask in (*(_torch_settings(torch) if torch is not None else ()), ("mixed_precision", _mixed_precision)):
         try:
             setting(f"{name}={ask()}")
         except Exception:  # versions differ in what they have

@@ -148,8 +148,10 @@ class Hook(unittest.TestCase):
     def test_a_training_gives_the_same_numbers_and_forward_is_the_outermost_call(self):
         self.assertEqual(self.record(TORCH_PYTHON, self.TRAINING), self.plain(TORCH_PYTHON, self.TRAINING))
         shown = self.shown()
-        for text in ("forward", "backward", "Optimizer.step#Adam.step", "optimizer=Adam", "framework=PyTorch", "detect_anomaly=False"):
+        for text in ("forward", "backward", "Optimizer.step#Adam.step", "optimizer=Adam", "framework=PyTorch", "detect_anomaly=False",
+                     "matmul_allow_tf32=False", "cudnn_benchmark=False", "deterministic_algorithms=False"):
             self.assertRegex(shown, rf"(?m)^    {re.escape(text)}$")
+        self.assertNotIn("hook.missing", shown)
         # five steps of forward, backward and step, and a few calls behind them: none for the layers inside
         self.assertGreaterEqual(self.counted("ranges opened"), 15)
         self.assertLessEqual(self.counted("ranges opened"), 15 + 10)

@@ -169,6 +169,9 @@ class Versions(unittest.TestCase):
         from torch._dynamo import eval_frame
         print([call is torch.nn.Module._wrapped_call_impl for call in eval_frame.saw_call])
         print(sgd.step(), warm.step(), torch.optim.SGD().step(gradients), compiled_step())
+        class Own(torch.optim.Optimizer):
+            def step(self, model): return model
+        print(Own().step(model) is model)
     """
 
     def test_the_settings_are_those_of_the_loader_that_the_steps_use(self):
@@ -193,8 +196,11 @@ class Versions(unittest.TestCase):
                 events = self.events()
                 self.assertEqual(events["Optimizer.step#SGD.step", -1, -1], 5)
                 self.assertEqual(events["Optimizer.step#Warm.step", -1, -1], 2)
+                self.assertEqual(events["Optimizer.step#Own.step", -1, -1], 1)
                 self.assertEqual(events["backward", -1, -1], 3)
                 self.assertIn("optimizer_foreach", self.settings())
+                self.assertEqual(self.settings()["torch_version"], "2.99.0")
+                self.assertEqual([name for name in self.settings() if name.startswith("hook.")], [])
 
     def test_a_closure_is_not_the_optimizers_work(self):
         self.run_both(sys.executable, """
