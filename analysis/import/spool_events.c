@@ -1,6 +1,7 @@
 #include "analysis/import/spool_events.h"
 
 #include "analysis/import/spool_external.h"
+#include "analysis/import/spool_names.h"
 #include "analysis/import/spool_payload.h"
 #include "analysis/import/spool_schema.h"
 #include "analysis/import/spool_sync.h"
@@ -16,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OPEN_RANGES_MAX = 4096, SYNCS_MAX = 512, GIVEN_NAMES_MAX = 1024 };
+enum { OPEN_RANGES_MAX = 4096, SYNCS_MAX = 512 };
 
 struct open_range {
     int64_t start_ns;
@@ -40,16 +41,6 @@ struct lac_spool_range {
     int64_t end_ns;
     bool has_start;
     bool has_end;
-};
-
-/* What a row is called, in the order in which it counts: a thread knows best what it is. */
-enum { GIVEN_THREAD, GIVEN_OWN_THREAD, GIVEN_DEVICE, GIVEN_STREAM, GIVEN_COUNT };
-
-/* A thread, device or stream that a program named through NVTX. */
-struct lac_spool_given_name {
-    uint64_t what; /* tid; device; device << 32 | stream */
-    uint32_t name;
-    int given;
 };
 
 struct lac_spool_thread {
@@ -142,7 +133,7 @@ enum lac_status lac_spool_process_open(struct lac_spool_process *process, int32_
     return status;
 }
 
-static uint32_t name_of(struct lac_spool_process *process, uint32_t id)
+uint32_t lac_spool_name_of(struct lac_spool_process *process, uint32_t id)
 {
     if (id >= process->string_count || (id != 0 && process->string_of_id[id] == 0)) {
         process->missing_names++;
@@ -172,7 +163,7 @@ enum lac_status lac_spool_thread_open(struct lac_spool_process *process, int32_t
         status = lac_spool_intern(strings_of(process), name, strnlen(name, 16), &name_id);
     }
     if (name[0] == '\0') {
-        name_id = name_of(process, name_id_of_spool);
+        name_id = lac_spool_name_of(process, name_id_of_spool);
     }
     if (status == LAC_OK) {
         status = lac_builder_track(process->builder, LAC_TRACK_THREAD, process->process,
@@ -505,7 +496,7 @@ static enum lac_status on_data(struct lac_spool_thread *thread, const struct lac
     is_whole = thread->data.owner != 0 &&
                lac_spool_data_add(&thread->data, event,
                                   event->type == LAC_EVENT_DATA_TEXT && event->name != 0
-                                      ? name_of(thread->process, event->name)
+                                      ? lac_spool_name_of(thread->process, event->name)
                                       : 0);
     if (!is_whole) {
         return LAC_OK;
@@ -527,7 +518,7 @@ static void on_push(struct lac_spool_thread *thread, const struct lac_event *eve
     }
     thread->open[thread->open_count++] =
         (struct open_range){.start_ns = now_ns,
-                            .name = name_of(thread->process, event->name),
+                            .name = lac_spool_name_of(thread->process, event->name),
                             .domain = event->domain,
                             .batch = -1,
                             .cpu_ns = -1,
@@ -549,7 +540,7 @@ static enum lac_status on_start_end(struct lac_spool_thread *thread, const struc
     }
     if (event->type == LAC_EVENT_START) {
         range->open = (struct open_range){.start_ns = now_ns,
-                                          .name = name_of(thread->process, event->name),
+                                          .name = lac_spool_name_of(thread->process, event->name),
                                           .domain = event->domain,
                                           .members = range->open.members};
         range->has_start = true;
@@ -559,91 +550,6 @@ static enum lac_status on_start_end(struct lac_spool_thread *thread, const struc
     }
     thread->last_start = id->ts;
     return LAC_OK;
-}
-
-static enum lac_status add_given_name(struct lac_spool_thread *thread,
-                                      const struct lac_event *event)
-{
-    struct lac_spool_process *const process = thread->process;
-    const int given = event->type == LAC_EVENT_DEVICE_NAME   ? GIVEN_DEVICE
-                      : event->type == LAC_EVENT_STREAM_NAME ? GIVEN_STREAM
-                      : event->ts == (uint64_t)thread->tid   ? GIVEN_OWN_THREAD
-                                                             : GIVEN_THREAD;
-    struct lac_spool_given_name *grown;
-
-    for (size_t i = process->given_name_count; i > 0; i--) {
-        struct lac_spool_given_name *const known = &process->given_names[i - 1];
-
-        if (known->what == event->ts && known->given == given) {
-            known->name = name_of(process, event->name);
-            return LAC_OK;
-        }
-    }
-    if (process->given_name_count == GIVEN_NAMES_MAX) {
-        return LAC_OK; /* it keeps the name or number that the system has for it */
-    }
-    grown = realloc(process->given_names, (process->given_name_count + 1) * sizeof(*grown));
-    if (grown == NULL) {
-        return LAC_ERR_NOMEM;
-    }
-    process->given_names = grown;
-    grown[process->given_name_count++] = (struct lac_spool_given_name){
-        .what = event->ts, .name = name_of(process, event->name), .given = given};
-    return LAC_OK;
-}
-
-/* Whether the row is what the name was given to. */
-static bool is_meant(const struct lac_spool_process *process, const struct lac_track *track,
-                     const struct lac_spool_given_name *given)
-{
-    if (given->given == GIVEN_THREAD || given->given == GIVEN_OWN_THREAD) {
-        return track->kind == LAC_TRACK_THREAD && track->process == process->process &&
-               track->tid >= 0 && (uint64_t)track->tid == given->what;
-    }
-    if (track->kind != LAC_TRACK_STREAM || track->device < 0) {
-        return false;
-    }
-    return given->given == GIVEN_DEVICE ? (uint64_t)track->device == given->what
-                                        : track->tid >= 0 && ((uint64_t)track->device << 32 |
-                                                              (uint64_t)track->tid) == given->what;
-}
-
-/* "GPU 0: what the program calls it" */
-static enum lac_status name_device(struct lac_spool_process *process, uint32_t gpu, uint64_t device,
-                                   uint32_t name)
-{
-    char text[300];
-    const int length = snprintf(text, sizeof(text), "GPU %" PRIu64 ": %.200s", device,
-                                lac_strings_get(strings_of(process), name));
-
-    return lac_spool_intern(strings_of(process), text, strnlen(text, (size_t)length),
-                            &lac_builder_process_at(process->builder, gpu)->name);
-}
-
-static enum lac_status name_rows(struct lac_spool_process *process)
-{
-    const uint32_t track_count = lac_builder_model(process->builder)->track_count;
-    enum lac_status status = LAC_OK;
-
-    for (int pass = 0; pass < GIVEN_COUNT; pass++) {
-        for (size_t n = 0; n < process->given_name_count; n++) {
-            const struct lac_spool_given_name *const given = &process->given_names[n];
-
-            for (uint32_t i = 0; given->given == pass && i < track_count; i++) {
-                struct lac_track *const track = lac_builder_track_at(process->builder, i);
-
-                if (!is_meant(process, track, given) || status != LAC_OK) {
-                    continue;
-                }
-                if (given->given == GIVEN_DEVICE) {
-                    status = name_device(process, track->process, given->what, given->name);
-                    break; /* all rows of the device are in one process */
-                }
-                track->name = given->name;
-            }
-        }
-    }
-    return status;
 }
 
 /* A range begins or ends, or a mark. */
@@ -661,8 +567,9 @@ static enum lac_status on_range(struct lac_spool_thread *thread, const struct la
         return LAC_OK;
     }
     if (event->type == LAC_EVENT_MARK) {
-        thread->mark = (struct open_range){
-            .start_ns = now_ns, .name = name_of(process, event->name), .domain = event->domain};
+        thread->mark = (struct open_range){.start_ns = now_ns,
+                                           .name = lac_spool_name_of(process, event->name),
+                                           .domain = event->domain};
         thread->has_mark = true;
         return LAC_OK;
     }
@@ -700,12 +607,12 @@ static enum lac_status on_event(struct lac_spool_thread *thread, const struct la
     case LAC_EVENT_THREAD_NAME:
     case LAC_EVENT_DEVICE_NAME:
     case LAC_EVENT_STREAM_NAME:
-        return add_given_name(thread, event);
+        return lac_spool_name_given(process, thread->tid, event);
     case LAC_EVENT_THREAD: /* where a segment is cut: lac_spool_read() */
         return LAC_OK;
     case LAC_EVENT_SETTING:
         lac_spool_settings_add(process->settings, strings_of(process),
-                               name_of(process, event->name));
+                               lac_spool_name_of(process, event->name));
         return LAC_OK;
     case LAC_EVENT_PAYLOAD:
     case LAC_EVENT_STYLE:
@@ -811,10 +718,9 @@ enum lac_status lac_spool_process_close(struct lac_spool_process *process, enum 
     free(process->categories);
     process->categories = NULL;
     if (status == LAC_OK) {
-        status = name_rows(process);
+        status = lac_spool_names_store(process);
     }
-    free(process->given_names);
-    process->given_names = NULL;
+    lac_spool_names_destroy(process);
     lac_spool_schemas_destroy(process->schemas);
     process->schemas = NULL;
     if (process->open_ranges > 0) {

@@ -130,6 +130,9 @@ LAC_MUST_USE enum lac_status lac_spool_extras_store(struct lac_spool_process *pr
 LAC_MUST_USE enum lac_status lac_spool_names_collect(struct lac_spool_process *process,
                                                      const struct lac_event *events, size_t count);
 
+/** Id of the string that the spool calls `id`; 0, and counted, when it was not defined. */
+uint32_t lac_spool_name_of(struct lac_spool_process *process, uint32_t id);
+
 /** Intern text of a spool: bytes that are not UTF-8 become U+FFFD. */
 LAC_MUST_USE enum lac_status lac_spool_intern(struct lac_strings *strings, const char *text,
                                               size_t length, uint32_t *ret_id);

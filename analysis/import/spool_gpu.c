@@ -28,17 +28,6 @@ static struct lac_strings *strings_of(const struct gpu_reader *reader)
     return &lac_builder_model(reader->process->builder)->strings;
 }
 
-static uint32_t name_of(const struct gpu_reader *reader, uint32_t id)
-{
-    struct lac_spool_process *const process = reader->process;
-
-    if (id >= process->string_count || (id != 0 && process->string_of_id[id] == 0)) {
-        process->missing_names++;
-        return 0;
-    }
-    return id == 0 ? 0 : process->string_of_id[id];
-}
-
 static enum lac_status intern_number(const struct gpu_reader *reader, const char *format,
                                      int64_t number, uint32_t *ret_id)
 {
@@ -137,7 +126,7 @@ static enum lac_status on_kernel(const struct gpu_reader *reader,
         config.grid[i] = kernel->grid[i];
         config.block[i] = kernel->block[i];
     }
-    slice.name = name_of(reader, kernel->name);
+    slice.name = lac_spool_name_of(reader->process, kernel->name);
     if (status == LAC_OK && kernel->head.type == LAC_GPU_GRAPH) {
         status = name_graph(reader, &slice);
     }
@@ -226,7 +215,7 @@ static enum lac_status on_call(const struct gpu_reader *reader, const struct lac
     const char *version;
 
     slice.detail = call->result;
-    slice.name = name_of(reader, call->name);
+    slice.name = lac_spool_name_of(reader->process, call->name);
     /* callback names carry the version of the entry point: cudaLaunchKernel_v7000 */
     text = lac_model_str(lac_builder_model(reader->process->builder), slice.name);
     version = strstr(text, "_v");
