@@ -272,7 +272,7 @@ static enum lac_status add_range(struct lac_diagnosis *diagnosis, struct lac_hos
         diagnosis->has_module_work = true;
         return lac_spans_add_unsorted(&host->sets[LAC_SET_MODULE], start_ns, end_ns);
     case LAC_HOST_OTHER:
-        if (slices->kind[slice] == LAC_SLICE_RANGE &&
+        if (slices->kind[slice] != LAC_SLICE_OP && /* of old profilers no kind is known */
             is_other_work(diagnosis, slices->name[slice])) {
             return mark(diagnosis, &diagnosis->other_work_marks, slice, track);
         }

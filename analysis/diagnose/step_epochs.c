@@ -143,27 +143,41 @@ static enum lac_status by_signs(struct lac_kind_search *search)
     return LAC_OK;
 }
 
-/** Where a step is from one wait to the next: a wait that nothing was launched after asked for a
- *  batch that did not come. */
+/** Whether step `s` is a wait for a batch that did not come, of the training's loader. */
+static bool is_in_vain(const struct lac_kind_search *search, uint32_t s)
+{
+    const struct lac_step *step = &search->diagnosis->analysis->steps[s];
+    if (!lac_step_kind_is_open(step) || search->works[s].waits != 1 ||
+        !lac_step_does_nothing(search, s)) {
+        return false;
+    }
+    /* behind a validation it is that one's loader that ends */
+    return search->works[s].first_batch >= 0
+               ? step[1].kind == LAC_KIND_EPOCH_END
+               : does_training(search, s - 1) && step[-1].kind != LAC_KIND_VALIDATION;
+}
+
+/** Where a step is from one wait to the next: the wait in vain, and the first one of the new epoch
+ *  when it takes longer than others. */
 static enum lac_status by_waits_in_vain(struct lac_kind_search *search)
 {
     const struct lac_analysis *analysis = search->diagnosis->analysis;
-    for (uint32_t s = 1; s + 1 < analysis->step_count && search->usual.ops > 0; s++) {
+    for (uint32_t s = 1; s + 1 < analysis->step_count; s++) {
         const struct lac_step *step = &analysis->steps[s];
-        const struct lac_step *before = &analysis->steps[s - 1];
-        const struct lac_step *after = &analysis->steps[s + 1];
-        bool is_between = does_training(search, s - 1) && does_training(search, s + 1) &&
-                          before->kind != LAC_KIND_VALIDATION && after->kind != LAC_KIND_VALIDATION;
-        bool is_in_vain = step->op_count == 0 && search->works[s].waits == 1 &&
-                          lac_step_kind_is_open(step) &&
-                          (is_between || after->kind == LAC_KIND_EPOCH_END);
-        if (!is_in_vain) {
+        if (!is_in_vain(search, s)) {
             continue;
         }
         lac_step_kind_set(search->diagnosis, s, LAC_KIND_EPOCH_END,
                           "the loader is asked for a batch that does not come");
         enum lac_status status = lac_stretch_add(search->diagnosis, step->start_ns,
                                                  step->start_ns + step->dur_ns, LAC_KIND_EPOCH_END);
+        const struct lac_step_work *next = &search->works[s + 1];
+        int64_t wait_ns = next->last_wait_end_ns - next->last_wait_ns;
+        bool is_long = next->waits == 1 && next->first_batch < 0 && does_training(search, s + 1) &&
+                       wait_ns > 3 * search->usual.wait_ns;
+        if (!status && is_long) {
+            status = put_epoch(search, s + 1, next->last_wait_ns, next->last_wait_end_ns, "");
+        }
         if (status) {
             return status;
         }

@@ -22,7 +22,7 @@ struct lac_step_work {
 
 /** What a training step usually holds: medians of those kept. */
 struct lac_step_usual {
-    int64_t ops, own_ns, backward, waits, wait_ns, to_host_bytes;
+    int64_t ops, operators, own_ns, backward, waits, wait_ns, to_host_bytes;
     bool trains_by_host, trains_by_kernels; /**< what shows that half of the steps train */
     bool are_alike;                         /**< two thirds launch as many operations, within 5 % */
 };
@@ -36,6 +36,9 @@ struct lac_kind_search {
 
 /* step_work.c: fill `works` and `usual`. One pass over the training processes' threads. */
 LAC_MUST_USE enum lac_status lac_step_works_collect(struct lac_kind_search *search);
+
+/** Next to nothing is done in a step: on a trace of the host, by its operators. */
+bool lac_step_does_nothing(const struct lac_kind_search *search, uint32_t step);
 
 /* step_epochs.c: steps in which the training loader begins anew */
 LAC_MUST_USE enum lac_status lac_steps_find_epochs(struct lac_kind_search *search);

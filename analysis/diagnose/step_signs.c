@@ -22,8 +22,8 @@ static bool lacks_training(const struct lac_kind_search *search, uint32_t s)
 {
     const struct lac_step *step = &search->diagnosis->analysis->steps[s];
     const struct lac_step_work *work = &search->works[s];
-    bool has_work = step->op_count > 0 || search->usual.ops == 0;
-    if (!lac_step_kind_is_open(step) || !has_work || work->backward > 0 || work->optimizer > 0) {
+    if (!lac_step_kind_is_open(step) || lac_step_does_nothing(search, s) || work->backward > 0 ||
+        work->optimizer > 0) {
         return false;
     }
     if (search->usual.trains_by_host) {
@@ -48,7 +48,11 @@ static uint32_t run_without_training(const struct lac_kind_search *search, uint3
     while (s + length < count && lacks_training(search, s + length)) {
         length++;
     }
-    return length > 1 || (length == 1 && has_loader_of_its_own(search, s)) ? length : 0;
+    bool is_run = length > 1 || (length == 1 && has_loader_of_its_own(search, s));
+    /* its loader is asked once more than it has batches */
+    bool ends_in_vain = s + length < count && search->works[s + length].waits == 1 &&
+                        lac_step_does_nothing(search, s + length);
+    return is_run ? length + ends_in_vain : 0;
 }
 
 static enum lac_status find_validation_runs(struct lac_kind_search *search)

@@ -55,7 +55,7 @@ static void add_call(const struct lac_diagnosis *diagnosis, struct lac_step_work
 static void add_range(struct lac_diagnosis *diagnosis, struct lac_step_work *work, uint64_t slice)
 {
     const struct lac_slices *slices = &diagnosis->model->slices;
-    work->operators += slices->kind[slice] == LAC_SLICE_OP;
+    work->operators += slices->kind[slice] != LAC_SLICE_RANGE; /* or of no kind that is known */
     enum lac_host_class class = lac_host_class_of(diagnosis, slices->name[slice]);
     if (class == LAC_HOST_BACKWARD) {
         int64_t start_ns = slices->start_ns[slice];
@@ -172,7 +172,7 @@ static int64_t median(int64_t *values, uint32_t count)
     return count == 0 ? 0 : values[(count - 1) / 2];
 }
 
-enum what { OF_OPS, OF_OWN, OF_BACKWARD, OF_WAITS, OF_WAIT_NS, OF_BYTES };
+enum what { OF_OPS, OF_OPERATORS, OF_OWN, OF_BACKWARD, OF_WAITS, OF_WAIT_NS, OF_BYTES };
 
 static int64_t value_of(const struct lac_step *step, const struct lac_step_work *work,
                         enum what what)
@@ -180,6 +180,8 @@ static int64_t value_of(const struct lac_step *step, const struct lac_step_work 
     switch (what) {
     case OF_OPS:
         return (int64_t)step->op_count;
+    case OF_OPERATORS:
+        return work->operators;
     case OF_OWN:
         return lac_step_own_ns(step);
     case OF_BACKWARD:
@@ -211,6 +213,7 @@ static void find_usual(struct lac_kind_search *search)
     const struct lac_analysis *analysis = search->diagnosis->analysis;
     struct lac_step_usual *usual = &search->usual;
     usual->ops = median_of(search, OF_OPS);
+    usual->operators = median_of(search, OF_OPERATORS);
     usual->own_ns = median_of(search, OF_OWN);
     usual->backward = median_of(search, OF_BACKWARD);
     usual->waits = median_of(search, OF_WAITS);
@@ -233,6 +236,15 @@ static void find_usual(struct lac_kind_search *search)
     usual->are_alike = (uint64_t)alike * 3 >= (uint64_t)count * 2;
     usual->trains_by_host = count > 0 && backward * 2 >= count;
     usual->trains_by_kernels = count > 0 && optimizer * 2 >= count && !analysis->is_step_micro;
+}
+
+bool lac_step_does_nothing(const struct lac_kind_search *search, uint32_t step)
+{
+    const struct lac_step_usual *usual = &search->usual;
+    if (usual->ops > 0) {
+        return search->diagnosis->analysis->steps[step].op_count == 0;
+    }
+    return usual->operators > 0 && (int64_t)search->works[step].operators * 10 <= usual->operators;
 }
 
 enum lac_status lac_step_works_collect(struct lac_kind_search *search)

@@ -477,6 +477,45 @@ START_TEST(an_epoch_ends_behind_its_validation)
 }
 END_TEST
 
+/** A training on the host, as an old profiler writes it: what a slice is, no category says. */
+static void draw_on_host(int batches, bool is_training)
+{
+    for (int i = 0; i <= batches; i++) { /* the last one does not come */
+        wait_for(-1, 300.0);
+        for (int k = 0; k < 20 && i < batches; k++) {
+            sheet_add("main other %.1f 20 aten::addmm\n", now_us);
+            now_us += 21.0;
+            if (is_training) {
+                sheet_add(
+                    "main other %.1f 20 autograd::engine::evaluate_function: AddmmBackward0\n",
+                    now_us);
+                now_us += 21.0;
+            }
+        }
+        now_us += 50.0;
+    }
+}
+
+START_TEST(on_the_host_operators_tell_kinds)
+{
+    begin(true);
+    for (int epoch = 0; epoch < 4; epoch++) {
+        draw_on_host(10, true);
+        draw_on_host(4, false);
+    }
+    draw_on_host(2, true);
+    diagnose(NULL);
+    ck_assert_int_eq(analysis->subject, LAC_SUBJECT_HOST_TRAINING);
+    ck_assert_uint_eq(count_of(LAC_KIND_VALIDATION), 4 * 5); /* each with a batch in vain */
+    ck_assert_uint_eq(count_of(LAC_KIND_EPOCH_END), 4);
+    ck_assert_int_eq(analysis->steps[10].kind, LAC_KIND_EPOCH_END);
+    const struct lac_step_kind_facts *facts = facts_of(LAC_KIND_VALIDATION);
+    ck_assert_ptr_nonnull(facts);
+    ck_assert_uint_eq(facts->every, 16);
+    ck_assert_int_eq(analysis->steps[12].left_out, LAC_STEP_OTHER_KIND);
+}
+END_TEST
+
 START_TEST(a_second_batch_that_nobody_waited_for_ends_no_epoch)
 {
     begin(true);
@@ -751,6 +790,7 @@ static void add_tests(TCase *tcase)
     tcase_add_test(tcase, an_epoch_ends_where_its_loader_counts_from_zero);
     tcase_add_test(tcase, an_epoch_ends_where_a_batch_does_not_come);
     tcase_add_test(tcase, an_epoch_ends_behind_its_validation);
+    tcase_add_test(tcase, on_the_host_operators_tell_kinds);
     tcase_add_test(tcase, a_second_batch_that_nobody_waited_for_ends_no_epoch);
     tcase_add_test(tcase, the_ends_of_epochs_are_a_share_of_the_job);
     tcase_add_test(tcase, code_loaded_late_is_a_recompilation);
