@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { SEGMENT_BYTES = 65536, PENDING_MAX = 4096, SERIES_BYTES_MAX = 512, LATE = 0xffff };
+enum { SEGMENT_BYTES = 65536, PENDING_MAX = 4096, SERIES_BYTES_MAX = 512 };
 
 /* A segment that is being filled with pwrite: the file holds zeros behind what was written. */
 struct open_segment {
@@ -79,7 +79,7 @@ static bool write_header(const struct lac_sample_spool *spool, const char *host)
     header.clock = LAC_SPOOL_CLOCK_MONOTONIC;
     header.pid = (int32_t)getpid();
     header.parent_pid = (int32_t)getppid();
-    header.fork_depth = LATE; /* read last: the processes it tells of are known by then */
+    header.fork_depth = LAC_SAMPLE_SPOOL_DEPTH;
     read_boot_id(header.boot_id);
     header.first = (struct lac_sync_point){.ticks = monotonic_ns,
                                            .monotonic_ns = monotonic_ns,

@@ -9,6 +9,9 @@
 
 struct lac_sample_spool;
 
+/** Its `fork_depth`: it is read last, when the processes that it tells of are known. */
+enum { LAC_SAMPLE_SPOOL_DEPTH = 0xffff };
+
 /** Make `folder`/node-HOST-PID.spool. @return NULL when it cannot be made (errno says why) */
 struct lac_sample_spool *lac_sample_spool_create(const char *folder);
 /** NULL is allowed. */

@@ -1,4 +1,5 @@
 #include "collector/launch/gather.h"
+#include "collector/launch/sample_spool.h"
 #include "lacuna/spool.h"
 
 #include <dirent.h>
@@ -77,10 +78,15 @@ static void print_text(const char *text, size_t length)
 
 static void show_header(const char *name, const struct lac_spool_header *header)
 {
-    (void)printf("%s\n  version %u, clock %s, pid %d, parent %d, forked %u times, started at tick "
-                 "%" PRIu64 "\n  boot id ",
-                 name, header->version, header->clock == LAC_SPOOL_CLOCK_TSC ? "TSC" : "monotonic",
-                 header->pid, header->parent_pid, header->fork_depth, header->start_ticks);
+    (void)printf("%s\n  version %u, clock %s, pid %d, parent %d, ", name, header->version,
+                 header->clock == LAC_SPOOL_CLOCK_TSC ? "TSC" : "monotonic", header->pid,
+                 header->parent_pid);
+    if (header->fork_depth == LAC_SAMPLE_SPOOL_DEPTH) {
+        (void)printf("samples of the launcher\n  boot id ");
+    } else {
+        (void)printf("forked %u times, started at tick %" PRIu64 "\n  boot id ", header->fork_depth,
+                     header->start_ticks);
+    }
     for (size_t i = 0; i < sizeof(header->boot_id); i++) {
         (void)printf("%02x", header->boot_id[i]);
     }
