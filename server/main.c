@@ -4,9 +4,20 @@
 #include <stdio.h>
 #include <string.h>
 
+static const struct lac_command *find(const char *name)
+{
+    for (const struct lac_command *command = lac_commands(); command->name != NULL; command++) {
+        if (strcmp(command->name, name) == 0) {
+            return command;
+        }
+    }
+    return NULL;
+}
+
 int main(int argc, char **argv)
 {
     const char *name = argc > 1 ? argv[1] : "help";
+    const struct lac_command *command;
 
     /* a reader that goes away (`lacuna help | head`) is an error of the write, not a death */
     (void)signal(SIGPIPE, SIG_IGN);
@@ -15,11 +26,15 @@ int main(int argc, char **argv)
     } else if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0) {
         name = "version";
     }
-    for (const struct lac_command *command = lac_commands(); command->name != NULL; command++) {
-        if (strcmp(command->name, name) == 0) {
-            return argc > 1 ? command->run(argc - 1, argv + 1) : command->run(argc, argv);
-        }
+    command = find(name);
+    if (command == NULL) {
+        (void)fprintf(stderr, "lacuna: no command '%s' (see lacuna help)\n", name);
+        return 2;
     }
-    (void)fprintf(stderr, "lacuna: no command '%s' (see lacuna help)\n", name);
+    if (argc > 1) {
+        return command->run(argc - 1, argv + 1);
+    }
+    (void)command->run(argc, argv);
+    (void)fprintf(stderr, "lacuna: no command given\n");
     return 2;
 }

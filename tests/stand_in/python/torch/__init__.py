@@ -3,6 +3,7 @@ computes. It runs on any Python, where the real one is not at hand."""
 from . import _tensor, compiler, nn, optim
 from ._tensor import Tensor
 
+__all__ = ["_tensor", "compiler", "nn", "optim", "Tensor", "compile"]
 __version__ = "2.99.0"
 
 

@@ -1,1 +1,3 @@
 from .eval_frame import optimize
+
+__all__ = ["optimize"]

@@ -1,1 +1,3 @@
 from .optimizer import SGD, Optimizer, Warm
+
+__all__ = ["SGD", "Optimizer", "Warm"]

@@ -1,1 +1,3 @@
 from .dataloader import DataLoader, Dataset
+
+__all__ = ["DataLoader", "Dataset"]
