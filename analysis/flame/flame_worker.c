@@ -101,12 +101,23 @@ void lac_flame_workers_done(struct lac_flame_workers *workers)
     *workers = (struct lac_flame_workers){0};
 }
 
-uint32_t lac_flame_late_worker(const struct lac_flame_workers *workers, int64_t start_ns,
-                               int64_t end_ns)
+/** Part of the wait that lies in [start_ns, end_ns). */
+static int64_t overlap_ns(const struct lac_flame_fetch *wait, int64_t start_ns, int64_t end_ns)
 {
+    int64_t from_ns = wait->start_ns > start_ns ? wait->start_ns : start_ns;
+    int64_t to_ns = wait->end_ns < end_ns ? wait->end_ns : end_ns;
+    return to_ns > from_ns ? to_ns - from_ns : 0;
+}
+
+/* The wait that most of the time is in, or NULL. The device falls idle, and begins again, some
+ * microseconds off the ends of the wait. */
+static const struct lac_flame_fetch *wait_of(const struct lac_flame_workers *workers,
+                                             int64_t start_ns, int64_t end_ns)
+{
+    const struct lac_flame_fetch *most = NULL;
+    int64_t most_ns = (end_ns - start_ns) / 2;
     uint64_t low = 0;
     uint64_t high = workers->wait_count;
-    int64_t until_ns;
     while (low < high) { /* the last wait that began by then */
         uint64_t middle = low + (high - low) / 2;
         if (workers->waits[middle].start_ns <= start_ns) {
@@ -115,12 +126,27 @@ uint32_t lac_flame_late_worker(const struct lac_flame_workers *workers, int64_t 
             high = middle;
         }
     }
-    if (low == 0 || workers->waits[low - 1].end_ns < end_ns) {
+    for (uint64_t w = low > 0 ? low - 1 : 0; w <= low && w < workers->wait_count; w++) {
+        int64_t here_ns = overlap_ns(&workers->waits[w], start_ns, end_ns);
+        if (here_ns > most_ns) {
+            most = &workers->waits[w];
+            most_ns = here_ns;
+        }
+    }
+    return most;
+}
+
+uint32_t lac_flame_late_worker(const struct lac_flame_workers *workers, int64_t start_ns,
+                               int64_t end_ns)
+{
+    const struct lac_flame_fetch *wait = wait_of(workers, start_ns, end_ns);
+    uint64_t low = 0;
+    uint64_t high = workers->fetch_count;
+    int64_t until_ns;
+    if (wait == NULL) {
         return LAC_NONE;
     }
-    until_ns = workers->waits[low - 1].end_ns + HAND_OVER_NS;
-    low = 0;
-    high = workers->fetch_count;
+    until_ns = wait->end_ns + HAND_OVER_NS;
     while (low < high) { /* the last fetch that ended by the hand-over */
         uint64_t middle = low + (high - low) / 2;
         if (workers->fetches[middle].end_ns <= until_ns) {

@@ -31,8 +31,9 @@ LAC_MUST_USE enum lac_status lac_flame_workers_init(const struct lac_model *mode
                                                     struct lac_flame_workers *ret_workers);
 void lac_flame_workers_done(struct lac_flame_workers *workers);
 
-/** Track of the worker that a wait for data in [start_ns, end_ns) was for, or LAC_NONE: not
- * recorded, or the worker had finished before, so that the time went into the hand-over. */
+/** Track of the worker that idle time in [start_ns, end_ns), most of it in one wait for data, was
+ * for, or LAC_NONE: not recorded, or the worker had finished before, so that the time went into the
+ * hand-over. */
 uint32_t lac_flame_late_worker(const struct lac_flame_workers *workers, int64_t start_ns,
                                int64_t end_ns);
 

@@ -17,10 +17,12 @@ static enum lac_status keep(void *context, struct lac_model *imported, struct la
     return LAC_OK;
 }
 
-/* Worker 7 finishes the batch that the wait [0, 100) us is for; worker 8 is at a later one.
+#define WHOLE_WAIT "\"ts\":0,\"dur\":100"
+
+/* Worker 7 finishes the batch that the wait (`wait_us`) is for; worker 8 is at a later one.
  * `fetch_us` is how long the fetch of worker 7 takes from 5 us on. The GPU is idle for data in [20,
  * 100) us. */
-static void make_model(const char *fetch_us)
+static void make_model(const char *wait_us, const char *fetch_us)
 {
     char json[2048];
     struct lac_import_options options = {0};
@@ -31,7 +33,7 @@ static void make_model(const char *fetch_us)
         snprintf(json, sizeof(json),
                  "{\"schemaVersion\":1,\"traceEvents\":["
                  "{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"loader.wait\",\"pid\":1,"
-                 "\"tid\":5,\"ts\":0,\"dur\":100},"
+                 "\"tid\":5,%s},"
                  "{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"loader.fetch\",\"pid\":2,"
                  "\"tid\":7,\"ts\":5,\"dur\":%s},"
                  "{\"ph\":\"X\",\"cat\":\"user_annotation\",\"name\":\"loader.decode\",\"pid\":2,"
@@ -43,7 +45,7 @@ static void make_model(const char *fetch_us)
                  "{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":\"k\",\"pid\":0,\"tid\":7,\"ts\":100,"
                  "\"dur\":9,\"args\":{\"device\":0,\"stream\":7,\"correlation\":4}}"
                  "]}",
-                 fetch_us);
+                 wait_us, fetch_us);
 
     lac_import_limits_default(&options.limits);
     ck_assert_int_eq(
@@ -99,7 +101,7 @@ START_TEST(the_wait_is_put_on_what_the_late_worker_did)
                                          "loader.decode", NULL};
     struct lac_flame *flame;
 
-    make_model("94");
+    make_model(WHOLE_WAIT, "94");
     flame = waiting(LAC_FLAME_BY_RANGE);
     ck_assert_int_eq(time_under(flame, fetch), 79000); /* the last us went into the hand-over */
     ck_assert_int_eq(time_under(flame, decode), -1);   /* it decoded before the GPU waited */
@@ -114,9 +116,40 @@ START_TEST(a_worker_that_was_done_before_is_not_to_blame)
     static const char *const fetch[] = {"data_wait", "loader.wait", "loader.fetch", NULL};
     struct lac_flame *flame;
 
-    make_model("12");
+    make_model(WHOLE_WAIT, "12");
     flame = waiting(LAC_FLAME_BY_RANGE);
     ck_assert_int_eq(time_under(flame, wait), 80000);
+    ck_assert_int_eq(time_under(flame, fetch), -1);
+    lac_flame_destroy(flame);
+    lac_model_destroy(model);
+}
+END_TEST
+
+START_TEST(idle_time_that_begins_before_the_wait_or_ends_after_it_is_still_of_that_wait)
+{
+    static const char *const fetch[] = {"data_wait", "loader.wait", "loader.fetch", NULL};
+    static const char *const waits_us[] = {"\"ts\":0,\"dur\":98", "\"ts\":30,\"dur\":70"};
+    /* without an event at 0 the trace begins at 5 us, so the GPU is idle in [25, 105) us */
+    static const int64_t fetch_ns[] = {76000, 71000};
+    struct lac_flame *flame;
+
+    for (int i = 0; i < 2; i++) {
+        make_model(waits_us[i], "91");
+        flame = waiting(LAC_FLAME_BY_RANGE);
+        ck_assert_int_eq(time_under(flame, fetch), fetch_ns[i]);
+        lac_flame_destroy(flame);
+        lac_model_destroy(model);
+    }
+}
+END_TEST
+
+START_TEST(idle_time_that_is_mostly_beside_a_wait_is_not_of_it)
+{
+    static const char *const fetch[] = {"data_wait", "loader.wait", "loader.fetch", NULL};
+    struct lac_flame *flame;
+
+    make_model("\"ts\":0,\"dur\":50", "44");
+    flame = waiting(LAC_FLAME_BY_RANGE);
     ck_assert_int_eq(time_under(flame, fetch), -1);
     lac_flame_destroy(flame);
     lac_model_destroy(model);
@@ -129,7 +162,7 @@ START_TEST(by_kernel_the_cause_stands_alone)
     static const char *const wait[] = {"data_wait", "loader.wait", NULL};
     struct lac_flame *flame;
 
-    make_model("94");
+    make_model(WHOLE_WAIT, "94");
     flame = waiting(LAC_FLAME_BY_KERNEL);
     ck_assert_int_eq(time_under(flame, cause), 80000);
     ck_assert_int_eq(time_under(flame, wait), -1);
@@ -147,6 +180,9 @@ int main(void)
 
     tcase_add_test(tcase, the_wait_is_put_on_what_the_late_worker_did);
     tcase_add_test(tcase, a_worker_that_was_done_before_is_not_to_blame);
+    tcase_add_test(tcase,
+                   idle_time_that_begins_before_the_wait_or_ends_after_it_is_still_of_that_wait);
+    tcase_add_test(tcase, idle_time_that_is_mostly_beside_a_wait_is_not_of_it);
     tcase_add_test(tcase, by_kernel_the_cause_stands_alone);
     suite_add_tcase(suite, tcase);
     srunner_run_all(runner, CK_NORMAL);
