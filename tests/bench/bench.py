@@ -302,8 +302,9 @@ def bench_hook(results, runs, scratch):
     samples = Samples()
     job = [NODE, "run", "--all", "--quiet", "-o", scratch.fresh("spool"), "--", TORCH_PYTHON, os.path.join(ROOT, "tests/bench/hook_batches.py")]
     for _ in range(runs):
-        alone, beside = (last_json(run([*job, workers, "100", "16"])["output"]) for workers in ("0", "2"))
-        samples.take(hook_us_per_batch=beside["hook_us"], hook_batch_us=beside["batch_us"], hook_us_per_batch_no_workers=alone["hook_us"])
+        alone, beside = (last_json(run([*job, workers, "200", "12"])["output"]) for workers in ("0", "2"))
+        samples.take(hook_us_per_batch=beside["hook_us"], hook_batch_us=beside["batch_us"], hook_us_per_batch_no_workers=alone["hook_us"],
+                     hook_start_us=beside["start_us"])
     scratch.fresh("spool")
     results.add_all(samples, 1)
 
