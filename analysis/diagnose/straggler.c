@@ -431,9 +431,9 @@ static void add_evidence(struct lateness *l)
                                     (int)run->ranks[run->late].rank, (long long)table->device_id),
         .t0_ns = table->gap_at_ns,
         .t1_ns = table->gap_at_ns + table->gap_ns,
-        .text =
-            lac_texts_add(&run->texts, "its longest gap: %s, %s", lac_say_ns(table->gap_ns).text,
-                          lac_cause_name((enum lac_cause)table->gap_cause))};
+        .text = lac_texts_add(&run->texts, "its longest gap: %s, waiting %s",
+                              lac_say_ns(table->gap_ns).text,
+                              lac_waits_for((enum lac_cause)table->gap_cause))};
 }
 
 /* -- what it gains ---------------------------------------------------------------------------- */

@@ -22,6 +22,11 @@ static const char *const waits_for[LAC_CAUSE_COUNT_] = {
     "for reasons that the trace does not show",
 };
 
+const char *lac_waits_for(enum lac_cause cause)
+{
+    return waits_for[cause];
+}
+
 /** What takes time of the step without computing: the causes of idle time, copies, communication.
  */
 struct part {
