@@ -5,7 +5,6 @@
 
 #include "analysis/diagnose/diagnosis.h"
 
-#include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,7 +64,7 @@ static void add_phase(struct walk *walk, int64_t end_ns, enum lac_phase_kind kin
         walk->at_ns = end_ns;
         return;
     }
-    if (analysis->phase_count == walk->capacity) {
+    if (!analysis->phases || analysis->phase_count == walk->capacity) {
         uint32_t capacity = walk->capacity ? walk->capacity * 2 : 16;
         struct lac_phase *grown = realloc(analysis->phases, capacity * sizeof *grown);
         if (!grown) {
@@ -221,7 +220,7 @@ static const char *text_of(struct lac_analysis *analysis, const struct lac_step_
         [LAC_KIND_RECOMPILE] = {"loads or compiles code", "load or compile code"},
         [LAC_KIND_OTHER] = {"does other work", "do other work"},
     };
-    if (!does[facts->kind][0]) {
+    if (!does[facts->kind][0] || runs->count == 0) {
         return "";
     }
     /* a wait in vain and the next one may be steps of their own: they are one end of an epoch */

@@ -5,6 +5,7 @@
 
 #include "analysis/diagnose/step_kinds.h"
 
+#include <stddef.h>
 #include <stdint.h>
 
 /** Whether a moment lies in one of the first `count` stretches. Moments must ascend. */

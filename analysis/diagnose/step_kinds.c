@@ -7,7 +7,6 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 /* -- kinds and stretches ----------------------------------------------------------------------- */
 
@@ -213,7 +212,7 @@ static enum lac_status add_named_stretches(struct lac_diagnosis *diagnosis, bool
     for (uint32_t s = 0; s < analysis->step_count; s++) {
         sum_ns = lac_sum_ns(sum_ns, analysis->steps[s].dur_ns);
     }
-    int64_t least_ns = sum_ns / analysis->step_count / 20;
+    int64_t least_ns = sum_ns / (analysis->step_count > 0 ? analysis->step_count : 1) / 20;
     for (uint64_t i = 0; i < diagnosis->other_work_marks.count; i++) {
         const struct lac_mark *mark = &diagnosis->other_work_marks.at[i];
         uint32_t at = lac_step_at(analysis, mark->start_ns, 0);
