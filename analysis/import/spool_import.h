@@ -1,8 +1,8 @@
 #ifndef LAC_ANALYSIS_IMPORT_SPOOL_IMPORT_H
 #define LAC_ANALYSIS_IMPORT_SPOOL_IMPORT_H
 
-/* Our own recordings: a folder of spools (one process each) or a single spool becomes one model; one
- * of several ranks, as a launcher above torchrun leaves it, a model a rank. */
+/* Our own recordings: a folder of spools (one process each) or a single spool becomes one model;
+ * one of several ranks, as a launcher above torchrun leaves it, a model a rank. */
 
 #include "analysis/import/import.h"
 #include "analysis/model/status.h"
