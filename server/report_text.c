@@ -228,16 +228,13 @@ static void write_asides(struct lac_text_page *page, const struct lac_analysis *
     }
 }
 
-/** Steps that were at something else, a line a kind: from a hundredth of the run on. */
+/** Steps that were at something else, a line a kind. */
 static void write_kinds(struct lac_text_page *page, const struct lac_analysis *analysis)
 {
-    const char *label = "beside";
-    for (uint32_t k = 0; k < analysis->step_kind_count; k++) {
-        const struct lac_step_kind_facts *facts = &analysis->step_kinds[k];
-        if (facts->text[0] != '\0' && facts->own_ns >= analysis->duration_ns / 100) {
-            lac_text_paragraph(page, LAC_TEXT_PLAIN, label, facts->text, 12, 1);
-            label = "";
-        }
+    const char *texts[LAC_KIND_COUNT_];
+    uint32_t count = lac_analysis_beside(analysis, texts);
+    for (uint32_t k = 0; k < count; k++) {
+        lac_text_paragraph(page, LAC_TEXT_PLAIN, k == 0 ? "beside" : "", texts[k], 12, 1);
     }
 }
 

@@ -80,6 +80,18 @@ int64_t lac_gap_piece_dur_ns(const struct lac_analysis *analysis, uint64_t piece
     return end_ns - at->start_ns;
 }
 
+uint32_t lac_analysis_beside(const struct lac_analysis *analysis, const char **ret_texts)
+{
+    uint32_t count = 0;
+    for (uint32_t k = 0; k < analysis->step_kind_count; k++) {
+        const struct lac_step_kind_facts *facts = &analysis->step_kinds[k];
+        if (facts->text[0] != '\0' && facts->own_ns >= analysis->duration_ns / 100) {
+            ret_texts[count++] = facts->text;
+        }
+    }
+    return count;
+}
+
 size_t lac_gap_root_text(const struct lac_analysis *analysis, const struct lac_model *model,
                          const struct lac_gap *gap, char *out, size_t capacity_bytes)
 {

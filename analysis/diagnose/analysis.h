@@ -123,6 +123,10 @@ int64_t lac_gap_piece_dur_ns(const struct lac_analysis *analysis, uint64_t piece
 size_t lac_gap_root_text(const struct lac_analysis *analysis, const struct lac_model *model,
                          const struct lac_gap *gap, char *out, size_t capacity_bytes);
 
+/** What the job did beside training, a line a kind of step: those that take a hundredth of the
+ * recording or more. @return lines, at most LAC_KIND_COUNT_ */
+uint32_t lac_analysis_beside(const struct lac_analysis *analysis, const char **ret_texts);
+
 enum lac_step_left_out {
     LAC_STEP_KEPT = 0,
     LAC_STEP_WARM_UP,

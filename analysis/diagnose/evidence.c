@@ -43,6 +43,25 @@ static int64_t cause_in_gap(const struct lac_diagnosis *diagnosis, const struct 
     return sum_ns;
 }
 
+void lac_evidence_rooted_gap(struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+                             uint64_t index, int64_t idle_ns)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    const struct lac_model *model = diagnosis->model;
+    const struct lac_gap *gap = &analysis->gaps[index];
+    char root[160];
+    lac_gap_root_text(analysis, model, gap, root, sizeof root);
+    lac_evidence_gap(diagnosis, finding, index,
+                     lac_texts_add(&analysis->texts, "idle %s%s%s", lac_say_ns(idle_ns).text,
+                                   root[0] != '\0' ? ": " : "", root));
+    if (gap->root != LAC_NONE) {
+        lac_evidence_slice(diagnosis, finding, gap->root,
+                           lac_texts_add(&analysis->texts, "%.80s, %s",
+                                         lac_model_str(model, model->slices.name[gap->root]),
+                                         lac_say_ns(model->slices.dur_ns[gap->root]).text));
+    }
+}
+
 void lac_evidence_gaps(struct lac_diagnosis *diagnosis, struct lac_finding *finding,
                        enum lac_cause cause, int most)
 {
@@ -72,16 +91,7 @@ void lac_evidence_gaps(struct lac_diagnosis *diagnosis, struct lac_finding *find
         top[at].gap = g;
     }
     for (int i = 0; i < count; i++) {
-        const struct lac_gap *gap = &analysis->gaps[top[i].gap];
-        char root[160];
-        lac_gap_root_text(analysis, diagnosis->model, gap, root, sizeof root);
-        lac_evidence_gap(diagnosis, finding, top[i].gap,
-                         lac_texts_add(&analysis->texts, "idle %s%s%s", lac_say_ns(top[i].ns).text,
-                                       root[0] != '\0' ? ": " : "", root));
-        if (gap->root != LAC_NONE) {
-            lac_evidence_slice(diagnosis, finding, gap->root,
-                               lac_texts_add(&analysis->texts, "%s", root));
-        }
+        lac_evidence_rooted_gap(diagnosis, finding, top[i].gap, top[i].ns);
     }
 }
 

@@ -87,16 +87,7 @@ static void add_gaps(struct lac_diagnosis *diagnosis, struct lac_finding *findin
         if (at == UINT64_MAX) {
             return;
         }
-        const struct lac_gap *gap = &analysis->gaps[at];
-        char root[160];
-        lac_gap_root_text(analysis, diagnosis->model, gap, root, sizeof root);
-        lac_evidence_gap(
-            diagnosis, finding, at,
-            lac_texts_add(&analysis->texts, "idle %s: %s", lac_say_ns(gap->dur_ns).text, root));
-        if (gap->root != LAC_NONE) {
-            lac_evidence_slice(diagnosis, finding, gap->root,
-                               lac_texts_add(&analysis->texts, "%s", root));
-        }
+        lac_evidence_rooted_gap(diagnosis, finding, at, analysis->gaps[at].dur_ns);
     }
 }
 

@@ -42,6 +42,10 @@ struct lac_finding *lac_finding_open(struct lac_diagnosis *diagnosis, const char
                                      double cost_ns, double cost_min_pct,
                                      const struct lac_what_if_changes *what_if);
 
+/** A gap, with what it waited for in words, and the slice of that. */
+void lac_evidence_rooted_gap(struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+                             uint64_t index, int64_t idle_ns);
+
 /** The longest gaps of the main device inside kept steps with that cause, `most` of them. */
 void lac_evidence_gaps(struct lac_diagnosis *diagnosis, struct lac_finding *finding,
                        enum lac_cause cause, int most);
@@ -61,7 +65,7 @@ void lac_evidence_slice(struct lac_diagnosis *diagnosis, struct lac_finding *fin
                         uint64_t slice, const char *text);
 void lac_evidence_gap(struct lac_diagnosis *diagnosis, struct lac_finding *finding, uint64_t gap,
                       const char *text);
-/** The longest slice of the kernel or copy row, and so on. */
+/** What a person calls the track: its name, else its kind and id. */
 const char *lac_track_label(struct lac_diagnosis *diagnosis, uint32_t track);
 
 /** Share of the mean kept step in percent. */

@@ -42,15 +42,20 @@ static void check_causes(struct lac_diagnosis *diagnosis)
         enum lac_cause cause;
         const char *text;
         double limit_pct;
+        const char *findings[2]; /* not where one of these says more */
     } checks[] = {
-        {LAC_CAUSE_SYNC, "synchronisation", 3.0}, {LAC_CAUSE_LAUNCH, "launches", 5.0},
-        {LAC_CAUSE_ALLOCATOR, "allocator", 1.0},  {LAC_CAUSE_MODULE_LOAD, "module loading", 1.0},
-        {LAC_CAUSE_PROFILER, "profiler", 1.0},
+        {LAC_CAUSE_SYNC, "synchronisation", 3.0, {"sync-stall", ""}},
+        {LAC_CAUSE_LAUNCH, "launches", 5.0, {"launch-bound", "slow-optimizer"}},
+        {LAC_CAUSE_ALLOCATOR, "allocator", 1.0, {"allocator-thrash", ""}},
+        {LAC_CAUSE_MODULE_LOAD, "module loading", 1.0, {"module-load", ""}},
+        {LAC_CAUSE_PROFILER, "profiler", 1.0, {"profiler-overhead", ""}},
     };
     const struct lac_step_time *time = diagnosis->time;
     for (size_t i = 0; i < sizeof checks / sizeof checks[0]; i++) {
         double pct = lac_pct_of_step(diagnosis, time->idle_ns[checks[i].cause]);
-        if (pct < checks[i].limit_pct) {
+        bool is_told = has_finding(diagnosis->analysis, checks[i].findings[0]) ||
+                       has_finding(diagnosis->analysis, checks[i].findings[1]);
+        if (pct < checks[i].limit_pct && !is_told) {
             fine(diagnosis, checks[i].text, pct);
         }
     }

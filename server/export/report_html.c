@@ -7,6 +7,7 @@
 #include "server/export/report.h"
 #include "server/export/report_private.h"
 #include "server/http/buffer.h"
+#include "server/text_page.h"
 
 #include <math.h>
 #include <stdint.h>
@@ -123,11 +124,11 @@ static void write_verdict(struct lac_buffer *out, const struct lac_report_source
         lac_buffer_puts(out, " \u00b7 <span class=\"tag\">simulated: no real training</span>");
     }
     lac_buffer_puts(out, "</p>\n<h1>");
-    lac_report_sentence(text, sizeof text, analysis->verdict.text);
+    lac_text_sentence(text, sizeof text, analysis->verdict.text);
     lac_html_text(out, source, text);
     lac_buffer_puts(out, "</h1>\n");
     if (analysis->verdict.detail[0] != '\0') {
-        lac_report_sentence(text, sizeof text, analysis->verdict.detail);
+        lac_text_sentence(text, sizeof text, analysis->verdict.detail);
         lac_buffer_puts(out, "<p>");
         lac_html_text(out, source, text);
         lac_buffer_puts(out, "</p>\n");
@@ -180,7 +181,7 @@ static void write_part(struct lac_buffer *out, const struct lac_report_source *s
         lac_html_text(out, source, text);
     } else {
         char sentence[2048];
-        lac_report_sentence(sentence, sizeof sentence, text);
+        lac_text_sentence(sentence, sizeof sentence, text);
         lac_html_text(out, source, sentence);
     }
     lac_buffer_puts(out, is_code ? "</pre></dd>\n" : "</dd>\n");
@@ -232,12 +233,12 @@ static void write_finding(struct lac_buffer *out, const struct lac_report_source
     char text[2048];
     lac_buffer_puts(out, "<section class=\"finding\">\n<div class=\"head\">");
     write_gain(out, finding);
-    lac_report_sentence(text, sizeof text, finding->title);
+    lac_text_sentence(text, sizeof text, finding->title);
     lac_buffer_puts(out, "<h3>");
     lac_html_text(out, source, text);
     lac_buffer_puts(out, "</h3>\n");
     if (!is_same_text(finding->title, finding->why)) {
-        lac_report_sentence(text, sizeof text, finding->why);
+        lac_text_sentence(text, sizeof text, finding->why);
         lac_buffer_puts(out, "<p>");
         lac_html_text(out, source, text);
         lac_buffer_puts(out, "</p>\n");
@@ -405,6 +406,7 @@ void lac_report_html(struct lac_buffer *out, const struct lac_report_source *sou
 {
     const struct lac_analysis *analysis = source->analysis;
     struct lac_report_row rows[LAC_REPORT_ROWS_MAX];
+    const char *beside[LAC_KIND_COUNT_];
     write_head(out, source);
     write_verdict(out, source);
     write_plan(out, source);
@@ -412,6 +414,7 @@ void lac_report_html(struct lac_buffer *out, const struct lac_report_source *sou
     write_findings(out, source);
     write_idle(out, source);
     write_kernels(out, source);
+    write_list(out, source, "Beside the training", beside, lac_analysis_beside(analysis, beside));
     write_list(out, source, "Checked and fine (share of a step)", analysis->checked_fine,
                analysis->checked_fine_count);
     write_list(out, source, "Not recorded", analysis->not_recorded, analysis->not_recorded_count);

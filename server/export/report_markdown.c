@@ -10,6 +10,7 @@
 #include "server/export/report.h"
 #include "server/export/report_private.h"
 #include "server/http/buffer.h"
+#include "server/text_page.h"
 
 #include <math.h>
 #include <stdint.h>
@@ -64,7 +65,7 @@ static void put_sentence(struct lac_buffer *out, const struct lac_report_source 
                          const char *text)
 {
     char sentence[2048];
-    lac_report_sentence(sentence, sizeof sentence, text);
+    lac_text_sentence(sentence, sizeof sentence, text);
     put_text(out, source, sentence);
 }
 
@@ -278,6 +279,7 @@ void lac_report_markdown(struct lac_buffer *out, const struct lac_report_source 
 {
     const struct lac_analysis *analysis = source->analysis;
     struct lac_report_row rows[LAC_REPORT_ROWS_MAX];
+    const char *beside[LAC_KIND_COUNT_];
     write_head(out, source);
     write_plan(out, source);
     write_needs(out, source);
@@ -289,6 +291,7 @@ void lac_report_markdown(struct lac_buffer *out, const struct lac_report_source 
         write_finding(out, source, &analysis->findings[i], i + 1);
     }
     write_idle(out, source);
+    write_list(out, source, "Beside the training", beside, lac_analysis_beside(analysis, beside));
     write_list(out, source, "Checked and fine (share of a step)", analysis->checked_fine,
                analysis->checked_fine_count);
     write_list(out, source, "Not recorded", analysis->not_recorded, analysis->not_recorded_count);

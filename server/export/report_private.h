@@ -17,9 +17,6 @@ void lac_html_escape(struct lac_buffer *out, const char *text, size_t length);
 void lac_html_text(struct lac_buffer *out, const struct lac_report_source *source,
                    const char *text);
 
-/** The first letter as a capital, a full stop at the end. */
-void lac_report_sentence(char *out, size_t capacity_bytes, const char *text);
-
 /** Without spaces at the end. */
 void lac_report_trim(char *out, size_t capacity_bytes, const char *text);
 

@@ -12,7 +12,6 @@
 #include "server/export/report_private.h"
 #include "server/http/buffer.h"
 
-#include <ctype.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -88,16 +87,6 @@ void lac_html_text(struct lac_buffer *out, const struct lac_report_source *sourc
 {
     const char *plain = lac_redact(source->redactor, text);
     lac_html_escape(out, plain, strlen(plain));
-}
-
-void lac_report_sentence(char *out, size_t capacity_bytes, const char *text)
-{
-    (void)snprintf(out, capacity_bytes, "%s", text);
-    out[0] = (char)toupper((unsigned char)out[0]);
-    size_t length = strlen(out);
-    if (length > 0 && length + 1 < capacity_bytes && out[length - 1] != '.') {
-        memcpy(out + length, ".", 2);
-    }
 }
 
 void lac_report_trim(char *out, size_t capacity_bytes, const char *text)
@@ -390,17 +379,14 @@ uint32_t lac_report_kernels(const struct lac_report_source *source,
 
 bool lac_report_is_new_evidence(const struct lac_finding *finding, uint32_t index)
 {
-    const char *text = finding->evidence[index].text;
-    for (uint32_t i = 0; i < index; i++) {
-        /* "idle 3 ms: worker 1 was late", then the same of the thread: "worker 1 was late" */
-        const char *before = finding->evidence[i].text;
-        size_t length = strlen(text);
-        size_t whole = strlen(before);
-        if (length > 0 && whole >= length && strcmp(before + whole - length, text) == 0) {
-            return false;
-        }
+    const struct lac_evidence *at = &finding->evidence[index];
+    /* "idle 62 ms: waited 71 ms for the next batch", then the slice of that wait by its name */
+    bool is_root = index > 0 && at->slice != LAC_NONE && at[-1].slice == LAC_NONE &&
+                   strstr(at[-1].text, ": ") != NULL;
+    for (uint32_t i = 0; i < index && !is_root; i++) {
+        is_root = strcmp(finding->evidence[i].text, at->text) == 0;
     }
-    return true;
+    return !is_root;
 }
 
 uint32_t lac_report_words(const struct lac_analysis *analysis, struct lac_report_row *rows)
