@@ -53,7 +53,7 @@ static enum lac_status add_lowest(const struct lac_analysed *lowest,
     return status;
 }
 
-/** The document or the report of what was read. */
+/** The document or the report of what was read. @param run NULL of a single trace */
 static enum lac_status make_text(const struct lac_read_ranks *read, const struct lac_run *run,
                                  const struct lac_options *options, char **ret_text)
 {
@@ -77,7 +77,7 @@ static enum lac_status make_text(const struct lac_read_ranks *read, const struct
         .is_ascii = strcmp(nl_langinfo(CODESET), "UTF-8") != 0,
         .has_color = lac_options_on(options, "color", is_terminal),
     };
-    if (read->count == 1) {
+    if (!run) {
         return lac_report_text(&only, &report, ret_text);
     }
     /* where no rank stands out, what there is to change is in each of them */

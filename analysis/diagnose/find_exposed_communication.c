@@ -3,6 +3,7 @@
 #include "analysis/diagnose/findings.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <stdint.h>
 
 void lac_find_exposed_communication(struct lac_diagnosis *diagnosis)

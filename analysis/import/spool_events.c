@@ -1,6 +1,7 @@
 #include "analysis/import/spool_events.h"
 
 #include "analysis/import/spool_external.h"
+#include "analysis/import/spool_members.h"
 #include "analysis/import/spool_names.h"
 #include "analysis/import/spool_payload.h"
 #include "analysis/import/spool_schema.h"

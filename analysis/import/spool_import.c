@@ -26,6 +26,7 @@ struct spool_file {
 };
 
 struct spool_files {
+    const char *path; /* of them all, as given */
     struct spool_file *files;
     size_t count;
     size_t capacity;
@@ -213,7 +214,7 @@ static enum lac_status find_ranks(const struct spool_files *files, struct ranks 
 
         ranks->world_size = size > ranks->world_size ? size : ranks->world_size;
     }
-    ranks->numbers = calloc(files->count, sizeof(*ranks->numbers));
+    ranks->numbers = calloc(files->count + 1, sizeof(*ranks->numbers));
     if (ranks->numbers == NULL) {
         return LAC_ERR_NOMEM;
     }
@@ -319,26 +320,20 @@ static enum lac_status set_name(struct lac_model *model, const char *path, const
     return status;
 }
 
-/* The files of one rank, or all (-1), as one model. */
-static enum lac_status import_rank(struct spool_files *files, const struct ranks *ranks,
-                                   int32_t rank, const char *path,
-                                   const struct lac_import_options *options, lac_import_sink sink,
-                                   void *context, struct lac_error *reterr)
+/* What the files of one rank, or all (-1), say. */
+static enum lac_status fill(struct spool_files *files, const struct ranks *ranks, int32_t rank,
+                            const struct lac_import_options *options, struct lac_builder *builder,
+                            struct lac_error *reterr)
 {
     const struct spool_file *first = files->files;
-    struct lac_builder *builder = NULL;
-    struct lac_model *model = NULL;
-    enum lac_status status = lac_builder_create(&builder);
+    struct lac_model *const model = lac_builder_model(builder);
+    enum lac_status status;
 
-    if (status != LAC_OK) {
-        return lac_fail(reterr, status, 0, "model");
-    }
     while (!is_part_of(first, ranks, rank)) { /* every rank has a file */
         first++;
     }
-    model = lac_builder_model(builder);
     model->info.format = LAC_FORMAT_LACUNA;
-    status = set_name(model, path, options->name, rank);
+    status = set_name(model, files->path, options->name, rank);
     if (status == LAC_OK) {
         status = lac_spool_intern(&model->strings, first->info.host, strlen(first->info.host),
                                   &model->info.host);
@@ -351,6 +346,22 @@ static enum lac_status import_rank(struct spool_files *files, const struct ranks
         status = lac_spool_profiler_join(files->profiles[i], options, files->files[0].info.made_ns,
                                          builder, reterr);
     }
+    return status;
+}
+
+/* The files of one rank, or all (-1), as one model. */
+static enum lac_status import_rank(struct spool_files *files, const struct ranks *ranks,
+                                   int32_t rank, const struct lac_import_options *options,
+                                   lac_import_sink sink, void *context, struct lac_error *reterr)
+{
+    struct lac_builder *builder = NULL;
+    struct lac_model *model = NULL;
+    enum lac_status status = lac_builder_create(&builder);
+
+    if (status != LAC_OK) {
+        return lac_fail(reterr, status, 0, "model");
+    }
+    status = fill(files, ranks, rank, options, builder, reterr);
     if (status == LAC_OK) {
         status = lac_builder_finish(builder, 0, &model);
     }
@@ -361,7 +372,7 @@ static enum lac_status import_rank(struct spool_files *files, const struct ranks
     return sink(context, model, reterr);
 }
 
-static enum lac_status import_files(struct spool_files *files, const char *path,
+static enum lac_status import_files(struct spool_files *files,
                                     const struct lac_import_options *options, lac_import_sink sink,
                                     void *context, struct lac_error *reterr)
 {
@@ -369,7 +380,7 @@ static enum lac_status import_files(struct spool_files *files, const char *path,
     enum lac_status status;
 
     if (files->files == NULL) {
-        return lac_fail(reterr, LAC_ERR_NOT_FOUND, 0, "no spool in %s", path);
+        return lac_fail(reterr, LAC_ERR_NOT_FOUND, 0, "no spool in %s", files->path);
     }
     qsort(files->files, files->count, sizeof(*files->files), by_age);
     status = find_ranks(files, &ranks);
@@ -377,13 +388,14 @@ static enum lac_status import_files(struct spool_files *files, const char *path,
         return lac_fail(reterr, status, 0, "ranks");
     }
     if (ranks.count > RANKS_MAX) {
-        status = lac_fail(reterr, LAC_ERR_LIMIT, 0, "more than %d ranks in %s", RANKS_MAX, path);
+        status =
+            lac_fail(reterr, LAC_ERR_LIMIT, 0, "more than %d ranks in %s", RANKS_MAX, files->path);
     }
     if (ranks.count == 0) {
-        status = import_rank(files, &ranks, -1, path, options, sink, context, reterr);
+        status = import_rank(files, &ranks, -1, options, sink, context, reterr);
     }
     for (size_t i = 0; i < ranks.count && status == LAC_OK; i++) {
-        status = import_rank(files, &ranks, ranks.numbers[i], path, options, sink, context, reterr);
+        status = import_rank(files, &ranks, ranks.numbers[i], options, sink, context, reterr);
     }
     free(ranks.numbers);
     return status;
@@ -392,7 +404,7 @@ static enum lac_status import_files(struct spool_files *files, const char *path,
 enum lac_status lac_spool_import(const char *path, const struct lac_import_options *options,
                                  lac_import_sink sink, void *context, struct lac_error *reterr)
 {
-    struct spool_files files = {0};
+    struct spool_files files = {.path = path};
     struct stat file;
     enum lac_status status;
 
@@ -413,7 +425,7 @@ enum lac_status lac_spool_import(const char *path, const struct lac_import_optio
                      : lac_fail(reterr, LAC_ERR_CORRUPT, 0, "%s", files.last_error.message);
     }
     if (status == LAC_OK) {
-        status = import_files(&files, path, options, sink, context, reterr);
+        status = import_files(&files, options, sink, context, reterr);
     }
     files_done(&files);
     return status == LAC_ERR_NOMEM && reterr->message[0] == '\0'

@@ -280,7 +280,7 @@ static void *flush_now_and_then(void *unused)
     (void)sigfillset(&all);
     (void)pthread_sigmask(SIG_SETMASK, &all, NULL); /* the job's signals are the job's */
     while (!flusher_stop) {
-        const struct timespec pause = {.tv_nsec = WATCH_EVERY_MS * 1000000};
+        const struct timespec pause = {.tv_nsec = WATCH_EVERY_MS * 1000000L};
 
         for (int ms = 0; ms < FLUSH_EVERY_MS && !flusher_stop; ms += WATCH_EVERY_MS) {
             (void)nanosleep(&pause, NULL);

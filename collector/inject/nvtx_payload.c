@@ -264,7 +264,7 @@ static void take_text(struct walk *walk, const struct place *place)
 
     memcpy(&pointer, walk->image + place->at, sizeof(pointer));
     if (pointer != NULL && place->member->type == NVTX_TYPE_REGISTERED_STRING) {
-        memcpy(&registered, &pointer, sizeof(registered));
+        registered = (const struct lac_registered_string *)(const void *)pointer;
         name = lac_recorder_name(walk->self, registered->text, registered->length);
     } else if (pointer != NULL) {
         const uint32_t array = place->member->flags & NVTX_ENTRY_ARRAY_MASK;

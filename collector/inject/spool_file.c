@@ -5,13 +5,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
@@ -159,11 +157,11 @@ void lac_complain(const char *what, int error)
                       what, error != 0 ? ": " : "", error != 0 ? strerror(error) : "", path);
     if (length > 0) {
         struct held held;
+        ssize_t told;
 
         hold_signals(&held);
-        if (write(STDERR_FILENO, line, (size_t)length) < 0) {
-            length = 0; /* nobody to tell */
-        }
+        told = write(STDERR_FILENO, line, (size_t)length);
+        (void)told; /* nobody else to tell */
         release_signals(&held);
     }
 }

@@ -1,5 +1,6 @@
 #include "collector/launch/terminal.h"
 
+#include "collector/launch/job.h"
 #include "collector/launch/status_line.h"
 
 #include <fcntl.h>
@@ -57,18 +58,17 @@ void lac_terminal_follow(struct lac_terminal *terminal, struct lac_job *job, boo
     const int stopped_by = job->stopped_by;
 
     job->stopped_by = 0;
-    if (is_suspended) {
-        stop_with(terminal, job, SIGTSTP);
-    } else if (terminal->fd < 0 || job->ended) {
+    if (!is_suspended && (terminal->fd < 0 || job->ended)) {
         return;
+    }
+    if (is_suspended || (stopped_by == SIGTSTP && terminal->is_given)) {
+        stop_with(terminal, job, SIGTSTP);
     } else if (stopped_by == SIGTTIN || stopped_by == SIGTTOU) {
         if (tcgetpgrp(terminal->fd) == getpgrp()) {
             give(terminal, job, is_quiet);
         } else { /* in the background ourselves */
             stop_with(terminal, job, stopped_by);
         }
-    } else if (stopped_by == SIGTSTP && terminal->is_given) {
-        stop_with(terminal, job, SIGTSTP);
     }
 }
 
