@@ -145,6 +145,20 @@ static const struct lac_step *usual_step(const struct lac_analysis *analysis)
     return NULL;
 }
 
+/** Whether the batches that the step takes, where they are known, are as many as the units: in a
+ * step of one batch, what repeats are layers. */
+static bool has_a_batch_each(const struct lac_diagnosis *diagnosis, const struct lac_step *step,
+                             uint32_t units)
+{
+    const struct lac_marks *waits = &diagnosis->wait_marks;
+    uint32_t batches = 0;
+    for (uint64_t i = 0; i < waits->count; i++) {
+        int64_t since_ns = waits->at[i].start_ns - step->start_ns;
+        batches += since_ns >= 0 && since_ns < step->dur_ns;
+    }
+    return batches == 0 || batches == units;
+}
+
 enum lac_status lac_steps_find_micro(struct lac_diagnosis *diagnosis)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
@@ -169,7 +183,8 @@ enum lac_status lac_steps_find_micro(struct lac_diagnosis *diagnosis)
     } else if (found > 0) {
         uint32_t count = read_step(diagnosis, sequence, usual, symbols);
         uint32_t units = count > 0 ? units_in(symbols, count) : 0;
-        analysis->micro_step_count = units;
+        analysis->micro_step_count =
+            units < 2 || has_a_batch_each(diagnosis, usual, units) ? units : 1;
     }
     free(updates);
     free(symbols);

@@ -395,6 +395,28 @@ START_TEST(micro_steps_are_counted_beside_the_update)
 }
 END_TEST
 
+START_TEST(what_repeats_in_a_step_of_one_batch_are_layers)
+{
+    for (unsigned batches = 1; batches <= 4; batches += 3) {
+        sheet_blank();
+        for (unsigned step = 0; step < 6; step++) {
+            double t = step * 2000.0 + 5.0;
+            sheet_add("main range %u 2000 ProfilerStep#%u\n", step * 2000, step);
+            for (unsigned micro = 0; micro < 4; micro++) {
+                if (micro < batches) {
+                    sheet_add("main wait %.0f 2 batch=%u\n", t, step * batches + micro);
+                }
+                micro_step(&t);
+            }
+            kernels(&t, "multi_tensor_apply_kernel<AdamFunctor>", 3);
+        }
+        sheet_diagnose(NULL, 0);
+        ck_assert_uint_eq(analysis->step_count, 6);
+        ck_assert_uint_eq(analysis->micro_step_count, batches);
+    }
+}
+END_TEST
+
 START_TEST(named_steps_may_be_the_micro_steps)
 {
     sheet_blank();
@@ -612,6 +634,7 @@ int main(void)
     tcase_add_test(tcase, a_single_fused_kernel_ends_a_step);
     tcase_add_test(tcase, optimizers_that_take_turns_are_one_step);
     tcase_add_test(tcase, micro_steps_are_counted_beside_the_update);
+    tcase_add_test(tcase, what_repeats_in_a_step_of_one_batch_are_layers);
     tcase_add_test(tcase, named_steps_may_be_the_micro_steps);
     tcase_add_test(tcase, a_step_of_layers_has_no_micro_steps);
     tcase_add_test(tcase, layers_are_no_steps);
