@@ -2,6 +2,7 @@
 
 #include "collector/launch/http_client.h"
 #include "collector/launch/push.h"
+#include "collector/launch/push_source.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -180,21 +181,13 @@ static int is_rank(const struct dirent *entry)
 /* "DIR/train.lacuna/" -> "train" */
 static void run_name(const char *path, char *out, size_t capacity)
 {
-    size_t end = strlen(path);
-    size_t begin;
+    size_t length;
+    const char *const name = lac_push_last_part(path, &length);
 
-    while (end > 1 && path[end - 1] == '/') {
-        end--;
+    if (length > 7 && memcmp(name + length - 7, ".lacuna", 7) == 0) {
+        length -= 7;
     }
-    begin = end;
-    while (begin > 0 && path[begin - 1] != '/') {
-        begin--;
-    }
-    if (end - begin > 7 && memcmp(path + end - 7, ".lacuna", 7) == 0) {
-        end -= 7;
-    }
-    (void)snprintf(out, capacity, "%.*s", (int)(end - begin < 200 ? end - begin : 200),
-                   path + begin);
+    (void)snprintf(out, capacity, "%.*s", (int)(length < 200 ? length : 200), name);
 }
 
 /* A path, or the recordings of the ranks in it, which are traces of one run. */

@@ -335,7 +335,7 @@ static bool is_better_plain(int fd)
     return false;
 }
 
-static void set_name(struct lac_push_source *source, const char *path)
+const char *lac_push_last_part(const char *path, size_t *ret_length)
 {
     size_t end = strlen(path);
     size_t begin;
@@ -347,9 +347,18 @@ static void set_name(struct lac_push_source *source, const char *path)
     while (begin > 0 && path[begin - 1] != '/') {
         begin--;
     }
+    *ret_length = end - begin;
+    return path + begin;
+}
+
+static void set_name(struct lac_push_source *source, const char *path)
+{
+    size_t length;
+    const char *const name = lac_push_last_part(path, &length);
+
     (void)snprintf(source->name, sizeof(source->name), "%.*s%s%s",
-                   (int)(end - begin < 200 ? end - begin : 200), path + begin,
-                   source->folder >= 0 ? ".tar" : "", source->pack != NULL ? ".zst" : "");
+                   (int)(length < 200 ? length : 200), name, source->folder >= 0 ? ".tar" : "",
+                   source->pack != NULL ? ".zst" : "");
 }
 
 /* @return what is wrong, or NULL */

@@ -24,6 +24,9 @@ void lac_push_source_close(struct lac_push_source *source);
 /** Fill `buffer`. @return bytes, fewer than asked only at the end; -1: a file cannot be read */
 int64_t lac_push_source_read(struct lac_push_source *source, void *buffer, size_t size_bytes);
 
+/** The last part of a path, without slashes at its end. @return where it begins in `path` */
+const char *lac_push_last_part(const char *path, size_t *ret_length);
+
 /** What the file should be called on the way: "resnet.lacuna.tar.zst". */
 const char *lac_push_source_name(const struct lac_push_source *source);
 

@@ -145,6 +145,15 @@ static void check_all_train(void)
     }
 }
 
+/** An ordinary step's work on batch `i`. */
+static void train_on(int i)
+{
+    wait_for(i, 10.0);
+    forward(40.0);
+    backward(40.0);
+    update();
+}
+
 /* -- checkpoints ------------------------------------------------------------------------------- */
 
 START_TEST(a_checkpoint_by_name_has_its_period_and_its_cost)
@@ -152,10 +161,7 @@ START_TEST(a_checkpoint_by_name_has_its_period_and_its_cost)
     begin(true);
     for (int i = 0; i < 40; i++) {
         open_step();
-        wait_for(i, 10.0);
-        forward(40.0);
-        backward(40.0);
-        update();
+        train_on(i);
         if (i % 10 == 9) {
             sheet_add("main range %.1f 5000 save model\n", now_us);
             now_us += 5000.0;
@@ -182,10 +188,7 @@ START_TEST(a_checkpoint_without_a_name_copies_and_then_launches_nothing)
     begin(true);
     for (int i = 0; i < 30; i++) {
         open_step();
-        wait_for(i, 10.0);
-        forward(40.0);
-        backward(40.0);
-        update();
+        train_on(i);
         if (i % 10 == 9) {
             sheet_corr++;
             sheet_add("main call %.1f 900 #%u cudaMemcpyAsync\n", now_us, sheet_corr);
@@ -209,10 +212,7 @@ START_TEST(a_checkpoint_is_seen_in_the_functions_that_write_it)
     begin(true);
     for (int i = 0; i < 20; i++) {
         open_step();
-        wait_for(i, 10.0);
-        forward(40.0);
-        backward(40.0);
-        update();
+        train_on(i);
         if (i == 12) {
             sheet_add("main python %.1f 3000 torch/serialization.py(627): save\n", now_us);
             now_us += 3000.0;
@@ -339,10 +339,7 @@ START_TEST(a_validation_between_two_updates_is_found_by_its_batches)
                 forward(40.0);
             }
         }
-        wait_for(i, 10.0);
-        forward(40.0);
-        backward(40.0);
-        update();
+        train_on(i);
         close_step();
     }
     diagnose(NULL);
@@ -361,10 +358,7 @@ START_TEST(a_validation_and_a_checkpoint_in_one_step_keep_their_time)
     begin(true);
     for (int i = 0; i < 24; i++) {
         open_step();
-        wait_for(i, 10.0);
-        forward(40.0);
-        backward(40.0);
-        update();
+        train_on(i);
         if (i % 8 == 7) {
             for (int batch = 0; batch < 6; batch++) {
                 wait_for(batch, 10.0);
@@ -669,10 +663,7 @@ START_TEST(logging_is_training)
     begin(true);
     for (int i = 0; i < 30; i++) {
         open_step();
-        wait_for(i, 10.0);
-        forward(40.0);
-        backward(40.0);
-        update();
+        train_on(i);
         if (i % 10 == 9) {
             sheet_corr++;
             sheet_add("main call %.1f 20 #%u cudaMemcpyAsync\n", now_us, sheet_corr);
