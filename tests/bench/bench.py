@@ -100,11 +100,12 @@ def bench_store(results, runs, scratch):
 
 
 def bench_analyze(results, runs, scratch):
-    """The diagnosis of a model of 20 M slices in memory, CPU time."""
+    """The diagnosis of a model of 20 M slices in memory: CPU time, and memory beyond the model."""
     samples = Samples()
     for _ in range(runs):
         printed = last_json(run([bench_program("bench_analyze"), "20"])["output"])
-        samples.take(analyze_mev_s=printed["analyze_mev_s"], analyze_20m_s=printed["analyze_s"] * 20e6 / printed["slices"])
+        samples.take(analyze_mev_s=printed["analyze_mev_s"], analyze_20m_s=printed["analyze_s"] * 20e6 / printed["slices"],
+                     analyze_bytes_per_slice=printed["analyze_bytes_per_slice"])
     results.add_all(samples)
 
 

@@ -7,6 +7,7 @@
 #include "analysis/diagnose/analysis.h"
 #include "analysis/model/builder.h"
 
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -138,6 +139,31 @@ static int by_value(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
+/** A line of /proc/self/status in bytes: "VmRSS:", "VmHWM:". */
+static double memory_bytes(const char *line)
+{
+    FILE *file = fopen("/proc/self/status", "r");
+    char text[256];
+    double bytes = 0.0;
+    while (file && fgets(text, sizeof text, file)) {
+        if (strncmp(text, line, strlen(line)) == 0) {
+            bytes = strtod(text + strlen(line), NULL) * 1024.0;
+        }
+    }
+    require(file && bytes > 0.0, "no /proc/self/status");
+    fclose(file);
+    return bytes;
+}
+
+/** What is in memory now; from here on VmHWM is the peak. */
+static double begin_peak(void)
+{
+    FILE *file = fopen("/proc/self/clear_refs", "w");
+    (void)malloc_trim(0);
+    require(file && fputs("5", file) >= 0 && fclose(file) == 0, "no /proc/self/clear_refs");
+    return memory_bytes("VmRSS:");
+}
+
 int main(int argc, char **argv)
 {
     double millions = argc > 1 ? strtod(argv[1], NULL) : 20.0;
@@ -154,6 +180,7 @@ int main(int argc, char **argv)
     double seconds[RUNS];
     uint64_t gap_count = 0;
     uint32_t step_count = 0;
+    double before_bytes = begin_peak();
     for (int i = 0; i < RUNS; i++) {
         struct lac_analysis *analysis = NULL;
         double begin_s = now_s();
@@ -166,9 +193,11 @@ int main(int argc, char **argv)
     qsort(seconds, RUNS, sizeof seconds[0], by_value);
     printf("{\"analyze_mev_s\": %.2f, \"analyze_s\": %.3f, \"analyze_s_min\": %.3f, "
            "\"analyze_s_max\": "
-           "%.3f, \"slices\": %llu, \"gaps\": %llu, \"steps\": %u}\n",
+           "%.3f, \"analyze_bytes_per_slice\": %.2f, \"slices\": %llu, \"gaps\": %llu, \"steps\": "
+           "%u}\n",
            (double)made / 1e6 / seconds[RUNS / 2], seconds[RUNS / 2], seconds[0], seconds[RUNS - 1],
-           (unsigned long long)made, (unsigned long long)gap_count, (unsigned)step_count);
+           (memory_bytes("VmHWM:") - before_bytes) / (double)made, (unsigned long long)made,
+           (unsigned long long)gap_count, (unsigned)step_count);
     lac_model_destroy(model);
     return 0;
 }
