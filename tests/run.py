@@ -39,7 +39,7 @@ THREAD_ENV = {"TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1"}
 THREADED = ("test_http_server", "test_store_trace", "test_store_catalog", "test_ingest")
 TIMEOUT_S = 7200 if SOAK else 420
 # nothing may run beside these: they measure latency, or a browser waits for them
-ALONE = re.compile(r"^browser:|^test_server_load$|^test_server_crash$")
+ALONE = re.compile(r"^browser:|^attack$|^test_server_load$|^test_server_crash$")
 TIMES_FILE = "build/test-times.json"
 
 Result = collections.namedtuple("Result", "name passed failed output seconds cpu_seconds")
@@ -55,6 +55,8 @@ def discover():
     if SOAK:
         for name in THREADED:
             yield "thread:" + name, [f"build/san-thread/tests/{name}"], THREAD_ENV
+        minutes = os.environ.get("LACUNA_ATTACK_MINUTES", "60")
+        yield "attack", ["python3", "tests/attack/attack.py", "--minutes", minutes], SAN_ENV
     for build, prefix in (("build/release", ""), ("build/san-1", "san:")):
         for source in sorted(glob.glob("tests/unit/test_*.c") + glob.glob("tests/oom/oom_*.c")):
             name = os.path.splitext(os.path.basename(source))[0]
