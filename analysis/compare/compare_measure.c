@@ -6,7 +6,7 @@
 #include "analysis/diagnose/analysis.h"
 #include "analysis/diagnose/diagnose.h"
 #include "analysis/diagnose/intervals.h"
-#include "analysis/diagnose/names.h"
+#include "analysis/diagnose/names/names.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 

@@ -17,11 +17,11 @@
  *      duration_ns, and every step is counted in one of them.
  */
 
-#include "analysis/diagnose/diagnose.h" // IWYU pragma: export
-#include "analysis/diagnose/names.h"    // IWYU pragma: export
-#include "analysis/model/model.h"       // IWYU pragma: export
-#include "analysis/model/status.h"      // IWYU pragma: export
-#include "analysis/model/strings.h"     // IWYU pragma: export
+#include "analysis/diagnose/diagnose.h"    // IWYU pragma: export
+#include "analysis/diagnose/names/names.h" // IWYU pragma: export
+#include "analysis/model/model.h"          // IWYU pragma: export
+#include "analysis/model/status.h"         // IWYU pragma: export
+#include "analysis/model/strings.h"        // IWYU pragma: export
 
 #include <stdbool.h> // IWYU pragma: export
 #include <stdint.h>  // IWYU pragma: export

@@ -9,7 +9,7 @@
  *   float64                                    2        16
  */
 
-#include "analysis/diagnose/op_shapes.h"
+#include "analysis/diagnose/names/op_shapes.h"
 #include "analysis/diagnose/work.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* Flame graphs for other tools: folded stacks and speedscope. */
 
-#include "analysis/diagnose/names.h"
+#include "analysis/diagnose/names/names.h"
 #include "analysis/flame/flame.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"

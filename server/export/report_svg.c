@@ -4,7 +4,7 @@
 
 #include "analysis/diagnose/analysis.h"
 #include "analysis/diagnose/diagnose.h"
-#include "analysis/diagnose/names.h"
+#include "analysis/diagnose/names/names.h"
 #include "analysis/diagnose/texts.h"
 #include "analysis/flame/flame.h"
 #include "analysis/model/model.h"

@@ -3,7 +3,7 @@
 #include "analysis/compare/settings_flat.h"
 #include "analysis/diagnose/analysis.h"
 #include "analysis/diagnose/diagnose.h"
-#include "analysis/diagnose/names.h"
+#include "analysis/diagnose/names/names.h"
 #include "analysis/diagnose/texts.h"
 #include "analysis/model/model.h"
 #include "analysis/model/strings.h"

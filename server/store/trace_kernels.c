@@ -1,6 +1,6 @@
 /* The table of kernels: distinct names with what their names say. */
 
-#include "analysis/diagnose/names.h"
+#include "analysis/diagnose/names/names.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "analysis/model/strings.h"

@@ -1,6 +1,6 @@
 /* What a host thread is for, from what it did: the page labels rows by it. */
 
-#include "analysis/diagnose/names.h"
+#include "analysis/diagnose/names/names.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "analysis/model/strings.h"

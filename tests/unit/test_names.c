@@ -1,6 +1,6 @@
 /* The name tables: every row has an example that it, and no row before it, matches. */
 
-#include "analysis/diagnose/names.h"
+#include "analysis/diagnose/names/names.h"
 
 #include <check.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "analysis/diagnose/op_shapes.h"
+#include "analysis/diagnose/names/op_shapes.h"
 
 #include "analysis/model/args.h"
 #include "analysis/model/model.h"

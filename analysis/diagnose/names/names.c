@@ -1,6 +1,6 @@
 /* The name tables and how they are matched. The language is described in name_table.def. */
 
-#include "analysis/diagnose/names.h"
+#include "analysis/diagnose/names/names.h"
 
 #include <assert.h>
 #include <stdint.h>
@@ -10,7 +10,7 @@ static const struct lac_names_row rows[] = {
 #define LAC_NAME_TABLE_VERSION(version)
 #define LAC_NAME_ROW(table, value, pattern, example)                                               \
     {LAC_NAMES_##table, (int)(value), (pattern), (example)},
-#include "analysis/diagnose/name_table.def"
+#include "analysis/diagnose/names/name_table.def"
 #undef LAC_NAME_ROW
 #undef LAC_NAME_TABLE_VERSION
 };
@@ -19,7 +19,7 @@ enum { ROW_COUNT = sizeof rows / sizeof rows[0] };
 enum {
 #define LAC_NAME_TABLE_VERSION(version) TABLE_VERSION = (version)
 #define LAC_NAME_ROW(table, value, pattern, example)
-#include "analysis/diagnose/name_table.def"
+#include "analysis/diagnose/names/name_table.def"
 #undef LAC_NAME_ROW
 #undef LAC_NAME_TABLE_VERSION
 };

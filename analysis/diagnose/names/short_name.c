@@ -1,6 +1,6 @@
 /* What a person calls a kernel. */
 
-#include "analysis/diagnose/names.h"
+#include "analysis/diagnose/names/names.h"
 
 #include <stdio.h>
 #include <string.h>
