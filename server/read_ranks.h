@@ -7,11 +7,11 @@
  * is kept, so that memory does not grow with their number.
  */
 
-#include "analysis/diagnose/analysis.h" // IWYU pragma: export
-#include "analysis/diagnose/diagnose.h" // IWYU pragma: export
-#include "analysis/diagnose/ranks.h"    // IWYU pragma: export
-#include "analysis/model/model.h"       // IWYU pragma: export
-#include "analysis/model/status.h"      // IWYU pragma: export
+#include "analysis/diagnose/diagnose.h"        // IWYU pragma: export
+#include "analysis/diagnose/ranks.h"           // IWYU pragma: export
+#include "analysis/diagnose/result/analysis.h" // IWYU pragma: export
+#include "analysis/model/model.h"              // IWYU pragma: export
+#include "analysis/model/status.h"             // IWYU pragma: export
 
 #include <stdbool.h>
 #include <stddef.h>

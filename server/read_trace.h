@@ -6,9 +6,9 @@
  * export share.
  */
 
-#include "analysis/diagnose/analysis.h" // IWYU pragma: export
-#include "analysis/model/model.h"       // IWYU pragma: export
-#include "analysis/model/status.h"      // IWYU pragma: export
+#include "analysis/diagnose/result/analysis.h" // IWYU pragma: export
+#include "analysis/model/model.h"              // IWYU pragma: export
+#include "analysis/model/status.h"             // IWYU pragma: export
 
 /** A trace with what was found in it; both owned. */
 struct lac_read_trace {

@@ -1,6 +1,6 @@
 #include "server/report_text.h"
 
-#include "analysis/diagnose/texts.h"
+#include "analysis/diagnose/result/texts.h"
 #include "server/http/buffer.h"
 #include "server/text_page.h"
 

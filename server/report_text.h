@@ -5,8 +5,8 @@
  * The report that `lacuna analyze` prints: one page (text_page.h).
  */
 
-#include "analysis/diagnose/analysis.h" // IWYU pragma: export
-#include "server/api/analysis_json.h"   // IWYU pragma: export
+#include "analysis/diagnose/result/analysis.h" // IWYU pragma: export
+#include "server/api/analysis_json.h"          // IWYU pragma: export
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,9 +1,9 @@
 #include "analysis/compare/compare.h"
 
 #include "analysis/compare/compare_private.h"
-#include "analysis/diagnose/analysis.h"
 #include "analysis/diagnose/diagnose.h"
-#include "analysis/diagnose/texts.h"
+#include "analysis/diagnose/result/analysis.h"
+#include "analysis/diagnose/result/texts.h"
 #include "analysis/model/status.h"
 
 #include <math.h>

@@ -9,7 +9,7 @@
  * Unknown numbers are LAC_UNKNOWN_NS or NaN, as in an analysis.
  */
 
-#include "analysis/diagnose/analysis.h"
+#include "analysis/diagnose/result/analysis.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 

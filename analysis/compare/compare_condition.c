@@ -1,8 +1,8 @@
 /* Conditions for scripts: "step_time>+3%". */
 
 #include "analysis/compare/compare.h"
-#include "analysis/diagnose/analysis.h"
 #include "analysis/diagnose/diagnose.h"
+#include "analysis/diagnose/result/analysis.h"
 #include "analysis/model/status.h"
 
 #include <math.h>

@@ -3,8 +3,8 @@
 
 #include "analysis/compare/compare.h"
 #include "analysis/compare/compare_private.h"
-#include "analysis/diagnose/analysis.h"
 #include "analysis/diagnose/diagnose.h"
+#include "analysis/diagnose/result/analysis.h"
 
 #include <stdint.h>
 

@@ -3,10 +3,10 @@
 
 #include "analysis/compare/compare.h"
 #include "analysis/compare/compare_private.h"
-#include "analysis/diagnose/analysis.h"
 #include "analysis/diagnose/diagnose.h"
 #include "analysis/diagnose/intervals.h"
 #include "analysis/diagnose/names/names.h"
+#include "analysis/diagnose/result/analysis.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 

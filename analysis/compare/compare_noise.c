@@ -7,7 +7,7 @@
 
 #include "analysis/compare/compare.h"
 #include "analysis/compare/compare_private.h"
-#include "analysis/diagnose/analysis.h"
+#include "analysis/diagnose/result/analysis.h"
 #include "analysis/model/status.h"
 
 #include <math.h>

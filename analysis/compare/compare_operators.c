@@ -3,8 +3,8 @@
 
 #include "analysis/compare/compare.h"
 #include "analysis/compare/compare_private.h"
-#include "analysis/diagnose/analysis.h"
-#include "analysis/diagnose/texts.h"
+#include "analysis/diagnose/result/analysis.h"
+#include "analysis/diagnose/result/texts.h"
 #include "analysis/flame/flame.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"

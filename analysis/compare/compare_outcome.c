@@ -6,7 +6,7 @@
 
 #include "analysis/compare/compare.h"
 #include "analysis/compare/compare_private.h"
-#include "analysis/diagnose/texts.h"
+#include "analysis/diagnose/result/texts.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "analysis/model/strings.h"

@@ -6,14 +6,14 @@
  * which lac_diagnose() calls them. Each reads what those before it found and fills its own part.
  */
 
-#include "analysis/diagnose/analysis.h"    // IWYU pragma: export
-#include "analysis/diagnose/diagnose.h"    // IWYU pragma: export
-#include "analysis/diagnose/intervals.h"   // IWYU pragma: export
-#include "analysis/diagnose/names/names.h" // IWYU pragma: export
-#include "analysis/diagnose/texts.h"       // IWYU pragma: export
-#include "analysis/model/model.h"          // IWYU pragma: export
-#include "analysis/model/status.h"         // IWYU pragma: export
-#include "analysis/model/strings.h"        // IWYU pragma: export
+#include "analysis/diagnose/diagnose.h"        // IWYU pragma: export
+#include "analysis/diagnose/intervals.h"       // IWYU pragma: export
+#include "analysis/diagnose/names/names.h"     // IWYU pragma: export
+#include "analysis/diagnose/result/analysis.h" // IWYU pragma: export
+#include "analysis/diagnose/result/texts.h"    // IWYU pragma: export
+#include "analysis/model/model.h"              // IWYU pragma: export
+#include "analysis/model/status.h"             // IWYU pragma: export
+#include "analysis/model/strings.h"            // IWYU pragma: export
 
 #include <stdbool.h> // IWYU pragma: export
 #include <stdint.h>  // IWYU pragma: export

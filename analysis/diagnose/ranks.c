@@ -4,7 +4,7 @@
 
 #include "analysis/diagnose/diagnosis.h"
 #include "analysis/diagnose/ranks_private.h"
-#include "analysis/diagnose/texts.h"
+#include "analysis/diagnose/result/texts.h"
 
 #include <stdint.h>
 #include <stdlib.h>

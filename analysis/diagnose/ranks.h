@@ -13,7 +13,7 @@
  * of many ranks needs the memory of one whole rank.
  */
 
-#include "analysis/diagnose/analysis.h" // IWYU pragma: export
+#include "analysis/diagnose/result/analysis.h" // IWYU pragma: export
 
 /** One rank: borrowed. */
 struct lac_rank_trace {

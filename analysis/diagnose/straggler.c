@@ -7,7 +7,7 @@
 
 #include "analysis/diagnose/findings.h"
 #include "analysis/diagnose/ranks_private.h"
-#include "analysis/diagnose/texts.h"
+#include "analysis/diagnose/result/texts.h"
 
 #include <math.h>
 #include <stdint.h>

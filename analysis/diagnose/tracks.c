@@ -1,7 +1,7 @@
 /* Steps, causes and the loader's queue as tracks of the model, for timelines and flame graphs. */
 
-#include "analysis/diagnose/analysis.h"
 #include "analysis/diagnose/batches_ready.h"
+#include "analysis/diagnose/result/analysis.h"
 
 #include <stdint.h>
 #include <stdio.h>

@@ -7,10 +7,10 @@
  * decimals. Same analysis, same bytes.
  */
 
-#include "analysis/diagnose/analysis.h" // IWYU pragma: export
-#include "analysis/diagnose/ranks.h"    // IWYU pragma: export
-#include "analysis/model/model.h"       // IWYU pragma: export
-#include "analysis/model/status.h"      // IWYU pragma: export
+#include "analysis/diagnose/ranks.h"           // IWYU pragma: export
+#include "analysis/diagnose/result/analysis.h" // IWYU pragma: export
+#include "analysis/model/model.h"              // IWYU pragma: export
+#include "analysis/model/status.h"             // IWYU pragma: export
 
 #include <stddef.h> // IWYU pragma: export
 #include <stdint.h> // IWYU pragma: export

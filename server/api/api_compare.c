@@ -2,9 +2,9 @@
  * say (steps one by one, gaps). */
 
 #include "analysis/compare/compare.h"
-#include "analysis/diagnose/analysis.h"
 #include "analysis/diagnose/diagnose.h"
 #include "analysis/diagnose/ranks.h"
+#include "analysis/diagnose/result/analysis.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "server/api/app.h"

@@ -1,10 +1,10 @@
 #include "server/api/compare_json.h"
 
 #include "analysis/compare/compare.h"
-#include "analysis/diagnose/analysis.h"
 #include "analysis/diagnose/diagnose.h"
 #include "analysis/diagnose/names/names.h"
 #include "analysis/diagnose/ranks.h"
+#include "analysis/diagnose/result/analysis.h"
 #include "analysis/model/model.h"
 #include "server/api/json_out.h"
 #include "server/http/buffer.h"

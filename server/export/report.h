@@ -7,7 +7,7 @@
  * from disk and prints. Same trace, same bytes.
  */
 
-#include "analysis/diagnose/analysis.h"
+#include "analysis/diagnose/result/analysis.h"
 #include "analysis/model/model.h"
 #include "server/export/redact.h"
 #include "server/http/buffer.h"

@@ -1,8 +1,8 @@
 /* The report as one HTML file: no scripts, nothing from elsewhere. */
 
-#include "analysis/diagnose/analysis.h"
 #include "analysis/diagnose/diagnose.h"
-#include "analysis/diagnose/texts.h"
+#include "analysis/diagnose/result/analysis.h"
+#include "analysis/diagnose/result/texts.h"
 #include "analysis/model/model.h"
 #include "server/export/report.h"
 #include "server/export/report_private.h"

@@ -1,9 +1,9 @@
 /* The report as Markdown, for issues and merge requests. Whatever came from the trace cannot make
  * markup: it is escaped, or stands in a code block longer than any run of backticks in it. */
 
-#include "analysis/diagnose/analysis.h"
 #include "analysis/diagnose/diagnose.h"
-#include "analysis/diagnose/texts.h"
+#include "analysis/diagnose/result/analysis.h"
+#include "analysis/diagnose/result/texts.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "server/export/redact.h"

@@ -2,10 +2,10 @@
  * around a gap). Colours are classes of the report's style sheet, so that light, dark and print
  * differ. */
 
-#include "analysis/diagnose/analysis.h"
 #include "analysis/diagnose/diagnose.h"
 #include "analysis/diagnose/names/names.h"
-#include "analysis/diagnose/texts.h"
+#include "analysis/diagnose/result/analysis.h"
+#include "analysis/diagnose/result/texts.h"
 #include "analysis/flame/flame.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"

@@ -1,10 +1,10 @@
 /* The timeline around what a finding speaks of, drawn as SVG. Colours are classes of the report's
  * style sheet, as in report_svg.c. */
 
-#include "analysis/diagnose/analysis.h"
 #include "analysis/diagnose/diagnose.h"
 #include "analysis/diagnose/names/names.h"
-#include "analysis/diagnose/texts.h"
+#include "analysis/diagnose/result/analysis.h"
+#include "analysis/diagnose/result/texts.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "analysis/model/strings.h"

@@ -1,10 +1,10 @@
 /* What the two forms of a report say alike. */
 
 #include "analysis/compare/settings_flat.h"
-#include "analysis/diagnose/analysis.h"
 #include "analysis/diagnose/diagnose.h"
 #include "analysis/diagnose/names/names.h"
-#include "analysis/diagnose/texts.h"
+#include "analysis/diagnose/result/analysis.h"
+#include "analysis/diagnose/result/texts.h"
 #include "analysis/model/model.h"
 #include "analysis/model/strings.h"
 #include "server/export/redact.h"

@@ -1,8 +1,8 @@
 #include "server/store/export_sqlite.h"
 
-#include "analysis/diagnose/analysis.h"
 #include "analysis/diagnose/diagnose.h"
 #include "analysis/diagnose/names/names.h"
+#include "analysis/diagnose/result/analysis.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "analysis/model/strings.h"

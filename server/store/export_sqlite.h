@@ -7,7 +7,7 @@
  * (The server's own trace files are columns in chunks: FORMAT.md.)
  */
 
-#include "analysis/diagnose/analysis.h"
+#include "analysis/diagnose/result/analysis.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 

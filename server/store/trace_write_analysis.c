@@ -1,6 +1,6 @@
 /* Tables gap, gap_signature and finding, and the summary in meta: what the diagnosis found. */
 
-#include "analysis/diagnose/analysis.h"
+#include "analysis/diagnose/result/analysis.h"
 #include "server/store/column.h"
 #include "server/store/sql.h"
 #include "server/store/trace_file.h"

@@ -14,7 +14,7 @@
  * Whatever goes wrong here says so and aborts: it is the test that is wrong.
  */
 
-#include "analysis/diagnose/analysis.h"
+#include "analysis/diagnose/result/analysis.h"
 #include "analysis/model/model.h"
 
 /** Of the last sheet_diagnose or sheet_draw, until the next or sheet_wipe. */

@@ -1,7 +1,7 @@
 /* How many batches lay ready: from what the workers made and what the training thread took. */
 
-#include "analysis/diagnose/analysis.h"
 #include "analysis/diagnose/batches_ready.h"
+#include "analysis/diagnose/result/analysis.h"
 #include "tests/support/trace_draw.h"
 
 #include <check.h>

@@ -2,8 +2,8 @@
  * GPU recording without a GPU: the conversation with CUPTI against a stand-in (tests/stand_in).
  * What records look like is test_cupti_records.c's.
  */
-#include "analysis/diagnose/analysis.h"
 #include "analysis/diagnose/diagnose.h"
+#include "analysis/diagnose/result/analysis.h"
 #include "analysis/model/args.h"
 #include "analysis/model/model.h"
 #include "collector/inject/api.h"

@@ -1,7 +1,7 @@
 /* Kinds of steps and phases of a recording: each kind with and without names, and what looks like
  * one and is none. */
 
-#include "analysis/diagnose/analysis.h"
+#include "analysis/diagnose/result/analysis.h"
 #include "tests/support/trace_sheet.h"
 
 #include <check.h>

@@ -1,7 +1,7 @@
 /* Verdicts on drawn traces: training without a GPU, loaders of every kind, and what a step loses to
  * synchronisations, launches, communication, allocation and code that loads. */
 
-#include "analysis/diagnose/texts.h"
+#include "analysis/diagnose/result/texts.h"
 #include "tests/support/trace_sheet.h"
 
 #include <check.h>

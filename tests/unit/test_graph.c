@@ -1,7 +1,7 @@
 /* The graph behind every gain: played without a change it gives the recorded step, and each change
  * takes away what waits for it, no more. */
 
-#include "analysis/diagnose/analysis.h"
+#include "analysis/diagnose/result/analysis.h"
 #include "tests/support/trace_draw.h"
 
 #include <check.h>

@@ -1,8 +1,8 @@
 /* The analysis as an object: names of its enums, its invariants, its end. */
 
-#include "analysis/diagnose/analysis.h"
+#include "analysis/diagnose/result/analysis.h"
 
-#include "analysis/diagnose/texts.h"
+#include "analysis/diagnose/result/texts.h"
 
 #include <stdint.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* A linked list of strings, and numbers in words. */
 
-#include "analysis/diagnose/texts.h"
+#include "analysis/diagnose/result/texts.h"
 
 #include <math.h>
 #include <stdarg.h>
