@@ -4,7 +4,7 @@
 #include "analysis/compare/compare.h"
 #include "analysis/compare/compare_private.h"
 #include "analysis/diagnose/diagnose.h"
-#include "analysis/diagnose/intervals.h"
+#include "analysis/diagnose/facts/intervals.h"
 #include "analysis/diagnose/names/names.h"
 #include "analysis/diagnose/result/analysis.h"
 #include "analysis/model/model.h"

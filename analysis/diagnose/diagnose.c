@@ -3,11 +3,11 @@
 
 #include "analysis/diagnose/diagnose.h"
 
-#include "analysis/diagnose/diagnosis.h"
+#include "analysis/diagnose/facts/diagnosis.h"
+#include "analysis/diagnose/facts/work.h"
 #include "analysis/diagnose/findings.h"
 #include "analysis/diagnose/loading.h"
 #include "analysis/diagnose/retime.h"
-#include "analysis/diagnose/work.h"
 
 #include <assert.h>
 #include <math.h>

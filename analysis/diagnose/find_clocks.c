@@ -3,7 +3,7 @@
  * are means over up to a second, so energy is told over windows of several seconds alone.
  */
 
-#include "analysis/diagnose/gpu_memory.h"
+#include "analysis/diagnose/facts/gpu_memory.h"
 
 #include <math.h>
 #include <stddef.h>

@@ -4,7 +4,7 @@
  * from the times.
  */
 
-#include "analysis/diagnose/work.h"
+#include "analysis/diagnose/facts/work.h"
 
 #include <stdint.h>
 #include <string.h>

@@ -3,7 +3,7 @@
  * Python's garbage while the device waits.
  */
 
-#include "analysis/diagnose/work.h"
+#include "analysis/diagnose/facts/work.h"
 
 #include <math.h>
 #include <stdint.h>

@@ -3,7 +3,7 @@
  * finding: the allocator keeps what it got.
  */
 
-#include "analysis/diagnose/gpu_memory.h"
+#include "analysis/diagnose/facts/gpu_memory.h"
 
 #include <stdint.h>
 #include <string.h>

@@ -3,7 +3,7 @@
  * pass. What they cost is in the trace; whether memory still needs it only where memory is.
  */
 
-#include "analysis/diagnose/gpu_memory.h"
+#include "analysis/diagnose/facts/gpu_memory.h"
 
 #include <math.h>
 #include <stdint.h>

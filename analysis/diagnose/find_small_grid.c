@@ -3,7 +3,7 @@
  * while they run. Said as a fact: what a larger grid would gain, the trace does not tell.
  */
 
-#include "analysis/diagnose/gpu_counters.h"
+#include "analysis/diagnose/facts/gpu_counters.h"
 
 #include <math.h>
 #include <stdint.h>

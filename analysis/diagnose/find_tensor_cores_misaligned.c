@@ -9,8 +9,8 @@
  *   float64                                    2        16
  */
 
+#include "analysis/diagnose/facts/work.h"
 #include "analysis/diagnose/names/op_shapes.h"
-#include "analysis/diagnose/work.h"
 
 #include <math.h>
 #include <stdint.h>

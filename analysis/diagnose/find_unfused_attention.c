@@ -4,8 +4,8 @@
  * at the end of a model (the loss, a router) has no product behind it and is not meant.
  */
 
+#include "analysis/diagnose/facts/work.h"
 #include "analysis/diagnose/names/op_shapes.h"
-#include "analysis/diagnose/work.h"
 
 #include <math.h>
 #include <stdint.h>

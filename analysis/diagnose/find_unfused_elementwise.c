@@ -4,7 +4,7 @@
  * already, and the optimizer's own kernels, are not meant.
  */
 
-#include "analysis/diagnose/work.h"
+#include "analysis/diagnose/facts/work.h"
 
 #include <math.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* What the launcher's samples and the settings card would tell, where there are none. */
 
-#include "analysis/diagnose/gpu_memory.h"
+#include "analysis/diagnose/facts/gpu_memory.h"
 
 #include <stdint.h>
 #include <string.h>

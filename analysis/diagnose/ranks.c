@@ -2,7 +2,7 @@
 
 #include "analysis/diagnose/ranks.h"
 
-#include "analysis/diagnose/diagnosis.h"
+#include "analysis/diagnose/facts/diagnosis.h"
 #include "analysis/diagnose/ranks_private.h"
 #include "analysis/diagnose/result/texts.h"
 

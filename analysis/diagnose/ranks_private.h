@@ -10,7 +10,7 @@
  *   straggler.c     who is late, why, and what it costs
  */
 
-#include "analysis/diagnose/diagnosis.h"
+#include "analysis/diagnose/facts/diagnosis.h"
 #include "analysis/diagnose/ranks.h" // IWYU pragma: export
 
 /** What a device does from one collective to the next: idle by cause, and work (beside collectives,

@@ -1,7 +1,7 @@
 /* The mean kept step, taken apart: what ran, what was exposed, what each part needs on its own. */
 
+#include "analysis/diagnose/facts/operations.h"
 #include "analysis/diagnose/graph.h"
-#include "analysis/diagnose/operations.h"
 #include "analysis/diagnose/retime.h"
 
 #include <math.h>

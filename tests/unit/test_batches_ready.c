@@ -1,6 +1,6 @@
 /* How many batches lay ready: from what the workers made and what the training thread took. */
 
-#include "analysis/diagnose/batches_ready.h"
+#include "analysis/diagnose/facts/batches_ready.h"
 #include "analysis/diagnose/result/analysis.h"
 #include "tests/support/trace_draw.h"
 

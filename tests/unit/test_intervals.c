@@ -1,6 +1,6 @@
 /* Sets of time against a slow and obvious oracle: one bit a nanosecond. */
 
-#include "analysis/diagnose/intervals.h"
+#include "analysis/diagnose/facts/intervals.h"
 
 #include <check.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* Copies by direction and kind of memory, and how much of them no kernel hid. */
 
-#include "analysis/diagnose/diagnosis.h"
+#include "analysis/diagnose/facts/diagnosis.h"
 
 #include <stdint.h>
 #include <stdlib.h>

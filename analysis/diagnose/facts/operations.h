@@ -6,7 +6,7 @@
  * all its streams. Equal starts: in order of tracks.
  */
 
-#include "analysis/diagnose/diagnosis.h" // IWYU pragma: export
+#include "analysis/diagnose/facts/diagnosis.h" // IWYU pragma: export
 
 /** A stream's next operation. */
 struct lac_op_cursor {

@@ -1,4 +1,4 @@
-#include "analysis/diagnose/batches_ready.h"
+#include "analysis/diagnose/facts/batches_ready.h"
 
 #include "analysis/model/strings.h"
 

@@ -4,7 +4,7 @@
  * been: anything odd means "not recorded".
  */
 
-#include "analysis/diagnose/diagnosis.h"
+#include "analysis/diagnose/facts/diagnosis.h"
 
 #include <math.h>
 #include <stdint.h>

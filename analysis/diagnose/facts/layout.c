@@ -1,6 +1,6 @@
 /* How much kernel time rearranges data, by the strict rule and by class. */
 
-#include "analysis/diagnose/diagnosis.h"
+#include "analysis/diagnose/facts/diagnosis.h"
 
 #include <stdint.h>
 

@@ -13,7 +13,7 @@
  * The root cause (the call that drained the queue, the batch that came late) is kept apart.
  */
 
-#include "analysis/diagnose/diagnosis.h"
+#include "analysis/diagnose/facts/diagnosis.h"
 
 #include <assert.h>
 #include <stdint.h>

@@ -7,7 +7,7 @@
  * device was not seen: that idle time has no cause, and a step with such a hole is no whole one.
  */
 
-#include "analysis/diagnose/operations.h"
+#include "analysis/diagnose/facts/operations.h"
 
 #include <stdint.h>
 

@@ -1,6 +1,6 @@
 /* Loading of data: how long the training waited, how long the device did, what a batch takes. */
 
-#include "analysis/diagnose/diagnosis.h"
+#include "analysis/diagnose/facts/diagnosis.h"
 
 #include <math.h>
 #include <stdint.h>

@@ -3,7 +3,7 @@
  * idle time is explained.
  */
 
-#include "analysis/diagnose/diagnosis.h"
+#include "analysis/diagnose/facts/diagnosis.h"
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "analysis/diagnose/gpu_memory.h"
+#include "analysis/diagnose/facts/gpu_memory.h"
 
 #include <math.h>
 #include <stdint.h>

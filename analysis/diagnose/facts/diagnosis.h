@@ -7,7 +7,7 @@
  */
 
 #include "analysis/diagnose/diagnose.h"        // IWYU pragma: export
-#include "analysis/diagnose/intervals.h"       // IWYU pragma: export
+#include "analysis/diagnose/facts/intervals.h" // IWYU pragma: export
 #include "analysis/diagnose/names/names.h"     // IWYU pragma: export
 #include "analysis/diagnose/result/analysis.h" // IWYU pragma: export
 #include "analysis/diagnose/result/texts.h"    // IWYU pragma: export

@@ -1,6 +1,6 @@
-#include "analysis/diagnose/gpu_counters.h"
+#include "analysis/diagnose/facts/gpu_counters.h"
 
-#include "analysis/diagnose/gpu_memory.h"
+#include "analysis/diagnose/facts/gpu_memory.h"
 
 #include <math.h>
 #include <stddef.h>

@@ -4,7 +4,7 @@
  * such time is the recorder's.
  */
 
-#include "analysis/diagnose/diagnosis.h"
+#include "analysis/diagnose/facts/diagnosis.h"
 
 #include <stdint.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* Gaps that look alike: same cause, same operation before and after. */
 
-#include "analysis/diagnose/diagnosis.h"
+#include "analysis/diagnose/facts/diagnosis.h"
 
 #include <math.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-#include "analysis/diagnose/intervals.h"
+#include "analysis/diagnose/facts/intervals.h"
 
 #include "analysis/model/status.h"
 

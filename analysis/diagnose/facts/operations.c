@@ -1,4 +1,4 @@
-#include "analysis/diagnose/operations.h"
+#include "analysis/diagnose/facts/operations.h"
 
 #include <stdint.h>
 #include <stdlib.h>

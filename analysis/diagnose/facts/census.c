@@ -1,6 +1,6 @@
 /* One pass over all slices: which names there are, the kernels' totals, who launches. */
 
-#include "analysis/diagnose/diagnosis.h"
+#include "analysis/diagnose/facts/diagnosis.h"
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* Kernels by name: totals and the order in which they are shown. */
 
-#include "analysis/diagnose/diagnosis.h"
+#include "analysis/diagnose/facts/diagnosis.h"
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
  * above it is the time it was exposed, so that the partition sums to the span by construction.
  */
 
-#include "analysis/diagnose/operations.h"
+#include "analysis/diagnose/facts/operations.h"
 
 #include <assert.h>
 #include <math.h>

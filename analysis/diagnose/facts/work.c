@@ -1,8 +1,8 @@
 /* The operations of the kept steps and who launched them. */
 
-#include "analysis/diagnose/work.h"
+#include "analysis/diagnose/facts/work.h"
 
-#include "analysis/diagnose/operations.h"
+#include "analysis/diagnose/facts/operations.h"
 
 #include <math.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* How much of the time that tensor cores could take they did take, by the kernels' names. */
 
-#include "analysis/diagnose/diagnosis.h"
+#include "analysis/diagnose/facts/diagnosis.h"
 
 #include <stdint.h>
 
