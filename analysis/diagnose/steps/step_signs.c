@@ -4,7 +4,7 @@
  * recompilation) gets its name and stays.
  */
 
-#include "analysis/diagnose/step_kinds.h"
+#include "analysis/diagnose/steps/step_kinds.h"
 
 #include <stdint.h>
 #include <stdlib.h>

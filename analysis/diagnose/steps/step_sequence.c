@@ -1,7 +1,7 @@
 /* The stream that computes most, as a sequence of kernels: what steps without names are found in.
  */
 
-#include "analysis/diagnose/step_sequence.h"
+#include "analysis/diagnose/steps/step_sequence.h"
 
 #include <stdint.h>
 

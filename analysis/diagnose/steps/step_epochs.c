@@ -3,7 +3,7 @@
  * training takes its batches from; loaders of validations count from 0 as well and end no epoch.
  */
 
-#include "analysis/diagnose/step_kinds.h"
+#include "analysis/diagnose/steps/step_kinds.h"
 
 #include <stddef.h>
 #include <stdint.h>

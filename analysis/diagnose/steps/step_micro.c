@@ -4,7 +4,7 @@
  * the update (then it holds n times the same kernels).
  */
 
-#include "analysis/diagnose/step_sequence.h"
+#include "analysis/diagnose/steps/step_sequence.h"
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -8,7 +8,7 @@
  * update of the parameters. The shortest period that leaves next to nothing over is the step.
  */
 
-#include "analysis/diagnose/step_sequence.h"
+#include "analysis/diagnose/steps/step_sequence.h"
 
 #include <math.h>
 #include <stdint.h>

@@ -2,7 +2,7 @@
  * Kinds of steps and stretches of other work: how they are put down, and those that ranges name.
  */
 
-#include "analysis/diagnose/step_kinds.h"
+#include "analysis/diagnose/steps/step_kinds.h"
 
 #include <stdint.h>
 #include <stdlib.h>

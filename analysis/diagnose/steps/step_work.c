@@ -1,6 +1,6 @@
 /* What the host did in each step, as far as it tells training from other work. */
 
-#include "analysis/diagnose/step_kinds.h"
+#include "analysis/diagnose/steps/step_kinds.h"
 
 #include <stdint.h>
 #include <stdlib.h>

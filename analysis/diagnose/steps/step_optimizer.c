@@ -4,7 +4,7 @@
  * accumulate gradients have none, so they are inside.
  */
 
-#include "analysis/diagnose/step_sequence.h"
+#include "analysis/diagnose/steps/step_sequence.h"
 
 #include <math.h>
 #include <stdint.h>
