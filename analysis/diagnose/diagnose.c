@@ -7,7 +7,7 @@
 #include "analysis/diagnose/facts/work.h"
 #include "analysis/diagnose/findings.h"
 #include "analysis/diagnose/loading.h"
-#include "analysis/diagnose/retime.h"
+#include "analysis/diagnose/replay/retime.h"
 
 #include <assert.h>
 #include <math.h>

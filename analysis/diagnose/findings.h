@@ -7,7 +7,7 @@
  * grammar: what waits for what, why we think so, change, expect, costs, wrong if, check, evidence.
  */
 
-#include "analysis/diagnose/retime.h" // IWYU pragma: export
+#include "analysis/diagnose/replay/retime.h" // IWYU pragma: export
 
 /** Subject, findings in order, verdict, notes. */
 LAC_MUST_USE enum lac_status lac_findings_make(struct lac_diagnosis *diagnosis);

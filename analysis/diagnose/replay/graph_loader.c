@@ -3,7 +3,7 @@
  * or, where fetches were not recorded, how long after the one before it was there (a pace).
  */
 
-#include "analysis/diagnose/graph_build.h"
+#include "analysis/diagnose/replay/graph_build.h"
 
 #include <math.h>
 #include <stdint.h>

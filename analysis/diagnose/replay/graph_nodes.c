@@ -1,7 +1,7 @@
 /* The graph's nodes: calls and waits of each thread, nested as recorded, and operations, in the
  * order of time; and which point of the host each host's point goes on from. */
 
-#include "analysis/diagnose/graph_build.h"
+#include "analysis/diagnose/replay/graph_build.h"
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
  * ends, long after its launch and with its own stream empty, waited for that one.
  */
 
-#include "analysis/diagnose/graph_build.h"
+#include "analysis/diagnose/replay/graph_build.h"
 
 #include <math.h>
 #include <stdint.h>

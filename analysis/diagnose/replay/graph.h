@@ -20,7 +20,7 @@
  */
 
 #include "analysis/diagnose/facts/diagnosis.h" // IWYU pragma: export
-#include "analysis/diagnose/retime.h"          // IWYU pragma: export
+#include "analysis/diagnose/replay/retime.h"   // IWYU pragma: export
 
 enum {
     LAC_GRAPH_OPS_MAX = 40000,      /**< steps repeat: this many operations tell */

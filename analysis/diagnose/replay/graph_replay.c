@@ -1,6 +1,6 @@
 /* The graph played again with a change: rounds of the window, one after another. */
 
-#include "analysis/diagnose/graph.h"
+#include "analysis/diagnose/replay/graph.h"
 
 #include <math.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* The window of the graph: whole steps, their operations in the order of launches, and the calls
  * of the threads that launched them. */
 
-#include "analysis/diagnose/graph_build.h"
+#include "analysis/diagnose/replay/graph_build.h"
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* The mean kept step, taken apart: what ran, what was exposed, what each part needs on its own. */
 
 #include "analysis/diagnose/facts/operations.h"
-#include "analysis/diagnose/graph.h"
-#include "analysis/diagnose/retime.h"
+#include "analysis/diagnose/replay/graph.h"
+#include "analysis/diagnose/replay/retime.h"
 
 #include <math.h>
 #include <stdint.h>

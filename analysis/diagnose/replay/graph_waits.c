@@ -6,7 +6,7 @@
  * when that one had ended by its return, else the one that ended when it returned.
  */
 
-#include "analysis/diagnose/graph_build.h"
+#include "analysis/diagnose/replay/graph_build.h"
 
 #include <stdint.h>
 #include <stdlib.h>

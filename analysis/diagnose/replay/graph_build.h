@@ -3,7 +3,7 @@
 
 /* Private to graph_*.c: a graph while it is built, in the order of these functions. */
 
-#include "analysis/diagnose/graph.h" // IWYU pragma: export
+#include "analysis/diagnose/replay/graph.h" // IWYU pragma: export
 
 enum { LAC_GRAPH_KEPT_OPS_MAX = 4 * LAC_GRAPH_OPS_MAX };
 

@@ -1,6 +1,6 @@
 /* The host's own work: how long each stretch of it is, without waiting, and what it is for. */
 
-#include "analysis/diagnose/graph_build.h"
+#include "analysis/diagnose/replay/graph_build.h"
 
 #include <stdint.h>
 #include <stdlib.h>

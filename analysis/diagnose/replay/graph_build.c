@@ -1,6 +1,6 @@
 /* The graph of the kept steps, part by part. */
 
-#include "analysis/diagnose/graph_build.h"
+#include "analysis/diagnose/replay/graph_build.h"
 
 #include <math.h>
 #include <stdint.h>

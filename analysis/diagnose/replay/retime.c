@@ -1,9 +1,9 @@
 /* The step with a change: from the graph, else from the device's operations (retime.h). */
 
-#include "analysis/diagnose/retime.h"
+#include "analysis/diagnose/replay/retime.h"
 
-#include "analysis/diagnose/graph.h"
 #include "analysis/diagnose/loading.h"
+#include "analysis/diagnose/replay/graph.h"
 
 #include <math.h>
 #include <stdint.h>
