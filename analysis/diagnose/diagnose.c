@@ -6,7 +6,7 @@
 #include "analysis/diagnose/facts/diagnosis.h"
 #include "analysis/diagnose/facts/work.h"
 #include "analysis/diagnose/findings.h"
-#include "analysis/diagnose/loading.h"
+#include "analysis/diagnose/loading/loading.h"
 #include "analysis/diagnose/replay/retime.h"
 
 #include <assert.h>

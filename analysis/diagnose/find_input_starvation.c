@@ -1,6 +1,6 @@
 /* The GPU waits for data. */
 
-#include "analysis/diagnose/loading.h"
+#include "analysis/diagnose/loading/loading.h"
 
 #include <math.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* Workers take turns: a lock, one open file, one service, or the interpreter's lock. */
 
-#include "analysis/diagnose/loading.h"
+#include "analysis/diagnose/loading/loading.h"
 
 #include <math.h>
 #include <stdint.h>

@@ -4,7 +4,7 @@
  */
 
 #include "analysis/diagnose/findings.h"
-#include "analysis/diagnose/loading.h"
+#include "analysis/diagnose/loading/loading.h"
 
 #include <math.h>
 #include <stdint.h>

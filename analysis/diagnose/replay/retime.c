@@ -2,7 +2,7 @@
 
 #include "analysis/diagnose/replay/retime.h"
 
-#include "analysis/diagnose/loading.h"
+#include "analysis/diagnose/loading/loading.h"
 #include "analysis/diagnose/replay/graph.h"
 
 #include <math.h>

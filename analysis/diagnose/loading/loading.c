@@ -1,6 +1,6 @@
 /* Why batches come late: what the trace recorded of it, measured once for all findings. */
 
-#include "analysis/diagnose/loading.h"
+#include "analysis/diagnose/loading/loading.h"
 
 #include <math.h>
 #include <stdint.h>

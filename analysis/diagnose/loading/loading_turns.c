@@ -6,7 +6,7 @@
  * many times longer as others are under way beside it.
  */
 
-#include "analysis/diagnose/loading.h"
+#include "analysis/diagnose/loading/loading.h"
 
 #include <math.h>
 #include <stdint.h>

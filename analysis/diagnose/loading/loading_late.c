@@ -1,7 +1,7 @@
 /* Where waits for batches went: before the batch was fetched, after it, or to the start of an
  * epoch, when workers that are started anew have nothing ready. */
 
-#include "analysis/diagnose/loading.h"
+#include "analysis/diagnose/loading/loading.h"
 
 #include <math.h>
 #include <stddef.h>

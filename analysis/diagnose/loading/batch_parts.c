@@ -1,6 +1,6 @@
 /* What a batch spends its time on: computing or waiting, and which parts of it. */
 
-#include "analysis/diagnose/loading.h"
+#include "analysis/diagnose/loading/loading.h"
 #include "analysis/model/args.h"
 
 #include <math.h>

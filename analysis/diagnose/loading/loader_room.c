@@ -1,6 +1,6 @@
 /* Where /dev/shm and memory end: finished batches wait in shared memory until they are taken. */
 
-#include "analysis/diagnose/loading.h"
+#include "analysis/diagnose/loading/loading.h"
 
 #include <math.h>
 #include <stdint.h>

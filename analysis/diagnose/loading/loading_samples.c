@@ -3,7 +3,7 @@
  * A series is written when it changed: a value holds from the round before it until the next one.
  */
 
-#include "analysis/diagnose/loading.h"
+#include "analysis/diagnose/loading/loading.h"
 
 #include <math.h>
 #include <stdint.h>
