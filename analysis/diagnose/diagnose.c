@@ -5,7 +5,7 @@
 
 #include "analysis/diagnose/facts/diagnosis.h"
 #include "analysis/diagnose/facts/work.h"
-#include "analysis/diagnose/findings.h"
+#include "analysis/diagnose/findings/findings.h"
 #include "analysis/diagnose/loading/loading.h"
 #include "analysis/diagnose/replay/retime.h"
 

@@ -5,7 +5,7 @@
  * run replayed, bounded by the waiting that nothing else hides.
  */
 
-#include "analysis/diagnose/findings.h"
+#include "analysis/diagnose/findings/findings.h"
 #include "analysis/diagnose/ranks_private.h"
 #include "analysis/diagnose/result/texts.h"
 

@@ -1,6 +1,6 @@
 /* The one sentence a trace opens with, and what was checked, missing, or not to be asked of it. */
 
-#include "analysis/diagnose/findings.h"
+#include "analysis/diagnose/findings/findings.h"
 #include "analysis/diagnose/loading/loading.h"
 
 #include <math.h>

@@ -6,7 +6,7 @@
  * operator that launched it. Steps repeat: the first WORK_OPS_MAX operations stand for all.
  */
 
-#include "analysis/diagnose/findings.h" // IWYU pragma: export
+#include "analysis/diagnose/findings/findings.h" // IWYU pragma: export
 
 /** What the host was in when it launched an operation. */
 enum lac_work_context {

@@ -10,7 +10,7 @@
  * What was not recorded is NaN, -1 or a count of 0: a finding that needs it keeps quiet.
  */
 
-#include "analysis/diagnose/findings.h" // IWYU pragma: export
+#include "analysis/diagnose/findings/findings.h" // IWYU pragma: export
 
 /** Whether workers take turns: from when their pieces of work (items, else batches) ended. */
 struct lac_turns {

@@ -1,6 +1,6 @@
 /* The job runs on the other socket than its GPU: copies, and launches, cross the link between. */
 
-#include "analysis/diagnose/findings.h"
+#include "analysis/diagnose/findings/findings.h"
 
 #include <math.h>
 #include <stdint.h>

@@ -4,7 +4,7 @@
  * room in a full queue: those are not idle time of the device.
  */
 
-#include "analysis/diagnose/capture.h"
+#include "analysis/diagnose/findings/capture.h"
 
 #include <math.h>
 #include <stdint.h>

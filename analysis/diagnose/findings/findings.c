@@ -1,6 +1,6 @@
 /* Findings: pricing, evidence, order. */
 
-#include "analysis/diagnose/findings.h"
+#include "analysis/diagnose/findings/findings.h"
 
 #include "analysis/diagnose/loading/loading.h"
 

@@ -1,7 +1,7 @@
 /* The GPU is the limit: computing kernels, without communication, fill nine tenths of the step. */
 
 #include "analysis/diagnose/facts/gpu_counters.h"
-#include "analysis/diagnose/findings.h"
+#include "analysis/diagnose/findings/findings.h"
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* What findings of idle time share: opening one with its price, the gaps it is about. */
 
-#include "analysis/diagnose/findings.h"
+#include "analysis/diagnose/findings/findings.h"
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* Streams that wait for each other while the device does nothing. */
 
-#include "analysis/diagnose/findings.h"
+#include "analysis/diagnose/findings/findings.h"
 
 #include <math.h>
 #include <stdint.h>

@@ -3,7 +3,7 @@
  * goes on, memory is short (a failed allocation, then a burst of releases) or the sizes change.
  */
 
-#include "analysis/diagnose/findings.h"
+#include "analysis/diagnose/findings/findings.h"
 
 #include <math.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* Code that is loaded or compiled inside steps, after warm-up: new shapes, or a recompilation. */
 
-#include "analysis/diagnose/findings.h"
+#include "analysis/diagnose/findings/findings.h"
 
 #include <math.h>
 #include <stdint.h>

@@ -1,4 +1,4 @@
-#include "analysis/diagnose/capture.h"
+#include "analysis/diagnose/findings/capture.h"
 
 #include <stdint.h>
 

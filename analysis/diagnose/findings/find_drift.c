@@ -4,7 +4,7 @@
  * large, and a rank test over all pairs of steps (Mann, Kendall) calls it no accident.
  */
 
-#include "analysis/diagnose/findings.h"
+#include "analysis/diagnose/findings/findings.h"
 
 #include <math.h>
 #include <stdint.h>

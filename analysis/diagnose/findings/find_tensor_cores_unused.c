@@ -1,7 +1,7 @@
 /* Matrix products and convolutions that tensor cores could do, on GPUs that have them. */
 
 #include "analysis/diagnose/facts/gpu_counters.h"
-#include "analysis/diagnose/findings.h"
+#include "analysis/diagnose/findings/findings.h"
 
 #include <math.h>
 #include <stdint.h>

@@ -6,7 +6,7 @@
  * steps are played again without it.
  */
 
-#include "analysis/diagnose/findings.h"
+#include "analysis/diagnose/findings/findings.h"
 
 #include <math.h>
 #include <stdint.h>

@@ -3,7 +3,7 @@
  * re-timed together. Gains of findings overlap; a plan never counts the same time twice.
  */
 
-#include "analysis/diagnose/findings.h"
+#include "analysis/diagnose/findings/findings.h"
 #include "analysis/diagnose/loading/loading.h"
 
 #include <math.h>

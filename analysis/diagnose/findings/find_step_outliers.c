@@ -3,7 +3,7 @@
  * epoch) are a kind of their own, not outliers: they are counted, not blamed.
  */
 
-#include "analysis/diagnose/findings.h"
+#include "analysis/diagnose/findings/findings.h"
 
 #include <math.h>
 #include <stdint.h>

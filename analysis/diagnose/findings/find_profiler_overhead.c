@@ -1,6 +1,6 @@
 /* What the recorder itself cost: no change to the training, but a step is shorter without it. */
 
-#include "analysis/diagnose/findings.h"
+#include "analysis/diagnose/findings/findings.h"
 
 #include <math.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* Batches that are copied to the device in line with the kernels: from pageable memory, or pinned.
  */
 
-#include "analysis/diagnose/findings.h"
+#include "analysis/diagnose/findings/findings.h"
 
 #include <math.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* Kernels that a library inserts to turn NCHW into NHWC and back. */
 
-#include "analysis/diagnose/findings.h"
+#include "analysis/diagnose/findings/findings.h"
 
 #include <math.h>
 #include <stdint.h>

@@ -4,7 +4,7 @@
  * it. That is said with little confidence, without a gain: what it was is not in the trace.
  */
 
-#include "analysis/diagnose/findings.h"
+#include "analysis/diagnose/findings/findings.h"
 
 #include <math.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* Communication that no computing hides. One rank cannot tell a late rank from a slow network. */
 
-#include "analysis/diagnose/findings.h"
+#include "analysis/diagnose/findings/findings.h"
 
 #include <math.h>
 #include <stddef.h>
