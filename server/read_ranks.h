@@ -8,7 +8,7 @@
  */
 
 #include "analysis/diagnose/diagnose.h"        // IWYU pragma: export
-#include "analysis/diagnose/ranks.h"           // IWYU pragma: export
+#include "analysis/diagnose/ranks/ranks.h"     // IWYU pragma: export
 #include "analysis/diagnose/result/analysis.h" // IWYU pragma: export
 #include "analysis/model/model.h"              // IWYU pragma: export
 #include "analysis/model/status.h"             // IWYU pragma: export

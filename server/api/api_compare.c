@@ -3,7 +3,7 @@
 
 #include "analysis/compare/compare.h"
 #include "analysis/diagnose/diagnose.h"
-#include "analysis/diagnose/ranks.h"
+#include "analysis/diagnose/ranks/ranks.h"
 #include "analysis/diagnose/result/analysis.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"

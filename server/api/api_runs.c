@@ -3,7 +3,7 @@
  */
 
 #include "analysis/diagnose/diagnose.h"
-#include "analysis/diagnose/ranks.h"
+#include "analysis/diagnose/ranks/ranks.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "server/api/analysis_json.h"

@@ -2,7 +2,7 @@
 #define LAC_SERVER_API_COMPARE_JSON_H
 
 #include "analysis/compare/compare.h"
-#include "analysis/diagnose/ranks.h"
+#include "analysis/diagnose/ranks/ranks.h"
 #include "server/http/buffer.h"
 
 /** A condition that was asked for, and how it came out. */

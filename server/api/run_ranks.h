@@ -3,7 +3,7 @@
 
 /* The ranks of a stored run, for what compares runs. One rank is in memory at a time. */
 
-#include "analysis/diagnose/ranks.h"
+#include "analysis/diagnose/ranks/ranks.h"
 #include "server/api/app.h"
 #include "server/http/request.h"
 

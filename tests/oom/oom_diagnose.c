@@ -3,7 +3,7 @@
  * (the leak check of the sanitizer build sees the rest).
  */
 
-#include "analysis/diagnose/ranks.h"
+#include "analysis/diagnose/ranks/ranks.h"
 #include "tests/support/oom.h"
 #include "tests/support/trace_draw.h"
 

@@ -1,7 +1,7 @@
 /* Ranks of one run: the one with the longest collectives waits, the one with the shortest is late.
  */
 
-#include "analysis/diagnose/ranks.h"
+#include "analysis/diagnose/ranks/ranks.h"
 #include "tests/support/trace_draw.h"
 #include "tests/support/trace_sheet.h"
 

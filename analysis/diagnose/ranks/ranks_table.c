@@ -1,6 +1,6 @@
 /* A rank's collectives, and what its device did between them. */
 
-#include "analysis/diagnose/ranks_private.h"
+#include "analysis/diagnose/ranks/ranks_private.h"
 
 #include <math.h>
 #include <stdint.h>

@@ -6,7 +6,7 @@
  */
 
 #include "analysis/diagnose/facts/diagnosis.h"
-#include "analysis/diagnose/ranks_private.h"
+#include "analysis/diagnose/ranks/ranks_private.h"
 
 #include <stdint.h>
 #include <stdlib.h>

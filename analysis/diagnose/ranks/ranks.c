@@ -1,9 +1,9 @@
 /* The ranks of one run joined: waiting told from transfer, who is there, who is missing. */
 
-#include "analysis/diagnose/ranks.h"
+#include "analysis/diagnose/ranks/ranks.h"
 
 #include "analysis/diagnose/facts/diagnosis.h"
-#include "analysis/diagnose/ranks_private.h"
+#include "analysis/diagnose/ranks/ranks_private.h"
 #include "analysis/diagnose/result/texts.h"
 
 #include <stdint.h>

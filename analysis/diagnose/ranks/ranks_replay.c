@@ -2,7 +2,7 @@
  * their last rank is there. */
 
 #include "analysis/diagnose/facts/diagnosis.h"
-#include "analysis/diagnose/ranks_private.h"
+#include "analysis/diagnose/ranks/ranks_private.h"
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
  */
 
 #include "analysis/diagnose/findings/findings.h"
-#include "analysis/diagnose/ranks_private.h"
+#include "analysis/diagnose/ranks/ranks_private.h"
 #include "analysis/diagnose/result/texts.h"
 
 #include <math.h>
