@@ -4,7 +4,7 @@
  * data in every step. Prints one line of JSON; medians of five.
  */
 
-#include "analysis/diagnose/result/analysis.h"
+#include "analysis/diagnose/diagnose.h"
 #include "analysis/model/builder.h"
 
 #include <malloc.h>

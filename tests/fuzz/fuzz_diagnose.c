@@ -3,7 +3,7 @@
  * gives the same bytes, and the derived tracks leave a valid model.
  */
 
-#include "analysis/diagnose/result/analysis.h"
+#include "analysis/diagnose/diagnose.h"
 #include "analysis/model/builder.h"
 
 #include <math.h>

@@ -28,7 +28,7 @@
  * '#' alone or at the start of a line begins a comment.
  */
 
-#include "analysis/diagnose/result/analysis.h"
+#include "analysis/diagnose/diagnose.h"
 #include "analysis/model/model.h"
 
 /** The model; aborts with the line when the drawing is wrong. The caller destroys it. */

@@ -1,5 +1,6 @@
 /* Why a device was idle: what wins, what is left, and the root cause beside it. */
 
+#include "analysis/diagnose/diagnose.h"
 #include "tests/support/trace_sheet.h"
 
 #include <check.h>

@@ -6,7 +6,6 @@
  * which lac_diagnose() calls them. Each reads what those before it found and fills its own part.
  */
 
-#include "analysis/diagnose/diagnose.h"        // IWYU pragma: export
 #include "analysis/diagnose/facts/intervals.h" // IWYU pragma: export
 #include "analysis/diagnose/names/names.h"     // IWYU pragma: export
 #include "analysis/diagnose/result/analysis.h" // IWYU pragma: export

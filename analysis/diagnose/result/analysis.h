@@ -17,14 +17,17 @@
  *      duration_ns, and every step is counted in one of them.
  */
 
-#include "analysis/diagnose/diagnose.h"    // IWYU pragma: export
-#include "analysis/diagnose/names/names.h" // IWYU pragma: export
-#include "analysis/model/model.h"          // IWYU pragma: export
-#include "analysis/model/status.h"         // IWYU pragma: export
-#include "analysis/model/strings.h"        // IWYU pragma: export
+#include "analysis/diagnose/names/names.h"    // IWYU pragma: export
+#include "analysis/diagnose/result/cause.h"   // IWYU pragma: export
+#include "analysis/diagnose/result/what_if.h" // IWYU pragma: export
+#include "analysis/model/model.h"             // IWYU pragma: export
+#include "analysis/model/status.h"            // IWYU pragma: export
+#include "analysis/model/strings.h"           // IWYU pragma: export
 
 #include <stdbool.h> // IWYU pragma: export
 #include <stdint.h>  // IWYU pragma: export
+
+struct lac_analysis;
 
 enum lac_severity { LAC_SEVERITY_INFO = 0, LAC_SEVERITY_WARNING, LAC_SEVERITY_CRITICAL };
 const char *lac_severity_name(enum lac_severity severity);
@@ -422,6 +425,9 @@ struct lac_analysis {
 
     struct lac_text *texts; /**< owner of the strings above */
 };
+
+/** NULL is allowed. */
+void lac_analysis_destroy(struct lac_analysis *analysis);
 
 /** Whether the invariants hold. O(gaps): for tests and asserts of debug builds. */
 bool lac_analysis_is_valid(const struct lac_analysis *analysis);

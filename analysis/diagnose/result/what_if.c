@@ -1,10 +1,12 @@
 /* Changes to try on the re-timed steps: "workers=4,pinned=1". */
 
-#include "analysis/diagnose/diagnose.h"
+#include "analysis/diagnose/result/what_if.h"
+
 #include "analysis/model/status.h"
 
 #include <errno.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

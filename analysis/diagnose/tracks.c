@@ -1,5 +1,6 @@
 /* Steps, causes and the loader's queue as tracks of the model, for timelines and flame graphs. */
 
+#include "analysis/diagnose/diagnose.h"
 #include "analysis/diagnose/facts/batches_ready.h"
 #include "analysis/diagnose/result/analysis.h"
 
