@@ -8,6 +8,8 @@
 #include "analysis/diagnose/findings/findings.h"
 #include "analysis/diagnose/loading/loading.h"
 #include "analysis/diagnose/replay/retime.h"
+#include "analysis/diagnose/steps/steps.h"
+#include "analysis/diagnose/wording/wording.h"
 
 #include <assert.h>
 #include <math.h>
@@ -103,6 +105,23 @@ static enum lac_status find_facts(struct lac_diagnosis *diagnosis)
     return status ? status : lac_gaps_sign(diagnosis);
 }
 
+/** What it means: kind of trace, phases, why batches are late, findings, and what is said of all.
+ */
+static enum lac_status draw_conclusions(struct lac_diagnosis *diagnosis)
+{
+    lac_subject_decide(diagnosis);
+    enum lac_status status = lac_phases_measure(diagnosis);
+    if (!status) {
+        status = lac_loading_measure(diagnosis);
+    }
+    if (!status) {
+        lac_findings_make(diagnosis);
+        lac_verdict_say(diagnosis);
+        lac_notes_write(diagnosis);
+    }
+    return status;
+}
+
 enum lac_status lac_diagnose(const struct lac_model *model,
                              const struct lac_diagnose_options *options,
                              struct lac_analysis **ret_analysis, struct lac_error *reterr)
@@ -126,7 +145,7 @@ enum lac_status lac_diagnose(const struct lac_model *model,
         status = lac_work_collect(&diagnosis);
     }
     if (!status) {
-        status = lac_findings_make(&diagnosis);
+        status = draw_conclusions(&diagnosis);
     }
     if (!status && options && options->has_what_if) {
         lac_what_if_answer(&diagnosis, &options->what_if);

@@ -4,7 +4,6 @@
 
 #include "analysis/diagnose/facts/operations.h"
 
-#include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -248,65 +247,6 @@ enum lac_status lac_work_collect(struct lac_diagnosis *diagnosis)
     }
     work->steps = covered_steps(diagnosis, work);
     return find_launchers(diagnosis);
-}
-
-/* -- pricing --------------------------------------------------------------------------------------
- */
-
-void lac_saving_add(const struct lac_diagnosis *diagnosis, struct lac_saving *saving,
-                    uint64_t slice, double ns)
-{
-    if (diagnosis->work->steps > 0.0) {
-        saving->ns[lac_kernel_op_class(diagnosis, slice)] += ns / diagnosis->work->steps;
-    }
-}
-
-void lac_change_from_saving(const struct lac_diagnosis *diagnosis, const struct lac_saving *saving,
-                            double factor, struct lac_change *ret_change)
-{
-    lac_change_clear(ret_change);
-    for (int class = 0; class < LAC_OP_CLASS_COUNT_; class ++) {
-        double all_ns = diagnosis->time->class_ns[class];
-        if (all_ns > 0.0) {
-            ret_change->factor[class] = fmax(0.0, 1.0 - factor * saving->ns[class] / all_ns);
-        }
-    }
-}
-
-struct lac_finding *lac_finding_open_changes(struct lac_diagnosis *diagnosis, const char *id,
-                                             double cost_ns, double cost_min_pct,
-                                             const struct lac_change changes[LAC_CASE_COUNT_])
-{
-    if (lac_pct_of_step(diagnosis, cost_ns) < cost_min_pct) {
-        return NULL;
-    }
-    double steps[LAC_CASE_COUNT_];
-    for (int which = 0; which < LAC_CASE_COUNT_; which++) {
-        steps[which] = lac_retime(diagnosis, &changes[which]);
-    }
-    struct lac_finding *finding = lac_finding_new(diagnosis, id);
-    if (!finding) {
-        return NULL;
-    }
-    lac_finding_price_steps(diagnosis, finding, steps);
-    if (finding->gain_mid_pct < 1.0) { /* something else hides it: nothing to propose */
-        diagnosis->analysis->finding_count--;
-        return NULL;
-    }
-    lac_finding_cost(diagnosis, finding, cost_ns);
-    finding->severity = lac_severity_of_gain(finding->gain_mid_pct);
-    finding->confidence = 0.6;
-    return finding;
-}
-
-struct lac_finding *lac_finding_open_fact(struct lac_diagnosis *diagnosis, const char *id)
-{
-    struct lac_finding *finding = lac_finding_new(diagnosis, id);
-    if (finding) {
-        finding->severity = LAC_SEVERITY_INFO;
-        finding->confidence = 0.8;
-    }
-    return finding;
 }
 
 /* -- names

@@ -6,7 +6,7 @@
  * operator that launched it. Steps repeat: the first WORK_OPS_MAX operations stand for all.
  */
 
-#include "analysis/diagnose/findings/findings.h" // IWYU pragma: export
+#include "analysis/diagnose/facts/diagnosis.h" // IWYU pragma: export
 
 /** What the host was in when it launched an operation. */
 enum lac_work_context {
@@ -31,30 +31,6 @@ struct lac_work {
 /** The operations, filled before any finding is looked for; empty without steps. */
 LAC_MUST_USE enum lac_status lac_work_collect(struct lac_diagnosis *diagnosis);
 void lac_work_destroy(struct lac_work *work);
-
-/** Time that a change saves of operations, by what they are to the re-timing, a step. */
-struct lac_saving {
-    double ns[LAC_OP_CLASS_COUNT_];
-};
-
-/** Add `ns` of that operation, of all covered steps together. */
-void lac_saving_add(const struct lac_diagnosis *diagnosis, struct lac_saving *saving,
-                    uint64_t slice, double ns);
-
-/** The change that takes `factor` of the saving off the step. */
-void lac_change_from_saving(const struct lac_diagnosis *diagnosis, const struct lac_saving *saving,
-                            double factor, struct lac_change *ret_change);
-
-/**
- * Open a finding with the price of the three changes, when its cost reaches `cost_min_pct` of the
- * step and its gain one percent. NULL otherwise.
- */
-struct lac_finding *lac_finding_open_changes(struct lac_diagnosis *diagnosis, const char *id,
-                                             double cost_ns, double cost_min_pct,
-                                             const struct lac_change changes[LAC_CASE_COUNT_]);
-
-/** A finding that says a fact: no gain is known. */
-struct lac_finding *lac_finding_open_fact(struct lac_diagnosis *diagnosis, const char *id);
 
 /** Row of the kernel that the operation is, NULL when it is none. */
 const struct lac_kernel_facts *lac_work_kernel(const struct lac_diagnosis *diagnosis,

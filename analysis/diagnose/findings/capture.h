@@ -6,7 +6,7 @@
  * allocates or differs from step to step stands in the way, and is named.
  */
 
-#include "analysis/diagnose/facts/work.h" // IWYU pragma: export
+#include "analysis/diagnose/findings/findings.h" // IWYU pragma: export
 
 struct lac_capture {
     double captured_pct;   /**< of the kernels are launched by graphs now */

@@ -1,30 +1,54 @@
-/* What findings of idle time share: opening one with its price, the gaps it is about. */
+/* What a finding points at: slices, gaps, what stands around them. */
 
 #include "analysis/diagnose/findings/findings.h"
 
 #include <stddef.h>
 #include <stdint.h>
 
-struct lac_finding *lac_finding_open(struct lac_diagnosis *diagnosis, const char *id,
-                                     double cost_ns, double cost_min_pct,
-                                     const struct lac_what_if_changes *what_if)
+const char *lac_track_label(struct lac_diagnosis *diagnosis, uint32_t track)
 {
-    if (lac_pct_of_step(diagnosis, cost_ns) < cost_min_pct) {
-        return NULL;
+    const struct lac_model *model = diagnosis->model;
+    const struct lac_track *at = &model->tracks[track];
+    const char *name = lac_model_str(model, at->name);
+    if (name[0] != '\0') {
+        return lac_texts_add(&diagnosis->analysis->texts, "%.80s", name);
     }
-    struct lac_finding *finding = lac_finding_new(diagnosis, id);
-    if (!finding) {
-        return NULL;
+    return lac_texts_add(&diagnosis->analysis->texts, "%s %.40s", lac_track_kind_name(at->kind),
+                         lac_model_str(model, at->id_text));
+}
+
+void lac_evidence_slice(struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+                        uint64_t slice, const char *text)
+{
+    if (finding->evidence_count == LAC_EVIDENCE_MAX) {
+        return;
     }
-    lac_finding_price(diagnosis, finding, what_if);
-    if (finding->gain_mid_pct < 1.0) { /* something longer hides it: nothing to propose */
-        diagnosis->analysis->finding_count--;
-        return NULL;
+    const struct lac_slices *slices = &diagnosis->model->slices;
+    uint32_t track = lac_model_track_of(diagnosis->model, slice);
+    finding->evidence[finding->evidence_count++] =
+        (struct lac_evidence){.track = track,
+                              .slice = (uint32_t)slice,
+                              .track_name = lac_track_label(diagnosis, track),
+                              .t0_ns = slices->start_ns[slice],
+                              .t1_ns = slices->start_ns[slice] + slices->dur_ns[slice],
+                              .text = text};
+}
+
+void lac_evidence_gap(struct lac_diagnosis *diagnosis, struct lac_finding *finding, uint64_t gap,
+                      const char *text)
+{
+    if (finding->evidence_count == LAC_EVIDENCE_MAX) {
+        return;
     }
-    lac_finding_cost(diagnosis, finding, cost_ns);
-    finding->severity = lac_severity_of_gain(finding->gain_mid_pct);
-    finding->confidence = 0.75;
-    return finding;
+    const struct lac_gap *at = &diagnosis->analysis->gaps[gap];
+    long long id = (long long)diagnosis->analysis->devices[at->device].id;
+    finding->evidence[finding->evidence_count++] = (struct lac_evidence){
+        .track = LAC_NONE,
+        .slice = LAC_NONE,
+        .track_name = lac_texts_add(&diagnosis->analysis->texts, "GPU %lld", id),
+        .t0_ns = at->start_ns,
+        .t1_ns = at->start_ns + at->dur_ns,
+        .text = text};
 }
 
 /** Length of the gap's pieces of that cause inside kept steps. */
@@ -130,4 +154,21 @@ const char *lac_enclosing_name(const struct lac_model *model, uint64_t slice)
         }
     }
     return "";
+}
+
+enum lac_framework lac_framework_of(const struct lac_model *model)
+{
+    switch (model->info.format) {
+    case LAC_FORMAT_KINETO:
+    case LAC_FORMAT_LACUNA:
+        return LAC_FRAMEWORK_PYTORCH;
+    case LAC_FORMAT_TENSORFLOW:
+        return LAC_FRAMEWORK_TENSORFLOW;
+    case LAC_FORMAT_UNKNOWN:
+    case LAC_FORMAT_CHROME:
+    case LAC_FORMAT_NSYS:
+    case LAC_FORMAT_NVPROF:
+        break;
+    }
+    return LAC_FRAMEWORK_UNKNOWN;
 }

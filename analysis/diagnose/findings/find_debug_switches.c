@@ -4,7 +4,7 @@
  * from the times.
  */
 
-#include "analysis/diagnose/facts/work.h"
+#include "analysis/diagnose/findings/findings.h"
 
 #include <stdint.h>
 #include <string.h>

@@ -6,12 +6,6 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-double lac_computing_pct(const struct lac_diagnosis *diagnosis)
-{
-    const struct lac_step_time *time = diagnosis->time;
-    return lac_pct_of_step(diagnosis, time->compute_ns - time->class_ns[LAC_OP_LAYOUT]);
-}
-
 /** Kinds of computing kernels as people say them. */
 static const struct {
     const char *text;

@@ -3,7 +3,7 @@
  * Python's garbage while the device waits.
  */
 
-#include "analysis/diagnose/facts/work.h"
+#include "analysis/diagnose/findings/findings.h"
 
 #include <math.h>
 #include <stdint.h>

@@ -4,6 +4,7 @@
  */
 
 #include "analysis/diagnose/facts/gpu_memory.h"
+#include "analysis/diagnose/findings/findings.h"
 
 #include <stdint.h>
 #include <string.h>

@@ -4,7 +4,7 @@
  * torch.no_grad() the number is left out.
  */
 
-#include "analysis/diagnose/facts/work.h"
+#include "analysis/diagnose/findings/findings.h"
 #include "analysis/model/args.h"
 
 #include <stdint.h>

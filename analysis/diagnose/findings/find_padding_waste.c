@@ -1,7 +1,7 @@
 /* Padding: positions of a batch that carry nothing. Only where the hook, or the job, counted them.
  */
 
-#include "analysis/diagnose/facts/work.h"
+#include "analysis/diagnose/findings/findings.h"
 
 #include <math.h>
 #include <stddef.h>

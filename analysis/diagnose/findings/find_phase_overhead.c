@@ -3,7 +3,7 @@
  * Shares of the phases of what was recorded, which is not the whole job.
  */
 
-#include "analysis/diagnose/facts/work.h"
+#include "analysis/diagnose/findings/findings.h"
 
 #include <stdint.h>
 #include <string.h>

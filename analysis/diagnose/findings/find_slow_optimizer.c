@@ -3,7 +3,7 @@
  * shorter than their launch. Grouped (foreach) or fused, the same update takes a few launches.
  */
 
-#include "analysis/diagnose/facts/work.h"
+#include "analysis/diagnose/findings/findings.h"
 
 #include <math.h>
 #include <stdint.h>

@@ -4,6 +4,7 @@
  */
 
 #include "analysis/diagnose/facts/gpu_counters.h"
+#include "analysis/diagnose/findings/findings.h"
 
 #include <math.h>
 #include <stdint.h>

@@ -9,7 +9,7 @@
  *   float64                                    2        16
  */
 
-#include "analysis/diagnose/facts/work.h"
+#include "analysis/diagnose/findings/findings.h"
 #include "analysis/diagnose/names/op_shapes.h"
 
 #include <math.h>

@@ -4,7 +4,7 @@
  * at the end of a model (the loss, a router) has no product behind it and is not meant.
  */
 
-#include "analysis/diagnose/facts/work.h"
+#include "analysis/diagnose/findings/findings.h"
 #include "analysis/diagnose/names/op_shapes.h"
 
 #include <math.h>

@@ -4,7 +4,7 @@
  * already, and the optimizer's own kernels, are not meant.
  */
 
-#include "analysis/diagnose/facts/work.h"
+#include "analysis/diagnose/findings/findings.h"
 
 #include <math.h>
 #include <stdint.h>

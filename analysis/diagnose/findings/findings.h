@@ -7,10 +7,11 @@
  * grammar: what waits for what, why we think so, change, expect, costs, wrong if, check, evidence.
  */
 
+#include "analysis/diagnose/facts/work.h"    // IWYU pragma: export
 #include "analysis/diagnose/replay/retime.h" // IWYU pragma: export
 
-/** Subject, findings in order, verdict, notes. */
-LAC_MUST_USE enum lac_status lac_findings_make(struct lac_diagnosis *diagnosis);
+/** All findings, in order, and the plan. After the subject, the phases and the loading. */
+void lac_findings_make(struct lac_diagnosis *diagnosis);
 
 /* -- for finders ------------------------------------------------------------------------------ */
 
@@ -42,6 +43,34 @@ struct lac_finding *lac_finding_open(struct lac_diagnosis *diagnosis, const char
                                      double cost_ns, double cost_min_pct,
                                      const struct lac_what_if_changes *what_if);
 
+/* -- of operations of kept steps (work.h) -- */
+
+/** Time that a change saves of operations, by what they are to the re-timing, a step. */
+struct lac_saving {
+    double ns[LAC_OP_CLASS_COUNT_];
+};
+
+/** Add `ns` of that operation, of all covered steps together. */
+void lac_saving_add(const struct lac_diagnosis *diagnosis, struct lac_saving *saving,
+                    uint64_t slice, double ns);
+
+/** The change that takes `factor` of the saving off the step. */
+void lac_change_from_saving(const struct lac_diagnosis *diagnosis, const struct lac_saving *saving,
+                            double factor, struct lac_change *ret_change);
+
+/**
+ * Open a finding with the price of the three changes, when its cost reaches `cost_min_pct` of the
+ * step and its gain one percent. NULL otherwise.
+ */
+struct lac_finding *lac_finding_open_changes(struct lac_diagnosis *diagnosis, const char *id,
+                                             double cost_ns, double cost_min_pct,
+                                             const struct lac_change changes[LAC_CASE_COUNT_]);
+
+/** A finding that says a fact: no gain is known. */
+struct lac_finding *lac_finding_open_fact(struct lac_diagnosis *diagnosis, const char *id);
+
+/* -- evidence -- */
+
 /** A gap, with what it waited for in words, and the slice of that. */
 void lac_evidence_rooted_gap(struct lac_diagnosis *diagnosis, struct lac_finding *finding,
                              uint64_t index, int64_t idle_ns);
@@ -67,9 +96,6 @@ void lac_evidence_gap(struct lac_diagnosis *diagnosis, struct lac_finding *findi
                       const char *text);
 /** What a person calls the track: its name, else its kind and id. */
 const char *lac_track_label(struct lac_diagnosis *diagnosis, uint32_t track);
-
-/** Share of the mean kept step in percent. */
-double lac_pct_of_step(const struct lac_diagnosis *diagnosis, double ns);
 
 /** Which framework's code to show. */
 enum lac_framework { LAC_FRAMEWORK_PYTORCH = 0, LAC_FRAMEWORK_TENSORFLOW, LAC_FRAMEWORK_UNKNOWN };
@@ -126,20 +152,6 @@ bool lac_has_unused_tensor_cores(const struct lac_diagnosis *diagnosis);
 
 /** fix_plan.c: what to do after the first change. */
 void lac_plan_make(struct lac_diagnosis *diagnosis);
-
-/** Share of the step that computes, layout conversions left out: 90 and more is gpu-bound. */
-double lac_computing_pct(const struct lac_diagnosis *diagnosis);
-
-/** subject.c: what the trace is a recording of. */
-void lac_subject_decide(struct lac_diagnosis *diagnosis);
-/** verdict.c: the one sentence, what was checked and is fine, what was not recorded. */
-void lac_verdict_say(struct lac_diagnosis *diagnosis);
-
-/** verdict.c: continues "waiting ...": "for data", "after synchronisations". */
-const char *lac_waits_for(enum lac_cause cause);
-void lac_notes_write(struct lac_diagnosis *diagnosis);
-/** notes_samples.c: of those not recorded, what "lacuna run" samples. */
-void lac_note_missing_samples(struct lac_diagnosis *diagnosis);
 
 /** batch_parts.c: what a batch spends its time on, as sentences with a space before each; or "". */
 const char *lac_batch_parts_text(struct lac_diagnosis *diagnosis);

@@ -8,6 +8,7 @@
 #include "analysis/diagnose/findings/findings.h"
 #include "analysis/diagnose/ranks/ranks_private.h"
 #include "analysis/diagnose/result/texts.h"
+#include "analysis/diagnose/wording/wording.h"
 
 #include <math.h>
 #include <stdint.h>

@@ -99,6 +99,12 @@ LAC_MUST_USE enum lac_status lac_step_time_measure(struct lac_diagnosis *diagnos
 LAC_MUST_USE enum lac_status lac_host_ahead_measure(struct lac_diagnosis *diagnosis);
 void lac_step_time_destroy(struct lac_step_time *time);
 
+/** Share of the mean kept step in percent. */
+double lac_pct_of_step(const struct lac_diagnosis *diagnosis, double ns);
+
+/** Share of the step that computes, layout conversions left out: 90 and more is gpu-bound. */
+double lac_computing_pct(const struct lac_diagnosis *diagnosis);
+
 /** What of the graph, played without a change, gives back what was recorded. */
 enum lac_trust {
     LAC_TRUST_NONE = 0,

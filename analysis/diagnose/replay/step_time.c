@@ -14,6 +14,17 @@ enum {
     PINNED_SEEN_BYTES = 1 << 20, /* smaller copies do not show the bandwidth */
 };
 
+double lac_pct_of_step(const struct lac_diagnosis *diagnosis, double ns)
+{
+    return 100.0 * ns / diagnosis->time->step_ns;
+}
+
+double lac_computing_pct(const struct lac_diagnosis *diagnosis)
+{
+    const struct lac_step_time *time = diagnosis->time;
+    return lac_pct_of_step(diagnosis, time->compute_ns - time->class_ns[LAC_OP_LAYOUT]);
+}
+
 void lac_step_time_destroy(struct lac_step_time *time)
 {
     if (time) {

@@ -3,7 +3,7 @@
  * without holes. Stretches of other work (step_kinds.c) are phases of their own, in steps too.
  */
 
-#include "analysis/diagnose/facts/diagnosis.h"
+#include "analysis/diagnose/steps/steps.h"
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
  * because it waited for data, nor for a cause that returns.
  */
 
-#include "analysis/diagnose/facts/diagnosis.h"
+#include "analysis/diagnose/steps/steps.h"
 
 #include <math.h>
 #include <stdint.h>

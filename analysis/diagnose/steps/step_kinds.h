@@ -3,8 +3,8 @@
 
 /* Private to step_*.c: what each step holds, and how a kind is put down. */
 
-#include "analysis/diagnose/facts/diagnosis.h" // IWYU pragma: export
 #include "analysis/diagnose/facts/intervals.h"
+#include "analysis/diagnose/steps/steps.h" // IWYU pragma: export
 
 /** What the host did in one step. */
 struct lac_step_work {

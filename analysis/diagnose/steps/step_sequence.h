@@ -7,7 +7,7 @@
  * memsets are left out: checkpoints and logging differ in them, not steps.
  */
 
-#include "analysis/diagnose/facts/diagnosis.h" // IWYU pragma: export
+#include "analysis/diagnose/steps/steps.h" // IWYU pragma: export
 
 struct lac_sequence {
     const struct lac_slices *slices;

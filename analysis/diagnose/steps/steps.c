@@ -4,7 +4,7 @@
  * the optimizer's kernels (step_optimizer.c), at last by what repeats (step_period.c).
  */
 
-#include "analysis/diagnose/facts/diagnosis.h"
+#include "analysis/diagnose/steps/steps.h"
 
 #include <stdint.h>
 #include <stdlib.h>

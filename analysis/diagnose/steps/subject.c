@@ -1,6 +1,6 @@
 /* First look whether this is a steady training step at all: if not, that is said, and no more. */
 
-#include "analysis/diagnose/findings/findings.h"
+#include "analysis/diagnose/steps/steps.h"
 
 #include <math.h>
 #include <stdint.h>

@@ -1,6 +1,7 @@
 /* What was checked and is fine, what was not recorded, and what the trace is not good for. */
 
 #include "analysis/diagnose/loading/loading.h"
+#include "analysis/diagnose/wording/wording.h"
 
 #include <stdint.h>
 #include <string.h>

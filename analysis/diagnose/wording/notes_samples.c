@@ -1,6 +1,7 @@
 /* What the launcher's samples and the settings card would tell, where there are none. */
 
 #include "analysis/diagnose/facts/gpu_memory.h"
+#include "analysis/diagnose/wording/wording.h"
 
 #include <stdint.h>
 #include <string.h>

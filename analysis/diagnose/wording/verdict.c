@@ -1,7 +1,7 @@
 /* The one sentence a trace opens with, and what was checked, missing, or not to be asked of it. */
 
-#include "analysis/diagnose/findings/findings.h"
 #include "analysis/diagnose/loading/loading.h"
+#include "analysis/diagnose/wording/wording.h"
 
 #include <math.h>
 #include <stdint.h>

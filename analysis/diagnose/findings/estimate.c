@@ -1,0 +1,217 @@
+/* What a finding costs and what its change gains: the steps played again, best, expected, worst. */
+
+#include "analysis/diagnose/findings/findings.h"
+#include "analysis/diagnose/loading/loading.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+struct lac_finding *lac_finding_new(struct lac_diagnosis *diagnosis, const char *id)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    if (analysis->finding_count == LAC_FINDINGS_MAX) {
+        return NULL;
+    }
+    struct lac_finding *finding = &analysis->findings[analysis->finding_count++];
+    *finding = (struct lac_finding){
+        .id = id,
+        .cost_ns_per_step = LAC_UNKNOWN_NS,
+        .cost_pct = (double)NAN,
+        .gain_low_pct = (double)NAN,
+        .gain_mid_pct = (double)NAN,
+        .gain_high_pct = (double)NAN,
+        .step_low_ns = LAC_UNKNOWN_NS,
+        .step_mid_ns = LAC_UNKNOWN_NS,
+        .step_high_ns = LAC_UNKNOWN_NS,
+        .title = "",
+        .why = "",
+        .change = "",
+        .where = "",
+        .brief = "",
+        .expect = "",
+        .costs = "",
+        .wrong_if = "",
+        .check = "",
+    };
+    return finding;
+}
+
+void lac_finding_cost(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+                      double cost_ns)
+{
+    finding->cost_ns_per_step = llround(cost_ns);
+    finding->cost_pct = lac_pct_of_step(diagnosis, cost_ns);
+}
+
+void lac_finding_price_steps(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+                             const double step_ns[LAC_CASE_COUNT_])
+{
+    double now_ns = diagnosis->time->step_ns;
+    double best_ns = fmin(step_ns[LAC_CASE_BEST], step_ns[LAC_CASE_MID]);
+    double worst_ns = fmin(now_ns, fmax(step_ns[LAC_CASE_WORST], step_ns[LAC_CASE_MID]));
+    double mid_ns = fmin(now_ns, step_ns[LAC_CASE_MID]);
+    finding->step_low_ns = llround(best_ns);
+    finding->step_mid_ns = llround(mid_ns);
+    finding->step_high_ns = llround(worst_ns);
+    finding->gain_low_pct = 100.0 * (now_ns - worst_ns) / now_ns;
+    finding->gain_mid_pct = 100.0 * (now_ns - mid_ns) / now_ns;
+    finding->gain_high_pct = 100.0 * fmax(0.0, now_ns - best_ns) / now_ns;
+}
+
+/** Whether the change leaves the device's work as it is: then a step takes that long at least. */
+static bool keeps_device_work(const struct lac_what_if_changes *what_if)
+{
+    return what_if->layout_nhwc <= 0 && what_if->pinned <= 0 && what_if->async_copies <= 0 &&
+           what_if->comm < 0.0 && what_if->kernels < 0.0;
+}
+
+/** Whether the step with the change would be shorter yet if every batch were there in time. */
+static bool is_bound_by_loader(const struct lac_diagnosis *diagnosis,
+                               const struct lac_what_if_changes *what_if, double step_ns)
+{
+    static const double felt = 1.03;
+    struct lac_change change;
+    lac_change_from_what_if(diagnosis, what_if, LAC_CASE_MID, &change);
+    change.is_loader_free = true;
+    return diagnosis->analysis->loader.is_present &&
+           step_ns > felt * lac_retime(diagnosis, &change);
+}
+
+void lac_finding_price(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+                       const struct lac_what_if_changes *what_if)
+{
+    double step_ns[LAC_CASE_COUNT_];
+    double least_ns = keeps_device_work(what_if) ? diagnosis->time->busy_ns : 0.0;
+    for (int which = 0; which < LAC_CASE_COUNT_; which++) {
+        struct lac_change change;
+        lac_change_from_what_if(diagnosis, what_if, (enum lac_case)which, &change);
+        step_ns[which] = fmax(least_ns, lac_retime(diagnosis, &change));
+    }
+    lac_finding_price_steps(diagnosis, finding, step_ns);
+    finding->ends_at_loader = is_bound_by_loader(diagnosis, what_if, step_ns[LAC_CASE_MID]);
+}
+
+enum lac_severity lac_severity_of_gain(double gain_pct)
+{
+    if (gain_pct >= 20.0) {
+        return LAC_SEVERITY_CRITICAL;
+    }
+    return gain_pct >= 3.0 ? LAC_SEVERITY_WARNING : LAC_SEVERITY_INFO;
+}
+
+struct lac_finding *lac_finding_open(struct lac_diagnosis *diagnosis, const char *id,
+                                     double cost_ns, double cost_min_pct,
+                                     const struct lac_what_if_changes *what_if)
+{
+    if (lac_pct_of_step(diagnosis, cost_ns) < cost_min_pct) {
+        return NULL;
+    }
+    struct lac_finding *finding = lac_finding_new(diagnosis, id);
+    if (!finding) {
+        return NULL;
+    }
+    lac_finding_price(diagnosis, finding, what_if);
+    if (finding->gain_mid_pct < 1.0) { /* something longer hides it: nothing to propose */
+        diagnosis->analysis->finding_count--;
+        return NULL;
+    }
+    lac_finding_cost(diagnosis, finding, cost_ns);
+    finding->severity = lac_severity_of_gain(finding->gain_mid_pct);
+    finding->confidence = 0.75;
+    return finding;
+}
+
+/* -- of operations of kept steps -- */
+
+void lac_saving_add(const struct lac_diagnosis *diagnosis, struct lac_saving *saving,
+                    uint64_t slice, double ns)
+{
+    if (diagnosis->work->steps > 0.0) {
+        saving->ns[lac_kernel_op_class(diagnosis, slice)] += ns / diagnosis->work->steps;
+    }
+}
+
+void lac_change_from_saving(const struct lac_diagnosis *diagnosis, const struct lac_saving *saving,
+                            double factor, struct lac_change *ret_change)
+{
+    lac_change_clear(ret_change);
+    for (int class = 0; class < LAC_OP_CLASS_COUNT_; class ++) {
+        double all_ns = diagnosis->time->class_ns[class];
+        if (all_ns > 0.0) {
+            ret_change->factor[class] = fmax(0.0, 1.0 - factor * saving->ns[class] / all_ns);
+        }
+    }
+}
+
+struct lac_finding *lac_finding_open_changes(struct lac_diagnosis *diagnosis, const char *id,
+                                             double cost_ns, double cost_min_pct,
+                                             const struct lac_change changes[LAC_CASE_COUNT_])
+{
+    if (lac_pct_of_step(diagnosis, cost_ns) < cost_min_pct) {
+        return NULL;
+    }
+    double steps[LAC_CASE_COUNT_];
+    for (int which = 0; which < LAC_CASE_COUNT_; which++) {
+        steps[which] = lac_retime(diagnosis, &changes[which]);
+    }
+    struct lac_finding *finding = lac_finding_new(diagnosis, id);
+    if (!finding) {
+        return NULL;
+    }
+    lac_finding_price_steps(diagnosis, finding, steps);
+    if (finding->gain_mid_pct < 1.0) { /* something else hides it: nothing to propose */
+        diagnosis->analysis->finding_count--;
+        return NULL;
+    }
+    lac_finding_cost(diagnosis, finding, cost_ns);
+    finding->severity = lac_severity_of_gain(finding->gain_mid_pct);
+    finding->confidence = 0.6;
+    return finding;
+}
+
+struct lac_finding *lac_finding_open_fact(struct lac_diagnosis *diagnosis, const char *id)
+{
+    struct lac_finding *finding = lac_finding_new(diagnosis, id);
+    if (finding) {
+        finding->severity = LAC_SEVERITY_INFO;
+        finding->confidence = 0.8;
+    }
+    return finding;
+}
+
+/* -- in words -- */
+
+/** What stands in the way after the change, or "". */
+static const char *next_limit(const struct lac_diagnosis *diagnosis,
+                              const struct lac_finding *finding)
+{
+    const struct lac_loader_facts *loader = &diagnosis->analysis->loader;
+    bool is_unknown =
+        loader->is_present && loader->num_workers != 0 && loader->fetch_mean_ns == LAC_UNKNOWN_NS;
+    if (lac_is_about_loading(finding->id)) {
+        return "";
+    }
+    if (finding->ends_at_loader) {
+        return "; then batches come no faster";
+    }
+    return is_unknown && finding->gain_mid_pct >= 10.0
+               ? "; if batches come that fast, which was not recorded"
+               : "";
+}
+
+const char *lac_finding_expect(struct lac_diagnosis *diagnosis, const struct lac_finding *finding)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_said step = lac_say_ns(finding->step_mid_ns);
+    double factor = (double)analysis->step_mean_ns / (double)finding->step_mid_ns;
+    struct lac_said rate = lac_say_rate(analysis->throughput_per_s * factor);
+    struct lac_said band = lac_say_band(finding->gain_low_pct, finding->gain_high_pct);
+    struct lac_said mid = lac_say_band(finding->gain_mid_pct, finding->gain_mid_pct);
+    bool is_wide = strcmp(band.text, mid.text) != 0;
+    return lac_texts_add(&analysis->texts,
+                         "%s a step, %s %s/s: %s less time a step (%s%s%s measured)%s", step.text,
+                         rate.text, analysis->throughput_unit, mid.text, is_wide ? band.text : "",
+                         is_wide ? ", " : "", lac_say_count(analysis->step_kept_count, "step").text,
+                         next_limit(diagnosis, finding));
+}

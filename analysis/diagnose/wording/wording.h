@@ -1,0 +1,17 @@
+#ifndef LAC_ANALYSIS_DIAGNOSE_WORDING_WORDING_H
+#define LAC_ANALYSIS_DIAGNOSE_WORDING_WORDING_H
+
+/* What is said of the trace as a whole, after the findings: the verdict and the notes. */
+
+#include "analysis/diagnose/findings/findings.h" // IWYU pragma: export
+
+/** verdict.c: the one sentence, what was checked and is fine, what was not recorded. */
+void lac_verdict_say(struct lac_diagnosis *diagnosis);
+
+/** verdict.c: continues "waiting ...": "for data", "after synchronisations". */
+const char *lac_waits_for(enum lac_cause cause);
+void lac_notes_write(struct lac_diagnosis *diagnosis);
+/** notes_samples.c: of those not recorded, what "lacuna run" samples. */
+void lac_note_missing_samples(struct lac_diagnosis *diagnosis);
+
+#endif
