@@ -1,7 +1,7 @@
 /* What a finding costs and what its change gains: the steps played again, best, expected, worst. */
 
 #include "analysis/diagnose/findings/findings.h"
-#include "analysis/diagnose/loading/loading.h"
+#include "analysis/diagnose/findings/loading/loading_findings.h"
 
 #include <math.h>
 #include <stdint.h>

@@ -2,7 +2,7 @@
 
 #include "analysis/diagnose/findings/findings.h"
 
-#include "analysis/diagnose/loading/loading.h"
+#include "analysis/diagnose/findings/loading/loading_findings.h"
 
 #include <math.h>
 #include <stdint.h>
@@ -100,7 +100,11 @@ void lac_findings_make(struct lac_diagnosis *diagnosis)
     lac_find_out_of_memory(diagnosis);
     bool is_distorted = lac_find_debug_switches(diagnosis);
     bool may_advise = analysis->subject == LAC_SUBJECT_TRAINING && diagnosis->time && !is_distorted;
-    if (analysis->subject == LAC_SUBJECT_HOST_TRAINING && !is_distorted) {
+    bool may_judge_loading = analysis->subject == LAC_SUBJECT_HOST_TRAINING && !is_distorted;
+    if (may_advise || may_judge_loading) {
+        lac_padding_take_setting(diagnosis);
+    }
+    if (may_judge_loading) {
         lac_find_loading(diagnosis);
         lac_find_padding_waste(diagnosis);
     }

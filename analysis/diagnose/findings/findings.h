@@ -135,13 +135,6 @@ void lac_find_energy(struct lac_diagnosis *diagnosis);
 void lac_find_host_single_thread(struct lac_diagnosis *diagnosis);
 void lac_find_gc_pauses(struct lac_diagnosis *diagnosis);
 void lac_find_padding_waste(struct lac_diagnosis *diagnosis);
-/** find_padding_waste.c: the share of padding, and throughput in tokens, where batches were
- * counted. Before the findings, which quote the throughput. */
-void lac_padding_measure(struct lac_diagnosis *diagnosis);
-/** Whether a range carries such a count: no part of a batch's time. */
-bool lac_is_count_of_padding(const struct lac_model *model, uint32_t slice);
-/** batch_parts.c: the number that a range carries as "payload" or "bytes"; -1 none. */
-int64_t lac_range_number(const struct lac_model *model, uint32_t slice);
 /** @return whether the times say little while they are on: nothing else is judged then */
 bool lac_find_debug_switches(struct lac_diagnosis *diagnosis);
 
@@ -152,8 +145,5 @@ bool lac_has_unused_tensor_cores(const struct lac_diagnosis *diagnosis);
 
 /** fix_plan.c: what to do after the first change. */
 void lac_plan_make(struct lac_diagnosis *diagnosis);
-
-/** batch_parts.c: what a batch spends its time on, as sentences with a space before each; or "". */
-const char *lac_batch_parts_text(struct lac_diagnosis *diagnosis);
 
 #endif

@@ -4,7 +4,7 @@
  */
 
 #include "analysis/diagnose/findings/findings.h"
-#include "analysis/diagnose/loading/loading.h"
+#include "analysis/diagnose/findings/loading/loading_findings.h"
 
 #include <math.h>
 #include <stdint.h>

@@ -246,7 +246,7 @@ enum lac_status lac_loading_parts(struct lac_diagnosis *diagnosis, struct lac_lo
     return LAC_OK;
 }
 
-const char *lac_batch_parts_text(struct lac_diagnosis *diagnosis)
+const char *lac_batch_parts_text(const struct lac_diagnosis *diagnosis)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
     const struct lac_loader_facts *loader = &analysis->loader;

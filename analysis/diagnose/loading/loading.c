@@ -287,6 +287,18 @@ static void set_unknown(struct lac_loading_facts *facts)
                                         .workers_by_memory = -1};
 }
 
+/** For the steps with other numbers of workers: one at a time, a batch takes what it takes alone;
+ *  else the turns of the others are in what it took. */
+static void note_turns(struct lac_diagnosis *diagnosis)
+{
+    enum lac_serialization serialization = diagnosis->loading->serialization;
+    int32_t workers = diagnosis->analysis->loader.num_workers;
+    if (serialization != LAC_SERIAL_NOT && workers >= 2) {
+        diagnosis->serialized_workers =
+            serialization == LAC_SERIAL_ONE_AT_A_TIME ? 1.0 : (double)workers;
+    }
+}
+
 enum lac_status lac_loading_measure(struct lac_diagnosis *diagnosis)
 {
     set_unknown(&diagnosis->analysis->loading);
@@ -318,7 +330,7 @@ enum lac_status lac_loading_measure(struct lac_diagnosis *diagnosis)
         status = measure_tail(diagnosis, loading);
     }
     if (!status) {
-        status = lac_loading_turns(diagnosis, &loading->turns);
+        status = lac_worker_turns_measure(diagnosis, &loading->turns);
     }
     if (!status) {
         status = lac_loading_parts(diagnosis, loading);
@@ -328,6 +340,8 @@ enum lac_status lac_loading_measure(struct lac_diagnosis *diagnosis)
         lac_loading_late(diagnosis, isnan(loading->median_ns) ? 0.0 : loading->median_ns,
                          &loading->late);
         fill_facts(diagnosis, loading);
+        loading->serialization = lac_serialization_of(diagnosis);
+        note_turns(diagnosis);
         lac_padding_measure(diagnosis);
     }
     return status;

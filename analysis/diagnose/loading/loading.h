@@ -3,14 +3,12 @@
 
 /*
  * Private: why batches come late. What the trace recorded of the workers (their fetches and parts
- * of them, samples of their threads, how long finished batches lay about), measured once; and the
- * findings that explain a wait for data by it, one file each. The first that is sure takes the
- * wait; if none is, lac_find_input_starvation() says how many workers it takes.
+ * of them, samples of their threads, how long finished batches lay about), measured once.
  *
  * What was not recorded is NaN, -1 or a count of 0: a finding that needs it keeps quiet.
  */
 
-#include "analysis/diagnose/findings/findings.h" // IWYU pragma: export
+#include "analysis/diagnose/replay/retime.h" // IWYU pragma: export
 
 /** Whether workers take turns: from when their pieces of work (items, else batches) ended. */
 struct lac_turns {
@@ -25,6 +23,15 @@ struct lac_turns {
     double alone_ns;       /**< median of the first */
     double beside_ns;      /**< median of the second */
     double beside_workers; /**< how many were at work during those, mean */
+};
+
+/** How it shows that workers take turns: a lock, one open file, one service. */
+enum lac_serialization {
+    LAC_SERIAL_NOT = 0,
+    LAC_SERIAL_ONE_AT_A_TIME, /**< fetches of different workers do not overlap */
+    LAC_SERIAL_ONE_BY_ONE,    /**< however long each takes, they end as far apart as ever */
+    LAC_SERIAL_GROWTH,        /**< a piece takes as many times longer as others are under way */
+    LAC_SERIAL_ONE_CORE,      /**< all together compute on one core, one after the other */
 };
 
 /** What the launcher's samples say, over the kept steps. */
@@ -95,6 +102,7 @@ struct lac_loading {
     double wall_ns;           /**< of all fetches by workers */
     double median_ns, p99_ns; /**< of fetches that are not the first of their process */
     struct lac_turns turns;
+    enum lac_serialization serialization;
     struct lac_loading_samples samples;
     struct lac_late_batches late;
     struct lac_tail tail;
@@ -115,8 +123,10 @@ struct lac_loading {
 LAC_MUST_USE enum lac_status lac_loading_measure(struct lac_diagnosis *diagnosis);
 void lac_loading_destroy(struct lac_loading *loading);
 /* its parts, one file each */
-LAC_MUST_USE enum lac_status lac_loading_turns(const struct lac_diagnosis *diagnosis,
-                                               struct lac_turns *ret_turns);
+LAC_MUST_USE enum lac_status lac_worker_turns_measure(const struct lac_diagnosis *diagnosis,
+                                                      struct lac_turns *ret_turns);
+/** Whether workers take turns; the last of the parts, judges by all others. */
+enum lac_serialization lac_serialization_of(const struct lac_diagnosis *diagnosis);
 void lac_loading_sample(const struct lac_diagnosis *diagnosis, const struct lac_loading *loading,
                         struct lac_loading_samples *ret_samples);
 void lac_loading_late(const struct lac_diagnosis *diagnosis, double median_ns,
@@ -124,52 +134,24 @@ void lac_loading_late(const struct lac_diagnosis *diagnosis, double median_ns,
 LAC_MUST_USE enum lac_status lac_loading_parts(struct lac_diagnosis *diagnosis,
                                                struct lac_loading *loading);
 
-/** Whether a finding is one of those that explain a wait for data. */
-bool lac_is_about_loading(const char *id);
-/** Whether more workers may be proposed: nothing that is sure says that they do not help. */
-bool lac_may_add_workers(const struct lac_diagnosis *diagnosis);
-/** How much longer a batch takes with so many workers than it did, where workers take turns; 1
- *  where they do not. */
-double lac_turns_factor(const struct lac_diagnosis *diagnosis, int32_t workers);
-/** All findings about loading: the explanation of the wait, else how many workers. */
-void lac_find_loading(struct lac_diagnosis *diagnosis);
-/* Each returns whether it took the wait. */
-bool lac_find_cpu_throttled(struct lac_diagnosis *diagnosis);
-bool lac_find_affinity(struct lac_diagnosis *diagnosis);
-bool lac_find_cpu_oversubscription(struct lac_diagnosis *diagnosis);
-bool lac_find_workers_serialized(struct lac_diagnosis *diagnosis);
-bool lac_find_worker_respawn(struct lac_diagnosis *diagnosis);
-bool lac_find_worker_hand_over(struct lac_diagnosis *diagnosis);
-bool lac_find_small_files(struct lac_diagnosis *diagnosis);
-bool lac_find_storage_latency(struct lac_diagnosis *diagnosis);
-bool lac_find_slow_samples(struct lac_diagnosis *diagnosis);
+/** What was counted of padding: not every batch need be. */
+struct lac_padding {
+    uint64_t batches;
+    double positions, padding;
+};
+/** padding.c: positions of batches that carry nothing, where the hook counted them. */
+struct lac_padding lac_padding_count(const struct lac_diagnosis *diagnosis);
+/** Their share, and throughput in tokens. Before the findings, which quote the throughput. */
+void lac_padding_measure(const struct lac_diagnosis *diagnosis);
+/** The share that the job counted itself, where the hook did not. */
+void lac_padding_take_setting(const struct lac_diagnosis *diagnosis);
+/** Whether a range carries such a count: no part of a batch's time. */
+bool lac_is_count_of_padding(const struct lac_model *model, uint32_t slice);
 
-/* -- for those findings ------------------------------------------------------------------------ */
-
-/** A finding about the whole wait for data, with its cost, title and severity; NULL when there is
- *  no room. */
-struct lac_finding *lac_loading_open(struct lac_diagnosis *diagnosis, const char *id);
-/** Price it: mean steps at best, as expected and at worst. */
-void lac_loading_price(struct lac_diagnosis *diagnosis, struct lac_finding *finding, double best_ns,
-                       double mid_ns, double worst_ns);
-/** Evidence: the longest waits for data, with the batch that was late. */
-void lac_loading_evidence(struct lac_diagnosis *diagnosis, struct lac_finding *finding);
-/** The change to an argument of the loader as the user's framework writes it:
- *  "DataLoader(..., num_workers=7)", "TrainingArguments(..., dataloader_num_workers=7)". */
-const char *lac_loader_code(struct lac_diagnosis *diagnosis, const char *argument,
-                            const char *value);
-/** Mean step when a batch takes `fetch_ns` and cores allow it: never below what else needs. */
-double lac_loading_step(const struct lac_diagnosis *diagnosis, double fetch_ns);
-/** More workers than there are, as the change of a finding: number, price, costs, what would refute
- *  it. @return false when they are not known to help: nothing was filled */
-bool lac_propose_workers(struct lac_diagnosis *diagnosis, struct lac_finding *finding);
-/** loader_replay.c: as lac_loader_step(), each worker so many batches ahead. */
-double lac_loader_step_ahead(const struct lac_step_time *time, double s_ns, int32_t workers,
-                             int32_t ahead, double factor);
-/** Cores that keep the batches coming: CPU time of a batch over what everything else needs. */
-int32_t lac_cores_wanted(const struct lac_diagnosis *diagnosis);
-/** Whether the CPU time of batches alone keeps the allowed cores busy. */
-bool lac_is_short_of_cores(const struct lac_diagnosis *diagnosis);
+/** batch_parts.c: the number that a range carries as "payload" or "bytes"; -1 none. */
+int64_t lac_range_number(const struct lac_model *model, uint32_t slice);
+/** What a batch spends its time on, as sentences with a space before each; or "". */
+const char *lac_batch_parts_text(const struct lac_diagnosis *diagnosis);
 
 /** Where shared memory and memory end: how many workers fit, and sentences about it. */
 struct lac_loader_room {

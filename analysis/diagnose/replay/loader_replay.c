@@ -4,7 +4,7 @@
  * workers); a slow one among them holds up all that come after it.
  */
 
-#include "analysis/diagnose/loading/loading.h"
+#include "analysis/diagnose/replay/retime.h"
 
 #include <math.h>
 #include <stdint.h>

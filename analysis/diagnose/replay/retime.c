@@ -2,7 +2,6 @@
 
 #include "analysis/diagnose/replay/retime.h"
 
-#include "analysis/diagnose/loading/loading.h"
 #include "analysis/diagnose/replay/graph.h"
 
 #include <math.h>
@@ -329,6 +328,14 @@ static double beside_first_workers(const struct lac_diagnosis *diagnosis, enum l
     return 1.0 + longer[which] * fmin(1.0, own_ns / time->s_ns);
 }
 
+/** How much longer a batch takes with so many workers than it did, where workers take turns; 1
+ *  where they do not. */
+static double serialization_factor(const struct lac_diagnosis *diagnosis, int32_t workers)
+{
+    bool takes_turns = diagnosis->serialized_workers > 0.0 && workers >= 1;
+    return takes_turns ? workers / diagnosis->serialized_workers : 1.0;
+}
+
 void lac_change_from_what_if(const struct lac_diagnosis *diagnosis,
                              const struct lac_what_if_changes *what_if, enum lac_case which,
                              struct lac_change *ret_change)
@@ -345,7 +352,7 @@ void lac_change_from_what_if(const struct lac_diagnosis *diagnosis,
     if (what_if->workers != LAC_WHAT_IF_UNSET && !is_as_now) {
         bool is_first = time->is_in_process && what_if->workers > 0;
         change.workers = what_if->workers;
-        change.fetch_factor = fetch[which] * lac_turns_factor(diagnosis, what_if->workers);
+        change.fetch_factor = fetch[which] * serialization_factor(diagnosis, what_if->workers);
         change.host_factor = is_first ? beside_first_workers(diagnosis, which) : host[which];
     }
     if (what_if->layout_nhwc == 1) {

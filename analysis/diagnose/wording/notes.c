@@ -1,6 +1,6 @@
 /* What was checked and is fine, what was not recorded, and what the trace is not good for. */
 
-#include "analysis/diagnose/loading/loading.h"
+#include "analysis/diagnose/findings/loading/loading_findings.h"
 #include "analysis/diagnose/wording/wording.h"
 
 #include <stdint.h>

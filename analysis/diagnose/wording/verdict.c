@@ -1,6 +1,6 @@
 /* The one sentence a trace opens with, and what was checked, missing, or not to be asked of it. */
 
-#include "analysis/diagnose/loading/loading.h"
+#include "analysis/diagnose/findings/loading/loading_findings.h"
 #include "analysis/diagnose/wording/wording.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* The job is pinned to fewer cores than its workers need, and than it was given. */
 
-#include "analysis/diagnose/loading/loading.h"
+#include "analysis/diagnose/findings/loading/loading_findings.h"
 
 #include <math.h>
 #include <stdint.h>

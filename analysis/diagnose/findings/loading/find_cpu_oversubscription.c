@@ -1,6 +1,6 @@
 /* More threads want to run than there are cores: too many workers, or too many threads in each. */
 
-#include "analysis/diagnose/loading/loading.h"
+#include "analysis/diagnose/findings/loading/loading_findings.h"
 
 #include <math.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* The job's CPU quota stops its processes: more workers only use it up sooner. */
 
-#include "analysis/diagnose/loading/loading.h"
+#include "analysis/diagnose/findings/loading/loading_findings.h"
 
 #include <math.h>
 #include <stdint.h>

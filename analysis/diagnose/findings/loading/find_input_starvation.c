@@ -1,6 +1,6 @@
 /* The GPU waits for data. */
 
-#include "analysis/diagnose/loading/loading.h"
+#include "analysis/diagnose/findings/loading/loading_findings.h"
 
 #include <math.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* The wait for data: which finding explains it, and what all of those share. */
 
-#include "analysis/diagnose/loading/loading.h"
+#include "analysis/diagnose/findings/loading/loading_findings.h"
 
 #include <math.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* Few slow batches among fast ones: the queue is in order, so all behind a slow one wait for it. */
 
-#include "analysis/diagnose/loading/loading.h"
+#include "analysis/diagnose/findings/loading/loading_findings.h"
 
 #include <math.h>
 #include <stddef.h>

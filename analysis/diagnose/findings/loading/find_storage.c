@@ -1,6 +1,6 @@
 /* Workers wait for storage: for its latency, or for very many small files. */
 
-#include "analysis/diagnose/loading/loading.h"
+#include "analysis/diagnose/findings/loading/loading_findings.h"
 
 #include <math.h>
 #include <stdint.h>

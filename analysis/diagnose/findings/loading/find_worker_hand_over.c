@@ -1,7 +1,7 @@
 /* Batches are ready, but reach the training process late: handing over and unpacking is the wait.
  */
 
-#include "analysis/diagnose/loading/loading.h"
+#include "analysis/diagnose/findings/loading/loading_findings.h"
 
 #include <math.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* Workers are started anew for every epoch, and have nothing ready when it begins. */
 
-#include "analysis/diagnose/loading/loading.h"
+#include "analysis/diagnose/findings/loading/loading_findings.h"
 
 #include <math.h>
 #include <stdint.h>

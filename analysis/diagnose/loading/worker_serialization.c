@@ -195,8 +195,8 @@ static double median_beside(const struct pieces *pieces, double least, double mo
     return scratch[(count - 1) / 2];
 }
 
-enum lac_status lac_loading_turns(const struct lac_diagnosis *diagnosis,
-                                  struct lac_turns *ret_turns)
+enum lac_status lac_worker_turns_measure(const struct lac_diagnosis *diagnosis,
+                                         struct lac_turns *ret_turns)
 {
     *ret_turns = (struct lac_turns){.cpu_cores = (double)NAN,
                                     .spaced_pct = (double)NAN,
@@ -233,4 +233,70 @@ enum lac_status lac_loading_turns(const struct lac_diagnosis *diagnosis,
     free(pieces.at);
     free(scratch);
     return status;
+}
+
+/* -- whether they do -- */
+
+enum { ENDS_MIN = 12, ENDS_OF_TWO_MIN = 24, ENDS_MANY = 48, ALONE_MIN = 4, BESIDE_MIN = 16 };
+
+/* One after the other, with less than a thirtieth of the time shared. */
+#define ALONE_PCT_MIN   97.0
+#define COVERED_PCT_MIN 80.0
+/* Ends are apart when even the closest tenth keeps half of the usual distance. */
+#define CLOSE_MIN      0.5
+#define SPACED_PCT_MIN 95.0
+#define GROWTH_MIN     0.7
+/* Independent pieces whose lengths differ by as much end anyhow. */
+#define SPREAD_MIN 0.7
+
+#define STORAGE_MB_S  20.0
+#define DISK_PCT      20.0
+#define READY_PCT_MAX 20.0
+#define READ_SHARE    0.4
+
+/** What would explain the same picture in another way. */
+static bool is_something_else(const struct lac_loading *loading)
+{
+    const struct lac_loading_samples *samples = &loading->samples;
+    bool waits_for_cores = samples->has_threads && samples->ready_pct >= READY_PCT_MAX;
+    bool reads = samples->has_threads &&
+                 (samples->disk_pct >= DISK_PCT || samples->storage_mb_s >= STORAGE_MB_S);
+    const struct lac_batch_reads *in_reads = &loading->reads; /* a wait that has its place */
+    bool waits_in_reads = in_reads->count > 0 && in_reads->cpu_ns < 0.5 * in_reads->ns &&
+                          in_reads->ns >= READ_SHARE * loading->wall_ns;
+    return waits_for_cores || reads || waits_in_reads;
+}
+
+enum lac_serialization lac_serialization_of(const struct lac_diagnosis *diagnosis)
+{
+    const struct lac_loading *loading = diagnosis->loading;
+    const struct lac_turns *turns = &loading->turns;
+    /* two are evenly apart by chance sooner than more are */
+    uint64_t ends_min = loading->workers > 2 ? ENDS_MIN : ENDS_OF_TWO_MIN;
+    if (loading->workers < 2 || is_something_else(loading)) {
+        return LAC_SERIAL_NOT;
+    }
+    if (loading->alone_pct >= ALONE_PCT_MIN && loading->covered_pct >= COVERED_PCT_MIN &&
+        turns->count >= ends_min) {
+        return LAC_SERIAL_ONE_AT_A_TIME;
+    }
+    bool is_apart = turns->count >= ends_min && turns->close_ns >= CLOSE_MIN * turns->between_ns;
+    if (!is_apart || loading->overlap < 1.5) {
+        return LAC_SERIAL_NOT;
+    }
+    bool grows = turns->alone_count >= ALONE_MIN && turns->beside_count >= BESIDE_MIN &&
+                 turns->beside_ns >= GROWTH_MIN * turns->beside_workers * turns->alone_ns;
+    if (grows) {
+        return LAC_SERIAL_GROWTH;
+    }
+    bool has_company = isnan(turns->alone_ns) || turns->beside_ns > 1.5 * turns->alone_ns;
+    if (has_company && turns->count >= ENDS_MANY &&
+        turns->spread_ns >= SPREAD_MIN * turns->between_ns) {
+        return LAC_SERIAL_ONE_BY_ONE;
+    }
+    bool has_cores = diagnosis->settings.allowed_cores >= 2;
+    bool is_one_core =
+        turns->cpu_cores >= 0.8 && turns->cpu_cores <= 1.15 && turns->spaced_pct >= SPACED_PCT_MIN;
+    return has_cores && is_one_core && turns->alone_count < ALONE_MIN ? LAC_SERIAL_ONE_CORE
+                                                                      : LAC_SERIAL_NOT;
 }
