@@ -37,14 +37,14 @@ const steps = [
     let bytes = 0;
     for (const path of first) bytes += Number((await fetch(server.base + path, {headers: {'Accept-Encoding': 'gzip'}})).headers.get('content-length'));
     assert.ok(first.includes('/app.js') && bytes > 0 && bytes < 90000, `${first}: ${bytes}`);
-    await page.waitForFunction(() => performance.getEntriesByType('resource').some((entry) => /\/more-[^/]*\.js$/.test(entry.name)));
+    await page.waitForFunction(() => performance.getEntriesByType('resource').some((entry) => /\/lazy_pages-[^/]*\.js$/.test(entry.name)));
   }],
   ['what does not come says so', async () => {
     const other = await page.context().newPage();
-    await other.route(/\/more-/, (route) => route.abort());
+    await other.route(/\/lazy_pages-/, (route) => route.abort());
     await other.goto(`${server.base}/compare?a=x&b=y`);
     await other.getByText('This part of the page did not come').waitFor();
-    await other.unroute(/\/more-/);
+    await other.unroute(/\/lazy_pages-/);
     await other.getByRole('button', {name: 'Try again'}).click();
     await other.getByText('This part of the page did not come').waitFor({state: 'detached'});
     await other.close();

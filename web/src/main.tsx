@@ -10,7 +10,7 @@ import {OTHER_PAGES, page, runId, traceId} from './model/view_state';
 import {DropZone} from './pages/drop_zone';
 import {KeyPage} from './pages/key_page';
 import {ListPage} from './pages/list_page';
-import {NowherePage} from './pages/nowhere_page';
+import {NotFoundPage} from './pages/not_found_page';
 import {TracePage} from './pages/trace_page';
 import {PatternDefs} from './ui/cause_mark';
 import {ExplanationPanel} from './ui/explain';
@@ -18,8 +18,11 @@ import {HelpDialog, helpIsOpen} from './ui/help';
 import {fetchTheRest, lazy} from './ui/lazy';
 import './style/app.css';
 
-const ComparePage = lazy('the comparison', async () => (await import('./pages/more')).ComparePage);
-const RunPage = lazy('the run', async () => (await import('./pages/more')).RunPage);
+const ComparePage = lazy(
+  'the comparison',
+  async () => (await import('./pages/lazy_pages')).ComparePage,
+);
+const RunPage = lazy('the run', async () => (await import('./pages/lazy_pages')).RunPage);
 const REST_AFTER_MS = 2000;
 
 type Access = 'asking' | 'open' | 'locked' | 'wrong_key';
@@ -39,7 +42,7 @@ function App(): JSX.Element {
       {page.value === 'list' && <ListPage />}
       {page.value === 'compare' && <ComparePage />}
       {page.value === 'run' && <RunPage key={runId.value} />}
-      {page.value === 'nowhere' && <NowherePage />}
+      {page.value === 'not_found' && <NotFoundPage />}
       {!OTHER_PAGES.includes(page.value) && <TracePage key={traceId.value} />}
       <DropZone />
       <ExplanationPanel />

@@ -89,10 +89,13 @@ test('what cannot be read is left out', () => {
 
 test('an address that is none of ours is a page that says so, and is left for good', () => {
   for (const path of ['/elsewhere', 'traces/abc', '/t/a/b', '/t/%E0%A4%A', '/r/', '/compare/x'])
-    assert.equal(parseLocation(path, '?q=x').page, 'nowhere', path);
+    assert.equal(parseLocation(path, '?q=x').page, 'not_found', path);
   for (const path of ['', '/', '/index.html'])
     assert.equal(parseLocation(path, '').page, 'list', path);
-  assert.notEqual(formatLocation({...DEFAULT_VIEW, page: 'nowhere'}), formatLocation(DEFAULT_VIEW));
+  assert.notEqual(
+    formatLocation({...DEFAULT_VIEW, page: 'not_found'}),
+    formatLocation(DEFAULT_VIEW),
+  );
 });
 
 test('opening another trace leaves nothing of the one before', () => {

@@ -21,7 +21,7 @@ export const PAGES = [
   'flame',
   'compare',
   'run',
-  'nowhere',
+  'not_found',
 ] as const;
 export type Page = (typeof PAGES)[number];
 
@@ -179,7 +179,7 @@ export function formatLocation(view: ViewState): string {
     return withParams('compare');
   }
   if (view.page === 'run' && view.runId !== '') return `r/${encodeURIComponent(view.runId)}`;
-  if (view.page === 'nowhere') return 'nowhere';
+  if (view.page === 'not_found') return 'not_found';
   if (view.traceId === undefined || view.page === 'list') {
     put('q', view.query, '');
     put('sim', view.hideSimulated ? '0' : '1', '1');
@@ -217,7 +217,7 @@ export function parseLocation(path: string, search: string): ViewState {
   const id = match?.[1] === undefined ? undefined : decode(match[1]);
   const params = new URLSearchParams(search);
   if ((id === undefined || id === '') && !/^\/?(index\.html)?$/.test(path))
-    return {...DEFAULT_VIEW, page: 'nowhere'};
+    return {...DEFAULT_VIEW, page: 'not_found'};
   if (id === undefined || id === '')
     return {
       ...DEFAULT_VIEW,
@@ -243,7 +243,7 @@ export function parseLocation(path: string, search: string): ViewState {
 }
 
 /** Pages that are not of one trace. */
-export const OTHER_PAGES: readonly string[] = ['list', 'compare', 'run', 'nowhere'];
+export const OTHER_PAGES: readonly string[] = ['list', 'compare', 'run', 'not_found'];
 
 function isTracePage(text: string): text is Page {
   return (PAGES as readonly string[]).includes(text) && !OTHER_PAGES.includes(text);

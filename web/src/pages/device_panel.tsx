@@ -14,7 +14,7 @@ import {IconArrow} from '../ui/icons';
 import {ViewLink} from '../ui/link';
 import {useResource} from '../ui/resource';
 import {Failed, Loading} from '../ui/states';
-import {showLongestGap} from './see';
+import {showLongestGap} from './evidence_link';
 
 const DEVICES_SHOWN = 16;
 /** A segment narrower than this has no room for its letter. */

@@ -9,7 +9,7 @@ import {findingCause, findingName} from '../model/overview';
 import {Chip, topicOf} from '../ui/cause_mark';
 import {CopyButton} from '../ui/copy_button';
 import {IconArrow, IconChevron} from '../ui/icons';
-import {showEvidence} from './see';
+import {showEvidence} from './evidence_link';
 
 const EVIDENCE_SHOWN = 4;
 

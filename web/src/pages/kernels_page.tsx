@@ -31,7 +31,7 @@ import {IconSearch} from '../ui/icons';
 import {useResource} from '../ui/resource';
 import {Empty, Failed, Loading} from '../ui/states';
 import {useVirtualRows} from '../ui/virtual_rows';
-import {showSlice} from './see';
+import {showSlice} from './evidence_link';
 
 const ROW_PX = 32;
 const HEAD_PX = 34;

@@ -16,7 +16,7 @@ import {IconClose, IconSearch} from '../ui/icons';
 import {ViewLink} from '../ui/link';
 import {ProgressLine} from '../ui/progress_line';
 import {Empty, Failed, Loading} from '../ui/states';
-import {Doors} from './doors';
+import {GettingStarted} from './getting_started';
 import {UploadButton} from './drop_zone';
 import {RunRows, TraceRow, picked, toDelete} from './trace_rows';
 
@@ -67,7 +67,7 @@ function EmptyList(): JSX.Element {
         Add a trace of a training job. A minute later you read what limits it, what to change, and
         what that gains.
       </p>
-      <Doors />
+      <GettingStarted />
       <p class="muted">
         Nothing to record at hand? <code>lacuna demo DIR</code> writes a simulated training series,
         one change a trace; drop its files here.
@@ -89,7 +89,7 @@ function TraceTable({next}: {next: string | undefined}): JSX.Element {
     row.kind === 'trace' ? fitting.has(row.trace) : row.members.some(trace => fitting.has(trace)),
   );
   const shown = rows.reduce((sum, row) => sum + (row.kind === 'run' ? row.members.length : 1), 0);
-  const [showDoors, setShowDoors] = useState(false);
+  const [showStart, setShowStart] = useState(false);
   return (
     <>
       <div class="list-tools">
@@ -112,14 +112,14 @@ function TraceTable({next}: {next: string | undefined}): JSX.Element {
         <button
           type="button"
           class="button button-quiet"
-          aria-expanded={showDoors}
-          onClick={() => setShowDoors(!showDoors)}
+          aria-expanded={showStart}
+          onClick={() => setShowStart(!showStart)}
         >
           How do I record one?
         </button>
         <UploadButton />
       </div>
-      {showDoors && <Doors />}
+      {showStart && <GettingStarted />}
       <div class="traces" role="table" aria-label="Traces">
         <div class="trace-row trace-head" role="row">
           <span role="columnheader">verdict</span>

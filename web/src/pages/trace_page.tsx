@@ -18,11 +18,11 @@ import {ProgressLine} from '../ui/progress_line';
 import {useResource, type Resource} from '../ui/resource';
 import {Empty, Failed, Loading} from '../ui/states';
 import {OverviewPage} from './overview_page';
-import {showEvidence} from './see';
+import {showEvidence} from './evidence_link';
 import {ShareButton} from './share_dialog';
 
-const FlamePage = lazy('the flame graph', async () => (await import('./more')).FlamePage);
-const KernelsPage = lazy('the table', async () => (await import('./more')).KernelsPage);
+const FlamePage = lazy('the flame graph', async () => (await import('./lazy_pages')).FlamePage);
+const KernelsPage = lazy('the table', async () => (await import('./lazy_pages')).KernelsPage);
 
 const TABS: readonly {page: Page; label: string}[] = [
   {page: 'overview', label: 'Overview'},
@@ -196,7 +196,7 @@ function TraceBody(props: {
     case 'list':
     case 'compare':
     case 'run':
-    case 'nowhere':
+    case 'not_found':
       return <OverviewPage trace={trace} analysis={analysis} />;
   }
 }

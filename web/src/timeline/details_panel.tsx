@@ -17,10 +17,10 @@ import {Chip, topicOf} from '../ui/cause_mark';
 import {IconClose} from '../ui/icons';
 import {ViewLink} from '../ui/link';
 import {Failed, Loading} from '../ui/states';
-import type {Navigator} from './navigate';
-import {trackLabel} from './rows';
+import type {Navigator} from './input/navigate';
+import {trackLabel} from './data/rows';
 import {timesText} from './tooltip';
-import type {TimelineModel} from './timeline_model';
+import type {TimelineModel} from './data/timeline_model';
 
 interface Props {
   readonly model: TimelineModel;

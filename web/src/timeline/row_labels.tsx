@@ -3,8 +3,8 @@
 import {computed, signal} from '@preact/signals';
 import type {JSX} from 'preact';
 import {useEffect, useMemo, useRef} from 'preact/hooks';
-import {visibleRows, type Row} from './rows';
-import type {TimelineModel} from './timeline_model';
+import {visibleRows, type Row} from './data/rows';
+import type {TimelineModel} from './data/timeline_model';
 
 /** Rows beyond the edges of the screen that exist already. */
 const AHEAD_PX = 400;

@@ -3,9 +3,9 @@ import type {ComponentChildren, JSX, RefObject} from 'preact';
 import {formatCount} from '../base/format';
 import {query, selection} from '../model/view_state';
 import {IconSearch} from '../ui/icons';
-import type {Command} from './keymap';
-import type {Navigator} from './navigate';
-import type {TimelineModel} from './timeline_model';
+import type {Command} from './input/keymap';
+import type {Navigator} from './input/navigate';
+import type {TimelineModel} from './data/timeline_model';
 
 interface Props {
   readonly model: TimelineModel;

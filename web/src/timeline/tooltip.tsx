@@ -3,8 +3,9 @@ import type {JSX} from 'preact';
 import {causeStyle} from '../base/causes';
 import {formatCount, formatDuration, formatNumber, formatPct} from '../base/format';
 import {SliceKind} from '../render/palette';
-import {countText} from './overlay';
-import type {Hover, TimelineModel} from './timeline_model';
+import {countText} from './draw/overlay';
+import type {Hover} from './data/hover';
+import type {TimelineModel} from './data/timeline_model';
 
 export function Tooltip({model}: {model: TimelineModel}): JSX.Element | null {
   const hover = model.hover.value;

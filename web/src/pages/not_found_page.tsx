@@ -1,0 +1,19 @@
+// An address that is none of ours: an old link, or a mistyped one.
+import type {JSX} from 'preact';
+import {DEFAULT_VIEW} from '../model/view_state';
+import {Header} from '../ui/header';
+import {ViewLink} from '../ui/link';
+import {Empty} from '../ui/states';
+
+export function NotFoundPage(): JSX.Element {
+  return (
+    <>
+      <Header />
+      <main class="page">
+        <Empty title="There is no page at this address">
+          Traces are at /t/ID, runs at /r/ID. <ViewLink view={DEFAULT_VIEW}>All traces</ViewLink>
+        </Empty>
+      </main>
+    </>
+  );
+}

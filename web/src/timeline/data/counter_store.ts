@@ -1,0 +1,82 @@
+// Samples of counter rows for what is on screen, with a screen to either side. No DOM.
+
+import type {CounterSamples} from '../../api/types';
+
+const POINTS = 1500;
+const KEPT_MAX = 64;
+
+export type CounterFetch = (
+  track: number,
+  query: {t0: number; t1: number; points: number},
+  signal: AbortSignal,
+) => Promise<CounterSamples>;
+
+interface Entry {
+  samples: CounterSamples | undefined;
+  t0: number;
+  t1: number;
+  flight: AbortController | undefined;
+  failedAt: number;
+}
+
+const RETRY_MS = 3000;
+
+export class CounterStore {
+  private readonly entries = new Map<number, Entry>();
+
+  constructor(
+    private readonly fetch: CounterFetch,
+    private readonly durationNs: number,
+    private readonly onChange: () => void,
+  ) {}
+
+  /** What is there for a track now; asks for more when that does not serve the window well. */
+  get(track: number, t0: number, t1: number): CounterSamples | undefined {
+    let entry = this.entries.get(track);
+    if (!entry) {
+      if (this.entries.size >= KEPT_MAX) this.entries.clear();
+      entry = {samples: undefined, t0: 0, t1: 0, flight: undefined, failedAt: -RETRY_MS};
+      this.entries.set(track, entry);
+    }
+    const span = t1 - t0;
+    const covers = entry.t0 <= Math.max(0, t0) && entry.t1 >= Math.min(t1, this.durationNs);
+    // Points are spread over the interval asked for: after zooming in by four they are too coarse.
+    const isFine = entry.t1 - entry.t0 <= span * 8;
+    const mayAsk = !entry.flight && performance.now() - entry.failedAt >= RETRY_MS;
+    if (!(covers && isFine) && mayAsk) void this.load(entry, track, t0 - span, t1 + span);
+    return entry.samples;
+  }
+
+  close(): void {
+    for (const entry of this.entries.values()) entry.flight?.abort();
+  }
+
+  private async load(entry: Entry, track: number, from: number, to: number): Promise<void> {
+    const t0 = Math.max(0, Math.floor(from));
+    const t1 = Math.min(this.durationNs, Math.ceil(to));
+    const flight = new AbortController();
+    entry.flight = flight;
+    try {
+      entry.samples = await this.fetch(track, {t0, t1, points: POINTS}, flight.signal);
+      entry.t0 = t0;
+      entry.t1 = t1;
+    } catch {
+      entry.failedAt = performance.now();
+    } finally {
+      entry.flight = undefined;
+    }
+    if (!flight.signal.aborted) this.onChange();
+  }
+}
+
+/** The last value at or before `t`; undefined before the first. */
+export function valueAt(samples: CounterSamples, t: number): number | undefined {
+  let lo = 0;
+  let hi = samples.ts_ns.length;
+  while (lo < hi) {
+    const mid = (lo + hi) >>> 1;
+    if ((samples.ts_ns[mid] as number) <= t) lo = mid + 1;
+    else hi = mid;
+  }
+  return lo === 0 ? undefined : samples.last[lo - 1];
+}

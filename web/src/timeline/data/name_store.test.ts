@@ -1,0 +1,54 @@
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import {formatIndexSet} from '../../render/tile_plan';
+import {NameStore} from './name_store';
+
+test('names are asked for once, in one request for all of a frame', async () => {
+  const asked: (readonly number[])[] = [];
+  const names = new NameStore(
+    ids => {
+      asked.push(ids);
+      return Promise.resolve(ids.map(id => [id, `void ns::k${id}<int>(x)`] as const));
+    },
+    () => undefined,
+  );
+  assert.equal(names.text(5), undefined);
+  assert.equal(names.label(3), undefined);
+  names.text(5);
+  names.flush();
+  names.text(5);
+  names.flush();
+  await new Promise(resolve => setImmediate(resolve));
+  assert.deepEqual(asked, [[3, 5]]);
+  assert.equal(names.text(5), 'void ns::k5<int>(x)');
+  assert.equal(names.label(3), 'k3<\u2026>');
+  names.putLabel(3, 'gemm bf16');
+  assert.equal(names.label(3), 'gemm bf16');
+  names.flush();
+  assert.equal(asked.length, 1);
+});
+
+test('many names are asked for as ranges that take along what is between, in an address of 2 KiB', async () => {
+  const asked: (readonly number[])[] = [];
+  const names = new NameStore(
+    ids => {
+      asked.push(ids);
+      return Promise.resolve(ids.map(id => [id, `k${id}`] as const));
+    },
+    () => undefined,
+  );
+  const settle = (): Promise<void> => new Promise(resolve => setImmediate(resolve));
+  for (let id = 0; id < 3000; id += 3) names.text(id);
+  names.flush();
+  await settle();
+  assert.equal(asked.length, 1);
+  assert.equal(asked[0]?.length, 2998);
+  assert.equal(names.text(1000), 'k1000');
+  for (let i = 0; i < 400; i++) names.text(2_000_000_000 + i * 1000);
+  while (!names.isIdle) {
+    names.flush();
+    await settle();
+  }
+  assert.ok(asked.every(ids => encodeURIComponent(formatIndexSet(ids)).length < 2048));
+  assert.equal(names.text(2_000_399_000), 'k2000399000');
+});

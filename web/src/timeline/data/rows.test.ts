@@ -1,0 +1,217 @@
+import assert from 'node:assert/strict';
+import test from 'node:test';
+import {tracksShape, type TracksInfo} from '../../api/types';
+import {
+  buildRows,
+  laneAt,
+  LANES_SHOWN,
+  laneTop,
+  rowAt,
+  ROWS_AT_START,
+  rowTops,
+  visibleRows,
+  type Row,
+  type RowState,
+} from './rows';
+
+const track = (index: number, kind: string, more: Record<string, unknown> = {}) => ({
+  index,
+  kind,
+  process: 0,
+  name: `${kind} ${index}`,
+  id: String(100 + index),
+  device: null,
+  sort_index: 0,
+  lanes: 1,
+  count: 10,
+  role: null,
+  ...more,
+});
+
+const INFO: TracksInfo = tracksShape(
+  {
+    generation: 1,
+    duration_ns: 1000,
+    level_max: 3,
+    processes: [
+      {index: 0, pid: '1', name: 'python'},
+      {index: 1, pid: '2', name: 'python'},
+    ],
+    tracks: [
+      track(0, 'thread', {name: 'helper'}),
+      track(1, 'thread', {role: 'main', lanes: 20}),
+      track(2, 'stream', {device: 0, id: '7', name: ''}),
+      track(3, 'gaps', {device: 0}),
+      track(4, 'steps'),
+      track(5, 'thread', {role: 'worker', name: 'pt_data_worker 10', process: 1}),
+      track(6, 'thread', {role: 'worker', name: 'pt_data_worker 2', process: 1}),
+      track(7, 'counter', {name: 'GPU memory', device: 0}),
+      track(8, 'gpu_range', {device: 0}),
+      track(9, 'thread', {count: 0, name: 'never ran'}),
+    ],
+    devices: [{id: 0, name: 'V100'}],
+  },
+  '',
+);
+
+const rowsWith = (change: Partial<RowState> = {}): Row[] =>
+  buildRows(INFO, {...ROWS_AT_START, ...change});
+const labels = (rows: readonly Row[]): string[] => rows.map(r => r.label);
+
+test('essential rows: steps, GPU, why idle, main thread, workers in order; the rest is one line', () => {
+  assert.deepEqual(labels(rowsWith()), [
+    'steps',
+    'GPU 0',
+    'why idle',
+    'main thread',
+    'pt_data_worker 2',
+    'pt_data_worker 10',
+    '3 more rows',
+  ]);
+});
+
+test('all rows: the others follow, grouped by device and process; empty ones are left out', () => {
+  assert.deepEqual(labels(rowsWith({showAll: true})).slice(6), [
+    '3 more rows',
+    'GPU 0 \u00b7 V100',
+    'GPU memory',
+    'ranges gpu_range 8',
+    'python 1',
+    'helper',
+  ]);
+});
+
+test('a group folds; a filter looks into it all the same', () => {
+  const folded = rowsWith({showAll: true, collapsed: new Set(['gp0'])});
+  assert.ok(!labels(folded).includes('helper'));
+  const found = rowsWith({filter: 'HELP', collapsed: new Set(['gp0'])});
+  assert.deepEqual(labels(found), ['python 1', 'helper']);
+});
+
+test('a pinned row joins the essential ones; so does one in which something was selected', () => {
+  assert.equal(labels(rowsWith({pinned: new Set(['t0'])}))[6], 'helper');
+  assert.equal(labels(rowsWith({revealed: new Set(['t0'])}))[6], 'helper');
+  const open = rowsWith({revealed: new Set(['t0']), showAll: true});
+  assert.equal(labels(open).filter(l => l === 'helper').length, 1);
+  const hidden = {revealed: new Set(['t0']), showAll: true, collapsed: new Set(['gp0'])};
+  assert.ok(labels(rowsWith(hidden)).includes('helper'));
+});
+
+test('many lanes show in part, all on demand, one when collapsed', () => {
+  const main = (change: Partial<RowState> = {}): Row | undefined =>
+    rowsWith(change).find(r => r.key === 't1');
+  assert.equal(main()?.lanes, LANES_SHOWN);
+  assert.equal(main({expanded: new Set(['t1'])})?.lanes, 20);
+  const collapsed = main({collapsed: new Set(['t1'])});
+  assert.equal(collapsed?.lanes, 1);
+  assert.ok((collapsed?.height ?? 99) < (main()?.height ?? 0) / 4);
+});
+
+test('a trace without the usual kinds still shows its busiest threads', () => {
+  const info: TracksInfo = {...INFO, tracks: INFO.tracks.filter(t => t.index === 0)};
+  assert.deepEqual(labels(buildRows(info, ROWS_AT_START)), ['helper']);
+  const counters: TracksInfo = {...INFO, tracks: INFO.tracks.filter(t => t.index === 7)};
+  assert.deepEqual(labels(buildRows(counters, ROWS_AT_START)), ['GPU memory']);
+});
+
+test('places: prefix sums, the rows on screen by bisection', () => {
+  const rows = rowsWith({showAll: true});
+  const tops = rowTops(rows);
+  assert.equal(tops.length, rows.length + 1);
+  for (let y = 0; y < (tops[rows.length] ?? 0); y += 3) {
+    const i = rowAt(tops, y);
+    assert.ok(y >= (tops[i] ?? 0) && y < (tops[i + 1] ?? 0), `y ${y}`);
+  }
+  assert.deepEqual(visibleRows(tops, 0, tops[2] ?? 0), {first: 0, last: 2});
+  assert.deepEqual(visibleRows(tops, (tops[1] ?? 0) + 1, (tops[3] ?? 0) + 1), {first: 1, last: 4});
+  assert.deepEqual(visibleRows(rowTops([]), 0, 100), {first: 0, last: 0});
+  assert.deepEqual(visibleRows(tops, 1e6, 1e6 + 10), {first: rows.length - 1, last: rows.length});
+});
+
+test('lanes inside a row: each from its top to the next, nothing in the padding', () => {
+  const row = rowsWith().find(r => r.key === 't1');
+  assert.ok(row);
+  for (let lane = 0; lane < row.lanes; lane++) {
+    assert.equal(laneAt(row, laneTop(row, lane)), lane);
+    assert.equal(laneAt(row, laneTop(row, lane) + row.laneHeight - 0.01), lane);
+  }
+  assert.equal(laneAt(row, 0), undefined);
+  assert.equal(laneAt(row, row.height - 1), undefined);
+});
+
+test('names that say nothing or all say the same become ones that tell rows apart', () => {
+  const info: TracksInfo = {
+    ...INFO,
+    tracks: tracksShape(
+      {
+        tracks: [
+          track(0, 'thread', {role: 'worker', name: 'pt_data_worker', id: '31'}),
+          track(1, 'thread', {role: 'worker', name: 'pt_data_worker', id: '30'}),
+          track(2, 'thread', {name: 'thread 25772 (python)', id: '25772', role: 'autograd'}),
+          track(3, 'marks', {name: 'thread 25738 (python)', id: '25738'}),
+        ],
+      },
+      '',
+    ).tracks,
+  };
+  const all = buildRows(info, {...ROWS_AT_START, showAll: true});
+  assert.deepEqual(
+    all.filter(r => r.kind === 'slices').map(r => r.label),
+    ['autograd 25772', 'worker 0', 'worker 1', 'marks python 25738'],
+  );
+});
+
+test('a thread that did most of the work is shown even if its role was not recognised', () => {
+  const threads = (counts: [string | null, number][]): string[] => {
+    const tracks = counts.map(([role, count], i) =>
+      track(i, 'thread', {role, count, name: `thread ${i}`}),
+    );
+    return labels(buildRows(tracksShape({tracks}, ''), ROWS_AT_START));
+  };
+  assert.deepEqual(
+    threads([
+      ['main', 10],
+      ['autograd', 5000],
+      [null, 8000],
+      [null, 20],
+    ]),
+    ['autograd 101', 'thread 2', '2 more rows'],
+  );
+  assert.deepEqual(
+    threads([
+      ['main', 1000],
+      ['autograd', 5000],
+    ]),
+    ['main thread', '1 more row'],
+  );
+});
+
+test('nameless threads carry the name of their process', () => {
+  const info = tracksShape(
+    {
+      processes: [
+        {index: 0, pid: '1', name: '/job:localhost/replica:0/task:0/gpu:0 Compute'},
+        {index: 1, pid: '2', name: ''},
+      ],
+      tracks: [
+        track(0, 'thread', {name: '', id: '3'}),
+        track(1, 'thread', {name: '', id: '4', process: 1}),
+      ],
+    },
+    '',
+  );
+  assert.deepEqual(labels(buildRows(info, ROWS_AT_START)), ['gpu:0 Compute 3', '4']);
+});
+
+test('a thread called main is the main thread, whatever its role', () => {
+  const info = tracksShape(
+    {
+      tracks: [
+        track(0, 'thread', {name: 'thread 7 (pt_main_thread)', role: 'autograd', count: 5000}),
+        track(1, 'thread', {name: '', id: '-5', role: 'main', count: 40}),
+      ],
+    },
+    '',
+  );
+  assert.deepEqual(labels(buildRows(info, ROWS_AT_START)), ['main thread', '1 more row']);
+});

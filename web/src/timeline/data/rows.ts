@@ -1,0 +1,370 @@
+// The rows of the timeline: which tracks, in which order, how high. Essential ones first, all
+// others one key away, grouped by process. Pure: runs in node.
+
+import type {TrackInfo, TracksInfo} from '../../api/types';
+
+export type RowKind = 'steps' | 'gaps' | 'slices' | 'counter' | 'group' | 'more';
+
+export interface Row {
+  readonly key: string;
+  readonly kind: RowKind;
+  /** Index of the track; undefined for groups. */
+  readonly track: number | undefined;
+  readonly label: string;
+  /** The whole of it, for the tooltip. */
+  readonly title: string;
+  readonly depth: number;
+  readonly laneHeight: number;
+  /** Lanes shown and lanes there are. */
+  readonly lanes: number;
+  readonly lanesTotal: number;
+  readonly height: number;
+  readonly isCollapsed: boolean;
+  readonly canCollapse: boolean;
+  readonly isPinned: boolean;
+  readonly device: number | undefined;
+}
+
+/** What a person changed about the rows. */
+export interface RowState {
+  readonly showAll: boolean;
+  readonly collapsed: ReadonlySet<string>;
+  /** Rows that show all their lanes. */
+  readonly expanded: ReadonlySet<string>;
+  readonly pinned: ReadonlySet<string>;
+  /** Rows shown because something in them was selected. */
+  readonly revealed: ReadonlySet<string>;
+  readonly filter: string;
+}
+
+export const ROWS_AT_START: RowState = {
+  showAll: false,
+  collapsed: new Set(),
+  expanded: new Set(),
+  pinned: new Set(),
+  revealed: new Set(),
+  filter: '',
+};
+
+/** Deeper lanes show on demand. */
+export const LANES_SHOWN = 8;
+const STREAMS_ESSENTIAL_MAX = 8;
+const WORKERS_ESSENTIAL_MAX = 16;
+const THREADS_ESSENTIAL_MAX = 6;
+const PADDING = 4;
+const LANE_HEIGHT = {steps: 18, gaps: 22, stream: 22, thread: 17} as const;
+const GROUP_HEIGHT = 24;
+const COUNTER_HEIGHT = 44;
+const COLLAPSED_HEIGHT = 14;
+
+export function buildRows(info: TracksInfo, state: RowState): Row[] {
+  const essential = essentialTracks(info);
+  const chosen = new Set(essential.map(t => t.index));
+  const isOpen = state.showAll || state.filter !== '';
+  const isPinned = (t: TrackInfo): boolean =>
+    state.pinned.has(trackKey(t)) ||
+    (state.revealed.has(trackKey(t)) && (!isOpen || state.collapsed.has(groupOf(info, t).key)));
+  const pinned = info.tracks.filter(t => isPinned(t) && !chosen.has(t.index));
+  for (const track of pinned) chosen.add(track.index);
+  const rest = info.tracks.filter(t => !chosen.has(t.index) && t.count > 0);
+
+  const rows: Row[] = [];
+  const matches = matcher(state.filter);
+  const add = (track: TrackInfo, depth: number): void => {
+    const row = trackRow(info, track, depth, state);
+    if (matches(row.label) || matches(row.title)) rows.push(row);
+  };
+  for (const track of [...essential, ...pinned]) add(track, 0);
+  if (rest.length > 0) {
+    // A filter looks everywhere: nobody wants to open a group to search in it.
+    if (state.filter === '') rows.push(moreRow(rest.length, isOpen));
+    if (isOpen) addGroups(info, rest, state, rows, add);
+  }
+  return rows;
+}
+
+function matcher(filter: string): (text: string) => boolean {
+  const needle = filter.trim().toLowerCase();
+  return text => needle === '' || text.toLowerCase().includes(needle);
+}
+
+const trackKey = (track: TrackInfo): string => `t${track.index}`;
+
+function byName(a: string, b: string): number {
+  return a.localeCompare(b, 'en', {numeric: true});
+}
+
+function byOrder(a: TrackInfo, b: TrackInfo): number {
+  return a.sort_index - b.sort_index || byName(a.name, b.name) || byName(a.id, b.id);
+}
+
+/** Steps, each GPU with why it was idle, main threads, batches ready, workers. */
+export function essentialTracks(info: TracksInfo): TrackInfo[] {
+  const live = info.tracks.filter(t => t.count > 0);
+  const steps = live.filter(t => t.kind === 'steps');
+  const threads = live.filter(t => t.kind === 'thread');
+  const main = mainThreads(threads);
+  const workers = threads.filter(t => t.role === 'worker').sort(byOrder);
+  const batches = live.filter(t => t.kind === 'counter' && /^batches[ _]ready$/i.test(t.name));
+  const gpu: TrackInfo[] = [];
+  const devices = new Set<number>();
+  for (const t of live) {
+    if (t.device !== undefined && (t.kind === 'stream' || t.kind === 'gaps')) devices.add(t.device);
+  }
+  for (const device of [...devices].sort((a, b) => a - b)) {
+    const own = live.filter(t => t.device === device);
+    const streams = own.filter(t => t.kind === 'stream').sort((a, b) => b.count - a.count);
+    gpu.push(...streams.slice(0, STREAMS_ESSENTIAL_MAX).sort(byOrder));
+    gpu.push(...own.filter(t => t.kind === 'gaps'));
+  }
+  const busiest = busiestThreads(threads, main);
+  const chosen = [
+    ...steps,
+    ...gpu,
+    ...main,
+    ...busiest,
+    ...batches,
+    ...workers.slice(0, WORKERS_ESSENTIAL_MAX),
+  ];
+  // Nothing of the usual kinds (counters only, async only): then everything is essential.
+  return chosen.length > 0 ? chosen : live.slice(0, WORKERS_ESSENTIAL_MAX);
+}
+
+/** By role or by name; but not one that did next to nothing beside the others. */
+function mainThreads(threads: readonly TrackInfo[]): TrackInfo[] {
+  const most = Math.max(0, ...threads.filter(t => t.role !== 'worker').map(t => t.count));
+  return threads.filter(t => isMain(t) && t.count >= most / 100).sort(byOrder);
+}
+
+const isMain = (track: TrackInfo): boolean =>
+  track.role === 'main' || /main_?thread/i.test(track.name);
+
+/** Roles are guesses from what was recorded: when they leave most of the work out, show it anyway. */
+function busiestThreads(threads: readonly TrackInfo[], main: readonly TrackInfo[]): TrackInfo[] {
+  const others = threads.filter(t => t.role !== 'worker' && !main.includes(t));
+  const sum = (tracks: readonly TrackInfo[]): number => tracks.reduce((n, t) => n + t.count, 0);
+  if (sum(main) >= 0.1 * (sum(others) + sum(main))) return [];
+  const most = Math.max(0, ...others.map(t => t.count));
+  return others
+    .filter(t => t.count >= most / 100)
+    .sort((a, b) => b.count - a.count)
+    .slice(0, THREADS_ESSENTIAL_MAX)
+    .sort(byOrder);
+}
+
+function moreRow(count: number, isOpen: boolean): Row {
+  return {
+    ...GROUP,
+    key: 'more',
+    kind: 'more',
+    label: `${count} more ${count === 1 ? 'row' : 'rows'}`,
+    title: 'other threads, streams and counters (R)',
+    isCollapsed: !isOpen,
+  };
+}
+
+const GROUP = {
+  track: undefined,
+  depth: 0,
+  laneHeight: GROUP_HEIGHT,
+  lanes: 0,
+  lanesTotal: 0,
+  height: GROUP_HEIGHT,
+  canCollapse: true,
+  isPinned: false,
+  device: undefined,
+} as const;
+
+function addGroups(
+  info: TracksInfo,
+  rest: readonly TrackInfo[],
+  state: RowState,
+  rows: Row[],
+  add: (track: TrackInfo, depth: number) => void,
+): void {
+  const groups = new Map<string, {label: string; order: number; tracks: TrackInfo[]}>();
+  for (const track of rest) {
+    const {key, label, order} = groupOf(info, track);
+    const group = groups.get(key) ?? {label, order, tracks: []};
+    group.tracks.push(track);
+    groups.set(key, group);
+  }
+  const sorted = [...groups.entries()].sort(
+    (a, b) => a[1].order - b[1].order || byName(a[1].label, b[1].label),
+  );
+  for (const [key, {label, tracks}] of sorted) {
+    const isCollapsed = state.collapsed.has(key) && state.filter === '';
+    const at = rows.length;
+    rows.push({...GROUP, key, kind: 'group', label, title: label, isCollapsed});
+    if (!isCollapsed) for (const track of tracks.sort(byOrder)) add(track, 1);
+    if (state.filter !== '' && rows.length === at + 1) rows.pop();
+  }
+}
+
+function groupOf(info: TracksInfo, track: TrackInfo): {key: string; label: string; order: number} {
+  if (track.device !== undefined && track.kind !== 'thread') {
+    return {key: `gd${track.device}`, label: deviceLabel(info, track.device), order: -1};
+  }
+  const process = info.processes.find(p => p.index === track.process);
+  if (!process) return {key: 'gp', label: 'no process', order: 1e9};
+  const parts = [
+    process.name || (process.pid === '' ? '' : 'process'),
+    process.pid,
+    process.labels,
+  ];
+  const label = parts.filter(text => text !== '').join(' ') || 'no process';
+  return {key: `gp${process.index}`, label, order: process.sort_index};
+}
+
+function deviceLabel(info: TracksInfo, device: number): string {
+  const name = info.devices.find(d => d.id === device)?.name ?? '';
+  return name === '' ? `GPU ${device}` : `GPU ${device} \u00b7 ${name}`;
+}
+
+function trackRow(info: TracksInfo, track: TrackInfo, depth: number, state: RowState): Row {
+  const key = trackKey(track);
+  const lanesTotal = Math.max(1, track.lanes);
+  const kind = rowKind(track);
+  const canCollapse = kind === 'slices';
+  const isCollapsed = canCollapse && state.collapsed.has(key);
+  const lanes = isCollapsed
+    ? 1
+    : state.expanded.has(key)
+      ? lanesTotal
+      : Math.min(LANES_SHOWN, lanesTotal);
+  const laneHeight = isCollapsed ? COLLAPSED_HEIGHT : laneHeightOf(track);
+  const height = kind === 'counter' ? COUNTER_HEIGHT : lanes * laneHeight + PADDING;
+  const {label, title} = trackLabel(info, track);
+  return {
+    key,
+    kind,
+    track: track.index,
+    label,
+    title,
+    depth,
+    laneHeight,
+    lanes,
+    lanesTotal,
+    height,
+    isCollapsed,
+    canCollapse,
+    isPinned: state.pinned.has(key),
+    device: track.device,
+  };
+}
+
+function rowKind(track: TrackInfo): RowKind {
+  if (track.kind === 'steps' || track.kind === 'gaps' || track.kind === 'counter') {
+    return track.kind;
+  }
+  return 'slices';
+}
+
+function laneHeightOf(track: TrackInfo): number {
+  if (track.kind === 'steps') return LANE_HEIGHT.steps;
+  if (track.kind === 'gaps') return LANE_HEIGHT.gaps;
+  return track.kind === 'stream' ? LANE_HEIGHT.stream : LANE_HEIGHT.thread;
+}
+
+/** What a row is called, and its whole name. */
+export function trackLabel(info: TracksInfo, track: TrackInfo): {label: string; title: string} {
+  const process = info.processes.find(p => p.index === track.process);
+  const owner = process ? `${process.name} ${process.pid}`.trim() : '';
+  // Kineto's "thread 25738 (python)" in the order in which it can be cut.
+  const own = (track.name === '' ? track.id : track.name).replace(
+    /^thread (\S+) \((.+)\)$/,
+    '$2 $1',
+  );
+  const title = [own, track.id !== own ? track.id : '', owner]
+    .filter(t => t !== '')
+    .join(' \u00b7 ');
+  switch (track.kind) {
+    case 'steps':
+      return {label: 'steps', title: 'training steps'};
+    case 'gaps': {
+      const many = info.tracks.filter(t => t.kind === 'gaps').length > 1;
+      const label = many ? `GPU ${track.device ?? 0} why idle` : 'why idle';
+      return {label, title: `why GPU ${track.device ?? 0} was idle`};
+    }
+    case 'stream': {
+      const siblings = info.tracks.filter(t => t.kind === 'stream' && t.device === track.device);
+      const gpu = track.device === undefined ? own : `GPU ${track.device}`;
+      const device = info.devices.find(d => d.id === track.device)?.name ?? '';
+      const label = siblings.length > 1 ? `${gpu} ${streamName(track)}` : gpu;
+      return {label, title: [label, device, owner].filter(t => t !== '').join(' \u00b7 ')};
+    }
+    case 'gpu_range':
+      return {label: `ranges ${own}`.trim(), title};
+    case 'marks':
+      return {label: `marks ${own}`.trim(), title};
+    case 'thread':
+      return {label: threadName(info, track, own), title};
+    default:
+      return {label: own === '' ? track.kind : own, title};
+  }
+}
+
+function streamName(track: TrackInfo): string {
+  return /stream/i.test(track.name) || track.id === '' ? track.name : `stream ${track.id}`;
+}
+
+function threadName(info: TracksInfo, track: TrackInfo, own: string): string {
+  const mains = mainThreads(info.tracks.filter(t => t.kind === 'thread'));
+  if (mains.includes(track)) return mains.length > 1 ? `main thread ${own}` : 'main thread';
+  if (track.role === 'worker') {
+    const workers = info.tracks.filter(t => t.role === 'worker').sort(byOrder);
+    const isUnique = workers.filter(t => t.name === track.name).length === 1;
+    if (/worker/i.test(own) && isUnique) return own;
+    return `worker ${workers.findIndex(t => t.index === track.index)}`;
+  }
+  if (track.role === 'autograd') return `autograd ${track.id}`;
+  if (track.role === 'pin') return 'pin memory';
+  // A bare number says nothing: whose thread it is does. TensorFlow puts the device there.
+  if (track.name === '') {
+    const owner = info.processes.find(p => p.index === track.process)?.name ?? '';
+    const short = owner.replace(/^\/job:[^/]+\/replica:\d+\/task:\d+\//, '');
+    return [short, own].filter(text => text !== '').join(' ') || 'thread';
+  }
+  return own;
+}
+
+/** Rows with their places: tops[i] is the top of row i, tops[n] the height of all. */
+export function rowTops(rows: readonly Row[]): Float64Array {
+  const tops = new Float64Array(rows.length + 1);
+  rows.forEach((row, i) => {
+    tops[i + 1] = (tops[i] as number) + row.height;
+  });
+  return tops;
+}
+
+/** Rows [first, last) that lie in [top, bottom), by bisection. */
+export function visibleRows(
+  tops: Float64Array,
+  top: number,
+  bottom: number,
+): {readonly first: number; readonly last: number} {
+  const count = tops.length - 1;
+  if (count <= 0 || bottom <= top) return {first: 0, last: 0};
+  return {first: rowAt(tops, top), last: Math.min(count, rowAt(tops, bottom - 1e-6) + 1)};
+}
+
+/** The row at height `y`, clamped to the first and last. */
+export function rowAt(tops: Float64Array, y: number): number {
+  let lo = 0;
+  let hi = tops.length - 2;
+  while (lo < hi) {
+    const mid = (lo + hi + 1) >>> 1;
+    if ((tops[mid] as number) <= y) lo = mid;
+    else hi = mid - 1;
+  }
+  return Math.max(0, lo);
+}
+
+/** The lane at `y` inside a row; undefined in its padding or below its lanes. */
+export function laneAt(row: Row, y: number): number | undefined {
+  const lane = Math.floor((y - PADDING / 2) / row.laneHeight);
+  return lane >= 0 && lane < row.lanes ? lane : undefined;
+}
+
+/** Where a lane starts inside its row. */
+export const laneTop = (row: Row, lane: number): number => PADDING / 2 + lane * row.laneHeight;

@@ -1,0 +1,358 @@
+// One trace as the timeline sees it: tiles, names, rows and the selection's details. Lives as long
+// as the trace is shown; the drawing and the panel read it, navigate.ts moves it.
+
+import {computed, effect, signal} from '@preact/signals';
+import * as api from '../../api/client';
+import type {Analysis, GapInfo, SliceInfo, TraceInfo, TracksInfo} from '../../api/types';
+import {causeStyle} from '../../base/causes';
+import {formatDuration} from '../../base/format';
+import {ns} from '../../base/units';
+import {
+  query,
+  sameSelection,
+  selection,
+  show,
+  timeWindow,
+  type Selection,
+  type ViewState,
+} from '../../model/view_state';
+import type {Rgb} from '../../render/color';
+import {Palette, type ThemeName} from '../../render/palette';
+import {formatIndexSet, levelMaxFor} from '../../render/tile_plan';
+import {CounterStore} from './counter_store';
+import {lastEnded, lateBatch, waitInGap} from './gap_chain';
+import {GapList} from './gap_list';
+import type {Hover} from './hover';
+import {NameStore} from './name_store';
+import {buildRows, ROWS_AT_START, rowTops, trackLabel, type RowState} from './rows';
+import {SearchHits} from './search_hits';
+import {Steps} from './steps';
+import {TileStore} from './tile_store';
+import {clampWindow, type Span} from './view_math';
+
+/** Tiles kept in memory: minutes of zooming and panning. */
+const TILE_BUDGET_BYTES = 192 * 1024 * 1024;
+/** Kernels whose short names and counts are asked for at once. */
+const KERNELS_KNOWN_MAX = 1000;
+/** What is read of each thread to find what a gap waited for. */
+const CHAIN_SLICES_MAX = 1000;
+const CHAIN_WORKERS_MAX = 64;
+
+/** What a selected slice's panel shows. */
+export type SliceState =
+  | {readonly kind: 'none'}
+  | {readonly kind: 'loading'}
+  | {readonly kind: 'ready'; readonly slice: SliceInfo; readonly link: SliceInfo | undefined}
+  | {readonly kind: 'error'; readonly text: string};
+
+/** A lane of a row. */
+export interface RowPlace {
+  readonly key: string;
+  readonly lane: number;
+}
+
+export class TimelineModel {
+  readonly durationNs: number;
+  readonly levelMax: number;
+  readonly tiles: TileStore;
+  readonly names: NameStore;
+  readonly counters: CounterStore;
+  readonly gaps: GapList;
+  readonly search: SearchHits;
+  readonly palette: Palette;
+  /** Comes a little after the rows. */
+  private readonly diagnosis = signal<Analysis | undefined>(undefined);
+  private readonly stepList = computed(() => new Steps(this.tracks.steps, this.diagnosis.value));
+  readonly rowState = signal<RowState>(ROWS_AT_START);
+  readonly rows = computed(() => buildRows(this.tracks, this.rowState.value));
+  readonly tops = computed(() => rowTops(this.rows.value));
+  readonly windowText = computed(() => {
+    const {t0, t1} = this.window;
+    return formatDuration(t1 - t0);
+  });
+  readonly slice = signal<SliceState>({kind: 'none'});
+  readonly gap = signal<GapInfo | undefined>(undefined);
+  /** What the selected gap waited for: the wait, then the worker's batch. Empty when not recorded. */
+  readonly chain = signal<readonly SliceInfo[]>([]);
+  readonly hover = signal<Hover | undefined>(undefined);
+  /** Counts what arrived; the panel and the stage redraw when it grows. */
+  readonly arrivals = signal(0);
+  /** What a screen reader hears. */
+  readonly spoken = signal('');
+  /** Times of a kernel in the whole trace, by name id. */
+  readonly kernelCounts = new Map<number, number>();
+  /** Grows when the picture is no longer true; whoever draws watches it. */
+  readonly redraws = signal(0);
+  /** The row to bring into view, anew each time that it is asked for. */
+  readonly rowInView = signal<RowPlace | undefined>(undefined);
+
+  private readonly trackOf = new Map<number, TracksInfo['tracks'][number]>();
+  private readonly closing = new AbortController();
+  private sliceFlight: AbortController | undefined;
+  private readonly disposers: (() => void)[] = [];
+
+  constructor(
+    readonly trace: TraceInfo,
+    readonly tracks: TracksInfo,
+    analysis: Analysis | undefined,
+  ) {
+    this.diagnosis.value = analysis;
+    this.durationNs = Math.max(1, tracks.duration_ns, trace.duration_ns);
+    this.levelMax = levelMaxFor(this.durationNs);
+    const arrived = (): void => {
+      this.arrivals.value = this.arrivals.peek() + 1;
+      this.requestFrame();
+    };
+    const id = trace.id;
+    this.tiles = new TileStore({
+      fetch: ({level, first, last}, set, signal) =>
+        api.getTiles(id, tracks.generation, level, first, last, set, signal),
+      durationNs: this.durationNs,
+      levelMax: this.levelMax,
+      budgetBytes: TILE_BUDGET_BYTES,
+      onChange: arrived,
+    });
+    this.names = new NameStore(async ids => {
+      const reply = await api.getNames(id, {ids: formatIndexSet(ids)}, this.closing.signal);
+      return reply.names;
+    }, arrived);
+    this.counters = new CounterStore(
+      (track, range, signal) => api.getCounter(id, track, range, signal),
+      this.durationNs,
+      arrived,
+    );
+    this.gaps = new GapList(
+      (device, limit) =>
+        api.getGaps(id, {device, limit, sort: 'dur'}, this.closing.signal).then(r => r.gaps),
+      tracks.tracks.flatMap(t => (t.kind === 'gaps' && t.device !== undefined ? [t.device] : [])),
+    );
+    this.search = new SearchHits(
+      (q, after, signal) =>
+        api.searchSlices(id, {q, limit: 500, ...(after === undefined ? {} : {after})}, signal),
+      arrived,
+    );
+    this.palette = new Palette(this.names, 'light', [255, 255, 255], [255, 200, 0]);
+    for (const track of tracks.tracks) this.trackOf.set(track.index, track);
+    this.disposers.push(
+      effect(() => this.followSelection(selection.value)),
+      effect(() => {
+        const text = query.value;
+        this.search.set(text);
+        this.palette.setSearch(/^(id|corr):/.test(text) ? '' : text.trim());
+        this.requestFrame();
+      }),
+    );
+    void this.loadKernels();
+  }
+
+  close(): void {
+    for (const dispose of this.disposers) dispose();
+    this.closing.abort();
+    this.sliceFlight?.abort();
+    this.tiles.close();
+    this.counters.close();
+    this.search.close();
+  }
+
+  setTheme(theme: ThemeName, background: Rgb, highlight: Rgb): void {
+    this.palette.setTheme(theme, background, highlight);
+    this.requestFrame();
+  }
+
+  /** Ask for another picture. */
+  requestFrame(): void {
+    // peek: an effect that asks for a picture must not run again for having asked
+    this.redraws.value = this.redraws.peek() + 1;
+  }
+
+  track(index: number): TracksInfo['tracks'][number] | undefined {
+    return this.trackOf.get(index);
+  }
+
+  get analysis(): Analysis | undefined {
+    return this.diagnosis.value;
+  }
+
+  setAnalysis(analysis: Analysis | undefined): void {
+    if (analysis === this.diagnosis.peek()) return;
+    this.diagnosis.value = analysis;
+    this.requestFrame();
+  }
+
+  get steps(): Steps {
+    return this.stepList.value;
+  }
+
+  /** The visible time, always inside the trace. */
+  get window(): Span {
+    const chosen = timeWindow.value;
+    return clampWindow(chosen ?? {t0: 0, t1: this.durationNs}, this.durationNs);
+  }
+
+  setWindow(window: Span): void {
+    this.show({window: this.asWindow(window)});
+  }
+
+  /** Change window and selection together: one entry in the history. */
+  show(change: Pick<Partial<ViewState>, 'window' | 'selection'>): void {
+    // an answer that comes when another page or trace is shown is not for that one
+    if (this.closing.signal.aborted) return;
+    show(change);
+    this.requestFrame();
+  }
+
+  /** For the address: tenths of a nanosecond are finer than any pixel; the whole trace is none. */
+  asWindow(window: Span): ViewState['window'] {
+    const {t0, t1} = clampWindow(window, this.durationNs);
+    if (t0 <= 0 && t1 >= this.durationNs) return undefined;
+    const round = (t: number): number => Math.round(t * 16) / 16;
+    return {t0: ns(round(t0)), t1: ns(Math.max(round(t1), round(t0) + 1))};
+  }
+
+  changeRows(change: Partial<RowState>): void {
+    this.rowState.value = {...this.rowState.value, ...change};
+    this.requestFrame();
+  }
+
+  toggle(set: 'collapsed' | 'expanded' | 'pinned', key: string): void {
+    const next = new Set(this.rowState.value[set]);
+    if (!next.delete(key)) next.add(key);
+    this.changeRows({[set]: next});
+  }
+
+  /** Make the lane of a track visible, whatever hides it. */
+  revealTrack(track: number, lane: number): void {
+    const key = `t${track}`;
+    const state = this.rowState.value;
+    if (!this.rows.value.some(row => row.key === key)) {
+      this.changeRows({revealed: new Set([...state.revealed, key]), filter: ''});
+    }
+    const row = this.rows.value.find(r => r.key === key);
+    // A collapsed row shows its first lane well enough.
+    if (row?.isCollapsed && lane > 0) this.toggle('collapsed', key);
+    if (row && lane >= row.lanes && !state.expanded.has(key)) this.toggle('expanded', key);
+    this.rowInView.value = {key, lane};
+  }
+
+  private followSelection(sel: Selection): void {
+    this.sliceFlight?.abort();
+    this.sliceFlight = undefined;
+    this.gap.value = undefined;
+    this.chain.value = [];
+    this.rowInView.value = undefined;
+    if (sel?.kind === 'slice') {
+      void this.loadSlice(sel.slice);
+    } else {
+      this.slice.value = {kind: 'none'};
+      if (sel) void this.loadGap(sel);
+    }
+    this.requestFrame();
+  }
+
+  private async loadSlice(id: number): Promise<void> {
+    const flight = new AbortController();
+    this.sliceFlight = flight;
+    this.slice.value = {kind: 'loading'};
+    try {
+      const slice = await api.getSlice(this.trace.id, id, flight.signal);
+      if (flight.signal.aborted) return;
+      this.slice.value = {kind: 'ready', slice, link: undefined};
+      this.speakSlice(slice);
+      this.revealTrack(slice.track, slice.lane);
+      this.requestFrame();
+      if (slice.link === undefined) return;
+      const link = await api.getSlice(this.trace.id, slice.link, flight.signal);
+      if (flight.signal.aborted) return;
+      this.slice.value = {kind: 'ready', slice, link};
+      this.requestFrame();
+    } catch (error) {
+      if (flight.signal.aborted || api.isAbort(error)) return;
+      this.slice.value = {kind: 'error', text: api.errorText(error)};
+    }
+  }
+
+  private speakSlice(slice: SliceInfo): void {
+    const track = this.track(slice.track);
+    const row = track ? `, ${trackLabel(this.tracks, track).label}` : '';
+    const name = slice.short || slice.name;
+    const at = formatDuration(slice.start_ns);
+    this.spoken.value = `${name}, ${formatDuration(slice.dur_ns)}, at ${at}${row}`;
+  }
+
+  /** The gap that a selection is, or that a selected area covers exactly. */
+  private async loadGap(sel: Extract<Selection, {t0: number}>): Promise<void> {
+    try {
+      const list = await this.gaps.load();
+      if (!sameSelection(selection.peek(), sel)) return;
+      const matches = (g: GapInfo): boolean =>
+        (sel.kind === 'area' || g.device === sel.device) &&
+        Math.abs(g.start_ns - sel.t0) < 1 &&
+        Math.abs(g.start_ns + g.dur_ns - sel.t1) < 1;
+      const gap = list.find(matches);
+      this.gap.value = gap;
+      if (gap?.cause === 'data_wait') void this.loadChain(gap, sel);
+      if (gap || sel.kind === 'gap') {
+        const why = gap ? ` ${causeStyle(gap.cause).words}` : '';
+        const device = gap?.device ?? (sel.kind === 'gap' ? sel.device : 0);
+        this.spoken.value = `GPU ${device} waits ${formatDuration(sel.t1 - sel.t0)}${why}`;
+      }
+      this.requestFrame();
+    } catch {
+      // The panel shows the interval without its causes and says so.
+    }
+  }
+
+  /** A line is drawn only along what was recorded; a failure draws none. */
+  private async loadChain(gap: GapInfo, sel: Selection): Promise<void> {
+    const threads = this.tracks.tracks.filter(t => t.kind === 'thread' && t.count > 0);
+    const slicesOf = async (
+      track: number,
+      t0: number,
+      t1: number,
+    ): Promise<readonly SliceInfo[]> => {
+      const range = {track, t0: Math.floor(t0), t1: Math.ceil(t1), limit: CHAIN_SLICES_MAX};
+      return (await api.getSlices(this.trace.id, range, this.closing.signal)).slices;
+    };
+    try {
+      const end = gap.start_ns + gap.dur_ns;
+      const mains = threads.filter(t => t.role === 'main').slice(0, 4);
+      const lists = await Promise.all(mains.map(t => slicesOf(t.index, gap.start_ns, end)));
+      const found = waitInGap(lists.flat(), gap.start_ns, end);
+      if (!found) return;
+      const whole = (s: SliceInfo): Promise<SliceInfo> =>
+        api.getSlice(this.trace.id, s.id, this.closing.signal);
+      // lists leave out which batch it was
+      const wait = await whole(found);
+      if (!sameSelection(selection.peek(), sel)) return;
+      this.chain.value = [wait];
+      this.requestFrame();
+      const workers = threads.filter(t => t.role === 'worker').slice(0, CHAIN_WORKERS_MAX);
+      const parts = await Promise.all(
+        workers.map(t => slicesOf(t.index, wait.start_ns, wait.start_ns + wait.dur_ns)),
+      );
+      const batch = lateBatch(wait, await Promise.all(lastEnded(wait, parts.flat()).map(whole)));
+      if (!batch || !sameSelection(selection.peek(), sel)) return;
+      this.chain.value = [wait, batch];
+      this.requestFrame();
+    } catch {
+      // the panel says in words what is known
+    }
+  }
+
+  private async loadKernels(): Promise<void> {
+    try {
+      const {kernels} = await api.getKernels(
+        this.trace.id,
+        {sort: 'total', order: 'desc', limit: KERNELS_KNOWN_MAX},
+        this.closing.signal,
+      );
+      for (const kernel of kernels) {
+        this.kernelCounts.set(kernel.name_id, kernel.count);
+        this.names.putLabel(kernel.name_id, kernel.short);
+      }
+      this.requestFrame();
+    } catch {
+      // Without the table names are shortened by our own rules and "times per step" is left out.
+    }
+  }
+}

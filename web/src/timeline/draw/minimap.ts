@@ -1,0 +1,267 @@
+// The whole trace in one strip: how busy the GPUs are (or the main thread, when there is none), why
+// they are not, steps and search hits, and the window as a brush.
+
+import {causeStyle} from '../../base/causes';
+import {StripRaster} from '../../render/strip_raster';
+import {levelFor} from '../../render/tile_plan';
+import type {StageTheme} from './stage_theme';
+import type {View} from '../data/tile_store';
+import type {TimelineModel} from '../data/timeline_model';
+import type {Span} from '../data/view_math';
+
+const STEP_TICK_PX = 5;
+const CAUSE_PX = 5;
+/** Handles are caught from this far. */
+const GRIP_PX = 6;
+
+export type MinimapGrip = 'left' | 'right' | 'inside' | 'outside';
+
+export class Minimap {
+  private readonly raster = new StripRaster();
+  private readonly picture = document.createElement('canvas');
+  private pictureKey = '';
+  private widthPx = 0;
+  private heightPx = 0;
+  private readonly busyTracks: readonly number[][];
+  private readonly gapTracks: readonly number[];
+
+  constructor(
+    private readonly canvas: HTMLCanvasElement,
+    private readonly model: TimelineModel,
+  ) {
+    const {tracks} = model.tracks;
+    const devices = new Map<number, number[]>();
+    for (const track of tracks) {
+      if (track.kind !== 'stream' || track.device === undefined) continue;
+      const own = devices.get(track.device) ?? [];
+      own.push(track.index);
+      devices.set(track.device, own);
+    }
+    if (devices.size === 0) {
+      const threads = tracks.filter(t => t.kind === 'thread');
+      const main = threads.find(t => t.role === 'main') ?? threads[0];
+      if (main) devices.set(0, [main.index]);
+    }
+    this.busyTracks = [...devices.values()].slice(0, 8).map(own => own.slice(0, 8));
+    this.gapTracks = tracks
+      .filter(t => t.kind === 'gaps')
+      .map(t => t.index)
+      .slice(0, 8);
+  }
+
+  resize(widthPx: number, heightPx: number): void {
+    this.widthPx = widthPx;
+    this.heightPx = heightPx;
+  }
+
+  /** The tiles it needs. */
+  view(): View | undefined {
+    if (this.widthPx <= 0) return undefined;
+    return {
+      t0: 0,
+      t1: this.model.durationNs,
+      nsPerPx: this.model.durationNs / this.widthPx,
+      tracks: [...this.busyTracks.flat(), ...this.gapTracks],
+      margin: 0,
+    };
+  }
+
+  draw(theme: StageTheme, dpr: number, window: Span): void {
+    const width = Math.max(1, Math.round(this.widthPx * dpr));
+    const height = Math.max(1, Math.round(this.heightPx * dpr));
+    if (this.canvas.width !== width) this.canvas.width = width;
+    if (this.canvas.height !== height) this.canvas.height = height;
+    const context = this.canvas.getContext('2d');
+    if (!context || width <= 1) return;
+    this.refreshPicture(theme, dpr, width, height);
+    context.setTransform(1, 0, 0, 1, 0, 0);
+    context.clearRect(0, 0, width, height);
+    context.drawImage(this.picture, 0, 0);
+    context.setTransform(dpr, 0, 0, dpr, 0, 0);
+    this.hits(context, theme);
+    this.brush(context, theme, window);
+  }
+
+  /** What the pointer is over. */
+  grip(x: number, window: Span): MinimapGrip {
+    const [left, right] = this.brushPx(window);
+    // A brush thinner than both grips is moved, not resized.
+    if (right - left > 2 * GRIP_PX) {
+      if (Math.abs(x - left) <= GRIP_PX) return 'left';
+      if (Math.abs(x - right) <= GRIP_PX) return 'right';
+    }
+    return x >= left - GRIP_PX && x <= right + GRIP_PX ? 'inside' : 'outside';
+  }
+
+  timeAt(x: number): number {
+    return (x / Math.max(1, this.widthPx)) * this.model.durationNs;
+  }
+
+  private brushPx(window: Span): [number, number] {
+    const scale = this.widthPx / this.model.durationNs;
+    return [window.t0 * scale, window.t1 * scale];
+  }
+
+  private refreshPicture(theme: StageTheme, dpr: number, width: number, height: number): void {
+    const {model} = this;
+    const versions = [...this.busyTracks.flat(), ...this.gapTracks].map(t =>
+      model.tiles.version(t),
+    );
+    const {outliers} = model.steps;
+    const key = `${width}x${height}/${theme.name}/${model.names.version}/${outliers.length}/${versions.join()}`;
+    if (key === this.pictureKey) return;
+    this.pictureKey = key;
+    this.picture.width = width;
+    this.picture.height = height;
+    const context = this.picture.getContext('2d');
+    if (!context) return;
+    const causes = this.gapTracks.length > 0 ? Math.round(CAUSE_PX * dpr) : 0;
+    const top = Math.round((STEP_TICK_PX + 2) * dpr);
+    this.busy(context, theme, width, top, height - causes - top);
+    this.causes(context, theme, width, height - causes, causes);
+    this.stepTicks(context, theme, dpr, width);
+  }
+
+  private columns(track: number, width: number, pixels: Uint32Array): void {
+    const {model} = this;
+    const nsPerPx = model.durationNs / width;
+    this.raster.rasterise(
+      {
+        source: model.tiles,
+        colors: model.palette,
+        track,
+        level: levelFor(nsPerPx, model.levelMax),
+        levelMax: model.levelMax,
+        startPx: 0,
+        columns: width,
+        nsPerPx,
+        lanes: model.track(track)?.lanes ?? 1,
+        merged: true,
+        alphaMin: 0,
+      },
+      pixels,
+    );
+  }
+
+  /** Mean over devices of the share of each column in which any of its streams is busy. */
+  private busy(
+    context: CanvasRenderingContext2D,
+    theme: StageTheme,
+    width: number,
+    top: number,
+    height: number,
+  ): void {
+    const total = new Float32Array(width);
+    const pixels = new Uint32Array(width);
+    for (const streams of this.busyTracks) {
+      const device = new Float32Array(width);
+      for (const track of streams) {
+        this.columns(track, width, pixels);
+        for (let x = 0; x < width; x++) {
+          const alpha = (pixels[x] as number) >>> 24;
+          if (alpha === 0) continue;
+          const share = alpha / 255;
+          device[x] = Math.min(1, (device[x] as number) + share);
+        }
+      }
+      for (let x = 0; x < width; x++) {
+        total[x] = (total[x] as number) + (device[x] as number) / this.busyTracks.length;
+      }
+    }
+    context.fillStyle = theme.faintText;
+    context.globalAlpha = 0.55;
+    for (let x = 0; x < width; x++) {
+      const h = Math.round((total[x] as number) * height);
+      if (h > 0) context.fillRect(x, top + height - h, 1, h);
+    }
+    context.globalAlpha = 1;
+  }
+
+  private causes(
+    context: CanvasRenderingContext2D,
+    theme: StageTheme,
+    width: number,
+    top: number,
+    height: number,
+  ): void {
+    if (height <= 0) return;
+    const pixels = new Uint32Array(width);
+    const each = Math.max(1, Math.floor(height / this.gapTracks.length));
+    this.gapTracks.forEach((track, i) => {
+      this.columns(track, width, pixels);
+      for (let x = 0; x < width; x++) {
+        const p = pixels[x] as number;
+        if (p >>> 24 === 0) continue;
+        const alpha = (p >>> 24) / 255;
+        context.fillStyle = `rgba(${p & 255}, ${(p >>> 8) & 255}, ${(p >>> 16) & 255}, ${alpha})`;
+        context.fillRect(x, top + i * each, 1, each);
+      }
+    });
+    if (theme.name === 'forced') {
+      context.fillStyle = theme.line;
+      context.fillRect(0, top, width, 1);
+    }
+  }
+
+  /** A tick where a step begins; an unusually long one as a bar over its whole length. */
+  private stepTicks(
+    context: CanvasRenderingContext2D,
+    theme: StageTheme,
+    dpr: number,
+    width: number,
+  ): void {
+    const {steps, durationNs} = this.model;
+    const scale = width / durationNs;
+    const h = Math.round(STEP_TICK_PX * dpr);
+    context.fillStyle = theme.faintText;
+    let last = -Infinity;
+    for (const step of steps.all) {
+      const x = Math.round(step.start * scale);
+      if (x - last < 3 * dpr) continue;
+      last = x;
+      context.fillRect(x, 0, Math.max(1, Math.round(dpr)), h);
+    }
+    const style = causeStyle('data_wait');
+    context.fillStyle = theme.name === 'dark' ? style.dark : style.light;
+    for (const step of steps.outliers) {
+      const x = Math.round(step.start * scale);
+      context.fillRect(x, 0, Math.max(2 * dpr, Math.round(step.dur * scale) - dpr), h - dpr);
+    }
+  }
+
+  private hits(context: CanvasRenderingContext2D, theme: StageTheme): void {
+    const {hits} = this.model.search;
+    if (hits.length === 0) return;
+    const scale = this.widthPx / this.model.durationNs;
+    context.fillStyle = theme.accent;
+    let last = -1;
+    for (const hit of hits) {
+      const x = Math.round(hit.start_ns * scale);
+      if (x === last) continue;
+      last = x;
+      context.fillRect(x, this.heightPx - CAUSE_PX - 5, 1, 4);
+    }
+  }
+
+  private brush(context: CanvasRenderingContext2D, theme: StageTheme, window: Span): void {
+    const [left, right] = this.brushPx(window);
+    const isWhole = window.t0 <= 0 && window.t1 >= this.model.durationNs;
+    const {widthPx, heightPx} = this;
+    if (!isWhole) {
+      context.fillStyle = `rgba(${theme.background.join(', ')}, 0.62)`;
+      context.fillRect(0, 0, Math.max(0, left), heightPx);
+      context.fillRect(right, 0, Math.max(0, widthPx - right), heightPx);
+    }
+    const x0 = Math.round(left);
+    const x1 = Math.max(x0 + 2, Math.round(right));
+    context.fillStyle = theme.accent;
+    context.fillRect(x0, 0, x1 - x0, 1);
+    context.fillRect(x0, heightPx - 1, x1 - x0, 1);
+    context.fillRect(Math.max(0, x0), 0, 2, heightPx);
+    context.fillRect(Math.min(widthPx, x1) - 2, 0, 2, heightPx);
+    if (x1 - x0 < 24) return;
+    for (const x of [x0, x1]) {
+      context.fillRect(Math.min(widthPx - 4, Math.max(0, x - 2)), heightPx / 2 - 8, 4, 16);
+    }
+  }
+}

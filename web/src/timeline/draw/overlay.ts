@@ -1,0 +1,369 @@
+// The second canvas: text, patterns of causes, counters, selection, the line from launch to
+// kernel, the pointer. Everything is in CSS pixels; the context is scaled once.
+
+import {causeStyle, isCause} from '../../base/causes';
+import type {CounterSamples} from '../../api/types';
+import {SliceKind} from '../../render/palette';
+import {levelFor, tileNs} from '../../render/tile_plan';
+import {forEachLane, lowerBound, walkTiles, type TileVisitor} from '../../render/tile_walk';
+import type {Tile} from '../../render/tile_decode';
+import {laneTop, type Row} from '../data/rows';
+import type {CausePatterns, StageTheme} from './stage_theme';
+import {TextFitter} from './text_fit';
+import {formatDuration} from '../../base/format';
+import type {TimelineModel} from '../data/timeline_model';
+
+/** Labels a frame at most: 2 000 take 5 ms. */
+const LABELS_MAX = 1500;
+/** Below this width no text of three characters fits. */
+const LABEL_MIN_PX = 22;
+const PATTERN_MIN_PX = 5;
+const TEXT_PAD_PX = 4;
+
+/** A row and where it is on the stage. */
+export interface PlacedRow {
+  readonly row: Row;
+  readonly top: number;
+}
+
+export interface OverlayView {
+  readonly t0: number;
+  readonly t1: number;
+  readonly widthPx: number;
+  readonly heightPx: number;
+  readonly rows: readonly PlacedRow[];
+}
+
+/** An interval in one lane of a row that may be off screen. */
+export interface LaneMark {
+  readonly track: number;
+  readonly lane: number;
+  readonly start: number;
+  readonly dur: number;
+}
+
+export class Overlay {
+  private readonly fitter: TextFitter;
+  private labels = 0;
+
+  constructor(
+    private readonly context: CanvasRenderingContext2D,
+    private readonly theme: StageTheme,
+    private readonly patterns: CausePatterns,
+    private readonly model: TimelineModel,
+  ) {
+    this.fitter = new TextFitter(text => {
+      context.font = theme.font;
+      return context.measureText(text).width;
+    });
+  }
+
+  /** Text, patterns, counters and lines of the rows. */
+  drawRows(view: OverlayView): void {
+    const {context, theme} = this;
+    this.labels = 0;
+    context.lineWidth = 1;
+    this.stepLines(view);
+    for (const placed of view.rows) {
+      const {row, top} = placed;
+      context.fillStyle = theme.faintLine;
+      context.fillRect(0, Math.round(top + row.height) - 1, view.widthPx, 1);
+      if (row.track === undefined) continue;
+      if (row.kind === 'counter') this.counter(row, top, view);
+      else if (!row.isCollapsed) this.texts(row, top, view);
+    }
+  }
+
+  /** Faint lines where steps begin, through all rows. */
+  private stepLines(view: OverlayView): void {
+    const {context, model} = this;
+    const pxPerNs = view.widthPx / (view.t1 - view.t0);
+    const steps = model.steps.all;
+    if (steps.length === 0) return;
+    let lastX = -Infinity;
+    context.fillStyle = this.theme.line;
+    for (const step of steps) {
+      if (step.start < view.t0) continue;
+      if (step.start > view.t1) break;
+      const x = Math.round((step.start - view.t0) * pxPerNs);
+      // Denser than this they would be a grey wall.
+      if (x - lastX < 24) continue;
+      lastX = x;
+      context.fillRect(x, 0, 1, view.heightPx);
+    }
+  }
+
+  private texts(row: Row, top: number, view: OverlayView): void {
+    const {context, theme, model} = this;
+    const track = row.track as number;
+    const nsPerPx = (view.t1 - view.t0) / view.widthPx;
+    const level = levelFor(nsPerPx, model.levelMax);
+    const isGaps = row.kind === 'gaps';
+    const minPx = isGaps ? PATTERN_MIN_PX : LABEL_MIN_PX;
+    // Natives of the view's own level are below 8 px: no text fits, but a gap's pattern does.
+    const from = isGaps ? level : Math.min(model.levelMax, level + 1);
+    context.font = theme.font;
+    context.textBaseline = 'middle';
+    context.textAlign = 'left';
+    const visitor: TileVisitor = {
+      cells: () => undefined,
+      natives: (tile, t0, t1) => {
+        forEachLane(tile.nativeLane, tile.nativeCount, (lane, first, last) => {
+          if (lane >= row.lanes) return;
+          const y = top + laneTop(row, lane);
+          if (y > view.heightPx || y + row.laneHeight < 0) return;
+          const begin = lowerBound(
+            tile.nativeStart,
+            t0 - (8 * tileNs(tile.level)) / 512,
+            first,
+            last,
+          );
+          for (let i = begin; i < last && this.labels < LABELS_MAX; i++) {
+            const start = tile.nativeStart[i] as number;
+            if (start >= t1) break;
+            const dur = tile.nativeDur[i] as number;
+            if (dur < minPx * nsPerPx) continue;
+            // One on the border is in two tiles: the one where its visible part begins draws it.
+            const seen = Math.max(start, view.t0);
+            if (seen < t0 || seen >= t1 || start + dur <= view.t0) continue;
+            const x0 = (seen - view.t0) / nsPerPx;
+            const x1 = Math.min(view.widthPx, (start + dur - view.t0) / nsPerPx);
+            if (isGaps) this.gapText(tile, i, x0, x1, y, row.laneHeight);
+            else this.sliceText(tile, i, x0, x1, y, row.laneHeight);
+          }
+        });
+      },
+    };
+    walkTiles(model.tiles, track, from, model.levelMax, view.t0, view.t1, visitor);
+  }
+
+  private sliceText(tile: Tile, i: number, x0: number, x1: number, y: number, h: number): void {
+    const room = x1 - x0 - 2 * TEXT_PAD_PX + 1;
+    if (room < LABEL_MIN_PX - 2 * TEXT_PAD_PX) return;
+    const label = this.model.names.label(tile.nativeName[i] as number);
+    if (label === undefined) return;
+    const kind = tile.nativeKind[i] as number;
+    const {context, theme} = this;
+    let text = this.fitter.fit(label, room);
+    // A step is known by its number, an operator by its last part: better that than half a word.
+    if (text !== label) text = this.fitter.fit(essence(label, kind), room);
+    if (text === '') return;
+    this.labels++;
+    const middle = y + (h - 1) / 2 + 0.5;
+    const withTime =
+      kind === SliceKind.step || kind === SliceKind.kernel || kind === SliceKind.copy;
+    context.fillStyle = theme.sliceText;
+    if (withTime && text === label) {
+      const time = formatDuration(tile.nativeDur[i] as number);
+      const used = this.fitter.width(text) + 10;
+      if (used + this.fitter.width(time) <= room) {
+        context.fillText(text, x0 + TEXT_PAD_PX, middle);
+        context.globalAlpha = 0.62;
+        text = time;
+        context.fillText(text, x0 + TEXT_PAD_PX + used, middle);
+        context.globalAlpha = 1;
+        return;
+      }
+    }
+    context.fillText(text, x0 + TEXT_PAD_PX, middle);
+  }
+
+  private gapText(tile: Tile, i: number, x0: number, x1: number, y: number, h: number): void {
+    const {context, theme, model} = this;
+    const name = model.names.text(tile.nativeName[i] as number);
+    if (name === undefined) return;
+    const style = causeStyle(name);
+    const width = x1 - x0 - 1;
+    const pattern = this.patterns.get(isCause(name) ? name : 'unattributed');
+    if (pattern) {
+      context.fillStyle = pattern;
+      context.fillRect(x0, y, width, h - 1);
+    }
+    if (width < 13) return;
+    this.labels++;
+    const middle = y + (h - 1) / 2 + 0.5;
+    const time = formatDuration(tile.nativeDur[i] as number);
+    const long = `${style.letter}  ${time}`;
+    const room = width - 8;
+    const text = this.fitter.width(long) * 1.06 <= room ? long : style.letter;
+    const textWidth = this.fitter.width(text) * 1.06;
+    const left = width > 260 ? x0 + 6 : x0 + (width - textWidth) / 2;
+    context.font = theme.boldFont; // after measuring, which sets the plain one
+    // A plate of the plain colour keeps the text readable on the pattern.
+    context.fillStyle = theme.name === 'dark' ? style.dark : style.light;
+    context.fillRect(left - 3, y + 2, textWidth + 6, h - 5);
+    context.fillStyle = theme.name === 'dark' ? style.onDark : style.onLight;
+    context.fillText(text, left, middle);
+    context.font = theme.font;
+  }
+
+  /** Step area between min and max, a line at the last value, the range at the left. */
+  private counter(row: Row, top: number, view: OverlayView): void {
+    const {context, theme, model} = this;
+    const samples = model.counters.get(row.track as number, view.t0, view.t1);
+    if (!samples || samples.ts_ns.length === 0) return;
+    const [low, high] = extent(samples, view.t0, view.t1);
+    const bottom = top + row.height - 4;
+    const height = row.height - 8;
+    const range = high - Math.min(0, low) || 1;
+    const base = Math.min(0, low);
+    const yOf = (value: number): number => bottom - ((value - base) / range) * height;
+    const xOf = (t: number): number => ((t - view.t0) / (view.t1 - view.t0)) * view.widthPx;
+    const {ts_ns: ts, last, max} = samples;
+    context.beginPath();
+    context.moveTo(-1, yOf(base));
+    let y = yOf(base);
+    for (let i = 0; i < ts.length; i++) {
+      const t = ts[i] as number;
+      const x = Math.min(view.widthPx + 1, Math.max(-1, xOf(t)));
+      context.lineTo(x, y);
+      y = yOf(max[i] ?? 0);
+      context.lineTo(x, y);
+      y = yOf(last[i] ?? 0);
+      context.lineTo(x, y);
+      if (t > view.t1) break;
+    }
+    context.lineTo(view.widthPx + 1, y);
+    context.strokeStyle = theme.faintText;
+    context.stroke();
+    context.lineTo(view.widthPx + 1, yOf(base));
+    context.fillStyle = theme.accentFill;
+    context.fill();
+    context.font = theme.smallFont;
+    const label = countText(high);
+    context.fillStyle = `rgba(${theme.background.join(', ')}, 0.75)`;
+    context.fillRect(1, top + 3, context.measureText(label).width + 6, 13);
+    context.fillStyle = theme.faintText;
+    context.textBaseline = 'alphabetic';
+    context.fillText(label, 4, top + 13);
+  }
+
+  /** A ring around a slice; an arrow at the edge when it is off screen sideways. */
+  ring(mark: LaneMark, view: OverlayView, isStrong: boolean): {x: number; y: number} | undefined {
+    const placed = view.rows.find(({row}) => row.track === mark.track);
+    if (!placed || (mark.lane >= placed.row.lanes && !placed.row.isCollapsed)) return undefined;
+    const {context, theme} = this;
+    const {row, top} = placed;
+    const pxPerNs = view.widthPx / (view.t1 - view.t0);
+    const lane = row.isCollapsed ? 0 : mark.lane;
+    const y = top + laneTop(row, lane);
+    const h = row.laneHeight - 1;
+    const x0 = (mark.start - view.t0) * pxPerNs;
+    const x1 = (mark.start + mark.dur - view.t0) * pxPerNs;
+    context.strokeStyle = isStrong ? theme.accent : theme.text;
+    context.fillStyle = context.strokeStyle;
+    context.lineWidth = isStrong ? 2 : 1;
+    if (x1 < 0 || x0 > view.widthPx) {
+      if (isStrong) this.edgeArrow(x1 < 0, y + h / 2, view.widthPx);
+      return {x: x1 < 0 ? 0 : view.widthPx, y: y + h / 2};
+    }
+    const left = Math.max(-4, Math.round(x0) - 0.5);
+    const right = Math.min(view.widthPx + 4, Math.max(Math.round(x1) + 0.5, left + 3));
+    context.strokeRect(left, Math.round(y) - 0.5, right - left, h + 1);
+    return {x: Math.min(view.widthPx, Math.max(0, (x0 + x1) / 2)), y: y + h / 2};
+  }
+
+  private edgeArrow(isLeft: boolean, y: number, widthPx: number): void {
+    const {context} = this;
+    const x = isLeft ? 3 : widthPx - 3;
+    const d = isLeft ? 8 : -8;
+    context.beginPath();
+    context.moveTo(x, y);
+    context.lineTo(x + d, y - 6);
+    context.lineTo(x + d, y + 6);
+    context.closePath();
+    context.fill();
+  }
+
+  /** From a launch to what it launched. */
+  linkLine(from: {x: number; y: number}, to: {x: number; y: number}): void {
+    const {context, theme} = this;
+    const bend = Math.max(24, Math.abs(to.y - from.y) * 0.4);
+    const down = to.y >= from.y ? bend : -bend;
+    context.strokeStyle = theme.accent;
+    context.lineWidth = 1.5;
+    context.setLineDash([5, 3]);
+    context.beginPath();
+    context.moveTo(from.x, from.y);
+    context.bezierCurveTo(from.x, from.y + down, to.x, to.y - down, to.x, to.y);
+    context.stroke();
+    context.setLineDash([]);
+    context.fillStyle = theme.accent;
+    context.beginPath();
+    context.arc(to.x, to.y, 3.5, 0, 2 * Math.PI);
+    context.fill();
+  }
+
+  /** An area or a gap, from top to bottom, with its length. */
+  band(t0: number, t1: number, view: OverlayView, text: string): void {
+    const {context, theme} = this;
+    const pxPerNs = view.widthPx / (view.t1 - view.t0);
+    const x0 = (t0 - view.t0) * pxPerNs;
+    const x1 = (t1 - view.t0) * pxPerNs;
+    if (x1 < 0 || x0 > view.widthPx) return;
+    const left = Math.max(-2, x0);
+    const right = Math.min(view.widthPx + 2, x1);
+    context.fillStyle = theme.accentFill;
+    context.fillRect(left, 0, Math.max(1, right - left), view.heightPx);
+    context.fillStyle = theme.accent;
+    context.fillRect(Math.round(left), 0, 1, view.heightPx);
+    context.fillRect(Math.round(right) - 1, 0, 1, view.heightPx);
+    if (text === '') return;
+    context.font = theme.boldFont;
+    const width = context.measureText(text).width + 12;
+    const middle = Math.min(view.widthPx - width - 2, Math.max(2, (left + right - width) / 2));
+    const y = view.heightPx - 24;
+    context.fillRect(middle, y, width, 18);
+    context.fillStyle = theme.name === 'dark' ? '#101216' : '#ffffff';
+    context.textBaseline = 'middle';
+    context.fillText(text, middle + 6, y + 9.5);
+  }
+
+  pointerLine(x: number, view: OverlayView): void {
+    this.context.fillStyle = this.theme.line;
+    this.context.fillRect(Math.round(x), 0, 1, view.heightPx);
+  }
+}
+
+/** What is left of a name when there is little room. */
+function essence(label: string, kind: number): string {
+  if (kind === SliceKind.step || /^step \d+$/.test(label)) return /\d+$/.exec(label)?.[0] ?? '';
+  const scope = label.lastIndexOf('::');
+  return scope < 0 ? label : label.slice(scope + 2);
+}
+
+/** Smallest and largest value in sight. */
+function extent(samples: CounterSamples, t0: number, t1: number): [number, number] {
+  let low = Infinity;
+  let high = -Infinity;
+  let before: number | undefined;
+  for (let i = 0; i < samples.ts_ns.length; i++) {
+    const t = samples.ts_ns[i] as number;
+    if (t < t0) {
+      before = samples.last[i];
+      continue;
+    }
+    if (t > t1) break;
+    low = Math.min(low, samples.min[i] ?? 0);
+    high = Math.max(high, samples.max[i] ?? 0);
+  }
+  if (before !== undefined) {
+    low = Math.min(low, before);
+    high = Math.max(high, before);
+  }
+  return low <= high ? [low, high] : [0, 1];
+}
+
+/** A counter's value, short: 1 234, 12.3 k, 4.56 G. */
+export function countText(value: number): string {
+  const size = Math.abs(value);
+  for (const [unit, text] of [
+    [1e12, ' T'],
+    [1e9, ' G'],
+    [1e6, ' M'],
+    [1e3, ' k'],
+  ] as const) {
+    if (size >= unit) return `${Number((value / unit).toPrecision(3))}${text}`;
+  }
+  return String(Number(value.toPrecision(4)));
+}

@@ -1,0 +1,391 @@
+// The drawing surface: canvases, the frame loop and its share of the DOM's events. Draws only when
+// something changed: one requestAnimationFrame with a dirty flag, no idle loop.
+
+import {effect, untracked} from '@preact/signals';
+import {selection, timeWindow} from '../../model/view_state';
+import {cssRgb} from '../../render/color';
+import {choiceFromQuery, createRenderer} from '../../render/choose_renderer';
+import type {Renderer, SceneRow} from '../../render/scene';
+import {ALPHA_MIN, ALPHA_MIN_DARK, ALPHA_MIN_IDLE} from '../../render/strip_raster';
+import {levelFor} from '../../render/tile_plan';
+import {FrameStats} from './frame_stats';
+import {valueAt} from '../data/counter_store';
+import {hitTest} from './hit_test';
+import {Minimap} from './minimap';
+import {Overlay, type OverlayView, type PlacedRow} from './overlay';
+import {laneAt, laneTop, rowAt, visibleRows, type Row} from '../data/rows';
+import {CausePatterns, readTheme, watchTheme, type StageTheme} from './stage_theme';
+import {drawAxis} from './time_axis';
+import {formatDuration} from '../../base/format';
+import type {Hit} from '../data/hover';
+import type {RowPlace, TimelineModel} from '../data/timeline_model';
+import {panWindow, zoomWindow, type Span} from '../data/view_math';
+
+/** Zoom and pan per second while a key is held. */
+const ZOOM_PER_S = 6;
+const PAN_PER_S = 1.1;
+/** A click may miss by this much. */
+const REACH_PX = 4;
+const STATS_EVERY_MS = 500;
+/** Read when the page is loaded: the address is rewritten as soon as something moves. */
+const RENDERER_CHOICE = choiceFromQuery(location.search);
+
+export interface StageElements {
+  readonly root: HTMLElement;
+  /** Scrolls vertically; holds labels and the sticky canvases. */
+  readonly scroller: HTMLElement;
+  readonly base: HTMLCanvasElement;
+  readonly overlay: HTMLCanvasElement;
+  readonly axis: HTMLCanvasElement;
+  readonly minimap: HTMLCanvasElement;
+}
+
+/** What a point of the stage means. */
+export interface StagePoint {
+  readonly t: number;
+  readonly row: Row | undefined;
+  readonly lane: number | undefined;
+}
+
+export class Stage {
+  readonly stats = new FrameStats();
+  readonly minimap: Minimap;
+  theme: StageTheme;
+  widthPx = 0;
+  heightPx = 0;
+  /** Where the pointer is over the stage, for its line. */
+  pointerX: number | undefined;
+  /** An area that is being dragged out. */
+  dragArea: Span | undefined;
+  /** Zoom and pan keys that are down: -1, 0, 1. */
+  held = {zoom: 0, pan: 0};
+
+  private renderer: Renderer;
+  private readonly context: CanvasRenderingContext2D;
+  private overlayPainter: Overlay | undefined;
+  private dpr = 1;
+  private frameHandle = 0;
+  private lastFrameMs = 0;
+  private lastStatsMs = 0;
+  private readonly disposers: (() => void)[] = [];
+
+  constructor(
+    readonly elements: StageElements,
+    readonly model: TimelineModel,
+  ) {
+    const context = elements.overlay.getContext('2d');
+    if (!context) throw new Error('this browser gives no 2D canvas');
+    this.context = context;
+    this.renderer = createRenderer(elements.base, RENDERER_CHOICE, () => this.invalidate());
+    elements.root.dataset['renderer'] = this.renderer.name;
+    this.minimap = new Minimap(elements.minimap, model);
+    this.theme = readTheme(elements.root);
+    this.applyTheme();
+    this.observe();
+  }
+
+  get rendererName(): string {
+    return this.renderer.name;
+  }
+
+  close(): void {
+    for (const dispose of this.disposers) dispose();
+    cancelAnimationFrame(this.frameHandle);
+    this.renderer.dispose();
+  }
+
+  invalidate(): void {
+    if (this.frameHandle === 0) {
+      this.frameHandle = requestAnimationFrame(now => this.frame(now));
+    }
+  }
+
+  /** Time and row at a place of the stage, CSS pixels from its top left. */
+  pointAt(x: number, y: number): StagePoint {
+    const {model} = this;
+    const {t0, t1} = model.window;
+    const t = t0 + (x / Math.max(1, this.widthPx)) * (t1 - t0);
+    const tops = model.tops.value;
+    const inside = y + this.elements.scroller.scrollTop;
+    if (inside >= (tops[tops.length - 1] ?? 0)) return {t, row: undefined, lane: undefined};
+    const index = rowAt(tops, inside);
+    const row = model.rows.value[index];
+    if (!row) return {t, row: undefined, lane: undefined};
+    return {t, row, lane: laneAt(row, inside - (tops[index] as number))};
+  }
+
+  /** What lies under a point. */
+  hitAt({t, row, lane}: StagePoint): Hit | undefined {
+    if (row?.track === undefined || lane === undefined || row.kind === 'counter') return undefined;
+    const {model} = this;
+    const nsPerPx = (model.window.t1 - model.window.t0) / Math.max(1, this.widthPx);
+    const level = levelFor(nsPerPx / this.dpr, model.levelMax);
+    const reach = REACH_PX * nsPerPx;
+    return hitTest(model.tiles, row.track, lane, t, reach, level, model.levelMax);
+  }
+
+  /** The value of the counter under a point: the last one at or before its time. */
+  counterAt({t, row}: StagePoint): number | undefined {
+    if (row?.kind !== 'counter' || row.track === undefined) return undefined;
+    const {t0, t1} = this.model.window;
+    const samples = this.model.counters.get(row.track, t0, t1);
+    return samples && valueAt(samples, t);
+  }
+
+  private observe(): void {
+    const {elements, model} = this;
+    const resize = new ResizeObserver(() => this.measure());
+    resize.observe(elements.root);
+    resize.observe(elements.scroller);
+    const onScroll = (): void => this.invalidate();
+    elements.scroller.addEventListener('scroll', onScroll, {passive: true});
+    this.disposers.push(
+      () => resize.disconnect(),
+      () => elements.scroller.removeEventListener('scroll', onScroll),
+      watchTheme(() => {
+        this.theme = readTheme(elements.root);
+        this.applyTheme();
+      }),
+      this.watchPixelRatio(),
+      effect(() => {
+        // Whatever of these changes, the picture does.
+        void [
+          model.redraws.value,
+          timeWindow.value,
+          selection.value,
+          model.rows.value,
+          model.slice.value,
+        ];
+        void [model.gap.value, model.chain.value, model.hover.value, model.search.state.value];
+        this.invalidate();
+      }),
+      effect(() => {
+        const place = model.rowInView.value;
+        if (place) untracked(() => this.scrollToRow(place));
+      }),
+    );
+    this.measure();
+  }
+
+  private watchPixelRatio(): () => void {
+    let query: MediaQueryList | undefined;
+    const onChange = (): void => {
+      query?.removeEventListener('change', onChange);
+      query = matchMedia(`(resolution: ${devicePixelRatio}dppx)`);
+      query.addEventListener('change', onChange);
+      this.measure();
+    };
+    onChange();
+    return () => query?.removeEventListener('change', onChange);
+  }
+
+  private measure(): void {
+    const box = this.elements.overlay.getBoundingClientRect();
+    const map = this.elements.minimap.getBoundingClientRect();
+    this.widthPx = Math.floor(box.width);
+    this.heightPx = Math.floor(this.elements.scroller.clientHeight);
+    const dpr = Math.min(4, Math.max(0.5, devicePixelRatio || 1));
+    if (dpr !== this.dpr) {
+      this.dpr = dpr;
+      this.applyTheme();
+    }
+    this.minimap.resize(Math.floor(map.width), Math.floor(map.height));
+    this.invalidate();
+  }
+
+  private applyTheme(): void {
+    const {theme, model, context} = this;
+    model.setTheme(theme.name, theme.background, theme.highlight);
+    const patterns = new CausePatterns(context, theme.name, this.dpr);
+    this.overlayPainter = new Overlay(context, theme, patterns, model);
+    this.invalidate();
+  }
+
+  private scrollToRow({key, lane}: RowPlace): void {
+    const {model, elements} = this;
+    const index = model.rows.value.findIndex(row => row.key === key);
+    const row = model.rows.value[index];
+    if (!row) return;
+    const top = (model.tops.value[index] as number) + laneTop(row, Math.min(lane, row.lanes - 1));
+    const {scrollTop, clientHeight} = elements.scroller;
+    if (top >= scrollTop && top + row.laneHeight + 4 <= scrollTop + clientHeight) return;
+    // The rows may have just grown: the browser must know of it before it can scroll there.
+    requestAnimationFrame(() => {
+      elements.scroller.scrollTop = Math.max(0, top - clientHeight / 3);
+      this.invalidate();
+    });
+  }
+
+  private frame(now: number): void {
+    this.frameHandle = 0;
+    const start = performance.now();
+    this.moveByKeys(now);
+    const isDone = this.draw();
+    this.stats.add(performance.now() - start);
+    this.publish(now);
+    this.publishSettled(isDone);
+    this.lastFrameMs = now;
+    if (!isDone || this.held.zoom !== 0 || this.held.pan !== 0) this.invalidate();
+  }
+
+  private moveByKeys(now: number): void {
+    const {zoom, pan} = this.held;
+    if (zoom === 0 && pan === 0) return;
+    const {model} = this;
+    // After a pause the first frame moves by one frame's worth.
+    const seconds = Math.min(0.05, Math.max(0.004, (now - this.lastFrameMs) / 1000));
+    let window: Span = model.window;
+    if (zoom !== 0) {
+      const anchor = this.pointerX === undefined ? 0.5 : this.pointerX / Math.max(1, this.widthPx);
+      window = zoomWindow(window, ZOOM_PER_S ** (-zoom * seconds), anchor, model.durationNs);
+    }
+    if (pan !== 0) window = panWindow(window, pan * PAN_PER_S * seconds, model.durationNs);
+    model.setWindow(window);
+  }
+
+  private draw(): boolean {
+    const {model, widthPx, heightPx} = this;
+    if (widthPx < 10 || heightPx < 10) return true;
+    const {t0, t1} = model.window;
+    const rows = this.placedRows();
+    this.wantTiles(rows, t0, t1);
+    model.palette.refresh();
+    const isDone = this.renderer.draw({
+      t0,
+      t1,
+      widthPx,
+      heightPx,
+      devicePixelRatio: this.dpr,
+      durationNs: model.durationNs,
+      levelMax: model.levelMax,
+      rows: rows.flatMap(row => sceneRow(row, this.theme.name === 'dark')),
+      source: model.tiles,
+      colors: model.palette,
+      background: cssRgb(this.theme.background),
+    });
+    this.drawOverlay({t0, t1, widthPx, heightPx, rows});
+    const {axis} = this.elements;
+    drawAxis(axis, this.theme, this.dpr, widthPx, 24, {t0, t1}, this.pointerX);
+    this.minimap.draw(this.theme, this.dpr, {t0, t1});
+    model.names.flush();
+    return isDone;
+  }
+
+  private placedRows(): PlacedRow[] {
+    const {model, heightPx} = this;
+    const scrollTop = this.elements.scroller.scrollTop;
+    const tops = model.tops.value;
+    const {first, last} = visibleRows(tops, scrollTop, scrollTop + heightPx);
+    return model.rows.value
+      .slice(first, last)
+      .map((row, i) => ({row, top: (tops[first + i] as number) - scrollTop}));
+  }
+
+  private wantTiles(rows: readonly PlacedRow[], t0: number, t1: number): void {
+    const {model} = this;
+    const tracks = rows.flatMap(({row}) =>
+      row.track === undefined || row.kind === 'counter' ? [] : [row.track],
+    );
+    const nsPerPx = (t1 - t0) / (this.widthPx * this.dpr);
+    const overview = this.minimap.view();
+    const main = {t0, t1, nsPerPx, tracks, margin: 1};
+    // The rows first: they are what is looked at. The strip above is a few requests more.
+    model.tiles.want(overview ? [main, overview] : [main]);
+  }
+
+  private drawOverlay(view: OverlayView): void {
+    const {context, dpr, overlayPainter: painter} = this;
+    const canvas = this.elements.overlay;
+    const width = Math.round(view.widthPx * dpr);
+    const height = Math.round(view.heightPx * dpr);
+    if (canvas.width !== width) canvas.width = width;
+    if (canvas.height !== height) canvas.height = height;
+    context.setTransform(dpr, 0, 0, dpr, 0, 0);
+    context.clearRect(0, 0, view.widthPx, view.heightPx);
+    if (!painter) return;
+    painter.drawRows(view);
+    this.drawSelection(painter, view);
+    const hover = this.model.hover.value;
+    if (hover?.hit && hover.row.track !== undefined) {
+      const {lane, start, dur} = hover.hit;
+      painter.ring({track: hover.row.track, lane, start, dur}, view, false);
+    }
+    if (this.dragArea) {
+      const {t0, t1} = this.dragArea;
+      painter.band(t0, t1, view, formatDuration(Math.round(t1 - t0)));
+    }
+    if (this.pointerX !== undefined) painter.pointerLine(this.pointerX, view);
+  }
+
+  private drawSelection(painter: Overlay, view: OverlayView): void {
+    const sel = selection.value;
+    if (sel === undefined) return;
+    if (sel.kind !== 'slice') {
+      painter.band(sel.t0, sel.t1, view, formatDuration(sel.t1 - sel.t0));
+      this.drawChain(painter, view);
+      return;
+    }
+    const state = this.model.slice.value;
+    if (state.kind !== 'ready') return;
+    const {slice, link} = state;
+    const mark = (s: typeof slice): {x: number; y: number} | undefined =>
+      painter.ring({track: s.track, lane: s.lane, start: s.start_ns, dur: s.dur_ns}, view, true);
+    const other = link ? mark(link) : undefined;
+    const own = mark(slice);
+    if (!own || !other || !link) return;
+    const isLaunch = slice.kind === 'api' || slice.start_ns < link.start_ns;
+    painter.linkLine(isLaunch ? own : other, isLaunch ? other : own);
+  }
+
+  /** One line from a gap to the wait and on to the batch that was late. */
+  private drawChain(painter: Overlay, view: OverlayView): void {
+    const gap = this.model.gap.value;
+    const chain = this.model.chain.value;
+    const row = this.model.tracks.tracks.find(t => t.kind === 'gaps' && t.device === gap?.device);
+    if (!gap || !row || chain.length === 0) return;
+    let from = painter.ring(
+      {track: row.index, lane: 0, start: gap.start_ns, dur: gap.dur_ns},
+      view,
+      true,
+    );
+    for (const s of chain) {
+      const mark = {track: s.track, lane: s.lane, start: s.start_ns, dur: s.dur_ns};
+      const to = painter.ring(mark, view, true);
+      if (from && to) painter.linkLine(from, to);
+      from = to;
+    }
+  }
+
+  /** Whether the picture is final: everything is here and drawn. For tests and screenshots. */
+  private publishSettled(isDone: boolean): void {
+    const {tiles, names} = this.model;
+    const isSettled = isDone && tiles.pending === 0 && names.isIdle && tiles.failure === undefined;
+    const text = isSettled ? 'yes' : 'no';
+    const {dataset} = this.elements.root;
+    if (dataset['settled'] !== text) dataset['settled'] = text;
+  }
+
+  /** Figures of the last seconds on the root element, for tests and measurements. */
+  private publish(now: number): void {
+    if (now - this.lastStatsMs < STATS_EVERY_MS) return;
+    this.lastStatsMs = now;
+    const {dataset} = this.elements.root;
+    dataset['frames'] = String(this.stats.frames);
+    dataset['frameWorkP95Ms'] = this.stats.percentile(95).toFixed(2);
+  }
+}
+
+function sceneRow({row, top}: PlacedRow, isDark: boolean): SceneRow[] {
+  if (row.track === undefined || row.kind === 'counter') return [];
+  return [
+    {
+      key: row.key,
+      track: row.track,
+      top: top + laneTop(row, 0),
+      laneHeight: row.laneHeight,
+      lanes: row.lanes,
+      isMerged: row.isCollapsed,
+      alphaMin: row.kind === 'gaps' ? ALPHA_MIN_IDLE : isDark ? ALPHA_MIN_DARK : ALPHA_MIN,
+    },
+  ];
+}

@@ -1,0 +1,68 @@
+// The time axis over the rows: ticks, the pointer's time.
+
+import type {StageTheme} from './stage_theme';
+import {axisTicks} from './axis_ticks';
+import type {Span} from '../data/view_math';
+
+const TICK_SPACING_PX = 96;
+
+export function drawAxis(
+  canvas: HTMLCanvasElement,
+  theme: StageTheme,
+  dpr: number,
+  widthPx: number,
+  heightPx: number,
+  window: Span,
+  pointerX: number | undefined,
+): void {
+  const width = Math.max(1, Math.round(widthPx * dpr));
+  const height = Math.max(1, Math.round(heightPx * dpr));
+  if (canvas.width !== width) canvas.width = width;
+  if (canvas.height !== height) canvas.height = height;
+  const c = canvas.getContext('2d');
+  if (!c) return;
+  c.setTransform(dpr, 0, 0, dpr, 0, 0);
+  c.clearRect(0, 0, widthPx, heightPx);
+  c.font = theme.smallFont;
+  c.textBaseline = 'middle';
+  const {
+    ticks,
+    anchorNs,
+    text: timeText,
+  } = axisTicks(window.t0, window.t1, widthPx, TICK_SPACING_PX);
+  const scale = widthPx / (window.t1 - window.t0);
+  for (const tick of ticks) {
+    const x = Math.round((tick.ns - window.t0) * scale);
+    c.fillStyle = theme.line;
+    c.fillRect(x, heightPx - 7, 1, 7);
+    c.fillStyle = theme.faintText;
+    // The first label steps aside for the anchor.
+    const text = anchorNs !== undefined && tick.ns === anchorNs ? anchorText(anchorNs) : tick.label;
+    if (x + c.measureText(text).width + 6 < widthPx) c.fillText(text, x + 4, heightPx / 2 - 1);
+  }
+  if (pointerX !== undefined) {
+    const at = window.t0 + pointerX / scale;
+    pointer(c, theme, widthPx, heightPx, pointerX, timeText(at));
+  }
+}
+
+/** A time to the nanosecond: what the ticks after it are offsets from. */
+function anchorText(ns: number): string {
+  return `${(ns / 1e9).toFixed(9)} s`;
+}
+
+function pointer(
+  c: CanvasRenderingContext2D,
+  theme: StageTheme,
+  widthPx: number,
+  heightPx: number,
+  x: number,
+  text: string,
+): void {
+  const width = c.measureText(text).width + 10;
+  const left = Math.min(widthPx - width, Math.max(0, x - width / 2));
+  c.fillStyle = theme.text;
+  c.fillRect(left, 2, width, heightPx - 6);
+  c.fillStyle = `rgb(${theme.background.join(', ')})`;
+  c.fillText(text, left + 5, heightPx / 2 - 1);
+}

@@ -1,0 +1,165 @@
+// Keys of the timeline: one table for the handler and for the help. Pure: runs in node.
+
+import type {ShortcutGroup} from '../../model/shortcuts';
+
+export type Command =
+  | 'zoom-in'
+  | 'zoom-out'
+  | 'pan-left'
+  | 'pan-right'
+  | 'scroll-up'
+  | 'scroll-down'
+  | 'fit'
+  | 'whole'
+  | 'clear'
+  | 'slice-previous'
+  | 'slice-next'
+  | 'slice-up'
+  | 'slice-down'
+  | 'gap-next'
+  | 'gap-previous'
+  | 'gap-same'
+  | 'outlier-next'
+  | 'link'
+  | 'batch'
+  | 'batch-next'
+  | 'batch-previous'
+  | 'search'
+  | 'hit-next'
+  | 'hit-previous'
+  | 'finding-1'
+  | 'finding-2'
+  | 'finding-3'
+  | 'finding-4'
+  | 'finding-5'
+  | 'mark'
+  | 'rows'
+  | 'back';
+
+/** The part of a KeyboardEvent that decides. */
+export interface KeyPress {
+  readonly code: string;
+  readonly key: string;
+  readonly ctrlKey: boolean;
+  readonly metaKey: boolean;
+  readonly altKey: boolean;
+  readonly shiftKey: boolean;
+}
+
+/** What the help shows. */
+export const SHORTCUTS: readonly ShortcutGroup[] = [
+  {
+    title: 'Timeline: move',
+    shortcuts: [
+      {keys: ['W', 'S'], text: 'zoom in, out (also + and \u2212)'},
+      {keys: ['A', 'D'], text: 'move left, right'},
+      {keys: ['Ctrl', 'wheel'], text: 'zoom at the pointer (also pinch)'},
+      {keys: ['Shift', 'wheel'], text: 'move sideways (also Shift, middle or right drag)'},
+      {keys: ['F'], text: 'centre the selection; again: fit it'},
+      {keys: ['0', 'Home'], text: 'whole trace'},
+      {keys: ['Backspace'], text: 'back to the selection before (also Alt Left)'},
+    ],
+  },
+  {
+    title: 'Timeline: gaps',
+    shortcuts: [
+      {keys: ['G'], text: 'next gap by size'},
+      {keys: ['Shift', 'G'], text: 'previous gap by size'},
+      {keys: ['Alt', 'G'], text: 'next gap of the same kind'},
+      {keys: ['N'], text: 'next step that is unusually long'},
+    ],
+  },
+  {
+    title: 'Timeline: slices',
+    shortcuts: [
+      {keys: ['click'], text: 'select (double click: zoom to it)'},
+      {keys: [',', '.'], text: 'previous, next slice of the row (also Left and Right)'},
+      {keys: ['Up', 'Down'], text: 'slice around, slice inside'},
+      {keys: ['L'], text: 'from a kernel to its launch and back'},
+      {keys: ['B'], text: 'follow a batch: worker, wait for it, and round again'},
+      {keys: ['Shift', 'B'], text: 'next batch (Alt B: the one before)'},
+      {keys: ['drag'], text: 'select an area'},
+      {keys: ['M'], text: 'make an area of the selection'},
+      {keys: ['Esc'], text: 'clear the selection'},
+    ],
+  },
+  {
+    title: 'Timeline: search and rows',
+    shortcuts: [
+      {keys: ['/'], text: 'search names (also Ctrl F)'},
+      {keys: ['Enter'], text: 'next hit'},
+      {keys: ['Shift', 'Enter'], text: 'previous hit'},
+      {keys: ['R'], text: 'essential rows or all rows'},
+    ],
+  },
+];
+
+// Letters by position on the keyboard, so that W A S D is the same cross on every layout.
+const BY_CODE: ReadonlyMap<string, Command> = new Map([
+  ['KeyW', 'zoom-in'],
+  ['KeyS', 'zoom-out'],
+  ['KeyA', 'pan-left'],
+  ['KeyD', 'pan-right'],
+  ['NumpadAdd', 'zoom-in'],
+  ['NumpadSubtract', 'zoom-out'],
+  ['Home', 'whole'],
+  ['ArrowLeft', 'slice-previous'],
+  ['ArrowRight', 'slice-next'],
+  ['ArrowUp', 'slice-up'],
+  ['ArrowDown', 'slice-down'],
+  ['PageUp', 'scroll-up'],
+  ['PageDown', 'scroll-down'],
+  ['Escape', 'clear'],
+  ['Backspace', 'back'],
+]);
+
+// All other letters and signs by what they write: G is where its label is.
+const BY_KEY: ReadonlyMap<string, Command> = new Map([
+  ['+', 'zoom-in'],
+  ['=', 'zoom-in'],
+  ['-', 'zoom-out'],
+  ['_', 'zoom-out'],
+  ['0', 'whole'],
+  ['f', 'fit'],
+  [',', 'slice-previous'],
+  ['.', 'slice-next'],
+  ['n', 'outlier-next'],
+  ['l', 'link'],
+  ['m', 'mark'],
+  ['r', 'rows'],
+  ['/', 'search'],
+  ['1', 'finding-1'],
+  ['2', 'finding-2'],
+  ['3', 'finding-3'],
+  ['4', 'finding-4'],
+  ['5', 'finding-5'],
+]);
+
+const HELD: ReadonlySet<Command> = new Set(['zoom-in', 'zoom-out', 'pan-left', 'pan-right']);
+
+/** Commands that go on while their key is down. */
+export const isHeldCommand = (command: Command): boolean => HELD.has(command);
+
+/** The command of a key press; undefined when it is not ours (the browser's, or none). */
+export function commandFor(press: KeyPress): Command | undefined {
+  const {code, key, ctrlKey, metaKey, altKey, shiftKey} = press;
+  const letter = key.toLowerCase();
+  if (ctrlKey || metaKey) {
+    return !altKey && !shiftKey && letter === 'f' ? 'search' : undefined;
+  }
+  // With Alt a layout may write another sign on G: its place counts as well.
+  if (altKey) {
+    if (letter === 'g' || code === 'KeyG') return 'gap-same';
+    if (letter === 'b' || code === 'KeyB') return 'batch-previous';
+    return code === 'ArrowLeft' ? 'back' : undefined;
+  }
+  if (letter === 'b') return shiftKey ? 'batch-next' : 'batch';
+  if (letter === 'g') return shiftKey ? 'gap-previous' : 'gap-next';
+  if (key === 'Enter') return shiftKey ? 'hit-previous' : 'hit-next';
+  return BY_CODE.get(code) ?? BY_KEY.get(letter);
+}
+
+/** Where typing must stay typing. */
+export function isTextTarget(element: {tagName: string; isContentEditable?: boolean}): boolean {
+  return element.isContentEditable === true || /^(INPUT|TEXTAREA|SELECT)$/.test(element.tagName);
+}

@@ -1,0 +1,436 @@
+// What the keys and buttons do: every command of keymap.ts, as movements of the view state.
+
+import {errorText, getSlices, searchSlices} from '../../api/client';
+import type {Evidence, SliceInfo} from '../../api/types';
+import {ns} from '../../base/units';
+import {sameSelection, selection} from '../../model/view_state';
+import {nextStation, sameStation, type BatchHit} from '../data/batch_chain';
+import {stepGap} from '../data/gap_list';
+import {nextInLane, previousInLane, type WindowFetch} from '../data/neighbours';
+import type {Command} from './keymap';
+import {formatDuration} from '../../base/format';
+import type {SliceState, TimelineModel} from '../data/timeline_model';
+import {
+  centreWindow,
+  fitWindow,
+  panWindow,
+  revealWindow,
+  zoomWindow,
+  type Span,
+} from '../data/view_math';
+
+/** Zoom and pan of one key press or button click. */
+const ZOOM_STEP = 1.5;
+const PAN_STEP = 0.2;
+const NEIGHBOURS_LIMIT = 1000;
+/** Ranges of one batch number: parts of its fetch, over all epochs. */
+const BATCH_HITS_MAX = 1000;
+/** What is too short to be seen is shown with this much around it. */
+const EVIDENCE_PAD_MIN_NS = 20_000;
+
+type ReadySlice = Extract<SliceState, {kind: 'ready'}>;
+
+export class Navigator {
+  /** Which evidence of a finding comes next. */
+  private readonly evidenceAt = new Map<number, number>();
+  private lastFit: string | undefined;
+
+  constructor(
+    private readonly model: TimelineModel,
+    private readonly focusSearch: () => void,
+    private readonly scrollBy: (px: number) => void,
+  ) {}
+
+  /** @return whether the command was one of ours (it may have found nothing to do) */
+  run(command: Command): void {
+    if (command !== 'fit') this.lastFit = undefined;
+    const {model} = this;
+    switch (command) {
+      case 'zoom-in':
+        return this.zoom(1 / ZOOM_STEP, 0.5);
+      case 'zoom-out':
+        return this.zoom(ZOOM_STEP, 0.5);
+      case 'pan-left':
+        return this.pan(-PAN_STEP);
+      case 'pan-right':
+        return this.pan(PAN_STEP);
+      case 'scroll-up':
+        return this.scrollBy(-300);
+      case 'scroll-down':
+        return this.scrollBy(300);
+      case 'whole':
+        return model.setWindow({t0: 0, t1: model.durationNs});
+      case 'fit':
+        return this.fit();
+      case 'clear':
+        return model.show({selection: undefined});
+      case 'slice-previous':
+        return this.neighbour('previous');
+      case 'slice-next':
+        return this.neighbour('next');
+      case 'slice-up':
+        return this.parent();
+      case 'slice-down':
+        return this.child();
+      case 'gap-next':
+        return void this.gap(1);
+      case 'gap-previous':
+        return void this.gap(-1);
+      case 'gap-same':
+        return void this.gap(1, true);
+      case 'outlier-next':
+        return this.outlier();
+      case 'link':
+        return this.link();
+      case 'batch':
+        return this.batch();
+      case 'batch-next':
+        return this.batchBeside(1);
+      case 'batch-previous':
+        return this.batchBeside(-1);
+      case 'search':
+        return this.focusSearch();
+      case 'hit-next':
+        return void this.hit(1);
+      case 'hit-previous':
+        return void this.hit(-1);
+      case 'mark':
+        return this.mark();
+      case 'rows':
+        return model.changeRows({showAll: !model.rowState.value.showAll});
+      case 'back':
+        return history.back();
+      case 'finding-1':
+      case 'finding-2':
+      case 'finding-3':
+      case 'finding-4':
+      case 'finding-5':
+        return this.finding(Number(command.slice(-1)) - 1);
+    }
+  }
+
+  zoom(factor: number, anchor: number): void {
+    const {model} = this;
+    model.setWindow(zoomWindow(model.window, factor, anchor, model.durationNs));
+  }
+
+  pan(share: number): void {
+    const {model} = this;
+    model.setWindow(panWindow(model.window, share, model.durationNs));
+  }
+
+  /** What is selected, as an interval. */
+  get selected(): Span | undefined {
+    const sel = selection.peek();
+    if (sel === undefined) return undefined;
+    if (sel.kind !== 'slice') return {t0: sel.t0, t1: sel.t1};
+    const state = this.model.slice.peek();
+    if (state.kind !== 'ready') return undefined;
+    return {t0: state.slice.start_ns, t1: state.slice.start_ns + state.slice.dur_ns};
+  }
+
+  zoomTo(span: Span): void {
+    this.model.setWindow(fitWindow(span, this.model.durationNs));
+  }
+
+  selectSlice(slice: number): void {
+    this.model.show({selection: {kind: 'slice', slice}});
+  }
+
+  /** Select a slice that may be off screen and bring it there. */
+  goToSlice(slice: number, span: Span | undefined): void {
+    const {model} = this;
+    model.show({
+      selection: {kind: 'slice', slice},
+      ...(span ? {window: model.asWindow(revealWindow(model.window, span, model.durationNs))} : {}),
+    });
+    if (!span) this.revealWhenLoaded(slice);
+  }
+
+  selectArea(t0: number, t1: number): void {
+    const from = Math.floor(Math.min(t0, t1));
+    const to = Math.max(from + 1, Math.ceil(Math.max(t0, t1)));
+    this.model.show({selection: {kind: 'area', t0: ns(from), t1: ns(to)}});
+    this.say(`area of ${formatDuration(to - from)}`);
+  }
+
+  /** First centred, pressed again fitted. */
+  private fit(): void {
+    const span = this.selected;
+    if (!span) return;
+    const {model} = this;
+    const key = `${span.t0}/${span.t1}`;
+    if (this.lastFit === key) {
+      this.zoomTo(span);
+      this.lastFit = undefined;
+      return;
+    }
+    this.lastFit = key;
+    const isTooLong = span.t1 - span.t0 > model.window.t1 - model.window.t0;
+    if (isTooLong) this.zoomTo(span);
+    else model.setWindow(centreWindow(model.window, span, model.durationNs));
+  }
+
+  private neighbour(side: 'previous' | 'next'): void {
+    this.withSlice(
+      ({slice}) => void this.beside(slice, side),
+      () => {
+        if (selection.peek() === undefined) this.pan(side === 'next' ? PAN_STEP : -PAN_STEP);
+      },
+    );
+  }
+
+  private async beside(slice: SliceInfo, side: 'previous' | 'next'): Promise<void> {
+    const {model} = this;
+    const fetch: WindowFetch = async (t0, t1) => {
+      const query = {track: slice.track, t0, t1, limit: NEIGHBOURS_LIMIT};
+      const reply = await getSlices(model.trace.id, query);
+      return {slices: reply.slices, isCut: reply.next !== undefined};
+    };
+    try {
+      const found =
+        side === 'next'
+          ? await nextInLane(slice, model.durationNs, fetch)
+          : await previousInLane(slice, fetch);
+      const sel = selection.peek();
+      if (sel?.kind !== 'slice' || sel.slice !== slice.id) return; // something else meanwhile
+      if (!found) return this.say(`no ${side} slice in this lane`);
+      this.goToSlice(found.id, {t0: found.start_ns, t1: found.start_ns + found.dur_ns});
+    } catch (error) {
+      this.say(errorText(error));
+    }
+  }
+
+  private parent(): void {
+    this.withSlice(
+      ({slice}) => {
+        if (slice.parent !== undefined) this.goToSlice(slice.parent, undefined);
+        else this.say('nothing around this slice');
+      },
+      () => this.scrollBy(-60),
+    );
+  }
+
+  private child(): void {
+    this.withSlice(
+      ({slice}) => {
+        // In order of start the first slice inside comes right after the one around it.
+        if (slice.children > 0) this.goToSlice(slice.id + 1, undefined);
+        else this.say('nothing inside this slice');
+      },
+      () => this.scrollBy(60),
+    );
+  }
+
+  private link(): void {
+    this.withSlice(
+      ({slice, link}) => {
+        if (slice.link === undefined) return this.say('no launch was recorded for this slice');
+        const span = link && {t0: link.start_ns, t1: link.start_ns + link.dur_ns};
+        this.goToSlice(slice.link, span);
+      },
+      () => this.say('select a kernel or its launch first'),
+    );
+  }
+
+  /** Follow the batch of the selection to where it goes next, or to the one that a gap waits for. */
+  private batch(): void {
+    const [wait] = this.model.chain.peek();
+    if (selection.peek()?.kind !== 'slice' && wait) return this.goTo(wait);
+    this.withSlice(
+      ({slice}) =>
+        void this.findBatch(slice, 0, hits => nextStation(hits, slice.name, slice.start_ns)),
+      () => this.say('select what a worker made, or a gap that waits for data, first'),
+    );
+  }
+
+  private batchBeside(step: 1 | -1): void {
+    this.withSlice(
+      ({slice}) =>
+        void this.findBatch(slice, step, hits => sameStation(hits, slice.name, slice.start_ns)),
+      () => this.say('select a batch first'),
+    );
+  }
+
+  /** Look for the loader's ranges of the slice's batch, or of one beside it, and go to one. */
+  private async findBatch(
+    slice: SliceInfo,
+    step: -1 | 0 | 1,
+    choose: (hits: readonly BatchHit[]) => BatchHit | undefined,
+  ): Promise<void> {
+    const batch = slice.loader?.batch;
+    if (batch === undefined || batch < 0) return this.say('no batch was recorded for this slice');
+    try {
+      const query = {q: `batch:${batch + step}`, limit: BATCH_HITS_MAX};
+      const {hits} = await searchSlices(this.model.trace.id, query);
+      const sel = selection.peek();
+      if (sel?.kind !== 'slice' || sel.slice !== slice.id) return; // something else meanwhile
+      const hit = choose(hits);
+      if (!hit)
+        return this.say(step === 0 ? 'nothing else was recorded of this batch' : 'no batch there');
+      this.goToSlice(hit.slice, {t0: hit.start_ns, t1: hit.start_ns + hit.dur_ns});
+    } catch (error) {
+      this.say(errorText(error));
+    }
+  }
+
+  private goTo(slice: SliceInfo): void {
+    this.goToSlice(slice.id, {t0: slice.start_ns, t1: slice.start_ns + slice.dur_ns});
+  }
+
+  /** Do something with the selected slice: at once, or when its details are here. */
+  private withSlice(act: (state: ReadySlice) => void, none: () => void): void {
+    const {model} = this;
+    const state = model.slice.peek();
+    const wanted = selection.peek();
+    if (state.kind === 'ready') return act(state);
+    if (state.kind !== 'loading') return none();
+    const stop = model.slice.subscribe(next => {
+      if (next.kind === 'loading' && sameSelection(selection.peek(), wanted)) return;
+      queueMicrotask(() => stop());
+      if (next.kind === 'ready' && sameSelection(selection.peek(), wanted)) act(next);
+    });
+  }
+
+  private revealWhenLoaded(slice: number): void {
+    const {model} = this;
+    const stop = model.slice.subscribe(state => {
+      if (state.kind === 'loading') return;
+      queueMicrotask(() => stop());
+      const sel = selection.peek();
+      if (state.kind !== 'ready' || sel?.kind !== 'slice' || sel.slice !== slice) return;
+      if (state.slice.id !== slice) return;
+      const {start_ns, dur_ns} = state.slice;
+      const span = {t0: start_ns, t1: start_ns + dur_ns};
+      model.setWindow(revealWindow(model.window, span, model.durationNs));
+    });
+  }
+
+  async gap(step: 1 | -1, isSame = false): Promise<void> {
+    const {model} = this;
+    let gaps;
+    try {
+      gaps = await model.gaps.load();
+    } catch {
+      return this.say('the list of gaps could not be loaded');
+    }
+    const sel = selection.peek();
+    // A selected area may be a gap as well.
+    const shown = sel === undefined ? undefined : model.gap.peek();
+    const current =
+      sel?.kind === 'gap'
+        ? {device: sel.device, t0: sel.t0 as number}
+        : shown && {device: shown.device, t0: shown.start_ns as number};
+    const now = gaps.find(g => g.device === current?.device && g.start_ns === current.t0);
+    if (isSame && !now) return this.say('select a gap first');
+    const next = stepGap(
+      gaps,
+      current,
+      step,
+      isSame && now ? g => g.signature === now.signature : undefined,
+    );
+    if (!next) return this.say('no gap of 10 microseconds or longer');
+    this.goToGap(next.device, next.start_ns, next.start_ns + next.dur_ns);
+  }
+
+  /** Select a gap and show it with as much again to either side. */
+  goToGap(device: number, t0: number, t1: number): void {
+    const {model} = this;
+    const span = {t0: t0 - (t1 - t0), t1: t1 + (t1 - t0)};
+    model.show({
+      selection: {kind: 'gap', device, t0: ns(t0), t1: ns(t1)},
+      window: model.asWindow(span),
+    });
+    const track = model.tracks.tracks.find(t => t.kind === 'gaps' && t.device === device);
+    if (track) model.revealTrack(track.index, 0);
+  }
+
+  /** Select what the launching thread was in for most of an interval, as deep as it goes. */
+  async hostDuring(t0: number, t1: number): Promise<void> {
+    const {model} = this;
+    const threads = model.tracks.tracks.filter(t => t.kind === 'thread' && t.count > 0);
+    const main =
+      threads.find(t => t.role === 'main') ?? [...threads].sort((a, b) => b.count - a.count)[0];
+    if (!main) return this.say('no host thread was recorded');
+    try {
+      const {slices} = await getSlices(model.trace.id, {
+        track: main.index,
+        t0: Math.floor(t0),
+        t1: Math.ceil(t1),
+        limit: 1000,
+      });
+      const inside = (s: (typeof slices)[number]): number =>
+        Math.min(t1, s.start_ns + s.dur_ns) - Math.max(t0, s.start_ns);
+      // Of slices that fill the interval alike the innermost says most.
+      const longest = Math.max(0, ...slices.map(inside));
+      const best = slices
+        .filter(s => longest > 0 && inside(s) >= 0.9 * longest)
+        .sort((a, b) => a.dur_ns - b.dur_ns)[0];
+      if (!best) return this.say('the thread recorded nothing in this time');
+      this.selectSlice(best.id);
+    } catch (error) {
+      this.say(errorText(error));
+    }
+  }
+
+  private outlier(): void {
+    const {model} = this;
+    const {window} = model;
+    const sel = selection.peek();
+    const from = sel?.kind === 'area' ? sel.t0 : window.t0 - 1;
+    const step = model.steps.outlierAfter(from);
+    if (!step) return this.say('no step is unusually long');
+    const span = {t0: step.start, t1: step.start + step.dur};
+    model.show({
+      selection: {kind: 'area', t0: ns(span.t0), t1: ns(span.t1)},
+      window: model.asWindow(fitWindow(span, model.durationNs)),
+    });
+    this.say(`${step.name}, ${formatDuration(step.dur)}`);
+  }
+
+  async hit(direction: 1 | -1): Promise<void> {
+    const {model} = this;
+    const hit = await model.search.step(direction, model.window.t0);
+    if (!hit) return;
+    this.goToSlice(hit.slice, {t0: hit.start_ns, t1: hit.start_ns + hit.dur_ns});
+  }
+
+  finding(index: number): void {
+    const {model} = this;
+    const finding = model.analysis?.findings[index];
+    if (!finding) return this.say(`there is no finding ${index + 1}`);
+    if (finding.evidence.length === 0) return this.say('this finding has no place in time');
+    const at = this.evidenceAt.get(index) ?? 0;
+    const evidence = finding.evidence[at % finding.evidence.length];
+    if (!evidence) return;
+    this.evidenceAt.set(index, at + 1);
+    this.goToEvidence(evidence);
+    this.say(`${finding.title}. ${evidence.text}`);
+  }
+
+  /** Select what a finding points to, and show it with half of its length around it. */
+  goToEvidence({slice, track, t0_ns: t0, t1_ns: t1}: Evidence): void {
+    const {model} = this;
+    const end = ns(Math.max(t1, t0 + 1));
+    const pad = Math.max(EVIDENCE_PAD_MIN_NS, (end - t0) / 2);
+    model.show({
+      selection: slice !== undefined ? {kind: 'slice', slice} : {kind: 'area', t0: ns(t0), t1: end},
+      window: model.asWindow({t0: t0 - pad, t1: end + pad}),
+    });
+    // A slice brings its row along; a time on a device is seen in that device's row of causes.
+    const device = /^GPU (\d+)/.exec(track)?.[1];
+    if (slice !== undefined || device === undefined) return;
+    const row = model.tracks.tracks.find(t => t.kind === 'gaps' && t.device === Number(device));
+    if (row) model.revealTrack(row.index, 0);
+  }
+
+  private mark(): void {
+    const span = this.selected;
+    if (span) this.selectArea(span.t0, span.t1);
+    else this.selectArea(this.model.window.t0, this.model.window.t1);
+  }
+
+  private say(text: string): void {
+    this.model.spoken.value = text;
+  }
+}
