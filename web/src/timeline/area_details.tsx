@@ -1,0 +1,44 @@
+// A selected area in full.
+import type {JSX} from 'preact';
+import {formatCount, formatDuration, formatNumber} from '../base/format';
+import {CopyButton} from '../ui/copy_button';
+import {AreaActions, Fact, timeFact, type DetailsProps} from './details_parts';
+
+export function AreaDetails({
+  model,
+  navigator,
+  t0,
+  t1,
+}: DetailsProps & {t0: number; t1: number}): JSX.Element {
+  const dur = t1 - t0;
+  const inside = model.steps.all.filter(s => s.start < t1 && s.start + s.dur > t0);
+  const step = model.steps.at(t0);
+  const mean = model.analysis?.steps.mean_ns;
+  return (
+    <>
+      <header class="tl-details-head">
+        <h2 class="tl-title">
+          Area of {formatDuration(dur, 4)}
+          <CopyButton text={String(dur)} label="Copy the length in ns" />
+        </h2>
+        <div class="tl-actions">
+          <AreaActions model={model} navigator={navigator} t0={t0} t1={t1} />
+        </div>
+      </header>
+      <dl class="tl-facts">
+        <Fact name="from">{timeFact(t0)}</Fact>
+        <Fact name="to">{timeFact(t1)}</Fact>
+        {mean !== undefined && mean > 0 && (
+          <Fact name="in steps">{formatNumber(dur / mean, 3)} of the mean step</Fact>
+        )}
+        {inside.length > 0 && (
+          <Fact name="touches">
+            {inside.length === 1
+              ? inside[0]?.name || 'one step'
+              : `${formatCount(inside.length)} steps${step?.name ? `, from ${step.name}` : ''}`}
+          </Fact>
+        )}
+      </dl>
+    </>
+  );
+}

@@ -1,0 +1,65 @@
+// What the details of a slice, a gap and an area have in common.
+import type {ComponentChildren, JSX} from 'preact';
+import {exactNs, formatDuration} from '../base/format';
+import {selection, type Selection} from '../model/view_state';
+import {ViewLink} from '../ui/link';
+import type {TimelineModel} from './data/timeline_model';
+import type {Navigator} from './input/navigate';
+
+export interface DetailsProps {
+  readonly model: TimelineModel;
+  readonly navigator: Navigator;
+}
+
+/** A line of a list of facts. */
+export function Fact({name, children}: {name: string; children: ComponentChildren}): JSX.Element {
+  return (
+    <div class="tl-fact">
+      <dt>{name}</dt>
+      <dd>{children}</dd>
+    </div>
+  );
+}
+
+/** A time in few digits; all of them when the pointer rests on it. */
+export const timeFact = (ns: number): JSX.Element => (
+  <span title={exactNs(ns)}>{formatDuration(ns, 4)}</span>
+);
+
+/** What can be done with a time. */
+export function AreaActions(
+  props: DetailsProps & {t0: number; t1: number; metric?: 'gpu' | 'waiting'},
+): JSX.Element {
+  const {model, navigator, t0, t1, metric} = props;
+  const isArea = selection.value?.kind === 'area';
+  const from = Math.floor(t0);
+  const to = Math.max(from + 1, Math.ceil(t1));
+  const area: Selection = {
+    kind: 'area',
+    t0: from as NonNullable<typeof model.trace.duration_ns>,
+    t1: to as NonNullable<typeof model.trace.duration_ns>,
+  };
+  return (
+    <>
+      <button type="button" class="tl-button" onClick={() => navigator.zoomTo({t0, t1})}>
+        zoom to it
+      </button>
+      {!isArea && (
+        <button
+          type="button"
+          class="tl-button"
+          title="Select its time as an area (M)"
+          onClick={() => navigator.run('mark')}
+        >
+          as area
+        </button>
+      )}
+      <ViewLink
+        class="tl-button"
+        view={{page: 'flame', selection: area, ...(metric ? {flameMetric: metric} : {})}}
+      >
+        flame graph of {isArea ? 'this area' : 'its time'}
+      </ViewLink>
+    </>
+  );
+}

@@ -1,0 +1,141 @@
+// A selected gap in full: its causes, what ended it, what the host did meanwhile.
+import type {JSX} from 'preact';
+import type {GapInfo} from '../api/types';
+import {CAUSES, CAUSE_STYLES, causeStyle} from '../base/causes';
+import {formatDuration, formatPct} from '../base/format';
+import {page, type Selection} from '../model/view_state';
+import {Chip, topicOf} from '../ui/cause_mark';
+import {CopyButton} from '../ui/copy_button';
+import {ViewLink} from '../ui/link';
+import {AreaActions, Fact, timeFact, type DetailsProps} from './details_parts';
+import {timesText} from './tooltip';
+
+export function GapDetails(
+  props: DetailsProps & {sel: Extract<NonNullable<Selection>, {kind: 'gap'}>},
+): JSX.Element {
+  const {model, navigator, sel} = props;
+  const gap = model.gap.value;
+  const dur = sel.t1 - sel.t0;
+  const step = model.steps.at(sel.t0);
+  return (
+    <>
+      <header class="tl-details-head">
+        <h2 class="tl-title">
+          {gap && <Chip topic={topicOf(gap.cause)} />}
+          GPU {sel.device} waits {formatDuration(dur, 3)}
+          {gap && ` ${causeStyle(gap.cause).words}`}
+        </h2>
+        <div class="tl-actions">
+          <GapActions model={model} navigator={navigator} gap={gap} />
+          <AreaActions
+            model={model}
+            navigator={navigator}
+            t0={sel.t0}
+            t1={sel.t1}
+            metric="waiting"
+          />
+        </div>
+      </header>
+      {gap ? (
+        <Pieces gap={gap} />
+      ) : (
+        <p class="tl-muted">The causes of this interval are not among the gaps of 10 µs or more.</p>
+      )}
+      <dl class="tl-facts">
+        {gap?.root_cause !== undefined && gap.root_cause !== '' && (
+          <Fact name="why">{gap.root_cause}</Fact>
+        )}
+        {gap?.per_step !== undefined && <Fact name="how often">{timesText(gap.per_step)}</Fact>}
+        <Fact name="starts at">{timeFact(sel.t0)}</Fact>
+        {step && (
+          <Fact name="in">
+            {step.name || `step ${step.index}`}
+            {step.dur > 0 && `, ${formatPct((100 * dur) / step.dur)} of it`}
+          </Fact>
+        )}
+        <Fact name="duration">
+          {timeFact(dur)} <CopyButton text={String(dur)} label="Copy the duration in ns" />
+        </Fact>
+      </dl>
+    </>
+  );
+}
+
+/** The parts of a gap by cause, as a bar and in words. */
+function Pieces({gap}: {gap: GapInfo}): JSX.Element {
+  const pieces = CAUSES.map(cause => ({cause, ns: gap.cause_ns[cause] ?? 0}))
+    .filter(piece => piece.ns > 0)
+    .sort((a, b) => b.ns - a.ns);
+  return (
+    <div class="tl-pieces">
+      <div class="tl-pieces-bar" aria-hidden="true">
+        {pieces.map(({cause, ns}) => (
+          <span
+            key={cause}
+            class={`cause-${cause} tl-piece`}
+            style={{width: `${(100 * ns) / gap.dur_ns}%`}}
+          />
+        ))}
+      </div>
+      <ul>
+        {pieces.map(({cause, ns}) => (
+          <li key={cause}>
+            <Chip topic={topicOf(cause)} /> {formatDuration(ns)} {CAUSE_STYLES[cause].words}
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}
+
+function GapActions({
+  model,
+  navigator,
+  gap,
+}: DetailsProps & {gap: GapInfo | undefined}): JSX.Element {
+  // the first is the one that is worth most
+  const finding = gap && model.analysis?.findings.find(f => f.cause === gap.cause);
+  const batch = model.chain.value[1];
+  return (
+    <>
+      <button type="button" class="tl-button" onClick={() => void navigator.gap(1, true)}>
+        next gap like this <kbd>Alt G</kbd>
+      </button>
+      {gap?.ended_by !== undefined && (
+        <button
+          type="button"
+          class="tl-button"
+          onClick={() => navigator.goToSlice(gap.ended_by ?? 0, undefined)}
+        >
+          what ended it
+        </button>
+      )}
+      {batch && (
+        <button
+          type="button"
+          class="tl-button"
+          onClick={() => navigator.goToSlice(batch.id, undefined)}
+        >
+          the batch that was late
+        </button>
+      )}
+      {gap && (
+        <button
+          type="button"
+          class="tl-button"
+          onClick={() => void navigator.hostDuring(gap.start_ns, gap.start_ns + gap.dur_ns)}
+        >
+          what the host did
+        </button>
+      )}
+      {finding && (
+        <ViewLink
+          class="tl-button"
+          view={{page: page.value === 'timeline' ? 'overview' : page.value}}
+        >
+          <span class="tl-clip">finding: {finding.title || finding.id}</span>
+        </ViewLink>
+      )}
+    </>
+  );
+}

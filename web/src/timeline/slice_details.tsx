@@ -1,0 +1,220 @@
+// A selected slice in full: its times, its launch, what was recorded of it.
+import type {JSX} from 'preact';
+import type {SliceInfo} from '../api/types';
+import {formatBytes, formatCount, formatNumber, formatPct} from '../base/format';
+import {CopyButton} from '../ui/copy_button';
+import {Failed, Loading} from '../ui/states';
+import {trackLabel} from './data/rows';
+import type {TimelineModel} from './data/timeline_model';
+import {AreaActions, Fact, timeFact, type DetailsProps} from './details_parts';
+import {timesText} from './tooltip';
+
+export function SliceSelected({model, navigator}: DetailsProps): JSX.Element {
+  const state = model.slice.value;
+  if (state.kind === 'error') {
+    return <Failed title="This slice cannot be shown" text={state.text} />;
+  }
+  if (state.kind !== 'ready') return <Loading what="the slice" />;
+  return <SliceDetails model={model} navigator={navigator} slice={state.slice} link={state.link} />;
+}
+
+function SliceDetails(
+  props: DetailsProps & {slice: SliceInfo; link: SliceInfo | undefined},
+): JSX.Element {
+  const {model, navigator, slice, link} = props;
+  const track = model.track(slice.track);
+  const step = model.steps.at(slice.start_ns);
+  const t1 = slice.start_ns + slice.dur_ns;
+  const shown = slice.short !== '' && slice.short !== slice.name ? slice.short : undefined;
+  return (
+    <>
+      <header class="tl-details-head">
+        <h2 class="tl-title">
+          {shown ?? slice.name}
+          <CopyButton text={slice.name} label="Copy the full name" />
+        </h2>
+        <div class="tl-actions">
+          {slice.link !== undefined && (
+            <button type="button" class="tl-button" onClick={() => navigator.run('link')}>
+              {slice.kind === 'api' ? 'to what it launched' : 'to its launch'} <kbd>L</kbd>
+            </button>
+          )}
+          {(slice.loader?.batch ?? -1) >= 0 && (
+            <button
+              type="button"
+              class="tl-button"
+              title="From the worker to who waits for it, and round again; Shift B: the next batch"
+              onClick={() => navigator.run('batch')}
+            >
+              follow the batch <kbd>B</kbd>
+            </button>
+          )}
+          {slice.prev !== undefined && (
+            <button
+              type="button"
+              class="tl-button"
+              title="The slice of this name before it in the row"
+              onClick={() => navigator.goToSlice(slice.prev ?? 0, undefined)}
+            >
+              {'\u2039'} same name
+            </button>
+          )}
+          {slice.next !== undefined && (
+            <button
+              type="button"
+              class="tl-button"
+              title="The slice of this name after it in the row"
+              onClick={() => navigator.goToSlice(slice.next ?? 0, undefined)}
+            >
+              same name {'\u203a'}
+            </button>
+          )}
+          {slice.parent !== undefined && (
+            <button
+              type="button"
+              class="tl-button"
+              onClick={() => navigator.run('slice-up')}
+              title="Select the slice around this one (Up)"
+            >
+              around it
+            </button>
+          )}
+          <AreaActions
+            model={model}
+            navigator={navigator}
+            t0={slice.start_ns}
+            t1={t1}
+            {...(track?.kind === 'stream' ? {metric: 'gpu' as const} : {})}
+          />
+        </div>
+      </header>
+      {shown !== undefined && <p class="tl-full-name">{slice.name}</p>}
+      <dl class="tl-facts">
+        <Fact name="duration">
+          <strong>{timeFact(slice.dur_ns)}</strong>{' '}
+          <CopyButton text={String(slice.dur_ns)} label="Copy the duration in ns" />
+        </Fact>
+        <Fact name="starts at">
+          {timeFact(slice.start_ns)}{' '}
+          <CopyButton text={String(slice.start_ns)} label="Copy the start in ns" />
+        </Fact>
+        <Fact name="kind">{slice.kind.replaceAll('_', ' ')}</Fact>
+        {track && <Fact name="row">{trackLabel(model.tracks, track).label}</Fact>}
+        {step && step.dur > 0 && slice.kind !== 'step' && (
+          <Fact name="share of the step">
+            {formatPct((100 * slice.dur_ns) / step.dur)} of {step.name || `step ${step.index}`}
+          </Fact>
+        )}
+        {slice.same_name && (
+          <Fact name="of this name">
+            {formatCount(slice.same_name.count)} times, {timeFact(slice.same_name.total_ns)}
+            {slice.same_name.per_step !== undefined && `, ${timesText(slice.same_name.per_step)}`}
+          </Fact>
+        )}
+        <KernelFacts slice={slice} />
+        <CopyFacts slice={slice} />
+        <LoaderFacts slice={slice} />
+        {link && <LinkFact model={model} slice={slice} link={link} />}
+        {slice.corr !== 0 && <Fact name="correlation">{slice.corr}</Fact>}
+        {slice.children > 0 && (
+          <Fact name="inside it">
+            {slice.children === 1 ? '1 slice' : `${formatCount(slice.children)} slices`}
+          </Fact>
+        )}
+      </dl>
+      <Args args={slice.args} />
+    </>
+  );
+}
+
+const shapeText = (sizes: readonly number[]): string => sizes.map(formatCount).join(' \u00d7 ');
+
+function KernelFacts({slice}: {slice: SliceInfo}): JSX.Element | null {
+  const {kernel} = slice;
+  if (!kernel) return null;
+  return (
+    <>
+      {kernel.grid.length > 0 && <Fact name="grid">{shapeText(kernel.grid)}</Fact>}
+      {kernel.block.length > 0 && <Fact name="block">{shapeText(kernel.block)}</Fact>}
+      {kernel.registers !== undefined && <Fact name="registers">{kernel.registers} a thread</Fact>}
+      {kernel.shared_memory_bytes !== undefined && (
+        <Fact name="shared memory">{formatBytes(kernel.shared_memory_bytes)}</Fact>
+      )}
+      {kernel.occupancy_pct !== undefined && (
+        <Fact name="occupancy">{formatPct(kernel.occupancy_pct)} estimated</Fact>
+      )}
+    </>
+  );
+}
+
+function CopyFacts({slice}: {slice: SliceInfo}): JSX.Element | null {
+  const {copy} = slice;
+  if (!copy) return null;
+  const path = [copy.src, copy.dst].filter(text => text !== '').join(' \u2192 ');
+  return (
+    <>
+      {copy.kind !== '' && (
+        <Fact name="copy">{path === '' ? copy.kind : `${copy.kind}, ${path}`}</Fact>
+      )}
+      {copy.bytes !== undefined && <Fact name="size">{formatBytes(copy.bytes)}</Fact>}
+      {copy.gb_per_s !== undefined && copy.gb_per_s > 0 && (
+        <Fact name="rate">{formatNumber(copy.gb_per_s)} GB/s</Fact>
+      )}
+    </>
+  );
+}
+
+function LoaderFacts({slice}: {slice: SliceInfo}): JSX.Element | null {
+  const {loader} = slice;
+  if (!loader) return null;
+  return (
+    <>
+      {loader.batch !== undefined && <Fact name="batch">{loader.batch}</Fact>}
+      {loader.worker !== undefined && loader.worker >= 0 && (
+        <Fact name="worker">{loader.worker}</Fact>
+      )}
+      {loader.cpu_ns !== undefined && <Fact name="on a core">{timeFact(loader.cpu_ns)}</Fact>}
+    </>
+  );
+}
+
+/** The other end of a launch, and how long it took from call to start. */
+function LinkFact(props: {model: TimelineModel; slice: SliceInfo; link: SliceInfo}): JSX.Element {
+  const {model, slice, link} = props;
+  const isLaunch = slice.kind === 'api';
+  const [call, work] = isLaunch ? [slice, link] : [link, slice];
+  const track = model.track(link.track);
+  const row = track ? trackLabel(model.tracks, track).label : '';
+  return (
+    <>
+      <Fact name={isLaunch ? 'launched' : 'launched by'}>
+        {link.short || link.name} <span class="tl-muted">{row}</span>
+      </Fact>
+      <Fact name="from call to start">{timeFact(work.start_ns - call.start_ns)}</Fact>
+    </>
+  );
+}
+
+function argText(value: unknown): string {
+  return typeof value === 'string' ? value : (JSON.stringify(value) ?? '');
+}
+
+function Args({args}: {args: Readonly<Record<string, unknown>>}): JSX.Element | null {
+  const entries = Object.entries(args);
+  if (entries.length === 0) return null;
+  return (
+    <details class="tl-args" open={entries.length <= 12}>
+      <summary>
+        {formatCount(entries.length)} more {entries.length === 1 ? 'field' : 'fields'}, as recorded{' '}
+        <CopyButton text={JSON.stringify(args, undefined, 2)} label="Copy all as JSON" />
+      </summary>
+      <dl class="tl-facts">
+        {entries.map(([name, value]) => (
+          <Fact key={name} name={name}>
+            <span class="tl-arg">{argText(value)}</span>
+          </Fact>
+        ))}
+      </dl>
+    </details>
+  );
+}
