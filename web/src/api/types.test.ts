@@ -13,3 +13,29 @@ test('replies of a newer or poorer server still read', () => {
   assert.deepEqual(analysis.findings, []);
   assert.equal(analysis.throughput.per_s, undefined);
 });
+
+test('a finding says what it is about and how its change is read; an older one does not', () => {
+  const findings = analysisShape(
+    {
+      schema: 'lacuna.analysis/1',
+      trace: {},
+      verdict: {},
+      findings: [
+        {id: 'sync-stall', cause: 'sync', change_kind: 'code', effort: 'lines'},
+        {id: 'gpu-bound', cause: 'gpu', change_kind: 'text', effort: 'hardware'},
+        {id: 'sync-stall', change: 'x = f(y)'},
+        {id: 'later', cause: 'solar_wind', change_kind: 'diagram', effort: 'heroic'},
+      ],
+    },
+    '',
+  ).findings;
+  assert.deepEqual(
+    findings.map(f => [f.cause, f.change_kind, f.effort]),
+    [
+      ['sync', 'code', 'lines'],
+      ['gpu', 'text', 'hardware'],
+      [undefined, undefined, undefined],
+      [undefined, undefined, undefined],
+    ],
+  );
+});

@@ -1,5 +1,6 @@
 // Mirror of server/api/README.md. Each shape is checked where a reply comes in; `null` is
 // `undefined` from here on. Times are Ns since the trace's start, absolute ones texts.
+import {CAUSES} from '../base/causes';
 import {ns, type Ns} from '../base/units';
 import {
   any,
@@ -8,6 +9,7 @@ import {
   list,
   num,
   obj,
+  oneOf,
   opt,
   or,
   str,
@@ -309,8 +311,13 @@ const evidenceShape = obj({
 });
 export type Evidence = Infer<typeof evidenceShape>;
 
+/** How a part of a finding is to be read: pasted, run, or read. */
+const kindShape = oneOf(['code', 'command', 'text']);
+
+// what analyses of older programs lack is undefined: shown as plain text, without a mark
 const findingShape = obj({
   id: str,
+  cause: oneOf([...CAUSES, 'gpu']),
   severity: or(str, 'info'),
   cost_ns_per_step: opt(num),
   cost_pct: opt(num),
@@ -319,12 +326,15 @@ const findingShape = obj({
   title: or(str, ''),
   why: or(str, ''),
   change: or(str, ''),
+  change_kind: kindShape,
+  effort: oneOf(['setting', 'lines', 'rewrite', 'hardware']),
   where: or(str, ''),
   brief: or(str, ''),
   expect: or(str, ''),
   costs: or(str, ''),
   wrong_if: or(str, ''),
   check: or(str, ''),
+  check_kind: kindShape,
   evidence: or(list(evidenceShape), []),
 });
 export type Finding = Infer<typeof findingShape>;

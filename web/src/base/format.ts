@@ -165,27 +165,7 @@ export function rateUnit(unit: string): string {
   return `${unit}/s`;
 }
 
-/**
- * A sentence of the server, set well: a number and its unit stay on one line, "us" is "µs", a band
- * has its dash.
- * Only for sentences: code and names are shown as they are.
- */
-export function tidyText(text: string): string {
-  return (
-    text
-      .replace(/(\d) (?=\d{3}(?!\d))/g, `$1${THIN}`)
-      // a band, not a difference: "10-13 %"
-      .replace(
-        /(?<![\w.-])(\d[\d.]*)-(\d[\d.]*)(?= (%|ns|us|ms|s|min|h|GB|MB)(?!\w))/g,
-        '$1\u2013$2',
-      )
-      .replace(/(\d) (%|ns|us|ms|s|min|h|B|kB|MB|GB|TB|GB\/s|MB\/s)(?![\w/])/g, `$1${THIN}$2`)
-      .replace(new RegExp(`(\\d${THIN})us(?!\\w)`, 'g'), '$1µs')
-  );
-}
-
-/** The same at the start of a line or alone on it. */
+/** What stands at the start of a line or alone on it. */
 export function sentence(text: string): string {
-  const tidy = tidyText(text);
-  return tidy.slice(0, 1).toUpperCase() + tidy.slice(1);
+  return text.slice(0, 1).toUpperCase() + text.slice(1);
 }

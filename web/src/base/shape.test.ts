@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import {test} from 'node:test';
-import {ShapeError, any, bool, dict, list, num, obj, opt, or, str, tuple} from './shape';
+import {ShapeError, any, bool, dict, list, num, obj, oneOf, opt, or, str, tuple} from './shape';
 
 const shape = obj({name: str, at: opt(num), tags: or(list(str), []), nested: opt(obj({on: bool}))});
 
@@ -38,6 +38,13 @@ test('pairs and dictionaries', () => {
   assert.throws(() => dict(num)({a: 'x'}, 'd'), /d\.a/);
   const odd = JSON.parse('{"__proto__": 1, "constructor": 2}') as unknown;
   assert.deepEqual(Object.keys(dict(any)(odd, '')).sort(), ['__proto__', 'constructor']);
+});
+
+test('a word that is not known yet is undefined, as one that is missing', () => {
+  const kind = oneOf(['code', 'text']);
+  assert.equal(kind('code', ''), 'code');
+  for (const value of ['diagram', undefined, null, 3, 'toString'])
+    assert.equal(kind(value, ''), undefined);
 });
 
 test('characters that are not seen are made visible in every text', () => {

@@ -47,6 +47,11 @@ export const bool: Shape<boolean> = (value, path) => {
 /** Anything: for members that are shown as they are. */
 export const any: Shape<unknown> = value => value;
 
+/** One of these words; missing, or a word that only a newer server knows, is undefined. */
+export function oneOf<const W extends string>(words: readonly W[]): Shape<W | undefined> {
+  return value => words.find(word => word === value);
+}
+
 /** A value that may be missing or null. */
 export function opt<T>(shape: Shape<T>): Shape<T | undefined> {
   return (value, path) => (value === undefined || value === null ? undefined : shape(value, path));

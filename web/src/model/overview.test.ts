@@ -3,6 +3,7 @@ import {test} from 'node:test';
 import {analysisShape, kernelsShape} from '../api/types';
 import {
   axisOf,
+  effortWords,
   groupFindings,
   kindShares,
   needsOf,
@@ -123,4 +124,9 @@ test('settings of any form become groups of texts', () => {
       {title: 'deep', items: [{key: 'x', value: '{"y":1}'}]},
     ],
   );
+});
+
+test('what a change takes is a word; nothing is made up where it is not said', () => {
+  assert.equal(effortWords('setting'), 'a setting');
+  assert.equal(effortWords(undefined), '');
 });

@@ -250,36 +250,16 @@ export function copyWords(kind: string): string {
 
 // ---- findings
 
-const FINDING_CAUSES: Readonly<Record<string, Cause>> = {
-  'input-starvation': 'data_wait',
-  'workers-serialized': 'data_wait',
-  'storage-latency': 'data_wait',
-  'small-files': 'data_wait',
-  'slow-samples': 'data_wait',
-  'worker-hand-over': 'data_wait',
-  'worker-respawn': 'data_wait',
-  'pageable-copy': 'copy_wait',
-  'blocking-copy': 'copy_wait',
-  'sync-stall': 'sync',
-  'launch-bound': 'launch',
-  'slow-optimizer': 'launch',
-  'exposed-communication': 'comm',
-  'straggler-rank': 'comm',
-  'allocator-thrash': 'allocator',
-  'module-load': 'module_load',
-  'cpu-oversubscription': 'host',
-  'host-single-thread': 'host',
-  'cpu-throttled': 'host',
-  affinity: 'host',
-  'numa-remote': 'host',
-  'gc-pauses': 'host',
-  'profiler-overhead': 'profiler',
-  'dependency-stall': 'dependency',
-};
+const EFFORTS = {
+  setting: 'a setting',
+  lines: 'a few lines',
+  rewrite: 'a rewrite',
+  hardware: 'other hardware',
+} as const;
 
-/** The cause whose colour a finding carries; undefined where it is about the GPU's own work. */
-export function findingCause(id: string): Cause | undefined {
-  return Object.hasOwn(FINDING_CAUSES, id) ? FINDING_CAUSES[id] : undefined;
+/** What a change takes, in a word or two; '' when the analysis does not say. */
+export function effortWords(effort: Finding['effort']): string {
+  return effort === undefined ? '' : EFFORTS[effort];
 }
 
 /** Ids are for scripts; this is for people: "input-starvation" -> "input starvation". */

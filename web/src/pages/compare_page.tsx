@@ -12,7 +12,6 @@ import {
   plural,
   rateUnit,
   sentence,
-  tidyText,
   timeUnitFor,
   type TimeUnit,
 } from '../base/format';
@@ -380,7 +379,7 @@ function FindingList(props: {
         {props.findings.map(finding => (
           <li key={finding.id}>
             {props.traceId === undefined ? (
-              tidyText(finding.title)
+              finding.title
             ) : (
               <ViewLink view={{...DEFAULT_VIEW, traceId: props.traceId, page: 'overview'}}>
                 {sentence(finding.title)}

@@ -3,9 +3,8 @@
 import type {JSX} from 'preact';
 import {useState} from 'preact/hooks';
 import type {Finding, TraceInfo} from '../api/types';
-import {formatDuration, formatGain, formatPct, plural, sentence, tidyText} from '../base/format';
-import {looksLikeCode, looksLikeCommand} from '../model/finding_text';
-import {findingCause, findingName} from '../model/overview';
+import {formatDuration, formatGain, formatPct, plural, sentence} from '../base/format';
+import {effortWords, findingName} from '../model/overview';
 import {Chip, topicOf} from '../ui/cause_mark';
 import {CopyButton} from '../ui/copy_button';
 import {IconArrow, IconChevron} from '../ui/icons';
@@ -39,9 +38,8 @@ export function FindingCard(props: {
   );
 }
 
-function FindingChip({finding}: {finding: Finding}): JSX.Element {
-  const cause = findingCause(finding.id);
-  return <Chip topic={topicOf(cause ?? 'gpu')} />;
+function FindingChip({finding}: {finding: Finding}): JSX.Element | null {
+  return finding.cause === undefined ? null : <Chip topic={topicOf(finding.cause)} />;
 }
 
 /** What a change gains; where none is advised, nothing is promised. */
@@ -66,19 +64,17 @@ function FindingBody({trace, finding}: {trace: TraceInfo; finding: Finding}): JS
     <div class="finding-body">
       {finding.why !== '' && <p class="finding-why">{sentence(finding.why)}</p>}
       <dl class="parts">
-        {looksLikeCode(finding.change) ? (
-          <CodePart name="Change" text={finding.change} where={finding.where} />
-        ) : (
-          <TextPart name="Change" text={finding.change} />
-        )}
-        <TextPart name="Expect" text={finding.expect} />
-        <TextPart name="Costs" text={finding.costs} />
-        <TextPart name="Wrong if" text={finding.wrong_if} />
-        {looksLikeCommand(finding.check) ? (
-          <CodePart name="Check" text={finding.check} />
-        ) : (
-          <TextPart name="Check" text={finding.check} />
-        )}
+        <Part
+          name="Change"
+          text={finding.change}
+          kind={finding.change_kind}
+          where={finding.where}
+          effort={effortWords(finding.effort)}
+        />
+        <Part name="Expect" text={finding.expect} />
+        <Part name="Costs" text={finding.costs} />
+        <Part name="Wrong if" text={finding.wrong_if} />
+        <Part name="Check" text={finding.check} kind={finding.check_kind} />
         <See trace={trace} finding={finding} />
       </dl>
     </div>
@@ -103,7 +99,7 @@ function See({trace, finding}: {trace: TraceInfo; finding: Finding}): JSX.Elemen
             title={`${evidence.track}: ${formatDuration(evidence.t1_ns - evidence.t0_ns)}`}
             onClick={() => void showEvidence(trace, evidence)}
           >
-            {tidyText(evidence.text || evidence.track) || 'in the timeline'} <IconArrow />
+            {evidence.text || evidence.track || 'in the timeline'} <IconArrow />
           </button>
         ))}
         {shown.length < all.length && (
@@ -116,28 +112,32 @@ function See({trace, finding}: {trace: TraceInfo; finding: Finding}): JSX.Elemen
   );
 }
 
-function TextPart({name, text}: {name: string; text: string}): JSX.Element | null {
-  if (text === '') return null;
-  return (
-    <>
-      <dt>{name}</dt>
-      <dd>{tidyText(text)}</dd>
-    </>
-  );
+interface PartProps {
+  readonly name: string;
+  readonly text: string;
+  /** Code and commands are set as such and can be copied; anything else is read. */
+  readonly kind?: Finding['change_kind'];
+  readonly where?: string;
+  readonly effort?: string;
 }
 
-function CodePart(props: {name: string; text: string; where?: string}): JSX.Element | null {
-  const {name, text, where = ''} = props;
+function Part({name, text, kind, where = '', effort = ''}: PartProps): JSX.Element | null {
   if (text === '') return null;
+  const isCopied = kind === 'code' || kind === 'command';
   return (
     <>
       <dt>{name}</dt>
       <dd>
         {where !== '' && !text.includes(where) && <code class="where">{where}</code>}
-        <div class="code">
-          <pre>{text}</pre>
-          <CopyButton text={text} label={`Copy: ${name.toLowerCase()}`} />
-        </div>
+        {isCopied ? (
+          <div class="code">
+            <pre>{text}</pre>
+            <CopyButton text={text} label={`Copy: ${name.toLowerCase()}`} />
+          </div>
+        ) : (
+          <span class="part-text">{text}</span>
+        )}
+        {effort !== '' && <span class="tag">{effort}</span>}
       </dd>
     </>
   );

@@ -12,7 +12,6 @@ import {
   plural,
   rateUnit,
   sentence,
-  tidyText,
 } from '../base/format';
 import {buildTree, layoutTree, tableOf} from '../model/flame_tree';
 import {stepsCount} from '../model/list_rows';
@@ -263,7 +262,7 @@ function Checked({trace, analysis}: {trace: TraceInfo; analysis: Analysis}): JSX
           <ul class="checks">
             {fine.map(text => (
               <li key={text}>
-                <IconCheck /> {tidyText(text)}
+                <IconCheck /> {text}
               </li>
             ))}
           </ul>
@@ -291,7 +290,7 @@ function Notes({title, texts}: {title: string; texts: readonly string[]}): JSX.E
       <h2>{title}</h2>
       <ul class="notes">
         {texts.map(text => (
-          <li key={text}>{tidyText(text)}</li>
+          <li key={text}>{text}</li>
         ))}
       </ul>
     </div>

@@ -12,7 +12,6 @@ import {
   formatWhen,
   plural,
   sentence,
-  tidyText,
 } from '../base/format';
 import {describeDevices, stepsCount} from '../model/list_rows';
 import {describeMembers, inOrder, rankName, runName, stampOf, summarizeRun} from '../model/runs';
@@ -163,9 +162,7 @@ function RunVerdict(props: {
       <Chip topic={topicOf(summary.cause, summary.letter)} large />
       <div>
         <h1 data-testid="verdict">{sentence(summary.text)}</h1>
-        {value !== undefined && value.note !== '' && (
-          <p class="hero-detail">{tidyText(value.note)}</p>
-        )}
+        {value !== undefined && value.note !== '' && <p class="hero-detail">{value.note}</p>}
       </div>
     </section>
   );
@@ -333,7 +330,7 @@ function stateTopic(trace: TraceInfo): ReturnType<typeof topicOf> {
 
 function stateText(trace: TraceInfo): string {
   if (trace.state === 'failed')
-    return `Could not be read: ${tidyText(trace.error?.message ?? 'no reason is known')}`;
+    return `Could not be read: ${trace.error?.message ?? 'no reason is known'}`;
   if (isUnderWay(trace)) return trace.state === 'receiving' ? 'Receiving' : 'Importing';
   return sentence(trace.summary?.text || 'nothing certain can be said');
 }
