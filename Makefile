@@ -42,6 +42,7 @@ WEB_SRCS      := $(shell find web -path web/node_modules -prune -o -path web/dis
 ANALYSIS_OBJS := $(ANALYSIS_SRCS:%.c=$(BUILD)/%.o)
 SERVER_OBJS   := $(SERVER_SRCS:%.c=$(BUILD)/%.o) $(BUILD)/gen/web_assets.o $(BUILD)/gen/collector_assets.o
 SUPPORT_OBJS  := $(SUPPORT_SRCS:%.c=$(BUILD)/%.o)
+SIMULATOR_OBJS := $(patsubst %.c,$(BUILD)/%.o,$(filter-out %/simulator_main.c,$(wildcard tests/simulator/*.c)))
 UNIT_TESTS    := $(patsubst tests/unit/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/unit/test_*.c)))
 OOM_TESTS     := $(patsubst tests/oom/%.c,$(BUILD)/tests/%,$(sort $(wildcard tests/oom/oom_*.c)))
 HAVE_LTTNG    := $(wildcard /usr/include/lttng/tracepoint.h /usr/include/*/lttng/tracepoint.h)
@@ -97,7 +98,7 @@ format:                                    ## rewrite C and web sources with cla
 	$(Q)cd web && npm run --silent format
 
 # clang-tidy, a stamp a file: only what changed since is looked at again
-TIDY_FILES := $(sort $(shell find analysis server collector -name '*.c' 2>/dev/null))
+TIDY_FILES := $(sort $(shell find analysis server collector tests/simulator -name '*.c' 2>/dev/null))
 TIDY_FLAGS  = -std=c17 -D_GNU_SOURCE -DLAC_VERSION='"$(VERSION)"' -iquote . -iquote collector/include
 build/tidy/%.ok: %.c .clang-tidy
 	$(Q)mkdir -p $(@D)
@@ -197,12 +198,17 @@ $(BUILD)/kinds: $(BUILD)/kinds.o kernels/ranges.c
 # ---- tests: a test program may use everything
 # with threads of their own: `make soak` runs these under the thread sanitizer too (THREADED in tests/run.py)
 thread-tests: $(addprefix $(BUILD)/tests/,test_http_server test_store_trace test_store_catalog test_ingest)
-test-programs: $(UNIT_TESTS) $(OOM_TESTS) $(BUILD)/liblacuna.so $(BUILD)/lacuna-node $(BUILD)/python/.stamp $(BUILD)/stand_in/libcupti_stand_in.so $(BUILD)/stand_in/nvml/libnvidia-ml.so.1 $(BUILD)/stand_in/nvml-old/libnvidia-ml.so.1 $(BUILD)/workload-cpu $(BUILD)/bench/bench_ranges
+test-programs: $(UNIT_TESTS) $(OOM_TESTS) $(BUILD)/liblacuna.so $(BUILD)/lacuna-node $(BUILD)/python/.stamp $(BUILD)/stand_in/libcupti_stand_in.so $(BUILD)/stand_in/nvml/libnvidia-ml.so.1 $(BUILD)/stand_in/nvml-old/libnvidia-ml.so.1 $(BUILD)/workload-cpu $(BUILD)/bench/bench_ranges $(BUILD)/simulator
 $(BUILD)/libsupport.a: $(SUPPORT_OBJS)
 	$(Q)mkdir -p $(@D) && rm -f $@ && ar rcs $@ $^
+# random training loops with the truth beside them, for the tests of the diagnosis
+$(BUILD)/libsimulator.a: $(SIMULATOR_OBJS)
+	$(Q)mkdir -p $(@D) && rm -f $@ && ar rcs $@ $^
+$(BUILD)/simulator: $(BUILD)/tests/simulator/simulator_main.o $(BUILD)/libsimulator.a $(BUILD)/libserver.a $(BUILD)/libanalysis.a
+	$(Q)$(CC) $(ALL_CFLAGS) $(LDFLAGS) $^ $(ANALYSIS_LIBS) -o $@
 $(BUILD)/libnode.a: $(patsubst %.c,$(BUILD)/%.o,$(filter-out %/node_main.c,$(NODE_SRCS)))
 	$(Q)rm -f $@ && ar rcs $@ $^
-$(BUILD)/tests/%: tests/unit/%.c $(BUILD)/libsupport.a $(BUILD)/libserver.a $(BUILD)/libanalysis.a $(BUILD)/libnode.a
+$(BUILD)/tests/%: tests/unit/%.c $(BUILD)/libsupport.a $(BUILD)/libsimulator.a $(BUILD)/libserver.a $(BUILD)/libanalysis.a $(BUILD)/libnode.a
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(ALL_CFLAGS) $(CHECK_CFLAGS) $< $(filter %.a,$^) $(CHECK_LIBS) $(SERVER_LIBS) -o $@
 $(BUILD)/tests/%: tests/oom/%.c $(BUILD)/libsupport.a $(BUILD)/libserver.a $(BUILD)/libanalysis.a

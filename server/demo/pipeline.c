@@ -1,7 +1,7 @@
 #include "server/demo/pipeline.h"
 
 #include "analysis/model/status.h"
-#include "server/demo/agenda.h"
+#include "server/demo/event_queue.h"
 #include "server/demo/gpu_stream.h"
 #include "server/demo/network.h"
 
@@ -38,7 +38,7 @@ struct worker {
 struct sim {
     const struct lac_demo_pipeline *p;
     struct lac_demo_run *run;
-    struct lac_demo_agenda agenda;
+    struct lac_demo_queue queue;
     struct lac_demo_stream compute;
     struct lac_demo_stream copy;
     struct worker workers[LAC_DEMO_WORKERS_MAX];
@@ -120,7 +120,7 @@ static struct lac_demo_event *emit(struct sim *sim, int thread, enum lac_demo_ev
 static void plan(struct sim *sim, int64_t at_ns, enum what what, int64_t which)
 {
     if (sim->status == LAC_OK) {
-        sim->status = lac_demo_agenda_add(&sim->agenda, at_ns, (int32_t)what, which);
+        sim->status = lac_demo_queue_add(&sim->queue, at_ns, (int32_t)what, which);
     }
 }
 
@@ -580,11 +580,11 @@ static void run_all(struct sim *sim)
         plan(sim, 0, MAIN_STEP, 0);
     }
     struct lac_demo_entry entry;
-    while (sim->status == LAC_OK && !sim->is_over && lac_demo_agenda_take(&sim->agenda, &entry)) {
+    while (sim->status == LAC_OK && !sim->is_over && lac_demo_queue_take(&sim->queue, &entry)) {
         handle(sim, &entry);
     }
-    /* main is ahead of the agenda: let the workers reach the end of the window as well */
-    while (sim->status == LAC_OK && lac_demo_agenda_take(&sim->agenda, &entry) &&
+    /* main is ahead of the queue: let the workers reach the end of the window as well */
+    while (sim->status == LAC_OK && lac_demo_queue_take(&sim->queue, &entry) &&
            entry.at_ns <= sim->end_ns) {
         handle(sim, &entry);
     }
@@ -611,7 +611,7 @@ enum lac_status lac_demo_simulate(const struct lac_demo_pipeline *pipeline,
     status = sim->status;
     lac_demo_stream_done(&sim->compute);
     lac_demo_stream_done(&sim->copy);
-    lac_demo_agenda_done(&sim->agenda);
+    lac_demo_queue_done(&sim->queue);
     free(sim->is_ready);
     free(sim);
     if (status != LAC_OK) {

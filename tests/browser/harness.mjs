@@ -20,11 +20,16 @@ export function scratchFolder() {
   return mkdtempSync(join(tmpdir(), 'lacuna-browser-'));
 }
 
-export function run(...args) {
-  const result = spawnSync(LACUNA, args, {encoding: 'utf8'});
-  if (result.status !== 0) throw new Error(`lacuna ${args.join(' ')}: ${result.stderr}`);
+function runProgram(program, args) {
+  const result = spawnSync(program, args, {encoding: 'utf8'});
+  if (result.status !== 0) throw new Error(`${program} ${args.join(' ')}: ${result.stderr}`);
   return result.stdout;
 }
+
+export const run = (...args) => runProgram(LACUNA, args);
+
+/** Random training loops, for what the series of `lacuna demo` does not have: ranks. */
+export const simulate = (...args) => runProgram(join(ROOT, 'build/release/simulator'), args);
 
 export async function startServer(data) {
   const portFile = join(data, 'port');

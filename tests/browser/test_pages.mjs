@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import {spawnSync} from 'node:child_process';
 import {mkdirSync, readdirSync, writeFileSync} from 'node:fs';
 import {join} from 'node:path';
-import {main, obstacle, removeFolder, run, scratchFolder, startBrowser, startServer} from './harness.mjs';
+import {main, obstacle, removeFolder, run, scratchFolder, simulate, startBrowser, startServer} from './harness.mjs';
 
 const why = obstacle();
 if (why) {
@@ -108,7 +108,7 @@ const steps = [
   }],
   ['ranks of an archive are one row, which opens', async () => {
     const ranks = join(scratch, 'ranks');
-    run('demo', ranks, '--random', '1', '--seed', '47', '--ranks');
+    simulate(ranks, '--seed', '47', '--ranks');
     const files = readdirSync(ranks).filter((name) => !name.includes('truth'));
     const archive = join(scratch, 'two ranks.tar.gz');
     assert.equal(spawnSync('tar', ['czf', archive, '-C', ranks, ...files]).status, 0);
@@ -139,7 +139,7 @@ const steps = [
     const run1 = page.url();
     assert.equal(await page.locator('.run-compare').count(), 0, 'with no other run nothing is offered');
     const ranks = join(scratch, 'later ranks');
-    run('demo', ranks, '--random', '1', '--seed', '45', '--ranks');
+    simulate(ranks, '--seed', '45', '--ranks');
     const archive = join(scratch, 'later.tar.gz');
     const files = readdirSync(ranks).filter((name) => !name.includes('truth'));
     assert.equal(spawnSync('tar', ['czf', archive, '-C', ranks, ...files]).status, 0);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Examines the diagnosis: random training loops (lacuna demo --random) against what is true of them.
+"""Examines the diagnosis: random training loops (tests/simulator) against what is true of them.
 
   score_engine.py [--count 200] [--seed 1000] [--causes one|several] [--what-if] [--ranks] [--keep DIR] [--json FILE]
 
@@ -12,7 +12,7 @@ Scored for each loop:
   quiet     where no change gains 3 %, nothing is said but gpu-bound or info
   idle      one cause: share of the idle time that is put where it belongs
   steps     the mean step is within 5 % of the simulated one (the ground on which the others stand)
-A table by cause, then every miss with its seed; `lacuna demo DIR --random 1 --seed SEED` makes that loop again.
+A table by cause, then every miss with its seed; `build/release/simulator DIR --seed SEED` makes that loop again.
 
 LACUNA names the program (default build/lacuna). Exit status 1 when the goals (95 %, 90 %, 90 %, all, 95 %) are missed.
 """
@@ -25,6 +25,7 @@ import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 LACUNA = os.environ.get("LACUNA", os.path.join(ROOT, "build", "lacuna"))
+SIMULATOR = os.path.join(ROOT, "build", "release", "simulator")  # make build/release/simulator
 
 # Which findings propose which change. All that is said of loading is one family: which of them is right is in `why`.
 LOADING = ["input-starvation", "cpu-oversubscription", "workers-serialized", "storage-latency", "small-files",
@@ -46,6 +47,12 @@ def lacuna(*args):
     if done.returncode != 0:
         raise SystemExit(f"lacuna {' '.join(args)}: {done.stderr.strip()}")
     return done.stdout
+
+
+def simulate(*args):
+    if not os.path.exists(SIMULATOR):
+        raise SystemExit(f"{SIMULATOR} is not built: make build/release/simulator")
+    subprocess.run([SIMULATOR, *args], check=True, timeout=300)
 
 
 def near(have, want, part):
@@ -140,7 +147,7 @@ def examine(count, seed, causes=None, what_if=False, keep=None):
     for s in range(seed, seed + count):
         with tempfile.TemporaryDirectory() as scratch:
             folder = keep or scratch
-            lacuna("demo", folder, "--random", "1", "--seed", str(s), *(["--causes", causes] if causes else []))
+            simulate(folder, "--seed", str(s), *(["--causes", causes] if causes else []))
             path = os.path.join(folder, f"random-{s:06d}.json")
             with open(path.replace(".json", ".truth.json")) as file:
                 truth = json.load(file)
@@ -162,7 +169,7 @@ def examine_ranks(count, seed, causes="one"):
     rows = []
     for s in range(seed, seed + count):
         with tempfile.TemporaryDirectory() as folder:
-            lacuna("demo", folder, "--random", "1", "--seed", str(s), "--causes", causes, "--ranks")
+            simulate(folder, "--seed", str(s), "--causes", causes, "--ranks")
             with open(os.path.join(folder, f"random-{s:06d}.truth.json")) as file:
                 truth = json.load(file)
             paths = [os.path.join(folder, f"random-{s:06d}-rank{r}.json") for r in range(truth["rank_count"])]

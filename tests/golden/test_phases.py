@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Phases that the diagnosis finds in simulated jobs (lacuna demo --random --phases), against when they were.
+"""Phases that the diagnosis finds in simulated jobs (tests/simulator, --phases), against when they were.
 
   test_phases.py [--count 40] [--seed 3000] [--verbose]
 
@@ -16,6 +16,7 @@ import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 LACUNA = os.environ.get("LACUNA", os.path.join(ROOT, "build", "lacuna"))
+SIMULATOR = os.path.join(ROOT, "build", "release", "simulator")
 KINDS = ("validation", "checkpoint", "epoch_end", "recompilation")
 RECALL_MIN, NOISE_MAX = 0.9, 0.1
 
@@ -85,8 +86,7 @@ def main():
     args = parser.parse_args()
     passed = failed = 0
     with tempfile.TemporaryDirectory() as folder:
-        subprocess.run([LACUNA, "demo", folder, "--random", str(args.count), "--seed", str(args.seed), "--phases"],
-                       check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([SIMULATOR, folder, "--count", str(args.count), "--seed", str(args.seed), "--phases"], check=True)
         for name in sorted(n for n in os.listdir(folder) if n.endswith(".truth.json")):
             with open(os.path.join(folder, name)) as file:
                 truth = json.load(file)

@@ -1,7 +1,7 @@
 """Training loops as PyTorch's profiler records them, with causes that are known, and the same loop without them.
 
 A host that launches, streams that run in order, a loader, all on one clock; what is written down of it is a Kineto
-trace. Shares nothing with the simulator of `lacuna demo` nor with the engine.
+trace. Shares nothing with `tests/simulator` nor with the engine.
 """
 import json
 import random

@@ -10,6 +10,7 @@ import unittest
 
 from server_harness import PROGRAM, ROOT, Server, main, make_trace
 
+SIMULATOR = os.path.join(ROOT, "build/release/simulator")
 DLRM = os.path.join(ROOT, "../shared/traces/param/dlrm_kineto.tar.gz")
 
 
@@ -26,7 +27,7 @@ def archive(files):
 def simulated_ranks(seed):
     """The rank files of one random run, and its truth."""
     with tempfile.TemporaryDirectory() as folder:
-        subprocess.run([PROGRAM, "demo", folder, "--random", "1", "--seed", str(seed), "--ranks"], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        subprocess.run([SIMULATOR, folder, "--seed", str(seed), "--ranks"], check=True)
         read = {name: open(os.path.join(folder, name), "rb").read() for name in sorted(os.listdir(folder))}
     return [(name, body) for name, body in read.items() if "truth" not in name]
 

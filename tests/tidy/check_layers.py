@@ -15,7 +15,7 @@ import os
 import re
 import sys
 
-TOPS = ("collector", "analysis", "server", "kernels")
+TOPS = ("collector", "analysis", "server", "kernels", "tests/simulator")
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"\n]+)[>"]', re.M)
 CODE = (".c", ".h", ".cu", ".def")
 

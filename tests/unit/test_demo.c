@@ -1,6 +1,6 @@
 /* The simulated training series: its table, its order, and what no pipeline may ever do. */
 
-#include "server/demo/agenda.h"
+#include "server/demo/event_queue.h"
 #include "server/demo/gpu_stream.h"
 #include "server/demo/series.h"
 #include "server/demo/trace_json.h"
@@ -433,25 +433,25 @@ END_TEST
 
 /* ---- parts, and pipelines that nobody chose ---- */
 
-START_TEST(the_agenda_gives_back_in_order)
+START_TEST(the_event_queue_gives_back_in_order)
 {
-    struct lac_demo_agenda agenda = {0};
+    struct lac_demo_queue queue = {0};
     struct lac_demo_entry entry;
     unsigned state = 12345;
     for (int i = 0; i < 2000; i++) {
         state = state * 1664525u + 1013904223u;
-        ck_assert_int_eq(lac_demo_agenda_add(&agenda, (int64_t)(state >> 24), i, i), LAC_OK);
+        ck_assert_int_eq(lac_demo_queue_add(&queue, (int64_t)(state >> 24), i, i), LAC_OK);
     }
     int64_t at_ns = -1;
     int64_t which = -1;
     for (int i = 0; i < 2000; i++) {
-        ck_assert(lac_demo_agenda_take(&agenda, &entry));
+        ck_assert(lac_demo_queue_take(&queue, &entry));
         ck_assert(entry.at_ns > at_ns || (entry.at_ns == at_ns && entry.which > which));
         at_ns = entry.at_ns;
         which = entry.which;
     }
-    ck_assert(!lac_demo_agenda_take(&agenda, &entry));
-    lac_demo_agenda_done(&agenda);
+    ck_assert(!lac_demo_queue_take(&queue, &entry));
+    lac_demo_queue_done(&queue);
 }
 END_TEST
 
@@ -571,7 +571,7 @@ int main(void)
     tcase_add_test(files, a_folder_that_cannot_be_made_is_an_error_that_names_it);
     TCase *parts = tcase_create("parts");
     tcase_set_timeout(parts, 120);
-    tcase_add_test(parts, the_agenda_gives_back_in_order);
+    tcase_add_test(parts, the_event_queue_gives_back_in_order);
     tcase_add_test(parts, a_full_launch_queue_blocks_the_call);
     tcase_add_test(parts, no_random_pipeline_breaks_the_rules);
     tcase_add_test(parts, a_host_that_cannot_keep_up_decides_the_step);

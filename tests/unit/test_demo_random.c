@@ -1,10 +1,10 @@
 /* Random training loops: what no loop may ever do, and that their truth is one. */
 
 #include "analysis/model/status.h"
-#include "server/demo/exam.h"
 #include "server/demo/pipeline.h"
-#include "server/demo/scenario.h"
-#include "server/demo/train_loop.h"
+#include "tests/simulator/random_loop.h"
+#include "tests/simulator/scenario.h"
+#include "tests/simulator/train_loop.h"
 #include "tests/support/demo_rows.h"
 
 #include <check.h>
@@ -377,13 +377,13 @@ END_TEST
 
 /* ---- files ---- */
 
-START_TEST(an_exam_is_written_whole)
+START_TEST(random_loops_are_written_whole)
 {
     char dir[] = "/tmp/lac_exam_XXXXXX";
     char path[128];
     ck_assert_ptr_nonnull(mkdtemp(dir));
-    struct lac_demo_exam exam = {.dir = dir, .seed = 7, .count = 2};
-    ck_assert_int_eq(lac_demo_write_exam(&exam, NULL), LAC_OK);
+    struct lac_random_loops loops = {.dir = dir, .seed = 7, .count = 2};
+    ck_assert_int_eq(lac_random_loops_write(&loops, NULL), LAC_OK);
     for (int seed = 7; seed < 9; seed++) {
         (void)snprintf(path, sizeof(path), "%s/random-%06d.truth.json", dir, seed);
         struct json_object *truth = json_object_from_file(path);
@@ -405,8 +405,8 @@ START_TEST(an_exam_is_written_whole)
     }
     ck_assert_int_eq(rmdir(dir), 0); /* nothing else was left there */
     struct lac_error error = {0};
-    exam.dir = "/proc/lacuna";
-    ck_assert_int_eq(lac_demo_write_exam(&exam, &error), LAC_ERR_IO);
+    loops.dir = "/proc/lacuna";
+    ck_assert_int_eq(lac_random_loops_write(&loops, &error), LAC_ERR_IO);
     ck_assert_ptr_nonnull(strstr(error.message, "/proc/lacuna"));
 }
 END_TEST
@@ -464,7 +464,7 @@ int main(void)
     tcase_add_test(parts, impossible_loops_are_refused);
     TCase *files = tcase_create("files");
     tcase_set_timeout(files, 60);
-    tcase_add_test(files, an_exam_is_written_whole);
+    tcase_add_test(files, random_loops_are_written_whole);
     tcase_add_test(files, what_a_loop_does_beside_its_steps_is_put_down);
     suite_add_tcase(suite, loops);
     suite_add_tcase(suite, parts);

@@ -1,8 +1,8 @@
-#include "server/demo/train_idle.h"
+#include "tests/simulator/train_idle.h"
 
 #include "analysis/model/status.h"
 #include "server/demo/pipeline.h"
-#include "server/demo/train_loop.h"
+#include "tests/simulator/train_loop.h"
 
 #include <stdint.h>
 #include <stdlib.h>

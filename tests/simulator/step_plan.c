@@ -1,8 +1,8 @@
-#include "server/demo/step_plan.h"
+#include "tests/simulator/step_plan.h"
 
 #include "analysis/model/status.h"
 #include "server/demo/network.h"
-#include "server/demo/scenario.h"
+#include "tests/simulator/scenario.h"
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-#ifndef LAC_SERVER_DEMO_EXAM_H
-#define LAC_SERVER_DEMO_EXAM_H
+#ifndef LAC_TESTS_SIMULATOR_RANDOM_LOOP_H
+#define LAC_TESTS_SIMULATOR_RANDOM_LOOP_H
 
 /*
  * Random training loops as examination papers for a diagnosis: a trace, and beside it what is true
@@ -7,8 +7,8 @@
  */
 
 #include "analysis/model/status.h"
-#include "server/demo/scenario.h"
-#include "server/demo/train_loop.h"
+#include "tests/simulator/scenario.h"
+#include "tests/simulator/train_loop.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -35,14 +35,13 @@ LAC_MUST_USE enum lac_status lac_demo_run_ranks(const struct lac_demo_scenario *
 LAC_MUST_USE enum lac_status lac_demo_answer_of(const struct lac_demo_scenario *scenario,
                                                 struct lac_demo_answer *ret_answer);
 
-struct lac_demo_exam {
+struct lac_random_loops {
     const char *dir;
     uint64_t seed; /**< of the first; the next ones count up */
     uint64_t count;
-    int how_many;                       /**< causes: 1 one, 2 several, 0 drawn */
-    bool with_ranks;                    /**< several ranks each, a trace per rank */
-    bool with_phases;                   /**< what jobs do beside steps, and when; no causes */
-    void (*progress)(const char *path); /**< may be NULL */
+    int how_many;     /**< causes: 1 one, 2 several, 0 drawn */
+    bool with_ranks;  /**< several ranks each, a trace per rank */
+    bool with_phases; /**< what jobs do beside steps, and when; no causes */
 };
 
 /**
@@ -51,7 +50,7 @@ struct lac_demo_exam {
  *
  * @return LAC_OK, LAC_ERR_IO, LAC_ERR_NOMEM, LAC_ERR_MISUSE, with `reterr` naming the file
  */
-LAC_MUST_USE enum lac_status lac_demo_write_exam(const struct lac_demo_exam *exam,
-                                                 struct lac_error *reterr);
+LAC_MUST_USE enum lac_status lac_random_loops_write(const struct lac_random_loops *loops,
+                                                    struct lac_error *reterr);
 
 #endif

@@ -1,5 +1,5 @@
-#ifndef LAC_SERVER_DEMO_TRAIN_LOOP_H
-#define LAC_SERVER_DEMO_TRAIN_LOOP_H
+#ifndef LAC_TESTS_SIMULATOR_TRAIN_LOOP_H
+#define LAC_TESTS_SIMULATOR_TRAIN_LOOP_H
 
 /*
  * One rank of a random training loop, simulated.
@@ -12,7 +12,7 @@
 #include "analysis/model/status.h"
 #include "server/demo/network.h"
 #include "server/demo/pipeline.h"
-#include "server/demo/scenario.h"
+#include "tests/simulator/scenario.h"
 
 #include <stdbool.h>
 #include <stdint.h>

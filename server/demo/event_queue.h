@@ -1,8 +1,8 @@
-#ifndef LAC_SERVER_DEMO_AGENDA_H
-#define LAC_SERVER_DEMO_AGENDA_H
+#ifndef LAC_SERVER_DEMO_EVENT_QUEUE_H
+#define LAC_SERVER_DEMO_EVENT_QUEUE_H
 
 /*
- * The agenda of the simulation: what happens next. A binary heap by (time, order of entry), so
+ * What happens next in the simulation. A binary heap by (time, order of entry), so
  * that entries of the same time leave in the order in which they came.
  */
 
@@ -18,7 +18,7 @@ struct lac_demo_entry {
     int64_t which; /**< caller's own number */
 };
 
-struct lac_demo_agenda {
+struct lac_demo_queue {
     struct lac_demo_entry *entries;
     uint32_t count;
     uint32_t capacity;
@@ -26,12 +26,12 @@ struct lac_demo_agenda {
 };
 
 /** @return LAC_OK or LAC_ERR_NOMEM */
-LAC_MUST_USE enum lac_status lac_demo_agenda_add(struct lac_demo_agenda *agenda, int64_t at_ns,
-                                                 int32_t what, int64_t which);
+LAC_MUST_USE enum lac_status lac_demo_queue_add(struct lac_demo_queue *queue, int64_t at_ns,
+                                                int32_t what, int64_t which);
 
 /** Take the earliest entry. @return false when there is none */
-bool lac_demo_agenda_take(struct lac_demo_agenda *agenda, struct lac_demo_entry *ret_entry);
+bool lac_demo_queue_take(struct lac_demo_queue *queue, struct lac_demo_entry *ret_entry);
 
-void lac_demo_agenda_done(struct lac_demo_agenda *agenda);
+void lac_demo_queue_done(struct lac_demo_queue *queue);
 
 #endif

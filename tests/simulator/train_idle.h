@@ -1,10 +1,10 @@
-#ifndef LAC_SERVER_DEMO_TRAIN_IDLE_H
-#define LAC_SERVER_DEMO_TRAIN_IDLE_H
+#ifndef LAC_TESTS_SIMULATOR_TRAIN_IDLE_H
+#define LAC_TESTS_SIMULATOR_TRAIN_IDLE_H
 
 /* Idle time of a simulated device by what the training process was in: true by construction. */
 
 #include "analysis/model/status.h"
-#include "server/demo/train_loop.h"
+#include "tests/simulator/train_loop.h"
 
 #include <stdint.h>
 

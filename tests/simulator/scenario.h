@@ -1,5 +1,5 @@
-#ifndef LAC_SERVER_DEMO_SCENARIO_H
-#define LAC_SERVER_DEMO_SCENARIO_H
+#ifndef LAC_TESTS_SIMULATOR_SCENARIO_H
+#define LAC_TESTS_SIMULATOR_SCENARIO_H
 
 /*
  * A random training loop: its parameters, drawn from a seed, and the same loop without one of its

@@ -1,11 +1,11 @@
-#ifndef LAC_SERVER_DEMO_STEP_PLAN_H
-#define LAC_SERVER_DEMO_STEP_PLAN_H
+#ifndef LAC_TESTS_SIMULATOR_STEP_PLAN_H
+#define LAC_TESTS_SIMULATOR_STEP_PLAN_H
 
 /* The operators and kernels of one step of a random training loop. */
 
 #include "analysis/model/status.h"
 #include "server/demo/network.h"
-#include "server/demo/scenario.h"
+#include "tests/simulator/scenario.h"
 
 /**
  * Build one step: convolutions with their conversions, or a transformer, as the scenario says.

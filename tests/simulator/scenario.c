@@ -1,4 +1,4 @@
-#include "server/demo/scenario.h"
+#include "tests/simulator/scenario.h"
 
 #include <stdint.h>
 

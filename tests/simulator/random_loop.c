@@ -1,11 +1,11 @@
-#include "server/demo/exam.h"
+#include "tests/simulator/random_loop.h"
 
 #include "analysis/model/status.h"
-#include "server/demo/exam_what_if.h"
 #include "server/demo/files.h"
-#include "server/demo/scenario.h"
 #include "server/demo/trace_json.h"
-#include "server/demo/train_loop.h"
+#include "tests/simulator/random_what_if.h"
+#include "tests/simulator/scenario.h"
+#include "tests/simulator/train_loop.h"
 
 #include <inttypes.h>
 #include <stdint.h>
@@ -356,14 +356,14 @@ static enum lac_status write_truth(FILE *out, const void *what, struct lac_error
     return LAC_OK;
 }
 
-static enum lac_status write_one(const struct lac_demo_exam *exam, uint64_t seed,
+static enum lac_status write_one(const struct lac_random_loops *loops, uint64_t seed,
                                  struct lac_error *reterr)
 {
     struct lac_demo_scenario scenario;
     struct lac_demo_loop_run runs[LAC_DEMO_RANKS_MAX];
     struct lac_demo_answer answer;
     char path[LAC_DEMO_PATH_BYTES];
-    lac_demo_scenario_draw(seed, exam->how_many, exam->with_ranks, &scenario);
+    lac_demo_scenario_draw(seed, loops->how_many, loops->with_ranks, &scenario);
     enum lac_status status = lac_demo_run_ranks(&scenario, false, runs);
     if (status != LAC_OK) {
         return lac_fail(reterr, status, 0, "seed %" PRIu64 ": the loop could not be simulated",
@@ -379,10 +379,7 @@ static enum lac_status write_one(const struct lac_demo_exam *exam, uint64_t seed
         } else {
             (void)snprintf(paper.name, sizeof(paper.name), "random-%06" PRIu64 "-rank%d", seed, r);
         }
-        (void)snprintf(path, sizeof(path), "%s/%s.json", exam->dir, paper.name);
-        if (exam->progress != NULL) {
-            exam->progress(path);
-        }
+        (void)snprintf(path, sizeof(path), "%s/%s.json", loops->dir, paper.name);
         status = lac_demo_write_file(path, write_trace, &paper, reterr);
     }
     if (status == LAC_OK) {
@@ -390,7 +387,7 @@ static enum lac_status write_one(const struct lac_demo_exam *exam, uint64_t seed
         if (status == LAC_OK && scenario.ranks == 1) {
             status = lac_demo_try_what_ifs(&scenario, answer.workers_wanted, &what_ifs);
         }
-        (void)snprintf(path, sizeof(path), "%s/random-%06" PRIu64 ".truth.json", exam->dir, seed);
+        (void)snprintf(path, sizeof(path), "%s/random-%06" PRIu64 ".truth.json", loops->dir, seed);
         status = status != LAC_OK
                      ? lac_fail(reterr, status, 0, "seed %" PRIu64 ": no counterfactual", seed)
                      : lac_demo_write_file(path, write_truth, &paper, reterr);
@@ -430,7 +427,7 @@ static enum lac_status write_phases(FILE *out, const void *what, struct lac_erro
     return LAC_OK;
 }
 
-static enum lac_status write_one_with_phases(const struct lac_demo_exam *exam, uint64_t seed,
+static enum lac_status write_one_with_phases(const struct lac_random_loops *loops, uint64_t seed,
                                              struct lac_error *reterr)
 {
     struct lac_demo_scenario scenario;
@@ -445,12 +442,9 @@ static enum lac_status write_one_with_phases(const struct lac_demo_exam *exam, u
     }
     struct paper paper = {.scenario = &scenario, .runs = &run};
     (void)snprintf(paper.name, sizeof(paper.name), "phases-%06" PRIu64, seed);
-    (void)snprintf(path, sizeof(path), "%s/%s.json", exam->dir, paper.name);
-    if (exam->progress != NULL) {
-        exam->progress(path);
-    }
+    (void)snprintf(path, sizeof(path), "%s/%s.json", loops->dir, paper.name);
     status = lac_demo_write_file(path, write_trace, &paper, reterr);
-    (void)snprintf(path, sizeof(path), "%s/%s.truth.json", exam->dir, paper.name);
+    (void)snprintf(path, sizeof(path), "%s/%s.truth.json", loops->dir, paper.name);
     if (status == LAC_OK) {
         status = lac_demo_write_file(path, write_phases, &paper, reterr);
     }
@@ -458,12 +452,13 @@ static enum lac_status write_one_with_phases(const struct lac_demo_exam *exam, u
     return status;
 }
 
-enum lac_status lac_demo_write_exam(const struct lac_demo_exam *exam, struct lac_error *reterr)
+enum lac_status lac_random_loops_write(const struct lac_random_loops *loops,
+                                       struct lac_error *reterr)
 {
-    enum lac_status status = lac_demo_make_dir(exam->dir, reterr);
-    for (uint64_t i = 0; i < exam->count && status == LAC_OK; i++) {
-        status = exam->with_phases ? write_one_with_phases(exam, exam->seed + i, reterr)
-                                   : write_one(exam, exam->seed + i, reterr);
+    enum lac_status status = lac_demo_make_dir(loops->dir, reterr);
+    for (uint64_t i = 0; i < loops->count && status == LAC_OK; i++) {
+        status = loops->with_phases ? write_one_with_phases(loops, loops->seed + i, reterr)
+                                    : write_one(loops, loops->seed + i, reterr);
     }
     return status;
 }

@@ -1,8 +1,8 @@
-#include "server/demo/exam_what_if.h"
+#include "tests/simulator/random_what_if.h"
 
 #include "analysis/model/status.h"
-#include "server/demo/scenario.h"
-#include "server/demo/train_loop.h"
+#include "tests/simulator/scenario.h"
+#include "tests/simulator/train_loop.h"
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,12 +1,12 @@
-#include "server/demo/train_loop.h"
+#include "tests/simulator/train_loop.h"
 
 #include "analysis/model/status.h"
 #include "server/demo/gpu_stream.h"
 #include "server/demo/network.h"
 #include "server/demo/pipeline.h"
-#include "server/demo/scenario.h"
-#include "server/demo/step_plan.h"
-#include "server/demo/train_idle.h"
+#include "tests/simulator/scenario.h"
+#include "tests/simulator/step_plan.h"
+#include "tests/simulator/train_idle.h"
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-#ifndef LAC_SERVER_DEMO_EXAM_WHAT_IF_H
-#define LAC_SERVER_DEMO_EXAM_WHAT_IF_H
+#ifndef LAC_TESTS_SIMULATOR_RANDOM_WHAT_IF_H
+#define LAC_TESTS_SIMULATOR_RANDOM_WHAT_IF_H
 
 /*
  * What --what-if is asked of a random loop, answered by running the loop with the change: every
@@ -7,7 +7,7 @@
  */
 
 #include "analysis/model/status.h"
-#include "server/demo/scenario.h"
+#include "tests/simulator/scenario.h"
 
 #include <stdint.h>
 
