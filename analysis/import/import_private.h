@@ -10,7 +10,7 @@ struct lac_import_tuning {
     size_t feed_bytes;   /**< most bytes a read from memory gives; 0: no limit */
 };
 
-/** lac_import_bytes() in small steps. */
+/** lac_import_bytes() in small steps, for tests and fuzzers. */
 LAC_MUST_USE enum lac_status lac_import_bytes_tuned(const uint8_t *bytes, size_t size_bytes,
                                                     const struct lac_import_options *options,
                                                     const struct lac_import_tuning *tuning,

@@ -42,7 +42,8 @@ LAC_MUST_USE enum lac_status lac_source_open_file(const char *path,
                                                   struct lac_source **ret_source,
                                                   struct lac_error *reterr);
 
-/** Read from memory (borrowed until destroyed), at most `feed_bytes` a read (0: no limit). */
+/** For lac_import_bytes(): read from memory (borrowed until destroyed), at most `feed_bytes` a read
+ * (0: no limit). */
 LAC_MUST_USE enum lac_status lac_source_open_memory(const uint8_t *bytes, size_t size_bytes,
                                                     size_t feed_bytes,
                                                     struct lac_source_budget *budget,

@@ -25,7 +25,7 @@
 #define LAC_ARG_INTEGER '\x01'
 #define LAC_ARG_REAL    '\x02'
 
-/** How many numbers a template takes. */
+/** How many numbers a template takes. For tests. */
 uint32_t lac_args_number_count(const char *template_text, size_t length);
 
 /**

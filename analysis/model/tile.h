@@ -70,7 +70,8 @@ uint8_t lac_tile_native_level(int64_t dur_ns);
 uint8_t lac_tile_level_max(int64_t duration_ns);
 
 /** The finest level whose tiles all have an index of 32 bits: 0 up to 36 minutes, 1 up to 4.9
- * hours, 2 up to 39 hours, 3 up to 13 days, then 4. Views of longer traces stay at or above it. */
+ * hours, 2 up to 39 hours, 3 up to 13 days, then 4. Views of longer traces stay at or above it. For
+ * tests. */
 uint8_t lac_tile_level_min(int64_t duration_ns);
 
 /** The columns of one track's slices, in order; slice ids are first_slice + i. */
@@ -101,7 +102,8 @@ LAC_MUST_USE enum lac_status lac_tile_build(const struct lac_tile_source *source
 LAC_MUST_USE enum lac_status lac_tile_encode(const struct lac_tile *tile, uint8_t **buffer,
                                              size_t *size_bytes, size_t *capacity_bytes);
 
-/** The inverse. Untrusted bytes are safe. @return LAC_OK, LAC_ERR_CORRUPT or LAC_ERR_NOMEM */
+/** The inverse, for tests. Untrusted bytes are safe.
+ *  @return LAC_OK, LAC_ERR_CORRUPT or LAC_ERR_NOMEM */
 LAC_MUST_USE enum lac_status lac_tile_decode(const uint8_t *bytes, size_t size_bytes,
                                              struct lac_tile *ret_tile, struct lac_error *reterr);
 

@@ -24,7 +24,6 @@ static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static struct free_buffer *free_buffers;
 static unsigned buffer_count;
 static uint8_t *scratch; /* its content is never read */
-static uint64_t dropped;
 static struct cupti_functions cupti;
 static uint32_t cupti_version;
 static __thread bool in_flush __attribute__((tls_model("initial-exec")));
@@ -65,7 +64,6 @@ static void count_dropped(void *context, uint32_t stream)
 
     if (cupti.get_dropped != NULL && cupti.get_dropped(context, stream, &count) == CUPTI_OK &&
         count > 0) {
-        __atomic_fetch_add(&dropped, count, __ATOMIC_RELAXED);
         lac_spool_count_dropped(count, false);
     }
 }
@@ -134,9 +132,4 @@ int lac_cupti_buffers_register(const struct cupti_functions *functions, uint32_t
     cupti = *functions;
     cupti_version = version;
     return cupti.register_buffers(on_requested, on_completed);
-}
-
-uint64_t lac_cupti_dropped(void)
-{
-    return __atomic_load_n(&dropped, __ATOMIC_RELAXED);
 }

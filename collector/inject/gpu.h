@@ -50,9 +50,6 @@ bool lac_gpu_stream_number(const void *stream, uint32_t *ret_device, uint32_t *r
 int lac_cupti_buffers_register(const struct cupti_functions *functions, uint32_t version);
 /** Have CUPTI return its buffers; not in a callback of its. The CPU time is counted. */
 void lac_cupti_flush(uint32_t flag);
-/** Records that CUPTI dropped because it had no buffer, as far as it told. */
-uint64_t lac_cupti_dropped(void);
-
 /* ---- cupti_dump.c */
 
 /**

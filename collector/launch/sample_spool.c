@@ -124,6 +124,14 @@ void lac_sample_spool_destroy(struct lac_sample_spool *spool)
     free(spool);
 }
 
+/* In the header, whose page is there since the start: a full disk still takes it. */
+static void count_lost(struct lac_sample_spool *spool, uint32_t count)
+{
+    spool->lost += count;
+    (void)lac_file_write_at(spool->fd, &spool->lost, sizeof(spool->lost),
+                            offsetof(struct lac_spool_header, dropped_count));
+}
+
 /* Room for `size_bytes` more records of that kind, in a new segment if need be. */
 static bool make_room(struct lac_sample_spool *spool, struct open_segment *segment,
                       enum lac_segment_kind kind, uint32_t size_bytes)
@@ -191,7 +199,7 @@ void lac_sample_spool_value(struct lac_sample_spool *spool, uint32_t series, dou
     struct lac_sample sample = {.series = series, .type = LAC_SAMPLE_VALUE};
 
     if (series == 0) {
-        spool->lost++;
+        count_lost(spool, 1);
         return;
     }
     memcpy(&sample.bits, &value, sizeof(value));
@@ -219,14 +227,14 @@ void lac_sample_spool_flush(struct lac_sample_spool *spool)
         uint32_t fits;
 
         if (!make_room(spool, &spool->samples, LAC_SEGMENT_SAMPLES, sizeof(spool->pending[0]))) {
-            spool->lost += count;
+            count_lost(spool, count);
             break;
         }
         fits = (SEGMENT_BYTES - spool->samples.used) / (uint32_t)sizeof(spool->pending[0]);
         count = count < fits ? count : fits;
         if (!lac_file_write_at(spool->fd, &spool->pending[at], count * sizeof(spool->pending[0]),
                                spool->samples.offset + spool->samples.used)) {
-            spool->lost += count;
+            count_lost(spool, count);
             break;
         }
         spool->samples.used += count * (uint32_t)sizeof(spool->pending[0]);
@@ -240,9 +248,4 @@ uint64_t lac_sample_spool_bytes(const struct lac_sample_spool *spool)
     return spool->segment_count == 0
                ? LAC_SPOOL_HEADER_BYTES
                : LAC_SPOOL_SEGMENTS_OFFSET + spool->segment_count * SEGMENT_BYTES;
-}
-
-uint64_t lac_sample_spool_lost(const struct lac_sample_spool *spool)
-{
-    return spool->lost;
 }

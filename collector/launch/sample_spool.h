@@ -31,7 +31,4 @@ void lac_sample_spool_flush(struct lac_sample_spool *spool);
 /** Of the file, as `ls` shows it. */
 uint64_t lac_sample_spool_bytes(const struct lac_sample_spool *spool);
 
-/** Samples that could not be written. */
-uint64_t lac_sample_spool_lost(const struct lac_sample_spool *spool);
-
 #endif

@@ -701,38 +701,3 @@ enum lac_status lac_run_json(const struct lac_run *run, const struct lac_run_mem
     put_text(&writer, object, "note", run->note);
     return to_text(&writer, object, options->is_pretty, ret_text, ret_length);
 }
-
-enum lac_status lac_summary_json(const struct lac_analysed *analysed, char **ret_text,
-                                 size_t *ret_length)
-{
-    const struct lac_analysis *analysis = analysed->analysis;
-    struct writer writer = {.model = analysed->model, .analysis = analysis};
-    struct json_object *object = json_object_new_object();
-    char letter[2] = {analysis->verdict.letter, '\0'};
-    put_text(&writer, object, "cause", analysis->verdict.cause);
-    put_text(&writer, object, "letter", letter);
-    put_text(&writer, object, "text", analysis->verdict.text);
-    put_ns(&writer, object, "step_mean_ns", analysis->step_mean_ns);
-    put_real(&writer, object, "throughput_per_s", analysis->throughput_per_s);
-    put_text(&writer, object, "throughput_unit", analysis->throughput_unit);
-    double not_computing_pct = analysis->main_device == LAC_NONE
-                                   ? (double)NAN
-                                   : analysis->devices[analysis->main_device].not_computing_pct;
-    put_real(&writer, object, "not_computing_pct", not_computing_pct);
-    const struct lac_finding *next = analysis->finding_count > 0 ? &analysis->findings[0] : NULL;
-    bool has_change = next && next->brief[0] != '\0';
-    if (has_change) {
-        put_text(&writer, object, "next_change", next->brief);
-    } else {
-        put_null(&writer, object, "next_change");
-    }
-    put_real(&writer, object, "gain_mid_pct", has_change ? next->gain_mid_pct : (double)NAN);
-    put_real(&writer, object, "gain_low_pct", has_change ? next->gain_low_pct : (double)NAN);
-    put_real(&writer, object, "gain_high_pct", has_change ? next->gain_high_pct : (double)NAN);
-    if (next) {
-        put_text(&writer, object, "finding_id", next->id);
-    } else {
-        put_null(&writer, object, "finding_id");
-    }
-    return to_text(&writer, object, false, ret_text, ret_length);
-}

@@ -49,8 +49,4 @@ LAC_MUST_USE enum lac_status lac_run_json(const struct lac_run *run,
                                           const struct lac_run_json_options *options,
                                           char **ret_text, size_t *ret_length);
 
-/** The `summary` object of a list row (server/api/README.md). */
-LAC_MUST_USE enum lac_status lac_summary_json(const struct lac_analysed *analysed, char **ret_text,
-                                              size_t *ret_length);
-
 #endif

@@ -14,11 +14,6 @@ void lac_json_init(struct lac_json *json, struct lac_buffer *out)
     *json = (struct lac_json){.out = out};
 }
 
-bool lac_json_is_done(const struct lac_json *json)
-{
-    return json->depth == 0;
-}
-
 static void begin(struct lac_json *json, const char *key)
 {
     if (json->needs_comma) {

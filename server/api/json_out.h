@@ -3,7 +3,7 @@
 
 /*
  * Writes JSON straight into a reply: no tree, no copy. Commas come by themselves; opening and
- * closing must balance, which lac_json_is_done() asserts. Failures stick in the buffer.
+ * closing must balance. Failures stick in the buffer.
  */
 
 #include "server/http/buffer.h"
@@ -19,9 +19,6 @@ struct lac_json {
 };
 
 void lac_json_init(struct lac_json *json, struct lac_buffer *out);
-/** Whether everything opened was closed. */
-bool lac_json_is_done(const struct lac_json *json);
-
 /** `key` NULL: an element of an array, or the outermost value. Keys are ours: plain ASCII. */
 void lac_json_open(struct lac_json *json, const char *key, char bracket);
 void lac_json_close(struct lac_json *json, char bracket);

@@ -94,7 +94,6 @@ LAC_MUST_USE enum lac_status lac_ingest_begin(struct lac_ingest *ingest,
 
 /** Id of the trace being uploaded. Borrowed from the upload. */
 const char *lac_upload_id(const struct lac_upload *upload);
-uint64_t lac_upload_received_bytes(const struct lac_upload *upload);
 
 /** Append. Writes to the page cache and hashes (about 0.8 ns/byte); does not sync.
  *  @return LAC_OK; LAC_ERR_LIMIT, LAC_ERR_IO (disk full): abort it then */

@@ -163,11 +163,6 @@ const char *lac_upload_id(const struct lac_upload *upload)
     return upload->staging.id;
 }
 
-uint64_t lac_upload_received_bytes(const struct lac_upload *upload)
-{
-    return upload->received_bytes;
-}
-
 void lac_upload_progress(const struct lac_upload *upload, struct lac_ingest_progress *ret_progress)
 {
     double elapsed_s = lac_ingest_now_s() - upload->started_s;

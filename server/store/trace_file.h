@@ -27,7 +27,7 @@ struct lac_trace_file;
 /** The version this program writes, and the newest it reads. */
 enum { LAC_TRACE_FORMAT_VERSION = 1 };
 
-/** Open without a store (tests, `lacuna export`). @param cache_bytes 0: 64 MiB */
+/** Open without a store, for tests. @param cache_bytes 0: 64 MiB */
 LAC_MUST_USE enum lac_status lac_trace_file_open(const char *path, uint64_t cache_bytes,
                                                  struct lac_trace_file **ret_file,
                                                  struct lac_error *reterr);

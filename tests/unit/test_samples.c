@@ -2,20 +2,36 @@
  * What the launcher samples, from the real lacuna-node running a real job: threads that compute,
  * that sleep and that write, and the facts about the host.
  */
+#include "collector/include/lacuna/spool.h"
+#include "collector/launch/sample_spool.h"
 #include "tests/support/recorded_job.h"
 
 #include <check.h>
+#include <glob.h>
 #include <limits.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A launcher of another test may be the one that samples the host just now. */
+/* Where there is no network of one's own, a launcher of another test may be the one that samples.
+ */
 enum { TRIES = 120, PAUSE_US = 500000 };
 
 static struct lac_model *imported;
+
+/* Which launcher samples the host is settled by a name in the network's namespace: in one of its
+ * own this test meets no launcher but its own. */
+static void setup(void)
+{
+    (void)unshare(geteuid() == 0 ? CLONE_NEWNET : CLONE_NEWUSER | CLONE_NEWNET);
+    lac_job_setup();
+}
 
 /* Run `script` with sh under lacuna-node, recording into the test's folder. */
 static int record(const char *script)
@@ -174,6 +190,37 @@ START_TEST(only_one_launcher_of_a_host_samples_it)
 }
 END_TEST
 
+START_TEST(samples_that_found_no_room_are_counted_in_the_spool)
+{
+    struct lac_sample_spool *spool = lac_sample_spool_create(lac_job_folder());
+    struct lac_spool_header header;
+    char path[PATH_MAX];
+    glob_t found = {0};
+
+    ck_assert_ptr_nonnull(spool);
+    const uint32_t series = lac_sample_spool_name(spool, "cpu");
+    ck_assert_uint_ne(series, 0);
+    const struct rlimit full = {.rlim_cur = lac_sample_spool_bytes(spool),
+                                .rlim_max = RLIM_INFINITY};
+    ck_assert(signal(SIGXFSZ, SIG_IGN) != SIG_ERR);
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &full), 0);
+    for (int i = 0; i < 5; i++) {
+        lac_sample_spool_value(spool, series, 1.0);
+    }
+    lac_sample_spool_value(spool, 0, 1.0); /* of a series whose name found no room */
+    lac_sample_spool_destroy(spool);
+
+    (void)snprintf(path, sizeof(path), "%s/node-*.spool", lac_job_folder());
+    ck_assert_int_eq(glob(path, 0, NULL, &found), 0);
+    FILE *file = fopen(found.gl_pathv[0], "rb");
+    ck_assert_ptr_nonnull(file);
+    ck_assert_uint_eq(fread(&header, 1, sizeof(header), file), sizeof(header));
+    (void)fclose(file);
+    globfree(&found);
+    ck_assert_uint_eq(header.dropped_count, 6);
+}
+END_TEST
+
 int main(void)
 {
     Suite *const suite = suite_create("samples");
@@ -182,11 +229,12 @@ int main(void)
     int failed;
 
     tcase_set_timeout(tcase, 120);
-    tcase_add_checked_fixture(tcase, lac_job_setup, lac_job_teardown);
+    tcase_add_checked_fixture(tcase, setup, lac_job_teardown);
     tcase_add_test(tcase, a_busy_thread_is_seen_busy_and_a_sleeping_one_is_not);
     tcase_add_test(tcase, what_a_process_writes_is_counted);
     tcase_add_test(tcase, facts_about_the_host_stand_beside_the_settings);
     tcase_add_test(tcase, only_one_launcher_of_a_host_samples_it);
+    tcase_add_test(tcase, samples_that_found_no_room_are_counted_in_the_spool);
     suite_add_tcase(suite, tcase);
     srunner_run_all(runner, CK_NORMAL);
     failed = srunner_ntests_failed(runner);

@@ -63,7 +63,7 @@ export async function failure(status: number, statusText: string, body: string):
   }
 }
 
-export async function getJson<T>(
+async function getJson<T>(
   path: string,
   shape: Shape<T>,
   query: Query = {},
@@ -76,7 +76,7 @@ export async function getJson<T>(
   return shape(await response.json(), '');
 }
 
-export async function getBytes(
+async function getBytes(
   path: string,
   query: Query = {},
   signal?: AbortSignal,

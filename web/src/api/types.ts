@@ -91,7 +91,6 @@ export const traceShape = obj({
 });
 export type TraceInfo = Infer<typeof traceShape>;
 export type TraceSummary = Infer<typeof summaryShape>;
-export type ImportReport = Infer<typeof importReportShape>;
 
 export const traceListShape = obj({traces: list(traceShape), next: opt(str)});
 export const deletedShape = obj({id: str});
@@ -142,7 +141,6 @@ const processShape = obj({
   sort_index: or(num, 0),
   is_gpu: or(bool, false),
 });
-export type ProcessInfo = Infer<typeof processShape>;
 
 export const tracksShape = obj({
   generation: or(num, 1),
@@ -262,7 +260,6 @@ export const kernelsShape = obj({
   kernels: list(kernelRowShape),
   next: opt(str),
 });
-export type KernelsReply = Infer<typeof kernelsShape>;
 
 const gapShape = obj({
   start_ns: time,
@@ -277,7 +274,6 @@ const gapShape = obj({
 });
 export type GapInfo = Infer<typeof gapShape>;
 export const gapsShape = obj({total: num, gaps: list(gapShape), next: opt(str)});
-export type GapsReply = Infer<typeof gapsShape>;
 
 // ---- flame
 
@@ -374,7 +370,6 @@ const phaseShape = obj({
   start_ns: or(time, ns(0)),
   dur_ns: or(time, ns(0)),
 });
-export type Phase = Infer<typeof phaseShape>;
 
 export const analysisShape = obj({
   schema: str,

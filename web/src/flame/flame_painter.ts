@@ -56,7 +56,7 @@ const DARK: Tints = {
 const GPU_WORK = new Set(['kernel', 'copy', 'memset']);
 
 /** The cause that a frame of waiting stands under, else undefined. */
-export function causeOf(tree: FlameTree, node: number): Cause | undefined {
+function causeOf(tree: FlameTree, node: number): Cause | undefined {
   for (let i = node; i > 0; i = tree.parent[i] ?? -1) {
     if (tree.depth[i] !== 1) continue;
     const name = tree.name[i] ?? '';

@@ -73,7 +73,7 @@ export function familyRows(comparison: Comparison): readonly WentRow[] {
 }
 
 /** What people call an operator: autograd's own prefix says nothing. */
-export function operatorName(name: string): string {
+function operatorName(name: string): string {
   return name.replace(/^autograd::engine::evaluate_function: /, '').replace(/^aten::/, '');
 }
 

@@ -5,7 +5,7 @@ import {familyLabel} from './overview';
 
 const PAGE_SIZE = 1000;
 /** Distinct kernels kept in the page; the rest is counted. */
-export const ROWS_MAX = 50_000;
+const ROWS_MAX = 50_000;
 
 export interface KernelTable {
   readonly rows: readonly KernelRow[];
@@ -45,7 +45,7 @@ async function loadAll(traceId: string): Promise<KernelTable> {
   return {rows, total};
 }
 
-export const COLUMNS = [
+const COLUMNS = [
   'name',
   'family',
   'count',

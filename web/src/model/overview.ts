@@ -233,7 +233,7 @@ export function kindShares(kernels: readonly KernelRow[], analysis: Analysis): K
     .sort((a, b) => b.valueNs - a.valueNs);
 }
 
-export function copyWords(kind: string): string {
+function copyWords(kind: string): string {
   switch (kind) {
     case 'HtoD':
       return 'to the GPU';
@@ -316,7 +316,7 @@ export function settingGroups(settings: Readonly<Record<string, unknown>>): Sett
   return loose.length > 0 ? [{title: '', items: loose}, ...groups] : groups;
 }
 
-export function settingText(value: unknown): string {
+function settingText(value: unknown): string {
   if (value === null || value === undefined) return 'not recorded';
   if (value === true) return 'on';
   if (value === false) return 'off';

@@ -15,14 +15,14 @@ export type ListState =
 
 export const traces = signal<readonly TraceInfo[]>([]);
 export const listState = signal<ListState>({kind: 'loading'});
-export const isLive = signal(false);
+const isLive = signal(false);
 /** The server did not answer the last time; the page keeps what it has. */
 export const serverAway = signal(false);
 
 export function isUnderWay(trace: TraceInfo): boolean {
   return trace.state === 'receiving' || trace.state === 'importing';
 }
-export const anyUnderWay = computed(() => traces.value.some(isUnderWay));
+const anyUnderWay = computed(() => traces.value.some(isUnderWay));
 
 /** The list with one trace replaced, or put in its place: newest first. */
 export function mergeTrace(list: readonly TraceInfo[], trace: TraceInfo): readonly TraceInfo[] {

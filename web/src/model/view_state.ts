@@ -13,7 +13,7 @@
 import {batch, signal} from '@preact/signals';
 import {ns, type Ns} from '../base/units';
 
-export const PAGES = [
+const PAGES = [
   'list',
   'overview',
   'timeline',

@@ -88,7 +88,7 @@ function forcedColor(kind: number, name: string | undefined): Rgb {
 }
 
 /** Mix towards the background: what a search does not match. */
-export function dim(color: Rgb, background: Rgb, keep: number): Rgb {
+function dim(color: Rgb, background: Rgb, keep: number): Rgb {
   return color.map((v, i) =>
     Math.round(v * keep + (background[i] ?? 0) * (1 - keep)),
   ) as unknown as Rgb;

@@ -28,10 +28,7 @@ export function Tooltip({model}: {model: TimelineModel}): JSX.Element | null {
 }
 
 /** The name may be cut to fit; the facts after it never are. */
-export function hoverText(
-  model: TimelineModel,
-  {hit, value, row}: Hover,
-): {name: string; facts: string} {
+function hoverText(model: TimelineModel, {hit, value, row}: Hover): {name: string; facts: string} {
   if (!hit) return {name: row.label, facts: value === undefined ? '' : countText(value)};
   void model.arrivals.value;
   const isGap = hit.kind === SliceKind.gap;

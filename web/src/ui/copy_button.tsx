@@ -5,7 +5,7 @@ import {IconCheck, IconCopy} from './icons';
 const SHOWN_MS = 1600;
 
 /** Spaces that only look well become spaces that can be pasted. */
-export function pasteable(text: string): string {
+function pasteable(text: string): string {
   return text.replaceAll('\u202f', ' ').replaceAll('\u2212', '-');
 }
 

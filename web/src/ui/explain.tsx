@@ -13,7 +13,7 @@ interface Explanation {
 
 const shown = signal<Explanation | undefined>(undefined);
 
-export function hideExplanation(): void {
+function hideExplanation(): void {
   shown.value = undefined;
 }
 

@@ -29,7 +29,7 @@ export interface TestTile {
   readonly cells: readonly TestCell[];
 }
 
-export function nativeLevel(dur: number): number {
+function nativeLevel(dur: number): number {
   let level = 0;
   while (cellNs(level + 1) <= dur) level++;
   return level;

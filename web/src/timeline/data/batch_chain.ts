@@ -12,7 +12,7 @@ export interface BatchHit {
 /** Stations in the order in which a batch passes them; parts of a fetch are none. */
 const STATIONS = ['loader.fetch', 'loader.pin', 'loader.wait'] as const;
 
-export const isStation = (name: string): boolean => (STATIONS as readonly string[]).includes(name);
+const isStation = (name: string): boolean => (STATIONS as readonly string[]).includes(name);
 
 function nearest(hits: readonly BatchHit[], t: number): BatchHit | undefined {
   return [...hits].sort((a, b) => Math.abs(a.start_ns - t) - Math.abs(b.start_ns - t))[0];

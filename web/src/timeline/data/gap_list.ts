@@ -31,7 +31,7 @@ export class GapList {
   }
 }
 
-export const isSameGap = (a: GapInfo, device: number, t0: number): boolean =>
+const isSameGap = (a: GapInfo, device: number, t0: number): boolean =>
   a.device === device && a.start_ns === t0;
 
 /** The gap `step` places further in the list, by size, in a circle; `filter` leaves some out. */

@@ -99,7 +99,7 @@ function byOrder(a: TrackInfo, b: TrackInfo): number {
 }
 
 /** Steps, each GPU with why it was idle, main threads, batches ready, workers. */
-export function essentialTracks(info: TracksInfo): TrackInfo[] {
+function essentialTracks(info: TracksInfo): TrackInfo[] {
   const live = info.tracks.filter(t => t.count > 0);
   const steps = live.filter(t => t.kind === 'steps');
   const threads = live.filter(t => t.kind === 'thread');
