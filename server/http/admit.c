@@ -3,6 +3,7 @@
  * learnt by a request that should not be here.
  */
 #include "analysis/model/status.h"
+#include "server/http/framing.h"
 #include "server/http/guard.h"
 #include "server/http/key.h"
 #include "server/http/metrics.h"
@@ -25,7 +26,6 @@ struct fields {
     unsigned origin_count;
     unsigned authorization_count;
     bool expects_continue;
-    bool has_odd_line; /* a line that did not end in CR LF, or has a NUL in it */
     const char *content_length;
     const char *transfer_encoding;
     const char *host;
@@ -49,16 +49,6 @@ static const char *const field_names[LAC_FIELD_COUNT_] = {
     [LAC_FIELD_UPLOAD_CONCAT] = "Upload-Concat",
     [LAC_FIELD_CONTENT_TYPE] = "Content-Type",
 };
-
-/*
- * libmicrohttpd 0.9.75 takes a bare LF for a line end and lets a NUL cut a line short. It replaces
- * CR LF by two NULs and LF by one, in its buffer, which the strings point into: the byte behind a
- * string's NUL tells them apart. Later versions check by themselves and lay memory out otherwise.
- */
-static bool can_see_line_ends(void)
-{
-    return strcmp(MHD_get_version(), "0.9.75") == 0;
-}
 
 static void keep(const char **place, unsigned *count, const char *value)
 {
@@ -86,9 +76,6 @@ static enum MHD_Result see_field(void *context, enum MHD_ValueKind kind, const c
     (void)kind;
     if (value == NULL) {
         return MHD_YES;
-    }
-    if (can_see_line_ends() && value[strlen(value) + 1] != '\0') {
-        fields->has_odd_line = true;
     }
     if (strcasecmp(key, "Content-Length") == 0) {
         keep(&fields->content_length, &fields->content_length_count, value);
@@ -129,10 +116,8 @@ static bool framing_is_sound(struct exchange *x, const struct fields *fields, co
     if (strcmp(version, "HTTP/1.1") != 0 && strcmp(version, "HTTP/1.0") != 0) {
         return refuse(x, 505, "http_version", "only HTTP/1.1 and HTTP/1.0 are understood");
     }
-    if (can_see_line_ends() && (version[strlen(version) + 1] != '\0' || x->raw_end + 1 != version ||
-                                fields->has_odd_line)) {
-        return refuse(x, 400, "bad_request",
-                      "the header has a NUL, or a line that does not end in CR LF");
+    if (x->connection->framing.header_count == 0) {
+        return refuse(x, 500, "internal", "the request was not checked on its way here");
     }
     if (x->target_status != LAC_OK) {
         return refuse(x, x->target_status == LAC_ERR_LIMIT ? 414 : 400, "bad_request",
@@ -156,6 +141,9 @@ static bool framing_is_sound(struct exchange *x, const struct fields *fields, co
     } else if (fields->content_length != NULL &&
                !lac_parse_uint(fields->content_length, &x->request.content_length)) {
         return refuse(x, 400, "bad_request", "Content-Length is no number");
+    }
+    if (x->connection->framing.verdict == LAC_FRAMING_UNCLEAR) {
+        return refuse(x, 400, "bad_request", "where this request ends cannot be told");
     }
     /* a client that does not wait for "100 Continue" sends its body before it reads a refusal */
     x->drains_body = x->request.content_length > 0 && !fields->expects_continue &&

@@ -35,12 +35,16 @@ static void *opened(struct loop *loop, struct MHD_Connection *mhd)
     struct connection *connection = calloc(1, sizeof(*connection));
 
     if (connection == NULL) {
-        return NULL; /* lac_exchange_open() finds no connection and refuses each request */
+        return NULL; /* reading finds no connection, and ends it */
     }
     connection->loop = loop;
     connection->mhd = mhd;
     info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CONNECTION_FD);
     connection->fd = info->connect_fd;
+    if (!lac_receive_add(loop, connection)) {
+        free(connection);
+        return NULL;
+    }
     info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
     if (info != NULL && info->client_addr != NULL) {
         memcpy(&connection->address, info->client_addr,
@@ -72,6 +76,7 @@ static void closed(struct loop *loop, struct connection *connection)
     }
     lac_peers_leave(loop->server->peers, (struct sockaddr *)&connection->address);
     lac_metrics_connection(loop->server->metrics, -1);
+    lac_receive_remove(loop, connection);
     free(connection);
 }
 
@@ -250,7 +255,7 @@ void lac_connections_sweep(struct loop *loop, int64_t now_ns)
         }
         check_deadlines(c, now_ns);
         if (c->phase == PHASE_BODY || c->phase == PHASE_DOOMED ||
-            (look_at_idle && c->phase == PHASE_HEADER)) {
+            (look_at_idle && c->phase == PHASE_HEADER && c->early == NULL)) {
             end_if_left(c);
         }
     }

@@ -63,7 +63,6 @@ void *lac_exchange_open(void *loop_context, const char *raw_target, struct MHD_C
     x->connection = connection;
     x->start_ns = lac_http_now_ns();
     x->metrics_row = LAC_METRICS_NONE;
-    x->raw_end = raw_target + length;
     x->target_status = lac_target_parse(raw_target, length, &x->target, &x->target_error);
     if (x->target_status != LAC_OK) {
         x->target.path[0] = '\0'; /* never log what was refused */
@@ -364,6 +363,7 @@ void lac_exchange_completed(void *loop_context, struct MHD_Connection *mhd, void
         connection->phase = PHASE_HEADER;
         connection->deadline_ns =
             lac_http_now_ns() + (int64_t)loop->server->options.idle_ms_max * 1000000;
+        lac_receive_await(connection);
     }
     x->connection = NULL;
     if (x->stream != NULL) {

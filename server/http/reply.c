@@ -150,9 +150,18 @@ static void add_headers(const struct exchange *x, struct MHD_Response *made)
     }
 }
 
-enum MHD_Result lac_reply_queue(struct exchange *x)
+void lac_reply_started(struct exchange *x)
 {
     struct connection *connection = x->connection;
+
+    connection->phase = PHASE_REPLY;
+    connection->deadline_ns =
+        lac_http_now_ns() +
+        ((int64_t)REPLY_MS_MIN + (int64_t)(x->reply_bytes / REPLY_BYTES_PER_MS)) * 1000000;
+}
+
+enum MHD_Result lac_reply_queue(struct exchange *x)
+{
     struct MHD_Response *made;
     enum MHD_Result result;
 
@@ -165,11 +174,8 @@ enum MHD_Result lac_reply_queue(struct exchange *x)
     }
     add_headers(x, made);
     x->stage = STAGE_REPLIED;
-    connection->phase = PHASE_REPLY;
-    connection->deadline_ns =
-        lac_http_now_ns() +
-        ((int64_t)REPLY_MS_MIN + (int64_t)(x->reply_bytes / REPLY_BYTES_PER_MS)) * 1000000;
-    result = MHD_queue_response(connection->mhd, x->response.http_status, made);
+    lac_reply_started(x);
+    result = MHD_queue_response(x->connection->mhd, x->response.http_status, made);
     MHD_destroy_response(made);
     return result;
 }

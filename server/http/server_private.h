@@ -13,6 +13,7 @@
  * loop->wake_fd.
  */
 
+#include "server/http/framing.h"
 #include "server/http/metrics.h"
 #include "server/http/peers.h"
 #include "server/http/pool.h"
@@ -50,7 +51,12 @@ struct connection {
     uint64_t window_bytes;
     bool is_suspended;
     bool had_request;
-    struct exchange *exchange; /**< the request being served, NULL between requests */
+    struct lac_framing framing;
+    uint8_t *early; /**< bytes behind the request that is being served, or NULL */
+    size_t early_bytes;
+    size_t early_taken;
+    struct connection *next_waiting; /**< answered, with early bytes to read */
+    struct exchange *exchange;       /**< the request being served, NULL between requests */
 };
 
 enum stage {
@@ -108,10 +114,8 @@ struct exchange {
     bool accepts_gzip;
     bool close_after;
     bool is_state_changing;
-    bool drains_body; /**< a refusal waits until the body is read, and thrown away */
-    bool is_refused;  /**< the response stands; what comes is drained */
-    const char
-        *raw_end; /**< behind the raw target in libmicrohttpd's buffer; compared, never read */
+    bool drains_body;    /**< a refusal waits until the body is read, and thrown away */
+    bool is_refused;     /**< the response stands; what comes is drained */
     char *if_none_match; /**< owned copy */
     char *fields;        /**< owned copies of request.field, one behind the other */
     uint64_t received_bytes;
@@ -138,6 +142,9 @@ struct loop {
     int64_t stop_deadline_ns;
     pthread_t thread;
     struct connection *connections;
+    struct connection **by_fd; /**< by file descriptor */
+    size_t by_fd_count;
+    struct connection *waiting; /**< next_waiting */
     unsigned exchange_count;
     unsigned sweep_count;
     pthread_mutex_t mutex; /**< guards done, streams and their text */
@@ -191,6 +198,16 @@ bool lac_connection_has_left(const struct connection *connection);
 /** Enforce the deadlines of all connections of a loop. */
 void lac_connections_sweep(struct loop *loop, int64_t now_ns);
 
+/* server/http/receive.c: what libmicrohttpd reads is checked first. All on the loop's thread */
+/** The calling thread reads for this loop from now on. */
+void lac_receive_enter(struct loop *loop);
+LAC_MUST_USE bool lac_receive_add(struct loop *loop, struct connection *connection);
+void lac_receive_remove(struct loop *loop, struct connection *connection);
+/** A request was answered: what came early is the next one's. */
+void lac_receive_await(struct connection *connection);
+/** Behind MHD_run(): let it read what came early. @return whether there was any */
+LAC_MUST_USE bool lac_receive_go_on(struct loop *loop);
+
 /* server/http/exchange.c: daemon callbacks of requests */
 void *lac_exchange_open(void *loop, const char *raw_target, struct MHD_Connection *mhd);
 enum MHD_Result lac_exchange_step(void *loop, struct MHD_Connection *mhd, const char *url,
@@ -222,6 +239,8 @@ void lac_transfer_abandon(struct exchange *x);
 void lac_reply_finish(struct exchange *x);
 /** Queue the response. Loop thread. */
 enum MHD_Result lac_reply_queue(struct exchange *x);
+/** The reply is being sent from now on: its deadline. */
+void lac_reply_started(struct exchange *x);
 /** Headers that every reply carries. */
 void lac_reply_add_headers(struct MHD_Response *mhd_response);
 

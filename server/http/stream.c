@@ -79,6 +79,45 @@ static enum MHD_Result refuse(struct exchange *x)
     return lac_reply_queue(x);
 }
 
+static void add_headers(struct MHD_Response *made)
+{
+    lac_reply_add_headers(made);
+    (void)MHD_add_response_header(made, "Content-Type", "text/event-stream");
+    (void)MHD_add_response_header(made, "Cache-Control", "no-store");
+    (void)MHD_add_response_header(made, "X-Accel-Buffering", "no"); /* proxies must not collect */
+}
+
+static ssize_t read_nothing(void *context, uint64_t position, char *out, size_t capacity_bytes)
+{
+    (void)context;
+    (void)position;
+    (void)out;
+    (void)capacity_bytes;
+    return MHD_CONTENT_READER_END_OF_STREAM;
+}
+
+/*
+ * HEAD opens no stream. libmicrohttpd ends a chunked reply to it with the bytes of the last chunk,
+ * where the next reply should begin, and a length would be a lie: so this reply closes.
+ */
+static enum MHD_Result answer_head(struct exchange *x)
+{
+    struct MHD_Response *made =
+        MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 1, read_nothing, NULL, NULL);
+    enum MHD_Result result;
+
+    if (made == NULL) {
+        return MHD_NO;
+    }
+    (void)MHD_set_response_options(made, MHD_RF_HTTP_1_0_COMPATIBLE_STRICT, MHD_RO_END);
+    add_headers(made);
+    x->stage = STAGE_REPLIED;
+    lac_reply_started(x);
+    result = MHD_queue_response(x->connection->mhd, 200, made);
+    MHD_destroy_response(made);
+    return result;
+}
+
 enum MHD_Result lac_stream_open(struct exchange *x)
 {
     struct lac_http_server *server = x->loop->server;
@@ -86,6 +125,9 @@ enum MHD_Result lac_stream_open(struct exchange *x)
     struct stream *stream;
     enum MHD_Result result;
 
+    if (x->is_head) {
+        return answer_head(x);
+    }
     if (atomic_load(&server->stream_count) >= server->options.streams_max) {
         return refuse(x);
     }
@@ -98,10 +140,7 @@ enum MHD_Result lac_stream_open(struct exchange *x)
     if (made == NULL) {
         return MHD_NO;
     }
-    lac_reply_add_headers(made);
-    (void)MHD_add_response_header(made, "Content-Type", "text/event-stream");
-    (void)MHD_add_response_header(made, "Cache-Control", "no-store");
-    (void)MHD_add_response_header(made, "X-Accel-Buffering", "no"); /* proxies must not collect */
+    add_headers(made);
     x->stage = STAGE_REPLIED;
     x->connection->phase = PHASE_STREAM;
     result = MHD_queue_response(x->connection->mhd, 200, made);

@@ -122,6 +122,45 @@ class Guard(unittest.TestCase):
                 self.assertIn(status_of(reply), (400, 413), (path, case, reply[:200]))
                 self.assertNotIn(b'"status":"ok"', reply, (path, case))
 
+    def test_leniencies_of_other_readers_are_refused(self):
+        get, post, after = b"GET /healthz HTTP/1.1\r\n", b"POST /api/v1/session HTTP/1.1\r\n" + HOST, b"GET /healthz HTTP/1.1\r\n" + HOST + b"\r\n"
+        chunked = post + b"Transfer-Encoding: chunked\r\n\r\n"
+        for text in (post + b"Content-Length\t: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", get + b" X: y\r\n" + HOST + b"\r\n", get + HOST + b"X: y\r\n z\r\n\r\n",
+                     get + HOST + b"X: a\rb\r\n\r\n", get + HOST + b"X: a\r\r\n\r\n", get + HOST + b": a\r\n\r\n", get + HOST + b"X y\r\n\r\n",
+                     chunked + b"5\nhello\r\n0\r\n\r\n", chunked + b"5;\nhello\r\n0\r\n\r\n", chunked + b"5\r\nhello\n0\r\n\r\n", chunked + b"5 \r\nhello\r\n0\r\n\r\n",
+                     chunked + b"0\r\nT: x\n\r\n", b"\r\n\r\n" + after):
+            reply = self.ask(text + after)
+            self.assertEqual(status_of(reply), 400, (text, reply[:200]))
+            self.assertIn(b'"code":"bad_request"', reply, text)
+            self.assertNotIn(b'"status":"ok"', reply, text)
+        # what came before it on the connection is answered first, what comes behind it not at all
+        reply = self.ask(after + after + get + HOST + b"X : y\r\n\r\n" + after)
+        self.assertEqual([int(status) for status in re.findall(rb"HTTP/1\.1 (\d+)", reply)], [200, 200, 400])
+        # and what is allowed stays allowed
+        for text, status in ((b"\r\n" + after, 200), (get + HOST + b"X:\r\nY: \t a\tb \r\n\r\n", 200), (get + HOST + b"X: " + b"y" * 19000 + b"\r\n\r\n", 200),
+                             (chunked + b"00c;a=b\r\n" + b'{"key":"no"}' + b"\r\n0\r\nT: x\r\n\r\n", 403)):
+            self.assertEqual(status_of(self.ask(text + after, 1.0)), status, text)
+
+    def test_requests_of_one_connection_are_answered_in_order(self):
+        one = b"GET /healthz HTTP/1.1\r\n" + HOST + b"\r\n"
+        listing = b"GET /api/v1/traces HTTP/1.1\r\n" + HOST + b"Authorization: Bearer " + self.server.key.encode() + b"\r\n\r\n"
+        reply = self.ask((one + listing) * 150 + b"GET /api/v1/none HTTP/1.1\r\n" + HOST + b"Connection: close\r\n\r\n", 20.0)
+        self.assertEqual(re.findall(rb'"status":"ok"|"traces":\[|"not_found"', reply), [b'"status":"ok"', b'"traces":['] * 150 + [b'"not_found"'])
+        # a client that asks to continue and has no body gets its replies
+        for path in (b"/healthz", b"/api/v1/traces", b"/"):
+            reply = self.ask(b"GET " + path + b" HTTP/1.1\r\n" + HOST + b"Authorization: Bearer " + self.server.key.encode() + b"\r\nExpect: 100-continue\r\n\r\n" +
+                             b"GET /api/v1/none HTTP/1.1\r\n" + HOST + b"Connection: close\r\n\r\n", 10.0)
+            self.assertEqual([status for status in re.findall(rb"HTTP/1\.1 (\d+)", reply) if status != b"100"], [b"200", b"404"], (path, reply[:300]))
+
+    def test_head_of_the_events_has_no_body(self):
+        reply = self.ask(b"HEAD /api/v1/events HTTP/1.1\r\n" + HOST + b"Authorization: Bearer " + self.server.key.encode() + b"\r\n\r\n", 5.0)
+        self.assertEqual(status_of(reply), 200)
+        self.assertIn(b"Content-Type: text/event-stream\r\n", reply)
+        self.assertIn(b"Connection: close\r\n", reply)
+        self.assertTrue(reply.endswith(b"\r\n\r\n"), reply)
+        self.assertEqual(reply.count(b"\r\n\r\n"), 1, reply)
+        self.assertNotIn(b"0\r\n\r\n", reply)
+
     def test_odd_bytes_in_the_target_are_refused(self):
         for target in (b"/%00", b"/api/v1/traces/%00", b"/healthz%00", b"/healthz?x=%00", b"/heal\x00thz", b"/../etc/passwd", b"/%2e%2e/%2e%2e/etc/passwd",
                        b"/a%2fb", b"//etc/passwd", b"/%ff", b"/%c0%ae", b"/%", b"/%zz", b"/\x7f", b"/a\x01b", b"http://evil/", b"/?a=1&a=2"):
