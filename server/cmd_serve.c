@@ -54,6 +54,7 @@ static const struct lac_option option_table[] = {
     {.name = "connections-loopback", .value = "N", .help = "of this machine: 4096"},
     {.name = "header-timeout", .value = "MS", .help = "for a request's header: 10000"},
     {.name = "idle-timeout", .value = "MS", .help = "between requests: 75000"},
+    {.name = "keyless-timeout", .value = "MS", .help = "the same before the key was shown: 10000"},
     {.name = "body-timeout", .value = "MS", .help = "for a small body: 30000"},
     {.name = "rate-window", .value = "MS", .help = "an upload's rate is taken over: 10000"},
     {.name = "rate-min", .value = "BYTES", .help = "slowest upload, a second: 1K"},
@@ -113,6 +114,7 @@ static bool read_http_numbers(struct service *service)
                          &http->loopback_connections_max) &&
            read_unsigned(service, "header-timeout", 3600000, &http->header_ms_max) &&
            read_unsigned(service, "idle-timeout", 86400000, &http->idle_ms_max) &&
+           read_unsigned(service, "keyless-timeout", 86400000, &http->keyless_idle_ms_max) &&
            read_unsigned(service, "body-timeout", 3600000, &http->body_ms_max) &&
            read_unsigned(service, "rate-window", 3600000, &http->rate_window_ms) &&
            read_unsigned(service, "rate-min", 1u << 30, &http->rate_bytes_per_s_min) &&

@@ -221,21 +221,42 @@ static bool route_is_known(struct exchange *x)
     return false;
 }
 
-static bool access_is_granted(struct exchange *x, const struct fields *fields)
+enum proof { PROOF_NONE, PROOF_BEARER, PROOF_COOKIE };
+
+/* Whether the key is there, and as what. A connection that showed it keeps its place (places.c). */
+static enum proof see_key(struct exchange *x, const struct fields *fields)
 {
     const struct lac_key *key = x->loop->server->options.key;
     const char *bearer = lac_bearer_get(fields->authorization);
     char cookie[LAC_KEY_TEXT_LENGTH + 2];
+    enum proof proof = PROOF_NONE;
 
-    if (x->route == NULL || x->route->access == LAC_ACCESS_OPEN) {
-        return true;
-    }
     if (fields->authorization_count == 1 && bearer != NULL && lac_key_matches(key, bearer)) {
+        proof = PROOF_BEARER;
+    } else if (fields->authorization_count == 0 &&
+               lac_cookie_get(fields->cookie, "lacuna_key", cookie, sizeof(cookie)) &&
+               lac_key_cookie_matches(key, cookie)) {
+        proof = PROOF_COOKIE;
+    }
+    if (proof != PROOF_NONE) {
+        lac_connection_trust(x->connection);
+    }
+    return proof;
+}
+
+static bool access_is_granted(struct exchange *x, const struct fields *fields)
+{
+    const bool is_open = x->route == NULL || x->route->access == LAC_ACCESS_OPEN;
+    enum proof proof;
+
+    if (is_open && x->connection->has_key) {
         return true;
     }
-    if (fields->authorization_count > 0 ||
-        !lac_cookie_get(fields->cookie, "lacuna_key", cookie, sizeof(cookie)) ||
-        !lac_key_cookie_matches(key, cookie)) {
+    proof = see_key(x, fields);
+    if (is_open || proof == PROOF_BEARER) {
+        return true;
+    }
+    if (proof == PROOF_NONE) {
         (void)refuse(x, 401, "no_key",
                      "the key is missing or wrong: open the address that `lacuna serve` printed, "
                      "or send the content of local.token as a bearer token");

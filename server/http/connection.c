@@ -1,7 +1,6 @@
 #include "analysis/model/status.h"
 #include "server/http/buffer.h"
 #include "server/http/metrics.h"
-#include "server/http/peers.h"
 #include "server/http/server_private.h"
 
 #include <errno.h>
@@ -16,17 +15,40 @@
 
 enum { DOOM_LINGER_MS = 2000 };
 
-enum MHD_Result lac_connection_admit(void *server_context, const struct sockaddr *address,
+enum MHD_Result lac_connection_admit(void *loop_context, const struct sockaddr *address,
                                      socklen_t length)
 {
-    struct lac_http_server *server = server_context;
+    struct loop *loop = loop_context;
+    struct lac_http_server *server = loop->server;
+    unsigned displaced = 0;
 
-    (void)length;
-    if (atomic_load(&server->is_stopping) || !lac_peers_may_enter(server->peers, address)) {
+    lac_connection_release(loop);
+    if (atomic_load(&server->is_stopping) || length > sizeof(loop->entered) ||
+        !lac_places_enter(server->places, address, &displaced)) {
         lac_metrics_refused(server->metrics);
         return MHD_NO;
     }
+    lac_metrics_displaced(server->metrics, displaced);
+    memset(&loop->entered, 0, sizeof(loop->entered));
+    memcpy(&loop->entered, address, length);
+    loop->has_entered = true;
     return MHD_YES;
+}
+
+void lac_connection_release(struct loop *loop)
+{
+    if (loop->has_entered) { /* libmicrohttpd had no memory for it */
+        loop->has_entered = false;
+        lac_places_leave(loop->server->places, (struct sockaddr *)&loop->entered);
+    }
+}
+
+void lac_connection_trust(struct connection *connection)
+{
+    if (!connection->has_key) {
+        connection->has_key = true;
+        lac_places_trust(connection->loop->server->places, &connection->place);
+    }
 }
 
 static void *opened(struct loop *loop, struct MHD_Connection *mhd)
@@ -45,12 +67,6 @@ static void *opened(struct loop *loop, struct MHD_Connection *mhd)
         free(connection);
         return NULL;
     }
-    info = MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
-    if (info != NULL && info->client_addr != NULL) {
-        memcpy(&connection->address, info->client_addr,
-               info->client_addr->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
-                                                        : sizeof(struct sockaddr_in));
-    }
     connection->phase = PHASE_HEADER;
     connection->deadline_ns =
         lac_http_now_ns() + (int64_t)loop->server->options.header_ms_max * 1000000;
@@ -59,7 +75,8 @@ static void *opened(struct loop *loop, struct MHD_Connection *mhd)
         loop->connections->prev = connection;
     }
     loop->connections = connection;
-    lac_peers_enter(loop->server->peers, (struct sockaddr *)&connection->address);
+    lac_places_begin(loop->server->places, &connection->place, connection->fd, &loop->entered);
+    loop->has_entered = false; /* the place is the connection's now */
     lac_metrics_connection(loop->server->metrics, 1);
     return connection;
 }
@@ -74,7 +91,7 @@ static void closed(struct loop *loop, struct connection *connection)
     if (connection->next != NULL) {
         connection->next->prev = connection->prev;
     }
-    lac_peers_leave(loop->server->peers, (struct sockaddr *)&connection->address);
+    lac_places_end(loop->server->places, &connection->place);
     lac_metrics_connection(loop->server->metrics, -1);
     lac_receive_remove(loop, connection);
     free(connection);

@@ -73,6 +73,9 @@ void *lac_exchange_open(void *loop_context, const char *raw_target, struct MHD_C
     x->request.body = "";
     connection->exchange = x;
     connection->had_request = true;
+    if (!connection->has_key) {
+        lac_places_use(loop->server->places, &connection->place, true);
+    }
     loop->exchange_count++;
     return x;
 }
@@ -314,7 +317,7 @@ static void log_request(const struct exchange *x, int64_t duration_ns, uint64_t 
                         bool is_whole)
 {
     char peer[INET6_ADDRSTRLEN] = "";
-    const struct sockaddr_storage *address = &x->connection->address;
+    const struct sockaddr_storage *address = &x->connection->place.address;
 
     if (!lac_log_is_on(LAC_LOG_INFO)) {
         return;
@@ -333,6 +336,16 @@ static void log_request(const struct exchange *x, int64_t duration_ns, uint64_t 
             lac_log_int("received_bytes", (int64_t)x->received_bytes),
             lac_log_int("sent_bytes", (int64_t)sent_bytes), lac_log_text("peer", peer),
             lac_log_text("end", is_whole ? "complete" : "cut"));
+}
+
+/* Between requests. */
+static unsigned idle_ms_max(const struct connection *connection)
+{
+    const struct lac_http_options *options = &connection->loop->server->options;
+
+    return !connection->has_key && options->keyless_idle_ms_max < options->idle_ms_max
+               ? options->keyless_idle_ms_max
+               : options->idle_ms_max;
 }
 
 void lac_exchange_completed(void *loop_context, struct MHD_Connection *mhd, void **context,
@@ -361,8 +374,10 @@ void lac_exchange_completed(void *loop_context, struct MHD_Connection *mhd, void
     connection->exchange = NULL;
     if (connection->phase != PHASE_DOOMED) {
         connection->phase = PHASE_HEADER;
-        connection->deadline_ns =
-            lac_http_now_ns() + (int64_t)loop->server->options.idle_ms_max * 1000000;
+        connection->deadline_ns = lac_http_now_ns() + (int64_t)idle_ms_max(connection) * 1000000;
+        if (!connection->has_key) {
+            lac_places_use(loop->server->places, &connection->place, false);
+        }
         lac_receive_await(connection);
     }
     x->connection = NULL;

@@ -63,13 +63,14 @@ static size_t keep_encoded(void *context, struct MHD_Connection *mhd, char *text
 static struct MHD_Daemon *start_daemon(struct loop *loop, int listen_fd)
 {
     const struct lac_http_options *options = &loop->server->options;
-    const unsigned share = options->connections_max / loop->server->loop_count + 1;
+    /* places.c keeps the limit; those that it ends for others are still open for a moment */
+    const unsigned limit = options->connections_max + LAC_PLACES_SLACK;
 
     return MHD_start_daemon(
-        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, lac_connection_admit,
-        loop->server, lac_exchange_step, loop, MHD_OPTION_EXTERNAL_LOGGER, log_daemon, NULL,
+        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, lac_connection_admit, loop,
+        lac_exchange_step, loop, MHD_OPTION_EXTERNAL_LOGGER, log_daemon, NULL,
         MHD_OPTION_LISTEN_SOCKET, listen_fd, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-        (size_t)CONNECTION_MEMORY_BYTES, MHD_OPTION_CONNECTION_LIMIT, share,
+        (size_t)CONNECTION_MEMORY_BYTES, MHD_OPTION_CONNECTION_LIMIT, limit,
         MHD_OPTION_CONNECTION_TIMEOUT, 0u, MHD_OPTION_STRICT_FOR_CLIENT, 1,
         MHD_OPTION_NOTIFY_CONNECTION, lac_connection_notify, loop, MHD_OPTION_NOTIFY_COMPLETED,
         lac_exchange_completed, loop, MHD_OPTION_URI_LOG_CALLBACK, lac_exchange_open, loop,
@@ -139,6 +140,7 @@ static void *run(void *context)
             next_sweep_ns = now_ns + (int64_t)SWEEP_MS * 1000000;
         }
         (void)MHD_run(loop->daemon);
+        lac_connection_release(loop);
         goes_on = lac_receive_go_on(loop);
         if (loop->is_quiesced && is_drained(loop, now_ns)) {
             break;

@@ -32,6 +32,7 @@ struct lac_metrics {
     _Atomic int64_t connections_open;
     _Atomic uint64_t connections_total;
     _Atomic uint64_t connections_refused;
+    _Atomic uint64_t connections_displaced;
     _Atomic uint64_t timed_out;
     struct row row[];
 };
@@ -98,6 +99,11 @@ void lac_metrics_connection(struct lac_metrics *metrics, int change)
 void lac_metrics_refused(struct lac_metrics *metrics)
 {
     add(&metrics->connections_refused, 1);
+}
+
+void lac_metrics_displaced(struct lac_metrics *metrics, unsigned count)
+{
+    add(&metrics->connections_displaced, count);
 }
 
 void lac_metrics_timed_out(struct lac_metrics *metrics)
@@ -205,10 +211,14 @@ void lac_metrics_write(const struct lac_metrics *metrics, struct lac_buffer *out
                       "lacuna_http_connections_total %" PRIu64 "\n"
                       "# TYPE lacuna_http_connections_refused_total counter\n"
                       "lacuna_http_connections_refused_total %" PRIu64 "\n"
+                      "# HELP lacuna_http_connections_displaced_total Connections without the key "
+                      "that were ended to make room.\n"
+                      "# TYPE lacuna_http_connections_displaced_total counter\n"
+                      "lacuna_http_connections_displaced_total %" PRIu64 "\n"
                       "# TYPE lacuna_http_timed_out_total counter\n"
                       "lacuna_http_timed_out_total %" PRIu64 "\n",
                       sent, received,
                       atomic_load_explicit(&metrics->connections_open, memory_order_relaxed),
                       load(&metrics->connections_total), load(&metrics->connections_refused),
-                      load(&metrics->timed_out));
+                      load(&metrics->connections_displaced), load(&metrics->timed_out));
 }

@@ -31,6 +31,8 @@ void lac_metrics_request(struct lac_metrics *metrics, unsigned row, unsigned htt
 /** Connections opened (+1) and closed (-1); refused ones are only counted. */
 void lac_metrics_connection(struct lac_metrics *metrics, int change);
 void lac_metrics_refused(struct lac_metrics *metrics);
+/** Connections without the key were ended to make room for others. */
+void lac_metrics_displaced(struct lac_metrics *metrics, unsigned count);
 /** A connection ended because a deadline or the minimum rate was missed. */
 void lac_metrics_timed_out(struct lac_metrics *metrics);
 

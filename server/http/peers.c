@@ -13,14 +13,14 @@ enum { SLOT_COUNT = 16384 }; /* more addresses at a time than we hold connection
 
 struct slot {
     uint8_t address[16];
-    uint32_t count; /* 0: free, or left behind */
+    unsigned count; /* 0: free, or left behind */
     bool used;
 };
 
 struct lac_peers {
     pthread_mutex_t mutex;
-    unsigned loopback_max;
-    unsigned peer_max;
+    struct lac_peers_limits limits;
+    unsigned all_count;
     unsigned loopback_count;
     unsigned used_count;
     struct slot slot[SLOT_COUNT];
@@ -59,7 +59,7 @@ bool lac_address_is_loopback(const struct sockaddr *address)
     return address->sa_family == AF_UNIX;
 }
 
-enum lac_status lac_peers_create(unsigned loopback_max, unsigned peer_max,
+enum lac_status lac_peers_create(const struct lac_peers_limits *limits,
                                  struct lac_peers **ret_peers)
 {
     struct lac_peers *peers = calloc(1, sizeof(*peers));
@@ -68,8 +68,7 @@ enum lac_status lac_peers_create(unsigned loopback_max, unsigned peer_max,
         return LAC_ERR_NOMEM;
     }
     pthread_mutex_init(&peers->mutex, NULL);
-    peers->loopback_max = loopback_max;
-    peers->peer_max = peer_max;
+    peers->limits = *limits;
     *ret_peers = peers;
     return LAC_OK;
 }
@@ -137,39 +136,56 @@ static void sweep(struct lac_peers *peers)
     free(live);
 }
 
-bool lac_peers_may_enter(struct lac_peers *peers, const struct sockaddr *address)
+bool lac_peers_are_same(const struct sockaddr *a, const struct sockaddr *b)
 {
-    uint8_t key[16];
-    bool may;
+    uint8_t key_a[16];
+    uint8_t key_b[16];
 
-    pthread_mutex_lock(&peers->mutex);
-    if (lac_address_is_loopback(address)) {
-        may = peers->loopback_count < peers->loopback_max;
-    } else {
-        address_key(address, key);
-        const struct slot *slot = find(peers, key, false);
-        may = slot == NULL || slot->count < peers->peer_max;
+    if (lac_address_is_loopback(a) || lac_address_is_loopback(b)) {
+        return lac_address_is_loopback(a) && lac_address_is_loopback(b);
     }
-    pthread_mutex_unlock(&peers->mutex);
-    return may;
+    address_key(a, key_a);
+    address_key(b, key_b);
+    return memcmp(key_a, key_b, sizeof(key_a)) == 0;
 }
 
-void lac_peers_enter(struct lac_peers *peers, const struct sockaddr *address)
+/* The count that this address has of its own, and its limit. NULL: the table is full. */
+static unsigned *own_count(struct lac_peers *peers, const struct sockaddr *address,
+                           unsigned *ret_max)
 {
     uint8_t key[16];
+    struct slot *slot;
+
+    if (lac_address_is_loopback(address)) {
+        *ret_max = peers->limits.loopback;
+        return &peers->loopback_count;
+    }
+    *ret_max = peers->limits.address;
+    sweep(peers);
+    address_key(address, key);
+    slot = find(peers, key, true);
+    return slot == NULL ? NULL : &slot->count;
+}
+
+enum lac_entry_answer lac_peers_enter(struct lac_peers *peers, const struct sockaddr *address)
+{
+    enum lac_entry_answer answer = LAC_PEERS_ENTERED;
+    unsigned max;
 
     pthread_mutex_lock(&peers->mutex);
-    if (lac_address_is_loopback(address)) {
-        peers->loopback_count++;
+    unsigned *const count = own_count(peers, address, &max);
+    if (peers->all_count >= peers->limits.all) {
+        answer = LAC_PEERS_FULL;
+    } else if (count != NULL && *count >= max) {
+        answer = LAC_PEERS_ADDRESS_FULL;
     } else {
-        sweep(peers);
-        address_key(address, key);
-        struct slot *slot = find(peers, key, true);
-        if (slot != NULL) {
-            slot->count++;
+        peers->all_count++;
+        if (count != NULL) {
+            (*count)++;
         }
     }
     pthread_mutex_unlock(&peers->mutex);
+    return answer;
 }
 
 void lac_peers_leave(struct lac_peers *peers, const struct sockaddr *address)
@@ -177,6 +193,7 @@ void lac_peers_leave(struct lac_peers *peers, const struct sockaddr *address)
     uint8_t key[16];
 
     pthread_mutex_lock(&peers->mutex);
+    peers->all_count -= peers->all_count > 0 ? 1 : 0;
     if (lac_address_is_loopback(address)) {
         peers->loopback_count -= peers->loopback_count > 0 ? 1 : 0;
     } else {

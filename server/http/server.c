@@ -4,6 +4,7 @@
 #include "server/http/buffer.h"
 #include "server/http/metrics.h"
 #include "server/http/peers.h"
+#include "server/http/places.h"
 #include "server/http/pool.h"
 #include "server/http/server_private.h"
 
@@ -45,6 +46,7 @@ static void fill_defaults(struct lac_http_options *options)
     set_default(&options->streams_max, 256);
     set_default(&options->header_ms_max, 10000);
     set_default(&options->idle_ms_max, 75000);
+    set_default(&options->keyless_idle_ms_max, 10000);
     set_default(&options->body_ms_max, 30000);
     set_default(&options->rate_window_ms, 10000);
     set_default(&options->rate_bytes_per_s_min, 1024);
@@ -101,8 +103,11 @@ enum lac_status lac_http_server_create(const struct lac_http_options *options,
         status = lac_metrics_create(filled.routes, filled.route_count, &server->metrics);
     }
     if (status == LAC_OK) {
-        status = lac_peers_create(filled.loopback_connections_max, filled.peer_connections_max,
-                                  &server->peers);
+        const struct lac_peers_limits limits = {.all = filled.connections_max,
+                                                .loopback = filled.loopback_connections_max,
+                                                .address = filled.peer_connections_max};
+
+        status = lac_places_create(&limits, &server->places);
     }
     if (status == LAC_OK) {
         status = lac_pool_create(filled.worker_count, 4096, &server->pool, reterr);
@@ -171,7 +176,7 @@ void lac_http_server_destroy(struct lac_http_server *server)
         }
     }
     lac_pool_destroy(server->pool);
-    lac_peers_destroy(server->peers);
+    lac_places_destroy(server->places);
     lac_metrics_destroy(server->metrics);
     lac_buffer_done(&server->index_text);
     if (server->listen_fd >= 0) {

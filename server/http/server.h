@@ -39,6 +39,7 @@ struct lac_http_options {
     unsigned streams_max;              /**< open event streams; 0: 256 */
     unsigned header_ms_max;            /**< from connecting to the end of the header; 0: 10000 */
     unsigned idle_ms_max;              /**< between requests of a connection; 0: 75000 */
+    unsigned keyless_idle_ms_max;      /**< the same, where no key was shown; 0: 10000 */
     unsigned body_ms_max;              /**< whole body of anything but an upload; 0: 30000 */
     unsigned rate_window_ms;           /**< an upload's rate is taken over this; 0: 10000 */
     unsigned rate_bytes_per_s_min;     /**< 0: 1024 */

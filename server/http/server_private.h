@@ -15,7 +15,7 @@
 
 #include "server/http/framing.h"
 #include "server/http/metrics.h"
-#include "server/http/peers.h"
+#include "server/http/places.h"
 #include "server/http/pool.h"
 #include "server/http/server.h"
 
@@ -44,13 +44,14 @@ struct connection {
     struct connection *next;
     struct MHD_Connection *mhd;
     int fd;
-    struct sockaddr_storage address;
     enum phase phase;
     int64_t deadline_ns;
     int64_t window_start_ns; /**< PHASE_BODY: current window of the rate */
     uint64_t window_bytes;
     bool is_suspended;
     bool had_request;
+    bool has_key; /**< a request of it showed a valid key */
+    struct lac_place place;
     struct lac_framing framing;
     uint8_t *early; /**< bytes behind the request that is being served, or NULL */
     size_t early_bytes;
@@ -145,6 +146,8 @@ struct loop {
     struct connection **by_fd; /**< by file descriptor */
     size_t by_fd_count;
     struct connection *waiting; /**< next_waiting */
+    bool has_entered;           /**< `entered` is counted, its connection not yet made */
+    struct sockaddr_storage entered;
     unsigned exchange_count;
     unsigned sweep_count;
     pthread_mutex_t mutex; /**< guards done, streams and their text */
@@ -161,7 +164,7 @@ struct lac_http_server {
     struct lac_buffer index_text; /**< its bytes */
     char index_etag[64];
     struct lac_metrics *metrics;
-    struct lac_peers *peers;
+    struct lac_places *places;
     struct lac_pool *pool;
     _Atomic bool is_stopping;
     _Atomic unsigned stream_count;
@@ -184,8 +187,11 @@ void lac_loop_join(struct loop *loop);
 void lac_loop_wake(struct loop *loop);
 
 /* server/http/connection.c: daemon callbacks of connections, and their deadlines */
-enum MHD_Result lac_connection_admit(void *server, const struct sockaddr *address,
-                                     socklen_t length);
+enum MHD_Result lac_connection_admit(void *loop, const struct sockaddr *address, socklen_t length);
+/** What was admitted and did not become a connection is not counted. */
+void lac_connection_release(struct loop *loop);
+/** It showed the key: it is never ended for another. */
+void lac_connection_trust(struct connection *connection);
 void lac_connection_notify(void *loop, struct MHD_Connection *mhd, void **context,
                            enum MHD_ConnectionNotificationCode code);
 void lac_connection_suspend(struct connection *connection);

@@ -192,21 +192,98 @@ class Load(unittest.TestCase):
         self.assertEqual(os.listdir(os.path.join(server.data, "staging")), [])
         self.assertEqual(server.api("/traces")["traces"], [])
 
+    def count_ended(self, connections, wanted, timeout=20):
+        """How many of them the server ended, once that many are, or after `timeout` seconds."""
+        ended, end = set(), time.monotonic() + timeout
+        while len(ended) < wanted and time.monotonic() < end:
+            for i, connection in enumerate(connections):
+                if i not in ended:
+                    connection.setblocking(False)
+                    try:
+                        if connection.recv(65536) == b"":
+                            ended.add(i)
+                    except BlockingIOError:
+                        pass
+                    except OSError:
+                        ended.add(i)
+            time.sleep(0.02)
+        return ended
+
     def test_one_address_cannot_have_all_connections(self):
-        server = self.server("--connections-loopback", "20")
+        server = self.server("--connections-loopback", "20", "--header-timeout", "600000")
         connections = [server.connect() for _ in range(40)]
-        time.sleep(0.3)
-        ended = 0
+        self.assertEqual(len(self.count_ended(connections, 20)), 20)
+        time.sleep(0.5)  # and no more than that
+        self.assertEqual(len(self.count_ended(connections, 21, 0.1)), 20)
         for connection in connections:
-            connection.setblocking(False)
-            try:
-                ended += connection.recv(1) == b""
-            except BlockingIOError:
-                pass
-            except OSError:
-                ended += 1
             connection.close()
-        self.assertEqual(ended, 20)
+
+    def test_who_has_the_key_gets_in_and_stays(self):
+        server = self.server("--connections-loopback", "60", "--keyless-timeout", "600000")
+        health = b"GET /healthz HTTP/1.1\r\n" + HOST + b"\r\n"
+        listing = b"GET /api/v1/traces HTTP/1.1\r\n" + HOST + b"Authorization: Bearer " + server.key.encode() + b"\r\n\r\n"
+
+        def ask(connection, text):
+            connection.settimeout(20)
+            connection.sendall(text)
+            reply = b""
+            while not re.search(rb"\r\n\r\n.*\}\n?$", reply, re.S):
+                part = connection.recv(65536)
+                if not part:
+                    break
+                reply += part
+            return status_of(reply)
+
+        mine = [server.connect() for _ in range(10)]
+        for connection in mine:
+            self.assertEqual(ask(connection, listing), 200)
+        crowd = [server.connect() for _ in range(50)]
+        for connection in crowd:
+            self.assertEqual(ask(connection, health), 200)
+        # all places are taken: each that comes takes the place of one that shows no key
+        for _ in range(10):
+            connection = server.connect()
+            crowd.append(connection)
+            self.assertEqual(ask(connection, health), 200)
+        for _ in range(50):
+            self.assertEqual(server.get("/api/v1/traces").status, 200)
+        for connection in mine:
+            self.assertEqual(ask(connection, listing), 200)
+        self.assertEqual(len(self.count_ended(mine, 1, 0.1)), 0)
+        self.assertGreaterEqual(len(self.count_ended(crowd, 10)), 10)
+        metrics = server.get("/metrics").body.decode()
+        self.assertGreaterEqual(int(re.search(r"lacuna_http_connections_displaced_total (\d+)", metrics).group(1)), 10)
+        self.assertLessEqual(int(re.search(r"lacuna_http_connections (\d+)", metrics).group(1)), 60 + 32)
+        # places whose holders all showed the key are not taken from them
+        end = time.monotonic() + 30
+        while len(mine) < 60 and time.monotonic() < end:
+            connection = server.connect()
+            try:
+                self.assertEqual(ask(connection, listing), 200)
+                mine.append(connection)
+            except OSError:  # one that was closed just now still has its place
+                connection.close()
+                time.sleep(0.05)
+        self.assertEqual(len(mine), 60)
+        late = [server.connect() for _ in range(10)]
+        self.assertEqual(len(self.count_ended(late, 10)), 10)
+        for connection in mine:
+            self.assertEqual(ask(connection, listing), 200)
+        for connection in mine + crowd + late:
+            connection.close()
+
+    def test_without_the_key_a_connection_does_not_stay_idle_for_long(self):
+        server = self.server("--keyless-timeout", "1500")
+        health = b"GET /healthz HTTP/1.1\r\n" + HOST
+        keyless, mine = server.connect(), server.connect()
+        keyless.sendall(health + b"\r\n")
+        mine.sendall(health + b"Authorization: Bearer " + server.key.encode() + b"\r\n\r\n")
+        begin = time.monotonic()
+        self.assertEqual(len(self.count_ended([keyless], 1)), 1)
+        self.assertGreater(time.monotonic() - begin, 1.0)
+        self.assertEqual(len(self.count_ended([mine], 1, 1.0)), 0)
+        keyless.close()
+        mine.close()
 
     def test_events_tell_of_an_upload_and_streams_are_limited(self):
         server = self.server()

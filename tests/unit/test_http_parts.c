@@ -12,6 +12,8 @@
 #include <fcntl.h>
 #include <isa-l/igzip_lib.h>
 #include <netinet/in.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -320,45 +322,94 @@ static struct sockaddr_in address_of(uint32_t number)
     return (struct sockaddr_in){.sin_family = AF_INET, .sin_addr.s_addr = htonl(number)};
 }
 
+static enum lac_entry_answer enter(struct lac_peers *peers, const struct sockaddr_in *address)
+{
+    return lac_peers_enter(peers, (const struct sockaddr *)address);
+}
+
 START_TEST(each_address_has_its_own_limit)
 {
     struct lac_peers *peers = NULL;
+    const struct lac_peers_limits limits = {.all = 7, .loopback = 3, .address = 2};
     const struct sockaddr_in a = address_of(0x0a000001);
     const struct sockaddr_in b = address_of(0x0a000002);
     const struct sockaddr_in loopback = address_of(0x7f000005);
+    const struct sockaddr_in other_loopback = address_of(0x7f000001);
 
-    ck_assert_int_eq(lac_peers_create(3, 2, &peers), LAC_OK);
-    for (unsigned i = 0; i < 2; i++) {
-        ck_assert(lac_peers_may_enter(peers, (const struct sockaddr *)&a));
-        lac_peers_enter(peers, (const struct sockaddr *)&a);
-    }
-    ck_assert(!lac_peers_may_enter(peers, (const struct sockaddr *)&a));
-    ck_assert(lac_peers_may_enter(peers, (const struct sockaddr *)&b));
+    ck_assert_int_eq(lac_peers_create(&limits, &peers), LAC_OK);
+    ck_assert_int_eq(enter(peers, &a), LAC_PEERS_ENTERED);
+    ck_assert_int_eq(enter(peers, &a), LAC_PEERS_ENTERED);
+    ck_assert_int_eq(enter(peers, &a), LAC_PEERS_ADDRESS_FULL);
+    ck_assert_int_eq(enter(peers, &b), LAC_PEERS_ENTERED);
     lac_peers_leave(peers, (const struct sockaddr *)&a);
-    ck_assert(lac_peers_may_enter(peers, (const struct sockaddr *)&a));
+    ck_assert_int_eq(enter(peers, &a), LAC_PEERS_ENTERED);
     for (unsigned i = 0; i < 3; i++) {
-        lac_peers_enter(peers, (const struct sockaddr *)&loopback);
+        ck_assert_int_eq(enter(peers, i == 0 ? &other_loopback : &loopback), LAC_PEERS_ENTERED);
     }
-    ck_assert(!lac_peers_may_enter(peers, (const struct sockaddr *)&loopback));
+    ck_assert_int_eq(enter(peers, &loopback), LAC_PEERS_ADDRESS_FULL);
+    ck_assert_int_eq(enter(peers, &b), LAC_PEERS_ENTERED);
+    ck_assert_int_eq(enter(peers, &b), LAC_PEERS_FULL);
+    lac_peers_leave(peers, (const struct sockaddr *)&loopback);
+    ck_assert_int_eq(enter(peers, &loopback), LAC_PEERS_ENTERED);
+    ck_assert(lac_peers_are_same((const struct sockaddr *)&loopback,
+                                 (const struct sockaddr *)&other_loopback));
+    ck_assert(!lac_peers_are_same((const struct sockaddr *)&a, (const struct sockaddr *)&b));
+    ck_assert(!lac_peers_are_same((const struct sockaddr *)&a, (const struct sockaddr *)&loopback));
     lac_peers_destroy(peers);
+}
+END_TEST
+
+struct crowd {
+    struct lac_peers *peers;
+    _Atomic unsigned entered;
+};
+
+static void *enter_often(void *context)
+{
+    struct crowd *crowd = context;
+    const struct sockaddr_in loopback = address_of(0x7f000001);
+
+    for (unsigned i = 0; i < 2000; i++) {
+        if (enter(crowd->peers, &loopback) == LAC_PEERS_ENTERED) {
+            atomic_fetch_add(&crowd->entered, 1);
+        }
+    }
+    return NULL;
+}
+
+START_TEST(no_more_enter_than_there_are_places_however_many_ask_at_once)
+{
+    struct crowd crowd = {0};
+    const struct lac_peers_limits limits = {.all = 5000, .loopback = 1000, .address = 2};
+    pthread_t thread[4];
+
+    ck_assert_int_eq(lac_peers_create(&limits, &crowd.peers), LAC_OK);
+    for (unsigned i = 0; i < 4; i++) {
+        ck_assert_int_eq(pthread_create(&thread[i], NULL, enter_often, &crowd), 0);
+    }
+    for (unsigned i = 0; i < 4; i++) {
+        pthread_join(thread[i], NULL);
+    }
+    ck_assert_uint_eq(atomic_load(&crowd.entered), 1000);
+    lac_peers_destroy(crowd.peers);
 }
 END_TEST
 
 START_TEST(addresses_that_come_and_go_do_not_fill_the_table)
 {
     struct lac_peers *peers = NULL;
+    const struct lac_peers_limits limits = {.all = 5, .loopback = 3, .address = 1};
     const struct sockaddr_in staying = address_of(0x0a000001);
 
-    ck_assert_int_eq(lac_peers_create(3, 1, &peers), LAC_OK);
-    lac_peers_enter(peers, (const struct sockaddr *)&staying);
+    ck_assert_int_eq(lac_peers_create(&limits, &peers), LAC_OK);
+    ck_assert_int_eq(enter(peers, &staying), LAC_PEERS_ENTERED);
     for (uint32_t i = 0; i < 100000; i++) {
         const struct sockaddr_in passing = address_of(0x0b000000 + i);
 
-        ck_assert(lac_peers_may_enter(peers, (const struct sockaddr *)&passing));
-        lac_peers_enter(peers, (const struct sockaddr *)&passing);
+        ck_assert_int_eq(enter(peers, &passing), LAC_PEERS_ENTERED);
         lac_peers_leave(peers, (const struct sockaddr *)&passing);
     }
-    ck_assert(!lac_peers_may_enter(peers, (const struct sockaddr *)&staying));
+    ck_assert_int_eq(enter(peers, &staying), LAC_PEERS_ADDRESS_FULL);
     lac_peers_destroy(peers);
 }
 END_TEST
@@ -428,6 +479,7 @@ int main(void)
     tcase_add_test(tests, noise_is_not_compressed);
     tcase_add_test(tests, the_key_is_made_once_and_only_ours_to_read);
     tcase_add_test(tests, each_address_has_its_own_limit);
+    tcase_add_test(tests, no_more_enter_than_there_are_places_however_many_ask_at_once);
     tcase_add_test(tests, addresses_that_come_and_go_do_not_fill_the_table);
     tcase_add_test(tests, a_log_line_cannot_be_forged);
     tcase_add_test(tests, a_reader_that_stalls_does_not_stop_the_log);
