@@ -35,7 +35,7 @@ CHECK_LIBS    = $(shell pkg-config --libs check)
 
 # ---- sources: every folder, however deep
 sources = $(sort $(shell find $(1) -name '*.c' 2>/dev/null))
-ANALYSIS_SRCS := $(call sources,analysis)
+ANALYSIS_SRCS := $(call sources,collector/base analysis)
 SERVER_SRCS   := $(filter-out server/http/embed/%,$(call sources,server))
 SUPPORT_SRCS  := $(call sources,tests/support)
 WEB_SRCS      := $(shell find web -path web/node_modules -prune -o -path web/dist -prune -o -type f -print 2>/dev/null)
@@ -157,8 +157,8 @@ $(BUILD)/python/.stamp: collector/python/extension.c collector/python/python_abi
 	$(Q)cp collector/python/*.py $(@D)/ && touch $@
 
 # the launcher: dynamic, a C library and nothing else, its own entry point (collector/launch/start.S says why)
-NODE_SRCS := $(wildcard collector/launch/*.c)
-$(BUILD)/lacuna-node: $(NODE_SRCS) collector/launch/start.S collector/inject/old_symbols.h $(wildcard collector/launch/*.h collector/include/lacuna/*.h)
+NODE_SRCS := $(wildcard collector/base/*.c collector/launch/*.c)
+$(BUILD)/lacuna-node: $(NODE_SRCS) collector/launch/start.S collector/inject/old_symbols.h $(wildcard collector/base/*.h collector/launch/*.h collector/include/lacuna/*.h)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(filter-out -fPIC,$(INJECT_CFLAGS)) -DLAC_VERSION='"$(VERSION)"' -fPIE -pie -nostartfiles collector/launch/start.S $(NODE_SRCS) -Wl,--no-as-needed -l:libpthread.so.0 -l:libdl.so.2 -o $@
 

@@ -19,7 +19,7 @@ breach 'file names that stand twice' \
 # shellcheck disable=SC2086
 breach 'C files of more than 900 lines' "$(wc -l $c_files /dev/null | awk '$1 > 900 && $2 != "total" {print $2 ": " $1 " lines"}')"
 breach 'addresses of a package registry' "$(git grep -nIE 'registry\.(npmjs|yarnpkg)|deb\.debian\.org|pypi\.org' -- . ':!tests/tidy/check_house.sh')"
-for folder in collector analysis analysis/model analysis/import analysis/diagnose analysis/flame analysis/compare server server/store server/http server/api server/demo kernels web tests tests/simulator; do
+for folder in collector collector/base analysis analysis/model analysis/import analysis/diagnose analysis/flame analysis/compare server server/store server/http server/api server/demo kernels web tests tests/simulator; do
     [ ! -d "$folder" ] || [ -z "$(ls "$folder" 2>/dev/null)" ] || [ -f "$folder/README.md" ] || { echo "no README.md in $folder"; status=1; }
 done
 exit $status
