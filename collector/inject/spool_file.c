@@ -231,6 +231,17 @@ static void add_text(struct lac_spool_header *to, const char *key, const char *v
     to->text_bytes += (uint32_t)(key_length + length + 2);
 }
 
+/* Whether the pid means anything to a launcher: it looks when the process has ended. */
+static void add_pid_namespace(struct lac_spool_header *to)
+{
+    char text[32];
+    const ssize_t length = readlink("/proc/self/ns/pid", text, sizeof(text));
+
+    if (length > 0) {
+        add_text(to, "pid_ns", text, (size_t)length);
+    }
+}
+
 static void add_command_line(struct lac_spool_header *to)
 {
     static char raw[4096];
@@ -304,6 +315,7 @@ static void fill_header(void)
         length = strlen(text);
     }
     add_text(header, "cwd", text, length);
+    add_pid_namespace(header);
     add_command_line(header);
     add_environment(header);
     __atomic_thread_fence(__ATOMIC_RELEASE);

@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -42,4 +44,26 @@ bool lac_file_write_at(int fd, const void *bytes, size_t size_bytes, uint64_t of
         done += (size_t)written;
     }
     return true;
+}
+
+/* fstat() itself is too new a symbol. */
+static bool status_of(int fd, struct stat *ret)
+{
+    return syscall(SYS_fstat, fd, ret) == 0;
+}
+
+bool lac_file_is_regular(int fd)
+{
+    struct stat status = {0};
+
+    return status_of(fd, &status) && S_ISREG(status.st_mode);
+}
+
+int64_t lac_file_changed_ns(int fd)
+{
+    struct stat status = {0};
+
+    return status_of(fd, &status)
+               ? (int64_t)status.st_mtim.tv_sec * 1000000000 + status.st_mtim.tv_nsec
+               : -1;
 }

@@ -56,6 +56,7 @@ static int gather(const char *from, const char *to)
     lac_drain_gather(drain);
     lac_drain_exports(drain);
     counts = lac_drain_counts(drain);
+    lac_drain_say_missing(drain, "lacuna gather");
     lac_drain_destroy(drain);
     if (counts.failed_writes > 0) {
         (void)fprintf(stderr, "lacuna gather: %s could not take all of it: %s\n", to,

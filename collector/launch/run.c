@@ -287,6 +287,7 @@ static void conclude(const struct lac_drain *drain, const struct lac_install *in
                       "lacuna: %llu events were not recorded (no space, or the size limit)\n",
                       (unsigned long long)counts.dropped);
     }
+    lac_drain_say_missing(drain, "lacuna");
     if (counts.processes > 0) {
         say_steps_missing(options, counts.steps);
     }
@@ -327,7 +328,7 @@ static int record(const struct lac_install *install, const struct lac_run_option
     if (drain == NULL || !lac_job_start(&job, options->command)) {
         (void)fprintf(stderr, "lacuna run: cannot start a process: %s\n", strerror(errno));
         lac_drain_destroy(drain);
-        lac_spool_folder_remove(spool_folder);
+        (void)lac_spool_folder_remove(spool_folder);
         return 126;
     }
     push = target != NULL ? lac_push_run_begin(target, options->output) : NULL;
@@ -344,7 +345,7 @@ static int record(const struct lac_install *install, const struct lac_run_option
     conclude(drain, install, options, recording.goes_on, job.exit_status);
     is_empty = lac_drain_counts(drain).processes == 0;
     lac_drain_destroy(drain);
-    lac_spool_folder_remove(spool_folder);
+    (void)lac_spool_folder_remove(spool_folder);
     lac_push_run_end(push, !is_empty);
     return job.exit_status;
 }

@@ -1,6 +1,11 @@
 #include "collector/launch/spool_folder.h"
 
+#include "collector/launch/file_at.h"
+#include "collector/launch/shared_spool.h"
+#include "lacuna/spool.h"
+
 #include <dirent.h>
+#include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -87,19 +92,52 @@ bool lac_spool_folder_make(char *out, size_t capacity, char *reason, size_t reas
     return false;
 }
 
-void lac_spool_folder_remove(const char *path)
+/* A spool that still holds something, or whose owner does not let us look. */
+static bool holds_a_recording(int folder, const char *name)
+{
+    const size_t length = strlen(name);
+    struct lac_spool_header header;
+    bool holds = true;
+    int fd;
+
+    if (length < 7 || strcmp(name + length - 6, ".spool") != 0) {
+        return false;
+    }
+    fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd >= 0) {
+        holds = lac_file_read_at(fd, &header, sizeof(header), 0) &&
+                lac_spool_header_is_sound(&header) && header.segment_count > 0;
+        (void)close(fd);
+    }
+    return holds;
+}
+
+unsigned lac_spool_folder_remove(const char *path)
 {
     DIR *const folder = opendir(path);
+    unsigned kept = 0;
 
     if (folder == NULL) {
-        return;
+        return 0;
     }
     const int fd = dirfd(folder);
     for (const struct dirent *entry = readdir(folder); entry != NULL; entry = readdir(folder)) {
         if (fd >= 0 && strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0) {
-            (void)unlinkat(fd, entry->d_name, 0);
+            if (holds_a_recording(fd, entry->d_name)) {
+                kept++;
+            } else {
+                (void)unlinkat(fd, entry->d_name, 0);
+            }
         }
     }
     (void)closedir(folder);
-    (void)rmdir(path);
+    if (kept == 0) {
+        (void)rmdir(path);
+    } else {
+        (void)fprintf(stderr,
+                      "lacuna: %u spools were not moved into the recording and stay in %s: lacuna "
+                      "gather %s -o OUT\n",
+                      kept, path, path);
+    }
+    return kept;
 }

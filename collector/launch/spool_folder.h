@@ -15,8 +15,13 @@
  */
 bool lac_spool_folder_make(char *out, size_t capacity, char *reason, size_t reason_capacity);
 
-/** Remove the folder and the files in it (nothing deeper). */
-void lac_spool_folder_remove(const char *path);
+/**
+ * Remove the folder and the files in it (nothing deeper). Spools that hold something stay, and the
+ * folder with them: whatever was moved is gone before (drain.h). Says so on stderr.
+ *
+ * @return how many stayed
+ */
+unsigned lac_spool_folder_remove(const char *path);
 
 /** What keeps spools from living in `path`, or NULL. Static text. */
 const char *lac_spool_folder_obstacle(const char *path);
