@@ -1,7 +1,9 @@
 /* What the job's own profiler wrote while we left the GPU to it. */
 
+#include "collector/base/terminal_text.h"
 #include "collector/launch/drain.h"
 #include "collector/launch/drain_private.h"
+#include "collector/launch/file_at.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -27,17 +29,17 @@ static bool is_note(const char *name)
            strcmp(name + length - (sizeof(ending) - 1), ending) == 0;
 }
 
-/* The path in a note. @return false: it cannot be read */
-static bool read_note(int folder, const char *name, char *out)
+/* The path in a note. @return the note, open; -1: it cannot be read */
+static int read_note(int folder, const char *name, char *out)
 {
-    const int fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    const int fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     const ssize_t length = fd >= 0 ? read(fd, out, PATH_BYTES - 1) : -1;
 
-    if (fd >= 0) {
+    out[length > 0 ? length : 0] = '\0';
+    if (length <= 0 && fd >= 0) {
         (void)close(fd);
     }
-    out[length > 0 ? length : 0] = '\0';
-    return length > 0;
+    return length > 0 ? fd : -1;
 }
 
 /* @return what is wrong, or NULL */
@@ -68,7 +70,9 @@ static const char *copy_file(struct lac_drain *drain, int from, int to)
     return NULL;
 }
 
-static const char *add_export(struct lac_drain *drain, const char *note, const char *path)
+/* Only a file of whoever left the note: we may be allowed to read more than the job is. */
+static const char *add_export(struct lac_drain *drain, const char *note, int note_fd,
+                              const char *path)
 {
     const size_t length = strlen(path);
     const bool is_packed = length > 3 && strcmp(path + length - 3, ".gz") == 0;
@@ -80,6 +84,10 @@ static const char *add_export(struct lac_drain *drain, const char *note, const c
     (void)snprintf(out, sizeof(out), "%s/%.*s.json%s", drain->output_folder,
                    (int)(strlen(note) - (sizeof(ending) - 1)), note, is_packed ? ".gz" : "");
     from = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (from >= 0 && !(lac_file_is_regular(from) && lac_file_same_owner(from, note_fd))) {
+        (void)close(from);
+        return "it is no file of the job's user";
+    }
     to = from >= 0 ? open(out, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600) : -1;
     wrong = from < 0 || to < 0 ? strerror(errno) : copy_file(drain, from, to);
     if (to >= 0) {
@@ -104,16 +112,23 @@ void lac_drain_exports(struct lac_drain *drain)
     }
     for (const struct dirent *entry = readdir(folder); entry != NULL; entry = readdir(folder)) {
         char path[PATH_BYTES];
+        char shown[PATH_BYTES];
         const char *wrong;
+        int note;
 
-        if (fd < 0 || !is_note(entry->d_name) || !read_note(fd, entry->d_name, path)) {
+        if (fd < 0 || !is_note(entry->d_name)) {
             continue;
         }
-        wrong = add_export(drain, entry->d_name, path);
+        note = read_note(fd, entry->d_name, path);
+        if (note < 0) {
+            continue;
+        }
+        wrong = add_export(drain, entry->d_name, note, path);
+        (void)close(note);
         if (wrong != NULL) {
             (void)fprintf(stderr,
                           "lacuna: the trace of torch.profiler, %s, is not in the recording: %s\n",
-                          path, wrong);
+                          lac_terminal_string(path, shown, sizeof(shown)), wrong);
         }
     }
     (void)closedir(folder);

@@ -3,6 +3,7 @@
 #include "collector/launch/drain_private.h"
 #include "collector/launch/file_at.h"
 #include "collector/launch/shared_spool.h"
+#include "collector/launch/spool_bounds.h"
 #include "lacuna/spool.h"
 
 #include <stdbool.h>
@@ -226,9 +227,8 @@ static bool is_known(enum lac_segment_kind kind)
 static struct scan scan_segments(struct lac_drain_source *source,
                                  const struct lac_shared_look *look, bool final, bool refreshes)
 {
-    const uint64_t there =
-        lac_spool_segments_in(lac_shared_size(&source->spool), source->segment_bytes);
-    const uint64_t count = look->segment_count < there ? look->segment_count : there;
+    const uint64_t count = lac_spool_segments_in(
+        look->segment_count, lac_shared_size(&source->spool), source->segment_bytes);
     struct scan scan = {0};
     unsigned gap = 0;
 

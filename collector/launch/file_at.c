@@ -59,6 +59,14 @@ bool lac_file_is_regular(int fd)
     return status_of(fd, &status) && S_ISREG(status.st_mode);
 }
 
+bool lac_file_same_owner(int fd, int other_fd)
+{
+    struct stat status = {0};
+    struct stat other = {0};
+
+    return status_of(fd, &status) && status_of(other_fd, &other) && status.st_uid == other.st_uid;
+}
+
 int64_t lac_file_changed_ns(int fd)
 {
     struct stat status = {0};

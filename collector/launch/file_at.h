@@ -16,6 +16,9 @@ bool lac_file_write_at(int fd, const void *bytes, size_t size_bytes, uint64_t of
 /** Whether it is a file with content of its own: no folder, device or pipe. */
 bool lac_file_is_regular(int fd);
 
+/** Whether both files belong to one user. */
+bool lac_file_same_owner(int fd, int other_fd);
+
 /** When its content, or for a folder the names in it, changed last: ns since 1970; -1 unknown. */
 int64_t lac_file_changed_ns(int fd);
 

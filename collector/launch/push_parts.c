@@ -1,6 +1,7 @@
 #include "collector/launch/push_parts.h"
 
 #include "collector/launch/file_at.h"
+#include "collector/launch/spool_bounds.h"
 #include "lacuna/bundle.h"
 #include "lacuna/spool.h"
 
@@ -13,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { PLAIN_BYTES = 1 << 20, SEGMENT_BYTES_MAX = 16 << 20 };
+enum { PLAIN_BYTES = 1 << 20 };
 
 /* How much of a segment was given, in bytes; this: all, for good. */
 static const uint32_t WHOLE = UINT32_MAX;
@@ -32,6 +33,7 @@ struct lac_push_parts {
     const char *folder;
     struct parts_file *files;
     struct lac_spool_header header; /* of the file that is looked at */
+    uint64_t segment_count;         /* that are in it */
 };
 
 bool lac_push_bytes_reserve(struct lac_push_bytes *bytes, size_t more_bytes)
@@ -151,7 +153,7 @@ static bool is_whole(const struct lac_push_parts *parts, int fd, uint64_t index)
 {
     struct lac_segment_header head;
 
-    for (uint64_t i = index + 1; i < parts->header.segment_count; i++) {
+    for (uint64_t i = index + 1; i < parts->segment_count; i++) {
         if (lac_file_read_at(fd, &head, sizeof(head),
                              LAC_SPOOL_SEGMENTS_OFFSET + i * parts->header.segment_bytes) &&
             head.kind == LAC_SEGMENT_SAMPLES) {
@@ -197,15 +199,13 @@ static bool give_spool(struct lac_push_parts *parts, struct parts_file *file, in
                        size_t enough_bytes, bool is_final, struct lac_push_bytes *out,
                        bool *ret_is_all)
 {
-    const uint64_t most = ((uint64_t)1 << 34) / parts->header.segment_bytes;
-
-    if (parts->header.segment_count > most || !make_places(file, parts->header.segment_count)) {
+    if (!make_places(file, parts->segment_count)) {
         return false;
     }
     if (!file->has_header) {
         file->has_header = give_header(parts, file, out);
     }
-    for (uint64_t i = 0; i < parts->header.segment_count; i++) {
+    for (uint64_t i = 0; i < parts->segment_count; i++) {
         if (out->size_bytes >= enough_bytes) {
             *ret_is_all = false;
             return true;
@@ -268,13 +268,6 @@ static struct parts_file *file_of(struct lac_push_parts *parts, const char *name
     return *link;
 }
 
-static bool is_spool_header(const struct lac_spool_header *header)
-{
-    return memcmp(header->magic, LAC_SPOOL_MAGIC, sizeof(header->magic)) == 0 &&
-           header->version == LAC_SPOOL_VERSION && header->segment_bytes >= 4096 &&
-           header->segment_bytes <= SEGMENT_BYTES_MAX;
-}
-
 static bool give_file(struct lac_push_parts *parts, int folder, const char *name,
                       size_t enough_bytes, bool is_final, struct lac_push_bytes *out,
                       bool *ret_is_all)
@@ -283,6 +276,7 @@ static bool give_file(struct lac_push_parts *parts, int folder, const char *name
     const bool is_named_spool = length > 6 && strcmp(name + length - 6, ".spool") == 0;
     struct parts_file *const file = file_of(parts, name);
     bool is_good = true;
+    off_t size;
     int fd;
 
     if (file == NULL || folder < 0) {
@@ -292,10 +286,13 @@ static bool give_file(struct lac_push_parts *parts, int folder, const char *name
         return true;
     }
     fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (fd < 0 || lseek(fd, 0, SEEK_END) < 0) {
+    size = fd >= 0 ? lseek(fd, 0, SEEK_END) : -1;
+    if (size < 0) {
         is_good = fd >= 0 || !is_final;
     } else if (is_named_spool && lac_file_read_at(fd, &parts->header, sizeof(parts->header), 0) &&
-               is_spool_header(&parts->header)) {
+               lac_spool_header_check(&parts->header)) {
+        parts->segment_count = lac_spool_segments_in(parts->header.segment_count, (uint64_t)size,
+                                                     parts->header.segment_bytes);
         is_good = give_spool(parts, file, fd, enough_bytes, is_final, out, ret_is_all);
     } else if (is_final) {
         is_good = give_plain(file, fd, enough_bytes, out, ret_is_all);

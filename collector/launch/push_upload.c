@@ -1,5 +1,6 @@
 #include "collector/launch/push_upload.h"
 
+#include "collector/base/terminal_text.h"
 #include "collector/launch/http_client.h"
 #include "collector/launch/push.h"
 #include "collector/launch/push_digest.h"
@@ -36,17 +37,17 @@ static void server_message(const struct lac_http_reply *reply, char *out, size_t
 {
     static const char key[] = "\"message\":\"";
     const char *at = strstr(reply->body, key);
+    char text[400];
     size_t used = 0;
 
     at = at != NULL ? at + sizeof(key) - 1 : "";
-    while (*at != '\0' && *at != '"' && used + 1 < capacity) {
+    while (*at != '\0' && *at != '"' && used + 1 < sizeof(text)) {
         if (*at == '\\' && at[1] != '\0') {
             at++;
         }
-        out[used++] = (*at < ' ' && *at >= 0) || *at == 0x7f ? '?' : *at;
-        at++;
+        text[used++] = *at++;
     }
-    out[used] = '\0';
+    (void)lac_terminal_text(text, used, out, capacity);
 }
 
 bool lac_push_fail(struct lac_push_upload *upload, const char *what)

@@ -1,6 +1,7 @@
 #include "collector/launch/shared_spool.h"
 
 #include "collector/launch/file_at.h"
+#include "collector/launch/spool_bounds.h"
 #include "lacuna/spool.h"
 
 #include <errno.h>
@@ -65,23 +66,6 @@ static void untouch(void)
 
 /* ---- opening */
 
-bool lac_spool_header_is_sound(const struct lac_spool_header *header)
-{
-    return memcmp(header->magic, LAC_SPOOL_MAGIC, sizeof(header->magic)) == 0 &&
-           header->version == LAC_SPOOL_VERSION && header->segment_bytes > 0 &&
-           header->segment_bytes % 65536 == 0 &&
-           header->segment_bytes <= LAC_SPOOL_SEGMENT_BYTES_MAX;
-}
-
-uint64_t lac_spool_segments_in(uint64_t size_bytes, uint32_t segment_bytes)
-{
-    const uint64_t whole = size_bytes > LAC_SPOOL_SEGMENTS_OFFSET
-                               ? (size_bytes - LAC_SPOOL_SEGMENTS_OFFSET) / segment_bytes
-                               : 0;
-
-    return whole < LAC_SPOOL_SEGMENTS_MAX ? whole : LAC_SPOOL_SEGMENTS_MAX;
-}
-
 static enum lac_shared_opening look_inside(const struct lac_shared_spool *spool,
                                            struct lac_spool_header *ret_header)
 {
@@ -94,11 +78,8 @@ static enum lac_shared_opening look_inside(const struct lac_shared_spool *spool,
         memcmp(ret_header->magic, no_magic, sizeof(no_magic)) == 0) {
         return LAC_SHARED_NOT_YET;
     }
-    if (!lac_spool_header_is_sound(ret_header)) {
+    if (!lac_spool_header_check(ret_header)) {
         return LAC_SHARED_NOT_OURS;
-    }
-    if (ret_header->text_bytes > LAC_SPOOL_TEXT_BYTES) {
-        ret_header->text_bytes = LAC_SPOOL_TEXT_BYTES;
     }
     return LAC_SHARED_OPENED;
 }

@@ -15,11 +15,6 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-enum {
-    LAC_SPOOL_SEGMENT_BYTES_MAX = 16 << 20,
-    LAC_SPOOL_SEGMENTS_MAX = 1 << 20, /* what the importer takes */
-};
-
 struct lac_shared_spool {
     int fd;                          /**< -1: not open */
     struct lac_spool_header *shared; /**< the process's own page; NULL: not open */
@@ -42,7 +37,7 @@ struct lac_shared_look {
 };
 
 /**
- * Open a spool and copy its header once. Only what passes lac_spool_header_is_sound() is opened;
+ * Open a spool and copy its header once. Only what passes lac_spool_header_check() is opened;
  * the copy's segment_bytes is what counts from then on.
  *
  * @param is_writable the process is ours to tell something
@@ -52,12 +47,6 @@ enum lac_shared_opening lac_shared_open(struct lac_shared_spool *spool, const ch
                                         bool is_writable, struct lac_spool_header *ret_header);
 /** More than once is allowed. */
 void lac_shared_close(struct lac_shared_spool *spool);
-
-/** Whether a header is one that this version reads, sizes within their bounds. */
-bool lac_spool_header_is_sound(const struct lac_spool_header *header);
-
-/** How many whole segments fit into `size_bytes` of file, whatever a header says. */
-uint64_t lac_spool_segments_in(uint64_t size_bytes, uint32_t segment_bytes);
 
 /** A copy of what changes; all 0 when the file has become shorter than its header. */
 struct lac_shared_look lac_shared_look(const struct lac_shared_spool *spool);

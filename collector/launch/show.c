@@ -1,5 +1,8 @@
+#include "collector/base/terminal_text.h"
+#include "collector/launch/file_at.h"
 #include "collector/launch/gather.h"
 #include "collector/launch/sample_spool.h"
+#include "collector/launch/spool_bounds.h"
 #include "lacuna/spool.h"
 
 #include <dirent.h>
@@ -19,7 +22,7 @@ static const char help[] =
     "Prints everything that the recording in DIR holds: each field of each process, each string,\n"
     "and how many records there are of each kind.\n";
 
-enum { SEGMENT_BYTES_MAX = 16 << 20, TYPES = 32 };
+enum { TYPES = 32 };
 
 static const char *const event_names[TYPES] = {
     [LAC_EVENT_PUSH] = "ranges opened",
@@ -59,51 +62,52 @@ struct counts {
     uint64_t strings;
 };
 
-/* What cannot be printed is shown as its number: a recording may hold anything. */
-static void print_text(const char *text, size_t length)
+/* A recording may hold anything. The fields of a series are apart by a control character. */
+static void print_text(FILE *out, const char *text, size_t length)
 {
-    for (size_t i = 0; i < length; i++) {
-        const unsigned char c = (unsigned char)text[i];
+    const char *separator;
 
-        if (c == LAC_SERIES_SEPARATOR) {
-            (void)putchar('|');
-        } else if (c < 0x20 || c == 0x7f) {
-            (void)printf("\\x%02x", c);
-        } else {
-            (void)putchar(c);
-        }
+    while ((separator = memchr(text, LAC_SERIES_SEPARATOR, length)) != NULL) {
+        lac_terminal_print(out, text, (size_t)(separator - text));
+        (void)fputc('|', out);
+        length -= (size_t)(separator - text) + 1;
+        text = separator + 1;
     }
-    (void)putchar('\n');
+    lac_terminal_print(out, text, length);
+    (void)fputc('\n', out);
 }
 
-static void show_header(const char *name, const struct lac_spool_header *header)
+static void show_header(FILE *out, const char *name, const struct lac_spool_header *header)
 {
-    (void)printf("%s\n  version %u, clock %s, pid %d, parent %d, ", name, header->version,
-                 header->clock == LAC_SPOOL_CLOCK_TSC ? "TSC" : "monotonic", header->pid,
-                 header->parent_pid);
+    lac_terminal_print(out, name, strlen(name));
+    (void)fprintf(out, "\n  version %u, clock %s, pid %d, parent %d, ", header->version,
+                  header->clock == LAC_SPOOL_CLOCK_TSC ? "TSC" : "monotonic", header->pid,
+                  header->parent_pid);
     if (header->fork_depth == LAC_SAMPLE_SPOOL_DEPTH) {
-        (void)printf("samples of the launcher\n  boot id ");
+        (void)fprintf(out, "samples of the launcher\n  boot id ");
     } else {
-        (void)printf("forked %u times, started at tick %" PRIu64 "\n  boot id ", header->fork_depth,
-                     header->start_ticks);
+        (void)fprintf(out, "forked %u times, started at tick %" PRIu64 "\n  boot id ",
+                      header->fork_depth, header->start_ticks);
     }
     for (size_t i = 0; i < sizeof(header->boot_id); i++) {
-        (void)printf("%02x", header->boot_id[i]);
+        (void)fprintf(out, "%02x", header->boot_id[i]);
     }
-    (void)printf("\n  begun at %" PRIu64 " ns since 1970; %" PRIu64 " steps; %" PRIu64
-                 " events lost, %" PRIu64 " names lost\n",
-                 header->first.realtime_ns, header->step_count, header->dropped_count,
-                 header->dropped_string_count);
-    for (uint32_t at = 0; at < header->text_bytes && at < LAC_SPOOL_TEXT_BYTES;) {
-        const size_t length = strnlen(header->text + at, LAC_SPOOL_TEXT_BYTES - at);
+    (void)fprintf(out,
+                  "\n  begun at %" PRIu64 " ns since 1970; %" PRIu64 " steps; %" PRIu64
+                  " events lost, %" PRIu64 " names lost\n",
+                  header->first.realtime_ns, header->step_count, header->dropped_count,
+                  header->dropped_string_count);
+    for (uint32_t at = 0; at < header->text_bytes;) {
+        const size_t length = strnlen(header->text + at, header->text_bytes - at);
 
-        (void)printf("  ");
-        print_text(header->text + at, length);
+        (void)fprintf(out, "  ");
+        print_text(out, header->text + at, length);
         at += (uint32_t)length + 1;
     }
 }
 
-static void show_strings(const uint8_t *segment, uint32_t size_bytes, struct counts *counts)
+static void show_strings(FILE *out, const uint8_t *segment, uint32_t size_bytes,
+                         struct counts *counts)
 {
     uint32_t at = LAC_SEGMENT_HEADER_BYTES;
 
@@ -115,8 +119,8 @@ static void show_strings(const uint8_t *segment, uint32_t size_bytes, struct cou
         if (record.length == 0 || record.length > size_bytes - at) {
             return;
         }
-        (void)printf("    ");
-        print_text((const char *)segment + at, record.length);
+        (void)fprintf(out, "    ");
+        print_text(out, (const char *)segment + at, record.length);
         at += (record.length + 7u) & ~7u;
         counts->strings++;
     }
@@ -162,82 +166,100 @@ static void count_samples(const uint8_t *segment, uint32_t size_bytes, struct co
     }
 }
 
-static void show_counts(const struct counts *counts)
+static void show_counts(FILE *out, const struct counts *counts)
 {
     for (size_t i = 1; i < 256; i++) {
         const char *const event = i < TYPES ? event_names[i] : NULL;
         const char *const gpu = i < TYPES ? gpu_names[i] : NULL;
 
         if (counts->events[i] > 0) {
-            (void)printf("  %" PRIu64 " %s\n", counts->events[i],
-                         event != NULL ? event : "events of an unknown kind");
+            (void)fprintf(out, "  %" PRIu64 " %s\n", counts->events[i],
+                          event != NULL ? event : "events of an unknown kind");
         }
         if (counts->gpu[i] > 0) {
-            (void)printf("  %" PRIu64 " %s\n", counts->gpu[i],
-                         gpu != NULL ? gpu : "GPU records of an unknown kind");
+            (void)fprintf(out, "  %" PRIu64 " %s\n", counts->gpu[i],
+                          gpu != NULL ? gpu : "GPU records of an unknown kind");
         }
     }
     if (counts->samples > 0) {
-        (void)printf("  %" PRIu64 " samples\n", counts->samples);
+        (void)fprintf(out, "  %" PRIu64 " samples\n", counts->samples);
     }
 }
 
-static bool show_segments(int fd, const struct lac_spool_header *header)
+static void show_segment(FILE *out, const uint8_t *segment, uint32_t size_bytes,
+                         struct counts *counts)
+{
+    struct lac_segment_header head;
+
+    memcpy(&head, segment, sizeof(head));
+    switch (head.kind) {
+    case LAC_SEGMENT_STRINGS:
+        show_strings(out, segment, size_bytes, counts);
+        break;
+    case LAC_SEGMENT_GPU:
+        count_gpu(segment, size_bytes, counts);
+        break;
+    case LAC_SEGMENT_SAMPLES:
+        count_samples(segment, size_bytes, counts);
+        break;
+    default:
+        count_events(segment, size_bytes, counts);
+    }
+}
+
+static bool show_segments(FILE *out, int fd, const struct lac_spool_header *header)
 {
     static struct counts counts;
+    const off_t size = lseek(fd, 0, SEEK_END);
+    const uint64_t count =
+        lac_spool_segments_in(UINT64_MAX, size > 0 ? (uint64_t)size : 0, header->segment_bytes);
     uint8_t *const segment = malloc(header->segment_bytes);
-    uint64_t offset = LAC_SPOOL_SEGMENTS_OFFSET;
 
     if (segment == NULL) {
         return false;
     }
     memset(&counts, 0, sizeof(counts));
-    (void)printf("  strings:\n");
-    while (pread(fd, segment, header->segment_bytes, (off_t)offset) ==
-           (ssize_t)header->segment_bytes) {
+    (void)fprintf(out, "  strings:\n");
+    for (uint64_t i = 0; i < count; i++) {
+        const uint64_t offset = LAC_SPOOL_SEGMENTS_OFFSET + i * header->segment_bytes;
         struct lac_segment_header head;
 
-        memcpy(&head, segment, sizeof(head));
-        if (head.magic == LAC_SEGMENT_MAGIC) {
-            switch (head.kind) {
-            case LAC_SEGMENT_STRINGS:
-                show_strings(segment, header->segment_bytes, &counts);
-                break;
-            case LAC_SEGMENT_GPU:
-                count_gpu(segment, header->segment_bytes, &counts);
-                break;
-            case LAC_SEGMENT_SAMPLES:
-                count_samples(segment, header->segment_bytes, &counts);
-                break;
-            default:
-                count_events(segment, header->segment_bytes, &counts);
-            }
+        /* a look first: a file may be much longer than what is in it */
+        if (lac_file_read_at(fd, &head, sizeof(head), offset) && head.magic == LAC_SEGMENT_MAGIC &&
+            lac_file_read_at(fd, segment, header->segment_bytes, offset)) {
+            show_segment(out, segment, header->segment_bytes, &counts);
         }
-        offset += header->segment_bytes;
     }
     free(segment);
-    show_counts(&counts);
+    show_counts(out, &counts);
     return true;
+}
+
+bool lac_show_spool(FILE *out, int fd, const char *name)
+{
+    static struct lac_spool_header header;
+
+    if (!lac_file_is_regular(fd) || !lac_file_read_at(fd, &header, sizeof(header), 0) ||
+        !lac_spool_header_check(&header)) {
+        return false;
+    }
+    show_header(out, name, &header);
+    return show_segments(out, fd, &header);
 }
 
 static bool show_file(const char *folder, const char *name)
 {
-    static struct lac_spool_header header;
     char path[4096];
+    char shown[4096];
     bool ok;
     int fd;
 
     (void)snprintf(path, sizeof(path), "%s/%s", folder, name);
     fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    ok = fd >= 0 && pread(fd, &header, sizeof(header), 0) == (ssize_t)sizeof(header) &&
-         memcmp(header.magic, LAC_SPOOL_MAGIC, sizeof(header.magic)) == 0 &&
-         header.version == LAC_SPOOL_VERSION && header.segment_bytes > 0 &&
-         header.segment_bytes % 65536 == 0 && header.segment_bytes <= SEGMENT_BYTES_MAX;
-    if (ok) {
-        show_header(name, &header);
-        ok = show_segments(fd, &header);
-    } else {
-        (void)fprintf(stderr, "lacuna show: %s is no spool that this version reads\n", path);
+    ok = fd >= 0 && lac_show_spool(stdout, fd, name);
+    if (!ok) {
+        (void)fprintf(stderr, "lacuna show: %s is no spool that this version reads\n",
+                      lac_terminal_string(path, shown, sizeof(shown)));
     }
     if (fd >= 0) {
         (void)close(fd);
@@ -247,6 +269,7 @@ static bool show_file(const char *folder, const char *name)
 
 int lac_show_command(int argc, char **argv)
 {
+    char shown[4096];
     DIR *folder;
     uint64_t files = 0;
     uint64_t bad = 0;
@@ -261,7 +284,8 @@ int lac_show_command(int argc, char **argv)
     }
     folder = opendir(argv[1]);
     if (folder == NULL) {
-        (void)fprintf(stderr, "lacuna show: %s is no folder that can be read\n", argv[1]);
+        (void)fprintf(stderr, "lacuna show: %s is no folder that can be read\n",
+                      lac_terminal_string(argv[1], shown, sizeof(shown)));
         return 1;
     }
     for (const struct dirent *entry = readdir(folder); entry != NULL; entry = readdir(folder)) {
@@ -274,7 +298,8 @@ int lac_show_command(int argc, char **argv)
     }
     (void)closedir(folder);
     if (files == 0) {
-        (void)fprintf(stderr, "lacuna show: no spool in %s\n", argv[1]);
+        (void)fprintf(stderr, "lacuna show: no spool in %s\n",
+                      lac_terminal_string(argv[1], shown, sizeof(shown)));
         return 1;
     }
     (void)printf("This is all. It is in these files and nowhere else: nothing is sent unless you "

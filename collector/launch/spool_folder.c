@@ -1,7 +1,7 @@
 #include "collector/launch/spool_folder.h"
 
 #include "collector/launch/file_at.h"
-#include "collector/launch/shared_spool.h"
+#include "collector/launch/spool_bounds.h"
 #include "lacuna/spool.h"
 
 #include <dirent.h>
@@ -106,7 +106,7 @@ static bool holds_a_recording(int folder, const char *name)
     fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd >= 0) {
         holds = lac_file_read_at(fd, &header, sizeof(header), 0) &&
-                lac_spool_header_is_sound(&header) && header.segment_count > 0;
+                lac_spool_header_check(&header) && header.segment_count > 0;
         (void)close(fd);
     }
     return holds;

@@ -1,5 +1,6 @@
 #include "collector/launch/why_empty.h"
 
+#include "collector/base/terminal_text.h"
 #include "collector/launch/proc_files.h"
 
 #include <dirent.h>
@@ -83,7 +84,7 @@ static const char *value_of(const char *text, size_t length, const char *start)
 
 static void keep_name(char *place, const char *name)
 {
-    (void)snprintf(place, 17, "%s", name);
+    (void)lac_terminal_string(name, place, LAC_WHY_EMPTY_NAME_BYTES); /* a process names itself */
 }
 
 /* Its files of /proc are closed to us: it runs with rights of its own. */
@@ -148,7 +149,7 @@ static void look_at_variables(struct lac_why_empty *why, int32_t pid, const char
     }
     if (library != NULL && !sees(pid, library)) {
         keep_name(why->blind_name, name);
-        (void)snprintf(why->library, sizeof(why->library), "%s", library);
+        (void)lac_terminal_string(library, why->library, sizeof(why->library));
     }
     if (disable != NULL && disable[0] != '\0' && strcmp(disable, "0") != 0) {
         keep_name(why->disabled_name, name);

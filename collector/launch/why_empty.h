@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+enum { LAC_WHY_EMPTY_NAME_BYTES = 65 }; /* 16 that are all escaped */
+
 struct lac_why_empty {
     uint64_t next_look_ms;
     uint32_t looks;
@@ -20,15 +22,19 @@ struct lac_why_empty {
     bool is_musl;
     bool isolated_python; /**< -I, -E or -S */
     bool cuda_loaded;
-    unsigned old_libc;      /**< 2.N of a glibc that is too old; 0 none seen */
-    char lost_name[17];     /**< a process without our variables */
-    char starter[17];       /**< a program that is known to start things elsewhere */
-    char blind_name[17];    /**< a process whose file system does not have the library */
-    char static_name[17];   /**< a program without a loader for libraries */
-    char foreign_name[17];  /**< a process of somebody else, or with rights of its own */
-    char disabled_name[17]; /**< a process with LACUNA_DISABLE */
-    char own_path_name[17]; /**< a Python whose PYTHONPATH does not have the hook */
-    char library[512];      /**< where the blind process looked for it */
+    unsigned old_libc;                        /**< 2.N of a glibc that is too old; 0 none seen */
+    char lost_name[LAC_WHY_EMPTY_NAME_BYTES]; /**< a process without our variables */
+    char
+        starter[LAC_WHY_EMPTY_NAME_BYTES]; /**< a program that is known to start things elsewhere */
+    char blind_name[LAC_WHY_EMPTY_NAME_BYTES];    /**< a process whose file system does not have the
+                                                     library */
+    char static_name[LAC_WHY_EMPTY_NAME_BYTES];   /**< a program without a loader for libraries */
+    char foreign_name[LAC_WHY_EMPTY_NAME_BYTES];  /**< a process of somebody else, or with rights of
+                                                     its own */
+    char disabled_name[LAC_WHY_EMPTY_NAME_BYTES]; /**< a process with LACUNA_DISABLE */
+    char own_path_name[LAC_WHY_EMPTY_NAME_BYTES]; /**< a Python whose PYTHONPATH does not have the
+                                                     hook */
+    char library[512];                            /**< where the blind process looked for it */
 };
 
 /** Look, if it is time to. */
