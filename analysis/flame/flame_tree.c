@@ -1,6 +1,7 @@
 #include "analysis/flame/flame_tree.h"
 
 #include "analysis/flame/flame.h"
+#include "analysis/model/grow.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 
@@ -12,7 +13,8 @@ enum { FIRST_FRAMES = 1024, NODE_COUNT_DEFAULT = 20000 };
 
 enum lac_status lac_flame_tree_init(struct lac_flame_tree *tree)
 {
-    *tree = (struct lac_flame_tree){.capacity = FIRST_FRAMES, .slot_count = 2 * FIRST_FRAMES};
+    *tree = (struct lac_flame_tree){
+        .capacity = FIRST_FRAMES, .slot_count = 2 * FIRST_FRAMES, .seed = lac_hash_seed()};
     tree->frames = malloc(tree->capacity * sizeof(*tree->frames));
     tree->slots = calloc(tree->slot_count, sizeof(*tree->slots));
     if (tree->frames == NULL || tree->slots == NULL) {
@@ -33,8 +35,8 @@ void lac_flame_tree_done(struct lac_flame_tree *tree)
 
 static uint32_t slot_of(const struct lac_flame_tree *tree, uint32_t parent, uint32_t name)
 {
-    uint64_t key = (((uint64_t)parent << 32) | name) * UINT64_C(0x9e3779b97f4a7c15);
-    return (uint32_t)(key >> 32) & (tree->slot_count - 1);
+    uint64_t key = ((uint64_t)parent << 32) | name;
+    return (uint32_t)lac_hash_bytes(&key, sizeof(key), tree->seed) & (tree->slot_count - 1);
 }
 
 static void place(struct lac_flame_tree *tree, uint32_t frame)

@@ -32,6 +32,7 @@ struct lac_flame_tree {
     uint32_t capacity;
     uint32_t *slots; /**< index + 1, 0 is free; slot_count is a power of two */
     uint32_t slot_count;
+    uint64_t seed; /* of the table's hash */
 };
 
 /** @return LAC_OK or LAC_ERR_NOMEM */

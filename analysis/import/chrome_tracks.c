@@ -112,6 +112,14 @@ enum lac_status lac_chrome_intern(struct lac_chrome *chrome, const struct lac_te
 /* --- processes and threads
  * -----------------------------------------------------------------------*/
 
+/* Where a key is looked for first, with the seed of this import: ids can be chosen so that any mix
+ * that is known maps all of them to one place. */
+static uint64_t place_of(const struct lac_chrome *chrome, uint64_t key)
+{
+    return lac_hash_bytes(&key, sizeof key, chrome->scratch.hash_seed);
+}
+
+/* For a cache, which forgets what collides. */
 static uint64_t mix(uint64_t key)
 {
     key *= 0x9e3779b97f4a7c15u;
@@ -128,7 +136,7 @@ enum lac_status lac_chrome_find_process(struct lac_chrome *chrome, uint32_t pid_
             return lac_chrome_no_memory(chrome);
         }
         for (uint64_t i = 0; i < chrome->process_count; i++) {
-            uint64_t slot = mix(chrome->processes[i].pid_text) & (slot_count - 1);
+            uint64_t slot = place_of(chrome, chrome->processes[i].pid_text) & (slot_count - 1);
             while (slots[slot]) {
                 slot = (slot + 1) & (slot_count - 1);
             }
@@ -138,7 +146,7 @@ enum lac_status lac_chrome_find_process(struct lac_chrome *chrome, uint32_t pid_
         chrome->process_slots = slots;
         chrome->process_slot_count = slot_count;
     }
-    uint64_t mask = chrome->process_slot_count - 1, slot = mix(pid_text) & mask;
+    uint64_t mask = chrome->process_slot_count - 1, slot = place_of(chrome, pid_text) & mask;
     for (; chrome->process_slots[slot]; slot = (slot + 1) & mask) {
         uint32_t index = chrome->process_slots[slot] - 1;
         if (chrome->processes[index].pid_text == pid_text) {
@@ -205,7 +213,7 @@ static enum lac_status grow_thread_slots(struct lac_chrome *chrome)
         return lac_chrome_no_memory(chrome);
     }
     for (uint64_t i = 0; i < chrome->thread_count; i++) {
-        uint64_t slot = mix(chrome->threads[i].key) & (slot_count - 1);
+        uint64_t slot = place_of(chrome, chrome->threads[i].key) & (slot_count - 1);
         while (slots[slot]) {
             slot = (slot + 1) & (slot_count - 1);
         }
@@ -227,7 +235,7 @@ static enum lac_status find_thread(struct lac_chrome *chrome, uint32_t pid_text,
         }
     }
     uint64_t key = (uint64_t)pid_text << 32 | tid_text;
-    uint64_t mask = chrome->thread_slot_count - 1, slot = mix(key) & mask;
+    uint64_t mask = chrome->thread_slot_count - 1, slot = place_of(chrome, key) & mask;
     for (; chrome->thread_slots[slot]; slot = (slot + 1) & mask) {
         *ret_thread = chrome->thread_slots[slot] - 1;
         if (chrome->threads[*ret_thread].key == key) {

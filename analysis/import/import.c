@@ -127,20 +127,27 @@ static enum lac_status import_trace(struct import *import, struct lac_source *so
     return LAC_OK;
 }
 
+/* All spools together are one trace. */
+static enum lac_status open_spools(struct import *import)
+{
+    import->trace_count += import->spools.space == NULL ? 1 : 0;
+    return lac_spool_archive_open(&import->spools, import->options->temporary_dir, import->reterr);
+}
+
 /* A spool is a part of a trace: it waits until all of them are here. */
 static enum lac_status take_spool(struct import *import, struct lac_source *source)
 {
-    import->trace_count += import->spools.count == 0 ? 1 : 0;
-    return lac_spool_archive_add(&import->spools, import->options->temporary_dir, source,
-                                 import->reterr);
+    enum lac_status status = open_spools(import);
+    return status == LAC_OK ? lac_spool_archive_add(&import->spools, source, import->reterr)
+                            : status;
 }
 
 /* The same, from a job that was still running when they were sent. */
 static enum lac_status take_bundle(struct import *import, struct lac_source *source)
 {
-    import->trace_count += import->spools.count == 0 ? 1 : 0;
-    return lac_spool_archive_add_bundle(&import->spools, import->options->temporary_dir, source,
-                                        import->reterr);
+    enum lac_status status = open_spools(import);
+    return status == LAC_OK ? lac_spool_archive_add_bundle(&import->spools, source, import->reterr)
+                            : status;
 }
 
 static enum lac_status hold_spools(void *context, struct lac_model *model, struct lac_error *reterr)
@@ -163,12 +170,14 @@ static enum lac_status hold_spools(void *context, struct lac_model *model, struc
 
 static enum lac_status import_spools(struct import *import, const char *name)
 {
-    if (import->spools.count == 0) {
+    if (!lac_spool_archive_has_spools(&import->spools)) {
         return LAC_OK;
     }
+    struct lac_import_options named = *import->options;
+    named.name = name;
     enum lac_status status = give_held(import);
-    return status == LAC_OK ? lac_spool_archive_import(&import->spools, import->options, name,
-                                                       hold_spools, import, import->reterr)
+    return status == LAC_OK ? lac_spool_import_space(import->spools.space, &import->budget, &named,
+                                                     hold_spools, import, import->reterr)
                             : status;
 }
 
@@ -254,7 +263,7 @@ static enum lac_status import_layers(struct import *import, struct lac_source *s
         if (status == LAC_OK && lac_spool_archive_is_bundle(head, size)) {
             return take_bundle(import, source);
         }
-        if (status == LAC_OK && import->spools.count > 0 &&
+        if (status == LAC_OK && lac_spool_archive_has_spools(&import->spools) &&
             strncmp(name, LAC_SPOOL_PROFILER, strlen(LAC_SPOOL_PROFILER)) == 0) {
             return take_spool(import, source);
         }
@@ -340,6 +349,29 @@ enum lac_status lac_import_file(const char *path, const struct lac_import_option
     prepare(&import, options, sink, context, reterr);
     enum lac_status status = lac_source_open_file(path, &import.budget, &source, reterr);
     return status == LAC_OK ? run(&import, source, path) : status;
+}
+
+enum lac_status lac_import_part(struct lac_source *source, const struct lac_import_options *options,
+                                lac_import_sink sink, void *context, struct lac_error *reterr)
+{
+    struct import import;
+    struct lac_source *layer = NULL;
+    enum lac_source_kind kind = LAC_SOURCE_PLAIN;
+    prepare(&import, options, sink, context, reterr);
+    enum lac_status status = lac_source_detect(source, &kind, reterr);
+    if (status == LAC_OK && kind == LAC_SOURCE_GZIP) {
+        status = lac_source_open_gzip(source, &layer, reterr);
+    }
+    if (status == LAC_OK) {
+        import.budget = *lac_source_get_budget(source);
+        status = import_trace(&import, layer ? layer : source, options->name);
+    }
+    if (status == LAC_OK) {
+        status = give_held(&import);
+    }
+    lac_model_destroy(import.held);
+    lac_source_destroy(layer);
+    return status;
 }
 
 enum lac_status lac_import_bytes_tuned(const uint8_t *bytes, size_t size_bytes,

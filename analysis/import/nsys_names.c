@@ -3,6 +3,7 @@
 #include "analysis/import/json_text.h"
 #include "analysis/import/nsys_db.h"
 #include "analysis/import/nsys_private.h"
+#include "analysis/model/grow.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "analysis/model/strings.h"
@@ -18,8 +19,7 @@
 
 static uint64_t slot_of(const struct lac_nsys_map *map, uint64_t key)
 {
-    uint64_t hash = (key ^ (key >> 31)) * UINT64_C(0x9e3779b97f4a7c15);
-    uint64_t slot = (hash >> 20) & (map->slot_count - 1);
+    uint64_t slot = lac_hash_bytes(&key, sizeof(key), map->seed) & (map->slot_count - 1);
     while (map->values[slot] != LAC_NONE && map->keys[slot] != key) {
         slot = (slot + 1) & (map->slot_count - 1);
     }
@@ -29,7 +29,8 @@ static uint64_t slot_of(const struct lac_nsys_map *map, uint64_t key)
 static bool grow(struct lac_nsys_map *map)
 {
     struct lac_nsys_map wider = {.slot_count = map->slot_count == 0 ? 64 : map->slot_count * 2,
-                                 .count = map->count};
+                                 .count = map->count,
+                                 .seed = map->slot_count == 0 ? lac_hash_seed() : map->seed};
     wider.keys = malloc(wider.slot_count * sizeof(*wider.keys));
     wider.values = malloc(wider.slot_count * sizeof(*wider.values));
     if (wider.keys == NULL || wider.values == NULL) {

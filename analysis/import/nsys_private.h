@@ -16,6 +16,7 @@ struct lac_nsys_map {
     uint32_t *values; /**< LAC_NONE: slot is free */
     uint64_t slot_count;
     uint64_t count;
+    uint64_t seed; /**< of its hash: keys can be chosen to collide in one that is known */
 };
 
 /** Slot of a key, added with value LAC_NONE if new. NULL when out of memory. */

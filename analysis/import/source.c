@@ -29,6 +29,23 @@ struct memory_source {
     size_t feed_bytes;
 };
 
+struct reader_source {
+    struct lac_source base;
+    lac_source_read_at read_at;
+    const void *context;
+    uint64_t offset;
+};
+
+static enum lac_status fail_read(struct lac_error *reterr, uint64_t offset, int code)
+{
+    enum lac_status status =
+        lac_fail(reterr, LAC_ERR_IO, offset, "reading failed: %s", strerror(code));
+    if (reterr) {
+        reterr->sys_errno = code;
+    }
+    return status;
+}
+
 static enum lac_status file_read(struct lac_source *self, uint8_t *buffer, size_t capacity,
                                  size_t *ret_size, struct lac_error *reterr)
 {
@@ -38,13 +55,7 @@ static enum lac_status file_read(struct lac_source *self, uint8_t *buffer, size_
         got = read(file->fd, buffer, capacity);
     } while (got < 0 && errno == EINTR);
     if (got < 0) {
-        int code = errno;
-        enum lac_status status = lac_fail(reterr, LAC_ERR_IO, self->budget->input_bytes,
-                                          "reading failed: %s", strerror(code));
-        if (reterr) {
-            reterr->sys_errno = code;
-        }
-        return status;
+        return fail_read(reterr, self->budget->input_bytes, errno);
     }
     self->budget->input_bytes += (uint64_t)got;
     *ret_size = (size_t)got;
@@ -129,6 +140,35 @@ enum lac_status lac_source_open_memory(const uint8_t *bytes, size_t size_bytes, 
     memory->base.read = memory_read;
     memory->base.budget = budget;
     *ret_source = &memory->base;
+    return LAC_OK;
+}
+
+static enum lac_status reader_read(struct lac_source *self, uint8_t *buffer, size_t capacity,
+                                   size_t *ret_size, struct lac_error *reterr)
+{
+    struct reader_source *reader = (struct reader_source *)self;
+    int64_t got = reader->read_at(reader->context, buffer, capacity, reader->offset);
+    if (got < 0) {
+        return fail_read(reterr, reader->offset, errno);
+    }
+    reader->offset += (uint64_t)got;
+    *ret_size = (size_t)got;
+    return LAC_OK;
+}
+
+enum lac_status lac_source_open_reader(lac_source_read_at read_at, const void *context,
+                                       struct lac_source_budget *budget,
+                                       struct lac_source **ret_source, struct lac_error *reterr)
+{
+    struct reader_source *reader = calloc(1, sizeof *reader);
+    if (!reader) {
+        return lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory");
+    }
+    reader->read_at = read_at;
+    reader->context = context;
+    reader->base.read = reader_read;
+    reader->base.budget = budget;
+    *ret_source = &reader->base;
     return LAC_OK;
 }
 

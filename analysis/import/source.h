@@ -50,6 +50,16 @@ LAC_MUST_USE enum lac_status lac_source_open_memory(const uint8_t *bytes, size_t
                                                     struct lac_source **ret_source,
                                                     struct lac_error *reterr);
 
+/** As pread(2): bytes read, 0 at the end, -1 and errno. */
+typedef int64_t (*lac_source_read_at)(const void *context, void *out, size_t size_bytes,
+                                      uint64_t offset);
+
+/** Read what `read_at` gives, a part of an input: it does not count as input. */
+LAC_MUST_USE enum lac_status lac_source_open_reader(lac_source_read_at read_at, const void *context,
+                                                    struct lac_source_budget *budget,
+                                                    struct lac_source **ret_source,
+                                                    struct lac_error *reterr);
+
 /** Decompress `inner`, which stays the caller's and must outlive the layer. */
 LAC_MUST_USE enum lac_status lac_source_open_gzip(struct lac_source *inner,
                                                   struct lac_source **ret_source,

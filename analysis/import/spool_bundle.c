@@ -3,39 +3,29 @@
 
 #include "analysis/import/source.h"
 #include "analysis/import/spool_archive.h"
+#include "analysis/import/spool_space.h"
+#include "analysis/model/grow.h"
 #include "analysis/model/status.h"
+#include "analysis/model/strings.h"
 #include "lacuna/bundle.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-enum { FILES_MAX = 65536, NAMES_STEP = 64 };
 
 /* What the files may have in all: parts leave zeros out, which then take no disk, but time to read.
  */
 static const uint64_t HOLES_FREE_BYTES = (uint64_t)1 << 30;
 static const uint64_t HOLES_RATIO = 64;
 
-struct bundle_file {
-    char *name;
-    unsigned number; /* in the archive */
-    uint64_t size_bytes;
-};
-
 struct bundle {
     struct lac_spool_archive *archive;
-    const char *parent;
     struct lac_source *source;
     struct lac_error *reterr;
-    struct bundle_file *files;
-    uint32_t file_count, file_capacity;
+    struct lac_strings names;
+    uint32_t *number_of; /* by string id: the spool of that name, plus 1; 0: none yet */
+    uint64_t number_capacity;
     uint64_t received_bytes;
-    uint64_t laid_out_bytes;
     uint8_t *data;
 };
 
@@ -64,82 +54,58 @@ static enum lac_status read_whole(struct bundle *bundle, void *out, size_t size_
         done += got;
     }
     bundle->received_bytes += done;
+    bundle->archive->received_bytes += done;
     *ret_whole = done == size_bytes;
     return LAC_OK;
 }
 
-/* The file of that name: names are compared, and never used as places. */
-static enum lac_status find_file(struct bundle *bundle, const char *name,
-                                 struct bundle_file **ret_file)
+/* The spool of that name: names are compared, and never used as places. */
+static enum lac_status find_file(struct bundle *bundle, const char *name, size_t length,
+                                 uint32_t *ret_number)
 {
-    for (uint32_t i = bundle->file_count; i > 0; i--) { /* the latest are asked for most */
-        if (strcmp(bundle->files[i - 1].name, name) == 0) {
-            *ret_file = &bundle->files[i - 1];
-            return LAC_OK;
-        }
-    }
-    if (bundle->file_count == FILES_MAX) {
-        return lac_fail(bundle->reterr, LAC_ERR_LIMIT, 0, "more than %d files in the recording",
-                        FILES_MAX);
-    }
-    if (bundle->file_count == bundle->file_capacity) {
-        const uint32_t bigger = bundle->file_capacity + NAMES_STEP + bundle->file_capacity / 2;
-        struct bundle_file *const grown = realloc(bundle->files, bigger * sizeof *grown);
+    const uint64_t before = bundle->number_capacity;
+    uint32_t id = 0;
+    enum lac_status status = lac_strings_intern(&bundle->names, name, length, &id);
 
-        if (grown == NULL) {
-            return lac_fail(bundle->reterr, LAC_ERR_NOMEM, 0, "out of memory");
-        }
-        bundle->files = grown;
-        bundle->file_capacity = bigger;
+    if (status == LAC_OK) {
+        status = LAC_GROW(bundle->number_of, &bundle->number_capacity, (uint64_t)id + 1);
     }
-    struct bundle_file *const file = &bundle->files[bundle->file_count];
-    *file = (struct bundle_file){.name = strdup(name)};
-    if (file->name == NULL) {
-        return lac_fail(bundle->reterr, LAC_ERR_NOMEM, 0, "out of memory");
+    if (status != LAC_OK) {
+        return lac_fail(bundle->reterr, status, 0, "out of memory");
     }
-    bundle->file_count++;
-    *ret_file = file;
-    return lac_spool_archive_new(bundle->archive, bundle->parent, &file->number, bundle->reterr);
+    if (bundle->number_capacity > before) {
+        memset(bundle->number_of + before, 0,
+               (size_t)(bundle->number_capacity - before) * sizeof *bundle->number_of);
+    }
+    if (bundle->number_of[id] == 0) {
+        status = lac_spool_space_add(bundle->archive->space, ret_number, bundle->reterr);
+        bundle->number_of[id] = status == LAC_OK ? *ret_number + 1 : 0;
+        return status;
+    }
+    *ret_number = bundle->number_of[id] - 1;
+    return LAC_OK;
 }
 
-static enum lac_status lay_out(struct bundle *bundle, struct bundle_file *file,
+static enum lac_status lay_out(struct bundle *bundle, uint32_t number,
                                const struct lac_bundle_part *part)
 {
+    struct lac_spool_archive *const archive = bundle->archive;
+    const uint64_t size_bytes = lac_spool_space_size(archive->space, number);
     const uint64_t end = part->offset + part->size_bytes;
-    const uint64_t grown = end > file->size_bytes ? end - file->size_bytes : 0;
-    char path[LAC_SPOOL_ARCHIVE_PATH_BYTES];
-    size_t done = 0;
-    int fd;
+    const uint64_t most = HOLES_FREE_BYTES + HOLES_RATIO * archive->received_bytes;
+    enum lac_status status;
 
-    if (bundle->laid_out_bytes + grown > HOLES_FREE_BYTES + HOLES_RATIO * bundle->received_bytes) {
-        return lac_fail(bundle->reterr, LAC_ERR_LIMIT, 0, "the recording is nearly all holes");
+    archive->laid_out_bytes += end > size_bytes ? end - size_bytes : 0;
+    if (archive->laid_out_bytes > most) {
+        return lac_fail(bundle->reterr, LAC_ERR_LIMIT, 0,
+                        "the recording is nearly all holes: more than %llu bytes from %llu that "
+                        "were sent",
+                        (unsigned long long)most, (unsigned long long)archive->received_bytes);
     }
-    lac_spool_archive_path(bundle->archive, file->number, path);
-    fd = open(path, O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
-    while (fd >= 0 && done < part->data_bytes) {
-        const ssize_t put =
-            pwrite(fd, bundle->data + done, part->data_bytes - done, (off_t)(part->offset + done));
-
-        if (put < 0 && errno == EINTR) {
-            continue;
-        }
-        if (put <= 0) {
-            break;
-        }
-        done += (size_t)put;
-    }
-    if (fd < 0 || done < part->data_bytes || (grown > 0 && ftruncate(fd, (off_t)end) != 0)) {
-        (void)lac_fail(bundle->reterr, LAC_ERR_IO, 0, "cannot lay out the spools: %s",
-                       strerror(errno));
-        if (fd >= 0) {
-            (void)close(fd);
-        }
-        return LAC_ERR_IO;
-    }
-    (void)close(fd);
-    file->size_bytes += grown;
-    bundle->laid_out_bytes += grown;
-    return LAC_OK;
+    status = lac_spool_space_write(archive->space, number, part->offset, bundle->data,
+                                   part->data_bytes, bundle->reterr);
+    lac_spool_space_extend(archive->space, number, end);
+    return status;
 }
 
 static bool is_sound(const struct lac_bundle_part *part)
@@ -152,18 +118,17 @@ static bool is_sound(const struct lac_bundle_part *part)
 static enum lac_status read_part(struct bundle *bundle, const struct lac_bundle_part *part,
                                  bool *ret_whole)
 {
-    char name[LAC_BUNDLE_NAME_BYTES + 1];
-    struct bundle_file *file = NULL;
+    char name[LAC_BUNDLE_NAME_BYTES];
+    uint32_t number = 0;
     enum lac_status status = read_whole(bundle, name, part->name_bytes, ret_whole);
 
     if (status == LAC_OK && *ret_whole) {
-        name[part->name_bytes] = '\0';
         status = read_whole(bundle, bundle->data, part->data_bytes, ret_whole);
     }
     if (status == LAC_OK && *ret_whole) {
-        status = find_file(bundle, name, &file);
+        status = find_file(bundle, name, strnlen(name, part->name_bytes), &number);
     }
-    return status == LAC_OK && *ret_whole && file != NULL ? lay_out(bundle, file, part) : status;
+    return status == LAC_OK && *ret_whole ? lay_out(bundle, number, part) : status;
 }
 
 static enum lac_status read_parts(struct bundle *bundle)
@@ -196,25 +161,22 @@ static enum lac_status read_parts(struct bundle *bundle)
     return status;
 }
 
-enum lac_status lac_spool_archive_add_bundle(struct lac_spool_archive *archive, const char *parent,
+enum lac_status lac_spool_archive_add_bundle(struct lac_spool_archive *archive,
                                              struct lac_source *source, struct lac_error *reterr)
 {
     struct bundle bundle = {.archive = archive,
-                            .parent = parent,
                             .source = source,
                             .reterr = reterr,
                             .data = malloc(LAC_BUNDLE_DATA_BYTES)};
-    enum lac_status status = bundle.data != NULL
+    enum lac_status status = bundle.data != NULL && lac_strings_init(&bundle.names) == LAC_OK
                                  ? read_parts(&bundle)
                                  : lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory");
 
-    if (status == LAC_OK && bundle.file_count == 0) {
+    if (status == LAC_OK && !lac_spool_archive_has_spools(archive)) {
         status = lac_fail(reterr, LAC_ERR_CORRUPT, 0, "the recording has no file");
     }
-    for (uint32_t i = 0; i < bundle.file_count; i++) {
-        free(bundle.files[i].name);
-    }
-    free(bundle.files);
+    lac_strings_done(&bundle.names);
+    free(bundle.number_of);
     free(bundle.data);
     return status;
 }

@@ -7,6 +7,7 @@
 #include "analysis/import/spool_schema.h"
 #include "analysis/import/spool_sync.h"
 #include "analysis/model/builder.h"
+#include "analysis/model/grow.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "analysis/model/strings.h"
@@ -34,6 +35,8 @@ struct open_range {
     uint32_t category;
     uint32_t color;
     struct lac_spool_members *members; /* owned until the range is put */
+    uint16_t before, after;            /* in the order of their pushes: places from 1, 0 none */
+    uint16_t below; /* the one before it of its domain; of a free place the next free one */
 };
 
 struct lac_spool_range {
@@ -55,8 +58,12 @@ struct lac_spool_thread {
     uint32_t id_text;
     int32_t tid;
     int64_t last_ns;
+    struct open_range open[OPEN_RANGES_MAX + 1]; /* a list: a pop of any domain is one step */
     uint32_t open_count;
-    struct open_range open[OPEN_RANGES_MAX];
+    uint16_t open_used; /* places that were ever taken */
+    uint16_t open_free; /* the first free one of these, 0 none */
+    uint16_t open_top;
+    uint16_t top_of_domain[UINT16_MAX + 1];
     /* of the segment being read: where both clocks are known, ascending */
     struct lac_sync_point syncs[SYNCS_MAX];
     size_t sync_count;
@@ -181,8 +188,9 @@ enum lac_status lac_spool_thread_open(struct lac_spool_process *process, int32_t
 
 void lac_spool_thread_destroy(struct lac_spool_thread *thread)
 {
-    for (uint32_t i = 0; thread != NULL && i < thread->open_count; i++) {
-        lac_spool_members_destroy(thread->open[i].members);
+    for (uint16_t at = thread != NULL ? thread->open_top : 0; at != 0;
+         at = thread->open[at].before) {
+        lac_spool_members_destroy(thread->open[at].members);
     }
     if (thread != NULL) {
         lac_spool_members_destroy(thread->mark.members);
@@ -261,6 +269,11 @@ static int64_t ns_of(struct lac_spool_thread *thread, uint64_t ticks)
 
 /* ---- ranges by id */
 
+static size_t slot_of(const struct lac_spool_process *process, uint64_t id, size_t slots)
+{
+    return (size_t)lac_hash_bytes(&id, sizeof(id), strings_of(process)->seed) & (slots - 1);
+}
+
 static struct lac_spool_range *find_range(struct lac_spool_process *process, uint64_t id)
 {
     size_t at;
@@ -274,7 +287,7 @@ static struct lac_spool_range *find_range(struct lac_spool_process *process, uin
         }
         for (size_t i = 0; i < process->range_slots; i++) {
             if (process->ranges[i].id != 0) {
-                at = (size_t)(process->ranges[i].id * 0x9e3779b97f4a7c15u >> 20) & (bigger - 1);
+                at = slot_of(process, process->ranges[i].id, bigger);
                 while (fresh[at].id != 0) {
                     at = (at + 1) & (bigger - 1);
                 }
@@ -285,7 +298,7 @@ static struct lac_spool_range *find_range(struct lac_spool_process *process, uin
         process->ranges = fresh;
         process->range_slots = bigger;
     }
-    at = (size_t)(id * 0x9e3779b97f4a7c15u >> 20) & (process->range_slots - 1);
+    at = slot_of(process, id, process->range_slots);
     while (process->ranges[at].id != 0 && process->ranges[at].id != id) {
         at = (at + 1) & (process->range_slots - 1);
     }
@@ -365,25 +378,72 @@ static enum lac_status put_async(struct lac_spool_process *process, struct lac_s
     return status != LAC_OK ? status : put_range(process, track, &range->open, range->end_ns);
 }
 
+/* ---- ranges that are open on a thread */
+
+static struct open_range *top_of(struct lac_spool_thread *thread)
+{
+    return thread->open_top != 0 ? &thread->open[thread->open_top] : NULL;
+}
+
+/* Put `range` on top. False: too many are open */
+static bool put_in(struct lac_spool_thread *thread, const struct open_range *range)
+{
+    uint16_t at = thread->open_free;
+
+    if (thread->open_count == OPEN_RANGES_MAX) {
+        return false;
+    }
+    if (at != 0) {
+        thread->open_free = thread->open[at].below;
+    } else {
+        at = ++thread->open_used;
+    }
+    thread->open[at] = *range;
+    thread->open[at].before = thread->open_top;
+    thread->open[at].after = 0;
+    thread->open[at].below = thread->top_of_domain[range->domain];
+    if (thread->open_top != 0) {
+        thread->open[thread->open_top].after = at;
+    }
+    thread->open_top = at;
+    thread->top_of_domain[range->domain] = at;
+    thread->open_count++;
+    return true;
+}
+
+/* Take out the last one of its domain. */
+static void take_out(struct lac_spool_thread *thread, uint16_t at)
+{
+    struct open_range *const range = &thread->open[at];
+
+    if (range->before != 0) {
+        thread->open[range->before].after = range->after;
+    }
+    if (range->after != 0) {
+        thread->open[range->after].before = range->before;
+    } else {
+        thread->open_top = range->before;
+    }
+    thread->top_of_domain[range->domain] = range->below;
+    range->below = thread->open_free;
+    thread->open_free = at;
+    thread->open_count--;
+}
+
 /* ---- one event */
 
 static enum lac_status on_pop(struct lac_spool_thread *thread, const struct lac_event *event,
                               int64_t now_ns)
 {
-    uint32_t at = thread->open_count;
+    const uint16_t at = thread->top_of_domain[event->domain];
     enum lac_status status;
 
-    while (at > 0 && thread->open[at - 1].domain != event->domain) {
-        at--;
-    }
     if (at == 0) {
         thread->process->unmatched_pops++;
         return LAC_OK;
     }
-    status = put_range(thread->process, thread->track, &thread->open[at - 1], now_ns);
-    memmove(&thread->open[at - 1], &thread->open[at],
-            (thread->open_count - at) * sizeof(thread->open[0]));
-    thread->open_count--;
+    status = put_range(thread->process, thread->track, &thread->open[at], now_ns);
+    take_out(thread, at);
     return status;
 }
 
@@ -424,7 +484,7 @@ static struct open_range *owner_of_extras(struct lac_spool_thread *thread)
 
         return range != NULL ? &range->open : NULL;
     }
-    return thread->open_count > 0 ? &thread->open[thread->open_count - 1] : NULL;
+    return top_of(thread);
 }
 
 static void on_extra(struct lac_spool_thread *thread, const struct lac_event *event)
@@ -449,16 +509,13 @@ static void on_extra(struct lac_spool_thread *thread, const struct lac_event *ev
 static struct open_range *owner_of_data(struct lac_spool_thread *thread)
 {
     struct lac_spool_range *range;
+    uint16_t at;
 
     switch (thread->data.owner) {
     case LAC_EVENT_PUSH:
     case LAC_EVENT_POP:
-        for (uint32_t at = thread->open_count; at > 0; at--) {
-            if (thread->open[at - 1].domain == thread->data.domain) {
-                return &thread->open[at - 1];
-            }
-        }
-        return NULL;
+        at = thread->top_of_domain[thread->data.domain];
+        return at != 0 ? &thread->open[at] : NULL;
     case LAC_EVENT_MARK:
         return thread->has_mark ? &thread->mark : NULL;
     case LAC_EVENT_START:
@@ -513,17 +570,18 @@ static enum lac_status on_data(struct lac_spool_thread *thread, const struct lac
 
 static void on_push(struct lac_spool_thread *thread, const struct lac_event *event, int64_t now_ns)
 {
-    if (thread->open_count == OPEN_RANGES_MAX) {
+    const struct open_range range = {.start_ns = now_ns,
+                                     .name = thread->open_count < OPEN_RANGES_MAX
+                                                 ? lac_spool_name_of(thread->process, event->name)
+                                                 : 0,
+                                     .domain = event->domain,
+                                     .batch = -1,
+                                     .cpu_ns = -1,
+                                     .worker = -1};
+
+    if (!put_in(thread, &range)) {
         thread->process->open_ranges++;
-        return;
     }
-    thread->open[thread->open_count++] =
-        (struct open_range){.start_ns = now_ns,
-                            .name = lac_spool_name_of(thread->process, event->name),
-                            .domain = event->domain,
-                            .batch = -1,
-                            .cpu_ns = -1,
-                            .worker = -1};
 }
 
 static enum lac_status on_start_end(struct lac_spool_thread *thread, const struct lac_event *event,
@@ -582,8 +640,7 @@ static enum lac_status on_event(struct lac_spool_thread *thread, const struct la
                                 const struct lac_event *next)
 {
     struct lac_spool_process *const process = thread->process;
-    struct open_range *const top =
-        thread->open_count > 0 ? &thread->open[thread->open_count - 1] : NULL;
+    struct open_range *const top = top_of(thread);
 
     switch (event->type) {
     case LAC_EVENT_PUSH:
@@ -677,14 +734,26 @@ enum lac_status lac_spool_thread_close(struct lac_spool_thread *thread)
         status = put_mark(thread);
     }
     process->open_ranges += thread->open_count;
-    while (thread->open_count > 0 && status == LAC_OK) {
-        thread->open_count--;
-        status =
-            put_range(process, thread->track, &thread->open[thread->open_count], thread->last_ns);
+    while (thread->open_top != 0 && status == LAC_OK) {
+        const uint16_t at = thread->open_top;
+
+        thread->open_top = thread->open[at].before;
+        status = put_range(process, thread->track, &thread->open[at], thread->last_ns);
     }
     process->last_ns = thread->last_ns > process->last_ns ? thread->last_ns : process->last_ns;
     lac_spool_thread_destroy(thread);
     return status;
+}
+
+static int by_id(const void *left, const void *right)
+{
+    const struct lac_spool_range *const a = left;
+    const struct lac_spool_range *const b = right;
+
+    if ((a->id == 0) != (b->id == 0)) {
+        return a->id == 0 ? 1 : -1;
+    }
+    return a->id < b->id ? -1 : a->id > b->id;
 }
 
 enum lac_status lac_spool_process_close(struct lac_spool_process *process, enum lac_status status)
@@ -698,11 +767,15 @@ enum lac_status lac_spool_process_close(struct lac_spool_process *process, enum 
     process->syncs = NULL;
     lac_spool_externals_destroy(process->externals);
     process->externals = NULL;
-    for (size_t i = 0; i < process->range_slots && status == LAC_OK; i++) {
+    /* free places last; else the order would be that of a hash with a seed */
+    if (process->range_slots > 0) {
+        qsort(process->ranges, process->range_slots, sizeof(*process->ranges), by_id);
+    }
+    for (size_t i = 0; i < process->range_count && status == LAC_OK; i++) {
         struct lac_spool_range *const range = &process->ranges[i];
 
-        if (range->id == 0 || !range->has_start) {
-            process->unmatched_pops += range->id != 0;
+        if (!range->has_start) {
+            process->unmatched_pops++;
             continue;
         }
         if (!range->has_end) {

@@ -23,8 +23,8 @@ static inline int64_t lac_spool_ns(uint64_t ns)
     return (int64_t)(ns % (uint64_t)LAC_SPOOL_NS_END);
 }
 
-struct lac_spool_category;
-struct lac_spool_given_name;
+struct lac_spool_categories;
+struct lac_spool_given_names;
 struct lac_spool_schemas;
 struct lac_spool_members;
 struct lac_spool_externals;
@@ -42,13 +42,11 @@ struct lac_spool_process {
     bool ticks_are_ns;
 
     uint32_t process;
-    uint32_t domain_names[256];            /**< string ids, 0 unnamed */
-    struct lac_spool_category *categories; /**< named ones; owned */
-    size_t category_count;
-    struct lac_spool_given_name *given_names; /**< of rows; owned */
-    size_t given_name_count;
-    struct lac_spool_schemas *schemas; /**< of payloads; owned; NULL when there are none */
-    uint64_t payload_members_left_out; /**< that could not be shown */
+    uint32_t domain_names[256];                /**< string ids, 0 unnamed */
+    struct lac_spool_categories *categories;   /**< named ones; owned; NULL when there are none */
+    struct lac_spool_given_names *given_names; /**< of rows; owned; NULL when there are none */
+    struct lac_spool_schemas *schemas;         /**< of payloads; owned; NULL when there are none */
+    uint64_t payload_members_left_out;         /**< that could not be shown */
     struct {
         uint32_t domain;
         uint32_t category;
@@ -76,7 +74,8 @@ enum { LAC_SPOOL_SETTINGS_MAX = 256 };
 
 /** "key=value" strings that hooks recorded, the first value of each key. */
 struct lac_spool_settings {
-    uint32_t text[LAC_SPOOL_SETTINGS_MAX]; /**< string ids */
+    uint32_t text[LAC_SPOOL_SETTINGS_MAX];      /**< string ids */
+    uint32_t key_bytes[LAC_SPOOL_SETTINGS_MAX]; /**< of the keys of these */
     uint32_t count;
 };
 

@@ -102,6 +102,23 @@ static int by_correlation(const void *left, const void *right)
     return a->id < b->id ? -1 : a->id > b->id;
 }
 
+/* One id of each kind a call is what is shown: more would be looked through for each of its
+ * slices. */
+static void keep_one_of_each(struct lac_spool_externals *externals)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < externals->count; i++) {
+        const struct external *const before = kept > 0 ? &externals->all[kept - 1] : NULL;
+
+        if (before == NULL || before->correlation != externals->all[i].correlation ||
+            before->kind != externals->all[i].kind) {
+            externals->all[kept++] = externals->all[i];
+        }
+    }
+    externals->count = kept;
+}
+
 void lac_spool_externals_sort(struct lac_spool_process *process)
 {
     struct lac_spool_externals *const externals = process->externals;
@@ -111,6 +128,7 @@ void lac_spool_externals_sort(struct lac_spool_process *process)
     }
     if (externals->count > 0) {
         qsort(externals->all, externals->count, sizeof(*externals->all), by_correlation);
+        keep_one_of_each(externals);
     }
     if (externals->left_out > 0) {
         lac_model_report(lac_builder_model(process->builder), LAC_REPORT_INFO,
@@ -138,7 +156,7 @@ static size_t find(const struct lac_spool_externals *externals, uint32_t correla
     return low;
 }
 
-/* One of each kind; the first under the name that everybody knows. */
+/* The first under the name that everybody knows. */
 static void add_ids(struct lac_number_args *arguments, const struct lac_spool_externals *externals,
                     uint32_t correlation)
 {
@@ -148,9 +166,6 @@ static void add_ids(struct lac_number_args *arguments, const struct lac_spool_ex
          i++) {
         char name[40];
 
-        if (i > first && externals->all[i].kind == externals->all[i - 1].kind) {
-            continue;
-        }
         (void)snprintf(name, sizeof(name),
                        i == first ? "External id" : "External id of kind %" PRIu32,
                        externals->all[i].kind);

@@ -4,6 +4,7 @@
 #include "analysis/import/spool_schema.h"
 #include "analysis/model/args.h"
 #include "analysis/model/builder.h"
+#include "analysis/model/grow.h"
 #include "analysis/model/status.h"
 #include "analysis/model/strings.h"
 #include "lacuna/spool.h"
@@ -16,10 +17,19 @@
 
 enum { CATEGORIES_MAX = 4096, TEMPLATE_BYTES = 2048, QUOTED_BYTES = 900 };
 
-struct lac_spool_category {
+enum { CATEGORY_SLOTS = CATEGORIES_MAX * 2 };
+
+struct category {
     uint32_t domain;
     uint32_t category;
-    uint32_t name; /* string id */
+    uint32_t name; /* string id, 0: a free slot */
+};
+
+/* By domain and category, open addressing. */
+struct lac_spool_categories {
+    uint64_t seed;
+    uint32_t count;
+    struct category slots[CATEGORY_SLOTS];
 };
 
 static struct lac_strings *strings_of(const struct lac_spool_process *process)
@@ -27,34 +37,46 @@ static struct lac_strings *strings_of(const struct lac_spool_process *process)
     return &lac_builder_model(process->builder)->strings;
 }
 
-static const struct lac_spool_category *find_category(const struct lac_spool_process *process,
-                                                      uint32_t domain, uint32_t category)
+/* Its slot, or the free one where it would go. */
+static struct category *category_slot(struct lac_spool_categories *known, uint32_t domain,
+                                      uint32_t category)
 {
-    for (size_t i = 0; i < process->category_count; i++) {
-        if (process->categories[i].category == category &&
-            process->categories[i].domain == domain) {
-            return &process->categories[i];
-        }
+    const uint64_t key = (uint64_t)domain << 32 | category;
+    size_t at = (size_t)lac_hash_bytes(&key, sizeof(key), known->seed) % CATEGORY_SLOTS;
+
+    while (known->slots[at].name != 0 &&
+           (known->slots[at].category != category || known->slots[at].domain != domain)) {
+        at = (at + 1) % CATEGORY_SLOTS;
     }
-    return NULL;
+    return &known->slots[at];
+}
+
+/* String id of its name, 0 when it has none. */
+static uint32_t find_category(const struct lac_spool_process *process, uint32_t domain,
+                              uint32_t category)
+{
+    return process->categories != NULL ? category_slot(process->categories, domain, category)->name
+                                       : 0;
 }
 
 static enum lac_status add_category(struct lac_spool_process *process,
                                     const struct lac_event *event, uint32_t name)
 {
-    struct lac_spool_category *grown;
+    struct category *slot;
 
-    if (process->category_count >= CATEGORIES_MAX ||
-        find_category(process, event->domain, (uint32_t)event->ts) != NULL) {
-        return LAC_OK;
+    if (process->categories == NULL) {
+        process->categories = calloc(1, sizeof(*process->categories));
+        if (process->categories == NULL) {
+            return LAC_ERR_NOMEM;
+        }
+        process->categories->seed = lac_hash_seed();
     }
-    grown = realloc(process->categories, (process->category_count + 1) * sizeof(*grown));
-    if (grown == NULL) {
-        return LAC_ERR_NOMEM;
+    slot = category_slot(process->categories, event->domain, (uint32_t)event->ts);
+    if (slot->name == 0 && process->categories->count < CATEGORIES_MAX) {
+        *slot = (struct category){
+            .domain = event->domain, .category = (uint32_t)event->ts, .name = name};
+        process->categories->count++;
     }
-    process->categories = grown;
-    grown[process->category_count++] = (struct lac_spool_category){
-        .domain = event->domain, .category = (uint32_t)event->ts, .name = name};
     return LAC_OK;
 }
 
@@ -114,8 +136,7 @@ static bool is_beyond_integers(const struct lac_spool_extras *extras)
 static size_t write_template(struct lac_spool_process *process,
                              const struct lac_spool_extras *extras, char text[TEMPLATE_BYTES])
 {
-    const struct lac_spool_category *const category =
-        find_category(process, extras->domain, extras->category);
+    const uint32_t category = find_category(process, extras->domain, extras->category);
     const uint32_t domain_name = extras->domain < 256 ? process->domain_names[extras->domain] : 0;
     char quoted[QUOTED_BYTES + 8];
     size_t used = 0;
@@ -128,8 +149,8 @@ static size_t write_template(struct lac_spool_process *process,
         used += (size_t)snprintf(text + used, TEMPLATE_BYTES - used, "\"domain\":%u,",
                                  (unsigned)extras->domain);
     }
-    if (category != NULL && extras->category != 0) {
-        quote(lac_strings_get(strings_of(process), category->name), quoted);
+    if (category != 0 && extras->category != 0) {
+        quote(lac_strings_get(strings_of(process), category), quoted);
         used += (size_t)snprintf(text + used, TEMPLATE_BYTES - used, "\"category\":%s,", quoted);
     } else if (extras->category != 0) {
         used += (size_t)snprintf(text + used, TEMPLATE_BYTES - used, "\"category\":%" PRIu32 ",",

@@ -1,9 +1,11 @@
 #include "analysis/import/spool_import.h"
 
 #include "analysis/import/import.h"
+#include "analysis/import/source.h"
 #include "analysis/import/spool_events.h"
 #include "analysis/import/spool_profiler.h"
 #include "analysis/import/spool_read.h"
+#include "analysis/import/spool_space.h"
 #include "analysis/model/builder.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
@@ -20,25 +22,56 @@
 
 enum { PROCESSES_MAX = 65536, PROFILES_MAX = 4096, RANKS_MAX = 1024 };
 
+/* What belongs to no rank is read for each of them: at most so much beyond the input itself. */
+static const uint64_t SHARED_FREE_BYTES = (uint64_t)4 << 30;
+static const uint64_t SHARED_RATIO = 64;
+
+/* Where a file lies: in a folder, or in a space. */
+struct place {
+    char *path;      /* NULL: in the space */
+    uint32_t number; /* there */
+};
+
 struct spool_file {
-    char *path;
+    struct place place;
     struct lac_spool_info info;
+    uint64_t size_bytes;
 };
 
 struct spool_files {
     const char *path; /* of them all, as given */
+    const struct lac_spool_space *space;
+    struct lac_source_budget *budget; /* NULL: each file has its own */
     struct spool_file *files;
     size_t count;
     size_t capacity;
     uint64_t unreadable;
     struct lac_error last_error;
-    char **profiles; /* paths of what another profiler wrote */
+    struct place *profiles; /* what another profiler wrote */
     size_t profile_count;
 };
 
 static int open_file(const char *path)
 {
     return open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+}
+
+static bool open_place(const struct spool_files *files, const struct place *place,
+                       struct lac_spool_bytes *ret_spool)
+{
+    *ret_spool = (struct lac_spool_bytes){.space = files->space, .number = place->number, .fd = -1};
+    if (place->path != NULL) {
+        ret_spool->space = NULL;
+        ret_spool->fd = open_file(place->path);
+    }
+    return ret_spool->space != NULL || ret_spool->fd >= 0;
+}
+
+static void close_place(const struct lac_spool_bytes *spool)
+{
+    if (spool->fd >= 0) {
+        (void)close(spool->fd);
+    }
 }
 
 bool lac_spool_is_recording(const char *path)
@@ -64,60 +97,64 @@ bool lac_spool_is_recording(const char *path)
 static void files_done(struct spool_files *files)
 {
     for (size_t i = 0; i < files->count; i++) {
-        free(files->files[i].path);
+        free(files->files[i].place.path);
     }
     free(files->files);
     for (size_t i = 0; i < files->profile_count; i++) {
-        free(files->profiles[i]);
+        free(files->profiles[i].path);
     }
     free(files->profiles);
 }
 
 /* JSON, or packed: what a job's own profiler wrote, laid beside the spools. */
-static bool is_profile(int fd)
+static bool is_profile(const struct lac_spool_bytes *spool)
 {
     uint8_t head[2] = {0};
 
-    return pread(fd, head, sizeof(head), 0) == (ssize_t)sizeof(head) &&
+    return lac_spool_bytes_read(spool, head, sizeof(head), 0) == (int64_t)sizeof(head) &&
            (head[0] == '{' || head[0] == '[' || (head[0] == 0x1f && head[1] == 0x8b));
 }
 
-/* Takes `path`. */
-static enum lac_status add_profile(struct spool_files *files, char *path)
+/* Takes the place's path. */
+static enum lac_status add_profile(struct spool_files *files, struct place place)
 {
-    char **const grown = files->profile_count < PROFILES_MAX
-                             ? realloc(files->profiles, (files->profile_count + 1) * sizeof(*grown))
-                             : NULL;
+    struct place *const grown =
+        files->profile_count < PROFILES_MAX
+            ? realloc(files->profiles, (files->profile_count + 1) * sizeof(*grown))
+            : NULL;
 
     if (grown == NULL) {
-        free(path);
+        free(place.path);
         files->unreadable++;
         return LAC_OK;
     }
     files->profiles = grown;
-    files->profiles[files->profile_count++] = path;
+    files->profiles[files->profile_count++] = place;
     return LAC_OK;
 }
 
-/* Takes `path`. A file that is no readable spool is counted, not fatal. */
-static enum lac_status add_file(struct spool_files *files, char *path)
+/* Takes the place's path. A file that is no readable spool is counted, not fatal. */
+static enum lac_status add_file(struct spool_files *files, struct place place)
 {
-    struct spool_file file = {.path = path};
-    const int fd = open_file(path);
+    struct spool_file file = {.place = place};
+    struct lac_spool_bytes spool;
     enum lac_status status = LAC_ERR_IO;
 
-    if (fd >= 0 && is_profile(fd)) {
-        (void)close(fd);
-        return add_profile(files, path);
-    }
-    if (fd >= 0) {
-        status = lac_spool_read_info(fd, &file.info, &files->last_error);
-        (void)close(fd);
+    if (open_place(files, &place, &spool)) {
+        if (is_profile(&spool)) {
+            close_place(&spool);
+            return add_profile(files, place);
+        }
+        const int64_t size_bytes = lac_spool_bytes_size(&spool);
+
+        file.size_bytes = size_bytes > 0 ? (uint64_t)size_bytes : 0;
+        status = lac_spool_read_info(&spool, &file.info, &files->last_error);
+        close_place(&spool);
     } else {
-        (void)lac_fail(&files->last_error, LAC_ERR_IO, 0, "cannot open %s", path);
+        (void)lac_fail(&files->last_error, LAC_ERR_IO, 0, "cannot open %s", place.path);
     }
     if (status != LAC_OK) {
-        free(path);
+        free(place.path);
         files->unreadable++;
         return status == LAC_ERR_NOMEM ? status : LAC_OK;
     }
@@ -126,7 +163,7 @@ static enum lac_status add_file(struct spool_files *files, char *path)
         struct spool_file *const grown = realloc(files->files, bigger * sizeof(*grown));
 
         if (grown == NULL) {
-            free(path);
+            free(place.path);
             return LAC_ERR_NOMEM;
         }
         files->files = grown;
@@ -174,7 +211,7 @@ static enum lac_status list_folder(const char *path, struct spool_files *files,
         } else if (asprintf(&full, "%s/%s", path, entry->d_name) < 0) {
             status = lac_fail(reterr, LAC_ERR_NOMEM, 0, "list of spools");
         } else {
-            status = add_file(files, full);
+            status = add_file(files, (struct place){.path = full});
         }
     }
     (void)closedir(folder);
@@ -248,24 +285,23 @@ static enum lac_status read_all(struct spool_files *files, const struct ranks *r
     model->info.world_size = -1;
     for (size_t i = 0; i < files->count && status == LAC_OK; i++) {
         const struct spool_file *const file = &files->files[i];
-        int fd;
+        struct lac_spool_bytes spool;
 
         if (!is_part_of(file, ranks, rank)) {
             continue;
         }
-        fd = open_file(file->path);
         if (memcmp(file->info.boot_id, files->files[0].info.boot_id, sizeof(file->info.boot_id)) !=
             0) {
             lac_model_report(
                 model, LAC_REPORT_INFO, "other_host", 1, 0,
                 "a spool of another host or boot: its clock cannot be compared exactly");
         }
-        if (fd < 0) {
+        if (!open_place(files, &file->place, &spool)) {
             files->unreadable++;
             continue;
         }
-        status = lac_spool_read(fd, builder, offset_ns, &settings, reterr);
-        (void)close(fd);
+        status = lac_spool_read(&spool, builder, offset_ns, &settings, reterr);
+        close_place(&spool);
         if (status == LAC_ERR_CORRUPT || status == LAC_ERR_IO) {
             files->unreadable++;
             status = LAC_OK;
@@ -320,6 +356,39 @@ static enum lac_status set_name(struct lac_model *model, const char *path, const
     return status;
 }
 
+static int64_t read_spool_at(const void *context, void *out, size_t size_bytes, uint64_t offset)
+{
+    return lac_spool_bytes_read(context, out, size_bytes, offset);
+}
+
+static enum lac_status join_profile(struct spool_files *files, const struct place *place,
+                                    const struct lac_import_options *options,
+                                    struct lac_builder *builder, struct lac_error *reterr)
+{
+    struct lac_source_budget own = {.expanded_bytes_max = options->limits.expanded_bytes_max,
+                                    .expansion_ratio_max = options->limits.expansion_ratio_max};
+    struct lac_spool_bytes spool;
+    struct lac_source *source = NULL;
+    enum lac_status status;
+
+    if (!open_place(files, place, &spool)) {
+        files->unreadable++;
+        return LAC_OK;
+    }
+    const int64_t size_bytes = lac_spool_bytes_size(&spool);
+
+    own.input_bytes_total = size_bytes > 0 ? (uint64_t)size_bytes : 0;
+    status = lac_source_open_reader(read_spool_at, &spool,
+                                    files->budget != NULL ? files->budget : &own, &source, reterr);
+    if (status == LAC_OK) {
+        status =
+            lac_spool_profiler_join(source, options, files->files[0].info.made_ns, builder, reterr);
+    }
+    lac_source_destroy(source);
+    close_place(&spool);
+    return status;
+}
+
 /* What the files of one rank, or all (-1), say. */
 static enum lac_status fill(struct spool_files *files, const struct ranks *ranks, int32_t rank,
                             const struct lac_import_options *options, struct lac_builder *builder,
@@ -343,8 +412,7 @@ static enum lac_status fill(struct spool_files *files, const struct ranks *ranks
     }
     /* what a job's own profiler wrote does not say of which rank */
     for (size_t i = 0; i < files->profile_count && status == LAC_OK && rank < 0; i++) {
-        status = lac_spool_profiler_join(files->profiles[i], options, files->files[0].info.made_ns,
-                                         builder, reterr);
+        status = join_profile(files, &files->profiles[i], options, builder, reterr);
     }
     return status;
 }
@@ -372,6 +440,31 @@ static enum lac_status import_rank(struct spool_files *files, const struct ranks
     return sink(context, model, reterr);
 }
 
+/* Each rank has its part of a few small spools, as samples of the host; hostile files have many. */
+static enum lac_status check_shared(const struct spool_files *files, const struct ranks *ranks,
+                                    struct lac_error *reterr)
+{
+    uint64_t all_bytes = 0;
+    uint64_t shared_bytes = 0;
+
+    for (size_t i = 0; i < files->count; i++) {
+        const struct spool_file *const file = &files->files[i];
+
+        all_bytes += file->size_bytes;
+        shared_bytes += file->info.rank < 0 || file->info.world_size != ranks->world_size
+                            ? file->size_bytes
+                            : 0;
+    }
+    if (ranks->count > 0 &&
+        shared_bytes > (SHARED_FREE_BYTES + SHARED_RATIO * all_bytes) / ranks->count) {
+        return lac_fail(reterr, LAC_ERR_LIMIT, 0,
+                        "%zu ranks share spools of %llu bytes that belong to none of them: import "
+                        "the ranks one by one",
+                        ranks->count, (unsigned long long)shared_bytes);
+    }
+    return LAC_OK;
+}
+
 static enum lac_status import_files(struct spool_files *files,
                                     const struct lac_import_options *options, lac_import_sink sink,
                                     void *context, struct lac_error *reterr)
@@ -391,7 +484,10 @@ static enum lac_status import_files(struct spool_files *files,
         status =
             lac_fail(reterr, LAC_ERR_LIMIT, 0, "more than %d ranks in %s", RANKS_MAX, files->path);
     }
-    if (ranks.count == 0) {
+    if (status == LAC_OK) {
+        status = check_shared(files, &ranks, reterr);
+    }
+    if (ranks.count == 0 && status == LAC_OK) {
         status = import_rank(files, &ranks, -1, options, sink, context, reterr);
     }
     for (size_t i = 0; i < ranks.count && status == LAC_OK; i++) {
@@ -399,6 +495,26 @@ static enum lac_status import_files(struct spool_files *files,
     }
     free(ranks.numbers);
     return status;
+}
+
+/* `files` are listed, as far as `status` says: import and free them. */
+static enum lac_status import_listed(struct spool_files *files, enum lac_status status,
+                                     const struct lac_import_options *options, lac_import_sink sink,
+                                     void *context, struct lac_error *reterr)
+{
+    if (status == LAC_OK && files->count == 0) {
+        status = files->unreadable == 0
+                     ? lac_fail(reterr, LAC_ERR_NOT_FOUND, 0,
+                                "no spool in %s: was anything recorded there?", files->path)
+                     : lac_fail(reterr, LAC_ERR_CORRUPT, 0, "%s", files->last_error.message);
+    }
+    if (status == LAC_OK) {
+        status = import_files(files, options, sink, context, reterr);
+    }
+    files_done(files);
+    return status == LAC_ERR_NOMEM && reterr->message[0] == '\0'
+               ? lac_fail(reterr, status, 0, "list of spools")
+               : status;
 }
 
 enum lac_status lac_spool_import(const char *path, const struct lac_import_options *options,
@@ -416,19 +532,23 @@ enum lac_status lac_spool_import(const char *path, const struct lac_import_optio
     } else {
         char *const copy = strdup(path);
 
-        status = copy != NULL ? add_file(&files, copy) : lac_fail(reterr, LAC_ERR_NOMEM, 0, "path");
+        status = copy != NULL ? add_file(&files, (struct place){.path = copy})
+                              : lac_fail(reterr, LAC_ERR_NOMEM, 0, "path");
     }
-    if (status == LAC_OK && files.count == 0) {
-        status = files.unreadable == 0
-                     ? lac_fail(reterr, LAC_ERR_NOT_FOUND, 0,
-                                "no spool in %s: was anything recorded there?", path)
-                     : lac_fail(reterr, LAC_ERR_CORRUPT, 0, "%s", files.last_error.message);
+    return import_listed(&files, status, options, sink, context, reterr);
+}
+
+enum lac_status lac_spool_import_space(const struct lac_spool_space *space,
+                                       struct lac_source_budget *budget,
+                                       const struct lac_import_options *options,
+                                       lac_import_sink sink, void *context,
+                                       struct lac_error *reterr)
+{
+    struct spool_files files = {.path = options->name, .space = space, .budget = budget};
+    enum lac_status status = LAC_OK;
+
+    for (uint32_t i = 0; i < lac_spool_space_count(space) && status == LAC_OK; i++) {
+        status = add_file(&files, (struct place){.number = i});
     }
-    if (status == LAC_OK) {
-        status = import_files(&files, options, sink, context, reterr);
-    }
-    files_done(&files);
-    return status == LAC_ERR_NOMEM && reterr->message[0] == '\0'
-               ? lac_fail(reterr, status, 0, "list of spools")
-               : status;
+    return import_listed(&files, status, options, sink, context, reterr);
 }

@@ -5,6 +5,8 @@
  * one of several ranks, as a launcher above torchrun leaves it, a model a rank. */
 
 #include "analysis/import/import.h"
+#include "analysis/import/source.h"
+#include "analysis/import/spool_space.h"
 #include "analysis/model/status.h"
 
 #include <stdbool.h>
@@ -22,5 +24,13 @@ LAC_MUST_USE enum lac_status lac_spool_import(const char *path,
                                               const struct lac_import_options *options,
                                               lac_import_sink sink, void *context,
                                               struct lac_error *reterr);
+
+/** The same of the spools in `space`; what they expand to counts against `budget`.
+ *  options->name is set. */
+LAC_MUST_USE enum lac_status lac_spool_import_space(const struct lac_spool_space *space,
+                                                    struct lac_source_budget *budget,
+                                                    const struct lac_import_options *options,
+                                                    lac_import_sink sink, void *context,
+                                                    struct lac_error *reterr);
 
 #endif

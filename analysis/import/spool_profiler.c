@@ -1,6 +1,8 @@
 #include "analysis/import/spool_profiler.h"
 
 #include "analysis/import/import.h"
+#include "analysis/import/import_private.h"
+#include "analysis/import/source.h"
 #include "analysis/import/spool_events.h"
 #include "analysis/model/builder.h"
 #include "analysis/model/model.h"
@@ -195,18 +197,18 @@ static enum lac_status take(void *context, struct lac_model *model, struct lac_e
     return status;
 }
 
-enum lac_status lac_spool_profiler_join(const char *path, const struct lac_import_options *options,
-                                        int64_t near_ns, struct lac_builder *builder,
-                                        struct lac_error *reterr)
+enum lac_status lac_spool_profiler_join(struct lac_source *source,
+                                        const struct lac_import_options *options, int64_t near_ns,
+                                        struct lac_builder *builder, struct lac_error *reterr)
 {
     struct join join = {.builder = builder, .near_ns = near_ns};
     struct lac_import_options theirs = *options;
     struct lac_error error = {0};
     enum lac_status status;
 
-    theirs.name = NULL;
+    theirs.name = LAC_SPOOL_PROFILER;
     theirs.progress = NULL;
-    status = lac_import_file(path, &theirs, take, &join, &error);
+    status = lac_import_part(source, &theirs, take, &join, &error);
     if (status == LAC_ERR_NOMEM || status == LAC_ERR_LIMIT) {
         return lac_fail(reterr, status, 0, "%s", error.message);
     }

@@ -8,6 +8,7 @@
  */
 
 #include "analysis/import/import.h"
+#include "analysis/import/source.h"
 #include "analysis/model/builder.h"
 #include "analysis/model/status.h"
 
@@ -15,13 +16,13 @@
 #define LAC_SPOOL_PROFILER "torch-profiler-"
 
 /**
- * Read the file and append. One that cannot be read, or that counts another clock than the time of
+ * Read `source` and append. One that cannot be read, or that counts another clock than the time of
  * day, is reported and left out.
  *
  * @param near_ns when the recording was made: a month from it is another clock
  * @return LAC_OK, LAC_ERR_NOMEM, LAC_ERR_LIMIT
  */
-LAC_MUST_USE enum lac_status lac_spool_profiler_join(const char *path,
+LAC_MUST_USE enum lac_status lac_spool_profiler_join(struct lac_source *source,
                                                      const struct lac_import_options *options,
                                                      int64_t near_ns, struct lac_builder *builder,
                                                      struct lac_error *reterr);

@@ -10,29 +10,22 @@
 #include "analysis/model/strings.h"
 #include "lacuna/spool.h"
 
-#include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/types.h>
-#include <unistd.h>
 
 enum { SEGMENT_BYTES_MAX = 16 << 20, SEGMENTS_MAX = 1 << 20, STRINGS_MAX = 1 << 22 };
 
 /* Reads exactly `size_bytes`, or says how the file falls short. */
-static enum lac_status read_at(int fd, void *out, size_t size_bytes, uint64_t offset,
-                               struct lac_error *reterr)
+static enum lac_status read_at(const struct lac_spool_bytes *spool, void *out, size_t size_bytes,
+                               uint64_t offset, struct lac_error *reterr)
 {
     size_t done = 0;
 
     while (done < size_bytes) {
-        const ssize_t got =
-            pread(fd, (char *)out + done, size_bytes - done, (off_t)(offset + done));
+        const int64_t got =
+            lac_spool_bytes_read(spool, (char *)out + done, size_bytes - done, offset + done);
 
-        if (got < 0 && errno == EINTR) {
-            continue;
-        }
         if (got < 0) {
             return lac_fail(reterr, LAC_ERR_IO, offset, "cannot read the spool");
         }
@@ -45,10 +38,10 @@ static enum lac_status read_at(int fd, void *out, size_t size_bytes, uint64_t of
     return LAC_OK;
 }
 
-static enum lac_status read_header(int fd, struct lac_spool_header *header,
-                                   struct lac_error *reterr)
+static enum lac_status read_header(const struct lac_spool_bytes *spool,
+                                   struct lac_spool_header *header, struct lac_error *reterr)
 {
-    enum lac_status status = read_at(fd, header, sizeof(*header), 0, reterr);
+    enum lac_status status = read_at(spool, header, sizeof(*header), 0, reterr);
 
     if (status != LAC_OK) {
         return status;
@@ -144,8 +137,8 @@ static void fill_info(const struct lac_spool_header *header, struct lac_spool_in
     copy_text(header, "argv", info->argv, sizeof(info->argv));
 }
 
-enum lac_status lac_spool_read_info(int fd, struct lac_spool_info *ret_info,
-                                    struct lac_error *reterr)
+enum lac_status lac_spool_read_info(const struct lac_spool_bytes *spool,
+                                    struct lac_spool_info *ret_info, struct lac_error *reterr)
 {
     struct lac_spool_header *const header = malloc(sizeof(*header));
     enum lac_status status;
@@ -153,7 +146,7 @@ enum lac_status lac_spool_read_info(int fd, struct lac_spool_info *ret_info,
     if (header == NULL) {
         return lac_fail(reterr, LAC_ERR_NOMEM, 0, "spool header");
     }
-    status = read_header(fd, header, reterr);
+    status = read_header(spool, header, reterr);
     if (status == LAC_OK) {
         fill_info(header, ret_info);
     }
@@ -178,7 +171,7 @@ struct segment {
 };
 
 struct reader {
-    int fd;
+    const struct lac_spool_bytes *spool;
     struct lac_spool_header *header;
     struct lac_builder *builder;
     struct segment *events; /* of events, later in order of (tid, seq) */
@@ -283,7 +276,7 @@ static enum lac_status add_events(struct reader *reader, uint64_t index)
 
     memcpy(part.thread_name, head->thread_name, sizeof(part.thread_name) - 1);
     if (head->thread_count > 0) {
-        status = read_at(reader->fd, reader->buffer, reader->header->segment_bytes,
+        status = read_at(reader->spool, reader->buffer, reader->header->segment_bytes,
                          offset_of(reader, index), reader->reterr);
         for (uint32_t i = 0; i + 2 < count && events[i].type != 0 && status == LAC_OK; i++) {
             if (events[i].type != LAC_EVENT_THREAD || events[i + 1].type != LAC_EVENT_SYNC ||
@@ -307,10 +300,11 @@ static enum lac_status add_events(struct reader *reader, uint64_t index)
 static const struct lac_event *read_part(struct reader *reader, const struct segment *part,
                                          enum lac_status *ret_status)
 {
-    *ret_status = read_at(reader->fd, reader->buffer, part->event_count * sizeof(struct lac_event),
-                          offset_of(reader, part->index) + LAC_SEGMENT_HEADER_BYTES +
-                              part->first_event * sizeof(struct lac_event),
-                          reader->reterr);
+    *ret_status =
+        read_at(reader->spool, reader->buffer, part->event_count * sizeof(struct lac_event),
+                offset_of(reader, part->index) + LAC_SEGMENT_HEADER_BYTES +
+                    part->first_event * sizeof(struct lac_event),
+                reader->reterr);
     return (const struct lac_event *)(void *)reader->buffer;
 }
 
@@ -318,7 +312,7 @@ static enum lac_status take_segment(struct reader *reader, uint64_t index)
 {
     const struct lac_segment_header *const head =
         (const struct lac_segment_header *)(void *)reader->buffer;
-    enum lac_status status = read_at(reader->fd, reader->buffer, LAC_SEGMENT_HEADER_BYTES,
+    enum lac_status status = read_at(reader->spool, reader->buffer, LAC_SEGMENT_HEADER_BYTES,
                                      offset_of(reader, index), reader->reterr);
 
     if (status != LAC_OK) {
@@ -328,7 +322,7 @@ static enum lac_status take_segment(struct reader *reader, uint64_t index)
         return LAC_OK; /* never opened */
     }
     if (head->kind == LAC_SEGMENT_STRINGS) {
-        status = read_at(reader->fd, reader->buffer, reader->header->segment_bytes,
+        status = read_at(reader->spool, reader->buffer, reader->header->segment_bytes,
                          offset_of(reader, index), reader->reterr);
         return status != LAC_OK ? status : read_strings(reader);
     }
@@ -427,7 +421,7 @@ static enum lac_status collect_externals(struct reader *reader, struct lac_spool
         if (reader->gpu[i].external_count == 0) {
             continue;
         }
-        status = read_at(reader->fd, reader->buffer, reader->header->segment_bytes,
+        status = read_at(reader->spool, reader->buffer, reader->header->segment_bytes,
                          offset_of(reader, reader->gpu[i].index), reader->reterr);
         if (status == LAC_OK) {
             status = lac_spool_externals_collect(process, reader->buffer + LAC_SEGMENT_HEADER_BYTES,
@@ -453,7 +447,7 @@ static enum lac_status read_samples(struct reader *reader, struct lac_spool_proc
         return LAC_ERR_NOMEM;
     }
     for (size_t i = 0; i < reader->sample_segment_count && status == LAC_OK; i++) {
-        status = read_at(reader->fd, reader->buffer, reader->header->segment_bytes,
+        status = read_at(reader->spool, reader->buffer, reader->header->segment_bytes,
                          offset_of(reader, reader->samples[i].index), reader->reterr);
         if (status == LAC_OK) {
             status = lac_spool_samples_read(
@@ -520,7 +514,7 @@ static enum lac_status read_threads(struct reader *reader, int64_t offset_ns)
     }
     lac_spool_thread_destroy(thread);
     for (size_t i = 0; i < reader->gpu_segment_count && status == LAC_OK; i++) {
-        status = read_at(reader->fd, reader->buffer, reader->header->segment_bytes,
+        status = read_at(reader->spool, reader->buffer, reader->header->segment_bytes,
                          offset_of(reader, reader->gpu[i].index), reader->reterr);
         if (status == LAC_OK) {
             status =
@@ -558,11 +552,13 @@ static void report_losses(struct lac_model *model, const struct lac_spool_header
     }
 }
 
-enum lac_status lac_spool_read(int fd, struct lac_builder *builder, int64_t realtime_offset_ns,
-                               struct lac_spool_settings *settings, struct lac_error *reterr)
+enum lac_status lac_spool_read(const struct lac_spool_bytes *spool, struct lac_builder *builder,
+                               int64_t realtime_offset_ns, struct lac_spool_settings *settings,
+                               struct lac_error *reterr)
 {
-    struct reader reader = {.fd = fd, .builder = builder, .settings = settings, .reterr = reterr};
-    struct stat file;
+    struct reader reader = {
+        .spool = spool, .builder = builder, .settings = settings, .reterr = reterr};
+    const int64_t size_bytes = lac_spool_bytes_size(spool);
     uint64_t segment_count = 0;
     enum lac_status status = LAC_ERR_NOMEM;
 
@@ -570,17 +566,17 @@ enum lac_status lac_spool_read(int fd, struct lac_builder *builder, int64_t real
     if (reader.header == NULL) {
         return lac_fail(reterr, LAC_ERR_NOMEM, 0, "spool header");
     }
-    status = read_header(fd, reader.header, reterr);
+    status = read_header(spool, reader.header, reterr);
     if (status != LAC_OK) {
         goto done;
     }
-    if (fstat(fd, &file) != 0) {
+    if (size_bytes < 0) {
         status = lac_fail(reterr, LAC_ERR_IO, 0, "cannot read the spool");
         goto done;
     }
-    if ((uint64_t)file.st_size > LAC_SPOOL_SEGMENTS_OFFSET) {
+    if ((uint64_t)size_bytes > LAC_SPOOL_SEGMENTS_OFFSET) {
         segment_count =
-            ((uint64_t)file.st_size - LAC_SPOOL_SEGMENTS_OFFSET) / reader.header->segment_bytes;
+            ((uint64_t)size_bytes - LAC_SPOOL_SEGMENTS_OFFSET) / reader.header->segment_bytes;
     }
     if (segment_count > SEGMENTS_MAX) {
         status =

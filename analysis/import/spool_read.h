@@ -8,6 +8,7 @@
  * CLOCK_MONOTONIC, so one offset places all of them in absolute time.
  */
 
+#include "analysis/import/spool_space.h"
 #include "analysis/model/builder.h"
 #include "analysis/model/status.h"
 
@@ -33,11 +34,12 @@ struct lac_spool_info {
 };
 
 /**
- * Read and check the header of the open file `fd`.
+ * Read and check the header.
  *
  * @return LAC_OK, LAC_ERR_IO, LAC_ERR_CORRUPT (not a spool, or a newer version)
  */
-LAC_MUST_USE enum lac_status lac_spool_read_info(int fd, struct lac_spool_info *ret_info,
+LAC_MUST_USE enum lac_status lac_spool_read_info(const struct lac_spool_bytes *spool,
+                                                 struct lac_spool_info *ret_info,
                                                  struct lac_error *reterr);
 
 /**
@@ -48,8 +50,8 @@ LAC_MUST_USE enum lac_status lac_spool_read_info(int fd, struct lac_spool_info *
  * @return LAC_OK, LAC_ERR_IO, LAC_ERR_CORRUPT, LAC_ERR_LIMIT, LAC_ERR_NOMEM
  * Cost: one pass over segment headers and names, one over events; memory of one segment.
  */
-LAC_MUST_USE enum lac_status lac_spool_read(int fd, struct lac_builder *builder,
-                                            int64_t realtime_offset_ns,
+LAC_MUST_USE enum lac_status lac_spool_read(const struct lac_spool_bytes *spool,
+                                            struct lac_builder *builder, int64_t realtime_offset_ns,
                                             struct lac_spool_settings *settings,
                                             struct lac_error *reterr);
 

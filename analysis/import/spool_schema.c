@@ -1,6 +1,7 @@
 #include "analysis/import/spool_schema.h"
 
 #include "analysis/import/spool_events.h"
+#include "analysis/model/grow.h"
 #include "analysis/model/status.h"
 #include "lacuna/spool.h"
 
@@ -21,12 +22,13 @@ struct lac_spool_schemas {
     uint32_t member_count;
     uint32_t member_capacity;
     uint16_t slots[SLOTS]; /* index + 1 by domain and id, open addressing */
+    uint64_t seed;
 };
 
 /* Where the schema is, or where it would go. */
 static uint32_t slot_of(const struct lac_spool_schemas *known, uint16_t domain, uint64_t id)
 {
-    uint32_t at = (uint32_t)((id + domain) * 0x9e3779b97f4a7c15u >> 40) & (SLOTS - 1);
+    uint32_t at = (uint32_t)lac_hash_bytes(&id, sizeof(id), known->seed ^ domain) & (SLOTS - 1);
 
     while (known->slots[at] != 0 && (known->schemas[known->slots[at] - 1].id != id ||
                                      known->schemas[known->slots[at] - 1].domain != domain)) {
@@ -132,9 +134,12 @@ enum lac_status lac_spool_schemas_collect(struct lac_spool_process *process,
         }
         if (process->schemas == NULL) {
             process->schemas = calloc(1, sizeof(*process->schemas));
+            if (process->schemas == NULL) {
+                return LAC_ERR_NOMEM;
+            }
+            process->schemas->seed = lac_hash_seed();
         }
-        status =
-            process->schemas != NULL ? add_schema(process, &events[i], count - i) : LAC_ERR_NOMEM;
+        status = add_schema(process, &events[i], count - i);
     }
     return status;
 }

@@ -30,10 +30,11 @@ void lac_spool_settings_add(struct lac_spool_settings *settings, const struct la
     for (uint32_t i = 0; i < settings->count; i++) {
         const char *const known = lac_strings_get(strings, settings->text[i]);
 
-        if (key_length(known) == length && memcmp(known, added, length) == 0) {
+        if (settings->key_bytes[i] == length && memcmp(known, added, length) == 0) {
             return;
         }
     }
+    settings->key_bytes[settings->count] = (uint32_t)length;
     settings->text[settings->count++] = text;
 }
 

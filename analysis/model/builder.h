@@ -56,6 +56,11 @@ LAC_MUST_USE enum lac_status lac_builder_track(struct lac_builder *builder,
                                                enum lac_track_kind kind, uint32_t process,
                                                uint32_t id_text, int64_t tid, uint32_t *ret_track);
 
+/** The process or track that is there already, or LAC_NONE. */
+uint32_t lac_builder_find_process(const struct lac_builder *builder, uint32_t id_text);
+uint32_t lac_builder_find_track(const struct lac_builder *builder, enum lac_track_kind kind,
+                                uint32_t process, uint32_t id_text);
+
 /** Borrowed, to set name, device, sort_index; valid until the next lac_builder_track(). */
 struct lac_track *lac_builder_track_at(struct lac_builder *builder, uint32_t track);
 

@@ -21,13 +21,25 @@ static int process_is(const void *context, uint32_t id)
     return key->model->processes[id].id_text == key->id_text;
 }
 
+static uint32_t process_hash(const struct lac_model *model, uint32_t id_text)
+{
+    return (uint32_t)lac_hash_bytes(&id_text, sizeof(id_text), model->strings.seed);
+}
+
+uint32_t lac_builder_find_process(const struct lac_builder *builder, uint32_t id_text)
+{
+    const struct process_key key = {builder->model, id_text};
+
+    return lac_index_find(&builder->process_index, process_hash(builder->model, id_text),
+                          process_is, &key);
+}
+
 enum lac_status lac_builder_process(struct lac_builder *builder, uint32_t id_text, int64_t pid,
                                     uint32_t *ret_process)
 {
     struct lac_model *model = builder->model;
-    struct process_key key = {model, id_text};
-    uint32_t hash = (uint32_t)lac_hash_bytes(&id_text, sizeof(id_text), model->strings.seed);
-    uint32_t found = lac_index_find(&builder->process_index, hash, process_is, &key);
+    uint32_t hash = process_hash(model, id_text);
+    uint32_t found = lac_builder_find_process(builder, id_text);
     enum lac_status status;
 
     if (found != UINT32_MAX) {
@@ -71,13 +83,26 @@ static int track_is(const void *context, uint32_t id)
            track->id_text == key->parts[2];
 }
 
+static uint32_t track_hash(const struct track_key *key)
+{
+    return (uint32_t)lac_hash_bytes(key->parts, sizeof(key->parts), key->model->strings.seed);
+}
+
+uint32_t lac_builder_find_track(const struct lac_builder *builder, enum lac_track_kind kind,
+                                uint32_t process, uint32_t id_text)
+{
+    const struct track_key key = {builder->model, {(uint32_t)kind, process, id_text}};
+
+    return lac_index_find(&builder->track_index, track_hash(&key), track_is, &key);
+}
+
 enum lac_status lac_builder_track(struct lac_builder *builder, enum lac_track_kind kind,
                                   uint32_t process, uint32_t id_text, int64_t tid,
                                   uint32_t *ret_track)
 {
     struct lac_model *model = builder->model;
     struct track_key key = {model, {(uint32_t)kind, process, id_text}};
-    uint32_t hash = (uint32_t)lac_hash_bytes(key.parts, sizeof(key.parts), model->strings.seed);
+    uint32_t hash = track_hash(&key);
     uint32_t found = lac_index_find(&builder->track_index, hash, track_is, &key);
     enum lac_status status;
 
