@@ -2,8 +2,10 @@
 
 #include "analysis/diagnose/diagnose.h"
 #include "analysis/model/status.h"
+#include "collector/base/terminal_text.h"
 #include "server/api/analysis_json.h"
 #include "server/commands.h"
+#include "server/complain.h"
 #include "server/options.h"
 #include "server/read_ranks.h"
 #include "server/report_text.h"
@@ -95,7 +97,7 @@ static enum lac_status print(const struct lac_read_ranks *read, const struct lac
     }
     lac_run_destroy(run);
     if (status) {
-        (void)fprintf(stderr, "lacuna analyze: out of memory\n");
+        lac_complain("lacuna analyze", NULL, "%s", lac_status_text(status));
         return status;
     }
     bool is_written = fputs(text, stdout) != EOF;
@@ -123,7 +125,9 @@ static void print_wrapped(const char *label, const char *text)
             }
             length = length == 0 ? ROOM : length;
         }
-        (void)printf("%-12s%.*s\n", label, (int)length, text);
+        (void)printf("%-12s", label);
+        lac_terminal_print(stdout, text, length);
+        (void)printf("\n");
         label = "";
         text += length;
         text += strspn(text, " ");
@@ -142,7 +146,9 @@ static void print_what_if(const struct lac_read_ranks *read, const struct lac_op
             (void)printf("what if     no steps to re-time in this trace\n");
             continue;
         }
-        (void)printf("what if     %s: %.1f ms a step (%.1f-%.1f), now %.1f\n", changes,
+        char escaped[256];
+        (void)printf("what if     %s: %.1f ms a step (%.1f-%.1f), now %.1f\n",
+                     lac_terminal_string(changes, escaped, sizeof escaped),
                      (double)rank->what_if_mean_ns / 1e6, (double)rank->what_if_low_ns / 1e6,
                      (double)rank->what_if_high_ns / 1e6, (double)rank->step_mean_ns / 1e6);
         if (rank->what_if_assumption) {
@@ -189,7 +195,7 @@ int lac_cmd_analyze(int argc, char **argv)
         struct lac_error error = {0};
         diagnose.has_what_if = true;
         if (lac_what_if_parse(what_if, &diagnose.what_if, &error)) {
-            (void)fprintf(stderr, "lacuna analyze: %s\n", error.message);
+            lac_complain("lacuna analyze", NULL, "%s", error.message);
             status = 2;
         }
     }

@@ -5,6 +5,7 @@
 #include "server/api/compare_json.h"
 #include "server/commands.h"
 #include "server/compare_text.h"
+#include "server/complain.h"
 #include "server/http/buffer.h"
 #include "server/options.h"
 #include "server/read_ranks.h"
@@ -110,7 +111,7 @@ static enum lac_status read_side(char *const *path, struct reading *ret)
     if (!status && ret->ranks.count > 1) {
         status = lac_read_ranks_join(&ret->ranks, &ret->run);
         if (status) {
-            (void)fprintf(stderr, "lacuna compare: out of memory\n");
+            lac_complain(options.command, *path, "%s", lac_status_text(status));
         }
     }
     return status;
@@ -131,8 +132,9 @@ static int compare(const struct lac_options *options, struct conditions *conditi
             sides[i] = (struct lac_compare_side){read[i].ranks.model, read[i].ranks.analysis};
         }
         const struct lac_compare_names names = {.run = {read[0].run, read[1].run}};
-        if (lac_compare(&sides[0], &sides[1], &comparison)) {
-            (void)fprintf(stderr, "lacuna compare: out of memory\n");
+        status = lac_compare(&sides[0], &sides[1], &comparison);
+        if (status) {
+            lac_complain("lacuna compare", NULL, "%s", lac_status_text(status));
         } else {
             exit_status = decide(conditions, comparison, &sides[1]);
             if (print(sides, comparison, &names, conditions,
@@ -166,7 +168,7 @@ int lac_cmd_compare(int argc, char **argv)
         status = 2;
     } else if (fail_if &&
                lac_compare_conditions_parse(fail_if, conditions.at, &conditions.count, &error)) {
-        (void)fprintf(stderr, "lacuna compare: %s\n", error.message);
+        lac_complain("lacuna compare", NULL, "%s", error.message);
         status = 2;
     } else {
         status = compare(&options, &conditions);

@@ -3,7 +3,10 @@
 #include "analysis/diagnose/diagnose.h"
 #include "analysis/flame/flame.h"
 #include "analysis/model/status.h"
+#include "collector/base/terminal_text.h"
 #include "server/commands.h"
+#include "server/complain.h"
+#include "server/ending.h"
 #include "server/export/export_forms.h"
 #include "server/export/export_out.h"
 #include "server/export/redact.h"
@@ -77,15 +80,6 @@ static int choose(const char *what, const char *text, const char *const *words)
 
 /* -- what leaves ------------------------------------------------------------------------------ */
 
-/** Letters that a terminal may show. */
-static void print_plain(const char *text)
-{
-    for (const char *at = text; *at != '\0'; at++) {
-        bool is_control = (unsigned char)*at < 0x20 || *at == 0x7F;
-        (void)fputc(is_control ? '?' : *at, stderr);
-    }
-}
-
 static void tell_what_leaves(const struct lac_redactor *redactor)
 {
     static const char *const words[] = {"host names", "user names", "paths", "command lines",
@@ -100,7 +94,8 @@ static void tell_what_leaves(const struct lac_redactor *redactor)
                       lac_redact_name((enum lac_redact_kind)kind));
         for (unsigned i = 0; i < redactor->met[kind].item_count && i < 3; i++) {
             (void)fputs(i > 0 ? ", " : "", stderr);
-            print_plain(redactor->met[kind].item[i]);
+            const char *item = redactor->met[kind].item[i];
+            lac_terminal_print(stderr, item, strlen(item));
         }
         (void)fputs(redactor->met[kind].item_count > 3 ? ", ...\n" : "\n", stderr);
         has_any = has_any || !is_out;
@@ -148,6 +143,11 @@ static enum lac_status write_form(const struct export_job *job,
     return lac_export_finish(&out);
 }
 
+static void remove_staged(void *path)
+{
+    (void)unlink(path);
+}
+
 /** Write to a file beside the final one, which appears when it is complete. */
 static enum lac_status write_file(const struct export_job *job,
                                   const struct lac_report_source *source, struct lac_error *reterr)
@@ -157,8 +157,11 @@ static enum lac_status write_file(const struct export_job *job,
     if (length < 0 || (size_t)length >= sizeof staged) {
         return lac_fail(reterr, LAC_ERR_MISUSE, 0, "the path is too long");
     }
+    struct lac_ending ending;
+    lac_ending_begin(&ending, remove_staged, staged);
     int fd = mkostemp(staged, O_CLOEXEC);
     if (fd < 0) {
+        lac_ending_over(&ending);
         return lac_fail(reterr, LAC_ERR_IO, 0, "cannot be written: %s", strerror(errno));
     }
     enum lac_status status = LAC_OK;
@@ -188,6 +191,7 @@ static enum lac_status write_file(const struct export_job *job,
     if (status) {
         (void)unlink(staged);
     }
+    lac_ending_over(&ending);
     return status;
 }
 
@@ -198,10 +202,9 @@ static enum lac_status write_all(const struct export_job *job,
     enum lac_status status =
         job->output ? write_file(job, source, &error) : write_form(job, source, stdout);
     if (status) {
-        (void)fprintf(stderr, "lacuna export: %s: %s\n", job->output ? job->output : "stdout",
-                      error.message[0] != '\0'  ? error.message
-                      : status == LAC_ERR_NOMEM ? "out of memory"
-                                                : "writing failed");
+        bool is_said = error.message[0] != '\0' || status == LAC_ERR_NOMEM;
+        lac_complain("lacuna export", job->output ? job->output : "stdout", "%s",
+                     is_said ? lac_error_text(&error, status) : "writing failed");
     }
     return status;
 }
@@ -217,9 +220,9 @@ static int export_trace(const struct export_job *job)
     int exit_status = EXIT_FAILURE;
     enum lac_status status = lac_diagnose_add_tracks(trace.analysis, trace.model);
     if (status) {
-        (void)fprintf(stderr, "lacuna export: out of memory\n");
+        lac_complain("lacuna export", job->path, "%s", lac_error_text(&error, status));
     } else if (lac_redactor_init(&redactor, job->redact, trace.model, &error)) {
-        (void)fprintf(stderr, "lacuna export: %s\n", error.message);
+        lac_complain("lacuna export", NULL, "%s", error.message);
         exit_status = 2;
     } else {
         const struct lac_report_source source = {trace.model, trace.analysis, &redactor};

@@ -1,6 +1,9 @@
 #include "analysis/import/import.h"
 #include "analysis/model/status.h"
+#include "collector/base/terminal_text.h"
 #include "server/commands.h"
+#include "server/complain.h"
+#include "server/ending.h"
 #include "server/ingest/convert.h"
 #include "server/ingest/original.h"
 #include "server/ingest/recording_tar.h"
@@ -31,6 +34,8 @@ static const struct lac_option options_table[] = {
     {0},
 };
 
+enum { REMOVALS_MAX = 100 };
+
 /** Progress on a terminal: one line, rewritten a few times a second. */
 struct meter {
     const char *path;
@@ -56,7 +61,10 @@ static bool show_progress(void *context, uint64_t done_bytes, uint64_t total_byt
     if (meter->is_shown && now - meter->last_s > 0.1) {
         int percent = total_bytes > 0 ? (int)(100.0 * (double)done_bytes / (double)total_bytes) : 0;
 
-        (void)fprintf(stderr, "\r%s: %3d %%  %.1f M events ", meter->path, percent,
+        char path[200];
+
+        (void)fprintf(stderr, "\r%s: %3d %%  %.1f M events ",
+                      lac_terminal_string(meter->path, path, sizeof path), percent,
                       (double)event_count / 1e6);
         (void)fflush(stderr);
         meter->is_dirty = true;
@@ -90,14 +98,18 @@ static void print_traces(const struct import_run *run, char (*ids)[LAC_ID_SIZE],
         if (lac_store_get_trace(run->store, ids[i], &row, &error) != LAC_OK) {
             continue;
         }
-        printf("%s  %s  %llu events", ids[i], row.name, (unsigned long long)row.event_count);
+        printf("%s  ", ids[i]);
+        lac_terminal_print(stdout, row.name, strlen(row.name));
+        printf("  %llu events", (unsigned long long)row.event_count);
         if (row.repaired_count > 0) {
             printf(", %llu repaired", (unsigned long long)row.repaired_count);
         }
         if (row.dropped_count > 0) {
             printf(", %llu dropped", (unsigned long long)row.dropped_count);
         }
-        printf("%s%s\n", row.summary.present ? ": " : "", row.summary.text);
+        printf("%s", row.summary.present ? ": " : "");
+        lac_terminal_print(stdout, row.summary.text, strlen(row.summary.text));
+        printf("\n");
         lac_trace_row_done(&row);
     }
 }
@@ -185,7 +197,9 @@ static enum lac_status import_staged(const struct import_run *run, const char *p
                         : lac_store_find_content(run->store, run->project, run->name, sha256,
                                                  existing, error);
     if (status == LAC_OK) {
-        printf("%s  %s is there already\n", existing, path);
+        printf("%s  ", existing);
+        lac_terminal_print(stdout, path, strlen(path));
+        printf(" is there already\n");
         return LAC_OK;
     }
     return status == LAC_ERR_NOT_FOUND ? convert_and_publish(run, path, &publication, &meter, error)
@@ -215,6 +229,19 @@ static enum lac_status import_folder(const struct import_run *run, const char *p
     return status;
 }
 
+/* Of an import that is ended: the folder goes, though the import may still be writing into it. */
+static void remove_staged(void *context)
+{
+    const struct lac_staging *staging = context;
+
+    for (int i = 0; i < REMOVALS_MAX && access(staging->path, F_OK) == 0; i++) {
+        struct lac_staging again = *staging;
+
+        again.fd = dup(staging->fd);
+        lac_staging_remove(&again);
+    }
+}
+
 static bool import_one(const struct import_run *run, const char *path)
 {
     struct lac_staging staging = {.fd = -1};
@@ -226,22 +253,19 @@ static bool import_one(const struct import_run *run, const char *path)
         status = lac_staging_create(run->store, id, &staging, &error);
     }
     if (status == LAC_OK) {
+        struct lac_ending ending;
+
+        lac_ending_begin(&ending, remove_staged, &staging);
         status = is_folder(path) ? import_folder(run, path, &staging, &error)
                                  : import_staged(run, path, path, &staging, &error);
+        lac_ending_over(&ending);
     }
     lac_staging_remove(&staging);
     if (status == LAC_OK) {
         return fflush(stdout) == 0;
     }
-    if (status == LAC_ERR_CORRUPT && error.offset_bytes > 0 &&
-        strstr(error.message, "byte") == NULL) {
-        (void)fprintf(stderr, "lacuna import: %s: at byte %llu: %s\n", path,
-                      (unsigned long long)error.offset_bytes, error.message);
-    } else if (strncmp(error.message, path, strlen(path)) == 0) {
-        (void)fprintf(stderr, "lacuna import: %s\n", error.message);
-    } else {
-        (void)fprintf(stderr, "lacuna import: %s: %s\n", path, error.message);
-    }
+    error.status = status;
+    lac_complain_error("lacuna import", path, &error);
     return false;
 }
 
@@ -269,7 +293,7 @@ int lac_cmd_import(int argc, char **argv)
     } else if (!lac_options_data_dir(&options, data_dir, sizeof data_dir)) {
         status = 2;
     } else if (lac_store_open(&store_options, &run.store, &error) != LAC_OK) {
-        (void)fprintf(stderr, "lacuna import: %s: %s\n", data_dir, error.message);
+        lac_complain("lacuna import", data_dir, "%s", error.message);
         status = 1;
     } else {
         for (int i = 0; i < options.operand_count; i++) {

@@ -1,5 +1,7 @@
 #include "server/options.h"
 
+#include "collector/base/terminal_text.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
@@ -77,8 +79,10 @@ static int take_flag(struct lac_options *options, const char *command, int argc,
         row = text[1] == '\0' ? find_letter(options->table, *text) : -1;
     }
     if (row < 0) {
-        (void)fprintf(stderr, "lacuna %s: no option %s (see lacuna %s --help)\n", command, argv[i],
-                      command);
+        char wrong[400];
+
+        (void)fprintf(stderr, "lacuna %s: no option %s (see lacuna %s --help)\n", command,
+                      lac_terminal_string(argv[i], wrong, sizeof wrong), command);
         return 0;
     }
     if (options->table[row].value == NULL) {

@@ -2,7 +2,9 @@
 
 #include "analysis/import/import.h"
 #include "analysis/import/spool_import.h"
+#include "collector/base/terminal_text.h"
 #include "server/api/analysis_json.h"
+#include "server/complain.h"
 
 #include <dirent.h>
 #include <pthread.h>
@@ -148,7 +150,8 @@ static enum lac_status list_sources(struct reading *reading)
         bool is_good =
             is_folder(path) ? add_folder(reading, path) : add_source(reading, strdup(path), false);
         if (!is_good) {
-            (void)fprintf(stderr, "%s: %s: cannot be listed\n", options->command, path);
+            lac_complain(options->command, path,
+                         "cannot be listed: more than %d files in it, or no permission", PATHS_MAX);
             return LAC_ERR_IO;
         }
     }
@@ -169,7 +172,9 @@ static void show(struct reading *reading, double share, uint64_t event_count)
     reading->last_shown = now;
     reading->has_shown = true;
     if (reading->source_count == 1) {
-        (void)fprintf(stderr, "\r%.50s  %3.0f %%  %.1f M events", reading->sources[0].path,
+        char path[60];
+        (void)fprintf(stderr, "\r%s  %3.0f %%  %.1f M events",
+                      lac_terminal_string(reading->sources[0].path, path, sizeof path),
                       100.0 * share, (double)event_count / 1e6);
     } else {
         (void)fprintf(stderr, "\r%zu of %zu traces", reading->done, reading->source_count);
@@ -296,7 +301,10 @@ static enum lac_status take_model(void *context, struct lac_model *model, struct
     if (status) {
         lac_analysis_destroy(analysis);
         lac_model_destroy(model);
-        return lac_fail(reterr, status, 0, "out of memory");
+        /* the diagnosis says what it refuses; keeping its result can only lack memory */
+        return reterr->status == status
+                   ? status
+                   : lac_fail(reterr, status, 0, "%s", lac_status_text(status));
     }
     reader->member++;
     return LAC_OK;
@@ -347,13 +355,12 @@ static void *read_some(void *context)
 /** One line on stderr: the file, the place in it, what is wrong and what to do. */
 static void complain(const struct reading *reading, const struct source *source)
 {
-    const char *what = is_no_trace(source) ? " skipped," : "";
+    const char *what = is_no_trace(source) ? "skipped, " : "";
     if (source->error.offset_bytes > 0) {
-        (void)fprintf(stderr, "%s: %s:%s byte %llu: %s\n", reading->options->command, source->path,
-                      what, (unsigned long long)source->error.offset_bytes, source->error.message);
+        lac_complain(reading->options->command, source->path, "%sbyte %llu: %s", what,
+                     (unsigned long long)source->error.offset_bytes, source->error.message);
     } else {
-        (void)fprintf(stderr, "%s: %s:%s %s\n", reading->options->command, source->path, what,
-                      source->error.message);
+        lac_complain(reading->options->command, source->path, "%s%s", what, source->error.message);
     }
 }
 
@@ -412,8 +419,7 @@ static enum lac_status judge(struct reading *reading)
         status = status || is_skipped ? status : source->status;
     }
     if (!status && reading->result.count == 0) {
-        (void)fprintf(stderr, "%s: %s: holds no trace\n", reading->options->command,
-                      reading->options->paths[0]);
+        lac_complain(reading->options->command, reading->options->paths[0], "holds no trace");
         status = LAC_ERR_CORRUPT;
     }
     return status;

@@ -2,6 +2,8 @@
 
 #include "analysis/diagnose/diagnose.h"
 #include "analysis/import/import.h"
+#include "collector/base/terminal_text.h"
+#include "server/complain.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -35,7 +37,9 @@ static bool show_progress(void *context, uint64_t done_bytes, uint64_t total_byt
     }
     reading->last_shown = now;
     reading->has_shown = true;
-    (void)fprintf(stderr, "\r%.50s  %3.0f %%  %.1f M events", reading->path,
+    char path[60];
+    (void)fprintf(stderr, "\r%s  %3.0f %%  %.1f M events",
+                  lac_terminal_string(reading->path, path, sizeof path),
                   100.0 * (double)done_bytes / (double)total_bytes, (double)event_count / 1e6);
     (void)fflush(stderr);
     return true;
@@ -75,10 +79,10 @@ enum lac_status lac_read_trace(const char *command, const char *path,
     if (status) {
         lac_read_trace_done(&trace);
         if (error.offset_bytes > 0) {
-            (void)fprintf(stderr, "%s: %s: byte %llu: %s\n", command, path,
-                          (unsigned long long)error.offset_bytes, error.message);
+            lac_complain(command, path, "byte %llu: %s", (unsigned long long)error.offset_bytes,
+                         error.message);
         } else {
-            (void)fprintf(stderr, "%s: %s: %s\n", command, path, error.message);
+            lac_complain(command, path, "%s", error.message);
         }
         return status;
     }

@@ -442,7 +442,9 @@ static const char *say_unknown(const struct lac_document *document)
     };
     const struct lac_json_window *window = &document->window;
     if (lac_document_at_end(document)) {
-        return "the input is empty: was the trace written, or copied, to its end?";
+        const char *damage = lac_source_damage(window->source);
+        return damage ? damage
+                      : "the input is empty: was the trace written, or copied, to its end?";
     }
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         if ((size_t)(window->end - window->at) >= known[i].size &&

@@ -4,6 +4,7 @@
 #include "analysis/flame/flame.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
+#include "collector/base/terminal_text.h"
 #include "server/export/export_forms.h"
 #include "server/export/export_out.h"
 #include "server/export/redact.h"
@@ -60,13 +61,24 @@ static uint32_t stack_of(const struct lac_flame *flame, uint32_t node, uint32_t 
     return depth;
 }
 
-/** A frame's name without what separates frames and lines. */
+/** A frame's name without what separates frames and lines, or steers the terminal it is shown on.
+ */
 static void put_folded(struct lac_buffer *out, const char *name)
 {
-    for (const char *at = name; *at != '\0'; at++) {
-        bool is_control = (unsigned char)*at < 0x20;
-        lac_buffer_add(out, is_control ? " " : *at == ';' ? ":" : at, 1);
+    size_t length = strlen(name);
+    size_t capacity = 5 * length + 1;
+    char *text = malloc(capacity);
+    if (!text) {
+        out->status = LAC_ERR_NOMEM;
+        return;
     }
+    char *plain = text + capacity - length; /* in its end, which is reached when it is read */
+    for (size_t i = 0; i < length; i++) {
+        bool is_control = (unsigned char)name[i] < 0x20;
+        plain[i] = (char)(is_control ? ' ' : name[i] == ';' ? ':' : name[i]);
+    }
+    lac_buffer_add(out, text, lac_terminal_text(plain, length, text, capacity - length));
+    free(text);
 }
 
 void lac_export_folded(struct lac_export_out *out, const struct lac_report_source *source,
