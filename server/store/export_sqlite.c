@@ -6,6 +6,7 @@
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "analysis/model/strings.h"
+#include "server/store/checked_file.h"
 #include "server/store/sql.h"
 
 #include <math.h>
@@ -351,7 +352,7 @@ enum lac_status lac_export_sqlite(const struct lac_export_sqlite *source, const 
     struct writer writer = {.source = source, .model = source->model, .reterr = reterr};
     writer.status = lac_sql_init(reterr);
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;
-    if (!writer.status && sqlite3_open_v2(path, &writer.db, flags, LAC_SQL_PLAIN_VFS)) {
+    if (!writer.status && sqlite3_open_v2(path, &writer.db, flags, LAC_CHECKED_VFS)) {
         writer.status = lac_sql_fail(writer.db, "opening the file", reterr);
     }
     if (!writer.status) {

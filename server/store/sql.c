@@ -1,76 +1,97 @@
 #include "server/store/sql.h"
 
 #include "analysis/model/status.h"
+#include "server/store/checked_file.h"
 
 #include <assert.h>
 #include <errno.h>
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static sqlite3_vfs plain_vfs;
-static pthread_once_t plain_once = PTHREAD_ONCE_INIT;
-static bool plain_ready;
-
-static int plain_full_pathname(sqlite3_vfs *vfs, const char *name, int capacity_bytes, char *out)
-{
-    size_t length = strlen(name);
-
-    (void)vfs;
-    if (length + 1 > (size_t)capacity_bytes) {
-        return SQLITE_CANTOPEN;
-    }
-    memcpy(out, name, length + 1);
-    return SQLITE_OK;
-}
-
-static void register_plain(void)
-{
-    const sqlite3_vfs *base;
-
-    if (sqlite3_initialize() != SQLITE_OK) {
-        return;
-    }
-    base = sqlite3_vfs_find("unix");
-    if (base == NULL) {
-        return;
-    }
-    plain_vfs = *base;
-    plain_vfs.zName = LAC_SQL_PLAIN_VFS;
-    plain_vfs.pNext = NULL;
-    plain_vfs.xFullPathname = plain_full_pathname;
-    plain_ready = sqlite3_vfs_register(&plain_vfs, 0) == SQLITE_OK;
-}
-
 enum lac_status lac_sql_init(struct lac_error *reterr)
 {
-    (void)pthread_once(&plain_once, register_plain);
-    return plain_ready ? LAC_OK : lac_fail(reterr, LAC_ERR_NOMEM, 0, "SQLite could not be started");
+    return lac_checked_register()
+               ? LAC_OK
+               : lac_fail(reterr, LAC_ERR_NOMEM, 0, "SQLite could not be started");
+}
+
+void lac_sql_label(const char *path, char *out, size_t capacity_bytes)
+{
+    const char *name = path != NULL ? strrchr(path, '/') : NULL;
+    const char *folder = name;
+
+    while (folder != NULL && folder > path && folder[-1] != '/') {
+        folder--;
+    }
+    if (folder != NULL && strncmp(folder, "traces/", 7) == 0) {
+        name = folder; /* one of many: with its folder */
+    } else {
+        name = name != NULL ? name + 1 : path;
+    }
+    (void)snprintf(out, capacity_bytes, "%s", name != NULL && *name != '\0' ? name : "the file");
+}
+
+static void label_of(sqlite3 *db, char *out, size_t capacity_bytes)
+{
+    lac_sql_label(sqlite3_db_filename(db, "main"), out, capacity_bytes);
+}
+
+static enum lac_status damaged(sqlite3 *db, struct lac_error *reterr)
+{
+    char label[LAC_SQL_LABEL_BYTES];
+    uint64_t offset = 0;
+
+    label_of(db, label, sizeof label);
+    if (!lac_checked_damage(db, &offset)) {
+        return lac_fail(reterr, LAC_ERR_CORRUPT, 0, "%s is damaged: " LAC_SQL_DAMAGE_ADVICE, label);
+    }
+    return lac_fail(reterr, LAC_ERR_CORRUPT, offset,
+                    "%s is damaged (wrong checksum at byte %llu): " LAC_SQL_DAMAGE_ADVICE, label,
+                    (unsigned long long)offset);
 }
 
 enum lac_status lac_sql_fail(sqlite3 *db, const char *what, struct lac_error *reterr)
 {
-    int code = db != NULL ? sqlite3_errcode(db) & 0xFF : SQLITE_NOMEM;
-    const char *message = db != NULL ? sqlite3_errmsg(db) : "out of memory";
-    enum lac_status status = LAC_ERR_IO;
+    int extended = db != NULL ? sqlite3_extended_errcode(db) : SQLITE_NOMEM;
+    int code = extended & 0xFF;
 
-    if (code == SQLITE_NOMEM) {
-        status = LAC_ERR_NOMEM;
-    } else if (code == SQLITE_CORRUPT || code == SQLITE_NOTADB || code == SQLITE_FORMAT ||
-               code == SQLITE_ERROR || code == SQLITE_TOOBIG || code == SQLITE_MISMATCH) {
-        /* SQLITE_ERROR: a table or column is missing, so the file is not what it says it is */
-        status = LAC_ERR_CORRUPT;
+    if (code == SQLITE_NOMEM || extended == SQLITE_IOERR_NOMEM) {
+        return lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory");
     }
-    errno = db != NULL ? sqlite3_system_errno(db) : 0;
-    return lac_fail(reterr, status, 0, "%s: %s", what, message);
+    if (code == SQLITE_CORRUPT || code == SQLITE_NOTADB || code == SQLITE_FORMAT ||
+        code == SQLITE_ERROR || code == SQLITE_TOOBIG || code == SQLITE_MISMATCH ||
+        extended == SQLITE_IOERR_DATA) {
+        /* SQLITE_ERROR: a table or column is missing, so the file is not what it says it is. What
+         * SQLite says of it may quote the damaged bytes. */
+        return damaged(db, reterr);
+    }
+    errno = sqlite3_system_errno(db);
+    if (code == SQLITE_FULL || errno == ENOSPC || errno == EDQUOT) {
+        errno = errno == EDQUOT ? EDQUOT : ENOSPC;
+        return lac_fail(reterr, LAC_ERR_IO, 0, "%s: the disk is full: delete traces", what);
+    }
+    return lac_fail(reterr, LAC_ERR_IO, 0, "%s: %s%s%s", what, sqlite3_errstr(code),
+                    errno != 0 ? ": " : "", errno != 0 ? strerror(errno) : "");
+}
+
+bool lac_sql_is_full(const struct lac_error *error)
+{
+    return error->status == LAC_ERR_IO &&
+           (error->sys_errno == ENOSPC || error->sys_errno == EDQUOT);
 }
 
 enum lac_status lac_sql_run(sqlite3 *db, const char *sql, struct lac_error *reterr)
 {
-    return sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK ? LAC_OK
-                                                                : lac_sql_fail(db, sql, reterr);
+    if (sqlite3_exec(db, sql, NULL, NULL, NULL) != SQLITE_OK) {
+        char label[LAC_SQL_LABEL_BYTES];
+
+        label_of(db, label, sizeof label);
+        return lac_sql_fail(db, label, reterr);
+    }
+    return LAC_OK;
 }
 
 enum lac_status lac_sql_prepare(sqlite3 *db, const char *sql, sqlite3_stmt **ret_statement,
@@ -79,7 +100,7 @@ enum lac_status lac_sql_prepare(sqlite3 *db, const char *sql, sqlite3_stmt **ret
     return sqlite3_prepare_v3(db, sql, -1, SQLITE_PREPARE_PERSISTENT, ret_statement, NULL) ==
                    SQLITE_OK
                ? LAC_OK
-               : lac_sql_fail(db, "database", reterr);
+               : lac_sql_fail(db, "the data folder", reterr);
 }
 
 enum lac_status lac_sql_step_done(sqlite3_stmt *statement, const char *what,

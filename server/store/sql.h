@@ -6,18 +6,29 @@
 #include "analysis/model/status.h"
 
 #include <sqlite3.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/** Name of a VFS like the default one that opens exactly the path it is given: the import child may
- *  not look at the folders above its own. Registered by lac_sql_init(). */
-#define LAC_SQL_PLAIN_VFS "lac-plain"
+/** What to do about a damaged file, for the end of a sentence. */
+#define LAC_SQL_DAMAGE_ADVICE "stop the server and run `lacuna admin repair`"
 
-/** Register the VFS; any number of times, from any thread. */
+/** Room for what a file is called in messages. */
+enum { LAC_SQL_LABEL_BYTES = 64 };
+
+/** Register our VFS; any number of times, from any thread. */
 LAC_MUST_USE enum lac_status lac_sql_init(struct lac_error *reterr);
 
-/** Turn SQLite's last error on `db` into ours: `what` says what was being done. */
+/** What a file is called in messages: "catalog.db", "traces/<id>.db", never a path of the machine.
+ */
+void lac_sql_label(const char *path, char *out, size_t capacity_bytes);
+
+/** Turn SQLite's last error on `db` into ours: `what` says what was being done. The sentence names
+ *  the file and holds neither SQL nor bytes of the file. */
 enum lac_status lac_sql_fail(sqlite3 *db, const char *what, struct lac_error *reterr);
+
+/** Whether the error says that the disk is full: LAC_ERR_IO with ENOSPC or EDQUOT. */
+bool lac_sql_is_full(const struct lac_error *error);
 
 /** Run statements without results. */
 LAC_MUST_USE enum lac_status lac_sql_run(sqlite3 *db, const char *sql, struct lac_error *reterr);

@@ -161,7 +161,7 @@ static enum lac_status decode(struct lac_trace_file *file, const struct lac_chun
                                   &out, reterr);
     }
     if (status == LAC_OK && !lac_trace_chunk_is_sane(file, chunk, &into->at, columns)) {
-        status = lac_trace_corrupt(reterr, "a chunk");
+        status = lac_trace_corrupt(file, reterr, "a chunk");
     }
     free(bytes);
     lac_cache_give_codec(file->cache, codec);

@@ -109,7 +109,7 @@ static enum lac_status add_blocks(struct lac_trace_file *file, uint32_t track, s
     (void)sqlite3_finalize(get);
     (void)pthread_mutex_unlock(&file->db_lock);
     if (status == LAC_ERR_CORRUPT) {
-        status = lac_trace_corrupt(reterr, "samples");
+        status = lac_trace_corrupt(file, reterr, "samples");
     }
     return status == LAC_ERR_NOT_FOUND ? LAC_OK : status;
 }

@@ -42,7 +42,7 @@ enum lac_status lac_trace_file_document(struct lac_trace_file *file,
                                   (uint64_t)raw_bytes, &text)
                 : LAC_ERR_CORRUPT;
         if (status == LAC_ERR_CORRUPT) {
-            status = lac_trace_corrupt(reterr, "a document");
+            status = lac_trace_corrupt(file, reterr, "a document");
         }
     } else if (status == LAC_ERR_NOT_FOUND) {
         (void)lac_fail(reterr, status, 0, "the trace was stored without %s",

@@ -25,7 +25,10 @@
 struct lac_trace_file;
 
 /** The version this program writes, and the newest it reads. */
-enum { LAC_TRACE_FORMAT_VERSION = 1 };
+enum {
+    LAC_TRACE_FORMAT_VERSION = 2,
+    LAC_TRACE_FORMAT_CHECKED = 2, /**< since this one every page carries a checksum */
+};
 
 /** Open without a store, for tests. @param cache_bytes 0: 64 MiB */
 LAC_MUST_USE enum lac_status lac_trace_file_open(const char *path, uint64_t cache_bytes,

@@ -369,7 +369,7 @@ static enum lac_status load_gaps(struct lac_trace_file *file, int64_t floor_ns,
     }
     if (status != LAC_OK) {
         lac_gap_table_done(&table);
-        return status == LAC_ERR_CORRUPT ? lac_trace_corrupt(reterr, "gaps") : status;
+        return status == LAC_ERR_CORRUPT ? lac_trace_corrupt(file, reterr, "gaps") : status;
     }
     *ret_table = table;
     return LAC_OK;

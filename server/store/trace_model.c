@@ -146,7 +146,7 @@ static enum lac_status read_chunks(struct lac_trace_file *file, struct loaded *l
                                       &out, reterr);
         }
         if (status == LAC_OK && !lac_trace_chunk_is_sane(file, chunk, &out.at, columns)) {
-            status = lac_trace_corrupt(reterr, "a chunk");
+            status = lac_trace_corrupt(file, reterr, "a chunk");
         }
         free(bytes);
     }
@@ -227,7 +227,7 @@ static enum lac_status read_blocks(struct lac_trace_file *file, struct lac_model
     if (status == LAC_ERR_NOT_FOUND) {
         status = seen == total ? LAC_OK : LAC_ERR_CORRUPT;
     }
-    return status == LAC_ERR_CORRUPT ? lac_trace_corrupt(reterr, "a table") : status;
+    return status == LAC_ERR_CORRUPT ? lac_trace_corrupt(file, reterr, "a table") : status;
 }
 
 static void read_kernel_configs(struct lac_model *model, const struct block *block,
@@ -335,7 +335,7 @@ static enum lac_status fill(struct lac_trace_file *file, struct loaded *loaded,
     }
     /* what exports rely on; a damaged file must not lead them astray */
     if (status == LAC_OK && !lac_model_is_valid(model)) {
-        status = lac_trace_corrupt(reterr, "it contradicts itself");
+        status = lac_trace_corrupt(file, reterr, "it contradicts itself");
     }
     return status;
 }

@@ -2,6 +2,7 @@
 #include "analysis/model/status.h"
 #include "analysis/model/strings.h"
 #include "server/store/cache.h"
+#include "server/store/checked_file.h"
 #include "server/store/sql.h"
 #include "server/store/trace_file.h"
 #include "server/store/trace_private.h"
@@ -16,10 +17,11 @@
 
 enum { PATH_MAX_BYTES = 4096, STANDALONE_CACHE_BYTES = 64 << 20 };
 
-enum lac_status lac_trace_corrupt(struct lac_error *reterr, const char *what)
+enum lac_status lac_trace_corrupt(const struct lac_trace_file *file, struct lac_error *reterr,
+                                  const char *what)
 {
-    return lac_fail(reterr, LAC_ERR_CORRUPT, 0,
-                    "the trace file is damaged (%s): delete the trace and import it again", what);
+    return lac_fail(reterr, LAC_ERR_CORRUPT, 0, "%s is damaged (%s): " LAC_SQL_DAMAGE_ADVICE,
+                    file->label, what);
 }
 
 /** SQLite takes immutable only from a URI: percent-encode the path. @return false when too long */
@@ -58,11 +60,12 @@ static enum lac_status open_database(struct lac_trace_file *file, const char *pa
 {
     char uri[PATH_MAX_BYTES];
     struct stat status;
+    uint64_t bad_offset = 0;
     enum lac_status result;
 
     if (stat(path, &status) != 0) {
         return lac_fail(reterr, errno == ENOENT ? LAC_ERR_NOT_FOUND : LAC_ERR_IO, 0,
-                        "cannot open the trace file %s: %s", path, strerror(errno));
+                        "cannot open the trace file %s: %s", file->label, strerror(errno));
     }
     file->file_bytes = (uint64_t)status.st_size;
     if (!path_to_uri(path, uri, sizeof uri)) {
@@ -70,7 +73,7 @@ static enum lac_status open_database(struct lac_trace_file *file, const char *pa
     }
     if (sqlite3_open_v2(uri, &file->db,
                         SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX,
-                        NULL) != SQLITE_OK) {
+                        LAC_CHECKED_VFS) != SQLITE_OK) {
         return lac_sql_fail(file->db, "cannot open the trace file", reterr);
     }
     (void)sqlite3_db_config(file->db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
@@ -82,7 +85,9 @@ static enum lac_status open_database(struct lac_trace_file *file, const char *pa
                          "PRAGMA query_only=1; PRAGMA cell_size_check=1; PRAGMA cache_size=-2048;"
                          "PRAGMA mmap_size=0",
                          reterr);
-    return result == LAC_OK ? LAC_OK : lac_trace_corrupt(reterr, "no SQLite file");
+    return result == LAC_ERR_CORRUPT && !lac_checked_damage(file->db, &bad_offset)
+               ? lac_trace_corrupt(file, reterr, "no SQLite file")
+               : result;
 }
 
 static enum lac_status create(struct lac_cache *cache, struct lac_cache *model_cache,
@@ -120,6 +125,7 @@ enum lac_status lac_trace_file_open_with(const char *path, struct lac_cache *cac
         status = create(cache, model_cache, &file);
     }
     if (status == LAC_OK) {
+        lac_sql_label(path, file->label, sizeof file->label);
         status = open_database(file, path, reterr);
     }
     if (status == LAC_OK) {
@@ -259,7 +265,7 @@ enum lac_status lac_trace_read_blob(struct lac_trace_file *file, int64_t id, uin
     lac_sql_bind_i64(file->get_blob, 1, id);
     status = lac_sql_step_row(file->get_blob, "trace file", reterr);
     if (status == LAC_ERR_NOT_FOUND) {
-        status = lac_trace_corrupt(reterr, "a blob is missing");
+        status = lac_trace_corrupt(file, reterr, "a blob is missing");
     }
     if (status == LAC_OK) {
         const void *data = sqlite3_column_blob(file->get_blob, 0);

@@ -24,7 +24,7 @@ static enum lac_status count_rows(struct lac_trace_file *file, const char *sql, 
         int64_t count = sqlite3_column_int64(get, 0);
 
         if (count < 0 || (uint64_t)count > max || count > UINT32_MAX - 1) {
-            status = lac_trace_corrupt(reterr, "too many rows");
+            status = lac_trace_corrupt(file, reterr, "too many rows");
         } else {
             *ret_count = (uint32_t)count;
         }
@@ -64,7 +64,7 @@ static enum lac_status read_chunks(struct lac_trace_file *file, sqlite3_stmt *ge
             break;
         }
         if (file->chunk_count == row_count) {
-            return lac_trace_corrupt(reterr, "chunk index");
+            return lac_trace_corrupt(file, reterr, "chunk index");
         }
         *chunk = (struct lac_chunk_entry){.first = (uint64_t)sqlite3_column_int64(get, 0),
                                           .start_first = sqlite3_column_int64(get, 3),
@@ -77,14 +77,15 @@ static enum lac_status read_chunks(struct lac_trace_file *file, sqlite3_stmt *ge
             (file->chunk_count > 0 &&
              (chunk->track < chunk[-1].track ||
               (chunk->track == chunk[-1].track && chunk->start_first < chunk[-1].start_last)))) {
-            return lac_trace_corrupt(reterr, "chunk index");
+            return lac_trace_corrupt(file, reterr, "chunk index");
         }
         next += chunk->count;
         file->chunk_count++;
     }
     if (status == LAC_ERR_NOT_FOUND) {
-        status = next == file->head.slices.count ? LAC_OK
-                                                 : lac_trace_corrupt(reterr, "chunks are missing");
+        status = next == file->head.slices.count
+                     ? LAC_OK
+                     : lac_trace_corrupt(file, reterr, "chunks are missing");
     }
     return status;
 }
@@ -115,7 +116,7 @@ static enum lac_status read_tiles(struct lac_trace_file *file, sqlite3_stmt *get
         status = lac_sql_step_row(get, "trace file", reterr);
         if (status == LAC_OK) {
             if (file->tile_count == rows) {
-                return lac_trace_corrupt(reterr, "tile index");
+                return lac_trace_corrupt(file, reterr, "tile index");
             }
             file->tile_keys[file->tile_count] = (uint64_t)sqlite3_column_int64(get, 0);
             file->tile_blobs[file->tile_count++] = sqlite3_column_int64(get, 1);

@@ -5,6 +5,7 @@
 #include "analysis/model/status.h"
 #include "analysis/model/strings.h"
 #include "analysis/model/tile.h"
+#include "server/store/checked_file.h"
 #include "server/store/sql.h"
 #include "server/store/store.h"
 #include "server/store/trace_file.h"
@@ -54,7 +55,7 @@ static int64_t number(struct meta_reader *meta, const char *key, int64_t min, in
         char what[64];
 
         (void)snprintf(what, sizeof what, "meta %s", key);
-        meta->status = lac_trace_corrupt(meta->reterr, what);
+        meta->status = lac_trace_corrupt(meta->file, meta->reterr, what);
     }
     return min;
 }
@@ -105,6 +106,10 @@ static void read_version(struct meta_reader *meta)
                                 "the trace file has format %lld, this program reads up to %d: "
                                 "use a newer lacuna",
                                 (long long)version, LAC_TRACE_FORMAT_VERSION);
+    }
+    if (meta->status == LAC_OK && version >= LAC_TRACE_FORMAT_CHECKED &&
+        !lac_checked_is_on(meta->file->db)) {
+        meta->status = lac_trace_corrupt(meta->file, meta->reterr, "its checksums are off");
     }
 }
 
@@ -199,7 +204,7 @@ enum lac_status lac_trace_read_meta(struct lac_trace_file *file, struct lac_erro
         lac_sql_prepare(file->db, "SELECT value FROM meta WHERE key = ?", &meta.get, reterr);
     if (meta.status != LAC_OK) {
         return meta.status == LAC_ERR_NOMEM ? meta.status
-                                            : lac_trace_corrupt(reterr, "no table meta");
+                                            : lac_trace_corrupt(file, reterr, "no table meta");
     }
     read_version(&meta);
     read_counts(&meta);

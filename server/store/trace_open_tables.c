@@ -13,17 +13,18 @@
 #include <string.h>
 
 /** The strings of one block: lengths, then bytes. */
-static enum lac_status add_strings(struct lac_strings *strings, const uint8_t *raw,
+static enum lac_status add_strings(struct lac_trace_file *file, const uint8_t *raw,
                                    size_t raw_bytes, uint32_t first, uint32_t count,
                                    struct lac_error *reterr)
 {
+    struct lac_strings *strings = &file->head.strings;
     size_t position = 0;
     size_t text = 0;
     uint64_t length = 0;
 
     for (uint32_t i = 0; i < count; i++) {
         if (!lac_leb_read(raw, raw_bytes, &position, &length)) {
-            return lac_trace_corrupt(reterr, "string lengths");
+            return lac_trace_corrupt(file, reterr, "string lengths");
         }
     }
     text = position;
@@ -33,23 +34,24 @@ static enum lac_status add_strings(struct lac_strings *strings, const uint8_t *r
         enum lac_status status;
 
         if (!lac_leb_read(raw, raw_bytes, &position, &length) || length > raw_bytes - text) {
-            return lac_trace_corrupt(reterr, "string lengths");
+            return lac_trace_corrupt(file, reterr, "string lengths");
         }
         status = lac_strings_intern(strings, (const char *)raw + text, (size_t)length, &id);
         if (status != LAC_OK) {
             return status;
         }
         if (id != first + i) {
-            return lac_trace_corrupt(reterr, "a string twice");
+            return lac_trace_corrupt(file, reterr, "a string twice");
         }
         text += (size_t)length;
     }
-    return text == raw_bytes ? LAC_OK : lac_trace_corrupt(reterr, "string bytes");
+    return text == raw_bytes ? LAC_OK : lac_trace_corrupt(file, reterr, "string bytes");
 }
 
-static enum lac_status read_string_block(struct lac_strings *strings, sqlite3_stmt *get,
+static enum lac_status read_string_block(struct lac_trace_file *file, sqlite3_stmt *get,
                                          uint32_t expected_count, struct lac_error *reterr)
 {
+    const struct lac_strings *strings = &file->head.strings;
     int64_t first = sqlite3_column_int64(get, 0);
     int64_t count = sqlite3_column_int64(get, 1);
     int64_t raw_bytes = sqlite3_column_int64(get, 2);
@@ -61,14 +63,14 @@ static enum lac_status read_string_block(struct lac_strings *strings, sqlite3_st
 
     if (data == NULL || first != have || count < 1 || count > (int64_t)expected_count - first ||
         raw_bytes < 1 || raw_bytes > (int64_t)LAC_STRINGS_BYTES_MAX) {
-        return lac_trace_corrupt(reterr, "string blocks");
+        return lac_trace_corrupt(file, reterr, "string blocks");
     }
     status = lac_zstd_unpack(data, size_bytes, (uint64_t)raw_bytes, &raw);
     if (status == LAC_OK) {
         status =
-            add_strings(strings, raw, (size_t)raw_bytes, (uint32_t)first, (uint32_t)count, reterr);
+            add_strings(file, raw, (size_t)raw_bytes, (uint32_t)first, (uint32_t)count, reterr);
     } else if (status == LAC_ERR_CORRUPT) {
-        status = lac_trace_corrupt(reterr, "string block");
+        status = lac_trace_corrupt(file, reterr, "string block");
     }
     free(raw);
     return status;
@@ -90,14 +92,14 @@ enum lac_status lac_trace_read_strings(struct lac_trace_file *file, struct lac_e
     while (status == LAC_OK) {
         status = lac_sql_step_row(get, "trace file", reterr);
         if (status == LAC_OK) {
-            status = read_string_block(&file->head.strings, get, expected, reterr);
+            status = read_string_block(file, get, expected, reterr);
         }
     }
     (void)sqlite3_finalize(get);
     if (status == LAC_ERR_NOT_FOUND) {
         status = file->head.strings.count == expected
                      ? LAC_OK
-                     : lac_trace_corrupt(reterr, "strings are missing");
+                     : lac_trace_corrupt(file, reterr, "strings are missing");
     }
     return status;
 }
@@ -208,7 +210,8 @@ static enum lac_status read_table(struct lac_trace_file *file, const char *sql, 
     if (status == LAC_ERR_NOT_FOUND) {
         status = LAC_OK;
     }
-    return status == LAC_OK && (bad || seen != count) ? lac_trace_corrupt(reterr, what) : status;
+    return status == LAC_OK && (bad || seen != count) ? lac_trace_corrupt(file, reterr, what)
+                                                      : status;
 }
 
 static enum lac_status read_roles(struct lac_trace_file *file, struct lac_error *reterr)

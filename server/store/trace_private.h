@@ -78,6 +78,7 @@ struct lac_trace_file {
     pthread_mutex_t db_lock; /**< guards db and its statements */
     sqlite3 *db;
     sqlite3_stmt *get_blob;
+    char label[LAC_SQL_LABEL_BYTES]; /**< what it is called in messages */
 
     struct lac_cache *cache;       /**< columns */
     struct lac_cache *model_cache; /**< whole models */
@@ -126,8 +127,9 @@ LAC_MUST_USE enum lac_status lac_trace_read_index(struct lac_trace_file *file,
 LAC_MUST_USE enum lac_status lac_trace_read_steps(struct lac_trace_file *file,
                                                   struct lac_error *reterr);
 
-/** "the trace file is damaged (what)" */
-enum lac_status lac_trace_corrupt(struct lac_error *reterr, const char *what);
+/** "traces/<id>.db is damaged (what)" */
+enum lac_status lac_trace_corrupt(const struct lac_trace_file *file, struct lac_error *reterr,
+                                  const char *what);
 
 /** Bytes of a blob row; the caller frees. */
 LAC_MUST_USE enum lac_status lac_trace_read_blob(struct lac_trace_file *file, int64_t id,

@@ -147,7 +147,8 @@ static enum lac_status load_stats(struct lac_trace_file *file, struct lac_error 
     if (status != LAC_ERR_NOT_FOUND) {
         free(loaded.stats);
         free(loaded.postings);
-        return status == LAC_ERR_CORRUPT ? lac_trace_corrupt(reterr, "name statistics") : status;
+        return status == LAC_ERR_CORRUPT ? lac_trace_corrupt(file, reterr, "name statistics")
+                                         : status;
     }
     file->lazy.stats = loaded.stats;
     file->lazy.stat_count = loaded.stat_count;
@@ -220,7 +221,7 @@ enum lac_status lac_trace_postings(struct lac_trace_file *file, const struct lac
         if (!lac_leb_read(lazy->postings, end, &position, &delta) || delta >= file->chunk_count ||
             (count > 0 && delta == 0) || chunk + delta >= file->chunk_count) {
             free(chunks);
-            return lac_trace_corrupt(reterr, "postings");
+            return lac_trace_corrupt(file, reterr, "postings");
         }
         chunk += delta;
         chunks[count++] = (uint32_t)chunk;
@@ -272,7 +273,7 @@ static enum lac_status read_detail_block(struct lac_trace_file *file, unsigned t
     if (status != LAC_OK) {
         free(storage);
         return status == LAC_ERR_NOT_FOUND || status == LAC_ERR_CORRUPT
-                   ? lac_trace_corrupt(reterr, "details")
+                   ? lac_trace_corrupt(file, reterr, "details")
                    : status;
     }
     *ret_values = storage;
@@ -291,7 +292,7 @@ enum lac_status lac_trace_detail_row(struct lac_trace_file *file, unsigned table
         read_detail_block(file, table, row - at, column_count, &block, &count, reterr);
 
     if (status == LAC_OK && at >= count) {
-        status = lac_trace_corrupt(reterr, "details");
+        status = lac_trace_corrupt(file, reterr, "details");
     }
     for (uint32_t c = 0; c < column_count && status == LAC_OK && block != NULL; c++) {
         values[c] = block[(size_t)c * count + at];
@@ -314,7 +315,7 @@ enum lac_status lac_trace_loader_batches(struct lac_trace_file *file, int64_t **
 
         status = read_detail_block(file, LAC_DETAIL_LOADER, done, 3, &block, &count, reterr);
         if (status == LAC_OK && count > total - done) {
-            status = lac_trace_corrupt(reterr, "details");
+            status = lac_trace_corrupt(file, reterr, "details");
         }
         if (status == LAC_OK && block != NULL) {
             memcpy(batches + done, block, count * sizeof *batches);

@@ -97,7 +97,8 @@ static enum lac_status add_stored(struct batch *batch, uint32_t row, uint32_t tr
     }
     free(packed);
     free(raw);
-    return status == LAC_ERR_CORRUPT ? lac_trace_corrupt(batch->reterr, "a tile") : status;
+    return status == LAC_ERR_CORRUPT ? lac_trace_corrupt(batch->file, batch->reterr, "a tile")
+                                     : status;
 }
 
 /** Build from columns and append; nothing when the tile is empty. */
@@ -278,7 +279,7 @@ static enum lac_status add_tile(struct batch *batch, uint32_t track, uint32_t in
         return build_from_one(batch, first, track, index, low_ns, high_ns);
     }
     if (file->chunks[last].first - file->chunks[first].first > BUILD_SLICES_MAX) {
-        return lac_trace_corrupt(batch->reterr, "a tile is missing");
+        return lac_trace_corrupt(batch->file, batch->reterr, "a tile is missing");
     }
     return build_from_many(batch, first, last, track, index, low_ns, high_ns);
 }

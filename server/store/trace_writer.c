@@ -3,6 +3,7 @@
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "analysis/model/tile.h"
+#include "server/store/checked_file.h"
 #include "server/store/column.h"
 #include "server/store/sql.h"
 #include "server/store/trace_file.h"
@@ -65,7 +66,7 @@ static enum lac_status create(struct lac_trace_writer *writer)
     (void)close(fd);
     if (sqlite3_open_v2(writer->options->path, &writer->db,
                         SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX,
-                        LAC_SQL_PLAIN_VFS) != SQLITE_OK) {
+                        LAC_CHECKED_VFS) != SQLITE_OK) {
         return lac_sql_fail(writer->db, "cannot create the trace file", writer->reterr);
     }
     /* no journal: the file is thrown away unless it is complete */
@@ -76,7 +77,10 @@ static enum lac_status create(struct lac_trace_writer *writer)
         "PRAGMA synchronous = OFF; PRAGMA cache_size = -4096; PRAGMA temp_store = MEMORY;"
         "BEGIN;",
         page_bytes(writer->model));
-    status = lac_sql_run(writer->db, pragmas, writer->reterr);
+    status = lac_checked_begin(writer->db, page_bytes(writer->model), writer->reterr);
+    if (status == LAC_OK) {
+        status = lac_sql_run(writer->db, pragmas, writer->reterr);
+    }
     if (status == LAC_OK) {
         status = lac_sql_run(writer->db, schema_sql, writer->reterr);
     }

@@ -1,6 +1,7 @@
 /* Trace files that are cut, flipped, or lie: an error or a right answer, never a crash. */
 
 #include "analysis/diagnose/diagnose.h"
+#include "server/store/checked_file.h"
 #include "server/store/column.h"
 #include "server/store/trace_file.h"
 #include "server/store/trace_writer.h"
@@ -95,7 +96,8 @@ static bool try_damaged(void)
     return true;
 }
 
-START_TEST(flipped_bytes_are_errors_or_harmless)
+/** Bytes that are wrong under checksums that are right: what a hostile writer leaves. */
+START_TEST(made_up_bytes_are_errors_or_harmless)
 {
     int rounds = getenv("LACUNA_SOAK") != NULL ? 3000 : 120;
     size_t size = 0;
@@ -105,16 +107,123 @@ START_TEST(flipped_bytes_are_errors_or_harmless)
     for (int i = 0; i < rounds; i++) {
         uint8_t *copy = malloc(size);
         uint32_t flips = 1 + pick(i % 3 == 0 ? 40 : 3);
+        struct lac_error error = {0};
 
         memcpy(copy, bytes, size);
         for (uint32_t f = 0; f < flips; f++) {
             copy[pick((uint32_t)size)] = (uint8_t)pick(256);
         }
         write_damaged(copy, size);
+        (void)!lac_checked_stamp(damaged, &error);
         opened += try_damaged();
         free(copy);
     }
     ck_assert_int_gt(opened, rounds / 10); /* else the test tests only the door */
+    free(bytes);
+}
+END_TEST
+
+/** The answers of ten kinds of questions, as one hash; false when one of them was an error. */
+static bool answers(uint64_t *ret_hash, struct lac_error *error)
+{
+    struct lac_trace_file *file = NULL;
+    const struct lac_model *whole = NULL;
+    const uint32_t tracks[] = {0, 1, 2, 3, 4, 5, 6, 7};
+    const struct lac_search_query search = {.text = "kernel", .kind = -1, .limit = 50};
+    const struct lac_kernel_query kernel_query = {.limit = 50};
+    const struct lac_gap_query gap_query = {.device = -1, .limit = 50};
+    struct lac_search_hits hits = {0};
+    struct lac_kernel_page kernels = {0};
+    struct lac_gap_page gaps = {0};
+    uint8_t *tiles = NULL;
+    char *text = NULL;
+    size_t size = 0;
+    uint64_t hash = 7;
+    enum lac_status status = lac_trace_file_open(damaged, 8 << 20, &file, error);
+
+    if (status == LAC_OK) {
+        status = lac_trace_file_document(file, LAC_DOCUMENT_ANALYSIS, &text, &size, error);
+        hash = status == LAC_OK ? lac_hash64(text, size, hash) : hash;
+    }
+    if (status == LAC_OK) {
+        status = lac_trace_file_tiles(file, 4, 0, 3, tracks, 8, &tiles, &size, error);
+        hash = status == LAC_OK ? lac_hash64(tiles, size, hash) : hash;
+    }
+    if (status == LAC_OK) {
+        status = lac_trace_file_search(file, &search, &hits, error);
+        hash = hash * 31 + hits.count;
+    }
+    if (status == LAC_OK) {
+        status = lac_trace_file_kernels(file, &kernel_query, &kernels, error);
+        hash = hash * 31 + (uint64_t)kernels.count;
+    }
+    if (status == LAC_OK) {
+        status = lac_trace_file_gaps(file, &gap_query, &gaps, error);
+        hash = hash * 31 + (uint64_t)gaps.count;
+    }
+    if (status == LAC_OK) {
+        status = lac_trace_file_whole_model(file, &whole, error);
+    }
+    if (status == LAC_OK) {
+        hash = lac_hash64(whole->slices.start_ns, whole->slices.count * sizeof(int64_t), hash);
+        hash = lac_hash64(whole->slices.name, whole->slices.count * sizeof(uint32_t), hash);
+        hash = lac_hash64(whole->slices.dur_ns, whole->slices.count * sizeof(int64_t), hash);
+    }
+    lac_trace_file_release_model(file, whole);
+    lac_search_hits_done(&hits);
+    lac_kernel_page_done(&kernels);
+    lac_gap_page_done(&gaps);
+    free(tiles);
+    free(text);
+    lac_trace_file_close(file);
+    *ret_hash = hash;
+    return status == LAC_OK;
+}
+
+/** A bit, a page of zeros, two pages in each other's place: an error that says where, or the
+ * answers of the whole file; never others. */
+START_TEST(damage_is_an_error_and_never_another_answer)
+{
+    int rounds = getenv("LACUNA_SOAK") != NULL ? 2000 : 60;
+    struct lac_error error = {0};
+    size_t size = 0;
+    uint8_t *bytes = read_file(&size);
+    size_t page = (size_t)bytes[16] << 8 | bytes[17];
+    uint32_t pages = (uint32_t)(size / page);
+    uint64_t whole = 0;
+    uint64_t hash = 0;
+    int found = 0;
+
+    write_damaged(bytes, size);
+    ck_assert_msg(answers(&whole, &error), "%s", error.message);
+    for (int i = 0; i < rounds; i++) {
+        uint8_t *copy = malloc(size);
+        size_t at = page * pick(pages);
+
+        memcpy(copy, bytes, size);
+        if (i % 4 < 2) {
+            copy[pick((uint32_t)size)] ^= (uint8_t)(1U << pick(8));
+        } else if (i % 4 == 2) {
+            memset(copy + at, 0, page);
+        } else {
+            size_t other = page * pick(pages);
+
+            memcpy(copy + at, bytes + other, page);
+            memcpy(copy + other, bytes + at, page);
+        }
+        write_damaged(copy, size);
+        free(copy);
+        error = (struct lac_error){0};
+        if (answers(&hash, &error)) {
+            ck_assert_msg(hash == whole, "round %d: another answer", i);
+        } else {
+            ck_assert_msg(error.status == LAC_ERR_CORRUPT && strstr(error.message, "damaged.db"),
+                          "round %d: %s", i, error.message);
+            ck_assert_ptr_null(strstr(error.message, folder));
+            found++;
+        }
+    }
+    ck_assert_int_gt(found, rounds / 2);
     free(bytes);
 }
 END_TEST
@@ -132,10 +241,11 @@ START_TEST(cut_files_are_errors)
 }
 END_TEST
 
-/** Run SQL on a copy of the file. */
+/** Run SQL on a copy of the file, and set its checksums: a lie, not damage. */
 static void change(const char *sql)
 {
     sqlite3 *db = NULL;
+    struct lac_error error = {0};
     size_t size = 0;
     uint8_t *bytes = read_file(&size);
 
@@ -145,6 +255,7 @@ static void change(const char *sql)
     ck_assert_msg(sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK, "%s: %s", sql,
                   sqlite3_errmsg(db));
     (void)sqlite3_close(db);
+    ck_assert_msg(lac_checked_stamp(damaged, &error) == LAC_OK, "%s", error.message);
 }
 
 START_TEST(a_newer_format_is_refused_with_a_sentence)
@@ -152,9 +263,9 @@ START_TEST(a_newer_format_is_refused_with_a_sentence)
     struct lac_trace_file *file = NULL;
     struct lac_error error = {0};
 
-    change("UPDATE meta SET value = 2 WHERE key = 'format_version'");
+    change("UPDATE meta SET value = 3 WHERE key = 'format_version'");
     ck_assert_int_eq(lac_trace_file_open(damaged, 0, &file, &error), LAC_ERR_LIMIT);
-    ck_assert_ptr_nonnull(strstr(error.message, "format 2"));
+    ck_assert_ptr_nonnull(strstr(error.message, "format 3"));
     ck_assert_ptr_nonnull(strstr(error.message, "newer"));
 }
 END_TEST
@@ -230,6 +341,40 @@ START_TEST(lies_are_found_when_asked)
 }
 END_TEST
 
+/** A file that version 0.1.0 wrote before there were checksums: 40 steps with a kernel each. */
+START_TEST(a_file_of_version_1_answers_as_before)
+{
+    struct lac_trace_file *file = NULL;
+    const struct lac_model *whole = NULL;
+    const struct lac_kernel_query query = {.limit = 10};
+    struct lac_kernel_page kernels = {0};
+    char *text = NULL;
+    size_t length = 0;
+    struct lac_error error = {0};
+
+    ck_assert_msg(lac_trace_file_open("tests/unit/data/trace_v1.db", 0, &file, &error) == LAC_OK,
+                  "%s", error.message);
+    ck_assert_uint_eq(lac_trace_file_head(file)->info.event_count, 161);
+    ck_assert_int_eq(lac_trace_file_document(file, LAC_DOCUMENT_ANALYSIS, &text, &length, &error),
+                     LAC_OK);
+    ck_assert_ptr_nonnull(strstr(text, "the GPU was idle for 23 ms of 39 ms (59 %)"));
+    free(text);
+    ck_assert_int_eq(lac_trace_file_kernels(file, &query, &kernels, &error), LAC_OK);
+    ck_assert_uint_eq(kernels.count, 3);
+    lac_kernel_page_done(&kernels);
+    ck_assert_int_eq(lac_trace_file_whole_model(file, &whole, &error), LAC_OK);
+    for (uint64_t i = 0, k = 0; i < whole->slices.count; i++) {
+        if (strncmp(lac_model_str(whole, whole->slices.name[i]), "gemm_", 5) == 0) {
+            ck_assert_int_eq(whole->slices.start_ns[i], (int64_t)k * 1000000 + 50000);
+            ck_assert_int_eq(whole->slices.dur_ns[i], 400000);
+            k++;
+        }
+    }
+    lac_trace_file_release_model(file, whole);
+    lac_trace_file_close(file);
+}
+END_TEST
+
 START_TEST(a_text_file_is_no_trace_file)
 {
     write_damaged((const uint8_t *)"{\"traceEvents\":[]}", 18);
@@ -283,11 +428,13 @@ int main(void)
 
     tcase_set_timeout(tcase, 1200);
     tcase_add_checked_fixture(tcase, setup, teardown);
-    tcase_add_test(tcase, flipped_bytes_are_errors_or_harmless);
+    tcase_add_test(tcase, made_up_bytes_are_errors_or_harmless);
+    tcase_add_test(tcase, damage_is_an_error_and_never_another_answer);
     tcase_add_test(tcase, cut_files_are_errors);
     tcase_add_test(tcase, a_newer_format_is_refused_with_a_sentence);
     tcase_add_loop_test(tcase, lies_are_found_when_opening, 0, 29);
     tcase_add_loop_test(tcase, lies_are_found_when_asked, 0, 16);
+    tcase_add_test(tcase, a_file_of_version_1_answers_as_before);
     tcase_add_test(tcase, a_text_file_is_no_trace_file);
     tcase_add_test(tcase, columns_of_any_values_come_back);
     suite_add_tcase(suite, tcase);
