@@ -45,6 +45,8 @@ static const struct lac_option option_table[] = {
     {.name = "upload-lifetime", .value = "S", .help = "an upload that stops is kept: 86400"},
     {.name = "import-memory", .value = "BYTES", .help = "all imports together: half of memory"},
     {.name = "import-workers", .value = "N", .help = "imports at a time"},
+    {.name = "import-time", .value = "S", .help = "for one import: an hour, and 1 s a MiB"},
+    {.name = "import-queue", .value = "N", .help = "imports that wait: 10000"},
     {.name = "cache", .value = "BYTES", .help = "decoded columns and tiles: 256M"},
     {.name = "model-cache",
      .value = "BYTES",
@@ -193,6 +195,8 @@ static bool read_options(struct service *service)
         !lac_options_number(options, "import-memory", 0, UINT64_C(1) << 50, 0,
                             &ingest->memory_budget_bytes) ||
         !lac_options_number(options, "import-workers", 0, 1024, 0, &import_workers) ||
+        !read_unsigned(service, "import-time", 31536000, &ingest->import_wall_seconds_max) ||
+        !read_unsigned(service, "import-queue", 1000000, &ingest->queue_max) ||
         !lac_options_number(options, "cache", 0, UINT64_C(1) << 50, 0, &store->cache_bytes) ||
         !lac_options_number(options, "model-cache", 0, UINT64_C(1) << 50, 0,
                             &store->model_cache_bytes)) {

@@ -17,6 +17,8 @@ const char *lac_status_name(enum lac_status status)
         [LAC_ERR_LIMIT] = "limit",
         [LAC_ERR_NOT_FOUND] = "not_found",
         [LAC_ERR_MISUSE] = "misuse",
+        [LAC_ERR_NO_SPACE] = "no_space",
+        [LAC_ERR_BUSY] = "busy",
     };
     _Static_assert(sizeof(names) / sizeof(names[0]) == LAC_STATUS_COUNT_, "name every status");
 

@@ -16,6 +16,8 @@ enum lac_status {
     LAC_ERR_LIMIT,     /**< a documented limit was hit */
     LAC_ERR_NOT_FOUND, /**< no such object */
     LAC_ERR_MISUSE,    /**< caller broke the contract */
+    LAC_ERR_NO_SPACE,  /**< the disk or a quota is full */
+    LAC_ERR_BUSY,      /**< not now, for want of descriptors or room in a queue; later it may be */
     LAC_STATUS_COUNT_,
 };
 

@@ -214,7 +214,7 @@ void lac_api_trace_changed(void *context, const char *id, bool deleted,
         lac_json_text(&json, "id", id);
         lac_json_close(&json, '}');
     } else if (lac_store_get_trace(app->store, id, &row, &error) == LAC_OK) {
-        lac_api_write_trace(&json, NULL, &row, is_moving ? progress : NULL);
+        lac_api_write_trace(app->store, &json, NULL, &row, is_moving ? progress : NULL);
         lac_trace_row_done(&row);
     }
     if (text.status == LAC_OK && text.size_bytes > 0) {

@@ -8,7 +8,6 @@
 #include "server/store/store.h"
 #include "server/store/trace_file.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -59,8 +58,13 @@ static void write_progress(struct lac_json *json, const struct lac_ingest_progre
     lac_json_close(json, '}');
 }
 
-static void write_error(struct lac_json *json, const struct lac_trace_row *row)
+/* Whose fault it is, and whether what was uploaded is still there to be tried again. */
+static void write_error(const struct lac_store *store, struct lac_json *json,
+                        const struct lac_trace_row *row)
 {
+    const bool is_hosts = lac_store_host_failed(row->error_code);
+    bool is_kept;
+
     if (row->state != LAC_TRACE_FAILED) {
         lac_json_null(json, "error");
         return;
@@ -69,6 +73,10 @@ static void write_error(struct lac_json *json, const struct lac_trace_row *row)
     lac_json_text(json, "code", row->error_code != NULL ? row->error_code : "import_failed");
     lac_json_text(json, "message",
                   row->error_message != NULL ? row->error_message : "the import failed");
+    is_kept = is_hosts && lac_store_upload_is_kept(store, row->id);
+    lac_json_text(json, "fault", is_hosts ? "host" : "file");
+    lac_json_bool(json, "kept", is_kept);
+    lac_json_bool(json, "can_retry", is_kept);
     lac_json_close(json, '}');
 }
 
@@ -157,7 +165,8 @@ static void write_report(struct lac_json *json, const struct lac_trace_row *row)
     lac_json_close(json, '}');
 }
 
-void lac_api_write_trace(struct lac_json *json, const char *key, const struct lac_trace_row *row,
+void lac_api_write_trace(const struct lac_store *store, struct lac_json *json, const char *key,
+                         const struct lac_trace_row *row,
                          const struct lac_ingest_progress *progress)
 {
     lac_json_open(json, key, '{');
@@ -178,7 +187,7 @@ void lac_api_write_trace(struct lac_json *json, const char *key, const struct la
     write_clock(json, row);
     lac_json_bool(json, "simulated", row->is_simulated);
     write_progress(json, progress);
-    write_error(json, row);
+    write_error(store, json, row);
     lac_json_uint(json, "generation", row->generation);
     lac_json_uint(json, "event_count", row->event_count);
     lac_json_uint(json, "slice_count", row->slice_count);
@@ -200,7 +209,7 @@ static void write_with_progress(struct lac_app *app, struct lac_json *json,
         (row->state == LAC_TRACE_RECEIVING || row->state == LAC_TRACE_IMPORTING) &&
         lac_ingest_progress(app->ingest, row->id, &progress);
 
-    lac_api_write_trace(json, NULL, row, is_moving ? &progress : NULL);
+    lac_api_write_trace(app->store, json, NULL, row, is_moving ? &progress : NULL);
 }
 
 /* -- list, get, delete ------------------------------------------------------------------------ */
@@ -283,6 +292,35 @@ void lac_api_delete(void *app_context, const struct lac_request *request,
     }
 }
 
+void lac_api_retry(void *app_context, const struct lac_request *request,
+                   struct lac_response *response)
+{
+    struct lac_app *app = app_context;
+    struct lac_error error = {0};
+    struct lac_json json;
+    enum lac_status status;
+
+    if (!lac_store_id_is_valid(request->param[0])) {
+        lac_response_error(response, 404, "not_found", "no such trace");
+        return;
+    }
+    status = lac_ingest_retry(app->ingest, request->param[0], &error);
+    if (status == LAC_ERR_MISUSE) {
+        lac_response_error(response, 409, "cannot_retry", "%s", error.message);
+        return;
+    }
+    if (status != LAC_OK) {
+        lac_response_fail(response, &error);
+        return;
+    }
+    response->http_status = 202;
+    lac_json_init(&json, &response->body);
+    lac_json_open(&json, NULL, '{');
+    lac_json_text(&json, "id", request->param[0]);
+    lac_json_text(&json, "state", lac_trace_state_name(LAC_TRACE_IMPORTING));
+    lac_json_close(&json, '}');
+}
+
 void lac_api_analysis(void *app_context, const struct lac_request *request,
                       struct lac_response *response)
 {
@@ -314,17 +352,6 @@ struct upload_sink {
     struct lac_upload *upload;
 };
 
-/* Too large a body was refused before it came here: what still hits a limit is the disk. */
-static enum lac_status disk_is_full(enum lac_status status, struct lac_error *reterr)
-{
-    if (status != LAC_ERR_LIMIT) {
-        return status;
-    }
-    reterr->status = LAC_ERR_IO;
-    reterr->sys_errno = ENOSPC;
-    return LAC_ERR_IO;
-}
-
 static enum lac_status upload_begin(void *app_context, const struct lac_request *request,
                                     void **ret_sink, struct lac_error *reterr)
 {
@@ -351,7 +378,7 @@ static enum lac_status upload_begin(void *app_context, const struct lac_request 
     status = lac_ingest_begin(app->ingest, &options, &sink->upload, reterr);
     if (status != LAC_OK) {
         free(sink);
-        return disk_is_full(status, reterr);
+        return status;
     }
     *ret_sink = sink;
     return LAC_OK;
@@ -362,7 +389,21 @@ static enum lac_status upload_data(void *sink_context, const uint8_t *bytes, siz
 {
     struct upload_sink *sink = sink_context;
 
-    return disk_is_full(lac_upload_write(sink->upload, bytes, size_bytes, reterr), reterr);
+    return lac_upload_write(sink->upload, bytes, size_bytes, reterr);
+}
+
+/* Of a trace that was there already: perhaps it is still imported. */
+static enum lac_trace_state state_of(const struct lac_app *app, const char *id)
+{
+    enum lac_trace_state state = LAC_TRACE_IMPORTING;
+    struct lac_trace_row row = {0};
+    struct lac_error error;
+
+    if (lac_store_get_trace(app->store, id, &row, &error) == LAC_OK) {
+        state = row.state;
+        lac_trace_row_done(&row);
+    }
+    return state;
 }
 
 static void upload_finish(void *sink_context, const struct lac_request *request,
@@ -379,15 +420,15 @@ static void upload_finish(void *sink_context, const struct lac_request *request,
         free(sink);
         return;
     }
-    free(sink);
     response->http_status = existed ? 200 : 201;
     lac_response_header(response, "Location", "%s/api/v1/traces/%s", request->base_path, id);
     lac_json_init(&json, &response->body);
     lac_json_open(&json, NULL, '{');
     lac_json_text(&json, "id", id);
     lac_json_text(&json, "state",
-                  lac_trace_state_name(existed ? LAC_TRACE_READY : LAC_TRACE_IMPORTING));
+                  lac_trace_state_name(existed ? state_of(sink->app, id) : LAC_TRACE_IMPORTING));
     lac_json_close(&json, '}');
+    free(sink);
 }
 
 static void upload_cancel(void *sink_context)

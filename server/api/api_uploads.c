@@ -11,7 +11,6 @@
 #include "server/ingest/resumable.h"
 #include "server/ingest/upload_metadata.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -329,10 +328,6 @@ static bool finish(void *sink, struct lac_upload_state *state, struct lac_respon
         lac_response_error(response, 460, "checksum_mismatch",
                            "the body is not what its checksum says: nothing of it was kept");
         return false;
-    }
-    if (status == LAC_ERR_LIMIT) { /* of sizes nothing is left to say: the disk */
-        error.status = LAC_ERR_IO;
-        error.sys_errno = ENOSPC;
     }
     if (status != LAC_OK) {
         lac_response_fail(response, &error);

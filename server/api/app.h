@@ -36,7 +36,8 @@ void lac_api_trace_changed(void *context, const char *id, bool deleted,
 
 /** Append a trace as JSON (README.md, "Trace"). `progress` may be NULL. */
 struct lac_json;
-void lac_api_write_trace(struct lac_json *json, const char *key, const struct lac_trace_row *row,
+void lac_api_write_trace(const struct lac_store *store, struct lac_json *json, const char *key,
+                         const struct lac_trace_row *row,
                          const struct lac_ingest_progress *progress);
 
 /** Append a time of day as ISO 8601 text. */
@@ -94,6 +95,7 @@ void lac_api_clock(void *app, const struct lac_request *request, struct lac_resp
 
 void lac_api_list(void *app, const struct lac_request *request, struct lac_response *response);
 void lac_api_get(void *app, const struct lac_request *request, struct lac_response *response);
+void lac_api_retry(void *app, const struct lac_request *request, struct lac_response *response);
 void lac_api_delete(void *app, const struct lac_request *request, struct lac_response *response);
 void lac_api_analysis(void *app, const struct lac_request *request, struct lac_response *response);
 

@@ -134,12 +134,13 @@ static void doom_with(struct connection *connection, unsigned http_status, const
                       size_t body_bytes)
 {
     char text[1200];
-    const int length = snprintf(
-        text, sizeof(text),
-        "HTTP/1.1 %u %s\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n"
-        "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n"
-        "Connection: close\r\n\r\n%.*s",
-        http_status, MHD_get_reason_phrase_for(http_status), body_bytes, (int)body_bytes, body);
+    const int length =
+        snprintf(text, sizeof(text),
+                 "HTTP/1.1 %u %s\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n"
+                 "Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\n"
+                 "%sConnection: close\r\n\r\n%.*s",
+                 http_status, MHD_get_reason_phrase_for(http_status), body_bytes,
+                 http_status == 503 ? "Retry-After: 5\r\n" : "", (int)body_bytes, body);
 
     if (length > 0 && (size_t)length < sizeof(text)) {
         (void)!send(connection->fd, text, (size_t)length, MSG_DONTWAIT | MSG_NOSIGNAL);

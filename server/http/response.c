@@ -90,9 +90,9 @@ void lac_response_error(struct lac_response *response, unsigned http_status, con
 unsigned lac_http_status_of(enum lac_status status, int sys_errno)
 {
     static const unsigned table[] = {
-        [LAC_OK] = 200,          [LAC_ERR_NOMEM] = 503, [LAC_ERR_IO] = 500,
-        [LAC_ERR_CORRUPT] = 422, [LAC_ERR_LIMIT] = 413, [LAC_ERR_NOT_FOUND] = 404,
-        [LAC_ERR_MISUSE] = 400,
+        [LAC_OK] = 200,          [LAC_ERR_NOMEM] = 503,    [LAC_ERR_IO] = 500,
+        [LAC_ERR_CORRUPT] = 422, [LAC_ERR_LIMIT] = 413,    [LAC_ERR_NOT_FOUND] = 404,
+        [LAC_ERR_MISUSE] = 400,  [LAC_ERR_NO_SPACE] = 507, [LAC_ERR_BUSY] = 503,
     };
     _Static_assert(sizeof(table) / sizeof(table[0]) == LAC_STATUS_COUNT_, "map every status");
 
@@ -115,6 +115,9 @@ void lac_response_fail(struct lac_response *response, const struct lac_error *er
 {
     set_error(response, lac_http_status_of(err->status, err->sys_errno),
               lac_http_code_of(err->status, err->sys_errno), err->message);
+    if (err->status == LAC_ERR_BUSY) {
+        lac_response_header(response, "Retry-After", "5");
+    }
 }
 
 /* 64-bit FNV-1a over the text, twice with different starts. */

@@ -8,6 +8,7 @@
 #include "analysis/model/status.h"
 #include "server/commands.h"
 #include "server/ingest/convert.h"
+#include "server/ingest/host_limits.h"
 #include "server/ingest/ingest_private.h"
 #include "server/ingest/original.h"
 #include "server/store/publish.h"
@@ -58,13 +59,6 @@ __attribute__((format(printf, 1, 2))) static bool report(const char *fmt, ...)
     return true;
 }
 
-static bool limit(int what, uint64_t value)
-{
-    const struct rlimit limits = {.rlim_cur = value, .rlim_max = value};
-
-    return setrlimit((__rlimit_resource_t)what, &limits) == 0;
-}
-
 /** Become nobody when started by root; staying root is worse than not importing only if the
  *  system has no such user, then it stays as limited as it can be. */
 static bool drop_user(void)
@@ -91,19 +85,21 @@ static bool give_up_rights(const struct lac_worker_limits *limits)
             (void)close(fd); /* before Linux 5.9 */
         }
     }
-    if (fchdir(LAC_WORKER_FOLDER_FD) != 0 || !limit(RLIMIT_CORE, 0) ||
-        !limit(RLIMIT_CPU, limits->cpu_seconds) || !limit(RLIMIT_FSIZE, limits->file_bytes) ||
-        !limit(RLIMIT_NOFILE, 32)) {
+    if (fchdir(LAC_WORKER_FOLDER_FD) != 0 || !lac_host_limit_set(RLIMIT_CORE, 0) ||
+        !lac_host_limit_set(RLIMIT_CPU, limits->cpu_seconds) ||
+        !lac_host_limit_set(RLIMIT_FSIZE, limits->file_bytes) ||
+        !lac_host_limit_set(RLIMIT_NOFILE, 32)) {
         return false;
     }
-    if (limits->memory_bytes > 0 && !HAS_SHADOW_MEMORY && !limit(RLIMIT_AS, limits->memory_bytes)) {
+    if (limits->memory_bytes > 0 && !HAS_SHADOW_MEMORY &&
+        !lac_host_limit_set(RLIMIT_AS, limits->memory_bytes)) {
         return false;
     }
     if (!drop_user() || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
         return false;
     }
     if (!HAS_SHADOW_MEMORY) {
-        (void)limit(RLIMIT_NPROC, 0); /* the leak checker starts a thread at the end */
+        (void)lac_host_limit_set(RLIMIT_NPROC, 0); /* the leak checker starts a thread at the end */
     }
     /* after a change of user /proc/self belongs to root unless this says otherwise */
     (void)prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
@@ -174,6 +170,7 @@ int lac_cmd_import_worker(int argc, char **argv)
         return 1;
     }
     status = import(&limits, argv[5][0] != '\0' ? argv[5] : "trace", &result, &error);
+    status = lac_ingest_sort_io(status, &error);
     if (status != LAC_OK) {
         (void)report("e %d %llu %s\n", (int)status, (unsigned long long)error.offset_bytes,
                      error.message);

@@ -21,6 +21,9 @@
 #define MIB ((uint64_t)1 << 20)
 #define GIB ((uint64_t)1 << 30)
 
+/** Patience with a sweep that holds a folder, and with a machine that is short of something. */
+enum { ADOPT_TRIES = 100, ADOPT_PAUSE_MS = 50, START_TRIES = 20, START_PAUSE_MS = 500 };
+
 double lac_ingest_now_s(void)
 {
     struct timespec now;
@@ -60,12 +63,26 @@ uint64_t lac_ingest_machine_bytes(void)
     return cgroup < machine ? cgroup : machine;
 }
 
-uint64_t lac_ingest_estimate_bytes(const struct lac_staging *staging, uint64_t size_bytes)
+bool lac_ingest_staged_path(const struct lac_ingest *ingest, const char *id, const char *name,
+                            char *out, size_t capacity_bytes)
 {
-    int fd = openat(staging->fd, LAC_STAGED_UPLOAD, O_RDONLY | O_CLOEXEC);
+    const int length = snprintf(out, capacity_bytes, "%s/staging/%s/%s",
+                                lac_store_data_dir(ingest->options.store), id, name);
+
+    return length > 0 && (size_t)length < capacity_bytes;
+}
+
+/** What an import of a file of that size, beginning as it does, will need. */
+static uint64_t estimate_bytes(const struct lac_ingest *ingest, const char *id, uint64_t size_bytes)
+{
+    char path[4096];
     uint8_t head[4] = {0};
     bool packed = false;
+    int fd = -1;
 
+    if (lac_ingest_staged_path(ingest, id, LAC_STAGED_UPLOAD, path, sizeof path)) {
+        fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+    }
     if (fd >= 0) {
         packed = read(fd, head, sizeof head) == (ssize_t)sizeof head &&
                  ((head[0] == 0x1F && head[1] == 0x8B) || (head[0] == 0x28 && head[1] == 0xB5));
@@ -74,6 +91,71 @@ uint64_t lac_ingest_estimate_bytes(const struct lac_staging *staging, uint64_t s
     /* libraries and buffers, and then: columns are a sixth of the text at most, and real traces
      * compress 15 to 25 times. An import that needs more is tried again with the whole budget. */
     return 512 * MIB + (packed ? size_bytes * 12 : size_bytes);
+}
+
+double lac_ingest_wall_seconds(const struct lac_ingest *ingest, uint64_t size_bytes)
+{
+    /* by default as much as it may compute, and what the slowest disk takes */
+    return ingest->options.import_wall_seconds_max > 0
+               ? ingest->options.import_wall_seconds_max
+               : ingest->options.import_seconds_max + (double)(size_bytes / MIB);
+}
+
+enum lac_status lac_ingest_sort_io(enum lac_status status, struct lac_error *reterr)
+{
+    if (status == LAC_ERR_IO && (reterr->sys_errno == ENOSPC || reterr->sys_errno == EDQUOT)) {
+        status = LAC_ERR_NO_SPACE;
+    } else if (status == LAC_ERR_IO &&
+               (reterr->sys_errno == EMFILE || reterr->sys_errno == ENFILE)) {
+        status = LAC_ERR_BUSY;
+    }
+    if (status != LAC_OK) {
+        reterr->status = status;
+    }
+    return status;
+}
+
+enum lac_status lac_ingest_fail_io(struct lac_error *reterr, const char *what)
+{
+    const enum lac_status status = lac_fail(reterr, LAC_ERR_IO, 0, "%s: %s", what, strerror(errno));
+
+    return lac_ingest_sort_io(status, reterr);
+}
+
+static bool is_stopping(struct lac_ingest *ingest)
+{
+    bool stopping;
+
+    (void)pthread_mutex_lock(&ingest->lock);
+    stopping = ingest->is_stopping;
+    (void)pthread_mutex_unlock(&ingest->lock);
+    return stopping;
+}
+
+enum lac_status lac_ingest_adopt(struct lac_ingest *ingest, const char *id,
+                                 struct lac_staging *ret_staging, struct lac_error *reterr)
+{
+    enum lac_status status = LAC_ERR_BUSY;
+
+    for (unsigned i = 0; i < ADOPT_TRIES; i++) {
+        status = lac_staging_adopt(ingest->options.store, id, ret_staging, reterr);
+        status = lac_ingest_sort_io(status, reterr);
+        if ((status != LAC_ERR_MISUSE && status != LAC_ERR_BUSY) || is_stopping(ingest)) {
+            break;
+        }
+        (void)nanosleep(&(struct timespec){.tv_nsec = ADOPT_PAUSE_MS * 1000000}, NULL);
+    }
+    return status;
+}
+
+void lac_ingest_remove_staged(struct lac_ingest *ingest, const char *id)
+{
+    struct lac_staging staging;
+    struct lac_error error;
+
+    if (lac_ingest_adopt(ingest, id, &staging, &error) == LAC_OK) {
+        lac_staging_remove(&staging);
+    } /* else the next start sweeps it */
 }
 
 void lac_ingest_tell(struct lac_ingest *ingest, const char *id, bool is_deleted,
@@ -87,35 +169,33 @@ void lac_ingest_tell(struct lac_ingest *ingest, const char *id, bool is_deleted,
 static void free_job(struct lac_job *job)
 {
     if (job != NULL) {
+        free(job->settle);
         free(job->name);
         free(job);
     }
 }
 
-/** Append a job; takes the staging folder. */
-static enum lac_status add_job(struct lac_ingest *ingest, const struct lac_staging *staging,
-                               const char *name, uint64_t size_bytes)
+enum lac_status lac_ingest_queue(struct lac_ingest *ingest, const char *id, const char *name,
+                                 uint64_t size_bytes)
 {
     struct lac_job *job = calloc(1, sizeof *job);
     struct lac_job **link = &ingest->jobs;
     uint64_t budget = ingest->options.memory_budget_bytes;
 
-    if (job == NULL) {
+    if (job != NULL) {
+        job->settle = calloc(1, sizeof *job->settle);
+        job->name = strdup(name != NULL ? name : "");
+    }
+    if (job == NULL || job->settle == NULL || job->name == NULL) {
+        free_job(job);
         return LAC_ERR_NOMEM;
     }
-    job->staging = *staging;
+    (void)snprintf(job->id, sizeof job->id, "%s", id);
     job->size_bytes = size_bytes;
-    job->reserve_bytes = lac_ingest_estimate_bytes(staging, size_bytes);
+    job->reserve_bytes = estimate_bytes(ingest, id, size_bytes);
     job->reserve_bytes = job->reserve_bytes < budget ? job->reserve_bytes : budget;
     job->progress = (struct lac_ingest_progress){
         .state = LAC_TRACE_IMPORTING, .total_bytes = size_bytes, .eta_s = (double)NAN};
-    if (name != NULL && *name != '\0') {
-        job->name = strdup(name);
-        if (job->name == NULL) {
-            free(job);
-            return LAC_ERR_NOMEM;
-        }
-    }
     (void)pthread_mutex_lock(&ingest->lock);
     while (*link != NULL) {
         link = &(*link)->next;
@@ -164,6 +244,8 @@ static bool retry_with_all(struct lac_ingest *ingest, struct lac_job *job,
         ingest->stats.imports_running--;
         ingest->stats.imports_queued++;
         job->reserve_bytes = ingest->options.memory_budget_bytes;
+        lac_staging_close(job->staging);
+        job->staging = NULL;
         job->is_running = false;
         again = true;
         (void)pthread_cond_broadcast(&ingest->wake);
@@ -175,20 +257,24 @@ static bool retry_with_all(struct lac_ingest *ingest, struct lac_job *job,
 static void publish(struct lac_ingest *ingest, const struct lac_job *job,
                     struct lac_job_outcome *outcome)
 {
-    const struct lac_publication publication = {.staging = &job->staging,
+    const struct lac_publication publication = {.staging = job->staging,
                                                 .trace_count = outcome->trace_count,
-                                                .name = job->name,
+                                                .name = job->name[0] != '\0' ? job->name : NULL,
                                                 .size_bytes = job->size_bytes,
                                                 .has_original = outcome->has_original,
                                                 .has_row = true};
     char(*ids)[LAC_ID_SIZE] = calloc(outcome->trace_count, sizeof *ids);
     struct lac_error error = {0};
 
-    outcome->status = ids != NULL
-                          ? lac_store_publish(ingest->options.store, &publication, ids, &error)
-                          : LAC_ERR_NOMEM;
+    outcome->status = ids != NULL ? lac_ingest_sort_io(lac_store_publish(ingest->options.store,
+                                                                         &publication, ids, &error),
+                                                       &error)
+                                  : LAC_ERR_NOMEM;
     if (outcome->status != LAC_OK) {
-        (void)snprintf(outcome->code, sizeof outcome->code, "%s", lac_status_name(outcome->status));
+        /* a file of ours that does not open: the upload is not to blame */
+        (void)snprintf(outcome->code, sizeof outcome->code, "%s",
+                       outcome->status == LAC_ERR_CORRUPT ? "crashed"
+                                                          : lac_status_name(outcome->status));
         (void)snprintf(outcome->message, sizeof outcome->message, "%s",
                        error.message[0] != '\0' ? error.message : "out of memory");
     }
@@ -213,50 +299,108 @@ static bool is_cancelled(struct lac_ingest *ingest, const struct lac_job *job)
     return cancelled;
 }
 
-/** Take the job off the list, then free it and its folder: what it made is published or failed. */
+/** What an attempt left beside the upload. */
+static void tidy(const struct lac_staging *staging)
+{
+    char name[32];
+
+    lac_import_clear(staging);
+    for (unsigned i = 0; i < LAC_IMPORT_TRACES_MAX; i++) {
+        (void)snprintf(name, sizeof name, LAC_STAGED_TRACE_FORMAT, i);
+        if (unlinkat(staging->fd, name, 0) != 0) {
+            break;
+        }
+    }
+    (void)unlinkat(staging->fd, LAC_STAGED_ORIGINAL, 0);
+}
+
+/** Take the job off the list, then free it and, unless it is to be kept, its folder. */
 static void end_job(struct lac_ingest *ingest, struct lac_job *job, bool done, bool keep_folder)
 {
     (void)pthread_mutex_lock(&ingest->lock);
     unlink_job(ingest, job);
     ingest->stats.memory_reserved_bytes -= job->reserve_bytes;
     ingest->stats.imports_running--;
-    if (!keep_folder) {
-        *(done ? &ingest->stats.imports_done : &ingest->stats.imports_failed) += 1;
-    }
+    keep_folder = keep_folder && !job->is_cancelled;
     (void)pthread_cond_broadcast(&ingest->wake);
     (void)pthread_mutex_unlock(&ingest->lock);
     if (keep_folder) {
-        lac_staging_close(&job->staging);
+        tidy(job->staging);
+        lac_staging_close(job->staging);
     } else {
-        lac_staging_remove(&job->staging);
+        lac_staging_remove(job->staging);
     }
+    (void)pthread_mutex_lock(&ingest->lock);
+    *(done ? &ingest->stats.imports_done : &ingest->stats.imports_failed) += 1;
+    (void)pthread_mutex_unlock(&ingest->lock);
     free_job(job);
+}
+
+/** Say in the catalog why there is no trace. @return whether what was uploaded is kept */
+static bool fail_job(struct lac_ingest *ingest, struct lac_job *job,
+                     const struct lac_job_outcome *outcome)
+{
+    struct lac_settle *settle = job->settle;
+
+    job->settle = NULL;
+    memcpy(settle->id, job->id, sizeof settle->id);
+    memcpy(settle->code, outcome->code, sizeof settle->code);
+    memcpy(settle->message, outcome->message, sizeof settle->message);
+    return !lac_ingest_settle(ingest, settle) || lac_store_host_failed(outcome->code);
+}
+
+/** Open the folder of a job whose turn it is, and import; again for a while where this machine has
+ *  no descriptor or process to spare. */
+static void run_job(struct lac_ingest *ingest, struct lac_job *job, struct lac_job_outcome *outcome)
+{
+    struct lac_error error = {0};
+    enum lac_status status = lac_ingest_adopt(ingest, job->id, job->staging, &error);
+
+    if (status != LAC_OK) {
+        *outcome =
+            (struct lac_job_outcome){.status = status, .is_interrupted = is_stopping(ingest)};
+        (void)snprintf(outcome->code, sizeof outcome->code, "%s",
+                       status == LAC_ERR_NOT_FOUND ? "lost"
+                       : status == LAC_ERR_BUSY    ? "resource_limit"
+                                                   : lac_status_name(status));
+        (void)snprintf(outcome->message, sizeof outcome->message, "%s",
+                       status == LAC_ERR_NOT_FOUND
+                           ? "the uploaded file is not in the data folder any more: upload it again"
+                           : error.message);
+        return;
+    }
+    lac_ingest_count_attempt(job->staging, false);
+    for (unsigned i = 0; i < START_TRIES; i++) {
+        lac_import_run(ingest, job, outcome);
+        if (!outcome->is_short || is_stopping(ingest) || is_cancelled(ingest, job)) {
+            break;
+        }
+        (void)nanosleep(&(struct timespec){.tv_nsec = START_PAUSE_MS * 1000000}, NULL);
+    }
+    if (outcome->is_interrupted) {
+        lac_ingest_count_attempt(job->staging, true);
+    }
 }
 
 static void import(struct lac_ingest *ingest, struct lac_job *job)
 {
+    struct lac_staging staging = {.fd = -1};
     struct lac_job_outcome outcome;
-    struct lac_error error;
-    bool interrupted;
+    bool keep_folder = false;
 
-    lac_ingest_tell(ingest, job->staging.id, false, &job->progress);
-    lac_import_run(ingest, job, &outcome);
+    job->staging = &staging;
+    lac_ingest_tell(ingest, job->id, false, &job->progress);
+    run_job(ingest, job, &outcome);
     if (retry_with_all(ingest, job, &outcome)) {
         return;
     }
     if (outcome.status == LAC_OK) {
         publish(ingest, job, &outcome);
     }
-    interrupted = outcome.is_interrupted && !is_cancelled(ingest, job);
-    if (outcome.status != LAC_OK && !interrupted && !is_cancelled(ingest, job)) {
-        struct lac_ingest_progress progress = job->progress;
-
-        progress.state = LAC_TRACE_FAILED;
-        (void)!lac_store_fail(ingest->options.store, job->staging.id, outcome.code, outcome.message,
-                              &error);
-        lac_ingest_tell(ingest, job->staging.id, false, &progress);
+    if (outcome.status != LAC_OK && !is_cancelled(ingest, job)) {
+        keep_folder = outcome.is_interrupted || fail_job(ingest, job, &outcome);
     }
-    end_job(ingest, job, outcome.status == LAC_OK, interrupted);
+    end_job(ingest, job, outcome.status == LAC_OK, keep_folder);
 }
 
 static void *work(void *context)
@@ -282,35 +426,6 @@ static void *work(void *context)
     }
     (void)pthread_mutex_unlock(&ingest->lock);
     return NULL;
-}
-
-/** Queue what an earlier server acknowledged. */
-static enum lac_status resume(struct lac_ingest *ingest, struct lac_error *reterr)
-{
-    char(*ids)[LAC_ID_SIZE] = NULL;
-    uint32_t count = 0;
-    enum lac_status status =
-        lac_store_list_state(ingest->options.store, LAC_TRACE_IMPORTING, &ids, &count, reterr);
-
-    for (uint32_t i = 0; i < count && status == LAC_OK; i++) {
-        struct lac_staging staging;
-        struct lac_trace_row row;
-        struct lac_error error;
-
-        if (lac_staging_adopt(ingest->options.store, ids[i], &staging, &error) != LAC_OK) {
-            continue; /* held by another process, or gone: the sweep has said so */
-        }
-        status = lac_store_get_trace(ingest->options.store, ids[i], &row, reterr);
-        if (status == LAC_OK) {
-            status = add_job(ingest, &staging, row.name, row.size_bytes);
-            lac_trace_row_done(&row);
-        }
-        if (status != LAC_OK) {
-            lac_staging_close(&staging);
-        }
-    }
-    free(ids);
-    return status;
 }
 
 /** One server a data folder: two would both resume the same queue. */
@@ -351,12 +466,16 @@ static void set_defaults(struct lac_ingest_options *options)
     if (options->import_seconds_max == 0) {
         options->import_seconds_max = 3600;
     }
+    if (options->queue_max == 0) {
+        options->queue_max = 10000;
+    }
 }
 
 enum lac_status lac_ingest_create(const struct lac_ingest_options *options,
                                   struct lac_ingest **ret_ingest, struct lac_error *reterr)
 {
     struct lac_ingest *ingest = calloc(1, sizeof *ingest);
+    pthread_condattr_t attributes;
     enum lac_status status;
 
     if (ingest == NULL) {
@@ -367,10 +486,20 @@ enum lac_status lac_ingest_create(const struct lac_ingest_options *options,
     set_defaults(&ingest->options);
     ingest->stats.memory_budget_bytes = ingest->options.memory_budget_bytes;
     (void)pthread_mutex_init(&ingest->lock, NULL);
-    (void)pthread_cond_init(&ingest->wake, NULL);
+    (void)pthread_condattr_init(&attributes);
+    (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    (void)pthread_cond_init(&ingest->wake, &attributes);
+    (void)pthread_condattr_destroy(&attributes);
     status = lock_folder(ingest, reterr);
     if (status == LAC_OK) {
-        status = resume(ingest, reterr);
+        status = lac_ingest_resume(ingest, reterr);
+    }
+    if (status == LAC_OK) {
+        ingest->has_settler =
+            pthread_create(&ingest->settler, NULL, lac_ingest_settler, ingest) == 0;
+        status = ingest->has_settler
+                     ? LAC_OK
+                     : lac_fail(reterr, LAC_ERR_IO, 0, "cannot start a thread for imports");
     }
     if (status == LAC_OK) {
         ingest->threads = calloc(ingest->options.worker_count, sizeof *ingest->threads);
@@ -403,12 +532,20 @@ void lac_ingest_destroy(struct lac_ingest *ingest)
     for (uint32_t i = 0; i < ingest->thread_count; i++) {
         (void)pthread_join(ingest->threads[i], NULL);
     }
+    if (ingest->has_settler) {
+        (void)pthread_join(ingest->settler, NULL);
+    }
     while (ingest->jobs != NULL) { /* they wait for the next server */
         struct lac_job *job = ingest->jobs;
 
         ingest->jobs = job->next;
-        lac_staging_close(&job->staging);
         free_job(job);
+    }
+    while (ingest->unsettled != NULL) { /* the next server sweeps or resumes them */
+        struct lac_settle *settle = ingest->unsettled;
+
+        ingest->unsettled = settle->next;
+        free(settle);
     }
     if (ingest->serve_lock_fd >= 0) {
         (void)close(ingest->serve_lock_fd);
@@ -426,7 +563,7 @@ bool lac_ingest_progress(struct lac_ingest *ingest, const char *id,
 
     (void)pthread_mutex_lock(&ingest->lock);
     for (const struct lac_job *job = ingest->jobs; job != NULL && !found; job = job->next) {
-        if (strcmp(job->staging.id, id) == 0) {
+        if (strcmp(job->id, id) == 0) {
             *ret_progress = job->progress;
             found = true;
         }
@@ -448,6 +585,7 @@ enum lac_status lac_ingest_delete(struct lac_ingest *ingest, const char *id,
     const struct lac_ingest_progress none = {.state = LAC_TRACE_FAILED, .eta_s = (double)NAN};
     bool receiving = false;
     struct lac_job *waiting = NULL;
+    bool is_running = false;
     enum lac_status status;
 
     (void)pthread_mutex_lock(&ingest->lock);
@@ -465,9 +603,10 @@ enum lac_status lac_ingest_delete(struct lac_ingest *ingest, const char *id,
     }
     (void)pthread_mutex_lock(&ingest->lock);
     for (struct lac_job *job = ingest->jobs; job != NULL; job = job->next) {
-        if (strcmp(job->staging.id, id) == 0) {
+        if (strcmp(job->id, id) == 0) {
             job->is_cancelled = true; /* a running one sees it within a moment */
-            waiting = job->is_running ? NULL : job;
+            is_running = is_running || job->is_running;
+            waiting = job->is_running ? waiting : job;
         }
     }
     if (waiting != NULL) {
@@ -475,11 +614,12 @@ enum lac_status lac_ingest_delete(struct lac_ingest *ingest, const char *id,
         ingest->stats.imports_queued--;
     }
     (void)pthread_mutex_unlock(&ingest->lock);
-    if (waiting != NULL) {
-        lac_staging_remove(&waiting->staging);
-        free_job(waiting);
+    free_job(waiting);
+    if (!is_running) {
+        lac_ingest_remove_staged(ingest, id);
     }
     lac_ingest_tell(ingest, id, true, &none);
+    lac_ingest_settle_all(ingest); /* there may be room for it now */
     return LAC_OK;
 }
 
@@ -488,10 +628,4 @@ void lac_ingest_stats(struct lac_ingest *ingest, struct lac_ingest_stats *ret_st
     (void)pthread_mutex_lock(&ingest->lock);
     *ret_stats = ingest->stats;
     (void)pthread_mutex_unlock(&ingest->lock);
-}
-
-enum lac_status lac_ingest_queue(struct lac_ingest *ingest, const struct lac_staging *staging,
-                                 const char *name, uint64_t size_bytes)
-{
-    return add_job(ingest, staging, name, size_bytes);
 }

@@ -12,6 +12,9 @@
  * One pool of children with one memory budget does all imports. What a child does wrong, crashing
  * included, is a failed import and nothing more. Imports that were acknowledged before a crash are
  * queued again by lac_ingest_create().
+ *
+ * What was acknowledged stays until its trace is ready or deleted, or its bytes turn out to be no
+ * trace. An import that failed for reasons of this machine keeps them, and can be tried again.
  */
 
 #include "analysis/model/status.h"
@@ -53,7 +56,9 @@ struct lac_ingest_options {
     uint64_t upload_bytes_max; /**< 0: 16 GiB */
     uint64_t free_bytes_min;   /**< keep this much of the disk free; 0: 256 MiB */
     uint32_t worker_count;     /**< imports at a time; 0: one per two cores, at least 1 */
-    uint32_t import_seconds_max; /**< CPU time of one import; 0: 3600 */
+    uint32_t import_seconds_max;      /**< CPU time of one import; 0: 3600 */
+    uint32_t import_wall_seconds_max; /**< its time on the wall; 0: CPU time and 1 s a MiB */
+    uint32_t queue_max;               /**< imports that wait; 0: 10,000 */
     bool keep_originals;
     lac_ingest_changed changed; /**< may be NULL */
     void *changed_context;
@@ -84,8 +89,8 @@ struct lac_upload_options {
  * Begin an upload: makes the trace (state receiving) and its staged file.
  *
  * @param ret_upload owned by the caller until commit or abort; one thread at a time
- * @return LAC_OK; LAC_ERR_LIMIT (total_bytes too large, disk nearly full), LAC_ERR_IO,
- * LAC_ERR_NOMEM
+ * @return LAC_OK; LAC_ERR_LIMIT (total_bytes too large), LAC_ERR_NO_SPACE (disk nearly full),
+ *         LAC_ERR_BUSY (too many imports wait, no descriptors), LAC_ERR_IO, LAC_ERR_NOMEM
  */
 LAC_MUST_USE enum lac_status lac_ingest_begin(struct lac_ingest *ingest,
                                               const struct lac_upload_options *options,
@@ -96,7 +101,7 @@ LAC_MUST_USE enum lac_status lac_ingest_begin(struct lac_ingest *ingest,
 const char *lac_upload_id(const struct lac_upload *upload);
 
 /** Append. Writes to the page cache and hashes (about 0.8 ns/byte); does not sync.
- *  @return LAC_OK; LAC_ERR_LIMIT, LAC_ERR_IO (disk full): abort it then */
+ *  @return LAC_OK; LAC_ERR_LIMIT, LAC_ERR_NO_SPACE, LAC_ERR_IO: abort it then */
 LAC_MUST_USE enum lac_status lac_upload_write(struct lac_upload *upload, const void *bytes,
                                               size_t size_bytes, struct lac_error *reterr);
 
@@ -118,7 +123,8 @@ LAC_MUST_USE enum lac_status lac_upload_adopt(struct lac_upload *upload, const c
  * @param ret_id      LAC_ID_SIZE bytes; with reuse_existing perhaps an older trace's
  * @param ret_existed may be NULL
  * @return LAC_OK (it survives a crash from now on); LAC_ERR_MISUSE (empty, or fewer bytes than
- *         total_bytes), LAC_ERR_IO, LAC_ERR_NOMEM. After a failure nothing is left of it.
+ *         total_bytes), LAC_ERR_NO_SPACE, LAC_ERR_IO, LAC_ERR_NOMEM. After a failure nothing is
+ *         left of it; where the disk is so full that its row cannot go, that goes later.
  */
 LAC_MUST_USE enum lac_status lac_upload_commit(struct lac_upload *upload, char *ret_id,
                                                bool *ret_existed, struct lac_error *reterr);
@@ -134,6 +140,16 @@ bool lac_ingest_progress(struct lac_ingest *ingest, const char *id,
  * lac_store_delete_trace(); LAC_ERR_MISUSE while it is being received (abort the upload) */
 LAC_MUST_USE enum lac_status lac_ingest_delete(struct lac_ingest *ingest, const char *id,
                                                struct lac_error *reterr);
+
+/**
+ * Import once more what is kept of a failed trace.
+ *
+ * @return LAC_OK (it is queued, state importing), LAC_ERR_NOT_FOUND, LAC_ERR_MISUSE (it has not
+ *         failed, or its upload is not kept), LAC_ERR_BUSY, LAC_ERR_NO_SPACE, LAC_ERR_IO,
+ *         LAC_ERR_NOMEM
+ */
+LAC_MUST_USE enum lac_status lac_ingest_retry(struct lac_ingest *ingest, const char *id,
+                                              struct lac_error *reterr);
 
 /** For /metrics. */
 struct lac_ingest_stats {

@@ -2,6 +2,7 @@
  * says is parsed with bounds, what it wrote is checked before it is moved. */
 
 #include "analysis/model/status.h"
+#include "server/ingest/host_limits.h"
 #include "server/ingest/ingest.h"
 #include "server/ingest/ingest_private.h"
 #include "server/store/publish.h"
@@ -13,16 +14,18 @@
 #include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { POLL_MS = 200, LINE_BYTES = 1024, TRACES_MAX = 4096 };
+enum { POLL_MS = 200, LINE_BYTES = 1024 };
 
 struct child {
     struct lac_ingest *ingest;
@@ -33,7 +36,9 @@ struct child {
     size_t line_used;
     bool has_result;
     uint32_t trace_count;
-    int error_status; /**< as reported, 0 none */
+    bool is_late;
+    uint64_t memory_bytes, file_bytes; /**< its limits */
+    int error_status;                  /**< as reported, 0 none */
     char error_text[256];
 };
 
@@ -76,11 +81,11 @@ static int spawn(const char *program, char *const *argv, const int *fds, pid_t *
  *  it will be nobody, who must be able to. @return false with errno set */
 static bool open_for_child(const struct lac_job *job, int *ret_input, int *ret_folder)
 {
-    int input = openat(job->staging.fd, LAC_STAGED_UPLOAD, O_RDONLY | O_CLOEXEC);
+    int input = openat(job->staging->fd, LAC_STAGED_UPLOAD, O_RDONLY | O_CLOEXEC);
     int folder = -1;
 
-    if (input >= 0 && mkdirat(job->staging.fd, LAC_STAGED_WORK, 0700) == 0) {
-        folder = openat(job->staging.fd, LAC_STAGED_WORK, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (input >= 0 && mkdirat(job->staging->fd, LAC_STAGED_WORK, 0700) == 0) {
+        folder = openat(job->staging->fd, LAC_STAGED_WORK, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     }
     if (folder >= 0 && geteuid() == 0 && (fchmod(folder, 0777) != 0 || fchmod(input, 0644) != 0)) {
         (void)close(folder);
@@ -100,8 +105,37 @@ static void close_all(const int *fds, int count)
     }
 }
 
+__attribute__((format(printf, 3, 4))) static void tell(struct lac_job_outcome *outcome,
+                                                       const char *code, const char *fmt, ...)
+{
+    va_list args;
+
+    va_start(args, fmt);
+    (void)snprintf(outcome->code, sizeof outcome->code, "%s", code);
+    (void)vsnprintf(outcome->message, sizeof outcome->message, fmt, args);
+    va_end(args);
+}
+
+/** Why there is no child. */
+static void explain_start(int error, struct lac_job_outcome *outcome)
+{
+    const bool is_full = error == ENOSPC || error == EDQUOT;
+
+    outcome->status = is_full ? LAC_ERR_NO_SPACE : LAC_ERR_IO;
+    outcome->is_short = error == EMFILE || error == ENFILE || error == EAGAIN || error == ENOMEM;
+    tell(outcome,
+         is_full             ? "no_space"
+         : outcome->is_short ? "resource_limit"
+                             : "io",
+         "the import could not be started: %s%s", strerror(error),
+         error == EMFILE   ? " (ulimit -n): start the server under a larger limit and try again"
+         : error == EAGAIN ? " (ulimit -u, or pids.max of its cgroup): start the server under a "
+                             "larger limit and try again"
+                           : "");
+}
+
 /** Start the child. @return false with a message in the outcome */
-static bool start(struct child *child, uint64_t memory_bytes, struct lac_job_outcome *outcome)
+static bool start(struct child *child, struct lac_job_outcome *outcome)
 {
     const struct lac_ingest_options *options = &child->ingest->options;
     const struct lac_job *job = child->job;
@@ -113,24 +147,18 @@ static bool start(struct child *child, uint64_t memory_bytes, struct lac_job_out
     char self[] = "lacuna";
     char yes[] = "1";
     char no[] = "0";
-    char none[] = "";
-    char *argv[] = {self,
-                    word,
-                    memory,
-                    file,
-                    cpu,
-                    options->keep_originals ? yes : no,
-                    job->name != NULL ? job->name : none,
-                    NULL};
+    char *argv[] = {self,      word, memory, file, cpu, options->keep_originals ? yes : no,
+                    job->name, NULL};
     int pipes[2] = {-1, -1};
     int own[2] = {-1, -1};
     int high[3] = {-1, -1, -1};
     int error = 0;
-    /* what `lacuna run` records by default (4 GiB) fits, however well it was compressed */
-    unsigned long long file_bytes = (5ULL << 30) + 8ULL * job->size_bytes;
 
-    (void)snprintf(memory, sizeof memory, "%llu", (unsigned long long)memory_bytes);
-    (void)snprintf(file, sizeof file, "%llu", file_bytes);
+    child->memory_bytes = job->reserve_bytes;
+    /* what `lacuna run` records by default (4 GiB) fits, however well it was compressed */
+    child->file_bytes = (UINT64_C(5) << 30) + 8 * job->size_bytes;
+    (void)snprintf(memory, sizeof memory, "%llu", (unsigned long long)child->memory_bytes);
+    (void)snprintf(file, sizeof file, "%llu", (unsigned long long)child->file_bytes);
     (void)snprintf(cpu, sizeof cpu, "%u", options->import_seconds_max);
     if (!open_for_child(job, &own[0], &own[1]) || pipe2(pipes, O_CLOEXEC) != 0) {
         error = errno;
@@ -146,10 +174,7 @@ static bool start(struct child *child, uint64_t memory_bytes, struct lac_job_out
     close_all(&pipes[1], 1);
     if (error != 0) {
         close_all(pipes, 1);
-        (void)snprintf(outcome->code, sizeof outcome->code, "io");
-        (void)snprintf(outcome->message, sizeof outcome->message,
-                       "the import could not be started: %s", strerror(error));
-        outcome->status = LAC_ERR_IO;
+        explain_start(error, outcome);
         return false;
     }
     child->report_fd = pipes[0];
@@ -186,7 +211,7 @@ static void take_progress(struct child *child, const char *text)
     progress = job->progress;
     (void)pthread_mutex_unlock(&ingest->lock);
     if (tell) {
-        lac_ingest_tell(ingest, job->staging.id, false, &progress);
+        lac_ingest_tell(ingest, job->id, false, &progress);
     }
 }
 
@@ -200,7 +225,7 @@ static void take_line(struct child *child, char *line)
     } else if (line[0] == 'r') {
         unsigned long count = strtoul(line + 2, NULL, 10);
 
-        child->has_result = count >= 1 && count <= TRACES_MAX;
+        child->has_result = count >= 1 && count <= LAC_IMPORT_TRACES_MAX;
         child->trace_count = (uint32_t)count;
     } else if (line[0] == 'e') {
         char *end = NULL;
@@ -264,70 +289,101 @@ static bool is_wanted(struct child *child)
     return wanted;
 }
 
-/** Until the child has closed its end or is not wanted any more. @return its wait status */
+/** Whether it has ended; its number stays ours until it is waited for. */
+static bool has_ended(const struct child *child)
+{
+    siginfo_t info = {0};
+
+    return waitid(P_PID, (id_t)child->pid, &info, WEXITED | WNOWAIT | WNOHANG) != 0 ||
+           info.si_pid == child->pid;
+}
+
+/** Until the child has ended, is not wanted any more, or took too long. A closed pipe is not an
+ *  end: what stands still may have closed it. @return its wait status */
 static int listen_to(struct child *child, struct lac_job_outcome *outcome)
 {
+    const double late_s =
+        lac_ingest_now_s() + lac_ingest_wall_seconds(child->ingest, child->job->size_bytes);
     struct pollfd poller = {.fd = child->report_fd, .events = POLLIN};
+    int pause_ms = 1;
     bool open = true;
     int status = 0;
 
-    while (open) {
-        int ready = poll(&poller, 1, POLL_MS);
+    while (open || !has_ended(child)) {
+        const int ready = poll(&poller, 1, open ? POLL_MS : pause_ms);
 
         if (!is_wanted(child)) {
             outcome->is_interrupted = true;
             break;
         }
-        if (ready > 0) {
+        if (lac_ingest_now_s() > late_s) {
+            child->is_late = true;
+            break;
+        }
+        if (open && ready > 0) {
             open = take_input(child);
+            poller.fd = open ? poller.fd : -1;
+        } else if (!open) {
+            pause_ms = pause_ms < POLL_MS / 2 ? pause_ms * 2 : POLL_MS;
         }
     }
-    if (outcome->is_interrupted) {
-        (void)kill(-child->pid, SIGKILL);
-    }
-    {
-        siginfo_t ended;
-
-        /* its number is ours until it is waited for: end whatever it may have started, then wait */
-        while (waitid(P_PID, (id_t)child->pid, &ended, WEXITED | WNOWAIT) < 0 && errno == EINTR) {
-        }
-        (void)kill(-child->pid, SIGKILL);
-    }
+    (void)kill(-child->pid, SIGKILL); /* it, and whatever it may have started */
     while (waitpid(child->pid, &status, 0) < 0 && errno == EINTR) {
     }
     (void)close(child->report_fd);
     return status;
 }
 
-/** Why there is no result. */
+/** Whether somebody ended it with a signal that programs do not send themselves. */
+static bool is_killed(int wait_status)
+{
+    static const int signals[] = {SIGKILL, SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGPWR};
+
+    for (size_t i = 0; i < sizeof signals / sizeof signals[0]; i++) {
+        if (WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == signals[i]) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/** Why there is no result, and what to do where a limit of this machine is the reason. */
 static void explain(const struct child *child, int wait_status, struct lac_job_outcome *outcome)
 {
+    const struct lac_ingest_options *options = &child->ingest->options;
+    const int signal = WIFSIGNALED(wait_status) ? WTERMSIG(wait_status) : 0;
+    char advice[160] = "";
+
     outcome->status = LAC_ERR_IO;
-    if (child->error_status != 0) {
+    if (child->is_late) {
+        tell(outcome, "resource_limit", "the import took longer than %.0f s (--import-time)",
+             lac_ingest_wall_seconds(child->ingest, child->job->size_bytes));
+    } else if (child->error_status != 0) {
         outcome->status = (enum lac_status)child->error_status;
-        (void)snprintf(outcome->code, sizeof outcome->code, "%s", lac_status_name(outcome->status));
-        (void)snprintf(outcome->message, sizeof outcome->message, "%s", child->error_text);
-    } else if (WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGXCPU) {
-        outcome->status = LAC_ERR_LIMIT;
-        (void)snprintf(outcome->code, sizeof outcome->code, "limit");
-        (void)snprintf(outcome->message, sizeof outcome->message,
-                       "the import took more than %u s of CPU time",
-                       child->ingest->options.import_seconds_max);
-    } else if (WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGXFSZ) {
-        outcome->status = LAC_ERR_LIMIT;
-        (void)snprintf(outcome->code, sizeof outcome->code, "limit");
-        (void)snprintf(outcome->message, sizeof outcome->message,
-                       "the trace became larger than an import may write");
-    } else if (WIFSIGNALED(wait_status)) {
-        (void)snprintf(outcome->code, sizeof outcome->code, "crashed");
-        (void)snprintf(outcome->message, sizeof outcome->message,
-                       "the importing process was ended by signal %d%s", WTERMSIG(wait_status),
-                       WTERMSIG(wait_status) == SIGKILL ? " (out of memory?)" : "");
+        if (outcome->status == LAC_ERR_NOMEM) {
+            (void)lac_host_limit_advice(RLIMIT_AS, child->memory_bytes, advice, sizeof advice);
+        }
+        tell(outcome, lac_status_name(outcome->status), "%.*s%s",
+             (int)(sizeof outcome->message - sizeof advice), child->error_text, advice);
+    } else if (signal == SIGXCPU) {
+        (void)lac_host_limit_advice(RLIMIT_CPU, options->import_seconds_max, advice, sizeof advice);
+        tell(outcome, "resource_limit", "the import took more CPU time than it may%s", advice);
+    } else if (signal == SIGXFSZ) {
+        (void)lac_host_limit_advice(RLIMIT_FSIZE, child->file_bytes, advice, sizeof advice);
+        tell(outcome, "resource_limit", "the trace became larger than an import may write%s",
+             advice);
+    } else if (lac_host_limit_advice(RLIMIT_AS, child->memory_bytes, advice, sizeof advice) > 0) {
+        outcome->status = LAC_ERR_NOMEM; /* so little that it could not say so itself */
+        tell(outcome, "out_of_memory", "the importing process did not come far%s", advice);
+    } else if (is_killed(wait_status)) {
+        tell(outcome, "killed", "the importing process was killed (signal %d)%s", signal,
+             signal == SIGKILL ? ", perhaps because this machine had no memory left" : "");
+    } else if (signal != 0) {
+        tell(outcome, "crashed", "the importing process was ended by signal %d%s", signal,
+             signal == SIGSYS ? " (it did what an import may not)" : "");
     } else {
-        (void)snprintf(outcome->code, sizeof outcome->code, "crashed");
-        (void)snprintf(outcome->message, sizeof outcome->message,
-                       "the importing process ended without a result (status %d)",
-                       WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : -1);
+        tell(outcome, "crashed", "the importing process ended without a result (status %d)",
+             WIFEXITED(wait_status) ? WEXITSTATUS(wait_status) : -1);
     }
 }
 
@@ -337,16 +393,16 @@ static bool take_file(const struct lac_job *job, int work_fd, const char *name)
     struct stat info;
 
     return fstatat(work_fd, name, &info, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(info.st_mode) &&
-           info.st_nlink == 1 && renameat(work_fd, name, job->staging.fd, name) == 0 &&
+           info.st_nlink == 1 && renameat(work_fd, name, job->staging->fd, name) == 0 &&
            (geteuid() != 0 ||
-            fchownat(job->staging.fd, name, geteuid(), getegid(), AT_SYMLINK_NOFOLLOW) == 0);
+            fchownat(job->staging->fd, name, geteuid(), getegid(), AT_SYMLINK_NOFOLLOW) == 0);
 }
 
 static bool take_files(const struct child *child, struct lac_job_outcome *outcome)
 {
     const struct lac_job *job = child->job;
     int work_fd =
-        openat(job->staging.fd, LAC_STAGED_WORK, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        openat(job->staging->fd, LAC_STAGED_WORK, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     bool good = work_fd >= 0;
 
     for (uint32_t i = 0; i < child->trace_count && good; i++) {
@@ -364,26 +420,21 @@ static bool take_files(const struct child *child, struct lac_job_outcome *outcom
     }
     if (!good) {
         outcome->status = LAC_ERR_IO;
-        (void)snprintf(outcome->code, sizeof outcome->code, "io");
-        (void)snprintf(outcome->message, sizeof outcome->message,
-                       "the importing process did not leave the files it said");
+        tell(outcome, "io", "the importing process did not leave the files it said");
     }
     return good;
 }
 
-/** What an earlier child left in its folder. */
-static void clear_work(const struct lac_job *job)
+void lac_import_clear(const struct lac_staging *staging)
 {
-    char path[sizeof job->staging.path + 8];
     struct lac_staging work = {.fd = -1};
+    const int length = snprintf(work.path, sizeof work.path, "%s/" LAC_STAGED_WORK, staging->path);
 
-    (void)snprintf(path, sizeof path, "%s/" LAC_STAGED_WORK, job->staging.path);
-    if (strlen(path) >= sizeof work.path) {
-        return;
+    if (length > 0 && (size_t)length < sizeof work.path) {
+        work.fd =
+            openat(staging->fd, LAC_STAGED_WORK, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        lac_staging_remove(&work);
     }
-    memcpy(work.path, path, strlen(path) + 1);
-    work.fd = openat(job->staging.fd, LAC_STAGED_WORK, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    lac_staging_remove(&work);
 }
 
 void lac_import_run(struct lac_ingest *ingest, struct lac_job *job, struct lac_job_outcome *outcome)
@@ -392,8 +443,8 @@ void lac_import_run(struct lac_ingest *ingest, struct lac_job *job, struct lac_j
     int wait_status;
 
     *outcome = (struct lac_job_outcome){.status = LAC_OK};
-    clear_work(job);
-    if (!start(&child, job->reserve_bytes, outcome)) {
+    lac_import_clear(job->staging);
+    if (!start(&child, outcome)) {
         return;
     }
     wait_status = listen_to(&child, outcome);
@@ -401,7 +452,8 @@ void lac_import_run(struct lac_ingest *ingest, struct lac_job *job, struct lac_j
         outcome->status = LAC_ERR_IO;
         return;
     }
-    if (!child.has_result || !WIFEXITED(wait_status) || WEXITSTATUS(wait_status) != 0) {
+    if (child.is_late || !child.has_result || !WIFEXITED(wait_status) ||
+        WEXITSTATUS(wait_status) != 0) {
         explain(&child, wait_status, outcome);
         return;
     }

@@ -12,8 +12,8 @@
 #include <sys/types.h>
 
 /** File names inside a staging folder. */
-#define LAC_STAGED_UPLOAD "upload" /* the bytes as they came */
-#define LAC_STAGED_WORK   "work"   /* folder that the child writes into */
+#define LAC_STAGED_WORK     "work"     /* folder that the child writes into */
+#define LAC_STAGED_ATTEMPTS "attempts" /* its size: how often an import was begun (attempts.c) */
 
 /** Descriptors that the child is started with. */
 enum { LAC_WORKER_INPUT_FD = 3, LAC_WORKER_FOLDER_FD = 4, LAC_WORKER_REPORT_FD = 5 };
@@ -26,10 +26,21 @@ struct lac_worker_limits {
     bool keep_original;
 };
 
+/** A row that must not stay `receiving` or `importing` (settle.c). */
+struct lac_settle {
+    struct lac_settle *next;
+    char id[LAC_ID_SIZE];
+    bool is_drop;  /**< the row goes; else it fails with: */
+    char code[32]; /**< static texts of the catalog */
+    char message[256];
+};
+
 struct lac_job {
     struct lac_job *next;
-    struct lac_staging staging;
-    char *name; /**< as given, NULL: from the content */
+    char id[LAC_ID_SIZE];
+    struct lac_staging *staging; /**< while it runs: what waits holds no descriptor */
+    struct lac_settle *settle;   /**< made with the job, so that its end needs no memory */
+    char *name;                  /**< as given, NULL: from the content */
     uint64_t size_bytes;
     uint64_t reserve_bytes; /**< of the memory budget */
     bool is_running;
@@ -51,6 +62,7 @@ struct lac_upload {
     bool has_digest; /**< adopted: `digest` instead of `hash` */
     uint8_t digest[LAC_SHA256_SIZE];
     bool reuse_existing;
+    struct lac_settle *settle; /**< for when it is given up */
     double started_s, told_s;
 };
 
@@ -60,10 +72,13 @@ struct lac_ingest {
     pthread_cond_t wake;
     struct lac_job *jobs; /**< oldest first */
     struct lac_upload *uploads;
+    struct lac_settle *unsettled;
     struct lac_ingest_stats stats;
     bool is_stopping;
     pthread_t *threads;
     uint32_t thread_count;
+    pthread_t settler;
+    bool has_settler;
     int serve_lock_fd;
 };
 
@@ -73,9 +88,15 @@ struct lac_job_outcome {
     uint32_t trace_count;
     bool has_original;
     bool is_interrupted; /**< killed by us: stopping or deleted */
+    bool is_short;       /**< no descriptor or process to start it: later there may be */
     char code[32];       /**< for the catalog when it failed */
     char message[256];
 };
+
+enum { LAC_IMPORT_TRACES_MAX = 4096 };
+
+/** Remove what an earlier child left in its folder. */
+void lac_import_clear(const struct lac_staging *staging);
 
 /** Run one import in a child (ingest_child.c): blocks until it has ended. */
 void lac_import_run(struct lac_ingest *ingest, struct lac_job *job,
@@ -85,10 +106,47 @@ void lac_import_run(struct lac_ingest *ingest, struct lac_job *job,
 void lac_ingest_tell(struct lac_ingest *ingest, const char *id, bool is_deleted,
                      const struct lac_ingest_progress *progress);
 
-/** Queue an acknowledged upload; takes the staging folder on LAC_OK. */
-LAC_MUST_USE enum lac_status lac_ingest_queue(struct lac_ingest *ingest,
-                                              const struct lac_staging *staging, const char *name,
-                                              uint64_t size_bytes);
+/** Queue the import of what lies in DIR/staging/<id>/. @return LAC_OK or LAC_ERR_NOMEM */
+LAC_MUST_USE enum lac_status lac_ingest_queue(struct lac_ingest *ingest, const char *id,
+                                              const char *name, uint64_t size_bytes);
+
+/** DIR/staging/<id>/<name>. @return false when too long */
+bool lac_ingest_staged_path(const struct lac_ingest *ingest, const char *id, const char *name,
+                            char *out, size_t capacity_bytes);
+
+/** Lock a staging folder; waits a while for a sweep that looks at it, and for a descriptor.
+ *  @return as lac_staging_adopt(), LAC_ERR_BUSY when no descriptor came free */
+LAC_MUST_USE enum lac_status lac_ingest_adopt(struct lac_ingest *ingest, const char *id,
+                                              struct lac_staging *ret_staging,
+                                              struct lac_error *reterr);
+
+/** Remove the staging folder of a trace, if there is one. */
+void lac_ingest_remove_staged(struct lac_ingest *ingest, const char *id);
+
+/** A failure of the system by errno: a full disk, no descriptors, or else. @return its status */
+LAC_MUST_USE enum lac_status lac_ingest_fail_io(struct lac_error *reterr, const char *what);
+
+/** The same for one that a lower layer reported as LAC_ERR_IO. @return its status */
+LAC_MUST_USE enum lac_status lac_ingest_sort_io(enum lac_status status, struct lac_error *reterr);
+
+/* settle.c */
+
+/** Carry it out now, or keep it to be tried again; frees it then. @return whether it is done */
+bool lac_ingest_settle(struct lac_ingest *ingest, struct lac_settle *settle);
+/** Try again what could not be carried out. */
+void lac_ingest_settle_all(struct lac_ingest *ingest);
+/** The thread that does so, once a second while there is something. */
+void *lac_ingest_settler(void *context);
+
+/* retry.c */
+
+/** Queue what an earlier server acknowledged, and once more what it saw killed. */
+LAC_MUST_USE enum lac_status lac_ingest_resume(struct lac_ingest *ingest, struct lac_error *reterr);
+/** @return LAC_ERR_BUSY when too many imports wait already */
+LAC_MUST_USE enum lac_status lac_ingest_check_queue(struct lac_ingest *ingest,
+                                                    struct lac_error *reterr);
+/** One more attempt begins, or one of ours did not count: it was we who ended it. */
+void lac_ingest_count_attempt(const struct lac_staging *staging, bool is_taken_back);
 
 /** Where an upload stands. With the lock held, or by its own thread. */
 void lac_upload_progress(const struct lac_upload *upload, struct lac_ingest_progress *ret_progress);
@@ -96,7 +154,7 @@ void lac_upload_progress(const struct lac_upload *upload, struct lac_ingest_prog
 /** Seconds on a clock that only goes forward. */
 double lac_ingest_now_s(void);
 
-/** What an import of a file of that size, beginning with those bytes, will need. */
-uint64_t lac_ingest_estimate_bytes(const struct lac_staging *staging, uint64_t size_bytes);
+/** Seconds of the clock on the wall that an import may take. */
+double lac_ingest_wall_seconds(const struct lac_ingest *ingest, uint64_t size_bytes);
 
 #endif

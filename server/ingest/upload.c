@@ -35,7 +35,7 @@ static enum lac_status check_disk(const struct lac_ingest *ingest, uint64_t more
     free_bytes = (uint64_t)disk.f_bavail * disk.f_frsize;
     if (free_bytes < ingest->options.free_bytes_min ||
         free_bytes - ingest->options.free_bytes_min < more_bytes) {
-        return lac_fail(reterr, LAC_ERR_LIMIT, 0,
+        return lac_fail(reterr, LAC_ERR_NO_SPACE, 0,
                         "the disk of the data folder is nearly full (%llu MiB free): delete traces",
                         (unsigned long long)(free_bytes >> 20));
     }
@@ -53,9 +53,21 @@ static void free_upload(struct lac_upload *upload)
     if (upload->fd >= 0) {
         (void)close(upload->fd);
     }
+    free(upload->settle);
     free(upload->name);
     free(upload->project);
     free(upload);
+}
+
+/** The row of an upload that is given up goes, now or later. */
+static void drop_row(struct lac_upload *upload)
+{
+    struct lac_settle *settle = upload->settle;
+
+    upload->settle = NULL;
+    settle->is_drop = true;
+    memcpy(settle->id, upload->staging.id, sizeof settle->id);
+    (void)lac_ingest_settle(upload->ingest, settle);
 }
 
 static enum lac_status open_staged(struct lac_upload *upload,
@@ -75,7 +87,7 @@ static enum lac_status open_staged(struct lac_upload *upload,
     upload->fd = openat(upload->staging.fd, LAC_STAGED_UPLOAD,
                         O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (upload->fd < 0) {
-        return lac_fail(reterr, LAC_ERR_IO, 0, "cannot store the upload: %s", strerror(errno));
+        return lac_ingest_fail_io(reterr, "cannot store the upload");
     }
     status = lac_store_begin_receiving(store, id, upload->name, upload->project, reterr);
     if (status == LAC_OK && options->run != NULL && options->run[0] != '\0') {
@@ -86,9 +98,7 @@ static enum lac_status open_staged(struct lac_upload *upload,
                                      reterr);
     }
     if (status != LAC_OK) {
-        struct lac_error ignored;
-
-        (void)!lac_store_drop(store, id, &ignored);
+        drop_row(upload);
     }
     return status;
 }
@@ -98,12 +108,12 @@ enum lac_status lac_upload_adopt(struct lac_upload *upload, const char *path, ui
 {
     if (unlinkat(upload->staging.fd, LAC_STAGED_UPLOAD, 0) != 0 ||
         linkat(AT_FDCWD, path, upload->staging.fd, LAC_STAGED_UPLOAD, 0) != 0) {
-        return lac_fail(reterr, LAC_ERR_IO, 0, "cannot take the upload: %s", strerror(errno));
+        return lac_ingest_fail_io(reterr, "cannot take the upload");
     }
     (void)close(upload->fd);
     upload->fd = openat(upload->staging.fd, LAC_STAGED_UPLOAD, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (upload->fd < 0) {
-        return lac_fail(reterr, LAC_ERR_IO, 0, "cannot take the upload: %s", strerror(errno));
+        return lac_ingest_fail_io(reterr, "cannot take the upload");
     }
     (void)pthread_mutex_lock(&upload->ingest->lock);
     upload->received_bytes = size_bytes;
@@ -124,7 +134,11 @@ enum lac_status lac_ingest_begin(struct lac_ingest *ingest,
     if (options->total_bytes > ingest->options.upload_bytes_max) {
         return too_large(ingest, reterr);
     }
-    status = check_disk(ingest, options->total_bytes, reterr);
+    lac_ingest_settle_all(ingest);
+    status = lac_ingest_check_queue(ingest, reterr);
+    if (status == LAC_OK) {
+        status = check_disk(ingest, options->total_bytes, reterr);
+    }
     if (status != LAC_OK) {
         return status;
     }
@@ -141,8 +155,9 @@ enum lac_status lac_ingest_begin(struct lac_ingest *ingest,
     lac_sha256_init(&upload->hash);
     upload->name = strdup(options->name != NULL ? options->name : "");
     upload->project = strdup(options->project != NULL ? options->project : "");
-    status = upload->name != NULL && upload->project != NULL
-                 ? open_staged(upload, options, reterr)
+    upload->settle = calloc(1, sizeof *upload->settle);
+    status = upload->name != NULL && upload->project != NULL && upload->settle != NULL
+                 ? lac_ingest_sort_io(open_staged(upload, options, reterr), reterr)
                  : lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory");
     if (status != LAC_OK) {
         lac_staging_remove(&upload->staging);
@@ -230,7 +245,7 @@ enum lac_status lac_upload_write(struct lac_upload *upload, const void *bytes, s
             continue;
         }
         if (put <= 0) {
-            return lac_fail(reterr, LAC_ERR_IO, 0, "cannot store the upload: %s", strerror(errno));
+            return lac_ingest_fail_io(reterr, "cannot store the upload");
         }
         at += put;
         left -= (size_t)put;
@@ -278,23 +293,22 @@ static enum lac_status sync_upload(const struct lac_upload *upload, struct lac_e
     if (parent >= 0) {
         (void)close(parent);
     }
-    return synced ? LAC_OK
-                  : lac_fail(reterr, LAC_ERR_IO, 0, "cannot sync the upload: %s", strerror(errno));
+    return synced ? LAC_OK : lac_ingest_fail_io(reterr, "cannot sync the upload");
 }
 
-/** Off the list, off the disk, out of the catalog. */
+/** Off the list, off the disk (which makes room), out of the catalog. */
 static void give_up(struct lac_upload *upload)
 {
-    const struct lac_ingest_progress none = {.state = LAC_TRACE_FAILED, .eta_s = (double)NAN};
-    struct lac_error error;
-
     unlink_upload(upload);
-    (void)!lac_store_drop(upload->ingest->options.store, upload->staging.id, &error);
+    if (upload->fd >= 0) {
+        (void)close(upload->fd);
+        upload->fd = -1;
+    }
     lac_staging_remove(&upload->staging);
+    drop_row(upload);
     (void)pthread_mutex_lock(&upload->ingest->lock);
     upload->ingest->stats.uploads_aborted++;
     (void)pthread_mutex_unlock(&upload->ingest->lock);
-    lac_ingest_tell(upload->ingest, upload->staging.id, true, &none);
     free_upload(upload);
 }
 
@@ -316,8 +330,15 @@ static enum lac_status acknowledge(struct lac_upload *upload, const uint8_t *sha
         status = lac_store_acknowledge(ingest->options.store, upload->staging.id, sha256,
                                        upload->received_bytes, reterr);
     }
+    status = lac_ingest_sort_io(status, reterr);
     if (status == LAC_OK) {
-        status = lac_ingest_queue(ingest, &upload->staging, upload->name, upload->received_bytes);
+        /* no descriptor is held while it waits; its row keeps the folder from being swept */
+        lac_staging_close(&upload->staging);
+        status = lac_ingest_queue(ingest, upload->staging.id, upload->name, upload->received_bytes);
+        if (status != LAC_OK) {
+            lac_ingest_remove_staged(ingest, upload->staging.id);
+            (void)lac_fail(reterr, status, 0, "out of memory");
+        }
     }
     return status;
 }

@@ -72,6 +72,23 @@ LAC_MUST_USE enum lac_status lac_store_fail(struct lac_store *store, const char 
                                             const char *code, const char *message,
                                             struct lac_error *reterr);
 
+/** Whether the staging folder of a trace has to stay though no process holds it: it is imported, or
+ *  failed by the host's fault. */
+bool lac_store_staging_is_wanted(struct lac_store *store, const char *id);
+
+/**
+ * failed -> importing, durable: one caller wins.
+ * @return LAC_OK; LAC_ERR_MISUSE when it has not failed by the host's fault, or is being tried
+ * again
+ */
+LAC_MUST_USE enum lac_status lac_store_retry(struct lac_store *store, const char *id,
+                                             struct lac_error *reterr);
+
+/** Ids of failed traces with that code, oldest first; as lac_store_list_state(). */
+LAC_MUST_USE enum lac_status lac_store_list_failed(struct lac_store *store, const char *code,
+                                                   char (**ret_ids)[LAC_ID_SIZE],
+                                                   uint32_t *ret_count, struct lac_error *reterr);
+
 /** Remove the row of an upload that was given up. */
 LAC_MUST_USE enum lac_status lac_store_drop(struct lac_store *store, const char *id,
                                             struct lac_error *reterr);
@@ -90,6 +107,8 @@ LAC_MUST_USE enum lac_status lac_store_list_state(struct lac_store *store,
                                                   char (**ret_ids)[LAC_ID_SIZE],
                                                   uint32_t *ret_count, struct lac_error *reterr);
 
+/** The bytes as they came. */
+#define LAC_STAGED_UPLOAD "upload"
 /** Staged trace files are called this, N from 0. */
 #define LAC_STAGED_TRACE_FORMAT "trace-%u.db"
 /** The compressed original, when it is kept. */

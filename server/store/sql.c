@@ -71,7 +71,7 @@ enum lac_status lac_sql_fail(sqlite3 *db, const char *what, struct lac_error *re
     errno = sqlite3_system_errno(db);
     if (code == SQLITE_FULL || errno == ENOSPC || errno == EDQUOT) {
         errno = errno == EDQUOT ? EDQUOT : ENOSPC;
-        return lac_fail(reterr, LAC_ERR_IO, 0, "%s: the disk is full: delete traces", what);
+        return lac_fail(reterr, LAC_ERR_NO_SPACE, 0, "%s: the disk is full: delete traces", what);
     }
     return lac_fail(reterr, LAC_ERR_IO, 0, "%s: %s%s%s", what, sqlite3_errstr(code),
                     errno != 0 ? ": " : "", errno != 0 ? strerror(errno) : "");
@@ -79,8 +79,7 @@ enum lac_status lac_sql_fail(sqlite3 *db, const char *what, struct lac_error *re
 
 bool lac_sql_is_full(const struct lac_error *error)
 {
-    return error->status == LAC_ERR_IO &&
-           (error->sys_errno == ENOSPC || error->sys_errno == EDQUOT);
+    return error->status == LAC_ERR_NO_SPACE;
 }
 
 enum lac_status lac_sql_run(sqlite3 *db, const char *sql, struct lac_error *reterr)

@@ -44,7 +44,7 @@ enum lac_status lac_store_new_id(char *ret_id, struct lac_error *reterr)
 
 static enum lac_status lock_folder(struct lac_staging *staging, struct lac_error *reterr)
 {
-    staging->fd = open(staging->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    staging->fd = open(staging->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (staging->fd < 0) {
         return lac_fail(reterr, errno == ENOENT ? LAC_ERR_NOT_FOUND : LAC_ERR_IO, 0,
                         "cannot open the staging folder: %s", strerror(errno));
@@ -138,21 +138,7 @@ void lac_staging_close(struct lac_staging *staging)
     staging->fd = -1;
 }
 
-/** State of a trace, or -1 when there is no row. */
-static int state_of(struct lac_store *store, const char *id)
-{
-    struct lac_trace_row row;
-    struct lac_error error;
-    int state = -1;
-
-    if (lac_catalog_get(store->catalog, id, false, &row, &error) == LAC_OK) {
-        state = (int)row.state;
-        lac_trace_row_done(&row);
-    }
-    return state;
-}
-
-/** Staging folders nobody holds: keep those of acknowledged uploads, remove the others. */
+/** Staging folders nobody holds: keep those of acknowledged uploads that are not traces yet. */
 static void sweep_staging(struct lac_store *store)
 {
     char path[LAC_STORE_PATH_SIZE];
@@ -174,7 +160,7 @@ static void sweep_staging(struct lac_store *store)
         if (lac_staging_adopt(store, entry->d_name, &staging, &error) != LAC_OK) {
             continue;
         }
-        if (state_of(store, entry->d_name) == LAC_TRACE_IMPORTING) {
+        if (lac_store_staging_is_wanted(store, entry->d_name)) {
             lac_staging_close(&staging);
         } else {
             lac_staging_remove(&staging);

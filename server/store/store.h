@@ -220,6 +220,16 @@ LAC_MUST_USE enum lac_status lac_store_open_trace(struct lac_store *store, const
 /** Give a handle back. NULL is allowed. */
 void lac_store_release_trace(struct lac_store *store, struct lac_trace_file *file);
 
+/**
+ * Whether a code of lac_store_fail() blames this host and not the file: no memory, a full disk, a
+ * limit, a kill, a crash. What was uploaded is then kept in DIR/staging/<id>/, and its import can
+ * be tried again. NULL is allowed (no).
+ */
+bool lac_store_host_failed(const char *code);
+
+/** Whether what was uploaded is kept for a failed trace. Looks at the disk. */
+bool lac_store_upload_is_kept(const struct lac_store *store, const char *id);
+
 /** Bytes the caches hold now, for /metrics. */
 uint64_t lac_store_cache_used_bytes(struct lac_store *store);
 

@@ -1,5 +1,5 @@
-/* The states of an upload in the catalog: receiving, importing, failed; and what content is there.
- */
+/* The states of an upload in the catalog: receiving, importing, failed; what content is there, and
+ * what is kept of a failed one. */
 
 #include "analysis/model/status.h"
 #include "server/store/catalog.h"
@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /** One change of the catalog, as a transaction of its own. */
 static enum lac_status change(struct lac_store *store, bool durable, const char *sql,
@@ -139,22 +140,15 @@ enum lac_status lac_store_find_content(struct lac_store *store, const char *proj
     return status;
 }
 
-enum lac_status lac_store_list_state(struct lac_store *store, enum lac_trace_state state,
-                                     char (**ret_ids)[LAC_ID_SIZE], uint32_t *ret_count,
-                                     struct lac_error *reterr)
+/** Ids that a statement selects; finalizes it. */
+static enum lac_status collect_ids(sqlite3_stmt *get, char (**ret_ids)[LAC_ID_SIZE],
+                                   uint32_t *ret_count, struct lac_error *reterr)
 {
     char(*ids)[LAC_ID_SIZE] = NULL;
     uint32_t count = 0;
     uint32_t capacity = 0;
-    sqlite3_stmt *get = NULL;
-    enum lac_status status;
+    enum lac_status status = LAC_OK;
 
-    (void)pthread_mutex_lock(&store->lock);
-    status = lac_sql_prepare(store->catalog, "SELECT id FROM traces WHERE state = ? ORDER BY seq",
-                             &get, reterr);
-    if (status == LAC_OK) {
-        lac_sql_bind_i64(get, 1, state);
-    }
     while (status == LAC_OK) {
         status = lac_sql_step_row(get, "catalog", reterr);
         if (status == LAC_OK && count == capacity) {
@@ -173,7 +167,6 @@ enum lac_status lac_store_list_state(struct lac_store *store, enum lac_trace_sta
         }
     }
     (void)sqlite3_finalize(get);
-    (void)pthread_mutex_unlock(&store->lock);
     if (status != LAC_ERR_NOT_FOUND) {
         free(ids);
         return status;
@@ -181,4 +174,107 @@ enum lac_status lac_store_list_state(struct lac_store *store, enum lac_trace_sta
     *ret_ids = ids;
     *ret_count = count;
     return LAC_OK;
+}
+
+enum lac_status lac_store_list_state(struct lac_store *store, enum lac_trace_state state,
+                                     char (**ret_ids)[LAC_ID_SIZE], uint32_t *ret_count,
+                                     struct lac_error *reterr)
+{
+    sqlite3_stmt *get = NULL;
+    enum lac_status status;
+
+    (void)pthread_mutex_lock(&store->lock);
+    status = lac_sql_prepare(store->catalog, "SELECT id FROM traces WHERE state = ? ORDER BY seq",
+                             &get, reterr);
+    if (status == LAC_OK) {
+        lac_sql_bind_i64(get, 1, state);
+        status = collect_ids(get, ret_ids, ret_count, reterr);
+    }
+    (void)pthread_mutex_unlock(&store->lock);
+    return status;
+}
+
+enum lac_status lac_store_list_failed(struct lac_store *store, const char *code,
+                                      char (**ret_ids)[LAC_ID_SIZE], uint32_t *ret_count,
+                                      struct lac_error *reterr)
+{
+    sqlite3_stmt *get = NULL;
+    enum lac_status status;
+
+    (void)pthread_mutex_lock(&store->lock);
+    status = lac_sql_prepare(store->catalog,
+                             "SELECT id FROM traces WHERE state = 3 AND error_code = ? "
+                             "ORDER BY seq",
+                             &get, reterr);
+    if (status == LAC_OK) {
+        lac_sql_bind_text(get, 1, code);
+        status = collect_ids(get, ret_ids, ret_count, reterr);
+    }
+    (void)pthread_mutex_unlock(&store->lock);
+    return status;
+}
+
+/* -- what the host did wrong ------------------------------------------------------------------- */
+
+bool lac_store_host_failed(const char *code)
+{
+    static const char *const codes[] = {"io",     "no_space",       "out_of_memory", "crashed",
+                                        "killed", "resource_limit", "busy"};
+
+    for (size_t i = 0; code != NULL && i < sizeof codes / sizeof codes[0]; i++) {
+        if (strcmp(code, codes[i]) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+bool lac_store_upload_is_kept(const struct lac_store *store, const char *id)
+{
+    char path[LAC_STORE_PATH_SIZE];
+    struct stat info;
+
+    return lac_store_path(store, path, "staging", id, "/" LAC_STAGED_UPLOAD) &&
+           lstat(path, &info) == 0 && S_ISREG(info.st_mode);
+}
+
+bool lac_store_staging_is_wanted(struct lac_store *store, const char *id)
+{
+    struct lac_trace_row row;
+    struct lac_error error;
+    enum lac_status status = lac_catalog_get(store->catalog, id, false, &row, &error);
+    bool wanted = status != LAC_ERR_NOT_FOUND; /* in doubt nothing is removed */
+
+    if (status == LAC_OK) {
+        wanted = row.state == LAC_TRACE_IMPORTING ||
+                 (row.state == LAC_TRACE_FAILED && lac_store_host_failed(row.error_code));
+        lac_trace_row_done(&row);
+    }
+    return wanted;
+}
+
+enum lac_status lac_store_retry(struct lac_store *store, const char *id, struct lac_error *reterr)
+{
+    struct lac_trace_row row;
+    const char *texts[2] = {id, NULL};
+    int changes = 0;
+    enum lac_status status = lac_store_get_trace(store, id, &row, reterr);
+
+    if (status != LAC_OK) {
+        return status;
+    }
+    if (row.state == LAC_TRACE_FAILED && lac_store_host_failed(row.error_code)) {
+        texts[1] = row.error_code; /* so that nobody else has tried and failed meanwhile */
+        status = change(store, true,
+                        "UPDATE traces SET state = 1, error_code = NULL, error_message = NULL "
+                        "WHERE id = ?1 AND state = 3 AND error_code = ?2",
+                        texts, 2, &changes, reterr);
+    }
+    lac_trace_row_done(&row);
+    if (status == LAC_OK && changes != 1) {
+        status = lac_fail(reterr, LAC_ERR_MISUSE, 0,
+                          "only an import that failed for this machine's reasons can be tried "
+                          "again");
+    }
+    return status;
 }

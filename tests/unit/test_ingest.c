@@ -7,11 +7,13 @@
 
 #include <check.h>
 #include <dirent.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -26,12 +28,16 @@ static const char small_trace[] =
 static char folder[64];
 static struct lac_store *store;
 static struct lac_ingest *ingest;
+static uint32_t worker_count = 2, queue_max, wall_seconds_max;
 
 static void open_folder(const char *program)
 {
     const struct lac_store_options options = {.data_dir = folder, .sweep = true};
-    struct lac_ingest_options ingest_options = {
-        .program = program, .worker_count = 2, .keep_originals = true};
+    struct lac_ingest_options ingest_options = {.program = program,
+                                                .worker_count = worker_count,
+                                                .queue_max = queue_max,
+                                                .import_wall_seconds_max = wall_seconds_max,
+                                                .keep_originals = true};
     struct lac_error error = {0};
 
     ck_assert_msg(lac_store_open(&options, &store, &error) == LAC_OK, "%s", error.message);
@@ -261,6 +267,26 @@ START_TEST(a_second_server_on_the_folder_is_refused)
 }
 END_TEST
 
+/** What was uploaded is there, and nothing of the attempt but its count. */
+static void expect_kept(const char *id)
+{
+    char path[128];
+
+    (void)snprintf(path, sizeof path, "staging/%s", id);
+    ck_assert(lac_store_upload_is_kept(store, id));
+    for (int i = 0; i < 500 && count_files(path) > 2; i++) {
+        (void)nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    }
+    ck_assert_int_le(count_files(path), 2);
+}
+
+static void retry(const char *id, enum lac_status expected)
+{
+    struct lac_error error = {0};
+
+    ck_assert_msg(lac_ingest_retry(ingest, id, &error) == expected, "%s", error.message);
+}
+
 /** Programs that end as children do when things go wrong. */
 START_TEST(a_child_that_dies_is_a_failed_import_only)
 {
@@ -275,13 +301,16 @@ START_TEST(a_child_that_dies_is_a_failed_import_only)
     ck_assert_int_eq(row.state, LAC_TRACE_FAILED);
     ck_assert_str_eq(row.error_code, _i == 2 ? "io" : "crashed");
     lac_trace_row_done(&row);
-    wait_for_staging(0);
     close_folder();
     open_folder(NULL);
-    send("y", small_trace, id);
+    expect_kept(id); /* by the sweep of a start, too */
+    retry(id, LAC_OK);
     row = wait_for(id);
     ck_assert_int_eq(row.state, LAC_TRACE_READY);
+    ck_assert_ptr_null(row.error_code);
     lac_trace_row_done(&row);
+    wait_for_staging(0);
+    retry(id, LAC_ERR_MISUSE);
 }
 END_TEST
 
@@ -292,18 +321,184 @@ START_TEST(a_child_that_crashes_or_lies_is_a_failed_import_only)
         const char *name;
         const char *code;
     } cases[] = {{"crash", "crashed"},   {"lie", "io"},        {"link", "io"},
-                 {"garbage", "corrupt"}, {"flood", "crashed"}, {"memory", "out_of_memory"}};
+                 {"garbage", "crashed"}, {"flood", "crashed"}, {"memory", "out_of_memory"}};
     char id[LAC_ID_SIZE];
     struct lac_trace_row row;
+    struct lac_error error;
 
     send(cases[_i].name, small_trace, id);
     row = wait_for(id);
     ck_assert_int_eq(row.state, LAC_TRACE_FAILED);
     ck_assert_str_eq(row.error_code, cases[_i].code);
     lac_trace_row_done(&row);
-    wait_for_staging(0);
+    expect_kept(id);
     ck_assert_int_eq(count_files("traces"), 0);
     ck_assert_int_eq(count_files("originals"), 0);
+    ck_assert_int_eq(lac_ingest_delete(ingest, id, &error), LAC_OK);
+    ck_assert_int_eq(count_files("staging"), 0);
+    retry(id, LAC_ERR_NOT_FOUND);
+}
+END_TEST
+
+static int attempts_of(const char *id)
+{
+    char path[128];
+    struct stat info;
+
+    (void)snprintf(path, sizeof path, "%s/staging/%s/attempts", folder, id);
+    ck_assert_int_eq(stat(path, &info), 0);
+    return (int)info.st_size;
+}
+
+/** As a server leaves it that ends in the middle of an import. */
+static void begin_again_in_catalog(const char *id)
+{
+    const struct lac_store_options options = {.data_dir = folder};
+    struct lac_error error = {0};
+
+    ck_assert_int_eq(lac_store_open(&options, &store, &error), LAC_OK);
+    ck_assert_int_eq(lac_store_retry(store, id, &error), LAC_OK);
+    lac_store_close(store);
+}
+
+static bool is_running(void)
+{
+    struct lac_ingest_stats stats;
+
+    lac_ingest_stats(ingest, &stats);
+    return stats.imports_running == 1 && stats.imports_queued == 0;
+}
+
+START_TEST(what_is_no_trace_cannot_be_tried_again)
+{
+    char id[LAC_ID_SIZE];
+    struct lac_trace_row row;
+
+    send("x", "hello, I am no trace at all", id);
+    row = wait_for(id);
+    lac_trace_row_done(&row);
+    wait_for_staging(0);
+    retry(id, LAC_ERR_MISUSE);
+}
+END_TEST
+
+START_TEST(an_import_that_was_killed_begins_again_once_at_the_next_start)
+{
+    char ids[2][LAC_ID_SIZE];
+    struct lac_trace_row row;
+
+    send("killed once", small_trace, ids[0]);
+    send("killed", small_trace, ids[1]);
+    for (int i = 0; i < 2; i++) {
+        row = wait_for(ids[i]);
+        ck_assert_int_eq(row.state, LAC_TRACE_FAILED);
+        ck_assert_str_eq(row.error_code, "killed");
+        lac_trace_row_done(&row);
+    }
+    for (int start = 0; start < 2; start++) { /* the second changes nothing */
+        close_folder();
+        open_folder(NULL);
+        row = wait_for(ids[0]);
+        ck_assert_int_eq(row.state, LAC_TRACE_READY);
+        lac_trace_row_done(&row);
+        row = wait_for(ids[1]);
+        ck_assert_int_eq(row.state, LAC_TRACE_FAILED);
+        lac_trace_row_done(&row);
+        ck_assert_int_eq(attempts_of(ids[1]), 2);
+    }
+}
+END_TEST
+
+START_TEST(an_import_that_ends_the_server_each_time_is_given_up_but_kept)
+{
+    char id[LAC_ID_SIZE];
+    char path[160];
+    struct lac_trace_row row;
+
+    close_folder();
+    open_folder("/no/such/program");
+    send("x", small_trace, id);
+    row = wait_for(id);
+    lac_trace_row_done(&row);
+    expect_kept(id);
+    close_folder();
+    (void)snprintf(path, sizeof path, "%s/staging/%s/attempts", folder, id);
+    ck_assert_int_eq(truncate(path, 8), 0);
+    begin_again_in_catalog(id);
+    open_folder(NULL);
+    row = wait_for(id);
+    ck_assert_int_eq(row.state, LAC_TRACE_FAILED);
+    ck_assert_str_eq(row.error_code, "killed");
+    lac_trace_row_done(&row);
+    retry(id, LAC_OK);
+    row = wait_for(id);
+    ck_assert_int_eq(row.state, LAC_TRACE_READY);
+    lac_trace_row_done(&row);
+}
+END_TEST
+
+/** Stops the child of an import from outside. */
+START_TEST(an_import_that_stands_still_is_ended_after_its_time)
+{
+    char ids[2][LAC_ID_SIZE];
+    struct lac_trace_row row;
+
+    close_folder();
+    wall_seconds_max = 1;
+    worker_count = 1;
+    open_folder(NULL);
+    wall_seconds_max = 0;
+    worker_count = 2;
+    send(_i == 0 ? "stands still" : "closes and stands still", small_trace, ids[0]);
+    row = wait_for(ids[0]);
+    ck_assert_str_eq(row.error_code, "resource_limit");
+    ck_assert_ptr_nonnull(strstr(row.error_message, "--import-time"));
+    lac_trace_row_done(&row);
+    expect_kept(ids[0]);
+    send("killed", small_trace, ids[1]); /* the queue goes on */
+    row = wait_for(ids[1]);
+    ck_assert_str_eq(row.error_code, "killed");
+    lac_trace_row_done(&row);
+}
+END_TEST
+
+/** How many descriptors this process has. */
+static int count_descriptors(void)
+{
+    int count = 0;
+
+    for (int fd = 0; fd < 1024; fd++) {
+        count += fcntl(fd, F_GETFD) >= 0;
+    }
+    return count;
+}
+
+START_TEST(what_waits_holds_no_descriptor_and_is_bounded)
+{
+    const struct lac_upload_options options = {.name = "x"};
+    struct lac_upload *upload = NULL;
+    struct lac_error error = {0};
+    char id[LAC_ID_SIZE];
+    int before;
+
+    close_folder();
+    worker_count = 1;
+    queue_max = 20;
+    open_folder(NULL);
+    worker_count = 2;
+    queue_max = 0;
+    send("sleep", small_trace, id);
+    for (int i = 0; i < 1000 && !is_running(); i++) {
+        (void)nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    }
+    ck_assert(is_running());
+    before = count_descriptors();
+    for (int i = 0; i < 20; i++) {
+        send("waits", small_trace, id);
+    }
+    ck_assert_int_le(count_descriptors(), before + 2);
+    ck_assert_int_eq(lac_ingest_begin(ingest, &options, &upload, &error), LAC_ERR_BUSY);
+    ck_assert_ptr_nonnull(strstr(error.message, "20 imports wait"));
 }
 END_TEST
 
@@ -401,7 +596,19 @@ static int misbehave(const char *name)
 {
     FILE *report = fdopen(5, "w");
 
-    if (strcmp(name, "sleep") == 0) {
+    if (strcmp(name, "killed") == 0 ||
+        (strcmp(name, "killed once") == 0 && openat(4, "../tried", O_CREAT | O_EXCL, 0600) >= 0)) {
+        (void)raise(SIGKILL);
+    } else if (strcmp(name, "killed once") == 0) {
+        return -1;
+    } else if (strcmp(name, "stands still") == 0) {
+        (void)raise(SIGSTOP);
+    } else if (strcmp(name, "closes and stands still") == 0) {
+        (void)fputs("r 1 1 1\n", report);
+        (void)fclose(report);
+        (void)raise(SIGSTOP);
+        return 0;
+    } else if (strcmp(name, "sleep") == 0) {
         (void)sleep(30);
     } else if (strcmp(name, "crash") == 0) {
         (void)signal(SIGSEGV, SIG_DFL); /* not the sanitizer's */
@@ -467,6 +674,11 @@ int main(int argc, char **argv)
     tcase_add_test(tcase, a_second_server_on_the_folder_is_refused);
     tcase_add_loop_test(tcase, a_child_that_dies_is_a_failed_import_only, 0, 3);
     tcase_add_loop_test(tcase, a_child_that_crashes_or_lies_is_a_failed_import_only, 0, 6);
+    tcase_add_test(tcase, what_is_no_trace_cannot_be_tried_again);
+    tcase_add_test(tcase, an_import_that_was_killed_begins_again_once_at_the_next_start);
+    tcase_add_test(tcase, an_import_that_ends_the_server_each_time_is_given_up_but_kept);
+    tcase_add_loop_test(tcase, an_import_that_stands_still_is_ended_after_its_time, 0, 2);
+    tcase_add_test(tcase, what_waits_holds_no_descriptor_and_is_bounded);
     tcase_add_test(tcase, deleting_stops_an_import);
     tcase_add_test(tcase, what_was_acknowledged_is_imported_by_the_next_server);
     tcase_add_test(tcase, hashes_are_the_same_with_and_without_the_instructions);

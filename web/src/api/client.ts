@@ -123,6 +123,11 @@ export async function deleteTrace(id: string): Promise<void> {
   await request(apiUrl(trace(id)), {method: 'DELETE'});
 }
 
+/** Imports what is kept of a failed trace once more. */
+export async function retryImport(id: string): Promise<void> {
+  await request(apiUrl(`${trace(id)}/retry`), {method: 'POST'});
+}
+
 export const getAnalysis = (id: string, s?: AbortSignal) =>
   getJson(`${trace(id)}/analysis`, shapes.analysisShape, {}, s);
 

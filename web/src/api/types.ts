@@ -77,7 +77,14 @@ export const traceShape = obj({
   host: opt(str),
   simulated: or(bool, false),
   progress: opt(progressShape),
-  error: opt(obj({code: or(str, ''), message: or(str, '')})),
+  error: opt(
+    obj({
+      code: or(str, ''),
+      message: or(str, ''),
+      fault: or(str, 'file'),
+      can_retry: or(bool, false),
+    }),
+  ),
   generation: or(num, 1),
   event_count: or(num, 0),
   slice_count: or(num, 0),

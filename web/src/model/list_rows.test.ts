@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import {test} from 'node:test';
 import {traceShape} from '../api/types';
 import {describeDevices, matches, withoutOwnUploads} from './list_rows';
-import {laterOf, mergePage, mergeTrace} from './traces';
+import {begunAgain, canRetry, laterOf, mergePage, mergeTrace} from './traces';
 
 const trace = (part: Record<string, unknown>) =>
   traceShape({id: 'a', state: 'ready', created_at: '2026-01-01T00:00:00Z', ...part}, '');
@@ -52,6 +52,18 @@ test('a reply that an event overtook does not take the end back', () => {
   assert.equal(laterOf(reading, ready), ready);
   assert.equal(laterOf(ready, trace({id: 'a', state: 'ready', name: 'new'})).name, 'new');
   assert.equal(laterOf(undefined, reading), reading);
+});
+
+test('only what the server kept can be tried again', () => {
+  const error = {code: 'no_space', message: 'no space', fault: 'host', can_retry: true};
+  const failed = trace({state: 'failed', error});
+  assert.ok(canRetry(failed));
+  assert.ok(!canRetry(trace({state: 'failed', error: {...error, can_retry: false}})));
+  assert.ok(!canRetry(trace({state: 'failed', error: {code: 'corrupt', message: 'x'}})));
+  assert.ok(!canRetry(trace({state: 'ready', error})));
+  const again = begunAgain(failed);
+  assert.equal(again.state, 'importing');
+  assert.ok(!canRetry(again));
 });
 
 test('a file on its way has one row', () => {

@@ -1,6 +1,6 @@
 // The list of traces, kept up to date by server-sent events, else by polling.
 import {computed, signal} from '@preact/signals';
-import {ApiError, deleteTrace, errorText, getTrace, listTraces} from '../api/client';
+import {ApiError, deleteTrace, errorText, getTrace, listTraces, retryImport} from '../api/client';
 import {subscribeTraces} from '../api/events';
 import type {TraceInfo} from '../api/types';
 
@@ -21,6 +21,14 @@ export const serverAway = signal(false);
 
 export function isUnderWay(trace: TraceInfo): boolean {
   return trace.state === 'receiving' || trace.state === 'importing';
+}
+/** It failed for reasons of the server, which kept what was uploaded. */
+export function canRetry(trace: TraceInfo): boolean {
+  return trace.state === 'failed' && trace.error?.can_retry === true;
+}
+/** What a failed trace becomes when its import begins again. */
+export function begunAgain(trace: TraceInfo): TraceInfo {
+  return {...trace, state: 'importing', error: undefined, progress: undefined};
 }
 const anyUnderWay = computed(() => traces.value.some(isUnderWay));
 
@@ -145,6 +153,14 @@ export async function refreshTrace(id: string): Promise<void> {
 export async function removeTrace(id: string): Promise<void> {
   await deleteTrace(id);
   forget(id);
+}
+
+export async function retryTrace(trace: TraceInfo): Promise<void> {
+  await retryImport(trace.id);
+  const known = traceById(trace.id);
+  // an event may have told of its end already
+  if (known === undefined || known === trace)
+    traces.value = mergeTrace(traces.value, begunAgain(trace));
 }
 
 function noteFailure(error: unknown): void {

@@ -7,7 +7,7 @@ import {formatBytes, formatCount, formatWhen, sentence} from '../base/format';
 import {describeDevices} from '../model/list_rows';
 import {runs} from '../model/runs';
 import {isTyping, registerShortcuts} from '../model/shortcuts';
-import {deletedTraces, isUnderWay, takeReply, traceById, traces} from '../model/traces';
+import {canRetry, deletedTraces, isUnderWay, takeReply, traceById, traces} from '../model/traces';
 import {DEFAULT_VIEW, page, traceId, type Page} from '../model/view_state';
 import {TimelinePanel} from '../timeline/timeline_panel';
 import {Boundary} from '../ui/boundary';
@@ -19,6 +19,7 @@ import {useResource, type Resource} from '../ui/resource';
 import {Empty, Failed, Loading} from '../ui/states';
 import {OverviewPage} from './overview_page';
 import {showEvidence} from './evidence_link';
+import {RetryButton} from './retry_button';
 import {ShareButton} from './share_dialog';
 
 const FlamePage = lazy('the flame graph', async () => (await import('./lazy_pages')).FlamePage);
@@ -238,7 +239,11 @@ function Importing({trace}: {trace: TraceInfo}): JSX.Element {
 function Broken({trace}: {trace: TraceInfo}): JSX.Element {
   return (
     <Failed
-      title="This trace could not be read"
+      title={
+        trace.error?.fault === 'host'
+          ? 'The server could not import this trace'
+          : 'This trace could not be read'
+      }
       text={sentence(trace.error?.message || 'The server gives no reason.')}
     >
       <p class="muted">
@@ -249,7 +254,9 @@ function Broken({trace}: {trace: TraceInfo}): JSX.Element {
             (<code>{trace.error.code}</code>)
           </>
         )}
+        {canRetry(trace) && '. The server keeps what was uploaded.'}
       </p>
+      <RetryButton trace={trace} />
     </Failed>
   );
 }

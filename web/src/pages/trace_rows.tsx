@@ -21,6 +21,7 @@ import {Chip, topicOf} from '../ui/cause_mark';
 import {IconChevron, IconTrash} from '../ui/icons';
 import {ViewLink} from '../ui/link';
 import {ProgressLine} from '../ui/progress_line';
+import {RetryButton} from './retry_button';
 
 /** Traces to delete together, and what they are called. */
 export const toDelete = signal<
@@ -366,9 +367,16 @@ function BusyRow({trace}: {trace: TraceInfo}): JSX.Element {
 function FailedRow({trace}: {trace: TraceInfo}): JSX.Element {
   return (
     <div class="trace-row trace-row-failed" role="row">
-      <VerdictCell trace={trace} letter="!" cause="failed" text="Could not be read" isError />
+      <VerdictCell
+        trace={trace}
+        letter="!"
+        cause="failed"
+        text={trace.error?.fault === 'host' ? 'Not imported' : 'Could not be read'}
+        isError
+      />
       <span class="cell-reason" role="cell">
-        {sentence(trace.error?.message || 'The server gives no reason.')}
+        {sentence(trace.error?.message || 'The server gives no reason.')}{' '}
+        <RetryButton trace={trace} />
       </span>
       <RowEnd trace={trace} />
     </div>
