@@ -125,5 +125,6 @@ void lac_doctor_run(struct lac_doctor *doctor)
     lac_doctor_disk(doctor);
     lac_doctor_environment(doctor);
     lac_doctor_system(doctor);
+    lac_doctor_sandbox(doctor);
     lac_doctor_reach(doctor);
 }

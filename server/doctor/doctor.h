@@ -62,6 +62,7 @@ void lac_doctor_ask_driver(struct lac_doctor *doctor); /* the part of it that NV
 void lac_doctor_environment(struct lac_doctor *doctor); /* variables that slow or intrude */
 void lac_doctor_system(struct lac_doctor *doctor);      /* clock source, governor, huge pages */
 void lac_doctor_disk(struct lac_doctor *doctor);        /* the data folder */
+void lac_doctor_sandbox(struct lac_doctor *doctor);     /* what imports are held in */
 void lac_doctor_reach(struct lac_doctor *doctor);       /* the server */
 
 /** All of them, in the order of the report. */

@@ -11,6 +11,7 @@
 #include "server/ingest/host_limits.h"
 #include "server/ingest/ingest_private.h"
 #include "server/ingest/original.h"
+#include "server/ingest/sandbox.h"
 #include "server/store/publish.h"
 
 #include <errno.h>
@@ -104,6 +105,7 @@ static bool give_up_rights(const struct lac_worker_limits *limits)
     /* after a change of user /proc/self belongs to root unless this says otherwise */
     (void)prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    (void)lac_sandbox_enter(LAC_WORKER_INPUT_FD, LAC_WORKER_FOLDER_FD);
     return true;
 }
 

@@ -315,13 +315,16 @@ static void tidy(const struct lac_staging *staging)
 }
 
 /** Take the job off the list, then free it and, unless it is to be kept, its folder. */
-static void end_job(struct lac_ingest *ingest, struct lac_job *job, bool done, bool keep_folder)
+static void end_job(struct lac_ingest *ingest, struct lac_job *job,
+                    const struct lac_job_outcome *outcome, bool keep_folder)
 {
     (void)pthread_mutex_lock(&ingest->lock);
     unlink_job(ingest, job);
     ingest->stats.memory_reserved_bytes -= job->reserve_bytes;
     ingest->stats.imports_running--;
     keep_folder = keep_folder && !job->is_cancelled;
+    ingest->stats.imports_done += outcome->status == LAC_OK;
+    ingest->stats.imports_failed += outcome->status != LAC_OK && !outcome->is_interrupted;
     (void)pthread_cond_broadcast(&ingest->wake);
     (void)pthread_mutex_unlock(&ingest->lock);
     if (keep_folder) {
@@ -330,9 +333,6 @@ static void end_job(struct lac_ingest *ingest, struct lac_job *job, bool done, b
     } else {
         lac_staging_remove(job->staging);
     }
-    (void)pthread_mutex_lock(&ingest->lock);
-    *(done ? &ingest->stats.imports_done : &ingest->stats.imports_failed) += 1;
-    (void)pthread_mutex_unlock(&ingest->lock);
     free_job(job);
 }
 
@@ -400,7 +400,7 @@ static void import(struct lac_ingest *ingest, struct lac_job *job)
     if (outcome.status != LAC_OK && !is_cancelled(ingest, job)) {
         keep_folder = outcome.is_interrupted || fail_job(ingest, job, &outcome);
     }
-    end_job(ingest, job, outcome.status == LAC_OK, keep_folder);
+    end_job(ingest, job, &outcome, keep_folder);
 }
 
 static void *work(void *context)
