@@ -14,6 +14,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <malloc.h>
 #include <poll.h>
 #include <pwd.h>
 #include <signal.h>
@@ -51,6 +52,7 @@ static const struct lac_option option_table[] = {
     {.name = "model-cache",
      .value = "BYTES",
      .help = "traces for flame graphs: a quarter of memory"},
+    {.name = "reply-memory", .value = "BYTES", .help = "replies under way: an eighth of memory"},
     {.name = "connections", .value = "N", .help = "open connections at most: 8192"},
     {.name = "connections-per-address", .value = "N", .help = "of one other address: 128"},
     {.name = "connections-loopback", .value = "N", .help = "of this machine: 4096"},
@@ -58,15 +60,16 @@ static const struct lac_option option_table[] = {
     {.name = "idle-timeout", .value = "MS", .help = "between requests: 75000"},
     {.name = "keyless-timeout", .value = "MS", .help = "the same before the key was shown: 10000"},
     {.name = "body-timeout", .value = "MS", .help = "for a small body: 30000"},
-    {.name = "rate-window", .value = "MS", .help = "an upload's rate is taken over: 10000"},
-    {.name = "rate-min", .value = "BYTES", .help = "slowest upload, a second: 1K"},
+    {.name = "rate-window", .value = "MS", .help = "rates are taken over: 10000"},
+    {.name = "rate-min", .value = "BYTES", .help = "slowest upload or reader, a second: 1K"},
     {.name = "stop-timeout", .value = "MS", .help = "stopping waits for requests: 10000"},
     {.name = "loops", .value = "N", .help = "network threads"},
     {.name = "workers", .value = "N", .help = "worker threads"},
     {0},
 };
 
-#define MODEL_CACHE_LEAST (UINT64_C(1) << 30)
+#define MODEL_CACHE_LEAST  (UINT64_C(1) << 30)
+#define REPLY_MEMORY_LEAST (UINT64_C(256) << 20)
 
 /** Documents of runs kept in memory. */
 #define DOCUMENT_CACHE_BYTES ((uint64_t)64 << 20)
@@ -199,8 +202,15 @@ static bool read_options(struct service *service)
         !read_unsigned(service, "import-queue", 1000000, &ingest->queue_max) ||
         !lac_options_number(options, "cache", 0, UINT64_C(1) << 50, 0, &store->cache_bytes) ||
         !lac_options_number(options, "model-cache", 0, UINT64_C(1) << 50, 0,
-                            &store->model_cache_bytes)) {
+                            &store->model_cache_bytes) ||
+        !lac_options_number(options, "reply-memory", 0, UINT64_C(1) << 50, 0,
+                            &http->reply_bytes_max)) {
         return false;
+    }
+    if (http->reply_bytes_max == 0) {
+        const uint64_t share = lac_ingest_machine_bytes() / 8;
+
+        http->reply_bytes_max = share > REPLY_MEMORY_LEAST ? share : REPLY_MEMORY_LEAST;
     }
     if (store->model_cache_bytes == 0) {
         /* 27 bytes a slice: 100 M events need 3 GiB */
@@ -414,6 +424,9 @@ int lac_cmd_serve(int argc, char **argv)
         return 2;
     }
     fit_descriptors(&service.http_options);
+    /* a large reply is given back to the system when it was read: by default the allocator keeps
+     * blocks of the size of those that it has seen */
+    (void)mallopt(M_MMAP_THRESHOLD, 2 << 20);
     if (!catch_signals()) {
         return fail("cannot catch signals");
     }

@@ -4,8 +4,10 @@
 #include "server/http/server_private.h"
 
 #include <errno.h>
+#include <linux/tcp.h>
 #include <microhttpd.h>
 #include <netinet/in.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -203,6 +205,46 @@ static bool body_is_late(struct connection *connection, int64_t now_ns)
     return false;
 }
 
+/* How much of what was ever sent on it the client's side has taken; UINT64_MAX: unknown. */
+static uint64_t acknowledged_bytes(const struct connection *connection)
+{
+    struct tcp_info info = {0};
+    socklen_t length = sizeof(info);
+
+    if (getsockopt(connection->fd, IPPROTO_TCP, TCP_INFO, &info, &length) != 0 ||
+        length < offsetof(struct tcp_info, tcpi_bytes_acked) + sizeof(info.tcpi_bytes_acked)) {
+        return UINT64_MAX;
+    }
+    return info.tcpi_bytes_acked;
+}
+
+/* A reader may be slow, but not that slow: what it does not read holds memory. libmicrohttpd does
+ * not tell how far a reply is, the kernel does. */
+static bool reader_is_late(struct connection *connection, int64_t now_ns)
+{
+    const struct lac_http_options *options = &connection->loop->server->options;
+    const uint64_t least_bytes =
+        (uint64_t)options->rate_bytes_per_s_min * options->rate_window_ms / 1000;
+    const bool is_first = connection->window_start_ns == 0;
+    uint64_t acknowledged;
+
+    if (now_ns > connection->deadline_ns) {
+        return true;
+    }
+    if (!is_first &&
+        now_ns - connection->window_start_ns < (int64_t)options->rate_window_ms * 1000000) {
+        return false;
+    }
+    acknowledged = acknowledged_bytes(connection);
+    if (!is_first && acknowledged != UINT64_MAX &&
+        acknowledged - connection->window_bytes < least_bytes) {
+        return true;
+    }
+    connection->window_start_ns = now_ns;
+    connection->window_bytes = acknowledged;
+    return false;
+}
+
 static void check_deadlines(struct connection *connection, int64_t now_ns)
 {
     struct lac_metrics *metrics = connection->loop->server->metrics;
@@ -231,6 +273,11 @@ static void check_deadlines(struct connection *connection, int64_t now_ns)
         }
         break;
     case PHASE_REPLY:
+        if (reader_is_late(connection, now_ns)) {
+            lac_metrics_timed_out(metrics);
+            (void)shutdown(connection->fd, SHUT_RDWR);
+        }
+        break;
     case PHASE_DOOMED:
         if (now_ns > connection->deadline_ns) {
             lac_metrics_timed_out(metrics);

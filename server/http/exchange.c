@@ -88,6 +88,7 @@ void lac_exchange_destroy(struct exchange *x)
         free(x->transfer);
     }
     lac_buffer_done(&x->body);
+    lac_reply_release(x);
     lac_response_done(&x->response);
     free(x->if_none_match);
     free(x->fields);

@@ -33,6 +33,7 @@ struct lac_metrics {
     _Atomic uint64_t connections_total;
     _Atomic uint64_t connections_refused;
     _Atomic uint64_t connections_displaced;
+    _Atomic uint64_t replies_refused;
     _Atomic uint64_t timed_out;
     struct row row[];
 };
@@ -104,6 +105,11 @@ void lac_metrics_refused(struct lac_metrics *metrics)
 void lac_metrics_displaced(struct lac_metrics *metrics, unsigned count)
 {
     add(&metrics->connections_displaced, count);
+}
+
+void lac_metrics_reply_refused(struct lac_metrics *metrics)
+{
+    add(&metrics->replies_refused, 1);
 }
 
 void lac_metrics_timed_out(struct lac_metrics *metrics)
@@ -215,10 +221,15 @@ void lac_metrics_write(const struct lac_metrics *metrics, struct lac_buffer *out
                       "that were ended to make room.\n"
                       "# TYPE lacuna_http_connections_displaced_total counter\n"
                       "lacuna_http_connections_displaced_total %" PRIu64 "\n"
+                      "# HELP lacuna_http_replies_refused_total Replies that did not fit the "
+                      "memory for replies under way.\n"
+                      "# TYPE lacuna_http_replies_refused_total counter\n"
+                      "lacuna_http_replies_refused_total %" PRIu64 "\n"
                       "# TYPE lacuna_http_timed_out_total counter\n"
                       "lacuna_http_timed_out_total %" PRIu64 "\n",
                       sent, received,
                       atomic_load_explicit(&metrics->connections_open, memory_order_relaxed),
                       load(&metrics->connections_total), load(&metrics->connections_refused),
-                      load(&metrics->connections_displaced), load(&metrics->timed_out));
+                      load(&metrics->connections_displaced), load(&metrics->replies_refused),
+                      load(&metrics->timed_out));
 }

@@ -33,6 +33,8 @@ void lac_metrics_connection(struct lac_metrics *metrics, int change);
 void lac_metrics_refused(struct lac_metrics *metrics);
 /** Connections without the key were ended to make room for others. */
 void lac_metrics_displaced(struct lac_metrics *metrics, unsigned count);
+/** A reply did not fit the memory for replies under way. */
+void lac_metrics_reply_refused(struct lac_metrics *metrics);
 /** A connection ended because a deadline or the minimum rate was missed. */
 void lac_metrics_timed_out(struct lac_metrics *metrics);
 

@@ -1,16 +1,22 @@
 #include "analysis/model/status.h"
 #include "server/http/buffer.h"
 #include "server/http/gzip.h"
+#include "server/http/metrics.h"
 #include "server/http/request.h"
 #include "server/http/server_private.h"
 
 #include <microhttpd.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-/* How long a reply may take: a start, and then at least this rate. */
+/* How long a reply may take at most: a start, and then at least this rate. */
 enum { REPLY_MS_MIN = 30000, REPLY_BYTES_PER_MS = 16 };
+
+/* Replies up to this are as large as what a connection costs anyway: never refused, not counted. */
+enum { SMALL_REPLY_BYTES = 16 << 10 };
 
 static const struct {
     const char *name;
@@ -77,6 +83,30 @@ static void compress(struct exchange *x)
     }
 }
 
+/* All replies that wait to be read share one budget, since nobody can be made to read. What is
+ * borrowed (the page) is there once for all. */
+static bool fits_budget(struct exchange *x)
+{
+    struct lac_http_server *server = x->loop->server;
+    const uint64_t size = x->response.body.size_bytes;
+
+    if (size <= SMALL_REPLY_BYTES || x->response.borrowed != NULL) {
+        return true;
+    }
+    if (atomic_fetch_add(&server->reply_bytes, size) + size > server->options.reply_bytes_max) {
+        atomic_fetch_sub(&server->reply_bytes, size);
+        return false;
+    }
+    x->budget_bytes = size;
+    return true;
+}
+
+void lac_reply_release(struct exchange *x)
+{
+    atomic_fetch_sub(&x->loop->server->reply_bytes, x->budget_bytes);
+    x->budget_bytes = 0;
+}
+
 void lac_reply_finish(struct exchange *x)
 {
     struct lac_response *response = &x->response;
@@ -88,6 +118,13 @@ void lac_reply_finish(struct exchange *x)
     }
     if (!answer_unchanged(x)) {
         compress(x);
+    }
+    if (!fits_budget(x)) {
+        lac_metrics_reply_refused(x->loop->server->metrics);
+        lac_response_error(response, 503, "busy",
+                           "the replies under way fill the memory for them: read those, or try "
+                           "again in a moment");
+        lac_response_header(response, "Retry-After", "2");
     }
 }
 
@@ -155,6 +192,7 @@ void lac_reply_started(struct exchange *x)
     struct connection *connection = x->connection;
 
     connection->phase = PHASE_REPLY;
+    connection->window_start_ns = 0;
     connection->deadline_ns =
         lac_http_now_ns() +
         ((int64_t)REPLY_MS_MIN + (int64_t)(x->reply_bytes / REPLY_BYTES_PER_MS)) * 1000000;

@@ -54,6 +54,9 @@ static void fill_defaults(struct lac_http_options *options)
     if (options->upload_bytes_max == 0) {
         options->upload_bytes_max = UINT64_C(16) << 30;
     }
+    if (options->reply_bytes_max == 0) {
+        options->reply_bytes_max = UINT64_C(256) << 20;
+    }
     if (options->base_path == NULL) {
         options->base_path = "";
     }
@@ -202,6 +205,9 @@ void lac_http_server_metrics(struct lac_http_server *server, struct lac_buffer *
     lac_metrics_write(server->metrics, out);
     lac_pool_stats(server->pool, &pool);
     lac_buffer_printf(out,
+                      "# HELP lacuna_http_reply_bytes Of replies under way.\n"
+                      "# TYPE lacuna_http_reply_bytes gauge\n"
+                      "lacuna_http_reply_bytes %llu\n"
                       "# TYPE lacuna_http_event_streams gauge\n"
                       "lacuna_http_event_streams %u\n"
                       "# TYPE lacuna_workers gauge\n"
@@ -213,6 +219,7 @@ void lac_http_server_metrics(struct lac_http_server *server, struct lac_buffer *
                       "# TYPE lacuna_jobs_total counter\n"
                       "lacuna_jobs_total{result=\"done\"} %llu\n"
                       "lacuna_jobs_total{result=\"refused\"} %llu\n",
+                      (unsigned long long)atomic_load(&server->reply_bytes),
                       atomic_load(&server->stream_count), pool.running, pool.thread_count,
                       pool.queued_quick, pool.queued_slow, (unsigned long long)pool.done,
                       (unsigned long long)pool.refused);

@@ -41,10 +41,12 @@ struct lac_http_options {
     unsigned idle_ms_max;              /**< between requests of a connection; 0: 75000 */
     unsigned keyless_idle_ms_max;      /**< the same, where no key was shown; 0: 10000 */
     unsigned body_ms_max;              /**< whole body of anything but an upload; 0: 30000 */
-    unsigned rate_window_ms;           /**< an upload's rate is taken over this; 0: 10000 */
-    unsigned rate_bytes_per_s_min;     /**< 0: 1024 */
+    unsigned rate_window_ms;           /**< the rate of a body or a reply is taken over this; 0:
+                                          10000 */
+    unsigned rate_bytes_per_s_min;     /**< slowest upload, slowest reader; 0: 1024 */
     unsigned stop_ms_max;              /**< how long stopping waits for requests; 0: 10000 */
     uint64_t upload_bytes_max;         /**< 0: 16 GiB */
+    uint64_t reply_bytes_max;          /**< of all replies under way together; 0: 256 MiB */
 };
 
 struct lac_http_server;

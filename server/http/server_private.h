@@ -46,8 +46,9 @@ struct connection {
     int fd;
     enum phase phase;
     int64_t deadline_ns;
-    int64_t window_start_ns; /**< PHASE_BODY: current window of the rate */
-    uint64_t window_bytes;
+    int64_t
+        window_start_ns;   /**< PHASE_BODY, PHASE_REPLY: current window of the rate; 0: none yet */
+    uint64_t window_bytes; /**< PHASE_BODY: in it; PHASE_REPLY: acknowledged before it */
     bool is_suspended;
     bool had_request;
     bool has_key; /**< a request of it showed a valid key */
@@ -121,6 +122,7 @@ struct exchange {
     char *fields;        /**< owned copies of request.field, one behind the other */
     uint64_t received_bytes;
     uint64_t reply_bytes;
+    uint64_t budget_bytes; /**< of server->reply_bytes */
     struct lac_buffer body;
     struct transfer *transfer;
     struct stream *stream;
@@ -168,6 +170,7 @@ struct lac_http_server {
     struct lac_pool *pool;
     _Atomic bool is_stopping;
     _Atomic unsigned stream_count;
+    _Atomic uint64_t reply_bytes; /**< of all replies under way but small and borrowed ones */
     bool is_running;
     unsigned loop_count;
     struct loop loop[];
@@ -243,6 +246,8 @@ void lac_transfer_abandon(struct exchange *x);
 /* server/http/reply.c */
 /** Conditional requests, compression, failures of the body. Any thread that has the exchange. */
 void lac_reply_finish(struct exchange *x);
+/** The reply is over: its bytes count no longer. */
+void lac_reply_release(struct exchange *x);
 /** Queue the response. Loop thread. */
 enum MHD_Result lac_reply_queue(struct exchange *x);
 /** The reply is being sent from now on: its deadline. */

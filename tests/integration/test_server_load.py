@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Many, slow, silent and vanishing clients; stopping."""
+import json
 import os
 import re
 import resource
@@ -271,6 +272,53 @@ class Load(unittest.TestCase):
             self.assertEqual(ask(connection, listing), 200)
         for connection in mine + crowd + late:
             connection.close()
+
+    def test_replies_that_nobody_reads_share_one_budget_and_end(self):
+        server = self.server("--reply-memory", "16M", "--rate-window", "2000")
+        events = [{"ph": "X", "cat": "cpu_op", "name": f"{i:05d}" + "x" * 150, "pid": 1, "tid": 1, "ts": i * 10, "dur": 5} for i in range(25000)]
+        trace = server.upload(json.dumps({"traceEvents": events}).encode())
+        self.assertEqual(server.wait_ready(trace)["state"], "ready")
+        path = f"/api/v1/traces/{trace}/names"
+        size = len(server.get(path).body)
+        self.assertGreater(size, 4_000_000)
+
+        def waiting_bytes():
+            return int(re.search(r"lacuna_http_reply_bytes (\d+)", server.get("/metrics").body.decode()).group(1))
+
+        def begin():
+            connection = socket.socket()
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            connection.settimeout(60)
+            connection.connect(("127.0.0.1", server.port))
+            connection.sendall(b"GET " + path.encode() + b" HTTP/1.1\r\n" + HOST + b"Authorization: Bearer " + server.key.encode() + b"\r\n\r\n")
+            return connection
+
+        silent = [begin() for _ in range(12)]
+        statuses = [connection.recv(12, socket.MSG_WAITALL)[9:12] for connection in silent]
+        self.assertLessEqual(statuses.count(b"200"), 16 * 1024 * 1024 // size)
+        self.assertEqual(statuses.count(b"200") + statuses.count(b"503"), 12)
+        self.assertGreaterEqual(statuses.count(b"503"), 12 - 16 * 1024 * 1024 // size)
+        self.assertLessEqual(waiting_bytes(), 16 * 1024 * 1024)
+        refused = silent[statuses.index(b"503")]
+        text = refused.recv(4096, socket.MSG_DONTWAIT)
+        self.assertIn(b"\r\nRetry-After: 2\r\n", text)
+        self.assertEqual(server.get("/api/v1/traces").status, 200)  # small ones are answered
+        end = time.monotonic() + 60
+        while waiting_bytes() > 0 and time.monotonic() < end:
+            time.sleep(0.1)
+        self.assertEqual(waiting_bytes(), 0)
+        for connection in silent:
+            connection.close()
+        # who reads slowly, but reads, gets it all
+        with begin() as slow:
+            taken, begun = 0, time.monotonic()
+            while taken < size:
+                part = slow.recv(size // 40)
+                self.assertTrue(part, taken)
+                taken += len(part)
+                wait = begun + 5.0 * taken / size - time.monotonic()
+                time.sleep(max(0.0, wait))
+        self.assertGreater(time.monotonic() - begun, 4.0)
 
     def test_without_the_key_a_connection_does_not_stay_idle_for_long(self):
         server = self.server("--keyless-timeout", "1500")
