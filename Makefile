@@ -154,7 +154,7 @@ $(BUILD)/liblacuna.so: $(INJECT_SRCS) $(wildcard collector/inject/*.h collector/
 $(BUILD)/python/.stamp: collector/python/extension.c collector/python/python_abi.h collector/inject/api.h $(wildcard collector/python/*.py)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(INJECT_CFLAGS) -shared collector/python/extension.c -Wl,--no-as-needed -l:libdl.so.2 -o $(@D)/_lacuna.abi3.so
-	$(Q)cp collector/python/*.py $(@D)/ && touch $@
+	$(Q)rm -f $(@D)/*.py && cp collector/python/*.py $(@D)/ && touch $@
 
 # the launcher: dynamic, a C library and nothing else, its own entry point (collector/launch/start.S says why)
 NODE_SRCS := $(wildcard collector/base/*.c collector/launch/*.c)

@@ -1,63 +1,111 @@
 #include "collector/launch/job.h"
 
+#include "collector/launch/entry.h"
+#include "collector/launch/rescue.h"
+#include "collector/launch/signals.h"
+
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/types.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-static void exec_job(char *const *argv)
+int lac_job_become(char *const *argv)
 {
-    sigset_t none;
+    int problem;
 
-    (void)setpgid(0, 0);
-    (void)sigemptyset(&none);
-    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+    lac_entry_give_back();
     (void)execvp(argv[0], argv);
-    (void)fprintf(stderr, "lacuna: cannot run %s: %s\n", argv[0], strerror(errno));
-    _exit(errno == ENOENT ? 127 : 126);
+    problem = errno;
+    (void)fprintf(stderr, "lacuna: cannot run %s: %s\n", argv[0], strerror(problem));
+    return problem == ENOENT ? 127 : 126;
 }
 
 bool lac_job_start(struct lac_job *job, char *const *argv)
 {
+    const pid_t launcher = getpid();
+
     *job = (struct lac_job){0};
-#ifdef PR_SET_CHILD_SUBREAPER
-    (void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-#endif
     job->pid = fork();
     if (job->pid == 0) {
-        exec_job(argv);
+        (void)setpgid(0, 0);
+        (void)prctl(PR_SET_PDEATHSIG, (unsigned long)SIGKILL, 0ul, 0ul, 0ul);
+        if (getppid() != launcher) { /* it was too late for that */
+            _exit(128 + SIGKILL);
+        }
+        _exit(lac_job_become(argv));
     }
     if (job->pid > 0) {
         (void)setpgid(job->pid, job->pid); /* whichever of us two is first */
+        lac_rescue_begin(job->pid);
     }
     return job->pid > 0;
 }
 
-void lac_job_poll(struct lac_job *job)
+static void note(struct lac_job *job, int status)
 {
-    int status = 0;
-    pid_t pid;
-
-    while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
-        if (WIFSTOPPED(status)) {
-            job->stopped_by = pid == job->pid ? WSTOPSIG(status) : job->stopped_by;
-        } else if (pid == job->pid) {
-            job->ended = true;
-            job->exit_status = WIFEXITED(status)     ? WEXITSTATUS(status)
-                               : WIFSIGNALED(status) ? 128 + WTERMSIG(status)
-                                                     : 1;
-        }
+    if (WIFSTOPPED(status)) {
+        job->stopped_by = WSTOPSIG(status);
+        return;
     }
-    job->orphans_left = pid == 0;
+    job->ended = true;
+    job->ended_by = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+    job->exit_status = job->ended_by != 0 ? 128 + job->ended_by : WEXITSTATUS(status);
+    lac_rescue_end(job->exit_status);
 }
 
-void lac_job_signal(const struct lac_job *job, int signal)
+void lac_job_poll(struct lac_job *job)
 {
-    if (job->pid > 0 && !(job->ended && !job->orphans_left)) {
+    const pid_t which = getpid() == 1 ? -1 : job->pid;
+    int status = 0;
+    pid_t pid = 0;
+
+    while (!job->ended && pid >= 0) {
+        pid = waitpid(which, &status, WNOHANG | WUNTRACED);
+        if (pid == 0) {
+            return;
+        }
+        if (pid == job->pid) {
+            note(job, status);
+        } else if (pid < 0 && errno == ECHILD) { /* somebody else took its status */
+            (void)fprintf(stderr, "lacuna: how the job ended cannot be told\n");
+            note(job, 1 << 8);
+        }
+    }
+}
+
+void lac_job_signal_group(const struct lac_job *job, int signal)
+{
+    if (job->pid > 0 && !job->ended) {
         (void)kill(-job->pid, signal);
     }
+}
+
+void lac_job_pass_on(const struct lac_job *job, const struct lac_signal *signal)
+{
+    if (job->pid > 0 && !job->ended) {
+        /* whoever lets us go on again lets all of it go on */
+        const bool is_for_all = signal->is_from_terminal || signal->number == SIGCONT;
+
+        lac_signal_pass_on(signal, is_for_all ? -job->pid : job->pid);
+    }
+}
+
+int lac_job_exit_status(const struct lac_job *job)
+{
+    const struct rlimit no_core = {0};
+    struct sigaction as_usual;
+
+    if (job->ended_by == SIGINT || job->ended_by == SIGQUIT) {
+        memset(&as_usual, 0, sizeof(as_usual));
+        as_usual.sa_handler = SIG_DFL;
+        (void)sigaction(job->ended_by, &as_usual, NULL);
+        (void)setrlimit(RLIMIT_CORE, &no_core); /* the job has left its own */
+        (void)kill(getpid(), job->ended_by);
+        lac_signals_let(job->ended_by);
+    }
+    return job->exit_status;
 }

@@ -1,6 +1,7 @@
 #include "collector/launch/nvml.h"
 
 #include "collector/inject/old_symbols.h"
+#include "collector/launch/entry.h"
 #include "collector/launch/nvml_abi.h"
 #include "collector/launch/nvml_calls.h"
 #include "collector/launch/nvml_gpm.h"
@@ -11,7 +12,6 @@
 #include <dlfcn.h>
 #include <math.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -220,12 +220,10 @@ static void read_all_of(struct lac_nvml *nvml, struct device *device, bool with_
 static void *run(void *context)
 {
     struct lac_nvml *const nvml = context;
-    sigset_t all;
     bool is_open;
     bool stop;
 
-    (void)sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, NULL);
+    lac_entry_hold(lac_entry_held()); /* signals are the main thread's, faults are our own */
     is_open = open_all(nvml);
     (void)pthread_mutex_lock(&nvml->mutex);
     nvml->state = is_open ? OPEN : FAILED;

@@ -219,13 +219,14 @@ static bool cannot_be_written(int problem)
            problem == EDQUOT;
 }
 
-bool lac_output_folder_make(const char *asked, const char *command, char *out, size_t capacity)
+bool lac_output_folder_make(const char *asked, const char *command, char *out, size_t capacity,
+                            char *problem, size_t problem_capacity)
 {
     const char *const temporary = variable("TMPDIR");
     char rank[32];
     char base[4096];
     char elsewhere[4096];
-    int problem;
+    int error;
 
     name_of_rank(rank, sizeof(rank));
     if (asked != NULL) {
@@ -242,21 +243,22 @@ bool lac_output_folder_make(const char *asked, const char *command, char *out, s
     } else {
         default_name(command, base, sizeof(base));
     }
-    problem = take(base, rank, out, capacity);
-    if (asked == NULL && cannot_be_written(problem)) {
+    error = take(base, rank, out, capacity);
+    if (asked == NULL && cannot_be_written(error)) {
         (void)snprintf(elsewhere, sizeof(elsewhere), "%.3900s/%.180s",
                        temporary != NULL ? temporary : "/tmp", base);
-        problem = take(elsewhere, rank, out, capacity);
-        if (problem == 0) {
+        error = take(elsewhere, rank, out, capacity);
+        if (error == 0) {
             (void)fprintf(stderr,
                           "lacuna: the current folder cannot be written; the recording goes to "
                           "%s\n",
                           out);
         }
     }
-    if (problem != 0) {
-        (void)fprintf(stderr, "lacuna run: cannot make %s: %s\n", asked != NULL ? asked : base,
-                      strerror(problem));
+    problem[0] = '\0';
+    if (error != 0) {
+        (void)snprintf(problem, problem_capacity, "cannot make %s: %s",
+                       asked != NULL ? asked : base, strerror(error));
     }
-    return problem == 0;
+    return error == 0;
 }

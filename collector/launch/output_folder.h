@@ -16,9 +16,11 @@
  *
  * The folder stays locked until this process ends.
  *
- * @return false: none can be made, which was said
+ * @param problem set to one sentence when none can be made, else ""
+ * @return false: none can be made
  */
-bool lac_output_folder_make(const char *asked, const char *command, char *out, size_t capacity);
+bool lac_output_folder_make(const char *asked, const char *command, char *out, size_t capacity,
+                            char *problem, size_t problem_capacity);
 
 /** A name that the ranks of one job have in common, as "slurm-77.0"; false: there is none. */
 bool lac_output_folder_job(char *out, size_t capacity);

@@ -79,6 +79,27 @@ bool lac_proc_parent(int32_t pid, int32_t *ret_parent, char *name, size_t capaci
     return true;
 }
 
+uint64_t lac_proc_start_ticks(int32_t pid)
+{
+    char path[64];
+    char text[1024];
+    char name[17];
+    const char *at;
+
+    (void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+    if (lac_proc_read(path, text, sizeof(text)) == 0) {
+        return 0;
+    }
+    at = split_stat(text, name, sizeof(name));
+    if (at == NULL || *at == 'Z' || *at == 'X') {
+        return 0;
+    }
+    for (int field = 3; at != NULL && field < 22; field++) {
+        at = strchr(at + 1, ' ');
+    }
+    return at != NULL ? strtoull(at, NULL, 10) : 0;
+}
+
 static void read_stat_fields(const char *at, struct lac_thread_counters *counters)
 {
     uint64_t fields[16] = {0}; /* from field 4 (parent) on */

@@ -35,6 +35,10 @@ bool lac_proc_thread(int32_t pid, int32_t tid, struct lac_thread_counters *ret);
 /** Parent of a process and its name; false when it is gone. */
 bool lac_proc_parent(int32_t pid, int32_t *ret_parent, char *name, size_t capacity);
 
+/** When a process began, in ticks since boot: with its number that names it for good. @return 0
+ * when it is gone, or has ended and nobody has asked for its status */
+uint64_t lac_proc_start_ticks(int32_t pid);
+
 struct lac_throttling {
     uint64_t periods;
     uint64_t throttled_periods;

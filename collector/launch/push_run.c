@@ -170,9 +170,6 @@ void lac_push_run_end(struct lac_push_run *run, bool is_wanted)
     if (run == NULL) {
         return;
     }
-    (void)signal(SIGINT, SIG_DFL); /* the job is over: Ctrl-C ends the sending, which can go on */
-    (void)signal(SIGTERM, SIG_DFL);
-    (void)signal(SIGHUP, SIG_DFL);
     __atomic_store_n(&run->wish, is_wanted ? FINISH : DROP, __ATOMIC_RELEASE);
     if (run->has_thread) {
         (void)pthread_join(run->thread, NULL);

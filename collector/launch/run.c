@@ -1,6 +1,7 @@
 #include "collector/launch/run.h"
 
 #include "collector/launch/drain.h"
+#include "collector/launch/entry.h"
 #include "collector/launch/install.h"
 #include "collector/launch/job.h"
 #include "collector/launch/output_folder.h"
@@ -8,7 +9,9 @@
 #include "collector/launch/push.h"
 #include "collector/launch/run_options.h"
 #include "collector/launch/sampler.h"
+#include "collector/launch/signals.h"
 #include "collector/launch/spool_folder.h"
+#include "collector/launch/spool_owner.h"
 #include "collector/launch/status_line.h"
 #include "collector/launch/terminal.h"
 #include "collector/launch/why_empty.h"
@@ -21,9 +24,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/types.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 /*
@@ -31,6 +33,8 @@
  *                |                                                   |
  *                +---------------- (CMD ended) ----------------------+-> gather, verdict, exit with
  * CMD's status
+ *
+ * Whatever fails before the start makes this process CMD itself, unrecorded (--strict: an error).
  */
 
 enum {
@@ -38,84 +42,109 @@ enum {
     STEP_ROUND_MS = 5,
     BUSY_ROUND_MS = 2,
     STEP_LOOK_MS = 2,
+    IDLE_ROUND_MS = 500,
     BUSY_SEGMENTS = 8,
-    ORPHANS_WAIT_MS = 5000
+    RECORDERS_WAIT_MS = 5000,
 };
 
-static struct lac_why_empty why_empty;
-static volatile sig_atomic_t interrupts;
-static volatile sig_atomic_t suspended; /* Ctrl-Z */
-static volatile sig_atomic_t forward;   /* a signal to pass on, 0 none */
+static const uint64_t CPU_RESERVE_NS = 2000000000;
 
-static void on_signal(int signal)
+static struct lac_why_empty why_empty;
+
+struct recording {
+    const struct lac_run_options *options;
+    const struct lac_install *install;
+    const char *spool_folder;
+    struct lac_job *job;
+    struct lac_drain *drain;
+    struct lac_sampler *sampler;
+    struct lac_plan plan;
+    struct lac_terminal terminal;
+    uint64_t start_ns;
+    unsigned interrupts; /* Ctrl-C */
+    bool goes_on;
+    bool is_hurried;    /* somebody wants an end, and CMD has ended already */
+    bool is_out_of_cpu; /* our own limit of CPU time is near: only the job is waited for */
+};
+
+/* ---- signals */
+
+static bool wants_end(const struct lac_signal *signal)
 {
-    if (signal == SIGINT) {
-        interrupts++;
-    } else if (signal == SIGTSTP) {
-        suspended = 1;
-    } else {
-        forward = signal;
+    return (signal->number == SIGINT || signal->number == SIGQUIT || signal->number == SIGTERM ||
+            signal->number == SIGHUP) &&
+           !lac_entry_ignores(signal->number);
+}
+
+/* Nearly all of it is meant for the job. */
+static void take_signal(struct recording *recording, const struct lac_signal *signal)
+{
+    const bool is_heard = !lac_entry_ignores(signal->number);
+
+    if (lac_signal_is_of_child(signal)) {
+        return;
+    }
+    if (recording->job->ended) {
+        recording->is_hurried = recording->is_hurried || wants_end(signal);
+        if (signal->number == SIGTSTP && is_heard) {
+            (void)kill(getpid(), SIGTSTP);
+            lac_signals_let(SIGTSTP);
+        }
+        return;
+    }
+    if (signal->number == SIGINT && signal->is_from_terminal && is_heard) {
+        recording->interrupts++;
+        return;
+    }
+    lac_job_pass_on(recording->job, signal);
+    if (signal->number == SIGTSTP || signal->number == SIGCONT) {
+        recording->terminal.is_to_stop = signal->number == SIGTSTP && is_heard;
     }
 }
 
-static void on_closed_pipe(int signal)
+/* ---- the verdict */
+
+/* Until it is there, the job has somebody who passes signals on. */
+static void attend(struct recording *recording, pid_t verdict)
 {
-    (void)signal; /* who read our words is gone; the job goes on. Not SIG_IGN: the job inherits that
-                   */
+    while (waitpid(verdict, NULL, WNOHANG) == 0) {
+        struct lac_signal signal;
+
+        if (lac_signals_wait(&signal, ROUND_MS)) {
+            take_signal(recording, &signal);
+        }
+        if (recording->is_hurried) {
+            (void)kill(verdict, SIGTERM);
+        }
+        lac_job_poll(recording->job);
+        lac_terminal_follow(&recording->terminal, recording->job, recording->options->quiet);
+    }
 }
 
-static void catch_signals(void)
+static void show_verdict(struct recording *recording)
 {
-    struct sigaction action = {.sa_handler = on_signal};
-    struct sigaction closed = {.sa_handler = on_closed_pipe};
-
-    (void)sigaction(SIGINT, &action, NULL);
-    (void)sigaction(SIGTERM, &action, NULL);
-    (void)sigaction(SIGHUP, &action, NULL);
-    (void)sigaction(SIGQUIT, &action, NULL);
-    (void)sigaction(SIGWINCH, &action, NULL);
-    (void)sigaction(SIGTSTP, &action, NULL);
-    (void)sigaction(SIGPIPE, &closed, NULL);
-    (void)sigaction(SIGUSR1, &action, NULL);
-    (void)sigaction(SIGUSR2, &action, NULL);
-}
-
-static void sleep_ms(long ms)
-{
-    const struct timespec time = {.tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000};
-
-    (void)nanosleep(&time, NULL);
-}
-
-static void show_verdict(const struct lac_install *install, const char *output)
-{
+    const char *const program = recording->install->lacuna;
+    const char *const output = recording->options->output;
     pid_t pid;
 
-    if (install->lacuna[0] == '\0') {
+    if (program[0] == '\0') {
         (void)fprintf(stderr, "lacuna: recorded in %s; look at it with: lacuna analyze %s\n",
                       output, output);
         return;
     }
     pid = fork();
     if (pid == 0) {
+        lac_entry_give_back();
         (void)dup2(STDERR_FILENO, STDOUT_FILENO); /* the job's own output stays clean */
-        (void)execl(install->lacuna, "lacuna", "analyze", output, (char *)NULL);
+        (void)execl(program, "lacuna", "analyze", output, (char *)NULL);
         _exit(127);
     }
-    while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR) {
+    if (pid > 0) {
+        attend(recording, pid);
     }
 }
 
-struct recording {
-    const struct lac_run_options *options;
-    const struct lac_install *install;
-    struct lac_job *job;
-    struct lac_drain *drain;
-    struct lac_sampler *sampler;
-    struct lac_plan plan;
-    uint64_t start_ns;
-    bool goes_on;
-};
+/* ---- recording */
 
 static void want(struct recording *recording, enum lac_spool_stop wish)
 {
@@ -141,15 +170,15 @@ static void end_recording(struct recording *recording, const char *why)
 {
     recording->goes_on = false;
     want(recording, LAC_SPOOL_STOP);
-    sleep_ms(BUSY_ROUND_MS); /* what is being written right now still comes */
+    (void)usleep(BUSY_ROUND_MS * 1000); /* what is being written right now still comes */
     lac_drain_round(recording->drain, true);
     note_cost(recording);
     if (!recording->options->quiet) {
         lac_status_line_clear();
         (void)fprintf(stderr,
                       "\nlacuna: recording ended%s, the job goes on; Ctrl-C%s ends the job\n", why,
-                      interrupts > 0 ? " again" : " twice");
-        show_verdict(recording->install, recording->options->output);
+                      recording->interrupts > 0 ? " again" : " twice");
+        show_verdict(recording);
     }
 }
 
@@ -158,18 +187,45 @@ static uint64_t elapsed_ns(const struct recording *recording)
     return lac_status_now_ns() - recording->start_ns;
 }
 
-/* Sleeps; where steps are compared, looks at them all the while. */
+/* Sleeps and takes signals; where steps are compared, looks at them all the while. What needs an
+ * answer ends it early. */
 static void rest(struct recording *recording, long ms)
 {
-    for (long slept_ms = 0; slept_ms < ms; slept_ms += STEP_LOOK_MS) {
-        if (!recording->goes_on || !recording->plan.is_measuring) {
-            sleep_ms(ms - slept_ms);
-            return;
+    const uint64_t end_ns = lac_status_now_ns() + (uint64_t)ms * 1000000u;
+
+    for (uint64_t now_ns = 0; now_ns < end_ns; now_ns = lac_status_now_ns()) {
+        const bool is_measuring = recording->goes_on && recording->plan.is_measuring;
+        const unsigned interrupts = recording->interrupts;
+        struct lac_signal signal;
+
+        if (lac_signals_wait(&signal, is_measuring && ms > STEP_LOOK_MS ? STEP_LOOK_MS : ms)) {
+            take_signal(recording, &signal);
+            if (lac_signal_is_of_child(&signal) || recording->interrupts > interrupts ||
+                recording->is_hurried) {
+                return;
+            }
         }
-        sleep_ms(STEP_LOOK_MS);
-        want(recording, lac_plan_next(&recording->plan, elapsed_ns(recording),
-                                      lac_drain_steps(recording->drain)));
+        if (is_measuring) {
+            want(recording, lac_plan_next(&recording->plan, elapsed_ns(recording),
+                                          lac_drain_steps(recording->drain)));
+        }
     }
+}
+
+/* Near the hard limit (ulimit -t), at which the kernel ends us. */
+static bool is_cpu_used_up(void)
+{
+    struct rlimit limit;
+    uint64_t most_ns;
+
+    if (getrlimit(RLIMIT_CPU, &limit) != 0 || limit.rlim_max == RLIM_INFINITY ||
+        limit.rlim_max > UINT64_MAX / 1000000000u) {
+        return false;
+    }
+    most_ns = (uint64_t)limit.rlim_max * 1000000000u;
+    return lac_sampler_own_cpu_ns() +
+               (most_ns / 2 < CPU_RESERVE_NS ? most_ns / 2 : CPU_RESERVE_NS) >=
+           most_ns;
 }
 
 /* What the plan, the limit and the user say now. */
@@ -178,8 +234,13 @@ static void decide(struct recording *recording)
     const struct lac_drain_counts counts = lac_drain_counts(recording->drain);
     struct lac_plan *const plan = &recording->plan;
 
-    if (interrupts > 0) {
+    if (recording->interrupts > 0) {
         end_recording(recording, "");
+        return;
+    }
+    if (is_cpu_used_up()) {
+        recording->is_out_of_cpu = true;
+        end_recording(recording, ": the launcher's own CPU time is used up (ulimit -t)");
         return;
     }
     if (counts.is_full) {
@@ -195,51 +256,66 @@ static void decide(struct recording *recording)
     lac_status_show(plan, &counts, elapsed_ns(recording) / 1000000, recording->options);
 }
 
-/* Until CMD has ended and, for a while, what it left behind. */
+/* One round beside the job. @return whether it writes fast: then it gets its segments back fast */
+static bool work(struct recording *recording)
+{
+    struct lac_drain *const drain = recording->drain;
+    const uint64_t moved_before = lac_drain_counts(drain).segments;
+
+    lac_drain_round(drain, false);
+    lac_sampler_round(recording->goes_on ? recording->sampler : NULL);
+    lac_drain_others(drain, lac_sampler_bytes(recording->sampler));
+    return lac_drain_counts(drain).segments - moved_before >= BUSY_SEGMENTS;
+}
+
+/* Until CMD has ended. */
 static void follow(struct recording *recording)
 {
     struct lac_job *const job = recording->job;
-    struct lac_drain *const drain = recording->drain;
     const long round_ms = recording->options->step_first > 0 ? STEP_ROUND_MS : ROUND_MS;
-    struct lac_terminal terminal;
-    bool busy = false;
-    bool is_suspended;
-    int asked_to_end = 1;
-    long waited_ms = 0;
+    bool is_busy = false;
+    unsigned asked_to_end = 1;
 
-    lac_terminal_open(&terminal);
-    while (!job->ended || (job->orphans_left && waited_ms < ORPHANS_WAIT_MS)) {
-        const uint64_t moved_before = lac_drain_counts(drain).segments;
-        /* a job that writes fast gets its segments back fast */
-        const long pause_ms = busy ? BUSY_ROUND_MS : round_ms;
-
-        rest(recording, pause_ms);
-        waited_ms += job->ended ? pause_ms : 0;
-        lac_drain_round(drain, false);
-        lac_sampler_round(recording->goes_on ? recording->sampler : NULL);
-        lac_drain_others(drain, lac_sampler_bytes(recording->sampler));
-        busy = lac_drain_counts(drain).segments - moved_before >= BUSY_SEGMENTS;
+    while (!job->ended) {
+        rest(recording, recording->is_out_of_cpu ? IDLE_ROUND_MS
+                        : is_busy                ? BUSY_ROUND_MS
+                                                 : round_ms);
+        is_busy = !recording->is_out_of_cpu && work(recording);
         lac_job_poll(job);
-        is_suspended = suspended != 0;
-        suspended = 0;
-        lac_terminal_follow(&terminal, job, is_suspended, recording->options->quiet);
-        if (lac_drain_counts(drain).processes == 0 && !job->ended) {
+        lac_terminal_follow(&recording->terminal, job, recording->options->quiet);
+        if (lac_drain_counts(recording->drain).processes == 0 && !job->ended) {
             lac_why_empty_look(&why_empty, elapsed_ns(recording) / 1000000);
-        }
-        if (forward != 0) {
-            lac_job_signal(job, forward);
-            forward = 0;
         }
         if (recording->goes_on) {
             decide(recording);
         }
-        if (interrupts > asked_to_end) {
-            asked_to_end = (int)interrupts;
+        if (recording->interrupts > asked_to_end) {
+            asked_to_end = recording->interrupts;
             /* one that does not listen is told more plainly */
-            lac_job_signal(job, interrupts <= 2 ? SIGINT : interrupts == 3 ? SIGTERM : SIGKILL);
+            lac_job_signal_group(job, asked_to_end <= 2   ? SIGINT
+                                      : asked_to_end == 3 ? SIGTERM
+                                                          : SIGKILL);
         }
     }
-    lac_terminal_close(&terminal);
+}
+
+/* What CMD left behind may still be recorded: for a while that is waited for. */
+static void follow_rest(struct recording *recording)
+{
+    const uint64_t end_ns = lac_status_now_ns() + RECORDERS_WAIT_MS * UINT64_C(1000000);
+    bool is_recorded = lac_spool_owner_is_recorded(recording->spool_folder);
+
+    while (is_recorded && !recording->is_hurried && lac_status_now_ns() < end_ns) {
+        rest(recording, ROUND_MS);
+        (void)work(recording);
+        is_recorded = lac_spool_owner_is_recorded(recording->spool_folder);
+    }
+    if (is_recorded && !recording->options->quiet) {
+        lac_status_line_clear();
+        (void)fputs("lacuna: processes that the job left behind go on; they are recorded no "
+                    "longer\n",
+                    stderr);
+    }
 }
 
 static void begin_recording(struct recording *recording)
@@ -272,22 +348,24 @@ static void say_steps_missing(const struct lac_run_options *options, uint64_t st
     }
 }
 
-static void conclude(const struct lac_drain *drain, const struct lac_install *install,
-                     const struct lac_run_options *options, bool recording, int exit_status)
+static void conclude(struct recording *recording)
 {
-    const struct lac_drain_counts counts = lac_drain_counts(drain);
+    const struct lac_run_options *const options = recording->options;
+    const struct lac_drain_counts counts = lac_drain_counts(recording->drain);
 
     lac_status_line_clear();
     if (counts.failed_writes > 0) {
-        (void)fprintf(stderr, "lacuna: %s could not take all of the recording: %s\n",
-                      options->output, strerror(errno));
+        (void)fprintf(stderr,
+                      "lacuna: %s could not take all of the recording, some of it is lost: is the "
+                      "disk full, or the size of files limited (ulimit -f)?\n",
+                      options->output);
     }
     if (counts.dropped > 0) {
         (void)fprintf(stderr,
                       "lacuna: %llu events were not recorded (no space, or the size limit)\n",
                       (unsigned long long)counts.dropped);
     }
-    lac_drain_say_missing(drain, "lacuna");
+    lac_drain_say_missing(recording->drain, "lacuna");
     if (counts.processes > 0) {
         say_steps_missing(options, counts.steps);
     }
@@ -295,59 +373,152 @@ static void conclude(const struct lac_drain *drain, const struct lac_install *in
         return;
     }
     if (counts.processes == 0) {
-        lac_why_empty_say(&why_empty, exit_status);
+        lac_why_empty_say(&why_empty, recording->job->exit_status);
         return;
     }
-    if (recording) { /* else it was shown when the recording ended */
-        show_verdict(install, options->output);
+    if (recording->goes_on && !recording->is_hurried) { /* else it was shown, or is not wanted */
+        show_verdict(recording);
     }
 }
 
-static int record(const struct lac_install *install, const struct lac_run_options *options,
-                  const struct lac_push_target *target)
+/* Behind the job: who wants an end now ends the sending, which can go on later. */
+static void send_rest(struct lac_push_run *push, const struct lac_run_options *options,
+                      const struct lac_job *job, bool is_empty)
 {
-    char spool_folder[4096];
-    char text[1024];
-    struct lac_drain *drain;
-    struct lac_push_run *push;
-    struct lac_job job;
-    struct recording recording = {.options = options, .install = install, .job = &job};
+    static char words[5000];
+
+    if (push == NULL) {
+        return;
+    }
+    (void)snprintf(words, sizeof(words),
+                   "lacuna: not all was sent; the recording stays in %s, and lacuna push goes on\n",
+                   options->output);
+    lac_signals_end_with(job->exit_status, words);
+    lac_push_run_end(push, !is_empty);
+    lac_entry_hold(lac_entry_held());
+}
+
+/* The job has started: until its end, and what is to do then. */
+static int record(struct recording *recording, const struct lac_push_target *target)
+{
+    const struct lac_run_options *const options = recording->options;
+    struct lac_push_run *const push =
+        target != NULL ? lac_push_run_begin(target, options->output) : NULL;
     bool is_empty;
 
-    if (!lac_spool_folder_make(spool_folder, sizeof(spool_folder), text, sizeof(text))) {
-        (void)fprintf(stderr, "lacuna run: no place to record to: %s; set LACUNA_SPOOL_DIR\n",
-                      text);
+    lac_terminal_open(&recording->terminal);
+    recording->sampler = lac_sampler_create(options->output);
+    begin_recording(recording);
+    lac_spool_owner_sweep(recording->spool_folder, options->quiet);
+    follow(recording);
+    lac_terminal_close(&recording->terminal);
+    follow_rest(recording);
+    if (recording->goes_on) {
+        note_cost(recording);
+    }
+    lac_sampler_destroy(recording->sampler);
+    lac_drain_round(recording->drain, true);
+    lac_drain_exports(recording->drain);
+    conclude(recording);
+    is_empty = lac_drain_counts(recording->drain).processes == 0;
+    lac_drain_destroy(recording->drain);
+    (void)lac_spool_folder_remove(recording->spool_folder);
+    send_rest(push, options, recording->job, is_empty);
+    return lac_job_exit_status(recording->job);
+}
+
+/* ---- before the job */
+
+/* Whatever fails in us: CMD runs, and takes the place of this process. */
+static int run_unrecorded(const struct lac_run_options *options, const char *why)
+{
+    (void)unsetenv("LACUNA_PROGRAM");
+    if (options->strict) {
+        (void)fprintf(stderr, "lacuna run: %s\n", why);
         return 1;
     }
-    lac_install_environment(install, spool_folder, text, sizeof(text));
+    (void)fprintf(stderr, "lacuna: %s; the job runs unrecorded\n", why);
+    return lac_job_become(options->command);
+}
+
+/* The places of a recording: the processes' spools, then what is kept. */
+static bool make_folders(struct lac_run_options *options, char *spools, char *output,
+                         size_t path_bytes, char *why, size_t why_capacity)
+{
+    char reason[1024];
+
+    if (!lac_spool_folder_make(spools, path_bytes, reason, sizeof(reason))) {
+        (void)snprintf(why, why_capacity, "no place to record to: %s; set LACUNA_SPOOL_DIR",
+                       reason);
+        return false;
+    }
+    if (!lac_output_folder_make(options->output, options->command[0], output, path_bytes, why,
+                                why_capacity)) {
+        (void)lac_spool_folder_remove(spools);
+        return false;
+    }
+    options->output = output;
+    if (!lac_spool_owner_take(spools, output)) {
+        (void)snprintf(why, why_capacity, "cannot lock %s: %s", spools, strerror(errno));
+        (void)lac_spool_folder_remove(spools);
+        (void)rmdir(output);
+        return false;
+    }
+    return true;
+}
+
+/* The pointers of the environment, to go back to. NULL: no memory */
+static char **copy_environment(void)
+{
+    size_t count = 0;
+    char **copy;
+
+    while (environ[count] != NULL) {
+        count++;
+    }
+    copy = malloc((count + 1) * sizeof(*copy));
+    if (copy != NULL) {
+        memcpy(copy, environ, (count + 1) * sizeof(*copy));
+    }
+    return copy;
+}
+
+static int run(const struct lac_install *install, struct lac_run_options *options,
+               const struct lac_push_target *target)
+{
+    static char spools[4096];
+    static char output[4096];
+    static char text[5000];
+    char **const environment = copy_environment();
+    struct lac_job job = {0};
+    struct recording recording = {
+        .options = options, .install = install, .spool_folder = spools, .job = &job};
+    bool has_started;
+
+    if (environment == NULL) {
+        return run_unrecorded(options, "no memory to record with");
+    }
+    if (!make_folders(options, spools, output, sizeof(spools), text, sizeof(text))) {
+        return run_unrecorded(options, text);
+    }
+    recording.drain = lac_drain_create(spools, output);
+    lac_install_environment(install, spools, text, sizeof(text));
     if (text[0] != '\0') {
         (void)fprintf(stderr, "lacuna: takes the place of the NVTX tool %s for this run\n", text);
     }
-    drain = lac_drain_create(spool_folder, options->output);
-    catch_signals();
-    if (drain == NULL || !lac_job_start(&job, options->command)) {
-        (void)fprintf(stderr, "lacuna run: cannot start a process: %s\n", strerror(errno));
-        lac_drain_destroy(drain);
-        (void)lac_spool_folder_remove(spool_folder);
-        return 126;
+    errno = ENOMEM;
+    has_started = recording.drain != NULL && lac_job_start(&job, options->command);
+    if (!has_started) {
+        (void)snprintf(text, sizeof(text), "cannot start a process beside the job: %s",
+                       strerror(errno));
+        lac_drain_destroy(recording.drain);
+        (void)lac_spool_folder_remove(spools);
+        (void)rmdir(output);
+        environ = environment;
+        return run_unrecorded(options, text);
     }
-    push = target != NULL ? lac_push_run_begin(target, options->output) : NULL;
-    recording.drain = drain;
-    recording.sampler = lac_sampler_create(options->output);
-    begin_recording(&recording);
-    follow(&recording);
-    if (recording.goes_on) {
-        note_cost(&recording);
-    }
-    lac_sampler_destroy(recording.sampler);
-    lac_drain_round(drain, true);
-    lac_drain_exports(drain);
-    conclude(drain, install, options, recording.goes_on, job.exit_status);
-    is_empty = lac_drain_counts(drain).processes == 0;
-    lac_drain_destroy(drain);
-    (void)lac_spool_folder_remove(spool_folder);
-    lac_push_run_end(push, !is_empty);
-    return job.exit_status;
+    free(environment);
+    return record(&recording, target);
 }
 
 /* Where the recording goes afterwards. What a flag says wrong is told before the job begins; a
@@ -382,33 +553,26 @@ static bool find_server(const struct lac_run_options *options, struct lac_push_t
 int lac_run_command(int argc, char **argv)
 {
     static struct lac_push_target target;
+    static struct lac_install install;
     struct lac_run_options options;
-    struct lac_install install;
-    static char output[4096];
     const int status = lac_run_options_parse(argc, argv, &options);
-
     const char *const disabled = getenv("LACUNA_DISABLE");
 
     if (status >= 0) {
         return status;
     }
     if (disabled != NULL && strcmp(disabled, "0") != 0 && disabled[0] != '\0') {
-        (void)execvp(options.command[0], options.command);
-        (void)fprintf(stderr, "lacuna: cannot run %s: %s\n", options.command[0], strerror(errno));
-        return errno == ENOENT ? 127 : 126;
-    }
-    if (!lac_install_find(&install)) {
-        (void)fprintf(
-            stderr,
-            "lacuna run: liblacuna.so is not beside this program; is the installation whole?\n");
-        return 1;
+        (void)unsetenv("LACUNA_TOKEN"); /* the job has no business with it */
+        (void)unsetenv("LACUNA_PROGRAM");
+        return lac_job_become(options.command);
     }
     if (!find_server(&options, &target)) {
         return 2;
     }
-    if (!lac_output_folder_make(options.output, options.command[0], output, sizeof(output))) {
-        return 1;
+    lac_entry_take();
+    if (!lac_install_find(&install)) {
+        return run_unrecorded(
+            &options, "liblacuna.so is not beside this program; is the installation whole?");
     }
-    options.output = output;
-    return record(&install, &options, target.server[0] != '\0' ? &target : NULL);
+    return run(&install, &options, target.server[0] != '\0' ? &target : NULL);
 }

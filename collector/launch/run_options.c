@@ -15,6 +15,8 @@ static const char help[] =
     "  -o DIR          where the recording goes (default: ./CMD-TIME.lacuna); one that is there\n"
     "                  moves to DIR.old; of several tasks or ranks, each has a folder within\n"
     "  --quiet         say nothing unless something is wrong\n"
+    "  --strict        where nothing can be recorded, exit with 1 and do not run CMD (else CMD\n"
+    "                  runs unrecorded and one line says why)\n"
     "  --delay S       begin S seconds after the start\n"
     "  --duration S    record for S seconds\n"
     "  --steps A:B     record training steps A to B, counted from 1 (PyTorch's optimizers)\n"
@@ -33,7 +35,8 @@ static const char help[] =
     "Samples of threads, processes and GPUs are taken all the time.\n"
     "\n"
     "Ctrl-C once ends the recording and shows the verdict, the job goes on; twice ends the job. A\n"
-    "job that reads the terminal gets it, and Ctrl-C with it. Ctrl-Z stops both.\n"
+    "job that reads the terminal gets it, and Ctrl-C with it. Ctrl-Z stops both. Signals that\n"
+    "somebody sends to this program go to CMD; SIGKILL of it kills CMD.\n"
     "LACUNA_DISABLE=1 runs CMD and records nothing; LACUNA_GPM=0 leaves the GPU's own counters\n"
     "to another profiler.\n";
 
@@ -157,6 +160,8 @@ int lac_run_options_parse(int argc, char **argv, struct lac_run_options *ret)
             ret->command = &argv[i + 1];
         } else if (strcmp(argv[i], "--quiet") == 0) {
             ret->quiet = true;
+        } else if (strcmp(argv[i], "--strict") == 0) {
+            ret->strict = true;
         } else if (strcmp(argv[i], "--all") == 0) {
             ret->all = true;
         } else if (strcmp(argv[i], "--cost") == 0) {

@@ -9,6 +9,7 @@
 struct lac_run_options {
     const char *output; /**< NULL: a name made of the command and the time */
     bool quiet;
+    bool strict;          /**< without a recording the job is not run either */
     bool all;             /**< record everything, no windows */
     bool cost;            /**< measure first what recording costs */
     uint64_t duration_ms; /**< record that long, then no more; 0: no limit */

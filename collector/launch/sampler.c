@@ -61,6 +61,7 @@ struct thread {
 
 struct process {
     int32_t pid;
+    uint64_t start_ticks;
     bool seen;
     bool has_io;
     char name[17];
@@ -215,7 +216,7 @@ static struct process *process_of(struct lac_sampler *sampler, const struct foun
     }
     sampler->processes = grown;
     grown += sampler->process_count++;
-    *grown = (struct process){.pid = found->pid};
+    *grown = (struct process){.pid = found->pid, .start_ticks = lac_proc_start_ticks(found->pid)};
     (void)snprintf(grown->name, sizeof(grown->name), "%s", found->name);
     return grown;
 }
@@ -279,16 +280,46 @@ static int by_pid(const void *left, const void *right)
     return a->pid < b->pid ? -1 : a->pid > b->pid;
 }
 
-/* Whether this process is among its ancestors. */
-static bool is_below(const struct found *found, size_t count, const struct found *of, int32_t self)
+/* Seen below us before; the one that was its parent may have ended since. */
+static bool is_known(const struct lac_sampler *sampler, const struct found *of)
 {
-    for (int generation = 0; of != NULL && generation < GENERATIONS_MAX; generation++) {
-        const struct found key = {.pid = of->parent};
+    for (size_t i = 0; i < sampler->process_count; i++) {
+        const struct process *const process = &sampler->processes[i];
 
-        if (of->parent == self) {
+        if (process->pid == of->pid) {
+            return process->start_ticks != 0 &&
+                   process->start_ticks == lac_proc_start_ticks(of->pid);
+        }
+    }
+    return false;
+}
+
+static const struct found *parent_of(const struct found *found, size_t count,
+                                     const struct found *of)
+{
+    const struct found key = {.pid = of->parent};
+
+    return bsearch(&key, found, count, sizeof(*found), by_pid);
+}
+
+/* Whether this process is among its ancestors, or was: who loses its parent gets another one. */
+static bool is_below(const struct lac_sampler *sampler, const struct found *found, size_t count,
+                     const struct found *of, int32_t self)
+{
+    const struct found *at = of;
+
+    for (int generation = 0; at != NULL && generation < GENERATIONS_MAX; generation++) {
+        if (at->parent == self) {
             return true;
         }
-        of = bsearch(&key, found, count, sizeof(*found), by_pid);
+        at = parent_of(found, count, at);
+    }
+    at = of;
+    for (int generation = 0; at != NULL && generation < GENERATIONS_MAX; generation++) {
+        if (is_known(sampler, at)) {
+            return true;
+        }
+        at = parent_of(found, count, at);
     }
     return false;
 }
@@ -313,10 +344,10 @@ static void look(struct lac_sampler *sampler)
         sampler->processes[i].seen = false;
     }
     for (size_t i = 0; i < known; i++) {
-        struct process *const process =
-            sampler->process_count < PROCESSES_MAX && is_below(found, known, &found[i], self)
-                ? process_of(sampler, &found[i])
-                : NULL;
+        struct process *const process = sampler->process_count < PROCESSES_MAX &&
+                                                is_below(sampler, found, known, &found[i], self)
+                                            ? process_of(sampler, &found[i])
+                                            : NULL;
 
         if (process != NULL) {
             process->seen = true;

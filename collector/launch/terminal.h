@@ -13,13 +13,13 @@
 struct lac_terminal {
     int fd; /* -1: there is none */
     bool is_given;
+    bool is_to_stop; /* the job was told to stop, and we stop when it does */
 };
 
 void lac_terminal_open(struct lac_terminal *terminal);
 
-/** After lac_job_poll(): hand over or stop, if the job was stopped or `is_suspended` (Ctrl-Z). */
-void lac_terminal_follow(struct lac_terminal *terminal, struct lac_job *job, bool is_suspended,
-                         bool is_quiet);
+/** After lac_job_poll(): hand over, or stop as the job did. */
+void lac_terminal_follow(struct lac_terminal *terminal, struct lac_job *job, bool is_quiet);
 
 /** Back to our own group, whoever has it. */
 void lac_terminal_close(struct lac_terminal *terminal);

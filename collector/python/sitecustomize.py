@@ -2,7 +2,7 @@
 
 Python imports a module of this name when it starts. Nothing is imported here that Python has not
 imported already, so that a process which never touches a data loader pays about a millisecond. The
-patches themselves are in lacuna_hook.py and are loaded with the first library that they patch.
+patches themselves are in _lacuna_hook.py and are loaded with the first library that they patch.
 Whatever goes wrong, the job does not see it: it only goes unrecorded.
 """
 import os
@@ -48,6 +48,22 @@ class _Finder:
         return None
 
 
+class _Annotate:
+    """`import lacuna` finds ours where the job has no module or package of that name; a mere folder is none."""
+
+    def find_spec(self, name, path=None, target=None):
+        if name != "lacuna":
+            return None
+        for finder in sys.meta_path:
+            if finder is self or not hasattr(finder, "find_spec"):
+                continue
+            spec = finder.find_spec(name, path, target)
+            if spec is not None and spec.loader is not None:
+                return spec
+        from importlib.util import spec_from_file_location
+        return spec_from_file_location(name, os.path.join(_HERE, "_lacuna_annotate.py"))
+
+
 def _patch_after(spec, name):
     loader = spec.loader
     run = getattr(loader, "exec_module", None)
@@ -57,8 +73,8 @@ def _patch_after(spec, name):
     def exec_module(module):
         run(module)
         try:
-            import lacuna_hook
-            lacuna_hook.patch(name, module)
+            import _lacuna_hook
+            _lacuna_hook.patch(name, module)
         except Exception:  # the job must not see it
             pass
 
@@ -95,5 +111,6 @@ def _start():
         pass
 
 
+sys.meta_path.insert(0, _Annotate())
 _start()
 _run_next_sitecustomize()

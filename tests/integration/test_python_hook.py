@@ -112,7 +112,7 @@ class Hook(unittest.TestCase):
         self.assertEqual((self.counted("ranges opened"), self.counted("ranges closed")), (3, 3))
 
     def test_annotate_does_nothing_without_the_recorder(self):
-        shutil.copy(os.path.join(HOOK, "lacuna.py"), self.folder)
+        shutil.copy(os.path.join(HOOK, "_lacuna_annotate.py"), os.path.join(self.folder, "lacuna.py"))
         self.assertEqual(self.plain(sys.executable, self.ANNOTATED), "2 doc False\n'mine'\n")
 
     TRAINING = '''
@@ -259,7 +259,7 @@ class Hook(unittest.TestCase):
         printed = self.record(TORCH_PYTHON, '''
             import torch
             before = torch.nn.Module.__call__
-            sys_module = __import__("sys").modules["lacuna_hook"]
+            sys_module = __import__("sys").modules["_lacuna_hook"]
             torch.compile = lambda model: model
             sys_module._compile(torch)
             model = torch.compile(torch.nn.Linear(2, 2))

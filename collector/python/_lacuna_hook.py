@@ -11,8 +11,8 @@ import threading
 import weakref
 
 import _lacuna
-import lacuna_loader
-from lacuna_loader import here
+import _lacuna_loader
+from _lacuna_loader import here
 
 push, pop, push_loader, setting, count_step = _lacuna.push, _lacuna.pop, _lacuna.push_loader, _lacuna.setting, _lacuna.step
 
@@ -47,7 +47,7 @@ def _optimizer(module):
     def __init__(self, *args, **kwargs):
         original_init(self, *args, **kwargs)
         try:
-            lacuna_loader.optimizer_is_there()
+            _lacuna_loader.optimizer_is_there()
             _patch_step(type(self))
             for name in ("foreach", "fused", "capturable"):
                 if name in self.defaults:
@@ -82,9 +82,9 @@ def _after_first_step():
     if not _settings_seen:
         _settings_seen = True
         try:
-            lacuna_loader.tell_settings()
-            import lacuna_settings
-            lacuna_settings.collect(setting)
+            _lacuna_loader.tell_settings()
+            import _lacuna_settings
+            _lacuna_settings.collect(setting)
         except Exception:
             setting("hook.missing=settings")
 
@@ -205,11 +205,11 @@ def _module(module):
 def _call_transform(module, args, kwargs):
     """A module that is called while a batch is made is a transform."""
     name = type(module).__name__
-    if not lacuna_loader.parts_are_on() or name in _CONTAINERS:
+    if not _lacuna_loader.parts_are_on() or name in _CONTAINERS:
         return _module_call(module, *args, **kwargs)
     here.in_module = True
     try:
-        return lacuna_loader.part(f"loader.transform {name}", _module_call, module, *args, **kwargs)
+        return _lacuna_loader.part(f"loader.transform {name}", _module_call, module, *args, **kwargs)
     finally:
         here.in_module = False
 
@@ -350,24 +350,24 @@ def _after(holder, attribute, action):
 
 def _named_loader(kind, name):
     """The wait of an iterator that is none of PyTorch's."""
-    import lacuna_position
-    lacuna_position.patch_next(kind)
+    import _lacuna_position
+    _lacuna_position.patch_next(kind)
     _LOADERS.append(kind)
     setting(f"loader={name}")
 
 
 # Classes whose instances are loaders that are recorded; one of PyTorch's is known once it gave a batch.
 _LOADERS = []
-_position = None  # lacuna_position, once a step has ended
+_position = None  # _lacuna_position, once a step has ended
 
 
 def _head_begins(frame):
     """Behind a step the training thread waits for its next batch: in a loader that we know, or in what?"""
     global _position
     if _position is None:
-        import lacuna_position
-        _position = lacuna_position
-        if lacuna_loader.is_known or _LOADERS:
+        import _lacuna_position
+        _position = _lacuna_position
+        if _lacuna_loader.is_known or _LOADERS:
             _position.known()
     if _position.is_watching():
         _position.step_ended(frame)
@@ -419,17 +419,17 @@ def _watch_collections():
 
 
 _PATCHES = {
-    "torch.utils.data.dataloader": (lacuna_loader.dataloader,),
-    "torch.utils.data._utils.worker": (lacuna_loader.worker_loops,),
-    "torch.utils.data._utils.fetch": (lacuna_loader.fetch,),
-    "torch.utils.data._utils.pin_memory": (lacuna_loader.pin_memory,),
-    "torchdata.stateful_dataloader.worker": (lacuna_loader.worker_loops,),
+    "torch.utils.data.dataloader": (_lacuna_loader.dataloader,),
+    "torch.utils.data._utils.worker": (_lacuna_loader.worker_loops,),
+    "torch.utils.data._utils.fetch": (_lacuna_loader.fetch,),
+    "torch.utils.data._utils.pin_memory": (_lacuna_loader.pin_memory,),
+    "torchdata.stateful_dataloader.worker": (_lacuna_loader.worker_loops,),
     "torch.optim.optimizer": (_optimizer,),
     "torch._tensor": (_tensor,),
-    "torchvision.transforms.transforms": (lacuna_loader.compose,),
-    "torchvision.io.image": (lacuna_loader.torchvision_io,),
-    "PIL.Image": (lacuna_loader.pil_image,),
-    "PIL.ImageFile": (lacuna_loader.pil_image_file,),
+    "torchvision.transforms.transforms": (_lacuna_loader.compose,),
+    "torchvision.io.image": (_lacuna_loader.torchvision_io,),
+    "PIL.Image": (_lacuna_loader.pil_image,),
+    "PIL.ImageFile": (_lacuna_loader.pil_image_file,),
     "torch": (_compile,),
     "torch.nn.modules.module": (_module,),
     "torch._dynamo.eval_frame": (_dynamo,),

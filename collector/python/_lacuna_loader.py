@@ -13,7 +13,7 @@ import threading
 import time
 
 import _lacuna
-import lacuna_padding
+import _lacuna_padding
 
 push_loader, pop, value, setting = _lacuna.push_loader, _lacuna.pop, _lacuna.value, _lacuna.setting
 
@@ -415,7 +415,7 @@ def _watch_collating(collate, fetcher):
             made = collate(batch)
         finally:
             pop()
-        lacuna_padding.look(made, here.batch, here.worker)
+        _lacuna_padding.look(made, here.batch, here.worker)
         return made
 
     return collate_fn

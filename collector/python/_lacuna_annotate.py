@@ -8,8 +8,8 @@
     with lacuna.annotate("checkpoint"):   # a range around some lines
         save(model)
 
-It is there in every job that `lacuna run` starts. Where nothing is recorded it does nothing; a script that is to run without
-Lacuna installed may carry this one file with it. Coroutines, generators and classes are left as they are: what they
+It is there as `lacuna` in every job that `lacuna run` starts, unless the job has a module of that name. Where nothing is recorded
+it does nothing; a script that is to run without Lacuna installed may carry this one file with it, as lacuna.py. Coroutines, generators and classes are left as they are: what they
 do lies between other things, and ranges of a thread have to nest.
 """
 import functools

@@ -1,0 +1,231 @@
+#include "collector/launch/spool_owner.h"
+
+#include "collector/launch/file_at.h"
+#include "collector/launch/proc_files.h"
+#include "collector/launch/spool_folder.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static const char lock_name[] = "launcher";
+
+enum { PATH_BYTES = 4096, ENVIRON_BYTES = 1 << 18, SWEPT_MAX = 16 };
+
+/* ---- one's own */
+
+bool lac_spool_owner_take(const char *folder, const char *output)
+{
+    char *const whole = realpath(output, NULL);
+    const char *const shown = whole != NULL ? whole : output;
+    char fresh[PATH_BYTES];
+    char path[PATH_BYTES];
+    bool is_ours = false;
+    int fd;
+
+    (void)snprintf(fresh, sizeof(fresh), "%.4000s/%s.new", folder, lock_name);
+    (void)snprintf(path, sizeof(path), "%.4000s/%s", folder, lock_name);
+    fd = open(fresh, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    /* locked before it has its name: whoever finds it finds it locked */
+    if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0) {
+        (void)lac_file_write_at(fd, shown, strlen(shown), 0);
+        is_ours = rename(fresh, path) == 0;
+    }
+    if (fd >= 0 && !is_ours) {
+        const int problem = errno;
+
+        (void)close(fd);
+        errno = problem;
+    }
+    free(whole);
+    return is_ours; /* the descriptor stays open on purpose */
+}
+
+static bool is_spool(const char *name)
+{
+    const size_t length = strlen(name);
+
+    return length > 6 && strcmp(name + length - 6, ".spool") == 0;
+}
+
+/* Its process by number and start, as the recorder names the file. */
+static bool is_written(const char *name)
+{
+    char *end = NULL;
+    const long pid = strtol(name, &end, 10);
+    const uint64_t start = *end == '-' ? strtoull(end + 1, NULL, 10) : 0;
+
+    return is_spool(name) && pid > 0 && pid <= INT32_MAX && start != 0 &&
+           lac_proc_start_ticks((int32_t)pid) == start;
+}
+
+bool lac_spool_owner_is_recorded(const char *path)
+{
+    DIR *const folder = opendir(path);
+    bool found = false;
+
+    if (folder == NULL) {
+        return false;
+    }
+    for (const struct dirent *entry = readdir(folder); entry != NULL && !found;
+         entry = readdir(folder)) {
+        found = is_written(entry->d_name);
+    }
+    (void)closedir(folder);
+    return found;
+}
+
+/* ---- those of others */
+
+static bool is_own_file(int fd, bool is_folder)
+{
+    struct stat status = {0};
+
+    /* the function fstat is too new a symbol */
+    return syscall(SYS_fstat, fd, &status) == 0 && status.st_uid == geteuid() &&
+           (is_folder ? S_ISDIR(status.st_mode) : S_ISREG(status.st_mode));
+}
+
+/* Its lock, which nobody holds any more; -1: somebody does, or it is no launcher's folder. */
+static int lock_of_dead(int folder)
+{
+    const int fd = openat(folder, lock_name, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+
+    if (fd >= 0 && (!is_own_file(fd, false) || flock(fd, LOCK_EX | LOCK_NB) != 0)) {
+        (void)close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+/* Whether the environment of a process names the folder: it may record there yet. */
+static bool names_folder(int32_t pid, const char *name)
+{
+    static char text[ENVIRON_BYTES];
+    char path[64];
+    size_t length;
+
+    (void)snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
+    length = lac_proc_read(path, text, sizeof(text));
+    for (size_t at = 0; at < length; at += strlen(text + at) + 1) {
+        const char *const slash =
+            strncmp(text + at, "LACUNA_SPOOL=", 13) == 0 ? strrchr(text + at, '/') : NULL;
+
+        if (slash != NULL && strcmp(slash + 1, name) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool is_in_use(const char *name)
+{
+    DIR *const folder = opendir("/proc");
+    bool found = folder == NULL; /* not to be told */
+
+    if (folder == NULL) {
+        return found;
+    }
+    for (const struct dirent *entry = readdir(folder); entry != NULL && !found;
+         entry = readdir(folder)) {
+        found = entry->d_name[0] >= '1' && entry->d_name[0] <= '9' &&
+                names_folder((int32_t)strtol(entry->d_name, NULL, 10), name);
+    }
+    (void)closedir(folder);
+    return found;
+}
+
+static unsigned count_spools(const char *path)
+{
+    DIR *const folder = opendir(path);
+    unsigned count = 0;
+
+    if (folder == NULL) {
+        return 0;
+    }
+    for (const struct dirent *entry = readdir(folder); entry != NULL; entry = readdir(folder)) {
+        count += is_spool(entry->d_name);
+    }
+    (void)closedir(folder);
+    return count;
+}
+
+static void say_where(const char *path, unsigned spools, int lock)
+{
+    char output[PATH_BYTES];
+    const ssize_t length = pread(lock, output, sizeof(output) - 1, 0);
+
+    output[length > 0 ? length : 0] = '\0';
+    for (char *at = output; *at != '\0'; at++) {
+        *at = (unsigned char)*at < ' ' || *at == 0x7f ? '?' : *at;
+    }
+    (void)fprintf(stderr,
+                  "lacuna: a launcher that was killed left what %u processes had recorded last; to "
+                  "keep it: lacuna gather %s -o %s-rest; to remove it: rm -r %s\n",
+                  spools, path, output[0] != '\0' ? output : "DIR", path);
+}
+
+/* @return whether it was one that is dead */
+static bool sweep_one(const char *base, int base_fd, const char *name, bool is_quiet)
+{
+    const int folder = openat(base_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    const int lock = folder >= 0 && is_own_file(folder, true) ? lock_of_dead(folder) : -1;
+    char path[PATH_BYTES];
+
+    if (lock >= 0 && !is_in_use(name) &&
+        (size_t)snprintf(path, sizeof(path), "%s/%s", base, name) < sizeof(path)) {
+        const unsigned spools = count_spools(path);
+
+        if (spools == 0) {
+            (void)lac_spool_folder_remove(path);
+        } else if (!is_quiet) {
+            say_where(path, spools, lock);
+        }
+    }
+    if (lock >= 0) {
+        (void)close(lock);
+    }
+    if (folder >= 0) {
+        (void)close(folder);
+    }
+    return lock >= 0;
+}
+
+void lac_spool_owner_sweep(const char *own, bool is_quiet)
+{
+    char base[PATH_BYTES];
+    char prefix[32];
+    const char *own_name;
+    unsigned dead = 0;
+    DIR *folder;
+    int fd;
+
+    (void)snprintf(base, sizeof(base), "%.4000s", own);
+    if (strrchr(base, '/') == NULL) {
+        return;
+    }
+    *strrchr(base, '/') = '\0';
+    own_name = own + strlen(base) + 1;
+    (void)snprintf(prefix, sizeof(prefix), "lacuna-%u-", (unsigned)getuid());
+    folder = opendir(base[0] != '\0' ? base : "/");
+    fd = folder != NULL ? dirfd(folder) : -1;
+    if (folder == NULL) {
+        return;
+    }
+    for (const struct dirent *entry = readdir(folder); fd >= 0 && entry != NULL && dead < SWEPT_MAX;
+         entry = readdir(folder)) {
+        if (strncmp(entry->d_name, prefix, strlen(prefix)) == 0 &&
+            strcmp(entry->d_name, own_name) != 0) {
+            dead += sweep_one(base, fd, entry->d_name, is_quiet);
+        }
+    }
+    (void)closedir(folder);
+}
