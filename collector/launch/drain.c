@@ -300,6 +300,7 @@ static bool adopt(struct lac_drain *drain, const char *name, bool final)
     source->can_end =
         header.pid > 0 && drain->pid_namespace[0] != '\0' && is_in_our_namespace(drain, &header);
     source->next_refresh_ns = lac_status_now_ns() + REFRESH_NS;
+    drain->counts.failed_writes += !lac_drain_begin(source, &header);
     lac_shared_tell(&source->spool, drain->wish);
     link_source(drain, source);
     drain->counts.processes++;

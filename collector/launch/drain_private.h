@@ -34,7 +34,6 @@ struct lac_drain_source {
     int32_t pid;
     bool can_end;     /* it is in our pid namespace: we see when it ends */
     bool is_complete; /* moved by the last round, nothing failed */
-    bool has_text;    /* the output's header is written */
     struct lac_drain_place *places;
     size_t place_count;
     uint64_t output_segments;
@@ -78,6 +77,9 @@ static inline uint64_t lac_drain_sum(uint64_t a, uint64_t b)
 /** Room for the segment in the limit? Names may use what events may not. */
 bool lac_drain_fits(const struct lac_drain *drain, const struct lac_drain_source *source,
                     enum lac_segment_kind kind);
+
+/** The output's header, for a source that was just opened. @return false: it cannot be written */
+bool lac_drain_begin(const struct lac_drain_source *source, const struct lac_spool_header *header);
 
 /**
  * Move what is there, of an open source.

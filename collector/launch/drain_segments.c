@@ -269,17 +269,9 @@ static struct scan scan_segments(struct lac_drain_source *source,
     return scan;
 }
 
-/* The header of the output: what the process says of itself, with the sizes that we know. */
-static void write_header(struct lac_drain *drain, struct lac_drain_source *source)
+/* What the process says of itself, with the sizes that we know. */
+static bool put_header(const struct lac_drain_source *source, struct lac_spool_header *header)
 {
-    struct lac_spool_header *const header = (void *)drain->buffer;
-
-    if (!lac_shared_read(&source->spool, header, sizeof(*header), 0)) { /* it was cut off */
-        (void)lac_file_write_at(source->output_fd, &source->output_segments,
-                                sizeof(source->output_segments),
-                                offsetof(struct lac_spool_header, segment_count));
-        return;
-    }
     memcpy(header->magic, LAC_SPOOL_MAGIC, sizeof(header->magic));
     header->version = LAC_SPOOL_VERSION;
     header->endian_mark = LAC_SPOOL_ENDIAN_MARK;
@@ -289,9 +281,26 @@ static void write_header(struct lac_drain *drain, struct lac_drain_source *sourc
     if (header->text_bytes > LAC_SPOOL_TEXT_BYTES) {
         header->text_bytes = LAC_SPOOL_TEXT_BYTES;
     }
-    if (lac_file_write_at(source->output_fd, header, sizeof(*header), 0)) {
-        source->has_text = true;
-    } else {
+    return lac_file_write_at(source->output_fd, header, sizeof(*header), 0);
+}
+
+bool lac_drain_begin(const struct lac_drain_source *source, const struct lac_spool_header *header)
+{
+    struct lac_spool_header copy = *header;
+
+    return put_header(source, &copy);
+}
+
+static void write_header(struct lac_drain *drain, struct lac_drain_source *source)
+{
+    struct lac_spool_header *const header = (void *)drain->buffer;
+    const bool is_there = lac_shared_read(&source->spool, header, sizeof(*header), 0);
+    const size_t count_offset = offsetof(struct lac_spool_header, segment_count);
+
+    /* of one that was cut off, what it said before stays */
+    if (is_there ? !put_header(source, header)
+                 : !lac_file_write_at(source->output_fd, &source->output_segments,
+                                      sizeof(source->output_segments), count_offset)) {
         drain->counts.failed_writes++;
         source->is_complete = false;
     }
@@ -329,7 +338,7 @@ bool lac_drain_move(struct lac_drain *drain, struct lac_drain_source *source, bo
             }
         }
     }
-    if (has_moved || final || refreshes || !source->has_text) {
+    if (has_moved || final || refreshes) {
         write_header(drain, source);
     }
     return has_moved || source->ring_tail != handed_back;

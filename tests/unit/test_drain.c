@@ -1,0 +1,266 @@
+/* A spool whose process scribbles on it while it is drained (tests/support/changing_spool.h). */
+#include "collector/launch/drain.h"
+#include "lacuna/spool.h"
+#include "tests/support/changing_spool.h"
+
+#include <check.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { SEGMENT = 65536, CALLS = 40 };
+
+static char spools[64];
+static char output[64];
+static struct lac_drain *drain;
+static struct lac_drain_counts counts;
+
+static void path_of(char path[128], const char *folder)
+{
+    (void)snprintf(path, 128, "%s/100-1-0.spool", folder);
+}
+
+static void setup(void)
+{
+    char path[128];
+    int fd;
+
+    (void)snprintf(spools, sizeof(spools), "/tmp/lacuna-spools-XXXXXX");
+    (void)snprintf(output, sizeof(output), "/tmp/lacuna-output-XXXXXX");
+    ck_assert(mkdtemp(spools) != NULL && mkdtemp(output) != NULL);
+    path_of(path, spools);
+    fd = open(path, O_CREAT | O_WRONLY, 0600);
+    ck_assert_int_ge(fd, 0);
+    (void)close(fd);
+    changing_reset(4);
+}
+
+static void teardown(void)
+{
+    char path[128];
+
+    lac_drain_destroy(drain);
+    drain = NULL;
+    path_of(path, spools);
+    (void)unlink(path);
+    path_of(path, output);
+    (void)unlink(path);
+    (void)rmdir(spools);
+    (void)rmdir(output);
+}
+
+static void again(void)
+{
+    teardown();
+    setup();
+}
+
+static void change(uint32_t after, size_t offset, uint64_t value, uint32_t size_bytes)
+{
+    ck_assert_uint_lt(changing.change_count, CHANGES_MAX);
+    changing.changes[changing.change_count++] =
+        (struct change){after, (uint32_t)offset, size_bytes, value};
+}
+
+#define CHANGE(after, field, value)                                                                \
+    change(after, offsetof(struct lac_spool_header, field), value,                                 \
+           sizeof(((struct lac_spool_header *)0)->field))
+
+static void drain_all(void)
+{
+    drain = lac_drain_create(spools, output);
+    ck_assert_ptr_nonnull(drain);
+    lac_drain_round(drain, false);
+    lac_drain_round(drain, true);
+    counts = lac_drain_counts(drain);
+}
+
+/* The recording holds whole segments that are some, and its header says how many. @return that */
+static uint64_t check_output(void)
+{
+    static struct lac_spool_header header;
+    struct lac_segment_header head;
+    char path[128];
+    int fd;
+    off_t size;
+
+    path_of(path, output);
+    fd = open(path, O_RDONLY);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(pread(fd, &header, sizeof(header), 0), sizeof(header));
+    size = lseek(fd, 0, SEEK_END);
+    ck_assert(lac_spool_header_check(&header));
+    ck_assert_uint_eq(header.segment_bytes, SEGMENT);
+    ck_assert_uint_eq(header.segment_count, counts.segments);
+    ck_assert_int_eq(size, counts.segments == 0
+                               ? (off_t)LAC_SPOOL_HEADER_BYTES
+                               : (off_t)(LAC_SPOOL_SEGMENTS_OFFSET + counts.segments * SEGMENT));
+    ck_assert_uint_eq(counts.bytes, (uint64_t)size);
+    for (uint64_t i = 0; i < counts.segments; i++) {
+        ck_assert_int_eq(
+            pread(fd, &head, sizeof(head), (off_t)(LAC_SPOOL_SEGMENTS_OFFSET + i * SEGMENT)),
+            sizeof(head));
+        ck_assert_uint_eq(head.magic, LAC_SEGMENT_MAGIC);
+    }
+    (void)close(fd);
+    return counts.segments;
+}
+
+START_TEST(an_honest_spool_is_moved_whole)
+{
+    drain_all();
+    ck_assert_uint_eq(check_output(), 4);
+    ck_assert_uint_eq(counts.processes, 1);
+    ck_assert_uint_eq(counts.failed_writes + counts.dropped + counts.unopened + counts.damaged, 0);
+    ck_assert_uint_eq(changing_header()->free_tail, 3); /* names stay */
+}
+END_TEST
+
+/* Whenever it changes: what was checked once counts. */
+START_TEST(sizes_of_segments_that_change_are_not_read_again)
+{
+    for (uint32_t after = 1; after < CALLS; after++) {
+        changing_reset(4);
+        CHANGE(after, segment_bytes, 64 << 20);
+        drain_all();
+        ck_assert_uint_eq(check_output(), 4);
+        again();
+    }
+}
+END_TEST
+
+START_TEST(a_count_of_segments_is_bounded_by_the_file)
+{
+    for (uint32_t after = 1; after < CALLS; after++) {
+        changing_reset(4);
+        CHANGE(after, segment_count, (uint64_t)1 << 48);
+        drain_all();
+        ck_assert_uint_eq(check_output(), 4);
+        ck_assert_uint_lt(changing.calls, 200);
+        again();
+    }
+}
+END_TEST
+
+START_TEST(a_file_that_is_cut_off_gives_what_is_left)
+{
+    for (uint32_t after = 1; after < CALLS; after++) {
+        changing_reset(4);
+        change(after, CHANGING_CUT, after % 3 == 0 ? 0 : after * 7777u, 8);
+        drain_all();
+        ck_assert_uint_le(check_output(), 4);
+        again();
+    }
+}
+END_TEST
+
+START_TEST(a_ring_that_lies_is_written_in_bounds)
+{
+    for (uint32_t after = 1; after < CALLS; after++) {
+        changing_reset(4);
+        CHANGE(after, free_head, UINT64_MAX - 5);
+        CHANGE(after + 1, free_tail, (uint64_t)1 << 63);
+        drain_all();
+        ck_assert_uint_ge(check_output(), 4);
+        again();
+    }
+}
+END_TEST
+
+/* Another life, another kind or no segment at all between the look at its head and the copy. */
+START_TEST(a_segment_that_changes_is_copied_as_one_or_not_at_all)
+{
+    const size_t segment = LAC_SPOOL_SEGMENTS_OFFSET + 2 * SEGMENT;
+
+    for (uint32_t after = 1; after < CALLS; after++) {
+        for (unsigned what = 0; what < 3; what++) {
+            changing_reset(4);
+            if (what == 0) {
+                change(after, segment + offsetof(struct lac_segment_header, magic), 0, 4);
+            } else if (what == 1) {
+                change(after, segment + offsetof(struct lac_segment_header, kind),
+                       LAC_SEGMENT_STRINGS, 2);
+            } else {
+                change(after, segment + offsetof(struct lac_segment_header, sync), 77, 8);
+            }
+            drain_all();
+            ck_assert_uint_ge(check_output(), 3);
+            ck_assert_uint_le(counts.segments, 5);
+            again();
+        }
+    }
+}
+END_TEST
+
+START_TEST(counters_do_not_overflow)
+{
+    CHANGE(1, dropped_count, UINT64_MAX);
+    changing_header()->dropped_count = UINT64_MAX - 1;
+    drain_all();
+    ck_assert_uint_eq(counts.dropped, UINT64_MAX);
+}
+END_TEST
+
+START_TEST(what_cannot_be_opened_is_counted)
+{
+    changing.cannot_open = true;
+    drain_all();
+    ck_assert_uint_eq(counts.unopened, 1);
+    ck_assert_uint_eq(counts.processes, 0);
+    changing.cannot_open = false; /* it is tried again */
+    lac_drain_round(drain, true);
+    counts = lac_drain_counts(drain);
+    ck_assert_uint_eq(counts.unopened, 0);
+    ck_assert_uint_eq(check_output(), 4);
+}
+END_TEST
+
+/* The last round moved all of it: its spool is not needed any more. One that failed stays. */
+START_TEST(only_spools_that_were_moved_are_removed)
+{
+    char path[128];
+
+    path_of(path, spools);
+    drain_all();
+    lac_drain_destroy(drain);
+    drain = NULL;
+    ck_assert_int_ne(access(path, F_OK), 0);
+    again();
+    path_of(path, spools);
+    drain = lac_drain_create(spools, "/proc/self/no such folder");
+    lac_drain_round(drain, true);
+    ck_assert_uint_eq(lac_drain_counts(drain).unopened, 1);
+    lac_drain_destroy(drain);
+    drain = NULL;
+    ck_assert_int_eq(access(path, F_OK), 0);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *const suite = suite_create("drain");
+    TCase *const tcase = tcase_create("hostile spools");
+    SRunner *const runner = srunner_create(suite);
+    int failed;
+
+    tcase_add_checked_fixture(tcase, setup, teardown);
+    tcase_set_timeout(tcase, 60);
+    tcase_add_test(tcase, an_honest_spool_is_moved_whole);
+    tcase_add_test(tcase, sizes_of_segments_that_change_are_not_read_again);
+    tcase_add_test(tcase, a_count_of_segments_is_bounded_by_the_file);
+    tcase_add_test(tcase, a_file_that_is_cut_off_gives_what_is_left);
+    tcase_add_test(tcase, a_ring_that_lies_is_written_in_bounds);
+    tcase_add_test(tcase, a_segment_that_changes_is_copied_as_one_or_not_at_all);
+    tcase_add_test(tcase, counters_do_not_overflow);
+    tcase_add_test(tcase, what_cannot_be_opened_is_counted);
+    tcase_add_test(tcase, only_spools_that_were_moved_are_removed);
+    suite_add_tcase(suite, tcase);
+    srunner_run_all(runner, CK_NORMAL);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
