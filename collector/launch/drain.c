@@ -41,6 +41,19 @@ enum {
     PATH_BYTES = 4096
 };
 
+/* The buffer takes one segment of the largest size that was seen. */
+static bool make_room(struct lac_drain *drain, size_t size_bytes)
+{
+    uint8_t *const grown =
+        size_bytes > drain->buffer_bytes ? realloc(drain->buffer, size_bytes) : drain->buffer;
+
+    if (grown != NULL) {
+        drain->buffer = grown;
+        drain->buffer_bytes = size_bytes > drain->buffer_bytes ? size_bytes : drain->buffer_bytes;
+    }
+    return grown != NULL;
+}
+
 static void read_pid_namespace(char *out, size_t capacity)
 {
     const ssize_t length = readlink("/proc/self/ns/pid", out, capacity - 1);
@@ -57,8 +70,7 @@ struct lac_drain *lac_drain_create(const char *spool_folder, const char *output_
     }
     drain->spool_folder = spool_folder;
     drain->output_folder = output_folder;
-    drain->buffer = malloc(LAC_SPOOL_SEGMENT_BYTES_MAX);
-    if (drain->buffer == NULL) {
+    if (!make_room(drain, LAC_DRAIN_BUFFER_BYTES)) {
         free(drain);
         return NULL;
     }
@@ -282,7 +294,8 @@ static bool adopt(struct lac_drain *drain, const char *name, bool final)
         opening = open_spool(drain, source, &header);
         drain->open_count += opening == LAC_SHARED_OPENED;
     }
-    if (opening == LAC_SHARED_OPENED && !make_output(drain, source)) {
+    if (opening == LAC_SHARED_OPENED &&
+        !(make_room(drain, header.segment_bytes) && make_output(drain, source))) {
         opening = LAC_SHARED_NO_ACCESS;
     }
     if (opening != LAC_SHARED_OPENED) {

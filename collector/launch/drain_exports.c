@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { COPY_BYTES = 1 << 20, PATH_BYTES = 4096 };
+enum { PATH_BYTES = 4096 };
 
 static const char prefix[] = "torch-profiler-";
 static const char ending[] = ".path";
@@ -56,7 +56,7 @@ static const char *copy_file(struct lac_drain *drain, int from, int to)
         return "it does not fit into the recording (--limit)";
     }
     while (done < size) {
-        const ssize_t got = read(from, drain->buffer, COPY_BYTES);
+        const ssize_t got = read(from, drain->buffer, drain->buffer_bytes);
 
         if (got < 0 && errno == EINTR) {
             continue;

@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { LAC_DRAIN_BUCKETS = 1024 };
+enum { LAC_DRAIN_BUCKETS = 1024, LAC_DRAIN_BUFFER_BYTES = 1 << 18 };
 
 /* Where a segment of the spool goes in the output, and how much of it has gone there. */
 struct lac_drain_place {
@@ -54,7 +54,8 @@ struct lac_drain {
     size_t open_count;
     size_t open_max;
     char pid_namespace[32]; /* ours; "": not known */
-    uint8_t *buffer;        /* one segment of the largest size */
+    uint8_t *buffer;
+    size_t buffer_bytes; /* at least LAC_DRAIN_BUFFER_BYTES, and a segment of each source */
     struct lac_drain_counts counts;
     enum lac_spool_stop wish;
     uint64_t limit_bytes;

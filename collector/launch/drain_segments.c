@@ -95,13 +95,13 @@ static bool read_segment(struct lac_drain *drain, const struct lac_drain_source 
 static bool write_segment(const struct lac_drain *drain, const struct lac_drain_source *source,
                           uint64_t index)
 {
+    static const uint8_t zeros[PAGE_BYTES];
     const uint64_t end = offset_of(source, index + 1);
-    size_t used = source->segment_bytes;
+    size_t used = source->segment_bytes; /* a multiple of pages */
 
-    while (used > 0 && drain->buffer[used - 1] == 0) {
-        used--;
+    while (used > 0 && memcmp(drain->buffer + used - PAGE_BYTES, zeros, PAGE_BYTES) == 0) {
+        used -= PAGE_BYTES;
     }
-    used = (used + PAGE_BYTES - 1) / PAGE_BYTES * PAGE_BYTES;
     return lac_file_write_at(source->output_fd, drain->buffer, used, offset_of(source, index)) &&
            (used == source->segment_bytes || index + 1 < source->output_segments ||
             ftruncate(source->output_fd, (off_t)end) == 0);
