@@ -269,11 +269,18 @@ static bool import_one(const struct import_run *run, const char *path)
     return false;
 }
 
+static void tell_notice(void *context, const char *line)
+{
+    (void)context;
+    (void)fprintf(stderr, "lacuna import: %s\n", line);
+}
+
 int lac_cmd_import(int argc, char **argv)
 {
     char data_dir[4096];
     struct lac_options options;
-    struct lac_store_options store_options = {.data_dir = data_dir, .sweep = true};
+    struct lac_store_options store_options = {
+        .data_dir = data_dir, .sweep = true, .notice = tell_notice};
     struct import_run run = {0};
     struct lac_error error = {0};
     int status = lac_options_parse(&options, options_table, usage, argc, argv);

@@ -249,6 +249,13 @@ static void fit_descriptors(struct lac_http_options *http)
     }
 }
 
+/* What the start found in the data folder and did about it. */
+static void tell_notice(void *context, const char *line)
+{
+    (void)context;
+    LAC_LOG(LAC_LOG_WARN, "data folder", lac_log_text("what", line));
+}
+
 static enum lac_status start(struct service *service, struct lac_error *reterr)
 {
     struct lac_app *app = &service->app;
@@ -256,6 +263,7 @@ static enum lac_status start(struct service *service, struct lac_error *reterr)
 
     service->store_options.data_dir = service->data_dir;
     service->store_options.sweep = true;
+    service->store_options.notice = tell_notice;
     status = lac_store_open(&service->store_options, &app->store, reterr);
     if (status == LAC_OK) {
         status = lac_key_load(service->data_dir, &service->key, reterr);

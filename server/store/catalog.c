@@ -1,13 +1,20 @@
 #include "server/store/catalog.h"
 
 #include "analysis/model/status.h"
+#include "server/store/checked_file.h"
 #include "server/store/sql.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+#include <unistd.h>
 
-enum { BUSY_MS = 15000 };
+enum { BUSY_MS = 15000, PAGE_BYTES = 4096 };
 
 /** What takes a catalog from version N to N + 1. Never change one that was released: add one. */
 static const char *const migrations[] = {
@@ -45,6 +52,8 @@ static const char *const migrations[] = {
     " object TEXT);",
     "ALTER TABLE traces ADD COLUMN clock_offset_ns INTEGER;"
     "ALTER TABLE traces ADD COLUMN clock_error_ns INTEGER;",
+    /* the same tables in a file with checksums, which lac_catalog_convert() makes */
+    "",
 };
 
 _Static_assert(sizeof migrations / sizeof migrations[0] == LAC_CATALOG_VERSION,
@@ -64,7 +73,7 @@ static enum lac_status read_version(sqlite3 *db, int *ret_version, struct lac_er
     enum lac_status status = lac_sql_prepare(db, "PRAGMA user_version", &get, reterr);
 
     if (status == LAC_OK) {
-        status = lac_sql_step_row(get, "catalog", reterr);
+        status = lac_sql_step_row(get, "catalog.db", reterr);
     }
     if (status == LAC_OK) {
         *ret_version = sqlite3_column_int(get, 0);
@@ -73,7 +82,7 @@ static enum lac_status read_version(sqlite3 *db, int *ret_version, struct lac_er
     return status;
 }
 
-static enum lac_status migrate(sqlite3 *db, struct lac_error *reterr)
+static enum lac_status migrate(sqlite3 *db, int newest, struct lac_error *reterr)
 {
     int version = 0;
     enum lac_status status = lac_sql_run(db, "BEGIN IMMEDIATE", reterr);
@@ -89,7 +98,7 @@ static enum lac_status migrate(sqlite3 *db, struct lac_error *reterr)
                           "lacuna",
                           version, LAC_CATALOG_VERSION);
     }
-    while (status == LAC_OK && version < LAC_CATALOG_VERSION) {
+    while (status == LAC_OK && version < newest) {
         status = lac_sql_run(db, migrations[version], reterr);
         version++;
     }
@@ -105,12 +114,15 @@ static enum lac_status migrate(sqlite3 *db, struct lac_error *reterr)
 enum lac_status lac_catalog_open(const char *path, sqlite3 **ret_db, struct lac_error *reterr)
 {
     sqlite3 *db = NULL;
+    struct stat info;
     int version = 0;
+    int newest = LAC_CATALOG_VERSION;
+    bool is_new = stat(path, &info) != 0 || info.st_size == 0;
     enum lac_status status = LAC_OK;
 
     if (sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX,
-                        NULL) != SQLITE_OK) {
-        status = lac_sql_fail(db, "cannot open the catalog", reterr);
+                        LAC_CHECKED_VFS) != SQLITE_OK) {
+        status = lac_sql_fail(db, "cannot open catalog.db", reterr);
         (void)sqlite3_close(db);
         return status;
     }
@@ -118,15 +130,30 @@ enum lac_status lac_catalog_open(const char *path, sqlite3 **ret_db, struct lac_
     (void)sqlite3_busy_timeout(db, BUSY_MS);
     (void)sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
     (void)sqlite3_db_config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
-    status = lac_sql_run(db,
-                         "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;"
-                         "PRAGMA foreign_keys = ON",
-                         reterr);
+    if (is_new) {
+        status = lac_checked_begin(db, PAGE_BYTES, reterr);
+    }
+    if (status == LAC_OK) {
+        /* a journal that stays: its room is there when the disk is full, and a start needs none */
+        status = lac_sql_run(db,
+                             "PRAGMA page_size = 4096; PRAGMA journal_mode = PERSIST;"
+                             "PRAGMA synchronous = NORMAL; PRAGMA temp_store = MEMORY;"
+                             "PRAGMA foreign_keys = ON",
+                             reterr);
+    }
     if (status == LAC_OK) {
         status = read_version(db, &version, reterr);
     }
-    if (status == LAC_OK && version != LAC_CATALOG_VERSION) {
-        status = migrate(db, reterr);
+    if (status == LAC_OK && !is_new && !lac_checked_is_on(db)) {
+        newest = LAC_CATALOG_CHECKED - 1; /* there was no room to convert it */
+        if (version > newest && version <= LAC_CATALOG_VERSION) {
+            status =
+                lac_fail(reterr, LAC_ERR_CORRUPT, 0,
+                         "catalog.db is damaged (its checksums are off): " LAC_SQL_DAMAGE_ADVICE);
+        }
+    }
+    if (status == LAC_OK && version != newest) {
+        status = migrate(db, newest, reterr);
     }
     if (status != LAC_OK) {
         (void)sqlite3_close(db);
@@ -134,6 +161,122 @@ enum lac_status lac_catalog_open(const char *path, sqlite3 **ret_db, struct lac_
     }
     *ret_db = db;
     return LAC_OK;
+}
+
+/** Whether a catalog of version 1 or 2: with a write-ahead log, or without checksums. */
+static bool is_old(const char *path)
+{
+    uint8_t header[64];
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    bool old = false;
+
+    if (fd >= 0) {
+        old = read(fd, header, sizeof header) == (ssize_t)sizeof header &&
+              memcmp(header, "SQLite format 3", 16) == 0 &&
+              (header[18] == 2 || (header[20] == 0 && header[63] < LAC_CATALOG_CHECKED));
+        (void)close(fd);
+    }
+    return old;
+}
+
+enum lac_status lac_catalog_convert(const char *path, struct lac_error *reterr)
+{
+    char fresh[4096];
+    char *sql = NULL;
+    sqlite3 *db = NULL;
+    int reserved = LAC_CHECKSUM_BYTES;
+    enum lac_status status = LAC_OK;
+
+    if (!is_old(path)) {
+        return LAC_OK;
+    }
+    (void)snprintf(fresh, sizeof fresh, "%.4000s.new", path);
+    sql = sqlite3_mprintf("VACUUM INTO %Q", fresh);
+    if (sql == NULL) {
+        return lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory");
+    }
+    if (sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL) !=
+        SQLITE_OK) {
+        status = lac_sql_fail(db, "cannot open catalog.db", reterr);
+    }
+    if (status == LAC_OK) {
+        (void)sqlite3_busy_timeout(db, BUSY_MS);
+        /* exclusive: without a file for shared memory, which a full disk has no room for */
+        status = lac_sql_run(db,
+                             "PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = DELETE;"
+                             "PRAGMA temp_store = MEMORY",
+                             reterr);
+    }
+    if (status == LAC_OK) {
+        status = lac_catalog_check(db, reterr);
+    }
+    if (status == LAC_OK) {
+        (void)unlink(fresh);
+        (void)sqlite3_file_control(db, "main", SQLITE_FCNTL_RESERVE_BYTES, &reserved);
+        status = lac_sql_run(db, sql, reterr);
+        if (status == LAC_OK) {
+            status = lac_checked_stamp(fresh, reterr);
+        }
+        if (status == LAC_OK && rename(fresh, path) != 0) {
+            status =
+                lac_fail(reterr, LAC_ERR_IO, 0, "cannot replace catalog.db: %s", strerror(errno));
+        }
+        if (status != LAC_OK) {
+            (void)unlink(fresh);
+            status = status == LAC_ERR_NOMEM ? status : LAC_OK; /* as it is, until there is room */
+        }
+    }
+    (void)sqlite3_close(db);
+    sqlite3_free(sql);
+    return status;
+}
+
+enum lac_status lac_catalog_check(sqlite3 *db, struct lac_error *reterr)
+{
+    static const char *const tables[] = {"projects", "runs",  "traces", "report_lines", "findings",
+                                         "reports",  "users", "tokens", "audit"};
+    sqlite3_stmt *get = NULL;
+    uint64_t bad_count = 0;
+    uint64_t bad_offset = 0;
+    enum lac_status status = lac_sql_run(db, "BEGIN; SELECT count(*) FROM sqlite_master", reterr);
+
+    if (status == LAC_OK && lac_checked_is_on(db)) {
+        status = lac_checked_scan(db, &bad_count, &bad_offset, reterr);
+        if (status == LAC_OK && bad_count > 0) {
+            status = lac_fail(
+                reterr, LAC_ERR_CORRUPT, bad_offset,
+                "catalog.db is damaged (wrong checksum at byte %llu): " LAC_SQL_DAMAGE_ADVICE,
+                (unsigned long long)bad_offset);
+        }
+    }
+    if (status == LAC_OK) {
+        status = lac_sql_prepare(db, "PRAGMA integrity_check(1)", &get, reterr);
+    }
+    if (status == LAC_OK) {
+        status = lac_sql_step_row(get, "catalog.db", reterr);
+    }
+    if (status == LAC_OK) {
+        const char *said = (const char *)sqlite3_column_text(get, 0);
+
+        if (said == NULL || strcmp(said, "ok") != 0) {
+            status =
+                lac_fail(reterr, LAC_ERR_CORRUPT, 0,
+                         "catalog.db is damaged (it contradicts itself): " LAC_SQL_DAMAGE_ADVICE);
+        }
+    }
+    (void)sqlite3_finalize(get);
+    for (size_t i = 0; i < sizeof tables / sizeof tables[0] && status == LAC_OK; i++) {
+        if (sqlite3_table_column_metadata(db, "main", tables[i], NULL, NULL, NULL, NULL, NULL,
+                                          NULL) != SQLITE_OK) {
+            status =
+                lac_fail(reterr, LAC_ERR_CORRUPT, 0,
+                         "catalog.db is damaged (no table %s): " LAC_SQL_DAMAGE_ADVICE, tables[i]);
+        }
+    }
+    if (sqlite3_get_autocommit(db) == 0) {
+        (void)sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
+    }
+    return status;
 }
 
 enum lac_status lac_catalog_begin(sqlite3 *db, bool durable, struct lac_error *reterr)
@@ -208,11 +351,14 @@ enum lac_status lac_catalog_project(sqlite3 *db, const char *name, int64_t *ret_
 }
 
 enum lac_status lac_catalog_put_run(sqlite3 *db, const char *id, int64_t project, const char *name,
-                                    struct lac_error *reterr)
+                                    int64_t created_ms, struct lac_error *reterr)
 {
     sqlite3_stmt *insert = NULL;
-    enum lac_status status =
-        lac_sql_prepare(db, "INSERT INTO runs VALUES(?, ?, ?, ?)", &insert, reterr);
+    enum lac_status status = lac_sql_prepare(
+        db,
+        "INSERT INTO runs VALUES(?, ?, ?, ?) ON CONFLICT(id) DO UPDATE SET"
+        " project=excluded.project, name=excluded.name, created_ms=excluded.created_ms",
+        &insert, reterr);
 
     if (status == LAC_OK) {
         lac_sql_bind_text(insert, 1, id);
@@ -220,7 +366,7 @@ enum lac_status lac_catalog_put_run(sqlite3 *db, const char *id, int64_t project
             lac_sql_bind_i64(insert, 2, project);
         }
         lac_sql_bind_text(insert, 3, name);
-        lac_sql_bind_i64(insert, 4, lac_now_unix_ms());
+        lac_sql_bind_i64(insert, 4, created_ms);
         status = lac_sql_step_done(insert, "catalog", reterr);
     }
     (void)sqlite3_finalize(insert);

@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -472,6 +473,20 @@ enum lac_status lac_checked_scan(sqlite3 *db, uint64_t *ret_bad_count, uint64_t 
     }
     free(page);
     return LAC_OK;
+}
+
+bool lac_checked_end(int fd, uint64_t *ret_end_bytes)
+{
+    uint8_t header[HEADER_BYTES];
+    struct stat info;
+
+    if (pread(fd, header, sizeof header, 0) != (ssize_t)sizeof header || fstat(fd, &info) != 0) {
+        errno = EINVAL;
+        return false;
+    }
+    *ret_end_bytes = page_count(header) * header_page_bytes(header);
+    errno = EINVAL;
+    return *ret_end_bytes > 0 && *ret_end_bytes <= (uint64_t)info.st_size;
 }
 
 static bool stamp_pages(int fd, uint8_t *page)

@@ -52,6 +52,9 @@ bool lac_checked_damage(sqlite3 *db, uint64_t *ret_offset_bytes);
 LAC_MUST_USE enum lac_status lac_checked_scan(sqlite3 *db, uint64_t *ret_bad_count,
                                               uint64_t *ret_bad_offset, struct lac_error *reterr);
 
+/** Where the pages of a SQLite file end. @return false, with errno, when it is none or cut */
+bool lac_checked_end(int fd, uint64_t *ret_end_bytes);
+
 /**
  * Set the checksums of a file that nobody has open, whose header reserves the bytes: how a copy
  * made by SQLite alone becomes a checked file. Syncs it.

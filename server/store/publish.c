@@ -4,9 +4,11 @@
 #include "analysis/model/status.h"
 #include "analysis/model/strings.h"
 #include "server/store/catalog.h"
+#include "server/store/checked_file.h"
 #include "server/store/sql.h"
 #include "server/store/store.h"
 #include "server/store/store_private.h"
+#include "server/store/trace_facts.h"
 #include "server/store/trace_file.h"
 #include "server/store/trace_private.h"
 
@@ -23,11 +25,11 @@
 
 /** A trace on its way: the row that it will have. */
 struct arrival {
-    struct lac_trace_row row;
-    struct lac_finding_row findings[32];
-    uint32_t finding_count;
+    struct lac_trace_facts facts;
     bool is_moved;
 };
+
+enum { FINDINGS_MAX = 32 };
 
 /** Valid UTF-8, whatever the importing child wrote: other bytes become '?'. */
 static void make_utf8(char *text)
@@ -105,17 +107,22 @@ static char *device_names(const struct lac_model *head)
     return names;
 }
 
-static enum lac_status read_findings(struct lac_trace_file *file, struct arrival *arrival,
+static enum lac_status read_findings(struct lac_trace_file *file, struct lac_trace_facts *facts,
                                      struct lac_error *reterr)
 {
     sqlite3_stmt *get = NULL;
     enum lac_status status =
         lac_sql_prepare(file->db, "SELECT * FROM finding ORDER BY rank LIMIT 32", &get, reterr);
 
-    while (status == LAC_OK && arrival->finding_count < 32) {
+    facts->findings = calloc(FINDINGS_MAX, sizeof *facts->findings);
+    if (facts->findings == NULL) {
+        (void)sqlite3_finalize(get);
+        return LAC_ERR_NOMEM;
+    }
+    while (status == LAC_OK && facts->finding_count < FINDINGS_MAX) {
         status = lac_sql_step_row(get, "trace file", reterr);
         if (status == LAC_OK) {
-            struct lac_finding_row *row = &arrival->findings[arrival->finding_count++];
+            struct lac_finding_row *row = &facts->findings[facts->finding_count++];
             const char *id = (const char *)sqlite3_column_text(get, 1);
             const char *severity = (const char *)sqlite3_column_text(get, 2);
             const char *title = (const char *)sqlite3_column_text(get, 9);
@@ -203,22 +210,67 @@ static enum lac_status fill_row(struct lac_trace_file *file, struct lac_trace_ro
     return copy_report(head, row);
 }
 
-/** Open a staged file as any reader would: what does not open is not published. */
-static enum lac_status examine(struct lac_store *store, const char *path, struct arrival *arrival,
-                               struct lac_error *reterr)
+enum lac_status lac_publish_examine(struct lac_store *store, const char *path, bool is_new,
+                                    struct lac_trace_facts *facts, struct lac_error *reterr)
 {
     struct lac_trace_file *file = NULL;
     enum lac_status status =
         lac_trace_file_open_with(path, store->cache, store->model_cache, &file, reterr);
 
-    if (status == LAC_OK) {
-        status = fill_row(file, &arrival->row);
+    if (status == LAC_OK && is_new && !lac_checked_is_on(file->db)) {
+        status = lac_trace_corrupt(file, reterr, "it has no checksums");
     }
     if (status == LAC_OK) {
-        status = read_findings(file, arrival, reterr);
+        status = fill_row(file, &facts->row);
+    }
+    if (status == LAC_OK) {
+        status = read_findings(file, facts, reterr);
     }
     lac_trace_file_close(file);
     return status;
+}
+
+/** What the file cannot say: ids, where it belongs, what was uploaded. */
+static enum lac_status complete(const struct lac_publication *what, struct arrival *arrivals,
+                                uint32_t index, const char *run, struct lac_error *reterr)
+{
+    struct lac_trace_facts *facts = &arrivals[index].facts;
+    struct lac_trace_row *row = &facts->row;
+    enum lac_status status = LAC_OK;
+
+    (void)snprintf(facts->upload, sizeof facts->upload, "%s", what->staging->id);
+    facts->ordinal = index;
+    facts->upload_count = what->trace_count;
+    if (what->has_original) {
+        (void)snprintf(facts->original, sizeof facts->original, "%s", what->staging->id);
+    }
+    if (index == 0) {
+        (void)snprintf(row->id, sizeof row->id, "%s", what->staging->id);
+    } else {
+        status = lac_store_new_id(row->id, reterr);
+    }
+    if (status == LAC_OK && what->trace_count == 1 && what->name != NULL && what->name[0] != '\0') {
+        free(row->name); /* as it was given; the importer took folder and endings off */
+        row->name = clean_copy(what->name);
+        status = row->name != NULL ? LAC_OK : LAC_ERR_NOMEM;
+    }
+    if (status != LAC_OK) {
+        return status;
+    }
+    row->created_unix_ms = lac_now_unix_ms();
+    row->size_bytes = what->size_bytes;
+    row->has_sha256 = what->sha256 != NULL;
+    if (what->sha256 != NULL) {
+        memcpy(row->sha256, what->sha256, LAC_SHA256_SIZE);
+    }
+    row->project = strdup(what->project != NULL ? what->project : "");
+    if (row->project != NULL && what->trace_count > 1) {
+        memcpy(row->run, run, sizeof row->run);
+        facts->run_created_ms = arrivals[0].facts.row.created_unix_ms;
+        facts->run_name = strdup(what->name != NULL ? what->name : arrivals[0].facts.row.name);
+        status = facts->run_name != NULL ? LAC_OK : LAC_ERR_NOMEM;
+    }
+    return row->project != NULL ? status : LAC_ERR_NOMEM;
 }
 
 static enum lac_status examine_all(struct lac_store *store, const struct lac_publication *what,
@@ -231,31 +283,71 @@ static enum lac_status examine_all(struct lac_store *store, const struct lac_pub
         status = lac_store_new_id(run, reterr);
     }
     for (uint32_t i = 0; i < what->trace_count && status == LAC_OK; i++) {
-        struct lac_trace_row *row = &arrivals[i].row;
         char path[LAC_STORE_PATH_SIZE + 32];
 
         (void)snprintf(path, sizeof path, "%s/" LAC_STAGED_TRACE_FORMAT, what->staging->path, i);
-        status = examine(store, path, &arrivals[i], reterr);
-        if (status == LAC_OK && i == 0) {
-            (void)snprintf(row->id, sizeof row->id, "%s", what->staging->id);
-        } else if (status == LAC_OK) {
-            status = lac_store_new_id(row->id, reterr);
-        }
-        if (status == LAC_OK && what->trace_count == 1 && what->name != NULL &&
-            what->name[0] != '\0') {
-            free(row->name); /* as it was given; the importer took folder and endings off */
-            row->name = clean_copy(what->name);
-            status = row->name != NULL ? LAC_OK : LAC_ERR_NOMEM;
-        }
+        status = lac_publish_examine(store, path, true, &arrivals[i].facts, reterr);
         if (status == LAC_OK) {
-            memcpy(row->run, run, sizeof row->run);
-            row->created_unix_ms = lac_now_unix_ms();
-            row->size_bytes = what->size_bytes;
-            row->has_sha256 = what->sha256 != NULL;
-            if (what->sha256 != NULL) {
-                memcpy(row->sha256, what->sha256, LAC_SHA256_SIZE);
-            }
+            status = complete(what, arrivals, i, run, reterr);
         }
+    }
+    return status;
+}
+
+/** What the row of the upload says, which it had from its uploader. */
+static enum lac_status take_row(const struct lac_trace_facts *known,
+                                const struct lac_publication *what, struct arrival *arrivals)
+{
+    struct lac_trace_facts *first = &arrivals[0].facts;
+
+    for (uint32_t i = 0; i < what->trace_count; i++) {
+        struct lac_trace_row *row = &arrivals[i].facts.row;
+
+        free(row->project);
+        row->project = strdup(known->row.project);
+        if (row->project == NULL) {
+            return LAC_ERR_NOMEM;
+        }
+    }
+    first->row.created_unix_ms = known->row.created_unix_ms;
+    first->row.size_bytes = known->row.size_bytes;
+    first->row.has_sha256 = known->row.has_sha256;
+    memcpy(first->row.sha256, known->row.sha256, sizeof first->row.sha256);
+    first->row.has_clock = known->row.has_clock;
+    first->row.clock_offset_ns = known->row.clock_offset_ns;
+    first->row.clock_error_ns = known->row.clock_error_ns;
+    if (what->trace_count == 1 && known->row.run[0] != '\0' && known->run_name != NULL) {
+        memcpy(first->row.run, known->row.run, sizeof first->row.run);
+        first->run_created_ms = known->run_created_ms;
+        first->run_name = strdup(known->run_name);
+        return first->run_name != NULL ? LAC_OK : LAC_ERR_NOMEM;
+    }
+    return LAC_OK;
+}
+
+/** All that the rows will say goes into the files, before the first of them is moved: from then on
+ * a start can finish the publication. */
+static enum lac_status write_facts(struct lac_store *store, const struct lac_publication *what,
+                                   struct arrival *arrivals, struct lac_error *reterr)
+{
+    struct lac_trace_facts known = {0};
+    enum lac_status status = LAC_OK;
+
+    if (what->has_row) {
+        (void)pthread_mutex_lock(&store->lock);
+        status = lac_catalog_facts(store->catalog, what->staging->id, &known, reterr);
+        (void)pthread_mutex_unlock(&store->lock);
+        if (status == LAC_OK) {
+            status = take_row(&known, what, arrivals);
+        }
+        lac_trace_facts_done(&known);
+    }
+    for (uint32_t i = 0; i < what->trace_count && status == LAC_OK; i++) {
+        char path[LAC_STORE_PATH_SIZE + 32];
+
+        (void)snprintf(path, sizeof path, "%s/" LAC_STAGED_TRACE_FORMAT, what->staging->path, i);
+        (void)chmod(path, 0600);
+        status = lac_trace_facts_write(path, &arrivals[i].facts, reterr);
     }
     return status;
 }
@@ -269,8 +361,8 @@ static enum lac_status move(const char *from, const char *to, struct lac_error *
     return LAC_OK;
 }
 
-static enum lac_status sync_folder(const struct lac_store *store, const char *name,
-                                   struct lac_error *reterr)
+enum lac_status lac_store_sync_folder(const struct lac_store *store, const char *name,
+                                      struct lac_error *reterr)
 {
     char path[LAC_STORE_PATH_SIZE];
     int fd;
@@ -280,7 +372,7 @@ static enum lac_status sync_folder(const struct lac_store *store, const char *na
     fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0 || fsync(fd) != 0) {
         status =
-            lac_fail(reterr, LAC_ERR_IO, 0, "cannot sync the folder %s: %s", path, strerror(errno));
+            lac_fail(reterr, LAC_ERR_IO, 0, "cannot sync the folder %s: %s", name, strerror(errno));
     }
     if (fd >= 0) {
         (void)close(fd);
@@ -297,8 +389,7 @@ static enum lac_status move_all(struct lac_store *store, const struct lac_public
 
     for (uint32_t i = 0; i < what->trace_count && status == LAC_OK; i++) {
         (void)snprintf(from, sizeof from, "%s/" LAC_STAGED_TRACE_FORMAT, what->staging->path, i);
-        (void)lac_store_path(store, to, "traces", arrivals[i].row.id, ".db");
-        (void)chmod(from, 0600);
+        (void)lac_store_path(store, to, "traces", arrivals[i].facts.row.id, ".db");
         status = move(from, to, reterr);
         arrivals[i].is_moved = status == LAC_OK;
     }
@@ -308,10 +399,10 @@ static enum lac_status move_all(struct lac_store *store, const struct lac_public
         (void)chmod(from, 0600);
         status = move(from, to, reterr);
         if (status == LAC_OK) {
-            status = sync_folder(store, "originals", reterr);
+            status = lac_store_sync_folder(store, "originals", reterr);
         }
     }
-    return status == LAC_OK ? sync_folder(store, "traces", reterr) : status;
+    return status == LAC_OK ? lac_store_sync_folder(store, "traces", reterr) : status;
 }
 
 /** Whether the acknowledged upload is still wanted, and its project. */
@@ -365,36 +456,41 @@ static enum lac_status commit_rows(struct lac_store *store, const struct lac_pub
         status = lac_catalog_project(db, what->project, &project, reterr);
     }
     if (status == LAC_OK && what->trace_count > 1) {
-        status =
-            lac_catalog_put_run(db, arrivals[0].row.run, project,
-                                what->name != NULL ? what->name : arrivals[0].row.name, reterr);
+        const struct lac_trace_facts *first = &arrivals[0].facts;
+
+        status = lac_catalog_put_run(db, first->row.run, project, first->run_name,
+                                     first->run_created_ms, reterr);
     }
     for (uint32_t i = 0; i < what->trace_count && status == LAC_OK; i++) {
-        status = lac_catalog_put_trace(db, &arrivals[i].row, project,
+        status = lac_catalog_put_trace(db, &arrivals[i].facts.row, project,
                                        what->has_original ? what->staging->id : NULL, reterr);
         if (status == LAC_OK) {
-            status = lac_catalog_put_findings(db, arrivals[i].row.id, arrivals[i].findings,
-                                              arrivals[i].finding_count, reterr);
+            status =
+                lac_catalog_put_findings(db, arrivals[i].facts.row.id, arrivals[i].facts.findings,
+                                         arrivals[i].facts.finding_count, reterr);
         }
     }
     return status;
 }
 
-/** After a failure: take back what was moved. */
+/** After a failure: back to where it came from, which is its caller's to keep or remove. */
 static void take_back(struct lac_store *store, const struct lac_publication *what,
                       const struct arrival *arrivals)
 {
-    char path[LAC_STORE_PATH_SIZE];
+    char from[LAC_STORE_PATH_SIZE];
+    char to[LAC_STORE_PATH_SIZE + 32];
 
     for (uint32_t i = 0; i < what->trace_count; i++) {
         if (arrivals[i].is_moved) {
-            (void)lac_store_path(store, path, "traces", arrivals[i].row.id, ".db");
-            (void)unlink(path);
+            (void)lac_store_path(store, from, "traces", arrivals[i].facts.row.id, ".db");
+            (void)snprintf(to, sizeof to, "%s/" LAC_STAGED_TRACE_FORMAT, what->staging->path, i);
+            (void)rename(from, to);
         }
     }
     if (what->has_original) {
-        (void)lac_store_path(store, path, "originals", what->staging->id, ".zst");
-        (void)unlink(path);
+        (void)lac_store_path(store, from, "originals", what->staging->id, ".zst");
+        (void)snprintf(to, sizeof to, "%s/" LAC_STAGED_ORIGINAL, what->staging->path);
+        (void)rename(from, to);
     }
 }
 
@@ -408,6 +504,9 @@ enum lac_status lac_store_publish(struct lac_store *store,
 
     if (status == LAC_OK) {
         status = examine_all(store, publication, arrivals, reterr);
+    }
+    if (status == LAC_OK) {
+        status = write_facts(store, publication, arrivals, reterr);
     }
     if (status == LAC_OK) {
         folder =
@@ -431,9 +530,9 @@ enum lac_status lac_store_publish(struct lac_store *store,
     }
     for (uint32_t i = 0; arrivals != NULL && i < publication->trace_count; i++) {
         if (status == LAC_OK) {
-            memcpy(ret_ids[i], arrivals[i].row.id, LAC_ID_SIZE);
+            memcpy(ret_ids[i], arrivals[i].facts.row.id, LAC_ID_SIZE);
         }
-        lac_trace_row_done(&arrivals[i].row);
+        lac_trace_facts_done(&arrivals[i].facts);
     }
     free(arrivals);
     return status;

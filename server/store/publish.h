@@ -67,7 +67,8 @@ LAC_MUST_USE enum lac_status lac_store_acknowledge(struct lac_store *store, cons
                                                    const uint8_t *sha256, uint64_t size_bytes,
                                                    struct lac_error *reterr);
 
-/** importing -> failed, durable. Nothing happens when the trace was deleted meanwhile. */
+/** importing -> failed, durable. Nothing happens when the trace was deleted meanwhile. A staging
+ *  folder that is left where it is keeps its bytes: a start removes it with the trace only. */
 LAC_MUST_USE enum lac_status lac_store_fail(struct lac_store *store, const char *id,
                                             const char *code, const char *message,
                                             struct lac_error *reterr);
@@ -111,6 +112,8 @@ LAC_MUST_USE enum lac_status lac_store_list_state(struct lac_store *store,
 #define LAC_STAGED_UPLOAD "upload"
 /** Staged trace files are called this, N from 0. */
 #define LAC_STAGED_TRACE_FORMAT "trace-%u.db"
+/** What an acknowledged upload's row says, for a start without that row. */
+#define LAC_STAGED_FACTS "facts"
 /** The compressed original, when it is kept. */
 #define LAC_STAGED_ORIGINAL "original.zst"
 

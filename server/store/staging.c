@@ -171,50 +171,6 @@ static void sweep_staging(struct lac_store *store)
     }
 }
 
-/** Whether a file of traces/ or originals/ belongs to a row. */
-static bool is_known(struct lac_store *store, const char *sql, const char *id)
-{
-    sqlite3_stmt *get = NULL;
-    struct lac_error error;
-    bool known = true; /* in doubt nothing is removed */
-
-    if (lac_sql_prepare(store->catalog, sql, &get, &error) == LAC_OK) {
-        lac_sql_bind_text(get, 1, id);
-        known = lac_sql_step_row(get, "catalog", &error) != LAC_ERR_NOT_FOUND;
-    }
-    (void)sqlite3_finalize(get);
-    return known;
-}
-
-static void sweep_files(struct lac_store *store, const char *folder_name, const char *ending,
-                        const char *sql)
-{
-    char path[LAC_STORE_PATH_SIZE];
-    DIR *folder;
-    const struct dirent *entry;
-    int fd;
-
-    (void)lac_store_path(store, path, folder_name, NULL, NULL);
-    folder = opendir(path);
-    fd = folder != NULL ? dirfd(folder) : -1;
-    while (fd >= 0 && (entry = readdir(folder)) != NULL) {
-        char id[LAC_ID_SIZE];
-
-        if (strlen(entry->d_name) != LAC_ID_LENGTH + strlen(ending) ||
-            strcmp(entry->d_name + LAC_ID_LENGTH, ending) != 0) {
-            continue;
-        }
-        memcpy(id, entry->d_name, LAC_ID_LENGTH);
-        id[LAC_ID_LENGTH] = '\0';
-        if (lac_store_id_is_valid(id) && !is_known(store, sql, id)) {
-            (void)unlinkat(fd, entry->d_name, 0);
-        }
-    }
-    if (folder != NULL) {
-        (void)closedir(folder);
-    }
-}
-
 /** Rows under way whose process died. `sql` takes an id; the staging folder of it must be free. */
 static enum lac_status sweep_rows(struct lac_store *store, enum lac_trace_state state,
                                   struct lac_error *reterr)
@@ -251,14 +207,19 @@ enum lac_status lac_store_sweep(struct lac_store *store, struct lac_error *reter
         return lac_fail(reterr, LAC_ERR_IO, 0, "cannot lock the data folder %s: %s",
                         store->data_dir, strerror(errno));
     }
-    status = sweep_rows(store, LAC_TRACE_RECEIVING, reterr);
+    status = lac_store_recover(store, reterr);
+    if (status == LAC_OK) {
+        status = sweep_rows(store, LAC_TRACE_RECEIVING, reterr);
+    }
     if (status == LAC_OK) {
         status = sweep_rows(store, LAC_TRACE_IMPORTING, reterr);
     }
     if (status == LAC_OK) {
         sweep_staging(store);
-        sweep_files(store, "traces", ".db", "SELECT 1 FROM traces WHERE id = ? AND state = 2");
-        sweep_files(store, "originals", ".zst", "SELECT 1 FROM traces WHERE original = ? LIMIT 1");
+    }
+    if (status == LAC_ERR_IO && lac_sql_is_full(reterr)) {
+        lac_store_tell(store, "the disk is full: delete traces, then start again");
+        status = LAC_OK; /* what is left is left until the next start: reading and deleting work */
     }
     lac_folder_unlock(folder);
     return status;

@@ -17,10 +17,14 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #define DEFAULT_CACHE_BYTES       ((uint64_t)256 << 20)
 #define DEFAULT_MODEL_CACHE_BYTES ((uint64_t)1 << 30)
+
+/** Given up when the disk is full, so that something can be deleted or said to have failed. */
+enum { RESERVE_BYTES = 4 << 20, CATALOG_NAME_BYTES = 64 };
 
 bool lac_store_path(const struct lac_store *store, char *out, const char *folder, const char *name,
                     const char *ending)
@@ -96,20 +100,164 @@ static enum lac_status make_layout(const struct lac_store *store, struct lac_err
     return status;
 }
 
-static enum lac_status open_catalog(struct lac_store *store, struct lac_error *reterr)
+/** Hold DIR/catalog.lock. @return false when somebody else has the catalog open */
+static bool lock_catalog(struct lac_store *store, bool exclusive)
+{
+    char path[LAC_STORE_PATH_SIZE];
+
+    if (store->catalog_lock < 0) {
+        (void)lac_store_path(store, path, "catalog.lock", NULL, NULL);
+        store->catalog_lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    }
+    return store->catalog_lock >= 0 &&
+           flock(store->catalog_lock, (exclusive ? LOCK_EX : LOCK_SH) | LOCK_NB) == 0;
+}
+
+/** Whether a server of any version runs on the folder. */
+static bool is_served(const struct lac_store *store)
+{
+    char path[LAC_STORE_PATH_SIZE];
+    bool served = false;
+    int fd;
+
+    (void)lac_store_path(store, path, "serve.lock", NULL, NULL);
+    fd = open(path, O_RDWR | O_CLOEXEC);
+    if (fd >= 0) {
+        served = flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+        (void)close(fd);
+    }
+    return served;
+}
+
+/** Move a damaged catalog to lost/. */
+static enum lac_status put_catalog_aside(struct lac_store *store, char *ret_name,
+                                         struct lac_error *reterr)
+{
+    /* not under the name of a journal, which SQLite would apply */
+    static const struct {
+        const char *was, *is;
+    } rest[] = {{"-journal", ".journal"}, {"-wal", ".wal"}, {"-shm", ".shm"}};
+    char from[LAC_STORE_PATH_SIZE];
+    char to[LAC_STORE_PATH_SIZE];
+    struct stat info;
+    int64_t number = lac_now_unix_ms();
+
+    (void)lac_store_path(store, to, "lost", NULL, NULL);
+    if (mkdir(to, 0700) != 0 && errno != EEXIST) {
+        return lac_fail(reterr, LAC_ERR_IO, 0, "cannot make lost/: %s", strerror(errno));
+    }
+    do {
+        (void)snprintf(ret_name, CATALOG_NAME_BYTES, "lost/catalog-%lld.db", (long long)number++);
+    } while (lac_store_path(store, to, ret_name, NULL, NULL) && lstat(to, &info) == 0);
+    (void)lac_store_path(store, from, "catalog.db", NULL, NULL);
+    if (rename(from, to) != 0) {
+        return lac_fail(reterr, LAC_ERR_IO, 0, "cannot move catalog.db to lost/: %s",
+                        strerror(errno));
+    }
+    for (size_t i = 0; i < sizeof rest / sizeof rest[0]; i++) {
+        (void)lac_store_path(store, from, "catalog.db", NULL, rest[i].was);
+        (void)lac_store_path(store, to, ret_name, NULL, rest[i].is);
+        (void)rename(from, to);
+    }
+    return LAC_OK;
+}
+
+/** A damaged catalog: kept aside, and a new one in its place with what can be read of it. The
+ * traces are listed by lac_store_recover(). */
+static enum lac_status replace_catalog(struct lac_store *store, const char *path,
+                                       struct lac_error *reterr)
+{
+    char name[CATALOG_NAME_BYTES] = "";
+    char why[sizeof reterr->message];
+    char damaged[LAC_STORE_PATH_SIZE];
+    const char *brief;
+    enum lac_status status;
+
+    if (!lock_catalog(store, true) || is_served(store)) {
+        return reterr->status; /* its sentence says to stop the others first */
+    }
+    (void)snprintf(why, sizeof why, "%s", reterr->message);
+    brief = strrchr(why, ':');
+    status = put_catalog_aside(store, name, reterr);
+    if (status == LAC_OK) {
+        status = lac_catalog_open(path, &store->catalog, reterr);
+    }
+    if (status == LAC_OK && lac_store_path(store, damaged, name, NULL, NULL)) {
+        status = lac_catalog_salvage(store->catalog, damaged, reterr);
+    }
+    if (status == LAC_OK) {
+        lac_store_tell(store, "%.*s: it is kept as %s and made again from the trace files",
+                       (int)(brief != NULL ? brief - why : (ptrdiff_t)strlen(why)), why, name);
+    }
+    return status;
+}
+
+static enum lac_status open_catalog(struct lac_store *store, bool may_replace,
+                                    struct lac_error *reterr)
 {
     char path[LAC_STORE_PATH_SIZE];
     int lock = lac_folder_lock(store, true); /* two processes may create it at the same time */
-    enum lac_status status;
+    enum lac_status status = LAC_OK;
 
     if (lock < 0) {
         return lac_fail(reterr, LAC_ERR_IO, 0, "cannot write to the data folder %s: %s",
                         store->data_dir, strerror(errno));
     }
     (void)lac_store_path(store, path, "catalog.db", NULL, NULL);
-    status = lac_catalog_open(path, &store->catalog, reterr);
+    if (lock_catalog(store, true) && !is_served(store)) {
+        status = lac_catalog_convert(path, reterr);
+    }
+    if (status == LAC_OK) {
+        status = lac_catalog_open(path, &store->catalog, reterr);
+    }
+    if (status == LAC_OK && may_replace) {
+        status = lac_catalog_check(store->catalog, reterr);
+    }
+    if (status == LAC_ERR_CORRUPT && may_replace) {
+        (void)sqlite3_close(store->catalog);
+        store->catalog = NULL;
+        status = replace_catalog(store, path, reterr);
+    }
+    if (status == LAC_OK && !lock_catalog(store, false)) {
+        status = lac_fail(reterr, LAC_ERR_IO, 0, "another process repairs the data folder %s",
+                          store->data_dir);
+    }
     lac_folder_unlock(lock);
     return status;
+}
+
+bool lac_store_make_room(struct lac_store *store, const struct lac_error *error, bool *tried)
+{
+    char path[LAC_STORE_PATH_SIZE];
+
+    if (*tried || !lac_sql_is_full(error)) {
+        return false;
+    }
+    *tried = true;
+    (void)lac_store_path(store, path, "reserve", NULL, NULL);
+    return unlink(path) == 0;
+}
+
+void lac_store_keep_reserve(struct lac_store *store)
+{
+    char path[LAC_STORE_PATH_SIZE];
+    struct statvfs disk;
+    struct stat info;
+    int fd;
+
+    (void)lac_store_path(store, path, "reserve", NULL, NULL);
+    if ((stat(path, &info) == 0 && info.st_size == RESERVE_BYTES) ||
+        statvfs(store->data_dir, &disk) != 0 ||
+        (uint64_t)disk.f_bavail * disk.f_frsize < (uint64_t)4 * RESERVE_BYTES) {
+        return;
+    }
+    fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+    if (fd >= 0 && posix_fallocate(fd, 0, RESERVE_BYTES) != 0) {
+        (void)unlink(path);
+    }
+    if (fd >= 0) {
+        (void)close(fd);
+    }
 }
 
 enum lac_status lac_store_open(const struct lac_store_options *options,
@@ -122,6 +270,7 @@ enum lac_status lac_store_open(const struct lac_store_options *options,
         free(store);
         return lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory");
     }
+    store->catalog_lock = -1;
     if (status == LAC_OK && strlen(options->data_dir) >= sizeof store->data_dir) {
         status = lac_fail(reterr, LAC_ERR_IO, 0, "the data folder's path is too long");
     }
@@ -130,7 +279,9 @@ enum lac_status lac_store_open(const struct lac_store_options *options,
         status = make_layout(store, reterr);
     }
     if (status == LAC_OK) {
-        status = open_catalog(store, reterr);
+        store->notice = options->notice;
+        store->notice_context = options->notice_context;
+        status = open_catalog(store, options->sweep, reterr);
     }
     if (status == LAC_OK) {
         status = lac_cache_create(
@@ -143,6 +294,9 @@ enum lac_status lac_store_open(const struct lac_store_options *options,
     }
     if (status == LAC_OK && options->sweep) {
         status = lac_store_sweep(store, reterr);
+    }
+    if (status == LAC_OK) {
+        lac_store_keep_reserve(store);
     }
     if (status != LAC_OK) {
         lac_store_close(store);
@@ -162,6 +316,9 @@ void lac_store_close(struct lac_store *store)
     }
     free((void *)store->files);
     (void)sqlite3_close(store->catalog);
+    if (store->catalog_lock >= 0) {
+        (void)close(store->catalog_lock);
+    }
     lac_cache_destroy(store->cache);
     lac_cache_destroy(store->model_cache);
     (void)pthread_mutex_destroy(&store->lock);

@@ -29,18 +29,25 @@ struct lac_store_options {
     const char *data_dir;
     uint64_t cache_bytes;       /**< decoded columns, names, tiles; 0: 256 MiB */
     uint64_t model_cache_bytes; /**< whole models for flame graphs; 0: 1 GiB */
-    bool sweep; /**< remove what an interrupted run left (needs to be the only writer: serve) */
+    bool sweep; /**< finish what an interrupted run left, and make catalog and files agree */
+    /** Told in one line each what `sweep` found and did; may be NULL. */
+    void (*notice)(void *context, const char *line);
+    void *notice_context;
 };
 
 /**
  * Open the data folder, creating it (mode 0700) with an empty catalog when absent; migrates an
- * older catalog. With `sweep`: removes staging leftovers, trace files without a catalog row and
- * rows in state `receiving`; rows in state `importing` whose upload is still staged are kept (the
- * ingest queue resumes them), those without become `failed`.
+ * older catalog.
  *
- * @return LAC_OK, LAC_ERR_IO, LAC_ERR_NOMEM, LAC_ERR_CORRUPT (not a catalog),
- *         LAC_ERR_LIMIT (written by a newer version), LAC_ERR_MISUSE (sweep, and another server has
- * it)
+ * With `sweep`: a damaged catalog is moved to lost/ and made again, from what can be read of it and
+ * from the trace files. Deletions and publications that were interrupted are finished; a trace file
+ * whose row is missing or says something else gets its row; a row whose file is not there becomes
+ * `failed` (code lost). Staging leftovers and rows in state `receiving` are removed; rows in state
+ * `importing` whose upload is still staged are kept (the ingest queue resumes them), those without
+ * become `failed`. What belongs to nothing is moved to lost/. No trace and no original is removed.
+ *
+ * @return LAC_OK, LAC_ERR_IO, LAC_ERR_NOMEM, LAC_ERR_CORRUPT (damaged, and not `sweep` or another
+ *         process has it open), LAC_ERR_LIMIT (written by a newer version)
  */
 LAC_MUST_USE enum lac_status lac_store_open(const struct lac_store_options *options,
                                             struct lac_store **ret_store, struct lac_error *reterr);
@@ -192,8 +199,9 @@ LAC_MUST_USE enum lac_status lac_store_get_run(struct lac_store *store, const ch
                                                struct lac_run_row *ret_row,
                                                struct lac_error *reterr);
 
-/** Remove the row, then the trace file and the original. Open handles stay usable until released.
- *  A trace that is being received or imported is removed too: go through lac_ingest_delete(). */
+/** Remove the trace: its file goes to trash/, then the row, then the file and the original. Open
+ *  handles stay usable until released. Works on a full disk. A trace that is being received or
+ * imported is removed too: go through lac_ingest_delete(). */
 LAC_MUST_USE enum lac_status lac_store_delete_trace(struct lac_store *store, const char *id,
                                                     struct lac_error *reterr);
 

@@ -2,16 +2,21 @@
 
 #include "analysis/model/status.h"
 #include "server/store/catalog.h"
+#include "server/store/publish.h"
+#include "server/store/sql.h"
 #include "server/store/store.h"
 #include "server/store/store_private.h"
 #include "server/store/trace_file.h"
 #include "server/store/trace_private.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static struct lac_trace_file *find_open(struct lac_store *store, const char *id)
@@ -165,47 +170,183 @@ void lac_store_release_trace(struct lac_store *store, struct lac_trace_file *fil
     lac_trace_file_close(closing);
 }
 
+/** Whether the trace may be deleted, and its state. With the lock held. */
+static enum lac_status state_of(struct lac_store *store, const char *id,
+                                enum lac_trace_state *ret_state, struct lac_error *reterr)
+{
+    struct lac_trace_row row;
+    enum lac_status status = lac_catalog_get(store->catalog, id, false, &row, reterr);
+
+    if (status == LAC_OK) {
+        *ret_state = row.state;
+        lac_trace_row_done(&row);
+    }
+    return status;
+}
+
+/**
+ * Into trash/, so that a start with another catalog does not list it again. An upload that is not a
+ * trace yet leaves a mark there, and loses what would list it.
+ */
+static enum lac_status put_into_trash(struct lac_store *store, const char *id, bool is_trace,
+                                      struct lac_error *reterr)
+{
+    char from[LAC_STORE_PATH_SIZE];
+    char to[LAC_STORE_PATH_SIZE];
+    int fd;
+
+    (void)lac_store_path(store, to, "trash", NULL, NULL);
+    if (mkdir(to, 0700) != 0 && errno != EEXIST) {
+        return lac_fail(reterr, LAC_ERR_IO, 0, "cannot make trash/: %s", strerror(errno));
+    }
+    if (is_trace) {
+        (void)lac_store_path(store, from, "traces", id, ".db");
+        (void)lac_store_path(store, to, "trash", id, ".db");
+        if (rename(from, to) != 0) {
+            return errno == ENOENT
+                       ? LAC_OK
+                       : lac_fail(reterr, LAC_ERR_IO, 0, "cannot remove traces/%s.db: %s", id,
+                                  strerror(errno));
+        }
+    } else {
+        (void)lac_store_path(store, to, "trash", id, ".upload");
+        fd = open(to, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+        if (fd >= 0) {
+            (void)close(fd);
+        }
+        (void)lac_store_path(store, to, "staging", id, "/" LAC_STAGED_FACTS);
+        (void)unlink(to);
+        (void)lac_store_path(store, to, "staging", id, NULL);
+        fd = open(to, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (fd >= 0) {
+            (void)fsync(fd);
+            (void)close(fd);
+        }
+    }
+    if (lac_store_sync_folder(store, "trash", reterr) != LAC_OK) {
+        return LAC_ERR_IO;
+    }
+    return is_trace ? lac_store_sync_folder(store, "traces", reterr) : LAC_OK;
+}
+
+static void take_from_trash(struct lac_store *store, const char *id)
+{
+    char from[LAC_STORE_PATH_SIZE];
+    char to[LAC_STORE_PATH_SIZE];
+
+    (void)lac_store_path(store, from, "trash", id, ".db");
+    (void)lac_store_path(store, to, "traces", id, ".db");
+    (void)rename(from, to);
+    (void)lac_store_path(store, from, "trash", id, ".upload");
+    (void)unlink(from);
+}
+
+/** Delete the rows; when the disk is full, with the reserve, and at last without the file. */
+static enum lac_status delete_rows(struct lac_store *store, const char *id, char *ret_original,
+                                   struct lac_error *reterr)
+{
+    char path[LAC_STORE_PATH_SIZE];
+    bool tried = false;
+    bool is_gone = false;
+    enum lac_status status;
+
+    for (;;) {
+        ret_original[0] = '\0';
+        status = lac_catalog_begin(store->catalog, true, reterr);
+        if (status == LAC_OK) {
+            status = lac_catalog_delete(store->catalog, id, ret_original, reterr);
+            status = lac_catalog_end(store->catalog, status, reterr);
+        }
+        if (status == LAC_OK || lac_store_make_room(store, reterr, &tried)) {
+            if (status == LAC_OK) {
+                return LAC_OK;
+            }
+            continue;
+        }
+        if (status == LAC_ERR_NOT_FOUND || !lac_sql_is_full(reterr) || is_gone ||
+            !lac_store_path(store, path, "trash", id, ".db") || unlink(path) != 0) {
+            return status;
+        }
+        is_gone = true; /* it is to go anyway, and makes room for saying so */
+    }
+}
+
+/** Forget an open file. @return what the caller closes, or NULL */
+static struct lac_trace_file *drop_open(struct lac_store *store, const char *id)
+{
+    struct lac_trace_file *file = find_open(store, id);
+
+    if (file == NULL) {
+        return NULL;
+    }
+    file->is_deleted = true;
+    if (file->use_count > 0) {
+        return NULL;
+    }
+    for (uint32_t i = 0; i < store->file_count; i++) {
+        if (store->files[i] == file) {
+            return take_off(store, i);
+        }
+    }
+    return NULL;
+}
+
+/** The bytes of an import that failed. One that runs is its owner's to end. */
+static void remove_kept_upload(struct lac_store *store, const char *id)
+{
+    struct lac_staging staging;
+    struct lac_error ignored;
+
+    if (lac_staging_adopt(store, id, &staging, &ignored) == LAC_OK) {
+        lac_staging_remove(&staging);
+    }
+}
+
 enum lac_status lac_store_delete_trace(struct lac_store *store, const char *id,
                                        struct lac_error *reterr)
 {
-    char original[LAC_ID_SIZE];
+    char original[LAC_ID_SIZE] = "";
     char path[LAC_STORE_PATH_SIZE];
     struct lac_trace_file *file = NULL;
-    enum lac_status status;
+    enum lac_trace_state state = LAC_TRACE_FAILED;
+    enum lac_status status = LAC_OK;
+    int folder;
 
     if (!lac_store_id_is_valid(id)) {
         return lac_fail(reterr, LAC_ERR_NOT_FOUND, 0, "no trace has this id");
     }
+    folder = lac_folder_lock(store, false); /* a start must not finish what is under way */
     (void)pthread_mutex_lock(&store->lock);
-    status = lac_catalog_begin(store->catalog, true, reterr);
+    status = state_of(store, id, &state, reterr);
     if (status == LAC_OK) {
-        status = lac_catalog_delete(store->catalog, id, original, reterr);
-        status = lac_catalog_end(store->catalog, status, reterr);
-    }
-    if (status == LAC_OK) {
-        file = find_open(store, id);
-        if (file != NULL) {
-            file->is_deleted = true;
-            for (uint32_t i = 0; i < store->file_count && file->use_count == 0; i++) {
-                if (store->files[i] == file) {
-                    (void)take_off(store, i);
-                    break;
-                }
-            }
-            file = file->use_count == 0 ? file : NULL;
+        status = put_into_trash(store, id, state == LAC_TRACE_READY, reterr);
+        if (status == LAC_OK) {
+            status = delete_rows(store, id, original, reterr);
+        }
+        if (status == LAC_OK) {
+            file = drop_open(store, id);
+        } else {
+            take_from_trash(store, id);
         }
     }
     (void)pthread_mutex_unlock(&store->lock);
-    if (status != LAC_OK) {
-        return status;
+    if (status == LAC_OK) {
+        lac_trace_file_close(file);
+        /* the row is gone: what cannot be removed now is removed at the next start */
+        if (lac_store_path(store, path, "trash", id, ".db")) {
+            (void)unlink(path);
+        }
+        if (original[0] != '\0' && lac_store_path(store, path, "originals", original, ".zst")) {
+            (void)unlink(path);
+        }
+        if (state == LAC_TRACE_FAILED) {
+            remove_kept_upload(store, id);
+            if (lac_store_path(store, path, "trash", id, ".upload")) {
+                (void)unlink(path);
+            }
+        }
+        lac_store_keep_reserve(store);
     }
-    lac_trace_file_close(file);
-    /* the row is gone: what cannot be removed now is swept at the next start */
-    if (lac_store_path(store, path, "traces", id, ".db")) {
-        (void)unlink(path);
-    }
-    if (original[0] != '\0' && lac_store_path(store, path, "originals", original, ".zst")) {
-        (void)unlink(path);
-    }
-    return LAC_OK;
+    lac_folder_unlock(folder);
+    return status;
 }

@@ -2,6 +2,7 @@
 #define LAC_SERVER_STORE_STORE_PRIVATE_H
 
 #include "server/store/catalog.h"
+#include "server/store/publish.h"
 #include "server/store/store.h"
 #include "server/store/trace_private.h"
 
@@ -20,6 +21,9 @@ struct lac_store {
     struct lac_trace_file **files; /**< open ones */
     uint32_t file_count, file_capacity;
     uint64_t use_clock;
+    int catalog_lock; /**< shared while the catalog is open: nobody replaces it then */
+    void (*notice)(void *context, const char *line);
+    void *notice_context;
 };
 
 /** Paths below the data folder. @return false when too long */
@@ -30,5 +34,50 @@ bool lac_store_path(const struct lac_store *store, char *out, const char *folder
  *  threads of one process exclude each other too. @return a descriptor or -1 */
 int lac_folder_lock(const struct lac_store *store, bool exclusive);
 void lac_folder_unlock(int fd);
+
+struct lac_trace_facts;
+
+/** Open a trace file as any reader would and say what its row would: all but ids, times and where
+ * it belongs. `is_new`: it must carry checksums. */
+LAC_MUST_USE enum lac_status lac_publish_examine(struct lac_store *store, const char *path,
+                                                 bool is_new, struct lac_trace_facts *facts,
+                                                 struct lac_error *reterr);
+
+/** Finish what was interrupted, and make rows and files agree (recover.c). With the folder's lock.
+ */
+LAC_MUST_USE enum lac_status lac_store_recover(struct lac_store *store, struct lac_error *reterr);
+
+/** One line about what a start found and did. */
+__attribute__((format(printf, 2, 3))) void lac_store_tell(const struct lac_store *store,
+                                                          const char *fmt, ...);
+
+/** Move DIR/folder/name to DIR/lost/ and tell it: "folder/name WHY: moved to lost/name". Never over
+ *  what is there. @return false when it could not be moved */
+bool lac_store_set_aside(struct lac_store *store, const char *folder, const char *name,
+                         const char *why);
+
+/** ready -> failed with code "lost". */
+LAC_MUST_USE enum lac_status lac_store_lose(struct lac_store *store, const char *id,
+                                            const char *message, struct lac_error *reterr);
+
+/** What the row of an acknowledged upload says, kept in its staging folder for a lost catalog. */
+LAC_MUST_USE enum lac_status lac_staged_facts_write(const struct lac_staging *staging,
+                                                    const struct lac_trace_facts *facts,
+                                                    struct lac_error *reterr);
+LAC_MUST_USE enum lac_status lac_staged_facts_read(const struct lac_staging *staging,
+                                                   struct lac_trace_facts *ret_facts,
+                                                   struct lac_error *reterr);
+
+/** A commit failed because the disk is full: give up the reserve, once. @return whether to try
+ * again
+ */
+bool lac_store_make_room(struct lac_store *store, const struct lac_error *error, bool *tried);
+
+/** Have the reserve (again), if there is room for it. */
+void lac_store_keep_reserve(struct lac_store *store);
+
+/** fsync a folder of the data folder. */
+LAC_MUST_USE enum lac_status lac_store_sync_folder(const struct lac_store *store, const char *name,
+                                                   struct lac_error *reterr);
 
 #endif

@@ -38,7 +38,7 @@ static enum lac_status find_run(sqlite3 *db, const char *project, const char *ru
     if (status == LAC_ERR_NOT_FOUND) {
         status = lac_store_new_id(ret_id, reterr);
         if (status == LAC_OK) {
-            status = lac_catalog_put_run(db, ret_id, project_id, run, reterr);
+            status = lac_catalog_put_run(db, ret_id, project_id, run, lac_now_unix_ms(), reterr);
         }
     }
     return status;

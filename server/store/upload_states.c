@@ -7,27 +7,36 @@
 #include "server/store/sql.h"
 #include "server/store/store.h"
 #include "server/store/store_private.h"
+#include "server/store/trace_facts.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
-/** One change of the catalog, as a transaction of its own. */
+/** One change of the catalog, as a transaction of its own; also when the disk is full: all of them
+ *  give something up. */
 static enum lac_status change(struct lac_store *store, bool durable, const char *sql,
                               const char *const *texts, unsigned text_count, int *ret_changes,
                               struct lac_error *reterr)
 {
+    bool tried = false;
     enum lac_status status;
 
     (void)pthread_mutex_lock(&store->lock);
-    status = lac_catalog_begin(store->catalog, durable, reterr);
-    if (status == LAC_OK) {
-        status = lac_catalog_change(store->catalog, sql, texts, text_count, ret_changes, reterr);
-        status = lac_catalog_end(store->catalog, status, reterr);
-    }
+    do {
+        status = lac_catalog_begin(store->catalog, durable, reterr);
+        if (status == LAC_OK) {
+            status =
+                lac_catalog_change(store->catalog, sql, texts, text_count, ret_changes, reterr);
+            status = lac_catalog_end(store->catalog, status, reterr);
+        }
+    } while (status != LAC_OK && lac_store_make_room(store, reterr, &tried));
     (void)pthread_mutex_unlock(&store->lock);
     return status;
 }
@@ -62,6 +71,67 @@ enum lac_status lac_store_begin_receiving(struct lac_store *store, const char *i
     return status;
 }
 
+enum lac_status lac_staged_facts_write(const struct lac_staging *staging,
+                                       const struct lac_trace_facts *facts,
+                                       struct lac_error *reterr)
+{
+    char path[LAC_STORE_PATH_SIZE + 32];
+    enum lac_status status;
+    int fd;
+
+    (void)snprintf(path, sizeof path, "%s/" LAC_STAGED_FACTS, staging->path);
+    fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (fd < 0) {
+        return lac_fail(reterr, LAC_ERR_IO, 0, "cannot store the upload: %s", strerror(errno));
+    }
+    status = lac_facts_to(fd, 0, facts, reterr);
+    (void)close(fd);
+    if (status == LAC_OK) {
+        fd = open(staging->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (fd < 0 || fsync(fd) != 0) {
+            status = lac_fail(reterr, LAC_ERR_IO, 0, "cannot sync the upload: %s", strerror(errno));
+        }
+        if (fd >= 0) {
+            (void)close(fd);
+        }
+    }
+    return status;
+}
+
+enum lac_status lac_staged_facts_read(const struct lac_staging *staging,
+                                      struct lac_trace_facts *ret_facts, struct lac_error *reterr)
+{
+    char path[LAC_STORE_PATH_SIZE + 32];
+
+    (void)snprintf(path, sizeof path, "%s/" LAC_STAGED_FACTS, staging->path);
+    return lac_trace_facts_read(path, ret_facts, reterr);
+}
+
+/** Beside the bytes of the upload, before its row says that they are there. */
+static enum lac_status keep_facts(struct lac_store *store, const char *id, const uint8_t *sha256,
+                                  uint64_t size_bytes, struct lac_error *reterr)
+{
+    struct lac_trace_facts facts = {0};
+    struct lac_staging staging = {.fd = -1};
+    struct stat info;
+    enum lac_status status = lac_catalog_facts(store->catalog, id, &facts, reterr);
+
+    if (status == LAC_OK) {
+        memcpy(facts.row.sha256, sha256, LAC_SHA256_SIZE);
+        facts.row.has_sha256 = true;
+        facts.row.size_bytes = size_bytes;
+        memcpy(facts.upload, id, LAC_ID_SIZE);
+        (void)lac_store_path(store, staging.path, "staging", id, NULL);
+        if (stat(staging.path, &info) == 0) { /* a caller without one has nothing to keep */
+            status = lac_staged_facts_write(&staging, &facts, reterr);
+        }
+    } else if (status == LAC_ERR_NOT_FOUND) {
+        status = lac_fail(reterr, LAC_ERR_NOT_FOUND, 0, "the upload was removed meanwhile");
+    }
+    lac_trace_facts_done(&facts);
+    return status;
+}
+
 enum lac_status lac_store_acknowledge(struct lac_store *store, const char *id,
                                       const uint8_t *sha256, uint64_t size_bytes,
                                       struct lac_error *reterr)
@@ -69,6 +139,12 @@ enum lac_status lac_store_acknowledge(struct lac_store *store, const char *id,
     sqlite3_stmt *update = NULL;
     enum lac_status status;
 
+    (void)pthread_mutex_lock(&store->lock);
+    status = keep_facts(store, id, sha256, size_bytes, reterr);
+    (void)pthread_mutex_unlock(&store->lock);
+    if (status != LAC_OK) {
+        return status;
+    }
     (void)pthread_mutex_lock(&store->lock);
     status = lac_catalog_begin(store->catalog, true, reterr);
     if (status == LAC_OK) {
@@ -101,6 +177,17 @@ enum lac_status lac_store_fail(struct lac_store *store, const char *id, const ch
                   "UPDATE traces SET state = 3, error_code = ?1, error_message = ?2 "
                   "WHERE id = ?3 AND state IN (0, 1)",
                   texts, 3, NULL, reterr);
+}
+
+enum lac_status lac_store_lose(struct lac_store *store, const char *id, const char *message,
+                               struct lac_error *reterr)
+{
+    const char *texts[2] = {message, id};
+
+    return change(store, true,
+                  "UPDATE traces SET state = 3, error_code = 'lost', error_message = ?1 "
+                  "WHERE id = ?2 AND state = 2",
+                  texts, 2, NULL, reterr);
 }
 
 enum lac_status lac_store_drop(struct lac_store *store, const char *id, struct lac_error *reterr)

@@ -1,4 +1,5 @@
 #include "server/store/catalog.h"
+#include "server/store/checked_file.h"
 #include "server/store/publish.h"
 #include "server/store/store.h"
 #include "server/store/trace_file.h"
@@ -394,11 +395,13 @@ static void catalog_sql(const char *sql)
 {
     char path[128];
     sqlite3 *db = NULL;
+    struct lac_error error = {0};
 
     (void)snprintf(path, sizeof path, "%s/a/b/catalog.db", folder);
     ck_assert_int_eq(sqlite3_open(path, &db), SQLITE_OK);
     ck_assert_msg(sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK, "%s", sqlite3_errmsg(db));
     (void)sqlite3_close(db);
+    ck_assert_msg(lac_checked_stamp(path, &error) == LAC_OK, "%s", error.message);
 }
 
 START_TEST(an_empty_catalog_is_migrated_and_a_newer_one_refused)
