@@ -160,7 +160,7 @@ enum lac_status lac_diagnose(const struct lac_model *model,
                    ? lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory in diagnosis")
                    : status;
     }
-    assert(lac_analysis_is_valid(analysis));
+    assert(lac_analysis_adds_up(analysis));
     *ret_analysis = analysis;
     return LAC_OK;
 }

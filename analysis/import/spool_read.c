@@ -16,6 +16,8 @@
 
 enum { SEGMENT_BYTES_MAX = 16 << 20, SEGMENTS_MAX = 1 << 20, STRINGS_MAX = 1 << 22 };
 
+static const uint64_t LOST_MAX = (uint64_t)1 << 36;
+
 /* Reads exactly `size_bytes`, or says how the file falls short. */
 static enum lac_status read_at(const struct lac_spool_bytes *spool, void *out, size_t size_bytes,
                                uint64_t offset, struct lac_error *reterr)
@@ -529,25 +531,34 @@ static enum lac_status read_threads(struct reader *reader, int64_t offset_ns)
     return lac_spool_process_close(&process, status);
 }
 
+/* A count of the header, which anybody may have written: an event a ns for two minutes at most, so
+ * that all spools of a recording sum to less than 2^53. */
+static uint64_t count_of(uint64_t count)
+{
+    return count < LOST_MAX ? count : LOST_MAX;
+}
+
 /* What the recorder could not keep. */
 static void report_losses(struct lac_model *model, const struct lac_spool_header *header)
 {
     if (header->dropped_count > 0) {
-        lac_model_report(model, LAC_REPORT_DROPPED, "not_recorded", header->dropped_count, 0,
+        lac_model_report(model, LAC_REPORT_DROPPED, "not_recorded", count_of(header->dropped_count),
+                         0,
                          "events that the recorder could not keep (no space, or the size limit)");
     }
     if (header->lost_process_count > 0) {
         lac_model_report(model, LAC_REPORT_DROPPED, "processes_not_recorded",
-                         header->lost_process_count, 0,
+                         count_of(header->lost_process_count), 0,
                          "forked processes that could not write into the folder of the recording: "
                          "another user or root, or no space");
     }
     if (header->dropped_string_count > 0) {
-        lac_model_report(model, LAC_REPORT_INFO, "names_not_recorded", header->dropped_string_count,
-                         0, "events whose name had no room: they stand without one");
+        lac_model_report(model, LAC_REPORT_INFO, "names_not_recorded",
+                         count_of(header->dropped_string_count), 0,
+                         "events whose name had no room: they stand without one");
     }
     if (header->cut_name_count > 0) {
-        lac_model_report(model, LAC_REPORT_INFO, "names_cut", header->cut_name_count, 0,
+        lac_model_report(model, LAC_REPORT_INFO, "names_cut", count_of(header->cut_name_count), 0,
                          "events whose name is longer than 4096 bytes: its beginning is kept");
     }
 }

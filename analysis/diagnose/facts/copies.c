@@ -51,10 +51,9 @@ static void add_copy(struct groups *groups, const struct lac_slices *slices, uin
     facts->count++;
     facts->total_ns = lac_sum_ns(facts->total_ns, dur_ns);
     facts->exposed_ns = lac_sum_ns(facts->exposed_ns, exposed_ns);
-    if (copy->bytes < 0 || facts->bytes == LAC_UNKNOWN_NS ||
-        __builtin_add_overflow(facts->bytes, copy->bytes, &facts->bytes)) {
-        facts->bytes = LAC_UNKNOWN_NS;
-    }
+    facts->bytes = copy->bytes < 0 || facts->bytes == LAC_UNKNOWN_NS
+                       ? LAC_UNKNOWN_NS
+                       : lac_sum_ns(facts->bytes, copy->bytes);
 }
 
 static void measure_track(const struct lac_diagnosis *diagnosis, uint32_t track,

@@ -80,10 +80,10 @@ static enum lac_status measure_fetches(struct lac_diagnosis *diagnosis)
     }
     qsort(durations, count, sizeof *durations, by_duration);
     loader->fetch_count = count;
-    loader->fetch_mean_ns = llround(sum / (double)count);
+    loader->fetch_mean_ns = lac_round(sum / (double)count);
     loader->fetch_p95_ns = durations[(count * 95 + 99) / 100 - 1];
     if (has_cpu) {
-        loader->fetch_cpu_mean_ns = llround(cpu_sum / (double)count);
+        loader->fetch_cpu_mean_ns = lac_round(cpu_sum / (double)count);
     }
     free(durations);
     return LAC_OK;
@@ -149,7 +149,7 @@ static void fetch_from_waits(struct lac_diagnosis *diagnosis)
         sum += (double)dur_ns;
         longest_ns = dur_ns > longest_ns ? dur_ns : longest_ns;
     }
-    loader->fetch_mean_ns = llround(sum / (double)loader->batch_count);
+    loader->fetch_mean_ns = lac_round(sum / (double)loader->batch_count);
     loader->fetch_p95_ns = longest_ns;
     loader->is_fetch_from_wait = true;
 }

@@ -9,6 +9,7 @@
 #include "analysis/diagnose/facts/intervals.h" // IWYU pragma: export
 #include "analysis/diagnose/names/names.h"     // IWYU pragma: export
 #include "analysis/diagnose/result/analysis.h" // IWYU pragma: export
+#include "analysis/diagnose/result/saturate.h" // IWYU pragma: export
 #include "analysis/diagnose/result/texts.h"    // IWYU pragma: export
 #include "analysis/model/model.h"              // IWYU pragma: export
 #include "analysis/model/status.h"             // IWYU pragma: export
@@ -29,6 +30,7 @@ enum {
     SYNC_RETURN_NS =
         10000, /**< clock slack: a sync that returned this long before the gap opened it */
     COPY_SMALL_BYTES = 65536, /**< copies up to this size are never a finding */
+    STEP_LEAST_NS = 1000,     /**< one launch takes longer: no step, whatever its marks say */
     STEPS_MIN = 3,            /**< fewer kept steps say nothing about a step */
 };
 
@@ -223,14 +225,6 @@ const struct lac_name_class *lac_kernel_class_of(const struct lac_diagnosis *dia
 static inline bool lac_is_gpu_work(uint8_t kind)
 {
     return kind == LAC_SLICE_KERNEL || kind == LAC_SLICE_COPY || kind == LAC_SLICE_MEMSET;
-}
-
-/** a + b; what an int64_t holds when that is less: durations of a hostile trace may sum to more. */
-static inline int64_t lac_sum_ns(int64_t a, int64_t b)
-{
-    int64_t sum = 0;
-    bool is_over = __builtin_add_overflow(a, b, &sum);
-    return is_over ? (a < 0 ? INT64_MIN + 1 : INT64_MAX) : sum;
 }
 
 static inline struct lac_needs lac_needs_unknown(void)

@@ -69,12 +69,12 @@ void lac_gpu_memory_measure(const struct lac_diagnosis *diagnosis,
     struct lac_gpu_series used;
     if (lac_gpu_series_find(diagnosis, "memory used (MB)", &used)) {
         double most = lac_gpu_series_max(&used, kept->at[0].start_ns, end_ns);
-        ret_memory->used = most >= 0.0 && most < 1e9 ? llround(most * MEGABYTE) : -1;
+        ret_memory->used = most >= 0.0 && most < 1e9 ? lac_round(most * MEGABYTE) : -1;
     }
     struct lac_gpu_series total;
     if (ret_memory->device < 0 && lac_gpu_series_find(diagnosis, "memory total (MB)", &total)) {
         double all = lac_gpu_series_max(&total, kept->at[0].start_ns, end_ns);
-        ret_memory->device = all > 0.0 && all < 1e9 ? llround(all * MEGABYTE) : -1;
+        ret_memory->device = all > 0.0 && all < 1e9 ? lac_round(all * MEGABYTE) : -1;
     }
 }
 

@@ -40,7 +40,9 @@ struct lac_finding *lac_finding_new(struct lac_diagnosis *diagnosis, const char 
 void lac_finding_cost(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
                       double cost_ns)
 {
-    finding->cost_ns_per_step = llround(cost_ns);
+    /* what is spread over steps but not inside them may be more than a step */
+    cost_ns = fmax(0.0, fmin(cost_ns, diagnosis->time->step_ns));
+    finding->cost_ns_per_step = lac_round(cost_ns);
     finding->cost_pct = lac_pct_of_step(diagnosis, cost_ns);
 }
 
@@ -51,9 +53,9 @@ void lac_finding_price_steps(const struct lac_diagnosis *diagnosis, struct lac_f
     double best_ns = fmin(step_ns[LAC_CASE_BEST], step_ns[LAC_CASE_MID]);
     double worst_ns = fmin(now_ns, fmax(step_ns[LAC_CASE_WORST], step_ns[LAC_CASE_MID]));
     double mid_ns = fmin(now_ns, step_ns[LAC_CASE_MID]);
-    finding->step_low_ns = llround(best_ns);
-    finding->step_mid_ns = llround(mid_ns);
-    finding->step_high_ns = llround(worst_ns);
+    finding->step_low_ns = lac_round(best_ns);
+    finding->step_mid_ns = lac_round(mid_ns);
+    finding->step_high_ns = lac_round(worst_ns);
     finding->gain_low_pct = 100.0 * (now_ns - worst_ns) / now_ns;
     finding->gain_mid_pct = 100.0 * (now_ns - mid_ns) / now_ns;
     finding->gain_high_pct = 100.0 * fmax(0.0, now_ns - best_ns) / now_ns;

@@ -97,7 +97,7 @@ void lac_find_allocator_thrash(struct lac_diagnosis *diagnosis)
     finding->title = lac_texts_add(
         &analysis->texts,
         "The GPU waits %s of every %s step while its memory is allocated and released (%s)",
-        lac_say_ns(llround(cost_ns)).text, lac_say_ns(analysis->step_mean_ns).text,
+        lac_say_ns(lac_round(cost_ns)).text, lac_say_ns(analysis->step_mean_ns).text,
         lac_say_pct(finding->cost_pct).text);
     explain(diagnosis, finding, &counts);
     finding->expect = lac_finding_expect(diagnosis, finding);

@@ -201,13 +201,13 @@ void lac_find_energy(struct lac_diagnosis *diagnosis)
             : lac_texts_add(&analysis->texts,
                             " Waiting takes about %s J of that: it is idle for %s a step, at %s W.",
                             lac_say_rate(idle_w * idle_ns / NS_PER_S).text,
-                            lac_say_ns(llround(idle_ns)).text, lac_say_rate(idle_w).text);
+                            lac_say_ns(lac_round(idle_ns)).text, lac_say_rate(idle_w).text);
     const char *samples = analysis->batch_size > 0
                               ? lac_texts_add(&analysis->texts, ", %.2g J a sample",
                                               joules / steps / (double)analysis->batch_size)
                               : "";
     finding->why =
         lac_texts_add(&analysis->texts, "From the GPU's energy counter over %.0f s (%s%s).%s",
-                      window_s, lac_say_count(llround(steps), "step").text, samples, waiting);
+                      window_s, lac_say_count(lac_round(steps), "step").text, samples, waiting);
     finding->wrong_if = "other jobs used the same GPU meanwhile.";
 }

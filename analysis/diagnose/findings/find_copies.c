@@ -77,15 +77,15 @@ void lac_find_pageable_copy(struct lac_diagnosis *diagnosis)
     finding->title = lac_texts_add(
         &analysis->texts,
         "Copies from pageable memory take %s of every %s step, in line with the kernels (%s)",
-        lac_say_ns(llround(copy_ns)).text, lac_say_ns(analysis->step_mean_ns).text,
+        lac_say_ns(lac_round(copy_ns)).text, lac_say_ns(analysis->step_mean_ns).text,
         lac_say_pct(finding->cost_pct).text);
     finding->why = lac_texts_add(
         &analysis->texts,
         "%s a step at %.1f GB/s while no kernel runs. From pinned memory the same copy runs at "
         "about "
         "%.0f GB/s (%s).",
-        lac_say_bytes(llround(bytes)).text, gb_per_s(time, LAC_OP_COPY_PAGEABLE), time->pinned_gb_s,
-        time->is_pinned_seen ? "seen in this trace" : "usual for this GPU");
+        lac_say_bytes(lac_round(bytes)).text, gb_per_s(time, LAC_OP_COPY_PAGEABLE),
+        time->pinned_gb_s, time->is_pinned_seen ? "seen in this trace" : "usual for this GPU");
     finding->brief = "pin_memory=True";
     finding->change = "DataLoader(..., pin_memory=True)\n"
                       "images = images.to(device, non_blocking=True)";
@@ -125,13 +125,13 @@ void lac_find_blocking_copy(struct lac_diagnosis *diagnosis)
     double copy_ns = time->class_ns[LAC_OP_COPY_PINNED];
     finding->title = lac_texts_add(
         &analysis->texts, "The kernels wait %s of every %s step for the batch to be copied (%s)",
-        lac_say_ns(llround(copy_ns)).text, lac_say_ns(analysis->step_mean_ns).text,
+        lac_say_ns(lac_round(copy_ns)).text, lac_say_ns(analysis->step_mean_ns).text,
         lac_say_pct(finding->cost_pct).text);
     finding->why = lac_texts_add(
         &analysis->texts,
         "%s a step from pinned memory at %.1f GB/s, on the stream that computes or with a wait for "
         "it: nothing else runs meanwhile, though copying and computing can overlap.",
-        lac_say_bytes(llround(time->class_bytes[LAC_OP_COPY_PINNED])).text,
+        lac_say_bytes(lac_round(time->class_bytes[LAC_OP_COPY_PINNED])).text,
         gb_per_s(time, LAC_OP_COPY_PINNED));
     finding->brief = "copy one batch ahead";
     finding->change = "copies = torch.cuda.Stream()\n"
@@ -155,7 +155,7 @@ void lac_find_blocking_copy(struct lac_diagnosis *diagnosis)
                       lac_finding_expect(diagnosis, finding));
     finding->costs =
         lac_texts_add(&analysis->texts, "Memory on the GPU for one more batch (%s).",
-                      lac_say_bytes(llround(time->class_bytes[LAC_OP_COPY_PINNED])).text);
+                      lac_say_bytes(lac_round(time->class_bytes[LAC_OP_COPY_PINNED])).text);
     finding->wrong_if = "the copies still run while no kernel does: look at the copy's stream.";
     finding->check =
         lac_texts_add(&analysis->texts,

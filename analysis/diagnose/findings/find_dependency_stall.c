@@ -30,7 +30,7 @@ void lac_find_dependency_stall(struct lac_diagnosis *diagnosis)
     finding->confidence = 0.5;
     finding->title =
         lac_texts_add(&analysis->texts, "Streams wait for each other for %s of every %s step (%s)",
-                      lac_say_ns(llround(cost_ns)).text, lac_say_ns(analysis->step_mean_ns).text,
+                      lac_say_ns(lac_round(cost_ns)).text, lac_say_ns(analysis->step_mean_ns).text,
                       lac_say_pct(finding->cost_pct).text);
     finding->why = "The next operation was launched in time, but its stream waits for an event of "
                    "another one, and nothing else is there to run.";

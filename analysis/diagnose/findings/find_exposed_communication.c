@@ -36,7 +36,7 @@ void lac_find_exposed_communication(struct lac_diagnosis *diagnosis)
     finding->confidence = 0.4;
     finding->title = lac_texts_add(
         &analysis->texts, "Collectives take %s of every %s step with nothing beside them (%s)",
-        lac_say_ns(llround(cost_ns)).text, lac_say_ns(analysis->step_mean_ns).text,
+        lac_say_ns(lac_round(cost_ns)).text, lac_say_ns(analysis->step_mean_ns).text,
         lac_say_pct(finding->cost_pct).text);
     double hidden_pct = time->comm_ns > 0.0 ? 100.0 * (1.0 - cost_ns / time->comm_ns) : 0.0;
     finding->why = lac_texts_add(
@@ -54,7 +54,7 @@ void lac_find_exposed_communication(struct lac_diagnosis *diagnosis)
         lac_texts_add(&analysis->texts,
                       "between nothing and %s a step, by whether a rank is late: all of %s gone "
                       "is the most.",
-                      lac_say_ns(finding->step_low_ns).text, lac_say_ns(llround(cost_ns)).text);
+                      lac_say_ns(finding->step_low_ns).text, lac_say_ns(lac_round(cost_ns)).text);
     finding->costs = "Larger buckets start later and need their size in memory twice.";
     finding->wrong_if =
         "the other ranks' collectives are as long as these: then it is the network.";

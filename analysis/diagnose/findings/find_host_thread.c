@@ -97,7 +97,7 @@ void lac_find_host_single_thread(struct lac_diagnosis *diagnosis)
         lac_texts_add(&analysis->texts,
                       "One thread does all of the host's work, and it is the limit: the GPU waits "
                       "%s of every %s step for it (%s)",
-                      lac_say_ns(llround(cost_ns)).text, lac_say_ns(analysis->step_mean_ns).text,
+                      lac_say_ns(lac_round(cost_ns)).text, lac_say_ns(analysis->step_mean_ns).text,
                       lac_say_pct(finding->cost_pct).text);
     finding->why = lac_texts_add(
         &analysis->texts,
@@ -215,7 +215,7 @@ void lac_find_gc_pauses(struct lac_diagnosis *diagnosis)
     finding->confidence = 0.8;
     finding->title = lac_texts_add(
         &analysis->texts, "The GPU waits %s of every %s step while Python collects garbage (%s)",
-        lac_say_ns(llround(cost_ns)).text, lac_say_ns(analysis->step_mean_ns).text,
+        lac_say_ns(lac_round(cost_ns)).text, lac_say_ns(analysis->step_mean_ns).text,
         lac_say_pct(finding->cost_pct).text);
     finding->why = lac_texts_add(&analysis->texts,
                                  "%s of the oldest objects in %s, the longest %s; all threads of "

@@ -114,7 +114,7 @@ void lac_find_launch_bound(struct lac_diagnosis *diagnosis)
     bool is_inflated = diagnosis->has_python || diagnosis->model->info.has_python_stacks;
     finding->title = lac_texts_add(
         &analysis->texts, "The GPU waits %s of every %s step for the host to launch (%s)",
-        lac_say_ns(llround(cost_ns)).text, lac_say_ns(analysis->step_mean_ns).text,
+        lac_say_ns(lac_round(cost_ns)).text, lac_say_ns(analysis->step_mean_ns).text,
         lac_say_pct(finding->cost_pct).text);
     double per_step = (double)analysis->kernel_count / (double)analysis->step_count;
     finding->why = lac_texts_add(

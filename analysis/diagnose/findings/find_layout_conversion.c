@@ -55,7 +55,7 @@ static void say_worth_it(struct lac_diagnosis *diagnosis, struct lac_finding *fi
     const struct lac_step_time *time = diagnosis->time;
     finding->title =
         lac_texts_add(&analysis->texts, "Layout conversions take %s of every %s step (%s)",
-                      lac_say_ns(llround(time->class_ns[LAC_OP_LAYOUT])).text,
+                      lac_say_ns(lac_round(time->class_ns[LAC_OP_LAYOUT])).text,
                       lac_say_ns(analysis->step_mean_ns).text, lac_say_pct(finding->cost_pct).text);
     finding->brief = "channels-last";
     finding->change = change_text(diagnosis);

@@ -63,7 +63,7 @@ void lac_find_module_load(struct lac_diagnosis *diagnosis)
     struct hits hits = steps_hit(diagnosis);
     finding->title =
         lac_texts_add(&analysis->texts, "Code is loaded or compiled for %s of every %s step (%s)",
-                      lac_say_ns(llround(cost_ns)).text, lac_say_ns(analysis->step_mean_ns).text,
+                      lac_say_ns(lac_round(cost_ns)).text, lac_say_ns(analysis->step_mean_ns).text,
                       lac_say_pct(finding->cost_pct).text);
     finding->why = lac_texts_add(
         &analysis->texts,

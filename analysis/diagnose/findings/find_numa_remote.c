@@ -47,11 +47,11 @@ void lac_find_numa_remote(struct lac_diagnosis *diagnosis)
     double bytes = time->class_bytes[LAC_OP_COPY_PAGEABLE] + time->class_bytes[LAC_OP_COPY_PINNED];
     double total_ns =
         time->class_total_ns[LAC_OP_COPY_PAGEABLE] + time->class_total_ns[LAC_OP_COPY_PINNED];
-    finding->title =
-        lac_texts_add(&analysis->texts,
-                      "The job runs on the other socket than its GPU: copies cross the "
-                      "link between them (%s of a %s step)",
-                      lac_say_ns(llround(copies_ns)).text, lac_say_ns(analysis->step_mean_ns).text);
+    finding->title = lac_texts_add(
+        &analysis->texts,
+        "The job runs on the other socket than its GPU: copies cross the "
+        "link between them (%s of a %s step)",
+        lac_say_ns(lac_round(copies_ns)).text, lac_say_ns(analysis->step_mean_ns).text);
     finding->why = lac_texts_add(
         &analysis->texts,
         "None of the job's cores is beside the GPU (%s are). Copies to the GPU move %s GB/s.",

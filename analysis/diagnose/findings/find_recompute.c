@@ -52,7 +52,7 @@ static void explain(struct lac_diagnosis *diagnosis, struct lac_finding *finding
     double cost_ns = recomputed->ns / steps;
     finding->title =
         lac_texts_add(&analysis->texts, "Activations are computed twice: %s of every %s step (%s)",
-                      lac_say_ns(llround(cost_ns)).text, lac_say_ns(analysis->step_mean_ns).text,
+                      lac_say_ns(lac_round(cost_ns)).text, lac_say_ns(analysis->step_mean_ns).text,
                       lac_say_pct(finding->cost_pct).text);
     const char *room = "whether memory still needs it was not recorded";
     if (has_room(memory)) {

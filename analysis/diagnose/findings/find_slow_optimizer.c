@@ -133,7 +133,7 @@ static void explain(struct lac_diagnosis *diagnosis, struct lac_finding *finding
         lac_say_pct(lac_pct((int64_t)(optimizer->count - optimizer->grouped_count),
                             (int64_t)optimizer->count))
             .text,
-        lac_say_ns(llround(optimizer->range_ns)).text);
+        lac_say_ns(lac_round(optimizer->range_ns)).text);
     finding->brief = "foreach or fused optimizer";
     finding->change = change_of(diagnosis, class);
     finding->expect = lac_finding_expect(diagnosis, finding);

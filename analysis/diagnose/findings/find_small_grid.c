@@ -77,7 +77,7 @@ void lac_find_small_grid(struct lac_diagnosis *diagnosis)
     lac_finding_cost(diagnosis, finding, cost_ns);
     finding->title = lac_texts_add(
         &analysis->texts, "Kernels too small for the GPU run for %s of every %s step (%s)",
-        lac_say_ns(llround(small.ns / work->steps)).text, lac_say_ns(analysis->step_mean_ns).text,
+        lac_say_ns(lac_round(small.ns / work->steps)).text, lac_say_ns(analysis->step_mean_ns).text,
         lac_say_pct(lac_pct_of_step(diagnosis, small.ns / work->steps)).text);
     finding->why = lac_texts_add(
         &analysis->texts,

@@ -113,8 +113,8 @@ void lac_find_step_outliers(struct lac_diagnosis *diagnosis)
         &analysis->texts,
         "Without waiting for data they take %s on average, the others %s. They launch as much work "
         "as the others, so it is not validation or a checkpoint%s%s.",
-        lac_say_ns(llround(outliers.usual_ns + outliers.excess_ns / outliers.count)).text,
-        lac_say_ns(llround(outliers.usual_ns)).text,
+        lac_say_ns(lac_round(outliers.usual_ns + outliers.excess_ns / outliers.count)).text,
+        lac_say_ns(lac_round(outliers.usual_ns)).text,
         cause == LAC_CAUSE_UNATTRIBUTED ? "; the GPU was not idle longer in them"
                                         : "; in the longest the GPU was idle for ",
         cause == LAC_CAUSE_UNATTRIBUTED ? "" : lac_cause_name(cause));

@@ -186,7 +186,7 @@ static void find_behind(struct lac_diagnosis *diagnosis, const struct lac_what_i
         &analysis->texts,
         "The host waits for the GPU before it prepares more work, and then the GPU waits for it: "
         "%s of every %s step (%s)",
-        lac_say_ns(llround(gain_ns)).text, lac_say_ns(analysis->step_mean_ns).text,
+        lac_say_ns(lac_round(gain_ns)).text, lac_say_ns(analysis->step_mean_ns).text,
         lac_say_pct(finding->cost_pct).text);
     finding->why = lac_texts_add(
         &analysis->texts,
@@ -195,7 +195,7 @@ static void find_behind(struct lac_diagnosis *diagnosis, const struct lac_what_i
         "GPU is idle.",
         worst.call, worst.around[0] != '\0' ? " in " : "", worst.around,
         lac_say_rate((double)worst.count / steps).text,
-        lac_say_ns(llround((double)worst.exposed_ns / steps)).text);
+        lac_say_ns(lac_round((double)worst.exposed_ns / steps)).text);
     finding->confidence = 0.6;
     propose(diagnosis, finding, &worst);
     /* a size or a choice that the host needs cannot wait: then nothing is gained */
@@ -226,7 +226,7 @@ static struct lac_finding *find_after(struct lac_diagnosis *diagnosis,
     finding->title = lac_texts_add(
         &analysis->texts,
         "After synchronisations the GPU has nothing to do for %s of every %s step (%s)",
-        lac_say_ns(llround(cost_ns)).text, lac_say_ns(analysis->step_mean_ns).text,
+        lac_say_ns(lac_round(cost_ns)).text, lac_say_ns(analysis->step_mean_ns).text,
         lac_say_pct(finding->cost_pct).text);
     finding->why = lac_texts_add(
         &analysis->texts,

@@ -156,7 +156,7 @@ static void find_misaligned(struct lac_diagnosis *diagnosis, const struct matrix
     const char *dimension = dimension_text(diagnosis, top, &multiples, major);
     finding->title =
         lac_texts_add(&analysis->texts, "Products of odd lengths take %s of every %s step (%s)",
-                      lac_say_ns(llround(cost_ns)).text, lac_say_ns(analysis->step_mean_ns).text,
+                      lac_say_ns(lac_round(cost_ns)).text, lac_say_ns(analysis->step_mean_ns).text,
                       lac_say_pct(finding->cost_pct).text);
     finding->why = lac_texts_add(
         &analysis->texts,
@@ -207,7 +207,7 @@ static void find_older(struct lac_diagnosis *diagnosis, const struct matrix_work
     finding->confidence = 0.5;
     finding->title =
         lac_texts_add(&analysis->texts, "Kernels made for an older GPU do %s of every %s step (%s)",
-                      lac_say_ns(llround(cost_ns)).text, lac_say_ns(analysis->step_mean_ns).text,
+                      lac_say_ns(lac_round(cost_ns)).text, lac_say_ns(analysis->step_mean_ns).text,
                       lac_say_pct(finding->cost_pct).text);
     finding->why = lac_texts_add(
         &analysis->texts,

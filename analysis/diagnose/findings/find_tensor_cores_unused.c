@@ -144,7 +144,7 @@ void lac_find_tensor_cores_unused(struct lac_diagnosis *diagnosis)
     finding->confidence = 0.6;
     finding->title = lac_texts_add(
         &analysis->texts, "%s of every %s step is matrix work that is not on tensor cores (%s)",
-        lac_say_ns(llround(unused_ns)).text, lac_say_ns(analysis->step_mean_ns).text,
+        lac_say_ns(lac_round(unused_ns)).text, lac_say_ns(analysis->step_mean_ns).text,
         lac_say_pct(finding->cost_pct).text);
     finding->why = lac_texts_add(
         &analysis->texts,

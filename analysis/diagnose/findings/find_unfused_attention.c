@@ -271,7 +271,7 @@ void lac_find_unfused_attention(struct lac_diagnosis *diagnosis)
     double between_pct = 100.0 * attention.other_ns / (attention.product_ns + attention.other_ns);
     finding->title = lac_texts_add(
         &analysis->texts, "Attention in separate kernels takes %s of every %s step (%s)",
-        lac_say_ns(llround(cost_ns)).text, lac_say_ns(analysis->step_mean_ns).text,
+        lac_say_ns(lac_round(cost_ns)).text, lac_say_ns(analysis->step_mean_ns).text,
         lac_say_pct(finding->cost_pct).text);
     finding->why = lac_texts_add(
         &analysis->texts,

@@ -103,7 +103,7 @@ void lac_find_unfused_elementwise(struct lac_diagnosis *diagnosis)
     finding->confidence = 0.5;
     finding->title = lac_texts_add(
         &analysis->texts, "Chains of elementwise kernels take %s of every %s step (%s)",
-        lac_say_ns(llround(cost_ns)).text, lac_say_ns(analysis->step_mean_ns).text,
+        lac_say_ns(lac_round(cost_ns)).text, lac_say_ns(analysis->step_mean_ns).text,
         lac_say_pct(finding->cost_pct).text);
     finding->why = lac_texts_add(
         &analysis->texts,
@@ -127,6 +127,6 @@ void lac_find_unfused_elementwise(struct lac_diagnosis *diagnosis)
     lac_evidence_slice(diagnosis, finding, first->slice,
                        lac_texts_add(&analysis->texts, "the longest chain begins: %s, %s in all",
                                      lac_say_count((int64_t)chains.longest_count, "kernel").text,
-                                     lac_say_ns(llround(chains.longest_ns)).text));
+                                     lac_say_ns(lac_round(chains.longest_ns)).text));
     lac_evidence_slice(diagnosis, finding, last->slice, "and ends");
 }

@@ -110,7 +110,7 @@ void lac_find_unnamed_wait(struct lac_diagnosis *diagnosis)
     finding->confidence = 0.4;
     finding->title =
         lac_texts_add(&analysis->texts, "The GPU seems to wait %s of every %s step for data (%s)",
-                      lac_say_ns(llround(cost_ns)).text, lac_say_ns(analysis->step_mean_ns).text,
+                      lac_say_ns(lac_round(cost_ns)).text, lac_say_ns(analysis->step_mean_ns).text,
                       lac_say_pct(finding->cost_pct).text);
     finding->why = lac_texts_add(
         &analysis->texts,

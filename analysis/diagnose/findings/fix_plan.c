@@ -165,7 +165,7 @@ void lac_plan_make(struct lac_diagnosis *diagnosis)
         }
         analysis->plan[analysis->plan_count++] = (struct lac_plan_step){
             .brief = best->brief,
-            .step_ns = llround(best->state.step_ns),
+            .step_ns = lac_round(best->state.step_ns),
             .gain_pct = 100.0 * (state.step_ns - best->state.step_ns) / state.step_ns};
         state = best->state;
     }

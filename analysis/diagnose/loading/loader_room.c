@@ -53,6 +53,6 @@ const char *lac_loader_room_text(struct lac_diagnosis *diagnosis, int32_t worker
                          "/dev/shm.",
                          lac_say_count(workers, "worker").text, (long long)loading->prefetch,
                          lac_say_bytes(loading->batch_bytes).text,
-                         lac_say_bytes(llround(fmin(bytes, 9e18))).text,
+                         lac_say_bytes(lac_round(fmin(bytes, 9e18))).text,
                          lac_say_bytes(room.shm_free_bytes).text);
 }

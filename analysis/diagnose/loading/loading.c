@@ -245,7 +245,7 @@ static void read_surroundings(const struct lac_diagnosis *diagnosis, struct lac_
     double bytes = time->class_bytes[LAC_OP_COPY_PAGEABLE] + time->class_bytes[LAC_OP_COPY_PINNED];
     double copies = time->class_count[LAC_OP_COPY_PAGEABLE] + time->class_count[LAC_OP_COPY_PINNED];
     /* a batch is a few copies; many are weights or activations that go back and forth */
-    loading->batch_bytes = bytes > 0.0 && copies <= COPIES_MAX ? llround(bytes) : -1;
+    loading->batch_bytes = bytes > 0.0 && copies <= COPIES_MAX ? lac_round(bytes) : -1;
 }
 
 static void fill_facts(struct lac_diagnosis *diagnosis, const struct lac_loading *loading)

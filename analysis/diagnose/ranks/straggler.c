@@ -302,7 +302,7 @@ static double steps_of(const struct lac_rank_table *table)
 
 static struct lac_said a_step(const struct lateness *l, int64_t ns)
 {
-    return lac_say_ns(llround((double)ns / steps_of(l->tables[l->run->late])));
+    return lac_say_ns(lac_round((double)ns / steps_of(l->tables[l->run->late])));
 }
 
 /** What a late rank is compared with. */
@@ -538,16 +538,16 @@ static enum lac_status price(struct lateness *l)
     double mid_ns = 0.5 * ((double)low_ns + (double)high_ns);
     finding->id = "straggler-rank";
     finding->cost_pct = fmin(100.0, scale * (double)l->late_ns);
-    finding->cost_ns_per_step = llround((double)l->late_ns / steps);
+    finding->cost_ns_per_step = lac_round((double)l->late_ns / steps);
     finding->gain_low_pct = fmin(100.0, scale * (double)low_ns);
     finding->gain_mid_pct = fmin(100.0, scale * mid_ns);
     finding->gain_high_pct = fmin(100.0, scale * (double)high_ns);
     finding->step_low_ns = finding->step_mid_ns = finding->step_high_ns = LAC_UNKNOWN_NS;
     if (has_step) {
         double mean_ns = (double)table->step_mean_ns;
-        finding->step_low_ns = llround(mean_ns * (1.0 - finding->gain_high_pct / 100.0));
-        finding->step_mid_ns = llround(mean_ns * (1.0 - finding->gain_mid_pct / 100.0));
-        finding->step_high_ns = llround(mean_ns * (1.0 - finding->gain_low_pct / 100.0));
+        finding->step_low_ns = lac_round(mean_ns * (1.0 - finding->gain_high_pct / 100.0));
+        finding->step_mid_ns = lac_round(mean_ns * (1.0 - finding->gain_mid_pct / 100.0));
+        finding->step_high_ns = lac_round(mean_ns * (1.0 - finding->gain_low_pct / 100.0));
     }
     finding->severity = lac_severity_of_gain(has_step ? finding->gain_mid_pct : finding->cost_pct);
     return status;

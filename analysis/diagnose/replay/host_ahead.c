@@ -72,7 +72,15 @@ static void add_track(const struct lac_diagnosis *diagnosis, const struct lac_tr
     }
 }
 
-/** How much longer the device computed what was launched between the marks than they are apart. */
+static int by_first(const void *a, const void *b)
+{
+    const struct row *x = a;
+    const struct row *y = b;
+    return x->first_ns < y->first_ns ? -1 : x->first_ns > y->first_ns;
+}
+
+/** How much longer the device computed what was launched between the marks than they are apart.
+ *  Rows without a kernel count as they are; what two rows computed at the same time counts once. */
 static double lag_ratio(const struct lac_diagnosis *diagnosis, struct row *rows, uint32_t count)
 {
     const struct lac_model *model = diagnosis->model;
@@ -86,18 +94,31 @@ static double lag_ratio(const struct lac_diagnosis *diagnosis, struct row *rows,
     }
     double apart_ns = 0.0;
     double computed_ns = 0.0;
+    bool has_computed = false;
     for (uint32_t r = 0; r < count; r++) {
-        if (rows[r].last_ns > rows[r].first_ns) {
-            apart_ns += (double)(rows[r].to_ns - rows[r].from_ns);
-            computed_ns += (double)(rows[r].last_ns - rows[r].first_ns);
-        }
+        double row_ns = (double)(rows[r].to_ns - rows[r].from_ns);
+        bool is_empty = rows[r].last_ns <= rows[r].first_ns;
+        apart_ns += row_ns;
+        computed_ns += is_empty ? row_ns : 0.0;
+        has_computed = has_computed || !is_empty;
+    }
+    if (!has_computed) {
+        return 0.0;
+    }
+    qsort(rows, count, sizeof *rows,
+          by_first); /* by the host no more: rows without a kernel last */
+    int64_t done_ns = INT64_MIN;
+    for (uint32_t r = 0; r < count && rows[r].last_ns > rows[r].first_ns; r++) {
+        int64_t from_ns = rows[r].first_ns > done_ns ? rows[r].first_ns : done_ns;
+        computed_ns += rows[r].last_ns > from_ns ? (double)(rows[r].last_ns - from_ns) : 0.0;
+        done_ns = rows[r].last_ns > done_ns ? rows[r].last_ns : done_ns;
     }
     return apart_ns > 0.0 ? computed_ns / apart_ns : 0.0;
 }
 
 static int64_t scaled_ns(int64_t ns, double ratio)
 {
-    return ns == LAC_UNKNOWN_NS ? ns : llround((double)ns * ratio);
+    return ns == LAC_UNKNOWN_NS ? ns : lac_round((double)ns * ratio);
 }
 
 enum lac_status lac_host_ahead_measure(struct lac_diagnosis *diagnosis)
@@ -114,7 +135,9 @@ enum lac_status lac_host_ahead_measure(struct lac_diagnosis *diagnosis)
     if (!rows) {
         return LAC_ERR_NOMEM;
     }
-    double ratio = lag_ratio(diagnosis, rows, count);
+    /* no step takes longer than the recording */
+    double ratio = fmin(lag_ratio(diagnosis, rows, count),
+                        (double)analysis->duration_ns / (double)analysis->step_mean_ns);
     free(rows);
     if (ratio < ratio_min) {
         return LAC_OK;

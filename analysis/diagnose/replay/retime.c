@@ -409,7 +409,7 @@ static int64_t median_after(const struct lac_diagnosis *diagnosis, double mean_n
     qsort(steps, count, sizeof *steps, by_value);
     double median_ns = steps[(count + 1) / 2 - 1];
     free(steps);
-    return llround(median_ns);
+    return lac_round(median_ns);
 }
 
 /** How many steps were played again, or why none was. */
@@ -483,8 +483,8 @@ void lac_what_if_answer(struct lac_diagnosis *diagnosis, const struct lac_what_i
         lac_change_from_what_if(diagnosis, what_if, (enum lac_case)which, &change);
         mean_ns[which] = lac_retime(diagnosis, &change);
     }
-    analysis->what_if_mean_ns = llround(mean_ns[LAC_CASE_MID]);
-    analysis->what_if_low_ns = llround(fmin(mean_ns[LAC_CASE_BEST], mean_ns[LAC_CASE_MID]));
-    analysis->what_if_high_ns = llround(fmax(mean_ns[LAC_CASE_WORST], mean_ns[LAC_CASE_MID]));
+    analysis->what_if_mean_ns = lac_round(mean_ns[LAC_CASE_MID]);
+    analysis->what_if_low_ns = lac_round(fmin(mean_ns[LAC_CASE_BEST], mean_ns[LAC_CASE_MID]));
+    analysis->what_if_high_ns = lac_round(fmax(mean_ns[LAC_CASE_WORST], mean_ns[LAC_CASE_MID]));
     analysis->what_if_median_ns = median_after(diagnosis, mean_ns[LAC_CASE_MID]);
 }

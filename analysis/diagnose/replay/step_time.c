@@ -16,7 +16,7 @@ enum {
 
 double lac_pct_of_step(const struct lac_diagnosis *diagnosis, double ns)
 {
-    return 100.0 * ns / diagnosis->time->step_ns;
+    return fmin(100.0, 100.0 * ns / diagnosis->time->step_ns);
 }
 
 double lac_computing_pct(const struct lac_diagnosis *diagnosis)
@@ -401,20 +401,20 @@ static void fill_needs(struct lac_diagnosis *diagnosis, const struct lac_step_ti
     struct lac_analysis *analysis = diagnosis->analysis;
     struct lac_needs *needs = &analysis->needs;
     if (analysis->main_device != LAC_NONE) {
-        needs->gpu_ns = llround(time->compute_ns);
+        needs->gpu_ns = lac_round(time->compute_ns);
     }
     /* none of a kind in the trace is not known to need nothing */
     if (time->copies_ns > 0) {
-        needs->copies_ns = llround(time->copies_ns);
+        needs->copies_ns = lac_round(time->copies_ns);
     }
     if (time->comm_ns > 0) {
-        needs->comm_ns = llround(time->comm_ns);
+        needs->comm_ns = lac_round(time->comm_ns);
     }
     if (!isnan(time->host_ns)) {
-        needs->host_ns = llround(time->host_ns);
+        needs->host_ns = lac_round(time->host_ns);
     }
     if (!isnan(time->data_ns)) {
-        needs->data_ns = llround(time->data_ns);
+        needs->data_ns = lac_round(time->data_ns);
     }
 }
 
@@ -430,7 +430,7 @@ static void measure_alone(struct lac_diagnosis *diagnosis)
     lac_change_clear(&change);
     change.factor[LAC_OP_COMM] = 0.0;
     change.idle_factor[LAC_CAUSE_HOST] = 0.0;
-    diagnosis->analysis->needs.alone_ns = llround(lac_retime(diagnosis, &change));
+    diagnosis->analysis->needs.alone_ns = lac_round(lac_retime(diagnosis, &change));
 }
 
 static void fill_replay(const struct lac_step_time *time, struct lac_replay_facts *ret_facts)
@@ -448,7 +448,7 @@ static void fill_replay(const struct lac_step_time *time, struct lac_replay_fact
 enum lac_status lac_step_time_measure(struct lac_diagnosis *diagnosis)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
-    if (analysis->step_kept_count > 0) {
+    if (analysis->step_kept_count > 0 && analysis->step_mean_ns >= STEP_LEAST_NS) {
         analysis->throughput_per_s = 1e9 / (double)analysis->step_mean_ns;
         analysis->batch_size = diagnosis->settings.batch_size;
         if (analysis->batch_size != LAC_UNKNOWN_NS) {
@@ -456,8 +456,8 @@ enum lac_status lac_step_time_measure(struct lac_diagnosis *diagnosis)
             analysis->throughput_per_s *= (double)analysis->batch_size;
         }
     }
-    bool can_tell =
-        analysis->step_kept_count > 0 && analysis->step_mean_ns > 0 && diagnosis->kept.count > 0;
+    bool can_tell = analysis->step_kept_count > 0 && analysis->step_mean_ns >= STEP_LEAST_NS &&
+                    diagnosis->kept.count > 0;
     if (!can_tell) {
         return LAC_OK;
     }

@@ -182,7 +182,7 @@ static bool phases_are_valid(const struct lac_analysis *analysis)
            (analysis->phase_count == 0 || of_phases == analysis->step_count);
 }
 
-bool lac_analysis_is_valid(const struct lac_analysis *analysis)
+bool lac_analysis_adds_up(const struct lac_analysis *analysis)
 {
     for (uint32_t d = 0; d < analysis->device_count; d++) {
         if (!device_is_valid(analysis, d)) {
@@ -201,6 +201,11 @@ bool lac_analysis_is_valid(const struct lac_analysis *analysis)
         }
     }
     return true;
+}
+
+bool lac_analysis_is_valid(const struct lac_analysis *analysis)
+{
+    return lac_analysis_adds_up(analysis) && lac_analysis_is_sane(analysis);
 }
 
 void lac_analysis_destroy(struct lac_analysis *analysis)

@@ -14,7 +14,9 @@
  *      consecutive, without holes, and sum to it;
  *  (3) kernels descend by total, equal ones ascend by name;
  *  (4) kinds of steps sum to all steps; phases follow each other without holes from 0 to
- *      duration_ns, and every step is counted in one of them.
+ *      duration_ns, and every step is counted in one of them;
+ *  (5) numbers are possible: lengths within the recording, costs and gains within 0 and 100 percent
+ *      of the step, sums within what JSON carries exactly, nothing infinite.
  */
 
 #include "analysis/diagnose/names/names.h"    // IWYU pragma: export
@@ -429,7 +431,13 @@ struct lac_analysis {
 /** NULL is allowed. */
 void lac_analysis_destroy(struct lac_analysis *analysis);
 
-/** Whether the invariants hold. O(gaps): for tests and asserts of debug builds. */
+/** Whether the invariants (1) to (4) hold. O(gaps): for asserts. */
+bool lac_analysis_adds_up(const struct lac_analysis *analysis);
+
+/** Whether (5) holds. O(steps, kernels): for tests, a wrong number is no reason to stop. */
+bool lac_analysis_is_sane(const struct lac_analysis *analysis);
+
+/** All of them. */
 bool lac_analysis_is_valid(const struct lac_analysis *analysis);
 
 #endif

@@ -2,6 +2,8 @@
 
 #include "analysis/diagnose/result/texts.h"
 
+#include "analysis/diagnose/result/saturate.h"
+
 #include <math.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -64,7 +66,7 @@ void lac_texts_destroy(struct lac_text *pool)
 /** "1 500": groups of three, for integers of up to nine digits. */
 static int print_grouped(char *out, size_t capacity_bytes, double value)
 {
-    long long whole = llround(value);
+    long long whole = lac_round(value);
     if (whole < 1000) {
         return snprintf(out, capacity_bytes, "%lld", whole);
     }

@@ -345,10 +345,11 @@ static void summarise(struct lac_analysis *analysis, int64_t *scratch)
     }
     qsort(scratch, count, sizeof *scratch, by_value);
     double mean = (double)wall_ns / (double)count;
-    analysis->step_mean_ns = llround(mean);
+    analysis->step_mean_ns = lac_round(mean);
     analysis->step_median_ns = percentile(scratch, count, 50);
     analysis->step_p95_ns = percentile(scratch, count, 95);
-    analysis->step_without_starvation_ns = llround((double)(wall_ns - starved_ns) / (double)count);
+    analysis->step_without_starvation_ns =
+        lac_round((double)(wall_ns - starved_ns) / (double)count);
     if (count < STEPS_MIN || mean <= 0.0) {
         return;
     }

@@ -63,8 +63,8 @@ static struct part largest_part(const struct lac_diagnosis *diagnosis)
 static int64_t paced_ns(const struct lac_analysis *analysis, double ns)
 {
     bool is_ahead = analysis->step_device_ns != LAC_UNKNOWN_NS;
-    return llround(is_ahead ? ns * (double)analysis->step_device_ns / (double)analysis->step_mean_ns
-                            : ns);
+    return lac_round(
+        is_ahead ? ns * (double)analysis->step_device_ns / (double)analysis->step_mean_ns : ns);
 }
 
 static const char *say_part(struct lac_diagnosis *diagnosis, const struct part *part)
@@ -101,7 +101,7 @@ static void say_starved(struct lac_diagnosis *diagnosis)
     if (copy_pct >= 5.0) {
         analysis->verdict.detail = lac_texts_add(
             &analysis->texts, "copies in line with the kernels take another %s (%s)",
-            lac_say_ns(llround(time->exposed_copy_ns)).text, lac_say_pct(copy_pct).text);
+            lac_say_ns(lac_round(time->exposed_copy_ns)).text, lac_say_pct(copy_pct).text);
     }
 }
 
@@ -137,6 +137,16 @@ static void say_about_step(struct lac_diagnosis *diagnosis)
         struct part part = largest_part(diagnosis);
         *verdict = (struct lac_verdict){lac_cause_name(part.cause), lac_cause_letter(part.cause),
                                         say_part(diagnosis, &part), ""};
+        if (part.ns * 1000.0 < diagnosis->time->step_ns) { /* memsets, or what is of no kind */
+            *verdict = (struct lac_verdict){
+                "unknown", '?',
+                lac_texts_add(&analysis->texts,
+                              "the GPU computes %.0f %% of the %s step; nothing that it waits for "
+                              "stands out",
+                              computing_pct,
+                              lac_say_ns(paced_ns(analysis, (double)analysis->step_mean_ns)).text),
+                ""};
+        }
     }
     bool is_copy = is_first(analysis, "pageable-copy") || is_first(analysis, "blocking-copy");
     bool says_it = is_copy && strcmp(verdict->cause, "copy_wait") == 0;
@@ -177,7 +187,7 @@ static const char *certain_facts(struct lac_diagnosis *diagnosis)
     struct part part = largest_of_trace(analysis);
     struct lac_said idle = lac_say_ns(device->idle_ns);
     struct lac_said span = lac_say_ns(device->span_ns);
-    struct lac_said most = lac_say_ns(llround(part.ns));
+    struct lac_said most = lac_say_ns(lac_round(part.ns));
     struct lac_said pct = lac_say_pct(lac_pct(device->idle_ns, device->span_ns));
     if (part.ns * 100.0 <= (double)device->span_ns) { /* too little to name */
         return device->idle_ns == 0
@@ -188,13 +198,13 @@ static const char *certain_facts(struct lac_diagnosis *diagnosis)
     if (!part.is_idle && device->idle_ns * 100 <= device->span_ns) {
         return lac_texts_add(&analysis->texts, "of the GPU's %s %s took %s (%s)", span.text,
                              part.text, most.text,
-                             lac_say_pct(lac_pct(llround(part.ns), device->span_ns)).text);
+                             lac_say_pct(lac_pct(lac_round(part.ns), device->span_ns)).text);
     }
     if (!part.is_idle) {
         return lac_texts_add(&analysis->texts,
                              "the GPU was idle for %s of %s (%s), and %s took %s (%s)", idle.text,
                              span.text, pct.text, part.text, most.text,
-                             lac_say_pct(lac_pct(llround(part.ns), device->span_ns)).text);
+                             lac_say_pct(lac_pct(lac_round(part.ns), device->span_ns)).text);
     }
     bool is_most = part.ns * 2.0 >= (double)device->idle_ns;
     return lac_texts_add(
@@ -309,12 +319,12 @@ static void say_about_host(struct lac_diagnosis *diagnosis)
     verdict->text =
         is_starved ? lac_texts_add(&analysis->texts,
                                    "the training process waits %s of every %s step for data (%s)",
-                                   lac_say_ns(llround(time->starved_ns)).text, step,
+                                   lac_say_ns(lac_round(time->starved_ns)).text, step,
                                    lac_say_pct(waits_pct).text)
                    : lac_texts_add(&analysis->texts,
                                    "data is ready in time: the training process waits for it %s of "
                                    "every %s step",
-                                   lac_say_ns(llround(time->starved_ns)).text, step);
+                                   lac_say_ns(lac_round(time->starved_ns)).text, step);
 }
 
 /** Too few steps to act on, or marks of steps that say nothing of the device's pace. */

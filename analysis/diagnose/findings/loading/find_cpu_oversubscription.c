@@ -95,8 +95,8 @@ static void propose_cores(struct lac_diagnosis *diagnosis, struct lac_finding *f
                             " A batch costs %s of CPU time: one is ready every %s at best, and "
                             "everything else needs %s a step.",
                             lac_say_ns(loader->fetch_cpu_mean_ns).text,
-                            lac_say_ns(llround(time->cores_ns)).text,
-                            lac_say_ns(llround(time->s_ns)).text)
+                            lac_say_ns(lac_round(time->cores_ns)).text,
+                            lac_say_ns(lac_round(time->s_ns)).text)
             : "";
     finding->why = lac_texts_add(&analysis->texts, "%s%s.%s%s", who, waits, needs,
                                  lac_batch_parts_text(diagnosis));
@@ -120,7 +120,7 @@ static void propose_cores(struct lac_diagnosis *diagnosis, struct lac_finding *f
     finding->wrong_if = "cores are idle while the training waits (top: less than 90 % in use).";
     finding->check =
         lac_texts_add(&analysis->texts, "time one worker alone: a batch has to take less than %s",
-                      lac_say_ns(llround(time->s_ns * fmax(1.0, loader->num_workers))).text);
+                      lac_say_ns(lac_round(time->s_ns * fmax(1.0, loader->num_workers))).text);
 }
 
 bool lac_find_cpu_oversubscription(struct lac_diagnosis *diagnosis)

@@ -81,7 +81,7 @@ static const char *why_workers(struct lac_diagnosis *diagnosis)
             &analysis->texts,
             "The loader delivers a batch every %s; everything else needs %s a step. "
             "What a batch spends its time on was not recorded.",
-            lac_say_ns(llround(time->step_ns)).text, lac_say_ns(llround(time->s_ns)).text);
+            lac_say_ns(lac_round(time->step_ns)).text, lac_say_ns(lac_round(time->s_ns)).text);
     }
     const char *load = "";
     const char *waits = "";
@@ -100,10 +100,10 @@ static const char *why_workers(struct lac_diagnosis *diagnosis)
         &analysis->texts,
         "%d worker%s %s for each batch, so one is ready every %s; %s %s a step.%s%s%s",
         (int)loader->num_workers, loader->num_workers == 1 ? " needs" : "s need",
-        lac_say_ns(loader->fetch_mean_ns).text, lac_say_ns(llround(time->data_ns)).text,
+        lac_say_ns(loader->fetch_mean_ns).text, lac_say_ns(lac_round(time->data_ns)).text,
         analysis->main_device == LAC_NONE ? "everything else takes"
                                           : "copying, computing and launching take",
-        lac_say_ns(llround(time->s_ns)).text, load, waits, lac_batch_parts_text(diagnosis));
+        lac_say_ns(lac_round(time->s_ns)).text, load, waits, lac_batch_parts_text(diagnosis));
 }
 
 /** Slow batches among fast ones hold up the queue: workers until the loader, played again, keeps
@@ -205,7 +205,7 @@ bool lac_propose_workers(struct lac_diagnosis *diagnosis, struct lac_finding *fi
     finding->costs = workers_cost(diagnosis, wanted, (double)finding->step_mid_ns);
     finding->wrong_if =
         lac_texts_add(&analysis->texts, "a batch takes more than %s with %s.",
-                      lac_say_ns(llround((double)finding->step_mid_ns * wanted)).text,
+                      lac_say_ns(lac_round((double)finding->step_mid_ns * wanted)).text,
                       lac_say_count(wanted, "worker").text);
     finding->check = lac_texts_add(
         &analysis->texts, "record ten steps with num_workers=%d and analyze them: %s a step",
@@ -245,7 +245,7 @@ static bool propose_room(struct lac_diagnosis *diagnosis, struct lac_finding *fi
     finding->costs = workers_cost(diagnosis, wanted, (double)finding->step_mid_ns);
     finding->wrong_if =
         lac_texts_add(&analysis->texts, "df /dev/shm shows %s free while the training runs.",
-                      lac_say_bytes(llround(fmin(bytes, 9e18))).text);
+                      lac_say_bytes(lac_round(fmin(bytes, 9e18))).text);
     finding->check = "df -h /dev/shm while the training runs";
     return true;
 }
@@ -287,12 +287,12 @@ static void propose_cheaper_batch(struct lac_diagnosis *diagnosis, struct lac_fi
                      "what the model sees a little.";
     finding->check =
         lac_texts_add(&analysis->texts, "time one worker alone: a batch has to take less than %s",
-                      lac_say_ns(llround(best_ns * fmax(1.0, loader->num_workers))).text);
+                      lac_say_ns(lac_round(best_ns * fmax(1.0, loader->num_workers))).text);
     finding->expect =
         lac_texts_add(&analysis->texts,
                       "%s if a batch gets half as expensive as it has to; %s a step "
                       "is what everything else needs.",
-                      lac_finding_expect(diagnosis, finding), lac_say_ns(llround(best_ns)).text);
+                      lac_finding_expect(diagnosis, finding), lac_say_ns(lac_round(best_ns)).text);
     finding->change =
         "More workers won't help: make a batch cheaper (faster decoding, smaller stored "
         "files, less work a sample) or allow the job more cores.";

@@ -25,7 +25,7 @@ struct lac_finding *lac_loading_open(struct lac_diagnosis *diagnosis, const char
     finding->title =
         lac_texts_add(&analysis->texts, "%s waits %s of every %s step for data (%s)",
                       analysis->main_device == LAC_NONE ? "The training process" : "The GPU",
-                      lac_say_ns(llround(time->starved_ns)).text,
+                      lac_say_ns(lac_round(time->starved_ns)).text,
                       lac_say_ns(analysis->step_mean_ns).text, lac_say_pct(starved_pct).text);
     finding->severity = starved_pct >= 20.0   ? LAC_SEVERITY_CRITICAL
                         : starved_pct >= 10.0 ? LAC_SEVERITY_WARNING

@@ -98,7 +98,7 @@ static void say_change(struct lac_diagnosis *diagnosis, struct lac_finding *find
         "Find the samples that take %s and more (very large or damaged files, retries) and make "
         "them "
         "small beforehand or leave them out.%s",
-        lac_say_ns(llround(LAC_SLOW_FACTOR * diagnosis->loading->median_ns)).text, unordered);
+        lac_say_ns(lac_round(LAC_SLOW_FACTOR * diagnosis->loading->median_ns)).text, unordered);
     finding->costs = "Work on the data set.";
     lac_loading_price(diagnosis, finding, tail->even_ns, tail->even_ns,
                       0.5 * (tail->even_ns + time->step_ns));
@@ -122,10 +122,10 @@ bool lac_find_slow_samples(struct lac_diagnosis *diagnosis)
                                  "take twice that or more (one "
                                  "in a hundred %s), and batches are handed over in order: all "
                                  "behind a slow one wait for it.",
-                                 lac_say_ns(llround(loading->median_ns)).text,
+                                 lac_say_ns(lac_round(loading->median_ns)).text,
                                  lac_say_count(analysis->loader.num_workers, "worker").text,
                                  lac_say_pct(loading->tail.slow_pct).text,
-                                 lac_say_ns(llround(loading->p99_ns)).text);
+                                 lac_say_ns(lac_round(loading->p99_ns)).text);
     finding->where = diagnosis->settings.loader_at;
     say_change(diagnosis, finding);
     finding->expect = lac_texts_add(&analysis->texts, "%s, from playing the queue again.",

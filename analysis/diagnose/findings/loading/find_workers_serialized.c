@@ -36,8 +36,9 @@ static const char *say_sign(struct lac_diagnosis *diagnosis, enum lac_serializat
             "%s take turns: one %s takes %s while no other worker is at one and %s beside %.1f "
             "others; whoever makes it, one is ready every %s.%s%s",
             lac_say_count(loading->workers, "worker").text, piece,
-            lac_say_ns(llround(turns->alone_ns)).text, lac_say_ns(llround(turns->beside_ns)).text,
-            turns->beside_workers - 1.0, lac_say_ns(llround(turns->between_ns)).text, cores, idle);
+            lac_say_ns(lac_round(turns->alone_ns)).text,
+            lac_say_ns(lac_round(turns->beside_ns)).text, turns->beside_workers - 1.0,
+            lac_say_ns(lac_round(turns->between_ns)).text, cores, idle);
     }
     if (sign == LAC_SERIAL_ONE_BY_ONE) {
         return lac_texts_add(&analysis->texts,
@@ -46,17 +47,17 @@ static const char *say_sign(struct lac_diagnosis *diagnosis, enum lac_serializat
                              "by one, %s apart and hardly ever closer than %s. Work side by side "
                              "would end anyhow.%s%s",
                              lac_say_count(loading->workers, "worker").text, piece,
-                             lac_say_ns(llround(turns->spread_ns)).text,
-                             lac_say_ns(llround(turns->between_ns)).text,
-                             lac_say_ns(llround(turns->close_ns)).text, cores, idle);
+                             lac_say_ns(lac_round(turns->spread_ns)).text,
+                             lac_say_ns(lac_round(turns->between_ns)).text,
+                             lac_say_ns(lac_round(turns->close_ns)).text, cores, idle);
     }
     return lac_texts_add(
         &analysis->texts,
         "%s take turns: together they compute on %.1f of %d cores, and no %s ends sooner after "
         "another than it takes to compute (one every %s).%s",
         lac_say_count(loading->workers, "worker").text, turns->cpu_cores,
-        (int)diagnosis->settings.allowed_cores, piece, lac_say_ns(llround(turns->between_ns)).text,
-        idle);
+        (int)diagnosis->settings.allowed_cores, piece,
+        lac_say_ns(lac_round(turns->between_ns)).text, idle);
 }
 
 static void say_change(struct lac_diagnosis *diagnosis, struct lac_finding *finding)
@@ -103,7 +104,7 @@ bool lac_find_workers_serialized(struct lac_diagnosis *diagnosis)
     finding->where = diagnosis->settings.loader_at;
     finding->expect = lac_texts_add(
         &analysis->texts, "%s, if a batch then takes each worker %s, as it does alone.",
-        lac_finding_expect(diagnosis, finding), lac_say_ns(llround(alone_ns)).text);
+        lac_finding_expect(diagnosis, finding), lac_say_ns(lac_round(alone_ns)).text);
     finding->wrong_if =
         "with num_workers=1 a step takes much longer than now: then they do not take "
         "turns.";
