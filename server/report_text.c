@@ -217,7 +217,7 @@ static void write_asides(struct lac_text_page *page, const struct lac_analysis *
     for (uint32_t i = 0; i < analysis->finding_count; i++) {
         const struct lac_finding *finding = &analysis->findings[i];
         bool is_shown = finding->brief[0] != '\0' && finding->gain_mid_pct >= 1.0;
-        bool is_verdict = strcmp(finding->id, "gpu-bound") == 0;
+        bool is_verdict = finding->kind == LAC_FINDING_GPU_BOUND;
         if (is_shown) {
             continue;
         }

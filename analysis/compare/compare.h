@@ -104,6 +104,7 @@ struct lac_compare_difference {
 
 /** A finding as it stands in one of the two, or in both. */
 struct lac_compare_finding {
+    enum lac_finding_kind kind;
     const char *id, *title, *brief;
 };
 

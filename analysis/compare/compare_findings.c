@@ -12,25 +12,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct lac_finding *find(const struct lac_analysis *analysis, const char *id)
-{
-    for (uint32_t i = 0; i < analysis->finding_count; i++) {
-        if (strcmp(analysis->findings[i].id, id) == 0) {
-            return &analysis->findings[i];
-        }
-    }
-    return NULL;
-}
-
 static void put(struct lac_comparison *comparison, struct lac_compare_finding *list,
                 uint32_t *count, const struct lac_finding *finding)
 {
     for (uint32_t i = 0; i < *count; i++) {
-        if (strcmp(list[i].id, finding->id) == 0) {
+        if (list[i].kind == finding->kind) {
             return;
         }
     }
     list[(*count)++] = (struct lac_compare_finding){
+        .kind = finding->kind,
         .id = lac_texts_add(&comparison->texts, "%s", finding->id),
         .title = lac_texts_add(&comparison->texts, "%s", finding->title),
         .brief = lac_texts_add(&comparison->texts, "%s", finding->brief),
@@ -41,12 +32,12 @@ static void sort_findings(const struct lac_analysis *a, const struct lac_analysi
                           struct lac_comparison *comparison)
 {
     for (uint32_t i = 0; i < a->finding_count; i++) {
-        if (!find(b, a->findings[i].id)) {
+        if (!lac_finding_of(b, a->findings[i].kind)) {
             put(comparison, comparison->gone, &comparison->gone_count, &a->findings[i]);
         }
     }
     for (uint32_t i = 0; i < b->finding_count; i++) {
-        if (find(a, b->findings[i].id)) {
+        if (lac_finding_of(a, b->findings[i].kind)) {
             put(comparison, comparison->stayed, &comparison->stayed_count, &b->findings[i]);
         } else {
             put(comparison, comparison->come, &comparison->come_count, &b->findings[i]);
@@ -58,28 +49,28 @@ static void sort_findings(const struct lac_analysis *a, const struct lac_analysi
 
 /** Which settings a finding's advice changes; matched anywhere in the setting's name. */
 static const struct {
-    const char *finding;
+    enum lac_finding_kind finding;
     const char *settings[8];
 } advised[] = {
-    {"input-starvation", {"workers", "prefetch", "persistent"}},
-    {"storage-latency", {"workers"}},
-    {"small-files", {"workers"}},
-    {"slow-samples", {"prefetch", "in_order"}},
-    {"worker-respawn", {"persistent"}},
-    {"layout-conversion", {"memory_format", "channels_last", "layout"}},
-    {"tensor-cores-unused", {"precision", "autocast", "amp", "tf32", "dtype"}},
-    {"pageable-copy", {"pin"}},
-    {"blocking-copy", {"non_blocking", "copy_stream", "async"}},
-    {"launch-bound", {"compile", "graph", "foreach", "fused"}},
-    {"slow-optimizer", {"optimizer", "foreach", "fused"}},
-    {"cpu-oversubscription", {"workers", "threads"}},
-    {"allocator-thrash", {"alloc"}},
+    {LAC_FINDING_INPUT_STARVATION, {"workers", "prefetch", "persistent"}},
+    {LAC_FINDING_STORAGE_LATENCY, {"workers"}},
+    {LAC_FINDING_SMALL_FILES, {"workers"}},
+    {LAC_FINDING_SLOW_SAMPLES, {"prefetch", "in_order"}},
+    {LAC_FINDING_WORKER_RESPAWN, {"persistent"}},
+    {LAC_FINDING_LAYOUT_CONVERSION, {"memory_format", "channels_last", "layout"}},
+    {LAC_FINDING_TENSOR_CORES_UNUSED, {"precision", "autocast", "amp", "tf32", "dtype"}},
+    {LAC_FINDING_PAGEABLE_COPY, {"pin"}},
+    {LAC_FINDING_BLOCKING_COPY, {"non_blocking", "copy_stream", "async"}},
+    {LAC_FINDING_LAUNCH_BOUND, {"compile", "graph", "foreach", "fused"}},
+    {LAC_FINDING_SLOW_OPTIMIZER, {"optimizer", "foreach", "fused"}},
+    {LAC_FINDING_CPU_OVERSUBSCRIPTION, {"workers", "threads"}},
+    {LAC_FINDING_ALLOCATOR_THRASH, {"alloc"}},
 };
 
-static bool advises(const char *finding, const char *setting)
+static bool advises(enum lac_finding_kind finding, const char *setting)
 {
     for (size_t i = 0; i < sizeof advised / sizeof advised[0]; i++) {
-        for (size_t j = 0; strcmp(advised[i].finding, finding) == 0 && j < 8; j++) {
+        for (size_t j = 0; advised[i].finding == finding && j < 8; j++) {
             if (advised[i].settings[j] && strstr(setting, advised[i].settings[j])) {
                 return true;
             }
@@ -99,7 +90,7 @@ static const struct lac_finding *matched(const struct lac_analysis *a,
             bool is_ours = difference->is_setting && difference->is_known &&
                            a->findings[f].step_mid_ns != LAC_UNKNOWN_NS &&
                            a->findings[f].brief[0] != '\0';
-            if (is_ours && advises(a->findings[f].id, difference->key)) {
+            if (is_ours && advises(a->findings[f].kind, difference->key)) {
                 *ret_difference = difference;
                 return &a->findings[f];
             }
@@ -211,7 +202,7 @@ static bool is_one_piece(const struct lac_finding *finding, const struct lac_com
     for (uint32_t d = 0; d < comparison->difference_count; d++) {
         const struct lac_compare_difference *difference = &comparison->differences[d];
         bool is_advised =
-            finding && difference->is_setting && advises(finding->id, difference->key);
+            finding && difference->is_setting && advises(finding->kind, difference->key);
         if (difference->is_known && !is_advised) {
             return false;
         }

@@ -8,7 +8,7 @@
 
 enum { NOT_LOOKED_UP = 0xff };
 
-enum lac_api_class lac_api_class_of(struct lac_diagnosis *diagnosis, uint32_t id)
+enum lac_api_class lac_api_class_of(const struct lac_diagnosis *diagnosis, uint32_t id)
 {
     uint8_t class = diagnosis->api_class[id];
     if (class == NOT_LOOKED_UP) {
@@ -20,7 +20,7 @@ enum lac_api_class lac_api_class_of(struct lac_diagnosis *diagnosis, uint32_t id
     return (enum lac_api_class) class;
 }
 
-enum lac_host_class lac_host_class_of(struct lac_diagnosis *diagnosis, uint32_t id)
+enum lac_host_class lac_host_class_of(const struct lac_diagnosis *diagnosis, uint32_t id)
 {
     uint8_t class = diagnosis->host_class[id];
     if (class == NOT_LOOKED_UP) {

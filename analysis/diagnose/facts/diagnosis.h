@@ -208,16 +208,16 @@ bool lac_setting_is(const struct lac_diagnosis *diagnosis, const char *part, con
                     const char *text);
 int lac_setting_truth(const struct lac_diagnosis *diagnosis, const char *part, const char *key);
 /** Text of those characters alone; "" when it was not recorded or has others. */
-const char *lac_setting_text(struct lac_diagnosis *diagnosis, const char *part, const char *key,
-                             const char *allowed);
+const char *lac_setting_text(const struct lac_diagnosis *diagnosis, const char *part,
+                             const char *key, const char *allowed);
 /** Cores of a list about the host, "0-3,8": 5; -1 when it was not recorded. */
 int32_t lac_setting_cores(const struct lac_diagnosis *diagnosis, const char *key);
 /** Whether two such lists were recorded and have no core in common. */
 bool lac_setting_cores_apart(const struct lac_diagnosis *diagnosis, const char *key,
                              const char *other);
 /** Class of the name `id`, looked up once. */
-enum lac_api_class lac_api_class_of(struct lac_diagnosis *diagnosis, uint32_t id);
-enum lac_host_class lac_host_class_of(struct lac_diagnosis *diagnosis, uint32_t id);
+enum lac_api_class lac_api_class_of(const struct lac_diagnosis *diagnosis, uint32_t id);
+enum lac_host_class lac_host_class_of(const struct lac_diagnosis *diagnosis, uint32_t id);
 /** Class of a kernel slice's name. */
 const struct lac_name_class *lac_kernel_class_of(const struct lac_diagnosis *diagnosis,
                                                  uint64_t slice);

@@ -47,7 +47,7 @@ void lac_gpu_counters_measure(const struct lac_diagnosis *diagnosis,
                                   .memory_bandwidth = mean_of(diagnosis, "memory bandwidth (%)")};
 }
 
-const char *lac_gpu_counters_text(struct lac_diagnosis *diagnosis,
+const char *lac_gpu_counters_text(const struct lac_diagnosis *diagnosis,
                                   const struct lac_gpu_counters *counters)
 {
     struct lac_text **texts = &diagnosis->analysis->texts;

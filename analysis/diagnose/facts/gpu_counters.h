@@ -21,7 +21,7 @@ void lac_gpu_counters_measure(const struct lac_diagnosis *diagnosis,
 
 /** " Averaged over these steps, the GPU's own counters say: ...", or "" when nothing was sampled.
  */
-const char *lac_gpu_counters_text(struct lac_diagnosis *diagnosis,
+const char *lac_gpu_counters_text(const struct lac_diagnosis *diagnosis,
                                   const struct lac_gpu_counters *counters);
 
 #endif

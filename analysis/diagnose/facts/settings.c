@@ -290,8 +290,8 @@ int lac_setting_truth(const struct lac_diagnosis *diagnosis, const char *part, c
     return enter_part(diagnosis, part, &object) ? truth_of(object, key) : -1;
 }
 
-const char *lac_setting_text(struct lac_diagnosis *diagnosis, const char *part, const char *key,
-                             const char *allowed)
+const char *lac_setting_text(const struct lac_diagnosis *diagnosis, const char *part,
+                             const char *key, const char *allowed)
 {
     struct cursor object;
     if (!enter_part(diagnosis, part, &object) || !enter(&object, key) || *object.at != '"') {

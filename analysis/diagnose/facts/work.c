@@ -262,7 +262,7 @@ const struct lac_kernel_facts *lac_work_kernel(const struct lac_diagnosis *diagn
     return &diagnosis->analysis->kernels[diagnosis->kernel_row[slices->name[op->slice]]];
 }
 
-const char *lac_work_kernel_name(struct lac_diagnosis *diagnosis, uint64_t slice)
+const char *lac_work_kernel_name(const struct lac_diagnosis *diagnosis, uint64_t slice)
 {
     char name[64];
     uint32_t id = diagnosis->model->slices.name[slice];

@@ -36,7 +36,7 @@ void lac_work_destroy(struct lac_work *work);
 const struct lac_kernel_facts *lac_work_kernel(const struct lac_diagnosis *diagnosis,
                                                const struct lac_work_op *op);
 /** What a person calls that kernel; borrowed from the analysis. */
-const char *lac_work_kernel_name(struct lac_diagnosis *diagnosis, uint64_t slice);
+const char *lac_work_kernel_name(const struct lac_diagnosis *diagnosis, uint64_t slice);
 /** Name of the operator that launched it, "" when not recorded. */
 const char *lac_work_op_name(const struct lac_diagnosis *diagnosis, const struct lac_work_op *op);
 

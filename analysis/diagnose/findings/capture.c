@@ -60,7 +60,8 @@ void lac_capture_measure(const struct lac_diagnosis *diagnosis, struct lac_captu
     ret_capture->varies = steps_vary(analysis);
 }
 
-const char *lac_capture_text(struct lac_diagnosis *diagnosis, const struct lac_capture *capture)
+const char *lac_capture_text(const struct lac_diagnosis *diagnosis,
+                             const struct lac_capture *capture)
 {
     struct lac_text **texts = &diagnosis->analysis->texts;
     if (capture->captured_pct >= 1.0) {
@@ -86,7 +87,8 @@ const char *lac_capture_text(struct lac_diagnosis *diagnosis, const struct lac_c
            "others and waits once at most.";
 }
 
-const char *lac_capture_change(struct lac_diagnosis *diagnosis, const struct lac_capture *capture)
+const char *lac_capture_change(const struct lac_diagnosis *diagnosis,
+                               const struct lac_capture *capture)
 {
     if (lac_framework_of(diagnosis->model) == LAC_FRAMEWORK_TENSORFLOW) {
         return "@tf.function(jit_compile=True)";

@@ -18,9 +18,11 @@ struct lac_capture {
 void lac_capture_measure(const struct lac_diagnosis *diagnosis, struct lac_capture *ret_capture);
 
 /** What stands in the way of a graph, or that nothing was seen: a sentence with a space before. */
-const char *lac_capture_text(struct lac_diagnosis *diagnosis, const struct lac_capture *capture);
+const char *lac_capture_text(const struct lac_diagnosis *diagnosis,
+                             const struct lac_capture *capture);
 
 /** The cheap change first, then compiling; with graphs only where nothing stands in the way. */
-const char *lac_capture_change(struct lac_diagnosis *diagnosis, const struct lac_capture *capture);
+const char *lac_capture_change(const struct lac_diagnosis *diagnosis,
+                               const struct lac_capture *capture);
 
 #endif

@@ -1,41 +1,10 @@
 /* What a finding costs and what its change gains: the steps played again, best, expected, worst. */
 
 #include "analysis/diagnose/findings/findings.h"
-#include "analysis/diagnose/findings/loading/loading_findings.h"
 
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
-
-struct lac_finding *lac_finding_new(struct lac_diagnosis *diagnosis, const char *id)
-{
-    struct lac_analysis *analysis = diagnosis->analysis;
-    if (analysis->finding_count == LAC_FINDINGS_MAX) {
-        return NULL;
-    }
-    struct lac_finding *finding = &analysis->findings[analysis->finding_count++];
-    *finding = (struct lac_finding){
-        .id = id,
-        .cost_ns_per_step = LAC_UNKNOWN_NS,
-        .cost_pct = (double)NAN,
-        .gain_low_pct = (double)NAN,
-        .gain_mid_pct = (double)NAN,
-        .gain_high_pct = (double)NAN,
-        .step_low_ns = LAC_UNKNOWN_NS,
-        .step_mid_ns = LAC_UNKNOWN_NS,
-        .step_high_ns = LAC_UNKNOWN_NS,
-        .title = "",
-        .why = "",
-        .change = "",
-        .where = "",
-        .brief = "",
-        .expect = "",
-        .costs = "",
-        .wrong_if = "",
-        .check = "",
-    };
-    return finding;
-}
 
 void lac_finding_cost(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
                       double cost_ns)
@@ -102,26 +71,23 @@ enum lac_severity lac_severity_of_gain(double gain_pct)
     return gain_pct >= 3.0 ? LAC_SEVERITY_WARNING : LAC_SEVERITY_INFO;
 }
 
-struct lac_finding *lac_finding_open(struct lac_diagnosis *diagnosis, const char *id,
-                                     double cost_ns, double cost_min_pct,
-                                     const struct lac_what_if_changes *what_if)
+bool lac_finding_open(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+                      double cost_ns, double cost_min_pct,
+                      const struct lac_what_if_changes *what_if)
 {
+    struct lac_finding estimated = *finding;
     if (lac_pct_of_step(diagnosis, cost_ns) < cost_min_pct) {
-        return NULL;
+        return false;
     }
-    struct lac_finding *finding = lac_finding_new(diagnosis, id);
-    if (!finding) {
-        return NULL;
+    lac_finding_price(diagnosis, &estimated, what_if);
+    if (estimated.gain_mid_pct < 1.0) { /* something longer hides it: nothing to propose */
+        return false;
     }
-    lac_finding_price(diagnosis, finding, what_if);
-    if (finding->gain_mid_pct < 1.0) { /* something longer hides it: nothing to propose */
-        diagnosis->analysis->finding_count--;
-        return NULL;
-    }
-    lac_finding_cost(diagnosis, finding, cost_ns);
-    finding->severity = lac_severity_of_gain(finding->gain_mid_pct);
-    finding->confidence = 0.75;
-    return finding;
+    lac_finding_cost(diagnosis, &estimated, cost_ns);
+    estimated.severity = lac_severity_of_gain(estimated.gain_mid_pct);
+    estimated.confidence = 0.75;
+    *finding = estimated;
+    return true;
 }
 
 /* -- of operations of kept steps -- */
@@ -146,40 +112,33 @@ void lac_change_from_saving(const struct lac_diagnosis *diagnosis, const struct 
     }
 }
 
-struct lac_finding *lac_finding_open_changes(struct lac_diagnosis *diagnosis, const char *id,
-                                             double cost_ns, double cost_min_pct,
-                                             const struct lac_change changes[LAC_CASE_COUNT_])
+bool lac_finding_open_changes(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+                              double cost_ns, double cost_min_pct,
+                              const struct lac_change changes[LAC_CASE_COUNT_])
 {
+    struct lac_finding estimated = *finding;
     if (lac_pct_of_step(diagnosis, cost_ns) < cost_min_pct) {
-        return NULL;
+        return false;
     }
     double steps[LAC_CASE_COUNT_];
     for (int which = 0; which < LAC_CASE_COUNT_; which++) {
         steps[which] = lac_retime(diagnosis, &changes[which]);
     }
-    struct lac_finding *finding = lac_finding_new(diagnosis, id);
-    if (!finding) {
-        return NULL;
+    lac_finding_price_steps(diagnosis, &estimated, steps);
+    if (estimated.gain_mid_pct < 1.0) { /* something else hides it: nothing to propose */
+        return false;
     }
-    lac_finding_price_steps(diagnosis, finding, steps);
-    if (finding->gain_mid_pct < 1.0) { /* something else hides it: nothing to propose */
-        diagnosis->analysis->finding_count--;
-        return NULL;
-    }
-    lac_finding_cost(diagnosis, finding, cost_ns);
-    finding->severity = lac_severity_of_gain(finding->gain_mid_pct);
-    finding->confidence = 0.6;
-    return finding;
+    lac_finding_cost(diagnosis, &estimated, cost_ns);
+    estimated.severity = lac_severity_of_gain(estimated.gain_mid_pct);
+    estimated.confidence = 0.6;
+    *finding = estimated;
+    return true;
 }
 
-struct lac_finding *lac_finding_open_fact(struct lac_diagnosis *diagnosis, const char *id)
+void lac_finding_open_fact(struct lac_finding *finding)
 {
-    struct lac_finding *finding = lac_finding_new(diagnosis, id);
-    if (finding) {
-        finding->severity = LAC_SEVERITY_INFO;
-        finding->confidence = 0.8;
-    }
-    return finding;
+    finding->severity = LAC_SEVERITY_INFO;
+    finding->confidence = 0.8;
 }
 
 /* -- in words -- */
@@ -191,7 +150,7 @@ static const char *next_limit(const struct lac_diagnosis *diagnosis,
     const struct lac_loader_facts *loader = &diagnosis->analysis->loader;
     bool is_unknown =
         loader->is_present && loader->num_workers != 0 && loader->fetch_mean_ns == LAC_UNKNOWN_NS;
-    if (lac_is_about_loading(finding->id)) {
+    if (lac_finding_type(finding->kind)->is_about_loading) {
         return "";
     }
     if (finding->ends_at_loader) {
@@ -202,7 +161,8 @@ static const char *next_limit(const struct lac_diagnosis *diagnosis,
                : "";
 }
 
-const char *lac_finding_expect(struct lac_diagnosis *diagnosis, const struct lac_finding *finding)
+const char *lac_finding_expect(const struct lac_diagnosis *diagnosis,
+                               const struct lac_finding *finding)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
     struct lac_said step = lac_say_ns(finding->step_mid_ns);

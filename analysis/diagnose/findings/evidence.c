@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-const char *lac_track_label(struct lac_diagnosis *diagnosis, uint32_t track)
+const char *lac_track_label(const struct lac_diagnosis *diagnosis, uint32_t track)
 {
     const struct lac_model *model = diagnosis->model;
     const struct lac_track *at = &model->tracks[track];
@@ -17,7 +17,7 @@ const char *lac_track_label(struct lac_diagnosis *diagnosis, uint32_t track)
                          lac_model_str(model, at->id_text));
 }
 
-void lac_evidence_slice(struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+void lac_evidence_slice(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
                         uint64_t slice, const char *text)
 {
     if (finding->evidence_count == LAC_EVIDENCE_MAX) {
@@ -34,8 +34,8 @@ void lac_evidence_slice(struct lac_diagnosis *diagnosis, struct lac_finding *fin
                               .text = text};
 }
 
-void lac_evidence_gap(struct lac_diagnosis *diagnosis, struct lac_finding *finding, uint64_t gap,
-                      const char *text)
+void lac_evidence_gap(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+                      uint64_t gap, const char *text)
 {
     if (finding->evidence_count == LAC_EVIDENCE_MAX) {
         return;
@@ -67,7 +67,7 @@ static int64_t cause_in_gap(const struct lac_diagnosis *diagnosis, const struct 
     return sum_ns;
 }
 
-void lac_evidence_rooted_gap(struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+void lac_evidence_rooted_gap(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
                              uint64_t index, int64_t idle_ns)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
@@ -86,7 +86,7 @@ void lac_evidence_rooted_gap(struct lac_diagnosis *diagnosis, struct lac_finding
     }
 }
 
-void lac_evidence_gaps(struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+void lac_evidence_gaps(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
                        enum lac_cause cause, int most)
 {
     enum { MOST = 4 };

@@ -46,7 +46,7 @@ static void count_calls(const struct lac_diagnosis *diagnosis, struct allocation
     }
 }
 
-static void explain(struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+static void explain(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
                     const struct allocations *counts)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
@@ -79,7 +79,7 @@ static void explain(struct lac_diagnosis *diagnosis, struct lac_finding *finding
                               : "Memory stays with the process between steps.";
 }
 
-void lac_find_allocator_thrash(struct lac_diagnosis *diagnosis)
+bool lac_find_allocator_thrash(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
     struct allocations counts = {0};
@@ -89,10 +89,8 @@ void lac_find_allocator_thrash(struct lac_diagnosis *diagnosis)
     lac_what_if_clear(&what_if);
     what_if.no_allocator = 1;
     double cost_ns = diagnosis->time->idle_ns[LAC_CAUSE_ALLOCATOR];
-    struct lac_finding *finding =
-        is_steady ? lac_finding_open(diagnosis, "allocator-thrash", cost_ns, 1.0, &what_if) : NULL;
-    if (!finding) {
-        return;
+    if (!is_steady || !lac_finding_open(diagnosis, finding, cost_ns, 1.0, &what_if)) {
+        return false;
     }
     finding->title = lac_texts_add(
         &analysis->texts,
@@ -108,4 +106,5 @@ void lac_find_allocator_thrash(struct lac_diagnosis *diagnosis)
     if (counts.longest != LAC_NONE) {
         lac_evidence_slice(diagnosis, finding, counts.longest, "the longest call");
     }
+    return true;
 }

@@ -45,15 +45,15 @@ static double clock_share(const struct lac_diagnosis *diagnosis, int64_t start_n
     return most > 0.0 && mean > 0.0 ? fmin(1.0, mean / most) : (double)NAN;
 }
 
-static void say_clocks(struct lac_diagnosis *diagnosis, double hot_pct, double braked_pct,
-                       double capped_pct, double share)
+static void say_clocks(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+                       double hot_pct, double braked_pct, double capped_pct, double share)
 {
     /* kernels that wait for memory do not get faster with the clock */
     static const double follows[LAC_CASE_COUNT_] = {1.0, 0.5, 0.0};
     struct lac_analysis *analysis = diagnosis->analysis;
     bool is_hot = hot_pct >= 20.0;
     bool is_braked = !is_hot && braked_pct >= 20.0;
-    struct lac_finding *finding = NULL;
+    bool is_estimated = false;
     if (!isnan(share) && share < 1.0) {
         struct lac_change changes[LAC_CASE_COUNT_];
         for (int which = 0; which < LAC_CASE_COUNT_; which++) {
@@ -64,11 +64,10 @@ static void say_clocks(struct lac_diagnosis *diagnosis, double hot_pct, double b
             changes[which].factor[LAC_OP_UNUSED_TENSOR] = factor;
         }
         double cost_ns = (1.0 - share) * diagnosis->time->compute_ns;
-        finding = lac_finding_open_changes(diagnosis, "clocks-held-down", cost_ns, 1.0, changes);
+        is_estimated = lac_finding_open_changes(diagnosis, finding, cost_ns, 1.0, changes);
     }
-    finding = finding ? finding : lac_finding_open_fact(diagnosis, "clocks-held-down");
-    if (!finding) {
-        return;
+    if (!is_estimated) {
+        lac_finding_open_fact(finding);
     }
     finding->severity =
         is_hot || is_braked ? LAC_SEVERITY_WARNING : (enum lac_severity)LAC_SEVERITY_INFO;
@@ -111,23 +110,25 @@ static void say_clocks(struct lac_diagnosis *diagnosis, double hot_pct, double b
     finding->check = "nvidia-smi -q -d PERFORMANCE while it trains: the reasons that are active";
 }
 
-void lac_find_clocks_held_down(struct lac_diagnosis *diagnosis)
+bool lac_find_clocks_held_down(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
 {
     struct lac_gpu_series reasons;
     int64_t start_ns = 0;
     int64_t end_ns = 0;
     if (!window_of(diagnosis, &start_ns, &end_ns, 1.0) ||
         !lac_gpu_series_find(diagnosis, "clocks held down (reasons)", &reasons)) {
-        return;
+        return false;
     }
     double hot_pct = lac_gpu_series_bits_pct(&reasons, REASON_THERMAL, start_ns, end_ns);
     double braked_pct =
         lac_gpu_series_bits_pct(&reasons, REASON_POWER_BRAKE | REASON_HARDWARE, start_ns, end_ns);
     double capped_pct = lac_gpu_series_bits_pct(&reasons, REASON_POWER_CAP, start_ns, end_ns);
-    if (hot_pct >= 20.0 || braked_pct >= 20.0 || capped_pct >= 50.0) {
-        say_clocks(diagnosis, hot_pct, braked_pct, capped_pct,
-                   clock_share(diagnosis, start_ns, end_ns));
+    if (hot_pct < 20.0 && braked_pct < 20.0 && capped_pct < 50.0) {
+        return false;
     }
+    say_clocks(diagnosis, finding, hot_pct, braked_pct, capped_pct,
+               clock_share(diagnosis, start_ns, end_ns));
+    return true;
 }
 
 /* -- energy
@@ -170,7 +171,7 @@ static double idle_power(const struct lac_diagnosis *diagnosis)
     return least;
 }
 
-void lac_find_energy(struct lac_diagnosis *diagnosis)
+bool lac_find_energy(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
     struct lac_gpu_series energy;
@@ -178,14 +179,14 @@ void lac_find_energy(struct lac_diagnosis *diagnosis)
     int64_t end_ns = 0;
     if (!window_of(diagnosis, &start_ns, &end_ns, WINDOW_MIN_S) ||
         !lac_gpu_series_find(diagnosis, "energy (J)", &energy)) {
-        return;
+        return false;
     }
     double joules = counter_at(&energy, end_ns) - counter_at(&energy, start_ns);
     double window_s = (double)(end_ns - start_ns) / NS_PER_S;
-    struct lac_finding *finding = joules > 0.0 ? lac_finding_open_fact(diagnosis, "energy") : NULL;
-    if (!finding) {
-        return;
+    if (!(joules > 0.0)) { /* or not a number */
+        return false;
     }
+    lac_finding_open_fact(finding);
     double steps = window_s * NS_PER_S / diagnosis->time->step_ns;
     double idle_w = idle_power(diagnosis);
     double idle_ns = 0.0;
@@ -210,4 +211,5 @@ void lac_find_energy(struct lac_diagnosis *diagnosis)
         lac_texts_add(&analysis->texts, "From the GPU's energy counter over %.0f s (%s%s).%s",
                       window_s, lac_say_count(lac_round(steps), "step").text, samples, waiting);
     finding->wrong_if = "other jobs used the same GPU meanwhile.";
+    return true;
 }

@@ -8,7 +8,7 @@
 #include <string.h>
 
 /** The longest copy of the kind as evidence. */
-static void add_evidence(struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+static void add_evidence(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
                          enum lac_memory_kind src)
 {
     const struct lac_analysis *analysis = diagnosis->analysis;
@@ -37,40 +37,32 @@ static double gb_per_s(const struct lac_step_time *time, enum lac_op_class class
                : 0.0;
 }
 
-/** Whether the copies of that class are worth a finding; prices it. */
-static struct lac_finding *open_finding(struct lac_diagnosis *diagnosis, const char *id,
-                                        enum lac_op_class class,
-                                        const struct lac_what_if_changes *what_if)
+/** Whether the copies of that class are worth a finding; estimates it. */
+static bool open_finding(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+                         enum lac_op_class class, const struct lac_what_if_changes *what_if)
 {
     const struct lac_step_time *time = diagnosis->time;
     if (lac_pct_of_step(diagnosis, time->class_ns[class]) < 1.0) {
-        return NULL;
-    }
-    struct lac_finding *finding = lac_finding_new(diagnosis, id);
-    if (!finding) {
-        return NULL;
+        return false;
     }
     lac_finding_price(diagnosis, finding, what_if);
     if (finding->gain_mid_pct < 1.0) { /* hidden behind something longer: no finding */
-        diagnosis->analysis->finding_count--;
-        return NULL;
+        return false;
     }
     lac_finding_cost(diagnosis, finding, time->class_ns[class]);
     finding->severity = lac_severity_of_gain(finding->gain_mid_pct);
-    return finding;
+    return true;
 }
 
-void lac_find_pageable_copy(struct lac_diagnosis *diagnosis)
+bool lac_find_pageable_copy(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
     const struct lac_step_time *time = diagnosis->time;
     struct lac_what_if_changes what_if;
     lac_what_if_clear(&what_if);
     what_if.pinned = 1;
-    struct lac_finding *finding =
-        open_finding(diagnosis, "pageable-copy", LAC_OP_COPY_PAGEABLE, &what_if);
-    if (!finding) {
-        return;
+    if (!open_finding(diagnosis, finding, LAC_OP_COPY_PAGEABLE, &what_if)) {
+        return false;
     }
     double copy_ns = time->class_ns[LAC_OP_COPY_PAGEABLE];
     double bytes = time->class_bytes[LAC_OP_COPY_PAGEABLE];
@@ -108,19 +100,18 @@ void lac_find_pageable_copy(struct lac_diagnosis *diagnosis)
         lac_say_ns(finding->step_mid_ns).text);
     finding->confidence = time->is_pinned_seen ? 0.9 : 0.75;
     add_evidence(diagnosis, finding, LAC_MEMORY_PAGEABLE);
+    return true;
 }
 
-void lac_find_blocking_copy(struct lac_diagnosis *diagnosis)
+bool lac_find_blocking_copy(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
     const struct lac_step_time *time = diagnosis->time;
     struct lac_what_if_changes what_if;
     lac_what_if_clear(&what_if);
     what_if.async_copies = 1;
-    struct lac_finding *finding =
-        open_finding(diagnosis, "blocking-copy", LAC_OP_COPY_PINNED, &what_if);
-    if (!finding) {
-        return;
+    if (!open_finding(diagnosis, finding, LAC_OP_COPY_PINNED, &what_if)) {
+        return false;
     }
     double copy_ns = time->class_ns[LAC_OP_COPY_PINNED];
     finding->title = lac_texts_add(
@@ -164,4 +155,5 @@ void lac_find_blocking_copy(struct lac_diagnosis *diagnosis)
                       lac_say_ns(finding->step_mid_ns).text);
     finding->confidence = 0.8;
     add_evidence(diagnosis, finding, LAC_MEMORY_PINNED);
+    return true;
 }

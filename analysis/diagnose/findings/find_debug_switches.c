@@ -59,7 +59,7 @@ static bool has_value(const struct lac_diagnosis *diagnosis, const char *key, co
                      : lac_setting_is(diagnosis, "settings", key, value);
 }
 
-bool lac_find_debug_switches(struct lac_diagnosis *diagnosis)
+bool lac_find_debug_switches(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
     struct lac_text **texts = &analysis->texts;
@@ -80,11 +80,11 @@ bool lac_find_debug_switches(struct lac_diagnosis *diagnosis)
         distorts = distorts || switches[i].effect == EFFECT_DISTORTS;
         count++;
     }
-    struct lac_finding *finding =
-        count > 0 ? lac_finding_open_fact(diagnosis, "debug-switches") : NULL;
-    if (!finding) {
+    if (count == 0) {
         return false;
     }
+    lac_finding_open_fact(finding);
+    finding->distorts = distorts;
     finding->severity = distorts ? LAC_SEVERITY_CRITICAL : LAC_SEVERITY_INFO;
     finding->confidence = 0.95;
     finding->title =
@@ -102,5 +102,5 @@ bool lac_find_debug_switches(struct lac_diagnosis *diagnosis)
                                 "determinism was asked for.";
     finding->wrong_if = "it is on to find a fault, or because results have to repeat exactly.";
     finding->check = "record ten steps without it and analyze them";
-    return distorts;
+    return true;
 }

@@ -5,16 +5,12 @@
 #include <math.h>
 #include <stdint.h>
 
-void lac_find_dependency_stall(struct lac_diagnosis *diagnosis)
+bool lac_find_dependency_stall(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
     double cost_ns = diagnosis->time->idle_ns[LAC_CAUSE_DEPENDENCY];
     if (lac_pct_of_step(diagnosis, cost_ns) < 3.0) {
-        return;
-    }
-    struct lac_finding *finding = lac_finding_new(diagnosis, "dependency-stall");
-    if (!finding) {
-        return;
+        return false;
     }
     double steps[LAC_CASE_COUNT_];
     static const double left[LAC_CASE_COUNT_] = {0.0, 0.5, 1.0};
@@ -43,4 +39,5 @@ void lac_find_dependency_stall(struct lac_diagnosis *diagnosis)
     finding->wrong_if = "the operation after the wait needs all of what the other stream computes.";
     finding->check = "record ten steps and look at what ran on the other stream in the gaps";
     lac_evidence_gaps(diagnosis, finding, LAC_CAUSE_DEPENDENCY, 3);
+    return true;
 }

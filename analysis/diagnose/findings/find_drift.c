@@ -78,14 +78,10 @@ static bool goes_one_way(const double quarters[QUARTERS])
     return true;
 }
 
-static void say_drift(struct lac_diagnosis *diagnosis, const double quarters[QUARTERS],
-                      double wait_part)
+static void say_drift(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+                      const double quarters[QUARTERS], double wait_part)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
-    struct lac_finding *finding = lac_finding_new(diagnosis, "drift");
-    if (!finding) {
-        return;
-    }
     bool grows = quarters[QUARTERS - 1] > quarters[0];
     double pct = 100.0 * fabs(quarters[QUARTERS - 1] - quarters[0]) / quarters[0];
     finding->severity = LAC_SEVERITY_INFO;
@@ -111,16 +107,16 @@ static void say_drift(struct lac_diagnosis *diagnosis, const double quarters[QUA
     finding->check = "record the start and the end of a longer run and compare them";
 }
 
-void lac_find_drift(struct lac_diagnosis *diagnosis)
+bool lac_find_drift(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
 {
     const struct lac_analysis *analysis = diagnosis->analysis;
     uint32_t kept = analysis->step_kept_count;
     if (kept < DRIFT_STEPS_MIN) {
-        return;
+        return false;
     }
     int64_t *memory = malloc((size_t)kept * 3 * sizeof *memory);
     if (!memory) {
-        return; /* one remark less */
+        return false; /* one remark less */
     }
     struct series series = {memory, memory + kept, memory + (size_t)2 * kept, 0};
     for (uint32_t s = 0; s < analysis->step_count && series.count < kept; s++) {
@@ -135,9 +131,11 @@ void lac_find_drift(struct lac_diagnosis *diagnosis)
     quarters_of(&series, series.dur_ns, quarters);
     quarters_of(&series, series.wait_ns, waits);
     double difference = quarters[QUARTERS - 1] - quarters[0];
-    if (quarters[0] > 0.0 && fabs(difference) >= DRIFT_MIN_PCT / 100.0 * quarters[0] &&
-        goes_one_way(quarters) && fabs(rank_test(&series)) >= DRIFT_DEVIATIONS) {
-        say_drift(diagnosis, quarters, (waits[QUARTERS - 1] - waits[0]) / difference);
+    bool is_drift = quarters[0] > 0.0 && fabs(difference) >= DRIFT_MIN_PCT / 100.0 * quarters[0] &&
+                    goes_one_way(quarters) && fabs(rank_test(&series)) >= DRIFT_DEVIATIONS;
+    if (is_drift) {
+        say_drift(diagnosis, finding, quarters, (waits[QUARTERS - 1] - waits[0]) / difference);
     }
     free(memory);
+    return is_drift;
 }

@@ -6,16 +6,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-void lac_find_exposed_communication(struct lac_diagnosis *diagnosis)
+bool lac_find_exposed_communication(const struct lac_diagnosis *diagnosis,
+                                    struct lac_finding *finding)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
     const struct lac_step_time *time = diagnosis->time;
     double cost_ns = time->exposed_comm_ns;
     double cost_pct = lac_pct_of_step(diagnosis, cost_ns);
-    struct lac_finding *finding =
-        cost_pct < 1.0 ? NULL : lac_finding_new(diagnosis, "exposed-communication");
-    if (!finding) {
-        return;
+    if (cost_pct < 1.0) {
+        return false;
     }
     double steps[LAC_CASE_COUNT_];
     /* expected: what fits behind computing is hidden; at worst nothing can be moved */
@@ -28,8 +27,7 @@ void lac_find_exposed_communication(struct lac_diagnosis *diagnosis)
     }
     lac_finding_price_steps(diagnosis, finding, steps);
     if (cost_pct < 5.0 && finding->gain_mid_pct < 1.0) { /* little, and nothing to propose */
-        analysis->finding_count--;
-        return;
+        return false;
     }
     lac_finding_cost(diagnosis, finding, cost_ns);
     finding->severity = lac_severity_of_gain(finding->gain_mid_pct);
@@ -69,4 +67,5 @@ void lac_find_exposed_communication(struct lac_diagnosis *diagnosis)
                            lac_texts_add(&analysis->texts, "the longest of %s",
                                          lac_say_count((int64_t)facts->count, "collective").text));
     }
+    return true;
 }

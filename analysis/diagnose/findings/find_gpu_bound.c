@@ -59,7 +59,7 @@ static void share_of_kinds(const struct lac_analysis *analysis, struct share sha
 }
 
 /** "Its time: convolutions 53 %, optimizer 2 %." */
-static const char *kinds_text(struct lac_diagnosis *diagnosis, const struct share *shares)
+static const char *kinds_text(const struct lac_diagnosis *diagnosis, const struct share *shares)
 {
     struct lac_text **texts = &diagnosis->analysis->texts;
     const char *text = "";
@@ -76,7 +76,7 @@ static const char *kinds_text(struct lac_diagnosis *diagnosis, const struct shar
  *  not full. */
 enum { FILLED_PCT = 50 };
 
-static const char *counters_text(struct lac_diagnosis *diagnosis)
+static const char *counters_text(const struct lac_diagnosis *diagnosis)
 {
     struct lac_gpu_counters counters;
     lac_gpu_counters_measure(diagnosis, &counters);
@@ -86,16 +86,12 @@ static const char *counters_text(struct lac_diagnosis *diagnosis)
                                          : "");
 }
 
-void lac_find_gpu_bound(struct lac_diagnosis *diagnosis)
+bool lac_find_gpu_bound(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
     double computing_pct = lac_computing_pct(diagnosis);
     if (computing_pct < 90.0) {
-        return;
-    }
-    struct lac_finding *finding = lac_finding_new(diagnosis, "gpu-bound");
-    if (!finding) {
-        return;
+        return false;
     }
     struct share shares[KIND_COUNT];
     share_of_kinds(analysis, shares);
@@ -136,4 +132,5 @@ void lac_find_gpu_bound(struct lac_diagnosis *diagnosis)
                                          lac_say_count((int64_t)top->count, "time").text,
                                          lac_say_ns(top->total_ns).text));
     }
+    return true;
 }

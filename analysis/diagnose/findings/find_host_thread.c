@@ -74,24 +74,21 @@ static void measure_load(const struct lac_diagnosis *diagnosis, uint32_t thread,
     }
 }
 
-void lac_find_host_single_thread(struct lac_diagnosis *diagnosis)
+bool lac_find_host_single_thread(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
     const struct lac_step_time *time = diagnosis->time;
     uint32_t thread = launching_thread(diagnosis);
     double cost_ns = time->idle_ns[LAC_CAUSE_LAUNCH] + time->idle_ns[LAC_CAUSE_HOST];
     if (thread == LAC_NONE || lac_pct_of_step(diagnosis, cost_ns) < 10.0) {
-        return;
+        return false;
     }
     struct thread_load load;
     measure_load(diagnosis, thread, &load);
     if (isnan(load.of_thread) || load.of_thread < 90.0 || load.of_busiest_other >= 50.0) {
-        return;
+        return false;
     }
-    struct lac_finding *finding = lac_finding_open_fact(diagnosis, "host-single-thread");
-    if (!finding) {
-        return;
-    }
+    lac_finding_open_fact(finding);
     lac_finding_cost(diagnosis, finding, cost_ns);
     finding->title =
         lac_texts_add(&analysis->texts,
@@ -116,6 +113,7 @@ void lac_find_host_single_thread(struct lac_diagnosis *diagnosis)
         "torch.compile, CUDA graphs";
     finding->costs = "Effort; compiling takes minutes at the start.";
     finding->wrong_if = "the thread spins in a synchronisation: then it is busy waiting.";
+    return true;
 }
 
 /* -- collections of garbage
@@ -182,14 +180,14 @@ static void collect(const struct lac_diagnosis *diagnosis, uint32_t name,
     }
 }
 
-void lac_find_gc_pauses(struct lac_diagnosis *diagnosis)
+bool lac_find_gc_pauses(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
 {
     static const double left[LAC_CASE_COUNT_] = {0.0, 0.1, 0.5};
     struct lac_analysis *analysis = diagnosis->analysis;
     const struct lac_step_time *time = diagnosis->time;
     uint32_t name = lac_strings_find(&diagnosis->model->strings, "gc", 2);
     if (name == 0 || name == LAC_NONE || diagnosis->main_host == LAC_NONE) {
-        return;
+        return false;
     }
     struct collections collections = {.longest = LAC_NONE};
     collect(diagnosis, name, &collections);
@@ -207,10 +205,8 @@ void lac_find_gc_pauses(struct lac_diagnosis *diagnosis)
             changes[which].idle_factor[cause] = 1.0 - share * (1.0 - left[which]);
         }
     }
-    struct lac_finding *finding =
-        lac_finding_open_changes(diagnosis, "gc-pauses", cost_ns, 1.0, changes);
-    if (!finding) {
-        return;
+    if (!lac_finding_open_changes(diagnosis, finding, cost_ns, 1.0, changes)) {
+        return false;
     }
     finding->confidence = 0.8;
     finding->title = lac_texts_add(
@@ -234,4 +230,5 @@ void lac_find_gc_pauses(struct lac_diagnosis *diagnosis)
     if (collections.longest != LAC_NONE) {
         lac_evidence_slice(diagnosis, finding, collections.longest, "the longest collection");
     }
+    return true;
 }

@@ -25,7 +25,8 @@ static double short_kernels_pct(const struct lac_analysis *analysis)
 }
 
 /** After how many steps two minutes of compiling have paid. */
-static const char *pays_after(struct lac_diagnosis *diagnosis, const struct lac_finding *finding)
+static const char *pays_after(const struct lac_diagnosis *diagnosis,
+                              const struct lac_finding *finding)
 {
     enum { COMPILE_S = 120 };
     double saved_s = (diagnosis->time->step_ns - (double)finding->step_mid_ns) / 1e9;
@@ -37,7 +38,7 @@ static const char *pays_after(struct lac_diagnosis *diagnosis, const struct lac_
                          lac_say_rate(COMPILE_S / saved_s).text);
 }
 
-static void propose(struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+static void propose(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
     struct lac_capture capture;
@@ -88,26 +89,21 @@ static double price(const struct lac_diagnosis *diagnosis, double host_ns,
     return fmax(time->idle_ns[LAC_CAUSE_LAUNCH] + host_ns, time->step_ns - steps[LAC_CASE_MID]);
 }
 
-void lac_find_launch_bound(struct lac_diagnosis *diagnosis)
+bool lac_find_launch_bound(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
     const struct lac_step_time *time = diagnosis->time;
     /* short stretches of operators between two launches are what a launch costs, too */
     double host_ns = lac_idle_in_short_pieces(diagnosis, LAC_CAUSE_HOST, LAUNCH_BRIDGE_NS);
     if (lac_pct_of_step(diagnosis, time->idle_ns[LAC_CAUSE_LAUNCH] + host_ns) < 5.0) {
-        return;
+        return false;
     }
     double steps[LAC_CASE_COUNT_];
     double cost_ns = price(diagnosis, host_ns, steps);
-    struct lac_finding *finding = lac_finding_new(diagnosis, "launch-bound");
-    if (!finding) {
-        return;
-    }
     lac_finding_price_steps(diagnosis, finding, steps);
     lac_finding_cost(diagnosis, finding, cost_ns);
     if (finding->gain_mid_pct < 1.0) { /* something longer hides it: nothing to propose */
-        analysis->finding_count--;
-        return;
+        return false;
     }
     finding->severity = lac_severity_of_gain(finding->gain_mid_pct);
     finding->confidence = 0.75;
@@ -140,4 +136,5 @@ void lac_find_launch_bound(struct lac_diagnosis *diagnosis)
     lac_evidence_gaps(diagnosis, finding,
                       host_ns > time->idle_ns[LAC_CAUSE_LAUNCH] ? LAC_CAUSE_HOST : LAC_CAUSE_LAUNCH,
                       3);
+    return true;
 }

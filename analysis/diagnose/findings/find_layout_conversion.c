@@ -18,7 +18,7 @@ static const char *change_text(const struct lac_diagnosis *diagnosis)
 }
 
 /** The longest conversions as evidence. */
-static void add_evidence(struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+static void add_evidence(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
 {
     const struct lac_analysis *analysis = diagnosis->analysis;
     for (uint32_t row = 0; row < analysis->kernel_name_count && finding->evidence_count < 4;
@@ -49,7 +49,7 @@ static bool is_float32_on_old_gpu(const struct lac_diagnosis *diagnosis)
            analysis->tensor_used_ns * 10 < analysis->tensor_eligible_ns;
 }
 
-static void say_worth_it(struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+static void say_worth_it(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
     const struct lac_step_time *time = diagnosis->time;
@@ -71,7 +71,7 @@ static void say_worth_it(struct lac_diagnosis *diagnosis, struct lac_finding *fi
     finding->check = "record again: the conversion kernels are gone from the kernels table";
 }
 
-static void say_not_worth_it(struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+static void say_not_worth_it(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
     const struct lac_step_time *time = diagnosis->time;
@@ -92,18 +92,14 @@ static void say_not_worth_it(struct lac_diagnosis *diagnosis, struct lac_finding
         idle_pct / 2.0);
 }
 
-void lac_find_layout_conversion(struct lac_diagnosis *diagnosis)
+bool lac_find_layout_conversion(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
     const struct lac_step_time *time = diagnosis->time;
     double exposed_pct = lac_pct_of_step(diagnosis, time->class_ns[LAC_OP_LAYOUT]);
     bool has_any = analysis->layout_by_class_count[LAC_LAYOUT_L] > 0;
     if (!has_any || (!(analysis->layout_pct >= NOTED_PCT) && exposed_pct < 1.0)) {
-        return;
-    }
-    struct lac_finding *finding = lac_finding_new(diagnosis, "layout-conversion");
-    if (!finding) {
-        return;
+        return false;
     }
     struct lac_what_if_changes what_if;
     lac_what_if_clear(&what_if);
@@ -131,4 +127,5 @@ void lac_find_layout_conversion(struct lac_diagnosis *diagnosis)
         say_not_worth_it(diagnosis, finding);
     }
     add_evidence(diagnosis, finding);
+    return true;
 }

@@ -9,13 +9,11 @@
 #include <stdint.h>
 #include <string.h>
 
-static void say_allocated(struct lac_diagnosis *diagnosis, const struct lac_gpu_memory *memory)
+static void say_allocated(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+                          const struct lac_gpu_memory *memory)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
-    struct lac_finding *finding = lac_finding_open_fact(diagnosis, "memory-headroom");
-    if (!finding) {
-        return;
-    }
+    lac_finding_open_fact(finding);
     int64_t free_bytes = memory->device > memory->peak ? memory->device - memory->peak : 0;
     bool is_scarce = free_bytes < memory->device / 10;
     finding->title = lac_texts_add(
@@ -43,17 +41,15 @@ static void say_allocated(struct lac_diagnosis *diagnosis, const struct lac_gpu_
 }
 
 /** Only what the driver counts is known: what is free there is free at least. */
-static void say_used(struct lac_diagnosis *diagnosis, const struct lac_gpu_memory *memory)
+static bool say_used(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+                     const struct lac_gpu_memory *memory)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
     int64_t free_bytes = memory->device - memory->used;
     if (free_bytes < memory->device / 2) {
-        return; /* a full cache looks the same as a need */
+        return false; /* a full cache looks the same as a need */
     }
-    struct lac_finding *finding = lac_finding_open_fact(diagnosis, "memory-headroom");
-    if (!finding) {
-        return;
-    }
+    lac_finding_open_fact(finding);
     finding->title =
         lac_texts_add(&analysis->texts, "At least %s of the GPU's %s are free",
                       lac_say_bytes(free_bytes).text, lac_say_bytes(memory->device).text);
@@ -63,20 +59,21 @@ static void say_used(struct lac_diagnosis *diagnosis, const struct lac_gpu_memor
         "What the tensors themselves need was not recorded.",
         lac_say_bytes(memory->used).text);
     finding->wrong_if = "the recording left out the step that needs most.";
+    return true;
 }
 
-void lac_find_memory_headroom(struct lac_diagnosis *diagnosis)
+bool lac_find_memory_headroom(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
 {
     struct lac_gpu_memory memory;
     lac_gpu_memory_measure(diagnosis, &memory);
     if (memory.device <= 0) {
-        return;
+        return false;
     }
     if (memory.peak > 0) {
-        say_allocated(diagnosis, &memory);
-    } else if (memory.used > 0 && memory.used <= memory.device) {
-        say_used(diagnosis, &memory);
+        say_allocated(diagnosis, finding, &memory);
+        return true;
     }
+    return memory.used > 0 && memory.used <= memory.device && say_used(diagnosis, finding, &memory);
 }
 
 /** The last operation of any device. */
@@ -90,7 +87,7 @@ static int64_t last_operation_ns(const struct lac_analysis *analysis)
     return last_ns;
 }
 
-void lac_find_out_of_memory(struct lac_diagnosis *diagnosis)
+bool lac_find_out_of_memory(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
 {
     enum { OUT_OF_MEMORY = 2 };
     struct lac_analysis *analysis = diagnosis->analysis;
@@ -111,12 +108,9 @@ void lac_find_out_of_memory(struct lac_diagnosis *diagnosis)
     }
     if (failed == LAC_NONE ||
         last_operation_ns(analysis) > slices->start_ns[failed] + slices->dur_ns[failed]) {
-        return;
+        return false;
     }
-    struct lac_finding *finding = lac_finding_open_fact(diagnosis, "out-of-memory");
-    if (!finding) {
-        return;
-    }
+    lac_finding_open_fact(finding);
     finding->severity = LAC_SEVERITY_CRITICAL;
     finding->confidence = 0.9;
     finding->title =
@@ -137,4 +131,5 @@ void lac_find_out_of_memory(struct lac_diagnosis *diagnosis)
     finding->wrong_if = "the script caught the error and went on without the GPU.";
     finding->check = "the same command with half the batch: it goes on past this point";
     lac_evidence_slice(diagnosis, finding, failed, "the allocation that failed");
+    return true;
 }

@@ -27,7 +27,7 @@ static int64_t sequence_of(const struct lac_model *model, uint64_t slice)
 }
 
 /** Nodes that were added to the graph in the range, 0 when a backward pass is in it. */
-static int64_t nodes_built(struct lac_diagnosis *diagnosis, const struct lac_mark *mark)
+static int64_t nodes_built(const struct lac_diagnosis *diagnosis, const struct lac_mark *mark)
 {
     const struct lac_model *model = diagnosis->model;
     int64_t first = -1;
@@ -56,7 +56,7 @@ static int64_t nodes_built(struct lac_diagnosis *diagnosis, const struct lac_mar
 }
 
 /** Whether another thread went backward meanwhile: autograd has threads of its own. */
-static bool has_backward_beside(struct lac_diagnosis *diagnosis, const struct lac_mark *mark)
+static bool has_backward_beside(const struct lac_diagnosis *diagnosis, const struct lac_mark *mark)
 {
     const struct lac_model *model = diagnosis->model;
     uint32_t process = model->tracks[mark->track].process;
@@ -86,7 +86,7 @@ static bool is_evaluation(const struct lac_diagnosis *diagnosis, const struct la
     return strcasestr(name, "validat") || strcasestr(name, "evaluat");
 }
 
-void lac_find_missing_no_grad(struct lac_diagnosis *diagnosis)
+bool lac_find_missing_no_grad(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
     uint32_t with = LAC_NONE;
@@ -104,11 +104,10 @@ void lac_find_missing_no_grad(struct lac_diagnosis *diagnosis)
             nodes = built > nodes ? built : nodes;
         }
     }
-    struct lac_finding *finding =
-        with == LAC_NONE ? NULL : lac_finding_open_fact(diagnosis, "missing-no-grad");
-    if (!finding) {
-        return;
+    if (with == LAC_NONE) {
+        return false;
     }
+    lac_finding_open_fact(finding);
     finding->severity = LAC_SEVERITY_WARNING;
     finding->title = "The evaluation keeps what a backward pass would need, and none follows";
     finding->why = lac_texts_add(
@@ -123,4 +122,5 @@ void lac_find_missing_no_grad(struct lac_diagnosis *diagnosis)
     finding->wrong_if = "the evaluation takes gradients on purpose.";
     finding->check = "record an evaluation again: its operators have no sequence number";
     lac_evidence_slice(diagnosis, finding, with, "an evaluation that builds a graph");
+    return true;
 }

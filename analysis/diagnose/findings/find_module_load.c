@@ -48,17 +48,15 @@ static bool is_paid_once(const struct hits *hits)
     return hits->count <= 2 || hits->count * 10 <= hits->steps || hits->late_count == 0;
 }
 
-void lac_find_module_load(struct lac_diagnosis *diagnosis)
+bool lac_find_module_load(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
     struct lac_what_if_changes what_if;
     lac_what_if_clear(&what_if);
     what_if.no_module_load = 1;
     double cost_ns = diagnosis->time->idle_ns[LAC_CAUSE_MODULE_LOAD];
-    struct lac_finding *finding =
-        lac_finding_open(diagnosis, "module-load", cost_ns, 1.0, &what_if);
-    if (!finding) {
-        return;
+    if (!lac_finding_open(diagnosis, finding, cost_ns, 1.0, &what_if)) {
+        return false;
     }
     struct hits hits = steps_hit(diagnosis);
     finding->title =
@@ -89,4 +87,5 @@ void lac_find_module_load(struct lac_diagnosis *diagnosis)
         finding->confidence = 0.5;
     }
     lac_evidence_gaps(diagnosis, finding, LAC_CAUSE_MODULE_LOAD, 3);
+    return true;
 }

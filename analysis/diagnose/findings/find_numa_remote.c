@@ -12,25 +12,21 @@ static const double copies_left[LAC_CASE_COUNT_] = {0.6, 0.8, 1.0};
 
 /** The recorded list of cores beside the GPUs, for a command line; "" when it has odd characters.
  */
-static const char *gpu_cores(struct lac_diagnosis *diagnosis)
+static const char *gpu_cores(const struct lac_diagnosis *diagnosis)
 {
     return lac_setting_text(diagnosis, "host", "gpu_local_cores", "0123456789-,");
 }
 
-void lac_find_numa_remote(struct lac_diagnosis *diagnosis)
+bool lac_find_numa_remote(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
     const struct lac_step_time *time = diagnosis->time;
     if (!lac_setting_cores_apart(diagnosis, "cores_allowed", "gpu_local_cores")) {
-        return;
+        return false;
     }
     double copies_ns = time->class_ns[LAC_OP_COPY_PAGEABLE] + time->class_ns[LAC_OP_COPY_PINNED];
     if (lac_pct_of_step(diagnosis, copies_ns) < 3.0) {
-        return; /* nothing that crosses is waited for */
-    }
-    struct lac_finding *finding = lac_finding_new(diagnosis, "numa-remote");
-    if (!finding) {
-        return;
+        return false; /* nothing that crosses is waited for */
     }
     double step_ns[LAC_CASE_COUNT_];
     for (int which = 0; which < LAC_CASE_COUNT_; which++) {
@@ -69,4 +65,5 @@ void lac_find_numa_remote(struct lac_diagnosis *diagnosis)
     finding->wrong_if = "copies are as slow from the GPU's socket.";
     finding->check = "nvidia-smi topo -m: the GPU's row tells its CPU affinity";
     lac_evidence_gaps(diagnosis, finding, LAC_CAUSE_COPY_WAIT, 2);
+    return true;
 }

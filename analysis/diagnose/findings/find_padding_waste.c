@@ -10,7 +10,7 @@ enum { COUNTED_FOR_ADVICE = 8 };
 
 #define PADDING_PCT_MIN 10.0
 /** Why we think so, or NULL when too little was counted. */
-static const char *say_why(struct lac_diagnosis *diagnosis)
+static const char *say_why(const struct lac_diagnosis *diagnosis)
 {
     struct lac_text **texts = &diagnosis->analysis->texts;
     const char *cost = "Products and elementwise work on padding cost as much as on anything else.";
@@ -29,14 +29,14 @@ static const char *say_why(struct lac_diagnosis *diagnosis)
                          positions * diagnosis->analysis->padding_pct / 100.0, positions, cost);
 }
 
-void lac_find_padding_waste(struct lac_diagnosis *diagnosis)
+bool lac_find_padding_waste(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
     const char *why = analysis->padding_pct >= PADDING_PCT_MIN ? say_why(diagnosis) : NULL;
-    struct lac_finding *finding = why ? lac_finding_open_fact(diagnosis, "padding-waste") : NULL;
-    if (!finding) {
-        return;
+    if (!why) {
+        return false;
     }
+    lac_finding_open_fact(finding);
     finding->title = lac_texts_add(&analysis->texts, "%.0f %% of what is computed is padding",
                                    analysis->padding_pct);
     finding->why = why;
@@ -47,4 +47,5 @@ void lac_find_padding_waste(struct lac_diagnosis *diagnosis)
     finding->costs = "Buckets change the order of the samples: shuffle the buckets. Packing needs "
                      "attention that knows the borders.";
     finding->wrong_if = "the padding is already skipped by kernels for variable lengths.";
+    return true;
 }

@@ -6,36 +6,51 @@
 #include "analysis/diagnose/findings/findings.h"
 
 #include <stdint.h>
-#include <string.h>
 
 struct advice {
     enum lac_phase_kind phase;
     const char *text;
-    const char *aside; /* the finding that says it better, with a gain; or NULL */
-    bool is_left_out;  /* of the mean step */
+    enum lac_finding_kind aside; /* the finding that says it better, with a gain */
+    bool is_left_out;            /* of the mean step */
     const char *change;
     const char *costs;
 };
 
-static const struct advice advices[] = {
-    {LAC_PHASE_VALIDATION, "evaluating", NULL, true,
-     "with torch.inference_mode():            # no graph, less memory: a larger batch fits\n"
-     "    evaluate(model, validation_loader)  # workers as many as in training; less often",
-     "Evaluating less often shows a turn for the worse later."},
-    {LAC_PHASE_CHECKPOINT, "writing checkpoints", NULL, true,
-     "import torch.distributed.checkpoint as dcp\n"
-     "saving = dcp.async_save(state, checkpoint_id=path)  # PyTorch 2.3; training goes on\n"
-     "# ... before the next one: saving.result()",
-     "Memory of the host for one copy of the state; a crash loses what was not written yet."},
-    {LAC_PHASE_EPOCH_END, "waiting at the ends of epochs", "worker-respawn", false,
-     "DataLoader(..., persistent_workers=True)   # one loader for all epochs, made once",
-     "The workers' memory between epochs."},
-    {LAC_PHASE_RECOMPILATION, "loading and compiling code after the first steps", "module-load",
-     false,
-     "torch._dynamo.mark_dynamic(batch, 0)         # if torch.compile is used\n"
-     "DataLoader(..., drop_last=True)               # no shorter last batch: one shape for all",
-     "A partial batch an epoch is not trained on."},
-};
+static const struct advice validation_advice = {
+    LAC_PHASE_VALIDATION,
+    "evaluating",
+    LAC_FINDING_COUNT_,
+    true,
+    "with torch.inference_mode():            # no graph, less memory: a larger batch fits\n"
+    "    evaluate(model, validation_loader)  # workers as many as in training; less often",
+    "Evaluating less often shows a turn for the worse later."};
+
+static const struct advice checkpoint_advice = {
+    LAC_PHASE_CHECKPOINT,
+    "writing checkpoints",
+    LAC_FINDING_COUNT_,
+    true,
+    "import torch.distributed.checkpoint as dcp\n"
+    "saving = dcp.async_save(state, checkpoint_id=path)  # PyTorch 2.3; training goes on\n"
+    "# ... before the next one: saving.result()",
+    "Memory of the host for one copy of the state; a crash loses what was not written yet."};
+
+static const struct advice epoch_end_advice = {
+    LAC_PHASE_EPOCH_END,
+    "waiting at the ends of epochs",
+    LAC_FINDING_WORKER_RESPAWN,
+    false,
+    "DataLoader(..., persistent_workers=True)   # one loader for all epochs, made once",
+    "The workers' memory between epochs."};
+
+static const struct advice recompile_advice = {
+    LAC_PHASE_RECOMPILATION,
+    "loading and compiling code after the first steps",
+    LAC_FINDING_MODULE_LOAD,
+    false,
+    "torch._dynamo.mark_dynamic(batch, 0)         # if torch.compile is used\n"
+    "DataLoader(..., drop_last=True)               # no shorter last batch: one shape for all",
+    "A partial batch an epoch is not trained on."};
 
 struct phase_time {
     int64_t ns;
@@ -59,7 +74,7 @@ static struct phase_time time_of(const struct lac_analysis *analysis, enum lac_p
 }
 
 /** Whether the change follows from what was recorded. */
-static bool is_open(struct lac_diagnosis *diagnosis, const struct advice *advice)
+static bool is_open(const struct lac_diagnosis *diagnosis, const struct advice *advice)
 {
     if (lac_framework_of(diagnosis->model) == LAC_FRAMEWORK_TENSORFLOW) {
         return false;
@@ -70,7 +85,7 @@ static bool is_open(struct lac_diagnosis *diagnosis, const struct advice *advice
 }
 
 /** The range that the longest phase is, or the interval. */
-static void show(struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+static void show(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
                  const struct lac_phase *phase)
 {
     const struct lac_marks *marks = &diagnosis->other_work_marks;
@@ -91,14 +106,11 @@ static void show(struct lac_diagnosis *diagnosis, struct lac_finding *finding,
     }
 }
 
-static void say(struct lac_diagnosis *diagnosis, const struct advice *advice,
-                const struct phase_time *time)
+static void say(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+                const struct advice *advice, const struct phase_time *time)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
-    struct lac_finding *finding = lac_finding_open_fact(diagnosis, "phase-overhead");
-    if (!finding) {
-        return;
-    }
+    lac_finding_open_fact(finding);
     const struct lac_phase *longest = &analysis->phases[time->longest];
     const char *times = time->count == 1
                             ? "once"
@@ -123,24 +135,37 @@ static void say(struct lac_diagnosis *diagnosis, const struct advice *advice,
     show(diagnosis, finding, longest);
 }
 
-static bool has_finding(const struct lac_analysis *analysis, const char *id)
-{
-    for (uint32_t i = 0; id && i < analysis->finding_count; i++) {
-        if (strcmp(analysis->findings[i].id, id) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
-void lac_find_phase_overhead(struct lac_diagnosis *diagnosis)
+static bool find_phase(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+                       const struct advice *advice)
 {
     const struct lac_analysis *analysis = diagnosis->analysis;
-    for (size_t i = 0; i < sizeof advices / sizeof advices[0] && analysis->step_count > 0; i++) {
-        const struct phase_time time = time_of(analysis, advices[i].phase);
-        if (time.count > 0 && lac_pct(time.ns, analysis->duration_ns) >= 5.0 &&
-            !has_finding(analysis, advices[i].aside)) {
-            say(diagnosis, &advices[i], &time);
-        }
+    const struct phase_time time = time_of(analysis, advice->phase);
+    if (analysis->step_count == 0 || time.count == 0 ||
+        lac_pct(time.ns, analysis->duration_ns) < 5.0 || lac_finding_of(analysis, advice->aside)) {
+        return false;
     }
+    say(diagnosis, finding, advice, &time);
+    return true;
+}
+
+bool lac_find_validation_overhead(const struct lac_diagnosis *diagnosis,
+                                  struct lac_finding *finding)
+{
+    return find_phase(diagnosis, finding, &validation_advice);
+}
+
+bool lac_find_checkpoint_overhead(const struct lac_diagnosis *diagnosis,
+                                  struct lac_finding *finding)
+{
+    return find_phase(diagnosis, finding, &checkpoint_advice);
+}
+
+bool lac_find_epoch_end_overhead(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+{
+    return find_phase(diagnosis, finding, &epoch_end_advice);
+}
+
+bool lac_find_recompile_overhead(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+{
+    return find_phase(diagnosis, finding, &recompile_advice);
 }

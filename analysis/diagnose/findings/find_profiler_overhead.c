@@ -5,16 +5,12 @@
 #include <math.h>
 #include <stdint.h>
 
-void lac_find_profiler_overhead(struct lac_diagnosis *diagnosis)
+bool lac_find_profiler_overhead(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
     double cost_ns = diagnosis->time->idle_ns[LAC_CAUSE_PROFILER];
     if (lac_pct_of_step(diagnosis, cost_ns) < 1.0) {
-        return;
-    }
-    struct lac_finding *finding = lac_finding_new(diagnosis, "profiler-overhead");
-    if (!finding) {
-        return;
+        return false;
     }
     lac_finding_cost(diagnosis, finding, cost_ns);
     finding->severity = LAC_SEVERITY_INFO;
@@ -26,4 +22,5 @@ void lac_find_profiler_overhead(struct lac_diagnosis *diagnosis)
     finding->why = "Its buffers are flushed inside steps. Without it a step is that much shorter: "
                    "compare steps only with others that were recorded the same way.";
     lac_evidence_gaps(diagnosis, finding, LAC_CAUSE_PROFILER, 3);
+    return true;
 }

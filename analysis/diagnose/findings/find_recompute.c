@@ -44,7 +44,7 @@ static bool has_room(const struct lac_gpu_memory *memory)
            memory->device - memory->peak >= 2 * (memory->peak - memory->floor);
 }
 
-static void explain(struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+static void explain(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
                     const struct recomputed *recomputed, const struct lac_gpu_memory *memory)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
@@ -80,7 +80,7 @@ static void explain(struct lac_diagnosis *diagnosis, struct lac_finding *finding
     }
 }
 
-void lac_find_recompute(struct lac_diagnosis *diagnosis)
+bool lac_find_recompute(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
 {
     static const double saved[LAC_CASE_COUNT_] = {1.0, 0.9, 0.5};
     const struct lac_work *work = diagnosis->work;
@@ -88,28 +88,26 @@ void lac_find_recompute(struct lac_diagnosis *diagnosis)
     collect(diagnosis, &recomputed);
     if (work->steps <= 0.0 || (double)recomputed.count < 4.0 * work->steps ||
         lac_pct_of_step(diagnosis, recomputed.ns / work->steps) < 3.0) {
-        return;
+        return false;
     }
     struct lac_gpu_memory memory;
     lac_gpu_memory_measure(diagnosis, &memory);
-    struct lac_finding *finding = NULL;
+    bool is_estimated = false;
     double cost_ns = recomputed.ns / work->steps;
     if (has_room(&memory)) {
         struct lac_change changes[LAC_CASE_COUNT_];
         for (int which = 0; which < LAC_CASE_COUNT_; which++) {
             lac_change_from_saving(diagnosis, &recomputed.saving, saved[which], &changes[which]);
         }
-        finding = lac_finding_open_changes(diagnosis, "recompute", cost_ns, 3.0, changes);
+        is_estimated = lac_finding_open_changes(diagnosis, finding, cost_ns, 3.0, changes);
     }
-    if (!finding) {
-        finding = lac_finding_open_fact(diagnosis, "recompute");
-    }
-    if (!finding) {
-        return;
+    if (!is_estimated) {
+        lac_finding_open_fact(finding);
     }
     lac_finding_cost(diagnosis, finding, cost_ns);
     if (finding->step_mid_ns != LAC_UNKNOWN_NS) {
         finding->expect = lac_finding_expect(diagnosis, finding);
     }
     explain(diagnosis, finding, &recomputed, &memory);
+    return true;
 }

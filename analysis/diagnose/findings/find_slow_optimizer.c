@@ -83,7 +83,7 @@ static bool is_one_of(const char *name, const char *const *names, size_t count)
     return false;
 }
 
-static const char *change_of(struct lac_diagnosis *diagnosis, const char *class)
+static const char *change_of(const struct lac_diagnosis *diagnosis, const char *class)
 {
     static const char *const foreach[] = {"SGD",     "Adam",   "AdamW",    "NAdam",
                                           "RAdam",   "Adamax", "Adadelta", "Adagrad",
@@ -112,7 +112,7 @@ static const char *change_of(struct lac_diagnosis *diagnosis, const char *class)
            "torch._foreach_add_(parameters, momenta, alpha=-lr)";
 }
 
-static void explain(struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+static void explain(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
                     const struct optimizer *optimizer)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
@@ -167,7 +167,7 @@ static double waiting_for(const struct lac_diagnosis *diagnosis, double range_ns
     return fmin(idle_ns, fmax(0.0, range_ns - slack_ns));
 }
 
-void lac_find_slow_optimizer(struct lac_diagnosis *diagnosis)
+bool lac_find_slow_optimizer(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
 {
     /* how much of the host's time in it goes, and of its short kernels */
     static const double host_saved[LAC_CASE_COUNT_] = {0.95, 0.85, 0.5};
@@ -180,7 +180,7 @@ void lac_find_slow_optimizer(struct lac_diagnosis *diagnosis)
     /* a recording with Python stacks makes the host slow: it cannot tell */
     if (!is_single || work->steps <= 0.0 || diagnosis->has_python ||
         diagnosis->model->info.has_python_stacks) {
-        return;
+        return false;
     }
     optimizer.range_ns = mean_range_ns(diagnosis, &optimizer.longest_range);
     double cost_ns = waiting_for(diagnosis, optimizer.range_ns);
@@ -192,10 +192,10 @@ void lac_find_slow_optimizer(struct lac_diagnosis *diagnosis)
     /* what the device waits for it is what goes without it: other waits may take its place */
     double gone_ns = diagnosis->time->step_ns - lac_retime(diagnosis, &changes[LAC_CASE_BEST]);
     cost_ns = fmin(cost_ns, fmax(0.0, gone_ns));
-    struct lac_finding *finding =
-        lac_finding_open_changes(diagnosis, "slow-optimizer", cost_ns, 3.0, changes);
-    if (finding) {
-        finding->confidence = 0.7;
-        explain(diagnosis, finding, &optimizer);
+    if (!lac_finding_open_changes(diagnosis, finding, cost_ns, 3.0, changes)) {
+        return false;
     }
+    finding->confidence = 0.7;
+    explain(diagnosis, finding, &optimizer);
+    return true;
 }

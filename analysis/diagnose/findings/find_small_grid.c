@@ -30,13 +30,13 @@ static uint64_t blocks_of(const struct lac_model *model, uint64_t slice)
     return (uint64_t)config->grid[0] * config->grid[1] * (uint64_t)config->grid[2];
 }
 
-void lac_find_small_grid(struct lac_diagnosis *diagnosis)
+bool lac_find_small_grid(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
     const struct lac_work *work = diagnosis->work;
     const struct lac_device *device = lac_main_device(diagnosis);
     if (!device || device->sm_count <= 0 || work->steps <= 0.0) {
-        return;
+        return false;
     }
     struct small small = {.top = LAC_NONE};
     uint64_t sm_count = (uint64_t)device->sm_count;
@@ -63,17 +63,14 @@ void lac_find_small_grid(struct lac_diagnosis *diagnosis)
     }
     double cost_ns = small.wasted_ns / work->steps;
     if (small.top == LAC_NONE || lac_pct_of_step(diagnosis, cost_ns) < 10.0) {
-        return;
+        return false;
     }
     struct lac_gpu_counters counters;
     lac_gpu_counters_measure(diagnosis, &counters);
     if (counters.sms_active > 100.0 - lac_pct_of_step(diagnosis, cost_ns) + TOLERANCE_PCT) {
-        return; /* others run beside them: the multiprocessors do have work */
+        return false; /* others run beside them: the multiprocessors do have work */
     }
-    struct lac_finding *finding = lac_finding_open_fact(diagnosis, "small-grid");
-    if (!finding) {
-        return;
-    }
+    lac_finding_open_fact(finding);
     lac_finding_cost(diagnosis, finding, cost_ns);
     finding->title = lac_texts_add(
         &analysis->texts, "Kernels too small for the GPU run for %s of every %s step (%s)",
@@ -97,4 +94,5 @@ void lac_find_small_grid(struct lac_diagnosis *diagnosis)
                                      "%s: %llu of %d multiprocessors have a block",
                                      lac_work_kernel_name(diagnosis, small.top),
                                      (unsigned long long)small.top_blocks, device->sm_count));
+    return true;
 }

@@ -84,7 +84,7 @@ static bool is_cycle(const struct lac_analysis *analysis, uint32_t count)
     return count >= 3 && same == count - 1;
 }
 
-void lac_find_step_outliers(struct lac_diagnosis *diagnosis)
+bool lac_find_step_outliers(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
     struct outliers outliers = {0};
@@ -94,11 +94,7 @@ void lac_find_step_outliers(struct lac_diagnosis *diagnosis)
     if (outliers.count == 0 || is_cycle(analysis, outliers.count) ||
         outliers.count * 10 > analysis->step_kept_count ||
         lac_pct_of_step(diagnosis, cost_ns) < 1.0) {
-        return;
-    }
-    struct lac_finding *finding = lac_finding_new(diagnosis, "step-outliers");
-    if (!finding) {
-        return;
+        return false;
     }
     const struct lac_step *longest = &analysis->steps[outliers.longest];
     lac_finding_cost(diagnosis, finding, cost_ns);
@@ -129,4 +125,5 @@ void lac_find_step_outliers(struct lac_diagnosis *diagnosis)
                                   .t1_ns = longest->start_ns + longest->dur_ns,
                                   .text = "the longest of them"};
     }
+    return true;
 }

@@ -110,7 +110,7 @@ static const char *change_for(const struct culprit *culprit)
            "    torch.cuda.synchronize()";
 }
 
-static void propose(struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+static void propose(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
                     const struct culprit *worst)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
@@ -126,7 +126,7 @@ static void propose(struct lac_diagnosis *diagnosis, struct lac_finding *finding
 }
 
 /** The longest call that waits, in kept steps. */
-static void add_waiter_evidence(struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+static void add_waiter_evidence(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
 {
     const struct lac_host *host = &diagnosis->hosts[diagnosis->main_host];
     uint64_t longest = UINT64_MAX;
@@ -146,11 +146,10 @@ static void add_waiter_evidence(struct lac_diagnosis *diagnosis, struct lac_find
     }
 }
 
-/** Whether a finding that names the idle time itself gains as much, but for the last one, which is
- *  the one being made. */
+/** Whether a finding that names the idle time itself gains as much. */
 static bool is_said_already(const struct lac_analysis *analysis, double gain_pct)
 {
-    for (uint32_t i = 0; i + 1 < analysis->finding_count; i++) {
+    for (uint32_t i = 0; i < analysis->finding_count; i++) {
         if (analysis->findings[i].gain_mid_pct >= gain_pct) {
             return true;
         }
@@ -159,25 +158,23 @@ static bool is_said_already(const struct lac_analysis *analysis, double gain_pct
 }
 
 /** The device's idle time has other names, but without the wait there is less of it. */
-static void find_behind(struct lac_diagnosis *diagnosis, const struct lac_what_if_changes *what_if)
+static bool find_behind(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+                        const struct lac_what_if_changes *what_if)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
     struct culprit worst = {.call = "", .around = ""};
     if (lac_graph_trust(diagnosis->time) != LAC_TRUST_ALL || diagnosis->main_host == LAC_NONE ||
         !find_waiter(diagnosis, &worst)) {
-        return;
+        return false;
     }
     double steps = (double)analysis->step_kept_count;
     bool is_of_every_step = (double)worst.count >= 0.5 * steps;
-    struct lac_finding *finding =
-        is_of_every_step ? lac_finding_new(diagnosis, "sync-stall") : NULL;
-    if (!finding) {
-        return;
+    if (!is_of_every_step) {
+        return false;
     }
     lac_finding_price(diagnosis, finding, what_if);
     if (finding->gain_mid_pct < 5.0 || is_said_already(analysis, 0.8 * finding->gain_mid_pct)) {
-        analysis->finding_count--;
-        return;
+        return false;
     }
     double gain_ns = (double)(analysis->step_mean_ns - finding->step_mid_ns);
     lac_finding_cost(diagnosis, finding, gain_ns);
@@ -205,23 +202,22 @@ static void find_behind(struct lac_diagnosis *diagnosis, const struct lac_what_i
         &analysis->texts, "%s; nothing, where the host needs the value at once (a size, a choice).",
         lac_finding_expect(diagnosis, finding));
     add_waiter_evidence(diagnosis, finding);
+    return true;
 }
 
-/** The queue is empty when synchronisations return. @return NULL when that is not worth saying */
-static struct lac_finding *find_after(struct lac_diagnosis *diagnosis,
-                                      const struct lac_what_if_changes *what_if)
+/** The queue is empty when synchronisations return. @return whether that is worth saying */
+static bool find_after(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+                       const struct lac_what_if_changes *what_if)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
     struct culprit worst = {.call = "", .around = ""};
     double cost_ns = diagnosis->time->idle_ns[LAC_CAUSE_SYNC];
     if (!find_culprit(diagnosis, &worst)) {
-        return NULL;
+        return false;
     }
     double per_step = (double)worst.count / (double)analysis->step_kept_count;
-    struct lac_finding *finding =
-        lac_finding_open(diagnosis, "sync-stall", cost_ns, per_step >= 5.0 ? 1.0 : 3.0, what_if);
-    if (!finding) {
-        return NULL;
+    if (!lac_finding_open(diagnosis, finding, cost_ns, per_step >= 5.0 ? 1.0 : 3.0, what_if)) {
+        return false;
     }
     finding->title = lac_texts_add(
         &analysis->texts,
@@ -238,15 +234,13 @@ static struct lac_finding *find_after(struct lac_diagnosis *diagnosis,
         lac_say_ns(worst.exposed_ns / (int64_t)(worst.count ? worst.count : 1)).text);
     propose(diagnosis, finding, &worst);
     lac_evidence_gaps(diagnosis, finding, LAC_CAUSE_SYNC, 3);
-    return finding;
+    return true;
 }
 
-void lac_find_sync_stall(struct lac_diagnosis *diagnosis)
+bool lac_find_sync_stall(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
 {
     struct lac_what_if_changes what_if;
     lac_what_if_clear(&what_if);
     what_if.no_sync = 1;
-    if (!find_after(diagnosis, &what_if)) {
-        find_behind(diagnosis, &what_if);
-    }
+    return find_after(diagnosis, finding, &what_if) || find_behind(diagnosis, finding, &what_if);
 }

@@ -111,8 +111,9 @@ static int64_t up_to(int64_t size, int64_t multiple)
 }
 
 /** "K is 50257: pad it to 50304", where the operator's shapes were recorded. */
-static const char *dimension_text(struct lac_diagnosis *diagnosis, const struct lac_work_op *op,
-                                  const struct multiples *multiples, int32_t major)
+static const char *dimension_text(const struct lac_diagnosis *diagnosis,
+                                  const struct lac_work_op *op, const struct multiples *multiples,
+                                  int32_t major)
 {
     struct lac_shape inputs[LAC_SHAPE_INPUTS];
     struct lac_product product;
@@ -133,8 +134,8 @@ static const char *dimension_text(struct lac_diagnosis *diagnosis, const struct 
     return "";
 }
 
-static void find_misaligned(struct lac_diagnosis *diagnosis, const struct matrix_work *matrix,
-                            int32_t major)
+static bool find_misaligned(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+                            const struct matrix_work *matrix, int32_t major)
 {
     /* how much faster such kernels get: best, expected, worst */
     static const double speedup[LAC_CASE_COUNT_] = {2.5, 1.4, 1.1};
@@ -145,10 +146,8 @@ static void find_misaligned(struct lac_diagnosis *diagnosis, const struct matrix
                                &changes[which]);
     }
     double cost_ns = matrix->misaligned_ns / diagnosis->work->steps;
-    struct lac_finding *finding =
-        lac_finding_open_changes(diagnosis, "tensor-cores-misaligned", cost_ns, 3.0, changes);
-    if (!finding) {
-        return;
+    if (!lac_finding_open_changes(diagnosis, finding, cost_ns, 3.0, changes)) {
+        return false;
     }
     const struct lac_work_op *top = &diagnosis->work->ops[matrix->top_misaligned];
     const char *name = lac_model_str(diagnosis->model, diagnosis->model->slices.name[top->slice]);
@@ -189,19 +188,18 @@ static void find_misaligned(struct lac_diagnosis *diagnosis, const struct matrix
                         "them once.";
     finding->check = "record again: the kernels' names say align8, or none of it";
     lac_evidence_slice(diagnosis, finding, top->slice, "the longest of these products");
+    return true;
 }
 
-static void find_older(struct lac_diagnosis *diagnosis, const struct matrix_work *matrix)
+static bool find_older(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+                       const struct matrix_work *matrix)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
     double cost_ns = matrix->older_ns / diagnosis->work->steps;
     if (matrix->top_older == UINT64_MAX || lac_pct_of_step(diagnosis, cost_ns) < 5.0) {
-        return;
+        return false;
     }
-    struct lac_finding *finding = lac_finding_open_fact(diagnosis, "tensor-cores-older-kernels");
-    if (!finding) {
-        return;
-    }
+    lac_finding_open_fact(finding);
     const struct lac_work_op *top = &diagnosis->work->ops[matrix->top_older];
     lac_finding_cost(diagnosis, finding, cost_ns);
     finding->confidence = 0.5;
@@ -220,19 +218,31 @@ static void find_older(struct lac_diagnosis *diagnosis, const struct matrix_work
     finding->wrong_if = "the newest library chooses the same kernels for these shapes.";
     finding->check = "record again with the newer library: names of this GPU's own generation";
     lac_evidence_slice(diagnosis, finding, top->slice, "the longest of these kernels");
+    return true;
 }
 
-void lac_find_tensor_cores_misaligned(struct lac_diagnosis *diagnosis)
+bool lac_find_tensor_cores_misaligned(const struct lac_diagnosis *diagnosis,
+                                      struct lac_finding *finding)
 {
     const struct lac_device *device = lac_main_device(diagnosis);
-    if (diagnosis->work->steps <= 0.0) {
-        return;
-    }
-    struct matrix_work matrix = {0};
     int32_t major = device ? device->cc_major : 0;
-    collect(diagnosis, major, &matrix);
-    if (matrix.top_misaligned != UINT64_MAX) {
-        find_misaligned(diagnosis, &matrix, major);
+    struct matrix_work matrix = {0};
+    if (diagnosis->work->steps <= 0.0) {
+        return false;
     }
-    find_older(diagnosis, &matrix);
+    collect(diagnosis, major, &matrix);
+    return matrix.top_misaligned != UINT64_MAX &&
+           find_misaligned(diagnosis, finding, &matrix, major);
+}
+
+bool lac_find_tensor_cores_older_kernels(const struct lac_diagnosis *diagnosis,
+                                         struct lac_finding *finding)
+{
+    const struct lac_device *device = lac_main_device(diagnosis);
+    struct matrix_work matrix = {0};
+    if (diagnosis->work->steps <= 0.0) {
+        return false;
+    }
+    collect(diagnosis, device ? device->cc_major : 0, &matrix);
+    return find_older(diagnosis, finding, &matrix);
 }

@@ -41,7 +41,7 @@ static double conv_share(const struct lac_analysis *analysis)
     return all > 0.0 ? conv / all : 0.0;
 }
 
-static void propose(struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+static void propose(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
                     int32_t generation)
 {
     if (generation < 8) {
@@ -73,7 +73,7 @@ static void propose(struct lac_diagnosis *diagnosis, struct lac_finding *finding
 }
 
 /** The three kernels that take most of it. */
-static void add_evidence(struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+static void add_evidence(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
 {
     const struct lac_analysis *analysis = diagnosis->analysis;
     for (uint32_t row = 0; row < analysis->kernel_name_count && finding->evidence_count < 3;
@@ -102,7 +102,7 @@ bool lac_has_unused_tensor_cores(const struct lac_diagnosis *diagnosis)
 
 /** What the GPU's own counters say of it; where they see work that no name tells of, the names are
  *  trusted less. */
-static const char *counters_text(struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+static const char *counters_text(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
 {
     const struct lac_analysis *analysis = diagnosis->analysis;
     struct lac_gpu_counters counters;
@@ -117,7 +117,8 @@ static const char *counters_text(struct lac_diagnosis *diagnosis, struct lac_fin
                          "%s Tensor cores do work, though no kernel's name says so.", text);
 }
 
-void lac_find_tensor_cores_unused(struct lac_diagnosis *diagnosis)
+bool lac_find_tensor_cores_unused(const struct lac_diagnosis *diagnosis,
+                                  struct lac_finding *finding)
 {
     /* how much faster eligible kernels get: best, expected, worst */
     static const double speedup[LAC_CASE_COUNT_] = {6.0, LAC_TENSOR_SPEEDUP_MID, 1.5};
@@ -125,11 +126,7 @@ void lac_find_tensor_cores_unused(struct lac_diagnosis *diagnosis)
     const struct lac_step_time *time = diagnosis->time;
     double unused_ns = time->class_ns[LAC_OP_UNUSED_TENSOR];
     if (!lac_has_unused_tensor_cores(diagnosis)) {
-        return;
-    }
-    struct lac_finding *finding = lac_finding_new(diagnosis, "tensor-cores-unused");
-    if (!finding) {
-        return;
+        return false;
     }
     double steps[LAC_CASE_COUNT_];
     for (int which = 0; which < LAC_CASE_COUNT_; which++) {
@@ -168,4 +165,5 @@ void lac_find_tensor_cores_unused(struct lac_diagnosis *diagnosis)
         finding->check = "record again: the kernels' names show tensor cores";
     }
     add_evidence(diagnosis, finding);
+    return true;
 }

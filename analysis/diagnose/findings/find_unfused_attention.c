@@ -149,7 +149,8 @@ static void collect(const struct lac_diagnosis *diagnosis, struct attention *att
 }
 
 /** " The sequence length is 5185: pad it to 5192." where shapes say so. */
-static const char *length_text(struct lac_diagnosis *diagnosis, const struct attention *attention)
+static const char *length_text(const struct lac_diagnosis *diagnosis,
+                               const struct attention *attention)
 {
     enum { MULTIPLE = 8 };
     if (!attention->has_misaligned) {
@@ -201,7 +202,7 @@ static bool is_fallback(const struct lac_diagnosis *diagnosis)
     return false;
 }
 
-static void propose(struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+static void propose(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
     bool fell_back = is_fallback(diagnosis);
@@ -231,7 +232,7 @@ static void propose(struct lac_diagnosis *diagnosis, struct lac_finding *finding
                      "kernels are there";
 }
 
-const char *lac_unfused_attention_text(struct lac_diagnosis *diagnosis)
+const char *lac_unfused_attention_text(const struct lac_diagnosis *diagnosis)
 {
     struct attention attention = {0};
     if (diagnosis->work->steps <= 0.0) {
@@ -249,24 +250,22 @@ const char *lac_unfused_attention_text(struct lac_diagnosis *diagnosis)
                          lac_say_pct(fmin(pct, 100.0)).text, length_text(diagnosis, &attention));
 }
 
-void lac_find_unfused_attention(struct lac_diagnosis *diagnosis)
+bool lac_find_unfused_attention(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
     struct attention attention = {0};
     collect(diagnosis, &attention);
     double steps = diagnosis->work->steps;
     if (attention.count == 0 || steps <= 0.0 || (double)attention.count < steps) {
-        return;
+        return false;
     }
     struct lac_change changes[LAC_CASE_COUNT_];
     for (int which = 0; which < LAC_CASE_COUNT_; which++) {
         lac_change_from_saving(diagnosis, &attention.saving[which], 1.0, &changes[which]);
     }
     double cost_ns = (attention.product_ns + attention.other_ns) / steps;
-    struct lac_finding *finding =
-        lac_finding_open_changes(diagnosis, "unfused-attention", cost_ns, 3.0, changes);
-    if (!finding) {
-        return;
+    if (!lac_finding_open_changes(diagnosis, finding, cost_ns, 3.0, changes)) {
+        return false;
     }
     double between_pct = 100.0 * attention.other_ns / (attention.product_ns + attention.other_ns);
     finding->title = lac_texts_add(
@@ -289,4 +288,5 @@ void lac_find_unfused_attention(struct lac_diagnosis *diagnosis)
     }
     lac_evidence_slice(diagnosis, finding, diagnosis->work->ops[attention.example].slice,
                        "a product behind it");
+    return true;
 }

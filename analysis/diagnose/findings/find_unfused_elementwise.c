@@ -76,7 +76,8 @@ static void collect(const struct lac_diagnosis *diagnosis, struct chains *chains
     }
 }
 
-void lac_find_unfused_elementwise(struct lac_diagnosis *diagnosis)
+bool lac_find_unfused_elementwise(const struct lac_diagnosis *diagnosis,
+                                  struct lac_finding *finding)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
     struct chains chains = {0};
@@ -86,17 +87,15 @@ void lac_find_unfused_elementwise(struct lac_diagnosis *diagnosis)
                        lac_setting_truth(diagnosis, "settings", "compile") == 1;
     if (steps <= 0.0 || chains.ns <= 0.0 || is_compiled ||
         lac_framework_of(diagnosis->model) != LAC_FRAMEWORK_PYTORCH) {
-        return;
+        return false;
     }
     struct lac_change changes[LAC_CASE_COUNT_];
     for (int which = 0; which < LAC_CASE_COUNT_; which++) {
         lac_change_from_saving(diagnosis, &chains.saving[which], 1.0, &changes[which]);
     }
     double cost_ns = chains.ns / steps;
-    struct lac_finding *finding =
-        lac_finding_open_changes(diagnosis, "unfused-elementwise", cost_ns, 10.0, changes);
-    if (!finding) {
-        return;
+    if (!lac_finding_open_changes(diagnosis, finding, cost_ns, 10.0, changes)) {
+        return false;
     }
     /* which of them share data the trace does not say: never the first thing to do */
     finding->severity = LAC_SEVERITY_INFO;
@@ -129,4 +128,5 @@ void lac_find_unfused_elementwise(struct lac_diagnosis *diagnosis)
                                      lac_say_count((int64_t)chains.longest_count, "kernel").text,
                                      lac_say_ns(lac_round(chains.longest_ns)).text));
     lac_evidence_slice(diagnosis, finding, last->slice, "and ends");
+    return true;
 }

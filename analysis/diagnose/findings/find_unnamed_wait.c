@@ -88,22 +88,18 @@ static void measure(const struct lac_diagnosis *diagnosis, struct unnamed *unnam
     }
 }
 
-void lac_find_unnamed_wait(struct lac_diagnosis *diagnosis)
+bool lac_find_unnamed_wait(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
     if (analysis->loader.is_present) {
-        return;
+        return false;
     }
     struct unnamed unnamed = {0};
     measure(diagnosis, &unnamed);
     double cost_ns = unnamed.total_ns / (double)analysis->step_kept_count;
     bool is_usual = (uint64_t)unnamed.step_count * 5 >= (uint64_t)analysis->step_kept_count;
     if (!is_usual || unnamed.step_count < STEPS_MIN || lac_pct_of_step(diagnosis, cost_ns) < 5.0) {
-        return;
-    }
-    struct lac_finding *finding = lac_finding_new(diagnosis, "input-starvation");
-    if (!finding) {
-        return;
+        return false;
     }
     lac_finding_cost(diagnosis, finding, cost_ns);
     finding->severity = LAC_SEVERITY_INFO;
@@ -127,4 +123,5 @@ void lac_find_unnamed_wait(struct lac_diagnosis *diagnosis)
     lac_evidence_gap(diagnosis, finding, unnamed.longest,
                      lac_texts_add(&analysis->texts, "idle %s, then a batch is copied",
                                    lac_say_ns(unnamed.longest_ns).text));
+    return true;
 }

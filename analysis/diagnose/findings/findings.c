@@ -1,13 +1,107 @@
-/* Findings: pricing, evidence, order. */
+/* The findings: looked for in the order of the registry, weighed, and put in order. */
 
 #include "analysis/diagnose/findings/findings.h"
 
-#include "analysis/diagnose/findings/loading/loading_findings.h"
+#include "analysis/diagnose/loading/loading.h"
 
+#include <assert.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
+
+enum { FOR_TRAINING = 1, FOR_LOOP = 2, FOR_ANY = 4 };
+enum phase { PHASE_FIRST, PHASE_WAIT, PHASE_REST };
+
+static const struct finder {
+    enum lac_finding_kind kind;
+    enum phase phase;
+    unsigned subjects; /**< bits of FOR_ */
+    bool (*find)(const struct lac_diagnosis *diagnosis, struct lac_finding *finding);
+} finders[] = {
+#define LAC_FINDER(kind, phase, subjects, finder)                                                  \
+    {LAC_FINDING_##kind, PHASE_##phase, FOR_##subjects, finder},
+#include "analysis/diagnose/result/finding_registry.def"
+};
+
+/** Which finders may look; none beside a finding that makes times say little. */
+static unsigned subjects_of(const struct lac_diagnosis *diagnosis)
+{
+    const struct lac_analysis *analysis = diagnosis->analysis;
+    for (uint32_t i = 0; i < analysis->finding_count; i++) {
+        if (analysis->findings[i].distorts) {
+            return 0;
+        }
+    }
+    if (analysis->subject == LAC_SUBJECT_HOST_TRAINING) {
+        return FOR_LOOP;
+    }
+    bool is_training = analysis->subject == LAC_SUBJECT_TRAINING && diagnosis->time;
+    return is_training ? FOR_TRAINING | FOR_LOOP : 0;
+}
+
+static void append(struct lac_analysis *analysis, const struct lac_finding *finding)
+{
+    assert(analysis->finding_count < LAC_FINDINGS_MAX);
+    analysis->findings[analysis->finding_count++] = *finding;
+}
+
+static void find_all(const struct lac_diagnosis *diagnosis, enum phase phase, unsigned subjects)
+{
+    for (size_t i = 0; i < sizeof finders / sizeof finders[0]; i++) {
+        struct lac_finding finding;
+        lac_finding_init(&finding, finders[i].kind);
+        if (finders[i].phase == phase && (finders[i].subjects & subjects) != 0 &&
+            finders[i].find(diagnosis, &finding)) {
+            append(diagnosis->analysis, &finding);
+        }
+    }
+}
+
+/** The first finding that is sure takes the wait for data. */
+static bool find_explanation(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+{
+    for (size_t i = 0; i < sizeof finders / sizeof finders[0]; i++) {
+        lac_finding_init(finding, finders[i].kind);
+        if (finders[i].phase == PHASE_WAIT && finders[i].find(diagnosis, finding)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/** "in-process", "worker-bound", the finding that explains the wait, or "". */
+static const char *verdict_of(const struct lac_diagnosis *diagnosis,
+                              const struct lac_finding *finding)
+{
+    if (finding->kind != LAC_FINDING_INPUT_STARVATION) {
+        return finding->id;
+    }
+    if (diagnosis->time->is_in_process) {
+        return "in-process";
+    }
+    return diagnosis->analysis->loader.worker_busy_pct >= 80.0 ? "worker-bound" : "";
+}
+
+/** Why the wait for data, where there is one that is told of. */
+static void explain_wait(const struct lac_diagnosis *diagnosis)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_finding finding;
+    enum lac_waiting waiting = lac_waiting_for_data(diagnosis);
+    if (waiting == LAC_WAITING_NOT || !find_explanation(diagnosis, &finding)) {
+        return;
+    }
+    if (waiting == LAC_WAITING_LITTLE && !(finding.gain_mid_pct >= 1.0)) {
+        return; /* and nothing to propose */
+    }
+    if (finding.kind != LAC_FINDING_INPUT_STARVATION) {
+        finding.excludes_workers = finding.workers < 0;
+    }
+    analysis->loader.recommended_num_workers = finding.workers;
+    analysis->loading.verdict = verdict_of(diagnosis, &finding);
+    append(analysis, &finding);
+}
 
 /** A wait for data that a change takes away is worth as much as any other wait: from 3 % a warning.
  */
@@ -16,7 +110,7 @@ static void weigh_data_wait(struct lac_analysis *analysis)
     for (uint32_t i = 0; i < analysis->finding_count; i++) {
         struct lac_finding *finding = &analysis->findings[i];
         if (finding->severity == LAC_SEVERITY_INFO && finding->gain_mid_pct >= 3.0 &&
-            lac_is_about_loading(finding->id)) {
+            lac_finding_type(finding->kind)->is_about_loading) {
             finding->severity = LAC_SEVERITY_WARNING;
         }
     }
@@ -24,9 +118,8 @@ static void weigh_data_wait(struct lac_analysis *analysis)
 
 bool lac_finding_says_it_all(const struct lac_finding *finding)
 {
-    return strcmp(finding->id, "out-of-memory") == 0 ||
-           (strcmp(finding->id, "debug-switches") == 0 &&
-            finding->severity == LAC_SEVERITY_CRITICAL);
+    return lac_finding_type(finding->kind)->place == LAC_PLACE_FIRST &&
+           finding->severity == LAC_SEVERITY_CRITICAL;
 }
 
 /** Three steps show what they were, but not what to change: findings are remarks then. */
@@ -56,11 +149,14 @@ static double rank_of(const struct lac_finding *finding)
     if (lac_finding_says_it_all(finding)) {
         return HUGE_VAL;
     }
-    if (strcmp(finding->id, "gpu-bound") == 0) {
+    switch (lac_finding_type(finding->kind)->place) {
+    case LAC_PLACE_LIMIT:
         return 1.0;
-    }
-    if (strcmp(finding->id, "unfused-elementwise") == 0) { /* what the trace cannot confirm */
+    case LAC_PLACE_UNSURE:
         return 0.9;
+    case LAC_PLACE_FIRST:
+    case LAC_PLACE_BY_GAIN:
+        break;
     }
     if (isnan(finding->gain_mid_pct)) {
         return -1.0;
@@ -68,77 +164,40 @@ static double rank_of(const struct lac_finding *finding)
     return finding->is_once ? fmin(0.5, finding->gain_mid_pct) : finding->gain_mid_pct;
 }
 
-static int by_rank(const void *a, const void *b)
+static bool comes_before(const struct lac_finding *a, const struct lac_finding *b)
 {
-    const struct lac_finding *x = a;
-    const struct lac_finding *y = b;
-    double rank_x = rank_of(x);
-    double rank_y = rank_of(y);
-    if (rank_x > rank_y || rank_x < rank_y) {
-        return rank_x > rank_y ? -1 : 1;
-    }
-    return strcmp(x->id, y->id);
+    double rank_a = rank_of(a);
+    double rank_b = rank_of(b);
+    return rank_a > rank_b || (rank_a == rank_b && strcmp(a->id, b->id) < 0);
 }
 
-/** What holds beside the step's own limits: memory, clocks, the host, the rest of the job. */
-static void find_facts(struct lac_diagnosis *diagnosis)
+/** By rank, then id; those of one id stay as they were found. */
+static void put_in_order(struct lac_analysis *analysis)
 {
-    lac_find_memory_headroom(diagnosis);
-    lac_find_missing_no_grad(diagnosis);
-    lac_find_recompute(diagnosis);
-    lac_find_phase_overhead(diagnosis);
-    lac_find_clocks_held_down(diagnosis);
-    lac_find_energy(diagnosis);
-    lac_find_host_single_thread(diagnosis);
-    lac_find_gc_pauses(diagnosis);
-    lac_find_padding_waste(diagnosis);
+    for (uint32_t i = 1; i < analysis->finding_count; i++) {
+        struct lac_finding finding = analysis->findings[i];
+        uint32_t at = i;
+        for (; at > 0 && comes_before(&finding, &analysis->findings[at - 1]); at--) {
+            analysis->findings[at] = analysis->findings[at - 1];
+        }
+        analysis->findings[at] = finding;
+    }
 }
 
 void lac_findings_make(struct lac_diagnosis *diagnosis)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
-    lac_find_out_of_memory(diagnosis);
-    bool is_distorted = lac_find_debug_switches(diagnosis);
-    bool may_advise = analysis->subject == LAC_SUBJECT_TRAINING && diagnosis->time && !is_distorted;
-    bool may_judge_loading = analysis->subject == LAC_SUBJECT_HOST_TRAINING && !is_distorted;
-    if (may_advise || may_judge_loading) {
+    find_all(diagnosis, PHASE_FIRST, FOR_ANY);
+    unsigned subjects = subjects_of(diagnosis);
+    if (subjects != 0) {
         lac_padding_take_setting(diagnosis);
-    }
-    if (may_judge_loading) {
-        lac_find_loading(diagnosis);
-        lac_find_padding_waste(diagnosis);
-    }
-    if (may_advise) {
-        lac_find_loading(diagnosis);
-        lac_find_layout_conversion(diagnosis);
-        lac_find_pageable_copy(diagnosis);
-        lac_find_blocking_copy(diagnosis);
-        lac_find_numa_remote(diagnosis);
-        lac_find_tensor_cores_unused(diagnosis);
-        lac_find_gpu_bound(diagnosis);
-        lac_find_sync_stall(diagnosis);
-        lac_find_launch_bound(diagnosis);
-        lac_find_exposed_communication(diagnosis);
-        lac_find_allocator_thrash(diagnosis);
-        lac_find_module_load(diagnosis);
-        lac_find_dependency_stall(diagnosis);
-        lac_find_profiler_overhead(diagnosis);
-        lac_find_step_outliers(diagnosis);
-        lac_find_unnamed_wait(diagnosis);
-        lac_find_drift(diagnosis);
-        lac_find_unfused_attention(diagnosis);
-        lac_find_unfused_elementwise(diagnosis);
-        lac_find_slow_optimizer(diagnosis);
-        lac_find_small_grid(diagnosis);
-        lac_find_tensor_cores_misaligned(diagnosis);
-        find_facts(diagnosis);
+        explain_wait(diagnosis);
+        find_all(diagnosis, PHASE_REST, subjects);
     }
     weigh_data_wait(analysis);
     weigh_few_steps(analysis);
-    if (analysis->finding_count > 1) {
-        qsort(analysis->findings, analysis->finding_count, sizeof *analysis->findings, by_rank);
-    }
-    if (may_advise && !is_too_few_to_act(analysis)) {
+    put_in_order(analysis);
+    if ((subjects & FOR_TRAINING) != 0 && !is_too_few_to_act(analysis)) {
         lac_plan_make(diagnosis);
     }
 }

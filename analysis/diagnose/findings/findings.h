@@ -15,9 +15,6 @@ void lac_findings_make(struct lac_diagnosis *diagnosis);
 
 /* -- for finders ------------------------------------------------------------------------------ */
 
-/** A finding to fill; NULL when there are LAC_FINDINGS_MAX already. All texts are "". */
-struct lac_finding *lac_finding_new(struct lac_diagnosis *diagnosis, const char *id);
-
 /** Cost in ns of a step. */
 void lac_finding_cost(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
                       double cost_ns);
@@ -36,12 +33,16 @@ bool lac_finding_says_it_all(const struct lac_finding *finding);
 enum lac_severity lac_severity_of_gain(double gain_pct);
 
 /**
- * Open a finding whose cost and price are known, when both are worth saying: cost from
- * `cost_min_pct` of the step, gain from one percent. NULL otherwise.
+ * Estimate a finding, when both are worth saying: cost from `cost_min_pct` of the step, gain from
+ * one percent.
+ *
+ * @return whether they are; where not, nothing was filled
  */
-struct lac_finding *lac_finding_open(struct lac_diagnosis *diagnosis, const char *id,
-                                     double cost_ns, double cost_min_pct,
-                                     const struct lac_what_if_changes *what_if);
+bool lac_finding_open(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+                      double cost_ns, double cost_min_pct,
+                      const struct lac_what_if_changes *what_if);
+/** A finding that says a fact: no gain is known. */
+void lac_finding_open_fact(struct lac_finding *finding);
 
 /* -- of operations of kept steps (work.h) -- */
 
@@ -58,25 +59,19 @@ void lac_saving_add(const struct lac_diagnosis *diagnosis, struct lac_saving *sa
 void lac_change_from_saving(const struct lac_diagnosis *diagnosis, const struct lac_saving *saving,
                             double factor, struct lac_change *ret_change);
 
-/**
- * Open a finding with the price of the three changes, when its cost reaches `cost_min_pct` of the
- * step and its gain one percent. NULL otherwise.
- */
-struct lac_finding *lac_finding_open_changes(struct lac_diagnosis *diagnosis, const char *id,
-                                             double cost_ns, double cost_min_pct,
-                                             const struct lac_change changes[LAC_CASE_COUNT_]);
-
-/** A finding that says a fact: no gain is known. */
-struct lac_finding *lac_finding_open_fact(struct lac_diagnosis *diagnosis, const char *id);
+/** As lac_finding_open(), for the three changes of operations. */
+bool lac_finding_open_changes(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+                              double cost_ns, double cost_min_pct,
+                              const struct lac_change changes[LAC_CASE_COUNT_]);
 
 /* -- evidence -- */
 
 /** A gap, with what it waited for in words, and the slice of that. */
-void lac_evidence_rooted_gap(struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+void lac_evidence_rooted_gap(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
                              uint64_t index, int64_t idle_ns);
 
 /** The longest gaps of the main device inside kept steps with that cause, `most` of them. */
-void lac_evidence_gaps(struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+void lac_evidence_gaps(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
                        enum lac_cause cause, int most);
 
 /** Idle time of a step in pieces of that cause which are shorter than `limit_ns`. */
@@ -87,56 +82,35 @@ double lac_idle_in_short_pieces(const struct lac_diagnosis *diagnosis, enum lac_
 const char *lac_enclosing_name(const struct lac_model *model, uint64_t slice);
 
 /** "269 ms a step, 950 samples/s: 10 % less time a step (9-11 %)" of a priced finding. */
-const char *lac_finding_expect(struct lac_diagnosis *diagnosis, const struct lac_finding *finding);
+const char *lac_finding_expect(const struct lac_diagnosis *diagnosis,
+                               const struct lac_finding *finding);
 
 /** Evidence: a slice, or an interval of the main device. Ignored when there are enough. */
-void lac_evidence_slice(struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+void lac_evidence_slice(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
                         uint64_t slice, const char *text);
-void lac_evidence_gap(struct lac_diagnosis *diagnosis, struct lac_finding *finding, uint64_t gap,
-                      const char *text);
+void lac_evidence_gap(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+                      uint64_t gap, const char *text);
 /** What a person calls the track: its name, else its kind and id. */
-const char *lac_track_label(struct lac_diagnosis *diagnosis, uint32_t track);
+const char *lac_track_label(const struct lac_diagnosis *diagnosis, uint32_t track);
 
 /** Which framework's code to show. */
 enum lac_framework { LAC_FRAMEWORK_PYTORCH = 0, LAC_FRAMEWORK_TENSORFLOW, LAC_FRAMEWORK_UNKNOWN };
 enum lac_framework lac_framework_of(const struct lac_model *model);
 
-void lac_find_input_starvation(struct lac_diagnosis *diagnosis);
-void lac_find_layout_conversion(struct lac_diagnosis *diagnosis);
-void lac_find_pageable_copy(struct lac_diagnosis *diagnosis);
-void lac_find_blocking_copy(struct lac_diagnosis *diagnosis);
-void lac_find_numa_remote(struct lac_diagnosis *diagnosis);
-void lac_find_tensor_cores_unused(struct lac_diagnosis *diagnosis);
-void lac_find_gpu_bound(struct lac_diagnosis *diagnosis);
-void lac_find_sync_stall(struct lac_diagnosis *diagnosis);
-void lac_find_launch_bound(struct lac_diagnosis *diagnosis);
-void lac_find_exposed_communication(struct lac_diagnosis *diagnosis);
-void lac_find_allocator_thrash(struct lac_diagnosis *diagnosis);
-void lac_find_module_load(struct lac_diagnosis *diagnosis);
-void lac_find_dependency_stall(struct lac_diagnosis *diagnosis);
-void lac_find_profiler_overhead(struct lac_diagnosis *diagnosis);
-void lac_find_step_outliers(struct lac_diagnosis *diagnosis);
-void lac_find_unnamed_wait(struct lac_diagnosis *diagnosis);
-void lac_find_drift(struct lac_diagnosis *diagnosis);
-void lac_find_unfused_attention(struct lac_diagnosis *diagnosis);
-/** The same as a fact, where no advice is given: a sentence or two, or "". */
-const char *lac_unfused_attention_text(struct lac_diagnosis *diagnosis);
-void lac_find_unfused_elementwise(struct lac_diagnosis *diagnosis);
-void lac_find_slow_optimizer(struct lac_diagnosis *diagnosis);
-void lac_find_small_grid(struct lac_diagnosis *diagnosis);
-void lac_find_tensor_cores_misaligned(struct lac_diagnosis *diagnosis);
-void lac_find_memory_headroom(struct lac_diagnosis *diagnosis);
-void lac_find_out_of_memory(struct lac_diagnosis *diagnosis);
-void lac_find_missing_no_grad(struct lac_diagnosis *diagnosis);
-void lac_find_recompute(struct lac_diagnosis *diagnosis);
-void lac_find_phase_overhead(struct lac_diagnosis *diagnosis);
-void lac_find_clocks_held_down(struct lac_diagnosis *diagnosis);
-void lac_find_energy(struct lac_diagnosis *diagnosis);
-void lac_find_host_single_thread(struct lac_diagnosis *diagnosis);
-void lac_find_gc_pauses(struct lac_diagnosis *diagnosis);
-void lac_find_padding_waste(struct lac_diagnosis *diagnosis);
-/** @return whether the times say little while they are on: nothing else is judged then */
-bool lac_find_debug_switches(struct lac_diagnosis *diagnosis);
+/* -- the finders -- */
+
+/*
+ * One function a finding: looks at the facts, and at the findings before it in the registry,
+ * decides whether there is something to say, and fills `finding`, which is empty but for its kind.
+ * Changes nothing else; texts go into the analysis' pool. What it filled is dropped when it returns
+ * false.
+ */
+#define LAC_FINDER(kind, phase, subjects, finder)                                                  \
+    bool finder(const struct lac_diagnosis *diagnosis, struct lac_finding *finding);
+#include "analysis/diagnose/result/finding_registry.def"
+
+/** Attention in separate kernels as a fact, where no advice is given: a sentence or two, or "". */
+const char *lac_unfused_attention_text(const struct lac_diagnosis *diagnosis);
 
 /** How much faster matrix work is expected to get on tensor cores. */
 #define LAC_TENSOR_SPEEDUP_MID 2.5
@@ -144,6 +118,6 @@ bool lac_find_debug_switches(struct lac_diagnosis *diagnosis);
 bool lac_has_unused_tensor_cores(const struct lac_diagnosis *diagnosis);
 
 /** fix_plan.c: what to do after the first change. */
-void lac_plan_make(struct lac_diagnosis *diagnosis);
+void lac_plan_make(const struct lac_diagnosis *diagnosis);
 
 #endif

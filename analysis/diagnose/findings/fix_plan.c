@@ -4,11 +4,9 @@
  */
 
 #include "analysis/diagnose/findings/findings.h"
-#include "analysis/diagnose/findings/loading/loading_findings.h"
 
 #include <math.h>
 #include <stdint.h>
-#include <string.h>
 
 /** Changes made together. */
 struct state {
@@ -38,6 +36,17 @@ static double retime(const struct lac_diagnosis *diagnosis, const struct state *
     return lac_retime(diagnosis, &change);
 }
 
+/** Whether more workers may be proposed: no finding is sure that they do not help. */
+static bool may_add_workers(const struct lac_analysis *analysis)
+{
+    for (uint32_t i = 0; i < analysis->finding_count; i++) {
+        if (analysis->findings[i].excludes_workers) {
+            return false;
+        }
+    }
+    return true;
+}
+
 /** Workers that keep up with the step as it would be without waiting for data; 0: no more wanted.
  */
 static int32_t workers_for(const struct lac_diagnosis *diagnosis, const struct state *state)
@@ -45,7 +54,7 @@ static int32_t workers_for(const struct lac_diagnosis *diagnosis, const struct s
     enum { PLENTY = 4096 };
     const struct lac_loader_facts *loader = &diagnosis->analysis->loader;
     if (loader->fetch_mean_ns == LAC_UNKNOWN_NS || loader->num_workers < 0 ||
-        !lac_may_add_workers(diagnosis)) {
+        !may_add_workers(diagnosis->analysis)) {
         return 0;
     }
     struct state plenty = *state;
@@ -56,16 +65,12 @@ static int32_t workers_for(const struct lac_diagnosis *diagnosis, const struct s
     return wanted > now && wanted < PLENTY ? (int32_t)wanted : 0;
 }
 
-/** The finding of that id when it has a price, or NULL. */
-static const struct lac_finding *priced(const struct lac_analysis *analysis, const char *id)
+/** The finding of that kind when its gain is known, or NULL. */
+static const struct lac_finding *estimated(const struct lac_analysis *analysis,
+                                           enum lac_finding_kind kind)
 {
-    for (uint32_t i = 0; i < analysis->finding_count; i++) {
-        const struct lac_finding *finding = &analysis->findings[i];
-        if (strcmp(finding->id, id) == 0 && !isnan(finding->gain_mid_pct)) {
-            return finding;
-        }
-    }
-    return NULL;
+    const struct lac_finding *finding = lac_finding_of(analysis, kind);
+    return finding && !isnan(finding->gain_mid_pct) ? finding : NULL;
 }
 
 struct list {
@@ -81,7 +86,8 @@ static struct candidate *add(struct list *list, const struct state *state, const
 }
 
 /** Loading, conversions, copies, tensor cores. */
-static void list_work(struct lac_diagnosis *diagnosis, const struct state *state, struct list *list)
+static void list_work(const struct lac_diagnosis *diagnosis, const struct state *state,
+                      struct list *list)
 {
     const struct lac_step_time *time = diagnosis->time;
     int32_t workers = workers_for(diagnosis, state);
@@ -115,8 +121,8 @@ static void list_waits(const struct lac_diagnosis *diagnosis, const struct state
     const struct lac_analysis *analysis = diagnosis->analysis;
     const double without_finding = 0.03;
     bool is_played = lac_graph_trust(diagnosis->time) != LAC_TRUST_NONE;
-    const struct lac_finding *sync = priced(analysis, "sync-stall");
-    const struct lac_finding *allocator = priced(analysis, "allocator-thrash");
+    const struct lac_finding *sync = estimated(analysis, LAC_FINDING_SYNC_STALL);
+    const struct lac_finding *allocator = estimated(analysis, LAC_FINDING_ALLOCATOR_THRASH);
     if ((sync || is_played) && state->what_if.no_sync != 1) {
         struct candidate *next = add(list, state, "synchronise less often");
         next->state.what_if.no_sync = 1;
@@ -129,20 +135,20 @@ static void list_waits(const struct lac_diagnosis *diagnosis, const struct state
         next->state.what_if.no_allocator = 1;
         next->gain_min = allocator ? next->gain_min : without_finding;
     }
-    const struct lac_finding *module = priced(analysis, "module-load");
+    const struct lac_finding *module = estimated(analysis, LAC_FINDING_MODULE_LOAD);
     if (module && state->what_if.no_module_load != 1) {
         add(list, state, module->brief)->state.what_if.no_module_load = 1;
     }
-    const struct lac_finding *launch = priced(analysis, "launch-bound");
+    const struct lac_finding *launch = estimated(analysis, LAC_FINDING_LAUNCH_BOUND);
     if (launch && state->what_if.no_launch != 1) {
         add(list, state, launch->brief)->state.what_if.no_launch = 1;
     }
-    if (priced(analysis, "exposed-communication") && !state->hides_comm) {
+    if (estimated(analysis, LAC_FINDING_EXPOSED_COMMUNICATION) && !state->hides_comm) {
         add(list, state, "hide the communication")->state.hides_comm = true;
     }
 }
 
-void lac_plan_make(struct lac_diagnosis *diagnosis)
+void lac_plan_make(const struct lac_diagnosis *diagnosis)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
     struct state state = {.step_ns = diagnosis->time->step_ns};

@@ -39,7 +39,7 @@ void lac_loader_room(const struct lac_diagnosis *diagnosis, struct lac_loader_ro
     }
 }
 
-const char *lac_loader_room_text(struct lac_diagnosis *diagnosis, int32_t workers)
+const char *lac_loader_room_text(const struct lac_diagnosis *diagnosis, int32_t workers)
 {
     const struct lac_loading *loading = diagnosis->loading;
     struct lac_loader_room room;

@@ -110,13 +110,11 @@ struct lac_loading {
     double free_ns;         /**< mean step if every batch were there when it is asked for */
     double items_per_batch; /**< NaN: items were not recorded */
 
-    bool is_explained;     /**< by a finding of its own */
-    bool proposes_workers; /**< a finding says how many */
-    int32_t online_cores;  /**< of the host; -1 */
-    double quota_cores;    /**< NaN none recorded */
-    int32_t mask_cores;    /**< affinity of the training process, else of the launcher; -1 */
-    int64_t prefetch;      /**< batches a worker holds; 2 unless recorded */
-    int64_t batch_bytes;   /**< what is copied to the device a step; -1 unknown */
+    int32_t online_cores; /**< of the host; -1 */
+    double quota_cores;   /**< NaN none recorded */
+    int32_t mask_cores;   /**< affinity of the training process, else of the launcher; -1 */
+    int64_t prefetch;     /**< batches a worker holds; 2 unless recorded */
+    int64_t batch_bytes;  /**< what is copied to the device a step; -1 unknown */
 };
 
 /** Fill diagnosis->loading; NULL when there is no step to speak of or no loader. */
@@ -133,6 +131,14 @@ void lac_loading_late(const struct lac_diagnosis *diagnosis, double median_ns,
                       struct lac_late_batches *ret_late);
 LAC_MUST_USE enum lac_status lac_loading_parts(struct lac_diagnosis *diagnosis,
                                                struct lac_loading *loading);
+
+/** Whether the device feels a wait for data that is worth telling. */
+enum lac_waiting {
+    LAC_WAITING_NOT = 0,
+    LAC_WAITING_LITTLE, /**< but again and again: told when a change gains a percent */
+    LAC_WAITING,
+};
+enum lac_waiting lac_waiting_for_data(const struct lac_diagnosis *diagnosis);
 
 /** What was counted of padding: not every batch need be. */
 struct lac_padding {
@@ -161,6 +167,6 @@ struct lac_loader_room {
 };
 void lac_loader_room(const struct lac_diagnosis *diagnosis, struct lac_loader_room *ret_room);
 /** " Batches of 12 workers take 912 MB of /dev/shm (64 MB free)." or "". */
-const char *lac_loader_room_text(struct lac_diagnosis *diagnosis, int32_t workers);
+const char *lac_loader_room_text(const struct lac_diagnosis *diagnosis, int32_t workers);
 
 #endif

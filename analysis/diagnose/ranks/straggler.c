@@ -536,7 +536,6 @@ static enum lac_status price(struct lateness *l)
     enum lac_status status = find_gain(l, &low_ns, &high_ns);
     double scale = whole_ns > 0.0 ? 100.0 / whole_ns : 0.0;
     double mid_ns = 0.5 * ((double)low_ns + (double)high_ns);
-    finding->id = "straggler-rank";
     finding->cost_pct = fmin(100.0, scale * (double)l->late_ns);
     finding->cost_ns_per_step = lac_round((double)l->late_ns / steps);
     finding->gain_low_pct = fmin(100.0, scale * (double)low_ns);
@@ -642,6 +641,7 @@ static enum lac_status judge(struct lateness *l)
     }
     run->late = most;
     run->has_finding = true;
+    lac_finding_init(&run->finding, LAC_FINDING_STRAGGLER_RANK);
     l->late_ns = l->caused_ns[most];
     sum_parts(l);
     find_before(l);

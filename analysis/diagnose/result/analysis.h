@@ -19,12 +19,13 @@
  *      of the step, sums within what JSON carries exactly, nothing infinite.
  */
 
-#include "analysis/diagnose/names/names.h"    // IWYU pragma: export
-#include "analysis/diagnose/result/cause.h"   // IWYU pragma: export
-#include "analysis/diagnose/result/what_if.h" // IWYU pragma: export
-#include "analysis/model/model.h"             // IWYU pragma: export
-#include "analysis/model/status.h"            // IWYU pragma: export
-#include "analysis/model/strings.h"           // IWYU pragma: export
+#include "analysis/diagnose/names/names.h"          // IWYU pragma: export
+#include "analysis/diagnose/result/cause.h"         // IWYU pragma: export
+#include "analysis/diagnose/result/finding_types.h" // IWYU pragma: export
+#include "analysis/diagnose/result/what_if.h"       // IWYU pragma: export
+#include "analysis/model/model.h"                   // IWYU pragma: export
+#include "analysis/model/status.h"                  // IWYU pragma: export
+#include "analysis/model/strings.h"                 // IWYU pragma: export
 
 #include <stdbool.h> // IWYU pragma: export
 #include <stdint.h>  // IWYU pragma: export
@@ -307,20 +308,26 @@ struct lac_plan_step {
 
 enum { LAC_PLAN_MAX = 5 };
 
-enum { LAC_EVIDENCE_MAX = 8, LAC_FINDINGS_MAX = 40, LAC_NOTES_MAX = 16 };
+enum { LAC_EVIDENCE_MAX = 8, LAC_NOTES_MAX = 16 };
 
 struct lac_finding {
-    const char *id; /**< "input-starvation", ...: part of the contract */
+    enum lac_finding_kind kind;
+    const char *id; /**< "input-starvation", ...: of the kind, part of the contract */
     enum lac_severity severity;
-    int64_t cost_ns_per_step; /**< LAC_UNKNOWN_NS without steps */
-    double cost_pct;          /**< of the mean kept step */
+    enum lac_effort effort;           /**< what the change takes */
+    enum lac_change_kind change_kind; /**< what the text of the change is */
+    int64_t cost_ns_per_step;         /**< LAC_UNKNOWN_NS without steps */
+    double cost_pct;                  /**< of the mean kept step */
     double gain_low_pct, gain_mid_pct,
         gain_high_pct; /**< of the mean kept step time; NaN unknown */
     int64_t step_low_ns, step_mid_ns,
-        step_high_ns;    /**< predicted mean step: best, expected, worst; or LAC_UNKNOWN_NS */
-    double confidence;   /**< 0..1 */
-    bool ends_at_loader; /**< what it leads to is as fast as batches come: the next limit */
-    bool is_once;        /**< paid once, not by every step: said, but not put first */
+        step_high_ns;      /**< predicted mean step: best, expected, worst; or LAC_UNKNOWN_NS */
+    double confidence;     /**< 0..1 */
+    bool ends_at_loader;   /**< what it leads to is as fast as batches come: the next limit */
+    bool is_once;          /**< paid once, not by every step: said, but not put first */
+    bool distorts;         /**< times say little where it holds: nothing else is judged */
+    int32_t workers;       /**< of the loader, that the change asks for; -1: none */
+    bool excludes_workers; /**< more workers than there are would not help */
     const char *title;
     const char *why;
     const char *change;
@@ -333,6 +340,9 @@ struct lac_finding {
     struct lac_evidence evidence[LAC_EVIDENCE_MAX];
     uint32_t evidence_count;
 };
+
+/** Empty: no text, nothing known, effort and kind of change as usual for the kind. */
+void lac_finding_init(struct lac_finding *finding, enum lac_finding_kind kind);
 
 struct lac_verdict {
     const char *cause;  /**< a cause's name, "gpu" or "unknown" */
@@ -427,6 +437,10 @@ struct lac_analysis {
 
     struct lac_text *texts; /**< owner of the strings above */
 };
+
+/** The first finding of that kind, or NULL. */
+const struct lac_finding *lac_finding_of(const struct lac_analysis *analysis,
+                                         enum lac_finding_kind kind);
 
 /** NULL is allowed. */
 void lac_analysis_destroy(struct lac_analysis *analysis);

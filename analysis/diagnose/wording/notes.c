@@ -1,25 +1,15 @@
 /* What was checked and is fine, what was not recorded, and what the trace is not good for. */
 
-#include "analysis/diagnose/findings/loading/loading_findings.h"
+#include "analysis/diagnose/loading/loading.h"
 #include "analysis/diagnose/wording/wording.h"
 
 #include <stdint.h>
 #include <string.h>
 
-static bool has_finding(const struct lac_analysis *analysis, const char *id)
-{
-    for (uint32_t i = 0; i < analysis->finding_count; i++) {
-        if (strcmp(analysis->findings[i].id, id) == 0) {
-            return true;
-        }
-    }
-    return false;
-}
-
 static bool is_loading_told(const struct lac_analysis *analysis)
 {
     for (uint32_t i = 0; i < analysis->finding_count; i++) {
-        if (lac_is_about_loading(analysis->findings[i].id)) {
+        if (lac_finding_type(analysis->findings[i].kind)->is_about_loading) {
             return true;
         }
     }
@@ -43,19 +33,28 @@ static void check_causes(struct lac_diagnosis *diagnosis)
         enum lac_cause cause;
         const char *text;
         double limit_pct;
-        const char *findings[2]; /* not where one of these says more */
+        enum lac_finding_kind findings[2]; /* not where one of these says more */
     } checks[] = {
-        {LAC_CAUSE_SYNC, "synchronisation", 3.0, {"sync-stall", ""}},
-        {LAC_CAUSE_LAUNCH, "launches", 5.0, {"launch-bound", "slow-optimizer"}},
-        {LAC_CAUSE_ALLOCATOR, "allocator", 1.0, {"allocator-thrash", ""}},
-        {LAC_CAUSE_MODULE_LOAD, "module loading", 1.0, {"module-load", ""}},
-        {LAC_CAUSE_PROFILER, "profiler", 1.0, {"profiler-overhead", ""}},
+        {LAC_CAUSE_SYNC, "synchronisation", 3.0, {LAC_FINDING_SYNC_STALL, LAC_FINDING_SYNC_STALL}},
+        {LAC_CAUSE_LAUNCH, "launches", 5.0, {LAC_FINDING_LAUNCH_BOUND, LAC_FINDING_SLOW_OPTIMIZER}},
+        {LAC_CAUSE_ALLOCATOR,
+         "allocator",
+         1.0,
+         {LAC_FINDING_ALLOCATOR_THRASH, LAC_FINDING_ALLOCATOR_THRASH}},
+        {LAC_CAUSE_MODULE_LOAD,
+         "module loading",
+         1.0,
+         {LAC_FINDING_MODULE_LOAD, LAC_FINDING_MODULE_LOAD}},
+        {LAC_CAUSE_PROFILER,
+         "profiler",
+         1.0,
+         {LAC_FINDING_PROFILER_OVERHEAD, LAC_FINDING_PROFILER_OVERHEAD}},
     };
     const struct lac_step_time *time = diagnosis->time;
     for (size_t i = 0; i < sizeof checks / sizeof checks[0]; i++) {
         double pct = lac_pct_of_step(diagnosis, time->idle_ns[checks[i].cause]);
-        bool is_told = has_finding(diagnosis->analysis, checks[i].findings[0]) ||
-                       has_finding(diagnosis->analysis, checks[i].findings[1]);
+        bool is_told = lac_finding_of(diagnosis->analysis, checks[i].findings[0]) ||
+                       lac_finding_of(diagnosis->analysis, checks[i].findings[1]);
         if (pct < checks[i].limit_pct && !is_told) {
             fine(diagnosis, checks[i].text, pct);
         }
@@ -71,18 +70,18 @@ static void write_checked(struct lac_diagnosis *diagnosis)
         fine(diagnosis, "data loading", starved_pct);
     }
     double layout_pct = lac_pct_of_step(diagnosis, time->class_ns[LAC_OP_LAYOUT]);
-    if (analysis->has_kernels && !has_finding(analysis, "layout-conversion")) {
+    if (analysis->has_kernels && !lac_finding_of(analysis, LAC_FINDING_LAYOUT_CONVERSION)) {
         fine(diagnosis, "layout conversions", layout_pct);
     }
     double copy_pct = lac_pct_of_step(diagnosis, time->exposed_copy_ns);
-    bool is_copy_fine = !has_finding(analysis, "pageable-copy") &&
-                        !has_finding(analysis, "blocking-copy") && copy_pct < 5.0;
+    bool is_copy_fine = !lac_finding_of(analysis, LAC_FINDING_PAGEABLE_COPY) &&
+                        !lac_finding_of(analysis, LAC_FINDING_BLOCKING_COPY) && copy_pct < 5.0;
     if (is_copy_fine) {
         fine(diagnosis, "copies in line", copy_pct);
     }
     check_causes(diagnosis);
     if (time->comm_ns > 0.0 && lac_pct_of_step(diagnosis, time->exposed_comm_ns) < 5.0 &&
-        !has_finding(analysis, "exposed-communication")) {
+        !lac_finding_of(analysis, LAC_FINDING_EXPOSED_COMMUNICATION)) {
         fine(diagnosis, "communication in line", lac_pct_of_step(diagnosis, time->exposed_comm_ns));
     }
 }

@@ -1,6 +1,6 @@
 /* The one sentence a trace opens with, and what was checked, missing, or not to be asked of it. */
 
-#include "analysis/diagnose/findings/loading/loading_findings.h"
+#include "analysis/diagnose/loading/loading.h"
 #include "analysis/diagnose/wording/wording.h"
 
 #include <math.h>
@@ -83,9 +83,9 @@ static const char *say_part(struct lac_diagnosis *diagnosis, const struct part *
                          ns.text, step.text, pct.text);
 }
 
-static bool is_first(const struct lac_analysis *analysis, const char *id)
+static bool is_first(const struct lac_analysis *analysis, enum lac_finding_kind kind)
 {
-    return analysis->finding_count > 0 && strcmp(analysis->findings[0].id, id) == 0 &&
+    return analysis->finding_count > 0 && analysis->findings[0].kind == kind &&
            analysis->findings[0].gain_mid_pct >= 1.0;
 }
 
@@ -110,13 +110,14 @@ static void say_about_step(struct lac_diagnosis *diagnosis)
     struct lac_analysis *analysis = diagnosis->analysis;
     struct lac_verdict *verdict = &analysis->verdict;
     double computing_pct = lac_computing_pct(diagnosis);
-    if (analysis->finding_count > 0 && lac_is_about_loading(analysis->findings[0].id) &&
-        is_first(analysis, analysis->findings[0].id)) {
+    if (analysis->finding_count > 0 &&
+        lac_finding_type(analysis->findings[0].kind)->is_about_loading &&
+        is_first(analysis, analysis->findings[0].kind)) {
         say_starved(diagnosis);
         return;
     }
     const struct lac_finding *first = analysis->finding_count > 0 ? &analysis->findings[0] : NULL;
-    if (is_first(analysis, "layout-conversion")) {
+    if (is_first(analysis, LAC_FINDING_LAYOUT_CONVERSION)) {
         *verdict = (struct lac_verdict){
             "gpu", 'G',
             lac_texts_add(&analysis->texts, "layout conversions take %s of every %s step (%s)",
@@ -148,7 +149,8 @@ static void say_about_step(struct lac_diagnosis *diagnosis)
                 ""};
         }
     }
-    bool is_copy = is_first(analysis, "pageable-copy") || is_first(analysis, "blocking-copy");
+    bool is_copy = is_first(analysis, LAC_FINDING_PAGEABLE_COPY) ||
+                   is_first(analysis, LAC_FINDING_BLOCKING_COPY);
     bool says_it = is_copy && strcmp(verdict->cause, "copy_wait") == 0;
     if (first && first->gain_mid_pct >= 1.0 && !says_it) {
         verdict->detail = first->title;

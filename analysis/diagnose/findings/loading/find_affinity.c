@@ -49,7 +49,7 @@ static bool wants_more(const struct lac_diagnosis *diagnosis)
     return waits || fills;
 }
 
-static void say_change(struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+static void say_change(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
                        enum reason reason)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
@@ -87,7 +87,7 @@ static void say_change(struct lac_diagnosis *diagnosis, struct lac_finding *find
     finding->wrong_if = "the workers' share of waiting for a core stays with that many cores.";
 }
 
-bool lac_find_affinity(struct lac_diagnosis *diagnosis)
+bool lac_find_affinity(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
     const struct lac_loading *loading = diagnosis->loading;
@@ -96,10 +96,7 @@ bool lac_find_affinity(struct lac_diagnosis *diagnosis)
     if (reason == NO_REASON || !wants_more(diagnosis)) {
         return false;
     }
-    struct lac_finding *finding = lac_loading_open(diagnosis, "affinity");
-    if (!finding) {
-        return false;
-    }
+    lac_loading_open(diagnosis, finding);
     int64_t cpu_ns = analysis->loader.fetch_cpu_mean_ns;
     int32_t workers = analysis->loader.num_workers;
     double best_ns =

@@ -30,7 +30,8 @@ static bool waits_for_cores(const struct lac_diagnosis *diagnosis)
 }
 
 /** Each worker runs several threads: fewer of them before more cores. */
-static void propose_fewer_threads(struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+static void propose_fewer_threads(const struct lac_diagnosis *diagnosis,
+                                  struct lac_finding *finding)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
     const struct lac_loading *loading = diagnosis->loading;
@@ -70,7 +71,7 @@ static void propose_fewer_threads(struct lac_diagnosis *diagnosis, struct lac_fi
     finding->confidence -= 0.1;
 }
 
-static void propose_cores(struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+static void propose_cores(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
     const struct lac_loading *loading = diagnosis->loading;
@@ -123,7 +124,8 @@ static void propose_cores(struct lac_diagnosis *diagnosis, struct lac_finding *f
                       lac_say_ns(lac_round(time->s_ns * fmax(1.0, loader->num_workers))).text);
 }
 
-bool lac_find_cpu_oversubscription(struct lac_diagnosis *diagnosis)
+bool lac_find_cpu_oversubscription(const struct lac_diagnosis *diagnosis,
+                                   struct lac_finding *finding)
 {
     const struct lac_loading_samples *samples = &diagnosis->loading->samples;
     bool is_waiting = waits_for_cores(diagnosis);
@@ -132,10 +134,7 @@ bool lac_find_cpu_oversubscription(struct lac_diagnosis *diagnosis)
     if (!is_waiting && !lac_is_short_of_cores(diagnosis)) {
         return false;
     }
-    struct lac_finding *finding = lac_loading_open(diagnosis, "cpu-oversubscription");
-    if (!finding) {
-        return false;
-    }
+    lac_loading_open(diagnosis, finding);
     if (has_threads) {
         propose_fewer_threads(diagnosis, finding);
     } else {

@@ -9,7 +9,7 @@
 #define PERIODS_MIN   2.0
 #define THROTTLED_MIN 10.0
 
-bool lac_find_cpu_throttled(struct lac_diagnosis *diagnosis)
+bool lac_find_cpu_throttled(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
     const struct lac_loading *loading = diagnosis->loading;
@@ -18,10 +18,7 @@ bool lac_find_cpu_throttled(struct lac_diagnosis *diagnosis)
     if (samples->throttled_periods < PERIODS_MIN && samples->throttled_pct < THROTTLED_MIN) {
         return false;
     }
-    struct lac_finding *finding = lac_loading_open(diagnosis, "cpu-throttled");
-    if (!finding) {
-        return false;
-    }
+    lac_loading_open(diagnosis, finding);
     int64_t cpu_ns = analysis->loader.fetch_cpu_mean_ns;
     int32_t workers = analysis->loader.num_workers > 0 ? analysis->loader.num_workers : 1;
     double best_ns = loading->free_ns;

@@ -10,7 +10,7 @@ enum { HAND_OVER_NS = 700000 };
 
 /** A value read from the device right before the wait drained its queue: then the device feels all
  *  of the wait. The call that did, and how much of the waits came behind one. */
-static const char *drained_text(struct lac_diagnosis *diagnosis)
+static const char *drained_text(const struct lac_diagnosis *diagnosis)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
     const struct lac_device_facts *device = &analysis->devices[analysis->main_device];
@@ -47,7 +47,7 @@ static const char *drained_text(struct lac_diagnosis *diagnosis)
                          name[0] != '\0' ? name : api);
 }
 
-static const char *why_in_process(struct lac_diagnosis *diagnosis)
+static const char *why_in_process(const struct lac_diagnosis *diagnosis)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
     const struct lac_loader_facts *loader = &analysis->loader;
@@ -71,7 +71,7 @@ static const char *why_in_process(struct lac_diagnosis *diagnosis)
         lac_batch_parts_text(diagnosis), drained_text(diagnosis));
 }
 
-static const char *why_workers(struct lac_diagnosis *diagnosis)
+static const char *why_workers(const struct lac_diagnosis *diagnosis)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
     const struct lac_loader_facts *loader = &analysis->loader;
@@ -147,7 +147,7 @@ static int32_t workers_wanted(const struct lac_diagnosis *diagnosis, enum limit 
 }
 
 /** Cores by the CPU time of a batch where that is known: workers that wait for storage need few. */
-static const char *workers_cost(struct lac_diagnosis *diagnosis, int32_t all, double step_ns)
+static const char *workers_cost(const struct lac_diagnosis *diagnosis, int32_t all, double step_ns)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
     int32_t now = analysis->loader.num_workers;
@@ -173,14 +173,13 @@ static const char *workers_cost(struct lac_diagnosis *diagnosis, int32_t all, do
                          lac_loader_room_text(diagnosis, all));
 }
 
-bool lac_propose_workers(struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+bool lac_propose_workers(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
-    struct lac_loader_facts *loader = &analysis->loader;
+    const struct lac_loader_facts *loader = &analysis->loader;
     int32_t now = loader->num_workers;
     enum limit limit;
     int32_t wanted = workers_wanted(diagnosis, &limit);
-    diagnosis->loading->proposes_workers = wanted > now;
     if (wanted < 1 || wanted <= now) {
         return false;
     }
@@ -188,7 +187,7 @@ bool lac_propose_workers(struct lac_diagnosis *diagnosis, struct lac_finding *fi
     lac_what_if_clear(&what_if);
     what_if.workers = wanted;
     lac_finding_price(diagnosis, finding, &what_if);
-    loader->recommended_num_workers = wanted;
+    finding->workers = wanted;
     const char *value = lac_texts_add(&analysis->texts, "%d", (int)wanted);
     finding->brief = lac_texts_add(&analysis->texts, "num_workers=%s", value);
     finding->change =
@@ -214,11 +213,11 @@ bool lac_propose_workers(struct lac_diagnosis *diagnosis, struct lac_finding *fi
 }
 
 /** Shared memory or the memory limit holds no more batches: room first, then workers. */
-static bool propose_room(struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+static bool propose_room(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
     const struct lac_loading *loading = diagnosis->loading;
-    struct lac_loader_facts *loader = &analysis->loader;
+    const struct lac_loader_facts *loader = &analysis->loader;
     int32_t most = analysis->loading.workers_by_memory;
     int32_t wanted = workers_for_tail(diagnosis, loader->recommended_num_workers);
     if (most < 0 || most > loader->num_workers || wanted <= loader->num_workers) {
@@ -251,7 +250,7 @@ static bool propose_room(struct lac_diagnosis *diagnosis, struct lac_finding *fi
 }
 
 /** The workers' time was not recorded: no number can be given. */
-static void propose_recording(struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+static void propose_recording(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
     const struct lac_step_time *time = diagnosis->time;
@@ -275,7 +274,8 @@ static void propose_recording(struct lac_diagnosis *diagnosis, struct lac_findin
 }
 
 /** More workers are not known to help: the cores carry no more, or there are enough of them. */
-static void propose_cheaper_batch(struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+static void propose_cheaper_batch(const struct lac_diagnosis *diagnosis,
+                                  struct lac_finding *finding)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
     const struct lac_loader_facts *loader = &analysis->loader;
@@ -311,7 +311,8 @@ static bool is_in_memory(const struct lac_diagnosis *diagnosis)
            loader->fetch_mean_ns <= HAND_OVER_NS && loading->reads.count == 0;
 }
 
-static void propose_whole_batches(struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+static void propose_whole_batches(const struct lac_diagnosis *diagnosis,
+                                  struct lac_finding *finding)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
     const struct lac_step_time *time = diagnosis->time;
@@ -332,26 +333,18 @@ static void propose_whole_batches(struct lac_diagnosis *diagnosis, struct lac_fi
     finding->check = "record ten steps with num_workers=2 and compare";
 }
 
-void lac_find_input_starvation(struct lac_diagnosis *diagnosis)
+bool lac_find_input_starvation(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
     const struct lac_step_time *time = diagnosis->time;
     const struct lac_loader_facts *loader = &analysis->loader;
-    struct lac_finding *finding = lac_loading_open(diagnosis, "input-starvation");
-    if (!finding) {
-        return;
-    }
+    lac_loading_open(diagnosis, finding);
     finding->why = time->is_in_process ? why_in_process(diagnosis) : why_workers(diagnosis);
-    if (time->is_in_process) {
-        analysis->loading.verdict = "in-process";
-    } else if (loader->worker_busy_pct >= 80.0) {
-        analysis->loading.verdict = "worker-bound";
-    }
     if (loader->fetch_mean_ns == LAC_UNKNOWN_NS) {
         propose_recording(diagnosis, finding);
     } else if (is_in_memory(diagnosis)) {
         propose_whole_batches(diagnosis, finding);
-        diagnosis->loading->is_explained = true;
+        finding->excludes_workers = true;
     } else if (!propose_room(diagnosis, finding) && !lac_propose_workers(diagnosis, finding)) {
         propose_cheaper_batch(diagnosis, finding);
     }
@@ -359,4 +352,5 @@ void lac_find_input_starvation(struct lac_diagnosis *diagnosis)
         finding->confidence -= 0.2;
     }
     lac_loading_evidence(diagnosis, finding);
+    return true;
 }

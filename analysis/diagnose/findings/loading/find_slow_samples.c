@@ -44,7 +44,7 @@ static bool is_tail(const struct lac_diagnosis *diagnosis)
 }
 
 /** The fetch that took longest, as evidence. */
-static void add_longest(struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+static void add_longest(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
 {
     const struct lac_fetch *longest = NULL;
     for (uint64_t i = 0; i < diagnosis->fetch_count; i++) {
@@ -60,7 +60,7 @@ static void add_longest(struct lac_diagnosis *diagnosis, struct lac_finding *fin
     }
 }
 
-static void say_change(struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+static void say_change(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
     const struct lac_step_time *time = diagnosis->time;
@@ -106,17 +106,14 @@ static void say_change(struct lac_diagnosis *diagnosis, struct lac_finding *find
     finding->check = "record a hundred steps without those samples";
 }
 
-bool lac_find_slow_samples(struct lac_diagnosis *diagnosis)
+bool lac_find_slow_samples(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
     const struct lac_loading *loading = diagnosis->loading;
     if (loading->workers == 0 || analysis->loader.num_workers < 1 || !is_tail(diagnosis)) {
         return false;
     }
-    struct lac_finding *finding = lac_loading_open(diagnosis, "slow-samples");
-    if (!finding) {
-        return false;
-    }
+    lac_loading_open(diagnosis, finding);
     finding->why = lac_texts_add(&analysis->texts,
                                  "Most batches take %s, which %s would keep up with; %s of them "
                                  "take twice that or more (one "

@@ -47,7 +47,7 @@ static bool are_small_files(const struct lac_diagnosis *diagnosis)
 }
 
 /** "Reading takes 61 % of a batch: 190 ms for 64 files of 110 KB, 37 MB/s a worker, ..." */
-static const char *say_reads(struct lac_diagnosis *diagnosis)
+static const char *say_reads(const struct lac_diagnosis *diagnosis)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
     const struct lac_loading *loading = diagnosis->loading;
@@ -89,7 +89,7 @@ static double fetch_without_waits(const struct lac_diagnosis *diagnosis)
     return fmax(0.0, (double)diagnosis->analysis->loader.fetch_mean_ns - waits_ns);
 }
 
-static void propose_faster_reads(struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+static void propose_faster_reads(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
 {
     const struct lac_step_time *time = diagnosis->time;
     double best_ns = time->is_in_process
@@ -108,14 +108,11 @@ static void propose_faster_reads(struct lac_diagnosis *diagnosis, struct lac_fin
     finding->confidence -= 0.1;
 }
 
-static bool find_reads(struct lac_diagnosis *diagnosis, const char *id, const char *pack,
-                       const char *brief)
+static bool find_reads(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+                       const char *pack, const char *brief)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
-    struct lac_finding *finding = lac_loading_open(diagnosis, id);
-    if (!finding) {
-        return false;
-    }
+    lac_loading_open(diagnosis, finding);
     if (lac_propose_workers(diagnosis, finding)) { /* waiting is what workers can overlap */
         finding->change = lac_texts_add(&analysis->texts, "%s\n# or: %s", finding->change, pack);
     } else {
@@ -132,20 +129,20 @@ static bool find_reads(struct lac_diagnosis *diagnosis, const char *id, const ch
     return true;
 }
 
-bool lac_find_small_files(struct lac_diagnosis *diagnosis)
+bool lac_find_small_files(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
 {
     return waits_for_storage(diagnosis) && are_small_files(diagnosis) &&
-           find_reads(diagnosis, "small-files",
+           find_reads(diagnosis, finding,
                       "pack the files into shards of some 100 MB that are read from front to end "
                       "(WebDataset tar files, LMDB, Parquet), on a disk of the node",
                       "shards instead of small files");
 }
 
-bool lac_find_storage_latency(struct lac_diagnosis *diagnosis)
+bool lac_find_storage_latency(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
 {
     return waits_for_storage(diagnosis) &&
            find_reads(
-               diagnosis, "storage-latency",
+               diagnosis, finding,
                "copy the data to a disk of the node before the training starts, or cache what "
                "was read (in memory where it fits)",
                "data on the node's own disk");

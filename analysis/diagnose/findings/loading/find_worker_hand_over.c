@@ -43,7 +43,7 @@ struct way {
     double pin_ns;
 };
 
-static void say_why(struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+static void say_why(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
                     const struct way *way)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
@@ -102,15 +102,14 @@ static void say_change(struct lac_finding *finding, bool is_pin, bool is_packing
     }
 }
 
-bool lac_find_worker_hand_over(struct lac_diagnosis *diagnosis)
+bool lac_find_worker_hand_over(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
 {
     const struct lac_loading *loading = diagnosis->loading;
     const struct lac_step_time *time = diagnosis->time;
-    struct lac_finding *finding =
-        is_handing_over(diagnosis) ? lac_loading_open(diagnosis, "worker-hand-over") : NULL;
-    if (!finding) {
+    if (!is_handing_over(diagnosis)) {
         return false;
     }
+    lac_loading_open(diagnosis, finding);
     double done_ns = loading->late.done_ns;
     double best_ns = fmax(loading->free_ns, time->step_ns - done_ns);
     lac_loading_price(diagnosis, finding, best_ns, 0.5 * (time->step_ns + best_ns), time->step_ns);

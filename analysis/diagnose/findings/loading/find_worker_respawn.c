@@ -7,7 +7,7 @@
 
 enum { EPOCHS_MIN = 2 };
 
-bool lac_find_worker_respawn(struct lac_diagnosis *diagnosis)
+bool lac_find_worker_respawn(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
     const struct lac_loading *loading = diagnosis->loading;
@@ -23,10 +23,7 @@ bool lac_find_worker_respawn(struct lac_diagnosis *diagnosis)
     if (!is_main || lac_pct_of_step(diagnosis, late->first_saved_ns) < 1.0) {
         return false;
     }
-    struct lac_finding *finding = lac_loading_open(diagnosis, "worker-respawn");
-    if (!finding) {
-        return false;
-    }
+    lac_loading_open(diagnosis, finding);
     double saved_ns = late->first_saved_ns;
     lac_finding_cost(diagnosis, finding, late->first_ns);
     lac_loading_price(diagnosis, finding, time->step_ns - late->first_ns, time->step_ns - saved_ns,

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdint.h>
 
-static const char *say_sign(struct lac_diagnosis *diagnosis, enum lac_serialization sign)
+static const char *say_sign(const struct lac_diagnosis *diagnosis, enum lac_serialization sign)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
     const struct lac_loading *loading = diagnosis->loading;
@@ -60,7 +60,7 @@ static const char *say_sign(struct lac_diagnosis *diagnosis, enum lac_serializat
         lac_say_ns(lac_round(turns->between_ns)).text, idle);
 }
 
-static void say_change(struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+static void say_change(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
 {
     if (diagnosis->loading->is_threads) {
         finding->brief = "workers in processes";
@@ -81,7 +81,7 @@ static void say_change(struct lac_diagnosis *diagnosis, struct lac_finding *find
     finding->costs = "One open file or connection for each worker.";
 }
 
-bool lac_find_workers_serialized(struct lac_diagnosis *diagnosis)
+bool lac_find_workers_serialized(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
     const struct lac_step_time *time = diagnosis->time;
@@ -89,10 +89,7 @@ bool lac_find_workers_serialized(struct lac_diagnosis *diagnosis)
     if (sign == LAC_SERIAL_NOT || analysis->loader.num_workers < 2) {
         return false;
     }
-    struct lac_finding *finding = lac_loading_open(diagnosis, "workers-serialized");
-    if (!finding) {
-        return false;
-    }
+    lac_loading_open(diagnosis, finding);
     /* what one worker alone would take for a batch */
     double alone_ns =
         sign == LAC_SERIAL_ONE_AT_A_TIME ? (double)analysis->loader.fetch_mean_ns : time->data_ns;

@@ -1,0 +1,80 @@
+/* The rows of finding_registry.def as data, and an empty finding of a kind. */
+
+#include "analysis/diagnose/result/finding_types.h"
+
+#include "analysis/diagnose/result/analysis.h"
+
+#include <assert.h>
+#include <math.h>
+
+enum about { ABOUT_STEP, ABOUT_LOADING, ABOUT_FACT };
+
+static const struct lac_finding_type types[LAC_FINDING_COUNT_] = {
+#define LAC_FINDING(kind, id, cause, effort, change, place, about)                                 \
+    [LAC_FINDING_##kind] = {id,                                                                    \
+                            LAC_CAUSE_##cause,                                                     \
+                            LAC_EFFORT_##effort,                                                   \
+                            LAC_CHANGE_##change,                                                   \
+                            LAC_PLACE_##place,                                                     \
+                            ABOUT_##about == ABOUT_LOADING,                                        \
+                            ABOUT_##about == ABOUT_FACT},
+#include "analysis/diagnose/result/finding_registry.def"
+};
+
+const struct lac_finding_type *lac_finding_type(enum lac_finding_kind kind)
+{
+    assert(kind < LAC_FINDING_COUNT_);
+    return &types[kind];
+}
+
+const char *lac_effort_name(enum lac_effort effort)
+{
+    static const char *const names[] = {"setting", "lines", "rewrite", "hardware"};
+    return names[effort];
+}
+
+const char *lac_change_kind_name(enum lac_change_kind kind)
+{
+    static const char *const names[] = {"code", "command", "text"};
+    return names[kind];
+}
+
+void lac_finding_init(struct lac_finding *finding, enum lac_finding_kind kind)
+{
+    const struct lac_finding_type *type = lac_finding_type(kind);
+    *finding = (struct lac_finding){
+        .kind = kind,
+        .id = type->id,
+        .effort = type->effort,
+        .change_kind = type->change,
+        .cost_ns_per_step = LAC_UNKNOWN_NS,
+        .cost_pct = (double)NAN,
+        .gain_low_pct = (double)NAN,
+        .gain_mid_pct = (double)NAN,
+        .gain_high_pct = (double)NAN,
+        .step_low_ns = LAC_UNKNOWN_NS,
+        .step_mid_ns = LAC_UNKNOWN_NS,
+        .step_high_ns = LAC_UNKNOWN_NS,
+        .workers = -1,
+        .title = "",
+        .why = "",
+        .change = "",
+        .where = "",
+        .brief = "",
+        .expect = "",
+        .costs = "",
+        .wrong_if = "",
+        .check = "",
+    };
+}
+
+const struct lac_finding *lac_finding_of(const struct lac_analysis *analysis,
+                                         enum lac_finding_kind kind)
+{
+    for (uint32_t i = 0; i < analysis->finding_count; i++) {
+        if (analysis->findings[i].kind == kind) {
+            return &analysis->findings[i];
+        }
+    }
+    return NULL;
+}
