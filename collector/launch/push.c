@@ -156,11 +156,10 @@ static bool load_piece(struct push *push)
 
 /* -- the upload ---------------------------------------------------------------------------------*/
 
-static void write_note(struct push *push)
+static void fill_note(struct push *push)
 {
     (void)snprintf(push->note.upload, sizeof(push->note.upload), "%s", push->upload.id);
     (void)snprintf(push->note.trace, sizeof(push->note.trace), "%s", push->upload.trace);
-    lac_push_note_write(push->path, &push->note);
 }
 
 static bool create(struct push *push)
@@ -174,7 +173,8 @@ static bool create(struct push *push)
     if (!lac_push_create(&push->upload, metadata)) {
         return false;
     }
-    write_note(push);
+    fill_note(push);
+    lac_push_note_write(push->path, &push->note);
     return true;
 }
 
@@ -260,7 +260,7 @@ static bool is_there(struct push *push)
 /* The note of before, when it speaks of the same place. */
 static bool read_note(const struct push *push, struct lac_push_note *before)
 {
-    return lac_push_note_read(push->path, before) &&
+    return lac_push_note_read(push->path, push->note.server, before) &&
            strcmp(before->server, push->note.server) == 0 &&
            strcmp(before->project, push->note.project) == 0 &&
            strpbrk(before->upload, "/?# ") == NULL && strpbrk(before->trace, "/?# ") == NULL;
@@ -338,6 +338,7 @@ static bool run(struct push *push, const struct lac_push_clock *clock)
     }
     take_note(push);
     if (is_there(push)) {
+        lac_push_note_done(push->path, &push->note);
         return true;
     }
     if (push->note.trace[0] != '\0' && push->upload.reply.status == 404) {
@@ -354,7 +355,8 @@ static bool run(struct push *push, const struct lac_push_clock *clock)
     if (!begin(push) || !transfer(push) || !lac_push_await_trace(&push->upload)) {
         return false;
     }
-    write_note(push);
+    fill_note(push);
+    lac_push_note_done(push->path, &push->note);
     return true;
 }
 

@@ -3,7 +3,8 @@
 
 /*
  * Sends recordings and traces to a server by tus 1.0.0 and goes on where it broke off, also in a
- * later call: a note beside the recording says how far it is.
+ * later call: a note in the recording, or in the user's state for any other file, says how far it
+ * is.
  */
 
 #include <stdbool.h>

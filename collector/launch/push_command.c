@@ -23,7 +23,9 @@ static const char help[] =
     "  --project P       project that they belong to (or LACUNA_PROJECT)\n"
     "  --run R           name of the run that they belong to (or LACUNA_RUN)\n"
     "  --name N          name of the trace, with one PATH\n"
-    "  --quiet           no progress\n";
+    "  --quiet           no progress\n"
+    "How far a file was sent is kept in $XDG_STATE_HOME/lacuna (~/.local/state/lacuna) until all\n"
+    "of it is there; where that cannot be written, what breaks off begins anew in a later call.\n";
 
 struct arguments {
     const char *server;

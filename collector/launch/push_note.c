@@ -1,6 +1,7 @@
 #include "collector/launch/push_note.h"
 
 #include "collector/launch/push.h"
+#include "collector/launch/push_state.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -9,21 +10,21 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/types.h>
 #include <unistd.h>
 
 enum { PATH_BYTES = 4096, TEXT_BYTES = 4096 };
 
 static const char first_line[] = "lacuna push 1\n";
 
-static bool note_path(const char *path, char *out)
+static bool is_folder(const char *path)
 {
-    const int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    const char *const ending = folder >= 0 ? "/.lacuna-push" : ".lacuna-push";
+    const int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
-    if (folder >= 0) {
-        (void)close(folder);
+    if (fd >= 0) {
+        (void)close(fd);
     }
-    return (size_t)snprintf(out, PATH_BYTES, "%s%s", path, ending) < PATH_BYTES;
+    return fd >= 0;
 }
 
 /* "key value\n" at *at; *at moves behind it. @return false: something else, or too long */
@@ -77,24 +78,59 @@ uint64_t lac_push_folder_bytes(const char *path)
     return bytes;
 }
 
-bool lac_push_note_read(const char *path, struct lac_push_note *note)
+/* The beginning of a file. @return its length, -1: there is none */
+static ssize_t read_file(const char *path, char *text, size_t capacity)
 {
-    char file[PATH_BYTES];
-    char text[TEXT_BYTES];
-    char number[32];
-    const char *at = text + sizeof(first_line) - 1;
-    ssize_t length;
-    int fd;
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    const ssize_t length = fd >= 0 ? read(fd, text, capacity) : -1;
 
-    memset(note, 0, sizeof(*note));
-    if (!note_path(path, file)) {
-        return false;
-    }
-    fd = open(file, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    length = fd >= 0 ? read(fd, text, sizeof(text) - 1) : -1;
     if (fd >= 0) {
         (void)close(fd);
     }
+    return length;
+}
+
+/* What programs of before left beside a file: used once, then it lies where it belongs. */
+static ssize_t take_from_beside(const char *path, const char *server, char *text, size_t capacity)
+{
+    char beside[PATH_BYTES];
+    ssize_t length;
+
+    if ((size_t)snprintf(beside, sizeof(beside), "%s.lacuna-push", path) >= sizeof(beside)) {
+        return -1;
+    }
+    length = read_file(beside, text, capacity);
+    if (length < (ssize_t)sizeof(first_line) ||
+        memcmp(text, first_line, sizeof(first_line) - 1) != 0) {
+        return -1; /* nothing of ours */
+    }
+    (void)lac_push_state_write(path, server, text, (size_t)length);
+    (void)unlink(beside);
+    return length;
+}
+
+static ssize_t read_text(const char *path, const char *server, char *text, size_t capacity)
+{
+    char file[PATH_BYTES];
+    ssize_t length;
+
+    if (!is_folder(path)) {
+        length = lac_push_state_read(path, server, text, capacity);
+        return length >= 0 ? length : take_from_beside(path, server, text, capacity);
+    }
+    return (size_t)snprintf(file, sizeof(file), "%s/.lacuna-push", path) < sizeof(file)
+               ? read_file(file, text, capacity)
+               : -1;
+}
+
+bool lac_push_note_read(const char *path, const char *server, struct lac_push_note *note)
+{
+    char text[TEXT_BYTES];
+    char number[32];
+    const char *at = text + sizeof(first_line) - 1;
+    const ssize_t length = read_text(path, server, text, sizeof(text) - 1);
+
+    memset(note, 0, sizeof(*note));
     if (length < (ssize_t)sizeof(first_line)) {
         return false;
     }
@@ -112,18 +148,13 @@ bool lac_push_note_read(const char *path, struct lac_push_note *note)
     return true;
 }
 
-void lac_push_note_write(const char *path, const struct lac_push_note *note)
+static void write_in_folder(const char *path, const char *text, size_t length)
 {
     char file[PATH_BYTES];
     char fresh[PATH_BYTES];
-    char text[TEXT_BYTES];
-    const int length = snprintf(
-        text, sizeof(text),
-        "%sserver %s\nproject %s\nsha256 %s\nlength %" PRIu64 "\nupload %s\ntrace %s\n", first_line,
-        note->server, note->project, note->digest, note->length_bytes, note->upload, note->trace);
     int fd;
 
-    if (length < 0 || (size_t)length >= sizeof(text) || !note_path(path, file) ||
+    if ((size_t)snprintf(file, sizeof(file), "%s/.lacuna-push", path) >= sizeof(file) ||
         (size_t)snprintf(fresh, sizeof(fresh), "%s.new", file) >= sizeof(fresh)) {
         return;
     }
@@ -131,8 +162,35 @@ void lac_push_note_write(const char *path, const struct lac_push_note *note)
     if (fd < 0) {
         return;
     }
-    const bool is_whole = write(fd, text, (size_t)length) == length;
+    const bool is_whole = write(fd, text, length) == (ssize_t)length;
     if (close(fd) != 0 || !is_whole || rename(fresh, file) != 0) {
         (void)unlink(fresh);
+    }
+}
+
+void lac_push_note_write(const char *path, const struct lac_push_note *note)
+{
+    char text[TEXT_BYTES];
+    const int length = snprintf(
+        text, sizeof(text),
+        "%sserver %s\nproject %s\nsha256 %s\nlength %" PRIu64 "\nupload %s\ntrace %s\n", first_line,
+        note->server, note->project, note->digest, note->length_bytes, note->upload, note->trace);
+
+    if (length < 0 || (size_t)length >= sizeof(text)) {
+        return;
+    }
+    if (is_folder(path)) {
+        write_in_folder(path, text, (size_t)length);
+    } else {
+        (void)lac_push_state_write(path, note->server, text, (size_t)length);
+    }
+}
+
+void lac_push_note_done(const char *path, const struct lac_push_note *note)
+{
+    if (is_folder(path)) {
+        lac_push_note_write(path, note);
+    } else {
+        lac_push_state_remove(path, note->server);
     }
 }

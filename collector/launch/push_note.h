@@ -1,7 +1,10 @@
 #ifndef LAC_COLLECTOR_LAUNCH_PUSH_NOTE_H
 #define LAC_COLLECTOR_LAUNCH_PUSH_NOTE_H
 
-/* The note beside a recording (".lacuna-push" in its folder, "FILE.lacuna-push" beside a file). */
+/*
+ * The note of how far something was sent: ".lacuna-push" in the folder of a recording, which is
+ * ours; of any other file in the user's state (push_state.h).
+ */
 
 #include "collector/launch/push_digest.h"
 
@@ -28,8 +31,10 @@ void lac_push_note_place(struct lac_push_note *note, const struct lac_push_targe
 uint64_t lac_push_folder_bytes(const char *path);
 
 /** @return false: there is none that makes sense */
-bool lac_push_note_read(const char *path, struct lac_push_note *note);
+bool lac_push_note_read(const char *path, const char *server, struct lac_push_note *note);
 /** Without success nothing is lost but the way back. */
 void lac_push_note_write(const char *path, const struct lac_push_note *note);
+/** All of it is there: a recording keeps that, of any other file nothing stays behind. */
+void lac_push_note_done(const char *path, const struct lac_push_note *note);
 
 #endif

@@ -37,6 +37,7 @@ class Proxy:
         self.pause_s = 0.0
         self.passed = 0
         self.cuts = 0
+        self.connections = set()  # those that are not over
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
         self.open = True
@@ -48,6 +49,7 @@ class Proxy:
                 client = self.listener.accept()[0]
             except OSError:
                 return
+            self.connections.add(client)
             threading.Thread(target=self.serve, args=(client,), daemon=True).start()
 
     def serve(self, client):
@@ -55,6 +57,7 @@ class Proxy:
             server = socket.create_connection(("127.0.0.1", self.target), timeout=10)
         except OSError:
             client.close()
+            self.connections.discard(client)
             return
         left = [self.cut_bytes() if self.cut_bytes else 1 << 60]
         threads = [threading.Thread(target=self.carry, args=(a, b, left, counted), daemon=True)
@@ -65,6 +68,7 @@ class Proxy:
             thread.join()
         client.close()
         server.close()
+        self.connections.discard(client)
 
     def carry(self, source, sink, left, counted):
         try:
@@ -132,6 +136,8 @@ class Push(unittest.TestCase):
 
     def setUp(self):
         self.place = tempfile.mkdtemp(prefix="case-", dir=self.folder)
+        self.state = os.path.join(self.place, "state")  # not there yet: push makes it
+        os.environ["XDG_STATE_HOME"] = self.state
 
     def copy_recording(self, name="job.lacuna"):
         return shutil.copytree(self.recording, os.path.join(self.place, name), ignore=shutil.ignore_patterns(".*"))
@@ -155,9 +161,33 @@ class Push(unittest.TestCase):
         self.assertEqual(run.returncode, 0, run.stderr)
         return self.server.wait_ready(run.stdout.strip().rsplit("/", 1)[1])
 
-    def note(self, path):
-        with open(os.path.join(path, ".lacuna-push") if os.path.isdir(path) else path + ".lacuna-push") as file:
+    @staticmethod
+    def note_of(path):
+        with open(path) as file:
             return dict(line.split(" ", 1) for line in file.read().splitlines())
+
+    def note(self, path):
+        return self.note_of(os.path.join(path, ".lacuna-push") if os.path.isdir(path) else self.states()[0])
+
+    def states(self):
+        """What is remembered of files that are on their way."""
+        folder = os.path.join(self.state, "lacuna", "push")
+        return [os.path.join(folder, name) for name in os.listdir(folder)] if os.path.isdir(folder) else []
+
+    def break_off(self, path, after_bytes):
+        """A push that ends when so much of a file has passed. @return the proxy, still open"""
+        proxy = Proxy(self.server.port)
+        proxy.pause_s = 0.002
+        client = subprocess.Popen(self.command(path, port=proxy.port), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=self.environment())
+        try:
+            wait_until(lambda: proxy.passed >= after_bytes or client.poll() is not None, timeout=120)
+            self.assertIsNone(client.poll())
+        finally:
+            client.kill()
+            client.wait()
+            proxy.pause_s = 0
+        wait_until(lambda: not proxy.connections)  # what was on its way has passed
+        return proxy
 
     # -- what arrives -------------------------------------------------------------------------------
 
@@ -270,37 +300,87 @@ class Push(unittest.TestCase):
 
     def test_a_later_push_goes_on(self):
         path = self.file("later.json", bulky_trace(40 << 20, seed=3))
-        proxy = Proxy(self.server.port)
-        proxy.pause_s = 0.002
-        client = subprocess.Popen(self.command(path, port=proxy.port), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=self.environment())
+        before = set(os.listdir(self.place))
+        proxy = self.break_off(path, 18 << 20)
         try:
-            while proxy.passed < (18 << 20) and client.poll() is None:
-                time.sleep(0.01)
-            self.assertIsNone(client.poll())
-            client.kill()
-            client.wait()
-            upload = self.note(path)["upload"]
-            proxy.pause_s = 0
-            time.sleep(0.5)
-            offset = self.server.get("/api/v1/uploads/" + upload).json()["offset_bytes"]
-            self.assertEqual(offset, 16 << 20)
+            self.check_goes_on(path, proxy)
+        finally:
+            proxy.close()
+        self.assertEqual(set(os.listdir(self.place)) - before, {"state"})  # nothing beside the file
+        self.assertEqual(self.states(), [])  # and nothing of what is done
+
+    def check_goes_on(self, path, proxy):
+        (state,) = self.states()
+        self.assertEqual(os.stat(state).st_mode & 0o777, 0o600)
+        for folder in (os.path.dirname(state), os.path.dirname(os.path.dirname(state))):
+            self.assertEqual(os.stat(folder).st_mode & 0o777, 0o700)
+        offset = self.offset_at_rest(self.note(path)["upload"])
+        self.assertEqual(offset, 16 << 20)
+        before = proxy.passed
+        row = self.pushed(path, port=proxy.port)
+        self.assertEqual(row["state"], "ready")
+        self.assertLess(proxy.passed - before, row["size_bytes"] - offset + 100000)
+
+    def offset_at_rest(self, upload):
+        """What the server has of an upload, once a request that broke off is over there as well."""
+        return wait_until(lambda: self.server.get("/api/v1/uploads/" + upload).json().get("offset_bytes"))
+
+    def test_a_note_that_an_older_program_left_beside_the_file_is_used_once(self):
+        path = self.file("older.json", bulky_trace(40 << 20, seed=4))
+        proxy = self.break_off(path, 18 << 20)
+        try:
+            (state,) = self.states()
+            os.rename(state, path + ".lacuna-push")
+            offset = self.offset_at_rest(self.note_of(path + ".lacuna-push")["upload"])
             before = proxy.passed
             row = self.pushed(path, port=proxy.port)
-            self.assertEqual(row["state"], "ready")
-            self.assertEqual(self.note(path)["upload"], upload)
             self.assertLess(proxy.passed - before, row["size_bytes"] - offset + 100000)
         finally:
-            client.kill()
             proxy.close()
+        self.assertFalse(os.path.exists(path + ".lacuna-push"))
+        self.assertEqual(self.states(), [])
+        other = self.file("older.json.lacuna-push", b"somebody else's file\n")
+        self.pushed(path)
+        self.assertTrue(os.path.exists(other))
+
+    def test_without_a_place_for_it_nothing_is_remembered(self):
+        """A push that broke off begins anew then, and nothing else is different."""
+        path = self.file("nowhere.json", make_trace(steps=9))
+        shared = os.path.join(self.place, "shared")
+        os.makedirs(os.path.join(shared, "lacuna", "push"))
+        os.chmod(os.path.join(shared, "lacuna", "push"), 0o777)  # where anybody may write nothing is believed
+        before = set(os.listdir(self.place))
+        for state in ("/proc/nowhere", "relative", "/dev/null", shared):
+            self.assertEqual(self.pushed(path, XDG_STATE_HOME=state, HOME="/nonexistent")["state"], "ready")
+        self.assertEqual(set(os.listdir(self.place)), before)
+        self.assertEqual(os.listdir(os.path.join(shared, "lacuna", "push")), [])
+
+    def test_what_nobody_went_on_with_is_forgotten(self):
+        folder = os.path.join(self.state, "lacuna", "push")
+        os.makedirs(folder, mode=0o700)
+        for name, age_days in (("0" * 64, 31), ("1" * 64, 29)):
+            with open(os.path.join(folder, name), "w"):
+                pass
+            os.utime(os.path.join(folder, name), (time.time() - age_days * 86400,) * 2)
+        self.pushed(self.file("new.json", make_trace(steps=4)))
+        self.assertEqual(os.listdir(folder), ["1" * 64])
 
     def test_a_note_of_other_bytes_does_not_count(self):
-        path = self.file("changed.json", make_trace(steps=2))
-        first = self.pushed(path)
-        self.file("changed.json", make_trace(steps=7))
-        self.assertNotEqual(self.pushed(path)["id"], first["id"])
-        for damage in (b"", b"lacuna push 1\nserver x\n", b"\0" * 500, b"lacuna push 1\n" + b"x" * 9000):
-            self.file("changed.json.lacuna-push", damage)
-            self.assertEqual(self.pushed(path)["state"], "ready")
+        content = bulky_trace(12 << 20, seed=5)
+        path = self.file("changed.json", content)
+        proxy = self.break_off(path, 4 << 20)
+        self.addCleanup(proxy.close)
+        (state,) = self.states()
+        with open(state, "rb") as file:
+            note = file.read()
+        other = bulky_trace(12 << 20, seed=6)  # the same file, of the same size
+        self.file("changed.json", other + b" " * (len(content) - len(other)) if len(other) < len(content) else other[:len(content)])
+        damaged = (b"", b"lacuna push 1\nserver x\n", b"\0" * 500, b"lacuna push 1\n" + b"x" * 9000)
+        for damage in (note, *damaged):
+            with open(state, "wb") as file:
+                file.write(damage)
+            self.assertEqual(self.pushed(path, port=proxy.port)["state"], "ready")
+            self.assertEqual(self.states(), [])
 
     def test_a_trace_that_was_deleted_is_sent_again(self):
         path = self.file("deleted.json", make_trace(steps=6))
