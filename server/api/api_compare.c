@@ -54,7 +54,7 @@ static bool diagnose(struct opened *opened, struct lac_response *response)
     if (status == LAC_ERR_NOMEM) {
         lac_response_error(response, 503, "out_of_memory", "no memory to diagnose this trace");
     } else if (status != LAC_OK) {
-        lac_response_fail(response, &error);
+        lac_api_fail(response, &error);
     }
     return status == LAC_OK;
 }
@@ -99,7 +99,7 @@ static bool open_side(struct lac_app *app, const struct lac_request *request, co
         }
         one.param[0] = lac_run_ranks_lowest(side->ranks);
     } else if (status != LAC_ERR_NOT_FOUND) {
-        lac_response_fail(response, &error);
+        lac_api_fail(response, &error);
         return false;
     }
     side->trace.file = lac_api_open_trace(app, &one, response);

@@ -40,7 +40,7 @@ static void answer_made(struct lac_trace_file *file, const struct lac_flame_opti
     enum lac_status status = lac_trace_file_model(file, &model, &error);
 
     if (status != LAC_OK) {
-        lac_response_fail(response, &error);
+        lac_api_fail(response, &error);
         return;
     }
     status = lac_flame_json(model, options, &response->body);

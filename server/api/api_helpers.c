@@ -10,13 +10,23 @@
 #include <stdio.h>
 #include <string.h>
 
+void lac_api_fail(struct lac_response *response, const struct lac_error *error)
+{
+    if (error->status == LAC_ERR_CORRUPT) {
+        /* our own file is damaged: not the client's fault */
+        lac_response_error(response, 500, lac_status_name(error->status), "%s", error->message);
+    } else {
+        lac_response_fail(response, error);
+    }
+}
+
 static void explain_not_ready(struct lac_app *app, const char *id, struct lac_response *response)
 {
     struct lac_trace_row row = {0};
     struct lac_error error = {0};
 
     if (lac_store_get_trace(app->store, id, &row, &error) != LAC_OK) {
-        lac_response_fail(response, &error);
+        lac_api_fail(response, &error);
         return;
     }
     if (row.state == LAC_TRACE_FAILED) {
@@ -48,11 +58,11 @@ struct lac_trace_file *lac_api_open_trace(struct lac_app *app, const struct lac_
     }
     if (status == LAC_ERR_MISUSE) {
         explain_not_ready(app, id, response);
-    } else if (status == LAC_ERR_CORRUPT || status == LAC_ERR_LIMIT) {
-        /* our own file is damaged or newer: not the client's fault */
+    } else if (status == LAC_ERR_LIMIT) {
+        /* our own file is newer: not the client's fault */
         lac_response_error(response, 500, lac_status_name(status), "%s", error.message);
     } else {
-        lac_response_fail(response, &error);
+        lac_api_fail(response, &error);
     }
     return NULL;
 }

@@ -64,7 +64,7 @@ void lac_api_runs(void *app_context, const struct lac_request *request,
         .limit = (uint32_t)limit,
     };
     if (lac_store_list_runs(app->store, &query, &list, &error) != LAC_OK) {
-        lac_response_fail(response, &error);
+        lac_api_fail(response, &error);
         return;
     }
     lac_json_init(&json, &response->body);
@@ -90,7 +90,7 @@ static bool get_run(struct lac_app *app, const struct lac_request *request,
         return false;
     }
     if (lac_store_get_run(app->store, request->param[0], row, &error) != LAC_OK) {
-        lac_response_fail(response, &error);
+        lac_api_fail(response, &error);
         return false;
     }
     return true;
@@ -189,7 +189,7 @@ static bool list_members(struct lac_run_ranks *comparison, const char *run,
     bool is_waiting = false;
 
     if (lac_store_list_traces(comparison->app->store, &query, &list, &error) != LAC_OK) {
-        lac_response_fail(response, &error);
+        lac_api_fail(response, &error);
         return false;
     }
     comparison->members = calloc((size_t)list.count + 1, sizeof *comparison->members);
@@ -342,7 +342,7 @@ static void fail_reading(struct lac_response *response, enum lac_status status,
         lac_response_error(response, 409, "not_ready", "the traces of this run are changing");
         lac_response_header(response, "Retry-After", "1");
     } else {
-        lac_response_fail(response, error);
+        lac_api_fail(response, error);
     }
 }
 

@@ -258,7 +258,7 @@ void lac_api_slice(void *app_context, const struct lac_request *request,
             write_full(&json, file, &slice);
             lac_slice_full_done(&slice);
         } else {
-            lac_response_fail(response, &error);
+            lac_api_fail(response, &error);
         }
     }
     lac_store_release_trace(app->store, file);
@@ -303,7 +303,7 @@ static void answer_slices(struct lac_trace_file *file, const struct lac_request 
     }
     if (lac_trace_file_window(file, (uint32_t)track, t0, t1, (uint32_t)after, (uint32_t)limit, rows,
                               &count, &has_more, &error) != LAC_OK) {
-        lac_response_fail(response, &error);
+        lac_api_fail(response, &error);
         free(rows);
         return;
     }
@@ -383,7 +383,7 @@ static void answer_search(struct lac_trace_file *file, const struct lac_request 
         .limit = (uint32_t)limit,
     };
     if (lac_trace_file_search(file, &query, &hits, &error) != LAC_OK) {
-        lac_response_fail(response, &error);
+        lac_api_fail(response, &error);
         return;
     }
     lac_json_init(&json, &response->body);

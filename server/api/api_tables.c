@@ -100,7 +100,7 @@ static void answer_kernels(struct lac_trace_file *file, const struct lac_request
         return;
     }
     if (lac_trace_file_kernels(file, &query, &page, &error) != LAC_OK) {
-        lac_response_fail(response, &error);
+        lac_api_fail(response, &error);
         return;
     }
     lac_json_init(&json, &response->body);
@@ -179,7 +179,7 @@ static void answer_gaps(struct lac_trace_file *file, const struct lac_request *r
         .limit = (uint32_t)limit,
     };
     if (lac_trace_file_gaps(file, &query, &page, &error) != LAC_OK) {
-        lac_response_fail(response, &error);
+        lac_api_fail(response, &error);
         return;
     }
     lac_json_init(&json, &response->body);

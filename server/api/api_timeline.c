@@ -227,7 +227,7 @@ static void answer_tiles(struct lac_trace_file *file, const struct lac_request *
             response->body.size_bytes = size_bytes;
             response->body.capacity_bytes = size_bytes;
         } else {
-            lac_response_fail(response, &error);
+            lac_api_fail(response, &error);
         }
     }
     free(tracks);
@@ -278,7 +278,7 @@ static void answer_counter(struct lac_trace_file *file, const struct lac_request
     }
     if (lac_trace_file_counter(file, (uint32_t)track, t0, t1, (uint32_t)count, &points, &error) !=
         LAC_OK) {
-        lac_response_fail(response, &error);
+        lac_api_fail(response, &error);
         return;
     }
     lac_json_init(&json, &response->body);

@@ -234,7 +234,7 @@ void lac_api_list(void *app_context, const struct lac_request *request,
         .limit = (uint32_t)limit,
     };
     if (lac_store_list_traces(app->store, &query, &list, &error) != LAC_OK) {
-        lac_response_fail(response, &error);
+        lac_api_fail(response, &error);
         return;
     }
     lac_json_init(&json, &response->body);
@@ -262,7 +262,7 @@ void lac_api_get(void *app_context, const struct lac_request *request,
         return;
     }
     if (lac_store_get_trace(app->store, request->param[0], &row, &error) != LAC_OK) {
-        lac_response_fail(response, &error);
+        lac_api_fail(response, &error);
         return;
     }
     lac_json_init(&json, &response->body);
@@ -286,7 +286,7 @@ void lac_api_delete(void *app_context, const struct lac_request *request,
         lac_response_error(response, 409, "receiving",
                            "this trace is being received: end its upload instead");
     } else if (status != LAC_OK) {
-        lac_response_fail(response, &error);
+        lac_api_fail(response, &error);
     } else {
         response->http_status = 204;
     }
@@ -339,7 +339,7 @@ void lac_api_analysis(void *app_context, const struct lac_request *request,
             lac_buffer_add(&response->body, text, length);
             free(text);
         } else {
-            lac_response_fail(response, &error);
+            lac_api_fail(response, &error);
         }
     }
     lac_store_release_trace(app->store, file);
@@ -416,7 +416,7 @@ static void upload_finish(void *sink_context, const struct lac_request *request,
     bool existed = false;
 
     if (lac_upload_commit(sink->upload, id, &existed, &error) != LAC_OK) {
-        lac_response_fail(response, &error);
+        lac_api_fail(response, &error);
         free(sink);
         return;
     }

@@ -43,6 +43,10 @@ void lac_api_write_trace(const struct lac_store *store, struct lac_json *json, c
 /** Append a time of day as ISO 8601 text. */
 void lac_api_write_time(struct lac_json *json, const char *key, int64_t unix_ms);
 
+/** Answer with a failure of the store: as lac_response_fail(), but what is damaged is a file of
+ * ours, not the request: 500 `corrupt`. */
+void lac_api_fail(struct lac_response *response, const struct lac_error *error);
+
 /**
  * Open the trace that the path names. On failure the response says why: 404, 409 `not_ready` while
  * it is received or imported, 409 `import_failed`.

@@ -150,15 +150,41 @@ static uint64_t number(const char *text)
     return strtoull(text, NULL, 10);
 }
 
-/** argv: memory bytes, file bytes, CPU seconds, keep the original (0 or 1), name. */
+/** The trace's name, from standard input. @return NULL when it cannot be read */
+static char *read_name(void)
+{
+    enum { NAME_BYTES_MAX = 1 << 20 };
+    char *name = malloc(NAME_BYTES_MAX + 1);
+    size_t used = 0;
+
+    while (name != NULL && used < NAME_BYTES_MAX) {
+        ssize_t got = read(STDIN_FILENO, name + used, NAME_BYTES_MAX - used);
+
+        if (got < 0 && errno == EINTR) {
+            continue;
+        }
+        if (got <= 0) {
+            break;
+        }
+        used += (size_t)got;
+    }
+    if (name != NULL) {
+        name[used] = '\0';
+    }
+    return name;
+}
+
+/** argv: memory bytes, file bytes, CPU seconds, keep the original (0 or 1). Standard input: name.
+ */
 int lac_cmd_import_worker(int argc, char **argv)
 {
     struct lac_worker_limits limits;
     struct lac_convert_result result = {0};
     struct lac_error error = {0};
     enum lac_status status;
+    char *name;
 
-    if (argc != 6) {
+    if (argc != 5) {
         (void)fprintf(stderr, "lacuna import-worker: started by lacuna serve, not by people\n");
         return 2;
     }
@@ -171,7 +197,10 @@ int lac_cmd_import_worker(int argc, char **argv)
                      strerror(errno));
         return 1;
     }
-    status = import(&limits, argv[5][0] != '\0' ? argv[5] : "trace", &result, &error);
+    name = read_name();
+    status = name != NULL ? import(&limits, name[0] != '\0' ? name : "trace", &result, &error)
+                          : lac_fail(&error, LAC_ERR_NOMEM, 0, "out of memory");
+    free(name);
     status = lac_ingest_sort_io(status, &error);
     if (status != LAC_OK) {
         (void)report("e %d %llu %s\n", (int)status, (unsigned long long)error.offset_bytes,

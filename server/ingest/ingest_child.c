@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/types.h>
@@ -48,6 +49,22 @@ static int high_copy(int fd)
     return fcntl(fd, F_DUPFD_CLOEXEC, 16);
 }
 
+/** The trace's name for the child to read: arguments are for all users to see. @return a descriptor
+ *  or -1 */
+static int name_to_read(const char *name)
+{
+    int fd = memfd_create("name", MFD_CLOEXEC);
+    size_t length = name != NULL ? strlen(name) : 0;
+
+    if (fd >= 0 && (write(fd, name != NULL ? name : "", length) != (ssize_t)length ||
+                    lseek(fd, 0, SEEK_SET) != 0)) {
+        (void)close(fd);
+        fd = -1;
+    }
+    return fd;
+}
+
+/** `fds`: those of the child from LAC_WORKER_INPUT_FD on, then its standard input. */
 static int spawn(const char *program, char *const *argv, const int *fds, pid_t *ret_pid)
 {
     posix_spawn_file_actions_t actions;
@@ -61,7 +78,7 @@ static int spawn(const char *program, char *const *argv, const int *fds, pid_t *
     (void)sigfillset(&all);
     (void)posix_spawn_file_actions_init(&actions);
     (void)posix_spawnattr_init(&attributes);
-    (void)posix_spawn_file_actions_addopen(&actions, 0, "/dev/null", O_RDONLY, 0);
+    (void)posix_spawn_file_actions_adddup2(&actions, fds[3], 0);
     (void)posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0);
     for (int i = 0; i < 3; i++) {
         (void)posix_spawn_file_actions_adddup2(&actions, fds[i], LAC_WORKER_INPUT_FD + i);
@@ -147,11 +164,10 @@ static bool start(struct child *child, struct lac_job_outcome *outcome)
     char self[] = "lacuna";
     char yes[] = "1";
     char no[] = "0";
-    char *argv[] = {self,      word, memory, file, cpu, options->keep_originals ? yes : no,
-                    job->name, NULL};
+    char *argv[] = {self, word, memory, file, cpu, options->keep_originals ? yes : no, NULL};
     int pipes[2] = {-1, -1};
     int own[2] = {-1, -1};
-    int high[3] = {-1, -1, -1};
+    int high[4] = {-1, -1, -1, -1};
     int error = 0;
 
     child->memory_bytes = job->reserve_bytes;
@@ -166,11 +182,13 @@ static bool start(struct child *child, struct lac_job_outcome *outcome)
         high[0] = high_copy(own[0]);
         high[1] = high_copy(own[1]);
         high[2] = high_copy(pipes[1]);
-        error = high[0] < 0 || high[1] < 0 || high[2] < 0 ? errno
-                                                          : spawn(program, argv, high, &child->pid);
+        high[3] = name_to_read(job->name);
+        error = high[0] < 0 || high[1] < 0 || high[2] < 0 || high[3] < 0
+                    ? errno
+                    : spawn(program, argv, high, &child->pid);
     }
     close_all(own, 2);
-    close_all(high, 3);
+    close_all(high, 4);
     close_all(&pipes[1], 1);
     if (error != 0) {
         close_all(pipes, 1);

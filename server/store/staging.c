@@ -77,8 +77,8 @@ enum lac_status lac_staging_create(struct lac_store *store, const char *id,
 
     init(store, id, ret_staging);
     if (folder < 0 || mkdir(ret_staging->path, 0700) != 0) {
-        status = lac_fail(reterr, LAC_ERR_IO, 0, "cannot make a staging folder in %s: %s",
-                          store->data_dir, strerror(errno));
+        status =
+            lac_fail(reterr, LAC_ERR_IO, 0, "cannot make a staging folder: %s", strerror(errno));
     }
     if (status == LAC_OK) {
         status = lock_folder(ret_staging, reterr);
