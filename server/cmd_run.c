@@ -204,6 +204,9 @@ static char **command_of(int argc, char **argv)
         for (size_t k = 0; k < sizeof(alone) / sizeof(alone[0]); k++) {
             has_value = has_value && strcmp(argv[i], alone[k]) != 0;
         }
+        if (has_value && i + 1 < argc && strcmp(argv[i + 1], "--") == 0) {
+            return NULL; /* wrong usage */
+        }
         i += has_value ? 2 : 1;
     }
     i += i < argc && strcmp(argv[i], "--") == 0;

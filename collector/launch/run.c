@@ -499,6 +499,7 @@ static int run(const struct lac_install *install, struct lac_run_options *option
         return run_unrecorded(options, "no memory to record with");
     }
     if (!make_folders(options, spools, output, sizeof(spools), text, sizeof(text))) {
+        free(environment);
         return run_unrecorded(options, text);
     }
     recording.drain = lac_drain_create(spools, output);

@@ -7,7 +7,6 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/syscall.h>
-#include <sys/types.h>
 #include <time.h>
 #include <unistd.h>
 
