@@ -50,6 +50,17 @@ static void put_text(struct writer *writer, struct json_object *object, const ch
     put(writer, object, key, json_object_new_string(text));
 }
 
+/** NULL is null. */
+static void put_word(struct writer *writer, struct json_object *object, const char *key,
+                     const char *word)
+{
+    if (word == NULL) {
+        put_null(writer, object, key);
+    } else {
+        put_text(writer, object, key, word);
+    }
+}
+
 /** LAC_UNKNOWN_NS is null. */
 static void put_ns(struct writer *writer, struct json_object *object, const char *key, int64_t ns)
 {
@@ -516,7 +527,13 @@ static struct json_object *finding_object(struct writer *writer, const struct la
     put_real(writer, object, "confidence", finding->confidence);
     put_text(writer, object, "title", finding->title);
     put_text(writer, object, "why", finding->why);
+    bool has_change = finding->change[0] != '\0';
+    enum lac_cause cause = lac_finding_type(finding->kind)->cause;
+    put_text(writer, object, "cause", cause < LAC_CAUSE_COUNT_ ? lac_cause_name(cause) : "gpu");
     put_text(writer, object, "change", finding->change);
+    put_word(writer, object, "change_kind",
+             has_change ? lac_change_kind_name(finding->change_kind) : NULL);
+    put_word(writer, object, "effort", has_change ? lac_effort_name(finding->effort) : NULL);
     put_text(writer, object, "where", finding->where);
     put_text(writer, object, "brief", finding->brief);
     put_text(writer, object, "expect", finding->expect);

@@ -1,5 +1,6 @@
 #include "server/store/publish.h"
 
+#include "analysis/diagnose/result/finding_types.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "analysis/model/strings.h"
@@ -28,8 +29,6 @@ struct arrival {
     struct lac_trace_facts facts;
     bool is_moved;
 };
-
-enum { FINDINGS_MAX = 32 };
 
 /** Valid UTF-8, whatever the importing child wrote: other bytes become '?'. */
 static void make_utf8(char *text)
@@ -112,14 +111,14 @@ static enum lac_status read_findings(struct lac_trace_file *file, struct lac_tra
 {
     sqlite3_stmt *get = NULL;
     enum lac_status status =
-        lac_sql_prepare(file->db, "SELECT * FROM finding ORDER BY rank LIMIT 32", &get, reterr);
+        lac_sql_prepare(file->db, "SELECT * FROM finding ORDER BY rank", &get, reterr);
 
-    facts->findings = calloc(FINDINGS_MAX, sizeof *facts->findings);
+    facts->findings = calloc(LAC_FINDINGS_MAX, sizeof *facts->findings);
     if (facts->findings == NULL) {
         (void)sqlite3_finalize(get);
         return LAC_ERR_NOMEM;
     }
-    while (status == LAC_OK && facts->finding_count < FINDINGS_MAX) {
+    while (status == LAC_OK && facts->finding_count < LAC_FINDINGS_MAX) {
         status = lac_sql_step_row(get, "trace file", reterr);
         if (status == LAC_OK) {
             struct lac_finding_row *row = &facts->findings[facts->finding_count++];

@@ -60,11 +60,21 @@ def check_facts(name, analysis, truth):
     expect(f"{name} says that it is simulated", analysis["trace"]["simulated"])
 
 
+# what the JSON says beside the texts: cause, kind of change, effort
+SAID = {"input-starvation": ("data_wait", "code", "setting"), "layout-conversion": ("gpu", "code", "lines"),
+        "pageable-copy": ("copy_wait", "code", "setting"), "blocking-copy": ("copy_wait", "code", "lines")}
+
+
 def check_first_finding(name, analysis, truth):
     expected = truth["expected"]
     first = analysis["findings"][0]
     expect(f"{name} first finding", first["id"] == expected["first_finding"], first["id"])
     for finding in analysis["findings"]:
+        said = (finding["cause"], finding["change_kind"], finding["effort"])
+        if finding["change"] == "":
+            expect(f"{name} {finding['id']} without a change", said[1:] == (None, None), f"{said}")
+        elif finding["id"] in SAID:
+            expect(f"{name} {finding['id']} as data", said == SAID[finding["id"]], f"{said}")
         expect(f"{name} {finding['id']} gains in order",
                finding["gain_pct"]["low"] <= finding["gain_pct"]["mid"] <= finding["gain_pct"]["high"], finding["gain_pct"])
     if "num_workers" in expected:

@@ -68,8 +68,13 @@ static void explain(const struct lac_diagnosis *diagnosis, struct lac_finding *f
                                  allocations.text, releases.text,
                                  lac_say_count(counts->steps_with, "step").text);
     finding->brief = is_retry ? "expandable segments" : "keep allocated memory";
+    bool is_pytorch = lac_framework_of(diagnosis->model) == LAC_FRAMEWORK_PYTORCH;
+    if (!is_pytorch) {
+        finding->change_kind = LAC_CHANGE_CODE;
+        finding->effort = LAC_EFFORT_LINES;
+    }
     finding->change =
-        lac_framework_of(diagnosis->model) == LAC_FRAMEWORK_PYTORCH
+        is_pytorch
             ? "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True python train.py\n"
               "# and take torch.cuda.empty_cache() out of the loop, if it is there"
             : "cudaMallocAsync(&pointer, size, stream);  // from a pool that keeps its memory:\n"

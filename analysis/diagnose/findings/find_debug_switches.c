@@ -64,6 +64,7 @@ bool lac_find_debug_switches(const struct lac_diagnosis *diagnosis, struct lac_f
     struct lac_analysis *analysis = diagnosis->analysis;
     struct lac_text **texts = &analysis->texts;
     bool distorts = false;
+    bool is_command = true;
     int count = 0;
     const char *which = "";
     const char *why = "";
@@ -77,6 +78,7 @@ bool lac_find_debug_switches(const struct lac_diagnosis *diagnosis, struct lac_f
         why = lac_texts_add(texts, "%s%s%s: %s.", why, count > 0 ? " " : "", switches[i].key,
                             switches[i].text);
         change = lac_texts_add(texts, "%s%s%s", change, count > 0 ? "\n" : "", switches[i].change);
+        is_command = is_command && strncmp(switches[i].change, "torch.", 6) != 0;
         distorts = distorts || switches[i].effect == EFFECT_DISTORTS;
         count++;
     }
@@ -97,6 +99,7 @@ bool lac_find_debug_switches(const struct lac_diagnosis *diagnosis, struct lac_f
                             : why;
     finding->brief = "debugging off";
     finding->change = change;
+    finding->change_kind = is_command ? LAC_CHANGE_COMMAND : LAC_CHANGE_CODE;
     finding->costs = distorts ? "None, unless a fault is being looked for."
                               : "Results may differ in the last digits from run to run where "
                                 "determinism was asked for.";

@@ -130,6 +130,8 @@ bool lac_find_launch_bound(const struct lac_diagnosis *diagnosis, struct lac_fin
         finding->gain_low_pct = finding->gain_mid_pct = finding->gain_high_pct = (double)NAN;
         finding->step_low_ns = finding->step_mid_ns = finding->step_high_ns = LAC_UNKNOWN_NS;
         finding->change = "Record again without Python stacks and shapes, then decide.";
+        finding->change_kind = LAC_CHANGE_TEXT;
+        finding->effort = LAC_EFFORT_SETTING;
     } else {
         propose(diagnosis, finding);
     }

@@ -83,6 +83,8 @@ bool lac_find_module_load(const struct lac_diagnosis *diagnosis, struct lac_find
                                    lac_say_ns(finding->step_mid_ns).text);
     finding->is_once = is_once;
     if (is_once) { /* no promise about an epoch */
+        finding->change_kind = LAC_CHANGE_COMMAND;
+        finding->effort = LAC_EFFORT_SETTING;
         finding->severity = LAC_SEVERITY_INFO;
         finding->confidence = 0.5;
     }

@@ -115,6 +115,7 @@ bool lac_find_unnamed_wait(const struct lac_diagnosis *diagnosis, struct lac_fin
         "other Python code.",
         (unsigned)unnamed.step_count, lac_say_count(analysis->step_kept_count, "step").text);
     finding->brief = "record the loader";
+    finding->change_kind = LAC_CHANGE_COMMAND;
     finding->change = "lacuna run -- python train.py   # names every wait for a batch, and the "
                       "workers beside it";
     finding->costs = "A recording of some minutes; the change itself depends on what it shows.";

@@ -365,6 +365,7 @@ static void write_reason(struct lateness *l, const char *split)
             lac_texts_add(&run->texts, "%s Between them %s than the median rank, by %s%s.%s%s%s",
                           split, reasons[reason], a_step(l, excess_ns).text, per,
                           reason == LAC_RANK_WORK ? about_work(l) : "", before, second);
+        finding->change_kind = LAC_CHANGE_COMMAND;
         finding->change = lac_texts_add(
             &run->texts, "lacuna analyze TRACE_OF_RANK_%d   # on its own: %s; not the network",
             rank, reasons[reason]);

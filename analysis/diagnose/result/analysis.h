@@ -308,7 +308,7 @@ struct lac_plan_step {
 
 enum { LAC_PLAN_MAX = 5 };
 
-enum { LAC_EVIDENCE_MAX = 8, LAC_NOTES_MAX = 16 };
+enum { LAC_EVIDENCE_MAX = 8 };
 
 struct lac_finding {
     enum lac_finding_kind kind;
@@ -343,6 +343,41 @@ struct lac_finding {
 
 /** Empty: no text, nothing known, effort and kind of change as usual for the kind. */
 void lac_finding_init(struct lac_finding *finding, enum lac_finding_kind kind);
+
+/* Notes, each said once at most: room for all of them. */
+enum lac_checked {
+    LAC_CHECKED_DATA = 0,
+    LAC_CHECKED_LAYOUT,
+    LAC_CHECKED_COPIES,
+    LAC_CHECKED_SYNC,
+    LAC_CHECKED_LAUNCH,
+    LAC_CHECKED_ALLOCATOR,
+    LAC_CHECKED_MODULE_LOAD,
+    LAC_CHECKED_PROFILER,
+    LAC_CHECKED_COMM,
+    LAC_CHECKED_COUNT_
+};
+enum lac_missing {
+    LAC_MISSING_DEVICE = 0,
+    LAC_MISSING_CALLS,
+    LAC_MISSING_LOADER,
+    LAC_MISSING_WORKERS,
+    LAC_MISSING_RANKS,
+    LAC_MISSING_STORAGE,
+    LAC_MISSING_THREADS,
+    LAC_MISSING_IN_GRAPHS,
+    LAC_MISSING_SAMPLES,
+    LAC_MISSING_COUNT_
+};
+enum lac_caveat {
+    LAC_CAVEAT_SIMULATED = 0,
+    LAC_CAVEAT_STACKS,
+    LAC_CAVEAT_NO_NAMES,
+    LAC_CAVEAT_MICRO_STEPS,
+    LAC_CAVEAT_FEW_STEPS,
+    LAC_CAVEAT_DROPPED,
+    LAC_CAVEAT_COUNT_
+};
 
 struct lac_verdict {
     const char *cause;  /**< a cause's name, "gpu" or "unknown" */
@@ -428,11 +463,11 @@ struct lac_analysis {
     uint32_t finding_count;
     struct lac_plan_step plan[LAC_PLAN_MAX]; /**< what to change, in order, re-timed together */
     uint32_t plan_count;
-    const char *checked_fine[LAC_NOTES_MAX];
+    const char *checked_fine[LAC_CHECKED_COUNT_];
     uint32_t checked_fine_count;
-    const char *not_recorded[LAC_NOTES_MAX];
+    const char *not_recorded[LAC_MISSING_COUNT_];
     uint32_t not_recorded_count;
-    const char *caveats[LAC_NOTES_MAX]; /**< what this trace is not good for */
+    const char *caveats[LAC_CAVEAT_COUNT_]; /**< what this trace is not good for */
     uint32_t caveat_count;
 
     struct lac_text *texts; /**< owner of the strings above */

@@ -3,6 +3,7 @@
 #include "analysis/diagnose/loading/loading.h"
 #include "analysis/diagnose/wording/wording.h"
 
+#include <assert.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -16,14 +17,23 @@ static bool is_loading_told(const struct lac_analysis *analysis)
     return false;
 }
 
-static void fine(struct lac_diagnosis *diagnosis, const char *what, double pct)
+static void fine(struct lac_diagnosis *diagnosis, enum lac_checked checked, double pct)
 {
+    static const char *const names[LAC_CHECKED_COUNT_] = {
+        [LAC_CHECKED_DATA] = "data loading",
+        [LAC_CHECKED_LAYOUT] = "layout conversions",
+        [LAC_CHECKED_COPIES] = "copies in line",
+        [LAC_CHECKED_SYNC] = "synchronisation",
+        [LAC_CHECKED_LAUNCH] = "launches",
+        [LAC_CHECKED_ALLOCATOR] = "allocator",
+        [LAC_CHECKED_MODULE_LOAD] = "module loading",
+        [LAC_CHECKED_PROFILER] = "profiler",
+        [LAC_CHECKED_COMM] = "communication in line",
+    };
     struct lac_analysis *analysis = diagnosis->analysis;
-    if (analysis->checked_fine_count == LAC_NOTES_MAX) {
-        return;
-    }
+    assert(analysis->checked_fine_count < LAC_CHECKED_COUNT_);
     analysis->checked_fine[analysis->checked_fine_count++] =
-        lac_texts_add(&analysis->texts, "%s %s", what, lac_say_pct(pct).text);
+        lac_texts_add(&analysis->texts, "%s %s", names[checked], lac_say_pct(pct).text);
 }
 
 /** Causes below these shares of the step are fine. */
@@ -31,22 +41,25 @@ static void check_causes(struct lac_diagnosis *diagnosis)
 {
     static const struct {
         enum lac_cause cause;
-        const char *text;
+        enum lac_checked checked;
         double limit_pct;
         enum lac_finding_kind findings[2]; /* not where one of these says more */
     } checks[] = {
-        {LAC_CAUSE_SYNC, "synchronisation", 3.0, {LAC_FINDING_SYNC_STALL, LAC_FINDING_SYNC_STALL}},
-        {LAC_CAUSE_LAUNCH, "launches", 5.0, {LAC_FINDING_LAUNCH_BOUND, LAC_FINDING_SLOW_OPTIMIZER}},
+        {LAC_CAUSE_SYNC, LAC_CHECKED_SYNC, 3.0, {LAC_FINDING_SYNC_STALL, LAC_FINDING_SYNC_STALL}},
+        {LAC_CAUSE_LAUNCH,
+         LAC_CHECKED_LAUNCH,
+         5.0,
+         {LAC_FINDING_LAUNCH_BOUND, LAC_FINDING_SLOW_OPTIMIZER}},
         {LAC_CAUSE_ALLOCATOR,
-         "allocator",
+         LAC_CHECKED_ALLOCATOR,
          1.0,
          {LAC_FINDING_ALLOCATOR_THRASH, LAC_FINDING_ALLOCATOR_THRASH}},
         {LAC_CAUSE_MODULE_LOAD,
-         "module loading",
+         LAC_CHECKED_MODULE_LOAD,
          1.0,
          {LAC_FINDING_MODULE_LOAD, LAC_FINDING_MODULE_LOAD}},
         {LAC_CAUSE_PROFILER,
-         "profiler",
+         LAC_CHECKED_PROFILER,
          1.0,
          {LAC_FINDING_PROFILER_OVERHEAD, LAC_FINDING_PROFILER_OVERHEAD}},
     };
@@ -56,7 +69,7 @@ static void check_causes(struct lac_diagnosis *diagnosis)
         bool is_told = lac_finding_of(diagnosis->analysis, checks[i].findings[0]) ||
                        lac_finding_of(diagnosis->analysis, checks[i].findings[1]);
         if (pct < checks[i].limit_pct && !is_told) {
-            fine(diagnosis, checks[i].text, pct);
+            fine(diagnosis, checks[i].checked, pct);
         }
     }
 }
@@ -67,30 +80,29 @@ static void write_checked(struct lac_diagnosis *diagnosis)
     const struct lac_step_time *time = diagnosis->time;
     double starved_pct = lac_pct_of_step(diagnosis, time->starved_ns);
     if (analysis->loader.is_present && starved_pct < 5.0 && !is_loading_told(analysis)) {
-        fine(diagnosis, "data loading", starved_pct);
+        fine(diagnosis, LAC_CHECKED_DATA, starved_pct);
     }
     double layout_pct = lac_pct_of_step(diagnosis, time->class_ns[LAC_OP_LAYOUT]);
     if (analysis->has_kernels && !lac_finding_of(analysis, LAC_FINDING_LAYOUT_CONVERSION)) {
-        fine(diagnosis, "layout conversions", layout_pct);
+        fine(diagnosis, LAC_CHECKED_LAYOUT, layout_pct);
     }
     double copy_pct = lac_pct_of_step(diagnosis, time->exposed_copy_ns);
     bool is_copy_fine = !lac_finding_of(analysis, LAC_FINDING_PAGEABLE_COPY) &&
                         !lac_finding_of(analysis, LAC_FINDING_BLOCKING_COPY) && copy_pct < 5.0;
     if (is_copy_fine) {
-        fine(diagnosis, "copies in line", copy_pct);
+        fine(diagnosis, LAC_CHECKED_COPIES, copy_pct);
     }
     check_causes(diagnosis);
     if (time->comm_ns > 0.0 && lac_pct_of_step(diagnosis, time->exposed_comm_ns) < 5.0 &&
         !lac_finding_of(analysis, LAC_FINDING_EXPOSED_COMMUNICATION)) {
-        fine(diagnosis, "communication in line", lac_pct_of_step(diagnosis, time->exposed_comm_ns));
+        fine(diagnosis, LAC_CHECKED_COMM, lac_pct_of_step(diagnosis, time->exposed_comm_ns));
     }
 }
 
 static void missing(struct lac_analysis *analysis, const char *text)
 {
-    if (analysis->not_recorded_count < LAC_NOTES_MAX) {
-        analysis->not_recorded[analysis->not_recorded_count++] = text;
-    }
+    assert(analysis->not_recorded_count < LAC_MISSING_COUNT_);
+    analysis->not_recorded[analysis->not_recorded_count++] = text;
 }
 
 static void write_missing(struct lac_diagnosis *diagnosis)
@@ -129,15 +141,15 @@ static void write_missing(struct lac_diagnosis *diagnosis)
     for (uint32_t i = 0; i < diagnosis->model->report_count; i++) {
         if (strcmp(diagnosis->model->report[i].code, "graphs_as_a_whole") == 0) {
             missing(analysis, "kernels in CUDA graphs: launches were recorded whole");
+            break; /* once, of however many processes */
         }
     }
 }
 
 static void caveat(struct lac_analysis *analysis, const char *text)
 {
-    if (analysis->caveat_count < LAC_NOTES_MAX) {
-        analysis->caveats[analysis->caveat_count++] = text;
-    }
+    assert(analysis->caveat_count < LAC_CAVEAT_COUNT_);
+    analysis->caveats[analysis->caveat_count++] = text;
 }
 
 static void write_caveats(struct lac_diagnosis *diagnosis)

@@ -3,6 +3,7 @@
 #include "analysis/diagnose/facts/gpu_memory.h"
 #include "analysis/diagnose/wording/wording.h"
 
+#include <assert.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -27,7 +28,8 @@ void lac_note_missing_samples(struct lac_diagnosis *diagnosis)
                                  parts[i]);
         }
     }
-    if (text[0] != '\0' && analysis->not_recorded_count < LAC_NOTES_MAX) {
+    if (text[0] != '\0') {
+        assert(analysis->not_recorded_count < LAC_MISSING_COUNT_);
         analysis->not_recorded[analysis->not_recorded_count++] =
             lac_texts_add(&analysis->texts, "%s (lacuna run records them)", text);
     }

@@ -66,6 +66,8 @@ static void say_change(const struct lac_diagnosis *diagnosis, struct lac_finding
     finding->check = "taskset -cp PID of the training process and of one worker";
     if (reason == OWN_MASK) {
         finding->brief = "give the process its cores back";
+        finding->change_kind = LAC_CHANGE_CODE;
+        finding->effort = LAC_EFFORT_LINES;
         finding->change = lac_texts_add(
             &analysis->texts,
             "os.sched_setaffinity(0, range(os.cpu_count()))   # before the loader is made; what "
@@ -77,6 +79,7 @@ static void say_change(const struct lac_diagnosis *diagnosis, struct lac_finding
         return;
     }
     finding->brief = lac_texts_add(&analysis->texts, "%d cores", (int)cores);
+    finding->effort = LAC_EFFORT_HARDWARE;
     finding->change = lac_texts_add(&analysis->texts,
                                     "# start the job with %d cores:\n"
                                     "#SBATCH --cpus-per-task=%d          # Slurm, and export "

@@ -110,6 +110,8 @@ static void propose_cores(const struct lac_diagnosis *diagnosis, struct lac_find
         "work a sample).",
         lac_say_count(cores, "core").text, (int)wanted);
     finding->brief = lac_texts_add(&analysis->texts, "%d cores, or a cheaper batch", (int)wanted);
+    finding->change_kind = LAC_CHANGE_TEXT;
+    finding->effort = LAC_EFFORT_HARDWARE;
     finding->expect = lac_texts_add(
         &analysis->texts, "%s with that many cores%s.", lac_finding_expect(diagnosis, finding),
         loader->num_workers < wanted - 1

@@ -264,6 +264,7 @@ static void propose_recording(const struct lac_diagnosis *diagnosis, struct lac_
     }
     lac_loading_price(diagnosis, finding, best_ns, free_ns, time->step_ns);
     finding->brief = "record the loader";
+    finding->change_kind = LAC_CHANGE_TEXT;
     finding->expect = lac_texts_add(&analysis->texts, "%s, if the loader keeps up.",
                                     lac_finding_expect(diagnosis, finding));
     finding->costs = "A recording of some minutes; the change itself depends on what it shows.";
@@ -283,6 +284,8 @@ static void propose_cheaper_batch(const struct lac_diagnosis *diagnosis,
     double best_ns = lac_step_without_waiting(diagnosis);
     lac_loading_price(diagnosis, finding, best_ns, 0.5 * (best_ns + time->step_ns), time->step_ns);
     finding->brief = "a cheaper batch";
+    finding->change_kind = LAC_CHANGE_TEXT;
+    finding->effort = LAC_EFFORT_REWRITE;
     finding->costs = "Work on the pipeline; pictures stored smaller or decoded differently change "
                      "what the model sees a little.";
     finding->check =
@@ -319,6 +322,7 @@ static void propose_whole_batches(const struct lac_diagnosis *diagnosis,
     double free_ns = diagnosis->loading->free_ns;
     lac_loading_price(diagnosis, finding, free_ns, 0.5 * (free_ns + time->step_ns), time->step_ns);
     finding->brief = "whole batches at once";
+    finding->effort = LAC_EFFORT_LINES;
     finding->change =
         "# More workers won't help: the data is in memory already, and handing a batch over from "
         "a\n"

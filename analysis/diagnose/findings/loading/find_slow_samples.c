@@ -93,6 +93,8 @@ static void say_change(const struct lac_diagnosis *diagnosis, struct lac_finding
         return;
     }
     finding->brief = "no slow samples";
+    finding->change_kind = LAC_CHANGE_TEXT;
+    finding->effort = LAC_EFFORT_REWRITE;
     finding->change = lac_texts_add(
         &analysis->texts,
         "Find the samples that take %s and more (very large or damaged files, retries) and make "

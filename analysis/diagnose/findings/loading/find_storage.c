@@ -115,6 +115,8 @@ static bool find_reads(const struct lac_diagnosis *diagnosis, struct lac_finding
     lac_loading_open(diagnosis, finding);
     if (lac_propose_workers(diagnosis, finding)) { /* waiting is what workers can overlap */
         finding->change = lac_texts_add(&analysis->texts, "%s\n# or: %s", finding->change, pack);
+        finding->change_kind = LAC_CHANGE_CODE;
+        finding->effort = LAC_EFFORT_SETTING;
     } else {
         propose_faster_reads(diagnosis, finding);
         finding->change = pack;

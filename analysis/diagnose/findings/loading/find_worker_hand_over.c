@@ -91,6 +91,7 @@ static void say_change(struct lac_finding *finding, bool is_pin, bool is_packing
             "DataLoader(..., collate_fn=collate)";
     } else {
         finding->brief = "find what delays finished batches";
+        finding->change_kind = LAC_CHANGE_TEXT;
         finding->change =
             "More workers won't help: batches are finished before they are asked for. What delays "
             "them then was not recorded: unpacking in the training process, or a host with too "

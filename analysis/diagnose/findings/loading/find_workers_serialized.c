@@ -64,6 +64,7 @@ static void say_change(const struct lac_diagnosis *diagnosis, struct lac_finding
 {
     if (diagnosis->loading->is_threads) {
         finding->brief = "workers in processes";
+        finding->change_kind = LAC_CHANGE_TEXT;
         finding->change = "The workers are threads of the training process and share Python's "
                           "interpreter lock: use worker processes, or decoders that release it "
                           "(torchvision.io, Pillow-SIMD, OpenCV).";
