@@ -189,9 +189,11 @@ LAC_MUST_USE enum lac_status lac_copies_measure(struct lac_diagnosis *diagnosis)
 /* attribute.c: causes of idle time; gap_signature.c */
 LAC_MUST_USE enum lac_status lac_gaps_attribute(struct lac_diagnosis *diagnosis);
 LAC_MUST_USE enum lac_status lac_gaps_sign(struct lac_diagnosis *diagnosis);
-/* range_kind.c */
+/* range_facts.c */
 /** The kind of work that a range's name says, or LAC_KIND_TRAIN. */
 enum lac_step_kind lac_step_kind_of(const char *name);
+/** The number that a range carries as "payload" or "bytes"; -1 none. */
+int64_t lac_range_number(const struct lac_model *model, uint32_t slice);
 /* dataloader.c: how many workers, before steps are chosen; then waits and fetches */
 void lac_loader_count_workers(struct lac_diagnosis *diagnosis);
 /** Order of struct lac_fetch for qsort: by batch, then slice. */

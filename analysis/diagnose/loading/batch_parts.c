@@ -1,7 +1,6 @@
 /* What a batch spends its time on: computing or waiting, and which parts of it. */
 
 #include "analysis/diagnose/loading/loading.h"
-#include "analysis/model/args.h"
 
 #include <math.h>
 #include <stdint.h>
@@ -26,34 +25,6 @@ static const char *stage_of(const char *name)
         }
     }
     return "other"; /* the rest of an item or of a batch */
-}
-
-int64_t lac_range_number(const struct lac_model *model, uint32_t slice)
-{
-    static const char *const keys[] = {"\"payload\":", "\"bytes\":"};
-    const char *args = lac_model_str(model, model->slices.args[slice]);
-    if (model->slices.args[slice] == 0) {
-        return -1;
-    }
-    for (size_t k = 0; k < sizeof keys / sizeof keys[0]; k++) {
-        const char *at = strstr(args, keys[k]);
-        if (!at) {
-            continue;
-        }
-        const char *value = at + strlen(keys[k]);
-        if (*value >= '0' && *value <= '9') { /* the same in many events: part of the template */
-            return strtoll(value, NULL, 10);
-        }
-        uint64_t number = model->slices.arg_num[slice];
-        for (const char *c = args; c < value; c++) {
-            number += *c == LAC_ARG_INTEGER || *c == LAC_ARG_REAL;
-        }
-        if (*value == LAC_ARG_INTEGER && number < model->arg_number_count) {
-            int64_t bytes = model->arg_numbers[number];
-            return bytes >= 0 ? bytes : -1;
-        }
-    }
-    return -1;
 }
 
 /** A range that is open while those inside it are looked at. */

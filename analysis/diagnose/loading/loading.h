@@ -154,9 +154,7 @@ void lac_padding_take_setting(const struct lac_diagnosis *diagnosis);
 /** Whether a range carries such a count: no part of a batch's time. */
 bool lac_is_count_of_padding(const struct lac_model *model, uint32_t slice);
 
-/** batch_parts.c: the number that a range carries as "payload" or "bytes"; -1 none. */
-int64_t lac_range_number(const struct lac_model *model, uint32_t slice);
-/** What a batch spends its time on, as sentences with a space before each; or "". */
+/** batch_parts.c: what a batch spends its time on, as sentences with a space before each; or "". */
 const char *lac_batch_parts_text(const struct lac_diagnosis *diagnosis);
 
 /** Where shared memory and memory end: how many workers fit, and sentences about it. */

@@ -226,7 +226,8 @@ static bool operation_of(const struct lac_graph_builder *builder, uint64_t slice
     op->launch_ns = is_known ? slices->start_ns[call] - builder->graph->start_ns : op->start_ns;
     op->call = is_known ? call_with_slice(builder, call) : LAC_NONE;
     op->slice = (uint32_t)slice;
-    op->class = (uint8_t)lac_op_class_of(diagnosis, slice);
+    int64_t bytes = -1;
+    op->class = (uint8_t)lac_op_class_of(diagnosis, slice, &bytes);
     return true;
 }
 

@@ -87,8 +87,9 @@ struct lac_change {
 };
 void lac_change_clear(struct lac_change *change);
 
-/** What the operation of a slice is to a change. */
-enum lac_op_class lac_op_class_of(const struct lac_diagnosis *diagnosis, uint64_t slice);
+/** What the operation of a slice is to a change; of a copy its bytes, else -1. */
+enum lac_op_class lac_op_class_of(const struct lac_diagnosis *diagnosis, uint64_t slice,
+                                  int64_t *ret_bytes);
 
 /** The same of kernels alone; LAC_OP_OTHER for copies, too. */
 enum lac_op_class lac_kernel_op_class(const struct lac_diagnosis *diagnosis, uint64_t slice);

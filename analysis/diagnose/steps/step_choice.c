@@ -12,28 +12,6 @@
 
 /* -- what each step contains ------------------------------------------------------------------ */
 
-uint32_t lac_step_at(const struct lac_analysis *analysis, int64_t t_ns, uint32_t hint)
-{
-    const struct lac_step *steps = analysis->steps;
-    uint32_t count = analysis->step_count;
-    bool is_near = hint < count && steps[hint].start_ns <= t_ns &&
-                   (hint + 1 == count || steps[hint + 1].start_ns > t_ns);
-    if (is_near) {
-        return hint;
-    }
-    uint32_t low = 0;
-    uint32_t high = count;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (steps[middle].start_ns <= t_ns) {
-            low = middle + 1;
-        } else {
-            high = middle;
-        }
-    }
-    return low == 0 ? LAC_NONE : low - 1;
-}
-
 /** Operations launched inside each step; started, where launches were not recorded or steps are
  *  times of the device. */
 static void count_operations(struct lac_diagnosis *diagnosis)

@@ -10,24 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum lac_status lac_steps_add(struct lac_diagnosis *diagnosis, int64_t start_ns, int64_t dur_ns,
-                              uint32_t name, uint32_t slice)
-{
-    struct lac_analysis *analysis = diagnosis->analysis;
-    if (analysis->step_count == diagnosis->step_capacity) {
-        uint32_t capacity = diagnosis->step_capacity ? diagnosis->step_capacity * 2 : 64;
-        struct lac_step *grown = realloc(analysis->steps, capacity * sizeof *grown);
-        if (!grown) {
-            return LAC_ERR_NOMEM;
-        }
-        analysis->steps = grown;
-        diagnosis->step_capacity = capacity;
-    }
-    analysis->steps[analysis->step_count++] =
-        (struct lac_step){.start_ns = start_ns, .dur_ns = dur_ns, .name = name, .slice = slice};
-    return LAC_OK;
-}
-
 static enum lac_status from_marks(struct lac_diagnosis *diagnosis, const struct lac_marks *marks)
 {
     for (uint64_t i = 0; i < marks->count; i++) {
@@ -131,19 +113,6 @@ static enum lac_status from_step_like(struct lac_diagnosis *diagnosis)
         }
     }
     return LAC_OK;
-}
-
-uint32_t lac_marks_majority_track(const struct lac_marks *marks)
-{
-    uint32_t track = LAC_NONE;
-    uint64_t lead = 0;
-    for (uint64_t i = 0; i < marks->count; i++) {
-        if (lead == 0) {
-            track = marks->at[i].track;
-        }
-        lead = marks->at[i].track == track ? lead + 1 : lead - 1;
-    }
-    return track;
 }
 
 /** From each mark's start (or end) to the next one's, on the track with most of them. */

@@ -1,0 +1,64 @@
+/* What a range says of itself: the kind of work by its name, a number that it carries. */
+
+#include "analysis/diagnose/facts/diagnosis.h"
+#include "analysis/model/args.h"
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_letter(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+/** Whether `word` stands in the text with no letter beside it. */
+static bool has_word(const char *text, const char *word)
+{
+    size_t length = strlen(word);
+    for (const char *at = strcasestr(text, word); at; at = strcasestr(at + 1, word)) {
+        if ((at == text || !is_letter(at[-1])) && !is_letter(at[length])) {
+            return true;
+        }
+    }
+    return false;
+}
+
+enum lac_step_kind lac_step_kind_of(const char *name)
+{
+    if (strcasestr(name, "checkpoint") || strcasestr(name, "save_") || has_word(name, "save")) {
+        return LAC_KIND_CHECKPOINT;
+    }
+    bool is_validation = strcasestr(name, "validat") || strcasestr(name, "evaluat") ||
+                         has_word(name, "eval") || has_word(name, "valid") || has_word(name, "val");
+    return is_validation ? LAC_KIND_VALIDATION : LAC_KIND_TRAIN;
+}
+
+int64_t lac_range_number(const struct lac_model *model, uint32_t slice)
+{
+    static const char *const keys[] = {"\"payload\":", "\"bytes\":"};
+    const char *args = lac_model_str(model, model->slices.args[slice]);
+    if (model->slices.args[slice] == 0) {
+        return -1;
+    }
+    for (size_t k = 0; k < sizeof keys / sizeof keys[0]; k++) {
+        const char *at = strstr(args, keys[k]);
+        if (!at) {
+            continue;
+        }
+        const char *value = at + strlen(keys[k]);
+        if (*value >= '0' && *value <= '9') { /* the same in many events: part of the template */
+            return strtoll(value, NULL, 10);
+        }
+        uint64_t number = model->slices.arg_num[slice];
+        for (const char *c = args; c < value; c++) {
+            number += *c == LAC_ARG_INTEGER || *c == LAC_ARG_REAL;
+        }
+        if (*value == LAC_ARG_INTEGER && number < model->arg_number_count) {
+            int64_t bytes = model->arg_numbers[number];
+            return bytes >= 0 ? bytes : -1;
+        }
+    }
+    return -1;
+}

@@ -1,0 +1,59 @@
+/* The list of steps: adding one, finding one by its time. */
+
+#include "analysis/diagnose/steps/steps.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+
+enum lac_status lac_steps_add(struct lac_diagnosis *diagnosis, int64_t start_ns, int64_t dur_ns,
+                              uint32_t name, uint32_t slice)
+{
+    struct lac_analysis *analysis = diagnosis->analysis;
+    if (analysis->step_count == diagnosis->step_capacity) {
+        uint32_t capacity = diagnosis->step_capacity ? diagnosis->step_capacity * 2 : 64;
+        struct lac_step *grown = realloc(analysis->steps, capacity * sizeof *grown);
+        if (!grown) {
+            return LAC_ERR_NOMEM;
+        }
+        analysis->steps = grown;
+        diagnosis->step_capacity = capacity;
+    }
+    analysis->steps[analysis->step_count++] =
+        (struct lac_step){.start_ns = start_ns, .dur_ns = dur_ns, .name = name, .slice = slice};
+    return LAC_OK;
+}
+
+uint32_t lac_step_at(const struct lac_analysis *analysis, int64_t t_ns, uint32_t hint)
+{
+    const struct lac_step *steps = analysis->steps;
+    uint32_t count = analysis->step_count;
+    bool is_near = hint < count && steps[hint].start_ns <= t_ns &&
+                   (hint + 1 == count || steps[hint + 1].start_ns > t_ns);
+    if (is_near) {
+        return hint;
+    }
+    uint32_t low = 0;
+    uint32_t high = count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (steps[middle].start_ns <= t_ns) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    return low == 0 ? LAC_NONE : low - 1;
+}
+
+uint32_t lac_marks_majority_track(const struct lac_marks *marks)
+{
+    uint32_t track = LAC_NONE;
+    uint64_t lead = 0;
+    for (uint64_t i = 0; i < marks->count; i++) {
+        if (lead == 0) {
+            track = marks->at[i].track;
+        }
+        lead = marks->at[i].track == track ? lead + 1 : lead - 1;
+    }
+    return track;
+}
