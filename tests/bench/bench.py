@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """`make bench`: speed and memory into build/bench.json; medians of alternating runs, with the spread beside each.
 
-usage: bench.py [--group import|store|analyze|http|flame|formats|nvtx|spool|viewer] [--runs N]
+usage: bench.py [--group import|store|analyze|http|flame|formats|nvtx|start|spool|viewer] [--runs N]
 
 Every figure is taken from the program as people run it, or from a bench program that prints one JSON
 object. A figure that cannot be taken on this machine is left out, never made up. README.md says what each means.
@@ -310,6 +310,26 @@ def bench_hook(results, runs, scratch):
     results.add_all(samples, 1)
 
 
+def bench_start(results, runs, scratch):
+    """What a start costs: an interpreter with the hook beside one without, CPU time of 25 each in turn; `lacuna doctor`."""
+    plain = {name: text for name, text in os.environ.items() if not name.startswith("LACUNA") and name != "PYTHONPATH"}
+    hooked = {**plain, "LACUNA_SPOOL": scratch.fresh("spool"), "LACUNA_LIBRARY": os.path.join(os.path.dirname(NODE), "liblacuna.so"), "PYTHONPATH": os.path.join(os.path.dirname(NODE), "python")}
+    os.makedirs(hooked["LACUNA_SPOOL"])
+
+    def cpu_ms(environment):
+        pid = os.posix_spawn(sys.executable, [sys.executable, "-c", "pass"], environment)
+        _, _, usage = os.wait4(pid, 0)
+        return (usage.ru_utime + usage.ru_stime) * 1e3
+
+    samples = Samples()
+    for _ in range(runs):
+        with_hook, without = zip(*((cpu_ms(hooked), cpu_ms(plain)) for _ in range(25)))
+        quiet = [sorted(times)[5] for times in (with_hook, without)]
+        doctor = run(["sh", "-c", f"'{LACUNA}' doctor --data '{scratch.folder}' || :"])  # what it finds of this host is not the question
+        samples.take(python_start_ms=quiet[1], python_start_hook_ratio=quiet[0] / quiet[1], doctor_ms=doctor["wall_s"] * 1e3)
+    results.add_all(samples, 2)
+
+
 def bench_spool(results, runs, scratch):
     """How fast two threads' events are moved out, what is lost at 10 M ranges a second, the spools' size, and how fast they are read."""
     samples = Samples()
@@ -329,7 +349,7 @@ def bench_spool(results, runs, scratch):
 
 
 GROUPS = {"import": bench_import, "store": bench_store, "analyze": bench_analyze, "http": bench_http, "flame": bench_flame,
-          "formats": bench_formats, "nvtx": bench_nvtx, "spool": bench_spool, "viewer": bench_viewer}
+          "formats": bench_formats, "nvtx": bench_nvtx, "start": bench_start, "spool": bench_spool, "viewer": bench_viewer}
 
 
 def main():

@@ -17,7 +17,7 @@ const demo = join(scratch, 'demo');
 mkdirSync(data);
 run('demo', demo);
 const server = await startServer(data);
-const {browser, page, complaints} = await startBrowser();
+const {browser, page, complaints, answered} = await startBrowser();
 const selection = () => new URL(page.url()).searchParams.get('sel');
 const details = () => page.locator('.tl-details .tl-title').innerText();
 
@@ -138,12 +138,12 @@ const steps = [
     assert.match(await page.locator('main').innerText(), /selected/);
   }],
   ['a reload gives the same view', async () => {
-    await page.waitForTimeout(600);
+    await answered();
     const before = page.url();
     const text = await page.locator('main').innerText();
     await page.reload();
-    await page.getByText(/^all /).first().waitFor();
-    await page.waitForTimeout(600);
+    await page.waitForFunction((want) => document.querySelector('main')?.innerText === want, text);
+    await answered();
     assert.equal(page.url(), before);
     assert.equal(await page.locator('main').innerText(), text);
   }],

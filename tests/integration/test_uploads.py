@@ -49,6 +49,10 @@ class Client:
     def offset(self, place):
         return int(self.head(place).headers["Upload-Offset"])
 
+    def come_bytes(self, place):
+        """What of an upload is in its file, of requests under way too."""
+        return os.path.getsize(os.path.join(self.server.data, "uploads", place.rsplit("/", 1)[1] + ".part"))
+
     def patch(self, place, offset, body, headers=None):
         return self.server.request("PATCH", place, body=body, headers={**TUS, **BODY_TYPE, "Upload-Offset": str(offset), **(headers or {})})
 
@@ -61,7 +65,7 @@ class Client:
         return connection
 
 
-def wait_for(what, timeout=10.0):
+def wait_for(what, timeout=60.0):
     end = time.monotonic() + timeout
     while time.monotonic() < end:
         value = what()
@@ -152,7 +156,7 @@ class Uploads(unittest.TestCase):
         place = self.client.start(len(self.trace))
         with self.client.raw_patch(place, 0, len(self.trace)) as connection:
             connection.sendall(self.trace[:5000])
-            time.sleep(0.3)
+            wait_for(lambda: self.client.come_bytes(place) >= 5000)
         wait_for(lambda: self.client.offset(place) == 5000)
         self.assertEqual(self.finish(place, 5000, self.trace[5000:])["state"], "ready")
 
@@ -160,7 +164,7 @@ class Uploads(unittest.TestCase):
         place = self.client.start(len(self.trace))
         with self.client.raw_patch(place, 0, len(self.trace), f"Upload-Checksum: sha256 {b64(hashlib.sha256(self.trace).digest())}\r\n") as connection:
             connection.sendall(self.trace[:5000])
-            time.sleep(0.3)
+            wait_for(lambda: self.client.come_bytes(place) >= 5000)
 
         def patch():
             reply = self.client.patch(place, 0, self.trace)
@@ -214,7 +218,7 @@ class Uploads(unittest.TestCase):
         statuses = []
         with self.client.raw_patch(place, 0, len(self.trace)) as connection:
             connection.sendall(self.trace[:100])
-            time.sleep(0.2)
+            wait_for(lambda: self.client.come_bytes(place) >= 100)
             threads = [threading.Thread(target=lambda: statuses.append(self.client.patch(place, 0, self.trace).status)) for _ in range(8)]
             for thread in threads:
                 thread.start()
@@ -435,7 +439,7 @@ class Restarts(unittest.TestCase):
         self.assertEqual(client.patch(place, 0, trace[:1 << 20]).status, 204)
         connection = client.raw_patch(place, 1 << 20, len(trace) - (1 << 20))
         connection.sendall(trace[1 << 20:2 << 20])
-        time.sleep(0.3)
+        wait_for(lambda: client.come_bytes(place) > 1 << 20)
         server.process.send_signal(signal.SIGKILL)
         server.process.wait()
         connection.close()

@@ -5,6 +5,7 @@
 #include <check.h>
 #include <dirent.h>
 #include <limits.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,12 @@ void lac_job_setup(void)
                    getenv("TMPDIR") != NULL ? getenv("TMPDIR") : "/tmp");
     ck_assert_ptr_nonnull(mkdtemp(folder));
     imported = NULL;
+}
+
+void lac_job_setup_alone(void)
+{
+    (void)unshare(geteuid() == 0 ? CLONE_NEWNET : CLONE_NEWUSER | CLONE_NEWNET);
+    lac_job_setup();
 }
 
 void lac_job_teardown(void)

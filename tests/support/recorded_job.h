@@ -8,6 +8,11 @@
 
 /** Make a fresh spool folder. */
 void lac_job_setup(void);
+/**
+ * The same, in a network of this process's own where that is allowed: which launcher samples the
+ * host is settled by a name in it, so no launcher of anybody else is met.
+ */
+void lac_job_setup_alone(void);
 /** Remove it and the imported model. */
 void lac_job_teardown(void);
 

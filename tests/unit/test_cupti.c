@@ -412,14 +412,6 @@ static struct lac_spool_header *own_header(void)
     _exit(97);
 }
 
-static void set_stop(struct lac_spool_header *header, uint32_t stop)
-{
-    const struct timespec a_while = {.tv_nsec = 150000000};
-
-    header->stop = stop;
-    (void)nanosleep(&a_while, NULL);
-}
-
 static void job_pauses(void)
 {
     struct lac_spool_header *header;
@@ -427,12 +419,12 @@ static void job_pauses(void)
     initialize_cuda();
     header = own_header();
     deliver(10, 1, 0);
-    set_stop(header, LAC_SPOOL_PAUSE);
-    (void)setenv("STAND_IN_AGO_MS", "1000", 1);
+    header->stop = LAC_SPOOL_PAUSE;
+    (void)setenv("STAND_IN_AGO_MS", "10000", 1);
     deliver(20, 1, 0); /* of before the pause, in a buffer that CUPTI had kept */
     (void)setenv("STAND_IN_AGO_MS", "0", 1);
     deliver(40, 1, 0);
-    set_stop(header, LAC_SPOOL_RECORD);
+    header->stop = LAC_SPOOL_RECORD;
     deliver(80, 1, 0);
 }
 
@@ -573,7 +565,7 @@ START_TEST(a_driver_that_is_gone_does_not_hold_up_the_exit)
     const time_t begin = time(NULL);
 
     ck_assert_int_eq(lac_job_run(job_hangs), 0);
-    ck_assert_int_le(time(NULL) - begin, 10);
+    ck_assert_int_le(time(NULL) - begin, 60); /* it would hang for ever */
     import_ok();
     ck_assert_uint_eq(count_kind(LAC_SLICE_KERNEL), 5);
 }

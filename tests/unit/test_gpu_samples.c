@@ -74,7 +74,8 @@ static const char *facts(void)
     return lac_model_str(imported, imported->info.metadata);
 }
 
-/* A launcher of another test may be the one that samples the host just now. */
+/* Where there is no network of one's own, a launcher of another test may be the one that samples.
+ */
 static void record(const char *folder, const char *seconds)
 {
     record_once(folder, seconds);
@@ -480,7 +481,7 @@ int main(void)
     int failed;
 
     tcase_set_timeout(recorded, 240);
-    tcase_add_checked_fixture(recorded, lac_job_setup, lac_job_teardown);
+    tcase_add_checked_fixture(recorded, lac_job_setup_alone, lac_job_teardown);
     tcase_add_test(recorded, the_figures_of_each_gpu_have_their_units);
     tcase_add_test(recorded, a_mean_stands_where_it_begins_and_comes_again);
     tcase_add_test(recorded, a_driver_without_gpm_leaves_its_figures_out);

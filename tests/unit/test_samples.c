@@ -9,7 +9,6 @@
 #include <check.h>
 #include <glob.h>
 #include <limits.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -24,14 +23,6 @@
 enum { TRIES = 120, PAUSE_US = 500000 };
 
 static struct lac_model *imported;
-
-/* Which launcher samples the host is settled by a name in the network's namespace: in one of its
- * own this test meets no launcher but its own. */
-static void setup(void)
-{
-    (void)unshare(geteuid() == 0 ? CLONE_NEWNET : CLONE_NEWUSER | CLONE_NEWNET);
-    lac_job_setup();
-}
 
 /* Run `script` with sh under lacuna-node, recording into the test's folder. */
 static int record(const char *script)
@@ -229,7 +220,7 @@ int main(void)
     int failed;
 
     tcase_set_timeout(tcase, 120);
-    tcase_add_checked_fixture(tcase, setup, lac_job_teardown);
+    tcase_add_checked_fixture(tcase, lac_job_setup_alone, lac_job_teardown);
     tcase_add_test(tcase, a_busy_thread_is_seen_busy_and_a_sleeping_one_is_not);
     tcase_add_test(tcase, what_a_process_writes_is_counted);
     tcase_add_test(tcase, facts_about_the_host_stand_beside_the_settings);
