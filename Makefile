@@ -54,7 +54,7 @@ FUZZ_SECONDS  ?= 60
 prefix        ?= /usr/local
 
 .DEFAULT_GOAL := all
-.PHONY: kernels all run test test-gpu gpu-carry test-programs thread-tests no-fuzzers soak bench fuzz format lint lint-quick install deps web help clean
+.PHONY: kernels all run test traces test-gpu gpu-carry test-programs thread-tests no-fuzzers soak bench fuzz format lint lint-quick install deps web help clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -76,6 +76,9 @@ test-gpu:                                  ## the checks that need a GPU, in one
 
 gpu-carry: all kernels                     ## build/carry: all that `make test-gpu` needs on a machine that builds nothing
 	$(Q)sh tests/gpu/carry.sh $(BUILD) build/carry
+
+traces:                                    ## fetch the public real traces that some tests read (36 MB, once), into build/traces
+	$(Q)python3 tests/traces/fetch.py
 
 soak: deps                                 ## the checks of `make test` at full scale (an hour or more)
 	$(Q)$(MAKE) --no-print-directory -j2 all test-programs

@@ -86,7 +86,7 @@ def bench_store(results, runs, scratch):
     """Bytes of the trace file for each event of real traces that are not repeated."""
     found = sorted(glob.glob(os.path.join(TRACES, "kineto/resnet50_num_workers_*.json.gz")))
     if not found:
-        print("  no ../shared/traces: a made-up trace instead")
+        print("  no real traces (make traces): a made-up trace instead")
         found = [scratch.path("made-up.json")]
         run(python_script("make_trace.py", found[0], 1))
     samples = Samples()

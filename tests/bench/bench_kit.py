@@ -13,7 +13,10 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 RELEASE = os.path.join(ROOT, "build/release")
 LACUNA = os.path.join(RELEASE, "lacuna")
 NODE = os.path.join(RELEASE, "lacuna-node")
-TRACES = os.path.join(ROOT, "../shared/traces")
+sys.path.insert(0, os.path.join(ROOT, "tests/support"))
+from real_traces import real_traces  # noqa: E402
+
+TRACES = real_traces()
 START_S = 20
 IMPORT_S = 120
 

@@ -12,6 +12,10 @@ import os
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "tests/support"))
+from real_traces import real_traces  # noqa: E402
+
+TRACES = real_traces()
 
 
 def made_up_events():
@@ -81,7 +85,7 @@ def main():
     path, size = sys.argv[1], int(sys.argv[2]) * 1_000_000
     source = sys.argv[3] if len(sys.argv) == 4 else None
     if source is None:
-        found = glob.glob(os.path.join(ROOT, "../shared/traces/kineto/resnet50_num_workers_4*.json.gz"))
+        found = glob.glob(os.path.join(TRACES, "kineto/resnet50_num_workers_4*.json.gz"))
         source = found[0] if found else None
     events, rest = read_events(source) if source else (made_up_events(), {"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "made up"}]})
     templates = [pieces(event) for event in events]

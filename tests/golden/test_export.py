@@ -18,8 +18,11 @@ import tempfile
 import xml.etree.ElementTree
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "tests/support"))
+from real_traces import real_traces  # noqa: E402
+
+TRACES = real_traces()
 LACUNA = os.environ.get("LACUNA", os.path.join(ROOT, "build", "lacuna"))
-TRACES = os.path.join(ROOT, "..", "shared", "traces")
 REAL = ["kineto/resnet50_num_workers_0*", "kineto/resnet50_num_workers_4*", "sidnb13/*.json", "tf/*02_step_0*", "nsys/nevakrien*",
         "nsys/nsysai_mock*", "hta/amd_trace*", "hta/nccl_parser*", "hta/rank_non_gpu*", "harryjmoss/*"]
 MARKUP = '<script>alert(1)</script>"\'><img src=x onerror=alert(2)>&amp;]]>--></style>`|*_[x](javascript:a)'

@@ -12,8 +12,11 @@ import tarfile
 import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "tests/support"))
+from real_traces import real_traces  # noqa: E402
+
+TRACES = real_traces()
 LACUNA = os.environ.get("LACUNA", os.path.join(ROOT, "build", "lacuna"))
-TRACES = os.path.join(ROOT, "..", "shared", "traces")
 RANKS, LATE = 5, 3
 
 passed = failed = 0

@@ -14,7 +14,10 @@ import sys
 from decimal import Decimal
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-TRACES = os.path.join(ROOT, "..", "shared", "traces")
+sys.path.insert(0, os.path.join(ROOT, "tests/support"))
+from real_traces import NONE, real_traces  # noqa: E402
+
+TRACES = real_traces()
 LACUNA = os.environ.get("LACUNA", os.path.join(ROOT, "build", "lacuna"))
 SOAK = os.environ.get("LACUNA_SOAK") == "1"
 
@@ -203,7 +206,7 @@ def check_named():
 
 def main():
     if not os.path.isdir(TRACES):
-        print("skip: no ../shared/traces: real traces are not checked")
+        print(f"skip: {NONE}: real traces are not checked")
         print("1 passed, 0 failed")
         return 0
     check_truth()

@@ -5,12 +5,16 @@ import json
 import os
 import re
 import struct
+import sys
 import unittest
 
 from server_harness import MARKUP, ROOT, Server, main, make_trace
 
 STEPS, KERNELS = 4, 40
-GPU = os.path.join(ROOT, "../shared/traces/kineto/gpu_metrics_input.json")
+sys.path.insert(0, os.path.join(ROOT, "tests/support"))
+from real_traces import NONE, real_traces  # noqa: E402
+
+GPU = os.path.join(real_traces(), "kineto/gpu_metrics_input.json")
 
 
 def expand(reply):
@@ -485,12 +489,12 @@ class Api(unittest.TestCase):
                               ("Gap", self.get("/gaps?min_ns=0")["gaps"][0]), ("Flame", self.get("/flame"))):
             self.assertEqual(sorted(value), sorted(schemas[schema]["properties"]), schema)
 
-    @unittest.skipUnless(os.path.exists(GPU), "no ../shared/traces: the API is not tried on a real trace")
+    @unittest.skipUnless(os.path.exists(GPU), f"{NONE}: the API is not tried on a real trace")
     def test_a_real_trace_goes_all_the_way(self):
         trace = self.server.upload(open(GPU, "rb").read(), "real")
         row = self.server.wait_ready(trace)
         self.assertEqual(row["state"], "ready", row)
-        truth = json.load(open(os.path.join(ROOT, "../shared/traces/truth/kineto__gpu_metrics_input.json")))
+        truth = json.load(open(os.path.join(real_traces(), "truth/kineto__gpu_metrics_input.json")))
         self.assertGreater(len(truth), 0)
         analysis = self.server.api(f"/traces/{trace}/analysis")
         self.assertEqual(analysis["kernels"]["count"], 30)

@@ -4,6 +4,7 @@ import io
 import json
 import os
 import subprocess
+import sys
 import tarfile
 import tempfile
 import unittest
@@ -11,7 +12,10 @@ import unittest
 from server_harness import PROGRAM, ROOT, Server, main, make_trace
 
 SIMULATOR = os.path.join(ROOT, "build/release/simulator")
-DLRM = os.path.join(ROOT, "../shared/traces/param/dlrm_kineto.tar.gz")
+sys.path.insert(0, os.path.join(ROOT, "tests/support"))
+from real_traces import NONE, real_traces  # noqa: E402
+
+DLRM = os.path.join(real_traces(), "param/dlrm_kineto.tar.gz")
 
 
 def archive(files):
@@ -128,7 +132,7 @@ class Runs(unittest.TestCase):
         self.assertEqual(seen, everything)
         self.assertGreaterEqual(len(seen), 4)
 
-    @unittest.skipUnless(os.path.exists(DLRM), "no ../shared/traces: runs are not tried on the archive of eight ranks")
+    @unittest.skipUnless(os.path.exists(DLRM), f"{NONE}: runs are not tried on the archive of eight ranks")
     def test_eight_ranks_of_an_archive(self):
         first = self.server.upload(open(DLRM, "rb").read(), "dlrm_kineto.tar.gz")
         run = self.server.wait_ready(first)["run"]

@@ -1,13 +1,12 @@
 /* A trace cut short at every byte: a clear error or a counted repair, and nothing whole is lost. */
 
 #include "tests/support/import_text.h"
+#include "tests/support/real_traces.h"
 
 #include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static const char real_trace[] = "../shared/traces/kineto/gpu_metrics_input.json";
 
 /* One event of each phase and kind, so that every reader of the importer meets its end of input. */
 static const char own_trace[] =
@@ -100,9 +99,10 @@ END_TEST
 START_TEST(a_real_trace_cut_at_every_byte)
 {
     size_t size = 0, step = 1;
-    unsigned char *text = read_whole(real_trace, &size);
+    const char *path = real_trace("kineto/gpu_metrics_input.json");
+    unsigned char *text = read_whole(path, &size);
     if (!text) {
-        printf("skip: no real trace %s\n", real_trace);
+        printf("skip: no real trace %s (make traces)\n", path);
         return;
     }
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

@@ -1,6 +1,7 @@
 /* Nsight Systems exports of others against their truth, and damaged ones. */
 
 #include "tests/support/nsys_file.h"
+#include "tests/support/real_traces.h"
 
 #include <check.h>
 #include <json-c/json.h>
@@ -10,7 +11,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define REAL      "../shared/traces/"
 #define PID(p)    "(281474976710656+" #p "*16777216)"
 #define TID(p, t) "(281474976710656+" #p "*16777216+" #t ")"
 
@@ -319,12 +319,12 @@ static const char *const REAL_NAMES[] = {"nevakrien_report1", "nsysai_mfu_2gpu_b
 
 START_TEST(real_exports_equal_their_truth)
 {
-    char path[256];
-    (void)snprintf(path, sizeof(path), REAL "truth/nsys__%s.nsys.json", REAL_NAMES[_i]);
-    struct json_object *truth = json_object_from_file(path);
+    char name[128];
+    (void)snprintf(name, sizeof(name), "truth/nsys__%s.nsys.json", REAL_NAMES[_i]);
+    struct json_object *truth = json_object_from_file(real_trace(name));
     ck_assert_ptr_nonnull(truth);
-    (void)snprintf(path, sizeof(path), REAL "nsys/%s.sqlite", REAL_NAMES[_i]);
-    struct lac_model *model = nsys_file_import(path);
+    (void)snprintf(name, sizeof(name), "nsys/%s.sqlite", REAL_NAMES[_i]);
+    struct lac_model *model = nsys_file_import(real_trace(name));
     check_kernels(model, truth);
     check_copies(model, truth);
     check_links(model);
@@ -353,10 +353,10 @@ END_TEST
 
 START_TEST(damaged_real_exports_harm_nobody)
 {
-    char path[256];
-    (void)snprintf(path, sizeof(path), REAL "nsys/%s.sqlite", REAL_NAMES[2]);
+    char name[128];
+    (void)snprintf(name, sizeof(name), "nsys/%s.sqlite", REAL_NAMES[2]);
     size_t size = 0;
-    char *bytes = nsys_file_bytes(path, &size);
+    char *bytes = nsys_file_bytes(real_trace(name), &size);
     random_state = (uint32_t)_i + 100;
     damage(bytes, size, 25);
     free(bytes);
@@ -371,14 +371,14 @@ int main(void)
     tcase_add_loop_test(damaged, a_damaged_file_harms_nobody, 0, 4);
     tcase_add_test(damaged, pages_that_name_each_other_do_not_multiply);
     suite_add_tcase(suite, damaged);
-    if (access(REAL, R_OK) == 0) {
+    if (access(real_trace("nsys"), R_OK) == 0) {
         TCase *real = tcase_create("real");
         tcase_set_timeout(real, 60);
         tcase_add_loop_test(real, real_exports_equal_their_truth, 0, 4);
         tcase_add_loop_test(real, damaged_real_exports_harm_nobody, 0, 2);
         suite_add_tcase(suite, real);
     } else {
-        printf("skip: real Nsight Systems exports, there is no folder " REAL "\n");
+        printf("skip: real Nsight Systems exports: no %s (make traces)\n", real_trace("nsys"));
     }
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);

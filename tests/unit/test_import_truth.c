@@ -4,6 +4,7 @@
  */
 
 #include "analysis/import/import.h"
+#include "tests/support/real_traces.h"
 
 #include <check.h>
 #include <dirent.h>
@@ -13,8 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-static const char traces[] = "../shared/traces";
 
 struct kept {
     struct lac_model *models[16];
@@ -285,8 +284,8 @@ static bool find_trace(const char *truth_name, char *path, size_t capacity, char
         return false;
     part[0] = 0;
     for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
-        snprintf(path, capacity, "%s/%.*s/%.*s%s", traces, (int)(split - truth_name), truth_name,
-                 (int)(dot - split - 2), split + 2, endings[i]);
+        snprintf(path, capacity, "%s/%.*s/%.*s%s", real_traces(), (int)(split - truth_name),
+                 truth_name, (int)(dot - split - 2), split + 2, endings[i]);
         if (access(path, R_OK) == 0)
             return true;
     }
@@ -294,8 +293,8 @@ static bool find_trace(const char *truth_name, char *path, size_t capacity, char
     const char *second = strstr(split + 2, "__");
     if (!second)
         return false;
-    snprintf(path, capacity, "%s/%.*s/%.*s.tar.gz", traces, (int)(split - truth_name), truth_name,
-             (int)(second - split - 2), split + 2);
+    snprintf(path, capacity, "%s/%.*s/%.*s.tar.gz", real_traces(), (int)(split - truth_name),
+             truth_name, (int)(second - split - 2), split + 2);
     snprintf(part, part_capacity, "%.*s", (int)(dot - second - 2), second + 2);
     return access(path, R_OK) == 0;
 }
@@ -303,7 +302,7 @@ static bool find_trace(const char *truth_name, char *path, size_t capacity, char
 static void check_truth(const char *truth_name)
 {
     char path[1024], part[512], truth_path[1024];
-    snprintf(truth_path, sizeof truth_path, "%s/truth/%s", traces, truth_name);
+    snprintf(truth_path, sizeof truth_path, "%s/truth/%s", real_traces(), truth_name);
     json_object *truth = json_object_from_file(truth_path);
     ck_assert_msg(truth != NULL, "%s", truth_path);
     if (strcmp(json_object_get_string(member(truth, "kind")), "chrome") != 0) {
@@ -337,10 +336,10 @@ START_TEST(every_real_trace_gives_the_figures_of_its_truth)
 {
     char folder[256];
     struct dirent **entries = NULL;
-    snprintf(folder, sizeof folder, "%s/truth", traces);
+    snprintf(folder, sizeof folder, "%s/truth", real_traces());
     int count = scandir(folder, &entries, is_truth, alphasort);
     if (count < 0) {
-        printf("skip: no real traces in %s\n", traces);
+        printf("skip: no real traces in %s (make traces)\n", real_traces());
         return;
     }
     ck_assert_int_gt(count, 20);

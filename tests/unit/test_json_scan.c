@@ -1,6 +1,7 @@
 /* The AVX2 and the scalar parser on the same bytes, in windows of every size. */
 
 #include "tests/support/import_text.h"
+#include "tests/support/real_traces.h"
 
 #include <check.h>
 #include <dirent.h>
@@ -140,16 +141,15 @@ static int is_json(const struct dirent *entry)
 
 START_TEST(real_traces_read_the_same)
 {
-    static const char *const folders[] = {"../shared/traces/kineto", "../shared/traces/tf",
-                                          "../shared/traces/sidnb13"};
+    static const char *const folders[] = {"kineto", "tf", "sidnb13"};
     int found = 0;
     for (size_t f = 0; f < sizeof folders / sizeof *folders; f++) {
         struct dirent **entries = NULL;
-        int count = scandir(folders[f], &entries, is_json, alphasort);
+        int count = scandir(real_trace(folders[f]), &entries, is_json, alphasort);
         for (int i = 0; i < count; i++) {
             char path[512];
             size_t size = 0;
-            snprintf(path, sizeof path, "%s/%s", folders[f], entries[i]->d_name);
+            snprintf(path, sizeof path, "%s/%s", real_trace(folders[f]), entries[i]->d_name);
             unsigned char *bytes = read_whole(path, &size);
             ck_assert_ptr_nonnull(bytes);
             expect_same_in_steps(bytes, size);
@@ -161,7 +161,7 @@ START_TEST(real_traces_read_the_same)
             free(entries);
     }
     if (found == 0)
-        printf("skip: no real traces in ../shared/traces\n");
+        printf("skip: no real traces in %s (make traces)\n", real_traces());
 }
 END_TEST
 

@@ -4,6 +4,7 @@
 #include "server/store/trace_file.h"
 #include "server/store/trace_writer.h"
 #include "tests/support/import_text.h"
+#include "tests/support/real_traces.h"
 #include "tests/support/rich_model.h"
 
 #include <check.h>
@@ -691,11 +692,11 @@ START_TEST(real_traces_come_back_and_are_small)
     glob_t found = {0};
     struct lac_error error = {0};
 
-    (void)glob("../shared/traces/kineto/*", 0, NULL, &found);
-    (void)glob("../shared/traces/hta/*", GLOB_APPEND, NULL, &found);
-    (void)glob("../shared/traces/tracelens/*", GLOB_APPEND, NULL, &found);
+    (void)glob(real_trace("kineto/*"), 0, NULL, &found);
+    (void)glob(real_trace("hta/*"), GLOB_APPEND, NULL, &found);
+    (void)glob(real_trace("tracelens/*"), GLOB_APPEND, NULL, &found);
     if (found.gl_pathc == 0) {
-        printf("skip: real traces through the store: no ../shared/traces\n");
+        printf("skip: real traces through the store: no %s (make traces)\n", real_traces());
     }
     for (size_t i = 0; i < found.gl_pathc; i++) {
         struct imported imported = import_path(found.gl_pathv[i]);
