@@ -7,12 +7,22 @@
 
 /**
  * The words of a command line, each behind the other with its final 0, joined by spaces, secrets as
- * "***". Rather too much is hidden than too little: what names a secret ("--api-key x", "TOKEN=x"),
- * users and questions in addresses, headers with credentials, and what looks like a token of a
- * known service or has the length and letters of a key.
+ * "***". Rather too much is hidden than too little:
+ *
+ * - the value of what names a secret: --api-key x, TOKEN=x, "password": "x", X-Auth-Token: x,
+ *   ;Password=x, and what stands behind it in the word;
+ * - users and questions in addresses, addresses of hooks, credentials of headers, -u name:x;
+ * - what has the shape of a token of a known service, of a key in PEM, or the length and letters of
+ *   a key (32 letters and digits in a row: commits and digests, too).
+ *
+ * What cannot be known: a secret that is a plain word and has no name, and one that begins as an
+ * option does ("--word").
  *
  * @return bytes written, at most `capacity`; words that do not fit are left out. Without a final 0.
  */
-size_t lac_command_line_shown(const char *words, size_t size_bytes, char *out, size_t capacity);
+size_t lac_command_line_shown(const char *line, size_t size_bytes, char *out, size_t capacity);
+
+/** The same for one text, as a path. @return bytes written; 0 when it does not fit */
+size_t lac_text_shown(const char *text, size_t length, char *out, size_t capacity);
 
 #endif

@@ -290,6 +290,7 @@ static void add_environment(struct lac_spool_header *to)
 static void fill_header(void)
 {
     char text[512];
+    char shown[sizeof(text) + 3];
     size_t length;
 
     header->version = LAC_SPOOL_VERSION;
@@ -314,7 +315,7 @@ static void fill_header(void)
     if (getcwd(text, sizeof(text)) != NULL) {
         length = strlen(text);
     }
-    add_text(header, "cwd", text, length);
+    add_text(header, "cwd", shown, lac_text_shown(text, length, shown, sizeof(shown)));
     add_pid_namespace(header);
     add_command_line(header);
     add_environment(header);

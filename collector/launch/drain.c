@@ -3,7 +3,6 @@
 #include "collector/launch/drain_private.h"
 #include "collector/launch/file_at.h"
 #include "collector/launch/shared_spool.h"
-#include "collector/launch/spool_bounds.h"
 #include "collector/launch/status_line.h"
 #include "lacuna/spool.h"
 
