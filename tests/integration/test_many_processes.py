@@ -3,7 +3,6 @@
 
 tests/attack/area_processes.py does the same with thousands.
 """
-import mmap
 import os
 import re
 import resource
@@ -39,8 +38,9 @@ SCRIBBLE = textwrap.dedent("""
             header[88:96] = struct.pack("<Q", 1 << 48)
             header[240:256] = struct.pack("<QQ", 1 << 63, 1 << 62)
             header[20:24] = struct.pack("<I", 65536 * 4)
-        os.truncate(spool, 100)
-        time.sleep(0.3)
+        if sys.argv[4] == "cut":
+            os.truncate(spool, 100)
+            time.sleep(0.3)
     sys.exit(5)
 """)
 
@@ -147,13 +147,16 @@ class ManyProcesses(unittest.TestCase):
         script = os.path.join(self.folder, "scribble.py")
         with open(script, "w") as file:
             file.write(SCRIBBLE)
-        run = self.run_node("run", "--quiet", "-o", self.out, "--", sys.executable, script, self.spool, "1",
-                            os.path.join(self.out, "4000000-1-0.spool"), memory=1 << 30)
-        self.assertEqual(run.returncode, 5, run.stderr)
-        self.assertEqual(self.left_behind(), [])
-        self.assertEqual(self.recorded(), [7])
-        with open(os.path.join(self.out, "4000000-1-0.spool"), "rb") as file:
-            header = mmap.mmap(file.fileno(), HEADER_BYTES, prot=mmap.PROT_READ)
+        output = os.path.join(self.out, "4000000-1-0.spool")
+        for end in ("keep", "cut"):  # what of the file is left when the job ends
+            shutil.rmtree(self.out, ignore_errors=True)
+            run = self.run_node("run", "--quiet", "-o", self.out, "--", sys.executable, script, self.spool, "0.7", output, end,
+                                memory=1 << 30)
+            self.assertEqual(run.returncode, 5, run.stderr)
+            self.assertEqual(self.left_behind(), [])
+            self.assertEqual(self.recorded(), [7] if end == "keep" else [])
+            with open(output, "rb") as file:
+                header = file.read(HEADER_BYTES)
             self.assertEqual(struct.unpack_from("<I", header, SEGMENT_BYTES)[0], 256 << 10)
 
     @unittest.skipIf(os.getuid() != 0, "only root can make a spool that the launcher cannot open")
