@@ -140,9 +140,9 @@ static void place_of(struct lac_chrome *chrome, const struct lac_interval *inter
         return;
     }
     *ret_device = lac_args_field(recipe, interval->numbers, LAC_FIELD_DEVICE, process->pid);
-    if (*ret_device < 0) {
+    if (*ret_device < 0 || *ret_device > UINT32_MAX) { /* no driver counts that far */
         int64_t trailing = lac_chrome_trailing_number(chrome, process->pid_text);
-        *ret_device = trailing < 0 ? 0 : trailing;
+        *ret_device = trailing < 0 || trailing > UINT32_MAX ? 0 : trailing;
     }
     /* a stream that has a name and no number is told apart by its name */
     int64_t named =

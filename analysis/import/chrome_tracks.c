@@ -400,7 +400,10 @@ static enum lac_status add_gpu_track(struct lac_chrome *chrome, uint32_t thread,
     }
     lac_builder_track_at(chrome->builder, *ret_track)->device = device;
     if (row == LAC_GPU_ROW_STREAM && !lac_builder_device(chrome->builder, device)) {
-        return lac_chrome_no_memory(chrome);
+        return chrome->model->device_count < LAC_DEVICE_COUNT_MAX
+                   ? lac_chrome_no_memory(chrome)
+                   : lac_fail(chrome->reterr, LAC_ERR_LIMIT, chrome->event_offset,
+                              "more than %u devices in one trace", LAC_DEVICE_COUNT_MAX);
     }
     return LAC_OK;
 }

@@ -164,8 +164,9 @@ static enum lac_status read_device(struct lac_chrome *chrome, const struct lac_m
             device.memory_bytes = integer_of(&arg, 0);
         }
     }
-    if (status != LAC_OK || device.id < 0) {
-        return status;
+    if (status != LAC_OK || device.id < 0 || device.id > UINT32_MAX ||
+        chrome->model->device_count >= LAC_DEVICE_COUNT_MAX) {
+        return status; /* names and sizes of what no driver would count */
     }
     struct lac_device *entry = lac_builder_device(chrome->builder, device.id);
     if (!entry) {

@@ -57,7 +57,7 @@ static uint64_t window_mib(const struct zstd_source *zstd)
 /* What stands in the way. LAC_OK: it was noted, and what came before it is read */
 static enum lac_status take_error(struct zstd_source *zstd, size_t code, struct lac_error *reterr)
 {
-    char text[160] = "";
+    char text[32] = "";
     switch ((int)ZSTD_getErrorCode(code)) {
     case ZSTD_error_memory_allocation:
         return lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory");

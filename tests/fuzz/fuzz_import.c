@@ -4,11 +4,16 @@
  */
 
 #include "analysis/import/import_private.h"
+#include "tests/support/json_mutator.h"
 
+#include <isa-l/igzip_lib.h>
 #include <stdlib.h>
 #include <string.h>
+#include <zstd.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed);
 
 static void require(bool holds)
 {
@@ -118,4 +123,70 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         lac_model_destroy(slow.models[i]);
     }
     return 0;
+}
+
+/* ---- changes that know JSON, also inside gzip and zstd */
+
+enum { INNER_MAX = 1 << 18 };
+
+static size_t unpack(const uint8_t *data, size_t size, uint8_t *out)
+{
+    static const uint8_t zstd[4] = {0x28, 0xb5, 0x2f, 0xfd};
+    if (size > 4 && memcmp(data, zstd, 4) == 0) {
+        size_t got = ZSTD_decompress(out, INNER_MAX, data, size);
+        return ZSTD_isError(got) ? 0 : got;
+    }
+    if (size < 3 || data[0] != 0x1f || data[1] != 0x8b)
+        return 0;
+    static struct inflate_state state;
+    isal_inflate_init(&state);
+    state.crc_flag = ISAL_GZIP_NO_HDR_VER;
+    struct isal_gzip_header header;
+    isal_gzip_header_init(&header);
+    state.next_in = (uint8_t *)(uintptr_t)data;
+    state.avail_in = (uint32_t)size;
+    if (isal_read_gzip_header(&state, &header) != ISAL_DECOMP_OK)
+        return 0;
+    state.next_out = out;
+    state.avail_out = INNER_MAX;
+    (void)isal_inflate(&state);
+    return INNER_MAX - state.avail_out;
+}
+
+static size_t pack(const uint8_t *data, size_t size, uint8_t *out, size_t max_size, bool as_zstd)
+{
+    if (as_zstd) {
+        size_t got = ZSTD_compress(out, max_size, data, size, 1);
+        return ZSTD_isError(got) ? 0 : got;
+    }
+    static struct isal_zstream stream;
+    isal_deflate_stateless_init(&stream);
+    stream.gzip_flag = IGZIP_GZIP;
+    stream.end_of_stream = 1;
+    stream.next_in = (uint8_t *)(uintptr_t)data;
+    stream.avail_in = (uint32_t)size;
+    stream.next_out = out;
+    stream.avail_out = (uint32_t)max_size;
+    return isal_deflate_stateless(&stream) == COMP_OK ? max_size - stream.avail_out : 0;
+}
+
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed)
+{
+    static uint8_t inner[INNER_MAX];
+    uint64_t random = seed;
+    uint32_t how = lac_mutator_draw(&random, 20);
+    size_t changed = 0;
+    size_t inner_size = how < 8 ? unpack(data, size, inner) : 0;
+    if (inner_size > 0) {
+        inner_size = lac_mutator_draw(&random, 2) == 0
+                         ? lac_json_mutate(inner, inner_size, INNER_MAX, &random)
+                         : LLVMFuzzerMutate(inner, inner_size, INNER_MAX);
+        changed = pack(inner, inner_size, data, max_size, data[0] == 0x28);
+    } else if (how < 9) {
+        changed = lac_json_mutate(data, size, max_size, &random);
+    } else if (how == 9 && size < INNER_MAX) {
+        memcpy(inner, data, size);
+        changed = pack(inner, size, data, max_size, lac_mutator_draw(&random, 2) == 0);
+    }
+    return changed > 0 ? changed : LLVMFuzzerMutate(data, size, max_size);
 }

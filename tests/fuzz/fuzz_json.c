@@ -6,11 +6,14 @@
 #include "analysis/import/chrome_parse.h"
 #include "analysis/import/json_window.h"
 #include "analysis/model/args.h"
+#include "tests/support/json_mutator.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed);
 
 static void require(bool holds)
 {
@@ -159,4 +162,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     lac_chrome_scratch_done(&outcome[1].scratch);
     free(text);
     return 0;
+}
+
+/* Half of the changes know what JSON is. */
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed)
+{
+    uint64_t random = seed;
+    size_t changed = 0;
+    if (lac_mutator_draw(&random, 2) == 0)
+        changed = lac_json_mutate(data, size, max_size, &random);
+    return changed > 0 ? changed : LLVMFuzzerMutate(data, size, max_size);
 }

@@ -7,13 +7,18 @@
 #include "analysis/import/spool_import.h"
 #include "analysis/model/args.h"
 #include "analysis/model/model.h"
+#include "lacuna/spool.h"
+#include "tests/support/json_mutator.h"
 #include "tests/support/made_spool.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed);
 
 static void require(bool holds)
 {
@@ -69,4 +74,84 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     (void)close(fd);
     return 0;
+}
+
+/* ---- changes that know segments of 16-byte records */
+
+enum { HEAD_BYTES = 8, RECORD_BYTES = 16 };
+
+/* A segment of the tape: where its records begin and how many there are. */
+static uint32_t find_segment(const uint8_t *data, size_t size, uint32_t wanted, size_t *ret_at)
+{
+    uint32_t count = 0;
+    for (size_t at = 0; size - at > HEAD_BYTES; count++) {
+        uint32_t length;
+        memcpy(&length, data + at + 4, sizeof(length));
+        at += HEAD_BYTES;
+        length = length > size - at ? (uint32_t)(size - at) : length;
+        if (count == wanted) {
+            *ret_at = at;
+            return length / RECORD_BYTES;
+        }
+        at += length;
+    }
+    return 0;
+}
+
+static void change_record(uint8_t *record, uint64_t *random)
+{
+    static const uint64_t numbers[] = {
+        0, 1, 100, 1000, 2000, INT64_MAX, UINT64_MAX, UINT64_C(1) << 32, UINT64_C(1) << 63};
+    const uint64_t number = numbers[lac_mutator_draw(random, sizeof(numbers) / sizeof(numbers[0]))];
+    const uint32_t name = lac_mutator_draw(random, 8);
+    const uint16_t domain = (uint16_t)lac_mutator_draw(random, 4);
+
+    switch (lac_mutator_draw(random, 5)) {
+    case 0:
+        memcpy(record + offsetof(struct lac_event, ts), &number, sizeof(number));
+        break;
+    case 1:
+        memcpy(record + offsetof(struct lac_event, name), &name, sizeof(name));
+        break;
+    case 2:
+        memcpy(record + offsetof(struct lac_event, domain), &domain, sizeof(domain));
+        break;
+    case 3:
+        record[offsetof(struct lac_event, flags)] = (uint8_t)lac_mutator_draw(random, 16);
+        break;
+    default:
+        record[offsetof(struct lac_event, type)] = (uint8_t)lac_mutator_draw(random, 40);
+    }
+}
+
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed)
+{
+    uint64_t random = seed;
+    size_t at = 0;
+    const uint32_t count =
+        size > HEAD_BYTES ? find_segment(data, size, lac_mutator_draw(&random, 4), &at) : 0;
+    uint8_t *const record =
+        count > 0 ? data + at + lac_mutator_draw(&random, count) * RECORD_BYTES : data;
+    uint32_t length;
+
+    switch (count > 0 ? lac_mutator_draw(&random, 6) : 5) {
+    case 0:
+    case 1:
+        change_record(record, &random);
+        return size;
+    case 2: /* one record over another */
+        memmove(record, data + at + lac_mutator_draw(&random, count) * RECORD_BYTES, RECORD_BYTES);
+        return size;
+    case 3: /* once more */
+        if (size + RECORD_BYTES > max_size) {
+            return size;
+        }
+        memmove(record + RECORD_BYTES, record, size - (size_t)(record - data));
+        memcpy(&length, data + at - 4, sizeof(length));
+        length += RECORD_BYTES;
+        memcpy(data + at - 4, &length, sizeof(length));
+        return size + RECORD_BYTES;
+    default:
+        return LLVMFuzzerMutate(data, size, max_size);
+    }
 }
