@@ -227,26 +227,48 @@ static bool read_options(struct service *service)
 /* -- start ---------------------------------------------------------------------------------------
  */
 
-/* Each connection is a descriptor: take what the system gives, and leave some for files. */
-static void fit_descriptors(struct lac_http_options *http)
+enum {
+    CONNECTIONS_DEFAULT = 8192,
+    DESCRIPTORS_LEAST = 64,     /* 20 of our own, 16 traces, an import, a few connections */
+    DESCRIPTORS_RESERVED = 512, /* of many: for traces, imports and uploads */
+};
+
+/* How many connections there may be where so many files may be open. */
+static unsigned connections_for(rlim_t descriptors, unsigned wanted)
 {
-    enum { FOR_FILES = 256, DESCRIPTORS_LEAST = 512, CONNECTIONS_DEFAULT = 8192 };
+    const rlim_t reserved = descriptors / 8 + DESCRIPTORS_LEAST - DESCRIPTORS_LEAST / 4;
+    const rlim_t room =
+        descriptors - (reserved < DESCRIPTORS_RESERVED ? reserved : DESCRIPTORS_RESERVED);
+
+    return room < wanted ? (unsigned)room : wanted;
+}
+
+/* Each connection is a descriptor, and an upload's file another: raise the soft limit to what is
+ * needed, and take fewer connections where the hard limit is lower. */
+static bool fit_descriptors(struct lac_http_options *http)
+{
     const unsigned wanted =
         http->connections_max != 0 ? http->connections_max : CONNECTIONS_DEFAULT;
+    const rlim_t needed = (rlim_t)wanted * 2 + DESCRIPTORS_RESERVED;
     struct rlimit limit;
 
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0) {
-        return;
+        return true;
     }
-    if (limit.rlim_cur < limit.rlim_max) {
-        limit.rlim_cur = limit.rlim_max < 1048576 ? limit.rlim_max : 1048576;
+    if (limit.rlim_cur < needed && limit.rlim_cur < limit.rlim_max) {
+        limit.rlim_cur = limit.rlim_max < needed ? limit.rlim_max : needed;
         (void)setrlimit(RLIMIT_NOFILE, &limit);
         (void)getrlimit(RLIMIT_NOFILE, &limit);
     }
-    if (limit.rlim_cur < (rlim_t)wanted + FOR_FILES) {
-        http->connections_max =
-            limit.rlim_cur > DESCRIPTORS_LEAST ? (unsigned)limit.rlim_cur - FOR_FILES : FOR_FILES;
+    if (limit.rlim_cur < DESCRIPTORS_LEAST) {
+        (void)fprintf(stderr,
+                      "lacuna serve: only %llu files may be open (ulimit -n): at least %d are "
+                      "needed\n",
+                      (unsigned long long)limit.rlim_cur, DESCRIPTORS_LEAST);
+        return false;
     }
+    http->connections_max = connections_for(limit.rlim_cur, wanted);
+    return true;
 }
 
 /* What the start found in the data folder and did about it. */
@@ -431,7 +453,10 @@ int lac_cmd_serve(int argc, char **argv)
         lac_options_done(&service.options);
         return 2;
     }
-    fit_descriptors(&service.http_options);
+    if (!fit_descriptors(&service.http_options)) {
+        lac_options_done(&service.options);
+        return 1;
+    }
     /* a large reply is given back to the system when it was read: by default the allocator keeps
      * blocks of the size of those that it has seen */
     (void)mallopt(M_MMAP_THRESHOLD, 2 << 20);
@@ -448,7 +473,8 @@ int lac_cmd_serve(int argc, char **argv)
     if (status == LAC_OK) {
         announce(&service);
         LAC_LOG(LAC_LOG_INFO, "listening", lac_log_text("address", service.http_options.listen),
-                lac_log_int("port", lac_http_server_port(service.app.http)));
+                lac_log_int("port", lac_http_server_port(service.app.http)),
+                lac_log_int("connections", service.http_options.connections_max));
         wait_for_signal();
         LAC_LOG(LAC_LOG_INFO, "stopping", lac_log_int("signal", signal_count));
     }

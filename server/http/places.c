@@ -22,6 +22,7 @@ struct lac_places {
     pthread_mutex_t mutex; /* guards all below, and every place */
     struct lac_place *oldest;
     struct lac_place *newest;
+    unsigned displaced_max;
     unsigned displaced_open; /* ended, but not yet closed */
 };
 
@@ -40,6 +41,8 @@ enum lac_status lac_places_create(const struct lac_peers_limits *limits,
         return status;
     }
     pthread_mutex_init(&places->mutex, NULL);
+    places->displaced_max =
+        limits->all / 8 < LAC_PLACES_SLACK ? limits->all / 8 + 1 : LAC_PLACES_SLACK;
     *ret_places = places;
     return LAC_OK;
 }
@@ -150,7 +153,7 @@ static struct lac_place *choose(const struct lac_places *places, const struct so
 static bool make_place(struct lac_places *places, const struct sockaddr *address)
 {
     struct lac_place *const place =
-        places->displaced_open < LAC_PLACES_SLACK ? choose(places, address) : NULL;
+        places->displaced_open < places->displaced_max ? choose(places, address) : NULL;
 
     if (place == NULL) {
         return false;

@@ -3,6 +3,7 @@ import http.client
 import json
 import os
 import re
+import resource
 import shutil
 import signal
 import socket
@@ -59,9 +60,10 @@ class Reply:
 
 
 class Server:
-    """One server process. `data` survives restarts when given."""
+    """One server process. `data` survives restarts when given; `files` is how many it may open (ulimit -n)."""
 
-    def __init__(self, *flags, data=None, log=None):
+    def __init__(self, *flags, data=None, log=None, files=None):
+        self.files = files
         self.own_data = data is None
         self.data = data or tempfile.mkdtemp(prefix="lacuna-data-")
         self.flags = flags
@@ -77,7 +79,8 @@ class Server:
         environment = {k: v for k, v in os.environ.items() if not k.startswith("LACUNA_")}
         begin = time.monotonic()
         self.process = subprocess.Popen([PROGRAM, "serve", "--data", self.data, "--listen", listen, "--port-file", port_file, *self.flags],
-                                        stdout=subprocess.PIPE, stderr=self.log, env=environment)
+                                        stdout=subprocess.PIPE, stderr=self.log, env=environment,
+                                        preexec_fn=None if self.files is None else lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (self.files, self.files)))
         while not os.path.exists(port_file):
             if self.process.poll() is not None or time.monotonic() - begin > 30:
                 raise RuntimeError(f"the server did not start ({self.process.poll()}): {open(self.log_path).read()[-2000:]}")

@@ -7,6 +7,7 @@ import resource
 import selectors
 import signal
 import socket
+import tempfile
 import threading
 import time
 import unittest
@@ -272,6 +273,28 @@ class Load(unittest.TestCase):
             self.assertEqual(ask(connection, listing), 200)
         for connection in mine + crowd + late:
             connection.close()
+
+    def test_few_descriptors_mean_few_connections_and_all_else_works(self):
+        for files in (64, 100):
+            server = Server("--log-level", "warn", files=files)
+            self.addCleanup(server.close)
+            crowd = []
+            for _ in range(2 * files):
+                try:
+                    crowd.append(server.connect())
+                except OSError:
+                    pass
+            trace = server.upload(make_trace())
+            self.assertEqual(server.wait_ready(trace)["state"], "ready")
+            for _ in range(20):
+                self.assertEqual(server.get(f"/api/v1/traces/{trace}/tracks").status, 200)
+            self.assertEqual(server.get("/healthz", key=False).status, 200)
+            for connection in crowd:
+                connection.close()
+            self.assertEqual(server.terminate(), 0)
+        with tempfile.TemporaryDirectory(prefix="lacuna-data-") as folder, \
+                self.assertRaisesRegex(RuntimeError, r"only 63 files may be open \(ulimit -n\): at least 64 are needed"):
+            Server(files=63, data=folder, log=folder + "/log")
 
     def test_replies_that_nobody_reads_share_one_budget_and_end(self):
         server = self.server("--reply-memory", "16M", "--rate-window", "2000")
