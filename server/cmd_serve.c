@@ -29,7 +29,10 @@
 static const char usage[] =
     "lacuna serve [--data DIR] [--listen ADDR:PORT]\n"
     "Serves the data folder: the page in the browser, and the same API for scripts.\n"
-    "Prints the address to open, with the key of this data folder in it (DIR/local.token).";
+    "Prints the address to open; on a terminal with the key of this data folder in it, which is "
+    "in\n"
+    "DIR/local.token. DIR/local.header has it as a header line, for scripts: curl -H "
+    "@DIR/local.header";
 
 static const struct lac_option option_table[] = {
     {.name = "data", .value = "DIR", .help = "the data folder"},
@@ -290,6 +293,9 @@ static enum lac_status start(struct service *service, struct lac_error *reterr)
     if (status == LAC_OK) {
         status = lac_key_load(service->data_dir, &service->key, reterr);
     }
+    if (status == LAC_OK) {
+        status = lac_key_write_header(service->data_dir, &service->key, reterr);
+    }
     if (status != LAC_OK) {
         return status;
     }
@@ -384,13 +390,17 @@ static void announce(const struct service *service)
     own_host(service->http_options.listen, own, sizeof(own));
     (void)gethostname(host, sizeof(host) - 1);
     (void)printf("lacuna %s serves %s\n\n", LAC_VERSION, service->data_dir);
-    (void)printf("  open     http://%s:%u%s/#key=%s\n", own, port, service->app.base_path,
-                 service->key.text);
+    (void)printf("  open     http://%s:%u%s/#key=", own, port, service->app.base_path);
+    if (isatty(STDOUT_FILENO) != 0) {
+        (void)printf("%s\n", service->key.text);
+    } else { /* a log that others may read */
+        (void)printf("...   with the key in %s/local.token\n", service->data_dir);
+    }
     (void)printf("  remote   ssh -L %u:%s:%u %s@%s   and open http://127.0.0.1:%u%s/#key=...\n",
                  port, own, port, user != NULL ? user->pw_name : "USER", host, port,
                  service->app.base_path);
-    (void)printf("  scripts  curl -H \"Authorization: Bearer $(cat %s/local.token)\" "
-                 "--data-binary @trace.json http://%s:%u%s/api/v1/traces\n",
+    (void)printf("  scripts  curl -H \"@%s/local.header\" --data-binary @trace.json "
+                 "http://%s:%u%s/api/v1/traces\n",
                  service->data_dir, own, port, service->app.base_path);
     (void)printf("  stop     Ctrl-C\n");
     (void)fflush(stdout);

@@ -128,6 +128,20 @@ static void print_parameter(const char *key, const char *value, char *separator)
     }
 }
 
+/* The header line with the token, through a pipe: in arguments everybody on the host could read it.
+ */
+static void print_header_pipe(const struct lac_push_target *target)
+{
+    (void)fputs("printf 'Authorization: Bearer %s\\n' \"$", stderr);
+    if (target->token_file != NULL) {
+        (void)fputs("(cat ", stderr);
+        print_word(target->token_file);
+        (void)fputs(")\" | ", stderr);
+    } else {
+        (void)fputs("LACUNA_TOKEN\" | ", stderr);
+    }
+}
+
 void lac_push_explain(const struct lac_push_target *target, const char *path)
 {
     const int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -136,28 +150,21 @@ void lac_push_explain(const struct lac_push_target *target, const char *path)
     char separator = '?';
 
     (void)fputs("lacuna: to send it with curl: ", stderr);
+    print_header_pipe(target);
     if (folder >= 0) {
         (void)close(folder);
-        (void)fputs("tar -C ", stderr);
+        (void)fputs("{ tar -C ", stderr);
         print_word(path);
-        (void)fputs(" -cf - . | curl -X POST -T - ", stderr);
+        (void)fputs(" -cf - . | curl -X POST -T - -H @/dev/fd/3 ", stderr);
     } else {
         (void)fputs("curl -X POST -T ", stderr);
         print_word(path);
-        (void)fputc(' ', stderr);
-    }
-    (void)fputs("-H \"Authorization: Bearer $", stderr);
-    if (target->token_file != NULL) {
-        (void)fputs("(cat ", stderr);
-        print_word(target->token_file);
-        (void)fputs(")\" ", stderr);
-    } else {
-        (void)fputs("LACUNA_TOKEN\" ", stderr);
+        (void)fputs(" -H @- ", stderr);
     }
     (void)fprintf(stderr, "'%s/api/v1/traces", target->server);
     print_parameter("name", base, &separator);
     print_parameter("project", target->project, &separator);
-    (void)fputs("'\n", stderr);
+    (void)fputs(folder >= 0 ? "'; } 3<&0\n" : "'\n", stderr);
 }
 
 /* -- the command --------------------------------------------------------------------------------*/

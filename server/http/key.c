@@ -144,6 +144,38 @@ enum lac_status lac_key_load(const char *data_dir, struct lac_key *ret_key,
     return status;
 }
 
+enum lac_status lac_key_write_header(const char *data_dir, const struct lac_key *key,
+                                     struct lac_error *reterr)
+{
+    char path[4096];
+    char temporary[4200];
+    char text[LAC_KEY_TEXT_LENGTH + 40];
+    int length;
+    int fd;
+
+    length = snprintf(path, sizeof(path), "%s/local.header", data_dir);
+    if (length < 0 || (size_t)length >= sizeof(path)) {
+        return lac_fail(reterr, LAC_ERR_MISUSE, 0, "the data folder's name is too long");
+    }
+    (void)snprintf(temporary, sizeof(temporary), "%s/.local.header.%ld", data_dir, (long)getpid());
+    (void)unlink(temporary);
+    fd = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+    if (fd < 0) {
+        return lac_fail(reterr, LAC_ERR_IO, 0, "%s: cannot be written: %s", temporary,
+                        strerror(errno));
+    }
+    length = snprintf(text, sizeof(text), "Authorization: Bearer %s\n", key->text);
+    const bool written = write(fd, text, (size_t)length) == length;
+    sodium_memzero(text, sizeof(text));
+    if (close(fd) != 0 || !written || rename(temporary, path) != 0) {
+        const int error = errno;
+
+        (void)unlink(temporary);
+        return lac_fail(reterr, LAC_ERR_IO, 0, "%s: cannot be written: %s", path, strerror(error));
+    }
+    return LAC_OK;
+}
+
 /* Hashing both sides makes the comparison independent of length and content. */
 static bool same_secret(const char *expected, const char *given)
 {

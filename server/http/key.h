@@ -28,6 +28,15 @@ struct lac_key {
 LAC_MUST_USE enum lac_status lac_key_load(const char *data_dir, struct lac_key *ret_key,
                                           struct lac_error *reterr);
 
+/**
+ * Write DIR/local.header (mode 0600), the header line that shows the key: for `curl -H @FILE`,
+ * since everybody on the machine can read a command's arguments.
+ *
+ * @return LAC_OK or LAC_ERR_IO
+ */
+LAC_MUST_USE enum lac_status lac_key_write_header(const char *data_dir, const struct lac_key *key,
+                                                  struct lac_error *reterr);
+
 /** Whether `given` is the key (or the cookie's value). Takes the same time for every wrong guess.
  */
 bool lac_key_matches(const struct lac_key *key, const char *given);

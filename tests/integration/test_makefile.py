@@ -107,16 +107,22 @@ class Demonstration(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.data, ignore_errors=True)
 
     def start(self):
+        """Runs it on a terminal of its own: only there the key is printed."""
+        terminal, ours = os.openpty()
         script = subprocess.Popen(["sh", "tests/tidy/run_demo.sh", "build/release", self.data, "127.0.0.1:0"], cwd=ROOT, text=True,
-                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
-        said = []
-        for line in script.stdout:
-            said.append(line)
-            if line.startswith("  stop"):
-                break
-        address = re.search(r"^  open +(http://\S+?)(/t/(\w+))?#key=(\w+)$", "".join(said), re.M)
+                                  stdout=ours, stderr=subprocess.PIPE, start_new_session=True)
+        os.close(ours)
+        said = b""
+        try:
+            while b"\n  stop" not in said:
+                said += os.read(terminal, 4096)
+        except OSError:  # the script ended
+            pass
+        self.addCleanup(os.close, terminal)
+        said = said.decode().replace("\r\n", "\n")
+        address = re.search(r"^  open +(http://\S+?)(/t/(\w+))?#key=(\w+)$", said, re.M)
         self.assertTrue(address, (said, script.poll() is not None and script.stderr.read()))
-        return script, "".join(said), address
+        return script, said, address
 
     def stop(self, script):
         os.killpg(script.pid, signal.SIGINT)  # as Ctrl-C does

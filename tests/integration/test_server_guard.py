@@ -2,6 +2,7 @@
 """Who may ask the server, and what it does with requests that are meant to confuse it."""
 import os
 import re
+import shutil
 import stat
 import subprocess
 import tempfile
@@ -277,7 +278,7 @@ class Start(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn("others may read the key", done.stderr)
 
-    def test_the_printed_address_carries_the_key(self):
+    def test_a_base_path_is_part_of_every_address(self):
         server = Server("--base-path", "/user/x", data=self.folder)
         try:
             self.assertEqual(server.get("/user/x/healthz").status, 200)
@@ -288,10 +289,50 @@ class Start(unittest.TestCase):
             self.assertIn('src="/user/x/', page)
             server.process.terminate()
             text = server.process.stdout.read().decode()
-            self.assertIn(f"http://127.0.0.1:{server.port}/user/x/#key={server.key}", text)
+            self.assertIn(f"http://127.0.0.1:{server.port}/user/x/#key=...", text)
             self.assertIn(f"ssh -L {server.port}:127.0.0.1:{server.port}", text)
         finally:
             server.close()
+
+    def test_the_key_is_printed_on_a_terminal_only(self):
+        server = Server(data=self.folder)
+        server.process.terminate()
+        text = server.process.stdout.read().decode()
+        server.close()
+        self.assertNotIn(server.key, text)
+        self.assertIn(f"/#key=...   with the key in {self.folder}/local.token\n", text)
+        terminal, ours = os.openpty()
+        process = subprocess.Popen([PROGRAM, "serve", "--data", self.folder, "--listen", "127.0.0.1:0", "--log-level", "error"], stdout=ours, stderr=subprocess.PIPE)
+        os.close(ours)
+        try:
+            said = b""
+            while b"  stop " not in said:
+                said += os.read(terminal, 4096)
+            self.assertRegex(said.decode(), r"  open     http://127\.0\.0\.1:\d+/#key=" + server.key + r"\r\n")
+        finally:
+            process.terminate()
+            self.assertEqual(process.wait(30), 0)
+            process.stderr.close()
+            os.close(terminal)
+
+    def test_the_header_file_shows_the_key_without_arguments(self):
+        server = Server(data=self.folder)
+        try:
+            path = os.path.join(self.folder, "local.header")
+            self.assertEqual(stat.S_IMODE(os.stat(path).st_mode), 0o600)
+            with open(path) as file:
+                self.assertEqual(file.read(), f"Authorization: Bearer {server.key}\n")
+            command = ["curl", "-sS", "-H", "@" + path, f"http://127.0.0.1:{server.port}/api/v1/traces"]
+            if shutil.which("curl"):
+                self.assertIn('"traces":[]', subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=30).stdout)
+            server.process.terminate()
+            text = server.process.stdout.read().decode()
+            self.assertIn(f'curl -H "@{path}" ', text)
+        finally:
+            server.close()
+        for place in ("README.md", "server/api/README.md", "server/cmd_serve.c", "collector/launch/push_command.c"):
+            with open(os.path.join(ROOT, place)) as file:
+                self.assertNotRegex(file.read(), r"Bearer \$", place)
 
     def test_allowed_hosts_are_answered(self):
         server = Server("--allow-host", "gpu.example,hub.example:8000", data=self.folder)

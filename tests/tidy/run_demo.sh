@@ -56,8 +56,16 @@ if [ -z "$example" ] || { [ ! -d "$data/staging/$example" ] && [ ! -f "$data/tra
     fi
 fi
 
+# the key only on a terminal, as serve does it, and never in the arguments of a program
+key="...   with the key in $data/local.token"
+[ ! -t 1 ] || read -r key <"$data/local.token"
 echo
-sed "s|^\(  open .*\)/#key=|\1/${example:+t/$example}#key=|" "$scratch/said" || :
+while IFS= read -r line; do
+    case $line in
+    '  open '*) printf '  open     %s/%s#key=%s\n' "$url" "${example:+t/$example}" "$key" ;;
+    *) printf '%s\n' "$line" ;;
+    esac
+done <"$scratch/said"
 wait "$server" && status=0 || status=$?
 if [ -n "$interrupted" ]; then
     wait "$server" || : # until it has written what it has to

@@ -32,8 +32,7 @@ const LOOPBACK = /^(127\.|localhost$|\[::1\]$)/;
 
 export function GettingStarted(): JSX.Element {
   const isLocal = LOOPBACK.test(new URL(BASE_URL).hostname);
-  const upload = `KEY=$(cat DIR/local.token)
-curl -H "Authorization: Bearer $KEY" \\
+  const upload = `curl -H @DIR/local.header \\
   --data-binary @trace.json.gz \\
   '${apiUrl('traces')}?name=trace'`;
   return (
@@ -62,7 +61,7 @@ curl -H "Authorization: Bearer $KEY" \\
           {isLocal
             ? 'This server listens on this machine only: copy the files here, then drop them or send them.'
             : 'Send the files from any machine that reaches this server.'}{' '}
-          <code>DIR</code> is the server’s data folder; its key is in <code>local.token</code>.
+          <code>DIR</code> is the server’s data folder; its key is in <code>local.header</code>.
         </p>
         <Code text={upload} />
       </section>
