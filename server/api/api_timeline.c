@@ -16,10 +16,68 @@
 
 /* -- tracks ------------------------------------------------------------------------------------ */
 
-static void write_processes(struct lac_json *json, const struct lac_model *head)
+enum { TRACKS_DEFAULT = 16384, TRACKS_MAX = 65536, TRACKS_BYTES_MAX = 4 << 20 };
+
+/* A page: the same stretch of processes, tracks and steps, which are listed side by side. */
+struct stretch {
+    uint32_t first;
+    uint32_t end;
+    uint32_t count; /* of the longest of the three lists */
+};
+
+static uint32_t end_in(const struct stretch *page, uint32_t count)
+{
+    return page->end < count ? page->end : count;
+}
+
+/* About what row `i` of the three lists takes as JSON. */
+static size_t row_bytes(const struct lac_model *head, const struct lac_trace_steps *steps,
+                        uint32_t i)
+{
+    size_t bytes = 0;
+
+    if (i < head->process_count) {
+        const struct lac_process *process = &head->processes[i];
+
+        bytes += 100 + strlen(lac_model_str(head, process->id_text)) +
+                 strlen(lac_model_str(head, process->name)) +
+                 strlen(lac_model_str(head, process->labels));
+    }
+    if (i < head->track_count) {
+        const struct lac_track *track = &head->tracks[i];
+
+        bytes += 140 + strlen(lac_model_str(head, track->name)) +
+                 strlen(lac_model_str(head, track->id_text));
+    }
+    if (i < steps->count) {
+        bytes += 30 + strlen(lac_model_str(head, steps->name[i]));
+    }
+    return bytes;
+}
+
+static struct stretch stretch_from(const struct lac_model *head,
+                                   const struct lac_trace_steps *steps, int64_t after,
+                                   int64_t limit)
+{
+    struct stretch page = {.count = head->process_count};
+    size_t bytes = 0;
+
+    page.count = head->track_count > page.count ? head->track_count : page.count;
+    page.count = steps->count > page.count ? steps->count : page.count;
+    page.first = after + 1 < page.count ? (uint32_t)(after + 1) : page.count;
+    for (page.end = page.first;
+         page.end < page.count && page.end - page.first < limit && bytes < TRACKS_BYTES_MAX;
+         page.end++) {
+        bytes += row_bytes(head, steps, page.end);
+    }
+    return page;
+}
+
+static void write_processes(struct lac_json *json, const struct lac_model *head,
+                            const struct stretch *page)
 {
     lac_json_open(json, "processes", '[');
-    for (uint32_t i = 0; i < head->process_count; i++) {
+    for (uint32_t i = page->first; i < end_in(page, head->process_count); i++) {
         const struct lac_process *process = &head->processes[i];
 
         lac_json_open(json, NULL, '{');
@@ -61,10 +119,12 @@ static void write_track(struct lac_json *json, const struct lac_trace_file *file
     lac_json_close(json, '}');
 }
 
-static void write_devices(struct lac_json *json, const struct lac_model *head)
+/* There are few: all of them are in the first page. */
+static void write_devices(struct lac_json *json, const struct lac_model *head,
+                          const struct stretch *page)
 {
     lac_json_open(json, "devices", '[');
-    for (uint32_t i = 0; i < head->device_count; i++) {
+    for (uint32_t i = 0; page->first == 0 && i < head->device_count; i++) {
         const struct lac_device *device = &head->devices[i];
         char capability[32];
 
@@ -89,29 +149,67 @@ static void write_devices(struct lac_json *json, const struct lac_model *head)
     lac_json_close(json, ']');
 }
 
-static void write_steps(struct lac_json *json, const struct lac_trace_file *file,
-                        const struct lac_model *head)
+static void write_steps(struct lac_json *json, const struct lac_model *head,
+                        const struct lac_trace_steps *steps, const struct stretch *page)
 {
-    struct lac_trace_steps steps = {0};
+    const uint32_t end = end_in(page, steps->count);
 
-    lac_trace_file_steps(file, &steps);
     lac_json_open(json, "steps", '{');
     lac_json_open(json, "start_ns", '[');
-    for (uint32_t i = 0; i < steps.count; i++) {
-        lac_json_int(json, NULL, steps.start_ns[i]);
+    for (uint32_t i = page->first; i < end; i++) {
+        lac_json_int(json, NULL, steps->start_ns[i]);
     }
     lac_json_close(json, ']');
     lac_json_open(json, "dur_ns", '[');
-    for (uint32_t i = 0; i < steps.count; i++) {
-        lac_json_int(json, NULL, steps.dur_ns[i]);
+    for (uint32_t i = page->first; i < end; i++) {
+        lac_json_int(json, NULL, steps->dur_ns[i]);
     }
     lac_json_close(json, ']');
     lac_json_open(json, "name", '[');
-    for (uint32_t i = 0; i < steps.count; i++) {
-        lac_json_text(json, NULL, lac_model_str(head, steps.name[i]));
+    for (uint32_t i = page->first; i < end; i++) {
+        lac_json_text(json, NULL, lac_model_str(head, steps->name[i]));
     }
     lac_json_close(json, ']');
     lac_json_close(json, '}');
+}
+
+static void answer_tracks(struct lac_trace_file *file, const struct lac_request *request,
+                          struct lac_response *response)
+{
+    const struct lac_model *head = lac_trace_file_head(file);
+    struct lac_trace_steps steps = {0};
+    struct stretch page;
+    struct lac_json json;
+    int64_t limit;
+    int64_t after;
+
+    if (!lac_api_int(request, response, "limit", 1, TRACKS_MAX, TRACKS_DEFAULT, &limit) ||
+        !lac_api_int(request, response, "after", 0, UINT32_MAX, -1, &after) ||
+        lac_api_is_unchanged(request, file, response)) {
+        return;
+    }
+    lac_trace_file_steps(file, &steps);
+    page = stretch_from(head, &steps, after, limit);
+    lac_json_init(&json, &response->body);
+    lac_json_open(&json, NULL, '{');
+    lac_json_uint(&json, "generation", lac_trace_file_generation(file));
+    lac_json_int(&json, "duration_ns", head->info.duration_ns);
+    lac_json_uint(&json, "level_max", lac_trace_file_level_max(file));
+    lac_json_uint(&json, "cells_per_tile", LAC_TILE_CELLS);
+    write_processes(&json, head, &page);
+    lac_json_open(&json, "tracks", '[');
+    for (uint32_t i = page.first; i < end_in(&page, head->track_count); i++) {
+        write_track(&json, file, head, i);
+    }
+    lac_json_close(&json, ']');
+    write_devices(&json, head, &page);
+    write_steps(&json, head, &steps, &page);
+    if (page.end < page.count) {
+        lac_json_int_text(&json, "next", (int64_t)page.end - 1);
+    } else {
+        lac_json_null(&json, "next");
+    }
+    lac_json_close(&json, '}');
 }
 
 void lac_api_tracks(void *app_context, const struct lac_request *request,
@@ -119,31 +217,11 @@ void lac_api_tracks(void *app_context, const struct lac_request *request,
 {
     struct lac_app *app = app_context;
     struct lac_trace_file *file = lac_api_open_trace(app, request, response);
-    struct lac_json json;
 
-    if (file == NULL) {
-        return;
+    if (file != NULL) {
+        answer_tracks(file, request, response);
+        lac_store_release_trace(app->store, file);
     }
-    if (!lac_api_is_unchanged(request, file, response)) {
-        const struct lac_model *head = lac_trace_file_head(file);
-
-        lac_json_init(&json, &response->body);
-        lac_json_open(&json, NULL, '{');
-        lac_json_uint(&json, "generation", lac_trace_file_generation(file));
-        lac_json_int(&json, "duration_ns", head->info.duration_ns);
-        lac_json_uint(&json, "level_max", lac_trace_file_level_max(file));
-        lac_json_uint(&json, "cells_per_tile", LAC_TILE_CELLS);
-        write_processes(&json, head);
-        lac_json_open(&json, "tracks", '[');
-        for (uint32_t i = 0; i < head->track_count; i++) {
-            write_track(&json, file, head, i);
-        }
-        lac_json_close(&json, ']');
-        write_devices(&json, head);
-        write_steps(&json, file, head);
-        lac_json_close(&json, '}');
-    }
-    lac_store_release_trace(app->store, file);
 }
 
 /* -- tiles ------------------------------------------------------------------------------------- */

@@ -28,7 +28,7 @@ const struct lac_route lac_api_routes[] = {
     LAC_ROUTE(DELETE, "/api/v1/traces/{id}", KEY, SLOW, 0, lac_api_delete, NULL),
     LAC_ROUTE(POST, "/api/v1/traces/{id}/retry", KEY, SLOW, 0, lac_api_retry, NULL),
     LAC_ROUTE(GET, "/api/v1/traces/{id}/analysis", KEY, QUICK, 0, lac_api_analysis, NULL),
-    LAC_ROUTE(GET, "/api/v1/traces/{id}/tracks", KEY, QUICK, 0, lac_api_tracks, NULL),
+    LAC_ROUTE(GET, "/api/v1/traces/{id}/tracks", KEY, SLOW, 0, lac_api_tracks, NULL),
     LAC_ROUTE(GET, "/api/v1/traces/{id}/g{n}/tiles/{level}/{first}-{last}", KEY, QUICK, 0,
               lac_api_tiles, NULL),
     LAC_ROUTE(GET, "/api/v1/traces/{id}/counters/{track}", KEY, QUICK, 0, lac_api_counters, NULL),

@@ -159,6 +159,28 @@ class Api(unittest.TestCase):
         self.assertEqual(stream["count"], STEPS * (KERNELS + 1))
         self.assertEqual(stream["device"], 0)
 
+    def test_tracks_come_in_pages(self):
+        whole = self.get("/tracks")
+        self.assertIsNone(whole["next"])
+        size = max(len(whole["tracks"]), len(whole["processes"]), len(whole["steps"]["name"]))
+        for limit in (1, 2, 3, size - 1, size):
+            joined, after, count = {key: [] for key in ("processes", "tracks", "devices")}, "", 0
+            steps = {"start_ns": [], "dur_ns": [], "name": []}
+            while after is not None:
+                page = self.get(f"/tracks?limit={limit}" + (f"&after={after}" if count else ""))
+                self.assertLessEqual(max(len(page["tracks"]), len(page["processes"]), len(page["steps"]["name"])), limit)
+                for key in joined:
+                    joined[key] += page[key]
+                for key in steps:
+                    steps[key] += page["steps"][key]
+                after, count = page["next"], count + 1
+            self.assertEqual(count, -(-size // limit))
+            self.assertEqual({**joined, "steps": steps}, {key: whole[key] for key in (*joined, "steps")}, limit)
+        beyond = self.get("/tracks?after=4000000000")
+        self.assertEqual((beyond["tracks"], beyond["devices"], beyond["next"]), ([], [], None))
+        for query in ("limit=0", "limit=65537", "limit=x", "after=-1", "after=x"):
+            self.refused(self.base + "/tracks?" + query, 400, "bad_request")
+
     def track(self, kind):
         return next(track["index"] for track in self.get("/tracks")["tracks"] if track["kind"] == kind)
 

@@ -131,8 +131,18 @@ export async function retryImport(id: string): Promise<void> {
 export const getAnalysis = (id: string, s?: AbortSignal) =>
   getJson(`${trace(id)}/analysis`, shapes.analysisShape, {}, s);
 
-export const getTracks = (id: string, s?: AbortSignal) =>
-  getJson(`${trace(id)}/tracks`, shapes.tracksShape, {}, s);
+/** All tracks: a trace with hundreds of thousands of them comes in pages. */
+export async function getTracks(id: string, s?: AbortSignal): Promise<shapes.TracksInfo> {
+  const page = (after?: string) =>
+    getJson(`${trace(id)}/tracks`, shapes.tracksShape, {limit: 65536, after}, s);
+  const pages = [await page()];
+  for (let next = pages[0]?.next; next !== undefined;) {
+    const more = await page(next);
+    pages.push(more);
+    next = more.next === next ? undefined : more.next;
+  }
+  return shapes.joinTracks(pages);
+}
 
 /** A tile batch as bytes (server/store/FORMAT.md). `tracks` is a set such as "1,4-9". */
 export const getTiles = (

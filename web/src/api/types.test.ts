@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import {test} from 'node:test';
-import {analysisShape, traceShape} from './types';
+import {analysisShape, joinTracks, traceShape, tracksShape} from './types';
 
 test('replies of a newer or poorer server still read', () => {
   const trace = traceShape({id: 'x', state: 'importing', summary: null, later: 1}, '');
@@ -38,4 +38,28 @@ test('a finding says what it is about and how its change is read; an older one d
       [undefined, undefined, undefined],
     ],
   );
+});
+
+test('pages of tracks are one list again', () => {
+  const page = (first: number, next: string | null) =>
+    tracksShape(
+      {
+        generation: 3,
+        processes: first === 0 ? [{index: 0, pid: '1'}] : [],
+        tracks: [{index: first, kind: 'thread'}],
+        devices: first === 0 ? [{id: 7}] : [],
+        steps: {start_ns: [first], dur_ns: [1], name: ['s']},
+        next,
+      },
+      '',
+    );
+  const joined = joinTracks([page(0, '0'), page(1, '1'), page(2, null)]);
+  assert.deepEqual(
+    joined.tracks.map(track => track.index),
+    [0, 1, 2],
+  );
+  assert.deepEqual(joined.steps.start_ns, [0, 1, 2]);
+  assert.equal(joined.devices.length, 1);
+  assert.equal(joined.processes.length, 1);
+  assert.equal(joined.generation, 3);
 });

@@ -169,8 +169,28 @@ export const tracksShape = obj({
     [],
   ),
   steps: or(stepsShape, {start_ns: [], dur_ns: [], name: []}),
+  next: opt(str),
 });
-export type TracksInfo = Infer<typeof tracksShape>;
+export type TracksPage = Infer<typeof tracksShape>;
+export type TracksInfo = Omit<TracksPage, 'next'>;
+
+/** Pages of one trace's tracks, in order and at least one, as if they were one reply. */
+export function joinTracks(pages: readonly TracksPage[]): TracksInfo {
+  const [first, ...rest] = pages;
+  if (first === undefined) throw new RangeError('no pages');
+  if (rest.length === 0) return first;
+  return {
+    ...first,
+    processes: pages.flatMap(page => page.processes),
+    tracks: pages.flatMap(page => page.tracks),
+    devices: pages.flatMap(page => page.devices),
+    steps: {
+      start_ns: pages.flatMap(page => page.steps.start_ns),
+      dur_ns: pages.flatMap(page => page.steps.dur_ns),
+      name: pages.flatMap(page => page.steps.name),
+    },
+  };
+}
 
 export const namesShape = obj({names: list(tuple(num, str)), next: opt(num)});
 
