@@ -6,10 +6,9 @@
 #include "analysis/model/status.h"
 #include "server/api/app.h"
 #include "server/api/json_out.h"
-#include "server/http/query.h"
+#include "server/api/tus_request.h"
 #include "server/http/request.h"
 #include "server/ingest/resumable.h"
-#include "server/ingest/upload_metadata.h"
 
 #include <inttypes.h>
 #include <stdint.h>
@@ -26,18 +25,24 @@ static void add_version(struct lac_response *response)
     lac_response_header(response, "Tus-Resumable", "1.0.0");
 }
 
+static void refuse_fields(const struct lac_tus_refusal *refusal, struct lac_response *response)
+{
+    lac_response_error(response, refusal->http_status, refusal->code, "%s", refusal->message);
+    if (refusal->http_status == 412) {
+        lac_response_header(response, "Tus-Version", "1.0.0");
+    }
+}
+
 static bool version_is_ours(const struct lac_request *request, struct lac_response *response,
                             bool is_required)
 {
-    const char *const version = request->field[LAC_FIELD_TUS_RESUMABLE];
+    struct lac_tus_refusal refusal;
 
     add_version(response);
-    if (version != NULL ? strcmp(version, "1.0.0") == 0 : !is_required) {
+    if (lac_tus_version_is_ours(request->field[LAC_FIELD_TUS_RESUMABLE], is_required, &refusal)) {
         return true;
     }
-    lac_response_error(response, 412, "tus_version",
-                       "send Tus-Resumable: 1.0.0, the one version that is spoken here");
-    lac_response_header(response, "Tus-Version", "1.0.0");
+    refuse_fields(&refusal, response);
     return false;
 }
 
@@ -181,53 +186,19 @@ void lac_api_upload_remove(void *app_context, const struct lac_request *request,
 
 /* -- requests that write ------------------------------------------------------------------------*/
 
-/* "sha256 base64" */
-static bool read_checksum(const struct lac_request *request, struct lac_part_request *part,
-                          struct lac_response *response)
+static struct lac_tus_fields fields_of(const struct lac_request *request)
 {
-    const char *const text = request->field[LAC_FIELD_UPLOAD_CHECKSUM];
-    const char *const space = text != NULL ? strchr(text, ' ') : NULL;
-    int size = 0;
-
-    if (text == NULL) {
-        return true;
-    }
-    if (strncmp(text, "sha256 ", 7) == 0) {
-        part->checksum = LAC_CHECKSUM_SHA256;
-        size = 32;
-    } else if (strncmp(text, "sha1 ", 5) == 0) {
-        part->checksum = LAC_CHECKSUM_SHA1;
-        size = 20;
-    }
-    if (size == 0 || lac_base64_decode(space + 1, strlen(space + 1), part->expected,
-                                       sizeof(part->expected)) != size) {
-        lac_response_error(response, 400, "bad_request",
-                           "Upload-Checksum must be sha256 or sha1, a blank, and base64");
-        return false;
-    }
-    return true;
-}
-
-static bool body_is_named(const struct lac_request *request, struct lac_response *response)
-{
-    const char *const type = request->field[LAC_FIELD_CONTENT_TYPE];
-
-    if (type != NULL && strcmp(type, "application/offset+octet-stream") == 0) {
-        return true;
-    }
-    lac_response_error(response, 415, "content_type",
-                       "the body must be Content-Type: application/offset+octet-stream");
-    return false;
-}
-
-static bool read_number(const struct lac_request *request, enum lac_field field, const char *name,
-                        uint64_t *ret_value, struct lac_response *response)
-{
-    if (request->field[field] != NULL && lac_parse_uint(request->field[field], ret_value)) {
-        return true;
-    }
-    lac_response_error(response, 400, "bad_request", "%s is missing, or no number", name);
-    return false;
+    return (struct lac_tus_fields){
+        .version = request->field[LAC_FIELD_TUS_RESUMABLE],
+        .length = request->field[LAC_FIELD_UPLOAD_LENGTH],
+        .defer_length = request->field[LAC_FIELD_UPLOAD_DEFER_LENGTH],
+        .offset = request->field[LAC_FIELD_UPLOAD_OFFSET],
+        .metadata = request->field[LAC_FIELD_UPLOAD_METADATA],
+        .checksum = request->field[LAC_FIELD_UPLOAD_CHECKSUM],
+        .concat = request->field[LAC_FIELD_UPLOAD_CONCAT],
+        .content_type = request->field[LAC_FIELD_CONTENT_TYPE],
+        .content_length = request->content_length,
+    };
 }
 
 static bool take(struct lac_app *app, const struct lac_part_request *part, void **ret_sink,
@@ -241,56 +212,16 @@ static bool take(struct lac_app *app, const struct lac_part_request *part, void 
     return answer == LAC_UPLOAD_OK;
 }
 
-/* "Upload-Length: n", or "Upload-Defer-Length: 1": said later. */
-static bool read_length(const struct lac_request *request, struct lac_part_request *part,
-                        struct lac_response *response)
-{
-    const char *const defer = request->field[LAC_FIELD_UPLOAD_DEFER_LENGTH];
-
-    if (defer != NULL) {
-        if (strcmp(defer, "1") == 0 && request->field[LAC_FIELD_UPLOAD_LENGTH] == NULL) {
-            return true;
-        }
-        lac_response_error(response, 400, "bad_request",
-                           "Upload-Defer-Length must be 1, without an Upload-Length beside it");
-        return false;
-    }
-    if (!read_number(request, LAC_FIELD_UPLOAD_LENGTH, "Upload-Length", &part->length_bytes,
-                     response)) {
-        return false;
-    }
-    if (part->length_bytes == 0) {
-        lac_response_error(response, 400, "bad_request", "the upload is empty");
-        return false;
-    }
-    return true;
-}
-
 static bool create_open(void *app_context, const struct lac_request *request, void **ret_sink,
                         struct lac_response *response)
 {
-    struct lac_part_request part = {.metadata = request->field[LAC_FIELD_UPLOAD_METADATA],
-                                    .size_bytes = request->content_length};
-    struct lac_upload_metadata metadata;
-    struct lac_error error = {0};
+    const struct lac_tus_fields fields = fields_of(request);
+    struct lac_part_request part;
+    struct lac_tus_refusal refusal;
 
-    if (!version_is_ours(request, response, true)) {
-        return false;
-    }
-    if (request->field[LAC_FIELD_UPLOAD_CONCAT] != NULL) {
-        lac_response_error(response, 400, "bad_request",
-                           "Upload-Concat is not spoken here: send one upload a file");
-        return false;
-    }
-    if (!read_length(request, &part, response)) {
-        return false;
-    }
-    if ((request->content_length > 0 && !body_is_named(request, response)) ||
-        !read_checksum(request, &part, response)) {
-        return false;
-    }
-    if (lac_upload_metadata_parse(part.metadata, &metadata, &error) != LAC_OK) {
-        lac_response_error(response, 400, "bad_request", "%s", error.message);
+    add_version(response);
+    if (!lac_tus_read_create(&fields, &part, &refusal)) {
+        refuse_fields(&refusal, response);
         return false;
     }
     return take(app_context, &part, ret_sink, response);
@@ -299,15 +230,16 @@ static bool create_open(void *app_context, const struct lac_request *request, vo
 static bool append_open(void *app_context, const struct lac_request *request, void **ret_sink,
                         struct lac_response *response)
 {
-    struct lac_part_request part = {.id = request->param[0], .size_bytes = request->content_length};
+    const struct lac_tus_fields fields = fields_of(request);
+    struct lac_part_request part;
+    struct lac_tus_refusal refusal;
 
-    return version_is_ours(request, response, true) && body_is_named(request, response) &&
-           read_number(request, LAC_FIELD_UPLOAD_OFFSET, "Upload-Offset", &part.offset_bytes,
-                       response) &&
-           (request->field[LAC_FIELD_UPLOAD_LENGTH] == NULL ||
-            read_number(request, LAC_FIELD_UPLOAD_LENGTH, "Upload-Length", &part.length_bytes,
-                        response)) &&
-           read_checksum(request, &part, response) && take(app_context, &part, ret_sink, response);
+    add_version(response);
+    if (!lac_tus_read_append(&fields, request->param[0], &part, &refusal)) {
+        refuse_fields(&refusal, response);
+        return false;
+    }
+    return take(app_context, &part, ret_sink, response);
 }
 
 static enum lac_status write_data(void *sink, const uint8_t *bytes, size_t size_bytes,

@@ -1,0 +1,131 @@
+#include "server/api/tus_request.h"
+
+#include "analysis/model/status.h"
+#include "server/http/query.h"
+#include "server/ingest/resumable.h"
+#include "server/ingest/upload_metadata.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+static bool refuse(struct lac_tus_refusal *refusal, unsigned http_status, const char *code,
+                   const char *message)
+{
+    refusal->http_status = http_status;
+    refusal->code = code;
+    (void)snprintf(refusal->message, sizeof(refusal->message), "%s", message);
+    return false;
+}
+
+static bool refuse_request(struct lac_tus_refusal *refusal, const char *message)
+{
+    return refuse(refusal, 400, "bad_request", message);
+}
+
+bool lac_tus_version_is_ours(const char *version, bool is_required,
+                             struct lac_tus_refusal *ret_refusal)
+{
+    if (version != NULL ? strcmp(version, "1.0.0") == 0 : !is_required) {
+        return true;
+    }
+    return refuse(ret_refusal, 412, "tus_version",
+                  "send Tus-Resumable: 1.0.0, the one version that is spoken here");
+}
+
+/* "sha256 base64" */
+static bool read_checksum(const char *text, struct lac_part_request *part,
+                          struct lac_tus_refusal *refusal)
+{
+    const char *const space = text != NULL ? strchr(text, ' ') : NULL;
+    int size = 0;
+
+    if (text == NULL) {
+        return true;
+    }
+    if (strncmp(text, "sha256 ", 7) == 0) {
+        part->checksum = LAC_CHECKSUM_SHA256;
+        size = 32;
+    } else if (strncmp(text, "sha1 ", 5) == 0) {
+        part->checksum = LAC_CHECKSUM_SHA1;
+        size = 20;
+    }
+    if (size == 0 || lac_base64_decode(space + 1, strlen(space + 1), part->expected,
+                                       sizeof(part->expected)) != size) {
+        return refuse_request(refusal,
+                              "Upload-Checksum must be sha256 or sha1, a blank, and base64");
+    }
+    return true;
+}
+
+static bool body_is_named(const struct lac_tus_fields *fields, struct lac_tus_refusal *refusal)
+{
+    if (fields->content_type != NULL &&
+        strcmp(fields->content_type, "application/offset+octet-stream") == 0) {
+        return true;
+    }
+    return refuse(refusal, 415, "content_type",
+                  "the body must be Content-Type: application/offset+octet-stream");
+}
+
+static bool read_number(const char *text, const char *name, uint64_t *ret_value,
+                        struct lac_tus_refusal *refusal)
+{
+    if (text != NULL && lac_parse_uint(text, ret_value)) {
+        return true;
+    }
+    (void)refuse_request(refusal, "");
+    (void)snprintf(refusal->message, sizeof(refusal->message), "%s is missing, or no number", name);
+    return false;
+}
+
+/* "Upload-Length: n", or "Upload-Defer-Length: 1": said later. */
+static bool read_length(const struct lac_tus_fields *fields, struct lac_part_request *part,
+                        struct lac_tus_refusal *refusal)
+{
+    if (fields->defer_length != NULL) {
+        return (strcmp(fields->defer_length, "1") == 0 && fields->length == NULL) ||
+               refuse_request(refusal, "Upload-Defer-Length must be 1, without an Upload-Length "
+                                       "beside it");
+    }
+    return read_number(fields->length, "Upload-Length", &part->length_bytes, refusal) &&
+           (part->length_bytes > 0 || refuse_request(refusal, "the upload is empty"));
+}
+
+bool lac_tus_read_create(const struct lac_tus_fields *fields, struct lac_part_request *ret_part,
+                         struct lac_tus_refusal *ret_refusal)
+{
+    struct lac_upload_metadata metadata;
+    struct lac_error error = {0};
+
+    *ret_part = (struct lac_part_request){.metadata = fields->metadata,
+                                          .size_bytes = fields->content_length};
+    if (!lac_tus_version_is_ours(fields->version, true, ret_refusal)) {
+        return false;
+    }
+    if (fields->concat != NULL) {
+        return refuse_request(ret_refusal,
+                              "Upload-Concat is not spoken here: send one upload a file");
+    }
+    if (!read_length(fields, ret_part, ret_refusal) ||
+        (fields->content_length > 0 && !body_is_named(fields, ret_refusal)) ||
+        !read_checksum(fields->checksum, ret_part, ret_refusal)) {
+        return false;
+    }
+    return lac_upload_metadata_parse(fields->metadata, &metadata, &error) == LAC_OK ||
+           refuse_request(ret_refusal, error.message);
+}
+
+bool lac_tus_read_append(const struct lac_tus_fields *fields, const char *id,
+                         struct lac_part_request *ret_part, struct lac_tus_refusal *ret_refusal)
+{
+    *ret_part = (struct lac_part_request){.id = id, .size_bytes = fields->content_length};
+    return lac_tus_version_is_ours(fields->version, true, ret_refusal) &&
+           body_is_named(fields, ret_refusal) &&
+           read_number(fields->offset, "Upload-Offset", &ret_part->offset_bytes, ret_refusal) &&
+           (fields->length == NULL ||
+            read_number(fields->length, "Upload-Length", &ret_part->length_bytes, ret_refusal)) &&
+           read_checksum(fields->checksum, ret_part, ret_refusal);
+}
