@@ -1,12 +1,13 @@
 #include "analysis/model/status.h"
 #include "server/http/buffer.h"
 #include "server/http/metrics.h"
+#include "server/http/places.h"
 #include "server/http/server_private.h"
 
 #include <errno.h>
 #include <linux/tcp.h>
 #include <microhttpd.h>
-#include <netinet/in.h>
+#include <netinet/in.h> /* IWYU pragma: keep: IPPROTO_TCP */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>

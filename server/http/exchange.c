@@ -10,6 +10,7 @@
 #include "analysis/model/status.h"
 #include "server/http/buffer.h"
 #include "server/http/metrics.h"
+#include "server/http/places.h"
 #include "server/http/pool.h"
 #include "server/http/query.h"
 #include "server/http/request.h"

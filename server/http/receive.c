@@ -14,7 +14,6 @@
 #include "server/http/server_private.h"
 
 #include <errno.h>
-#include <microhttpd.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -163,17 +162,17 @@ static ssize_t receive(struct connection *connection, void *out, size_t size_byt
     return (ssize_t)taken;
 }
 
-__attribute__((visibility("default"))) ssize_t recv(int fd, void *out, size_t size_bytes, int flags)
+__attribute__((visibility("default"))) ssize_t recv(int fd, void *buf, size_t n, int flags)
 {
     struct loop *const loop = own_loop;
 
     if (loop == NULL || (flags & MSG_PEEK) != 0) {
-        return recvfrom(fd, out, size_bytes, flags, NULL, NULL);
+        return recvfrom(fd, buf, n, flags, NULL, NULL);
     }
     if (fd < 0 || (size_t)fd >= loop->by_fd_count || loop->by_fd[fd] == NULL) {
         return 0; /* a connection that we have no memory for: as if it had ended */
     }
-    return receive(loop->by_fd[fd], out, size_bytes, flags);
+    return receive(loop->by_fd[fd], buf, n, flags);
 }
 
 void lac_receive_await(struct connection *connection)

@@ -87,6 +87,7 @@ static void add_headers(struct MHD_Response *made)
     (void)MHD_add_response_header(made, "X-Accel-Buffering", "no"); /* proxies must not collect */
 }
 
+/* NOLINTNEXTLINE(readability-non-const-parameter): libmicrohttpd says so */
 static ssize_t read_nothing(void *context, uint64_t position, char *out, size_t capacity_bytes)
 {
     (void)context;
