@@ -103,6 +103,9 @@ double lac_ingest_wall_seconds(const struct lac_ingest *ingest, uint64_t size_by
 
 enum lac_status lac_ingest_sort_io(enum lac_status status, struct lac_error *reterr)
 {
+    if (reterr == NULL) {
+        return status;
+    }
     if (status == LAC_ERR_IO && (reterr->sys_errno == ENOSPC || reterr->sys_errno == EDQUOT)) {
         status = LAC_ERR_NO_SPACE;
     } else if (status == LAC_ERR_IO &&

@@ -21,12 +21,35 @@
 #define MIB ((uint64_t)1 << 20)
 #define GIB ((uint64_t)1 << 30)
 
-int64_t lac_resumable_now_s(void)
+static int64_t seconds_of(clockid_t clock)
 {
     struct timespec now;
 
-    (void)clock_gettime(CLOCK_REALTIME, &now);
+    (void)clock_gettime(clock, &now);
     return (int64_t)now.tv_sec;
+}
+
+int64_t lac_resumable_clock_s(void)
+{
+    return seconds_of(CLOCK_MONOTONIC);
+}
+
+int64_t lac_entry_expires_unix_s(const struct lac_entry *entry)
+{
+    const int64_t at_s = seconds_of(CLOCK_REALTIME) + entry->ends_s - lac_resumable_clock_s();
+
+    return at_s > 0 ? at_s : 0;
+}
+
+int64_t lac_resumable_ends_s(const struct lac_resumable *set, int64_t expires_unix_s)
+{
+    const int64_t most_s = set->options.lifetime_s;
+    const int64_t least_s = most_s >= 4 ? most_s / 4 : 1;
+    const int64_t left_s = expires_unix_s - seconds_of(CLOCK_REALTIME);
+
+    return lac_resumable_clock_s() + (left_s < least_s  ? least_s
+                                      : left_s > most_s ? most_s
+                                                        : left_s);
 }
 
 /* -- the set ------------------------------------------------------------------------------------*/
@@ -54,6 +77,7 @@ enum lac_status lac_resumable_create(const struct lac_resumable_options *options
                                      struct lac_resumable **ret_set, struct lac_error *reterr)
 {
     struct lac_resumable *set = calloc(1, sizeof *set);
+    pthread_condattr_t attributes;
     enum lac_status status;
 
     if (set == NULL) {
@@ -63,7 +87,10 @@ enum lac_status lac_resumable_create(const struct lac_resumable_options *options
     set->folder_fd = -1;
     set_defaults(&set->options);
     (void)pthread_mutex_init(&set->lock, NULL);
-    (void)pthread_cond_init(&set->wake, NULL);
+    (void)pthread_condattr_init(&attributes);
+    (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    (void)pthread_cond_init(&set->wake, &attributes);
+    (void)pthread_condattr_destroy(&attributes);
     status = lac_resumable_load(set, reterr);
     if (status == LAC_OK) {
         if (pthread_create(&set->thread, NULL, lac_resumable_sweep, set) == 0) {
@@ -158,7 +185,7 @@ static bool describe(const struct lac_entry *entry, struct lac_upload_state *sta
 {
     *state = (struct lac_upload_state){.offset_bytes = entry->offset_bytes,
                                        .length_bytes = entry->length_bytes,
-                                       .expires_unix_s = entry->expires_unix_s};
+                                       .expires_unix_s = lac_entry_expires_unix_s(entry)};
     memcpy(state->id, entry->id, sizeof state->id);
     if (entry->is_done) {
         memcpy(state->trace, entry->trace, sizeof state->trace);
@@ -182,7 +209,7 @@ enum lac_upload_answer lac_resumable_look(struct lac_resumable *set, const char 
     *ret_state = (struct lac_upload_state){0};
     (void)pthread_mutex_lock(&set->lock);
     entry = find(set, id);
-    if (entry != NULL && (entry->is_gone || entry->expires_unix_s <= lac_resumable_now_s())) {
+    if (entry != NULL && (entry->is_gone || entry->ends_s <= lac_resumable_clock_s())) {
         answer = LAC_UPLOAD_GONE;
     } else if (entry != NULL) {
         answer = describe(entry, ret_state) ? LAC_UPLOAD_OK : LAC_UPLOAD_NO_MEMORY;
@@ -222,7 +249,7 @@ static enum lac_upload_answer add_entry(struct lac_resumable *set,
         return LAC_UPLOAD_NO_MEMORY;
     }
     entry->length_bytes = request->length_bytes;
-    entry->expires_unix_s = lac_resumable_now_s() + set->options.lifetime_s;
+    entry->ends_s = lac_resumable_clock_s() + set->options.lifetime_s;
     lac_sha256_init(&entry->hash);
     entry->has_hash = true;
     entry->next = set->entries;
@@ -246,7 +273,7 @@ static enum lac_upload_answer choose_entry(struct lac_resumable *set,
     if (entry == NULL) {
         return LAC_UPLOAD_UNKNOWN;
     }
-    if (entry->is_gone || entry->expires_unix_s <= lac_resumable_now_s()) {
+    if (entry->is_gone || entry->ends_s <= lac_resumable_clock_s()) {
         return LAC_UPLOAD_GONE;
     }
     if (entry->is_held) {
@@ -459,7 +486,7 @@ static enum lac_status commit(struct lac_part *part, struct lac_error *reterr)
     }
     after.length_bytes = part->length_bytes;
     after.offset_bytes += part->written_bytes;
-    after.expires_unix_s = lac_resumable_now_s() + set->options.lifetime_s;
+    after.ends_s = lac_resumable_clock_s() + set->options.lifetime_s;
     status = lac_entry_save(set, &after, reterr);
     if (status != LAC_OK) {
         return status;
@@ -467,7 +494,7 @@ static enum lac_status commit(struct lac_part *part, struct lac_error *reterr)
     (void)pthread_mutex_lock(&set->lock); /* nobody is told of it before it is on disk */
     entry->length_bytes = after.length_bytes;
     entry->offset_bytes = after.offset_bytes;
-    entry->expires_unix_s = after.expires_unix_s;
+    entry->ends_s = after.ends_s;
     (void)pthread_mutex_unlock(&set->lock);
     if (part->written_bytes > 0) {
         entry->hash = part->whole;
@@ -487,7 +514,7 @@ static void release(struct lac_part *part)
     part->entry->is_held = false;
     if (!part->entry->is_stored) {
         part->entry->is_gone = true;
-        part->entry->expires_unix_s = 0;
+        part->entry->ends_s = INT64_MIN / 2; /* and is forgotten at once */
     }
     (void)pthread_mutex_unlock(&set->lock);
     free(part);

@@ -51,12 +51,12 @@ enum lac_status lac_entry_save(const struct lac_resumable *set, const struct lac
     char fresh[LAC_UPLOAD_PATH_BYTES];
     char text[INFO_BYTES_MAX];
     enum lac_status status = LAC_OK;
-    const int length =
-        snprintf(text, sizeof text,
-                 "%slength %" PRIu64 "\noffset %" PRIu64 "\nexpires %" PRId64
-                 "\ntrace %s\nmetadata %s\nend\n",
-                 first_line, entry->length_bytes, entry->offset_bytes, entry->expires_unix_s,
-                 entry->trace[0] != '\0' ? entry->trace : "-", entry->metadata);
+    const int length = snprintf(text, sizeof text,
+                                "%slength %" PRIu64 "\noffset %" PRIu64 "\nexpires %" PRId64
+                                "\ntrace %s\nmetadata %s\nend\n",
+                                first_line, entry->length_bytes, entry->offset_bytes,
+                                lac_entry_expires_unix_s(entry),
+                                entry->trace[0] != '\0' ? entry->trace : "-", entry->metadata);
     int fd;
 
     lac_entry_path(set, entry, ".info", path);
@@ -122,20 +122,23 @@ static bool take_number(char **at, const char *key, uint64_t *ret_value)
     return true;
 }
 
-static bool parse_info(char *text, struct lac_entry *entry)
+static bool parse_info(const struct lac_resumable *set, char *text, struct lac_entry *entry)
 {
     char *at = text + sizeof first_line - 1;
-    uint64_t expires = 0;
+    const char *expires;
     const char *trace;
     const char *metadata;
 
     if (strncmp(text, first_line, sizeof first_line - 1) != 0 ||
         !take_number(&at, "length", &entry->length_bytes) ||
-        !take_number(&at, "offset", &entry->offset_bytes) ||
-        !take_number(&at, "expires", &expires)) {
+        !take_number(&at, "offset", &entry->offset_bytes)) {
         return false;
     }
-    entry->expires_unix_s = (int64_t)expires;
+    expires = take_line(&at, "expires"); /* negative where the clock said so */
+    if (expires == NULL) {
+        return false;
+    }
+    entry->ends_s = lac_resumable_ends_s(set, strtoll(expires, NULL, 10));
     trace = take_line(&at, "trace");
     metadata = trace != NULL ? take_line(&at, "metadata") : NULL;
     if (metadata == NULL || strcmp(at, "end\n") != 0 ||
@@ -165,7 +168,9 @@ static void settle_trace(const struct lac_resumable *set, struct lac_entry *entr
     }
 }
 
-static bool load_entry(const struct lac_resumable *set, struct lac_entry *entry)
+/* @return LAC_ERR_CORRUPT when it is damaged beyond use, LAC_ERR_IO when it cannot be read now */
+static enum lac_status load_entry(const struct lac_resumable *set, struct lac_entry *entry,
+                                  struct lac_error *reterr)
 {
     char path[LAC_UPLOAD_PATH_BYTES];
     char text[INFO_BYTES_MAX];
@@ -176,15 +181,18 @@ static bool load_entry(const struct lac_resumable *set, struct lac_entry *entry)
     lac_entry_path(set, entry, ".info", path);
     fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     length = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
+    if (length < 0) {
+        (void)lac_fail(reterr, LAC_ERR_IO, 0, "cannot read %.150s: %s", path, strerror(errno));
+    }
     if (fd >= 0) {
         (void)close(fd);
     }
-    if (length < (ssize_t)sizeof first_line) {
-        return false;
+    if (length < 0) {
+        return LAC_ERR_IO;
     }
     text[length] = '\0';
-    if (!parse_info(text, entry)) {
-        return false;
+    if (length < (ssize_t)sizeof first_line || !parse_info(set, text, entry)) {
+        return lac_fail(reterr, LAC_ERR_CORRUPT, 0, "%.150s is damaged", path);
     }
     entry->is_stored = true;
     settle_trace(set, entry);
@@ -198,36 +206,43 @@ static bool load_entry(const struct lac_resumable *set, struct lac_entry *entry)
     } else if ((uint64_t)file.st_size < entry->offset_bytes) {
         entry->offset_bytes = (uint64_t)file.st_size;
     }
-    return true;
+    return LAC_OK;
 }
 
 /* Only names of ours are touched. */
-static void load_name(struct lac_resumable *set, const char *name)
+static enum lac_status load_name(struct lac_resumable *set, const char *name,
+                                 struct lac_error *reterr)
 {
     struct lac_entry *entry;
     char id[LAC_ID_SIZE];
+    enum lac_status status;
 
     if (strlen(name) < LAC_ID_LENGTH) {
-        return;
+        return LAC_OK;
     }
     memcpy(id, name, LAC_ID_LENGTH);
     id[LAC_ID_LENGTH] = '\0';
     if (!lac_store_id_is_valid(id) || strcmp(name + LAC_ID_LENGTH, ".info") != 0) {
-        return;
+        return LAC_OK;
     }
     entry = calloc(1, sizeof *entry);
     if (entry == NULL) {
-        return;
+        return lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory");
     }
     memcpy(entry->id, id, sizeof id);
-    if (!load_entry(set, entry)) {
-        lac_entry_unlink(set, entry); /* never promised to anybody, or damaged beyond use */
+    status = load_entry(set, entry, reterr);
+    if (status != LAC_OK) {
+        if (status == LAC_ERR_CORRUPT) {
+            lac_entry_unlink(set, entry); /* never promised to anybody, or damaged beyond use */
+            status = LAC_OK;
+        }
         free(entry->metadata);
         free(entry);
-        return;
+        return status;
     }
     entry->next = set->entries;
     set->entries = entry;
+    return LAC_OK;
 }
 
 /* Bytes without an .info: of a server that died between the two. */
@@ -248,6 +263,7 @@ static void sweep_name(struct lac_resumable *set, const char *name)
 
 enum lac_status lac_resumable_load(struct lac_resumable *set, struct lac_error *reterr)
 {
+    enum lac_status status = LAC_OK;
     const struct dirent *name;
     DIR *folder;
 
@@ -263,15 +279,15 @@ enum lac_status lac_resumable_load(struct lac_resumable *set, struct lac_error *
         return lac_fail(reterr, LAC_ERR_IO, 0, "cannot open %.300s: %s", set->folder,
                         strerror(errno));
     }
-    while ((name = readdir(folder)) != NULL) {
-        load_name(set, name->d_name);
+    while (status == LAC_OK && (name = readdir(folder)) != NULL) {
+        status = load_name(set, name->d_name, reterr);
     }
     rewinddir(folder);
-    while ((name = readdir(folder)) != NULL) {
+    while (status == LAC_OK && (name = readdir(folder)) != NULL) {
         sweep_name(set, name->d_name);
     }
     (void)closedir(folder);
-    return LAC_OK;
+    return status;
 }
 
 enum lac_status lac_entry_rehash(const struct lac_resumable *set, struct lac_entry *entry,

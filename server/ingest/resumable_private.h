@@ -19,9 +19,9 @@ struct lac_entry {
     char *metadata;
     uint64_t length_bytes; /**< 0: not said yet */
     uint64_t offset_bytes; /**< committed */
-    int64_t expires_unix_s;
-    bool is_stored; /**< its files are there */
-    bool is_done;   /**< the trace is queued */
+    int64_t ends_s;        /**< when it expires, on lac_resumable_clock_s() */
+    bool is_stored;        /**< its files are there */
+    bool is_done;          /**< the trace is queued */
     bool is_gone;
     bool is_held;           /**< by a part */
     bool has_hash;          /**< `hash` covers what is committed */
@@ -55,7 +55,19 @@ struct lac_part {
     struct lac_sha1 sha1;
 };
 
-int64_t lac_resumable_now_s(void);
+/**
+ * Seconds on a clock that nobody sets. Uploads expire by it: one that stands still ends once this
+ * server has seen it do so, whatever happens to the time of day.
+ */
+int64_t lac_resumable_clock_s(void);
+
+/** The time of day at which an entry expires, for people and for the next server. */
+int64_t lac_entry_expires_unix_s(const struct lac_entry *entry);
+
+/** When one ends that an earlier server said would expire at that time of day. That clock may have
+ *  been wrong, and so may ours be: it lives at least a quarter of a lifetime from now, and at most
+ *  a whole one. */
+int64_t lac_resumable_ends_s(const struct lac_resumable *set, int64_t expires_unix_s);
 
 /** Whether all of it is committed. */
 static inline bool lac_entry_is_whole(const struct lac_entry *entry)

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 /** Ended uploads are remembered so long, so that their clients read 410 and not 404. */
-enum { REMEMBER_GONE_S = 86400, SWEEP_PERIOD_S_MAX = 60 };
+enum { REMEMBER_GONE_S = 86400, SWEEP_PERIOD_S_MAX = 60, RETRY_PERIOD_S = 2 };
 
 static void set_trace(struct lac_resumable *set, struct lac_entry *entry, const char *trace,
                       bool is_done)
@@ -96,7 +96,7 @@ static struct lac_entry *next_due(struct lac_resumable *set, int64_t now_s)
         const bool is_complete = entry->is_stored && lac_entry_is_whole(entry);
 
         if (!entry->is_held && !entry->is_gone &&
-            (entry->expires_unix_s <= now_s || (is_complete && !entry->is_done))) {
+            (entry->ends_s <= now_s || (is_complete && !entry->is_done))) {
             entry->is_held = true;
             return entry;
         }
@@ -112,7 +112,7 @@ static void forget(struct lac_resumable *set, int64_t now_s)
     while (*link != NULL) {
         struct lac_entry *const entry = *link;
 
-        if (entry->is_gone && !entry->is_held && entry->expires_unix_s + REMEMBER_GONE_S <= now_s) {
+        if (entry->is_gone && !entry->is_held && entry->ends_s + REMEMBER_GONE_S <= now_s) {
             *link = entry->next;
             free(entry->metadata);
             free(entry);
@@ -139,14 +139,14 @@ static void keep_what_grew(struct lac_resumable *set, struct lac_entry *entry)
 /* One round; gives up the lock while it works. @return false when a completion failed */
 static bool sweep_round(struct lac_resumable *set)
 {
-    const int64_t now_s = lac_resumable_now_s();
+    const int64_t now_s = lac_resumable_clock_s();
     struct lac_entry *entry;
     struct lac_error error;
     bool is_whole = true;
 
     forget(set, now_s);
     while (is_whole && !set->is_stopping && (entry = next_due(set, now_s)) != NULL) {
-        const bool is_expired = entry->expires_unix_s <= now_s;
+        const bool is_expired = entry->ends_s <= now_s;
 
         const bool is_half_grown =
             entry->is_stored && entry->length_bytes == 0 && entry->offset_bytes > 0;
@@ -177,11 +177,11 @@ void *lac_resumable_sweep(void *context)
 
     (void)pthread_mutex_lock(&set->lock);
     while (!set->is_stopping) {
+        const bool is_whole = sweep_round(set);
         struct timespec until;
 
-        (void)sweep_round(set);
-        (void)clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_sec += (time_t)period_s;
+        (void)clock_gettime(CLOCK_MONOTONIC, &until);
+        until.tv_sec += (time_t)(is_whole || period_s < RETRY_PERIOD_S ? period_s : RETRY_PERIOD_S);
         if (!set->is_stopping) {
             (void)pthread_cond_timedwait(&set->wake, &set->lock, &until);
         }

@@ -319,7 +319,19 @@ void lac_upload_abort(struct lac_upload *upload)
     }
 }
 
-/** Sync, commit, queue. */
+/** It is acknowledged, but cannot be imported now. */
+static void fail_row(struct lac_upload *upload, const char *code, const char *message)
+{
+    struct lac_settle *settle = upload->settle;
+
+    upload->settle = NULL;
+    memcpy(settle->id, upload->staging.id, sizeof settle->id);
+    (void)snprintf(settle->code, sizeof settle->code, "%s", code);
+    (void)snprintf(settle->message, sizeof settle->message, "%s", message);
+    (void)lac_ingest_settle(upload->ingest, settle);
+}
+
+/** Sync, commit, queue. From the commit on it is acknowledged, whatever happens. */
 static enum lac_status acknowledge(struct lac_upload *upload, const uint8_t *sha256,
                                    struct lac_error *reterr)
 {
@@ -334,10 +346,9 @@ static enum lac_status acknowledge(struct lac_upload *upload, const uint8_t *sha
     if (status == LAC_OK) {
         /* no descriptor is held while it waits; its row keeps the folder from being swept */
         lac_staging_close(&upload->staging);
-        status = lac_ingest_queue(ingest, upload->staging.id, upload->name, upload->received_bytes);
-        if (status != LAC_OK) {
-            lac_ingest_remove_staged(ingest, upload->staging.id);
-            (void)lac_fail(reterr, status, 0, "out of memory");
+        if (lac_ingest_queue(ingest, upload->staging.id, upload->name, upload->received_bytes) !=
+            LAC_OK) {
+            fail_row(upload, "out_of_memory", "no memory to queue the import");
         }
     }
     return status;

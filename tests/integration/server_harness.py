@@ -1,4 +1,5 @@
 """Starts the real server on 127.0.0.1 with a data folder of its own, and talks to it; used by test_server_*.py."""
+import functools
 import http.client
 import json
 import os
@@ -62,8 +63,10 @@ class Reply:
 class Server:
     """One server process. `data` survives restarts when given; `files` is how many it may open (ulimit -n)."""
 
-    def __init__(self, *flags, data=None, log=None, files=None):
-        self.files = files
+    def __init__(self, *flags, data=None, log=None, files=None, preexec=None, environment=None):
+        if files is not None:
+            preexec = functools.partial(resource.setrlimit, resource.RLIMIT_NOFILE, (files, files))
+        self.preexec, self.environment = preexec, environment or {}
         self.own_data = data is None
         self.data = data or tempfile.mkdtemp(prefix="lacuna-data-")
         self.flags = flags
@@ -79,8 +82,8 @@ class Server:
         environment = {k: v for k, v in os.environ.items() if not k.startswith("LACUNA_")}
         begin = time.monotonic()
         self.process = subprocess.Popen([PROGRAM, "serve", "--data", self.data, "--listen", listen, "--port-file", port_file, *self.flags],
-                                        stdout=subprocess.PIPE, stderr=self.log, env=environment,
-                                        preexec_fn=None if self.files is None else lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (self.files, self.files)))
+                                        stdout=subprocess.PIPE, stderr=self.log, env={**environment, **self.environment},
+                                        preexec_fn=self.preexec)
         while not os.path.exists(port_file):
             if self.process.poll() is not None or time.monotonic() - begin > 30:
                 raise RuntimeError(f"the server did not start ({self.process.poll()}): {open(self.log_path).read()[-2000:]}")
@@ -166,6 +169,58 @@ class Server:
         found = re.search(r"(ERROR: AddressSanitizer|WARNING: ThreadSanitizer|runtime error:|Assertion)[\s\S]{0,3000}", log)
         if found:
             raise AssertionError("the server's log has: " + found.group(0))
+
+
+def children(pid):
+    """Processes that a process has started and that still run."""
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children") as file:
+            found = set(file.read().split())
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{task}/children") as file:
+                found.update(file.read().split())
+    except OSError:
+        return []
+    return sorted(int(number) for number in found)
+
+
+def importers(pid):
+    """Of its children those that import: started, and not merely forked."""
+    found = []
+    for child in children(pid):
+        try:
+            with open(f"/proc/{child}/cmdline", "rb") as file:
+                if b"import-worker" in file.read():
+                    found.append(child)
+        except OSError:
+            pass
+    return found
+
+
+def wait_for(what, timeout=60.0):
+    """The first true value of a function."""
+    end = time.monotonic() + timeout
+    while time.monotonic() < end:
+        value = what()
+        if value:
+            return value
+        time.sleep(0.02)
+    raise AssertionError("did not happen in time")
+
+
+class SkewedClock:
+    """A time of day that a server can be given, and that jumps when told to."""
+
+    def __init__(self, folder):
+        self.path = os.path.join(folder, "skew")
+        library = os.path.join(folder, "skewed_clock.so")
+        subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", library, os.path.join(ROOT, "tests/attack/skewed_clock.c")], check=True)
+        self.set(0)
+        self.environment = {"LD_PRELOAD": library, "SKEW_FILE": self.path}
+
+    def set(self, seconds):
+        with open(self.path, "r+b" if os.path.exists(self.path) else "wb") as file:
+            file.write(int(seconds).to_bytes(8, "little", signed=True))
 
 
 def hear(connection, timeout):

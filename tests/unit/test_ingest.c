@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -462,6 +463,69 @@ START_TEST(an_import_that_stands_still_is_ended_after_its_time)
 }
 END_TEST
 
+/** Files of this process cannot grow any more, as on a full disk; or can again. */
+static void fill_disk(bool is_full)
+{
+    struct rlimit limit;
+
+    (void)signal(SIGXFSZ, SIG_IGN);
+    ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &limit), 0);
+    limit.rlim_cur = is_full ? 1 : limit.rlim_max;
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+}
+
+static uint32_t count_rows(void)
+{
+    struct lac_trace_query query = {.limit = 10};
+    struct lac_trace_list list;
+    struct lac_error error;
+    uint32_t count;
+
+    ck_assert_int_eq(lac_store_list_traces(store, &query, &list, &error), LAC_OK);
+    count = list.count;
+    lac_trace_list_done(&list);
+    return count;
+}
+
+START_TEST(what_a_full_disk_keeps_from_being_settled_is_settled_later)
+{
+    struct lac_upload *upload = begin("x", 0, false);
+    char id[LAC_ID_SIZE];
+    char go[160];
+    struct lac_error error;
+    struct lac_trace_row row;
+
+    ck_assert_int_eq(lac_upload_write(upload, "12345", 5, &error), LAC_OK);
+    fill_disk(true);
+    ck_assert_int_ne(lac_upload_commit(upload, id, NULL, &error), LAC_OK);
+    ck_assert_uint_eq(count_rows(), 1); /* which cannot go now */
+    fill_disk(false);
+    for (int i = 0; i < 3000 && count_rows() > 0; i++) {
+        (void)nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    }
+    ck_assert_uint_eq(count_rows(), 0);
+
+    send("waits to crash", small_trace, id);
+    (void)snprintf(go, sizeof go, "%s/staging/%s/go", folder, id);
+    for (int i = 0; i < 3000 && !is_running(); i++) {
+        (void)nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    }
+    fill_disk(true);
+    ck_assert_int_ge(open(go, O_WRONLY | O_CREAT | O_CLOEXEC, 0600), 0);
+    for (int i = 0; i < 3000 && is_running(); i++) {
+        (void)nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    }
+    ck_assert_int_eq(lac_store_get_trace(store, id, &row, &error), LAC_OK);
+    ck_assert_int_eq(row.state, LAC_TRACE_IMPORTING); /* nothing could be said of it */
+    lac_trace_row_done(&row);
+    fill_disk(false);
+    row = wait_for(id);
+    ck_assert_str_eq(row.error_code, "crashed");
+    lac_trace_row_done(&row);
+    ck_assert(lac_store_upload_is_kept(store, id));
+}
+END_TEST
+
 /** How many descriptors this process has. */
 static int count_descriptors(void)
 {
@@ -601,6 +665,12 @@ static int misbehave(const char *name)
         (void)raise(SIGKILL);
     } else if (strcmp(name, "killed once") == 0) {
         return -1;
+    } else if (strcmp(name, "waits to crash") == 0) {
+        while (faccessat(4, "../go", F_OK, 0) != 0) {
+            (void)nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+        }
+        (void)signal(SIGSEGV, SIG_DFL);
+        (void)raise(SIGSEGV);
     } else if (strcmp(name, "stands still") == 0) {
         (void)raise(SIGSTOP);
     } else if (strcmp(name, "closes and stands still") == 0) {
@@ -681,6 +751,7 @@ int main(int argc, char **argv)
     tcase_add_test(tcase, an_import_that_was_killed_begins_again_once_at_the_next_start);
     tcase_add_test(tcase, an_import_that_ends_the_server_each_time_is_given_up_but_kept);
     tcase_add_loop_test(tcase, an_import_that_stands_still_is_ended_after_its_time, 0, 2);
+    tcase_add_test(tcase, what_a_full_disk_keeps_from_being_settled_is_settled_later);
     tcase_add_test(tcase, what_waits_holds_no_descriptor_and_is_bounded);
     tcase_add_test(tcase, deleting_stops_an_import);
     tcase_add_test(tcase, what_was_acknowledged_is_imported_by_the_next_server);
