@@ -75,7 +75,7 @@ class Server:
         self.start()
 
     def start(self, listen="127.0.0.1:0"):
-        port_file = self.data + ".port"
+        port_file = self.log_path + ".port"  # not where the data is: that disk may be full
         if os.path.exists(port_file):
             os.unlink(port_file)
         self.log = open(self.log_path, "ab")
