@@ -730,7 +730,10 @@ int main(int argc, char **argv)
     int failed;
 
     if (argc > 1 && strcmp(argv[1], "import-worker") == 0) {
-        int result = argc == 7 ? misbehave(argv[6]) : -1;
+        char name[64] = ""; /* on standard input, for the real one to read again */
+        int result = read(0, name, sizeof name - 1) > 0 ? misbehave(name) : -1;
+
+        (void)lseek(0, 0, SEEK_SET);
 
         return result >= 0 ? result : lac_cmd_import_worker(argc - 1, argv + 1);
     }
