@@ -15,6 +15,7 @@ static const struct lac_command commands[] = {
     {"compare", "two traces, before and after, with a noise test", lac_cmd_compare},
     {"export", "write a report to hand on, or another tool's format", lac_cmd_export},
     {"demo", "write the simulated training series", lac_cmd_demo},
+    {"admin", "verify or repair a data folder", lac_cmd_admin},
     {"doctor", "check this host", lac_cmd_doctor},
     {"version", "print the version", lac_cmd_version},
     {"help", "list the commands, or: lacuna help COMMAND", lac_cmd_help},

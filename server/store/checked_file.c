@@ -229,6 +229,7 @@ static int checked_read(sqlite3_file *base, void *out, int amount, sqlite3_int64
 static int checked_write(sqlite3_file *base, const void *bytes, int amount, sqlite3_int64 offset)
 {
     struct checked_file *file = (struct checked_file *)base;
+    uint8_t *page;
 
     if (offset == 0 && amount >= HEADER_BYTES) {
         learn(file, bytes);
@@ -239,13 +240,12 @@ static int checked_write(sqlite3_file *base, const void *bytes, int amount, sqli
     if ((unsigned)amount != file->page_bytes || (uint64_t)offset % file->page_bytes != 0) {
         return SQLITE_IOERR_WRITE; /* SQLite writes whole pages */
     }
-    if (!need_scratch(file)) {
-        return SQLITE_IOERR_NOMEM;
-    }
-    memcpy(file->scratch, bytes, (size_t)amount);
-    store64(file->scratch + amount - LAC_CHECKSUM_BYTES,
-            page_sum(file->scratch, file->page_bytes, (uint64_t)offset / file->page_bytes));
-    return file->real->pMethods->xWrite(file->real, file->scratch, amount, offset);
+    /* into SQLite's own page, as its checksum VFS does: so the page has it in the journal too, and
+     * is whole again when another program rolls the journal back */
+    page = (uint8_t *)(uintptr_t)bytes;
+    store64(page + amount - LAC_CHECKSUM_BYTES,
+            page_sum(page, file->page_bytes, (uint64_t)offset / file->page_bytes));
+    return file->real->pMethods->xWrite(file->real, page, amount, offset);
 }
 
 /* -- the rest is passed on ----------------------------------------------------------------------*/

@@ -427,6 +427,16 @@ static void tell_found(const struct recovery *recovery, uint32_t listed, uint32_
         count_rows(recovery, "SELECT count(*) FROM runs"));
 }
 
+/** Whether the upload's staging folder is there still: its publication did not end. */
+static bool is_staged(const struct recovery *recovery, const char *upload)
+{
+    char path[LAC_STORE_PATH_SIZE];
+    struct stat info;
+
+    return lac_store_path(recovery->store, path, "staging", upload, NULL) &&
+           lstat(path, &info) == 0;
+}
+
 /** All rows of the files that were found, in one commit. */
 static void list_found(struct recovery *recovery)
 {
@@ -441,14 +451,19 @@ static void list_found(struct recovery *recovery)
     qsort(recovery->found, recovery->found_count, sizeof *recovery->found, in_order);
     status = lac_catalog_begin(store->catalog, true, recovery->reterr);
     for (uint32_t i = 0; i < recovery->found_count && status == LAC_OK; i++) {
-        int state = state_of(recovery, recovery->found[i].row.id);
+        const struct lac_trace_facts *facts = &recovery->found[i];
+        int state = state_of(recovery, facts->row.id);
 
-        status = lac_catalog_put_facts(store->catalog, &recovery->found[i], recovery->reterr);
-        *(state < 0 ? &listed : &corrected) += 1;
+        status = lac_catalog_put_facts(store->catalog, facts, recovery->reterr);
+        if (!is_staged(recovery, facts->upload)) { /* else it was cut off: that is usual */
+            *(state < 0 ? &listed : &corrected) += 1;
+        }
     }
     status = lac_catalog_end(store->catalog, status, recovery->reterr);
     if (status == LAC_OK) {
-        tell_found(recovery, listed, corrected);
+        if (listed + corrected > 0) {
+            tell_found(recovery, listed, corrected);
+        }
     } else if (lac_sql_is_full(recovery->reterr)) {
         recovery->is_unlisted = true;
         lac_store_tell(store, "the disk is full: %u traces are listed again once there is room",

@@ -1,0 +1,687 @@
+#include "server/store/verify.h"
+
+#include "analysis/model/status.h"
+#include "server/store/catalog.h"
+#include "server/store/checked_file.h"
+#include "server/store/publish.h"
+#include "server/store/sql.h"
+#include "server/store/store_private.h"
+#include "server/store/trace_facts.h"
+#include "server/store/trace_file.h"
+#include "server/store/trace_private.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { CACHE_BYTES = 16 << 20, NAME_BYTES = 320 };
+
+struct verify {
+    const struct lac_verify_options *options;
+    struct lac_verify_counts *counts;
+    struct lac_store store; /**< no more than its folder and its catalog */
+    enum lac_status status;
+    struct lac_error *reterr;
+};
+
+static void tell(struct verify *verify, const char *folder, const char *name, const char *problem)
+{
+    char file[NAME_BYTES];
+
+    (void)snprintf(file, sizeof file, "%s%s%.260s", folder, *folder != '\0' ? "/" : "", name);
+    verify->counts->problems++;
+    verify->options->told(verify->options->context, file, problem);
+}
+
+/** What an error says behind the name of the file: messages of the store begin with it. */
+static const char *without_label(const struct lac_error *error, const char *file)
+{
+    size_t length = strlen(file);
+
+    return strncmp(error->message, file, length) == 0 && error->message[length] == ' '
+               ? error->message + length + 1
+               : error->message;
+}
+
+static bool id_of(const char *name, const char *ending, char *ret_id)
+{
+    if (strlen(name) != LAC_ID_LENGTH + strlen(ending) ||
+        strcmp(name + LAC_ID_LENGTH, ending) != 0) {
+        return false;
+    }
+    memcpy(ret_id, name, LAC_ID_LENGTH);
+    ret_id[LAC_ID_LENGTH] = '\0';
+    return lac_store_id_is_valid(ret_id);
+}
+
+static void each_entry(struct verify *verify, const char *folder_name,
+                       void (*visit)(struct verify *, const char *name))
+{
+    char path[LAC_STORE_PATH_SIZE];
+    DIR *folder;
+    const struct dirent *entry;
+
+    (void)lac_store_path(&verify->store, path, folder_name, NULL, NULL);
+    folder = opendir(path);
+    while (folder != NULL && verify->status == LAC_OK && (entry = readdir(folder)) != NULL) {
+        if (entry->d_name[0] != '.') {
+            visit(verify, entry->d_name);
+        }
+    }
+    if (folder != NULL) {
+        (void)closedir(folder);
+    }
+}
+
+/* -- trace files --------------------------------------------------------------------------------*/
+
+/** Every page, or for a file of version 1 what SQLite itself can say. */
+static enum lac_status read_pages(struct lac_trace_file *file, const char *label,
+                                  struct lac_error *reterr)
+{
+    sqlite3_stmt *get = NULL;
+    uint64_t bad_count = 0;
+    uint64_t bad_offset = 0;
+    enum lac_status status;
+
+    if (lac_checked_is_on(file->db)) {
+        status = lac_checked_scan(file->db, &bad_count, &bad_offset, reterr);
+        return status == LAC_OK && bad_count > 0
+                   ? lac_fail(reterr, LAC_ERR_CORRUPT, bad_offset,
+                              "%s is damaged (%llu pages, the first at byte %llu)", label,
+                              (unsigned long long)bad_count, (unsigned long long)bad_offset)
+                   : status;
+    }
+    status = lac_sql_prepare(file->db, "PRAGMA integrity_check(1)", &get, reterr);
+    if (status == LAC_OK) {
+        status = lac_sql_step_row(get, label, reterr);
+    }
+    if (status == LAC_OK) {
+        const char *said = (const char *)sqlite3_column_text(get, 0);
+
+        if (said == NULL || strcmp(said, "ok") != 0) {
+            status = lac_fail(reterr, LAC_ERR_CORRUPT, 0, "%s is damaged (it contradicts itself)",
+                              label);
+        }
+    }
+    (void)sqlite3_finalize(get);
+    return status;
+}
+
+/** Open a trace file and read all of it. @param ret_is_checked may be NULL */
+static enum lac_status read_trace(const char *path, bool *ret_is_checked, uint64_t *ret_bytes,
+                                  struct lac_error *reterr)
+{
+    char label[LAC_SQL_LABEL_BYTES];
+    struct lac_trace_file *file = NULL;
+    enum lac_status status;
+
+    lac_sql_label(path, label, sizeof label);
+    status = lac_trace_file_open(path, CACHE_BYTES, &file, reterr);
+    if (status == LAC_OK) {
+        *ret_is_checked = lac_checked_is_on(file->db);
+        *ret_bytes = file->file_bytes;
+        status = read_pages(file, label, reterr);
+    }
+    lac_trace_file_close(file);
+    return status;
+}
+
+/** Whether the row is what the facts say; tells what is not. */
+static void compare_row(struct verify *verify, const char *name, const char *id,
+                        struct lac_trace_facts *facts)
+{
+    struct lac_trace_facts known = {0};
+    char *texts[2] = {NULL, NULL};
+    size_t sizes[2] = {0, 0};
+    struct lac_error error;
+    enum lac_status status;
+
+    if (verify->store.catalog == NULL) {
+        return;
+    }
+    status = lac_catalog_facts(verify->store.catalog, id, &known, &error);
+    if (status == LAC_ERR_NOT_FOUND || (status == LAC_OK && known.row.state != LAC_TRACE_READY)) {
+        tell(verify, "traces", name, "is not listed: the next start lists it");
+    } else if (status == LAC_OK && facts != NULL) {
+        status = lac_trace_facts_encode(facts, false, &texts[0], &sizes[0], &error);
+        if (status == LAC_OK) {
+            status = lac_trace_facts_encode(&known, false, &texts[1], &sizes[1], &error);
+        }
+        if (status == LAC_OK &&
+            (sizes[0] != sizes[1] || memcmp(texts[0], texts[1], sizes[0]) != 0)) {
+            tell(verify, "traces", name,
+                 "and its row in catalog.db disagree: the next start corrects the row");
+        }
+    }
+    if (status == LAC_ERR_NOMEM) {
+        verify->status = lac_fail(verify->reterr, LAC_ERR_NOMEM, 0, "out of memory");
+    }
+    lac_trace_facts_done(&known);
+    free(texts[0]);
+    free(texts[1]);
+}
+
+static void verify_trace(struct verify *verify, const char *name)
+{
+    char path[LAC_STORE_PATH_SIZE];
+    char file[NAME_BYTES];
+    char id[LAC_ID_SIZE];
+    struct lac_trace_facts facts = {0};
+    struct lac_error error = {0};
+    struct stat info;
+    bool is_checked = true;
+    uint64_t bytes = 0;
+    enum lac_status status;
+
+    if (!id_of(name, ".db", id)) {
+        tell(verify, "traces", name, "is no trace file: the next start moves it to lost/");
+        return;
+    }
+    (void)snprintf(file, sizeof file, "traces/%s", name);
+    (void)lac_store_path(&verify->store, path, "traces", name, NULL);
+    verify->counts->traces++;
+    status = read_trace(path, &is_checked, &bytes, &error);
+    if (status != LAC_OK && lstat(path, &info) != 0 && errno == ENOENT) {
+        return; /* deleted meanwhile */
+    }
+    verify->counts->bytes += bytes;
+    verify->counts->unchecked += is_checked ? 0 : 1;
+    if (status == LAC_ERR_NOMEM) {
+        verify->status = lac_fail(verify->reterr, LAC_ERR_NOMEM, 0, "out of memory");
+        return;
+    }
+    if (status != LAC_OK) {
+        tell(verify, "traces", name, without_label(&error, file));
+        return;
+    }
+    status = is_checked ? lac_trace_facts_read(path, &facts, &error) : LAC_ERR_NOT_FOUND;
+    if (is_checked && status != LAC_OK) {
+        tell(verify, "traces", name, without_label(&error, file));
+    } else if (status == LAC_OK && strcmp(facts.row.id, id) != 0) {
+        tell(verify, "traces", name, "is the file of another trace under a wrong name");
+    } else {
+        compare_row(verify, name, id, status == LAC_OK ? &facts : NULL);
+    }
+    lac_trace_facts_done(&facts);
+}
+
+/* -- originals ----------------------------------------------------------------------------------*/
+
+/** The hash that the catalog has of an original. @return whether a row names the original */
+static bool hash_of(const struct lac_store *store, const char *id, uint8_t *ret_sha256,
+                    bool *ret_has_hash)
+{
+    sqlite3_stmt *get = NULL;
+    struct lac_error error;
+    bool found = false;
+
+    *ret_has_hash = false;
+    if (lac_sql_prepare(store->catalog,
+                        "SELECT sha256 FROM traces WHERE original = ?1 OR (id = ?1 AND state = 1)"
+                        " ORDER BY sha256 IS NULL LIMIT 1",
+                        &get, &error) == LAC_OK) {
+        lac_sql_bind_text(get, 1, id);
+        found = lac_sql_step_row(get, "catalog.db", &error) == LAC_OK;
+        if (found && sqlite3_column_bytes(get, 0) == LAC_SHA256_SIZE) {
+            memcpy(ret_sha256, sqlite3_column_blob(get, 0), LAC_SHA256_SIZE);
+            *ret_has_hash = true;
+        }
+    }
+    (void)sqlite3_finalize(get);
+    return found;
+}
+
+/** Unpack an original and compare its hash. The error says what is wrong behind the file's name. */
+static enum lac_status read_original(const struct lac_store *store,
+                                     const struct lac_verify_options *options, const char *id,
+                                     const char *output_path, uint64_t *ret_size_bytes,
+                                     struct lac_error *reterr)
+{
+    char path[LAC_STORE_PATH_SIZE];
+    uint8_t expected[LAC_SHA256_SIZE] = {0};
+    uint8_t sha256[LAC_SHA256_SIZE];
+    bool has_hash = false;
+    enum lac_status status;
+
+    (void)lac_store_path(store, path, "originals", id, ".zst");
+    status = options->unpack(path, output_path, sha256, ret_size_bytes, reterr);
+    if (status == LAC_OK && store->catalog != NULL && hash_of(store, id, expected, &has_hash) &&
+        has_hash && memcmp(expected, sha256, sizeof sha256) != 0) {
+        status = lac_fail(reterr, LAC_ERR_CORRUPT, 0, "is not what was uploaded (its sha256)");
+        if (output_path != NULL) {
+            (void)unlink(output_path);
+        }
+    }
+    return status;
+}
+
+static void verify_original(struct verify *verify, const char *name)
+{
+    char path[LAC_STORE_PATH_SIZE];
+    char id[LAC_ID_SIZE];
+    uint8_t sha256[LAC_SHA256_SIZE];
+    struct lac_error error = {0};
+    struct stat info;
+    uint64_t size_bytes = 0;
+    bool has_hash = false;
+    enum lac_status status;
+
+    if (!id_of(name, ".zst", id)) {
+        tell(verify, "originals", name, "is no original: the next start moves it to lost/");
+        return;
+    }
+    verify->counts->originals++;
+    status = read_original(&verify->store, verify->options, id, NULL, &size_bytes, &error);
+    verify->counts->bytes += size_bytes;
+    (void)lac_store_path(&verify->store, path, "originals", name, NULL);
+    if (lstat(path, &info) != 0) {
+        return; /* deleted meanwhile */
+    }
+    if (status == LAC_ERR_NOMEM) {
+        verify->status = lac_fail(verify->reterr, LAC_ERR_NOMEM, 0, "out of memory");
+    } else if (status != LAC_OK) {
+        tell(verify, "originals", name, error.message);
+    } else if (verify->store.catalog != NULL && !hash_of(&verify->store, id, sha256, &has_hash)) {
+        tell(verify, "originals", name, "belongs to no trace: the next start moves it to lost/");
+    }
+}
+
+/* -- rows ---------------------------------------------------------------------------------------*/
+
+/** Rows whose files are not there. */
+static void verify_rows(struct verify *verify)
+{
+    static const struct {
+        const char *sql, *folder, *ending, *problem;
+    } kinds[] = {
+        {"SELECT id FROM traces WHERE state = 2", "traces", ".db",
+         "is not there, and catalog.db names it"},
+        {"SELECT DISTINCT original FROM traces WHERE original IS NOT NULL AND state = 2",
+         "originals", ".zst", "is not there, and catalog.db names it"},
+        {"SELECT id FROM traces WHERE state = 1", "staging", "",
+         "is not there, and an upload waits to be imported from it"},
+    };
+
+    for (size_t k = 0; k < sizeof kinds / sizeof kinds[0] && verify->store.catalog != NULL; k++) {
+        sqlite3_stmt *get = NULL;
+        struct lac_error error = {0};
+        enum lac_status status = lac_sql_prepare(verify->store.catalog, kinds[k].sql, &get, &error);
+
+        while (status == LAC_OK) {
+            status = lac_sql_step_row(get, "catalog.db", &error);
+            if (status == LAC_OK) {
+                char name[64];
+                char path[LAC_STORE_PATH_SIZE];
+                struct stat info;
+
+                (void)snprintf(name, sizeof name, "%.40s%s",
+                               (const char *)sqlite3_column_text(get, 0), kinds[k].ending);
+                if (lac_store_path(&verify->store, path, kinds[k].folder, name, NULL) &&
+                    lstat(path, &info) != 0 && errno == ENOENT) {
+                    tell(verify, kinds[k].folder, name, kinds[k].problem);
+                }
+            }
+        }
+        (void)sqlite3_finalize(get);
+        if (status != LAC_ERR_NOT_FOUND) {
+            tell(verify, "", "catalog.db", without_label(&error, "catalog.db"));
+        }
+    }
+}
+
+static void verify_staging(struct verify *verify, const char *name)
+{
+    struct lac_trace_row row;
+    struct lac_error error;
+
+    if (!lac_store_id_is_valid(name)) {
+        tell(verify, "staging", name, "is not ours");
+    } else if (verify->store.catalog != NULL) {
+        enum lac_status status = lac_catalog_get(verify->store.catalog, name, false, &row, &error);
+
+        if (status == LAC_OK) {
+            lac_trace_row_done(&row);
+        } else if (status == LAC_ERR_NOT_FOUND) {
+            struct lac_staging staging;
+
+            if (lac_staging_adopt(&verify->store, name, &staging, &error) == LAC_OK) {
+                lac_staging_close(&staging);
+                tell(verify, "staging", name,
+                     "was left by an import that was cut off: the next start finishes or removes "
+                     "it");
+            }
+        }
+    }
+}
+
+/** An upload has its bytes and its description. */
+static void verify_upload(struct verify *verify, const char *name)
+{
+    char path[LAC_STORE_PATH_SIZE];
+    char id[LAC_ID_SIZE];
+    struct stat info;
+
+    if (id_of(name, ".part", id)) {
+        (void)lac_store_path(&verify->store, path, "uploads", id, ".info");
+        if (lstat(path, &info) != 0 && errno == ENOENT) {
+            tell(verify, "uploads", name, "has no description beside it");
+        }
+    } else if (!id_of(name, ".info", id)) {
+        tell(verify, "uploads", name, "is not ours");
+    }
+}
+
+static void verify_catalog(struct verify *verify)
+{
+    char path[LAC_STORE_PATH_SIZE];
+    struct lac_error error = {0};
+    struct stat info;
+    sqlite3 *db = NULL;
+    enum lac_status status = LAC_OK;
+
+    (void)lac_store_path(&verify->store, path, "catalog.db", NULL, NULL);
+    if (stat(path, &info) != 0 || info.st_size == 0) {
+        tell(verify, "", "catalog.db", "is not there: the next start makes it again");
+        return;
+    }
+    verify->counts->bytes += (uint64_t)info.st_size;
+    if (sqlite3_open_v2(path, &db, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, LAC_CHECKED_VFS) !=
+        SQLITE_OK) {
+        status = lac_sql_fail(db, "catalog.db", &error);
+    }
+    if (status == LAC_OK) {
+        (void)sqlite3_busy_timeout(db, 15000);
+        status = lac_catalog_check(db, &error);
+    }
+    if (status != LAC_OK) {
+        tell(verify, "", "catalog.db", without_label(&error, "catalog.db"));
+        (void)sqlite3_close(db);
+        return;
+    }
+    verify->store.catalog = db;
+}
+
+enum lac_status lac_store_verify(const struct lac_verify_options *options,
+                                 struct lac_verify_counts *ret_counts, struct lac_error *reterr)
+{
+    struct verify *verify = calloc(1, sizeof *verify);
+    struct stat info;
+    enum lac_status status = lac_sql_init(reterr);
+    int folder = -1;
+
+    *ret_counts = (struct lac_verify_counts){0};
+    if (verify == NULL) {
+        return lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory");
+    }
+    verify->options = options;
+    verify->counts = ret_counts;
+    verify->reterr = reterr;
+    if (status == LAC_OK && (stat(options->data_dir, &info) != 0 || !S_ISDIR(info.st_mode) ||
+                             strlen(options->data_dir) >= sizeof verify->store.data_dir)) {
+        status = lac_fail(reterr, LAC_ERR_NOT_FOUND, 0, "there is no data folder");
+    }
+    if (status == LAC_OK) {
+        (void)snprintf(verify->store.data_dir, sizeof verify->store.data_dir, "%s",
+                       options->data_dir);
+        folder = lac_folder_lock(&verify->store, false); /* no start changes it meanwhile */
+        verify_catalog(verify);
+        each_entry(verify, "traces", verify_trace);
+        each_entry(verify, "originals", verify_original);
+        verify_rows(verify);
+        each_entry(verify, "staging", verify_staging);
+        each_entry(verify, "uploads", verify_upload);
+        status = verify->status;
+        lac_folder_unlock(folder);
+    }
+    (void)sqlite3_close(verify->store.catalog);
+    free(verify);
+    return status;
+}
+
+/* -- repair -------------------------------------------------------------------------------------*/
+
+/** How many traces share the original of this one. */
+static uint32_t count_shared(const struct lac_store *store, const char *original)
+{
+    sqlite3_stmt *get = NULL;
+    struct lac_error error;
+    uint32_t count = 0;
+
+    if (lac_sql_prepare(store->catalog, "SELECT count(*) FROM traces WHERE original = ?", &get,
+                        &error) == LAC_OK) {
+        lac_sql_bind_text(get, 1, original);
+        if (lac_sql_step_row(get, "catalog.db", &error) == LAC_OK) {
+            count = (uint32_t)sqlite3_column_int64(get, 0);
+        }
+    }
+    (void)sqlite3_finalize(get);
+    return count;
+}
+
+/** ready -> importing, from the original. @return LAC_ERR_NOT_FOUND when that is not possible */
+static enum lac_status import_again(struct lac_store *store,
+                                    const struct lac_verify_options *options,
+                                    struct lac_trace_facts *facts, struct lac_error *reterr)
+{
+    static const char *const sql[] = {"DELETE FROM findings WHERE trace = ?",
+                                      "DELETE FROM report_lines WHERE trace = ?",
+                                      "UPDATE traces SET state = 1 WHERE id = ? AND state = 2"};
+    const char *texts[1] = {facts->row.id};
+    struct lac_staging staging = {.fd = -1};
+    char path[sizeof staging.path + 16];
+    struct lac_error why = {0};
+    uint64_t size_bytes = 0;
+    enum lac_status status;
+
+    if (strcmp(facts->original, facts->row.id) != 0 || count_shared(store, facts->original) != 1) {
+        return LAC_ERR_NOT_FOUND;
+    }
+    status = lac_staging_create(store, facts->row.id, &staging, reterr);
+    if (status != LAC_OK) {
+        return status;
+    }
+    (void)snprintf(path, sizeof path, "%s/upload", staging.path);
+    if (read_original(store, options, facts->original, path, &size_bytes, &why) != LAC_OK) {
+        lac_staging_remove(&staging);
+        return LAC_ERR_NOT_FOUND;
+    }
+    status = lac_staged_facts_write(&staging, facts, reterr);
+    if (status == LAC_OK) {
+        status = lac_store_sync_folder(store, "staging", reterr);
+    }
+    if (status == LAC_OK) {
+        status = lac_catalog_begin(store->catalog, true, reterr);
+        for (size_t i = 0; i < sizeof sql / sizeof sql[0] && status == LAC_OK; i++) {
+            status = lac_catalog_change(store->catalog, sql[i], texts, 1, NULL, reterr);
+        }
+        status = lac_catalog_end(store->catalog, status, reterr);
+    }
+    if (status == LAC_OK) {
+        lac_staging_close(&staging);
+    } else {
+        lac_staging_remove(&staging);
+    }
+    return status;
+}
+
+/** A trace file with damaged pages: out of the way, and made again where that is possible. */
+static enum lac_status replace_trace(struct lac_store *store,
+                                     const struct lac_verify_options *options, const char *id,
+                                     struct lac_error *reterr)
+{
+    struct lac_trace_facts facts = {0};
+    char name[LAC_ID_SIZE + 8];
+    enum lac_status status = lac_catalog_facts(store->catalog, id, &facts, reterr);
+
+    if (status != LAC_OK) {
+        return status;
+    }
+    memcpy(facts.upload, id, LAC_ID_SIZE);
+    facts.upload_count = 1;
+    (void)snprintf(name, sizeof name, "%s.db", id);
+    status = import_again(store, options, &facts, reterr);
+    if (status == LAC_OK) {
+        (void)lac_store_set_aside(store, "traces", name,
+                                  "is damaged; its original is imported again at the next start");
+    } else if (status == LAC_ERR_NOT_FOUND) {
+        status =
+            lac_store_lose(store, id,
+                           facts.original[0] != '\0'
+                               ? "its file was damaged and is in lost/ now: import the original "
+                                 "again (originals/, all ranks of a run are in one)"
+                               : "its file was damaged and is in lost/ now: upload it again",
+                           reterr);
+        if (status == LAC_OK) {
+            (void)lac_store_set_aside(store, "traces", name,
+                                      facts.original[0] != '\0'
+                                          ? "is damaged; its original can be imported again"
+                                          : "is damaged, and no original was kept");
+        }
+    }
+    lac_trace_facts_done(&facts);
+    return status;
+}
+
+/** Facts of a whole file that do not say what its row says: the row is what is left. */
+static enum lac_status rewrite_facts(struct lac_store *store, const char *path, const char *id,
+                                     struct lac_error *reterr)
+{
+    struct lac_trace_facts facts = {0};
+    enum lac_status status = lac_catalog_facts(store->catalog, id, &facts, reterr);
+
+    if (status == LAC_OK) {
+        memcpy(facts.upload, facts.original[0] != '\0' ? facts.original : id, LAC_ID_SIZE);
+        facts.upload_count = 1;
+        status = lac_trace_facts_write(path, &facts, reterr);
+    }
+    if (status == LAC_OK) {
+        lac_store_tell(store, "traces/%s.db: its facts were damaged and are written again", id);
+    }
+    lac_trace_facts_done(&facts);
+    return status;
+}
+
+static enum lac_status repair_trace(struct lac_store *store,
+                                    const struct lac_verify_options *options, const char *id,
+                                    uint32_t *count, struct lac_error *reterr)
+{
+    char path[LAC_STORE_PATH_SIZE];
+    struct lac_trace_facts facts = {0};
+    struct lac_error error = {0};
+    bool is_checked = false;
+    uint64_t bytes = 0;
+    enum lac_status status;
+
+    (void)lac_store_path(store, path, "traces", id, ".db");
+    status = read_trace(path, &is_checked, &bytes, &error);
+    if (status == LAC_ERR_CORRUPT) {
+        *count += 1;
+        return replace_trace(store, options, id, reterr);
+    }
+    if (status == LAC_OK && is_checked) {
+        status = lac_trace_facts_read(path, &facts, &error);
+        lac_trace_facts_done(&facts);
+        if (status == LAC_ERR_CORRUPT || status == LAC_ERR_NOT_FOUND) {
+            *count += 1;
+            return rewrite_facts(store, path, id, reterr);
+        }
+    }
+    if (status != LAC_OK) {
+        *reterr = error;
+    }
+    return status;
+}
+
+/** A damaged original goes aside; the traces made of it say that they have none. */
+static enum lac_status drop_original(struct lac_store *store, const char *original, const char *why,
+                                     struct lac_error *reterr)
+{
+    const char *texts[1] = {original};
+    char name[LAC_ID_SIZE + 8];
+    char(*ids)[LAC_ID_SIZE] = NULL;
+    uint32_t count = 0;
+    enum lac_status status = lac_catalog_begin(store->catalog, true, reterr);
+
+    if (status == LAC_OK) {
+        status = lac_catalog_change(store->catalog,
+                                    "UPDATE traces SET original = NULL WHERE original = ?", texts,
+                                    1, NULL, reterr);
+        status = lac_catalog_end(store->catalog, status, reterr);
+    }
+    if (status == LAC_OK) {
+        (void)snprintf(name, sizeof name, "%s.zst", original);
+        (void)lac_store_set_aside(store, "originals", name, why);
+        status = lac_store_list_state(store, LAC_TRACE_READY, &ids, &count, reterr);
+    }
+    for (uint32_t i = 0; i < count && status == LAC_OK; i++) {
+        char path[LAC_STORE_PATH_SIZE];
+        struct lac_trace_facts facts = {0};
+        struct lac_error error;
+
+        (void)lac_store_path(store, path, "traces", ids[i], ".db");
+        if (lac_trace_facts_read(path, &facts, &error) == LAC_OK &&
+            strcmp(facts.original, original) == 0) {
+            facts.original[0] = '\0';
+            status = lac_trace_facts_write(path, &facts, reterr);
+        }
+        lac_trace_facts_done(&facts);
+    }
+    free(ids);
+    return status;
+}
+
+static enum lac_status repair_originals(struct lac_store *store,
+                                        const struct lac_verify_options *options, uint32_t *count,
+                                        struct lac_error *reterr)
+{
+    char path[LAC_STORE_PATH_SIZE];
+    DIR *folder;
+    const struct dirent *entry;
+    enum lac_status status = LAC_OK;
+
+    (void)lac_store_path(store, path, "originals", NULL, NULL);
+    folder = opendir(path);
+    while (folder != NULL && status == LAC_OK && (entry = readdir(folder)) != NULL) {
+        char id[LAC_ID_SIZE];
+        struct lac_error error = {0};
+        uint64_t size_bytes = 0;
+
+        if (id_of(entry->d_name, ".zst", id) &&
+            read_original(store, options, id, NULL, &size_bytes, &error) == LAC_ERR_CORRUPT) {
+            *count += 1;
+            status = drop_original(store, id, error.message, reterr);
+        }
+    }
+    if (folder != NULL) {
+        (void)closedir(folder);
+    }
+    return status;
+}
+
+enum lac_status lac_store_repair(struct lac_store *store, const struct lac_verify_options *options,
+                                 uint32_t *ret_count, struct lac_error *reterr)
+{
+    char(*ids)[LAC_ID_SIZE] = NULL;
+    uint32_t count = 0;
+    int folder;
+    enum lac_status status;
+
+    *ret_count = 0;
+    status = lac_store_list_state(store, LAC_TRACE_READY, &ids, &count, reterr);
+    for (uint32_t i = 0; i < count && status == LAC_OK; i++) {
+        status = repair_trace(store, options, ids[i], ret_count, reterr);
+    }
+    free(ids);
+    if (status == LAC_OK) {
+        folder = lac_folder_lock(store, true);
+        status = repair_originals(store, options, ret_count, reterr);
+        lac_folder_unlock(folder);
+    }
+    return status;
+}
