@@ -33,8 +33,8 @@ LAC_MUST_USE enum lac_status lac_original_read(const struct lac_original_options
  *
  * @param output_path what is written with it and synced; NULL: hash only
  * @param ret_sha256  32 bytes
- * @return LAC_OK, LAC_ERR_NOT_FOUND, LAC_ERR_CORRUPT, LAC_ERR_IO, LAC_ERR_NOMEM; the message goes on
- *         behind the file's name
+ * @return LAC_OK, LAC_ERR_NOT_FOUND, LAC_ERR_CORRUPT, LAC_ERR_IO, LAC_ERR_NOMEM; the message goes
+ * on behind the file's name
  */
 LAC_MUST_USE enum lac_status lac_original_unpack(const char *path, const char *output_path,
                                                  uint8_t *ret_sha256, uint64_t *ret_size_bytes,

@@ -57,13 +57,14 @@ enum lac_status lac_sql_fail(sqlite3 *db, const char *what, struct lac_error *re
 {
     int extended = db != NULL ? sqlite3_extended_errcode(db) : SQLITE_NOMEM;
     int code = extended & 0xFF;
+    uint64_t offset = 0;
 
     if (code == SQLITE_NOMEM || extended == SQLITE_IOERR_NOMEM) {
         return lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory");
     }
     if (code == SQLITE_CORRUPT || code == SQLITE_NOTADB || code == SQLITE_FORMAT ||
         code == SQLITE_ERROR || code == SQLITE_TOOBIG || code == SQLITE_MISMATCH ||
-        extended == SQLITE_IOERR_DATA) {
+        (code == SQLITE_IOERR && lac_checked_damage(db, &offset))) {
         /* SQLITE_ERROR: a table or column is missing, so the file is not what it says it is. What
          * SQLite says of it may quote the damaged bytes. */
         return damaged(db, reterr);
