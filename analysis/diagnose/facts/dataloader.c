@@ -164,10 +164,10 @@ static void recommend(struct lac_diagnosis *diagnosis)
         return;
     }
     double starved = (double)(analysis->step_mean_ns - s_ns) / (double)analysis->step_mean_ns;
-    if (starved < 0.05) {
+    if (starved < STARVING_MIN) {
         return;
     }
-    double wanted = ceil(1.15 * (double)loader->fetch_mean_ns / (double)s_ns);
+    double wanted = ceil(WORKERS_MARGIN * (double)loader->fetch_mean_ns / (double)s_ns);
     if (wanted >= 1.0 && wanted <= WORKERS_MAX) {
         loader->recommended_num_workers = (int32_t)wanted;
     }

@@ -4,35 +4,21 @@
 /*
  * Private to analysis/diagnose: the work in progress, and one function per file, in the order in
  * which lac_diagnose() calls them. Each reads what those before it found and fills its own part.
+ * Thresholds are in facts_thresholds.h; every folder has such a file.
  */
 
-#include "analysis/diagnose/facts/intervals.h" // IWYU pragma: export
-#include "analysis/diagnose/names/names.h"     // IWYU pragma: export
-#include "analysis/diagnose/result/analysis.h" // IWYU pragma: export
-#include "analysis/diagnose/result/saturate.h" // IWYU pragma: export
-#include "analysis/diagnose/result/texts.h"    // IWYU pragma: export
-#include "analysis/model/model.h"              // IWYU pragma: export
-#include "analysis/model/status.h"             // IWYU pragma: export
-#include "analysis/model/strings.h"            // IWYU pragma: export
+#include "analysis/diagnose/facts/facts_thresholds.h" // IWYU pragma: export
+#include "analysis/diagnose/facts/intervals.h"        // IWYU pragma: export
+#include "analysis/diagnose/names/names.h"            // IWYU pragma: export
+#include "analysis/diagnose/result/analysis.h"        // IWYU pragma: export
+#include "analysis/diagnose/result/saturate.h"        // IWYU pragma: export
+#include "analysis/diagnose/result/texts.h"           // IWYU pragma: export
+#include "analysis/model/model.h"                     // IWYU pragma: export
+#include "analysis/model/status.h"                    // IWYU pragma: export
+#include "analysis/model/strings.h"                   // IWYU pragma: export
 
 #include <stdbool.h> // IWYU pragma: export
 #include <stdint.h>  // IWYU pragma: export
-
-/* -- thresholds, all in one place (research: definitions b1 to b12) ------------------------- */
-
-enum {
-    GAP_MIN_NS = 10000,         /**< gaps that are counted and listed */
-    LAUNCH_BRIDGE_NS = 50000,   /**< host time between two launches that is the launching itself */
-    QUEUE_FULL_MIN_NS = 100000, /**< a launch this long waits for room in the queue */
-    LAUNCH_USUAL_NS = 20000,    /**< of it, what a launch takes itself */
-    MODULE_MIN_NS = 50000,      /**< shorter look-ups of functions are part of a launch */
-    FIRST_LAUNCH_MIN_NS = 1000000, /**< a first launch this long loads its module */
-    SYNC_RETURN_NS =
-        10000, /**< clock slack: a sync that returned this long before the gap opened it */
-    COPY_SMALL_BYTES = 65536, /**< copies up to this size are never a finding */
-    STEP_LEAST_NS = 1000,     /**< one launch takes longer: no step, whatever its marks say */
-    STEPS_MIN = 3,            /**< fewer kept steps say nothing about a step */
-};
 
 /** A host call that waits for the device. */
 struct lac_blocking_call {

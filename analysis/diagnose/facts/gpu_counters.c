@@ -6,11 +6,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* A mean holds until the next one. It is told again within two seconds: an older one says nothing.
- */
-#define MEAN_MAX_NS 2500000000
-#define LEAST_NS    500000000.0
-
 /** Mean over those samples that are (nine tenths) of kept steps; NaN when these are too few. */
 static double mean_of(const struct lac_diagnosis *diagnosis, const char *what)
 {
@@ -24,17 +19,18 @@ static double mean_of(const struct lac_diagnosis *diagnosis, const char *what)
     for (uint64_t i = 0; i + 1 < series.count; i++) {
         int64_t start_ns = series.ts_ns[i];
         int64_t end_ns = series.ts_ns[i + 1];
-        if (end_ns - start_ns > MEAN_MAX_NS || end_ns <= start_ns) {
+        if (end_ns - start_ns > COUNTER_MAX_NS || end_ns <= start_ns) {
             continue;
         }
         double all_ns = (double)(end_ns - start_ns);
         double inside_ns = (double)lac_spans_length_inside(kept, start_ns, end_ns);
-        if (inside_ns >= 0.9 * all_ns) {
+        if (inside_ns >= COUNTER_INSIDE_MIN * all_ns) {
             sum += series.value[i] * inside_ns;
             length_ns += inside_ns;
         }
     }
-    bool is_enough = length_ns >= LEAST_NS && length_ns >= 0.5 * (double)lac_spans_length(kept);
+    bool is_enough = length_ns >= COUNTERS_LEAST_NS &&
+                     length_ns >= COUNTERS_COVER_MIN * (double)lac_spans_length(kept);
     return is_enough ? sum / length_ns : (double)NAN;
 }
 

@@ -64,13 +64,14 @@ const char *lac_capture_text(const struct lac_diagnosis *diagnosis,
                              const struct lac_capture *capture)
 {
     struct lac_text **texts = &diagnosis->analysis->texts;
-    if (capture->captured_pct >= 1.0) {
+    if (capture->captured_pct >= CAPTURED_MIN_PCT) {
         return lac_texts_add(texts,
                              " CUDA graphs launch %s of the kernels already; the others are "
                              "launched one by one.",
                              lac_say_pct(capture->captured_pct).text);
     }
-    if (capture->waits_per_step >= 1.5) { /* one at the end of a step does not hurt */
+    if (capture->waits_per_step >=
+        WAITS_IN_GRAPH_MIN) { /* one at the end of a step does not hurt */
         return lac_texts_add(texts,
                              " CUDA graphs cannot hold the synchronisations that are in the step "
                              "(%s a step): they go first.",
@@ -93,8 +94,9 @@ const char *lac_capture_change(const struct lac_diagnosis *diagnosis,
     if (lac_framework_of(diagnosis->model) == LAC_FRAMEWORK_TENSORFLOW) {
         return "@tf.function(jit_compile=True)";
     }
-    bool can_capture = capture->captured_pct < 1.0 && capture->waits_per_step < 1.5 &&
-                       !capture->allocates && !capture->varies;
+    bool can_capture = capture->captured_pct < CAPTURED_MIN_PCT &&
+                       capture->waits_per_step < WAITS_IN_GRAPH_MIN && !capture->allocates &&
+                       !capture->varies;
     return lac_texts_add(&diagnosis->analysis->texts, "%smodel = torch.compile(model%s)",
                          capture->can_group
                              ? "optimizer = torch.optim.SGD(..., foreach=True)  # or "

@@ -41,12 +41,11 @@ static bool keeps_device_work(const struct lac_what_if_changes *what_if)
 static bool is_bound_by_loader(const struct lac_diagnosis *diagnosis,
                                const struct lac_what_if_changes *what_if, double step_ns)
 {
-    static const double felt = 1.03;
     struct lac_change change;
     lac_change_from_what_if(diagnosis, what_if, LAC_CASE_MID, &change);
     change.is_loader_free = true;
     return diagnosis->analysis->loader.is_present &&
-           step_ns > felt * lac_retime(diagnosis, &change);
+           step_ns > ENDS_AT_LOADER_MIN * lac_retime(diagnosis, &change);
 }
 
 void lac_finding_price(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
@@ -65,10 +64,10 @@ void lac_finding_price(const struct lac_diagnosis *diagnosis, struct lac_finding
 
 enum lac_severity lac_severity_of_gain(double gain_pct)
 {
-    if (gain_pct >= 20.0) {
+    if (gain_pct >= CRITICAL_GAIN_PCT) {
         return LAC_SEVERITY_CRITICAL;
     }
-    return gain_pct >= 3.0 ? LAC_SEVERITY_WARNING : LAC_SEVERITY_INFO;
+    return gain_pct >= WARNING_GAIN_PCT ? LAC_SEVERITY_WARNING : LAC_SEVERITY_INFO;
 }
 
 bool lac_finding_open(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
@@ -80,7 +79,7 @@ bool lac_finding_open(const struct lac_diagnosis *diagnosis, struct lac_finding 
         return false;
     }
     lac_finding_price(diagnosis, &estimated, what_if);
-    if (estimated.gain_mid_pct < 1.0) { /* something longer hides it: nothing to propose */
+    if (estimated.gain_mid_pct < GAIN_MIN_PCT) { /* something longer hides it: nothing to propose */
         return false;
     }
     lac_finding_cost(diagnosis, &estimated, cost_ns);
@@ -125,7 +124,7 @@ bool lac_finding_open_changes(const struct lac_diagnosis *diagnosis, struct lac_
         steps[which] = lac_retime(diagnosis, &changes[which]);
     }
     lac_finding_price_steps(diagnosis, &estimated, steps);
-    if (estimated.gain_mid_pct < 1.0) { /* something else hides it: nothing to propose */
+    if (estimated.gain_mid_pct < GAIN_MIN_PCT) { /* something else hides it: nothing to propose */
         return false;
     }
     lac_finding_cost(diagnosis, &estimated, cost_ns);
@@ -156,7 +155,7 @@ static const char *next_limit(const struct lac_diagnosis *diagnosis,
     if (finding->ends_at_loader) {
         return "; then batches come no faster";
     }
-    return is_unknown && finding->gain_mid_pct >= 10.0
+    return is_unknown && finding->gain_mid_pct >= UNKNOWN_LOADER_GAIN_PCT
                ? "; if batches come that fast, which was not recorded"
                : "";
 }

@@ -94,7 +94,7 @@ bool lac_find_allocator_thrash(const struct lac_diagnosis *diagnosis, struct lac
     lac_what_if_clear(&what_if);
     what_if.no_allocator = 1;
     double cost_ns = diagnosis->time->idle_ns[LAC_CAUSE_ALLOCATOR];
-    if (!is_steady || !lac_finding_open(diagnosis, finding, cost_ns, 1.0, &what_if)) {
+    if (!is_steady || !lac_finding_open(diagnosis, finding, cost_ns, COST_MIN_PCT, &what_if)) {
         return false;
     }
     finding->title = lac_texts_add(

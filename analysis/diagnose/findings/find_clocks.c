@@ -51,8 +51,8 @@ static void say_clocks(const struct lac_diagnosis *diagnosis, struct lac_finding
     /* kernels that wait for memory do not get faster with the clock */
     static const double follows[LAC_CASE_COUNT_] = {1.0, 0.5, 0.0};
     struct lac_analysis *analysis = diagnosis->analysis;
-    bool is_hot = hot_pct >= 20.0;
-    bool is_braked = !is_hot && braked_pct >= 20.0;
+    bool is_hot = hot_pct >= HELD_FAULT_PCT;
+    bool is_braked = !is_hot && braked_pct >= HELD_FAULT_PCT;
     bool is_estimated = false;
     if (!isnan(share) && share < 1.0) {
         struct lac_change changes[LAC_CASE_COUNT_];
@@ -64,7 +64,7 @@ static void say_clocks(const struct lac_diagnosis *diagnosis, struct lac_finding
             changes[which].factor[LAC_OP_UNUSED_TENSOR] = factor;
         }
         double cost_ns = (1.0 - share) * diagnosis->time->compute_ns;
-        is_estimated = lac_finding_open_changes(diagnosis, finding, cost_ns, 1.0, changes);
+        is_estimated = lac_finding_open_changes(diagnosis, finding, cost_ns, COST_MIN_PCT, changes);
     }
     if (!is_estimated) {
         lac_finding_open_fact(finding);
@@ -123,7 +123,7 @@ bool lac_find_clocks_held_down(const struct lac_diagnosis *diagnosis, struct lac
     double braked_pct =
         lac_gpu_series_bits_pct(&reasons, REASON_POWER_BRAKE | REASON_HARDWARE, start_ns, end_ns);
     double capped_pct = lac_gpu_series_bits_pct(&reasons, REASON_POWER_CAP, start_ns, end_ns);
-    if (hot_pct < 20.0 && braked_pct < 20.0 && capped_pct < 50.0) {
+    if (hot_pct < HELD_FAULT_PCT && braked_pct < HELD_FAULT_PCT && capped_pct < HELD_LIMIT_PCT) {
         return false;
     }
     say_clocks(diagnosis, finding, hot_pct, braked_pct, capped_pct,

@@ -42,11 +42,11 @@ static bool open_finding(const struct lac_diagnosis *diagnosis, struct lac_findi
                          enum lac_op_class class, const struct lac_what_if_changes *what_if)
 {
     const struct lac_step_time *time = diagnosis->time;
-    if (lac_pct_of_step(diagnosis, time->class_ns[class]) < 1.0) {
+    if (lac_pct_of_step(diagnosis, time->class_ns[class]) < COST_MIN_PCT) {
         return false;
     }
     lac_finding_price(diagnosis, finding, what_if);
-    if (finding->gain_mid_pct < 1.0) { /* hidden behind something longer: no finding */
+    if (finding->gain_mid_pct < GAIN_MIN_PCT) { /* hidden behind something longer: no finding */
         return false;
     }
     lac_finding_cost(diagnosis, finding, time->class_ns[class]);
@@ -94,7 +94,7 @@ bool lac_find_pageable_copy(const struct lac_diagnosis *diagnosis, struct lac_fi
     finding->costs = "Locked memory for the batches under way (ulimit -l), and a thread that pins.";
     finding->wrong_if =
         lac_texts_add(&analysis->texts, "the copies still run below %.1f GB/s when pinned.",
-                      1.1 * gb_per_s(time, LAC_OP_COPY_PAGEABLE));
+                      PINNED_FASTER_MIN * gb_per_s(time, LAC_OP_COPY_PAGEABLE));
     finding->check = lac_texts_add(
         &analysis->texts, "record ten steps with pinned memory and analyze them: %s a step",
         lac_say_ns(finding->step_mid_ns).text);

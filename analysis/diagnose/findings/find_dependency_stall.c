@@ -9,7 +9,7 @@ bool lac_find_dependency_stall(const struct lac_diagnosis *diagnosis, struct lac
 {
     struct lac_analysis *analysis = diagnosis->analysis;
     double cost_ns = diagnosis->time->idle_ns[LAC_CAUSE_DEPENDENCY];
-    if (lac_pct_of_step(diagnosis, cost_ns) < 3.0) {
+    if (lac_pct_of_step(diagnosis, cost_ns) < COST_OF_WORK_MIN_PCT) {
         return false;
     }
     double steps[LAC_CASE_COUNT_];

@@ -12,9 +12,6 @@
 
 enum { QUARTERS = 4, DRIFT_STEPS_MIN = 24, PAIRS_STEPS_MAX = 512 };
 
-#define DRIFT_MIN_PCT    5.0
-#define DRIFT_DEVIATIONS 5.0 /* of the rank test: once in millions by chance */
-
 /** Kept steps, in order. */
 struct series {
     int64_t *dur_ns, *wait_ns, *sorted;
@@ -95,10 +92,10 @@ static void say_drift(const struct lac_diagnosis *diagnosis, struct lac_finding 
         lac_say_count(analysis->step_kept_count, "step").text,
         lac_say_ns(lac_round(quarters[0])).text, lac_say_ns(lac_round(quarters[1])).text,
         lac_say_ns(lac_round(quarters[2])).text, lac_say_ns(lac_round(quarters[3])).text,
-        wait_part >= 0.5              ? "Most of it is waiting for data."
+        wait_part >= DRIFT_WAIT_MIN   ? "Most of it is waiting for data."
         : analysis->loader.is_present ? "It is not waiting for data."
                                       : "Whether it is waiting for data was not recorded.");
-    finding->change = wait_part >= 0.5 && grows
+    finding->change = wait_part >= DRIFT_WAIT_MIN && grows
                           ? "Look at what the loader reads later: larger samples, a cache that "
                             "fills, storage that slows down."
                           : "Compare the first and the last steps: clocks and temperature, lengths "

@@ -13,7 +13,7 @@ bool lac_find_exposed_communication(const struct lac_diagnosis *diagnosis,
     const struct lac_step_time *time = diagnosis->time;
     double cost_ns = time->exposed_comm_ns;
     double cost_pct = lac_pct_of_step(diagnosis, cost_ns);
-    if (cost_pct < 1.0) {
+    if (cost_pct < COST_MIN_PCT) {
         return false;
     }
     double steps[LAC_CASE_COUNT_];
@@ -26,7 +26,8 @@ bool lac_find_exposed_communication(const struct lac_diagnosis *diagnosis,
         steps[which] = lac_retime(diagnosis, &change);
     }
     lac_finding_price_steps(diagnosis, finding, steps);
-    if (cost_pct < 5.0 && finding->gain_mid_pct < 1.0) { /* little, and nothing to propose */
+    if (cost_pct < COST_NOTED_MIN_PCT &&
+        finding->gain_mid_pct < GAIN_MIN_PCT) { /* little, and nothing to propose */
         return false;
     }
     lac_finding_cost(diagnosis, finding, cost_ns);

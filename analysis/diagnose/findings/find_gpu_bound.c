@@ -90,7 +90,7 @@ bool lac_find_gpu_bound(const struct lac_diagnosis *diagnosis, struct lac_findin
 {
     struct lac_analysis *analysis = diagnosis->analysis;
     double computing_pct = lac_computing_pct(diagnosis);
-    if (computing_pct < 90.0) {
+    if (computing_pct < GPU_BOUND_PCT) {
         return false;
     }
     struct share shares[KIND_COUNT];
@@ -111,7 +111,8 @@ bool lac_find_gpu_bound(const struct lac_diagnosis *diagnosis, struct lac_findin
         &analysis->texts, "The GPU is the limit: %.0f %% of the step computes", computing_pct);
     finding->why = lac_texts_add(&analysis->texts, "%s%s", kinds_text(diagnosis, shares),
                                  counters_text(diagnosis));
-    if (elementwise_pct >= 25.0 && lac_framework_of(diagnosis->model) == LAC_FRAMEWORK_PYTORCH) {
+    if (elementwise_pct >= ELEMENTWISE_MIN_PCT &&
+        lac_framework_of(diagnosis->model) == LAC_FRAMEWORK_PYTORCH) {
         finding->brief = "fuse elementwise kernels";
         finding->change = "model = torch.compile(model)";
         finding->costs = "Minutes of compilation at the start; recompilation when shapes change.";

@@ -80,12 +80,13 @@ bool lac_find_host_single_thread(const struct lac_diagnosis *diagnosis, struct l
     const struct lac_step_time *time = diagnosis->time;
     uint32_t thread = launching_thread(diagnosis);
     double cost_ns = time->idle_ns[LAC_CAUSE_LAUNCH] + time->idle_ns[LAC_CAUSE_HOST];
-    if (thread == LAC_NONE || lac_pct_of_step(diagnosis, cost_ns) < 10.0) {
+    if (thread == LAC_NONE || lac_pct_of_step(diagnosis, cost_ns) < FACT_MIN_PCT) {
         return false;
     }
     struct thread_load load;
     measure_load(diagnosis, thread, &load);
-    if (isnan(load.of_thread) || load.of_thread < 90.0 || load.of_busiest_other >= 50.0) {
+    if (isnan(load.of_thread) || load.of_thread < THREAD_FULL_PCT ||
+        load.of_busiest_other >= THREAD_OTHER_PCT) {
         return false;
     }
     lac_finding_open_fact(finding);
@@ -205,7 +206,7 @@ bool lac_find_gc_pauses(const struct lac_diagnosis *diagnosis, struct lac_findin
             changes[which].idle_factor[cause] = 1.0 - share * (1.0 - left[which]);
         }
     }
-    if (!lac_finding_open_changes(diagnosis, finding, cost_ns, 1.0, changes)) {
+    if (!lac_finding_open_changes(diagnosis, finding, cost_ns, COST_MIN_PCT, changes)) {
         return false;
     }
     finding->confidence = 0.8;

@@ -95,14 +95,15 @@ bool lac_find_launch_bound(const struct lac_diagnosis *diagnosis, struct lac_fin
     const struct lac_step_time *time = diagnosis->time;
     /* short stretches of operators between two launches are what a launch costs, too */
     double host_ns = lac_idle_in_short_pieces(diagnosis, LAC_CAUSE_HOST, LAUNCH_BRIDGE_NS);
-    if (lac_pct_of_step(diagnosis, time->idle_ns[LAC_CAUSE_LAUNCH] + host_ns) < 5.0) {
+    if (lac_pct_of_step(diagnosis, time->idle_ns[LAC_CAUSE_LAUNCH] + host_ns) <
+        COST_NOTED_MIN_PCT) {
         return false;
     }
     double steps[LAC_CASE_COUNT_];
     double cost_ns = price(diagnosis, host_ns, steps);
     lac_finding_price_steps(diagnosis, finding, steps);
     lac_finding_cost(diagnosis, finding, cost_ns);
-    if (finding->gain_mid_pct < 1.0) { /* something longer hides it: nothing to propose */
+    if (finding->gain_mid_pct < GAIN_MIN_PCT) { /* something longer hides it: nothing to propose */
         return false;
     }
     finding->severity = lac_severity_of_gain(finding->gain_mid_pct);

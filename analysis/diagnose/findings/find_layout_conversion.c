@@ -6,7 +6,6 @@
 #include <stdint.h>
 
 /** Share of the kernel time from which conversions are worth a word. */
-static const double NOTED_PCT = 2.0;
 
 static const char *change_text(const struct lac_diagnosis *diagnosis)
 {
@@ -98,7 +97,7 @@ bool lac_find_layout_conversion(const struct lac_diagnosis *diagnosis, struct la
     const struct lac_step_time *time = diagnosis->time;
     double exposed_pct = lac_pct_of_step(diagnosis, time->class_ns[LAC_OP_LAYOUT]);
     bool has_any = analysis->layout_by_class_count[LAC_LAYOUT_L] > 0;
-    if (!has_any || (!(analysis->layout_pct >= NOTED_PCT) && exposed_pct < 1.0)) {
+    if (!has_any || (!(analysis->layout_pct >= NOTED_PCT) && exposed_pct < COST_MIN_PCT)) {
         return false;
     }
     struct lac_what_if_changes what_if;
@@ -115,7 +114,7 @@ bool lac_find_layout_conversion(const struct lac_diagnosis *diagnosis, struct la
         "step. The GPU is idle for %.0f %% of the step.",
         lac_say_count((int64_t)analysis->layout_count, "kernel").text,
         lac_say_pct(analysis->layout_pct).text, time->class_count[LAC_OP_LAYOUT], idle_pct);
-    if (finding->gain_mid_pct > 1.0) {
+    if (finding->gain_mid_pct > GAIN_MIN_PCT) {
         say_worth_it(diagnosis, finding);
         if (is_float32_on_old_gpu(diagnosis)) {
             finding->costs =

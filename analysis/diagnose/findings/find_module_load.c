@@ -55,7 +55,7 @@ bool lac_find_module_load(const struct lac_diagnosis *diagnosis, struct lac_find
     lac_what_if_clear(&what_if);
     what_if.no_module_load = 1;
     double cost_ns = diagnosis->time->idle_ns[LAC_CAUSE_MODULE_LOAD];
-    if (!lac_finding_open(diagnosis, finding, cost_ns, 1.0, &what_if)) {
+    if (!lac_finding_open(diagnosis, finding, cost_ns, COST_MIN_PCT, &what_if)) {
         return false;
     }
     struct hits hits = steps_hit(diagnosis);

@@ -25,7 +25,7 @@ bool lac_find_numa_remote(const struct lac_diagnosis *diagnosis, struct lac_find
         return false;
     }
     double copies_ns = time->class_ns[LAC_OP_COPY_PAGEABLE] + time->class_ns[LAC_OP_COPY_PINNED];
-    if (lac_pct_of_step(diagnosis, copies_ns) < 3.0) {
+    if (lac_pct_of_step(diagnosis, copies_ns) < COST_OF_WORK_MIN_PCT) {
         return false; /* nothing that crosses is waited for */
     }
     double step_ns[LAC_CASE_COUNT_];

@@ -8,7 +8,6 @@
 
 enum { COUNTED_FOR_ADVICE = 8 };
 
-#define PADDING_PCT_MIN 10.0
 /** Why we think so, or NULL when too little was counted. */
 static const char *say_why(const struct lac_diagnosis *diagnosis)
 {

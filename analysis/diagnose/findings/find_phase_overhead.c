@@ -141,7 +141,8 @@ static bool find_phase(const struct lac_diagnosis *diagnosis, struct lac_finding
     const struct lac_analysis *analysis = diagnosis->analysis;
     const struct phase_time time = time_of(analysis, advice->phase);
     if (analysis->step_count == 0 || time.count == 0 ||
-        lac_pct(time.ns, analysis->duration_ns) < 5.0 || lac_finding_of(analysis, advice->aside)) {
+        lac_pct(time.ns, analysis->duration_ns) < PHASE_MIN_PCT ||
+        lac_finding_of(analysis, advice->aside)) {
         return false;
     }
     say(diagnosis, finding, advice, &time);

@@ -9,7 +9,7 @@ bool lac_find_profiler_overhead(const struct lac_diagnosis *diagnosis, struct la
 {
     struct lac_analysis *analysis = diagnosis->analysis;
     double cost_ns = diagnosis->time->idle_ns[LAC_CAUSE_PROFILER];
-    if (lac_pct_of_step(diagnosis, cost_ns) < 1.0) {
+    if (lac_pct_of_step(diagnosis, cost_ns) < COST_MIN_PCT) {
         return false;
     }
     lac_finding_cost(diagnosis, finding, cost_ns);

@@ -87,7 +87,7 @@ bool lac_find_recompute(const struct lac_diagnosis *diagnosis, struct lac_findin
     struct recomputed recomputed = {0};
     collect(diagnosis, &recomputed);
     if (work->steps <= 0.0 || (double)recomputed.count < 4.0 * work->steps ||
-        lac_pct_of_step(diagnosis, recomputed.ns / work->steps) < 3.0) {
+        lac_pct_of_step(diagnosis, recomputed.ns / work->steps) < COST_OF_WORK_MIN_PCT) {
         return false;
     }
     struct lac_gpu_memory memory;
@@ -99,7 +99,8 @@ bool lac_find_recompute(const struct lac_diagnosis *diagnosis, struct lac_findin
         for (int which = 0; which < LAC_CASE_COUNT_; which++) {
             lac_change_from_saving(diagnosis, &recomputed.saving, saved[which], &changes[which]);
         }
-        is_estimated = lac_finding_open_changes(diagnosis, finding, cost_ns, 3.0, changes);
+        is_estimated =
+            lac_finding_open_changes(diagnosis, finding, cost_ns, COST_OF_WORK_MIN_PCT, changes);
     }
     if (!is_estimated) {
         lac_finding_open_fact(finding);

@@ -192,7 +192,7 @@ bool lac_find_slow_optimizer(const struct lac_diagnosis *diagnosis, struct lac_f
     /* what the device waits for it is what goes without it: other waits may take its place */
     double gone_ns = diagnosis->time->step_ns - lac_retime(diagnosis, &changes[LAC_CASE_BEST]);
     cost_ns = fmin(cost_ns, fmax(0.0, gone_ns));
-    if (!lac_finding_open_changes(diagnosis, finding, cost_ns, 3.0, changes)) {
+    if (!lac_finding_open_changes(diagnosis, finding, cost_ns, COST_OF_WORK_MIN_PCT, changes)) {
         return false;
     }
     finding->confidence = 0.7;

@@ -62,7 +62,7 @@ bool lac_find_small_grid(const struct lac_diagnosis *diagnosis, struct lac_findi
         }
     }
     double cost_ns = small.wasted_ns / work->steps;
-    if (small.top == LAC_NONE || lac_pct_of_step(diagnosis, cost_ns) < 10.0) {
+    if (small.top == LAC_NONE || lac_pct_of_step(diagnosis, cost_ns) < FACT_MIN_PCT) {
         return false;
     }
     struct lac_gpu_counters counters;

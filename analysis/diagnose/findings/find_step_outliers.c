@@ -93,7 +93,7 @@ bool lac_find_step_outliers(const struct lac_diagnosis *diagnosis, struct lac_fi
     /* what comes back more often than every tenth step is a pattern of the loop */
     if (outliers.count == 0 || is_cycle(analysis, outliers.count) ||
         outliers.count * 10 > analysis->step_kept_count ||
-        lac_pct_of_step(diagnosis, cost_ns) < 1.0) {
+        lac_pct_of_step(diagnosis, cost_ns) < COST_MIN_PCT) {
         return false;
     }
     const struct lac_step *longest = &analysis->steps[outliers.longest];

@@ -168,12 +168,13 @@ static bool find_behind(const struct lac_diagnosis *diagnosis, struct lac_findin
         return false;
     }
     double steps = (double)analysis->step_kept_count;
-    bool is_of_every_step = (double)worst.count >= 0.5 * steps;
+    bool is_of_every_step = (double)worst.count >= EVERY_STEP_MIN * steps;
     if (!is_of_every_step) {
         return false;
     }
     lac_finding_price(diagnosis, finding, what_if);
-    if (finding->gain_mid_pct < 5.0 || is_said_already(analysis, 0.8 * finding->gain_mid_pct)) {
+    if (finding->gain_mid_pct < BEHIND_GAIN_PCT ||
+        is_said_already(analysis, SAID_ALREADY_MIN * finding->gain_mid_pct)) {
         return false;
     }
     double gain_ns = (double)(analysis->step_mean_ns - finding->step_mid_ns);
@@ -216,7 +217,9 @@ static bool find_after(const struct lac_diagnosis *diagnosis, struct lac_finding
         return false;
     }
     double per_step = (double)worst.count / (double)analysis->step_kept_count;
-    if (!lac_finding_open(diagnosis, finding, cost_ns, per_step >= 5.0 ? 1.0 : 3.0, what_if)) {
+    if (!lac_finding_open(diagnosis, finding, cost_ns,
+                          per_step >= WAITS_MANY_MIN ? COST_MIN_PCT : COST_OF_WORK_MIN_PCT,
+                          what_if)) {
         return false;
     }
     finding->title = lac_texts_add(

@@ -146,7 +146,7 @@ static bool find_misaligned(const struct lac_diagnosis *diagnosis, struct lac_fi
                                &changes[which]);
     }
     double cost_ns = matrix->misaligned_ns / diagnosis->work->steps;
-    if (!lac_finding_open_changes(diagnosis, finding, cost_ns, 3.0, changes)) {
+    if (!lac_finding_open_changes(diagnosis, finding, cost_ns, COST_OF_WORK_MIN_PCT, changes)) {
         return false;
     }
     const struct lac_work_op *top = &diagnosis->work->ops[matrix->top_misaligned];
@@ -196,7 +196,8 @@ static bool find_older(const struct lac_diagnosis *diagnosis, struct lac_finding
 {
     struct lac_analysis *analysis = diagnosis->analysis;
     double cost_ns = matrix->older_ns / diagnosis->work->steps;
-    if (matrix->top_older == UINT64_MAX || lac_pct_of_step(diagnosis, cost_ns) < 5.0) {
+    if (matrix->top_older == UINT64_MAX ||
+        lac_pct_of_step(diagnosis, cost_ns) < COST_NOTED_MIN_PCT) {
         return false;
     }
     lac_finding_open_fact(finding);

@@ -56,7 +56,7 @@ static void propose(const struct lac_diagnosis *diagnosis, struct lac_finding *f
             "state stay in float32.";
         return;
     }
-    if (conv_share(diagnosis->analysis) < 0.5) {
+    if (conv_share(diagnosis->analysis) < MOSTLY_CONV_MIN) {
         finding->brief = "TF32 products";
         finding->change =
             "torch.set_float32_matmul_precision('high')   # before PyTorch 2.9\n"
@@ -97,7 +97,7 @@ bool lac_has_unused_tensor_cores(const struct lac_diagnosis *diagnosis)
 {
     const struct lac_step_time *time = diagnosis->time;
     return nvidia_generation(diagnosis) >= 7 && time->busy_ns > 0.0 &&
-           time->class_ns[LAC_OP_UNUSED_TENSOR] >= 0.05 * time->busy_ns;
+           time->class_ns[LAC_OP_UNUSED_TENSOR] >= UNUSED_TENSOR_MIN * time->busy_ns;
 }
 
 /** What the GPU's own counters say of it; where they see work that no name tells of, the names are
@@ -151,7 +151,7 @@ bool lac_find_tensor_cores_unused(const struct lac_diagnosis *diagnosis,
         analysis->tensor_used_pct,
         lac_say_pct(lac_pct(analysis->tensor_unknown_ns, analysis->tensor_eligible_ns)).text,
         counters_text(diagnosis, finding));
-    if (finding->gain_mid_pct < 1.0) {
+    if (finding->gain_mid_pct < GAIN_MIN_PCT) {
         finding->expect = "0-1 % of the step: something else is the limit now.";
         finding->severity = LAC_SEVERITY_INFO;
     } else {

@@ -241,7 +241,7 @@ const char *lac_unfused_attention_text(const struct lac_diagnosis *diagnosis)
     collect(diagnosis, &attention);
     double ns = attention.product_ns + attention.other_ns;
     double pct = 100.0 * ns / (diagnosis->time->compute_ns * diagnosis->work->steps);
-    if (attention.count == 0 || !(pct >= 10.0)) {
+    if (attention.count == 0 || !(pct >= FACT_MIN_PCT)) {
         return "";
     }
     return lac_texts_add(&diagnosis->analysis->texts,
@@ -264,7 +264,7 @@ bool lac_find_unfused_attention(const struct lac_diagnosis *diagnosis, struct la
         lac_change_from_saving(diagnosis, &attention.saving[which], 1.0, &changes[which]);
     }
     double cost_ns = (attention.product_ns + attention.other_ns) / steps;
-    if (!lac_finding_open_changes(diagnosis, finding, cost_ns, 3.0, changes)) {
+    if (!lac_finding_open_changes(diagnosis, finding, cost_ns, COST_OF_WORK_MIN_PCT, changes)) {
         return false;
     }
     double between_pct = 100.0 * attention.other_ns / (attention.product_ns + attention.other_ns);

@@ -83,7 +83,7 @@ bool lac_find_unfused_elementwise(const struct lac_diagnosis *diagnosis,
     struct chains chains = {0};
     collect(diagnosis, &chains);
     double steps = diagnosis->work->steps;
-    bool is_compiled = chains.compiled_ns >= 0.05 * chains.all_ns ||
+    bool is_compiled = chains.compiled_ns >= COMPILED_MIN * chains.all_ns ||
                        lac_setting_truth(diagnosis, "settings", "compile") == 1;
     if (steps <= 0.0 || chains.ns <= 0.0 || is_compiled ||
         lac_framework_of(diagnosis->model) != LAC_FRAMEWORK_PYTORCH) {
@@ -94,7 +94,7 @@ bool lac_find_unfused_elementwise(const struct lac_diagnosis *diagnosis,
         lac_change_from_saving(diagnosis, &chains.saving[which], 1.0, &changes[which]);
     }
     double cost_ns = chains.ns / steps;
-    if (!lac_finding_open_changes(diagnosis, finding, cost_ns, 10.0, changes)) {
+    if (!lac_finding_open_changes(diagnosis, finding, cost_ns, FACT_MIN_PCT, changes)) {
         return false;
     }
     /* which of them share data the trace does not say: never the first thing to do */

@@ -98,7 +98,8 @@ bool lac_find_unnamed_wait(const struct lac_diagnosis *diagnosis, struct lac_fin
     measure(diagnosis, &unnamed);
     double cost_ns = unnamed.total_ns / (double)analysis->step_kept_count;
     bool is_usual = (uint64_t)unnamed.step_count * 5 >= (uint64_t)analysis->step_kept_count;
-    if (!is_usual || unnamed.step_count < STEPS_MIN || lac_pct_of_step(diagnosis, cost_ns) < 5.0) {
+    if (!is_usual || unnamed.step_count < STEPS_MIN ||
+        lac_pct_of_step(diagnosis, cost_ns) < COST_NOTED_MIN_PCT) {
         return false;
     }
     lac_finding_cost(diagnosis, finding, cost_ns);

@@ -80,7 +80,7 @@ static const char *verdict_of(const struct lac_diagnosis *diagnosis,
     if (diagnosis->time->is_in_process) {
         return "in-process";
     }
-    return diagnosis->analysis->loader.worker_busy_pct >= 80.0 ? "worker-bound" : "";
+    return diagnosis->analysis->loader.worker_busy_pct >= WORKERS_BUSY_PCT ? "worker-bound" : "";
 }
 
 /** Why the wait for data, where there is one that is told of. */
@@ -92,7 +92,7 @@ static void explain_wait(const struct lac_diagnosis *diagnosis)
     if (waiting == LAC_WAITING_NOT || !find_explanation(diagnosis, &finding)) {
         return;
     }
-    if (waiting == LAC_WAITING_LITTLE && !(finding.gain_mid_pct >= 1.0)) {
+    if (waiting == LAC_WAITING_LITTLE && !(finding.gain_mid_pct >= GAIN_MIN_PCT)) {
         return; /* and nothing to propose */
     }
     if (finding.kind != LAC_FINDING_INPUT_STARVATION) {
@@ -109,7 +109,7 @@ static void weigh_data_wait(struct lac_analysis *analysis)
 {
     for (uint32_t i = 0; i < analysis->finding_count; i++) {
         struct lac_finding *finding = &analysis->findings[i];
-        if (finding->severity == LAC_SEVERITY_INFO && finding->gain_mid_pct >= 3.0 &&
+        if (finding->severity == LAC_SEVERITY_INFO && finding->gain_mid_pct >= WARNING_GAIN_PCT &&
             lac_finding_type(finding->kind)->is_about_loading) {
             finding->severity = LAC_SEVERITY_WARNING;
         }
@@ -136,7 +136,7 @@ static void weigh_few_steps(struct lac_analysis *analysis)
             continue;
         }
         finding->severity = LAC_SEVERITY_INFO;
-        finding->confidence = fmin(0.4, finding->confidence);
+        finding->confidence = fmin(FEW_STEPS_CONFIDENCE, finding->confidence);
         finding->brief = finding->change = finding->expect = finding->costs = finding->where = "";
         finding->check = "record ten steps after five of warm-up";
     }
@@ -151,17 +151,17 @@ static double rank_of(const struct lac_finding *finding)
     }
     switch (lac_finding_type(finding->kind)->place) {
     case LAC_PLACE_LIMIT:
-        return 1.0;
+        return RANK_OF_LIMIT;
     case LAC_PLACE_UNSURE:
-        return 0.9;
+        return RANK_OF_UNSURE;
     case LAC_PLACE_FIRST:
     case LAC_PLACE_BY_GAIN:
         break;
     }
     if (isnan(finding->gain_mid_pct)) {
-        return -1.0;
+        return RANK_OF_FACTS;
     }
-    return finding->is_once ? fmin(0.5, finding->gain_mid_pct) : finding->gain_mid_pct;
+    return finding->is_once ? fmin(RANK_OF_ONCE, finding->gain_mid_pct) : finding->gain_mid_pct;
 }
 
 static bool comes_before(const struct lac_finding *a, const struct lac_finding *b)

@@ -7,8 +7,9 @@
  * grammar: what waits for what, why we think so, change, expect, costs, wrong if, check, evidence.
  */
 
-#include "analysis/diagnose/facts/work.h"    // IWYU pragma: export
-#include "analysis/diagnose/replay/retime.h" // IWYU pragma: export
+#include "analysis/diagnose/facts/work.h"                   // IWYU pragma: export
+#include "analysis/diagnose/findings/findings_thresholds.h" // IWYU pragma: export
+#include "analysis/diagnose/replay/retime.h"                // IWYU pragma: export
 
 /** All findings, in order, and the plan. After the subject, the phases and the loading. */
 void lac_findings_make(struct lac_diagnosis *diagnosis);

@@ -61,7 +61,7 @@ static int32_t workers_for(const struct lac_diagnosis *diagnosis, const struct s
     int32_t now = plenty.what_if.workers > 0 ? plenty.what_if.workers : loader->num_workers;
     plenty.what_if.workers = PLENTY;
     double s_ns = retime(diagnosis, &plenty);
-    double wanted = ceil(1.15 * (double)loader->fetch_mean_ns / fmax(s_ns, 1.0));
+    double wanted = ceil(WORKERS_MARGIN * (double)loader->fetch_mean_ns / fmax(s_ns, 1.0));
     return wanted > now && wanted < PLENTY ? (int32_t)wanted : 0;
 }
 
@@ -81,7 +81,7 @@ struct list {
 static struct candidate *add(struct list *list, const struct state *state, const char *brief)
 {
     struct candidate *candidate = &list->at[list->count++];
-    *candidate = (struct candidate){brief, *state, 0.01};
+    *candidate = (struct candidate){brief, *state, PLAN_GAIN_MIN};
     return candidate;
 }
 
@@ -119,21 +119,20 @@ static void list_waits(const struct lac_diagnosis *diagnosis, const struct state
                        struct list *list)
 {
     const struct lac_analysis *analysis = diagnosis->analysis;
-    const double without_finding = 0.03;
     bool is_played = lac_graph_trust(diagnosis->time) != LAC_TRUST_NONE;
     const struct lac_finding *sync = estimated(analysis, LAC_FINDING_SYNC_STALL);
     const struct lac_finding *allocator = estimated(analysis, LAC_FINDING_ALLOCATOR_THRASH);
     if ((sync || is_played) && state->what_if.no_sync != 1) {
         struct candidate *next = add(list, state, "synchronise less often");
         next->state.what_if.no_sync = 1;
-        next->gain_min = sync ? next->gain_min : without_finding;
+        next->gain_min = sync ? next->gain_min : PLAN_WITHOUT_FINDING_MIN;
     }
     if ((allocator || (is_played && diagnosis->alloc_marks.count > 0)) &&
         state->what_if.no_allocator != 1) {
         struct candidate *next =
             add(list, state, allocator ? allocator->brief : "no allocation in the step");
         next->state.what_if.no_allocator = 1;
-        next->gain_min = allocator ? next->gain_min : without_finding;
+        next->gain_min = allocator ? next->gain_min : PLAN_WITHOUT_FINDING_MIN;
     }
     const struct lac_finding *module = estimated(analysis, LAC_FINDING_MODULE_LOAD);
     if (module && state->what_if.no_module_load != 1) {

@@ -240,11 +240,11 @@ const char *lac_batch_parts_text(const struct lac_diagnosis *diagnosis)
         if (strcmp(part->stage, "hand_over") == 0 || strcmp(part->name, "loader.fetch") == 0) {
             continue; /* behind the batch, and what is not known of it */
         }
-        if (pct < 3.0 || (double)part->own_ns > 1.005 * fetch_ns) {
+        if (pct < PART_PCT_MIN || (double)part->own_ns > PARTS_OF_FETCH_MAX * fetch_ns) {
             break; /* parts outside fetches say nothing about them */
         }
         bool is_item = strcmp(part->name, "loader.item") == 0;
-        if (is_item && pct >= 90.0) {
+        if (is_item && pct >= ITEM_PCT_MAX) {
             break; /* tells nothing: the data set's own code is not taken apart */
         }
         text = lac_texts_add(&analysis->texts, "%s%s%.40s %.0f %%", text,

@@ -31,7 +31,7 @@ void lac_loader_room(const struct lac_diagnosis *diagnosis, struct lac_loader_ro
         least = (double)ret_room->shm_free_bytes;
     }
     if (ret_room->memory_bytes >= 0) {
-        least = fmin(least, 0.8 * (double)ret_room->memory_bytes);
+        least = fmin(least, MEMORY_FILLED_MAX * (double)ret_room->memory_bytes);
     }
     double most = floor(least / room_of(loading, 1));
     if (most < (double)INT32_MAX) {

@@ -261,7 +261,7 @@ static void fill_facts(struct lac_diagnosis *diagnosis, const struct lac_loading
     facts->memory_bytes = room.memory_bytes >= 0 ? room.memory_bytes : LAC_UNKNOWN_NS;
     facts->workers_by_memory = room.workers_most < INT32_MAX ? room.workers_most : -1;
     if (facts->allowed_cores > 0 && loader->fetch_cpu_mean_ns > 0) {
-        double carried = 0.9 * facts->allowed_cores * (double)loader->fetch_mean_ns /
+        double carried = CORES_FILLED_MAX * facts->allowed_cores * (double)loader->fetch_mean_ns /
                          (double)loader->fetch_cpu_mean_ns;
         facts->workers_by_cores = (int32_t)fmin(fmax(1.0, round(carried)), (double)WORKERS_MAX);
     }

@@ -8,7 +8,8 @@
  * What was not recorded is NaN, -1 or a count of 0: a finding that needs it keeps quiet.
  */
 
-#include "analysis/diagnose/replay/retime.h" // IWYU pragma: export
+#include "analysis/diagnose/loading/loading_thresholds.h" // IWYU pragma: export
+#include "analysis/diagnose/replay/retime.h"              // IWYU pragma: export
 
 /** Whether workers take turns: from when their pieces of work (items, else batches) ended. */
 struct lac_turns {
@@ -78,9 +79,6 @@ struct lac_worker_thread {
     uint32_t track, process;
     int32_t worker;
 };
-
-/** A batch that takes this many medians is a slow one. */
-#define LAC_SLOW_FACTOR 2.0
 
 /** The queue, played again with slow batches and without. */
 struct lac_tail {

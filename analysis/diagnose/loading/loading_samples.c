@@ -9,10 +9,6 @@
 #include <stdint.h>
 #include <string.h>
 
-#define ROUND_NS      1e8 /* the launcher samples ten times a second, unless that costs too much */
-#define BUSY_CORES    0.05
-#define WINDOW_ROUNDS 5.0
-
 /** Series that are looked at, as the spool's importer names their tracks. */
 enum series {
     ON_CORE = 0,

@@ -8,9 +8,6 @@
 
 enum { COUNTED_MIN = 4 };
 
-/* Batches a step: how far from a whole number their mean may be. */
-#define WHOLE_MAX 0.1
-
 static bool is_named(const struct lac_model *model, uint32_t slice, const char *name)
 {
     return strcmp(lac_model_str(model, model->slices.name[slice]), name) == 0;

@@ -4,10 +4,6 @@
 
 #include <stdint.h>
 
-/* From here on a wait is told of whatever it gains; from there on when a change gains a percent. */
-#define STARVED_PCT       5.0
-#define STARVED_LEAST_PCT 1.0
-
 /** Whether the device felt the wait in a step again and again: in three of each half. */
 static bool returns(const struct lac_analysis *analysis)
 {

@@ -151,7 +151,7 @@ static void measure_ends(const struct pieces *pieces, double *scratch, struct la
         scratch[i - 1] = (double)(piece->end_ns - pieces->at[i - 1].end_ns);
         has_cpu = has_cpu && piece->cpu_ns >= 0;
         cpu_ns += (double)piece->cpu_ns;
-        spaced += scratch[i - 1] >= 0.8 * (double)piece->cpu_ns;
+        spaced += scratch[i - 1] >= SPACED_CPU_MIN * (double)piece->cpu_ns;
     }
     uint64_t gaps = pieces->count - 1;
     qsort(scratch, gaps, sizeof *scratch, by_number);
@@ -224,11 +224,11 @@ enum lac_status lac_worker_turns_measure(const struct lac_diagnosis *diagnosis,
         }
         double beside = 0.0;
         ret_turns->spread_ns = spread_of(&pieces, scratch);
-        ret_turns->alone_ns =
-            median_beside(&pieces, 0.0, 1.25, scratch, &ret_turns->alone_count, &beside);
+        ret_turns->alone_ns = median_beside(&pieces, 0.0, ALONE_BESIDE_MAX, scratch,
+                                            &ret_turns->alone_count, &beside);
         ret_turns->beside_ns =
-            median_beside(&pieces, fmax(1.6, 0.75 * crowd), (double)INFINITY, scratch,
-                          &ret_turns->beside_count, &ret_turns->beside_workers);
+            median_beside(&pieces, fmax(COMPANY_MIN, COMPANY_OF_CROWD * crowd), (double)INFINITY,
+                          scratch, &ret_turns->beside_count, &ret_turns->beside_workers);
     }
     free(pieces.at);
     free(scratch);
@@ -239,21 +239,6 @@ enum lac_status lac_worker_turns_measure(const struct lac_diagnosis *diagnosis,
 
 enum { ENDS_MIN = 12, ENDS_OF_TWO_MIN = 24, ENDS_MANY = 48, ALONE_MIN = 4, BESIDE_MIN = 16 };
 
-/* One after the other, with less than a thirtieth of the time shared. */
-#define ALONE_PCT_MIN   97.0
-#define COVERED_PCT_MIN 80.0
-/* Ends are apart when even the closest tenth keeps half of the usual distance. */
-#define CLOSE_MIN      0.5
-#define SPACED_PCT_MIN 95.0
-#define GROWTH_MIN     0.7
-/* Independent pieces whose lengths differ by as much end anyhow. */
-#define SPREAD_MIN 0.7
-
-#define STORAGE_MB_S  20.0
-#define DISK_PCT      20.0
-#define READY_PCT_MAX 20.0
-#define READ_SHARE    0.4
-
 /** What would explain the same picture in another way. */
 static bool is_something_else(const struct lac_loading *loading)
 {
@@ -262,7 +247,8 @@ static bool is_something_else(const struct lac_loading *loading)
     bool reads = samples->has_threads &&
                  (samples->disk_pct >= DISK_PCT || samples->storage_mb_s >= STORAGE_MB_S);
     const struct lac_batch_reads *in_reads = &loading->reads; /* a wait that has its place */
-    bool waits_in_reads = in_reads->count > 0 && in_reads->cpu_ns < 0.5 * in_reads->ns &&
+    bool waits_in_reads = in_reads->count > 0 &&
+                          in_reads->cpu_ns < READ_COMPUTES_MAX * in_reads->ns &&
                           in_reads->ns >= READ_SHARE * loading->wall_ns;
     return waits_for_cores || reads || waits_in_reads;
 }
@@ -281,7 +267,7 @@ enum lac_serialization lac_serialization_of(const struct lac_diagnosis *diagnosi
         return LAC_SERIAL_ONE_AT_A_TIME;
     }
     bool is_apart = turns->count >= ends_min && turns->close_ns >= CLOSE_MIN * turns->between_ns;
-    if (!is_apart || loading->overlap < 1.5) {
+    if (!is_apart || loading->overlap < OVERLAP_MIN) {
         return LAC_SERIAL_NOT;
     }
     bool grows = turns->alone_count >= ALONE_MIN && turns->beside_count >= BESIDE_MIN &&
@@ -289,14 +275,15 @@ enum lac_serialization lac_serialization_of(const struct lac_diagnosis *diagnosi
     if (grows) {
         return LAC_SERIAL_GROWTH;
     }
-    bool has_company = isnan(turns->alone_ns) || turns->beside_ns > 1.5 * turns->alone_ns;
+    bool has_company =
+        isnan(turns->alone_ns) || turns->beside_ns > COMPANY_SLOWER_MIN * turns->alone_ns;
     if (has_company && turns->count >= ENDS_MANY &&
         turns->spread_ns >= SPREAD_MIN * turns->between_ns) {
         return LAC_SERIAL_ONE_BY_ONE;
     }
     bool has_cores = diagnosis->settings.allowed_cores >= 2;
-    bool is_one_core =
-        turns->cpu_cores >= 0.8 && turns->cpu_cores <= 1.15 && turns->spaced_pct >= SPACED_PCT_MIN;
+    bool is_one_core = turns->cpu_cores >= ONE_CORE_MIN && turns->cpu_cores <= ONE_CORE_MAX &&
+                       turns->spaced_pct >= SPACED_PCT_MIN;
     return has_cores && is_one_core && turns->alone_count < ALONE_MIN ? LAC_SERIAL_ONE_CORE
                                                                       : LAC_SERIAL_NOT;
 }

@@ -90,20 +90,20 @@ static bool align(const struct aligned *a, const struct aligned *b, int64_t *ret
     high = high > SHIFTS_MAX ? SHIFTS_MAX : high;
     double best = agreement(a, b, 0);
     *ret_shift = 0;
-    if (difference == 0 && best >= 0.6) {
+    if (difference == 0 && best >= AGREES_AS_IS) {
         return true; /* as many, in step: nothing to look for */
     }
-    for (int64_t size = 1; size <= SHIFTS_MAX && best < 0.999; size++) {
+    for (int64_t size = 1; size <= SHIFTS_MAX && best < AGREES_FULLY; size++) {
         for (int sign = -1; sign <= 1; sign += 2) {
             int64_t shift = sign * size;
             double share = shift < low || shift > high ? -1.0 : agreement(a, b, shift);
-            if (share > best + 0.02) {
+            if (share > best + SHIFT_BETTER) {
                 best = share;
                 *ret_shift = shift;
             }
         }
     }
-    return best >= 0.8;
+    return best >= AGREES_MIN;
 }
 
 /* -- groups ----------------------------------------------------------------------------------- */

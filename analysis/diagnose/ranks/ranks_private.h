@@ -11,7 +11,8 @@
  */
 
 #include "analysis/diagnose/facts/diagnosis.h"
-#include "analysis/diagnose/ranks/ranks.h" // IWYU pragma: export
+#include "analysis/diagnose/ranks/ranks.h"            // IWYU pragma: export
+#include "analysis/diagnose/ranks/ranks_thresholds.h" // IWYU pragma: export
 
 /** What a device does from one collective to the next: idle by cause, and work (beside collectives,
  *  too: who waits in one computes there). */

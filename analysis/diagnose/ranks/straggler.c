@@ -272,20 +272,20 @@ static const char *about_work(struct lateness *l)
         }
     }
     double usual = (double)lac_median_ns(l->scratch, count);
-    if ((double)own->kernel_count > 1.05 * usual) {
+    if ((double)own->kernel_count > MORE_KERNELS_MIN * usual) {
         return lac_texts_add(&run->texts,
                              " It runs %s, the median of the others %s: its share of the work is "
                              "larger.",
                              lac_say_count((int64_t)own->kernel_count, "kernel").text,
                              lac_say_rate(usual).text);
     }
-    if (isfinite(ratio) && ratio > 1.03 && spread < 1.15) {
+    if (isfinite(ratio) && ratio > SLOWER_KERNELS_MIN && spread < ALIKE_SPREAD_MAX) {
         return lac_texts_add(&run->texts,
                              " Its kernels are the same, and all take about %.2f times as long: a "
                              "lower clock (temperature, power limit) or another job on that GPU.",
                              ratio);
     }
-    if (isfinite(ratio) && ratio > 1.03) {
+    if (isfinite(ratio) && ratio > SLOWER_KERNELS_MIN) {
         return " Its kernels are as many as on the other ranks, and some take longer: larger "
                "inputs (longer sequences, an uneven shard).";
     }
@@ -354,8 +354,8 @@ static void write_reason(struct lateness *l, const char *split)
     int64_t rest_ns = lost_ns(l);
     bool is_recorded = l->before_ns * 2 < l->late_ns;
     bool can_tell = is_recorded && reason >= 0 && reason != LAC_CAUSE_UNATTRIBUTED &&
-                    (double)covered_ns >= 0.8 * (double)rest_ns &&
-                    (double)excess_ns >= 0.33 * (double)rest_ns;
+                    (double)covered_ns >= REASON_COVERS_MIN * (double)rest_ns &&
+                    (double)excess_ns >= REASON_SHARE_MIN * (double)rest_ns;
     finding->brief = "look at that rank";
     finding->confidence = can_tell ? 0.7 : 0.4;
     const char *before = say_before(l);
@@ -558,7 +558,7 @@ static void say_expected(struct lateness *l)
     struct lac_finding *finding = &l->run->finding;
     struct lac_text **texts = &l->run->texts;
     struct lac_said band = lac_say_band(finding->gain_low_pct, finding->gain_high_pct);
-    if (finding->step_mid_ns != LAC_UNKNOWN_NS && finding->gain_high_pct < 1.0) {
+    if (finding->step_mid_ns != LAC_UNKNOWN_NS && finding->gain_high_pct < GAIN_MIN_PCT) {
         finding->expect =
             lac_texts_add(texts,
                           "Nothing yet: the other ranks need %s a step by themselves, "
@@ -588,7 +588,7 @@ static bool stands_out(const struct lateness *l, uint32_t rank, uint32_t matched
     for (uint32_t r = 0; r < l->run->rank_count; r++) {
         sum_ns = lac_sum_ns(sum_ns, l->caused_ns[r]);
     }
-    double share = fmin(0.65, fmax(0.25, 1.5 / (double)matched));
+    double share = fmin(LATE_SHARE_MAX, fmax(LATE_SHARE_MIN, LATE_TIMES_TURNS / (double)matched));
     double caused_ns = (double)l->caused_ns[rank];
     return caused_ns * 50.0 >= (double)l->tables[rank]->span_ns && caused_ns > 0.0 &&
            caused_ns >= share * (double)sum_ns;

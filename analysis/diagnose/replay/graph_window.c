@@ -25,7 +25,7 @@ static bool is_even(const struct lac_analysis *analysis)
         all_ns += (double)analysis->steps[s].dur_ns;
     }
     double mean_ns = all_ns / (double)(last - first + 1);
-    return mean_ns <= 1.15 * (double)analysis->step_mean_ns;
+    return mean_ns <= WINDOW_LONGER_MAX * (double)analysis->step_mean_ns;
 }
 
 /** Where to begin: at the first kept step; where other work lies between them, at the longest row

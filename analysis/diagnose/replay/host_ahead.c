@@ -123,7 +123,6 @@ static int64_t scaled_ns(int64_t ns, double ratio)
 
 enum lac_status lac_host_ahead_measure(struct lac_diagnosis *diagnosis)
 {
-    const double ratio_min = 1.25; /* less may be the last step, on which the device still works */
     struct lac_analysis *analysis = diagnosis->analysis;
     bool can_tell = diagnosis->time && diagnosis->has_api && !diagnosis->has_device_steps &&
                     analysis->main_device != LAC_NONE;
@@ -139,7 +138,7 @@ enum lac_status lac_host_ahead_measure(struct lac_diagnosis *diagnosis)
     double ratio = fmin(lag_ratio(diagnosis, rows, count),
                         (double)analysis->duration_ns / (double)analysis->step_mean_ns);
     free(rows);
-    if (ratio < ratio_min) {
+    if (ratio < HOST_AHEAD_MIN) {
         return LAC_OK;
     }
     analysis->step_device_ns = scaled_ns(analysis->step_mean_ns, ratio);

@@ -181,16 +181,16 @@ static double with_loader(const struct lac_diagnosis *diagnosis, const struct la
 
 enum lac_trust lac_graph_trust(const struct lac_step_time *time)
 {
-    static const double trusted = 0.03;
     const struct lac_graph *graph = time->graph;
     if (!graph) {
         return LAC_TRUST_NONE;
     }
-    if (fabs(graph->base_error) <= trusted) {
+    if (fabs(graph->base_error) <= REPLAY_ERROR_MAX) {
         return LAC_TRUST_ALL;
     }
     double free_ns = graph->base_free_ns / graph->step_count;
-    bool is_near = graph->workers != 0 && fabs(free_ns - time->s_ns) <= trusted * time->s_ns;
+    bool is_near =
+        graph->workers != 0 && fabs(free_ns - time->s_ns) <= REPLAY_ERROR_MAX * time->s_ns;
     return is_near ? LAC_TRUST_DEVICE : LAC_TRUST_NONE;
 }
 

@@ -15,7 +15,8 @@
  * unless the host itself gets there earlier because it waited for the device before.
  */
 
-#include "analysis/diagnose/facts/diagnosis.h" // IWYU pragma: export
+#include "analysis/diagnose/facts/diagnosis.h"          // IWYU pragma: export
+#include "analysis/diagnose/replay/replay_thresholds.h" // IWYU pragma: export
 
 /** What an operation is to a change. */
 enum lac_op_class {

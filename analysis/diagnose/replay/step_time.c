@@ -111,7 +111,7 @@ static void measure_data(const struct lac_diagnosis *diagnosis, struct lac_step_
     const struct lac_loader_facts *loader = &diagnosis->analysis->loader;
     time->data_ns = (double)NAN;
     time->is_in_process = loader->num_workers == 0;
-    time->is_starving = time->starved_ns >= 0.05 * time->step_ns;
+    time->is_starving = time->starved_ns >= STARVING_MIN * time->step_ns;
     if (loader->fetch_mean_ns != LAC_UNKNOWN_NS && loader->num_workers >= 0) {
         int32_t workers = loader->num_workers > 0 ? loader->num_workers : 1;
         time->data_ns = (double)loader->fetch_mean_ns / workers;

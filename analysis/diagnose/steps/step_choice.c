@@ -118,7 +118,7 @@ static bool returns_later(const struct lac_analysis *analysis, uint32_t step)
     uint32_t alike = 0;
     for (uint32_t s = analysis->step_count / 2; s < analysis->step_count; s++) {
         double other = (double)own_ns(&analysis->steps[s]);
-        alike += s > step && other > 0.8 * length && other < 1.25 * length;
+        alike += s > step && other > ALIKE_SHORT * length && other < ALIKE_LONG * length;
     }
     return alike > 0;
 }
@@ -156,8 +156,10 @@ static void leave_out_warm_up(struct lac_diagnosis *diagnosis, int64_t *scratch)
         }
         /* longer: first use of things; shorter: the host runs ahead until the queue is full */
         double ratio = usual_ns > 0 ? (double)own_ns(step) / (double)usual_ns : 1.0;
-        bool waited = ratio < 0.8 && step->dur_ns > usual_ns; /* for data: that is no warm-up */
-        if ((ratio <= 1.2 && ratio >= 0.8) || waited || returns_later(analysis, s)) {
+        bool waited =
+            ratio < WARM_UP_SHORT && step->dur_ns > usual_ns; /* for data: that is no warm-up */
+        if ((ratio <= WARM_UP_LONG && ratio >= WARM_UP_SHORT) || waited ||
+            returns_later(analysis, s)) {
             return;
         }
         step->left_out = LAC_STEP_WARM_UP;
@@ -173,7 +175,7 @@ static void leave_out_others(struct lac_diagnosis *diagnosis, int64_t *scratch)
     }
     double usual = (double)median_of(diagnosis, scratch, 0, true);
     struct lac_step *last = &analysis->steps[analysis->step_count - 1];
-    if ((double)last->op_count < 0.8 * usual) {
+    if ((double)last->op_count < CUT_OFF_OPS_MAX * usual) {
         last->left_out = LAC_STEP_TRUNCATED;
     }
     uint32_t others = 0;
@@ -181,7 +183,8 @@ static void leave_out_others(struct lac_diagnosis *diagnosis, int64_t *scratch)
         for (uint32_t s = 0; s < analysis->step_count; s++) {
             struct lac_step *step = &analysis->steps[s];
             double ratio = usual > 0.0 ? (double)step->op_count / usual : 1.0;
-            if (step->left_out != LAC_STEP_KEPT || (ratio >= 0.5 && ratio <= 2.0)) {
+            if (step->left_out != LAC_STEP_KEPT ||
+                (ratio >= OTHER_OPS_MIN && ratio <= OTHER_OPS_MAX)) {
                 continue;
             }
             if (pass == 0) {
@@ -230,7 +233,7 @@ static void leave_out_partial_cycle(struct lac_analysis *analysis, int64_t *scra
         cut_ns += (double)analysis->steps[scratch[i]].dur_ns;
     }
     uint32_t at_end = 0; /* how many of the last ones; the others are the first */
-    double least_ns = fabs(cut_ns - usual_ns) * 0.99;
+    double least_ns = fabs(cut_ns - usual_ns) * CUT_BETTER;
     for (uint32_t i = 1; i <= excess; i++) {
         cut_ns += (double)(analysis->steps[scratch[kept - i]].dur_ns -
                            analysis->steps[scratch[excess - i]].dur_ns);
@@ -285,21 +288,21 @@ static void mark_outliers(struct lac_analysis *analysis, int64_t *scratch)
     /* where the host runs ahead, a step on it says when the queue was full, not how long it took */
     int64_t busy_ns =
         analysis->main_device == LAC_NONE ? 0 : analysis->devices[analysis->main_device].busy_ns;
-    if ((double)median_ns * analysis->step_count < 0.8 * (double)busy_ns) {
+    if ((double)median_ns * analysis->step_count < PACE_MIN * (double)busy_ns) {
         return;
     }
     for (uint32_t i = 0; i < count; i++) {
         scratch[i] = llabs(scratch[i] - median_ns);
     }
     qsort(scratch, count, sizeof *scratch, by_value);
-    double limit = (double)median_ns + 3.0 * 1.4826 * (double)percentile(scratch, count, 50);
+    double limit = (double)median_ns + OUTLIER_DEVIATIONS * (double)percentile(scratch, count, 50);
     int64_t usual_ops = usual_operations(analysis, scratch);
     for (uint32_t s = 0; s < analysis->step_count; s++) {
         struct lac_step *step = &analysis->steps[s];
         double length = (double)own_ns(step);
         bool is_of_its_kind = llabs((int64_t)step->op_count - usual_ops) <= usual_ops / 20 + 2;
         step->is_outlier = is_compared(step) && is_of_its_kind && length > limit &&
-                           length > 1.2 * (double)median_ns;
+                           length > OUTLIER_RATIO * (double)median_ns;
     }
 }
 

@@ -148,7 +148,7 @@ static bool is_anchor(const struct run *run, const struct window *window)
     }
     double mean = run->time_sum / run->regular;
     double variance = run->time_squares / run->regular - mean * mean;
-    return run->period >= KERNELS_SURE || variance < 0.04 * mean * mean;
+    return run->period >= KERNELS_SURE || variance < PERIOD_VARIANCE_MAX * mean * mean;
 }
 
 /** Share of the kernels between first and last that is in no unit: what a repetition that comes

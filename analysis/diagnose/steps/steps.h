@@ -3,7 +3,8 @@
 
 /* Where the steps are, which are kept, and what each did; what others call of this folder. */
 
-#include "analysis/diagnose/facts/diagnosis.h" // IWYU pragma: export
+#include "analysis/diagnose/facts/diagnosis.h"        // IWYU pragma: export
+#include "analysis/diagnose/steps/steps_thresholds.h" // IWYU pragma: export
 
 /* steps.c: where they are; step_period.c: found without names; step_choice.c: which are kept */
 LAC_MUST_USE enum lac_status lac_steps_detect(struct lac_diagnosis *diagnosis);

@@ -45,22 +45,25 @@ static void check_causes(struct lac_diagnosis *diagnosis)
         double limit_pct;
         enum lac_finding_kind findings[2]; /* not where one of these says more */
     } checks[] = {
-        {LAC_CAUSE_SYNC, LAC_CHECKED_SYNC, 3.0, {LAC_FINDING_SYNC_STALL, LAC_FINDING_SYNC_STALL}},
+        {LAC_CAUSE_SYNC,
+         LAC_CHECKED_SYNC,
+         FINE_SYNC_PCT,
+         {LAC_FINDING_SYNC_STALL, LAC_FINDING_SYNC_STALL}},
         {LAC_CAUSE_LAUNCH,
          LAC_CHECKED_LAUNCH,
-         5.0,
+         FINE_LAUNCH_PCT,
          {LAC_FINDING_LAUNCH_BOUND, LAC_FINDING_SLOW_OPTIMIZER}},
         {LAC_CAUSE_ALLOCATOR,
          LAC_CHECKED_ALLOCATOR,
-         1.0,
+         FINE_ALLOCATOR_PCT,
          {LAC_FINDING_ALLOCATOR_THRASH, LAC_FINDING_ALLOCATOR_THRASH}},
         {LAC_CAUSE_MODULE_LOAD,
          LAC_CHECKED_MODULE_LOAD,
-         1.0,
+         FINE_MODULE_PCT,
          {LAC_FINDING_MODULE_LOAD, LAC_FINDING_MODULE_LOAD}},
         {LAC_CAUSE_PROFILER,
          LAC_CHECKED_PROFILER,
-         1.0,
+         FINE_PROFILER_PCT,
          {LAC_FINDING_PROFILER_OVERHEAD, LAC_FINDING_PROFILER_OVERHEAD}},
     };
     const struct lac_step_time *time = diagnosis->time;
@@ -79,7 +82,7 @@ static void write_checked(struct lac_diagnosis *diagnosis)
     const struct lac_analysis *analysis = diagnosis->analysis;
     const struct lac_step_time *time = diagnosis->time;
     double starved_pct = lac_pct_of_step(diagnosis, time->starved_ns);
-    if (analysis->loader.is_present && starved_pct < 5.0 && !is_loading_told(analysis)) {
+    if (analysis->loader.is_present && starved_pct < FINE_DATA_PCT && !is_loading_told(analysis)) {
         fine(diagnosis, LAC_CHECKED_DATA, starved_pct);
     }
     double layout_pct = lac_pct_of_step(diagnosis, time->class_ns[LAC_OP_LAYOUT]);
@@ -88,12 +91,13 @@ static void write_checked(struct lac_diagnosis *diagnosis)
     }
     double copy_pct = lac_pct_of_step(diagnosis, time->exposed_copy_ns);
     bool is_copy_fine = !lac_finding_of(analysis, LAC_FINDING_PAGEABLE_COPY) &&
-                        !lac_finding_of(analysis, LAC_FINDING_BLOCKING_COPY) && copy_pct < 5.0;
+                        !lac_finding_of(analysis, LAC_FINDING_BLOCKING_COPY) &&
+                        copy_pct < FINE_COPIES_PCT;
     if (is_copy_fine) {
         fine(diagnosis, LAC_CHECKED_COPIES, copy_pct);
     }
     check_causes(diagnosis);
-    if (time->comm_ns > 0.0 && lac_pct_of_step(diagnosis, time->exposed_comm_ns) < 5.0 &&
+    if (time->comm_ns > 0.0 && lac_pct_of_step(diagnosis, time->exposed_comm_ns) < FINE_COMM_PCT &&
         !lac_finding_of(analysis, LAC_FINDING_EXPOSED_COMMUNICATION)) {
         fine(diagnosis, LAC_CHECKED_COMM, lac_pct_of_step(diagnosis, time->exposed_comm_ns));
     }

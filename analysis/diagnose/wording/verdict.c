@@ -86,7 +86,7 @@ static const char *say_part(struct lac_diagnosis *diagnosis, const struct part *
 static bool is_first(const struct lac_analysis *analysis, enum lac_finding_kind kind)
 {
     return analysis->finding_count > 0 && analysis->findings[0].kind == kind &&
-           analysis->findings[0].gain_mid_pct >= 1.0;
+           analysis->findings[0].gain_mid_pct >= GAIN_MIN_PCT;
 }
 
 /** Data is the longest part: what is lost to it, and what copies take beside it. */
@@ -98,7 +98,7 @@ static void say_starved(struct lac_diagnosis *diagnosis)
                         true};
     analysis->verdict = (struct lac_verdict){"data_wait", 'D', say_part(diagnosis, &part), ""};
     double copy_pct = lac_pct_of_step(diagnosis, time->exposed_copy_ns);
-    if (copy_pct >= 5.0) {
+    if (copy_pct >= SAID_BESIDE_PCT) {
         analysis->verdict.detail = lac_texts_add(
             &analysis->texts, "copies in line with the kernels take another %s (%s)",
             lac_say_ns(lac_round(time->exposed_copy_ns)).text, lac_say_pct(copy_pct).text);
@@ -127,7 +127,7 @@ static void say_about_step(struct lac_diagnosis *diagnosis)
             ""};
         return;
     }
-    if (computing_pct >= 90.0) {
+    if (computing_pct >= GPU_BOUND_PCT) {
         *verdict = (struct lac_verdict){
             "gpu", 'G',
             lac_texts_add(&analysis->texts, "the GPU is the limit: %.0f %% of the %s step computes",
@@ -152,7 +152,7 @@ static void say_about_step(struct lac_diagnosis *diagnosis)
     bool is_copy = is_first(analysis, LAC_FINDING_PAGEABLE_COPY) ||
                    is_first(analysis, LAC_FINDING_BLOCKING_COPY);
     bool says_it = is_copy && strcmp(verdict->cause, "copy_wait") == 0;
-    if (first && first->gain_mid_pct >= 1.0 && !says_it) {
+    if (first && first->gain_mid_pct >= GAIN_MIN_PCT && !says_it) {
         verdict->detail = first->title;
     }
 }
@@ -234,7 +234,7 @@ static void say_cold(struct lac_diagnosis *diagnosis)
 static const char *cause_of_trace(const struct lac_analysis *analysis)
 {
     const struct lac_device_facts *device = &analysis->devices[analysis->main_device];
-    if (device->span_ns > 0 && device->not_computing_pct <= 10.0) {
+    if (device->span_ns > 0 && device->not_computing_pct <= NOT_COMPUTING_MAX_PCT) {
         return "gpu";
     }
     struct part part = largest_of_trace(analysis);
@@ -315,7 +315,7 @@ static void say_about_host(struct lac_diagnosis *diagnosis)
             "Record with CUDA activities to see what the GPU did."};
         return;
     }
-    bool is_starved = waits_pct >= 5.0;
+    bool is_starved = waits_pct >= HOST_STARVES_PCT;
     verdict->cause = is_starved ? "data_wait" : "host";
     verdict->letter = is_starved ? 'D' : 'H';
     verdict->text =

@@ -3,7 +3,8 @@
 
 /* What is said of the trace as a whole, after the findings: the verdict and the notes. */
 
-#include "analysis/diagnose/findings/findings.h" // IWYU pragma: export
+#include "analysis/diagnose/findings/findings.h"          // IWYU pragma: export
+#include "analysis/diagnose/wording/wording_thresholds.h" // IWYU pragma: export
 
 /** verdict.c: the one sentence, what was checked and is fine, what was not recorded. */
 void lac_verdict_say(struct lac_diagnosis *diagnosis);

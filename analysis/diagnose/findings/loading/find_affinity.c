@@ -5,8 +5,6 @@
 #include <math.h>
 #include <stdint.h>
 
-#define READY_MIN_PCT 20.0
-
 enum reason { NO_REASON = 0, SLURM_STEP, OWN_MASK, NARROW_MASK };
 
 /** Cores that the launcher was allowed; the training process may have fewer. */
@@ -45,7 +43,8 @@ static bool wants_more(const struct lac_diagnosis *diagnosis)
     const struct lac_step_time *time = diagnosis->time;
     int64_t cpu_ns = diagnosis->analysis->loader.fetch_cpu_mean_ns;
     bool waits = loading->samples.has_threads && loading->samples.ready_pct >= READY_MIN_PCT;
-    bool fills = cpu_ns > 0 && (double)cpu_ns / loading->mask_cores >= 0.75 * time->step_ns;
+    bool fills =
+        cpu_ns > 0 && (double)cpu_ns / loading->mask_cores >= CORES_FULL_MIN * time->step_ns;
     return waits || fills;
 }
 

@@ -5,9 +5,6 @@
 #include <math.h>
 #include <stdint.h>
 
-#define READY_MIN_PCT     20.0
-#define OTHER_THREADS_MIN 0.3
-
 int32_t lac_cores_wanted(const struct lac_diagnosis *diagnosis)
 {
     const struct lac_step_time *time = diagnosis->time;
@@ -16,7 +13,7 @@ int32_t lac_cores_wanted(const struct lac_diagnosis *diagnosis)
     if (cpu_ns <= 0) {
         return (workers > 0 ? workers : 1) + 1;
     }
-    double cores = ceil(1.1 * (double)cpu_ns / fmax(time->s_ns, 1.0));
+    double cores = ceil(CORES_MARGIN * (double)cpu_ns / fmax(time->s_ns, 1.0));
     return (int32_t)fmin(cores, 65535.0) + 1;
 }
 
@@ -26,7 +23,7 @@ static bool waits_for_cores(const struct lac_diagnosis *diagnosis)
     const struct lac_loading_samples *samples = &diagnosis->loading->samples;
     int32_t cores = diagnosis->settings.allowed_cores;
     return samples->has_threads && samples->ready_pct >= READY_MIN_PCT && cores > 0 &&
-           samples->job_cores + samples->job_ready >= 1.1 * cores;
+           samples->job_cores + samples->job_ready >= CORES_MARGIN * cores;
 }
 
 /** Each worker runs several threads: fewer of them before more cores. */

@@ -5,10 +5,6 @@
 #include <math.h>
 #include <stdint.h>
 
-/* Periods are a tenth of a second: two of ten a second is a fifth of the time. */
-#define PERIODS_MIN   2.0
-#define THROTTLED_MIN 10.0
-
 bool lac_find_cpu_throttled(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
 {
     struct lac_analysis *analysis = diagnosis->analysis;

@@ -86,7 +86,7 @@ static const char *why_workers(const struct lac_diagnosis *diagnosis)
     const char *load = "";
     const char *waits = "";
     double computes_pct = 100.0 * (double)loader->fetch_cpu_mean_ns / (double)loader->fetch_mean_ns;
-    if (loader->fetch_cpu_mean_ns >= 0 && computes_pct < 50.0) {
+    if (loader->fetch_cpu_mean_ns >= 0 && computes_pct < COMPUTES_PCT_MAX) {
         waits = lac_texts_add(&analysis->texts,
                               " A batch computes for %.0f %% of its time and waits for the rest "
                               "(storage, network, a lock): workers can overlap that.",
@@ -116,7 +116,7 @@ static int32_t workers_for_tail(const struct lac_diagnosis *diagnosis, int32_t w
         return wanted;
     }
     int32_t least = wanted;
-    double enough_ns = 1.03 * fmax(time->s_ns, time->cores_ns);
+    double enough_ns = KEEPS_UP_MAX * fmax(time->s_ns, time->cores_ns);
     while (wanted < TIMES_MOST * least &&
            lac_loader_step(time, time->s_ns, wanted, 1.0) > enough_ns) {
         wanted++;
@@ -228,7 +228,7 @@ static bool propose_room(const struct lac_diagnosis *diagnosis, struct lac_findi
     what_if.workers = wanted;
     lac_finding_price(diagnosis, finding, &what_if);
     double bytes = (double)wanted * (double)loading->prefetch * (double)loading->batch_bytes;
-    long long gigabytes = (long long)ceil(fmin(1.25 * bytes / 1e9, 1e9));
+    long long gigabytes = (long long)ceil(fmin(ROOM_MARGIN * bytes / 1e9, 1e9));
     finding->brief =
         lac_texts_add(&analysis->texts, "shared memory, then num_workers=%d", (int)wanted);
     finding->change = lac_texts_add(
@@ -308,8 +308,9 @@ static bool is_in_memory(const struct lac_diagnosis *diagnosis)
 {
     const struct lac_loader_facts *loader = &diagnosis->analysis->loader;
     const struct lac_loading *loading = diagnosis->loading;
-    bool is_computing = loader->fetch_cpu_mean_ns >= 0 &&
-                        (double)loader->fetch_cpu_mean_ns >= 0.8 * (double)loader->fetch_mean_ns;
+    bool is_computing =
+        loader->fetch_cpu_mean_ns >= 0 &&
+        (double)loader->fetch_cpu_mean_ns >= IN_MEMORY_CPU_MIN * (double)loader->fetch_mean_ns;
     return diagnosis->time->is_in_process && !loader->is_fetch_from_wait && is_computing &&
            loader->fetch_mean_ns <= HAND_OVER_NS && loading->reads.count == 0;
 }

@@ -9,7 +9,7 @@
 bool lac_is_short_of_cores(const struct lac_diagnosis *diagnosis)
 {
     const struct lac_step_time *time = diagnosis->time;
-    return time->cores_ns >= 0.75 * time->step_ns;
+    return time->cores_ns >= CORES_FULL_MIN * time->step_ns;
 }
 
 void lac_loading_open(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
@@ -23,9 +23,9 @@ void lac_loading_open(const struct lac_diagnosis *diagnosis, struct lac_finding 
                       analysis->main_device == LAC_NONE ? "The training process" : "The GPU",
                       lac_say_ns(lac_round(time->starved_ns)).text,
                       lac_say_ns(analysis->step_mean_ns).text, lac_say_pct(starved_pct).text);
-    finding->severity = starved_pct >= 20.0   ? LAC_SEVERITY_CRITICAL
-                        : starved_pct >= 10.0 ? LAC_SEVERITY_WARNING
-                                              : LAC_SEVERITY_INFO;
+    finding->severity = starved_pct >= CRITICAL_WAIT_PCT  ? LAC_SEVERITY_CRITICAL
+                        : starved_pct >= WARNING_WAIT_PCT ? LAC_SEVERITY_WARNING
+                                                          : LAC_SEVERITY_INFO;
     finding->confidence = analysis->step_kept_count >= 2 * STEPS_MIN ? 0.9 : 0.7;
 }
 

@@ -25,7 +25,7 @@ static struct ahead find_ahead(const struct lac_diagnosis *diagnosis)
         double needed = (double)workers * choices[i] / (double)loading->prefetch;
         double step_ns = lac_loader_step_ahead(time, loading->free_ns, workers, choices[i], 1.0);
         bool fits = choices[i] > loading->prefetch && needed <= (double)room.workers_most;
-        if (fits && step_ns < 0.97 * ahead.step_ns) {
+        if (fits && step_ns < AHEAD_GAIN_MAX * ahead.step_ns) {
             ahead = (struct ahead){choices[i], step_ns};
         }
     }
@@ -38,9 +38,9 @@ static bool is_tail(const struct lac_diagnosis *diagnosis)
     const struct lac_step_time *time = diagnosis->time;
     const struct lac_tail *tail = &diagnosis->loading->tail;
     double waits_ns = tail->now_ns - diagnosis->loading->free_ns;
-    bool is_model_right = fabs(tail->now_ns - time->step_ns) <= 0.15 * time->step_ns;
-    return is_model_right && tail->slow_pct > 0.0 && tail->slow_pct <= 20.0 && waits_ns > 0.0 &&
-           tail->now_ns - tail->even_ns >= 0.6 * waits_ns;
+    bool is_model_right = fabs(tail->now_ns - time->step_ns) <= TAIL_ERROR_MAX * time->step_ns;
+    return is_model_right && tail->slow_pct > 0.0 && tail->slow_pct <= TAIL_PCT_MAX &&
+           waits_ns > 0.0 && tail->now_ns - tail->even_ns >= TAIL_SHARE_MIN * waits_ns;
 }
 
 /** The fetch that took longest, as evidence. */
@@ -73,8 +73,8 @@ static void say_change(const struct lac_diagnosis *diagnosis, struct lac_finding
         has_in_order
             ? "\n# or, where the order of batches does not matter: DataLoader(..., in_order=False)"
             : "";
-    bool absorbs = ahead.batches > 0 &&
-                   ahead.step_ns <= fmax(1.05 * tail->even_ns, diagnosis->loading->free_ns);
+    bool absorbs = ahead.batches > 0 && ahead.step_ns <= fmax(AHEAD_ABSORBS_MAX * tail->even_ns,
+                                                              diagnosis->loading->free_ns);
     if (absorbs) {
         const char *value = lac_texts_add(&analysis->texts, "%d", (int)ahead.batches);
         finding->brief = lac_texts_add(&analysis->texts, "prefetch_factor=%s", value);

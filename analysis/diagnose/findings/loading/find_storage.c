@@ -7,9 +7,6 @@
 
 enum { SMALL_FILE_BYTES = 256 * 1024, OPENS_MIN = 4 };
 
-#define READ_SHARE_MIN 0.4
-#define READ_CPU_MAX   0.5
-
 /** Reading takes much of a batch and computes little meanwhile. Files from memory compute: they
  *  are copied. */
 static bool waits_for_storage(const struct lac_diagnosis *diagnosis)
@@ -21,8 +18,9 @@ static bool waits_for_storage(const struct lac_diagnosis *diagnosis)
         return false;
     }
     double fetch_ns = (double)loader->fetch_mean_ns * (double)loader->fetch_count;
-    bool is_much = reads->ns >= READ_SHARE_MIN * fetch_ns && reads->ns <= 1.01 * fetch_ns;
-    bool shares_cores = loading->samples.has_threads && loading->samples.ready_pct >= 20.0;
+    bool is_much =
+        reads->ns >= READ_SHARE_MIN * fetch_ns && reads->ns <= READS_OF_FETCH_MAX * fetch_ns;
+    bool shares_cores = loading->samples.has_threads && loading->samples.ready_pct >= READY_MIN_PCT;
     return is_much && reads->cpu_ns < READ_CPU_MAX * reads->ns && !shares_cores;
 }
 

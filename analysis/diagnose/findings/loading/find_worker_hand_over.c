@@ -9,10 +9,6 @@
 
 enum { MATCHED_MIN = 8, LARGE_BYTES = 4000000 };
 
-#define DONE_SHARE_MIN 0.5
-#define BUSY_PCT_MAX   85.0
-#define PACKING_MIN    0.1
-
 /** Mean time of a part for one batch; 0 when it was not recorded. */
 static double part_ns(const struct lac_diagnosis *diagnosis, const char *name)
 {
@@ -31,9 +27,10 @@ static bool is_handing_over(const struct lac_diagnosis *diagnosis)
     const struct lac_late_batches *late = &diagnosis->loading->late;
     double busy_pct = diagnosis->analysis->loader.worker_busy_pct;
     bool is_known = late->matched_count >= MATCHED_MIN && diagnosis->loading->workers > 0 &&
-                    late->matched_ns >= 0.5 * diagnosis->time->starved_ns;
-    return is_known && late->done_ns >= DONE_SHARE_MIN * late->matched_ns &&
-           lac_pct_of_step(diagnosis, late->done_ns) >= 3.0 && busy_pct <= BUSY_PCT_MAX;
+                    late->matched_ns >= MAIN_PART_MIN * diagnosis->time->starved_ns;
+    return is_known && late->done_ns >= MAIN_PART_MIN * late->matched_ns &&
+           lac_pct_of_step(diagnosis, late->done_ns) >= COST_OF_WORK_MIN_PCT &&
+           busy_pct <= BUSY_PCT_MAX;
 }
 
 /** What is known of the way of a batch from its worker into the loop; means, 0 not recorded. */
@@ -118,7 +115,7 @@ bool lac_find_worker_hand_over(const struct lac_diagnosis *diagnosis, struct lac
                             .unpack_ns = part_ns(diagnosis, "loader.unpack"),
                             .pin_ns = part_ns(diagnosis, "loader.pin")};
     say_why(diagnosis, finding, &way);
-    say_change(finding, way.pin_ns >= 0.5 * done_ns,
+    say_change(finding, way.pin_ns >= MAIN_PART_MIN * done_ns,
                way.put_ns + way.unpack_ns >= PACKING_MIN * done_ns ||
                    loading->batch_bytes >= LARGE_BYTES);
     finding->expect =

@@ -19,15 +19,15 @@ bool lac_find_worker_respawn(const struct lac_diagnosis *diagnosis, struct lac_f
         !(is_anew || (persistent == 0 && loading->workers > 0))) {
         return false;
     }
-    bool is_main = late->first_ns >= 0.5 * time->starved_ns;
-    if (!is_main || lac_pct_of_step(diagnosis, late->first_saved_ns) < 1.0) {
+    bool is_main = late->first_ns >= MAIN_PART_MIN * time->starved_ns;
+    if (!is_main || lac_pct_of_step(diagnosis, late->first_saved_ns) < COST_MIN_PCT) {
         return false;
     }
     lac_loading_open(diagnosis, finding);
     double saved_ns = late->first_saved_ns;
     lac_finding_cost(diagnosis, finding, late->first_ns);
     lac_loading_price(diagnosis, finding, time->step_ns - late->first_ns, time->step_ns - saved_ns,
-                      time->step_ns - 0.6 * saved_ns);
+                      time->step_ns - RESPAWN_WORST * saved_ns);
     double each_ns = late->first_ns * (double)analysis->step_kept_count / (double)late->epochs;
     finding->title = lac_texts_add(
         &analysis->texts,

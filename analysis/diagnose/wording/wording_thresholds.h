@@ -1,0 +1,23 @@
+#ifndef LAC_ANALYSIS_DIAGNOSE_WORDING_WORDING_THRESHOLDS_H
+#define LAC_ANALYSIS_DIAGNOSE_WORDING_WORDING_THRESHOLDS_H
+
+/* Thresholds of what is said of the trace as a whole; percent of the mean kept step. */
+
+/* Below these shares a cause is fine: what is a finding from there on. */
+#define FINE_DATA_PCT      5.0
+#define FINE_COPIES_PCT    5.0
+#define FINE_COMM_PCT      5.0
+#define FINE_SYNC_PCT      3.0
+#define FINE_LAUNCH_PCT    5.0
+#define FINE_ALLOCATOR_PCT 1.0
+#define FINE_MODULE_PCT    1.0
+#define FINE_PROFILER_PCT  1.0
+
+/* Copies that are said beside a wait for data. */
+#define SAID_BESIDE_PCT 5.0
+/* The device computes nine tenths of the recording: it is the limit of it. */
+#define NOT_COMPUTING_MAX_PCT 10.0
+/* Waiting that makes the training process of a trace without a device starve. */
+#define HOST_STARVES_PCT 5.0
+
+#endif
