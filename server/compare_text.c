@@ -34,10 +34,10 @@ static void write_side(struct lac_text_page *page, char letter, const struct lac
                    is_long ? ".." : "", mark);
     char rate[48] = "";
     if (isfinite(per_s)) {
-        (void)snprintf(rate, sizeof rate, "%s %s/s", lac_say_rate(per_s).text, unit);
+        (void)snprintf(rate, sizeof rate, "%s %s/s", lac_format_rate(per_s).text, unit);
     }
     lac_text_line(page, LAC_TEXT_PLAIN, "%c  %-36s %8s %17s %4u step%s", letter, both,
-                  lac_say_ns(analysis->step_mean_ns).text, rate,
+                  lac_format_ns(analysis->step_mean_ns).text, rate,
                   (unsigned)analysis->step_kept_count, analysis->step_kept_count == 1 ? "" : "s");
 }
 
@@ -173,8 +173,8 @@ static void write_kinds(struct lac_text_page *page, const struct lac_comparison 
         }
         char text[160];
         (void)snprintf(text, sizeof text, "%s a step -> %s (%u and %u)",
-                       a->count > 0 ? lac_say_ns(a->mean_ns).text : "none",
-                       b->count > 0 ? lac_say_ns(b->mean_ns).text : "none", (unsigned)a->count,
+                       a->count > 0 ? lac_format_ns(a->mean_ns).text : "none",
+                       b->count > 0 ? lac_format_ns(b->mean_ns).text : "none", (unsigned)a->count,
                        (unsigned)b->count);
         lac_text_paragraph(page, LAC_TEXT_PLAIN, lac_compare_kind_name((enum lac_compare_kind)kind),
                            text, 11, 1);

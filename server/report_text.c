@@ -71,12 +71,13 @@ static void steps_text(const struct lac_text_page *page, const struct lac_analys
         (void)snprintf(spread, sizeof spread, " (%s%.*f %%)", page->is_ascii ? "+-" : "\u00b1",
                        analysis->step_spread_pct < 1.0 ? 1 : 0, analysis->step_spread_pct);
     }
-    int length = snprintf(
-        out, capacity_bytes, "%u step%s, %s%s", (unsigned)analysis->step_kept_count,
-        analysis->step_kept_count == 1 ? "" : "s", lac_say_ns(analysis->step_mean_ns).text, spread);
+    int length =
+        snprintf(out, capacity_bytes, "%u step%s, %s%s", (unsigned)analysis->step_kept_count,
+                 analysis->step_kept_count == 1 ? "" : "s",
+                 lac_format_ns(analysis->step_mean_ns).text, spread);
     if (isfinite(analysis->throughput_per_s) && length >= 0 && (size_t)length < capacity_bytes) {
         (void)snprintf(out + length, capacity_bytes - (size_t)length, "   %s %s/s",
-                       lac_say_rate(analysis->throughput_per_s).text, analysis->throughput_unit);
+                       lac_format_rate(analysis->throughput_per_s).text, analysis->throughput_unit);
     }
 }
 
@@ -134,7 +135,7 @@ static void write_need(struct lac_text_page *page, const char *what, int64_t ns,
     }
     bar[used] = '\0';
     lac_text_line(page, LAC_TEXT_PLAIN, "%-12s %s %s %6s  %s", what, bar,
-                  end >= BAR_COLUMNS ? "|" : " ", lac_say_rate((double)ns / 1e6).text, note);
+                  end >= BAR_COLUMNS ? "|" : " ", lac_format_rate((double)ns / 1e6).text, note);
 }
 
 static int64_t largest(const int64_t *values, int count)
@@ -163,14 +164,14 @@ static void write_needs(struct lac_text_page *page, const struct lac_analysis *a
     char data[96] = "";
     if (loader->num_workers > 0 && loader->fetch_mean_ns != LAC_UNKNOWN_NS) {
         (void)snprintf(data, sizeof data, "%s x %s",
-                       lac_say_count(loader->num_workers, "worker").text,
-                       lac_say_ns(loader->fetch_mean_ns).text);
+                       lac_format_count(loader->num_workers, "worker").text,
+                       lac_format_ns(loader->fetch_mean_ns).text);
     } else if (loader->num_workers == 0) {
         (void)snprintf(data, sizeof data, "in the training process");
     }
     lac_text_line(page, LAC_TEXT_PLAIN, "%s", "");
     lac_text_line(page, LAC_TEXT_DIM, "one step, ms  the step is %s",
-                  lac_say_ns(analysis->step_mean_ns).text);
+                  lac_format_ns(analysis->step_mean_ns).text);
     int64_t step_ns = analysis->step_mean_ns;
     write_need(page, "data", needs->data_ns, step_ns, scale_ns, data);
     write_need(page, "GPU kernels", needs->gpu_ns, step_ns, scale_ns, "");
@@ -189,8 +190,8 @@ static void write_findings(struct lac_text_page *page, const struct lac_analysis
         return;
     }
     lac_text_line(page, LAC_TEXT_PLAIN, "%s", "");
-    struct lac_said mid = lac_say_band(first->gain_mid_pct, first->gain_mid_pct);
-    struct lac_said band = lac_say_band(first->gain_low_pct, first->gain_high_pct);
+    struct lac_text32 mid = lac_format_band(first->gain_mid_pct, first->gain_mid_pct);
+    struct lac_text32 band = lac_format_band(first->gain_low_pct, first->gain_high_pct);
     bool is_wide = strcmp(mid.text, band.text) != 0;
     /* where nothing has a place in the code, the changes get its column */
     int place = first->where[0] != '\0' ? 20 : 0;
@@ -198,15 +199,15 @@ static void write_findings(struct lac_text_page *page, const struct lac_analysis
     lac_text_line(page, LAC_TEXT_DIM, "%-*s %-*s%9s  %s", what + 3, "do this", place,
                   place > 0 ? "where" : "", "step", "less time");
     lac_text_line(page, LAC_TEXT_PLAIN, "1  %-*.*s %-*.*s%9s  %.*s%s%s%s", what, what, first->brief,
-                  place, place, first->where, lac_say_ns(first->step_mid_ns).text,
+                  place, place, first->where, lac_format_ns(first->step_mid_ns).text,
                   is_wide ? (int)strlen(mid.text) - 2 : 8, mid.text, is_wide ? " (" : "",
                   is_wide ? band.text : "", is_wide ? ")" : "");
     bool follows = analysis->plan_count > 0 && strcmp(analysis->plan[0].brief, first->brief) == 0;
     for (uint32_t i = 1; i < analysis->plan_count && i < 3 && follows; i++) {
         const struct lac_plan_step *then = &analysis->plan[i];
         lac_text_line(page, LAC_TEXT_PLAIN, "%u  then %-*.*s %-*s%9s  %s", (unsigned)i + 1,
-                      what - 5, what - 5, then->brief, place, "", lac_say_ns(then->step_ns).text,
-                      lac_say_band(then->gain_pct, then->gain_pct).text);
+                      what - 5, what - 5, then->brief, place, "", lac_format_ns(then->step_ns).text,
+                      lac_format_band(then->gain_pct, then->gain_pct).text);
     }
     lac_text_paragraph(page, LAC_TEXT_PLAIN, "prove it", first->check, 12, 1);
 }
@@ -291,14 +292,14 @@ enum lac_status lac_report_text(const struct lac_analysed *analysed,
 
 static void write_rank(struct lac_text_page *page, const struct lac_rank_facts *facts)
 {
-    struct lac_said step = {.text = "-"};
+    struct lac_text32 step = {.text = "-"};
     if (facts->step_kept_count > 0) {
-        step = lac_say_ns(facts->step_mean_ns);
+        step = lac_format_ns(facts->step_mean_ns);
     }
     lac_text_line(
         page, LAC_TEXT_PLAIN, "%6d %10s %8s %14s %14s   %c %.16s", (int)facts->rank, step.text,
-        lac_say_pct(facts->idle_pct).text, lac_say_pct(facts->exposed_comm_pct).text,
-        facts->is_matched ? lac_say_ns(facts->wait_ns).text : "-", facts->letter, facts->cause);
+        lac_format_pct(facts->idle_pct).text, lac_format_pct(facts->exposed_comm_pct).text,
+        facts->is_matched ? lac_format_ns(facts->wait_ns).text : "-", facts->letter, facts->cause);
 }
 
 enum lac_status lac_report_run_text(const struct lac_run *run,

@@ -45,9 +45,9 @@ static const char *why_not(struct lac_text **texts, const struct lac_compare_sid
 }
 
 /** "12 %", "0.4 %": two digits and a sign of its own, for changes. */
-static struct lac_said say_size(double pct)
+static struct lac_text32 say_size(double pct)
 {
-    struct lac_said said;
+    struct lac_text32 said;
     double size = fabs(pct);
     int decimals = size < 0.95 ? 2 : size < 9.5 ? 1 : 0;
     (void)snprintf(said.text, sizeof said.text, "%.*f", decimals, size);

@@ -148,9 +148,9 @@ static const char *what_grew(const struct lac_comparison *comparison, int64_t *r
 /** "370 ms (370-378)": the band in the unit of its middle. */
 static void say_band(const struct lac_compare_prediction *it, char *out, size_t capacity_bytes)
 {
-    struct lac_said mid = lac_say_ns(it->mid_ns);
-    struct lac_said low = lac_say_ns(it->low_ns);
-    struct lac_said high = lac_say_ns(it->high_ns);
+    struct lac_text32 mid = lac_format_ns(it->mid_ns);
+    struct lac_text32 low = lac_format_ns(it->low_ns);
+    struct lac_text32 high = lac_format_ns(it->high_ns);
     char *unit_low = strrchr(low.text, ' ');
     const char *unit_mid = strrchr(mid.text, ' ');
     const char *unit_high = strrchr(high.text, ' ');
@@ -179,11 +179,11 @@ static const char *prediction_text(struct lac_comparison *comparison, int64_t ac
                         achieved_ns > it->high_ns && grown_ns > achieved_ns / 50;
     if (!it->is_within && is_explained) {
         (void)snprintf(missed, sizeof missed, ": %s grew by %s a step", grown,
-                       lac_say_ns(grown_ns).text);
+                       lac_format_ns(grown_ns).text);
     }
     say_band(it, band, sizeof band);
     return lac_texts_add(&comparison->texts, "predicted %s, achieved %s: %s%s%s", band,
-                         lac_say_ns(achieved_ns).text,
+                         lac_format_ns(achieved_ns).text,
                          it->is_within              ? "within the band"
                          : achieved_ns < it->low_ns ? "better than the band"
                                                     : "missed",

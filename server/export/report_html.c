@@ -218,7 +218,7 @@ static void write_evidence(struct lac_buffer *out, const struct lac_report_sourc
         }
         char track[96];
         lac_report_trim(track, sizeof track, evidence->track_name);
-        lac_buffer_printf(out, "<li>at %s, ", lac_say_ns(evidence->t0_ns).text);
+        lac_buffer_printf(out, "<li>at %s, ", lac_format_ns(evidence->t0_ns).text);
         lac_html_text(out, source, track);
         lac_buffer_puts(out, ": ");
         lac_html_text(out, source, evidence->text);
@@ -310,7 +310,7 @@ static void write_idle(struct lac_buffer *out, const struct lac_report_source *s
                           "<p>Over the whole trace %s did something for %.0f %% of %s, and did not "
                           "compute for %.0f %%: idle, copies in line and communication in line "
                           "together.</p>\n",
-                          which, device->busy_pct, lac_say_ns(device->span_ns).text,
+                          which, device->busy_pct, lac_format_ns(device->span_ns).text,
                           device->not_computing_pct);
     }
     if (device->idle_ns > 0) {
@@ -326,8 +326,8 @@ static void write_idle(struct lac_buffer *out, const struct lac_report_source *s
                               "%s</td></tr>\n",
                               lac_cause_name((enum lac_cause)cause),
                               lac_cause_letter((enum lac_cause)cause),
-                              lac_report_cause_words((enum lac_cause)cause), lac_say_ns(ns).text,
-                              lac_say_pct(100.0 * (double)ns / (double)device->idle_ns).text);
+                              lac_report_cause_words((enum lac_cause)cause), lac_format_ns(ns).text,
+                              lac_format_pct(100.0 * (double)ns / (double)device->idle_ns).text);
         }
         lac_buffer_puts(out, "</table>\n");
     }
@@ -354,8 +354,8 @@ static void write_kernels(struct lac_buffer *out, const struct lac_report_source
         lac_html_text(out, source, kernels[k].name);
         lac_buffer_printf(
             out, "</td><td>%s</td><td>%s</td><td>%s</td><td>%s</td></tr>\n", kernels[k].family,
-            lac_say_rate((double)kernels[k].count).text, lac_say_ns(kernels[k].total_ns).text,
-            lac_say_pct(100.0 * (double)kernels[k].total_ns / (double)analysis->kernel_total_ns)
+            lac_format_rate((double)kernels[k].count).text, lac_format_ns(kernels[k].total_ns).text,
+            lac_format_pct(100.0 * (double)kernels[k].total_ns / (double)analysis->kernel_total_ns)
                 .text);
     }
     lac_buffer_puts(out, "</table>\n");

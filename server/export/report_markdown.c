@@ -136,11 +136,11 @@ static void write_needs(struct lac_buffer *out, const struct lac_report_source *
         memset(bar, '=', sizeof bar);
         bar[length < 1 ? 1 : length > 40 ? 40 : length] = '\0';
         lac_buffer_printf(out, "%-13s %-40s %9s%s%s\n", needs[i].name, bar,
-                          lac_say_ns(needs[i].ns).text, needs[i].note[0] != '\0' ? "  " : "",
+                          lac_format_ns(needs[i].ns).text, needs[i].note[0] != '\0' ? "  " : "",
                           needs[i].note);
     }
     lac_buffer_printf(out, "%-13s %-40s %9s\n```\n\n", "the step", "",
-                      lac_say_ns(source->analysis->step_mean_ns).text);
+                      lac_format_ns(source->analysis->step_mean_ns).text);
 }
 
 static void write_plan(struct lac_buffer *out, const struct lac_report_source *source)
@@ -211,7 +211,7 @@ static void write_finding(struct lac_buffer *out, const struct lac_report_source
             continue;
         }
         lac_report_trim(track, sizeof track, finding->evidence[i].track_name);
-        lac_buffer_printf(out, "- seen at %s, ", lac_say_ns(finding->evidence[i].t0_ns).text);
+        lac_buffer_printf(out, "- seen at %s, ", lac_format_ns(finding->evidence[i].t0_ns).text);
         put_text(out, source, track);
         lac_buffer_puts(out, ": ");
         put_text(out, source, finding->evidence[i].text);
@@ -234,8 +234,8 @@ static void write_idle(struct lac_buffer *out, const struct lac_report_source *s
         int64_t ns = device->idle_by_cause_ns[cause];
         if (ns > 0) {
             lac_buffer_printf(out, "| %c %s | %s | %s |\n", lac_cause_letter((enum lac_cause)cause),
-                              lac_report_cause_words((enum lac_cause)cause), lac_say_ns(ns).text,
-                              lac_say_pct(100.0 * (double)ns / (double)device->idle_ns).text);
+                              lac_report_cause_words((enum lac_cause)cause), lac_format_ns(ns).text,
+                              lac_format_pct(100.0 * (double)ns / (double)device->idle_ns).text);
         }
     }
     lac_buffer_puts(out, "\n");

@@ -79,7 +79,7 @@ void lac_svg_needs(struct lac_buffer *out, const struct lac_report_source *sourc
         lac_buffer_printf(out,
                           "<rect x=\"%d\" y=\"%.1f\" width=\"%.1f\" height=\"17\" class=\"bar\"/>",
                           LABEL_WIDTH, y, width > 1.0 ? width : 1.0);
-        (void)snprintf(note, sizeof note, "%s%s%s", lac_say_ns(needs[i].ns).text,
+        (void)snprintf(note, sizeof note, "%s%s%s", lac_format_ns(needs[i].ns).text,
                        needs[i].note[0] != '\0' ? " \u00b7 " : "", needs[i].note);
         lac_svg_text(out, LABEL_WIDTH + bars + 14.0, y + 13.0, "note", note);
     }
@@ -87,7 +87,7 @@ void lac_svg_needs(struct lac_buffer *out, const struct lac_report_source *sourc
                       "<line x1=\"%.1f\" x2=\"%.1f\" y1=\"14\" y2=\"%d\" class=\"mark\"/>"
                       "<text x=\"%.1f\" y=\"10\" class=\"note\" text-anchor=\"end\">the step: ",
                       step_x, step_x, height, step_x);
-    lac_buffer_puts(out, lac_say_ns(analysis->step_mean_ns).text);
+    lac_buffer_puts(out, lac_format_ns(analysis->step_mean_ns).text);
     lac_buffer_puts(out, "</text></svg>");
 }
 
@@ -142,7 +142,7 @@ static void draw_frame(struct flame_drawing *d, uint32_t index, double x, unsign
                       is_work ? "leaf" : "frame");
     lac_html_escape(d->out, name, strlen(name));
     int64_t per = d->flame->step_count > 0 ? d->flame->step_count : 1;
-    lac_buffer_printf(d->out, ": %s%s, %.1f %%</title>", lac_say_ns(node->value_ns / per).text,
+    lac_buffer_printf(d->out, ": %s%s, %.1f %%</title>", lac_format_ns(node->value_ns / per).text,
                       d->flame->step_count > 0 ? " a step" : "",
                       100.0 * (double)node->value_ns / (double)d->flame->nodes[0].value_ns);
     lac_svg_text_inside(d->out, x, y + 12.5, width, "in", name);
@@ -182,7 +182,7 @@ bool lac_svg_flame(struct lac_buffer *out, const struct lac_report_source *sourc
         int64_t per = flame->step_count > 0 ? flame->step_count : 1;
         (void)snprintf(caption, capacity_bytes,
                        "GPU time under the operators that launched it: %s%s%s.",
-                       lac_say_ns(flame->nodes[0].value_ns / per).text,
+                       lac_format_ns(flame->nodes[0].value_ns / per).text,
                        flame->step_count > 0 ? " a step" : " in all",
                        source->analysis->device_count > 1 ? ", all GPUs added up" : "");
         if (body.status != LAC_OK) {

@@ -100,7 +100,7 @@ static void draw_steps(struct drawing *d)
         }
         char text[64];
         (void)snprintf(text, sizeof text, "step %u \u00b7 %s", (unsigned)s + 1,
-                       lac_say_ns(step->dur_ns).text);
+                       lac_format_ns(step->dur_ns).text);
         box(d, step->start_ns, end_ns, d->y, "step", text);
         has_any = true;
     }
@@ -166,7 +166,7 @@ static void draw_idle(struct drawing *d, const struct lac_device_facts *device)
             char text[96];
             (void)snprintf(class, sizeof class, "c-%s", lac_cause_name(cause));
             (void)snprintf(text, sizeof text, "%c \u00b7 %s %s", lac_cause_letter(cause),
-                           lac_say_ns(dur_ns).text, lac_report_cause_words(cause));
+                           lac_format_ns(dur_ns).text, lac_report_cause_words(cause));
             box(d, piece->start_ns, end_ns, d->y, class, text);
             has_any = true;
         }
@@ -233,7 +233,7 @@ static void draw_worker(struct drawing *d, uint64_t slice)
         model->loader_infos[detail].batch >= 0) {
         (void)snprintf(text, sizeof text, "batch %lld \u00b7 %s",
                        (long long)model->loader_infos[detail].batch,
-                       lac_say_ns(slices->dur_ns[slice]).text);
+                       lac_format_ns(slices->dur_ns[slice]).text);
     }
     box(d, slices->start_ns[slice], slices->start_ns[slice] + slices->dur_ns[slice], d->y, "worker",
         text);
@@ -294,7 +294,7 @@ static void draw_axis(struct drawing *d)
                           x, d->y);
         if (x < WIDTH - 48.0) {
             lac_svg_text(d->out, x + 2.0, 10.0, "note",
-                         t_ns > 0.0 ? lac_say_ns((int64_t)t_ns).text : "0");
+                         t_ns > 0.0 ? lac_format_ns((int64_t)t_ns).text : "0");
         }
     }
 }
@@ -438,7 +438,7 @@ bool lac_svg_timeline(struct lac_buffer *out, const struct lac_report_source *so
     lac_buffer_done(&body);
     (void)snprintf(caption, capacity_bytes,
                    "%s of the trace, from %s on. Grey is work, colour is waiting%s.",
-                   lac_say_ns(d.t1_ns - d.t0_ns).text, lac_say_ns(d.t0_ns).text,
+                   lac_format_ns(d.t1_ns - d.t0_ns).text, lac_format_ns(d.t0_ns).text,
                    d.has_mark ? "; the bar on top marks what is meant" : "");
     return true;
 }

@@ -129,7 +129,7 @@ void lac_report_figures(const struct lac_analysis *analysis, char *out, size_t c
     char batch[48] = "";
     if (has_rate) {
         (void)snprintf(rate, sizeof rate, "%s %s/s, ",
-                       lac_say_rate(analysis->throughput_per_s).text, analysis->throughput_unit);
+                       lac_format_rate(analysis->throughput_per_s).text, analysis->throughput_unit);
     }
     if (isfinite(analysis->step_spread_pct) && analysis->step_spread_pct >= 0.1) {
         (void)snprintf(spread, sizeof spread, " (\u00b1%.*f %%)",
@@ -139,7 +139,7 @@ void lac_report_figures(const struct lac_analysis *analysis, char *out, size_t c
         (void)snprintf(batch, sizeof batch, ", batch %lld", (long long)analysis->batch_size);
     }
     (void)snprintf(out, capacity_bytes, "%s%s a step%s, %u step%s%s", rate,
-                   lac_say_ns(analysis->step_mean_ns).text, spread,
+                   lac_format_ns(analysis->step_mean_ns).text, spread,
                    (unsigned)analysis->step_kept_count, analysis->step_kept_count == 1 ? "" : "s",
                    batch);
 }
@@ -165,7 +165,7 @@ uint32_t lac_report_needs(const struct lac_analysis *analysis, struct lac_report
     }
     if (loader->num_workers > 0 && loader->fetch_mean_ns != LAC_UNKNOWN_NS) {
         (void)snprintf(data, sizeof data, "%d workers, %s a batch", (int)loader->num_workers,
-                       lac_say_ns(loader->fetch_mean_ns).text);
+                       lac_format_ns(loader->fetch_mean_ns).text);
     } else if (loader->num_workers == 0) {
         (void)snprintf(data, sizeof data, "in the training process");
     }
@@ -287,22 +287,22 @@ uint32_t lac_report_method(const struct lac_report_source *source, struct lac_re
     }
     row(&list, "format", lac_trace_format_name(model->info.format));
     (void)snprintf(text, sizeof text, "%s over %s",
-                   lac_say_count((int64_t)model->info.event_count, "event").text,
-                   lac_say_ns(model->info.duration_ns).text);
+                   lac_format_count((int64_t)model->info.event_count, "event").text,
+                   lac_format_ns(model->info.duration_ns).text);
     row(&list, "recorded events", text);
     (void)snprintf(text, sizeof text, "%s dropped, %s repaired",
-                   lac_say_count((int64_t)model->info.dropped_count, "event").text,
-                   lac_say_count((int64_t)model->info.repaired_count, "event").text);
+                   lac_format_count((int64_t)model->info.dropped_count, "event").text,
+                   lac_format_count((int64_t)model->info.repaired_count, "event").text);
     row(&list, "reading the file", text);
     (void)snprintf(text, sizeof text, "%s found by %s, %u measured",
-                   lac_say_count(analysis->step_count, "step").text,
+                   lac_format_count(analysis->step_count, "step").text,
                    step_method_words(analysis->step_method), (unsigned)analysis->step_kept_count);
     row(&list, "steps", analysis->step_count > 0 ? text : "none found");
     if (analysis->step_kept_count > 0 && analysis->step_median_ns != LAC_UNKNOWN_NS) {
         (void)snprintf(text, sizeof text, "mean %s, median %s, 95th percentile %s",
-                       lac_say_ns(analysis->step_mean_ns).text,
-                       lac_say_ns(analysis->step_median_ns).text,
-                       lac_say_ns(analysis->step_p95_ns).text);
+                       lac_format_ns(analysis->step_mean_ns).text,
+                       lac_format_ns(analysis->step_median_ns).text,
+                       lac_format_ns(analysis->step_p95_ns).text);
         row(&list, "step time", text);
     }
     row(&list, "Python stacks",
@@ -321,7 +321,7 @@ uint32_t lac_report_plan(const struct lac_report_source *source, struct lac_repo
         struct lac_report_row *it = &rows[i];
         (void)snprintf(it->key, sizeof it->key, "%s", step->brief);
         (void)snprintf(it->value, sizeof it->value, "%s a step, %s less",
-                       lac_say_ns(step->step_ns).text, lac_say_pct(step->gain_pct).text);
+                       lac_format_ns(step->step_ns).text, lac_format_pct(step->gain_pct).text);
     }
     return analysis->plan_count;
 }

@@ -318,15 +318,15 @@ END_TEST
 
 START_TEST(numbers_are_said_as_people_do)
 {
-    ck_assert_str_eq(lac_say_band(9.6, 13.2).text, "10-13 %");
-    ck_assert_str_eq(lac_say_band(0.2, 0.4).text, "0 %");
-    ck_assert_str_eq(lac_say_band(-0.4, 1.2).text, "0-1 %");
-    ck_assert_str_eq(lac_say_band(62.8, 63.4).text, "63 %");
-    ck_assert_str_eq(lac_say_count(1, "worker").text, "1 worker");
-    ck_assert_str_eq(lac_say_count(2, "batch").text, "2 batches");
-    ck_assert_str_eq(lac_say_count(3, "process").text, "3 processes");
-    ck_assert_str_eq(lac_say_count(2, "copy").text, "2 copies");
-    ck_assert_str_eq(lac_say_count(1200, "step").text, "1 200 steps");
+    ck_assert_str_eq(lac_format_band(9.6, 13.2).text, "10-13 %");
+    ck_assert_str_eq(lac_format_band(0.2, 0.4).text, "0 %");
+    ck_assert_str_eq(lac_format_band(-0.4, 1.2).text, "0-1 %");
+    ck_assert_str_eq(lac_format_band(62.8, 63.4).text, "63 %");
+    ck_assert_str_eq(lac_format_count(1, "worker").text, "1 worker");
+    ck_assert_str_eq(lac_format_count(2, "batch").text, "2 batches");
+    ck_assert_str_eq(lac_format_count(3, "process").text, "3 processes");
+    ck_assert_str_eq(lac_format_count(2, "copy").text, "2 copies");
+    ck_assert_str_eq(lac_format_count(1200, "step").text, "1 200 steps");
 }
 END_TEST
 

@@ -62,7 +62,7 @@ const char *lac_gpu_counters_text(const struct lac_diagnosis *diagnosis,
             const char *joint =
                 text[0] == '\0' ? " Averaged over these steps, the GPU's own counters say: " : ", ";
             text = lac_texts_add(texts, "%s%s%s%s %s", text, joint, parts[i].before,
-                                 parts[i].pct > 0.0 ? lac_say_pct(parts[i].pct).text : "0 %",
+                                 parts[i].pct > 0.0 ? lac_format_pct(parts[i].pct).text : "0 %",
                                  parts[i].behind);
         }
     }

@@ -68,14 +68,14 @@ const char *lac_capture_text(const struct lac_diagnosis *diagnosis,
         return lac_texts_add(texts,
                              " CUDA graphs launch %s of the kernels already; the others are "
                              "launched one by one.",
-                             lac_say_pct(capture->captured_pct).text);
+                             lac_format_pct(capture->captured_pct).text);
     }
     if (capture->waits_per_step >=
         WAITS_IN_GRAPH_MIN) { /* one at the end of a step does not hurt */
         return lac_texts_add(texts,
                              " CUDA graphs cannot hold the synchronisations that are in the step "
                              "(%s a step): they go first.",
-                             lac_say_rate(capture->waits_per_step).text);
+                             lac_format_rate(capture->waits_per_step).text);
     }
     if (capture->allocates) {
         return " CUDA graphs cannot hold the allocations that are in the step: they go first.";

@@ -164,15 +164,15 @@ const char *lac_finding_expect(const struct lac_diagnosis *diagnosis,
                                const struct lac_finding *finding)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
-    struct lac_said step = lac_say_ns(finding->step_mid_ns);
+    struct lac_text32 step = lac_format_ns(finding->step_mid_ns);
     double factor = (double)analysis->step_mean_ns / (double)finding->step_mid_ns;
-    struct lac_said rate = lac_say_rate(analysis->throughput_per_s * factor);
-    struct lac_said band = lac_say_band(finding->gain_low_pct, finding->gain_high_pct);
-    struct lac_said mid = lac_say_band(finding->gain_mid_pct, finding->gain_mid_pct);
+    struct lac_text32 rate = lac_format_rate(analysis->throughput_per_s * factor);
+    struct lac_text32 band = lac_format_band(finding->gain_low_pct, finding->gain_high_pct);
+    struct lac_text32 mid = lac_format_band(finding->gain_mid_pct, finding->gain_mid_pct);
     bool is_wide = strcmp(band.text, mid.text) != 0;
-    return lac_texts_add(&analysis->texts,
-                         "%s a step, %s %s/s: %s less time a step (%s%s%s measured)%s", step.text,
-                         rate.text, analysis->throughput_unit, mid.text, is_wide ? band.text : "",
-                         is_wide ? ", " : "", lac_say_count(analysis->step_kept_count, "step").text,
-                         next_limit(diagnosis, finding));
+    return lac_texts_add(
+        &analysis->texts, "%s a step, %s %s/s: %s less time a step (%s%s%s measured)%s", step.text,
+        rate.text, analysis->throughput_unit, mid.text, is_wide ? band.text : "",
+        is_wide ? ", " : "", lac_format_count(analysis->step_kept_count, "step").text,
+        next_limit(diagnosis, finding));
 }

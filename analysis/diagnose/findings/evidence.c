@@ -76,13 +76,13 @@ void lac_evidence_rooted_gap(const struct lac_diagnosis *diagnosis, struct lac_f
     char root[160];
     lac_gap_root_text(analysis, model, gap, root, sizeof root);
     lac_evidence_gap(diagnosis, finding, index,
-                     lac_texts_add(&analysis->texts, "idle %s%s%s", lac_say_ns(idle_ns).text,
+                     lac_texts_add(&analysis->texts, "idle %s%s%s", lac_format_ns(idle_ns).text,
                                    root[0] != '\0' ? ": " : "", root));
     if (gap->root != LAC_NONE) {
         lac_evidence_slice(diagnosis, finding, gap->root,
                            lac_texts_add(&analysis->texts, "%.80s, %s",
                                          lac_model_str(model, model->slices.name[gap->root]),
-                                         lac_say_ns(model->slices.dur_ns[gap->root]).text));
+                                         lac_format_ns(model->slices.dur_ns[gap->root]).text));
     }
 }
 

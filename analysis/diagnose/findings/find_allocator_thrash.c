@@ -51,22 +51,22 @@ static void explain(const struct lac_diagnosis *diagnosis, struct lac_finding *f
 {
     struct lac_analysis *analysis = diagnosis->analysis;
     double kept = (double)analysis->step_kept_count;
-    struct lac_said allocations = lac_say_rate((double)counts->count / kept);
-    struct lac_said releases = lac_say_rate((double)counts->release_count / kept);
+    struct lac_text32 allocations = lac_format_rate((double)counts->count / kept);
+    struct lac_text32 releases = lac_format_rate((double)counts->release_count / kept);
     bool is_retry = counts->failed_count > 0;
     finding->why =
         is_retry ? lac_texts_add(&analysis->texts,
                                  "%s failed for want of memory inside steps; then the allocator "
                                  "empties its cache (%s releases a step) and tries again. Memory "
                                  "is short or in pieces.",
-                                 lac_say_count((int64_t)counts->failed_count, "allocation").text,
+                                 lac_format_count((int64_t)counts->failed_count, "allocation").text,
                                  releases.text)
                  : lac_texts_add(&analysis->texts,
                                  "%s allocations and %s releases a step, in %s; a caching "
                                  "allocator needs none after the first steps. Each release waits "
                                  "for the GPU.",
                                  allocations.text, releases.text,
-                                 lac_say_count(counts->steps_with, "step").text);
+                                 lac_format_count(counts->steps_with, "step").text);
     finding->brief = is_retry ? "expandable segments" : "keep allocated memory";
     bool is_pytorch = lac_framework_of(diagnosis->model) == LAC_FRAMEWORK_PYTORCH;
     if (!is_pytorch) {
@@ -100,13 +100,13 @@ bool lac_find_allocator_thrash(const struct lac_diagnosis *diagnosis, struct lac
     finding->title = lac_texts_add(
         &analysis->texts,
         "The GPU waits %s of every %s step while its memory is allocated and released (%s)",
-        lac_say_ns(lac_round(cost_ns)).text, lac_say_ns(analysis->step_mean_ns).text,
-        lac_say_pct(finding->cost_pct).text);
+        lac_format_ns(lac_round(cost_ns)).text, lac_format_ns(analysis->step_mean_ns).text,
+        lac_format_pct(finding->cost_pct).text);
     explain(diagnosis, finding, &counts);
     finding->expect = lac_finding_expect(diagnosis, finding);
     finding->wrong_if = "the calls come from a library of its own, beside the framework.";
     finding->check = lac_texts_add(&analysis->texts, "record ten steps and analyze them: %s a step",
-                                   lac_say_ns(finding->step_mid_ns).text);
+                                   lac_format_ns(finding->step_mid_ns).text);
     lac_evidence_gaps(diagnosis, finding, LAC_CAUSE_ALLOCATOR, 3);
     if (counts.longest != LAC_NONE) {
         lac_evidence_slice(diagnosis, finding, counts.longest, "the longest call");

@@ -73,9 +73,9 @@ static void say_clocks(const struct lac_diagnosis *diagnosis, struct lac_finding
         is_hot || is_braked ? LAC_SEVERITY_WARNING : (enum lac_severity)LAC_SEVERITY_INFO;
     finding->title =
         lac_texts_add(&analysis->texts, "The GPU holds its clocks down for %s of the time: %s",
-                      lac_say_pct(is_hot      ? hot_pct
-                                  : is_braked ? braked_pct
-                                              : capped_pct)
+                      lac_format_pct(is_hot      ? hot_pct
+                                     : is_braked ? braked_pct
+                                                 : capped_pct)
                           .text,
                       is_hot      ? "it is too hot"
                       : is_braked ? "the power supply asks for it"
@@ -193,23 +193,23 @@ bool lac_find_energy(const struct lac_diagnosis *diagnosis, struct lac_finding *
     for (int cause = 0; cause < LAC_CAUSE_COUNT_; cause++) {
         idle_ns += diagnosis->time->idle_ns[cause];
     }
-    finding->title =
-        lac_texts_add(&analysis->texts, "A step takes about %s J, %s W on average",
-                      lac_say_rate(joules / steps).text, lac_say_rate(joules / window_s).text);
+    finding->title = lac_texts_add(&analysis->texts, "A step takes about %s J, %s W on average",
+                                   lac_format_rate(joules / steps).text,
+                                   lac_format_rate(joules / window_s).text);
     const char *waiting =
         isnan(idle_w)
             ? " What it takes while it waits was not seen: the GPU was never idle for seconds."
             : lac_texts_add(&analysis->texts,
                             " Waiting takes about %s J of that: it is idle for %s a step, at %s W.",
-                            lac_say_rate(idle_w * idle_ns / NS_PER_S).text,
-                            lac_say_ns(lac_round(idle_ns)).text, lac_say_rate(idle_w).text);
+                            lac_format_rate(idle_w * idle_ns / NS_PER_S).text,
+                            lac_format_ns(lac_round(idle_ns)).text, lac_format_rate(idle_w).text);
     const char *samples = analysis->batch_size > 0
                               ? lac_texts_add(&analysis->texts, ", %.2g J a sample",
                                               joules / steps / (double)analysis->batch_size)
                               : "";
     finding->why =
         lac_texts_add(&analysis->texts, "From the GPU's energy counter over %.0f s (%s%s).%s",
-                      window_s, lac_say_count(lac_round(steps), "step").text, samples, waiting);
+                      window_s, lac_format_count(lac_round(steps), "step").text, samples, waiting);
     finding->wrong_if = "other jobs used the same GPU meanwhile.";
     return true;
 }

@@ -18,10 +18,11 @@ static void add_evidence(const struct lac_diagnosis *diagnosis, struct lac_findi
             continue;
         }
         const struct lac_slices *slices = &diagnosis->model->slices;
-        const char *text = lac_texts_add(
-            &diagnosis->analysis->texts, "%s, %s of them while no kernel ran; the longest %s",
-            lac_say_count((int64_t)copy->count, "copy").text, lac_say_ns(copy->exposed_ns).text,
-            lac_say_ns(slices->dur_ns[copy->longest_slice]).text);
+        const char *text = lac_texts_add(&diagnosis->analysis->texts,
+                                         "%s, %s of them while no kernel ran; the longest %s",
+                                         lac_format_count((int64_t)copy->count, "copy").text,
+                                         lac_format_ns(copy->exposed_ns).text,
+                                         lac_format_ns(slices->dur_ns[copy->longest_slice]).text);
         lac_evidence_slice(diagnosis, finding, copy->longest_slice, text);
         uint32_t call = slices->link[copy->longest_slice];
         if (call != LAC_NONE) {
@@ -69,14 +70,14 @@ bool lac_find_pageable_copy(const struct lac_diagnosis *diagnosis, struct lac_fi
     finding->title = lac_texts_add(
         &analysis->texts,
         "Copies from pageable memory take %s of every %s step, in line with the kernels (%s)",
-        lac_say_ns(lac_round(copy_ns)).text, lac_say_ns(analysis->step_mean_ns).text,
-        lac_say_pct(finding->cost_pct).text);
+        lac_format_ns(lac_round(copy_ns)).text, lac_format_ns(analysis->step_mean_ns).text,
+        lac_format_pct(finding->cost_pct).text);
     finding->why = lac_texts_add(
         &analysis->texts,
         "%s a step at %.1f GB/s while no kernel runs. From pinned memory the same copy runs at "
         "about "
         "%.0f GB/s (%s).",
-        lac_say_bytes(lac_round(bytes)).text, gb_per_s(time, LAC_OP_COPY_PAGEABLE),
+        lac_format_bytes(lac_round(bytes)).text, gb_per_s(time, LAC_OP_COPY_PAGEABLE),
         time->pinned_gb_s, time->is_pinned_seen ? "seen in this trace" : "usual for this GPU");
     finding->brief = "pin_memory=True";
     finding->change = "DataLoader(..., pin_memory=True)\n"
@@ -97,7 +98,7 @@ bool lac_find_pageable_copy(const struct lac_diagnosis *diagnosis, struct lac_fi
                       PINNED_FASTER_MIN * gb_per_s(time, LAC_OP_COPY_PAGEABLE));
     finding->check = lac_texts_add(
         &analysis->texts, "record ten steps with pinned memory and analyze them: %s a step",
-        lac_say_ns(finding->step_mid_ns).text);
+        lac_format_ns(finding->step_mid_ns).text);
     finding->confidence = time->is_pinned_seen ? 0.9 : 0.75;
     add_evidence(diagnosis, finding, LAC_MEMORY_PAGEABLE);
     return true;
@@ -116,13 +117,13 @@ bool lac_find_blocking_copy(const struct lac_diagnosis *diagnosis, struct lac_fi
     double copy_ns = time->class_ns[LAC_OP_COPY_PINNED];
     finding->title = lac_texts_add(
         &analysis->texts, "The kernels wait %s of every %s step for the batch to be copied (%s)",
-        lac_say_ns(lac_round(copy_ns)).text, lac_say_ns(analysis->step_mean_ns).text,
-        lac_say_pct(finding->cost_pct).text);
+        lac_format_ns(lac_round(copy_ns)).text, lac_format_ns(analysis->step_mean_ns).text,
+        lac_format_pct(finding->cost_pct).text);
     finding->why = lac_texts_add(
         &analysis->texts,
         "%s a step from pinned memory at %.1f GB/s, on the stream that computes or with a wait for "
         "it: nothing else runs meanwhile, though copying and computing can overlap.",
-        lac_say_bytes(lac_round(time->class_bytes[LAC_OP_COPY_PINNED])).text,
+        lac_format_bytes(lac_round(time->class_bytes[LAC_OP_COPY_PINNED])).text,
         gb_per_s(time, LAC_OP_COPY_PINNED));
     finding->brief = "copy one batch ahead";
     finding->change = "copies = torch.cuda.Stream()\n"
@@ -146,13 +147,13 @@ bool lac_find_blocking_copy(const struct lac_diagnosis *diagnosis, struct lac_fi
                       lac_finding_expect(diagnosis, finding));
     finding->costs =
         lac_texts_add(&analysis->texts, "Memory on the GPU for one more batch (%s).",
-                      lac_say_bytes(lac_round(time->class_bytes[LAC_OP_COPY_PINNED])).text);
+                      lac_format_bytes(lac_round(time->class_bytes[LAC_OP_COPY_PINNED])).text);
     finding->wrong_if = "the copies still run while no kernel does: look at the copy's stream.";
     finding->check =
         lac_texts_add(&analysis->texts,
                       "record ten steps and analyze them: %s a step, the copies beside "
                       "the kernels",
-                      lac_say_ns(finding->step_mid_ns).text);
+                      lac_format_ns(finding->step_mid_ns).text);
     finding->confidence = 0.8;
     add_evidence(diagnosis, finding, LAC_MEMORY_PINNED);
     return true;

@@ -24,10 +24,10 @@ bool lac_find_dependency_stall(const struct lac_diagnosis *diagnosis, struct lac
     lac_finding_cost(diagnosis, finding, cost_ns);
     finding->severity = lac_severity_of_gain(finding->gain_mid_pct);
     finding->confidence = 0.5;
-    finding->title =
-        lac_texts_add(&analysis->texts, "Streams wait for each other for %s of every %s step (%s)",
-                      lac_say_ns(lac_round(cost_ns)).text, lac_say_ns(analysis->step_mean_ns).text,
-                      lac_say_pct(finding->cost_pct).text);
+    finding->title = lac_texts_add(
+        &analysis->texts, "Streams wait for each other for %s of every %s step (%s)",
+        lac_format_ns(lac_round(cost_ns)).text, lac_format_ns(analysis->step_mean_ns).text,
+        lac_format_pct(finding->cost_pct).text);
     finding->why = "The next operation was launched in time, but its stream waits for an event of "
                    "another one, and nothing else is there to run.";
     finding->brief = "wait later";

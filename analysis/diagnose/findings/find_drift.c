@@ -85,13 +85,13 @@ static void say_drift(const struct lac_diagnosis *diagnosis, struct lac_finding 
     finding->confidence = 0.6;
     finding->title = lac_texts_add(
         &analysis->texts, "Steps get %s while the run goes on: %s at first, %s at the end (%s)",
-        grows ? "longer" : "shorter", lac_say_ns(lac_round(quarters[0])).text,
-        lac_say_ns(lac_round(quarters[QUARTERS - 1])).text, lac_say_pct(pct).text);
+        grows ? "longer" : "shorter", lac_format_ns(lac_round(quarters[0])).text,
+        lac_format_ns(lac_round(quarters[QUARTERS - 1])).text, lac_format_pct(pct).text);
     finding->why = lac_texts_add(
         &analysis->texts, "The medians of the four quarters of %s go one way: %s, %s, %s, %s. %s",
-        lac_say_count(analysis->step_kept_count, "step").text,
-        lac_say_ns(lac_round(quarters[0])).text, lac_say_ns(lac_round(quarters[1])).text,
-        lac_say_ns(lac_round(quarters[2])).text, lac_say_ns(lac_round(quarters[3])).text,
+        lac_format_count(analysis->step_kept_count, "step").text,
+        lac_format_ns(lac_round(quarters[0])).text, lac_format_ns(lac_round(quarters[1])).text,
+        lac_format_ns(lac_round(quarters[2])).text, lac_format_ns(lac_round(quarters[3])).text,
         wait_part >= DRIFT_WAIT_MIN   ? "Most of it is waiting for data."
         : analysis->loader.is_present ? "It is not waiting for data."
                                       : "Whether it is waiting for data was not recorded.");

@@ -35,8 +35,8 @@ bool lac_find_exposed_communication(const struct lac_diagnosis *diagnosis,
     finding->confidence = 0.4;
     finding->title = lac_texts_add(
         &analysis->texts, "Collectives take %s of every %s step with nothing beside them (%s)",
-        lac_say_ns(lac_round(cost_ns)).text, lac_say_ns(analysis->step_mean_ns).text,
-        lac_say_pct(finding->cost_pct).text);
+        lac_format_ns(lac_round(cost_ns)).text, lac_format_ns(analysis->step_mean_ns).text,
+        lac_format_pct(finding->cost_pct).text);
     double hidden_pct = time->comm_ns > 0.0 ? 100.0 * (1.0 - cost_ns / time->comm_ns) : 0.0;
     finding->why = lac_texts_add(
         &analysis->texts,
@@ -49,11 +49,11 @@ bool lac_find_exposed_communication(const struct lac_diagnosis *diagnosis,
                       "# if no rank is late, hide more of it behind the backward pass:\n"
                       "model = DistributedDataParallel(model, bucket_cap_mb=50, "
                       "gradient_as_bucket_view=True)";
-    finding->expect =
-        lac_texts_add(&analysis->texts,
-                      "between nothing and %s a step, by whether a rank is late: all of %s gone "
-                      "is the most.",
-                      lac_say_ns(finding->step_low_ns).text, lac_say_ns(lac_round(cost_ns)).text);
+    finding->expect = lac_texts_add(
+        &analysis->texts,
+        "between nothing and %s a step, by whether a rank is late: all of %s gone "
+        "is the most.",
+        lac_format_ns(finding->step_low_ns).text, lac_format_ns(lac_round(cost_ns)).text);
     finding->costs = "Larger buckets start later and need their size in memory twice.";
     finding->wrong_if =
         "the other ranks' collectives are as long as these: then it is the network.";
@@ -64,9 +64,10 @@ bool lac_find_exposed_communication(const struct lac_diagnosis *diagnosis,
     }
     if (best != LAC_NONE) {
         const struct lac_kernel_facts *facts = &analysis->kernels[best];
-        lac_evidence_slice(diagnosis, finding, facts->longest_slice,
-                           lac_texts_add(&analysis->texts, "the longest of %s",
-                                         lac_say_count((int64_t)facts->count, "collective").text));
+        lac_evidence_slice(
+            diagnosis, finding, facts->longest_slice,
+            lac_texts_add(&analysis->texts, "the longest of %s",
+                          lac_format_count((int64_t)facts->count, "collective").text));
     }
     return true;
 }

@@ -130,8 +130,8 @@ bool lac_find_gpu_bound(const struct lac_diagnosis *diagnosis, struct lac_findin
                            lac_texts_add(&analysis->texts,
                                          "the kernel that takes most time: %s, "
                                          "%s in all",
-                                         lac_say_count((int64_t)top->count, "time").text,
-                                         lac_say_ns(top->total_ns).text));
+                                         lac_format_count((int64_t)top->count, "time").text,
+                                         lac_format_ns(top->total_ns).text));
     }
     return true;
 }

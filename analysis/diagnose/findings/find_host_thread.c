@@ -91,12 +91,12 @@ bool lac_find_host_single_thread(const struct lac_diagnosis *diagnosis, struct l
     }
     lac_finding_open_fact(finding);
     lac_finding_cost(diagnosis, finding, cost_ns);
-    finding->title =
-        lac_texts_add(&analysis->texts,
-                      "One thread does all of the host's work, and it is the limit: the GPU waits "
-                      "%s of every %s step for it (%s)",
-                      lac_say_ns(lac_round(cost_ns)).text, lac_say_ns(analysis->step_mean_ns).text,
-                      lac_say_pct(finding->cost_pct).text);
+    finding->title = lac_texts_add(
+        &analysis->texts,
+        "One thread does all of the host's work, and it is the limit: the GPU waits "
+        "%s of every %s step for it (%s)",
+        lac_format_ns(lac_round(cost_ns)).text, lac_format_ns(analysis->step_mean_ns).text,
+        lac_format_pct(finding->cost_pct).text);
     finding->why = lac_texts_add(
         &analysis->texts,
         "It is on a core for %.0f %% of the time%s. More cores do not help: Python runs one thread "
@@ -212,14 +212,14 @@ bool lac_find_gc_pauses(const struct lac_diagnosis *diagnosis, struct lac_findin
     finding->confidence = 0.8;
     finding->title = lac_texts_add(
         &analysis->texts, "The GPU waits %s of every %s step while Python collects garbage (%s)",
-        lac_say_ns(lac_round(cost_ns)).text, lac_say_ns(analysis->step_mean_ns).text,
-        lac_say_pct(finding->cost_pct).text);
+        lac_format_ns(lac_round(cost_ns)).text, lac_format_ns(analysis->step_mean_ns).text,
+        lac_format_pct(finding->cost_pct).text);
     finding->why = lac_texts_add(&analysis->texts,
                                  "%s of the oldest objects in %s, the longest %s; all threads of "
                                  "Python stand still meanwhile.",
-                                 lac_say_count((int64_t)collections.count, "collection").text,
-                                 lac_say_count(analysis->step_kept_count, "step").text,
-                                 lac_say_ns(collections.longest_ns).text);
+                                 lac_format_count((int64_t)collections.count, "collection").text,
+                                 lac_format_count(analysis->step_kept_count, "step").text,
+                                 lac_format_ns(collections.longest_ns).text);
     finding->brief = "collect between steps";
     finding->change = "import gc\ngc.collect(); gc.freeze(); gc.disable()   # before the loop\n"
                       "if step % 1000 == 0: gc.collect()         # in it, on all ranks at once";
@@ -227,7 +227,7 @@ bool lac_find_gc_pauses(const struct lac_diagnosis *diagnosis, struct lac_findin
     finding->costs = "Objects in cycles stay until the next collection: memory of the host.";
     finding->wrong_if = "memory of the host grows without end between collections.";
     finding->check = lac_texts_add(&analysis->texts, "record ten steps and analyze them: %s a step",
-                                   lac_say_ns(finding->step_mid_ns).text);
+                                   lac_format_ns(finding->step_mid_ns).text);
     if (collections.longest != LAC_NONE) {
         lac_evidence_slice(diagnosis, finding, collections.longest, "the longest collection");
     }

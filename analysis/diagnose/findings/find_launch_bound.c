@@ -35,7 +35,7 @@ static const char *pays_after(const struct lac_diagnosis *diagnosis,
     }
     return lac_texts_add(&diagnosis->analysis->texts,
                          " Two minutes of compiling have paid after about %s steps.",
-                         lac_say_rate(COMPILE_S / saved_s).text);
+                         lac_format_rate(COMPILE_S / saved_s).text);
 }
 
 static void propose(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
@@ -55,7 +55,7 @@ static void propose(const struct lac_diagnosis *diagnosis, struct lac_finding *f
     finding->wrong_if = "the host's share of the step is the same with a fused optimizer and with "
                         "fewer, larger operations.";
     finding->check = lac_texts_add(&analysis->texts, "record ten steps and analyze them: %s a step",
-                                   lac_say_ns(finding->step_mid_ns).text);
+                                   lac_format_ns(finding->step_mid_ns).text);
 }
 
 /**
@@ -111,14 +111,14 @@ bool lac_find_launch_bound(const struct lac_diagnosis *diagnosis, struct lac_fin
     bool is_inflated = diagnosis->has_python || diagnosis->model->info.has_python_stacks;
     finding->title = lac_texts_add(
         &analysis->texts, "The GPU waits %s of every %s step for the host to launch (%s)",
-        lac_say_ns(lac_round(cost_ns)).text, lac_say_ns(analysis->step_mean_ns).text,
-        lac_say_pct(finding->cost_pct).text);
+        lac_format_ns(lac_round(cost_ns)).text, lac_format_ns(analysis->step_mean_ns).text,
+        lac_format_pct(finding->cost_pct).text);
     double per_step = (double)analysis->kernel_count / (double)analysis->step_count;
     finding->why = lac_texts_add(
         &analysis->texts,
         "About %s kernels a step, %.0f %% of them shorter than 10 us: the queue runs empty between "
         "them.%s",
-        lac_say_rate(per_step).text, short_kernels_pct(analysis),
+        lac_format_rate(per_step).text, short_kernels_pct(analysis),
         is_inflated
             ? " But the trace was recorded with Python stacks, in which the host is several "
               "times slower: without them the wait may not exist."

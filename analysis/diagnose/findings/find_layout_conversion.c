@@ -31,8 +31,8 @@ static void add_evidence(const struct lac_diagnosis *diagnosis, struct lac_findi
                               lac_strings_length(&diagnosis->model->strings, facts->name), name,
                               sizeof name);
         const char *text = lac_texts_add(&diagnosis->analysis->texts, "%s: %s, %s in all", name,
-                                         lac_say_count((int64_t)facts->count, "time").text,
-                                         lac_say_ns(facts->total_ns).text);
+                                         lac_format_count((int64_t)facts->count, "time").text,
+                                         lac_format_ns(facts->total_ns).text);
         lac_evidence_slice(diagnosis, finding, facts->longest_slice, text);
     }
 }
@@ -52,10 +52,10 @@ static void say_worth_it(const struct lac_diagnosis *diagnosis, struct lac_findi
 {
     struct lac_analysis *analysis = diagnosis->analysis;
     const struct lac_step_time *time = diagnosis->time;
-    finding->title =
-        lac_texts_add(&analysis->texts, "Layout conversions take %s of every %s step (%s)",
-                      lac_say_ns(lac_round(time->class_ns[LAC_OP_LAYOUT])).text,
-                      lac_say_ns(analysis->step_mean_ns).text, lac_say_pct(finding->cost_pct).text);
+    finding->title = lac_texts_add(
+        &analysis->texts, "Layout conversions take %s of every %s step (%s)",
+        lac_format_ns(lac_round(time->class_ns[LAC_OP_LAYOUT])).text,
+        lac_format_ns(analysis->step_mean_ns).text, lac_format_pct(finding->cost_pct).text);
     finding->brief = "channels-last";
     finding->change = change_text(diagnosis);
     finding->expect =
@@ -77,13 +77,13 @@ static void say_not_worth_it(const struct lac_diagnosis *diagnosis, struct lac_f
     double idle_pct = lac_pct_of_step(diagnosis, time->step_ns - time->busy_ns);
     finding->title = lac_texts_add(
         &analysis->texts, "Layout conversions are %s of the kernel time but not worth it now",
-        lac_say_pct(analysis->layout_pct).text);
+        lac_format_pct(analysis->layout_pct).text);
     finding->brief = "";
     finding->expect =
         lac_texts_add(&analysis->texts,
                       "%s of the step: removing them only "
                       "makes the GPU wait longer.",
-                      lac_say_band(finding->gain_low_pct, finding->gain_high_pct).text);
+                      lac_format_band(finding->gain_low_pct, finding->gain_high_pct).text);
     finding->wrong_if = lac_texts_add(
         &analysis->texts,
         "the GPU is idle for less than %.0f %% of the step; they come back on the list "
@@ -112,8 +112,8 @@ bool lac_find_layout_conversion(const struct lac_diagnosis *diagnosis, struct la
         &analysis->texts,
         "%s, %s of the kernel time, turn tensors from NCHW to NHWC or back; %.0f a "
         "step. The GPU is idle for %.0f %% of the step.",
-        lac_say_count((int64_t)analysis->layout_count, "kernel").text,
-        lac_say_pct(analysis->layout_pct).text, time->class_count[LAC_OP_LAYOUT], idle_pct);
+        lac_format_count((int64_t)analysis->layout_count, "kernel").text,
+        lac_format_pct(analysis->layout_pct).text, time->class_count[LAC_OP_LAYOUT], idle_pct);
     if (finding->gain_mid_pct > GAIN_MIN_PCT) {
         say_worth_it(diagnosis, finding);
         if (is_float32_on_old_gpu(diagnosis)) {

@@ -18,15 +18,15 @@ static void say_allocated(const struct lac_diagnosis *diagnosis, struct lac_find
     bool is_scarce = free_bytes < memory->device / 10;
     finding->title = lac_texts_add(
         &analysis->texts, "Tensors need %s of the GPU's %s at most: %s left",
-        lac_say_bytes(memory->peak).text, lac_say_bytes(memory->device).text,
+        lac_format_bytes(memory->peak).text, lac_format_bytes(memory->device).text,
         is_scarce ? "little is"
-                  : lac_texts_add(&analysis->texts, "%s are", lac_say_bytes(free_bytes).text));
+                  : lac_texts_add(&analysis->texts, "%s are", lac_format_bytes(free_bytes).text));
     finding->why = lac_texts_add(
         &analysis->texts,
         "%s stay from step to step (weights, optimizer state, gradients that are kept); a step "
         "adds %s at its peak (activations, gradients, scratch). What the allocator holds beyond "
         "that is a cache, not a need.",
-        lac_say_bytes(memory->floor).text, lac_say_bytes(memory->peak - memory->floor).text);
+        lac_format_bytes(memory->floor).text, lac_format_bytes(memory->peak - memory->floor).text);
     if (is_scarce) {
         finding->change = "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True python train.py\n"
                           "# against fragments; less at the peak: autocast, or checkpointing of "
@@ -52,12 +52,12 @@ static bool say_used(const struct lac_diagnosis *diagnosis, struct lac_finding *
     lac_finding_open_fact(finding);
     finding->title =
         lac_texts_add(&analysis->texts, "At least %s of the GPU's %s are free",
-                      lac_say_bytes(free_bytes).text, lac_say_bytes(memory->device).text);
+                      lac_format_bytes(free_bytes).text, lac_format_bytes(memory->device).text);
     finding->why = lac_texts_add(
         &analysis->texts,
         "The driver counts %s in use at most, the allocator's cache and other processes included. "
         "What the tensors themselves need was not recorded.",
-        lac_say_bytes(memory->used).text);
+        lac_format_bytes(memory->used).text);
     finding->wrong_if = "the recording left out the step that needs most.";
     return true;
 }
@@ -119,7 +119,7 @@ bool lac_find_out_of_memory(const struct lac_diagnosis *diagnosis, struct lac_fi
         lac_texts_add(&analysis->texts,
                       "%s failed for want of memory; the last was not followed by another try "
                       "that succeeded.",
-                      lac_say_count((int64_t)count, "allocation").text);
+                      lac_format_count((int64_t)count, "allocation").text);
     finding->brief = "less memory at the peak";
     finding->change =
         "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True python train.py   # fragments\n"

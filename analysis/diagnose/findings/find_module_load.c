@@ -59,15 +59,15 @@ bool lac_find_module_load(const struct lac_diagnosis *diagnosis, struct lac_find
         return false;
     }
     struct hits hits = steps_hit(diagnosis);
-    finding->title =
-        lac_texts_add(&analysis->texts, "Code is loaded or compiled for %s of every %s step (%s)",
-                      lac_say_ns(lac_round(cost_ns)).text, lac_say_ns(analysis->step_mean_ns).text,
-                      lac_say_pct(finding->cost_pct).text);
+    finding->title = lac_texts_add(
+        &analysis->texts, "Code is loaded or compiled for %s of every %s step (%s)",
+        lac_format_ns(lac_round(cost_ns)).text, lac_format_ns(analysis->step_mean_ns).text,
+        lac_format_pct(finding->cost_pct).text);
     finding->why = lac_texts_add(
         &analysis->texts,
         "It happens in %u of %s after warm-up. Kernels are loaded at their first use: later "
         "loads mean new shapes, or a compiler that starts again for them.",
-        (unsigned)hits.count, lac_say_count(hits.steps, "step").text);
+        (unsigned)hits.count, lac_format_count(hits.steps, "step").text);
     bool is_once = is_paid_once(&hits);
     finding->brief = is_once ? "load before the loop" : "one shape for all steps";
     finding->change = is_once
@@ -80,7 +80,7 @@ bool lac_find_module_load(const struct lac_diagnosis *diagnosis, struct lac_find
     finding->costs = is_once ? "A longer start." : "A partial batch an epoch is not trained on.";
     finding->wrong_if = "the loads go on with one shape for all steps.";
     finding->check = lac_texts_add(&analysis->texts, "record ten steps and analyze them: %s a step",
-                                   lac_say_ns(finding->step_mid_ns).text);
+                                   lac_format_ns(finding->step_mid_ns).text);
     finding->is_once = is_once;
     if (is_once) { /* no promise about an epoch */
         finding->change_kind = LAC_CHANGE_COMMAND;

@@ -47,11 +47,11 @@ bool lac_find_numa_remote(const struct lac_diagnosis *diagnosis, struct lac_find
         &analysis->texts,
         "The job runs on the other socket than its GPU: copies cross the "
         "link between them (%s of a %s step)",
-        lac_say_ns(lac_round(copies_ns)).text, lac_say_ns(analysis->step_mean_ns).text);
+        lac_format_ns(lac_round(copies_ns)).text, lac_format_ns(analysis->step_mean_ns).text);
     finding->why = lac_texts_add(
         &analysis->texts,
         "None of the job's cores is beside the GPU (%s are). Copies to the GPU move %s GB/s.",
-        gpu_cores(diagnosis), lac_say_rate(bytes / fmax(total_ns, 1.0)).text);
+        gpu_cores(diagnosis), lac_format_rate(bytes / fmax(total_ns, 1.0)).text);
     finding->change = lac_texts_add(
         &analysis->texts,
         "numactl --physcpubind=%s --localalloc python train.py   # or, with Slurm: srun "

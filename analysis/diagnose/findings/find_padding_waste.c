@@ -24,7 +24,7 @@ static const char *say_why(const struct lac_diagnosis *diagnosis)
     return lac_texts_add(texts,
                          "In %s that were counted, %.0f of %.0f positions on average carry nothing "
                          "(by their mask or lengths). %s",
-                         lac_say_count((int64_t)counted.batches, "batch").text,
+                         lac_format_count((int64_t)counted.batches, "batch").text,
                          positions * diagnosis->analysis->padding_pct / 100.0, positions, cost);
 }
 

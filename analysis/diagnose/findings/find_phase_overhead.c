@@ -115,17 +115,17 @@ static void say(const struct lac_diagnosis *diagnosis, struct lac_finding *findi
     const char *times = time->count == 1
                             ? "once"
                             : lac_texts_add(&analysis->texts, "%s",
-                                            lac_say_count((int64_t)time->count, "time").text);
+                                            lac_format_count((int64_t)time->count, "time").text);
     finding->title =
         lac_texts_add(&analysis->texts, "%s of what was recorded goes to %s: %s in all, %s",
-                      lac_say_pct(lac_pct(time->ns, analysis->duration_ns)).text, advice->text,
-                      lac_say_ns(time->ns).text, times);
+                      lac_format_pct(lac_pct(time->ns, analysis->duration_ns)).text, advice->text,
+                      lac_format_ns(time->ns).text, times);
     finding->why = lac_texts_add(
         &analysis->texts,
         "The longest took %s, as long as %s training steps. %s; in the whole job its share may be "
         "another one.",
-        lac_say_ns(longest->dur_ns).text,
-        lac_say_rate((double)longest->dur_ns / diagnosis->time->step_ns).text,
+        lac_format_ns(longest->dur_ns).text,
+        lac_format_rate((double)longest->dur_ns / diagnosis->time->step_ns).text,
         advice->is_left_out ? "It is no training step and is left out of their mean"
                             : "It comes back, so its steps count in the mean as all do");
     bool has_change = is_open(diagnosis, advice);

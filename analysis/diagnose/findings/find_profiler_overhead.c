@@ -17,8 +17,8 @@ bool lac_find_profiler_overhead(const struct lac_diagnosis *diagnosis, struct la
     finding->confidence = 0.8;
     finding->title = lac_texts_add(
         &analysis->texts, "The recorder itself holds the GPU up for %s of every %s step (%s)",
-        lac_say_ns(lac_round(cost_ns)).text, lac_say_ns(analysis->step_mean_ns).text,
-        lac_say_pct(finding->cost_pct).text);
+        lac_format_ns(lac_round(cost_ns)).text, lac_format_ns(analysis->step_mean_ns).text,
+        lac_format_pct(finding->cost_pct).text);
     finding->why = "Its buffers are flushed inside steps. Without it a step is that much shorter: "
                    "compare steps only with others that were recorded the same way.";
     lac_evidence_gaps(diagnosis, finding, LAC_CAUSE_PROFILER, 3);

@@ -50,24 +50,25 @@ static void explain(const struct lac_diagnosis *diagnosis, struct lac_finding *f
     struct lac_analysis *analysis = diagnosis->analysis;
     double steps = diagnosis->work->steps;
     double cost_ns = recomputed->ns / steps;
-    finding->title =
-        lac_texts_add(&analysis->texts, "Activations are computed twice: %s of every %s step (%s)",
-                      lac_say_ns(lac_round(cost_ns)).text, lac_say_ns(analysis->step_mean_ns).text,
-                      lac_say_pct(finding->cost_pct).text);
+    finding->title = lac_texts_add(
+        &analysis->texts, "Activations are computed twice: %s of every %s step (%s)",
+        lac_format_ns(lac_round(cost_ns)).text, lac_format_ns(analysis->step_mean_ns).text,
+        lac_format_pct(finding->cost_pct).text);
     const char *room = "whether memory still needs it was not recorded";
     if (has_room(memory)) {
         room = lac_texts_add(&analysis->texts, "%s of %s are free at the peak",
-                             lac_say_bytes(memory->device - memory->peak).text,
-                             lac_say_bytes(memory->device).text);
+                             lac_format_bytes(memory->device - memory->peak).text,
+                             lac_format_bytes(memory->device).text);
     } else if (memory->peak > 0 && memory->device > 0) {
         room = lac_texts_add(&analysis->texts, "memory may need it: %s of %s are taken at the peak",
-                             lac_say_bytes(memory->peak).text, lac_say_bytes(memory->device).text);
+                             lac_format_bytes(memory->peak).text,
+                             lac_format_bytes(memory->device).text);
     }
     finding->why = lac_texts_add(&analysis->texts,
                                  "%s operations a step belong to forward operators inside the "
                                  "backward pass (checkpointing); "
                                  "%s.",
-                                 lac_say_rate((double)recomputed->count / steps).text, room);
+                                 lac_format_rate((double)recomputed->count / steps).text, room);
     finding->brief = "checkpoint fewer blocks";
     finding->change = "# only every second block, then fewer, as long as memory lasts:\n"
                       "x = checkpoint(block, x, use_reentrant=False) if i % 2 else block(x)";

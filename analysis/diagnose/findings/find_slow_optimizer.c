@@ -119,21 +119,21 @@ static void explain(const struct lac_diagnosis *diagnosis, struct lac_finding *f
     char class[40];
     class_of_range(diagnosis, optimizer->longest_range, class, sizeof class);
     double steps = diagnosis->work->steps;
-    finding->title =
-        lac_texts_add(&analysis->texts,
-                      "The optimizer updates one parameter after the other: the GPU waits %s of "
-                      "every %s step for "
-                      "it (%s)",
-                      lac_say_ns(finding->cost_ns_per_step).text,
-                      lac_say_ns(analysis->step_mean_ns).text, lac_say_pct(finding->cost_pct).text);
+    finding->title = lac_texts_add(
+        &analysis->texts,
+        "The optimizer updates one parameter after the other: the GPU waits %s of "
+        "every %s step for "
+        "it (%s)",
+        lac_format_ns(finding->cost_ns_per_step).text, lac_format_ns(analysis->step_mean_ns).text,
+        lac_format_pct(finding->cost_pct).text);
     finding->why = lac_texts_add(
         &analysis->texts,
         "%s%s launches %s kernels a step, %s of them one by one; the host is in it for %s.", class,
-        class[0] == '\0' ? "It" : "", lac_say_rate((double)optimizer->count / steps).text,
-        lac_say_pct(lac_pct((int64_t)(optimizer->count - optimizer->grouped_count),
-                            (int64_t)optimizer->count))
+        class[0] == '\0' ? "It" : "", lac_format_rate((double)optimizer->count / steps).text,
+        lac_format_pct(lac_pct((int64_t)(optimizer->count - optimizer->grouped_count),
+                               (int64_t)optimizer->count))
             .text,
-        lac_say_ns(lac_round(optimizer->range_ns)).text);
+        lac_format_ns(lac_round(optimizer->range_ns)).text);
     finding->brief = "foreach or fused optimizer";
     finding->change = change_of(diagnosis, class);
     finding->expect = lac_finding_expect(diagnosis, finding);
@@ -142,7 +142,7 @@ static void explain(const struct lac_diagnosis *diagnosis, struct lac_finding *f
     finding->wrong_if = "the optimizer already groups its parameters, and other code runs in its "
                         "range.";
     finding->check = lac_texts_add(&analysis->texts, "record ten steps and analyze them: %s a step",
-                                   lac_say_ns(finding->step_mid_ns).text);
+                                   lac_format_ns(finding->step_mid_ns).text);
     if (optimizer->longest_range != LAC_NONE) {
         lac_evidence_slice(diagnosis, finding, optimizer->longest_range,
                            "the longest step of the optimizer");

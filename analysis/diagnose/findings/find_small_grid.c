@@ -74,14 +74,15 @@ bool lac_find_small_grid(const struct lac_diagnosis *diagnosis, struct lac_findi
     lac_finding_cost(diagnosis, finding, cost_ns);
     finding->title = lac_texts_add(
         &analysis->texts, "Kernels too small for the GPU run for %s of every %s step (%s)",
-        lac_say_ns(lac_round(small.ns / work->steps)).text, lac_say_ns(analysis->step_mean_ns).text,
-        lac_say_pct(lac_pct_of_step(diagnosis, small.ns / work->steps)).text);
+        lac_format_ns(lac_round(small.ns / work->steps)).text,
+        lac_format_ns(analysis->step_mean_ns).text,
+        lac_format_pct(lac_pct_of_step(diagnosis, small.ns / work->steps)).text);
     finding->why = lac_texts_add(
         &analysis->texts,
         "%s kernels a step have fewer blocks than the GPU has multiprocessors (%d): %s of the "
         "GPU's computing time is left unused by them.%s",
-        lac_say_rate((double)small.count / work->steps).text, device->sm_count,
-        lac_say_pct(100.0 * small.wasted_ns / small.all_ns).text,
+        lac_format_rate((double)small.count / work->steps).text, device->sm_count,
+        lac_format_pct(100.0 * small.wasted_ns / small.all_ns).text,
         lac_gpu_counters_text(diagnosis, &counters));
     finding->change = "more work in one launch: batch the small products (torch.bmm), merge "
                       "branches that are computed one after the other, or run several models on "

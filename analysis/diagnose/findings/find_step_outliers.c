@@ -102,15 +102,15 @@ bool lac_find_step_outliers(const struct lac_diagnosis *diagnosis, struct lac_fi
     finding->confidence = 0.6;
     finding->title = lac_texts_add(
         &analysis->texts, "%u of %s %s longer than steps of their kind: %s of the time",
-        (unsigned)outliers.count, lac_say_count(analysis->step_kept_count, "step").text,
-        outliers.count == 1 ? "is" : "are", lac_say_pct(finding->cost_pct).text);
+        (unsigned)outliers.count, lac_format_count(analysis->step_kept_count, "step").text,
+        outliers.count == 1 ? "is" : "are", lac_format_pct(finding->cost_pct).text);
     enum lac_cause cause = cause_inside(diagnosis, longest);
     finding->why = lac_texts_add(
         &analysis->texts,
         "Without waiting for data they take %s on average, the others %s. They launch as much work "
         "as the others, so it is not validation or a checkpoint%s%s.",
-        lac_say_ns(lac_round(outliers.usual_ns + outliers.excess_ns / outliers.count)).text,
-        lac_say_ns(lac_round(outliers.usual_ns)).text,
+        lac_format_ns(lac_round(outliers.usual_ns + outliers.excess_ns / outliers.count)).text,
+        lac_format_ns(lac_round(outliers.usual_ns)).text,
         cause == LAC_CAUSE_UNATTRIBUTED ? "; the GPU was not idle longer in them"
                                         : "; in the longest the GPU was idle for ",
         cause == LAC_CAUSE_UNATTRIBUTED ? "" : lac_cause_name(cause));

@@ -122,7 +122,7 @@ static void propose(const struct lac_diagnosis *diagnosis, struct lac_finding *f
                      "early stopping, a gradient scaler that checks for overflow.";
     finding->wrong_if = "another call then waits in its place: the step stays as long.";
     finding->check = lac_texts_add(&analysis->texts, "record ten steps and analyze them: %s a step",
-                                   lac_say_ns(finding->step_mid_ns).text);
+                                   lac_format_ns(finding->step_mid_ns).text);
 }
 
 /** The longest call that waits, in kept steps. */
@@ -142,7 +142,7 @@ static void add_waiter_evidence(const struct lac_diagnosis *diagnosis, struct la
     if (longest != UINT64_MAX) {
         lac_evidence_slice(diagnosis, finding, host->blocking[longest].slice,
                            lac_texts_add(&diagnosis->analysis->texts, "waited %s for the GPU",
-                                         lac_say_ns(most_ns).text));
+                                         lac_format_ns(most_ns).text));
     }
 }
 
@@ -184,16 +184,16 @@ static bool find_behind(const struct lac_diagnosis *diagnosis, struct lac_findin
         &analysis->texts,
         "The host waits for the GPU before it prepares more work, and then the GPU waits for it: "
         "%s of every %s step (%s)",
-        lac_say_ns(lac_round(gain_ns)).text, lac_say_ns(analysis->step_mean_ns).text,
-        lac_say_pct(finding->cost_pct).text);
+        lac_format_ns(lac_round(gain_ns)).text, lac_format_ns(analysis->step_mean_ns).text,
+        lac_format_pct(finding->cost_pct).text);
     finding->why = lac_texts_add(
         &analysis->texts,
         "%.60s%s%.60s, %s times a step, waits %s for what was launched before it. Without it the "
         "host would load, allocate and launch the next step meanwhile; now it does so while the "
         "GPU is idle.",
         worst.call, worst.around[0] != '\0' ? " in " : "", worst.around,
-        lac_say_rate((double)worst.count / steps).text,
-        lac_say_ns(lac_round((double)worst.exposed_ns / steps)).text);
+        lac_format_rate((double)worst.count / steps).text,
+        lac_format_ns(lac_round((double)worst.exposed_ns / steps)).text);
     finding->confidence = 0.6;
     propose(diagnosis, finding, &worst);
     /* a size or a choice that the host needs cannot wait: then nothing is gained */
@@ -225,16 +225,16 @@ static bool find_after(const struct lac_diagnosis *diagnosis, struct lac_finding
     finding->title = lac_texts_add(
         &analysis->texts,
         "After synchronisations the GPU has nothing to do for %s of every %s step (%s)",
-        lac_say_ns(lac_round(cost_ns)).text, lac_say_ns(analysis->step_mean_ns).text,
-        lac_say_pct(finding->cost_pct).text);
+        lac_format_ns(lac_round(cost_ns)).text, lac_format_ns(analysis->step_mean_ns).text,
+        lac_format_pct(finding->cost_pct).text);
     finding->why = lac_texts_add(
         &analysis->texts,
         "The most costly is %.60s%s%.60s, %s times a step: each time the queue is empty when it "
         "returns, and the GPU idles %s until the host has launched again. How long the call itself "
         "waits costs nothing.",
         worst.call, worst.around[0] != '\0' ? " in " : "", worst.around,
-        lac_say_rate(per_step).text,
-        lac_say_ns(worst.exposed_ns / (int64_t)(worst.count ? worst.count : 1)).text);
+        lac_format_rate(per_step).text,
+        lac_format_ns(worst.exposed_ns / (int64_t)(worst.count ? worst.count : 1)).text);
     propose(diagnosis, finding, &worst);
     lac_evidence_gaps(diagnosis, finding, LAC_CAUSE_SYNC, 3);
     return true;

@@ -153,10 +153,10 @@ static bool find_misaligned(const struct lac_diagnosis *diagnosis, struct lac_fi
     const char *name = lac_model_str(diagnosis->model, diagnosis->model->slices.name[top->slice]);
     struct multiples multiples = multiples_of(name);
     const char *dimension = dimension_text(diagnosis, top, &multiples, major);
-    finding->title =
-        lac_texts_add(&analysis->texts, "Products of odd lengths take %s of every %s step (%s)",
-                      lac_say_ns(lac_round(cost_ns)).text, lac_say_ns(analysis->step_mean_ns).text,
-                      lac_say_pct(finding->cost_pct).text);
+    finding->title = lac_texts_add(
+        &analysis->texts, "Products of odd lengths take %s of every %s step (%s)",
+        lac_format_ns(lac_round(cost_ns)).text, lac_format_ns(analysis->step_mean_ns).text,
+        lac_format_pct(finding->cost_pct).text);
     finding->why = lac_texts_add(
         &analysis->texts,
         "They run on tensor cores, but on kernels that take %lld element%s at a time (%s): for %s "
@@ -204,10 +204,10 @@ static bool find_older(const struct lac_diagnosis *diagnosis, struct lac_finding
     const struct lac_work_op *top = &diagnosis->work->ops[matrix->top_older];
     lac_finding_cost(diagnosis, finding, cost_ns);
     finding->confidence = 0.5;
-    finding->title =
-        lac_texts_add(&analysis->texts, "Kernels made for an older GPU do %s of every %s step (%s)",
-                      lac_say_ns(lac_round(cost_ns)).text, lac_say_ns(analysis->step_mean_ns).text,
-                      lac_say_pct(finding->cost_pct).text);
+    finding->title = lac_texts_add(
+        &analysis->texts, "Kernels made for an older GPU do %s of every %s step (%s)",
+        lac_format_ns(lac_round(cost_ns)).text, lac_format_ns(analysis->step_mean_ns).text,
+        lac_format_pct(finding->cost_pct).text);
     finding->why = lac_texts_add(
         &analysis->texts,
         "The library chose them (%s) although this GPU has newer ones: an older library, an odd "

@@ -86,9 +86,10 @@ static void add_evidence(const struct lac_diagnosis *diagnosis, struct lac_findi
         lac_kernel_short_name(lac_model_str(diagnosis->model, facts->name),
                               lac_strings_length(&diagnosis->model->strings, facts->name), name,
                               sizeof name);
-        const char *text = lac_texts_add(
-            &diagnosis->analysis->texts, "%s: %s, %s in all, not on tensor cores", name,
-            lac_say_count((int64_t)facts->count, "time").text, lac_say_ns(facts->total_ns).text);
+        const char *text =
+            lac_texts_add(&diagnosis->analysis->texts, "%s: %s, %s in all, not on tensor cores",
+                          name, lac_format_count((int64_t)facts->count, "time").text,
+                          lac_format_ns(facts->total_ns).text);
         lac_evidence_slice(diagnosis, finding, facts->longest_slice, text);
     }
 }
@@ -141,15 +142,15 @@ bool lac_find_tensor_cores_unused(const struct lac_diagnosis *diagnosis,
     finding->confidence = 0.6;
     finding->title = lac_texts_add(
         &analysis->texts, "%s of every %s step is matrix work that is not on tensor cores (%s)",
-        lac_say_ns(lac_round(unused_ns)).text, lac_say_ns(analysis->step_mean_ns).text,
-        lac_say_pct(finding->cost_pct).text);
+        lac_format_ns(lac_round(unused_ns)).text, lac_format_ns(analysis->step_mean_ns).text,
+        lac_format_pct(finding->cost_pct).text);
     finding->why = lac_texts_add(
         &analysis->texts,
         "Tensor cores do %.0f %% of the time that products, convolutions and attention take; %s of "
         "the "
         "rest cannot be told from the kernels' names.%s",
         analysis->tensor_used_pct,
-        lac_say_pct(lac_pct(analysis->tensor_unknown_ns, analysis->tensor_eligible_ns)).text,
+        lac_format_pct(lac_pct(analysis->tensor_unknown_ns, analysis->tensor_eligible_ns)).text,
         counters_text(diagnosis, finding));
     if (finding->gain_mid_pct < GAIN_MIN_PCT) {
         finding->expect = "0-1 % of the step: something else is the limit now.";

@@ -247,7 +247,7 @@ const char *lac_unfused_attention_text(const struct lac_diagnosis *diagnosis)
     return lac_texts_add(&diagnosis->analysis->texts,
                          "Attention in separate kernels (a softmax between two products) takes %s "
                          "of the computing time.%s",
-                         lac_say_pct(fmin(pct, 100.0)).text, length_text(diagnosis, &attention));
+                         lac_format_pct(fmin(pct, 100.0)).text, length_text(diagnosis, &attention));
 }
 
 bool lac_find_unfused_attention(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
@@ -270,13 +270,13 @@ bool lac_find_unfused_attention(const struct lac_diagnosis *diagnosis, struct la
     double between_pct = 100.0 * attention.other_ns / (attention.product_ns + attention.other_ns);
     finding->title = lac_texts_add(
         &analysis->texts, "Attention in separate kernels takes %s of every %s step (%s)",
-        lac_say_ns(lac_round(cost_ns)).text, lac_say_ns(analysis->step_mean_ns).text,
-        lac_say_pct(finding->cost_pct).text);
+        lac_format_ns(lac_round(cost_ns)).text, lac_format_ns(analysis->step_mean_ns).text,
+        lac_format_pct(finding->cost_pct).text);
     finding->why = lac_texts_add(
         &analysis->texts,
         "A softmax stands between two products %s times a step; %s of that time goes to it and to "
         "other work on the scores, which pass through memory each time.%s%s",
-        lac_say_rate((double)attention.count / steps).text, lac_say_pct(between_pct).text,
+        lac_format_rate((double)attention.count / steps).text, lac_format_pct(between_pct).text,
         is_fallback(diagnosis)
             ? " scaled_dot_product_attention was called, but fell back to separate kernels."
             : "",

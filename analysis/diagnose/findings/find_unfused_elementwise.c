@@ -102,13 +102,13 @@ bool lac_find_unfused_elementwise(const struct lac_diagnosis *diagnosis,
     finding->confidence = 0.5;
     finding->title = lac_texts_add(
         &analysis->texts, "Chains of elementwise kernels take %s of every %s step (%s)",
-        lac_say_ns(lac_round(cost_ns)).text, lac_say_ns(analysis->step_mean_ns).text,
-        lac_say_pct(finding->cost_pct).text);
+        lac_format_ns(lac_round(cost_ns)).text, lac_format_ns(analysis->step_mean_ns).text,
+        lac_format_pct(finding->cost_pct).text);
     finding->why = lac_texts_add(
         &analysis->texts,
         "%s of them a step follow one another directly: each reads from memory what the one "
         "before it wrote. A compiler makes one kernel of such a chain.",
-        lac_say_rate((double)chains.count / steps).text);
+        lac_format_rate((double)chains.count / steps).text);
     finding->brief = "fuse elementwise kernels";
     finding->change = "model = torch.compile(model)";
     finding->expect = lac_texts_add(
@@ -125,8 +125,8 @@ bool lac_find_unfused_elementwise(const struct lac_diagnosis *diagnosis,
     const struct lac_work_op *last = first + chains.longest_count - 1;
     lac_evidence_slice(diagnosis, finding, first->slice,
                        lac_texts_add(&analysis->texts, "the longest chain begins: %s, %s in all",
-                                     lac_say_count((int64_t)chains.longest_count, "kernel").text,
-                                     lac_say_ns(lac_round(chains.longest_ns)).text));
+                                     lac_format_count((int64_t)chains.longest_count, "kernel").text,
+                                     lac_format_ns(lac_round(chains.longest_ns)).text));
     lac_evidence_slice(diagnosis, finding, last->slice, "and ends");
     return true;
 }

@@ -105,16 +105,16 @@ bool lac_find_unnamed_wait(const struct lac_diagnosis *diagnosis, struct lac_fin
     lac_finding_cost(diagnosis, finding, cost_ns);
     finding->severity = LAC_SEVERITY_INFO;
     finding->confidence = 0.4;
-    finding->title =
-        lac_texts_add(&analysis->texts, "The GPU seems to wait %s of every %s step for data (%s)",
-                      lac_say_ns(lac_round(cost_ns)).text, lac_say_ns(analysis->step_mean_ns).text,
-                      lac_say_pct(finding->cost_pct).text);
+    finding->title = lac_texts_add(
+        &analysis->texts, "The GPU seems to wait %s of every %s step for data (%s)",
+        lac_format_ns(lac_round(cost_ns)).text, lac_format_ns(analysis->step_mean_ns).text,
+        lac_format_pct(finding->cost_pct).text);
     finding->why = lac_texts_add(
         &analysis->texts,
         "In %u of %s the GPU has nothing to do until a batch is copied to it, and nothing of the "
         "training process is recorded meanwhile. Loading is not named in this trace, so it may be "
         "other Python code.",
-        (unsigned)unnamed.step_count, lac_say_count(analysis->step_kept_count, "step").text);
+        (unsigned)unnamed.step_count, lac_format_count(analysis->step_kept_count, "step").text);
     finding->brief = "record the loader";
     finding->change_kind = LAC_CHANGE_COMMAND;
     finding->change = "lacuna run -- python train.py   # names every wait for a batch, and the "
@@ -124,6 +124,6 @@ bool lac_find_unnamed_wait(const struct lac_diagnosis *diagnosis, struct lac_fin
     finding->check = "the wait is as long with the same batch again and again: then it is not data";
     lac_evidence_gap(diagnosis, finding, unnamed.longest,
                      lac_texts_add(&analysis->texts, "idle %s, then a batch is copied",
-                                   lac_say_ns(unnamed.longest_ns).text));
+                                   lac_format_ns(unnamed.longest_ns).text));
     return true;
 }

@@ -51,8 +51,8 @@ const char *lac_loader_room_text(const struct lac_diagnosis *diagnosis, int32_t 
     return lac_texts_add(&diagnosis->analysis->texts,
                          " %s x %lld batches x %s of shared memory: %s of the %s that are free in "
                          "/dev/shm.",
-                         lac_say_count(workers, "worker").text, (long long)loading->prefetch,
-                         lac_say_bytes(loading->batch_bytes).text,
-                         lac_say_bytes(lac_round(fmin(bytes, 9e18))).text,
-                         lac_say_bytes(room.shm_free_bytes).text);
+                         lac_format_count(workers, "worker").text, (long long)loading->prefetch,
+                         lac_format_bytes(loading->batch_bytes).text,
+                         lac_format_bytes(lac_round(fmin(bytes, 9e18))).text,
+                         lac_format_bytes(room.shm_free_bytes).text);
 }

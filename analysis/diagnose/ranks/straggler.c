@@ -276,8 +276,8 @@ static const char *about_work(struct lateness *l)
         return lac_texts_add(&run->texts,
                              " It runs %s, the median of the others %s: its share of the work is "
                              "larger.",
-                             lac_say_count((int64_t)own->kernel_count, "kernel").text,
-                             lac_say_rate(usual).text);
+                             lac_format_count((int64_t)own->kernel_count, "kernel").text,
+                             lac_format_rate(usual).text);
     }
     if (isfinite(ratio) && ratio > SLOWER_KERNELS_MIN && spread < ALIKE_SPREAD_MAX) {
         return lac_texts_add(&run->texts,
@@ -300,9 +300,9 @@ static double steps_of(const struct lac_rank_table *table)
     return table->step_count >= 3 ? (double)table->step_count : 1.0;
 }
 
-static struct lac_said a_step(const struct lateness *l, int64_t ns)
+static struct lac_text32 a_step(const struct lateness *l, int64_t ns)
 {
-    return lac_say_ns(lac_round((double)ns / steps_of(l->tables[l->run->late])));
+    return lac_format_ns(lac_round((double)ns / steps_of(l->tables[l->run->late])));
 }
 
 /** What a late rank is compared with. */
@@ -322,7 +322,7 @@ static const char *say_before(struct lateness *l)
         " %s of that are there at the first collective of the recording: each rank needs about as "
         "long up to it (%s here), rank %d only began later. What held it up lies before the "
         "recording, and cannot be told from these traces.",
-        lac_say_ns(l->before_ns).text, lac_say_ns(l->lead_ns).text,
+        lac_format_ns(l->before_ns).text, lac_format_ns(l->lead_ns).text,
         (int)l->run->ranks[l->run->late].rank);
 }
 
@@ -406,8 +406,8 @@ static void write_texts(struct lateness *l)
     const char *split = lac_texts_add(
         &run->texts, "Rank %d comes last to %llu of %s that %s share; %s waits %s%s for it there.",
         (int)late->rank, (unsigned long long)late->last_count,
-        lac_say_count((int64_t)run->collective_count, "collective").text,
-        lac_say_count(matched, "rank").text,
+        lac_format_count((int64_t)run->collective_count, "collective").text,
+        lac_format_count(matched, "rank").text,
         matched == 2 ? "the other one" : "the median of the others", a_step(l, l->late_ns).text,
         has_steps ? " a step" : "");
     write_reason(l, split);
@@ -434,7 +434,7 @@ static void add_evidence(struct lateness *l)
         .t0_ns = table->gap_at_ns,
         .t1_ns = table->gap_at_ns + table->gap_ns,
         .text = lac_texts_add(&run->texts, "its longest gap: %s, waiting %s",
-                              lac_say_ns(table->gap_ns).text,
+                              lac_format_ns(table->gap_ns).text,
                               lac_waits_for((enum lac_cause)table->gap_cause))};
 }
 
@@ -557,19 +557,19 @@ static void say_expected(struct lateness *l)
 {
     struct lac_finding *finding = &l->run->finding;
     struct lac_text **texts = &l->run->texts;
-    struct lac_said band = lac_say_band(finding->gain_low_pct, finding->gain_high_pct);
+    struct lac_text32 band = lac_format_band(finding->gain_low_pct, finding->gain_high_pct);
     if (finding->step_mid_ns != LAC_UNKNOWN_NS && finding->gain_high_pct < GAIN_MIN_PCT) {
         finding->expect =
             lac_texts_add(texts,
                           "Nothing yet: the other ranks need %s a step by themselves, "
                           "for data or their GPU. First what each rank says of that.",
-                          lac_say_ns(finding->step_mid_ns).text);
+                          lac_format_ns(finding->step_mid_ns).text);
         finding->severity = LAC_SEVERITY_INFO;
     } else if (finding->step_mid_ns != LAC_UNKNOWN_NS) {
         finding->expect =
             lac_texts_add(texts, "%s a step instead of %s (%s less), with rank %d as fast as %s.",
-                          lac_say_ns(finding->step_mid_ns).text,
-                          lac_say_ns(l->tables[l->run->late]->step_mean_ns).text, band.text,
+                          lac_format_ns(finding->step_mid_ns).text,
+                          lac_format_ns(l->tables[l->run->late]->step_mean_ns).text, band.text,
                           (int)l->run->ranks[l->run->late].rank, usual_rank(l));
     } else {
         finding->expect = lac_texts_add(

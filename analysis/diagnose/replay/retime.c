@@ -421,14 +421,14 @@ static const char *basis_of(struct lac_diagnosis *diagnosis)
     case LAC_TRUST_ALL:
         return lac_texts_add(
             texts, "%s played again: threads, streams%s, each waiting for what it waited for.",
-            lac_say_count(time->graph->step_count, "step").text,
+            lac_format_count(time->graph->step_count, "step").text,
             time->graph->batch_count > 0 ? " and the loader" : "");
     case LAC_TRUST_DEVICE:
         return lac_texts_add(
             texts,
             "%s played again: threads and streams; the loader apart, because its queue played "
             "alone does not give back the recorded waits.",
-            lac_say_count(time->graph->step_count, "step").text);
+            lac_format_count(time->graph->step_count, "step").text);
     case LAC_TRUST_NONE:
         break;
     }
@@ -458,7 +458,7 @@ static const char *assumption_of(struct lac_diagnosis *diagnosis,
         what = lac_texts_add(texts,
                              "A batch takes as long with %s as it did (high: 10 %% longer, and "
                              "the training process 2 %% slower beside them).",
-                             lac_say_count(what_if->workers, "worker").text);
+                             lac_format_count(what_if->workers, "worker").text);
     }
     return lac_texts_add(texts, "%s %s", what, basis_of(diagnosis));
 }

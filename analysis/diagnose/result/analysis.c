@@ -100,7 +100,7 @@ size_t lac_gap_root_text(const struct lac_analysis *analysis, const struct lac_m
         return (size_t)snprintf(out, capacity_bytes, "%s", "");
     }
     const char *name = lac_model_str(model, model->slices.name[gap->root]);
-    struct lac_said length = lac_say_ns(model->slices.dur_ns[gap->root]);
+    struct lac_text32 length = lac_format_ns(model->slices.dur_ns[gap->root]);
     if (gap->root_kind == LAC_ROOT_SYNC) {
         return (size_t)snprintf(out, capacity_bytes,
                                 "%.60s drained the queue: it waited %s for the GPU", name,

@@ -93,9 +93,9 @@ static int print_short(char *out, size_t capacity_bytes, double value)
     return snprintf(out, capacity_bytes, "%.1f", tenths);
 }
 
-struct lac_said lac_say_ns(int64_t ns)
+struct lac_text32 lac_format_ns(int64_t ns)
 {
-    struct lac_said said;
+    struct lac_text32 said;
     double value = (double)ns;
     const char *unit = "ns";
     if (value >= 1e10) {
@@ -114,9 +114,9 @@ struct lac_said lac_say_ns(int64_t ns)
     return said;
 }
 
-struct lac_said lac_say_pct(double pct)
+struct lac_text32 lac_format_pct(double pct)
 {
-    struct lac_said said;
+    struct lac_text32 said;
     if (isnan(pct)) {
         (void)snprintf(said.text, sizeof said.text, "unknown");
     } else if (pct <= 0.0) {
@@ -131,16 +131,16 @@ struct lac_said lac_say_pct(double pct)
     return said;
 }
 
-struct lac_said lac_say_rate(double per_s)
+struct lac_text32 lac_format_rate(double per_s)
 {
-    struct lac_said said;
+    struct lac_text32 said;
     print_short(said.text, sizeof said.text, per_s);
     return said;
 }
 
-struct lac_said lac_say_bytes(int64_t bytes)
+struct lac_text32 lac_format_bytes(int64_t bytes)
 {
-    struct lac_said said;
+    struct lac_text32 said;
     double value = (double)bytes;
     const char *unit = "B";
     if (value >= 1e9) {
@@ -159,9 +159,9 @@ struct lac_said lac_say_bytes(int64_t bytes)
     return said;
 }
 
-struct lac_said lac_say_band(double low_pct, double high_pct)
+struct lac_text32 lac_format_band(double low_pct, double high_pct)
 {
-    struct lac_said said;
+    struct lac_text32 said;
     int low = (int)lround(fmax(0.0, fmin(low_pct, 1e6))); /* never "-0" */
     int high = (int)lround(fmax(0.0, fmin(high_pct, 1e6)));
     if (low == high) {
@@ -172,9 +172,9 @@ struct lac_said lac_say_band(double low_pct, double high_pct)
     return said;
 }
 
-struct lac_said lac_say_count(int64_t count, const char *thing)
+struct lac_text32 lac_format_count(int64_t count, const char *thing)
 {
-    struct lac_said said;
+    struct lac_text32 said;
     char number[24];
     print_grouped(number, sizeof number, (double)count);
     size_t length = strlen(thing);

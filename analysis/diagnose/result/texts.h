@@ -28,20 +28,20 @@ void lac_texts_destroy(struct lac_text *pool);
 
 /** A duration as a person says it: "301 ms", "1 500 ms", "32 us", "2.1 s"; three digits at most
  *  below a thousand. */
-enum { LAC_SAY_BYTES = 32 };
-struct lac_said {
-    char text[LAC_SAY_BYTES];
+enum { LAC_TEXT32_BYTES = 32 };
+struct lac_text32 {
+    char text[LAC_TEXT32_BYTES];
 };
-struct lac_said lac_say_ns(int64_t ns);
+struct lac_text32 lac_format_ns(int64_t ns);
 /** "11 %", "0.4 %", "less than 0.1 %". */
-struct lac_said lac_say_pct(double pct);
+struct lac_text32 lac_format_pct(double pct);
 /** "690", "1 113", "3.4": a rate. */
-struct lac_said lac_say_rate(double per_s);
+struct lac_text32 lac_format_rate(double per_s);
 /** "154 MB", "64 KB". */
-struct lac_said lac_say_bytes(int64_t bytes);
+struct lac_text32 lac_format_bytes(int64_t bytes);
 /** "10-13 %", and "11 %" when both ends read the same. */
-struct lac_said lac_say_band(double low_pct, double high_pct);
+struct lac_text32 lac_format_band(double low_pct, double high_pct);
 /** "1 worker", "3 workers": "2 batches": regular plurals. */
-struct lac_said lac_say_count(int64_t count, const char *thing);
+struct lac_text32 lac_format_count(int64_t count, const char *thing);
 
 #endif

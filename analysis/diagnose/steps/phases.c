@@ -243,10 +243,10 @@ static const char *text_of(struct lac_analysis *analysis, const struct lac_step_
                            : lac_texts_add(&analysis->texts, "%u steps", (unsigned)runs->count);
     }
     bool are_many = runs->every == 0 && runs->count > 1;
-    return lac_texts_add(&analysis->texts, "%s %s: %s%s, %s of the run", which,
-                         does[facts->kind][are_many], lac_say_ns(facts->own_ns / runs->count).text,
-                         runs->count > 1 ? " each" : "",
-                         lac_say_pct(lac_pct(facts->own_ns, analysis->duration_ns)).text);
+    return lac_texts_add(
+        &analysis->texts, "%s %s: %s%s, %s of the run", which, does[facts->kind][are_many],
+        lac_format_ns(facts->own_ns / runs->count).text, runs->count > 1 ? " each" : "",
+        lac_format_pct(lac_pct(facts->own_ns, analysis->duration_ns)).text);
 }
 
 static const char *why_of(const struct lac_diagnosis *diagnosis, enum lac_step_kind kind)

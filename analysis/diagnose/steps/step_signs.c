@@ -206,7 +206,7 @@ static enum lac_status find_checkpoints(struct lac_kind_search *search)
                       ? "Python is in a function that saves a state"
                       : lac_texts_add(&analysis->texts,
                                       "copies %s to the host, then launches nothing",
-                                      lac_say_bytes(work->to_host_bytes).text);
+                                      lac_format_bytes(work->to_host_bytes).text);
         }
         lac_step_kind_set(diagnosis, s, LAC_KIND_CHECKPOINT, why);
         analysis->steps[s].left_out = LAC_STEP_OTHER_KIND;
@@ -334,7 +334,7 @@ static enum lac_status find_recompiles(struct lac_kind_search *search)
             why =
                 lac_texts_add(&analysis->texts,
                               "code is loaded or compiled for %s of a step of %s, after the first",
-                              lac_say_ns(loading_ns).text, lac_say_ns(step->dur_ns).text);
+                              lac_format_ns(loading_ns).text, lac_format_ns(step->dur_ns).text);
         }
         if (lac_step_kind_is_open(step)) {
             lac_step_kind_set(diagnosis, s, LAC_KIND_RECOMPILE, why);

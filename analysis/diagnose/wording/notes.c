@@ -33,7 +33,7 @@ static void fine(struct lac_diagnosis *diagnosis, enum lac_checked checked, doub
     struct lac_analysis *analysis = diagnosis->analysis;
     assert(analysis->checked_fine_count < LAC_CHECKED_COUNT_);
     analysis->checked_fine[analysis->checked_fine_count++] =
-        lac_texts_add(&analysis->texts, "%s %s", names[checked], lac_say_pct(pct).text);
+        lac_texts_add(&analysis->texts, "%s %s", names[checked], lac_format_pct(pct).text);
 }
 
 /** Causes below these shares of the step are fine. */
@@ -131,7 +131,7 @@ static void write_missing(struct lac_diagnosis *diagnosis)
                 lac_texts_add(&analysis->texts, "the other %s: add %s to see who waits for whom",
                               info->world_size == 2
                                   ? "rank"
-                                  : lac_say_count(info->world_size - 1, "rank").text,
+                                  : lac_format_count(info->world_size - 1, "rank").text,
                               info->world_size == 2 ? "its file" : "their files"));
     }
     const struct lac_loading *loading = diagnosis->loading;
@@ -182,12 +182,12 @@ static void write_caveats(struct lac_diagnosis *diagnosis)
     if (analysis->subject == LAC_SUBJECT_TRAINING && analysis->step_kept_count < 10) {
         caveat(analysis,
                lac_texts_add(&analysis->texts, "%s: effects below a few percent cannot be seen",
-                             lac_say_count(analysis->step_kept_count, "step").text));
+                             lac_format_count(analysis->step_kept_count, "step").text));
     }
     if (info->dropped_count > 0) {
         caveat(analysis,
                lac_texts_add(&analysis->texts, "%s dropped on import: see the import report",
-                             lac_say_count((int64_t)info->dropped_count, "event").text));
+                             lac_format_count((int64_t)info->dropped_count, "event").text));
     }
 }
 

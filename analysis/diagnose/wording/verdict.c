@@ -70,9 +70,9 @@ static int64_t paced_ns(const struct lac_analysis *analysis, double ns)
 static const char *say_part(struct lac_diagnosis *diagnosis, const struct part *part)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
-    struct lac_said step = lac_say_ns(paced_ns(analysis, (double)analysis->step_mean_ns));
-    struct lac_said ns = lac_say_ns(paced_ns(analysis, part->ns));
-    struct lac_said pct = lac_say_pct(lac_pct_of_step(diagnosis, part->ns));
+    struct lac_text32 step = lac_format_ns(paced_ns(analysis, (double)analysis->step_mean_ns));
+    struct lac_text32 ns = lac_format_ns(paced_ns(analysis, part->ns));
+    struct lac_text32 pct = lac_format_pct(lac_pct_of_step(diagnosis, part->ns));
     if (part->is_idle) {
         return lac_texts_add(&analysis->texts, "the GPU waits %s of every %s step %s (%s)", ns.text,
                              step.text, part->text, pct.text);
@@ -101,7 +101,7 @@ static void say_starved(struct lac_diagnosis *diagnosis)
     if (copy_pct >= SAID_BESIDE_PCT) {
         analysis->verdict.detail = lac_texts_add(
             &analysis->texts, "copies in line with the kernels take another %s (%s)",
-            lac_say_ns(lac_round(time->exposed_copy_ns)).text, lac_say_pct(copy_pct).text);
+            lac_format_ns(lac_round(time->exposed_copy_ns)).text, lac_format_pct(copy_pct).text);
     }
 }
 
@@ -121,9 +121,9 @@ static void say_about_step(struct lac_diagnosis *diagnosis)
         *verdict = (struct lac_verdict){
             "gpu", 'G',
             lac_texts_add(&analysis->texts, "layout conversions take %s of every %s step (%s)",
-                          lac_say_ns(paced_ns(analysis, (double)first->cost_ns_per_step)).text,
-                          lac_say_ns(paced_ns(analysis, (double)analysis->step_mean_ns)).text,
-                          lac_say_pct(first->cost_pct).text),
+                          lac_format_ns(paced_ns(analysis, (double)first->cost_ns_per_step)).text,
+                          lac_format_ns(paced_ns(analysis, (double)analysis->step_mean_ns)).text,
+                          lac_format_pct(first->cost_pct).text),
             ""};
         return;
     }
@@ -132,7 +132,7 @@ static void say_about_step(struct lac_diagnosis *diagnosis)
             "gpu", 'G',
             lac_texts_add(&analysis->texts, "the GPU is the limit: %.0f %% of the %s step computes",
                           computing_pct,
-                          lac_say_ns(paced_ns(analysis, (double)analysis->step_mean_ns)).text),
+                          lac_format_ns(paced_ns(analysis, (double)analysis->step_mean_ns)).text),
             ""};
     } else {
         struct part part = largest_part(diagnosis);
@@ -141,11 +141,12 @@ static void say_about_step(struct lac_diagnosis *diagnosis)
         if (part.ns * 1000.0 < diagnosis->time->step_ns) { /* memsets, or what is of no kind */
             *verdict = (struct lac_verdict){
                 "unknown", '?',
-                lac_texts_add(&analysis->texts,
-                              "the GPU computes %.0f %% of the %s step; nothing that it waits for "
-                              "stands out",
-                              computing_pct,
-                              lac_say_ns(paced_ns(analysis, (double)analysis->step_mean_ns)).text),
+                lac_texts_add(
+                    &analysis->texts,
+                    "the GPU computes %.0f %% of the %s step; nothing that it waits for "
+                    "stands out",
+                    computing_pct,
+                    lac_format_ns(paced_ns(analysis, (double)analysis->step_mean_ns)).text),
                 ""};
         }
     }
@@ -187,10 +188,10 @@ static const char *certain_facts(struct lac_diagnosis *diagnosis)
     struct lac_analysis *analysis = diagnosis->analysis;
     const struct lac_device_facts *device = &analysis->devices[analysis->main_device];
     struct part part = largest_of_trace(analysis);
-    struct lac_said idle = lac_say_ns(device->idle_ns);
-    struct lac_said span = lac_say_ns(device->span_ns);
-    struct lac_said most = lac_say_ns(lac_round(part.ns));
-    struct lac_said pct = lac_say_pct(lac_pct(device->idle_ns, device->span_ns));
+    struct lac_text32 idle = lac_format_ns(device->idle_ns);
+    struct lac_text32 span = lac_format_ns(device->span_ns);
+    struct lac_text32 most = lac_format_ns(lac_round(part.ns));
+    struct lac_text32 pct = lac_format_pct(lac_pct(device->idle_ns, device->span_ns));
     if (part.ns * 100.0 <= (double)device->span_ns) { /* too little to name */
         return device->idle_ns == 0
                    ? lac_texts_add(&analysis->texts, "the GPU worked all of its %s", span.text)
@@ -200,13 +201,13 @@ static const char *certain_facts(struct lac_diagnosis *diagnosis)
     if (!part.is_idle && device->idle_ns * 100 <= device->span_ns) {
         return lac_texts_add(&analysis->texts, "of the GPU's %s %s took %s (%s)", span.text,
                              part.text, most.text,
-                             lac_say_pct(lac_pct(lac_round(part.ns), device->span_ns)).text);
+                             lac_format_pct(lac_pct(lac_round(part.ns), device->span_ns)).text);
     }
     if (!part.is_idle) {
         return lac_texts_add(&analysis->texts,
                              "the GPU was idle for %s of %s (%s), and %s took %s (%s)", idle.text,
                              span.text, pct.text, part.text, most.text,
-                             lac_say_pct(lac_pct(lac_round(part.ns), device->span_ns)).text);
+                             lac_format_pct(lac_pct(lac_round(part.ns), device->span_ns)).text);
     }
     bool is_most = part.ns * 2.0 >= (double)device->idle_ns;
     return lac_texts_add(
@@ -226,7 +227,7 @@ static void say_cold(struct lac_diagnosis *diagnosis)
             &analysis->texts,
             "%s of this trace is the first use of the GPU (loading modules, allocating): it "
             "says nothing about a training step",
-            lac_say_pct(lac_pct(first_use_ns, device->span_ns)).text),
+            lac_format_pct(lac_pct(first_use_ns, device->span_ns)).text),
         "Record ten steps after five of warm-up."};
 }
 
@@ -259,7 +260,7 @@ static void say_few_steps(struct lac_analysis *analysis, const char *certain)
         &analysis->texts,
         "the host runs ahead: it marks a step every %s, and the GPU takes %s for each, so that the "
         "marks say nothing about a step. What is certain: %s",
-        lac_say_ns(analysis->step_mean_ns).text, lac_say_ns(analysis->step_device_ns).text,
+        lac_format_ns(analysis->step_mean_ns).text, lac_format_ns(analysis->step_device_ns).text,
         certain);
     verdict->detail = "Record more steps, until the host has to wait for the GPU.";
 }
@@ -288,7 +289,7 @@ static void say_about_trace(struct lac_diagnosis *diagnosis)
             &analysis->texts,
             "the same kernels come again every %s, but nothing says that this is a training step: "
             "it may be a layer. What is certain: %s",
-            lac_say_ns(analysis->step_mean_ns).text, certain);
+            lac_format_ns(analysis->step_mean_ns).text, certain);
     } else {
         verdict->text =
             lac_texts_add(&analysis->texts, "no steps found. What is certain: %s", certain);
@@ -304,7 +305,7 @@ static void say_about_host(struct lac_diagnosis *diagnosis)
     const struct lac_step_time *time = diagnosis->time;
     double waits_pct = lac_pct_of_step(diagnosis, time->starved_ns);
     const char *step =
-        lac_texts_add(&analysis->texts, "%s", lac_say_ns(analysis->step_mean_ns).text);
+        lac_texts_add(&analysis->texts, "%s", lac_format_ns(analysis->step_mean_ns).text);
     verdict->detail = "No GPU operation was recorded: what is said is about the training process.";
     if (!analysis->loader.is_present) {
         *verdict = (struct lac_verdict){
@@ -321,12 +322,12 @@ static void say_about_host(struct lac_diagnosis *diagnosis)
     verdict->text =
         is_starved ? lac_texts_add(&analysis->texts,
                                    "the training process waits %s of every %s step for data (%s)",
-                                   lac_say_ns(lac_round(time->starved_ns)).text, step,
-                                   lac_say_pct(waits_pct).text)
+                                   lac_format_ns(lac_round(time->starved_ns)).text, step,
+                                   lac_format_pct(waits_pct).text)
                    : lac_texts_add(&analysis->texts,
                                    "data is ready in time: the training process waits for it %s of "
                                    "every %s step",
-                                   lac_say_ns(lac_round(time->starved_ns)).text, step);
+                                   lac_format_ns(lac_round(time->starved_ns)).text, step);
 }
 
 /** Too few steps to act on, or marks of steps that say nothing of the device's pace. */
@@ -339,8 +340,8 @@ static void say_what_to_mind(struct lac_diagnosis *diagnosis)
         ahead = lac_texts_add(&analysis->texts,
                               "The host runs ahead: it marks a step every %s, and the GPU takes %s "
                               "for each.",
-                              lac_say_ns(analysis->step_mean_ns).text,
-                              lac_say_ns(analysis->step_device_ns).text);
+                              lac_format_ns(analysis->step_mean_ns).text,
+                              lac_format_ns(analysis->step_device_ns).text);
     }
     if (analysis->step_kept_count <= STEPS_MIN) {
         few = lac_texts_add(&analysis->texts,

@@ -74,7 +74,7 @@ static void say_change(const struct lac_diagnosis *diagnosis, struct lac_finding
             "library");
         finding->wrong_if =
             lac_texts_add(&analysis->texts, "workers run on more than %s.",
-                          lac_say_count(diagnosis->loading->mask_cores, "core").text);
+                          lac_format_count(diagnosis->loading->mask_cores, "core").text);
         return;
     }
     finding->brief = lac_texts_add(&analysis->texts, "%d cores", (int)cores);
@@ -124,8 +124,9 @@ bool lac_find_affinity(const struct lac_diagnosis *diagnosis, struct lac_finding
         &analysis->texts,
         "%s and the training process are pinned to %s%s.%s More workers won't help: they would "
         "share the same.%s",
-        lac_say_count(workers, "worker").text, lac_say_count(loading->mask_cores, "core").text,
-        given, waits, lac_batch_parts_text(diagnosis));
+        lac_format_count(workers, "worker").text,
+        lac_format_count(loading->mask_cores, "core").text, given, waits,
+        lac_batch_parts_text(diagnosis));
     say_change(diagnosis, finding, reason);
     finding->expect = lac_texts_add(&analysis->texts, "%s, with a core for each worker.",
                                     lac_finding_expect(diagnosis, finding));

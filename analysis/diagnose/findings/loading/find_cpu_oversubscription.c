@@ -48,8 +48,8 @@ static void propose_fewer_threads(const struct lac_diagnosis *diagnosis,
         "%.1f cores busy and %.1f wait for one. All threads of the job keep %.1f cores busy and "
         "%.1f "
         "more wait for one; workers wait %.0f %% of their time for a core.%s",
-        lac_say_count(loading->workers, "worker").text, (unsigned)samples->busy_threads,
-        lac_say_count(cores, "core").text, samples->other_cores, samples->other_ready,
+        lac_format_count(loading->workers, "worker").text, (unsigned)samples->busy_threads,
+        lac_format_count(cores, "core").text, samples->other_cores, samples->other_ready,
         samples->job_cores, samples->job_ready, samples->ready_pct,
         lac_batch_parts_text(diagnosis));
     finding->change =
@@ -78,10 +78,10 @@ static void propose_cores(const struct lac_diagnosis *diagnosis, struct lac_find
     const char *who =
         loader->num_workers > 0
             ? lac_texts_add(&analysis->texts, "%s share %s",
-                            lac_say_count(loader->num_workers, "worker").text,
-                            lac_say_count(cores, "allowed core").text)
+                            lac_format_count(loader->num_workers, "worker").text,
+                            lac_format_count(cores, "allowed core").text)
             : lac_texts_add(&analysis->texts, "Loading in the training process has %s",
-                            lac_say_count(cores, "allowed core").text);
+                            lac_format_count(cores, "allowed core").text);
     const char *waits =
         loading->samples.has_threads
             ? lac_texts_add(&analysis->texts, " and wait %.0f %% of their time for one",
@@ -92,9 +92,9 @@ static void propose_cores(const struct lac_diagnosis *diagnosis, struct lac_find
             ? lac_texts_add(&analysis->texts,
                             " A batch costs %s of CPU time: one is ready every %s at best, and "
                             "everything else needs %s a step.",
-                            lac_say_ns(loader->fetch_cpu_mean_ns).text,
-                            lac_say_ns(lac_round(time->cores_ns)).text,
-                            lac_say_ns(lac_round(time->s_ns)).text)
+                            lac_format_ns(loader->fetch_cpu_mean_ns).text,
+                            lac_format_ns(lac_round(time->cores_ns)).text,
+                            lac_format_ns(lac_round(time->s_ns)).text)
             : "";
     finding->why = lac_texts_add(&analysis->texts, "%s%s.%s%s", who, waits, needs,
                                  lac_batch_parts_text(diagnosis));
@@ -105,22 +105,23 @@ static void propose_cores(const struct lac_diagnosis *diagnosis, struct lac_find
         "More workers won't help: they would share the same %s. Ask for more cores (#SBATCH "
         "--cpus-per-task=%d), or make a batch cheaper (faster decoding, smaller stored files, less "
         "work a sample).",
-        lac_say_count(cores, "core").text, (int)wanted);
+        lac_format_count(cores, "core").text, (int)wanted);
     finding->brief = lac_texts_add(&analysis->texts, "%d cores, or a cheaper batch", (int)wanted);
     finding->change_kind = LAC_CHANGE_TEXT;
     finding->effort = LAC_EFFORT_HARDWARE;
-    finding->expect = lac_texts_add(
-        &analysis->texts, "%s with that many cores%s.", lac_finding_expect(diagnosis, finding),
-        loader->num_workers < wanted - 1
-            ? lac_texts_add(&analysis->texts, " and %s", lac_say_count(wanted - 1, "worker").text)
-            : "");
+    finding->expect = lac_texts_add(&analysis->texts, "%s with that many cores%s.",
+                                    lac_finding_expect(diagnosis, finding),
+                                    loader->num_workers < wanted - 1
+                                        ? lac_texts_add(&analysis->texts, " and %s",
+                                                        lac_format_count(wanted - 1, "worker").text)
+                                        : "");
     finding->costs =
         "More cores of the node; pictures stored smaller or decoded differently change "
         "what the model sees a little.";
     finding->wrong_if = "cores are idle while the training waits (top: less than 90 % in use).";
     finding->check =
         lac_texts_add(&analysis->texts, "time one worker alone: a batch has to take less than %s",
-                      lac_say_ns(lac_round(time->s_ns * fmax(1.0, loader->num_workers))).text);
+                      lac_format_ns(lac_round(time->s_ns * fmax(1.0, loader->num_workers))).text);
 }
 
 bool lac_find_cpu_oversubscription(const struct lac_diagnosis *diagnosis,

@@ -31,7 +31,7 @@ bool lac_find_cpu_throttled(const struct lac_diagnosis *diagnosis, struct lac_fi
         loading->online_cores > 0
             ? lac_texts_add(&analysis->texts,
                             " (the host has %s, which is what os.cpu_count() says)",
-                            lac_say_count(loading->online_cores, "core").text)
+                            lac_format_count(loading->online_cores, "core").text)
             : "";
     finding->why = lac_texts_add(
         &analysis->texts,

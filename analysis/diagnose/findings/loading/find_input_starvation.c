@@ -56,7 +56,7 @@ static const char *why_in_process(const struct lac_diagnosis *diagnosis)
             &analysis->texts,
             "Loading in the training process (num_workers 0): each batch takes %s, and meanwhile "
             "nothing is trained. The wait is %.1f %% of the steps.%s",
-            lac_say_ns(loader->fetch_mean_ns).text, loader->wait_pct_of_steps,
+            lac_format_ns(loader->fetch_mean_ns).text, loader->wait_pct_of_steps,
             lac_batch_parts_text(diagnosis));
     }
     const struct lac_device_facts *device = &analysis->devices[analysis->main_device];
@@ -66,7 +66,7 @@ static const char *why_in_process(const struct lac_diagnosis *diagnosis)
         "nothing "
         "is launched. The wait is %.1f %% of the steps; %.1f of %.1f ms that the GPU is idle lie "
         "inside it.%s%s",
-        lac_say_ns(loader->fetch_mean_ns).text, loader->wait_pct_of_steps,
+        lac_format_ns(loader->fetch_mean_ns).text, loader->wait_pct_of_steps,
         (double)loader->starved_ns / 1e6, (double)device->idle_ns / 1e6,
         lac_batch_parts_text(diagnosis), drained_text(diagnosis));
 }
@@ -81,7 +81,8 @@ static const char *why_workers(const struct lac_diagnosis *diagnosis)
             &analysis->texts,
             "The loader delivers a batch every %s; everything else needs %s a step. "
             "What a batch spends its time on was not recorded.",
-            lac_say_ns(lac_round(time->step_ns)).text, lac_say_ns(lac_round(time->s_ns)).text);
+            lac_format_ns(lac_round(time->step_ns)).text,
+            lac_format_ns(lac_round(time->s_ns)).text);
     }
     const char *load = "";
     const char *waits = "";
@@ -100,10 +101,10 @@ static const char *why_workers(const struct lac_diagnosis *diagnosis)
         &analysis->texts,
         "%d worker%s %s for each batch, so one is ready every %s; %s %s a step.%s%s%s",
         (int)loader->num_workers, loader->num_workers == 1 ? " needs" : "s need",
-        lac_say_ns(loader->fetch_mean_ns).text, lac_say_ns(lac_round(time->data_ns)).text,
+        lac_format_ns(loader->fetch_mean_ns).text, lac_format_ns(lac_round(time->data_ns)).text,
         analysis->main_device == LAC_NONE ? "everything else takes"
                                           : "copying, computing and launching take",
-        lac_say_ns(lac_round(time->s_ns)).text, load, waits, lac_batch_parts_text(diagnosis));
+        lac_format_ns(lac_round(time->s_ns)).text, load, waits, lac_batch_parts_text(diagnosis));
 }
 
 /** Slow batches among fast ones hold up the queue: workers until the loader, played again, keeps
@@ -157,19 +158,19 @@ static const char *workers_cost(const struct lac_diagnosis *diagnosis, int32_t a
     int32_t allowed = diagnosis->settings.allowed_cores;
     const char *of = allowed > 0
                          ? lac_texts_add(&analysis->texts, " of the %s that the job may use",
-                                         lac_say_count(allowed, "core").text)
+                                         lac_format_count(allowed, "core").text)
                          : "";
     if (cpu_ns != LAC_UNKNOWN_NS && step_ns > 0.0) {
         return lac_texts_add(&analysis->texts,
                              "%s more; all workers together keep %.1f cores busy%s. Shared memory "
                              "for %s more.%s",
-                             lac_say_count(more, "process").text, (double)cpu_ns / step_ns, of,
-                             lac_say_count(ahead * (int64_t)more, "batch").text,
+                             lac_format_count(more, "process").text, (double)cpu_ns / step_ns, of,
+                             lac_format_count(ahead * (int64_t)more, "batch").text,
                              lac_loader_room_text(diagnosis, all));
     }
     return lac_texts_add(&analysis->texts, "%s more%s, and shared memory for %s more.%s",
-                         lac_say_count(more, "core").text, of,
-                         lac_say_count(ahead * (int64_t)more, "batch").text,
+                         lac_format_count(more, "core").text, of,
+                         lac_format_count(ahead * (int64_t)more, "batch").text,
                          lac_loader_room_text(diagnosis, all));
 }
 
@@ -197,18 +198,18 @@ bool lac_propose_workers(const struct lac_diagnosis *diagnosis, struct lac_findi
                       : limit == BY_MEMORY ? ", and no more: memory for their batches ends there"
                                            : "");
     finding->where = diagnosis->settings.loader_at;
-    finding->expect =
-        lac_texts_add(&analysis->texts, "%s, if a batch still takes %s with %s.",
-                      lac_finding_expect(diagnosis, finding),
-                      lac_say_ns(loader->fetch_mean_ns).text, lac_say_count(wanted, "worker").text);
+    finding->expect = lac_texts_add(&analysis->texts, "%s, if a batch still takes %s with %s.",
+                                    lac_finding_expect(diagnosis, finding),
+                                    lac_format_ns(loader->fetch_mean_ns).text,
+                                    lac_format_count(wanted, "worker").text);
     finding->costs = workers_cost(diagnosis, wanted, (double)finding->step_mid_ns);
     finding->wrong_if =
         lac_texts_add(&analysis->texts, "a batch takes more than %s with %s.",
-                      lac_say_ns(lac_round((double)finding->step_mid_ns * wanted)).text,
-                      lac_say_count(wanted, "worker").text);
+                      lac_format_ns(lac_round((double)finding->step_mid_ns * wanted)).text,
+                      lac_format_count(wanted, "worker").text);
     finding->check = lac_texts_add(
         &analysis->texts, "record ten steps with num_workers=%d and analyze them: %s a step",
-        (int)wanted, lac_say_ns(finding->step_mid_ns).text);
+        (int)wanted, lac_format_ns(finding->step_mid_ns).text);
     return true;
 }
 
@@ -244,7 +245,7 @@ static bool propose_room(const struct lac_diagnosis *diagnosis, struct lac_findi
     finding->costs = workers_cost(diagnosis, wanted, (double)finding->step_mid_ns);
     finding->wrong_if =
         lac_texts_add(&analysis->texts, "df /dev/shm shows %s free while the training runs.",
-                      lac_say_bytes(lac_round(fmin(bytes, 9e18))).text);
+                      lac_format_bytes(lac_round(fmin(bytes, 9e18))).text);
     finding->check = "df -h /dev/shm while the training runs";
     return true;
 }
@@ -290,12 +291,12 @@ static void propose_cheaper_batch(const struct lac_diagnosis *diagnosis,
                      "what the model sees a little.";
     finding->check =
         lac_texts_add(&analysis->texts, "time one worker alone: a batch has to take less than %s",
-                      lac_say_ns(lac_round(best_ns * fmax(1.0, loader->num_workers))).text);
-    finding->expect =
-        lac_texts_add(&analysis->texts,
-                      "%s if a batch gets half as expensive as it has to; %s a step "
-                      "is what everything else needs.",
-                      lac_finding_expect(diagnosis, finding), lac_say_ns(lac_round(best_ns)).text);
+                      lac_format_ns(lac_round(best_ns * fmax(1.0, loader->num_workers))).text);
+    finding->expect = lac_texts_add(&analysis->texts,
+                                    "%s if a batch gets half as expensive as it has to; %s a step "
+                                    "is what everything else needs.",
+                                    lac_finding_expect(diagnosis, finding),
+                                    lac_format_ns(lac_round(best_ns)).text);
     finding->change =
         "More workers won't help: make a batch cheaper (faster decoding, smaller stored "
         "files, less work a sample) or allow the job more cores.";

@@ -21,8 +21,8 @@ void lac_loading_open(const struct lac_diagnosis *diagnosis, struct lac_finding 
     finding->title =
         lac_texts_add(&analysis->texts, "%s waits %s of every %s step for data (%s)",
                       analysis->main_device == LAC_NONE ? "The training process" : "The GPU",
-                      lac_say_ns(lac_round(time->starved_ns)).text,
-                      lac_say_ns(analysis->step_mean_ns).text, lac_say_pct(starved_pct).text);
+                      lac_format_ns(lac_round(time->starved_ns)).text,
+                      lac_format_ns(analysis->step_mean_ns).text, lac_format_pct(starved_pct).text);
     finding->severity = starved_pct >= CRITICAL_WAIT_PCT  ? LAC_SEVERITY_CRITICAL
                         : starved_pct >= WARNING_WAIT_PCT ? LAC_SEVERITY_WARNING
                                                           : LAC_SEVERITY_INFO;
@@ -113,7 +113,7 @@ static void add_waits(const struct lac_diagnosis *diagnosis, struct lac_finding 
         chosen[count++] = best;
         lac_evidence_slice(diagnosis, finding, marks->at[best].slice,
                            lac_texts_add(&diagnosis->analysis->texts, "waited %s for a batch",
-                                         lac_say_ns(marks->at[best].dur_ns).text));
+                                         lac_format_ns(marks->at[best].dur_ns).text));
     }
 }
 

@@ -56,7 +56,7 @@ static void add_longest(const struct lac_diagnosis *diagnosis, struct lac_findin
     if (longest) {
         lac_evidence_slice(diagnosis, finding, longest->slice,
                            lac_texts_add(&diagnosis->analysis->texts, "a slow batch: %s",
-                                         lac_say_ns(longest->dur_ns).text));
+                                         lac_format_ns(longest->dur_ns).text));
     }
 }
 
@@ -83,13 +83,14 @@ static void say_change(const struct lac_diagnosis *diagnosis, struct lac_finding
                                         (long long)diagnosis->loading->prefetch, unordered);
         finding->costs = lac_texts_add(
             &analysis->texts, "Memory for %s more.",
-            lac_say_count((ahead.batches - diagnosis->loading->prefetch) * workers, "batch").text);
+            lac_format_count((ahead.batches - diagnosis->loading->prefetch) * workers, "batch")
+                .text);
         lac_loading_price(diagnosis, finding, fmin(ahead.step_ns, tail->even_ns), ahead.step_ns,
                           0.5 * (ahead.step_ns + time->step_ns));
         finding->wrong_if = "a step takes as long with that many batches ahead.";
         finding->check =
             lac_texts_add(&analysis->texts, "record fifty steps with prefetch_factor=%d: %s a step",
-                          (int)ahead.batches, lac_say_ns(finding->step_mid_ns).text);
+                          (int)ahead.batches, lac_format_ns(finding->step_mid_ns).text);
         return;
     }
     finding->brief = "no slow samples";
@@ -100,7 +101,7 @@ static void say_change(const struct lac_diagnosis *diagnosis, struct lac_finding
         "Find the samples that take %s and more (very large or damaged files, retries) and make "
         "them "
         "small beforehand or leave them out.%s",
-        lac_say_ns(lac_round(LAC_SLOW_FACTOR * diagnosis->loading->median_ns)).text, unordered);
+        lac_format_ns(lac_round(LAC_SLOW_FACTOR * diagnosis->loading->median_ns)).text, unordered);
     finding->costs = "Work on the data set.";
     lac_loading_price(diagnosis, finding, tail->even_ns, tail->even_ns,
                       0.5 * (tail->even_ns + time->step_ns));
@@ -121,10 +122,10 @@ bool lac_find_slow_samples(const struct lac_diagnosis *diagnosis, struct lac_fin
                                  "take twice that or more (one "
                                  "in a hundred %s), and batches are handed over in order: all "
                                  "behind a slow one wait for it.",
-                                 lac_say_ns(lac_round(loading->median_ns)).text,
-                                 lac_say_count(analysis->loader.num_workers, "worker").text,
-                                 lac_say_pct(loading->tail.slow_pct).text,
-                                 lac_say_ns(lac_round(loading->p99_ns)).text);
+                                 lac_format_ns(lac_round(loading->median_ns)).text,
+                                 lac_format_count(analysis->loader.num_workers, "worker").text,
+                                 lac_format_pct(loading->tail.slow_pct).text,
+                                 lac_format_ns(lac_round(loading->p99_ns)).text);
     finding->where = diagnosis->settings.loader_at;
     say_change(diagnosis, finding);
     finding->expect = lac_texts_add(&analysis->texts, "%s, from playing the queue again.",

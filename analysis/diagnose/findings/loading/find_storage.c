@@ -60,9 +60,9 @@ static const char *say_reads(const struct lac_diagnosis *diagnosis)
                                  ? lac_texts_add(&analysis->texts, "%.0f files",
                                                  per_batch(diagnosis, (double)reads->opens))
                                  : what,
-                             lac_say_bytes(lac_round(fmin(file_bytes(reads), 9e18))).text);
+                             lac_format_bytes(lac_round(fmin(file_bytes(reads), 9e18))).text);
         rate = lac_texts_add(&analysis->texts, ", %s MB/s a worker",
-                             lac_say_rate(1000.0 * reads->bytes / fmax(reads->ns, 1.0)).text);
+                             lac_format_rate(1000.0 * reads->bytes / fmax(reads->ns, 1.0)).text);
     }
     const char *storage = loading->samples.has_io
                               ? lac_texts_add(&analysis->texts,
@@ -75,7 +75,7 @@ static const char *say_reads(const struct lac_diagnosis *diagnosis)
                          "of that and waits for "
                          "the rest.%s",
                          100.0 * reads->ns / fetch_ns,
-                         lac_say_ns(lac_round(per_batch(diagnosis, reads->ns))).text, what, rate,
+                         lac_format_ns(lac_round(per_batch(diagnosis, reads->ns))).text, what, rate,
                          100.0 * reads->cpu_ns / fmax(reads->ns, 1.0), storage);
 }
 

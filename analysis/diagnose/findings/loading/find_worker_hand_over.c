@@ -47,25 +47,25 @@ static void say_why(const struct lac_diagnosis *diagnosis, struct lac_finding *f
     const struct lac_loading *loading = diagnosis->loading;
     const char *put = way->put_ns > 0.0
                           ? lac_texts_add(&analysis->texts, " Packing a batch takes a worker %s.",
-                                          lac_say_ns(lac_round(way->put_ns)).text)
+                                          lac_format_ns(lac_round(way->put_ns)).text)
                           : "";
     const char *unpack = way->unpack_ns > 0.0
                              ? lac_texts_add(&analysis->texts, " Unpacking it takes %s.",
-                                             lac_say_ns(lac_round(way->unpack_ns)).text)
+                                             lac_format_ns(lac_round(way->unpack_ns)).text)
                              : "";
     const char *pin = way->pin_ns > 0.0 ? lac_texts_add(&analysis->texts, " Pinning it takes %s.",
-                                                        lac_say_ns(lac_round(way->pin_ns)).text)
+                                                        lac_format_ns(lac_round(way->pin_ns)).text)
                                         : "";
     const char *bytes = loading->batch_bytes > 0
                             ? lac_texts_add(&analysis->texts, " A batch has %s.",
-                                            lac_say_bytes(loading->batch_bytes).text)
+                                            lac_format_bytes(loading->batch_bytes).text)
                             : "";
     finding->why = lac_texts_add(
         &analysis->texts,
         "The workers are busy %.0f %% of the time, and the batch that is waited for is fetched "
         "already: %s of the wait of %s a step come after that.%s%s%s%s",
-        analysis->loader.worker_busy_pct, lac_say_ns(lac_round(loading->late.done_ns)).text,
-        lac_say_ns(lac_round(loading->late.matched_ns)).text, put, unpack, pin, bytes);
+        analysis->loader.worker_busy_pct, lac_format_ns(lac_round(loading->late.done_ns)).text,
+        lac_format_ns(lac_round(loading->late.matched_ns)).text, put, unpack, pin, bytes);
 }
 
 static void say_change(struct lac_finding *finding, bool is_pin, bool is_packing)

@@ -32,15 +32,15 @@ bool lac_find_worker_respawn(const struct lac_diagnosis *diagnosis, struct lac_f
     finding->title = lac_texts_add(
         &analysis->texts,
         "The first batch of every epoch is %s late: its workers have just been started",
-        lac_say_ns(lac_round(each_ns)).text);
+        lac_format_ns(lac_round(each_ns)).text);
     finding->why = lac_texts_add(
         &analysis->texts,
         "%u epochs began in this trace, and the first batch of each was waited for %s on average "
         "(%s of "
         "all waiting for data); later batches take a worker %s. %s",
-        (unsigned)late->epochs, lac_say_ns(lac_round(each_ns)).text,
-        lac_say_pct(100.0 * late->first_ns / time->starved_ns).text,
-        lac_say_ns(lac_round(loading->median_ns)).text,
+        (unsigned)late->epochs, lac_format_ns(lac_round(each_ns)).text,
+        lac_format_pct(100.0 * late->first_ns / time->starved_ns).text,
+        lac_format_ns(lac_round(loading->median_ns)).text,
         is_anew ? lac_texts_add(&analysis->texts,
                                 "%u worker processes were started in place of others.",
                                 (unsigned)loading->respawned)

@@ -27,7 +27,7 @@ static const char *say_sign(const struct lac_diagnosis *diagnosis, enum lac_seri
         return lac_texts_add(&analysis->texts,
                              "%s, but for %.0f %% of the time only one of them makes a batch: each "
                              "begins when another one has ended.%s%s",
-                             lac_say_count(loading->workers, "worker").text, loading->alone_pct,
+                             lac_format_count(loading->workers, "worker").text, loading->alone_pct,
                              cores, idle);
     }
     if (sign == LAC_SERIAL_GROWTH) {
@@ -35,10 +35,10 @@ static const char *say_sign(const struct lac_diagnosis *diagnosis, enum lac_seri
             &analysis->texts,
             "%s take turns: one %s takes %s while no other worker is at one and %s beside %.1f "
             "others; whoever makes it, one is ready every %s.%s%s",
-            lac_say_count(loading->workers, "worker").text, piece,
-            lac_say_ns(lac_round(turns->alone_ns)).text,
-            lac_say_ns(lac_round(turns->beside_ns)).text, turns->beside_workers - 1.0,
-            lac_say_ns(lac_round(turns->between_ns)).text, cores, idle);
+            lac_format_count(loading->workers, "worker").text, piece,
+            lac_format_ns(lac_round(turns->alone_ns)).text,
+            lac_format_ns(lac_round(turns->beside_ns)).text, turns->beside_workers - 1.0,
+            lac_format_ns(lac_round(turns->between_ns)).text, cores, idle);
     }
     if (sign == LAC_SERIAL_ONE_BY_ONE) {
         return lac_texts_add(&analysis->texts,
@@ -46,18 +46,18 @@ static const char *say_sign(const struct lac_diagnosis *diagnosis, enum lac_seri
                              "makes it, they end one "
                              "by one, %s apart and hardly ever closer than %s. Work side by side "
                              "would end anyhow.%s%s",
-                             lac_say_count(loading->workers, "worker").text, piece,
-                             lac_say_ns(lac_round(turns->spread_ns)).text,
-                             lac_say_ns(lac_round(turns->between_ns)).text,
-                             lac_say_ns(lac_round(turns->close_ns)).text, cores, idle);
+                             lac_format_count(loading->workers, "worker").text, piece,
+                             lac_format_ns(lac_round(turns->spread_ns)).text,
+                             lac_format_ns(lac_round(turns->between_ns)).text,
+                             lac_format_ns(lac_round(turns->close_ns)).text, cores, idle);
     }
     return lac_texts_add(
         &analysis->texts,
         "%s take turns: together they compute on %.1f of %d cores, and no %s ends sooner after "
         "another than it takes to compute (one every %s).%s",
-        lac_say_count(loading->workers, "worker").text, turns->cpu_cores,
+        lac_format_count(loading->workers, "worker").text, turns->cpu_cores,
         (int)diagnosis->settings.allowed_cores, piece,
-        lac_say_ns(lac_round(turns->between_ns)).text, idle);
+        lac_format_ns(lac_round(turns->between_ns)).text, idle);
 }
 
 static void say_change(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
@@ -102,13 +102,13 @@ bool lac_find_workers_serialized(const struct lac_diagnosis *diagnosis, struct l
     finding->where = diagnosis->settings.loader_at;
     finding->expect = lac_texts_add(
         &analysis->texts, "%s, if a batch then takes each worker %s, as it does alone.",
-        lac_finding_expect(diagnosis, finding), lac_say_ns(lac_round(alone_ns)).text);
+        lac_finding_expect(diagnosis, finding), lac_format_ns(lac_round(alone_ns)).text);
     finding->wrong_if =
         "with num_workers=1 a step takes much longer than now: then they do not take "
         "turns.";
     finding->check = lac_texts_add(
         &analysis->texts, "record ten steps with num_workers=1: about %s a step, as with %d",
-        lac_say_ns(analysis->step_mean_ns).text, (int)analysis->loader.num_workers);
+        lac_format_ns(analysis->step_mean_ns).text, (int)analysis->loader.num_workers);
     finding->confidence -= sign == LAC_SERIAL_ONE_CORE ? 0.2 : 0.0;
     lac_loading_evidence(diagnosis, finding);
     return true;
