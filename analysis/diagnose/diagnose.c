@@ -7,7 +7,7 @@
 #include "analysis/diagnose/facts/work.h"
 #include "analysis/diagnose/findings/findings.h"
 #include "analysis/diagnose/loading/loading.h"
-#include "analysis/diagnose/replay/retime.h"
+#include "analysis/diagnose/replay/what_if_replay.h"
 #include "analysis/diagnose/steps/steps.h"
 #include "analysis/diagnose/wording/wording.h"
 

@@ -143,7 +143,7 @@ struct lac_diagnosis {
     struct lac_spans kept;  /**< kept steps, where devices are looked at */
     struct lac_spans steps; /**< union of all steps */
 
-    struct lac_step_time *time; /**< the mean kept step, taken apart (retime.h) */
+    struct lac_step_time *time; /**< the mean kept step, taken apart (what_if_replay.h) */
     double serialized_workers;  /**< workers take turns: a batch takes what it takes with so many of
                                      them (loading.c); 0: they do not */
     struct lac_loading *loading; /**< why batches come late (loading.h); NULL without a loader */

@@ -15,8 +15,8 @@ void lac_finding_cost(const struct lac_diagnosis *diagnosis, struct lac_finding 
     finding->cost_pct = lac_pct_of_step(diagnosis, cost_ns);
 }
 
-void lac_finding_price_steps(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
-                             const double step_ns[LAC_CASE_COUNT_])
+void lac_finding_estimate_steps(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+                                const double step_ns[LAC_CASE_COUNT_])
 {
     double now_ns = diagnosis->time->step_ns;
     double best_ns = fmin(step_ns[LAC_CASE_BEST], step_ns[LAC_CASE_MID]);
@@ -45,20 +45,20 @@ static bool is_bound_by_loader(const struct lac_diagnosis *diagnosis,
     lac_change_from_what_if(diagnosis, what_if, LAC_CASE_MID, &change);
     change.is_loader_free = true;
     return diagnosis->analysis->loader.is_present &&
-           step_ns > ENDS_AT_LOADER_MIN * lac_retime(diagnosis, &change);
+           step_ns > ENDS_AT_LOADER_MIN * lac_what_if_replay(diagnosis, &change);
 }
 
-void lac_finding_price(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
-                       const struct lac_what_if_changes *what_if)
+void lac_finding_estimate(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+                          const struct lac_what_if_changes *what_if)
 {
     double step_ns[LAC_CASE_COUNT_];
     double least_ns = keeps_device_work(what_if) ? diagnosis->time->busy_ns : 0.0;
     for (int which = 0; which < LAC_CASE_COUNT_; which++) {
         struct lac_change change;
         lac_change_from_what_if(diagnosis, what_if, (enum lac_case)which, &change);
-        step_ns[which] = fmax(least_ns, lac_retime(diagnosis, &change));
+        step_ns[which] = fmax(least_ns, lac_what_if_replay(diagnosis, &change));
     }
-    lac_finding_price_steps(diagnosis, finding, step_ns);
+    lac_finding_estimate_steps(diagnosis, finding, step_ns);
     finding->ends_at_loader = is_bound_by_loader(diagnosis, what_if, step_ns[LAC_CASE_MID]);
 }
 
@@ -78,7 +78,7 @@ bool lac_finding_open(const struct lac_diagnosis *diagnosis, struct lac_finding 
     if (lac_pct_of_step(diagnosis, cost_ns) < cost_min_pct) {
         return false;
     }
-    lac_finding_price(diagnosis, &estimated, what_if);
+    lac_finding_estimate(diagnosis, &estimated, what_if);
     if (estimated.gain_mid_pct < GAIN_MIN_PCT) { /* something longer hides it: nothing to propose */
         return false;
     }
@@ -121,9 +121,9 @@ bool lac_finding_open_changes(const struct lac_diagnosis *diagnosis, struct lac_
     }
     double steps[LAC_CASE_COUNT_];
     for (int which = 0; which < LAC_CASE_COUNT_; which++) {
-        steps[which] = lac_retime(diagnosis, &changes[which]);
+        steps[which] = lac_what_if_replay(diagnosis, &changes[which]);
     }
-    lac_finding_price_steps(diagnosis, &estimated, steps);
+    lac_finding_estimate_steps(diagnosis, &estimated, steps);
     if (estimated.gain_mid_pct < GAIN_MIN_PCT) { /* something else hides it: nothing to propose */
         return false;
     }

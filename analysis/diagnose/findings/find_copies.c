@@ -46,7 +46,7 @@ static bool open_finding(const struct lac_diagnosis *diagnosis, struct lac_findi
     if (lac_pct_of_step(diagnosis, time->class_ns[class]) < COST_MIN_PCT) {
         return false;
     }
-    lac_finding_price(diagnosis, finding, what_if);
+    lac_finding_estimate(diagnosis, finding, what_if);
     if (finding->gain_mid_pct < GAIN_MIN_PCT) { /* hidden behind something longer: no finding */
         return false;
     }

@@ -18,9 +18,9 @@ bool lac_find_dependency_stall(const struct lac_diagnosis *diagnosis, struct lac
         struct lac_change change;
         lac_change_clear(&change);
         change.idle_factor[LAC_CAUSE_DEPENDENCY] = left[which];
-        steps[which] = lac_retime(diagnosis, &change);
+        steps[which] = lac_what_if_replay(diagnosis, &change);
     }
-    lac_finding_price_steps(diagnosis, finding, steps);
+    lac_finding_estimate_steps(diagnosis, finding, steps);
     lac_finding_cost(diagnosis, finding, cost_ns);
     finding->severity = lac_severity_of_gain(finding->gain_mid_pct);
     finding->confidence = 0.5;

@@ -23,9 +23,9 @@ bool lac_find_exposed_communication(const struct lac_diagnosis *diagnosis,
         struct lac_change change;
         lac_change_clear(&change);
         change.hides_comm = left[which] < 1.0;
-        steps[which] = lac_retime(diagnosis, &change);
+        steps[which] = lac_what_if_replay(diagnosis, &change);
     }
-    lac_finding_price_steps(diagnosis, finding, steps);
+    lac_finding_estimate_steps(diagnosis, finding, steps);
     if (cost_pct < COST_NOTED_MIN_PCT &&
         finding->gain_mid_pct < GAIN_MIN_PCT) { /* little, and nothing to propose */
         return false;

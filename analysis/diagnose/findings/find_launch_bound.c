@@ -84,7 +84,7 @@ static double price(const struct lac_diagnosis *diagnosis, double host_ns,
             change.idle_factor[LAC_CAUSE_HOST] = 1.0 - share * (1.0 - left[which]);
         }
         double least_ns = time->step_ns - (1.0 - left[which]) * all_idle_ns;
-        steps[which] = fmax(lac_retime(diagnosis, &change), least_ns);
+        steps[which] = fmax(lac_what_if_replay(diagnosis, &change), least_ns);
     }
     return fmax(time->idle_ns[LAC_CAUSE_LAUNCH] + host_ns, time->step_ns - steps[LAC_CASE_MID]);
 }
@@ -101,7 +101,7 @@ bool lac_find_launch_bound(const struct lac_diagnosis *diagnosis, struct lac_fin
     }
     double steps[LAC_CASE_COUNT_];
     double cost_ns = price(diagnosis, host_ns, steps);
-    lac_finding_price_steps(diagnosis, finding, steps);
+    lac_finding_estimate_steps(diagnosis, finding, steps);
     lac_finding_cost(diagnosis, finding, cost_ns);
     if (finding->gain_mid_pct < GAIN_MIN_PCT) { /* something longer hides it: nothing to propose */
         return false;

@@ -103,7 +103,7 @@ bool lac_find_layout_conversion(const struct lac_diagnosis *diagnosis, struct la
     struct lac_what_if_changes what_if;
     lac_what_if_clear(&what_if);
     what_if.layout_nhwc = 1;
-    lac_finding_price(diagnosis, finding, &what_if);
+    lac_finding_estimate(diagnosis, finding, &what_if);
     lac_finding_cost(diagnosis, finding, time->class_ns[LAC_OP_LAYOUT]);
     finding->severity = lac_severity_of_gain(finding->gain_mid_pct);
     finding->confidence = 0.7;

@@ -34,9 +34,9 @@ bool lac_find_numa_remote(const struct lac_diagnosis *diagnosis, struct lac_find
         lac_change_clear(&change);
         change.factor[LAC_OP_COPY_PAGEABLE] = copies_left[which];
         change.factor[LAC_OP_COPY_PINNED] = copies_left[which];
-        step_ns[which] = lac_retime(diagnosis, &change);
+        step_ns[which] = lac_what_if_replay(diagnosis, &change);
     }
-    lac_finding_price_steps(diagnosis, finding, step_ns);
+    lac_finding_estimate_steps(diagnosis, finding, step_ns);
     lac_finding_cost(diagnosis, finding, copies_ns);
     finding->severity = lac_severity_of_gain(finding->gain_mid_pct);
     finding->confidence = 0.5;

@@ -190,7 +190,8 @@ bool lac_find_slow_optimizer(const struct lac_diagnosis *diagnosis, struct lac_f
         lac_change_optimizer(diagnosis, host_saved[which], cost_ns, &changes[which]);
     }
     /* what the device waits for it is what goes without it: other waits may take its place */
-    double gone_ns = diagnosis->time->step_ns - lac_retime(diagnosis, &changes[LAC_CASE_BEST]);
+    double gone_ns =
+        diagnosis->time->step_ns - lac_what_if_replay(diagnosis, &changes[LAC_CASE_BEST]);
     cost_ns = fmin(cost_ns, fmax(0.0, gone_ns));
     if (!lac_finding_open_changes(diagnosis, finding, cost_ns, COST_OF_WORK_MIN_PCT, changes)) {
         return false;

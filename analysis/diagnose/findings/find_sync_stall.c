@@ -172,7 +172,7 @@ static bool find_behind(const struct lac_diagnosis *diagnosis, struct lac_findin
     if (!is_of_every_step) {
         return false;
     }
-    lac_finding_price(diagnosis, finding, what_if);
+    lac_finding_estimate(diagnosis, finding, what_if);
     if (finding->gain_mid_pct < BEHIND_GAIN_PCT ||
         is_said_already(analysis, SAID_ALREADY_MIN * finding->gain_mid_pct)) {
         return false;

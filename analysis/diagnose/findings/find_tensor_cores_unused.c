@@ -134,9 +134,9 @@ bool lac_find_tensor_cores_unused(const struct lac_diagnosis *diagnosis,
         struct lac_change change;
         lac_change_clear(&change);
         change.factor[LAC_OP_UNUSED_TENSOR] = 1.0 / speedup[which];
-        steps[which] = lac_retime(diagnosis, &change);
+        steps[which] = lac_what_if_replay(diagnosis, &change);
     }
-    lac_finding_price_steps(diagnosis, finding, steps);
+    lac_finding_estimate_steps(diagnosis, finding, steps);
     lac_finding_cost(diagnosis, finding, unused_ns);
     finding->severity = lac_severity_of_gain(finding->gain_mid_pct);
     finding->confidence = 0.6;

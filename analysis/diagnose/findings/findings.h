@@ -9,7 +9,7 @@
 
 #include "analysis/diagnose/facts/work.h"                   // IWYU pragma: export
 #include "analysis/diagnose/findings/findings_thresholds.h" // IWYU pragma: export
-#include "analysis/diagnose/replay/retime.h"                // IWYU pragma: export
+#include "analysis/diagnose/replay/what_if_replay.h"        // IWYU pragma: export
 
 /** All findings, in order, and the plan. After the subject, the phases and the loading. */
 void lac_findings_make(struct lac_diagnosis *diagnosis);
@@ -21,11 +21,11 @@ void lac_finding_cost(const struct lac_diagnosis *diagnosis, struct lac_finding 
                       double cost_ns);
 
 /** Re-time the step for the change in its three cases: predicted steps and gains. */
-void lac_finding_price(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
-                       const struct lac_what_if_changes *what_if);
+void lac_finding_estimate(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+                          const struct lac_what_if_changes *what_if);
 /** The same from given step times. */
-void lac_finding_price_steps(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
-                             const double step_ns[LAC_CASE_COUNT_]);
+void lac_finding_estimate_steps(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+                                const double step_ns[LAC_CASE_COUNT_]);
 
 /** Whether it makes everything else that the trace shows beside the point. */
 bool lac_finding_says_it_all(const struct lac_finding *finding);

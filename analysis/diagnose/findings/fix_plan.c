@@ -33,7 +33,7 @@ static double retime(const struct lac_diagnosis *diagnosis, const struct state *
         change.factor[LAC_OP_UNUSED_TENSOR] /= LAC_TENSOR_SPEEDUP_MID;
     }
     change.hides_comm = state->hides_comm;
-    return lac_retime(diagnosis, &change);
+    return lac_what_if_replay(diagnosis, &change);
 }
 
 /** Whether more workers may be proposed: no finding is sure that they do not help. */

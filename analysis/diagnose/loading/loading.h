@@ -9,7 +9,7 @@
  */
 
 #include "analysis/diagnose/loading/loading_thresholds.h" // IWYU pragma: export
-#include "analysis/diagnose/replay/retime.h"              // IWYU pragma: export
+#include "analysis/diagnose/replay/what_if_replay.h"      // IWYU pragma: export
 
 /** Whether workers take turns: from when their pieces of work (items, else batches) ended. */
 struct lac_turns {

@@ -19,8 +19,8 @@
  * Cost: 100 bytes a node, at most LAC_GRAPH_OPS_MAX operations; 20 ns a node and round.
  */
 
-#include "analysis/diagnose/facts/diagnosis.h" // IWYU pragma: export
-#include "analysis/diagnose/replay/retime.h"   // IWYU pragma: export
+#include "analysis/diagnose/facts/diagnosis.h"       // IWYU pragma: export
+#include "analysis/diagnose/replay/what_if_replay.h" // IWYU pragma: export
 
 enum {
     LAC_GRAPH_OPS_MAX = 40000,      /**< steps repeat: this many operations tell */

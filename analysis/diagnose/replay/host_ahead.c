@@ -4,7 +4,7 @@
  * Then the marks say how fast the host launches, and the device how long a step takes.
  */
 
-#include "analysis/diagnose/replay/retime.h"
+#include "analysis/diagnose/replay/what_if_replay.h"
 
 #include <math.h>
 #include <stdint.h>

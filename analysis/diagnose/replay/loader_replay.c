@@ -4,7 +4,7 @@
  * workers); a slow one among them holds up all that come after it.
  */
 
-#include "analysis/diagnose/replay/retime.h"
+#include "analysis/diagnose/replay/what_if_replay.h"
 
 #include <math.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* What an operation of the device is to a change. */
 
-#include "analysis/diagnose/replay/retime.h"
+#include "analysis/diagnose/replay/what_if_replay.h"
 
 #include <stdint.h>
 

@@ -2,7 +2,7 @@
 
 #include "analysis/diagnose/facts/operations.h"
 #include "analysis/diagnose/replay/graph.h"
-#include "analysis/diagnose/replay/retime.h"
+#include "analysis/diagnose/replay/what_if_replay.h"
 
 #include <math.h>
 #include <stdint.h>
@@ -382,7 +382,7 @@ static void measure_alone(struct lac_diagnosis *diagnosis)
     lac_change_clear(&change);
     change.factor[LAC_OP_COMM] = 0.0;
     change.idle_factor[LAC_CAUSE_HOST] = 0.0;
-    diagnosis->analysis->needs.alone_ns = lac_round(lac_retime(diagnosis, &change));
+    diagnosis->analysis->needs.alone_ns = lac_round(lac_what_if_replay(diagnosis, &change));
 }
 
 static void fill_replay(const struct lac_step_time *time, struct lac_replay_facts *ret_facts)

@@ -104,7 +104,7 @@ bool lac_find_affinity(const struct lac_diagnosis *diagnosis, struct lac_finding
     double best_ns =
         cpu_ns > 0 ? fmax(loading->free_ns, (double)cpu_ns / workers) : loading->free_ns;
     double mid_ns = cpu_ns > 0 ? best_ns : 0.5 * (best_ns + time->step_ns);
-    lac_loading_price(diagnosis, finding, best_ns, mid_ns, time->step_ns);
+    lac_loading_estimate(diagnosis, finding, best_ns, mid_ns, time->step_ns);
     const char *waits =
         loading->samples.has_threads
             ? lac_texts_add(&analysis->texts, " They wait %.0f %% of their time for a core.",

@@ -40,7 +40,8 @@ static void propose_fewer_threads(const struct lac_diagnosis *diagnosis,
     double best_ns =
         fmax(loading->free_ns, fmax(cpu_ns / cores, cpu_ns / fmax(1.0, loading->workers)));
     best_ns = fmin(best_ns, time->step_ns);
-    lac_loading_price(diagnosis, finding, best_ns, 0.5 * (best_ns + time->step_ns), time->step_ns);
+    lac_loading_estimate(diagnosis, finding, best_ns, 0.5 * (best_ns + time->step_ns),
+                         time->step_ns);
     finding->why = lac_texts_add(
         &analysis->texts,
         "%s run up to %u threads each on %s: beside the one that fetches, others of each worker "
@@ -98,7 +99,7 @@ static void propose_cores(const struct lac_diagnosis *diagnosis, struct lac_find
             : "";
     finding->why = lac_texts_add(&analysis->texts, "%s%s.%s%s", who, waits, needs,
                                  lac_batch_parts_text(diagnosis));
-    lac_loading_price(diagnosis, finding, loading->free_ns, loading->free_ns, time->step_ns);
+    lac_loading_estimate(diagnosis, finding, loading->free_ns, loading->free_ns, time->step_ns);
     int32_t wanted = lac_cores_wanted(diagnosis);
     finding->change = lac_texts_add(
         &analysis->texts,

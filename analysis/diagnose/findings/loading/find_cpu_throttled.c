@@ -21,8 +21,8 @@ bool lac_find_cpu_throttled(const struct lac_diagnosis *diagnosis, struct lac_fi
     if (cpu_ns > 0) { /* with cores enough a worker still has a batch to compute */
         best_ns = fmax(best_ns, (double)cpu_ns / workers);
     }
-    lac_loading_price(diagnosis, finding, best_ns,
-                      cpu_ns > 0 ? best_ns : 0.5 * (best_ns + time->step_ns), time->step_ns);
+    lac_loading_estimate(diagnosis, finding, best_ns,
+                         cpu_ns > 0 ? best_ns : 0.5 * (best_ns + time->step_ns), time->step_ns);
     const char *quota =
         loading->quota_cores > 0.0
             ? lac_texts_add(&analysis->texts, "of %.3g cores ", loading->quota_cores)

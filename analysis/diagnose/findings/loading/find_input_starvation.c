@@ -187,7 +187,7 @@ bool lac_propose_workers(const struct lac_diagnosis *diagnosis, struct lac_findi
     struct lac_what_if_changes what_if;
     lac_what_if_clear(&what_if);
     what_if.workers = wanted;
-    lac_finding_price(diagnosis, finding, &what_if);
+    lac_finding_estimate(diagnosis, finding, &what_if);
     finding->workers = wanted;
     const char *value = lac_texts_add(&analysis->texts, "%d", (int)wanted);
     finding->brief = lac_texts_add(&analysis->texts, "num_workers=%s", value);
@@ -227,7 +227,7 @@ static bool propose_room(const struct lac_diagnosis *diagnosis, struct lac_findi
     struct lac_what_if_changes what_if;
     lac_what_if_clear(&what_if);
     what_if.workers = wanted;
-    lac_finding_price(diagnosis, finding, &what_if);
+    lac_finding_estimate(diagnosis, finding, &what_if);
     double bytes = (double)wanted * (double)loading->prefetch * (double)loading->batch_bytes;
     long long gigabytes = (long long)ceil(fmin(ROOM_MARGIN * bytes / 1e9, 1e9));
     finding->brief =
@@ -263,7 +263,7 @@ static void propose_recording(const struct lac_diagnosis *diagnosis, struct lac_
             (double)analysis->step_kept_count;
         best_ns = fmin(best_ns, fmax(time->busy_ns, time->step_ns - wait_ns));
     }
-    lac_loading_price(diagnosis, finding, best_ns, free_ns, time->step_ns);
+    lac_loading_estimate(diagnosis, finding, best_ns, free_ns, time->step_ns);
     finding->brief = "record the loader";
     finding->change_kind = LAC_CHANGE_TEXT;
     finding->expect = lac_texts_add(&analysis->texts, "%s, if the loader keeps up.",
@@ -283,7 +283,8 @@ static void propose_cheaper_batch(const struct lac_diagnosis *diagnosis,
     const struct lac_loader_facts *loader = &analysis->loader;
     const struct lac_step_time *time = diagnosis->time;
     double best_ns = lac_step_without_waiting(diagnosis);
-    lac_loading_price(diagnosis, finding, best_ns, 0.5 * (best_ns + time->step_ns), time->step_ns);
+    lac_loading_estimate(diagnosis, finding, best_ns, 0.5 * (best_ns + time->step_ns),
+                         time->step_ns);
     finding->brief = "a cheaper batch";
     finding->change_kind = LAC_CHANGE_TEXT;
     finding->effort = LAC_EFFORT_REWRITE;
@@ -322,7 +323,8 @@ static void propose_whole_batches(const struct lac_diagnosis *diagnosis,
     struct lac_analysis *analysis = diagnosis->analysis;
     const struct lac_step_time *time = diagnosis->time;
     double free_ns = diagnosis->loading->free_ns;
-    lac_loading_price(diagnosis, finding, free_ns, 0.5 * (free_ns + time->step_ns), time->step_ns);
+    lac_loading_estimate(diagnosis, finding, free_ns, 0.5 * (free_ns + time->step_ns),
+                         time->step_ns);
     finding->brief = "whole batches at once";
     finding->effort = LAC_EFFORT_LINES;
     finding->change =

@@ -29,12 +29,12 @@ void lac_loading_open(const struct lac_diagnosis *diagnosis, struct lac_finding 
     finding->confidence = analysis->step_kept_count >= 2 * STEPS_MIN ? 0.9 : 0.7;
 }
 
-void lac_loading_price(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
-                       double best_ns, double mid_ns, double worst_ns)
+void lac_loading_estimate(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+                          double best_ns, double mid_ns, double worst_ns)
 {
     /* waits that overlap could sum to more than a step */
     const double steps[LAC_CASE_COUNT_] = {fmax(0.0, best_ns), fmax(0.0, mid_ns), worst_ns};
-    lac_finding_price_steps(diagnosis, finding, steps);
+    lac_finding_estimate_steps(diagnosis, finding, steps);
 }
 
 double lac_loading_step(const struct lac_diagnosis *diagnosis, double fetch_ns)

@@ -85,8 +85,8 @@ static void say_change(const struct lac_diagnosis *diagnosis, struct lac_finding
             &analysis->texts, "Memory for %s more.",
             lac_format_count((ahead.batches - diagnosis->loading->prefetch) * workers, "batch")
                 .text);
-        lac_loading_price(diagnosis, finding, fmin(ahead.step_ns, tail->even_ns), ahead.step_ns,
-                          0.5 * (ahead.step_ns + time->step_ns));
+        lac_loading_estimate(diagnosis, finding, fmin(ahead.step_ns, tail->even_ns), ahead.step_ns,
+                             0.5 * (ahead.step_ns + time->step_ns));
         finding->wrong_if = "a step takes as long with that many batches ahead.";
         finding->check =
             lac_texts_add(&analysis->texts, "record fifty steps with prefetch_factor=%d: %s a step",
@@ -103,8 +103,8 @@ static void say_change(const struct lac_diagnosis *diagnosis, struct lac_finding
         "small beforehand or leave them out.%s",
         lac_format_ns(lac_round(LAC_SLOW_FACTOR * diagnosis->loading->median_ns)).text, unordered);
     finding->costs = "Work on the data set.";
-    lac_loading_price(diagnosis, finding, tail->even_ns, tail->even_ns,
-                      0.5 * (tail->even_ns + time->step_ns));
+    lac_loading_estimate(diagnosis, finding, tail->even_ns, tail->even_ns,
+                         0.5 * (tail->even_ns + time->step_ns));
     finding->wrong_if = "all batches take about as long.";
     finding->check = "record a hundred steps without those samples";
 }

@@ -95,7 +95,8 @@ static void propose_faster_reads(const struct lac_diagnosis *diagnosis, struct l
                                fetch_without_waits(diagnosis)
                          : lac_loading_step(diagnosis, fetch_without_waits(diagnosis));
     best_ns = fmin(fmax(best_ns, 0.0), time->step_ns);
-    lac_loading_price(diagnosis, finding, best_ns, 0.5 * (best_ns + time->step_ns), time->step_ns);
+    lac_loading_estimate(diagnosis, finding, best_ns, 0.5 * (best_ns + time->step_ns),
+                         time->step_ns);
     finding->expect = lac_texts_add(&diagnosis->analysis->texts,
                                     "%s, if half of the waiting for storage goes away.",
                                     lac_finding_expect(diagnosis, finding));

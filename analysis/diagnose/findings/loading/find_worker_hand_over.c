@@ -110,7 +110,8 @@ bool lac_find_worker_hand_over(const struct lac_diagnosis *diagnosis, struct lac
     lac_loading_open(diagnosis, finding);
     double done_ns = loading->late.done_ns;
     double best_ns = fmax(loading->free_ns, time->step_ns - done_ns);
-    lac_loading_price(diagnosis, finding, best_ns, 0.5 * (time->step_ns + best_ns), time->step_ns);
+    lac_loading_estimate(diagnosis, finding, best_ns, 0.5 * (time->step_ns + best_ns),
+                         time->step_ns);
     const struct way way = {.put_ns = part_ns(diagnosis, "loader.put"),
                             .unpack_ns = part_ns(diagnosis, "loader.unpack"),
                             .pin_ns = part_ns(diagnosis, "loader.pin")};

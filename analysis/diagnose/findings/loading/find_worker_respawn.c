@@ -26,8 +26,8 @@ bool lac_find_worker_respawn(const struct lac_diagnosis *diagnosis, struct lac_f
     lac_loading_open(diagnosis, finding);
     double saved_ns = late->first_saved_ns;
     lac_finding_cost(diagnosis, finding, late->first_ns);
-    lac_loading_price(diagnosis, finding, time->step_ns - late->first_ns, time->step_ns - saved_ns,
-                      time->step_ns - RESPAWN_WORST * saved_ns);
+    lac_loading_estimate(diagnosis, finding, time->step_ns - late->first_ns,
+                         time->step_ns - saved_ns, time->step_ns - RESPAWN_WORST * saved_ns);
     double each_ns = late->first_ns * (double)analysis->step_kept_count / (double)late->epochs;
     finding->title = lac_texts_add(
         &analysis->texts,

@@ -13,8 +13,8 @@
 /** A finding about the whole wait for data: its cost, title and severity. */
 void lac_loading_open(const struct lac_diagnosis *diagnosis, struct lac_finding *finding);
 /** Price it: mean steps at best, as expected and at worst. */
-void lac_loading_price(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
-                       double best_ns, double mid_ns, double worst_ns);
+void lac_loading_estimate(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+                          double best_ns, double mid_ns, double worst_ns);
 /** Evidence: the longest waits for data, with the batch that was late. */
 void lac_loading_evidence(const struct lac_diagnosis *diagnosis, struct lac_finding *finding);
 /** The change to an argument of the loader as the user's framework writes it:

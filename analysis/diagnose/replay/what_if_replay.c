@@ -1,6 +1,6 @@
-/* The step with a change: from the graph, else from the device's operations (retime.h). */
+/* The step with a change: from the graph, else from the device's operations (what_if_replay.h). */
 
-#include "analysis/diagnose/replay/retime.h"
+#include "analysis/diagnose/replay/what_if_replay.h"
 
 #include "analysis/diagnose/replay/graph.h"
 
@@ -199,7 +199,7 @@ double lac_step_without_waiting(const struct lac_diagnosis *diagnosis)
     struct lac_change change;
     lac_change_clear(&change);
     change.is_loader_free = true;
-    return lac_retime(diagnosis, &change);
+    return lac_what_if_replay(diagnosis, &change);
 }
 
 void lac_change_optimizer(const struct lac_diagnosis *diagnosis, double saved, double cost_ns,
@@ -249,7 +249,7 @@ static double graph_difference(const struct lac_step_time *time, const struct la
     return difference_ns - idle_beside_graph(time, change);
 }
 
-double lac_retime(const struct lac_diagnosis *diagnosis, const struct lac_change *change)
+double lac_what_if_replay(const struct lac_diagnosis *diagnosis, const struct lac_change *change)
 {
     const struct lac_step_time *time = diagnosis->time;
     enum lac_trust trust = lac_graph_trust(time);
@@ -481,7 +481,7 @@ void lac_what_if_answer(struct lac_diagnosis *diagnosis, const struct lac_what_i
     for (int which = 0; which < LAC_CASE_COUNT_; which++) {
         struct lac_change change;
         lac_change_from_what_if(diagnosis, what_if, (enum lac_case)which, &change);
-        mean_ns[which] = lac_retime(diagnosis, &change);
+        mean_ns[which] = lac_what_if_replay(diagnosis, &change);
     }
     analysis->what_if_mean_ns = lac_round(mean_ns[LAC_CASE_MID]);
     analysis->what_if_low_ns = lac_round(fmin(mean_ns[LAC_CASE_BEST], mean_ns[LAC_CASE_MID]));

@@ -1,5 +1,5 @@
-#ifndef LAC_ANALYSIS_DIAGNOSE_RETIME_H
-#define LAC_ANALYSIS_DIAGNOSE_RETIME_H
+#ifndef LAC_ANALYSIS_DIAGNOSE_WHAT_IF_REPLAY_H
+#define LAC_ANALYSIS_DIAGNOSE_WHAT_IF_REPLAY_H
 
 /*
  * Private: the mean kept step taken apart, and the step with a change.
@@ -125,7 +125,7 @@ void lac_change_optimizer(const struct lac_diagnosis *diagnosis, double saved, d
                           struct lac_change *change);
 
 /** Mean step with the change; the measured one when nothing changes. */
-double lac_retime(const struct lac_diagnosis *diagnosis, const struct lac_change *change);
+double lac_what_if_replay(const struct lac_diagnosis *diagnosis, const struct lac_change *change);
 
 /** Mean step of a loop that needs `s_ns` a step, with `workers` that fetch as recorded, in turn and
  *  in order, two batches ahead each. */
