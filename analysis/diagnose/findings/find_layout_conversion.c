@@ -2,7 +2,6 @@
 
 #include "analysis/diagnose/findings/findings.h"
 
-#include <math.h>
 #include <stdint.h>
 
 /** Share of the kernel time from which conversions are worth a word. */

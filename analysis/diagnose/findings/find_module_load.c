@@ -2,7 +2,6 @@
 
 #include "analysis/diagnose/findings/findings.h"
 
-#include <math.h>
 #include <stdint.h>
 
 /** Steps in which something was loaded: of a cycle that was cut, too. */

@@ -2,7 +2,6 @@
 
 #include "analysis/diagnose/findings/findings.h"
 
-#include <math.h>
 #include <stdint.h>
 
 bool lac_find_profiler_overhead(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)

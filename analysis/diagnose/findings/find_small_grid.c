@@ -6,7 +6,6 @@
 #include "analysis/diagnose/facts/gpu_counters.h"
 #include "analysis/diagnose/findings/findings.h"
 
-#include <math.h>
 #include <stdint.h>
 
 enum { BLOCKS_UNKNOWN = 0, TOLERANCE_PCT = 10 };

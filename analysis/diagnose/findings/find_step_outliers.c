@@ -5,7 +5,6 @@
 
 #include "analysis/diagnose/findings/findings.h"
 
-#include <math.h>
 #include <stdint.h>
 
 struct outliers {

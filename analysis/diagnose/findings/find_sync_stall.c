@@ -8,7 +8,6 @@
 
 #include "analysis/diagnose/findings/findings.h"
 
-#include <math.h>
 #include <stdint.h>
 #include <string.h>
 

@@ -12,7 +12,6 @@
 #include "analysis/diagnose/findings/findings.h"
 #include "analysis/diagnose/names/op_shapes.h"
 
-#include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

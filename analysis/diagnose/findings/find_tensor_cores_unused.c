@@ -3,7 +3,6 @@
 #include "analysis/diagnose/facts/gpu_counters.h"
 #include "analysis/diagnose/findings/findings.h"
 
-#include <math.h>
 #include <stdint.h>
 #include <string.h>
 

@@ -6,7 +6,6 @@
 
 #include "analysis/diagnose/findings/findings.h"
 
-#include <math.h>
 #include <stdint.h>
 
 struct chains {

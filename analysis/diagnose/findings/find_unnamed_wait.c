@@ -6,7 +6,6 @@
 
 #include "analysis/diagnose/findings/findings.h"
 
-#include <math.h>
 #include <stdint.h>
 
 enum { BATCH_MIN_BYTES = COPY_SMALL_BYTES, PIECE_MIN_NS = 200000 };

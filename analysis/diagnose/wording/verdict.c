@@ -3,7 +3,6 @@
 #include "analysis/diagnose/loading/loading.h"
 #include "analysis/diagnose/wording/wording.h"
 
-#include <math.h>
 #include <stdint.h>
 #include <string.h>
 
