@@ -4,6 +4,7 @@
 #include "analysis/import/spool_external.h"
 #include "analysis/import/spool_gpu.h"
 #include "analysis/import/spool_samples.h"
+#include "analysis/import/spool_space.h"
 #include "analysis/model/builder.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"

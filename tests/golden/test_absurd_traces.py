@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import resource
 import subprocess
 import sys
 import tempfile
@@ -74,6 +75,20 @@ class Absurd(unittest.TestCase):
                 for kind in ("dur", "no args"):
                     damage[kind](drawn, self.document, self.document["traceEvents"])
                 self.analysis()
+
+    def test_copies_over_all_kernels_cost_no_more_than_short_ones(self):
+        """In CPU time: looking through all kernels for each copy takes twenty times that of the short ones."""
+        seconds = []
+        for length in (1, 600000):
+            self.document = {"schemaVersion": 1, "traceEvents": [
+                made.kernel(i // 2, 10 * (i // 2)) if i % 2 else
+                made.kernel(0, i // 2, length, cat="gpu_memcpy", name="Memcpy HtoD (Pageable -> Device)",
+                            args={"device": 0, "stream": 8, "bytes": 1}) for i in range(120000)]}
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            self.analysis()
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            seconds.append(after.ru_utime - before.ru_utime)
+        self.assertLess(seconds[1], 0.7 + 5 * seconds[0])
 
     def test_damage_of_any_kind(self):
         for seed in (2, 5, 24, 302, 512, 544, 583, 751):

@@ -24,20 +24,17 @@ static struct lac_copy_facts *group_of(struct groups *groups, const struct lac_c
     return facts;
 }
 
-/** Length of [start, end) that no span covers, with a cursor that only moves on. */
-static int64_t uncovered_ns(const struct lac_spans *spans, uint64_t *cursor, int64_t start_ns,
-                            int64_t end_ns)
+/** Where kernels run, and the sums that say how much of any stretch they cover. */
+struct cover {
+    const struct lac_spans *spans;
+    int64_t *prefix;
+};
+
+/** Length of [start, end) that no span covers. O(log spans): copies may be as long as the trace. */
+static int64_t uncovered_ns(const struct cover *cover, int64_t start_ns, int64_t end_ns)
 {
-    while (*cursor < spans->count && spans->at[*cursor].end_ns <= start_ns) {
-        (*cursor)++;
-    }
-    int64_t covered_ns = 0;
-    for (uint64_t i = *cursor; i < spans->count && spans->at[i].start_ns < end_ns; i++) {
-        int64_t from = spans->at[i].start_ns > start_ns ? spans->at[i].start_ns : start_ns;
-        int64_t to = spans->at[i].end_ns < end_ns ? spans->at[i].end_ns : end_ns;
-        covered_ns += to > from ? to - from : 0;
-    }
-    return end_ns - start_ns - covered_ns;
+    return end_ns - start_ns - lac_spans_length_up_to(cover->spans, cover->prefix, end_ns) +
+           lac_spans_length_up_to(cover->spans, cover->prefix, start_ns);
 }
 
 static void add_copy(struct groups *groups, const struct lac_slices *slices, uint64_t slice,
@@ -57,12 +54,11 @@ static void add_copy(struct groups *groups, const struct lac_slices *slices, uin
 }
 
 static void measure_track(const struct lac_diagnosis *diagnosis, uint32_t track,
-                          const struct lac_spans *kernels, struct groups *groups)
+                          const struct cover *kernels, struct groups *groups)
 {
     static const struct lac_copy unknown = {.bytes = -1};
     const struct lac_model *model = diagnosis->model;
     const struct lac_slices *slices = &model->slices;
-    uint64_t cursor = 0;
     uint64_t end = model->tracks[track].first + model->tracks[track].count;
     for (uint64_t i = model->tracks[track].first; i < end; i++) {
         if (slices->kind[i] != LAC_SLICE_COPY) {
@@ -71,7 +67,7 @@ static void measure_track(const struct lac_diagnosis *diagnosis, uint32_t track,
         uint32_t row = slices->detail[i];
         bool is_known = row != LAC_NONE && row < model->copy_count;
         int64_t start_ns = slices->start_ns[i];
-        int64_t exposed_ns = uncovered_ns(kernels, &cursor, start_ns, start_ns + slices->dur_ns[i]);
+        int64_t exposed_ns = uncovered_ns(kernels, start_ns, start_ns + slices->dur_ns[i]);
         add_copy(groups, slices, i, is_known ? &model->copies[row] : &unknown, exposed_ns);
     }
 }
@@ -83,8 +79,14 @@ enum lac_status lac_copies_measure(struct lac_diagnosis *diagnosis)
     if (!groups) {
         return LAC_ERR_NOMEM;
     }
-    enum lac_status status = LAC_OK;
-    for (uint32_t t = 0; t < diagnosis->model->recorded_track_count; t++) {
+    struct cover *covers = calloc(analysis->device_count + 1, sizeof *covers);
+    enum lac_status status = covers ? LAC_OK : LAC_ERR_NOMEM;
+    for (uint32_t d = 0; d < analysis->device_count && !status; d++) {
+        covers[d].spans = &diagnosis->device_sets[d].kernels;
+        covers[d].prefix = lac_spans_prefix(covers[d].spans);
+        status = covers[d].prefix ? LAC_OK : LAC_ERR_NOMEM;
+    }
+    for (uint32_t t = 0; t < diagnosis->model->recorded_track_count && !status; t++) {
         if (!(diagnosis->track_flags[t] & LAC_TRACK_HAS_GPU)) {
             continue;
         }
@@ -92,8 +94,12 @@ enum lac_status lac_copies_measure(struct lac_diagnosis *diagnosis)
         while (analysis->devices[d].id != diagnosis->model->tracks[t].device) {
             d++;
         }
-        measure_track(diagnosis, t, &diagnosis->device_sets[d].kernels, groups);
+        measure_track(diagnosis, t, &covers[d], groups);
     }
+    for (uint32_t d = 0; covers && d < analysis->device_count; d++) {
+        free(covers[d].prefix);
+    }
+    free(covers);
     uint32_t count = 0;
     for (int i = 0; i < GROUPS_MAX; i++) {
         count += groups->at[i].count > 0;
