@@ -21,21 +21,25 @@
 /* The shared page that is being touched right now; only one thread drains. */
 static char *volatile touched;
 
+static struct sigaction before;
+
 /* A page beyond the end of its file is SIGBUS: zeros take its place, which say that nothing is
- * there. What is not ours ends the program as before. */
+ * there. What is not ours goes where it went before. */
 static void on_bus_error(int signal, siginfo_t *info, void *context)
 {
     const int error = errno;
     char *const page = touched;
     const char *const at = info->si_addr;
+    const bool is_ours = info->si_code > 0 && page != NULL && at >= page &&
+                         at < page + LAC_SPOOL_HEADER_BYTES &&
+                         mmap(page, LAC_SPOOL_HEADER_BYTES, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED;
 
-    (void)context;
-    if (page == NULL || at < page || at >= page + LAC_SPOOL_HEADER_BYTES ||
-        mmap(page, LAC_SPOOL_HEADER_BYTES, PROT_READ | PROT_WRITE,
-             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED) {
-        const struct sigaction plain = {.sa_handler = SIG_DFL};
-
-        (void)sigaction(signal, &plain, NULL); /* it comes again at once */
+    if (!is_ours && (before.sa_flags & SA_SIGINFO) != 0) {
+        before.sa_sigaction(signal, info, context);
+    } else if (!is_ours) {
+        (void)sigaction(signal, &before, NULL);
+        (void)raise(signal); /* once this handler is left; a fault comes again anyway */
     }
     errno = error;
 }
@@ -44,11 +48,11 @@ static void on_bus_error(int signal, siginfo_t *info, void *context)
 static void expect_bus_errors(void)
 {
     static bool is_done;
-    struct sigaction action = {.sa_flags = SA_SIGINFO};
+    struct sigaction action = {.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART};
 
     if (!is_done) {
         action.sa_sigaction = on_bus_error;
-        is_done = sigaction(SIGBUS, &action, NULL) == 0;
+        is_done = sigaction(SIGBUS, &action, &before) == 0;
     }
 }
 

@@ -39,7 +39,7 @@ SCRIBBLE = textwrap.dedent("""
             header[240:256] = struct.pack("<QQ", 1 << 63, 1 << 62)
             header[20:24] = struct.pack("<I", 65536 * 4)
         if sys.argv[4] == "cut":
-            os.truncate(spool, 100)
+            os.truncate(spool, 0)
             time.sleep(0.3)
     sys.exit(5)
 """)
