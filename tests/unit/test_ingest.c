@@ -731,7 +731,7 @@ int main(int argc, char **argv)
 
     if (argc > 1 && strcmp(argv[1], "import-worker") == 0) {
         char name[64] = ""; /* on standard input, for the real one to read again */
-        int result = read(0, name, sizeof name - 1) > 0 ? misbehave(name) : -1;
+        int result = argc == 6 && read(0, name, sizeof name - 1) > 0 ? misbehave(name) : -1;
 
         (void)lseek(0, 0, SEEK_SET);
 
