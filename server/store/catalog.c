@@ -179,6 +179,37 @@ static bool is_old(const char *path)
     return old;
 }
 
+/** On a full disk SQLite cannot leave the write-ahead log, as that takes a journal. With the log
+ * empty its two bytes in the header can be set in their place. Nobody has the file open. */
+static enum lac_status leave_log(const char *path, struct lac_error *reterr)
+{
+    static const uint8_t rollback_journal[2] = {1, 1};
+    char log_path[4096];
+    struct stat info;
+    sqlite3 *db = NULL;
+    int fd = -1;
+    enum lac_status status = LAC_OK;
+
+    if (sqlite3_open_v2(path, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL) ==
+        SQLITE_OK) {
+        status = lac_sql_run(db, "PRAGMA locking_mode = EXCLUSIVE; PRAGMA wal_checkpoint(TRUNCATE)",
+                             reterr);
+    }
+    (void)sqlite3_close(db);
+    (void)snprintf(log_path, sizeof log_path, "%.4000s-wal", path);
+    if (status == LAC_OK && (stat(log_path, &info) != 0 || info.st_size == 0)) {
+        fd = open(path, O_WRONLY | O_CLOEXEC);
+    }
+    if (status == LAC_OK &&
+        (fd < 0 || pwrite(fd, rollback_journal, 2, 18) != 2 || fsync(fd) != 0)) {
+        status = lac_fail(reterr, LAC_ERR_IO, 0, "catalog.db: the disk is full: make room for it");
+    }
+    if (fd >= 0) {
+        (void)close(fd);
+    }
+    return status;
+}
+
 enum lac_status lac_catalog_convert(const char *path, struct lac_error *reterr)
 {
     char fresh[4096];
@@ -228,7 +259,7 @@ enum lac_status lac_catalog_convert(const char *path, struct lac_error *reterr)
     }
     (void)sqlite3_close(db);
     sqlite3_free(sql);
-    return status;
+    return status == LAC_ERR_IO && lac_sql_is_full(reterr) ? leave_log(path, reterr) : status;
 }
 
 enum lac_status lac_catalog_check(sqlite3 *db, struct lac_error *reterr)

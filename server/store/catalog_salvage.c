@@ -7,6 +7,7 @@
 #include "server/store/sql.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum { SEQ_MAX = 10000000, MISSES_MAX = 100000 };

@@ -216,7 +216,7 @@ static int checked_read(sqlite3_file *base, void *out, int amount, sqlite3_int64
         }
     }
     /* SQLite looks at the header without a lock, then reads the page that it is in with one */
-    if (!file->is_checked || offset + amount <= HEADER_BYTES) {
+    if (!file->is_checked || file->page_bytes == 0 || offset + amount <= HEADER_BYTES) {
         return file->real->pMethods->xRead(file->real, out, amount, offset);
     }
     if ((unsigned)amount != file->page_bytes || (uint64_t)offset % file->page_bytes != 0) {
@@ -234,7 +234,7 @@ static int checked_write(sqlite3_file *base, const void *bytes, int amount, sqli
     if (offset == 0 && amount >= HEADER_BYTES) {
         learn(file, bytes);
     }
-    if (!file->is_checked) {
+    if (!file->is_checked || file->page_bytes == 0) {
         return file->real->pMethods->xWrite(file->real, bytes, amount, offset);
     }
     if ((unsigned)amount != file->page_bytes || (uint64_t)offset % file->page_bytes != 0) {
@@ -242,7 +242,7 @@ static int checked_write(sqlite3_file *base, const void *bytes, int amount, sqli
     }
     /* into SQLite's own page, as its checksum VFS does: so the page has it in the journal too, and
      * is whole again when another program rolls the journal back */
-    page = (uint8_t *)(uintptr_t)bytes;
+    memcpy(&page, &bytes, sizeof page);
     store64(page + amount - LAC_CHECKSUM_BYTES,
             page_sum(page, file->page_bytes, (uint64_t)offset / file->page_bytes));
     return file->real->pMethods->xWrite(file->real, page, amount, offset);
@@ -452,8 +452,8 @@ enum lac_status lac_checked_scan(sqlite3 *db, uint64_t *ret_bad_count, uint64_t 
         return LAC_ERR_NOMEM;
     }
     for (uint64_t number = 0; number == 0 || number < count; number++) {
-        int result = file->pMethods->xRead(file, page, (int)state.page_bytes,
-                                           (sqlite3_int64)(number * state.page_bytes));
+        const sqlite3_int64 offset = (sqlite3_int64)number * (sqlite3_int64)state.page_bytes;
+        int result = file->pMethods->xRead(file, page, (int)state.page_bytes, offset);
 
         if (result != SQLITE_OK && result != SQLITE_IOERR_DATA &&
             result != SQLITE_IOERR_SHORT_READ) {

@@ -109,6 +109,10 @@ static bool lock_catalog(struct lac_store *store, bool exclusive)
         (void)lac_store_path(store, path, "catalog.lock", NULL, NULL);
         store->catalog_lock = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     }
+    if (store->catalog_lock < 0 && (errno == ENOSPC || errno == EDQUOT)) {
+        return true; /* the first start of this version, on a full disk: nobody else has it either
+                      */
+    }
     return store->catalog_lock >= 0 &&
            flock(store->catalog_lock, (exclusive ? LOCK_EX : LOCK_SH) | LOCK_NB) == 0;
 }

@@ -1,6 +1,7 @@
 #include "server/store/trace_facts.h"
 
 #include "analysis/model/status.h"
+#include "server/store/catalog.h"
 #include "server/store/checked_file.h"
 #include "server/store/sql.h"
 #include "server/store/store.h"
@@ -9,6 +10,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -396,7 +398,7 @@ static enum lac_status get_sha256(struct lac_trace_row *row, const char *value)
     if (strlen(value) != (size_t)2 * LAC_SHA256_SIZE) {
         return LAC_ERR_CORRUPT;
     }
-    for (int i = 0; i < LAC_SHA256_SIZE; i++) {
+    for (size_t i = 0; i < LAC_SHA256_SIZE; i++) {
         int high = hex_value(value[2 * i]);
         int low = hex_value(value[2 * i + 1]);
 
