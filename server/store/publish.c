@@ -379,11 +379,14 @@ enum lac_status lac_store_sync_folder(const struct lac_store *store, const char 
     return status;
 }
 
+/** @param ret_original_moved whether originals/ has a file that it did not have before */
 static enum lac_status move_all(struct lac_store *store, const struct lac_publication *what,
-                                struct arrival *arrivals, struct lac_error *reterr)
+                                struct arrival *arrivals, bool *ret_original_moved,
+                                struct lac_error *reterr)
 {
     char from[LAC_STORE_PATH_SIZE + 32];
     char to[LAC_STORE_PATH_SIZE];
+    struct stat info;
     enum lac_status status = LAC_OK;
 
     for (uint32_t i = 0; i < what->trace_count && status == LAC_OK; i++) {
@@ -396,7 +399,9 @@ static enum lac_status move_all(struct lac_store *store, const struct lac_public
         (void)snprintf(from, sizeof from, "%s/" LAC_STAGED_ORIGINAL, what->staging->path);
         (void)lac_store_path(store, to, "originals", what->staging->id, ".zst");
         (void)chmod(from, 0600);
+        *ret_original_moved = lstat(to, &info) != 0; /* one that is imported again has it */
         status = move(from, to, reterr);
+        *ret_original_moved = *ret_original_moved && status == LAC_OK;
         if (status == LAC_OK) {
             status = lac_store_sync_folder(store, "originals", reterr);
         }
@@ -474,7 +479,7 @@ static enum lac_status commit_rows(struct lac_store *store, const struct lac_pub
 
 /** After a failure: back to where it came from, which is its caller's to keep or remove. */
 static void take_back(struct lac_store *store, const struct lac_publication *what,
-                      const struct arrival *arrivals)
+                      const struct arrival *arrivals, bool original_moved)
 {
     char from[LAC_STORE_PATH_SIZE];
     char to[LAC_STORE_PATH_SIZE + 32];
@@ -486,7 +491,7 @@ static void take_back(struct lac_store *store, const struct lac_publication *wha
             (void)rename(from, to);
         }
     }
-    if (what->has_original) {
+    if (original_moved) {
         (void)lac_store_path(store, from, "originals", what->staging->id, ".zst");
         (void)snprintf(to, sizeof to, "%s/" LAC_STAGED_ORIGINAL, what->staging->path);
         (void)rename(from, to);
@@ -499,6 +504,7 @@ enum lac_status lac_store_publish(struct lac_store *store,
 {
     struct arrival *arrivals = calloc(publication->trace_count, sizeof *arrivals);
     enum lac_status status = arrivals != NULL ? LAC_OK : LAC_ERR_NOMEM;
+    bool original_moved = false;
     int folder = -1;
 
     if (status == LAC_OK) {
@@ -510,7 +516,7 @@ enum lac_status lac_store_publish(struct lac_store *store,
     if (status == LAC_OK) {
         folder =
             lac_folder_lock(store, false); /* a sweeper must not see the files before the rows */
-        status = folder >= 0 ? move_all(store, publication, arrivals, reterr)
+        status = folder >= 0 ? move_all(store, publication, arrivals, &original_moved, reterr)
                              : lac_fail(reterr, LAC_ERR_IO, 0, "cannot lock the data folder: %s",
                                         strerror(errno));
         if (status == LAC_OK) {
@@ -523,7 +529,7 @@ enum lac_status lac_store_publish(struct lac_store *store,
             (void)pthread_mutex_unlock(&store->lock);
         }
         if (status != LAC_OK) {
-            take_back(store, publication, arrivals);
+            take_back(store, publication, arrivals, original_moved);
         }
         lac_folder_unlock(folder);
     }

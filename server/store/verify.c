@@ -5,6 +5,7 @@
 #include "server/store/checked_file.h"
 #include "server/store/publish.h"
 #include "server/store/sql.h"
+#include "server/store/store.h"
 #include "server/store/store_private.h"
 #include "server/store/trace_facts.h"
 #include "server/store/trace_file.h"
@@ -12,7 +13,8 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
