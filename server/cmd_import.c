@@ -11,6 +11,7 @@
 #include "server/store/publish.h"
 #include "server/store/store.h"
 
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -286,6 +287,7 @@ int lac_cmd_import(int argc, char **argv)
     int status = lac_options_parse(&options, options_table, usage, argc, argv);
     bool good = true;
 
+    (void)signal(SIGXFSZ, SIG_IGN); /* a limit of files is an error that says so */
     if (status >= 0) {
         return status;
     }

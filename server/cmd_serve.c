@@ -433,7 +433,8 @@ static bool catch_signals(void)
     signal_fd = eventfd(0, EFD_CLOEXEC);
     sigemptyset(&action.sa_mask);
     return signal_fd >= 0 && sigaction(SIGTERM, &action, NULL) == 0 &&
-           sigaction(SIGINT, &action, NULL) == 0 && signal(SIGPIPE, SIG_IGN) != SIG_ERR;
+           sigaction(SIGINT, &action, NULL) == 0 && signal(SIGPIPE, SIG_IGN) != SIG_ERR &&
+           signal(SIGXFSZ, SIG_IGN) != SIG_ERR; /* a limit of files is an error, not the end */
 }
 
 static void wait_for_signal(void)

@@ -230,7 +230,8 @@ def read_only(run):
     trace = server.upload(run.small)
     server.wait_ready(trace)
     server.terminate()
-    subprocess.run(["mount", "-o", "remount,ro", run.disk.path], check=True)
+    # an importing process dies a moment after its server
+    wait_for(lambda: subprocess.run(["mount", "-o", "remount,ro", run.disk.path], capture_output=True).returncode == 0, 20)
     size = os.path.getsize(run.log)
     try:
         server.start()
