@@ -1,6 +1,8 @@
 #include "server/doctor/doctor.h"
 #include "server/ingest/sandbox.h"
 
+#include <stddef.h>
+
 void lac_doctor_sandbox(struct lac_doctor *doctor)
 {
     const struct lac_sandbox sandbox = lac_sandbox_probe();

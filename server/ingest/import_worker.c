@@ -26,6 +26,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/types.h>
 #include <unistd.h>
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -86,21 +87,22 @@ static bool give_up_rights(const struct lac_worker_limits *limits)
             (void)close(fd); /* before Linux 5.9 */
         }
     }
-    if (fchdir(LAC_WORKER_FOLDER_FD) != 0 || !lac_host_limit_set(RLIMIT_CORE, 0) ||
-        !lac_host_limit_set(RLIMIT_CPU, limits->cpu_seconds) ||
-        !lac_host_limit_set(RLIMIT_FSIZE, limits->file_bytes) ||
-        !lac_host_limit_set(RLIMIT_NOFILE, 32)) {
+    if (fchdir(LAC_WORKER_FOLDER_FD) != 0 || !lac_host_limit_set(LAC_HOST_CORE, 0) ||
+        !lac_host_limit_set(LAC_HOST_CPU, limits->cpu_seconds) ||
+        !lac_host_limit_set(LAC_HOST_FILE, limits->file_bytes) ||
+        !lac_host_limit_set(LAC_HOST_DESCRIPTORS, 32)) {
         return false;
     }
     if (limits->memory_bytes > 0 && !HAS_SHADOW_MEMORY &&
-        !lac_host_limit_set(RLIMIT_AS, limits->memory_bytes)) {
+        !lac_host_limit_set(LAC_HOST_ADDRESSES, limits->memory_bytes)) {
         return false;
     }
     if (!drop_user() || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
         return false;
     }
     if (!HAS_SHADOW_MEMORY) {
-        (void)lac_host_limit_set(RLIMIT_NPROC, 0); /* the leak checker starts a thread at the end */
+        (void)lac_host_limit_set(LAC_HOST_PROCESSES,
+                                 0); /* the leak checker starts a thread at the end */
     }
     /* after a change of user /proc/self belongs to root unless this says otherwise */
     (void)prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);

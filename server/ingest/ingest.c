@@ -98,7 +98,7 @@ double lac_ingest_wall_seconds(const struct lac_ingest *ingest, uint64_t size_by
     /* by default as much as it may compute, and what the slowest disk takes */
     return ingest->options.import_wall_seconds_max > 0
                ? ingest->options.import_wall_seconds_max
-               : ingest->options.import_seconds_max + (double)(size_bytes / MIB);
+               : ingest->options.import_seconds_max + (double)size_bytes / (double)MIB;
 }
 
 enum lac_status lac_ingest_sort_io(enum lac_status status, struct lac_error *reterr)
@@ -146,7 +146,7 @@ enum lac_status lac_ingest_adopt(struct lac_ingest *ingest, const char *id,
         if ((status != LAC_ERR_MISUSE && status != LAC_ERR_BUSY) || is_stopping(ingest)) {
             break;
         }
-        (void)nanosleep(&(struct timespec){.tv_nsec = ADOPT_PAUSE_MS * 1000000}, NULL);
+        (void)nanosleep(&(struct timespec){.tv_nsec = ADOPT_PAUSE_MS * 1000000L}, NULL);
     }
     return status;
 }
@@ -378,7 +378,7 @@ static void run_job(struct lac_ingest *ingest, struct lac_job *job, struct lac_j
         if (!outcome->is_short || is_stopping(ingest) || is_cancelled(ingest, job)) {
             break;
         }
-        (void)nanosleep(&(struct timespec){.tv_nsec = START_PAUSE_MS * 1000000}, NULL);
+        (void)nanosleep(&(struct timespec){.tv_nsec = START_PAUSE_MS * 1000000L}, NULL);
     }
     if (outcome->is_interrupted) {
         lac_ingest_count_attempt(job->staging, true);

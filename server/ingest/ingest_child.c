@@ -20,7 +20,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 #include <sys/wait.h>
@@ -379,18 +378,21 @@ static void explain(const struct child *child, int wait_status, struct lac_job_o
     } else if (child->error_status != 0) {
         outcome->status = (enum lac_status)child->error_status;
         if (outcome->status == LAC_ERR_NOMEM) {
-            (void)lac_host_limit_advice(RLIMIT_AS, child->memory_bytes, advice, sizeof advice);
+            (void)lac_host_limit_advice(LAC_HOST_ADDRESSES, child->memory_bytes, advice,
+                                        sizeof advice);
         }
         tell(outcome, lac_status_name(outcome->status), "%.*s%s",
              (int)(sizeof outcome->message - sizeof advice), child->error_text, advice);
     } else if (signal == SIGXCPU) {
-        (void)lac_host_limit_advice(RLIMIT_CPU, options->import_seconds_max, advice, sizeof advice);
+        (void)lac_host_limit_advice(LAC_HOST_CPU, options->import_seconds_max, advice,
+                                    sizeof advice);
         tell(outcome, "resource_limit", "the import took more CPU time than it may%s", advice);
     } else if (signal == SIGXFSZ) {
-        (void)lac_host_limit_advice(RLIMIT_FSIZE, child->file_bytes, advice, sizeof advice);
+        (void)lac_host_limit_advice(LAC_HOST_FILE, child->file_bytes, advice, sizeof advice);
         tell(outcome, "resource_limit", "the trace became larger than an import may write%s",
              advice);
-    } else if (lac_host_limit_advice(RLIMIT_AS, child->memory_bytes, advice, sizeof advice) > 0) {
+    } else if (lac_host_limit_advice(LAC_HOST_ADDRESSES, child->memory_bytes, advice,
+                                     sizeof advice) > 0) {
         outcome->status = LAC_ERR_NOMEM; /* so little that it could not say so itself */
         tell(outcome, "out_of_memory", "the importing process did not come far%s", advice);
     } else if (is_killed(wait_status)) {

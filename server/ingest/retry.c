@@ -10,7 +10,6 @@
 #include "server/store/publish.h"
 #include "server/store/store.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <math.h>
 #include <pthread.h>

@@ -7,6 +7,7 @@
 #include "server/ingest/ingest.h"
 #include "server/ingest/ingest_private.h"
 #include "server/store/publish.h"
+#include "server/store/store.h"
 
 #include <math.h>
 #include <pthread.h>
