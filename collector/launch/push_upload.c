@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PAUSE_MS = 250, PAUSE_MS_MAX = 8000, TRACE_WAITS_MAX = 40 };
+enum { PAUSE_MS = 250, PAUSE_MS_MAX = 8000, TRACE_WAITS_MAX = 40, REMOVE_TRIES_MAX = 20 };
 
 void lac_push_sleep_ms(long ms)
 {
@@ -266,7 +266,13 @@ void lac_push_remove(struct lac_push_upload *upload)
 
     if (upload->id[0] != '\0') {
         address_of(upload, address, sizeof(address));
-        (void)lac_push_ask(upload, "DELETE", address, NULL, NULL, 0);
+        /* for a while the server may still listen to a connection whose other end was killed */
+        for (unsigned i = 0;
+             i < REMOVE_TRIES_MAX && lac_push_ask(upload, "DELETE", address, NULL, NULL, 0) &&
+             upload->reply.status == 423;
+             i++) {
+            lac_push_sleep_ms(PAUSE_MS);
+        }
         upload->id[0] = '\0';
     }
 }

@@ -694,12 +694,25 @@ class Push(unittest.TestCase):
         finally:
             proxy.close()
 
+    def unfinished_piece(self):
+        """A connection that has sent half of a piece for the upload that is under way."""
+        folder = os.path.join(self.server.data, "uploads")
+        part = next(name for name in os.listdir(folder) if name.endswith(".part"))
+        connection = socket.create_connection(("127.0.0.1", self.server.port))
+        connection.sendall((f"PATCH /api/v1/uploads/{part.removesuffix('.part')} HTTP/1.1\r\nHost: 127.0.0.1:{self.server.port}\r\nTus-Resumable: 1.0.0\r\n"
+                            f"Authorization: Bearer {self.server.key}\r\nContent-Type: application/offset+octet-stream\r\nContent-Length: 100000\r\n"
+                            f"Upload-Offset: {os.path.getsize(os.path.join(folder, part))}\r\n\r\nhalf of it").encode())
+        return connection
+
     def test_a_launcher_that_is_killed_leaves_what_a_later_push_completes(self):
         node = self.start_noisy(self.flags())
         wait_until(lambda: self.grown_bytes() > 0)
         node.kill()
         self.end_noisy(node)
-        pushed = subprocess.run([NODE, "push", self.out, *self.flags()], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60, env=self.environment())
+        with self.unfinished_piece() as connection:  # the server takes a while to see that nobody sends any more
+            threading.Timer(0.6, lambda: connection.shutdown(socket.SHUT_RDWR)).start()
+            pushed = subprocess.run([NODE, "push", self.out, *self.flags()], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60,
+                                    env=self.environment())
         self.assertEqual(pushed.returncode, 0, pushed.stderr)
         self.assertEqual(self.server.wait_ready(pushed.stdout.strip().rsplit("/", 1)[1])["state"], "ready")
         self.assertEqual(self.grown_bytes(), 0)  # the half of it that had come was taken back
