@@ -229,8 +229,7 @@ LAC_MUST_USE enum lac_status lac_chrome_meta(struct lac_chrome *chrome);
 LAC_MUST_USE enum lac_status lac_chrome_counter(struct lac_chrome *chrome, uint32_t thread,
                                                 struct lac_chrome_name name);
 
-/* --- chrome_pairs.c: intervals and arrows that come in pieces
- * ------------------------------------*/
+/* --- chrome_pairs.c: intervals and arrows that come in pieces ----------------------------------*/
 
 LAC_MUST_USE enum lac_status lac_chrome_pairs_create(struct lac_chrome *chrome);
 void lac_chrome_pairs_destroy(struct lac_chrome_pairs *pairs);

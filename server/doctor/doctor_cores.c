@@ -54,8 +54,7 @@ static void check_mask(struct lac_doctor *doctor)
     }
 }
 
-/* -- cgroups -------------------------------------------------------------------------------------
- */
+/* -- cgroups ------------------------------------------------------------------------------------*/
 
 /*
  * The folder of this process's cgroup below /sys/fs/cgroup: version 2 when `controller` is NULL,
@@ -210,8 +209,7 @@ static void check_quota(struct lac_doctor *doctor)
     }
 }
 
-/* -- Slurm ---------------------------------------------------------------------------------------
- */
+/* -- Slurm --------------------------------------------------------------------------------------*/
 
 static void check_slurm(struct lac_doctor *doctor)
 {

@@ -16,8 +16,7 @@
 
 enum { NVML_WAIT_MS = 1300, GPUS_MAX = 32 };
 
-/* -- NVML, in a child ----------------------------------------------------------------------------
- */
+/* -- NVML, in a child ---------------------------------------------------------------------------*/
 
 /*
  * The driver may take seconds, or hang, when a GPU has fallen off: so a child asks it and writes
@@ -310,8 +309,7 @@ void lac_doctor_ask_driver(struct lac_doctor *doctor)
     (void)close(ends[0]);
 }
 
-/* -- files ---------------------------------------------------------------------------------------
- */
+/* -- files --------------------------------------------------------------------------------------*/
 
 static bool is_admin(void)
 {

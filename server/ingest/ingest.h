@@ -5,8 +5,7 @@
  * Uploads and imports of the server: bytes -> staged file -> limited child process -> trace file
  * -> catalog.
  *
- *   begin -> write ... -> commit   (now acknowledged: it survives a crash)  -> queued -> ready |
- * failed
+ *   begin -> write ... -> commit (acknowledged: survives a crash) -> queued -> ready | failed
  *                      \-> abort
  *
  * One pool of children with one memory budget does all imports. What a child does wrong, crashing

@@ -16,8 +16,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* -- a server with a route of each kind ----------------------------------------------------------
- */
+/* -- a server with a route of each kind ---------------------------------------------------------*/
 
 static void say(void *app, const struct lac_request *request, struct lac_response *response)
 {

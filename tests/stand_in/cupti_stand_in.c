@@ -11,9 +11,10 @@
  *   STAND_IN_REFUSE=graphs      graphs cannot be recorded whole
  *   STAND_IN_AGO_MS=N           what is delivered happened that long ago
  *   STAND_IN_GRAPHS=L,N,EXTRA   each flush returns L launches of a graph with N kernels of 1 us;
- * each kernel takes EXTRA ns more when they are recorded one by one STAND_IN_HANG=1             the
- * flush at the end never returns, as with a driver that is gone STAND_IN_VERSION=N          what
- * cuptiGetVersion says (default 26) STAND_IN_NO_TIMESTAMP=1     the timestamp callback is rejected
+ *                               each kernel takes EXTRA ns more when recorded one by one
+ *   STAND_IN_HANG=1             the flush at the end never returns, as with a driver that is gone
+ *   STAND_IN_VERSION=N          what cuptiGetVersion says (default 26)
+ *   STAND_IN_NO_TIMESTAMP=1     the timestamp callback is rejected
  */
 #include "collector/inject/cupti_abi.h"
 

@@ -55,8 +55,7 @@ static void never_says(const char *text)
 
 #define GB 1000000000LL
 
-/* -- memory
- * ---------------------------------------------------------------------------------------- */
+/* -- memory ------------------------------------------------------------------------------------ */
 
 /** Each step allocates up to `peak` and goes back to `floor`. */
 static void draw_memory(long long floor_bytes, long long peak_bytes)
@@ -156,8 +155,7 @@ START_TEST(a_try_that_succeeds_is_not_running_out)
 }
 END_TEST
 
-/* -- computed twice, evaluated with a graph
- * ----------------------------------------------------------- */
+/* -- computed twice, evaluated with a graph ---------------------------------------------------- */
 
 /** `again` forward operators inside the backward pass of each step. */
 static void draw_recompute(int again, const char *op, double kernel_us)
@@ -254,8 +252,7 @@ START_TEST(an_evaluation_that_builds_a_graph_for_nothing)
 }
 END_TEST
 
-/* -- other phases
- * -------------------------------------------------------------------------------------- */
+/* -- other phases ------------------------------------------------------------------------------ */
 
 START_TEST(checkpoints_are_a_share_of_what_was_recorded)
 {
@@ -284,8 +281,7 @@ START_TEST(a_short_checkpoint_is_not_worth_a_word)
 }
 END_TEST
 
-/* -- clocks and energy
- * ---------------------------------------------------------------------------------- */
+/* -- clocks and energy ------------------------------------------------------------------------- */
 
 /** Eight steps of a second with samples ten times a second. */
 static void draw_samples(int reasons, double clock_mhz, bool has_energy)
@@ -370,8 +366,7 @@ START_TEST(samples_of_several_gpus_are_not_guessed_to_be_this_one)
 }
 END_TEST
 
-/* -- the host
- * ------------------------------------------------------------------------------------------- */
+/* -- the host ---------------------------------------------------------------------------------- */
 
 START_TEST(garbage_that_is_collected_while_the_gpu_waits)
 {
@@ -422,8 +417,7 @@ START_TEST(one_thread_at_all_of_a_core_is_the_limit)
 }
 END_TEST
 
-/* -- debugging switches
- * ----------------------------------------------------------------------------------- */
+/* -- debugging switches ------------------------------------------------------------------------ */
 
 START_TEST(a_switch_that_distorts_is_the_only_thing_said)
 {

@@ -68,8 +68,7 @@ static void check_lacks(const char *text, const char *part)
     ck_assert_msg(strstr(text, part) == NULL, "'%s' is in: %s", part, text);
 }
 
-/* -- the GPU is the limit ------------------------------------------------------------------------
- */
+/* -- the GPU is the limit -----------------------------------------------------------------------*/
 
 START_TEST(a_gpu_that_always_computes_may_be_half_empty)
 {
@@ -150,8 +149,7 @@ START_TEST(samples_of_gpus_that_nobody_can_tell_apart_are_not_used)
 }
 END_TEST
 
-/* -- small grids ---------------------------------------------------------------------------------
- */
+/* -- small grids --------------------------------------------------------------------------------*/
 
 START_TEST(small_grids_are_confirmed_by_the_counters)
 {
@@ -170,8 +168,7 @@ START_TEST(small_grids_beside_others_leave_nothing_unused)
 }
 END_TEST
 
-/* -- tensor cores --------------------------------------------------------------------------------
- */
+/* -- tensor cores -------------------------------------------------------------------------------*/
 
 START_TEST(unused_tensor_cores_are_confirmed_by_the_counters)
 {

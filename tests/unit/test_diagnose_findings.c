@@ -343,8 +343,7 @@ START_TEST(utilisation_is_no_verdict)
 }
 END_TEST
 
-/* -- what-if
- * ------------------------------------------------------------------------------------------ */
+/* -- what-if ----------------------------------------------------------------------------------- */
 
 START_TEST(what_if_keys_are_parsed_or_named)
 {
@@ -401,8 +400,7 @@ START_TEST(what_if_nothing_changes_is_what_was_measured)
 }
 END_TEST
 
-/* -- what is printed
- * ---------------------------------------------------------------------------------- */
+/* -- what is printed --------------------------------------------------------------------------- */
 
 static char *report(bool is_ascii, bool has_color)
 {

@@ -45,8 +45,7 @@ static void check_grammar(const struct lac_finding *finding)
     ck_assert(finding->gain_mid_pct >= 1.0);
 }
 
-/* -- attention ----------------------------------------------------------------------------------
- */
+/* -- attention ----------------------------------------------------------------------------------*/
 
 #define HALF_GEMM "ampere_bf16_s16816gemm_bf16_128x128_ldg8_f2f_stages_64x3_nn"
 #define ODD_GEMM  "void cutlass::Kernel2<cutlass_80_tensorop_bf16_s16816gemm_bf16_128x128_tn_align1>"
@@ -143,8 +142,7 @@ START_TEST(a_call_that_fell_back_is_told_from_code_without_the_call)
 }
 END_TEST
 
-/* -- elementwise chains --------------------------------------------------------------------------
- */
+/* -- elementwise chains -------------------------------------------------------------------------*/
 
 static void draw_chain(int length, double kernel_us, bool is_in_optimizer, const char *kernel)
 {
@@ -193,8 +191,7 @@ START_TEST(what_is_compiled_or_stands_alone_or_is_the_optimizer_is_not_fused)
 }
 END_TEST
 
-/* -- the optimizer
- * --------------------------------------------------------------------------------- */
+/* -- the optimizer ----------------------------------------------------------------------------- */
 
 /** The host needs `each_us` for each of 200 updates; the device has 2 ms of work beside. */
 static void draw_optimizer(double each_us, const char *kernel, double ahead_us, bool has_python)
@@ -249,8 +246,7 @@ START_TEST(an_optimizer_that_the_device_does_not_notice_costs_nothing)
 }
 END_TEST
 
-/* -- small grids
- * ------------------------------------------------------------------------------------- */
+/* -- small grids ------------------------------------------------------------------------------- */
 
 static void draw_grids(int blocks, double length_us)
 {
@@ -294,8 +290,7 @@ START_TEST(grids_that_fill_the_gpu_or_were_not_recorded_are_not)
 }
 END_TEST
 
-/* -- tensor cores
- * ------------------------------------------------------------------------------------- */
+/* -- tensor cores ------------------------------------------------------------------------------ */
 
 static void draw_products(const char *op, const char *kernel, int cc_major)
 {

@@ -173,8 +173,7 @@ START_TEST(the_cause_of_a_short_trace_is_the_one_its_sentence_names)
 }
 END_TEST
 
-/* -- which is put first -------------------------------------------------------------------------
- */
+/* -- which is put first -------------------------------------------------------------------------*/
 
 START_TEST(what_is_paid_once_is_not_put_first)
 {
@@ -247,8 +246,7 @@ START_TEST(no_finding_gains_more_than_the_idle_time)
 }
 END_TEST
 
-/* -- steps longer than their like ----------------------------------------------------------------
- */
+/* -- steps longer than their like ---------------------------------------------------------------*/
 
 /** Forty steps; those of `is_long` are three times as long, with the host elsewhere. */
 static void forty_steps(bool (*is_long)(int))
@@ -327,8 +325,7 @@ START_TEST(steps_that_did_other_work_are_no_outliers)
 }
 END_TEST
 
-/* -- the run as a whole --------------------------------------------------------------------------
- */
+/* -- the run as a whole -------------------------------------------------------------------------*/
 
 START_TEST(steps_that_grow_all_the_time_drift)
 {
@@ -368,8 +365,7 @@ START_TEST(noise_and_a_jump_are_no_drift)
 }
 END_TEST
 
-/* -- a wait that nobody named --------------------------------------------------------------------
- */
+/* -- a wait that nobody named -------------------------------------------------------------------*/
 
 /** Steps of the optimizer's kernels; before each the device is idle until something comes. */
 static void steps_without_names(bool has_copy, bool is_host_busy)

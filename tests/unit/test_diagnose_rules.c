@@ -34,8 +34,7 @@ static void check_manners(void)
     }
 }
 
-/* -- 5: launches
- * ----------------------------------------------------------------------------------- */
+/* -- 5: launches ------------------------------------------------------------------------------- */
 
 enum obstacle { NOTHING, WAITS, VARIES };
 
@@ -89,8 +88,7 @@ START_TEST(graphs_are_proposed_only_where_nothing_stands_in_their_way)
 }
 END_TEST
 
-/* -- 6: copies
- * -------------------------------------------------------------------------------------- */
+/* -- 6: copies --------------------------------------------------------------------------------- */
 
 START_TEST(a_call_that_waits_for_the_gpu_is_no_slow_copy)
 {
@@ -116,8 +114,7 @@ START_TEST(a_call_that_waits_for_the_gpu_is_no_slow_copy)
 }
 END_TEST
 
-/* -- 7: tensor cores
- * ----------------------------------------------------------------------------------- */
+/* -- 7: tensor cores --------------------------------------------------------------------------- */
 
 START_TEST(a_kernel_of_unknown_name_is_unknown)
 {
@@ -138,8 +135,7 @@ START_TEST(a_kernel_of_unknown_name_is_unknown)
 }
 END_TEST
 
-/* -- 11: sums of gains
- * ------------------------------------------------------------------------------------ */
+/* -- 11: sums of gains ------------------------------------------------------------------------- */
 
 START_TEST(gains_of_findings_that_overlap_are_not_added)
 {
@@ -177,8 +173,7 @@ START_TEST(gains_of_findings_that_overlap_are_not_added)
 }
 END_TEST
 
-/* -- 12: what is no training step ---------------------------------------------------------------
- */
+/* -- 12: what is no training step ---------------------------------------------------------------*/
 
 START_TEST(layers_of_a_forward_pass_with_hooks_for_a_backward_pass_are_no_steps)
 {
@@ -197,8 +192,7 @@ START_TEST(layers_of_a_forward_pass_with_hooks_for_a_backward_pass_are_no_steps)
 }
 END_TEST
 
-/* -- waits that are not the user's
- * ------------------------------------------------------------------------- */
+/* -- waits that are not the user's ------------------------------------------------------------- */
 
 /** Two streams; the second waits for the first `wait_us` before each of its kernels. */
 static void draw_streams(int wait_us, bool has_event)

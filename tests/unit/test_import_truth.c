@@ -44,8 +44,7 @@ static void import_file(const char *path, struct kept *kept)
     ck_assert_msg(status == LAC_OK, "%s: %s", path, error.message);
 }
 
-/* --- reading the truth
- * ---------------------------------------------------------------------------*/
+/* --- reading the truth -------------------------------------------------------------------------*/
 
 static json_object *member(json_object *object, const char *key)
 {
@@ -65,8 +64,7 @@ static int64_t truth_ns(json_object *object, const char *key)
     return llround(json_object_get_double(member(object, key)) * 1000.0);
 }
 
-/* --- the model, counted plainly
- * -------------------------------------------------------------------*/
+/* --- the model, counted plainly ----------------------------------------------------------------*/
 
 struct interval {
     int64_t start_ns, end_ns;
