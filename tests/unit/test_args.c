@@ -1,5 +1,6 @@
 #include "analysis/model/args.h"
 #include "analysis/model/builder.h"
+#include "tests/support/check_main.h"
 
 #include <check.h>
 #include <math.h>
@@ -162,8 +163,6 @@ int main(void)
 {
     Suite *suite = suite_create("args");
     TCase *tests = tcase_create("args");
-    SRunner *runner;
-    int failed;
 
     tcase_add_test(tests, numbers_go_back_into_their_places);
     tcase_add_test(tests, a_short_buffer_gets_a_prefix_and_the_whole_length);
@@ -173,9 +172,5 @@ int main(void)
     tcase_add_test(tests, placeholders_are_counted_wherever_they_are);
     tcase_add_test(tests, formatting_and_counting_agree_on_any_bytes);
     suite_add_tcase(suite, tests);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return check_main(suite);
 }

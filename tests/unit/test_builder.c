@@ -1,4 +1,5 @@
 #include "analysis/model/builder.h"
+#include "tests/support/check_main.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -402,8 +403,6 @@ int main(void)
 {
     Suite *suite = suite_create("builder");
     TCase *tests = tcase_create("builder");
-    SRunner *runner;
-    int failed;
 
     tcase_add_test(tests, an_empty_builder_makes_an_empty_valid_model);
     tcase_add_test(tests, slices_are_sorted_by_track_start_longest_first_then_input);
@@ -418,9 +417,5 @@ int main(void)
     tcase_add_test(tests, the_report_sums_equal_codes_and_what_goes_beyond_its_lines);
     tcase_add_test(tests, argument_numbers_and_details_are_kept);
     suite_add_tcase(suite, tests);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return check_main(suite);
 }

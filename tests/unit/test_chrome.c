@@ -1,5 +1,6 @@
 /* What events of each phase and dialect become in the model. */
 
+#include "tests/support/check_main.h"
 #include "tests/support/import_text.h"
 
 #include <check.h>
@@ -503,8 +504,6 @@ int main(void)
 {
     Suite *suite = suite_create("chrome");
     TCase *tcase = tcase_create("all");
-    SRunner *runner;
-    int failed;
 
     tcase_add_test(tcase, kineto_categories_of_2021_and_of_today_are_the_same_kinds);
     tcase_add_test(tcase, a_launch_is_bound_to_its_kernel_and_configuration);
@@ -522,9 +521,5 @@ int main(void)
     tcase_add_test(tcase, formats_are_told_apart);
     tcase_add_test(tcase, arguments_come_back_as_they_were);
     suite_add_tcase(suite, tcase);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return check_main(suite);
 }

@@ -1,6 +1,7 @@
 #include "analysis/model/args.h"
 #include "analysis/model/builder.h"
 #include "analysis/model/chunk.h"
+#include "tests/support/check_main.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -537,8 +538,6 @@ int main(void)
 {
     Suite *suite = suite_create("chunk");
     TCase *tests = tcase_create("chunk");
-    SRunner *runner;
-    int failed;
 
     tcase_set_timeout(tests, 120);
     tcase_add_test(tests, all_columns_come_back_from_chunks_of_any_size);
@@ -552,9 +551,5 @@ int main(void)
     tcase_add_test(tests, damaged_chunks_are_refused_or_hold_times_in_range);
     tcase_add_test(tests, more_numbers_than_a_chunk_may_hold_are_refused);
     suite_add_tcase(suite, tests);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return check_main(suite);
 }

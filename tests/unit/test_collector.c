@@ -5,6 +5,7 @@
 #include "analysis/model/args.h"
 #include "collector/inject/nvtx_abi.h"
 #include "lacuna/spool.h"
+#include "tests/support/check_main.h"
 #include "tests/support/injected.h"
 #include "tests/support/recorded_job.h"
 
@@ -633,8 +634,6 @@ int main(void)
 {
     Suite *const suite = suite_create("collector");
     TCase *const tcase = tcase_create("inject");
-    SRunner *const runner = srunner_create(suite);
-    int failed;
 
     tcase_set_timeout(tcase, 60);
     tcase_add_checked_fixture(tcase, lac_job_setup, lac_job_teardown);
@@ -657,8 +656,5 @@ int main(void)
     tcase_add_test(tcase, a_folder_that_cannot_be_written_does_not_disturb_the_job);
     tcase_add_test(tcase, any_damaged_byte_gives_a_valid_model_or_an_error);
     suite_add_tcase(suite, tcase);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return check_main(suite);
 }

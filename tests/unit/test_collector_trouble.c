@@ -6,6 +6,7 @@
 #include "analysis/model/model.h"
 #include "collector/inject/nvtx_abi.h"
 #include "lacuna/spool.h"
+#include "tests/support/check_main.h"
 #include "tests/support/injected.h"
 #include "tests/support/recorded_job.h"
 
@@ -677,8 +678,6 @@ int main(void)
 {
     Suite *const suite = suite_create("collector_trouble");
     TCase *const tcase = tcase_create("trouble");
-    SRunner *const runner = srunner_create(suite);
-    int failed;
 
     if (getenv("TEST_AFTER_EXEC") != NULL) {
         job_after_exec(getenv("TEST_AFTER_EXEC"));
@@ -704,8 +703,5 @@ int main(void)
     tcase_add_test(tcase, names_that_have_no_room_are_counted);
     tcase_add_test(tcase, nesting_is_kept_or_counted_and_forks_do_not_mix_it_up);
     suite_add_tcase(suite, tcase);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return check_main(suite);
 }

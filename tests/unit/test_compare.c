@@ -1,12 +1,12 @@
 /* Comparisons of drawn traces: the noise test, differences, conditions. */
 
 #include "analysis/compare/compare.h"
+#include "tests/support/check_main.h"
 #include "tests/support/trace_draw.h"
 
 #include <check.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /** A trace of steps of the given lengths in us; the GPU computes half of each. */
@@ -374,9 +374,5 @@ int main(void)
     tcase_add_test(cases, hostile_conditions_are_refused_in_words);
     tcase_add_test(cases, a_difference_in_the_noise_fails_nothing);
     suite_add_tcase(suite, cases);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return check_main(suite);
 }

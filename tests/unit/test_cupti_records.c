@@ -5,6 +5,7 @@
  */
 #include "collector/inject/cupti_decode.c"
 #include "collector/inject/cupti_graphs.c"
+#include "tests/support/check_main.h"
 #include "tests/support/recorded_job.h"
 
 #include <check.h>
@@ -682,8 +683,6 @@ int main(void)
     Suite *const suite = suite_create("cupti_records");
     TCase *const tcase = tcase_create("records");
     TCase *const dumps = tcase_create("dumps");
-    SRunner *const runner = srunner_create(suite);
-    int failed;
 
 #if __has_include(<cupti.h>)
     tcase_add_test(tcase, kernels_of_every_version_are_read);
@@ -707,8 +706,5 @@ int main(void)
     tcase_add_checked_fixture(dumps, lac_job_setup, lac_job_teardown);
     tcase_add_test(dumps, buffers_are_kept_whole_and_no_more_than_the_limit);
     tcase_add_test(dumps, recorded_buffers_are_read);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return check_main(suite);
 }

@@ -5,6 +5,7 @@
 #include "server/demo/series.h"
 #include "server/demo/trace_json.h"
 #include "server/demo/truth.h"
+#include "tests/support/check_main.h"
 #include "tests/support/demo_rows.h"
 
 #include <check.h>
@@ -579,9 +580,5 @@ int main(void)
     suite_add_tcase(suite, series);
     suite_add_tcase(suite, files);
     suite_add_tcase(suite, parts);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return check_main(suite);
 }

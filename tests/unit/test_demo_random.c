@@ -5,6 +5,7 @@
 #include "tests/simulator/random_loop.h"
 #include "tests/simulator/scenario.h"
 #include "tests/simulator/train_loop.h"
+#include "tests/support/check_main.h"
 #include "tests/support/demo_rows.h"
 
 #include <check.h>
@@ -469,9 +470,5 @@ int main(void)
     suite_add_tcase(suite, loops);
     suite_add_tcase(suite, parts);
     suite_add_tcase(suite, files);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return check_main(suite);
 }

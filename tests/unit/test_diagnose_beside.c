@@ -2,6 +2,7 @@
  * debugging switches, other phases of a job. Each with a trace in which the naive text would be
  * wrong, and silent where the signal was not recorded. */
 
+#include "tests/support/check_main.h"
 #include "tests/support/trace_sheet.h"
 
 #include <check.h>
@@ -527,9 +528,5 @@ int main(void)
     tcase_add_test(tcase, padding_is_said_where_the_job_counted_it);
     Suite *suite = suite_create("diagnose_beside");
     suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return check_main(suite);
 }

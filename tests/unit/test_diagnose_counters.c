@@ -1,12 +1,12 @@
 /* What the GPU's own counters add to findings, and when they must not: samples that are old,
  * outside of kept steps, of too little of them, or of a GPU that nobody can tell. */
 
+#include "tests/support/check_main.h"
 #include "tests/support/trace_sheet.h"
 
 #include <check.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { STEPS = 8, STEP_US = 1000000, SAMPLE_US = 100000 };
@@ -194,8 +194,6 @@ int main(void)
 {
     Suite *const suite = suite_create("diagnose: counters of the GPU");
     TCase *const tests = tcase_create("counters");
-    SRunner *const runner = srunner_create(suite);
-    int failed;
 
     tcase_set_timeout(tests, 60);
     tcase_add_checked_fixture(tests, NULL, sheet_wipe);
@@ -212,8 +210,5 @@ int main(void)
     tcase_add_test(tests, unused_tensor_cores_are_confirmed_by_the_counters);
     tcase_add_test(tests, tensor_cores_that_work_without_a_name_make_it_less_sure);
     suite_add_tcase(suite, tests);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return check_main(suite);
 }

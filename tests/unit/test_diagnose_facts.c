@@ -1,10 +1,10 @@
 /* What is measured: span, busy, partition, gaps, kernels, layout, tensor cores, copies. */
 
+#include "tests/support/check_main.h"
 #include "tests/support/trace_sheet.h"
 
 #include <check.h>
 #include <math.h>
-#include <stdlib.h>
 
 static int64_t part(uint32_t device, enum lac_partition which)
 {
@@ -207,9 +207,5 @@ int main(void)
     tcase_add_test(tcase, an_empty_trace_is_fine);
     tcase_add_test(tcase, a_device_with_operations_of_no_length_only);
     suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return check_main(suite);
 }

@@ -2,6 +2,7 @@
  * appear. */
 
 #include "server/report_text.h"
+#include "tests/support/check_main.h"
 #include "tests/support/trace_draw.h"
 #include "tests/support/trace_sheet.h"
 
@@ -582,9 +583,5 @@ int main(void)
     tcase_set_timeout(tcase, 60);
     add_tests(tcase);
     suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return check_main(suite);
 }

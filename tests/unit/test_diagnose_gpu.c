@@ -1,11 +1,11 @@
 /* What the device computes with: attention, elementwise chains, optimizers, small grids and tensor
  * cores; and the traces in which the naive text about each would be wrong. */
 
+#include "tests/support/check_main.h"
 #include "tests/support/trace_sheet.h"
 
 #include <check.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static double host_us, device_us;
@@ -373,9 +373,5 @@ int main(void)
     tcase_add_test(tcase, kernels_of_an_older_gpu_are_a_fact_without_a_promise);
     Suite *suite = suite_create("diagnose_gpu");
     suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return check_main(suite);
 }

@@ -1,11 +1,11 @@
 /* What is said of traces that are no steady training, and which of several findings is put first.
  */
 
+#include "tests/support/check_main.h"
 #include "tests/support/trace_sheet.h"
 
 #include <check.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 static void diagnose(void)
@@ -427,9 +427,5 @@ int main(void)
     tcase_add_test(tcase, noise_and_a_jump_are_no_drift);
     tcase_add_test(tcase, a_wait_that_looks_like_data_is_said_with_doubt);
     suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return check_main(suite);
 }

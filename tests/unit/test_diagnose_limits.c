@@ -2,6 +2,7 @@
  * that a change takes away are said, others are not; nothing changes where nothing was changed. */
 
 #include "analysis/diagnose/diagnose.h"
+#include "tests/support/check_main.h"
 #include "tests/support/loader_sheet.h"
 #include "tests/support/trace_sheet.h"
 
@@ -155,9 +156,5 @@ int main(void)
     tcase_add_test(tests, as_many_workers_as_now_change_nothing);
     tcase_add_test(tests, a_little_communication_is_worth_what_it_gains);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return check_main(suite);
 }

@@ -1,6 +1,7 @@
 /* Why batches come late: each verdict with a trace in which it holds, and one in which the naive
  * text ("increase num_workers", "the disk is slow") would appear but is wrong. */
 
+#include "tests/support/check_main.h"
 #include "tests/support/loader_sheet.h"
 #include "tests/support/trace_sheet.h"
 
@@ -734,9 +735,5 @@ int main(void)
     tcase_add_test(tests, a_job_on_the_other_socket_than_its_gpu_is_told_so);
     tcase_set_timeout(tests, 60);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return check_main(suite);
 }

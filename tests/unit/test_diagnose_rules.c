@@ -1,11 +1,11 @@
 /* What must never be said: traces in which the naive text would appear, for the rules that other
  * tests of the diagnosis do not cover; and words that no finding may use. */
 
+#include "tests/support/check_main.h"
 #include "tests/support/trace_sheet.h"
 
 #include <check.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /** Words that are never used, whatever was found. */
@@ -316,9 +316,5 @@ int main(void)
     tcase_add_test(tcase, memory_that_is_allocated_in_every_step_is_told_from_the_first_ones);
     Suite *suite = suite_create("diagnose_rules");
     suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+    return check_main(suite);
 }

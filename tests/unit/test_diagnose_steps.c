@@ -1,11 +1,11 @@
 /* Steps: where they are found, which are kept, and what loading takes of them. */
 
+#include "tests/support/check_main.h"
 #include "tests/support/trace_sheet.h"
 
 #include <check.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /** Launch and kernel of `busy_us`, `count` times, from `at_us` on. */
@@ -646,9 +646,5 @@ int main(void)
     tcase_add_test(tcase, no_rhythm_no_steps);
     tcase_add_test(tcase, waits_count_inside_named_steps_only_and_starve_while_idle);
     suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return check_main(suite);
 }

@@ -1,5 +1,6 @@
 /* The doctor on machines that are laid out as files: containers, cgroups, drivers. */
 #include "server/doctor/doctor.h"
+#include "tests/support/check_main.h"
 #include "tests/support/recorded_job.h"
 
 #include <check.h>
@@ -307,8 +308,6 @@ int main(void)
 {
     Suite *suite = suite_create("doctor");
     TCase *tests = tcase_create("doctor");
-    SRunner *runner = srunner_create(suite);
-    int failed;
 
     tcase_add_checked_fixture(tests, begin, end);
     tcase_add_test(tests, a_kubernetes_quota_below_the_cores_is_amber);
@@ -328,8 +327,5 @@ int main(void)
     tcase_add_test(tests, a_server_that_is_not_there_is_amber_and_https_is_not_guessed);
     tcase_add_test(tests, the_whole_runs_here);
     suite_add_tcase(suite, tests);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return check_main(suite);
 }

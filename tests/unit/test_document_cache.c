@@ -2,10 +2,10 @@
 
 #include "server/api/document_cache.h"
 #include "server/http/buffer.h"
+#include "tests/support/check_main.h"
 
 #include <check.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static struct lac_document_cache *cache;
@@ -101,8 +101,6 @@ int main(void)
 {
     Suite *suite = suite_create("document_cache");
     TCase *tests = tcase_create("cache");
-    SRunner *runner = srunner_create(suite);
-    int failed;
 
     tcase_add_checked_fixture(tests, setup, teardown);
     tcase_add_test(tests, a_document_is_found_by_its_key_and_its_stamp);
@@ -111,8 +109,5 @@ int main(void)
     tcase_add_test(tests, what_is_larger_than_the_cache_pushes_nothing_out);
     tcase_add_test(tests, many_small_ones_push_each_other_out);
     suite_add_tcase(suite, tests);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return check_main(suite);
 }

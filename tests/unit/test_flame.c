@@ -3,6 +3,7 @@
 #include "analysis/flame/flame.h"
 #include "analysis/flame/flame_stack.h"
 #include "analysis/model/builder.h"
+#include "tests/support/check_main.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -642,9 +643,5 @@ int main(void)
     tcase_add_loop_test(random, random_models_agree_with_the_oracle, 0, 150);
     suite_add_tcase(suite, hand);
     suite_add_tcase(suite, random);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return check_main(suite);
 }

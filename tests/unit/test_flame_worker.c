@@ -1,10 +1,10 @@
 /* A wait for data in a flame graph goes on in the worker that was late. */
 #include "analysis/flame/flame.h"
 #include "analysis/import/import.h"
+#include "tests/support/check_main.h"
 
 #include <check.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static struct lac_model *model;
@@ -175,8 +175,6 @@ int main(void)
 {
     Suite *const suite = suite_create("flame_worker");
     TCase *const tcase = tcase_create("waiting");
-    SRunner *const runner = srunner_create(suite);
-    int failed;
 
     tcase_add_test(tcase, the_wait_is_put_on_what_the_late_worker_did);
     tcase_add_test(tcase, a_worker_that_was_done_before_is_not_to_blame);
@@ -185,8 +183,5 @@ int main(void)
     tcase_add_test(tcase, idle_time_that_is_mostly_beside_a_wait_is_not_of_it);
     tcase_add_test(tcase, by_kernel_the_cause_stands_alone);
     suite_add_tcase(suite, tcase);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return check_main(suite);
 }

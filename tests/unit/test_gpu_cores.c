@@ -1,5 +1,6 @@
 /* Which cores are beside the GPUs, from a folder that looks like the kernel's. */
 #include "collector/launch/gpu_cores.h"
+#include "tests/support/check_main.h"
 
 #include <check.h>
 #include <limits.h>
@@ -82,9 +83,5 @@ int main(void)
     tcase_add_test(tests, gpus_of_two_sockets_say_nothing);
     tcase_add_test(tests, a_host_without_gpus_says_nothing);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return check_main(suite);
 }

@@ -5,6 +5,7 @@
  */
 #include "analysis/import/spool_import.h"
 #include "lacuna/spool.h"
+#include "tests/support/check_main.h"
 #include "tests/support/made_spool.h"
 #include "tests/support/recorded_job.h"
 
@@ -477,8 +478,6 @@ int main(void)
     Suite *const suite = suite_create("gpu samples");
     TCase *const recorded = tcase_create("recorded");
     TCase *const made = tcase_create("made");
-    SRunner *const runner = srunner_create(suite);
-    int failed;
 
     tcase_set_timeout(recorded, 240);
     tcase_add_checked_fixture(recorded, lac_job_setup_alone, lac_job_teardown);
@@ -499,8 +498,5 @@ int main(void)
     tcase_add_test(made, a_gpus_series_begins_with_its_first_value);
     tcase_add_test(made, a_kind_of_sample_that_is_not_known_is_skipped_and_counted);
     suite_add_tcase(suite, made);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return check_main(suite);
 }

@@ -1,4 +1,5 @@
 #include "server/http/query.h"
+#include "tests/support/check_main.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -129,8 +130,6 @@ int main(void)
 {
     Suite *suite = suite_create("http_query");
     TCase *tests = tcase_create("query");
-    SRunner *runner = srunner_create(suite);
-    int failed;
 
     tcase_add_test(tests, path_and_parameters_are_decoded_once);
     tcase_add_test(tests, a_name_with_markup_is_only_text);
@@ -139,8 +138,5 @@ int main(void)
     tcase_add_test(tests, numbers_are_whole_and_in_bounds);
     tcase_add_test(tests, lists_of_ids_are_sorted_and_merged);
     suite_add_tcase(suite, tests);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return check_main(suite);
 }

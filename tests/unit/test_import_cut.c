@@ -1,5 +1,6 @@
 /* A trace cut short at every byte: a clear error or a counted repair, and nothing whole is lost. */
 
+#include "tests/support/check_main.h"
 #include "tests/support/import_text.h"
 #include "tests/support/real_traces.h"
 
@@ -117,16 +118,10 @@ int main(void)
 {
     Suite *suite = suite_create("import_cut");
     TCase *tcase = tcase_create("all");
-    SRunner *runner;
-    int failed;
 
     tcase_set_timeout(tcase, 900);
     tcase_add_test(tcase, our_own_trace_cut_at_every_byte);
     tcase_add_test(tcase, a_real_trace_cut_at_every_byte);
     suite_add_tcase(suite, tcase);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return check_main(suite);
 }

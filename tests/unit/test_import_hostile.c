@@ -1,5 +1,6 @@
 /* Hostile input: each a clear error that names the limit, or a counted repair; nothing lost. */
 
+#include "tests/support/check_main.h"
 #include "tests/support/import_text.h"
 
 #include <check.h>
@@ -436,8 +437,6 @@ int main(void)
 {
     Suite *suite = suite_create("import_hostile");
     TCase *tcase = tcase_create("all");
-    SRunner *runner;
-    int failed;
 
     tcase_set_timeout(tcase, 120);
     tcase_add_test(tcase, five_million_nested_brackets_hit_the_limit);
@@ -459,9 +458,5 @@ int main(void)
     tcase_add_test(tcase, every_limit_is_an_error_that_names_it);
     tcase_add_test(tcase, progress_can_cancel_and_a_sink_can_refuse);
     suite_add_tcase(suite, tcase);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return check_main(suite);
 }

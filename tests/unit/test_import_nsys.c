@@ -1,11 +1,11 @@
 /* Nsight Systems exports made row by row: what each table becomes, what is refused. */
 
 #include "analysis/model/args.h"
+#include "tests/support/check_main.h"
 #include "tests/support/nsys_file.h"
 
 #include <check.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -481,9 +481,5 @@ int main(void)
     tcase_add_test(made, a_descriptor_alone_is_enough);
     tcase_add_test(made, memory_is_refused_with_a_sentence);
     suite_add_tcase(suite, made);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return check_main(suite);
 }

@@ -1,5 +1,6 @@
 /* Nsight Systems exports of others against their truth, and damaged ones. */
 
+#include "tests/support/check_main.h"
 #include "tests/support/nsys_file.h"
 #include "tests/support/real_traces.h"
 
@@ -380,9 +381,5 @@ int main(void)
     } else {
         printf("skip: real Nsight Systems exports: no %s (make traces)\n", real_trace("nsys"));
     }
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return check_main(suite);
 }

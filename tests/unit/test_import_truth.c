@@ -4,6 +4,7 @@
  */
 
 #include "analysis/import/import.h"
+#include "tests/support/check_main.h"
 #include "tests/support/real_traces.h"
 
 #include <check.h>
@@ -353,15 +354,9 @@ int main(void)
 {
     Suite *suite = suite_create("import_truth");
     TCase *tcase = tcase_create("all");
-    SRunner *runner;
-    int failed;
 
     tcase_set_timeout(tcase, 120);
     tcase_add_test(tcase, every_real_trace_gives_the_figures_of_its_truth);
     suite_add_tcase(suite, tcase);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return check_main(suite);
 }

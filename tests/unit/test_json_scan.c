@@ -1,5 +1,6 @@
 /* The AVX2 and the scalar parser on the same bytes, in windows of every size. */
 
+#include "tests/support/check_main.h"
 #include "tests/support/import_text.h"
 #include "tests/support/real_traces.h"
 
@@ -169,17 +170,11 @@ int main(void)
 {
     Suite *suite = suite_create("json_scan");
     TCase *tcase = tcase_create("all");
-    SRunner *runner;
-    int failed;
 
     tcase_set_timeout(tcase, 300);
     tcase_add_test(tcase, random_text_reads_the_same);
     tcase_add_test(tcase, strings_that_stop_at_every_place_of_a_vector_read_the_same);
     tcase_add_test(tcase, real_traces_read_the_same);
     suite_add_tcase(suite, tcase);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return check_main(suite);
 }

@@ -1,6 +1,7 @@
 /* Strings and decimals of JSON, exactly. */
 
 #include "analysis/import/json_text.h"
+#include "tests/support/check_main.h"
 
 #include <check.h>
 #include <stdlib.h>
@@ -199,8 +200,6 @@ int main(void)
 {
     Suite *suite = suite_create("json_text");
     TCase *tcase = tcase_create("all");
-    SRunner *runner;
-    int failed;
 
     tcase_add_test(tcase, microseconds_become_nanoseconds_exactly);
     tcase_add_test(tcase, halves_go_to_the_even_neighbour);
@@ -210,9 +209,5 @@ int main(void)
     tcase_add_test(tcase, utf8_is_told_from_what_only_looks_like_it);
     tcase_add_test(tcase, strings_are_decoded_and_repaired);
     suite_add_tcase(suite, tcase);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return check_main(suite);
 }

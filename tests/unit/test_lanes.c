@@ -1,4 +1,5 @@
 #include "analysis/model/builder.h"
+#include "tests/support/check_main.h"
 
 #include <check.h>
 #include <stdlib.h>
@@ -241,8 +242,6 @@ int main(void)
 {
     Suite *suite = suite_create("lanes");
     TCase *tests = tcase_create("lanes");
-    SRunner *runner;
-    int failed;
 
     tcase_set_timeout(tests, 60);
     tcase_add_test(tests, nested_slices_go_one_deeper);
@@ -253,9 +252,5 @@ int main(void)
     tcase_add_test(tests, more_overlaps_than_lanes_are_kept_and_reported);
     tcase_add_test(tests, validity_sees_each_kind_of_damage);
     suite_add_tcase(suite, tests);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return check_main(suite);
 }

@@ -4,11 +4,11 @@
  */
 #include "analysis/model/args.h"
 #include "analysis/model/model.h"
+#include "tests/support/check_main.h"
 #include "tests/support/recorded_job.h"
 
 #include <check.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #if __has_include(<nvtx3/nvToolsExtPayload.h>)
 #include "tests/support/nvtx_job.h"
@@ -498,8 +498,6 @@ int main(void)
 {
     Suite *const suite = suite_create("nvtx_members");
     TCase *const tcase = tcase_create("members");
-    SRunner *const runner = srunner_create(suite);
-    int failed;
 
     tcase_set_timeout(tcase, 60);
     tcase_add_checked_fixture(tcase, lac_job_setup, lac_job_teardown);
@@ -517,8 +515,5 @@ int main(void)
     (void)printf("skip: no nvToolsExtPayload.h on this machine\n");
 #endif
     suite_add_tcase(suite, tcase);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return check_main(suite);
 }

@@ -5,6 +5,7 @@
 #include "analysis/model/args.h"
 #include "analysis/model/model.h"
 #include "collector/inject/nvtx_abi.h"
+#include "tests/support/check_main.h"
 #include "tests/support/recorded_job.h"
 
 #include <check.h>
@@ -175,8 +176,6 @@ int main(void)
 {
     Suite *const suite = suite_create("nvtx_names");
     TCase *const tcase = tcase_create("names");
-    SRunner *const runner = srunner_create(suite);
-    int failed;
 
     tcase_set_timeout(tcase, 60);
     tcase_add_checked_fixture(tcase, lac_job_setup, lac_job_teardown);
@@ -187,8 +186,5 @@ int main(void)
     (void)printf("skip: no NVTX headers on this machine\n");
 #endif
     suite_add_tcase(suite, tcase);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return check_main(suite);
 }

@@ -1,4 +1,5 @@
 #include "server/options.h"
+#include "tests/support/check_main.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -211,8 +212,6 @@ int main(void)
 {
     Suite *suite = suite_create("options");
     TCase *tcase = tcase_create("options");
-    SRunner *runner;
-    int failed;
 
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, flag_then_variable_then_file_decide);
@@ -224,9 +223,5 @@ int main(void)
     tcase_add_loop_test(tcase, numbers_have_units_and_bounds, 0, 11);
     tcase_add_test(tcase, the_data_folder_is_found);
     suite_add_tcase(suite, tcase);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return check_main(suite);
 }

@@ -2,6 +2,7 @@
 
 #include "collector/launch/cost.h"
 #include "collector/launch/plan.h"
+#include "tests/support/check_main.h"
 
 #include <check.h>
 #include <string.h>
@@ -194,8 +195,6 @@ int main(void)
 {
     Suite *const suite = suite_create("plan");
     TCase *const tests = tcase_create("plan");
-    SRunner *runner;
-    int failed;
 
     tcase_add_test(tests, without_wishes_there_are_windows_and_the_cost_is_measured);
     tcase_add_test(tests, a_job_without_steps_is_recorded_in_full);
@@ -206,9 +205,5 @@ int main(void)
     tcase_add_test(tests, what_will_be_recorded_is_said);
     tcase_add_test(tests, noise_is_told_as_spread);
     suite_add_tcase(suite, tests);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return check_main(suite);
 }

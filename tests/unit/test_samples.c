@@ -4,6 +4,7 @@
  */
 #include "collector/include/lacuna/spool.h"
 #include "collector/launch/sample_spool.h"
+#include "tests/support/check_main.h"
 #include "tests/support/recorded_job.h"
 
 #include <check.h>
@@ -216,8 +217,6 @@ int main(void)
 {
     Suite *const suite = suite_create("samples");
     TCase *const tcase = tcase_create("launcher");
-    SRunner *const runner = srunner_create(suite);
-    int failed;
 
     tcase_set_timeout(tcase, 120);
     tcase_add_checked_fixture(tcase, lac_job_setup_alone, lac_job_teardown);
@@ -227,8 +226,5 @@ int main(void)
     tcase_add_test(tcase, only_one_launcher_of_a_host_samples_it);
     tcase_add_test(tcase, samples_that_found_no_room_are_counted_in_the_spool);
     suite_add_tcase(suite, tcase);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return check_main(suite);
 }

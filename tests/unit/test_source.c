@@ -2,6 +2,7 @@
  * names. */
 
 #include "analysis/import/source.h"
+#include "tests/support/check_main.h"
 #include "tests/support/import_text.h"
 
 #include <check.h>
@@ -306,8 +307,6 @@ int main(void)
 {
     Suite *suite = suite_create("source");
     TCase *tcase = tcase_create("all");
-    SRunner *runner;
-    int failed;
 
     tcase_set_timeout(tcase, 60);
     tcase_add_test(tcase, every_layering_is_undone_by_content);
@@ -321,9 +320,5 @@ int main(void)
     tcase_add_test(tcase, files_that_cannot_be_read_say_why);
     tcase_add_test(tcase, names_lose_folder_and_endings);
     suite_add_tcase(suite, tcase);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return check_main(suite);
 }

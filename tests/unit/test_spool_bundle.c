@@ -4,9 +4,9 @@
 #include "analysis/model/model.h"
 #include "lacuna/bundle.h"
 #include "lacuna/spool.h"
+#include "tests/support/check_main.h"
 
 #include <check.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { SEGMENT_BYTES = 65536, BUNDLE_BYTES = 1 << 20 };
@@ -205,16 +205,11 @@ int main(void)
 {
     Suite *const suite = suite_create("spool_bundle");
     TCase *const tcase = tcase_create("bundle");
-    SRunner *const runner = srunner_create(suite);
-    int failed;
 
     suite_add_tcase(suite, tcase);
     tcase_add_test(tcase, parts_in_any_order_are_one_recording);
     tcase_add_test(tcase, a_bundle_that_ends_anywhere_is_readable_up_to_there);
     tcase_add_test(tcase, parts_that_make_no_sense_are_refused);
     tcase_add_test(tcase, names_are_no_places_and_holes_have_an_end);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return check_main(suite);
 }

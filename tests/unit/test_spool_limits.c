@@ -8,12 +8,12 @@
 #include "analysis/model/builder.h"
 #include "analysis/model/model.h"
 #include "lacuna/spool.h"
+#include "tests/support/check_main.h"
 #include "tests/support/made_spool.h"
 
 #include <check.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -223,8 +223,6 @@ int main(void)
     Suite *const suite = suite_create("spool_limits");
     TCase *const kept = tcase_create("kept");
     TCase *const time = tcase_create("time");
-    SRunner *const runner = srunner_create(suite);
-    int failed;
 
     tcase_set_timeout(kept, 60);
     tcase_add_checked_fixture(kept, setup, teardown);
@@ -234,8 +232,5 @@ int main(void)
     tcase_add_test(time, more_points_of_time_than_are_kept_still_tell_the_rate_everywhere);
     suite_add_tcase(suite, kept);
     suite_add_tcase(suite, time);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return check_main(suite);
 }

@@ -3,6 +3,7 @@
 #include "analysis/model/tile.h"
 #include "server/store/trace_file.h"
 #include "server/store/trace_writer.h"
+#include "tests/support/check_main.h"
 #include "tests/support/import_text.h"
 #include "tests/support/real_traces.h"
 #include "tests/support/rich_model.h"
@@ -731,8 +732,6 @@ int main(void)
 {
     Suite *suite = suite_create("store_trace");
     TCase *tcase = tcase_create("trace files");
-    SRunner *runner;
-    int failed;
 
     tcase_set_timeout(tcase, 300);
     tcase_add_checked_fixture(tcase, setup, teardown);
@@ -753,9 +752,5 @@ int main(void)
     tcase_add_test(tcase, an_existing_file_is_not_overwritten);
     tcase_add_test(tcase, real_traces_come_back_and_are_small);
     suite_add_tcase(suite, tcase);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return check_main(suite);
 }

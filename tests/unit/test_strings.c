@@ -1,4 +1,5 @@
 #include "analysis/model/strings.h"
+#include "tests/support/check_main.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -103,17 +104,11 @@ int main(void)
 {
     Suite *suite = suite_create("strings");
     TCase *tests = tcase_create("strings");
-    SRunner *runner;
-    int failed;
 
     tcase_add_test(tests, empty_string_is_id_0);
     tcase_add_test(tests, ids_follow_first_appearance_and_equal_strings_share_one);
     tcase_add_test(tests, any_bytes_of_any_length_are_kept);
     tcase_add_test(tests, more_bytes_than_the_limit_are_refused_without_a_change);
     suite_add_tcase(suite, tests);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return check_main(suite);
 }

@@ -1,5 +1,6 @@
 #include "analysis/model/builder.h"
 #include "analysis/model/tile.h"
+#include "tests/support/check_main.h"
 
 #include <check.h>
 #include <stdlib.h>
@@ -513,8 +514,6 @@ int main(void)
 {
     Suite *suite = suite_create("tile");
     TCase *tests = tcase_create("tile");
-    SRunner *runner;
-    int failed;
 
     tcase_set_timeout(tests, 60);
     tcase_add_test(tests, levels_are_powers_of_8);
@@ -528,9 +527,5 @@ int main(void)
     tcase_add_test(tests, a_slice_that_reaches_in_from_almost_8_cells_before_is_found);
     tcase_add_test(tests, marks_at_one_place_are_given_once);
     suite_add_tcase(suite, tests);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return check_main(suite);
 }

@@ -1,6 +1,7 @@
 /* Which thread trains, which runs the backward pass, which are workers: from what they did. */
 #include "analysis/import/import.h"
 #include "server/store/trace_write_private.h"
+#include "tests/support/check_main.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -94,16 +95,11 @@ int main(void)
 {
     Suite *const suite = suite_create("track_role");
     TCase *const tcase = tcase_create("roles");
-    SRunner *const runner = srunner_create(suite);
-    int failed;
 
     tcase_add_test(tcase, the_thread_with_the_steps_is_main_however_busy_another_is);
     tcase_add_test(tcase, loading_in_the_training_thread_does_not_make_it_a_worker);
     tcase_add_test(tcase, one_busy_thread_is_main_whatever_it_runs);
     tcase_add_test(tcase, threads_that_are_none_are_not_chosen);
     suite_add_tcase(suite, tcase);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return check_main(suite);
 }

@@ -2,10 +2,10 @@
 
 #include "server/ingest/sha1.h"
 #include "server/ingest/upload_metadata.h"
+#include "tests/support/check_main.h"
 
 #include <check.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static enum lac_status parse(const char *text, struct lac_upload_metadata *metadata)
@@ -139,17 +139,11 @@ int main(void)
 {
     Suite *suite = suite_create("upload_parts");
     TCase *tcase = tcase_create("all");
-    SRunner *runner;
-    int failed;
 
     tcase_add_test(tcase, test_base64);
     tcase_add_test(tcase, test_metadata);
     tcase_add_test(tcase, test_metadata_that_is_refused);
     tcase_add_test(tcase, test_sha1);
     suite_add_tcase(suite, tcase);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return check_main(suite);
 }
