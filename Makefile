@@ -216,7 +216,7 @@ $(BUILD)/tests/%: tests/unit/%.c $(BUILD)/libsupport.a $(BUILD)/libsimulator.a $
 	$(Q)$(CC) $(ALL_CFLAGS) $(CHECK_CFLAGS) $< $(filter %.a,$^) $(CHECK_LIBS) $(SERVER_LIBS) -o $@
 $(BUILD)/tests/%: tests/oom/%.c $(BUILD)/libsupport.a $(BUILD)/libserver.a $(BUILD)/libanalysis.a
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(ALL_CFLAGS) $^ $(SERVER_LIBS) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc -o $@
+	$(Q)$(CC) $(ALL_CFLAGS) $(filter %.c %.a,$^) $(SERVER_LIBS) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc -o $@
 
 benches: $(BENCHES) $(BUILD)/liblacuna.so $(BUILD)/lacuna-node $(BUILD)/python/.stamp
 $(BUILD)/bench/bench_ranges: tests/bench/bench_ranges.c kernels/ranges.c kernels/ranges.h
@@ -228,7 +228,7 @@ $(BUILD)/bench/bench_lttng: tests/bench/bench_lttng.c tests/bench/lttng_events.h
 	$(Q)$(CC) -std=gnu17 -iquote . $(CFLAGS) $< -llttng-ust -llttng-ust-common -ldl -o $@
 $(BUILD)/bench/%: tests/bench/%.c $(BUILD)/libsupport.a $(BUILD)/libserver.a $(BUILD)/libanalysis.a
 	$(Q)mkdir -p $(@D)
-	$(Q)$(CC) $(ALL_CFLAGS) $^ $(SERVER_LIBS) -o $@
+	$(Q)$(CC) $(ALL_CFLAGS) $(filter %.c %.a,$^) $(SERVER_LIBS) -o $@
 
 # fuzzers: clang's libFuzzer over instrumented objects of their own; server/ code they need is named in FUZZ_SERVER_SRCS
 FUZZ_SERVER_SRCS := $(wildcard server/http/query.c server/http/framing.c server/store/*.c) server/ingest/upload_metadata.c server/api/tus_request.c
@@ -248,7 +248,7 @@ build/fuzz/%.o: %.c
 build/fuzz/libfuzz.a: $(FUZZ_OBJS)
 	$(Q)rm -f $@ && ar rcs $@ $^
 build/fuzz/fuzz_%: tests/fuzz/fuzz_%.c build/fuzz/libfuzz.a
-	$(Q)$(CLANG) $(FUZZ_CFLAGS) -fsanitize=fuzzer $^ -lzstd -lisal -lsqlite3 -lm -lpthread -ldl -o $@
+	$(Q)$(CLANG) $(FUZZ_CFLAGS) -fsanitize=fuzzer $(filter %.c %.a,$^) -lzstd -lisal -lsqlite3 -lm -lpthread -ldl -o $@
 
 # ---- page: bundled by esbuild, then embedded with its gzip form and an ETag
 web: web/dist/.stamp                       ## the page alone
