@@ -409,7 +409,6 @@ static int record(struct recording *recording, const struct lac_push_target *tar
     lac_terminal_open(&recording->terminal);
     recording->sampler = lac_sampler_create(options->output);
     begin_recording(recording);
-    lac_spool_owner_sweep(recording->spool_folder, options->quiet);
     follow(recording);
     lac_terminal_close(&recording->terminal);
     follow_rest(recording);
@@ -419,6 +418,7 @@ static int record(struct recording *recording, const struct lac_push_target *tar
     lac_sampler_destroy(recording->sampler);
     lac_drain_round(recording->drain, true);
     lac_drain_exports(recording->drain);
+    lac_spool_owner_sweep(recording->spool_folder, options->quiet);
     conclude(recording);
     is_empty = lac_drain_counts(recording->drain).processes == 0;
     lac_drain_destroy(recording->drain);

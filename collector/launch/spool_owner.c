@@ -106,8 +106,14 @@ static int lock_of_dead(int folder)
     return fd;
 }
 
-/* Whether the environment of a process names the folder: it may record there yet. */
-static bool names_folder(int32_t pid, const char *name)
+/* A folder of a launcher that is dead. */
+struct dead {
+    char name[64];
+    int lock;
+    bool is_used; /* the environment of a process names it: something may be recorded there yet */
+};
+
+static void look_at_environment(int32_t pid, struct dead *all, unsigned count)
 {
     static char text[ENVIRON_BYTES];
     char path[64];
@@ -119,28 +125,28 @@ static bool names_folder(int32_t pid, const char *name)
         const char *const slash =
             strncmp(text + at, "LACUNA_SPOOL=", 13) == 0 ? strrchr(text + at, '/') : NULL;
 
-        if (slash != NULL && strcmp(slash + 1, name) == 0) {
-            return true;
+        for (unsigned i = 0; i < count && slash != NULL; i++) {
+            all[i].is_used = all[i].is_used || strcmp(slash + 1, all[i].name) == 0;
         }
     }
-    return false;
 }
 
-static bool is_in_use(const char *name)
+static void look_who_uses(struct dead *all, unsigned count)
 {
     DIR *const folder = opendir("/proc");
-    bool found = folder == NULL; /* not to be told */
 
-    if (folder == NULL) {
-        return found;
+    for (unsigned i = 0; i < count; i++) {
+        all[i].is_used = folder == NULL; /* not to be told */
     }
-    for (const struct dirent *entry = readdir(folder); entry != NULL && !found;
-         entry = readdir(folder)) {
-        found = entry->d_name[0] >= '1' && entry->d_name[0] <= '9' &&
-                names_folder((int32_t)strtol(entry->d_name, NULL, 10), name);
+    if (folder == NULL) {
+        return;
+    }
+    for (const struct dirent *entry = readdir(folder); entry != NULL; entry = readdir(folder)) {
+        if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9') {
+            look_at_environment((int32_t)strtol(entry->d_name, NULL, 10), all, count);
+        }
     }
     (void)closedir(folder);
-    return found;
 }
 
 static unsigned count_spools(const char *path)
@@ -173,59 +179,70 @@ static void say_where(const char *path, unsigned spools, int lock)
                   spools, path, output[0] != '\0' ? output : "DIR", path);
 }
 
-/* @return whether it was one that is dead */
-static bool sweep_one(const char *base, int base_fd, const char *name, bool is_quiet)
+/* Those beside our own, up to SWEPT_MAX; their locks are ours then. */
+static unsigned find_dead(DIR *folder, const char *own_name, struct dead *all)
 {
-    const int folder = openat(base_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    const int lock = folder >= 0 && is_own_file(folder, true) ? lock_of_dead(folder) : -1;
-    char path[PATH_BYTES];
+    const int fd = dirfd(folder);
+    char prefix[32];
+    unsigned count = 0;
 
-    if (lock >= 0 && !is_in_use(name) &&
-        (size_t)snprintf(path, sizeof(path), "%s/%s", base, name) < sizeof(path)) {
-        const unsigned spools = count_spools(path);
+    (void)snprintf(prefix, sizeof(prefix), "lacuna-%u-", (unsigned)getuid());
+    for (const struct dirent *entry = readdir(folder);
+         fd >= 0 && entry != NULL && count < SWEPT_MAX; entry = readdir(folder)) {
+        int one;
 
-        if (spools == 0) {
-            (void)lac_spool_folder_remove(path);
-        } else if (!is_quiet) {
-            say_where(path, spools, lock);
+        if (strncmp(entry->d_name, prefix, strlen(prefix)) != 0 ||
+            strlen(entry->d_name) >= sizeof(all[0].name) || strcmp(entry->d_name, own_name) == 0) {
+            continue;
         }
+        one = openat(fd, entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+        if (one < 0) {
+            continue;
+        }
+        all[count].lock = is_own_file(one, true) ? lock_of_dead(one) : -1;
+        (void)snprintf(all[count].name, sizeof(all[count].name), "%s", entry->d_name);
+        count += all[count].lock >= 0;
+        (void)close(one);
     }
-    if (lock >= 0) {
-        (void)close(lock);
-    }
-    if (folder >= 0) {
-        (void)close(folder);
-    }
-    return lock >= 0;
+    return count;
 }
 
 void lac_spool_owner_sweep(const char *own, bool is_quiet)
 {
+    struct dead all[SWEPT_MAX];
     char base[PATH_BYTES];
-    char prefix[32];
-    const char *own_name;
-    unsigned dead = 0;
+    unsigned count;
+    unsigned told = 0;
     DIR *folder;
-    int fd;
 
     (void)snprintf(base, sizeof(base), "%.4000s", own);
     if (strrchr(base, '/') == NULL) {
         return;
     }
     *strrchr(base, '/') = '\0';
-    own_name = own + strlen(base) + 1;
-    (void)snprintf(prefix, sizeof(prefix), "lacuna-%u-", (unsigned)getuid());
     folder = opendir(base[0] != '\0' ? base : "/");
-    fd = folder != NULL ? dirfd(folder) : -1;
     if (folder == NULL) {
         return;
     }
-    for (const struct dirent *entry = readdir(folder); fd >= 0 && entry != NULL && dead < SWEPT_MAX;
-         entry = readdir(folder)) {
-        if (strncmp(entry->d_name, prefix, strlen(prefix)) == 0 &&
-            strcmp(entry->d_name, own_name) != 0) {
-            dead += sweep_one(base, fd, entry->d_name, is_quiet);
-        }
-    }
+    count = find_dead(folder, own + strlen(base) + 1, all);
     (void)closedir(folder);
+    if (count > 0) {
+        look_who_uses(all, count);
+    }
+    for (unsigned i = 0; i < count; i++) {
+        char path[PATH_BYTES + sizeof(all[0].name)];
+        unsigned spools;
+
+        (void)snprintf(path, sizeof(path), "%s/%s", base, all[i].name);
+        spools = all[i].is_used ? 0 : count_spools(path);
+        if (spools > 0 && !is_quiet && told++ == 0) {
+            say_where(path, spools, all[i].lock);
+        } else if (spools == 0 && !all[i].is_used) {
+            (void)lac_spool_folder_remove(path);
+        }
+        (void)close(all[i].lock);
+    }
+    if (told > 1) {
+        (void)fprintf(stderr, "lacuna: %u more are in %s\n", told - 1, base);
+    }
 }

@@ -26,7 +26,8 @@ bool lac_spool_owner_is_recorded(const char *folder);
 /**
  * Look beside `own` for those of launchers of this user that were killed. Where nothing was
  * recorded, the folder is removed; where something was, it stays and one line says how to keep or
- * remove it. A folder that a process of such a job may still use is left alone.
+ * remove the first. A look at all processes if there is any. A folder that a process of such a job
+ * may still use is left alone.
  */
 void lac_spool_owner_sweep(const char *own, bool is_quiet);
 

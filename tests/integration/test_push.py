@@ -130,14 +130,14 @@ class Push(unittest.TestCase):
         shutil.rmtree(cls.folder, ignore_errors=True)
         cls.server.close()
 
-    @staticmethod
-    def environment(**more):
-        return {**{k: v for k, v in os.environ.items() if not k.startswith("LACUNA_")}, **more}
+    def environment(self, **more):
+        return {**{k: v for k, v in os.environ.items() if not k.startswith("LACUNA_")}, "TMPDIR": self.temporary, **more}
 
     def setUp(self):
         self.place = tempfile.mkdtemp(prefix="case-", dir=self.folder)
         self.state = os.path.join(self.place, "state")  # not there yet: push makes it
         os.environ["XDG_STATE_HOME"] = self.state
+        self.temporary = tempfile.mkdtemp(dir=self.place)
 
     def copy_recording(self, name="job.lacuna"):
         return shutil.copytree(self.recording, os.path.join(self.place, name), ignore=shutil.ignore_patterns(".*"))
