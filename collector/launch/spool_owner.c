@@ -200,7 +200,7 @@ static unsigned find_dead(DIR *folder, const char *own_name, struct dead *all)
             continue;
         }
         all[count].lock = is_own_file(one, true) ? lock_of_dead(one) : -1;
-        (void)snprintf(all[count].name, sizeof(all[count].name), "%s", entry->d_name);
+        memcpy(all[count].name, entry->d_name, strlen(entry->d_name) + 1);
         count += all[count].lock >= 0;
         (void)close(one);
     }

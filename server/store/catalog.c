@@ -50,8 +50,8 @@ static const char *const migrations[] = {
     " last_used_ms INTEGER) WITHOUT ROWID;"
     "CREATE TABLE audit(id INTEGER PRIMARY KEY, at_ms INTEGER NOT NULL, actor TEXT, action TEXT,"
     " object TEXT);",
-    "ALTER TABLE traces ADD COLUMN clock_offset_ns INTEGER;"
-    "ALTER TABLE traces ADD COLUMN clock_error_ns INTEGER;",
+    ("ALTER TABLE traces ADD COLUMN clock_offset_ns INTEGER;"
+     "ALTER TABLE traces ADD COLUMN clock_error_ns INTEGER;"),
     /* the same tables in a file with checksums, which lac_catalog_convert() makes */
     "",
 };

@@ -121,6 +121,7 @@ class Push(unittest.TestCase):
     def setUpClass(cls):
         cls.server = Server("--upload-max", "64M")
         cls.folder = tempfile.mkdtemp(prefix="lacuna-push-")
+        cls.temporary = tempfile.mkdtemp(dir=cls.folder)
         cls.recording = os.path.join(cls.folder, "job.lacuna")
         subprocess.run([NODE, "run", "--quiet", "-o", cls.recording, "--", WORKLOAD, "--cpu", "--steps", "6", "--workers", "2"], check=True,
                        stdout=subprocess.DEVNULL, timeout=120, env=cls.environment())
@@ -130,14 +131,14 @@ class Push(unittest.TestCase):
         shutil.rmtree(cls.folder, ignore_errors=True)
         cls.server.close()
 
-    def environment(self, **more):
-        return {**{k: v for k, v in os.environ.items() if not k.startswith("LACUNA_")}, "TMPDIR": self.temporary, **more}
+    @classmethod
+    def environment(cls, **more):
+        return {**{k: v for k, v in os.environ.items() if not k.startswith("LACUNA_")}, "TMPDIR": cls.temporary, **more}
 
     def setUp(self):
         self.place = tempfile.mkdtemp(prefix="case-", dir=self.folder)
         self.state = os.path.join(self.place, "state")  # not there yet: push makes it
         os.environ["XDG_STATE_HOME"] = self.state
-        self.temporary = tempfile.mkdtemp(dir=self.place)
 
     def copy_recording(self, name="job.lacuna"):
         return shutil.copytree(self.recording, os.path.join(self.place, name), ignore=shutil.ignore_patterns(".*"))
