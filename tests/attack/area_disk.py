@@ -68,6 +68,9 @@ class Disk:
                 connection.sendall(body[:-1000])
                 before_end()
                 connection.sendall(body[-1000:])
+            except OSError:
+                pass  # refused in the middle: the reply is there to be read
+            try:
                 while part := connection.recv(65536):
                     reply += part
             except OSError:
