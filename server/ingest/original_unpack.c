@@ -136,7 +136,7 @@ enum lac_status lac_original_unpack(const char *path, const char *output_path, u
     }
     if (unpacking.out >= 0) {
         (void)close(unpacking.out);
-        if (status != LAC_OK) {
+        if (status != LAC_OK && output_path != NULL) {
             (void)unlink(output_path);
         }
     }
