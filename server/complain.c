@@ -1,5 +1,6 @@
 #include "server/complain.h"
 
+#include "analysis/model/status.h"
 #include "collector/base/terminal_text.h"
 
 #include <stdarg.h>
