@@ -6,7 +6,6 @@
 #include "analysis/diagnose/facts/gpu_memory.h"
 #include "analysis/diagnose/findings/findings.h"
 
-#include <math.h>
 #include <stdint.h>
 #include <string.h>
 
