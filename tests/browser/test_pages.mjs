@@ -43,10 +43,10 @@ const steps = [
     const other = await page.context().newPage();
     await other.route(/\/lazy_pages-/, (route) => route.abort());
     await other.goto(`${server.base}/compare?a=x&b=y`);
-    await other.getByText('This part of the page did not come').waitFor();
+    await other.getByText('This page failed to load').waitFor();
     await other.unroute(/\/lazy_pages-/);
     await other.getByRole('button', {name: 'Try again'}).click();
-    await other.getByText('This part of the page did not come').waitFor({state: 'detached'});
+    await other.getByText('This page failed to load').waitFor({state: 'detached'});
     await other.close();
   }],
   ['a part that was not there is no 0 ms', async () => {
@@ -55,11 +55,11 @@ const steps = [
     assert.match(needs, /Other ranks\s+(none|not recorded)/);
     assert.doesNotMatch(needs, /(^|\s)0\sms/);
   }],
-  ['a gap leads to the batch that was late, in the worker that made it', async () => {
+  ['a gap leads to late batch, in the worker that made it', async () => {
     await page.getByRole('link', {name: 'Timeline', exact: true}).click();
     await page.locator('.tl-stage canvas').first().waitFor();
     await page.keyboard.press('g');
-    await page.getByRole('button', {name: 'the batch that was late'}).click();
+    await page.getByRole('button', {name: 'late batch'}).click();
     await page.locator('.tl-details .tl-title', {hasText: /^loader\./}).waitFor();
     const text = await page.locator('.tl-details').innerText();
     assert.match(text, /worker/);
@@ -104,7 +104,7 @@ const steps = [
     await page.keyboard.press('g');
     await page.locator('.tl-details .tl-title', {hasText: /waits/}).waitFor();
     await answered();
-    assert.equal(await page.getByRole('button', {name: 'the batch that was late'}).count(), 0);
+    assert.equal(await page.getByRole('button', {name: 'late batch'}).count(), 0);
   }],
   ['ranks of an archive are one row, which opens', async () => {
     const ranks = join(scratch, 'ranks');

@@ -1,4 +1,4 @@
-// The causes of idle time: a letter, a colour and a pattern each, the same everywhere.
+// The causes of idle time: a letter, a color and a pattern each, the same everywhere.
 // Order and names are those of `idle_by_cause_ns` in lacuna.analysis/1.
 
 export const CAUSES = [
@@ -31,7 +31,7 @@ export interface CauseStyle {
   readonly definition: string;
   readonly light: string;
   readonly dark: string;
-  /** Text on the colour, with a contrast of 4.5 or more. */
+  /** Text on the color, with a contrast of 4.5 or more. */
   readonly onLight: string;
   readonly onDark: string;
   readonly strokes: readonly Stroke[];
@@ -82,8 +82,8 @@ export const CAUSE_STYLES: Readonly<Record<Cause, CauseStyle>> = {
   sync: {
     cause: 'sync',
     letter: 'S',
-    short: 'synchronisation',
-    words: 'for the host after a synchronisation',
+    short: 'synchronization',
+    words: 'for the host after a synchronization',
     definition:
       'A blocking call had emptied the queue: the rest of the gap until the next operation starts, less what another cause explains.',
     light: '#7048d8',

@@ -1,4 +1,4 @@
-// Contrast after WCAG 2: used to pick and to test text colours.
+// Contrast after WCAG 2: used to pick and to test text colors.
 
 /** Relative luminance of "#rrggbb". */
 export function luminance(hex: string): number {
@@ -15,7 +15,7 @@ export function contrast(a: string, b: string): number {
   return (high + 0.05) / (low + 0.05);
 }
 
-/** Stable small hash of a text, for colours by name. */
+/** Stable small hash of a text, for colors by name. */
 export function hashText(text: string): number {
   let hash = 0x811c9dc5;
   for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);

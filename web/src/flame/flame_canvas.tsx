@@ -2,7 +2,7 @@
 import type {JSX} from 'preact';
 import {useEffect, useLayoutEffect, useRef, useState} from 'preact/hooks';
 import {
-  neighbour,
+  neighbor,
   nodeAt,
   type FlameLayout,
   type FlameMatch,
@@ -109,7 +109,7 @@ export function FlameCanvas(props: FlameCanvasProps): JSX.Element {
     const at = active ?? layout.focus;
     const way = WAYS[event.key];
     if (way !== undefined) {
-      const next = active === undefined ? at : neighbour(tree, layout, at, way);
+      const next = active === undefined ? at : neighbor(tree, layout, at, way);
       setActive(next);
       keepInSight(box.current, tree.depth[next] ?? 0);
     } else if (event.key === 'Enter' && active !== undefined) {

@@ -33,7 +33,7 @@ interface Tints {
   readonly ground: string;
 }
 
-/** Working is grey: muted, told apart by a breath of colour. */
+/** Working is gray: muted, told apart by a breath of color. */
 const LIGHT: Tints = {
   frames: ['#dfe2e6', '#d8dde3', '#e3e1e6', '#dbe2e0', '#e5e2dc', '#d9dbe5'],
   work: ['#c3ccd6', '#c9cfd2', '#bfcacd', '#cbc9d3', '#ccccc2', '#c2cbc4'],
@@ -287,7 +287,7 @@ export function frameLabel(
   return (tree.kind[node] === 'kernel' ? shortNames.get(name) : undefined) ?? name;
 }
 
-/** `share` of the second colour in the first, both "#rrggbb". */
+/** `share` of the second color in the first, both "#rrggbb". */
 function mix(a: string, b: string, share: number): string {
   const part = (index: number): string => {
     const from = Number.parseInt(a.slice(1 + 2 * index, 3 + 2 * index), 16);

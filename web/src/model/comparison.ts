@@ -5,7 +5,7 @@ import {CAUSE_STYLES, isCause} from '../base/causes';
 /** One line of "where the milliseconds went". */
 export interface WentRow {
   readonly name: string;
-  /** Cause of idle time, for its colour; undefined for work. */
+  /** Cause of idle time, for its color; undefined for work. */
   readonly cause: string | undefined;
   readonly aNs: number;
   readonly bNs: number;
@@ -22,7 +22,7 @@ const PARTS: Readonly<Record<string, string>> = {
 const FAMILIES: Readonly<Record<string, string>> = {
   gemm: 'matrix products',
   conv: 'convolutions',
-  norm: 'normalisation',
+  norm: 'normalization',
   layout: 'layout conversions',
   comm: 'communication',
   reduce: 'reductions',

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import {test} from 'node:test';
-import {buildTree, layoutTree, neighbour, nodeAt, pathTo, searchTree, tableOf} from './flame_tree';
+import {buildTree, layoutTree, neighbor, nodeAt, pathTo, searchTree, tableOf} from './flame_tree';
 
 /** "name value" lines, indented by depth, as a tree in preorder. */
 function fromText(text: string) {
@@ -115,12 +115,12 @@ test('the table sums by name, recursion once', () => {
 
 test('arrow keys walk the tree', () => {
   const layout = layoutTree(tree, ALL, []);
-  assert.equal(neighbour(tree, layout, C, 'up'), A);
-  assert.equal(neighbour(tree, layout, A, 'down'), C);
-  assert.equal(neighbour(tree, layout, A, 'right'), B);
-  assert.equal(neighbour(tree, layout, D, 'right'), C2);
-  assert.equal(neighbour(tree, layout, C, 'left'), C);
-  assert.equal(neighbour(tree, layout, A2, 'down'), A2);
+  assert.equal(neighbor(tree, layout, C, 'up'), A);
+  assert.equal(neighbor(tree, layout, A, 'down'), C);
+  assert.equal(neighbor(tree, layout, A, 'right'), B);
+  assert.equal(neighbor(tree, layout, D, 'right'), C2);
+  assert.equal(neighbor(tree, layout, C, 'left'), C);
+  assert.equal(neighbor(tree, layout, A2, 'down'), A2);
   assert.deepEqual(pathTo(tree, A2), [ALL, A, C, A2]);
 });
 

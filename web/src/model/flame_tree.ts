@@ -215,8 +215,8 @@ export function pathTo(tree: FlameTree, node: number): readonly number[] {
   return path;
 }
 
-/** The node an arrow key leads to from `node`: parent, first child, neighbours of the same depth. */
-export function neighbour(
+/** The node an arrow key leads to from `node`: parent, first child, neighbors of the same depth. */
+export function neighbor(
   tree: FlameTree,
   layout: FlameLayout,
   node: number,

@@ -97,7 +97,7 @@ export function needsSentence(analysis: Analysis): string | undefined {
     return VERDICT_PARTS[analysis.verdict.cause] === longest.key
       ? `The longest part is the limit: ${name}.`
       : undefined;
-  return `No part needs the whole step on its own: some of them run one after the other. The longest is ${name}.`;
+  return `No part fills the step on its own; some of them run one after another. The longest is ${name}.`;
 }
 
 /** Nice end of an axis that holds `max`, and the distance of its marks. */
@@ -193,7 +193,7 @@ const FAMILY_LABELS: Readonly<Record<string, string>> = {
   gemm: 'matrix products',
   conv: 'convolution',
   attention: 'attention',
-  norm: 'normalisation',
+  norm: 'normalization',
   softmax: 'softmax and loss',
   optimizer: 'optimizer',
   reduce: 'reductions',

@@ -150,7 +150,7 @@ function Side(props: {letter: string; words: string; side: Compared}): JSX.Eleme
           'no step to measure'
         ) : (
           <>
-            <b>{formatDuration(side.step_mean_ns)}</b> a step, {plural(side.kept_steps, 'step')}
+            <b>{formatDuration(side.step_mean_ns)}</b> per step, {plural(side.kept_steps, 'step')}
             {side.throughput_per_s !== undefined &&
               `, ${formatNumber(side.throughput_per_s)} ${rateUnit(side.throughput_unit)}`}
           </>
@@ -291,7 +291,7 @@ function Went({comparison}: {comparison: Comparison}): JSX.Element | null {
             ? 'Where the time goes'
             : `Where the ${formatDuration(Math.abs(delta))} went`}
         </h2>
-        <span class="panel-aside faint">{unit} a step</span>
+        <span class="panel-aside faint">{unit} per step</span>
       </header>
       <WentTable rows={rows} scale={scale} unit={unit} label="Time of a step" />
       {families.length > 0 && (

@@ -44,7 +44,7 @@ export function ComparedRanks({ranks}: {ranks: Ranks}): JSX.Element {
                       title="Waits for other ranks"
                       text="Time in matched collectives beyond the shortest of each, divided by the steps of the trace."
                     >
-                      waits for other ranks, a step
+                      waits for other ranks, per step
                     </Explain>
                   </th>
                 )}

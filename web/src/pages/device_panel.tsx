@@ -1,4 +1,4 @@
-// Where the time of each GPU went: working in grey, waiting in the colours of its causes.
+// Where the time of each GPU went: working in gray, waiting in the colors of its causes.
 import type {JSX} from 'preact';
 import {useState} from 'preact/hooks';
 import {errorText} from '../api/client';
@@ -212,7 +212,7 @@ function DeviceFacts({device}: {device: DeviceAnalysis}): JSX.Element {
       {device.busy_pct !== undefined && (
         <Explain
           title="Busy"
-          text="Share of the time in which anything runs, a waiting collective or a copy included. This is what utilisation dials show; it says little about how well the GPU is used."
+          text="Share of the time in which anything runs, a waiting collective or a copy included. This is what utilization dials show; it says little about how well the GPU is used."
           exact={`${device.busy_pct} %`}
         >
           busy {formatPct(device.busy_pct)}

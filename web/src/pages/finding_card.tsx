@@ -23,7 +23,7 @@ export function FindingCard(props: {
       <header class="finding-head">
         <span class="kicker">
           {finding.change === '' || finding.severity === 'info'
-            ? 'What was found'
+            ? 'Finding'
             : 'The first thing to change'}
         </span>
         <Gain finding={finding} />
@@ -51,7 +51,7 @@ function Gain({finding}: {finding: Finding}): JSX.Element | null {
   return (
     <span
       class={`gain gain-large num ${(mid ?? 0) < 1 ? 'gain-none' : ''}`}
-      title="Predicted: so much less time a step, from re-timing it"
+      title="Predicted reduction of the step time, from replaying the step"
     >
       {gain.mid}
       {gain.band !== '' && <span class="gain-band">{gain.band}</span>}
@@ -162,7 +162,7 @@ export function FurtherFindings(props: {
             </span>
             <FindingChip finding={finding} />
             <span class="further-title">{sentence(finding.title || findingName(finding.id))}</span>
-            {finding.severity === 'info' && <span class="tag">for information</span>}
+            {finding.severity === 'info' && <span class="tag">no action now</span>}
             {finding.cost_pct !== undefined && finding.cost_pct > 0 && (
               <span class="further-cost num" title="Share of the mean step that it costs">
                 {formatPct(finding.cost_pct)} of the step

@@ -253,7 +253,7 @@ function Flame(props: {
   const describe = (node: number): string => {
     const value = layout.valueNs[node] ?? 0;
     const parts = [
-      `${formatDuration(value / steps)}${perStep ? ' a step' : ''}`,
+      `${formatDuration(value / steps)}${perStep ? ' per step' : ''}`,
       `${formatPct((100 * value) / Math.max(1, total))} of all`,
     ];
     const parent = tree.parent[node] ?? -1;
@@ -278,7 +278,7 @@ function Flame(props: {
               title={tree.name[node] ?? ''}
               onClick={() => (flameFocus.value = node)}
             >
-              {node === 0 ? `all ${valueText(0)}${perStep ? ' a step' : ''}` : labelOf(node)}
+              {node === 0 ? `all ${valueText(0)}${perStep ? ' per step' : ''}` : labelOf(node)}
             </button>
           ))}
         </nav>
@@ -299,7 +299,7 @@ function Flame(props: {
             {match.frames === 0
               ? 'no frame has this in its name'
               : `${plural(match.frames, 'frame')}: ${formatDuration(match.totalNs / steps)}${
-                  perStep ? ' a step' : ''
+                  perStep ? ' per step' : ''
                 }, ${formatPct((100 * match.totalNs) / Math.max(1, total))}`}
           </span>
         )}
@@ -361,10 +361,10 @@ function FlameTable(props: {
             <th scope="col">frame</th>
             <th scope="col">kind</th>
             <th scope="col" class="cell-num" title="Time in the frame itself, not in what it calls">
-              self{props.perStep ? ' a step' : ''}
+              self{props.perStep ? ' per step' : ''}
             </th>
             <th scope="col" class="cell-num" title="Time in the frame and in what it calls">
-              total{props.perStep ? ' a step' : ''}
+              total{props.perStep ? ' per step' : ''}
             </th>
             <th scope="col" class="cell-num">
               of all

@@ -53,7 +53,7 @@ const HEADS: readonly ColumnHead[] = [
     definition: 'Sum of the durations of all instances',
   },
   {column: 'share', label: 'share', definition: 'Of all kernel time, communication included'},
-  {column: 'step', label: 'a step', unit: 'ms', definition: 'Total over the number of steps'},
+  {column: 'step', label: 'per step', unit: 'ms', definition: 'Total over the number of steps'},
   {column: 'count', label: 'count', definition: 'Instances'},
   {column: 'mean', label: 'mean', unit: 'µs', definition: 'Total over count'},
   {column: 'min', label: 'min', unit: 'µs', definition: 'Shortest instance'},
@@ -165,7 +165,7 @@ function Kernels({trace, table}: {trace: TraceInfo; table: KernelTable}): JSX.El
       </div>
       <Grid rows={rows} largestPct={largestPct} onOpen={open} />
       {rows.length === 0 && (
-        <Empty title="No kernel fits the filter">
+        <Empty title="No kernels match">
           <button type="button" class="button" onClick={() => (tableFilter.value = '')}>
             Show all
           </button>

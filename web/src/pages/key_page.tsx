@@ -23,9 +23,9 @@ export function KeyPage(props: {wrongKey: boolean; onOpen: () => void}): JSX.Ele
     <>
       <Header />
       <main class="page page-key">
-        <h1>This server wants its key</h1>
+        <h1>Enter this server’s key</h1>
         <p>
-          Everything on this machine can reach <code>{location.host}</code>, so an address alone
+          Any program on this machine can reach <code>{location.host}</code>, so an address alone
           opens nothing. The server prints an address that ends in <code>#key=…</code> when it
           starts: open that one, or paste it here.
         </p>

@@ -154,7 +154,7 @@ function TraceTable({next}: {next: string | undefined}): JSX.Element {
         )}
       </div>
       {rows.length === 0 && all.length > 0 && (
-        <Empty title="No trace fits the filter">
+        <Empty title="No traces match">
           <button
             type="button"
             class="button"

@@ -179,7 +179,7 @@ function Headline({trace, analysis}: {trace: TraceInfo; analysis: Analysis}): JS
             text={`${throughput.unit} a second, from the mean of the kept steps${
               throughput.batch_size === undefined
                 ? ''
-                : ` and ${formatCount(throughput.batch_size)} samples a step`
+                : ` and ${formatCount(throughput.batch_size)} samples per step`
             }.`}
             exact={`${throughput.per_s} ${rateUnit(throughput.unit)}`}
           >
@@ -208,7 +208,7 @@ function Headline({trace, analysis}: {trace: TraceInfo; analysis: Analysis}): JS
             {formatDuration(steps.mean_ns)}
           </Explain>
           <span class="stat-label">
-            a step, {plural(steps.kept_count, 'step')}
+            per step, {plural(steps.kept_count, 'step')}
             {steps.median_ns !== undefined &&
               steps.p95_ns !== undefined &&
               steps.kept_count > 1 && (
@@ -278,7 +278,7 @@ function Checked({trace, analysis}: {trace: TraceInfo; analysis: Analysis}): JSX
         </div>
       )}
       <Notes title="Not recorded" texts={missing} />
-      <Notes title="What this trace is not good for" texts={caveats} />
+      <Notes title="Limits of this trace" texts={caveats} />
     </section>
   );
 }

@@ -216,16 +216,16 @@ function RankTable(props: {
               </th>
               {hasWaits && (
                 <>
-                  <th scope="col">waits for other ranks, {perStep ? 'a step' : 'in all'}</th>
+                  <th scope="col">waits for other ranks, {perStep ? 'per step' : 'in total'}</th>
                   <th scope="col" class="cell-num">
-                    enters last
+                    entered last
                   </th>
                   <th scope="col" class="cell-num">
                     late by
                   </th>
                 </>
               )}
-              <th scope="col">on its own</th>
+              <th scope="col">verdict of this rank alone</th>
             </tr>
           </thead>
           <tbody>
@@ -303,7 +303,7 @@ function RankRow(props: {
             ) : (
               <Explain
                 title="Late by"
-                text="How much longer the middle one of the other ranks waits for it, a step where the trace has steps, else in all."
+                text="How much longer the median of the other ranks waits for it: per step where the trace has steps, else in total."
                 exact={exactNs(lateNs)}
               >
                 {formatDuration(lateNs, 2)}

@@ -46,7 +46,7 @@ const KINDS: Readonly<Record<string, string>> = {
   users: 'User names',
   paths: 'Paths',
   argv: 'Command lines',
-  names: 'Names that people gave',
+  names: 'Names chosen by people',
 };
 
 function Choice({trace, contents}: {trace: TraceInfo; contents: ReportContents}): JSX.Element {
@@ -62,7 +62,7 @@ function Choice({trace, contents}: {trace: TraceInfo; contents: ReportContents})
         </p>
       ) : (
         <fieldset class="share-kinds">
-          <legend>What leaves with it: untick what stays here</legend>
+          <legend>Include in the report</legend>
           {present.map(row => {
             const shown = row.items.slice(0, 3).join(', ');
             const more = row.items.length > 3 ? ', …' : '';

@@ -130,7 +130,7 @@ function RunRow(props: {
           <Dash title="no training step was found, or too few" />
         ) : (
           <>
-            {formatDuration(summary.stepNs)} <span class="unit step-unit">a step</span>
+            {formatDuration(summary.stepNs)} <span class="unit step-unit">per step</span>
           </>
         )}
       </span>
@@ -144,7 +144,7 @@ function RunRow(props: {
               {finding.brief || finding.change}
             </span>
             {gain.mid !== '' && (
-              <span class="gain num" title={`Predicted: so much less time a step, ${gain.band}`}>
+              <span class="gain num" title={`Predicted reduction of the step time, ${gain.band}`}>
                 {gain.mid}
               </span>
             )}
@@ -266,7 +266,7 @@ function ReadyRow({trace}: {trace: TraceInfo}): JSX.Element {
           <Dash title="no training step was found, or too few" />
         ) : (
           <>
-            {formatDuration(summary.step_mean_ns)} <span class="unit step-unit">a step</span>
+            {formatDuration(summary.step_mean_ns)} <span class="unit step-unit">per step</span>
           </>
         )}
       </span>
@@ -331,7 +331,7 @@ function NextChange({summary}: {summary: TraceSummary | undefined}): JSX.Element
       {gain.mid !== '' && (
         <span
           class="gain num"
-          title={`Predicted: so much less time a step${gain.band === '' ? '' : `, ${gain.band}`}`}
+          title={`Predicted reduction of the step time${gain.band === '' ? '' : `, ${gain.band}`}`}
         >
           {gain.mid}
         </span>

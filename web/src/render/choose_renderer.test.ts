@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import test from 'node:test';
 import {choiceFromQuery, isSoftwareGl} from './choose_renderer';
 
-test('drivers that rasterise on the CPU are known by name', () => {
+test('drivers that rasterize on the CPU are known by name', () => {
   for (const name of [
     'ANGLE (Google, Vulkan 1.3.0 (SwiftShader Device (Subzero)), SwiftShader driver)',
     'llvmpipe (LLVM 15.0.6, 256 bits)',

@@ -17,7 +17,7 @@ export function choiceFromQuery(search: string): RendererChoice {
   return wanted === 'webgl' || wanted === 'cpu' ? wanted : 'auto';
 }
 
-/** Whether a renderer string of the driver names a rasteriser that runs on the CPU. */
+/** Whether a renderer string of the driver names a rasterizer that runs on the CPU. */
 export const isSoftwareGl = (driver: string): boolean => SOFTWARE.test(driver);
 
 /** Never fails for want of WebGL: then it is the CPU. */

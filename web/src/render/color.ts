@@ -1,4 +1,4 @@
-// Colours of slices: calm and muted, so that the causes of idle time are the only strong colours on
+// Colors of slices: calm and muted, so that the causes of idle time are the only strong colors on
 // the screen. A name gets its hue from its hash; lightness and chroma are fixed per theme, so no
 // name is louder than another and text on all of them has the same contrast. Pure: runs in node.
 
@@ -24,7 +24,7 @@ function encodeSrgb(linear: number): number {
   return Math.round(255 * Math.min(1, Math.max(0, v)));
 }
 
-/** WCAG 2 contrast ratio of two sRGB colours. */
+/** WCAG 2 contrast ratio of two sRGB colors. */
 export function contrast(a: Rgb, b: Rgb): number {
   const [hi, lo] = [luminance(a), luminance(b)].sort((x, y) => y - x) as [number, number];
   return (hi + 0.05) / (lo + 0.05);
@@ -38,7 +38,7 @@ function luminance(rgb: Rgb): number {
   return 0.2126 * r + 0.7152 * g + 0.0722 * b;
 }
 
-/** 32-bit FNV-1a without the number at the end: "ProfilerStep#9" and "#10" share a colour. */
+/** 32-bit FNV-1a without the number at the end: "ProfilerStep#9" and "#10" share a color. */
 export function hashName(name: string): number {
   let end = name.length;
   while (end > 1 && isDigit(name.charCodeAt(end - 1))) end--;

@@ -1,5 +1,5 @@
 // Draws without a GPU. Each row has a strip: a bitmap one pixel high per lane and wider than the
-// screen, rasterised at the true zoom by strip_raster.ts. A frame only copies strips, stretched to
+// screen, rasterized at the true zoom by strip_raster.ts. A frame only copies strips, stretched to
 // the lane height, so panning costs a few hundred drawImage calls however many slices there are.
 // A strip is drawn anew when the window leaves it, the zoom changes or data arrives: as many rows a
 // frame as its budget allows, the others show their old strip, moved and scaled, until it is their
@@ -10,7 +10,7 @@ import {levelFor} from './tile_plan';
 import type {Renderer, Scene, SceneRow} from './scene';
 import {StripRaster} from './strip_raster';
 
-/** Share of a 16 ms frame for rasterising; the rest is for copying, text and the browser. */
+/** Share of a 16 ms frame for rasterizing; the rest is for copying, text and the browser. */
 const RASTER_BUDGET_MS = 6;
 /** Columns to either side of the screen, in screens. */
 const MARGIN = 0.4;
@@ -68,7 +68,7 @@ export class CpuRenderer implements Renderer {
     this.strips.clear();
   }
 
-  /** Rasterise what is out of date, most visible faults first, within the budget. */
+  /** Rasterize what is out of date, most visible faults first, within the budget. */
   private refresh(scene: Scene, nsPerPx: number, originPx: number, width: number): boolean {
     const stale: {row: SceneRow; rank: number}[] = [];
     for (const row of scene.rows) {
@@ -80,7 +80,7 @@ export class CpuRenderer implements Renderer {
     const end = performance.now() + RASTER_BUDGET_MS;
     let done = 0;
     for (const {row} of stale) {
-      this.rasterise(row, scene, nsPerPx, originPx, width);
+      this.rasterize(row, scene, nsPerPx, originPx, width);
       done++;
       if (performance.now() >= end) break;
     }
@@ -108,7 +108,7 @@ export class CpuRenderer implements Renderer {
     return strip.sourceVersion !== scene.source.version(row.track) ? 1e6 + wait : 0;
   }
 
-  private rasterise(
+  private rasterize(
     row: SceneRow,
     scene: Scene,
     nsPerPx: number,
@@ -123,7 +123,7 @@ export class CpuRenderer implements Renderer {
     const strip = this.stripFor(row.key);
     if (strip.canvas.width !== columns) strip.canvas.width = columns;
     if (strip.canvas.height !== lanes) strip.canvas.height = lanes;
-    this.raster.rasterise(
+    this.raster.rasterize(
       {
         source: scene.source,
         colors: scene.colors,

@@ -5,11 +5,11 @@ import {Palette, sliceColor, SliceKind} from './palette';
 
 const NAMES = Array.from({length: 400}, (_, i) => `kernel_${i.toString(36)}_${i * 7919}`);
 
-test('text on every slice colour has a contrast of 4.5 or more, in both themes', () => {
+test('text on every slice color has a contrast of 4.5 or more, in both themes', () => {
   const texts = {light: parseCssColor('#1a1d22'), dark: parseCssColor('#eef0f3')};
   for (const theme of ['light', 'dark'] as const) {
     for (const kind of Object.values(SliceKind)) {
-      if (kind === SliceKind.gap) continue; // letters on causes have colours of their own
+      if (kind === SliceKind.gap) continue; // letters on causes have colors of their own
       for (const name of [...NAMES, undefined]) {
         const ratio = contrast(sliceColor(theme, kind, name), texts[theme] as Rgb);
         assert.ok(ratio >= 4.5, `${theme} kind ${kind} ${String(name)}: ${ratio.toFixed(2)}`);
@@ -18,10 +18,10 @@ test('text on every slice colour has a contrast of 4.5 or more, in both themes',
   }
 });
 
-/** Distance from grey: largest less smallest channel. */
+/** Distance from gray: largest less smallest channel. */
 const strength = (c: Rgb): number => Math.max(...c) - Math.min(...c);
 
-test('busy is calm: every cause of idle time is a stronger colour than every kernel', () => {
+test('busy is calm: every cause of idle time is a stronger color than every kernel', () => {
   const causes = ['data_wait', 'sync', 'launch', 'copy_wait', 'allocator', 'comm', 'host'];
   for (const theme of ['light', 'dark'] as const) {
     const kernels = NAMES.map(name => strength(sliceColor(theme, SliceKind.kernel, name)));
@@ -31,7 +31,7 @@ test('busy is calm: every cause of idle time is a stronger colour than every ker
   }
 });
 
-test('a name has one colour, whatever its number', () => {
+test('a name has one color, whatever its number', () => {
   assert.equal(hashName('ProfilerStep#9'), hashName('ProfilerStep#10'));
   assert.notEqual(hashName('gemm_128x64_nt'), hashName('gemm_256x64_nt'));
   assert.notEqual(hashName('aten::add'), hashName('aten::mul'));
@@ -63,14 +63,14 @@ test('a search lights up what matches and steps everything else back', () => {
   assert.equal(palette.color(SliceKind.op, 2), before);
 });
 
-test('a name that arrives changes its colour', () => {
+test('a name that arrives changes its color', () => {
   const texts = new Map<number, string>();
   const names = {version: 1, text: (id: number) => texts.get(id)};
   const palette = new Palette(names, 'dark', [0, 0, 0], [255, 200, 0]);
   palette.refresh();
-  const grey = palette.color(SliceKind.op, 5);
+  const gray = palette.color(SliceKind.op, 5);
   texts.set(5, 'aten::conv2d');
   names.version++;
   palette.refresh();
-  assert.notEqual(palette.color(SliceKind.op, 5), grey);
+  assert.notEqual(palette.color(SliceKind.op, 5), gray);
 });

@@ -1,4 +1,4 @@
-// From (kind, name) to a packed colour, as tables that the renderers index by name id.
+// From (kind, name) to a packed color, as tables that the renderers index by name id.
 // Pure: runs in node. Rebuilt when the theme changes, extended when names arrive.
 
 import {causeStyle} from '../base/causes';
@@ -43,7 +43,7 @@ const TONES: Readonly<Record<'light' | 'dark', Readonly<Record<'calm' | 'clear',
   },
 };
 
-/** Kinds with one colour for all names: [hue, chroma factor]. */
+/** Kinds with one color for all names: [hue, chroma factor]. */
 const FIXED_HUE: ReadonlyMap<number, readonly [number, number]> = new Map([
   [SliceKind.copy, [245, 1.5]],
   [SliceKind.memset, [215, 0.6]],
@@ -62,7 +62,7 @@ const CLEAR_KINDS: ReadonlySet<number> = new Set([
   SliceKind.sync,
 ]);
 
-/** Colour of one slice. `name` is undefined until it is loaded. */
+/** Color of one slice. `name` is undefined until it is loaded. */
 export function sliceColor(theme: ThemeName, kind: number, name: string | undefined): Rgb {
   if (theme === 'forced') return forcedColor(kind, name);
   if (kind === SliceKind.gap) {
@@ -75,12 +75,12 @@ export function sliceColor(theme: ThemeName, kind: number, name: string | undefi
   if (name === undefined) return oklchToRgb(tone.lightness, 0.004, 260);
   const hash = hashName(name);
   const hue = (hash & 0xffff) / (0x10000 / 360);
-  // Two steps of lightness keep neighbours of a similar hue apart without one being louder.
+  // Two steps of lightness keep neighbors of a similar hue apart without one being louder.
   const shade = ((hash >>> 16) % 3) * 0.022 - 0.022;
   return oklchToRgb(tone.lightness + shade, tone.chroma, hue);
 }
 
-// In forced colours the system decides; patterns and letters carry what colour does elsewhere.
+// In forced colors the system decides; patterns and letters carry what color does elsewhere.
 function forcedColor(kind: number, name: string | undefined): Rgb {
   if (kind === SliceKind.gap) return [255, 255, 0];
   const step = name === undefined ? 0 : hashName(name) % 3;
@@ -100,12 +100,12 @@ export interface NameSource {
   text(id: number): string | undefined;
 }
 
-/** Packed colours by (kind, name id), computed once each. */
+/** Packed colors by (kind, name id), computed once each. */
 export class Palette {
   private byKind: Map<number, number>[] = [];
   private needle = '';
   private versionSeen = -1;
-  /** Grows when colours that were handed out may be different now. */
+  /** Grows when colors that were handed out may be different now. */
   version = 0;
 
   constructor(

@@ -12,7 +12,7 @@ export interface SceneRow {
   readonly laneHeight: number;
   /** Lanes shown. */
   readonly lanes: number;
-  /** All lanes as one: a shade of utilisation. */
+  /** All lanes as one: a shade of utilization. */
   readonly isMerged: boolean;
   /** Alpha of a column in which next to nothing is busy. */
   readonly alphaMin: number;

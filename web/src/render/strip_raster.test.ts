@@ -58,7 +58,7 @@ function draw(
   const lanes = more.lanes ?? 1;
   const pixels = new Uint32Array(columns * lanes);
   const levelMax = levelMaxFor(durationNs);
-  const isComplete = new StripRaster().rasterise(
+  const isComplete = new StripRaster().rasterize(
     {
       source: sourceOf(slices, durationNs, without),
       colors: {color: (_kind, name) => (name === 1 ? RED : BLUE)},
@@ -82,7 +82,7 @@ const alpha = (p: number | undefined): number => (p ?? 0) >>> 24;
 const alphaOf = (share: number): number =>
   Math.floor(255 * Math.min(1, ALPHA_MIN + share * (1 - ALPHA_MIN)) + 0.5);
 
-test('a slice of many pixels is solid between its edges, with a gap to its neighbour', () => {
+test('a slice of many pixels is solid between its edges, with a gap to its neighbor', () => {
   const {pixels, isComplete} = draw([slice(400, 800)], 1600, 100);
   assert.ok(isComplete);
   assert.equal(pixels[3], 0);
@@ -107,7 +107,7 @@ test('a slice far below a pixel, or without length, is still seen', () => {
   assert.equal(pixels[8], 0);
 });
 
-test('the colour of a column is the mean of what is busy there', () => {
+test('the color of a column is the mean of what is busy there', () => {
   const {pixels} = draw([slice(0, 300), slice(600, 100, {name: 2})], 16_384, 1024);
   const p = pixels[0] ?? 0;
   assert.ok(Math.abs((p & 255) - 191) <= 2, 'three parts red');

@@ -1,5 +1,5 @@
-// Rasterises one row into a strip: one pixel high per lane, one column per device pixel, with an
-// exact box filter. A column shows the share of its time that is busy, in the mean colour of what
+// Rasterizes one row into a strip: one pixel high per lane, one column per device pixel, with an
+// exact box filter. A column shows the share of its time that is busy, in the mean color of what
 // is busy there. The cost is O(slices + cells + columns) and does not depend on lane height: the
 // strip is stretched when it is drawn. Pure: runs in node.
 
@@ -9,11 +9,11 @@ import {forEachLane, lowerBound, walkTiles, type TileSource, type TileVisitor} f
 
 /** A lone slice far below a pixel must not vanish. */
 export const ALPHA_MIN = 0.16;
-/** On a dark ground faint colours are seen less. */
+/** On a dark ground faint colors are seen less. */
 export const ALPHA_MIN_DARK = 0.28;
-/** In the row of idle causes a strong colour must stand for its share of the time, no more. */
+/** In the row of idle causes a strong color must stand for its share of the time, no more. */
 export const ALPHA_MIN_IDLE = 0.05;
-/** From this many device pixels on, a slice has sharp edges and a gap to its neighbour. */
+/** From this many device pixels on, a slice has sharp edges and a gap to its neighbor. */
 const SHARP_PX = 2;
 const SPACED_PX = 3;
 
@@ -48,7 +48,7 @@ export class StripRaster implements TileVisitor {
    * Draw into `ret` (columns x lanes RGBA pixels, not premultiplied).
    * @return whether all tiles wanted were in memory
    */
-  rasterise(request: StripRequest, ret: Uint32Array): boolean {
+  rasterize(request: StripRequest, ret: Uint32Array): boolean {
     const {columns, startPx, nsPerPx, source, track, level, levelMax} = request;
     const lanes = request.merged ? 1 : request.lanes;
     const floats = columns * lanes * 4;

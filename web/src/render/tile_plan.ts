@@ -90,7 +90,7 @@ export interface TileRequest extends TileRange {
 }
 
 /**
- * Missing tiles as few requests: per level, runs of neighbouring tiles that the same tracks miss.
+ * Missing tiles as few requests: per level, runs of neighboring tiles that the same tracks miss.
  * `missing(track, level, tile)` says what is neither cached nor on its way.
  */
 export function planRequests(

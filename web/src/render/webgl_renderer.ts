@@ -4,7 +4,7 @@
 //
 // Quads are added up in a texture: red, green and blue weighted by the covered share of the pixel,
 // and the share itself. Slices of a lane do not overlap, so the sum is the same exact box filter
-// that strip_raster.ts computes; a second pass turns it into colours with the same rule.
+// that strip_raster.ts computes; a second pass turns it into colors with the same rule.
 
 import {ALPHA_MIN} from './strip_raster';
 import type {Renderer, Scene, SceneRow} from './scene';
@@ -12,7 +12,7 @@ import type {Tile} from './tile_decode';
 import {cellNs, levelFor, tileNs} from './tile_plan';
 import {walkTiles, type TileVisitor} from './tile_walk';
 
-/** start, end (cells of the tile), lane, colour. */
+/** start, end (cells of the tile), lane, color. */
 const INSTANCE_BYTES = 16;
 const BUFFERS_BYTES_MAX = 96 * 1024 * 1024;
 
@@ -137,7 +137,7 @@ export class WebGlRenderer implements Renderer {
 
   private build(): boolean {
     const {gl} = this;
-    // Where a rounded edge meets a thin neighbour a pixel adds up to more than 1. Half floats hold
+    // Where a rounded edge meets a thin neighbor a pixel adds up to more than 1. Half floats hold
     // that; eight bits are clamped, and such pixels come out a little lighter.
     const hasHalfFloats =
       gl.getExtension('EXT_color_buffer_float') !== null ||
@@ -352,13 +352,13 @@ export class WebGlRenderer implements Renderer {
     gl.vertexAttribPointer(0, 2, gl.FLOAT, false, 0, 0);
     gl.bindBuffer(gl.ARRAY_BUFFER, buffer);
     gl.bufferData(gl.ARRAY_BUFFER, floats, gl.STATIC_DRAW);
-    for (const [location, size, type, isNormalised, offset] of [
+    for (const [location, size, type, isNormalized, offset] of [
       [1, 2, gl.FLOAT, false, 0],
       [2, 1, gl.FLOAT, false, 8],
       [3, 4, gl.UNSIGNED_BYTE, true, 12],
     ] as const) {
       gl.enableVertexAttribArray(location);
-      gl.vertexAttribPointer(location, size, type, isNormalised, INSTANCE_BYTES, offset);
+      gl.vertexAttribPointer(location, size, type, isNormalized, INSTANCE_BYTES, offset);
       gl.vertexAttribDivisor(location, 1);
     }
     gl.bindVertexArray(null);

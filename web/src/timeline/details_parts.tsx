@@ -42,7 +42,7 @@ export function AreaActions(
   return (
     <>
       <button type="button" class="tl-button" onClick={() => navigator.zoomTo({t0, t1})}>
-        zoom to it
+        zoom to selection
       </button>
       {!isArea && (
         <button
@@ -51,14 +51,14 @@ export function AreaActions(
           title="Select its time as an area (M)"
           onClick={() => navigator.run('mark')}
         >
-          as area
+          select its time
         </button>
       )}
       <ViewLink
         class="tl-button"
         view={{page: 'flame', selection: area, ...(metric ? {flameMetric: metric} : {})}}
       >
-        flame graph of {isArea ? 'this area' : 'its time'}
+        flame graph
       </ViewLink>
     </>
   );

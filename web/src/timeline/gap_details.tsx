@@ -99,7 +99,7 @@ function GapActions({
   return (
     <>
       <button type="button" class="tl-button" onClick={() => void navigator.gap(1, true)}>
-        next gap like this <kbd>Alt G</kbd>
+        next like this <kbd>Alt G</kbd>
       </button>
       {gap?.ended_by !== undefined && (
         <button
@@ -107,7 +107,7 @@ function GapActions({
           class="tl-button"
           onClick={() => navigator.goToSlice(gap.ended_by ?? 0, undefined)}
         >
-          what ended it
+          operation that ended it
         </button>
       )}
       {batch && (
@@ -116,7 +116,7 @@ function GapActions({
           class="tl-button"
           onClick={() => navigator.goToSlice(batch.id, undefined)}
         >
-          the batch that was late
+          late batch
         </button>
       )}
       {gap && (

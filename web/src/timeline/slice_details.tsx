@@ -76,7 +76,7 @@ function SliceDetails(
               onClick={() => navigator.run('slice-up')}
               title="Select the slice around this one (Up)"
             >
-              around it
+              parent
             </button>
           )}
           <AreaActions

@@ -46,7 +46,7 @@ export function Toolbar({model, navigator, searchRef}: Props): JSX.Element {
             'gap-same',
             'Next gap of the same kind',
             'Alt+G',
-            'like this \u203a',
+            'next like this \u203a',
             selection.value?.kind !== 'gap',
           )}
         </div>
@@ -62,13 +62,13 @@ export function Toolbar({model, navigator, searchRef}: Props): JSX.Element {
         {button('zoom-in', 'Zoom in', 'W', '+')}
         {button('pan-left', 'Move left', 'A', '\u2190')}
         {button('pan-right', 'Move right', 'D', '\u2192')}
-        {button('fit', 'Centre, then fit the selection', 'F', 'fit', !selection.value)}
-        {button('whole', 'Whole trace', '0', 'all')}
+        {button('fit', 'Center, then zoom to the selection', 'F', 'to selection', !selection.value)}
+        {button('whole', 'Whole trace', '0', 'whole trace')}
       </div>
       <div class="tl-group tl-group-slice">
         {button('slice-previous', 'Previous slice of the row', ',', '\u2039 slice', noSlice)}
         {button('slice-next', 'Next slice of the row', '.', 'slice \u203a', noSlice)}
-        {button('link', 'Kernel to launch and back', 'L', 'launch', noSlice)}
+        {button('link', 'Kernel to launch and back', 'L', 'to launch', noSlice)}
       </div>
       <SearchBox model={model} navigator={navigator} searchRef={searchRef} />
       <button

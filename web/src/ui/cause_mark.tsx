@@ -1,4 +1,4 @@
-// A cause on screen: its letter on its colour, or its colour with its pattern.
+// A cause on screen: its letter on its color, or its color with its pattern.
 import type {JSX} from 'preact';
 import {CAUSES, CAUSE_STYLES, isCause, type Cause, type Stroke} from '../base/causes';
 

@@ -32,7 +32,7 @@ export function HelpDialog(): JSX.Element | null {
         ))}
         <section>
           <h3>What the GPU waits for</h3>
-          <p class="muted">Working is grey. Waiting has a colour, a letter and a pattern.</p>
+          <p class="muted">Working is gray. Waiting has a color, a letter and a pattern.</p>
           <dl class="causes-help">
             {CAUSES.map(cause => (
               <Fragment key={cause}>

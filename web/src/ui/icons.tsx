@@ -1,4 +1,4 @@
-// Drawn by hand on a 16 x 16 grid, stroked with the colour of the text around them.
+// Drawn by hand on a 16 x 16 grid, stroked with the color of the text around them.
 import type {ComponentChildren, JSX} from 'preact';
 
 function Icon({children}: {children: ComponentChildren}): JSX.Element {

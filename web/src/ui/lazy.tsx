@@ -30,7 +30,7 @@ export function lazy<P extends object>(
       <main class="page">
         {state === 'failed' ? (
           <Failed
-            title="This part of the page did not come"
+            title="This page failed to load"
             text="The server is away, or has a newer page than this one."
             retry={() => location.reload()}
           />

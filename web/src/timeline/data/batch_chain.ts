@@ -39,7 +39,7 @@ export function nextStation(
   return undefined;
 }
 
-/** The same station of a neighbouring batch, nearest in time. */
+/** The same station of a neighboring batch, nearest in time. */
 export function sameStation(
   hits: readonly BatchHit[],
   name: string,

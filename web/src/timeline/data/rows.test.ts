@@ -161,7 +161,7 @@ test('names that say nothing or all say the same become ones that tell rows apar
   );
 });
 
-test('a thread that did most of the work is shown even if its role was not recognised', () => {
+test('a thread that did most of the work is shown even if its role was not recognized', () => {
   const threads = (counts: [string | null, number][]): string[] => {
     const tracks = counts.map(([role, count], i) =>
       track(i, 'thread', {role, count, name: `thread ${i}`}),

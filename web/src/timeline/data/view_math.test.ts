@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
 import {
-  centreWindow,
+  centerWindow,
   clampWindow,
   fitWindow,
   panWindow,
@@ -47,9 +47,9 @@ test('panning moves by a share and stops at the ends without changing the zoom',
   assert.deepEqual(panWindow({t0: 10, t1: 110}, -0.5, DURATION), {t0: 0, t1: 100});
 });
 
-test('fit and centre', () => {
+test('fit and center', () => {
   assert.deepEqual(fitWindow({t0: 1000, t1: 2000}, DURATION), {t0: 900, t1: 2100});
-  assert.deepEqual(centreWindow({t0: 0, t1: 1000}, {t0: 5000, t1: 5200}, DURATION), {
+  assert.deepEqual(centerWindow({t0: 0, t1: 1000}, {t0: 5000, t1: 5200}, DURATION), {
     t0: 4600,
     t1: 5600,
   });

@@ -46,7 +46,7 @@ export function fitWindow(span: Span, durationNs: number): Span {
 }
 
 /** The same length, with `span` in the middle. */
-export function centreWindow(window: Span, span: Span, durationNs: number): Span {
+export function centerWindow(window: Span, span: Span, durationNs: number): Span {
   const half = (window.t1 - window.t0) / 2;
   const middle = (span.t0 + span.t1) / 2;
   return clampWindow({t0: middle - half, t1: middle + half}, durationNs);
@@ -66,5 +66,5 @@ export function revealWindow(window: Span, span: Span, durationNs: number): Span
   if (isSeen && span.t0 >= window.t0 && span.t1 <= window.t1) return window;
   if (own > length) return fitWindow(span, durationNs);
   const half = isSeen ? length / 2 : Math.min(length, Math.max(own * CONTEXT, CONTEXT_MIN_NS)) / 2;
-  return centreWindow({t0: -half, t1: half}, span, durationNs);
+  return centerWindow({t0: -half, t1: half}, span, durationNs);
 }

@@ -63,7 +63,7 @@ test('labels have as many digits as the step needs, in a unit that the times rea
   assert.deepEqual(labels(0, 64).slice(0, 2), ['0 ns', '10 ns']);
 });
 
-test('neighbouring labels differ', () => {
+test('neighboring labels differ', () => {
   for (let span = 64; span < 1e13; span *= 2.3) {
     for (const t0 of [0, span * 0.77, 3e9, 5e12]) {
       const texts = labels(t0, t0 + span);

@@ -125,7 +125,7 @@ export class Minimap {
   private columns(track: number, width: number, pixels: Uint32Array): void {
     const {model} = this;
     const nsPerPx = model.durationNs / width;
-    this.raster.rasterise(
+    this.raster.rasterize(
       {
         source: model.tiles,
         colors: model.palette,

@@ -86,7 +86,7 @@ export class Overlay {
       if (step.start < view.t0) continue;
       if (step.start > view.t1) break;
       const x = Math.round((step.start - view.t0) * pxPerNs);
-      // Denser than this they would be a grey wall.
+      // Denser than this they would be a gray wall.
       if (x - lastX < 24) continue;
       lastX = x;
       context.fillRect(x, 0, 1, view.heightPx);
@@ -189,7 +189,7 @@ export class Overlay {
     const textWidth = this.fitter.width(text) * 1.06;
     const left = width > 260 ? x0 + 6 : x0 + (width - textWidth) / 2;
     context.font = theme.boldFont; // after measuring, which sets the plain one
-    // A plate of the plain colour keeps the text readable on the pattern.
+    // A plate of the plain color keeps the text readable on the pattern.
     context.fillStyle = theme.name === 'dark' ? style.dark : style.light;
     context.fillRect(left - 3, y + 2, textWidth + 6, h - 5);
     context.fillStyle = theme.name === 'dark' ? style.onDark : style.onLight;

@@ -1,4 +1,4 @@
-// The colours that the canvases need, read from the page's style when it changes.
+// The colors that the canvases need, read from the page's style when it changes.
 
 import {CAUSES, CAUSE_STYLES, type Cause} from '../../base/causes';
 import {cssRgb, parseCssColor, type Rgb} from '../../render/color';
@@ -80,7 +80,7 @@ export function watchTheme(onChange: () => void): () => void {
   };
 }
 
-/** The pattern of each cause, to lay over its colour. */
+/** The pattern of each cause, to lay over its color. */
 export class CausePatterns {
   private readonly patterns = new Map<Cause, CanvasPattern>();
 

@@ -55,7 +55,7 @@ export const SHORTCUTS: readonly ShortcutGroup[] = [
       {keys: ['A', 'D'], text: 'move left, right'},
       {keys: ['Ctrl', 'wheel'], text: 'zoom at the pointer (also pinch)'},
       {keys: ['Shift', 'wheel'], text: 'move sideways (also Shift, middle or right drag)'},
-      {keys: ['F'], text: 'centre the selection; again: fit it'},
+      {keys: ['F'], text: 'center the selection; again: fit it'},
       {keys: ['0', 'Home'], text: 'whole trace'},
       {keys: ['Backspace'], text: 'back to the selection before (also Alt Left)'},
     ],
@@ -72,7 +72,7 @@ export const SHORTCUTS: readonly ShortcutGroup[] = [
   {
     title: 'Timeline: slices',
     shortcuts: [
-      {keys: ['click'], text: 'select (double click: zoom to it)'},
+      {keys: ['click'], text: 'select (double click: zoom to the selection)'},
       {keys: [',', '.'], text: 'previous, next slice of the row (also Left and Right)'},
       {keys: ['Up', 'Down'], text: 'slice around, slice inside'},
       {keys: ['L'], text: 'from a kernel to its launch and back'},

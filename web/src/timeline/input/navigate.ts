@@ -6,12 +6,12 @@ import {ns} from '../../base/units';
 import {sameSelection, selection} from '../../model/view_state';
 import {nextStation, sameStation, type BatchHit} from '../data/batch_chain';
 import {stepGap} from '../data/gap_list';
-import {nextInLane, previousInLane, type WindowFetch} from '../data/neighbours';
+import {nextInLane, previousInLane, type WindowFetch} from '../data/neighbors';
 import type {Command} from './keymap';
 import {formatDuration} from '../../base/format';
 import type {SliceState, TimelineModel} from '../data/timeline_model';
 import {
-  centreWindow,
+  centerWindow,
   fitWindow,
   panWindow,
   revealWindow,
@@ -22,7 +22,7 @@ import {
 /** Zoom and pan of one key press or button click. */
 const ZOOM_STEP = 1.5;
 const PAN_STEP = 0.2;
-const NEIGHBOURS_LIMIT = 1000;
+const NEIGHBORS_LIMIT = 1000;
 /** Ranges of one batch number: parts of its fetch, over all epochs. */
 const BATCH_HITS_MAX = 1000;
 /** What is too short to be seen is shown with this much around it. */
@@ -65,9 +65,9 @@ export class Navigator {
       case 'clear':
         return model.show({selection: undefined});
       case 'slice-previous':
-        return this.neighbour('previous');
+        return this.neighbor('previous');
       case 'slice-next':
-        return this.neighbour('next');
+        return this.neighbor('next');
       case 'slice-up':
         return this.parent();
       case 'slice-down':
@@ -154,7 +154,7 @@ export class Navigator {
     this.say(`area of ${formatDuration(to - from)}`);
   }
 
-  /** First centred, pressed again fitted. */
+  /** First centered, pressed again fitted. */
   private fit(): void {
     const span = this.selected;
     if (!span) return;
@@ -168,10 +168,10 @@ export class Navigator {
     this.lastFit = key;
     const isTooLong = span.t1 - span.t0 > model.window.t1 - model.window.t0;
     if (isTooLong) this.zoomTo(span);
-    else model.setWindow(centreWindow(model.window, span, model.durationNs));
+    else model.setWindow(centerWindow(model.window, span, model.durationNs));
   }
 
-  private neighbour(side: 'previous' | 'next'): void {
+  private neighbor(side: 'previous' | 'next'): void {
     this.withSlice(
       ({slice}) => void this.beside(slice, side),
       () => {
@@ -183,7 +183,7 @@ export class Navigator {
   private async beside(slice: SliceInfo, side: 'previous' | 'next'): Promise<void> {
     const {model} = this;
     const fetch: WindowFetch = async (t0, t1) => {
-      const query = {track: slice.track, t0, t1, limit: NEIGHBOURS_LIMIT};
+      const query = {track: slice.track, t0, t1, limit: NEIGHBORS_LIMIT};
       const reply = await getSlices(model.trace.id, query);
       return {slices: reply.slices, isCut: reply.next !== undefined};
     };

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import {nextInLane, previousInLane, type LaneSlice, type WindowFetch} from './neighbours';
+import {nextInLane, previousInLane, type LaneSlice, type WindowFetch} from './neighbors';
 
 const DURATION = 10_000_000;
 
@@ -52,7 +52,7 @@ test('the ends of a lane are ends', async () => {
   assert.equal(await nextInLane(own[own.length - 1] as LaneSlice, DURATION, fetch), undefined);
 });
 
-test('a crowd that hides the neighbour is an error, not an end', async () => {
+test('a crowd that hides the neighbor is an error, not an end', async () => {
   const crowd: WindowFetch = (t0, t1) =>
     Promise.resolve({slices: [{id: 1, lane: 9, start_ns: t0, dur_ns: t1 - t0}], isCut: true});
   const slice = {id: 500, lane: 0, start_ns: 5000, dur_ns: 10};
