@@ -7,6 +7,7 @@
 
 #include "analysis/model/args.h"
 #include "analysis/model/chunk.h"
+#include "collector/base/count_of.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -50,7 +51,7 @@ static void set_up(void)
         "{\"shape\":[\x01,\x01,\x02],\"External id\":\x01}", "{\"a", "\x01\"\\\x02"};
 
     require(lac_strings_init(&model.strings) == LAC_OK);
-    for (size_t i = 0; i < sizeof(templates) / sizeof(templates[0]); i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(templates); i++) {
         uint32_t id;
 
         require(lac_strings_intern(&model.strings, templates[i], strlen(templates[i]), &id) ==

@@ -5,6 +5,7 @@
 
 #include "analysis/diagnose/diagnose.h"
 #include "analysis/model/builder.h"
+#include "collector/base/count_of.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -68,14 +69,14 @@ static const char *const names[] = {
     "validation",
     "",
 };
-enum { NAME_COUNT = sizeof names / sizeof names[0] };
+enum { NAME_COUNT = LAC_COUNT_OF(names) };
 
 static const enum lac_slice_kind kinds[] = {
     LAC_SLICE_KERNEL,   LAC_SLICE_KERNEL,    LAC_SLICE_COPY,  LAC_SLICE_MEMSET, LAC_SLICE_API,
     LAC_SLICE_API,      LAC_SLICE_RANGE,     LAC_SLICE_OP,    LAC_SLICE_PYTHON, LAC_SLICE_SYNC,
     LAC_SLICE_OVERHEAD, LAC_SLICE_GPU_RANGE, LAC_SLICE_OTHER,
 };
-enum { KIND_COUNT = sizeof kinds / sizeof kinds[0], TRACK_COUNT = 6 };
+enum { KIND_COUNT = LAC_COUNT_OF(kinds), TRACK_COUNT = 6 };
 
 /** Rows and names that slices choose from. */
 struct rows {
@@ -91,7 +92,7 @@ static const char *const counters[] = {
     "read from storage (MB/s)", "periods throttled (/s)",
     "GPU 0: energy (J)",        "GPU 0: clocks held down (reasons)",
     "GPU 0: memory used (MB)",  "GPU 0: SM clock (MHz)"};
-enum { COUNTER_COUNT = sizeof counters / sizeof counters[0] };
+enum { COUNTER_COUNT = LAC_COUNT_OF(counters) };
 
 static void fill_rows(struct lac_builder *builder, struct tape *tape, struct rows *rows)
 {

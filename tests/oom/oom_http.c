@@ -3,6 +3,7 @@
  * connection, never more; the next request is served, and nothing leaks (the leak check of the
  * sanitizer build sees the rest).
  */
+#include "collector/base/count_of.h"
 #include "server/http/server.h"
 #include "server/log.h"
 #include "tests/support/oom.h"
@@ -119,7 +120,7 @@ static bool try_all(void)
         ask("GET /events" TAIL "\r\n", 0, 40),
     };
 
-    for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(statuses); i++) {
         static const int good[] = {200, 200, 201, 404, 200};
 
         if (statuses[i] != good[i] && statuses[i] != 0 && statuses[i] != 503) {
@@ -136,7 +137,7 @@ int main(void)
     const struct lac_http_options options = {.listen = "127.0.0.1:0",
                                              .key = &key,
                                              .routes = routes,
-                                             .route_count = sizeof(routes) / sizeof(routes[0]),
+                                             .route_count = LAC_COUNT_OF(routes),
                                              .loop_count = 1,
                                              .worker_count = 2};
     struct lac_error error = {0};

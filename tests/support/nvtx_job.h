@@ -8,6 +8,7 @@
 
 #include "analysis/model/args.h"
 #include "analysis/model/model.h"
+#include "collector/base/count_of.h"
 #include "tests/support/recorded_job.h"
 
 #include <check.h>
@@ -82,8 +83,7 @@ static inline uint64_t describe(nvtxDomainHandle_t domain, const char *name, uin
 }
 
 #define DESCRIBE(domain, name, entries, size)                                                      \
-    describe(domain, name, NVTX_PAYLOAD_SCHEMA_TYPE_STATIC, entries,                               \
-             sizeof(entries) / sizeof((entries)[0]), size)
+    describe(domain, name, NVTX_PAYLOAD_SCHEMA_TYPE_STATIC, entries, LAC_COUNT_OF(entries), size)
 
 /* A range with one payload, as NCCL makes them. */
 static inline void range_with(nvtxDomainHandle_t domain, const char *name, uint64_t schema,

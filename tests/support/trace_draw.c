@@ -1,6 +1,7 @@
 #include "tests/support/trace_draw.h"
 
 #include "analysis/model/builder.h"
+#include "collector/base/count_of.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -94,7 +95,7 @@ static uint32_t copy_row(struct drawing *drawing, const char *text)
     require(drawing, *text == ' ', "a copy wants KIND MEMORY BYTES");
     long long bytes = strtoll(text, NULL, 10);
     struct lac_copy copy = {.bytes = bytes, .is_async = 2};
-    for (size_t i = 1; i < sizeof kinds / sizeof kinds[0]; i++) {
+    for (size_t i = 1; i < LAC_COUNT_OF(kinds); i++) {
         if (strcmp(kind, kinds[i]) == 0) {
             copy.copy_kind = (uint8_t)i;
         }
@@ -180,7 +181,7 @@ static enum lac_slice_kind kind_of(const struct drawing *drawing, const char *wo
         {"other", LAC_SLICE_OTHER}, {"call", LAC_SLICE_API},      {"kernel", LAC_SLICE_KERNEL},
         {"copy", LAC_SLICE_COPY},   {"memset", LAC_SLICE_MEMSET}, {"wait", LAC_SLICE_RANGE},
         {"fetch", LAC_SLICE_RANGE}, {"part", LAC_SLICE_RANGE},    {"overhead", LAC_SLICE_OVERHEAD}};
-    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(kinds); i++) {
         if (strcmp(word, kinds[i].word) == 0) {
             return kinds[i].kind;
         }

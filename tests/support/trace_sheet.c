@@ -1,5 +1,6 @@
 #include "tests/support/trace_sheet.h"
 
+#include "collector/base/count_of.h"
 #include "tests/support/trace_draw.h"
 
 #include <stdarg.h>
@@ -75,7 +76,7 @@ void sheet_check_grammar(const struct lac_finding *finding)
     const char *const parts[] = {finding->title, finding->why,     finding->change,
                                  finding->brief, finding->costs,   finding->expect,
                                  finding->check, finding->wrong_if};
-    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(parts); i++) {
         require(parts[i][0] != '\0', finding->id, "a part is empty");
     }
     require(finding->evidence_count > 0, finding->id, "no evidence");

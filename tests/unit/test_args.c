@@ -1,5 +1,6 @@
 #include "analysis/model/args.h"
 #include "analysis/model/builder.h"
+#include "collector/base/count_of.h"
 #include "tests/support/check_main.h"
 
 #include <check.h>
@@ -99,7 +100,7 @@ START_TEST(reals_are_as_short_as_they_can_be_and_read_back_the_same)
                  {5e-324, "5e-324"},
                  {1.7976931348623157e308, "1.7976931348623157e+308"}};
 
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(cases); i++) {
         int64_t bits = bits_of(cases[i].value);
         struct lac_model *model = model_of("\x02", &bits, 1);
         char text[40];

@@ -1,5 +1,6 @@
 /* What events of each phase and dialect become in the model. */
 
+#include "collector/base/count_of.h"
 #include "tests/support/check_main.h"
 #include "tests/support/import_text.h"
 
@@ -157,7 +158,7 @@ START_TEST(operations_lie_on_the_stream_that_their_arguments_name)
         const char *id;
     } places[] = {
         {"a", 1, "20"}, {"b", 3, "20"}, {"c", 3, "9"}, {"d", 2, "compute"}, {"e", 2, "copies"}};
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(places); i++) {
         const struct lac_track *track = track_of(model, places[i].name);
         ck_assert_int_eq(track->kind, LAC_TRACK_STREAM);
         ck_assert_int_eq(track->device, places[i].device);
@@ -482,7 +483,7 @@ START_TEST(arguments_come_back_as_they_were)
         "{\"External id\":537,\"grid\":[50,1,1],\"s\":\"a\\\"b\",\"n\":null,\"t\":true,\"r\":-0.5}",
         "{\"deep\":{\"a\":[{\"b\":[[[]]]}],\"ptr\":140380941019136},\"big\":0.01025312399871836}",
         "{\"args\":[1,2,3]}", "{\"Ev Idx\":0,\"Sequence number\":-1,\"x\":12345.678,\"e\":1e10}"};
-    for (size_t i = 0; i < sizeof args / sizeof *args; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(args); i++) {
         char text[500];
         snprintf(text, sizeof text,
                  "[{\"ph\":\"X\",\"name\":\"n\",\"ts\":1,\"dur\":1,\"args\":%s}]", args[i]);

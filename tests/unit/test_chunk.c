@@ -1,6 +1,7 @@
 #include "analysis/model/args.h"
 #include "analysis/model/builder.h"
 #include "analysis/model/chunk.h"
+#include "collector/base/count_of.h"
 #include "tests/support/check_main.h"
 
 #include <check.h>
@@ -34,7 +35,7 @@ static const char *const templates[] = {
     "{\"plain\":5}",
     "\x01\x02\"\x01\\",
 };
-enum { TEMPLATES = sizeof(templates) / sizeof(templates[0]) };
+enum { TEMPLATES = LAC_COUNT_OF(templates) };
 
 enum flavour {
     FLAVOUR_NOISE, /* everything anywhere */
@@ -242,7 +243,7 @@ START_TEST(all_columns_come_back_from_chunks_of_any_size)
     for (int flavour = 0; flavour < FLAVOUR_COUNT_; flavour++) {
         struct lac_model *model = model_of(LAC_CHUNK_SLICES + 10, (enum flavour)flavour);
 
-        for (size_t c = 0; c < sizeof(counts) / sizeof(counts[0]); c++) {
+        for (size_t c = 0; c < LAC_COUNT_OF(counts); c++) {
             round_trip(codec, model, 0, counts[c], LAC_COLUMNS_ALL);
             round_trip(codec, model, 10, counts[c], LAC_COLUMNS_ALL);
         }

@@ -3,6 +3,7 @@
  * job, lets it end in its own way, then imports the spools that it left.
  */
 #include "analysis/model/args.h"
+#include "collector/base/count_of.h"
 #include "collector/inject/nvtx_abi.h"
 #include "lacuna/spool.h"
 #include "tests/support/check_main.h"
@@ -491,7 +492,7 @@ static void refuse_wipe_on_fork(void)
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EINVAL),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
-    const struct sock_fprog program = {sizeof(code) / sizeof(code[0]), code};
+    const struct sock_fprog program = {LAC_COUNT_OF(code), code};
 
     ck_assert_int_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
     ck_assert_int_eq(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);

@@ -1,6 +1,7 @@
 /* Comparisons of drawn traces: the noise test, differences, conditions. */
 
 #include "analysis/compare/compare.h"
+#include "collector/base/count_of.h"
 #include "tests/support/check_main.h"
 #include "tests/support/trace_draw.h"
 
@@ -151,7 +152,7 @@ START_TEST(settings_that_are_no_json_end_quietly)
                                       "[1,2]",     "{\"\\u0000\":\"\\",
                                       "{\"a\" 1}"};
     struct drawn a = draw(steady, 10, "{}");
-    for (size_t i = 0; i < sizeof odd / sizeof odd[0]; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(odd); i++) {
         struct lac_analysis copy = *a.analysis;
         copy.settings_json = odd[i];
         struct lac_compare_side sides[] = {{a.model, a.analysis}, {a.model, &copy}};
@@ -208,7 +209,7 @@ START_TEST(conditions_are_read)
     struct lac_error error = {0};
     static const char *const wrong[] = {"",         "x>1",       "step_time>1", "step_time>",
                                         "idle>1%%", "idle>0x10", "idle>1,"};
-    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(wrong); i++) {
         ck_assert_int_eq(lac_compare_conditions_parse(wrong[i], conditions, &count, &error),
                          LAC_ERR_MISUSE);
         ck_assert_uint_gt(strlen(error.message), 10);

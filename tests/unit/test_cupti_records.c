@@ -3,6 +3,7 @@
  * laid out by those headers, walked by the real libcupti where it knows the version, and read by
  * our decoder. The decoder is compiled in here, with a writer that keeps what it is given.
  */
+#include "collector/base/count_of.h"
 #include "collector/inject/cupti_decode.c"
 #include "collector/inject/cupti_graphs.c"
 #include "tests/support/check_main.h"
@@ -363,7 +364,7 @@ static const struct {
      LAC_GPU_EXTERNAL},
     {CUPTI_ACTIVITY_KIND_MEMORY_POOL, sizeof(CUpti_ActivityMemoryPool3), 0},
 };
-enum { LAID_OUT_COUNT = sizeof(laid_out) / sizeof(laid_out[0]), LAID_MAX = 600 };
+enum { LAID_OUT_COUNT = LAC_COUNT_OF(laid_out), LAID_MAX = 600 };
 
 /* Any kinds in any order; returns the bytes used. */
 static size_t lay_out(uint8_t *buffer, unsigned *kinds, unsigned count)

@@ -2,6 +2,7 @@
  * debugging switches, other phases of a job. Each with a trace in which the naive text would be
  * wrong, and silent where the signal was not recorded. */
 
+#include "collector/base/count_of.h"
 #include "tests/support/check_main.h"
 #include "tests/support/trace_sheet.h"
 
@@ -47,7 +48,7 @@ static void never_says(const char *text)
         const struct lac_finding *finding = &analysis->findings[i];
         const char *const parts[] = {finding->title,  finding->why,   finding->change,
                                      finding->expect, finding->costs, finding->brief};
-        for (size_t k = 0; k < sizeof parts / sizeof parts[0]; k++) {
+        for (size_t k = 0; k < LAC_COUNT_OF(parts); k++) {
             ck_assert_msg(!strcasestr(parts[k], text), "%s: %s", finding->id, parts[k]);
         }
     }
@@ -461,7 +462,7 @@ START_TEST(each_switch_is_named_with_what_it_does)
          false},
         {"\"TORCHDYNAMO_DISABLE\":1", "unset TORCHDYNAMO_DISABLE", false},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(cases); i++) {
         char metadata[256];
         (void)snprintf(metadata, sizeof metadata, "{\"lacuna\":{\"settings\":{%s}}}",
                        cases[i].settings);

@@ -4,6 +4,7 @@
  * the driver has it, and nothing where something is refused.
  */
 #include "analysis/import/spool_import.h"
+#include "collector/base/count_of.h"
 #include "lacuna/spool.h"
 #include "tests/support/check_main.h"
 #include "tests/support/made_spool.h"
@@ -121,7 +122,7 @@ static void check_silent(const char *const *names, size_t count)
         ck_assert_msg(counter(names[i]) == NULL, "%s is recorded", names[i]);
     }
 }
-#define CHECK_SILENT(names) check_silent(names, sizeof(names) / sizeof((names)[0]))
+#define CHECK_SILENT(names) check_silent(names, LAC_COUNT_OF(names))
 
 static const char *const gpm_only[] = {
     "GPU 0: SMs active (%)",       "GPU 0: SM occupancy (%)",   "GPU 0: tensor cores active (%)",

@@ -1,3 +1,4 @@
+#include "collector/base/count_of.h"
 #include "server/http/query.h"
 #include "tests/support/check_main.h"
 
@@ -45,7 +46,7 @@ START_TEST(hostile_targets_are_refused_with_a_sentence)
         "/?q=%0d%0a", "/%c2%85",
     };
 
-    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(bad); i++) {
         ck_assert_msg(parse(bad[i]) == LAC_ERR_CORRUPT, "accepted: %s", bad[i]);
         ck_assert_uint_gt(strlen(error.message), 10);
     }
@@ -119,7 +120,7 @@ START_TEST(lists_of_ids_are_sorted_and_merged)
     ck_assert_int_eq(lac_parse_ranges("0-99", 100, ranges, 4, &count, &error), LAC_OK);
     static const char *const bad[] = {"",  ",",  "1,",         "-1",          "1-",   "3-2",
                                       "a", "1 ", "4294967295", "99999999999", "1--2", "1-2-3"};
-    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(bad); i++) {
         ck_assert_msg(lac_parse_ranges(bad[i], 100, ranges, 4, &count, &error) == LAC_ERR_MISUSE,
                       "accepted: %s", bad[i]);
     }

@@ -1,5 +1,6 @@
 /* Hostile input: each a clear error that names the limit, or a counted repair; nothing lost. */
 
+#include "collector/base/count_of.h"
 #include "tests/support/check_main.h"
 #include "tests/support/import_text.h"
 
@@ -43,7 +44,7 @@ START_TEST(five_million_nested_brackets_hit_the_limit)
 {
     static const char *const heads[] = {"", "{\"a\":", "[",
                                         "[{\"ph\":\"X\",\"args\":", "{\"traceEvents\":[{\"name\":"};
-    for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(heads); i++) {
         size_t size = 0;
         char *text = repeated(heads[i], "[", 5000000, "", &size);
         expect_error(text, size, LAC_ERR_LIMIT, "depth_max");
@@ -66,7 +67,7 @@ START_TEST(a_string_of_50_mb_hits_the_limit_wherever_it_is)
                                         "[\"",
                                         "[{\"",
                                         "[{\"ph\":\"X\",\"pid\":\""};
-    for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(heads); i++) {
         size_t size = 0;
         char *text = repeated(heads[i], "abcdefghij", 5000000, "\"}]", &size);
         expect_error(text, size, LAC_ERR_LIMIT, "event_bytes_max");
@@ -254,7 +255,7 @@ START_TEST(what_is_no_trace_is_called_so)
                                         "[{\"ph\":\"X\"",
                                         "\"traceEvents\"",
                                         "}"};
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(texts); i++) {
         struct imported imported = import_text(texts[i]);
         ck_assert_msg(imported.status == LAC_ERR_CORRUPT, "'%s': %s", texts[i],
                       lac_status_name(imported.status));
@@ -263,7 +264,7 @@ START_TEST(what_is_no_trace_is_called_so)
     }
     static const char *const empty[] = {"[]", "{\"traceEvents\":[]}",
                                         "{\"traceEvents\":[],\"a\":[{}]}"};
-    for (size_t i = 0; i < sizeof empty / sizeof *empty; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(empty); i++) {
         struct imported imported = import_text(empty[i]);
         ck_assert_int_eq(imported.status, LAC_OK);
         ck_assert_uint_eq(imported.models[0]->info.event_count, 0);

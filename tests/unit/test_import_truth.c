@@ -4,6 +4,7 @@
  */
 
 #include "analysis/import/import.h"
+#include "collector/base/count_of.h"
 #include "tests/support/check_main.h"
 #include "tests/support/real_traces.h"
 
@@ -282,7 +283,7 @@ static bool find_trace(const char *truth_name, char *path, size_t capacity, char
     if (!split || !dot)
         return false;
     part[0] = 0;
-    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(endings); i++) {
         snprintf(path, capacity, "%s/%.*s/%.*s%s", real_traces(), (int)(split - truth_name),
                  truth_name, (int)(dot - split - 2), split + 2, endings[i]);
         if (access(path, R_OK) == 0)

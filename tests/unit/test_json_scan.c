@@ -1,5 +1,6 @@
 /* The AVX2 and the scalar parser on the same bytes, in windows of every size. */
 
+#include "collector/base/count_of.h"
 #include "tests/support/check_main.h"
 #include "tests/support/import_text.h"
 #include "tests/support/real_traces.h"
@@ -45,7 +46,7 @@ static void expect_same_in_steps(const void *bytes, size_t size)
     } ways[] = {
         {0, 0, true}, {100, 100, false}, {100, 100, true}, {64, 1, false}, {4096, 4095, true}};
     struct imported usual = import_sized(bytes, size);
-    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(ways); i++) {
         struct imported other =
             import_tuned(bytes, size, NULL, ways[i].window, ways[i].feed, ways[i].scalar);
         expect_same(&usual, &other);
@@ -107,7 +108,7 @@ START_TEST(random_text_reads_the_same)
                                        "{\"ph\":\"X\",\"name\":\"first\",\"ts\":1,\"dur\":1},");
         uint32_t count = random_below(60);
         for (uint32_t i = 0; i < count; i++) {
-            const char *piece = pieces[random_below(sizeof pieces / sizeof *pieces)];
+            const char *piece = pieces[random_below(LAC_COUNT_OF(pieces))];
             size_t length = strlen(piece);
             if (size + length < sizeof text) {
                 memcpy(text + size, piece, length);
@@ -124,7 +125,7 @@ START_TEST(strings_that_stop_at_every_place_of_a_vector_read_the_same)
     static const char *const stops[] = {"\"", "\\n", "\x1f", "\xc3\xa9", "\xff", "\\\"", "\\q"};
     char text[600];
     for (size_t length = 0; length < 100; length++)
-        for (size_t i = 0; i < sizeof stops / sizeof *stops; i++) {
+        for (size_t i = 0; i < LAC_COUNT_OF(stops); i++) {
             int size = snprintf(
                 text, sizeof text,
                 "[{\"ph\":\"X\",\"ts\":1,\"name\":\"%.*s%s\",\"args\":{\"k\":\"%.*s%sx\"}}]",
@@ -144,7 +145,7 @@ START_TEST(real_traces_read_the_same)
 {
     static const char *const folders[] = {"kineto", "tf", "sidnb13"};
     int found = 0;
-    for (size_t f = 0; f < sizeof folders / sizeof *folders; f++) {
+    for (size_t f = 0; f < LAC_COUNT_OF(folders); f++) {
         struct dirent **entries = NULL;
         int count = scandir(real_trace(folders[f]), &entries, is_json, alphasort);
         for (int i = 0; i < count; i++) {

@@ -1,6 +1,7 @@
 /* Strings and decimals of JSON, exactly. */
 
 #include "analysis/import/json_text.h"
+#include "collector/base/count_of.h"
 #include "tests/support/check_main.h"
 
 #include <check.h>
@@ -62,7 +63,7 @@ START_TEST(what_no_time_holds_is_refused)
                                         "12a",    " 1",
                                         "0x10",   "NaN",
                                         "inf",    "99999999999999999999"};
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+    for (size_t i = 0; i < LAC_COUNT_OF(texts); i++)
         ck_assert_msg(!is_time(texts[i]), "%s", texts[i]);
 }
 END_TEST
@@ -94,7 +95,7 @@ START_TEST(only_the_shortest_form_of_a_real_is_one)
                  {"0.3", true},
                  {"0.30000000000000004", true},
                  {"1e400", false}};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(cases); i++) {
         double value = 0;
         size_t size = strlen(cases[i].text);
         bool shortest = lac_decimal_is_shortest((const uint8_t *)cases[i].text, size, &value);
@@ -120,7 +121,7 @@ START_TEST(integers_fit_or_are_refused)
                  {"1.0", false, 0},
                  {"1 ", false, 0},
                  {"00000000000000000001", false, 0}};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(cases); i++) {
         int64_t value = 0;
         bool fits =
             lac_decimal_integer((const uint8_t *)cases[i].text, strlen(cases[i].text), &value);
@@ -154,7 +155,7 @@ START_TEST(utf8_is_told_from_what_only_looks_like_it)
                  {"\xf4\x8f\xbf\xbf", 4},
                  {"\xed\x9f\xbf", 3},
                  {"\xef\xbf\xbf", 3}};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(cases); i++) {
         const uint8_t *p = (const uint8_t *)cases[i].bytes;
         ck_assert_uint_eq(lac_utf8_length(p, p + strlen(cases[i].bytes)), cases[i].length);
     }

@@ -1,5 +1,6 @@
 /* When a recording is made, by time and steps that the test makes up; and what it costs. */
 
+#include "collector/base/count_of.h"
 #include "collector/launch/cost.h"
 #include "collector/launch/plan.h"
 #include "tests/support/check_main.h"
@@ -160,7 +161,7 @@ START_TEST(what_will_be_recorded_is_said)
          "costs, then 20 steps every 10 min"},
     };
 
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(cases); i++) {
         struct lac_plan plan;
         char text[200];
 

@@ -2,6 +2,7 @@
  * names. */
 
 #include "analysis/import/source.h"
+#include "collector/base/count_of.h"
 #include "tests/support/check_main.h"
 #include "tests/support/import_text.h"
 
@@ -295,7 +296,7 @@ START_TEST(names_lose_folder_and_endings)
         {"dir/", ""},
         {"bad\xff.json", "bad\xef\xbf\xbd"},
         {"UP.JSON", "UP"}};
-    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(pairs); i++) {
         char name[512];
         lac_import_name(pairs[i][0], name, sizeof name);
         ck_assert_str_eq(name, pairs[i][1]);

@@ -2,6 +2,7 @@
 
 #include "analysis/import/import.h"
 #include "analysis/model/model.h"
+#include "collector/base/count_of.h"
 #include "lacuna/bundle.h"
 #include "lacuna/spool.h"
 #include "tests/support/check_main.h"
@@ -169,7 +170,7 @@ START_TEST(parts_that_make_no_sense_are_refused)
         {.magic = LAC_BUNDLE_PART_MAGIC, .name_bytes = 1, .offset = UINT64_MAX},
     };
 
-    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(wrong); i++) {
         begin();
         memcpy(bundle + used, &wrong[i], sizeof(wrong[i]));
         ck_assert_int_eq(import(used + sizeof(wrong[i]) + 300, &result, &error), LAC_ERR_CORRUPT);

@@ -1,5 +1,6 @@
 #include "analysis/model/builder.h"
 #include "analysis/model/tile.h"
+#include "collector/base/count_of.h"
 #include "tests/support/check_main.h"
 
 #include <check.h>
@@ -447,7 +448,7 @@ START_TEST(damaged_tiles_are_refused)
     ck_assert_int_eq(lac_tile_decode(buffer, size, &back, &error), LAC_OK);
     ck_assert(tiles_equal(&tile, &back));
     lac_tile_done(&back);
-    for (size_t i = 0; i < sizeof(damages) / sizeof(damages[0]); i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(damages); i++) {
         uint8_t good = buffer[damages[i].offset];
 
         buffer[damages[i].offset] = damages[i].value;

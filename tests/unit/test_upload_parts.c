@@ -1,5 +1,6 @@
 /* The parts of resumable uploads that have no server around them: metadata, base64, SHA-1. */
 
+#include "collector/base/count_of.h"
 #include "server/ingest/sha1.h"
 #include "server/ingest/upload_metadata.h"
 #include "tests/support/check_main.h"
@@ -29,7 +30,7 @@ START_TEST(test_base64)
                  {"====", NULL, -1}, {"Zm 9", NULL, -1},        {"Zg==Zg==", NULL, -1}};
     uint8_t out[8];
 
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(cases); i++) {
         const int got = lac_base64_decode(cases[i].text, strlen(cases[i].text), out, sizeof out);
 
         ck_assert_msg(got == cases[i].size, "%s: %d", cases[i].text, got);
@@ -87,7 +88,7 @@ START_TEST(test_metadata_that_is_refused)
     struct lac_upload_metadata metadata;
     char text[6000];
 
-    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(texts); i++) {
         if (strcmp(texts[i], "name") == 0) {
             ck_assert_int_eq(parse(texts[i], &metadata), LAC_OK); /* a key alone is allowed */
             continue;
@@ -117,7 +118,7 @@ START_TEST(test_sha1)
         {"a", 1000000, "34aa973cd4c4daa4f61eeb2bdbad27316534016f"},
     };
 
-    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    for (size_t i = 0; i < LAC_COUNT_OF(cases); i++) {
         struct lac_sha1 hash;
         uint8_t digest[LAC_SHA1_SIZE];
         char hex[LAC_SHA1_SIZE * 2 + 1];
