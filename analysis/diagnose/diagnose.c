@@ -4,7 +4,7 @@
 #include "analysis/diagnose/diagnose.h"
 
 #include "analysis/diagnose/facts/diagnosis.h"
-#include "analysis/diagnose/facts/work.h"
+#include "analysis/diagnose/facts/step_operations.h"
 #include "analysis/diagnose/findings/findings.h"
 #include "analysis/diagnose/loading/loading.h"
 #include "analysis/diagnose/replay/what_if_replay.h"
@@ -39,8 +39,8 @@ static void set_unknown(struct lac_analysis *analysis)
 
 static void release(struct lac_diagnosis *diagnosis)
 {
-    lac_work_destroy(diagnosis->work);
-    lac_hosts_done(diagnosis);
+    lac_step_operations_destroy(diagnosis->step_operations);
+    lac_host_activity_done(diagnosis);
     for (uint32_t d = 0; d < diagnosis->analysis->device_count && diagnosis->device_sets; d++) {
         struct lac_device_sets *sets = &diagnosis->device_sets[d];
         lac_spans_done(&sets->compute);
@@ -66,14 +66,14 @@ static void release(struct lac_diagnosis *diagnosis)
 /** What is there: counts, times, causes, steps. */
 static enum lac_status find_facts(struct lac_diagnosis *diagnosis)
 {
-    enum lac_status status = lac_census(diagnosis);
+    enum lac_status status = lac_scan_slices(diagnosis);
     if (status) {
         return status;
     }
     lac_kernels_sort(diagnosis);
     lac_layout_measure(diagnosis);
     lac_tensor_core_measure(diagnosis);
-    status = lac_hosts_collect(diagnosis);
+    status = lac_host_activity_collect(diagnosis);
     if (!status) {
         status = lac_pauses_collect(diagnosis);
     }
@@ -142,7 +142,7 @@ enum lac_status lac_diagnose(const struct lac_model *model,
         status = lac_host_ahead_measure(&diagnosis);
     }
     if (!status) {
-        status = lac_work_collect(&diagnosis);
+        status = lac_step_operations_collect(&diagnosis);
     }
     if (!status) {
         status = draw_conclusions(&diagnosis);

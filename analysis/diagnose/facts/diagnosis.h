@@ -135,7 +135,8 @@ struct lac_diagnosis {
     bool has_api, has_backward, has_single_process_wait;
     bool has_module_work, has_python, has_operators;
     uint32_t profiler_count;
-    struct lac_work *work; /**< the device's operations in kept steps (work.h) */
+    struct lac_step_operations
+        *step_operations; /**< the device's operations in kept steps (step_operations.h) */
 
     struct lac_device_sets *device_sets; /**< one per analysis->devices */
     struct lac_settings settings;
@@ -152,11 +153,11 @@ struct lac_diagnosis {
 /** Bits of track_flags. */
 enum { LAC_TRACK_HAS_GPU = 1, LAC_TRACK_LAUNCHES = 2, LAC_TRACK_TRAINS = 4 };
 
-/* census.c: one pass over all slices: names, kernels, host activity */
-LAC_MUST_USE enum lac_status lac_census(struct lac_diagnosis *diagnosis);
-/* hosts.c: the sets of lac_host */
-LAC_MUST_USE enum lac_status lac_hosts_collect(struct lac_diagnosis *diagnosis);
-void lac_hosts_done(struct lac_diagnosis *diagnosis);
+/* scan_slices.c: one pass over all slices: names, kernels, host activity */
+LAC_MUST_USE enum lac_status lac_scan_slices(struct lac_diagnosis *diagnosis);
+/* host_activity.c: the sets of lac_host */
+LAC_MUST_USE enum lac_status lac_host_activity_collect(struct lac_diagnosis *diagnosis);
+void lac_host_activity_done(struct lac_diagnosis *diagnosis);
 /* pauses.c: when our own recorder did not record; steps with a hole in them are no steps */
 LAC_MUST_USE enum lac_status lac_pauses_collect(struct lac_diagnosis *diagnosis);
 void lac_pauses_leave_out(struct lac_diagnosis *diagnosis);

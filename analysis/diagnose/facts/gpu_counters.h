@@ -6,7 +6,7 @@
  * Hopper on have them). A kernel that runs says nothing of how much of the GPU it uses: these do.
  */
 
-#include "analysis/diagnose/facts/work.h" // IWYU pragma: export
+#include "analysis/diagnose/facts/step_operations.h" // IWYU pragma: export
 
 /** Means over kept steps in percent; NaN where they were not sampled for half of their time. */
 struct lac_gpu_counters {

@@ -7,7 +7,7 @@
  * for all processes together (used).
  */
 
-#include "analysis/diagnose/facts/work.h" // IWYU pragma: export
+#include "analysis/diagnose/facts/step_operations.h" // IWYU pragma: export
 
 /** Bytes; -1 where not recorded. */
 struct lac_gpu_memory {

@@ -5,20 +5,20 @@
 static void count_kernels(const struct lac_diagnosis *diagnosis, struct lac_capture *capture)
 {
     const struct lac_model *model = diagnosis->model;
-    const struct lac_work *work = diagnosis->work;
+    const struct lac_step_operations *work = diagnosis->step_operations;
     uint64_t kernels = 0;
     uint64_t captured = 0;
     uint64_t of_optimizer = 0;
     uint64_t grouped = 0;
     for (uint64_t i = 0; i < work->count; i++) {
-        const struct lac_kernel_facts *kernel = lac_work_kernel(diagnosis, &work->ops[i]);
+        const struct lac_kernel_facts *kernel = lac_step_operation_kernel(diagnosis, &work->ops[i]);
         if (!kernel) {
             continue;
         }
         uint32_t row = model->slices.detail[work->ops[i].slice];
         kernels++;
         captured += row < model->kernel_config_count && model->kernel_configs[row].graph_node != 0;
-        if ((work->ops[i].context & LAC_WORK_IN_OPTIMIZER) != 0) {
+        if ((work->ops[i].context & LAC_OPERATION_IN_OPTIMIZER) != 0) {
             of_optimizer++;
             grouped += kernel->names.family == LAC_FAMILY_OPTIMIZER;
         }

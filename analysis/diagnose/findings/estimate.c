@@ -94,8 +94,8 @@ bool lac_finding_open(const struct lac_diagnosis *diagnosis, struct lac_finding 
 void lac_saving_add(const struct lac_diagnosis *diagnosis, struct lac_saving *saving,
                     uint64_t slice, double ns)
 {
-    if (diagnosis->work->steps > 0.0) {
-        saving->ns[lac_kernel_op_class(diagnosis, slice)] += ns / diagnosis->work->steps;
+    if (diagnosis->step_operations->steps > 0.0) {
+        saving->ns[lac_kernel_op_class(diagnosis, slice)] += ns / diagnosis->step_operations->steps;
     }
 }
 

@@ -17,10 +17,10 @@
 /** The thread of the main host that launches most of the covered operations, or LAC_NONE. */
 static uint32_t launching_thread(const struct lac_diagnosis *diagnosis)
 {
-    const struct lac_work *work = diagnosis->work;
+    const struct lac_step_operations *work = diagnosis->step_operations;
     for (uint64_t i = 0; i < work->count; i++) {
         uint32_t call = diagnosis->model->slices.link[work->ops[i].slice];
-        if (call != LAC_NONE && (work->ops[i].context & LAC_WORK_IN_BACKWARD) == 0) {
+        if (call != LAC_NONE && (work->ops[i].context & LAC_OPERATION_IN_BACKWARD) == 0) {
             return lac_model_track_of(diagnosis->model, call);
         }
     }

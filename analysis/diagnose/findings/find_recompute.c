@@ -18,12 +18,12 @@ struct recomputed {
 
 static void collect(const struct lac_diagnosis *diagnosis, struct recomputed *recomputed)
 {
-    const struct lac_work *work = diagnosis->work;
+    const struct lac_step_operations *work = diagnosis->step_operations;
     uint32_t longest_ns = 0;
     recomputed->longest = LAC_NONE;
     for (uint64_t i = 0; i < work->count; i++) {
-        const struct lac_work_op *op = &work->ops[i];
-        if ((op->context & LAC_WORK_IS_RECOMPUTED) == 0) {
+        const struct lac_step_operation *op = &work->ops[i];
+        if ((op->context & LAC_OPERATION_IS_RECOMPUTED) == 0) {
             continue;
         }
         recomputed->ns += op->exposed_ns;
@@ -47,7 +47,7 @@ static void explain(const struct lac_diagnosis *diagnosis, struct lac_finding *f
                     const struct recomputed *recomputed, const struct lac_gpu_memory *memory)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
-    double steps = diagnosis->work->steps;
+    double steps = diagnosis->step_operations->steps;
     double cost_ns = recomputed->ns / steps;
     finding->title = lac_texts_add(
         &analysis->texts, "Activations are computed twice: %s of every %s step (%s)",
@@ -83,7 +83,7 @@ static void explain(const struct lac_diagnosis *diagnosis, struct lac_finding *f
 bool lac_find_recompute(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
 {
     static const double saved[LAC_CASE_COUNT_] = {1.0, 0.9, 0.5};
-    const struct lac_work *work = diagnosis->work;
+    const struct lac_step_operations *work = diagnosis->step_operations;
     struct recomputed recomputed = {0};
     collect(diagnosis, &recomputed);
     if (work->steps <= 0.0 || (double)recomputed.count < 4.0 * work->steps ||

@@ -21,11 +21,11 @@ struct optimizer {
 
 static void collect_kernels(const struct lac_diagnosis *diagnosis, struct optimizer *optimizer)
 {
-    const struct lac_work *work = diagnosis->work;
+    const struct lac_step_operations *work = diagnosis->step_operations;
     for (uint64_t i = 0; i < work->count; i++) {
-        const struct lac_work_op *op = &work->ops[i];
-        const struct lac_kernel_facts *kernel = lac_work_kernel(diagnosis, op);
-        if (!kernel || kernel->names.is_comm || (op->context & LAC_WORK_IN_OPTIMIZER) == 0) {
+        const struct lac_step_operation *op = &work->ops[i];
+        const struct lac_kernel_facts *kernel = lac_step_operation_kernel(diagnosis, op);
+        if (!kernel || kernel->names.is_comm || (op->context & LAC_OPERATION_IN_OPTIMIZER) == 0) {
             continue;
         }
         optimizer->count++;
@@ -118,7 +118,7 @@ static void explain(const struct lac_diagnosis *diagnosis, struct lac_finding *f
     struct lac_analysis *analysis = diagnosis->analysis;
     char class[40];
     class_of_range(diagnosis, optimizer->longest_range, class, sizeof class);
-    double steps = diagnosis->work->steps;
+    double steps = diagnosis->step_operations->steps;
     finding->title = lac_texts_add(
         &analysis->texts,
         "The optimizer updates one parameter after the other: the GPU waits %s of "
@@ -172,7 +172,7 @@ bool lac_find_slow_optimizer(const struct lac_diagnosis *diagnosis, struct lac_f
     /* how much of the host's time in it goes, and of its short kernels */
     static const double host_saved[LAC_CASE_COUNT_] = {0.95, 0.85, 0.5};
     static const double kernels_saved[LAC_CASE_COUNT_] = {0.8, 0.5, 0.1};
-    const struct lac_work *work = diagnosis->work;
+    const struct lac_step_operations *work = diagnosis->step_operations;
     struct optimizer optimizer = {0};
     collect_kernels(diagnosis, &optimizer);
     bool is_single = (double)optimizer.count >= KERNELS_MIN * work->steps &&

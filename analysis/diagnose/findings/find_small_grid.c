@@ -32,7 +32,7 @@ static uint64_t blocks_of(const struct lac_model *model, uint64_t slice)
 bool lac_find_small_grid(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
-    const struct lac_work *work = diagnosis->work;
+    const struct lac_step_operations *work = diagnosis->step_operations;
     const struct lac_device *device = lac_main_device(diagnosis);
     if (!device || device->sm_count <= 0 || work->steps <= 0.0) {
         return false;
@@ -40,7 +40,7 @@ bool lac_find_small_grid(const struct lac_diagnosis *diagnosis, struct lac_findi
     struct small small = {.top = LAC_NONE};
     uint64_t sm_count = (uint64_t)device->sm_count;
     for (uint64_t i = 0; i < work->count; i++) {
-        const struct lac_kernel_facts *kernel = lac_work_kernel(diagnosis, &work->ops[i]);
+        const struct lac_kernel_facts *kernel = lac_step_operation_kernel(diagnosis, &work->ops[i]);
         if (!kernel || kernel->names.is_comm) {
             continue;
         }
@@ -92,7 +92,7 @@ bool lac_find_small_grid(const struct lac_diagnosis *diagnosis, struct lac_findi
     lac_evidence_slice(diagnosis, finding, small.top,
                        lac_texts_add(&analysis->texts,
                                      "%s: %llu of %d multiprocessors have a block",
-                                     lac_work_kernel_name(diagnosis, small.top),
+                                     lac_step_operation_kernel_name(diagnosis, small.top),
                                      (unsigned long long)small.top_blocks, device->sm_count));
     return true;
 }

@@ -74,11 +74,11 @@ struct matrix_work {
 static void collect(const struct lac_diagnosis *diagnosis, int32_t major,
                     struct matrix_work *matrix)
 {
-    const struct lac_work *work = diagnosis->work;
+    const struct lac_step_operations *work = diagnosis->step_operations;
     matrix->top_misaligned = UINT64_MAX;
     matrix->top_older = UINT64_MAX;
     for (uint64_t i = 0; i < work->count; i++) {
-        const struct lac_kernel_facts *kernel = lac_work_kernel(diagnosis, &work->ops[i]);
+        const struct lac_kernel_facts *kernel = lac_step_operation_kernel(diagnosis, &work->ops[i]);
         if (!kernel || !kernel->names.is_eligible ||
             kernel->names.tensor_core != LAC_TENSOR_CORE_YES ||
             kernel->names.family == LAC_FAMILY_ATTENTION) {
@@ -111,13 +111,13 @@ static int64_t up_to(int64_t size, int64_t multiple)
 
 /** "K is 50257: pad it to 50304", where the operator's shapes were recorded. */
 static const char *dimension_text(const struct lac_diagnosis *diagnosis,
-                                  const struct lac_work_op *op, const struct multiples *multiples,
-                                  int32_t major)
+                                  const struct lac_step_operation *op,
+                                  const struct multiples *multiples, int32_t major)
 {
     struct lac_shape inputs[LAC_SHAPE_INPUTS];
     struct lac_product product;
     if (op->op == LAC_NONE || !lac_op_shapes(diagnosis->model, op->op, inputs) ||
-        !lac_op_product(lac_work_op_name(diagnosis, op), inputs, &product)) {
+        !lac_op_product(lac_step_operation_name(diagnosis, op), inputs, &product)) {
         return "";
     }
     int64_t multiple = major >= 8 ? multiples->best : multiples->always;
@@ -144,11 +144,11 @@ static bool find_misaligned(const struct lac_diagnosis *diagnosis, struct lac_fi
         lac_change_from_saving(diagnosis, &matrix->misaligned, 1.0 - 1.0 / speedup[which],
                                &changes[which]);
     }
-    double cost_ns = matrix->misaligned_ns / diagnosis->work->steps;
+    double cost_ns = matrix->misaligned_ns / diagnosis->step_operations->steps;
     if (!lac_finding_open_changes(diagnosis, finding, cost_ns, COST_OF_WORK_MIN_PCT, changes)) {
         return false;
     }
-    const struct lac_work_op *top = &diagnosis->work->ops[matrix->top_misaligned];
+    const struct lac_step_operation *top = &diagnosis->step_operations->ops[matrix->top_misaligned];
     const char *name = lac_model_str(diagnosis->model, diagnosis->model->slices.name[top->slice]);
     struct multiples multiples = multiples_of(name);
     const char *dimension = dimension_text(diagnosis, top, &multiples, major);
@@ -161,9 +161,10 @@ static bool find_misaligned(const struct lac_diagnosis *diagnosis, struct lac_fi
         "They run on tensor cores, but on kernels that take %lld element%s at a time (%s): for %s "
         "a length has to be a multiple of %lld. %s%s%s",
         (long long)lac_kernel_alignment(name), lac_kernel_alignment(name) == 1 ? "" : "s",
-        lac_work_kernel_name(diagnosis, top->slice), multiples.type, (long long)multiples.always,
+        lac_step_operation_kernel_name(diagnosis, top->slice), multiples.type,
+        (long long)multiples.always,
         dimension[0] != '\0' ? "In " : "Which one is not, is not recorded (record shapes).",
-        dimension[0] != '\0' ? lac_work_op_name(diagnosis, top) : "",
+        dimension[0] != '\0' ? lac_step_operation_name(diagnosis, top) : "",
         dimension[0] != '\0' ? "." : "");
     finding->brief = "pad to a multiple";
     finding->change =
@@ -194,13 +195,13 @@ static bool find_older(const struct lac_diagnosis *diagnosis, struct lac_finding
                        const struct matrix_work *matrix)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
-    double cost_ns = matrix->older_ns / diagnosis->work->steps;
+    double cost_ns = matrix->older_ns / diagnosis->step_operations->steps;
     if (matrix->top_older == UINT64_MAX ||
         lac_pct_of_step(diagnosis, cost_ns) < COST_NOTED_MIN_PCT) {
         return false;
     }
     lac_finding_open_fact(finding);
-    const struct lac_work_op *top = &diagnosis->work->ops[matrix->top_older];
+    const struct lac_step_operation *top = &diagnosis->step_operations->ops[matrix->top_older];
     lac_finding_cost(diagnosis, finding, cost_ns);
     finding->confidence = 0.5;
     finding->title = lac_texts_add(
@@ -211,7 +212,7 @@ static bool find_older(const struct lac_diagnosis *diagnosis, struct lac_finding
         &analysis->texts,
         "The library chose them (%s) although this GPU has newer ones: an older library, an odd "
         "shape, or a type that the newer ones do not take.",
-        lac_work_kernel_name(diagnosis, top->slice));
+        lac_step_operation_kernel_name(diagnosis, top->slice));
     finding->change = "pip install --upgrade torch   # a build for the newest CUDA that the driver "
                       "takes, with its cuBLAS and cuDNN";
     finding->costs = "A new version of the framework: compare the loss curve.";
@@ -227,7 +228,7 @@ bool lac_find_tensor_cores_misaligned(const struct lac_diagnosis *diagnosis,
     const struct lac_device *device = lac_main_device(diagnosis);
     int32_t major = device ? device->cc_major : 0;
     struct matrix_work matrix = {0};
-    if (diagnosis->work->steps <= 0.0) {
+    if (diagnosis->step_operations->steps <= 0.0) {
         return false;
     }
     collect(diagnosis, major, &matrix);
@@ -240,7 +241,7 @@ bool lac_find_tensor_cores_older_kernels(const struct lac_diagnosis *diagnosis,
 {
     const struct lac_device *device = lac_main_device(diagnosis);
     struct matrix_work matrix = {0};
-    if (diagnosis->work->steps <= 0.0) {
+    if (diagnosis->step_operations->steps <= 0.0) {
         return false;
     }
     collect(diagnosis, device ? device->cc_major : 0, &matrix);

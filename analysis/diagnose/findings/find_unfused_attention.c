@@ -33,9 +33,9 @@ static bool is_product(const struct lac_kernel_facts *kernel)
 }
 
 /** What stands between: elementwise work of any kind, copies on the device. */
-static bool is_between(const struct lac_diagnosis *diagnosis, const struct lac_work_op *op)
+static bool is_between(const struct lac_diagnosis *diagnosis, const struct lac_step_operation *op)
 {
-    const struct lac_kernel_facts *kernel = lac_work_kernel(diagnosis, op);
+    const struct lac_kernel_facts *kernel = lac_step_operation_kernel(diagnosis, op);
     if (!kernel) {
         return true; /* a copy or a memset */
     }
@@ -47,7 +47,7 @@ static bool is_between(const struct lac_diagnosis *diagnosis, const struct lac_w
 /** Index of the nearest product before (-1) or behind (+1) `from`; the work's count when none. */
 static uint64_t product_near(const struct lac_diagnosis *diagnosis, uint64_t from, int direction)
 {
-    const struct lac_work *work = diagnosis->work;
+    const struct lac_step_operations *work = diagnosis->step_operations;
     uint64_t at = from;
     for (int step = 0; step <= BETWEEN_MAX; step++) {
         if (direction < 0 && at == 0) {
@@ -57,7 +57,7 @@ static uint64_t product_near(const struct lac_diagnosis *diagnosis, uint64_t fro
         if (at >= work->count) {
             return work->count;
         }
-        if (is_product(lac_work_kernel(diagnosis, &work->ops[at]))) {
+        if (is_product(lac_step_operation_kernel(diagnosis, &work->ops[at]))) {
             return at;
         }
         if (!is_between(diagnosis, &work->ops[at])) {
@@ -68,23 +68,24 @@ static uint64_t product_near(const struct lac_diagnosis *diagnosis, uint64_t fro
 }
 
 /** A softmax of attention: not the logarithm of a loss. */
-static bool is_softmax(const struct lac_diagnosis *diagnosis, const struct lac_work_op *op)
+static bool is_softmax(const struct lac_diagnosis *diagnosis, const struct lac_step_operation *op)
 {
-    const struct lac_kernel_facts *kernel = lac_work_kernel(diagnosis, op);
+    const struct lac_kernel_facts *kernel = lac_step_operation_kernel(diagnosis, op);
     if (!kernel || kernel->names.family != LAC_FAMILY_SOFTMAX) {
         return false;
     }
     const char *name = lac_model_str(diagnosis->model, kernel->name);
-    const char *around = lac_work_op_name(diagnosis, op);
+    const char *around = lac_step_operation_name(diagnosis, op);
     return strcasestr(name, "softmax") && !strcasestr(name, "logsoftmax") &&
            !strcasestr(name, "log_softmax") && !strcasestr(around, "log_softmax") &&
            !strcasestr(around, "cross_entropy");
 }
 
 /** Whether the operators, where recorded, are batched products; a layer of a model is none. */
-static bool may_be_scores(const struct lac_diagnosis *diagnosis, const struct lac_work_op *op)
+static bool may_be_scores(const struct lac_diagnosis *diagnosis,
+                          const struct lac_step_operation *op)
 {
-    const char *name = lac_work_op_name(diagnosis, op);
+    const char *name = lac_step_operation_name(diagnosis, op);
     return strncmp(name, "aten::", 6) != 0 || strstr(name, "bmm") || strstr(name, "matmul") ||
            strstr(name, "einsum");
 }
@@ -95,8 +96,8 @@ static void add_operation(const struct lac_diagnosis *diagnosis, struct attentio
     /* what a fused kernel saves: of the products, and of what stands between them */
     static const double of_product[LAC_CASE_COUNT_] = {0.4, 0.1, 0.0};
     static const double of_other[LAC_CASE_COUNT_] = {0.95, 0.8, 0.5};
-    const struct lac_work_op *op = &diagnosis->work->ops[at];
-    const struct lac_kernel_facts *kernel = lac_work_kernel(diagnosis, op);
+    const struct lac_step_operation *op = &diagnosis->step_operations->ops[at];
+    const struct lac_kernel_facts *kernel = lac_step_operation_kernel(diagnosis, op);
     bool is_a_product = is_product(kernel);
     double ns = op->exposed_ns;
     attention->product_ns += is_a_product ? ns : 0.0;
@@ -119,7 +120,7 @@ static void add_operation(const struct lac_diagnosis *diagnosis, struct attentio
 
 static void collect(const struct lac_diagnosis *diagnosis, struct attention *attention)
 {
-    const struct lac_work *work = diagnosis->work;
+    const struct lac_step_operations *work = diagnosis->step_operations;
     uint64_t done = 0; /* operations before this one are counted */
     int64_t longest_ns = -1;
     attention->longest = LAC_NONE;
@@ -138,7 +139,7 @@ static void collect(const struct lac_diagnosis *diagnosis, struct attention *att
             add_operation(diagnosis, attention, at);
         }
         done = last + 1;
-        bool is_backward = (work->ops[i].context & LAC_WORK_IN_BACKWARD) != 0;
+        bool is_backward = (work->ops[i].context & LAC_OPERATION_IN_BACKWARD) != 0;
         attention->count += !is_backward;
         int64_t dur_ns = diagnosis->model->slices.dur_ns[work->ops[i].slice];
         if (dur_ns > longest_ns) {
@@ -156,11 +157,11 @@ static const char *length_text(const struct lac_diagnosis *diagnosis,
     if (!attention->has_misaligned) {
         return "";
     }
-    const struct lac_work_op *op = &diagnosis->work->ops[attention->example];
+    const struct lac_step_operation *op = &diagnosis->step_operations->ops[attention->example];
     struct lac_shape inputs[LAC_SHAPE_INPUTS];
     struct lac_product product;
     if (op->op == LAC_NONE || !lac_op_shapes(diagnosis->model, op->op, inputs) ||
-        !lac_op_product(lac_work_op_name(diagnosis, op), inputs, &product)) {
+        !lac_op_product(lac_step_operation_name(diagnosis, op), inputs, &product)) {
         return " The products run on kernels for lengths that are no multiple of 8: pad the "
                "sequence.";
     }
@@ -182,7 +183,7 @@ static bool is_fallback(const struct lac_diagnosis *diagnosis)
 {
     static const char name[] = "aten::_scaled_dot_product_attention_math";
     const struct lac_slices *slices = &diagnosis->model->slices;
-    const struct lac_work *work = diagnosis->work;
+    const struct lac_step_operations *work = diagnosis->step_operations;
     uint64_t checked = 0;
     for (uint64_t i = 0; i < work->count && checked < CHECKED_MAX; i++) {
         if (work->ops[i].op == LAC_NONE || !is_softmax(diagnosis, &work->ops[i])) {
@@ -235,12 +236,12 @@ static void propose(const struct lac_diagnosis *diagnosis, struct lac_finding *f
 const char *lac_unfused_attention_text(const struct lac_diagnosis *diagnosis)
 {
     struct attention attention = {0};
-    if (diagnosis->work->steps <= 0.0) {
+    if (diagnosis->step_operations->steps <= 0.0) {
         return "";
     }
     collect(diagnosis, &attention);
     double ns = attention.product_ns + attention.other_ns;
-    double pct = 100.0 * ns / (diagnosis->time->compute_ns * diagnosis->work->steps);
+    double pct = 100.0 * ns / (diagnosis->time->compute_ns * diagnosis->step_operations->steps);
     if (attention.count == 0 || !(pct >= FACT_MIN_PCT)) {
         return "";
     }
@@ -255,7 +256,7 @@ bool lac_find_unfused_attention(const struct lac_diagnosis *diagnosis, struct la
     struct lac_analysis *analysis = diagnosis->analysis;
     struct attention attention = {0};
     collect(diagnosis, &attention);
-    double steps = diagnosis->work->steps;
+    double steps = diagnosis->step_operations->steps;
     if (attention.count == 0 || steps <= 0.0 || (double)attention.count < steps) {
         return false;
     }
@@ -286,7 +287,7 @@ bool lac_find_unfused_attention(const struct lac_diagnosis *diagnosis, struct la
         lac_evidence_slice(diagnosis, finding, attention.longest,
                            "the longest softmax between two products");
     }
-    lac_evidence_slice(diagnosis, finding, diagnosis->work->ops[attention.example].slice,
+    lac_evidence_slice(diagnosis, finding, diagnosis->step_operations->ops[attention.example].slice,
                        "a product behind it");
     return true;
 }

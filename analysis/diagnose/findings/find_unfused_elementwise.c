@@ -18,10 +18,10 @@ struct chains {
 };
 
 /** Whether a compiler can fuse it with its neighbours. */
-static bool is_fusible(const struct lac_diagnosis *diagnosis, const struct lac_work_op *op)
+static bool is_fusible(const struct lac_diagnosis *diagnosis, const struct lac_step_operation *op)
 {
-    const struct lac_kernel_facts *kernel = lac_work_kernel(diagnosis, op);
-    if (!kernel || kernel->names.is_comm || (op->context & LAC_WORK_IN_OPTIMIZER) != 0) {
+    const struct lac_kernel_facts *kernel = lac_step_operation_kernel(diagnosis, op);
+    if (!kernel || kernel->names.is_comm || (op->context & LAC_OPERATION_IN_OPTIMIZER) != 0) {
         return false;
     }
     enum lac_family family = kernel->names.family;
@@ -36,7 +36,7 @@ static void add_chain(const struct lac_diagnosis *diagnosis, struct chains *chai
     double removable = (double)(count - 1) / (double)count;
     double sum_ns = 0.0;
     for (uint64_t i = first; i < first + count; i++) {
-        const struct lac_work_op *op = &diagnosis->work->ops[i];
+        const struct lac_step_operation *op = &diagnosis->step_operations->ops[i];
         sum_ns += op->exposed_ns;
         for (int which = 0; which < LAC_CASE_COUNT_; which++) {
             lac_saving_add(diagnosis, &chains->saving[which], op->slice,
@@ -54,9 +54,9 @@ static void add_chain(const struct lac_diagnosis *diagnosis, struct chains *chai
 
 static void collect(const struct lac_diagnosis *diagnosis, struct chains *chains)
 {
-    const struct lac_work *work = diagnosis->work;
+    const struct lac_step_operations *work = diagnosis->step_operations;
     for (uint64_t i = 0; i < work->count;) {
-        const struct lac_kernel_facts *kernel = lac_work_kernel(diagnosis, &work->ops[i]);
+        const struct lac_kernel_facts *kernel = lac_step_operation_kernel(diagnosis, &work->ops[i]);
         if (kernel && !kernel->names.is_comm) {
             chains->all_ns += work->ops[i].exposed_ns;
             bool is_compiled = kernel->names.family == LAC_FAMILY_TRITON;
@@ -64,8 +64,8 @@ static void collect(const struct lac_diagnosis *diagnosis, struct chains *chains
         }
         uint64_t end = i;
         while (end < work->count && is_fusible(diagnosis, &work->ops[end]) &&
-               (work->ops[end].context & LAC_WORK_IN_BACKWARD) ==
-                   (work->ops[i].context & LAC_WORK_IN_BACKWARD)) {
+               (work->ops[end].context & LAC_OPERATION_IN_BACKWARD) ==
+                   (work->ops[i].context & LAC_OPERATION_IN_BACKWARD)) {
             end++;
         }
         if (end - i >= 2) {
@@ -81,7 +81,7 @@ bool lac_find_unfused_elementwise(const struct lac_diagnosis *diagnosis,
     struct lac_analysis *analysis = diagnosis->analysis;
     struct chains chains = {0};
     collect(diagnosis, &chains);
-    double steps = diagnosis->work->steps;
+    double steps = diagnosis->step_operations->steps;
     bool is_compiled = chains.compiled_ns >= COMPILED_MIN * chains.all_ns ||
                        lac_setting_truth(diagnosis, "settings", "compile") == 1;
     if (steps <= 0.0 || chains.ns <= 0.0 || is_compiled ||
@@ -120,8 +120,8 @@ bool lac_find_unfused_elementwise(const struct lac_diagnosis *diagnosis,
     finding->wrong_if = "the chains are inputs to different layers and share no data.";
     finding->check = "record ten steps of the compiled model: kernels named triton_ stand for the "
                      "chains";
-    const struct lac_work_op *first = &diagnosis->work->ops[chains.longest_first];
-    const struct lac_work_op *last = first + chains.longest_count - 1;
+    const struct lac_step_operation *first = &diagnosis->step_operations->ops[chains.longest_first];
+    const struct lac_step_operation *last = first + chains.longest_count - 1;
     lac_evidence_slice(diagnosis, finding, first->slice,
                        lac_texts_add(&analysis->texts, "the longest chain begins: %s, %s in all",
                                      lac_format_count((int64_t)chains.longest_count, "kernel").text,

@@ -7,7 +7,7 @@
  * grammar: what waits for what, why we think so, change, expect, costs, wrong if, check, evidence.
  */
 
-#include "analysis/diagnose/facts/work.h"                   // IWYU pragma: export
+#include "analysis/diagnose/facts/step_operations.h"        // IWYU pragma: export
 #include "analysis/diagnose/findings/findings_thresholds.h" // IWYU pragma: export
 #include "analysis/diagnose/replay/what_if_replay.h"        // IWYU pragma: export
 
@@ -45,7 +45,7 @@ bool lac_finding_open(const struct lac_diagnosis *diagnosis, struct lac_finding 
 /** A finding that says a fact: no gain is known. */
 void lac_finding_open_fact(struct lac_finding *finding);
 
-/* -- of operations of kept steps (work.h) -- */
+/* -- of operations of kept steps (step_operations.h) -- */
 
 /** Time that a change saves of operations, by what they are to the re-timing, a step. */
 struct lac_saving {

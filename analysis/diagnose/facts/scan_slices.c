@@ -131,7 +131,7 @@ static enum lac_status census_track(struct lac_diagnosis *diagnosis, uint32_t tr
     return LAC_OK;
 }
 
-enum lac_status lac_census(struct lac_diagnosis *diagnosis)
+enum lac_status lac_scan_slices(struct lac_diagnosis *diagnosis)
 {
     const struct lac_model *model = diagnosis->model;
     size_t name_count = model->strings.count ? model->strings.count : 1;

@@ -1,6 +1,6 @@
 /* The operations of the kept steps and who launched them. */
 
-#include "analysis/diagnose/facts/work.h"
+#include "analysis/diagnose/facts/step_operations.h"
 
 #include "analysis/diagnose/facts/operations.h"
 
@@ -10,7 +10,7 @@
 
 enum { WORK_OPS_MAX = 400000, DEPTH_MAX = 128 };
 
-void lac_work_destroy(struct lac_work *work)
+void lac_step_operations_destroy(struct lac_step_operations *work)
 {
     if (work) {
         free(work->ops);
@@ -22,7 +22,7 @@ void lac_work_destroy(struct lac_work *work)
 
 struct collect {
     const struct lac_diagnosis *diagnosis;
-    struct lac_work *work;
+    struct lac_step_operations *work;
     uint64_t capacity;
     uint64_t kept_cursor;
     int64_t last_end_ns;
@@ -50,7 +50,7 @@ static void take(struct collect *collect, uint64_t slice, int64_t next_start_ns)
     if (!is_kept(collect, start_ns) || collect->work->count == collect->capacity) {
         return;
     }
-    collect->work->ops[collect->work->count++] = (struct lac_work_op){
+    collect->work->ops[collect->work->count++] = (struct lac_step_operation){
         .slice = (uint32_t)slice,
         .exposed_ns = exposed_ns < (int64_t)UINT32_MAX ? (uint32_t)exposed_ns : UINT32_MAX,
         .op = LAC_NONE};
@@ -82,7 +82,8 @@ static enum lac_status collect_operations(struct collect *collect)
 }
 
 /** Kept steps that the operations cover. */
-static double covered_steps(const struct lac_diagnosis *diagnosis, const struct lac_work *work)
+static double covered_steps(const struct lac_diagnosis *diagnosis,
+                            const struct lac_step_operations *work)
 {
     double all = (double)diagnosis->analysis->step_kept_count;
     if (work->count < WORK_OPS_MAX) {
@@ -144,14 +145,14 @@ static uint8_t context_of(struct lac_diagnosis *diagnosis, uint64_t slice, uint8
     uint32_t name = diagnosis->model->slices.name[slice];
     enum lac_host_class class = lac_host_class_of(diagnosis, name);
     if (class == LAC_HOST_OPTIMIZER) {
-        return outer | LAC_WORK_IN_OPTIMIZER;
+        return outer | LAC_OPERATION_IN_OPTIMIZER;
     }
     if (class == LAC_HOST_BACKWARD) {
-        return outer | LAC_WORK_IN_BACKWARD;
+        return outer | LAC_OPERATION_IN_BACKWARD;
     }
-    bool is_again = (outer & LAC_WORK_IN_BACKWARD) != 0 &&
+    bool is_again = (outer & LAC_OPERATION_IN_BACKWARD) != 0 &&
                     is_forward_name(lac_model_str(diagnosis->model, name));
-    return is_again ? outer | LAC_WORK_IS_RECOMPUTED : outer;
+    return is_again ? outer | LAC_OPERATION_IS_RECOMPUTED : outer;
 }
 
 /**
@@ -176,7 +177,7 @@ static uint64_t walk_thread(struct lac_diagnosis *diagnosis, const struct launch
         }
         uint8_t kind = slices->kind[i];
         for (; taken < count && launches[taken].call == i; taken++) {
-            struct lac_work_op *op = &diagnosis->work->ops[launches[taken].at];
+            struct lac_step_operation *op = &diagnosis->step_operations->ops[launches[taken].at];
             op->op = depth > 0 ? stack[depth - 1].slice : LAC_NONE;
             op->context = depth > 0 ? stack[depth - 1].context : 0;
         }
@@ -193,7 +194,7 @@ static uint64_t walk_thread(struct lac_diagnosis *diagnosis, const struct launch
 
 static enum lac_status find_launchers(struct lac_diagnosis *diagnosis)
 {
-    struct lac_work *work = diagnosis->work;
+    struct lac_step_operations *work = diagnosis->step_operations;
     const struct lac_model *model = diagnosis->model;
     struct launch *launches = malloc((work->count ? work->count : 1) * sizeof *launches);
     if (!launches) {
@@ -223,14 +224,14 @@ static enum lac_status find_launchers(struct lac_diagnosis *diagnosis)
     return LAC_OK;
 }
 
-enum lac_status lac_work_collect(struct lac_diagnosis *diagnosis)
+enum lac_status lac_step_operations_collect(struct lac_diagnosis *diagnosis)
 {
     const struct lac_analysis *analysis = diagnosis->analysis;
-    struct lac_work *work = calloc(1, sizeof *work);
+    struct lac_step_operations *work = calloc(1, sizeof *work);
     if (!work) {
         return LAC_ERR_NOMEM;
     }
-    diagnosis->work = work;
+    diagnosis->step_operations = work;
     if (!diagnosis->time || analysis->main_device == LAC_NONE) {
         return LAC_OK;
     }
@@ -252,8 +253,8 @@ enum lac_status lac_work_collect(struct lac_diagnosis *diagnosis)
 /* -- names
  * ------------------------------------------------------------------------------------------ */
 
-const struct lac_kernel_facts *lac_work_kernel(const struct lac_diagnosis *diagnosis,
-                                               const struct lac_work_op *op)
+const struct lac_kernel_facts *lac_step_operation_kernel(const struct lac_diagnosis *diagnosis,
+                                                         const struct lac_step_operation *op)
 {
     const struct lac_slices *slices = &diagnosis->model->slices;
     if (slices->kind[op->slice] != LAC_SLICE_KERNEL) {
@@ -262,7 +263,7 @@ const struct lac_kernel_facts *lac_work_kernel(const struct lac_diagnosis *diagn
     return &diagnosis->analysis->kernels[diagnosis->kernel_row[slices->name[op->slice]]];
 }
 
-const char *lac_work_kernel_name(const struct lac_diagnosis *diagnosis, uint64_t slice)
+const char *lac_step_operation_kernel_name(const struct lac_diagnosis *diagnosis, uint64_t slice)
 {
     char name[64];
     uint32_t id = diagnosis->model->slices.name[slice];
@@ -271,7 +272,8 @@ const char *lac_work_kernel_name(const struct lac_diagnosis *diagnosis, uint64_t
     return lac_texts_add(&diagnosis->analysis->texts, "%s", name);
 }
 
-const char *lac_work_op_name(const struct lac_diagnosis *diagnosis, const struct lac_work_op *op)
+const char *lac_step_operation_name(const struct lac_diagnosis *diagnosis,
+                                    const struct lac_step_operation *op)
 {
     return op->op == LAC_NONE
                ? ""

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-void lac_hosts_done(struct lac_diagnosis *diagnosis)
+void lac_host_activity_done(struct lac_diagnosis *diagnosis)
 {
     for (uint32_t h = 0; h < diagnosis->host_count; h++) {
         struct lac_host *host = &diagnosis->hosts[h];
@@ -538,7 +538,7 @@ static enum lac_status hosts_finish(struct lac_diagnosis *diagnosis,
     return status;
 }
 
-enum lac_status lac_hosts_collect(struct lac_diagnosis *diagnosis)
+enum lac_status lac_host_activity_collect(struct lac_diagnosis *diagnosis)
 {
     const struct lac_model *model = diagnosis->model;
     enum lac_status status = hosts_create(diagnosis);
