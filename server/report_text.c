@@ -233,7 +233,7 @@ static void write_asides(struct lac_text_page *page, const struct lac_analysis *
 static void write_kinds(struct lac_text_page *page, const struct lac_analysis *analysis)
 {
     const char *texts[LAC_KIND_COUNT_];
-    uint32_t count = lac_analysis_beside(analysis, texts);
+    uint32_t count = lac_analysis_other_phases(analysis, texts);
     for (uint32_t k = 0; k < count; k++) {
         lac_text_paragraph(page, LAC_TEXT_PLAIN, k == 0 ? "beside" : "", texts[k], 12, 1);
     }

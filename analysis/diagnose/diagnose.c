@@ -81,7 +81,7 @@ static enum lac_status find_facts(struct lac_diagnosis *diagnosis)
         status = lac_devices_measure(diagnosis);
     }
     if (!status) {
-        status = lac_unseen_collect(diagnosis);
+        status = lac_before_capture_collect(diagnosis);
     }
     if (status) {
         return status;
@@ -97,7 +97,7 @@ static enum lac_status find_facts(struct lac_diagnosis *diagnosis)
         status = lac_steps_detect(diagnosis);
     }
     if (!status) {
-        status = lac_steps_choose(diagnosis);
+        status = lac_steps_filter(diagnosis);
     }
     if (!status) {
         status = lac_loader_measure(diagnosis);

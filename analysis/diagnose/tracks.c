@@ -1,7 +1,7 @@
 /* Steps, causes and the loader's queue as tracks of the model, for timelines and flame graphs. */
 
 #include "analysis/diagnose/diagnose.h"
-#include "analysis/diagnose/facts/batches_ready.h"
+#include "analysis/diagnose/facts/prefetch_queue_depth.h"
 #include "analysis/diagnose/result/analysis.h"
 
 #include <stdint.h>
@@ -102,7 +102,7 @@ static enum lac_status add_gaps(const struct lac_analysis *analysis, struct lac_
 enum lac_status lac_diagnose_add_tracks(const struct lac_analysis *analysis,
                                         struct lac_model *model)
 {
-    enum lac_status status = lac_batches_ready_add(model);
+    enum lac_status status = lac_prefetch_queue_depth_add(model);
     status = status ? status : add_steps(analysis, model);
     for (uint32_t d = 0; d < analysis->device_count && !status; d++) {
         status = add_gaps(analysis, model, d);

@@ -291,7 +291,8 @@ void lac_report_markdown(struct lac_buffer *out, const struct lac_report_source 
         write_finding(out, source, &analysis->findings[i], i + 1);
     }
     write_idle(out, source);
-    write_list(out, source, "Beside the training", beside, lac_analysis_beside(analysis, beside));
+    write_list(out, source, "Beside the training", beside,
+               lac_analysis_other_phases(analysis, beside));
     write_list(out, source, "Checked and fine (share of a step)", analysis->checked_fine,
                analysis->checked_fine_count);
     write_list(out, source, "Not recorded", analysis->not_recorded, analysis->not_recorded_count);

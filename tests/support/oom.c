@@ -14,13 +14,13 @@ void *__wrap_realloc(void *old, size_t size);
 
 /* Allocations to be granted; below 0 counts those that came after them. Never runs out at first. */
 static _Atomic int64_t left = INT64_MAX;
-static _Atomic bool is_once;
+static _Atomic bool is_one_time_cost;
 static _Atomic bool has_refused;
 
 static bool refuse(void)
 {
     int64_t before = atomic_fetch_sub(&left, 1);
-    if (before > 0 || (before < 0 && atomic_load(&is_once))) {
+    if (before > 0 || (before < 0 && atomic_load(&is_one_time_cost))) {
         return false;
     }
     atomic_store(&has_refused, true);
@@ -44,7 +44,7 @@ void *__wrap_realloc(void *old, size_t size)
 
 static void begin(uint64_t n, bool once)
 {
-    atomic_store(&is_once, once);
+    atomic_store(&is_one_time_cost, once);
     atomic_store(&has_refused, false);
     atomic_store(&left, (int64_t)n);
 }

@@ -1,6 +1,6 @@
 /* How many batches lay ready: from what the workers made and what the training thread took. */
 
-#include "analysis/diagnose/facts/batches_ready.h"
+#include "analysis/diagnose/facts/prefetch_queue_depth.h"
 #include "analysis/diagnose/result/analysis.h"
 #include "tests/support/trace_draw.h"
 
@@ -18,7 +18,7 @@ static const char *counted(const char *drawing)
     text[0] = '\0';
     model = trace_draw(drawing);
     const uint32_t tracks = model->track_count;
-    ck_assert_int_eq(lac_batches_ready_add(model), LAC_OK);
+    ck_assert_int_eq(lac_prefetch_queue_depth_add(model), LAC_OK);
     ck_assert(lac_model_is_valid(model));
     if (model->track_count == tracks) {
         lac_model_destroy(model);
@@ -89,9 +89,9 @@ END_TEST
 START_TEST(it_is_counted_once)
 {
     model = trace_draw("w0   fetch   0 50 batch=0 worker=0\nmain wait    0 60 batch=0\n");
-    ck_assert_int_eq(lac_batches_ready_add(model), LAC_OK);
+    ck_assert_int_eq(lac_prefetch_queue_depth_add(model), LAC_OK);
     const uint32_t tracks = model->track_count;
-    ck_assert_int_eq(lac_batches_ready_add(model), LAC_OK);
+    ck_assert_int_eq(lac_prefetch_queue_depth_add(model), LAC_OK);
     ck_assert_uint_eq(model->track_count, tracks);
     lac_model_destroy(model);
 }

@@ -197,10 +197,10 @@ START_TEST(what_is_paid_once_is_not_put_first)
         const struct lac_finding *module = sheet_finding("module-load");
         if (every == 2) {
             ck_assert_ptr_nonnull(module);
-            ck_assert(!module->is_once);
+            ck_assert(!module->is_one_time_cost);
             ck_assert_int_ge((int)module->severity, (int)LAC_SEVERITY_WARNING);
         } else if (module) {
-            ck_assert(module->is_once);
+            ck_assert(module->is_one_time_cost);
             ck_assert_int_eq((int)module->severity, (int)LAC_SEVERITY_INFO);
             ck_assert_ptr_ne(module, &analysis->findings[0]);
         }

@@ -5,9 +5,9 @@
  * In the order of what wins:
  *   data_wait, allocator, module_load, comm, copy_wait   wherever the host was in them
  *   profiler                                             the recorder's own cost
- *   unattributed                                         where the device was not seen (unseen.c)
- *   after the launch of the operation that ended the gap: copy_wait before a copy to the device,
- *       dependency when its stream waited for another, else launch (submission latency)
+ *   unattributed                                         where the device was not seen
+ * (before_capture.c) after the launch of the operation that ended the gap: copy_wait before a copy
+ * to the device, dependency when its stream waited for another, else launch (submission latency)
  *   before it: sync when a blocking call opened the gap; else launch, host, unattributed
  *
  * The root cause (the call that drained the queue, the batch that came late) is kept apart.
@@ -255,7 +255,7 @@ static enum lac_status explain(struct painter *painter, struct lac_gap *gap)
         status = paint_winners(painter, host);
     }
     if (!status && gap->device == painter->diagnosis->analysis->main_device) {
-        status = paint(painter, &painter->diagnosis->unseen, &painter->unseen_cursor,
+        status = paint(painter, &painter->diagnosis->before_capture, &painter->unseen_cursor,
                        LAC_CAUSE_UNATTRIBUTED);
     }
     uint32_t call = model->slices.link[gap->ended_by];

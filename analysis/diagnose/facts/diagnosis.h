@@ -119,10 +119,10 @@ struct lac_diagnosis {
     uint32_t *host_of_process; /**< by process: index into hosts, or LAC_NONE */
     uint32_t main_host;        /**< the one that launches most, or LAC_NONE */
 
-    struct lac_spans profiler; /**< the recorder's own cost, all processes; and its pauses */
-    struct lac_spans pauses;   /**< when ranges were not recorded (pauses.c) */
-    struct lac_spans unseen;   /**< when the main device was not seen (unseen.c) */
-    struct lac_spans waits;    /**< waiting for a batch, all processes */
+    struct lac_spans profiler;       /**< the recorder's own cost, all processes; and its pauses */
+    struct lac_spans pauses;         /**< when ranges were not recorded (pauses.c) */
+    struct lac_spans before_capture; /**< when the main device was not seen (before_capture.c) */
+    struct lac_spans waits;          /**< waiting for a batch, all processes */
     struct lac_marks wait_marks, step_marks, step_like_marks, optimizer_marks, loader_parts;
     struct lac_marks other_work_marks; /**< ranges named validation, checkpoint, ... */
     uint8_t *other_work;               /**< by string id: enum lac_step_kind, 0xff not looked up */
@@ -163,9 +163,9 @@ LAC_MUST_USE enum lac_status lac_pauses_collect(struct lac_diagnosis *diagnosis)
 void lac_pauses_leave_out(struct lac_diagnosis *diagnosis);
 /* devices.c: span, busy, partition, gaps (without causes) */
 LAC_MUST_USE enum lac_status lac_devices_measure(struct lac_diagnosis *diagnosis);
-/* unseen.c: work from before the recording, after the devices */
-LAC_MUST_USE enum lac_status lac_unseen_collect(struct lac_diagnosis *diagnosis);
-void lac_unseen_leave_out(struct lac_diagnosis *diagnosis);
+/* before_capture.c: work from before the recording, after the devices */
+LAC_MUST_USE enum lac_status lac_before_capture_collect(struct lac_diagnosis *diagnosis);
+void lac_exclude_before_capture(struct lac_diagnosis *diagnosis);
 /* kernels.c: totals and order; layout.c; tensor_core.c */
 void lac_kernels_sort(struct lac_diagnosis *diagnosis);
 void lac_layout_measure(struct lac_diagnosis *diagnosis);

@@ -34,7 +34,7 @@ void lac_host_activity_done(struct lac_diagnosis *diagnosis)
     free(diagnosis->other_work_marks.at);
     lac_spans_done(&diagnosis->profiler);
     lac_spans_done(&diagnosis->pauses);
-    lac_spans_done(&diagnosis->unseen);
+    lac_spans_done(&diagnosis->before_capture);
     lac_spans_done(&diagnosis->waits);
 }
 

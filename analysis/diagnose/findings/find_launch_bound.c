@@ -4,7 +4,7 @@
  * room in a full queue: those are not idle time of the device.
  */
 
-#include "analysis/diagnose/findings/capture.h"
+#include "analysis/diagnose/findings/cuda_graph_advice.h"
 
 #include <math.h>
 #include <stdint.h>
@@ -41,13 +41,13 @@ static const char *pays_after(const struct lac_diagnosis *diagnosis,
 static void propose(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
-    struct lac_capture capture;
-    lac_capture_measure(diagnosis, &capture);
+    struct lac_cuda_graph_advice capture;
+    lac_cuda_graph_advice_measure(diagnosis, &capture);
     finding->brief = "fewer launches";
-    finding->change = lac_capture_change(diagnosis, &capture);
+    finding->change = lac_cuda_graph_advice_change(diagnosis, &capture);
     finding->expect = lac_texts_add(
         &analysis->texts, "%s at most: all waiting for launches gone.%s",
-        lac_finding_expect(diagnosis, finding), lac_capture_text(diagnosis, &capture));
+        lac_finding_expect(diagnosis, finding), lac_cuda_graph_advice_text(diagnosis, &capture));
     finding->costs = lac_texts_add(
         &analysis->texts, "%sCompiling takes minutes at the start, again for each new shape.%s",
         capture.can_group ? "A fused optimizer costs nothing. " : "",

@@ -67,21 +67,22 @@ bool lac_find_module_load(const struct lac_diagnosis *diagnosis, struct lac_find
         "It happens in %u of %s after warm-up. Kernels are loaded at their first use: later "
         "loads mean new shapes, or a compiler that starts again for them.",
         (unsigned)hits.count, lac_format_count(hits.steps, "step").text);
-    bool is_once = is_paid_once(&hits);
-    finding->brief = is_once ? "load before the loop" : "one shape for all steps";
-    finding->change = is_once
+    bool is_one_time_cost = is_paid_once(&hits);
+    finding->brief = is_one_time_cost ? "load before the loop" : "one shape for all steps";
+    finding->change = is_one_time_cost
                           ? "CUDA_MODULE_LOADING=EAGER python train.py   # or run each shape "
                             "once before the loop"
                           : "torch._dynamo.mark_dynamic(batch, 0)         # if torch.compile is "
                             "used\nDataLoader(..., drop_last=True)               # no shorter "
                             "last batch";
     finding->expect = lac_finding_expect(diagnosis, finding);
-    finding->costs = is_once ? "A longer start." : "A partial batch an epoch is not trained on.";
+    finding->costs =
+        is_one_time_cost ? "A longer start." : "A partial batch an epoch is not trained on.";
     finding->wrong_if = "the loads go on with one shape for all steps.";
     finding->check = lac_texts_add(&analysis->texts, "record ten steps and analyze them: %s a step",
                                    lac_format_ns(finding->step_mid_ns).text);
-    finding->is_once = is_once;
-    if (is_once) { /* no promise about an epoch */
+    finding->is_one_time_cost = is_one_time_cost;
+    if (is_one_time_cost) { /* no promise about an epoch */
         finding->change_kind = LAC_CHANGE_COMMAND;
         finding->effort = LAC_EFFORT_SETTING;
         finding->severity = LAC_SEVERITY_INFO;

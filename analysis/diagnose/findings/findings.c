@@ -161,7 +161,8 @@ static double rank_of(const struct lac_finding *finding)
     if (isnan(finding->gain_mid_pct)) {
         return RANK_OF_FACTS;
     }
-    return finding->is_once ? fmin(RANK_OF_ONCE, finding->gain_mid_pct) : finding->gain_mid_pct;
+    return finding->is_one_time_cost ? fmin(RANK_OF_ONCE, finding->gain_mid_pct)
+                                     : finding->gain_mid_pct;
 }
 
 static bool comes_before(const struct lac_finding *a, const struct lac_finding *b)

@@ -252,8 +252,8 @@ static void fill_facts(struct lac_diagnosis *diagnosis, const struct lac_loading
 {
     struct lac_loading_facts *facts = &diagnosis->analysis->loading;
     const struct lac_loader_facts *loader = &diagnosis->analysis->loader;
-    struct lac_loader_room room;
-    lac_loader_room(diagnosis, &room);
+    struct lac_shm_budget room;
+    lac_shm_budget(diagnosis, &room);
     facts->allowed_cores = diagnosis->settings.allowed_cores;
     facts->cores_busy = loading->cpu_cores;
     facts->batch_bytes = loading->batch_bytes > 0 ? loading->batch_bytes : LAC_UNKNOWN_NS;
@@ -333,7 +333,7 @@ enum lac_status lac_loading_measure(struct lac_diagnosis *diagnosis)
         status = lac_worker_turns_measure(diagnosis, &loading->turns);
     }
     if (!status) {
-        status = lac_loading_parts(diagnosis, loading);
+        status = lac_fetch_breakdown(diagnosis, loading);
     }
     if (!status) {
         lac_loading_sample(diagnosis, loading, &loading->samples);

@@ -127,8 +127,8 @@ void lac_loading_sample(const struct lac_diagnosis *diagnosis, const struct lac_
                         struct lac_loading_samples *ret_samples);
 void lac_loading_late(const struct lac_diagnosis *diagnosis, double median_ns,
                       struct lac_late_batches *ret_late);
-LAC_MUST_USE enum lac_status lac_loading_parts(struct lac_diagnosis *diagnosis,
-                                               struct lac_loading *loading);
+LAC_MUST_USE enum lac_status lac_fetch_breakdown(struct lac_diagnosis *diagnosis,
+                                                 struct lac_loading *loading);
 
 /** Whether the device feels a wait for data that is worth telling. */
 enum lac_waiting {
@@ -152,17 +152,18 @@ void lac_padding_take_setting(const struct lac_diagnosis *diagnosis);
 /** Whether a range carries such a count: no part of a batch's time. */
 bool lac_is_count_of_padding(const struct lac_model *model, uint32_t slice);
 
-/** batch_parts.c: what a batch spends its time on, as sentences with a space before each; or "". */
-const char *lac_batch_parts_text(const struct lac_diagnosis *diagnosis);
+/** fetch_breakdown.c: what a batch spends its time on, as sentences with a space before each; or
+ * "". */
+const char *lac_fetch_breakdown_text(const struct lac_diagnosis *diagnosis);
 
 /** Where shared memory and memory end: how many workers fit, and sentences about it. */
-struct lac_loader_room {
+struct lac_shm_budget {
     int64_t shm_free_bytes; /**< before the job began; -1 not recorded */
     int64_t memory_bytes;   /**< limit, else available; -1 */
     int32_t workers_most;   /**< that both hold; INT32_MAX not known to end */
 };
-void lac_loader_room(const struct lac_diagnosis *diagnosis, struct lac_loader_room *ret_room);
+void lac_shm_budget(const struct lac_diagnosis *diagnosis, struct lac_shm_budget *ret_room);
 /** " Batches of 12 workers take 912 MB of /dev/shm (64 MB free)." or "". */
-const char *lac_loader_room_text(const struct lac_diagnosis *diagnosis, int32_t workers);
+const char *lac_shm_budget_text(const struct lac_diagnosis *diagnosis, int32_t workers);
 
 #endif

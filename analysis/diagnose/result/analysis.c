@@ -80,7 +80,7 @@ int64_t lac_gap_piece_dur_ns(const struct lac_analysis *analysis, uint64_t piece
     return end_ns - at->start_ns;
 }
 
-uint32_t lac_analysis_beside(const struct lac_analysis *analysis, const char **ret_texts)
+uint32_t lac_analysis_other_phases(const struct lac_analysis *analysis, const char **ret_texts)
 {
     uint32_t count = 0;
     for (uint32_t k = 0; k < analysis->step_kind_count; k++) {

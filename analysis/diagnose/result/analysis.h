@@ -131,7 +131,7 @@ size_t lac_gap_root_text(const struct lac_analysis *analysis, const struct lac_m
 
 /** What the job did beside training, a line a kind of step: those that take a hundredth of the
  * recording or more. @return lines, at most LAC_KIND_COUNT_ */
-uint32_t lac_analysis_beside(const struct lac_analysis *analysis, const char **ret_texts);
+uint32_t lac_analysis_other_phases(const struct lac_analysis *analysis, const char **ret_texts);
 
 enum lac_step_left_out {
     LAC_STEP_KEPT = 0,
@@ -324,7 +324,7 @@ struct lac_finding {
         step_high_ns;      /**< predicted mean step: best, expected, worst; or LAC_UNKNOWN_NS */
     double confidence;     /**< 0..1 */
     bool ends_at_loader;   /**< what it leads to is as fast as batches come: the next limit */
-    bool is_once;          /**< paid once, not by every step: said, but not put first */
+    bool is_one_time_cost; /**< paid once, not by every step: said, but not put first */
     bool distorts;         /**< times say little where it holds: nothing else is judged */
     int32_t workers;       /**< of the loader, that the change asks for; -1: none */
     bool excludes_workers; /**< more workers than there are would not help */

@@ -122,7 +122,7 @@ static enum lac_status by_signs(struct lac_kind_search *search)
     bool has_waited = false;
     for (uint32_t s = 0; s < analysis->step_count; s++) {
         const struct lac_step *step = &analysis->steps[s];
-        const struct lac_step_work *work = &search->works[s];
+        const struct lac_step_features *work = &search->works[s];
         int64_t wait_ns = work->last_wait_end_ns - work->last_wait_ns;
         bool takes_more = usual->waits > 0 && (int64_t)work->waits == usual->waits + 1 &&
                           wait_ns > 3 * usual->wait_ns && wait_ns * 10 > usual->own_ns;
@@ -172,7 +172,7 @@ static enum lac_status by_waits_in_vain(struct lac_kind_search *search)
                           "the loader is asked for a batch that does not come");
         enum lac_status status = lac_stretch_add(search->diagnosis, step->start_ns,
                                                  step->start_ns + step->dur_ns, LAC_KIND_EPOCH_END);
-        const struct lac_step_work *next = &search->works[s + 1];
+        const struct lac_step_features *next = &search->works[s + 1];
         int64_t wait_ns = next->last_wait_end_ns - next->last_wait_ns;
         bool is_long = next->waits == 1 && next->first_batch < 0 && does_training(search, s + 1) &&
                        wait_ns > 3 * search->usual.wait_ns;

@@ -7,7 +7,7 @@
 #include "analysis/diagnose/steps/steps.h" // IWYU pragma: export
 
 /** What the host did in one step. */
-struct lac_step_work {
+struct lac_step_features {
     uint32_t operators, backward, optimizer;     /**< recorded; the last by ranges or its kernels */
     uint32_t waits;                              /**< for batches */
     int64_t first_backward_ns, last_backward_ns; /**< starts */
@@ -29,13 +29,13 @@ struct lac_step_usual {
 
 struct lac_kind_search {
     struct lac_diagnosis *diagnosis;
-    struct lac_step_work *works; /**< by step */
+    struct lac_step_features *works; /**< by step */
     struct lac_step_usual usual;
     int64_t *scratch; /**< room for a number a step */
 };
 
-/* step_work.c: fill `works` and `usual`. One pass over the training processes' threads. */
-LAC_MUST_USE enum lac_status lac_step_works_collect(struct lac_kind_search *search);
+/* step_features.c: fill `works` and `usual`. One pass over the training processes' threads. */
+LAC_MUST_USE enum lac_status lac_step_features_collect(struct lac_kind_search *search);
 
 /** Next to nothing is done in a step: on a trace of the host, by its operators. */
 bool lac_step_does_nothing(const struct lac_kind_search *search, uint32_t step);

@@ -6,17 +6,17 @@
 #include "analysis/diagnose/facts/diagnosis.h"        // IWYU pragma: export
 #include "analysis/diagnose/steps/steps_thresholds.h" // IWYU pragma: export
 
-/* steps.c: where they are; step_period.c: found without names; step_choice.c: which are kept */
+/* steps.c: where they are; step_period.c: found without names; step_filter.c: which are kept */
 LAC_MUST_USE enum lac_status lac_steps_detect(struct lac_diagnosis *diagnosis);
 LAC_MUST_USE enum lac_status lac_steps_by_period(struct lac_diagnosis *diagnosis);
 /* step_optimizer.c: by the optimizer's kernels */
 LAC_MUST_USE enum lac_status lac_steps_by_optimizer_kernels(struct lac_diagnosis *diagnosis);
 /* step_micro.c: accumulated gradients; before it is chosen for whole cycles of them */
 LAC_MUST_USE enum lac_status lac_steps_find_micro(struct lac_diagnosis *diagnosis);
-LAC_MUST_USE enum lac_status lac_steps_choose(struct lac_diagnosis *diagnosis);
-/* step_kinds.c: what the others did, by the names of ranges; step_signs.c: by what they hold */
+LAC_MUST_USE enum lac_status lac_steps_filter(struct lac_diagnosis *diagnosis);
+/* step_kinds.c: what the others did, by the names of ranges; step_classify.c: by what they hold */
 LAC_MUST_USE enum lac_status lac_steps_name_kinds(struct lac_diagnosis *diagnosis);
-LAC_MUST_USE enum lac_status lac_steps_find_kinds(struct lac_diagnosis *diagnosis);
+LAC_MUST_USE enum lac_status lac_steps_classify(struct lac_diagnosis *diagnosis);
 /* phases.c: kinds of steps and phases of the recording, when the subject is known */
 LAC_MUST_USE enum lac_status lac_phases_measure(struct lac_diagnosis *diagnosis);
 /** The last step that starts at or before `t_ns`, near `hint` mostly; LAC_NONE before the first. */

@@ -126,7 +126,7 @@ bool lac_find_affinity(const struct lac_diagnosis *diagnosis, struct lac_finding
         "share the same.%s",
         lac_format_count(workers, "worker").text,
         lac_format_count(loading->mask_cores, "core").text, given, waits,
-        lac_batch_parts_text(diagnosis));
+        lac_fetch_breakdown_text(diagnosis));
     say_change(diagnosis, finding, reason);
     finding->expect = lac_texts_add(&analysis->texts, "%s, with a core for each worker.",
                                     lac_finding_expect(diagnosis, finding));

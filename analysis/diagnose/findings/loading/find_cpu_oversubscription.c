@@ -52,7 +52,7 @@ static void propose_fewer_threads(const struct lac_diagnosis *diagnosis,
         lac_format_count(loading->workers, "worker").text, (unsigned)samples->busy_threads,
         lac_format_count(cores, "core").text, samples->other_cores, samples->other_ready,
         samples->job_cores, samples->job_ready, samples->ready_pct,
-        lac_batch_parts_text(diagnosis));
+        lac_fetch_breakdown_text(diagnosis));
     finding->change =
         "def one_thread(worker):\n"
         "    torch.set_num_threads(1)      # and cv2.setNumThreads(0), where OpenCV is used\n"
@@ -98,7 +98,7 @@ static void propose_cores(const struct lac_diagnosis *diagnosis, struct lac_find
                             lac_format_ns(lac_round(time->s_ns)).text)
             : "";
     finding->why = lac_texts_add(&analysis->texts, "%s%s.%s%s", who, waits, needs,
-                                 lac_batch_parts_text(diagnosis));
+                                 lac_fetch_breakdown_text(diagnosis));
     lac_loading_estimate(diagnosis, finding, loading->free_ns, loading->free_ns, time->step_ns);
     int32_t wanted = lac_cores_wanted(diagnosis);
     finding->change = lac_texts_add(

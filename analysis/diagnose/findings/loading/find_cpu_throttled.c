@@ -38,7 +38,7 @@ bool lac_find_cpu_throttled(const struct lac_diagnosis *diagnosis, struct lac_fi
         "The job's CPU quota %sran out in %.1f of 10 periods a second: all its processes then "
         "stand "
         "still until the next one%s. More workers won't help: they use the quota up sooner.%s",
-        quota, fmin(10.0, samples->throttled_periods), online, lac_batch_parts_text(diagnosis));
+        quota, fmin(10.0, samples->throttled_periods), online, lac_fetch_breakdown_text(diagnosis));
     int32_t cores = lac_cores_wanted(diagnosis);
     finding->change =
         lac_texts_add(&analysis->texts,

@@ -57,7 +57,7 @@ static const char *why_in_process(const struct lac_diagnosis *diagnosis)
             "Loading in the training process (num_workers 0): each batch takes %s, and meanwhile "
             "nothing is trained. The wait is %.1f %% of the steps.%s",
             lac_format_ns(loader->fetch_mean_ns).text, loader->wait_pct_of_steps,
-            lac_batch_parts_text(diagnosis));
+            lac_fetch_breakdown_text(diagnosis));
     }
     const struct lac_device_facts *device = &analysis->devices[analysis->main_device];
     return lac_texts_add(
@@ -68,7 +68,7 @@ static const char *why_in_process(const struct lac_diagnosis *diagnosis)
         "inside it.%s%s",
         lac_format_ns(loader->fetch_mean_ns).text, loader->wait_pct_of_steps,
         (double)loader->starved_ns / 1e6, (double)device->idle_ns / 1e6,
-        lac_batch_parts_text(diagnosis), drained_text(diagnosis));
+        lac_fetch_breakdown_text(diagnosis), drained_text(diagnosis));
 }
 
 static const char *why_workers(const struct lac_diagnosis *diagnosis)
@@ -104,7 +104,8 @@ static const char *why_workers(const struct lac_diagnosis *diagnosis)
         lac_format_ns(loader->fetch_mean_ns).text, lac_format_ns(lac_round(time->data_ns)).text,
         analysis->main_device == LAC_NONE ? "everything else takes"
                                           : "copying, computing and launching take",
-        lac_format_ns(lac_round(time->s_ns)).text, load, waits, lac_batch_parts_text(diagnosis));
+        lac_format_ns(lac_round(time->s_ns)).text, load, waits,
+        lac_fetch_breakdown_text(diagnosis));
 }
 
 /** Slow batches among fast ones hold up the queue: workers until the loader, played again, keeps
@@ -166,12 +167,12 @@ static const char *workers_cost(const struct lac_diagnosis *diagnosis, int32_t a
                              "for %s more.%s",
                              lac_format_count(more, "process").text, (double)cpu_ns / step_ns, of,
                              lac_format_count(ahead * (int64_t)more, "batch").text,
-                             lac_loader_room_text(diagnosis, all));
+                             lac_shm_budget_text(diagnosis, all));
     }
     return lac_texts_add(&analysis->texts, "%s more%s, and shared memory for %s more.%s",
                          lac_format_count(more, "core").text, of,
                          lac_format_count(ahead * (int64_t)more, "batch").text,
-                         lac_loader_room_text(diagnosis, all));
+                         lac_shm_budget_text(diagnosis, all));
 }
 
 bool lac_propose_workers(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
@@ -239,7 +240,7 @@ static bool propose_room(const struct lac_diagnosis *diagnosis, struct lac_findi
         "docker run --shm-size=%lldg ...                                # Docker; or --ipc=host\n"
         "volumes: [{name: shm, emptyDir: {medium: Memory}}]           # Kubernetes, mounted at "
         "/dev/shm",
-        lac_loader_room_text(diagnosis, wanted), (int)wanted, gigabytes);
+        lac_shm_budget_text(diagnosis, wanted), (int)wanted, gigabytes);
     finding->expect =
         lac_texts_add(&analysis->texts, "%s, with both.", lac_finding_expect(diagnosis, finding));
     finding->costs = workers_cost(diagnosis, wanted, (double)finding->step_mid_ns);

@@ -19,8 +19,8 @@ static struct ahead find_ahead(const struct lac_diagnosis *diagnosis)
     const struct lac_loading *loading = diagnosis->loading;
     int32_t workers = diagnosis->analysis->loader.num_workers;
     struct ahead ahead = {0, time->step_ns};
-    struct lac_loader_room room;
-    lac_loader_room(diagnosis, &room);
+    struct lac_shm_budget room;
+    lac_shm_budget(diagnosis, &room);
     for (size_t i = 0; i < sizeof choices / sizeof choices[0]; i++) {
         double needed = (double)workers * choices[i] / (double)loading->prefetch;
         double step_ns = lac_loader_step_ahead(time, loading->free_ns, workers, choices[i], 1.0);

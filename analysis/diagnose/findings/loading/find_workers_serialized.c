@@ -97,7 +97,7 @@ bool lac_find_workers_serialized(const struct lac_diagnosis *diagnosis, struct l
     double best_ns = fmin(time->step_ns, lac_loading_step(diagnosis, alone_ns));
     lac_loading_estimate(diagnosis, finding, best_ns, best_ns, time->step_ns);
     finding->why = lac_texts_add(&analysis->texts, "%s%s", say_sign(diagnosis, sign),
-                                 lac_batch_parts_text(diagnosis));
+                                 lac_fetch_breakdown_text(diagnosis));
     say_change(diagnosis, finding);
     finding->where = diagnosis->settings.loader_at;
     finding->expect = lac_texts_add(

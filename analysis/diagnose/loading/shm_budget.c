@@ -12,13 +12,13 @@ static double room_of(const struct lac_loading *loading, int32_t workers)
     return (double)workers * (double)loading->prefetch * (double)loading->batch_bytes;
 }
 
-void lac_loader_room(const struct lac_diagnosis *diagnosis, struct lac_loader_room *ret_room)
+void lac_shm_budget(const struct lac_diagnosis *diagnosis, struct lac_shm_budget *ret_room)
 {
     const struct lac_loading *loading = diagnosis->loading;
     int64_t limit = lac_setting_count(diagnosis, "host", "memory_limit_bytes", INT64_MAX / 16);
     int64_t available =
         lac_setting_count(diagnosis, "host", "memory_available_bytes", INT64_MAX / 16);
-    *ret_room = (struct lac_loader_room){
+    *ret_room = (struct lac_shm_budget){
         .shm_free_bytes =
             lac_setting_count(diagnosis, "host", "dev_shm_free_bytes", INT64_MAX / 16),
         .memory_bytes = limit > 0 && (available < 0 || limit < available) ? limit : available,
@@ -39,11 +39,11 @@ void lac_loader_room(const struct lac_diagnosis *diagnosis, struct lac_loader_ro
     }
 }
 
-const char *lac_loader_room_text(const struct lac_diagnosis *diagnosis, int32_t workers)
+const char *lac_shm_budget_text(const struct lac_diagnosis *diagnosis, int32_t workers)
 {
     const struct lac_loading *loading = diagnosis->loading;
-    struct lac_loader_room room;
-    lac_loader_room(diagnosis, &room);
+    struct lac_shm_budget room;
+    lac_shm_budget(diagnosis, &room);
     if (!loading || loading->batch_bytes <= 0 || room.shm_free_bytes < 0 || loading->is_threads) {
         return "";
     }

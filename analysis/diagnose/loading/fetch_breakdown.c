@@ -178,7 +178,7 @@ static void walk_all(struct walk *walk, const uint32_t *slices, uint64_t count)
     walk->loading->reads.bytes = has_bytes ? (double)bytes : (double)NAN;
 }
 
-enum lac_status lac_loading_parts(struct lac_diagnosis *diagnosis, struct lac_loading *loading)
+enum lac_status lac_fetch_breakdown(struct lac_diagnosis *diagnosis, struct lac_loading *loading)
 {
     struct lac_loading_facts *facts = &diagnosis->analysis->loading;
     uint64_t count = diagnosis->loader_parts.count + diagnosis->fetch_count;
@@ -217,7 +217,7 @@ enum lac_status lac_loading_parts(struct lac_diagnosis *diagnosis, struct lac_lo
     return LAC_OK;
 }
 
-const char *lac_batch_parts_text(const struct lac_diagnosis *diagnosis)
+const char *lac_fetch_breakdown_text(const struct lac_diagnosis *diagnosis)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
     const struct lac_loader_facts *loader = &analysis->loader;

@@ -125,7 +125,7 @@ static enum lac_status look_at(struct look *look, uint64_t slice)
     look->is_done = true;
     const struct first_op *first = &look->first[at];
     return waited_unseen(look, first)
-               ? lac_spans_add_unsorted(&look->diagnosis->unseen, look->from_ns,
+               ? lac_spans_add_unsorted(&look->diagnosis->before_capture, look->from_ns,
                                         slices->start_ns[first->slice])
                : LAC_OK;
 }
@@ -154,7 +154,7 @@ static enum lac_status look_at_device(struct look *look, int64_t device)
     return status;
 }
 
-enum lac_status lac_unseen_collect(struct lac_diagnosis *diagnosis)
+enum lac_status lac_before_capture_collect(struct lac_diagnosis *diagnosis)
 {
     const struct lac_analysis *analysis = diagnosis->analysis;
     if (analysis->main_device == LAC_NONE) {
@@ -162,17 +162,17 @@ enum lac_status lac_unseen_collect(struct lac_diagnosis *diagnosis)
     }
     struct look look = {.diagnosis = diagnosis};
     enum lac_status status = look_at_device(&look, analysis->devices[analysis->main_device].id);
-    lac_spans_normalize(&diagnosis->unseen, 0);
+    lac_spans_normalize(&diagnosis->before_capture, 0);
     return status;
 }
 
-void lac_unseen_leave_out(struct lac_diagnosis *diagnosis)
+void lac_exclude_before_capture(struct lac_diagnosis *diagnosis)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
     for (uint32_t s = 0; s < analysis->step_count; s++) {
         struct lac_step *step = &analysis->steps[s];
         int64_t end_ns = step->start_ns + step->dur_ns;
-        if (lac_spans_length_inside(&diagnosis->unseen, step->start_ns, end_ns) > 0) {
+        if (lac_spans_length_inside(&diagnosis->before_capture, step->start_ns, end_ns) > 0) {
             step->left_out = LAC_STEP_TRUNCATED;
         }
     }

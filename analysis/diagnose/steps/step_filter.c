@@ -342,7 +342,7 @@ static void summarise(struct lac_analysis *analysis, int64_t *scratch)
     analysis->step_spread_pct = 100.0 * deviation / sqrt((double)count) / mean;
 }
 
-enum lac_status lac_steps_choose(struct lac_diagnosis *diagnosis)
+enum lac_status lac_steps_filter(struct lac_diagnosis *diagnosis)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
     if (analysis->step_count == 0) {
@@ -357,7 +357,7 @@ enum lac_status lac_steps_choose(struct lac_diagnosis *diagnosis)
     if (!status) {
         leave_out_warm_up(diagnosis, scratch);
         lac_pauses_leave_out(diagnosis);
-        lac_unseen_leave_out(diagnosis);
+        lac_exclude_before_capture(diagnosis);
         leave_out_others(diagnosis, scratch);
         status = lac_steps_name_kinds(diagnosis);
     }
@@ -365,7 +365,7 @@ enum lac_status lac_steps_choose(struct lac_diagnosis *diagnosis)
         status = lac_steps_find_micro(diagnosis);
     }
     if (!status) {
-        status = lac_steps_find_kinds(diagnosis);
+        status = lac_steps_classify(diagnosis);
     }
     if (!status) {
         leave_out_partial_cycle(analysis, scratch);

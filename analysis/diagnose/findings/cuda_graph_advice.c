@@ -1,8 +1,9 @@
-#include "analysis/diagnose/findings/capture.h"
+#include "analysis/diagnose/findings/cuda_graph_advice.h"
 
 #include <stdint.h>
 
-static void count_kernels(const struct lac_diagnosis *diagnosis, struct lac_capture *capture)
+static void count_kernels(const struct lac_diagnosis *diagnosis,
+                          struct lac_cuda_graph_advice *capture)
 {
     const struct lac_model *model = diagnosis->model;
     const struct lac_step_operations *work = diagnosis->step_operations;
@@ -42,10 +43,11 @@ static bool steps_vary(const struct lac_analysis *analysis)
     return most > least + least / 100 + 1;
 }
 
-void lac_capture_measure(const struct lac_diagnosis *diagnosis, struct lac_capture *ret_capture)
+void lac_cuda_graph_advice_measure(const struct lac_diagnosis *diagnosis,
+                                   struct lac_cuda_graph_advice *ret_capture)
 {
     const struct lac_analysis *analysis = diagnosis->analysis;
-    *ret_capture = (struct lac_capture){0};
+    *ret_capture = (struct lac_cuda_graph_advice){0};
     count_kernels(diagnosis, ret_capture);
     if (diagnosis->main_host != LAC_NONE) {
         const struct lac_host *host = &diagnosis->hosts[diagnosis->main_host];
@@ -60,8 +62,8 @@ void lac_capture_measure(const struct lac_diagnosis *diagnosis, struct lac_captu
     ret_capture->varies = steps_vary(analysis);
 }
 
-const char *lac_capture_text(const struct lac_diagnosis *diagnosis,
-                             const struct lac_capture *capture)
+const char *lac_cuda_graph_advice_text(const struct lac_diagnosis *diagnosis,
+                                       const struct lac_cuda_graph_advice *capture)
 {
     struct lac_text **texts = &diagnosis->analysis->texts;
     if (capture->captured_pct >= CAPTURED_MIN_PCT) {
@@ -88,8 +90,8 @@ const char *lac_capture_text(const struct lac_diagnosis *diagnosis,
            "others and waits once at most.";
 }
 
-const char *lac_capture_change(const struct lac_diagnosis *diagnosis,
-                               const struct lac_capture *capture)
+const char *lac_cuda_graph_advice_change(const struct lac_diagnosis *diagnosis,
+                                         const struct lac_cuda_graph_advice *capture)
 {
     if (lac_framework_of(diagnosis->model) == LAC_FRAMEWORK_TENSORFLOW) {
         return "@tf.function(jit_compile=True)";

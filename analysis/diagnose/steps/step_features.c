@@ -36,7 +36,7 @@ static int64_t bytes_to_host(const struct lac_model *model, uint64_t copy)
     return model->copies[row].bytes > 0 ? model->copies[row].bytes : 0;
 }
 
-static void add_call(const struct lac_diagnosis *diagnosis, struct lac_step_work *work,
+static void add_call(const struct lac_diagnosis *diagnosis, struct lac_step_features *work,
                      uint64_t call)
 {
     const struct lac_slices *slices = &diagnosis->model->slices;
@@ -52,7 +52,8 @@ static void add_call(const struct lac_diagnosis *diagnosis, struct lac_step_work
     }
 }
 
-static void add_range(struct lac_diagnosis *diagnosis, struct lac_step_work *work, uint64_t slice)
+static void add_range(struct lac_diagnosis *diagnosis, struct lac_step_features *work,
+                      uint64_t slice)
 {
     const struct lac_slices *slices = &diagnosis->model->slices;
     work->operators += slices->kind[slice] != LAC_SLICE_RANGE; /* or of no kind that is known */
@@ -68,8 +69,8 @@ static void add_range(struct lac_diagnosis *diagnosis, struct lac_step_work *wor
     work->optimizer += class == LAC_HOST_OPTIMIZER;
 }
 
-static void add_named(const struct lac_slices *slices, struct lac_step_work *work, uint64_t slice,
-                      uint8_t what)
+static void add_named(const struct lac_slices *slices, struct lac_step_features *work,
+                      uint64_t slice, uint8_t what)
 {
     int64_t start_ns = slices->start_ns[slice];
     int64_t end_ns = start_ns + slices->dur_ns[slice];
@@ -141,7 +142,7 @@ static void add_waits(struct lac_kind_search *search)
         if (wait->start_ns >= step->start_ns + step->dur_ns) {
             continue;
         }
-        struct lac_step_work *work = &search->works[at];
+        struct lac_step_features *work = &search->works[at];
         uint32_t row = model->slices.detail[wait->slice];
         int64_t batch = row < model->loader_info_count ? model->loader_infos[row].batch : -1;
         if (work->waits++ == 0) {
@@ -174,7 +175,7 @@ static int64_t median(int64_t *values, uint32_t count)
 
 enum what { OF_OPS, OF_OPERATORS, OF_OWN, OF_BACKWARD, OF_WAITS, OF_WAIT_NS, OF_BYTES };
 
-static int64_t value_of(const struct lac_step *step, const struct lac_step_work *work,
+static int64_t value_of(const struct lac_step *step, const struct lac_step_features *work,
                         enum what what)
 {
     switch (what) {
@@ -247,7 +248,7 @@ bool lac_step_does_nothing(const struct lac_kind_search *search, uint32_t step)
     return usual->operators > 0 && (int64_t)search->works[step].operators * 10 <= usual->operators;
 }
 
-enum lac_status lac_step_works_collect(struct lac_kind_search *search)
+enum lac_status lac_step_features_collect(struct lac_kind_search *search)
 {
     struct lac_diagnosis *diagnosis = search->diagnosis;
     const struct lac_model *model = diagnosis->model;
@@ -258,7 +259,7 @@ enum lac_status lac_step_works_collect(struct lac_kind_search *search)
     }
     memset(names, NOT_LOOKED_UP, name_count);
     for (uint32_t s = 0; s < diagnosis->analysis->step_count; s++) {
-        search->works[s] = (struct lac_step_work){.first_batch = -1, .last_batch = -1};
+        search->works[s] = (struct lac_step_features){.first_batch = -1, .last_batch = -1};
     }
     for (uint32_t t = 0; t < model->recorded_track_count && !diagnosis->has_device_steps; t++) {
         const struct lac_track *track = &model->tracks[t];

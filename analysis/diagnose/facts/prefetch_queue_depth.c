@@ -1,4 +1,4 @@
-#include "analysis/diagnose/facts/batches_ready.h"
+#include "analysis/diagnose/facts/prefetch_queue_depth.h"
 
 #include "analysis/model/strings.h"
 
@@ -239,7 +239,7 @@ static bool has_counter(const struct lac_model *model)
     return false;
 }
 
-enum lac_status lac_batches_ready_add(struct lac_model *model)
+enum lac_status lac_prefetch_queue_depth_add(struct lac_model *model)
 {
     if (model->loader_info_count == 0 || has_counter(model)) {
         return LAC_OK;

@@ -1,5 +1,5 @@
-#ifndef LAC_ANALYSIS_DIAGNOSE_BATCHES_READY_H
-#define LAC_ANALYSIS_DIAGNOSE_BATCHES_READY_H
+#ifndef LAC_ANALYSIS_DIAGNOSE_PREFETCH_QUEUE_DEPTH_H
+#define LAC_ANALYSIS_DIAGNOSE_PREFETCH_QUEUE_DEPTH_H
 
 #include "analysis/model/model.h"  // IWYU pragma: export
 #include "analysis/model/status.h" // IWYU pragma: export
@@ -13,6 +13,6 @@
  * where several processes wait for batches (a number alone does not tell whose batch it is), and
  * where the trace has such a counter already. O(slices of threads + n log n of the batches).
  */
-LAC_MUST_USE enum lac_status lac_batches_ready_add(struct lac_model *model);
+LAC_MUST_USE enum lac_status lac_prefetch_queue_depth_add(struct lac_model *model);
 
 #endif

@@ -21,7 +21,7 @@ enum {
 static bool lacks_training(const struct lac_kind_search *search, uint32_t s)
 {
     const struct lac_step *step = &search->diagnosis->analysis->steps[s];
-    const struct lac_step_work *work = &search->works[s];
+    const struct lac_step_features *work = &search->works[s];
     if (!lac_step_kind_is_open(step) || lac_step_does_nothing(search, s) || work->backward > 0 ||
         work->optimizer > 0) {
         return false;
@@ -86,7 +86,8 @@ static enum lac_status find_validation_runs(struct lac_kind_search *search)
         const struct lac_step *last = &analysis->steps[end - 1];
         int64_t to_ns = last->start_ns + last->dur_ns;
         /* where a checkpoint follows, its step begins with what is left of the validation */
-        const struct lac_step_work *next = end < analysis->step_count ? &search->works[end] : NULL;
+        const struct lac_step_features *next =
+            end < analysis->step_count ? &search->works[end] : NULL;
         bool is_writing = next && next->writing.end_ns > next->writing.start_ns;
         if (is_writing && next->backward == 0 && next->optimizer == 0) {
             to_ns = next->writing.start_ns;
@@ -158,7 +159,7 @@ static struct lac_span writing_inside(const struct lac_kind_search *search, uint
 {
     const struct lac_diagnosis *diagnosis = search->diagnosis;
     const struct lac_step *step = &diagnosis->analysis->steps[s];
-    const struct lac_step_work *work = &search->works[s];
+    const struct lac_step_features *work = &search->works[s];
     struct lac_span none = {0, 0};
     int64_t own_ns = lac_step_own_ns(step);
     if (!lac_step_kind_is_open(step)) {
@@ -192,7 +193,7 @@ static enum lac_status find_checkpoints(struct lac_kind_search *search)
         all += writing.end_ns > writing.start_ns;
     }
     for (uint32_t s = 0; s < analysis->step_count; s++) {
-        struct lac_step_work *work = &search->works[s];
+        struct lac_step_features *work = &search->works[s];
         if (all * 3 > analysis->step_count) { /* it is what this job does */
             work->writing = (struct lac_span){0, 0};
         }
@@ -226,7 +227,7 @@ static enum lac_status find_checkpoints(struct lac_kind_search *search)
 static bool holds_validation(const struct lac_kind_search *search, uint32_t s)
 {
     const struct lac_step *step = &search->diagnosis->analysis->steps[s];
-    const struct lac_step_work *work = &search->works[s];
+    const struct lac_step_features *work = &search->works[s];
     const struct lac_step_usual *usual = &search->usual;
     bool may_be = lac_step_kind_is_open(step) || work->writing.end_ns > work->writing.start_ns;
     return may_be && usual->trains_by_host && work->backward > 0 &&
@@ -244,7 +245,7 @@ static enum lac_status find_validation_inside(struct lac_kind_search *search)
     }
     for (uint32_t s = 0; s < analysis->step_count && all * 3 <= analysis->step_count; s++) {
         struct lac_step *step = &analysis->steps[s];
-        const struct lac_step_work *work = &search->works[s];
+        const struct lac_step_features *work = &search->works[s];
         if (!holds_validation(search, s)) {
             continue;
         }
@@ -394,7 +395,7 @@ static void find_others(struct lac_kind_search *search)
     }
 }
 
-enum lac_status lac_steps_find_kinds(struct lac_diagnosis *diagnosis)
+enum lac_status lac_steps_classify(struct lac_diagnosis *diagnosis)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
     struct lac_kind_search search = {.diagnosis = diagnosis};
@@ -402,7 +403,7 @@ enum lac_status lac_steps_find_kinds(struct lac_diagnosis *diagnosis)
     search.scratch = malloc(analysis->step_count * sizeof *search.scratch);
     enum lac_status status = search.works && search.scratch ? LAC_OK : LAC_ERR_NOMEM;
     if (!status) {
-        status = lac_step_works_collect(&search);
+        status = lac_step_features_collect(&search);
     }
     if (!status) {
         status = find_checkpoints(&search);

@@ -1,5 +1,5 @@
-#ifndef LAC_ANALYSIS_DIAGNOSE_CAPTURE_H
-#define LAC_ANALYSIS_DIAGNOSE_CAPTURE_H
+#ifndef LAC_ANALYSIS_DIAGNOSE_CUDA_GRAPH_ADVICE_H
+#define LAC_ANALYSIS_DIAGNOSE_CUDA_GRAPH_ADVICE_H
 
 /*
  * Private: whether CUDA graphs can hold the steps. A graph repeats the same launches; what waits,
@@ -8,21 +8,22 @@
 
 #include "analysis/diagnose/findings/findings.h" // IWYU pragma: export
 
-struct lac_capture {
+struct lac_cuda_graph_advice {
     double captured_pct;   /**< of the kernels are launched by graphs now */
     double waits_per_step; /**< blocking calls of the host */
     bool allocates;        /**< memory is allocated or released inside steps */
     bool varies;           /**< steps differ in how many operations they launch */
     bool can_group;        /**< the optimizer was not seen to launch for many parameters at once */
 };
-void lac_capture_measure(const struct lac_diagnosis *diagnosis, struct lac_capture *ret_capture);
+void lac_cuda_graph_advice_measure(const struct lac_diagnosis *diagnosis,
+                                   struct lac_cuda_graph_advice *ret_capture);
 
 /** What stands in the way of a graph, or that nothing was seen: a sentence with a space before. */
-const char *lac_capture_text(const struct lac_diagnosis *diagnosis,
-                             const struct lac_capture *capture);
+const char *lac_cuda_graph_advice_text(const struct lac_diagnosis *diagnosis,
+                                       const struct lac_cuda_graph_advice *capture);
 
 /** The cheap change first, then compiling; with graphs only where nothing stands in the way. */
-const char *lac_capture_change(const struct lac_diagnosis *diagnosis,
-                               const struct lac_capture *capture);
+const char *lac_cuda_graph_advice_change(const struct lac_diagnosis *diagnosis,
+                                         const struct lac_cuda_graph_advice *capture);
 
 #endif
