@@ -10,26 +10,26 @@ enum { NOT_LOOKED_UP = 0xff };
 
 enum lac_api_class lac_api_class_of(const struct lac_diagnosis *diagnosis, uint32_t id)
 {
-    uint8_t class = diagnosis->api_class[id];
-    if (class == NOT_LOOKED_UP) {
+    uint8_t api_class = diagnosis->api_class[id];
+    if (api_class == NOT_LOOKED_UP) {
         const struct lac_strings *strings = &diagnosis->model->strings;
-        class = (uint8_t)lac_names_api_class(lac_strings_get(strings, id),
-                                             lac_strings_length(strings, id));
-        diagnosis->api_class[id] = class;
+        api_class = (uint8_t)lac_names_api_class(lac_strings_get(strings, id),
+                                                 lac_strings_length(strings, id));
+        diagnosis->api_class[id] = api_class;
     }
-    return (enum lac_api_class) class;
+    return (enum lac_api_class)api_class;
 }
 
 enum lac_host_class lac_host_class_of(const struct lac_diagnosis *diagnosis, uint32_t id)
 {
-    uint8_t class = diagnosis->host_class[id];
-    if (class == NOT_LOOKED_UP) {
+    uint8_t host_class = diagnosis->host_class[id];
+    if (host_class == NOT_LOOKED_UP) {
         const struct lac_strings *strings = &diagnosis->model->strings;
-        class = (uint8_t)lac_names_host_class(lac_strings_get(strings, id),
-                                              lac_strings_length(strings, id));
-        diagnosis->host_class[id] = class;
+        host_class = (uint8_t)lac_names_host_class(lac_strings_get(strings, id),
+                                                   lac_strings_length(strings, id));
+        diagnosis->host_class[id] = host_class;
     }
-    return (enum lac_host_class) class;
+    return (enum lac_host_class)host_class;
 }
 
 const struct lac_name_class *lac_kernel_class_of(const struct lac_diagnosis *diagnosis,
@@ -118,11 +118,11 @@ static enum lac_status census_track(struct lac_diagnosis *diagnosis, uint32_t tr
             diagnosis->has_python = true;
         } else if (kind == LAC_SLICE_OP || kind == LAC_SLICE_RANGE || kind == LAC_SLICE_OTHER) {
             diagnosis->has_operators = diagnosis->has_operators || kind == LAC_SLICE_OP;
-            enum lac_host_class class = lac_host_class_of(diagnosis, slices->name[i]);
-            if (class == LAC_HOST_LOADER_WAIT || class == LAC_HOST_STEP) {
+            enum lac_host_class host_class = lac_host_class_of(diagnosis, slices->name[i]);
+            if (host_class == LAC_HOST_LOADER_WAIT || host_class == LAC_HOST_STEP) {
                 flags |= LAC_TRACK_TRAINS;
             }
-            if (class == LAC_HOST_BACKWARD || class == LAC_HOST_OPTIMIZER) {
+            if (host_class == LAC_HOST_BACKWARD || host_class == LAC_HOST_OPTIMIZER) {
                 diagnosis->has_backward = true;
             }
         }

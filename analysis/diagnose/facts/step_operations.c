@@ -143,11 +143,11 @@ struct frame {
 static uint8_t context_of(struct lac_diagnosis *diagnosis, uint64_t slice, uint8_t outer)
 {
     uint32_t name = diagnosis->model->slices.name[slice];
-    enum lac_host_class class = lac_host_class_of(diagnosis, name);
-    if (class == LAC_HOST_OPTIMIZER) {
+    enum lac_host_class host_class = lac_host_class_of(diagnosis, name);
+    if (host_class == LAC_HOST_OPTIMIZER) {
         return outer | LAC_OPERATION_IN_OPTIMIZER;
     }
-    if (class == LAC_HOST_BACKWARD) {
+    if (host_class == LAC_HOST_BACKWARD) {
         return outer | LAC_OPERATION_IN_BACKWARD;
     }
     bool is_again = (outer & LAC_OPERATION_IN_BACKWARD) != 0 &&

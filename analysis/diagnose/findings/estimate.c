@@ -103,10 +103,10 @@ void lac_change_from_saving(const struct lac_diagnosis *diagnosis, const struct 
                             double factor, struct lac_change *ret_change)
 {
     lac_change_clear(ret_change);
-    for (int class = 0; class < LAC_OP_CLASS_COUNT_; class ++) {
-        double all_ns = diagnosis->time->class_ns[class];
+    for (int op_class = 0; op_class < LAC_OP_CLASS_COUNT_; op_class++) {
+        double all_ns = diagnosis->time->class_ns[op_class];
         if (all_ns > 0.0) {
-            ret_change->factor[class] = fmax(0.0, 1.0 - factor * saving->ns[class] / all_ns);
+            ret_change->factor[op_class] = fmax(0.0, 1.0 - factor * saving->ns[op_class] / all_ns);
         }
     }
 }

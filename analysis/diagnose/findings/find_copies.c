@@ -30,26 +30,26 @@ static void add_evidence(const struct lac_diagnosis *diagnosis, struct lac_findi
     }
 }
 
-static double gb_per_s(const struct lac_step_time *time, enum lac_op_class class)
+static double gb_per_s(const struct lac_step_time *time, enum lac_op_class op_class)
 {
-    return time->class_total_ns[class] > 0.0
-               ? time->class_bytes[class] / time->class_total_ns[class]
+    return time->class_total_ns[op_class] > 0.0
+               ? time->class_bytes[op_class] / time->class_total_ns[op_class]
                : 0.0;
 }
 
 /** Whether the copies of that class are worth a finding; estimates it. */
 static bool open_finding(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
-                         enum lac_op_class class, const struct lac_what_if_changes *what_if)
+                         enum lac_op_class op_class, const struct lac_what_if_changes *what_if)
 {
     const struct lac_step_time *time = diagnosis->time;
-    if (lac_pct_of_step(diagnosis, time->class_ns[class]) < COST_MIN_PCT) {
+    if (lac_pct_of_step(diagnosis, time->class_ns[op_class]) < COST_MIN_PCT) {
         return false;
     }
     lac_finding_estimate(diagnosis, finding, what_if);
     if (finding->gain_mid_pct < GAIN_MIN_PCT) { /* hidden behind something longer: no finding */
         return false;
     }
-    lac_finding_cost(diagnosis, finding, time->class_ns[class]);
+    lac_finding_cost(diagnosis, finding, time->class_ns[op_class]);
     finding->severity = lac_severity_of_gain(finding->gain_mid_pct);
     return true;
 }

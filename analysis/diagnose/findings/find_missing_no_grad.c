@@ -42,8 +42,8 @@ static int64_t nodes_built(const struct lac_diagnosis *diagnosis, const struct l
             continue;
         }
         seen++;
-        enum lac_host_class class = lac_host_class_of(diagnosis, model->slices.name[i]);
-        if (class == LAC_HOST_BACKWARD || class == LAC_HOST_OPTIMIZER) {
+        enum lac_host_class host_class = lac_host_class_of(diagnosis, model->slices.name[i]);
+        if (host_class == LAC_HOST_BACKWARD || host_class == LAC_HOST_OPTIMIZER) {
             return 0;
         }
         int64_t number = sequence_of(model, i);

@@ -83,7 +83,7 @@ static bool is_one_of(const char *name, const char *const *names, size_t count)
     return false;
 }
 
-static const char *change_of(const struct lac_diagnosis *diagnosis, const char *class)
+static const char *change_of(const struct lac_diagnosis *diagnosis, const char *optimizer_class)
 {
     static const char *const foreach[] = {"SGD",     "Adam",   "AdamW",    "NAdam",
                                           "RAdam",   "Adamax", "Adadelta", "Adagrad",
@@ -93,18 +93,18 @@ static const char *change_of(const struct lac_diagnosis *diagnosis, const char *
     if (lac_framework_of(diagnosis->model) != LAC_FRAMEWORK_PYTORCH) {
         return "one launch for all parameters: group their updates";
     }
-    bool is_later = strcmp(class, "SGD") == 0 || strcmp(class, "Adagrad") == 0;
-    if (is_one_of(class, fused, sizeof fused / sizeof fused[0])) {
+    bool is_later = strcmp(optimizer_class, "SGD") == 0 || strcmp(optimizer_class, "Adagrad") == 0;
+    if (is_one_of(optimizer_class, fused, sizeof fused / sizeof fused[0])) {
         return lac_texts_add(texts,
                              "optimizer = torch.optim.%s(model.parameters(), ..., foreach=True)\n"
                              "# or fused=True: from PyTorch 2.%d on, one kernel for all",
-                             class, is_later ? 3 : 0);
+                             optimizer_class, is_later ? 3 : 0);
     }
-    if (is_one_of(class, foreach, sizeof foreach / sizeof foreach[0])) {
+    if (is_one_of(optimizer_class, foreach, sizeof foreach / sizeof foreach[0])) {
         return lac_texts_add(texts,
                              "optimizer = torch.optim.%s(model.parameters(), ..., "
                              "foreach=True)",
-                             class);
+                             optimizer_class);
     }
     return "# in the optimizer's step(), all parameters at once instead of a loop:\n"
            "torch._foreach_mul_(momenta, beta)\n"
@@ -116,8 +116,8 @@ static void explain(const struct lac_diagnosis *diagnosis, struct lac_finding *f
                     const struct optimizer *optimizer)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
-    char class[40];
-    class_of_range(diagnosis, optimizer->longest_range, class, sizeof class);
+    char optimizer_class[40];
+    class_of_range(diagnosis, optimizer->longest_range, optimizer_class, sizeof optimizer_class);
     double steps = diagnosis->step_operations->steps;
     finding->title = lac_texts_add(
         &analysis->texts,
@@ -128,14 +128,15 @@ static void explain(const struct lac_diagnosis *diagnosis, struct lac_finding *f
         lac_format_pct(finding->cost_pct).text);
     finding->why = lac_texts_add(
         &analysis->texts,
-        "%s%s launches %s kernels a step, %s of them one by one; the host is in it for %s.", class,
-        class[0] == '\0' ? "It" : "", lac_format_rate((double)optimizer->count / steps).text,
+        "%s%s launches %s kernels a step, %s of them one by one; the host is in it for %s.",
+        optimizer_class, optimizer_class[0] == '\0' ? "It" : "",
+        lac_format_rate((double)optimizer->count / steps).text,
         lac_format_pct(lac_pct((int64_t)(optimizer->count - optimizer->grouped_count),
                                (int64_t)optimizer->count))
             .text,
         lac_format_ns(lac_round(optimizer->range_ns)).text);
     finding->brief = "foreach or fused optimizer";
-    finding->change = change_of(diagnosis, class);
+    finding->change = change_of(diagnosis, optimizer_class);
     finding->expect = lac_finding_expect(diagnosis, finding);
     finding->costs = "foreach needs memory for one more copy of what it updates at a time; fused "
                      "needs none. The numbers stay the same but for rounding.";

@@ -280,28 +280,28 @@ static bool is_eligible(const char *name, size_t length, enum lac_family family)
 
 void lac_names_classify(const char *name, size_t length, struct lac_name_class *ret_class)
 {
-    struct lac_name_class class = {0};
-    class.is_strict_layout = is_strict_layout(name, length);
+    struct lac_name_class name_class = {0};
+    name_class.is_strict_layout = is_strict_layout(name, length);
     if (lac_names_match(LAC_NAMES_COMM, name, length)) {
-        class.is_comm = true;
-        class.family = LAC_FAMILY_COMM;
-        class.tensor_core = LAC_TENSOR_CORE_NO;
-        *ret_class = class;
+        name_class.is_comm = true;
+        name_class.family = LAC_FAMILY_COMM;
+        name_class.tensor_core = LAC_TENSOR_CORE_NO;
+        *ret_class = name_class;
         return;
     }
-    class.layout =
+    name_class.layout =
         (enum lac_layout_class)match_value(LAC_NAMES_LAYOUT, name, length, LAC_LAYOUT_NONE);
-    if (class.layout == LAC_LAYOUT_L || class.layout == LAC_LAYOUT_PD) {
-        class.family = LAC_FAMILY_LAYOUT;
-    } else if (class.layout == LAC_LAYOUT_U || class.layout == LAC_LAYOUT_K) {
-        class.family = LAC_FAMILY_COPY;
+    if (name_class.layout == LAC_LAYOUT_L || name_class.layout == LAC_LAYOUT_PD) {
+        name_class.family = LAC_FAMILY_LAYOUT;
+    } else if (name_class.layout == LAC_LAYOUT_U || name_class.layout == LAC_LAYOUT_K) {
+        name_class.family = LAC_FAMILY_COPY;
     } else {
-        class.family =
+        name_class.family =
             (enum lac_family)match_value(LAC_NAMES_FAMILY, name, length, LAC_FAMILY_OTHER);
     }
-    class.tensor_core = tensor_core_of(name, length, class.family);
-    class.is_eligible = is_eligible(name, length, class.family);
-    *ret_class = class;
+    name_class.tensor_core = tensor_core_of(name, length, name_class.family);
+    name_class.is_eligible = is_eligible(name, length, name_class.family);
+    *ret_class = name_class;
 }
 
 enum lac_api_class lac_names_api_class(const char *name, size_t length)

@@ -299,16 +299,16 @@ static void family_and_word(const char *family, const char *name, size_t length,
     join(out, capacity_bytes, family, word, "");
 }
 
-static void describe(const char *name, size_t length, const struct lac_name_class *class, char *out,
-                     size_t capacity_bytes)
+static void describe(const char *name, size_t length, const struct lac_name_class *name_class,
+                     char *out, size_t capacity_bytes)
 {
     char tile[16];
-    switch (class->family) {
+    switch (name_class->family) {
     case LAC_FAMILY_GEMM:
     case LAC_FAMILY_CONV:
         tile_text(name, length, tile, sizeof tile);
         join(out, capacity_bytes,
-             class->family == LAC_FAMILY_CONV ? conv_word(name, length) : "gemm",
+             name_class->family == LAC_FAMILY_CONV ? conv_word(name, length) : "gemm",
              data_type(name, length), tile);
         return;
     case LAC_FAMILY_ATTENTION:
@@ -322,7 +322,7 @@ static void describe(const char *name, size_t length, const struct lac_name_clas
         return;
     case LAC_FAMILY_COPY:
         join(out, capacity_bytes,
-             class->layout == LAC_LAYOUT_K ? "cast" : layout_word(name, length), "", "");
+             name_class->layout == LAC_LAYOUT_K ? "cast" : layout_word(name, length), "", "");
         return;
     case LAC_FAMILY_ELEMENTWISE:
         if (!has(name, length, "at::native")) {
@@ -364,13 +364,13 @@ size_t lac_kernel_short_name(const char *name, size_t length, char *out, size_t 
     if (capacity_bytes == 0) {
         return 0;
     }
-    struct lac_name_class class;
+    struct lac_name_class name_class;
     if (length > LOOK_BYTES_MAX) {
         length = LOOK_BYTES_MAX;
     }
-    lac_names_classify(name, length, &class);
+    lac_names_classify(name, length, &name_class);
     char text[SHORT_BYTES];
-    describe(name, length, &class, text, sizeof text);
+    describe(name, length, &name_class, text, sizeof text);
     size_t used = strlen(text);
     if (used > capacity_bytes - 1) {
         used = capacity_bytes - 1;

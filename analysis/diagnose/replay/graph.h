@@ -80,8 +80,8 @@ struct lac_graph_op {
     int32_t before;                         /**< ordinal of the operation before it on its stream */
     int32_t depends;                        /**< ordinal of what it waits for on another stream */
     float latency_ns, pause_ns, depends_ns; /**< after launch, stream and dependency */
-    bool overlaps; /**< starts before the one before it ends: pause counts from its start */
-    uint8_t class; /**< enum lac_op_class */
+    bool overlaps;    /**< starts before the one before it ends: pause counts from its start */
+    uint8_t op_class; /**< enum lac_op_class */
 };
 
 /** A batch that the training process took inside the window. */

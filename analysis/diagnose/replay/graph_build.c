@@ -30,8 +30,8 @@ static void count_per_step(struct lac_graph *graph)
 {
     uint32_t copies = 0;
     for (uint32_t o = graph->first; o < graph->op_count; o++) {
-        uint8_t class = graph->ops[o].class;
-        copies += class == LAC_OP_COPY_PAGEABLE || class == LAC_OP_COPY_PINNED;
+        uint8_t op_class = graph->ops[o].op_class;
+        copies += op_class == LAC_OP_COPY_PAGEABLE || op_class == LAC_OP_COPY_PINNED;
     }
     graph->ops_per_step = (graph->op_count - graph->first) / graph->step_count;
     graph->copies_per_step = (copies + graph->step_count / 2) / graph->step_count;

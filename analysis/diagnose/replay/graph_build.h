@@ -15,7 +15,7 @@ struct lac_graph_call {
     uint32_t last_op; /**< the last operation that it launched, or LAC_NONE */
     uint32_t batch;   /**< number of the wait, LAC_NONE: a call */
     uint32_t begin_node, end_node;
-    uint8_t class; /**< enum lac_api_class */
+    uint8_t api_class; /**< enum lac_api_class */
 };
 
 struct lac_graph_builder {

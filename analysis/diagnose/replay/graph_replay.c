@@ -221,27 +221,27 @@ static double copy_ahead(struct replay *replay, const struct lac_graph_op *op, d
     return replay->copies > replay->graph->copies_per_step ? replay->copied[earlier % ring] : NEVER;
 }
 
-static bool goes_ahead(const struct lac_change *change, uint8_t class)
+static bool goes_ahead(const struct lac_change *change, uint8_t op_class)
 {
-    return change->copies_ahead &&
-           (class == LAC_OP_COPY_PINNED || (class == LAC_OP_COPY_PAGEABLE && change->pins_copies));
+    return change->copies_ahead && (op_class == LAC_OP_COPY_PINNED ||
+                                    (op_class == LAC_OP_COPY_PAGEABLE && change->pins_copies));
 }
 
 static void play_operation(struct replay *replay, const struct lac_graph_op *op, int32_t ordinal)
 {
     const struct lac_graph *graph = replay->graph;
     const struct lac_change *change = replay->change;
-    double dur_ns = (double)(op->end_ns - op->start_ns) * change->factor[op->class];
+    double dur_ns = (double)(op->end_ns - op->start_ns) * change->factor[op->op_class];
     double launched_ns = op->node == LAC_NONE ? NEVER : replay->host[op->node];
     double start_ns = time_of(replay, op->before, !op->overlaps) + (double)op->pause_ns;
     const struct lac_graph_op *depends = lac_graph_op_at(graph, op->depends);
-    bool is_hidden =
-        change->hides_comm && depends && depends->class == LAC_OP_COMM && op->class != LAC_OP_COMM;
+    bool is_hidden = change->hides_comm && depends && depends->op_class == LAC_OP_COMM &&
+                     op->op_class != LAC_OP_COMM;
     if (!is_hidden) {
         start_ns = later(start_ns, time_of(replay, op->depends, true) + (double)op->depends_ns);
     }
     double ready_ns = NEVER;
-    if (goes_ahead(change, op->class)) {
+    if (goes_ahead(change, op->op_class)) {
         ready_ns = copy_ahead(replay, op, later(launched_ns, replay->begin_ns), dur_ns);
         dur_ns *= change->ahead_kept;
     }

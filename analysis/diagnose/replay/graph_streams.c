@@ -230,7 +230,7 @@ static enum lac_status follow_events(struct lac_graph_builder *builder, struct e
             events->tails[graph->ops[launched].stream] = launched;
             launched++;
         }
-        if (call->class == LAC_API_WAIT_EVENT) {
+        if (call->api_class == LAC_API_WAIT_EVENT) {
             is_told[call->track] = 1;
         } else if (call->last_op != LAC_NONE && is_told[call->track]) {
             is_told[call->track] = 0;

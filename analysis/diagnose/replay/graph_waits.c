@@ -163,8 +163,8 @@ static void wait_for(struct walk *walk, const struct lac_graph_call *call, uint3
     if (op == LAC_NONE) {
         return;
     }
-    uint8_t class = graph->ops[op].class;
-    bool is_batch = class == LAC_OP_COPY_PAGEABLE || class == LAC_OP_COPY_PINNED;
+    uint8_t op_class = graph->ops[op].op_class;
+    bool is_batch = op_class == LAC_OP_COPY_PAGEABLE || op_class == LAC_OP_COPY_PINNED;
     graph->nodes[call->end_node].waits = (int32_t)((int64_t)op - graph->first);
     graph->nodes[call->end_node].wait =
         (uint8_t)(is_batch && why == LAC_WAIT_SYNC ? LAC_WAIT_COPY : why);
@@ -222,7 +222,7 @@ static enum lac_status see_call(struct walk *walk, const struct lac_graph_call *
     if (call->last_op != LAC_NONE) {
         walk->last_stream[call->track] = graph->ops[call->last_op].stream;
     }
-    switch ((enum lac_api_class)call->class) {
+    switch ((enum lac_api_class)call->api_class) {
     case LAC_API_SYNC:
         return see_sync(walk, call);
     case LAC_API_COPY:
@@ -307,8 +307,8 @@ static void limit_stream(struct lac_graph_builder *builder, uint32_t stream)
             }
             uint32_t ahead = i - started;
             most = ahead > most ? ahead : most;
-            bool is_held = call->class == LAC_API_LAUNCH && pass == 1 && ahead * 10 >= most * 9 &&
-                           at_ns - call->start_ns >= QUEUE_FULL_MIN_NS;
+            bool is_held = call->api_class == LAC_API_LAUNCH && pass == 1 &&
+                           ahead * 10 >= most * 9 && at_ns - call->start_ns >= QUEUE_FULL_MIN_NS;
             held = is_held && ahead > held ? ahead : held;
         }
     }

@@ -118,12 +118,12 @@ static bool call_of(struct lac_graph_builder *builder, uint64_t slice, struct la
     if (slices->kind[slice] != LAC_SLICE_API) {
         return false;
     }
-    enum lac_api_class class = lac_api_class_of(diagnosis, slices->name[slice]);
-    bool is_short_look_up = class == LAC_API_MODULE && slices->dur_ns[slice] < MODULE_MIN_NS;
-    if (class == LAC_API_OTHER || is_short_look_up) {
+    enum lac_api_class op_class = lac_api_class_of(diagnosis, slices->name[slice]);
+    bool is_short_look_up = op_class == LAC_API_MODULE && slices->dur_ns[slice] < MODULE_MIN_NS;
+    if (op_class == LAC_API_OTHER || is_short_look_up) {
         return false;
     }
-    call->class = (uint8_t) class;
+    call->api_class = (uint8_t)op_class;
     call->start_ns = slices->start_ns[slice] - builder->graph->start_ns;
     call->end_ns = call->start_ns + slices->dur_ns[slice];
     call->slice = (uint32_t)slice;
@@ -227,7 +227,7 @@ static bool operation_of(const struct lac_graph_builder *builder, uint64_t slice
     op->call = is_known ? call_with_slice(builder, call) : LAC_NONE;
     op->slice = (uint32_t)slice;
     int64_t bytes = -1;
-    op->class = (uint8_t)lac_op_class_of(diagnosis, slice, &bytes);
+    op->op_class = (uint8_t)lac_op_class_of(diagnosis, slice, &bytes);
     return true;
 }
 

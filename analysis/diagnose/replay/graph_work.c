@@ -47,7 +47,7 @@ static enum lac_status usual_segment(const struct lac_graph *graph, double *ret_
 static bool loads_module(const struct lac_graph_builder *builder, const struct lac_graph_call *call)
 {
     const struct lac_diagnosis *diagnosis = builder->diagnosis;
-    if (call->class != LAC_API_LAUNCH || call->last_op == LAC_NONE ||
+    if (call->api_class != LAC_API_LAUNCH || call->last_op == LAC_NONE ||
         call->end_ns - call->start_ns < FIRST_LAUNCH_MIN_NS) {
         return false;
     }
@@ -63,8 +63,8 @@ static bool loads_module(const struct lac_graph_builder *builder, const struct l
 static bool launches_layout(const struct lac_graph_builder *builder,
                             const struct lac_graph_call *call)
 {
-    return call->class == LAC_API_LAUNCH && call->last_op != LAC_NONE &&
-           builder->graph->ops[call->last_op].class == LAC_OP_LAYOUT;
+    return call->api_class == LAC_API_LAUNCH && call->last_op != LAC_NONE &&
+           builder->graph->ops[call->last_op].op_class == LAC_OP_LAYOUT;
 }
 
 /** The work inside a call, by what the call does. */
@@ -72,7 +72,7 @@ static void name_call_work(const struct lac_graph_builder *builder, struct lac_n
 {
     const struct lac_graph_call *call = &builder->calls[node->of];
     double own_ns = node->own_ns;
-    switch ((enum lac_api_class)call->class) {
+    switch ((enum lac_api_class)call->api_class) {
     case LAC_API_LAUNCH:
     case LAC_API_COPY:
     case LAC_API_WAIT_EVENT:

@@ -176,21 +176,21 @@ static void add_operation(struct window *window, uint64_t slice, int64_t next_st
     int64_t start_ns = slices->start_ns[slice];
     int64_t end_ns = start_ns + slices->dur_ns[slice];
     int64_t bytes = -1;
-    enum lac_op_class class = lac_op_class_of(window->diagnosis, slice, &bytes);
+    enum lac_op_class op_class = lac_op_class_of(window->diagnosis, slice, &bytes);
     int64_t from_ns = start_ns > window->last_end_ns ? start_ns : window->last_end_ns;
     int64_t to_ns = end_ns < next_start_ns ? end_ns : next_start_ns;
     int64_t exposed_ns = to_ns > from_ns ? to_ns - from_ns : 0;
-    if (class == LAC_OP_COPY_PINNED && bytes >= PINNED_SEEN_BYTES && end_ns > start_ns) {
+    if (op_class == LAC_OP_COPY_PINNED && bytes >= PINNED_SEEN_BYTES && end_ns > start_ns) {
         time->pinned_gb_s = fmax(time->pinned_gb_s, (double)bytes / (double)(end_ns - start_ns));
         time->is_pinned_seen = true;
     }
     int64_t gap_ns = 0;
     bool is_after_data = gap_before(window, slice, &gap_ns);
     if (is_kept(window, start_ns)) {
-        time->class_ns[class] += (double)exposed_ns;
-        time->class_total_ns[class] += (double)(end_ns - start_ns);
-        time->class_bytes[class] += bytes > 0 ? (double)bytes : 0.0;
-        time->class_count[class] += 1.0;
+        time->class_ns[op_class] += (double)exposed_ns;
+        time->class_total_ns[op_class] += (double)(end_ns - start_ns);
+        time->class_bytes[op_class] += bytes > 0 ? (double)bytes : 0.0;
+        time->class_count[op_class] += 1.0;
     }
     window->last_end_ns = end_ns > window->last_end_ns ? end_ns : window->last_end_ns;
     if (start_ns < window->start_ns || start_ns >= window->end_ns ||
@@ -203,7 +203,7 @@ static void add_operation(struct window *window, uint64_t slice, int64_t next_st
         .exposed_ns = exposed_ns,
         .launch_ns = call == LAC_NONE ? LAC_UNKNOWN_NS : slices->start_ns[call],
         .gap_ns = gap_ns,
-        .class = (uint8_t) class,
+        .op_class = (uint8_t)op_class,
         .is_after_data = is_after_data};
     window->replay_end_ns = start_ns;
 }
@@ -236,12 +236,12 @@ static enum lac_status walk_operations(struct window *window)
         add_operation(window, before, INT64_MAX);
     }
     lac_operations_done(&operations);
-    for (int class = 0; class < LAC_OP_CLASS_COUNT_; class ++) {
+    for (int op_class = 0; op_class < LAC_OP_CLASS_COUNT_; op_class++) {
         double kept = (double)analysis->step_kept_count;
-        time->class_ns[class] /= kept;
-        time->class_total_ns[class] /= kept;
-        time->class_bytes[class] /= kept;
-        time->class_count[class] /= kept;
+        time->class_ns[op_class] /= kept;
+        time->class_total_ns[op_class] /= kept;
+        time->class_bytes[op_class] /= kept;
+        time->class_count[op_class] /= kept;
     }
     double length_ns = (double)(window->replay_end_ns - window->start_ns);
     time->op_steps = time->step_ns > 0.0 ? length_ns / time->step_ns : 0.0;

@@ -19,8 +19,8 @@ void lac_change_clear(struct lac_change *change)
                                   .host_factor = 1.0,
                                   .layout_launches = 1.0,
                                   .optimizer_factor = 1.0};
-    for (int class = 0; class < LAC_OP_CLASS_COUNT_; class ++) {
-        change->factor[class] = 1.0;
+    for (int op_class = 0; op_class < LAC_OP_CLASS_COUNT_; op_class++) {
+        change->factor[op_class] = 1.0;
     }
     for (int cause = 0; cause < LAC_CAUSE_COUNT_; cause++) {
         change->idle_factor[cause] = 1.0;
@@ -29,8 +29,8 @@ void lac_change_clear(struct lac_change *change)
 
 static bool changes_operations(const struct lac_change *change)
 {
-    for (int class = 0; class < LAC_OP_CLASS_COUNT_; class ++) {
-        if (change->factor[class] < 1.0 || change->factor[class] > 1.0) {
+    for (int op_class = 0; op_class < LAC_OP_CLASS_COUNT_; op_class++) {
+        if (change->factor[op_class] < 1.0 || change->factor[op_class] > 1.0) {
             return true;
         }
     }
@@ -99,7 +99,7 @@ static double replay(const struct lac_diagnosis *diagnosis, const struct lac_cha
             double latency = fmin(fmax(delay, 0.0), (double)LATENCY_NS);
             saved = fmin(saved, delay - latency + host_shift);
         }
-        saved += (1.0 - change->factor[op->class]) * (double)op->exposed_ns;
+        saved += (1.0 - change->factor[op->op_class]) * (double)op->exposed_ns;
     }
     return time->op_steps > 0.0 ? saved / time->op_steps : 0.0;
 }

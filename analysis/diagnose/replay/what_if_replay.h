@@ -36,7 +36,7 @@ struct lac_replay_op {
     int64_t exposed_ns; /**< part of it while nothing else ran */
     int64_t launch_ns;  /**< when its launch began; LAC_UNKNOWN_NS not recorded */
     int64_t gap_ns;     /**< idle before it */
-    uint8_t class;      /**< enum lac_op_class */
+    uint8_t op_class;   /**< enum lac_op_class */
     bool is_after_data; /**< the gap before it was (in part) a wait for data */
 };
 

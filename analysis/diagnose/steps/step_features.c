@@ -57,8 +57,8 @@ static void add_range(struct lac_diagnosis *diagnosis, struct lac_step_features 
 {
     const struct lac_slices *slices = &diagnosis->model->slices;
     work->operators += slices->kind[slice] != LAC_SLICE_RANGE; /* or of no kind that is known */
-    enum lac_host_class class = lac_host_class_of(diagnosis, slices->name[slice]);
-    if (class == LAC_HOST_BACKWARD) {
+    enum lac_host_class host_class = lac_host_class_of(diagnosis, slices->name[slice]);
+    if (host_class == LAC_HOST_BACKWARD) {
         int64_t start_ns = slices->start_ns[slice];
         bool is_first = work->backward++ == 0 || start_ns < work->first_backward_ns;
         work->first_backward_ns = is_first ? start_ns : work->first_backward_ns;
@@ -66,7 +66,7 @@ static void add_range(struct lac_diagnosis *diagnosis, struct lac_step_features 
             work->last_backward_ns = start_ns;
         }
     }
-    work->optimizer += class == LAC_HOST_OPTIMIZER;
+    work->optimizer += host_class == LAC_HOST_OPTIMIZER;
 }
 
 static void add_named(const struct lac_slices *slices, struct lac_step_features *work,
