@@ -49,8 +49,8 @@ static void device_text(const struct lac_analysed *analysed, char *out, size_t c
 static bool has_real_steps(const struct lac_analysis *analysis)
 {
     bool is_period = strcmp(analysis->step_method, "period") == 0;
-    return analysis->step_count > 0 && analysis->subject != LAC_SUBJECT_COLD_START &&
-           (!is_period || analysis->subject == LAC_SUBJECT_TRAINING);
+    return analysis->step_count > 0 && analysis->workload != LAC_WORKLOAD_COLD_START &&
+           (!is_period || analysis->workload == LAC_WORKLOAD_TRAINING);
 }
 
 /** "28 steps, 301 ms (+-1 %)   850 samples/s"; no rate where steps are too few for one. */
@@ -150,9 +150,10 @@ static int64_t largest(const int64_t *values, int count)
 static void write_needs(struct lac_text_page *page, const struct lac_analysis *analysis)
 {
     const struct lac_needs *needs = &analysis->needs;
-    bool has_steps = analysis->subject == LAC_SUBJECT_TRAINING ||
-                     (analysis->subject == LAC_SUBJECT_INFERENCE && analysis->step_kept_count > 2);
-    has_steps = has_steps || analysis->subject == LAC_SUBJECT_HOST_TRAINING;
+    bool has_steps =
+        analysis->workload == LAC_WORKLOAD_TRAINING ||
+        (analysis->workload == LAC_WORKLOAD_INFERENCE && analysis->step_kept_count > 2);
+    has_steps = has_steps || analysis->workload == LAC_WORKLOAD_HOST_TRAINING;
     has_steps = has_steps && has_real_steps(analysis);
     if (!has_steps || (needs->gpu_ns == LAC_UNKNOWN_NS && needs->data_ns == LAC_UNKNOWN_NS)) {
         return;

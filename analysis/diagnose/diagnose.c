@@ -109,7 +109,7 @@ static enum lac_status find_facts(struct lac_diagnosis *diagnosis)
  */
 static enum lac_status draw_conclusions(struct lac_diagnosis *diagnosis)
 {
-    lac_subject_decide(diagnosis);
+    lac_workload_kind_decide(diagnosis);
     enum lac_status status = lac_phases_measure(diagnosis);
     if (!status) {
         status = lac_loading_measure(diagnosis);

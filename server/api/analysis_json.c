@@ -126,7 +126,7 @@ static struct json_object *trace_part(struct writer *writer)
     put_optional(writer, part, "world_size", info->world_size);
     put_name(writer, part, "host", info->host);
     put(writer, part, "simulated", json_object_new_boolean(info->is_simulated));
-    put_text(writer, part, "subject", lac_subject_name(writer->analysis->subject));
+    put_text(writer, part, "subject", lac_workload_kind_name(writer->analysis->workload));
     return part;
 }
 

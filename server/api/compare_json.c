@@ -39,7 +39,7 @@ static void write_side(struct lac_json *json, const char *key, const struct lac_
     lac_json_text(json, "name", lac_model_str(model, model->info.name));
     lac_json_text(json, "format", lac_trace_format_name(model->info.format));
     lac_json_bool(json, "simulated", model->info.is_simulated);
-    lac_json_text(json, "subject", lac_subject_name(analysis->subject));
+    lac_json_text(json, "subject", lac_workload_kind_name(analysis->workload));
     lac_json_text(json, "cause", analysis->verdict.cause);
     lac_json_text(json, "letter", letter);
     lac_json_text(json, "text", analysis->verdict.text);

@@ -120,7 +120,7 @@ void lac_report_figures(const struct lac_analysis *analysis, char *out, size_t c
 {
     bool has_rate = isfinite(analysis->throughput_per_s); /* steps that mean something */
     if (analysis->step_kept_count == 0 || analysis->step_mean_ns == LAC_UNKNOWN_NS ||
-        (!has_rate && analysis->subject != LAC_SUBJECT_FEW_STEPS)) {
+        (!has_rate && analysis->workload != LAC_WORKLOAD_FEW_STEPS)) {
         (void)snprintf(out, capacity_bytes, "no steady step in this trace");
         return;
     }

@@ -166,7 +166,7 @@ START_TEST(nothing_of_a_kind_is_unknown_not_zero)
     ck_assert_int_eq(analysis->loader.wait_ns, LAC_UNKNOWN_NS);
     ck_assert_int_eq(analysis->loader.num_workers, -1);
     ck_assert_int_eq(analysis->needs.gpu_ns, LAC_UNKNOWN_NS);
-    ck_assert_int_eq((int)analysis->subject, (int)LAC_SUBJECT_NO_GPU);
+    ck_assert_int_eq((int)analysis->workload, (int)LAC_WORKLOAD_NO_GPU);
     ck_assert_uint_eq(analysis->finding_count, 0);
 }
 END_TEST
@@ -174,7 +174,7 @@ END_TEST
 START_TEST(an_empty_trace_is_fine)
 {
     sheet_draw("");
-    ck_assert_int_eq((int)analysis->subject, (int)LAC_SUBJECT_NO_GPU);
+    ck_assert_int_eq((int)analysis->workload, (int)LAC_WORKLOAD_NO_GPU);
     ck_assert_str_ne(analysis->verdict.text, "");
 }
 END_TEST

@@ -294,7 +294,7 @@ START_TEST(inference_gets_no_advice_for_training)
         sheet_add("gpu0.7 kernel %d 100 #%d volta_sgemm_64x64_nn\n", i * 1000 + 25, i + 1);
     }
     sheet_diagnose(NULL, 7);
-    ck_assert_int_eq((int)analysis->subject, (int)LAC_SUBJECT_INFERENCE);
+    ck_assert_int_eq((int)analysis->workload, (int)LAC_WORKLOAD_INFERENCE);
     ck_assert_uint_eq(analysis->finding_count, 0);
     ck_assert_ptr_nonnull(strstr(analysis->verdict.text, "inference"));
     ck_assert_int_eq(analysis->verdict.letter, 'i');
@@ -304,7 +304,7 @@ END_TEST
 START_TEST(two_steps_are_too_few)
 {
     draw_loop(&(struct loop){.steps = 2, .wait = 5000, .kernel = 5000}, NULL, 7);
-    ck_assert_int_eq((int)analysis->subject, (int)LAC_SUBJECT_FEW_STEPS);
+    ck_assert_int_eq((int)analysis->workload, (int)LAC_WORKLOAD_FEW_STEPS);
     ck_assert_uint_eq(analysis->finding_count, 0);
     ck_assert_ptr_nonnull(strstr(analysis->verdict.text, "too few"));
     ck_assert_ptr_nonnull(strstr(analysis->verdict.text, "What is certain"));
@@ -318,7 +318,7 @@ START_TEST(first_use_of_the_gpu_is_no_step)
                "gpu0.7 kernel 10 10    #1 a_backward\n"
                "main call     30 680000 #2 cudaLaunchKernel\n"
                "gpu0.7 kernel 680040 10 #2 b\n");
-    ck_assert_int_eq((int)analysis->subject, (int)LAC_SUBJECT_COLD_START);
+    ck_assert_int_eq((int)analysis->workload, (int)LAC_WORKLOAD_COLD_START);
     ck_assert_uint_eq(analysis->finding_count, 0);
     ck_assert_ptr_nonnull(strstr(analysis->verdict.text, "first use"));
 }

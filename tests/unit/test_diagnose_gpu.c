@@ -102,7 +102,7 @@ START_TEST(inference_is_told_the_fact_and_given_no_advice)
         sheet_add("main range %.1f %.1f ProfilerStep#%d\n", begin, host_us - begin, i);
     }
     sheet_diagnose(NULL, 9);
-    ck_assert_int_eq((int)analysis->subject, (int)LAC_SUBJECT_INFERENCE);
+    ck_assert_int_eq((int)analysis->workload, (int)LAC_WORKLOAD_INFERENCE);
     ck_assert_uint_eq(analysis->finding_count, 0);
     ck_assert_msg(strstr(analysis->verdict.detail, "takes 100 % of the computing time") != NULL,
                   "%s", analysis->verdict.detail);

@@ -68,7 +68,7 @@ START_TEST(inference_is_called_inference)
         }
     }
     diagnose();
-    ck_assert_int_eq((int)analysis->subject, (int)LAC_SUBJECT_INFERENCE);
+    ck_assert_int_eq((int)analysis->workload, (int)LAC_WORKLOAD_INFERENCE);
     ck_assert_int_eq(analysis->verdict.letter, 'i');
     check_says("inference, not training");
     ck_assert_uint_eq(analysis->finding_count, 0);
@@ -87,7 +87,7 @@ START_TEST(an_evaluation_that_waits_for_data_gets_no_training_advice)
         }
     }
     diagnose();
-    ck_assert_int_eq((int)analysis->subject, (int)LAC_SUBJECT_INFERENCE);
+    ck_assert_int_eq((int)analysis->workload, (int)LAC_WORKLOAD_INFERENCE);
     check_says("for data");
     ck_assert_uint_eq(analysis->finding_count, 0);
 }
@@ -104,7 +104,7 @@ START_TEST(a_cold_start_says_nothing_of_a_step)
         sheet_add("gpu0.7 kernel %d 50 #%u dgrad_kernel\n", i * 4000 + 3610, sheet_corr);
     }
     diagnose();
-    ck_assert_int_eq((int)analysis->subject, (int)LAC_SUBJECT_COLD_START);
+    ck_assert_int_eq((int)analysis->workload, (int)LAC_WORKLOAD_COLD_START);
     ck_assert_int_eq(analysis->verdict.letter, '~');
     check_says("first use of the GPU");
     check_no_advice();
@@ -117,7 +117,7 @@ START_TEST(one_step_is_said_to_be_one)
     sheet_blank();
     named_step(0, 600.0);
     diagnose();
-    ck_assert_int_eq((int)analysis->subject, (int)LAC_SUBJECT_FEW_STEPS);
+    ck_assert_int_eq((int)analysis->workload, (int)LAC_WORKLOAD_FEW_STEPS);
     ck_assert_int_eq(analysis->verdict.letter, '~');
     check_says("1 step after warm-up: too few");
     ck_assert_uint_eq(analysis->finding_count, 0);
@@ -132,7 +132,7 @@ START_TEST(three_steps_show_facts_but_give_no_advice)
         named_step(i, 500.0);
     }
     diagnose();
-    ck_assert_int_eq((int)analysis->subject, (int)LAC_SUBJECT_TRAINING);
+    ck_assert_int_eq((int)analysis->workload, (int)LAC_WORKLOAD_TRAINING);
     check_says("3 steps are too few to act on");
     check_no_advice();
     sheet_blank();
@@ -151,7 +151,7 @@ START_TEST(a_trace_of_the_processor_alone_says_so)
         sheet_add("main op %d 90 aten::conv2d\n", i * 100);
     }
     diagnose();
-    ck_assert_int_eq((int)analysis->subject, (int)LAC_SUBJECT_NO_GPU);
+    ck_assert_int_eq((int)analysis->workload, (int)LAC_WORKLOAD_NO_GPU);
     ck_assert_int_eq(analysis->verdict.letter, '?');
     check_says("no GPU operation in this trace");
     ck_assert_uint_eq(analysis->finding_count, 0);

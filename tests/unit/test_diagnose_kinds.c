@@ -408,7 +408,7 @@ START_TEST(a_job_that_only_evaluates_is_no_validation)
     }
     sheet_add("main range 0 %.1f evaluate\n", now_us);
     diagnose(NULL);
-    ck_assert_int_eq(analysis->subject, LAC_SUBJECT_INFERENCE);
+    ck_assert_int_eq(analysis->workload, LAC_WORKLOAD_INFERENCE);
     ck_assert_uint_eq(analysis->step_kind_count, 0);
     ck_assert_int_eq(phase_ns(LAC_PHASE_TRAINING), 0);
     ck_assert_int_gt(phase_ns(LAC_PHASE_STEPS), 0);
@@ -500,7 +500,7 @@ START_TEST(on_the_host_operators_tell_kinds)
     }
     draw_on_host(2, true);
     diagnose(NULL);
-    ck_assert_int_eq(analysis->subject, LAC_SUBJECT_HOST_TRAINING);
+    ck_assert_int_eq(analysis->workload, LAC_WORKLOAD_HOST_TRAINING);
     ck_assert_uint_eq(count_of(LAC_KIND_VALIDATION), 20); /* each with a batch in vain */
     ck_assert_uint_eq(count_of(LAC_KIND_EPOCH_END), 4);
     ck_assert_int_eq(analysis->steps[10].kind, LAC_KIND_EPOCH_END);

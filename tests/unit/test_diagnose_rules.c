@@ -187,7 +187,7 @@ START_TEST(layers_of_a_forward_pass_with_hooks_for_a_backward_pass_are_no_steps)
         sheet_add("gpu0.7 kernel %d 250 #%u nvjet_tst_192x192_64x4\n", begin + 560, sheet_corr);
     }
     sheet_diagnose(NULL, 9);
-    ck_assert_int_ne((int)analysis->subject, (int)LAC_SUBJECT_TRAINING);
+    ck_assert_int_ne((int)analysis->workload, (int)LAC_WORKLOAD_TRAINING);
     ck_assert_uint_eq(analysis->finding_count, 0);
 }
 END_TEST

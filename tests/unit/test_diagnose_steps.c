@@ -334,7 +334,7 @@ START_TEST(bursts_of_the_optimizers_kernels_end_steps)
     ck_assert_str_eq(analysis->step_method, "optimizer_kernels");
     ck_assert_uint_eq(analysis->step_count, 6);
     ck_assert_int_eq(analysis->step_mean_ns, 1000000);
-    ck_assert_int_eq((int)analysis->subject, (int)LAC_SUBJECT_TRAINING);
+    ck_assert_int_eq((int)analysis->workload, (int)LAC_WORKLOAD_TRAINING);
 }
 END_TEST
 
@@ -569,7 +569,7 @@ START_TEST(what_repeats_is_no_training_unless_something_says_so)
     }
     sheet_diagnose(NULL, 0);
     ck_assert_str_eq(analysis->step_method, "period");
-    ck_assert_int_eq((int)analysis->subject, (int)LAC_SUBJECT_NO_STEPS);
+    ck_assert_int_eq((int)analysis->workload, (int)LAC_WORKLOAD_NO_STEPS);
     ck_assert_int_eq(analysis->verdict.letter, '~');
     ck_assert_ptr_nonnull(strstr(analysis->verdict.text, "may be a layer"));
     ck_assert_uint_eq(analysis->finding_count, 0);
@@ -589,7 +589,7 @@ START_TEST(no_rhythm_no_steps)
     sheet_diagnose(NULL, 0);
     ck_assert_str_eq(analysis->step_method, "none");
     ck_assert_uint_eq(analysis->step_count, 0);
-    ck_assert_int_eq((int)analysis->subject, (int)LAC_SUBJECT_NO_STEPS);
+    ck_assert_int_eq((int)analysis->workload, (int)LAC_WORKLOAD_NO_STEPS);
 }
 END_TEST
 

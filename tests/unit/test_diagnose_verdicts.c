@@ -48,7 +48,7 @@ START_TEST(without_a_gpu_the_training_process_is_judged)
     draw_host(20, 20000, 10000, 1, 29900, 1000, true);
     diagnose(
         "{\"lacuna\":{\"settings\":{\"num_workers\":1},\"host\":{\"cores_allowed\":\"0-1\"}}}");
-    ck_assert_int_eq((int)analysis->subject, (int)LAC_SUBJECT_HOST_TRAINING);
+    ck_assert_int_eq((int)analysis->workload, (int)LAC_WORKLOAD_HOST_TRAINING);
     ck_assert_ptr_nonnull(
         strstr(analysis->verdict.text, "the training process waits 20 ms of every 30 ms step"));
     const struct lac_finding *finding = sheet_finding("input-starvation");
@@ -82,7 +82,7 @@ START_TEST(without_training_there_is_no_advice_for_it)
 {
     draw_host(20, 20000, 10000, 1, 29900, 1000, false);
     diagnose(NULL);
-    ck_assert_int_eq((int)analysis->subject, (int)LAC_SUBJECT_NO_GPU);
+    ck_assert_int_eq((int)analysis->workload, (int)LAC_WORKLOAD_NO_GPU);
     ck_assert_uint_eq(analysis->finding_count, 0);
 }
 END_TEST
@@ -362,7 +362,7 @@ END_TEST
 START_TEST(marks_in_less_time_than_three_steps_take_say_nothing)
 {
     draw_far_ahead(8);
-    ck_assert_int_eq((int)analysis->subject, (int)LAC_SUBJECT_FEW_STEPS);
+    ck_assert_int_eq((int)analysis->workload, (int)LAC_WORKLOAD_FEW_STEPS);
     ck_assert_int_eq(analysis->step_device_ns, 5000000);
     ck_assert_uint_eq(analysis->finding_count, 0);
     ck_assert_str_eq(analysis->verdict.text,

@@ -33,10 +33,10 @@ static unsigned subjects_of(const struct lac_diagnosis *diagnosis)
             return 0;
         }
     }
-    if (analysis->subject == LAC_SUBJECT_HOST_TRAINING) {
+    if (analysis->workload == LAC_WORKLOAD_HOST_TRAINING) {
         return FOR_LOOP;
     }
-    bool is_training = analysis->subject == LAC_SUBJECT_TRAINING && diagnosis->time;
+    bool is_training = analysis->workload == LAC_WORKLOAD_TRAINING && diagnosis->time;
     return is_training ? FOR_TRAINING | FOR_LOOP : 0;
 }
 
@@ -125,7 +125,7 @@ bool lac_finding_says_it_all(const struct lac_finding *finding)
 /** Three steps show what they were, but not what to change: findings are remarks then. */
 static bool is_too_few_to_act(const struct lac_analysis *analysis)
 {
-    return analysis->subject == LAC_SUBJECT_TRAINING && analysis->step_kept_count <= STEPS_MIN;
+    return analysis->workload == LAC_WORKLOAD_TRAINING && analysis->step_kept_count <= STEPS_MIN;
 }
 
 static void weigh_few_steps(struct lac_analysis *analysis)

@@ -28,8 +28,8 @@ enum {
     LAC_GRAPH_QUEUE_USUAL = 1024,   /**< launches that a stream holds before launching blocks */
     LAC_GRAPH_HAND_OVER_NS = 50000, /**< a thread silent for longer goes on when told to */
     LAC_GRAPH_DEPENDS_NS = 20000,   /**< begins this soon after another's end: waited for it */
-    LAC_GRAPH_AHEAD = 2,            /**< batches asked of each worker in advance, usually */
-    LAC_GRAPH_AHEAD_MAX = 64,
+    LAC_PREFETCH_FACTOR = 2,        /**< batches asked of each worker in advance, usually */
+    LAC_PREFETCH_FACTOR_MAX = 64,
     LAC_GRAPH_NO_OP = INT32_MIN,
 };
 
@@ -105,14 +105,14 @@ struct lac_graph {
     uint32_t ops_per_step, copies_per_step;
     struct lac_graph_batch *batches;
     uint32_t batch_count;
-    int32_t workers;     /**< as recorded; 0: in the training process */
-    uint32_t ahead;      /**< batches asked of each in advance */
-    bool has_fetches;    /**< fetch_ns is a worker's time, not a pace */
-    double hand_over_ns; /**< from the end of a fetch to the training process */
-    double take_ns;      /**< taking a batch that is there */
-    double base_ns;      /**< the window played without a change */
-    double base_free_ns; /**< the same, if every batch were there when it is asked for */
-    double base_error;   /**< by what part that differs from what was recorded */
+    int32_t workers;          /**< as recorded; 0: in the training process */
+    uint32_t prefetch_factor; /**< batches asked of each in advance */
+    bool has_fetches;         /**< fetch_ns is a worker's time, not a pace */
+    double hand_over_ns;      /**< from the end of a fetch to the training process */
+    double take_ns;           /**< taking a batch that is there */
+    double base_ns;           /**< the window played without a change */
+    double base_free_ns;      /**< the same, if every batch were there when it is asked for */
+    double base_error;        /**< by what part that differs from what was recorded */
 };
 
 /**

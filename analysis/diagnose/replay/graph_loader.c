@@ -97,7 +97,7 @@ static enum lac_status measure_hand_over(struct lac_graph *graph)
 static double asked_ns(const struct lac_graph *graph, uint32_t batch)
 {
     int64_t makers = graph->workers > 0 ? graph->workers : 2;
-    int64_t at = (int64_t)batch - makers * graph->ahead;
+    int64_t at = (int64_t)batch - makers * graph->prefetch_factor;
     double rounds = 0.0;
     if (at < 0) {
         int64_t before = (-at + graph->batch_count - 1) / graph->batch_count;
@@ -131,8 +131,8 @@ enum lac_status lac_graph_loader(struct lac_graph_builder *builder)
     struct lac_graph *graph = builder->graph;
     const struct lac_diagnosis *diagnosis = builder->diagnosis;
     int64_t ahead =
-        lac_setting_count(diagnosis, "settings", "prefetch_factor", LAC_GRAPH_AHEAD_MAX);
-    graph->ahead = ahead > 0 ? (uint32_t)ahead : LAC_GRAPH_AHEAD;
+        lac_setting_count(diagnosis, "settings", "prefetch_factor", LAC_PREFETCH_FACTOR_MAX);
+    graph->prefetch_factor = ahead > 0 ? (uint32_t)ahead : LAC_PREFETCH_FACTOR;
     graph->workers = diagnosis->analysis->loader.num_workers;
     graph->batches = calloc((size_t)graph->batch_count + 1, sizeof *graph->batches);
     struct lac_fetch *ordered = malloc(((size_t)diagnosis->fetch_count + 1) * sizeof *ordered);

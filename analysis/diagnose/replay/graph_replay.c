@@ -157,19 +157,19 @@ static enum lac_status prepare_loader(struct replay *replay)
     if (has_pace) { /* one line of batches, however many make it */
         int32_t makers = workers > 0 ? workers : 2;
         replay->workers = 1;
-        replay->ahead = (uint32_t)makers * graph->ahead;
+        replay->ahead = (uint32_t)makers * graph->prefetch_factor;
         if (change->workers > 0) {
             replay->pace = workers > 0 ? (double)workers / change->workers : 0.0;
         }
     } else {
         workers = change->workers >= 0 ? change->workers : workers;
         replay->workers = workers > 0 ? (uint32_t)workers : 0;
-        replay->ahead = replay->workers * graph->ahead;
+        replay->ahead = replay->workers * graph->prefetch_factor;
         replay->pace = change->workers > 0 ? change->fetch_factor : 1.0;
     }
-    if (replay->workers > WORKERS_MAX || replay->ahead > WORKERS_MAX * graph->ahead) {
+    if (replay->workers > WORKERS_MAX || replay->ahead > WORKERS_MAX * graph->prefetch_factor) {
         replay->workers = WORKERS_MAX;
-        replay->ahead = WORKERS_MAX * graph->ahead;
+        replay->ahead = WORKERS_MAX * graph->prefetch_factor;
     }
     if (change->workers == 0) {
         replay->workers = 0;

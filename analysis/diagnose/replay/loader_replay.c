@@ -11,8 +11,8 @@
 
 enum { REPLAY_WORKERS_MAX = 512, ROUNDS = 2, BATCHES_MIN = 400, WINDOW_MAX = 2048, AHEAD = 2 };
 
-double lac_loader_step_ahead(const struct lac_step_time *time, double s_ns, int32_t workers,
-                             int32_t ahead, double factor)
+double lac_loader_step_prefetch(const struct lac_step_time *time, double s_ns, int32_t workers,
+                                int32_t ahead, double factor)
 {
     double free_at[REPLAY_WORKERS_MAX] = {0.0};
     double taken_at[WINDOW_MAX] = {0.0}; /* when batch i was taken, modulo the window */
@@ -46,5 +46,5 @@ double lac_loader_step_ahead(const struct lac_step_time *time, double s_ns, int3
 double lac_loader_step(const struct lac_step_time *time, double s_ns, int32_t workers,
                        double factor)
 {
-    return lac_loader_step_ahead(time, s_ns, workers, AHEAD, factor);
+    return lac_loader_step_prefetch(time, s_ns, workers, AHEAD, factor);
 }

@@ -133,8 +133,8 @@ double lac_loader_step(const struct lac_step_time *time, double s_ns, int32_t wo
                        double factor);
 
 /** The same, each worker so many batches ahead. */
-double lac_loader_step_ahead(const struct lac_step_time *time, double s_ns, int32_t workers,
-                             int32_t ahead, double factor);
+double lac_loader_step_prefetch(const struct lac_step_time *time, double s_ns, int32_t workers,
+                                int32_t ahead, double factor);
 
 /** How sure: best, expected and worst case of a change (ways to be uncertain are per change). */
 enum lac_case { LAC_CASE_BEST = 0, LAC_CASE_MID, LAC_CASE_WORST, LAC_CASE_COUNT_ };

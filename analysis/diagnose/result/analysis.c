@@ -34,11 +34,11 @@ const char *lac_severity_name(enum lac_severity severity)
     return severity == LAC_SEVERITY_WARNING ? "warning" : "info";
 }
 
-const char *lac_subject_name(enum lac_subject subject)
+const char *lac_workload_kind_name(enum lac_workload_kind subject)
 {
     static const char *const names[] = {"training",  "no_gpu",   "cold_start",   "inference",
                                         "few_steps", "no_steps", "host_training"};
-    return subject <= LAC_SUBJECT_HOST_TRAINING ? names[subject] : "no_steps";
+    return subject <= LAC_WORKLOAD_HOST_TRAINING ? names[subject] : "no_steps";
 }
 
 const char *lac_partition_name(enum lac_partition part)

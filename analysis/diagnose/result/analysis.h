@@ -35,18 +35,18 @@ struct lac_analysis;
 enum lac_severity { LAC_SEVERITY_INFO = 0, LAC_SEVERITY_WARNING, LAC_SEVERITY_CRITICAL };
 const char *lac_severity_name(enum lac_severity severity);
 
-/** What the trace is a recording of. Only LAC_SUBJECT_TRAINING is given advice about steps. */
-enum lac_subject {
-    LAC_SUBJECT_TRAINING = 0,
-    LAC_SUBJECT_NO_GPU,        /**< no GPU operation recorded */
-    LAC_SUBJECT_COLD_START,    /**< mostly first use of the GPU: says nothing about a step */
-    LAC_SUBJECT_INFERENCE,     /**< no backward pass, no optimizer */
-    LAC_SUBJECT_FEW_STEPS,     /**< fewer than 3 steps kept */
-    LAC_SUBJECT_NO_STEPS,      /**< GPU work, but no step found, or what repeats may be a layer */
-    LAC_SUBJECT_HOST_TRAINING, /**< training without a GPU operation in the trace: its loader and
+/** What the trace is a recording of. Only LAC_WORKLOAD_TRAINING is given advice about steps. */
+enum lac_workload_kind {
+    LAC_WORKLOAD_TRAINING = 0,
+    LAC_WORKLOAD_NO_GPU,        /**< no GPU operation recorded */
+    LAC_WORKLOAD_COLD_START,    /**< mostly first use of the GPU: says nothing about a step */
+    LAC_WORKLOAD_INFERENCE,     /**< no backward pass, no optimizer */
+    LAC_WORKLOAD_FEW_STEPS,     /**< fewer than 3 steps kept */
+    LAC_WORKLOAD_NO_STEPS,      /**< GPU work, but no step found, or what repeats may be a layer */
+    LAC_WORKLOAD_HOST_TRAINING, /**< training without a GPU operation in the trace: its loader and
                                   its host can be judged, nothing else */
 };
-const char *lac_subject_name(enum lac_subject subject);
+const char *lac_workload_kind_name(enum lac_workload_kind subject);
 
 /* -- facts --------------------------------------------------------------------------------- */
 
@@ -389,7 +389,7 @@ struct lac_verdict {
 /** Everything found. One a trace, so grouped by meaning rather than packed. */
 /* NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding) */
 struct lac_analysis {
-    enum lac_subject subject;
+    enum lac_workload_kind workload;
     struct lac_verdict verdict;
 
     const char *throughput_unit; /**< "samples", "tokens" or "steps" */

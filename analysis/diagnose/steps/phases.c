@@ -11,9 +11,9 @@
 
 static bool is_training(const struct lac_analysis *analysis)
 {
-    return analysis->subject == LAC_SUBJECT_TRAINING ||
-           analysis->subject == LAC_SUBJECT_HOST_TRAINING ||
-           analysis->subject == LAC_SUBJECT_FEW_STEPS;
+    return analysis->workload == LAC_WORKLOAD_TRAINING ||
+           analysis->workload == LAC_WORKLOAD_HOST_TRAINING ||
+           analysis->workload == LAC_WORKLOAD_FEW_STEPS;
 }
 
 /* -- phases ------------------------------------------------------------------------------------ */

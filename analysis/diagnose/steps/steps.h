@@ -26,7 +26,7 @@ uint32_t lac_marks_majority_track(const struct lac_marks *marks);
 /** Append a step; used by the three ways to find them. */
 LAC_MUST_USE enum lac_status lac_steps_add(struct lac_diagnosis *diagnosis, int64_t start_ns,
                                            int64_t dur_ns, uint32_t name, uint32_t slice);
-/* subject.c: what the trace is a recording of; before the phases */
-void lac_subject_decide(struct lac_diagnosis *diagnosis);
+/* workload_kind.c: what the trace is a recording of; before the phases */
+void lac_workload_kind_decide(struct lac_diagnosis *diagnosis);
 
 #endif

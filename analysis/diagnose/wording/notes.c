@@ -167,19 +167,19 @@ static void write_caveats(struct lac_diagnosis *diagnosis)
         caveat(analysis,
                "recorded with Python stacks: host times are inflated, launch costs say little");
     }
-    if (analysis->subject == LAC_SUBJECT_TRAINING && diagnosis->has_device_steps) {
+    if (analysis->workload == LAC_WORKLOAD_TRAINING && diagnosis->has_device_steps) {
         caveat(analysis, strcmp(analysis->step_method, "period") == 0
                              ? "steps carry no name: found by kernels that come again"
                              : "steps carry no name: found by the optimizer's kernels");
     }
-    if (analysis->subject == LAC_SUBJECT_TRAINING && analysis->micro_step_count > 1) {
+    if (analysis->workload == LAC_WORKLOAD_TRAINING && analysis->micro_step_count > 1) {
         caveat(analysis, lac_texts_add(&analysis->texts,
                                        analysis->is_step_micro
                                            ? "a step is one of %u micro-steps of an update"
                                            : "a step is an update with %u micro-steps",
                                        (unsigned)analysis->micro_step_count));
     }
-    if (analysis->subject == LAC_SUBJECT_TRAINING && analysis->step_kept_count < 10) {
+    if (analysis->workload == LAC_WORKLOAD_TRAINING && analysis->step_kept_count < 10) {
         caveat(analysis,
                lac_texts_add(&analysis->texts, "%s: effects below a few percent cannot be seen",
                              lac_format_count(analysis->step_kept_count, "step").text));
@@ -193,7 +193,7 @@ static void write_caveats(struct lac_diagnosis *diagnosis)
 
 void lac_notes_write(struct lac_diagnosis *diagnosis)
 {
-    if (diagnosis->time && diagnosis->analysis->subject == LAC_SUBJECT_TRAINING) {
+    if (diagnosis->time && diagnosis->analysis->workload == LAC_WORKLOAD_TRAINING) {
         write_checked(diagnosis);
     }
     write_missing(diagnosis);

@@ -270,7 +270,7 @@ static void say_about_trace(struct lac_diagnosis *diagnosis)
     struct lac_verdict *verdict = &analysis->verdict;
     const char *certain = certain_facts(diagnosis);
     verdict->cause = cause_of_trace(analysis);
-    if (analysis->subject == LAC_SUBJECT_INFERENCE) {
+    if (analysis->workload == LAC_WORKLOAD_INFERENCE) {
         verdict->letter = 'i';
         verdict->text = lac_texts_add(
             &analysis->texts, "no backward pass and no optimizer: inference, not training; %s",
@@ -279,7 +279,7 @@ static void say_about_trace(struct lac_diagnosis *diagnosis)
         return;
     }
     verdict->letter = '~';
-    if (analysis->subject == LAC_SUBJECT_FEW_STEPS) {
+    if (analysis->workload == LAC_WORKLOAD_FEW_STEPS) {
         say_few_steps(analysis, certain);
         return;
     }
@@ -361,27 +361,27 @@ void lac_verdict_say(struct lac_diagnosis *diagnosis)
         analysis->verdict = (struct lac_verdict){"unknown", '?', first->title, first->why};
         return;
     }
-    switch (analysis->subject) {
-    case LAC_SUBJECT_HOST_TRAINING:
+    switch (analysis->workload) {
+    case LAC_WORKLOAD_HOST_TRAINING:
         say_about_host(diagnosis);
         return;
-    case LAC_SUBJECT_NO_GPU:
+    case LAC_WORKLOAD_NO_GPU:
         analysis->verdict =
             (struct lac_verdict){"unknown", '?',
                                  "no GPU operation in this trace: a recording of the host, or of a "
                                  "process that used no GPU",
                                  "Record with CUDA activities to see what the GPU did."};
         return;
-    case LAC_SUBJECT_COLD_START:
+    case LAC_WORKLOAD_COLD_START:
         say_cold(diagnosis);
         return;
-    case LAC_SUBJECT_TRAINING:
+    case LAC_WORKLOAD_TRAINING:
         say_about_step(diagnosis);
         say_what_to_mind(diagnosis);
         return;
-    case LAC_SUBJECT_INFERENCE:
-    case LAC_SUBJECT_FEW_STEPS:
-    case LAC_SUBJECT_NO_STEPS:
+    case LAC_WORKLOAD_INFERENCE:
+    case LAC_WORKLOAD_FEW_STEPS:
+    case LAC_WORKLOAD_NO_STEPS:
         say_about_trace(diagnosis);
         return;
     }

@@ -23,7 +23,7 @@ static struct ahead find_ahead(const struct lac_diagnosis *diagnosis)
     lac_shm_budget(diagnosis, &room);
     for (size_t i = 0; i < sizeof choices / sizeof choices[0]; i++) {
         double needed = (double)workers * choices[i] / (double)loading->prefetch;
-        double step_ns = lac_loader_step_ahead(time, loading->free_ns, workers, choices[i], 1.0);
+        double step_ns = lac_loader_step_prefetch(time, loading->free_ns, workers, choices[i], 1.0);
         bool fits = choices[i] > loading->prefetch && needed <= (double)room.workers_most;
         if (fits && step_ns < AHEAD_GAIN_MAX * ahead.step_ns) {
             ahead = (struct ahead){choices[i], step_ns};

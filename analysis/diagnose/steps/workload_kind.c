@@ -38,9 +38,9 @@ static bool is_cold(const struct lac_analysis *analysis)
 /** Throughput is of steps: none is said where they are not known to be steps, or are too few. */
 static bool has_throughput(const struct lac_analysis *analysis, bool has_step_names)
 {
-    bool is_loop = analysis->subject == LAC_SUBJECT_TRAINING ||
-                   analysis->subject == LAC_SUBJECT_HOST_TRAINING ||
-                   (analysis->subject == LAC_SUBJECT_INFERENCE && has_step_names);
+    bool is_loop = analysis->workload == LAC_WORKLOAD_TRAINING ||
+                   analysis->workload == LAC_WORKLOAD_HOST_TRAINING ||
+                   (analysis->workload == LAC_WORKLOAD_INFERENCE && has_step_names);
     return is_loop && analysis->step_kept_count >= STEPS_MIN;
 }
 
@@ -53,31 +53,31 @@ static bool is_far_ahead(const struct lac_analysis *analysis)
                (double)STEPS_MIN * (double)analysis->step_device_ns;
 }
 
-void lac_subject_decide(struct lac_diagnosis *diagnosis)
+void lac_workload_kind_decide(struct lac_diagnosis *diagnosis)
 {
     struct lac_analysis *analysis = diagnosis->analysis;
     bool has_step_names = strcmp(analysis->step_method, "period") != 0;
     if (analysis->device_count == 0) {
         bool is_training = diagnosis->has_backward && diagnosis->time && has_step_names &&
                            analysis->step_kept_count >= STEPS_MIN;
-        analysis->subject = is_training ? LAC_SUBJECT_HOST_TRAINING : LAC_SUBJECT_NO_GPU;
+        analysis->workload = is_training ? LAC_WORKLOAD_HOST_TRAINING : LAC_WORKLOAD_NO_GPU;
     } else if (is_cold(analysis) && (analysis->step_kept_count < STEPS_MIN || !has_step_names)) {
-        analysis->subject = LAC_SUBJECT_COLD_START;
+        analysis->workload = LAC_WORKLOAD_COLD_START;
     } else if (!diagnosis->has_backward && diagnosis->has_operators &&
                !has_training_kernels(diagnosis)) {
-        analysis->subject = LAC_SUBJECT_INFERENCE;
+        analysis->workload = LAC_WORKLOAD_INFERENCE;
     } else if (analysis->step_count == 0 ||
                (!has_step_names && !diagnosis->has_backward && !has_training_kernels(diagnosis))) {
-        analysis->subject = LAC_SUBJECT_NO_STEPS; /* what repeats may be a layer */
+        analysis->workload = LAC_WORKLOAD_NO_STEPS; /* what repeats may be a layer */
     } else if (analysis->step_kept_count < STEPS_MIN || !diagnosis->time ||
                is_far_ahead(analysis)) { /* or of no length */
-        analysis->subject = LAC_SUBJECT_FEW_STEPS;
+        analysis->workload = LAC_WORKLOAD_FEW_STEPS;
     } else {
-        analysis->subject = LAC_SUBJECT_TRAINING;
+        analysis->workload = LAC_WORKLOAD_TRAINING;
     }
     if (!has_throughput(analysis, has_step_names)) {
         analysis->throughput_per_s = (double)NAN;
-        if (analysis->subject != LAC_SUBJECT_FEW_STEPS) { /* nor what a step needs */
+        if (analysis->workload != LAC_WORKLOAD_FEW_STEPS) { /* nor what a step needs */
             analysis->needs = lac_needs_unknown();
         }
     }
