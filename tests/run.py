@@ -186,6 +186,10 @@ def main():
     parser.add_argument("--jobs", type=int, default=2)
     args = parser.parse_args()
     os.chdir(ROOT)
+    # a shell that starts this in the background ignores Ctrl-C, and a job keeps what is ignored: tests start from the default
+    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
     times = past_times()
     tests = [test for test in discover() if args.filter in test[0]]
     if args.list:
