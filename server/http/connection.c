@@ -184,6 +184,14 @@ static void doom_refused(struct connection *connection)
               response->body.bytes != NULL ? response->body.bytes : "", response->body.size_bytes);
 }
 
+/* Whether bytes lie in the socket that we did not read yet: then the wait was ours. */
+static bool has_unread_bytes(const struct connection *connection)
+{
+    char byte;
+
+    return recv(connection->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+}
+
 /* A body may be slow but not that slow. */
 static bool body_is_late(struct connection *connection, int64_t now_ns)
 {
@@ -198,7 +206,7 @@ static bool body_is_late(struct connection *connection, int64_t now_ns)
     if (now_ns - connection->window_start_ns < window_ns) {
         return false;
     }
-    if (connection->window_bytes < least_bytes) {
+    if (connection->window_bytes < least_bytes && !has_unread_bytes(connection)) {
         return true;
     }
     connection->window_start_ns = now_ns;

@@ -117,11 +117,24 @@ static ssize_t no_bytes(void)
     return -1;
 }
 
-/* A connection that was told why and half closed: what still comes is thrown away. */
+/* Have it read again behind this MHD_run(), though nothing new may come from the socket. */
+static void read_again(struct connection *connection)
+{
+    if (!connection->is_waiting) {
+        connection->is_waiting = true;
+        connection->next_waiting = connection->loop->waiting;
+        connection->loop->waiting = connection;
+    }
+}
+
+/* A connection that was told why and half closed: what still comes is thrown away, for a while. */
 static ssize_t discard(struct connection *connection, void *out, size_t size_bytes, int flags)
 {
-    enum { ROUNDS = 16 }; /* who sends faster than this fills the socket, and waits */
+    enum { ROUNDS = 16 }; /* then the others have their turn */
 
+    if (lac_http_now_ns() > connection->deadline_ns) {
+        return 0;
+    }
     for (unsigned i = 0; i < ROUNDS; i++) {
         const ssize_t length = recvfrom(connection->fd, out, size_bytes, flags, NULL, NULL);
 
@@ -129,6 +142,7 @@ static ssize_t discard(struct connection *connection, void *out, size_t size_byt
             return length;
         }
     }
+    read_again(connection);
     return no_bytes();
 }
 
@@ -178,8 +192,7 @@ __attribute__((visibility("default"))) ssize_t recv(int fd, void *buf, size_t n,
 void lac_receive_await(struct connection *connection)
 {
     if (connection->early != NULL) {
-        connection->next_waiting = connection->loop->waiting;
-        connection->loop->waiting = connection;
+        read_again(connection);
     }
 }
 
@@ -191,7 +204,7 @@ bool lac_receive_go_on(struct loop *loop)
         struct connection *const connection = loop->waiting;
 
         loop->waiting = connection->next_waiting;
-        connection->next_waiting = NULL;
+        connection->is_waiting = false;
         /* nothing new comes from the socket, so nothing would tell libmicrohttpd to read: a
          * connection that is resumed is read */
         lac_connection_suspend(connection);

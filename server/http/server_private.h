@@ -57,8 +57,9 @@ struct connection {
     uint8_t *early; /**< bytes behind the request that is being served, or NULL */
     size_t early_bytes;
     size_t early_taken;
-    struct connection *next_waiting; /**< answered, with early bytes to read */
-    struct exchange *exchange;       /**< the request being served, NULL between requests */
+    bool is_waiting; /**< in loop->waiting: has bytes to be read */
+    struct connection *next_waiting;
+    struct exchange *exchange; /**< the request being served, NULL between requests */
 };
 
 enum stage {

@@ -153,6 +153,22 @@ class Guard(unittest.TestCase):
                              b"GET /api/v1/none HTTP/1.1\r\n" + HOST + b"Connection: close\r\n\r\n", 10.0)
             self.assertEqual([status for status in re.findall(rb"HTTP/1\.1 (\d+)", reply) if status != b"100"], [b"200", b"404"], (path, reply[:300]))
 
+    def test_who_goes_on_sending_after_a_refusal_is_ended(self):
+        server = Server("--log-level", "warn")
+        self.addCleanup(server.close)
+        begin = time.monotonic()
+        with server.connect(60) as connection:
+            connection.sendall(b"POST /api/v1/traces HTTP/1.1\r\n" + HOST + b"Authorization: Bearer " + server.key.encode() +
+                               b"\r\nTransfer-Encoding: chunked\r\n\r\n5\nhello")
+            with self.assertRaises(ConnectionError):
+                while time.monotonic() - begin < 60:
+                    connection.sendall(b"x" * 1_000_000)
+        self.assertLess(time.monotonic() - begin, 50)
+        end = time.monotonic() + 30
+        while " 1\n" not in re.search(r"lacuna_http_connections .*\n", server.get("/metrics").body.decode()).group(0) and time.monotonic() < end:
+            time.sleep(0.1)
+        self.assertIn("lacuna_http_connections 1\n", server.get("/metrics").body.decode())
+
     def test_head_of_the_events_has_no_body(self):
         reply = self.ask(b"HEAD /api/v1/events HTTP/1.1\r\n" + HOST + b"Authorization: Bearer " + self.server.key.encode() + b"\r\n\r\n", 5.0)
         self.assertEqual(status_of(reply), 200)
