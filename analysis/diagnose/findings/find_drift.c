@@ -68,7 +68,7 @@ static bool goes_one_way(const double quarters[QUARTERS])
     double all = quarters[QUARTERS - 1] - quarters[0];
     for (uint32_t q = 1; q < QUARTERS; q++) {
         double part = quarters[q] - quarters[q - 1];
-        if (all == 0.0 || part / all < 0.1) {
+        if (all == 0.0 || part / all < DRIFT_QUARTER_MIN) {
             return false;
         }
     }

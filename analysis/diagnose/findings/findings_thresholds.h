@@ -136,6 +136,8 @@
 #define DRIFT_MIN_PCT    5.0
 #define DRIFT_DEVIATIONS 5.0
 #define DRIFT_WAIT_MIN   0.5
+/* Each quarter goes a tenth of the whole way at least: a jump at one place is no drift. */
+#define DRIFT_QUARTER_MIN 0.1
 /* Copies that stay this much slower than measured once they are pinned are not pinned. */
 #define PINNED_FASTER_MIN 1.1
 
