@@ -4,7 +4,6 @@
 #include "analysis/diagnose/findings/findings.h"
 
 #include <stdint.h>
-#include <string.h>
 
 /** The longest copy of the kind as evidence. */
 static void add_evidence(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,

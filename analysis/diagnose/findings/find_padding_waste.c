@@ -4,6 +4,7 @@
 #include "analysis/diagnose/findings/findings.h"
 #include "analysis/diagnose/loading/loading.h"
 
+#include <stddef.h>
 #include <stdint.h>
 
 enum { COUNTED_FOR_ADVICE = 8 };

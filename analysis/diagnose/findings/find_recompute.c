@@ -7,7 +7,6 @@
 #include "analysis/diagnose/findings/findings.h"
 
 #include <stdint.h>
-#include <string.h>
 
 struct recomputed {
     double ns; /**< of all covered steps */

@@ -6,6 +6,8 @@
 
 #include <assert.h>
 #include <math.h>
+#include <stddef.h>
+#include <stdint.h>
 
 enum about { ABOUT_STEP, ABOUT_LOADING, ABOUT_FACT };
 

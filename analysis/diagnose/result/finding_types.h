@@ -15,9 +15,9 @@ enum lac_finding_kind {
 
 /* A finder says one finding at most: as many as there are finders fit into an analysis. */
 enum {
-    LAC_FINDINGS_MAX = 0
-#define LAC_FINDER(kind, phase, subjects, finder) +1
+#define LAC_FINDER(kind, phase, subjects, finder) LAC_NUMBER_OF_##finder,
 #include "analysis/diagnose/result/finding_registry.def"
+    LAC_FINDINGS_MAX
 };
 
 /** What the change of a finding takes. */

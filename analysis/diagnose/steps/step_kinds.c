@@ -6,7 +6,6 @@
 
 #include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* -- kinds and stretches ----------------------------------------------------------------------- */
 
