@@ -215,6 +215,7 @@ static void check(const struct lac_analysis *analysis)
     for (uint32_t i = 0; i < analysis->finding_count; i++) {
         const struct lac_finding *finding = &analysis->findings[i];
         require(finding->title[0] != '\0' && finding->why[0] != '\0');
+        require(finding->id == lac_finding_type(finding->kind)->id && finding->workers >= -1);
         if (!isnan(finding->gain_mid_pct)) {
             require(finding->gain_low_pct <= finding->gain_mid_pct);
             require(finding->gain_mid_pct <= finding->gain_high_pct);

@@ -31,6 +31,9 @@ static void check_manners(void)
             (finding->gain_low_pct <= finding->gain_mid_pct &&
              finding->gain_mid_pct <= finding->gain_high_pct && finding->gain_high_pct <= 100.0);
         ck_assert_msg(is_band, "%s", finding->id);
+        bool is_text = finding->change_kind == LAC_CHANGE_TEXT;
+        ck_assert_msg(!is_text || !strchr(finding->change, '\n'), "%s: no text: %s", finding->id,
+                      finding->change);
     }
 }
 
@@ -301,6 +304,33 @@ START_TEST(memory_that_is_allocated_in_every_step_is_told_from_the_first_ones)
 }
 END_TEST
 
+/* -- what a finding is -------------------------------------------------------------------------- */
+
+START_TEST(every_kind_of_finding_has_an_id_of_its_own_and_somebody_who_looks_for_it)
+{
+    int finders[LAC_FINDING_COUNT_] = {0};
+#define LAC_FINDER(kind, phase, subjects, finder) finders[LAC_FINDING_##kind]++;
+#include "analysis/diagnose/result/finding_registry.def"
+    int all = 0;
+    for (int k = 0; k < LAC_FINDING_COUNT_; k++) {
+        const struct lac_finding_type *type = lac_finding_type((enum lac_finding_kind)k);
+        ck_assert_uint_eq(strspn(type->id, "abcdefghijklmnopqrstuvwxyz-"), strlen(type->id));
+        for (int other = 0; other < k; other++) {
+            ck_assert_str_ne(type->id, lac_finding_type((enum lac_finding_kind)other)->id);
+        }
+        bool is_of_ranks = k == LAC_FINDING_STRAGGLER_RANK; /* made from several traces */
+        ck_assert_msg((finders[k] > 0) != is_of_ranks, "%s", type->id);
+        all += finders[k];
+        struct lac_finding finding;
+        lac_finding_init(&finding, (enum lac_finding_kind)k);
+        ck_assert_str_eq(finding.id, type->id);
+        ck_assert_ptr_nonnull(lac_effort_name(finding.effort));
+        ck_assert_ptr_nonnull(lac_change_kind_name(finding.change_kind));
+    }
+    ck_assert_int_eq(all, LAC_FINDINGS_MAX); /* each may say one: none is dropped */
+}
+END_TEST
+
 int main(void)
 {
     TCase *tcase = tcase_create("rules");
@@ -313,6 +343,7 @@ int main(void)
     tcase_add_test(tcase, layers_of_a_forward_pass_with_hooks_for_a_backward_pass_are_no_steps);
     tcase_add_test(tcase, streams_that_wait_for_each_other_are_told_from_one_that_is_late);
     tcase_add_test(tcase, what_the_recorder_costs_is_said_and_not_sold_as_a_gain);
+    tcase_add_test(tcase, every_kind_of_finding_has_an_id_of_its_own_and_somebody_who_looks_for_it);
     tcase_add_test(tcase, memory_that_is_allocated_in_every_step_is_told_from_the_first_ones);
     Suite *suite = suite_create("diagnose_rules");
     suite_add_tcase(suite, tcase);
