@@ -1,9 +1,9 @@
-/* Model -> analysis: the order of the parts. Each part is a file; what it needs is in diagnosis.h.
+/* Model -> analysis: the order of the parts. Each part is a file; what it needs is in facts.h.
  */
 
 #include "analysis/diagnose/diagnose.h"
 
-#include "analysis/diagnose/facts/diagnosis.h"
+#include "analysis/diagnose/facts/facts.h"
 #include "analysis/diagnose/facts/step_operations.h"
 #include "analysis/diagnose/findings/findings.h"
 #include "analysis/diagnose/loading/loading.h"
@@ -37,12 +37,12 @@ static void set_unknown(struct lac_analysis *analysis)
     analysis->replay = (struct lac_replay_facts){"none", 0, (double)NAN};
 }
 
-static void release(struct lac_diagnosis *diagnosis)
+static void release(struct lac_facts *facts)
 {
-    lac_step_operations_destroy(diagnosis->step_operations);
-    lac_host_activity_done(diagnosis);
-    for (uint32_t d = 0; d < diagnosis->analysis->device_count && diagnosis->device_sets; d++) {
-        struct lac_device_sets *sets = &diagnosis->device_sets[d];
+    lac_step_operations_destroy(facts->step_operations);
+    lac_host_activity_done(facts);
+    for (uint32_t d = 0; d < facts->analysis->device_count && facts->device_sets; d++) {
+        struct lac_device_sets *sets = &facts->device_sets[d];
         lac_spans_done(&sets->compute);
         lac_spans_done(&sets->comm);
         lac_spans_done(&sets->kernels);
@@ -50,74 +50,74 @@ static void release(struct lac_diagnosis *diagnosis)
         lac_spans_done(&sets->busy);
         lac_spans_done(&sets->idle);
     }
-    free(diagnosis->device_sets);
-    free(diagnosis->api_class);
-    free(diagnosis->host_class);
-    free(diagnosis->other_work);
-    free(diagnosis->stretches);
-    free(diagnosis->kernel_row);
-    free(diagnosis->track_flags);
-    lac_spans_done(&diagnosis->kept);
-    lac_spans_done(&diagnosis->steps);
-    lac_step_time_destroy(diagnosis->time);
-    lac_loading_destroy(diagnosis->loading);
+    free(facts->device_sets);
+    free(facts->api_class);
+    free(facts->host_class);
+    free(facts->other_work);
+    free(facts->stretches);
+    free(facts->kernel_row);
+    free(facts->track_flags);
+    lac_spans_done(&facts->kept);
+    lac_spans_done(&facts->steps);
+    lac_step_time_destroy(facts->time);
+    lac_loading_destroy(facts->loading);
 }
 
 /** What is there: counts, times, causes, steps. */
-static enum lac_status find_facts(struct lac_diagnosis *diagnosis)
+static enum lac_status find_facts(struct lac_facts *facts)
 {
-    enum lac_status status = lac_scan_slices(diagnosis);
+    enum lac_status status = lac_scan_slices(facts);
     if (status) {
         return status;
     }
-    lac_kernels_sort(diagnosis);
-    lac_layout_measure(diagnosis);
-    lac_tensor_core_measure(diagnosis);
-    status = lac_host_activity_collect(diagnosis);
+    lac_kernels_sort(facts);
+    lac_layout_measure(facts);
+    lac_tensor_core_measure(facts);
+    status = lac_host_activity_collect(facts);
     if (!status) {
-        status = lac_pauses_collect(diagnosis);
+        status = lac_pauses_collect(facts);
     }
     if (!status) {
-        status = lac_devices_measure(diagnosis);
+        status = lac_devices_measure(facts);
     }
     if (!status) {
-        status = lac_before_capture_collect(diagnosis);
+        status = lac_before_capture_collect(facts);
     }
     if (status) {
         return status;
     }
-    lac_layout_expose(diagnosis);
-    status = lac_copies_measure(diagnosis);
+    lac_layout_expose(facts);
+    status = lac_copies_measure(facts);
     if (!status) {
-        status = lac_gaps_attribute(diagnosis);
+        status = lac_gaps_attribute(facts);
     }
-    lac_settings_read(diagnosis);
-    lac_loader_count_workers(diagnosis);
+    lac_settings_read(facts);
+    lac_loader_count_workers(facts);
     if (!status) {
-        status = lac_steps_detect(diagnosis);
-    }
-    if (!status) {
-        status = lac_steps_filter(diagnosis);
+        status = lac_steps_detect(facts);
     }
     if (!status) {
-        status = lac_loader_measure(diagnosis);
+        status = lac_steps_filter(facts);
     }
-    return status ? status : lac_gaps_sign(diagnosis);
+    if (!status) {
+        status = lac_loader_measure(facts);
+    }
+    return status ? status : lac_gaps_sign(facts);
 }
 
 /** What it means: kind of trace, phases, why batches are late, findings, and what is said of all.
  */
-static enum lac_status draw_conclusions(struct lac_diagnosis *diagnosis)
+static enum lac_status draw_conclusions(struct lac_facts *facts)
 {
-    lac_workload_kind_decide(diagnosis);
-    enum lac_status status = lac_phases_measure(diagnosis);
+    lac_workload_kind_decide(facts);
+    enum lac_status status = lac_phases_measure(facts);
     if (!status) {
-        status = lac_loading_measure(diagnosis);
+        status = lac_loading_measure(facts);
     }
     if (!status) {
-        lac_findings_make(diagnosis);
-        lac_verdict_say(diagnosis);
-        lac_notes_write(diagnosis);
+        lac_findings_make(facts);
+        lac_verdict_say(facts);
+        lac_notes_write(facts);
     }
     return status;
 }
@@ -131,26 +131,26 @@ enum lac_status lac_diagnose(const struct lac_model *model,
         return lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory in diagnosis");
     }
     set_unknown(analysis);
-    struct lac_diagnosis diagnosis = {.model = model, .analysis = analysis, .reterr = reterr};
+    struct lac_facts facts = {.model = model, .analysis = analysis, .reterr = reterr};
     analysis->duration_ns = model->info.duration_ns;
-    diagnosis.main_host = LAC_NONE;
-    enum lac_status status = find_facts(&diagnosis);
+    facts.main_host = LAC_NONE;
+    enum lac_status status = find_facts(&facts);
     if (!status) {
-        status = lac_step_time_measure(&diagnosis);
+        status = lac_step_time_measure(&facts);
     }
     if (!status) {
-        status = lac_host_ahead_measure(&diagnosis);
+        status = lac_host_ahead_measure(&facts);
     }
     if (!status) {
-        status = lac_step_operations_collect(&diagnosis);
+        status = lac_step_operations_collect(&facts);
     }
     if (!status) {
-        status = draw_conclusions(&diagnosis);
+        status = draw_conclusions(&facts);
     }
     if (!status && options && options->has_what_if) {
-        lac_what_if_answer(&diagnosis, &options->what_if);
+        lac_what_if_answer(&facts, &options->what_if);
     }
-    release(&diagnosis);
+    release(&facts);
     if (!status && lac_texts_failed(analysis->texts)) {
         status = LAC_ERR_NOMEM;
     }

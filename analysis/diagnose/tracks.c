@@ -64,29 +64,29 @@ static enum lac_status add_steps(const struct lac_analysis *analysis, struct lac
 static enum lac_status add_gaps(const struct lac_analysis *analysis, struct lac_model *model,
                                 uint32_t device)
 {
-    const struct lac_device_facts *facts = &analysis->devices[device];
-    if (facts->gap_count == 0) {
+    const struct lac_device_facts *device_facts = &analysis->devices[device];
+    if (device_facts->gap_count == 0) {
         return LAC_OK;
     }
     struct lac_track track = {.kind = LAC_TRACK_GAPS,
                               .process = LAC_NONE,
                               .tid = -1,
-                              .device = facts->id,
+                              .device = device_facts->id,
                               .sort_index = -999};
     char text[48];
-    (void)snprintf(text, sizeof text, "why idle, GPU %lld", (long long)facts->id);
+    (void)snprintf(text, sizeof text, "why idle, GPU %lld", (long long)device_facts->id);
     enum lac_status status = intern(model, text, &track.name);
     uint32_t names[LAC_CAUSE_COUNT_];
     for (int cause = 0; cause < LAC_CAUSE_COUNT_ && !status; cause++) {
         status = intern(model, lac_cause_name((enum lac_cause)cause), &names[cause]);
     }
     struct lac_derived_slice *slices =
-        status ? NULL : malloc(facts->gap_piece_count * sizeof *slices);
+        status ? NULL : malloc(device_facts->gap_piece_count * sizeof *slices);
     if (!slices) {
         return status ? status : LAC_ERR_NOMEM;
     }
-    uint64_t first = analysis->gaps[facts->first_gap].first_piece;
-    for (uint32_t i = 0; i < facts->gap_piece_count; i++) {
+    uint64_t first = analysis->gaps[device_facts->first_gap].first_piece;
+    for (uint32_t i = 0; i < device_facts->gap_piece_count; i++) {
         const struct lac_gap_piece *piece = &analysis->pieces[first + i];
         slices[i] = (struct lac_derived_slice){.start_ns = piece->start_ns,
                                                .dur_ns = lac_gap_piece_dur_ns(analysis, first + i),
@@ -94,7 +94,7 @@ static enum lac_status add_gaps(const struct lac_analysis *analysis, struct lac_
                                                .link = analysis->gaps[piece->gap].ended_by,
                                                .kind = LAC_SLICE_GAP};
     }
-    status = lac_model_add_track(model, &track, slices, facts->gap_piece_count);
+    status = lac_model_add_track(model, &track, slices, device_facts->gap_piece_count);
     free(slices);
     return status;
 }

@@ -13,7 +13,7 @@
  * The root cause (the call that drained the queue, the batch that came late) is kept apart.
  */
 
-#include "analysis/diagnose/facts/diagnosis.h"
+#include "analysis/diagnose/facts/facts.h"
 
 #include <assert.h>
 #include <stdint.h>
@@ -30,7 +30,7 @@ struct piece_list {
 };
 
 struct painter {
-    struct lac_diagnosis *diagnosis;
+    struct lac_facts *facts;
     struct piece_list open;    /**< not yet explained, ascending */
     struct piece_list next;    /**< scratch */
     struct piece_list painted; /**< explained, in any order */
@@ -167,9 +167,9 @@ static uint32_t sync_that_opened(const struct lac_host *host, const struct lac_g
 /** Host whose thread launched the operation that ended the gap; the busiest when not recorded. */
 static struct lac_host *host_of_gap(struct painter *painter, const struct lac_gap *gap)
 {
-    struct lac_diagnosis *diagnosis = painter->diagnosis;
-    const struct lac_model *model = diagnosis->model;
-    uint32_t index = diagnosis->main_host;
+    struct lac_facts *facts = painter->facts;
+    const struct lac_model *model = facts->model;
+    uint32_t index = facts->main_host;
     uint32_t call = model->slices.link[gap->ended_by];
     if (call != LAC_NONE) {
         const struct lac_track *last = &model->tracks[painter->track];
@@ -177,11 +177,11 @@ static struct lac_host *host_of_gap(struct painter *painter, const struct lac_ga
             painter->track = lac_model_track_of(model, call);
         }
         uint32_t process = model->tracks[painter->track].process;
-        if (process < model->process_count && diagnosis->host_of_process[process] != LAC_NONE) {
-            index = diagnosis->host_of_process[process];
+        if (process < model->process_count && facts->host_of_process[process] != LAC_NONE) {
+            index = facts->host_of_process[process];
         }
     }
-    return index == LAC_NONE ? NULL : &diagnosis->hosts[index];
+    return index == LAC_NONE ? NULL : &facts->hosts[index];
 }
 
 static bool is_copy_to_device(const struct lac_model *model, uint32_t slice)
@@ -195,12 +195,11 @@ static bool is_copy_to_device(const struct lac_model *model, uint32_t slice)
 }
 
 /** Why an operation that was already submitted did not run yet. */
-static enum lac_cause submitted_cause(const struct lac_diagnosis *diagnosis,
-                                      const struct lac_host *host, const struct lac_gap *gap,
-                                      int64_t launched_ns)
+static enum lac_cause submitted_cause(const struct lac_facts *facts, const struct lac_host *host,
+                                      const struct lac_gap *gap, int64_t launched_ns)
 {
     enum { LOOK_BACK_NS = 200000 };
-    const struct lac_model *model = diagnosis->model;
+    const struct lac_model *model = facts->model;
     if (is_copy_to_device(model, gap->ended_by)) {
         return LAC_CAUSE_COPY_WAIT;
     }
@@ -227,8 +226,7 @@ static enum lac_status paint_winners(struct painter *painter, struct lac_host *h
                    {LAC_SET_COPY, LAC_CAUSE_COPY_WAIT}};
     enum lac_status status = LAC_OK;
     if (!host) {
-        status =
-            paint(painter, &painter->diagnosis->waits, &painter->wait_cursor, LAC_CAUSE_DATA_WAIT);
+        status = paint(painter, &painter->facts->waits, &painter->wait_cursor, LAC_CAUSE_DATA_WAIT);
     }
     for (size_t i = 0; i < sizeof winners / sizeof winners[0] && host && !status; i++) {
         status = paint(painter, &host->sets[winners[i].set], &host->cursor[winners[i].set],
@@ -237,14 +235,13 @@ static enum lac_status paint_winners(struct painter *painter, struct lac_host *h
     if (status) {
         return status;
     }
-    return paint(painter, &painter->diagnosis->profiler, &painter->profiler_cursor,
-                 LAC_CAUSE_PROFILER);
+    return paint(painter, &painter->facts->profiler, &painter->profiler_cursor, LAC_CAUSE_PROFILER);
 }
 
 /** Split one gap: afterwards nothing is open. */
 static enum lac_status explain(struct painter *painter, struct lac_gap *gap)
 {
-    const struct lac_model *model = painter->diagnosis->model;
+    const struct lac_model *model = painter->facts->model;
     struct lac_host *host = host_of_gap(painter, gap);
     int64_t end_ns = gap->start_ns + gap->dur_ns;
     painter->open.count = 0;
@@ -254,8 +251,8 @@ static enum lac_status explain(struct painter *painter, struct lac_gap *gap)
     if (!status) {
         status = paint_winners(painter, host);
     }
-    if (!status && gap->device == painter->diagnosis->analysis->main_device) {
-        status = paint(painter, &painter->diagnosis->before_capture, &painter->unseen_cursor,
+    if (!status && gap->device == painter->facts->analysis->main_device) {
+        status = paint(painter, &painter->facts->before_capture, &painter->unseen_cursor,
                        LAC_CAUSE_UNATTRIBUTED);
     }
     uint32_t call = model->slices.link[gap->ended_by];
@@ -270,7 +267,7 @@ static enum lac_status explain(struct painter *painter, struct lac_gap *gap)
         int64_t launched_ns = model->slices.start_ns[call];
         if (painter->open.count > 0) {
             status = paint_from(painter, launched_ns,
-                                submitted_cause(painter->diagnosis, host, gap, launched_ns));
+                                submitted_cause(painter->facts, host, gap, launched_ns));
         }
         if (!status && sync != LAC_NONE) {
             status = paint_from(painter, gap->start_ns, LAC_CAUSE_SYNC);
@@ -297,7 +294,7 @@ static int by_start(const void *a, const void *b)
 /** Sort what was painted, join neighbours of one cause and append them as the gap's pieces. */
 static enum lac_status emit(struct painter *painter, uint64_t gap_index)
 {
-    struct lac_analysis *analysis = painter->diagnosis->analysis;
+    struct lac_analysis *analysis = painter->facts->analysis;
     struct lac_gap *gap = &analysis->gaps[gap_index];
     struct piece_list *list = &painter->painted;
     if (list->count > 1) {
@@ -330,24 +327,24 @@ static enum lac_status emit(struct painter *painter, uint64_t gap_index)
         gap->piece_count++;
     }
     assert(at_ns == gap->start_ns + gap->dur_ns);
-    struct lac_device_facts *facts = &analysis->devices[gap->device];
+    struct lac_device_facts *device_facts = &analysis->devices[gap->device];
     int largest = 0;
     for (int cause = 0; cause < LAC_CAUSE_COUNT_; cause++) {
-        facts->idle_by_cause_ns[cause] += by_cause_ns[cause];
+        device_facts->idle_by_cause_ns[cause] += by_cause_ns[cause];
         if (by_cause_ns[cause] > by_cause_ns[largest]) {
             largest = cause;
         }
     }
     gap->cause = (uint8_t)largest;
-    facts->gap_piece_count += gap->piece_count;
+    device_facts->gap_piece_count += gap->piece_count;
     return LAC_OK;
 }
 
 /** The fetch that delivered the batch which this wait was for, or the wait itself. */
-static uint32_t late_batch(const struct lac_diagnosis *diagnosis, const struct lac_gap *gap)
+static uint32_t late_batch(const struct lac_facts *facts, const struct lac_gap *gap)
 {
-    const struct lac_model *model = diagnosis->model;
-    const struct lac_marks *waits = &diagnosis->wait_marks;
+    const struct lac_model *model = facts->model;
+    const struct lac_marks *waits = &facts->wait_marks;
     int64_t end_ns = gap->start_ns + gap->dur_ns;
     uint64_t low = 0;
     uint64_t high = waits->count;
@@ -370,9 +367,9 @@ static uint32_t late_batch(const struct lac_diagnosis *diagnosis, const struct l
     int64_t batch = model->loader_infos[row].batch;
     int64_t wait_end_ns = model->slices.start_ns[wait] + model->slices.dur_ns[wait];
     uint64_t after = 0;
-    for (high = diagnosis->fetch_count; after < high;) {
+    for (high = facts->fetch_count; after < high;) {
         uint64_t middle = after + (high - after) / 2;
-        if (diagnosis->fetches[middle].start_ns < wait_end_ns) {
+        if (facts->fetches[middle].start_ns < wait_end_ns) {
             after = middle + 1;
         } else {
             high = middle;
@@ -380,7 +377,7 @@ static uint32_t late_batch(const struct lac_diagnosis *diagnosis, const struct l
     }
     enum { FETCHES_BACK = 256 }; /* more batches are never under way at once */
     for (uint64_t back = 0; back < FETCHES_BACK && back < after; back++) {
-        const struct lac_fetch *fetch = &diagnosis->fetches[after - 1 - back];
+        const struct lac_fetch *fetch = &facts->fetches[after - 1 - back];
         if (fetch->batch == batch) {
             return fetch->slice;
         }
@@ -388,10 +385,10 @@ static uint32_t late_batch(const struct lac_diagnosis *diagnosis, const struct l
     return wait;
 }
 
-enum lac_status lac_gaps_attribute(struct lac_diagnosis *diagnosis)
+enum lac_status lac_gaps_attribute(struct lac_facts *facts)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
-    struct painter painter = {.diagnosis = diagnosis};
+    struct lac_analysis *analysis = facts->analysis;
+    struct painter painter = {.facts = facts};
     enum lac_status status = LAC_OK;
     uint32_t device = LAC_NONE;
     for (uint64_t g = 0; g < analysis->gap_count && !status; g++) {
@@ -401,8 +398,8 @@ enum lac_status lac_gaps_attribute(struct lac_diagnosis *diagnosis)
             painter.profiler_cursor = 0;
             painter.wait_cursor = 0;
             painter.unseen_cursor = 0;
-            for (uint32_t h = 0; h < diagnosis->host_count; h++) {
-                memset(diagnosis->hosts[h].cursor, 0, sizeof diagnosis->hosts[h].cursor);
+            for (uint32_t h = 0; h < facts->host_count; h++) {
+                memset(facts->hosts[h].cursor, 0, sizeof facts->hosts[h].cursor);
             }
         }
         status = explain(&painter, gap);
@@ -411,7 +408,7 @@ enum lac_status lac_gaps_attribute(struct lac_diagnosis *diagnosis)
         }
         if (!status && gap->cause == LAC_CAUSE_DATA_WAIT && gap->dur_ns >= GAP_MIN_NS) {
             gap->root_kind = LAC_ROOT_LATE_BATCH;
-            gap->root = late_batch(diagnosis, gap);
+            gap->root = late_batch(facts, gap);
         }
     }
     free(painter.open.at);

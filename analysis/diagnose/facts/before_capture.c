@@ -19,13 +19,13 @@ enum {
 };
 
 /** Whether its stream may have been told to wait for another device. */
-static bool may_wait_for_others(const struct lac_diagnosis *diagnosis, int64_t launched_ns)
+static bool may_wait_for_others(const struct lac_facts *facts, int64_t launched_ns)
 {
-    if (diagnosis->analysis->device_count < 2) {
+    if (facts->analysis->device_count < 2) {
         return false;
     }
-    for (uint32_t h = 0; h < diagnosis->host_count; h++) {
-        const struct lac_spans *told = &diagnosis->hosts[h].waits_event;
+    for (uint32_t h = 0; h < facts->host_count; h++) {
+        const struct lac_spans *told = &facts->hosts[h].waits_event;
         uint64_t at = lac_spans_first_after(told, launched_ns - LOOK_BACK_NS);
         if (at < told->count && told->at[at].start_ns <= launched_ns) {
             return true;
@@ -43,7 +43,7 @@ struct first_op {
 
 /** The walk over one device. */
 struct look {
-    struct lac_diagnosis *diagnosis;
+    struct lac_facts *facts;
     int64_t from_ns;             /**< when the recording began, or began again */
     uint64_t before[BEFORE_MAX]; /**< the last operations, a ring */
     uint64_t before_count;       /**< of all */
@@ -61,7 +61,7 @@ static int64_t end_of(const struct lac_slices *slices, uint64_t slice)
 
 static void remember(struct look *look, uint64_t slice)
 {
-    const struct lac_slices *slices = &look->diagnosis->model->slices;
+    const struct lac_slices *slices = &look->facts->model->slices;
     uint64_t *place = &look->before[look->before_count % BEFORE_MAX];
     if (look->before_count >= BEFORE_MAX) {
         int64_t end_ns = end_of(slices, *place);
@@ -74,7 +74,7 @@ static void remember(struct look *look, uint64_t slice)
 /** When all had ended that started before this operation, but for what was launched after it. */
 static int64_t free_for(const struct look *look, uint64_t slice)
 {
-    const struct lac_slices *slices = &look->diagnosis->model->slices;
+    const struct lac_slices *slices = &look->facts->model->slices;
     uint32_t call = slices->link[slice];
     uint64_t count = look->before_count < BEFORE_MAX ? look->before_count : BEFORE_MAX;
     int64_t free_ns = look->older_ns;
@@ -90,7 +90,7 @@ static int64_t free_for(const struct look *look, uint64_t slice)
 /** Whether it waited for what was not recorded. */
 static bool waited_unseen(const struct look *look, const struct first_op *op)
 {
-    const struct lac_slices *slices = &look->diagnosis->model->slices;
+    const struct lac_slices *slices = &look->facts->model->slices;
     uint32_t call = slices->link[op->slice];
     if (call == LAC_NONE || slices->start_ns[call] < look->from_ns) {
         return false;
@@ -98,14 +98,14 @@ static bool waited_unseen(const struct look *look, const struct first_op *op)
     int64_t launched_ns = end_of(slices, call);
     int64_t since_ns = launched_ns > op->free_ns ? launched_ns : op->free_ns;
     return slices->start_ns[op->slice] - since_ns >= UNSEEN_MIN_NS &&
-           !may_wait_for_others(look->diagnosis, slices->start_ns[call]);
+           !may_wait_for_others(look->facts, slices->start_ns[call]);
 }
 
 static enum lac_status look_at(struct look *look, uint64_t slice)
 {
-    const struct lac_diagnosis *diagnosis = look->diagnosis;
-    const struct lac_slices *slices = &diagnosis->model->slices;
-    uint32_t track = lac_model_track_of(diagnosis->model, slice);
+    const struct lac_facts *facts = look->facts;
+    const struct lac_slices *slices = &facts->model->slices;
+    uint32_t track = lac_model_track_of(facts->model, slice);
     uint32_t at = 0;
     while (at < look->first_count && look->first[at].track != track) {
         at++;
@@ -118,24 +118,24 @@ static enum lac_status look_at(struct look *look, uint64_t slice)
         look->first[look->first_count++] = (struct first_op){track, slice, free_for(look, slice)};
     }
     bool is_computing =
-        slices->kind[slice] == LAC_SLICE_KERNEL && !lac_kernel_class_of(diagnosis, slice)->is_comm;
+        slices->kind[slice] == LAC_SLICE_KERNEL && !lac_kernel_class_of(facts, slice)->is_comm;
     if (!is_computing) {
         return LAC_OK;
     }
     look->is_done = true;
     const struct first_op *first = &look->first[at];
     return waited_unseen(look, first)
-               ? lac_spans_add_unsorted(&look->diagnosis->before_capture, look->from_ns,
+               ? lac_spans_add_unsorted(&look->facts->before_capture, look->from_ns,
                                         slices->start_ns[first->slice])
                : LAC_OK;
 }
 
 static enum lac_status look_at_device(struct look *look, int64_t device)
 {
-    const struct lac_slices *slices = &look->diagnosis->model->slices;
-    const struct lac_spans *pauses = &look->diagnosis->pauses;
+    const struct lac_slices *slices = &look->facts->model->slices;
+    const struct lac_spans *pauses = &look->facts->pauses;
     struct lac_operations operations;
-    enum lac_status status = lac_operations_init(&operations, look->diagnosis, device);
+    enum lac_status status = lac_operations_init(&operations, look->facts, device);
     uint64_t slice = 0;
     while (!status && (!look->is_done || look->pause < pauses->count) &&
            lac_operations_next(&operations, &slice)) {
@@ -154,25 +154,25 @@ static enum lac_status look_at_device(struct look *look, int64_t device)
     return status;
 }
 
-enum lac_status lac_before_capture_collect(struct lac_diagnosis *diagnosis)
+enum lac_status lac_before_capture_collect(struct lac_facts *facts)
 {
-    const struct lac_analysis *analysis = diagnosis->analysis;
+    const struct lac_analysis *analysis = facts->analysis;
     if (analysis->main_device == LAC_NONE) {
         return LAC_OK;
     }
-    struct look look = {.diagnosis = diagnosis};
+    struct look look = {.facts = facts};
     enum lac_status status = look_at_device(&look, analysis->devices[analysis->main_device].id);
-    lac_spans_normalize(&diagnosis->before_capture, 0);
+    lac_spans_normalize(&facts->before_capture, 0);
     return status;
 }
 
-void lac_exclude_before_capture(struct lac_diagnosis *diagnosis)
+void lac_exclude_before_capture(struct lac_facts *facts)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_analysis *analysis = facts->analysis;
     for (uint32_t s = 0; s < analysis->step_count; s++) {
         struct lac_step *step = &analysis->steps[s];
         int64_t end_ns = step->start_ns + step->dur_ns;
-        if (lac_spans_length_inside(&diagnosis->before_capture, step->start_ns, end_ns) > 0) {
+        if (lac_spans_length_inside(&facts->before_capture, step->start_ns, end_ns) > 0) {
             step->left_out = LAC_STEP_TRUNCATED;
         }
     }

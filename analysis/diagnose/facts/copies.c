@@ -1,6 +1,6 @@
 /* Copies by direction and kind of memory, and how much of them no kernel hid. */
 
-#include "analysis/diagnose/facts/diagnosis.h"
+#include "analysis/diagnose/facts/facts.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -17,11 +17,11 @@ static struct lac_copy_facts *group_of(struct groups *groups, const struct lac_c
     uint32_t kind = copy->copy_kind < 6 ? copy->copy_kind : 0;
     uint32_t src = copy->src < 6 ? copy->src : 0;
     uint32_t dst = copy->dst < 6 ? copy->dst : 0;
-    struct lac_copy_facts *facts = &groups->at[(kind * 6 + src) * 6 + dst];
-    facts->kind = (enum lac_copy_kind)kind;
-    facts->src = (enum lac_memory_kind)src;
-    facts->dst = (enum lac_memory_kind)dst;
-    return facts;
+    struct lac_copy_facts *copy_facts = &groups->at[(kind * 6 + src) * 6 + dst];
+    copy_facts->kind = (enum lac_copy_kind)kind;
+    copy_facts->src = (enum lac_memory_kind)src;
+    copy_facts->dst = (enum lac_memory_kind)dst;
+    return copy_facts;
 }
 
 /** Where kernels run, and the sums that say how much of any stretch they cover. */
@@ -40,24 +40,24 @@ static int64_t uncovered_ns(const struct cover *cover, int64_t start_ns, int64_t
 static void add_copy(struct groups *groups, const struct lac_slices *slices, uint64_t slice,
                      const struct lac_copy *copy, int64_t exposed_ns)
 {
-    struct lac_copy_facts *facts = group_of(groups, copy);
+    struct lac_copy_facts *copy_facts = group_of(groups, copy);
     int64_t dur_ns = slices->dur_ns[slice];
-    if (facts->count == 0 || dur_ns > slices->dur_ns[facts->longest_slice]) {
-        facts->longest_slice = (uint32_t)slice;
+    if (copy_facts->count == 0 || dur_ns > slices->dur_ns[copy_facts->longest_slice]) {
+        copy_facts->longest_slice = (uint32_t)slice;
     }
-    facts->count++;
-    facts->total_ns = lac_sum_ns(facts->total_ns, dur_ns);
-    facts->exposed_ns = lac_sum_ns(facts->exposed_ns, exposed_ns);
-    facts->bytes = copy->bytes < 0 || facts->bytes == LAC_UNKNOWN_NS
-                       ? LAC_UNKNOWN_NS
-                       : lac_sum_ns(facts->bytes, copy->bytes);
+    copy_facts->count++;
+    copy_facts->total_ns = lac_sum_ns(copy_facts->total_ns, dur_ns);
+    copy_facts->exposed_ns = lac_sum_ns(copy_facts->exposed_ns, exposed_ns);
+    copy_facts->bytes = copy->bytes < 0 || copy_facts->bytes == LAC_UNKNOWN_NS
+                            ? LAC_UNKNOWN_NS
+                            : lac_sum_ns(copy_facts->bytes, copy->bytes);
 }
 
-static void measure_track(const struct lac_diagnosis *diagnosis, uint32_t track,
+static void measure_track(const struct lac_facts *facts, uint32_t track,
                           const struct cover *kernels, struct groups *groups)
 {
     static const struct lac_copy unknown = {.bytes = -1};
-    const struct lac_model *model = diagnosis->model;
+    const struct lac_model *model = facts->model;
     const struct lac_slices *slices = &model->slices;
     uint64_t end = model->tracks[track].first + model->tracks[track].count;
     for (uint64_t i = model->tracks[track].first; i < end; i++) {
@@ -72,9 +72,9 @@ static void measure_track(const struct lac_diagnosis *diagnosis, uint32_t track,
     }
 }
 
-enum lac_status lac_copies_measure(struct lac_diagnosis *diagnosis)
+enum lac_status lac_copies_measure(struct lac_facts *facts)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_analysis *analysis = facts->analysis;
     struct groups *groups = calloc(1, sizeof *groups);
     if (!groups) {
         return LAC_ERR_NOMEM;
@@ -82,19 +82,19 @@ enum lac_status lac_copies_measure(struct lac_diagnosis *diagnosis)
     struct cover *covers = calloc(analysis->device_count + 1, sizeof *covers);
     enum lac_status status = covers ? LAC_OK : LAC_ERR_NOMEM;
     for (uint32_t d = 0; d < analysis->device_count && !status; d++) {
-        covers[d].spans = &diagnosis->device_sets[d].kernels;
+        covers[d].spans = &facts->device_sets[d].kernels;
         covers[d].prefix = lac_spans_prefix(covers[d].spans);
         status = covers[d].prefix ? LAC_OK : LAC_ERR_NOMEM;
     }
-    for (uint32_t t = 0; t < diagnosis->model->recorded_track_count && !status; t++) {
-        if (!(diagnosis->track_flags[t] & LAC_TRACK_HAS_GPU)) {
+    for (uint32_t t = 0; t < facts->model->recorded_track_count && !status; t++) {
+        if (!(facts->track_flags[t] & LAC_TRACK_HAS_GPU)) {
             continue;
         }
         uint32_t d = 0;
-        while (analysis->devices[d].id != diagnosis->model->tracks[t].device) {
+        while (analysis->devices[d].id != facts->model->tracks[t].device) {
             d++;
         }
-        measure_track(diagnosis, t, &covers[d], groups);
+        measure_track(facts, t, &covers[d], groups);
     }
     for (uint32_t d = 0; covers && d < analysis->device_count; d++) {
         free(covers[d].prefix);

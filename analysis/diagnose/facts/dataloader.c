@@ -1,6 +1,6 @@
 /* Loading of data: how long the training waited, how long the device did, what a batch takes. */
 
-#include "analysis/diagnose/facts/diagnosis.h"
+#include "analysis/diagnose/facts/facts.h"
 
 #include <math.h>
 #include <stdint.h>
@@ -10,11 +10,11 @@
 enum { WORKERS_MAX = 4096 };
 
 /** Number of workers from the ids that fetches carry: the largest id that fetched, plus one. */
-static int32_t workers_seen(const struct lac_diagnosis *diagnosis)
+static int32_t workers_seen(const struct lac_facts *facts)
 {
     int32_t most = -1;
-    for (uint64_t i = 0; i < diagnosis->fetch_count; i++) {
-        int32_t worker = diagnosis->fetches[i].worker;
+    for (uint64_t i = 0; i < facts->fetch_count; i++) {
+        int32_t worker = facts->fetches[i].worker;
         if (worker > most && worker < WORKERS_MAX) {
             most = worker;
         }
@@ -22,20 +22,20 @@ static int32_t workers_seen(const struct lac_diagnosis *diagnosis)
     return most + 1;
 }
 
-void lac_loader_count_workers(struct lac_diagnosis *diagnosis)
+void lac_loader_count_workers(struct lac_facts *facts)
 {
-    struct lac_loader_facts *loader = &diagnosis->analysis->loader;
-    loader->is_present = diagnosis->wait_marks.count > 0 || diagnosis->fetch_count > 0;
+    struct lac_loader_facts *loader = &facts->analysis->loader;
+    loader->is_present = facts->wait_marks.count > 0 || facts->fetch_count > 0;
     loader->num_workers = -1;
-    int32_t seen = workers_seen(diagnosis);
+    int32_t seen = workers_seen(facts);
     if (!loader->is_present) {
         return;
     }
-    if (diagnosis->settings.num_workers >= 0) {
-        loader->num_workers = diagnosis->settings.num_workers;
+    if (facts->settings.num_workers >= 0) {
+        loader->num_workers = facts->settings.num_workers;
     } else if (seen > 0) {
         loader->num_workers = seen;
-    } else if (diagnosis->has_single_process_wait || diagnosis->fetch_count > 0) {
+    } else if (facts->has_single_process_wait || facts->fetch_count > 0) {
         loader->num_workers = 0; /* whoever fetches also waits: there are no workers */
     }
 }
@@ -58,10 +58,10 @@ static int by_duration(const void *a, const void *b)
 }
 
 /** Mean, 95th percentile and CPU time of a fetch. */
-static enum lac_status measure_fetches(struct lac_diagnosis *diagnosis)
+static enum lac_status measure_fetches(struct lac_facts *facts)
 {
-    struct lac_loader_facts *loader = &diagnosis->analysis->loader;
-    uint64_t count = diagnosis->fetch_count;
+    struct lac_loader_facts *loader = &facts->analysis->loader;
+    uint64_t count = facts->fetch_count;
     if (count == 0) {
         return LAC_OK;
     }
@@ -73,10 +73,10 @@ static enum lac_status measure_fetches(struct lac_diagnosis *diagnosis)
     double cpu_sum = 0.0;
     bool has_cpu = true;
     for (uint64_t i = 0; i < count; i++) {
-        durations[i] = diagnosis->fetches[i].dur_ns;
+        durations[i] = facts->fetches[i].dur_ns;
         sum += (double)durations[i];
-        has_cpu = has_cpu && diagnosis->fetches[i].cpu_ns >= 0;
-        cpu_sum += (double)diagnosis->fetches[i].cpu_ns;
+        has_cpu = has_cpu && facts->fetches[i].cpu_ns >= 0;
+        cpu_sum += (double)facts->fetches[i].cpu_ns;
     }
     qsort(durations, count, sizeof *durations, by_duration);
     loader->fetch_count = count;
@@ -90,17 +90,17 @@ static enum lac_status measure_fetches(struct lac_diagnosis *diagnosis)
 }
 
 /** Share of the time from the first fetch's start to the last one's end that workers fetched. */
-static void measure_worker_load(struct lac_diagnosis *diagnosis)
+static void measure_worker_load(struct lac_facts *facts)
 {
-    struct lac_loader_facts *loader = &diagnosis->analysis->loader;
-    if (diagnosis->fetch_count < 2 || loader->num_workers < 1) {
+    struct lac_loader_facts *loader = &facts->analysis->loader;
+    if (facts->fetch_count < 2 || loader->num_workers < 1) {
         return;
     }
-    int64_t first_ns = diagnosis->fetches[0].start_ns;
+    int64_t first_ns = facts->fetches[0].start_ns;
     int64_t last_ns = first_ns;
     double sum = 0.0;
-    for (uint64_t i = 0; i < diagnosis->fetch_count; i++) {
-        const struct lac_fetch *fetch = &diagnosis->fetches[i];
+    for (uint64_t i = 0; i < facts->fetch_count; i++) {
+        const struct lac_fetch *fetch = &facts->fetches[i];
         sum += (double)fetch->dur_ns;
         int64_t end_ns = fetch->start_ns + fetch->dur_ns;
         last_ns = end_ns > last_ns ? end_ns : last_ns;
@@ -110,42 +110,42 @@ static void measure_worker_load(struct lac_diagnosis *diagnosis)
 }
 
 /** Union of waits, inside steps when they have names; starved while the main device was idle. */
-static enum lac_status measure_waits(struct lac_diagnosis *diagnosis)
+static enum lac_status measure_waits(struct lac_facts *facts)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_analysis *analysis = facts->analysis;
     struct lac_loader_facts *loader = &analysis->loader;
     bool has_names = strcmp(analysis->step_method, "profiler_step") == 0 ||
                      strcmp(analysis->step_method, "nvtx") == 0;
     struct lac_spans inside = {0};
     enum lac_status status = LAC_OK;
     if (has_names) {
-        status = lac_spans_intersect(&diagnosis->waits, &diagnosis->steps, &inside);
+        status = lac_spans_intersect(&facts->waits, &facts->steps, &inside);
     }
-    const struct lac_spans *waits = has_names ? &inside : &diagnosis->waits;
+    const struct lac_spans *waits = has_names ? &inside : &facts->waits;
     if (!status) {
         loader->wait_ns = lac_spans_length(waits);
-        loader->wait_pct_of_steps = lac_pct(lac_spans_intersection_length(waits, &diagnosis->steps),
-                                            lac_spans_length(&diagnosis->steps));
+        loader->wait_pct_of_steps = lac_pct(lac_spans_intersection_length(waits, &facts->steps),
+                                            lac_spans_length(&facts->steps));
         loader->starved_ns = analysis->main_device == LAC_NONE
                                  ? LAC_UNKNOWN_NS
                                  : lac_spans_intersection_length(
-                                       waits, &diagnosis->device_sets[analysis->main_device].idle);
+                                       waits, &facts->device_sets[analysis->main_device].idle);
     }
     lac_spans_done(&inside);
     return status;
 }
 
 /** A single process loads inside its waits: what they take is what a batch takes. */
-static void fetch_from_waits(struct lac_diagnosis *diagnosis)
+static void fetch_from_waits(struct lac_facts *facts)
 {
-    struct lac_loader_facts *loader = &diagnosis->analysis->loader;
+    struct lac_loader_facts *loader = &facts->analysis->loader;
     if (loader->fetch_count > 0 || loader->num_workers != 0 || loader->batch_count == 0) {
         return;
     }
     int64_t longest_ns = 0;
     double sum = 0.0;
-    for (uint64_t i = 0; i < diagnosis->wait_marks.count; i++) {
-        int64_t dur_ns = diagnosis->wait_marks.at[i].dur_ns;
+    for (uint64_t i = 0; i < facts->wait_marks.count; i++) {
+        int64_t dur_ns = facts->wait_marks.at[i].dur_ns;
         sum += (double)dur_ns;
         longest_ns = dur_ns > longest_ns ? dur_ns : longest_ns;
     }
@@ -155,9 +155,9 @@ static void fetch_from_waits(struct lac_diagnosis *diagnosis)
 }
 
 /** ceil(1.15 f / s): enough workers that a batch is ready every s, and a seventh to spare. */
-static void recommend(struct lac_diagnosis *diagnosis)
+static void recommend(struct lac_facts *facts)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_analysis *analysis = facts->analysis;
     struct lac_loader_facts *loader = &analysis->loader;
     int64_t s_ns = analysis->step_without_starvation_ns;
     if (loader->fetch_mean_ns == LAC_UNKNOWN_NS || s_ns == LAC_UNKNOWN_NS || s_ns <= 0) {
@@ -173,9 +173,9 @@ static void recommend(struct lac_diagnosis *diagnosis)
     }
 }
 
-enum lac_status lac_loader_measure(struct lac_diagnosis *diagnosis)
+enum lac_status lac_loader_measure(struct lac_facts *facts)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_analysis *analysis = facts->analysis;
     struct lac_loader_facts *loader = &analysis->loader;
     loader->wait_ns = LAC_UNKNOWN_NS;
     loader->starved_ns = LAC_UNKNOWN_NS;
@@ -189,15 +189,15 @@ enum lac_status lac_loader_measure(struct lac_diagnosis *diagnosis)
         return LAC_OK;
     }
     loader->batch_count =
-        diagnosis->wait_marks.count > 0 ? diagnosis->wait_marks.count : diagnosis->fetch_count;
-    enum lac_status status = measure_waits(diagnosis);
+        facts->wait_marks.count > 0 ? facts->wait_marks.count : facts->fetch_count;
+    enum lac_status status = measure_waits(facts);
     if (!status) {
-        status = measure_fetches(diagnosis);
+        status = measure_fetches(facts);
     }
     if (!status) {
-        measure_worker_load(diagnosis);
-        fetch_from_waits(diagnosis);
-        recommend(diagnosis);
+        measure_worker_load(facts);
+        fetch_from_waits(facts);
+        recommend(facts);
     }
     return status;
 }

@@ -37,8 +37,8 @@ static inline void extend(struct running_union *set, int64_t start_ns, int64_t e
 
 /** The walk over one device. */
 struct walk {
-    struct lac_diagnosis *diagnosis;
-    struct lac_device_facts *facts;
+    struct lac_facts *facts;
+    struct lac_device_facts *device_facts;
     struct lac_device_sets *sets;
     struct running_union nested[LAC_PART_IDLE];  /**< unions, each with all classes before it */
     struct running_union not_layout, not_strict; /**< everything but those kernels */
@@ -50,7 +50,7 @@ struct walk {
 
 static enum lac_status add_gap(struct walk *walk, uint64_t slice, int64_t start_ns)
 {
-    struct lac_analysis *analysis = walk->diagnosis->analysis;
+    struct lac_analysis *analysis = walk->facts->analysis;
     if (analysis->gap_count == walk->gap_capacity) {
         uint64_t capacity = walk->gap_capacity ? walk->gap_capacity * 2 : 1024;
         struct lac_gap *grown = realloc(analysis->gaps, capacity * sizeof *grown);
@@ -68,15 +68,15 @@ static enum lac_status add_gap(struct walk *walk, uint64_t slice, int64_t start_
         .opened_by = (uint32_t)walk->last_slice,
         .root = LAC_NONE,
         .signature = LAC_NONE,
-        .device = (uint16_t)(walk->facts - analysis->devices),
+        .device = (uint16_t)(walk->device_facts - analysis->devices),
         .cause = LAC_CAUSE_UNATTRIBUTED,
     };
     if (gap->dur_ns >= GAP_MIN_NS) {
-        walk->facts->gap_count_10us++;
-        walk->facts->gap_total_10us_ns += gap->dur_ns;
-        if (gap->dur_ns >= walk->facts->gap_longest_ns) {
-            walk->facts->gap_longest_ns = gap->dur_ns;
-            walk->facts->gap_longest_at_ns = gap->start_ns;
+        walk->device_facts->gap_count_10us++;
+        walk->device_facts->gap_total_10us_ns += gap->dur_ns;
+        if (gap->dur_ns >= walk->device_facts->gap_longest_ns) {
+            walk->device_facts->gap_longest_ns = gap->dur_ns;
+            walk->device_facts->gap_longest_at_ns = gap->start_ns;
         }
     }
     return LAC_OK;
@@ -86,14 +86,14 @@ static enum lac_status add_gap(struct walk *walk, uint64_t slice, int64_t start_
 static enum lac_status add_work(struct walk *walk, uint64_t slice, int64_t start_ns, int64_t end_ns)
 {
     struct lac_device_sets *sets = walk->sets;
-    uint8_t kind = walk->diagnosis->model->slices.kind[slice];
+    uint8_t kind = walk->facts->model->slices.kind[slice];
     enum lac_partition partition =
         kind == LAC_SLICE_COPY ? LAC_PART_EXPOSED_COPY : LAC_PART_EXPOSED_MEMSET;
     bool is_layout = false;
     bool is_strict = false;
     enum lac_status status = LAC_OK;
     if (kind == LAC_SLICE_KERNEL) {
-        const struct lac_name_class *names = lac_kernel_class_of(walk->diagnosis, slice);
+        const struct lac_name_class *names = lac_kernel_class_of(walk->facts, slice);
         partition = names->is_comm ? LAC_PART_EXPOSED_COMM : LAC_PART_COMPUTE;
         is_layout = names->layout == LAC_LAYOUT_L;
         is_strict = names->is_strict_layout;
@@ -118,13 +118,13 @@ static enum lac_status add_work(struct walk *walk, uint64_t slice, int64_t start
 
 static enum lac_status add_operation(struct walk *walk, uint64_t slice)
 {
-    const struct lac_slices *slices = &walk->diagnosis->model->slices;
+    const struct lac_slices *slices = &walk->facts->model->slices;
     int64_t start_ns = slices->start_ns[slice];
     int64_t end_ns = start_ns + slices->dur_ns[slice];
     enum lac_status status = LAC_OK;
     if (!walk->is_started) {
         walk->is_started = true;
-        walk->facts->first_ns = start_ns;
+        walk->device_facts->first_ns = start_ns;
         walk->last_end_ns = start_ns;
         walk->last_slice = slice;
         for (int part = 0; part < LAC_PART_IDLE; part++) {
@@ -142,40 +142,41 @@ static enum lac_status add_operation(struct walk *walk, uint64_t slice)
         walk->last_end_ns = end_ns;
         walk->last_slice = slice;
     }
-    walk->facts->op_count++;
+    walk->device_facts->op_count++;
     return status;
 }
 
 static void finish_facts(struct walk *walk)
 {
-    struct lac_device_facts *facts = walk->facts;
-    facts->span_ns = walk->last_end_ns - facts->first_ns;
-    facts->busy_ns = walk->nested[LAC_PART_EXPOSED_MEMSET].length_ns;
-    facts->idle_ns = facts->span_ns - facts->busy_ns;
-    facts->busy_pct = lac_pct(facts->busy_ns, facts->span_ns);
+    struct lac_device_facts *device_facts = walk->device_facts;
+    device_facts->span_ns = walk->last_end_ns - device_facts->first_ns;
+    device_facts->busy_ns = walk->nested[LAC_PART_EXPOSED_MEMSET].length_ns;
+    device_facts->idle_ns = device_facts->span_ns - device_facts->busy_ns;
+    device_facts->busy_pct = lac_pct(device_facts->busy_ns, device_facts->span_ns);
     int64_t before_ns = 0;
     for (int part = 0; part < LAC_PART_IDLE; part++) {
-        facts->partition_ns[part] = walk->nested[part].length_ns - before_ns;
+        device_facts->partition_ns[part] = walk->nested[part].length_ns - before_ns;
         before_ns = walk->nested[part].length_ns;
     }
-    facts->partition_ns[LAC_PART_IDLE] = facts->idle_ns;
-    facts->not_computing_pct =
-        lac_pct(facts->span_ns - facts->partition_ns[LAC_PART_COMPUTE], facts->span_ns);
-    walk->sets->layout_exposed_ns = facts->busy_ns - walk->not_layout.length_ns;
-    walk->sets->strict_exposed_ns = facts->busy_ns - walk->not_strict.length_ns;
+    device_facts->partition_ns[LAC_PART_IDLE] = device_facts->idle_ns;
+    device_facts->not_computing_pct =
+        lac_pct(device_facts->span_ns - device_facts->partition_ns[LAC_PART_COMPUTE],
+                device_facts->span_ns);
+    walk->sets->layout_exposed_ns = device_facts->busy_ns - walk->not_layout.length_ns;
+    walk->sets->strict_exposed_ns = device_facts->busy_ns - walk->not_strict.length_ns;
 }
 
-static enum lac_status measure_device(struct lac_diagnosis *diagnosis, uint32_t index,
+static enum lac_status measure_device(struct lac_facts *facts, uint32_t index,
                                       uint64_t *gap_capacity)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
-    struct walk walk = {.diagnosis = diagnosis,
-                        .facts = &analysis->devices[index],
-                        .sets = &diagnosis->device_sets[index],
+    struct lac_analysis *analysis = facts->analysis;
+    struct walk walk = {.facts = facts,
+                        .device_facts = &analysis->devices[index],
+                        .sets = &facts->device_sets[index],
                         .gap_capacity = *gap_capacity};
-    walk.facts->first_gap = analysis->gap_count;
+    walk.device_facts->first_gap = analysis->gap_count;
     struct lac_operations operations;
-    enum lac_status status = lac_operations_init(&operations, diagnosis, walk.facts->id);
+    enum lac_status status = lac_operations_init(&operations, facts, walk.device_facts->id);
     uint64_t slice = 0;
     while (!status && lac_operations_next(&operations, &slice)) {
         status = add_operation(&walk, slice);
@@ -186,8 +187,8 @@ static enum lac_status measure_device(struct lac_diagnosis *diagnosis, uint32_t 
         return status;
     }
     finish_facts(&walk);
-    walk.facts->gap_count = analysis->gap_count - walk.facts->first_gap;
-    for (uint64_t g = walk.facts->first_gap; g < analysis->gap_count; g++) {
+    walk.device_facts->gap_count = analysis->gap_count - walk.device_facts->first_gap;
+    for (uint64_t g = walk.device_facts->first_gap; g < analysis->gap_count; g++) {
         const struct lac_gap *gap = &analysis->gaps[g];
         status = lac_spans_add(&walk.sets->idle, gap->start_ns, gap->start_ns + gap->dur_ns);
         if (status) {
@@ -205,13 +206,13 @@ static int by_id(const void *a, const void *b)
 }
 
 /** The distinct devices of tracks with GPU work. */
-static enum lac_status list_devices(struct lac_diagnosis *diagnosis)
+static enum lac_status list_devices(struct lac_facts *facts)
 {
-    const struct lac_model *model = diagnosis->model;
-    struct lac_analysis *analysis = diagnosis->analysis;
+    const struct lac_model *model = facts->model;
+    struct lac_analysis *analysis = facts->analysis;
     uint32_t capacity = 0;
     for (uint32_t t = 0; t < model->recorded_track_count; t++) {
-        if (!(diagnosis->track_flags[t] & LAC_TRACK_HAS_GPU)) {
+        if (!(facts->track_flags[t] & LAC_TRACK_HAS_GPU)) {
             continue;
         }
         int64_t id = model->tracks[t].device;
@@ -233,10 +234,10 @@ static enum lac_status list_devices(struct lac_diagnosis *diagnosis)
             }
             analysis->devices = grown;
         }
-        struct lac_device_facts facts = {.id = id};
+        struct lac_device_facts device_facts = {.id = id};
         uint32_t known = lac_model_device_index(model, id);
-        facts.name = known == LAC_NONE ? 0 : model->devices[known].name;
-        analysis->devices[analysis->device_count++] = facts;
+        device_facts.name = known == LAC_NONE ? 0 : model->devices[known].name;
+        analysis->devices[analysis->device_count++] = device_facts;
     }
     if (analysis->device_count > 1) {
         qsort(analysis->devices, analysis->device_count, sizeof *analysis->devices, by_id);
@@ -244,26 +245,26 @@ static enum lac_status list_devices(struct lac_diagnosis *diagnosis)
     return LAC_OK;
 }
 
-enum lac_status lac_devices_measure(struct lac_diagnosis *diagnosis)
+enum lac_status lac_devices_measure(struct lac_facts *facts)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_analysis *analysis = facts->analysis;
     analysis->main_device = LAC_NONE;
-    enum lac_status status = list_devices(diagnosis);
+    enum lac_status status = list_devices(facts);
     if (status) {
         return status == LAC_ERR_LIMIT
-                   ? lac_fail(diagnosis->reterr, status, 0,
+                   ? lac_fail(facts->reterr, status, 0,
                               "more than %d devices in one trace: split it by device", DEVICES_MAX)
                    : status;
     }
     uint32_t count = analysis->device_count;
-    diagnosis->device_sets = calloc(count ? count : 1, sizeof *diagnosis->device_sets);
-    if (!diagnosis->device_sets) {
+    facts->device_sets = calloc(count ? count : 1, sizeof *facts->device_sets);
+    if (!facts->device_sets) {
         return LAC_ERR_NOMEM;
     }
     uint64_t gap_capacity = 0;
     int64_t most_ns = -1;
     for (uint32_t d = 0; d < count; d++) {
-        status = measure_device(diagnosis, d, &gap_capacity);
+        status = measure_device(facts, d, &gap_capacity);
         if (status) {
             return status;
         }

@@ -1,6 +1,6 @@
 /* Gaps that look alike: same cause, same operation before and after. */
 
-#include "analysis/diagnose/facts/diagnosis.h"
+#include "analysis/diagnose/facts/facts.h"
 
 #include <math.h>
 #include <stdint.h>
@@ -112,10 +112,10 @@ static enum lac_status sort_signatures(struct lac_analysis *analysis)
     return status;
 }
 
-enum lac_status lac_gaps_sign(struct lac_diagnosis *diagnosis)
+enum lac_status lac_gaps_sign(struct lac_facts *facts)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
-    const uint32_t *names = diagnosis->model->slices.name;
+    struct lac_analysis *analysis = facts->analysis;
+    const uint32_t *names = facts->model->slices.name;
     struct table table = {0};
     enum lac_status status = grow(&table, analysis);
     for (uint64_t g = 0; g < analysis->gap_count && !status; g++) {

@@ -7,11 +7,11 @@
 #include <stdint.h>
 
 /** Mean over those samples that are (nine tenths) of kept steps; NaN when these are too few. */
-static double mean_of(const struct lac_diagnosis *diagnosis, const char *what)
+static double mean_of(const struct lac_facts *facts, const char *what)
 {
-    const struct lac_spans *kept = &diagnosis->kept;
+    const struct lac_spans *kept = &facts->kept;
     struct lac_gpu_series series;
-    if (kept->count == 0 || !lac_gpu_series_find(diagnosis, what, &series)) {
+    if (kept->count == 0 || !lac_gpu_series_find(facts, what, &series)) {
         return (double)NAN;
     }
     double sum = 0.0;
@@ -34,19 +34,18 @@ static double mean_of(const struct lac_diagnosis *diagnosis, const char *what)
     return is_enough ? sum / length_ns : (double)NAN;
 }
 
-void lac_gpu_counters_measure(const struct lac_diagnosis *diagnosis,
-                              struct lac_gpu_counters *ret_counters)
+void lac_gpu_counters_measure(const struct lac_facts *facts, struct lac_gpu_counters *ret_counters)
 {
     *ret_counters =
-        (struct lac_gpu_counters){.sms_active = mean_of(diagnosis, "SMs active (%)"),
-                                  .tensor_active = mean_of(diagnosis, "tensor cores active (%)"),
-                                  .memory_bandwidth = mean_of(diagnosis, "memory bandwidth (%)")};
+        (struct lac_gpu_counters){.sms_active = mean_of(facts, "SMs active (%)"),
+                                  .tensor_active = mean_of(facts, "tensor cores active (%)"),
+                                  .memory_bandwidth = mean_of(facts, "memory bandwidth (%)")};
 }
 
-const char *lac_gpu_counters_text(const struct lac_diagnosis *diagnosis,
+const char *lac_gpu_counters_text(const struct lac_facts *facts,
                                   const struct lac_gpu_counters *counters)
 {
-    struct lac_text **texts = &diagnosis->analysis->texts;
+    struct lac_text **texts = &facts->analysis->texts;
     const struct {
         double pct;
         const char *before;

@@ -16,12 +16,11 @@ struct lac_gpu_counters {
 };
 
 /** Linear in the samples. */
-void lac_gpu_counters_measure(const struct lac_diagnosis *diagnosis,
-                              struct lac_gpu_counters *ret_counters);
+void lac_gpu_counters_measure(const struct lac_facts *facts, struct lac_gpu_counters *ret_counters);
 
 /** " Averaged over these steps, the GPU's own counters say: ...", or "" when nothing was sampled.
  */
-const char *lac_gpu_counters_text(const struct lac_diagnosis *diagnosis,
+const char *lac_gpu_counters_text(const struct lac_facts *facts,
                                   const struct lac_gpu_counters *counters);
 
 #endif

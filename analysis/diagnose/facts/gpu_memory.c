@@ -9,12 +9,12 @@
 enum { EVENTS_MAX = 2000000 }; /* steps repeat: this many allocations show the peak */
 
 /** Peak and floor of what is allocated on the device, of one row of allocations. */
-static void measure_row(const struct lac_diagnosis *diagnosis, uint32_t track, int64_t device,
+static void measure_row(const struct lac_facts *facts, uint32_t track, int64_t device,
                         struct lac_gpu_memory *memory)
 {
-    const struct lac_model *model = diagnosis->model;
+    const struct lac_model *model = facts->model;
     const struct lac_slices *slices = &model->slices;
-    const struct lac_spans *kept = &diagnosis->kept;
+    const struct lac_spans *kept = &facts->kept;
     uint64_t end = model->tracks[track].first + model->tracks[track].count;
     uint64_t cursor = 0;
     uint64_t seen = 0;
@@ -44,35 +44,34 @@ static void measure_row(const struct lac_diagnosis *diagnosis, uint32_t track, i
     }
 }
 
-void lac_gpu_memory_measure(const struct lac_diagnosis *diagnosis,
-                            struct lac_gpu_memory *ret_memory)
+void lac_gpu_memory_measure(const struct lac_facts *facts, struct lac_gpu_memory *ret_memory)
 {
     enum { MEGABYTE = 1000000 }; /* the sampler's unit */
     *ret_memory = (struct lac_gpu_memory){
         .device = -1, .peak = -1, .floor = -1, .used = -1, .peak_slice = LAC_NONE};
-    const struct lac_analysis *analysis = diagnosis->analysis;
-    const struct lac_spans *kept = &diagnosis->kept;
+    const struct lac_analysis *analysis = facts->analysis;
+    const struct lac_spans *kept = &facts->kept;
     if (analysis->main_device == LAC_NONE || kept->count == 0) {
         return;
     }
-    const struct lac_device *device = lac_main_device(diagnosis);
+    const struct lac_device *device = lac_main_device(facts);
     int64_t id = analysis->devices[analysis->main_device].id;
     if (device && device->memory_bytes > 0) {
         ret_memory->device = device->memory_bytes;
     }
-    for (uint32_t t = 0; t < diagnosis->model->recorded_track_count; t++) {
-        if (diagnosis->model->tracks[t].kind == LAC_TRACK_MARKS) {
-            measure_row(diagnosis, t, id, ret_memory);
+    for (uint32_t t = 0; t < facts->model->recorded_track_count; t++) {
+        if (facts->model->tracks[t].kind == LAC_TRACK_MARKS) {
+            measure_row(facts, t, id, ret_memory);
         }
     }
     int64_t end_ns = kept->at[kept->count - 1].end_ns;
     struct lac_gpu_series used;
-    if (lac_gpu_series_find(diagnosis, "memory used (MB)", &used)) {
+    if (lac_gpu_series_find(facts, "memory used (MB)", &used)) {
         double most = lac_gpu_series_max(&used, kept->at[0].start_ns, end_ns);
         ret_memory->used = most >= 0.0 && most < 1e9 ? lac_round(most * MEGABYTE) : -1;
     }
     struct lac_gpu_series total;
-    if (ret_memory->device < 0 && lac_gpu_series_find(diagnosis, "memory total (MB)", &total)) {
+    if (ret_memory->device < 0 && lac_gpu_series_find(facts, "memory total (MB)", &total)) {
         double all = lac_gpu_series_max(&total, kept->at[0].start_ns, end_ns);
         ret_memory->device = all > 0.0 && all < 1e9 ? lac_round(all * MEGABYTE) : -1;
     }
@@ -81,11 +80,11 @@ void lac_gpu_memory_measure(const struct lac_diagnosis *diagnosis,
 /* -- samples --------------------------------------------------------------------------------------
  */
 
-bool lac_gpu_series_find(const struct lac_diagnosis *diagnosis, const char *what,
+bool lac_gpu_series_find(const struct lac_facts *facts, const char *what,
                          struct lac_gpu_series *ret_series)
 {
-    const struct lac_model *model = diagnosis->model;
-    const struct lac_analysis *analysis = diagnosis->analysis;
+    const struct lac_model *model = facts->model;
+    const struct lac_analysis *analysis = facts->analysis;
     if (analysis->main_device == LAC_NONE) {
         return false;
     }

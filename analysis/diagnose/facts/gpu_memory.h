@@ -17,8 +17,7 @@ struct lac_gpu_memory {
     int64_t used;        /**< used at most, the allocator's cache and other processes included */
     uint32_t peak_slice; /**< the allocation that reached the peak, or LAC_NONE */
 };
-void lac_gpu_memory_measure(const struct lac_diagnosis *diagnosis,
-                            struct lac_gpu_memory *ret_memory);
+void lac_gpu_memory_measure(const struct lac_facts *facts, struct lac_gpu_memory *ret_memory);
 
 /** Samples of one figure of the main device, as steps: a value holds until the next one. */
 struct lac_gpu_series {
@@ -33,7 +32,7 @@ struct lac_gpu_series {
  * @return false when it was not sampled, or when the trace does not say which of several GPUs is
  *         the main device
  */
-bool lac_gpu_series_find(const struct lac_diagnosis *diagnosis, const char *what,
+bool lac_gpu_series_find(const struct lac_facts *facts, const char *what,
                          struct lac_gpu_series *ret_series);
 
 /** Mean over [start, end), NaN before the first sample. */

@@ -3,16 +3,16 @@
  * idle time is explained.
  */
 
-#include "analysis/diagnose/facts/diagnosis.h"
+#include "analysis/diagnose/facts/facts.h"
 
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-void lac_host_activity_done(struct lac_diagnosis *diagnosis)
+void lac_host_activity_done(struct lac_facts *facts)
 {
-    for (uint32_t h = 0; h < diagnosis->host_count; h++) {
-        struct lac_host *host = &diagnosis->hosts[h];
+    for (uint32_t h = 0; h < facts->host_count; h++) {
+        struct lac_host *host = &facts->hosts[h];
         for (int s = 0; s < LAC_SET_COUNT_; s++) {
             lac_spans_done(&host->sets[s]);
         }
@@ -22,24 +22,24 @@ void lac_host_activity_done(struct lac_diagnosis *diagnosis)
         free(host->blocking);
         free(host->copy_blocking);
     }
-    free(diagnosis->hosts);
-    free(diagnosis->host_of_process);
-    free(diagnosis->fetches);
-    free(diagnosis->wait_marks.at);
-    free(diagnosis->step_marks.at);
-    free(diagnosis->step_like_marks.at);
-    free(diagnosis->optimizer_marks.at);
-    free(diagnosis->loader_parts.at);
-    free(diagnosis->alloc_marks.at);
-    free(diagnosis->other_work_marks.at);
-    lac_spans_done(&diagnosis->profiler);
-    lac_spans_done(&diagnosis->pauses);
-    lac_spans_done(&diagnosis->before_capture);
-    lac_spans_done(&diagnosis->waits);
+    free(facts->hosts);
+    free(facts->host_of_process);
+    free(facts->fetches);
+    free(facts->wait_marks.at);
+    free(facts->step_marks.at);
+    free(facts->step_like_marks.at);
+    free(facts->optimizer_marks.at);
+    free(facts->loader_parts.at);
+    free(facts->alloc_marks.at);
+    free(facts->other_work_marks.at);
+    lac_spans_done(&facts->profiler);
+    lac_spans_done(&facts->pauses);
+    lac_spans_done(&facts->before_capture);
+    lac_spans_done(&facts->waits);
 }
 
-static enum lac_status mark(struct lac_diagnosis *diagnosis, struct lac_marks *marks,
-                            uint64_t slice, uint32_t track)
+static enum lac_status mark(struct lac_facts *facts, struct lac_marks *marks, uint64_t slice,
+                            uint32_t track)
 {
     if (marks->count == marks->capacity) {
         uint64_t capacity = marks->capacity ? marks->capacity * 2 : 32;
@@ -50,24 +50,24 @@ static enum lac_status mark(struct lac_diagnosis *diagnosis, struct lac_marks *m
         marks->at = grown;
         marks->capacity = capacity;
     }
-    const struct lac_slices *slices = &diagnosis->model->slices;
+    const struct lac_slices *slices = &facts->model->slices;
     marks->at[marks->count++] =
         (struct lac_mark){slices->start_ns[slice], slices->dur_ns[slice], (uint32_t)slice, track};
     return LAC_OK;
 }
 
-static enum lac_status add_fetch(struct lac_diagnosis *diagnosis, uint64_t slice)
+static enum lac_status add_fetch(struct lac_facts *facts, uint64_t slice)
 {
-    if (diagnosis->fetch_count == diagnosis->fetch_capacity) {
-        uint64_t capacity = diagnosis->fetch_capacity ? diagnosis->fetch_capacity * 2 : 32;
-        struct lac_fetch *grown = realloc(diagnosis->fetches, capacity * sizeof *grown);
+    if (facts->fetch_count == facts->fetch_capacity) {
+        uint64_t capacity = facts->fetch_capacity ? facts->fetch_capacity * 2 : 32;
+        struct lac_fetch *grown = realloc(facts->fetches, capacity * sizeof *grown);
         if (!grown) {
             return LAC_ERR_NOMEM;
         }
-        diagnosis->fetches = grown;
-        diagnosis->fetch_capacity = capacity;
+        facts->fetches = grown;
+        facts->fetch_capacity = capacity;
     }
-    const struct lac_model *model = diagnosis->model;
+    const struct lac_model *model = facts->model;
     struct lac_fetch fetch = {.start_ns = model->slices.start_ns[slice],
                               .dur_ns = model->slices.dur_ns[slice],
                               .batch = -1,
@@ -80,7 +80,7 @@ static enum lac_status add_fetch(struct lac_diagnosis *diagnosis, uint64_t slice
         fetch.cpu_ns = model->loader_infos[row].cpu_ns;
         fetch.worker = model->loader_infos[row].worker;
     }
-    diagnosis->fetches[diagnosis->fetch_count++] = fetch;
+    facts->fetches[facts->fetch_count++] = fetch;
     return LAC_OK;
 }
 
@@ -156,29 +156,28 @@ static enum lac_status add_copy_call(const struct lac_model *model, struct lac_h
 }
 
 /** Whether the linked kernel is the first of its name: its launch may load its module. */
-static bool is_first_of_its_name(const struct lac_diagnosis *diagnosis, uint64_t call)
+static bool is_first_of_its_name(const struct lac_facts *facts, uint64_t call)
 {
-    const struct lac_slices *slices = &diagnosis->model->slices;
+    const struct lac_slices *slices = &facts->model->slices;
     uint32_t work = slices->link[call];
     if (work == LAC_NONE || slices->kind[work] != LAC_SLICE_KERNEL) {
         return false;
     }
-    uint32_t row = diagnosis->kernel_row[slices->name[work]];
-    return diagnosis->analysis->kernels[row].first_slice == work;
+    uint32_t row = facts->kernel_row[slices->name[work]];
+    return facts->analysis->kernels[row].first_slice == work;
 }
 
-static enum lac_status add_call(struct lac_diagnosis *diagnosis, struct lac_host *host,
-                                uint64_t slice)
+static enum lac_status add_call(struct lac_facts *facts, struct lac_host *host, uint64_t slice)
 {
-    const struct lac_slices *slices = &diagnosis->model->slices;
+    const struct lac_slices *slices = &facts->model->slices;
     int64_t start_ns = slices->start_ns[slice];
     int64_t end_ns = start_ns + slices->dur_ns[slice];
     enum lac_status status = LAC_OK;
-    switch (lac_api_class_of(diagnosis, slices->name[slice])) {
+    switch (lac_api_class_of(facts, slices->name[slice])) {
     case LAC_API_LAUNCH:
         host->launch_count++;
-        if (end_ns - start_ns >= FIRST_LAUNCH_MIN_NS && is_first_of_its_name(diagnosis, slice)) {
-            diagnosis->has_module_work = true;
+        if (end_ns - start_ns >= FIRST_LAUNCH_MIN_NS && is_first_of_its_name(facts, slice)) {
+            facts->has_module_work = true;
             status = lac_spans_add_unsorted(&host->sets[LAC_SET_MODULE], start_ns, end_ns);
         } else if (end_ns - start_ns >= QUEUE_FULL_MIN_NS) {
             struct lac_blocking_call call = {start_ns + LAUNCH_USUAL_NS, end_ns, (uint32_t)slice};
@@ -194,12 +193,12 @@ static enum lac_status add_call(struct lac_diagnosis *diagnosis, struct lac_host
         return add_blocking(host, start_ns, end_ns, slice);
     case LAC_API_COPY:
         host->launch_count++;
-        return add_copy_call(diagnosis->model, host, slice, false);
+        return add_copy_call(facts->model, host, slice, false);
     case LAC_API_COPY_BLOCKING:
         host->launch_count++;
-        return add_copy_call(diagnosis->model, host, slice, true);
+        return add_copy_call(facts->model, host, slice, true);
     case LAC_API_ALLOC:
-        status = mark(diagnosis, &diagnosis->alloc_marks, slice, LAC_NONE);
+        status = mark(facts, &facts->alloc_marks, slice, LAC_NONE);
         if (status) {
             return status;
         }
@@ -208,7 +207,7 @@ static enum lac_status add_call(struct lac_diagnosis *diagnosis, struct lac_host
         if (end_ns - start_ns < MODULE_MIN_NS) {
             return LAC_OK;
         }
-        diagnosis->has_module_work = true;
+        facts->has_module_work = true;
         return lac_spans_add_unsorted(&host->sets[LAC_SET_MODULE], start_ns, end_ns);
     case LAC_API_WAIT_EVENT:
         return lac_spans_add_unsorted(&host->waits_event, start_ns, start_ns + 1);
@@ -220,46 +219,46 @@ static enum lac_status add_call(struct lac_diagnosis *diagnosis, struct lac_host
 }
 
 /** Whether a range's name says work beside the training itself. Looked up once a name. */
-static bool is_other_work(struct lac_diagnosis *diagnosis, uint32_t id)
+static bool is_other_work(struct lac_facts *facts, uint32_t id)
 {
-    uint8_t *known = &diagnosis->other_work[id];
+    uint8_t *known = &facts->other_work[id];
     if (*known == UINT8_MAX) {
-        *known = (uint8_t)lac_step_kind_of(lac_model_str(diagnosis->model, id));
+        *known = (uint8_t)lac_step_kind_of(lac_model_str(facts->model, id));
     }
     return *known != LAC_KIND_TRAIN;
 }
 
-static enum lac_status add_range(struct lac_diagnosis *diagnosis, struct lac_host *host,
-                                 uint64_t slice, uint32_t track)
+static enum lac_status add_range(struct lac_facts *facts, struct lac_host *host, uint64_t slice,
+                                 uint32_t track)
 {
-    const struct lac_slices *slices = &diagnosis->model->slices;
+    const struct lac_slices *slices = &facts->model->slices;
     int64_t start_ns = slices->start_ns[slice];
     int64_t end_ns = start_ns + slices->dur_ns[slice];
     enum lac_status status;
-    switch (lac_host_class_of(diagnosis, slices->name[slice])) {
+    switch (lac_host_class_of(facts, slices->name[slice])) {
     case LAC_HOST_LOADER_WAIT:
-        if (strstr(lac_model_str(diagnosis->model, slices->name[slice]), "#_SingleProcess")) {
-            diagnosis->has_single_process_wait = true;
+        if (strstr(lac_model_str(facts->model, slices->name[slice]), "#_SingleProcess")) {
+            facts->has_single_process_wait = true;
         }
-        status = mark(diagnosis, &diagnosis->wait_marks, slice, track);
+        status = mark(facts, &facts->wait_marks, slice, track);
         if (status) {
             return status;
         }
-        status = lac_spans_add_unsorted(&diagnosis->waits, start_ns, end_ns);
+        status = lac_spans_add_unsorted(&facts->waits, start_ns, end_ns);
         if (status || !host) {
             return status;
         }
         return lac_spans_add_unsorted(&host->sets[LAC_SET_WAIT], start_ns, end_ns);
     case LAC_HOST_LOADER_FETCH:
-        return add_fetch(diagnosis, slice);
+        return add_fetch(facts, slice);
     case LAC_HOST_LOADER_PART:
-        return mark(diagnosis, &diagnosis->loader_parts, slice, track);
+        return mark(facts, &facts->loader_parts, slice, track);
     case LAC_HOST_STEP:
-        return mark(diagnosis, &diagnosis->step_marks, slice, track);
+        return mark(facts, &facts->step_marks, slice, track);
     case LAC_HOST_STEP_LIKE:
-        return mark(diagnosis, &diagnosis->step_like_marks, slice, track);
+        return mark(facts, &facts->step_like_marks, slice, track);
     case LAC_HOST_OPTIMIZER:
-        return mark(diagnosis, &diagnosis->optimizer_marks, slice, track);
+        return mark(facts, &facts->optimizer_marks, slice, track);
     case LAC_HOST_COMM:
         if (!host) {
             return LAC_OK;
@@ -269,12 +268,12 @@ static enum lac_status add_range(struct lac_diagnosis *diagnosis, struct lac_hos
         if (!host) {
             return LAC_OK;
         }
-        diagnosis->has_module_work = true;
+        facts->has_module_work = true;
         return lac_spans_add_unsorted(&host->sets[LAC_SET_MODULE], start_ns, end_ns);
     case LAC_HOST_OTHER:
         if (slices->kind[slice] != LAC_SLICE_OP && /* of old profilers no kind is known */
-            is_other_work(diagnosis, slices->name[slice])) {
-            return mark(diagnosis, &diagnosis->other_work_marks, slice, track);
+            is_other_work(facts, slices->name[slice])) {
+            return mark(facts, &facts->other_work_marks, slice, track);
         }
         break;
     case LAC_HOST_PROFILER:
@@ -285,18 +284,18 @@ static enum lac_status add_range(struct lac_diagnosis *diagnosis, struct lac_hos
     return LAC_OK;
 }
 
-static enum lac_status add_overhead(struct lac_diagnosis *diagnosis, uint64_t slice,
+static enum lac_status add_overhead(struct lac_facts *facts, uint64_t slice,
                                     struct lac_spans *modules)
 {
-    const struct lac_slices *slices = &diagnosis->model->slices;
+    const struct lac_slices *slices = &facts->model->slices;
     int64_t start_ns = slices->start_ns[slice];
     int64_t end_ns = start_ns + slices->dur_ns[slice];
-    switch (lac_host_class_of(diagnosis, slices->name[slice])) {
+    switch (lac_host_class_of(facts, slices->name[slice])) {
     case LAC_HOST_PROFILER:
-        diagnosis->profiler_count++;
-        return lac_spans_add_unsorted(&diagnosis->profiler, start_ns, end_ns);
+        facts->profiler_count++;
+        return lac_spans_add_unsorted(&facts->profiler, start_ns, end_ns);
     case LAC_HOST_COMPILE:
-        diagnosis->has_module_work = true;
+        facts->has_module_work = true;
         return lac_spans_add_unsorted(modules, start_ns, end_ns);
     case LAC_HOST_LOADER_WAIT:
     case LAC_HOST_LOADER_FETCH:
@@ -313,18 +312,18 @@ static enum lac_status add_overhead(struct lac_diagnosis *diagnosis, uint64_t sl
     return LAC_OK;
 }
 
-static enum lac_status collect_track(struct lac_diagnosis *diagnosis, uint32_t track,
+static enum lac_status collect_track(struct lac_facts *facts, uint32_t track,
                                      struct lac_spans *modules)
 {
-    const struct lac_model *model = diagnosis->model;
+    const struct lac_model *model = facts->model;
     const struct lac_slices *slices = &model->slices;
     struct lac_host *host = NULL;
-    if (diagnosis->track_flags[track] & (LAC_TRACK_LAUNCHES | LAC_TRACK_TRAINS)) {
+    if (facts->track_flags[track] & (LAC_TRACK_LAUNCHES | LAC_TRACK_TRAINS)) {
         uint32_t process = model->tracks[track].process;
         uint32_t index =
-            process < model->process_count ? diagnosis->host_of_process[process] : LAC_NONE;
+            process < model->process_count ? facts->host_of_process[process] : LAC_NONE;
         if (index != LAC_NONE) {
-            host = &diagnosis->hosts[index];
+            host = &facts->hosts[index];
         }
     }
     uint64_t end = model->tracks[track].first + model->tracks[track].count;
@@ -333,12 +332,12 @@ static enum lac_status collect_track(struct lac_diagnosis *diagnosis, uint32_t t
         enum lac_status status = LAC_OK;
         if (kind == LAC_SLICE_API) {
             if (host) {
-                status = add_call(diagnosis, host, i);
+                status = add_call(facts, host, i);
             }
         } else if (kind == LAC_SLICE_OP || kind == LAC_SLICE_RANGE || kind == LAC_SLICE_OTHER) {
-            status = add_range(diagnosis, host, i, track);
+            status = add_range(facts, host, i, track);
         } else if (kind == LAC_SLICE_OVERHEAD) {
-            status = add_overhead(diagnosis, i, modules);
+            status = add_overhead(facts, i, modules);
         } else if (kind != LAC_SLICE_PYTHON) {
             continue;
         }
@@ -358,33 +357,33 @@ static enum lac_status collect_track(struct lac_diagnosis *diagnosis, uint32_t t
 }
 
 /** One host for each process with a thread that launches or trains. */
-static enum lac_status hosts_create(struct lac_diagnosis *diagnosis)
+static enum lac_status hosts_create(struct lac_facts *facts)
 {
-    const struct lac_model *model = diagnosis->model;
+    const struct lac_model *model = facts->model;
     size_t process_count = model->process_count ? model->process_count : 1;
-    diagnosis->host_of_process = malloc(process_count * sizeof(uint32_t));
-    if (!diagnosis->host_of_process) {
+    facts->host_of_process = malloc(process_count * sizeof(uint32_t));
+    if (!facts->host_of_process) {
         return LAC_ERR_NOMEM;
     }
-    memset(diagnosis->host_of_process, 0xff, process_count * sizeof(uint32_t));
+    memset(facts->host_of_process, 0xff, process_count * sizeof(uint32_t));
     uint32_t count = 0;
     for (uint32_t t = 0; t < model->recorded_track_count; t++) {
         uint32_t process = model->tracks[t].process;
-        if (!(diagnosis->track_flags[t] & (LAC_TRACK_LAUNCHES | LAC_TRACK_TRAINS)) ||
-            process >= model->process_count || diagnosis->host_of_process[process] != LAC_NONE) {
+        if (!(facts->track_flags[t] & (LAC_TRACK_LAUNCHES | LAC_TRACK_TRAINS)) ||
+            process >= model->process_count || facts->host_of_process[process] != LAC_NONE) {
             continue;
         }
-        diagnosis->host_of_process[process] = count++;
+        facts->host_of_process[process] = count++;
     }
-    diagnosis->hosts = calloc(count ? count : 1, sizeof *diagnosis->hosts);
-    if (!diagnosis->hosts) {
+    facts->hosts = calloc(count ? count : 1, sizeof *facts->hosts);
+    if (!facts->hosts) {
         return LAC_ERR_NOMEM;
     }
-    diagnosis->host_count = count;
+    facts->host_count = count;
     for (uint32_t p = 0; p < model->process_count; p++) {
-        uint32_t index = diagnosis->host_of_process[p];
+        uint32_t index = facts->host_of_process[p];
         if (index != LAC_NONE) {
-            diagnosis->hosts[index].process = p;
+            facts->hosts[index].process = p;
         }
     }
     return LAC_OK;
@@ -429,10 +428,10 @@ static void sort_marks(struct lac_marks *marks)
 
 /** One wait seen twice, by the framework and by a range inside it, is one wait for one batch: the
  *  outer one's time, and the slice that knows the batch. */
-static void join_nested_waits(struct lac_diagnosis *diagnosis)
+static void join_nested_waits(struct lac_facts *facts)
 {
-    struct lac_marks *marks = &diagnosis->wait_marks;
-    const struct lac_slices *slices = &diagnosis->model->slices;
+    struct lac_marks *marks = &facts->wait_marks;
+    const struct lac_slices *slices = &facts->model->slices;
     uint64_t kept = 0;
     for (uint64_t i = 0; i < marks->count; i++) {
         struct lac_mark mark = marks->at[i];
@@ -456,11 +455,11 @@ static void join_nested_waits(struct lac_diagnosis *diagnosis)
 
 /** Where no fetch says which worker it is: each thread that fetches and never waits for a batch is
  *  one, in the order of their tracks. Fetches are still in the order of slices here. */
-static enum lac_status name_workers(struct lac_diagnosis *diagnosis)
+static enum lac_status name_workers(struct lac_facts *facts)
 {
-    const struct lac_model *model = diagnosis->model;
-    for (uint64_t i = 0; i < diagnosis->fetch_count; i++) {
-        if (diagnosis->fetches[i].worker >= 0) {
+    const struct lac_model *model = facts->model;
+    for (uint64_t i = 0; i < facts->fetch_count; i++) {
+        if (facts->fetches[i].worker >= 0) {
             return LAC_OK;
         }
     }
@@ -468,29 +467,28 @@ static enum lac_status name_workers(struct lac_diagnosis *diagnosis)
     if (!trains) {
         return LAC_ERR_NOMEM;
     }
-    for (uint64_t i = 0; i < diagnosis->wait_marks.count; i++) {
-        trains[diagnosis->wait_marks.at[i].track] = true;
+    for (uint64_t i = 0; i < facts->wait_marks.count; i++) {
+        trains[facts->wait_marks.at[i].track] = true;
     }
     uint32_t last = LAC_NONE;
     int32_t worker = -1;
     int32_t next = 0;
-    for (uint64_t i = 0; i < diagnosis->fetch_count; i++) {
-        uint32_t track = lac_model_track_of(model, diagnosis->fetches[i].slice);
+    for (uint64_t i = 0; i < facts->fetch_count; i++) {
+        uint32_t track = lac_model_track_of(model, facts->fetches[i].slice);
         if (track != last) {
             worker = trains[track] ? -1 : next++;
         }
         last = track;
-        diagnosis->fetches[i].worker = worker;
+        facts->fetches[i].worker = worker;
     }
     free(trains);
     return LAC_OK;
 }
 
-static enum lac_status hosts_finish(struct lac_diagnosis *diagnosis,
-                                    const struct lac_spans *modules)
+static enum lac_status hosts_finish(struct lac_facts *facts, const struct lac_spans *modules)
 {
-    for (uint32_t h = 0; h < diagnosis->host_count; h++) {
-        struct lac_host *host = &diagnosis->hosts[h];
+    for (uint32_t h = 0; h < facts->host_count; h++) {
+        struct lac_host *host = &facts->hosts[h];
         for (uint64_t i = 0; i < modules->count; i++) {
             enum lac_status status = lac_spans_add_unsorted(
                 &host->sets[LAC_SET_MODULE], modules->at[i].start_ns, modules->at[i].end_ns);
@@ -512,46 +510,44 @@ static enum lac_status hosts_finish(struct lac_diagnosis *diagnosis,
             qsort(host->blocking, host->blocking_count, sizeof *host->blocking, by_call_start);
         }
     }
-    diagnosis->main_host = LAC_NONE;
-    for (uint32_t h = 0; h < diagnosis->host_count; h++) {
-        if (diagnosis->main_host == LAC_NONE ||
-            diagnosis->hosts[h].launch_count >
-                diagnosis->hosts[diagnosis->main_host].launch_count) {
-            diagnosis->main_host = h;
+    facts->main_host = LAC_NONE;
+    for (uint32_t h = 0; h < facts->host_count; h++) {
+        if (facts->main_host == LAC_NONE ||
+            facts->hosts[h].launch_count > facts->hosts[facts->main_host].launch_count) {
+            facts->main_host = h;
         }
     }
-    lac_spans_normalize(&diagnosis->profiler, 0);
-    lac_spans_normalize(&diagnosis->waits, 0);
-    sort_marks(&diagnosis->wait_marks);
-    join_nested_waits(diagnosis);
-    sort_marks(&diagnosis->step_marks);
-    sort_marks(&diagnosis->other_work_marks);
-    sort_marks(&diagnosis->step_like_marks);
-    sort_marks(&diagnosis->optimizer_marks);
-    sort_marks(&diagnosis->loader_parts);
-    sort_marks(&diagnosis->alloc_marks);
-    enum lac_status status = name_workers(diagnosis);
-    if (diagnosis->fetch_count > 1) {
-        qsort(diagnosis->fetches, diagnosis->fetch_count, sizeof *diagnosis->fetches,
-              by_fetch_start);
+    lac_spans_normalize(&facts->profiler, 0);
+    lac_spans_normalize(&facts->waits, 0);
+    sort_marks(&facts->wait_marks);
+    join_nested_waits(facts);
+    sort_marks(&facts->step_marks);
+    sort_marks(&facts->other_work_marks);
+    sort_marks(&facts->step_like_marks);
+    sort_marks(&facts->optimizer_marks);
+    sort_marks(&facts->loader_parts);
+    sort_marks(&facts->alloc_marks);
+    enum lac_status status = name_workers(facts);
+    if (facts->fetch_count > 1) {
+        qsort(facts->fetches, facts->fetch_count, sizeof *facts->fetches, by_fetch_start);
     }
     return status;
 }
 
-enum lac_status lac_host_activity_collect(struct lac_diagnosis *diagnosis)
+enum lac_status lac_host_activity_collect(struct lac_facts *facts)
 {
-    const struct lac_model *model = diagnosis->model;
-    enum lac_status status = hosts_create(diagnosis);
+    const struct lac_model *model = facts->model;
+    enum lac_status status = hosts_create(facts);
     struct lac_spans modules = {0};
     for (uint32_t t = 0; t < model->recorded_track_count && !status; t++) {
         enum lac_track_kind kind = model->tracks[t].kind;
         if (kind != LAC_TRACK_THREAD) {
             continue;
         }
-        status = collect_track(diagnosis, t, &modules);
+        status = collect_track(facts, t, &modules);
     }
     if (!status) {
-        status = hosts_finish(diagnosis, &modules);
+        status = hosts_finish(facts, &modules);
     }
     lac_spans_done(&modules);
     return status;

@@ -1,6 +1,6 @@
 /* Kernels by name: totals and the order in which they are shown. */
 
-#include "analysis/diagnose/facts/diagnosis.h"
+#include "analysis/diagnose/facts/facts.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -10,25 +10,25 @@ static int by_total(const void *a, const void *b, void *context)
 {
     const struct lac_kernel_facts *x = a;
     const struct lac_kernel_facts *y = b;
-    const struct lac_model *model = ((const struct lac_diagnosis *)context)->model;
+    const struct lac_model *model = ((const struct lac_facts *)context)->model;
     if (x->total_ns != y->total_ns) {
         return x->total_ns > y->total_ns ? -1 : 1;
     }
     return strcmp(lac_model_str(model, x->name), lac_model_str(model, y->name));
 }
 
-void lac_kernels_sort(struct lac_diagnosis *diagnosis)
+void lac_kernels_sort(struct lac_facts *facts)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_analysis *analysis = facts->analysis;
     if (analysis->kernel_name_count > 1) {
         qsort_r(analysis->kernels, analysis->kernel_name_count, sizeof *analysis->kernels, by_total,
-                diagnosis);
+                facts);
     }
     for (uint32_t row = 0; row < analysis->kernel_name_count; row++) {
-        const struct lac_kernel_facts *facts = &analysis->kernels[row];
-        diagnosis->kernel_row[facts->name] = row;
-        analysis->kernel_count += facts->count;
-        analysis->kernel_total_ns = lac_sum_ns(analysis->kernel_total_ns, facts->total_ns);
+        const struct lac_kernel_facts *kernel_facts = &analysis->kernels[row];
+        facts->kernel_row[kernel_facts->name] = row;
+        analysis->kernel_count += kernel_facts->count;
+        analysis->kernel_total_ns = lac_sum_ns(analysis->kernel_total_ns, kernel_facts->total_ns);
     }
     analysis->has_kernels = analysis->kernel_count > 0;
 }

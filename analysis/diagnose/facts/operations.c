@@ -44,14 +44,14 @@ static void sift_down(struct lac_operations *operations, uint32_t at)
 }
 
 enum lac_status lac_operations_init(struct lac_operations *operations,
-                                    const struct lac_diagnosis *diagnosis, int64_t device_id)
+                                    const struct lac_facts *facts, int64_t device_id)
 {
-    const struct lac_model *model = diagnosis->model;
+    const struct lac_model *model = facts->model;
     *operations = (struct lac_operations){.slices = &model->slices};
     uint32_t track_count = 0;
     for (uint32_t t = 0; t < model->recorded_track_count; t++) {
         bool is_ours = model->tracks[t].device == device_id;
-        track_count += is_ours && (diagnosis->track_flags[t] & LAC_TRACK_HAS_GPU);
+        track_count += is_ours && (facts->track_flags[t] & LAC_TRACK_HAS_GPU);
     }
     operations->heap = calloc(track_count ? track_count : 1, sizeof *operations->heap);
     if (!operations->heap) {
@@ -59,7 +59,7 @@ enum lac_status lac_operations_init(struct lac_operations *operations,
     }
     for (uint32_t t = 0; t < model->recorded_track_count; t++) {
         const struct lac_track *track = &model->tracks[t];
-        if (track->device != device_id || !(diagnosis->track_flags[t] & LAC_TRACK_HAS_GPU)) {
+        if (track->device != device_id || !(facts->track_flags[t] & LAC_TRACK_HAS_GPU)) {
             continue;
         }
         struct lac_op_cursor cursor = {

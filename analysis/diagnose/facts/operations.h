@@ -6,7 +6,7 @@
  * all its streams. Equal starts: in order of tracks.
  */
 
-#include "analysis/diagnose/facts/diagnosis.h" // IWYU pragma: export
+#include "analysis/diagnose/facts/facts.h" // IWYU pragma: export
 
 /** A stream's next operation. */
 struct lac_op_cursor {
@@ -24,8 +24,7 @@ struct lac_operations {
 
 /** Start at the first operation of device `device_id`. */
 LAC_MUST_USE enum lac_status lac_operations_init(struct lac_operations *operations,
-                                                 const struct lac_diagnosis *diagnosis,
-                                                 int64_t device_id);
+                                                 const struct lac_facts *facts, int64_t device_id);
 void lac_operations_done(struct lac_operations *operations);
 
 /** Next operation, or false at the end. */

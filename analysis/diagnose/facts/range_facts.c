@@ -1,6 +1,6 @@
 /* What a range says of itself: the kind of work by its name, a number that it carries. */
 
-#include "analysis/diagnose/facts/diagnosis.h"
+#include "analysis/diagnose/facts/facts.h"
 #include "analysis/model/args.h"
 
 #include <stddef.h>

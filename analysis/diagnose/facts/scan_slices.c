@@ -1,6 +1,6 @@
 /* One pass over all slices: which names there are, the kernels' totals, who launches. */
 
-#include "analysis/diagnose/facts/diagnosis.h"
+#include "analysis/diagnose/facts/facts.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -8,101 +8,99 @@
 
 enum { NOT_LOOKED_UP = 0xff };
 
-enum lac_api_class lac_api_class_of(const struct lac_diagnosis *diagnosis, uint32_t id)
+enum lac_api_class lac_api_class_of(const struct lac_facts *facts, uint32_t id)
 {
-    uint8_t api_class = diagnosis->api_class[id];
+    uint8_t api_class = facts->api_class[id];
     if (api_class == NOT_LOOKED_UP) {
-        const struct lac_strings *strings = &diagnosis->model->strings;
+        const struct lac_strings *strings = &facts->model->strings;
         api_class = (uint8_t)lac_names_api_class(lac_strings_get(strings, id),
                                                  lac_strings_length(strings, id));
-        diagnosis->api_class[id] = api_class;
+        facts->api_class[id] = api_class;
     }
     return (enum lac_api_class)api_class;
 }
 
-enum lac_host_class lac_host_class_of(const struct lac_diagnosis *diagnosis, uint32_t id)
+enum lac_host_class lac_host_class_of(const struct lac_facts *facts, uint32_t id)
 {
-    uint8_t host_class = diagnosis->host_class[id];
+    uint8_t host_class = facts->host_class[id];
     if (host_class == NOT_LOOKED_UP) {
-        const struct lac_strings *strings = &diagnosis->model->strings;
+        const struct lac_strings *strings = &facts->model->strings;
         host_class = (uint8_t)lac_names_host_class(lac_strings_get(strings, id),
                                                    lac_strings_length(strings, id));
-        diagnosis->host_class[id] = host_class;
+        facts->host_class[id] = host_class;
     }
     return (enum lac_host_class)host_class;
 }
 
-const struct lac_name_class *lac_kernel_class_of(const struct lac_diagnosis *diagnosis,
-                                                 uint64_t slice)
+const struct lac_name_class *lac_kernel_class_of(const struct lac_facts *facts, uint64_t slice)
 {
-    uint32_t row = diagnosis->kernel_row[diagnosis->model->slices.name[slice]];
-    return &diagnosis->analysis->kernels[row].names;
+    uint32_t row = facts->kernel_row[facts->model->slices.name[slice]];
+    return &facts->analysis->kernels[row].names;
 }
 
-static enum lac_status kernel_row_add(struct lac_diagnosis *diagnosis, uint32_t name,
-                                      uint32_t *ret_row)
+static enum lac_status kernel_row_add(struct lac_facts *facts, uint32_t name, uint32_t *ret_row)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
-    if (analysis->kernel_name_count == diagnosis->kernel_capacity) {
-        uint32_t capacity = diagnosis->kernel_capacity ? diagnosis->kernel_capacity * 2 : 64;
+    struct lac_analysis *analysis = facts->analysis;
+    if (analysis->kernel_name_count == facts->kernel_capacity) {
+        uint32_t capacity = facts->kernel_capacity ? facts->kernel_capacity * 2 : 64;
         struct lac_kernel_facts *grown = realloc(analysis->kernels, capacity * sizeof *grown);
         if (!grown) {
             return LAC_ERR_NOMEM;
         }
         analysis->kernels = grown;
-        diagnosis->kernel_capacity = capacity;
+        facts->kernel_capacity = capacity;
     }
     uint32_t row = analysis->kernel_name_count++;
-    struct lac_kernel_facts *facts = &analysis->kernels[row];
-    *facts = (struct lac_kernel_facts){
+    struct lac_kernel_facts *kernel_facts = &analysis->kernels[row];
+    *kernel_facts = (struct lac_kernel_facts){
         .name = name, .longest_slice = LAC_NONE, .first_slice = LAC_NONE, .min_ns = INT64_MAX};
-    const struct lac_strings *strings = &diagnosis->model->strings;
+    const struct lac_strings *strings = &facts->model->strings;
     lac_names_classify(lac_strings_get(strings, name), lac_strings_length(strings, name),
-                       &facts->names);
-    diagnosis->kernel_row[name] = row;
+                       &kernel_facts->names);
+    facts->kernel_row[name] = row;
     *ret_row = row;
     return LAC_OK;
 }
 
-static enum lac_status count_kernel(struct lac_diagnosis *diagnosis, uint64_t slice)
+static enum lac_status count_kernel(struct lac_facts *facts, uint64_t slice)
 {
-    const struct lac_slices *slices = &diagnosis->model->slices;
-    uint32_t row = diagnosis->kernel_row[slices->name[slice]];
+    const struct lac_slices *slices = &facts->model->slices;
+    uint32_t row = facts->kernel_row[slices->name[slice]];
     if (row == LAC_NONE) {
-        enum lac_status status = kernel_row_add(diagnosis, slices->name[slice], &row);
+        enum lac_status status = kernel_row_add(facts, slices->name[slice], &row);
         if (status) {
             return status;
         }
     }
-    struct lac_kernel_facts *facts = &diagnosis->analysis->kernels[row];
+    struct lac_kernel_facts *kernel_facts = &facts->analysis->kernels[row];
     int64_t dur_ns = slices->dur_ns[slice];
-    if (facts->first_slice == LAC_NONE ||
-        slices->start_ns[slice] < slices->start_ns[facts->first_slice]) {
-        facts->first_slice = (uint32_t)slice;
+    if (kernel_facts->first_slice == LAC_NONE ||
+        slices->start_ns[slice] < slices->start_ns[kernel_facts->first_slice]) {
+        kernel_facts->first_slice = (uint32_t)slice;
     }
-    facts->count++;
-    facts->total_ns = lac_sum_ns(facts->total_ns, dur_ns);
-    if (dur_ns < facts->min_ns) {
-        facts->min_ns = dur_ns;
+    kernel_facts->count++;
+    kernel_facts->total_ns = lac_sum_ns(kernel_facts->total_ns, dur_ns);
+    if (dur_ns < kernel_facts->min_ns) {
+        kernel_facts->min_ns = dur_ns;
     }
-    if (facts->longest_slice == LAC_NONE || dur_ns > facts->max_ns) {
-        facts->max_ns = dur_ns;
-        facts->longest_slice = (uint32_t)slice;
+    if (kernel_facts->longest_slice == LAC_NONE || dur_ns > kernel_facts->max_ns) {
+        kernel_facts->max_ns = dur_ns;
+        kernel_facts->longest_slice = (uint32_t)slice;
     }
     return LAC_OK;
 }
 
 /** What the slices of one track make it: a stream with work, a thread that launches or trains. */
-static enum lac_status census_track(struct lac_diagnosis *diagnosis, uint32_t track)
+static enum lac_status census_track(struct lac_facts *facts, uint32_t track)
 {
-    const struct lac_model *model = diagnosis->model;
+    const struct lac_model *model = facts->model;
     const struct lac_slices *slices = &model->slices;
     uint64_t end = model->tracks[track].first + model->tracks[track].count;
     uint8_t flags = 0;
     for (uint64_t i = model->tracks[track].first; i < end; i++) {
         uint8_t kind = slices->kind[i];
         if (kind == LAC_SLICE_KERNEL) {
-            enum lac_status status = count_kernel(diagnosis, i);
+            enum lac_status status = count_kernel(facts, i);
             if (status) {
                 return status;
             }
@@ -110,50 +108,50 @@ static enum lac_status census_track(struct lac_diagnosis *diagnosis, uint32_t tr
         } else if (kind == LAC_SLICE_COPY || kind == LAC_SLICE_MEMSET) {
             flags |= LAC_TRACK_HAS_GPU;
         } else if (kind == LAC_SLICE_API) {
-            diagnosis->has_api = true;
+            facts->has_api = true;
             if (slices->link[i] != LAC_NONE) {
                 flags |= LAC_TRACK_LAUNCHES;
             }
         } else if (kind == LAC_SLICE_PYTHON) {
-            diagnosis->has_python = true;
+            facts->has_python = true;
         } else if (kind == LAC_SLICE_OP || kind == LAC_SLICE_RANGE || kind == LAC_SLICE_OTHER) {
-            diagnosis->has_operators = diagnosis->has_operators || kind == LAC_SLICE_OP;
-            enum lac_host_class host_class = lac_host_class_of(diagnosis, slices->name[i]);
+            facts->has_operators = facts->has_operators || kind == LAC_SLICE_OP;
+            enum lac_host_class host_class = lac_host_class_of(facts, slices->name[i]);
             if (host_class == LAC_HOST_LOADER_WAIT || host_class == LAC_HOST_STEP) {
                 flags |= LAC_TRACK_TRAINS;
             }
             if (host_class == LAC_HOST_BACKWARD || host_class == LAC_HOST_OPTIMIZER) {
-                diagnosis->has_backward = true;
+                facts->has_backward = true;
             }
         }
     }
-    diagnosis->track_flags[track] = flags;
+    facts->track_flags[track] = flags;
     return LAC_OK;
 }
 
-enum lac_status lac_scan_slices(struct lac_diagnosis *diagnosis)
+enum lac_status lac_scan_slices(struct lac_facts *facts)
 {
-    const struct lac_model *model = diagnosis->model;
+    const struct lac_model *model = facts->model;
     size_t name_count = model->strings.count ? model->strings.count : 1;
     size_t track_count = model->track_count ? model->track_count : 1;
-    diagnosis->api_class = malloc(name_count);
-    diagnosis->host_class = malloc(name_count);
-    diagnosis->other_work = malloc(name_count);
-    diagnosis->kernel_row = malloc(name_count * sizeof *diagnosis->kernel_row);
-    diagnosis->track_flags = calloc(track_count, 1);
-    if (!diagnosis->api_class || !diagnosis->host_class || !diagnosis->other_work ||
-        !diagnosis->kernel_row || !diagnosis->track_flags) {
+    facts->api_class = malloc(name_count);
+    facts->host_class = malloc(name_count);
+    facts->other_work = malloc(name_count);
+    facts->kernel_row = malloc(name_count * sizeof *facts->kernel_row);
+    facts->track_flags = calloc(track_count, 1);
+    if (!facts->api_class || !facts->host_class || !facts->other_work || !facts->kernel_row ||
+        !facts->track_flags) {
         return LAC_ERR_NOMEM;
     }
-    memset(diagnosis->api_class, NOT_LOOKED_UP, name_count);
-    memset(diagnosis->host_class, NOT_LOOKED_UP, name_count);
-    memset(diagnosis->other_work, NOT_LOOKED_UP, name_count);
-    memset(diagnosis->kernel_row, 0xff, name_count * sizeof *diagnosis->kernel_row);
+    memset(facts->api_class, NOT_LOOKED_UP, name_count);
+    memset(facts->host_class, NOT_LOOKED_UP, name_count);
+    memset(facts->other_work, NOT_LOOKED_UP, name_count);
+    memset(facts->kernel_row, 0xff, name_count * sizeof *facts->kernel_row);
     for (uint32_t track = 0; track < model->recorded_track_count; track++) {
         if (model->tracks[track].kind == LAC_TRACK_COUNTER) {
             continue;
         }
-        enum lac_status status = census_track(diagnosis, track);
+        enum lac_status status = census_track(facts, track);
         if (status) {
             return status;
         }

@@ -4,7 +4,7 @@
  * been: anything odd means "not recorded".
  */
 
-#include "analysis/diagnose/facts/diagnosis.h"
+#include "analysis/diagnose/facts/facts.h"
 
 #include <math.h>
 #include <stdint.h>
@@ -149,7 +149,7 @@ static int8_t truth_of(struct cursor object, const char *key)
 }
 
 /** "train.py:83" of a path with a line; plain characters only. */
-static const char *place_of(struct lac_diagnosis *diagnosis, struct cursor object, const char *key)
+static const char *place_of(struct lac_facts *facts, struct cursor object, const char *key)
 {
     if (!enter(&object, key) || *object.at != '"') {
         return "";
@@ -168,7 +168,7 @@ static const char *place_of(struct lac_diagnosis *diagnosis, struct cursor objec
             first = at + 1;
         }
     }
-    return lac_texts_add(&diagnosis->analysis->texts, "%.*s", (int)(end - first), first);
+    return lac_texts_add(&facts->analysis->texts, "%.*s", (int)(end - first), first);
 }
 
 /** A list of cores as the kernel writes it, "0-3,8", behind its opening quote. */
@@ -232,10 +232,9 @@ static int32_t cores_of_list(struct cursor object, const char *key)
 }
 
 /** Move to one of the objects in "lacuna": "settings" of the job, or facts about its "host". */
-static bool enter_part(const struct lac_diagnosis *diagnosis, const char *part,
-                       struct cursor *ret_object)
+static bool enter_part(const struct lac_facts *facts, const char *part, struct cursor *ret_object)
 {
-    const struct lac_model *model = diagnosis->model;
+    const struct lac_model *model = facts->model;
     uint32_t id = model->info.metadata;
     *ret_object =
         (struct cursor){lac_model_str(model, id),
@@ -243,17 +242,17 @@ static bool enter_part(const struct lac_diagnosis *diagnosis, const char *part,
     return enter(ret_object, "lacuna") && enter(ret_object, part) && *ret_object->at == '{';
 }
 
-int64_t lac_setting_count(const struct lac_diagnosis *diagnosis, const char *part, const char *key,
+int64_t lac_setting_count(const struct lac_facts *facts, const char *part, const char *key,
                           int64_t max)
 {
     struct cursor object;
-    return enter_part(diagnosis, part, &object) ? number_of(object, key, -1, max) : -1;
+    return enter_part(facts, part, &object) ? number_of(object, key, -1, max) : -1;
 }
 
-double lac_setting_real(const struct lac_diagnosis *diagnosis, const char *part, const char *key)
+double lac_setting_real(const struct lac_facts *facts, const char *part, const char *key)
 {
     struct cursor object;
-    if (!enter_part(diagnosis, part, &object) || !enter(&object, key)) {
+    if (!enter_part(facts, part, &object) || !enter(&object, key)) {
         return (double)NAN;
     }
     object.at += *object.at == '"'; /* the recorder writes what is no whole number as text */
@@ -274,27 +273,27 @@ double lac_setting_real(const struct lac_diagnosis *diagnosis, const char *part,
     return digits > 0 && digits <= 15 ? value / unit : (double)NAN;
 }
 
-bool lac_setting_is(const struct lac_diagnosis *diagnosis, const char *part, const char *key,
+bool lac_setting_is(const struct lac_facts *facts, const char *part, const char *key,
                     const char *text)
 {
     struct cursor object;
     size_t length = strlen(text);
-    return enter_part(diagnosis, part, &object) && enter(&object, key) &&
+    return enter_part(facts, part, &object) && enter(&object, key) &&
            (size_t)(object.end - object.at) >= length + 2 && object.at[0] == '"' &&
            memcmp(object.at + 1, text, length) == 0 && object.at[length + 1] == '"';
 }
 
-int lac_setting_truth(const struct lac_diagnosis *diagnosis, const char *part, const char *key)
+int lac_setting_truth(const struct lac_facts *facts, const char *part, const char *key)
 {
     struct cursor object;
-    return enter_part(diagnosis, part, &object) ? truth_of(object, key) : -1;
+    return enter_part(facts, part, &object) ? truth_of(object, key) : -1;
 }
 
-const char *lac_setting_text(const struct lac_diagnosis *diagnosis, const char *part,
-                             const char *key, const char *allowed)
+const char *lac_setting_text(const struct lac_facts *facts, const char *part, const char *key,
+                             const char *allowed)
 {
     struct cursor object;
-    if (!enter_part(diagnosis, part, &object) || !enter(&object, key) || *object.at != '"') {
+    if (!enter_part(facts, part, &object) || !enter(&object, key) || *object.at != '"') {
         return "";
     }
     const char *first = ++object.at;
@@ -303,23 +302,22 @@ const char *lac_setting_text(const struct lac_diagnosis *diagnosis, const char *
     }
     bool is_whole = object.at < object.end && *object.at == '"';
     return is_whole
-               ? lac_texts_add(&diagnosis->analysis->texts, "%.*s", (int)(object.at - first), first)
+               ? lac_texts_add(&facts->analysis->texts, "%.*s", (int)(object.at - first), first)
                : "";
 }
 
-int32_t lac_setting_cores(const struct lac_diagnosis *diagnosis, const char *key)
+int32_t lac_setting_cores(const struct lac_facts *facts, const char *key)
 {
     struct cursor object;
-    return enter_part(diagnosis, "host", &object) ? cores_of_list(object, key) : -1;
+    return enter_part(facts, "host", &object) ? cores_of_list(object, key) : -1;
 }
 
-bool lac_setting_cores_apart(const struct lac_diagnosis *diagnosis, const char *key,
-                             const char *other)
+bool lac_setting_cores_apart(const struct lac_facts *facts, const char *key, const char *other)
 {
     struct cursor object;
     struct core_list list;
-    if (lac_setting_cores(diagnosis, key) < 1 || lac_setting_cores(diagnosis, other) < 1 ||
-        !enter_part(diagnosis, "host", &object) || !core_list_open(object, key, &list)) {
+    if (lac_setting_cores(facts, key) < 1 || lac_setting_cores(facts, other) < 1 ||
+        !enter_part(facts, "host", &object) || !core_list_open(object, key, &list)) {
         return false;
     }
     while (core_list_next(&list)) {
@@ -336,11 +334,11 @@ bool lac_setting_cores_apart(const struct lac_diagnosis *diagnosis, const char *
 
 /** Cores that the recorder found the job may use: affinity of the launcher and of the training
  *  process, and the whole cores of a quota. */
-static int32_t cores_of_host(const struct lac_diagnosis *diagnosis)
+static int32_t cores_of_host(const struct lac_facts *facts)
 {
-    int32_t cores = lac_setting_cores(diagnosis, "cores_allowed");
-    int64_t own = lac_setting_count(diagnosis, "settings", "cpu_affinity", 65536);
-    double quota = lac_setting_real(diagnosis, "host", "cpu_quota_cores");
+    int32_t cores = lac_setting_cores(facts, "cores_allowed");
+    int64_t own = lac_setting_count(facts, "settings", "cpu_affinity", 65536);
+    double quota = lac_setting_real(facts, "host", "cpu_quota_cores");
     if (own > 0 && (cores < 0 || own < cores)) {
         cores = (int32_t)own;
     }
@@ -350,17 +348,17 @@ static int32_t cores_of_host(const struct lac_diagnosis *diagnosis)
     return cores;
 }
 
-void lac_settings_read(struct lac_diagnosis *diagnosis)
+void lac_settings_read(struct lac_facts *facts)
 {
-    const struct lac_model *model = diagnosis->model;
-    struct lac_analysis *analysis = diagnosis->analysis;
-    struct lac_settings *settings = &diagnosis->settings;
+    const struct lac_model *model = facts->model;
+    struct lac_analysis *analysis = facts->analysis;
+    struct lac_settings *settings = &facts->settings;
     *settings = (struct lac_settings){.batch_size = LAC_UNKNOWN_NS,
                                       .num_workers = -1,
                                       .allowed_cores = -1,
                                       .pin_memory = -1,
                                       .loader_at = ""};
-    settings->allowed_cores = cores_of_host(diagnosis);
+    settings->allowed_cores = cores_of_host(facts);
     analysis->settings_json = "{}";
     uint32_t id = model->info.metadata;
     struct cursor object = {lac_model_str(model, id),
@@ -380,7 +378,7 @@ void lac_settings_read(struct lac_diagnosis *diagnosis)
     settings->allowed_cores =
         (int32_t)number_of(object, "allowed_cores", settings->allowed_cores, 65536);
     settings->pin_memory = truth_of(object, "pin_memory");
-    settings->loader_at = place_of(diagnosis, object, "loader_at");
+    settings->loader_at = place_of(facts, object, "loader_at");
     if (settings->batch_size == 0) {
         settings->batch_size = LAC_UNKNOWN_NS;
     }

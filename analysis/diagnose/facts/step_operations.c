@@ -21,7 +21,7 @@ void lac_step_operations_destroy(struct lac_step_operations *work)
 /* -- the operations -------------------------------------------------------------------------- */
 
 struct collect {
-    const struct lac_diagnosis *diagnosis;
+    const struct lac_facts *facts;
     struct lac_step_operations *work;
     uint64_t capacity;
     uint64_t kept_cursor;
@@ -30,7 +30,7 @@ struct collect {
 
 static bool is_kept(struct collect *collect, int64_t at_ns)
 {
-    const struct lac_spans *kept = &collect->diagnosis->kept;
+    const struct lac_spans *kept = &collect->facts->kept;
     while (collect->kept_cursor < kept->count && kept->at[collect->kept_cursor].end_ns <= at_ns) {
         collect->kept_cursor++;
     }
@@ -40,7 +40,7 @@ static bool is_kept(struct collect *collect, int64_t at_ns)
 /** Take the operation if it is in a kept step; its time counts up to the start of the next one. */
 static void take(struct collect *collect, uint64_t slice, int64_t next_start_ns)
 {
-    const struct lac_slices *slices = &collect->diagnosis->model->slices;
+    const struct lac_slices *slices = &collect->facts->model->slices;
     int64_t start_ns = slices->start_ns[slice];
     int64_t end_ns = start_ns + slices->dur_ns[slice];
     int64_t from_ns = start_ns > collect->last_end_ns ? start_ns : collect->last_end_ns;
@@ -58,10 +58,10 @@ static void take(struct collect *collect, uint64_t slice, int64_t next_start_ns)
 
 static enum lac_status collect_operations(struct collect *collect)
 {
-    const struct lac_analysis *analysis = collect->diagnosis->analysis;
+    const struct lac_analysis *analysis = collect->facts->analysis;
     const struct lac_device_facts *device = &analysis->devices[analysis->main_device];
     struct lac_operations operations;
-    enum lac_status status = lac_operations_init(&operations, collect->diagnosis, device->id);
+    enum lac_status status = lac_operations_init(&operations, collect->facts, device->id);
     uint64_t before = 0;
     uint64_t slice = 0;
     bool has_before = false;
@@ -69,7 +69,7 @@ static enum lac_status collect_operations(struct collect *collect)
     while (!status && collect->work->count < collect->capacity &&
            lac_operations_next(&operations, &slice)) {
         if (has_before) {
-            take(collect, before, collect->diagnosis->model->slices.start_ns[slice]);
+            take(collect, before, collect->facts->model->slices.start_ns[slice]);
         }
         before = slice;
         has_before = true;
@@ -82,17 +82,16 @@ static enum lac_status collect_operations(struct collect *collect)
 }
 
 /** Kept steps that the operations cover. */
-static double covered_steps(const struct lac_diagnosis *diagnosis,
-                            const struct lac_step_operations *work)
+static double covered_steps(const struct lac_facts *facts, const struct lac_step_operations *work)
 {
-    double all = (double)diagnosis->analysis->step_kept_count;
+    double all = (double)facts->analysis->step_kept_count;
     if (work->count < WORK_OPS_MAX) {
         return all;
     }
-    int64_t last_ns = diagnosis->model->slices.start_ns[work->ops[work->count - 1].slice];
-    double covered_ns = (double)lac_spans_length_inside(
-        &diagnosis->kept, diagnosis->kept.at[0].start_ns, last_ns + 1);
-    double kept_ns = (double)lac_spans_length(&diagnosis->kept);
+    int64_t last_ns = facts->model->slices.start_ns[work->ops[work->count - 1].slice];
+    double covered_ns =
+        (double)lac_spans_length_inside(&facts->kept, facts->kept.at[0].start_ns, last_ns + 1);
+    double kept_ns = (double)lac_spans_length(&facts->kept);
     return kept_ns > 0.0 ? all * covered_ns / kept_ns : all;
 }
 
@@ -140,10 +139,10 @@ struct frame {
     uint8_t context;
 };
 
-static uint8_t context_of(struct lac_diagnosis *diagnosis, uint64_t slice, uint8_t outer)
+static uint8_t context_of(struct lac_facts *facts, uint64_t slice, uint8_t outer)
 {
-    uint32_t name = diagnosis->model->slices.name[slice];
-    enum lac_host_class host_class = lac_host_class_of(diagnosis, name);
+    uint32_t name = facts->model->slices.name[slice];
+    enum lac_host_class host_class = lac_host_class_of(facts, name);
     if (host_class == LAC_HOST_OPTIMIZER) {
         return outer | LAC_OPERATION_IN_OPTIMIZER;
     }
@@ -151,7 +150,7 @@ static uint8_t context_of(struct lac_diagnosis *diagnosis, uint64_t slice, uint8
         return outer | LAC_OPERATION_IN_BACKWARD;
     }
     bool is_again = (outer & LAC_OPERATION_IN_BACKWARD) != 0 &&
-                    is_forward_name(lac_model_str(diagnosis->model, name));
+                    is_forward_name(lac_model_str(facts->model, name));
     return is_again ? outer | LAC_OPERATION_IS_RECOMPUTED : outer;
 }
 
@@ -160,12 +159,11 @@ static uint8_t context_of(struct lac_diagnosis *diagnosis, uint64_t slice, uint8
  *
  * @return how many launches it took
  */
-static uint64_t walk_thread(struct lac_diagnosis *diagnosis, const struct launch *launches,
-                            uint64_t count)
+static uint64_t walk_thread(struct lac_facts *facts, const struct launch *launches, uint64_t count)
 {
-    const struct lac_slices *slices = &diagnosis->model->slices;
+    const struct lac_slices *slices = &facts->model->slices;
     const struct lac_track *track =
-        &diagnosis->model->tracks[lac_model_track_of(diagnosis->model, launches[0].call)];
+        &facts->model->tracks[lac_model_track_of(facts->model, launches[0].call)];
     struct frame stack[DEPTH_MAX];
     int depth = 0;
     uint64_t taken = 0;
@@ -177,7 +175,7 @@ static uint64_t walk_thread(struct lac_diagnosis *diagnosis, const struct launch
         }
         uint8_t kind = slices->kind[i];
         for (; taken < count && launches[taken].call == i; taken++) {
-            struct lac_step_operation *op = &diagnosis->step_operations->ops[launches[taken].at];
+            struct lac_step_operation *op = &facts->step_operations->ops[launches[taken].at];
             op->op = depth > 0 ? stack[depth - 1].slice : LAC_NONE;
             op->context = depth > 0 ? stack[depth - 1].context : 0;
         }
@@ -186,16 +184,16 @@ static uint64_t walk_thread(struct lac_diagnosis *diagnosis, const struct launch
             uint8_t outer = depth > 0 ? stack[depth - 1].context : 0;
             stack[depth++] = (struct frame){.end_ns = start_ns + slices->dur_ns[i],
                                             .slice = (uint32_t)i,
-                                            .context = context_of(diagnosis, i, outer)};
+                                            .context = context_of(facts, i, outer)};
         }
     }
     return taken;
 }
 
-static enum lac_status find_launchers(struct lac_diagnosis *diagnosis)
+static enum lac_status find_launchers(struct lac_facts *facts)
 {
-    struct lac_step_operations *work = diagnosis->step_operations;
-    const struct lac_model *model = diagnosis->model;
+    struct lac_step_operations *work = facts->step_operations;
+    const struct lac_model *model = facts->model;
     struct launch *launches = malloc((work->count ? work->count : 1) * sizeof *launches);
     if (!launches) {
         return LAC_ERR_NOMEM;
@@ -217,22 +215,22 @@ static enum lac_status find_launchers(struct lac_diagnosis *diagnosis)
         while (next < count && launches[next].call < end) {
             next++;
         }
-        (void)walk_thread(diagnosis, &launches[at], next - at);
+        (void)walk_thread(facts, &launches[at], next - at);
         at = next;
     }
     free(launches);
     return LAC_OK;
 }
 
-enum lac_status lac_step_operations_collect(struct lac_diagnosis *diagnosis)
+enum lac_status lac_step_operations_collect(struct lac_facts *facts)
 {
-    const struct lac_analysis *analysis = diagnosis->analysis;
+    const struct lac_analysis *analysis = facts->analysis;
     struct lac_step_operations *work = calloc(1, sizeof *work);
     if (!work) {
         return LAC_ERR_NOMEM;
     }
-    diagnosis->step_operations = work;
-    if (!diagnosis->time || analysis->main_device == LAC_NONE) {
+    facts->step_operations = work;
+    if (!facts->time || analysis->main_device == LAC_NONE) {
         return LAC_OK;
     }
     uint64_t all = analysis->devices[analysis->main_device].op_count;
@@ -241,52 +239,50 @@ enum lac_status lac_step_operations_collect(struct lac_diagnosis *diagnosis)
     if (!work->ops) {
         return LAC_ERR_NOMEM;
     }
-    struct collect collect = {.diagnosis = diagnosis, .work = work, .capacity = capacity};
+    struct collect collect = {.facts = facts, .work = work, .capacity = capacity};
     enum lac_status status = collect_operations(&collect);
     if (status) {
         return status;
     }
-    work->steps = covered_steps(diagnosis, work);
-    return find_launchers(diagnosis);
+    work->steps = covered_steps(facts, work);
+    return find_launchers(facts);
 }
 
 /* -- names
  * ------------------------------------------------------------------------------------------ */
 
-const struct lac_kernel_facts *lac_step_operation_kernel(const struct lac_diagnosis *diagnosis,
+const struct lac_kernel_facts *lac_step_operation_kernel(const struct lac_facts *facts,
                                                          const struct lac_step_operation *op)
 {
-    const struct lac_slices *slices = &diagnosis->model->slices;
+    const struct lac_slices *slices = &facts->model->slices;
     if (slices->kind[op->slice] != LAC_SLICE_KERNEL) {
         return NULL;
     }
-    return &diagnosis->analysis->kernels[diagnosis->kernel_row[slices->name[op->slice]]];
+    return &facts->analysis->kernels[facts->kernel_row[slices->name[op->slice]]];
 }
 
-const char *lac_step_operation_kernel_name(const struct lac_diagnosis *diagnosis, uint64_t slice)
+const char *lac_step_operation_kernel_name(const struct lac_facts *facts, uint64_t slice)
 {
     char name[64];
-    uint32_t id = diagnosis->model->slices.name[slice];
-    lac_kernel_short_name(lac_model_str(diagnosis->model, id),
-                          lac_strings_length(&diagnosis->model->strings, id), name, sizeof name);
-    return lac_texts_add(&diagnosis->analysis->texts, "%s", name);
+    uint32_t id = facts->model->slices.name[slice];
+    lac_kernel_short_name(lac_model_str(facts->model, id),
+                          lac_strings_length(&facts->model->strings, id), name, sizeof name);
+    return lac_texts_add(&facts->analysis->texts, "%s", name);
 }
 
-const char *lac_step_operation_name(const struct lac_diagnosis *diagnosis,
+const char *lac_step_operation_name(const struct lac_facts *facts,
                                     const struct lac_step_operation *op)
 {
-    return op->op == LAC_NONE
-               ? ""
-               : lac_model_str(diagnosis->model, diagnosis->model->slices.name[op->op]);
+    return op->op == LAC_NONE ? "" : lac_model_str(facts->model, facts->model->slices.name[op->op]);
 }
 
-const struct lac_device *lac_main_device(const struct lac_diagnosis *diagnosis)
+const struct lac_device *lac_main_device(const struct lac_facts *facts)
 {
-    const struct lac_analysis *analysis = diagnosis->analysis;
+    const struct lac_analysis *analysis = facts->analysis;
     if (analysis->main_device == LAC_NONE) {
         return NULL;
     }
     uint32_t index =
-        lac_model_device_index(diagnosis->model, analysis->devices[analysis->main_device].id);
-    return index == LAC_NONE ? NULL : &diagnosis->model->devices[index];
+        lac_model_device_index(facts->model, analysis->devices[analysis->main_device].id);
+    return index == LAC_NONE ? NULL : &facts->model->devices[index];
 }

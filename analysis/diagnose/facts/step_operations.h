@@ -6,7 +6,7 @@
  * operator that launched it. Steps repeat: the first WORK_OPS_MAX operations stand for all.
  */
 
-#include "analysis/diagnose/facts/diagnosis.h" // IWYU pragma: export
+#include "analysis/diagnose/facts/facts.h" // IWYU pragma: export
 
 /** What the host was in when it launched an operation. */
 enum lac_operation_context {
@@ -29,19 +29,19 @@ struct lac_step_operations {
 };
 
 /** The operations, filled before any finding is looked for; empty without steps. */
-LAC_MUST_USE enum lac_status lac_step_operations_collect(struct lac_diagnosis *diagnosis);
+LAC_MUST_USE enum lac_status lac_step_operations_collect(struct lac_facts *facts);
 void lac_step_operations_destroy(struct lac_step_operations *work);
 
 /** Row of the kernel that the operation is, NULL when it is none. */
-const struct lac_kernel_facts *lac_step_operation_kernel(const struct lac_diagnosis *diagnosis,
+const struct lac_kernel_facts *lac_step_operation_kernel(const struct lac_facts *facts,
                                                          const struct lac_step_operation *op);
 /** What a person calls that kernel; borrowed from the analysis. */
-const char *lac_step_operation_kernel_name(const struct lac_diagnosis *diagnosis, uint64_t slice);
+const char *lac_step_operation_kernel_name(const struct lac_facts *facts, uint64_t slice);
 /** Name of the operator that launched it, "" when not recorded. */
-const char *lac_step_operation_name(const struct lac_diagnosis *diagnosis,
+const char *lac_step_operation_name(const struct lac_facts *facts,
                                     const struct lac_step_operation *op);
 
 /** Entry of the main device in the model, NULL when nothing is recorded of it. */
-const struct lac_device *lac_main_device(const struct lac_diagnosis *diagnosis);
+const struct lac_device *lac_main_device(const struct lac_facts *facts);
 
 #endif

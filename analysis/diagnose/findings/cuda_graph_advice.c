@@ -2,17 +2,16 @@
 
 #include <stdint.h>
 
-static void count_kernels(const struct lac_diagnosis *diagnosis,
-                          struct lac_cuda_graph_advice *capture)
+static void count_kernels(const struct lac_facts *facts, struct lac_cuda_graph_advice *capture)
 {
-    const struct lac_model *model = diagnosis->model;
-    const struct lac_step_operations *work = diagnosis->step_operations;
+    const struct lac_model *model = facts->model;
+    const struct lac_step_operations *work = facts->step_operations;
     uint64_t kernels = 0;
     uint64_t captured = 0;
     uint64_t of_optimizer = 0;
     uint64_t grouped = 0;
     for (uint64_t i = 0; i < work->count; i++) {
-        const struct lac_kernel_facts *kernel = lac_step_operation_kernel(diagnosis, &work->ops[i]);
+        const struct lac_kernel_facts *kernel = lac_step_operation_kernel(facts, &work->ops[i]);
         if (!kernel) {
             continue;
         }
@@ -43,29 +42,29 @@ static bool steps_vary(const struct lac_analysis *analysis)
     return most > least + least / 100 + 1;
 }
 
-void lac_cuda_graph_advice_measure(const struct lac_diagnosis *diagnosis,
+void lac_cuda_graph_advice_measure(const struct lac_facts *facts,
                                    struct lac_cuda_graph_advice *ret_capture)
 {
-    const struct lac_analysis *analysis = diagnosis->analysis;
+    const struct lac_analysis *analysis = facts->analysis;
     *ret_capture = (struct lac_cuda_graph_advice){0};
-    count_kernels(diagnosis, ret_capture);
-    if (diagnosis->main_host != LAC_NONE) {
-        const struct lac_host *host = &diagnosis->hosts[diagnosis->main_host];
+    count_kernels(facts, ret_capture);
+    if (facts->main_host != LAC_NONE) {
+        const struct lac_host *host = &facts->hosts[facts->main_host];
         uint64_t waits = 0;
         for (uint64_t i = 0; i < host->blocking_count; i++) {
-            waits += lac_spans_length_inside(&diagnosis->kept, host->blocking[i].start_ns,
+            waits += lac_spans_length_inside(&facts->kept, host->blocking[i].start_ns,
                                              host->blocking[i].start_ns + 1) > 0;
         }
         ret_capture->waits_per_step = (double)waits / (double)analysis->step_kept_count;
     }
-    ret_capture->allocates = diagnosis->time->idle_ns[LAC_CAUSE_ALLOCATOR] > 0.0;
+    ret_capture->allocates = facts->time->idle_ns[LAC_CAUSE_ALLOCATOR] > 0.0;
     ret_capture->varies = steps_vary(analysis);
 }
 
-const char *lac_cuda_graph_advice_text(const struct lac_diagnosis *diagnosis,
+const char *lac_cuda_graph_advice_text(const struct lac_facts *facts,
                                        const struct lac_cuda_graph_advice *capture)
 {
-    struct lac_text **texts = &diagnosis->analysis->texts;
+    struct lac_text **texts = &facts->analysis->texts;
     if (capture->captured_pct >= CAPTURED_MIN_PCT) {
         return lac_texts_add(texts,
                              " CUDA graphs launch %s of the kernels already; the others are "
@@ -90,16 +89,16 @@ const char *lac_cuda_graph_advice_text(const struct lac_diagnosis *diagnosis,
            "others and waits once at most.";
 }
 
-const char *lac_cuda_graph_advice_change(const struct lac_diagnosis *diagnosis,
+const char *lac_cuda_graph_advice_change(const struct lac_facts *facts,
                                          const struct lac_cuda_graph_advice *capture)
 {
-    if (lac_framework_of(diagnosis->model) == LAC_FRAMEWORK_TENSORFLOW) {
+    if (lac_framework_of(facts->model) == LAC_FRAMEWORK_TENSORFLOW) {
         return "@tf.function(jit_compile=True)";
     }
     bool can_capture = capture->captured_pct < CAPTURED_MIN_PCT &&
                        capture->waits_per_step < WAITS_IN_GRAPH_MIN && !capture->allocates &&
                        !capture->varies;
-    return lac_texts_add(&diagnosis->analysis->texts, "%smodel = torch.compile(model%s)",
+    return lac_texts_add(&facts->analysis->texts, "%smodel = torch.compile(model%s)",
                          capture->can_group
                              ? "optimizer = torch.optim.SGD(..., foreach=True)  # or "
                                "fused=True\n"

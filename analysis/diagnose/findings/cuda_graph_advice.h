@@ -15,15 +15,15 @@ struct lac_cuda_graph_advice {
     bool varies;           /**< steps differ in how many operations they launch */
     bool can_group;        /**< the optimizer was not seen to launch for many parameters at once */
 };
-void lac_cuda_graph_advice_measure(const struct lac_diagnosis *diagnosis,
+void lac_cuda_graph_advice_measure(const struct lac_facts *facts,
                                    struct lac_cuda_graph_advice *ret_capture);
 
 /** What stands in the way of a graph, or that nothing was seen: a sentence with a space before. */
-const char *lac_cuda_graph_advice_text(const struct lac_diagnosis *diagnosis,
+const char *lac_cuda_graph_advice_text(const struct lac_facts *facts,
                                        const struct lac_cuda_graph_advice *capture);
 
 /** The cheap change first, then compiling; with graphs only where nothing stands in the way. */
-const char *lac_cuda_graph_advice_change(const struct lac_diagnosis *diagnosis,
+const char *lac_cuda_graph_advice_change(const struct lac_facts *facts,
                                          const struct lac_cuda_graph_advice *capture);
 
 #endif

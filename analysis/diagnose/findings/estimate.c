@@ -6,19 +6,18 @@
 #include <stdint.h>
 #include <string.h>
 
-void lac_finding_cost(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
-                      double cost_ns)
+void lac_finding_cost(const struct lac_facts *facts, struct lac_finding *finding, double cost_ns)
 {
     /* what is spread over steps but not inside them may be more than a step */
-    cost_ns = fmax(0.0, fmin(cost_ns, diagnosis->time->step_ns));
+    cost_ns = fmax(0.0, fmin(cost_ns, facts->time->step_ns));
     finding->cost_ns_per_step = lac_round(cost_ns);
-    finding->cost_pct = lac_pct_of_step(diagnosis, cost_ns);
+    finding->cost_pct = lac_pct_of_step(facts, cost_ns);
 }
 
-void lac_finding_estimate_steps(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+void lac_finding_estimate_steps(const struct lac_facts *facts, struct lac_finding *finding,
                                 const double step_ns[LAC_CASE_COUNT_])
 {
-    double now_ns = diagnosis->time->step_ns;
+    double now_ns = facts->time->step_ns;
     double best_ns = fmin(step_ns[LAC_CASE_BEST], step_ns[LAC_CASE_MID]);
     double worst_ns = fmin(now_ns, fmax(step_ns[LAC_CASE_WORST], step_ns[LAC_CASE_MID]));
     double mid_ns = fmin(now_ns, step_ns[LAC_CASE_MID]);
@@ -38,28 +37,28 @@ static bool keeps_device_work(const struct lac_what_if_changes *what_if)
 }
 
 /** Whether the step with the change would be shorter yet if every batch were there in time. */
-static bool is_bound_by_loader(const struct lac_diagnosis *diagnosis,
+static bool is_bound_by_loader(const struct lac_facts *facts,
                                const struct lac_what_if_changes *what_if, double step_ns)
 {
     struct lac_change change;
-    lac_change_from_what_if(diagnosis, what_if, LAC_CASE_MID, &change);
+    lac_change_from_what_if(facts, what_if, LAC_CASE_MID, &change);
     change.is_loader_free = true;
-    return diagnosis->analysis->loader.is_present &&
-           step_ns > ENDS_AT_LOADER_MIN * lac_what_if_replay(diagnosis, &change);
+    return facts->analysis->loader.is_present &&
+           step_ns > ENDS_AT_LOADER_MIN * lac_what_if_replay(facts, &change);
 }
 
-void lac_finding_estimate(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+void lac_finding_estimate(const struct lac_facts *facts, struct lac_finding *finding,
                           const struct lac_what_if_changes *what_if)
 {
     double step_ns[LAC_CASE_COUNT_];
-    double least_ns = keeps_device_work(what_if) ? diagnosis->time->busy_ns : 0.0;
+    double least_ns = keeps_device_work(what_if) ? facts->time->busy_ns : 0.0;
     for (int which = 0; which < LAC_CASE_COUNT_; which++) {
         struct lac_change change;
-        lac_change_from_what_if(diagnosis, what_if, (enum lac_case)which, &change);
-        step_ns[which] = fmax(least_ns, lac_what_if_replay(diagnosis, &change));
+        lac_change_from_what_if(facts, what_if, (enum lac_case)which, &change);
+        step_ns[which] = fmax(least_ns, lac_what_if_replay(facts, &change));
     }
-    lac_finding_estimate_steps(diagnosis, finding, step_ns);
-    finding->ends_at_loader = is_bound_by_loader(diagnosis, what_if, step_ns[LAC_CASE_MID]);
+    lac_finding_estimate_steps(facts, finding, step_ns);
+    finding->ends_at_loader = is_bound_by_loader(facts, what_if, step_ns[LAC_CASE_MID]);
 }
 
 enum lac_severity lac_severity_of_gain(double gain_pct)
@@ -70,19 +69,18 @@ enum lac_severity lac_severity_of_gain(double gain_pct)
     return gain_pct >= WARNING_GAIN_PCT ? LAC_SEVERITY_WARNING : LAC_SEVERITY_INFO;
 }
 
-bool lac_finding_open(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
-                      double cost_ns, double cost_min_pct,
-                      const struct lac_what_if_changes *what_if)
+bool lac_finding_open(const struct lac_facts *facts, struct lac_finding *finding, double cost_ns,
+                      double cost_min_pct, const struct lac_what_if_changes *what_if)
 {
     struct lac_finding estimated = *finding;
-    if (lac_pct_of_step(diagnosis, cost_ns) < cost_min_pct) {
+    if (lac_pct_of_step(facts, cost_ns) < cost_min_pct) {
         return false;
     }
-    lac_finding_estimate(diagnosis, &estimated, what_if);
+    lac_finding_estimate(facts, &estimated, what_if);
     if (estimated.gain_mid_pct < GAIN_MIN_PCT) { /* something longer hides it: nothing to propose */
         return false;
     }
-    lac_finding_cost(diagnosis, &estimated, cost_ns);
+    lac_finding_cost(facts, &estimated, cost_ns);
     estimated.severity = lac_severity_of_gain(estimated.gain_mid_pct);
     estimated.confidence = 0.75;
     *finding = estimated;
@@ -91,43 +89,43 @@ bool lac_finding_open(const struct lac_diagnosis *diagnosis, struct lac_finding 
 
 /* -- of operations of kept steps -- */
 
-void lac_saving_add(const struct lac_diagnosis *diagnosis, struct lac_saving *saving,
-                    uint64_t slice, double ns)
+void lac_saving_add(const struct lac_facts *facts, struct lac_saving *saving, uint64_t slice,
+                    double ns)
 {
-    if (diagnosis->step_operations->steps > 0.0) {
-        saving->ns[lac_kernel_op_class(diagnosis, slice)] += ns / diagnosis->step_operations->steps;
+    if (facts->step_operations->steps > 0.0) {
+        saving->ns[lac_kernel_op_class(facts, slice)] += ns / facts->step_operations->steps;
     }
 }
 
-void lac_change_from_saving(const struct lac_diagnosis *diagnosis, const struct lac_saving *saving,
+void lac_change_from_saving(const struct lac_facts *facts, const struct lac_saving *saving,
                             double factor, struct lac_change *ret_change)
 {
     lac_change_clear(ret_change);
     for (int op_class = 0; op_class < LAC_OP_CLASS_COUNT_; op_class++) {
-        double all_ns = diagnosis->time->class_ns[op_class];
+        double all_ns = facts->time->class_ns[op_class];
         if (all_ns > 0.0) {
             ret_change->factor[op_class] = fmax(0.0, 1.0 - factor * saving->ns[op_class] / all_ns);
         }
     }
 }
 
-bool lac_finding_open_changes(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+bool lac_finding_open_changes(const struct lac_facts *facts, struct lac_finding *finding,
                               double cost_ns, double cost_min_pct,
                               const struct lac_change changes[LAC_CASE_COUNT_])
 {
     struct lac_finding estimated = *finding;
-    if (lac_pct_of_step(diagnosis, cost_ns) < cost_min_pct) {
+    if (lac_pct_of_step(facts, cost_ns) < cost_min_pct) {
         return false;
     }
     double steps[LAC_CASE_COUNT_];
     for (int which = 0; which < LAC_CASE_COUNT_; which++) {
-        steps[which] = lac_what_if_replay(diagnosis, &changes[which]);
+        steps[which] = lac_what_if_replay(facts, &changes[which]);
     }
-    lac_finding_estimate_steps(diagnosis, &estimated, steps);
+    lac_finding_estimate_steps(facts, &estimated, steps);
     if (estimated.gain_mid_pct < GAIN_MIN_PCT) { /* something else hides it: nothing to propose */
         return false;
     }
-    lac_finding_cost(diagnosis, &estimated, cost_ns);
+    lac_finding_cost(facts, &estimated, cost_ns);
     estimated.severity = lac_severity_of_gain(estimated.gain_mid_pct);
     estimated.confidence = 0.6;
     *finding = estimated;
@@ -143,10 +141,9 @@ void lac_finding_open_fact(struct lac_finding *finding)
 /* -- in words -- */
 
 /** What stands in the way after the change, or "". */
-static const char *next_limit(const struct lac_diagnosis *diagnosis,
-                              const struct lac_finding *finding)
+static const char *next_limit(const struct lac_facts *facts, const struct lac_finding *finding)
 {
-    const struct lac_loader_facts *loader = &diagnosis->analysis->loader;
+    const struct lac_loader_facts *loader = &facts->analysis->loader;
     bool is_unknown =
         loader->is_present && loader->num_workers != 0 && loader->fetch_mean_ns == LAC_UNKNOWN_NS;
     if (lac_finding_type(finding->kind)->is_about_loading) {
@@ -160,10 +157,9 @@ static const char *next_limit(const struct lac_diagnosis *diagnosis,
                : "";
 }
 
-const char *lac_finding_expect(const struct lac_diagnosis *diagnosis,
-                               const struct lac_finding *finding)
+const char *lac_finding_expect(const struct lac_facts *facts, const struct lac_finding *finding)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_analysis *analysis = facts->analysis;
     struct lac_text32 step = lac_format_ns(finding->step_mid_ns);
     double factor = (double)analysis->step_mean_ns / (double)finding->step_mid_ns;
     struct lac_text32 rate = lac_format_rate(analysis->throughput_per_s * factor);
@@ -174,5 +170,5 @@ const char *lac_finding_expect(const struct lac_diagnosis *diagnosis,
         &analysis->texts, "%s a step, %s %s/s: %s less time a step (%s%s%s measured)%s", step.text,
         rate.text, analysis->throughput_unit, mid.text, is_wide ? band.text : "",
         is_wide ? ", " : "", lac_format_count(analysis->step_kept_count, "step").text,
-        next_limit(diagnosis, finding));
+        next_limit(facts, finding));
 }

@@ -5,88 +5,88 @@
 #include <stddef.h>
 #include <stdint.h>
 
-const char *lac_track_label(const struct lac_diagnosis *diagnosis, uint32_t track)
+const char *lac_track_label(const struct lac_facts *facts, uint32_t track)
 {
-    const struct lac_model *model = diagnosis->model;
+    const struct lac_model *model = facts->model;
     const struct lac_track *at = &model->tracks[track];
     const char *name = lac_model_str(model, at->name);
     if (name[0] != '\0') {
-        return lac_texts_add(&diagnosis->analysis->texts, "%.80s", name);
+        return lac_texts_add(&facts->analysis->texts, "%.80s", name);
     }
-    return lac_texts_add(&diagnosis->analysis->texts, "%s %.40s", lac_track_kind_name(at->kind),
+    return lac_texts_add(&facts->analysis->texts, "%s %.40s", lac_track_kind_name(at->kind),
                          lac_model_str(model, at->id_text));
 }
 
-void lac_evidence_slice(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
-                        uint64_t slice, const char *text)
+void lac_evidence_slice(const struct lac_facts *facts, struct lac_finding *finding, uint64_t slice,
+                        const char *text)
 {
     if (finding->evidence_count == LAC_EVIDENCE_MAX) {
         return;
     }
-    const struct lac_slices *slices = &diagnosis->model->slices;
-    uint32_t track = lac_model_track_of(diagnosis->model, slice);
+    const struct lac_slices *slices = &facts->model->slices;
+    uint32_t track = lac_model_track_of(facts->model, slice);
     finding->evidence[finding->evidence_count++] =
         (struct lac_evidence){.track = track,
                               .slice = (uint32_t)slice,
-                              .track_name = lac_track_label(diagnosis, track),
+                              .track_name = lac_track_label(facts, track),
                               .t0_ns = slices->start_ns[slice],
                               .t1_ns = slices->start_ns[slice] + slices->dur_ns[slice],
                               .text = text};
 }
 
-void lac_evidence_gap(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
-                      uint64_t gap, const char *text)
+void lac_evidence_gap(const struct lac_facts *facts, struct lac_finding *finding, uint64_t gap,
+                      const char *text)
 {
     if (finding->evidence_count == LAC_EVIDENCE_MAX) {
         return;
     }
-    const struct lac_gap *at = &diagnosis->analysis->gaps[gap];
-    long long id = (long long)diagnosis->analysis->devices[at->device].id;
-    finding->evidence[finding->evidence_count++] = (struct lac_evidence){
-        .track = LAC_NONE,
-        .slice = LAC_NONE,
-        .track_name = lac_texts_add(&diagnosis->analysis->texts, "GPU %lld", id),
-        .t0_ns = at->start_ns,
-        .t1_ns = at->start_ns + at->dur_ns,
-        .text = text};
+    const struct lac_gap *at = &facts->analysis->gaps[gap];
+    long long id = (long long)facts->analysis->devices[at->device].id;
+    finding->evidence[finding->evidence_count++] =
+        (struct lac_evidence){.track = LAC_NONE,
+                              .slice = LAC_NONE,
+                              .track_name = lac_texts_add(&facts->analysis->texts, "GPU %lld", id),
+                              .t0_ns = at->start_ns,
+                              .t1_ns = at->start_ns + at->dur_ns,
+                              .text = text};
 }
 
 /** Length of the gap's pieces of that cause inside kept steps. */
-static int64_t cause_in_gap(const struct lac_diagnosis *diagnosis, const struct lac_gap *gap,
+static int64_t cause_in_gap(const struct lac_facts *facts, const struct lac_gap *gap,
                             enum lac_cause cause)
 {
-    const struct lac_analysis *analysis = diagnosis->analysis;
+    const struct lac_analysis *analysis = facts->analysis;
     int64_t sum_ns = 0;
     for (uint64_t p = gap->first_piece; p < gap->first_piece + gap->piece_count; p++) {
         if (analysis->pieces[p].cause == cause) {
             int64_t start_ns = analysis->pieces[p].start_ns;
-            sum_ns += lac_spans_length_inside(&diagnosis->kept, start_ns,
+            sum_ns += lac_spans_length_inside(&facts->kept, start_ns,
                                               start_ns + lac_gap_piece_dur_ns(analysis, p));
         }
     }
     return sum_ns;
 }
 
-void lac_evidence_rooted_gap(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+void lac_evidence_rooted_gap(const struct lac_facts *facts, struct lac_finding *finding,
                              uint64_t index, int64_t idle_ns)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
-    const struct lac_model *model = diagnosis->model;
+    struct lac_analysis *analysis = facts->analysis;
+    const struct lac_model *model = facts->model;
     const struct lac_gap *gap = &analysis->gaps[index];
     char root[160];
     lac_gap_root_text(analysis, model, gap, root, sizeof root);
-    lac_evidence_gap(diagnosis, finding, index,
+    lac_evidence_gap(facts, finding, index,
                      lac_texts_add(&analysis->texts, "idle %s%s%s", lac_format_ns(idle_ns).text,
                                    root[0] != '\0' ? ": " : "", root));
     if (gap->root != LAC_NONE) {
-        lac_evidence_slice(diagnosis, finding, gap->root,
+        lac_evidence_slice(facts, finding, gap->root,
                            lac_texts_add(&analysis->texts, "%.80s, %s",
                                          lac_model_str(model, model->slices.name[gap->root]),
                                          lac_format_ns(model->slices.dur_ns[gap->root]).text));
     }
 }
 
-void lac_evidence_gaps(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+void lac_evidence_gaps(const struct lac_facts *facts, struct lac_finding *finding,
                        enum lac_cause cause, int most)
 {
     enum { MOST = 4 };
@@ -94,7 +94,7 @@ void lac_evidence_gaps(const struct lac_diagnosis *diagnosis, struct lac_finding
         int64_t ns;
         uint64_t gap;
     } top[MOST] = {{0}};
-    struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_analysis *analysis = facts->analysis;
     const struct lac_device_facts *device = &analysis->devices[analysis->main_device];
     most = most < MOST ? most : MOST;
     int count = 0;
@@ -103,7 +103,7 @@ void lac_evidence_gaps(const struct lac_diagnosis *diagnosis, struct lac_finding
         if (count == most && gap->dur_ns <= top[count - 1].ns) {
             continue;
         }
-        int64_t ns = cause_in_gap(diagnosis, gap, cause);
+        int64_t ns = cause_in_gap(facts, gap, cause);
         if (ns == 0 || (count == most && ns <= top[count - 1].ns)) {
             continue;
         }
@@ -115,14 +115,14 @@ void lac_evidence_gaps(const struct lac_diagnosis *diagnosis, struct lac_finding
         top[at].gap = g;
     }
     for (int i = 0; i < count; i++) {
-        lac_evidence_rooted_gap(diagnosis, finding, top[i].gap, top[i].ns);
+        lac_evidence_rooted_gap(facts, finding, top[i].gap, top[i].ns);
     }
 }
 
-double lac_idle_in_short_pieces(const struct lac_diagnosis *diagnosis, enum lac_cause cause,
+double lac_idle_in_short_pieces(const struct lac_facts *facts, enum lac_cause cause,
                                 int64_t limit_ns)
 {
-    const struct lac_analysis *analysis = diagnosis->analysis;
+    const struct lac_analysis *analysis = facts->analysis;
     const struct lac_device_facts *device = &analysis->devices[analysis->main_device];
     double sum_ns = 0.0;
     for (uint64_t g = device->first_gap; g < device->first_gap + device->gap_count; g++) {
@@ -132,7 +132,7 @@ double lac_idle_in_short_pieces(const struct lac_diagnosis *diagnosis, enum lac_
             if (analysis->pieces[p].cause == cause && dur_ns < limit_ns) {
                 int64_t start_ns = analysis->pieces[p].start_ns;
                 sum_ns +=
-                    (double)lac_spans_length_inside(&diagnosis->kept, start_ns, start_ns + dur_ns);
+                    (double)lac_spans_length_inside(&facts->kept, start_ns, start_ns + dur_ns);
             }
         }
     }

@@ -14,17 +14,17 @@ struct allocations {
     uint32_t longest;    /**< slice */
 };
 
-static void count_calls(const struct lac_diagnosis *diagnosis, struct allocations *counts)
+static void count_calls(const struct lac_facts *facts, struct allocations *counts)
 {
     enum { OUT_OF_MEMORY = 2 };
-    const struct lac_slices *slices = &diagnosis->model->slices;
-    const struct lac_spans *kept = &diagnosis->kept;
-    const struct lac_analysis *analysis = diagnosis->analysis;
+    const struct lac_slices *slices = &facts->model->slices;
+    const struct lac_spans *kept = &facts->kept;
+    const struct lac_analysis *analysis = facts->analysis;
     uint32_t step = 0;
     uint32_t last_step = LAC_NONE;
     counts->longest = LAC_NONE;
-    for (uint64_t i = 0; i < diagnosis->alloc_marks.count; i++) {
-        const struct lac_mark *mark = &diagnosis->alloc_marks.at[i];
+    for (uint64_t i = 0; i < facts->alloc_marks.count; i++) {
+        const struct lac_mark *mark = &facts->alloc_marks.at[i];
         while (step + 1 < analysis->step_count &&
                analysis->steps[step + 1].start_ns <= mark->start_ns) {
             step++;
@@ -32,7 +32,7 @@ static void count_calls(const struct lac_diagnosis *diagnosis, struct allocation
         if (lac_spans_length_inside(kept, mark->start_ns, mark->start_ns + 1) == 0) {
             continue;
         }
-        const char *name = lac_model_str(diagnosis->model, slices->name[mark->slice]);
+        const char *name = lac_model_str(facts->model, slices->name[mark->slice]);
         bool is_release = strstr(name, "Free") || strstr(name, "Release") || strstr(name, "Unmap");
         counts->count += !is_release;
         counts->release_count += is_release;
@@ -45,10 +45,10 @@ static void count_calls(const struct lac_diagnosis *diagnosis, struct allocation
     }
 }
 
-static void explain(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+static void explain(const struct lac_facts *facts, struct lac_finding *finding,
                     const struct allocations *counts)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_analysis *analysis = facts->analysis;
     double kept = (double)analysis->step_kept_count;
     struct lac_text32 allocations = lac_format_rate((double)counts->count / kept);
     struct lac_text32 releases = lac_format_rate((double)counts->release_count / kept);
@@ -67,7 +67,7 @@ static void explain(const struct lac_diagnosis *diagnosis, struct lac_finding *f
                                  allocations.text, releases.text,
                                  lac_format_count(counts->steps_with, "step").text);
     finding->brief = is_retry ? "expandable segments" : "keep allocated memory";
-    bool is_pytorch = lac_framework_of(diagnosis->model) == LAC_FRAMEWORK_PYTORCH;
+    bool is_pytorch = lac_framework_of(facts->model) == LAC_FRAMEWORK_PYTORCH;
     if (!is_pytorch) {
         finding->change_kind = LAC_CHANGE_CODE;
         finding->effort = LAC_EFFORT_LINES;
@@ -83,17 +83,17 @@ static void explain(const struct lac_diagnosis *diagnosis, struct lac_finding *f
                               : "Memory stays with the process between steps.";
 }
 
-bool lac_find_allocator_thrash(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+bool lac_find_allocator_thrash(const struct lac_facts *facts, struct lac_finding *finding)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_analysis *analysis = facts->analysis;
     struct allocations counts = {0};
-    count_calls(diagnosis, &counts);
+    count_calls(facts, &counts);
     bool is_steady = counts.steps_with >= STEPS_MIN || counts.failed_count > 0;
     struct lac_what_if_changes what_if;
     lac_what_if_clear(&what_if);
     what_if.no_allocator = 1;
-    double cost_ns = diagnosis->time->idle_ns[LAC_CAUSE_ALLOCATOR];
-    if (!is_steady || !lac_finding_open(diagnosis, finding, cost_ns, COST_MIN_PCT, &what_if)) {
+    double cost_ns = facts->time->idle_ns[LAC_CAUSE_ALLOCATOR];
+    if (!is_steady || !lac_finding_open(facts, finding, cost_ns, COST_MIN_PCT, &what_if)) {
         return false;
     }
     finding->title = lac_texts_add(
@@ -101,14 +101,14 @@ bool lac_find_allocator_thrash(const struct lac_diagnosis *diagnosis, struct lac
         "The GPU waits %s of every %s step while its memory is allocated and released (%s)",
         lac_format_ns(lac_round(cost_ns)).text, lac_format_ns(analysis->step_mean_ns).text,
         lac_format_pct(finding->cost_pct).text);
-    explain(diagnosis, finding, &counts);
-    finding->expect = lac_finding_expect(diagnosis, finding);
+    explain(facts, finding, &counts);
+    finding->expect = lac_finding_expect(facts, finding);
     finding->wrong_if = "the calls come from a library of its own, beside the framework.";
     finding->check = lac_texts_add(&analysis->texts, "record ten steps and analyze them: %s a step",
                                    lac_format_ns(finding->step_mid_ns).text);
-    lac_evidence_gaps(diagnosis, finding, LAC_CAUSE_ALLOCATOR, 3);
+    lac_evidence_gaps(facts, finding, LAC_CAUSE_ALLOCATOR, 3);
     if (counts.longest != LAC_NONE) {
-        lac_evidence_slice(diagnosis, finding, counts.longest, "the longest call");
+        lac_evidence_slice(facts, finding, counts.longest, "the longest call");
     }
     return true;
 }

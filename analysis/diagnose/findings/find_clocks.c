@@ -21,10 +21,10 @@ enum {
 #define NS_PER_S 1e9
 
 /** From the first kept step to the last; false when it is too short for samples. */
-static bool window_of(const struct lac_diagnosis *diagnosis, int64_t *ret_start_ns,
-                      int64_t *ret_end_ns, double least_s)
+static bool window_of(const struct lac_facts *facts, int64_t *ret_start_ns, int64_t *ret_end_ns,
+                      double least_s)
 {
-    const struct lac_spans *kept = &diagnosis->kept;
+    const struct lac_spans *kept = &facts->kept;
     if (kept->count == 0) {
         return false;
     }
@@ -34,10 +34,10 @@ static bool window_of(const struct lac_diagnosis *diagnosis, int64_t *ret_start_
 }
 
 /** How much slower computing was than at the highest clock that was seen: 0.9 is a tenth. */
-static double clock_share(const struct lac_diagnosis *diagnosis, int64_t start_ns, int64_t end_ns)
+static double clock_share(const struct lac_facts *facts, int64_t start_ns, int64_t end_ns)
 {
     struct lac_gpu_series clock;
-    if (!lac_gpu_series_find(diagnosis, "SM clock (MHz)", &clock)) {
+    if (!lac_gpu_series_find(facts, "SM clock (MHz)", &clock)) {
         return (double)NAN;
     }
     double most = lac_gpu_series_max(&clock, 0, end_ns);
@@ -45,12 +45,12 @@ static double clock_share(const struct lac_diagnosis *diagnosis, int64_t start_n
     return most > 0.0 && mean > 0.0 ? fmin(1.0, mean / most) : (double)NAN;
 }
 
-static void say_clocks(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
-                       double hot_pct, double braked_pct, double capped_pct, double share)
+static void say_clocks(const struct lac_facts *facts, struct lac_finding *finding, double hot_pct,
+                       double braked_pct, double capped_pct, double share)
 {
     /* kernels that wait for memory do not get faster with the clock */
     static const double follows[LAC_CASE_COUNT_] = {1.0, 0.5, 0.0};
-    struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_analysis *analysis = facts->analysis;
     bool is_hot = hot_pct >= HELD_FAULT_PCT;
     bool is_braked = !is_hot && braked_pct >= HELD_FAULT_PCT;
     bool is_estimated = false;
@@ -63,8 +63,8 @@ static void say_clocks(const struct lac_diagnosis *diagnosis, struct lac_finding
             changes[which].factor[LAC_OP_LAYOUT] = factor;
             changes[which].factor[LAC_OP_UNUSED_TENSOR] = factor;
         }
-        double cost_ns = (1.0 - share) * diagnosis->time->compute_ns;
-        is_estimated = lac_finding_open_changes(diagnosis, finding, cost_ns, COST_MIN_PCT, changes);
+        double cost_ns = (1.0 - share) * facts->time->compute_ns;
+        is_estimated = lac_finding_open_changes(facts, finding, cost_ns, COST_MIN_PCT, changes);
     }
     if (!is_estimated) {
         lac_finding_open_fact(finding);
@@ -101,7 +101,7 @@ static void say_clocks(const struct lac_diagnosis *diagnosis, struct lac_finding
     if (finding->step_mid_ns != LAC_UNKNOWN_NS) {
         finding->expect =
             lac_texts_add(&analysis->texts, "%s, if up to all of the computing follows the clock.",
-                          lac_finding_expect(diagnosis, finding));
+                          lac_finding_expect(facts, finding));
     }
     finding->costs = is_hot || is_braked ? "None."
                                          : "Power and heat. A GPU at its limit is usual "
@@ -110,13 +110,13 @@ static void say_clocks(const struct lac_diagnosis *diagnosis, struct lac_finding
     finding->check = "nvidia-smi -q -d PERFORMANCE while it trains: the reasons that are active";
 }
 
-bool lac_find_clocks_held_down(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+bool lac_find_clocks_held_down(const struct lac_facts *facts, struct lac_finding *finding)
 {
     struct lac_gpu_series reasons;
     int64_t start_ns = 0;
     int64_t end_ns = 0;
-    if (!window_of(diagnosis, &start_ns, &end_ns, 1.0) ||
-        !lac_gpu_series_find(diagnosis, "clocks held down (reasons)", &reasons)) {
+    if (!window_of(facts, &start_ns, &end_ns, 1.0) ||
+        !lac_gpu_series_find(facts, "clocks held down (reasons)", &reasons)) {
         return false;
     }
     double hot_pct = lac_gpu_series_bits_pct(&reasons, REASON_THERMAL, start_ns, end_ns);
@@ -126,8 +126,8 @@ bool lac_find_clocks_held_down(const struct lac_diagnosis *diagnosis, struct lac
     if (hot_pct < HELD_FAULT_PCT && braked_pct < HELD_FAULT_PCT && capped_pct < HELD_LIMIT_PCT) {
         return false;
     }
-    say_clocks(diagnosis, finding, hot_pct, braked_pct, capped_pct,
-               clock_share(diagnosis, start_ns, end_ns));
+    say_clocks(facts, finding, hot_pct, braked_pct, capped_pct,
+               clock_share(facts, start_ns, end_ns));
     return true;
 }
 
@@ -149,12 +149,12 @@ static double counter_at(const struct lac_gpu_series *energy, int64_t at_ns)
 }
 
 /** Power while nothing runs: least mean over two seconds in which the GPU was not used; NaN. */
-static double idle_power(const struct lac_diagnosis *diagnosis)
+static double idle_power(const struct lac_facts *facts)
 {
     struct lac_gpu_series power;
     struct lac_gpu_series use;
-    if (!lac_gpu_series_find(diagnosis, "power (W)", &power) ||
-        !lac_gpu_series_find(diagnosis, "GPU utilisation (%)", &use)) {
+    if (!lac_gpu_series_find(facts, "power (W)", &power) ||
+        !lac_gpu_series_find(facts, "GPU utilisation (%)", &use)) {
         return (double)NAN;
     }
     double least = (double)NAN;
@@ -171,14 +171,14 @@ static double idle_power(const struct lac_diagnosis *diagnosis)
     return least;
 }
 
-bool lac_find_energy(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+bool lac_find_energy(const struct lac_facts *facts, struct lac_finding *finding)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_analysis *analysis = facts->analysis;
     struct lac_gpu_series energy;
     int64_t start_ns = 0;
     int64_t end_ns = 0;
-    if (!window_of(diagnosis, &start_ns, &end_ns, WINDOW_MIN_S) ||
-        !lac_gpu_series_find(diagnosis, "energy (J)", &energy)) {
+    if (!window_of(facts, &start_ns, &end_ns, WINDOW_MIN_S) ||
+        !lac_gpu_series_find(facts, "energy (J)", &energy)) {
         return false;
     }
     double joules = counter_at(&energy, end_ns) - counter_at(&energy, start_ns);
@@ -187,11 +187,11 @@ bool lac_find_energy(const struct lac_diagnosis *diagnosis, struct lac_finding *
         return false;
     }
     lac_finding_open_fact(finding);
-    double steps = window_s * NS_PER_S / diagnosis->time->step_ns;
-    double idle_w = idle_power(diagnosis);
+    double steps = window_s * NS_PER_S / facts->time->step_ns;
+    double idle_w = idle_power(facts);
     double idle_ns = 0.0;
     for (int cause = 0; cause < LAC_CAUSE_COUNT_; cause++) {
-        idle_ns += diagnosis->time->idle_ns[cause];
+        idle_ns += facts->time->idle_ns[cause];
     }
     finding->title = lac_texts_add(&analysis->texts, "A step takes about %s J, %s W on average",
                                    lac_format_rate(joules / steps).text,

@@ -6,25 +6,25 @@
 #include <stdint.h>
 
 /** The longest copy of the kind as evidence. */
-static void add_evidence(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+static void add_evidence(const struct lac_facts *facts, struct lac_finding *finding,
                          enum lac_memory_kind src)
 {
-    const struct lac_analysis *analysis = diagnosis->analysis;
+    const struct lac_analysis *analysis = facts->analysis;
     for (uint32_t i = 0; i < analysis->copy_count; i++) {
         const struct lac_copy_facts *copy = &analysis->copies[i];
         if (copy->kind != LAC_COPY_HTOD || copy->src != src) {
             continue;
         }
-        const struct lac_slices *slices = &diagnosis->model->slices;
-        const char *text = lac_texts_add(&diagnosis->analysis->texts,
+        const struct lac_slices *slices = &facts->model->slices;
+        const char *text = lac_texts_add(&facts->analysis->texts,
                                          "%s, %s of them while no kernel ran; the longest %s",
                                          lac_format_count((int64_t)copy->count, "copy").text,
                                          lac_format_ns(copy->exposed_ns).text,
                                          lac_format_ns(slices->dur_ns[copy->longest_slice]).text);
-        lac_evidence_slice(diagnosis, finding, copy->longest_slice, text);
+        lac_evidence_slice(facts, finding, copy->longest_slice, text);
         uint32_t call = slices->link[copy->longest_slice];
         if (call != LAC_NONE) {
-            lac_evidence_slice(diagnosis, finding, call, "the call that made it");
+            lac_evidence_slice(facts, finding, call, "the call that made it");
         }
     }
 }
@@ -37,30 +37,30 @@ static double gb_per_s(const struct lac_step_time *time, enum lac_op_class op_cl
 }
 
 /** Whether the copies of that class are worth a finding; estimates it. */
-static bool open_finding(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+static bool open_finding(const struct lac_facts *facts, struct lac_finding *finding,
                          enum lac_op_class op_class, const struct lac_what_if_changes *what_if)
 {
-    const struct lac_step_time *time = diagnosis->time;
-    if (lac_pct_of_step(diagnosis, time->class_ns[op_class]) < COST_MIN_PCT) {
+    const struct lac_step_time *time = facts->time;
+    if (lac_pct_of_step(facts, time->class_ns[op_class]) < COST_MIN_PCT) {
         return false;
     }
-    lac_finding_estimate(diagnosis, finding, what_if);
+    lac_finding_estimate(facts, finding, what_if);
     if (finding->gain_mid_pct < GAIN_MIN_PCT) { /* hidden behind something longer: no finding */
         return false;
     }
-    lac_finding_cost(diagnosis, finding, time->class_ns[op_class]);
+    lac_finding_cost(facts, finding, time->class_ns[op_class]);
     finding->severity = lac_severity_of_gain(finding->gain_mid_pct);
     return true;
 }
 
-bool lac_find_pageable_copy(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+bool lac_find_pageable_copy(const struct lac_facts *facts, struct lac_finding *finding)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
-    const struct lac_step_time *time = diagnosis->time;
+    struct lac_analysis *analysis = facts->analysis;
+    const struct lac_step_time *time = facts->time;
     struct lac_what_if_changes what_if;
     lac_what_if_clear(&what_if);
     what_if.pinned = 1;
-    if (!open_finding(diagnosis, finding, LAC_OP_COPY_PAGEABLE, &what_if)) {
+    if (!open_finding(facts, finding, LAC_OP_COPY_PAGEABLE, &what_if)) {
         return false;
     }
     double copy_ns = time->class_ns[LAC_OP_COPY_PAGEABLE];
@@ -80,16 +80,16 @@ bool lac_find_pageable_copy(const struct lac_diagnosis *diagnosis, struct lac_fi
     finding->brief = "pin_memory=True";
     finding->change = "DataLoader(..., pin_memory=True)\n"
                       "images = images.to(device, non_blocking=True)";
-    if (lac_framework_of(diagnosis->model) == LAC_FRAMEWORK_TENSORFLOW) {
+    if (lac_framework_of(facts->model) == LAC_FRAMEWORK_TENSORFLOW) {
         finding->brief = "prefetch to the device";
         finding->change = "dataset.apply(tf.data.experimental.prefetch_to_device('/gpu:0'))";
     }
-    finding->where = diagnosis->settings.loader_at;
+    finding->where = facts->settings.loader_at;
     finding->expect =
         lac_texts_add(&analysis->texts,
                       "%s. Then, on a stream of their own, the copies can hide behind "
                       "the kernels.",
-                      lac_finding_expect(diagnosis, finding));
+                      lac_finding_expect(facts, finding));
     finding->costs = "Locked memory for the batches under way (ulimit -l), and a thread that pins.";
     finding->wrong_if =
         lac_texts_add(&analysis->texts, "the copies still run below %.1f GB/s when pinned.",
@@ -98,18 +98,18 @@ bool lac_find_pageable_copy(const struct lac_diagnosis *diagnosis, struct lac_fi
         &analysis->texts, "record ten steps with pinned memory and analyze them: %s a step",
         lac_format_ns(finding->step_mid_ns).text);
     finding->confidence = time->is_pinned_seen ? 0.9 : 0.75;
-    add_evidence(diagnosis, finding, LAC_MEMORY_PAGEABLE);
+    add_evidence(facts, finding, LAC_MEMORY_PAGEABLE);
     return true;
 }
 
-bool lac_find_blocking_copy(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+bool lac_find_blocking_copy(const struct lac_facts *facts, struct lac_finding *finding)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
-    const struct lac_step_time *time = diagnosis->time;
+    struct lac_analysis *analysis = facts->analysis;
+    const struct lac_step_time *time = facts->time;
     struct lac_what_if_changes what_if;
     lac_what_if_clear(&what_if);
     what_if.async_copies = 1;
-    if (!open_finding(diagnosis, finding, LAC_OP_COPY_PINNED, &what_if)) {
+    if (!open_finding(facts, finding, LAC_OP_COPY_PINNED, &what_if)) {
         return false;
     }
     double copy_ns = time->class_ns[LAC_OP_COPY_PINNED];
@@ -142,7 +142,7 @@ bool lac_find_blocking_copy(const struct lac_diagnosis *diagnosis, struct lac_fi
         lac_texts_add(&analysis->texts,
                       "%s. non_blocking=True on the computing stream alone frees only "
                       "the host.",
-                      lac_finding_expect(diagnosis, finding));
+                      lac_finding_expect(facts, finding));
     finding->costs =
         lac_texts_add(&analysis->texts, "Memory on the GPU for one more batch (%s).",
                       lac_format_bytes(lac_round(time->class_bytes[LAC_OP_COPY_PINNED])).text);
@@ -153,6 +153,6 @@ bool lac_find_blocking_copy(const struct lac_diagnosis *diagnosis, struct lac_fi
                       "the kernels",
                       lac_format_ns(finding->step_mid_ns).text);
     finding->confidence = 0.8;
-    add_evidence(diagnosis, finding, LAC_MEMORY_PINNED);
+    add_evidence(facts, finding, LAC_MEMORY_PINNED);
     return true;
 }

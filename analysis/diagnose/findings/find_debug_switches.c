@@ -49,19 +49,19 @@ static const struct {
 enum { SWITCH_COUNT = sizeof switches / sizeof switches[0] };
 
 /** Whether the setting has that value, as a truth, a number or text. */
-static bool has_value(const struct lac_diagnosis *diagnosis, const char *key, const char *value)
+static bool has_value(const struct lac_facts *facts, const char *key, const char *value)
 {
     if (strcmp(value, "true") == 0) {
-        return lac_setting_truth(diagnosis, "settings", key) == 1;
+        return lac_setting_truth(facts, "settings", key) == 1;
     }
     bool is_number = value[0] >= '0' && value[0] <= '9';
-    return is_number ? lac_setting_count(diagnosis, "settings", key, 9) == value[0] - '0'
-                     : lac_setting_is(diagnosis, "settings", key, value);
+    return is_number ? lac_setting_count(facts, "settings", key, 9) == value[0] - '0'
+                     : lac_setting_is(facts, "settings", key, value);
 }
 
-bool lac_find_debug_switches(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+bool lac_find_debug_switches(const struct lac_facts *facts, struct lac_finding *finding)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_analysis *analysis = facts->analysis;
     struct lac_text **texts = &analysis->texts;
     bool distorts = false;
     bool is_command = true;
@@ -70,7 +70,7 @@ bool lac_find_debug_switches(const struct lac_diagnosis *diagnosis, struct lac_f
     const char *why = "";
     const char *change = "";
     for (int i = 0; i < SWITCH_COUNT; i++) {
-        if (!has_value(diagnosis, switches[i].key, switches[i].value)) {
+        if (!has_value(facts, switches[i].key, switches[i].value)) {
             continue;
         }
         const char *comma = count > 0 ? ", " : "";

@@ -4,11 +4,11 @@
 
 #include <stdint.h>
 
-bool lac_find_dependency_stall(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+bool lac_find_dependency_stall(const struct lac_facts *facts, struct lac_finding *finding)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
-    double cost_ns = diagnosis->time->idle_ns[LAC_CAUSE_DEPENDENCY];
-    if (lac_pct_of_step(diagnosis, cost_ns) < COST_OF_WORK_MIN_PCT) {
+    struct lac_analysis *analysis = facts->analysis;
+    double cost_ns = facts->time->idle_ns[LAC_CAUSE_DEPENDENCY];
+    if (lac_pct_of_step(facts, cost_ns) < COST_OF_WORK_MIN_PCT) {
         return false;
     }
     double steps[LAC_CASE_COUNT_];
@@ -17,10 +17,10 @@ bool lac_find_dependency_stall(const struct lac_diagnosis *diagnosis, struct lac
         struct lac_change change;
         lac_change_clear(&change);
         change.idle_factor[LAC_CAUSE_DEPENDENCY] = left[which];
-        steps[which] = lac_what_if_replay(diagnosis, &change);
+        steps[which] = lac_what_if_replay(facts, &change);
     }
-    lac_finding_estimate_steps(diagnosis, finding, steps);
-    lac_finding_cost(diagnosis, finding, cost_ns);
+    lac_finding_estimate_steps(facts, finding, steps);
+    lac_finding_cost(facts, finding, cost_ns);
     finding->severity = lac_severity_of_gain(finding->gain_mid_pct);
     finding->confidence = 0.5;
     finding->title = lac_texts_add(
@@ -33,10 +33,10 @@ bool lac_find_dependency_stall(const struct lac_diagnosis *diagnosis, struct lac
     finding->change = "# wait for the other stream where its result is used, not before:\n"
                       "torch.cuda.current_stream().wait_stream(other)";
     finding->expect = lac_texts_add(&analysis->texts, "%s, if half of it can be moved.",
-                                    lac_finding_expect(diagnosis, finding));
+                                    lac_finding_expect(facts, finding));
     finding->costs = "Care: a wait that is left out reads data that is not there yet.";
     finding->wrong_if = "the operation after the wait needs all of what the other stream computes.";
     finding->check = "record ten steps and look at what ran on the other stream in the gaps";
-    lac_evidence_gaps(diagnosis, finding, LAC_CAUSE_DEPENDENCY, 3);
+    lac_evidence_gaps(facts, finding, LAC_CAUSE_DEPENDENCY, 3);
     return true;
 }

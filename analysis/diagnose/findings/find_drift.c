@@ -75,10 +75,10 @@ static bool goes_one_way(const double quarters[QUARTERS])
     return true;
 }
 
-static void say_drift(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+static void say_drift(const struct lac_facts *facts, struct lac_finding *finding,
                       const double quarters[QUARTERS], double wait_part)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_analysis *analysis = facts->analysis;
     bool grows = quarters[QUARTERS - 1] > quarters[0];
     double pct = 100.0 * fabs(quarters[QUARTERS - 1] - quarters[0]) / quarters[0];
     finding->severity = LAC_SEVERITY_INFO;
@@ -104,9 +104,9 @@ static void say_drift(const struct lac_diagnosis *diagnosis, struct lac_finding 
     finding->check = "record the start and the end of a longer run and compare them";
 }
 
-bool lac_find_drift(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+bool lac_find_drift(const struct lac_facts *facts, struct lac_finding *finding)
 {
-    const struct lac_analysis *analysis = diagnosis->analysis;
+    const struct lac_analysis *analysis = facts->analysis;
     uint32_t kept = analysis->step_kept_count;
     if (kept < DRIFT_STEPS_MIN) {
         return false;
@@ -131,7 +131,7 @@ bool lac_find_drift(const struct lac_diagnosis *diagnosis, struct lac_finding *f
     bool is_drift = quarters[0] > 0.0 && fabs(difference) >= DRIFT_MIN_PCT / 100.0 * quarters[0] &&
                     goes_one_way(quarters) && fabs(rank_test(&series)) >= DRIFT_DEVIATIONS;
     if (is_drift) {
-        say_drift(diagnosis, finding, quarters, (waits[QUARTERS - 1] - waits[0]) / difference);
+        say_drift(facts, finding, quarters, (waits[QUARTERS - 1] - waits[0]) / difference);
     }
     free(memory);
     return is_drift;

@@ -6,13 +6,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-bool lac_find_exposed_communication(const struct lac_diagnosis *diagnosis,
-                                    struct lac_finding *finding)
+bool lac_find_exposed_communication(const struct lac_facts *facts, struct lac_finding *finding)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
-    const struct lac_step_time *time = diagnosis->time;
+    struct lac_analysis *analysis = facts->analysis;
+    const struct lac_step_time *time = facts->time;
     double cost_ns = time->exposed_comm_ns;
-    double cost_pct = lac_pct_of_step(diagnosis, cost_ns);
+    double cost_pct = lac_pct_of_step(facts, cost_ns);
     if (cost_pct < COST_MIN_PCT) {
         return false;
     }
@@ -23,14 +22,14 @@ bool lac_find_exposed_communication(const struct lac_diagnosis *diagnosis,
         struct lac_change change;
         lac_change_clear(&change);
         change.hides_comm = left[which] < 1.0;
-        steps[which] = lac_what_if_replay(diagnosis, &change);
+        steps[which] = lac_what_if_replay(facts, &change);
     }
-    lac_finding_estimate_steps(diagnosis, finding, steps);
+    lac_finding_estimate_steps(facts, finding, steps);
     if (cost_pct < COST_NOTED_MIN_PCT &&
         finding->gain_mid_pct < GAIN_MIN_PCT) { /* little, and nothing to propose */
         return false;
     }
-    lac_finding_cost(diagnosis, finding, cost_ns);
+    lac_finding_cost(facts, finding, cost_ns);
     finding->severity = lac_severity_of_gain(finding->gain_mid_pct);
     finding->confidence = 0.4;
     finding->title = lac_texts_add(
@@ -63,11 +62,11 @@ bool lac_find_exposed_communication(const struct lac_diagnosis *diagnosis,
         best = analysis->kernels[row].names.is_comm ? row : LAC_NONE;
     }
     if (best != LAC_NONE) {
-        const struct lac_kernel_facts *facts = &analysis->kernels[best];
+        const struct lac_kernel_facts *kernel_facts = &analysis->kernels[best];
         lac_evidence_slice(
-            diagnosis, finding, facts->longest_slice,
+            facts, finding, kernel_facts->longest_slice,
             lac_texts_add(&analysis->texts, "the longest of %s",
-                          lac_format_count((int64_t)facts->count, "collective").text));
+                          lac_format_count((int64_t)kernel_facts->count, "collective").text));
     }
     return true;
 }

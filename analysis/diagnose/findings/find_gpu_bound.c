@@ -43,12 +43,12 @@ static void share_of_kinds(const struct lac_analysis *analysis, struct share sha
     double total = 0.0;
     double by_family[LAC_FAMILY_COUNT_] = {0.0};
     for (uint32_t row = 0; row < analysis->kernel_name_count; row++) {
-        const struct lac_kernel_facts *facts = &analysis->kernels[row];
-        if (facts->names.is_comm) {
+        const struct lac_kernel_facts *kernel_facts = &analysis->kernels[row];
+        if (kernel_facts->names.is_comm) {
             continue;
         }
-        by_family[facts->names.family] += (double)facts->total_ns;
-        total += (double)facts->total_ns;
+        by_family[kernel_facts->names.family] += (double)kernel_facts->total_ns;
+        total += (double)kernel_facts->total_ns;
     }
     for (int k = 0; k < KIND_COUNT; k++) {
         shares[k] = (struct share){.kind = k};
@@ -59,9 +59,9 @@ static void share_of_kinds(const struct lac_analysis *analysis, struct share sha
 }
 
 /** "Its time: convolutions 53 %, optimizer 2 %." */
-static const char *kinds_text(const struct lac_diagnosis *diagnosis, const struct share *shares)
+static const char *kinds_text(const struct lac_facts *facts, const struct share *shares)
 {
-    struct lac_text **texts = &diagnosis->analysis->texts;
+    struct lac_text **texts = &facts->analysis->texts;
     const char *text = "";
     for (int k = 0; k < 3 && shares[k].pct >= 1.0; k++) {
         text =
@@ -76,20 +76,20 @@ static const char *kinds_text(const struct lac_diagnosis *diagnosis, const struc
  *  not full. */
 enum { FILLED_PCT = 50 };
 
-static const char *counters_text(const struct lac_diagnosis *diagnosis)
+static const char *counters_text(const struct lac_facts *facts)
 {
     struct lac_gpu_counters counters;
-    lac_gpu_counters_measure(diagnosis, &counters);
-    return lac_texts_add(
-        &diagnosis->analysis->texts, "%s%s", lac_gpu_counters_text(diagnosis, &counters),
-        counters.sms_active < FILLED_PCT ? " It always computes, but its kernels do not fill it."
-                                         : "");
+    lac_gpu_counters_measure(facts, &counters);
+    return lac_texts_add(&facts->analysis->texts, "%s%s", lac_gpu_counters_text(facts, &counters),
+                         counters.sms_active < FILLED_PCT
+                             ? " It always computes, but its kernels do not fill it."
+                             : "");
 }
 
-bool lac_find_gpu_bound(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+bool lac_find_gpu_bound(const struct lac_facts *facts, struct lac_finding *finding)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
-    double computing_pct = lac_computing_pct(diagnosis);
+    struct lac_analysis *analysis = facts->analysis;
+    double computing_pct = lac_computing_pct(facts);
     if (computing_pct < GPU_BOUND_PCT) {
         return false;
     }
@@ -97,8 +97,8 @@ bool lac_find_gpu_bound(const struct lac_diagnosis *diagnosis, struct lac_findin
     share_of_kinds(analysis, shares);
     double elementwise_pct = shares[ELEMENTWISE].pct;
     qsort(shares, KIND_COUNT, sizeof shares[0], by_pct);
-    const struct lac_step_time *time = diagnosis->time;
-    lac_finding_cost(diagnosis, finding, time->compute_ns);
+    const struct lac_step_time *time = facts->time;
+    lac_finding_cost(facts, finding, time->compute_ns);
     finding->gain_low_pct = 0.0;
     finding->gain_mid_pct = 0.0;
     finding->gain_high_pct = 0.0;
@@ -109,10 +109,10 @@ bool lac_find_gpu_bound(const struct lac_diagnosis *diagnosis, struct lac_findin
     finding->confidence = 0.9;
     finding->title = lac_texts_add(
         &analysis->texts, "The GPU is the limit: %.0f %% of the step computes", computing_pct);
-    finding->why = lac_texts_add(&analysis->texts, "%s%s", kinds_text(diagnosis, shares),
-                                 counters_text(diagnosis));
+    finding->why =
+        lac_texts_add(&analysis->texts, "%s%s", kinds_text(facts, shares), counters_text(facts));
     if (elementwise_pct >= ELEMENTWISE_MIN_PCT &&
-        lac_framework_of(diagnosis->model) == LAC_FRAMEWORK_PYTORCH) {
+        lac_framework_of(facts->model) == LAC_FRAMEWORK_PYTORCH) {
         finding->brief = "fuse elementwise kernels";
         finding->change = "model = torch.compile(model)";
         finding->costs = "Minutes of compilation at the start; recompilation when shapes change.";
@@ -126,7 +126,7 @@ bool lac_find_gpu_bound(const struct lac_diagnosis *diagnosis, struct lac_findin
     finding->wrong_if = "more than a tenth of the step goes to communication, copies or waiting.";
     if (analysis->kernel_name_count > 0) {
         const struct lac_kernel_facts *top = &analysis->kernels[0];
-        lac_evidence_slice(diagnosis, finding, top->longest_slice,
+        lac_evidence_slice(facts, finding, top->longest_slice,
                            lac_texts_add(&analysis->texts,
                                          "the kernel that takes most time: %s, "
                                          "%s in all",

@@ -15,26 +15,26 @@
  * ------------------------------------------------------------------------------------ */
 
 /** The thread of the main host that launches most of the covered operations, or LAC_NONE. */
-static uint32_t launching_thread(const struct lac_diagnosis *diagnosis)
+static uint32_t launching_thread(const struct lac_facts *facts)
 {
-    const struct lac_step_operations *work = diagnosis->step_operations;
+    const struct lac_step_operations *work = facts->step_operations;
     for (uint64_t i = 0; i < work->count; i++) {
-        uint32_t call = diagnosis->model->slices.link[work->ops[i].slice];
+        uint32_t call = facts->model->slices.link[work->ops[i].slice];
         if (call != LAC_NONE && (work->ops[i].context & LAC_OPERATION_IN_BACKWARD) == 0) {
-            return lac_model_track_of(diagnosis->model, call);
+            return lac_model_track_of(facts->model, call);
         }
     }
     return LAC_NONE;
 }
 
 /** Mean of a series over the kept steps, in its unit; a value holds until the next one. */
-static double mean_of(const struct lac_diagnosis *diagnosis, const struct lac_track *track)
+static double mean_of(const struct lac_facts *facts, const struct lac_track *track)
 {
-    const struct lac_model *model = diagnosis->model;
+    const struct lac_model *model = facts->model;
     double sum = 0.0;
     double length = 0.0;
     for (uint64_t i = track->first; i + 1 < track->first + track->count; i++) {
-        double ns = (double)lac_spans_length_inside(&diagnosis->kept, model->sample_ts_ns[i],
+        double ns = (double)lac_spans_length_inside(&facts->kept, model->sample_ts_ns[i],
                                                     model->sample_ts_ns[i + 1]);
         sum += ns * model->sample_value[i];
         length += ns;
@@ -46,11 +46,10 @@ struct thread_load {
     double of_thread, of_busiest_other; /**< percent of a core; NaN unknown */
 };
 
-static void measure_load(const struct lac_diagnosis *diagnosis, uint32_t thread,
-                         struct thread_load *load)
+static void measure_load(const struct lac_facts *facts, uint32_t thread, struct thread_load *load)
 {
     static const char what[] = ": on a core (%)";
-    const struct lac_model *model = diagnosis->model;
+    const struct lac_model *model = facts->model;
     *load = (struct thread_load){(double)NAN, (double)NAN};
     for (uint32_t t = 0; t < model->recorded_track_count; t++) {
         const struct lac_track *track = &model->tracks[t];
@@ -64,7 +63,7 @@ static void measure_load(const struct lac_diagnosis *diagnosis, uint32_t thread,
         while (tid > name && tid[-1] >= '0' && tid[-1] <= '9') {
             tid--;
         }
-        double mean = mean_of(diagnosis, track);
+        double mean = mean_of(facts, track);
         if (strtoll(tid, NULL, 10) == model->tracks[thread].tid) {
             load->of_thread = mean;
         } else if (!isnan(mean)) {
@@ -74,23 +73,23 @@ static void measure_load(const struct lac_diagnosis *diagnosis, uint32_t thread,
     }
 }
 
-bool lac_find_host_single_thread(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+bool lac_find_host_single_thread(const struct lac_facts *facts, struct lac_finding *finding)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
-    const struct lac_step_time *time = diagnosis->time;
-    uint32_t thread = launching_thread(diagnosis);
+    struct lac_analysis *analysis = facts->analysis;
+    const struct lac_step_time *time = facts->time;
+    uint32_t thread = launching_thread(facts);
     double cost_ns = time->idle_ns[LAC_CAUSE_LAUNCH] + time->idle_ns[LAC_CAUSE_HOST];
-    if (thread == LAC_NONE || lac_pct_of_step(diagnosis, cost_ns) < FACT_MIN_PCT) {
+    if (thread == LAC_NONE || lac_pct_of_step(facts, cost_ns) < FACT_MIN_PCT) {
         return false;
     }
     struct thread_load load;
-    measure_load(diagnosis, thread, &load);
+    measure_load(facts, thread, &load);
     if (isnan(load.of_thread) || load.of_thread < THREAD_FULL_PCT ||
         load.of_busiest_other >= THREAD_OTHER_PCT) {
         return false;
     }
     lac_finding_open_fact(finding);
-    lac_finding_cost(diagnosis, finding, cost_ns);
+    lac_finding_cost(facts, finding, cost_ns);
     finding->title = lac_texts_add(
         &analysis->texts,
         "One thread does all of the host's work, and it is the limit: the GPU waits "
@@ -128,10 +127,10 @@ struct collections {
 };
 
 /** Idle time of the main device inside [start, end), by cause. */
-static void add_idle(const struct lac_diagnosis *diagnosis, int64_t start_ns, int64_t end_ns,
+static void add_idle(const struct lac_facts *facts, int64_t start_ns, int64_t end_ns,
                      double idle_ns[LAC_CAUSE_COUNT_])
 {
-    const struct lac_analysis *analysis = diagnosis->analysis;
+    const struct lac_analysis *analysis = facts->analysis;
     const struct lac_device_facts *device = &analysis->devices[analysis->main_device];
     uint64_t low = device->first_gap;
     uint64_t end = device->first_gap + device->gap_count;
@@ -154,12 +153,11 @@ static void add_idle(const struct lac_diagnosis *diagnosis, int64_t start_ns, in
 }
 
 /** Ranges named "gc" on threads of the main host, in kept steps. */
-static void collect(const struct lac_diagnosis *diagnosis, uint32_t name,
-                    struct collections *collections)
+static void collect(const struct lac_facts *facts, uint32_t name, struct collections *collections)
 {
-    const struct lac_model *model = diagnosis->model;
+    const struct lac_model *model = facts->model;
     const struct lac_slices *slices = &model->slices;
-    uint32_t process = diagnosis->hosts[diagnosis->main_host].process;
+    uint32_t process = facts->hosts[facts->main_host].process;
     for (uint32_t t = 0; t < model->recorded_track_count; t++) {
         const struct lac_track *track = &model->tracks[t];
         if (track->kind != LAC_TRACK_THREAD || track->process != process) {
@@ -168,11 +166,11 @@ static void collect(const struct lac_diagnosis *diagnosis, uint32_t name,
         for (uint64_t i = track->first; i < track->first + track->count; i++) {
             int64_t start_ns = slices->start_ns[i];
             if (slices->name[i] != name || slices->kind[i] != LAC_SLICE_RANGE ||
-                lac_spans_length_inside(&diagnosis->kept, start_ns, start_ns + 1) == 0) {
+                lac_spans_length_inside(&facts->kept, start_ns, start_ns + 1) == 0) {
                 continue;
             }
             collections->count++;
-            add_idle(diagnosis, start_ns, start_ns + slices->dur_ns[i], collections->idle_ns);
+            add_idle(facts, start_ns, start_ns + slices->dur_ns[i], collections->idle_ns);
             if (slices->dur_ns[i] > collections->longest_ns) {
                 collections->longest_ns = slices->dur_ns[i];
                 collections->longest = (uint32_t)i;
@@ -181,17 +179,17 @@ static void collect(const struct lac_diagnosis *diagnosis, uint32_t name,
     }
 }
 
-bool lac_find_gc_pauses(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+bool lac_find_gc_pauses(const struct lac_facts *facts, struct lac_finding *finding)
 {
     static const double left[LAC_CASE_COUNT_] = {0.0, 0.1, 0.5};
-    struct lac_analysis *analysis = diagnosis->analysis;
-    const struct lac_step_time *time = diagnosis->time;
-    uint32_t name = lac_strings_find(&diagnosis->model->strings, "gc", 2);
-    if (name == 0 || name == LAC_NONE || diagnosis->main_host == LAC_NONE) {
+    struct lac_analysis *analysis = facts->analysis;
+    const struct lac_step_time *time = facts->time;
+    uint32_t name = lac_strings_find(&facts->model->strings, "gc", 2);
+    if (name == 0 || name == LAC_NONE || facts->main_host == LAC_NONE) {
         return false;
     }
     struct collections collections = {.longest = LAC_NONE};
-    collect(diagnosis, name, &collections);
+    collect(facts, name, &collections);
     double steps = (double)analysis->step_kept_count;
     double cost_ns = 0.0;
     struct lac_change changes[LAC_CASE_COUNT_];
@@ -206,7 +204,7 @@ bool lac_find_gc_pauses(const struct lac_diagnosis *diagnosis, struct lac_findin
             changes[which].idle_factor[cause] = 1.0 - share * (1.0 - left[which]);
         }
     }
-    if (!lac_finding_open_changes(diagnosis, finding, cost_ns, COST_MIN_PCT, changes)) {
+    if (!lac_finding_open_changes(facts, finding, cost_ns, COST_MIN_PCT, changes)) {
         return false;
     }
     finding->confidence = 0.8;
@@ -223,13 +221,13 @@ bool lac_find_gc_pauses(const struct lac_diagnosis *diagnosis, struct lac_findin
     finding->brief = "collect between steps";
     finding->change = "import gc\ngc.collect(); gc.freeze(); gc.disable()   # before the loop\n"
                       "if step % 1000 == 0: gc.collect()         # in it, on all ranks at once";
-    finding->expect = lac_finding_expect(diagnosis, finding);
+    finding->expect = lac_finding_expect(facts, finding);
     finding->costs = "Objects in cycles stay until the next collection: memory of the host.";
     finding->wrong_if = "memory of the host grows without end between collections.";
     finding->check = lac_texts_add(&analysis->texts, "record ten steps and analyze them: %s a step",
                                    lac_format_ns(finding->step_mid_ns).text);
     if (collections.longest != LAC_NONE) {
-        lac_evidence_slice(diagnosis, finding, collections.longest, "the longest collection");
+        lac_evidence_slice(facts, finding, collections.longest, "the longest collection");
     }
     return true;
 }

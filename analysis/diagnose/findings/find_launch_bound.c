@@ -16,42 +16,41 @@ static double short_kernels_pct(const struct lac_analysis *analysis)
 {
     uint64_t short_count = 0;
     for (uint32_t row = 0; row < analysis->kernel_name_count; row++) {
-        const struct lac_kernel_facts *facts = &analysis->kernels[row];
-        if (facts->count > 0 && facts->total_ns / (int64_t)facts->count < SHORT_KERNEL_NS) {
-            short_count += facts->count;
+        const struct lac_kernel_facts *kernel_facts = &analysis->kernels[row];
+        if (kernel_facts->count > 0 &&
+            kernel_facts->total_ns / (int64_t)kernel_facts->count < SHORT_KERNEL_NS) {
+            short_count += kernel_facts->count;
         }
     }
     return lac_pct((int64_t)short_count, (int64_t)analysis->kernel_count);
 }
 
 /** After how many steps two minutes of compiling have paid. */
-static const char *pays_after(const struct lac_diagnosis *diagnosis,
-                              const struct lac_finding *finding)
+static const char *pays_after(const struct lac_facts *facts, const struct lac_finding *finding)
 {
     enum { COMPILE_S = 120 };
-    double saved_s = (diagnosis->time->step_ns - (double)finding->step_mid_ns) / 1e9;
+    double saved_s = (facts->time->step_ns - (double)finding->step_mid_ns) / 1e9;
     if (saved_s <= 0.0) {
         return "";
     }
-    return lac_texts_add(&diagnosis->analysis->texts,
+    return lac_texts_add(&facts->analysis->texts,
                          " Two minutes of compiling have paid after about %s steps.",
                          lac_format_rate(COMPILE_S / saved_s).text);
 }
 
-static void propose(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+static void propose(const struct lac_facts *facts, struct lac_finding *finding)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_analysis *analysis = facts->analysis;
     struct lac_cuda_graph_advice capture;
-    lac_cuda_graph_advice_measure(diagnosis, &capture);
+    lac_cuda_graph_advice_measure(facts, &capture);
     finding->brief = "fewer launches";
-    finding->change = lac_cuda_graph_advice_change(diagnosis, &capture);
+    finding->change = lac_cuda_graph_advice_change(facts, &capture);
     finding->expect = lac_texts_add(
         &analysis->texts, "%s at most: all waiting for launches gone.%s",
-        lac_finding_expect(diagnosis, finding), lac_cuda_graph_advice_text(diagnosis, &capture));
+        lac_finding_expect(facts, finding), lac_cuda_graph_advice_text(facts, &capture));
     finding->costs = lac_texts_add(
         &analysis->texts, "%sCompiling takes minutes at the start, again for each new shape.%s",
-        capture.can_group ? "A fused optimizer costs nothing. " : "",
-        pays_after(diagnosis, finding));
+        capture.can_group ? "A fused optimizer costs nothing. " : "", pays_after(facts, finding));
     finding->wrong_if = "the host's share of the step is the same with a fused optimizer and with "
                         "fewer, larger operations.";
     finding->check = lac_texts_add(&analysis->texts, "record ten steps and analyze them: %s a step",
@@ -65,11 +64,10 @@ static void propose(const struct lac_diagnosis *diagnosis, struct lac_finding *f
  *
  * @return what the device waits for it, a step
  */
-static double price(const struct lac_diagnosis *diagnosis, double host_ns,
-                    double steps[LAC_CASE_COUNT_])
+static double price(const struct lac_facts *facts, double host_ns, double steps[LAC_CASE_COUNT_])
 {
     static const double left[LAC_CASE_COUNT_] = {0.0, 0.0, 0.5};
-    const struct lac_step_time *time = diagnosis->time;
+    const struct lac_step_time *time = facts->time;
     bool is_played = lac_graph_trust(time) != LAC_TRUST_NONE; /* it holds them among launches */
     double all_idle_ns = 0.0;
     for (int cause = 0; cause < LAC_CAUSE_COUNT_; cause++) {
@@ -84,31 +82,30 @@ static double price(const struct lac_diagnosis *diagnosis, double host_ns,
             change.idle_factor[LAC_CAUSE_HOST] = 1.0 - share * (1.0 - left[which]);
         }
         double least_ns = time->step_ns - (1.0 - left[which]) * all_idle_ns;
-        steps[which] = fmax(lac_what_if_replay(diagnosis, &change), least_ns);
+        steps[which] = fmax(lac_what_if_replay(facts, &change), least_ns);
     }
     return fmax(time->idle_ns[LAC_CAUSE_LAUNCH] + host_ns, time->step_ns - steps[LAC_CASE_MID]);
 }
 
-bool lac_find_launch_bound(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+bool lac_find_launch_bound(const struct lac_facts *facts, struct lac_finding *finding)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
-    const struct lac_step_time *time = diagnosis->time;
+    struct lac_analysis *analysis = facts->analysis;
+    const struct lac_step_time *time = facts->time;
     /* short stretches of operators between two launches are what a launch costs, too */
-    double host_ns = lac_idle_in_short_pieces(diagnosis, LAC_CAUSE_HOST, LAUNCH_BRIDGE_NS);
-    if (lac_pct_of_step(diagnosis, time->idle_ns[LAC_CAUSE_LAUNCH] + host_ns) <
-        COST_NOTED_MIN_PCT) {
+    double host_ns = lac_idle_in_short_pieces(facts, LAC_CAUSE_HOST, LAUNCH_BRIDGE_NS);
+    if (lac_pct_of_step(facts, time->idle_ns[LAC_CAUSE_LAUNCH] + host_ns) < COST_NOTED_MIN_PCT) {
         return false;
     }
     double steps[LAC_CASE_COUNT_];
-    double cost_ns = price(diagnosis, host_ns, steps);
-    lac_finding_estimate_steps(diagnosis, finding, steps);
-    lac_finding_cost(diagnosis, finding, cost_ns);
+    double cost_ns = price(facts, host_ns, steps);
+    lac_finding_estimate_steps(facts, finding, steps);
+    lac_finding_cost(facts, finding, cost_ns);
     if (finding->gain_mid_pct < GAIN_MIN_PCT) { /* something longer hides it: nothing to propose */
         return false;
     }
     finding->severity = lac_severity_of_gain(finding->gain_mid_pct);
     finding->confidence = 0.75;
-    bool is_inflated = diagnosis->has_python || diagnosis->model->info.has_python_stacks;
+    bool is_inflated = facts->has_python || facts->model->info.has_python_stacks;
     finding->title = lac_texts_add(
         &analysis->texts, "The GPU waits %s of every %s step for the host to launch (%s)",
         lac_format_ns(lac_round(cost_ns)).text, lac_format_ns(analysis->step_mean_ns).text,
@@ -122,7 +119,7 @@ bool lac_find_launch_bound(const struct lac_diagnosis *diagnosis, struct lac_fin
         is_inflated
             ? " But the trace was recorded with Python stacks, in which the host is several "
               "times slower: without them the wait may not exist."
-        : diagnosis->model->info.has_shapes
+        : facts->model->info.has_shapes
             ? " Shapes were recorded, too, which makes the host somewhat slower."
             : "");
     if (is_inflated) {
@@ -134,9 +131,9 @@ bool lac_find_launch_bound(const struct lac_diagnosis *diagnosis, struct lac_fin
         finding->change_kind = LAC_CHANGE_TEXT;
         finding->effort = LAC_EFFORT_SETTING;
     } else {
-        propose(diagnosis, finding);
+        propose(facts, finding);
     }
-    lac_evidence_gaps(diagnosis, finding,
+    lac_evidence_gaps(facts, finding,
                       host_ns > time->idle_ns[LAC_CAUSE_LAUNCH] ? LAC_CAUSE_HOST : LAC_CAUSE_LAUNCH,
                       3);
     return true;

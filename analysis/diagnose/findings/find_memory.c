@@ -9,10 +9,10 @@
 #include <stdint.h>
 #include <string.h>
 
-static void say_allocated(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+static void say_allocated(const struct lac_facts *facts, struct lac_finding *finding,
                           const struct lac_gpu_memory *memory)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_analysis *analysis = facts->analysis;
     lac_finding_open_fact(finding);
     int64_t free_bytes = memory->device > memory->peak ? memory->device - memory->peak : 0;
     bool is_scarce = free_bytes < memory->device / 10;
@@ -36,15 +36,15 @@ static void say_allocated(const struct lac_diagnosis *diagnosis, struct lac_find
     }
     finding->wrong_if = "the recording left out the step that needs most.";
     if (memory->peak_slice != LAC_NONE) {
-        lac_evidence_slice(diagnosis, finding, memory->peak_slice, "the peak");
+        lac_evidence_slice(facts, finding, memory->peak_slice, "the peak");
     }
 }
 
 /** Only what the driver counts is known: what is free there is free at least. */
-static bool say_used(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+static bool say_used(const struct lac_facts *facts, struct lac_finding *finding,
                      const struct lac_gpu_memory *memory)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_analysis *analysis = facts->analysis;
     int64_t free_bytes = memory->device - memory->used;
     if (free_bytes < memory->device / 2) {
         return false; /* a full cache looks the same as a need */
@@ -62,18 +62,18 @@ static bool say_used(const struct lac_diagnosis *diagnosis, struct lac_finding *
     return true;
 }
 
-bool lac_find_memory_headroom(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+bool lac_find_memory_headroom(const struct lac_facts *facts, struct lac_finding *finding)
 {
     struct lac_gpu_memory memory;
-    lac_gpu_memory_measure(diagnosis, &memory);
+    lac_gpu_memory_measure(facts, &memory);
     if (memory.device <= 0) {
         return false;
     }
     if (memory.peak > 0) {
-        say_allocated(diagnosis, finding, &memory);
+        say_allocated(facts, finding, &memory);
         return true;
     }
-    return memory.used > 0 && memory.used <= memory.device && say_used(diagnosis, finding, &memory);
+    return memory.used > 0 && memory.used <= memory.device && say_used(facts, finding, &memory);
 }
 
 /** The last operation of any device. */
@@ -87,16 +87,16 @@ static int64_t last_operation_ns(const struct lac_analysis *analysis)
     return last_ns;
 }
 
-bool lac_find_out_of_memory(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+bool lac_find_out_of_memory(const struct lac_facts *facts, struct lac_finding *finding)
 {
     enum { OUT_OF_MEMORY = 2 };
-    struct lac_analysis *analysis = diagnosis->analysis;
-    const struct lac_slices *slices = &diagnosis->model->slices;
+    struct lac_analysis *analysis = facts->analysis;
+    const struct lac_slices *slices = &facts->model->slices;
     uint32_t failed = LAC_NONE;
     uint64_t count = 0;
-    for (uint64_t i = 0; i < diagnosis->alloc_marks.count; i++) {
-        const struct lac_mark *mark = &diagnosis->alloc_marks.at[i];
-        const char *name = lac_model_str(diagnosis->model, slices->name[mark->slice]);
+    for (uint64_t i = 0; i < facts->alloc_marks.count; i++) {
+        const struct lac_mark *mark = &facts->alloc_marks.at[i];
+        const char *name = lac_model_str(facts->model, slices->name[mark->slice]);
         bool is_allocation =
             (strcasestr(name, "alloc") || strstr(name, "Create")) && !strstr(name, "Host");
         if (is_allocation && slices->detail[mark->slice] == OUT_OF_MEMORY) {
@@ -130,6 +130,6 @@ bool lac_find_out_of_memory(const struct lac_diagnosis *diagnosis, struct lac_fi
                      "for batch normalisation.";
     finding->wrong_if = "the script caught the error and went on without the GPU.";
     finding->check = "the same command with half the batch: it goes on past this point";
-    lac_evidence_slice(diagnosis, finding, failed, "the allocation that failed");
+    lac_evidence_slice(facts, finding, failed, "the allocation that failed");
     return true;
 }

@@ -27,9 +27,9 @@ static int64_t sequence_of(const struct lac_model *model, uint64_t slice)
 }
 
 /** Nodes that were added to the graph in the range, 0 when a backward pass is in it. */
-static int64_t nodes_built(const struct lac_diagnosis *diagnosis, const struct lac_mark *mark)
+static int64_t nodes_built(const struct lac_facts *facts, const struct lac_mark *mark)
 {
-    const struct lac_model *model = diagnosis->model;
+    const struct lac_model *model = facts->model;
     int64_t first = -1;
     int64_t last = -1;
     uint64_t seen = 0;
@@ -42,7 +42,7 @@ static int64_t nodes_built(const struct lac_diagnosis *diagnosis, const struct l
             continue;
         }
         seen++;
-        enum lac_host_class host_class = lac_host_class_of(diagnosis, model->slices.name[i]);
+        enum lac_host_class host_class = lac_host_class_of(facts, model->slices.name[i]);
         if (host_class == LAC_HOST_BACKWARD || host_class == LAC_HOST_OPTIMIZER) {
             return 0;
         }
@@ -56,9 +56,9 @@ static int64_t nodes_built(const struct lac_diagnosis *diagnosis, const struct l
 }
 
 /** Whether another thread went backward meanwhile: autograd has threads of its own. */
-static bool has_backward_beside(const struct lac_diagnosis *diagnosis, const struct lac_mark *mark)
+static bool has_backward_beside(const struct lac_facts *facts, const struct lac_mark *mark)
 {
-    const struct lac_model *model = diagnosis->model;
+    const struct lac_model *model = facts->model;
     uint32_t process = model->tracks[mark->track].process;
     for (uint32_t t = 0; t < model->recorded_track_count; t++) {
         const struct lac_track *track = &model->tracks[t];
@@ -72,7 +72,7 @@ static bool has_backward_beside(const struct lac_diagnosis *diagnosis, const str
             if (model->slices.start_ns[i] >= mark->start_ns + mark->dur_ns) {
                 break;
             }
-            if (lac_host_class_of(diagnosis, model->slices.name[i]) == LAC_HOST_BACKWARD) {
+            if (lac_host_class_of(facts, model->slices.name[i]) == LAC_HOST_BACKWARD) {
                 return true;
             }
         }
@@ -80,26 +80,26 @@ static bool has_backward_beside(const struct lac_diagnosis *diagnosis, const str
     return false;
 }
 
-static bool is_evaluation(const struct lac_diagnosis *diagnosis, const struct lac_mark *mark)
+static bool is_evaluation(const struct lac_facts *facts, const struct lac_mark *mark)
 {
-    const char *name = lac_model_str(diagnosis->model, diagnosis->model->slices.name[mark->slice]);
+    const char *name = lac_model_str(facts->model, facts->model->slices.name[mark->slice]);
     return strcasestr(name, "validat") || strcasestr(name, "evaluat");
 }
 
-bool lac_find_missing_no_grad(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+bool lac_find_missing_no_grad(const struct lac_facts *facts, struct lac_finding *finding)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_analysis *analysis = facts->analysis;
     uint32_t with = LAC_NONE;
     int64_t nodes = 0;
     int checked = 0;
-    for (uint64_t i = 0; i < diagnosis->other_work_marks.count && checked < RANGES_MAX; i++) {
-        const struct lac_mark *mark = &diagnosis->other_work_marks.at[i];
-        if (!is_evaluation(diagnosis, mark)) {
+    for (uint64_t i = 0; i < facts->other_work_marks.count && checked < RANGES_MAX; i++) {
+        const struct lac_mark *mark = &facts->other_work_marks.at[i];
+        if (!is_evaluation(facts, mark)) {
             continue;
         }
         checked++;
-        int64_t built = nodes_built(diagnosis, mark);
-        if (built >= NODES_MIN && !has_backward_beside(diagnosis, mark)) {
+        int64_t built = nodes_built(facts, mark);
+        if (built >= NODES_MIN && !has_backward_beside(facts, mark)) {
             with = with == LAC_NONE ? mark->slice : with;
             nodes = built > nodes ? built : nodes;
         }
@@ -121,6 +121,6 @@ bool lac_find_missing_no_grad(const struct lac_diagnosis *diagnosis, struct lac_
     finding->costs = "None.";
     finding->wrong_if = "the evaluation takes gradients on purpose.";
     finding->check = "record an evaluation again: its operators have no sequence number";
-    lac_evidence_slice(diagnosis, finding, with, "an evaluation that builds a graph");
+    lac_evidence_slice(facts, finding, with, "an evaluation that builds a graph");
     return true;
 }

@@ -15,14 +15,14 @@ static bool is_usual(const struct lac_step *step)
     return step->left_out == LAC_STEP_KEPT || step->left_out == LAC_STEP_PARTIAL_CYCLE;
 }
 
-static struct hits steps_hit(const struct lac_diagnosis *diagnosis)
+static struct hits steps_hit(const struct lac_facts *facts)
 {
-    const struct lac_analysis *analysis = diagnosis->analysis;
+    const struct lac_analysis *analysis = facts->analysis;
     struct hits hits = {0};
-    if (diagnosis->main_host == LAC_NONE) {
+    if (facts->main_host == LAC_NONE) {
         return hits;
     }
-    const struct lac_spans *modules = &diagnosis->hosts[diagnosis->main_host].sets[LAC_SET_MODULE];
+    const struct lac_spans *modules = &facts->hosts[facts->main_host].sets[LAC_SET_MODULE];
     uint32_t seen = 0;
     for (uint32_t s = 0; s < analysis->step_count; s++) {
         hits.steps += is_usual(&analysis->steps[s]);
@@ -47,17 +47,17 @@ static bool is_paid_once(const struct hits *hits)
     return hits->count <= 2 || hits->count * 10 <= hits->steps || hits->late_count == 0;
 }
 
-bool lac_find_module_load(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+bool lac_find_module_load(const struct lac_facts *facts, struct lac_finding *finding)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_analysis *analysis = facts->analysis;
     struct lac_what_if_changes what_if;
     lac_what_if_clear(&what_if);
     what_if.no_module_load = 1;
-    double cost_ns = diagnosis->time->idle_ns[LAC_CAUSE_MODULE_LOAD];
-    if (!lac_finding_open(diagnosis, finding, cost_ns, COST_MIN_PCT, &what_if)) {
+    double cost_ns = facts->time->idle_ns[LAC_CAUSE_MODULE_LOAD];
+    if (!lac_finding_open(facts, finding, cost_ns, COST_MIN_PCT, &what_if)) {
         return false;
     }
-    struct hits hits = steps_hit(diagnosis);
+    struct hits hits = steps_hit(facts);
     finding->title = lac_texts_add(
         &analysis->texts, "Code is loaded or compiled for %s of every %s step (%s)",
         lac_format_ns(lac_round(cost_ns)).text, lac_format_ns(analysis->step_mean_ns).text,
@@ -75,7 +75,7 @@ bool lac_find_module_load(const struct lac_diagnosis *diagnosis, struct lac_find
                           : "torch._dynamo.mark_dynamic(batch, 0)         # if torch.compile is "
                             "used\nDataLoader(..., drop_last=True)               # no shorter "
                             "last batch";
-    finding->expect = lac_finding_expect(diagnosis, finding);
+    finding->expect = lac_finding_expect(facts, finding);
     finding->costs =
         is_one_time_cost ? "A longer start." : "A partial batch an epoch is not trained on.";
     finding->wrong_if = "the loads go on with one shape for all steps.";
@@ -88,6 +88,6 @@ bool lac_find_module_load(const struct lac_diagnosis *diagnosis, struct lac_find
         finding->severity = LAC_SEVERITY_INFO;
         finding->confidence = 0.5;
     }
-    lac_evidence_gaps(diagnosis, finding, LAC_CAUSE_MODULE_LOAD, 3);
+    lac_evidence_gaps(facts, finding, LAC_CAUSE_MODULE_LOAD, 3);
     return true;
 }

@@ -12,20 +12,20 @@ static const double copies_left[LAC_CASE_COUNT_] = {0.6, 0.8, 1.0};
 
 /** The recorded list of cores beside the GPUs, for a command line; "" when it has odd characters.
  */
-static const char *gpu_cores(const struct lac_diagnosis *diagnosis)
+static const char *gpu_cores(const struct lac_facts *facts)
 {
-    return lac_setting_text(diagnosis, "host", "gpu_local_cores", "0123456789-,");
+    return lac_setting_text(facts, "host", "gpu_local_cores", "0123456789-,");
 }
 
-bool lac_find_numa_remote(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+bool lac_find_numa_remote(const struct lac_facts *facts, struct lac_finding *finding)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
-    const struct lac_step_time *time = diagnosis->time;
-    if (!lac_setting_cores_apart(diagnosis, "cores_allowed", "gpu_local_cores")) {
+    struct lac_analysis *analysis = facts->analysis;
+    const struct lac_step_time *time = facts->time;
+    if (!lac_setting_cores_apart(facts, "cores_allowed", "gpu_local_cores")) {
         return false;
     }
     double copies_ns = time->class_ns[LAC_OP_COPY_PAGEABLE] + time->class_ns[LAC_OP_COPY_PINNED];
-    if (lac_pct_of_step(diagnosis, copies_ns) < COST_OF_WORK_MIN_PCT) {
+    if (lac_pct_of_step(facts, copies_ns) < COST_OF_WORK_MIN_PCT) {
         return false; /* nothing that crosses is waited for */
     }
     double step_ns[LAC_CASE_COUNT_];
@@ -34,10 +34,10 @@ bool lac_find_numa_remote(const struct lac_diagnosis *diagnosis, struct lac_find
         lac_change_clear(&change);
         change.factor[LAC_OP_COPY_PAGEABLE] = copies_left[which];
         change.factor[LAC_OP_COPY_PINNED] = copies_left[which];
-        step_ns[which] = lac_what_if_replay(diagnosis, &change);
+        step_ns[which] = lac_what_if_replay(facts, &change);
     }
-    lac_finding_estimate_steps(diagnosis, finding, step_ns);
-    lac_finding_cost(diagnosis, finding, copies_ns);
+    lac_finding_estimate_steps(facts, finding, step_ns);
+    lac_finding_cost(facts, finding, copies_ns);
     finding->severity = lac_severity_of_gain(finding->gain_mid_pct);
     finding->confidence = 0.5;
     double bytes = time->class_bytes[LAC_OP_COPY_PAGEABLE] + time->class_bytes[LAC_OP_COPY_PINNED];
@@ -51,19 +51,19 @@ bool lac_find_numa_remote(const struct lac_diagnosis *diagnosis, struct lac_find
     finding->why = lac_texts_add(
         &analysis->texts,
         "None of the job's cores is beside the GPU (%s are). Copies to the GPU move %s GB/s.",
-        gpu_cores(diagnosis), lac_format_rate(bytes / fmax(total_ns, 1.0)).text);
+        gpu_cores(facts), lac_format_rate(bytes / fmax(total_ns, 1.0)).text);
     finding->change = lac_texts_add(
         &analysis->texts,
         "numactl --physcpubind=%s --localalloc python train.py   # or, with Slurm: srun "
         "--gpu-bind=closest --cpu-bind=cores",
-        gpu_cores(diagnosis));
+        gpu_cores(facts));
     finding->brief = "run on the GPU's socket";
     finding->expect =
         lac_texts_add(&analysis->texts, "%s; how much a copy loses across depends on the host.",
-                      lac_finding_expect(diagnosis, finding));
+                      lac_finding_expect(facts, finding));
     finding->costs = "The cores of one socket alone.";
     finding->wrong_if = "copies are as slow from the GPU's socket.";
     finding->check = "nvidia-smi topo -m: the GPU's row tells its CPU affinity";
-    lac_evidence_gaps(diagnosis, finding, LAC_CAUSE_COPY_WAIT, 2);
+    lac_evidence_gaps(facts, finding, LAC_CAUSE_COPY_WAIT, 2);
     return true;
 }

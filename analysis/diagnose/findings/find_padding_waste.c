@@ -10,11 +10,11 @@
 enum { COUNTED_FOR_ADVICE = 8 };
 
 /** Why we think so, or NULL when too little was counted. */
-static const char *say_why(const struct lac_diagnosis *diagnosis)
+static const char *say_why(const struct lac_facts *facts)
 {
-    struct lac_text **texts = &diagnosis->analysis->texts;
+    struct lac_text **texts = &facts->analysis->texts;
     const char *cost = "Products and elementwise work on padding cost as much as on anything else.";
-    struct lac_padding counted = lac_padding_count(diagnosis);
+    struct lac_padding counted = lac_padding_count(facts);
     if (counted.batches == 0) {
         return lac_texts_add(texts, "The job counted it itself. %s", cost);
     }
@@ -26,13 +26,13 @@ static const char *say_why(const struct lac_diagnosis *diagnosis)
                          "In %s that were counted, %.0f of %.0f positions on average carry nothing "
                          "(by their mask or lengths). %s",
                          lac_format_count((int64_t)counted.batches, "batch").text,
-                         positions * diagnosis->analysis->padding_pct / 100.0, positions, cost);
+                         positions * facts->analysis->padding_pct / 100.0, positions, cost);
 }
 
-bool lac_find_padding_waste(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+bool lac_find_padding_waste(const struct lac_facts *facts, struct lac_finding *finding)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
-    const char *why = analysis->padding_pct >= PADDING_PCT_MIN ? say_why(diagnosis) : NULL;
+    struct lac_analysis *analysis = facts->analysis;
+    const char *why = analysis->padding_pct >= PADDING_PCT_MIN ? say_why(facts) : NULL;
     if (!why) {
         return false;
     }

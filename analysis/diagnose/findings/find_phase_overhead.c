@@ -74,24 +74,24 @@ static struct phase_time time_of(const struct lac_analysis *analysis, enum lac_p
 }
 
 /** Whether the change follows from what was recorded. */
-static bool is_open(const struct lac_diagnosis *diagnosis, const struct advice *advice)
+static bool is_open(const struct lac_facts *facts, const struct advice *advice)
 {
-    if (lac_framework_of(diagnosis->model) == LAC_FRAMEWORK_TENSORFLOW) {
+    if (lac_framework_of(facts->model) == LAC_FRAMEWORK_TENSORFLOW) {
         return false;
     }
     return advice->phase != LAC_PHASE_EPOCH_END ||
-           (diagnosis->analysis->loader.num_workers > 0 &&
-            lac_setting_truth(diagnosis, "settings", "persistent_workers") != 1);
+           (facts->analysis->loader.num_workers > 0 &&
+            lac_setting_truth(facts, "settings", "persistent_workers") != 1);
 }
 
 /** The range that the longest phase is, or the interval. */
-static void show(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+static void show(const struct lac_facts *facts, struct lac_finding *finding,
                  const struct lac_phase *phase)
 {
-    const struct lac_marks *marks = &diagnosis->other_work_marks;
+    const struct lac_marks *marks = &facts->other_work_marks;
     for (uint64_t i = 0; i < marks->count && marks->at[i].start_ns <= phase->start_ns; i++) {
         if (marks->at[i].start_ns == phase->start_ns) {
-            lac_evidence_slice(diagnosis, finding, marks->at[i].slice, "the longest");
+            lac_evidence_slice(facts, finding, marks->at[i].slice, "the longest");
             return;
         }
     }
@@ -106,10 +106,10 @@ static void show(const struct lac_diagnosis *diagnosis, struct lac_finding *find
     }
 }
 
-static void say(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+static void say(const struct lac_facts *facts, struct lac_finding *finding,
                 const struct advice *advice, const struct phase_time *time)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_analysis *analysis = facts->analysis;
     lac_finding_open_fact(finding);
     const struct lac_phase *longest = &analysis->phases[time->longest];
     const char *times = time->count == 1
@@ -125,48 +125,46 @@ static void say(const struct lac_diagnosis *diagnosis, struct lac_finding *findi
         "The longest took %s, as long as %s training steps. %s; in the whole job its share may be "
         "another one.",
         lac_format_ns(longest->dur_ns).text,
-        lac_format_rate((double)longest->dur_ns / diagnosis->time->step_ns).text,
+        lac_format_rate((double)longest->dur_ns / facts->time->step_ns).text,
         advice->is_left_out ? "It is no training step and is left out of their mean"
                             : "It comes back, so its steps count in the mean as all do");
-    bool has_change = is_open(diagnosis, advice);
+    bool has_change = is_open(facts, advice);
     finding->change = has_change ? advice->change : "";
     finding->costs = has_change ? advice->costs : "";
     finding->wrong_if = "the recording was made just where it happens, and it is rare in the job.";
-    show(diagnosis, finding, longest);
+    show(facts, finding, longest);
 }
 
-static bool find_phase(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+static bool find_phase(const struct lac_facts *facts, struct lac_finding *finding,
                        const struct advice *advice)
 {
-    const struct lac_analysis *analysis = diagnosis->analysis;
+    const struct lac_analysis *analysis = facts->analysis;
     const struct phase_time time = time_of(analysis, advice->phase);
     if (analysis->step_count == 0 || time.count == 0 ||
         lac_pct(time.ns, analysis->duration_ns) < PHASE_MIN_PCT ||
         lac_finding_of(analysis, advice->aside)) {
         return false;
     }
-    say(diagnosis, finding, advice, &time);
+    say(facts, finding, advice, &time);
     return true;
 }
 
-bool lac_find_validation_overhead(const struct lac_diagnosis *diagnosis,
-                                  struct lac_finding *finding)
+bool lac_find_validation_overhead(const struct lac_facts *facts, struct lac_finding *finding)
 {
-    return find_phase(diagnosis, finding, &validation_advice);
+    return find_phase(facts, finding, &validation_advice);
 }
 
-bool lac_find_checkpoint_overhead(const struct lac_diagnosis *diagnosis,
-                                  struct lac_finding *finding)
+bool lac_find_checkpoint_overhead(const struct lac_facts *facts, struct lac_finding *finding)
 {
-    return find_phase(diagnosis, finding, &checkpoint_advice);
+    return find_phase(facts, finding, &checkpoint_advice);
 }
 
-bool lac_find_epoch_end_overhead(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+bool lac_find_epoch_end_overhead(const struct lac_facts *facts, struct lac_finding *finding)
 {
-    return find_phase(diagnosis, finding, &epoch_end_advice);
+    return find_phase(facts, finding, &epoch_end_advice);
 }
 
-bool lac_find_recompile_overhead(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+bool lac_find_recompile_overhead(const struct lac_facts *facts, struct lac_finding *finding)
 {
-    return find_phase(diagnosis, finding, &recompile_advice);
+    return find_phase(facts, finding, &recompile_advice);
 }

@@ -4,14 +4,14 @@
 
 #include <stdint.h>
 
-bool lac_find_profiler_overhead(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+bool lac_find_profiler_overhead(const struct lac_facts *facts, struct lac_finding *finding)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
-    double cost_ns = diagnosis->time->idle_ns[LAC_CAUSE_PROFILER];
-    if (lac_pct_of_step(diagnosis, cost_ns) < COST_MIN_PCT) {
+    struct lac_analysis *analysis = facts->analysis;
+    double cost_ns = facts->time->idle_ns[LAC_CAUSE_PROFILER];
+    if (lac_pct_of_step(facts, cost_ns) < COST_MIN_PCT) {
         return false;
     }
-    lac_finding_cost(diagnosis, finding, cost_ns);
+    lac_finding_cost(facts, finding, cost_ns);
     finding->severity = LAC_SEVERITY_INFO;
     finding->confidence = 0.8;
     finding->title = lac_texts_add(
@@ -20,6 +20,6 @@ bool lac_find_profiler_overhead(const struct lac_diagnosis *diagnosis, struct la
         lac_format_pct(finding->cost_pct).text);
     finding->why = "Its buffers are flushed inside steps. Without it a step is that much shorter: "
                    "compare steps only with others that were recorded the same way.";
-    lac_evidence_gaps(diagnosis, finding, LAC_CAUSE_PROFILER, 3);
+    lac_evidence_gaps(facts, finding, LAC_CAUSE_PROFILER, 3);
     return true;
 }

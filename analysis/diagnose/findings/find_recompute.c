@@ -15,9 +15,9 @@ struct recomputed {
     uint32_t longest;
 };
 
-static void collect(const struct lac_diagnosis *diagnosis, struct recomputed *recomputed)
+static void collect(const struct lac_facts *facts, struct recomputed *recomputed)
 {
-    const struct lac_step_operations *work = diagnosis->step_operations;
+    const struct lac_step_operations *work = facts->step_operations;
     uint32_t longest_ns = 0;
     recomputed->longest = LAC_NONE;
     for (uint64_t i = 0; i < work->count; i++) {
@@ -27,7 +27,7 @@ static void collect(const struct lac_diagnosis *diagnosis, struct recomputed *re
         }
         recomputed->ns += op->exposed_ns;
         recomputed->count++;
-        lac_saving_add(diagnosis, &recomputed->saving, op->slice, op->exposed_ns);
+        lac_saving_add(facts, &recomputed->saving, op->slice, op->exposed_ns);
         if (op->exposed_ns >= longest_ns) {
             longest_ns = op->exposed_ns;
             recomputed->longest = op->slice;
@@ -42,11 +42,11 @@ static bool has_room(const struct lac_gpu_memory *memory)
            memory->device - memory->peak >= 2 * (memory->peak - memory->floor);
 }
 
-static void explain(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+static void explain(const struct lac_facts *facts, struct lac_finding *finding,
                     const struct recomputed *recomputed, const struct lac_gpu_memory *memory)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
-    double steps = diagnosis->step_operations->steps;
+    struct lac_analysis *analysis = facts->analysis;
+    double steps = facts->step_operations->steps;
     double cost_ns = recomputed->ns / steps;
     finding->title = lac_texts_add(
         &analysis->texts, "Activations are computed twice: %s of every %s step (%s)",
@@ -74,40 +74,40 @@ static void explain(const struct lac_diagnosis *diagnosis, struct lac_finding *f
     finding->wrong_if = "the forward operators in the backward pass belong to a gradient penalty.";
     finding->check = "torch.cuda.max_memory_allocated() after a step, with fewer blocks";
     if (recomputed->longest != LAC_NONE) {
-        lac_evidence_slice(diagnosis, finding, recomputed->longest,
+        lac_evidence_slice(facts, finding, recomputed->longest,
                            "the longest operation that runs a second time");
     }
 }
 
-bool lac_find_recompute(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+bool lac_find_recompute(const struct lac_facts *facts, struct lac_finding *finding)
 {
     static const double saved[LAC_CASE_COUNT_] = {1.0, 0.9, 0.5};
-    const struct lac_step_operations *work = diagnosis->step_operations;
+    const struct lac_step_operations *work = facts->step_operations;
     struct recomputed recomputed = {0};
-    collect(diagnosis, &recomputed);
+    collect(facts, &recomputed);
     if (work->steps <= 0.0 || (double)recomputed.count < 4.0 * work->steps ||
-        lac_pct_of_step(diagnosis, recomputed.ns / work->steps) < COST_OF_WORK_MIN_PCT) {
+        lac_pct_of_step(facts, recomputed.ns / work->steps) < COST_OF_WORK_MIN_PCT) {
         return false;
     }
     struct lac_gpu_memory memory;
-    lac_gpu_memory_measure(diagnosis, &memory);
+    lac_gpu_memory_measure(facts, &memory);
     bool is_estimated = false;
     double cost_ns = recomputed.ns / work->steps;
     if (has_room(&memory)) {
         struct lac_change changes[LAC_CASE_COUNT_];
         for (int which = 0; which < LAC_CASE_COUNT_; which++) {
-            lac_change_from_saving(diagnosis, &recomputed.saving, saved[which], &changes[which]);
+            lac_change_from_saving(facts, &recomputed.saving, saved[which], &changes[which]);
         }
         is_estimated =
-            lac_finding_open_changes(diagnosis, finding, cost_ns, COST_OF_WORK_MIN_PCT, changes);
+            lac_finding_open_changes(facts, finding, cost_ns, COST_OF_WORK_MIN_PCT, changes);
     }
     if (!is_estimated) {
         lac_finding_open_fact(finding);
     }
-    lac_finding_cost(diagnosis, finding, cost_ns);
+    lac_finding_cost(facts, finding, cost_ns);
     if (finding->step_mid_ns != LAC_UNKNOWN_NS) {
-        finding->expect = lac_finding_expect(diagnosis, finding);
+        finding->expect = lac_finding_expect(facts, finding);
     }
-    explain(diagnosis, finding, &recomputed, &memory);
+    explain(facts, finding, &recomputed, &memory);
     return true;
 }

@@ -19,33 +19,33 @@ struct optimizer {
     uint32_t longest_range;        /**< slice of an Optimizer.step range, or LAC_NONE */
 };
 
-static void collect_kernels(const struct lac_diagnosis *diagnosis, struct optimizer *optimizer)
+static void collect_kernels(const struct lac_facts *facts, struct optimizer *optimizer)
 {
-    const struct lac_step_operations *work = diagnosis->step_operations;
+    const struct lac_step_operations *work = facts->step_operations;
     for (uint64_t i = 0; i < work->count; i++) {
         const struct lac_step_operation *op = &work->ops[i];
-        const struct lac_kernel_facts *kernel = lac_step_operation_kernel(diagnosis, op);
+        const struct lac_kernel_facts *kernel = lac_step_operation_kernel(facts, op);
         if (!kernel || kernel->names.is_comm || (op->context & LAC_OPERATION_IN_OPTIMIZER) == 0) {
             continue;
         }
         optimizer->count++;
         optimizer->grouped_count += kernel->names.family == LAC_FAMILY_OPTIMIZER ||
                                     kernel->names.family == LAC_FAMILY_TRITON;
-        if (diagnosis->model->slices.dur_ns[op->slice] < LAUNCH_NS) {
-            lac_saving_add(diagnosis, &optimizer->saving, op->slice, op->exposed_ns);
+        if (facts->model->slices.dur_ns[op->slice] < LAUNCH_NS) {
+            lac_saving_add(facts, &optimizer->saving, op->slice, op->exposed_ns);
         }
     }
 }
 
 /** Optimizer.step ranges of kept steps: their mean length, and the longest one. */
-static double mean_range_ns(const struct lac_diagnosis *diagnosis, uint32_t *ret_longest)
+static double mean_range_ns(const struct lac_facts *facts, uint32_t *ret_longest)
 {
     int64_t sum_ns = 0;
     int64_t longest_ns = -1;
     *ret_longest = LAC_NONE;
-    for (uint64_t i = 0; i < diagnosis->optimizer_marks.count; i++) {
-        const struct lac_mark *mark = &diagnosis->optimizer_marks.at[i];
-        if (lac_spans_length_inside(&diagnosis->kept, mark->start_ns, mark->start_ns + 1) == 0) {
+    for (uint64_t i = 0; i < facts->optimizer_marks.count; i++) {
+        const struct lac_mark *mark = &facts->optimizer_marks.at[i];
+        if (lac_spans_length_inside(&facts->kept, mark->start_ns, mark->start_ns + 1) == 0) {
             continue;
         }
         sum_ns = lac_sum_ns(sum_ns, mark->dur_ns);
@@ -54,18 +54,18 @@ static double mean_range_ns(const struct lac_diagnosis *diagnosis, uint32_t *ret
             *ret_longest = mark->slice;
         }
     }
-    return (double)sum_ns / (double)diagnosis->analysis->step_kept_count;
+    return (double)sum_ns / (double)facts->analysis->step_kept_count;
 }
 
 /** "SGD" of "Optimizer.step#SGD.step"; "" when the name says nothing. */
-static void class_of_range(const struct lac_diagnosis *diagnosis, uint32_t range, char *out,
+static void class_of_range(const struct lac_facts *facts, uint32_t range, char *out,
                            size_t capacity_bytes)
 {
     out[0] = '\0';
     if (range == LAC_NONE) {
         return;
     }
-    const char *name = lac_model_str(diagnosis->model, diagnosis->model->slices.name[range]);
+    const char *name = lac_model_str(facts->model, facts->model->slices.name[range]);
     const char *at = strchr(name, '#');
     if (at) {
         (void)snprintf(out, capacity_bytes, "%.*s", (int)strcspn(at + 1, "."), at + 1);
@@ -83,14 +83,14 @@ static bool is_one_of(const char *name, const char *const *names, size_t count)
     return false;
 }
 
-static const char *change_of(const struct lac_diagnosis *diagnosis, const char *optimizer_class)
+static const char *change_of(const struct lac_facts *facts, const char *optimizer_class)
 {
     static const char *const foreach[] = {"SGD",     "Adam",   "AdamW",    "NAdam",
                                           "RAdam",   "Adamax", "Adadelta", "Adagrad",
                                           "RMSprop", "ASGD",   "Rprop"};
     static const char *const fused[] = {"SGD", "Adam", "AdamW", "Adagrad"};
-    struct lac_text **texts = &diagnosis->analysis->texts;
-    if (lac_framework_of(diagnosis->model) != LAC_FRAMEWORK_PYTORCH) {
+    struct lac_text **texts = &facts->analysis->texts;
+    if (lac_framework_of(facts->model) != LAC_FRAMEWORK_PYTORCH) {
         return "one launch for all parameters: group their updates";
     }
     bool is_later = strcmp(optimizer_class, "SGD") == 0 || strcmp(optimizer_class, "Adagrad") == 0;
@@ -112,13 +112,13 @@ static const char *change_of(const struct lac_diagnosis *diagnosis, const char *
            "torch._foreach_add_(parameters, momenta, alpha=-lr)";
 }
 
-static void explain(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+static void explain(const struct lac_facts *facts, struct lac_finding *finding,
                     const struct optimizer *optimizer)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_analysis *analysis = facts->analysis;
     char optimizer_class[40];
-    class_of_range(diagnosis, optimizer->longest_range, optimizer_class, sizeof optimizer_class);
-    double steps = diagnosis->step_operations->steps;
+    class_of_range(facts, optimizer->longest_range, optimizer_class, sizeof optimizer_class);
+    double steps = facts->step_operations->steps;
     finding->title = lac_texts_add(
         &analysis->texts,
         "The optimizer updates one parameter after the other: the GPU waits %s of "
@@ -136,8 +136,8 @@ static void explain(const struct lac_diagnosis *diagnosis, struct lac_finding *f
             .text,
         lac_format_ns(lac_round(optimizer->range_ns)).text);
     finding->brief = "foreach or fused optimizer";
-    finding->change = change_of(diagnosis, optimizer_class);
-    finding->expect = lac_finding_expect(diagnosis, finding);
+    finding->change = change_of(facts, optimizer_class);
+    finding->expect = lac_finding_expect(facts, finding);
     finding->costs = "foreach needs memory for one more copy of what it updates at a time; fused "
                      "needs none. The numbers stay the same but for rounding.";
     finding->wrong_if = "the optimizer already groups its parameters, and other code runs in its "
@@ -145,7 +145,7 @@ static void explain(const struct lac_diagnosis *diagnosis, struct lac_finding *f
     finding->check = lac_texts_add(&analysis->texts, "record ten steps and analyze them: %s a step",
                                    lac_format_ns(finding->step_mid_ns).text);
     if (optimizer->longest_range != LAC_NONE) {
-        lac_evidence_slice(diagnosis, finding, optimizer->longest_range,
+        lac_evidence_slice(facts, finding, optimizer->longest_range,
                            "the longest step of the optimizer");
     }
 }
@@ -155,49 +155,48 @@ static void explain(const struct lac_diagnosis *diagnosis, struct lac_finding *f
  * spends in it while the device still has work counts only where nothing makes the host wait
  * afterwards: time that it would be blocked by the device anyway is taken off.
  */
-static double waiting_for(const struct lac_diagnosis *diagnosis, double range_ns)
+static double waiting_for(const struct lac_facts *facts, double range_ns)
 {
-    const struct lac_step_time *time = diagnosis->time;
+    const struct lac_step_time *time = facts->time;
     double idle_ns = time->idle_ns[LAC_CAUSE_LAUNCH] + time->idle_ns[LAC_CAUSE_HOST];
     if (isnan(time->host_ns)) {
         return 0.0;
     }
-    double wait_ns = (double)lac_spans_intersection_length(&diagnosis->waits, &diagnosis->kept) /
-                     (double)diagnosis->analysis->step_kept_count;
+    double wait_ns = (double)lac_spans_intersection_length(&facts->waits, &facts->kept) /
+                     (double)facts->analysis->step_kept_count;
     double slack_ns = fmax(0.0, time->step_ns - time->host_ns - wait_ns);
     return fmin(idle_ns, fmax(0.0, range_ns - slack_ns));
 }
 
-bool lac_find_slow_optimizer(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+bool lac_find_slow_optimizer(const struct lac_facts *facts, struct lac_finding *finding)
 {
     /* how much of the host's time in it goes, and of its short kernels */
     static const double host_saved[LAC_CASE_COUNT_] = {0.95, 0.85, 0.5};
     static const double kernels_saved[LAC_CASE_COUNT_] = {0.8, 0.5, 0.1};
-    const struct lac_step_operations *work = diagnosis->step_operations;
+    const struct lac_step_operations *work = facts->step_operations;
     struct optimizer optimizer = {0};
-    collect_kernels(diagnosis, &optimizer);
+    collect_kernels(facts, &optimizer);
     bool is_single = (double)optimizer.count >= KERNELS_MIN * work->steps &&
                      optimizer.grouped_count * 4 <= optimizer.count;
     /* a recording with Python stacks makes the host slow: it cannot tell */
-    if (!is_single || work->steps <= 0.0 || diagnosis->has_python ||
-        diagnosis->model->info.has_python_stacks) {
+    if (!is_single || work->steps <= 0.0 || facts->has_python ||
+        facts->model->info.has_python_stacks) {
         return false;
     }
-    optimizer.range_ns = mean_range_ns(diagnosis, &optimizer.longest_range);
-    double cost_ns = waiting_for(diagnosis, optimizer.range_ns);
+    optimizer.range_ns = mean_range_ns(facts, &optimizer.longest_range);
+    double cost_ns = waiting_for(facts, optimizer.range_ns);
     struct lac_change changes[LAC_CASE_COUNT_];
     for (int which = 0; which < LAC_CASE_COUNT_; which++) {
-        lac_change_from_saving(diagnosis, &optimizer.saving, kernels_saved[which], &changes[which]);
-        lac_change_optimizer(diagnosis, host_saved[which], cost_ns, &changes[which]);
+        lac_change_from_saving(facts, &optimizer.saving, kernels_saved[which], &changes[which]);
+        lac_change_optimizer(facts, host_saved[which], cost_ns, &changes[which]);
     }
     /* what the device waits for it is what goes without it: other waits may take its place */
-    double gone_ns =
-        diagnosis->time->step_ns - lac_what_if_replay(diagnosis, &changes[LAC_CASE_BEST]);
+    double gone_ns = facts->time->step_ns - lac_what_if_replay(facts, &changes[LAC_CASE_BEST]);
     cost_ns = fmin(cost_ns, fmax(0.0, gone_ns));
-    if (!lac_finding_open_changes(diagnosis, finding, cost_ns, COST_OF_WORK_MIN_PCT, changes)) {
+    if (!lac_finding_open_changes(facts, finding, cost_ns, COST_OF_WORK_MIN_PCT, changes)) {
         return false;
     }
     finding->confidence = 0.7;
-    explain(diagnosis, finding, &optimizer);
+    explain(facts, finding, &optimizer);
     return true;
 }

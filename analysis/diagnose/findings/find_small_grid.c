@@ -29,24 +29,24 @@ static uint64_t blocks_of(const struct lac_model *model, uint64_t slice)
     return (uint64_t)config->grid[0] * config->grid[1] * (uint64_t)config->grid[2];
 }
 
-bool lac_find_small_grid(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+bool lac_find_small_grid(const struct lac_facts *facts, struct lac_finding *finding)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
-    const struct lac_step_operations *work = diagnosis->step_operations;
-    const struct lac_device *device = lac_main_device(diagnosis);
+    struct lac_analysis *analysis = facts->analysis;
+    const struct lac_step_operations *work = facts->step_operations;
+    const struct lac_device *device = lac_main_device(facts);
     if (!device || device->sm_count <= 0 || work->steps <= 0.0) {
         return false;
     }
     struct small small = {.top = LAC_NONE};
     uint64_t sm_count = (uint64_t)device->sm_count;
     for (uint64_t i = 0; i < work->count; i++) {
-        const struct lac_kernel_facts *kernel = lac_step_operation_kernel(diagnosis, &work->ops[i]);
+        const struct lac_kernel_facts *kernel = lac_step_operation_kernel(facts, &work->ops[i]);
         if (!kernel || kernel->names.is_comm) {
             continue;
         }
         double ns = work->ops[i].exposed_ns;
         small.all_ns += ns;
-        uint64_t blocks = blocks_of(diagnosis->model, work->ops[i].slice);
+        uint64_t blocks = blocks_of(facts->model, work->ops[i].slice);
         if (blocks == BLOCKS_UNKNOWN || blocks >= sm_count) {
             continue;
         }
@@ -61,38 +61,38 @@ bool lac_find_small_grid(const struct lac_diagnosis *diagnosis, struct lac_findi
         }
     }
     double cost_ns = small.wasted_ns / work->steps;
-    if (small.top == LAC_NONE || lac_pct_of_step(diagnosis, cost_ns) < FACT_MIN_PCT) {
+    if (small.top == LAC_NONE || lac_pct_of_step(facts, cost_ns) < FACT_MIN_PCT) {
         return false;
     }
     struct lac_gpu_counters counters;
-    lac_gpu_counters_measure(diagnosis, &counters);
-    if (counters.sms_active > 100.0 - lac_pct_of_step(diagnosis, cost_ns) + TOLERANCE_PCT) {
+    lac_gpu_counters_measure(facts, &counters);
+    if (counters.sms_active > 100.0 - lac_pct_of_step(facts, cost_ns) + TOLERANCE_PCT) {
         return false; /* others run beside them: the multiprocessors do have work */
     }
     lac_finding_open_fact(finding);
-    lac_finding_cost(diagnosis, finding, cost_ns);
+    lac_finding_cost(facts, finding, cost_ns);
     finding->title = lac_texts_add(
         &analysis->texts, "Kernels too small for the GPU run for %s of every %s step (%s)",
         lac_format_ns(lac_round(small.ns / work->steps)).text,
         lac_format_ns(analysis->step_mean_ns).text,
-        lac_format_pct(lac_pct_of_step(diagnosis, small.ns / work->steps)).text);
+        lac_format_pct(lac_pct_of_step(facts, small.ns / work->steps)).text);
     finding->why = lac_texts_add(
         &analysis->texts,
         "%s kernels a step have fewer blocks than the GPU has multiprocessors (%d): %s of the "
         "GPU's computing time is left unused by them.%s",
         lac_format_rate((double)small.count / work->steps).text, device->sm_count,
         lac_format_pct(100.0 * small.wasted_ns / small.all_ns).text,
-        lac_gpu_counters_text(diagnosis, &counters));
+        lac_gpu_counters_text(facts, &counters));
     finding->change = "more work in one launch: batch the small products (torch.bmm), merge "
                       "branches that are computed one after the other, or run several models on "
                       "one GPU";
     finding->costs = "A larger batch would fill the GPU, too, but it changes the training: "
                      "learning rate and accuracy have to be looked at again.";
     finding->wrong_if = "these kernels read so much memory that more blocks would not be faster.";
-    lac_evidence_slice(diagnosis, finding, small.top,
+    lac_evidence_slice(facts, finding, small.top,
                        lac_texts_add(&analysis->texts,
                                      "%s: %llu of %d multiprocessors have a block",
-                                     lac_step_operation_kernel_name(diagnosis, small.top),
+                                     lac_step_operation_kernel_name(facts, small.top),
                                      (unsigned long long)small.top_blocks, device->sm_count));
     return true;
 }

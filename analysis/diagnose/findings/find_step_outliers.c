@@ -39,10 +39,9 @@ static void measure(const struct lac_analysis *analysis, struct outliers *outlie
 }
 
 /** The cause of most of the idle time inside that step. */
-static enum lac_cause cause_inside(const struct lac_diagnosis *diagnosis,
-                                   const struct lac_step *step)
+static enum lac_cause cause_inside(const struct lac_facts *facts, const struct lac_step *step)
 {
-    const struct lac_analysis *analysis = diagnosis->analysis;
+    const struct lac_analysis *analysis = facts->analysis;
     const struct lac_device_facts *device = &analysis->devices[analysis->main_device];
     int64_t by_cause_ns[LAC_CAUSE_COUNT_] = {0};
     int64_t end_ns = step->start_ns + step->dur_ns;
@@ -83,27 +82,27 @@ static bool is_cycle(const struct lac_analysis *analysis, uint32_t count)
     return count >= 3 && same == count - 1;
 }
 
-bool lac_find_step_outliers(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+bool lac_find_step_outliers(const struct lac_facts *facts, struct lac_finding *finding)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_analysis *analysis = facts->analysis;
     struct outliers outliers = {0};
     measure(analysis, &outliers);
     double cost_ns = outliers.excess_ns / (double)analysis->step_kept_count;
     /* what comes back more often than every tenth step is a pattern of the loop */
     if (outliers.count == 0 || is_cycle(analysis, outliers.count) ||
         outliers.count * 10 > analysis->step_kept_count ||
-        lac_pct_of_step(diagnosis, cost_ns) < COST_MIN_PCT) {
+        lac_pct_of_step(facts, cost_ns) < COST_MIN_PCT) {
         return false;
     }
     const struct lac_step *longest = &analysis->steps[outliers.longest];
-    lac_finding_cost(diagnosis, finding, cost_ns);
+    lac_finding_cost(facts, finding, cost_ns);
     finding->severity = LAC_SEVERITY_INFO;
     finding->confidence = 0.6;
     finding->title = lac_texts_add(
         &analysis->texts, "%u of %s %s longer than steps of their kind: %s of the time",
         (unsigned)outliers.count, lac_format_count(analysis->step_kept_count, "step").text,
         outliers.count == 1 ? "is" : "are", lac_format_pct(finding->cost_pct).text);
-    enum lac_cause cause = cause_inside(diagnosis, longest);
+    enum lac_cause cause = cause_inside(facts, longest);
     finding->why = lac_texts_add(
         &analysis->texts,
         "Without waiting for data they take %s on average, the others %s. They launch as much work "
@@ -114,7 +113,7 @@ bool lac_find_step_outliers(const struct lac_diagnosis *diagnosis, struct lac_fi
                                         : "; in the longest the GPU was idle for ",
         cause == LAC_CAUSE_UNATTRIBUTED ? "" : lac_cause_name(cause));
     if (longest->slice != LAC_NONE) {
-        lac_evidence_slice(diagnosis, finding, longest->slice, "the longest of them");
+        lac_evidence_slice(facts, finding, longest->slice, "the longest of them");
     } else if (finding->evidence_count < LAC_EVIDENCE_MAX) {
         finding->evidence[finding->evidence_count++] =
             (struct lac_evidence){.track = LAC_NONE,

@@ -49,10 +49,10 @@ static bool worst_of(const struct culprit *culprits, uint32_t count, struct culp
 }
 
 /** Idle time of kept steps by the call that opened it; the most costly in *ret_worst. */
-static bool find_culprit(const struct lac_diagnosis *diagnosis, struct culprit *ret_worst)
+static bool find_culprit(const struct lac_facts *facts, struct culprit *ret_worst)
 {
-    const struct lac_analysis *analysis = diagnosis->analysis;
-    const struct lac_model *model = diagnosis->model;
+    const struct lac_analysis *analysis = facts->analysis;
+    const struct lac_model *model = facts->model;
     const struct lac_device_facts *device = &analysis->devices[analysis->main_device];
     struct culprit culprits[CULPRITS_MAX];
     uint32_t count = 0;
@@ -62,7 +62,7 @@ static bool find_culprit(const struct lac_diagnosis *diagnosis, struct culprit *
             continue;
         }
         int64_t ns =
-            lac_spans_length_inside(&diagnosis->kept, gap->start_ns, gap->start_ns + gap->dur_ns);
+            lac_spans_length_inside(&facts->kept, gap->start_ns, gap->start_ns + gap->dur_ns);
         add_to(culprits, &count, lac_model_str(model, model->slices.name[gap->root]),
                ns > 0 ? lac_enclosing_name(model, gap->root) : "", ns);
     }
@@ -70,15 +70,15 @@ static bool find_culprit(const struct lac_diagnosis *diagnosis, struct culprit *
 }
 
 /** Calls of kept steps that wait, by how long they do; the longest kind in *ret_worst. */
-static bool find_waiter(const struct lac_diagnosis *diagnosis, struct culprit *ret_worst)
+static bool find_waiter(const struct lac_facts *facts, struct culprit *ret_worst)
 {
-    const struct lac_model *model = diagnosis->model;
-    const struct lac_host *host = &diagnosis->hosts[diagnosis->main_host];
+    const struct lac_model *model = facts->model;
+    const struct lac_host *host = &facts->hosts[facts->main_host];
     struct culprit culprits[CULPRITS_MAX];
     uint32_t count = 0;
     for (uint64_t i = 0; i < host->blocking_count; i++) {
         const struct lac_blocking_call *call = &host->blocking[i];
-        int64_t ns = lac_spans_length_inside(&diagnosis->kept, call->start_ns, call->end_ns);
+        int64_t ns = lac_spans_length_inside(&facts->kept, call->start_ns, call->end_ns);
         add_to(culprits, &count, lac_model_str(model, model->slices.name[call->slice]),
                ns > 0 ? lac_enclosing_name(model, call->slice) : "", ns);
     }
@@ -109,14 +109,14 @@ static const char *change_for(const struct culprit *culprit)
            "    torch.cuda.synchronize()";
 }
 
-static void propose(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+static void propose(const struct lac_facts *facts, struct lac_finding *finding,
                     const struct culprit *worst)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_analysis *analysis = facts->analysis;
     finding->brief = "synchronise less often";
     finding->change = change_for(worst);
     finding->expect = lac_texts_add(&analysis->texts, "%s; the host's own work is the next limit.",
-                                    lac_finding_expect(diagnosis, finding));
+                                    lac_finding_expect(facts, finding));
     finding->costs = "The value is known later. Keep a wait that guards something: timing code, "
                      "early stopping, a gradient scaler that checks for overflow.";
     finding->wrong_if = "another call then waits in its place: the step stays as long.";
@@ -125,22 +125,22 @@ static void propose(const struct lac_diagnosis *diagnosis, struct lac_finding *f
 }
 
 /** The longest call that waits, in kept steps. */
-static void add_waiter_evidence(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+static void add_waiter_evidence(const struct lac_facts *facts, struct lac_finding *finding)
 {
-    const struct lac_host *host = &diagnosis->hosts[diagnosis->main_host];
+    const struct lac_host *host = &facts->hosts[facts->main_host];
     uint64_t longest = UINT64_MAX;
     int64_t most_ns = 0;
     for (uint64_t i = 0; i < host->blocking_count; i++) {
         const struct lac_blocking_call *call = &host->blocking[i];
-        int64_t ns = lac_spans_length_inside(&diagnosis->kept, call->start_ns, call->end_ns);
+        int64_t ns = lac_spans_length_inside(&facts->kept, call->start_ns, call->end_ns);
         if (ns > most_ns) {
             most_ns = ns;
             longest = i;
         }
     }
     if (longest != UINT64_MAX) {
-        lac_evidence_slice(diagnosis, finding, host->blocking[longest].slice,
-                           lac_texts_add(&diagnosis->analysis->texts, "waited %s for the GPU",
+        lac_evidence_slice(facts, finding, host->blocking[longest].slice,
+                           lac_texts_add(&facts->analysis->texts, "waited %s for the GPU",
                                          lac_format_ns(most_ns).text));
     }
 }
@@ -157,13 +157,13 @@ static bool is_said_already(const struct lac_analysis *analysis, double gain_pct
 }
 
 /** The device's idle time has other names, but without the wait there is less of it. */
-static bool find_behind(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+static bool find_behind(const struct lac_facts *facts, struct lac_finding *finding,
                         const struct lac_what_if_changes *what_if)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_analysis *analysis = facts->analysis;
     struct culprit worst = {.call = "", .around = ""};
-    if (lac_graph_trust(diagnosis->time) != LAC_TRUST_ALL || diagnosis->main_host == LAC_NONE ||
-        !find_waiter(diagnosis, &worst)) {
+    if (lac_graph_trust(facts->time) != LAC_TRUST_ALL || facts->main_host == LAC_NONE ||
+        !find_waiter(facts, &worst)) {
         return false;
     }
     double steps = (double)analysis->step_kept_count;
@@ -171,13 +171,13 @@ static bool find_behind(const struct lac_diagnosis *diagnosis, struct lac_findin
     if (!is_of_every_step) {
         return false;
     }
-    lac_finding_estimate(diagnosis, finding, what_if);
+    lac_finding_estimate(facts, finding, what_if);
     if (finding->gain_mid_pct < BEHIND_GAIN_PCT ||
         is_said_already(analysis, SAID_ALREADY_MIN * finding->gain_mid_pct)) {
         return false;
     }
     double gain_ns = (double)(analysis->step_mean_ns - finding->step_mid_ns);
-    lac_finding_cost(diagnosis, finding, gain_ns);
+    lac_finding_cost(facts, finding, gain_ns);
     finding->severity = lac_severity_of_gain(finding->gain_mid_pct);
     finding->title = lac_texts_add(
         &analysis->texts,
@@ -194,29 +194,29 @@ static bool find_behind(const struct lac_diagnosis *diagnosis, struct lac_findin
         lac_format_rate((double)worst.count / steps).text,
         lac_format_ns(lac_round((double)worst.exposed_ns / steps)).text);
     finding->confidence = 0.6;
-    propose(diagnosis, finding, &worst);
+    propose(facts, finding, &worst);
     /* a size or a choice that the host needs cannot wait: then nothing is gained */
     finding->step_high_ns = analysis->step_mean_ns;
     finding->gain_low_pct = 0.0;
     finding->expect = lac_texts_add(
         &analysis->texts, "%s; nothing, where the host needs the value at once (a size, a choice).",
-        lac_finding_expect(diagnosis, finding));
-    add_waiter_evidence(diagnosis, finding);
+        lac_finding_expect(facts, finding));
+    add_waiter_evidence(facts, finding);
     return true;
 }
 
 /** The queue is empty when synchronisations return. @return whether that is worth saying */
-static bool find_after(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+static bool find_after(const struct lac_facts *facts, struct lac_finding *finding,
                        const struct lac_what_if_changes *what_if)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_analysis *analysis = facts->analysis;
     struct culprit worst = {.call = "", .around = ""};
-    double cost_ns = diagnosis->time->idle_ns[LAC_CAUSE_SYNC];
-    if (!find_culprit(diagnosis, &worst)) {
+    double cost_ns = facts->time->idle_ns[LAC_CAUSE_SYNC];
+    if (!find_culprit(facts, &worst)) {
         return false;
     }
     double per_step = (double)worst.count / (double)analysis->step_kept_count;
-    if (!lac_finding_open(diagnosis, finding, cost_ns,
+    if (!lac_finding_open(facts, finding, cost_ns,
                           per_step >= WAITS_MANY_MIN ? COST_MIN_PCT : COST_OF_WORK_MIN_PCT,
                           what_if)) {
         return false;
@@ -234,15 +234,15 @@ static bool find_after(const struct lac_diagnosis *diagnosis, struct lac_finding
         worst.call, worst.around[0] != '\0' ? " in " : "", worst.around,
         lac_format_rate(per_step).text,
         lac_format_ns(worst.exposed_ns / (int64_t)(worst.count ? worst.count : 1)).text);
-    propose(diagnosis, finding, &worst);
-    lac_evidence_gaps(diagnosis, finding, LAC_CAUSE_SYNC, 3);
+    propose(facts, finding, &worst);
+    lac_evidence_gaps(facts, finding, LAC_CAUSE_SYNC, 3);
     return true;
 }
 
-bool lac_find_sync_stall(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+bool lac_find_sync_stall(const struct lac_facts *facts, struct lac_finding *finding)
 {
     struct lac_what_if_changes what_if;
     lac_what_if_clear(&what_if);
     what_if.no_sync = 1;
-    return find_after(diagnosis, finding, &what_if) || find_behind(diagnosis, finding, &what_if);
+    return find_after(facts, finding, &what_if) || find_behind(facts, finding, &what_if);
 }

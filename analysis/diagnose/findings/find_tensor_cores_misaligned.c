@@ -71,25 +71,24 @@ struct matrix_work {
     double top_misaligned_ns, top_older_ns;
 };
 
-static void collect(const struct lac_diagnosis *diagnosis, int32_t major,
-                    struct matrix_work *matrix)
+static void collect(const struct lac_facts *facts, int32_t major, struct matrix_work *matrix)
 {
-    const struct lac_step_operations *work = diagnosis->step_operations;
+    const struct lac_step_operations *work = facts->step_operations;
     matrix->top_misaligned = UINT64_MAX;
     matrix->top_older = UINT64_MAX;
     for (uint64_t i = 0; i < work->count; i++) {
-        const struct lac_kernel_facts *kernel = lac_step_operation_kernel(diagnosis, &work->ops[i]);
+        const struct lac_kernel_facts *kernel = lac_step_operation_kernel(facts, &work->ops[i]);
         if (!kernel || !kernel->names.is_eligible ||
             kernel->names.tensor_core != LAC_TENSOR_CORE_YES ||
             kernel->names.family == LAC_FAMILY_ATTENTION) {
             continue;
         }
-        const char *name = lac_model_str(diagnosis->model, kernel->name);
+        const char *name = lac_model_str(facts->model, kernel->name);
         int64_t alignment = lac_kernel_alignment(name);
         double ns = work->ops[i].exposed_ns;
         if (alignment > 0 && alignment < multiples_of(name).always) {
             matrix->misaligned_ns += ns;
-            lac_saving_add(diagnosis, &matrix->misaligned, work->ops[i].slice, ns);
+            lac_saving_add(facts, &matrix->misaligned, work->ops[i].slice, ns);
             if (ns > matrix->top_misaligned_ns) {
                 matrix->top_misaligned_ns = ns;
                 matrix->top_misaligned = i;
@@ -110,14 +109,14 @@ static int64_t up_to(int64_t size, int64_t multiple)
 }
 
 /** "K is 50257: pad it to 50304", where the operator's shapes were recorded. */
-static const char *dimension_text(const struct lac_diagnosis *diagnosis,
+static const char *dimension_text(const struct lac_facts *facts,
                                   const struct lac_step_operation *op,
                                   const struct multiples *multiples, int32_t major)
 {
     struct lac_shape inputs[LAC_SHAPE_INPUTS];
     struct lac_product product;
-    if (op->op == LAC_NONE || !lac_op_shapes(diagnosis->model, op->op, inputs) ||
-        !lac_op_product(lac_step_operation_name(diagnosis, op), inputs, &product)) {
+    if (op->op == LAC_NONE || !lac_op_shapes(facts->model, op->op, inputs) ||
+        !lac_op_product(lac_step_operation_name(facts, op), inputs, &product)) {
         return "";
     }
     int64_t multiple = major >= 8 ? multiples->best : multiples->always;
@@ -126,32 +125,32 @@ static const char *dimension_text(const struct lac_diagnosis *diagnosis,
         if (size > multiples->always && size % multiples->always != 0) {
             /* a short length is not padded by more than it has */
             int64_t padded = up_to(size, size >= 4 * multiple ? multiple : multiples->always);
-            return lac_texts_add(&diagnosis->analysis->texts, "%s is %lld: pad it to %lld",
+            return lac_texts_add(&facts->analysis->texts, "%s is %lld: pad it to %lld",
                                  product.names[i], (long long)size, (long long)padded);
         }
     }
     return "";
 }
 
-static bool find_misaligned(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+static bool find_misaligned(const struct lac_facts *facts, struct lac_finding *finding,
                             const struct matrix_work *matrix, int32_t major)
 {
     /* how much faster such kernels get: best, expected, worst */
     static const double speedup[LAC_CASE_COUNT_] = {2.5, 1.4, 1.1};
-    struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_analysis *analysis = facts->analysis;
     struct lac_change changes[LAC_CASE_COUNT_];
     for (int which = 0; which < LAC_CASE_COUNT_; which++) {
-        lac_change_from_saving(diagnosis, &matrix->misaligned, 1.0 - 1.0 / speedup[which],
+        lac_change_from_saving(facts, &matrix->misaligned, 1.0 - 1.0 / speedup[which],
                                &changes[which]);
     }
-    double cost_ns = matrix->misaligned_ns / diagnosis->step_operations->steps;
-    if (!lac_finding_open_changes(diagnosis, finding, cost_ns, COST_OF_WORK_MIN_PCT, changes)) {
+    double cost_ns = matrix->misaligned_ns / facts->step_operations->steps;
+    if (!lac_finding_open_changes(facts, finding, cost_ns, COST_OF_WORK_MIN_PCT, changes)) {
         return false;
     }
-    const struct lac_step_operation *top = &diagnosis->step_operations->ops[matrix->top_misaligned];
-    const char *name = lac_model_str(diagnosis->model, diagnosis->model->slices.name[top->slice]);
+    const struct lac_step_operation *top = &facts->step_operations->ops[matrix->top_misaligned];
+    const char *name = lac_model_str(facts->model, facts->model->slices.name[top->slice]);
     struct multiples multiples = multiples_of(name);
-    const char *dimension = dimension_text(diagnosis, top, &multiples, major);
+    const char *dimension = dimension_text(facts, top, &multiples, major);
     finding->title = lac_texts_add(
         &analysis->texts, "Products of odd lengths take %s of every %s step (%s)",
         lac_format_ns(lac_round(cost_ns)).text, lac_format_ns(analysis->step_mean_ns).text,
@@ -161,10 +160,10 @@ static bool find_misaligned(const struct lac_diagnosis *diagnosis, struct lac_fi
         "They run on tensor cores, but on kernels that take %lld element%s at a time (%s): for %s "
         "a length has to be a multiple of %lld. %s%s%s",
         (long long)lac_kernel_alignment(name), lac_kernel_alignment(name) == 1 ? "" : "s",
-        lac_step_operation_kernel_name(diagnosis, top->slice), multiples.type,
+        lac_step_operation_kernel_name(facts, top->slice), multiples.type,
         (long long)multiples.always,
         dimension[0] != '\0' ? "In " : "Which one is not, is not recorded (record shapes).",
-        dimension[0] != '\0' ? lac_step_operation_name(diagnosis, top) : "",
+        dimension[0] != '\0' ? lac_step_operation_name(facts, top) : "",
         dimension[0] != '\0' ? "." : "");
     finding->brief = "pad to a multiple";
     finding->change =
@@ -181,28 +180,27 @@ static bool find_misaligned(const struct lac_diagnosis *diagnosis, struct lac_fi
                             (long long)multiples.always);
     finding->expect =
         lac_texts_add(&analysis->texts, "%s, if these kernels get 1.1 to 2.5 times faster.",
-                      lac_finding_expect(diagnosis, finding));
+                      lac_finding_expect(facts, finding));
     finding->costs = "Some memory and work on padding; the result stays the same where nothing "
                      "reads it.";
     finding->wrong_if = "the operands start at odd addresses (views with an offset): then copy "
                         "them once.";
     finding->check = "record again: the kernels' names say align8, or none of it";
-    lac_evidence_slice(diagnosis, finding, top->slice, "the longest of these products");
+    lac_evidence_slice(facts, finding, top->slice, "the longest of these products");
     return true;
 }
 
-static bool find_older(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+static bool find_older(const struct lac_facts *facts, struct lac_finding *finding,
                        const struct matrix_work *matrix)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
-    double cost_ns = matrix->older_ns / diagnosis->step_operations->steps;
-    if (matrix->top_older == UINT64_MAX ||
-        lac_pct_of_step(diagnosis, cost_ns) < COST_NOTED_MIN_PCT) {
+    struct lac_analysis *analysis = facts->analysis;
+    double cost_ns = matrix->older_ns / facts->step_operations->steps;
+    if (matrix->top_older == UINT64_MAX || lac_pct_of_step(facts, cost_ns) < COST_NOTED_MIN_PCT) {
         return false;
     }
     lac_finding_open_fact(finding);
-    const struct lac_step_operation *top = &diagnosis->step_operations->ops[matrix->top_older];
-    lac_finding_cost(diagnosis, finding, cost_ns);
+    const struct lac_step_operation *top = &facts->step_operations->ops[matrix->top_older];
+    lac_finding_cost(facts, finding, cost_ns);
     finding->confidence = 0.5;
     finding->title = lac_texts_add(
         &analysis->texts, "Kernels made for an older GPU do %s of every %s step (%s)",
@@ -212,38 +210,35 @@ static bool find_older(const struct lac_diagnosis *diagnosis, struct lac_finding
         &analysis->texts,
         "The library chose them (%s) although this GPU has newer ones: an older library, an odd "
         "shape, or a type that the newer ones do not take.",
-        lac_step_operation_kernel_name(diagnosis, top->slice));
+        lac_step_operation_kernel_name(facts, top->slice));
     finding->change = "pip install --upgrade torch   # a build for the newest CUDA that the driver "
                       "takes, with its cuBLAS and cuDNN";
     finding->costs = "A new version of the framework: compare the loss curve.";
     finding->wrong_if = "the newest library chooses the same kernels for these shapes.";
     finding->check = "record again with the newer library: names of this GPU's own generation";
-    lac_evidence_slice(diagnosis, finding, top->slice, "the longest of these kernels");
+    lac_evidence_slice(facts, finding, top->slice, "the longest of these kernels");
     return true;
 }
 
-bool lac_find_tensor_cores_misaligned(const struct lac_diagnosis *diagnosis,
-                                      struct lac_finding *finding)
+bool lac_find_tensor_cores_misaligned(const struct lac_facts *facts, struct lac_finding *finding)
 {
-    const struct lac_device *device = lac_main_device(diagnosis);
+    const struct lac_device *device = lac_main_device(facts);
     int32_t major = device ? device->cc_major : 0;
     struct matrix_work matrix = {0};
-    if (diagnosis->step_operations->steps <= 0.0) {
+    if (facts->step_operations->steps <= 0.0) {
         return false;
     }
-    collect(diagnosis, major, &matrix);
-    return matrix.top_misaligned != UINT64_MAX &&
-           find_misaligned(diagnosis, finding, &matrix, major);
+    collect(facts, major, &matrix);
+    return matrix.top_misaligned != UINT64_MAX && find_misaligned(facts, finding, &matrix, major);
 }
 
-bool lac_find_tensor_cores_older_kernels(const struct lac_diagnosis *diagnosis,
-                                         struct lac_finding *finding)
+bool lac_find_tensor_cores_older_kernels(const struct lac_facts *facts, struct lac_finding *finding)
 {
-    const struct lac_device *device = lac_main_device(diagnosis);
+    const struct lac_device *device = lac_main_device(facts);
     struct matrix_work matrix = {0};
-    if (diagnosis->step_operations->steps <= 0.0) {
+    if (facts->step_operations->steps <= 0.0) {
         return false;
     }
-    collect(diagnosis, device ? device->cc_major : 0, &matrix);
-    return find_older(diagnosis, finding, &matrix);
+    collect(facts, device ? device->cc_major : 0, &matrix);
+    return find_older(facts, finding, &matrix);
 }

@@ -9,16 +9,16 @@
 enum { UNNAMED_PCT = 5 };
 
 /** Major compute capability of an NVIDIA main device, 0 when not known. */
-static int32_t nvidia_generation(const struct lac_diagnosis *diagnosis)
+static int32_t nvidia_generation(const struct lac_facts *facts)
 {
-    const struct lac_analysis *analysis = diagnosis->analysis;
+    const struct lac_analysis *analysis = facts->analysis;
     int64_t id = analysis->devices[analysis->main_device].id;
-    uint32_t index = lac_model_device_index(diagnosis->model, id);
+    uint32_t index = lac_model_device_index(facts->model, id);
     if (index == LAC_NONE) {
         return 0;
     }
-    const struct lac_device *device = &diagnosis->model->devices[index];
-    const char *name = lac_model_str(diagnosis->model, device->name);
+    const struct lac_device *device = &facts->model->devices[index];
+    const char *name = lac_model_str(facts->model, device->name);
     bool is_other = strstr(name, "AMD") || strstr(name, "Radeon") || strstr(name, "Instinct");
     return is_other ? 0 : device->cc_major;
 }
@@ -30,18 +30,19 @@ static double conv_share(const struct lac_analysis *analysis)
     double conv = 0.0;
     double all = 0.0;
     for (uint32_t row = 0; row < analysis->kernel_name_count; row++) {
-        const struct lac_kernel_facts *facts = &analysis->kernels[row];
-        if (!facts->names.is_eligible || facts->names.tensor_core != LAC_TENSOR_CORE_NO) {
+        const struct lac_kernel_facts *kernel_facts = &analysis->kernels[row];
+        if (!kernel_facts->names.is_eligible ||
+            kernel_facts->names.tensor_core != LAC_TENSOR_CORE_NO) {
             continue;
         }
-        all += (double)facts->total_ns;
-        conv += facts->names.family == LAC_FAMILY_CONV ? (double)facts->total_ns : 0.0;
+        all += (double)kernel_facts->total_ns;
+        conv +=
+            kernel_facts->names.family == LAC_FAMILY_CONV ? (double)kernel_facts->total_ns : 0.0;
     }
     return all > 0.0 ? conv / all : 0.0;
 }
 
-static void propose(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
-                    int32_t generation)
+static void propose(const struct lac_facts *facts, struct lac_finding *finding, int32_t generation)
 {
     if (generation < 8) {
         finding->brief = "autocast float16";
@@ -55,7 +56,7 @@ static void propose(const struct lac_diagnosis *diagnosis, struct lac_finding *f
             "state stay in float32.";
         return;
     }
-    if (conv_share(diagnosis->analysis) < MOSTLY_CONV_MIN) {
+    if (conv_share(facts->analysis) < MOSTLY_CONV_MIN) {
         finding->brief = "TF32 products";
         finding->change =
             "torch.set_float32_matmul_precision('high')   # before PyTorch 2.9\n"
@@ -72,60 +73,60 @@ static void propose(const struct lac_diagnosis *diagnosis, struct lac_finding *f
 }
 
 /** The three kernels that take most of it. */
-static void add_evidence(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+static void add_evidence(const struct lac_facts *facts, struct lac_finding *finding)
 {
-    const struct lac_analysis *analysis = diagnosis->analysis;
+    const struct lac_analysis *analysis = facts->analysis;
     for (uint32_t row = 0; row < analysis->kernel_name_count && finding->evidence_count < 3;
          row++) {
-        const struct lac_kernel_facts *facts = &analysis->kernels[row];
-        if (!facts->names.is_eligible || facts->names.tensor_core != LAC_TENSOR_CORE_NO) {
+        const struct lac_kernel_facts *kernel_facts = &analysis->kernels[row];
+        if (!kernel_facts->names.is_eligible ||
+            kernel_facts->names.tensor_core != LAC_TENSOR_CORE_NO) {
             continue;
         }
         char name[64];
-        lac_kernel_short_name(lac_model_str(diagnosis->model, facts->name),
-                              lac_strings_length(&diagnosis->model->strings, facts->name), name,
+        lac_kernel_short_name(lac_model_str(facts->model, kernel_facts->name),
+                              lac_strings_length(&facts->model->strings, kernel_facts->name), name,
                               sizeof name);
         const char *text =
-            lac_texts_add(&diagnosis->analysis->texts, "%s: %s, %s in all, not on tensor cores",
-                          name, lac_format_count((int64_t)facts->count, "time").text,
-                          lac_format_ns(facts->total_ns).text);
-        lac_evidence_slice(diagnosis, finding, facts->longest_slice, text);
+            lac_texts_add(&facts->analysis->texts, "%s: %s, %s in all, not on tensor cores", name,
+                          lac_format_count((int64_t)kernel_facts->count, "time").text,
+                          lac_format_ns(kernel_facts->total_ns).text);
+        lac_evidence_slice(facts, finding, kernel_facts->longest_slice, text);
     }
 }
 
-bool lac_has_unused_tensor_cores(const struct lac_diagnosis *diagnosis)
+bool lac_has_unused_tensor_cores(const struct lac_facts *facts)
 {
-    const struct lac_step_time *time = diagnosis->time;
-    return nvidia_generation(diagnosis) >= 7 && time->busy_ns > 0.0 &&
+    const struct lac_step_time *time = facts->time;
+    return nvidia_generation(facts) >= 7 && time->busy_ns > 0.0 &&
            time->class_ns[LAC_OP_UNUSED_TENSOR] >= UNUSED_TENSOR_MIN * time->busy_ns;
 }
 
 /** What the GPU's own counters say of it; where they see work that no name tells of, the names are
  *  trusted less. */
-static const char *counters_text(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+static const char *counters_text(const struct lac_facts *facts, struct lac_finding *finding)
 {
-    const struct lac_analysis *analysis = diagnosis->analysis;
+    const struct lac_analysis *analysis = facts->analysis;
     struct lac_gpu_counters counters;
-    lac_gpu_counters_measure(diagnosis, &counters);
-    const char *text = lac_gpu_counters_text(diagnosis, &counters);
+    lac_gpu_counters_measure(facts, &counters);
+    const char *text = lac_gpu_counters_text(facts, &counters);
     bool is_named = analysis->tensor_used_ns > 0 || analysis->tensor_unknown_ns > 0;
     if (is_named || !(counters.tensor_active >= UNNAMED_PCT)) {
         return text;
     }
     finding->confidence = 0.3;
-    return lac_texts_add(&diagnosis->analysis->texts,
+    return lac_texts_add(&facts->analysis->texts,
                          "%s Tensor cores do work, though no kernel's name says so.", text);
 }
 
-bool lac_find_tensor_cores_unused(const struct lac_diagnosis *diagnosis,
-                                  struct lac_finding *finding)
+bool lac_find_tensor_cores_unused(const struct lac_facts *facts, struct lac_finding *finding)
 {
     /* how much faster eligible kernels get: best, expected, worst */
     static const double speedup[LAC_CASE_COUNT_] = {6.0, LAC_TENSOR_SPEEDUP_MID, 1.5};
-    struct lac_analysis *analysis = diagnosis->analysis;
-    const struct lac_step_time *time = diagnosis->time;
+    struct lac_analysis *analysis = facts->analysis;
+    const struct lac_step_time *time = facts->time;
     double unused_ns = time->class_ns[LAC_OP_UNUSED_TENSOR];
-    if (!lac_has_unused_tensor_cores(diagnosis)) {
+    if (!lac_has_unused_tensor_cores(facts)) {
         return false;
     }
     double steps[LAC_CASE_COUNT_];
@@ -133,10 +134,10 @@ bool lac_find_tensor_cores_unused(const struct lac_diagnosis *diagnosis,
         struct lac_change change;
         lac_change_clear(&change);
         change.factor[LAC_OP_UNUSED_TENSOR] = 1.0 / speedup[which];
-        steps[which] = lac_what_if_replay(diagnosis, &change);
+        steps[which] = lac_what_if_replay(facts, &change);
     }
-    lac_finding_estimate_steps(diagnosis, finding, steps);
-    lac_finding_cost(diagnosis, finding, unused_ns);
+    lac_finding_estimate_steps(facts, finding, steps);
+    lac_finding_cost(facts, finding, unused_ns);
     finding->severity = lac_severity_of_gain(finding->gain_mid_pct);
     finding->confidence = 0.6;
     finding->title = lac_texts_add(
@@ -150,20 +151,20 @@ bool lac_find_tensor_cores_unused(const struct lac_diagnosis *diagnosis,
         "rest cannot be told from the kernels' names.%s",
         analysis->tensor_used_pct,
         lac_format_pct(lac_pct(analysis->tensor_unknown_ns, analysis->tensor_eligible_ns)).text,
-        counters_text(diagnosis, finding));
+        counters_text(facts, finding));
     if (finding->gain_mid_pct < GAIN_MIN_PCT) {
         finding->expect = "0-1 % of the step: something else is the limit now.";
         finding->severity = LAC_SEVERITY_INFO;
     } else {
-        propose(diagnosis, finding, nvidia_generation(diagnosis));
+        propose(facts, finding, nvidia_generation(facts));
         finding->expect =
             lac_texts_add(&analysis->texts,
                           "%s, if these kernels get 1.5 to 6 times faster; memory bandwidth "
                           "may cap it.",
-                          lac_finding_expect(diagnosis, finding));
+                          lac_finding_expect(facts, finding));
         finding->wrong_if = "these kernels move as many bytes as the GPU's memory delivers.";
         finding->check = "record again: the kernels' names show tensor cores";
     }
-    add_evidence(diagnosis, finding);
+    add_evidence(facts, finding);
     return true;
 }

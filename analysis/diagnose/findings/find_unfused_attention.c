@@ -33,9 +33,9 @@ static bool is_product(const struct lac_kernel_facts *kernel)
 }
 
 /** What stands between: elementwise work of any kind, copies on the device. */
-static bool is_between(const struct lac_diagnosis *diagnosis, const struct lac_step_operation *op)
+static bool is_between(const struct lac_facts *facts, const struct lac_step_operation *op)
 {
-    const struct lac_kernel_facts *kernel = lac_step_operation_kernel(diagnosis, op);
+    const struct lac_kernel_facts *kernel = lac_step_operation_kernel(facts, op);
     if (!kernel) {
         return true; /* a copy or a memset */
     }
@@ -45,9 +45,9 @@ static bool is_between(const struct lac_diagnosis *diagnosis, const struct lac_s
 }
 
 /** Index of the nearest product before (-1) or behind (+1) `from`; the work's count when none. */
-static uint64_t product_near(const struct lac_diagnosis *diagnosis, uint64_t from, int direction)
+static uint64_t product_near(const struct lac_facts *facts, uint64_t from, int direction)
 {
-    const struct lac_step_operations *work = diagnosis->step_operations;
+    const struct lac_step_operations *work = facts->step_operations;
     uint64_t at = from;
     for (int step = 0; step <= BETWEEN_MAX; step++) {
         if (direction < 0 && at == 0) {
@@ -57,10 +57,10 @@ static uint64_t product_near(const struct lac_diagnosis *diagnosis, uint64_t fro
         if (at >= work->count) {
             return work->count;
         }
-        if (is_product(lac_step_operation_kernel(diagnosis, &work->ops[at]))) {
+        if (is_product(lac_step_operation_kernel(facts, &work->ops[at]))) {
             return at;
         }
-        if (!is_between(diagnosis, &work->ops[at])) {
+        if (!is_between(facts, &work->ops[at])) {
             return work->count;
         }
     }
@@ -68,46 +68,44 @@ static uint64_t product_near(const struct lac_diagnosis *diagnosis, uint64_t fro
 }
 
 /** A softmax of attention: not the logarithm of a loss. */
-static bool is_softmax(const struct lac_diagnosis *diagnosis, const struct lac_step_operation *op)
+static bool is_softmax(const struct lac_facts *facts, const struct lac_step_operation *op)
 {
-    const struct lac_kernel_facts *kernel = lac_step_operation_kernel(diagnosis, op);
+    const struct lac_kernel_facts *kernel = lac_step_operation_kernel(facts, op);
     if (!kernel || kernel->names.family != LAC_FAMILY_SOFTMAX) {
         return false;
     }
-    const char *name = lac_model_str(diagnosis->model, kernel->name);
-    const char *around = lac_step_operation_name(diagnosis, op);
+    const char *name = lac_model_str(facts->model, kernel->name);
+    const char *around = lac_step_operation_name(facts, op);
     return strcasestr(name, "softmax") && !strcasestr(name, "logsoftmax") &&
            !strcasestr(name, "log_softmax") && !strcasestr(around, "log_softmax") &&
            !strcasestr(around, "cross_entropy");
 }
 
 /** Whether the operators, where recorded, are batched products; a layer of a model is none. */
-static bool may_be_scores(const struct lac_diagnosis *diagnosis,
-                          const struct lac_step_operation *op)
+static bool may_be_scores(const struct lac_facts *facts, const struct lac_step_operation *op)
 {
-    const char *name = lac_step_operation_name(diagnosis, op);
+    const char *name = lac_step_operation_name(facts, op);
     return strncmp(name, "aten::", 6) != 0 || strstr(name, "bmm") || strstr(name, "matmul") ||
            strstr(name, "einsum");
 }
 
-static void add_operation(const struct lac_diagnosis *diagnosis, struct attention *attention,
-                          uint64_t at)
+static void add_operation(const struct lac_facts *facts, struct attention *attention, uint64_t at)
 {
     /* what a fused kernel saves: of the products, and of what stands between them */
     static const double of_product[LAC_CASE_COUNT_] = {0.4, 0.1, 0.0};
     static const double of_other[LAC_CASE_COUNT_] = {0.95, 0.8, 0.5};
-    const struct lac_step_operation *op = &diagnosis->step_operations->ops[at];
-    const struct lac_kernel_facts *kernel = lac_step_operation_kernel(diagnosis, op);
+    const struct lac_step_operation *op = &facts->step_operations->ops[at];
+    const struct lac_kernel_facts *kernel = lac_step_operation_kernel(facts, op);
     bool is_a_product = is_product(kernel);
     double ns = op->exposed_ns;
     attention->product_ns += is_a_product ? ns : 0.0;
     attention->other_ns += is_a_product ? 0.0 : ns;
     for (int which = 0; which < LAC_CASE_COUNT_; which++) {
         double part = is_a_product ? of_product[which] : of_other[which];
-        lac_saving_add(diagnosis, &attention->saving[which], op->slice, part * ns);
+        lac_saving_add(facts, &attention->saving[which], op->slice, part * ns);
     }
     if (is_a_product) {
-        int64_t alignment = lac_kernel_alignment(lac_model_str(diagnosis->model, kernel->name));
+        int64_t alignment = lac_kernel_alignment(lac_model_str(facts->model, kernel->name));
         bool is_odd = alignment > 0 && alignment < 4;
         bool is_longer = is_odd == attention->has_misaligned && ns > attention->example_ns;
         if (is_longer || (is_odd && !attention->has_misaligned)) {
@@ -118,30 +116,29 @@ static void add_operation(const struct lac_diagnosis *diagnosis, struct attentio
     }
 }
 
-static void collect(const struct lac_diagnosis *diagnosis, struct attention *attention)
+static void collect(const struct lac_facts *facts, struct attention *attention)
 {
-    const struct lac_step_operations *work = diagnosis->step_operations;
+    const struct lac_step_operations *work = facts->step_operations;
     uint64_t done = 0; /* operations before this one are counted */
     int64_t longest_ns = -1;
     attention->longest = LAC_NONE;
     for (uint64_t i = 0; i < work->count; i++) {
-        if (!is_softmax(diagnosis, &work->ops[i])) {
+        if (!is_softmax(facts, &work->ops[i])) {
             continue;
         }
-        uint64_t first = product_near(diagnosis, i, -1);
-        uint64_t last = product_near(diagnosis, i, 1);
+        uint64_t first = product_near(facts, i, -1);
+        uint64_t last = product_near(facts, i, 1);
         if (first == work->count || last == work->count ||
-            !may_be_scores(diagnosis, &work->ops[first]) ||
-            !may_be_scores(diagnosis, &work->ops[last])) {
+            !may_be_scores(facts, &work->ops[first]) || !may_be_scores(facts, &work->ops[last])) {
             continue;
         }
         for (uint64_t at = first > done ? first : done; at <= last; at++) {
-            add_operation(diagnosis, attention, at);
+            add_operation(facts, attention, at);
         }
         done = last + 1;
         bool is_backward = (work->ops[i].context & LAC_OPERATION_IN_BACKWARD) != 0;
         attention->count += !is_backward;
-        int64_t dur_ns = diagnosis->model->slices.dur_ns[work->ops[i].slice];
+        int64_t dur_ns = facts->model->slices.dur_ns[work->ops[i].slice];
         if (dur_ns > longest_ns) {
             longest_ns = dur_ns;
             attention->longest = work->ops[i].slice;
@@ -150,18 +147,17 @@ static void collect(const struct lac_diagnosis *diagnosis, struct attention *att
 }
 
 /** " The sequence length is 5185: pad it to 5192." where shapes say so. */
-static const char *length_text(const struct lac_diagnosis *diagnosis,
-                               const struct attention *attention)
+static const char *length_text(const struct lac_facts *facts, const struct attention *attention)
 {
     enum { MULTIPLE = 8 };
     if (!attention->has_misaligned) {
         return "";
     }
-    const struct lac_step_operation *op = &diagnosis->step_operations->ops[attention->example];
+    const struct lac_step_operation *op = &facts->step_operations->ops[attention->example];
     struct lac_shape inputs[LAC_SHAPE_INPUTS];
     struct lac_product product;
-    if (op->op == LAC_NONE || !lac_op_shapes(diagnosis->model, op->op, inputs) ||
-        !lac_op_product(lac_step_operation_name(diagnosis, op), inputs, &product)) {
+    if (op->op == LAC_NONE || !lac_op_shapes(facts->model, op->op, inputs) ||
+        !lac_op_product(lac_step_operation_name(facts, op), inputs, &product)) {
         return " The products run on kernels for lengths that are no multiple of 8: pad the "
                "sequence.";
     }
@@ -169,7 +165,7 @@ static const char *length_text(const struct lac_diagnosis *diagnosis,
         int64_t size = product.sizes[i];
         if (size > MULTIPLE && size % MULTIPLE != 0) {
             int64_t padded = (size / MULTIPLE + 1) * MULTIPLE;
-            return lac_texts_add(&diagnosis->analysis->texts,
+            return lac_texts_add(&facts->analysis->texts,
                                  " The length %lld is no multiple of 8, so the products run on "
                                  "slower kernels, too: pad it to %lld.",
                                  (long long)size, (long long)padded);
@@ -179,14 +175,14 @@ static const char *length_text(const struct lac_diagnosis *diagnosis,
 }
 
 /** Whether the framework's own function was called and fell back to separate kernels. */
-static bool is_fallback(const struct lac_diagnosis *diagnosis)
+static bool is_fallback(const struct lac_facts *facts)
 {
     static const char name[] = "aten::_scaled_dot_product_attention_math";
-    const struct lac_slices *slices = &diagnosis->model->slices;
-    const struct lac_step_operations *work = diagnosis->step_operations;
+    const struct lac_slices *slices = &facts->model->slices;
+    const struct lac_step_operations *work = facts->step_operations;
     uint64_t checked = 0;
     for (uint64_t i = 0; i < work->count && checked < CHECKED_MAX; i++) {
-        if (work->ops[i].op == LAC_NONE || !is_softmax(diagnosis, &work->ops[i])) {
+        if (work->ops[i].op == LAC_NONE || !is_softmax(facts, &work->ops[i])) {
             continue;
         }
         checked++;
@@ -195,7 +191,7 @@ static bool is_fallback(const struct lac_diagnosis *diagnosis)
         for (uint32_t back = 1; back <= 32 && op >= back; back++) {
             uint32_t at = op - back;
             if (slices->start_ns[at] + slices->dur_ns[at] > start_ns &&
-                strcmp(lac_model_str(diagnosis->model, slices->name[at]), name) == 0) {
+                strcmp(lac_model_str(facts->model, slices->name[at]), name) == 0) {
                 return true;
             }
         }
@@ -203,10 +199,10 @@ static bool is_fallback(const struct lac_diagnosis *diagnosis)
     return false;
 }
 
-static void propose(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+static void propose(const struct lac_facts *facts, struct lac_finding *finding)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
-    bool fell_back = is_fallback(diagnosis);
+    struct lac_analysis *analysis = facts->analysis;
+    bool fell_back = is_fallback(facts);
     finding->brief = "fused attention";
     if (fell_back) {
         finding->change =
@@ -224,7 +220,7 @@ static void propose(const struct lac_diagnosis *diagnosis, struct lac_finding *f
         &analysis->texts,
         "%s, if a fused kernel saves 50-95 %% of what stands between the products and up to 40 %% "
         "of the products.",
-        lac_finding_expect(diagnosis, finding));
+        lac_finding_expect(facts, finding));
     finding->costs = "Needs PyTorch 2.0 and half precision for the fastest kernels; the scores "
                      "themselves can no longer be looked at. Rounding differs: compare the loss.";
     finding->wrong_if = "the code needs the scores themselves, or the softmax between the products "
@@ -233,39 +229,39 @@ static void propose(const struct lac_diagnosis *diagnosis, struct lac_finding *f
                      "kernels are there";
 }
 
-const char *lac_unfused_attention_text(const struct lac_diagnosis *diagnosis)
+const char *lac_unfused_attention_text(const struct lac_facts *facts)
 {
     struct attention attention = {0};
-    if (diagnosis->step_operations->steps <= 0.0) {
+    if (facts->step_operations->steps <= 0.0) {
         return "";
     }
-    collect(diagnosis, &attention);
+    collect(facts, &attention);
     double ns = attention.product_ns + attention.other_ns;
-    double pct = 100.0 * ns / (diagnosis->time->compute_ns * diagnosis->step_operations->steps);
+    double pct = 100.0 * ns / (facts->time->compute_ns * facts->step_operations->steps);
     if (attention.count == 0 || !(pct >= FACT_MIN_PCT)) {
         return "";
     }
-    return lac_texts_add(&diagnosis->analysis->texts,
+    return lac_texts_add(&facts->analysis->texts,
                          "Attention in separate kernels (a softmax between two products) takes %s "
                          "of the computing time.%s",
-                         lac_format_pct(fmin(pct, 100.0)).text, length_text(diagnosis, &attention));
+                         lac_format_pct(fmin(pct, 100.0)).text, length_text(facts, &attention));
 }
 
-bool lac_find_unfused_attention(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+bool lac_find_unfused_attention(const struct lac_facts *facts, struct lac_finding *finding)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_analysis *analysis = facts->analysis;
     struct attention attention = {0};
-    collect(diagnosis, &attention);
-    double steps = diagnosis->step_operations->steps;
+    collect(facts, &attention);
+    double steps = facts->step_operations->steps;
     if (attention.count == 0 || steps <= 0.0 || (double)attention.count < steps) {
         return false;
     }
     struct lac_change changes[LAC_CASE_COUNT_];
     for (int which = 0; which < LAC_CASE_COUNT_; which++) {
-        lac_change_from_saving(diagnosis, &attention.saving[which], 1.0, &changes[which]);
+        lac_change_from_saving(facts, &attention.saving[which], 1.0, &changes[which]);
     }
     double cost_ns = (attention.product_ns + attention.other_ns) / steps;
-    if (!lac_finding_open_changes(diagnosis, finding, cost_ns, COST_OF_WORK_MIN_PCT, changes)) {
+    if (!lac_finding_open_changes(facts, finding, cost_ns, COST_OF_WORK_MIN_PCT, changes)) {
         return false;
     }
     double between_pct = 100.0 * attention.other_ns / (attention.product_ns + attention.other_ns);
@@ -278,16 +274,16 @@ bool lac_find_unfused_attention(const struct lac_diagnosis *diagnosis, struct la
         "A softmax stands between two products %s times a step; %s of that time goes to it and to "
         "other work on the scores, which pass through memory each time.%s%s",
         lac_format_rate((double)attention.count / steps).text, lac_format_pct(between_pct).text,
-        is_fallback(diagnosis)
+        is_fallback(facts)
             ? " scaled_dot_product_attention was called, but fell back to separate kernels."
             : "",
-        length_text(diagnosis, &attention));
-    propose(diagnosis, finding);
+        length_text(facts, &attention));
+    propose(facts, finding);
     if (attention.longest != LAC_NONE) {
-        lac_evidence_slice(diagnosis, finding, attention.longest,
+        lac_evidence_slice(facts, finding, attention.longest,
                            "the longest softmax between two products");
     }
-    lac_evidence_slice(diagnosis, finding, diagnosis->step_operations->ops[attention.example].slice,
+    lac_evidence_slice(facts, finding, facts->step_operations->ops[attention.example].slice,
                        "a product behind it");
     return true;
 }

@@ -18,9 +18,9 @@ struct chains {
 };
 
 /** Whether a compiler can fuse it with its neighbours. */
-static bool is_fusible(const struct lac_diagnosis *diagnosis, const struct lac_step_operation *op)
+static bool is_fusible(const struct lac_facts *facts, const struct lac_step_operation *op)
 {
-    const struct lac_kernel_facts *kernel = lac_step_operation_kernel(diagnosis, op);
+    const struct lac_kernel_facts *kernel = lac_step_operation_kernel(facts, op);
     if (!kernel || kernel->names.is_comm || (op->context & LAC_OPERATION_IN_OPTIMIZER) != 0) {
         return false;
     }
@@ -29,17 +29,17 @@ static bool is_fusible(const struct lac_diagnosis *diagnosis, const struct lac_s
 }
 
 /** A chain of `count` kernels from `first` on: all but one pass through memory can go. */
-static void add_chain(const struct lac_diagnosis *diagnosis, struct chains *chains, uint64_t first,
+static void add_chain(const struct lac_facts *facts, struct chains *chains, uint64_t first,
                       uint64_t count)
 {
     static const double saved[LAC_CASE_COUNT_] = {0.9, 0.6, 0.3};
     double removable = (double)(count - 1) / (double)count;
     double sum_ns = 0.0;
     for (uint64_t i = first; i < first + count; i++) {
-        const struct lac_step_operation *op = &diagnosis->step_operations->ops[i];
+        const struct lac_step_operation *op = &facts->step_operations->ops[i];
         sum_ns += op->exposed_ns;
         for (int which = 0; which < LAC_CASE_COUNT_; which++) {
-            lac_saving_add(diagnosis, &chains->saving[which], op->slice,
+            lac_saving_add(facts, &chains->saving[which], op->slice,
                            saved[which] * removable * (double)op->exposed_ns);
         }
     }
@@ -52,48 +52,47 @@ static void add_chain(const struct lac_diagnosis *diagnosis, struct chains *chai
     }
 }
 
-static void collect(const struct lac_diagnosis *diagnosis, struct chains *chains)
+static void collect(const struct lac_facts *facts, struct chains *chains)
 {
-    const struct lac_step_operations *work = diagnosis->step_operations;
+    const struct lac_step_operations *work = facts->step_operations;
     for (uint64_t i = 0; i < work->count;) {
-        const struct lac_kernel_facts *kernel = lac_step_operation_kernel(diagnosis, &work->ops[i]);
+        const struct lac_kernel_facts *kernel = lac_step_operation_kernel(facts, &work->ops[i]);
         if (kernel && !kernel->names.is_comm) {
             chains->all_ns += work->ops[i].exposed_ns;
             bool is_compiled = kernel->names.family == LAC_FAMILY_TRITON;
             chains->compiled_ns += is_compiled ? work->ops[i].exposed_ns : 0.0;
         }
         uint64_t end = i;
-        while (end < work->count && is_fusible(diagnosis, &work->ops[end]) &&
+        while (end < work->count && is_fusible(facts, &work->ops[end]) &&
                (work->ops[end].context & LAC_OPERATION_IN_BACKWARD) ==
                    (work->ops[i].context & LAC_OPERATION_IN_BACKWARD)) {
             end++;
         }
         if (end - i >= 2) {
-            add_chain(diagnosis, chains, i, end - i);
+            add_chain(facts, chains, i, end - i);
         }
         i = end > i ? end : i + 1;
     }
 }
 
-bool lac_find_unfused_elementwise(const struct lac_diagnosis *diagnosis,
-                                  struct lac_finding *finding)
+bool lac_find_unfused_elementwise(const struct lac_facts *facts, struct lac_finding *finding)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_analysis *analysis = facts->analysis;
     struct chains chains = {0};
-    collect(diagnosis, &chains);
-    double steps = diagnosis->step_operations->steps;
+    collect(facts, &chains);
+    double steps = facts->step_operations->steps;
     bool is_compiled = chains.compiled_ns >= COMPILED_MIN * chains.all_ns ||
-                       lac_setting_truth(diagnosis, "settings", "compile") == 1;
+                       lac_setting_truth(facts, "settings", "compile") == 1;
     if (steps <= 0.0 || chains.ns <= 0.0 || is_compiled ||
-        lac_framework_of(diagnosis->model) != LAC_FRAMEWORK_PYTORCH) {
+        lac_framework_of(facts->model) != LAC_FRAMEWORK_PYTORCH) {
         return false;
     }
     struct lac_change changes[LAC_CASE_COUNT_];
     for (int which = 0; which < LAC_CASE_COUNT_; which++) {
-        lac_change_from_saving(diagnosis, &chains.saving[which], 1.0, &changes[which]);
+        lac_change_from_saving(facts, &chains.saving[which], 1.0, &changes[which]);
     }
     double cost_ns = chains.ns / steps;
-    if (!lac_finding_open_changes(diagnosis, finding, cost_ns, FACT_MIN_PCT, changes)) {
+    if (!lac_finding_open_changes(facts, finding, cost_ns, FACT_MIN_PCT, changes)) {
         return false;
     }
     /* which of them share data the trace does not say: never the first thing to do */
@@ -114,18 +113,18 @@ bool lac_find_unfused_elementwise(const struct lac_diagnosis *diagnosis,
         &analysis->texts,
         "%s, if 30 to 90 %% of the passes through memory between them go away; which of them "
         "share data the trace does not say.",
-        lac_finding_expect(diagnosis, finding));
+        lac_finding_expect(facts, finding));
     finding->costs = "Minutes of compilation at the start, again for each new shape; rounding "
                      "differs a little.";
     finding->wrong_if = "the chains are inputs to different layers and share no data.";
     finding->check = "record ten steps of the compiled model: kernels named triton_ stand for the "
                      "chains";
-    const struct lac_step_operation *first = &diagnosis->step_operations->ops[chains.longest_first];
+    const struct lac_step_operation *first = &facts->step_operations->ops[chains.longest_first];
     const struct lac_step_operation *last = first + chains.longest_count - 1;
-    lac_evidence_slice(diagnosis, finding, first->slice,
+    lac_evidence_slice(facts, finding, first->slice,
                        lac_texts_add(&analysis->texts, "the longest chain begins: %s, %s in all",
                                      lac_format_count((int64_t)chains.longest_count, "kernel").text,
                                      lac_format_ns(lac_round(chains.longest_ns)).text));
-    lac_evidence_slice(diagnosis, finding, last->slice, "and ends");
+    lac_evidence_slice(facts, finding, last->slice, "and ends");
     return true;
 }

@@ -31,9 +31,9 @@ static bool is_batch_copy(const struct lac_model *model, uint32_t slice)
 }
 
 /** Time of the gap in which nothing is recorded that would explain it, in long pieces. */
-static int64_t unexplained_ns(const struct lac_diagnosis *diagnosis, const struct lac_gap *gap)
+static int64_t unexplained_ns(const struct lac_facts *facts, const struct lac_gap *gap)
 {
-    const struct lac_analysis *analysis = diagnosis->analysis;
+    const struct lac_analysis *analysis = facts->analysis;
     int64_t sum_ns = 0;
     for (uint64_t p = gap->first_piece; p < gap->first_piece + gap->piece_count; p++) {
         uint8_t cause = analysis->pieces[p].cause;
@@ -43,18 +43,18 @@ static int64_t unexplained_ns(const struct lac_diagnosis *diagnosis, const struc
             sum_ns += dur_ns;
         }
     }
-    if (diagnosis->main_host == LAC_NONE || sum_ns == 0) {
+    if (facts->main_host == LAC_NONE || sum_ns == 0) {
         return sum_ns;
     }
     /* inside an operator or a call of the host it is that, not a wait */
-    const struct lac_spans *busy = &diagnosis->hosts[diagnosis->main_host].sets[LAC_SET_BUSY];
+    const struct lac_spans *busy = &facts->hosts[facts->main_host].sets[LAC_SET_BUSY];
     int64_t busy_ns = lac_spans_length_inside(busy, gap->start_ns, gap->start_ns + gap->dur_ns);
     return busy_ns * 2 > gap->dur_ns ? 0 : sum_ns;
 }
 
-static void measure(const struct lac_diagnosis *diagnosis, struct unnamed *unnamed)
+static void measure(const struct lac_facts *facts, struct unnamed *unnamed)
 {
-    const struct lac_analysis *analysis = diagnosis->analysis;
+    const struct lac_analysis *analysis = facts->analysis;
     const struct lac_device_facts *device = &analysis->devices[analysis->main_device];
     uint32_t s = 0;
     uint32_t last = LAC_NONE;
@@ -70,10 +70,10 @@ static void measure(const struct lac_diagnosis *diagnosis, struct unnamed *unnam
             return;
         }
         if (analysis->steps[s].left_out != LAC_STEP_KEPT ||
-            !is_batch_copy(diagnosis->model, gap->ended_by)) {
+            !is_batch_copy(facts->model, gap->ended_by)) {
             continue;
         }
-        int64_t ns = unexplained_ns(diagnosis, gap);
+        int64_t ns = unexplained_ns(facts, gap);
         if (ns == 0) {
             continue;
         }
@@ -87,21 +87,21 @@ static void measure(const struct lac_diagnosis *diagnosis, struct unnamed *unnam
     }
 }
 
-bool lac_find_unnamed_wait(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+bool lac_find_unnamed_wait(const struct lac_facts *facts, struct lac_finding *finding)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_analysis *analysis = facts->analysis;
     if (analysis->loader.is_present) {
         return false;
     }
     struct unnamed unnamed = {0};
-    measure(diagnosis, &unnamed);
+    measure(facts, &unnamed);
     double cost_ns = unnamed.total_ns / (double)analysis->step_kept_count;
     bool is_usual = (uint64_t)unnamed.step_count * 5 >= (uint64_t)analysis->step_kept_count;
     if (!is_usual || unnamed.step_count < STEPS_MIN ||
-        lac_pct_of_step(diagnosis, cost_ns) < COST_NOTED_MIN_PCT) {
+        lac_pct_of_step(facts, cost_ns) < COST_NOTED_MIN_PCT) {
         return false;
     }
-    lac_finding_cost(diagnosis, finding, cost_ns);
+    lac_finding_cost(facts, finding, cost_ns);
     finding->severity = LAC_SEVERITY_INFO;
     finding->confidence = 0.4;
     finding->title = lac_texts_add(
@@ -121,7 +121,7 @@ bool lac_find_unnamed_wait(const struct lac_diagnosis *diagnosis, struct lac_fin
     finding->costs = "A recording of some minutes; the change itself depends on what it shows.";
     finding->wrong_if = "the training loop does other work between steps.";
     finding->check = "the wait is as long with the same batch again and again: then it is not data";
-    lac_evidence_gap(diagnosis, finding, unnamed.longest,
+    lac_evidence_gap(facts, finding, unnamed.longest,
                      lac_texts_add(&analysis->texts, "idle %s, then a batch is copied",
                                    lac_format_ns(unnamed.longest_ns).text));
     return true;

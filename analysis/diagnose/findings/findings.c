@@ -17,7 +17,7 @@ static const struct finder {
     enum lac_finding_kind kind;
     enum phase phase;
     unsigned subjects; /**< bits of FOR_ */
-    bool (*find)(const struct lac_diagnosis *diagnosis, struct lac_finding *finding);
+    bool (*find)(const struct lac_facts *facts, struct lac_finding *finding);
 } finders[] = {
 #define LAC_FINDER(kind, phase, subjects, finder)                                                  \
     {LAC_FINDING_##kind, PHASE_##phase, FOR_##subjects, finder},
@@ -25,9 +25,9 @@ static const struct finder {
 };
 
 /** Which finders may look; none beside a finding that makes times say little. */
-static unsigned subjects_of(const struct lac_diagnosis *diagnosis)
+static unsigned subjects_of(const struct lac_facts *facts)
 {
-    const struct lac_analysis *analysis = diagnosis->analysis;
+    const struct lac_analysis *analysis = facts->analysis;
     for (uint32_t i = 0; i < analysis->finding_count; i++) {
         if (analysis->findings[i].distorts) {
             return 0;
@@ -36,7 +36,7 @@ static unsigned subjects_of(const struct lac_diagnosis *diagnosis)
     if (analysis->workload == LAC_WORKLOAD_HOST_TRAINING) {
         return FOR_LOOP;
     }
-    bool is_training = analysis->workload == LAC_WORKLOAD_TRAINING && diagnosis->time;
+    bool is_training = analysis->workload == LAC_WORKLOAD_TRAINING && facts->time;
     return is_training ? FOR_TRAINING | FOR_LOOP : 0;
 }
 
@@ -46,24 +46,24 @@ static void append(struct lac_analysis *analysis, const struct lac_finding *find
     analysis->findings[analysis->finding_count++] = *finding;
 }
 
-static void find_all(const struct lac_diagnosis *diagnosis, enum phase phase, unsigned subjects)
+static void find_all(const struct lac_facts *facts, enum phase phase, unsigned subjects)
 {
     for (size_t i = 0; i < sizeof finders / sizeof finders[0]; i++) {
         struct lac_finding finding;
         lac_finding_init(&finding, finders[i].kind);
         if (finders[i].phase == phase && (finders[i].subjects & subjects) != 0 &&
-            finders[i].find(diagnosis, &finding)) {
-            append(diagnosis->analysis, &finding);
+            finders[i].find(facts, &finding)) {
+            append(facts->analysis, &finding);
         }
     }
 }
 
 /** The first finding that is sure takes the wait for data. */
-static bool find_explanation(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+static bool find_explanation(const struct lac_facts *facts, struct lac_finding *finding)
 {
     for (size_t i = 0; i < sizeof finders / sizeof finders[0]; i++) {
         lac_finding_init(finding, finders[i].kind);
-        if (finders[i].phase == PHASE_WAIT && finders[i].find(diagnosis, finding)) {
+        if (finders[i].phase == PHASE_WAIT && finders[i].find(facts, finding)) {
             return true;
         }
     }
@@ -71,25 +71,24 @@ static bool find_explanation(const struct lac_diagnosis *diagnosis, struct lac_f
 }
 
 /** "in-process", "worker-bound", the finding that explains the wait, or "". */
-static const char *verdict_of(const struct lac_diagnosis *diagnosis,
-                              const struct lac_finding *finding)
+static const char *verdict_of(const struct lac_facts *facts, const struct lac_finding *finding)
 {
     if (finding->kind != LAC_FINDING_INPUT_STARVATION) {
         return finding->id;
     }
-    if (diagnosis->time->is_in_process) {
+    if (facts->time->is_in_process) {
         return "in-process";
     }
-    return diagnosis->analysis->loader.worker_busy_pct >= WORKERS_BUSY_PCT ? "worker-bound" : "";
+    return facts->analysis->loader.worker_busy_pct >= WORKERS_BUSY_PCT ? "worker-bound" : "";
 }
 
 /** Why the wait for data, where there is one that is told of. */
-static void explain_wait(const struct lac_diagnosis *diagnosis)
+static void explain_wait(const struct lac_facts *facts)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_analysis *analysis = facts->analysis;
     struct lac_finding finding;
-    enum lac_waiting waiting = lac_waiting_for_data(diagnosis);
-    if (waiting == LAC_WAITING_NOT || !find_explanation(diagnosis, &finding)) {
+    enum lac_waiting waiting = lac_waiting_for_data(facts);
+    if (waiting == LAC_WAITING_NOT || !find_explanation(facts, &finding)) {
         return;
     }
     if (waiting == LAC_WAITING_LITTLE && !(finding.gain_mid_pct >= GAIN_MIN_PCT)) {
@@ -99,7 +98,7 @@ static void explain_wait(const struct lac_diagnosis *diagnosis)
         finding.excludes_workers = finding.workers < 0;
     }
     analysis->loader.recommended_num_workers = finding.workers;
-    analysis->loading.verdict = verdict_of(diagnosis, &finding);
+    analysis->loading.verdict = verdict_of(facts, &finding);
     append(analysis, &finding);
 }
 
@@ -185,20 +184,20 @@ static void put_in_order(struct lac_analysis *analysis)
     }
 }
 
-void lac_findings_make(struct lac_diagnosis *diagnosis)
+void lac_findings_make(struct lac_facts *facts)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
-    find_all(diagnosis, PHASE_FIRST, FOR_ANY);
-    unsigned subjects = subjects_of(diagnosis);
+    struct lac_analysis *analysis = facts->analysis;
+    find_all(facts, PHASE_FIRST, FOR_ANY);
+    unsigned subjects = subjects_of(facts);
     if (subjects != 0) {
-        lac_padding_take_setting(diagnosis);
-        explain_wait(diagnosis);
-        find_all(diagnosis, PHASE_REST, subjects);
+        lac_padding_take_setting(facts);
+        explain_wait(facts);
+        find_all(facts, PHASE_REST, subjects);
     }
     weigh_data_wait(analysis);
     weigh_few_steps(analysis);
     put_in_order(analysis);
     if ((subjects & FOR_TRAINING) != 0 && !is_too_few_to_act(analysis)) {
-        lac_plan_make(diagnosis);
+        lac_plan_make(facts);
     }
 }

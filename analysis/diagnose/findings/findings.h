@@ -12,19 +12,18 @@
 #include "analysis/diagnose/replay/what_if_replay.h"        // IWYU pragma: export
 
 /** All findings, in order, and the plan. After the subject, the phases and the loading. */
-void lac_findings_make(struct lac_diagnosis *diagnosis);
+void lac_findings_make(struct lac_facts *facts);
 
 /* -- for finders ------------------------------------------------------------------------------ */
 
 /** Cost in ns of a step. */
-void lac_finding_cost(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
-                      double cost_ns);
+void lac_finding_cost(const struct lac_facts *facts, struct lac_finding *finding, double cost_ns);
 
 /** Re-time the step for the change in its three cases: predicted steps and gains. */
-void lac_finding_estimate(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+void lac_finding_estimate(const struct lac_facts *facts, struct lac_finding *finding,
                           const struct lac_what_if_changes *what_if);
 /** The same from given step times. */
-void lac_finding_estimate_steps(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+void lac_finding_estimate_steps(const struct lac_facts *facts, struct lac_finding *finding,
                                 const double step_ns[LAC_CASE_COUNT_]);
 
 /** Whether it makes everything else that the trace shows beside the point. */
@@ -39,9 +38,8 @@ enum lac_severity lac_severity_of_gain(double gain_pct);
  *
  * @return whether they are; where not, nothing was filled
  */
-bool lac_finding_open(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
-                      double cost_ns, double cost_min_pct,
-                      const struct lac_what_if_changes *what_if);
+bool lac_finding_open(const struct lac_facts *facts, struct lac_finding *finding, double cost_ns,
+                      double cost_min_pct, const struct lac_what_if_changes *what_if);
 /** A finding that says a fact: no gain is known. */
 void lac_finding_open_fact(struct lac_finding *finding);
 
@@ -53,46 +51,45 @@ struct lac_saving {
 };
 
 /** Add `ns` of that operation, of all covered steps together. */
-void lac_saving_add(const struct lac_diagnosis *diagnosis, struct lac_saving *saving,
-                    uint64_t slice, double ns);
+void lac_saving_add(const struct lac_facts *facts, struct lac_saving *saving, uint64_t slice,
+                    double ns);
 
 /** The change that takes `factor` of the saving off the step. */
-void lac_change_from_saving(const struct lac_diagnosis *diagnosis, const struct lac_saving *saving,
+void lac_change_from_saving(const struct lac_facts *facts, const struct lac_saving *saving,
                             double factor, struct lac_change *ret_change);
 
 /** As lac_finding_open(), for the three changes of operations. */
-bool lac_finding_open_changes(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+bool lac_finding_open_changes(const struct lac_facts *facts, struct lac_finding *finding,
                               double cost_ns, double cost_min_pct,
                               const struct lac_change changes[LAC_CASE_COUNT_]);
 
 /* -- evidence -- */
 
 /** A gap, with what it waited for in words, and the slice of that. */
-void lac_evidence_rooted_gap(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+void lac_evidence_rooted_gap(const struct lac_facts *facts, struct lac_finding *finding,
                              uint64_t index, int64_t idle_ns);
 
 /** The longest gaps of the main device inside kept steps with that cause, `most` of them. */
-void lac_evidence_gaps(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+void lac_evidence_gaps(const struct lac_facts *facts, struct lac_finding *finding,
                        enum lac_cause cause, int most);
 
 /** Idle time of a step in pieces of that cause which are shorter than `limit_ns`. */
-double lac_idle_in_short_pieces(const struct lac_diagnosis *diagnosis, enum lac_cause cause,
+double lac_idle_in_short_pieces(const struct lac_facts *facts, enum lac_cause cause,
                                 int64_t limit_ns);
 
 /** Name of the innermost operator or range around a host slice, "" when there is none. */
 const char *lac_enclosing_name(const struct lac_model *model, uint64_t slice);
 
 /** "269 ms a step, 950 samples/s: 10 % less time a step (9-11 %)" of a priced finding. */
-const char *lac_finding_expect(const struct lac_diagnosis *diagnosis,
-                               const struct lac_finding *finding);
+const char *lac_finding_expect(const struct lac_facts *facts, const struct lac_finding *finding);
 
 /** Evidence: a slice, or an interval of the main device. Ignored when there are enough. */
-void lac_evidence_slice(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
-                        uint64_t slice, const char *text);
-void lac_evidence_gap(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
-                      uint64_t gap, const char *text);
+void lac_evidence_slice(const struct lac_facts *facts, struct lac_finding *finding, uint64_t slice,
+                        const char *text);
+void lac_evidence_gap(const struct lac_facts *facts, struct lac_finding *finding, uint64_t gap,
+                      const char *text);
 /** What a person calls the track: its name, else its kind and id. */
-const char *lac_track_label(const struct lac_diagnosis *diagnosis, uint32_t track);
+const char *lac_track_label(const struct lac_facts *facts, uint32_t track);
 
 /** Which framework's code to show. */
 enum lac_framework { LAC_FRAMEWORK_PYTORCH = 0, LAC_FRAMEWORK_TENSORFLOW, LAC_FRAMEWORK_UNKNOWN };
@@ -107,18 +104,18 @@ enum lac_framework lac_framework_of(const struct lac_model *model);
  * false.
  */
 #define LAC_FINDER(kind, phase, subjects, finder)                                                  \
-    bool finder(const struct lac_diagnosis *diagnosis, struct lac_finding *finding);
+    bool finder(const struct lac_facts *facts, struct lac_finding *finding);
 #include "analysis/diagnose/result/finding_registry.def"
 
 /** Attention in separate kernels as a fact, where no advice is given: a sentence or two, or "". */
-const char *lac_unfused_attention_text(const struct lac_diagnosis *diagnosis);
+const char *lac_unfused_attention_text(const struct lac_facts *facts);
 
 /** How much faster matrix work is expected to get on tensor cores. */
 #define LAC_TENSOR_SPEEDUP_MID 2.5
 /** Whether the device has tensor cores that a notable part of its time could use. */
-bool lac_has_unused_tensor_cores(const struct lac_diagnosis *diagnosis);
+bool lac_has_unused_tensor_cores(const struct lac_facts *facts);
 
 /** fix_plan.c: what to do after the first change. */
-void lac_plan_make(const struct lac_diagnosis *diagnosis);
+void lac_plan_make(const struct lac_facts *facts);
 
 #endif

@@ -26,15 +26,15 @@ struct candidate {
 
 enum { CANDIDATES_MAX = 10 };
 
-static double retime(const struct lac_diagnosis *diagnosis, const struct state *state)
+static double retime(const struct lac_facts *facts, const struct state *state)
 {
     struct lac_change change;
-    lac_change_from_what_if(diagnosis, &state->what_if, LAC_CASE_MID, &change);
+    lac_change_from_what_if(facts, &state->what_if, LAC_CASE_MID, &change);
     if (state->uses_tensor_cores) {
         change.factor[LAC_OP_UNUSED_TENSOR] /= LAC_TENSOR_SPEEDUP_MID;
     }
     change.hides_comm = state->hides_comm;
-    return lac_what_if_replay(diagnosis, &change);
+    return lac_what_if_replay(facts, &change);
 }
 
 /** Whether more workers may be proposed: no finding is sure that they do not help. */
@@ -50,18 +50,18 @@ static bool may_add_workers(const struct lac_analysis *analysis)
 
 /** Workers that keep up with the step as it would be without waiting for data; 0: no more wanted.
  */
-static int32_t workers_for(const struct lac_diagnosis *diagnosis, const struct state *state)
+static int32_t workers_for(const struct lac_facts *facts, const struct state *state)
 {
     enum { PLENTY = 4096 };
-    const struct lac_loader_facts *loader = &diagnosis->analysis->loader;
+    const struct lac_loader_facts *loader = &facts->analysis->loader;
     if (loader->fetch_mean_ns == LAC_UNKNOWN_NS || loader->num_workers < 0 ||
-        !may_add_workers(diagnosis->analysis)) {
+        !may_add_workers(facts->analysis)) {
         return 0;
     }
     struct state plenty = *state;
     int32_t now = plenty.what_if.workers > 0 ? plenty.what_if.workers : loader->num_workers;
     plenty.what_if.workers = PLENTY;
-    double s_ns = retime(diagnosis, &plenty);
+    double s_ns = retime(facts, &plenty);
     double wanted = ceil(WORKERS_MARGIN * (double)loader->fetch_mean_ns / fmax(s_ns, 1.0));
     return wanted > now && wanted < PLENTY ? (int32_t)wanted : 0;
 }
@@ -87,13 +87,12 @@ static struct candidate *add(struct list *list, const struct state *state, const
 }
 
 /** Loading, conversions, copies, tensor cores. */
-static void list_work(const struct lac_diagnosis *diagnosis, const struct state *state,
-                      struct list *list)
+static void list_work(const struct lac_facts *facts, const struct state *state, struct list *list)
 {
-    const struct lac_step_time *time = diagnosis->time;
-    int32_t workers = workers_for(diagnosis, state);
+    const struct lac_step_time *time = facts->time;
+    int32_t workers = workers_for(facts, state);
     if (workers > 0) {
-        add(list, state, lac_texts_add(&diagnosis->analysis->texts, "num_workers=%d", (int)workers))
+        add(list, state, lac_texts_add(&facts->analysis->texts, "num_workers=%d", (int)workers))
             ->state.what_if.workers = workers;
     }
     if (time->class_ns[LAC_OP_LAYOUT] > 0.0 && state->what_if.layout_nhwc != 1) {
@@ -107,7 +106,7 @@ static void list_work(const struct lac_diagnosis *diagnosis, const struct state 
     if (is_pinned && state->what_if.async_copies != 1) {
         add(list, state, "copy one batch ahead")->state.what_if.async_copies = 1;
     }
-    if (lac_has_unused_tensor_cores(diagnosis) && !state->uses_tensor_cores) {
+    if (lac_has_unused_tensor_cores(facts) && !state->uses_tensor_cores) {
         add(list, state, "tensor cores")->state.uses_tensor_cores = true;
     }
 }
@@ -116,11 +115,10 @@ static void list_work(const struct lac_diagnosis *diagnosis, const struct state 
  * What makes the host wait, and what it needs itself. Waits may be hidden behind another wait now:
  * they may come in without a finding of their own, but then have to gain as much as one would.
  */
-static void list_waits(const struct lac_diagnosis *diagnosis, const struct state *state,
-                       struct list *list)
+static void list_waits(const struct lac_facts *facts, const struct state *state, struct list *list)
 {
-    const struct lac_analysis *analysis = diagnosis->analysis;
-    bool is_played = lac_graph_trust(diagnosis->time) != LAC_TRUST_NONE;
+    const struct lac_analysis *analysis = facts->analysis;
+    bool is_played = lac_graph_trust(facts->time) != LAC_TRUST_NONE;
     const struct lac_finding *sync = estimated(analysis, LAC_FINDING_SYNC_STALL);
     const struct lac_finding *allocator = estimated(analysis, LAC_FINDING_ALLOCATOR_THRASH);
     if ((sync || is_played) && state->what_if.no_sync != 1) {
@@ -128,7 +126,7 @@ static void list_waits(const struct lac_diagnosis *diagnosis, const struct state
         next->state.what_if.no_sync = 1;
         next->gain_min = sync ? next->gain_min : PLAN_WITHOUT_FINDING_MIN;
     }
-    if ((allocator || (is_played && diagnosis->alloc_marks.count > 0)) &&
+    if ((allocator || (is_played && facts->alloc_marks.count > 0)) &&
         state->what_if.no_allocator != 1) {
         struct candidate *next =
             add(list, state, allocator ? allocator->brief : "no allocation in the step");
@@ -148,19 +146,19 @@ static void list_waits(const struct lac_diagnosis *diagnosis, const struct state
     }
 }
 
-void lac_plan_make(const struct lac_diagnosis *diagnosis)
+void lac_plan_make(const struct lac_facts *facts)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
-    struct state state = {.step_ns = diagnosis->time->step_ns};
+    struct lac_analysis *analysis = facts->analysis;
+    struct state state = {.step_ns = facts->time->step_ns};
     lac_what_if_clear(&state.what_if);
     while (analysis->plan_count < LAC_PLAN_MAX) {
         struct list list = {.count = 0};
-        list_work(diagnosis, &state, &list);
-        list_waits(diagnosis, &state, &list);
+        list_work(facts, &state, &list);
+        list_waits(facts, &state, &list);
         struct candidate *best = NULL;
         for (int i = 0; i < list.count; i++) {
             struct candidate *next = &list.at[i];
-            next->state.step_ns = retime(diagnosis, &next->state);
+            next->state.step_ns = retime(facts, &next->state);
             bool is_worth_it = next->state.step_ns < (1.0 - next->gain_min) * state.step_ns;
             if (is_worth_it && (!best || next->state.step_ns < best->state.step_ns)) {
                 best = next;

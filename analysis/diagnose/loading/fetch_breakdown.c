@@ -37,7 +37,7 @@ struct open_range {
 };
 
 struct walk {
-    struct lac_diagnosis *diagnosis;
+    struct lac_facts *facts;
     struct lac_loading *loading;
     struct open_range open[DEPTH_MAX];
     int depth;
@@ -49,27 +49,27 @@ struct walk {
 /** The row of parts that a name belongs to; the last one takes what finds no room. */
 static struct lac_loading_part *row_of(struct lac_analysis *analysis, const char *name)
 {
-    struct lac_loading_facts *facts = &analysis->loading;
+    struct lac_loading_facts *loading_facts = &analysis->loading;
     uint32_t p = 0;
-    while (p < facts->part_count && strcmp(facts->parts[p].name, name) != 0) {
+    while (p < loading_facts->part_count && strcmp(loading_facts->parts[p].name, name) != 0) {
         p++;
     }
-    if (p == facts->part_count && p < LAC_LOADING_PARTS_MAX) {
+    if (p == loading_facts->part_count && p < LAC_LOADING_PARTS_MAX) {
         bool is_last = p + 1 == LAC_LOADING_PARTS_MAX;
-        facts->parts[facts->part_count++] = (struct lac_loading_part){
+        loading_facts->parts[loading_facts->part_count++] = (struct lac_loading_part){
             .name = is_last ? "others" : lac_texts_add(&analysis->texts, "%s", name),
             .stage = is_last ? "other" : stage_of(name),
             .bytes = LAC_UNKNOWN_NS};
     }
-    return &facts->parts[p < LAC_LOADING_PARTS_MAX ? p : LAC_LOADING_PARTS_MAX - 1];
+    return &loading_facts->parts[p < LAC_LOADING_PARTS_MAX ? p : LAC_LOADING_PARTS_MAX - 1];
 }
 
 static void close_range(struct walk *walk)
 {
-    const struct lac_model *model = walk->diagnosis->model;
+    const struct lac_model *model = walk->facts->model;
     struct open_range *range = &walk->open[--walk->depth];
     struct lac_loading_part *part =
-        row_of(walk->diagnosis->analysis, lac_model_str(model, model->slices.name[range->slice]));
+        row_of(walk->facts->analysis, lac_model_str(model, model->slices.name[range->slice]));
     int64_t own_ns = range->dur_ns > range->inside_ns ? range->dur_ns - range->inside_ns : 0;
     part->count++;
     part->own_ns = lac_sum_ns(part->own_ns, own_ns);
@@ -89,7 +89,7 @@ static void count_read(struct walk *walk, const struct open_range *range)
 {
     struct lac_batch_reads *reads = &walk->loading->reads;
     reads->count++;
-    reads->opens += lac_range_number(walk->diagnosis->model, range->slice) < 0;
+    reads->opens += lac_range_number(walk->facts->model, range->slice) < 0;
     reads->ns += (double)range->dur_ns;
     reads->cpu_ns += (double)range->cpu_ns;
     walk->has_read_cpu = walk->has_read_cpu && range->cpu_ns >= 0;
@@ -101,7 +101,7 @@ static void count_read(struct walk *walk, const struct open_range *range)
 
 static void open_slice(struct walk *walk, uint32_t slice)
 {
-    const struct lac_model *model = walk->diagnosis->model;
+    const struct lac_model *model = walk->facts->model;
     const char *name = lac_model_str(model, model->slices.name[slice]);
     uint32_t row = model->slices.detail[slice];
     int64_t start_ns = model->slices.start_ns[slice];
@@ -153,7 +153,7 @@ static int by_own_time(const void *a, const void *b)
 
 static void walk_all(struct walk *walk, const uint32_t *slices, uint64_t count)
 {
-    const struct lac_model *model = walk->diagnosis->model;
+    const struct lac_model *model = walk->facts->model;
     int64_t bytes = 0;
     bool has_bytes = false;
     uint64_t track_end = 0;
@@ -170,22 +170,23 @@ static void walk_all(struct walk *walk, const uint32_t *slices, uint64_t count)
     while (walk->depth > 0) {
         close_range(walk);
     }
-    struct lac_loading_facts *facts = &walk->diagnosis->analysis->loading;
-    for (uint32_t p = 0; p < facts->part_count; p++) {
-        has_bytes = has_bytes || facts->parts[p].bytes != LAC_UNKNOWN_NS;
-        bytes = lac_sum_ns(bytes, facts->parts[p].bytes > 0 ? facts->parts[p].bytes : 0);
+    struct lac_loading_facts *loading_facts = &walk->facts->analysis->loading;
+    for (uint32_t p = 0; p < loading_facts->part_count; p++) {
+        has_bytes = has_bytes || loading_facts->parts[p].bytes != LAC_UNKNOWN_NS;
+        bytes = lac_sum_ns(bytes,
+                           loading_facts->parts[p].bytes > 0 ? loading_facts->parts[p].bytes : 0);
     }
     walk->loading->reads.bytes = has_bytes ? (double)bytes : (double)NAN;
 }
 
-enum lac_status lac_fetch_breakdown(struct lac_diagnosis *diagnosis, struct lac_loading *loading)
+enum lac_status lac_fetch_breakdown(struct lac_facts *facts, struct lac_loading *loading)
 {
-    struct lac_loading_facts *facts = &diagnosis->analysis->loading;
-    uint64_t count = diagnosis->loader_parts.count + diagnosis->fetch_count;
+    struct lac_loading_facts *loading_facts = &facts->analysis->loading;
+    uint64_t count = facts->loader_parts.count + facts->fetch_count;
     loading->reads =
         (struct lac_batch_reads){.cpu_ns = (double)NAN, .bytes = (double)NAN, .longest = LAC_NONE};
     loading->items_per_batch = (double)NAN;
-    if (diagnosis->fetch_count == 0) {
+    if (facts->fetch_count == 0) {
         return LAC_OK; /* parts of what is not known */
     }
     uint32_t *slices = malloc(count * sizeof *slices);
@@ -193,35 +194,36 @@ enum lac_status lac_fetch_breakdown(struct lac_diagnosis *diagnosis, struct lac_
         return LAC_ERR_NOMEM;
     }
     uint64_t used = 0;
-    for (uint64_t i = 0; i < diagnosis->loader_parts.count; i++) {
-        if (!lac_is_count_of_padding(diagnosis->model, diagnosis->loader_parts.at[i].slice)) {
-            slices[used++] = diagnosis->loader_parts.at[i].slice;
+    for (uint64_t i = 0; i < facts->loader_parts.count; i++) {
+        if (!lac_is_count_of_padding(facts->model, facts->loader_parts.at[i].slice)) {
+            slices[used++] = facts->loader_parts.at[i].slice;
         }
     }
-    for (uint64_t i = 0; i < diagnosis->fetch_count; i++) {
-        slices[used++] = diagnosis->fetches[i].slice;
+    for (uint64_t i = 0; i < facts->fetch_count; i++) {
+        slices[used++] = facts->fetches[i].slice;
     }
     qsort(slices, used, sizeof *slices, by_slice);
-    struct walk walk = {.diagnosis = diagnosis, .loading = loading, .has_read_cpu = true};
+    struct walk walk = {.facts = facts, .loading = loading, .has_read_cpu = true};
     loading->reads.cpu_ns = 0.0;
     walk_all(&walk, slices, used);
     free(slices);
-    qsort(facts->parts, facts->part_count, sizeof *facts->parts, by_own_time);
-    facts->batch_count = diagnosis->fetch_count;
+    qsort(loading_facts->parts, loading_facts->part_count, sizeof *loading_facts->parts,
+          by_own_time);
+    loading_facts->batch_count = facts->fetch_count;
     if (!walk.has_read_cpu || loading->reads.count == 0) {
         loading->reads.cpu_ns = (double)NAN;
     }
     if (walk.item_count > 0) {
-        loading->items_per_batch = (double)walk.item_count / (double)diagnosis->fetch_count;
+        loading->items_per_batch = (double)walk.item_count / (double)facts->fetch_count;
     }
     return LAC_OK;
 }
 
-const char *lac_fetch_breakdown_text(const struct lac_diagnosis *diagnosis)
+const char *lac_fetch_breakdown_text(const struct lac_facts *facts)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_analysis *analysis = facts->analysis;
     const struct lac_loader_facts *loader = &analysis->loader;
-    const struct lac_loading_facts *facts = &analysis->loading;
+    const struct lac_loading_facts *loading_facts = &analysis->loading;
     const char *text = "";
     if (loader->fetch_count == 0 || loader->fetch_mean_ns <= 0) {
         return text;
@@ -229,13 +231,13 @@ const char *lac_fetch_breakdown_text(const struct lac_diagnosis *diagnosis)
     double fetch_ns = (double)loader->fetch_mean_ns * (double)loader->fetch_count;
     /* also parts of batches whose fetch the recording cut off */
     double all_ns = 0.0;
-    for (uint32_t p = 0; p < facts->part_count; p++) {
-        bool is_of_batch = strcmp(facts->parts[p].stage, "hand_over") != 0;
-        all_ns += is_of_batch ? (double)facts->parts[p].own_ns : 0.0;
+    for (uint32_t p = 0; p < loading_facts->part_count; p++) {
+        bool is_of_batch = strcmp(loading_facts->parts[p].stage, "hand_over") != 0;
+        all_ns += is_of_batch ? (double)loading_facts->parts[p].own_ns : 0.0;
     }
     int said = 0;
-    for (uint32_t p = 0; p < facts->part_count && said < PARTS_SAID; p++) {
-        const struct lac_loading_part *part = &facts->parts[p];
+    for (uint32_t p = 0; p < loading_facts->part_count && said < PARTS_SAID; p++) {
+        const struct lac_loading_part *part = &loading_facts->parts[p];
         double pct = 100.0 * (double)part->own_ns / fmax(fetch_ns, all_ns);
         if (strcmp(part->stage, "hand_over") == 0 || strcmp(part->name, "loader.fetch") == 0) {
             continue; /* behind the batch, and what is not known of it */

@@ -44,18 +44,17 @@ static int by_worker_time(const void *a, const void *b)
 }
 
 /** One entry for each thread that fetched as a worker. */
-static enum lac_status collect_threads(const struct lac_diagnosis *diagnosis,
-                                       struct lac_loading *loading)
+static enum lac_status collect_threads(const struct lac_facts *facts, struct lac_loading *loading)
 {
-    const struct lac_model *model = diagnosis->model;
-    uint64_t most = diagnosis->fetch_count < (uint64_t)UINT32_MAX ? diagnosis->fetch_count : 0;
+    const struct lac_model *model = facts->model;
+    uint64_t most = facts->fetch_count < (uint64_t)UINT32_MAX ? facts->fetch_count : 0;
     struct lac_worker_thread *threads = malloc((most + 1) * sizeof *threads);
     if (!threads) {
         return LAC_ERR_NOMEM;
     }
     uint32_t count = 0;
     for (uint64_t i = 0; i < most; i++) {
-        const struct lac_fetch *fetch = &diagnosis->fetches[i];
+        const struct lac_fetch *fetch = &facts->fetches[i];
         if (fetch->worker < 0 || fetch->worker >= WORKERS_MAX) {
             continue;
         }
@@ -81,8 +80,7 @@ static enum lac_status collect_threads(const struct lac_diagnosis *diagnosis,
         bool is_new = i == 0 || threads[i].worker != threads[i - 1].worker;
         loading->workers += is_new;
         loading->respawned += !is_new && threads[i].process != threads[i - 1].process;
-        uint32_t trains =
-            diagnosis->wait_marks.count > 0 ? diagnosis->wait_marks.at[0].track : LAC_NONE;
+        uint32_t trains = facts->wait_marks.count > 0 ? facts->wait_marks.at[0].track : LAC_NONE;
         loading->is_threads =
             loading->is_threads ||
             (trains != LAC_NONE && model->tracks[trains].process == threads[i].process);
@@ -117,10 +115,9 @@ static int by_number(const void *a, const void *b)
 }
 
 /** Median and 99th percentile of workers' fetches, those of new workers left out; CPU time. */
-static enum lac_status measure_fetches(const struct lac_diagnosis *diagnosis,
-                                       struct lac_loading *loading)
+static enum lac_status measure_fetches(const struct lac_facts *facts, struct lac_loading *loading)
 {
-    double *durations = malloc((diagnosis->fetch_count + 1) * sizeof *durations);
+    double *durations = malloc((facts->fetch_count + 1) * sizeof *durations);
     if (!durations) {
         return LAC_ERR_NOMEM;
     }
@@ -130,8 +127,8 @@ static enum lac_status measure_fetches(const struct lac_diagnosis *diagnosis,
     bool has_cpu = true;
     int64_t first_ns = INT64_MAX;
     int64_t last_ns = INT64_MIN;
-    for (uint64_t i = 0; i < diagnosis->fetch_count; i++) {
-        const struct lac_fetch *fetch = &diagnosis->fetches[i];
+    for (uint64_t i = 0; i < facts->fetch_count; i++) {
+        const struct lac_fetch *fetch = &facts->fetches[i];
         if (fetch->worker < 0) {
             continue;
         }
@@ -159,16 +156,15 @@ static enum lac_status measure_fetches(const struct lac_diagnosis *diagnosis,
 }
 
 /** How many workers were at it at once. */
-static enum lac_status measure_overlap(const struct lac_diagnosis *diagnosis,
-                                       struct lac_loading *loading)
+static enum lac_status measure_overlap(const struct lac_facts *facts, struct lac_loading *loading)
 {
     struct lac_spans any = {0};
     struct lac_spans two = {0};
     enum lac_status status = LAC_OK;
     double wall_ns = 0.0;
     int64_t until_ns = INT64_MIN; /* end of the fetch that lasts longest so far */
-    for (uint64_t i = 0; i < diagnosis->fetch_count && !status; i++) {
-        const struct lac_fetch *fetch = &diagnosis->fetches[i];
+    for (uint64_t i = 0; i < facts->fetch_count && !status; i++) {
+        const struct lac_fetch *fetch = &facts->fetches[i];
         if (fetch->worker < 0 || fetch->dur_ns == 0) {
             continue;
         }
@@ -193,11 +189,10 @@ static enum lac_status measure_overlap(const struct lac_diagnosis *diagnosis,
 }
 
 /** Play the loader's queue with slow batches taking the usual time. */
-static enum lac_status measure_tail(const struct lac_diagnosis *diagnosis,
-                                    struct lac_loading *loading)
+static enum lac_status measure_tail(const struct lac_facts *facts, struct lac_loading *loading)
 {
-    const struct lac_step_time *time = diagnosis->time;
-    int32_t workers = diagnosis->analysis->loader.num_workers;
+    const struct lac_step_time *time = facts->time;
+    int32_t workers = facts->analysis->loader.num_workers;
     loading->tail = (struct lac_tail){(double)NAN, (double)NAN, (double)NAN};
     if (!time->fetch_ns || time->fetch_count == 0 || workers < 1 || isnan(loading->median_ns)) {
         return LAC_OK;
@@ -225,22 +220,20 @@ static enum lac_status measure_tail(const struct lac_diagnosis *diagnosis,
 /* -- what surrounds them -------------------------------------------------------------------------
  */
 
-static void read_surroundings(const struct lac_diagnosis *diagnosis, struct lac_loading *loading)
+static void read_surroundings(const struct lac_facts *facts, struct lac_loading *loading)
 {
-    const struct lac_step_time *time = diagnosis->time;
-    loading->online_cores =
-        (int32_t)lac_setting_count(diagnosis, "host", "cores_online", CORES_MAX);
+    const struct lac_step_time *time = facts->time;
+    loading->online_cores = (int32_t)lac_setting_count(facts, "host", "cores_online", CORES_MAX);
     if (loading->online_cores < 0) {
         loading->online_cores =
-            (int32_t)lac_setting_count(diagnosis, "settings", "cpu_count", CORES_MAX);
+            (int32_t)lac_setting_count(facts, "settings", "cpu_count", CORES_MAX);
     }
-    loading->mask_cores =
-        (int32_t)lac_setting_count(diagnosis, "settings", "cpu_affinity", CORES_MAX);
+    loading->mask_cores = (int32_t)lac_setting_count(facts, "settings", "cpu_affinity", CORES_MAX);
     if (loading->mask_cores < 0) {
-        loading->mask_cores = lac_setting_cores(diagnosis, "cores_allowed");
+        loading->mask_cores = lac_setting_cores(facts, "cores_allowed");
     }
-    loading->quota_cores = lac_setting_real(diagnosis, "host", "cpu_quota_cores");
-    loading->prefetch = lac_setting_count(diagnosis, "settings", "prefetch_factor", 4096);
+    loading->quota_cores = lac_setting_real(facts, "host", "cpu_quota_cores");
+    loading->prefetch = lac_setting_count(facts, "settings", "prefetch_factor", 4096);
     loading->prefetch = loading->prefetch > 0 ? loading->prefetch : 2;
     double bytes = time->class_bytes[LAC_OP_COPY_PAGEABLE] + time->class_bytes[LAC_OP_COPY_PINNED];
     double copies = time->class_count[LAC_OP_COPY_PAGEABLE] + time->class_count[LAC_OP_COPY_PINNED];
@@ -248,101 +241,101 @@ static void read_surroundings(const struct lac_diagnosis *diagnosis, struct lac_
     loading->batch_bytes = bytes > 0.0 && copies <= COPIES_MAX ? lac_round(bytes) : -1;
 }
 
-static void fill_facts(struct lac_diagnosis *diagnosis, const struct lac_loading *loading)
+static void fill_facts(struct lac_facts *facts, const struct lac_loading *loading)
 {
-    struct lac_loading_facts *facts = &diagnosis->analysis->loading;
-    const struct lac_loader_facts *loader = &diagnosis->analysis->loader;
+    struct lac_loading_facts *loading_facts = &facts->analysis->loading;
+    const struct lac_loader_facts *loader = &facts->analysis->loader;
     struct lac_shm_budget room;
-    lac_shm_budget(diagnosis, &room);
-    facts->allowed_cores = diagnosis->settings.allowed_cores;
-    facts->cores_busy = loading->cpu_cores;
-    facts->batch_bytes = loading->batch_bytes > 0 ? loading->batch_bytes : LAC_UNKNOWN_NS;
-    facts->shm_free_bytes = room.shm_free_bytes >= 0 ? room.shm_free_bytes : LAC_UNKNOWN_NS;
-    facts->memory_bytes = room.memory_bytes >= 0 ? room.memory_bytes : LAC_UNKNOWN_NS;
-    facts->workers_by_memory = room.workers_most < INT32_MAX ? room.workers_most : -1;
-    if (facts->allowed_cores > 0 && loader->fetch_cpu_mean_ns > 0) {
-        double carried = CORES_FILLED_MAX * facts->allowed_cores * (double)loader->fetch_mean_ns /
-                         (double)loader->fetch_cpu_mean_ns;
-        facts->workers_by_cores = (int32_t)fmin(fmax(1.0, round(carried)), (double)WORKERS_MAX);
+    lac_shm_budget(facts, &room);
+    loading_facts->allowed_cores = facts->settings.allowed_cores;
+    loading_facts->cores_busy = loading->cpu_cores;
+    loading_facts->batch_bytes = loading->batch_bytes > 0 ? loading->batch_bytes : LAC_UNKNOWN_NS;
+    loading_facts->shm_free_bytes = room.shm_free_bytes >= 0 ? room.shm_free_bytes : LAC_UNKNOWN_NS;
+    loading_facts->memory_bytes = room.memory_bytes >= 0 ? room.memory_bytes : LAC_UNKNOWN_NS;
+    loading_facts->workers_by_memory = room.workers_most < INT32_MAX ? room.workers_most : -1;
+    if (loading_facts->allowed_cores > 0 && loader->fetch_cpu_mean_ns > 0) {
+        double carried = CORES_FILLED_MAX * loading_facts->allowed_cores *
+                         (double)loader->fetch_mean_ns / (double)loader->fetch_cpu_mean_ns;
+        loading_facts->workers_by_cores =
+            (int32_t)fmin(fmax(1.0, round(carried)), (double)WORKERS_MAX);
     }
     if (loading->samples.has_threads) {
-        facts->ready_pct = loading->samples.ready_pct;
+        loading_facts->ready_pct = loading->samples.ready_pct;
     }
     if (loading->samples.has_io && loading->workers > 0) {
-        facts->storage_mb_s = loading->samples.storage_mb_s;
+        loading_facts->storage_mb_s = loading->samples.storage_mb_s;
     }
 }
 
-static void set_unknown(struct lac_loading_facts *facts)
+static void set_unknown(struct lac_loading_facts *loading_facts)
 {
-    *facts = (struct lac_loading_facts){.verdict = "",
-                                        .allowed_cores = -1,
-                                        .cores_busy = (double)NAN,
-                                        .ready_pct = (double)NAN,
-                                        .storage_mb_s = (double)NAN,
-                                        .batch_bytes = LAC_UNKNOWN_NS,
-                                        .shm_free_bytes = LAC_UNKNOWN_NS,
-                                        .memory_bytes = LAC_UNKNOWN_NS,
-                                        .workers_by_cores = -1,
-                                        .workers_by_memory = -1};
+    *loading_facts = (struct lac_loading_facts){.verdict = "",
+                                                .allowed_cores = -1,
+                                                .cores_busy = (double)NAN,
+                                                .ready_pct = (double)NAN,
+                                                .storage_mb_s = (double)NAN,
+                                                .batch_bytes = LAC_UNKNOWN_NS,
+                                                .shm_free_bytes = LAC_UNKNOWN_NS,
+                                                .memory_bytes = LAC_UNKNOWN_NS,
+                                                .workers_by_cores = -1,
+                                                .workers_by_memory = -1};
 }
 
 /** For the steps with other numbers of workers: one at a time, a batch takes what it takes alone;
  *  else the turns of the others are in what it took. */
-static void note_turns(struct lac_diagnosis *diagnosis)
+static void note_turns(struct lac_facts *facts)
 {
-    enum lac_serialization serialization = diagnosis->loading->serialization;
-    int32_t workers = diagnosis->analysis->loader.num_workers;
+    enum lac_serialization serialization = facts->loading->serialization;
+    int32_t workers = facts->analysis->loader.num_workers;
     if (serialization != LAC_SERIAL_NOT && workers >= 2) {
-        diagnosis->serialized_workers =
+        facts->serialized_workers =
             serialization == LAC_SERIAL_ONE_AT_A_TIME ? 1.0 : (double)workers;
     }
 }
 
-enum lac_status lac_loading_measure(struct lac_diagnosis *diagnosis)
+enum lac_status lac_loading_measure(struct lac_facts *facts)
 {
-    set_unknown(&diagnosis->analysis->loading);
-    if (!diagnosis->time || !diagnosis->analysis->loader.is_present) {
+    set_unknown(&facts->analysis->loading);
+    if (!facts->time || !facts->analysis->loader.is_present) {
         return LAC_OK;
     }
     struct lac_loading *loading = calloc(1, sizeof *loading);
     if (!loading) {
         return LAC_ERR_NOMEM;
     }
-    diagnosis->loading = loading;
+    facts->loading = loading;
     loading->overlap = (double)NAN;
     loading->alone_pct = (double)NAN;
     loading->covered_pct = (double)NAN;
     loading->cpu_cores = (double)NAN;
     loading->median_ns = (double)NAN;
     loading->p99_ns = (double)NAN;
-    loading->free_ns =
-        fmin(fmax(lac_step_without_waiting(diagnosis), 0.0), diagnosis->time->step_ns);
-    read_surroundings(diagnosis, loading);
-    enum lac_status status = collect_threads(diagnosis, loading);
+    loading->free_ns = fmin(fmax(lac_step_without_waiting(facts), 0.0), facts->time->step_ns);
+    read_surroundings(facts, loading);
+    enum lac_status status = collect_threads(facts, loading);
     if (!status) {
-        status = measure_fetches(diagnosis, loading);
+        status = measure_fetches(facts, loading);
     }
     if (!status) {
-        status = measure_overlap(diagnosis, loading);
+        status = measure_overlap(facts, loading);
     }
     if (!status) {
-        status = measure_tail(diagnosis, loading);
+        status = measure_tail(facts, loading);
     }
     if (!status) {
-        status = lac_worker_turns_measure(diagnosis, &loading->turns);
+        status = lac_worker_turns_measure(facts, &loading->turns);
     }
     if (!status) {
-        status = lac_fetch_breakdown(diagnosis, loading);
+        status = lac_fetch_breakdown(facts, loading);
     }
     if (!status) {
-        lac_loading_sample(diagnosis, loading, &loading->samples);
-        lac_loading_late(diagnosis, isnan(loading->median_ns) ? 0.0 : loading->median_ns,
+        lac_loading_sample(facts, loading, &loading->samples);
+        lac_loading_late(facts, isnan(loading->median_ns) ? 0.0 : loading->median_ns,
                          &loading->late);
-        fill_facts(diagnosis, loading);
-        loading->serialization = lac_serialization_of(diagnosis);
-        note_turns(diagnosis);
-        lac_padding_measure(diagnosis);
+        fill_facts(facts, loading);
+        loading->serialization = lac_serialization_of(facts);
+        note_turns(facts);
+        lac_padding_measure(facts);
     }
     return status;
 }

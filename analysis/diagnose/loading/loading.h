@@ -115,19 +115,19 @@ struct lac_loading {
     int64_t batch_bytes;  /**< what is copied to the device a step; -1 unknown */
 };
 
-/** Fill diagnosis->loading; NULL when there is no step to speak of or no loader. */
-LAC_MUST_USE enum lac_status lac_loading_measure(struct lac_diagnosis *diagnosis);
+/** Fill facts->loading; NULL when there is no step to speak of or no loader. */
+LAC_MUST_USE enum lac_status lac_loading_measure(struct lac_facts *facts);
 void lac_loading_destroy(struct lac_loading *loading);
 /* its parts, one file each */
-LAC_MUST_USE enum lac_status lac_worker_turns_measure(const struct lac_diagnosis *diagnosis,
+LAC_MUST_USE enum lac_status lac_worker_turns_measure(const struct lac_facts *facts,
                                                       struct lac_turns *ret_turns);
 /** Whether workers take turns; the last of the parts, judges by all others. */
-enum lac_serialization lac_serialization_of(const struct lac_diagnosis *diagnosis);
-void lac_loading_sample(const struct lac_diagnosis *diagnosis, const struct lac_loading *loading,
+enum lac_serialization lac_serialization_of(const struct lac_facts *facts);
+void lac_loading_sample(const struct lac_facts *facts, const struct lac_loading *loading,
                         struct lac_loading_samples *ret_samples);
-void lac_loading_late(const struct lac_diagnosis *diagnosis, double median_ns,
+void lac_loading_late(const struct lac_facts *facts, double median_ns,
                       struct lac_late_batches *ret_late);
-LAC_MUST_USE enum lac_status lac_fetch_breakdown(struct lac_diagnosis *diagnosis,
+LAC_MUST_USE enum lac_status lac_fetch_breakdown(struct lac_facts *facts,
                                                  struct lac_loading *loading);
 
 /** Whether the device feels a wait for data that is worth telling. */
@@ -136,7 +136,7 @@ enum lac_waiting {
     LAC_WAITING_LITTLE, /**< but again and again: told when a change gains a percent */
     LAC_WAITING,
 };
-enum lac_waiting lac_waiting_for_data(const struct lac_diagnosis *diagnosis);
+enum lac_waiting lac_waiting_for_data(const struct lac_facts *facts);
 
 /** What was counted of padding: not every batch need be. */
 struct lac_padding {
@@ -144,17 +144,17 @@ struct lac_padding {
     double positions, padding;
 };
 /** padding.c: positions of batches that carry nothing, where the hook counted them. */
-struct lac_padding lac_padding_count(const struct lac_diagnosis *diagnosis);
+struct lac_padding lac_padding_count(const struct lac_facts *facts);
 /** Their share, and throughput in tokens. Before the findings, which quote the throughput. */
-void lac_padding_measure(const struct lac_diagnosis *diagnosis);
+void lac_padding_measure(const struct lac_facts *facts);
 /** The share that the job counted itself, where the hook did not. */
-void lac_padding_take_setting(const struct lac_diagnosis *diagnosis);
+void lac_padding_take_setting(const struct lac_facts *facts);
 /** Whether a range carries such a count: no part of a batch's time. */
 bool lac_is_count_of_padding(const struct lac_model *model, uint32_t slice);
 
 /** fetch_breakdown.c: what a batch spends its time on, as sentences with a space before each; or
  * "". */
-const char *lac_fetch_breakdown_text(const struct lac_diagnosis *diagnosis);
+const char *lac_fetch_breakdown_text(const struct lac_facts *facts);
 
 /** Where shared memory and memory end: how many workers fit, and sentences about it. */
 struct lac_shm_budget {
@@ -162,8 +162,8 @@ struct lac_shm_budget {
     int64_t memory_bytes;   /**< limit, else available; -1 */
     int32_t workers_most;   /**< that both hold; INT32_MAX not known to end */
 };
-void lac_shm_budget(const struct lac_diagnosis *diagnosis, struct lac_shm_budget *ret_room);
+void lac_shm_budget(const struct lac_facts *facts, struct lac_shm_budget *ret_room);
 /** " Batches of 12 workers take 912 MB of /dev/shm (64 MB free)." or "". */
-const char *lac_shm_budget_text(const struct lac_diagnosis *diagnosis, int32_t workers);
+const char *lac_shm_budget_text(const struct lac_facts *facts, int32_t workers);
 
 #endif

@@ -8,10 +8,10 @@
 #include <stdint.h>
 
 /** Part of [start, end) inside kept steps that the device felt: idle, or all of it without one. */
-static double felt_ns(const struct lac_diagnosis *diagnosis, int64_t start_ns, int64_t end_ns)
+static double felt_ns(const struct lac_facts *facts, int64_t start_ns, int64_t end_ns)
 {
-    const struct lac_spans *kept = &diagnosis->kept;
-    uint32_t device = diagnosis->analysis->main_device;
+    const struct lac_spans *kept = &facts->kept;
+    uint32_t device = facts->analysis->main_device;
     if (end_ns <= start_ns) {
         return 0.0;
     }
@@ -23,36 +23,35 @@ static double felt_ns(const struct lac_diagnosis *diagnosis, int64_t start_ns, i
          k < kept->count && kept->at[k].start_ns < end_ns; k++) {
         int64_t from_ns = kept->at[k].start_ns > start_ns ? kept->at[k].start_ns : start_ns;
         int64_t to_ns = kept->at[k].end_ns < end_ns ? kept->at[k].end_ns : end_ns;
-        sum_ns +=
-            (double)lac_spans_length_inside(&diagnosis->device_sets[device].idle, from_ns, to_ns);
+        sum_ns += (double)lac_spans_length_inside(&facts->device_sets[device].idle, from_ns, to_ns);
     }
     return sum_ns;
 }
 
-static int64_t batch_of(const struct lac_diagnosis *diagnosis, const struct lac_mark *wait)
+static int64_t batch_of(const struct lac_facts *facts, const struct lac_mark *wait)
 {
-    const struct lac_model *model = diagnosis->model;
+    const struct lac_model *model = facts->model;
     uint32_t row = model->slices.detail[wait->slice];
     return row < model->loader_info_count ? model->loader_infos[row].batch : -1;
 }
 
 /** The last fetch of `batch` by a worker that began before `before_ns`, or NULL. */
-static const struct lac_fetch *fetch_of(const struct lac_diagnosis *diagnosis, int64_t batch,
+static const struct lac_fetch *fetch_of(const struct lac_facts *facts, int64_t batch,
                                         int64_t before_ns)
 {
     enum { BACK = 512 }; /* more batches are never under way at once */
     uint64_t low = 0;
-    uint64_t high = diagnosis->fetch_count;
+    uint64_t high = facts->fetch_count;
     while (low < high) {
         uint64_t middle = low + (high - low) / 2;
-        if (diagnosis->fetches[middle].start_ns < before_ns) {
+        if (facts->fetches[middle].start_ns < before_ns) {
             low = middle + 1;
         } else {
             high = middle;
         }
     }
     for (uint64_t back = 1; back <= BACK && back <= low; back++) {
-        const struct lac_fetch *fetch = &diagnosis->fetches[low - back];
+        const struct lac_fetch *fetch = &facts->fetches[low - back];
         if (fetch->batch == batch && fetch->worker >= 0) {
             return fetch;
         }
@@ -60,18 +59,18 @@ static const struct lac_fetch *fetch_of(const struct lac_diagnosis *diagnosis, i
     return NULL;
 }
 
-void lac_loading_late(const struct lac_diagnosis *diagnosis, double median_ns,
+void lac_loading_late(const struct lac_facts *facts, double median_ns,
                       struct lac_late_batches *ret_late)
 {
     *ret_late = (struct lac_late_batches){.longest_first = LAC_NONE, .longest_done = LAC_NONE};
     double longest_first = 0.0;
     double longest_done = 0.0;
     int64_t batch_before = -1;
-    for (uint64_t i = 0; i < diagnosis->wait_marks.count; i++) {
-        const struct lac_mark *wait = &diagnosis->wait_marks.at[i];
-        int64_t batch = batch_of(diagnosis, wait);
+    for (uint64_t i = 0; i < facts->wait_marks.count; i++) {
+        const struct lac_mark *wait = &facts->wait_marks.at[i];
+        int64_t batch = batch_of(facts, wait);
         int64_t end_ns = wait->start_ns + wait->dur_ns;
-        double felt = felt_ns(diagnosis, wait->start_ns, end_ns);
+        double felt = felt_ns(facts, wait->start_ns, end_ns);
         bool is_first = batch == 0 && batch_before > 0;
         batch_before = batch;
         if (is_first && felt > 0.0) {
@@ -86,13 +85,12 @@ void lac_loading_late(const struct lac_diagnosis *diagnosis, double median_ns,
         if (batch < 0 || felt <= 0.0 || is_first) {
             continue;
         }
-        const struct lac_fetch *fetch = fetch_of(diagnosis, batch, end_ns);
+        const struct lac_fetch *fetch = fetch_of(facts, batch, end_ns);
         if (!fetch) {
             continue;
         }
         int64_t done_ns = fetch->start_ns + fetch->dur_ns;
-        double done =
-            felt_ns(diagnosis, done_ns > wait->start_ns ? done_ns : wait->start_ns, end_ns);
+        double done = felt_ns(facts, done_ns > wait->start_ns ? done_ns : wait->start_ns, end_ns);
         ret_late->matched_ns += felt;
         ret_late->matched_count++;
         ret_late->done_ns += done;
@@ -101,7 +99,7 @@ void lac_loading_late(const struct lac_diagnosis *diagnosis, double median_ns,
             ret_late->longest_done = wait->slice;
         }
     }
-    double steps = fmax(1.0, (double)diagnosis->analysis->step_kept_count);
+    double steps = fmax(1.0, (double)facts->analysis->step_kept_count);
     ret_late->matched_ns /= steps;
     ret_late->done_ns /= steps;
     ret_late->first_ns /= steps;

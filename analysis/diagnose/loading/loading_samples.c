@@ -86,22 +86,22 @@ static double integral(const struct lac_model *model, const struct lac_track *tr
     return sum;
 }
 
-static bool is_of_worker(const struct lac_diagnosis *diagnosis, const struct lac_loading *loading,
+static bool is_of_worker(const struct lac_facts *facts, const struct lac_loading *loading,
                          uint32_t process, int64_t tid)
 {
     for (uint32_t i = 0; i < loading->thread_count; i++) {
         if (loading->threads[i].process == process &&
-            (tid < 0 || diagnosis->model->tracks[loading->threads[i].track].tid == tid)) {
+            (tid < 0 || facts->model->tracks[loading->threads[i].track].tid == tid)) {
             return true;
         }
     }
     return false;
 }
 
-static void add_series(const struct lac_diagnosis *diagnosis, const struct lac_loading *loading,
+static void add_series(const struct lac_facts *facts, const struct lac_loading *loading,
                        const struct lac_track *track, const double window[2], struct sums *sums)
 {
-    const struct lac_model *model = diagnosis->model;
+    const struct lac_model *model = facts->model;
     int64_t tid = -1;
     enum series s = series_of(model, track, &tid);
     if (s == SERIES_COUNT || track->process >= model->process_count) {
@@ -115,20 +115,19 @@ static void add_series(const struct lac_diagnosis *diagnosis, const struct lac_l
         return;
     }
     sums->job[s] += sum;
-    if (is_of_worker(diagnosis, loading, track->process, -1)) {
+    if (is_of_worker(facts, loading, track->process, -1)) {
         sums->process[s] += sum;
     }
-    if (series_names[s].is_of_thread && is_of_worker(diagnosis, loading, track->process, tid)) {
+    if (series_names[s].is_of_thread && is_of_worker(facts, loading, track->process, tid)) {
         sums->worker[s] += sum;
     }
 }
 
 /** Threads of a worker's process with a twentieth of its time or more in that series. */
-static uint32_t threads_in(const struct lac_diagnosis *diagnosis,
-                           const struct lac_worker_thread *worker, enum series wanted,
-                           const double window[2])
+static uint32_t threads_in(const struct lac_facts *facts, const struct lac_worker_thread *worker,
+                           enum series wanted, const double window[2])
 {
-    const struct lac_model *model = diagnosis->model;
+    const struct lac_model *model = facts->model;
     double alive_ns =
         fmin(window[1], (double)worker->last_ns) - fmax(window[0], (double)worker->first_ns);
     uint32_t count = 0;
@@ -145,25 +144,25 @@ static uint32_t threads_in(const struct lac_diagnosis *diagnosis,
 }
 
 /** Threads of one worker that ran, or wanted to: most over all workers. */
-static uint32_t busy_threads(const struct lac_diagnosis *diagnosis,
-                             const struct lac_loading *loading, const double window[2])
+static uint32_t busy_threads(const struct lac_facts *facts, const struct lac_loading *loading,
+                             const double window[2])
 {
     enum { LOOKED_AT = 64 };
     uint32_t most = 0;
     for (uint32_t w = 0; w < loading->thread_count && w < LOOKED_AT; w++) {
-        uint32_t ran = threads_in(diagnosis, &loading->threads[w], ON_CORE, window);
-        uint32_t wanted = threads_in(diagnosis, &loading->threads[w], READY, window);
+        uint32_t ran = threads_in(facts, &loading->threads[w], ON_CORE, window);
+        uint32_t wanted = threads_in(facts, &loading->threads[w], READY, window);
         most = ran > most ? ran : most;
         most = wanted > most ? wanted : most;
     }
     return most;
 }
 
-void lac_loading_sample(const struct lac_diagnosis *diagnosis, const struct lac_loading *loading,
+void lac_loading_sample(const struct lac_facts *facts, const struct lac_loading *loading,
                         struct lac_loading_samples *ret_samples)
 {
-    const struct lac_model *model = diagnosis->model;
-    const struct lac_spans *kept = &diagnosis->kept;
+    const struct lac_model *model = facts->model;
+    const struct lac_spans *kept = &facts->kept;
     *ret_samples = (struct lac_loading_samples){0};
     const double window[2] = {(double)kept->at[0].start_ns,
                               (double)kept->at[kept->count - 1].end_ns};
@@ -178,7 +177,7 @@ void lac_loading_sample(const struct lac_diagnosis *diagnosis, const struct lac_
     }
     for (uint32_t t = 0; t < model->track_count; t++) {
         if (model->tracks[t].kind == LAC_TRACK_COUNTER) {
-            add_series(diagnosis, loading, &model->tracks[t], window, &sums);
+            add_series(facts, loading, &model->tracks[t], window, &sums);
         }
     }
     ret_samples->job_cores = sums.job[ON_CORE] / 100.0 / length_ns;
@@ -199,6 +198,6 @@ void lac_loading_sample(const struct lac_diagnosis *diagnosis, const struct lac_
             fmax(0.0, sums.process[ON_CORE] - sums.worker[ON_CORE]) / 100.0 / sums.worker_ns;
         ret_samples->other_ready =
             fmax(0.0, sums.process[READY] - sums.worker[READY]) / 100.0 / sums.worker_ns;
-        ret_samples->busy_threads = busy_threads(diagnosis, loading, window);
+        ret_samples->busy_threads = busy_threads(facts, loading, window);
     }
 }

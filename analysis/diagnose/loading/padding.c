@@ -19,12 +19,12 @@ bool lac_is_count_of_padding(const struct lac_model *model, uint32_t slice)
 }
 
 /** Each loader.padding stands inside a loader.tokens: the slice before it. */
-struct lac_padding lac_padding_count(const struct lac_diagnosis *diagnosis)
+struct lac_padding lac_padding_count(const struct lac_facts *facts)
 {
-    const struct lac_model *model = diagnosis->model;
+    const struct lac_model *model = facts->model;
     struct lac_padding counted = {0, 0.0, 0.0};
-    for (uint64_t i = 0; i < diagnosis->loader_parts.count; i++) {
-        uint32_t slice = diagnosis->loader_parts.at[i].slice;
+    for (uint64_t i = 0; i < facts->loader_parts.count; i++) {
+        uint32_t slice = facts->loader_parts.at[i].slice;
         if (slice == 0 || !is_named(model, slice, "loader.padding") ||
             !is_named(model, slice - 1, "loader.tokens") ||
             lac_model_track_of(model, slice) != lac_model_track_of(model, slice - 1)) {
@@ -42,27 +42,27 @@ struct lac_padding lac_padding_count(const struct lac_diagnosis *diagnosis)
 }
 
 /** Batches that the training took in a step; 0 when that is no whole number. */
-static double batches_a_step(const struct lac_diagnosis *diagnosis)
+static double batches_a_step(const struct lac_facts *facts)
 {
     uint64_t taken = 0;
-    for (uint64_t i = 0; i < diagnosis->wait_marks.count; i++) {
-        const struct lac_mark *wait = &diagnosis->wait_marks.at[i];
+    for (uint64_t i = 0; i < facts->wait_marks.count; i++) {
+        const struct lac_mark *wait = &facts->wait_marks.at[i];
         int64_t end_ns = wait->start_ns + wait->dur_ns;
-        taken += lac_spans_length_inside(&diagnosis->kept, end_ns - 1, end_ns) > 0;
+        taken += lac_spans_length_inside(&facts->kept, end_ns - 1, end_ns) > 0;
     }
-    double mean = (double)taken / (double)diagnosis->analysis->step_kept_count;
+    double mean = (double)taken / (double)facts->analysis->step_kept_count;
     return fabs(mean - round(mean)) <= WHOLE_MAX * round(mean) ? round(mean) : 0.0;
 }
 
-void lac_padding_measure(const struct lac_diagnosis *diagnosis)
+void lac_padding_measure(const struct lac_facts *facts)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
-    struct lac_padding counted = lac_padding_count(diagnosis);
+    struct lac_analysis *analysis = facts->analysis;
+    struct lac_padding counted = lac_padding_count(facts);
     if (counted.batches < COUNTED_MIN) {
         return;
     }
     analysis->padding_pct = 100.0 * counted.padding / counted.positions;
-    double batches = batches_a_step(diagnosis);
+    double batches = batches_a_step(facts);
     double tokens = (counted.positions - counted.padding) / (double)counted.batches;
     if (isfinite(analysis->throughput_per_s) && batches > 0.0 && tokens > 0.0) {
         analysis->throughput_unit = "tokens";
@@ -70,10 +70,10 @@ void lac_padding_measure(const struct lac_diagnosis *diagnosis)
     }
 }
 
-void lac_padding_take_setting(const struct lac_diagnosis *diagnosis)
+void lac_padding_take_setting(const struct lac_facts *facts)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
-    double said_pct = lac_setting_real(diagnosis, "settings", "padding_pct");
+    struct lac_analysis *analysis = facts->analysis;
+    double said_pct = lac_setting_real(facts, "settings", "padding_pct");
     if (isnan(analysis->padding_pct) && said_pct >= 0.0 && said_pct <= 100.0) {
         analysis->padding_pct = said_pct;
     }

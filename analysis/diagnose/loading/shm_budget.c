@@ -12,15 +12,13 @@ static double room_of(const struct lac_loading *loading, int32_t workers)
     return (double)workers * (double)loading->prefetch * (double)loading->batch_bytes;
 }
 
-void lac_shm_budget(const struct lac_diagnosis *diagnosis, struct lac_shm_budget *ret_room)
+void lac_shm_budget(const struct lac_facts *facts, struct lac_shm_budget *ret_room)
 {
-    const struct lac_loading *loading = diagnosis->loading;
-    int64_t limit = lac_setting_count(diagnosis, "host", "memory_limit_bytes", INT64_MAX / 16);
-    int64_t available =
-        lac_setting_count(diagnosis, "host", "memory_available_bytes", INT64_MAX / 16);
+    const struct lac_loading *loading = facts->loading;
+    int64_t limit = lac_setting_count(facts, "host", "memory_limit_bytes", INT64_MAX / 16);
+    int64_t available = lac_setting_count(facts, "host", "memory_available_bytes", INT64_MAX / 16);
     *ret_room = (struct lac_shm_budget){
-        .shm_free_bytes =
-            lac_setting_count(diagnosis, "host", "dev_shm_free_bytes", INT64_MAX / 16),
+        .shm_free_bytes = lac_setting_count(facts, "host", "dev_shm_free_bytes", INT64_MAX / 16),
         .memory_bytes = limit > 0 && (available < 0 || limit < available) ? limit : available,
         .workers_most = INT32_MAX};
     if (!loading || loading->batch_bytes <= 0 || loading->is_threads) {
@@ -39,16 +37,16 @@ void lac_shm_budget(const struct lac_diagnosis *diagnosis, struct lac_shm_budget
     }
 }
 
-const char *lac_shm_budget_text(const struct lac_diagnosis *diagnosis, int32_t workers)
+const char *lac_shm_budget_text(const struct lac_facts *facts, int32_t workers)
 {
-    const struct lac_loading *loading = diagnosis->loading;
+    const struct lac_loading *loading = facts->loading;
     struct lac_shm_budget room;
-    lac_shm_budget(diagnosis, &room);
+    lac_shm_budget(facts, &room);
     if (!loading || loading->batch_bytes <= 0 || room.shm_free_bytes < 0 || loading->is_threads) {
         return "";
     }
     double bytes = room_of(loading, workers);
-    return lac_texts_add(&diagnosis->analysis->texts,
+    return lac_texts_add(&facts->analysis->texts,
                          " %s x %lld batches x %s of shared memory: %s of the %s that are free in "
                          "/dev/shm.",
                          lac_format_count(workers, "worker").text, (long long)loading->prefetch,

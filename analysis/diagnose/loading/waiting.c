@@ -19,11 +19,11 @@ static bool returns(const struct lac_analysis *analysis)
     return felt[0] >= TIMES && felt[1] >= TIMES;
 }
 
-enum lac_waiting lac_waiting_for_data(const struct lac_diagnosis *diagnosis)
+enum lac_waiting lac_waiting_for_data(const struct lac_facts *facts)
 {
-    const struct lac_analysis *analysis = diagnosis->analysis;
-    double starved_pct = lac_pct_of_step(diagnosis, diagnosis->time->starved_ns);
-    if (!analysis->loader.is_present || !diagnosis->loading || starved_pct < STARVED_LEAST_PCT) {
+    const struct lac_analysis *analysis = facts->analysis;
+    double starved_pct = lac_pct_of_step(facts, facts->time->starved_ns);
+    if (!analysis->loader.is_present || !facts->loading || starved_pct < STARVED_LEAST_PCT) {
         return LAC_WAITING_NOT;
     }
     if (starved_pct >= STARVED_PCT) {

@@ -35,11 +35,11 @@ static void add_piece(struct pieces *pieces, int64_t start_ns, int64_t dur_ns, i
 }
 
 /** Items of workers where they were recorded, else their batches. */
-static void collect(const struct lac_diagnosis *diagnosis, struct pieces *pieces)
+static void collect(const struct lac_facts *facts, struct pieces *pieces)
 {
-    const struct lac_model *model = diagnosis->model;
-    for (uint64_t i = 0; i < diagnosis->loader_parts.count; i++) {
-        const struct lac_mark *mark = &diagnosis->loader_parts.at[i];
+    const struct lac_model *model = facts->model;
+    for (uint64_t i = 0; i < facts->loader_parts.count; i++) {
+        const struct lac_mark *mark = &facts->loader_parts.at[i];
         uint32_t row = model->slices.detail[mark->slice];
         bool is_item =
             strcmp(lac_model_str(model, model->slices.name[mark->slice]), "loader.item") == 0;
@@ -51,8 +51,8 @@ static void collect(const struct lac_diagnosis *diagnosis, struct pieces *pieces
         return;
     }
     pieces->count = 0;
-    for (uint64_t i = 0; i < diagnosis->fetch_count; i++) {
-        const struct lac_fetch *fetch = &diagnosis->fetches[i];
+    for (uint64_t i = 0; i < facts->fetch_count; i++) {
+        const struct lac_fetch *fetch = &facts->fetches[i];
         if (fetch->worker >= 0) {
             add_piece(pieces, fetch->start_ns, fetch->dur_ns, fetch->cpu_ns);
         }
@@ -195,21 +195,20 @@ static double median_beside(const struct pieces *pieces, double least, double mo
     return scratch[(count - 1) / 2];
 }
 
-enum lac_status lac_worker_turns_measure(const struct lac_diagnosis *diagnosis,
-                                         struct lac_turns *ret_turns)
+enum lac_status lac_worker_turns_measure(const struct lac_facts *facts, struct lac_turns *ret_turns)
 {
     *ret_turns = (struct lac_turns){.cpu_cores = (double)NAN,
                                     .spaced_pct = (double)NAN,
                                     .alone_ns = (double)NAN,
                                     .beside_ns = (double)NAN,
                                     .beside_workers = (double)NAN};
-    uint64_t most = diagnosis->loader_parts.count + diagnosis->fetch_count;
+    uint64_t most = facts->loader_parts.count + facts->fetch_count;
     most = most < PIECES_MAX ? most : PIECES_MAX;
     struct pieces pieces = {.at = malloc((most + 1) * sizeof *pieces.at)};
     double *scratch = malloc((most + 1) * sizeof *scratch);
     enum lac_status status = pieces.at && scratch ? LAC_OK : LAC_ERR_NOMEM;
     if (!status) {
-        collect(diagnosis, &pieces);
+        collect(facts, &pieces);
     }
     if (!status && pieces.count >= PIECES_MIN) {
         status = count_beside(&pieces);
@@ -253,9 +252,9 @@ static bool is_something_else(const struct lac_loading *loading)
     return waits_for_cores || reads || waits_in_reads;
 }
 
-enum lac_serialization lac_serialization_of(const struct lac_diagnosis *diagnosis)
+enum lac_serialization lac_serialization_of(const struct lac_facts *facts)
 {
-    const struct lac_loading *loading = diagnosis->loading;
+    const struct lac_loading *loading = facts->loading;
     const struct lac_turns *turns = &loading->turns;
     /* two are evenly apart by chance sooner than more are */
     uint64_t ends_min = loading->workers > 2 ? ENDS_MIN : ENDS_OF_TWO_MIN;
@@ -281,7 +280,7 @@ enum lac_serialization lac_serialization_of(const struct lac_diagnosis *diagnosi
         turns->spread_ns >= SPREAD_MIN * turns->between_ns) {
         return LAC_SERIAL_ONE_BY_ONE;
     }
-    bool has_cores = diagnosis->settings.allowed_cores >= 2;
+    bool has_cores = facts->settings.allowed_cores >= 2;
     bool is_one_core = turns->cpu_cores >= ONE_CORE_MIN && turns->cpu_cores <= ONE_CORE_MAX &&
                        turns->spaced_pct >= SPACED_PCT_MIN;
     return has_cores && is_one_core && turns->alone_count < ALONE_MIN ? LAC_SERIAL_ONE_CORE

@@ -2,7 +2,7 @@
 
 #include "analysis/diagnose/ranks/ranks.h"
 
-#include "analysis/diagnose/facts/diagnosis.h"
+#include "analysis/diagnose/facts/facts.h"
 #include "analysis/diagnose/ranks/ranks_private.h"
 #include "analysis/diagnose/result/texts.h"
 
@@ -33,10 +33,10 @@ static void fill_facts(struct lac_run *run, const struct lac_rank_table *const *
     }
 }
 
-int64_t lac_rank_wait_per_step_ns(const struct lac_rank_facts *facts)
+int64_t lac_rank_wait_per_step_ns(const struct lac_rank_facts *rank_facts)
 {
-    return facts->step_count >= 3 && facts->wait_ns != LAC_UNKNOWN_NS
-               ? facts->wait_ns / facts->step_count
+    return rank_facts->step_count >= 3 && rank_facts->wait_ns != LAC_UNKNOWN_NS
+               ? rank_facts->wait_ns / rank_facts->step_count
                : LAC_UNKNOWN_NS;
 }
 
@@ -56,10 +56,10 @@ static void split(struct lac_run *run, const struct lac_rank_table *const *table
                   const struct lac_rank_group *group)
 {
     for (uint32_t m = 0; m < group->member_count; m++) {
-        struct lac_rank_facts *facts = &run->ranks[group->members[m]];
-        if (!facts->is_matched) {
-            facts->is_matched = true;
-            facts->wait_ns = facts->transfer_ns = 0;
+        struct lac_rank_facts *rank_facts = &run->ranks[group->members[m]];
+        if (!rank_facts->is_matched) {
+            rank_facts->is_matched = true;
+            rank_facts->wait_ns = rank_facts->transfer_ns = 0;
         }
     }
     for (uint64_t i = 0; i < group->count; i++) {
@@ -74,9 +74,10 @@ static void split(struct lac_run *run, const struct lac_rank_table *const *table
         }
         for (uint32_t m = 0; m < group->member_count; m++) {
             const struct lac_collective *it = lac_rank_collective(tables, group, m, i);
-            struct lac_rank_facts *facts = &run->ranks[group->members[m]];
-            facts->transfer_ns = lac_sum_ns(facts->transfer_ns, transfer_ns);
-            facts->wait_ns = lac_sum_ns(facts->wait_ns, it->end_ns - it->start_ns - transfer_ns);
+            struct lac_rank_facts *rank_facts = &run->ranks[group->members[m]];
+            rank_facts->transfer_ns = lac_sum_ns(rank_facts->transfer_ns, transfer_ns);
+            rank_facts->wait_ns =
+                lac_sum_ns(rank_facts->wait_ns, it->end_ns - it->start_ns - transfer_ns);
         }
         run->ranks[group->members[last]].last_count++;
     }

@@ -76,7 +76,7 @@ struct lac_run {
 };
 
 /** Waiting of a rank for each of its steps; LAC_UNKNOWN_NS below three steps, or unmatched. */
-int64_t lac_rank_wait_per_step_ns(const struct lac_rank_facts *facts);
+int64_t lac_rank_wait_per_step_ns(const struct lac_rank_facts *rank_facts);
 
 /** Join tables. @return LAC_OK or LAC_ERR_NOMEM. O(collectives of all ranks, with a logarithm) */
 LAC_MUST_USE enum lac_status lac_ranks_join(const struct lac_rank_table *const *tables,

@@ -5,7 +5,7 @@
  * shifted; a rank that never agrees belongs to another group, or cannot be told.
  */
 
-#include "analysis/diagnose/facts/diagnosis.h"
+#include "analysis/diagnose/facts/facts.h"
 #include "analysis/diagnose/ranks/ranks_private.h"
 
 #include <stdint.h>

@@ -10,7 +10,7 @@
  *   straggler.c     who is late, why, and what it costs
  */
 
-#include "analysis/diagnose/facts/diagnosis.h"
+#include "analysis/diagnose/facts/facts.h"
 #include "analysis/diagnose/ranks/ranks.h"            // IWYU pragma: export
 #include "analysis/diagnose/ranks/ranks_thresholds.h" // IWYU pragma: export
 

@@ -1,7 +1,7 @@
 /* The run played again: each rank's own time between collectives, and collectives that begin when
  * their last rank is there. */
 
-#include "analysis/diagnose/facts/diagnosis.h"
+#include "analysis/diagnose/facts/facts.h"
 #include "analysis/diagnose/ranks/ranks_private.h"
 
 #include <stdint.h>

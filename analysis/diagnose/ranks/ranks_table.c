@@ -34,12 +34,12 @@ static void take_kernels(struct lac_rank_table *table, const struct lac_model *m
 {
     table->kernel_count = analysis->kernel_count;
     for (uint32_t row = 0; row < analysis->kernel_name_count; row++) {
-        const struct lac_kernel_facts *facts = &analysis->kernels[row];
-        if (!facts->names.is_comm && table->kernel_kept_count < LAC_RANK_KERNELS_MAX) {
-            table->kernels[table->kernel_kept_count++] =
-                (struct lac_rank_kernel){.name_hash = hash_text(lac_model_str(model, facts->name)),
-                                         .count = facts->count,
-                                         .total_ns = facts->total_ns};
+        const struct lac_kernel_facts *kernel_facts = &analysis->kernels[row];
+        if (!kernel_facts->names.is_comm && table->kernel_kept_count < LAC_RANK_KERNELS_MAX) {
+            table->kernels[table->kernel_kept_count++] = (struct lac_rank_kernel){
+                .name_hash = hash_text(lac_model_str(model, kernel_facts->name)),
+                .count = kernel_facts->count,
+                .total_ns = kernel_facts->total_ns};
         }
     }
 }

@@ -446,13 +446,14 @@ static void exposed_wait(struct lateness *l, int64_t *ret_low_ns, int64_t *ret_h
     for (int is_high = 0; is_high < 2; is_high++) {
         uint32_t count = 0;
         for (uint32_t r = 0; r < l->run->rank_count; r++) {
-            const struct lac_rank_facts *facts = &l->run->ranks[r];
-            if (r == l->run->late || !facts->is_matched) {
+            const struct lac_rank_facts *rank_facts = &l->run->ranks[r];
+            if (r == l->run->late || !rank_facts->is_matched) {
                 continue;
             }
             int64_t exposed_ns = l->tables[r]->partition_ns[LAC_PART_EXPOSED_COMM];
-            int64_t low_ns = exposed_ns > facts->transfer_ns ? exposed_ns - facts->transfer_ns : 0;
-            int64_t high_ns = exposed_ns < facts->wait_ns ? exposed_ns : facts->wait_ns;
+            int64_t low_ns =
+                exposed_ns > rank_facts->transfer_ns ? exposed_ns - rank_facts->transfer_ns : 0;
+            int64_t high_ns = exposed_ns < rank_facts->wait_ns ? exposed_ns : rank_facts->wait_ns;
             l->scratch[count++] = is_high ? high_ns : low_ns;
         }
         *(is_high ? ret_high_ns : ret_low_ns) = lac_median_ns(l->scratch, count);

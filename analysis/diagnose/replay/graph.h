@@ -19,7 +19,7 @@
  * Cost: 100 bytes a node, at most LAC_GRAPH_OPS_MAX operations; 20 ns a node and round.
  */
 
-#include "analysis/diagnose/facts/diagnosis.h"       // IWYU pragma: export
+#include "analysis/diagnose/facts/facts.h"           // IWYU pragma: export
 #include "analysis/diagnose/replay/what_if_replay.h" // IWYU pragma: export
 
 enum {
@@ -120,8 +120,7 @@ struct lac_graph {
  *
  * @param ret_graph NULL when the trace does not show who launched what, or too few steps
  */
-LAC_MUST_USE enum lac_status lac_graph_build(struct lac_diagnosis *diagnosis,
-                                             struct lac_graph **ret_graph);
+LAC_MUST_USE enum lac_status lac_graph_build(struct lac_facts *facts, struct lac_graph **ret_graph);
 void lac_graph_destroy(struct lac_graph *graph);
 
 /** An ordinal's recorded operation; NULL when it was launched too long before the window. */

@@ -87,21 +87,20 @@ static enum lac_status build(struct lac_graph_builder *builder)
     return LAC_OK;
 }
 
-enum lac_status lac_graph_build(struct lac_diagnosis *diagnosis, struct lac_graph **ret_graph)
+enum lac_status lac_graph_build(struct lac_facts *facts, struct lac_graph **ret_graph)
 {
-    const struct lac_analysis *analysis = diagnosis->analysis;
+    const struct lac_analysis *analysis = facts->analysis;
     *ret_graph = NULL;
-    if (diagnosis->main_host == LAC_NONE || analysis->main_device == LAC_NONE ||
-        !diagnosis->has_api || analysis->step_kept_count < STEPS_MIN) {
+    if (facts->main_host == LAC_NONE || analysis->main_device == LAC_NONE || !facts->has_api ||
+        analysis->step_kept_count < STEPS_MIN) {
         return LAC_OK;
     }
     struct lac_graph *graph = calloc(1, sizeof *graph);
     if (!graph) {
         return LAC_ERR_NOMEM;
     }
-    struct lac_graph_builder builder = {.diagnosis = diagnosis,
-                                        .graph = graph,
-                                        .process = diagnosis->hosts[diagnosis->main_host].process};
+    struct lac_graph_builder builder = {
+        .facts = facts, .graph = graph, .process = facts->hosts[facts->main_host].process};
     enum lac_status status = build(&builder);
     release(&builder);
     if (status || !builder.is_usable) {

@@ -19,7 +19,7 @@ struct lac_graph_call {
 };
 
 struct lac_graph_builder {
-    struct lac_diagnosis *diagnosis;
+    struct lac_facts *facts;
     struct lac_graph *graph;
     uint32_t process;
     struct lac_graph_call *calls; /**< calls by slice, then waits */

@@ -39,11 +39,11 @@ static void find_fetches(struct lac_graph_builder *builder, const struct lac_fet
                          uint64_t count)
 {
     struct lac_graph *graph = builder->graph;
-    const struct lac_loader_facts *loader = &builder->diagnosis->analysis->loader;
+    const struct lac_loader_facts *loader = &builder->facts->analysis->loader;
     for (uint32_t c = builder->api_count; c < builder->call_count; c++) {
         const struct lac_graph_call *wait = &builder->calls[c];
         struct lac_graph_batch *batch = &graph->batches[wait->batch];
-        int64_t number = batch_of(builder->diagnosis->model, wait->slice);
+        int64_t number = batch_of(builder->facts->model, wait->slice);
         const struct lac_fetch *fetch = fetch_of(ordered, count, number);
         batch->begin_node = wait->begin_node;
         batch->taken_node = wait->end_node;
@@ -129,27 +129,27 @@ static void measure_pace(struct lac_graph *graph)
 enum lac_status lac_graph_loader(struct lac_graph_builder *builder)
 {
     struct lac_graph *graph = builder->graph;
-    const struct lac_diagnosis *diagnosis = builder->diagnosis;
+    const struct lac_facts *facts = builder->facts;
     int64_t ahead =
-        lac_setting_count(diagnosis, "settings", "prefetch_factor", LAC_PREFETCH_FACTOR_MAX);
+        lac_setting_count(facts, "settings", "prefetch_factor", LAC_PREFETCH_FACTOR_MAX);
     graph->prefetch_factor = ahead > 0 ? (uint32_t)ahead : LAC_PREFETCH_FACTOR;
-    graph->workers = diagnosis->analysis->loader.num_workers;
+    graph->workers = facts->analysis->loader.num_workers;
     graph->batches = calloc((size_t)graph->batch_count + 1, sizeof *graph->batches);
-    struct lac_fetch *ordered = malloc(((size_t)diagnosis->fetch_count + 1) * sizeof *ordered);
+    struct lac_fetch *ordered = malloc(((size_t)facts->fetch_count + 1) * sizeof *ordered);
     enum lac_status status = graph->batches && ordered ? LAC_OK : LAC_ERR_NOMEM;
     if (!status) {
-        for (uint64_t i = 0; i < diagnosis->fetch_count; i++) {
-            ordered[i] = diagnosis->fetches[i];
+        for (uint64_t i = 0; i < facts->fetch_count; i++) {
+            ordered[i] = facts->fetches[i];
         }
-        if (diagnosis->fetch_count > 1) {
-            qsort(ordered, diagnosis->fetch_count, sizeof *ordered, lac_fetch_by_batch);
+        if (facts->fetch_count > 1) {
+            qsort(ordered, facts->fetch_count, sizeof *ordered, lac_fetch_by_batch);
         }
-        find_fetches(builder, ordered, diagnosis->fetch_count);
+        find_fetches(builder, ordered, facts->fetch_count);
         status = graph->batch_count > 0 ? measure_hand_over(graph) : LAC_OK;
     }
     free(ordered);
     /* waits that the device hardly felt are for handing over, not for the loader's pace */
-    bool is_limit = diagnosis->time && diagnosis->time->is_starving;
+    bool is_limit = facts->time && facts->time->is_starving;
     if (!status && !graph->has_fetches && graph->workers != 0 && is_limit) {
         measure_pace(graph);
     }

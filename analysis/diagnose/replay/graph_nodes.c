@@ -121,7 +121,7 @@ static void follow(struct lac_graph *graph, struct thread_ends *ends, uint32_t t
 static enum lac_status make_nodes(struct lac_graph_builder *builder, const struct drafts *drafts)
 {
     struct lac_graph *graph = builder->graph;
-    uint32_t tracks = builder->diagnosis->model->recorded_track_count;
+    uint32_t tracks = builder->facts->model->recorded_track_count;
     struct thread_ends ends = {.last = malloc(tracks * sizeof *ends.last), .latest = LAC_NONE};
     graph->nodes = calloc((size_t)drafts->count + 1, sizeof *graph->nodes);
     if (!ends.last || !graph->nodes) {

@@ -216,7 +216,7 @@ static void depend(struct lac_graph *graph, uint32_t op, uint32_t other)
 static enum lac_status follow_events(struct lac_graph_builder *builder, struct events *events)
 {
     struct lac_graph *graph = builder->graph;
-    uint32_t tracks = builder->diagnosis->model->recorded_track_count;
+    uint32_t tracks = builder->facts->model->recorded_track_count;
     uint8_t *is_told = calloc(tracks, 1);
     enum lac_status status = is_told ? LAC_OK : LAC_ERR_NOMEM;
     uint32_t launched = 0;

@@ -173,7 +173,7 @@ static void wait_for(struct walk *walk, const struct lac_graph_call *call, uint3
 /** A synchronisation: of an event, of everything, or of a stream. */
 static enum lac_status see_sync(struct walk *walk, const struct lac_graph_call *call)
 {
-    const struct lac_model *model = walk->builder->diagnosis->model;
+    const struct lac_model *model = walk->builder->facts->model;
     const char *name = lac_model_str(model, model->slices.name[call->slice]);
     uint32_t stream = walk->last_stream[call->track];
     uint32_t op = LAC_NONE;
@@ -212,7 +212,7 @@ static void see_copy(struct walk *walk, const struct lac_graph_call *call)
 
 static enum lac_status see_call(struct walk *walk, const struct lac_graph_call *call)
 {
-    const struct lac_model *model = walk->builder->diagnosis->model;
+    const struct lac_model *model = walk->builder->facts->model;
     struct lac_graph *graph = walk->builder->graph;
     while (walk->launched < graph->op_count &&
            graph->ops[walk->launched].launch_ns < call->start_ns) {
@@ -349,7 +349,7 @@ static void make_room(struct lac_graph_builder *builder, uint32_t stream)
 static enum lac_status see_calls(struct lac_graph_builder *builder)
 {
     struct lac_graph *graph = builder->graph;
-    uint32_t tracks = builder->diagnosis->model->recorded_track_count;
+    uint32_t tracks = builder->facts->model->recorded_track_count;
     struct walk walk = {.builder = builder,
                         .tails = malloc((graph->stream_count + 1) * sizeof *walk.tails),
                         .last_stream = malloc(tracks * sizeof *walk.last_stream)};

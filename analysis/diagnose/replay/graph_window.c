@@ -59,7 +59,7 @@ static uint32_t first_step(const struct lac_analysis *analysis, uint32_t *ret_en
 /** Steps of the window, as many as the bounds allow, in whole cycles of the workers. */
 static bool choose_steps(struct lac_graph_builder *builder, uint64_t operations_max)
 {
-    const struct lac_analysis *analysis = builder->diagnosis->analysis;
+    const struct lac_analysis *analysis = builder->facts->analysis;
     struct lac_graph *graph = builder->graph;
     int32_t workers = analysis->loader.num_workers;
     uint32_t cycle = workers > 1 && workers <= 64 ? (uint32_t)workers : 1;
@@ -89,10 +89,10 @@ static bool choose_steps(struct lac_graph_builder *builder, uint64_t operations_
 
 static bool is_ours(const struct lac_graph_builder *builder, uint32_t track)
 {
-    const struct lac_diagnosis *diagnosis = builder->diagnosis;
-    const struct lac_track *at = &diagnosis->model->tracks[track];
+    const struct lac_facts *facts = builder->facts;
+    const struct lac_track *at = &facts->model->tracks[track];
     return at->kind == LAC_TRACK_THREAD && at->process == builder->process &&
-           (diagnosis->track_flags[track] & (LAC_TRACK_LAUNCHES | LAC_TRACK_TRAINS)) != 0;
+           (facts->track_flags[track] & (LAC_TRACK_LAUNCHES | LAC_TRACK_TRAINS)) != 0;
 }
 
 static enum lac_status add_call(struct lac_graph_builder *builder, struct lac_graph_call call)
@@ -113,12 +113,12 @@ static enum lac_status add_call(struct lac_graph_builder *builder, struct lac_gr
 /** Calls that launch, wait, allocate or load; the others are work between them. */
 static bool call_of(struct lac_graph_builder *builder, uint64_t slice, struct lac_graph_call *call)
 {
-    struct lac_diagnosis *diagnosis = builder->diagnosis;
-    const struct lac_slices *slices = &diagnosis->model->slices;
+    struct lac_facts *facts = builder->facts;
+    const struct lac_slices *slices = &facts->model->slices;
     if (slices->kind[slice] != LAC_SLICE_API) {
         return false;
     }
-    enum lac_api_class op_class = lac_api_class_of(diagnosis, slices->name[slice]);
+    enum lac_api_class op_class = lac_api_class_of(facts, slices->name[slice]);
     bool is_short_look_up = op_class == LAC_API_MODULE && slices->dur_ns[slice] < MODULE_MIN_NS;
     if (op_class == LAC_API_OTHER || is_short_look_up) {
         return false;
@@ -134,7 +134,7 @@ static bool call_of(struct lac_graph_builder *builder, uint64_t slice, struct la
 
 static enum lac_status collect_calls(struct lac_graph_builder *builder)
 {
-    const struct lac_model *model = builder->diagnosis->model;
+    const struct lac_model *model = builder->facts->model;
     const struct lac_slices *slices = &model->slices;
     for (uint32_t t = 0; t < model->recorded_track_count; t++) {
         if (!is_ours(builder, t)) {
@@ -163,7 +163,7 @@ static enum lac_status collect_calls(struct lac_graph_builder *builder)
 /** Waits for batches of the training process, among the calls. */
 static enum lac_status collect_waits(struct lac_graph_builder *builder)
 {
-    const struct lac_marks *marks = &builder->diagnosis->wait_marks;
+    const struct lac_marks *marks = &builder->facts->wait_marks;
     struct lac_graph *graph = builder->graph;
     uint32_t count = 0;
     for (uint64_t i = 0; i < marks->count; i++) {
@@ -210,13 +210,13 @@ static uint32_t call_with_slice(const struct lac_graph_builder *builder, uint32_
 static bool operation_of(const struct lac_graph_builder *builder, uint64_t slice, bool is_main,
                          struct lac_graph_op *op)
 {
-    const struct lac_diagnosis *diagnosis = builder->diagnosis;
-    const struct lac_slices *slices = &diagnosis->model->slices;
+    const struct lac_facts *facts = builder->facts;
+    const struct lac_slices *slices = &facts->model->slices;
     uint32_t call = slices->link[slice];
     bool is_known = call != LAC_NONE && slices->kind[call] == LAC_SLICE_API;
     if (is_known) {
-        uint32_t track = lac_model_track_of(diagnosis->model, call);
-        is_known = track < diagnosis->model->recorded_track_count && is_ours(builder, track);
+        uint32_t track = lac_model_track_of(facts->model, call);
+        is_known = track < facts->model->recorded_track_count && is_ours(builder, track);
     }
     if (!is_known && !is_main) {
         return false;
@@ -227,7 +227,7 @@ static bool operation_of(const struct lac_graph_builder *builder, uint64_t slice
     op->call = is_known ? call_with_slice(builder, call) : LAC_NONE;
     op->slice = (uint32_t)slice;
     int64_t bytes = -1;
-    op->op_class = (uint8_t)lac_op_class_of(diagnosis, slice, &bytes);
+    op->op_class = (uint8_t)lac_op_class_of(facts, slice, &bytes);
     return true;
 }
 
@@ -244,9 +244,9 @@ static void launched_before(struct lac_graph *graph, uint32_t first)
 static enum lac_status collect_stream(struct lac_graph_builder *builder, uint32_t track,
                                       int64_t from_ns)
 {
-    const struct lac_diagnosis *diagnosis = builder->diagnosis;
-    const struct lac_model *model = diagnosis->model;
-    const struct lac_analysis *analysis = diagnosis->analysis;
+    const struct lac_facts *facts = builder->facts;
+    const struct lac_model *model = facts->model;
+    const struct lac_analysis *analysis = facts->analysis;
     struct lac_graph *graph = builder->graph;
     int64_t length_ns = graph->end_ns - graph->start_ns;
     bool is_main = model->tracks[track].device == analysis->devices[analysis->main_device].id;
@@ -297,7 +297,7 @@ static int by_launch(const void *a, const void *b)
 /** Operations that were launched in the window and as long before it as two steps are. */
 static enum lac_status collect_operations(struct lac_graph_builder *builder)
 {
-    const struct lac_model *model = builder->diagnosis->model;
+    const struct lac_model *model = builder->facts->model;
     struct lac_graph *graph = builder->graph;
     int64_t length_ns = graph->end_ns - graph->start_ns;
     int64_t before_ns = 2 * (length_ns / graph->step_count);
@@ -305,7 +305,7 @@ static enum lac_status collect_operations(struct lac_graph_builder *builder)
     graph->ops = malloc(LAC_GRAPH_KEPT_OPS_MAX * sizeof *graph->ops);
     enum lac_status status = graph->ops ? LAC_OK : LAC_ERR_NOMEM;
     for (uint32_t t = 0; t < model->recorded_track_count && !status; t++) {
-        if (builder->diagnosis->track_flags[t] & LAC_TRACK_HAS_GPU) {
+        if (builder->facts->track_flags[t] & LAC_TRACK_HAS_GPU) {
             status = collect_stream(builder, t, from_ns);
         }
     }

@@ -46,17 +46,17 @@ static enum lac_status usual_segment(const struct lac_graph *graph, double *ret_
  */
 static bool loads_module(const struct lac_graph_builder *builder, const struct lac_graph_call *call)
 {
-    const struct lac_diagnosis *diagnosis = builder->diagnosis;
+    const struct lac_facts *facts = builder->facts;
     if (call->api_class != LAC_API_LAUNCH || call->last_op == LAC_NONE ||
         call->end_ns - call->start_ns < FIRST_LAUNCH_MIN_NS) {
         return false;
     }
     uint32_t slice = builder->graph->ops[call->last_op].slice;
-    if (diagnosis->model->slices.kind[slice] != LAC_SLICE_KERNEL) {
+    if (facts->model->slices.kind[slice] != LAC_SLICE_KERNEL) {
         return false;
     }
-    uint32_t row = diagnosis->kernel_row[diagnosis->model->slices.name[slice]];
-    return row != LAC_NONE && diagnosis->analysis->kernels[row].first_slice == slice;
+    uint32_t row = facts->kernel_row[facts->model->slices.name[slice]];
+    return row != LAC_NONE && facts->analysis->kernels[row].first_slice == slice;
 }
 
 /** Whether a call launched a conversion: without those it is not made. */
@@ -122,9 +122,9 @@ static void name_work(const struct lac_graph_builder *builder, struct lac_node *
 }
 
 /** Marks the host's work in the optimizer. */
-static void mark_optimizer(const struct lac_diagnosis *diagnosis, struct lac_graph *graph)
+static void mark_optimizer(const struct lac_facts *facts, struct lac_graph *graph)
 {
-    const struct lac_marks *marks = &diagnosis->optimizer_marks;
+    const struct lac_marks *marks = &facts->optimizer_marks;
     uint64_t next = 0;
     int64_t end_ns = INT64_MIN;
     for (uint32_t n = 0; n < graph->node_count; n++) {
@@ -141,7 +141,7 @@ static void mark_optimizer(const struct lac_diagnosis *diagnosis, struct lac_gra
 enum lac_status lac_graph_work(struct lac_graph_builder *builder)
 {
     struct lac_graph *graph = builder->graph;
-    mark_optimizer(builder->diagnosis, graph);
+    mark_optimizer(builder->facts, graph);
     double usual_ns = 0.0;
     enum lac_status status = usual_segment(graph, &usual_ns);
     uint32_t waiting = 0; /* waits for batches under way */

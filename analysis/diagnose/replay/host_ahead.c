@@ -52,14 +52,14 @@ static struct row *row_at(struct row *rows, uint32_t count, int64_t t_ns)
     return low > 0 && t_ns < rows[low - 1].to_ns ? &rows[low - 1] : NULL;
 }
 
-static void add_track(const struct lac_diagnosis *diagnosis, const struct lac_track *track,
+static void add_track(const struct lac_facts *facts, const struct lac_track *track,
                       struct row *rows, uint32_t count)
 {
-    const struct lac_slices *slices = &diagnosis->model->slices;
+    const struct lac_slices *slices = &facts->model->slices;
     for (uint64_t i = track->first; i < track->first + track->count; i++) {
         /* copies ahead and collectives keep their own pace */
         if (slices->kind[i] != LAC_SLICE_KERNEL || slices->link[i] == LAC_NONE ||
-            lac_kernel_class_of(diagnosis, i)->is_comm) {
+            lac_kernel_class_of(facts, i)->is_comm) {
             continue;
         }
         struct row *row = row_at(rows, count, slices->start_ns[slices->link[i]]);
@@ -81,15 +81,15 @@ static int by_first(const void *a, const void *b)
 
 /** How much longer the device computed what was launched between the marks than they are apart.
  *  Rows without a kernel count as they are; what two rows computed at the same time counts once. */
-static double lag_ratio(const struct lac_diagnosis *diagnosis, struct row *rows, uint32_t count)
+static double lag_ratio(const struct lac_facts *facts, struct row *rows, uint32_t count)
 {
-    const struct lac_model *model = diagnosis->model;
-    int64_t device = diagnosis->analysis->devices[diagnosis->analysis->main_device].id;
+    const struct lac_model *model = facts->model;
+    int64_t device = facts->analysis->devices[facts->analysis->main_device].id;
     for (uint32_t t = 0; t < model->recorded_track_count; t++) {
         bool is_its =
-            diagnosis->track_flags[t] & LAC_TRACK_HAS_GPU && model->tracks[t].device == device;
+            facts->track_flags[t] & LAC_TRACK_HAS_GPU && model->tracks[t].device == device;
         if (is_its) {
-            add_track(diagnosis, &model->tracks[t], rows, count);
+            add_track(facts, &model->tracks[t], rows, count);
         }
     }
     double apart_ns = 0.0;
@@ -121,10 +121,10 @@ static int64_t scaled_ns(int64_t ns, double ratio)
     return ns == LAC_UNKNOWN_NS ? ns : lac_round((double)ns * ratio);
 }
 
-enum lac_status lac_host_ahead_measure(struct lac_diagnosis *diagnosis)
+enum lac_status lac_host_ahead_measure(struct lac_facts *facts)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
-    bool can_tell = diagnosis->time && diagnosis->has_api && !diagnosis->has_device_steps &&
+    struct lac_analysis *analysis = facts->analysis;
+    bool can_tell = facts->time && facts->has_api && !facts->has_device_steps &&
                     analysis->main_device != LAC_NONE;
     if (!can_tell) {
         return LAC_OK;
@@ -135,7 +135,7 @@ enum lac_status lac_host_ahead_measure(struct lac_diagnosis *diagnosis)
         return LAC_ERR_NOMEM;
     }
     /* no step takes longer than the recording */
-    double ratio = fmin(lag_ratio(diagnosis, rows, count),
+    double ratio = fmin(lag_ratio(facts, rows, count),
                         (double)analysis->duration_ns / (double)analysis->step_mean_ns);
     free(rows);
     if (ratio < HOST_AHEAD_MIN) {

@@ -22,12 +22,12 @@ static enum lac_op_class copy_class(const struct lac_model *model, uint64_t slic
     return copy->src == LAC_MEMORY_PINNED ? LAC_OP_COPY_PINNED : LAC_OP_OTHER;
 }
 
-enum lac_op_class lac_kernel_op_class(const struct lac_diagnosis *diagnosis, uint64_t slice)
+enum lac_op_class lac_kernel_op_class(const struct lac_facts *facts, uint64_t slice)
 {
-    if (diagnosis->model->slices.kind[slice] != LAC_SLICE_KERNEL) {
+    if (facts->model->slices.kind[slice] != LAC_SLICE_KERNEL) {
         return LAC_OP_OTHER;
     }
-    const struct lac_name_class *names = lac_kernel_class_of(diagnosis, slice);
+    const struct lac_name_class *names = lac_kernel_class_of(facts, slice);
     if (names->is_comm) {
         return LAC_OP_COMM;
     }
@@ -38,11 +38,9 @@ enum lac_op_class lac_kernel_op_class(const struct lac_diagnosis *diagnosis, uin
     return is_unused ? LAC_OP_UNUSED_TENSOR : LAC_OP_COMPUTE;
 }
 
-enum lac_op_class lac_op_class_of(const struct lac_diagnosis *diagnosis, uint64_t slice,
-                                  int64_t *ret_bytes)
+enum lac_op_class lac_op_class_of(const struct lac_facts *facts, uint64_t slice, int64_t *ret_bytes)
 {
     *ret_bytes = -1;
-    bool is_copy = diagnosis->model->slices.kind[slice] == LAC_SLICE_COPY;
-    return is_copy ? copy_class(diagnosis->model, slice, ret_bytes)
-                   : lac_kernel_op_class(diagnosis, slice);
+    bool is_copy = facts->model->slices.kind[slice] == LAC_SLICE_COPY;
+    return is_copy ? copy_class(facts->model, slice, ret_bytes) : lac_kernel_op_class(facts, slice);
 }

@@ -14,15 +14,15 @@ enum {
     PINNED_SEEN_BYTES = 1 << 20, /* smaller copies do not show the bandwidth */
 };
 
-double lac_pct_of_step(const struct lac_diagnosis *diagnosis, double ns)
+double lac_pct_of_step(const struct lac_facts *facts, double ns)
 {
-    return fmin(100.0, 100.0 * ns / diagnosis->time->step_ns);
+    return fmin(100.0, 100.0 * ns / facts->time->step_ns);
 }
 
-double lac_computing_pct(const struct lac_diagnosis *diagnosis)
+double lac_computing_pct(const struct lac_facts *facts)
 {
-    const struct lac_step_time *time = diagnosis->time;
-    return lac_pct_of_step(diagnosis, time->compute_ns - time->class_ns[LAC_OP_LAYOUT]);
+    const struct lac_step_time *time = facts->time;
+    return lac_pct_of_step(facts, time->compute_ns - time->class_ns[LAC_OP_LAYOUT]);
 }
 
 void lac_step_time_destroy(struct lac_step_time *time)
@@ -38,29 +38,29 @@ void lac_step_time_destroy(struct lac_step_time *time)
 /* -- shares of the kept steps -------------------------------------------------------------------
  */
 
-static double per_step(const struct lac_diagnosis *diagnosis, const struct lac_spans *spans)
+static double per_step(const struct lac_facts *facts, const struct lac_spans *spans)
 {
-    return (double)lac_spans_intersection_length(spans, &diagnosis->kept) /
-           (double)diagnosis->analysis->step_kept_count;
+    return (double)lac_spans_intersection_length(spans, &facts->kept) /
+           (double)facts->analysis->step_kept_count;
 }
 
-static enum lac_status exposed_per_step(const struct lac_diagnosis *diagnosis,
+static enum lac_status exposed_per_step(const struct lac_facts *facts,
                                         const struct lac_spans *spans,
                                         const struct lac_spans *hidden_by, double *ret_ns)
 {
     struct lac_spans exposed = {0};
     enum lac_status status = lac_spans_subtract(spans, hidden_by, &exposed);
     if (!status) {
-        *ret_ns = per_step(diagnosis, &exposed);
+        *ret_ns = per_step(facts, &exposed);
     }
     lac_spans_done(&exposed);
     return status;
 }
 
 /** Idle time of the main device inside kept steps, by cause. */
-static void sum_idle(const struct lac_diagnosis *diagnosis, struct lac_step_time *time)
+static void sum_idle(const struct lac_facts *facts, struct lac_step_time *time)
 {
-    const struct lac_analysis *analysis = diagnosis->analysis;
+    const struct lac_analysis *analysis = facts->analysis;
     const struct lac_device_facts *device = &analysis->devices[analysis->main_device];
     for (uint64_t g = device->first_gap; g < device->first_gap + device->gap_count; g++) {
         const struct lac_gap *gap = &analysis->gaps[g];
@@ -68,7 +68,7 @@ static void sum_idle(const struct lac_diagnosis *diagnosis, struct lac_step_time
             int64_t start_ns = analysis->pieces[p].start_ns;
             int64_t end_ns = start_ns + lac_gap_piece_dur_ns(analysis, p);
             time->idle_ns[analysis->pieces[p].cause] +=
-                (double)lac_spans_length_inside(&diagnosis->kept, start_ns, end_ns);
+                (double)lac_spans_length_inside(&facts->kept, start_ns, end_ns);
         }
     }
     for (int cause = 0; cause < LAC_CAUSE_COUNT_; cause++) {
@@ -77,15 +77,14 @@ static void sum_idle(const struct lac_diagnosis *diagnosis, struct lac_step_time
 }
 
 /** The host's own work: the step without the time it was blocked by the device or by the loader. */
-static enum lac_status measure_host(const struct lac_diagnosis *diagnosis,
-                                    struct lac_step_time *time)
+static enum lac_status measure_host(const struct lac_facts *facts, struct lac_step_time *time)
 {
-    if (diagnosis->main_host == LAC_NONE || !diagnosis->has_api) {
+    if (facts->main_host == LAC_NONE || !facts->has_api) {
         return LAC_OK;
     }
-    const struct lac_analysis *analysis = diagnosis->analysis;
-    const struct lac_host *host = &diagnosis->hosts[diagnosis->main_host];
-    const struct lac_spans *busy = &diagnosis->device_sets[analysis->main_device].busy;
+    const struct lac_analysis *analysis = facts->analysis;
+    const struct lac_host *host = &facts->hosts[facts->main_host];
+    const struct lac_spans *busy = &facts->device_sets[analysis->main_device].busy;
     struct lac_spans full = {0};
     struct lac_spans some = {0};
     struct lac_spans all = {0};
@@ -94,10 +93,10 @@ static enum lac_status measure_host(const struct lac_diagnosis *diagnosis,
         status = lac_spans_unite(&host->blocked, &full, &some);
     }
     if (!status) {
-        status = lac_spans_unite(&some, &diagnosis->waits, &all);
+        status = lac_spans_unite(&some, &facts->waits, &all);
     }
     if (!status) {
-        time->host_ns = fmax(0.0, time->step_ns - per_step(diagnosis, &all));
+        time->host_ns = fmax(0.0, time->step_ns - per_step(facts, &all));
     }
     lac_spans_done(&full);
     lac_spans_done(&some);
@@ -106,9 +105,9 @@ static enum lac_status measure_host(const struct lac_diagnosis *diagnosis,
 }
 
 /** How often the loader delivers. */
-static void measure_data(const struct lac_diagnosis *diagnosis, struct lac_step_time *time)
+static void measure_data(const struct lac_facts *facts, struct lac_step_time *time)
 {
-    const struct lac_loader_facts *loader = &diagnosis->analysis->loader;
+    const struct lac_loader_facts *loader = &facts->analysis->loader;
     time->data_ns = (double)NAN;
     time->is_in_process = loader->num_workers == 0;
     time->is_starving = time->starved_ns >= STARVING_MIN * time->step_ns;
@@ -125,7 +124,7 @@ static void measure_data(const struct lac_diagnosis *diagnosis, struct lac_step_
 
 /** The walk that fills the window. */
 struct window {
-    struct lac_diagnosis *diagnosis;
+    struct lac_facts *facts;
     struct lac_step_time *time;
     int64_t start_ns, end_ns; /**< from the first kept step to the last */
     uint64_t kept_cursor;
@@ -137,7 +136,7 @@ struct window {
 
 static bool is_kept(struct window *window, int64_t at_ns)
 {
-    const struct lac_spans *kept = &window->diagnosis->kept;
+    const struct lac_spans *kept = &window->facts->kept;
     while (window->kept_cursor < kept->count && kept->at[window->kept_cursor].end_ns <= at_ns) {
         window->kept_cursor++;
     }
@@ -147,10 +146,10 @@ static bool is_kept(struct window *window, int64_t at_ns)
 /** Whether the gap that this operation ended held waiting for data; its length in *ret_ns. */
 static bool gap_before(struct window *window, uint64_t slice, int64_t *ret_ns)
 {
-    const struct lac_analysis *analysis = window->diagnosis->analysis;
+    const struct lac_analysis *analysis = window->facts->analysis;
     const struct lac_device_facts *device = &analysis->devices[analysis->main_device];
     uint64_t end = device->first_gap + device->gap_count;
-    int64_t start_ns = window->diagnosis->model->slices.start_ns[slice];
+    int64_t start_ns = window->facts->model->slices.start_ns[slice];
     while (window->gap < end &&
            analysis->gaps[window->gap].start_ns + analysis->gaps[window->gap].dur_ns < start_ns) {
         window->gap++;
@@ -172,11 +171,11 @@ static bool gap_before(struct window *window, uint64_t slice, int64_t *ret_ns)
 static void add_operation(struct window *window, uint64_t slice, int64_t next_start_ns)
 {
     struct lac_step_time *time = window->time;
-    const struct lac_slices *slices = &window->diagnosis->model->slices;
+    const struct lac_slices *slices = &window->facts->model->slices;
     int64_t start_ns = slices->start_ns[slice];
     int64_t end_ns = start_ns + slices->dur_ns[slice];
     int64_t bytes = -1;
-    enum lac_op_class op_class = lac_op_class_of(window->diagnosis, slice, &bytes);
+    enum lac_op_class op_class = lac_op_class_of(window->facts, slice, &bytes);
     int64_t from_ns = start_ns > window->last_end_ns ? start_ns : window->last_end_ns;
     int64_t to_ns = end_ns < next_start_ns ? end_ns : next_start_ns;
     int64_t exposed_ns = to_ns > from_ns ? to_ns - from_ns : 0;
@@ -210,7 +209,7 @@ static void add_operation(struct window *window, uint64_t slice, int64_t next_st
 
 static enum lac_status walk_operations(struct window *window)
 {
-    struct lac_analysis *analysis = window->diagnosis->analysis;
+    struct lac_analysis *analysis = window->facts->analysis;
     const struct lac_device_facts *device = &analysis->devices[analysis->main_device];
     struct lac_step_time *time = window->time;
     uint64_t capacity = device->op_count < REPLAY_OPS_MAX ? device->op_count : REPLAY_OPS_MAX;
@@ -219,7 +218,7 @@ static enum lac_status walk_operations(struct window *window)
         return LAC_ERR_NOMEM;
     }
     struct lac_operations operations;
-    enum lac_status status = lac_operations_init(&operations, window->diagnosis, device->id);
+    enum lac_status status = lac_operations_init(&operations, window->facts, device->id);
     uint64_t before = 0;
     uint64_t slice = 0;
     bool has_before = false;
@@ -227,7 +226,7 @@ static enum lac_status walk_operations(struct window *window)
     window->last_end_ns = device->first_ns;
     while (!status && lac_operations_next(&operations, &slice)) {
         if (has_before) {
-            add_operation(window, before, window->diagnosis->model->slices.start_ns[slice]);
+            add_operation(window, before, window->facts->model->slices.start_ns[slice]);
         }
         before = slice;
         has_before = true;
@@ -252,52 +251,52 @@ static enum lac_status walk_operations(struct window *window)
 }
 
 /** Usual bandwidth of pinned copies by what the device is (PCIe generation), GB/s. */
-static double usual_pinned_gb_s(const struct lac_diagnosis *diagnosis)
+static double usual_pinned_gb_s(const struct lac_facts *facts)
 {
-    const struct lac_analysis *analysis = diagnosis->analysis;
+    const struct lac_analysis *analysis = facts->analysis;
     int64_t id = analysis->devices[analysis->main_device].id;
-    uint32_t index = lac_model_device_index(diagnosis->model, id);
-    int32_t major = index == LAC_NONE ? 0 : diagnosis->model->devices[index].cc_major;
+    uint32_t index = lac_model_device_index(facts->model, id);
+    int32_t major = index == LAC_NONE ? 0 : facts->model->devices[index].cc_major;
     if (major >= 9) {
         return 50.0;
     }
     return major == 8 ? 24.0 : 12.0;
 }
 
-static enum lac_status measure(struct lac_diagnosis *diagnosis, struct lac_step_time *time)
+static enum lac_status measure(struct lac_facts *facts, struct lac_step_time *time)
 {
-    const struct lac_analysis *analysis = diagnosis->analysis;
-    const struct lac_device_sets *sets = &diagnosis->device_sets[analysis->main_device];
-    const struct lac_spans *kept = &diagnosis->kept;
+    const struct lac_analysis *analysis = facts->analysis;
+    const struct lac_device_sets *sets = &facts->device_sets[analysis->main_device];
+    const struct lac_spans *kept = &facts->kept;
     time->step_ns = (double)analysis->step_mean_ns;
     time->s_ns = (double)analysis->step_without_starvation_ns;
     time->starved_ns = time->step_ns - time->s_ns;
     time->host_ns = (double)NAN;
-    time->busy_ns = per_step(diagnosis, &sets->busy);
-    time->compute_ns = per_step(diagnosis, &sets->compute);
-    time->comm_ns = per_step(diagnosis, &sets->comm);
-    time->copies_ns = per_step(diagnosis, &sets->copies);
+    time->busy_ns = per_step(facts, &sets->busy);
+    time->compute_ns = per_step(facts, &sets->compute);
+    time->comm_ns = per_step(facts, &sets->comm);
+    time->copies_ns = per_step(facts, &sets->copies);
     enum lac_status status =
-        exposed_per_step(diagnosis, &sets->comm, &sets->compute, &time->exposed_comm_ns);
+        exposed_per_step(facts, &sets->comm, &sets->compute, &time->exposed_comm_ns);
     if (!status) {
-        status = exposed_per_step(diagnosis, &sets->copies, &sets->kernels, &time->exposed_copy_ns);
+        status = exposed_per_step(facts, &sets->copies, &sets->kernels, &time->exposed_copy_ns);
     }
     if (status) {
         return status;
     }
-    sum_idle(diagnosis, time);
-    measure_data(diagnosis, time);
-    status = measure_host(diagnosis, time);
+    sum_idle(facts, time);
+    measure_data(facts, time);
+    status = measure_host(facts, time);
     if (status) {
         return status;
     }
-    struct window window = {.diagnosis = diagnosis,
+    struct window window = {.facts = facts,
                             .time = time,
                             .start_ns = kept->at[0].start_ns,
                             .end_ns = kept->at[kept->count - 1].end_ns};
     status = walk_operations(&window);
     if (!time->is_pinned_seen) {
-        time->pinned_gb_s = usual_pinned_gb_s(diagnosis);
+        time->pinned_gb_s = usual_pinned_gb_s(facts);
     }
     return status;
 }
@@ -305,15 +304,14 @@ static enum lac_status measure(struct lac_diagnosis *diagnosis, struct lac_step_
 enum { FETCHES_MIN = 16, FETCHES_MAX = 4096 };
 
 /** Fetches in the order of their batches, and what cores allow. */
-static enum lac_status collect_fetches(const struct lac_diagnosis *diagnosis,
-                                       struct lac_step_time *time)
+static enum lac_status collect_fetches(const struct lac_facts *facts, struct lac_step_time *time)
 {
-    const struct lac_loader_facts *loader = &diagnosis->analysis->loader;
-    int32_t cores = diagnosis->settings.allowed_cores;
+    const struct lac_loader_facts *loader = &facts->analysis->loader;
+    int32_t cores = facts->settings.allowed_cores;
     if (cores > 0 && loader->fetch_cpu_mean_ns > 0) {
         time->cores_ns = (double)loader->fetch_cpu_mean_ns / cores;
     }
-    uint64_t count = diagnosis->fetch_count < FETCHES_MAX ? diagnosis->fetch_count : FETCHES_MAX;
+    uint64_t count = facts->fetch_count < FETCHES_MAX ? facts->fetch_count : FETCHES_MAX;
     if (count < FETCHES_MIN) {
         return LAC_OK;
     }
@@ -323,7 +321,7 @@ static enum lac_status collect_fetches(const struct lac_diagnosis *diagnosis,
         free(ordered);
         return LAC_ERR_NOMEM;
     }
-    memcpy(ordered, diagnosis->fetches, count * sizeof *ordered);
+    memcpy(ordered, facts->fetches, count * sizeof *ordered);
     qsort(ordered, count, sizeof *ordered, lac_fetch_by_batch);
     for (uint64_t i = 0; i < count; i++) {
         time->fetch_ns[i] = (double)ordered[i].dur_ns;
@@ -334,23 +332,23 @@ static enum lac_status collect_fetches(const struct lac_diagnosis *diagnosis,
 }
 
 /** Without a device: the training process, its waits for data, and the loader. */
-static void measure_host_only(struct lac_diagnosis *diagnosis, struct lac_step_time *time)
+static void measure_host_only(struct lac_facts *facts, struct lac_step_time *time)
 {
-    const struct lac_analysis *analysis = diagnosis->analysis;
+    const struct lac_analysis *analysis = facts->analysis;
     time->step_ns = (double)analysis->step_mean_ns;
     time->s_ns = (double)analysis->step_without_starvation_ns;
     time->starved_ns = time->step_ns - time->s_ns;
     time->host_ns = time->s_ns;
     if (time->cores_ns > 0.0) { /* the training computes on the same cores */
-        time->cores_ns += time->s_ns / diagnosis->settings.allowed_cores;
+        time->cores_ns += time->s_ns / facts->settings.allowed_cores;
     }
-    measure_data(diagnosis, time);
+    measure_data(facts, time);
 }
 
 /** What each part needs, for the analysis. */
-static void fill_needs(struct lac_diagnosis *diagnosis, const struct lac_step_time *time)
+static void fill_needs(struct lac_facts *facts, const struct lac_step_time *time)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_analysis *analysis = facts->analysis;
     struct lac_needs *needs = &analysis->needs;
     if (analysis->main_device != LAC_NONE) {
         needs->gpu_ns = lac_round(time->compute_ns);
@@ -372,17 +370,17 @@ static void fill_needs(struct lac_diagnosis *diagnosis, const struct lac_step_ti
 
 /** What is left of the step when no collective takes any time. A host of which nothing is recorded
  *  may wait for one: that is no work. */
-static void measure_alone(struct lac_diagnosis *diagnosis)
+static void measure_alone(struct lac_facts *facts)
 {
     struct lac_change change;
-    if (diagnosis->analysis->main_device == LAC_NONE || diagnosis->time->comm_ns <= 0.0 ||
-        lac_graph_trust(diagnosis->time) == LAC_TRUST_NONE) {
+    if (facts->analysis->main_device == LAC_NONE || facts->time->comm_ns <= 0.0 ||
+        lac_graph_trust(facts->time) == LAC_TRUST_NONE) {
         return;
     }
     lac_change_clear(&change);
     change.factor[LAC_OP_COMM] = 0.0;
     change.idle_factor[LAC_CAUSE_HOST] = 0.0;
-    diagnosis->analysis->needs.alone_ns = lac_round(lac_what_if_replay(diagnosis, &change));
+    facts->analysis->needs.alone_ns = lac_round(lac_what_if_replay(facts, &change));
 }
 
 static void fill_replay(const struct lac_step_time *time, struct lac_replay_facts *ret_facts)
@@ -397,19 +395,19 @@ static void fill_replay(const struct lac_step_time *time, struct lac_replay_fact
     }
 }
 
-enum lac_status lac_step_time_measure(struct lac_diagnosis *diagnosis)
+enum lac_status lac_step_time_measure(struct lac_facts *facts)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_analysis *analysis = facts->analysis;
     if (analysis->step_kept_count > 0 && analysis->step_mean_ns >= STEP_LEAST_NS) {
         analysis->throughput_per_s = 1e9 / (double)analysis->step_mean_ns;
-        analysis->batch_size = diagnosis->settings.batch_size;
+        analysis->batch_size = facts->settings.batch_size;
         if (analysis->batch_size != LAC_UNKNOWN_NS) {
             analysis->throughput_unit = "samples";
             analysis->throughput_per_s *= (double)analysis->batch_size;
         }
     }
     bool can_tell = analysis->step_kept_count > 0 && analysis->step_mean_ns >= STEP_LEAST_NS &&
-                    diagnosis->kept.count > 0;
+                    facts->kept.count > 0;
     if (!can_tell) {
         return LAC_OK;
     }
@@ -417,22 +415,22 @@ enum lac_status lac_step_time_measure(struct lac_diagnosis *diagnosis)
     if (!time) {
         return LAC_ERR_NOMEM;
     }
-    diagnosis->time = time;
-    enum lac_status status = collect_fetches(diagnosis, time);
+    facts->time = time;
+    enum lac_status status = collect_fetches(facts, time);
     if (!status && analysis->main_device == LAC_NONE) {
-        measure_host_only(diagnosis, time);
+        measure_host_only(facts, time);
     } else if (!status) {
-        status = measure(diagnosis, time);
+        status = measure(facts, time);
     }
     if (!status) {
-        fill_needs(diagnosis, time);
-        status = lac_graph_build(diagnosis, &time->graph);
+        fill_needs(facts, time);
+        status = lac_graph_build(facts, &time->graph);
         if (analysis->main_device != LAC_NONE) {
             fill_replay(time, &analysis->replay);
         }
     }
     if (!status) {
-        measure_alone(diagnosis);
+        measure_alone(facts);
     }
     return status;
 }

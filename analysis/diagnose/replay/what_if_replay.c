@@ -67,13 +67,13 @@ static const struct lac_blocking_call *next_return(struct returns *returns, int6
  * @param is_transparent a wait for data does not swallow what was saved (the loader is counted
  *                       apart)
  */
-static double replay(const struct lac_diagnosis *diagnosis, const struct lac_change *change,
+static double replay(const struct lac_facts *facts, const struct lac_change *change,
                      bool is_transparent)
 {
-    const struct lac_step_time *time = diagnosis->time;
+    const struct lac_step_time *time = facts->time;
     struct returns returns = {0};
-    if (diagnosis->main_host != LAC_NONE) {
-        const struct lac_host *host = &diagnosis->hosts[diagnosis->main_host];
+    if (facts->main_host != LAC_NONE) {
+        const struct lac_host *host = &facts->hosts[facts->main_host];
         returns.calls[0] = host->blocking;
         returns.count[0] = host->blocking_count;
         returns.calls[1] = host->copy_blocking;
@@ -105,10 +105,10 @@ static double replay(const struct lac_diagnosis *diagnosis, const struct lac_cha
 }
 
 /** How often the loader delivers after the change; 0 when nothing is known that limits. */
-static double data_after(const struct lac_diagnosis *diagnosis, const struct lac_change *change)
+static double data_after(const struct lac_facts *facts, const struct lac_change *change)
 {
-    const struct lac_step_time *time = diagnosis->time;
-    const struct lac_loader_facts *loader = &diagnosis->analysis->loader;
+    const struct lac_step_time *time = facts->time;
+    const struct lac_loader_facts *loader = &facts->analysis->loader;
     if (change->workers > 0 && loader->fetch_mean_ns != LAC_UNKNOWN_NS) {
         return change->fetch_factor * (double)loader->fetch_mean_ns / change->workers;
     }
@@ -125,9 +125,9 @@ static double data_after(const struct lac_diagnosis *diagnosis, const struct lac
 }
 
 /** Without a graph: what device and host need for a step, by the device's operations replayed. */
-static double device_after(const struct lac_diagnosis *diagnosis, const struct lac_change *given)
+static double device_after(const struct lac_facts *facts, const struct lac_change *given)
 {
-    const struct lac_step_time *time = diagnosis->time;
+    const struct lac_step_time *time = facts->time;
     struct lac_change ahead = *given;
     const struct lac_change *change = &ahead;
     if (given->copies_ahead) {
@@ -148,17 +148,16 @@ static double device_after(const struct lac_diagnosis *diagnosis, const struct l
         /* a host that no longer waits still has its own work to do */
         removed_ns = fmin(removed_ns, fmax(0.0, s_ns - time->host_ns));
     }
-    double saved_ns =
-        changes_operations(change) ? replay(diagnosis, change, !stays_in_series) : 0.0;
+    double saved_ns = changes_operations(change) ? replay(facts, change, !stays_in_series) : 0.0;
     return fmax(0.0, (s_ns - removed_ns - saved_ns) * change->host_factor);
 }
 
 /** A step that needs `s_ns`, with the loader as it is after the change. */
-static double with_loader(const struct lac_diagnosis *diagnosis, const struct lac_change *change,
+static double with_loader(const struct lac_facts *facts, const struct lac_change *change,
                           double s_ns)
 {
-    const struct lac_step_time *time = diagnosis->time;
-    const struct lac_loader_facts *loader = &diagnosis->analysis->loader;
+    const struct lac_step_time *time = facts->time;
+    const struct lac_loader_facts *loader = &facts->analysis->loader;
     if (change->is_loader_free) {
         return s_ns;
     }
@@ -175,7 +174,7 @@ static double with_loader(const struct lac_diagnosis *diagnosis, const struct la
         return fmax(s_ns,
                     fmin(lac_loader_step(time, s_ns, loader->num_workers, 1.0), time->step_ns));
     }
-    double data_ns = data_after(diagnosis, change);
+    double data_ns = data_after(facts, change);
     return isnan(data_ns) ? s_ns : fmax(s_ns, data_ns);
 }
 
@@ -194,18 +193,18 @@ enum lac_trust lac_graph_trust(const struct lac_step_time *time)
     return is_near ? LAC_TRUST_DEVICE : LAC_TRUST_NONE;
 }
 
-double lac_step_without_waiting(const struct lac_diagnosis *diagnosis)
+double lac_step_without_waiting(const struct lac_facts *facts)
 {
     struct lac_change change;
     lac_change_clear(&change);
     change.is_loader_free = true;
-    return lac_what_if_replay(diagnosis, &change);
+    return lac_what_if_replay(facts, &change);
 }
 
-void lac_change_optimizer(const struct lac_diagnosis *diagnosis, double saved, double cost_ns,
+void lac_change_optimizer(const struct lac_facts *facts, double saved, double cost_ns,
                           struct lac_change *change)
 {
-    const struct lac_step_time *time = diagnosis->time;
+    const struct lac_step_time *time = facts->time;
     double idle_ns = time->idle_ns[LAC_CAUSE_LAUNCH] + time->idle_ns[LAC_CAUSE_HOST];
     if (lac_graph_trust(time) != LAC_TRUST_NONE) {
         change->optimizer_factor = 1.0 - saved;
@@ -249,22 +248,22 @@ static double graph_difference(const struct lac_step_time *time, const struct la
     return difference_ns - idle_beside_graph(time, change);
 }
 
-double lac_what_if_replay(const struct lac_diagnosis *diagnosis, const struct lac_change *change)
+double lac_what_if_replay(const struct lac_facts *facts, const struct lac_change *change)
 {
-    const struct lac_step_time *time = diagnosis->time;
+    const struct lac_step_time *time = facts->time;
     enum lac_trust trust = lac_graph_trust(time);
     if (trust == LAC_TRUST_NONE) {
-        return with_loader(diagnosis, change, device_after(diagnosis, change));
+        return with_loader(facts, change, device_after(facts, change));
     }
     struct lac_change asked = *change;
     asked.is_loader_free = change->is_loader_free || trust == LAC_TRUST_DEVICE;
     double difference_ns = graph_difference(
         time, &asked, trust == LAC_TRUST_DEVICE ? time->graph->base_free_ns : time->graph->base_ns);
     if (isnan(difference_ns)) {
-        return with_loader(diagnosis, change, device_after(diagnosis, change));
+        return with_loader(facts, change, device_after(facts, change));
     }
     if (trust == LAC_TRUST_DEVICE) {
-        return with_loader(diagnosis, change, fmax(0.0, time->s_ns + difference_ns));
+        return with_loader(facts, change, fmax(0.0, time->s_ns + difference_ns));
     }
     double step_ns = fmax(0.0, time->step_ns + difference_ns);
     return change->workers > 0 ? fmax(step_ns, time->cores_ns) : step_ns;
@@ -308,18 +307,18 @@ static const double longer_beside[LAC_CASE_COUNT_] = {0.0, 0.1, 0.4};
  * the part in which the device starved, while the process' own work becomes a tenth longer beside
  * the workers; at worst only the starved part goes, and the own work becomes a fifth longer.
  */
-static double beside_first_workers(const struct lac_diagnosis *diagnosis, enum lac_case which)
+static double beside_first_workers(const struct lac_facts *facts, enum lac_case which)
 {
     static const double longer[LAC_CASE_COUNT_] = {0.1, 0.1, 0.2};
-    const struct lac_step_time *time = diagnosis->time;
+    const struct lac_step_time *time = facts->time;
     if (lac_graph_trust(time) == LAC_TRUST_ALL) {
         return 1.0 + longer_beside[which];
     }
     if (time->s_ns <= 0.0) {
         return 1.0;
     }
-    double wait_ns = (double)lac_spans_intersection_length(&diagnosis->waits, &diagnosis->kept) /
-                     (double)diagnosis->analysis->step_kept_count;
+    double wait_ns = (double)lac_spans_intersection_length(&facts->waits, &facts->kept) /
+                     (double)facts->analysis->step_kept_count;
     double own_ns = fmax(0.0, time->step_ns - wait_ns);
     if (which == LAC_CASE_BEST) {
         double best_ns = fmax(time->busy_ns, (1.0 + longer[which]) * own_ns);
@@ -330,13 +329,13 @@ static double beside_first_workers(const struct lac_diagnosis *diagnosis, enum l
 
 /** How much longer a batch takes with so many workers than it did, where workers take turns; 1
  *  where they do not. */
-static double serialization_factor(const struct lac_diagnosis *diagnosis, int32_t workers)
+static double serialization_factor(const struct lac_facts *facts, int32_t workers)
 {
-    bool takes_turns = diagnosis->serialized_workers > 0.0 && workers >= 1;
-    return takes_turns ? workers / diagnosis->serialized_workers : 1.0;
+    bool takes_turns = facts->serialized_workers > 0.0 && workers >= 1;
+    return takes_turns ? workers / facts->serialized_workers : 1.0;
 }
 
-void lac_change_from_what_if(const struct lac_diagnosis *diagnosis,
+void lac_change_from_what_if(const struct lac_facts *facts,
                              const struct lac_what_if_changes *what_if, enum lac_case which,
                              struct lac_change *ret_change)
 {
@@ -345,15 +344,15 @@ void lac_change_from_what_if(const struct lac_diagnosis *diagnosis,
     static const double host[LAC_CASE_COUNT_] = {1.0, 1.0, 1.02};
     static const double idle_left[LAC_CASE_COUNT_] = {0.0, 0.0, 0.2};
     static const double launch_left[LAC_CASE_COUNT_] = {0.0, 0.0, 0.5};
-    const struct lac_step_time *time = diagnosis->time;
+    const struct lac_step_time *time = facts->time;
     struct lac_change change;
     lac_change_clear(&change);
-    bool is_as_now = what_if->workers == diagnosis->analysis->loader.num_workers;
+    bool is_as_now = what_if->workers == facts->analysis->loader.num_workers;
     if (what_if->workers != LAC_WHAT_IF_UNSET && !is_as_now) {
         bool is_first = time->is_in_process && what_if->workers > 0;
         change.workers = what_if->workers;
-        change.fetch_factor = fetch[which] * serialization_factor(diagnosis, what_if->workers);
-        change.host_factor = is_first ? beside_first_workers(diagnosis, which) : host[which];
+        change.fetch_factor = fetch[which] * serialization_factor(facts, what_if->workers);
+        change.host_factor = is_first ? beside_first_workers(facts, which) : host[which];
     }
     if (what_if->layout_nhwc == 1) {
         change.factor[LAC_OP_LAYOUT] = layout_left[which];
@@ -387,10 +386,10 @@ static int by_value(const void *a, const void *b)
  * The median of the re-timed steps: each loses what the mean loses of its own part, and its wait
  * for data shrinks (or grows) in proportion.
  */
-static int64_t median_after(const struct lac_diagnosis *diagnosis, double mean_ns)
+static int64_t median_after(const struct lac_facts *facts, double mean_ns)
 {
-    const struct lac_analysis *analysis = diagnosis->analysis;
-    const struct lac_step_time *time = diagnosis->time;
+    const struct lac_analysis *analysis = facts->analysis;
+    const struct lac_step_time *time = facts->time;
     double *steps = malloc(analysis->step_count * sizeof *steps);
     if (!steps) {
         return LAC_UNKNOWN_NS;
@@ -413,10 +412,10 @@ static int64_t median_after(const struct lac_diagnosis *diagnosis, double mean_n
 }
 
 /** How many steps were played again, or why none was. */
-static const char *basis_of(struct lac_diagnosis *diagnosis)
+static const char *basis_of(struct lac_facts *facts)
 {
-    const struct lac_step_time *time = diagnosis->time;
-    struct lac_text **texts = &diagnosis->analysis->texts;
+    const struct lac_step_time *time = facts->time;
+    struct lac_text **texts = &facts->analysis->texts;
     switch (lac_graph_trust(time)) {
     case LAC_TRUST_ALL:
         return lac_texts_add(
@@ -438,18 +437,17 @@ static const char *basis_of(struct lac_diagnosis *diagnosis)
 }
 
 /** What the band stands on. */
-static const char *assumption_of(struct lac_diagnosis *diagnosis,
-                                 const struct lac_what_if_changes *what_if)
+static const char *assumption_of(struct lac_facts *facts, const struct lac_what_if_changes *what_if)
 {
-    struct lac_text **texts = &diagnosis->analysis->texts;
+    struct lac_text **texts = &facts->analysis->texts;
     const char *what = "Everything that is not changed takes as long as it did.";
-    bool is_played = lac_graph_trust(diagnosis->time) == LAC_TRUST_ALL;
-    if (what_if->workers > 0 && diagnosis->time->is_in_process && is_played) {
+    bool is_played = lac_graph_trust(facts->time) == LAC_TRUST_ALL;
+    if (what_if->workers > 0 && facts->time->is_in_process && is_played) {
         what = "A batch is assumed to take a worker as long as it took the training process (high: "
                "10 % longer). Workers compete with the training process for cores and memory: its "
                "own work is assumed to take 10 % longer beside them (low: no longer, high: 40 % "
                "longer).";
-    } else if (what_if->workers > 0 && diagnosis->time->is_in_process) {
+    } else if (what_if->workers > 0 && facts->time->is_in_process) {
         what = "low: all waiting for data goes away and the training process' own work takes 10 % "
                "longer beside the workers; high: only the waiting that the GPU felt goes away and "
                "the own work takes 20 % longer. A batch is assumed to take a worker as long as it "
@@ -460,12 +458,12 @@ static const char *assumption_of(struct lac_diagnosis *diagnosis,
                              "the training process 2 %% slower beside them).",
                              lac_format_count(what_if->workers, "worker").text);
     }
-    return lac_texts_add(texts, "%s %s", what, basis_of(diagnosis));
+    return lac_texts_add(texts, "%s %s", what, basis_of(facts));
 }
 
-void lac_what_if_answer(struct lac_diagnosis *diagnosis, const struct lac_what_if_changes *what_if)
+void lac_what_if_answer(struct lac_facts *facts, const struct lac_what_if_changes *what_if)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_analysis *analysis = facts->analysis;
     analysis->has_what_if = true;
     analysis->what_if = *what_if;
     analysis->what_if_mean_ns = LAC_UNKNOWN_NS;
@@ -473,18 +471,18 @@ void lac_what_if_answer(struct lac_diagnosis *diagnosis, const struct lac_what_i
     analysis->what_if_high_ns = LAC_UNKNOWN_NS;
     analysis->what_if_median_ns = LAC_UNKNOWN_NS;
     analysis->what_if_assumption = "";
-    if (!diagnosis->time) {
+    if (!facts->time) {
         return;
     }
-    analysis->what_if_assumption = assumption_of(diagnosis, what_if);
+    analysis->what_if_assumption = assumption_of(facts, what_if);
     double mean_ns[LAC_CASE_COUNT_];
     for (int which = 0; which < LAC_CASE_COUNT_; which++) {
         struct lac_change change;
-        lac_change_from_what_if(diagnosis, what_if, (enum lac_case)which, &change);
-        mean_ns[which] = lac_what_if_replay(diagnosis, &change);
+        lac_change_from_what_if(facts, what_if, (enum lac_case)which, &change);
+        mean_ns[which] = lac_what_if_replay(facts, &change);
     }
     analysis->what_if_mean_ns = lac_round(mean_ns[LAC_CASE_MID]);
     analysis->what_if_low_ns = lac_round(fmin(mean_ns[LAC_CASE_BEST], mean_ns[LAC_CASE_MID]));
     analysis->what_if_high_ns = lac_round(fmax(mean_ns[LAC_CASE_WORST], mean_ns[LAC_CASE_MID]));
-    analysis->what_if_median_ns = median_after(diagnosis, mean_ns[LAC_CASE_MID]);
+    analysis->what_if_median_ns = median_after(facts, mean_ns[LAC_CASE_MID]);
 }

@@ -15,7 +15,7 @@
  * unless the host itself gets there earlier because it waited for the device before.
  */
 
-#include "analysis/diagnose/facts/diagnosis.h"          // IWYU pragma: export
+#include "analysis/diagnose/facts/facts.h"              // IWYU pragma: export
 #include "analysis/diagnose/replay/replay_thresholds.h" // IWYU pragma: export
 
 /** What an operation is to a change. */
@@ -89,23 +89,23 @@ struct lac_change {
 void lac_change_clear(struct lac_change *change);
 
 /** What the operation of a slice is to a change; of a copy its bytes, else -1. */
-enum lac_op_class lac_op_class_of(const struct lac_diagnosis *diagnosis, uint64_t slice,
+enum lac_op_class lac_op_class_of(const struct lac_facts *facts, uint64_t slice,
                                   int64_t *ret_bytes);
 
 /** The same of kernels alone; LAC_OP_OTHER for copies, too. */
-enum lac_op_class lac_kernel_op_class(const struct lac_diagnosis *diagnosis, uint64_t slice);
+enum lac_op_class lac_kernel_op_class(const struct lac_facts *facts, uint64_t slice);
 
-LAC_MUST_USE enum lac_status lac_step_time_measure(struct lac_diagnosis *diagnosis);
+LAC_MUST_USE enum lac_status lac_step_time_measure(struct lac_facts *facts);
 /** Whether the host ran ahead of the device through all kept steps, and what it takes for one
  *  then; needs and throughput go by that. One pass over the device's operations. */
-LAC_MUST_USE enum lac_status lac_host_ahead_measure(struct lac_diagnosis *diagnosis);
+LAC_MUST_USE enum lac_status lac_host_ahead_measure(struct lac_facts *facts);
 void lac_step_time_destroy(struct lac_step_time *time);
 
 /** Share of the mean kept step in percent. */
-double lac_pct_of_step(const struct lac_diagnosis *diagnosis, double ns);
+double lac_pct_of_step(const struct lac_facts *facts, double ns);
 
 /** Share of the step that computes, layout conversions left out: 90 and more is gpu-bound. */
-double lac_computing_pct(const struct lac_diagnosis *diagnosis);
+double lac_computing_pct(const struct lac_facts *facts);
 
 /** What of the graph, played without a change, gives back what was recorded. */
 enum lac_trust {
@@ -117,15 +117,15 @@ enum lac_trust lac_graph_trust(const struct lac_step_time *time);
 
 /** Mean step if every batch were there when it is asked for. Not s, which counts only the waiting
  *  that the device felt: a host that no longer waits may then be ahead of the device. */
-double lac_step_without_waiting(const struct lac_diagnosis *diagnosis);
+double lac_step_without_waiting(const struct lac_facts *facts);
 
 /** The host is `saved` (0 to 1) less long in its optimizer, for which the device waits `cost_ns`.
  */
-void lac_change_optimizer(const struct lac_diagnosis *diagnosis, double saved, double cost_ns,
+void lac_change_optimizer(const struct lac_facts *facts, double saved, double cost_ns,
                           struct lac_change *change);
 
 /** Mean step with the change; the measured one when nothing changes. */
-double lac_what_if_replay(const struct lac_diagnosis *diagnosis, const struct lac_change *change);
+double lac_what_if_replay(const struct lac_facts *facts, const struct lac_change *change);
 
 /** Mean step of a loop that needs `s_ns` a step, with `workers` that fetch as recorded, in turn and
  *  in order, two batches ahead each. */
@@ -140,11 +140,11 @@ double lac_loader_step_prefetch(const struct lac_step_time *time, double s_ns, i
 enum lac_case { LAC_CASE_BEST = 0, LAC_CASE_MID, LAC_CASE_WORST, LAC_CASE_COUNT_ };
 
 /** The factors of --what-if changes in one case. */
-void lac_change_from_what_if(const struct lac_diagnosis *diagnosis,
+void lac_change_from_what_if(const struct lac_facts *facts,
                              const struct lac_what_if_changes *what_if, enum lac_case which,
                              struct lac_change *ret_change);
 
 /** Fill what_if of the analysis. */
-void lac_what_if_answer(struct lac_diagnosis *diagnosis, const struct lac_what_if_changes *what_if);
+void lac_what_if_answer(struct lac_facts *facts, const struct lac_what_if_changes *what_if);
 
 #endif

@@ -84,9 +84,9 @@ uint32_t lac_analysis_other_phases(const struct lac_analysis *analysis, const ch
 {
     uint32_t count = 0;
     for (uint32_t k = 0; k < analysis->step_kind_count; k++) {
-        const struct lac_step_kind_facts *facts = &analysis->step_kinds[k];
-        if (facts->text[0] != '\0' && facts->own_ns >= analysis->duration_ns / 100) {
-            ret_texts[count++] = facts->text;
+        const struct lac_step_kind_facts *kind_facts = &analysis->step_kinds[k];
+        if (kind_facts->text[0] != '\0' && kind_facts->own_ns >= analysis->duration_ns / 100) {
+            ret_texts[count++] = kind_facts->text;
         }
     }
     return count;

@@ -19,7 +19,7 @@ static bool is_training(const struct lac_analysis *analysis)
 /* -- phases ------------------------------------------------------------------------------------ */
 
 struct walk {
-    struct lac_diagnosis *diagnosis;
+    struct lac_facts *facts;
     uint32_t capacity;
     uint32_t stretch; /* the first that has not ended */
     int64_t at_ns;    /* phases are written up to here */
@@ -53,7 +53,7 @@ static enum lac_phase_kind phase_of(enum lac_step_kind kind, enum lac_phase_kind
 
 static void add_phase(struct walk *walk, int64_t end_ns, enum lac_phase_kind kind)
 {
-    struct lac_analysis *analysis = walk->diagnosis->analysis;
+    struct lac_analysis *analysis = walk->facts->analysis;
     struct lac_phase *last =
         analysis->phase_count > 0 ? &analysis->phases[analysis->phase_count - 1] : NULL;
     if (end_ns <= walk->at_ns || walk->status) {
@@ -84,12 +84,12 @@ static void add_phase(struct walk *walk, int64_t end_ns, enum lac_phase_kind kin
 static void go_to(struct walk *walk, int64_t end_ns, enum lac_phase_kind kind,
                   enum lac_phase_kind counted, uint32_t *to_count)
 {
-    const struct lac_diagnosis *diagnosis = walk->diagnosis;
-    const struct lac_analysis *analysis = diagnosis->analysis;
+    const struct lac_facts *facts = walk->facts;
+    const struct lac_analysis *analysis = facts->analysis;
     end_ns = end_ns < analysis->duration_ns ? end_ns : analysis->duration_ns;
     while (walk->at_ns < end_ns && !walk->status) {
         const struct lac_stretch *next =
-            walk->stretch < diagnosis->stretch_count ? &diagnosis->stretches[walk->stretch] : NULL;
+            walk->stretch < facts->stretch_count ? &facts->stretches[walk->stretch] : NULL;
         enum lac_phase_kind here = kind;
         if (next && next->end_ns <= walk->at_ns) {
             walk->stretch++;
@@ -118,22 +118,21 @@ static enum lac_phase_kind plain_phase(const struct lac_step *step, enum lac_pha
 }
 
 /** What lies between steps, from `start_ns` to `end_ns`. Long holes are not the loop's own. */
-static enum lac_phase_kind phase_of_hole(const struct lac_diagnosis *diagnosis, int64_t start_ns,
+static enum lac_phase_kind phase_of_hole(const struct lac_facts *facts, int64_t start_ns,
                                          int64_t end_ns)
 {
-    const struct lac_analysis *analysis = diagnosis->analysis;
-    int64_t busy_ns =
-        analysis->main_device == LAC_NONE
-            ? 0
-            : lac_spans_length_inside(&diagnosis->device_sets[analysis->main_device].busy, start_ns,
-                                      end_ns);
+    const struct lac_analysis *analysis = facts->analysis;
+    int64_t busy_ns = analysis->main_device == LAC_NONE
+                          ? 0
+                          : lac_spans_length_inside(&facts->device_sets[analysis->main_device].busy,
+                                                    start_ns, end_ns);
     return busy_ns <= (end_ns - start_ns) / 10 ? LAC_PHASE_IDLE : LAC_PHASE_OTHER;
 }
 
-static enum lac_status find_phases(struct lac_diagnosis *diagnosis)
+static enum lac_status find_phases(struct lac_facts *facts)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
-    struct walk walk = {.diagnosis = diagnosis,
+    struct lac_analysis *analysis = facts->analysis;
+    struct walk walk = {.facts = facts,
                         .usual = is_training(analysis) ? LAC_PHASE_TRAINING : LAC_PHASE_STEPS};
     int64_t sum_ns = 0;
     uint32_t to_count = 0; /* steps that no phase has counted yet */
@@ -146,10 +145,9 @@ static enum lac_status find_phases(struct lac_diagnosis *diagnosis)
         int64_t hole_ns = step->start_ns - walk.at_ns;
         if (hole_ns > 0) {
             bool is_long = hole_ns >= sum_ns / analysis->step_count / 5;
-            enum lac_phase_kind hole = s == 0 ? LAC_PHASE_START_UP
-                                       : is_long
-                                           ? phase_of_hole(diagnosis, walk.at_ns, step->start_ns)
-                                           : plain_phase(step - 1, walk.usual);
+            enum lac_phase_kind hole = s == 0    ? LAC_PHASE_START_UP
+                                       : is_long ? phase_of_hole(facts, walk.at_ns, step->start_ns)
+                                                 : plain_phase(step - 1, walk.usual);
             go_to(&walk, step->start_ns, hole, hole, &none);
         }
         to_count++;
@@ -210,8 +208,8 @@ static const char *ordinal_end(uint32_t n)
 }
 
 /** "every 50th step writes a checkpoint: 2.1 s, 3 % of the run" */
-static const char *text_of(struct lac_analysis *analysis, const struct lac_step_kind_facts *facts,
-                           const struct runs *runs)
+static const char *text_of(struct lac_analysis *analysis,
+                           const struct lac_step_kind_facts *kind_facts, const struct runs *runs)
 {
     static const char *const does[LAC_KIND_COUNT_][2] = {
         [LAC_KIND_VALIDATION] = {"validates", "validate"},
@@ -220,12 +218,13 @@ static const char *text_of(struct lac_analysis *analysis, const struct lac_step_
         [LAC_KIND_RECOMPILE] = {"loads or compiles code", "load or compile code"},
         [LAC_KIND_OTHER] = {"does other work", "do other work"},
     };
-    if (!does[facts->kind][0] || runs->count == 0) {
+    if (!does[kind_facts->kind][0] || runs->count == 0) {
         return "";
     }
     /* a wait in vain and the next one may be steps of their own: they are one end of an epoch */
-    unsigned length =
-        facts->kind == LAC_KIND_EPOCH_END ? 1 : (facts->count + runs->count / 2) / runs->count;
+    unsigned length = kind_facts->kind == LAC_KIND_EPOCH_END
+                          ? 1
+                          : (kind_facts->count + runs->count / 2) / runs->count;
     const char *run =
         length > 1 ? lac_texts_add(&analysis->texts, " a run of %u steps", length) : "";
     const char *which;
@@ -244,12 +243,12 @@ static const char *text_of(struct lac_analysis *analysis, const struct lac_step_
     }
     bool are_many = runs->every == 0 && runs->count > 1;
     return lac_texts_add(
-        &analysis->texts, "%s %s: %s%s, %s of the run", which, does[facts->kind][are_many],
-        lac_format_ns(facts->own_ns / runs->count).text, runs->count > 1 ? " each" : "",
-        lac_format_pct(lac_pct(facts->own_ns, analysis->duration_ns)).text);
+        &analysis->texts, "%s %s: %s%s, %s of the run", which, does[kind_facts->kind][are_many],
+        lac_format_ns(kind_facts->own_ns / runs->count).text, runs->count > 1 ? " each" : "",
+        lac_format_pct(lac_pct(kind_facts->own_ns, analysis->duration_ns)).text);
 }
 
-static const char *why_of(const struct lac_diagnosis *diagnosis, enum lac_step_kind kind)
+static const char *why_of(const struct lac_facts *facts, enum lac_step_kind kind)
 {
     if (kind == LAC_KIND_TRAIN) {
         return "no other kind of work shows in it";
@@ -260,20 +259,19 @@ static const char *why_of(const struct lac_diagnosis *diagnosis, enum lac_step_k
     if (kind == LAC_KIND_TRUNCATED) {
         return "the recording began, ended or paused in it";
     }
-    return diagnosis->why_kind[kind] ? diagnosis->why_kind[kind] : "";
+    return facts->why_kind[kind] ? facts->why_kind[kind] : "";
 }
 
 /** What the kind itself takes of its steps: the stretches of its name in them; of kinds without
  * such, the steps. */
-static int64_t own_ns(const struct lac_diagnosis *diagnosis, enum lac_step_kind kind,
-                      int64_t total_ns)
+static int64_t own_ns(const struct lac_facts *facts, enum lac_step_kind kind, int64_t total_ns)
 {
-    const struct lac_analysis *analysis = diagnosis->analysis;
+    const struct lac_analysis *analysis = facts->analysis;
     int64_t sum_ns = 0;
     bool has_stretches = false;
     uint32_t at = 0;
-    for (uint32_t i = 0; i < diagnosis->stretch_count; i++) {
-        const struct lac_stretch *stretch = &diagnosis->stretches[i];
+    for (uint32_t i = 0; i < facts->stretch_count; i++) {
+        const struct lac_stretch *stretch = &facts->stretches[i];
         uint32_t s = lac_step_at(analysis, stretch->start_ns, at);
         at = s == LAC_NONE ? at : s;
         if (stretch->kind == kind && s != LAC_NONE && analysis->steps[s].kind == kind) {
@@ -284,9 +282,9 @@ static int64_t own_ns(const struct lac_diagnosis *diagnosis, enum lac_step_kind 
     return has_stretches ? sum_ns : total_ns;
 }
 
-static void measure_kinds(struct lac_diagnosis *diagnosis)
+static void measure_kinds(struct lac_facts *facts)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_analysis *analysis = facts->analysis;
     uint32_t counts[LAC_KIND_COUNT_] = {0};
     int64_t totals_ns[LAC_KIND_COUNT_] = {0};
     int64_t all_ns = 0;
@@ -301,25 +299,25 @@ static void measure_kinds(struct lac_diagnosis *diagnosis)
             continue;
         }
         struct runs runs = runs_of(analysis, (uint8_t)kind);
-        struct lac_step_kind_facts *facts = &analysis->step_kinds[analysis->step_kind_count++];
-        *facts = (struct lac_step_kind_facts){
+        struct lac_step_kind_facts *kind_facts = &analysis->step_kinds[analysis->step_kind_count++];
+        *kind_facts = (struct lac_step_kind_facts){
             .kind = (uint8_t)kind,
             .count = counts[kind],
             .every = kind == LAC_KIND_TRAIN ? 0 : runs.every,
             .mean_ns = totals_ns[kind] / counts[kind],
             .total_ns = totals_ns[kind],
-            .own_ns = own_ns(diagnosis, (enum lac_step_kind)kind, totals_ns[kind]),
+            .own_ns = own_ns(facts, (enum lac_step_kind)kind, totals_ns[kind]),
             .pct_of_steps = lac_pct(totals_ns[kind], all_ns),
-            .why = why_of(diagnosis, (enum lac_step_kind)kind)};
-        facts->text = text_of(analysis, facts, &runs);
+            .why = why_of(facts, (enum lac_step_kind)kind)};
+        kind_facts->text = text_of(analysis, kind_facts, &runs);
     }
 }
 
-enum lac_status lac_phases_measure(struct lac_diagnosis *diagnosis)
+enum lac_status lac_phases_measure(struct lac_facts *facts)
 {
-    enum lac_status status = find_phases(diagnosis);
-    if (!status && is_training(diagnosis->analysis)) {
-        measure_kinds(diagnosis);
+    enum lac_status status = find_phases(facts);
+    if (!status && is_training(facts->analysis)) {
+        measure_kinds(facts);
     }
     return status;
 }

@@ -20,7 +20,7 @@ enum {
 /** Kernels, but nothing of a backward pass or an optimizer, where other steps have it. */
 static bool lacks_training(const struct lac_kind_search *search, uint32_t s)
 {
-    const struct lac_step *step = &search->diagnosis->analysis->steps[s];
+    const struct lac_step *step = &search->facts->analysis->steps[s];
     const struct lac_step_features *work = &search->works[s];
     if (!lac_step_kind_is_open(step) || lac_step_does_nothing(search, s) || work->backward > 0 ||
         work->optimizer > 0) {
@@ -43,7 +43,7 @@ static bool has_loader_of_its_own(const struct lac_kind_search *search, uint32_t
 /** Steps of one run without training; 0 when step `s` begins none. */
 static uint32_t run_without_training(const struct lac_kind_search *search, uint32_t s)
 {
-    uint32_t count = search->diagnosis->analysis->step_count;
+    uint32_t count = search->facts->analysis->step_count;
     uint32_t length = 0;
     while (s + length < count && lacks_training(search, s + length)) {
         length++;
@@ -57,8 +57,8 @@ static uint32_t run_without_training(const struct lac_kind_search *search, uint3
 
 static enum lac_status find_validation_runs(struct lac_kind_search *search)
 {
-    struct lac_diagnosis *diagnosis = search->diagnosis;
-    struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_facts *facts = search->facts;
+    struct lac_analysis *analysis = facts->analysis;
     uint64_t all = 0;
     for (uint32_t s = 0; s < analysis->step_count; s++) {
         uint32_t length = run_without_training(search, s);
@@ -80,7 +80,7 @@ static enum lac_status find_validation_runs(struct lac_kind_search *search)
         }
         int64_t from_ns = analysis->steps[s].start_ns;
         for (; s < end; s++) {
-            lac_step_kind_set(diagnosis, s, LAC_KIND_VALIDATION, why);
+            lac_step_kind_set(facts, s, LAC_KIND_VALIDATION, why);
             analysis->steps[s].left_out = LAC_STEP_OTHER_KIND;
         }
         const struct lac_step *last = &analysis->steps[end - 1];
@@ -92,7 +92,7 @@ static enum lac_status find_validation_runs(struct lac_kind_search *search)
         if (is_writing && next->backward == 0 && next->optimizer == 0) {
             to_ns = next->writing.start_ns;
         }
-        status = lac_stretch_add(diagnosis, from_ns, to_ns, LAC_KIND_VALIDATION);
+        status = lac_stretch_add(facts, from_ns, to_ns, LAC_KIND_VALIDATION);
         s = end - 1;
     }
     return status;
@@ -101,18 +101,17 @@ static enum lac_status find_validation_runs(struct lac_kind_search *search)
 /* -- checkpoints, by what they copy ------------------------------------------------------------ */
 
 /** The longest time in a step in which its process launches nothing and waits for no data. */
-static struct lac_span longest_hole(const struct lac_diagnosis *diagnosis,
-                                    const struct lac_step *step)
+static struct lac_span longest_hole(const struct lac_facts *facts, const struct lac_step *step)
 {
     struct lac_span longest = {step->start_ns, step->start_ns};
-    const struct lac_spans *launches = &diagnosis->hosts[diagnosis->main_host].sets[LAC_SET_LAUNCH];
+    const struct lac_spans *launches = &facts->hosts[facts->main_host].sets[LAC_SET_LAUNCH];
     int64_t end_ns = step->start_ns + step->dur_ns;
     int64_t at_ns = step->start_ns;
     int64_t most_ns = 0;
     for (uint64_t i = lac_spans_first_after(launches, at_ns); at_ns < end_ns; i++) {
         bool is_last = i >= launches->count || launches->at[i].start_ns >= end_ns;
         int64_t to_ns = is_last ? end_ns : launches->at[i].start_ns;
-        int64_t hole_ns = to_ns - at_ns - lac_spans_length_inside(&diagnosis->waits, at_ns, to_ns);
+        int64_t hole_ns = to_ns - at_ns - lac_spans_length_inside(&facts->waits, at_ns, to_ns);
         if (hole_ns > most_ns) {
             most_ns = hole_ns;
             longest = (struct lac_span){at_ns, to_ns};
@@ -124,13 +123,12 @@ static struct lac_span longest_hole(const struct lac_diagnosis *diagnosis,
 
 /** Where the copying in a hole begins: not before the device has done what it was given, and at a
  *  call that waits for it for a while, where one is. */
-static int64_t begin_of_writing(const struct lac_diagnosis *diagnosis, struct lac_span hole)
+static int64_t begin_of_writing(const struct lac_facts *facts, struct lac_span hole)
 {
-    const struct lac_host *host = &diagnosis->hosts[diagnosis->main_host];
+    const struct lac_host *host = &facts->hosts[facts->main_host];
     int64_t begin_ns = hole.start_ns;
-    if (diagnosis->analysis->main_device != LAC_NONE) {
-        const struct lac_spans *kernels =
-            &diagnosis->device_sets[diagnosis->analysis->main_device].kernels;
+    if (facts->analysis->main_device != LAC_NONE) {
+        const struct lac_spans *kernels = &facts->device_sets[facts->analysis->main_device].kernels;
         uint64_t after = lac_spans_first_after(kernels, hole.end_ns - 1);
         bool is_in_hole = after > 0 && kernels->at[after - 1].end_ns > begin_ns;
         begin_ns = is_in_hole ? kernels->at[after - 1].end_ns : begin_ns;
@@ -157,8 +155,8 @@ static int64_t begin_of_writing(const struct lac_diagnosis *diagnosis, struct la
 /** The part of a step that writes a checkpoint; of no length when none does. */
 static struct lac_span writing_inside(const struct lac_kind_search *search, uint32_t s)
 {
-    const struct lac_diagnosis *diagnosis = search->diagnosis;
-    const struct lac_step *step = &diagnosis->analysis->steps[s];
+    const struct lac_facts *facts = search->facts;
+    const struct lac_step *step = &facts->analysis->steps[s];
     const struct lac_step_features *work = &search->works[s];
     struct lac_span none = {0, 0};
     int64_t own_ns = lac_step_own_ns(step);
@@ -173,19 +171,19 @@ static struct lac_span writing_inside(const struct lac_kind_search *search, uint
     bool is_longer = own_ns > search->usual.own_ns + search->usual.own_ns / 5;
     /* a validation copies what it predicted: only what comes behind it may be a checkpoint */
     bool validates = lacks_training(search, s) && (int64_t)step->op_count * 4 > search->usual.ops;
-    if (!copies || !is_longer || validates || diagnosis->main_host == LAC_NONE) {
+    if (!copies || !is_longer || validates || facts->main_host == LAC_NONE) {
         return none;
     }
-    struct lac_span hole = longest_hole(diagnosis, step);
+    struct lac_span hole = longest_hole(facts, step);
     bool is_long = hole.end_ns - hole.start_ns > own_ns / 5;
-    hole.start_ns = is_long ? begin_of_writing(diagnosis, hole) : hole.start_ns;
+    hole.start_ns = is_long ? begin_of_writing(facts, hole) : hole.start_ns;
     return is_long ? hole : none;
 }
 
 static enum lac_status find_checkpoints(struct lac_kind_search *search)
 {
-    struct lac_diagnosis *diagnosis = search->diagnosis;
-    struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_facts *facts = search->facts;
+    struct lac_analysis *analysis = facts->analysis;
     uint64_t all = 0;
     for (uint32_t s = 0; s < analysis->step_count; s++) {
         struct lac_span writing = writing_inside(search, s);
@@ -201,7 +199,7 @@ static enum lac_status find_checkpoints(struct lac_kind_search *search)
         if (writing.end_ns <= writing.start_ns) {
             continue;
         }
-        const char *why = diagnosis->why_kind[LAC_KIND_CHECKPOINT];
+        const char *why = facts->why_kind[LAC_KIND_CHECKPOINT];
         if (!why) {
             why = work->saving_end_ns > 0
                       ? "Python is in a function that saves a state"
@@ -209,10 +207,10 @@ static enum lac_status find_checkpoints(struct lac_kind_search *search)
                                       "copies %s to the host, then launches nothing",
                                       lac_format_bytes(work->to_host_bytes).text);
         }
-        lac_step_kind_set(diagnosis, s, LAC_KIND_CHECKPOINT, why);
+        lac_step_kind_set(facts, s, LAC_KIND_CHECKPOINT, why);
         analysis->steps[s].left_out = LAC_STEP_OTHER_KIND;
         enum lac_status status =
-            lac_stretch_add(diagnosis, writing.start_ns, writing.end_ns, LAC_KIND_CHECKPOINT);
+            lac_stretch_add(facts, writing.start_ns, writing.end_ns, LAC_KIND_CHECKPOINT);
         if (status) {
             return status;
         }
@@ -226,7 +224,7 @@ static enum lac_status find_checkpoints(struct lac_kind_search *search)
  *  pass. */
 static bool holds_validation(const struct lac_kind_search *search, uint32_t s)
 {
-    const struct lac_step *step = &search->diagnosis->analysis->steps[s];
+    const struct lac_step *step = &search->facts->analysis->steps[s];
     const struct lac_step_features *work = &search->works[s];
     const struct lac_step_usual *usual = &search->usual;
     bool may_be = lac_step_kind_is_open(step) || work->writing.end_ns > work->writing.start_ns;
@@ -237,8 +235,8 @@ static bool holds_validation(const struct lac_kind_search *search, uint32_t s)
 
 static enum lac_status find_validation_inside(struct lac_kind_search *search)
 {
-    struct lac_diagnosis *diagnosis = search->diagnosis;
-    struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_facts *facts = search->facts;
+    struct lac_analysis *analysis = facts->analysis;
     uint64_t all = 0;
     for (uint32_t s = 0; s < analysis->step_count; s++) {
         all += holds_validation(search, s);
@@ -249,7 +247,7 @@ static enum lac_status find_validation_inside(struct lac_kind_search *search)
         if (!holds_validation(search, s)) {
             continue;
         }
-        const char *why = diagnosis->why_kind[LAC_KIND_VALIDATION];
+        const char *why = facts->why_kind[LAC_KIND_VALIDATION];
         if (!why) {
             why =
                 lac_texts_add(&analysis->texts,
@@ -265,10 +263,10 @@ static enum lac_status find_validation_inside(struct lac_kind_search *search)
             to_ns = writing->start_ns < to_ns ? writing->start_ns : to_ns;
         }
         if (to_ns - from_ns > writing->end_ns - writing->start_ns) {
-            lac_step_kind_set(diagnosis, s, LAC_KIND_VALIDATION, why);
+            lac_step_kind_set(facts, s, LAC_KIND_VALIDATION, why);
         }
         step->left_out = LAC_STEP_OTHER_KIND;
-        enum lac_status status = lac_stretch_add(diagnosis, from_ns, to_ns, LAC_KIND_VALIDATION);
+        enum lac_status status = lac_stretch_add(facts, from_ns, to_ns, LAC_KIND_VALIDATION);
         if (status) {
             return status;
         }
@@ -279,7 +277,7 @@ static enum lac_status find_validation_inside(struct lac_kind_search *search)
 /* -- recompilation ----------------------------------------------------------------------------- */
 
 /** Loads of a step as stretches: those of a fiftieth of it, or from the first to the last. */
-static enum lac_status add_loads(struct lac_diagnosis *diagnosis, const struct lac_spans *modules,
+static enum lac_status add_loads(struct lac_facts *facts, const struct lac_spans *modules,
                                  const struct lac_step *step)
 {
     int64_t end_ns = step->start_ns + step->dur_ns;
@@ -296,14 +294,14 @@ static enum lac_status add_loads(struct lac_diagnosis *diagnosis, const struct l
         if (to_ns - from_ns < step->dur_ns / 50) {
             continue;
         }
-        enum lac_status status = lac_stretch_add(diagnosis, from_ns, to_ns, LAC_KIND_RECOMPILE);
+        enum lac_status status = lac_stretch_add(facts, from_ns, to_ns, LAC_KIND_RECOMPILE);
         if (status) {
             return status;
         }
         added++;
     }
     return added > 0 ? LAC_OK
-                     : lac_stretch_add(diagnosis, hull_start_ns, hull_end_ns, LAC_KIND_RECOMPILE);
+                     : lac_stretch_add(facts, hull_start_ns, hull_end_ns, LAC_KIND_RECOMPILE);
 }
 
 /** Whether a step loads for a tenth of its own time; one that did other work, of a usual step's. */
@@ -317,12 +315,12 @@ static bool loads_much(const struct lac_kind_search *search, const struct lac_st
 
 static enum lac_status find_recompiles(struct lac_kind_search *search)
 {
-    struct lac_diagnosis *diagnosis = search->diagnosis;
-    struct lac_analysis *analysis = diagnosis->analysis;
-    if (diagnosis->main_host == LAC_NONE) {
+    struct lac_facts *facts = search->facts;
+    struct lac_analysis *analysis = facts->analysis;
+    if (facts->main_host == LAC_NONE) {
         return LAC_OK;
     }
-    const struct lac_spans *modules = &diagnosis->hosts[diagnosis->main_host].sets[LAC_SET_MODULE];
+    const struct lac_spans *modules = &facts->hosts[facts->main_host].sets[LAC_SET_MODULE];
     for (uint32_t s = FIRST_STEPS; s < analysis->step_count; s++) {
         const struct lac_step *step = &analysis->steps[s];
         int64_t loading_ns =
@@ -330,7 +328,7 @@ static enum lac_status find_recompiles(struct lac_kind_search *search)
         if (!loads_much(search, step, loading_ns)) {
             continue;
         }
-        const char *why = diagnosis->why_kind[LAC_KIND_RECOMPILE];
+        const char *why = facts->why_kind[LAC_KIND_RECOMPILE];
         if (!why) {
             why =
                 lac_texts_add(&analysis->texts,
@@ -338,9 +336,9 @@ static enum lac_status find_recompiles(struct lac_kind_search *search)
                               lac_format_ns(loading_ns).text, lac_format_ns(step->dur_ns).text);
         }
         if (lac_step_kind_is_open(step)) {
-            lac_step_kind_set(diagnosis, s, LAC_KIND_RECOMPILE, why);
+            lac_step_kind_set(facts, s, LAC_KIND_RECOMPILE, why);
         }
-        enum lac_status status = add_loads(diagnosis, modules, step);
+        enum lac_status status = add_loads(facts, modules, step);
         if (status) {
             return status;
         }
@@ -353,7 +351,7 @@ static enum lac_status find_recompiles(struct lac_kind_search *search)
 /** Launches a fifth more or fewer operations than others do. */
 static bool is_unlike(const struct lac_kind_search *search, uint32_t s)
 {
-    const struct lac_step *step = &search->diagnosis->analysis->steps[s];
+    const struct lac_step *step = &search->facts->analysis->steps[s];
     int64_t apart = llabs((int64_t)step->op_count - search->usual.ops);
     return step->kind == LAC_KIND_TRAIN && step->left_out == LAC_STEP_KEPT &&
            apart > search->usual.ops / 5 + 3;
@@ -363,8 +361,8 @@ static bool is_unlike(const struct lac_kind_search *search, uint32_t s)
  *  is none of them, and where all steps differ, nothing is said. */
 static void find_others(struct lac_kind_search *search)
 {
-    struct lac_diagnosis *diagnosis = search->diagnosis;
-    struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_facts *facts = search->facts;
+    struct lac_analysis *analysis = facts->analysis;
     uint32_t least = UINT32_MAX;
     uint32_t most = 0;
     uint32_t count = 0;
@@ -388,17 +386,17 @@ static void find_others(struct lac_kind_search *search)
         bool is_other =
             is_cluster && !is_boundary && search->usual.are_alike && is_unlike(search, s);
         if (is_other || analysis->steps[s].kind == LAC_KIND_OTHER) {
-            lac_step_kind_set(diagnosis, s, LAC_KIND_OTHER,
+            lac_step_kind_set(facts, s, LAC_KIND_OTHER,
                               is_other ? why
                                        : "launches half or twice as many operations as others");
         }
     }
 }
 
-enum lac_status lac_steps_classify(struct lac_diagnosis *diagnosis)
+enum lac_status lac_steps_classify(struct lac_facts *facts)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
-    struct lac_kind_search search = {.diagnosis = diagnosis};
+    struct lac_analysis *analysis = facts->analysis;
+    struct lac_kind_search search = {.facts = facts};
     search.works = malloc(analysis->step_count * sizeof *search.works);
     search.scratch = malloc(analysis->step_count * sizeof *search.scratch);
     enum lac_status status = search.works && search.scratch ? LAC_OK : LAC_ERR_NOMEM;
@@ -414,8 +412,8 @@ enum lac_status lac_steps_classify(struct lac_diagnosis *diagnosis)
     if (!status) {
         status = find_validation_inside(&search);
     }
-    lac_stretches_sort(diagnosis);
-    if (!status && !diagnosis->has_device_steps) {
+    lac_stretches_sort(facts);
+    if (!status && !facts->has_device_steps) {
         status = lac_steps_find_epochs(&search);
     }
     if (!status) {
@@ -424,7 +422,7 @@ enum lac_status lac_steps_classify(struct lac_diagnosis *diagnosis)
     if (!status) {
         find_others(&search);
     }
-    lac_stretches_sort(diagnosis);
+    lac_stretches_sort(facts);
     free(search.works);
     free(search.scratch);
     return status;

@@ -22,7 +22,7 @@ static bool is_in_stretch(const struct lac_stretch *stretches, uint32_t count, i
  *  has about a third. */
 static bool does_training(const struct lac_kind_search *search, uint32_t s)
 {
-    const struct lac_step *step = &search->diagnosis->analysis->steps[s];
+    const struct lac_step *step = &search->facts->analysis->steps[s];
     if (search->usual.trains_by_host) {
         return search->works[s].backward > 0;
     }
@@ -32,11 +32,11 @@ static bool does_training(const struct lac_kind_search *search, uint32_t s)
 static enum lac_status put_epoch(struct lac_kind_search *search, uint32_t s, int64_t start_ns,
                                  int64_t end_ns, const char *why)
 {
-    struct lac_diagnosis *diagnosis = search->diagnosis;
-    if (diagnosis->analysis->steps[s].kind == LAC_KIND_TRAIN) {
-        lac_step_kind_set(diagnosis, s, LAC_KIND_EPOCH_END, why);
+    struct lac_facts *facts = search->facts;
+    if (facts->analysis->steps[s].kind == LAC_KIND_TRAIN) {
+        lac_step_kind_set(facts, s, LAC_KIND_EPOCH_END, why);
     }
-    return lac_stretch_add(diagnosis, start_ns, end_ns, LAC_KIND_EPOCH_END);
+    return lac_stretch_add(facts, start_ns, end_ns, LAC_KIND_EPOCH_END);
 }
 
 /** Waits of the training's thread in steps, one after the other. */
@@ -46,19 +46,18 @@ struct wait_walk {
     uint32_t stretch_count; /* without those that are added meanwhile */
 };
 
-static struct wait_walk first_wait(const struct lac_diagnosis *diagnosis)
+static struct wait_walk first_wait(const struct lac_facts *facts)
 {
-    return (struct wait_walk){.track = lac_marks_majority_track(&diagnosis->wait_marks),
-                              .stretch_count = diagnosis->stretch_count};
+    return (struct wait_walk){.track = lac_marks_majority_track(&facts->wait_marks),
+                              .stretch_count = facts->stretch_count};
 }
 
 /** The next wait in a step (walk->step), in no stretch of other work; NULL behind the last. */
-static const struct lac_mark *next_wait(const struct lac_diagnosis *diagnosis,
-                                        struct wait_walk *walk)
+static const struct lac_mark *next_wait(const struct lac_facts *facts, struct wait_walk *walk)
 {
-    const struct lac_analysis *analysis = diagnosis->analysis;
-    while (walk->next < diagnosis->wait_marks.count) {
-        const struct lac_mark *wait = &diagnosis->wait_marks.at[walk->next++];
+    const struct lac_analysis *analysis = facts->analysis;
+    while (walk->next < facts->wait_marks.count) {
+        const struct lac_mark *wait = &facts->wait_marks.at[walk->next++];
         uint32_t s = lac_step_at(analysis, wait->start_ns, walk->step);
         if (wait->track != walk->track || s == LAC_NONE) {
             continue;
@@ -66,8 +65,7 @@ static const struct lac_mark *next_wait(const struct lac_diagnosis *diagnosis,
         walk->step = s;
         const struct lac_step *step = &analysis->steps[s];
         if (wait->start_ns < step->start_ns + step->dur_ns &&
-            !is_in_stretch(diagnosis->stretches, walk->stretch_count, wait->start_ns,
-                           &walk->cursor)) {
+            !is_in_stretch(facts->stretches, walk->stretch_count, wait->start_ns, &walk->cursor)) {
             return wait;
         }
     }
@@ -77,20 +75,20 @@ static const struct lac_mark *next_wait(const struct lac_diagnosis *diagnosis,
 /** Batches have numbers: the training's begin at 0 again. */
 static enum lac_status by_numbers(struct lac_kind_search *search)
 {
-    const struct lac_diagnosis *diagnosis = search->diagnosis;
-    const struct lac_model *model = diagnosis->model;
+    const struct lac_facts *facts = search->facts;
+    const struct lac_model *model = facts->model;
     int64_t *waits = search->scratch; /* by step */
     const struct lac_mark *wait = NULL;
-    for (uint32_t s = 0; s < diagnosis->analysis->step_count; s++) {
+    for (uint32_t s = 0; s < facts->analysis->step_count; s++) {
         waits[s] = 0;
     }
-    struct wait_walk walk = first_wait(diagnosis);
-    while (next_wait(diagnosis, &walk)) {
+    struct wait_walk walk = first_wait(facts);
+    while (next_wait(facts, &walk)) {
         waits[walk.step]++;
     }
-    walk = first_wait(diagnosis);
+    walk = first_wait(facts);
     int64_t last = -1; /* batch of the training */
-    while ((wait = next_wait(diagnosis, &walk))) {
+    while ((wait = next_wait(facts, &walk))) {
         uint32_t s = walk.step;
         uint32_t row = model->slices.detail[wait->slice];
         int64_t batch = row < model->loader_info_count ? model->loader_infos[row].batch : -1;
@@ -117,7 +115,7 @@ static enum lac_status by_numbers(struct lac_kind_search *search)
  *  last one of an epoch does not come. */
 static enum lac_status by_signs(struct lac_kind_search *search)
 {
-    const struct lac_analysis *analysis = search->diagnosis->analysis;
+    const struct lac_analysis *analysis = search->facts->analysis;
     const struct lac_step_usual *usual = &search->usual;
     bool has_waited = false;
     for (uint32_t s = 0; s < analysis->step_count; s++) {
@@ -147,7 +145,7 @@ static enum lac_status by_signs(struct lac_kind_search *search)
 /** Whether step `s` is a wait for a batch that did not come, of the training's loader. */
 static bool is_in_vain(const struct lac_kind_search *search, uint32_t s)
 {
-    const struct lac_step *step = &search->diagnosis->analysis->steps[s];
+    const struct lac_step *step = &search->facts->analysis->steps[s];
     if (!lac_step_kind_is_open(step) || search->works[s].waits != 1 ||
         !lac_step_does_nothing(search, s)) {
         return false;
@@ -162,15 +160,15 @@ static bool is_in_vain(const struct lac_kind_search *search, uint32_t s)
  *  when it takes longer than others. */
 static enum lac_status by_waits_in_vain(struct lac_kind_search *search)
 {
-    const struct lac_analysis *analysis = search->diagnosis->analysis;
+    const struct lac_analysis *analysis = search->facts->analysis;
     for (uint32_t s = 1; s + 1 < analysis->step_count; s++) {
         const struct lac_step *step = &analysis->steps[s];
         if (!is_in_vain(search, s)) {
             continue;
         }
-        lac_step_kind_set(search->diagnosis, s, LAC_KIND_EPOCH_END,
+        lac_step_kind_set(search->facts, s, LAC_KIND_EPOCH_END,
                           "the loader is asked for a batch that does not come");
-        enum lac_status status = lac_stretch_add(search->diagnosis, step->start_ns,
+        enum lac_status status = lac_stretch_add(search->facts, step->start_ns,
                                                  step->start_ns + step->dur_ns, LAC_KIND_EPOCH_END);
         const struct lac_step_features *next = &search->works[s + 1];
         int64_t wait_ns = next->last_wait_end_ns - next->last_wait_ns;

@@ -36,28 +36,26 @@ static int64_t bytes_to_host(const struct lac_model *model, uint64_t copy)
     return model->copies[row].bytes > 0 ? model->copies[row].bytes : 0;
 }
 
-static void add_call(const struct lac_diagnosis *diagnosis, struct lac_step_features *work,
-                     uint64_t call)
+static void add_call(const struct lac_facts *facts, struct lac_step_features *work, uint64_t call)
 {
-    const struct lac_slices *slices = &diagnosis->model->slices;
+    const struct lac_slices *slices = &facts->model->slices;
     uint32_t launched = slices->link[call];
     if (launched == LAC_NONE) {
         return;
     }
     if (slices->kind[launched] == LAC_SLICE_KERNEL) {
-        work->optimizer += lac_kernel_class_of(diagnosis, launched)->family == LAC_FAMILY_OPTIMIZER;
+        work->optimizer += lac_kernel_class_of(facts, launched)->family == LAC_FAMILY_OPTIMIZER;
     } else if (slices->kind[launched] == LAC_SLICE_COPY) {
         work->to_host_bytes =
-            lac_sum_ns(work->to_host_bytes, bytes_to_host(diagnosis->model, launched));
+            lac_sum_ns(work->to_host_bytes, bytes_to_host(facts->model, launched));
     }
 }
 
-static void add_range(struct lac_diagnosis *diagnosis, struct lac_step_features *work,
-                      uint64_t slice)
+static void add_range(struct lac_facts *facts, struct lac_step_features *work, uint64_t slice)
 {
-    const struct lac_slices *slices = &diagnosis->model->slices;
+    const struct lac_slices *slices = &facts->model->slices;
     work->operators += slices->kind[slice] != LAC_SLICE_RANGE; /* or of no kind that is known */
-    enum lac_host_class host_class = lac_host_class_of(diagnosis, slices->name[slice]);
+    enum lac_host_class host_class = lac_host_class_of(facts, slices->name[slice]);
     if (host_class == LAC_HOST_BACKWARD) {
         int64_t start_ns = slices->start_ns[slice];
         bool is_first = work->backward++ == 0 || start_ns < work->first_backward_ns;
@@ -87,8 +85,8 @@ static void add_named(const struct lac_slices *slices, struct lac_step_features 
 
 static void add_track(struct lac_kind_search *search, const struct lac_track *track, uint8_t *names)
 {
-    struct lac_diagnosis *diagnosis = search->diagnosis;
-    const struct lac_slices *slices = &diagnosis->model->slices;
+    struct lac_facts *facts = search->facts;
+    const struct lac_slices *slices = &facts->model->slices;
     uint32_t at = 0;
     for (uint64_t i = track->first; i < track->first + track->count; i++) {
         uint8_t kind = slices->kind[i];
@@ -96,27 +94,26 @@ static void add_track(struct lac_kind_search *search, const struct lac_track *tr
         uint8_t what = SAYS_NOTHING;
         if (is_range || kind == LAC_SLICE_PYTHON) {
             uint8_t *known = &names[slices->name[i]];
-            *known = *known == NOT_LOOKED_UP
-                         ? says(lac_model_str(diagnosis->model, slices->name[i]))
-                         : *known;
+            *known = *known == NOT_LOOKED_UP ? says(lac_model_str(facts->model, slices->name[i]))
+                                             : *known;
             what = *known;
         }
         if (!is_range && kind != LAC_SLICE_API && what == SAYS_NOTHING) {
             continue;
         }
-        uint32_t found = lac_step_at(diagnosis->analysis, slices->start_ns[i], at);
+        uint32_t found = lac_step_at(facts->analysis, slices->start_ns[i], at);
         if (found == LAC_NONE) {
             continue;
         }
         at = found;
-        const struct lac_step *step = &diagnosis->analysis->steps[at];
+        const struct lac_step *step = &facts->analysis->steps[at];
         if (slices->start_ns[i] >= step->start_ns + step->dur_ns) {
             continue;
         }
         if (kind == LAC_SLICE_API) {
-            add_call(diagnosis, &search->works[at], i);
+            add_call(facts, &search->works[at], i);
         } else if (is_range) {
-            add_range(diagnosis, &search->works[at], i);
+            add_range(facts, &search->works[at], i);
         }
         if (what != SAYS_NOTHING) {
             add_named(slices, &search->works[at], i, what);
@@ -127,18 +124,18 @@ static void add_track(struct lac_kind_search *search, const struct lac_track *tr
 /** Waits of the thread that waits most: the training's. */
 static void add_waits(struct lac_kind_search *search)
 {
-    const struct lac_diagnosis *diagnosis = search->diagnosis;
-    const struct lac_model *model = diagnosis->model;
-    uint32_t track = lac_marks_majority_track(&diagnosis->wait_marks);
+    const struct lac_facts *facts = search->facts;
+    const struct lac_model *model = facts->model;
+    uint32_t track = lac_marks_majority_track(&facts->wait_marks);
     uint32_t at = 0;
-    for (uint64_t i = 0; i < diagnosis->wait_marks.count; i++) {
-        const struct lac_mark *wait = &diagnosis->wait_marks.at[i];
-        uint32_t found = lac_step_at(diagnosis->analysis, wait->start_ns, at);
+    for (uint64_t i = 0; i < facts->wait_marks.count; i++) {
+        const struct lac_mark *wait = &facts->wait_marks.at[i];
+        uint32_t found = lac_step_at(facts->analysis, wait->start_ns, at);
         if (wait->track != track || found == LAC_NONE) {
             continue;
         }
         at = found;
-        const struct lac_step *step = &diagnosis->analysis->steps[at];
+        const struct lac_step *step = &facts->analysis->steps[at];
         if (wait->start_ns >= step->start_ns + step->dur_ns) {
             continue;
         }
@@ -199,7 +196,7 @@ static int64_t value_of(const struct lac_step *step, const struct lac_step_featu
 
 static int64_t median_of(struct lac_kind_search *search, enum what what)
 {
-    const struct lac_analysis *analysis = search->diagnosis->analysis;
+    const struct lac_analysis *analysis = search->facts->analysis;
     uint32_t count = 0;
     for (uint32_t s = 0; s < analysis->step_count; s++) {
         if (analysis->steps[s].kind == LAC_KIND_TRAIN) {
@@ -211,7 +208,7 @@ static int64_t median_of(struct lac_kind_search *search, enum what what)
 
 static void find_usual(struct lac_kind_search *search)
 {
-    const struct lac_analysis *analysis = search->diagnosis->analysis;
+    const struct lac_analysis *analysis = search->facts->analysis;
     struct lac_step_usual *usual = &search->usual;
     usual->ops = median_of(search, OF_OPS);
     usual->operators = median_of(search, OF_OPERATORS);
@@ -243,33 +240,33 @@ bool lac_step_does_nothing(const struct lac_kind_search *search, uint32_t step)
 {
     const struct lac_step_usual *usual = &search->usual;
     if (usual->ops > 0) {
-        return search->diagnosis->analysis->steps[step].op_count == 0;
+        return search->facts->analysis->steps[step].op_count == 0;
     }
     return usual->operators > 0 && (int64_t)search->works[step].operators * 10 <= usual->operators;
 }
 
 enum lac_status lac_step_features_collect(struct lac_kind_search *search)
 {
-    struct lac_diagnosis *diagnosis = search->diagnosis;
-    const struct lac_model *model = diagnosis->model;
+    struct lac_facts *facts = search->facts;
+    const struct lac_model *model = facts->model;
     size_t name_count = model->strings.count ? model->strings.count : 1;
     uint8_t *names = malloc(name_count);
     if (!names) {
         return LAC_ERR_NOMEM;
     }
     memset(names, NOT_LOOKED_UP, name_count);
-    for (uint32_t s = 0; s < diagnosis->analysis->step_count; s++) {
+    for (uint32_t s = 0; s < facts->analysis->step_count; s++) {
         search->works[s] = (struct lac_step_features){.first_batch = -1, .last_batch = -1};
     }
-    for (uint32_t t = 0; t < model->recorded_track_count && !diagnosis->has_device_steps; t++) {
+    for (uint32_t t = 0; t < model->recorded_track_count && !facts->has_device_steps; t++) {
         const struct lac_track *track = &model->tracks[t];
         bool trains = track->kind == LAC_TRACK_THREAD && track->process < model->process_count &&
-                      diagnosis->host_of_process[track->process] != LAC_NONE;
+                      facts->host_of_process[track->process] != LAC_NONE;
         if (trains) {
             add_track(search, track, names);
         }
     }
-    if (!diagnosis->has_device_steps) {
+    if (!facts->has_device_steps) {
         add_waits(search);
     }
     find_usual(search);

@@ -14,16 +14,16 @@
 
 /** Operations launched inside each step; started, where launches were not recorded or steps are
  *  times of the device. */
-static void count_operations(struct lac_diagnosis *diagnosis)
+static void count_operations(struct lac_facts *facts)
 {
-    const struct lac_model *model = diagnosis->model;
+    const struct lac_model *model = facts->model;
     const struct lac_slices *slices = &model->slices;
-    struct lac_analysis *analysis = diagnosis->analysis;
-    bool by_launch = diagnosis->has_api && !diagnosis->has_device_steps;
+    struct lac_analysis *analysis = facts->analysis;
+    bool by_launch = facts->has_api && !facts->has_device_steps;
     uint8_t wanted = by_launch ? LAC_TRACK_LAUNCHES : LAC_TRACK_HAS_GPU;
     for (uint32_t t = 0; t < model->recorded_track_count; t++) {
         const struct lac_track *track = &model->tracks[t];
-        if (!(diagnosis->track_flags[t] & wanted)) {
+        if (!(facts->track_flags[t] & wanted)) {
             continue;
         }
         uint32_t at = 0;
@@ -45,19 +45,18 @@ static void count_operations(struct lac_diagnosis *diagnosis)
     }
 }
 
-static enum lac_status measure_waits(struct lac_diagnosis *diagnosis)
+static enum lac_status measure_waits(struct lac_facts *facts)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_analysis *analysis = facts->analysis;
     struct lac_spans starved = {0};
     enum lac_status status = LAC_OK;
     if (analysis->main_device != LAC_NONE) {
-        status = lac_spans_intersect(&diagnosis->waits,
-                                     &diagnosis->device_sets[analysis->main_device].idle, &starved);
+        status = lac_spans_intersect(&facts->waits, &facts->device_sets[analysis->main_device].idle,
+                                     &starved);
     }
     /* where no device was recorded it is the training process itself that starves */
-    const struct lac_spans *starving =
-        analysis->main_device == LAC_NONE ? &diagnosis->waits : &starved;
-    int64_t *wait_sums = lac_spans_prefix(&diagnosis->waits);
+    const struct lac_spans *starving = analysis->main_device == LAC_NONE ? &facts->waits : &starved;
+    int64_t *wait_sums = lac_spans_prefix(&facts->waits);
     int64_t *starved_sums = lac_spans_prefix(starving);
     if (!wait_sums || !starved_sums) {
         status = LAC_ERR_NOMEM;
@@ -65,8 +64,8 @@ static enum lac_status measure_waits(struct lac_diagnosis *diagnosis)
     for (uint32_t s = 0; s < analysis->step_count && !status; s++) {
         struct lac_step *step = &analysis->steps[s];
         int64_t end_ns = step->start_ns + step->dur_ns;
-        step->wait_ns = lac_spans_length_up_to(&diagnosis->waits, wait_sums, end_ns) -
-                        lac_spans_length_up_to(&diagnosis->waits, wait_sums, step->start_ns);
+        step->wait_ns = lac_spans_length_up_to(&facts->waits, wait_sums, end_ns) -
+                        lac_spans_length_up_to(&facts->waits, wait_sums, step->start_ns);
         step->starved_ns = lac_spans_length_up_to(starving, starved_sums, end_ns) -
                            lac_spans_length_up_to(starving, starved_sums, step->start_ns);
     }
@@ -98,10 +97,10 @@ static int64_t own_ns(const struct lac_step *step)
     return step->dur_ns - step->wait_ns;
 }
 
-static int64_t median_of(struct lac_diagnosis *diagnosis, int64_t *scratch, uint32_t first,
+static int64_t median_of(struct lac_facts *facts, int64_t *scratch, uint32_t first,
                          bool of_operations)
 {
-    const struct lac_analysis *analysis = diagnosis->analysis;
+    const struct lac_analysis *analysis = facts->analysis;
     uint32_t count = 0;
     for (uint32_t s = first; s < analysis->step_count; s++) {
         scratch[count++] =
@@ -126,9 +125,9 @@ static bool returns_later(const struct lac_analysis *analysis, uint32_t step)
 /** Whether the first step waited for workers that were starting: before the device had anything to
  *  do, and longer than any step after it. Nothing says that the device felt it; it does not return.
  */
-static bool waits_for_start(const struct lac_diagnosis *diagnosis)
+static bool waits_for_start(const struct lac_facts *facts)
 {
-    const struct lac_analysis *analysis = diagnosis->analysis;
+    const struct lac_analysis *analysis = facts->analysis;
     const struct lac_step *first = &analysis->steps[0];
     int64_t longest_ns = 0;
     for (uint32_t s = 1; s < analysis->step_count; s++) {
@@ -141,16 +140,16 @@ static bool waits_for_start(const struct lac_diagnosis *diagnosis)
     return is_idle_before && first->wait_ns > longest_ns + longest_ns / 5;
 }
 
-static void leave_out_warm_up(struct lac_diagnosis *diagnosis, int64_t *scratch)
+static void leave_out_warm_up(struct lac_facts *facts, int64_t *scratch)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_analysis *analysis = facts->analysis;
     if (analysis->step_count < 2) {
         return;
     }
-    int64_t usual_ns = median_of(diagnosis, scratch, analysis->step_count / 2, false);
+    int64_t usual_ns = median_of(facts, scratch, analysis->step_count / 2, false);
     for (uint32_t s = 0; s < analysis->step_count / 2; s++) {
         struct lac_step *step = &analysis->steps[s];
-        if (s == 0 && step->wait_ns * 5 > usual_ns && waits_for_start(diagnosis)) {
+        if (s == 0 && step->wait_ns * 5 > usual_ns && waits_for_start(facts)) {
             step->left_out = LAC_STEP_WARM_UP;
             continue;
         }
@@ -167,13 +166,13 @@ static void leave_out_warm_up(struct lac_diagnosis *diagnosis, int64_t *scratch)
 }
 
 /** The last one when the recording ended in it, and rare ones that did other work. */
-static void leave_out_others(struct lac_diagnosis *diagnosis, int64_t *scratch)
+static void leave_out_others(struct lac_facts *facts, int64_t *scratch)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_analysis *analysis = facts->analysis;
     if (analysis->step_count < STEPS_MIN) {
         return;
     }
-    double usual = (double)median_of(diagnosis, scratch, 0, true);
+    double usual = (double)median_of(facts, scratch, 0, true);
     struct lac_step *last = &analysis->steps[analysis->step_count - 1];
     if ((double)last->op_count < CUT_OFF_OPS_MAX * usual) {
         last->left_out = LAC_STEP_TRUNCATED;
@@ -342,30 +341,30 @@ static void summarise(struct lac_analysis *analysis, int64_t *scratch)
     analysis->step_spread_pct = 100.0 * deviation / sqrt((double)count) / mean;
 }
 
-enum lac_status lac_steps_filter(struct lac_diagnosis *diagnosis)
+enum lac_status lac_steps_filter(struct lac_facts *facts)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_analysis *analysis = facts->analysis;
     if (analysis->step_count == 0) {
         return LAC_OK;
     }
     int64_t *scratch = malloc(analysis->step_count * sizeof *scratch);
     enum lac_status status = scratch ? LAC_OK : LAC_ERR_NOMEM;
     if (!status) {
-        count_operations(diagnosis);
-        status = measure_waits(diagnosis);
+        count_operations(facts);
+        status = measure_waits(facts);
     }
     if (!status) {
-        leave_out_warm_up(diagnosis, scratch);
-        lac_pauses_leave_out(diagnosis);
-        lac_exclude_before_capture(diagnosis);
-        leave_out_others(diagnosis, scratch);
-        status = lac_steps_name_kinds(diagnosis);
+        leave_out_warm_up(facts, scratch);
+        lac_pauses_leave_out(facts);
+        lac_exclude_before_capture(facts);
+        leave_out_others(facts, scratch);
+        status = lac_steps_name_kinds(facts);
     }
     if (!status) {
-        status = lac_steps_find_micro(diagnosis);
+        status = lac_steps_find_micro(facts);
     }
     if (!status) {
-        status = lac_steps_classify(diagnosis);
+        status = lac_steps_classify(facts);
     }
     if (!status) {
         leave_out_partial_cycle(analysis, scratch);
@@ -376,9 +375,9 @@ enum lac_status lac_steps_filter(struct lac_diagnosis *diagnosis)
     for (uint32_t s = 0; s < analysis->step_count && !status; s++) {
         const struct lac_step *step = &analysis->steps[s];
         int64_t end_ns = step->start_ns + step->dur_ns;
-        status = lac_spans_add(&diagnosis->steps, step->start_ns, end_ns);
+        status = lac_spans_add(&facts->steps, step->start_ns, end_ns);
         if (!status && step->left_out == LAC_STEP_KEPT) {
-            status = lac_spans_add(&diagnosis->kept, step->start_ns, end_ns);
+            status = lac_spans_add(&facts->kept, step->start_ns, end_ns);
         }
     }
     return status;

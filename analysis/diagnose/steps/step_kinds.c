@@ -9,12 +9,12 @@
 
 /* -- kinds and stretches ----------------------------------------------------------------------- */
 
-void lac_step_kind_set(struct lac_diagnosis *diagnosis, uint32_t step, enum lac_step_kind kind,
+void lac_step_kind_set(struct lac_facts *facts, uint32_t step, enum lac_step_kind kind,
                        const char *why)
 {
-    diagnosis->analysis->steps[step].kind = (uint8_t)kind;
-    if (!diagnosis->why_kind[kind]) {
-        diagnosis->why_kind[kind] = why;
+    facts->analysis->steps[step].kind = (uint8_t)kind;
+    if (!facts->why_kind[kind]) {
+        facts->why_kind[kind] = why;
     }
 }
 
@@ -23,22 +23,22 @@ bool lac_step_kind_is_open(const struct lac_step *step)
     return step->kind == LAC_KIND_TRAIN || step->kind == LAC_KIND_OTHER;
 }
 
-enum lac_status lac_stretch_add(struct lac_diagnosis *diagnosis, int64_t start_ns, int64_t end_ns,
+enum lac_status lac_stretch_add(struct lac_facts *facts, int64_t start_ns, int64_t end_ns,
                                 enum lac_step_kind kind)
 {
     if (end_ns <= start_ns) {
         return LAC_OK;
     }
-    if (diagnosis->stretch_count == diagnosis->stretch_capacity) {
-        uint32_t capacity = diagnosis->stretch_capacity ? diagnosis->stretch_capacity * 2 : 16;
-        struct lac_stretch *grown = realloc(diagnosis->stretches, capacity * sizeof *grown);
+    if (facts->stretch_count == facts->stretch_capacity) {
+        uint32_t capacity = facts->stretch_capacity ? facts->stretch_capacity * 2 : 16;
+        struct lac_stretch *grown = realloc(facts->stretches, capacity * sizeof *grown);
         if (!grown) {
             return LAC_ERR_NOMEM;
         }
-        diagnosis->stretches = grown;
-        diagnosis->stretch_capacity = capacity;
+        facts->stretches = grown;
+        facts->stretch_capacity = capacity;
     }
-    diagnosis->stretches[diagnosis->stretch_count++] =
+    facts->stretches[facts->stretch_count++] =
         (struct lac_stretch){start_ns, end_ns, (uint8_t)kind};
     return LAC_OK;
 }
@@ -56,23 +56,22 @@ static int by_start(const void *a, const void *b)
     return (int)x->kind - (int)y->kind;
 }
 
-void lac_stretches_sort(struct lac_diagnosis *diagnosis)
+void lac_stretches_sort(struct lac_facts *facts)
 {
-    if (diagnosis->stretch_count > 1) {
-        qsort(diagnosis->stretches, diagnosis->stretch_count, sizeof *diagnosis->stretches,
-              by_start);
+    if (facts->stretch_count > 1) {
+        qsort(facts->stretches, facts->stretch_count, sizeof *facts->stretches, by_start);
     }
     uint32_t kept = 0;
     int64_t covered_ns = INT64_MIN;
-    for (uint32_t i = 0; i < diagnosis->stretch_count; i++) {
-        struct lac_stretch at = diagnosis->stretches[i];
+    for (uint32_t i = 0; i < facts->stretch_count; i++) {
+        struct lac_stretch at = facts->stretches[i];
         at.start_ns = at.start_ns > covered_ns ? at.start_ns : covered_ns;
         if (at.start_ns < at.end_ns) {
             covered_ns = at.end_ns;
-            diagnosis->stretches[kept++] = at;
+            facts->stretches[kept++] = at;
         }
     }
-    diagnosis->stretch_count = kept;
+    facts->stretch_count = kept;
 }
 
 /* -- by names ---------------------------------------------------------------------------------- */
@@ -84,26 +83,24 @@ struct named {
     bool is_covered;
 };
 
-static enum lac_step_kind kind_of_mark(const struct lac_diagnosis *diagnosis,
-                                       const struct lac_mark *mark)
+static enum lac_step_kind kind_of_mark(const struct lac_facts *facts, const struct lac_mark *mark)
 {
-    uint32_t name = diagnosis->model->slices.name[mark->slice];
-    return (enum lac_step_kind)diagnosis->other_work[name];
+    uint32_t name = facts->model->slices.name[mark->slice];
+    return (enum lac_step_kind)facts->other_work[name];
 }
 
 /** Ranges of threads that train, outermost: what another thread saves meanwhile stops nothing.
  *  They come by start. */
-static void keep_outermost(struct lac_diagnosis *diagnosis)
+static void keep_outermost(struct lac_facts *facts)
 {
-    struct lac_marks *marks = &diagnosis->other_work_marks;
+    struct lac_marks *marks = &facts->other_work_marks;
     int64_t covered_ns = INT64_MIN;
     uint64_t kept = 0;
     for (uint64_t i = 0; i < marks->count; i++) {
         struct lac_mark mark = marks->at[i];
         uint8_t trains = LAC_TRACK_LAUNCHES | LAC_TRACK_TRAINS;
         int64_t end_ns = mark.start_ns + mark.dur_ns;
-        bool is_beside =
-            diagnosis->host_count > 0 && !(diagnosis->track_flags[mark.track] & trains);
+        bool is_beside = facts->host_count > 0 && !(facts->track_flags[mark.track] & trains);
         if (is_beside || end_ns <= covered_ns) {
             continue;
         }
@@ -114,10 +111,10 @@ static void keep_outermost(struct lac_diagnosis *diagnosis)
 }
 
 /** Put one range down in the steps that it fills a part of. */
-static void put_mark(const struct lac_diagnosis *diagnosis, const struct lac_mark *mark,
+static void put_mark(const struct lac_facts *facts, const struct lac_mark *mark,
                      struct named *named)
 {
-    const struct lac_analysis *analysis = diagnosis->analysis;
+    const struct lac_analysis *analysis = facts->analysis;
     int64_t end_ns = mark->start_ns + mark->dur_ns;
     uint32_t first = lac_step_at(analysis, mark->start_ns, 0);
     for (uint32_t s = first == LAC_NONE ? 0 : first;
@@ -133,11 +130,11 @@ static void put_mark(const struct lac_diagnosis *diagnosis, const struct lac_mar
         if (!starts_inside && !is_covered) {
             continue;
         }
-        bool is_writing = kind_of_mark(diagnosis, mark) == LAC_KIND_CHECKPOINT;
+        bool is_writing = kind_of_mark(facts, mark) == LAC_KIND_CHECKPOINT;
         int64_t *sum_ns = is_writing ? &named[s].checkpoint_ns : &named[s].validation_ns;
         *sum_ns = lac_sum_ns(*sum_ns, inside_ns > 0 ? inside_ns : 0);
         bool is_longest = named[s].slice == LAC_NONE ||
-                          mark->dur_ns > diagnosis->model->slices.dur_ns[named[s].slice];
+                          mark->dur_ns > facts->model->slices.dur_ns[named[s].slice];
         named[s].slice = is_longest ? mark->slice : named[s].slice;
         named[s].is_covered = named[s].is_covered || is_covered;
     }
@@ -155,9 +152,9 @@ static bool is_usual(const struct named *named, uint32_t count)
     return inside * 3 > count || all * 2 > count;
 }
 
-static void name_steps(struct lac_diagnosis *diagnosis, const struct named *named)
+static void name_steps(struct lac_facts *facts, const struct named *named)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_analysis *analysis = facts->analysis;
     for (uint32_t s = 0; s < analysis->step_count; s++) {
         struct lac_step *step = &analysis->steps[s];
         if (named[s].slice == LAC_NONE || !lac_step_kind_is_open(step)) {
@@ -165,37 +162,36 @@ static void name_steps(struct lac_diagnosis *diagnosis, const struct named *name
         }
         bool is_writing = named[s].checkpoint_ns > named[s].validation_ns;
         enum lac_step_kind kind = is_writing ? LAC_KIND_CHECKPOINT : LAC_KIND_VALIDATION;
-        const char *why = diagnosis->why_kind[kind];
+        const char *why = facts->why_kind[kind];
         if (!why) {
-            const struct lac_model *model = diagnosis->model;
+            const struct lac_model *model = facts->model;
             why = lac_texts_add(&analysis->texts, "a range is named \"%.60s\"",
                                 lac_model_str(model, model->slices.name[named[s].slice]));
         }
-        lac_step_kind_set(diagnosis, s, kind, why);
+        lac_step_kind_set(facts, s, kind, why);
         step->left_out = LAC_STEP_OTHER_KIND;
     }
 }
 
 /** Ranges that matter, as stretches: in steps only where the steps got their name from them. */
-static enum lac_status add_named_stretches(struct lac_diagnosis *diagnosis, bool in_steps)
+static enum lac_status add_named_stretches(struct lac_facts *facts, bool in_steps)
 {
-    const struct lac_analysis *analysis = diagnosis->analysis;
+    const struct lac_analysis *analysis = facts->analysis;
     int64_t sum_ns = 0;
     for (uint32_t s = 0; s < analysis->step_count; s++) {
         sum_ns = lac_sum_ns(sum_ns, analysis->steps[s].dur_ns);
     }
     int64_t least_ns = sum_ns / (analysis->step_count > 0 ? analysis->step_count : 1) / 20;
-    for (uint64_t i = 0; i < diagnosis->other_work_marks.count; i++) {
-        const struct lac_mark *mark = &diagnosis->other_work_marks.at[i];
+    for (uint64_t i = 0; i < facts->other_work_marks.count; i++) {
+        const struct lac_mark *mark = &facts->other_work_marks.at[i];
         uint32_t at = lac_step_at(analysis, mark->start_ns, 0);
         bool is_inside = at != LAC_NONE &&
                          mark->start_ns < analysis->steps[at].start_ns + analysis->steps[at].dur_ns;
         if (mark->dur_ns < least_ns || (is_inside && !in_steps)) {
             continue;
         }
-        enum lac_status status =
-            lac_stretch_add(diagnosis, mark->start_ns, mark->start_ns + mark->dur_ns,
-                            kind_of_mark(diagnosis, mark));
+        enum lac_status status = lac_stretch_add(
+            facts, mark->start_ns, mark->start_ns + mark->dur_ns, kind_of_mark(facts, mark));
         if (status) {
             return status;
         }
@@ -203,14 +199,14 @@ static enum lac_status add_named_stretches(struct lac_diagnosis *diagnosis, bool
     return LAC_OK;
 }
 
-enum lac_status lac_steps_name_kinds(struct lac_diagnosis *diagnosis)
+enum lac_status lac_steps_name_kinds(struct lac_facts *facts)
 {
     static const uint8_t of_left_out[] = {
         [LAC_STEP_KEPT] = LAC_KIND_TRAIN,          [LAC_STEP_WARM_UP] = LAC_KIND_WARM_UP,
         [LAC_STEP_TRUNCATED] = LAC_KIND_TRUNCATED, [LAC_STEP_OTHER_KIND] = LAC_KIND_OTHER,
         [LAC_STEP_PARTIAL_CYCLE] = LAC_KIND_TRAIN,
     };
-    struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_analysis *analysis = facts->analysis;
     struct named *named = malloc(analysis->step_count * sizeof *named);
     if (!named) {
         return LAC_ERR_NOMEM;
@@ -219,14 +215,14 @@ enum lac_status lac_steps_name_kinds(struct lac_diagnosis *diagnosis)
         analysis->steps[s].kind = of_left_out[analysis->steps[s].left_out];
         named[s] = (struct named){.slice = LAC_NONE};
     }
-    keep_outermost(diagnosis);
-    for (uint64_t i = 0; i < diagnosis->other_work_marks.count; i++) {
-        put_mark(diagnosis, &diagnosis->other_work_marks.at[i], named);
+    keep_outermost(facts);
+    for (uint64_t i = 0; i < facts->other_work_marks.count; i++) {
+        put_mark(facts, &facts->other_work_marks.at[i], named);
     }
     bool has_kinds = !is_usual(named, analysis->step_count);
     if (has_kinds) {
-        name_steps(diagnosis, named);
+        name_steps(facts, named);
     }
     free(named);
-    return add_named_stretches(diagnosis, has_kinds);
+    return add_named_stretches(facts, has_kinds);
 }

@@ -28,7 +28,7 @@ struct lac_step_usual {
 };
 
 struct lac_kind_search {
-    struct lac_diagnosis *diagnosis;
+    struct lac_facts *facts;
     struct lac_step_features *works; /**< by step */
     struct lac_step_usual usual;
     int64_t *scratch; /**< room for a number a step */
@@ -45,16 +45,16 @@ LAC_MUST_USE enum lac_status lac_steps_find_epochs(struct lac_kind_search *searc
 
 /** The step is of that kind, and (of the first one) what shows it: a text of the pool, or constant.
  */
-void lac_step_kind_set(struct lac_diagnosis *diagnosis, uint32_t step, enum lac_step_kind kind,
+void lac_step_kind_set(struct lac_facts *facts, uint32_t step, enum lac_step_kind kind,
                        const char *why);
 /** Whether nothing says yet what it did. */
 bool lac_step_kind_is_open(const struct lac_step *step);
 
 /** A stretch of another kind; in any order, until lac_stretches_sort(). */
-LAC_MUST_USE enum lac_status lac_stretch_add(struct lac_diagnosis *diagnosis, int64_t start_ns,
+LAC_MUST_USE enum lac_status lac_stretch_add(struct lac_facts *facts, int64_t start_ns,
                                              int64_t end_ns, enum lac_step_kind kind);
 /** By start, disjoint: what began first keeps its time. */
-void lac_stretches_sort(struct lac_diagnosis *diagnosis);
+void lac_stretches_sort(struct lac_facts *facts);
 
 /** Time of a step that is not waiting for data. */
 static inline int64_t lac_step_own_ns(const struct lac_step *step)

@@ -5,18 +5,18 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-enum lac_status lac_steps_add(struct lac_diagnosis *diagnosis, int64_t start_ns, int64_t dur_ns,
+enum lac_status lac_steps_add(struct lac_facts *facts, int64_t start_ns, int64_t dur_ns,
                               uint32_t name, uint32_t slice)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
-    if (analysis->step_count == diagnosis->step_capacity) {
-        uint32_t capacity = diagnosis->step_capacity ? diagnosis->step_capacity * 2 : 64;
+    struct lac_analysis *analysis = facts->analysis;
+    if (analysis->step_count == facts->step_capacity) {
+        uint32_t capacity = facts->step_capacity ? facts->step_capacity * 2 : 64;
         struct lac_step *grown = realloc(analysis->steps, capacity * sizeof *grown);
         if (!grown) {
             return LAC_ERR_NOMEM;
         }
         analysis->steps = grown;
-        diagnosis->step_capacity = capacity;
+        facts->step_capacity = capacity;
     }
     analysis->steps[analysis->step_count++] =
         (struct lac_step){.start_ns = start_ns, .dur_ns = dur_ns, .name = name, .slice = slice};

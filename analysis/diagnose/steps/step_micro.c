@@ -20,10 +20,10 @@ enum {
  */
 
 /** Marks the steps that hold kernels of the optimizer. @return how many */
-static uint32_t find_updates(const struct lac_diagnosis *diagnosis, struct lac_sequence sequence,
+static uint32_t find_updates(const struct lac_facts *facts, struct lac_sequence sequence,
                              uint8_t *updates)
 {
-    const struct lac_analysis *analysis = diagnosis->analysis;
+    const struct lac_analysis *analysis = facts->analysis;
     uint32_t found = 0;
     uint32_t s = 0;
     uint64_t slice = 0;
@@ -37,7 +37,7 @@ static uint32_t find_updates(const struct lac_diagnosis *diagnosis, struct lac_s
             break;
         }
         bool is_update = analysis->steps[s].start_ns <= start_ns && !updates[s] &&
-                         lac_kernel_class_of(diagnosis, slice)->family == LAC_FAMILY_OPTIMIZER;
+                         lac_kernel_class_of(facts, slice)->family == LAC_FAMILY_OPTIMIZER;
         if (is_update) {
             updates[s] = 1;
             found++;
@@ -71,7 +71,7 @@ static uint32_t steps_between(const uint8_t *updates, uint32_t count)
  */
 
 /** The kernels of a step before the optimizer's first; 0 when it has none of those. */
-static uint32_t read_step(const struct lac_diagnosis *diagnosis, struct lac_sequence sequence,
+static uint32_t read_step(const struct lac_facts *facts, struct lac_sequence sequence,
                           const struct lac_step *step, uint32_t *symbols)
 {
     uint32_t count = 0;
@@ -84,7 +84,7 @@ static uint32_t read_step(const struct lac_diagnosis *diagnosis, struct lac_sequ
         if (start_ns < step->start_ns) {
             continue;
         }
-        if (lac_kernel_class_of(diagnosis, slice)->family == LAC_FAMILY_OPTIMIZER) {
+        if (lac_kernel_class_of(facts, slice)->family == LAC_FAMILY_OPTIMIZER) {
             return count;
         }
         symbols[count++] = sequence.slices->name[slice];
@@ -147,10 +147,10 @@ static const struct lac_step *usual_step(const struct lac_analysis *analysis)
 
 /** Whether the batches that the step takes, where they are known, are as many as the units: in a
  * step of one batch, what repeats are layers. */
-static bool has_a_batch_each(const struct lac_diagnosis *diagnosis, const struct lac_step *step,
+static bool has_a_batch_each(const struct lac_facts *facts, const struct lac_step *step,
                              uint32_t units)
 {
-    const struct lac_marks *waits = &diagnosis->wait_marks;
+    const struct lac_marks *waits = &facts->wait_marks;
     uint32_t batches = 0;
     for (uint64_t i = 0; i < waits->count; i++) {
         int64_t since_ns = waits->at[i].start_ns - step->start_ns;
@@ -159,12 +159,12 @@ static bool has_a_batch_each(const struct lac_diagnosis *diagnosis, const struct
     return batches == 0 || batches == units;
 }
 
-enum lac_status lac_steps_find_micro(struct lac_diagnosis *diagnosis)
+enum lac_status lac_steps_find_micro(struct lac_facts *facts)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_analysis *analysis = facts->analysis;
     struct lac_sequence sequence;
     const struct lac_step *usual = usual_step(analysis);
-    if (!usual || !lac_sequence_begin(diagnosis, &sequence)) {
+    if (!usual || !lac_sequence_begin(facts, &sequence)) {
         return LAC_OK;
     }
     uint8_t *updates = calloc(analysis->step_count, 1);
@@ -174,17 +174,16 @@ enum lac_status lac_steps_find_micro(struct lac_diagnosis *diagnosis)
         free(symbols);
         return LAC_ERR_NOMEM;
     }
-    uint32_t found = find_updates(diagnosis, sequence, updates);
+    uint32_t found = find_updates(facts, sequence, updates);
     uint32_t between =
         found * 3 <= analysis->step_count * 2 ? steps_between(updates, analysis->step_count) : 0;
     if (between >= 2) {
         analysis->micro_step_count = between;
         analysis->is_step_micro = true;
     } else if (found > 0) {
-        uint32_t count = read_step(diagnosis, sequence, usual, symbols);
+        uint32_t count = read_step(facts, sequence, usual, symbols);
         uint32_t units = count > 0 ? units_in(symbols, count) : 0;
-        analysis->micro_step_count =
-            units < 2 || has_a_batch_each(diagnosis, usual, units) ? units : 1;
+        analysis->micro_step_count = units < 2 || has_a_batch_each(facts, usual, units) ? units : 1;
     }
     free(updates);
     free(symbols);

@@ -62,13 +62,13 @@ static uint64_t distance_between_bursts(const uint64_t counts[BUCKETS], uint64_t
 }
 
 /** Distances between the optimizer's kernels, by size. */
-static void count_distances(const struct lac_diagnosis *diagnosis, struct lac_sequence sequence,
+static void count_distances(const struct lac_facts *facts, struct lac_sequence sequence,
                             uint64_t counts[BUCKETS])
 {
     uint64_t last = 0;
     uint64_t slice = 0;
     while (lac_sequence_next(&sequence, &slice)) {
-        if (lac_kernel_class_of(diagnosis, slice)->family != LAC_FAMILY_OPTIMIZER) {
+        if (lac_kernel_class_of(facts, slice)->family != LAC_FAMILY_OPTIMIZER) {
             continue;
         }
         if (last > 0) {
@@ -78,16 +78,15 @@ static void count_distances(const struct lac_diagnosis *diagnosis, struct lac_se
     }
 }
 
-static enum lac_status find_bursts(const struct lac_diagnosis *diagnosis,
-                                   struct lac_sequence sequence, uint64_t far,
-                                   struct burst **ret_bursts, uint32_t *ret_count)
+static enum lac_status find_bursts(const struct lac_facts *facts, struct lac_sequence sequence,
+                                   uint64_t far, struct burst **ret_bursts, uint32_t *ret_count)
 {
     struct burst *bursts = NULL;
     uint32_t count = 0;
     uint32_t capacity = 0;
     uint64_t slice = 0;
     while (lac_sequence_next(&sequence, &slice)) {
-        if (lac_kernel_class_of(diagnosis, slice)->family != LAC_FAMILY_OPTIMIZER) {
+        if (lac_kernel_class_of(facts, slice)->family != LAC_FAMILY_OPTIMIZER) {
             continue;
         }
         struct burst here = {sequence.count, sequence.last_end_ns};
@@ -139,23 +138,22 @@ static uint32_t bursts_in_a_step(const struct burst *bursts, uint32_t count)
     return 1;
 }
 
-enum lac_status lac_steps_by_optimizer_kernels(struct lac_diagnosis *diagnosis)
+enum lac_status lac_steps_by_optimizer_kernels(struct lac_facts *facts)
 {
     struct lac_sequence sequence;
-    if (!lac_sequence_begin(diagnosis, &sequence)) {
+    if (!lac_sequence_begin(facts, &sequence)) {
         return LAC_OK;
     }
     uint64_t counts[BUCKETS] = {0};
-    count_distances(diagnosis, sequence, counts);
+    count_distances(facts, sequence, counts);
     uint64_t far = distance_between_bursts(counts, STEPS_MIN - 1);
     struct burst *bursts = NULL;
     uint32_t count = 0;
-    enum lac_status status =
-        far == 0 ? LAC_OK : find_bursts(diagnosis, sequence, far, &bursts, &count);
+    enum lac_status status = far == 0 ? LAC_OK : find_bursts(facts, sequence, far, &bursts, &count);
     uint32_t turns = count > 0 ? bursts_in_a_step(bursts, count) : 1;
     for (uint32_t i = turns; i < count && !status; i += turns) {
         int64_t start_ns = bursts[i - turns].end_ns;
-        status = lac_steps_add(diagnosis, start_ns, bursts[i].end_ns - start_ns, 0, LAC_NONE);
+        status = lac_steps_add(facts, start_ns, bursts[i].end_ns - start_ns, 0, LAC_NONE);
     }
     free(bursts);
     return status;

@@ -296,7 +296,7 @@ static void prepare_match(const uint32_t *anchor, uint32_t length, uint32_t *fal
 
 /** The anchor, wherever it is in the trace: a step from the end of the kernel before it to that
  *  before the next one. Anchors closer than half a period are of one step. */
-static enum lac_status add_steps(struct lac_diagnosis *diagnosis, struct lac_sequence sequence,
+static enum lac_status add_steps(struct lac_facts *facts, struct lac_sequence sequence,
                                  const uint32_t *anchor, const struct period *period)
 {
     uint32_t fall_back[RUN_MAX] = {0};
@@ -320,8 +320,7 @@ static enum lac_status add_steps(struct lac_diagnosis *diagnosis, struct lac_seq
         }
         int64_t here_ns = starts_ns[here % RUN_MAX];
         if (last > 0) {
-            enum lac_status status =
-                lac_steps_add(diagnosis, last_ns, here_ns - last_ns, 0, LAC_NONE);
+            enum lac_status status = lac_steps_add(facts, last_ns, here_ns - last_ns, 0, LAC_NONE);
             if (status) {
                 return status;
             }
@@ -351,10 +350,10 @@ static enum lac_status read_window(struct lac_sequence sequence, struct window *
     return LAC_OK;
 }
 
-enum lac_status lac_steps_by_period(struct lac_diagnosis *diagnosis)
+enum lac_status lac_steps_by_period(struct lac_facts *facts)
 {
     struct lac_sequence sequence;
-    if (!lac_sequence_begin(diagnosis, &sequence)) {
+    if (!lac_sequence_begin(facts, &sequence)) {
         return LAC_OK;
     }
     struct window window = {0};
@@ -364,7 +363,7 @@ enum lac_status lac_steps_by_period(struct lac_diagnosis *diagnosis)
         status = search(&window, &period);
     }
     if (!status && period.kernels > 0) {
-        status = add_steps(diagnosis, sequence, window.symbol + period.anchor, &period);
+        status = add_steps(facts, sequence, window.symbol + period.anchor, &period);
     }
     free(window.symbol);
     free(window.start_ns);

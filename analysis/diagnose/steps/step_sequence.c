@@ -6,22 +6,22 @@
 #include <stdint.h>
 
 /** Time of computing kernels on a track. */
-static int64_t computing_ns(const struct lac_diagnosis *diagnosis, const struct lac_track *track)
+static int64_t computing_ns(const struct lac_facts *facts, const struct lac_track *track)
 {
-    const struct lac_slices *slices = &diagnosis->model->slices;
+    const struct lac_slices *slices = &facts->model->slices;
     int64_t sum_ns = 0;
     for (uint64_t i = track->first; i < track->first + track->count; i++) {
-        if (slices->kind[i] == LAC_SLICE_KERNEL && !lac_kernel_class_of(diagnosis, i)->is_comm) {
+        if (slices->kind[i] == LAC_SLICE_KERNEL && !lac_kernel_class_of(facts, i)->is_comm) {
             sum_ns = lac_sum_ns(sum_ns, slices->dur_ns[i]);
         }
     }
     return sum_ns;
 }
 
-bool lac_sequence_begin(const struct lac_diagnosis *diagnosis, struct lac_sequence *ret_sequence)
+bool lac_sequence_begin(const struct lac_facts *facts, struct lac_sequence *ret_sequence)
 {
-    const struct lac_model *model = diagnosis->model;
-    const struct lac_analysis *analysis = diagnosis->analysis;
+    const struct lac_model *model = facts->model;
+    const struct lac_analysis *analysis = facts->analysis;
     if (analysis->main_device == LAC_NONE || analysis->kernel_name_count == 0) {
         return false;
     }
@@ -29,10 +29,10 @@ bool lac_sequence_begin(const struct lac_diagnosis *diagnosis, struct lac_sequen
     for (uint32_t t = 0; t < model->recorded_track_count; t++) {
         const struct lac_track *track = &model->tracks[t];
         if (track->device != analysis->devices[analysis->main_device].id ||
-            !(diagnosis->track_flags[t] & LAC_TRACK_HAS_GPU)) {
+            !(facts->track_flags[t] & LAC_TRACK_HAS_GPU)) {
             continue;
         }
-        int64_t sum_ns = computing_ns(diagnosis, track);
+        int64_t sum_ns = computing_ns(facts, track);
         if (sum_ns > most_ns) {
             most_ns = sum_ns;
             *ret_sequence = (struct lac_sequence){

@@ -19,7 +19,7 @@ struct lac_sequence {
 };
 
 /** Before the first kernel. @return false without kernels. O(kernels of the device) */
-bool lac_sequence_begin(const struct lac_diagnosis *diagnosis, struct lac_sequence *ret_sequence);
+bool lac_sequence_begin(const struct lac_facts *facts, struct lac_sequence *ret_sequence);
 
 /** The next kernel, or false at the end. */
 bool lac_sequence_next(struct lac_sequence *sequence, uint64_t *ret_slice);

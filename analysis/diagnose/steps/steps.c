@@ -10,13 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static enum lac_status from_marks(struct lac_diagnosis *diagnosis, const struct lac_marks *marks)
+static enum lac_status from_marks(struct lac_facts *facts, const struct lac_marks *marks)
 {
     for (uint64_t i = 0; i < marks->count; i++) {
         const struct lac_mark *mark = &marks->at[i];
-        enum lac_status status =
-            lac_steps_add(diagnosis, mark->start_ns, mark->dur_ns,
-                          diagnosis->model->slices.name[mark->slice], mark->slice);
+        enum lac_status status = lac_steps_add(facts, mark->start_ns, mark->dur_ns,
+                                               facts->model->slices.name[mark->slice], mark->slice);
         if (status) {
             return status;
         }
@@ -45,23 +44,22 @@ struct range_kind {
     int64_t total_ns;
 };
 
-static uint64_t kind_of_mark(const struct lac_diagnosis *diagnosis, const struct lac_mark *mark)
+static uint64_t kind_of_mark(const struct lac_facts *facts, const struct lac_mark *mark)
 {
-    const struct lac_strings *strings = &diagnosis->model->strings;
-    uint32_t name = diagnosis->model->slices.name[mark->slice];
+    const struct lac_strings *strings = &facts->model->strings;
+    uint32_t name = facts->model->slices.name[mark->slice];
     return kind_of_name(lac_strings_get(strings, name), lac_strings_length(strings, name));
 }
 
 /** The kind of range that covers most of the trace, at least twice; count 0 when there is none. */
-static struct range_kind widest_kind(const struct lac_diagnosis *diagnosis,
-                                     const struct lac_marks *marks)
+static struct range_kind widest_kind(const struct lac_facts *facts, const struct lac_marks *marks)
 {
     enum { KINDS_MAX = 64 };
     struct range_kind kinds[KINDS_MAX];
     uint32_t kind_count = 0;
     for (uint64_t i = 0; i < marks->count; i++) {
         const struct lac_mark *mark = &marks->at[i];
-        uint64_t hash = kind_of_mark(diagnosis, mark);
+        uint64_t hash = kind_of_mark(facts, mark);
         uint32_t k = 0;
         while (k < kind_count && (kinds[k].hash != hash || kinds[k].track != mark->track)) {
             k++;
@@ -88,25 +86,24 @@ static struct range_kind widest_kind(const struct lac_diagnosis *diagnosis,
  * Steps from ranges that users named. A range that leaves out the waiting for data (a loop body
  * only) would hide it: when the ranges leave holes, a step lasts until the next one begins.
  */
-static enum lac_status from_step_like(struct lac_diagnosis *diagnosis)
+static enum lac_status from_step_like(struct lac_facts *facts)
 {
-    const struct lac_marks *marks = &diagnosis->step_like_marks;
-    struct range_kind widest = widest_kind(diagnosis, marks);
-    uint32_t first = diagnosis->analysis->step_count;
+    const struct lac_marks *marks = &facts->step_like_marks;
+    struct range_kind widest = widest_kind(facts, marks);
+    uint32_t first = facts->analysis->step_count;
     for (uint64_t i = 0; i < marks->count && widest.count > 0; i++) {
         const struct lac_mark *mark = &marks->at[i];
-        if (mark->track != widest.track || kind_of_mark(diagnosis, mark) != widest.hash) {
+        if (mark->track != widest.track || kind_of_mark(facts, mark) != widest.hash) {
             continue;
         }
-        enum lac_status status =
-            lac_steps_add(diagnosis, mark->start_ns, mark->dur_ns,
-                          diagnosis->model->slices.name[mark->slice], mark->slice);
+        enum lac_status status = lac_steps_add(facts, mark->start_ns, mark->dur_ns,
+                                               facts->model->slices.name[mark->slice], mark->slice);
         if (status) {
             return status;
         }
     }
-    struct lac_step *steps = diagnosis->analysis->steps;
-    for (uint32_t i = first; i + 1 < diagnosis->analysis->step_count; i++) {
+    struct lac_step *steps = facts->analysis->steps;
+    for (uint32_t i = first; i + 1 < facts->analysis->step_count; i++) {
         int64_t to_next_ns = steps[i + 1].start_ns - steps[i].start_ns;
         if (to_next_ns > steps[i].dur_ns) {
             steps[i].dur_ns = to_next_ns;
@@ -116,7 +113,7 @@ static enum lac_status from_step_like(struct lac_diagnosis *diagnosis)
 }
 
 /** From each mark's start (or end) to the next one's, on the track with most of them. */
-static enum lac_status between_marks(struct lac_diagnosis *diagnosis, const struct lac_marks *marks,
+static enum lac_status between_marks(struct lac_facts *facts, const struct lac_marks *marks,
                                      bool uses_end)
 {
     uint32_t track = lac_marks_majority_track(marks);
@@ -132,8 +129,7 @@ static enum lac_status between_marks(struct lac_diagnosis *diagnosis, const stru
             if (at_ns < from_ns) {
                 continue;
             }
-            enum lac_status status =
-                lac_steps_add(diagnosis, from_ns, at_ns - from_ns, 0, LAC_NONE);
+            enum lac_status status = lac_steps_add(facts, from_ns, at_ns - from_ns, 0, LAC_NONE);
             if (status) {
                 return status;
             }
@@ -143,38 +139,38 @@ static enum lac_status between_marks(struct lac_diagnosis *diagnosis, const stru
     return LAC_OK;
 }
 
-enum lac_status lac_steps_detect(struct lac_diagnosis *diagnosis)
+enum lac_status lac_steps_detect(struct lac_facts *facts)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
-    if (diagnosis->step_marks.count > 0) {
+    struct lac_analysis *analysis = facts->analysis;
+    if (facts->step_marks.count > 0) {
         analysis->step_method = "profiler_step";
         analysis->step_confidence = 1.0;
-        return from_marks(diagnosis, &diagnosis->step_marks);
+        return from_marks(facts, &facts->step_marks);
     }
-    enum lac_status status = from_step_like(diagnosis);
+    enum lac_status status = from_step_like(facts);
     if (status || analysis->step_count > 0) {
         analysis->step_method = "nvtx";
         analysis->step_confidence = 0.9;
         return status;
     }
-    if (diagnosis->wait_marks.count > STEPS_MIN) {
+    if (facts->wait_marks.count > STEPS_MIN) {
         analysis->step_method = "dataloader";
         analysis->step_confidence = 0.8;
-        return between_marks(diagnosis, &diagnosis->wait_marks, false);
+        return between_marks(facts, &facts->wait_marks, false);
     }
-    if (diagnosis->optimizer_marks.count > STEPS_MIN) {
+    if (facts->optimizer_marks.count > STEPS_MIN) {
         analysis->step_method = "optimizer";
         analysis->step_confidence = 0.8;
-        return between_marks(diagnosis, &diagnosis->optimizer_marks, true);
+        return between_marks(facts, &facts->optimizer_marks, true);
     }
-    diagnosis->has_device_steps = true;
+    facts->has_device_steps = true;
     analysis->step_method = "optimizer_kernels";
     analysis->step_confidence = 0.7;
-    status = lac_steps_by_optimizer_kernels(diagnosis);
+    status = lac_steps_by_optimizer_kernels(facts);
     if (!status && analysis->step_count == 0) {
         analysis->step_method = "period";
         analysis->step_confidence = 0.5;
-        status = lac_steps_by_period(diagnosis);
+        status = lac_steps_by_period(facts);
     }
     if (analysis->step_count == 0) {
         analysis->step_method = "none";

@@ -3,30 +3,30 @@
 
 /* Where the steps are, which are kept, and what each did; what others call of this folder. */
 
-#include "analysis/diagnose/facts/diagnosis.h"        // IWYU pragma: export
+#include "analysis/diagnose/facts/facts.h"            // IWYU pragma: export
 #include "analysis/diagnose/steps/steps_thresholds.h" // IWYU pragma: export
 
 /* steps.c: where they are; step_period.c: found without names; step_filter.c: which are kept */
-LAC_MUST_USE enum lac_status lac_steps_detect(struct lac_diagnosis *diagnosis);
-LAC_MUST_USE enum lac_status lac_steps_by_period(struct lac_diagnosis *diagnosis);
+LAC_MUST_USE enum lac_status lac_steps_detect(struct lac_facts *facts);
+LAC_MUST_USE enum lac_status lac_steps_by_period(struct lac_facts *facts);
 /* step_optimizer.c: by the optimizer's kernels */
-LAC_MUST_USE enum lac_status lac_steps_by_optimizer_kernels(struct lac_diagnosis *diagnosis);
+LAC_MUST_USE enum lac_status lac_steps_by_optimizer_kernels(struct lac_facts *facts);
 /* step_micro.c: accumulated gradients; before it is chosen for whole cycles of them */
-LAC_MUST_USE enum lac_status lac_steps_find_micro(struct lac_diagnosis *diagnosis);
-LAC_MUST_USE enum lac_status lac_steps_filter(struct lac_diagnosis *diagnosis);
+LAC_MUST_USE enum lac_status lac_steps_find_micro(struct lac_facts *facts);
+LAC_MUST_USE enum lac_status lac_steps_filter(struct lac_facts *facts);
 /* step_kinds.c: what the others did, by the names of ranges; step_classify.c: by what they hold */
-LAC_MUST_USE enum lac_status lac_steps_name_kinds(struct lac_diagnosis *diagnosis);
-LAC_MUST_USE enum lac_status lac_steps_classify(struct lac_diagnosis *diagnosis);
+LAC_MUST_USE enum lac_status lac_steps_name_kinds(struct lac_facts *facts);
+LAC_MUST_USE enum lac_status lac_steps_classify(struct lac_facts *facts);
 /* phases.c: kinds of steps and phases of the recording, when the subject is known */
-LAC_MUST_USE enum lac_status lac_phases_measure(struct lac_diagnosis *diagnosis);
+LAC_MUST_USE enum lac_status lac_phases_measure(struct lac_facts *facts);
 /** The last step that starts at or before `t_ns`, near `hint` mostly; LAC_NONE before the first. */
 uint32_t lac_step_at(const struct lac_analysis *analysis, int64_t t_ns, uint32_t hint);
 /** The track that has most of the marks, when one has more than half; else that of the last. */
 uint32_t lac_marks_majority_track(const struct lac_marks *marks);
 /** Append a step; used by the three ways to find them. */
-LAC_MUST_USE enum lac_status lac_steps_add(struct lac_diagnosis *diagnosis, int64_t start_ns,
+LAC_MUST_USE enum lac_status lac_steps_add(struct lac_facts *facts, int64_t start_ns,
                                            int64_t dur_ns, uint32_t name, uint32_t slice);
 /* workload_kind.c: what the trace is a recording of; before the phases */
-void lac_workload_kind_decide(struct lac_diagnosis *diagnosis);
+void lac_workload_kind_decide(struct lac_facts *facts);
 
 #endif

@@ -7,16 +7,16 @@
 #include <string.h>
 
 /** Whether a kernel's name shows training: gradients or an optimizer. */
-static bool has_training_kernels(const struct lac_diagnosis *diagnosis)
+static bool has_training_kernels(const struct lac_facts *facts)
 {
     static const char *const signs[] = {"ackward", "ackprop", "dgrad", "wgrad",
                                         "_bwd",    "bn_bw",   "Grad"};
-    const struct lac_analysis *analysis = diagnosis->analysis;
+    const struct lac_analysis *analysis = facts->analysis;
     for (uint32_t row = 0; row < analysis->kernel_name_count; row++) {
         if (analysis->kernels[row].names.family == LAC_FAMILY_OPTIMIZER) {
             return true;
         }
-        const char *name = lac_model_str(diagnosis->model, analysis->kernels[row].name);
+        const char *name = lac_model_str(facts->model, analysis->kernels[row].name);
         for (size_t i = 0; i < sizeof signs / sizeof signs[0]; i++) {
             if (strstr(name, signs[i])) {
                 return true;
@@ -53,23 +53,22 @@ static bool is_far_ahead(const struct lac_analysis *analysis)
                (double)STEPS_MIN * (double)analysis->step_device_ns;
 }
 
-void lac_workload_kind_decide(struct lac_diagnosis *diagnosis)
+void lac_workload_kind_decide(struct lac_facts *facts)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_analysis *analysis = facts->analysis;
     bool has_step_names = strcmp(analysis->step_method, "period") != 0;
     if (analysis->device_count == 0) {
-        bool is_training = diagnosis->has_backward && diagnosis->time && has_step_names &&
+        bool is_training = facts->has_backward && facts->time && has_step_names &&
                            analysis->step_kept_count >= STEPS_MIN;
         analysis->workload = is_training ? LAC_WORKLOAD_HOST_TRAINING : LAC_WORKLOAD_NO_GPU;
     } else if (is_cold(analysis) && (analysis->step_kept_count < STEPS_MIN || !has_step_names)) {
         analysis->workload = LAC_WORKLOAD_COLD_START;
-    } else if (!diagnosis->has_backward && diagnosis->has_operators &&
-               !has_training_kernels(diagnosis)) {
+    } else if (!facts->has_backward && facts->has_operators && !has_training_kernels(facts)) {
         analysis->workload = LAC_WORKLOAD_INFERENCE;
     } else if (analysis->step_count == 0 ||
-               (!has_step_names && !diagnosis->has_backward && !has_training_kernels(diagnosis))) {
+               (!has_step_names && !facts->has_backward && !has_training_kernels(facts))) {
         analysis->workload = LAC_WORKLOAD_NO_STEPS; /* what repeats may be a layer */
-    } else if (analysis->step_kept_count < STEPS_MIN || !diagnosis->time ||
+    } else if (analysis->step_kept_count < STEPS_MIN || !facts->time ||
                is_far_ahead(analysis)) { /* or of no length */
         analysis->workload = LAC_WORKLOAD_FEW_STEPS;
     } else {

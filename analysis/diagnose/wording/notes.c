@@ -17,7 +17,7 @@ static bool is_loading_told(const struct lac_analysis *analysis)
     return false;
 }
 
-static void fine(struct lac_diagnosis *diagnosis, enum lac_checked checked, double pct)
+static void fine(struct lac_facts *facts, enum lac_checked checked, double pct)
 {
     static const char *const names[LAC_CHECKED_COUNT_] = {
         [LAC_CHECKED_DATA] = "data loading",
@@ -30,14 +30,14 @@ static void fine(struct lac_diagnosis *diagnosis, enum lac_checked checked, doub
         [LAC_CHECKED_PROFILER] = "profiler",
         [LAC_CHECKED_COMM] = "communication in line",
     };
-    struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_analysis *analysis = facts->analysis;
     assert(analysis->checked_fine_count < LAC_CHECKED_COUNT_);
     analysis->checked_fine[analysis->checked_fine_count++] =
         lac_texts_add(&analysis->texts, "%s %s", names[checked], lac_format_pct(pct).text);
 }
 
 /** Causes below these shares of the step are fine. */
-static void check_causes(struct lac_diagnosis *diagnosis)
+static void check_causes(struct lac_facts *facts)
 {
     static const struct {
         enum lac_cause cause;
@@ -66,40 +66,40 @@ static void check_causes(struct lac_diagnosis *diagnosis)
          FINE_PROFILER_PCT,
          {LAC_FINDING_PROFILER_OVERHEAD, LAC_FINDING_PROFILER_OVERHEAD}},
     };
-    const struct lac_step_time *time = diagnosis->time;
+    const struct lac_step_time *time = facts->time;
     for (size_t i = 0; i < sizeof checks / sizeof checks[0]; i++) {
-        double pct = lac_pct_of_step(diagnosis, time->idle_ns[checks[i].cause]);
-        bool is_told = lac_finding_of(diagnosis->analysis, checks[i].findings[0]) ||
-                       lac_finding_of(diagnosis->analysis, checks[i].findings[1]);
+        double pct = lac_pct_of_step(facts, time->idle_ns[checks[i].cause]);
+        bool is_told = lac_finding_of(facts->analysis, checks[i].findings[0]) ||
+                       lac_finding_of(facts->analysis, checks[i].findings[1]);
         if (pct < checks[i].limit_pct && !is_told) {
-            fine(diagnosis, checks[i].checked, pct);
+            fine(facts, checks[i].checked, pct);
         }
     }
 }
 
-static void write_checked(struct lac_diagnosis *diagnosis)
+static void write_checked(struct lac_facts *facts)
 {
-    const struct lac_analysis *analysis = diagnosis->analysis;
-    const struct lac_step_time *time = diagnosis->time;
-    double starved_pct = lac_pct_of_step(diagnosis, time->starved_ns);
+    const struct lac_analysis *analysis = facts->analysis;
+    const struct lac_step_time *time = facts->time;
+    double starved_pct = lac_pct_of_step(facts, time->starved_ns);
     if (analysis->loader.is_present && starved_pct < FINE_DATA_PCT && !is_loading_told(analysis)) {
-        fine(diagnosis, LAC_CHECKED_DATA, starved_pct);
+        fine(facts, LAC_CHECKED_DATA, starved_pct);
     }
-    double layout_pct = lac_pct_of_step(diagnosis, time->class_ns[LAC_OP_LAYOUT]);
+    double layout_pct = lac_pct_of_step(facts, time->class_ns[LAC_OP_LAYOUT]);
     if (analysis->has_kernels && !lac_finding_of(analysis, LAC_FINDING_LAYOUT_CONVERSION)) {
-        fine(diagnosis, LAC_CHECKED_LAYOUT, layout_pct);
+        fine(facts, LAC_CHECKED_LAYOUT, layout_pct);
     }
-    double copy_pct = lac_pct_of_step(diagnosis, time->exposed_copy_ns);
+    double copy_pct = lac_pct_of_step(facts, time->exposed_copy_ns);
     bool is_copy_fine = !lac_finding_of(analysis, LAC_FINDING_PAGEABLE_COPY) &&
                         !lac_finding_of(analysis, LAC_FINDING_BLOCKING_COPY) &&
                         copy_pct < FINE_COPIES_PCT;
     if (is_copy_fine) {
-        fine(diagnosis, LAC_CHECKED_COPIES, copy_pct);
+        fine(facts, LAC_CHECKED_COPIES, copy_pct);
     }
-    check_causes(diagnosis);
-    if (time->comm_ns > 0.0 && lac_pct_of_step(diagnosis, time->exposed_comm_ns) < FINE_COMM_PCT &&
+    check_causes(facts);
+    if (time->comm_ns > 0.0 && lac_pct_of_step(facts, time->exposed_comm_ns) < FINE_COMM_PCT &&
         !lac_finding_of(analysis, LAC_FINDING_EXPOSED_COMMUNICATION)) {
-        fine(diagnosis, LAC_CHECKED_COMM, lac_pct_of_step(diagnosis, time->exposed_comm_ns));
+        fine(facts, LAC_CHECKED_COMM, lac_pct_of_step(facts, time->exposed_comm_ns));
     }
 }
 
@@ -109,20 +109,20 @@ static void missing(struct lac_analysis *analysis, const char *text)
     analysis->not_recorded[analysis->not_recorded_count++] = text;
 }
 
-static void write_missing(struct lac_diagnosis *diagnosis)
+static void write_missing(struct lac_facts *facts)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
-    const struct lac_trace_info *info = &diagnosis->model->info;
+    struct lac_analysis *analysis = facts->analysis;
+    const struct lac_trace_info *info = &facts->model->info;
     if (analysis->device_count == 0) {
         missing(analysis, "GPU operations: profile with CUDA activities");
         return;
     }
-    if (!diagnosis->has_api) {
+    if (!facts->has_api) {
         missing(analysis, "CUDA calls: causes of idle time cannot be told without them");
     }
     if (!analysis->loader.is_present) {
         missing(analysis, "data loading: no DataLoader or loader.* ranges");
-    } else if (diagnosis->fetch_count == 0) {
+    } else if (facts->fetch_count == 0) {
         missing(analysis,
                 "loader workers: what a batch spends its time on (lacuna run records it)");
     }
@@ -134,7 +134,7 @@ static void write_missing(struct lac_diagnosis *diagnosis)
                                   : lac_format_count(info->world_size - 1, "rank").text,
                               info->world_size == 2 ? "its file" : "their files"));
     }
-    const struct lac_loading *loading = diagnosis->loading;
+    const struct lac_loading *loading = facts->loading;
     if (!loading || !loading->samples.has_io) {
         missing(analysis, "storage: no I/O samples");
     }
@@ -142,8 +142,8 @@ static void write_missing(struct lac_diagnosis *diagnosis)
         missing(analysis,
                 "workers' threads: whether they waited for a core (lacuna run samples them)");
     }
-    for (uint32_t i = 0; i < diagnosis->model->report_count; i++) {
-        if (strcmp(diagnosis->model->report[i].code, "graphs_as_a_whole") == 0) {
+    for (uint32_t i = 0; i < facts->model->report_count; i++) {
+        if (strcmp(facts->model->report[i].code, "graphs_as_a_whole") == 0) {
             missing(analysis, "kernels in CUDA graphs: launches were recorded whole");
             break; /* once, of however many processes */
         }
@@ -156,18 +156,18 @@ static void caveat(struct lac_analysis *analysis, const char *text)
     analysis->caveats[analysis->caveat_count++] = text;
 }
 
-static void write_caveats(struct lac_diagnosis *diagnosis)
+static void write_caveats(struct lac_facts *facts)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
-    const struct lac_trace_info *info = &diagnosis->model->info;
+    struct lac_analysis *analysis = facts->analysis;
+    const struct lac_trace_info *info = &facts->model->info;
     if (info->is_simulated) {
         caveat(analysis, "simulated: no real training");
     }
-    if (diagnosis->has_python || info->has_python_stacks) {
+    if (facts->has_python || info->has_python_stacks) {
         caveat(analysis,
                "recorded with Python stacks: host times are inflated, launch costs say little");
     }
-    if (analysis->workload == LAC_WORKLOAD_TRAINING && diagnosis->has_device_steps) {
+    if (analysis->workload == LAC_WORKLOAD_TRAINING && facts->has_device_steps) {
         caveat(analysis, strcmp(analysis->step_method, "period") == 0
                              ? "steps carry no name: found by kernels that come again"
                              : "steps carry no name: found by the optimizer's kernels");
@@ -191,12 +191,12 @@ static void write_caveats(struct lac_diagnosis *diagnosis)
     }
 }
 
-void lac_notes_write(struct lac_diagnosis *diagnosis)
+void lac_notes_write(struct lac_facts *facts)
 {
-    if (diagnosis->time && diagnosis->analysis->workload == LAC_WORKLOAD_TRAINING) {
-        write_checked(diagnosis);
+    if (facts->time && facts->analysis->workload == LAC_WORKLOAD_TRAINING) {
+        write_checked(facts);
     }
-    write_missing(diagnosis);
-    lac_note_missing_samples(diagnosis);
-    write_caveats(diagnosis);
+    write_missing(facts);
+    lac_note_missing_samples(facts);
+    write_caveats(facts);
 }

@@ -7,19 +7,19 @@
 #include <stdint.h>
 #include <string.h>
 
-void lac_note_missing_samples(struct lac_diagnosis *diagnosis)
+void lac_note_missing_samples(struct lac_facts *facts)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_analysis *analysis = facts->analysis;
     if (analysis->device_count == 0) {
         return;
     }
     struct lac_gpu_memory memory;
     struct lac_gpu_series clock;
-    lac_gpu_memory_measure(diagnosis, &memory);
+    lac_gpu_memory_measure(facts, &memory);
     const char *const parts[] = {
         strcmp(analysis->settings_json, "{}") == 0 ? "settings of the job" : "",
-        diagnosis->kept.count > 0 && memory.peak < 0 && memory.used < 0 ? "memory of the GPU" : "",
-        lac_gpu_series_find(diagnosis, "SM clock (MHz)", &clock) ? "" : "clocks and energy",
+        facts->kept.count > 0 && memory.peak < 0 && memory.used < 0 ? "memory of the GPU" : "",
+        lac_gpu_series_find(facts, "SM clock (MHz)", &clock) ? "" : "clocks and energy",
     };
     const char *text = "";
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {

@@ -35,9 +35,9 @@ struct part {
     bool is_idle;
 };
 
-static struct part largest_part(const struct lac_diagnosis *diagnosis)
+static struct part largest_part(const struct lac_facts *facts)
 {
-    const struct lac_step_time *time = diagnosis->time;
+    const struct lac_step_time *time = facts->time;
     struct part largest = {.cause = LAC_CAUSE_UNATTRIBUTED, .text = "", .ns = -1.0};
     for (int cause = 0; cause < LAC_CAUSE_COUNT_; cause++) {
         if (time->idle_ns[cause] > largest.ns) {
@@ -66,12 +66,12 @@ static int64_t paced_ns(const struct lac_analysis *analysis, double ns)
         is_ahead ? ns * (double)analysis->step_device_ns / (double)analysis->step_mean_ns : ns);
 }
 
-static const char *say_part(struct lac_diagnosis *diagnosis, const struct part *part)
+static const char *say_part(struct lac_facts *facts, const struct part *part)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_analysis *analysis = facts->analysis;
     struct lac_text32 step = lac_format_ns(paced_ns(analysis, (double)analysis->step_mean_ns));
     struct lac_text32 ns = lac_format_ns(paced_ns(analysis, part->ns));
-    struct lac_text32 pct = lac_format_pct(lac_pct_of_step(diagnosis, part->ns));
+    struct lac_text32 pct = lac_format_pct(lac_pct_of_step(facts, part->ns));
     if (part->is_idle) {
         return lac_texts_add(&analysis->texts, "the GPU waits %s of every %s step %s (%s)", ns.text,
                              step.text, part->text, pct.text);
@@ -89,14 +89,14 @@ static bool is_first(const struct lac_analysis *analysis, enum lac_finding_kind 
 }
 
 /** Data is the longest part: what is lost to it, and what copies take beside it. */
-static void say_starved(struct lac_diagnosis *diagnosis)
+static void say_starved(struct lac_facts *facts)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
-    const struct lac_step_time *time = diagnosis->time;
+    struct lac_analysis *analysis = facts->analysis;
+    const struct lac_step_time *time = facts->time;
     struct part part = {time->starved_ns, LAC_CAUSE_DATA_WAIT, waits_for[LAC_CAUSE_DATA_WAIT],
                         true};
-    analysis->verdict = (struct lac_verdict){"data_wait", 'D', say_part(diagnosis, &part), ""};
-    double copy_pct = lac_pct_of_step(diagnosis, time->exposed_copy_ns);
+    analysis->verdict = (struct lac_verdict){"data_wait", 'D', say_part(facts, &part), ""};
+    double copy_pct = lac_pct_of_step(facts, time->exposed_copy_ns);
     if (copy_pct >= SAID_BESIDE_PCT) {
         analysis->verdict.detail = lac_texts_add(
             &analysis->texts, "copies in line with the kernels take another %s (%s)",
@@ -104,15 +104,15 @@ static void say_starved(struct lac_diagnosis *diagnosis)
     }
 }
 
-static void say_about_step(struct lac_diagnosis *diagnosis)
+static void say_about_step(struct lac_facts *facts)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_analysis *analysis = facts->analysis;
     struct lac_verdict *verdict = &analysis->verdict;
-    double computing_pct = lac_computing_pct(diagnosis);
+    double computing_pct = lac_computing_pct(facts);
     if (analysis->finding_count > 0 &&
         lac_finding_type(analysis->findings[0].kind)->is_about_loading &&
         is_first(analysis, analysis->findings[0].kind)) {
-        say_starved(diagnosis);
+        say_starved(facts);
         return;
     }
     const struct lac_finding *first = analysis->finding_count > 0 ? &analysis->findings[0] : NULL;
@@ -134,10 +134,10 @@ static void say_about_step(struct lac_diagnosis *diagnosis)
                           lac_format_ns(paced_ns(analysis, (double)analysis->step_mean_ns)).text),
             ""};
     } else {
-        struct part part = largest_part(diagnosis);
+        struct part part = largest_part(facts);
         *verdict = (struct lac_verdict){lac_cause_name(part.cause), lac_cause_letter(part.cause),
-                                        say_part(diagnosis, &part), ""};
-        if (part.ns * 1000.0 < diagnosis->time->step_ns) { /* memsets, or what is of no kind */
+                                        say_part(facts, &part), ""};
+        if (part.ns * 1000.0 < facts->time->step_ns) { /* memsets, or what is of no kind */
             *verdict = (struct lac_verdict){
                 "unknown", '?',
                 lac_texts_add(
@@ -182,9 +182,9 @@ static struct part largest_of_trace(const struct lac_analysis *analysis)
 }
 
 /** What the GPU did over the whole trace, for traces without steps to speak of. */
-static const char *certain_facts(struct lac_diagnosis *diagnosis)
+static const char *certain_facts(struct lac_facts *facts)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_analysis *analysis = facts->analysis;
     const struct lac_device_facts *device = &analysis->devices[analysis->main_device];
     struct part part = largest_of_trace(analysis);
     struct lac_text32 idle = lac_format_ns(device->idle_ns);
@@ -214,9 +214,9 @@ static const char *certain_facts(struct lac_diagnosis *diagnosis)
         span.text, pct.text, is_most ? "most" : "the largest part", part.text, most.text);
 }
 
-static void say_cold(struct lac_diagnosis *diagnosis)
+static void say_cold(struct lac_facts *facts)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_analysis *analysis = facts->analysis;
     const struct lac_device_facts *device = &analysis->devices[analysis->main_device];
     int64_t first_use_ns = device->idle_by_cause_ns[LAC_CAUSE_MODULE_LOAD] +
                            device->idle_by_cause_ns[LAC_CAUSE_ALLOCATOR];
@@ -264,18 +264,18 @@ static void say_few_steps(struct lac_analysis *analysis, const char *certain)
     verdict->detail = "Record more steps, until the host has to wait for the GPU.";
 }
 
-static void say_about_trace(struct lac_diagnosis *diagnosis)
+static void say_about_trace(struct lac_facts *facts)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_analysis *analysis = facts->analysis;
     struct lac_verdict *verdict = &analysis->verdict;
-    const char *certain = certain_facts(diagnosis);
+    const char *certain = certain_facts(facts);
     verdict->cause = cause_of_trace(analysis);
     if (analysis->workload == LAC_WORKLOAD_INFERENCE) {
         verdict->letter = 'i';
         verdict->text = lac_texts_add(
             &analysis->texts, "no backward pass and no optimizer: inference, not training; %s",
             certain);
-        verdict->detail = lac_unfused_attention_text(diagnosis);
+        verdict->detail = lac_unfused_attention_text(facts);
         return;
     }
     verdict->letter = '~';
@@ -297,12 +297,12 @@ static void say_about_trace(struct lac_diagnosis *diagnosis)
 }
 
 /** No GPU in the trace: only what the training process waits for is known. */
-static void say_about_host(struct lac_diagnosis *diagnosis)
+static void say_about_host(struct lac_facts *facts)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_analysis *analysis = facts->analysis;
     struct lac_verdict *verdict = &analysis->verdict;
-    const struct lac_step_time *time = diagnosis->time;
-    double waits_pct = lac_pct_of_step(diagnosis, time->starved_ns);
+    const struct lac_step_time *time = facts->time;
+    double waits_pct = lac_pct_of_step(facts, time->starved_ns);
     const char *step =
         lac_texts_add(&analysis->texts, "%s", lac_format_ns(analysis->step_mean_ns).text);
     verdict->detail = "No GPU operation was recorded: what is said is about the training process.";
@@ -330,9 +330,9 @@ static void say_about_host(struct lac_diagnosis *diagnosis)
 }
 
 /** Too few steps to act on, or marks of steps that say nothing of the device's pace. */
-static void say_what_to_mind(struct lac_diagnosis *diagnosis)
+static void say_what_to_mind(struct lac_facts *facts)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_analysis *analysis = facts->analysis;
     const char *ahead = "";
     const char *few = "";
     if (analysis->step_device_ns != LAC_UNKNOWN_NS) {
@@ -353,9 +353,9 @@ static void say_what_to_mind(struct lac_diagnosis *diagnosis)
     }
 }
 
-void lac_verdict_say(struct lac_diagnosis *diagnosis)
+void lac_verdict_say(struct lac_facts *facts)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_analysis *analysis = facts->analysis;
     if (analysis->finding_count > 0 && lac_finding_says_it_all(&analysis->findings[0])) {
         const struct lac_finding *first = &analysis->findings[0];
         analysis->verdict = (struct lac_verdict){"unknown", '?', first->title, first->why};
@@ -363,7 +363,7 @@ void lac_verdict_say(struct lac_diagnosis *diagnosis)
     }
     switch (analysis->workload) {
     case LAC_WORKLOAD_HOST_TRAINING:
-        say_about_host(diagnosis);
+        say_about_host(facts);
         return;
     case LAC_WORKLOAD_NO_GPU:
         analysis->verdict =
@@ -373,16 +373,16 @@ void lac_verdict_say(struct lac_diagnosis *diagnosis)
                                  "Record with CUDA activities to see what the GPU did."};
         return;
     case LAC_WORKLOAD_COLD_START:
-        say_cold(diagnosis);
+        say_cold(facts);
         return;
     case LAC_WORKLOAD_TRAINING:
-        say_about_step(diagnosis);
-        say_what_to_mind(diagnosis);
+        say_about_step(facts);
+        say_what_to_mind(facts);
         return;
     case LAC_WORKLOAD_INFERENCE:
     case LAC_WORKLOAD_FEW_STEPS:
     case LAC_WORKLOAD_NO_STEPS:
-        say_about_trace(diagnosis);
+        say_about_trace(facts);
         return;
     }
 }

@@ -8,28 +8,28 @@
 enum reason { NO_REASON = 0, SLURM_STEP, OWN_MASK, NARROW_MASK };
 
 /** Cores that the launcher was allowed; the training process may have fewer. */
-static int32_t launcher_cores(const struct lac_diagnosis *diagnosis)
+static int32_t launcher_cores(const struct lac_facts *facts)
 {
-    return lac_setting_cores(diagnosis, "cores_allowed");
+    return lac_setting_cores(facts, "cores_allowed");
 }
 
-static int64_t slurm_cores(const struct lac_diagnosis *diagnosis)
+static int64_t slurm_cores(const struct lac_facts *facts)
 {
-    return lac_setting_count(diagnosis, "host", "SLURM_CPUS_PER_TASK", 65536);
+    return lac_setting_count(facts, "host", "SLURM_CPUS_PER_TASK", 65536);
 }
 
-static enum reason reason_of(const struct lac_diagnosis *diagnosis)
+static enum reason reason_of(const struct lac_facts *facts)
 {
-    const struct lac_loading *loading = diagnosis->loading;
+    const struct lac_loading *loading = facts->loading;
     int32_t mask = loading->mask_cores;
-    int32_t workers = diagnosis->analysis->loader.num_workers;
+    int32_t workers = facts->analysis->loader.num_workers;
     if (mask < 1 || workers < 2) {
         return NO_REASON;
     }
-    if (slurm_cores(diagnosis) > mask) {
+    if (slurm_cores(facts) > mask) {
         return SLURM_STEP;
     }
-    if (launcher_cores(diagnosis) > mask) {
+    if (launcher_cores(facts) > mask) {
         return OWN_MASK;
     }
     return 4 * mask <= workers && loading->online_cores > mask ? NARROW_MASK : NO_REASON;
@@ -37,22 +37,22 @@ static enum reason reason_of(const struct lac_diagnosis *diagnosis)
 
 /** Whether the workers want more cores than the mask has: they wait for one, or the CPU time of the
  *  batches says so. */
-static bool wants_more(const struct lac_diagnosis *diagnosis)
+static bool wants_more(const struct lac_facts *facts)
 {
-    const struct lac_loading *loading = diagnosis->loading;
-    const struct lac_step_time *time = diagnosis->time;
-    int64_t cpu_ns = diagnosis->analysis->loader.fetch_cpu_mean_ns;
+    const struct lac_loading *loading = facts->loading;
+    const struct lac_step_time *time = facts->time;
+    int64_t cpu_ns = facts->analysis->loader.fetch_cpu_mean_ns;
     bool waits = loading->samples.has_threads && loading->samples.ready_pct >= READY_MIN_PCT;
     bool fills =
         cpu_ns > 0 && (double)cpu_ns / loading->mask_cores >= CORES_FULL_MIN * time->step_ns;
     return waits || fills;
 }
 
-static void say_change(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+static void say_change(const struct lac_facts *facts, struct lac_finding *finding,
                        enum reason reason)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
-    int32_t cores = lac_cores_wanted(diagnosis);
+    struct lac_analysis *analysis = facts->analysis;
+    int32_t cores = lac_cores_wanted(facts);
     if (reason == SLURM_STEP) {
         finding->brief = "srun with the task's cores";
         finding->change =
@@ -74,7 +74,7 @@ static void say_change(const struct lac_diagnosis *diagnosis, struct lac_finding
             "library");
         finding->wrong_if =
             lac_texts_add(&analysis->texts, "workers run on more than %s.",
-                          lac_format_count(diagnosis->loading->mask_cores, "core").text);
+                          lac_format_count(facts->loading->mask_cores, "core").text);
         return;
     }
     finding->brief = lac_texts_add(&analysis->texts, "%d cores", (int)cores);
@@ -89,22 +89,22 @@ static void say_change(const struct lac_diagnosis *diagnosis, struct lac_finding
     finding->wrong_if = "the workers' share of waiting for a core stays with that many cores.";
 }
 
-bool lac_find_affinity(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+bool lac_find_affinity(const struct lac_facts *facts, struct lac_finding *finding)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
-    const struct lac_loading *loading = diagnosis->loading;
-    const struct lac_step_time *time = diagnosis->time;
-    enum reason reason = reason_of(diagnosis);
-    if (reason == NO_REASON || !wants_more(diagnosis)) {
+    struct lac_analysis *analysis = facts->analysis;
+    const struct lac_loading *loading = facts->loading;
+    const struct lac_step_time *time = facts->time;
+    enum reason reason = reason_of(facts);
+    if (reason == NO_REASON || !wants_more(facts)) {
         return false;
     }
-    lac_loading_open(diagnosis, finding);
+    lac_loading_open(facts, finding);
     int64_t cpu_ns = analysis->loader.fetch_cpu_mean_ns;
     int32_t workers = analysis->loader.num_workers;
     double best_ns =
         cpu_ns > 0 ? fmax(loading->free_ns, (double)cpu_ns / workers) : loading->free_ns;
     double mid_ns = cpu_ns > 0 ? best_ns : 0.5 * (best_ns + time->step_ns);
-    lac_loading_estimate(diagnosis, finding, best_ns, mid_ns, time->step_ns);
+    lac_loading_estimate(facts, finding, best_ns, mid_ns, time->step_ns);
     const char *waits =
         loading->samples.has_threads
             ? lac_texts_add(&analysis->texts, " They wait %.0f %% of their time for a core.",
@@ -113,10 +113,10 @@ bool lac_find_affinity(const struct lac_diagnosis *diagnosis, struct lac_finding
     const char *given = "";
     if (reason == SLURM_STEP) {
         given = lac_texts_add(&analysis->texts, "; the task was given %lld",
-                              (long long)slurm_cores(diagnosis));
+                              (long long)slurm_cores(facts));
     } else if (reason == OWN_MASK) {
-        given = lac_texts_add(&analysis->texts, "; it was started with %d",
-                              (int)launcher_cores(diagnosis));
+        given =
+            lac_texts_add(&analysis->texts, "; it was started with %d", (int)launcher_cores(facts));
     } else if (loading->online_cores > 0) {
         given = lac_texts_add(&analysis->texts, " of the host's %d", (int)loading->online_cores);
     }
@@ -126,12 +126,12 @@ bool lac_find_affinity(const struct lac_diagnosis *diagnosis, struct lac_finding
         "share the same.%s",
         lac_format_count(workers, "worker").text,
         lac_format_count(loading->mask_cores, "core").text, given, waits,
-        lac_fetch_breakdown_text(diagnosis));
-    say_change(diagnosis, finding, reason);
+        lac_fetch_breakdown_text(facts));
+    say_change(facts, finding, reason);
     finding->expect = lac_texts_add(&analysis->texts, "%s, with a core for each worker.",
-                                    lac_finding_expect(diagnosis, finding));
+                                    lac_finding_expect(facts, finding));
     finding->costs =
         reason == NARROW_MASK ? "More cores of the node." : "Nothing: the cores are the job's.";
-    lac_loading_evidence(diagnosis, finding);
+    lac_loading_evidence(facts, finding);
     return true;
 }

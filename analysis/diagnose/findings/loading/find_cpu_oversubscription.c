@@ -5,11 +5,11 @@
 #include <math.h>
 #include <stdint.h>
 
-int32_t lac_cores_wanted(const struct lac_diagnosis *diagnosis)
+int32_t lac_cores_wanted(const struct lac_facts *facts)
 {
-    const struct lac_step_time *time = diagnosis->time;
-    int64_t cpu_ns = diagnosis->analysis->loader.fetch_cpu_mean_ns;
-    int32_t workers = diagnosis->analysis->loader.num_workers;
+    const struct lac_step_time *time = facts->time;
+    int64_t cpu_ns = facts->analysis->loader.fetch_cpu_mean_ns;
+    int32_t workers = facts->analysis->loader.num_workers;
     if (cpu_ns <= 0) {
         return (workers > 0 ? workers : 1) + 1;
     }
@@ -18,30 +18,28 @@ int32_t lac_cores_wanted(const struct lac_diagnosis *diagnosis)
 }
 
 /** Whether the samples show workers that wait for a core because the job has too few. */
-static bool waits_for_cores(const struct lac_diagnosis *diagnosis)
+static bool waits_for_cores(const struct lac_facts *facts)
 {
-    const struct lac_loading_samples *samples = &diagnosis->loading->samples;
-    int32_t cores = diagnosis->settings.allowed_cores;
+    const struct lac_loading_samples *samples = &facts->loading->samples;
+    int32_t cores = facts->settings.allowed_cores;
     return samples->has_threads && samples->ready_pct >= READY_MIN_PCT && cores > 0 &&
            samples->job_cores + samples->job_ready >= CORES_MARGIN * cores;
 }
 
 /** Each worker runs several threads: fewer of them before more cores. */
-static void propose_fewer_threads(const struct lac_diagnosis *diagnosis,
-                                  struct lac_finding *finding)
+static void propose_fewer_threads(const struct lac_facts *facts, struct lac_finding *finding)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
-    const struct lac_loading *loading = diagnosis->loading;
+    struct lac_analysis *analysis = facts->analysis;
+    const struct lac_loading *loading = facts->loading;
     const struct lac_loading_samples *samples = &loading->samples;
-    const struct lac_step_time *time = diagnosis->time;
-    int32_t cores = diagnosis->settings.allowed_cores;
+    const struct lac_step_time *time = facts->time;
+    int32_t cores = facts->settings.allowed_cores;
     double cpu_ns = fmax(0.0, (double)analysis->loader.fetch_cpu_mean_ns);
     /* at best the other threads only wait for each other; at worst all they do is needed */
     double best_ns =
         fmax(loading->free_ns, fmax(cpu_ns / cores, cpu_ns / fmax(1.0, loading->workers)));
     best_ns = fmin(best_ns, time->step_ns);
-    lac_loading_estimate(diagnosis, finding, best_ns, 0.5 * (best_ns + time->step_ns),
-                         time->step_ns);
+    lac_loading_estimate(facts, finding, best_ns, 0.5 * (best_ns + time->step_ns), time->step_ns);
     finding->why = lac_texts_add(
         &analysis->texts,
         "%s run up to %u threads each on %s: beside the one that fetches, others of each worker "
@@ -52,7 +50,7 @@ static void propose_fewer_threads(const struct lac_diagnosis *diagnosis,
         lac_format_count(loading->workers, "worker").text, (unsigned)samples->busy_threads,
         lac_format_count(cores, "core").text, samples->other_cores, samples->other_ready,
         samples->job_cores, samples->job_ready, samples->ready_pct,
-        lac_fetch_breakdown_text(diagnosis));
+        lac_fetch_breakdown_text(facts));
     finding->change =
         "def one_thread(worker):\n"
         "    torch.set_num_threads(1)      # and cv2.setNumThreads(0), where OpenCV is used\n"
@@ -62,20 +60,20 @@ static void propose_fewer_threads(const struct lac_diagnosis *diagnosis,
     finding->expect = lac_texts_add(&analysis->texts,
                                     "%s: how much of what the other threads do is waiting for each "
                                     "other is not known.",
-                                    lac_finding_expect(diagnosis, finding));
+                                    lac_finding_expect(facts, finding));
     finding->costs = "A batch alone takes longer; the batches together do not.";
     finding->wrong_if = "workers with one thread each take longer for a batch than now.";
     finding->check = "OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 lacuna run -- python train.py";
     finding->confidence -= 0.1;
 }
 
-static void propose_cores(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+static void propose_cores(const struct lac_facts *facts, struct lac_finding *finding)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
-    const struct lac_loading *loading = diagnosis->loading;
+    struct lac_analysis *analysis = facts->analysis;
+    const struct lac_loading *loading = facts->loading;
     const struct lac_loader_facts *loader = &analysis->loader;
-    const struct lac_step_time *time = diagnosis->time;
-    int32_t cores = diagnosis->settings.allowed_cores;
+    const struct lac_step_time *time = facts->time;
+    int32_t cores = facts->settings.allowed_cores;
     const char *who =
         loader->num_workers > 0
             ? lac_texts_add(&analysis->texts, "%s share %s",
@@ -98,9 +96,9 @@ static void propose_cores(const struct lac_diagnosis *diagnosis, struct lac_find
                             lac_format_ns(lac_round(time->s_ns)).text)
             : "";
     finding->why = lac_texts_add(&analysis->texts, "%s%s.%s%s", who, waits, needs,
-                                 lac_fetch_breakdown_text(diagnosis));
-    lac_loading_estimate(diagnosis, finding, loading->free_ns, loading->free_ns, time->step_ns);
-    int32_t wanted = lac_cores_wanted(diagnosis);
+                                 lac_fetch_breakdown_text(facts));
+    lac_loading_estimate(facts, finding, loading->free_ns, loading->free_ns, time->step_ns);
+    int32_t wanted = lac_cores_wanted(facts);
     finding->change = lac_texts_add(
         &analysis->texts,
         "More workers won't help: they would share the same %s. Ask for more cores (#SBATCH "
@@ -111,7 +109,7 @@ static void propose_cores(const struct lac_diagnosis *diagnosis, struct lac_find
     finding->change_kind = LAC_CHANGE_TEXT;
     finding->effort = LAC_EFFORT_HARDWARE;
     finding->expect = lac_texts_add(&analysis->texts, "%s with that many cores%s.",
-                                    lac_finding_expect(diagnosis, finding),
+                                    lac_finding_expect(facts, finding),
                                     loader->num_workers < wanted - 1
                                         ? lac_texts_add(&analysis->texts, " and %s",
                                                         lac_format_count(wanted - 1, "worker").text)
@@ -125,22 +123,21 @@ static void propose_cores(const struct lac_diagnosis *diagnosis, struct lac_find
                       lac_format_ns(lac_round(time->s_ns * fmax(1.0, loader->num_workers))).text);
 }
 
-bool lac_find_cpu_oversubscription(const struct lac_diagnosis *diagnosis,
-                                   struct lac_finding *finding)
+bool lac_find_cpu_oversubscription(const struct lac_facts *facts, struct lac_finding *finding)
 {
-    const struct lac_loading_samples *samples = &diagnosis->loading->samples;
-    bool is_waiting = waits_for_cores(diagnosis);
+    const struct lac_loading_samples *samples = &facts->loading->samples;
+    bool is_waiting = waits_for_cores(facts);
     bool has_threads = is_waiting && samples->busy_threads >= 2 &&
                        samples->other_cores + samples->other_ready >= OTHER_THREADS_MIN;
-    if (!is_waiting && !lac_is_short_of_cores(diagnosis)) {
+    if (!is_waiting && !lac_is_short_of_cores(facts)) {
         return false;
     }
-    lac_loading_open(diagnosis, finding);
+    lac_loading_open(facts, finding);
     if (has_threads) {
-        propose_fewer_threads(diagnosis, finding);
+        propose_fewer_threads(facts, finding);
     } else {
-        propose_cores(diagnosis, finding);
+        propose_cores(facts, finding);
     }
-    lac_loading_evidence(diagnosis, finding);
+    lac_loading_evidence(facts, finding);
     return true;
 }

@@ -5,23 +5,23 @@
 #include <math.h>
 #include <stdint.h>
 
-bool lac_find_cpu_throttled(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+bool lac_find_cpu_throttled(const struct lac_facts *facts, struct lac_finding *finding)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
-    const struct lac_loading *loading = diagnosis->loading;
+    struct lac_analysis *analysis = facts->analysis;
+    const struct lac_loading *loading = facts->loading;
     const struct lac_loading_samples *samples = &loading->samples;
-    const struct lac_step_time *time = diagnosis->time;
+    const struct lac_step_time *time = facts->time;
     if (samples->throttled_periods < PERIODS_MIN && samples->throttled_pct < THROTTLED_MIN) {
         return false;
     }
-    lac_loading_open(diagnosis, finding);
+    lac_loading_open(facts, finding);
     int64_t cpu_ns = analysis->loader.fetch_cpu_mean_ns;
     int32_t workers = analysis->loader.num_workers > 0 ? analysis->loader.num_workers : 1;
     double best_ns = loading->free_ns;
     if (cpu_ns > 0) { /* with cores enough a worker still has a batch to compute */
         best_ns = fmax(best_ns, (double)cpu_ns / workers);
     }
-    lac_loading_estimate(diagnosis, finding, best_ns,
+    lac_loading_estimate(facts, finding, best_ns,
                          cpu_ns > 0 ? best_ns : 0.5 * (best_ns + time->step_ns), time->step_ns);
     const char *quota =
         loading->quota_cores > 0.0
@@ -38,8 +38,8 @@ bool lac_find_cpu_throttled(const struct lac_diagnosis *diagnosis, struct lac_fi
         "The job's CPU quota %sran out in %.1f of 10 periods a second: all its processes then "
         "stand "
         "still until the next one%s. More workers won't help: they use the quota up sooner.%s",
-        quota, fmin(10.0, samples->throttled_periods), online, lac_fetch_breakdown_text(diagnosis));
-    int32_t cores = lac_cores_wanted(diagnosis);
+        quota, fmin(10.0, samples->throttled_periods), online, lac_fetch_breakdown_text(facts));
+    int32_t cores = lac_cores_wanted(facts);
     finding->change =
         lac_texts_add(&analysis->texts,
                       "# the quota where the job is started, %d cores; or a cheaper batch:\n"
@@ -48,11 +48,11 @@ bool lac_find_cpu_throttled(const struct lac_diagnosis *diagnosis, struct lac_fi
                       (int)cores, (int)cores, (int)cores);
     finding->brief = lac_texts_add(&analysis->texts, "CPU quota of %d cores", (int)cores);
     finding->expect = lac_texts_add(&analysis->texts, "%s, if the quota is what holds them.",
-                                    lac_finding_expect(diagnosis, finding));
+                                    lac_finding_expect(facts, finding));
     finding->costs = "More cores of the node.";
     finding->wrong_if =
         "nr_throttled in the cgroup's cpu.stat stands still while the training waits.";
     finding->check = "cat /sys/fs/cgroup/cpu.stat, ten steps, and again: nr_throttled grew";
-    lac_loading_evidence(diagnosis, finding);
+    lac_loading_evidence(facts, finding);
     return true;
 }

@@ -10,14 +10,14 @@ enum { HAND_OVER_NS = 700000 };
 
 /** A value read from the device right before the wait drained its queue: then the device feels all
  *  of the wait. The call that did, and how much of the waits came behind one. */
-static const char *drained_text(const struct lac_diagnosis *diagnosis)
+static const char *drained_text(const struct lac_facts *facts)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_analysis *analysis = facts->analysis;
     const struct lac_device_facts *device = &analysis->devices[analysis->main_device];
-    if (diagnosis->main_host == LAC_NONE) {
+    if (facts->main_host == LAC_NONE) {
         return "";
     }
-    const struct lac_host *host = &diagnosis->hosts[diagnosis->main_host];
+    const struct lac_host *host = &facts->hosts[facts->main_host];
     int64_t behind_ns = 0;
     int64_t all_ns = 0;
     uint32_t example = LAC_NONE;
@@ -39,17 +39,17 @@ static const char *drained_text(const struct lac_diagnosis *diagnosis)
     if (example == LAC_NONE || 2 * behind_ns < all_ns) {
         return "";
     }
-    const char *name = lac_enclosing_name(diagnosis->model, example);
-    const char *api = lac_model_str(diagnosis->model, diagnosis->model->slices.name[example]);
+    const char *name = lac_enclosing_name(facts->model, example);
+    const char *api = lac_model_str(facts->model, facts->model->slices.name[example]);
     return lac_texts_add(&analysis->texts,
                          " The GPU feels all of it because %.60s waits until the GPU has nothing "
                          "left to do right before: read such values a step later.",
                          name[0] != '\0' ? name : api);
 }
 
-static const char *why_in_process(const struct lac_diagnosis *diagnosis)
+static const char *why_in_process(const struct lac_facts *facts)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_analysis *analysis = facts->analysis;
     const struct lac_loader_facts *loader = &analysis->loader;
     if (analysis->main_device == LAC_NONE) {
         return lac_texts_add(
@@ -57,7 +57,7 @@ static const char *why_in_process(const struct lac_diagnosis *diagnosis)
             "Loading in the training process (num_workers 0): each batch takes %s, and meanwhile "
             "nothing is trained. The wait is %.1f %% of the steps.%s",
             lac_format_ns(loader->fetch_mean_ns).text, loader->wait_pct_of_steps,
-            lac_fetch_breakdown_text(diagnosis));
+            lac_fetch_breakdown_text(facts));
     }
     const struct lac_device_facts *device = &analysis->devices[analysis->main_device];
     return lac_texts_add(
@@ -68,14 +68,14 @@ static const char *why_in_process(const struct lac_diagnosis *diagnosis)
         "inside it.%s%s",
         lac_format_ns(loader->fetch_mean_ns).text, loader->wait_pct_of_steps,
         (double)loader->starved_ns / 1e6, (double)device->idle_ns / 1e6,
-        lac_fetch_breakdown_text(diagnosis), drained_text(diagnosis));
+        lac_fetch_breakdown_text(facts), drained_text(facts));
 }
 
-static const char *why_workers(const struct lac_diagnosis *diagnosis)
+static const char *why_workers(const struct lac_facts *facts)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_analysis *analysis = facts->analysis;
     const struct lac_loader_facts *loader = &analysis->loader;
-    const struct lac_step_time *time = diagnosis->time;
+    const struct lac_step_time *time = facts->time;
     if (loader->fetch_mean_ns == LAC_UNKNOWN_NS) {
         return lac_texts_add(
             &analysis->texts,
@@ -104,16 +104,15 @@ static const char *why_workers(const struct lac_diagnosis *diagnosis)
         lac_format_ns(loader->fetch_mean_ns).text, lac_format_ns(lac_round(time->data_ns)).text,
         analysis->main_device == LAC_NONE ? "everything else takes"
                                           : "copying, computing and launching take",
-        lac_format_ns(lac_round(time->s_ns)).text, load, waits,
-        lac_fetch_breakdown_text(diagnosis));
+        lac_format_ns(lac_round(time->s_ns)).text, load, waits, lac_fetch_breakdown_text(facts));
 }
 
 /** Slow batches among fast ones hold up the queue: workers until the loader, played again, keeps
  * up; as many as the mean asks for when it then does. */
-static int32_t workers_for_tail(const struct lac_diagnosis *diagnosis, int32_t wanted)
+static int32_t workers_for_tail(const struct lac_facts *facts, int32_t wanted)
 {
     enum { TIMES_MOST = 4 };
-    const struct lac_step_time *time = diagnosis->time;
+    const struct lac_step_time *time = facts->time;
     if (!time->fetch_ns || wanted <= 0 || time->is_in_process) {
         return wanted;
     }
@@ -131,32 +130,32 @@ enum limit { NO_LIMIT = 0, BY_CORES, BY_MEMORY };
 
 /** Workers wanted, as many as the allowed cores and the memory for their batches carry; -1 when
  *  their number is not known. */
-static int32_t workers_wanted(const struct lac_diagnosis *diagnosis, enum limit *ret_limit)
+static int32_t workers_wanted(const struct lac_facts *facts, enum limit *ret_limit)
 {
-    const struct lac_loader_facts *loader = &diagnosis->analysis->loader;
-    const struct lac_loading_facts *facts = &diagnosis->analysis->loading;
-    int32_t wanted = workers_for_tail(diagnosis, loader->recommended_num_workers);
+    const struct lac_loader_facts *loader = &facts->analysis->loader;
+    const struct lac_loading_facts *loading_facts = &facts->analysis->loading;
+    int32_t wanted = workers_for_tail(facts, loader->recommended_num_workers);
     *ret_limit = NO_LIMIT;
-    if (facts->workers_by_cores > 0 && facts->workers_by_cores < wanted) {
+    if (loading_facts->workers_by_cores > 0 && loading_facts->workers_by_cores < wanted) {
         *ret_limit = BY_CORES;
-        wanted = facts->workers_by_cores;
+        wanted = loading_facts->workers_by_cores;
     }
-    if (facts->workers_by_memory >= 0 && facts->workers_by_memory < wanted) {
+    if (loading_facts->workers_by_memory >= 0 && loading_facts->workers_by_memory < wanted) {
         *ret_limit = BY_MEMORY;
-        wanted = facts->workers_by_memory;
+        wanted = loading_facts->workers_by_memory;
     }
     return wanted;
 }
 
 /** Cores by the CPU time of a batch where that is known: workers that wait for storage need few. */
-static const char *workers_cost(const struct lac_diagnosis *diagnosis, int32_t all, double step_ns)
+static const char *workers_cost(const struct lac_facts *facts, int32_t all, double step_ns)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_analysis *analysis = facts->analysis;
     int32_t now = analysis->loader.num_workers;
     int32_t more = all - (now > 0 ? now : 0);
-    int64_t ahead = diagnosis->loading->prefetch;
+    int64_t ahead = facts->loading->prefetch;
     int64_t cpu_ns = analysis->loader.fetch_cpu_mean_ns;
-    int32_t allowed = diagnosis->settings.allowed_cores;
+    int32_t allowed = facts->settings.allowed_cores;
     const char *of = allowed > 0
                          ? lac_texts_add(&analysis->texts, " of the %s that the job may use",
                                          lac_format_count(allowed, "core").text)
@@ -167,43 +166,42 @@ static const char *workers_cost(const struct lac_diagnosis *diagnosis, int32_t a
                              "for %s more.%s",
                              lac_format_count(more, "process").text, (double)cpu_ns / step_ns, of,
                              lac_format_count(ahead * (int64_t)more, "batch").text,
-                             lac_shm_budget_text(diagnosis, all));
+                             lac_shm_budget_text(facts, all));
     }
     return lac_texts_add(&analysis->texts, "%s more%s, and shared memory for %s more.%s",
                          lac_format_count(more, "core").text, of,
                          lac_format_count(ahead * (int64_t)more, "batch").text,
-                         lac_shm_budget_text(diagnosis, all));
+                         lac_shm_budget_text(facts, all));
 }
 
-bool lac_propose_workers(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+bool lac_propose_workers(const struct lac_facts *facts, struct lac_finding *finding)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_analysis *analysis = facts->analysis;
     const struct lac_loader_facts *loader = &analysis->loader;
     int32_t now = loader->num_workers;
     enum limit limit;
-    int32_t wanted = workers_wanted(diagnosis, &limit);
+    int32_t wanted = workers_wanted(facts, &limit);
     if (wanted < 1 || wanted <= now) {
         return false;
     }
     struct lac_what_if_changes what_if;
     lac_what_if_clear(&what_if);
     what_if.workers = wanted;
-    lac_finding_estimate(diagnosis, finding, &what_if);
+    lac_finding_estimate(facts, finding, &what_if);
     finding->workers = wanted;
     const char *value = lac_texts_add(&analysis->texts, "%d", (int)wanted);
     finding->brief = lac_texts_add(&analysis->texts, "num_workers=%s", value);
-    finding->change =
-        lac_texts_add(&analysis->texts, "%s  # now %d%s",
-                      lac_loader_code(diagnosis, "num_workers", value), (int)now,
-                      limit == BY_CORES    ? ", and no more: the allowed cores carry as many"
-                      : limit == BY_MEMORY ? ", and no more: memory for their batches ends there"
-                                           : "");
-    finding->where = diagnosis->settings.loader_at;
-    finding->expect = lac_texts_add(&analysis->texts, "%s, if a batch still takes %s with %s.",
-                                    lac_finding_expect(diagnosis, finding),
-                                    lac_format_ns(loader->fetch_mean_ns).text,
-                                    lac_format_count(wanted, "worker").text);
-    finding->costs = workers_cost(diagnosis, wanted, (double)finding->step_mid_ns);
+    finding->change = lac_texts_add(
+        &analysis->texts, "%s  # now %d%s", lac_loader_code(facts, "num_workers", value), (int)now,
+        limit == BY_CORES    ? ", and no more: the allowed cores carry as many"
+        : limit == BY_MEMORY ? ", and no more: memory for their batches ends there"
+                             : "");
+    finding->where = facts->settings.loader_at;
+    finding->expect =
+        lac_texts_add(&analysis->texts, "%s, if a batch still takes %s with %s.",
+                      lac_finding_expect(facts, finding), lac_format_ns(loader->fetch_mean_ns).text,
+                      lac_format_count(wanted, "worker").text);
+    finding->costs = workers_cost(facts, wanted, (double)finding->step_mid_ns);
     finding->wrong_if =
         lac_texts_add(&analysis->texts, "a batch takes more than %s with %s.",
                       lac_format_ns(lac_round((double)finding->step_mid_ns * wanted)).text,
@@ -215,20 +213,20 @@ bool lac_propose_workers(const struct lac_diagnosis *diagnosis, struct lac_findi
 }
 
 /** Shared memory or the memory limit holds no more batches: room first, then workers. */
-static bool propose_room(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+static bool propose_room(const struct lac_facts *facts, struct lac_finding *finding)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
-    const struct lac_loading *loading = diagnosis->loading;
+    struct lac_analysis *analysis = facts->analysis;
+    const struct lac_loading *loading = facts->loading;
     const struct lac_loader_facts *loader = &analysis->loader;
     int32_t most = analysis->loading.workers_by_memory;
-    int32_t wanted = workers_for_tail(diagnosis, loader->recommended_num_workers);
+    int32_t wanted = workers_for_tail(facts, loader->recommended_num_workers);
     if (most < 0 || most > loader->num_workers || wanted <= loader->num_workers) {
         return false;
     }
     struct lac_what_if_changes what_if;
     lac_what_if_clear(&what_if);
     what_if.workers = wanted;
-    lac_finding_estimate(diagnosis, finding, &what_if);
+    lac_finding_estimate(facts, finding, &what_if);
     double bytes = (double)wanted * (double)loading->prefetch * (double)loading->batch_bytes;
     long long gigabytes = (long long)ceil(fmin(ROOM_MARGIN * bytes / 1e9, 1e9));
     finding->brief =
@@ -240,10 +238,10 @@ static bool propose_room(const struct lac_diagnosis *diagnosis, struct lac_findi
         "docker run --shm-size=%lldg ...                                # Docker; or --ipc=host\n"
         "volumes: [{name: shm, emptyDir: {medium: Memory}}]           # Kubernetes, mounted at "
         "/dev/shm",
-        lac_shm_budget_text(diagnosis, wanted), (int)wanted, gigabytes);
+        lac_shm_budget_text(facts, wanted), (int)wanted, gigabytes);
     finding->expect =
-        lac_texts_add(&analysis->texts, "%s, with both.", lac_finding_expect(diagnosis, finding));
-    finding->costs = workers_cost(diagnosis, wanted, (double)finding->step_mid_ns);
+        lac_texts_add(&analysis->texts, "%s, with both.", lac_finding_expect(facts, finding));
+    finding->costs = workers_cost(facts, wanted, (double)finding->step_mid_ns);
     finding->wrong_if =
         lac_texts_add(&analysis->texts, "df /dev/shm shows %s free while the training runs.",
                       lac_format_bytes(lac_round(fmin(bytes, 9e18))).text);
@@ -252,23 +250,22 @@ static bool propose_room(const struct lac_diagnosis *diagnosis, struct lac_findi
 }
 
 /** The workers' time was not recorded: no number can be given. */
-static void propose_recording(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+static void propose_recording(const struct lac_facts *facts, struct lac_finding *finding)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
-    const struct lac_step_time *time = diagnosis->time;
-    double free_ns = diagnosis->loading->free_ns;
+    struct lac_analysis *analysis = facts->analysis;
+    const struct lac_step_time *time = facts->time;
+    double free_ns = facts->loading->free_ns;
     double best_ns = free_ns;
     if (analysis->main_device != LAC_NONE) { /* the host may get all its wait back */
-        double wait_ns =
-            (double)lac_spans_intersection_length(&diagnosis->waits, &diagnosis->kept) /
-            (double)analysis->step_kept_count;
+        double wait_ns = (double)lac_spans_intersection_length(&facts->waits, &facts->kept) /
+                         (double)analysis->step_kept_count;
         best_ns = fmin(best_ns, fmax(time->busy_ns, time->step_ns - wait_ns));
     }
-    lac_loading_estimate(diagnosis, finding, best_ns, free_ns, time->step_ns);
+    lac_loading_estimate(facts, finding, best_ns, free_ns, time->step_ns);
     finding->brief = "record the loader";
     finding->change_kind = LAC_CHANGE_TEXT;
     finding->expect = lac_texts_add(&analysis->texts, "%s, if the loader keeps up.",
-                                    lac_finding_expect(diagnosis, finding));
+                                    lac_finding_expect(facts, finding));
     finding->costs = "A recording of some minutes; the change itself depends on what it shows.";
     finding->wrong_if = "the wait is as long with the same batch again and again.";
     finding->check = "lacuna run -- python train.py, then lacuna analyze what it recorded";
@@ -277,15 +274,13 @@ static void propose_recording(const struct lac_diagnosis *diagnosis, struct lac_
 }
 
 /** More workers are not known to help: the cores carry no more, or there are enough of them. */
-static void propose_cheaper_batch(const struct lac_diagnosis *diagnosis,
-                                  struct lac_finding *finding)
+static void propose_cheaper_batch(const struct lac_facts *facts, struct lac_finding *finding)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_analysis *analysis = facts->analysis;
     const struct lac_loader_facts *loader = &analysis->loader;
-    const struct lac_step_time *time = diagnosis->time;
-    double best_ns = lac_step_without_waiting(diagnosis);
-    lac_loading_estimate(diagnosis, finding, best_ns, 0.5 * (best_ns + time->step_ns),
-                         time->step_ns);
+    const struct lac_step_time *time = facts->time;
+    double best_ns = lac_step_without_waiting(facts);
+    lac_loading_estimate(facts, finding, best_ns, 0.5 * (best_ns + time->step_ns), time->step_ns);
     finding->brief = "a cheaper batch";
     finding->change_kind = LAC_CHANGE_TEXT;
     finding->effort = LAC_EFFORT_REWRITE;
@@ -294,11 +289,11 @@ static void propose_cheaper_batch(const struct lac_diagnosis *diagnosis,
     finding->check =
         lac_texts_add(&analysis->texts, "time one worker alone: a batch has to take less than %s",
                       lac_format_ns(lac_round(best_ns * fmax(1.0, loader->num_workers))).text);
-    finding->expect = lac_texts_add(&analysis->texts,
-                                    "%s if a batch gets half as expensive as it has to; %s a step "
-                                    "is what everything else needs.",
-                                    lac_finding_expect(diagnosis, finding),
-                                    lac_format_ns(lac_round(best_ns)).text);
+    finding->expect =
+        lac_texts_add(&analysis->texts,
+                      "%s if a batch gets half as expensive as it has to; %s a step "
+                      "is what everything else needs.",
+                      lac_finding_expect(facts, finding), lac_format_ns(lac_round(best_ns)).text);
     finding->change =
         "More workers won't help: make a batch cheaper (faster decoding, smaller stored "
         "files, less work a sample) or allow the job more cores.";
@@ -307,25 +302,23 @@ static void propose_cheaper_batch(const struct lac_diagnosis *diagnosis,
 
 /** Loading in the training process what is in memory already: a worker would take as long to hand a
  *  batch over as the batch takes to make. */
-static bool is_in_memory(const struct lac_diagnosis *diagnosis)
+static bool is_in_memory(const struct lac_facts *facts)
 {
-    const struct lac_loader_facts *loader = &diagnosis->analysis->loader;
-    const struct lac_loading *loading = diagnosis->loading;
+    const struct lac_loader_facts *loader = &facts->analysis->loader;
+    const struct lac_loading *loading = facts->loading;
     bool is_computing =
         loader->fetch_cpu_mean_ns >= 0 &&
         (double)loader->fetch_cpu_mean_ns >= IN_MEMORY_CPU_MIN * (double)loader->fetch_mean_ns;
-    return diagnosis->time->is_in_process && !loader->is_fetch_from_wait && is_computing &&
+    return facts->time->is_in_process && !loader->is_fetch_from_wait && is_computing &&
            loader->fetch_mean_ns <= HAND_OVER_NS && loading->reads.count == 0;
 }
 
-static void propose_whole_batches(const struct lac_diagnosis *diagnosis,
-                                  struct lac_finding *finding)
+static void propose_whole_batches(const struct lac_facts *facts, struct lac_finding *finding)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
-    const struct lac_step_time *time = diagnosis->time;
-    double free_ns = diagnosis->loading->free_ns;
-    lac_loading_estimate(diagnosis, finding, free_ns, 0.5 * (free_ns + time->step_ns),
-                         time->step_ns);
+    struct lac_analysis *analysis = facts->analysis;
+    const struct lac_step_time *time = facts->time;
+    double free_ns = facts->loading->free_ns;
+    lac_loading_estimate(facts, finding, free_ns, 0.5 * (free_ns + time->step_ns), time->step_ns);
     finding->brief = "whole batches at once";
     finding->effort = LAC_EFFORT_LINES;
     finding->change =
@@ -336,30 +329,30 @@ static void propose_whole_batches(const struct lac_diagnosis *diagnosis,
         "DataLoader(dataset, sampler=sampler, batch_size=None)   # dataset[list of indices]\n"
         "# or keep the tensors on the GPU and index them there";
     finding->expect = lac_texts_add(&analysis->texts, "%s, if making a batch takes half as long.",
-                                    lac_finding_expect(diagnosis, finding));
+                                    lac_finding_expect(facts, finding));
     finding->costs = "The data set has to take a list of indices.";
     finding->wrong_if = "a run with num_workers=2 is faster.";
     finding->check = "record ten steps with num_workers=2 and compare";
 }
 
-bool lac_find_input_starvation(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+bool lac_find_input_starvation(const struct lac_facts *facts, struct lac_finding *finding)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
-    const struct lac_step_time *time = diagnosis->time;
+    struct lac_analysis *analysis = facts->analysis;
+    const struct lac_step_time *time = facts->time;
     const struct lac_loader_facts *loader = &analysis->loader;
-    lac_loading_open(diagnosis, finding);
-    finding->why = time->is_in_process ? why_in_process(diagnosis) : why_workers(diagnosis);
+    lac_loading_open(facts, finding);
+    finding->why = time->is_in_process ? why_in_process(facts) : why_workers(facts);
     if (loader->fetch_mean_ns == LAC_UNKNOWN_NS) {
-        propose_recording(diagnosis, finding);
-    } else if (is_in_memory(diagnosis)) {
-        propose_whole_batches(diagnosis, finding);
+        propose_recording(facts, finding);
+    } else if (is_in_memory(facts)) {
+        propose_whole_batches(facts, finding);
         finding->excludes_workers = true;
-    } else if (!propose_room(diagnosis, finding) && !lac_propose_workers(diagnosis, finding)) {
-        propose_cheaper_batch(diagnosis, finding);
+    } else if (!propose_room(facts, finding) && !lac_propose_workers(facts, finding)) {
+        propose_cheaper_batch(facts, finding);
     }
     if (time->is_in_process || loader->fetch_count == 0) {
         finding->confidence -= 0.2;
     }
-    lac_loading_evidence(diagnosis, finding);
+    lac_loading_evidence(facts, finding);
     return true;
 }

@@ -6,18 +6,18 @@
 #include <stdint.h>
 #include <string.h>
 
-bool lac_is_short_of_cores(const struct lac_diagnosis *diagnosis)
+bool lac_is_short_of_cores(const struct lac_facts *facts)
 {
-    const struct lac_step_time *time = diagnosis->time;
+    const struct lac_step_time *time = facts->time;
     return time->cores_ns >= CORES_FULL_MIN * time->step_ns;
 }
 
-void lac_loading_open(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+void lac_loading_open(const struct lac_facts *facts, struct lac_finding *finding)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
-    const struct lac_step_time *time = diagnosis->time;
-    double starved_pct = lac_pct_of_step(diagnosis, time->starved_ns);
-    lac_finding_cost(diagnosis, finding, time->starved_ns);
+    struct lac_analysis *analysis = facts->analysis;
+    const struct lac_step_time *time = facts->time;
+    double starved_pct = lac_pct_of_step(facts, time->starved_ns);
+    lac_finding_cost(facts, finding, time->starved_ns);
     finding->title =
         lac_texts_add(&analysis->texts, "%s waits %s of every %s step for data (%s)",
                       analysis->main_device == LAC_NONE ? "The training process" : "The GPU",
@@ -29,20 +29,20 @@ void lac_loading_open(const struct lac_diagnosis *diagnosis, struct lac_finding 
     finding->confidence = analysis->step_kept_count >= 2 * STEPS_MIN ? 0.9 : 0.7;
 }
 
-void lac_loading_estimate(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+void lac_loading_estimate(const struct lac_facts *facts, struct lac_finding *finding,
                           double best_ns, double mid_ns, double worst_ns)
 {
     /* waits that overlap could sum to more than a step */
     const double steps[LAC_CASE_COUNT_] = {fmax(0.0, best_ns), fmax(0.0, mid_ns), worst_ns};
-    lac_finding_estimate_steps(diagnosis, finding, steps);
+    lac_finding_estimate_steps(facts, finding, steps);
 }
 
-double lac_loading_step(const struct lac_diagnosis *diagnosis, double fetch_ns)
+double lac_loading_step(const struct lac_facts *facts, double fetch_ns)
 {
-    const struct lac_step_time *time = diagnosis->time;
-    int32_t workers = diagnosis->analysis->loader.num_workers;
+    const struct lac_step_time *time = facts->time;
+    int32_t workers = facts->analysis->loader.num_workers;
     workers = workers > 0 ? workers : 1;
-    return fmax(fmax(diagnosis->loading->free_ns, fetch_ns / workers), time->cores_ns);
+    return fmax(fmax(facts->loading->free_ns, fetch_ns / workers), time->cores_ns);
 }
 
 /** Which of the longest gaps come after those already taken. */
@@ -52,9 +52,9 @@ struct gap_order {
 };
 
 /** The longest gap for data that was not taken yet; UINT64_MAX none. */
-static uint64_t next_gap(const struct lac_diagnosis *diagnosis, struct gap_order *order)
+static uint64_t next_gap(const struct lac_facts *facts, struct gap_order *order)
 {
-    const struct lac_analysis *analysis = diagnosis->analysis;
+    const struct lac_analysis *analysis = facts->analysis;
     const struct lac_device_facts *device = &analysis->devices[analysis->main_device];
     uint64_t best = UINT64_MAX;
     for (uint64_t g = device->first_gap; g < device->first_gap + device->gap_count; g++) {
@@ -73,23 +73,23 @@ static uint64_t next_gap(const struct lac_diagnosis *diagnosis, struct gap_order
 }
 
 /** Up to three of the longest gaps in which data was waited for, and what was late. */
-static void add_gaps(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+static void add_gaps(const struct lac_facts *facts, struct lac_finding *finding)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
+    struct lac_analysis *analysis = facts->analysis;
     struct gap_order order = {INT64_MAX, UINT64_MAX};
     for (int i = 0; i < 3; i++) {
-        uint64_t at = next_gap(diagnosis, &order);
+        uint64_t at = next_gap(facts, &order);
         if (at == UINT64_MAX) {
             return;
         }
-        lac_evidence_rooted_gap(diagnosis, finding, at, analysis->gaps[at].dur_ns);
+        lac_evidence_rooted_gap(facts, finding, at, analysis->gaps[at].dur_ns);
     }
 }
 
 /** Without a device: up to three of the longest waits for a batch inside steps. */
-static void add_waits(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+static void add_waits(const struct lac_facts *facts, struct lac_finding *finding)
 {
-    const struct lac_marks *marks = &diagnosis->wait_marks;
+    const struct lac_marks *marks = &facts->wait_marks;
     uint64_t chosen[3];
     uint64_t count = 0;
     while (count < 3 && count < marks->count) {
@@ -100,7 +100,7 @@ static void add_waits(const struct lac_diagnosis *diagnosis, struct lac_finding 
             for (uint64_t c = 0; c < count; c++) {
                 is_taken = is_taken || chosen[c] == i;
             }
-            bool is_inside = lac_spans_length_inside(&diagnosis->kept, mark->start_ns,
+            bool is_inside = lac_spans_length_inside(&facts->kept, mark->start_ns,
                                                      mark->start_ns + mark->dur_ns) > 0;
             if (!is_taken && is_inside &&
                 (best == UINT64_MAX || mark->dur_ns > marks->at[best].dur_ns)) {
@@ -111,26 +111,25 @@ static void add_waits(const struct lac_diagnosis *diagnosis, struct lac_finding 
             return;
         }
         chosen[count++] = best;
-        lac_evidence_slice(diagnosis, finding, marks->at[best].slice,
-                           lac_texts_add(&diagnosis->analysis->texts, "waited %s for a batch",
+        lac_evidence_slice(facts, finding, marks->at[best].slice,
+                           lac_texts_add(&facts->analysis->texts, "waited %s for a batch",
                                          lac_format_ns(marks->at[best].dur_ns).text));
     }
 }
 
-void lac_loading_evidence(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+void lac_loading_evidence(const struct lac_facts *facts, struct lac_finding *finding)
 {
-    if (diagnosis->analysis->main_device == LAC_NONE) {
-        add_waits(diagnosis, finding);
+    if (facts->analysis->main_device == LAC_NONE) {
+        add_waits(facts, finding);
     } else {
-        add_gaps(diagnosis, finding);
+        add_gaps(facts, finding);
     }
 }
 
-const char *lac_loader_code(const struct lac_diagnosis *diagnosis, const char *argument,
-                            const char *value)
+const char *lac_loader_code(const struct lac_facts *facts, const char *argument, const char *value)
 {
-    struct lac_text **texts = &diagnosis->analysis->texts;
-    bool is_trainer = lac_setting_is(diagnosis, "settings", "framework", "HF Trainer");
+    struct lac_text **texts = &facts->analysis->texts;
+    bool is_trainer = lac_setting_is(facts, "settings", "framework", "HF Trainer");
     static const char *const of_trainer[] = {"num_workers", "prefetch_factor", "persistent_workers",
                                              "pin_memory"};
     for (size_t i = 0; i < sizeof of_trainer / sizeof of_trainer[0] && is_trainer; i++) {

@@ -9,10 +9,10 @@ enum { SMALL_FILE_BYTES = 256 * 1024, OPENS_MIN = 4 };
 
 /** Reading takes much of a batch and computes little meanwhile. Files from memory compute: they
  *  are copied. */
-static bool waits_for_storage(const struct lac_diagnosis *diagnosis)
+static bool waits_for_storage(const struct lac_facts *facts)
 {
-    const struct lac_loading *loading = diagnosis->loading;
-    const struct lac_loader_facts *loader = &diagnosis->analysis->loader;
+    const struct lac_loading *loading = facts->loading;
+    const struct lac_loader_facts *loader = &facts->analysis->loader;
     const struct lac_batch_reads *reads = &loading->reads;
     if (reads->count == 0 || loader->fetch_count == 0 || isnan(reads->cpu_ns)) {
         return false;
@@ -31,36 +31,36 @@ static double file_bytes(const struct lac_batch_reads *reads)
     return reads->bytes / files;
 }
 
-static double per_batch(const struct lac_diagnosis *diagnosis, double value)
+static double per_batch(const struct lac_facts *facts, double value)
 {
-    return value / (double)diagnosis->analysis->loader.fetch_count;
+    return value / (double)facts->analysis->loader.fetch_count;
 }
 
-static bool are_small_files(const struct lac_diagnosis *diagnosis)
+static bool are_small_files(const struct lac_facts *facts)
 {
-    const struct lac_batch_reads *reads = &diagnosis->loading->reads;
+    const struct lac_batch_reads *reads = &facts->loading->reads;
     return !isnan(reads->bytes) && reads->opens > 0 &&
-           per_batch(diagnosis, (double)reads->opens) >= OPENS_MIN &&
+           per_batch(facts, (double)reads->opens) >= OPENS_MIN &&
            file_bytes(reads) < SMALL_FILE_BYTES;
 }
 
 /** "Reading takes 61 % of a batch: 190 ms for 64 files of 110 KB, 37 MB/s a worker, ..." */
-static const char *say_reads(const struct lac_diagnosis *diagnosis)
+static const char *say_reads(const struct lac_facts *facts)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
-    const struct lac_loading *loading = diagnosis->loading;
+    struct lac_analysis *analysis = facts->analysis;
+    const struct lac_loading *loading = facts->loading;
     const struct lac_batch_reads *reads = &loading->reads;
     double fetch_ns = (double)analysis->loader.fetch_mean_ns * (double)analysis->loader.fetch_count;
     const char *what =
-        lac_texts_add(&analysis->texts, "%.0f reads", per_batch(diagnosis, (double)reads->count));
+        lac_texts_add(&analysis->texts, "%.0f reads", per_batch(facts, (double)reads->count));
     const char *rate = "";
     if (!isnan(reads->bytes)) {
-        what = lac_texts_add(&analysis->texts, "%s of %s",
-                             reads->opens > 0
-                                 ? lac_texts_add(&analysis->texts, "%.0f files",
-                                                 per_batch(diagnosis, (double)reads->opens))
-                                 : what,
-                             lac_format_bytes(lac_round(fmin(file_bytes(reads), 9e18))).text);
+        what =
+            lac_texts_add(&analysis->texts, "%s of %s",
+                          reads->opens > 0 ? lac_texts_add(&analysis->texts, "%.0f files",
+                                                           per_batch(facts, (double)reads->opens))
+                                           : what,
+                          lac_format_bytes(lac_round(fmin(file_bytes(reads), 9e18))).text);
         rate = lac_texts_add(&analysis->texts, ", %s MB/s a worker",
                              lac_format_rate(1000.0 * reads->bytes / fmax(reads->ns, 1.0)).text);
     }
@@ -75,31 +75,30 @@ static const char *say_reads(const struct lac_diagnosis *diagnosis)
                          "of that and waits for "
                          "the rest.%s",
                          100.0 * reads->ns / fetch_ns,
-                         lac_format_ns(lac_round(per_batch(diagnosis, reads->ns))).text, what, rate,
+                         lac_format_ns(lac_round(per_batch(facts, reads->ns))).text, what, rate,
                          100.0 * reads->cpu_ns / fmax(reads->ns, 1.0), storage);
 }
 
 /** A batch without the waiting for storage. */
-static double fetch_without_waits(const struct lac_diagnosis *diagnosis)
+static double fetch_without_waits(const struct lac_facts *facts)
 {
-    const struct lac_batch_reads *reads = &diagnosis->loading->reads;
-    double waits_ns = per_batch(diagnosis, reads->ns - reads->cpu_ns);
-    return fmax(0.0, (double)diagnosis->analysis->loader.fetch_mean_ns - waits_ns);
+    const struct lac_batch_reads *reads = &facts->loading->reads;
+    double waits_ns = per_batch(facts, reads->ns - reads->cpu_ns);
+    return fmax(0.0, (double)facts->analysis->loader.fetch_mean_ns - waits_ns);
 }
 
-static void propose_faster_reads(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+static void propose_faster_reads(const struct lac_facts *facts, struct lac_finding *finding)
 {
-    const struct lac_step_time *time = diagnosis->time;
+    const struct lac_step_time *time = facts->time;
     double best_ns = time->is_in_process
-                         ? time->step_ns - (double)diagnosis->analysis->loader.fetch_mean_ns +
-                               fetch_without_waits(diagnosis)
-                         : lac_loading_step(diagnosis, fetch_without_waits(diagnosis));
+                         ? time->step_ns - (double)facts->analysis->loader.fetch_mean_ns +
+                               fetch_without_waits(facts)
+                         : lac_loading_step(facts, fetch_without_waits(facts));
     best_ns = fmin(fmax(best_ns, 0.0), time->step_ns);
-    lac_loading_estimate(diagnosis, finding, best_ns, 0.5 * (best_ns + time->step_ns),
-                         time->step_ns);
-    finding->expect = lac_texts_add(&diagnosis->analysis->texts,
-                                    "%s, if half of the waiting for storage goes away.",
-                                    lac_finding_expect(diagnosis, finding));
+    lac_loading_estimate(facts, finding, best_ns, 0.5 * (best_ns + time->step_ns), time->step_ns);
+    finding->expect =
+        lac_texts_add(&facts->analysis->texts, "%s, if half of the waiting for storage goes away.",
+                      lac_finding_expect(facts, finding));
     finding->costs = "Disk space near the job, and the time to prepare it.";
     finding->wrong_if = "a second epoch over the same files, which are in memory then, is as slow.";
     finding->check =
@@ -107,43 +106,42 @@ static void propose_faster_reads(const struct lac_diagnosis *diagnosis, struct l
     finding->confidence -= 0.1;
 }
 
-static bool find_reads(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
-                       const char *pack, const char *brief)
+static bool find_reads(const struct lac_facts *facts, struct lac_finding *finding, const char *pack,
+                       const char *brief)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
-    lac_loading_open(diagnosis, finding);
-    if (lac_propose_workers(diagnosis, finding)) { /* waiting is what workers can overlap */
+    struct lac_analysis *analysis = facts->analysis;
+    lac_loading_open(facts, finding);
+    if (lac_propose_workers(facts, finding)) { /* waiting is what workers can overlap */
         finding->change = lac_texts_add(&analysis->texts, "%s\n# or: %s", finding->change, pack);
         finding->change_kind = LAC_CHANGE_CODE;
         finding->effort = LAC_EFFORT_SETTING;
     } else {
-        propose_faster_reads(diagnosis, finding);
+        propose_faster_reads(facts, finding);
         finding->change = pack;
         finding->brief = brief;
     }
-    finding->why = say_reads(diagnosis);
-    if (diagnosis->loading->reads.longest != LAC_NONE) {
-        lac_evidence_slice(diagnosis, finding, diagnosis->loading->reads.longest,
-                           "the longest read");
+    finding->why = say_reads(facts);
+    if (facts->loading->reads.longest != LAC_NONE) {
+        lac_evidence_slice(facts, finding, facts->loading->reads.longest, "the longest read");
     }
-    lac_loading_evidence(diagnosis, finding);
+    lac_loading_evidence(facts, finding);
     return true;
 }
 
-bool lac_find_small_files(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+bool lac_find_small_files(const struct lac_facts *facts, struct lac_finding *finding)
 {
-    return waits_for_storage(diagnosis) && are_small_files(diagnosis) &&
-           find_reads(diagnosis, finding,
+    return waits_for_storage(facts) && are_small_files(facts) &&
+           find_reads(facts, finding,
                       "pack the files into shards of some 100 MB that are read from front to end "
                       "(WebDataset tar files, LMDB, Parquet), on a disk of the node",
                       "shards instead of small files");
 }
 
-bool lac_find_storage_latency(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+bool lac_find_storage_latency(const struct lac_facts *facts, struct lac_finding *finding)
 {
-    return waits_for_storage(diagnosis) &&
+    return waits_for_storage(facts) &&
            find_reads(
-               diagnosis, finding,
+               facts, finding,
                "copy the data to a disk of the node before the training starts, or cache what "
                "was read (in memory where it fits)",
                "data on the node's own disk");

@@ -10,26 +10,26 @@
 enum { MATCHED_MIN = 8, LARGE_BYTES = 4000000 };
 
 /** Mean time of a part for one batch; 0 when it was not recorded. */
-static double part_ns(const struct lac_diagnosis *diagnosis, const char *name)
+static double part_ns(const struct lac_facts *facts, const char *name)
 {
-    const struct lac_loading_facts *facts = &diagnosis->analysis->loading;
-    for (uint32_t p = 0; p < facts->part_count; p++) {
-        if (strcmp(facts->parts[p].name, name) == 0 && facts->batch_count > 0) {
-            return (double)facts->parts[p].own_ns / (double)facts->batch_count;
+    const struct lac_loading_facts *loading_facts = &facts->analysis->loading;
+    for (uint32_t p = 0; p < loading_facts->part_count; p++) {
+        if (strcmp(loading_facts->parts[p].name, name) == 0 && loading_facts->batch_count > 0) {
+            return (double)loading_facts->parts[p].own_ns / (double)loading_facts->batch_count;
         }
     }
     return 0.0;
 }
 
 /** Whether batches are finished before they are waited for, and it matters. */
-static bool is_handing_over(const struct lac_diagnosis *diagnosis)
+static bool is_handing_over(const struct lac_facts *facts)
 {
-    const struct lac_late_batches *late = &diagnosis->loading->late;
-    double busy_pct = diagnosis->analysis->loader.worker_busy_pct;
-    bool is_known = late->matched_count >= MATCHED_MIN && diagnosis->loading->workers > 0 &&
-                    late->matched_ns >= MAIN_PART_MIN * diagnosis->time->starved_ns;
+    const struct lac_late_batches *late = &facts->loading->late;
+    double busy_pct = facts->analysis->loader.worker_busy_pct;
+    bool is_known = late->matched_count >= MATCHED_MIN && facts->loading->workers > 0 &&
+                    late->matched_ns >= MAIN_PART_MIN * facts->time->starved_ns;
     return is_known && late->done_ns >= MAIN_PART_MIN * late->matched_ns &&
-           lac_pct_of_step(diagnosis, late->done_ns) >= COST_OF_WORK_MIN_PCT &&
+           lac_pct_of_step(facts, late->done_ns) >= COST_OF_WORK_MIN_PCT &&
            busy_pct <= BUSY_PCT_MAX;
 }
 
@@ -40,11 +40,11 @@ struct way {
     double pin_ns;
 };
 
-static void say_why(const struct lac_diagnosis *diagnosis, struct lac_finding *finding,
+static void say_why(const struct lac_facts *facts, struct lac_finding *finding,
                     const struct way *way)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
-    const struct lac_loading *loading = diagnosis->loading;
+    struct lac_analysis *analysis = facts->analysis;
+    const struct lac_loading *loading = facts->loading;
     const char *put = way->put_ns > 0.0
                           ? lac_texts_add(&analysis->texts, " Packing a batch takes a worker %s.",
                                           lac_format_ns(lac_round(way->put_ns)).text)
@@ -100,37 +100,36 @@ static void say_change(struct lac_finding *finding, bool is_pin, bool is_packing
     }
 }
 
-bool lac_find_worker_hand_over(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+bool lac_find_worker_hand_over(const struct lac_facts *facts, struct lac_finding *finding)
 {
-    const struct lac_loading *loading = diagnosis->loading;
-    const struct lac_step_time *time = diagnosis->time;
-    if (!is_handing_over(diagnosis)) {
+    const struct lac_loading *loading = facts->loading;
+    const struct lac_step_time *time = facts->time;
+    if (!is_handing_over(facts)) {
         return false;
     }
-    lac_loading_open(diagnosis, finding);
+    lac_loading_open(facts, finding);
     double done_ns = loading->late.done_ns;
     double best_ns = fmax(loading->free_ns, time->step_ns - done_ns);
-    lac_loading_estimate(diagnosis, finding, best_ns, 0.5 * (time->step_ns + best_ns),
-                         time->step_ns);
-    const struct way way = {.put_ns = part_ns(diagnosis, "loader.put"),
-                            .unpack_ns = part_ns(diagnosis, "loader.unpack"),
-                            .pin_ns = part_ns(diagnosis, "loader.pin")};
-    say_why(diagnosis, finding, &way);
+    lac_loading_estimate(facts, finding, best_ns, 0.5 * (time->step_ns + best_ns), time->step_ns);
+    const struct way way = {.put_ns = part_ns(facts, "loader.put"),
+                            .unpack_ns = part_ns(facts, "loader.unpack"),
+                            .pin_ns = part_ns(facts, "loader.pin")};
+    say_why(facts, finding, &way);
     say_change(finding, way.pin_ns >= MAIN_PART_MIN * done_ns,
                way.put_ns + way.unpack_ns >= PACKING_MIN * done_ns ||
                    loading->batch_bytes >= LARGE_BYTES);
     finding->expect =
-        lac_texts_add(&diagnosis->analysis->texts, "%s, if half of the handing over goes away.",
-                      lac_finding_expect(diagnosis, finding));
+        lac_texts_add(&facts->analysis->texts, "%s, if half of the handing over goes away.",
+                      lac_finding_expect(facts, finding));
     finding->wrong_if =
         "a step takes as long when the data set returns the same small tensor again "
         "and again.";
     finding->check = "record ten steps with a collate_fn that returns one small tensor";
-    finding->where = diagnosis->settings.loader_at;
+    finding->where = facts->settings.loader_at;
     if (loading->late.longest_done != LAC_NONE) {
-        lac_evidence_slice(diagnosis, finding, loading->late.longest_done,
+        lac_evidence_slice(facts, finding, loading->late.longest_done,
                            "waited for a batch that was fetched already");
     }
-    lac_loading_evidence(diagnosis, finding);
+    lac_loading_evidence(facts, finding);
     return true;
 }

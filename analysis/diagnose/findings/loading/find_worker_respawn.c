@@ -7,27 +7,27 @@
 
 enum { EPOCHS_MIN = 2 };
 
-bool lac_find_worker_respawn(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+bool lac_find_worker_respawn(const struct lac_facts *facts, struct lac_finding *finding)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
-    const struct lac_loading *loading = diagnosis->loading;
+    struct lac_analysis *analysis = facts->analysis;
+    const struct lac_loading *loading = facts->loading;
     const struct lac_late_batches *late = &loading->late;
-    const struct lac_step_time *time = diagnosis->time;
-    int persistent = lac_setting_truth(diagnosis, "settings", "persistent_workers");
+    const struct lac_step_time *time = facts->time;
+    int persistent = lac_setting_truth(facts, "settings", "persistent_workers");
     bool is_anew = loading->workers > 0 && loading->respawned >= loading->workers;
     if (late->epochs < EPOCHS_MIN || persistent == 1 || loading->is_threads ||
         !(is_anew || (persistent == 0 && loading->workers > 0))) {
         return false;
     }
     bool is_main = late->first_ns >= MAIN_PART_MIN * time->starved_ns;
-    if (!is_main || lac_pct_of_step(diagnosis, late->first_saved_ns) < COST_MIN_PCT) {
+    if (!is_main || lac_pct_of_step(facts, late->first_saved_ns) < COST_MIN_PCT) {
         return false;
     }
-    lac_loading_open(diagnosis, finding);
+    lac_loading_open(facts, finding);
     double saved_ns = late->first_saved_ns;
-    lac_finding_cost(diagnosis, finding, late->first_ns);
-    lac_loading_estimate(diagnosis, finding, time->step_ns - late->first_ns,
-                         time->step_ns - saved_ns, time->step_ns - RESPAWN_WORST * saved_ns);
+    lac_finding_cost(facts, finding, late->first_ns);
+    lac_loading_estimate(facts, finding, time->step_ns - late->first_ns, time->step_ns - saved_ns,
+                         time->step_ns - RESPAWN_WORST * saved_ns);
     double each_ns = late->first_ns * (double)analysis->step_kept_count / (double)late->epochs;
     finding->title = lac_texts_add(
         &analysis->texts,
@@ -47,20 +47,20 @@ bool lac_find_worker_respawn(const struct lac_diagnosis *diagnosis, struct lac_f
                 : "persistent_workers is False: each epoch starts its workers.");
     finding->change = lac_texts_add(
         &analysis->texts, "%s   # needs num_workers > 0; make the loader once, not in every epoch",
-        lac_loader_code(diagnosis, "persistent_workers", "True"));
+        lac_loader_code(facts, "persistent_workers", "True"));
     finding->brief = "persistent_workers=True";
-    finding->where = diagnosis->settings.loader_at;
+    finding->where = facts->settings.loader_at;
     finding->expect = lac_texts_add(
         &analysis->texts,
         "%s: averaged over epochs of %.0f steps; the first batch still takes as long as any.",
-        lac_finding_expect(diagnosis, finding),
+        lac_finding_expect(facts, finding),
         (double)analysis->step_kept_count / fmax(1.0, (double)late->epochs));
     finding->costs = "The workers' memory between epochs; what the training process changes in the "
                      "data set between epochs no longer reaches them.";
     finding->wrong_if = "the first batch of an epoch is as late with persistent_workers=True.";
     finding->check = "record three epochs with persistent_workers=True";
     if (late->longest_first != LAC_NONE) {
-        lac_evidence_slice(diagnosis, finding, late->longest_first,
+        lac_evidence_slice(facts, finding, late->longest_first,
                            "waited for the first batch of an epoch");
     }
     return true;

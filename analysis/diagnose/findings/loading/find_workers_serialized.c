@@ -5,10 +5,10 @@
 #include <math.h>
 #include <stdint.h>
 
-static const char *say_sign(const struct lac_diagnosis *diagnosis, enum lac_serialization sign)
+static const char *say_sign(const struct lac_facts *facts, enum lac_serialization sign)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
-    const struct lac_loading *loading = diagnosis->loading;
+    struct lac_analysis *analysis = facts->analysis;
+    const struct lac_loading *loading = facts->loading;
     const struct lac_turns *turns = &loading->turns;
     const char *piece = isnan(loading->items_per_batch) ? "batch" : "item";
     const char *cores =
@@ -56,13 +56,13 @@ static const char *say_sign(const struct lac_diagnosis *diagnosis, enum lac_seri
         "%s take turns: together they compute on %.1f of %d cores, and no %s ends sooner after "
         "another than it takes to compute (one every %s).%s",
         lac_format_count(loading->workers, "worker").text, turns->cpu_cores,
-        (int)diagnosis->settings.allowed_cores, piece,
-        lac_format_ns(lac_round(turns->between_ns)).text, idle);
+        (int)facts->settings.allowed_cores, piece, lac_format_ns(lac_round(turns->between_ns)).text,
+        idle);
 }
 
-static void say_change(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+static void say_change(const struct lac_facts *facts, struct lac_finding *finding)
 {
-    if (diagnosis->loading->is_threads) {
+    if (facts->loading->is_threads) {
         finding->brief = "workers in processes";
         finding->change_kind = LAC_CHANGE_TEXT;
         finding->change = "The workers are threads of the training process and share Python's "
@@ -82,27 +82,27 @@ static void say_change(const struct lac_diagnosis *diagnosis, struct lac_finding
     finding->costs = "One open file or connection for each worker.";
 }
 
-bool lac_find_workers_serialized(const struct lac_diagnosis *diagnosis, struct lac_finding *finding)
+bool lac_find_workers_serialized(const struct lac_facts *facts, struct lac_finding *finding)
 {
-    struct lac_analysis *analysis = diagnosis->analysis;
-    const struct lac_step_time *time = diagnosis->time;
-    enum lac_serialization sign = diagnosis->loading->serialization;
+    struct lac_analysis *analysis = facts->analysis;
+    const struct lac_step_time *time = facts->time;
+    enum lac_serialization sign = facts->loading->serialization;
     if (sign == LAC_SERIAL_NOT || analysis->loader.num_workers < 2) {
         return false;
     }
-    lac_loading_open(diagnosis, finding);
+    lac_loading_open(facts, finding);
     /* what one worker alone would take for a batch */
     double alone_ns =
         sign == LAC_SERIAL_ONE_AT_A_TIME ? (double)analysis->loader.fetch_mean_ns : time->data_ns;
-    double best_ns = fmin(time->step_ns, lac_loading_step(diagnosis, alone_ns));
-    lac_loading_estimate(diagnosis, finding, best_ns, best_ns, time->step_ns);
-    finding->why = lac_texts_add(&analysis->texts, "%s%s", say_sign(diagnosis, sign),
-                                 lac_fetch_breakdown_text(diagnosis));
-    say_change(diagnosis, finding);
-    finding->where = diagnosis->settings.loader_at;
+    double best_ns = fmin(time->step_ns, lac_loading_step(facts, alone_ns));
+    lac_loading_estimate(facts, finding, best_ns, best_ns, time->step_ns);
+    finding->why = lac_texts_add(&analysis->texts, "%s%s", say_sign(facts, sign),
+                                 lac_fetch_breakdown_text(facts));
+    say_change(facts, finding);
+    finding->where = facts->settings.loader_at;
     finding->expect = lac_texts_add(
         &analysis->texts, "%s, if a batch then takes each worker %s, as it does alone.",
-        lac_finding_expect(diagnosis, finding), lac_format_ns(lac_round(alone_ns)).text);
+        lac_finding_expect(facts, finding), lac_format_ns(lac_round(alone_ns)).text);
     finding->wrong_if =
         "with num_workers=1 a step takes much longer than now: then they do not take "
         "turns.";
@@ -110,6 +110,6 @@ bool lac_find_workers_serialized(const struct lac_diagnosis *diagnosis, struct l
         &analysis->texts, "record ten steps with num_workers=1: about %s a step, as with %d",
         lac_format_ns(analysis->step_mean_ns).text, (int)analysis->loader.num_workers);
     finding->confidence -= sign == LAC_SERIAL_ONE_CORE ? 0.2 : 0.0;
-    lac_loading_evidence(diagnosis, finding);
+    lac_loading_evidence(facts, finding);
     return true;
 }

@@ -1,5 +1,5 @@
-#ifndef LAC_ANALYSIS_DIAGNOSE_DIAGNOSIS_H
-#define LAC_ANALYSIS_DIAGNOSE_DIAGNOSIS_H
+#ifndef LAC_ANALYSIS_DIAGNOSE_FACTS_FACTS_H
+#define LAC_ANALYSIS_DIAGNOSE_FACTS_FACTS_H
 
 /*
  * Private to analysis/diagnose: the work in progress, and one function per file, in the order in
@@ -102,7 +102,7 @@ struct lac_settings {
     const char *loader_at; /**< "train.py:83" or "" */
 };
 
-struct lac_diagnosis {
+struct lac_facts {
     const struct lac_model *model;
     struct lac_analysis *analysis;
     struct lac_error *reterr;
@@ -154,62 +154,60 @@ struct lac_diagnosis {
 enum { LAC_TRACK_HAS_GPU = 1, LAC_TRACK_LAUNCHES = 2, LAC_TRACK_TRAINS = 4 };
 
 /* scan_slices.c: one pass over all slices: names, kernels, host activity */
-LAC_MUST_USE enum lac_status lac_scan_slices(struct lac_diagnosis *diagnosis);
+LAC_MUST_USE enum lac_status lac_scan_slices(struct lac_facts *facts);
 /* host_activity.c: the sets of lac_host */
-LAC_MUST_USE enum lac_status lac_host_activity_collect(struct lac_diagnosis *diagnosis);
-void lac_host_activity_done(struct lac_diagnosis *diagnosis);
+LAC_MUST_USE enum lac_status lac_host_activity_collect(struct lac_facts *facts);
+void lac_host_activity_done(struct lac_facts *facts);
 /* pauses.c: when our own recorder did not record; steps with a hole in them are no steps */
-LAC_MUST_USE enum lac_status lac_pauses_collect(struct lac_diagnosis *diagnosis);
-void lac_pauses_leave_out(struct lac_diagnosis *diagnosis);
+LAC_MUST_USE enum lac_status lac_pauses_collect(struct lac_facts *facts);
+void lac_pauses_leave_out(struct lac_facts *facts);
 /* devices.c: span, busy, partition, gaps (without causes) */
-LAC_MUST_USE enum lac_status lac_devices_measure(struct lac_diagnosis *diagnosis);
+LAC_MUST_USE enum lac_status lac_devices_measure(struct lac_facts *facts);
 /* before_capture.c: work from before the recording, after the devices */
-LAC_MUST_USE enum lac_status lac_before_capture_collect(struct lac_diagnosis *diagnosis);
-void lac_exclude_before_capture(struct lac_diagnosis *diagnosis);
+LAC_MUST_USE enum lac_status lac_before_capture_collect(struct lac_facts *facts);
+void lac_exclude_before_capture(struct lac_facts *facts);
 /* kernels.c: totals and order; layout.c; tensor_core.c */
-void lac_kernels_sort(struct lac_diagnosis *diagnosis);
-void lac_layout_measure(struct lac_diagnosis *diagnosis);
-void lac_layout_expose(struct lac_diagnosis *diagnosis); /* after the devices */
-void lac_tensor_core_measure(struct lac_diagnosis *diagnosis);
+void lac_kernels_sort(struct lac_facts *facts);
+void lac_layout_measure(struct lac_facts *facts);
+void lac_layout_expose(struct lac_facts *facts); /* after the devices */
+void lac_tensor_core_measure(struct lac_facts *facts);
 /* copies.c */
-LAC_MUST_USE enum lac_status lac_copies_measure(struct lac_diagnosis *diagnosis);
+LAC_MUST_USE enum lac_status lac_copies_measure(struct lac_facts *facts);
 /* attribute.c: causes of idle time; gap_signature.c */
-LAC_MUST_USE enum lac_status lac_gaps_attribute(struct lac_diagnosis *diagnosis);
-LAC_MUST_USE enum lac_status lac_gaps_sign(struct lac_diagnosis *diagnosis);
+LAC_MUST_USE enum lac_status lac_gaps_attribute(struct lac_facts *facts);
+LAC_MUST_USE enum lac_status lac_gaps_sign(struct lac_facts *facts);
 /* range_facts.c */
 /** The kind of work that a range's name says, or LAC_KIND_TRAIN. */
 enum lac_step_kind lac_step_kind_of(const char *name);
 /** The number that a range carries as "payload" or "bytes"; -1 none. */
 int64_t lac_range_number(const struct lac_model *model, uint32_t slice);
 /* dataloader.c: how many workers, before steps are chosen; then waits and fetches */
-void lac_loader_count_workers(struct lac_diagnosis *diagnosis);
+void lac_loader_count_workers(struct lac_facts *facts);
 /** Order of struct lac_fetch for qsort: by batch, then slice. */
 int lac_fetch_by_batch(const void *a, const void *b);
-LAC_MUST_USE enum lac_status lac_loader_measure(struct lac_diagnosis *diagnosis);
+LAC_MUST_USE enum lac_status lac_loader_measure(struct lac_facts *facts);
 /* settings.c: what the metadata says, before anything that asks for it */
-void lac_settings_read(struct lac_diagnosis *diagnosis);
+void lac_settings_read(struct lac_facts *facts);
 /** One of the job's "settings" or of the facts about its "host": a whole number up to `max`, -1
  *  when it was not recorded; a number, NaN; whether it is that text; 0 or 1, -1. */
-int64_t lac_setting_count(const struct lac_diagnosis *diagnosis, const char *part, const char *key,
+int64_t lac_setting_count(const struct lac_facts *facts, const char *part, const char *key,
                           int64_t max);
-double lac_setting_real(const struct lac_diagnosis *diagnosis, const char *part, const char *key);
-bool lac_setting_is(const struct lac_diagnosis *diagnosis, const char *part, const char *key,
+double lac_setting_real(const struct lac_facts *facts, const char *part, const char *key);
+bool lac_setting_is(const struct lac_facts *facts, const char *part, const char *key,
                     const char *text);
-int lac_setting_truth(const struct lac_diagnosis *diagnosis, const char *part, const char *key);
+int lac_setting_truth(const struct lac_facts *facts, const char *part, const char *key);
 /** Text of those characters alone; "" when it was not recorded or has others. */
-const char *lac_setting_text(const struct lac_diagnosis *diagnosis, const char *part,
-                             const char *key, const char *allowed);
+const char *lac_setting_text(const struct lac_facts *facts, const char *part, const char *key,
+                             const char *allowed);
 /** Cores of a list about the host, "0-3,8": 5; -1 when it was not recorded. */
-int32_t lac_setting_cores(const struct lac_diagnosis *diagnosis, const char *key);
+int32_t lac_setting_cores(const struct lac_facts *facts, const char *key);
 /** Whether two such lists were recorded and have no core in common. */
-bool lac_setting_cores_apart(const struct lac_diagnosis *diagnosis, const char *key,
-                             const char *other);
+bool lac_setting_cores_apart(const struct lac_facts *facts, const char *key, const char *other);
 /** Class of the name `id`, looked up once. */
-enum lac_api_class lac_api_class_of(const struct lac_diagnosis *diagnosis, uint32_t id);
-enum lac_host_class lac_host_class_of(const struct lac_diagnosis *diagnosis, uint32_t id);
+enum lac_api_class lac_api_class_of(const struct lac_facts *facts, uint32_t id);
+enum lac_host_class lac_host_class_of(const struct lac_facts *facts, uint32_t id);
 /** Class of a kernel slice's name. */
-const struct lac_name_class *lac_kernel_class_of(const struct lac_diagnosis *diagnosis,
-                                                 uint64_t slice);
+const struct lac_name_class *lac_kernel_class_of(const struct lac_facts *facts, uint64_t slice);
 
 static inline bool lac_is_gpu_work(uint8_t kind)
 {
