@@ -91,7 +91,7 @@ static enum lac_status count_kernel(struct lac_facts *facts, uint64_t slice)
 }
 
 /** What the slices of one track make it: a stream with work, a thread that launches or trains. */
-static enum lac_status census_track(struct lac_facts *facts, uint32_t track)
+static enum lac_status scan_track(struct lac_facts *facts, uint32_t track)
 {
     const struct lac_model *model = facts->model;
     const struct lac_slices *slices = &model->slices;
@@ -151,7 +151,7 @@ enum lac_status lac_scan_slices(struct lac_facts *facts)
         if (model->tracks[track].kind == LAC_TRACK_COUNTER) {
             continue;
         }
-        enum lac_status status = census_track(facts, track);
+        enum lac_status status = scan_track(facts, track);
         if (status) {
             return status;
         }

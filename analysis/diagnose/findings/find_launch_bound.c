@@ -64,7 +64,7 @@ static void propose(const struct lac_facts *facts, struct lac_finding *finding)
  *
  * @return what the device waits for it, a step
  */
-static double price(const struct lac_facts *facts, double host_ns, double steps[LAC_CASE_COUNT_])
+static double estimate(const struct lac_facts *facts, double host_ns, double steps[LAC_CASE_COUNT_])
 {
     static const double left[LAC_CASE_COUNT_] = {0.0, 0.0, 0.5};
     const struct lac_step_time *time = facts->time;
@@ -97,7 +97,7 @@ bool lac_find_launch_bound(const struct lac_facts *facts, struct lac_finding *fi
         return false;
     }
     double steps[LAC_CASE_COUNT_];
-    double cost_ns = price(facts, host_ns, steps);
+    double cost_ns = estimate(facts, host_ns, steps);
     lac_finding_estimate_steps(facts, finding, steps);
     lac_finding_cost(facts, finding, cost_ns);
     if (finding->gain_mid_pct < GAIN_MIN_PCT) { /* something longer hides it: nothing to propose */

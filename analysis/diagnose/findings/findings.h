@@ -3,7 +3,7 @@
 
 /*
  * Private: findings, one file each (find_*.c). Each looks at the facts and the step's time, decides
- * whether it has something to say, prices the change by re-timing, and fills a finding by the
+ * whether it has something to say, estimates the change by playing the steps again, and fills a finding by the
  * grammar: what waits for what, why we think so, change, expect, costs, wrong if, check, evidence.
  */
 
@@ -19,7 +19,7 @@ void lac_findings_make(struct lac_facts *facts);
 /** Cost in ns of a step. */
 void lac_finding_cost(const struct lac_facts *facts, struct lac_finding *finding, double cost_ns);
 
-/** Re-time the step for the change in its three cases: predicted steps and gains. */
+/** Play the steps with the change in its three cases: predicted steps and gains. */
 void lac_finding_estimate(const struct lac_facts *facts, struct lac_finding *finding,
                           const struct lac_what_if_changes *what_if);
 /** The same from given step times. */
@@ -45,7 +45,7 @@ void lac_finding_open_fact(struct lac_finding *finding);
 
 /* -- of operations of kept steps (step_operations.h) -- */
 
-/** Time that a change saves of operations, by what they are to the re-timing, a step. */
+/** Time that a change saves of operations, by what they are to a change, a step. */
 struct lac_saving {
     double ns[LAC_OP_CLASS_COUNT_];
 };
@@ -80,7 +80,7 @@ double lac_idle_in_short_pieces(const struct lac_facts *facts, enum lac_cause ca
 /** Name of the innermost operator or range around a host slice, "" when there is none. */
 const char *lac_enclosing_name(const struct lac_model *model, uint64_t slice);
 
-/** "269 ms a step, 950 samples/s: 10 % less time a step (9-11 %)" of a priced finding. */
+/** "269 ms a step, 950 samples/s: 10 % less time a step (9-11 %)" of an estimated finding. */
 const char *lac_finding_expect(const struct lac_facts *facts, const struct lac_finding *finding);
 
 /** Evidence: a slice, or an interval of the main device. Ignored when there are enough. */

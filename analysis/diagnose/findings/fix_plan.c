@@ -1,6 +1,6 @@
 /*
  * What to do after the first change: the changes that still gain when those before them are made,
- * re-timed together. Gains of findings overlap; a plan never counts the same time twice.
+ * played together. Gains of findings overlap; a plan never counts the same time twice.
  */
 
 #include "analysis/diagnose/findings/findings.h"
@@ -26,7 +26,7 @@ struct candidate {
 
 enum { CANDIDATES_MAX = 10 };
 
-static double retime(const struct lac_facts *facts, const struct state *state)
+static double replay(const struct lac_facts *facts, const struct state *state)
 {
     struct lac_change change;
     lac_change_from_what_if(facts, &state->what_if, LAC_CASE_MID, &change);
@@ -61,7 +61,7 @@ static int32_t workers_for(const struct lac_facts *facts, const struct state *st
     struct state plenty = *state;
     int32_t now = plenty.what_if.workers > 0 ? plenty.what_if.workers : loader->num_workers;
     plenty.what_if.workers = PLENTY;
-    double s_ns = retime(facts, &plenty);
+    double s_ns = replay(facts, &plenty);
     double wanted = ceil(WORKERS_MARGIN * (double)loader->fetch_mean_ns / fmax(s_ns, 1.0));
     return wanted > now && wanted < PLENTY ? (int32_t)wanted : 0;
 }
@@ -158,7 +158,7 @@ void lac_plan_make(const struct lac_facts *facts)
         struct candidate *best = NULL;
         for (int i = 0; i < list.count; i++) {
             struct candidate *next = &list.at[i];
-            next->state.step_ns = retime(facts, &next->state);
+            next->state.step_ns = replay(facts, &next->state);
             bool is_worth_it = next->state.step_ns < (1.0 - next->gain_min) * state.step_ns;
             if (is_worth_it && (!best || next->state.step_ns < best->state.step_ns)) {
                 best = next;

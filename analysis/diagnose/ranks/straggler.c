@@ -526,7 +526,7 @@ static double longest_span_ns(const struct lateness *l)
     return (double)longest_ns;
 }
 
-static enum lac_status price(struct lateness *l)
+static enum lac_status estimate(struct lateness *l)
 {
     struct lac_finding *finding = &l->run->finding;
     const struct lac_rank_table *table = l->tables[l->run->late];
@@ -647,7 +647,7 @@ static enum lac_status judge(struct lateness *l)
     l->late_ns = l->caused_ns[most];
     sum_parts(l);
     find_before(l);
-    enum lac_status status = price(l);
+    enum lac_status status = estimate(l);
     write_texts(l);
     say_expected(l);
     add_evidence(l);

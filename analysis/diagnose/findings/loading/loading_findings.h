@@ -12,7 +12,7 @@
 
 /** A finding about the whole wait for data: its cost, title and severity. */
 void lac_loading_open(const struct lac_facts *facts, struct lac_finding *finding);
-/** Price it: mean steps at best, as expected and at worst. */
+/** Estimate it: mean steps at best, as expected and at worst. */
 void lac_loading_estimate(const struct lac_facts *facts, struct lac_finding *finding,
                           double best_ns, double mid_ns, double worst_ns);
 /** Evidence: the longest waits for data, with the batch that was late. */
@@ -22,7 +22,7 @@ void lac_loading_evidence(const struct lac_facts *facts, struct lac_finding *fin
 const char *lac_loader_code(const struct lac_facts *facts, const char *argument, const char *value);
 /** Mean step when a batch takes `fetch_ns` and cores allow it: never below what else needs. */
 double lac_loading_step(const struct lac_facts *facts, double fetch_ns);
-/** More workers than there are, as the change of a finding: number, price, costs, what would refute
+/** More workers than there are, as the change of a finding: number, estimate, costs, what would refute
  *  it. @return false when they are not known to help: nothing was filled */
 bool lac_propose_workers(const struct lac_facts *facts, struct lac_finding *finding);
 /** Cores that keep the batches coming: CPU time of a batch over what everything else needs. */
