@@ -1,7 +1,7 @@
 #include "server/read_ranks.h"
 
 #include "analysis/import/import.h"
-#include "analysis/import/spool_import.h"
+#include "analysis/import/spool/spool_import.h"
 #include "collector/base/terminal_text.h"
 #include "server/api/analysis_json.h"
 #include "server/complain.h"

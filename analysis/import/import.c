@@ -2,26 +2,23 @@
 
 #include "analysis/import/import.h"
 
-#include "analysis/import/chrome.h"
+#include "analysis/import/chrome/chrome.h"
 #include "analysis/import/import_private.h"
-#include "analysis/import/json_text.h"
-#include "analysis/import/nsys.h"
-#include "analysis/import/source.h"
-#include "analysis/import/spool_archive.h"
-#include "analysis/import/spool_import.h"
-#include "analysis/import/spool_profiler.h"
+#include "analysis/import/nsys/nsys.h"
+#include "analysis/import/source/import_options.h"
+#include "analysis/import/source/source.h"
+#include "analysis/import/spool/spool_archive.h"
+#include "analysis/import/spool/spool_import.h"
+#include "analysis/import/spool/spool_profiler.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 
-#include <inttypes.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
-/* The window fits into the second-level cache beside what the parser writes. */
-enum { WINDOW_BYTES = 256 * 1024, LAYERS_MAX = 3 };
+enum { LAYERS_MAX = 3 };
 
 struct import {
     const struct lac_import_options *options;
@@ -36,55 +33,6 @@ struct import {
     struct lac_spool_archive spools;
     struct lac_model *held; /**< the last model of a tar: waits for what is reported after it */
 };
-
-void lac_import_limits_default(struct lac_import_limits *limits)
-{
-    *limits = (struct lac_import_limits){
-        .expanded_bytes_max = 0,
-        .expansion_ratio_max = 200,
-        .slice_count_max = LAC_SLICE_COUNT_MAX,
-        .track_count_max = LAC_TRACK_COUNT_MAX,
-        .depth_max = 64,
-        .event_bytes_max = 4 << 20,
-        .name_bytes_max = 64 << 10,
-        .member_count_max = 4096,
-    };
-}
-
-/* --- names -------------------------------------------------------------------------------------*/
-
-void lac_import_name(const char *path, char *name, size_t capacity_bytes)
-{
-    static const char *const endings[] = {".json",  ".gz", ".zst",    ".tar",     ".tgz",
-                                          ".trace", ".pt", ".sqlite", ".nsys-rep"};
-    const char *base = strrchr(path, '/');
-    base = base ? base + 1 : path;
-    size_t size = strlen(base);
-    for (bool again = true; again;) {
-        again = false;
-        for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
-            size_t length = strlen(endings[i]);
-            if (size > length && strncasecmp(base + size - length, endings[i], length) == 0) {
-                size -= length;
-                again = true;
-            }
-        }
-    }
-    if (size > capacity_bytes / 3 - 2) {
-        size = capacity_bytes / 3 - 2;
-    }
-    struct lac_json_repairs ignored = {0};
-    const uint8_t *p = (const uint8_t *)base, *end = p + size;
-    char *to = name;
-    (void)ignored;
-    while (p < end) {
-        uint32_t length = *p < 0x20 ? 0 : lac_utf8_length(p, end);
-        memcpy(to, length ? (const char *)p : "\xef\xbf\xbd", length ? length : 3);
-        to += length ? length : 3;
-        p += length ? length : 1;
-    }
-    *to = 0;
-}
 
 /* --- giving models away
  * --------------------------------------------------------------------------*/
@@ -318,7 +266,7 @@ static void prepare(struct import *import, const struct lac_import_options *opti
         .sink = sink,
         .context = context,
         .reterr = reterr,
-        .window_bytes = WINDOW_BYTES,
+        .window_bytes = LAC_CHROME_WINDOW_BYTES,
     };
     import->budget.expanded_bytes_max = options->limits.expanded_bytes_max;
     import->budget.expansion_ratio_max = options->limits.expansion_ratio_max;
@@ -349,29 +297,6 @@ enum lac_status lac_import_file(const char *path, const struct lac_import_option
     prepare(&import, options, sink, context, reterr);
     enum lac_status status = lac_source_open_file(path, &import.budget, &source, reterr);
     return status == LAC_OK ? run(&import, source, path) : status;
-}
-
-enum lac_status lac_import_part(struct lac_source *source, const struct lac_import_options *options,
-                                lac_import_sink sink, void *context, struct lac_error *reterr)
-{
-    struct import import;
-    struct lac_source *layer = NULL;
-    enum lac_source_kind kind = LAC_SOURCE_PLAIN;
-    prepare(&import, options, sink, context, reterr);
-    enum lac_status status = lac_source_detect(source, &kind, reterr);
-    if (status == LAC_OK && kind == LAC_SOURCE_GZIP) {
-        status = lac_source_open_gzip(source, &layer, reterr);
-    }
-    if (status == LAC_OK) {
-        import.budget = *lac_source_get_budget(source);
-        status = import_trace(&import, layer ? layer : source, options->name);
-    }
-    if (status == LAC_OK) {
-        status = give_held(&import);
-    }
-    lac_model_destroy(import.held);
-    lac_source_destroy(layer);
-    return status;
 }
 
 enum lac_status lac_import_bytes_tuned(const uint8_t *bytes, size_t size_bytes,

@@ -5,7 +5,7 @@
  */
 
 #include "analysis/import/import.h"
-#include "analysis/import/spool_space.h"
+#include "analysis/import/spool/spool_space.h"
 #include "analysis/model/model.h"
 #include "lacuna/bundle.h"
 #include "lacuna/spool.h"

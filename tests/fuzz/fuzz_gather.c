@@ -4,7 +4,7 @@
  */
 
 #include "analysis/import/import.h"
-#include "analysis/import/spool_import.h"
+#include "analysis/import/spool/spool_import.h"
 #include "analysis/model/model.h"
 #include "collector/launch/drain.h"
 #include "tests/support/patched_spool.h"

@@ -3,8 +3,8 @@
  * write is sound JSON (copying it again changes nothing), and decoded strings are UTF-8.
  */
 
-#include "analysis/import/chrome_parse.h"
-#include "analysis/import/json_window.h"
+#include "analysis/import/chrome/chrome_parse.h"
+#include "analysis/import/chrome/json_window.h"
 #include "analysis/model/args.h"
 #include "tests/support/json_mutator.h"
 

@@ -4,7 +4,7 @@
  */
 
 #include "analysis/import/import.h"
-#include "analysis/import/nsys.h"
+#include "analysis/import/nsys/nsys.h"
 #include "analysis/model/model.h"
 #include "tests/support/json_mutator.h"
 

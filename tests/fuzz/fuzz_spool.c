@@ -4,7 +4,7 @@
  */
 
 #include "analysis/import/import.h"
-#include "analysis/import/spool_import.h"
+#include "analysis/import/spool/spool_import.h"
 #include "analysis/model/args.h"
 #include "analysis/model/model.h"
 #include "lacuna/spool.h"

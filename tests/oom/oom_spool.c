@@ -3,7 +3,7 @@
  * with a message, or a name that is missing, and nothing leaks (the sanitizer build sees to that).
  */
 
-#include "analysis/import/spool_import.h"
+#include "analysis/import/spool/spool_import.h"
 #include "analysis/model/model.h"
 #include "tests/support/made_spool.h"
 #include "tests/support/oom.h"

@@ -1,6 +1,6 @@
 #include "tests/support/recorded_job.h"
 
-#include "analysis/import/spool_import.h"
+#include "analysis/import/spool/spool_import.h"
 
 #include <check.h>
 #include <dirent.h>

@@ -3,7 +3,7 @@
  * library (tests/stand_in/nvml_stand_in.c, which has the figures): each with its unit, GPM where
  * the driver has it, and nothing where something is refused.
  */
-#include "analysis/import/spool_import.h"
+#include "analysis/import/spool/spool_import.h"
 #include "collector/base/count_of.h"
 #include "lacuna/spool.h"
 #include "tests/support/check_main.h"

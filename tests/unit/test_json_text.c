@@ -1,6 +1,6 @@
 /* Strings and decimals of JSON, exactly. */
 
-#include "analysis/import/json_text.h"
+#include "analysis/import/text/json_text.h"
 #include "collector/base/count_of.h"
 #include "tests/support/check_main.h"
 

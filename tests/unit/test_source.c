@@ -1,7 +1,7 @@
 /* Compression and archives on the way in: every layering, cut and damaged, names that are only
  * names. */
 
-#include "analysis/import/source.h"
+#include "analysis/import/source/source.h"
 #include "collector/base/count_of.h"
 #include "tests/support/check_main.h"
 #include "tests/support/import_text.h"

@@ -1,9 +1,9 @@
 /* More of a kind than the importer of spools keeps: what is over is counted and said. */
 #include "analysis/import/import.h"
-#include "analysis/import/spool_events.h"
-#include "analysis/import/spool_external.h"
-#include "analysis/import/spool_import.h"
-#include "analysis/import/spool_sync.h"
+#include "analysis/import/spool/spool_events.h"
+#include "analysis/import/spool/spool_external.h"
+#include "analysis/import/spool/spool_import.h"
+#include "analysis/import/spool/spool_sync.h"
 #include "analysis/model/args.h"
 #include "analysis/model/builder.h"
 #include "analysis/model/model.h"

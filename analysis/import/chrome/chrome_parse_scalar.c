@@ -1,0 +1,100 @@
+/* The event parser for any machine, and what both parsers share. */
+
+#include "analysis/import/chrome/chrome_parse.h"
+
+#include <stdint.h>
+#include <string.h>
+#define LAC_PARSER_NAME lac_chrome_parser_scalar
+#include "analysis/import/chrome/chrome_parse_body.h"
+
+#include <stdlib.h>
+
+const struct lac_chrome_parser *lac_chrome_parser_get(bool force_scalar)
+{
+#if defined(__x86_64__)
+    if (!force_scalar && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2")) {
+        return &lac_chrome_parser_avx2;
+    }
+#else
+    (void)force_scalar;
+#endif
+    return &lac_chrome_parser_scalar;
+}
+
+void lac_chrome_scratch_done(struct lac_chrome_scratch *scratch)
+{
+    free(scratch->text);
+    free(scratch->numbers);
+    *scratch = (struct lac_chrome_scratch){0};
+}
+
+bool lac_chrome_scratch_text(struct lac_chrome_scratch *scratch, size_t used, size_t more)
+{
+    if (scratch->text_capacity >= used && scratch->text_capacity - used >= more) {
+        return true;
+    }
+    size_t capacity = used + more;
+    capacity += capacity / 2;
+    uint8_t *text = realloc(scratch->text, capacity);
+    if (!text) {
+        return false;
+    }
+    scratch->text = text;
+    scratch->text_capacity = capacity;
+    return true;
+}
+
+bool lac_chrome_scratch_number(struct lac_chrome_scratch *scratch, uint32_t count)
+{
+    if (count < scratch->number_capacity) {
+        return true;
+    }
+    uint32_t capacity = scratch->number_capacity ? scratch->number_capacity * 2 : 64;
+    int64_t *numbers = realloc(scratch->numbers, capacity * sizeof *numbers);
+    if (!numbers) {
+        return false;
+    }
+    scratch->numbers = numbers;
+    scratch->number_capacity = capacity;
+    return true;
+}
+
+enum lac_key_class lac_chrome_key_class(const uint8_t *key, size_t size_bytes)
+{
+    /* one entry a key, sorted by length: every kind of event has a few of these */
+    static const struct {
+        uint8_t length;
+        uint8_t class;
+        char text[27];
+    } keys[] = {
+        {4, LAC_KEY_REPEATS, "cbid"},
+        {5, LAC_KEY_VARIES, "batch"},
+        {5, LAC_KEY_VARIES, "Bytes"},
+        {6, LAC_KEY_VARIES, "Ev Idx"},
+        {6, LAC_KEY_VARIES, "cpu_ns"},
+        {6, LAC_KEY_REPEATS, "device"},
+        {6, LAC_KEY_REPEATS, "stream"},
+        {6, LAC_KEY_REPEATS, "Device"},
+        {7, LAC_KEY_REPEATS, "context"},
+        {9, LAC_KEY_VARIES, "Python id"},
+        {11, LAC_KEY_VARIES, "correlation"},
+        {11, LAC_KEY_VARIES, "External id"},
+        {11, LAC_KEY_VARIES, "external id"},
+        {12, LAC_KEY_REPEATS, "warps per SM"},
+        {13, LAC_KEY_REPEATS, "blocks per SM"},
+        {13, LAC_KEY_REPEATS, "shared memory"},
+        {15, LAC_KEY_VARIES, "Sequence number"},
+        {15, LAC_KEY_VARIES, "Total Allocated"},
+        {16, LAC_KEY_VARIES, "Python module id"},
+        {16, LAC_KEY_VARIES, "Python parent id"},
+        {18, LAC_KEY_VARIES, "Record function id"},
+        {21, LAC_KEY_VARIES, "wait_on_cuda_event_id"},
+        {25, LAC_KEY_REPEATS, "est. achieved occupancy %"},
+    };
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        if (keys[i].length == size_bytes && memcmp(keys[i].text, key, size_bytes) == 0) {
+            return (enum lac_key_class)keys[i].class;
+        }
+    }
+    return LAC_KEY_BY_LENGTH;
+}

@@ -1,0 +1,31 @@
+#ifndef LAC_ANALYSIS_IMPORT_NSYS_H
+#define LAC_ANALYSIS_IMPORT_NSYS_H
+
+/*
+ * Nsight Systems SQLite exports (`nsys export --type sqlite`), schema 3.x.
+ *
+ * Read: kernels, copies, memsets, runtime and driver calls, synchronisation records, CUDA graphs
+ * recorded as a whole, NVTX, operating system calls, overheads, names of processes, threads and
+ * devices. Every table and most columns may be missing. What is in the file and not read is named
+ * in the import report.
+ */
+
+#include "analysis/import/source/import_options.h"
+
+/** Whether the file at `path` is a regular file that begins as an SQLite database does. */
+bool lac_nsys_is_sqlite(const char *path);
+
+/**
+ * Import an export.
+ *
+ * @param name      the trace's name, valid UTF-8
+ * @param ret_model on LAC_OK the model, which the caller owns
+ * @param reterr    says what is wrong and what to do
+ * @return LAC_OK; LAC_ERR_CORRUPT (no export, or damaged), LAC_ERR_LIMIT, LAC_ERR_IO, LAC_ERR_NOMEM
+ */
+LAC_MUST_USE enum lac_status lac_nsys_import(const char *path,
+                                             const struct lac_import_options *options,
+                                             const char *name, struct lac_model **ret_model,
+                                             struct lac_error *reterr);
+
+#endif

@@ -1,0 +1,379 @@
+#include "analysis/import/nsys/nsys_db.h"
+
+#include "analysis/import/nsys/nsys_vfs.h"
+#include "analysis/import/source/import_options.h"
+#include "analysis/model/status.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <sqlite3.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+enum {
+    PROGRESS_STEPS = 20000,   /* virtual machine steps between calls of the handler */
+    SILENT_CALLS_MAX = 50000, /* of them without a row: 10^9 steps */
+    VALUE_BYTES_MAX = 16 << 20,
+    ROW_BYTES_MIN = 4, /* a cell of a table's leaf: its pointer, sizes and header */
+    TELL_ROWS = 65536,
+};
+
+/* ---- opening ---- */
+
+/* A file name as a URI: all but the plainest characters as %XX. */
+static char *uri_of(const char *path)
+{
+    static const char HEX[] = "0123456789ABCDEF";
+    size_t length = strlen(path);
+    char *uri = malloc(length * 3 + 32);
+    if (uri == NULL) {
+        return NULL;
+    }
+    char *to = stpcpy(uri, "file:");
+    for (const char *c = path; *c != '\0'; c++) {
+        unsigned char byte = (unsigned char)*c;
+        if ((byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') ||
+            (byte >= '0' && byte <= '9') || byte == '/' || byte == '.' || byte == '_' ||
+            byte == '-') {
+            *to++ = *c;
+        } else {
+            *to++ = '%';
+            *to++ = HEX[byte >> 4];
+            *to++ = HEX[byte & 15];
+        }
+    }
+    (void)stpcpy(to, "?immutable=1");
+    return uri;
+}
+
+/* SQLite quotes the file in its messages: what is no plain character becomes "?". */
+static void plain(const char *message, char *out, size_t capacity)
+{
+    size_t used = 0;
+    for (; message[used] != '\0' && used + 1 < capacity; used++) {
+        unsigned char c = (unsigned char)message[used];
+        out[used] = message[used];
+        if (c < 0x20 || c >= 0x7f) {
+            out[used] = '?';
+        }
+    }
+    out[used] = '\0';
+}
+
+static enum lac_status failed(struct lac_nsys_db *db, int code, const char *table)
+{
+    char message[121];
+    bool is_latest = db->sqlite != NULL && sqlite3_extended_errcode(db->sqlite) == code;
+    plain(is_latest ? sqlite3_errmsg(db->sqlite) : sqlite3_errstr(code), message, sizeof(message));
+    switch (code & 0xff) {
+    case SQLITE_NOMEM:
+        return lac_fail(db->reterr, LAC_ERR_NOMEM, 0, "out of memory");
+    case SQLITE_IOERR:
+    case SQLITE_CANTOPEN:
+    case SQLITE_PERM:
+    case SQLITE_AUTH:
+        return lac_fail(db->reterr, LAC_ERR_IO, 0, "reading the SQLite file: %.120s", message);
+    case SQLITE_TOOBIG:
+        return lac_fail(db->reterr, LAC_ERR_LIMIT, 0,
+                        "a value of more than %d MiB in table %.60s of the SQLite file",
+                        VALUE_BYTES_MAX >> 20, table);
+    case SQLITE_INTERRUPT:
+        if (db->is_cancelled) {
+            return lac_fail(db->reterr, LAC_ERR_IO, 0, "cancelled");
+        }
+        return lac_fail(db->reterr, LAC_ERR_LIMIT, 0,
+                        "table %.60s of the SQLite file takes too long to read: it may be damaged",
+                        table);
+    default:
+        return lac_fail(db->reterr, LAC_ERR_CORRUPT, 0,
+                        "table %.60s of the SQLite file: %.100s; export it again", table, message);
+    }
+}
+
+/* Called every PROGRESS_STEPS; anything but 0 stops the statement. */
+static int on_progress(void *context)
+{
+    struct lac_nsys_db *db = context;
+    db->is_stuck = ++db->silent_calls > SILENT_CALLS_MAX;
+    return db->is_stuck || db->is_cancelled;
+}
+
+static enum lac_status defend(struct lac_nsys_db *db)
+{
+    static const struct {
+        int id;
+        int value;
+    } LIMITS[] = {
+        {SQLITE_LIMIT_LENGTH, VALUE_BYTES_MAX},
+        {SQLITE_LIMIT_SQL_LENGTH, 1 << 20},
+        {SQLITE_LIMIT_COLUMN, 256},
+        {SQLITE_LIMIT_EXPR_DEPTH, 100},
+        {SQLITE_LIMIT_COMPOUND_SELECT, 20},
+        {SQLITE_LIMIT_VDBE_OP, 25000},
+        {SQLITE_LIMIT_FUNCTION_ARG, 16},
+        {SQLITE_LIMIT_ATTACHED, 0},
+        {SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 64},
+        {SQLITE_LIMIT_VARIABLE_NUMBER, 8},
+        {SQLITE_LIMIT_TRIGGER_DEPTH, 1},
+        {SQLITE_LIMIT_WORKER_THREADS, 0},
+    };
+    static const struct {
+        int id;
+        int on;
+    } SWITCHES[] = {
+        {SQLITE_DBCONFIG_DEFENSIVE, 1},
+        {SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0},
+        {SQLITE_DBCONFIG_ENABLE_TRIGGER, 0},
+        {SQLITE_DBCONFIG_ENABLE_VIEW, 0},
+        {SQLITE_DBCONFIG_DQS_DML, 0},
+        {SQLITE_DBCONFIG_DQS_DDL, 0},
+        {SQLITE_DBCONFIG_ENABLE_LOAD_EXTENSION, 0},
+    };
+    for (size_t i = 0; i < sizeof(LIMITS) / sizeof(LIMITS[0]); i++) {
+        (void)sqlite3_limit(db->sqlite, LIMITS[i].id, LIMITS[i].value);
+    }
+    for (size_t i = 0; i < sizeof(SWITCHES) / sizeof(SWITCHES[0]); i++) {
+        if (sqlite3_db_config(db->sqlite, SWITCHES[i].id, SWITCHES[i].on, NULL) != SQLITE_OK) {
+            return lac_fail(db->reterr, LAC_ERR_IO, 0, "this SQLite cannot be secured");
+        }
+    }
+    sqlite3_progress_handler(db->sqlite, PROGRESS_STEPS, on_progress, db);
+    int code = sqlite3_exec(db->sqlite,
+                            "PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON; "
+                            "PRAGMA mmap_size=0; PRAGMA query_only=ON; PRAGMA cache_size=-16384;",
+                            NULL, NULL, NULL);
+    return code == SQLITE_OK ? LAC_OK : failed(db, code, "sqlite_schema");
+}
+
+enum lac_status lac_nsys_db_open(struct lac_nsys_db *db, const char *path,
+                                 const struct lac_import_options *options, struct lac_error *reterr)
+{
+    struct stat st;
+    *db = (struct lac_nsys_db){.options = options, .reterr = reterr};
+    if (stat(path, &st) != 0) {
+        enum lac_status status =
+            lac_fail(reterr, LAC_ERR_IO, 0, "%.120s: %s", path, strerror(errno));
+        return status;
+    }
+    db->file_bytes = (uint64_t)st.st_size;
+    char *uri = uri_of(path);
+    if (uri == NULL) {
+        return lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory");
+    }
+    int code = sqlite3_open_v2(uri, &db->sqlite,
+                               SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX |
+                                   SQLITE_OPEN_PRIVATECACHE | SQLITE_OPEN_EXRESCODE,
+                               lac_nsys_vfs());
+    free(uri);
+    enum lac_status status = code == SQLITE_OK ? defend(db) : failed(db, code, "sqlite_schema");
+    if (status != LAC_OK) {
+        lac_nsys_db_close(db);
+    }
+    return status;
+}
+
+void lac_nsys_db_close(struct lac_nsys_db *db)
+{
+    (void)sqlite3_close(db->sqlite);
+    db->sqlite = NULL;
+}
+
+/* ---- tables ---- */
+
+bool lac_nsys_db_has(struct lac_nsys_db *db, const char *table)
+{
+    sqlite3_stmt *statement = NULL;
+    bool found = false;
+    db->silent_calls = 0;
+    int code = sqlite3_prepare_v2(db->sqlite,
+                                  "SELECT sql FROM sqlite_schema WHERE type='table' AND name=?1",
+                                  -1, &statement, NULL);
+    if (code == SQLITE_OK) {
+        code = sqlite3_bind_text(statement, 1, table, -1, SQLITE_STATIC);
+    }
+    if (code == SQLITE_OK) {
+        code = sqlite3_step(statement);
+    }
+    if (code == SQLITE_ROW) {
+        const char *sql = (const char *)sqlite3_column_text(statement, 0);
+        found = sql != NULL && strncasecmp(sql, "CREATE TABLE", 12) == 0;
+        code = sql == NULL ? sqlite3_errcode(db->sqlite) : code;
+    }
+    if (code != SQLITE_ROW && code != SQLITE_DONE && db->broken == 0) {
+        db->broken = code;
+    }
+    (void)sqlite3_finalize(statement);
+    return found;
+}
+
+enum lac_status lac_nsys_db_status(struct lac_nsys_db *db)
+{
+    return db->broken == 0 ? LAC_OK : failed(db, db->broken, LAC_NSYS_SCHEMA);
+}
+
+uint64_t lac_nsys_db_row_count(struct lac_nsys_db *db, const char *table)
+{
+    sqlite3_stmt *statement = NULL;
+    char sql[160];
+    int64_t rows = 0;
+    db->silent_calls = 0;
+    (void)snprintf(sql, sizeof(sql), "SELECT max(rowid) FROM \"%.80s\"", table);
+    if (lac_nsys_db_has(db, table)) {
+        int code = sqlite3_prepare_v2(db->sqlite, sql, -1, &statement, NULL);
+        code = code == SQLITE_OK ? sqlite3_step(statement) : code;
+        rows = code == SQLITE_ROW ? sqlite3_column_int64(statement, 0) : 0;
+        /* a damaged table is told where it is read; a table need not have row numbers */
+        if ((code & 0xff) == SQLITE_NOMEM && db->broken == 0) {
+            db->broken = code;
+        }
+    }
+    (void)sqlite3_finalize(statement);
+    return rows > 0 ? (uint64_t)rows : 0;
+}
+
+/* Which of `columns` the table has as ordinary ones. hidden is 0 for those, else the column is of a
+ * virtual table or generated by an expression of the file's. */
+static enum lac_status find_columns(struct lac_nsys_rows *rows, const char *const *columns)
+{
+    sqlite3_stmt *statement = NULL;
+    int code = sqlite3_prepare_v2(
+        rows->db->sqlite, "SELECT name, hidden FROM pragma_table_xinfo(?1)", -1, &statement, NULL);
+    if (code == SQLITE_OK) {
+        code = sqlite3_bind_text(statement, 1, rows->table, -1, SQLITE_STATIC);
+    }
+    while (code == SQLITE_OK || code == SQLITE_ROW) {
+        code = sqlite3_step(statement);
+        const char *name =
+            code == SQLITE_ROW ? (const char *)sqlite3_column_text(statement, 0) : NULL;
+        for (unsigned i = 0; name != NULL && columns[i] != NULL; i++) {
+            if (strcasecmp(columns[i], name) == 0 && sqlite3_column_int(statement, 1) == 0) {
+                rows->present |= 1u << i;
+            }
+        }
+    }
+    enum lac_status status = code == SQLITE_DONE ? LAC_OK : failed(rows->db, code, rows->table);
+    (void)sqlite3_finalize(statement);
+    return status;
+}
+
+enum lac_status lac_nsys_rows_open(struct lac_nsys_rows *rows, struct lac_nsys_db *db,
+                                   const char *table, const char *const *columns, const char *only,
+                                   bool is_event)
+{
+    char sql[1024];
+    size_t used = (size_t)snprintf(sql, sizeof(sql), "SELECT ");
+    *rows = (struct lac_nsys_rows){.db = db, .table = table, .is_event = is_event};
+    bool is_schema = strcmp(table, LAC_NSYS_SCHEMA) == 0;
+    if (!is_schema && !lac_nsys_db_has(db, table)) {
+        return lac_nsys_db_status(db);
+    }
+    enum lac_status status = LAC_OK;
+    if (is_schema) {
+        rows->present = UINT32_MAX; /* its columns are SQLite's own */
+    } else {
+        status = find_columns(rows, columns);
+    }
+    if (status != LAC_OK) {
+        return status;
+    }
+    for (int i = 0; columns[i] != NULL; i++) {
+        used += (size_t)snprintf(sql + used, sizeof(sql) - used,
+                                 lac_nsys_rows_has(rows, i) ? "%s\"%s\"" : "%sNULL",
+                                 i == 0 ? "" : ",", columns[i]);
+    }
+    used += (size_t)snprintf(sql + used, sizeof(sql) - used, " FROM main.\"%s\"", table);
+    if (only != NULL && !lac_nsys_rows_has(rows, 0)) {
+        return LAC_OK;
+    }
+    if (only != NULL) {
+        used +=
+            (size_t)snprintf(sql + used, sizeof(sql) - used, " WHERE \"%s\" %s", columns[0], only);
+    }
+    if (used >= sizeof(sql)) {
+        return lac_fail(db->reterr, LAC_ERR_MISUSE, 0, "too many columns of %s", table);
+    }
+    db->silent_calls = 0;
+    int code = sqlite3_prepare_v2(db->sqlite, sql, -1, &rows->statement, NULL);
+    return code == SQLITE_OK ? LAC_OK : failed(db, code, table);
+}
+
+/* Tell how far we are; the share of rows stands for the share of bytes. */
+static bool go_on(struct lac_nsys_db *db)
+{
+    if (db->options->progress == NULL || db->rows_expected == 0) {
+        return true;
+    }
+    double share = (double)db->event_count / (double)db->rows_expected;
+    uint64_t bytes = share >= 1.0 ? db->file_bytes : (uint64_t)(share * (double)db->file_bytes);
+    return db->options->progress(db->options->progress_context, bytes, db->file_bytes,
+                                 db->event_count);
+}
+
+enum lac_status lac_nsys_rows_next(struct lac_nsys_rows *rows, bool *ret_found)
+{
+    struct lac_nsys_db *db = rows->db;
+    *ret_found = false;
+    if (rows->statement == NULL) {
+        return LAC_OK;
+    }
+    int code = sqlite3_step(rows->statement);
+    db->silent_calls = 0;
+    if (code == SQLITE_DONE) {
+        return LAC_OK;
+    }
+    if (code != SQLITE_ROW) {
+        return failed(db, code, rows->table);
+    }
+    if (++rows->count > db->file_bytes / ROW_BYTES_MIN) {
+        return lac_fail(db->reterr, LAC_ERR_CORRUPT, 0,
+                        "table %.60s of the SQLite file has more rows than the file can hold",
+                        rows->table);
+    }
+    if (rows->is_event && ++db->event_count % TELL_ROWS == 0 && !go_on(db)) {
+        db->is_cancelled = true;
+        return lac_fail(db->reterr, LAC_ERR_IO, 0, "cancelled");
+    }
+    *ret_found = true;
+    return LAC_OK;
+}
+
+void lac_nsys_rows_close(struct lac_nsys_rows *rows)
+{
+    (void)sqlite3_finalize(rows->statement);
+    rows->statement = NULL;
+}
+
+bool lac_nsys_rows_integer(const struct lac_nsys_rows *rows, int column, int64_t *ret_value)
+{
+    if (sqlite3_column_type(rows->statement, column) != SQLITE_INTEGER) {
+        return false;
+    }
+    *ret_value = sqlite3_column_int64(rows->statement, column);
+    return true;
+}
+
+int64_t lac_nsys_rows_integer_or(const struct lac_nsys_rows *rows, int column, int64_t otherwise)
+{
+    int64_t value = otherwise;
+    return lac_nsys_rows_integer(rows, column, &value) ? value : otherwise;
+}
+
+uint32_t lac_nsys_rows_u32(const struct lac_nsys_rows *rows, int column, uint32_t otherwise)
+{
+    int64_t value = lac_nsys_rows_integer_or(rows, column, otherwise);
+    return value >= 0 && value <= UINT32_MAX ? (uint32_t)value : otherwise;
+}
+
+const char *lac_nsys_rows_text(const struct lac_nsys_rows *rows, int column, size_t *ret_size)
+{
+    if (sqlite3_column_type(rows->statement, column) != SQLITE_TEXT) {
+        return NULL;
+    }
+    const char *text = (const char *)sqlite3_column_text(rows->statement, column);
+    *ret_size = (size_t)sqlite3_column_bytes(rows->statement, column);
+    return text;
+}

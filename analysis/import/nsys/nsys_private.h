@@ -1,0 +1,152 @@
+#ifndef LAC_ANALYSIS_IMPORT_NSYS_PRIVATE_H
+#define LAC_ANALYSIS_IMPORT_NSYS_PRIVATE_H
+
+/* What the parts of the Nsight Systems importer share. */
+
+#include "analysis/import/nsys/nsys.h"
+#include "analysis/import/nsys/nsys_db.h"
+#include "analysis/model/builder.h"
+
+/** Device numbers that are believed. */
+enum { LAC_NSYS_DEVICES = 256 };
+
+/** A map from a 64-bit key to a 32-bit value; key and value are stored as they come. */
+struct lac_nsys_map {
+    uint64_t *keys;
+    uint32_t *values; /**< LAC_NONE: slot is free */
+    uint64_t slot_count;
+    uint64_t count;
+    uint64_t seed; /**< of its hash: keys can be chosen to collide in one that is known */
+};
+
+/** Slot of a key, added with value LAC_NONE if new. NULL when out of memory. */
+uint32_t *lac_nsys_map_at(struct lac_nsys_map *map, uint64_t key);
+/** Its value, LAC_NONE when it has none. */
+uint32_t lac_nsys_map_get(const struct lac_nsys_map *map, uint64_t key);
+void lac_nsys_map_done(struct lac_nsys_map *map);
+
+/** A string of the StringIds table. */
+struct lac_nsys_string {
+    uint64_t offset; /**< into `bytes` */
+    uint32_t size;
+    uint32_t interned; /**< string id of the model, LAC_NONE: not used yet */
+};
+
+/** A range that had not ended when the recording did. */
+struct lac_nsys_open {
+    struct lac_slice_in slice;
+};
+
+struct lac_nsys {
+    struct lac_nsys_db db;
+    struct lac_builder *builder;
+    struct lac_model *model; /**< under construction */
+    const struct lac_import_limits *limits;
+    struct lac_error *reterr;
+
+    struct lac_nsys_map string_of; /**< StringIds.id -> index */
+    struct lac_nsys_string *strings;
+    uint32_t string_count;
+    uint32_t string_capacity;
+    char *bytes;
+    uint64_t bytes_used;
+    uint64_t bytes_capacity;
+
+    struct lac_nsys_map process_of; /**< global pid without thread bits -> process */
+    struct lac_nsys_map pid_seen;   /**< process ids, whatever the machine */
+    struct lac_nsys_map track_of;   /**< rows of threads */
+    struct lac_nsys_map stream_of;  /**< rows of streams */
+    struct lac_nsys_map domain_of;  /**< NVTX process and domain -> string id of its name */
+    struct lac_nsys_map gpu_pid_of; /**< process -> its ordinal among those that use a GPU */
+    uint32_t gpu_pid_count;
+    uint64_t corr_step; /**< added per ordinal: keeps the ids of several processes apart */
+
+    struct lac_nsys_open *open;
+    uint32_t open_count;
+    uint32_t open_capacity;
+    int64_t last_ns; /**< latest end seen */
+    uint64_t slice_count;
+    int64_t base_ns;                   /**< absolute time of the file's time 0 */
+    uint16_t gpu_of[LAC_NSYS_DEVICES]; /**< by CUDA device number: GPU of the machine plus 1 */
+    char metadata[8192];
+    size_t metadata_used;
+    char unread[160];
+    uint64_t unread_count;
+    uint8_t copy_kind_of[32]; /**< enum lac_copy_kind by the file's number */
+    uint8_t memory_kind_of[32];
+};
+
+/* ---- nsys_names.c ---- */
+
+/** Read StringIds. */
+LAC_MUST_USE enum lac_status lac_nsys_read_strings(struct lac_nsys *nsys);
+/** Intern bytes of the file: repaired to UTF-8, counted, at most name_bytes_max. */
+LAC_MUST_USE enum lac_status lac_nsys_intern(struct lac_nsys *nsys, const char *text, size_t size,
+                                             uint32_t *ret_id);
+/** The string that StringIds gives that number; the number itself where it has none. */
+LAC_MUST_USE enum lac_status lac_nsys_string(struct lac_nsys *nsys, int64_t number,
+                                             uint32_t *ret_id);
+/** The text of column `text`, else the string of column `number`, else nothing (id 0). */
+LAC_MUST_USE enum lac_status lac_nsys_column_name(struct lac_nsys *nsys,
+                                                  const struct lac_nsys_rows *rows, int text,
+                                                  int number, uint32_t *ret_id);
+/** The bytes it would intern, any content; NULL: none. Valid until the next row. */
+const char *lac_nsys_column_bytes(const struct lac_nsys *nsys, const struct lac_nsys_rows *rows,
+                                  int text, int number, size_t *ret_size);
+/** Intern a text of our own. */
+LAC_MUST_USE enum lac_status lac_nsys_intern_own(struct lac_nsys *nsys, uint32_t *ret_id,
+                                                 const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* ---- nsys_rows.c ---- */
+
+/** Process and track rows; ids of threads and processes are the file's global ones. */
+LAC_MUST_USE enum lac_status lac_nsys_process(struct lac_nsys *nsys, int64_t global_id,
+                                              uint32_t *ret_process);
+LAC_MUST_USE enum lac_status lac_nsys_thread(struct lac_nsys *nsys, enum lac_track_kind kind,
+                                             int64_t global_tid, uint32_t *ret_track);
+/** The key of a thread's row in track_of: 24 bits of thread id and fewer than 16 kinds, so no two
+ * rows share one. */
+static inline uint64_t lac_nsys_thread_key(uint32_t process, int64_t global_tid,
+                                           enum lac_track_kind kind)
+{
+    return (uint64_t)process << 32 | ((uint64_t)global_tid & 0xffffff) << 4 | (uint64_t)kind;
+}
+/** Async intervals of a process under the name `group`. */
+LAC_MUST_USE enum lac_status lac_nsys_async(struct lac_nsys *nsys, int64_t global_id,
+                                            const char *group, uint32_t *ret_track);
+/** The rows of a stream: its work, and what is shown beside it. */
+enum lac_nsys_row { LAC_NSYS_ROW_STREAM = 0, LAC_NSYS_ROW_SYNC, LAC_NSYS_ROW_GRAPHS };
+/** A row of a stream of a process. device < LAC_NSYS_DEVICES, stream fits 32 bits. */
+LAC_MUST_USE enum lac_status lac_nsys_stream(struct lac_nsys *nsys, enum lac_nsys_row row,
+                                             int64_t device, int64_t global_pid, int64_t stream,
+                                             uint32_t *ret_track);
+/** The slice's interval from columns 0 (start) and 1 (end) of a row. */
+LAC_MUST_USE enum lac_status lac_nsys_interval(struct lac_nsys *nsys,
+                                               const struct lac_nsys_rows *rows,
+                                               struct lac_slice_in *slice, bool *ret_is_good);
+/** Append a slice; limits and last_ns. */
+LAC_MUST_USE enum lac_status lac_nsys_add(struct lac_nsys *nsys, const struct lac_slice_in *slice);
+/** A correlation id, apart from those of other processes. */
+uint32_t lac_nsys_correlation(const struct lac_nsys *nsys, int64_t global_id, uint32_t recorded);
+/** The process uses a GPU: give it its share of correlation ids. */
+LAC_MUST_USE enum lac_status lac_nsys_gpu_process(struct lac_nsys *nsys, int64_t global_pid);
+
+/* ---- the tables ---- */
+
+/** Give each row of a table to `on_row`. */
+LAC_MUST_USE enum lac_status
+lac_nsys_each(struct lac_nsys *nsys, const char *table, const char *const *columns, bool is_event,
+              enum lac_status (*on_row)(struct lac_nsys *nsys, const struct lac_nsys_rows *rows));
+
+LAC_MUST_USE enum lac_status lac_nsys_read_enums(struct lac_nsys *nsys);
+LAC_MUST_USE enum lac_status lac_nsys_read_gpu(struct lac_nsys *nsys);
+LAC_MUST_USE enum lac_status lac_nsys_read_calls(struct lac_nsys *nsys);
+LAC_MUST_USE enum lac_status lac_nsys_read_nvtx(struct lac_nsys *nsys);
+/** Names, devices, host, versions; after the events, for what they use. */
+LAC_MUST_USE enum lac_status lac_nsys_read_target(struct lac_nsys *nsys, int64_t *ret_base_ns);
+
+/** Status of a builder or string call, with a sentence. */
+LAC_MUST_USE enum lac_status lac_nsys_pass(struct lac_nsys *nsys, enum lac_status status);
+
+#endif

@@ -1,0 +1,276 @@
+/* What an Nsight Systems export says of machine, processes, devices and itself. */
+
+#include "analysis/import/nsys/nsys_db.h"
+#include "analysis/import/nsys/nsys_private.h"
+#include "analysis/model/builder.h"
+#include "analysis/model/model.h"
+#include "analysis/model/status.h"
+#include "analysis/model/strings.h"
+
+#include <inttypes.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- names of processes and threads; only of those that have rows ---- */
+
+static enum lac_status on_process(struct lac_nsys *nsys, const struct lac_nsys_rows *rows)
+{
+    int64_t global_pid;
+    if (!lac_nsys_rows_integer(rows, 0, &global_pid)) {
+        return LAC_OK;
+    }
+    uint32_t process = lac_nsys_map_get(&nsys->process_of, (uint64_t)global_pid >> 24);
+    if (process == LAC_NONE) {
+        return LAC_OK;
+    }
+    uint32_t name = 0;
+    enum lac_status status = lac_nsys_column_name(nsys, rows, 1, 1, &name);
+    if (status == LAC_OK) {
+        lac_builder_process_at(nsys->builder, process)->name = name;
+    }
+    return status;
+}
+
+static enum lac_status on_thread(struct lac_nsys *nsys, const struct lac_nsys_rows *rows)
+{
+    static const enum lac_track_kind ROWS[] = {LAC_TRACK_THREAD, LAC_TRACK_MARKS};
+    int64_t global_tid;
+    uint32_t name = 0;
+    if (!lac_nsys_rows_integer(rows, 0, &global_tid)) {
+        return LAC_OK;
+    }
+    uint32_t process = lac_nsys_map_get(&nsys->process_of, (uint64_t)global_tid >> 24);
+    for (size_t i = 0; i < sizeof(ROWS) / sizeof(ROWS[0]) && process != LAC_NONE; i++) {
+        uint32_t track =
+            lac_nsys_map_get(&nsys->track_of, lac_nsys_thread_key(process, global_tid, ROWS[i]));
+        if (track == LAC_NONE || lac_builder_track_at(nsys->builder, track)->name != 0) {
+            continue; /* NVTX names are the program's own: they stay */
+        }
+        enum lac_status status = lac_nsys_column_name(nsys, rows, 1, 1, &name);
+        if (status != LAC_OK) {
+            return status;
+        }
+        lac_builder_track_at(nsys->builder, track)->name = name;
+    }
+    return LAC_OK;
+}
+
+/* ---- devices ---- */
+
+/* CUDA device number -> GPU of the machine, where the file says; else the same number. */
+static enum lac_status on_cuda_device(struct lac_nsys *nsys, const struct lac_nsys_rows *rows)
+{
+    uint32_t gpu = lac_nsys_rows_u32(rows, 0, LAC_NONE);
+    uint32_t cuda = lac_nsys_rows_u32(rows, 1, LAC_NONE);
+    if (gpu < LAC_NSYS_DEVICES && cuda < LAC_NSYS_DEVICES) {
+        nsys->gpu_of[cuda] = (uint16_t)(gpu + 1);
+    }
+    return LAC_OK;
+}
+
+static enum lac_status on_gpu(struct lac_nsys *nsys, const struct lac_nsys_rows *rows)
+{
+    enum { ID, CUDA, NAME, SM_COUNT, MEMORY, MAJOR, MINOR };
+    uint32_t id = lac_nsys_rows_u32(rows, ID, LAC_NONE);
+    uint32_t cuda = lac_nsys_rows_u32(rows, CUDA, id);
+    uint32_t name = 0;
+    enum lac_status status = lac_nsys_column_name(nsys, rows, NAME, NAME, &name);
+    for (uint32_t i = 0; i < nsys->model->device_count && status == LAC_OK; i++) {
+        struct lac_device *device = &nsys->model->devices[i];
+        uint64_t number = (uint64_t)device->id;
+        uint32_t known = number < LAC_NSYS_DEVICES ? nsys->gpu_of[number] : 0;
+        if (known != 0 ? known - 1 != id : cuda != number) {
+            continue;
+        }
+        device->name = name;
+        device->sm_count = (int32_t)(lac_nsys_rows_u32(rows, SM_COUNT, 0) & 0xffff);
+        device->cc_major = (int32_t)(lac_nsys_rows_u32(rows, MAJOR, 0) & 0xff);
+        device->cc_minor = (int32_t)(lac_nsys_rows_u32(rows, MINOR, 0) & 0xff);
+        int64_t memory_bytes = lac_nsys_rows_integer_or(rows, MEMORY, 0);
+        device->memory_bytes = memory_bytes > 0 ? memory_bytes : 0;
+    }
+    return status;
+}
+
+/* ---- the file itself ---- */
+
+static enum lac_status on_start(struct lac_nsys *nsys, const struct lac_nsys_rows *rows)
+{
+    int64_t utc_ns;
+    if (lac_nsys_rows_integer(rows, 0, &utc_ns) && utc_ns > 0 && utc_ns < INT64_MAX / 2) {
+        nsys->base_ns = utc_ns;
+    }
+    return LAC_OK;
+}
+
+static bool is_text(const struct lac_nsys_rows *rows, int column, const char *text)
+{
+    size_t size = 0;
+    const char *value = lac_nsys_rows_text(rows, column, &size);
+    return value != NULL && strlen(text) == size && memcmp(value, text, size) == 0;
+}
+
+static enum lac_status on_environment(struct lac_nsys *nsys, const struct lac_nsys_rows *rows)
+{
+    if (nsys->model->info.host != 0 || !is_text(rows, 0, "Hostname")) {
+        return LAC_OK;
+    }
+    return lac_nsys_column_name(nsys, rows, 1, -1, &nsys->model->info.host);
+}
+
+/* A member of the metadata, text made harmless: whatever is no plain character becomes "_". */
+static void member(struct lac_nsys *nsys, const char *key, const char *value, size_t size)
+{
+    char *to = nsys->metadata;
+    size_t room = sizeof(nsys->metadata) - nsys->metadata_used;
+    if (size > 200 || room < size + strlen(key) + 16) {
+        return;
+    }
+    nsys->metadata_used += (size_t)snprintf(to + nsys->metadata_used, room, "%s\"%s\":\"",
+                                            nsys->metadata_used == 0 ? "{\"nsys\":{" : ",", key);
+    for (size_t i = 0; i < size; i++) {
+        unsigned char c = (unsigned char)value[i];
+        bool is_plain = c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
+        to[nsys->metadata_used] = '_';
+        if (is_plain) {
+            to[nsys->metadata_used] = value[i];
+        }
+        nsys->metadata_used++;
+    }
+    to[nsys->metadata_used++] = '"';
+}
+
+static enum lac_status on_export(struct lac_nsys *nsys, const struct lac_nsys_rows *rows)
+{
+    static const struct {
+        const char *name;
+        const char *key;
+    } KEPT[] = {
+        {"EXPORT_PRODUCT_NAME", "product"},
+        {"EXPORT_PRODUCT_VERSION", "product_version"},
+        {"EXPORT_SCHEMA_VERSION", "schema_version"},
+        {"EXPORT_PLATFORM", "platform"},
+        {"EXPORT_ARCH", "arch"},
+    };
+    size_t size = 0;
+    const char *value = lac_nsys_rows_text(rows, 1, &size);
+    for (size_t i = 0; i < sizeof(KEPT) / sizeof(KEPT[0]) && value != NULL; i++) {
+        if (is_text(rows, 0, KEPT[i].name)) {
+            member(nsys, KEPT[i].key, value, size);
+        }
+    }
+    return LAC_OK;
+}
+
+/* ---- tables that are there and not read ---- */
+
+static bool is_read(const char *table)
+{
+    static const char *const TABLES[] = {"CUPTI_ACTIVITY_KIND_KERNEL",
+                                         "CUPTI_ACTIVITY_KIND_MEMCPY",
+                                         "CUPTI_ACTIVITY_KIND_MEMSET",
+                                         "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
+                                         "CUPTI_ACTIVITY_KIND_GRAPH_TRACE",
+                                         "CUPTI_ACTIVITY_KIND_RUNTIME",
+                                         "CUPTI_ACTIVITY_KIND_OVERHEAD",
+                                         "PROFILER_OVERHEAD",
+                                         "OSRT_API",
+                                         "CUDNN_EVENTS",
+                                         "CUBLAS_EVENTS",
+                                         "NVTX_EVENTS",
+                                         "StringIds",
+                                         "PROCESSES",
+                                         "ThreadNames",
+                                         "META_DATA_CAPTURE",
+                                         "META_DATA_EXPORT",
+                                         "EXPORT_META_DATA",
+                                         "CAPTURE_META_DATA",
+                                         "ProcessStreams",
+                                         "ANALYSIS_FILE",
+                                         "ANALYSIS_DETAILS",
+                                         "NVTX_PAYLOAD_SCHEMAS",
+                                         "NVTX_PAYLOAD_SCHEMA_ENTRIES",
+                                         "DIAGNOSTIC_EVENT"};
+    for (size_t i = 0; i < sizeof(TABLES) / sizeof(TABLES[0]); i++) {
+        if (strcmp(TABLES[i], table) == 0) {
+            return true;
+        }
+    }
+    return strncmp(table, "ENUM_", 5) == 0 || strncmp(table, "TARGET_INFO_", 12) == 0 ||
+           strncmp(table, "sqlite_", 7) == 0;
+}
+
+static enum lac_status on_table(struct lac_nsys *nsys, const struct lac_nsys_rows *rows)
+{
+    size_t size = 0;
+    char name[64];
+    const char *text = is_text(rows, 1, "table") ? lac_nsys_rows_text(rows, 0, &size) : NULL;
+    if (text == NULL || size == 0 || size >= sizeof(name)) {
+        return LAC_OK;
+    }
+    for (size_t i = 0; i < size; i++) {
+        bool is_plain = (text[i] >= 'A' && text[i] <= 'Z') || (text[i] >= 'a' && text[i] <= 'z') ||
+                        (text[i] >= '0' && text[i] <= '9') || text[i] == '_';
+        if (!is_plain) {
+            return LAC_OK; /* no name that the tool gives */
+        }
+        name[i] = text[i];
+    }
+    name[size] = '\0';
+    uint64_t row_count = is_read(name) ? 0 : lac_nsys_db_row_count(&nsys->db, name);
+    size_t used = strlen(nsys->unread);
+    if (row_count > 0) {
+        (void)snprintf(nsys->unread + used, sizeof(nsys->unread) - used, "%s%s (%" PRIu64 ")",
+                       used == 0 ? "Tables that are not read (rows): " : ", ", name, row_count);
+        nsys->unread_count++;
+    }
+    return LAC_OK;
+}
+
+/* ---- all of it ---- */
+
+enum lac_status lac_nsys_read_target(struct lac_nsys *nsys, int64_t *ret_base_ns)
+{
+    static const char *const PROCESS[] = {"globalPid", "name", NULL};
+    static const char *const THREAD[] = {"globalTid", "nameId", NULL};
+    static const char *const CUDA[] = {"gpuId", "cudaId", NULL};
+    static const char *const GPU[] = {"id",          "cuDevice",     "name",         "smCount",
+                                      "totalMemory", "computeMajor", "computeMinor", NULL};
+    static const char *const START[] = {"utcEpochNs", NULL};
+    static const char *const PAIR[] = {"name", "value", NULL};
+    static const char *const SCHEMA[] = {"name", "type", NULL};
+    static const struct {
+        const char *table;
+        const char *const *columns;
+        enum lac_status (*on_row)(struct lac_nsys *nsys, const struct lac_nsys_rows *rows);
+    } TABLES[] = {
+        {"PROCESSES", PROCESS, on_process},
+        {"ThreadNames", THREAD, on_thread},
+        {"TARGET_INFO_CUDA_DEVICE", CUDA, on_cuda_device},
+        {"TARGET_INFO_GPU", GPU, on_gpu},
+        {"TARGET_INFO_SESSION_START_TIME", START, on_start},
+        {"TARGET_INFO_SYSTEM_ENV", PAIR, on_environment},
+        {"META_DATA_EXPORT", PAIR, on_export},
+        {"EXPORT_META_DATA", PAIR, on_export},
+    };
+    enum lac_status status = LAC_OK;
+    for (size_t i = 0; i < sizeof(TABLES) / sizeof(TABLES[0]) && status == LAC_OK; i++) {
+        status = lac_nsys_each(nsys, TABLES[i].table, TABLES[i].columns, false, TABLES[i].on_row);
+    }
+    if (status == LAC_OK) {
+        status = lac_nsys_each(nsys, LAC_NSYS_SCHEMA, SCHEMA, false, on_table);
+    }
+    if (status == LAC_OK && nsys->unread_count > 0) {
+        lac_model_report(nsys->model, LAC_REPORT_INFO, "tables_not_read", nsys->unread_count, 0,
+                         nsys->unread);
+    }
+    if (status == LAC_OK && nsys->metadata_used > 0) {
+        memcpy(nsys->metadata + nsys->metadata_used, "}}", 2);
+        status = lac_nsys_pass(nsys, lac_strings_intern(&nsys->model->strings, nsys->metadata,
+                                                        nsys->metadata_used + 2,
+                                                        &nsys->model->info.metadata));
+    }
+    *ret_base_ns = nsys->base_ns;
+    return status;
+}
