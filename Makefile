@@ -149,7 +149,7 @@ $(BUILD)/%.o: %.c
 INJECT_SRCS   := $(wildcard collector/inject/*.c)
 INJECT_CFLAGS := -std=c17 -D_GNU_SOURCE -iquote . -iquote collector/include -fPIC -fvisibility=hidden -fno-stack-protector \
                  $(filter-out -Wnull-dereference,$(WARN)) -O2 -g
-$(BUILD)/liblacuna.so: $(INJECT_SRCS) $(wildcard collector/inject/*.h collector/include/lacuna/*.h)
+$(BUILD)/liblacuna.so: $(INJECT_SRCS) $(wildcard collector/base/*.h collector/inject/*.h collector/include/lacuna/*.h)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(INJECT_CFLAGS) -shared -Wl,-z,nodelete -Wl,-z,defs -Wl,-soname,liblacuna.so $(INJECT_SRCS) -Wl,--no-as-needed -l:libpthread.so.0 -o $@
 
@@ -160,8 +160,8 @@ $(BUILD)/python/.stamp: collector/python/extension.c collector/python/python_abi
 	$(Q)rm -f $(@D)/*.py && cp collector/python/*.py $(@D)/ && touch $@
 
 # the launcher: dynamic, a C library and nothing else, its own entry point (collector/launch/start.S says why)
-NODE_SRCS := $(wildcard collector/base/*.c collector/launch/*.c)
-$(BUILD)/lacuna-node: $(NODE_SRCS) collector/launch/start.S collector/inject/old_symbols.h $(wildcard collector/base/*.h collector/launch/*.h collector/include/lacuna/*.h)
+NODE_SRCS := $(wildcard $(foreach room,base sample gather push launch,collector/$(room)/*.c))
+$(BUILD)/lacuna-node: $(NODE_SRCS) collector/launch/start.S collector/base/old_symbols.h $(wildcard collector/*/*.h collector/include/lacuna/*.h)
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(filter-out -fPIC,$(INJECT_CFLAGS)) -DLAC_VERSION='"$(VERSION)"' -fPIE -pie -nostartfiles collector/launch/start.S $(NODE_SRCS) -Wl,--no-as-needed -l:libpthread.so.0 -l:libdl.so.2 -o $@
 
@@ -173,7 +173,7 @@ $(BUILD)/stand_in/libcupti_stand_in.so: tests/stand_in/cupti_stand_in.c collecto
 # and for libnvidia-ml, of a driver with GPM and of an older one; each alone in a folder for LD_LIBRARY_PATH
 $(BUILD)/stand_in/nvml/libnvidia-ml.so.1: STAND_IN_FLAGS :=
 $(BUILD)/stand_in/nvml-old/libnvidia-ml.so.1: STAND_IN_FLAGS := -DWITHOUT_GPM
-$(BUILD)/stand_in/nvml/libnvidia-ml.so.1 $(BUILD)/stand_in/nvml-old/libnvidia-ml.so.1: tests/stand_in/nvml_stand_in.c collector/launch/nvml_abi.h
+$(BUILD)/stand_in/nvml/libnvidia-ml.so.1 $(BUILD)/stand_in/nvml-old/libnvidia-ml.so.1: tests/stand_in/nvml_stand_in.c collector/sample/nvml_abi.h
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(INJECT_CFLAGS) $(STAND_IN_FLAGS) -shared -Wl,-soname,libnvidia-ml.so.1 $< -o $@
 
@@ -233,7 +233,7 @@ $(BUILD)/bench/%: tests/bench/%.c $(BUILD)/libsupport.a $(BUILD)/libserver.a $(B
 # fuzzers: clang's libFuzzer over instrumented objects of their own; server/ code they need is named in FUZZ_SERVER_SRCS
 FUZZ_SERVER_SRCS := $(wildcard server/http/query.c server/http/framing.c server/store/*.c) server/ingest/upload_metadata.c server/api/tus_request.c
 FUZZ_CFLAGS := $(BASE_CFLAGS) -Wno-unused-command-line-argument -O1 -fsanitize=address,undefined -fno-sanitize-recover=all
-FUZZ_NODE_SRCS := $(filter-out %/node_main.c,$(wildcard collector/launch/*.c))
+FUZZ_NODE_SRCS := $(filter-out %/node_main.c,$(wildcard $(foreach room,sample gather push launch,collector/$(room)/*.c)))
 FUZZ_OBJS   := $(patsubst %.c,build/fuzz/%.o,$(ANALYSIS_SRCS) $(FUZZ_SERVER_SRCS) $(FUZZ_NODE_SRCS) $(SUPPORT_SRCS))
 HAVE_FUZZER  = $(shell find "$$($(CLANG) -print-resource-dir 2>/dev/null)/lib" -name 'libclang_rt.fuzzer*' 2>/dev/null | head -n 1)
 .PHONY: fuzzers have-fuzzer

@@ -1,6 +1,6 @@
+#include "collector/base/old_symbols.h"
 #include "collector/inject/cupti_abi.h"
 #include "collector/inject/gpu.h"
-#include "collector/inject/old_symbols.h"
 
 #include <dlfcn.h>
 #include <limits.h>

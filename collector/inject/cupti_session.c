@@ -1,7 +1,7 @@
+#include "collector/base/old_symbols.h"
 #include "collector/inject/cupti_abi.h"
 #include "collector/inject/cupti_graphs.h"
 #include "collector/inject/gpu.h"
-#include "collector/inject/old_symbols.h"
 #include "collector/inject/recorder.h"
 #include "lacuna/spool.h"
 

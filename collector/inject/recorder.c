@@ -1,6 +1,6 @@
 #include "collector/inject/recorder.h"
 
-#include "collector/inject/old_symbols.h"
+#include "collector/base/old_symbols.h"
 #include "lacuna/spool.h"
 
 #include <pthread.h>

@@ -1,4 +1,4 @@
-#include "collector/inject/old_symbols.h"
+#include "collector/base/old_symbols.h"
 #include "collector/inject/recorder.h"
 #include "collector/inject/secrets.h"
 #include "lacuna/spool.h"

@@ -1,6 +1,6 @@
-#include "collector/launch/gather.h"
+#include "collector/gather/gather.h"
+#include "collector/gather/spool_folder.h"
 #include "collector/launch/install.h"
-#include "collector/launch/spool_folder.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 #include "collector/launch/job.h"
 
-#include "collector/launch/entry.h"
+#include "collector/base/entry.h"
 #include "collector/launch/rescue.h"
 #include "collector/launch/signals.h"
 

@@ -1,8 +1,8 @@
 /* lacuna-node: the part of Lacuna that runs where people train. Needs a C library and nothing else.
  */
-#include "collector/launch/gather.h"
-#include "collector/launch/push.h"
+#include "collector/gather/gather.h"
 #include "collector/launch/run.h"
+#include "collector/push/push.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,20 +1,22 @@
 #include "collector/launch/run.h"
 
-#include "collector/launch/drain.h"
-#include "collector/launch/entry.h"
+#include "collector/base/entry.h"
+#include "collector/base/monotonic.h"
+#include "collector/base/progress_line.h"
+#include "collector/gather/drain.h"
+#include "collector/gather/spool_folder.h"
+#include "collector/gather/spool_owner.h"
 #include "collector/launch/install.h"
 #include "collector/launch/job.h"
 #include "collector/launch/output_folder.h"
 #include "collector/launch/plan.h"
-#include "collector/launch/push.h"
 #include "collector/launch/run_options.h"
-#include "collector/launch/sampler.h"
 #include "collector/launch/signals.h"
-#include "collector/launch/spool_folder.h"
-#include "collector/launch/spool_owner.h"
 #include "collector/launch/status_line.h"
 #include "collector/launch/terminal.h"
 #include "collector/launch/why_empty.h"
+#include "collector/push/push.h"
+#include "collector/sample/sampler.h"
 #include "lacuna/spool.h"
 
 #include <errno.h>
@@ -160,7 +162,7 @@ static void note_cost(struct recording *recording)
     lac_plan_cost(&recording->plan, text, sizeof(text));
     lac_sampler_note(recording->sampler, "recorder_cost", text);
     if (recording->plan.was_measured && !recording->options->quiet) {
-        lac_status_line_clear();
+        lac_progress_line_clear();
         (void)fprintf(stderr, "lacuna: recording costs %s\n", text);
     }
 }
@@ -174,7 +176,7 @@ static void end_recording(struct recording *recording, const char *why)
     lac_drain_round(recording->drain, true);
     note_cost(recording);
     if (!recording->options->quiet) {
-        lac_status_line_clear();
+        lac_progress_line_clear();
         (void)fprintf(stderr,
                       "\nlacuna: recording ended%s, the job goes on; Ctrl-C%s ends the job\n", why,
                       recording->interrupts > 0 ? " again" : " twice");
@@ -184,16 +186,16 @@ static void end_recording(struct recording *recording, const char *why)
 
 static uint64_t elapsed_ns(const struct recording *recording)
 {
-    return lac_status_now_ns() - recording->start_ns;
+    return lac_monotonic_ns() - recording->start_ns;
 }
 
 /* Sleeps and takes signals; where steps are compared, looks at them all the while. What needs an
  * answer ends it early. */
 static void rest(struct recording *recording, long ms)
 {
-    const uint64_t end_ns = lac_status_now_ns() + (uint64_t)ms * 1000000u;
+    const uint64_t end_ns = lac_monotonic_ns() + (uint64_t)ms * 1000000u;
 
-    for (uint64_t now_ns = 0; now_ns < end_ns; now_ns = lac_status_now_ns()) {
+    for (uint64_t now_ns = 0; now_ns < end_ns; now_ns = lac_monotonic_ns()) {
         const bool is_measuring = recording->goes_on && recording->plan.is_measuring;
         const unsigned interrupts = recording->interrupts;
         struct lac_signal signal;
@@ -302,16 +304,16 @@ static void follow(struct recording *recording)
 /* What CMD left behind may still be recorded: for a while that is waited for. */
 static void follow_rest(struct recording *recording)
 {
-    const uint64_t end_ns = lac_status_now_ns() + RECORDERS_WAIT_MS * UINT64_C(1000000);
+    const uint64_t end_ns = lac_monotonic_ns() + RECORDERS_WAIT_MS * UINT64_C(1000000);
     bool is_recorded = lac_spool_owner_is_recorded(recording->spool_folder);
 
-    while (is_recorded && !recording->is_hurried && lac_status_now_ns() < end_ns) {
+    while (is_recorded && !recording->is_hurried && lac_monotonic_ns() < end_ns) {
         rest(recording, ROUND_MS);
         (void)work(recording);
         is_recorded = lac_spool_owner_is_recorded(recording->spool_folder);
     }
     if (is_recorded && !recording->options->quiet) {
-        lac_status_line_clear();
+        lac_progress_line_clear();
         (void)fputs("lacuna: processes that the job left behind go on; they are recorded no "
                     "longer\n",
                     stderr);
@@ -320,7 +322,7 @@ static void follow_rest(struct recording *recording)
 
 static void begin_recording(struct recording *recording)
 {
-    recording->start_ns = lac_status_now_ns();
+    recording->start_ns = lac_monotonic_ns();
     recording->goes_on = true;
     lac_plan_begin(&recording->plan, recording->options);
     want(recording, recording->plan.wish);
@@ -353,7 +355,7 @@ static void conclude(struct recording *recording)
     const struct lac_run_options *const options = recording->options;
     const struct lac_drain_counts counts = lac_drain_counts(recording->drain);
 
-    lac_status_line_clear();
+    lac_progress_line_clear();
     if (counts.failed_writes > 0) {
         (void)fprintf(stderr,
                       "lacuna: %s could not take all of the recording, some of it is lost: is the "

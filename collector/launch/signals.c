@@ -1,6 +1,6 @@
 #include "collector/launch/signals.h"
 
-#include "collector/launch/entry.h"
+#include "collector/base/entry.h"
 
 #include <errno.h>
 #include <signal.h>

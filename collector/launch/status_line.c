@@ -1,32 +1,23 @@
 #include "collector/launch/status_line.h"
 
-#include "collector/launch/drain.h"
+#include "collector/base/progress_line.h"
+#include "collector/gather/drain.h"
 #include "collector/launch/plan.h"
 #include "collector/launch/run_options.h"
-#include "collector/launch/sampler.h"
+#include "collector/sample/sampler.h"
 #include "lacuna/spool.h"
 
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { SHOW_EVERY_MS = 1000 };
 
-static bool shown;
 static uint64_t shown_ms;
 static uint64_t shown_steps;
 static uint64_t shown_cpu_ns;
-
-uint64_t lac_status_now_ns(void)
-{
-    struct timespec time;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &time);
-    return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
-}
 
 static bool is_wanted(const struct lac_run_options *options)
 {
@@ -60,7 +51,7 @@ void lac_status_show(const struct lac_plan *plan, const struct lac_drain_counts 
     if (!is_wanted(options) || passed_ms < SHOW_EVERY_MS) {
         return;
     }
-    (void)fputs("\r\033[K", stderr);
+    lac_progress_line_begin();
     if (counts->steps > 0) {
         (void)fprintf(stderr, "step %" PRIu64 " - ", counts->steps);
     }
@@ -77,16 +68,7 @@ void lac_status_show(const struct lac_plan *plan, const struct lac_drain_counts 
                   counts->processes, (double)counts->bytes / 1e6, cost,
                   (double)(cpu_ns - shown_cpu_ns) / ((double)passed_ms * 1e4));
     (void)fflush(stderr);
-    shown = true;
     shown_ms = elapsed_ms;
     shown_steps = counts->steps;
     shown_cpu_ns = cpu_ns;
-}
-
-void lac_status_line_clear(void)
-{
-    if (shown) {
-        (void)fputs("\r\033[K", stderr);
-        shown = false;
-    }
 }

@@ -3,13 +3,11 @@
 
 /* What a person at a terminal sees of a recording while it goes on. Nothing when stderr is none. */
 
-#include "collector/launch/drain.h"
+#include "collector/gather/drain.h"
 #include "collector/launch/plan.h"
 #include "collector/launch/run_options.h"
 
 #include <stdint.h>
-
-uint64_t lac_status_now_ns(void);
 
 /** One line before the job starts: what will be recorded, and how much at most. */
 void lac_status_announce(const struct lac_plan *plan, const struct lac_run_options *options);
@@ -17,8 +15,5 @@ void lac_status_announce(const struct lac_plan *plan, const struct lac_run_optio
 /** The line in place, once a second. */
 void lac_status_show(const struct lac_plan *plan, const struct lac_drain_counts *counts,
                      uint64_t elapsed_ms, const struct lac_run_options *options);
-
-/** Take it away before something else is printed. */
-void lac_status_line_clear(void);
 
 #endif

@@ -1,8 +1,8 @@
 #include "collector/launch/terminal.h"
 
+#include "collector/base/progress_line.h"
 #include "collector/launch/job.h"
 #include "collector/launch/signals.h"
-#include "collector/launch/status_line.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -23,7 +23,7 @@ static void set_foreground(const struct lac_terminal *terminal, pid_t group)
 static void give(struct lac_terminal *terminal, const struct lac_job *job, bool is_quiet)
 {
     if (!terminal->is_given && !is_quiet) {
-        lac_status_line_clear();
+        lac_progress_line_clear();
         (void)fputs("lacuna: the job reads the terminal; from now on Ctrl-C goes to it\n", stderr);
     }
     terminal->is_given = true;

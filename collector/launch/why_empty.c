@@ -1,7 +1,7 @@
 #include "collector/launch/why_empty.h"
 
 #include "collector/base/terminal_text.h"
-#include "collector/launch/proc_files.h"
+#include "collector/sample/proc_files.h"
 
 #include <dirent.h>
 #include <errno.h>

@@ -2,8 +2,8 @@
  * _lacuna: what the Python hook calls to record. Each function is a few tens of ns; nothing here
  * raises: the job's own code never sees an exception of ours.
  */
+#include "collector/base/old_symbols.h"
 #include "collector/inject/api.h"
-#include "collector/inject/old_symbols.h"
 #include "collector/python/python_abi.h"
 
 #include <dlfcn.h>

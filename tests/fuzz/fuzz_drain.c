@@ -4,8 +4,8 @@
  * whole segments, its size is what is counted, and the work is bounded by the file's size.
  */
 
-#include "collector/launch/drain.h"
-#include "collector/launch/spool_bounds.h"
+#include "collector/gather/drain.h"
+#include "collector/gather/spool_bounds.h"
 #include "lacuna/spool.h"
 #include "tests/support/changing_spool.h"
 #include "tests/support/patched_spool.h"

@@ -6,7 +6,7 @@
 #include "analysis/import/import.h"
 #include "analysis/import/spool/spool_import.h"
 #include "analysis/model/model.h"
-#include "collector/launch/drain.h"
+#include "collector/gather/drain.h"
 #include "tests/support/patched_spool.h"
 
 #include <fcntl.h>

@@ -3,7 +3,7 @@
  * steers a terminal.
  */
 
-#include "collector/launch/gather.h"
+#include "collector/gather/gather.h"
 #include "tests/support/patched_spool.h"
 
 #include <stdbool.h>

@@ -20,7 +20,7 @@
  *
  * GPU I's figures are the constants below, plus I.
  */
-#include "collector/launch/nvml_abi.h"
+#include "collector/sample/nvml_abi.h"
 
 #include <stdio.h>
 #include <stdlib.h>

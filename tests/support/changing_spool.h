@@ -3,13 +3,13 @@
 
 /*
  * A spool whose process changes it between any two looks of whoever drains it: the functions of
- * collector/launch/shared_spool.h over bytes of ours. After each of them the changes that are due
+ * collector/gather/shared_spool.h over bytes of ours. After each of them the changes that are due
  * are made, so that what happens is the same every time. To be included once in a program: it
  * defines those functions, and the linker then takes no others.
  */
 
-#include "collector/launch/shared_spool.h"
-#include "collector/launch/spool_bounds.h"
+#include "collector/gather/shared_spool.h"
+#include "collector/gather/spool_bounds.h"
 #include "lacuna/spool.h"
 
 #include <errno.h>

@@ -29,7 +29,7 @@ alone() { # name, entry points, sources...
     dropped "$build/$name.log" | grep -E "$own" >>"$build/all.txt" || true
 }
 : >"$build/node.txt"
-alone node '' collector/launch/*.c
+alone node '' collector/base/*.c collector/sample/*.c collector/gather/*.c collector/push/*.c collector/launch/*.c
 alone liblacuna.so '' -shared -fPIC -fvisibility=hidden collector/inject/*.c
 
 sort "$build/all.txt" | uniq | while read -r name; do

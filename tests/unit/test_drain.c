@@ -1,5 +1,5 @@
 /* A spool whose process scribbles on it while it is drained (tests/support/changing_spool.h). */
-#include "collector/launch/drain.h"
+#include "collector/gather/drain.h"
 #include "lacuna/spool.h"
 #include "tests/support/changing_spool.h"
 

@@ -1,5 +1,5 @@
 /* Which cores are beside the GPUs, from a folder that looks like the kernel's. */
-#include "collector/launch/gpu_cores.h"
+#include "collector/sample/gpu_cores.h"
 #include "tests/support/check_main.h"
 
 #include <check.h>

@@ -3,7 +3,7 @@
  * that sleep and that write, and the facts about the host.
  */
 #include "collector/include/lacuna/spool.h"
-#include "collector/launch/sample_spool.h"
+#include "collector/sample/sample_spool.h"
 #include "tests/support/check_main.h"
 #include "tests/support/recorded_job.h"
 

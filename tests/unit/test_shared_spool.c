@@ -1,5 +1,5 @@
 /* A spool in a real file that its process cuts off, replaces or damages. */
-#include "collector/launch/shared_spool.h"
+#include "collector/gather/shared_spool.h"
 #include "lacuna/spool.h"
 #include "tests/support/made_spool.h"
 

@@ -1,0 +1,74 @@
+#ifndef LAC_COLLECTOR_GATHER_DRAIN_H
+#define LAC_COLLECTOR_GATHER_DRAIN_H
+
+/*
+ * Moves what the recorded processes have written from their spools into the output folder while
+ * they run, and hands emptied segments back to them: their disk use stays bounded, and they write
+ * into pages that are already there.
+ *
+ *   seen -> draining (names first, then full segments) -> (process gone) moved whole, removed
+ *
+ * An output file is a spool itself (collector/FORMAT.md), so whatever was moved is readable at
+ * once. The processes may write anything into their spools at any time: what is read there is
+ * copied once and checked (shared_spool.h). Descriptors are bounded by the limit of open files:
+ * where there are more processes than that they take turns, and one that has ended and is moved
+ * costs nothing more.
+ */
+
+#include "lacuna/spool.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct lac_drain;
+
+struct lac_drain_counts {
+    uint64_t processes;     /**< spools seen */
+    uint64_t segments;      /**< moved */
+    uint64_t bytes;         /**< of the files in the output folder, as `ls` shows them */
+    uint64_t dropped;       /**< events that the recorders could not keep */
+    uint64_t steps;         /**< training steps that the furthest process has ended */
+    uint64_t failed_writes; /**< segments left in place because the output could not take them */
+    uint64_t unopened;      /**< spools that the last final round could not open */
+    uint64_t damaged;       /**< files named so that are no spools, in the last final round */
+    bool is_full;           /**< the limit does not allow more events */
+};
+
+/** @return NULL when out of memory. Both paths are borrowed for the drain's life. */
+struct lac_drain *lac_drain_create(const char *spool_folder, const char *output_folder);
+/** Removes the spools of which the last final round left nothing behind, unless it gathered. */
+void lac_drain_destroy(struct lac_drain *drain);
+
+/**
+ * One round over all spools. `final`: also what is not full, as no process writes any more. The
+ * first one raises this process's soft limit of open files to the hard one: start the job before.
+ */
+void lac_drain_round(struct lac_drain *drain, bool final);
+
+/** Only look how many steps have ended: cheap enough for every millisecond. @return that */
+uint64_t lac_drain_steps(struct lac_drain *drain);
+
+/** The files never become larger than this, all together; 0: no limit. A sixteenth of it is kept
+ * for names. Events that find no room are counted as dropped. */
+void lac_drain_limit(struct lac_drain *drain, uint64_t limit_bytes);
+/** Bytes of files in the output folder that others write: they count, too. */
+void lac_drain_others(struct lac_drain *drain, uint64_t bytes);
+
+/** All that is there now, once, without telling the processes anything. */
+void lac_drain_gather(struct lac_drain *drain);
+
+/**
+ * Add what the job's own profiler wrote (the hook left notes of it) to the output, as
+ * "torch-profiler-<pid>-<n>.json[.gz]". What is gone or does not fit is told on stderr.
+ */
+void lac_drain_exports(struct lac_drain *drain);
+
+/** Tell every recorded process, also those that come later, what to do. */
+void lac_drain_want(struct lac_drain *drain, enum lac_spool_stop wish);
+
+struct lac_drain_counts lac_drain_counts(const struct lac_drain *drain);
+
+/** Say on stderr what the last final round could not open, if anything: "who: ...". */
+void lac_drain_say_missing(const struct lac_drain *drain, const char *who);
+
+#endif

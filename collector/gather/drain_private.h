@@ -1,0 +1,95 @@
+#ifndef LAC_COLLECTOR_GATHER_DRAIN_PRIVATE_H
+#define LAC_COLLECTOR_GATHER_DRAIN_PRIVATE_H
+
+/* What drain*.c share. */
+
+#include "collector/gather/drain.h"
+#include "collector/gather/shared_spool.h"
+#include "lacuna/spool.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { LAC_DRAIN_BUCKETS = 1024, LAC_DRAIN_BUFFER_BYTES = 1 << 18 };
+
+/* Where a segment of the spool goes in the output, and how much of it has gone there. */
+struct lac_drain_place {
+    int64_t output_index; /* NO_INDEX: nowhere yet; LOST_INDEX: it did not fit */
+    uint64_t opened;   /* ticks when the segment that was moved there was: a reused one differs */
+    uint64_t given_at; /* place in the ring, when handed back */
+    bool moved;        /* whole; only a new life of the segment changes that */
+    bool handed_back;  /* for reuse; else the ring was full */
+    bool has_names;
+    bool is_due; /* this round moves it */
+};
+
+/* The spool of one process. */
+struct lac_drain_source {
+    char name[128];
+    char output_name[136];
+    struct lac_shared_spool spool; /* open only during its turn where there are very many */
+    int output_fd;                 /* -1 likewise */
+    uint32_t segment_bytes;        /* as it was when the spool was first seen */
+    int32_t pid;
+    bool can_end;     /* it is in our pid namespace: we see when it ends */
+    bool is_complete; /* moved by the last round, nothing failed */
+    struct lac_drain_place *places;
+    size_t place_count;
+    uint64_t output_segments;
+    uint64_t ring_tail;
+    uint64_t dropped; /* as last seen */
+    uint64_t next_look_ns;
+    uint64_t next_refresh_ns;
+    struct lac_drain_source *next;        /* all */
+    struct lac_drain_source *next_bucket; /* of the same hash */
+};
+
+struct lac_drain {
+    const char *spool_folder;
+    const char *output_folder;
+    struct lac_drain_source *sources; /* of processes that may still write */
+    struct lac_drain_source *buckets[LAC_DRAIN_BUCKETS];
+    size_t source_count;
+    size_t open_count;
+    size_t open_max;
+    char pid_namespace[32]; /* ours; "": not known */
+    uint8_t *buffer;
+    size_t buffer_bytes; /* at least LAC_DRAIN_BUFFER_BYTES, and a segment of each source */
+    struct lac_drain_counts counts;
+    enum lac_spool_stop wish;
+    uint64_t limit_bytes;
+    uint64_t others_bytes;     /* of files that others write */
+    uint64_t lost_events;      /* in segments that did not fit */
+    uint64_t ended_dropped;    /* of processes that have ended */
+    uint64_t looked_at_ns;     /* when the folder was read last */
+    int64_t folder_changed_ns; /* its time of change then */
+    int open_error;            /* why a spool could not be opened; 0: all could */
+    bool looks_again;          /* something in the folder was not a spool yet */
+    bool only_looks;           /* the processes are not ours to tell */
+};
+
+/** a + b, or the largest number. */
+static inline uint64_t lac_drain_sum(uint64_t a, uint64_t b)
+{
+    return a + b < a ? UINT64_MAX : a + b;
+}
+
+/** Room for the segment in the limit? Names may use what events may not. */
+bool lac_drain_fits(const struct lac_drain *drain, const struct lac_drain_source *source,
+                    enum lac_segment_kind kind);
+
+/** The output's header, for a source that was just opened. @return false: it cannot be written */
+bool lac_drain_begin(const struct lac_drain_source *source, const struct lac_spool_header *header);
+
+/**
+ * Move what is there, of an open source.
+ *
+ * @param final also what is not full: no process writes any more, or none of it will be moved later
+ * @param refreshes also what is half filled, should we not live to the end
+ * @return whether anything was moved
+ */
+bool lac_drain_move(struct lac_drain *drain, struct lac_drain_source *source, bool final,
+                    bool refreshes);
+
+#endif

@@ -1,0 +1,130 @@
+#include "collector/gather/gather.h"
+
+#include "collector/gather/drain.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+static const char help[] =
+    "usage: lacuna gather DIR [-o OUT]\n"
+    "\n"
+    "Copies the spools in DIR, which processes wrote that had the variables of `lacuna env` but\n"
+    "no `lacuna run` above them, into OUT (default: ./gathered-TIME.lacuna), without what was\n"
+    "allocated and never filled. Processes may still be running: gather again later for the "
+    "rest.\n";
+
+static int usage(const char *problem)
+{
+    (void)fprintf(stderr, "lacuna gather: %s (lacuna gather --help)\n", problem);
+    return 2;
+}
+
+static bool is_folder(const char *path)
+{
+    DIR *const folder = opendir(path);
+
+    return folder != NULL && closedir(folder) == 0;
+}
+
+static void default_output(char *out, size_t capacity)
+{
+    const time_t now = time(NULL);
+    struct tm parts;
+    char stamp[32] = "";
+
+    if (localtime_r(&now, &parts) != NULL) {
+        (void)strftime(stamp, sizeof(stamp), "%Y%m%d-%H%M%S", &parts);
+    }
+    (void)snprintf(out, capacity, "gathered-%s.lacuna", stamp);
+}
+
+static int gather(const char *from, const char *to)
+{
+    struct lac_drain *const drain = lac_drain_create(from, to);
+    struct lac_drain_counts counts;
+
+    if (drain == NULL) {
+        (void)fprintf(stderr, "lacuna gather: no memory\n");
+        return 1;
+    }
+    lac_drain_gather(drain);
+    lac_drain_exports(drain);
+    counts = lac_drain_counts(drain);
+    lac_drain_say_missing(drain, "lacuna gather");
+    lac_drain_destroy(drain);
+    if (counts.failed_writes > 0) {
+        (void)fprintf(stderr, "lacuna gather: %s could not take all of it: %s\n", to,
+                      strerror(errno));
+        return 1;
+    }
+    if (counts.processes == 0) {
+        (void)fprintf(stderr,
+                      "lacuna gather: no spool in %s: did LACUNA_SPOOL name this folder inside "
+                      "the job, and was it mounted there?\n",
+                      from);
+        return 1;
+    }
+    (void)printf("%s: %llu processes, %.1f MB\n", to, (unsigned long long)counts.processes,
+                 (double)counts.bytes / 1e6);
+    if (counts.dropped > 0) {
+        (void)fprintf(stderr,
+                      "lacuna gather: %llu events were not recorded (no space, or the limit "
+                      "LACUNA_SPOOL_LIMIT)\n",
+                      (unsigned long long)counts.dropped);
+    }
+    return 0;
+}
+
+int lac_gather_command(int argc, char **argv)
+{
+    const char *from = NULL;
+    const char *to = NULL;
+    char *first;
+    char *second;
+    char output[256];
+    bool same;
+
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+            (void)fputs(help, stdout);
+            return 0;
+        }
+        if (strcmp(argv[i], "-o") == 0 && i + 1 < argc) {
+            to = argv[++i];
+        } else if (argv[i][0] == '-' || from != NULL) {
+            return usage(from != NULL ? "one folder at a time" : "unknown option");
+        } else {
+            from = argv[i];
+        }
+    }
+    if (from == NULL) {
+        return usage("which folder?");
+    }
+    if (!is_folder(from)) {
+        (void)fprintf(stderr, "lacuna gather: %s is no folder\n", from);
+        return 1;
+    }
+    if (to == NULL) {
+        default_output(output, sizeof(output));
+        to = output;
+    }
+    if (mkdir(to, 0700) != 0 && errno != EEXIST) {
+        (void)fprintf(stderr, "lacuna gather: cannot make %s: %s\n", to, strerror(errno));
+        return 1;
+    }
+    first = realpath(from, NULL);
+    second = realpath(to, NULL);
+    same = first != NULL && second != NULL && strcmp(first, second) == 0;
+    free(first);
+    free(second);
+    if (same) {
+        return usage("the folder cannot be gathered into itself");
+    }
+    return gather(from, to);
+}

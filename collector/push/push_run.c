@@ -1,0 +1,185 @@
+/* What `run --server` does beside a job and behind it. */
+
+#include "collector/base/old_symbols.h" /* IWYU pragma: keep */
+#include "collector/push/http_client.h"
+#include "collector/push/push.h"
+#include "collector/push/push_stream.h"
+#include "collector/push/push_upload.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+
+enum {
+    LOOK_EVERY_MS = 2000,
+    SLICE_MS = 50,
+    TRIES_MAX = 12,      /* behind the job, in a row without a byte more */
+    FIRST_TRIES_MAX = 4, /* when the server was never reached */
+    POLITENESS = 10,
+};
+
+enum wish { GO_ON, FINISH, DROP };
+
+struct lac_push_run {
+    const struct lac_push_target *target;
+    const char *folder;
+    struct lac_http *http;
+    char problem[200];
+    struct lac_push_stream *stream;
+    enum lac_push_stream_answer answer;
+    int wish; /* enum wish, set by the other thread */
+    pthread_t thread;
+    bool has_thread;
+};
+
+static enum wish wish_of(const struct lac_push_run *run)
+{
+    return (enum wish)__atomic_load_n(&run->wish, __ATOMIC_ACQUIRE);
+}
+
+static void rest(const struct lac_push_run *run, long ms, enum wish until_other_than)
+{
+    for (long slept_ms = 0; slept_ms < ms && wish_of(run) == until_other_than;
+         slept_ms += SLICE_MS) {
+        lac_push_sleep_ms(SLICE_MS);
+    }
+}
+
+/* While the job runs: as long as it takes. */
+static bool follow(struct lac_push_run *run)
+{
+    while (wish_of(run) == GO_ON) {
+        run->answer = lac_push_stream_step(run->stream, false);
+        if (run->answer == LAC_STREAM_REFUSED || run->answer == LAC_STREAM_UNSUPPORTED) {
+            return false;
+        }
+        if (run->answer == LAC_STREAM_WAIT) {
+            rest(run, LOOK_EVERY_MS, GO_ON);
+        } else if (run->answer == LAC_STREAM_AWAY) {
+            rest(run, lac_push_pause_ms(lac_push_stream_tries(run->stream)), GO_ON);
+        }
+    }
+    return true;
+}
+
+/* Behind it: what is left, with as much patience as `push` has. */
+static void finish(struct lac_push_run *run)
+{
+    lac_push_stream_forgive(run->stream);
+    do {
+        run->answer = lac_push_stream_step(run->stream, true);
+        if (run->answer == LAC_STREAM_AWAY) {
+            const unsigned tries = lac_push_stream_tries(run->stream);
+
+            if (tries >= (lac_push_stream_was_reached(run->stream) ? TRIES_MAX : FIRST_TRIES_MAX)) {
+                lac_push_stream_give_up(run->stream);
+                return;
+            }
+            rest(run, lac_push_pause_ms(tries), FINISH);
+        }
+    } while (run->answer == LAC_STREAM_SENT || run->answer == LAC_STREAM_AWAY);
+}
+
+static void *stream_all(void *context)
+{
+    struct lac_push_run *const run = context;
+
+    (void)setpriority(PRIO_PROCESS, 0, POLITENESS); /* of this thread: the job goes first */
+    run->answer = LAC_STREAM_REFUSED;
+    run->http = lac_http_open(run->problem, sizeof(run->problem));
+    if (run->http == NULL) {
+        return NULL;
+    }
+    run->stream = lac_push_stream_create(run->http, run->target, run->folder);
+    if (run->stream == NULL) {
+        (void)fprintf(stderr, "lacuna push: %s: out of memory\n", run->folder);
+    } else if (follow(run) && wish_of(run) == FINISH) {
+        finish(run);
+    }
+    return NULL;
+}
+
+struct lac_push_run *lac_push_run_begin(const struct lac_push_target *target, const char *folder)
+{
+    struct lac_push_run *const run = calloc(1, sizeof(*run));
+    sigset_t all;
+    sigset_t before;
+
+    if (run == NULL) {
+        return NULL;
+    }
+    run->target = target;
+    run->folder = folder;
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are the main thread's */
+    run->has_thread = pthread_create(&run->thread, NULL, stream_all, run) == 0;
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return run;
+}
+
+/* To a server that does not know uploads that grow. */
+static bool send_whole(struct lac_push_run *run, char *url, size_t capacity)
+{
+    struct lac_push_clock clock = {0};
+
+    lac_push_probe(run->http, run->target, &clock);
+    return lac_push_path(run->http, run->target, run->folder, NULL, &clock, url, capacity);
+}
+
+static void say_option(const char *option, const char *value)
+{
+    if (value != NULL && value[0] != '\0') {
+        (void)fprintf(stderr, "%s%s", option, value);
+    }
+}
+
+static void conclude(struct lac_push_run *run)
+{
+    char url[640];
+    bool is_sent = run->answer == LAC_STREAM_DONE;
+
+    if (run->http == NULL) {
+        (void)fprintf(stderr, "lacuna: %s; the recording stays in %s\n", run->problem, run->folder);
+        lac_push_explain(run->target, run->folder);
+        return;
+    }
+    if (is_sent) {
+        (void)snprintf(url, sizeof(url), "%s/t/%s", run->target->server,
+                       lac_push_stream_trace(run->stream));
+    } else if (run->answer == LAC_STREAM_UNSUPPORTED) {
+        is_sent = send_whole(run, url, sizeof(url));
+    }
+    if (!is_sent) {
+        (void)fprintf(stderr,
+                      "lacuna: the recording stays in %s; to go on: lacuna push %s --server %s",
+                      run->folder, run->folder, run->target->server);
+        say_option(" --token-file ", run->target->token_file);
+        say_option(" --project ", run->target->project);
+        say_option(" --run ", run->target->run);
+        (void)fputc('\n', stderr);
+    } else if (!run->target->is_quiet) {
+        (void)fprintf(stderr, "lacuna: %s\n", url);
+    }
+}
+
+void lac_push_run_end(struct lac_push_run *run, bool is_wanted)
+{
+    if (run == NULL) {
+        return;
+    }
+    __atomic_store_n(&run->wish, is_wanted ? FINISH : DROP, __ATOMIC_RELEASE);
+    if (run->has_thread) {
+        (void)pthread_join(run->thread, NULL);
+    } else {
+        (void)stream_all(run);
+    }
+    if (is_wanted) {
+        conclude(run);
+    }
+    lac_push_stream_destroy(run->stream);
+    lac_http_close(run->http);
+    free(run);
+}

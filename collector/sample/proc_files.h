@@ -1,0 +1,56 @@
+#ifndef LAC_COLLECTOR_SAMPLE_PROC_FILES_H
+#define LAC_COLLECTOR_SAMPLE_PROC_FILES_H
+
+/* What /proc and the cgroup files say, without ever failing: what is not there reads as 0. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/** Whole small file into `out`, NUL-terminated. @return bytes read, 0 when it cannot be read */
+size_t lac_proc_read(const char *path, char *out, size_t capacity);
+
+/** The number behind `key` and blanks or a colon at the start of a line; `otherwise` when absent.
+ */
+uint64_t lac_proc_number(const char *text, const char *key, uint64_t otherwise);
+
+/** Counters of one thread, since its start. */
+struct lac_thread_counters {
+    uint64_t run_ns;  /**< on a core */
+    uint64_t wait_ns; /**< ready, but no core was free */
+    uint64_t system_ticks;
+    uint64_t user_ticks;
+    uint64_t minor_faults;
+    uint64_t major_faults;
+    uint64_t voluntary;
+    uint64_t involuntary;
+    char state; /**< as /proc prints it: R S D T Z ... */
+    int32_t parent_pid;
+    char name[17];
+};
+
+/** @return false when the thread is gone */
+bool lac_proc_thread(int32_t pid, int32_t tid, struct lac_thread_counters *ret);
+
+/** Parent of a process and its name; false when it is gone. */
+bool lac_proc_parent(int32_t pid, int32_t *ret_parent, char *name, size_t capacity);
+
+/** When a process began, in ticks since boot: with its number that names it for good. @return 0
+ * when it is gone, or has ended and nobody has asked for its status */
+uint64_t lac_proc_start_ticks(int32_t pid);
+
+struct lac_throttling {
+    uint64_t periods;
+    uint64_t throttled_periods;
+    uint64_t throttled_ns;
+};
+
+/** Of this process's cgroup, version 1 or 2. @return false when the host does not tell */
+bool lac_proc_throttling(struct lac_throttling *ret);
+
+/** CPU quota of this process's cgroup in cores; 0 none. */
+double lac_proc_cpu_quota(void);
+/** Memory limit of this process's cgroup in bytes; 0 none. */
+uint64_t lac_proc_memory_limit(void);
+
+#endif

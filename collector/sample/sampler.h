@@ -1,0 +1,40 @@
+#ifndef LAC_COLLECTOR_SAMPLE_SAMPLER_H
+#define LAC_COLLECTOR_SAMPLE_SAMPLER_H
+
+/*
+ * Samples of the job's threads, of this host and of its GPUs, ten times a second, into a spool of
+ * the launcher's own:
+ *
+ *   every launcher                 threads and processes of its own job
+ *   the first launcher of a user   GPUs and throttling, which all jobs of the host share
+ *
+ * A round that costs more than a fiftieth of the time between rounds makes them rarer, down to one
+ * a second.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct lac_sampler;
+
+/** Records the host's facts at once. @return NULL when its spool cannot be made; nothing is sampled
+ * then */
+struct lac_sampler *lac_sampler_create(const char *folder);
+void lac_sampler_destroy(struct lac_sampler *sampler);
+
+/** Take samples of the processes below this one if it is time to. */
+void lac_sampler_round(struct lac_sampler *sampler);
+
+/** A fact that belongs beside those of the host, "key", "value". */
+void lac_sampler_note(struct lac_sampler *sampler, const char *key, const char *value);
+
+/** Whether ranges are recorded from now on. Steps in which they were not say nothing. */
+void lac_sampler_recording(struct lac_sampler *sampler, bool is_on);
+
+/** Of its spool, as `ls` shows it. */
+uint64_t lac_sampler_bytes(const struct lac_sampler *sampler);
+
+/** CPU time that this process has used, in ns. */
+uint64_t lac_sampler_own_cpu_ns(void);
+
+#endif
