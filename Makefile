@@ -231,7 +231,7 @@ $(BUILD)/bench/%: tests/bench/%.c $(BUILD)/libsupport.a $(BUILD)/libserver.a $(B
 	$(Q)$(CC) $(ALL_CFLAGS) $(filter %.c %.a,$^) $(SERVER_LIBS) -o $@
 
 # fuzzers: clang's libFuzzer over instrumented objects of their own; server/ code they need is named in FUZZ_SERVER_SRCS
-FUZZ_SERVER_SRCS := $(wildcard server/http/query.c server/http/framing.c server/store/*.c) server/ingest/upload_metadata.c server/api/tus_request.c
+FUZZ_SERVER_SRCS := $(wildcard server/http/query.c server/http/framing.c server/store/*.c server/store/trace/*.c server/base/buffer.c) server/ingest/upload_metadata.c server/api/tus_request.c
 FUZZ_CFLAGS := $(BASE_CFLAGS) -Wno-unused-command-line-argument -O1 -fsanitize=address,undefined -fno-sanitize-recover=all
 FUZZ_NODE_SRCS := $(filter-out %/node_main.c,$(wildcard $(foreach room,sample gather push launch,collector/$(room)/*.c)))
 FUZZ_OBJS   := $(patsubst %.c,build/fuzz/%.o,$(ANALYSIS_SRCS) $(FUZZ_SERVER_SRCS) $(FUZZ_NODE_SRCS) $(SUPPORT_SRCS))

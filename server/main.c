@@ -1,4 +1,4 @@
-#include "server/commands.h"
+#include "server/cli/commands.h"
 
 #include <signal.h>
 #include <stdio.h>

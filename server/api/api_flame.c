@@ -2,12 +2,12 @@
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "server/api/app.h"
-#include "server/api/flame_json.h"
-#include "server/http/buffer.h"
+#include "server/base/buffer.h"
 #include "server/http/query.h"
 #include "server/http/request.h"
+#include "server/json/flame_json.h"
 #include "server/store/store.h"
-#include "server/store/trace_file.h"
+#include "server/store/trace/trace_file.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,7 +3,7 @@
 #include "server/http/query.h"
 #include "server/http/request.h"
 #include "server/store/store.h"
-#include "server/store/trace_file.h"
+#include "server/store/trace/trace_file.h"
 
 #include <inttypes.h>
 #include <stdint.h>

@@ -6,16 +6,16 @@
 #include "analysis/diagnose/ranks/ranks.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
-#include "server/api/analysis_json.h"
 #include "server/api/app.h"
 #include "server/api/document_cache.h"
-#include "server/api/json_out.h"
 #include "server/api/run_ranks.h"
-#include "server/http/buffer.h"
+#include "server/base/buffer.h"
 #include "server/http/query.h"
 #include "server/http/request.h"
+#include "server/json/analysis_json.h"
+#include "server/json/json_out.h"
 #include "server/store/store.h"
-#include "server/store/trace_file.h"
+#include "server/store/trace/trace_file.h"
 
 #include <inttypes.h>
 #include <stdint.h>

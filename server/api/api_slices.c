@@ -3,12 +3,12 @@
 #include "analysis/model/status.h"
 #include "analysis/model/strings.h"
 #include "server/api/app.h"
-#include "server/api/json_out.h"
-#include "server/http/buffer.h"
+#include "server/base/buffer.h"
 #include "server/http/query.h"
 #include "server/http/request.h"
+#include "server/json/json_out.h"
 #include "server/store/store.h"
-#include "server/store/trace_file.h"
+#include "server/store/trace/trace_file.h"
 
 #include <inttypes.h>
 #include <json-c/json.h>

@@ -2,11 +2,11 @@
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "server/api/app.h"
-#include "server/api/json_out.h"
 #include "server/http/query.h"
 #include "server/http/request.h"
+#include "server/json/json_out.h"
 #include "server/store/store.h"
-#include "server/store/trace_file.h"
+#include "server/store/trace/trace_file.h"
 
 #include <stdint.h>
 #include <string.h>

@@ -5,10 +5,10 @@
  */
 #include "analysis/model/status.h"
 #include "server/api/app.h"
-#include "server/api/json_out.h"
 #include "server/api/tus_request.h"
 #include "server/http/request.h"
 #include "server/ingest/resumable.h"
+#include "server/json/json_out.h"
 
 #include <inttypes.h>
 #include <stdint.h>

@@ -12,7 +12,7 @@
 #include "server/ingest/ingest.h"
 #include "server/ingest/resumable.h"
 #include "server/store/store.h"
-#include "server/store/trace_file.h"
+#include "server/store/trace/trace_file.h"
 
 struct lac_document_cache;
 

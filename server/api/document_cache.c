@@ -1,6 +1,6 @@
 #include "server/api/document_cache.h"
 
-#include "server/http/buffer.h"
+#include "server/base/buffer.h"
 
 #include <pthread.h>
 #include <stdint.h>

@@ -8,7 +8,7 @@
  * first. Thread-safe.
  */
 
-#include "server/http/buffer.h"
+#include "server/base/buffer.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 #include "server/api/app.h"
-#include "server/http/buffer.h"
+#include "server/base/buffer.h"
 #include "server/http/request.h"
 
 #include <stddef.h>

@@ -2,12 +2,12 @@
 #include "analysis/model/args.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
+#include "server/base/buffer.h"
 #include "server/export/export_forms.h"
 #include "server/export/export_out.h"
-#include "server/export/json_members.h"
 #include "server/export/redact.h"
 #include "server/export/report.h"
-#include "server/http/buffer.h"
+#include "server/json/json_members.h"
 
 #include <inttypes.h>
 #include <math.h>

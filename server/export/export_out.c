@@ -1,7 +1,7 @@
 #include "server/export/export_out.h"
 
 #include "analysis/model/status.h"
-#include "server/http/buffer.h"
+#include "server/base/buffer.h"
 
 #include <stddef.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
 
 /* Where the large exports go: a buffer that empties itself into a file. */
 
-#include "server/http/buffer.h"
+#include "server/base/buffer.h"
 
 #include <stdbool.h>
 #include <stdio.h>

@@ -5,11 +5,11 @@
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "collector/base/terminal_text.h"
+#include "server/base/buffer.h"
 #include "server/export/export_forms.h"
 #include "server/export/export_out.h"
 #include "server/export/redact.h"
 #include "server/export/report.h"
-#include "server/http/buffer.h"
 
 #include <inttypes.h>
 #include <stdint.h>

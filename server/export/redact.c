@@ -2,7 +2,7 @@
 
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
-#include "server/http/buffer.h"
+#include "server/base/buffer.h"
 
 #include <ctype.h>
 #include <stdint.h>

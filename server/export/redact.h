@@ -8,7 +8,7 @@
  */
 
 #include "analysis/model/model.h"
-#include "server/http/buffer.h"
+#include "server/base/buffer.h"
 
 #include <stdbool.h>
 #include <stdint.h>

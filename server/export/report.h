@@ -9,8 +9,8 @@
 
 #include "analysis/diagnose/result/analysis.h"
 #include "analysis/model/model.h"
+#include "server/base/buffer.h"
 #include "server/export/redact.h"
-#include "server/http/buffer.h"
 
 /** What a report is made of. Borrowed. */
 struct lac_report_source {

@@ -6,11 +6,11 @@
 #include "analysis/diagnose/result/texts.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
+#include "server/base/buffer.h"
 #include "server/export/redact.h"
 #include "server/export/report.h"
 #include "server/export/report_private.h"
-#include "server/http/buffer.h"
-#include "server/text_page.h"
+#include "server/export/text_page.h"
 
 #include <math.h>
 #include <stdint.h>

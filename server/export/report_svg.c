@@ -9,10 +9,10 @@
 #include "analysis/flame/flame.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
+#include "server/base/buffer.h"
 #include "server/export/redact.h"
 #include "server/export/report.h"
 #include "server/export/report_private.h"
-#include "server/http/buffer.h"
 
 #include <stdint.h>
 #include <stdio.h>

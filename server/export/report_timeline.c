@@ -8,10 +8,10 @@
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "analysis/model/strings.h"
+#include "server/base/buffer.h"
 #include "server/export/redact.h"
 #include "server/export/report.h"
 #include "server/export/report_private.h"
-#include "server/http/buffer.h"
 
 #include <math.h>
 #include <stdint.h>

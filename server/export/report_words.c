@@ -7,10 +7,10 @@
 #include "analysis/diagnose/result/texts.h"
 #include "analysis/model/model.h"
 #include "analysis/model/strings.h"
+#include "server/base/buffer.h"
 #include "server/export/redact.h"
 #include "server/export/report.h"
 #include "server/export/report_private.h"
-#include "server/http/buffer.h"
 
 #include <math.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 #include "analysis/model/status.h"
-#include "server/http/buffer.h"
+#include "server/base/buffer.h"
 #include "server/http/metrics.h"
 #include "server/http/places.h"
 #include "server/http/server_private.h"

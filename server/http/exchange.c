@@ -8,14 +8,14 @@
  * While WORKING the connection is suspended, so libmicrohttpd leaves it alone.
  */
 #include "analysis/model/status.h"
-#include "server/http/buffer.h"
+#include "server/base/buffer.h"
+#include "server/base/log.h"
 #include "server/http/metrics.h"
 #include "server/http/places.h"
 #include "server/http/pool.h"
 #include "server/http/query.h"
 #include "server/http/request.h"
 #include "server/http/server_private.h"
-#include "server/log.h"
 
 #include <arpa/inet.h>
 #include <assert.h>

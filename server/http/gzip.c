@@ -1,7 +1,7 @@
 #include "server/http/gzip.h"
 
 #include "analysis/model/status.h"
-#include "server/http/buffer.h"
+#include "server/base/buffer.h"
 
 #include <isa-l/igzip_lib.h>
 #include <stdint.h>

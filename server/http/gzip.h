@@ -2,7 +2,7 @@
 #define LAC_SERVER_HTTP_GZIP_H
 
 #include "analysis/model/status.h"
-#include "server/http/buffer.h"
+#include "server/base/buffer.h"
 
 #include <stddef.h>
 

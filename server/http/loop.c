@@ -4,10 +4,10 @@
  * MHD_run() asks with timeout 0, so that cannot happen. That is why we drive the daemon.
  */
 #include "analysis/model/status.h"
+#include "server/base/log.h"
 #include "server/http/places.h"
 #include "server/http/server.h"
 #include "server/http/server_private.h"
-#include "server/log.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -6,7 +6,7 @@
  */
 
 #include "analysis/model/status.h"
-#include "server/http/buffer.h"
+#include "server/base/buffer.h"
 #include "server/http/request.h"
 
 #include <stdint.h>

@@ -1,5 +1,5 @@
 #include "analysis/model/status.h"
-#include "server/http/buffer.h"
+#include "server/base/buffer.h"
 #include "server/http/gzip.h"
 #include "server/http/metrics.h"
 #include "server/http/request.h"

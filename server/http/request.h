@@ -9,7 +9,7 @@
  */
 
 #include "analysis/model/status.h"
-#include "server/http/buffer.h"
+#include "server/base/buffer.h"
 #include "server/http/query.h"
 
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 #include "server/http/server.h"
 
 #include "analysis/model/status.h"
-#include "server/http/buffer.h"
+#include "server/base/buffer.h"
 #include "server/http/metrics.h"
 #include "server/http/peers.h"
 #include "server/http/places.h"

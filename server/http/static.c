@@ -1,6 +1,6 @@
 #include "analysis/model/status.h"
+#include "server/base/buffer.h"
 #include "server/http/assets.h"
-#include "server/http/buffer.h"
 #include "server/http/request.h"
 #include "server/http/server.h"
 #include "server/http/server_private.h"

@@ -3,7 +3,7 @@
  * there is none the connection is suspended. Text is appended by any thread under loop->mutex.
  */
 #include "analysis/model/status.h"
-#include "server/http/buffer.h"
+#include "server/base/buffer.h"
 #include "server/http/request.h"
 #include "server/http/server_private.h"
 

@@ -2,12 +2,12 @@
 
 #include "analysis/diagnose/diagnose.h"
 #include "analysis/import/import.h"
-#include "server/api/analysis_json.h"
-#include "server/api/flame_json.h"
-#include "server/http/buffer.h"
+#include "server/base/buffer.h"
+#include "server/json/analysis_json.h"
+#include "server/json/flame_json.h"
 #include "server/store/publish.h"
-#include "server/store/trace_file.h"
-#include "server/store/trace_writer.h"
+#include "server/store/trace/trace_file.h"
+#include "server/store/trace/trace_writer.h"
 
 #include <stdio.h>
 #include <stdlib.h>

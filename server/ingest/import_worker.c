@@ -4,9 +4,10 @@
  * and only then looks at the first byte.
  */
 
+#include "server/ingest/import_worker.h"
+
 #include "analysis/import/import.h"
 #include "analysis/model/status.h"
-#include "server/commands.h"
 #include "server/ingest/convert.h"
 #include "server/ingest/host_limits.h"
 #include "server/ingest/ingest_private.h"

@@ -1,8 +1,8 @@
 #include "server/store/catalog.h"
 
 #include "analysis/model/status.h"
-#include "server/store/checked_file.h"
-#include "server/store/sql.h"
+#include "server/store/trace/checked_file.h"
+#include "server/store/trace/sql.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -4,8 +4,8 @@
 /* catalog.db: SQL of the catalog. Not thread-safe: the store holds its lock around every call. */
 
 #include "analysis/model/status.h"
-#include "server/store/sql.h"
 #include "server/store/store.h"
+#include "server/store/trace/sql.h"
 
 #include <stdbool.h>
 #include <stdint.h>

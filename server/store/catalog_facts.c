@@ -2,7 +2,7 @@
 
 #include "analysis/model/status.h"
 #include "server/store/catalog.h"
-#include "server/store/sql.h"
+#include "server/store/trace/sql.h"
 #include "server/store/trace_facts.h"
 
 #include <math.h>

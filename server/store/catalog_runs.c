@@ -1,9 +1,9 @@
 /* Runs: what traces of one job have in common. */
 
 #include "analysis/model/status.h"
-#include "server/store/sql.h"
 #include "server/store/store.h"
 #include "server/store/store_private.h"
+#include "server/store/trace/sql.h"
 
 #include <inttypes.h>
 #include <pthread.h>

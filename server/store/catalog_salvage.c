@@ -3,8 +3,8 @@
 
 #include "analysis/model/status.h"
 #include "server/store/catalog.h"
-#include "server/store/checked_file.h"
-#include "server/store/sql.h"
+#include "server/store/trace/checked_file.h"
+#include "server/store/trace/sql.h"
 
 #include <stdbool.h>
 #include <stddef.h>

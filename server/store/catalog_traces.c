@@ -3,8 +3,8 @@
 #include "analysis/diagnose/diagnose.h"
 #include "analysis/model/status.h"
 #include "server/store/catalog.h"
-#include "server/store/sql.h"
 #include "server/store/store.h"
+#include "server/store/trace/sql.h"
 
 #include <math.h>
 #include <stdint.h>

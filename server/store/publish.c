@@ -5,13 +5,13 @@
 #include "analysis/model/status.h"
 #include "analysis/model/strings.h"
 #include "server/store/catalog.h"
-#include "server/store/checked_file.h"
-#include "server/store/sql.h"
 #include "server/store/store.h"
 #include "server/store/store_private.h"
+#include "server/store/trace/checked_file.h"
+#include "server/store/trace/sql.h"
+#include "server/store/trace/trace_file.h"
+#include "server/store/trace/trace_private.h"
 #include "server/store/trace_facts.h"
-#include "server/store/trace_file.h"
-#include "server/store/trace_private.h"
 
 #include <errno.h>
 #include <fcntl.h>

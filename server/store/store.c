@@ -1,12 +1,12 @@
 #include "server/store/store.h"
 
 #include "analysis/model/status.h"
-#include "server/store/cache.h"
 #include "server/store/catalog.h"
 #include "server/store/publish.h"
-#include "server/store/sql.h"
 #include "server/store/store_private.h"
-#include "server/store/trace_file.h"
+#include "server/store/trace/cache.h"
+#include "server/store/trace/sql.h"
+#include "server/store/trace/trace_file.h"
 
 #include <errno.h>
 #include <fcntl.h>

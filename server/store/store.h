@@ -15,12 +15,13 @@
  */
 
 #include "analysis/model/status.h"
+#include "server/store/trace/trace_summary.h" // IWYU pragma: export
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-enum { LAC_ID_LENGTH = 26, LAC_ID_SIZE = 27, LAC_SHA256_SIZE = 32 };
+enum { LAC_SHA256_SIZE = 32 };
 
 struct lac_store;
 struct lac_model;
@@ -66,21 +67,6 @@ enum lac_trace_state {
 
 /** "receiving", "importing", "ready", "failed". */
 const char *lac_trace_state_name(enum lac_trace_state state);
-
-/** What list rows say of a trace's diagnosis. Numbers that are not known are NaN (or INT64_MIN). */
-struct lac_trace_summary {
-    bool present;
-    char cause[24]; /**< "data_wait", ..., "gpu", "unknown" */
-    char letter;    /**< 'D', ...; 0 none */
-    char text[512];
-    int64_t step_mean_ns; /**< LAC_UNKNOWN_NS (INT64_MIN) when there are no steps */
-    double throughput_per_s;
-    char throughput_unit[16]; /**< "samples", "tokens", "steps" */
-    double not_computing_pct;
-    char next_change[128];
-    double gain_low_pct, gain_mid_pct, gain_high_pct;
-    char finding_id[40]; /**< "" none */
-};
 
 /** A line of the import report, as in struct lac_report_line. */
 struct lac_trace_report_line {

@@ -4,7 +4,7 @@
 #include "server/store/catalog.h"
 #include "server/store/publish.h"
 #include "server/store/store.h"
-#include "server/store/trace_private.h"
+#include "server/store/trace/trace_private.h"
 
 #include <pthread.h>
 #include <stdbool.h>

@@ -2,9 +2,9 @@
 
 #include "analysis/model/status.h"
 #include "server/store/catalog.h"
-#include "server/store/checked_file.h"
-#include "server/store/sql.h"
 #include "server/store/store.h"
+#include "server/store/trace/checked_file.h"
+#include "server/store/trace/sql.h"
 
 #include <errno.h>
 #include <fcntl.h>

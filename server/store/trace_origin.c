@@ -3,9 +3,9 @@
 #include "analysis/model/status.h"
 #include "server/store/catalog.h"
 #include "server/store/publish.h"
-#include "server/store/sql.h"
 #include "server/store/store.h"
 #include "server/store/store_private.h"
+#include "server/store/trace/sql.h"
 
 #include <pthread.h>
 #include <stdint.h>

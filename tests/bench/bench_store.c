@@ -6,10 +6,10 @@
  */
 
 #include "analysis/diagnose/diagnose.h"
-#include "server/api/analysis_json.h"
-#include "server/api/flame_json.h"
+#include "server/json/analysis_json.h"
+#include "server/json/flame_json.h"
 #include "server/store/publish.h"
-#include "server/store/trace_writer.h"
+#include "server/store/trace/trace_writer.h"
 #include "tests/support/training_model.h"
 
 #include <stdio.h>

@@ -6,9 +6,9 @@
  */
 
 #include "analysis/diagnose/diagnose.h"
-#include "server/store/checked_file.h"
-#include "server/store/trace_file.h"
-#include "server/store/trace_writer.h"
+#include "server/store/trace/checked_file.h"
+#include "server/store/trace/trace_file.h"
+#include "server/store/trace/trace_writer.h"
 #include "tests/support/ask_trace.h"
 #include "tests/support/rich_model.h"
 

@@ -4,8 +4,8 @@
  * sanitizer build sees the rest).
  */
 #include "collector/base/count_of.h"
+#include "server/base/log.h"
 #include "server/http/server.h"
-#include "server/log.h"
 #include "tests/support/oom.h"
 
 #include <arpa/inet.h>

@@ -8,8 +8,8 @@
 
 #include "server/store/publish.h"
 #include "server/store/store.h"
-#include "server/store/trace_file.h"
-#include "server/store/trace_writer.h"
+#include "server/store/trace/trace_file.h"
+#include "server/store/trace/trace_writer.h"
 #include "tests/support/oom.h"
 #include "tests/support/rich_model.h"
 

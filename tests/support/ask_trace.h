@@ -1,7 +1,7 @@
 #ifndef LAC_TESTS_SUPPORT_ASK_TRACE_H
 #define LAC_TESTS_SUPPORT_ASK_TRACE_H
 
-#include "server/store/trace_file.h"
+#include "server/store/trace/trace_file.h"
 
 #include <stdint.h>
 

@@ -1,7 +1,7 @@
 /* What is said, and above all what is not: each test draws a trace in which a naive text would
  * appear. */
 
-#include "server/report_text.h"
+#include "server/cli/report_text.h"
 #include "tests/support/check_main.h"
 #include "tests/support/trace_draw.h"
 #include "tests/support/trace_sheet.h"

@@ -1,7 +1,7 @@
 /* Documents that were computed: found by key and stamp, replaced, and forgotten oldest first. */
 
 #include "server/api/document_cache.h"
-#include "server/http/buffer.h"
+#include "server/base/buffer.h"
 #include "tests/support/check_main.h"
 
 #include <check.h>

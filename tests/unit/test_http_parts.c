@@ -1,11 +1,11 @@
 /* The pure parts of the HTTP core: guards, routes, replies, the key, compression, peers, the log.
  */
+#include "server/base/log.h"
 #include "server/http/guard.h"
 #include "server/http/gzip.h"
 #include "server/http/key.h"
 #include "server/http/peers.h"
 #include "server/http/request.h"
-#include "server/log.h"
 
 #include <arpa/inet.h>
 #include <check.h>

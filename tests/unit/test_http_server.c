@@ -1,8 +1,8 @@
 /*
  * The HTTP core over real sockets, with routes of its own: no store, no page.
  */
+#include "server/base/log.h"
 #include "server/http/server.h"
-#include "server/log.h"
 
 #include <arpa/inet.h>
 #include <check.h>

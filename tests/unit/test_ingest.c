@@ -1,6 +1,6 @@
 /* Uploads and imports in children; this program is the child too, see main(). */
 
-#include "server/commands.h"
+#include "server/ingest/import_worker.h"
 #include "server/ingest/ingest.h"
 #include "server/ingest/sha256.h"
 #include "server/store/publish.h"

@@ -1,4 +1,4 @@
-#include "server/options.h"
+#include "server/cli/options.h"
 #include "tests/support/check_main.h"
 
 #include <check.h>

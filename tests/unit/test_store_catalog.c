@@ -1,9 +1,9 @@
 #include "server/store/catalog.h"
-#include "server/store/checked_file.h"
 #include "server/store/publish.h"
 #include "server/store/store.h"
-#include "server/store/trace_file.h"
-#include "server/store/trace_writer.h"
+#include "server/store/trace/checked_file.h"
+#include "server/store/trace/trace_file.h"
+#include "server/store/trace/trace_writer.h"
 #include "tests/support/rich_model.h"
 
 #include <check.h>

@@ -1,10 +1,10 @@
 /* Trace files that are cut, flipped, or lie: an error or a right answer, never a crash. */
 
 #include "analysis/diagnose/diagnose.h"
-#include "server/store/checked_file.h"
-#include "server/store/column.h"
-#include "server/store/trace_file.h"
-#include "server/store/trace_writer.h"
+#include "server/store/trace/checked_file.h"
+#include "server/store/trace/column.h"
+#include "server/store/trace/trace_file.h"
+#include "server/store/trace/trace_writer.h"
 #include "tests/support/ask_trace.h"
 #include "tests/support/rich_model.h"
 

@@ -2,13 +2,13 @@
  * full disk. What was ready is listed again, what was deleted stays deleted, and no file goes. */
 
 #include "server/store/catalog.h"
-#include "server/store/checked_file.h"
 #include "server/store/publish.h"
-#include "server/store/sql.h"
 #include "server/store/store.h"
 #include "server/store/store_private.h"
+#include "server/store/trace/checked_file.h"
+#include "server/store/trace/sql.h"
+#include "server/store/trace/trace_writer.h"
 #include "server/store/trace_facts.h"
-#include "server/store/trace_writer.h"
 #include "tests/support/rich_model.h"
 
 #include <check.h>

@@ -1,6 +1,6 @@
 /* Which thread trains, which runs the backward pass, which are workers: from what they did. */
 #include "analysis/import/import.h"
-#include "server/store/trace_write_private.h"
+#include "server/store/trace/trace_write_private.h"
 #include "tests/support/check_main.h"
 
 #include <check.h>

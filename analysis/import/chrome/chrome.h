@@ -1,5 +1,5 @@
-#ifndef LAC_ANALYSIS_IMPORT_CHROME_H
-#define LAC_ANALYSIS_IMPORT_CHROME_H
+#ifndef LAC_ANALYSIS_IMPORT_CHROME_CHROME_H
+#define LAC_ANALYSIS_IMPORT_CHROME_CHROME_H
 
 /*
  * Chrome trace JSON in all its dialects: one importer object per trace, fed by the document reader

@@ -1,5 +1,5 @@
-#ifndef LAC_ANALYSIS_IMPORT_CHROME_ARGS_H
-#define LAC_ANALYSIS_IMPORT_CHROME_ARGS_H
+#ifndef LAC_ANALYSIS_IMPORT_CHROME_CHROME_ARGS_H
+#define LAC_ANALYSIS_IMPORT_CHROME_CHROME_ARGS_H
 
 /*
  * Argument templates: interned once, and what they say (correlation, stream, launch configuration)

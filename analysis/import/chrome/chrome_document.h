@@ -1,5 +1,5 @@
-#ifndef LAC_ANALYSIS_IMPORT_CHROME_DOCUMENT_H
-#define LAC_ANALYSIS_IMPORT_CHROME_DOCUMENT_H
+#ifndef LAC_ANALYSIS_IMPORT_CHROME_CHROME_DOCUMENT_H
+#define LAC_ANALYSIS_IMPORT_CHROME_CHROME_DOCUMENT_H
 
 /* The document while it is read: chrome.c reads the object around the events, chrome_array.c the
  * events. Private to those two. */

@@ -1,5 +1,5 @@
-#ifndef LAC_ANALYSIS_IMPORT_CHROME_PARSE_H
-#define LAC_ANALYSIS_IMPORT_CHROME_PARSE_H
+#ifndef LAC_ANALYSIS_IMPORT_CHROME_CHROME_PARSE_H
+#define LAC_ANALYSIS_IMPORT_CHROME_CHROME_PARSE_H
 
 /*
  * Text of one event -> struct lac_raw_event, in one pass.

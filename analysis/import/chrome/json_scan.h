@@ -1,5 +1,5 @@
-#ifndef LAC_ANALYSIS_IMPORT_JSON_SCAN_H
-#define LAC_ANALYSIS_IMPORT_JSON_SCAN_H
+#ifndef LAC_ANALYSIS_IMPORT_CHROME_JSON_SCAN_H
+#define LAC_ANALYSIS_IMPORT_CHROME_JSON_SCAN_H
 
 /*
  * The inner loops of the tokenizer, once for AVX2 and once for any machine. A file that includes

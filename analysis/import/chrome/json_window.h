@@ -1,5 +1,5 @@
-#ifndef LAC_ANALYSIS_IMPORT_JSON_WINDOW_H
-#define LAC_ANALYSIS_IMPORT_JSON_WINDOW_H
+#ifndef LAC_ANALYSIS_IMPORT_CHROME_JSON_WINDOW_H
+#define LAC_ANALYSIS_IMPORT_CHROME_JSON_WINDOW_H
 
 /*
  * A sliding window over a source: the parser sees [at, end) and LAC_JSON_PAD zero bytes after it,

@@ -1,5 +1,5 @@
-#ifndef LAC_ANALYSIS_IMPORT_NSYS_H
-#define LAC_ANALYSIS_IMPORT_NSYS_H
+#ifndef LAC_ANALYSIS_IMPORT_NSYS_NSYS_H
+#define LAC_ANALYSIS_IMPORT_NSYS_NSYS_H
 
 /*
  * Nsight Systems SQLite exports (`nsys export --type sqlite`), schema 3.x.

@@ -1,5 +1,5 @@
-#ifndef LAC_ANALYSIS_IMPORT_NSYS_DB_H
-#define LAC_ANALYSIS_IMPORT_NSYS_DB_H
+#ifndef LAC_ANALYSIS_IMPORT_NSYS_NSYS_DB_H
+#define LAC_ANALYSIS_IMPORT_NSYS_NSYS_DB_H
 
 /*
  * A hostile SQLite file, read table by table.

@@ -1,5 +1,5 @@
-#ifndef LAC_ANALYSIS_IMPORT_NSYS_PRIVATE_H
-#define LAC_ANALYSIS_IMPORT_NSYS_PRIVATE_H
+#ifndef LAC_ANALYSIS_IMPORT_NSYS_NSYS_PRIVATE_H
+#define LAC_ANALYSIS_IMPORT_NSYS_NSYS_PRIVATE_H
 
 /* What the parts of the Nsight Systems importer share. */
 

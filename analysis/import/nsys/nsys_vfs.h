@@ -1,5 +1,5 @@
-#ifndef LAC_IMPORT_NSYS_VFS_H
-#define LAC_IMPORT_NSYS_VFS_H
+#ifndef LAC_ANALYSIS_IMPORT_NSYS_NSYS_VFS_H
+#define LAC_ANALYSIS_IMPORT_NSYS_NSYS_VFS_H
 
 /** SQLite's own way to open a file resolves links and walks the folders on the way. A process that
  *  was handed nothing but a descriptor may not enter those folders, and reads /proc/self/fd/N.

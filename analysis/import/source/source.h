@@ -1,5 +1,5 @@
-#ifndef LAC_ANALYSIS_IMPORT_SOURCE_H
-#define LAC_ANALYSIS_IMPORT_SOURCE_H
+#ifndef LAC_ANALYSIS_IMPORT_SOURCE_SOURCE_H
+#define LAC_ANALYSIS_IMPORT_SOURCE_SOURCE_H
 
 /*
  * Streaming byte sources. A source is a stack of layers, each reading from the one below:

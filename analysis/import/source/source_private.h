@@ -1,5 +1,5 @@
-#ifndef LAC_ANALYSIS_IMPORT_SOURCE_PRIVATE_H
-#define LAC_ANALYSIS_IMPORT_SOURCE_PRIVATE_H
+#ifndef LAC_ANALYSIS_IMPORT_SOURCE_SOURCE_PRIVATE_H
+#define LAC_ANALYSIS_IMPORT_SOURCE_SOURCE_PRIVATE_H
 
 /* What the layers of a source share. Only source*.c include this. */
 

@@ -1,5 +1,5 @@
-#ifndef LAC_ANALYSIS_IMPORT_SPOOL_ARCHIVE_H
-#define LAC_ANALYSIS_IMPORT_SPOOL_ARCHIVE_H
+#ifndef LAC_ANALYSIS_IMPORT_SPOOL_SPOOL_ARCHIVE_H
+#define LAC_ANALYSIS_IMPORT_SPOOL_SPOOL_ARCHIVE_H
 
 /*
  * A recording that travels as one file: the spools inside an archive or a bundle (or one compressed

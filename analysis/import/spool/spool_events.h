@@ -1,5 +1,5 @@
-#ifndef LAC_ANALYSIS_IMPORT_SPOOL_EVENTS_H
-#define LAC_ANALYSIS_IMPORT_SPOOL_EVENTS_H
+#ifndef LAC_ANALYSIS_IMPORT_SPOOL_SPOOL_EVENTS_H
+#define LAC_ANALYSIS_IMPORT_SPOOL_SPOOL_EVENTS_H
 
 /*
  * The events of a spool, thread by thread, turned into ranges: pushes matched with pops, starts

@@ -1,5 +1,5 @@
-#ifndef LAC_ANALYSIS_IMPORT_SPOOL_EXTERNAL_H
-#define LAC_ANALYSIS_IMPORT_SPOOL_EXTERNAL_H
+#ifndef LAC_ANALYSIS_IMPORT_SPOOL_SPOOL_EXTERNAL_H
+#define LAC_ANALYSIS_IMPORT_SPOOL_SPOOL_EXTERNAL_H
 
 /*
  * Ids that a program pushed around its calls: arguments of the calls and of what these launched.

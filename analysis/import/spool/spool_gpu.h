@@ -1,5 +1,5 @@
-#ifndef LAC_ANALYSIS_IMPORT_SPOOL_GPU_H
-#define LAC_ANALYSIS_IMPORT_SPOOL_GPU_H
+#ifndef LAC_ANALYSIS_IMPORT_SPOOL_SPOOL_GPU_H
+#define LAC_ANALYSIS_IMPORT_SPOOL_SPOOL_GPU_H
 
 /* GPU records of a spool (collector/FORMAT.md) into streams and calls. Private to the spool
  * importer. */

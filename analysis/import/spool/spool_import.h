@@ -1,5 +1,5 @@
-#ifndef LAC_ANALYSIS_IMPORT_SPOOL_IMPORT_H
-#define LAC_ANALYSIS_IMPORT_SPOOL_IMPORT_H
+#ifndef LAC_ANALYSIS_IMPORT_SPOOL_SPOOL_IMPORT_H
+#define LAC_ANALYSIS_IMPORT_SPOOL_SPOOL_IMPORT_H
 
 /* Our own recordings: a folder of spools (one process each) or a single spool becomes one model;
  * one of several ranks, as a launcher above torchrun leaves it, a model a rank. */

@@ -1,5 +1,5 @@
-#ifndef LAC_ANALYSIS_IMPORT_SPOOL_MEMBERS_H
-#define LAC_ANALYSIS_IMPORT_SPOOL_MEMBERS_H
+#ifndef LAC_ANALYSIS_IMPORT_SPOOL_SPOOL_MEMBERS_H
+#define LAC_ANALYSIS_IMPORT_SPOOL_SPOOL_MEMBERS_H
 
 /*
  * Arguments made of payloads, written piece by piece: text in the form of a template, and its

@@ -1,5 +1,5 @@
-#ifndef LAC_ANALYSIS_IMPORT_SPOOL_NAMES_H
-#define LAC_ANALYSIS_IMPORT_SPOOL_NAMES_H
+#ifndef LAC_ANALYSIS_IMPORT_SPOOL_SPOOL_NAMES_H
+#define LAC_ANALYSIS_IMPORT_SPOOL_SPOOL_NAMES_H
 
 /*
  * Names that a program gave to its threads, streams and devices through NVTX. The rows may come

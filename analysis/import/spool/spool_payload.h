@@ -1,5 +1,5 @@
-#ifndef LAC_ANALYSIS_IMPORT_SPOOL_PAYLOAD_H
-#define LAC_ANALYSIS_IMPORT_SPOOL_PAYLOAD_H
+#ifndef LAC_ANALYSIS_IMPORT_SPOOL_SPOOL_PAYLOAD_H
+#define LAC_ANALYSIS_IMPORT_SPOOL_SPOOL_PAYLOAD_H
 
 /*
  * Payloads of NVTX's extension (NCCL uses it): bytes of a struct and the description of its

@@ -1,5 +1,5 @@
-#ifndef LAC_ANALYSIS_IMPORT_SPOOL_PROFILER_H
-#define LAC_ANALYSIS_IMPORT_SPOOL_PROFILER_H
+#ifndef LAC_ANALYSIS_IMPORT_SPOOL_SPOOL_PROFILER_H
+#define LAC_ANALYSIS_IMPORT_SPOOL_SPOOL_PROFILER_H
 
 /*
  * What another profiler (torch.profiler) wrote while our recorder left the GPU to it: its device

@@ -1,5 +1,5 @@
-#ifndef LAC_ANALYSIS_IMPORT_SPOOL_READ_H
-#define LAC_ANALYSIS_IMPORT_SPOOL_READ_H
+#ifndef LAC_ANALYSIS_IMPORT_SPOOL_SPOOL_READ_H
+#define LAC_ANALYSIS_IMPORT_SPOOL_SPOOL_READ_H
 
 /*
  * One spool file (collector/FORMAT.md) read segment by segment, untrusted, into a builder.

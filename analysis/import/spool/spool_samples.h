@@ -1,5 +1,5 @@
-#ifndef LAC_ANALYSIS_IMPORT_SPOOL_SAMPLES_H
-#define LAC_ANALYSIS_IMPORT_SPOOL_SAMPLES_H
+#ifndef LAC_ANALYSIS_IMPORT_SPOOL_SPOOL_SAMPLES_H
+#define LAC_ANALYSIS_IMPORT_SPOOL_SPOOL_SAMPLES_H
 
 /*
  * Samples that a launcher took of the host, its GPUs and the job's threads, as counter tracks.

@@ -1,5 +1,5 @@
-#ifndef LAC_ANALYSIS_IMPORT_SPOOL_SCHEMA_H
-#define LAC_ANALYSIS_IMPORT_SPOOL_SCHEMA_H
+#ifndef LAC_ANALYSIS_IMPORT_SPOOL_SPOOL_SCHEMA_H
+#define LAC_ANALYSIS_IMPORT_SPOOL_SPOOL_SCHEMA_H
 
 /*
  * What a spool says of the structs in payloads: schemas, their members, and the types, which are

@@ -1,5 +1,5 @@
-#ifndef LAC_ANALYSIS_IMPORT_SPOOL_SPACE_H
-#define LAC_ANALYSIS_IMPORT_SPOOL_SPACE_H
+#ifndef LAC_ANALYSIS_IMPORT_SPOOL_SPOOL_SPACE_H
+#define LAC_ANALYSIS_IMPORT_SPOOL_SPOOL_SPACE_H
 
 /*
  * Spools that came inside an archive or a bundle, laid out in one file without a name: nothing is

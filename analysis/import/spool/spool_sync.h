@@ -1,5 +1,5 @@
-#ifndef LAC_ANALYSIS_IMPORT_SPOOL_SYNC_H
-#define LAC_ANALYSIS_IMPORT_SPOOL_SYNC_H
+#ifndef LAC_ANALYSIS_IMPORT_SPOOL_SPOOL_SYNC_H
+#define LAC_ANALYSIS_IMPORT_SPOOL_SPOOL_SYNC_H
 
 /*
  * What a wait for a CUDA event waits for: the last time that the event was recorded before, and in

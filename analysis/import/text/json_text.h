@@ -1,5 +1,5 @@
-#ifndef LAC_ANALYSIS_IMPORT_JSON_TEXT_H
-#define LAC_ANALYSIS_IMPORT_JSON_TEXT_H
+#ifndef LAC_ANALYSIS_IMPORT_TEXT_JSON_TEXT_H
+#define LAC_ANALYSIS_IMPORT_TEXT_JSON_TEXT_H
 
 /* Strings and numbers of JSON, the exact and unhurried part: escapes, UTF-8, decimals. */
 

@@ -1,5 +1,5 @@
-#ifndef LAC_ANALYSIS_IMPORT_NUMBER_ARGS_H
-#define LAC_ANALYSIS_IMPORT_NUMBER_ARGS_H
+#ifndef LAC_ANALYSIS_IMPORT_TEXT_NUMBER_ARGS_H
+#define LAC_ANALYSIS_IMPORT_TEXT_NUMBER_ARGS_H
 
 /* Arguments of a slice that are all numbers, as the model keeps them (args.h). */
 

@@ -1,0 +1,205 @@
+#include "analysis/model/status.h"
+#include "server/base/buffer.h"
+#include "server/cli/commands.h"
+#include "server/cli/options.h"
+#include "server/ingest/original.h"
+#include "server/json/json_out.h"
+#include "server/store/store.h"
+#include "server/store/verify.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+static const char usage[] =
+    "lacuna admin verify [--data DIR] [--json]\n"
+    "       lacuna admin repair [--data DIR]\n\n"
+    "verify reads all of the data folder: the catalog, every page of every trace file, every "
+    "original, and whether they agree.\nExit status 0 when all is whole, 1 when something is wrong "
+    "(one line each). A server may run meanwhile.\n\n"
+    "repair does what a start does, then moves damaged files to lost/ and queues what can be "
+    "imported again from its original.\nNo server may run on the folder.";
+
+static const struct lac_option options_table[] = {
+    {.name = "data", .letter = 'd', .value = "DIR", .help = "the data folder"},
+    {.name = "json", .help = "verify: print JSON", .flag_only = true},
+    {0},
+};
+
+struct admin {
+    char data_dir[4096];
+    bool is_json;
+    struct lac_buffer out;
+    struct lac_json json;
+};
+
+static int fail(const struct admin *admin, const char *message)
+{
+    (void)fprintf(stderr, "lacuna admin: %s: %s\n", admin->data_dir, message);
+    return 1;
+}
+
+/* -- verify -------------------------------------------------------------------------------------*/
+
+static void tell_problem(void *context, const char *file, const char *problem)
+{
+    struct admin *admin = context;
+
+    if (admin->is_json) {
+        lac_json_open(&admin->json, NULL, '{');
+        lac_json_text(&admin->json, "file", file);
+        lac_json_text(&admin->json, "problem", problem);
+        lac_json_close(&admin->json, '}');
+    } else {
+        (void)printf("%s %s\n", file, problem);
+    }
+}
+
+static void print_counts(struct admin *admin, const struct lac_verify_counts *counts)
+{
+    if (!admin->is_json) {
+        (void)printf("%u traces, %u originals, %.1f MB read: %s", counts->traces, counts->originals,
+                     (double)counts->bytes / 1e6, counts->problems == 0 ? "all whole\n" : "");
+        if (counts->problems > 0) {
+            (void)printf("%u to repair\n", counts->problems);
+        }
+        if (counts->unchecked > 0) {
+            (void)printf("%u traces are of an older version without checksums\n",
+                         counts->unchecked);
+        }
+        return;
+    }
+    lac_json_close(&admin->json, ']');
+    lac_json_uint(&admin->json, "trace_count", counts->traces);
+    lac_json_uint(&admin->json, "original_count", counts->originals);
+    lac_json_uint(&admin->json, "unchecked_count", counts->unchecked);
+    lac_json_uint(&admin->json, "read_bytes", counts->bytes);
+    lac_json_close(&admin->json, '}');
+    (void)fwrite(admin->out.bytes, 1, admin->out.size_bytes, stdout);
+    (void)putchar('\n');
+}
+
+static int verify(struct admin *admin)
+{
+    const struct lac_verify_options options = {.data_dir = admin->data_dir,
+                                               .told = tell_problem,
+                                               .unpack = lac_original_unpack,
+                                               .context = admin};
+    struct lac_verify_counts counts;
+    struct lac_error error = {0};
+    enum lac_status status;
+
+    if (admin->is_json) {
+        lac_json_init(&admin->json, &admin->out);
+        lac_json_open(&admin->json, NULL, '{');
+        lac_json_text(&admin->json, "schema", "lacuna.verify/1");
+        lac_json_open(&admin->json, "problems", '[');
+    }
+    status = lac_store_verify(&options, &counts, &error);
+    if (status != LAC_OK) {
+        return fail(admin, error.message);
+    }
+    print_counts(admin, &counts);
+    return fflush(stdout) == 0 && counts.problems == 0 ? 0 : 1;
+}
+
+/* -- repair -------------------------------------------------------------------------------------*/
+
+static void tell_notice(void *context, const char *line)
+{
+    unsigned *count = context;
+
+    *count += 1;
+    (void)printf("%s\n", line);
+}
+
+static void ignore_problem(void *context, const char *file, const char *problem)
+{
+    (void)context;
+    (void)file;
+    (void)problem;
+}
+
+/** The lock that a server holds. @return a descriptor to close, or -1 */
+static int lock_out_servers(const struct admin *admin)
+{
+    char path[sizeof admin->data_dir + 16];
+    int fd;
+
+    (void)snprintf(path, sizeof path, "%s/serve.lock", admin->data_dir);
+    fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0) {
+        (void)fail(admin, strerror(errno));
+    } else if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+        (void)fail(admin, "a server runs on the data folder: stop it first");
+        (void)close(fd);
+        fd = -1;
+    }
+    return fd;
+}
+
+static int repair(struct admin *admin)
+{
+    unsigned notice_count = 0;
+    const struct lac_store_options store_options = {.data_dir = admin->data_dir,
+                                                    .sweep = true,
+                                                    .notice = tell_notice,
+                                                    .notice_context = &notice_count};
+    const struct lac_verify_options options = {
+        .data_dir = admin->data_dir, .told = ignore_problem, .unpack = lac_original_unpack};
+    struct lac_store *store = NULL;
+    struct lac_error error = {0};
+    uint32_t count = 0;
+    int lock = access(admin->data_dir, F_OK) == 0 ? lock_out_servers(admin)
+                                                  : fail(admin, "there is no data folder") - 2;
+    enum lac_status status;
+
+    if (lock < 0) {
+        return 1;
+    }
+    status = lac_store_open(&store_options, &store, &error);
+    if (status == LAC_OK) {
+        status = lac_store_repair(store, &options, &count, &error);
+    }
+    lac_store_close(store);
+    (void)close(lock);
+    if (status != LAC_OK) {
+        return fail(admin, error.message);
+    }
+    if (notice_count == 0) {
+        (void)printf("nothing to repair\n");
+    }
+    return fflush(stdout) == 0 ? 0 : 1;
+}
+
+int lac_cmd_admin(int argc, char **argv)
+{
+    struct admin admin = {0};
+    struct lac_options options;
+    int status = lac_options_parse(&options, options_table, usage, argc, argv);
+
+    if (status < 0) {
+        const char *verb = options.operand_count == 1 ? options.operands[0] : "";
+        bool is_verify = strcmp(verb, "verify") == 0;
+
+        admin.is_json = lac_options_on(&options, "json", false);
+        if (!is_verify && strcmp(verb, "repair") != 0) {
+            (void)fprintf(stderr, "lacuna admin: verify or repair? (see lacuna admin --help)\n");
+            status = 2;
+        } else if (!is_verify && admin.is_json) {
+            (void)fprintf(stderr, "lacuna admin: --json goes with verify\n");
+            status = 2;
+        } else if (!lac_options_data_dir(&options, admin.data_dir, sizeof admin.data_dir)) {
+            status = 2;
+        } else {
+            status = is_verify ? verify(&admin) : repair(&admin);
+        }
+        lac_buffer_done(&admin.out);
+    }
+    lac_options_done(&options);
+    return status;
+}

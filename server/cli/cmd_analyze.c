@@ -1,0 +1,207 @@
+/* lacuna analyze: diagnosis on the terminal. */
+
+#include "analysis/diagnose/diagnose.h"
+#include "analysis/model/status.h"
+#include "collector/base/terminal_text.h"
+#include "server/cli/commands.h"
+#include "server/cli/complain.h"
+#include "server/cli/options.h"
+#include "server/cli/read_ranks.h"
+#include "server/cli/report_text.h"
+#include "server/export/text_page.h"
+#include "server/json/analysis_json.h"
+
+#include <langinfo.h>
+#include <locale.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char usage[] =
+    "lacuna analyze PATH... [--json] [--what-if K=V,...]\n\n"
+    "Says why the GPU was idle, what to change and what that gains. Several paths, an archive or "
+    "a\n"
+    "folder of traces are the ranks of one run: which rank is late, how late, and why.\n"
+    "--what-if re-times the steps with changes: workers=N layout=nhwc pinned=1 async=1 sync=0\n"
+    "allocator=0 module_load=0 launch=0 comm=X kernels=X (X a factor, such as 0.5).\n";
+
+static const struct lac_option options_table[] = {
+    {.name = "json",
+     .help = "print lacuna.analysis/1, or lacuna.run/1 for several",
+     .flag_only = true},
+    {.name = "what-if",
+     .value = "K=V,...",
+     .help = "re-time the steps with changes",
+     .flag_only = true},
+    {.name = "color", .help = "colour (default: on a terminal)"},
+    {0},
+};
+
+/** The report of the lowest rank behind the run's. */
+static enum lac_status add_lowest(const struct lac_analysed *lowest,
+                                  const struct lac_report_options *report, char **text)
+{
+    char *own = NULL, *both = NULL;
+    enum lac_status status = lac_report_text(lowest, report, &own);
+    if (!status && asprintf(&both, "%s\nThe lowest rank by itself:\n\n%s", *text, own) < 0) {
+        both = NULL;
+        status = LAC_ERR_NOMEM;
+    }
+    free(own);
+    free(*text);
+    *text = both;
+    return status;
+}
+
+/** The document or the report of what was read. @param run NULL of a single trace */
+static enum lac_status make_text(const struct lac_read_ranks *read, const struct lac_run *run,
+                                 const struct lac_options *options, char **ret_text)
+{
+    const struct lac_analysed only = {read->model, read->analysis};
+    if (lac_options_on(options, "json", false)) {
+        if (read->count == 1) {
+            return lac_analysis_json(&only, true, ret_text, NULL);
+        }
+        const struct lac_run_json_options json = {.is_pretty = true};
+        struct lac_run_member *members = calloc(read->count + 1, sizeof *members);
+        for (size_t i = 0; members && i < read->count; i++) {
+            members[i].document = read->ranks[i].document;
+        }
+        enum lac_status status =
+            members ? lac_run_json(run, members, &json, ret_text, NULL) : LAC_ERR_NOMEM;
+        free(members);
+        return status;
+    }
+    bool is_terminal = isatty(STDOUT_FILENO) == 1 && !getenv("NO_COLOR");
+    struct lac_report_options report = {
+        .is_ascii = strcmp(nl_langinfo(CODESET), "UTF-8") != 0,
+        .has_color = lac_options_on(options, "color", is_terminal),
+    };
+    if (!run) {
+        return lac_report_text(&only, &report, ret_text);
+    }
+    /* where no rank stands out, what there is to change is in each of them */
+    enum lac_status status = lac_report_run_text(run, &report, ret_text);
+    return status || run->has_finding ? status : add_lowest(&only, &report, ret_text);
+}
+
+static enum lac_status print(const struct lac_read_ranks *read, const struct lac_options *options)
+{
+    char *text = NULL;
+    struct lac_run *run = NULL;
+    enum lac_status status = read->count > 1 ? lac_read_ranks_join(read, &run) : LAC_OK;
+    if (!status) {
+        status = make_text(read, run, options, &text);
+    }
+    lac_run_destroy(run);
+    if (status) {
+        lac_complain("lacuna analyze", NULL, "%s", lac_status_text(status));
+        return status;
+    }
+    bool is_written = fputs(text, stdout) != EOF;
+    if (text[0] != '\0' && text[strlen(text) - 1] != '\n') {
+        is_written = fputs("\n", stdout) != EOF && is_written;
+    }
+    free(text);
+    if (fflush(stdout) != 0 || !is_written) {
+        (void)fprintf(stderr, "lacuna analyze: writing the report failed\n");
+        return LAC_ERR_IO;
+    }
+    return LAC_OK;
+}
+
+/** A sentence in lines of the report's width, after a label of twelve columns. */
+static void print_wrapped(const char *label, const char *text)
+{
+    enum { ROOM = LAC_TEXT_COLUMNS - 12 };
+    while (*text != '\0') {
+        size_t length = strlen(text);
+        if (length > ROOM) {
+            length = ROOM;
+            while (length > 0 && text[length] != ' ') {
+                length--;
+            }
+            length = length == 0 ? ROOM : length;
+        }
+        (void)printf("%-12s", label);
+        lac_terminal_print(stdout, text, length);
+        (void)printf("\n");
+        label = "";
+        text += length;
+        text += strspn(text, " ");
+    }
+}
+
+static void print_what_if(const struct lac_read_ranks *read, const struct lac_options *options)
+{
+    const char *changes = lac_options_text(options, "what-if", NULL);
+    if (!changes || lac_options_on(options, "json", false)) {
+        return;
+    }
+    for (size_t i = 0; i < read->count; i++) {
+        const struct lac_read_rank *rank = &read->ranks[i];
+        if (rank->what_if_mean_ns == LAC_UNKNOWN_NS) {
+            (void)printf("what if     no steps to re-time in this trace\n");
+            continue;
+        }
+        char escaped[256];
+        (void)printf("what if     %s: %.1f ms a step (%.1f-%.1f), now %.1f\n",
+                     lac_terminal_string(changes, escaped, sizeof escaped),
+                     (double)rank->what_if_mean_ns / 1e6, (double)rank->what_if_low_ns / 1e6,
+                     (double)rank->what_if_high_ns / 1e6, (double)rank->step_mean_ns / 1e6);
+        if (rank->what_if_assumption) {
+            print_wrapped("  given     ", rank->what_if_assumption);
+        }
+    }
+}
+
+static int analyze(const struct lac_diagnose_options *diagnose, const struct lac_options *options)
+{
+    const struct lac_read_ranks_options reading = {
+        .command = "lacuna analyze",
+        .paths = options->operands,
+        .path_count = (size_t)options->operand_count,
+        .diagnose = diagnose,
+        .wants_documents = lac_options_on(options, "json", false),
+        .keeps_lowest = !lac_options_on(options, "json", false),
+    };
+    struct lac_read_ranks read = {0};
+    int exit_status = EXIT_FAILURE;
+    if (!lac_read_ranks(&reading, &read) && !print(&read, options)) {
+        print_what_if(&read, options);
+        exit_status = EXIT_SUCCESS;
+    }
+    lac_read_ranks_done(&read);
+    return exit_status;
+}
+
+int lac_cmd_analyze(int argc, char **argv)
+{
+    struct lac_options options;
+    int status = lac_options_parse(&options, options_table, usage, argc, argv);
+    if (status >= 0) {
+        lac_options_done(&options);
+        return status;
+    }
+    (void)setlocale(LC_CTYPE, "");
+    struct lac_diagnose_options diagnose = {0};
+    const char *what_if = lac_options_text(&options, "what-if", NULL);
+    if (options.operand_count == 0) {
+        (void)fprintf(stderr, "lacuna analyze: which trace? lacuna analyze PATH...\n");
+        status = 2;
+    } else if (what_if) {
+        struct lac_error error = {0};
+        diagnose.has_what_if = true;
+        if (lac_what_if_parse(what_if, &diagnose.what_if, &error)) {
+            lac_complain("lacuna analyze", NULL, "%s", error.message);
+            status = 2;
+        }
+    }
+    if (status < 0) {
+        status = analyze(&diagnose, &options);
+    }
+    lac_options_done(&options);
+    return status;
+}

@@ -1,0 +1,178 @@
+/* lacuna compare: before and after, with a noise test. */
+
+#include "analysis/compare/compare.h"
+#include "analysis/model/status.h"
+#include "server/base/buffer.h"
+#include "server/cli/commands.h"
+#include "server/cli/compare_text.h"
+#include "server/cli/complain.h"
+#include "server/cli/options.h"
+#include "server/cli/read_ranks.h"
+#include "server/json/compare_json.h"
+
+#include <langinfo.h>
+#include <locale.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { EXIT_HOLDS = 3 };
+
+static const char usage[] =
+    "lacuna compare A B [--json] [--fail-if 'step_time>+3%']\n\n"
+    "Before and after: whether B is faster than A beyond the noise of their steps, what was "
+    "changed,\n"
+    "where the time went, and whether what A's findings predicted came true. A and B may be runs\n"
+    "(a folder or an archive of ranks): their lowest ranks are compared, and who is late in "
+    "each.\n\n"
+    "--fail-if takes METRIC OPERATOR VALUE, several with commas, and exits 3 when one holds.\n"
+    "  step_time, throughput   '>+3%' is a change from A to B, and must be real, not noise;\n"
+    "                          'step_time>300ms' and 'throughput<900' look at B alone\n"
+    "  idle not_computing compute exposed_comm exposed_copy, and causes of idle time such as\n"
+    "  data_wait sync launch   shares of a step: 'idle>+2%' is points more than A, 'idle>20' B "
+    "alone\n";
+
+static const struct lac_option options_table[] = {
+    {.name = "json", .help = "print lacuna.compare/1", .flag_only = true},
+    {.name = "fail-if",
+     .value = "CONDITION",
+     .help = "exit 3 when it holds: 'step_time>+3%'",
+     .flag_only = true},
+    {0},
+};
+
+/** Conditions with their results. */
+struct conditions {
+    struct lac_compare_condition at[LAC_COMPARE_CONDITIONS_MAX];
+    struct lac_compare_result results[LAC_COMPARE_CONDITIONS_MAX];
+    uint32_t count;
+};
+
+/** The exit status that the conditions ask for; says on stderr what decided it. */
+static int decide(struct conditions *conditions, const struct lac_comparison *comparison,
+                  const struct lac_compare_side *b)
+{
+    int status = EXIT_SUCCESS;
+    for (uint32_t i = 0; i < conditions->count; i++) {
+        const struct lac_compare_condition *condition = &conditions->at[i];
+        enum lac_compare_holds holds = lac_compare_condition_holds(condition, comparison, b);
+        conditions->results[i] = (struct lac_compare_result){condition, holds};
+        if (holds == LAC_COMPARE_HOLDS) {
+            (void)fprintf(stderr, "lacuna compare: %s holds\n", condition->text);
+            status = status == EXIT_FAILURE ? status : EXIT_HOLDS;
+        } else if (holds == LAC_COMPARE_HOLDS_IN_NOISE) {
+            (void)fprintf(stderr, "lacuna compare: %s is within the noise of these steps\n",
+                          condition->text);
+        } else if (holds == LAC_COMPARE_HOLDS_UNKNOWN) {
+            (void)fprintf(stderr,
+                          "lacuna compare: %s cannot be told: it was not measured in both traces\n",
+                          condition->text);
+            status = EXIT_FAILURE;
+        }
+    }
+    return status;
+}
+
+static int print(const struct lac_compare_side *sides, const struct lac_comparison *comparison,
+                 const struct lac_compare_names *names, const struct conditions *conditions,
+                 bool is_json)
+{
+    struct lac_buffer out = {0};
+    if (is_json) {
+        lac_compare_write_json(&out, &sides[0], &sides[1], comparison, names, conditions->results,
+                               conditions->count);
+        lac_buffer_puts(&out, "\n");
+    } else {
+        bool is_ascii = strcmp(nl_langinfo(CODESET), "UTF-8") != 0;
+        lac_compare_text(&out, &sides[0], &sides[1], comparison, names, is_ascii);
+    }
+    bool is_written = !out.status && fwrite(out.bytes, 1, out.size_bytes, stdout) == out.size_bytes;
+    is_written = fflush(stdout) == 0 && is_written;
+    lac_buffer_done(&out);
+    if (!is_written) {
+        (void)fprintf(stderr, "lacuna compare: writing the comparison failed\n");
+        return EXIT_FAILURE;
+    }
+    return EXIT_SUCCESS;
+}
+
+/** A side as it was read: one trace, or the ranks of a run. */
+struct reading {
+    struct lac_read_ranks ranks;
+    struct lac_run *run; /**< NULL: one trace */
+};
+
+static enum lac_status read_side(char *const *path, struct reading *ret)
+{
+    const struct lac_read_ranks_options options = {
+        .command = "lacuna compare", .paths = path, .path_count = 1, .keeps_lowest = true};
+    enum lac_status status = lac_read_ranks(&options, &ret->ranks);
+    if (!status && ret->ranks.count > 1) {
+        status = lac_read_ranks_join(&ret->ranks, &ret->run);
+        if (status) {
+            lac_complain(options.command, *path, "%s", lac_status_text(status));
+        }
+    }
+    return status;
+}
+
+static int compare(const struct lac_options *options, struct conditions *conditions)
+{
+    struct reading read[2] = {{.run = NULL}, {.run = NULL}};
+    struct lac_comparison *comparison = NULL;
+    int exit_status = EXIT_FAILURE;
+    enum lac_status status = read_side(&options->operands[0], &read[0]);
+    if (!status) {
+        status = read_side(&options->operands[1], &read[1]);
+    }
+    if (!status) {
+        struct lac_compare_side sides[2];
+        for (int i = 0; i < 2; i++) {
+            sides[i] = (struct lac_compare_side){read[i].ranks.model, read[i].ranks.analysis};
+        }
+        const struct lac_compare_names names = {.run = {read[0].run, read[1].run}};
+        status = lac_compare(&sides[0], &sides[1], &comparison);
+        if (status) {
+            lac_complain("lacuna compare", NULL, "%s", lac_status_text(status));
+        } else {
+            exit_status = decide(conditions, comparison, &sides[1]);
+            if (print(sides, comparison, &names, conditions,
+                      lac_options_on(options, "json", false))) {
+                exit_status = EXIT_FAILURE;
+            }
+        }
+    }
+    lac_comparison_destroy(comparison);
+    for (int i = 0; i < 2; i++) {
+        lac_run_destroy(read[i].run);
+        lac_read_ranks_done(&read[i].ranks);
+    }
+    return exit_status;
+}
+
+int lac_cmd_compare(int argc, char **argv)
+{
+    struct lac_options options;
+    int status = lac_options_parse(&options, options_table, usage, argc, argv);
+    if (status >= 0) {
+        lac_options_done(&options);
+        return status;
+    }
+    (void)setlocale(LC_CTYPE, "");
+    struct conditions conditions = {.count = 0};
+    const char *fail_if = lac_options_text(&options, "fail-if", NULL);
+    struct lac_error error = {0};
+    if (options.operand_count != 2) {
+        (void)fprintf(stderr, "lacuna compare: give two traces: lacuna compare A B\n");
+        status = 2;
+    } else if (fail_if &&
+               lac_compare_conditions_parse(fail_if, conditions.at, &conditions.count, &error)) {
+        lac_complain("lacuna compare", NULL, "%s", error.message);
+        status = 2;
+    } else {
+        status = compare(&options, &conditions);
+    }
+    lac_options_done(&options);
+    return status;
+}

@@ -1,0 +1,57 @@
+#include "server/cli/commands.h"
+
+#include <stdio.h>
+#include <string.h>
+
+int lac_cmd_version(int argc, char **argv)
+{
+    if (argc > 1 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
+        printf("usage: lacuna version\n");
+        return 0;
+    }
+    if (argc > 1) {
+        (void)fprintf(stderr, "lacuna version: takes no argument\n");
+        return 2;
+    }
+    printf("lacuna %s\n", LAC_VERSION);
+    return fflush(stdout) == 0 ? 0 : 1;
+}
+
+static int help_for(const char *name)
+{
+    for (const struct lac_command *command = lac_commands(); command->name != NULL; command++) {
+        if (strcmp(command->name, name) == 0 && strcmp(name, "help") != 0) {
+            char word[32];
+            char flag[] = "--help";
+            char *argv[] = {word, flag, NULL};
+
+            (void)snprintf(word, sizeof word, "%s", name);
+            return command->run(2, argv);
+        }
+    }
+    (void)fprintf(stderr, "lacuna help: no command '%s'\n", name);
+    return 2;
+}
+
+int lac_cmd_help(int argc, char **argv)
+{
+    if (argc > 2) {
+        (void)fprintf(stderr, "lacuna help: takes one command at most\n");
+        return 2;
+    }
+    if (argc == 2 && strcmp(argv[0], "help") == 0 && strcmp(argv[1], "--help") != 0) {
+        return help_for(argv[1]);
+    }
+    printf(
+        "Lacuna finds the gaps in a GPU's timeline and says what caused each, what to change and "
+        "what that gains.\n\nusage: lacuna COMMAND [ARGUMENTS]\n\n");
+    for (const struct lac_command *command = lac_commands(); command->name != NULL; command++) {
+        if (command->help != NULL) {
+            printf("  %-10s %s\n", command->name, command->help);
+        }
+    }
+    printf(
+        "\nEvery command answers --help. A flag decides, then the LACUNA_* variable of its name, "
+        "then ~/.config/lacuna/config (key = value).\n");
+    return fflush(stdout) == 0 ? 0 : 1;
+}

@@ -1,0 +1,495 @@
+#include "analysis/model/status.h"
+#include "server/api/app.h"
+#include "server/api/document_cache.h"
+#include "server/base/log.h"
+#include "server/cli/commands.h"
+#include "server/cli/options.h"
+#include "server/http/assets.h"
+#include "server/http/guard.h"
+#include "server/http/key.h"
+#include "server/http/server.h"
+#include "server/ingest/ingest.h"
+#include "server/ingest/resumable.h"
+#include "server/store/store.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <malloc.h>
+#include <poll.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+static const char usage[] =
+    "lacuna serve [--data DIR] [--listen ADDR:PORT]\n"
+    "Serves the data folder: the page in the browser, and the same API for scripts.\n"
+    "Prints the address to open; on a terminal with the key of this data folder in it, which is "
+    "in\n"
+    "DIR/local.token. DIR/local.header has it as a header line, for scripts: curl -H "
+    "@DIR/local.header";
+
+static const struct lac_option option_table[] = {
+    {.name = "data", .value = "DIR", .help = "the data folder"},
+    {.name = "listen", .value = "ADDR:PORT", .help = "127.0.0.1:7070; port 0: any free one"},
+    {.name = "port-file", .value = "FILE", .help = "write the port that is listened on"},
+    {.name = "allow-remote", .help = "listen on addresses that others can reach"},
+    {.name = "allow-host", .value = "HOST,...", .help = "also answer to these names (Host)"},
+    {.name = "base-path", .value = "/X/Y", .help = "behind a proxy, below this path"},
+    {.name = "log-level", .value = "LEVEL", .help = "error, warn, info or debug"},
+    {.name = "keep-originals", .help = "keep what was uploaded, compressed (default)"},
+    {.name = "upload-max", .value = "BYTES", .help = "largest upload: 16G"},
+    {.name = "uploads-open", .value = "N", .help = "resumable uploads under way: 256"},
+    {.name = "uploads-bytes", .value = "BYTES", .help = "their size in all: 4 of the largest"},
+    {.name = "upload-lifetime", .value = "S", .help = "an upload that stops is kept: 86400"},
+    {.name = "import-memory", .value = "BYTES", .help = "all imports together: half of memory"},
+    {.name = "import-workers", .value = "N", .help = "imports at a time"},
+    {.name = "import-time", .value = "S", .help = "for one import: an hour, and 1 s a MiB"},
+    {.name = "import-queue", .value = "N", .help = "imports that wait: 10000"},
+    {.name = "cache", .value = "BYTES", .help = "decoded columns and tiles: 256M"},
+    {.name = "model-cache",
+     .value = "BYTES",
+     .help = "traces for flame graphs: a quarter of memory"},
+    {.name = "reply-memory", .value = "BYTES", .help = "replies under way: an eighth of memory"},
+    {.name = "connections", .value = "N", .help = "open connections at most: 8192"},
+    {.name = "connections-per-address", .value = "N", .help = "of one other address: 128"},
+    {.name = "connections-loopback", .value = "N", .help = "of this machine: 4096"},
+    {.name = "header-timeout", .value = "MS", .help = "for a request's header: 10000"},
+    {.name = "idle-timeout", .value = "MS", .help = "between requests: 75000"},
+    {.name = "keyless-timeout", .value = "MS", .help = "the same before the key was shown: 10000"},
+    {.name = "body-timeout", .value = "MS", .help = "for a small body: 30000"},
+    {.name = "rate-window", .value = "MS", .help = "rates are taken over: 10000"},
+    {.name = "rate-min", .value = "BYTES", .help = "slowest upload or reader, a second: 1K"},
+    {.name = "stop-timeout", .value = "MS", .help = "stopping waits for requests: 10000"},
+    {.name = "loops", .value = "N", .help = "network threads"},
+    {.name = "workers", .value = "N", .help = "worker threads"},
+    {0},
+};
+
+#define MODEL_CACHE_LEAST  (UINT64_C(1) << 30)
+#define REPLY_MEMORY_LEAST (UINT64_C(256) << 20)
+
+/** Documents of runs kept in memory. */
+#define DOCUMENT_CACHE_BYTES ((uint64_t)64 << 20)
+
+/* Everything that the command holds, so that one function takes it down. */
+struct service {
+    struct lac_options options;
+    struct lac_http_options http_options;
+    struct lac_store_options store_options;
+    struct lac_ingest_options ingest_options;
+    struct lac_resumable_options upload_options;
+    struct lac_key key;
+    struct lac_app app;
+    char data_dir[PATH_MAX];
+    char allow_hosts[2048];
+    const char *port_file;
+};
+
+static int fail(const char *what)
+{
+    (void)fprintf(stderr, "lacuna serve: %s\n", what);
+    return 1;
+}
+
+/* -- options ------------------------------------------------------------------------------------
+ */
+
+static bool read_unsigned(struct service *service, const char *name, unsigned max, unsigned *ret)
+{
+    uint64_t value;
+
+    if (!lac_options_number(&service->options, name, 0, max, 0, &value)) {
+        return false;
+    }
+    *ret = (unsigned)value;
+    return true;
+}
+
+static bool read_http_numbers(struct service *service)
+{
+    struct lac_http_options *http = &service->http_options;
+
+    return read_unsigned(service, "connections", 1000000, &http->connections_max) &&
+           read_unsigned(service, "connections-per-address", 1000000,
+                         &http->peer_connections_max) &&
+           read_unsigned(service, "connections-loopback", 1000000,
+                         &http->loopback_connections_max) &&
+           read_unsigned(service, "header-timeout", 3600000, &http->header_ms_max) &&
+           read_unsigned(service, "idle-timeout", 86400000, &http->idle_ms_max) &&
+           read_unsigned(service, "keyless-timeout", 86400000, &http->keyless_idle_ms_max) &&
+           read_unsigned(service, "body-timeout", 3600000, &http->body_ms_max) &&
+           read_unsigned(service, "rate-window", 3600000, &http->rate_window_ms) &&
+           read_unsigned(service, "rate-min", 1u << 30, &http->rate_bytes_per_s_min) &&
+           read_unsigned(service, "stop-timeout", 3600000, &http->stop_ms_max) &&
+           read_unsigned(service, "loops", 64, &http->loop_count) &&
+           read_unsigned(service, "workers", 256, &http->worker_count) &&
+           lac_options_number(&service->options, "upload-max", 0, UINT64_C(1) << 50, 0,
+                              &http->upload_bytes_max);
+}
+
+static bool read_upload_numbers(struct service *service)
+{
+    struct lac_resumable_options *uploads = &service->upload_options;
+
+    return read_unsigned(service, "uploads-open", 100000, &uploads->open_count_max) &&
+           read_unsigned(service, "upload-lifetime", 31536000, &uploads->lifetime_s) &&
+           lac_options_number(&service->options, "uploads-bytes", 0, UINT64_C(1) << 50, 0,
+                              &uploads->open_bytes_max);
+}
+
+static bool read_allow_hosts(struct service *service)
+{
+    struct lac_guard *guard = &service->http_options.guard;
+    const char *text = lac_options_text(&service->options, "allow-host", "");
+    char *next = service->allow_hosts;
+    char *word;
+
+    if (strlen(text) >= sizeof(service->allow_hosts)) {
+        (void)fail("--allow-host: the list is too long");
+        return false;
+    }
+    memcpy(service->allow_hosts, text, strlen(text) + 1);
+    while ((word = strsep(&next, ", ")) != NULL) {
+        if (*word == '\0') {
+            continue;
+        }
+        if (guard->allow_host_count == LAC_ALLOW_HOSTS_MAX) {
+            (void)fail("--allow-host: at most 16 names");
+            return false;
+        }
+        guard->allow_host[guard->allow_host_count++] = word;
+    }
+    return true;
+}
+
+static bool read_options(struct service *service)
+{
+    struct lac_options *options = &service->options;
+    struct lac_http_options *http = &service->http_options;
+    struct lac_ingest_options *ingest = &service->ingest_options;
+    struct lac_store_options *store = &service->store_options;
+    enum lac_log_level level;
+    uint64_t import_workers;
+    char host[LAC_AUTHORITY_BYTES_MAX];
+    unsigned port;
+
+    if (!lac_log_level_parse(lac_options_text(options, "log-level", "info"), &level)) {
+        (void)fail("--log-level must be error, warn, info or debug");
+        return false;
+    }
+    lac_log_set_level(level);
+    http->listen = lac_options_text(options, "listen", "127.0.0.1:7070");
+    if (!lac_listen_address_split(http->listen, host, sizeof(host), &port)) {
+        (void)fprintf(stderr,
+                      "lacuna serve: --listen %s: must be ADDRESS:PORT, [ADDRESS]:PORT or "
+                      "PORT\n",
+                      http->listen);
+        return false;
+    }
+    http->allow_remote = lac_options_on(options, "allow-remote", false);
+    http->base_path = lac_options_text(options, "base-path", "");
+    service->port_file = lac_options_text(options, "port-file", NULL);
+    ingest->keep_originals = lac_options_on(options, "keep-originals", true);
+    if (!read_http_numbers(service) || !read_upload_numbers(service) ||
+        !read_allow_hosts(service) ||
+        !lac_options_number(options, "import-memory", 0, UINT64_C(1) << 50, 0,
+                            &ingest->memory_budget_bytes) ||
+        !lac_options_number(options, "import-workers", 0, 1024, 0, &import_workers) ||
+        !read_unsigned(service, "import-time", 31536000, &ingest->import_wall_seconds_max) ||
+        !read_unsigned(service, "import-queue", 1000000, &ingest->queue_max) ||
+        !lac_options_number(options, "cache", 0, UINT64_C(1) << 50, 0, &store->cache_bytes) ||
+        !lac_options_number(options, "model-cache", 0, UINT64_C(1) << 50, 0,
+                            &store->model_cache_bytes) ||
+        !lac_options_number(options, "reply-memory", 0, UINT64_C(1) << 50, 0,
+                            &http->reply_bytes_max)) {
+        return false;
+    }
+    if (http->reply_bytes_max == 0) {
+        const uint64_t share = lac_ingest_machine_bytes() / 8;
+
+        http->reply_bytes_max = share > REPLY_MEMORY_LEAST ? share : REPLY_MEMORY_LEAST;
+    }
+    if (store->model_cache_bytes == 0) {
+        /* 27 bytes a slice: 100 M events need 3 GiB */
+        const uint64_t share = lac_ingest_machine_bytes() / 4;
+
+        store->model_cache_bytes = share > MODEL_CACHE_LEAST ? share : MODEL_CACHE_LEAST;
+    }
+    ingest->worker_count = (uint32_t)import_workers;
+    ingest->upload_bytes_max = http->upload_bytes_max;
+    service->upload_options.upload_bytes_max = http->upload_bytes_max;
+    return lac_options_data_dir(options, service->data_dir, sizeof(service->data_dir));
+}
+
+/* -- start ---------------------------------------------------------------------------------------
+ */
+
+enum {
+    CONNECTIONS_DEFAULT = 8192,
+    DESCRIPTORS_LEAST = 64,     /* 20 of our own, 16 traces, an import, a few connections */
+    DESCRIPTORS_RESERVED = 512, /* of many: for traces, imports and uploads */
+};
+
+/* How many connections there may be where so many files may be open. */
+static unsigned connections_for(rlim_t descriptors, unsigned wanted)
+{
+    const rlim_t reserved = descriptors / 8 + DESCRIPTORS_LEAST - DESCRIPTORS_LEAST / 4;
+    const rlim_t room =
+        descriptors - (reserved < DESCRIPTORS_RESERVED ? reserved : DESCRIPTORS_RESERVED);
+
+    return room < wanted ? (unsigned)room : wanted;
+}
+
+/* Each connection is a descriptor, and an upload's file another: raise the soft limit to what is
+ * needed, and take fewer connections where the hard limit is lower. */
+static bool fit_descriptors(struct lac_http_options *http)
+{
+    const unsigned wanted =
+        http->connections_max != 0 ? http->connections_max : CONNECTIONS_DEFAULT;
+    const rlim_t needed = (rlim_t)wanted * 2 + DESCRIPTORS_RESERVED;
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) {
+        return true;
+    }
+    if (limit.rlim_cur < needed && limit.rlim_cur < limit.rlim_max) {
+        limit.rlim_cur = limit.rlim_max < needed ? limit.rlim_max : needed;
+        (void)setrlimit(RLIMIT_NOFILE, &limit);
+        (void)getrlimit(RLIMIT_NOFILE, &limit);
+    }
+    if (limit.rlim_cur < DESCRIPTORS_LEAST) {
+        (void)fprintf(stderr,
+                      "lacuna serve: only %llu files may be open (ulimit -n): at least %d are "
+                      "needed\n",
+                      (unsigned long long)limit.rlim_cur, DESCRIPTORS_LEAST);
+        return false;
+    }
+    http->connections_max = connections_for(limit.rlim_cur, wanted);
+    return true;
+}
+
+/* What the start found in the data folder and did about it. */
+static void tell_notice(void *context, const char *line)
+{
+    (void)context;
+    LAC_LOG(LAC_LOG_WARN, "data folder", lac_log_text("what", line));
+}
+
+static enum lac_status start(struct service *service, struct lac_error *reterr)
+{
+    struct lac_app *app = &service->app;
+    enum lac_status status;
+
+    service->store_options.data_dir = service->data_dir;
+    service->store_options.sweep = true;
+    service->store_options.notice = tell_notice;
+    status = lac_store_open(&service->store_options, &app->store, reterr);
+    if (status == LAC_OK) {
+        status = lac_key_load(service->data_dir, &service->key, reterr);
+    }
+    if (status == LAC_OK) {
+        status = lac_key_write_header(service->data_dir, &service->key, reterr);
+    }
+    if (status != LAC_OK) {
+        return status;
+    }
+    app->key = &service->key;
+    app->base_path = service->http_options.base_path;
+    app->documents = lac_document_cache_create(DOCUMENT_CACHE_BYTES);
+    if (app->documents == NULL) {
+        return lac_fail(reterr, LAC_ERR_NOMEM, 0, "no memory to start");
+    }
+    service->http_options.key = &service->key;
+    service->http_options.routes = lac_api_routes;
+    service->http_options.route_count = lac_api_route_count;
+    service->http_options.app = app;
+    service->http_options.assets = lac_assets;
+    service->http_options.asset_count = lac_asset_count;
+    status = lac_http_server_create(&service->http_options, &app->http, reterr);
+    if (status != LAC_OK) {
+        return status;
+    }
+    service->ingest_options.store = app->store;
+    service->ingest_options.changed = lac_api_trace_changed;
+    service->ingest_options.changed_context = app;
+    status = lac_ingest_create(&service->ingest_options, &app->ingest, reterr);
+    if (status == LAC_OK) {
+        service->upload_options.ingest = app->ingest;
+        service->upload_options.store = app->store;
+        status = lac_resumable_create(&service->upload_options, &app->uploads, reterr);
+    }
+    return status == LAC_OK ? lac_http_server_start(app->http, reterr) : status;
+}
+
+static void stop(struct service *service)
+{
+    struct lac_app *app = &service->app;
+
+    if (app->http != NULL) {
+        lac_http_server_stop(app->http);
+    }
+    lac_resumable_destroy(app->uploads);
+    lac_ingest_destroy(app->ingest); /* its last news find no listener */
+    lac_http_server_destroy(app->http);
+    lac_document_cache_destroy(app->documents);
+    lac_store_close(app->store);
+    lac_options_done(&service->options);
+}
+
+/* -- what is told --------------------------------------------------------------------------------
+ */
+
+static enum lac_status write_port_file(const char *path, unsigned port, struct lac_error *reterr)
+{
+    char temporary[PATH_MAX];
+    FILE *file;
+    int length;
+
+    length = snprintf(temporary, sizeof(temporary), "%s.%ld", path, (long)getpid());
+    file = (length < 0 || (size_t)length >= sizeof(temporary)) ? NULL : fopen(temporary, "we");
+    if (file == NULL) {
+        return lac_fail(reterr, LAC_ERR_IO, 0, "%s: cannot be written: %s", path, strerror(errno));
+    }
+    const bool written = fprintf(file, "%u\n", port) > 0;
+    if (fclose(file) != 0 || !written || rename(temporary, path) != 0) {
+        (void)unlink(temporary);
+        return lac_fail(reterr, LAC_ERR_IO, 0, "%s: cannot be written: %s", path, strerror(errno));
+    }
+    return LAC_OK;
+}
+
+/* The host that a browser on this machine would use for the address that is listened on. */
+static void own_host(const char *listen, char *out, size_t capacity)
+{
+    char host[LAC_AUTHORITY_BYTES_MAX];
+    unsigned port;
+
+    if (!lac_listen_address_split(listen, host, sizeof(host), &port) || host[0] == '\0' ||
+        strcmp(host, "0.0.0.0") == 0) {
+        (void)snprintf(out, capacity, "127.0.0.1");
+    } else if (strcmp(host, "::") == 0) {
+        (void)snprintf(out, capacity, "[::1]");
+    } else {
+        (void)snprintf(out, capacity, strchr(host, ':') != NULL ? "[%s]" : "%s", host);
+    }
+}
+
+static void announce(const struct service *service)
+{
+    const unsigned port = lac_http_server_port(service->app.http);
+    const struct passwd *user = getpwuid(geteuid());
+    char host[HOST_NAME_MAX + 1] = "HOST";
+    char own[LAC_AUTHORITY_BYTES_MAX + 2];
+
+    own_host(service->http_options.listen, own, sizeof(own));
+    (void)gethostname(host, sizeof(host) - 1);
+    (void)printf("lacuna %s serves %s\n\n", LAC_VERSION, service->data_dir);
+    (void)printf("  open     http://%s:%u%s/#key=", own, port, service->app.base_path);
+    if (isatty(STDOUT_FILENO) != 0) {
+        (void)printf("%s\n", service->key.text);
+    } else { /* a log that others may read */
+        (void)printf("...   with the key in %s/local.token\n", service->data_dir);
+    }
+    (void)printf("  remote   ssh -L %u:%s:%u %s@%s   and open http://127.0.0.1:%u%s/#key=...\n",
+                 port, own, port, user != NULL ? user->pw_name : "USER", host, port,
+                 service->app.base_path);
+    (void)printf("  scripts  curl -H \"@%s/local.header\" --data-binary @trace.json "
+                 "http://%s:%u%s/api/v1/traces\n",
+                 service->data_dir, own, port, service->app.base_path);
+    (void)printf("  stop     Ctrl-C\n");
+    (void)fflush(stdout);
+}
+
+/* -- the command ---------------------------------------------------------------------------------
+ */
+
+static int signal_fd = -1;
+static volatile sig_atomic_t signal_count;
+
+/* A handler, not a blocked mask: import children would inherit a mask. */
+static void on_signal(int number)
+{
+    const uint64_t one = 1;
+    const int saved = errno;
+
+    signal_count++;
+    if (signal_count > 1) {
+        _exit(128 + number); /* asked twice: at once */
+    }
+    (void)!write(signal_fd, &one, sizeof(one));
+    errno = saved;
+}
+
+static bool catch_signals(void)
+{
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+
+    signal_fd = eventfd(0, EFD_CLOEXEC);
+    sigemptyset(&action.sa_mask);
+    return signal_fd >= 0 && sigaction(SIGTERM, &action, NULL) == 0 &&
+           sigaction(SIGINT, &action, NULL) == 0 && signal(SIGPIPE, SIG_IGN) != SIG_ERR &&
+           signal(SIGXFSZ, SIG_IGN) != SIG_ERR; /* a limit of files is an error, not the end */
+}
+
+static void wait_for_signal(void)
+{
+    struct pollfd wait = {.fd = signal_fd, .events = POLLIN};
+
+    while (poll(&wait, 1, -1) < 0 && errno == EINTR) {
+    }
+}
+
+int lac_cmd_serve(int argc, char **argv)
+{
+    static struct service service;
+    struct lac_error error = {0};
+    enum lac_status status;
+    int exit_status;
+
+    exit_status = lac_options_parse(&service.options, option_table, usage, argc, argv);
+    if (exit_status >= 0) {
+        lac_options_done(&service.options);
+        return exit_status;
+    }
+    if (service.options.operand_count > 0 || !read_options(&service)) {
+        if (service.options.operand_count > 0) {
+            (void)fail("takes no files: use `lacuna import`, or drop them on the page");
+        }
+        lac_options_done(&service.options);
+        return 2;
+    }
+    if (!fit_descriptors(&service.http_options)) {
+        lac_options_done(&service.options);
+        return 1;
+    }
+    /* a large reply is given back to the system when it was read: by default the allocator keeps
+     * blocks of the size of those that it has seen */
+    (void)mallopt(M_MMAP_THRESHOLD, 2 << 20);
+    if (!catch_signals()) {
+        return fail("cannot catch signals");
+    }
+    status = start(&service, &error);
+    if (status == LAC_OK && service.port_file != NULL) {
+        status = write_port_file(service.port_file, lac_http_server_port(service.app.http), &error);
+    }
+    if (status == LAC_OK && lac_log_start() != LAC_OK) {
+        status = lac_fail(&error, LAC_ERR_IO, 0, "cannot start the log's thread");
+    }
+    if (status == LAC_OK) {
+        announce(&service);
+        LAC_LOG(LAC_LOG_INFO, "listening", lac_log_text("address", service.http_options.listen),
+                lac_log_int("port", lac_http_server_port(service.app.http)),
+                lac_log_int("connections", service.http_options.connections_max));
+        wait_for_signal();
+        LAC_LOG(LAC_LOG_INFO, "stopping", lac_log_int("signal", signal_count));
+    }
+    stop(&service);
+    lac_log_stop();
+    return status == LAC_OK ? 0 : fail(error.message);
+}

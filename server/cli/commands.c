@@ -1,0 +1,31 @@
+#include "server/cli/commands.h"
+
+#include "server/ingest/import_worker.h"
+
+#include <stddef.h>
+
+/* Apart from cmd_help.c, so that a test that wants a command's helpers does not link them all. */
+static const struct lac_command commands[] = {
+    {"run", "run a job under the collector: lacuna run -- CMD", lac_cmd_run},
+    {"gather", "recordings made without lacuna run, into one folder", lac_cmd_run},
+    {"env", "variables for a job that is started some other way", lac_cmd_run},
+    {"show", "all that a recording holds", lac_cmd_run},
+    {"push", "send recordings and traces to a server: lacuna push PATH --server URL", lac_cmd_run},
+    {"serve", "serve the data folder: the page and the API", lac_cmd_serve},
+    {"import", "import traces into the data folder", lac_cmd_import},
+    {"analyze", "say on the terminal why the GPU was idle", lac_cmd_analyze},
+    {"compare", "two traces, before and after, with a noise test", lac_cmd_compare},
+    {"export", "write a report to hand on, or another tool's format", lac_cmd_export},
+    {"demo", "write the simulated training series", lac_cmd_demo},
+    {"admin", "verify or repair a data folder", lac_cmd_admin},
+    {"doctor", "check this host", lac_cmd_doctor},
+    {"version", "print the version", lac_cmd_version},
+    {"help", "list the commands, or: lacuna help COMMAND", lac_cmd_help},
+    {"import-worker", NULL, lac_cmd_import_worker},
+    {NULL, NULL, NULL},
+};
+
+const struct lac_command *lac_commands(void)
+{
+    return commands;
+}

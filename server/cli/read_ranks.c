@@ -1,0 +1,474 @@
+#include "server/cli/read_ranks.h"
+
+#include "analysis/import/import.h"
+#include "analysis/import/spool/spool_import.h"
+#include "collector/base/terminal_text.h"
+#include "server/cli/complain.h"
+#include "server/json/analysis_json.h"
+
+#include <dirent.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { READERS = 2, PATHS_MAX = 4096 };
+
+/** A file to read. */
+struct source {
+    char *path;
+    bool is_found; /**< by us in a folder: what is no trace there is skipped, and said */
+    enum lac_status status;
+    struct lac_error error;
+};
+
+/** What the readers share; all but `options` under the mutex. */
+struct reading {
+    const struct lac_read_ranks_options *options;
+    pthread_mutex_t mutex;
+    struct source *sources;
+    size_t source_count, source_capacity;
+    size_t next; /**< source that is read next */
+    size_t done;
+    bool has_failed;
+    struct lac_read_ranks result;
+    size_t capacity;
+    int64_t kept_key[3]; /**< of result.model: rank, path, member */
+    bool shows_progress, has_shown;
+    struct timespec last_shown;
+};
+
+/** A reader's own place. */
+struct reader {
+    struct reading *reading;
+    size_t source;
+    size_t member;
+};
+
+/* -- what to read ----------------------------------------------------------------------------- */
+
+static bool add_source(struct reading *reading, char *path, bool is_found)
+{
+    if (path && reading->source_count == reading->source_capacity) {
+        size_t capacity = reading->source_capacity ? reading->source_capacity * 2 : 16;
+        struct source *grown = realloc(reading->sources, capacity * sizeof *grown);
+        if (grown) {
+            reading->sources = grown;
+            reading->source_capacity = capacity;
+        }
+    }
+    if (!path || reading->source_count == reading->source_capacity) {
+        free(path);
+        return false;
+    }
+    reading->sources[reading->source_count++] = (struct source){.path = path, .is_found = is_found};
+    return true;
+}
+
+static bool is_folder(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/** Paths in the folder, in order; hidden files are left out. @return count, or -1: not all of it */
+static int list_folder(const char *folder, char ***ret_paths)
+{
+    DIR *dir = opendir(folder);
+    char **paths = calloc(PATHS_MAX + 1, sizeof(*paths));
+    int count = dir && paths ? 0 : -1;
+    bool is_whole = true;
+    struct dirent *entry = NULL;
+    while (count >= 0 && (entry = readdir(dir)) != NULL) { /* NOLINT(concurrency-mt-unsafe) */
+        char path[4096];
+        if (entry->d_name[0] == '.') {
+            continue;
+        }
+        int length = snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+        bool has_room = length > 0 && (size_t)length < sizeof path && count < PATHS_MAX;
+        paths[count] = has_room ? strdup(path) : NULL;
+        if (!paths[count]) {
+            is_whole = false;
+            break;
+        }
+        count++;
+    }
+    if (dir) {
+        (void)closedir(dir);
+    }
+    if (!is_whole) {
+        while (count > 0) {
+            free(paths[--count]);
+        }
+        count = -1;
+    }
+    if (count > 1) {
+        qsort(paths, (size_t)count, sizeof *paths, by_text);
+    }
+    *ret_paths = paths;
+    return count;
+}
+
+/** A folder of spools is one recording; any other one is a folder of traces. */
+static bool add_folder(struct reading *reading, const char *folder)
+{
+    char **paths = NULL;
+    int count = list_folder(folder, &paths);
+    bool is_recording = count == 0;
+    bool is_good = count >= 0;
+    for (int i = 0; i < count; i++) {
+        is_recording = is_recording || (!is_folder(paths[i]) && lac_spool_is_recording(paths[i]));
+    }
+    if (is_recording && is_good) {
+        is_good = add_source(reading, strdup(folder), false);
+    }
+    for (int i = 0; i < count; i++) {
+        if (!is_recording && is_good) {
+            is_good = add_source(reading, paths[i], true);
+        } else {
+            free(paths[i]);
+        }
+    }
+    free(paths);
+    return is_good;
+}
+
+static enum lac_status list_sources(struct reading *reading)
+{
+    const struct lac_read_ranks_options *options = reading->options;
+    for (size_t i = 0; i < options->path_count; i++) {
+        const char *path = options->paths[i];
+        bool is_good =
+            is_folder(path) ? add_folder(reading, path) : add_source(reading, strdup(path), false);
+        if (!is_good) {
+            lac_complain(options->command, path,
+                         "cannot be listed: more than %d files in it, or no permission", PATHS_MAX);
+            return LAC_ERR_IO;
+        }
+    }
+    return LAC_OK;
+}
+
+/* -- reading ---------------------------------------------------------------------------------- */
+
+static void show(struct reading *reading, double share, uint64_t event_count)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_MONOTONIC, &now); /* NOLINT(misc-include-cleaner): time.h has it */
+    double since_s = (double)(now.tv_sec - reading->last_shown.tv_sec) +
+                     (double)(now.tv_nsec - reading->last_shown.tv_nsec) * 1e-9;
+    if (since_s < 0.2) {
+        return;
+    }
+    reading->last_shown = now;
+    reading->has_shown = true;
+    if (reading->source_count == 1) {
+        char path[60];
+        (void)fprintf(stderr, "\r%s  %3.0f %%  %.1f M events",
+                      lac_terminal_string(reading->sources[0].path, path, sizeof path),
+                      100.0 * share, (double)event_count / 1e6);
+    } else {
+        (void)fprintf(stderr, "\r%zu of %zu traces", reading->done, reading->source_count);
+    }
+    (void)fflush(stderr);
+}
+
+static bool show_progress(void *context, uint64_t done_bytes, uint64_t total_bytes,
+                          uint64_t event_count)
+{
+    struct reading *reading = ((struct reader *)context)->reading;
+    if (reading->shows_progress && total_bytes > 0) {
+        (void)pthread_mutex_lock(&reading->mutex);
+        show(reading, (double)done_bytes / (double)total_bytes, event_count);
+        (void)pthread_mutex_unlock(&reading->mutex);
+    }
+    return true;
+}
+
+static void rank_done(struct lac_read_rank *rank)
+{
+    lac_rank_table_destroy(rank->table);
+    free(rank->document);
+    free(rank->what_if_assumption);
+}
+
+/** What is kept of one rank. */
+static enum lac_status take_rank(const struct reader *reader, const struct lac_model *model,
+                                 const struct lac_analysis *analysis, struct lac_read_rank *ret)
+{
+    struct lac_read_rank rank = {.path = reader->source,
+                                 .member = reader->member,
+                                 .step_mean_ns = analysis->step_mean_ns,
+                                 .what_if_mean_ns = analysis->what_if_mean_ns,
+                                 .what_if_low_ns = analysis->what_if_low_ns,
+                                 .what_if_high_ns = analysis->what_if_high_ns};
+    enum lac_status status = lac_rank_table_create(model, analysis, &rank.table);
+    if (!status && analysis->what_if_assumption) {
+        rank.what_if_assumption = strdup(analysis->what_if_assumption);
+        status = rank.what_if_assumption ? LAC_OK : LAC_ERR_NOMEM;
+    }
+    if (!status && reader->reading->options->wants_documents) {
+        const struct lac_analysed analysed = {model, analysis};
+        status = lac_analysis_json(&analysed, true, &rank.document, NULL);
+    }
+    if (status) {
+        rank_done(&rank);
+        return status;
+    }
+    *ret = rank;
+    return LAC_OK;
+}
+
+/** Whether the model with this key comes before the kept one. */
+static bool is_lower(const struct reading *reading, const int64_t key[3])
+{
+    for (int i = 0; i < 3; i++) {
+        if (key[i] != reading->kept_key[i]) {
+            return key[i] < reading->kept_key[i];
+        }
+    }
+    return false;
+}
+
+static void drop_kept(struct lac_read_ranks *result)
+{
+    lac_analysis_destroy(result->analysis);
+    lac_model_destroy(result->model);
+    result->analysis = NULL;
+    result->model = NULL;
+}
+
+/** Add the rank; model and analysis are kept or freed. */
+static enum lac_status add_rank(struct reading *reading, const struct lac_read_rank *rank,
+                                struct lac_model *model, struct lac_analysis *analysis)
+{
+    struct lac_read_ranks *result = &reading->result;
+    int32_t number = lac_rank_table_rank(rank->table);
+    const int64_t key[3] = {number < 0 ? INT32_MAX : number, (int64_t)rank->path,
+                            (int64_t)rank->member};
+    if (result->count == reading->capacity) {
+        size_t capacity = reading->capacity ? reading->capacity * 2 : 8;
+        struct lac_read_rank *grown = realloc(result->ranks, capacity * sizeof *grown);
+        if (!grown) {
+            return LAC_ERR_NOMEM;
+        }
+        result->ranks = grown;
+        reading->capacity = capacity;
+    }
+    result->ranks[result->count++] = *rank;
+    bool is_kept = result->count == 1 || (reading->options->keeps_lowest && is_lower(reading, key));
+    if (is_kept || !reading->options->keeps_lowest) {
+        drop_kept(result);
+    }
+    if (is_kept) {
+        result->model = model;
+        result->analysis = analysis;
+        memcpy(reading->kept_key, key, sizeof key);
+    } else {
+        lac_analysis_destroy(analysis);
+        lac_model_destroy(model);
+    }
+    return LAC_OK;
+}
+
+static enum lac_status take_model(void *context, struct lac_model *model, struct lac_error *reterr)
+{
+    struct reader *reader = context;
+    struct reading *reading = reader->reading;
+    struct lac_analysis *analysis = NULL;
+    struct lac_read_rank rank = {0};
+    enum lac_status status = lac_diagnose(model, reading->options->diagnose, &analysis, reterr);
+    if (!status) {
+        status = take_rank(reader, model, analysis, &rank);
+    }
+    if (!status) {
+        (void)pthread_mutex_lock(&reading->mutex);
+        status = add_rank(reading, &rank, model, analysis);
+        (void)pthread_mutex_unlock(&reading->mutex);
+        if (status) {
+            rank_done(&rank);
+        }
+    }
+    if (status) {
+        lac_analysis_destroy(analysis);
+        lac_model_destroy(model);
+        /* the diagnosis says what it refuses; keeping its result can only lack memory */
+        return reterr->status == status
+                   ? status
+                   : lac_fail(reterr, status, 0, "%s", lac_status_text(status));
+    }
+    reader->member++;
+    return LAC_OK;
+}
+
+static void read_source(struct reader *reader, struct source *source)
+{
+    struct lac_import_options import = {.progress = show_progress, .progress_context = reader};
+    lac_import_limits_default(&import.limits);
+    source->status = lac_import_file(source->path, &import, take_model, reader, &source->error);
+    if (!source->status && reader->member == 0) {
+        source->status = lac_fail(&source->error, LAC_ERR_CORRUPT, 0,
+                                  "holds no trace; give a PyTorch profiler, TensorFlow or Chrome "
+                                  "trace");
+    }
+}
+
+/** A file of a folder that holds something else. */
+static bool is_no_trace(const struct source *source)
+{
+    return source->is_found &&
+           (source->status == LAC_ERR_CORRUPT || source->status == LAC_ERR_NOT_FOUND);
+}
+
+static void *read_some(void *context)
+{
+    struct reading *reading = context;
+    for (;;) {
+        (void)pthread_mutex_lock(&reading->mutex);
+        size_t own = reading->next;
+        bool has_one = own < reading->source_count && !reading->has_failed;
+        reading->next += has_one;
+        (void)pthread_mutex_unlock(&reading->mutex);
+        if (!has_one) {
+            return NULL;
+        }
+        struct reader reader = {.reading = reading, .source = own};
+        struct source *source = &reading->sources[own];
+        read_source(&reader, source);
+        (void)pthread_mutex_lock(&reading->mutex);
+        bool is_skipped = is_no_trace(source);
+        reading->has_failed = reading->has_failed || (source->status && !is_skipped);
+        reading->done++;
+        (void)pthread_mutex_unlock(&reading->mutex);
+    }
+}
+
+/** One line on stderr: the file, the place in it, what is wrong and what to do. */
+static void complain(const struct reading *reading, const struct source *source)
+{
+    const char *what = is_no_trace(source) ? "skipped, " : "";
+    if (source->error.offset_bytes > 0) {
+        lac_complain(reading->options->command, source->path, "%sbyte %llu: %s", what,
+                     (unsigned long long)source->error.offset_bytes, source->error.message);
+    } else {
+        lac_complain(reading->options->command, source->path, "%s%s", what, source->error.message);
+    }
+}
+
+static void read_all(struct reading *reading)
+{
+    pthread_t other;
+    bool has_other = reading->source_count >= READERS && sysconf(_SC_NPROCESSORS_ONLN) >= READERS &&
+                     pthread_create(&other, NULL, read_some, reading) == 0;
+    (void)read_some(reading);
+    if (has_other) {
+        (void)pthread_join(other, NULL);
+    }
+    if (reading->has_shown) {
+        (void)fprintf(stderr, "\r\033[K");
+    }
+}
+
+static int by_place(const void *a, const void *b)
+{
+    const struct lac_read_rank *x = a;
+    const struct lac_read_rank *y = b;
+    if (x->path != y->path) {
+        return x->path < y->path ? -1 : 1;
+    }
+    return x->member < y->member ? -1 : x->member > y->member;
+}
+
+static int by_rank(const void *a, const void *b)
+{
+    int32_t x = lac_rank_table_rank(((const struct lac_read_rank *)a)->table);
+    int32_t y = lac_rank_table_rank(((const struct lac_read_rank *)b)->table);
+    return x != y ? (x < y ? -1 : 1) : by_place(a, b);
+}
+
+static void put_in_order(struct lac_read_ranks *result)
+{
+    bool is_ranked = true;
+    for (size_t i = 0; i < result->count; i++) {
+        is_ranked = is_ranked && lac_rank_table_rank(result->ranks[i].table) >= 0;
+    }
+    if (result->count > 1) {
+        qsort(result->ranks, result->count, sizeof *result->ranks, is_ranked ? by_rank : by_place);
+    }
+}
+
+/** Say what failed; the first in the order given decides. */
+static enum lac_status judge(struct reading *reading)
+{
+    enum lac_status status = LAC_OK;
+    for (size_t i = 0; i < reading->source_count; i++) {
+        const struct source *source = &reading->sources[i];
+        bool is_skipped = is_no_trace(source);
+        if (source->status && (is_skipped || !status)) {
+            complain(reading, source);
+        }
+        status = status || is_skipped ? status : source->status;
+    }
+    if (!status && reading->result.count == 0) {
+        lac_complain(reading->options->command, reading->options->paths[0], "holds no trace");
+        status = LAC_ERR_CORRUPT;
+    }
+    return status;
+}
+
+enum lac_status lac_read_ranks(const struct lac_read_ranks_options *options,
+                               struct lac_read_ranks *ret_ranks)
+{
+    struct reading reading = {.options = options, .shows_progress = isatty(STDERR_FILENO) == 1};
+    (void)pthread_mutex_init(&reading.mutex, NULL);
+    enum lac_status status = list_sources(&reading);
+    if (!status) {
+        read_all(&reading);
+        status = judge(&reading);
+    }
+    for (size_t i = 0; i < reading.source_count; i++) {
+        free(reading.sources[i].path);
+    }
+    free(reading.sources);
+    (void)pthread_mutex_destroy(&reading.mutex);
+    if (status) {
+        lac_read_ranks_done(&reading.result);
+        return status;
+    }
+    put_in_order(&reading.result);
+    *ret_ranks = reading.result;
+    return LAC_OK;
+}
+
+void lac_read_ranks_done(struct lac_read_ranks *ranks)
+{
+    for (size_t i = 0; i < ranks->count; i++) {
+        rank_done(&ranks->ranks[i]);
+    }
+    free(ranks->ranks);
+    drop_kept(ranks);
+    *ranks = (struct lac_read_ranks){0};
+}
+
+enum lac_status lac_read_ranks_join(const struct lac_read_ranks *ranks, struct lac_run **ret_run)
+{
+    const struct lac_rank_table **tables = calloc(ranks->count + 1, sizeof(*tables));
+    if (!tables) {
+        return LAC_ERR_NOMEM;
+    }
+    for (size_t i = 0; i < ranks->count; i++) {
+        tables[i] = ranks->ranks[i].table;
+    }
+    enum lac_status status = lac_ranks_join(tables, (uint32_t)ranks->count, ret_run);
+    free(tables);
+    return status;
+}

@@ -1,0 +1,57 @@
+#ifndef LAC_SERVER_CLI_READ_RANKS_H
+#define LAC_SERVER_CLI_READ_RANKS_H
+
+/*
+ * The ranks of a run on the command line: files, archives of ranks, folders of traces and folders
+ * that `lacuna run` recorded. Two traces are read at a time, and of each only what compares ranks
+ * is kept, so that memory does not grow with their number.
+ */
+
+#include "analysis/diagnose/diagnose.h"        // IWYU pragma: export
+#include "analysis/diagnose/ranks/ranks.h"     // IWYU pragma: export
+#include "analysis/diagnose/result/analysis.h" // IWYU pragma: export
+#include "analysis/model/model.h"              // IWYU pragma: export
+#include "analysis/model/status.h"             // IWYU pragma: export
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/** What is kept of a rank; all owned. */
+struct lac_read_rank {
+    struct lac_rank_table *table;
+    char *document; /**< its `lacuna.analysis/1`, or NULL */
+    int64_t what_if_mean_ns, what_if_low_ns, what_if_high_ns; /**< LAC_UNKNOWN_NS: no steps */
+    int64_t step_mean_ns;
+    char *what_if_assumption;
+    size_t path, member; /**< where it came from */
+};
+
+struct lac_read_ranks_options {
+    const char *command; /**< "lacuna analyze": begins lines on stderr */
+    char *const *paths;
+    size_t path_count;
+    const struct lac_diagnose_options *diagnose; /**< may be NULL */
+    bool wants_documents;                        /**< when there is more than one rank */
+    bool keeps_lowest; /**< keep model and analysis of the lowest rank, not of a single one only */
+};
+
+struct lac_read_ranks {
+    struct lac_read_rank *ranks; /**< by rank when each knows its own, else as given */
+    size_t count;
+    struct lac_model *model; /**< of ranks[0] when it is the only one, or `keeps_lowest` */
+    struct lac_analysis *analysis;
+};
+
+/** @return LAC_OK with one rank at least, or a failure that stderr was told */
+LAC_MUST_USE enum lac_status lac_read_ranks(const struct lac_read_ranks_options *options,
+                                            struct lac_read_ranks *ret_ranks);
+
+/** A zeroed struct is allowed. */
+void lac_read_ranks_done(struct lac_read_ranks *ranks);
+
+/** Join what was read. @return LAC_OK or LAC_ERR_NOMEM */
+LAC_MUST_USE enum lac_status lac_read_ranks_join(const struct lac_read_ranks *ranks,
+                                                 struct lac_run **ret_run);
+
+#endif

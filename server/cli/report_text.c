@@ -1,0 +1,343 @@
+#include "server/cli/report_text.h"
+
+#include "analysis/diagnose/result/texts.h"
+#include "server/base/buffer.h"
+#include "server/export/text_page.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+/* -- parts
+ * ------------------------------------------------------------------------------------------ */
+
+/** "V100" of "Tesla V100-SXM2-32GB": what people call a device. */
+static void short_device(const char *name, char *out, size_t capacity_bytes)
+{
+    static const char *const makers[] = {"NVIDIA ", "Tesla ", "GeForce ",
+                                         "Quadro ", "AMD ",   "Instinct "};
+    for (size_t i = 0; i < sizeof makers / sizeof makers[0]; i++) {
+        size_t length = strlen(makers[i]);
+        if (strncmp(name, makers[i], length) == 0) {
+            name += length;
+        }
+    }
+    bool has_number = strncmp(name, "RTX ", 4) == 0 || strncmp(name, "GTX ", 4) == 0;
+    size_t length = has_number ? strlen(name) : strcspn(name, "- ");
+    (void)snprintf(out, capacity_bytes, "%.*s", (int)(length < 24 ? length : 24), name);
+}
+
+static void device_text(const struct lac_analysed *analysed, char *out, size_t capacity_bytes)
+{
+    const struct lac_analysis *analysis = analysed->analysis;
+    if (analysis->device_count == 0) {
+        (void)snprintf(out, capacity_bytes, "no GPU");
+        return;
+    }
+    char name[32];
+    short_device(lac_model_str(analysed->model, analysis->devices[analysis->main_device].name),
+                 name, sizeof name);
+    (void)snprintf(out, capacity_bytes, "%u x %s", (unsigned)analysis->device_count,
+                   name[0] != '\0' ? name : "GPU");
+}
+
+/** Whether what was found to repeat is known to be a step. */
+static bool has_real_steps(const struct lac_analysis *analysis)
+{
+    bool is_period = strcmp(analysis->step_method, "period") == 0;
+    return analysis->step_count > 0 && analysis->workload != LAC_WORKLOAD_COLD_START &&
+           (!is_period || analysis->workload == LAC_WORKLOAD_TRAINING);
+}
+
+/** "28 steps, 301 ms (+-1 %)   850 samples/s"; no rate where steps are too few for one. */
+static void steps_text(const struct lac_text_page *page, const struct lac_analysis *analysis,
+                       char *out, size_t capacity_bytes)
+{
+    if (!has_real_steps(analysis)) {
+        (void)snprintf(out, capacity_bytes, "no steady step");
+        return;
+    }
+    if (analysis->step_kept_count == 0) {
+        (void)snprintf(out, capacity_bytes, "%u step%s", (unsigned)analysis->step_count,
+                       analysis->step_count == 1 ? "" : "s");
+        return;
+    }
+    char spread[32] = "";
+    if (isfinite(analysis->step_spread_pct) && analysis->step_spread_pct >= 0.1) {
+        (void)snprintf(spread, sizeof spread, " (%s%.*f %%)", page->is_ascii ? "+-" : "\u00b1",
+                       analysis->step_spread_pct < 1.0 ? 1 : 0, analysis->step_spread_pct);
+    }
+    int length =
+        snprintf(out, capacity_bytes, "%u step%s, %s%s", (unsigned)analysis->step_kept_count,
+                 analysis->step_kept_count == 1 ? "" : "s",
+                 lac_format_ns(analysis->step_mean_ns).text, spread);
+    if (isfinite(analysis->throughput_per_s) && length >= 0 && (size_t)length < capacity_bytes) {
+        (void)snprintf(out + length, capacity_bytes - (size_t)length, "   %s %s/s",
+                       lac_format_rate(analysis->throughput_per_s).text, analysis->throughput_unit);
+    }
+}
+
+static void write_head(struct lac_text_page *page, const struct lac_analysed *analysed)
+{
+    const struct lac_trace_info *info = &analysed->model->info;
+    char device[64];
+    char steps[128];
+    device_text(analysed, device, sizeof device);
+    steps_text(page, analysed->analysis, steps, sizeof steps);
+    const char *mark = info->is_simulated ? " (simulated)" : "";
+    int room = LAC_TEXT_COLUMNS - 6 - lac_text_columns(device) - lac_text_columns(steps) -
+               lac_text_columns(mark);
+    room = room < 16 ? 16 : room;
+    const char *name = lac_model_str(analysed->model, info->name);
+    bool is_long = (int)strlen(name) > room;
+    lac_text_line(page, LAC_TEXT_BOLD, "%.*s%s%s   %s   %s", is_long ? room - 2 : room, name,
+                  is_long ? ".." : "", mark, device, steps);
+}
+
+static void write_verdict(struct lac_text_page *page, const struct lac_analysis *analysis)
+{
+    char text[1024];
+    lac_text_sentence(text, sizeof text, analysis->verdict.text);
+    lac_text_line(page, LAC_TEXT_PLAIN, "%s", "");
+    lac_text_paragraph(page, LAC_TEXT_BOLD, "", text, 0, 2);
+    if (analysis->verdict.detail[0] != '\0' &&
+        strcasecmp(analysis->verdict.detail, analysis->verdict.text) != 0) {
+        lac_text_sentence(text, sizeof text, analysis->verdict.detail);
+        lac_text_paragraph(page, LAC_TEXT_PLAIN, "", text, 0, 2);
+    }
+}
+
+enum { BAR_COLUMNS = 30 };
+
+/** A bar of `ns` on a scale of `scale_ns`, the step's end marked. */
+static void write_need(struct lac_text_page *page, const char *what, int64_t ns, int64_t step_ns,
+                       int64_t scale_ns, const char *note)
+{
+    if (ns == LAC_UNKNOWN_NS) {
+        return;
+    }
+    char bar[BAR_COLUMNS * 4 + 8] = "";
+    size_t used = 0;
+    int filled = (int)lround((double)ns / (double)scale_ns * BAR_COLUMNS);
+    int end = (int)lround((double)step_ns / (double)scale_ns * BAR_COLUMNS);
+    if (ns > 0 && filled == 0) {
+        filled = 1;
+    }
+    const char *full = page->is_ascii ? "=" : "\u2501";
+    for (int i = 0; i < BAR_COLUMNS; i++) {
+        const char *mark = i < filled ? full : i == end ? "|" : " ";
+        memcpy(bar + used, mark, strlen(mark));
+        used += strlen(mark);
+    }
+    bar[used] = '\0';
+    lac_text_line(page, LAC_TEXT_PLAIN, "%-12s %s %s %6s  %s", what, bar,
+                  end >= BAR_COLUMNS ? "|" : " ", lac_format_rate((double)ns / 1e6).text, note);
+}
+
+static int64_t largest(const int64_t *values, int count)
+{
+    int64_t most = 1;
+    for (int i = 0; i < count; i++) {
+        most = values[i] > most ? values[i] : most;
+    }
+    return most;
+}
+
+static void write_needs(struct lac_text_page *page, const struct lac_analysis *analysis)
+{
+    const struct lac_needs *needs = &analysis->needs;
+    bool has_steps =
+        analysis->workload == LAC_WORKLOAD_TRAINING ||
+        (analysis->workload == LAC_WORKLOAD_INFERENCE && analysis->step_kept_count > 2);
+    has_steps = has_steps || analysis->workload == LAC_WORKLOAD_HOST_TRAINING;
+    has_steps = has_steps && has_real_steps(analysis);
+    if (!has_steps || (needs->gpu_ns == LAC_UNKNOWN_NS && needs->data_ns == LAC_UNKNOWN_NS)) {
+        return;
+    }
+    const int64_t values[] = {analysis->step_mean_ns, needs->data_ns, needs->gpu_ns,
+                              needs->copies_ns,       needs->host_ns, needs->comm_ns};
+    int64_t scale_ns = largest(values, 6);
+    const struct lac_loader_facts *loader = &analysis->loader;
+    char data[96] = "";
+    if (loader->num_workers > 0 && loader->fetch_mean_ns != LAC_UNKNOWN_NS) {
+        (void)snprintf(data, sizeof data, "%s x %s",
+                       lac_format_count(loader->num_workers, "worker").text,
+                       lac_format_ns(loader->fetch_mean_ns).text);
+    } else if (loader->num_workers == 0) {
+        (void)snprintf(data, sizeof data, "in the training process");
+    }
+    lac_text_line(page, LAC_TEXT_PLAIN, "%s", "");
+    lac_text_line(page, LAC_TEXT_DIM, "one step, ms  the step is %s",
+                  lac_format_ns(analysis->step_mean_ns).text);
+    int64_t step_ns = analysis->step_mean_ns;
+    write_need(page, "data", needs->data_ns, step_ns, scale_ns, data);
+    write_need(page, "GPU kernels", needs->gpu_ns, step_ns, scale_ns, "");
+    write_need(page, "copies", needs->copies_ns, step_ns, scale_ns, "");
+    write_need(page, "host", needs->host_ns, step_ns, scale_ns, "");
+    if (needs->comm_ns > 0) {
+        write_need(page, "other ranks", needs->comm_ns, step_ns, scale_ns, "");
+    }
+}
+
+/** The first change with its band, then what still gains after it. */
+static void write_findings(struct lac_text_page *page, const struct lac_analysis *analysis)
+{
+    const struct lac_finding *first = analysis->finding_count > 0 ? &analysis->findings[0] : NULL;
+    if (!first || first->brief[0] == '\0' || !(first->gain_mid_pct >= 1.0)) {
+        return;
+    }
+    lac_text_line(page, LAC_TEXT_PLAIN, "%s", "");
+    struct lac_text32 mid = lac_format_band(first->gain_mid_pct, first->gain_mid_pct);
+    struct lac_text32 band = lac_format_band(first->gain_low_pct, first->gain_high_pct);
+    bool is_wide = strcmp(mid.text, band.text) != 0;
+    /* where nothing has a place in the code, the changes get its column */
+    int place = first->where[0] != '\0' ? 20 : 0;
+    int what = place > 0 ? 29 : 50;
+    lac_text_line(page, LAC_TEXT_DIM, "%-*s %-*s%9s  %s", what + 3, "do this", place,
+                  place > 0 ? "where" : "", "step", "less time");
+    lac_text_line(page, LAC_TEXT_PLAIN, "1  %-*.*s %-*.*s%9s  %.*s%s%s%s", what, what, first->brief,
+                  place, place, first->where, lac_format_ns(first->step_mid_ns).text,
+                  is_wide ? (int)strlen(mid.text) - 2 : 8, mid.text, is_wide ? " (" : "",
+                  is_wide ? band.text : "", is_wide ? ")" : "");
+    bool follows = analysis->plan_count > 0 && strcmp(analysis->plan[0].brief, first->brief) == 0;
+    for (uint32_t i = 1; i < analysis->plan_count && i < 3 && follows; i++) {
+        const struct lac_plan_step *then = &analysis->plan[i];
+        lac_text_line(page, LAC_TEXT_PLAIN, "%u  then %-*.*s %-*s%9s  %s", (unsigned)i + 1,
+                      what - 5, what - 5, then->brief, place, "", lac_format_ns(then->step_ns).text,
+                      lac_format_band(then->gain_pct, then->gain_pct).text);
+    }
+    lac_text_paragraph(page, LAC_TEXT_PLAIN, "prove it", first->check, 12, 1);
+}
+
+/** What is certain beside the verdict: findings that are not worth a change now. */
+static void write_asides(struct lac_text_page *page, const struct lac_analysis *analysis)
+{
+    for (uint32_t i = 0; i < analysis->finding_count; i++) {
+        const struct lac_finding *finding = &analysis->findings[i];
+        bool is_shown = finding->brief[0] != '\0' && finding->gain_mid_pct >= 1.0;
+        bool is_verdict = finding->kind == LAC_FINDING_GPU_BOUND;
+        if (is_shown) {
+            continue;
+        }
+        char text[1024];
+        lac_text_sentence(text, sizeof text, is_verdict ? finding->why : finding->title);
+        lac_text_paragraph(page, LAC_TEXT_PLAIN, is_verdict ? "the GPU" : "not now", text, 12, 2);
+        return;
+    }
+}
+
+/** Steps that were at something else, a line a kind. */
+static void write_kinds(struct lac_text_page *page, const struct lac_analysis *analysis)
+{
+    const char *texts[LAC_KIND_COUNT_];
+    uint32_t count = lac_analysis_other_phases(analysis, texts);
+    for (uint32_t k = 0; k < count; k++) {
+        lac_text_paragraph(page, LAC_TEXT_PLAIN, k == 0 ? "beside" : "", texts[k], 12, 1);
+    }
+}
+
+static void write_list(struct lac_text_page *page, const char *label, const char *const *texts,
+                       uint32_t count, int lines_max)
+{
+    char text[1024] = "";
+    size_t used = 0;
+    for (uint32_t i = 0; i < count && used < sizeof text; i++) {
+        int length = snprintf(text + used, sizeof text - used, "%s%s", i > 0 ? ", " : "", texts[i]);
+        used += length > 0 ? (size_t)length : 0;
+    }
+    lac_text_paragraph(page, LAC_TEXT_DIM, label, text, 12, lines_max);
+}
+
+/** @return what was printed, which the caller frees; LAC_ERR_NOMEM. */
+static enum lac_status take(struct lac_buffer *out, char **ret_text)
+{
+    if (out->status != LAC_OK || out->bytes == NULL) {
+        lac_buffer_done(out);
+        return LAC_ERR_NOMEM;
+    }
+    *ret_text = out->bytes;
+    return LAC_OK;
+}
+
+static struct lac_text_page page_on(struct lac_buffer *out,
+                                    const struct lac_report_options *options)
+{
+    return (struct lac_text_page){
+        .out = out, .is_ascii = options->is_ascii, .has_color = options->has_color};
+}
+
+enum lac_status lac_report_text(const struct lac_analysed *analysed,
+                                const struct lac_report_options *options, char **ret_text)
+{
+    const struct lac_analysis *analysis = analysed->analysis;
+    struct lac_buffer out = {.bytes = NULL};
+    struct lac_text_page page = page_on(&out, options);
+    write_head(&page, analysed);
+    write_verdict(&page, analysis);
+    write_needs(&page, analysis);
+    write_findings(&page, analysis);
+    lac_text_line(&page, LAC_TEXT_PLAIN, "%s", "");
+    write_asides(&page, analysis);
+    write_kinds(&page, analysis);
+    write_list(&page, "fine", analysis->checked_fine, analysis->checked_fine_count, 2);
+    write_list(&page, "unknown", analysis->not_recorded, analysis->not_recorded_count, 2);
+    write_list(&page, "mind", analysis->caveats, analysis->caveat_count, 1);
+    return take(&out, ret_text);
+}
+
+/* -- several ranks -------------------------------------------------------------------------- */
+
+static void write_rank(struct lac_text_page *page, const struct lac_rank_facts *facts)
+{
+    struct lac_text32 step = {.text = "-"};
+    if (facts->step_kept_count > 0) {
+        step = lac_format_ns(facts->step_mean_ns);
+    }
+    lac_text_line(
+        page, LAC_TEXT_PLAIN, "%6d %10s %8s %14s %14s   %c %.16s", (int)facts->rank, step.text,
+        lac_format_pct(facts->idle_pct).text, lac_format_pct(facts->exposed_comm_pct).text,
+        facts->is_matched ? lac_format_ns(facts->wait_ns).text : "-", facts->letter, facts->cause);
+}
+
+enum lac_status lac_report_run_text(const struct lac_run *run,
+                                    const struct lac_report_options *options, char **ret_text)
+{
+    struct lac_buffer out = {.bytes = NULL};
+    struct lac_text_page page = page_on(&out, options);
+    const struct lac_rank_facts *first = &run->ranks[0];
+    char text[1024];
+    lac_text_line(&page, LAC_TEXT_BOLD, "%.40s and %s   %u ranks   %.20s", first->name,
+                  run->rank_count == 2 ? "another" : "others", (unsigned)run->rank_count,
+                  first->device);
+    lac_text_line(&page, LAC_TEXT_PLAIN, "%s", "");
+    lac_text_sentence(text, sizeof text, run->has_finding ? run->finding.title : run->note);
+    lac_text_paragraph(&page, LAC_TEXT_BOLD, "", text, 0, 3);
+    if (run->has_finding) {
+        lac_text_paragraph(&page, LAC_TEXT_PLAIN, "", run->finding.why, 0, 7);
+        lac_text_paragraph(&page, LAC_TEXT_PLAIN, "do this", run->finding.change, 12, 3);
+        lac_text_paragraph(&page, LAC_TEXT_PLAIN, "expect", run->finding.expect, 12, 2);
+        lac_text_paragraph(&page, LAC_TEXT_PLAIN, "prove it", run->finding.check, 12, 2);
+        lac_text_paragraph(&page, LAC_TEXT_PLAIN, "mind", run->note, 12, 2);
+    }
+    lac_text_line(&page, LAC_TEXT_PLAIN, "%s", "");
+    lac_text_line(&page, LAC_TEXT_DIM, "%6s %10s %8s %14s %14s   %s", "rank", "step", "idle",
+                  "exposed comm", "waits there", "limit");
+    uint32_t late = run->late == LAC_NONE ? 0 : run->late;
+    write_rank(&page, &run->ranks[late]);
+    for (uint32_t i = 0; i < run->rank_count; i++) {
+        bool is_full = page.line_count >= LAC_TEXT_LINES - 1 && i + 1 < run->rank_count;
+        if (is_full) {
+            lac_text_line(&page, LAC_TEXT_DIM, "%6s %u more: lacuna analyze --json", "...",
+                          (unsigned)(run->rank_count - i));
+            break;
+        }
+        if (i != late) {
+            write_rank(&page, &run->ranks[i]);
+        }
+    }
+    return take(&out, ret_text);
+}

@@ -1,0 +1,35 @@
+#ifndef LAC_SERVER_JSON_FLAME_JSON_H
+#define LAC_SERVER_JSON_FLAME_JSON_H
+
+/* Flame graphs as the API answers them (README.md), made when asked for or with the trace. */
+
+#include "analysis/flame/flame.h"
+#include "analysis/model/model.h"
+#include "analysis/model/status.h"
+#include "server/base/buffer.h"
+
+/** Words of the parameters `metric` and `by`, in the order of their enums, NULL at the end. */
+extern const char *const lac_flame_metrics[];
+extern const char *const lac_flame_bys[];
+
+enum { LAC_FLAME_METRICS = LAC_FLAME_CPU + 1 };
+
+/** What is answered to a request without parameters: GPU time by operator, the whole trace. */
+void lac_flame_default_options(struct lac_flame_options *options);
+
+/** Append the graph. @return LAC_OK, LAC_ERR_NOMEM, or LAC_ERR_LIMIT of the buffer */
+LAC_MUST_USE enum lac_status lac_flame_json(const struct lac_model *model,
+                                            const struct lac_flame_options *options,
+                                            struct lac_buffer *out);
+
+/**
+ * The graphs to keep with a large trace: every metric by operator, of the whole. The model must
+ * carry its derived tracks. What cannot be made, and all of a small trace, stays empty: it is made
+ * when somebody asks.
+ *
+ * @param documents LAC_FLAME_METRICS empty buffers; the caller frees them
+ * Cost: about 40 ns a slice; memory: 4 bytes a slice, and the trees.
+ */
+void lac_flame_documents(const struct lac_model *model, struct lac_buffer *documents);
+
+#endif

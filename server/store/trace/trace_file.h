@@ -1,0 +1,299 @@
+#ifndef LAC_SERVER_STORE_TRACE_TRACE_FILE_H
+#define LAC_SERVER_STORE_TRACE_TRACE_FILE_H
+
+/*
+ * Reading one trace file. A handle comes from lac_store_open_trace(), or, without a store, from
+ * lac_trace_file_open(). Every function may be called from any thread at the same time.
+ *
+ * Small things (processes, tracks, devices, steps, report) are in memory from the start and are
+ * borrowed: they live as long as the handle. Slices stay in the file; columns are decoded a chunk
+ * at a time and kept in a byte-bounded cache.
+ *
+ * Times are ns since the trace's start. Trace files are read as hostile: a damaged one gives
+ * LAC_ERR_CORRUPT. Besides what is named, every function may return LAC_ERR_CORRUPT, LAC_ERR_IO
+ * and LAC_ERR_NOMEM.
+ */
+
+#include "analysis/model/model.h"
+#include "analysis/model/status.h"
+#include "analysis/model/tile.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct lac_trace_file;
+
+/** The version this program writes, and the newest it reads. */
+enum {
+    LAC_TRACE_FORMAT_VERSION = 2,
+    LAC_TRACE_FORMAT_CHECKED = 2, /**< since this one every page carries a checksum */
+};
+
+/** Open without a store, for tests. @param cache_bytes 0: 64 MiB */
+LAC_MUST_USE enum lac_status lac_trace_file_open(const char *path, uint64_t cache_bytes,
+                                                 struct lac_trace_file **ret_file,
+                                                 struct lac_error *reterr);
+/** Only for handles of lac_trace_file_open(). NULL is allowed. */
+void lac_trace_file_close(struct lac_trace_file *file);
+
+/**
+ * Everything of the trace but its slices: info, processes, tracks (first and count are valid),
+ * devices, report; `slices.count` is the number of slices while its columns are NULL; the
+ * detail tables, samples and flows are empty. Strings are complete: lac_model_str() works.
+ * Borrowed.
+ */
+const struct lac_model *lac_trace_file_head(const struct lac_trace_file *file);
+
+uint32_t lac_trace_file_generation(const struct lac_trace_file *file);
+uint8_t lac_trace_file_level_max(const struct lac_trace_file *file);
+
+/** What the thread is for: "main", "worker", "autograd", "pin", "gpu" or NULL. Static storage. */
+const char *lac_trace_file_track_role(const struct lac_trace_file *file, uint32_t track);
+
+/** The detected steps, in order. Borrowed. */
+struct lac_trace_steps {
+    uint32_t count;
+    const int64_t *start_ns;
+    const int64_t *dur_ns;
+    const uint32_t *name; /**< string ids */
+};
+void lac_trace_file_steps(const struct lac_trace_file *file, struct lac_trace_steps *ret_steps);
+
+/** Documents kept with the trace. */
+enum lac_trace_document {
+    LAC_DOCUMENT_ANALYSIS = 0, /**< lacuna.analysis/1, JSON text */
+    LAC_DOCUMENT_FLAME,        /**< and the two after it: flame graphs of the whole trace by
+                                    operator, in the order of enum lac_flame_metric, JSON text */
+    LAC_DOCUMENT_FLAME_WAITING,
+    LAC_DOCUMENT_FLAME_CPU,
+    LAC_DOCUMENT_COUNT_
+};
+/** @param ret_text NUL-terminated, the caller frees. LAC_ERR_NOT_FOUND when the trace has none. */
+LAC_MUST_USE enum lac_status lac_trace_file_document(struct lac_trace_file *file,
+                                                     enum lac_trace_document document,
+                                                     char **ret_text, size_t *ret_length,
+                                                     struct lac_error *reterr);
+
+/** Largest document kept with a trace. */
+#define LAC_DOCUMENT_BYTES_MAX ((size_t)256 << 20)
+
+/* ---- tiles ---- */
+
+/** Bounds of one request. */
+enum { LAC_TILES_MAX = 64, LAC_TILE_TRACKS_MAX = 4096 };
+#define LAC_TILE_BATCH_BYTES_MAX ((size_t)16 << 20)
+
+/**
+ * The tile batch (FORMAT.md) of tiles [first, last] of a level of some tracks, header included.
+ *
+ * @param tracks    ascending indexes; unknown ones and counters give no section
+ * @param ret_bytes the caller frees
+ * @return LAC_OK, LAC_ERR_LIMIT (too many tiles or tracks, or more than 16 MiB), LAC_ERR_MISUSE
+ *         (last < first, level too large)
+ * Cost: stored tiles are read; others are built from at most three chunks of the track each.
+ */
+LAC_MUST_USE enum lac_status lac_trace_file_tiles(struct lac_trace_file *file, uint8_t level,
+                                                  uint32_t first, uint32_t last,
+                                                  const uint32_t *tracks, uint32_t track_count,
+                                                  uint8_t **ret_bytes, size_t *ret_size_bytes,
+                                                  struct lac_error *reterr);
+
+/* ---- slices ---- */
+
+/** A slice without its arguments. */
+struct lac_slice_row {
+    uint32_t slice;
+    uint32_t track;
+    int64_t start_ns;
+    int64_t dur_ns;
+    uint32_t name;
+    uint32_t corr;
+    uint32_t link; /**< LAC_NONE when none */
+    uint32_t detail;
+    uint16_t lane;
+    uint8_t kind;
+};
+
+/** A slice with everything. args is owned: lac_slice_full_done(). */
+struct lac_slice_full {
+    struct lac_slice_row row;
+    char *args_json; /**< JSON object text, NULL when it has no arguments */
+    bool has_kernel;
+    struct lac_kernel_config kernel;
+    bool has_copy; /**< copies and memsets */
+    struct lac_copy copy;
+    bool has_loader;
+    struct lac_loader_info loader;
+    bool has_alloc;
+    struct lac_alloc alloc;
+    bool has_return_value; /**< of an API call */
+    uint32_t return_value;
+    uint32_t parent;      /**< innermost slice of the same track around it, LAC_NONE when none */
+    uint32_t child_count; /**< slices directly inside it */
+    uint32_t step;        /**< index into the steps, LAC_NONE when outside all */
+    uint64_t same_name_count; /**< slices of the same name and kind in the trace */
+    int64_t same_name_total_ns;
+    uint32_t
+        prev_same_name; /**< neighbour on the same track with the same name, LAC_NONE when none */
+    uint32_t next_same_name;
+};
+/** @return LAC_OK, LAC_ERR_NOT_FOUND (no such slice) */
+LAC_MUST_USE enum lac_status lac_trace_file_slice(struct lac_trace_file *file, uint64_t slice,
+                                                  struct lac_slice_full *ret_slice,
+                                                  struct lac_error *reterr);
+void lac_slice_full_done(struct lac_slice_full *slice);
+
+/**
+ * Slices of a track that overlap [t0_ns, t1_ns), ascending, from slice id `after` + 1 on.
+ *
+ * @param after LAC_NONE: from the first
+ * @param rows  room for `limit`
+ */
+LAC_MUST_USE enum lac_status lac_trace_file_window(struct lac_trace_file *file, uint32_t track,
+                                                   int64_t t0_ns, int64_t t1_ns, uint32_t after,
+                                                   uint32_t limit, struct lac_slice_row *rows,
+                                                   uint32_t *ret_count, bool *ret_has_more,
+                                                   struct lac_error *reterr);
+
+/* ---- search ---- */
+
+struct lac_search_query {
+    const char *text;  /**< case-insensitive (ASCII) substring; or "id:N", "corr:N", "batch:N" */
+    int kind;          /**< enum lac_slice_kind, or -1 for all */
+    const char *after; /**< cursor, NULL from the start */
+    uint32_t limit;    /**< 1..1000 */
+};
+struct lac_search_hits {
+    struct lac_slice_row *rows; /**< by (start, slice) */
+    uint32_t count;
+    uint64_t total;
+    bool has_more;
+    char next[48];
+};
+LAC_MUST_USE enum lac_status lac_trace_file_search(struct lac_trace_file *file,
+                                                   const struct lac_search_query *query,
+                                                   struct lac_search_hits *ret_hits,
+                                                   struct lac_error *reterr);
+void lac_search_hits_done(struct lac_search_hits *hits);
+
+/* ---- kernels ---- */
+
+enum lac_kernel_sort {
+    LAC_KERNEL_SORT_TOTAL = 0,
+    LAC_KERNEL_SORT_COUNT,
+    LAC_KERNEL_SORT_MEAN,
+    LAC_KERNEL_SORT_MIN,
+    LAC_KERNEL_SORT_MAX,
+    LAC_KERNEL_SORT_NAME,
+    LAC_KERNEL_SORT_FAMILY,
+};
+struct lac_kernel_query {
+    enum lac_kernel_sort sort;
+    bool descending;
+    const char *text;  /**< case-insensitive substring of the name, NULL all */
+    const char *after; /**< cursor, NULL from the first */
+    uint32_t limit;    /**< 1..10000 */
+};
+struct lac_kernel_row {
+    uint32_t name;
+    uint64_t count;
+    int64_t total_ns, mean_ns, min_ns, max_ns;
+    double pct_of_kernel_time;
+    int64_t per_step_ns; /**< total over the detected steps; INT64_MIN when there are none */
+    uint32_t longest_slice;
+    char short_name[96];
+    char family[32];      /**< "gemm", "conv", "nccl", ...; "" unknown */
+    char layout_class[8]; /**< "L", "Pd", "U", "K" or "" */
+    int8_t tensor_core;   /**< 1 uses them, 0 could and does not, -1 neither */
+};
+struct lac_kernel_page {
+    struct lac_kernel_row *rows;
+    uint32_t count;
+    uint64_t total; /**< rows that match */
+    bool has_more;
+    char next[48];
+};
+LAC_MUST_USE enum lac_status lac_trace_file_kernels(struct lac_trace_file *file,
+                                                    const struct lac_kernel_query *query,
+                                                    struct lac_kernel_page *ret_page,
+                                                    struct lac_error *reterr);
+void lac_kernel_page_done(struct lac_kernel_page *page);
+
+/* ---- gaps ---- */
+
+enum { LAC_GAP_CAUSES = 11 }; /* LAC_CAUSE_COUNT_ of diagnose.h */
+struct lac_gap_row {
+    int64_t start_ns;
+    int64_t dur_ns;
+    int64_t device;
+    uint8_t cause; /**< enum lac_cause with the largest share */
+    int64_t cause_ns[LAC_GAP_CAUSES];
+    const char *root_cause; /**< one sentence, "" none; borrowed from the page */
+    uint32_t ended_by;      /**< slice, LAC_NONE at the end */
+    uint32_t signature;     /**< gaps of the same signature are of one kind */
+    double per_step;        /**< gaps of this signature in a step, NaN when not known */
+};
+enum lac_gap_sort { LAC_GAP_SORT_DUR = 0 /* longest first */, LAC_GAP_SORT_START };
+struct lac_gap_query {
+    int64_t device; /**< id, or -1 for all */
+    int64_t min_ns;
+    enum lac_gap_sort sort;
+    const char *after;
+    uint32_t limit; /**< 1..10000 */
+};
+struct lac_gap_page {
+    struct lac_gap_row *rows;
+    char *texts; /**< owner of the sentences */
+    uint32_t count;
+    uint64_t total;
+    bool has_more;
+    char next[48];
+};
+LAC_MUST_USE enum lac_status lac_trace_file_gaps(struct lac_trace_file *file,
+                                                 const struct lac_gap_query *query,
+                                                 struct lac_gap_page *ret_page,
+                                                 struct lac_error *reterr);
+void lac_gap_page_done(struct lac_gap_page *page);
+
+/* ---- counters ---- */
+
+/** A counter seen through at most `points` equal bins of time; bins without samples are left out.
+ */
+struct lac_counter_points {
+    int64_t *ts_ns; /**< of the bin's last sample */
+    double *min, *max, *last;
+    uint32_t count;
+};
+/** @param points 1..8192. LAC_ERR_NOT_FOUND when the track is no counter. */
+LAC_MUST_USE enum lac_status lac_trace_file_counter(struct lac_trace_file *file, uint32_t track,
+                                                    int64_t t0_ns, int64_t t1_ns, uint32_t points,
+                                                    struct lac_counter_points *ret_points,
+                                                    struct lac_error *reterr);
+void lac_counter_points_done(struct lac_counter_points *points);
+
+/* ---- the model again ---- */
+
+/**
+ * The model as flame graphs want it, read from the file: all but what only one slice's details
+ * tell. Columns corr, detail, args and arg_num are NULL; detail tables, flows and samples are
+ * empty. Kept in a byte-bounded cache: the same model is given to everyone who asks meanwhile.
+ *
+ * @param ret_model read only; give back with lac_trace_file_release_model()
+ * @return LAC_ERR_LIMIT when it alone is larger than the cache allows
+ * Cost: about 30 ns and 27 bytes a slice the first time.
+ */
+LAC_MUST_USE enum lac_status lac_trace_file_model(struct lac_trace_file *file,
+                                                  const struct lac_model **ret_model,
+                                                  struct lac_error *reterr);
+
+/** The same with everything, for exports: about 90 ns and 43 bytes a slice and its arguments. It is
+ *  checked with lac_model_is_valid(). */
+LAC_MUST_USE enum lac_status lac_trace_file_whole_model(struct lac_trace_file *file,
+                                                        const struct lac_model **ret_model,
+                                                        struct lac_error *reterr);
+
+/** Give back what either of them gave. NULL is allowed. */
+void lac_trace_file_release_model(struct lac_trace_file *file, const struct lac_model *model);
+
+#endif

@@ -1,0 +1,212 @@
+#ifndef LAC_SERVER_STORE_TRACE_TRACE_PRIVATE_H
+#define LAC_SERVER_STORE_TRACE_TRACE_PRIVATE_H
+
+/* What the parts of the trace reader share. */
+
+#include "analysis/model/chunk.h"
+#include "analysis/model/model.h"
+#include "server/store/trace/cache.h"
+#include "server/store/trace/column.h"
+#include "server/store/trace/sql.h"
+#include "server/store/trace/trace_file.h"
+#include "server/store/trace/trace_summary.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/** A row of table chunk. */
+struct lac_chunk_entry {
+    uint64_t first;
+    uint32_t track;
+    uint32_t count;
+    int64_t start_first, start_last, end_last;
+    int64_t blob;
+};
+
+/** A row of table name_stat, but for its postings. */
+struct lac_name_stat {
+    uint32_t name;
+    uint8_t kind;
+    uint32_t longest;
+    uint64_t count;
+    int64_t total_ns, min_ns, max_ns;
+    uint64_t posting_first; /**< offset of its postings */
+};
+
+/** Gaps, decoded. */
+struct lac_gap_table {
+    uint64_t count;
+    int64_t *columns[8];   /**< as in FORMAT.md */
+    uint64_t *share_first; /**< index of a gap's first share */
+    uint64_t *text_first;  /**< offset of a gap's text */
+    int64_t *share_cause, *share_ns;
+    uint64_t share_count;
+    char *texts;
+    uint64_t text_bytes;
+    uint64_t *by_dur; /**< gap indexes, longest first */
+    double *per_step; /**< by signature */
+    uint32_t signature_count;
+};
+
+/** Distinct kernels with what their names say. */
+struct lac_kernel_table {
+    struct lac_kernel_row *rows;
+    uint32_t count;
+    int64_t total_ns;
+};
+
+/** Loaded when first asked for; guarded by lac_trace_file.lazy_lock, fixed once set. */
+struct lac_trace_lazy {
+    struct lac_name_stat *stats; /**< ascending (kind, name) */
+    uint32_t stat_count;
+    uint8_t *postings; /**< of all stats, one after another */
+    uint64_t posting_bytes;
+    bool has_stats;
+    struct lac_gap_table gaps; /**< all of them */
+    bool has_gaps;
+    struct lac_gap_table long_gaps; /**< those of 10 us and longer, which most ask for */
+    bool has_long_gaps;
+    struct lac_kernel_table kernels;
+    bool has_kernels;
+    int64_t *step_start_ns, *step_dur_ns;
+    uint32_t *step_name;
+    uint32_t step_count;
+};
+
+struct lac_trace_file {
+    pthread_mutex_t db_lock; /**< guards db and its statements */
+    sqlite3 *db;
+    sqlite3_stmt *get_blob;
+    char label[LAC_SQL_LABEL_BYTES]; /**< what it is called in messages */
+
+    struct lac_cache *cache;       /**< columns */
+    struct lac_cache *model_cache; /**< whole models */
+    bool owns_caches;
+    uint64_t owner; /**< in both caches */
+
+    struct lac_model head;
+    const char **roles; /**< track_count entries, static strings or NULL */
+    uint32_t generation;
+    uint8_t level_max;
+    uint64_t file_bytes;
+    struct lac_trace_summary summary;
+
+    struct lac_chunk_entry *chunks; /**< ascending first */
+    uint32_t chunk_count;
+    uint32_t *track_chunk; /**< track_count + 1: first chunk of a track */
+    uint64_t *tile_keys;   /**< ascending */
+    int64_t *tile_blobs;
+    uint32_t tile_count;
+
+    pthread_mutex_t lazy_lock;
+    struct lac_trace_lazy lazy;
+
+    /* the store's book-keeping, guarded by its lock */
+    char id[LAC_ID_SIZE];
+    uint32_t use_count;
+    uint64_t last_use;
+    bool is_deleted;
+};
+
+/** Open with caches of the store (borrowed). */
+LAC_MUST_USE enum lac_status lac_trace_file_open_with(const char *path, struct lac_cache *cache,
+                                                      struct lac_cache *model_cache,
+                                                      struct lac_trace_file **ret_file,
+                                                      struct lac_error *reterr);
+
+/** Everything small (trace_open_tables.c); head.strings first. */
+LAC_MUST_USE enum lac_status lac_trace_read_meta(struct lac_trace_file *file,
+                                                 struct lac_error *reterr);
+LAC_MUST_USE enum lac_status lac_trace_read_strings(struct lac_trace_file *file,
+                                                    struct lac_error *reterr);
+LAC_MUST_USE enum lac_status lac_trace_read_rows(struct lac_trace_file *file,
+                                                 struct lac_error *reterr);
+LAC_MUST_USE enum lac_status lac_trace_read_index(struct lac_trace_file *file,
+                                                  struct lac_error *reterr);
+LAC_MUST_USE enum lac_status lac_trace_read_steps(struct lac_trace_file *file,
+                                                  struct lac_error *reterr);
+
+/** "traces/<id>.db is damaged (what)" */
+enum lac_status lac_trace_corrupt(const struct lac_trace_file *file, struct lac_error *reterr,
+                                  const char *what);
+
+/** Bytes of a blob row; the caller frees. */
+LAC_MUST_USE enum lac_status lac_trace_read_blob(struct lac_trace_file *file, int64_t id,
+                                                 uint8_t **ret_bytes, size_t *ret_size_bytes,
+                                                 struct lac_error *reterr);
+
+/** Decoded columns of a chunk, checked: names, links, details exist; starts ascend. */
+struct lac_chunk_columns {
+    struct lac_slices at; /**< count = slices of the chunk; columns not asked for are NULL */
+    int64_t *numbers;
+    uint64_t number_count;
+};
+
+/**
+ * Columns of a chunk, from the cache or decoded.
+ *
+ * @param columns   a set of enum lac_chunk_column
+ * @param ret_entry the pin: lac_cache_unpin(file->cache, entry)
+ */
+LAC_MUST_USE enum lac_status lac_trace_chunk(struct lac_trace_file *file, uint32_t chunk,
+                                             unsigned columns,
+                                             const struct lac_chunk_columns **ret_columns,
+                                             struct lac_cache_entry **ret_entry,
+                                             struct lac_error *reterr);
+
+/** Check decoded columns of a chunk against the head. @return false when damaged */
+bool lac_trace_chunk_is_sane(const struct lac_trace_file *file, const struct lac_chunk_entry *chunk,
+                             const struct lac_slices *at, unsigned columns);
+
+/** Chunk that holds a slice, by bisection. */
+uint32_t lac_trace_chunk_of(const struct lac_trace_file *file, uint64_t slice);
+
+/** Index of the first start >= t_ns among `count` ascending starts. */
+uint32_t lac_lower_bound_ns(const int64_t *start_ns, uint32_t count, int64_t t_ns);
+
+/** Name statistics, loaded on the first call. Borrowed. */
+LAC_MUST_USE enum lac_status lac_trace_stats(struct lac_trace_file *file,
+                                             const struct lac_name_stat **ret_stats,
+                                             uint32_t *ret_count, struct lac_error *reterr);
+
+/** Chunk ordinals that hold the name of `stat`, ascending; the caller frees. */
+LAC_MUST_USE enum lac_status lac_trace_postings(struct lac_trace_file *file,
+                                                const struct lac_name_stat *stat,
+                                                uint32_t **ret_chunks, uint32_t *ret_count,
+                                                struct lac_error *reterr);
+
+/** Row `row` of a detail table, `column_count` values. */
+LAC_MUST_USE enum lac_status lac_trace_detail_row(struct lac_trace_file *file, unsigned table,
+                                                  uint32_t row, uint32_t column_count,
+                                                  int64_t *values, struct lac_error *reterr);
+
+/** Batch of every row of the loader's details, -1 where none was recorded; the caller frees. */
+LAC_MUST_USE enum lac_status lac_trace_loader_batches(struct lac_trace_file *file,
+                                                      int64_t **ret_batches,
+                                                      struct lac_error *reterr);
+
+/** Values of a detail row as what they are. */
+void lac_kernel_config_from(const int64_t *values, struct lac_kernel_config *ret_config);
+void lac_copy_from(const int64_t *values, struct lac_copy *ret_copy);
+
+/** Statistics of (kind, name); *ret_stat is NULL when there are none. */
+LAC_MUST_USE enum lac_status lac_trace_find_stat(struct lac_trace_file *file, uint8_t kind,
+                                                 uint32_t name,
+                                                 const struct lac_name_stat **ret_stat,
+                                                 struct lac_error *reterr);
+
+void lac_gap_table_done(struct lac_gap_table *table);
+
+/** Case-insensitive (ASCII) search. @return whether `word` (lower case) is in text */
+bool lac_text_contains(const char *text, size_t length, const char *word, size_t word_length);
+
+/** A lower-case (ASCII) copy; the caller frees. NULL when out of memory. */
+char *lac_text_lower(const char *text, size_t *ret_length);
+
+void lac_offset_cursor_write(uint64_t offset, char *out, size_t capacity_bytes);
+
+/** Parse a cursor that is an offset ("o123"); NULL is 0. @return false when it is none */
+bool lac_offset_cursor(const char *cursor, uint64_t *ret_offset);
+
+#endif

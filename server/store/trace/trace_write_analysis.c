@@ -1,0 +1,317 @@
+/* Tables gap, gap_signature and finding, and the summary in meta: what the diagnosis found. */
+
+#include "analysis/diagnose/result/analysis.h"
+#include "server/store/trace/column.h"
+#include "server/store/trace/sql.h"
+#include "server/store/trace/trace_file.h"
+#include "server/store/trace/trace_write_private.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/** Root causes are spelled out only for gaps that are worth reading about. */
+enum { ROOT_TEXT_MIN_NS = 10000, GAP_BLOCK_ROWS = 16384, GAP_COLUMNS = 8 };
+
+_Static_assert((int)LAC_GAP_CAUSES == (int)LAC_CAUSE_COUNT_,
+               "a gap row has a number for each cause");
+
+struct gap_block {
+    int64_t *columns[GAP_COLUMNS];
+    int64_t *storage;
+    int64_t *share_cause;
+    int64_t *share_ns;
+    uint32_t share_count, share_capacity;
+    struct lac_bytes texts;
+    struct lac_bytes packed, shares, packed_texts;
+};
+
+static void block_done(struct gap_block *block)
+{
+    free(block->storage);
+    free(block->share_cause);
+    free(block->share_ns);
+    lac_bytes_done(&block->texts);
+    lac_bytes_done(&block->packed);
+    lac_bytes_done(&block->shares);
+    lac_bytes_done(&block->packed_texts);
+}
+
+static enum lac_status add_share(struct gap_block *block, unsigned cause, int64_t ns)
+{
+    if (block->share_count == block->share_capacity) {
+        uint32_t capacity = block->share_capacity > 0 ? block->share_capacity * 2 : 1024;
+        int64_t *causes = realloc(block->share_cause, capacity * sizeof *causes);
+        int64_t *lengths;
+
+        if (causes == NULL) {
+            return LAC_ERR_NOMEM;
+        }
+        block->share_cause = causes;
+        lengths = realloc(block->share_ns, capacity * sizeof *lengths);
+        if (lengths == NULL) {
+            return LAC_ERR_NOMEM;
+        }
+        block->share_ns = lengths;
+        block->share_capacity = capacity;
+    }
+    block->share_cause[block->share_count] = cause;
+    block->share_ns[block->share_count++] = ns;
+    return LAC_OK;
+}
+
+/** How a gap divides among causes. @return the number of shares in *ret_count; 0 when all is one */
+static enum lac_status add_shares(struct gap_block *block, const struct lac_analysis *analysis,
+                                  const struct lac_gap *gap, uint32_t *ret_count)
+{
+    int64_t by_cause[LAC_CAUSE_COUNT_] = {0};
+    uint32_t count = 0;
+    enum lac_status status = LAC_OK;
+
+    for (uint64_t p = gap->first_piece; p < gap->first_piece + gap->piece_count; p++) {
+        by_cause[analysis->pieces[p].cause] += lac_gap_piece_dur_ns(analysis, p);
+    }
+    *ret_count = 0;
+    if (by_cause[gap->cause] == gap->dur_ns) {
+        return LAC_OK;
+    }
+    for (unsigned cause = 0; cause < LAC_CAUSE_COUNT_ && status == LAC_OK; cause++) {
+        if (by_cause[cause] != 0) {
+            status = add_share(block, cause, by_cause[cause]);
+            count++;
+        }
+    }
+    *ret_count = count;
+    return status;
+}
+
+static enum lac_status add_gap(struct gap_block *block, const struct lac_trace_writer *writer,
+                               const struct lac_gap *gap, uint32_t row)
+{
+    const struct lac_analysis *analysis = writer->options->analysis;
+    char text[200] = "";
+    size_t length = 0;
+    uint32_t shares = 0;
+    enum lac_status status = add_shares(block, analysis, gap, &shares);
+
+    if (gap->dur_ns >= ROOT_TEXT_MIN_NS) {
+        length = lac_gap_root_text(analysis, writer->model, gap, text, sizeof text);
+        length = length < sizeof text ? length : sizeof text - 1;
+    }
+    if (status == LAC_OK) {
+        status = lac_bytes_append(&block->texts, text, length);
+    }
+    block->columns[0][row] = gap->start_ns;
+    block->columns[1][row] = gap->dur_ns;
+    block->columns[2][row] = analysis->devices[gap->device].id;
+    block->columns[3][row] = gap->cause;
+    block->columns[4][row] = gap->signature;
+    block->columns[5][row] = gap->ended_by == LAC_NONE ? -1 : (int64_t)gap->ended_by;
+    block->columns[6][row] = shares;
+    block->columns[7][row] = (int64_t)length;
+    return status;
+}
+
+static enum lac_status insert_block(struct lac_trace_writer *writer, sqlite3_stmt *insert,
+                                    struct gap_block *block, uint64_t first, uint32_t count)
+{
+    const int64_t *shares[2] = {block->share_cause, block->share_ns};
+    enum lac_status status;
+
+    block->packed.size_bytes = 0;
+    block->shares.size_bytes = 0;
+    status = lac_columns_encode((const int64_t *const *)block->columns, GAP_COLUMNS, count,
+                                &block->packed);
+    if (status == LAC_OK && block->share_count > 0) {
+        status = lac_columns_encode(shares, 2, block->share_count, &block->shares);
+    }
+    if (status == LAC_OK) {
+        status = lac_zstd_pack(block->texts.data, block->texts.size_bytes, 1, &block->packed_texts);
+    }
+    if (status != LAC_OK) {
+        return status;
+    }
+    lac_sql_bind_i64(insert, 1, (int64_t)first);
+    lac_sql_bind_i64(insert, 2, count);
+    lac_sql_bind_blob(insert, 3, block->packed.data, block->packed.size_bytes);
+    lac_sql_bind_i64(insert, 4, block->share_count);
+    if (block->share_count > 0) {
+        lac_sql_bind_blob(insert, 5, block->shares.data, block->shares.size_bytes);
+    }
+    lac_sql_bind_i64(insert, 6, (int64_t)block->texts.size_bytes);
+    if (block->texts.size_bytes > 0) {
+        lac_sql_bind_blob(insert, 7, block->packed_texts.data, block->packed_texts.size_bytes);
+    }
+    return lac_sql_step_done(insert, "trace file", writer->reterr);
+}
+
+static enum lac_status write_gaps(struct lac_trace_writer *writer)
+{
+    const struct lac_analysis *analysis = writer->options->analysis;
+    struct gap_block block = {.storage = malloc(sizeof(int64_t) * GAP_COLUMNS * GAP_BLOCK_ROWS)};
+    sqlite3_stmt *insert = NULL;
+    enum lac_status status = LAC_ERR_NOMEM;
+
+    if (block.storage != NULL) {
+        for (size_t c = 0; c < GAP_COLUMNS; c++) {
+            block.columns[c] = block.storage + c * GAP_BLOCK_ROWS;
+        }
+        status = lac_sql_prepare(writer->db, "INSERT INTO gap VALUES(?,?,?,?,?,?,?)", &insert,
+                                 writer->reterr);
+    }
+    for (uint64_t first = 0; first < analysis->gap_count && status == LAC_OK;
+         first += GAP_BLOCK_ROWS) {
+        uint64_t left = analysis->gap_count - first;
+        uint32_t count = left < GAP_BLOCK_ROWS ? (uint32_t)left : GAP_BLOCK_ROWS;
+
+        block.share_count = 0;
+        block.texts.size_bytes = 0;
+        for (uint32_t i = 0; i < count && status == LAC_OK; i++) {
+            status = add_gap(&block, writer, &analysis->gaps[first + i], i);
+        }
+        if (status == LAC_OK) {
+            status = insert_block(writer, insert, &block, first, count);
+        }
+    }
+    (void)sqlite3_finalize(insert);
+    block_done(&block);
+    return status;
+}
+
+static enum lac_status write_signatures(struct lac_trace_writer *writer)
+{
+    const struct lac_analysis *analysis = writer->options->analysis;
+    int64_t *bits = malloc(sizeof *bits * LAC_COLUMN_BLOCK_ROWS);
+    const int64_t *columns[1] = {bits};
+    sqlite3_stmt *insert = NULL;
+    enum lac_status status = LAC_ERR_NOMEM;
+
+    if (bits != NULL) {
+        status = lac_sql_prepare(writer->db, "INSERT INTO gap_signature VALUES(?,?,?)", &insert,
+                                 writer->reterr);
+    }
+    for (uint32_t first = 0; first < analysis->signature_count && status == LAC_OK;) {
+        uint32_t left = analysis->signature_count - first;
+        uint32_t count = left < LAC_COLUMN_BLOCK_ROWS ? left : LAC_COLUMN_BLOCK_ROWS;
+
+        for (uint32_t i = 0; i < count; i++) {
+            double per_step = analysis->signatures[first + i].per_step;
+
+            memcpy(&bits[i], &per_step, sizeof per_step);
+        }
+        writer->scratch2.size_bytes = 0;
+        status = lac_columns_encode(columns, 1, count, &writer->scratch2);
+        if (status == LAC_OK) {
+            lac_sql_bind_i64(insert, 1, first);
+            lac_sql_bind_i64(insert, 2, count);
+            lac_sql_bind_blob(insert, 3, writer->scratch2.data, writer->scratch2.size_bytes);
+            status = lac_sql_step_done(insert, "trace file", writer->reterr);
+        }
+        first += count;
+    }
+    (void)sqlite3_finalize(insert);
+    free(bits);
+    return status;
+}
+
+static void bind_known_ns(sqlite3_stmt *insert, int index, int64_t value_ns)
+{
+    if (value_ns != LAC_UNKNOWN_NS) {
+        lac_sql_bind_i64(insert, index, value_ns);
+    }
+}
+
+static enum lac_status write_findings(struct lac_trace_writer *writer)
+{
+    const struct lac_analysis *analysis = writer->options->analysis;
+    sqlite3_stmt *insert = NULL;
+    enum lac_status status = lac_sql_prepare(
+        writer->db, "INSERT INTO finding VALUES(?,?,?,?,?,?,?,?,?,?)", &insert, writer->reterr);
+
+    for (uint32_t i = 0; i < analysis->finding_count && status == LAC_OK; i++) {
+        const struct lac_finding *finding = &analysis->findings[i];
+
+        lac_sql_bind_i64(insert, 1, i);
+        lac_sql_bind_text(insert, 2, finding->id);
+        lac_sql_bind_text(insert, 3, lac_severity_name(finding->severity));
+        bind_known_ns(insert, 4, finding->cost_ns_per_step);
+        lac_sql_bind_f64(insert, 5, finding->cost_pct);
+        lac_sql_bind_f64(insert, 6, finding->gain_low_pct);
+        lac_sql_bind_f64(insert, 7, finding->gain_mid_pct);
+        lac_sql_bind_f64(insert, 8, finding->gain_high_pct);
+        lac_sql_bind_f64(insert, 9, finding->confidence);
+        lac_sql_bind_text(insert, 10, finding->title);
+        status = lac_sql_step_done(insert, "trace file", writer->reterr);
+    }
+    (void)sqlite3_finalize(insert);
+    return status;
+}
+
+/** meta rows summary_...: what a list row says; absent or null when not known. */
+static enum lac_status write_summary(struct lac_trace_writer *writer)
+{
+    const struct lac_analysis *analysis = writer->options->analysis;
+    const struct lac_finding *first = analysis->finding_count > 0 ? &analysis->findings[0] : NULL;
+    const bool has_change = first != NULL && first->brief[0] != '\0';
+    const char letter[2] = {analysis->verdict.letter, '\0'};
+    const struct {
+        const char *key;
+        const char *text;
+    } texts[] = {
+        {"summary_cause", analysis->verdict.cause},
+        {"summary_letter", letter},
+        {"summary_text", analysis->verdict.text},
+        {"summary_throughput_unit", analysis->throughput_unit},
+        {"summary_next_change", has_change ? first->brief : NULL},
+        {"summary_finding_id", first != NULL ? first->id : NULL},
+    };
+    const struct {
+        const char *key;
+        double value;
+    } reals[] = {
+        {"summary_throughput_per_s", analysis->throughput_per_s},
+        {"summary_not_computing_pct",
+         analysis->main_device < analysis->device_count
+             ? analysis->devices[analysis->main_device].not_computing_pct
+             : (double)NAN},
+        {"summary_gain_low_pct", has_change ? first->gain_low_pct : (double)NAN},
+        {"summary_gain_mid_pct", has_change ? first->gain_mid_pct : (double)NAN},
+        {"summary_gain_high_pct", has_change ? first->gain_high_pct : (double)NAN},
+    };
+    enum lac_status status = LAC_OK;
+
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0] && status == LAC_OK; i++) {
+        status = lac_trace_write_meta_text(writer, texts[i].key, texts[i].text);
+    }
+    for (size_t i = 0; i < sizeof reals / sizeof reals[0] && status == LAC_OK; i++) {
+        status = lac_trace_write_meta_f64(writer, reals[i].key, reals[i].value);
+    }
+    if (status == LAC_OK && analysis->step_mean_ns != LAC_UNKNOWN_NS) {
+        status = lac_trace_write_meta_i64(writer, "summary_step_mean_ns", analysis->step_mean_ns);
+    }
+    return status;
+}
+
+enum lac_status lac_trace_write_analysis(struct lac_trace_writer *writer)
+{
+    enum lac_status status = LAC_OK;
+
+    if (writer->options->analysis == NULL) {
+        return LAC_OK;
+    }
+    status = write_gaps(writer);
+    if (status == LAC_OK) {
+        status = write_signatures(writer);
+    }
+    if (status == LAC_OK) {
+        status = write_findings(writer);
+    }
+    if (status == LAC_OK) {
+        status = write_summary(writer);
+    }
+    return status;
+}

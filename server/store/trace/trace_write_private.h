@@ -1,0 +1,68 @@
+#ifndef LAC_SERVER_STORE_TRACE_TRACE_WRITE_PRIVATE_H
+#define LAC_SERVER_STORE_TRACE_TRACE_WRITE_PRIVATE_H
+
+/* What the parts of the trace writer share. */
+
+#include "analysis/model/chunk.h"
+#include "analysis/model/model.h"
+#include "server/store/trace/column.h"
+#include "server/store/trace/sql.h"
+#include "server/store/trace/trace_file.h"
+#include "server/store/trace/trace_writer.h"
+
+#include <stdint.h>
+
+/** Tiles over more slices than this are stored, others are built from chunks when asked for. A
+ *  chunk decodes in about 0.3 ms, so this bounds a tile to about 1 ms. */
+enum { LAC_TILE_MIN_SLICES = 8192, LAC_STRING_BLOCK_BYTES = 1 << 18 };
+
+enum lac_detail_table {
+    LAC_DETAIL_KERNEL_CONFIG = 0,
+    LAC_DETAIL_COPY,
+    LAC_DETAIL_LOADER,
+    LAC_DETAIL_ALLOC,
+    LAC_DETAIL_COUNT_
+};
+
+/** Names of the documents in the table. */
+extern const char *const lac_trace_document_names[LAC_DOCUMENT_COUNT_];
+
+struct lac_trace_writer {
+    sqlite3 *db;
+    const struct lac_model *model;
+    const struct lac_trace_write_options *options;
+    struct lac_error *reterr;
+    sqlite3_stmt *insert_blob;
+    int64_t next_blob;
+    struct lac_bytes scratch;  /**< zstd output, encoded sections */
+    struct lac_bytes scratch2; /**< what is packed */
+};
+
+/** Insert into `blob`. */
+LAC_MUST_USE enum lac_status lac_trace_write_blob(struct lac_trace_writer *writer, const void *data,
+                                                  size_t size_bytes, int64_t *ret_id);
+
+/** Tables chunk, tile, name_stat (trace_write_slices.c). */
+LAC_MUST_USE enum lac_status lac_trace_write_slices(struct lac_trace_writer *writer);
+
+/** Tables string, detail, sample, flow (trace_write_tables.c). */
+LAC_MUST_USE enum lac_status lac_trace_write_strings(struct lac_trace_writer *writer);
+LAC_MUST_USE enum lac_status lac_trace_write_details(struct lac_trace_writer *writer);
+LAC_MUST_USE enum lac_status lac_trace_write_samples(struct lac_trace_writer *writer);
+LAC_MUST_USE enum lac_status lac_trace_write_flows(struct lac_trace_writer *writer);
+
+/** Tables gap, gap_signature, finding, and summary_... of meta (trace_write_analysis.c). */
+LAC_MUST_USE enum lac_status lac_trace_write_analysis(struct lac_trace_writer *writer);
+
+/** Insert one number or text into meta. */
+LAC_MUST_USE enum lac_status lac_trace_write_meta_i64(struct lac_trace_writer *writer,
+                                                      const char *key, int64_t value);
+LAC_MUST_USE enum lac_status lac_trace_write_meta_f64(struct lac_trace_writer *writer,
+                                                      const char *key, double value);
+LAC_MUST_USE enum lac_status lac_trace_write_meta_text(struct lac_trace_writer *writer,
+                                                       const char *key, const char *text);
+
+/** Role of a host thread ("main", ...), or NULL (track_role.c). `roles` has track_count entries. */
+LAC_MUST_USE enum lac_status lac_track_roles(const struct lac_model *model, const char **roles);
+
+#endif
