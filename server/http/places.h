@@ -16,7 +16,7 @@
 
 /** Connections that were ended for others and are not closed yet, at most: they still hold their
  * descriptors. */
-enum { LAC_PLACES_SLACK = 32 };
+enum { LAC_PLACES_SLACK = 256 };
 
 /** One connection's; lives in its owner's structure and is only touched through this module. */
 struct lac_place {
