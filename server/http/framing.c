@@ -9,26 +9,26 @@
 #include <strings.h>
 
 enum state {
-    AT_START = 0,   /* before a request, or in the empty line that may precede it */
-    AT_START_LF,    /* CR of that empty line */
-    IN_METHOD,      /* */
-    IN_TARGET,      /* */
-    IN_VERSION,     /* */
-    AT_LINE_LF,     /* CR of the request line or of a field */
-    AT_LINE,        /* first byte of a line of the header */
-    IN_NAME,        /* */
-    BEFORE_VALUE,   /* white space behind the colon */
-    IN_VALUE,       /* */
-    AT_HEADER_LF,   /* CR of the empty line */
-    IN_BODY,        /* rest_bytes */
-    AT_CHUNK,       /* first digit of a chunk's size */
-    IN_CHUNK_SIZE,  /* */
-    IN_CHUNK_NOTE,  /* extensions */
-    AT_CHUNK_LF,    /* CR of the chunk's line */
-    IN_CHUNK,       /* rest_bytes */
-    AFTER_CHUNK,    /* CR */
-    AFTER_CHUNK_LF, /* */
-    AT_TRAILER,     /* first byte of a line behind the last chunk */
+    AT_START = 0, /* before a request, or in the empty line that may precede it */
+    AT_START_LF,  /* CR of that empty line */
+    IN_METHOD,
+    IN_TARGET,
+    IN_VERSION,
+    AT_LINE_LF, /* CR of the request line or of a field */
+    AT_LINE,    /* first byte of a line of the header */
+    IN_NAME,
+    BEFORE_VALUE, /* white space behind the colon */
+    IN_VALUE,
+    AT_HEADER_LF, /* CR of the empty line */
+    IN_BODY,      /* rest_bytes */
+    AT_CHUNK,     /* first digit of a chunk's size */
+    IN_CHUNK_SIZE,
+    IN_CHUNK_NOTE, /* extensions */
+    AT_CHUNK_LF,   /* CR of the chunk's line */
+    IN_CHUNK,      /* rest_bytes */
+    AFTER_CHUNK,   /* CR */
+    AFTER_CHUNK_LF,
+    AT_TRAILER, /* first byte of a line behind the last chunk */
     IN_TRAILER_NAME,
     IN_TRAILER,
     AT_TRAILER_LF,
@@ -189,8 +189,7 @@ static void end_header(struct lac_framing *f)
     }
 }
 
-/* -- one byte in each part; false: it is the first bad one --------------------------------------
- */
+/* -- one byte in each part; false: it is the first bad one -------------------------------------*/
 
 static bool take_in_request_line(struct lac_framing *f, uint8_t c)
 {
