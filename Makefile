@@ -39,7 +39,7 @@ ANALYSIS_SRCS := $(call sources,collector/base analysis)
 SERVER_SRCS   := $(filter-out server/http/embed/%,$(call sources,server))
 SUPPORT_SRCS  := $(call sources,tests/support)
 WEB_SRCS      := $(shell find web -path web/node_modules -prune -o -path web/dist -prune -o -type f -print 2>/dev/null)
-ANALYSIS_OBJS := $(ANALYSIS_SRCS:%.c=$(BUILD)/%.o)
+ANALYSIS_OBJS := $(ANALYSIS_SRCS:%.c=$(BUILD)/%.o) $(BUILD)/gen/finding_documents.o
 SERVER_OBJS   := $(SERVER_SRCS:%.c=$(BUILD)/%.o) $(BUILD)/gen/web_assets.o $(BUILD)/gen/collector_assets.o
 SUPPORT_OBJS  := $(SUPPORT_SRCS:%.c=$(BUILD)/%.o)
 SIMULATOR_OBJS := $(patsubst %.c,$(BUILD)/%.o,$(filter-out %/simulator_main.c,$(wildcard tests/simulator/*.c)))
@@ -262,6 +262,13 @@ build/embed_assets: server/http/embed/embed_assets.c
 $(BUILD)/gen/web_assets.c: build/embed_assets web/dist/.stamp
 	$(Q)mkdir -p $(@D)
 	$(Q)build/embed_assets $@ web/dist
+# a document for each finding, with the thresholds that it quotes; one without a document does not build
+DOCUMENTS := analysis/diagnose/findings/documents
+$(BUILD)/gen/finding_documents.c: $(DOCUMENTS)/embed_documents.py $(wildcard $(DOCUMENTS)/*.md) $(shell find analysis/diagnose -name '*_thresholds.h') analysis/diagnose/result/finding_registry.def
+	$(Q)mkdir -p $(@D)
+	$(Q)python3 $< $@ analysis/diagnose
+$(BUILD)/gen/finding_documents.o: $(BUILD)/gen/finding_documents.c
+	$(Q)$(CC) $(ALL_CFLAGS) -c $< -o $@
 # taken in with .incbin, which the compiler's dependency file does not tell
 $(BUILD)/server/api/openapi.o: server/api/openapi.json
 # the collector travels inside the program: lacuna run writes it out where it is not installed

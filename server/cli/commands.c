@@ -16,6 +16,7 @@ static const struct lac_command commands[] = {
     {"analyze", "say on the terminal why the GPU was idle", lac_cmd_analyze},
     {"compare", "two traces, before and after, with a noise test", lac_cmd_compare},
     {"export", "write a report to hand on, or another tool's format", lac_cmd_export},
+    {"explain", "what a finding means and how it is detected", lac_cmd_explain},
     {"demo", "write the simulated training series", lac_cmd_demo},
     {"admin", "verify or repair a data folder", lac_cmd_admin},
     {"doctor", "check this host", lac_cmd_doctor},

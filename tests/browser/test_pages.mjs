@@ -222,6 +222,19 @@ const steps = [
     await page.getByText(/^all /).first().waitFor();
     assert.equal(await page.getByRole('button', {name: 'CPU time'}).getAttribute('aria-pressed'), 'true');
   }],
+  ['findings are listed, and each leads to its document, with links, tables and code as elements', async () => {
+    await page.goto(`${server.base}/findings`);
+    await page.getByRole('link', {name: "A synchronization empties the GPU's queue"}).click();
+    await page.getByRole('heading', {name: 'How the gain is computed'}).waitFor();
+    assert.match(page.url(), /\/findings\/sync-stall$/);
+    assert.ok(await page.locator('.prose pre').count() > 0);
+    assert.equal(await page.locator('.prose').getByText('```').count(), 0);
+    await page.getByRole('link', {name: 'All findings'}).click();
+    await page.getByRole('link', {name: 'The GPU waits for the data loader'}).click();
+    await page.locator('.prose table').first().waitFor();
+    await page.getByRole('link', {name: 'cpu-throttled'}).first().click();
+    await page.getByRole('heading', {name: /^cpu-throttled: /}).waitFor();
+  }],
   ['on a phone nothing leaves the screen sideways', async () => {
     await upload(join(scratch, 'plain.json'));
     await page.getByRole('link', {name: 'Timeline', exact: true}).click();

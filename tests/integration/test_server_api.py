@@ -504,6 +504,15 @@ class Api(unittest.TestCase):
         for reference in references(document):
             self.assertIn(reference.rsplit("/", 1)[1], document["components"]["schemas"])
 
+    def test_every_finding_has_its_document(self):
+        rows = self.server.api("/findings")["findings"]
+        self.assertGreater(len(rows), 40)
+        for row in rows:
+            document = self.server.api("/findings/" + row["id"])
+            self.assertEqual({key: document[key] for key in row}, row)
+            self.assertTrue(document["markdown"].startswith(f"# {row['id']}: {row['title']}\n"))
+        self.assertEqual(self.server.request("GET", "/api/v1/findings/no-such-thing", key=False).status, 404)
+
     def test_replies_have_every_member_that_openapi_names(self):
         schemas = self.server.get("/openapi.json", key=False).json()["components"]["schemas"]
         kernel = self.get(f"/slices/{self.kernel()}")

@@ -6,7 +6,7 @@ import {syncAddress, takeKeyFromAddress} from './model/address';
 import {isTyping, registerShortcuts} from './model/shortcuts';
 import {startTheme} from './model/theme';
 import {loadTraces, serverAway, startLiveUpdates} from './model/traces';
-import {OTHER_PAGES, page, runId, traceId} from './model/view_state';
+import {findingId, OTHER_PAGES, page, runId, traceId} from './model/view_state';
 import {DropZone} from './pages/drop_zone';
 import {KeyPage} from './pages/key_page';
 import {ListPage} from './pages/list_page';
@@ -23,6 +23,10 @@ const ComparePage = lazy(
   async () => (await import('./pages/lazy_pages')).ComparePage,
 );
 const RunPage = lazy('the run', async () => (await import('./pages/lazy_pages')).RunPage);
+const FindingsPage = lazy(
+  'the findings',
+  async () => (await import('./pages/lazy_pages')).FindingsPage,
+);
 const REST_AFTER_MS = 2000;
 
 type Access = 'asking' | 'open' | 'locked' | 'wrong_key';
@@ -42,6 +46,7 @@ function App(): JSX.Element {
       {page.value === 'list' && <ListPage />}
       {page.value === 'compare' && <ComparePage />}
       {page.value === 'run' && <RunPage key={runId.value} />}
+      {page.value === 'findings' && <FindingsPage key={findingId.value} />}
       {page.value === 'not_found' && <NotFoundPage />}
       {!OTHER_PAGES.includes(page.value) && <TracePage key={traceId.value} />}
       <DropZone />

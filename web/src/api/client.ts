@@ -123,6 +123,12 @@ export async function deleteTrace(id: string): Promise<void> {
   await request(apiUrl(trace(id)), {method: 'DELETE'});
 }
 
+export const listFindings = (s?: AbortSignal) =>
+  getJson('findings', shapes.findingListShape, {}, s);
+
+export const getFinding = (id: string, s?: AbortSignal) =>
+  getJson(`findings/${encodeURIComponent(id)}`, shapes.findingDocumentShape, {}, s);
+
 /** Imports what is kept of a failed trace once more. */
 export async function retryImport(id: string): Promise<void> {
   await request(apiUrl(`${trace(id)}/retry`), {method: 'POST'});

@@ -118,6 +118,13 @@ export const runShape = obj({
 export type RunInfo = Infer<typeof runShape>;
 export const runListShape = obj({runs: list(runShape), next: opt(str)});
 
+// ---- what findings mean
+
+const findingRow = {id: str, title: or(str, ''), cause: or(str, ''), effort: or(str, '')};
+export const findingListShape = obj({findings: list(obj(findingRow))});
+export const findingDocumentShape = obj({...findingRow, markdown: or(str, '')});
+export type FindingDocument = Infer<typeof findingDocumentShape>;
+
 // ---- tracks
 
 const stepsShape = obj({

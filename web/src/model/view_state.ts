@@ -7,6 +7,7 @@
 //   BASE/t/ID?view=kernels&sort=-count&f=text
 //   BASE/r/ID                         a run: its ranks side by side
 //   BASE/compare?a=ID&b=ID             two traces, before and after
+//   BASE/findings, BASE/findings/ID   what findings mean
 //   anything else                     a line that says so
 //
 // Selecting and changing the page make a history entry; moving the window does not.
@@ -21,6 +22,7 @@ const PAGES = [
   'flame',
   'compare',
   'run',
+  'findings',
   'not_found',
 ] as const;
 export type Page = (typeof PAGES)[number];
@@ -65,6 +67,8 @@ export interface ViewState {
   readonly compareB: string;
   /** The run whose ranks are shown. */
   readonly runId: string;
+  /** The finding that is explained; '': the list of them. */
+  readonly findingId: string;
 }
 
 export const DEFAULT_VIEW: ViewState = {
@@ -84,6 +88,7 @@ export const DEFAULT_VIEW: ViewState = {
   compareA: '',
   compareB: '',
   runId: '',
+  findingId: '',
 };
 
 export const page = signal<Page>(DEFAULT_VIEW.page);
@@ -104,6 +109,7 @@ export const hideSimulated = signal(false);
 export const compareA = signal('');
 export const compareB = signal('');
 export const runId = signal('');
+export const findingId = signal('');
 /** Kept in the browser, not in the address. */
 export const theme = signal<Theme>('auto');
 
@@ -125,6 +131,7 @@ export function currentView(): ViewState {
     compareA: compareA.value,
     compareB: compareB.value,
     runId: runId.value,
+    findingId: findingId.value,
   };
 }
 
@@ -148,6 +155,7 @@ export function show(change: Partial<ViewState>): void {
     compareA.value = next.compareA;
     compareB.value = next.compareB;
     runId.value = next.runId;
+    findingId.value = next.findingId;
   });
 }
 
@@ -179,6 +187,8 @@ export function formatLocation(view: ViewState): string {
     return withParams('compare');
   }
   if (view.page === 'run' && view.runId !== '') return `r/${encodeURIComponent(view.runId)}`;
+  if (view.page === 'findings')
+    return view.findingId === '' ? 'findings' : `findings/${encodeURIComponent(view.findingId)}`;
   if (view.page === 'not_found') return 'not_found';
   if (view.traceId === undefined || view.page === 'list') {
     put('q', view.query, '');
@@ -213,6 +223,9 @@ export function parseLocation(path: string, search: string): ViewState {
   const run = /^\/?r\/([^/]+)\/?$/.exec(path)?.[1];
   const ofRun = run === undefined ? undefined : decode(run);
   if (ofRun !== undefined && ofRun !== '') return {...DEFAULT_VIEW, page: 'run', runId: ofRun};
+  const finding = /^\/?findings(?:\/([^/]*))?\/?$/.exec(path);
+  if (finding)
+    return {...DEFAULT_VIEW, page: 'findings', findingId: decode(finding[1] ?? '') ?? ''};
   const match = /^\/?t\/([^/]+)\/?$/.exec(path);
   const id = match?.[1] === undefined ? undefined : decode(match[1]);
   const params = new URLSearchParams(search);
@@ -243,7 +256,7 @@ export function parseLocation(path: string, search: string): ViewState {
 }
 
 /** Pages that are not of one trace. */
-export const OTHER_PAGES: readonly string[] = ['list', 'compare', 'run', 'not_found'];
+export const OTHER_PAGES: readonly string[] = ['list', 'compare', 'run', 'findings', 'not_found'];
 
 function isTracePage(text: string): text is Page {
   return (PAGES as readonly string[]).includes(text) && !OTHER_PAGES.includes(text);

@@ -5,9 +5,11 @@ import {useState} from 'preact/hooks';
 import type {Finding, TraceInfo} from '../api/types';
 import {formatDuration, formatGain, formatPct, plural, sentence} from '../base/format';
 import {effortWords, findingName} from '../model/overview';
+import {DEFAULT_VIEW} from '../model/view_state';
 import {Chip, topicOf} from '../ui/cause_mark';
 import {CopyButton} from '../ui/copy_button';
-import {IconArrow, IconChevron} from '../ui/icons';
+import {IconArrow, IconChevron, IconHelp} from '../ui/icons';
+import {ViewLink} from '../ui/link';
 import {showEvidence} from './evidence_link';
 
 const EVIDENCE_SHOWN = 4;
@@ -26,7 +28,10 @@ export function FindingCard(props: {
             ? 'Finding'
             : 'The first thing to change'}
         </span>
-        <Gain finding={finding} />
+        <span class="finding-tools">
+          <Gain finding={finding} />
+          <Meaning id={finding.id} />
+        </span>
       </header>
       {!props.repeatsVerdict && (
         <h2 class="finding-title">
@@ -59,7 +64,26 @@ function Gain({finding}: {finding: Finding}): JSX.Element | null {
   );
 }
 
-function FindingBody({trace, finding}: {trace: TraceInfo; finding: Finding}): JSX.Element {
+/** The document of this kind of finding. */
+function Meaning({id}: {id: string}): JSX.Element {
+  return (
+    <ViewLink
+      class="button button-quiet button-icon"
+      view={{...DEFAULT_VIEW, page: 'findings', findingId: id}}
+      title="What this finding means, how it is detected, and when it is wrong"
+    >
+      <IconHelp />
+      <span class="off-screen">What this finding means</span>
+    </ViewLink>
+  );
+}
+
+function FindingBody(props: {
+  trace: TraceInfo;
+  finding: Finding;
+  isFurther?: boolean;
+}): JSX.Element {
+  const {trace, finding, isFurther = false} = props;
   return (
     <div class="finding-body">
       {finding.why !== '' && <p class="finding-why">{sentence(finding.why)}</p>}
@@ -77,6 +101,7 @@ function FindingBody({trace, finding}: {trace: TraceInfo; finding: Finding}): JS
         <Part name="Check" text={finding.check} kind={finding.check_kind} />
         <See trace={trace} finding={finding} />
       </dl>
+      {isFurther && <Meaning id={finding.id} />}
     </div>
   );
 }
@@ -170,7 +195,7 @@ export function FurtherFindings(props: {
             )}
             <Gain finding={finding} />
           </summary>
-          <FindingBody trace={props.trace} finding={finding} />
+          <FindingBody trace={props.trace} finding={finding} isFurther />
         </details>
       ))}
       {props.smaller.length > 0 && !showsAll && (

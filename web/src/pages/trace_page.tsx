@@ -197,6 +197,7 @@ function TraceBody(props: {
     case 'list':
     case 'compare':
     case 'run':
+    case 'findings':
     case 'not_found':
       return <OverviewPage trace={trace} analysis={analysis} />;
   }

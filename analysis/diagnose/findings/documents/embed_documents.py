@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+"""Puts the documents of all findings into one C file, with the thresholds that they quote.
+
+  embed_documents.py OUT.c DIAGNOSE_FOLDER
+
+Every row of result/finding_registry.def needs findings/documents/ID.md with the sections of SECTIONS in their order.
+`{NAME}` in a document is the value of that constant in one of the folders' *_thresholds.h, with the unit in its name
+(NS, PCT, BYTES, MB_S); `{NAME%}` is a share as a percentage. What is missing, unknown or out of order stops the build.
+"""
+import ast
+import glob
+import operator
+import os
+import re
+import sys
+
+SECTIONS = ("What it means", "How it is detected", "How the gain is computed", "What to change", "When it is wrong",
+            "Sources")
+OPERATORS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
+             ast.LShift: operator.lshift}
+QUOTE = re.compile(r"\{([A-Z][A-Z0-9_]+)(%?)\}")
+CONSTANT = re.compile(r"^[^/*\n]*\b([A-Z][A-Z0-9_]+) =\s+([^,;/\n]+)", re.M)
+DEFINE = re.compile(r"^#define ([A-Z][A-Z0-9_]+) ([^/\n]+)", re.M)
+
+
+def value_of(text):
+    """A constant expression of C as a number; None for what is none."""
+    text = re.sub(r"\b(?:U?INT(?:64|32)_C)\(([^)]*)\)", r"(\1)", text.strip())
+    text = re.sub(r"(?<=[0-9.])(?:[uUlL]+|[fF])\b", "", text)
+
+    def walk(node):
+        if isinstance(node, ast.Constant) and isinstance(node.value, (int, float)):
+            return node.value
+        if isinstance(node, ast.BinOp) and type(node.op) in OPERATORS:
+            return OPERATORS[type(node.op)](walk(node.left), walk(node.right))
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+            return -walk(node.operand)
+        raise ValueError
+    try:
+        return walk(ast.parse(text, mode="eval").body)
+    except (SyntaxError, ValueError):
+        return None
+
+
+def constants(folder):
+    """name -> number of every constant in a *_thresholds.h below the folder."""
+    found = {}
+    for path in glob.glob(os.path.join(folder, "**", "*_thresholds.h"), recursive=True):
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+        for name, expression in CONSTANT.findall(text) + DEFINE.findall(text):
+            number = value_of(expression)
+            if number is not None:
+                found[name] = number
+    return found
+
+
+def digits(number):
+    return f"{number:.6g}"
+
+
+def with_unit(name, number, is_share):
+    """As people write it: 10 us, 5 %, 16 MiB."""
+    words = name.split("_")
+    if is_share:
+        return f"{digits(100 * number)} %"
+    if name.endswith("_MB_S"):
+        return f"{digits(number)} MB/s"
+    if "PCT" in words:
+        return f"{digits(number)} %"
+    if "NS" in words:
+        for size, word in ((1e9, "s"), (1e6, "ms"), (1e3, "µs")):
+            if number >= size:
+                return f"{digits(number / size)} {word}"
+        return f"{digits(number)} ns"
+    if "BYTES" in words:
+        for size, word in ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")):
+            if number >= size and number % size == 0:
+                return f"{digits(number / size)} {word}"
+        return f"{digits(number)} bytes"
+    return digits(number)
+
+
+def registered(folder):
+    with open(os.path.join(folder, "result", "finding_registry.def"), encoding="utf-8") as file:
+        return re.findall(r'^LAC_FINDING\((\w+),\s*"([a-z-]+)"', file.read(), re.M)
+
+
+def document(path, finding_id, known):
+    """The text with its constants; a ValueError says what is wrong with it."""
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    title = re.match(rf"# {re.escape(finding_id)}: (\S.*)\n", text)
+    if not title:
+        raise ValueError(f"{path}:1: begins with '# {finding_id}: its title in words'")
+    sections = tuple(re.findall(r"^## (.*)$", text, re.M))
+    if sections != SECTIONS:
+        raise ValueError(f"{path}: its sections are {', '.join(sections)}; wanted: {', '.join(SECTIONS)}")
+    unknown = sorted({name for name, _ in QUOTE.findall(text) if name not in known})
+    if unknown:
+        raise ValueError(f"{path}: no *_thresholds.h has {', '.join(unknown)}")
+    return title.group(1), QUOTE.sub(lambda m: with_unit(m.group(1), known[m.group(1)], m.group(2)), text)
+
+
+def c_bytes(text):
+    data = text.encode() + b"\0"
+    return ",".join(str(byte if byte < 128 else byte - 256) for byte in data)
+
+
+def main():
+    out, folder = sys.argv[1:3]
+    known, problems, rows = constants(folder), [], []
+    documents = os.path.join(folder, "findings", "documents")
+    ids = registered(folder)
+    for kind, finding_id in ids:
+        try:
+            rows.append((kind, *document(os.path.join(documents, finding_id + ".md"), finding_id, known)))
+        except (OSError, ValueError) as problem:
+            problems.append(str(problem))
+    for path in sorted(glob.glob(os.path.join(documents, "*.md"))):
+        name = os.path.basename(path)[:-3]
+        if name != "README" and name not in {finding_id for _, finding_id in ids}:
+            problems.append(f"{path}: no finding has this id")
+    if problems:
+        print("\n".join(problems), file=sys.stderr)
+        return 1
+    with open(out, "w", encoding="utf-8") as file:
+        file.write('/* Made by embed_documents.py. */\n#include "analysis/diagnose/documents.h"\n')
+        for kind, title, text in rows:
+            file.write(f"static const char title_{kind}[] = {{{c_bytes(title)}}};\n")
+            file.write(f"static const char text_{kind}[] = {{{c_bytes(text)}}};\n")
+        file.write("const struct lac_finding_document lac_finding_documents[LAC_FINDING_COUNT_] = {\n")
+        for kind, _, _ in rows:
+            file.write(f"[LAC_FINDING_{kind}] = {{title_{kind}, text_{kind}}},\n")
+        file.write("};\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
