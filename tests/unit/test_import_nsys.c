@@ -449,6 +449,21 @@ START_TEST(a_descriptor_alone_is_enough)
 }
 END_TEST
 
+START_TEST(names_that_are_all_empty_are_names)
+{
+    struct nsys_file m = nsys_file_begin();
+    nsys_file_tables(&m);
+    nsys_file_sql(&m, "UPDATE StringIds SET value = ''");
+    nsys_file_sql(&m, "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES(1000,1500,0,1,7,42," PID(
+                          9) ",1,2,10,2,1,128,1,1,32,100,28,NULL)");
+    nsys_file_done(&m);
+    struct lac_model *model = nsys_file_import(m.path);
+    ck_assert_uint_eq(find(model, "", 0), 0);
+    lac_model_destroy(model);
+    (void)unlink(m.path);
+}
+END_TEST
+
 START_TEST(memory_is_refused_with_a_sentence)
 {
     uint8_t bytes[512] = "SQLite format 3";
@@ -479,6 +494,7 @@ int main(void)
     tcase_add_test(made, progress_is_told_and_can_stop);
     tcase_add_test(made, a_name_with_odd_characters_opens);
     tcase_add_test(made, a_descriptor_alone_is_enough);
+    tcase_add_test(made, names_that_are_all_empty_are_names);
     tcase_add_test(made, memory_is_refused_with_a_sentence);
     suite_add_tcase(suite, made);
     return check_main(suite);

@@ -226,8 +226,9 @@ enum lac_status lac_nsys_string(struct lac_nsys *nsys, int64_t number, uint32_t 
     }
     struct lac_nsys_string *string = &nsys->strings[index];
     if (string->interned == LAC_NONE) {
-        enum lac_status status =
-            lac_nsys_intern(nsys, nsys->bytes + string->offset, string->size, &string->interned);
+        /* when all are empty there are no bytes at all */
+        const char *text = string->size > 0 ? nsys->bytes + string->offset : "";
+        enum lac_status status = lac_nsys_intern(nsys, text, string->size, &string->interned);
         if (status != LAC_OK) {
             return status;
         }

@@ -80,7 +80,9 @@ enum lac_status lac_sql_fail(sqlite3 *db, const char *what, struct lac_error *re
 
 bool lac_sql_is_full(const struct lac_error *error)
 {
-    return error->status == LAC_ERR_NO_SPACE;
+    return error->status == LAC_ERR_NO_SPACE ||
+           (error->status == LAC_ERR_IO &&
+            (error->sys_errno == ENOSPC || error->sys_errno == EDQUOT));
 }
 
 enum lac_status lac_sql_run(sqlite3 *db, const char *sql, struct lac_error *reterr)
