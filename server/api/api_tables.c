@@ -1,4 +1,5 @@
 #include "analysis/diagnose/diagnose.h"
+#include "analysis/diagnose/result/analysis.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "server/api/app.h"
@@ -147,6 +148,12 @@ static void write_gap(struct lac_json *json, const struct lac_gap_row *row)
     }
     lac_json_close(json, '}');
     lac_json_text(json, "root_cause", row->root_cause);
+    lac_json_text(json, "root_kind",
+                  row->root_kind < 0 ? NULL
+                                     : lac_root_kind_name((enum lac_root_kind)row->root_kind));
+    write_id(json, "root_slice", row->root_slice);
+    write_id(json, "wait_slice", row->wait_slice);
+    write_id(json, "batch_slice", row->batch_slice);
     write_id(json, "ended_by", row->ended_by);
     lac_json_uint(json, "signature", row->signature);
     lac_json_real(json, "per_step", row->per_step);

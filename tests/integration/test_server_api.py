@@ -398,6 +398,17 @@ class Api(unittest.TestCase):
         lengths = [gap["dur_ns"] for gap in long["gaps"]]
         self.assertEqual(lengths, sorted(lengths, reverse=True))
         self.assertEqual(lengths[0], device["gaps"]["longest_ns"])
+        for gap in long["gaps"]:
+            self.assertIn(gap["root_kind"], ("none", "sync", "late_batch", "launch"), gap)
+            self.assertEqual(gap["root_kind"] == "none", gap["root_slice"] is None, gap)
+            self.assertEqual(gap["root_kind"] == "late_batch", gap["wait_slice"] is not None, gap)
+        waits = [gap for gap in long["gaps"] if gap["cause"] == "data_wait"]
+        self.assertGreater(len(waits), 0)
+        for gap in waits[:3]:
+            wait = self.get(f"/slices/{gap['wait_slice']}")
+            self.assertIn("DataLoader", wait["name"])
+            self.assertLess(wait["start_ns"], gap["start_ns"] + gap["dur_ns"])
+            self.assertGreater(wait["start_ns"] + wait["dur_ns"], gap["start_ns"])
         self.assertEqual(self.get("/gaps?device=7")["total"], 0)
         starts = [gap["start_ns"] for gap in self.get("/gaps?sort=start")["gaps"]]
         self.assertEqual(starts, sorted(starts))

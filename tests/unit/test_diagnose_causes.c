@@ -38,6 +38,72 @@ START_TEST(a_late_batch_names_its_worker)
     char text[128];
     lac_gap_root_text(analysis, model, &analysis->gaps[0], text, sizeof text);
     ck_assert_str_eq(text, "worker 1 was at batch 7 for 0.19 ms");
+    const struct lac_gap *gap = &analysis->gaps[0];
+    ck_assert_str_eq(lac_root_kind_name(gap->root_kind), "late_batch");
+    ck_assert_int_eq(model->slices.dur_ns[gap->root], 190000);
+    ck_assert_int_eq(model->slices.dur_ns[gap->wait], 181000);
+    ck_assert_uint_eq(gap->batch, gap->root);
+}
+END_TEST
+
+START_TEST(of_two_waits_in_a_gap_the_one_that_covers_more_is_its_root)
+{
+    sheet_draw("main call      0  5 #1 cudaLaunchKernel\n"
+               "gpu0.1 kernel 10 90 #1 a\n"
+               "w0   fetch    0 190 batch=6 worker=0\n"
+               "w1   fetch   10 198 batch=7 worker=1\n"
+               "main wait    20 175 batch=6\n"
+               "main wait   200 10 batch=7\n"
+               "main call   211  5 #2 cudaLaunchKernel\n"
+               "gpu0.1 kernel 218 10 #2 a\n");
+    const struct lac_gap *gap = &analysis->gaps[0];
+    ck_assert_int_eq(gap->cause, LAC_CAUSE_DATA_WAIT);
+    ck_assert_int_eq(model->slices.dur_ns[gap->wait], 175000);
+    ck_assert_int_eq(model->slices.dur_ns[gap->root], 190000);
+}
+END_TEST
+
+START_TEST(without_a_batch_number_the_wait_is_the_root)
+{
+    sheet_draw("main call      0  5 #1 cudaLaunchKernel\n"
+               "gpu0.1 kernel 10 90 #1 a\n"
+               "w0   fetch    0 150 batch=6 worker=0\n"
+               "main wait    20 181\n"
+               "main call   205  5 #2 cudaLaunchKernel\n"
+               "gpu0.1 kernel 215 10 #2 a\n");
+    ck_assert_int_eq(model->slices.dur_ns[analysis->gaps[0].wait], 181000);
+    ck_assert_uint_eq(analysis->gaps[0].root, analysis->gaps[0].wait);
+    ck_assert_uint_eq(analysis->gaps[0].batch, LAC_NONE);
+}
+END_TEST
+
+START_TEST(a_batch_begun_before_the_recording_is_its_last_part)
+{
+    sheet_draw("main call      0  5 #1 cudaLaunchKernel\n"
+               "gpu0.1 kernel 10 90 #1 a\n"
+               "w0   part    30 100 loader.transform batch=6 worker=0\n"
+               "w0   part   130  60 loader.collate batch=6 worker=0\n"
+               "w1   part   150  48 loader.transform batch=7 worker=1\n"
+               "main wait    20 181 batch=6\n"
+               "main call   205  5 #2 cudaLaunchKernel\n"
+               "gpu0.1 kernel 215 10 #2 a\n");
+    ck_assert_uint_eq(analysis->gaps[0].root, analysis->gaps[0].wait);
+    ck_assert_uint_ne(analysis->gaps[0].batch, LAC_NONE);
+    ck_assert_str_eq(lac_model_str(model, model->slices.name[analysis->gaps[0].batch]),
+                     "loader.collate");
+}
+END_TEST
+
+START_TEST(a_batch_made_before_the_wait_was_not_what_it_lasted_for)
+{
+    sheet_draw("main call      0  5 #1 cudaLaunchKernel\n"
+               "gpu0.1 kernel 10 90 #1 a\n"
+               "w0   fetch    0 15 batch=6 worker=0\n"
+               "main wait    20 181 batch=6\n"
+               "main call   205  5 #2 cudaLaunchKernel\n"
+               "gpu0.1 kernel 215 10 #2 a\n");
+    ck_assert_int_eq(model->slices.dur_ns[analysis->gaps[0].root], 15000);
+    ck_assert_uint_eq(analysis->gaps[0].batch, LAC_NONE);
 }
 END_TEST
 
@@ -279,6 +345,10 @@ int main(void)
     tcase_add_checked_fixture(tcase, NULL, sheet_wipe);
     tcase_add_test(tcase, waiting_for_data_wins_and_the_rest_is_launching);
     tcase_add_test(tcase, a_late_batch_names_its_worker);
+    tcase_add_test(tcase, of_two_waits_in_a_gap_the_one_that_covers_more_is_its_root);
+    tcase_add_test(tcase, without_a_batch_number_the_wait_is_the_root);
+    tcase_add_test(tcase, a_batch_begun_before_the_recording_is_its_last_part);
+    tcase_add_test(tcase, a_batch_made_before_the_wait_was_not_what_it_lasted_for);
     tcase_add_test(tcase, sync_gets_what_is_left_of_the_gap_it_opened);
     tcase_add_test(tcase, a_sync_with_the_host_ahead_costs_nothing);
     tcase_add_test(tcase, another_process_does_not_take_the_blame);

@@ -341,6 +341,109 @@ START_TEST(lies_are_found_when_asked)
 }
 END_TEST
 
+/** Set a value of the first block of gaps, in the copy that is damaged. */
+static void change_gap(uint32_t column, int64_t value)
+{
+    enum { COLUMNS = 12 };
+    int64_t *columns[COLUMNS];
+    struct lac_bytes bytes = {0};
+    sqlite3 *db = NULL;
+    sqlite3_stmt *statement = NULL;
+    struct lac_error error = {0};
+    uint32_t count;
+
+    change("SELECT 1");
+    ck_assert_int_eq(sqlite3_open(damaged, &db), SQLITE_OK);
+    ck_assert_int_eq(
+        sqlite3_prepare_v2(db, "SELECT count, data FROM gap WHERE first = 0", -1, &statement, NULL),
+        SQLITE_OK);
+    ck_assert_int_eq(sqlite3_step(statement), SQLITE_ROW);
+    count = (uint32_t)sqlite3_column_int64(statement, 0);
+    for (size_t c = 0; c < COLUMNS; c++) {
+        columns[c] = malloc(count * sizeof *columns[c]);
+    }
+    ck_assert_int_eq(lac_columns_decode(sqlite3_column_blob(statement, 1),
+                                        (size_t)sqlite3_column_bytes(statement, 1), COLUMNS, count,
+                                        columns),
+                     LAC_OK);
+    (void)sqlite3_finalize(statement);
+    columns[column][count / 2] = value;
+    ck_assert_int_eq(lac_columns_encode((const int64_t *const *)columns, COLUMNS, count, &bytes),
+                     LAC_OK);
+    (void)sqlite3_prepare_v2(db, "UPDATE gap SET data = ? WHERE first = 0", -1, &statement, NULL);
+    (void)sqlite3_bind_blob(statement, 1, bytes.data, (int)bytes.size_bytes, SQLITE_STATIC);
+    ck_assert_int_eq(sqlite3_step(statement), SQLITE_DONE);
+    (void)sqlite3_finalize(statement);
+    ck_assert_int_eq(sqlite3_close(db), SQLITE_OK);
+    ck_assert_msg(lac_checked_stamp(damaged, &error) == LAC_OK, "%s", error.message);
+    for (size_t c = 0; c < COLUMNS; c++) {
+        free(columns[c]);
+    }
+    lac_bytes_done(&bytes);
+}
+
+static enum lac_status ask_gaps(const char *of, struct lac_gap_page *ret_page)
+{
+    const struct lac_gap_query query = {.device = -1, .limit = 10000};
+    struct lac_trace_file *file = NULL;
+    struct lac_error error = {0};
+    enum lac_status status;
+
+    ck_assert_int_eq(lac_trace_file_open(of, 0, &file, &error), LAC_OK);
+    status = lac_trace_file_gaps(file, &query, ret_page, &error);
+    lac_trace_file_close(file);
+    return status;
+}
+
+/** A slice that does not exist, or a kind that nobody knows, is damage and not an answer. */
+START_TEST(a_gap_names_only_slices_that_there_are)
+{
+    enum { CAUSE = 3, ENDED_BY = 5, ROOT_KIND = 8, ROOT, WAIT, BATCH };
+    static const struct {
+        uint32_t column;
+        int64_t value;
+        enum lac_status expected;
+    } cases[] = {
+        {ROOT_KIND, 3, LAC_OK},
+        {ROOT_KIND, 4, LAC_ERR_CORRUPT},
+        {ROOT_KIND, -2, LAC_ERR_CORRUPT},
+        {ROOT, 0, LAC_OK},
+        {ROOT, -2, LAC_ERR_CORRUPT},
+        {ROOT, 1000000000, LAC_ERR_CORRUPT},
+        {ROOT, INT64_MAX, LAC_ERR_CORRUPT},
+        {WAIT, 0, LAC_OK},
+        {WAIT, INT64_MIN, LAC_ERR_CORRUPT},
+        {WAIT, 1000000000, LAC_ERR_CORRUPT},
+        {BATCH, -2, LAC_ERR_CORRUPT},
+        {BATCH, 1000000000, LAC_ERR_CORRUPT},
+        {ENDED_BY, 1000000000, LAC_ERR_CORRUPT},
+        {CAUSE, -1, LAC_ERR_CORRUPT},
+    };
+    struct lac_gap_page page = {0};
+
+    change_gap(cases[_i].column, cases[_i].value);
+    ck_assert_int_eq(ask_gaps(damaged, &page), cases[_i].expected);
+    lac_gap_page_done(&page);
+}
+END_TEST
+
+START_TEST(gaps_of_version_1_have_no_root_stored)
+{
+    struct lac_gap_page page = {0};
+
+    ck_assert_int_eq(ask_gaps("tests/unit/data/trace_v1.db", &page), LAC_OK);
+    ck_assert_uint_gt(page.count, 10);
+    for (uint32_t i = 0; i < page.count; i++) {
+        ck_assert_int_eq(page.rows[i].root_kind, -1);
+        ck_assert_uint_eq(page.rows[i].root_slice, LAC_NONE);
+        ck_assert_uint_eq(page.rows[i].wait_slice, LAC_NONE);
+        ck_assert_uint_eq(page.rows[i].batch_slice, LAC_NONE);
+    }
+    ck_assert_str_ne(page.rows[0].root_cause, "");
+    lac_gap_page_done(&page);
+}
+END_TEST
+
 /** A file that version 0.1.0 wrote before there were checksums: 40 steps with a kernel each. */
 START_TEST(a_file_of_version_1_answers_as_before)
 {
@@ -434,7 +537,9 @@ int main(void)
     tcase_add_test(tcase, a_newer_format_is_refused_with_a_sentence);
     tcase_add_loop_test(tcase, lies_are_found_when_opening, 0, 29);
     tcase_add_loop_test(tcase, lies_are_found_when_asked, 0, 16);
+    tcase_add_loop_test(tcase, a_gap_names_only_slices_that_there_are, 0, 14);
     tcase_add_test(tcase, a_file_of_version_1_answers_as_before);
+    tcase_add_test(tcase, gaps_of_version_1_have_no_root_stored);
     tcase_add_test(tcase, a_text_file_is_no_trace_file);
     tcase_add_test(tcase, columns_of_any_values_come_back);
     suite_add_tcase(suite, tcase);

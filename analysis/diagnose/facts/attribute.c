@@ -340,12 +340,14 @@ static enum lac_status emit(struct painter *painter, uint64_t gap_index)
     return LAC_OK;
 }
 
-/** The fetch that delivered the batch which this wait was for, or the wait itself. */
-static uint32_t late_batch(const struct lac_facts *facts, const struct lac_gap *gap)
+/** The wait for a batch that covers most of the gap; of equals the one that began last. */
+static uint32_t wait_in_gap(const struct lac_facts *facts, const struct lac_gap *gap)
 {
-    const struct lac_model *model = facts->model;
+    enum { WAITS_BACK = 64 }; /* more threads never wait at once */
     const struct lac_marks *waits = &facts->wait_marks;
     int64_t end_ns = gap->start_ns + gap->dur_ns;
+    uint32_t wait = LAC_NONE;
+    int64_t most_ns = 0;
     uint64_t low = 0;
     uint64_t high = waits->count;
     while (low < high) {
@@ -356,18 +358,37 @@ static uint32_t late_batch(const struct lac_facts *facts, const struct lac_gap *
             high = middle;
         }
     }
-    if (low == 0) {
-        return LAC_NONE;
+    for (uint64_t back = 1; back <= WAITS_BACK && back <= low && most_ns < gap->dur_ns; back++) {
+        const struct lac_mark *mark = &waits->at[low - back];
+        int64_t from_ns = mark->start_ns > gap->start_ns ? mark->start_ns : gap->start_ns;
+        int64_t mark_end_ns = mark->start_ns + mark->dur_ns;
+        int64_t ns = (mark_end_ns < end_ns ? mark_end_ns : end_ns) - from_ns;
+        if (ns > most_ns) {
+            most_ns = ns;
+            wait = mark->slice;
+        }
     }
-    uint32_t wait = waits->at[low - 1].slice;
-    uint32_t row = model->slices.detail[wait];
-    if (row == LAC_NONE || row >= model->loader_info_count || model->loader_infos[row].batch < 0) {
+    return wait;
+}
+
+/** The loader's batch that a slice is about, -1 not recorded. */
+static int64_t batch_of(const struct lac_model *model, uint32_t slice)
+{
+    uint32_t row = model->slices.detail[slice];
+    return row < model->loader_info_count ? model->loader_infos[row].batch : -1;
+}
+
+/** The fetch that delivered the batch which this wait was for, or the wait itself. */
+static uint32_t late_batch(const struct lac_facts *facts, uint32_t wait)
+{
+    const struct lac_model *model = facts->model;
+    int64_t batch = batch_of(model, wait);
+    if (batch < 0) {
         return wait;
     }
-    int64_t batch = model->loader_infos[row].batch;
     int64_t wait_end_ns = model->slices.start_ns[wait] + model->slices.dur_ns[wait];
     uint64_t after = 0;
-    for (high = facts->fetch_count; after < high;) {
+    for (uint64_t high = facts->fetch_count; after < high;) {
         uint64_t middle = after + (high - after) / 2;
         if (facts->fetches[middle].start_ns < wait_end_ns) {
             after = middle + 1;
@@ -383,6 +404,56 @@ static uint32_t late_batch(const struct lac_facts *facts, const struct lac_gap *
         }
     }
     return wait;
+}
+
+/** What a worker did last for the batch of a wait, and finished during it. */
+static uint32_t last_part(const struct lac_facts *facts, uint32_t wait)
+{
+    enum { PARTS_BACK = 512 }; /* of all workers: a range for each of a batch's samples */
+    const struct lac_model *model = facts->model;
+    const struct lac_marks *parts = &facts->loader_parts;
+    int64_t batch = batch_of(model, wait);
+    int64_t last_ns = model->slices.start_ns[wait];
+    int64_t wait_end_ns = last_ns + model->slices.dur_ns[wait];
+    uint32_t part = LAC_NONE;
+    uint64_t after = 0;
+    for (uint64_t high = parts->count; after < high;) {
+        uint64_t middle = after + (high - after) / 2;
+        if (parts->at[middle].start_ns < wait_end_ns) {
+            after = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    for (uint64_t back = 1; batch >= 0 && back <= PARTS_BACK && back <= after; back++) {
+        const struct lac_mark *mark = &parts->at[after - back];
+        int64_t end_ns = mark->start_ns + mark->dur_ns;
+        if (end_ns > last_ns && end_ns <= wait_end_ns && batch_of(model, mark->slice) == batch) {
+            last_ns = end_ns;
+            part = mark->slice;
+        }
+    }
+    return part;
+}
+
+/** Name the wait that this gap is in, and what it was for. */
+static void find_late_batch(const struct lac_facts *facts, struct lac_gap *gap)
+{
+    const struct lac_slices *slices = &facts->model->slices;
+    gap->root_kind = LAC_ROOT_NONE;
+    gap->root = LAC_NONE;
+    gap->wait = wait_in_gap(facts, gap);
+    if (gap->wait == LAC_NONE) {
+        return;
+    }
+    gap->root_kind = LAC_ROOT_LATE_BATCH;
+    gap->root = late_batch(facts, gap->wait);
+    if (gap->root == gap->wait) {
+        gap->batch = last_part(facts, gap->wait);
+    } else if (slices->start_ns[gap->root] + slices->dur_ns[gap->root] >
+               slices->start_ns[gap->wait]) {
+        gap->batch = gap->root;
+    }
 }
 
 enum lac_status lac_gaps_attribute(struct lac_facts *facts)
@@ -407,8 +478,7 @@ enum lac_status lac_gaps_attribute(struct lac_facts *facts)
             status = emit(&painter, g);
         }
         if (!status && gap->cause == LAC_CAUSE_DATA_WAIT && gap->dur_ns >= GAP_MIN_NS) {
-            gap->root_kind = LAC_ROOT_LATE_BATCH;
-            gap->root = late_batch(facts, gap);
+            find_late_batch(facts, gap);
         }
     }
     free(painter.open.at);

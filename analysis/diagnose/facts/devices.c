@@ -67,6 +67,8 @@ static enum lac_status add_gap(struct walk *walk, uint64_t slice, int64_t start_
         .ended_by = (uint32_t)slice,
         .opened_by = (uint32_t)walk->last_slice,
         .root = LAC_NONE,
+        .wait = LAC_NONE,
+        .batch = LAC_NONE,
         .signature = LAC_NONE,
         .device = (uint16_t)(walk->device_facts - analysis->devices),
         .cause = LAC_CAUSE_UNATTRIBUTED,

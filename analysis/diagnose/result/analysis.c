@@ -48,6 +48,12 @@ const char *lac_partition_name(enum lac_partition part)
     return part < LAC_PART_COUNT_ ? names[part] : "idle";
 }
 
+const char *lac_root_kind_name(enum lac_root_kind kind)
+{
+    static const char *const names[LAC_ROOT_COUNT_] = {"none", "sync", "late_batch", "launch"};
+    return kind < LAC_ROOT_COUNT_ ? names[kind] : "none";
+}
+
 const char *lac_step_left_out_name(enum lac_step_left_out left_out)
 {
     static const char *const names[] = {"kept", "warm_up", "truncated", "other_kind",

@@ -88,7 +88,10 @@ enum lac_root_kind {
     LAC_ROOT_LATE_BATCH, /**< `root` is the worker's loader.fetch that delivered late, or the wait
                             itself */
     LAC_ROOT_LAUNCH,     /**< `root` is the call that launched the operation that ended the gap */
+    LAC_ROOT_COUNT_
 };
+/** "none", "sync", "late_batch", "launch". */
+const char *lac_root_kind_name(enum lac_root_kind kind);
 
 /** An interval in which a device executes nothing. */
 struct lac_gap {
@@ -99,6 +102,10 @@ struct lac_gap {
     uint32_t ended_by;  /**< slice */
     uint32_t opened_by; /**< slice whose end began it */
     uint32_t root;      /**< slice, or LAC_NONE */
+    uint32_t wait;      /**< of LAC_ROOT_LATE_BATCH: slice of the wait for it; else LAC_NONE */
+    uint32_t batch;     /**< of LAC_ROOT_LATE_BATCH: what a worker still did for it during the wait,
+                             its fetch, else (recording began in that) the last part of it; or
+                             LAC_NONE */
     uint32_t signature; /**< index into lac_analysis.signatures */
     uint16_t device;    /**< index into lac_analysis.devices */
     uint8_t cause;      /**< enum lac_cause with the largest share */

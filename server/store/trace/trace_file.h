@@ -28,6 +28,7 @@ struct lac_trace_file;
 enum {
     LAC_TRACE_FORMAT_VERSION = 2,
     LAC_TRACE_FORMAT_CHECKED = 2, /**< since this one every page carries a checksum */
+    LAC_TRACE_FORMAT_ROOTS = 2,   /**< and gaps name the slices of their root causes */
 };
 
 /** Open without a store, for tests. @param cache_bytes 0: 64 MiB */
@@ -230,6 +231,10 @@ struct lac_gap_row {
     uint8_t cause; /**< enum lac_cause with the largest share */
     int64_t cause_ns[LAC_GAP_CAUSES];
     const char *root_cause; /**< one sentence, "" none; borrowed from the page */
+    int8_t root_kind;       /**< enum lac_root_kind; -1 not stored: a short gap, an older file */
+    uint32_t root_slice;    /**< LAC_NONE none, or not stored; as are the next two */
+    uint32_t wait_slice;    /**< of a late batch: the wait for it */
+    uint32_t batch_slice;   /**< of a late batch: what a worker did for it during the wait */
     uint32_t ended_by;      /**< slice, LAC_NONE at the end */
     uint32_t signature;     /**< gaps of the same signature are of one kind */
     double per_step;        /**< gaps of this signature in a step, NaN when not known */

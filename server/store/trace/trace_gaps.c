@@ -4,6 +4,7 @@
  */
 
 #include "analysis/diagnose/diagnose.h"
+#include "analysis/diagnose/result/analysis.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "server/store/trace/column.h"
@@ -17,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { GAP_LIMIT_MAX = 10000, GAP_COLUMNS = 8 };
+enum { GAP_LIMIT_MAX = 10000 };
 
 /** What counts as a gap in an analysis. */
 #define LONG_GAP_NS 10000
@@ -31,6 +32,12 @@ enum gap_column {
     GAP_ENDED_BY,
     GAP_SHARES,
     GAP_TEXT,
+    GAP_ROOT_KIND,
+    GAP_ROOT,
+    GAP_WAIT,
+    GAP_BATCH,
+    GAP_COLUMNS,
+    GAP_COLUMNS_BEFORE_ROOTS = GAP_ROOT_KIND, /**< in files before LAC_TRACE_FORMAT_ROOTS */
 };
 
 void lac_gap_table_done(struct lac_gap_table *table)
@@ -60,8 +67,11 @@ static bool grow(int64_t **array, uint64_t count)
     return true;
 }
 
-static enum lac_status append_gaps(struct lac_gap_table *table, sqlite3_stmt *get, uint32_t count)
+static enum lac_status append_gaps(const struct lac_trace_file *file, struct lac_gap_table *table,
+                                   sqlite3_stmt *get, uint32_t count)
 {
+    const unsigned stored =
+        file->format_version >= LAC_TRACE_FORMAT_ROOTS ? GAP_COLUMNS : GAP_COLUMNS_BEFORE_ROOTS;
     int64_t *columns[GAP_COLUMNS];
 
     for (unsigned c = 0; c < GAP_COLUMNS; c++) {
@@ -70,9 +80,14 @@ static enum lac_status append_gaps(struct lac_gap_table *table, sqlite3_stmt *ge
         }
         columns[c] = table->columns[c] + table->count;
     }
+    for (unsigned c = stored; c < GAP_COLUMNS; c++) {
+        for (uint32_t i = 0; i < count; i++) {
+            columns[c][i] = -1;
+        }
+    }
     table->count += count;
     return lac_columns_decode(sqlite3_column_blob(get, 2), (size_t)sqlite3_column_bytes(get, 2),
-                              GAP_COLUMNS, count, columns);
+                              stored, count, columns);
 }
 
 static enum lac_status append_shares(struct lac_gap_table *table, sqlite3_stmt *get,
@@ -118,7 +133,8 @@ static enum lac_status append_texts(struct lac_gap_table *table, sqlite3_stmt *g
 }
 
 /** One block into the empty `table`. */
-static enum lac_status read_block(struct lac_gap_table *table, sqlite3_stmt *get, uint64_t first)
+static enum lac_status read_block(const struct lac_trace_file *file, struct lac_gap_table *table,
+                                  sqlite3_stmt *get, uint64_t first)
 {
     int64_t count = sqlite3_column_int64(get, 1);
     int64_t shares = sqlite3_column_int64(get, 3);
@@ -130,7 +146,7 @@ static enum lac_status read_block(struct lac_gap_table *table, sqlite3_stmt *get
         texts < 0 || texts > count * 256) {
         return LAC_ERR_CORRUPT;
     }
-    status = append_gaps(table, get, (uint32_t)count);
+    status = append_gaps(file, table, get, (uint32_t)count);
     if (status == LAC_OK) {
         status = append_shares(table, get, (uint32_t)shares);
     }
@@ -140,19 +156,33 @@ static enum lac_status read_block(struct lac_gap_table *table, sqlite3_stmt *get
     return status;
 }
 
+/** A column's slice, or -1 for none. */
+static bool is_slice(const struct lac_trace_file *file, int64_t value)
+{
+    return value >= -1 && value < (int64_t)file->head.slices.count;
+}
+
+static uint32_t slice_of(int64_t value)
+{
+    return value < 0 ? LAC_NONE : (uint32_t)value;
+}
+
 static bool gap_is_sane(const struct lac_trace_file *file, const struct lac_gap_table *table,
                         uint64_t i)
 {
     int64_t start_ns = table->columns[GAP_START][i];
     int64_t dur_ns = table->columns[GAP_DUR][i];
-    int64_t ended_by = table->columns[GAP_ENDED_BY][i];
+    int64_t root_kind = table->columns[GAP_ROOT_KIND][i];
 
     return start_ns >= 0 && start_ns <= LAC_TIME_MAX_NS && dur_ns >= 0 &&
            dur_ns <= LAC_TIME_MAX_NS - start_ns && table->columns[GAP_CAUSE][i] >= 0 &&
            table->columns[GAP_CAUSE][i] < LAC_CAUSE_COUNT_ &&
            table->columns[GAP_SIGNATURE][i] >= 0 &&
-           table->columns[GAP_SIGNATURE][i] <= UINT32_MAX && ended_by >= -1 &&
-           ended_by < (int64_t)file->head.slices.count && table->columns[GAP_SHARES][i] >= 0 &&
+           table->columns[GAP_SIGNATURE][i] <= UINT32_MAX &&
+           is_slice(file, table->columns[GAP_ENDED_BY][i]) && root_kind >= -1 &&
+           root_kind < LAC_ROOT_COUNT_ && is_slice(file, table->columns[GAP_ROOT][i]) &&
+           is_slice(file, table->columns[GAP_WAIT][i]) &&
+           is_slice(file, table->columns[GAP_BATCH][i]) && table->columns[GAP_SHARES][i] >= 0 &&
            table->columns[GAP_SHARES][i] <= LAC_CAUSE_COUNT_ && table->columns[GAP_TEXT][i] >= 0 &&
            table->columns[GAP_TEXT][i] < 256;
 }
@@ -333,7 +363,7 @@ static enum lac_status read_gaps(struct lac_trace_file *file, struct lac_gap_tab
         status = lac_sql_step_row(get, "trace file", reterr);
         if (status == LAC_OK) {
             empty(&block);
-            status = read_block(&block, get, first);
+            status = read_block(file, &block, get, first);
         }
         if (status == LAC_OK) {
             status = index_gaps(file, &block);
@@ -397,17 +427,20 @@ static enum lac_status gap_table(struct lac_trace_file *file, int64_t min_ns,
 static void fill_gap(const struct lac_gap_table *table, uint64_t i, struct lac_gap_row *row)
 {
     uint32_t signature = (uint32_t)table->columns[GAP_SIGNATURE][i];
-    int64_t ended_by = table->columns[GAP_ENDED_BY][i];
 
     *row = (struct lac_gap_row){
         .start_ns = table->columns[GAP_START][i],
         .dur_ns = table->columns[GAP_DUR][i],
         .device = table->columns[GAP_DEVICE][i],
         .cause = (uint8_t)table->columns[GAP_CAUSE][i],
-        .ended_by = ended_by < 0 ? LAC_NONE : (uint32_t)ended_by,
+        .ended_by = slice_of(table->columns[GAP_ENDED_BY][i]),
         .signature = signature,
         .per_step = signature < table->signature_count ? table->per_step[signature] : (double)NAN,
         .root_cause = "",
+        .root_kind = (int8_t)table->columns[GAP_ROOT_KIND][i],
+        .root_slice = slice_of(table->columns[GAP_ROOT][i]),
+        .wait_slice = slice_of(table->columns[GAP_WAIT][i]),
+        .batch_slice = slice_of(table->columns[GAP_BATCH][i]),
     };
     if (table->columns[GAP_SHARES][i] == 0) {
         row->cause_ns[row->cause] = row->dur_ns;

@@ -111,6 +111,7 @@ static void read_version(struct meta_reader *meta)
         !lac_checked_is_on(meta->file->db)) {
         meta->status = lac_trace_corrupt(meta->file, meta->reterr, "its checksums are off");
     }
+    meta->file->format_version = (uint32_t)version;
 }
 
 static void read_counts(struct meta_reader *meta)

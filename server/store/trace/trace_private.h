@@ -37,7 +37,7 @@ struct lac_name_stat {
 /** Gaps, decoded. */
 struct lac_gap_table {
     uint64_t count;
-    int64_t *columns[8];   /**< as in FORMAT.md */
+    int64_t *columns[12];  /**< as in FORMAT.md */
     uint64_t *share_first; /**< index of a gap's first share */
     uint64_t *text_first;  /**< offset of a gap's text */
     int64_t *share_cause, *share_ns;
@@ -87,6 +87,7 @@ struct lac_trace_file {
 
     struct lac_model head;
     const char **roles; /**< track_count entries, static strings or NULL */
+    uint32_t format_version;
     uint32_t generation;
     uint8_t level_max;
     uint64_t file_bytes;

@@ -14,11 +14,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/** Root causes are spelled out only for gaps that are worth reading about. */
-enum { ROOT_TEXT_MIN_NS = 10000, GAP_BLOCK_ROWS = 16384, GAP_COLUMNS = 8 };
+/** Root causes are kept only of gaps that are worth reading about. */
+enum { ROOT_MIN_NS = 10000, GAP_BLOCK_ROWS = 16384, GAP_COLUMNS = 12 };
 
 _Static_assert((int)LAC_GAP_CAUSES == (int)LAC_CAUSE_COUNT_,
                "a gap row has a number for each cause");
+
+/** As a column holds it. */
+static int64_t slice_or_minus_1(uint32_t slice)
+{
+    return slice == LAC_NONE ? -1 : (int64_t)slice;
+}
 
 struct gap_block {
     int64_t *columns[GAP_COLUMNS];
@@ -93,12 +99,13 @@ static enum lac_status add_gap(struct gap_block *block, const struct lac_trace_w
                                const struct lac_gap *gap, uint32_t row)
 {
     const struct lac_analysis *analysis = writer->options->analysis;
+    const bool has_root = gap->dur_ns >= ROOT_MIN_NS;
     char text[200] = "";
     size_t length = 0;
     uint32_t shares = 0;
     enum lac_status status = add_shares(block, analysis, gap, &shares);
 
-    if (gap->dur_ns >= ROOT_TEXT_MIN_NS) {
+    if (has_root) {
         length = lac_gap_root_text(analysis, writer->model, gap, text, sizeof text);
         length = length < sizeof text ? length : sizeof text - 1;
     }
@@ -110,9 +117,13 @@ static enum lac_status add_gap(struct gap_block *block, const struct lac_trace_w
     block->columns[2][row] = analysis->devices[gap->device].id;
     block->columns[3][row] = gap->cause;
     block->columns[4][row] = gap->signature;
-    block->columns[5][row] = gap->ended_by == LAC_NONE ? -1 : (int64_t)gap->ended_by;
+    block->columns[5][row] = slice_or_minus_1(gap->ended_by);
     block->columns[6][row] = shares;
     block->columns[7][row] = (int64_t)length;
+    block->columns[8][row] = has_root ? gap->root_kind : -1;
+    block->columns[9][row] = has_root ? slice_or_minus_1(gap->root) : -1;
+    block->columns[10][row] = has_root ? slice_or_minus_1(gap->wait) : -1;
+    block->columns[11][row] = has_root ? slice_or_minus_1(gap->batch) : -1;
     return status;
 }
 

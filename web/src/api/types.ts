@@ -302,6 +302,8 @@ const gapShape = obj({
   cause: or(str, 'unattributed'),
   cause_ns: or(dict(opt(num)), {}),
   root_cause: opt(str),
+  wait_slice: opt(num),
+  batch_slice: opt(num),
   ended_by: opt(num),
   signature: opt(num),
   per_step: opt(num),

@@ -11,6 +11,8 @@ const gap = (start: number, dur: number, signature: number, device = 0): GapInfo
   cause: 'data_wait',
   cause_ns: {},
   root_cause: undefined,
+  wait_slice: undefined,
+  batch_slice: undefined,
   ended_by: undefined,
   signature,
   per_step: undefined,

@@ -20,7 +20,6 @@ import type {Rgb} from '../../render/color';
 import {Palette, type ThemeName} from '../../render/palette';
 import {formatIndexSet, levelMaxFor} from '../../render/tile_plan';
 import {CounterStore} from './counter_store';
-import {lastEnded, lateBatch, waitInGap} from './gap_chain';
 import {GapList} from './gap_list';
 import type {Hover} from './hover';
 import {NameStore} from './name_store';
@@ -34,9 +33,6 @@ import {clampWindow, type Span} from './view_math';
 const TILE_BUDGET_BYTES = 192 * 1024 * 1024;
 /** Kernels whose short names and counts are asked for at once. */
 const KERNELS_KNOWN_MAX = 1000;
-/** What is read of each thread to find what a gap waited for. */
-const CHAIN_SLICES_MAX = 1000;
-const CHAIN_WORKERS_MAX = 64;
 
 /** What a selected slice's panel shows. */
 export type SliceState =
@@ -290,7 +286,7 @@ export class TimelineModel {
         Math.abs(g.start_ns + g.dur_ns - sel.t1) < 1;
       const gap = list.find(matches);
       this.gap.value = gap;
-      if (gap?.cause === 'data_wait') void this.loadChain(gap, sel);
+      if (gap) void this.loadChain(gap, sel);
       if (gap || sel.kind === 'gap') {
         const why = gap ? ` ${causeStyle(gap.cause).words}` : '';
         const device = gap?.device ?? (sel.kind === 'gap' ? sel.device : 0);
@@ -302,37 +298,16 @@ export class TimelineModel {
     }
   }
 
-  /** A line is drawn only along what was recorded; a failure draws none. */
+  /** A line is drawn only along the slices that the gap names; a failure draws none. */
   private async loadChain(gap: GapInfo, sel: Selection): Promise<void> {
-    const threads = this.tracks.tracks.filter(t => t.kind === 'thread' && t.count > 0);
-    const slicesOf = async (
-      track: number,
-      t0: number,
-      t1: number,
-    ): Promise<readonly SliceInfo[]> => {
-      const range = {track, t0: Math.floor(t0), t1: Math.ceil(t1), limit: CHAIN_SLICES_MAX};
-      return (await api.getSlices(this.trace.id, range, this.closing.signal)).slices;
-    };
+    if (gap.wait_slice === undefined) return;
+    const ids = [gap.wait_slice, gap.batch_slice].filter(id => id !== undefined);
     try {
-      const end = gap.start_ns + gap.dur_ns;
-      const mains = threads.filter(t => t.role === 'main').slice(0, 4);
-      const lists = await Promise.all(mains.map(t => slicesOf(t.index, gap.start_ns, end)));
-      const found = waitInGap(lists.flat(), gap.start_ns, end);
-      if (!found) return;
-      const whole = (s: SliceInfo): Promise<SliceInfo> =>
-        api.getSlice(this.trace.id, s.id, this.closing.signal);
-      // lists leave out which batch it was
-      const wait = await whole(found);
-      if (!sameSelection(selection.peek(), sel)) return;
-      this.chain.value = [wait];
-      this.requestFrame();
-      const workers = threads.filter(t => t.role === 'worker').slice(0, CHAIN_WORKERS_MAX);
-      const parts = await Promise.all(
-        workers.map(t => slicesOf(t.index, wait.start_ns, wait.start_ns + wait.dur_ns)),
+      const slices = await Promise.all(
+        ids.map(id => api.getSlice(this.trace.id, id, this.closing.signal)),
       );
-      const batch = lateBatch(wait, await Promise.all(lastEnded(wait, parts.flat()).map(whole)));
-      if (!batch || !sameSelection(selection.peek(), sel)) return;
-      this.chain.value = [wait, batch];
+      if (!sameSelection(selection.peek(), sel)) return;
+      this.chain.value = slices;
       this.requestFrame();
     } catch {
       // the panel says in words what is known
