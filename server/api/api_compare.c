@@ -1,5 +1,5 @@
 /* Comparisons and reports: both diagnose stored traces again, for what the stored document does not
- * say (steps one by one, gaps). */
+ * say (steps one by one, gaps). Of the other ranks of a run the table of the import is read. */
 
 #include "analysis/compare/compare.h"
 #include "analysis/diagnose/diagnose.h"

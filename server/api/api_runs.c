@@ -1,6 +1,5 @@
 /* Runs: their traces, and what they are to each other. The comparison is that of `lacuna analyze`
- * with several paths; rank by rank is loaded, diagnosed and reduced to what the comparison reads.
- */
+ * with several paths, of what the import of each rank kept for it. */
 
 #include "analysis/diagnose/diagnose.h"
 #include "analysis/diagnose/ranks/ranks.h"
@@ -238,13 +237,44 @@ static void comparison_done(struct lac_run_ranks *comparison)
     free(comparison->members);
 }
 
-/** Load, diagnose, and keep what is compared. */
+/** The table that the import kept. @return false: it has to be made */
+static bool take_kept_table(struct lac_trace_file *file, struct lac_rank_table **ret_table)
+{
+    struct lac_error ignored = {0};
+    char *bytes = NULL;
+    size_t size_bytes = 0;
+    bool is_kept = lac_trace_file_document(file, LAC_DOCUMENT_RANK_TABLE, &bytes, &size_bytes,
+                                           &ignored) == LAC_OK &&
+                   lac_rank_table_unpack((const uint8_t *)bytes, size_bytes, ret_table) == LAC_OK;
+
+    free(bytes);
+    return is_kept;
+}
+
+/** Load and diagnose a trace that an older program imported, and keep what is compared. */
+static enum lac_status make_table(struct lac_trace_file *file, struct lac_rank_table **ret_table,
+                                  struct lac_error *reterr)
+{
+    const struct lac_model *model = NULL;
+    struct lac_analysis *analysis = NULL;
+    enum lac_status status = lac_trace_file_whole_model(file, &model, reterr);
+
+    if (status == LAC_OK) {
+        status = lac_diagnose(model, NULL, &analysis, reterr);
+    }
+    if (status == LAC_OK) {
+        status = lac_rank_table_create(model, analysis, ret_table);
+    }
+    lac_analysis_destroy(analysis);
+    lac_trace_file_release_model(file, model);
+    return status;
+}
+
+/** What the comparison reads of a rank. */
 static enum lac_status take_member(struct lac_store *store, struct member *member,
                                    struct lac_error *reterr)
 {
     struct lac_trace_file *file = NULL;
-    const struct lac_model *model = NULL;
-    struct lac_analysis *analysis = NULL;
     size_t length = 0;
     enum lac_status status = lac_store_open_trace(store, member->trace, &file, reterr);
 
@@ -253,17 +283,9 @@ static enum lac_status take_member(struct lac_store *store, struct member *membe
     }
     status =
         lac_trace_file_document(file, LAC_DOCUMENT_ANALYSIS, &member->document, &length, reterr);
-    if (status == LAC_OK) {
-        status = lac_trace_file_whole_model(file, &model, reterr);
+    if (status == LAC_OK && !take_kept_table(file, &member->table)) {
+        status = make_table(file, &member->table, reterr);
     }
-    if (status == LAC_OK) {
-        status = lac_diagnose(model, NULL, &analysis, reterr);
-    }
-    if (status == LAC_OK) {
-        status = lac_rank_table_create(model, analysis, &member->table);
-    }
-    lac_analysis_destroy(analysis);
-    lac_trace_file_release_model(file, model);
     lac_store_release_trace(store, file);
     return status;
 }

@@ -1,6 +1,7 @@
 #include "server/ingest/convert.h"
 
 #include "analysis/diagnose/diagnose.h"
+#include "analysis/diagnose/ranks/ranks.h"
 #include "analysis/import/import.h"
 #include "server/base/buffer.h"
 #include "server/json/analysis_json.h"
@@ -9,6 +10,7 @@
 #include "server/store/trace/trace_file.h"
 #include "server/store/trace/trace_writer.h"
 
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -19,11 +21,31 @@ struct conversion {
     struct lac_convert_result result;
 };
 
+/** What a comparison with other ranks needs of this one; the caller frees. @return NULL: none, and
+ *  the comparison makes it from the trace */
+static char *pack_rank_table(const struct lac_model *model, const struct lac_analysis *analysis,
+                             size_t *ret_size_bytes)
+{
+    struct lac_rank_table *table = NULL;
+    uint8_t *bytes = NULL;
+
+    if (lac_rank_table_create(model, analysis, &table) == LAC_OK &&
+        lac_rank_table_pack(table, &bytes, ret_size_bytes) == LAC_OK &&
+        *ret_size_bytes > LAC_DOCUMENT_BYTES_MAX) {
+        free(bytes);
+        bytes = NULL;
+    }
+    lac_rank_table_destroy(table);
+    return (char *)bytes;
+}
+
 static enum lac_status take_model(void *context, struct lac_model *model, struct lac_error *reterr)
 {
     struct conversion *conversion = context;
     struct lac_analysis *analysis = NULL;
     struct lac_buffer flames[LAC_FLAME_METRICS] = {{0}};
+    char *ranks = NULL;
+    size_t ranks_bytes = 0;
     char *json = NULL;
     size_t json_length = 0;
     char path[PATH_BYTES];
@@ -45,6 +67,8 @@ static enum lac_status take_model(void *context, struct lac_model *model, struct
             write.documents[LAC_DOCUMENT_FLAME + metric] =
                 (struct lac_trace_text){flames[metric].bytes, flames[metric].size_bytes};
         }
+        ranks = pack_rank_table(model, analysis, &ranks_bytes);
+        write.documents[LAC_DOCUMENT_RANK_TABLE] = (struct lac_trace_text){ranks, ranks_bytes};
         (void)snprintf(path, sizeof path, "%s/" LAC_STAGED_TRACE_FORMAT,
                        conversion->options->output_dir, conversion->result.trace_count);
         write.analysis = analysis;
@@ -60,6 +84,7 @@ static enum lac_status take_model(void *context, struct lac_model *model, struct
     for (unsigned metric = 0; metric < LAC_FLAME_METRICS; metric++) {
         lac_buffer_done(&flames[metric]);
     }
+    free(ranks);
     free(json);
     lac_analysis_destroy(analysis);
     lac_model_destroy(model);

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """Runs: traces that came as one archive, and traces that say that they belong together."""
+import contextlib
 import io
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 import tarfile
@@ -63,6 +65,12 @@ class Runs(unittest.TestCase):
         self.assertEqual({trace["run"] for trace in traces}, {self.run_id})
         self.assertEqual(len(traces), len(self.ranks))
         self.assertIsNone(self.server.api("/traces/" + self.single)["run"])
+
+    def test_the_import_keeps_what_the_comparison_needs(self):
+        for trace in self.server.api("/traces?run=" + self.run_id)["traces"]:
+            with contextlib.closing(sqlite3.connect(f"file:{self.server.data}/traces/{trace['id']}.db?mode=ro&immutable=1", uri=True)) as file:
+                kept = {name for (name,) in file.execute("SELECT name FROM document")}
+            self.assertIn("rank-table", kept)
 
     def test_the_comparison_is_that_of_the_command_line(self):
         served = self.server.api(f"/runs/{self.run_id}/analysis")

@@ -74,6 +74,69 @@ static void wipe(void)
     }
 }
 
+static void pack(uint32_t rank, uint8_t **ret_bytes, size_t *ret_size_bytes)
+{
+    struct lac_rank_table *table = NULL;
+    ck_assert_int_eq(lac_rank_table_create(models[rank], analyses[rank], &table), LAC_OK);
+    ck_assert_int_eq(lac_rank_table_pack(table, ret_bytes, ret_size_bytes), LAC_OK);
+    lac_rank_table_destroy(table);
+}
+
+static void same_number(double a, double b)
+{
+    ck_assert(isnan(a) ? isnan(b) : fabs(a - b) <= 0.0);
+}
+
+/** The same run as `run`, from tables that were bytes in between. */
+static void compare_from_bytes(void)
+{
+    struct lac_rank_table *tables[RANKS];
+    struct lac_run *again = NULL;
+    for (uint32_t r = 0; r < drawn; r++) {
+        uint8_t *bytes = NULL;
+        size_t size_bytes = 0;
+        pack(r, &bytes, &size_bytes);
+        ck_assert_int_eq(lac_rank_table_unpack(bytes, size_bytes, &tables[r]), LAC_OK);
+        free(bytes);
+    }
+    ck_assert_int_eq(lac_ranks_join((const struct lac_rank_table *const *)tables, drawn, &again),
+                     LAC_OK);
+    ck_assert_uint_eq(again->collective_count, run->collective_count);
+    ck_assert_uint_eq(again->late, run->late);
+    ck_assert_str_eq(again->note, run->note);
+    ck_assert(again->has_finding == run->has_finding);
+    if (run->has_finding) {
+        ck_assert_str_eq(again->finding.title, run->finding.title);
+        ck_assert_str_eq(again->finding.why, run->finding.why);
+        same_number(again->finding.gain_low_pct, run->finding.gain_low_pct);
+        same_number(again->finding.gain_mid_pct, run->finding.gain_mid_pct);
+        same_number(again->finding.gain_high_pct, run->finding.gain_high_pct);
+    }
+    for (uint32_t r = 0; r < drawn; r++) {
+        const struct lac_rank_facts *a = &again->ranks[r];
+        const struct lac_rank_facts *b = &run->ranks[r];
+        ck_assert_int_eq(a->rank, b->rank);
+        ck_assert(a->is_matched == b->is_matched);
+        ck_assert_int_eq(a->wait_ns, b->wait_ns);
+        ck_assert_int_eq(a->transfer_ns, b->transfer_ns);
+        ck_assert_uint_eq(a->last_count, b->last_count);
+        ck_assert_int_eq(a->compute_ns, b->compute_ns);
+        ck_assert_int_eq(a->idle_ns, b->idle_ns);
+        ck_assert_str_eq(a->name, b->name);
+        ck_assert_str_eq(a->host, b->host);
+        ck_assert_str_eq(a->device, b->device);
+        ck_assert_str_eq(a->cause, b->cause);
+        ck_assert_int_eq(a->letter, b->letter);
+        ck_assert_uint_eq(a->step_count, b->step_count);
+        ck_assert_uint_eq(a->step_kept_count, b->step_kept_count);
+        ck_assert_int_eq(a->step_mean_ns, b->step_mean_ns);
+        same_number(a->idle_pct, b->idle_pct);
+        same_number(a->exposed_comm_pct, b->exposed_comm_pct);
+        lac_rank_table_destroy(tables[r]);
+    }
+    lac_run_destroy(again);
+}
+
 static void compare(void)
 {
     struct lac_rank_trace traces[RANKS];
@@ -81,6 +144,7 @@ static void compare(void)
         traces[r] = (struct lac_rank_trace){models[r], analyses[r]};
     }
     ck_assert_int_eq(lac_ranks_compare(traces, drawn, &run), LAC_OK);
+    compare_from_bytes();
 }
 
 static const struct habits usual = {.wait = 100, .compute = 5000, .collectives = 1};
@@ -103,6 +167,48 @@ START_TEST(the_rank_with_the_shortest_collectives_is_late)
     /* re-timed: each collective comes 3 ms earlier, of steps of 10 ms */
     ck_assert_double_lt(fabs(run->finding.gain_mid_pct - 30.0), 0.1);
     ck_assert_double_le(run->finding.gain_high_pct, 31.0);
+    wipe();
+}
+END_TEST
+
+/** A table of anybody's bytes is refused, or is one that can be joined. */
+START_TEST(made_up_tables_are_refused_or_harmless)
+{
+    enum { ROUNDS = 4000 };
+    struct lac_rank_table *table = NULL;
+    struct lac_rank_table *other = NULL;
+    uint8_t *bytes = NULL;
+    size_t size_bytes = 0;
+    uint32_t random = 12345;
+    int taken = 0;
+    draw_rank(0, &usual);
+    draw_rank(1, &(struct habits){3100, 5000, 2, 0, 0, 0, 0, NULL});
+    ck_assert_int_eq(lac_rank_table_create(models[0], analyses[0], &other), LAC_OK);
+    pack(1, &bytes, &size_bytes);
+    for (size_t cut = 0; cut < size_bytes; cut++) {
+        ck_assert_int_eq(lac_rank_table_unpack(bytes, cut, &table), LAC_ERR_CORRUPT);
+    }
+    for (int round = 0; round < ROUNDS; round++) {
+        uint8_t *copy = malloc(size_bytes);
+        memcpy(copy, bytes, size_bytes);
+        for (int flips = round % 3; flips >= 0; flips--) {
+            random = random * 1664525 + 1013904223;
+            copy[(random >> 8) % size_bytes] = (uint8_t)(random >> 3);
+        }
+        if (lac_rank_table_unpack(copy, size_bytes, &table) == LAC_OK) {
+            const struct lac_rank_table *tables[] = {other, table};
+            ck_assert_int_eq(lac_ranks_join(tables, 2, &run), LAC_OK);
+            lac_run_destroy(run);
+            run = NULL;
+            lac_rank_table_destroy(table);
+            taken++;
+        }
+        free(copy);
+    }
+    ck_assert_int_gt(taken, ROUNDS / 20); /* else only the door is tested */
+    ck_assert_int_lt(taken, ROUNDS);
+    lac_rank_table_destroy(other);
+    free(bytes);
     wipe();
 }
 END_TEST
@@ -361,6 +467,7 @@ int main(void)
     Suite *suite = suite_create("diagnose_ranks");
     TCase *tcase = tcase_create("ranks");
     tcase_add_test(tcase, the_rank_with_the_shortest_collectives_is_late);
+    tcase_add_test(tcase, made_up_tables_are_refused_or_harmless);
     tcase_add_test(tcase, slower_kernels_are_told_from_more_kernels);
     tcase_add_test(tcase, ranks_that_are_alike_are_not_blamed);
     tcase_add_test(tcase, a_rank_that_does_not_match_is_said);

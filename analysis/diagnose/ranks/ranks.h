@@ -37,6 +37,16 @@ LAC_MUST_USE enum lac_status lac_rank_table_create(const struct lac_model *model
 /** NULL is allowed. */
 void lac_rank_table_destroy(struct lac_rank_table *table);
 
+/** The table as bytes, about 60 for a collective, to be kept beside a trace.
+ *  @param ret_bytes the caller frees. @return LAC_OK or LAC_ERR_NOMEM */
+LAC_MUST_USE enum lac_status lac_rank_table_pack(const struct lac_rank_table *table,
+                                                 uint8_t **ret_bytes, size_t *ret_size_bytes);
+
+/** The table from bytes, which may be anybody's. @return LAC_OK, LAC_ERR_NOMEM, LAC_ERR_CORRUPT
+ *  (or of another version of this program: make the table from the model) */
+LAC_MUST_USE enum lac_status lac_rank_table_unpack(const uint8_t *bytes, size_t size_bytes,
+                                                   struct lac_rank_table **ret_table);
+
 /** Rank as recorded, -1 not recorded. */
 int32_t lac_rank_table_rank(const struct lac_rank_table *table);
 

@@ -5,6 +5,7 @@
  * Private to ranks_*.c and straggler.c, in the order in which lac_ranks_join() uses them:
  *
  *   ranks_table.c   a rank's collectives, and what its device did between them
+ *   ranks_store.c   the same as bytes, and from bytes
  *   ranks_match.c   which collectives of several ranks are the same one
  *   ranks_replay.c  the run played again with a rank that comes earlier
  *   straggler.c     who is late, why, and what it costs

@@ -68,6 +68,7 @@ enum lac_trace_document {
                                     operator, in the order of enum lac_flame_metric, JSON text */
     LAC_DOCUMENT_FLAME_WAITING,
     LAC_DOCUMENT_FLAME_CPU,
+    LAC_DOCUMENT_RANK_TABLE, /**< bytes of lac_rank_table_pack() */
     LAC_DOCUMENT_COUNT_
 };
 /** @param ret_text NUL-terminated, the caller frees. LAC_ERR_NOT_FOUND when the trace has none. */
