@@ -350,9 +350,11 @@ static void get_collectives(struct unpacker *unpacker, struct lac_rank_table *ta
             refuse(unpacker);
         }
     }
+    int64_t total_ns = 0; /* the comparison adds them up, of all ranks */
     for (uint64_t i = 0; i < table->count && !unpacker->status; i++) {
-        start_ns = table->at[i].start_ns;
-        table->at[i].end_ns = start_ns + get_i64(unpacker, 0, LAC_TIME_MAX_NS - start_ns);
+        int64_t dur_ns = get_i64(unpacker, 0, LAC_TIME_MAX_NS - total_ns);
+        total_ns += dur_ns;
+        table->at[i].end_ns = table->at[i].start_ns + dur_ns;
     }
     for (int part = 0; part < LAC_RANK_PART_COUNT; part++) {
         for (uint64_t i = 0; i < table->count && !unpacker->status; i++) {
