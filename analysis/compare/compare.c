@@ -37,8 +37,8 @@ static const char *why_not(struct lac_text **texts, const struct lac_compare_sid
     }
     for (int i = 0; i < 2; i++) {
         if (sides[i].analysis->device_count == 0) {
-            return lac_texts_add(
-                texts, "%c has no GPU operation: where the time went is not compared", "AB"[i]);
+            return lac_texts_add(texts, "%c has no GPU operations: time is not compared by part",
+                                 "AB"[i]);
         }
     }
     return "";
@@ -62,14 +62,14 @@ static void say_same(struct lac_comparison *comparison, uint32_t kept)
     } else if (comparison->steps_needed > 0) {
         comparison->headline =
             lac_texts_add(texts,
-                          "no difference that these %u steps can show (they show %s %% and more; "
-                          "%u steps would show 2 %%)",
+                          "no measurable difference: %u steps resolve %s %% or more (%u steps "
+                          "would resolve 2 %%)",
                           (unsigned)kept, say_size(comparison->noise_floor_pct).text,
                           (unsigned)comparison->steps_needed);
     } else {
-        comparison->headline = lac_texts_add(
-            texts, "no difference that these %u steps can show (they show %s %% and more)",
-            (unsigned)kept, say_size(comparison->noise_floor_pct).text);
+        comparison->headline =
+            lac_texts_add(texts, "no measurable difference: %u steps resolve %s %% or more",
+                          (unsigned)kept, say_size(comparison->noise_floor_pct).text);
     }
 }
 
@@ -90,15 +90,14 @@ static void say_headline(const struct lac_compare_side *a, const struct lac_comp
         comparison->headline =
             fabs(change->pct) < 0.05
                 ? lac_texts_add(texts,
-                                "B takes the same time a %s, but %u and %u steps are too few for a "
-                                "noise test",
+                                "B takes the same time per %s, but %u and %u steps are too few for "
+                                "a noise test",
                                 what, (unsigned)kept_a, (unsigned)kept_b)
-                : lac_texts_add(
-                      texts,
-                      "B takes %s %% %s time a %s, but %u and %u steps are too few for a noise "
-                      "test",
-                      say_size(change->pct).text, is_faster ? "less" : "more", what,
-                      (unsigned)kept_a, (unsigned)kept_b);
+                : lac_texts_add(texts,
+                                "B takes %s %% %s time per %s, but %u and %u steps are too few for "
+                                "a noise test",
+                                say_size(change->pct).text, is_faster ? "less" : "more", what,
+                                (unsigned)kept_a, (unsigned)kept_b);
         return;
     case LAC_COMPARE_SAME:
         say_same(comparison, kept_a < kept_b ? kept_a : kept_b);
@@ -112,10 +111,10 @@ static void say_headline(const struct lac_compare_side *a, const struct lac_comp
             (void)snprintf(band, sizeof band, "%s-%s %%, ", say_size(near_pct).text,
                            say_size(far_pct).text);
         }
-        comparison->headline =
-            lac_texts_add(texts, "B takes %s %% %s time a %s (%s%u and %u steps): real, not noise",
-                          say_size(change->pct).text, is_faster ? "less" : "more", what, band,
-                          (unsigned)kept_a, (unsigned)kept_b);
+        comparison->headline = lac_texts_add(
+            texts, "B takes %s %% %s time per %s (%s%u and %u steps), more than noise",
+            say_size(change->pct).text, is_faster ? "less" : "more", what, band, (unsigned)kept_a,
+            (unsigned)kept_b);
         return;
     }
     }

@@ -37,8 +37,8 @@ static enum lac_status parse_metric(const char *text, size_t length,
         }
     }
     return lac_fail(reterr, LAC_ERR_MISUSE, 0,
-                    "'%.*s' is no metric: step_time, throughput, idle, not_computing, compute, "
-                    "exposed_comm, exposed_copy, or a cause such as data_wait",
+                    "'%.*s' is not a metric; use step_time, throughput, idle, not_computing, "
+                    "compute, exposed_comm, exposed_copy, or a cause such as data_wait",
                     (int)(length < 40 ? length : 40), text);
 }
 
@@ -69,14 +69,14 @@ static enum lac_status parse_value(const char *text, struct lac_compare_conditio
         condition->value = time_ns(condition->value, end);
         if (!isfinite(condition->value)) {
             return lac_fail(reterr, LAC_ERR_MISUSE, 0,
-                            "'%.40s': a step time has a unit (300ms) or is a change (+3%%)",
+                            "'%.40s': a step time needs a unit (300ms) or is a change (+3%%)",
                             condition->text);
         }
         return LAC_OK;
     }
     if (!is_number || (*end != '\0' && !condition->is_change)) {
         return lac_fail(reterr, LAC_ERR_MISUSE, 0,
-                        "'%.40s': '%.20s' is no value; give one such as +3%% or 300ms",
+                        "'%.40s': '%.20s' is not a value; give one such as +3%% or 300ms",
                         condition->text, text);
     }
     return LAC_OK;
@@ -100,7 +100,7 @@ static enum lac_status parse_one(const char *text, size_t length,
     size_t name = strcspn(condition->text, "<>");
     if (name == 0 || condition->text[name] == '\0') {
         return lac_fail(reterr, LAC_ERR_MISUSE, 0,
-                        "'%.40s' is no condition; give METRIC, then > >= < or <=, then a value: "
+                        "'%.40s' is not a condition; give METRIC, then > >= < or <=, then a value: "
                         "step_time>+3%%",
                         condition->text);
     }

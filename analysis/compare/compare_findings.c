@@ -129,8 +129,8 @@ static enum lac_status retime(const struct lac_compare_side *a,
 /** What grew, when the step came out longer than predicted. */
 static const char *what_grew(const struct lac_comparison *comparison, int64_t *ret_grown_ns)
 {
-    static const char *const names[] = {"computing kernels", "communication in line",
-                                        "copies in line", "memory sets", "idle time"};
+    static const char *const names[] = {"computing kernels", "exposed communication",
+                                        "exposed copies", "memory sets", "idle time"};
     const struct lac_compare_steps *a = &comparison->steps[0];
     const struct lac_compare_steps *b = &comparison->steps[1];
     int most = 0;
@@ -178,7 +178,7 @@ static const char *prediction_text(struct lac_comparison *comparison, int64_t ac
     bool is_explained = comparison->steps[0].is_known && comparison->steps[1].is_known &&
                         achieved_ns > it->high_ns && grown_ns > achieved_ns / 50;
     if (!it->is_within && is_explained) {
-        (void)snprintf(missed, sizeof missed, ": %s grew by %s a step", grown,
+        (void)snprintf(missed, sizeof missed, ": %s grew by %s per step", grown,
                        lac_format_ns(grown_ns).text);
     }
     say_band(it, band, sizeof band);
@@ -189,8 +189,8 @@ static const char *prediction_text(struct lac_comparison *comparison, int64_t ac
                                                     : "missed",
                          missed,
                          it->is_matched ? ""
-                         : is_vague     ? " (as advised; what number was set is not recorded)"
-                                        : " (A's first finding; what was changed is not recorded)");
+                         : is_vague     ? " (as advised; the value in B is not recorded)"
+                                        : " (A's first finding; the change is not recorded)");
 }
 
 /** Whether all that differs is what the finding advised. */

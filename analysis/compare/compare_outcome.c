@@ -179,9 +179,9 @@ static void judge(struct lac_comparison *comparison, const char *metric, const s
     it->name = metric;
     it->spread = spreads[0];
     it->is_same = fabs(it->value[1] - it->value[0]) <= room;
-    it->text = lac_texts_add(
-        &comparison->texts, "%s at the end: %.4g / %.4g, %s", metric, it->value[0], it->value[1],
-        it->is_same ? "within the spread of its values" : "further apart than its values spread");
+    it->text =
+        lac_texts_add(&comparison->texts, "%s at the end: %.4g / %.4g, %s", metric, it->value[0],
+                      it->value[1], it->is_same ? "within its spread" : "outside its spread");
 }
 
 enum lac_status lac_compare_outcome(const struct lac_compare_side *a,
@@ -190,8 +190,7 @@ enum lac_status lac_compare_outcome(const struct lac_compare_side *a,
 {
     const struct lac_compare_side *sides[] = {a, b};
     enum lac_status status = LAC_OK;
-    comparison->result.text = "not recorded in both traces (a counter or range named loss or "
-                              "accuracy)";
+    comparison->result.text = "no loss or accuracy counter in both traces";
     comparison->result.value[0] = comparison->result.value[1] = (double)NAN;
     comparison->result.spread = (double)NAN;
     for (int metric = 0; metric < METRIC_COUNT && !status && !comparison->result.is_known;

@@ -174,13 +174,13 @@ void lac_compare_say_changed(struct lac_comparison *comparison)
         used += (size_t)length;
     }
     if (comparison->change_count == 0) {
-        comparison->changed = comparison->difference_count > 0 ? "nothing that was recorded of both"
-                                                               : "no recorded setting";
+        comparison->changed =
+            comparison->difference_count > 0 ? "nothing recorded in both" : "no recorded setting";
     } else if (comparison->is_one_change) {
         comparison->changed = lac_texts_add(texts, "%s (one change)", list);
     } else {
         comparison->changed =
-            lac_texts_add(texts, "%u things: %s. The difference cannot be put down to one of them",
+            lac_texts_add(texts, "%u changes: %s. The difference has no single cause",
                           (unsigned)comparison->change_count, list);
     }
 }

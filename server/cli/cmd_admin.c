@@ -17,12 +17,15 @@
 
 static const char usage[] =
     "lacuna admin verify [--data DIR] [--json]\n"
-    "       lacuna admin repair [--data DIR]\n\n"
-    "verify reads all of the data folder: the catalog, every page of every trace file, every "
-    "original, and whether they agree.\nExit status 0 when all is whole, 1 when something is wrong "
-    "(one line each). A server may run meanwhile.\n\n"
-    "repair does what a start does, then moves damaged files to lost/ and queues what can be "
-    "imported again from its original.\nNo server may run on the folder.";
+    "       lacuna admin repair [--data DIR]\n"
+    "\n"
+    "verify reads the whole data folder: the catalog, every page of every trace file and every "
+    "original, and checks that they agree.\n"
+    "Exit status 0 when all is intact, 1 with one line per problem. A server may be running.\n"
+    "\n"
+    "repair does what a start does, then moves damaged files to lost/ and queues traces for import "
+    "from their originals.\n"
+    "No server may be running on the folder.";
 
 static const struct lac_option options_table[] = {
     {.name = "data", .letter = 'd', .value = "DIR", .help = "the data folder"},
@@ -63,13 +66,12 @@ static void print_counts(struct admin *admin, const struct lac_verify_counts *co
 {
     if (!admin->is_json) {
         (void)printf("%u traces, %u originals, %.1f MB read: %s", counts->traces, counts->originals,
-                     (double)counts->bytes / 1e6, counts->problems == 0 ? "all whole\n" : "");
+                     (double)counts->bytes / 1e6, counts->problems == 0 ? "all intact\n" : "");
         if (counts->problems > 0) {
             (void)printf("%u to repair\n", counts->problems);
         }
         if (counts->unchecked > 0) {
-            (void)printf("%u traces are of an older version without checksums\n",
-                         counts->unchecked);
+            (void)printf("%u traces have an older format without checksums\n", counts->unchecked);
         }
         return;
     }
@@ -135,7 +137,7 @@ static int lock_out_servers(const struct admin *admin)
     if (fd < 0) {
         (void)fail(admin, strerror(errno));
     } else if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
-        (void)fail(admin, "a server runs on the data folder: stop it first");
+        (void)fail(admin, "a server is running on the data folder: stop it first");
         (void)close(fd);
         fd = -1;
     }
@@ -188,7 +190,8 @@ int lac_cmd_admin(int argc, char **argv)
 
         admin.is_json = lac_options_on(&options, "json", false);
         if (!is_verify && strcmp(verb, "repair") != 0) {
-            (void)fprintf(stderr, "lacuna admin: verify or repair? (see lacuna admin --help)\n");
+            (void)fprintf(stderr,
+                          "lacuna admin: give verify or repair (see lacuna admin --help)\n");
             status = 2;
         } else if (!is_verify && admin.is_json) {
             (void)fprintf(stderr, "lacuna admin: --json goes with verify\n");

@@ -20,11 +20,11 @@
 #include <unistd.h>
 
 static const char usage[] =
-    "lacuna analyze PATH... [--json] [--what-if K=V,...]\n\n"
-    "Says why the GPU was idle, what to change and what that gains. Several paths, an archive or "
-    "a\n"
-    "folder of traces are the ranks of one run: which rank is late, how late, and why.\n"
-    "--what-if re-times the steps with changes: workers=N layout=nhwc pinned=1 async=1 sync=0\n"
+    "lacuna analyze PATH... [--json] [--what-if K=V,...]\n"
+    "\n"
+    "Shows why the GPU was idle, what to change, and the expected gain. Several paths, an archive\n"
+    "or a folder of traces are the ranks of one run: which rank is late, by how much, and why.\n"
+    "--what-if replays the steps with changes: workers=N layout=nhwc pinned=1 async=1 sync=0\n"
     "allocator=0 module_load=0 launch=0 comm=X kernels=X (X a factor, such as 0.5).\n";
 
 static const struct lac_option options_table[] = {
@@ -33,9 +33,9 @@ static const struct lac_option options_table[] = {
      .flag_only = true},
     {.name = "what-if",
      .value = "K=V,...",
-     .help = "re-time the steps with changes",
+     .help = "replay the steps with changes",
      .flag_only = true},
-    {.name = "color", .help = "colour (default: on a terminal)"},
+    {.name = "color", .help = "color (default: on a terminal)"},
     {0},
 };
 
@@ -45,7 +45,7 @@ static enum lac_status add_lowest(const struct lac_analysed *lowest,
 {
     char *own = NULL, *both = NULL;
     enum lac_status status = lac_report_text(lowest, report, &own);
-    if (!status && asprintf(&both, "%s\nThe lowest rank by itself:\n\n%s", *text, own) < 0) {
+    if (!status && asprintf(&both, "%s\nThe lowest rank alone:\n\n%s", *text, own) < 0) {
         both = NULL;
         status = LAC_ERR_NOMEM;
     }
@@ -143,11 +143,11 @@ static void print_what_if(const struct lac_read_ranks *read, const struct lac_op
     for (size_t i = 0; i < read->count; i++) {
         const struct lac_read_rank *rank = &read->ranks[i];
         if (rank->what_if_mean_ns == LAC_UNKNOWN_NS) {
-            (void)printf("what if     no steps to re-time in this trace\n");
+            (void)printf("what if     no steps to replay in this trace\n");
             continue;
         }
         char escaped[256];
-        (void)printf("what if     %s: %.1f ms a step (%.1f-%.1f), now %.1f\n",
+        (void)printf("what if     %s: %.3g ms per step (%.3g-%.3g), now %.3g\n",
                      lac_terminal_string(changes, escaped, sizeof escaped),
                      (double)rank->what_if_mean_ns / 1e6, (double)rank->what_if_low_ns / 1e6,
                      (double)rank->what_if_high_ns / 1e6, (double)rank->step_mean_ns / 1e6);
@@ -189,7 +189,7 @@ int lac_cmd_analyze(int argc, char **argv)
     struct lac_diagnose_options diagnose = {0};
     const char *what_if = lac_options_text(&options, "what-if", NULL);
     if (options.operand_count == 0) {
-        (void)fprintf(stderr, "lacuna analyze: which trace? lacuna analyze PATH...\n");
+        (void)fprintf(stderr, "lacuna analyze: no trace given: lacuna analyze PATH...\n");
         status = 2;
     } else if (what_if) {
         struct lac_error error = {0};

@@ -21,13 +21,12 @@ enum { EXIT_HOLDS = 3 };
 
 static const char usage[] =
     "lacuna compare A B [--json] [--fail-if 'step_time>+3%']\n\n"
-    "Before and after: whether B is faster than A beyond the noise of their steps, what was "
-    "changed,\n"
-    "where the time went, and whether what A's findings predicted came true. A and B may be runs\n"
-    "(a folder or an archive of ranks): their lowest ranks are compared, and who is late in "
-    "each.\n\n"
+    "Compares before and after: whether B is faster than A by more than noise, what was changed,\n"
+    "where the time went, and whether the predictions of A's findings came true. A and B may be\n"
+    "runs (a folder or an archive of ranks): their lowest ranks are compared, and their "
+    "stragglers.\n\n"
     "--fail-if takes METRIC OPERATOR VALUE, several with commas, and exits 3 when one holds.\n"
-    "  step_time, throughput   '>+3%' is a change from A to B, and must be real, not noise;\n"
+    "  step_time, throughput   '>+3%' is a change from A to B, and must exceed the noise;\n"
     "                          'step_time>300ms' and 'throughput<900' look at B alone\n"
     "  idle not_computing compute exposed_comm exposed_copy, and causes of idle time such as\n"
     "  data_wait sync launch   shares of a step: 'idle>+2%' is points more than A, 'idle>20' B "
@@ -37,7 +36,7 @@ static const struct lac_option options_table[] = {
     {.name = "json", .help = "print lacuna.compare/1", .flag_only = true},
     {.name = "fail-if",
      .value = "CONDITION",
-     .help = "exit 3 when it holds: 'step_time>+3%'",
+     .help = "exit 3 if true: 'step_time>+3%'",
      .flag_only = true},
     {0},
 };
@@ -65,8 +64,7 @@ static int decide(struct conditions *conditions, const struct lac_comparison *co
             (void)fprintf(stderr, "lacuna compare: %s is within the noise of these steps\n",
                           condition->text);
         } else if (holds == LAC_COMPARE_HOLDS_UNKNOWN) {
-            (void)fprintf(stderr,
-                          "lacuna compare: %s cannot be told: it was not measured in both traces\n",
+            (void)fprintf(stderr, "lacuna compare: %s is unknown: not measured in both traces\n",
                           condition->text);
             status = EXIT_FAILURE;
         }

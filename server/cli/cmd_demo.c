@@ -9,16 +9,16 @@
 
 static const struct lac_option TABLE[] = {
     {.name = "in-phase",
-     .help = "also DIR/in-phase: all workers in step, fetch times varying by 2 %",
+     .help = "also DIR/in-phase: workers in phase, fetch times varying by 2 %",
      .flag_only = true},
-    {.name = "seed", .value = "N", .help = "of that variation (1)", .flag_only = true},
+    {.name = "seed", .value = "N", .help = "seed of that variation (1)", .flag_only = true},
     {0},
 };
 
 static const char USAGE[] =
     "lacuna demo DIR [--in-phase] [--seed N]\n"
-    "Writes a simulated training series into DIR: six traces of one training, one change each, "
-    "and\nbeside each what is true of it (NAME.truth.json).";
+    "Writes a simulated training series into DIR: six traces of one training, one change each,\n"
+    "each with its ground truth (NAME.truth.json).";
 
 static void show(const char *path)
 {
@@ -38,7 +38,7 @@ static int write_series(const struct lac_options *options, uint64_t seed, bool o
         (void)fprintf(stderr, "lacuna demo: %s\n", error.message);
         return 1;
     }
-    (void)printf("%s: %d simulated traces, %s.json to %s.json, the truth beside each\n", dir,
+    (void)printf("%s: %d simulated traces, %s.json to %s.json, each with its ground truth\n", dir,
                  LAC_DEMO_STAGE_COUNT, lac_demo_stage(0)->name,
                  lac_demo_stage(LAC_DEMO_STAGE_COUNT - 1)->name);
     return 0;
@@ -56,7 +56,7 @@ int lac_cmd_demo(int argc, char **argv)
     bool on_terminal = isatty(STDERR_FILENO) != 0;
     exit_status = 2;
     if (options.operand_count != 1) {
-        (void)fputs("lacuna demo: name one folder to write to; see lacuna demo --help\n", stderr);
+        (void)fputs("lacuna demo: give one folder to write to (see lacuna demo --help)\n", stderr);
     } else if (lac_options_number(&options, "seed", 0, UINT64_MAX / 2, 1, &seed)) {
         exit_status = write_series(&options, seed, on_terminal);
     }

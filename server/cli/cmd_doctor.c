@@ -12,8 +12,8 @@
 
 static const char usage[] =
     "lacuna doctor [--json]\n"
-    "Checks this host for what slows training or stops a recording, in under two seconds.\n"
-    "Each line is ok, amber with what to do, or says that it cannot be seen from here.";
+    "Checks this host for what slows training or prevents recording, in under two seconds.\n"
+    "Each line is ok, amber (with a fix), or not visible from here.";
 
 static const struct lac_option option_table[] = {
     {.name = "json", .help = "print JSON"},
@@ -42,10 +42,10 @@ static void print_text(const struct lac_doctor *doctor)
         }
         amber += line->state == LAC_DOCTOR_AMBER ? 1 : 0;
     }
-    (void)printf(
-        "\n%u to look at. Not checked here: the versions of Python, torch and cuDNN, NVLink "
-        "(ask the training environment).\n",
-        amber);
+    (void)printf("\n"
+                 "%u to check. Not covered: the versions of Python, torch and cuDNN, NVLink (ask "
+                 "the training environment).\n",
+                 amber);
 }
 
 static bool print_json(const struct lac_doctor *doctor)

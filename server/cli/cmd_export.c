@@ -25,29 +25,30 @@
 #include <unistd.h>
 
 static const char usage[] =
-    "lacuna export PATH --to chrome|folded|speedscope|sqlite|html|markdown [-o FILE]\n\n"
-    "html and markdown are the report to hand on: verdict, findings in full, settings, and in "
-    "html\n"
+    "lacuna export PATH --to chrome|folded|speedscope|sqlite|html|markdown [-o FILE]\n"
+    "\n"
+    "html and markdown are reports to share: verdict, findings in full, settings, and in html\n"
     "pictures; one file, no scripts. chrome is JSON that Perfetto and other viewers open, and "
     "that\n"
     "imports again. folded and speedscope are flame graphs. sqlite is plain tables.\n"
-    "What leaves with the file (host and user names, paths, command lines, names given by people)\n"
-    "is told on stderr; --redact leaves kinds of it out.\n";
+    "Identifying data in the file (host and user names, paths, command lines, names chosen by "
+    "people)\n"
+    "is listed on stderr; --redact removes it by category.\n";
 
 static const struct lac_option options_table[] = {
     {.name = "to", .value = "FORM", .help = "what to write", .flag_only = true},
     {.name = "output",
      .letter = 'o',
      .value = "FILE",
-     .help = "where to (stdout)",
+     .help = "output file (stdout)",
      .flag_only = true},
     {.name = "redact",
      .value = "KINDS",
-     .help = "leave out hosts,users,paths,argv,names",
+     .help = "remove hosts,users,paths,argv,names",
      .flag_only = true},
     {.name = "metric",
      .value = "gpu|waiting|cpu",
-     .help = "of folded stacks (gpu, without a GPU cpu)",
+     .help = "for folded stacks: gpu (cpu without a GPU)",
      .flag_only = true},
     {0},
 };
@@ -83,14 +84,14 @@ static int choose(const char *what, const char *text, const char *const *words)
 static void tell_what_leaves(const struct lac_redactor *redactor)
 {
     static const char *const words[] = {"host names", "user names", "paths", "command lines",
-                                        "names given by people"};
+                                        "names chosen by people"};
     bool has_any = false;
     for (int kind = 0; kind < LAC_REDACT_KIND_COUNT_; kind++) {
         if (redactor->met[kind].count == 0) {
             continue;
         }
         bool is_out = redactor->leave_out[kind];
-        (void)fprintf(stderr, "%s %s (%s): ", is_out ? "left out:" : "in the file:", words[kind],
+        (void)fprintf(stderr, "%s %s (%s): ", is_out ? "removed:" : "in the file:", words[kind],
                       lac_redact_name((enum lac_redact_kind)kind));
         for (unsigned i = 0; i < redactor->met[kind].item_count && i < 3; i++) {
             (void)fputs(i > 0 ? ", " : "", stderr);
@@ -101,7 +102,7 @@ static void tell_what_leaves(const struct lac_redactor *redactor)
         has_any = has_any || !is_out;
     }
     if (has_any) {
-        (void)fputs("leave out with --redact hosts,users,paths,argv,names\n", stderr);
+        (void)fputs("remove with --redact hosts,users,paths,argv,names\n", stderr);
     }
 }
 

@@ -20,18 +20,19 @@
 #include <time.h>
 #include <unistd.h>
 
-static const char usage[] =
-    "lacuna import PATH... [--data DIR] [--name NAME] [--project NAME]\n\n"
-    "Imports traces (PyTorch profiler, TensorFlow timeline, any Chrome trace; .gz, .zst, .tar.gz "
-    "of ranks; Nsight\nSystems exports; folders that lacuna run recorded) into the data folder. A "
-    "file that is there already is not imported again.\n";
+static const char usage[] = "lacuna import PATH... [--data DIR] [--name NAME] [--project NAME]\n"
+                            "\n"
+                            "Imports traces (PyTorch profiler, TensorFlow timeline, any Chrome "
+                            "trace; .gz, .zst, .tar.gz of ranks; Nsight\n"
+                            "Systems exports; folders that lacuna run recorded) into the data "
+                            "folder. A file that was already imported is skipped.\n";
 
 static const struct lac_option options_table[] = {
     {.name = "data", .letter = 'd', .value = "DIR", .help = "the data folder"},
     {.name = "name", .value = "NAME", .help = "name of the trace (one PATH)", .flag_only = true},
-    {.name = "project", .value = "NAME", .help = "project to put it into"},
+    {.name = "project", .value = "NAME", .help = "project of the trace"},
     {.name = "keep-originals", .help = "keep the files as they are, compressed (default on)"},
-    {.name = "again", .help = "import even what is there already", .flag_only = true},
+    {.name = "again", .help = "import even if already imported", .flag_only = true},
     {0},
 };
 
@@ -200,7 +201,7 @@ static enum lac_status import_staged(const struct import_run *run, const char *p
     if (status == LAC_OK) {
         printf("%s  ", existing);
         lac_terminal_print(stdout, path, strlen(path));
-        printf(" is there already\n");
+        printf(" is already imported\n");
         return LAC_OK;
     }
     return status == LAC_ERR_NOT_FOUND ? convert_and_publish(run, path, &publication, &meter, error)
@@ -297,7 +298,7 @@ int lac_cmd_import(int argc, char **argv)
     run.again = lac_options_on(&options, "again", false);
     if (options.operand_count == 0 || (run.name != NULL && options.operand_count > 1)) {
         (void)fprintf(stderr, "lacuna import: %s (see lacuna import --help)\n",
-                      options.operand_count == 0 ? "which file?" : "--name wants one PATH");
+                      options.operand_count == 0 ? "no file given" : "--name takes one PATH");
         status = 2;
     } else if (!lac_options_data_dir(&options, data_dir, sizeof data_dir)) {
         status = 2;

@@ -24,7 +24,7 @@ static void write_side(struct lac_text_page *page, char letter, const struct lac
     const char *name = lac_model_str(side->model, side->model->info.name);
     const char *mark = side->model->info.is_simulated ? " (simulated)" : "";
     if (analysis->step_kept_count == 0) {
-        lac_text_line(page, LAC_TEXT_PLAIN, "%c  %.38s%s  no step to measure", letter, name, mark);
+        lac_text_line(page, LAC_TEXT_PLAIN, "%c  %.38s%s  no measurable step", letter, name, mark);
         return;
     }
     int room = 36 - (int)strlen(mark);
@@ -101,10 +101,10 @@ static void write_row(struct lac_text_page *page, const struct row *row, int64_t
 
 static void write_where(struct lac_text_page *page, const struct lac_comparison *comparison)
 {
-    static const char *const parts[] = {"computing kernels", "communication in line",
-                                        "copies in line", "memory sets"};
+    static const char *const parts[] = {"computing kernels", "exposed communication",
+                                        "exposed copies", "memory sets"};
     static const char *const causes[LAC_CAUSE_COUNT_] = {
-        "waiting for data",         "waiting for a sync",        "waiting for launches",
+        "waiting for data",         "synchronization",           "waiting for launches",
         "waiting for a copy",       "waiting for the allocator", "waiting for modules",
         "waiting for other ranks",  "waiting for a stream",      "waiting for the host",
         "waiting for the profiler", "idle, cause unknown"};
@@ -129,7 +129,7 @@ static void write_where(struct lac_text_page *page, const struct lac_comparison 
         return;
     }
     lac_text_line(page, LAC_TEXT_PLAIN, "%s", "");
-    lac_text_line(page, LAC_TEXT_PLAIN, "Where the time went, ms a step");
+    lac_text_line(page, LAC_TEXT_PLAIN, "Where the time went, ms per step");
     for (uint32_t i = 0; i < count && i < ROWS_SHOWN; i++) {
         if (llabs(rows[i].b_ns - rows[i].a_ns) >= least_ns) {
             write_row(page, &rows[i], scale_ns);
@@ -172,7 +172,7 @@ static void write_kinds(struct lac_text_page *page, const struct lac_comparison 
             continue;
         }
         char text[160];
-        (void)snprintf(text, sizeof text, "%s a step -> %s (%u and %u)",
+        (void)snprintf(text, sizeof text, "%s per step -> %s (%u and %u)",
                        a->count > 0 ? lac_format_ns(a->mean_ns).text : "none",
                        b->count > 0 ? lac_format_ns(b->mean_ns).text : "none", (unsigned)a->count,
                        (unsigned)b->count);
@@ -198,7 +198,7 @@ void lac_compare_text(struct lac_buffer *out, const struct lac_compare_side *a,
         lac_text_paragraph(&page, LAC_TEXT_PLAIN, "prediction", text, 11, 2);
     }
     if (comparison->verdict != LAC_COMPARE_UNKNOWN && comparison->why_not[0] != '\0') {
-        lac_text_paragraph(&page, LAC_TEXT_PLAIN, "mind", comparison->why_not, 11, 1);
+        lac_text_paragraph(&page, LAC_TEXT_PLAIN, "caveats", comparison->why_not, 11, 1);
     }
     write_ranks(&page, names);
     write_kinds(&page, comparison);

@@ -344,7 +344,7 @@ bool lac_options_number(const struct lac_options *options, const char *name, uin
     uint64_t value = fallback;
 
     if (text != NULL && (!parse_number(text, &value) || value < min || value > max)) {
-        (void)fprintf(stderr, "lacuna: --%s %s: a whole number from %llu to %llu is wanted\n", name,
+        (void)fprintf(stderr, "lacuna: --%s %s: must be a whole number from %llu to %llu\n", name,
                       text, (unsigned long long)min, (unsigned long long)max);
         return false;
     }
@@ -366,7 +366,7 @@ bool lac_options_data_dir(const struct lac_options *options, char *out, size_t c
     } else if (home != NULL && *home == '/') {
         length = snprintf(out, capacity_bytes, "%s/.local/share/lacuna", home);
     } else {
-        (void)fprintf(stderr, "lacuna: no home folder: say where the data is with --data DIR\n");
+        (void)fprintf(stderr, "lacuna: no home folder: give the data folder with --data DIR\n");
         return false;
     }
     if (length < 0 || (size_t)length >= capacity_bytes) {

@@ -151,7 +151,7 @@ static enum lac_status list_sources(struct reading *reading)
             is_folder(path) ? add_folder(reading, path) : add_source(reading, strdup(path), false);
         if (!is_good) {
             lac_complain(options->command, path,
-                         "cannot be listed: more than %d files in it, or no permission", PATHS_MAX);
+                         "cannot be listed: more than %d files, or no permission", PATHS_MAX);
             return LAC_ERR_IO;
         }
     }
@@ -316,9 +316,9 @@ static void read_source(struct reader *reader, struct source *source)
     lac_import_limits_default(&import.limits);
     source->status = lac_import_file(source->path, &import, take_model, reader, &source->error);
     if (!source->status && reader->member == 0) {
-        source->status = lac_fail(&source->error, LAC_ERR_CORRUPT, 0,
-                                  "holds no trace; give a PyTorch profiler, TensorFlow or Chrome "
-                                  "trace");
+        source->status =
+            lac_fail(&source->error, LAC_ERR_CORRUPT, 0,
+                     "contains no trace; give a PyTorch profiler, TensorFlow or Chrome trace");
     }
 }
 
@@ -419,7 +419,7 @@ static enum lac_status judge(struct reading *reading)
         status = status || is_skipped ? status : source->status;
     }
     if (!status && reading->result.count == 0) {
-        lac_complain(reading->options->command, reading->options->paths[0], "holds no trace");
+        lac_complain(reading->options->command, reading->options->paths[0], "contains no trace");
         status = LAC_ERR_CORRUPT;
     }
     return status;

@@ -71,9 +71,9 @@ enum lac_status lac_read_trace(const char *command, const char *path,
         (void)fprintf(stderr, "\r\033[K");
     }
     if (!status && reading.count != 1) {
-        status = reading.count == 0 ? lac_fail(&error, LAC_ERR_CORRUPT, 0, "holds no trace")
+        status = reading.count == 0 ? lac_fail(&error, LAC_ERR_CORRUPT, 0, "contains no trace")
                                     : lac_fail(&error, LAC_ERR_MISUSE, 0,
-                                               "holds %u traces; unpack it and give one of them",
+                                               "contains %u traces; unpack it and give one of them",
                                                (unsigned)reading.count);
     }
     if (status) {

@@ -210,7 +210,7 @@ static void write_findings(struct lac_text_page *page, const struct lac_analysis
                       what - 5, what - 5, then->brief, place, "", lac_format_ns(then->step_ns).text,
                       lac_format_band(then->gain_pct, then->gain_pct).text);
     }
-    lac_text_paragraph(page, LAC_TEXT_PLAIN, "prove it", first->check, 12, 1);
+    lac_text_paragraph(page, LAC_TEXT_PLAIN, "verify", first->check, 12, 1);
 }
 
 /** What is certain beside the verdict: findings that are not worth a change now. */
@@ -225,7 +225,7 @@ static void write_asides(struct lac_text_page *page, const struct lac_analysis *
         }
         char text[1024];
         lac_text_sentence(text, sizeof text, is_verdict ? finding->why : finding->title);
-        lac_text_paragraph(page, LAC_TEXT_PLAIN, is_verdict ? "the GPU" : "not now", text, 12, 2);
+        lac_text_paragraph(page, LAC_TEXT_PLAIN, is_verdict ? "the GPU" : "no action", text, 12, 2);
         return;
     }
 }
@@ -236,7 +236,7 @@ static void write_kinds(struct lac_text_page *page, const struct lac_analysis *a
     const char *texts[LAC_KIND_COUNT_];
     uint32_t count = lac_analysis_other_phases(analysis, texts);
     for (uint32_t k = 0; k < count; k++) {
-        lac_text_paragraph(page, LAC_TEXT_PLAIN, k == 0 ? "beside" : "", texts[k], 12, 1);
+        lac_text_paragraph(page, LAC_TEXT_PLAIN, k == 0 ? "also" : "", texts[k], 12, 1);
     }
 }
 
@@ -285,7 +285,7 @@ enum lac_status lac_report_text(const struct lac_analysed *analysed,
     write_kinds(&page, analysis);
     write_list(&page, "fine", analysis->checked_fine, analysis->checked_fine_count, 2);
     write_list(&page, "unknown", analysis->not_recorded, analysis->not_recorded_count, 2);
-    write_list(&page, "mind", analysis->caveats, analysis->caveat_count, 1);
+    write_list(&page, "caveats", analysis->caveats, analysis->caveat_count, 2);
     return take(&out, ret_text);
 }
 
@@ -320,8 +320,8 @@ enum lac_status lac_report_run_text(const struct lac_run *run,
         lac_text_paragraph(&page, LAC_TEXT_PLAIN, "", run->finding.why, 0, 7);
         lac_text_paragraph(&page, LAC_TEXT_PLAIN, "do this", run->finding.change, 12, 3);
         lac_text_paragraph(&page, LAC_TEXT_PLAIN, "expect", run->finding.expect, 12, 2);
-        lac_text_paragraph(&page, LAC_TEXT_PLAIN, "prove it", run->finding.check, 12, 2);
-        lac_text_paragraph(&page, LAC_TEXT_PLAIN, "mind", run->note, 12, 2);
+        lac_text_paragraph(&page, LAC_TEXT_PLAIN, "verify", run->finding.check, 12, 2);
+        lac_text_paragraph(&page, LAC_TEXT_PLAIN, "caveats", run->note, 12, 2);
     }
     lac_text_line(&page, LAC_TEXT_PLAIN, "%s", "");
     lac_text_line(&page, LAC_TEXT_DIM, "%6s %10s %8s %14s %14s   %s", "rank", "step", "idle",

@@ -38,12 +38,12 @@ static void check_mask(struct lac_doctor *doctor)
     doctor->allowed_cores = allowed;
     if (allowed == 0) {
         lac_doctor_add(doctor, "cores", LAC_DOCTOR_UNSEEN, NULL,
-                       "the system does not say on which cores this process may run");
+                       "the allowed cores are not visible");
     } else if (doctor->gpu_count > 0 && allowed < 2 * doctor->gpu_count) {
-        lac_doctor_add(doctor, "cores", LAC_DOCTOR_AMBER,
-                       "ask the scheduler for more cores: loading data and launching kernels each "
-                       "need one for every GPU",
-                       "%u of %ld cores allowed, for %u GPUs", allowed, online, doctor->gpu_count);
+        lac_doctor_add(
+            doctor, "cores", LAC_DOCTOR_AMBER,
+            "request more cores: loading data and launching kernels each need one per GPU",
+            "%u of %ld cores allowed, for %u GPUs", allowed, online, doctor->gpu_count);
     } else if (doctor->gpu_count > 1) {
         lac_doctor_add(doctor, "cores", LAC_DOCTOR_OK, NULL,
                        "%u of %ld cores allowed: %u for each of %u GPUs", allowed, online,
@@ -200,7 +200,7 @@ static void check_quota(struct lac_doctor *doctor)
     } else if (doctor->allowed_cores > 0 && quota < (double)doctor->allowed_cores) {
         lac_doctor_add(doctor, "quota", LAC_DOCTOR_AMBER,
                        "programs that count cores start too many threads: set OMP_NUM_THREADS and "
-                       "num_workers by the quota, or raise it",
+                       "num_workers to the quota, or raise it",
                        "CPU quota of %.1f cores, though %u are allowed (cgroup v%d)", quota,
                        doctor->allowed_cores, is_v2 ? 2 : 1);
     } else {
@@ -224,7 +224,7 @@ static void check_slurm(struct lac_doctor *doctor)
         lac_doctor_add(doctor, "slurm", LAC_DOCTOR_AMBER,
                        "export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK   (since Slurm 22.05 srun "
                        "does not inherit --cpus-per-task)",
-                       "job %.20s asked for %ld cores a task, this process may use %u", job,
+                       "job %.20s asked for %ld cores per task, this process may use %u", job,
                        per_task, allowed);
     } else if (per_task == 0 && on_node > 0 && allowed > 0 && allowed < (unsigned long)on_node) {
         lac_doctor_add(doctor, "slurm", LAC_DOCTOR_AMBER,
@@ -234,7 +234,7 @@ static void check_slurm(struct lac_doctor *doctor)
                        on_node, allowed);
     } else {
         lac_doctor_add(doctor, "slurm", LAC_DOCTOR_OK, NULL,
-                       "job %.20s: %ld cores a task, %ld on this node", job, per_task, on_node);
+                       "job %.20s: %ld cores per task, %ld on this node", job, per_task, on_node);
     }
 }
 

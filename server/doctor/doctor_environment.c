@@ -19,9 +19,9 @@ static const struct {
     {"CUDA_ENABLE_COREDUMP_ON_EXCEPTION", "0", "the driver prepares core dumps"},
     {"TORCH_COMPILE_DEBUG", "0", "the compiler writes its steps to disk"},
     {"TORCH_LOGS", "", "the compiler logs"},
-    {"NVIDIA_TF32_OVERRIDE", "1", "FP32 matrix products do not use tensor cores"},
-    {"NCCL_P2P_DISABLE", "0", "GPUs talk through host memory"},
-    {"NCCL_IB_DISABLE", "0", "nodes talk over TCP"},
+    {"NVIDIA_TF32_OVERRIDE", "1", "FP32 GEMMs do not use tensor cores"},
+    {"NCCL_P2P_DISABLE", "0", "GPUs communicate through host memory"},
+    {"NCCL_IB_DISABLE", "0", "nodes communicate over TCP"},
     {"PYTHONDEVMODE", "", "Python runs its debug checks"},
     {"PYTHONTRACEMALLOC", "0", "Python traces every allocation"},
     {"MALLOC_CHECK_", "0", "malloc checks its heap"},
@@ -64,7 +64,7 @@ static void check_omp(struct lac_doctor *doctor)
 
     if (text == NULL) {
         lac_doctor_add(doctor, "threads", LAC_DOCTOR_OK, NULL,
-                       "OMP_NUM_THREADS is not set: each process starts one thread a core");
+                       "OMP_NUM_THREADS is not set: each process starts one thread per core");
     } else if (doctor->allowed_cores > 0 && threads > (long)doctor->allowed_cores) {
         lac_doctor_add(
             doctor, "threads", LAC_DOCTOR_AMBER, "set it to the cores of one process at most",

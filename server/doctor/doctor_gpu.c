@@ -113,8 +113,8 @@ static void tell_throttle(const struct nvml *nvml, void *device, unsigned index)
         }
     }
     if (words[0] != '\0') {
-        (void)printf("gpu clocks|1|GPU %u runs below its clocks now: %s|nvidia-smi -q -d "
-                     "PERFORMANCE,TEMPERATURE,POWER says more; ask who runs the machine\n",
+        (void)printf("gpu clocks|1|GPU %u is throttled now: %s|nvidia-smi -q -d "
+                     "PERFORMANCE,TEMPERATURE,POWER for details; ask the administrator\n",
                      index, words);
     }
 }
@@ -127,14 +127,12 @@ static void tell_counters(const struct nvml *nvml, void *device, unsigned index,
                           nvml->counters(device, &support) == 0 && support.is_supported != 0;
 
     if (is_there) {
-        (void)printf("gpu counters|0|GPU %u tells how many of its multiprocessors and tensor cores "
-                     "work while a job runs (GPM)|\n",
-                     index);
+        (void)printf("gpu counters|0|GPU %u reports SM and tensor core activity (GPM)|\n", index);
     } else {
-        (void)printf("gpu counters|0|GPU %u does not tell how many of its multiprocessors work "
-                     "(GPM: %s); all else is sampled|\n",
+        (void)printf("gpu counters|0|GPU %u does not report SM activity (GPM: %s); everything else "
+                     "is sampled|\n",
                      index,
-                     is_divided               ? "not while it is divided"
+                     is_divided               ? "not with MIG"
                      : nvml->counters == NULL ? "the driver is too old"
                                               : "Hopper and later, not in virtual machines");
     }
@@ -163,10 +161,10 @@ static void tell_device(const struct nvml *nvml, unsigned index)
     if (nvml->mig != NULL && nvml->mig(device, &mig, &mig_pending) != 0) {
         mig = 0;
     }
-    (void)printf("gpu|0|GPU %u: %s%s%s|\n", index, name, link, mig == 1 ? ", divided (MIG)" : "");
+    (void)printf("gpu|0|GPU %u: %s%s%s|\n", index, name, link, mig == 1 ? ", MIG enabled" : "");
     if (width > 0 && width < width_max) {
         (void)printf("gpu link|1|GPU %u uses %u of its %u PCIe lanes|copies are slower: check the "
-                     "slot and riser (some boards narrow an idle link: look again under load)\n",
+                     "slot and riser (some boards narrow an idle link: check again under load)\n",
                      index, width, width_max);
     }
     tell_throttle(nvml, device, index);
@@ -176,8 +174,8 @@ static void tell_device(const struct nvml *nvml, unsigned index)
 
         (void)nvml->processes(device, &others, NULL); /* only counts, and says "too small" */
         if (others > 0) {
-            (void)printf("gpu sharing|1|%u process(es) compute on GPU %u now|what is measured "
-                         "beside others says little: take another GPU, or wait\n",
+            (void)printf("gpu sharing|1|%u process(es) compute on GPU %u now|measurements on a "
+                         "shared GPU are unreliable: use another GPU, or wait\n",
                          others, index);
         }
     }
@@ -195,7 +193,7 @@ static _Noreturn void ask_driver(int fd)
         _exit(1);
     }
     if (nvml.init() != 0 || nvml.count(&count) != 0) {
-        (void)printf("gpu|2|the NVIDIA driver is there but does not answer|\n");
+        (void)printf("gpu|2|the NVIDIA driver is loaded but does not answer|\n");
         (void)fflush(stdout);
         _exit(0);
     }
@@ -331,12 +329,12 @@ static void check_permission(struct lac_doctor *doctor)
         return;
     }
     if (strtol(line + strlen("RmProfilingAdminOnly:"), NULL, 10) != 0 && !is_admin()) {
-        lac_doctor_add(doctor, "profiling", LAC_DOCTOR_AMBER,
-                       "for the administrator: echo 'options nvidia "
-                       "NVreg_RestrictProfilingToAdminUsers=0' > "
-                       "/etc/modprobe.d/nvidia-profiling.conf, then reload the driver",
-                       "the driver keeps hardware counters for administrators "
-                       "(RmProfilingAdminOnly: 1)");
+        lac_doctor_add(
+            doctor, "profiling", LAC_DOCTOR_AMBER,
+            "as administrator: echo 'options nvidia NVreg_RestrictProfilingToAdminUsers=0' > "
+            "/etc/modprobe.d/nvidia-profiling.conf, then reload the driver",
+            "the driver keeps hardware counters for administrators "
+            "(RmProfilingAdminOnly: 1)");
     } else {
         lac_doctor_add(doctor, "profiling", LAC_DOCTOR_OK, NULL,
                        "the driver's file permits profiling (read, not tried)");
@@ -437,8 +435,7 @@ void lac_doctor_gpus(struct lac_doctor *doctor)
                            "an AMD GPU driver; traces of it can be imported, not recorded");
         } else {
             lac_doctor_add(doctor, "gpu", LAC_DOCTOR_UNSEEN, NULL,
-                           "no NVIDIA driver here: traces can be imported and looked at, not "
-                           "recorded");
+                           "no NVIDIA driver: traces can be imported and viewed, not recorded");
         }
         return;
     }

@@ -14,7 +14,7 @@ static void check_shm(struct lac_doctor *doctor)
 
     (void)snprintf(path, sizeof(path), "%s/dev/shm", doctor->root);
     if (statvfs(path, &info) != 0) {
-        lac_doctor_add(doctor, "shm", LAC_DOCTOR_UNSEEN, NULL, "there is no /dev/shm");
+        lac_doctor_add(doctor, "shm", LAC_DOCTOR_UNSEEN, NULL, "no /dev/shm");
         return;
     }
     const uint64_t size = (uint64_t)info.f_blocks * info.f_frsize;

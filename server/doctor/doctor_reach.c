@@ -85,7 +85,7 @@ void lac_doctor_reach(struct lac_doctor *doctor)
 
     if (!split(doctor->server, host, port)) {
         lac_doctor_add(doctor, "server", LAC_DOCTOR_UNSEEN, NULL,
-                       "cannot ask %.100s: only http://host:port is asked", doctor->server);
+                       "%.100s is not checked: only http://host:port is supported", doctor->server);
         return;
     }
     if (getaddrinfo(host, port, &hints, &found) != 0 || found == NULL) {
@@ -100,7 +100,7 @@ void lac_doctor_reach(struct lac_doctor *doctor)
     } else if (result == 0) {
         lac_doctor_add(doctor, "server", LAC_DOCTOR_AMBER,
                        "choose another port: lacuna serve --listen 127.0.0.1:0",
-                       "something that is not Lacuna listens on %.100s", doctor->server);
+                       "another program listens on %.100s", doctor->server);
     } else {
         lac_doctor_add(doctor, "server", LAC_DOCTOR_AMBER,
                        "start it with `lacuna serve`, or from elsewhere forward its port with ssh "

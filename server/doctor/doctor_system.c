@@ -22,11 +22,11 @@ static void check_clock(struct lac_doctor *doctor)
     }
     if (adjtimex(&state) == TIME_ERROR || (state.status & STA_UNSYNC) != 0) {
         lac_doctor_add(doctor, "time", LAC_DOCTOR_AMBER,
-                       "start chrony or systemd-timesyncd; alone it does not matter",
-                       "the clock is not synchronised: traces of several nodes will not line up");
+                       "start chrony or systemd-timesyncd (not needed for a single node)",
+                       "the clock is not synchronized: traces of several nodes will not line up");
     } else {
         lac_doctor_add(doctor, "time", LAC_DOCTOR_OK, NULL,
-                       "the clock is synchronised, error below %.1f ms",
+                       "the clock is synchronized, error below %.1f ms",
                        (double)state.maxerror / 1000);
     }
 }

@@ -29,7 +29,7 @@ enum lac_status lac_redactor_init(struct lac_redactor *redactor, const char *lis
         }
         if (kind == LAC_REDACT_KIND_COUNT_) {
             return lac_fail(reterr, LAC_ERR_MISUSE, 0,
-                            "'%.*s' cannot be left out: hosts, users, paths, argv, names",
+                            "'%.*s' cannot be removed: hosts, users, paths, argv, names",
                             (int)(length < 40 ? length : 40), at);
         }
         redactor->leave_out[kind] = true;

@@ -143,7 +143,7 @@ static void write_needs(struct lac_buffer *out, const struct lac_report_source *
 {
     struct lac_report_need needs[LAC_REPORT_NEEDS_MAX];
     if (lac_report_needs(source->analysis, needs) > 0) {
-        lac_buffer_puts(out, "<h2>What each part needs for one step, on its own</h2>\n<figure>");
+        lac_buffer_puts(out, "<h2>Time per step of each part, alone</h2>\n<figure>");
         lac_svg_needs(out, source);
         lac_buffer_puts(out, "</figure>\n");
     }
@@ -192,7 +192,7 @@ static void write_gain(struct lac_buffer *out, const struct lac_finding *finding
     if (!isfinite(finding->gain_mid_pct) || finding->gain_mid_pct < 0.5) {
         return;
     }
-    lac_buffer_printf(out, "<p class=\"gain\">%.0f %% less time a step", finding->gain_mid_pct);
+    lac_buffer_printf(out, "<p class=\"gain\">%.0f %% less time per step", finding->gain_mid_pct);
     if (round(finding->gain_low_pct) < round(finding->gain_high_pct)) {
         lac_buffer_printf(out, " (%.0f\u2013%.0f)", finding->gain_low_pct, finding->gain_high_pct);
     }
@@ -306,16 +306,17 @@ static void write_idle(struct lac_buffer *out, const struct lac_report_source *s
             (void)snprintf(which, sizeof which, "GPU %lld (of %u)", (long long)device->id,
                            (unsigned)analysis->device_count);
         }
-        lac_buffer_printf(out,
-                          "<p>Over the whole trace %s did something for %.0f %% of %s, and did not "
-                          "compute for %.0f %%: idle, copies in line and communication in line "
-                          "together.</p>\n",
-                          which, device->busy_pct, lac_format_ns(device->span_ns).text,
-                          device->not_computing_pct);
+        lac_buffer_printf(
+            out,
+            "<p>Over the whole trace, %s was active for %.0f %% of %s and did not compute for %.0f "
+            "%%: idle, exposed copies and exposed communication together.</p>\n",
+            which, device->busy_pct, lac_format_ns(device->span_ns).text,
+            device->not_computing_pct);
     }
     if (device->idle_ns > 0) {
-        lac_buffer_puts(out, "<table><tr><th>The GPU is idle</th><th>in all</th><th>of the idle "
-                             "time</th></tr>\n");
+        lac_buffer_puts(
+            out,
+            "<table><tr><th>The GPU is idle</th><th>total</th><th>of the idle time</th></tr>\n");
         for (int cause = 0; cause < LAC_CAUSE_COUNT_; cause++) {
             int64_t ns = device->idle_by_cause_ns[cause];
             if (ns <= 0) {
@@ -347,8 +348,9 @@ static void write_kernels(struct lac_buffer *out, const struct lac_report_source
         return;
     }
     uint32_t count = lac_report_kernels(source, kernels);
-    lac_buffer_puts(out, "<table><tr><th>Kernels that take most</th><th>kind</th><th>count</th>"
-                         "<th>in all</th><th>of kernel time</th></tr>\n");
+    lac_buffer_puts(
+        out, "<table><tr><th>Largest kernels</th><th>kind</th><th>count</th><th>total</th><th>of "
+             "kernel time</th></tr>\n");
     for (uint32_t k = 0; k < count; k++) {
         lac_buffer_puts(out, "<tr><td>");
         lac_html_text(out, source, kernels[k].name);
@@ -414,13 +416,12 @@ void lac_report_html(struct lac_buffer *out, const struct lac_report_source *sou
     write_findings(out, source);
     write_idle(out, source);
     write_kernels(out, source);
-    write_list(out, source, "Beside the training", beside,
+    write_list(out, source, "Besides training", beside,
                lac_analysis_other_phases(analysis, beside));
-    write_list(out, source, "Checked and fine (share of a step)", analysis->checked_fine,
+    write_list(out, source, "Checked and fine (share of the step)", analysis->checked_fine,
                analysis->checked_fine_count);
     write_list(out, source, "Not recorded", analysis->not_recorded, analysis->not_recorded_count);
-    write_list(out, source, "What this trace is not good for", analysis->caveats,
-               analysis->caveat_count);
+    write_list(out, source, "Limits of this trace", analysis->caveats, analysis->caveat_count);
     write_rows(out, "Settings", rows, lac_report_settings(source, rows),
                "Not recorded in this trace.");
     write_rows(out, "Host and devices", rows, lac_report_host(source, rows),
@@ -428,7 +429,9 @@ void lac_report_html(struct lac_buffer *out, const struct lac_report_source *sou
     write_rows(out, "How it was measured", rows, lac_report_method(source, rows), "");
     write_rows(out, "Words", rows, lac_report_words(analysis, rows), "");
     lac_buffer_printf(out,
-                      "<footer>Lacuna %s. Gains are of the mean step, in bands; what would "
-                      "prove one wrong stands beside it.</footer>\n</body>\n</html>\n",
+                      "<footer>Lacuna %s. Gains refer to the mean step and are given as bands, "
+                      "each with a condition that would refute it.</footer>\n"
+                      "</body>\n"
+                      "</html>\n",
                       LAC_VERSION);
 }

@@ -129,7 +129,7 @@ static void write_needs(struct lac_buffer *out, const struct lac_report_source *
     for (uint32_t i = 0; i < count; i++) {
         scale_ns = needs[i].ns > scale_ns ? needs[i].ns : scale_ns;
     }
-    lac_buffer_printf(out, "## What each part needs for one step, on its own\n\n```\n");
+    lac_buffer_printf(out, "## Time per step of each part, alone\n\n```\n");
     for (uint32_t i = 0; i < count; i++) {
         char bar[41];
         int length = scale_ns > 0 ? (int)lround(40.0 * (double)needs[i].ns / (double)scale_ns) : 0;
@@ -177,7 +177,7 @@ static void write_finding(struct lac_buffer *out, const struct lac_report_source
     put_text(out, source, finding->title);
     lac_buffer_puts(out, "\n\n");
     if (isfinite(finding->gain_mid_pct) && finding->gain_mid_pct >= 0.5) {
-        lac_buffer_printf(out, "**%.0f %% less time a step**", finding->gain_mid_pct);
+        lac_buffer_printf(out, "**%.0f %% less time per step**", finding->gain_mid_pct);
         if (round(finding->gain_low_pct) < round(finding->gain_high_pct)) {
             lac_buffer_printf(out, " (%.0f\u2013%.0f %%)", finding->gain_low_pct,
                               finding->gain_high_pct);
@@ -228,8 +228,10 @@ static void write_idle(struct lac_buffer *out, const struct lac_report_source *s
         return;
     }
     const struct lac_device_facts *device = &analysis->devices[analysis->main_device];
-    lac_buffer_puts(out, "## Where the GPU's idle time goes\n\n| idle | in all | of the idle time "
-                         "|\n|---|---:|---:|\n");
+    lac_buffer_puts(out, "## Where the GPU's idle time goes\n"
+                         "\n"
+                         "| idle | total | of the idle time |\n"
+                         "|---|---:|---:|\n");
     for (int cause = 0; cause < LAC_CAUSE_COUNT_; cause++) {
         int64_t ns = device->idle_by_cause_ns[cause];
         if (ns > 0) {
@@ -291,13 +293,12 @@ void lac_report_markdown(struct lac_buffer *out, const struct lac_report_source 
         write_finding(out, source, &analysis->findings[i], i + 1);
     }
     write_idle(out, source);
-    write_list(out, source, "Beside the training", beside,
+    write_list(out, source, "Besides training", beside,
                lac_analysis_other_phases(analysis, beside));
-    write_list(out, source, "Checked and fine (share of a step)", analysis->checked_fine,
+    write_list(out, source, "Checked and fine (share of the step)", analysis->checked_fine,
                analysis->checked_fine_count);
     write_list(out, source, "Not recorded", analysis->not_recorded, analysis->not_recorded_count);
-    write_list(out, source, "What this trace is not good for", analysis->caveats,
-               analysis->caveat_count);
+    write_list(out, source, "Limits of this trace", analysis->caveats, analysis->caveat_count);
     write_rows(out, "Settings", rows, lac_report_settings(source, rows));
     write_rows(out, "Host and devices", rows, lac_report_host(source, rows));
     write_rows(out, "How it was measured", rows, lac_report_method(source, rows));

@@ -67,10 +67,9 @@ void lac_svg_needs(struct lac_buffer *out, const struct lac_report_source *sourc
     const double bars = WIDTH - LABEL_WIDTH - 260;
     const double step_x = LABEL_WIDTH + bars * (double)analysis->step_mean_ns / (double)scale_ns;
     const int height = (int)count * 26 + 22;
-    lac_buffer_printf(out,
-                      "<svg role=\"img\" aria-label=\"what each part needs for one step\" "
-                      "viewBox=\"0 0 %d %d\">",
-                      WIDTH, height);
+    lac_buffer_printf(
+        out, "<svg role=\"img\" aria-label=\"time per step of each part\" viewBox=\"0 0 %d %d\">",
+        WIDTH, height);
     for (uint32_t i = 0; i < count; i++) {
         double y = 20.0 + 26.0 * (double)i;
         double width = bars * (double)needs[i].ns / (double)scale_ns;
@@ -143,7 +142,7 @@ static void draw_frame(struct flame_drawing *d, uint32_t index, double x, unsign
     lac_html_escape(d->out, name, strlen(name));
     int64_t per = d->flame->step_count > 0 ? d->flame->step_count : 1;
     lac_buffer_printf(d->out, ": %s%s, %.1f %%</title>", lac_format_ns(node->value_ns / per).text,
-                      d->flame->step_count > 0 ? " a step" : "",
+                      d->flame->step_count > 0 ? " per step" : "",
                       100.0 * (double)node->value_ns / (double)d->flame->nodes[0].value_ns);
     lac_svg_text_inside(d->out, x, y + 12.5, width, "in", name);
     lac_buffer_puts(d->out, "</g>");
@@ -180,11 +179,10 @@ bool lac_svg_flame(struct lac_buffer *out, const struct lac_report_source *sourc
         lac_buffer_add(out, body.bytes ? body.bytes : "", body.size_bytes);
         lac_buffer_puts(out, "</svg>");
         int64_t per = flame->step_count > 0 ? flame->step_count : 1;
-        (void)snprintf(caption, capacity_bytes,
-                       "GPU time under the operators that launched it: %s%s%s.",
+        (void)snprintf(caption, capacity_bytes, "GPU time by launching operator: %s%s%s.",
                        lac_format_ns(flame->nodes[0].value_ns / per).text,
-                       flame->step_count > 0 ? " a step" : " in all",
-                       source->analysis->device_count > 1 ? ", all GPUs added up" : "");
+                       flame->step_count > 0 ? " per step" : " in total",
+                       source->analysis->device_count > 1 ? ", sum of all GPUs" : "");
         if (body.status != LAC_OK) {
             out->status = body.status;
         }

@@ -437,8 +437,8 @@ bool lac_svg_timeline(struct lac_buffer *out, const struct lac_report_source *so
     }
     lac_buffer_done(&body);
     (void)snprintf(caption, capacity_bytes,
-                   "%s of the trace, from %s on. Grey is work, colour is waiting%s.",
+                   "%s of the trace, from %s on. Gray is work, color is waiting%s.",
                    lac_format_ns(d.t1_ns - d.t0_ns).text, lac_format_ns(d.t0_ns).text,
-                   d.has_mark ? "; the bar on top marks what is meant" : "");
+                   d.has_mark ? "; the bar on top marks the evidence" : "");
     return true;
 }

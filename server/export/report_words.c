@@ -108,9 +108,9 @@ const char *lac_report_name(const struct lac_report_source *source)
 const char *lac_report_cause_words(enum lac_cause cause)
 {
     static const char *const words[LAC_CAUSE_COUNT_] = {
-        "for data",     "after a synchronisation", "for launches",      "for a copy",
-        "for memory",   "for code to load",        "for other ranks",   "for another stream",
-        "for the host", "for the profiler",        "cause not recorded"};
+        "for data",          "after synchronization", "for launches",      "for a copy",
+        "for the allocator", "for code to load",      "for other ranks",   "for another stream",
+        "for the host",      "for the profiler",      "cause not recorded"};
     return words[cause];
 }
 
@@ -138,7 +138,7 @@ void lac_report_figures(const struct lac_analysis *analysis, char *out, size_t c
     if (analysis->batch_size != LAC_UNKNOWN_NS) {
         (void)snprintf(batch, sizeof batch, ", batch %lld", (long long)analysis->batch_size);
     }
-    (void)snprintf(out, capacity_bytes, "%s%s a step%s, %u step%s%s", rate,
+    (void)snprintf(out, capacity_bytes, "%s%s per step%s, %u step%s%s", rate,
                    lac_format_ns(analysis->step_mean_ns).text, spread,
                    (unsigned)analysis->step_kept_count, analysis->step_kept_count == 1 ? "" : "s",
                    batch);
@@ -164,7 +164,7 @@ uint32_t lac_report_needs(const struct lac_analysis *analysis, struct lac_report
         return 0;
     }
     if (loader->num_workers > 0 && loader->fetch_mean_ns != LAC_UNKNOWN_NS) {
-        (void)snprintf(data, sizeof data, "%d workers, %s a batch", (int)loader->num_workers,
+        (void)snprintf(data, sizeof data, "%d workers, %s per batch", (int)loader->num_workers,
                        lac_format_ns(loader->fetch_mean_ns).text);
     } else if (loader->num_workers == 0) {
         (void)snprintf(data, sizeof data, "in the training process");
@@ -257,12 +257,9 @@ uint32_t lac_report_host(const struct lac_report_source *source, struct lac_repo
 static const char *step_method_words(const char *method)
 {
     static const char *const words[][2] = {
-        {"profiler_step", "the profiler's own marks"},
-        {"nvtx", "ranges that name them"},
-        {"dataloader", "the data loader's batches"},
-        {"optimizer", "the optimizer"},
-        {"period", "kernels that come again"},
-        {"optimizer_kernels", "the optimizer's kernels"},
+        {"profiler_step", "profiler step marks"}, {"nvtx", "NVTX ranges"},
+        {"dataloader", "data loader batches"},    {"optimizer", "the optimizer"},
+        {"period", "repeating kernels"},          {"optimizer_kernels", "the optimizer's kernels"},
     };
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
         if (strcmp(method, words[i][0]) == 0) {
@@ -307,7 +304,7 @@ uint32_t lac_report_method(const struct lac_report_source *source, struct lac_re
     }
     row(&list, "Python stacks",
         model->info.has_python_stacks ? "recorded: host times are inflated" : "not recorded");
-    row(&list, "gains", "from re-timing the step with the change, never a share of kernel time");
+    row(&list, "gains", "from replaying the step with the change, not from shares of kernel time");
     return list.count;
 }
 
@@ -320,7 +317,7 @@ uint32_t lac_report_plan(const struct lac_report_source *source, struct lac_repo
         const struct lac_plan_step *step = &analysis->plan[i];
         struct lac_report_row *it = &rows[i];
         (void)snprintf(it->key, sizeof it->key, "%s", step->brief);
-        (void)snprintf(it->value, sizeof it->value, "%s a step, %s less",
+        (void)snprintf(it->value, sizeof it->value, "%s per step, %s less",
                        lac_format_ns(step->step_ns).text, lac_format_pct(step->gain_pct).text);
     }
     return analysis->plan_count;
@@ -328,9 +325,9 @@ uint32_t lac_report_plan(const struct lac_report_source *source, struct lac_repo
 
 static const char *family_words(enum lac_family family)
 {
-    return family == LAC_FAMILY_GEMM   ? "matrix product"
+    return family == LAC_FAMILY_GEMM   ? "GEMM"
            : family == LAC_FAMILY_CONV ? "convolution"
-           : family == LAC_FAMILY_NORM ? "normalisation"
+           : family == LAC_FAMILY_NORM ? "normalization"
            : family == LAC_FAMILY_COMM ? "communication"
                                        : lac_family_name(family);
 }
@@ -380,7 +377,7 @@ uint32_t lac_report_kernels(const struct lac_report_source *source,
 bool lac_report_is_new_evidence(const struct lac_finding *finding, uint32_t index)
 {
     const struct lac_evidence *at = &finding->evidence[index];
-    /* "idle 62 ms: waited 71 ms for the next batch", then the slice of that wait by its name */
+    /* "62 ms idle: waited 71 ms for the next batch", then the slice of that wait by its name */
     bool is_root = index > 0 && at->slice != LAC_NONE && at[-1].slice == LAC_NONE &&
                    strstr(at[-1].text, ": ") != NULL;
     for (uint32_t i = 0; i < index && !is_root; i++) {
@@ -393,7 +390,7 @@ uint32_t lac_report_words(const struct lac_analysis *analysis, struct lac_report
 {
     struct rows list = {.at = rows};
     if (analysis->step_count > 0) {
-        row(&list, "step", "one pass of the training loop: a batch, forward, backward, update");
+        row(&list, "step", "one iteration of the training loop: batch, forward, backward, update");
     }
     if (analysis->device_count > 0) {
         row(&list, "kernel", "a program that runs on the GPU; the host launches it");
@@ -401,17 +398,17 @@ uint32_t lac_report_words(const struct lac_analysis *analysis, struct lac_report
     }
     row(&list, "host", "the CPU side: Python, the framework, the driver");
     if (analysis->copy_count > 0) {
-        row(&list, "in line", "copies or communication while no kernel computes: the step waits");
+        row(&list, "exposed", "copies or communication that do not overlap with compute");
     }
     if (analysis->needs.comm_ns != LAC_UNKNOWN_NS && analysis->needs.comm_ns > 0) {
-        row(&list, "collective", "communication that all GPUs of a group enter and leave together");
+        row(&list, "collective", "communication in which all GPUs of a group take part");
     }
     if (analysis->has_kernels && analysis->layout_count > 0) {
         row(&list, "layout conversion",
-            "a kernel that only rearranges a tensor (NCHW, NHWC: where the channels are)");
+            "a kernel that only rearranges a tensor (NCHW to NHWC or back)");
     }
     if (analysis->tensor_eligible_ns > 0) {
-        row(&list, "tensor cores", "the GPU's units for matrix products in lower precision");
+        row(&list, "tensor cores", "the GPU's units for GEMMs in lower precision");
     }
     return list.count;
 }

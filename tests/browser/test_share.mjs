@@ -43,7 +43,7 @@ const steps = [
     await page.getByLabel('Compare 1-two-workers').check();
     await page.getByRole('link', {name: 'Compare', exact: true}).click();
     await page.locator('.compare-head').waitFor({timeout: 30000});
-    assert.match(await page.locator('h1').innerText(), /^B takes 51.% less time a step .*real, not noise/);
+    assert.match(await page.locator('h1').innerText(), /^B takes 51.% less time per step .*more than noise/);
     assert.match(await page.locator('.compare-side').first().innerText(), /1-two-workers/);
     assert.match(page.url(), /\/compare\?a=[a-z2-7]{26}&b=[a-z2-7]{26}$/);
   }, page],

@@ -232,7 +232,7 @@ def check_redaction(folder):
         expect(f"tells {kind}", f"({kind})" in told and word in told and word in text, told)
     expect("tells how", "--redact hosts,users,paths,argv,names" in told, told)
     told = run("export", path, "--to", "html", "--redact", "hosts").stderr.decode()
-    expect("tells what was left out", "left out: host names" in told and "in the file: command lines" in told, told)
+    expect("tells what was left out", "removed: host names" in told and "in the file: command lines" in told, told)
     target = os.path.join(folder, "redacted.sqlite")
     run("export", path, "--to", "sqlite", "-o", target, "--redact", "hosts,users,paths,argv,names")
     content = open(target, "rb").read()

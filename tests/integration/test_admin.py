@@ -72,8 +72,8 @@ class Admin(unittest.TestCase):
             before = server.api(f"/traces/{self.id}/kernels")
             done = self.lacuna("admin", "repair")
             self.assertEqual(done.returncode, 1)
-            self.assertIn("a server runs on the data folder", done.stderr)
-            self.assertIn("all whole", self.verify(0))
+            self.assertIn("a server is running on the data folder", done.stderr)
+            self.assertIn("all intact", self.verify(0))
         finally:
             server.terminate()
         flip(self.file, 20000)
@@ -100,7 +100,7 @@ class Admin(unittest.TestCase):
             self.assertEqual(server.api(f"/traces/{self.id}/kernels"), before)
         finally:
             server.terminate()
-        self.assertIn("all whole", self.verify(0))
+        self.assertIn("all intact", self.verify(0))
         self.assertEqual(len(glob.glob(os.path.join(self.data, "lost", self.id + ".db"))), 1)
 
     def test_a_damaged_original_and_a_damaged_end_of_a_trace_file(self):
@@ -113,7 +113,7 @@ class Admin(unittest.TestCase):
         done = self.lacuna("admin", "repair")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("moved to lost/" + self.id + ".zst", done.stdout)
-        self.assertIn("all whole", self.verify(0))
+        self.assertIn("all intact", self.verify(0))
 
     def test_a_server_on_a_damaged_catalog_says_what_it_did(self):
         flip(os.path.join(self.data, "catalog.db"), 9000)
@@ -125,7 +125,7 @@ class Admin(unittest.TestCase):
         finally:
             server.terminate()
         self.assertIn("it is kept as lost/catalog-", log)
-        self.assertIn("all whole", self.verify(0))
+        self.assertIn("all intact", self.verify(0))
 
 
 if __name__ == "__main__":

@@ -49,7 +49,7 @@ class Recording(unittest.TestCase):
         self.assertEqual(len(os.listdir(os.path.join(data, "traces"))), 1)
         self.assertEqual(len(os.listdir(os.path.join(data, "originals"))), 1)
         again = lacuna("import", "--data", data, self.recording)
-        self.assertIn("is there already", again.stdout)
+        self.assertIn("is already imported", again.stdout)
         self.assertEqual(len(os.listdir(os.path.join(data, "traces"))), 1)
 
     def test_a_folder_without_a_recording_is_refused_with_a_reason(self):

@@ -37,7 +37,7 @@ START_TEST(a_late_batch_names_its_worker)
                "gpu0.1 kernel 215 10 #2 a\n");
     char text[128];
     lac_gap_root_text(analysis, model, &analysis->gaps[0], text, sizeof text);
-    ck_assert_str_eq(text, "worker 1 was at batch 7 for 0.19 ms");
+    ck_assert_str_eq(text, "worker 1 spent 0.19 ms on batch 7");
     const struct lac_gap *gap = &analysis->gaps[0];
     ck_assert_str_eq(lac_root_kind_name(gap->root_kind), "late_batch");
     ck_assert_int_eq(model->slices.dur_ns[gap->root], 190000);

@@ -75,10 +75,9 @@ START_TEST(a_gpu_that_always_computes_may_be_half_empty)
     draw_steps(HALF_GEMM, 4);
     draw_all(38.5, 7.8, 22.5);
     const char *why = why_of("gpu-bound");
-    check_has(why, "Averaged over these steps, the GPU's own counters say: 38 % of the "
-                   "multiprocessors have work, tensor cores work 8 % of the time, memory is at "
-                   "22 % of its bandwidth.");
-    check_has(why, "It always computes, but its kernels do not fill it.");
+    check_has(why, "GPU counters, averaged over these steps: 38 % of the SMs have work, tensor "
+                   "cores are active 8 % of the time, memory is at 22 % of its bandwidth.");
+    check_has(why, "It is always busy, but its kernels do not fill it.");
 }
 END_TEST
 
@@ -87,7 +86,7 @@ START_TEST(a_full_gpu_is_not_called_empty)
     draw_steps(HALF_GEMM, 4);
     draw_all(91, 70, 60);
     const char *why = why_of("gpu-bound");
-    check_has(why, "91 % of the multiprocessors have work");
+    check_has(why, "91 % of the SMs have work");
     check_lacks(why, "do not fill");
 }
 END_TEST
@@ -104,7 +103,7 @@ START_TEST(a_counter_that_the_gpu_refused_is_left_out)
     draw_steps(HALF_GEMM, 4);
     draw_counter(0, "SMs active", 80, 0, 81, 1);
     const char *why = why_of("gpu-bound");
-    check_has(why, "say: 80 % of the multiprocessors have work.");
+    check_has(why, "steps: 80 % of the SMs have work.");
     check_lacks(why, "tensor cores work");
     check_lacks(why, "bandwidth");
 }
@@ -128,7 +127,7 @@ START_TEST(samples_outside_of_kept_steps_are_not_counted)
     draw_steps(HALF_GEMM, 4);
     draw_counter(0, "SMs active", 90, 0, 80, 1);
     draw_counter(0, "SMs active", 0, 80, 60, 1); /* the job goes on without steps */
-    check_has(why_of("gpu-bound"), "90 % of the multiprocessors have work");
+    check_has(why_of("gpu-bound"), "90 % of the SMs have work");
 }
 END_TEST
 
@@ -136,7 +135,7 @@ START_TEST(one_mean_a_second_is_enough)
 {
     draw_steps(HALF_GEMM, 4);
     draw_counter(0, "SMs active", 64, 0, 9, 10);
-    check_has(why_of("gpu-bound"), "64 % of the multiprocessors have work");
+    check_has(why_of("gpu-bound"), "64 % of the SMs have work");
 }
 END_TEST
 
@@ -155,7 +154,7 @@ START_TEST(small_grids_are_confirmed_by_the_counters)
 {
     draw_steps(HALF_GEMM " grid=16", 4); /* of 80 multiprocessors */
     draw_all(19, 10, 10);
-    check_has(why_of("small-grid"), "19 % of the multiprocessors have work");
+    check_has(why_of("small-grid"), "19 % of the SMs have work");
 }
 END_TEST
 
@@ -175,7 +174,7 @@ START_TEST(unused_tensor_cores_are_confirmed_by_the_counters)
     draw_steps(SIMT_GEMM, 4);
     draw_all(90, 0, 30);
     const char *why = why_of("tensor-cores-unused");
-    check_has(why, "tensor cores work 0 % of the time");
+    check_has(why, "tensor cores are active 0 % of the time");
     check_lacks(why, "though no kernel's name");
     ck_assert_double_eq_tol(sheet_finding("tensor-cores-unused")->confidence, 0.6, 1e-9);
 }
@@ -185,7 +184,7 @@ START_TEST(tensor_cores_that_work_without_a_name_make_it_less_sure)
 {
     draw_steps(SIMT_GEMM, 4);
     draw_all(90, 35, 30);
-    check_has(why_of("tensor-cores-unused"), "Tensor cores do work, though no kernel's name says");
+    check_has(why_of("tensor-cores-unused"), "The counters show tensor-core activity");
     ck_assert_double_eq_tol(sheet_finding("tensor-cores-unused")->confidence, 0.3, 1e-9);
 }
 END_TEST

@@ -171,7 +171,7 @@ START_TEST(conversions_are_not_worth_it_while_the_gpu_idles)
     ck_assert_ptr_nonnull(finding);
     ck_assert_int_eq((int)finding->severity, (int)LAC_SEVERITY_INFO);
     ck_assert(finding->gain_high_pct <= 1.0);
-    ck_assert_ptr_nonnull(strstr(finding->title, "not worth it"));
+    ck_assert_ptr_nonnull(strstr(finding->title, "gains nothing now"));
 }
 END_TEST
 
@@ -307,7 +307,7 @@ START_TEST(two_steps_are_too_few)
     ck_assert_int_eq((int)analysis->workload, (int)LAC_WORKLOAD_FEW_STEPS);
     ck_assert_uint_eq(analysis->finding_count, 0);
     ck_assert_ptr_nonnull(strstr(analysis->verdict.text, "too few"));
-    ck_assert_ptr_nonnull(strstr(analysis->verdict.text, "What is certain"));
+    ck_assert_ptr_nonnull(strstr(analysis->verdict.text, "too few for a verdict"));
 }
 END_TEST
 

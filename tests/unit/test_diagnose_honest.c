@@ -70,7 +70,7 @@ START_TEST(inference_is_called_inference)
     diagnose();
     ck_assert_int_eq((int)analysis->workload, (int)LAC_WORKLOAD_INFERENCE);
     ck_assert_int_eq(analysis->verdict.letter, 'i');
-    check_says("inference, not training");
+    check_says("inference (no backward pass, no optimizer)");
     ck_assert_uint_eq(analysis->finding_count, 0);
     ck_assert(analysis->throughput_per_s > 0.0); /* its steps have names */
 }
@@ -119,7 +119,7 @@ START_TEST(one_step_is_said_to_be_one)
     diagnose();
     ck_assert_int_eq((int)analysis->workload, (int)LAC_WORKLOAD_FEW_STEPS);
     ck_assert_int_eq(analysis->verdict.letter, '~');
-    check_says("1 step after warm-up: too few");
+    check_says("only 1 step after warm-up, too few");
     ck_assert_uint_eq(analysis->finding_count, 0);
     ck_assert(isnan(analysis->throughput_per_s));
 }
@@ -153,7 +153,7 @@ START_TEST(a_trace_of_the_processor_alone_says_so)
     diagnose();
     ck_assert_int_eq((int)analysis->workload, (int)LAC_WORKLOAD_NO_GPU);
     ck_assert_int_eq(analysis->verdict.letter, '?');
-    check_says("no GPU operation in this trace");
+    check_says("no GPU operations in this trace");
     ck_assert_uint_eq(analysis->finding_count, 0);
     ck_assert(isnan(analysis->throughput_per_s));
 }
@@ -169,7 +169,7 @@ START_TEST(the_cause_of_a_short_trace_is_the_one_its_sentence_names)
     sheet_add("gpu0.7 kernel 900 90 volta_sgemm_dgrad\n");
     diagnose();
     ck_assert_str_eq(analysis->verdict.cause, "comm");
-    check_says("communication that nothing hides took 0.6 ms");
+    check_says("exposed (non-overlapped) communication took 0.6 ms");
 }
 END_TEST
 
@@ -342,7 +342,7 @@ START_TEST(steps_that_grow_all_the_time_drift)
     const struct lac_finding *drift = sheet_finding("drift");
     ck_assert_ptr_nonnull(drift);
     ck_assert_ptr_nonnull(strstr(drift->title, "longer"));
-    ck_assert_ptr_nonnull(strstr(drift->why, "waiting for data"));
+    ck_assert_ptr_nonnull(strstr(drift->why, "data waiting"));
     ck_assert_int_eq((int)drift->severity, (int)LAC_SEVERITY_INFO);
 }
 END_TEST

@@ -347,7 +347,7 @@ START_TEST(a_validation_between_two_updates_is_found_by_its_batches)
     ck_assert_ptr_nonnull(facts);
     ck_assert_uint_eq(facts->count, 3);
     ck_assert_uint_eq(facts->every, 8);
-    ck_assert_ptr_nonnull(strstr(facts->why, "7 batches for one backward pass"));
+    ck_assert_ptr_nonnull(strstr(facts->why, "7 batches per backward pass"));
     ck_assert_int_eq(phase_ns(LAC_PHASE_VALIDATION), INT64_C(3) * 6 * 330 * 1000);
     ck_assert_uint_eq(count_of(LAC_KIND_EPOCH_END), 0);
 }

@@ -73,7 +73,7 @@ START_TEST(one_worker_at_a_time_is_seen_by_fetches_that_never_overlap)
     loop_draw(&loop);
     diagnose(NULL);
     const struct lac_finding *finding = first_is("workers-serialized");
-    says(finding->why, "only one of them makes a batch");
+    says(finding->why, "only one makes a batch");
     ck_assert(fabs((double)finding->step_mid_ns - 8.0e6) < 0.3e6);
 }
 END_TEST
@@ -127,8 +127,8 @@ START_TEST(a_lock_around_waiting_is_seen_by_how_items_grow_with_company)
     }
     diagnose(NULL);
     const struct lac_finding *finding = first_is("workers-serialized");
-    says(finding->why, "take turns");
-    says(finding->why, "one item takes 5 ms while no other worker is at one");
+    says(finding->why, "run serialized");
+    says(finding->why, "one item takes 5 ms alone");
 }
 END_TEST
 
@@ -237,7 +237,7 @@ START_TEST(a_quota_that_runs_out_is_said_before_all_else)
     diagnose("{\"lacuna\":{\"host\":{\"cores_online\":64,\"cores_allowed\":\"0-63\","
              "\"cpu_quota_cores\":\"4.00\"}}}");
     const struct lac_finding *finding = first_is("cpu-throttled");
-    says(finding->why, "quota of 4 cores ran out in 7.0 of 10 periods a second");
+    says(finding->why, "quota of 4 cores ran out in 7.0 of 10 periods per second");
     says(finding->change, "docker run --cpus=");
 }
 END_TEST
@@ -315,7 +315,7 @@ START_TEST(reading_that_waits_is_storage)
     says(finding->why, "Reading takes 83 % of a batch");
     says(finding->why, "2 files of 4 MB");
     says(finding->change, "num_workers=");
-    says(finding->change, "disk of the node");
+    says(finding->change, "local disk");
     ck_assert_int_gt(analysis->loader.recommended_num_workers, 2);
 }
 END_TEST
@@ -427,7 +427,7 @@ START_TEST(slow_samples_hold_up_the_queue)
     loop_draw(&loop);
     diagnose(CORES_8);
     const struct lac_finding *finding = first_is("slow-samples");
-    says(finding->why, "batches are handed over in order");
+    says(finding->why, "Batches are delivered in order");
     ck_assert(finding->gain_mid_pct > 10.0);
     /* all batches as slow as the mean of those: no tail, but too few workers */
     loop =
@@ -513,8 +513,8 @@ START_TEST(batches_that_lie_about_are_handed_over_slowly)
     }
     diagnose(CORES_8);
     const struct lac_finding *finding = first_is("worker-hand-over");
-    says(finding->why, "is fetched already");
-    says(finding->why, "Packing a batch takes a worker 1.5 ms");
+    says(finding->why, "is already fetched");
+    says(finding->why, "A worker packs a batch in 1.5 ms");
     says(finding->change, "torch.stack");
 }
 END_TEST
@@ -551,7 +551,7 @@ START_TEST(padding_that_was_counted_is_said_and_tokens_are_the_rate)
     const struct lac_finding *finding = sheet_finding("padding-waste");
     ck_assert_ptr_nonnull(finding);
     says(finding->title, "60 %");
-    says(finding->why, "40 batches that were counted, 600 of 1000 positions");
+    says(finding->why, "40 batches, 600 of 1000 positions");
     for (uint32_t p = 0; p < analysis->loading.part_count; p++) {
         ck_assert_str_ne(analysis->loading.parts[p].name, "loader.tokens");
         ck_assert_str_ne(analysis->loading.parts[p].name, "loader.padding");
@@ -589,7 +589,7 @@ START_TEST(batches_that_do_not_fit_are_said_before_workers)
     diagnose("{\"lacuna\":{\"settings\":{\"num_workers\":2},\"host\":{\"cores_allowed\":\"0-15\","
              "\"dev_shm_free_bytes\":67108864}}}");
     const struct lac_finding *finding = first_is("input-starvation");
-    says(finding->change, "won't help before there is room");
+    says(finding->change, "won't help until shared memory");
     says(finding->change, "--shm-size=");
     says(finding->change, "7 workers x 2 batches x 38 MB");
     loop_draw(&loop); /* room for some of them */
@@ -597,13 +597,13 @@ START_TEST(batches_that_do_not_fit_are_said_before_workers)
              "\"dev_shm_free_bytes\":400000000}}}");
     finding = first_is("input-starvation");
     says(finding->brief, "num_workers=5");
-    says(finding->change, "memory for their batches ends there");
+    says(finding->change, "capped by memory for their batches");
     loop_draw(&loop); /* room enough: the arithmetic is told */
     diagnose("{\"lacuna\":{\"settings\":{\"num_workers\":2},\"host\":{\"cores_allowed\":\"0-15\","
              "\"dev_shm_free_bytes\":32000000000}}}");
     finding = first_is("input-starvation");
     says(finding->brief, "num_workers=7");
-    says(finding->costs, "532 MB of the 32 GB that are free in /dev/shm");
+    says(finding->costs, "532 MB of the 32 GB free in /dev/shm");
 }
 END_TEST
 
@@ -666,7 +666,7 @@ START_TEST(data_in_memory_is_not_worth_a_worker)
         const struct lac_finding *finding = first_is("input-starvation");
         ck_assert_str_eq(analysis->loading.verdict, "in-process");
         if (round == 0) {
-            says(finding->change, "won't help: the data is in memory already");
+            says(finding->change, "won't help: the data is in memory");
             ck_assert_int_eq(analysis->loader.recommended_num_workers, -1);
         } else {
             says(finding->change, "num_workers=");
@@ -692,7 +692,7 @@ START_TEST(a_wait_behind_a_value_that_is_read_names_it)
     diagnose("{\"lacuna\":{\"settings\":{\"num_workers\":0}}}");
     const struct lac_finding *finding = sheet_finding("input-starvation");
     ck_assert_ptr_nonnull(finding);
-    says(finding->why, "aten::item waits until the GPU has nothing left to do");
+    says(finding->why, "aten::item synchronizes just before it");
 }
 END_TEST
 

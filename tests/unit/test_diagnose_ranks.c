@@ -233,7 +233,7 @@ START_TEST(ranks_that_are_alike_are_not_blamed)
     draw_rank(2, &(struct habits){100, 5010, 1, 0, 0, 0, 0, NULL});
     compare();
     ck_assert(!run->has_finding);
-    ck_assert_ptr_nonnull(strstr(run->note, "No rank stands out"));
+    ck_assert_ptr_nonnull(strstr(run->note, "No straggler"));
     wipe();
 }
 END_TEST
@@ -247,7 +247,7 @@ START_TEST(a_rank_that_does_not_match_is_said)
     ck_assert(!run->has_finding);
     ck_assert(!run->ranks[1].is_matched);
     ck_assert_int_eq(run->ranks[1].wait_ns, LAC_UNKNOWN_NS);
-    ck_assert_ptr_nonnull(strstr(run->note, "rank 1 is waited for cannot be told"));
+    ck_assert_ptr_nonnull(strstr(run->note, "Rank 1 is not judged"));
     wipe();
 }
 END_TEST
@@ -259,7 +259,7 @@ START_TEST(ranks_without_collectives_tell_nothing)
     compare();
     ck_assert_uint_eq(run->collective_count, 0);
     ck_assert(!run->has_finding);
-    ck_assert_ptr_nonnull(strstr(run->note, "cannot be told"));
+    ck_assert_ptr_nonnull(strstr(run->note, "cannot be identified"));
     wipe();
 }
 END_TEST
@@ -304,8 +304,8 @@ START_TEST(missing_and_doubled_ranks_are_said)
     }
     compare();
     ck_assert_uint_eq(run->late, 1);
-    ck_assert_ptr_nonnull(strstr(run->note, "3 of 8 ranks are here"));
-    ck_assert_ptr_nonnull(strstr(run->note, "Rank 2 is there twice"));
+    ck_assert_ptr_nonnull(strstr(run->note, "3 of 8 ranks are present"));
+    ck_assert_ptr_nonnull(strstr(run->note, "Rank 2 appears twice"));
     ck_assert(!run->ranks[2].is_matched);
     wipe();
 }
@@ -355,8 +355,8 @@ START_TEST(a_recording_that_began_late_is_no_straggler_of_every_step)
     }
     compare();
     ck_assert_uint_eq(run->late, 1);
-    ck_assert_ptr_nonnull(strstr(run->finding.why, "began later"));
-    ck_assert_ptr_nonnull(strstr(run->finding.why, "cannot be told"));
+    ck_assert_ptr_nonnull(strstr(run->finding.why, "started later"));
+    ck_assert_ptr_nonnull(strstr(run->finding.why, "lies before the recording"));
     ck_assert_double_lt(run->finding.gain_low_pct, 1.0);
     wipe();
 }

@@ -73,20 +73,20 @@ START_TEST(graphs_are_proposed_only_where_nothing_stands_in_their_way)
     ck_assert_ptr_nonnull(finding);
     ck_assert_ptr_nonnull(strstr(finding->change, "reduce-overhead"));
     ck_assert_ptr_nonnull(strstr(finding->expect, "at most"));
-    ck_assert_ptr_nonnull(strstr(finding->costs, "have paid after about"));
+    ck_assert_ptr_nonnull(strstr(finding->costs, "pay off after about"));
     ck_assert_ptr_null(strstr(finding->change, "foreach")); /* it is grouped already */
     check_manners();
     draw_launches(WAITS);
     finding = sheet_finding("launch-bound");
     ck_assert_ptr_nonnull(finding);
     ck_assert_ptr_null(strstr(finding->change, "reduce-overhead"));
-    ck_assert_ptr_nonnull(strstr(finding->expect, "synchronisations that are in the step"));
+    ck_assert_ptr_nonnull(strstr(finding->expect, "synchronizations per step first"));
     check_manners();
     draw_launches(VARIES);
     finding = sheet_finding("launch-bound");
     ck_assert_ptr_nonnull(finding);
     ck_assert_ptr_null(strstr(finding->change, "reduce-overhead"));
-    ck_assert_ptr_nonnull(strstr(finding->expect, "differ in theirs"));
+    ck_assert_ptr_nonnull(strstr(finding->expect, "launches differ from step to step"));
     check_manners();
 }
 END_TEST
@@ -290,12 +290,12 @@ START_TEST(memory_that_is_allocated_in_every_step_is_told_from_the_first_ones)
     draw_allocations(2, 10, 0);
     const struct lac_finding *finding = sheet_finding("allocator-thrash");
     ck_assert_ptr_nonnull(finding);
-    ck_assert_ptr_null(strstr(finding->why, "for want of memory"));
+    ck_assert_ptr_null(strstr(finding->why, "with out-of-memory"));
     check_manners();
     draw_allocations(2, 10, 1); /* the cache is emptied for want of memory, then it succeeds */
     finding = sheet_finding("allocator-thrash");
     ck_assert_ptr_nonnull(finding);
-    ck_assert_ptr_nonnull(strstr(finding->why, "for want of memory"));
+    ck_assert_ptr_nonnull(strstr(finding->why, "with out-of-memory"));
     ck_assert_ptr_nonnull(strstr(finding->change, "expandable_segments"));
     ck_assert_ptr_null(sheet_finding("out-of-memory"));
     check_manners();

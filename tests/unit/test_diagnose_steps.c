@@ -571,7 +571,7 @@ START_TEST(what_repeats_is_no_training_unless_something_says_so)
     ck_assert_str_eq(analysis->step_method, "period");
     ck_assert_int_eq((int)analysis->workload, (int)LAC_WORKLOAD_NO_STEPS);
     ck_assert_int_eq(analysis->verdict.letter, '~');
-    ck_assert_ptr_nonnull(strstr(analysis->verdict.text, "may be a layer"));
+    ck_assert_ptr_nonnull(strstr(analysis->verdict.text, "a training step, or a layer"));
     ck_assert_uint_eq(analysis->finding_count, 0);
     ck_assert(isnan(analysis->throughput_per_s));
     ck_assert_int_eq(analysis->needs.gpu_ns, LAC_UNKNOWN_NS);

@@ -137,7 +137,7 @@ START_TEST(an_srun_without_its_cores_is_amber_with_the_line_to_export)
     setenv("SLURM_JOB_ID", "77", 1);
     setenv("SLURM_CPUS_PER_TASK", "100000", 1);
     lac_doctor_cores(&doctor);
-    expect("slurm", LAC_DOCTOR_AMBER, "100000 cores a task");
+    expect("slurm", LAC_DOCTOR_AMBER, "100000 cores per task");
     ck_assert_ptr_nonnull(
         strstr(line("slurm")->fix, "export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK"));
 }
@@ -182,7 +182,7 @@ START_TEST(a_driver_tells_whether_it_reads_counters)
     expect("gpu driver", LAC_DOCTOR_OK, "NVIDIA driver 999.01");
     expect("gpu", LAC_DOCTOR_OK, "GPU 0: Stand-in GPU 0");
     expect("gpu clocks", LAC_DOCTOR_AMBER, "power cap");
-    expect("gpu counters", LAC_DOCTOR_OK, "GPU 0 tells how many of its multiprocessors");
+    expect("gpu counters", LAC_DOCTOR_OK, "GPU 0 reports SM and tensor core activity");
     ck_assert_uint_eq(doctor.gpu_count, 2);
 }
 END_TEST
@@ -195,13 +195,13 @@ START_TEST(a_driver_that_reads_no_counters_says_why)
         const char *why;
     } cases[] = {
         {"stand_in/nvml/libnvidia-ml.so.1", "no", "GPM: Hopper and later"},
-        {"stand_in/nvml/libnvidia-ml.so.1", "mig", "GPM: not while it is divided"},
+        {"stand_in/nvml/libnvidia-ml.so.1", "mig", "GPM: not with MIG"},
         {"stand_in/nvml-old/libnvidia-ml.so.1", "", "GPM: the driver is too old"},
     };
 
     (void)setenv("NVML_STAND_IN_GPM", cases[_i].script, 1);
     ask_stand_in(cases[_i].library);
-    expect("gpu counters", LAC_DOCTOR_OK, "GPU 0 does not tell how many");
+    expect("gpu counters", LAC_DOCTOR_OK, "GPU 0 does not report SM activity");
     expect("gpu counters", LAC_DOCTOR_OK, cases[_i].why);
     expect("gpu clocks", LAC_DOCTOR_AMBER, "power cap"); /* by the function's old name, too */
 }

@@ -51,15 +51,15 @@ const char *lac_gpu_counters_text(const struct lac_facts *facts,
         const char *before;
         const char *behind;
     } parts[] = {
-        {counters->sms_active, "", "of the multiprocessors have work"},
-        {counters->tensor_active, "tensor cores work ", "of the time"},
+        {counters->sms_active, "", "of the SMs have work"},
+        {counters->tensor_active, "tensor cores are active ", "of the time"},
         {counters->memory_bandwidth, "memory is at ", "of its bandwidth"},
     };
     const char *text = "";
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         if (!isnan(parts[i].pct)) {
             const char *joint =
-                text[0] == '\0' ? " Averaged over these steps, the GPU's own counters say: " : ", ";
+                text[0] == '\0' ? " GPU counters, averaged over these steps: " : ", ";
             text = lac_texts_add(texts, "%s%s%s%s %s", text, joint, parts[i].before,
                                  parts[i].pct > 0.0 ? lac_format_pct(parts[i].pct).text : "0 %",
                                  parts[i].behind);

@@ -66,27 +66,27 @@ const char *lac_cuda_graph_advice_text(const struct lac_facts *facts,
 {
     struct lac_text **texts = &facts->analysis->texts;
     if (capture->captured_pct >= CAPTURED_MIN_PCT) {
-        return lac_texts_add(texts,
-                             " CUDA graphs launch %s of the kernels already; the others are "
-                             "launched one by one.",
-                             lac_format_pct(capture->captured_pct).text);
+        return lac_texts_add(
+            texts,
+            " CUDA graphs already launch %s of the kernels; the rest are launched one by one.",
+            lac_format_pct(capture->captured_pct).text);
     }
     if (capture->waits_per_step >=
         WAITS_IN_GRAPH_MIN) { /* one at the end of a step does not hurt */
-        return lac_texts_add(texts,
-                             " CUDA graphs cannot hold the synchronisations that are in the step "
-                             "(%s a step): they go first.",
-                             lac_format_rate(capture->waits_per_step).text);
+        return lac_texts_add(
+            texts,
+            " Remove the %s synchronizations per step first: CUDA graphs cannot capture them.",
+            lac_format_rate(capture->waits_per_step).text);
     }
     if (capture->allocates) {
-        return " CUDA graphs cannot hold the allocations that are in the step: they go first.";
+        return " Remove the allocations in the step first: CUDA graphs cannot capture them.";
     }
     if (capture->varies) {
-        return " CUDA graphs repeat the same launches, and these steps differ in theirs: shapes or "
-               "control flow have to become the same first.";
+        return " The launches differ from step to step. CUDA graphs need fixed shapes and control "
+               "flow.";
     }
-    return " Nothing that a CUDA graph could not hold was seen: every step launches as much as the "
-           "others and waits once at most.";
+    return " No obstacle to CUDA graphs was seen: every step launches the same amount of work and "
+           "synchronizes at most once.";
 }
 
 const char *lac_cuda_graph_advice_change(const struct lac_facts *facts,

@@ -150,10 +150,10 @@ static const char *next_limit(const struct lac_facts *facts, const struct lac_fi
         return "";
     }
     if (finding->ends_at_loader) {
-        return "; then batches come no faster";
+        return "; after that, data loading is the limit";
     }
     return is_unknown && finding->gain_mid_pct >= UNKNOWN_LOADER_GAIN_PCT
-               ? "; if batches come that fast, which was not recorded"
+               ? "; data loading was not recorded and may limit it"
                : "";
 }
 
@@ -167,8 +167,8 @@ const char *lac_finding_expect(const struct lac_facts *facts, const struct lac_f
     struct lac_text32 mid = lac_format_band(finding->gain_mid_pct, finding->gain_mid_pct);
     bool is_wide = strcmp(band.text, mid.text) != 0;
     return lac_texts_add(
-        &analysis->texts, "%s a step, %s %s/s: %s less time a step (%s%s%s measured)%s", step.text,
-        rate.text, analysis->throughput_unit, mid.text, is_wide ? band.text : "",
+        &analysis->texts, "%s per step, %s %s/s: %s less time per step (%s%s%s measured)%s",
+        step.text, rate.text, analysis->throughput_unit, mid.text, is_wide ? band.text : "",
         is_wide ? ", " : "", lac_format_count(analysis->step_kept_count, "step").text,
         next_limit(facts, finding));
 }

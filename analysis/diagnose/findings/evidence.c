@@ -76,7 +76,7 @@ void lac_evidence_rooted_gap(const struct lac_facts *facts, struct lac_finding *
     char root[160];
     lac_gap_root_text(analysis, model, gap, root, sizeof root);
     lac_evidence_gap(facts, finding, index,
-                     lac_texts_add(&analysis->texts, "idle %s%s%s", lac_format_ns(idle_ns).text,
+                     lac_texts_add(&analysis->texts, "%s idle%s%s", lac_format_ns(idle_ns).text,
                                    root[0] != '\0' ? ": " : "", root));
     if (gap->root != LAC_NONE) {
         lac_evidence_slice(facts, finding, gap->root,

@@ -54,18 +54,18 @@ static void explain(const struct lac_facts *facts, struct lac_finding *finding,
     struct lac_text32 releases = lac_format_rate((double)counts->release_count / kept);
     bool is_retry = counts->failed_count > 0;
     finding->why =
-        is_retry ? lac_texts_add(&analysis->texts,
-                                 "%s failed for want of memory inside steps; then the allocator "
-                                 "empties its cache (%s releases a step) and tries again. Memory "
-                                 "is short or in pieces.",
-                                 lac_format_count((int64_t)counts->failed_count, "allocation").text,
-                                 releases.text)
-                 : lac_texts_add(&analysis->texts,
-                                 "%s allocations and %s releases a step, in %s; a caching "
-                                 "allocator needs none after the first steps. Each release waits "
-                                 "for the GPU.",
-                                 allocations.text, releases.text,
-                                 lac_format_count(counts->steps_with, "step").text);
+        is_retry
+            ? lac_texts_add(
+                  &analysis->texts,
+                  "%s failed with out-of-memory inside steps; the allocator then empties its cache "
+                  "(%s releases per step) and retries. GPU memory is exhausted or fragmented.",
+                  lac_format_count((int64_t)counts->failed_count, "allocation").text, releases.text)
+            : lac_texts_add(
+                  &analysis->texts,
+                  "%s allocations and %s releases per step, in %s; a caching allocator needs none "
+                  "after the first steps. Each release synchronizes with the GPU.",
+                  allocations.text, releases.text,
+                  lac_format_count(counts->steps_with, "step").text);
     finding->brief = is_retry ? "expandable segments" : "keep allocated memory";
     bool is_pytorch = lac_framework_of(facts->model) == LAC_FRAMEWORK_PYTORCH;
     if (!is_pytorch) {
@@ -75,12 +75,12 @@ static void explain(const struct lac_facts *facts, struct lac_finding *finding,
     finding->change =
         is_pytorch
             ? "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True python train.py\n"
-              "# and take torch.cuda.empty_cache() out of the loop, if it is there"
-            : "cudaMallocAsync(&pointer, size, stream);  // from a pool that keeps its memory:\n"
+              "# and remove torch.cuda.empty_cache() from the loop, if present"
+            : "cudaMallocAsync(&pointer, size, stream);  // from a pool that retains its memory:\n"
               "cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &no_limit);";
-    finding->costs = is_retry ? "None; if it still fails, a smaller batch (which changes the "
-                                "training) or recomputed activations."
-                              : "Memory stays with the process between steps.";
+    finding->costs = is_retry ? "None. If it still fails: activation checkpointing, or a smaller "
+                                "batch (which changes training)."
+                              : "The process holds its memory between steps.";
 }
 
 bool lac_find_allocator_thrash(const struct lac_facts *facts, struct lac_finding *finding)
@@ -98,13 +98,13 @@ bool lac_find_allocator_thrash(const struct lac_facts *facts, struct lac_finding
     }
     finding->title = lac_texts_add(
         &analysis->texts,
-        "The GPU waits %s of every %s step while its memory is allocated and released (%s)",
+        "The GPU waits %s of every %s step for memory to be allocated and released (%s)",
         lac_format_ns(lac_round(cost_ns)).text, lac_format_ns(analysis->step_mean_ns).text,
         lac_format_pct(finding->cost_pct).text);
     explain(facts, finding, &counts);
     finding->expect = lac_finding_expect(facts, finding);
-    finding->wrong_if = "the calls come from a library of its own, beside the framework.";
-    finding->check = lac_texts_add(&analysis->texts, "record ten steps and analyze them: %s a step",
+    finding->wrong_if = "the calls come from a library outside the framework.";
+    finding->check = lac_texts_add(&analysis->texts, "record ten steps; expect %s per step",
                                    lac_format_ns(finding->step_mid_ns).text);
     lac_evidence_gaps(facts, finding, LAC_CAUSE_ALLOCATOR, 3);
     if (counts.longest != LAC_NONE) {

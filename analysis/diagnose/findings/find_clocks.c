@@ -71,43 +71,38 @@ static void say_clocks(const struct lac_facts *facts, struct lac_finding *findin
     }
     finding->severity =
         is_hot || is_braked ? LAC_SEVERITY_WARNING : (enum lac_severity)LAC_SEVERITY_INFO;
-    finding->title =
-        lac_texts_add(&analysis->texts, "The GPU holds its clocks down for %s of the time: %s",
-                      lac_format_pct(is_hot      ? hot_pct
-                                     : is_braked ? braked_pct
-                                                 : capped_pct)
-                          .text,
-                      is_hot      ? "it is too hot"
-                      : is_braked ? "the power supply asks for it"
-                                  : "it has reached its power limit");
+    finding->title = lac_texts_add(&analysis->texts, "The GPU was throttled for %s of the time: %s",
+                                   lac_format_pct(is_hot      ? hot_pct
+                                                  : is_braked ? braked_pct
+                                                              : capped_pct)
+                                       .text,
+                                   is_hot      ? "temperature"
+                                   : is_braked ? "power brake"
+                                               : "power limit reached");
     const char *clocks =
-        isnan(share)
-            ? "How far down was not recorded."
-            : lac_texts_add(&analysis->texts,
-                            "Its clock is %.0f %% of the highest that was seen in this recording.",
-                            100.0 * share);
-    finding->why =
-        lac_texts_add(&analysis->texts, "The driver names the reason in its samples. %s", clocks);
-    finding->brief = is_hot      ? "cool the GPU"
-                     : is_braked ? "look at the power supply"
-                                 : "power limit";
+        isnan(share) ? "The clock itself was not recorded."
+                     : lac_texts_add(&analysis->texts,
+                                     "The clock was %.0f %% of the highest in this recording.",
+                                     100.0 * share);
+    finding->why = lac_texts_add(&analysis->texts, "The reason is from the driver. %s", clocks);
+    finding->brief = is_hot ? "cool the GPU" : is_braked ? "check the power supply" : "power limit";
     finding->change =
-        is_hot      ? "nvidia-smi -q -d TEMPERATURE,PERFORMANCE   # and look at the node's "
-                      "fans, dust, neighbours"
+        is_hot
+            ? "nvidia-smi -q -d TEMPERATURE,PERFORMANCE   # check fans, dust and neighboring GPUs"
         : is_braked ? "nvidia-smi -q -d POWER,PERFORMANCE   # and tell the administrator: power "
                       "brake"
-                    : "nvidia-smi -q -d POWER   # the limit; sudo nvidia-smi -pl WATTS where it "
-                      "may be raised";
+                    : "nvidia-smi -q -d POWER   # the limit; raise it with sudo nvidia-smi -pl "
+                      "WATTS if allowed";
     if (finding->step_mid_ns != LAC_UNKNOWN_NS) {
-        finding->expect =
-            lac_texts_add(&analysis->texts, "%s, if up to all of the computing follows the clock.",
-                          lac_finding_expect(facts, finding));
+        finding->expect = lac_texts_add(
+            &analysis->texts, "%s. Assumes that compute scales with the clock, at most fully.",
+            lac_finding_expect(facts, finding));
     }
-    finding->costs = is_hot || is_braked ? "None."
-                                         : "Power and heat. A GPU at its limit is usual "
-                                           "for large matrix products.";
-    finding->wrong_if = "the highest clock that was seen was a short peak with the GPU idle.";
-    finding->check = "nvidia-smi -q -d PERFORMANCE while it trains: the reasons that are active";
+    finding->costs = is_hot || is_braked
+                         ? "None."
+                         : "Power and heat. Large GEMMs usually reach the power limit.";
+    finding->wrong_if = "the highest clock was a short peak while the GPU was idle.";
+    finding->check = "nvidia-smi -q -d PERFORMANCE during training shows the active reasons";
 }
 
 bool lac_find_clocks_held_down(const struct lac_facts *facts, struct lac_finding *finding)
@@ -193,23 +188,23 @@ bool lac_find_energy(const struct lac_facts *facts, struct lac_finding *finding)
     for (int cause = 0; cause < LAC_CAUSE_COUNT_; cause++) {
         idle_ns += facts->time->idle_ns[cause];
     }
-    finding->title = lac_texts_add(&analysis->texts, "A step takes about %s J, %s W on average",
+    finding->title = lac_texts_add(&analysis->texts, "Energy: about %s J per step, %s W on average",
                                    lac_format_rate(joules / steps).text,
                                    lac_format_rate(joules / window_s).text);
     const char *waiting =
         isnan(idle_w)
-            ? " What it takes while it waits was not seen: the GPU was never idle for seconds."
+            ? " Idle power was not measured: the GPU was never idle for seconds."
             : lac_texts_add(&analysis->texts,
-                            " Waiting takes about %s J of that: it is idle for %s a step, at %s W.",
+                            " Idle time accounts for about %s J: %s per step at %s W.",
                             lac_format_rate(idle_w * idle_ns / NS_PER_S).text,
                             lac_format_ns(lac_round(idle_ns)).text, lac_format_rate(idle_w).text);
     const char *samples = analysis->batch_size > 0
-                              ? lac_texts_add(&analysis->texts, ", %.2g J a sample",
+                              ? lac_texts_add(&analysis->texts, ", %.2g J per sample",
                                               joules / steps / (double)analysis->batch_size)
                               : "";
     finding->why =
         lac_texts_add(&analysis->texts, "From the GPU's energy counter over %.0f s (%s%s).%s",
                       window_s, lac_format_count(lac_round(steps), "step").text, samples, waiting);
-    finding->wrong_if = "other jobs used the same GPU meanwhile.";
+    finding->wrong_if = "other jobs used the same GPU at the same time.";
     return true;
 }

@@ -17,14 +17,14 @@ static void add_evidence(const struct lac_facts *facts, struct lac_finding *find
         }
         const struct lac_slices *slices = &facts->model->slices;
         const char *text = lac_texts_add(&facts->analysis->texts,
-                                         "%s, %s of them while no kernel ran; the longest %s",
+                                         "%s, %s while no kernel ran; the longest took %s",
                                          lac_format_count((int64_t)copy->count, "copy").text,
                                          lac_format_ns(copy->exposed_ns).text,
                                          lac_format_ns(slices->dur_ns[copy->longest_slice]).text);
         lac_evidence_slice(facts, finding, copy->longest_slice, text);
         uint32_t call = slices->link[copy->longest_slice];
         if (call != LAC_NONE) {
-            lac_evidence_slice(facts, finding, call, "the call that made it");
+            lac_evidence_slice(facts, finding, call, "the call that issued it");
         }
     }
 }
@@ -67,14 +67,12 @@ bool lac_find_pageable_copy(const struct lac_facts *facts, struct lac_finding *f
     double bytes = time->class_bytes[LAC_OP_COPY_PAGEABLE];
     finding->title = lac_texts_add(
         &analysis->texts,
-        "Copies from pageable memory take %s of every %s step, in line with the kernels (%s)",
+        "Copies from pageable memory block the kernels for %s of every %s step (%s)",
         lac_format_ns(lac_round(copy_ns)).text, lac_format_ns(analysis->step_mean_ns).text,
         lac_format_pct(finding->cost_pct).text);
     finding->why = lac_texts_add(
         &analysis->texts,
-        "%s a step at %.1f GB/s while no kernel runs. From pinned memory the same copy runs at "
-        "about "
-        "%.0f GB/s (%s).",
+        "%s per step at %.1f GB/s while no kernel runs. From pinned memory: about %.0f GB/s (%s).",
         lac_format_bytes(lac_round(bytes)).text, gb_per_s(time, LAC_OP_COPY_PAGEABLE),
         time->pinned_gb_s, time->is_pinned_seen ? "seen in this trace" : "usual for this GPU");
     finding->brief = "pin_memory=True";
@@ -85,18 +83,16 @@ bool lac_find_pageable_copy(const struct lac_facts *facts, struct lac_finding *f
         finding->change = "dataset.apply(tf.data.experimental.prefetch_to_device('/gpu:0'))";
     }
     finding->where = facts->settings.loader_at;
-    finding->expect =
-        lac_texts_add(&analysis->texts,
-                      "%s. Then, on a stream of their own, the copies can hide behind "
-                      "the kernels.",
-                      lac_finding_expect(facts, finding));
-    finding->costs = "Locked memory for the batches under way (ulimit -l), and a thread that pins.";
+    finding->expect = lac_texts_add(
+        &analysis->texts, "%s. On their own stream, the copies can then overlap with kernels.",
+        lac_finding_expect(facts, finding));
+    finding->costs = "Locked memory for the batches in flight (ulimit -l), and a pinning thread.";
     finding->wrong_if =
         lac_texts_add(&analysis->texts, "the copies still run below %.1f GB/s when pinned.",
                       PINNED_FASTER_MIN * gb_per_s(time, LAC_OP_COPY_PAGEABLE));
-    finding->check = lac_texts_add(
-        &analysis->texts, "record ten steps with pinned memory and analyze them: %s a step",
-        lac_format_ns(finding->step_mid_ns).text);
+    finding->check =
+        lac_texts_add(&analysis->texts, "record ten steps with pinned memory; expect %s per step",
+                      lac_format_ns(finding->step_mid_ns).text);
     finding->confidence = time->is_pinned_seen ? 0.9 : 0.75;
     add_evidence(facts, finding, LAC_MEMORY_PAGEABLE);
     return true;
@@ -114,15 +110,15 @@ bool lac_find_blocking_copy(const struct lac_facts *facts, struct lac_finding *f
     }
     double copy_ns = time->class_ns[LAC_OP_COPY_PINNED];
     finding->title = lac_texts_add(
-        &analysis->texts, "The kernels wait %s of every %s step for the batch to be copied (%s)",
+        &analysis->texts, "Kernels wait %s of every %s step for the batch to be copied (%s)",
         lac_format_ns(lac_round(copy_ns)).text, lac_format_ns(analysis->step_mean_ns).text,
         lac_format_pct(finding->cost_pct).text);
-    finding->why = lac_texts_add(
-        &analysis->texts,
-        "%s a step from pinned memory at %.1f GB/s, on the stream that computes or with a wait for "
-        "it: nothing else runs meanwhile, though copying and computing can overlap.",
-        lac_format_bytes(lac_round(time->class_bytes[LAC_OP_COPY_PINNED])).text,
-        gb_per_s(time, LAC_OP_COPY_PINNED));
+    finding->why =
+        lac_texts_add(&analysis->texts,
+                      "%s per step from pinned memory at %.1f GB/s, on the compute stream or "
+                      "synchronized with it. Copies and compute could overlap.",
+                      lac_format_bytes(lac_round(time->class_bytes[LAC_OP_COPY_PINNED])).text,
+                      gb_per_s(time, LAC_OP_COPY_PINNED));
     finding->brief = "copy one batch ahead";
     finding->change = "copies = torch.cuda.Stream()\n"
                       "def ahead(loader):                      # for batch in ahead(loader): ...\n"
@@ -138,20 +134,16 @@ bool lac_find_blocking_copy(const struct lac_facts *facts, struct lac_finding *f
                       "        before = batch\n"
                       "    if before is not None:\n"
                       "        yield before";
-    finding->expect =
-        lac_texts_add(&analysis->texts,
-                      "%s. non_blocking=True on the computing stream alone frees only "
-                      "the host.",
-                      lac_finding_expect(facts, finding));
+    finding->expect = lac_texts_add(
+        &analysis->texts, "%s. non_blocking=True on the compute stream alone frees only the host.",
+        lac_finding_expect(facts, finding));
     finding->costs =
-        lac_texts_add(&analysis->texts, "Memory on the GPU for one more batch (%s).",
+        lac_texts_add(&analysis->texts, "GPU memory for one more batch (%s).",
                       lac_format_bytes(lac_round(time->class_bytes[LAC_OP_COPY_PINNED])).text);
-    finding->wrong_if = "the copies still run while no kernel does: look at the copy's stream.";
-    finding->check =
-        lac_texts_add(&analysis->texts,
-                      "record ten steps and analyze them: %s a step, the copies beside "
-                      "the kernels",
-                      lac_format_ns(finding->step_mid_ns).text);
+    finding->wrong_if = "the copies still run while no kernel does: check the copy's stream.";
+    finding->check = lac_texts_add(
+        &analysis->texts, "record ten steps; expect %s per step, with copies overlapping kernels",
+        lac_format_ns(finding->step_mid_ns).text);
     finding->confidence = 0.8;
     add_evidence(facts, finding, LAC_MEMORY_PINNED);
     return true;

@@ -24,25 +24,22 @@ static const struct {
     {"CUDA_LAUNCH_BLOCKING", "1", EFFECT_DISTORTS, "every launch waits for its kernel",
      "unset CUDA_LAUNCH_BLOCKING"},
     {"detect_anomaly", "true", EFFECT_DISTORTS,
-     "a stack is taken at every forward operator, and every gradient is looked at",
+     "every forward operator records a stack, and every gradient is checked",
      "torch.autograd.set_detect_anomaly(False)"},
     {"NCCL_DEBUG", "TRACE", EFFECT_DISTORTS, "every collective writes to the log",
      "export NCCL_DEBUG=WARN"},
     {"TORCH_DISTRIBUTED_DEBUG", "DETAIL", EFFECT_DISTORTS,
      "every collective is checked against the other ranks first", "unset TORCH_DISTRIBUTED_DEBUG"},
-    {"PYTHONMALLOC", "debug", EFFECT_DISTORTS, "every object of Python is checked when freed",
+    {"PYTHONMALLOC", "debug", EFFECT_DISTORTS, "every Python object is checked when freed",
      "unset PYTHONMALLOC"},
     {"NCCL_DEBUG", "INFO", EFFECT_SLOWS, "NCCL writes to the log", "export NCCL_DEBUG=WARN"},
-    {"TORCH_DISTRIBUTED_DEBUG", "INFO", EFFECT_SLOWS, "DDP collects figures of its own",
+    {"TORCH_DISTRIBUTED_DEBUG", "INFO", EFFECT_SLOWS, "DDP collects its own statistics",
      "unset TORCH_DISTRIBUTED_DEBUG"},
-    {"deterministic_algorithms", "true", EFFECT_SLOWS,
-     "slower kernels are chosen where the fast ones add up in any order",
+    {"deterministic_algorithms", "true", EFFECT_SLOWS, "deterministic kernels replace faster ones",
      "torch.use_deterministic_algorithms(False)"},
-    {"cudnn_deterministic", "true", EFFECT_SLOWS,
-     "slower convolutions are chosen where the fast ones add up in any order",
+    {"cudnn_deterministic", "true", EFFECT_SLOWS, "deterministic convolutions replace faster ones",
      "torch.backends.cudnn.deterministic = False"},
-    {"NVIDIA_TF32_OVERRIDE", "0", EFFECT_SLOWS, "libraries may not use TF32",
-     "unset NVIDIA_TF32_OVERRIDE"},
+    {"NVIDIA_TF32_OVERRIDE", "0", EFFECT_SLOWS, "TF32 is disabled", "unset NVIDIA_TF32_OVERRIDE"},
     {"TORCHDYNAMO_DISABLE", "1", EFFECT_SLOWS, "torch.compile does nothing",
      "unset TORCHDYNAMO_DISABLE"},
 };
@@ -93,17 +90,16 @@ bool lac_find_debug_switches(const struct lac_facts *facts, struct lac_finding *
         lac_texts_add(texts, "%s left on: %s",
                       count == 1 ? "A debugging switch was" : "Debugging switches were", which);
     finding->why = distorts ? lac_texts_add(texts,
-                                            "%s Times recorded with it say little about the "
-                                            "training: what else the trace shows is not judged.",
+                                            "%s Timings recorded with it do not represent "
+                                            "training, so nothing else is judged.",
                                             why)
                             : why;
     finding->brief = "debugging off";
     finding->change = change;
     finding->change_kind = is_command ? LAC_CHANGE_COMMAND : LAC_CHANGE_CODE;
-    finding->costs = distorts ? "None, unless a fault is being looked for."
-                              : "Results may differ in the last digits from run to run where "
-                                "determinism was asked for.";
-    finding->wrong_if = "it is on to find a fault, or because results have to repeat exactly.";
-    finding->check = "record ten steps without it and analyze them";
+    finding->costs = distorts ? "None, unless you are debugging."
+                              : "Results may differ in the last digits from run to run.";
+    finding->wrong_if = "it is on for debugging, or because results must be reproducible.";
+    finding->check = "record ten steps without it";
     return true;
 }

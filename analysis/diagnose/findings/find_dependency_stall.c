@@ -27,16 +27,16 @@ bool lac_find_dependency_stall(const struct lac_facts *facts, struct lac_finding
         &analysis->texts, "Streams wait for each other for %s of every %s step (%s)",
         lac_format_ns(lac_round(cost_ns)).text, lac_format_ns(analysis->step_mean_ns).text,
         lac_format_pct(finding->cost_pct).text);
-    finding->why = "The next operation was launched in time, but its stream waits for an event of "
-                   "another one, and nothing else is there to run.";
+    finding->why = "The next operation was launched in time, but its stream waits for an event on "
+                   "another stream, and nothing else is queued.";
     finding->brief = "wait later";
-    finding->change = "# wait for the other stream where its result is used, not before:\n"
+    finding->change = "# wait for the other stream only where its result is used:\n"
                       "torch.cuda.current_stream().wait_stream(other)";
-    finding->expect = lac_texts_add(&analysis->texts, "%s, if half of it can be moved.",
+    finding->expect = lac_texts_add(&analysis->texts, "%s. Assumes that half of it can be moved.",
                                     lac_finding_expect(facts, finding));
-    finding->costs = "Care: a wait that is left out reads data that is not there yet.";
-    finding->wrong_if = "the operation after the wait needs all of what the other stream computes.";
-    finding->check = "record ten steps and look at what ran on the other stream in the gaps";
+    finding->costs = "Risk: without a needed wait, kernels read data that is not ready.";
+    finding->wrong_if = "the operation after the wait needs everything the other stream computes.";
+    finding->check = "record ten steps and check what the other stream ran in the gaps";
     lac_evidence_gaps(facts, finding, LAC_CAUSE_DEPENDENCY, 3);
     return true;
 }

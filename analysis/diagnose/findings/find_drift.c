@@ -84,24 +84,25 @@ static void say_drift(const struct lac_facts *facts, struct lac_finding *finding
     finding->severity = LAC_SEVERITY_INFO;
     finding->confidence = 0.6;
     finding->title = lac_texts_add(
-        &analysis->texts, "Steps get %s while the run goes on: %s at first, %s at the end (%s)",
+        &analysis->texts, "Steps get %s during the run: %s at first, %s at the end (%s)",
         grows ? "longer" : "shorter", lac_format_ns(lac_round(quarters[0])).text,
         lac_format_ns(lac_round(quarters[QUARTERS - 1])).text, lac_format_pct(pct).text);
     finding->why = lac_texts_add(
-        &analysis->texts, "The medians of the four quarters of %s go one way: %s, %s, %s, %s. %s",
+        &analysis->texts,
+        "The medians of the four quarters of %s move in one direction: %s, %s, %s, %s. %s",
         lac_format_count(analysis->step_kept_count, "step").text,
         lac_format_ns(lac_round(quarters[0])).text, lac_format_ns(lac_round(quarters[1])).text,
         lac_format_ns(lac_round(quarters[2])).text, lac_format_ns(lac_round(quarters[3])).text,
-        wait_part >= DRIFT_WAIT_MIN   ? "Most of it is waiting for data."
-        : analysis->loader.is_present ? "It is not waiting for data."
-                                      : "Whether it is waiting for data was not recorded.");
+        wait_part >= DRIFT_WAIT_MIN   ? "Most of it is data waiting."
+        : analysis->loader.is_present ? "It is not data waiting."
+                                      : "Data loading was not recorded.");
     finding->change = wait_part >= DRIFT_WAIT_MIN && grows
-                          ? "Look at what the loader reads later: larger samples, a cache that "
-                            "fills, storage that slows down."
-                          : "Compare the first and the last steps: clocks and temperature, lengths "
-                            "of the samples, memory that grows.";
+                          ? "Check what the loader reads later in the run: larger samples, a full "
+                            "cache, slower storage."
+                          : "Compare the first and last steps: clocks, temperature, sample "
+                            "lengths, memory growth.";
     finding->wrong_if = "the samples are sorted by length.";
-    finding->check = "record the start and the end of a longer run and compare them";
+    finding->check = "record the start and the end of a longer run, then compare them";
 }
 
 bool lac_find_drift(const struct lac_facts *facts, struct lac_finding *finding)

@@ -33,29 +33,25 @@ bool lac_find_exposed_communication(const struct lac_facts *facts, struct lac_fi
     finding->severity = lac_severity_of_gain(finding->gain_mid_pct);
     finding->confidence = 0.4;
     finding->title = lac_texts_add(
-        &analysis->texts, "Collectives take %s of every %s step with nothing beside them (%s)",
+        &analysis->texts, "Exposed collectives take %s of every %s step (%s)",
         lac_format_ns(lac_round(cost_ns)).text, lac_format_ns(analysis->step_mean_ns).text,
         lac_format_pct(finding->cost_pct).text);
     double hidden_pct = time->comm_ns > 0.0 ? 100.0 * (1.0 - cost_ns / time->comm_ns) : 0.0;
     finding->why = lac_texts_add(
         &analysis->texts,
-        "%.0f %% of the communication is hidden behind computing. A collective also waits inside "
-        "its kernel for the last rank: whether another rank is late or the network is slow cannot "
-        "be told from one rank.",
+        "%.0f %% of the communication overlaps with compute. A collective kernel also waits for "
+        "the last rank. From one rank, a straggler and a slow network look the same.",
         fmax(0.0, hidden_pct));
     finding->brief = "add the other ranks' traces";
-    finding->change = "lacuna analyze RANK0 RANK1 ...   # says who waits for whom\n"
-                      "# if no rank is late, hide more of it behind the backward pass:\n"
-                      "model = DistributedDataParallel(model, bucket_cap_mb=50, "
-                      "gradient_as_bucket_view=True)";
+    finding->change =
+        "lacuna analyze RANK0 RANK1 ...   # finds the straggler\n"
+        "# if no rank is late, overlap more of it with the backward pass:\n"
+        "model = DistributedDataParallel(model, bucket_cap_mb=50, gradient_as_bucket_view=True)";
     finding->expect = lac_texts_add(
-        &analysis->texts,
-        "between nothing and %s a step, by whether a rank is late: all of %s gone "
-        "is the most.",
+        &analysis->texts, "at best %s per step, with all %s gone; no gain if another rank is late.",
         lac_format_ns(finding->step_low_ns).text, lac_format_ns(lac_round(cost_ns)).text);
-    finding->costs = "Larger buckets start later and need their size in memory twice.";
-    finding->wrong_if =
-        "the other ranks' collectives are as long as these: then it is the network.";
+    finding->costs = "Larger buckets start later and need twice their size in memory.";
+    finding->wrong_if = "the other ranks' collectives take as long: then the network is the limit.";
     finding->check = "analyze all ranks together";
     uint32_t best = LAC_NONE;
     for (uint32_t row = 0; row < analysis->kernel_name_count && best == LAC_NONE; row++) {

@@ -12,10 +12,10 @@ static const struct {
     enum lac_family families[4];
     int count;
 } kinds[] = {
-    {"matrix products", {LAC_FAMILY_GEMM}, 1},
+    {"GEMMs", {LAC_FAMILY_GEMM}, 1},
     {"convolutions", {LAC_FAMILY_CONV}, 1},
     {"attention", {LAC_FAMILY_ATTENTION}, 1},
-    {"elementwise and normalisation",
+    {"elementwise and normalization",
      {LAC_FAMILY_ELEMENTWISE, LAC_FAMILY_NORM, LAC_FAMILY_SOFTMAX, LAC_FAMILY_TRITON},
      4},
     {"optimizer", {LAC_FAMILY_OPTIMIZER}, 1},
@@ -68,7 +68,7 @@ static const char *kinds_text(const struct lac_facts *facts, const struct share 
             lac_texts_add(texts, "%s%s%s %.0f %%", text,
                           k > 0 ? ", " : "Its time: ", kinds[shares[k].kind].text, shares[k].pct);
     }
-    return text[0] == '\0' ? "Kernels of kinds that their names do not tell."
+    return text[0] == '\0' ? "The kernels' names do not show their kind."
                            : lac_texts_add(texts, "%s.", text);
 }
 
@@ -82,7 +82,7 @@ static const char *counters_text(const struct lac_facts *facts)
     lac_gpu_counters_measure(facts, &counters);
     return lac_texts_add(&facts->analysis->texts, "%s%s", lac_gpu_counters_text(facts, &counters),
                          counters.sms_active < FILLED_PCT
-                             ? " It always computes, but its kernels do not fill it."
+                             ? " It is always busy, but its kernels do not fill it."
                              : "");
 }
 
@@ -108,7 +108,7 @@ bool lac_find_gpu_bound(const struct lac_facts *facts, struct lac_finding *findi
     finding->severity = LAC_SEVERITY_INFO;
     finding->confidence = 0.9;
     finding->title = lac_texts_add(
-        &analysis->texts, "The GPU is the limit: %.0f %% of the step computes", computing_pct);
+        &analysis->texts, "GPU-bound: compute kernels run for %.0f %% of the step", computing_pct);
     finding->why =
         lac_texts_add(&analysis->texts, "%s%s", kinds_text(facts, shares), counters_text(facts));
     if (elementwise_pct >= ELEMENTWISE_MIN_PCT &&
@@ -116,20 +116,17 @@ bool lac_find_gpu_bound(const struct lac_facts *facts, struct lac_finding *findi
         finding->brief = "fuse elementwise kernels";
         finding->change = "model = torch.compile(model)";
         finding->costs = "Minutes of compilation at the start; recompilation when shapes change.";
-        finding->expect =
-            lac_texts_add(&analysis->texts,
-                          "elementwise and normalisation kernels are %.0f %% of the computing "
-                          "time and bound by memory; fusing them saves part of it. Not "
-                          "predicted from this trace.",
-                          elementwise_pct);
+        finding->expect = lac_texts_add(
+            &analysis->texts,
+            "elementwise and normalization kernels take %.0f %% of the kernel time and are "
+            "memory-bound; fusing them saves part of it. This trace cannot predict how much.",
+            elementwise_pct);
     }
-    finding->wrong_if = "more than a tenth of the step goes to communication, copies or waiting.";
+    finding->wrong_if = "communication, copies or waiting take more than 10 % of the step.";
     if (analysis->kernel_name_count > 0) {
         const struct lac_kernel_facts *top = &analysis->kernels[0];
         lac_evidence_slice(facts, finding, top->longest_slice,
-                           lac_texts_add(&analysis->texts,
-                                         "the kernel that takes most time: %s, "
-                                         "%s in all",
+                           lac_texts_add(&analysis->texts, "the largest kernel: %s, %s in total",
                                          lac_format_count((int64_t)top->count, "time").text,
                                          lac_format_ns(top->total_ns).text));
     }

@@ -92,27 +92,24 @@ bool lac_find_host_single_thread(const struct lac_facts *facts, struct lac_findi
     lac_finding_cost(facts, finding, cost_ns);
     finding->title = lac_texts_add(
         &analysis->texts,
-        "One thread does all of the host's work, and it is the limit: the GPU waits "
-        "%s of every %s step for it (%s)",
+        "One host thread is the limit: the GPU waits %s of every %s step for it (%s)",
         lac_format_ns(lac_round(cost_ns)).text, lac_format_ns(analysis->step_mean_ns).text,
         lac_format_pct(finding->cost_pct).text);
-    finding->why = lac_texts_add(
-        &analysis->texts,
-        "It is on a core for %.0f %% of the time%s. More cores do not help: Python runs one thread "
-        "at a time.",
-        load.of_thread,
-        isnan(load.of_busiest_other)
-            ? ""
-            : lac_texts_add(&analysis->texts,
-                            ", no other thread of the process for more than %.0f "
-                            "%%",
-                            load.of_busiest_other));
-    finding->change =
-        "# off the training thread: logging, metrics and augmentation into workers or "
-        "a process of their own\n# fewer Python steps: foreach optimizer, "
-        "torch.compile, CUDA graphs";
-    finding->costs = "Effort; compiling takes minutes at the start.";
-    finding->wrong_if = "the thread spins in a synchronisation: then it is busy waiting.";
+    finding->why =
+        lac_texts_add(&analysis->texts,
+                      "It runs on a core for %.0f %% of the time%s. More cores do not help: Python "
+                      "runs one thread at a time.",
+                      load.of_thread,
+                      isnan(load.of_busiest_other)
+                          ? ""
+                          : lac_texts_add(&analysis->texts,
+                                          ", no other thread of the process for more than %.0f "
+                                          "%%",
+                                          load.of_busiest_other));
+    finding->change = "# move logging, metrics and augmentation to workers or a separate process\n"
+                      "# fewer Python steps: foreach optimizer, torch.compile, CUDA graphs";
+    finding->costs = "Engineering effort; compilation takes minutes at the start.";
+    finding->wrong_if = "the thread spins in a synchronization.";
     return true;
 }
 
@@ -212,19 +209,21 @@ bool lac_find_gc_pauses(const struct lac_facts *facts, struct lac_finding *findi
         &analysis->texts, "The GPU waits %s of every %s step while Python collects garbage (%s)",
         lac_format_ns(lac_round(cost_ns)).text, lac_format_ns(analysis->step_mean_ns).text,
         lac_format_pct(finding->cost_pct).text);
-    finding->why = lac_texts_add(&analysis->texts,
-                                 "%s of the oldest objects in %s, the longest %s; all threads of "
-                                 "Python stand still meanwhile.",
-                                 lac_format_count((int64_t)collections.count, "collection").text,
-                                 lac_format_count(analysis->step_kept_count, "step").text,
-                                 lac_format_ns(collections.longest_ns).text);
+    finding->why = lac_texts_add(
+        &analysis->texts,
+        "%s of the oldest generation in %s, the longest %s; every Python thread stops during it.",
+        lac_format_count((int64_t)collections.count, "collection").text,
+        lac_format_count(analysis->step_kept_count, "step").text,
+        lac_format_ns(collections.longest_ns).text);
     finding->brief = "collect between steps";
-    finding->change = "import gc\ngc.collect(); gc.freeze(); gc.disable()   # before the loop\n"
-                      "if step % 1000 == 0: gc.collect()         # in it, on all ranks at once";
+    finding->change =
+        "import gc\n"
+        "gc.collect(); gc.freeze(); gc.disable()   # before the loop\n"
+        "if step % 1000 == 0: gc.collect()         # in the loop, on all ranks at once";
     finding->expect = lac_finding_expect(facts, finding);
-    finding->costs = "Objects in cycles stay until the next collection: memory of the host.";
-    finding->wrong_if = "memory of the host grows without end between collections.";
-    finding->check = lac_texts_add(&analysis->texts, "record ten steps and analyze them: %s a step",
+    finding->costs = "Host memory: reference cycles stay until the next collection.";
+    finding->wrong_if = "host memory keeps growing between collections.";
+    finding->check = lac_texts_add(&analysis->texts, "record ten steps; expect %s per step",
                                    lac_format_ns(finding->step_mid_ns).text);
     if (collections.longest != LAC_NONE) {
         lac_evidence_slice(facts, finding, collections.longest, "the longest collection");

@@ -25,6 +25,13 @@ static double short_kernels_pct(const struct lac_analysis *analysis)
     return lac_pct((int64_t)short_count, (int64_t)analysis->kernel_count);
 }
 
+/** 4317 is "about 4300": no more digits than the estimate has. */
+static double two_digits(double value)
+{
+    double unit = value >= 100.0 ? pow(10.0, floor(log10(value)) - 1.0) : 1.0;
+    return nearbyint(value / unit) * unit;
+}
+
 /** After how many steps two minutes of compiling have paid. */
 static const char *pays_after(const struct lac_facts *facts, const struct lac_finding *finding)
 {
@@ -34,8 +41,8 @@ static const char *pays_after(const struct lac_facts *facts, const struct lac_fi
         return "";
     }
     return lac_texts_add(&facts->analysis->texts,
-                         " Two minutes of compiling have paid after about %s steps.",
-                         lac_format_rate(COMPILE_S / saved_s).text);
+                         " Two minutes of compilation pay off after about %s steps.",
+                         lac_format_rate(two_digits(COMPILE_S / saved_s)).text);
 }
 
 static void propose(const struct lac_facts *facts, struct lac_finding *finding)
@@ -46,14 +53,14 @@ static void propose(const struct lac_facts *facts, struct lac_finding *finding)
     finding->brief = "fewer launches";
     finding->change = lac_cuda_graph_advice_change(facts, &capture);
     finding->expect = lac_texts_add(
-        &analysis->texts, "%s at most: all waiting for launches gone.%s",
+        &analysis->texts, "%s. An upper bound: no launch waiting left.%s",
         lac_finding_expect(facts, finding), lac_cuda_graph_advice_text(facts, &capture));
     finding->costs = lac_texts_add(
-        &analysis->texts, "%sCompiling takes minutes at the start, again for each new shape.%s",
+        &analysis->texts, "%sMinutes of compilation at the start and for each new shape.%s",
         capture.can_group ? "A fused optimizer costs nothing. " : "", pays_after(facts, finding));
-    finding->wrong_if = "the host's share of the step is the same with a fused optimizer and with "
+    finding->wrong_if = "the host's share of the step stays the same with a fused optimizer and "
                         "fewer, larger operations.";
-    finding->check = lac_texts_add(&analysis->texts, "record ten steps and analyze them: %s a step",
+    finding->check = lac_texts_add(&analysis->texts, "record ten steps; expect %s per step",
                                    lac_format_ns(finding->step_mid_ns).text);
 }
 
@@ -111,17 +118,15 @@ bool lac_find_launch_bound(const struct lac_facts *facts, struct lac_finding *fi
         lac_format_ns(lac_round(cost_ns)).text, lac_format_ns(analysis->step_mean_ns).text,
         lac_format_pct(finding->cost_pct).text);
     double per_step = (double)analysis->kernel_count / (double)analysis->step_count;
-    finding->why = lac_texts_add(
-        &analysis->texts,
-        "About %s kernels a step, %.0f %% of them shorter than 10 us: the queue runs empty between "
-        "them.%s",
-        lac_format_rate(per_step).text, short_kernels_pct(analysis),
-        is_inflated
-            ? " But the trace was recorded with Python stacks, in which the host is several "
-              "times slower: without them the wait may not exist."
-        : facts->model->info.has_shapes
-            ? " Shapes were recorded, too, which makes the host somewhat slower."
-            : "");
+    finding->why = lac_texts_add(&analysis->texts,
+                                 "About %s kernels per step, %.0f %% of them shorter than 10 us: "
+                                 "the queue runs empty between them.%s",
+                                 lac_format_rate(per_step).text, short_kernels_pct(analysis),
+                                 is_inflated ? " Python stacks were recorded, which slows the host "
+                                               "severalfold: without them the wait may disappear."
+                                 : facts->model->info.has_shapes
+                                     ? " Shapes were recorded, which slows the host somewhat."
+                                     : "");
     if (is_inflated) {
         finding->severity = LAC_SEVERITY_INFO;
         finding->confidence = 0.2;

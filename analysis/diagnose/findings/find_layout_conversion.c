@@ -30,7 +30,7 @@ static void add_evidence(const struct lac_facts *facts, struct lac_finding *find
                               lac_strings_length(&facts->model->strings, kernel_facts->name), name,
                               sizeof name);
         const char *text =
-            lac_texts_add(&facts->analysis->texts, "%s: %s, %s in all", name,
+            lac_texts_add(&facts->analysis->texts, "%s: %s, %s in total", name,
                           lac_format_count((int64_t)kernel_facts->count, "time").text,
                           lac_format_ns(kernel_facts->total_ns).text);
         lac_evidence_slice(facts, finding, kernel_facts->longest_slice, text);
@@ -58,16 +58,15 @@ static void say_worth_it(const struct lac_facts *facts, struct lac_finding *find
         lac_format_ns(analysis->step_mean_ns).text, lac_format_pct(finding->cost_pct).text);
     finding->brief = "channels-last";
     finding->change = change_text(facts);
-    finding->expect =
-        lac_texts_add(&analysis->texts, "%s, if 85 %% of the conversions go (50-100 %%).",
-                      lac_finding_expect(facts, finding));
-    finding->costs =
-        "Two lines; results differ in the last digits. Layers without an NHWC kernel keep "
-        "their conversions.";
+    finding->expect = lac_texts_add(
+        &analysis->texts, "%s. Assumes that 85 %% of the conversions disappear (50-100 %%).",
+        lac_finding_expect(facts, finding));
+    finding->costs = "Two lines of code; results differ in the last digits. Layers without an NHWC "
+                     "kernel keep their conversions.";
     finding->wrong_if = lac_texts_add(
-        &analysis->texts, "more than half of the %.0f conversion kernels a step are still there.",
+        &analysis->texts, "more than half of the %.0f conversion kernels per step remain.",
         time->class_count[LAC_OP_LAYOUT]);
-    finding->check = "record again: the conversion kernels are gone from the kernels table";
+    finding->check = "record again: the kernels table has no conversion kernels";
 }
 
 static void say_not_worth_it(const struct lac_facts *facts, struct lac_finding *finding)
@@ -76,18 +75,16 @@ static void say_not_worth_it(const struct lac_facts *facts, struct lac_finding *
     const struct lac_step_time *time = facts->time;
     double idle_pct = lac_pct_of_step(facts, time->step_ns - time->busy_ns);
     finding->title = lac_texts_add(
-        &analysis->texts, "Layout conversions are %s of the kernel time but not worth it now",
+        &analysis->texts,
+        "Layout conversions take %s of the kernel time but removing them gains nothing now",
         lac_format_pct(analysis->layout_pct).text);
     finding->brief = "";
     finding->expect =
-        lac_texts_add(&analysis->texts,
-                      "%s of the step: removing them only "
-                      "makes the GPU wait longer.",
+        lac_texts_add(&analysis->texts, "%s of the step. Without them, the GPU only waits longer.",
                       lac_format_band(finding->gain_low_pct, finding->gain_high_pct).text);
     finding->wrong_if = lac_texts_add(
         &analysis->texts,
-        "the GPU is idle for less than %.0f %% of the step; they come back on the list "
-        "when what it waits for is fixed.",
+        "the GPU is idle for less than %.0f %% of the step. They matter once that wait is fixed.",
         idle_pct / 2.0);
 }
 
@@ -108,18 +105,17 @@ bool lac_find_layout_conversion(const struct lac_facts *facts, struct lac_findin
     finding->severity = lac_severity_of_gain(finding->gain_mid_pct);
     finding->confidence = 0.7;
     double idle_pct = lac_pct_of_step(facts, time->step_ns - time->busy_ns);
-    finding->why = lac_texts_add(
-        &analysis->texts,
-        "%s, %s of the kernel time, turn tensors from NCHW to NHWC or back; %.0f a "
-        "step. The GPU is idle for %.0f %% of the step.",
-        lac_format_count((int64_t)analysis->layout_count, "kernel").text,
-        lac_format_pct(analysis->layout_pct).text, time->class_count[LAC_OP_LAYOUT], idle_pct);
+    finding->why = lac_texts_add(&analysis->texts,
+                                 "%s convert tensors between NCHW and NHWC: %s of the kernel time, "
+                                 "%.0f per step. The GPU is idle for %.0f %% of the step.",
+                                 lac_format_count((int64_t)analysis->layout_count, "kernel").text,
+                                 lac_format_pct(analysis->layout_pct).text,
+                                 time->class_count[LAC_OP_LAYOUT], idle_pct);
     if (finding->gain_mid_pct > GAIN_MIN_PCT) {
         say_worth_it(facts, finding);
         if (is_float32_on_old_gpu(facts)) {
-            finding->costs =
-                "On this GPU NHWC helps with half precision only: enable autocast with it, "
-                "else convolutions may get slower.";
+            finding->costs = "On this GPU, NHWC helps only with half precision: enable autocast "
+                             "too, or convolutions may get slower.";
             finding->confidence = 0.3;
         }
     } else {

@@ -17,24 +17,23 @@ static void say_allocated(const struct lac_facts *facts, struct lac_finding *fin
     int64_t free_bytes = memory->device > memory->peak ? memory->device - memory->peak : 0;
     bool is_scarce = free_bytes < memory->device / 10;
     finding->title = lac_texts_add(
-        &analysis->texts, "Tensors need %s of the GPU's %s at most: %s left",
+        &analysis->texts, "Tensors need at most %s of the GPU's %s: %s left",
         lac_format_bytes(memory->peak).text, lac_format_bytes(memory->device).text,
         is_scarce ? "little is"
                   : lac_texts_add(&analysis->texts, "%s are", lac_format_bytes(free_bytes).text));
     finding->why = lac_texts_add(
         &analysis->texts,
-        "%s stay from step to step (weights, optimizer state, gradients that are kept); a step "
-        "adds %s at its peak (activations, gradients, scratch). What the allocator holds beyond "
-        "that is a cache, not a need.",
+        "%s persist across steps (weights, optimizer state, kept gradients); a step adds %s at its "
+        "peak (activations, gradients, scratch). The allocator caches the rest.",
         lac_format_bytes(memory->floor).text, lac_format_bytes(memory->peak - memory->floor).text);
     if (is_scarce) {
-        finding->change = "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True python train.py\n"
-                          "# against fragments; less at the peak: autocast, or checkpointing of "
-                          "some blocks";
+        finding->change =
+            "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True python train.py\n"
+            "# against fragmentation; to lower the peak: autocast, or checkpoint some blocks";
         finding->costs = "None for the first; checkpointing computes the blocks' forward pass "
                          "twice.";
     }
-    finding->wrong_if = "the recording left out the step that needs most.";
+    finding->wrong_if = "the recording missed the step with the highest peak.";
     if (memory->peak_slice != LAC_NONE) {
         lac_evidence_slice(facts, finding, memory->peak_slice, "the peak");
     }
@@ -53,12 +52,11 @@ static bool say_used(const struct lac_facts *facts, struct lac_finding *finding,
     finding->title =
         lac_texts_add(&analysis->texts, "At least %s of the GPU's %s are free",
                       lac_format_bytes(free_bytes).text, lac_format_bytes(memory->device).text);
-    finding->why = lac_texts_add(
-        &analysis->texts,
-        "The driver counts %s in use at most, the allocator's cache and other processes included. "
-        "What the tensors themselves need was not recorded.",
-        lac_format_bytes(memory->used).text);
-    finding->wrong_if = "the recording left out the step that needs most.";
+    finding->why = lac_texts_add(&analysis->texts,
+                                 "The driver reports at most %s in use, including the allocator's "
+                                 "cache and other processes. Tensor memory was not recorded.",
+                                 lac_format_bytes(memory->used).text);
+    finding->wrong_if = "the recording missed the step with the highest peak.";
     return true;
 }
 
@@ -113,23 +111,20 @@ bool lac_find_out_of_memory(const struct lac_facts *facts, struct lac_finding *f
     lac_finding_open_fact(finding);
     finding->severity = LAC_SEVERITY_CRITICAL;
     finding->confidence = 0.9;
-    finding->title =
-        "The GPU ran out of memory: nothing runs after the last allocation, which failed";
-    finding->why =
-        lac_texts_add(&analysis->texts,
-                      "%s failed for want of memory; the last was not followed by another try "
-                      "that succeeded.",
-                      lac_format_count((int64_t)count, "allocation").text);
-    finding->brief = "less memory at the peak";
+    finding->title = "Out of GPU memory: nothing runs after the last, failed allocation";
+    finding->why = lac_texts_add(
+        &analysis->texts, "%s failed with out-of-memory; no retry succeeded after the last one.",
+        lac_format_count((int64_t)count, "allocation").text);
+    finding->brief = "lower peak memory";
     finding->change =
         "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True python train.py   # fragments\n"
         "with torch.no_grad():                                              # evaluation\n"
-        "loss = criterion(model(part), target) / parts; loss.backward()     # smaller parts of a "
-        "batch, one optimizer step for all";
-    finding->costs = "Parts of a batch take longer than the whole; the training stays the same but "
-                     "for batch normalisation.";
-    finding->wrong_if = "the script caught the error and went on without the GPU.";
-    finding->check = "the same command with half the batch: it goes on past this point";
+        "loss = criterion(model(part), target) / parts; loss.backward()     # micro-batches, one "
+        "optimizer step for all";
+    finding->costs = "Micro-batches take longer than one batch; training is the same except for "
+                     "batch normalization.";
+    finding->wrong_if = "the script caught the error and continued without the GPU.";
+    finding->check = "the same command with half the batch size runs past this point";
     lac_evidence_slice(facts, finding, failed, "the allocation that failed");
     return true;
 }

@@ -109,18 +109,17 @@ bool lac_find_missing_no_grad(const struct lac_facts *facts, struct lac_finding 
     }
     lac_finding_open_fact(finding);
     finding->severity = LAC_SEVERITY_WARNING;
-    finding->title = "The evaluation keeps what a backward pass would need, and none follows";
-    finding->why = lac_texts_add(
-        &analysis->texts,
-        "%lld nodes of a graph are built in it, and no backward pass is in it: activations stay "
-        "in memory until the range ends.",
-        (long long)nodes);
+    finding->title = "Evaluation builds an autograd graph that no backward pass uses";
+    finding->why = lac_texts_add(&analysis->texts,
+                                 "It builds %lld graph nodes without a backward pass: activations "
+                                 "stay in memory until the range ends.",
+                                 (long long)nodes);
     finding->brief = "torch.no_grad() in the evaluation";
     finding->change = "model.eval()\nwith torch.no_grad():      # or torch.inference_mode()\n"
                       "    evaluate(model, validation_loader)";
     finding->costs = "None.";
-    finding->wrong_if = "the evaluation takes gradients on purpose.";
-    finding->check = "record an evaluation again: its operators have no sequence number";
+    finding->wrong_if = "the evaluation computes gradients on purpose.";
+    finding->check = "record again: the evaluation's operators have no sequence number";
     lac_evidence_slice(facts, finding, with, "an evaluation that builds a graph");
     return true;
 }

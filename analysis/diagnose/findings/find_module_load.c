@@ -59,14 +59,13 @@ bool lac_find_module_load(const struct lac_facts *facts, struct lac_finding *fin
     }
     struct hits hits = steps_hit(facts);
     finding->title = lac_texts_add(
-        &analysis->texts, "Code is loaded or compiled for %s of every %s step (%s)",
+        &analysis->texts, "Loading or compiling code takes %s of every %s step (%s)",
         lac_format_ns(lac_round(cost_ns)).text, lac_format_ns(analysis->step_mean_ns).text,
         lac_format_pct(finding->cost_pct).text);
-    finding->why = lac_texts_add(
-        &analysis->texts,
-        "It happens in %u of %s after warm-up. Kernels are loaded at their first use: later "
-        "loads mean new shapes, or a compiler that starts again for them.",
-        (unsigned)hits.count, lac_format_count(hits.steps, "step").text);
+    finding->why = lac_texts_add(&analysis->texts,
+                                 "It happens in %u of %s after warm-up. Kernels load at first use: "
+                                 "later loads mean new shapes or recompilation.",
+                                 (unsigned)hits.count, lac_format_count(hits.steps, "step").text);
     bool is_one_time_cost = is_paid_once(&hits);
     finding->brief = is_one_time_cost ? "load before the loop" : "one shape for all steps";
     finding->change = is_one_time_cost
@@ -77,9 +76,9 @@ bool lac_find_module_load(const struct lac_facts *facts, struct lac_finding *fin
                             "last batch";
     finding->expect = lac_finding_expect(facts, finding);
     finding->costs =
-        is_one_time_cost ? "A longer start." : "A partial batch an epoch is not trained on.";
-    finding->wrong_if = "the loads go on with one shape for all steps.";
-    finding->check = lac_texts_add(&analysis->texts, "record ten steps and analyze them: %s a step",
+        is_one_time_cost ? "A longer start." : "One partial batch per epoch is skipped.";
+    finding->wrong_if = "the loads continue with one shape for all steps.";
+    finding->check = lac_texts_add(&analysis->texts, "record ten steps; expect %s per step",
                                    lac_format_ns(finding->step_mid_ns).text);
     finding->is_one_time_cost = is_one_time_cost;
     if (is_one_time_cost) { /* no promise about an epoch */

@@ -43,15 +43,16 @@ bool lac_find_numa_remote(const struct lac_facts *facts, struct lac_finding *fin
     double bytes = time->class_bytes[LAC_OP_COPY_PAGEABLE] + time->class_bytes[LAC_OP_COPY_PINNED];
     double total_ns =
         time->class_total_ns[LAC_OP_COPY_PAGEABLE] + time->class_total_ns[LAC_OP_COPY_PINNED];
-    finding->title = lac_texts_add(
-        &analysis->texts,
-        "The job runs on the other socket than its GPU: copies cross the "
-        "link between them (%s of a %s step)",
-        lac_format_ns(lac_round(copies_ns)).text, lac_format_ns(analysis->step_mean_ns).text);
-    finding->why = lac_texts_add(
-        &analysis->texts,
-        "None of the job's cores is beside the GPU (%s are). Copies to the GPU move %s GB/s.",
-        gpu_cores(facts), lac_format_rate(bytes / fmax(total_ns, 1.0)).text);
+    finding->title = lac_texts_add(&analysis->texts,
+                                   "The job runs on another socket than its GPU: copies cross the "
+                                   "link between sockets (%s of a %s step)",
+                                   lac_format_ns(lac_round(copies_ns)).text,
+                                   lac_format_ns(analysis->step_mean_ns).text);
+    finding->why =
+        lac_texts_add(&analysis->texts,
+                      "None of the job's cores is on the GPU's socket (cores %s). Copies to the "
+                      "GPU run at %s GB/s.",
+                      gpu_cores(facts), lac_format_rate(bytes / fmax(total_ns, 1.0)).text);
     finding->change = lac_texts_add(
         &analysis->texts,
         "numactl --physcpubind=%s --localalloc python train.py   # or, with Slurm: srun "
@@ -59,11 +60,11 @@ bool lac_find_numa_remote(const struct lac_facts *facts, struct lac_finding *fin
         gpu_cores(facts));
     finding->brief = "run on the GPU's socket";
     finding->expect =
-        lac_texts_add(&analysis->texts, "%s; how much a copy loses across depends on the host.",
+        lac_texts_add(&analysis->texts, "%s. The cost of crossing depends on the host.",
                       lac_finding_expect(facts, finding));
-    finding->costs = "The cores of one socket alone.";
-    finding->wrong_if = "copies are as slow from the GPU's socket.";
-    finding->check = "nvidia-smi topo -m: the GPU's row tells its CPU affinity";
+    finding->costs = "Only the cores of one socket.";
+    finding->wrong_if = "copies are just as slow from the GPU's socket.";
+    finding->check = "nvidia-smi topo -m shows the GPU's CPU affinity";
     lac_evidence_gaps(facts, finding, LAC_CAUSE_COPY_WAIT, 2);
     return true;
 }

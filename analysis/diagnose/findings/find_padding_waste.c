@@ -13,20 +13,19 @@ enum { COUNTED_FOR_ADVICE = 8 };
 static const char *say_why(const struct lac_facts *facts)
 {
     struct lac_text **texts = &facts->analysis->texts;
-    const char *cost = "Products and elementwise work on padding cost as much as on anything else.";
+    const char *cost = "GEMMs and elementwise kernels spend as much time on padding as on data.";
     struct lac_padding counted = lac_padding_count(facts);
     if (counted.batches == 0) {
-        return lac_texts_add(texts, "The job counted it itself. %s", cost);
+        return lac_texts_add(texts, "Counted by the job itself. %s", cost);
     }
     if (counted.batches < COUNTED_FOR_ADVICE) {
         return NULL;
     }
     double positions = counted.positions / (double)counted.batches;
-    return lac_texts_add(texts,
-                         "In %s that were counted, %.0f of %.0f positions on average carry nothing "
-                         "(by their mask or lengths). %s",
-                         lac_format_count((int64_t)counted.batches, "batch").text,
-                         positions * facts->analysis->padding_pct / 100.0, positions, cost);
+    return lac_texts_add(
+        texts, "In %s, %.0f of %.0f positions on average are padding (by mask or lengths). %s",
+        lac_format_count((int64_t)counted.batches, "batch").text,
+        positions * facts->analysis->padding_pct / 100.0, positions, cost);
 }
 
 bool lac_find_padding_waste(const struct lac_facts *facts, struct lac_finding *finding)
@@ -37,15 +36,15 @@ bool lac_find_padding_waste(const struct lac_facts *facts, struct lac_finding *f
         return false;
     }
     lac_finding_open_fact(finding);
-    finding->title = lac_texts_add(&analysis->texts, "%.0f %% of what is computed is padding",
-                                   analysis->padding_pct);
+    finding->title = lac_texts_add(
+        &analysis->texts, "%.0f %% of the computed positions are padding", analysis->padding_pct);
     finding->why = why;
     finding->brief = "bucket or pack";
-    finding->change = "# samples of like length into one batch:\n"
+    finding->change = "# group samples of similar length:\n"
                       "indices = sorted(range(len(data)), key=lambda i: len(data[i]))\n"
-                      "# or several into one row, with a mask between them (packing)";
-    finding->costs = "Buckets change the order of the samples: shuffle the buckets. Packing needs "
-                     "attention that knows the borders.";
-    finding->wrong_if = "the padding is already skipped by kernels for variable lengths.";
+                      "# or pack several samples into one row, with a mask";
+    finding->costs = "Bucketing changes the sample order: shuffle the buckets. Packing needs "
+                     "attention with sequence boundaries.";
+    finding->wrong_if = "variable-length kernels already skip the padding.";
     return true;
 }

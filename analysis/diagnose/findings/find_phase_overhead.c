@@ -22,8 +22,8 @@ static const struct advice validation_advice = {
     LAC_FINDING_COUNT_,
     true,
     "with torch.inference_mode():            # no graph, less memory: a larger batch fits\n"
-    "    evaluate(model, validation_loader)  # workers as many as in training; less often",
-    "Evaluating less often shows a turn for the worse later."};
+    "    evaluate(model, validation_loader)  # as many workers as in training; less often",
+    "Evaluating less often delays detecting regressions."};
 
 static const struct advice checkpoint_advice = {
     LAC_PHASE_CHECKPOINT,
@@ -31,9 +31,9 @@ static const struct advice checkpoint_advice = {
     LAC_FINDING_COUNT_,
     true,
     "import torch.distributed.checkpoint as dcp\n"
-    "saving = dcp.async_save(state, checkpoint_id=path)  # PyTorch 2.3; training goes on\n"
+    "saving = dcp.async_save(state, checkpoint_id=path)  # PyTorch 2.3; training continues\n"
     "# ... before the next one: saving.result()",
-    "Memory of the host for one copy of the state; a crash loses what was not written yet."};
+    "Host memory for one copy of the state; a crash loses an unfinished checkpoint."};
 
 static const struct advice epoch_end_advice = {
     LAC_PHASE_EPOCH_END,
@@ -50,7 +50,7 @@ static const struct advice recompile_advice = {
     false,
     "torch._dynamo.mark_dynamic(batch, 0)         # if torch.compile is used\n"
     "DataLoader(..., drop_last=True)               # no shorter last batch: one shape for all",
-    "A partial batch an epoch is not trained on."};
+    "One partial batch per epoch is skipped."};
 
 struct phase_time {
     int64_t ns;
@@ -117,21 +117,21 @@ static void say(const struct lac_facts *facts, struct lac_finding *finding,
                             : lac_texts_add(&analysis->texts, "%s",
                                             lac_format_count((int64_t)time->count, "time").text);
     finding->title =
-        lac_texts_add(&analysis->texts, "%s of what was recorded goes to %s: %s in all, %s",
+        lac_texts_add(&analysis->texts, "%s of the recording goes to %s: %s in total, %s",
                       lac_format_pct(lac_pct(time->ns, analysis->duration_ns)).text, advice->text,
                       lac_format_ns(time->ns).text, times);
-    finding->why = lac_texts_add(
-        &analysis->texts,
-        "The longest took %s, as long as %s training steps. %s; in the whole job its share may be "
-        "another one.",
-        lac_format_ns(longest->dur_ns).text,
-        lac_format_rate((double)longest->dur_ns / facts->time->step_ns).text,
-        advice->is_left_out ? "It is no training step and is left out of their mean"
-                            : "It comes back, so its steps count in the mean as all do");
+    finding->why =
+        lac_texts_add(&analysis->texts,
+                      "The longest took %s, as long as %s training steps. %s; the share over the "
+                      "whole job may differ.",
+                      lac_format_ns(longest->dur_ns).text,
+                      lac_format_rate((double)longest->dur_ns / facts->time->step_ns).text,
+                      advice->is_left_out ? "It is not a training step and not in the mean"
+                                          : "It recurs, so its steps count in the mean");
     bool has_change = is_open(facts, advice);
     finding->change = has_change ? advice->change : "";
     finding->costs = has_change ? advice->costs : "";
-    finding->wrong_if = "the recording was made just where it happens, and it is rare in the job.";
+    finding->wrong_if = "the recording happened to include it, and it is rare in the job.";
     show(facts, finding, longest);
 }
 

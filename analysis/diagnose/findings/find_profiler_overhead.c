@@ -15,11 +15,11 @@ bool lac_find_profiler_overhead(const struct lac_facts *facts, struct lac_findin
     finding->severity = LAC_SEVERITY_INFO;
     finding->confidence = 0.8;
     finding->title = lac_texts_add(
-        &analysis->texts, "The recorder itself holds the GPU up for %s of every %s step (%s)",
+        &analysis->texts, "The profiler stalls the GPU for %s of every %s step (%s)",
         lac_format_ns(lac_round(cost_ns)).text, lac_format_ns(analysis->step_mean_ns).text,
         lac_format_pct(finding->cost_pct).text);
-    finding->why = "Its buffers are flushed inside steps. Without it a step is that much shorter: "
-                   "compare steps only with others that were recorded the same way.";
+    finding->why = "It flushes buffers inside steps. Without it, steps are that much shorter: "
+                   "compare only runs recorded the same way.";
     lac_evidence_gaps(facts, finding, LAC_CAUSE_PROFILER, 3);
     return true;
 }

@@ -52,25 +52,24 @@ static void explain(const struct lac_facts *facts, struct lac_finding *finding,
         &analysis->texts, "Activations are computed twice: %s of every %s step (%s)",
         lac_format_ns(lac_round(cost_ns)).text, lac_format_ns(analysis->step_mean_ns).text,
         lac_format_pct(finding->cost_pct).text);
-    const char *room = "whether memory still needs it was not recorded";
+    const char *room = "GPU memory was not recorded";
     if (has_room(memory)) {
         room = lac_texts_add(&analysis->texts, "%s of %s are free at the peak",
                              lac_format_bytes(memory->device - memory->peak).text,
                              lac_format_bytes(memory->device).text);
     } else if (memory->peak > 0 && memory->device > 0) {
-        room = lac_texts_add(&analysis->texts, "memory may need it: %s of %s are taken at the peak",
-                             lac_format_bytes(memory->peak).text,
-                             lac_format_bytes(memory->device).text);
+        room = lac_texts_add(
+            &analysis->texts, "memory may require it: %s of %s are in use at the peak",
+            lac_format_bytes(memory->peak).text, lac_format_bytes(memory->device).text);
     }
     finding->why = lac_texts_add(&analysis->texts,
-                                 "%s operations a step belong to forward operators inside the "
-                                 "backward pass (checkpointing); "
-                                 "%s.",
+                                 "%s operations per step are forward operators inside the backward "
+                                 "pass (checkpointing); %s.",
                                  lac_format_rate((double)recomputed->count / steps).text, room);
     finding->brief = "checkpoint fewer blocks";
-    finding->change = "# only every second block, then fewer, as long as memory lasts:\n"
+    finding->change = "# every second block, then fewer, while memory allows:\n"
                       "x = checkpoint(block, x, use_reentrant=False) if i % 2 else block(x)";
-    finding->costs = "Memory for the activations that are kept; the numbers stay the same.";
+    finding->costs = "Memory for the kept activations; results are unchanged.";
     finding->wrong_if = "the forward operators in the backward pass belong to a gradient penalty.";
     finding->check = "torch.cuda.max_memory_allocated() after a step, with fewer blocks";
     if (recomputed->longest != LAC_NONE) {

@@ -91,13 +91,13 @@ static const char *change_of(const struct lac_facts *facts, const char *optimize
     static const char *const fused[] = {"SGD", "Adam", "AdamW", "Adagrad"};
     struct lac_text **texts = &facts->analysis->texts;
     if (lac_framework_of(facts->model) != LAC_FRAMEWORK_PYTORCH) {
-        return "one launch for all parameters: group their updates";
+        return "group the updates: one launch for all parameters";
     }
     bool is_later = strcmp(optimizer_class, "SGD") == 0 || strcmp(optimizer_class, "Adagrad") == 0;
     if (is_one_of(optimizer_class, fused, sizeof fused / sizeof fused[0])) {
         return lac_texts_add(texts,
                              "optimizer = torch.optim.%s(model.parameters(), ..., foreach=True)\n"
-                             "# or fused=True: from PyTorch 2.%d on, one kernel for all",
+                             "# or fused=True: from PyTorch 2.%d, one kernel for all",
                              optimizer_class, is_later ? 3 : 0);
     }
     if (is_one_of(optimizer_class, foreach, sizeof foreach / sizeof foreach[0])) {
@@ -106,7 +106,7 @@ static const char *change_of(const struct lac_facts *facts, const char *optimize
                              "foreach=True)",
                              optimizer_class);
     }
-    return "# in the optimizer's step(), all parameters at once instead of a loop:\n"
+    return "# in the optimizer's step(), all parameters at once:\n"
            "torch._foreach_mul_(momenta, beta)\n"
            "torch._foreach_add_(momenta, gradients)\n"
            "torch._foreach_add_(parameters, momenta, alpha=-lr)";
@@ -119,16 +119,15 @@ static void explain(const struct lac_facts *facts, struct lac_finding *finding,
     char optimizer_class[40];
     class_of_range(facts, optimizer->longest_range, optimizer_class, sizeof optimizer_class);
     double steps = facts->step_operations->steps;
-    finding->title = lac_texts_add(
-        &analysis->texts,
-        "The optimizer updates one parameter after the other: the GPU waits %s of "
-        "every %s step for "
-        "it (%s)",
-        lac_format_ns(finding->cost_ns_per_step).text, lac_format_ns(analysis->step_mean_ns).text,
-        lac_format_pct(finding->cost_pct).text);
+    finding->title = lac_texts_add(&analysis->texts,
+                                   "The optimizer updates parameters one by one: the GPU waits %s "
+                                   "of every %s step for it (%s)",
+                                   lac_format_ns(finding->cost_ns_per_step).text,
+                                   lac_format_ns(analysis->step_mean_ns).text,
+                                   lac_format_pct(finding->cost_pct).text);
     finding->why = lac_texts_add(
         &analysis->texts,
-        "%s%s launches %s kernels a step, %s of them one by one; the host is in it for %s.",
+        "%s%s launches %s kernels per step, %s of them one by one, and takes %s on the host.",
         optimizer_class, optimizer_class[0] == '\0' ? "It" : "",
         lac_format_rate((double)optimizer->count / steps).text,
         lac_format_pct(lac_pct((int64_t)(optimizer->count - optimizer->grouped_count),
@@ -138,11 +137,11 @@ static void explain(const struct lac_facts *facts, struct lac_finding *finding,
     finding->brief = "foreach or fused optimizer";
     finding->change = change_of(facts, optimizer_class);
     finding->expect = lac_finding_expect(facts, finding);
-    finding->costs = "foreach needs memory for one more copy of what it updates at a time; fused "
-                     "needs none. The numbers stay the same but for rounding.";
+    finding->costs = "foreach needs memory for one more copy of what it updates; fused needs none. "
+                     "Results change only by rounding.";
     finding->wrong_if = "the optimizer already groups its parameters, and other code runs in its "
                         "range.";
-    finding->check = lac_texts_add(&analysis->texts, "record ten steps and analyze them: %s a step",
+    finding->check = lac_texts_add(&analysis->texts, "record ten steps; expect %s per step",
                                    lac_format_ns(finding->step_mid_ns).text);
     if (optimizer->longest_range != LAC_NONE) {
         lac_evidence_slice(facts, finding, optimizer->longest_range,

@@ -72,26 +72,24 @@ bool lac_find_small_grid(const struct lac_facts *facts, struct lac_finding *find
     lac_finding_open_fact(finding);
     lac_finding_cost(facts, finding, cost_ns);
     finding->title = lac_texts_add(
-        &analysis->texts, "Kernels too small for the GPU run for %s of every %s step (%s)",
+        &analysis->texts, "Kernels with fewer blocks than SMs take %s of every %s step (%s)",
         lac_format_ns(lac_round(small.ns / work->steps)).text,
         lac_format_ns(analysis->step_mean_ns).text,
         lac_format_pct(lac_pct_of_step(facts, small.ns / work->steps)).text);
-    finding->why = lac_texts_add(
-        &analysis->texts,
-        "%s kernels a step have fewer blocks than the GPU has multiprocessors (%d): %s of the "
-        "GPU's computing time is left unused by them.%s",
-        lac_format_rate((double)small.count / work->steps).text, device->sm_count,
-        lac_format_pct(100.0 * small.wasted_ns / small.all_ns).text,
-        lac_gpu_counters_text(facts, &counters));
-    finding->change = "more work in one launch: batch the small products (torch.bmm), merge "
-                      "branches that are computed one after the other, or run several models on "
-                      "one GPU";
-    finding->costs = "A larger batch would fill the GPU, too, but it changes the training: "
-                     "learning rate and accuracy have to be looked at again.";
-    finding->wrong_if = "these kernels read so much memory that more blocks would not be faster.";
+    finding->why =
+        lac_texts_add(&analysis->texts,
+                      "%s kernels per step have fewer blocks than the GPU's %d SMs and waste %s of "
+                      "its compute time.%s",
+                      lac_format_rate((double)small.count / work->steps).text, device->sm_count,
+                      lac_format_pct(100.0 * small.wasted_ns / small.all_ns).text,
+                      lac_gpu_counters_text(facts, &counters));
+    finding->change = "Do more work per launch: batch small GEMMs (torch.bmm), merge branches that "
+                      "run one after the other, or run several models on one GPU";
+    finding->costs = "A larger batch would also fill the GPU but changes training: recheck "
+                     "learning rate and accuracy.";
+    finding->wrong_if = "these kernels are memory-bound: more blocks would not be faster.";
     lac_evidence_slice(facts, finding, small.top,
-                       lac_texts_add(&analysis->texts,
-                                     "%s: %llu of %d multiprocessors have a block",
+                       lac_texts_add(&analysis->texts, "%s: %llu of %d SMs have a block",
                                      lac_step_operation_kernel_name(facts, small.top),
                                      (unsigned long long)small.top_blocks, device->sm_count));
     return true;

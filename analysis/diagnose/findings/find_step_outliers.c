@@ -105,13 +105,13 @@ bool lac_find_step_outliers(const struct lac_facts *facts, struct lac_finding *f
     enum lac_cause cause = cause_inside(facts, longest);
     finding->why = lac_texts_add(
         &analysis->texts,
-        "Without waiting for data they take %s on average, the others %s. They launch as much work "
-        "as the others, so it is not validation or a checkpoint%s%s.",
+        "Without data waiting they take %s on average, the others %s. They launch the same work, "
+        "so they are not validation or checkpoints%s%s.",
         lac_format_ns(lac_round(outliers.usual_ns + outliers.excess_ns / outliers.count)).text,
         lac_format_ns(lac_round(outliers.usual_ns)).text,
-        cause == LAC_CAUSE_UNATTRIBUTED ? "; the GPU was not idle longer in them"
-                                        : "; in the longest the GPU was idle for ",
-        cause == LAC_CAUSE_UNATTRIBUTED ? "" : lac_cause_name(cause));
+        cause == LAC_CAUSE_UNATTRIBUTED ? "; the GPU is not idle longer in them"
+                                        : "; in the longest, the GPU waits ",
+        cause == LAC_CAUSE_UNATTRIBUTED ? "" : lac_waits_for(cause));
     if (longest->slice != LAC_NONE) {
         lac_evidence_slice(facts, finding, longest->slice, "the longest of them");
     } else if (finding->evidence_count < LAC_EVIDENCE_MAX) {

@@ -95,16 +95,16 @@ static const char *change_for(const struct culprit *culprit)
     if (is_item) {
         return "total += loss.detach()          # stays on the GPU\n"
                "if step % 50 == 0:\n"
-               "    print(total.item() / 50)    # one wait in 50 steps";
+               "    print(total.item() / 50)    # one synchronization in 50 steps";
     }
     if (is_sized) {
-        return "x = torch.where(mask, x, zero)  # instead of x[mask]: the size stays known, so "
-               "nobody waits for it";
+        return "x = torch.where(mask, x, zero)  # instead of x[mask]: the size is known without a "
+               "synchronization";
     }
     if (strstr(culprit->call, "Memcpy")) {
-        return "value = value.to('cpu', non_blocking=True)  # read it a step later";
+        return "value = value.to('cpu', non_blocking=True)  # read it one step later";
     }
-    return "# take the wait out of the loop, or make it once in 50 steps:\n"
+    return "# move the synchronization out of the loop, or do it every 50 steps:\n"
            "if step % 50 == 0:\n"
            "    torch.cuda.synchronize()";
 }
@@ -113,14 +113,14 @@ static void propose(const struct lac_facts *facts, struct lac_finding *finding,
                     const struct culprit *worst)
 {
     struct lac_analysis *analysis = facts->analysis;
-    finding->brief = "synchronise less often";
+    finding->brief = "synchronize less often";
     finding->change = change_for(worst);
-    finding->expect = lac_texts_add(&analysis->texts, "%s; the host's own work is the next limit.",
+    finding->expect = lac_texts_add(&analysis->texts, "%s. The host's own work is the next limit.",
                                     lac_finding_expect(facts, finding));
-    finding->costs = "The value is known later. Keep a wait that guards something: timing code, "
-                     "early stopping, a gradient scaler that checks for overflow.";
-    finding->wrong_if = "another call then waits in its place: the step stays as long.";
-    finding->check = lac_texts_add(&analysis->texts, "record ten steps and analyze them: %s a step",
+    finding->costs = "The value is known later. Keep synchronizations that are needed for "
+                     "correctness: timing, early stopping, overflow checks of a gradient scaler.";
+    finding->wrong_if = "another call then synchronizes instead, and the step takes as long.";
+    finding->check = lac_texts_add(&analysis->texts, "record ten steps; expect %s per step",
                                    lac_format_ns(finding->step_mid_ns).text);
 }
 
@@ -181,15 +181,13 @@ static bool find_behind(const struct lac_facts *facts, struct lac_finding *findi
     finding->severity = lac_severity_of_gain(finding->gain_mid_pct);
     finding->title = lac_texts_add(
         &analysis->texts,
-        "The host waits for the GPU before it prepares more work, and then the GPU waits for it: "
-        "%s of every %s step (%s)",
+        "The host and the GPU wait for each other: the GPU idles %s of every %s step (%s)",
         lac_format_ns(lac_round(gain_ns)).text, lac_format_ns(analysis->step_mean_ns).text,
         lac_format_pct(finding->cost_pct).text);
     finding->why = lac_texts_add(
         &analysis->texts,
-        "%.60s%s%.60s, %s times a step, waits %s for what was launched before it. Without it the "
-        "host would load, allocate and launch the next step meanwhile; now it does so while the "
-        "GPU is idle.",
+        "%.60s%s%.60s, %s times per step, waits %s for the GPU. Without it, the host would load, "
+        "allocate and launch the next step in that time; now the GPU is idle for it.",
         worst.call, worst.around[0] != '\0' ? " in " : "", worst.around,
         lac_format_rate((double)worst.count / steps).text,
         lac_format_ns(lac_round((double)worst.exposed_ns / steps)).text);
@@ -199,7 +197,7 @@ static bool find_behind(const struct lac_facts *facts, struct lac_finding *findi
     finding->step_high_ns = analysis->step_mean_ns;
     finding->gain_low_pct = 0.0;
     finding->expect = lac_texts_add(
-        &analysis->texts, "%s; nothing, where the host needs the value at once (a size, a choice).",
+        &analysis->texts, "%s. No gain where the host needs the value at once (a size, a branch).",
         lac_finding_expect(facts, finding));
     add_waiter_evidence(facts, finding);
     return true;
@@ -223,14 +221,13 @@ static bool find_after(const struct lac_facts *facts, struct lac_finding *findin
     }
     finding->title = lac_texts_add(
         &analysis->texts,
-        "After synchronisations the GPU has nothing to do for %s of every %s step (%s)",
+        "The GPU idles %s of every %s step after host-device synchronization (%s)",
         lac_format_ns(lac_round(cost_ns)).text, lac_format_ns(analysis->step_mean_ns).text,
         lac_format_pct(finding->cost_pct).text);
     finding->why = lac_texts_add(
         &analysis->texts,
-        "The most costly is %.60s%s%.60s, %s times a step: each time the queue is empty when it "
-        "returns, and the GPU idles %s until the host has launched again. How long the call itself "
-        "waits costs nothing.",
+        "The most costly is %.60s%s%.60s, %s times per step: the queue is empty when it returns, "
+        "and the GPU idles %s until the next launch. The wait inside the call costs nothing.",
         worst.call, worst.around[0] != '\0' ? " in " : "", worst.around,
         lac_format_rate(per_step).text,
         lac_format_ns(worst.exposed_ns / (int64_t)(worst.count ? worst.count : 1)).text);

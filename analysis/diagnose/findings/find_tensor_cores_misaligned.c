@@ -152,41 +152,41 @@ static bool find_misaligned(const struct lac_facts *facts, struct lac_finding *f
     struct multiples multiples = multiples_of(name);
     const char *dimension = dimension_text(facts, top, &multiples, major);
     finding->title = lac_texts_add(
-        &analysis->texts, "Products of odd lengths take %s of every %s step (%s)",
+        &analysis->texts, "GEMMs with misaligned dimensions take %s of every %s step (%s)",
         lac_format_ns(lac_round(cost_ns)).text, lac_format_ns(analysis->step_mean_ns).text,
         lac_format_pct(finding->cost_pct).text);
     finding->why = lac_texts_add(
         &analysis->texts,
-        "They run on tensor cores, but on kernels that take %lld element%s at a time (%s): for %s "
-        "a length has to be a multiple of %lld. %s%s%s",
+        "They use tensor-core kernels that load %lld element%s at a time (%s); %s needs dimensions "
+        "that are multiples of %lld. %s%s%s",
         (long long)lac_kernel_alignment(name), lac_kernel_alignment(name) == 1 ? "" : "s",
         lac_step_operation_kernel_name(facts, top->slice), multiples.type,
         (long long)multiples.always,
-        dimension[0] != '\0' ? "In " : "Which one is not, is not recorded (record shapes).",
+        dimension[0] != '\0' ? "In " : "Record shapes to see which dimension is misaligned.",
         dimension[0] != '\0' ? lac_step_operation_name(facts, top) : "",
         dimension[0] != '\0' ? "." : "");
     finding->brief = "pad to a multiple";
     finding->change =
         dimension[0] != '\0'
             ? lac_texts_add(&analysis->texts,
-                            "# %s\n# (rows or columns of zeros that nothing reads; "
-                            "of a vocabulary: more entries)",
+                            "# %s\n"
+                            "# (zero rows or columns; for a vocabulary: unused entries)",
                             dimension)
             : lac_texts_add(&analysis->texts,
-                            "# M, N, K, batch and channels as multiples of %lld (%lld is best from "
-                            "Ampere on):\nsize = (size + %lld) // %lld * %lld",
+                            "# M, N, K, batch and channels: multiples of %lld (%lld is best from "
+                            "Ampere on):\n"
+                            "size = (size + %lld) // %lld * %lld",
                             (long long)multiples.always, (long long)multiples.best,
                             (long long)multiples.always - 1, (long long)multiples.always,
                             (long long)multiples.always);
-    finding->expect =
-        lac_texts_add(&analysis->texts, "%s, if these kernels get 1.1 to 2.5 times faster.",
-                      lac_finding_expect(facts, finding));
-    finding->costs = "Some memory and work on padding; the result stays the same where nothing "
-                     "reads it.";
-    finding->wrong_if = "the operands start at odd addresses (views with an offset): then copy "
-                        "them once.";
-    finding->check = "record again: the kernels' names say align8, or none of it";
-    lac_evidence_slice(facts, finding, top->slice, "the longest of these products");
+    finding->expect = lac_texts_add(&analysis->texts,
+                                    "%s. Assumes that these kernels get 1.1 to 2.5 times faster.",
+                                    lac_finding_expect(facts, finding));
+    finding->costs =
+        "Some memory and compute for padding; results are unchanged where nothing reads it.";
+    finding->wrong_if = "the operands are misaligned views (with an offset): then copy them once.";
+    finding->check = "record again: the kernel names say align8, or no alignment";
+    lac_evidence_slice(facts, finding, top->slice, "the longest of these GEMMs");
     return true;
 }
 
@@ -203,19 +203,18 @@ static bool find_older(const struct lac_facts *facts, struct lac_finding *findin
     lac_finding_cost(facts, finding, cost_ns);
     finding->confidence = 0.5;
     finding->title = lac_texts_add(
-        &analysis->texts, "Kernels made for an older GPU do %s of every %s step (%s)",
+        &analysis->texts, "Kernels for an older GPU generation take %s of every %s step (%s)",
         lac_format_ns(lac_round(cost_ns)).text, lac_format_ns(analysis->step_mean_ns).text,
         lac_format_pct(finding->cost_pct).text);
-    finding->why = lac_texts_add(
-        &analysis->texts,
-        "The library chose them (%s) although this GPU has newer ones: an older library, an odd "
-        "shape, or a type that the newer ones do not take.",
-        lac_step_operation_kernel_name(facts, top->slice));
-    finding->change = "pip install --upgrade torch   # a build for the newest CUDA that the driver "
-                      "takes, with its cuBLAS and cuDNN";
+    finding->why = lac_texts_add(&analysis->texts,
+                                 "The library chose them (%s) although newer ones exist for this "
+                                 "GPU: an old library, an unusual shape, or an unsupported type.",
+                                 lac_step_operation_kernel_name(facts, top->slice));
+    finding->change =
+        "pip install --upgrade torch   # for the newest CUDA that the driver supports";
     finding->costs = "A new version of the framework: compare the loss curve.";
     finding->wrong_if = "the newest library chooses the same kernels for these shapes.";
-    finding->check = "record again with the newer library: names of this GPU's own generation";
+    finding->check = "record again with the newer library: kernel names show this GPU's generation";
     lac_evidence_slice(facts, finding, top->slice, "the longest of these kernels");
     return true;
 }

@@ -51,9 +51,8 @@ static void propose(const struct lac_facts *facts, struct lac_finding *finding, 
                           "    loss = criterion(model(images), labels)\n"
                           "scaler.scale(loss).backward(); scaler.step(optimizer); scaler.update()";
         finding->costs =
-            "Half precision changes the numbers: compare the loss curve. This GPU's tensor "
-            "cores take float16 only (neither TF32 nor bfloat16). Weights and optimizer "
-            "state stay in float32.";
+            "Half precision changes results: compare the loss curve. This GPU's tensor cores "
+            "support float16, not TF32 or bfloat16. Weights and optimizer state stay in float32.";
         return;
     }
     if (conv_share(facts->analysis) < MOSTLY_CONV_MIN) {
@@ -61,15 +60,14 @@ static void propose(const struct lac_facts *facts, struct lac_finding *finding, 
         finding->change =
             "torch.set_float32_matmul_precision('high')   # before PyTorch 2.9\n"
             "torch.backends.cuda.matmul.fp32_precision = 'tf32'   # from 2.9 on; use one";
-        finding->costs = "Products keep 10 bits of mantissa instead of 23: compare the loss curve.";
+        finding->costs = "GEMMs use 10 bits of mantissa instead of 23: compare the loss curve.";
         return;
     }
     finding->brief = "autocast bfloat16";
     finding->change = "with torch.autocast('cuda', dtype=torch.bfloat16):\n"
                       "    loss = criterion(model(images), labels)";
-    finding->costs =
-        "bfloat16 changes the numbers: compare the loss curve. Weights and optimizer state "
-        "stay in float32.";
+    finding->costs = "bfloat16 changes results: compare the loss curve. Weights and optimizer "
+                     "state stay in float32.";
 }
 
 /** The three kernels that take most of it. */
@@ -88,7 +86,7 @@ static void add_evidence(const struct lac_facts *facts, struct lac_finding *find
                               lac_strings_length(&facts->model->strings, kernel_facts->name), name,
                               sizeof name);
         const char *text =
-            lac_texts_add(&facts->analysis->texts, "%s: %s, %s in all, not on tensor cores", name,
+            lac_texts_add(&facts->analysis->texts, "%s: %s, %s in total, not on tensor cores", name,
                           lac_format_count((int64_t)kernel_facts->count, "time").text,
                           lac_format_ns(kernel_facts->total_ns).text);
         lac_evidence_slice(facts, finding, kernel_facts->longest_slice, text);
@@ -116,7 +114,8 @@ static const char *counters_text(const struct lac_facts *facts, struct lac_findi
     }
     finding->confidence = 0.3;
     return lac_texts_add(&facts->analysis->texts,
-                         "%s Tensor cores do work, though no kernel's name says so.", text);
+                         "%s The counters show tensor-core activity, although no kernel name does.",
+                         text);
 }
 
 bool lac_find_tensor_cores_unused(const struct lac_facts *facts, struct lac_finding *finding)
@@ -141,29 +140,30 @@ bool lac_find_tensor_cores_unused(const struct lac_facts *facts, struct lac_find
     finding->severity = lac_severity_of_gain(finding->gain_mid_pct);
     finding->confidence = 0.6;
     finding->title = lac_texts_add(
-        &analysis->texts, "%s of every %s step is matrix work that is not on tensor cores (%s)",
+        &analysis->texts, "Matrix work off the tensor cores takes %s of every %s step (%s)",
         lac_format_ns(lac_round(unused_ns)).text, lac_format_ns(analysis->step_mean_ns).text,
         lac_format_pct(finding->cost_pct).text);
-    finding->why = lac_texts_add(
-        &analysis->texts,
-        "Tensor cores do %.0f %% of the time that products, convolutions and attention take; %s of "
-        "the "
-        "rest cannot be told from the kernels' names.%s",
-        analysis->tensor_used_pct,
-        lac_format_pct(lac_pct(analysis->tensor_unknown_ns, analysis->tensor_eligible_ns)).text,
-        counters_text(facts, finding));
+    const char *unknown = analysis->tensor_unknown_ns == 0
+                              ? "all kernels were recognized"
+                              : lac_texts_add(&analysis->texts, "%s is in kernels of unknown type",
+                                              lac_format_pct(lac_pct(analysis->tensor_unknown_ns,
+                                                                     analysis->tensor_eligible_ns))
+                                                  .text);
+    finding->why =
+        lac_texts_add(&analysis->texts,
+                      "Tensor cores run %.0f %% of the GEMM, convolution and attention time; %s.%s",
+                      analysis->tensor_used_pct, unknown, counters_text(facts, finding));
     if (finding->gain_mid_pct < GAIN_MIN_PCT) {
-        finding->expect = "0-1 % of the step: something else is the limit now.";
+        finding->expect = "0-1 % of the step: another limit comes first.";
         finding->severity = LAC_SEVERITY_INFO;
     } else {
         propose(facts, finding, nvidia_generation(facts));
-        finding->expect =
-            lac_texts_add(&analysis->texts,
-                          "%s, if these kernels get 1.5 to 6 times faster; memory bandwidth "
-                          "may cap it.",
-                          lac_finding_expect(facts, finding));
-        finding->wrong_if = "these kernels move as many bytes as the GPU's memory delivers.";
-        finding->check = "record again: the kernels' names show tensor cores";
+        finding->expect = lac_texts_add(&analysis->texts,
+                                        "%s. Assumes that these kernels get 1.5 to 6 times faster; "
+                                        "memory bandwidth may limit it.",
+                                        lac_finding_expect(facts, finding));
+        finding->wrong_if = "these kernels already reach the memory bandwidth.";
+        finding->check = "record again: the kernel names show tensor cores";
     }
     add_evidence(facts, finding);
     return true;

@@ -158,16 +158,15 @@ static const char *length_text(const struct lac_facts *facts, const struct atten
     struct lac_product product;
     if (op->op == LAC_NONE || !lac_op_shapes(facts->model, op->op, inputs) ||
         !lac_op_product(lac_step_operation_name(facts, op), inputs, &product)) {
-        return " The products run on kernels for lengths that are no multiple of 8: pad the "
-               "sequence.";
+        return " The GEMMs use kernels for lengths that are not a multiple of 8: pad the sequence.";
     }
     for (int i = 0; i < 3; i++) {
         int64_t size = product.sizes[i];
         if (size > MULTIPLE && size % MULTIPLE != 0) {
             int64_t padded = (size / MULTIPLE + 1) * MULTIPLE;
             return lac_texts_add(&facts->analysis->texts,
-                                 " The length %lld is no multiple of 8, so the products run on "
-                                 "slower kernels, too: pad it to %lld.",
+                                 " The length %lld is not a multiple of 8, so the GEMMs use slower "
+                                 "kernels: pad it to %lld.",
                                  (long long)size, (long long)padded);
         }
     }
@@ -216,17 +215,15 @@ static void propose(const struct lac_facts *facts, struct lac_finding *finding)
             "# instead of softmax(q @ k.transpose(-2, -1) * scale + mask) @ v; in Transformers:\n"
             "# AutoModel.from_pretrained(..., attn_implementation=\"sdpa\")";
     }
-    finding->expect = lac_texts_add(
-        &analysis->texts,
-        "%s, if a fused kernel saves 50-95 %% of what stands between the products and up to 40 %% "
-        "of the products.",
-        lac_finding_expect(facts, finding));
-    finding->costs = "Needs PyTorch 2.0 and half precision for the fastest kernels; the scores "
-                     "themselves can no longer be looked at. Rounding differs: compare the loss.";
-    finding->wrong_if = "the code needs the scores themselves, or the softmax between the products "
-                        "is no attention.";
-    finding->check = "record again: the softmax kernels are gone, flash or efficient attention "
-                     "kernels are there";
+    finding->expect = lac_texts_add(&analysis->texts,
+                                    "%s. Assumes that a fused kernel saves 50-95 %% of the work "
+                                    "between the GEMMs and up to 40 %% of the GEMMs.",
+                                    lac_finding_expect(facts, finding));
+    finding->costs = "Needs PyTorch 2.0, and half precision for the fastest kernels. The scores "
+                     "are no longer accessible. Rounding differs: compare the loss.";
+    finding->wrong_if = "the code needs the scores, or the softmax is not part of attention.";
+    finding->check =
+        "record again: flash or efficient attention kernels replace the softmax kernels";
 }
 
 const char *lac_unfused_attention_text(const struct lac_facts *facts)
@@ -241,10 +238,10 @@ const char *lac_unfused_attention_text(const struct lac_facts *facts)
     if (attention.count == 0 || !(pct >= FACT_MIN_PCT)) {
         return "";
     }
-    return lac_texts_add(&facts->analysis->texts,
-                         "Attention in separate kernels (a softmax between two products) takes %s "
-                         "of the computing time.%s",
-                         lac_format_pct(fmin(pct, 100.0)).text, length_text(facts, &attention));
+    return lac_texts_add(
+        &facts->analysis->texts,
+        "Unfused attention (a softmax between two GEMMs) takes %s of the kernel time.%s",
+        lac_format_pct(fmin(pct, 100.0)).text, length_text(facts, &attention));
 }
 
 bool lac_find_unfused_attention(const struct lac_facts *facts, struct lac_finding *finding)
@@ -266,24 +263,22 @@ bool lac_find_unfused_attention(const struct lac_facts *facts, struct lac_findin
     }
     double between_pct = 100.0 * attention.other_ns / (attention.product_ns + attention.other_ns);
     finding->title = lac_texts_add(
-        &analysis->texts, "Attention in separate kernels takes %s of every %s step (%s)",
+        &analysis->texts, "Unfused attention takes %s of every %s step (%s)",
         lac_format_ns(lac_round(cost_ns)).text, lac_format_ns(analysis->step_mean_ns).text,
         lac_format_pct(finding->cost_pct).text);
     finding->why = lac_texts_add(
         &analysis->texts,
-        "A softmax stands between two products %s times a step; %s of that time goes to it and to "
-        "other work on the scores, which pass through memory each time.%s%s",
+        "A softmax runs between two GEMMs %s times per step; %s of that time goes to it and other "
+        "work on the scores, which pass through memory each time.%s%s",
         lac_format_rate((double)attention.count / steps).text, lac_format_pct(between_pct).text,
-        is_fallback(facts)
-            ? " scaled_dot_product_attention was called, but fell back to separate kernels."
-            : "",
+        is_fallback(facts) ? " scaled_dot_product_attention fell back to unfused kernels." : "",
         length_text(facts, &attention));
     propose(facts, finding);
     if (attention.longest != LAC_NONE) {
         lac_evidence_slice(facts, finding, attention.longest,
-                           "the longest softmax between two products");
+                           "the longest softmax between two GEMMs");
     }
     lac_evidence_slice(facts, finding, facts->step_operations->ops[attention.example].slice,
-                       "a product behind it");
+                       "the GEMM after it");
     return true;
 }

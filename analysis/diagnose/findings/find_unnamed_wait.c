@@ -110,19 +110,18 @@ bool lac_find_unnamed_wait(const struct lac_facts *facts, struct lac_finding *fi
         lac_format_pct(finding->cost_pct).text);
     finding->why = lac_texts_add(
         &analysis->texts,
-        "In %u of %s the GPU has nothing to do until a batch is copied to it, and nothing of the "
-        "training process is recorded meanwhile. Loading is not named in this trace, so it may be "
-        "other Python code.",
+        "In %u of %s the GPU is idle until a batch is copied to it, with no recorded host "
+        "activity. Loading is not marked in this trace: it may be other Python code.",
         (unsigned)unnamed.step_count, lac_format_count(analysis->step_kept_count, "step").text);
     finding->brief = "record the loader";
     finding->change_kind = LAC_CHANGE_COMMAND;
-    finding->change = "lacuna run -- python train.py   # names every wait for a batch, and the "
-                      "workers beside it";
-    finding->costs = "A recording of some minutes; the change itself depends on what it shows.";
+    finding->change =
+        "lacuna run -- python train.py   # records every wait for a batch, and the workers";
+    finding->costs = "A recording of a few minutes. The fix depends on what it shows.";
     finding->wrong_if = "the training loop does other work between steps.";
-    finding->check = "the wait is as long with the same batch again and again: then it is not data";
+    finding->check = "reuse one cached batch: if the wait persists, it is not data loading";
     lac_evidence_gap(facts, finding, unnamed.longest,
-                     lac_texts_add(&analysis->texts, "idle %s, then a batch is copied",
+                     lac_texts_add(&analysis->texts, "%s idle, then a batch is copied",
                                    lac_format_ns(unnamed.longest_ns).text));
     return true;
 }

@@ -122,7 +122,7 @@ static void list_waits(const struct lac_facts *facts, const struct state *state,
     const struct lac_finding *sync = estimated(analysis, LAC_FINDING_SYNC_STALL);
     const struct lac_finding *allocator = estimated(analysis, LAC_FINDING_ALLOCATOR_THRASH);
     if ((sync || is_played) && state->what_if.no_sync != 1) {
-        struct candidate *next = add(list, state, "synchronise less often");
+        struct candidate *next = add(list, state, "synchronize less often");
         next->state.what_if.no_sync = 1;
         next->gain_min = sync ? next->gain_min : PLAN_WITHOUT_FINDING_MIN;
     }
@@ -142,7 +142,7 @@ static void list_waits(const struct lac_facts *facts, const struct state *state,
         add(list, state, launch->brief)->state.what_if.no_launch = 1;
     }
     if (estimated(analysis, LAC_FINDING_EXPOSED_COMMUNICATION) && !state->hides_comm) {
-        add(list, state, "hide the communication")->state.hides_comm = true;
+        add(list, state, "overlap communication")->state.hides_comm = true;
     }
 }
 

@@ -251,7 +251,7 @@ const char *lac_fetch_breakdown_text(const struct lac_facts *facts)
         }
         text = lac_texts_add(&analysis->texts, "%s%s%.40s %.0f %%", text,
                              said == 0 ? " Of a batch: " : ", ",
-                             is_item ? "other work of an item" : part->name, pct);
+                             is_item ? "other work per item" : part->name, pct);
         said++;
     }
     return said > 0 ? lac_texts_add(&analysis->texts, "%s.", text) : text;

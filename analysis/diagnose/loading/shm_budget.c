@@ -47,8 +47,7 @@ const char *lac_shm_budget_text(const struct lac_facts *facts, int32_t workers)
     }
     double bytes = room_of(loading, workers);
     return lac_texts_add(&facts->analysis->texts,
-                         " %s x %lld batches x %s of shared memory: %s of the %s that are free in "
-                         "/dev/shm.",
+                         " %s x %lld batches x %s of shared memory: %s of the %s free in /dev/shm.",
                          lac_format_count(workers, "worker").text, (long long)loading->prefetch,
                          lac_format_bytes(loading->batch_bytes).text,
                          lac_format_bytes(lac_round(fmin(bytes, 9e18))).text,

@@ -96,7 +96,7 @@ static const char *say_missing(struct lac_run *run, const struct lac_rank_table 
     int32_t world = 0;
     for (uint32_t r = 0; r < run->rank_count; r++) {
         if (is_left_out[r]) {
-            doubled = lac_texts_add(&run->texts, " Rank %d is there twice: its first trace counts.",
+            doubled = lac_texts_add(&run->texts, " Rank %d appears twice: its first trace counts.",
                                     (int)tables[r]->rank);
             continue;
         }
@@ -105,21 +105,18 @@ static const char *say_missing(struct lac_run *run, const struct lac_rank_table 
         if (!run->ranks[r].is_matched && run->collective_count > 0) {
             alone++;
             unlike = lac_texts_add(&run->texts,
-                                   " Whether rank %d is waited for cannot be told: its collectives "
-                                   "fit to no other rank's.",
+                                   " Rank %d is not judged: its collectives match no other rank's.",
                                    (int)run->ranks[r].rank);
         }
     }
     if (alone > 1) {
         unlike = lac_texts_add(&run->texts,
-                               " Whether %u of the ranks are waited for cannot be told: their "
-                               "collectives fit to no other rank's.",
+                               " %u ranks are not judged: their collectives match no other rank's.",
                                (unsigned)alone);
     }
     if ((int64_t)here < world) {
         missing = lac_texts_add(&run->texts,
-                                " %u of %d ranks are here: one that is missing may be the late "
-                                "one.",
+                                " %u of %d ranks are present: a missing one may be the late one.",
                                 (unsigned)here, (int)world);
     }
     const char *all = lac_texts_add(&run->texts, "%s%s%s", doubled, missing, unlike);

@@ -16,16 +16,16 @@
 
 static const char *const reasons[LAC_RANK_PART_COUNT] = {
     [LAC_CAUSE_DATA_WAIT] = "it waits longer for data",
-    [LAC_CAUSE_SYNC] = "its host works longer after synchronisations",
+    [LAC_CAUSE_SYNC] = "its host works longer after synchronization",
     [LAC_CAUSE_LAUNCH] = "its host launches more slowly",
     [LAC_CAUSE_COPY_WAIT] = "it waits longer for copies",
-    [LAC_CAUSE_ALLOCATOR] = "it allocates memory for longer",
-    [LAC_CAUSE_MODULE_LOAD] = "it loads or compiles code for longer",
-    [LAC_CAUSE_COMM] = "its host is longer in communication calls",
+    [LAC_CAUSE_ALLOCATOR] = "it spends longer allocating memory",
+    [LAC_CAUSE_MODULE_LOAD] = "it spends longer loading or compiling code",
+    [LAC_CAUSE_COMM] = "its host spends longer in communication calls",
     [LAC_CAUSE_DEPENDENCY] = "its streams wait longer for each other",
     [LAC_CAUSE_HOST] = "its host works longer between launches",
-    [LAC_CAUSE_PROFILER] = "the recorder holds it up longer",
-    [LAC_CAUSE_UNATTRIBUTED] = "it idles longer, for reasons that the traces do not show",
+    [LAC_CAUSE_PROFILER] = "the profiler stalls it longer",
+    [LAC_CAUSE_UNATTRIBUTED] = "it idles longer, for a reason not in the traces",
     [LAC_RANK_WORK] = "its GPU works longer",
 };
 
@@ -281,13 +281,13 @@ static const char *about_work(struct lateness *l)
     }
     if (isfinite(ratio) && ratio > SLOWER_KERNELS_MIN && spread < ALIKE_SPREAD_MAX) {
         return lac_texts_add(&run->texts,
-                             " Its kernels are the same, and all take about %.2f times as long: a "
-                             "lower clock (temperature, power limit) or another job on that GPU.",
+                             " The same kernels all take about %.2f times as long: a lower clock "
+                             "(temperature, power limit) or another job on that GPU.",
                              ratio);
     }
     if (isfinite(ratio) && ratio > SLOWER_KERNELS_MIN) {
-        return " Its kernels are as many as on the other ranks, and some take longer: larger "
-               "inputs (longer sequences, an uneven shard).";
+        return " It runs as many kernels as the others, but some take longer: larger inputs "
+               "(longer sequences, an uneven shard).";
     }
     return "";
 }
@@ -319,9 +319,8 @@ static const char *say_before(struct lateness *l)
     }
     return lac_texts_add(
         &l->run->texts,
-        " %s of that are there at the first collective of the recording: each rank needs about as "
-        "long up to it (%s here), rank %d only began later. What held it up lies before the "
-        "recording, and cannot be told from these traces.",
+        " %s of that is there at the first recorded collective. All ranks need about as long to "
+        "reach it (%s here), so rank %d only started later. The cause lies before the recording.",
         lac_format_ns(l->before_ns).text, lac_format_ns(l->lead_ns).text,
         (int)l->run->ranks[l->run->late].rank);
 }
@@ -339,7 +338,7 @@ static const char *say_second(struct lateness *l)
     }
     return lac_texts_add(&l->run->texts, " Next is rank %d with %s%s.",
                          (int)l->run->ranks[second].rank, a_step(l, l->caused_ns[second]).text,
-                         steps_of(l->tables[l->run->late]) > 1.0 ? " a step" : "");
+                         steps_of(l->tables[l->run->late]) > 1.0 ? " per step" : "");
 }
 
 static void write_reason(struct lateness *l, const char *split)
@@ -347,7 +346,7 @@ static void write_reason(struct lateness *l, const char *split)
     struct lac_run *run = l->run;
     struct lac_finding *finding = &run->finding;
     int rank = (int)run->ranks[run->late].rank;
-    const char *per = steps_of(l->tables[run->late]) > 1.0 ? " a step" : "";
+    const char *per = steps_of(l->tables[run->late]) > 1.0 ? " per step" : "";
     int64_t excess_ns = 0;
     int64_t covered_ns = 0;
     int reason = find_reason(l, &excess_ns, &covered_ns);
@@ -356,15 +355,15 @@ static void write_reason(struct lateness *l, const char *split)
     bool can_tell = is_recorded && reason >= 0 && reason != LAC_CAUSE_UNATTRIBUTED &&
                     (double)covered_ns >= REASON_COVERS_MIN * (double)rest_ns &&
                     (double)excess_ns >= REASON_SHARE_MIN * (double)rest_ns;
-    finding->brief = "look at that rank";
+    finding->brief = "inspect that rank";
     finding->confidence = can_tell ? 0.7 : 0.4;
     const char *before = say_before(l);
     const char *second = say_second(l);
     if (can_tell) {
-        finding->why =
-            lac_texts_add(&run->texts, "%s Between them %s than the median rank, by %s%s.%s%s%s",
-                          split, reasons[reason], a_step(l, excess_ns).text, per,
-                          reason == LAC_RANK_WORK ? about_work(l) : "", before, second);
+        finding->why = lac_texts_add(
+            &run->texts, "%s Between collectives %s than the median rank, by %s%s.%s%s%s", split,
+            reasons[reason], a_step(l, excess_ns).text, per,
+            reason == LAC_RANK_WORK ? about_work(l) : "", before, second);
         finding->change_kind = LAC_CHANGE_COMMAND;
         finding->change = lac_texts_add(
             &run->texts, "lacuna analyze TRACE_OF_RANK_%d   # on its own: %s; not the network",
@@ -372,21 +371,19 @@ static void write_reason(struct lateness *l, const char *split)
         return;
     }
     const char *shown =
-        !is_recorded
-            ? ""
-            : lac_texts_add(&run->texts,
-                            " Why it is late these traces cannot tell: what its GPU does "
-                            "longer than %s's comes to %s of %s.",
-                            usual_rank(l), a_step(l, covered_ns).text, a_step(l, rest_ns).text);
+        !is_recorded ? ""
+                     : lac_texts_add(
+                           &run->texts,
+                           " The traces do not show why: extra GPU time over %s explains %s of %s.",
+                           usual_rank(l), a_step(l, covered_ns).text, a_step(l, rest_ns).text);
     finding->why = lac_texts_add(&run->texts, "%s%s%s%s", split, before, shown, second);
-    finding->change = lac_texts_add(
-        &run->texts,
-        is_recorded
-            ? "Record rank %d with its data loading (lacuna run), and look at its node: clocks, "
-              "temperature, other jobs."
-            : "Record ten steps or more on all ranks: a rank that is late in every step shows it "
-              "then, one whose recording began late (rank %d) does not.",
-        rank);
+    finding->change =
+        lac_texts_add(&run->texts,
+                      is_recorded ? "Record rank %d with its data loading (lacuna run), and check "
+                                    "its node: clocks, temperature, other jobs."
+                                  : "Record ten or more steps on all ranks. If only the recording "
+                                    "of rank %d began late, it is no longer last.",
+                      rank);
 }
 
 static void write_texts(struct lateness *l)
@@ -404,16 +401,17 @@ static void write_texts(struct lateness *l)
         run->rank_count == 2 ? "The other rank waits" : "The other ranks wait", (int)late->rank,
         a_step(l, l->late_ns).text, has_steps ? " of every step" : "");
     const char *split = lac_texts_add(
-        &run->texts, "Rank %d comes last to %llu of %s that %s share; %s waits %s%s for it there.",
+        &run->texts, "Rank %d was the last to enter %llu of %s across %s; %s waits %s%s for it.",
         (int)late->rank, (unsigned long long)late->last_count,
         lac_format_count((int64_t)run->collective_count, "collective").text,
         lac_format_count(matched, "rank").text,
-        matched == 2 ? "the other one" : "the median of the others", a_step(l, l->late_ns).text,
-        has_steps ? " a step" : "");
+        matched == 2 ? "the other" : "the median of the others", a_step(l, l->late_ns).text,
+        has_steps ? " per step" : "");
     write_reason(l, split);
-    finding->costs = "None in training: the same work, evenly done.";
-    finding->wrong_if = "the collectives of that rank move less data than those of the others.";
-    finding->check = "swap that rank's node or shard with another one: the lateness moves along";
+    finding->costs = "None: training results are unaffected.";
+    finding->wrong_if = "that rank's collectives move less data than the others'.";
+    finding->check =
+        "swap its node or data shard with another rank's: the straggler should move with it";
     finding->where = "";
 }
 
@@ -560,15 +558,14 @@ static void say_expected(struct lateness *l)
     struct lac_text **texts = &l->run->texts;
     struct lac_text32 band = lac_format_band(finding->gain_low_pct, finding->gain_high_pct);
     if (finding->step_mid_ns != LAC_UNKNOWN_NS && finding->gain_high_pct < GAIN_MIN_PCT) {
-        finding->expect =
-            lac_texts_add(texts,
-                          "Nothing yet: the other ranks need %s a step by themselves, "
-                          "for data or their GPU. First what each rank says of that.",
-                          lac_format_ns(finding->step_mid_ns).text);
+        finding->expect = lac_texts_add(texts,
+                                        "No gain yet: the other ranks need %s per step themselves, "
+                                        "for data or their GPU. Fix that first, per rank.",
+                                        lac_format_ns(finding->step_mid_ns).text);
         finding->severity = LAC_SEVERITY_INFO;
     } else if (finding->step_mid_ns != LAC_UNKNOWN_NS) {
         finding->expect =
-            lac_texts_add(texts, "%s a step instead of %s (%s less), with rank %d as fast as %s.",
+            lac_texts_add(texts, "%s per step instead of %s (%s less), with rank %d as fast as %s.",
                           lac_format_ns(finding->step_mid_ns).text,
                           lac_format_ns(l->tables[l->run->late]->step_mean_ns).text, band.text,
                           (int)l->run->ranks[l->run->late].rank, usual_rank(l));
@@ -576,7 +573,7 @@ static void say_expected(struct lateness *l)
         finding->expect = lac_texts_add(
             texts, "%s less time over this recording, with rank %d as fast as %s%s.", band.text,
             (int)l->run->ranks[l->run->late].rank, usual_rank(l),
-            l->before_ns > 0 ? "; the upper end only if it begins every step as late" : "");
+            l->before_ns > 0 ? "; the upper end only if it is as late in every step" : "");
     }
 }
 
@@ -634,11 +631,10 @@ static enum lac_status judge(struct lateness *l)
         matched += run->ranks[r].is_matched;
     }
     if (!stands_out(l, most, matched) || !is_steady(l, most)) {
-        run->note = lac_texts_add(
-            &run->texts,
-            "No rank stands out: none is waited for by the others for 2 %% of the time, or they "
-            "are late in turns.%s%s",
-            run->note[0] != '\0' ? " " : "", run->note);
+        run->note = lac_texts_add(&run->texts,
+                                  "No straggler: no rank delays the others by 2 %% of the time, or "
+                                  "they are late in turns.%s%s",
+                                  run->note[0] != '\0' ? " " : "", run->note);
         return LAC_OK;
     }
     run->late = most;
@@ -661,9 +657,8 @@ enum lac_status lac_straggler_find(struct lac_run *run, const struct lac_rank_ta
     if (run->collective_count == 0) {
         run->note =
             lac_texts_add(&run->texts,
-                          "No collective is found on two ranks (same name, same order, same "
-                          "time between ends): who waits for whom cannot be told from these "
-                          "traces.%s%s",
+                          "No collective matches on two ranks (same name, order and time between "
+                          "ends): stragglers cannot be identified from these traces.%s%s",
                           run->note[0] != '\0' ? " " : "", run->note);
         return LAC_OK;
     }

@@ -419,43 +419,40 @@ static const char *basis_of(struct lac_facts *facts)
     switch (lac_graph_trust(time)) {
     case LAC_TRUST_ALL:
         return lac_texts_add(
-            texts, "%s played again: threads, streams%s, each waiting for what it waited for.",
+            texts, "From replaying %s: threads, streams%s, with the recorded dependencies.",
             lac_format_count(time->graph->step_count, "step").text,
             time->graph->batch_count > 0 ? " and the loader" : "");
     case LAC_TRUST_DEVICE:
         return lac_texts_add(
             texts,
-            "%s played again: threads and streams; the loader apart, because its queue played "
-            "alone does not give back the recorded waits.",
+            "From replaying %s: threads and streams. The loader is modeled separately, because its "
+            "replayed queue does not reproduce the recorded waits.",
             lac_format_count(time->graph->step_count, "step").text);
     case LAC_TRUST_NONE:
         break;
     }
-    return "From the device's operations alone: the steps, played again without a change, do not "
-           "give back their recorded time, or the trace does not show who launched what. The band "
-           "does not cover that.";
+    return "From device operations only: replaying the unchanged steps does not reproduce their "
+           "recorded time, or launches are not linked. The band does not cover this error.";
 }
 
 /** What the band stands on. */
 static const char *assumption_of(struct lac_facts *facts, const struct lac_what_if_changes *what_if)
 {
     struct lac_text **texts = &facts->analysis->texts;
-    const char *what = "Everything that is not changed takes as long as it did.";
+    const char *what = "Assumes that everything unchanged takes as long as before.";
     bool is_played = lac_graph_trust(facts->time) == LAC_TRUST_ALL;
     if (what_if->workers > 0 && facts->time->is_in_process && is_played) {
-        what = "A batch is assumed to take a worker as long as it took the training process (high: "
-               "10 % longer). Workers compete with the training process for cores and memory: its "
-               "own work is assumed to take 10 % longer beside them (low: no longer, high: 40 % "
-               "longer).";
+        what = "Assumes that a worker takes as long per batch as the training process did (high: "
+               "10 % longer). Workers compete for cores and memory: the training process is "
+               "assumed to run 10 % slower with them (low: not slower, high: 40 % longer).";
     } else if (what_if->workers > 0 && facts->time->is_in_process) {
-        what = "low: all waiting for data goes away and the training process' own work takes 10 % "
-               "longer beside the workers; high: only the waiting that the GPU felt goes away and "
-               "the own work takes 20 % longer. A batch is assumed to take a worker as long as it "
-               "took the training process (high: 10 % longer).";
+        what = "Low: all data waiting disappears and the training process runs 10 % slower. High: "
+               "only exposed data waiting disappears and it runs 20 % slower. Assumes that a "
+               "worker takes as long per batch as the training process did (high: 10 % longer).";
     } else if (what_if->workers > 0) {
         what = lac_texts_add(texts,
-                             "A batch takes as long with %s as it did (high: 10 %% longer, and "
-                             "the training process 2 %% slower beside them).",
+                             "Assumes that a batch takes as long with %s as before (high: 10 %% "
+                             "longer, and the training process 2 %% slower).",
                              lac_format_count(what_if->workers, "worker").text);
     }
     return lac_texts_add(texts, "%s %s", what, basis_of(facts));

@@ -26,6 +26,26 @@ char lac_cause_letter(enum lac_cause cause)
     return letters[cause];
 }
 
+/** "waits 32 ms of every 301 ms step <for what>": per cause. */
+static const char *const waits_for[LAC_CAUSE_COUNT_] = {
+    "for data",
+    "after synchronization",
+    "for launches",
+    "for copies",
+    "for the memory allocator",
+    "for modules to load or compile",
+    "for communication",
+    "for other streams",
+    "for the host",
+    "because of the profiler",
+    "for an unknown reason (not in the trace)",
+};
+
+const char *lac_waits_for(enum lac_cause cause)
+{
+    return waits_for[cause];
+}
+
 const char *lac_severity_name(enum lac_severity severity)
 {
     if (severity == LAC_SEVERITY_CRITICAL) {
@@ -120,9 +140,9 @@ size_t lac_gap_root_text(const struct lac_analysis *analysis, const struct lac_m
     bool has_info = row != LAC_NONE && row < model->loader_info_count &&
                     model->slices.kind[gap->root] == LAC_SLICE_RANGE;
     if (has_info && model->loader_infos[row].worker >= 0) {
-        return (size_t)snprintf(out, capacity_bytes, "worker %d was at batch %lld for %s",
-                                (int)model->loader_infos[row].worker,
-                                (long long)model->loader_infos[row].batch, length.text);
+        return (size_t)snprintf(out, capacity_bytes, "worker %d spent %s on batch %lld",
+                                (int)model->loader_infos[row].worker, length.text,
+                                (long long)model->loader_infos[row].batch);
     }
     if (has_info && model->loader_infos[row].batch >= 0) {
         return (size_t)snprintf(out, capacity_bytes, "waited %s for batch %lld", length.text,

@@ -25,5 +25,7 @@ enum lac_cause {
 /** "data_wait", "sync", ...; letters D S L C A M N W H P ?. */
 const char *lac_cause_name(enum lac_cause cause);
 char lac_cause_letter(enum lac_cause cause);
+/** Continues "waits ...": "for data", "after synchronization". */
+const char *lac_waits_for(enum lac_cause cause);
 
 #endif

@@ -98,10 +98,17 @@ struct lac_text32 lac_format_ns(int64_t ns)
     struct lac_text32 said;
     double value = (double)ns;
     const char *unit = "ns";
-    if (value >= 1e10) {
-        value /= 1e9;
-        unit = "s";
-    } else if (value >= 1e5) {
+    if (value >= 9.995e8) { /* three digits, where milliseconds would take four */
+        char seconds[24];
+        if (value >= 9.995e11) {
+            print_grouped(seconds, sizeof seconds, value / 1e9);
+        } else {
+            (void)snprintf(seconds, sizeof seconds, "%.3g", value / 1e9);
+        }
+        (void)snprintf(said.text, sizeof said.text, "%s s", seconds);
+        return said;
+    }
+    if (value >= 1e5) {
         value /= 1e6;
         unit = "ms";
     } else if (value >= 1e3) {
@@ -134,6 +141,10 @@ struct lac_text32 lac_format_pct(double pct)
 struct lac_text32 lac_format_rate(double per_s)
 {
     struct lac_text32 said;
+    if (per_s >= 1000.0 && per_s < 1e15) { /* three digits, as below a thousand */
+        double unit = pow(10.0, floor(log10(per_s)) - 2.0);
+        per_s = nearbyint(per_s / unit) * unit;
+    }
     print_short(said.text, sizeof said.text, per_s);
     return said;
 }

@@ -26,7 +26,7 @@ bool lac_texts_failed(const struct lac_text *pool);
 /** Free the pool and all its strings. NULL is allowed. */
 void lac_texts_destroy(struct lac_text *pool);
 
-/** A duration as a person says it: "301 ms", "1 500 ms", "32 us", "2.1 s"; three digits at most
+/** A duration as a person says it: "301 ms", "1.5 s", "32 us", "12.3 s"; three digits at most
  *  below a thousand. */
 enum { LAC_TEXT32_BYTES = 32 };
 struct lac_text32 {
@@ -35,7 +35,7 @@ struct lac_text32 {
 struct lac_text32 lac_format_ns(int64_t ns);
 /** "11 %", "0.4 %", "less than 0.1 %". */
 struct lac_text32 lac_format_pct(double pct);
-/** "690", "1 113", "3.4": a rate. */
+/** "690", "1 110", "3.4": a rate, three digits. */
 struct lac_text32 lac_format_rate(double per_s);
 /** "154 MB", "64 KB". */
 struct lac_text32 lac_format_bytes(int64_t bytes);

@@ -55,7 +55,7 @@ static enum lac_status apply_factor(const struct pair *pair, double *ret_factor,
                                     struct lac_error *reterr)
 {
     if (!read_factor(pair->value, ret_factor)) {
-        return misuse(reterr, pair->key, "wants a factor of 0 to 1000, such as 0.5");
+        return misuse(reterr, pair->key, "must be a factor from 0 to 1000, such as 0.5");
     }
     return LAC_OK;
 }
@@ -84,10 +84,9 @@ static enum lac_status apply_switch(const struct pair *pair, struct lac_what_if_
         *switches[i].field = 1;
         return LAC_OK;
     }
-    return misuse(
-        reterr, pair->key,
-        "no such key; there are workers=N layout=nhwc pinned=1 async=1 sync=0 allocator=0 "
-        "module_load=0 launch=0 comm=X kernels=X");
+    return misuse(reterr, pair->key,
+                  "unknown key; available: workers=N layout=nhwc pinned=1 async=1 sync=0 "
+                  "allocator=0 module_load=0 launch=0 comm=X kernels=X");
 }
 
 static enum lac_status apply(const struct pair *pair, struct lac_what_if_changes *changes,
@@ -97,7 +96,7 @@ static enum lac_status apply(const struct pair *pair, struct lac_what_if_changes
         char *end = NULL;
         long workers = strtol(pair->value, &end, 10);
         if (end == pair->value || *end != '\0' || workers < 0 || workers > 4096) {
-            return misuse(reterr, pair->key, "wants a number of workers from 0 to 4096");
+            return misuse(reterr, pair->key, "must be a number of workers from 0 to 4096");
         }
         changes->workers = (int32_t)workers;
         return LAC_OK;
@@ -126,7 +125,7 @@ enum lac_status lac_what_if_parse(const char *text, struct lac_what_if_changes *
         pair.key[length] = '\0';
         char *equals = strchr(pair.key, '=');
         if (!equals) {
-            return misuse(reterr, pair.key, "wants key=value, such as workers=4");
+            return misuse(reterr, pair.key, "must be key=value, such as workers=4");
         }
         *equals = '\0';
         pair.value = equals + 1;

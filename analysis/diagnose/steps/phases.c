@@ -251,13 +251,13 @@ static const char *text_of(struct lac_analysis *analysis,
 static const char *why_of(const struct lac_facts *facts, enum lac_step_kind kind)
 {
     if (kind == LAC_KIND_TRAIN) {
-        return "no other kind of work shows in it";
+        return "no other kind of work is visible";
     }
     if (kind == LAC_KIND_WARM_UP) {
         return "first steps, unlike those at the end";
     }
     if (kind == LAC_KIND_TRUNCATED) {
-        return "the recording began, ended or paused in it";
+        return "the recording began, ended or paused during it";
     }
     return facts->why_kind[kind] ? facts->why_kind[kind] : "";
 }

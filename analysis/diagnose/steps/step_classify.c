@@ -68,10 +68,9 @@ static enum lac_status find_validation_runs(struct lac_kind_search *search)
     if (all * 2 > analysis->step_count) {
         return LAC_OK;
     }
-    const char *why =
-        search->usual.trains_by_host
-            ? "kernels without a backward pass or an optimizer, which other steps have"
-            : "fewer kernels, none of the optimizer's, several steps in a row";
+    const char *why = search->usual.trains_by_host
+                          ? "kernels without a backward pass or optimizer, unlike other steps"
+                          : "fewer kernels and no optimizer, several steps in a row";
     enum lac_status status = LAC_OK;
     for (uint32_t s = 0; s < analysis->step_count && !status; s++) {
         uint32_t end = s + run_without_training(search, s);
@@ -202,7 +201,7 @@ static enum lac_status find_checkpoints(struct lac_kind_search *search)
         const char *why = facts->why_kind[LAC_KIND_CHECKPOINT];
         if (!why) {
             why = work->saving_end_ns > 0
-                      ? "Python is in a function that saves a state"
+                      ? "a Python function saves state"
                       : lac_texts_add(&analysis->texts,
                                       "copies %s to the host, then launches nothing",
                                       lac_format_bytes(work->to_host_bytes).text);
@@ -249,10 +248,9 @@ static enum lac_status find_validation_inside(struct lac_kind_search *search)
         }
         const char *why = facts->why_kind[LAC_KIND_VALIDATION];
         if (!why) {
-            why =
-                lac_texts_add(&analysis->texts,
-                              "takes %u batches for one backward pass, where other steps take %lld",
-                              (unsigned)work->waits, (long long)search->usual.waits);
+            why = lac_texts_add(&analysis->texts,
+                                "takes %u batches per backward pass, other steps take %lld",
+                                (unsigned)work->waits, (long long)search->usual.waits);
         }
         /* before the training of the step, or behind it, up to a checkpoint */
         const struct lac_span *writing = &work->writing;
@@ -380,15 +378,15 @@ static void find_others(struct lac_kind_search *search)
         analysis->is_step_micro || (updates == count && !search->usual.trains_by_kernels);
     bool is_cluster = count >= 2 && most - least <= most / 10;
     const char *why = lac_texts_add(
-        &analysis->texts, "launches %u operations, other steps %lld; nothing says what they do",
+        &analysis->texts, "launches %u operations, other steps %lld; the trace does not say why",
         (unsigned)most, (long long)search->usual.ops);
     for (uint32_t s = 0; s < analysis->step_count; s++) {
         bool is_other =
             is_cluster && !is_boundary && search->usual.are_alike && is_unlike(search, s);
         if (is_other || analysis->steps[s].kind == LAC_KIND_OTHER) {
-            lac_step_kind_set(facts, s, LAC_KIND_OTHER,
-                              is_other ? why
-                                       : "launches half or twice as many operations as others");
+            lac_step_kind_set(
+                facts, s, LAC_KIND_OTHER,
+                is_other ? why : "launches half or twice as many operations as other steps");
         }
     }
 }

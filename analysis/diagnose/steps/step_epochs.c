@@ -133,8 +133,8 @@ static enum lac_status by_signs(struct lac_kind_search *search)
         }
         enum lac_status status =
             put_epoch(search, s, work->last_wait_ns, work->last_wait_end_ns,
-                      work->makes_loader ? "an iterator of the loader is made in it"
-                                         : "asks for a batch more, and waits for it longer");
+                      work->makes_loader ? "creates a loader iterator"
+                                         : "requests an extra batch, and waits longer for it");
         if (status) {
             return status;
         }
@@ -167,7 +167,7 @@ static enum lac_status by_waits_in_vain(struct lac_kind_search *search)
             continue;
         }
         lac_step_kind_set(search->facts, s, LAC_KIND_EPOCH_END,
-                          "the loader is asked for a batch that does not come");
+                          "requests a batch that never arrives");
         enum lac_status status = lac_stretch_add(search->facts, step->start_ns,
                                                  step->start_ns + step->dur_ns, LAC_KIND_EPOCH_END);
         const struct lac_step_features *next = &search->works[s + 1];

@@ -22,13 +22,13 @@ static void fine(struct lac_facts *facts, enum lac_checked checked, double pct)
     static const char *const names[LAC_CHECKED_COUNT_] = {
         [LAC_CHECKED_DATA] = "data loading",
         [LAC_CHECKED_LAYOUT] = "layout conversions",
-        [LAC_CHECKED_COPIES] = "copies in line",
-        [LAC_CHECKED_SYNC] = "synchronisation",
+        [LAC_CHECKED_COPIES] = "exposed copies",
+        [LAC_CHECKED_SYNC] = "synchronization",
         [LAC_CHECKED_LAUNCH] = "launches",
         [LAC_CHECKED_ALLOCATOR] = "allocator",
         [LAC_CHECKED_MODULE_LOAD] = "module loading",
         [LAC_CHECKED_PROFILER] = "profiler",
-        [LAC_CHECKED_COMM] = "communication in line",
+        [LAC_CHECKED_COMM] = "exposed communication",
     };
     struct lac_analysis *analysis = facts->analysis;
     assert(analysis->checked_fine_count < LAC_CHECKED_COUNT_);
@@ -118,33 +118,30 @@ static void write_missing(struct lac_facts *facts)
         return;
     }
     if (!facts->has_api) {
-        missing(analysis, "CUDA calls: causes of idle time cannot be told without them");
+        missing(analysis, "CUDA calls: needed to attribute idle time");
     }
     if (!analysis->loader.is_present) {
         missing(analysis, "data loading: no DataLoader or loader.* ranges");
     } else if (facts->fetch_count == 0) {
-        missing(analysis,
-                "loader workers: what a batch spends its time on (lacuna run records it)");
+        missing(analysis, "loader workers: time per batch by stage (recorded by lacuna run)");
     }
     if (info->world_size > 1) {
-        missing(analysis,
-                lac_texts_add(&analysis->texts, "the other %s: add %s to see who waits for whom",
-                              info->world_size == 2
-                                  ? "rank"
-                                  : lac_format_count(info->world_size - 1, "rank").text,
-                              info->world_size == 2 ? "its file" : "their files"));
+        missing(analysis, lac_texts_add(&analysis->texts, "the other %s: add %s to find stragglers",
+                                        info->world_size == 2
+                                            ? "rank"
+                                            : lac_format_count(info->world_size - 1, "rank").text,
+                                        info->world_size == 2 ? "its file" : "their files"));
     }
     const struct lac_loading *loading = facts->loading;
     if (!loading || !loading->samples.has_io) {
         missing(analysis, "storage: no I/O samples");
     }
     if (loading && loading->workers > 0 && !loading->samples.has_threads) {
-        missing(analysis,
-                "workers' threads: whether they waited for a core (lacuna run samples them)");
+        missing(analysis, "worker threads: waiting for CPU cores (sampled by lacuna run)");
     }
     for (uint32_t i = 0; i < facts->model->report_count; i++) {
         if (strcmp(facts->model->report[i].code, "graphs_as_a_whole") == 0) {
-            missing(analysis, "kernels in CUDA graphs: launches were recorded whole");
+            missing(analysis, "kernels in CUDA graphs: each graph was recorded as one operation");
             break; /* once, of however many processes */
         }
     }
@@ -161,16 +158,16 @@ static void write_caveats(struct lac_facts *facts)
     struct lac_analysis *analysis = facts->analysis;
     const struct lac_trace_info *info = &facts->model->info;
     if (info->is_simulated) {
-        caveat(analysis, "simulated: no real training");
+        caveat(analysis, "simulated, not real training");
     }
     if (facts->has_python || info->has_python_stacks) {
         caveat(analysis,
-               "recorded with Python stacks: host times are inflated, launch costs say little");
+               "recorded with Python stacks: host times are inflated, launch costs are unreliable");
     }
     if (analysis->workload == LAC_WORKLOAD_TRAINING && facts->has_device_steps) {
         caveat(analysis, strcmp(analysis->step_method, "period") == 0
-                             ? "steps carry no name: found by kernels that come again"
-                             : "steps carry no name: found by the optimizer's kernels");
+                             ? "steps are not marked: inferred from repeating kernels"
+                             : "steps are not marked: inferred from the optimizer's kernels");
     }
     if (analysis->workload == LAC_WORKLOAD_TRAINING && analysis->micro_step_count > 1) {
         caveat(analysis, lac_texts_add(&analysis->texts,
@@ -181,7 +178,7 @@ static void write_caveats(struct lac_facts *facts)
     }
     if (analysis->workload == LAC_WORKLOAD_TRAINING && analysis->step_kept_count < 10) {
         caveat(analysis,
-               lac_texts_add(&analysis->texts, "%s: effects below a few percent cannot be seen",
+               lac_texts_add(&analysis->texts, "%s: effects below a few percent are not resolved",
                              lac_format_count(analysis->step_kept_count, "step").text));
     }
     if (info->dropped_count > 0) {

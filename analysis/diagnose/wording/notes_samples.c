@@ -17,8 +17,8 @@ void lac_note_missing_samples(struct lac_facts *facts)
     struct lac_gpu_series clock;
     lac_gpu_memory_measure(facts, &memory);
     const char *const parts[] = {
-        strcmp(analysis->settings_json, "{}") == 0 ? "settings of the job" : "",
-        facts->kept.count > 0 && memory.peak < 0 && memory.used < 0 ? "memory of the GPU" : "",
+        strcmp(analysis->settings_json, "{}") == 0 ? "job settings" : "",
+        facts->kept.count > 0 && memory.peak < 0 && memory.used < 0 ? "GPU memory" : "",
         lac_gpu_series_find(facts, "SM clock (MHz)", &clock) ? "" : "clocks and energy",
     };
     const char *text = "";
@@ -31,6 +31,6 @@ void lac_note_missing_samples(struct lac_facts *facts)
     if (text[0] != '\0') {
         assert(analysis->not_recorded_count < LAC_MISSING_COUNT_);
         analysis->not_recorded[analysis->not_recorded_count++] =
-            lac_texts_add(&analysis->texts, "%s (lacuna run records them)", text);
+            lac_texts_add(&analysis->texts, "%s (recorded by lacuna run)", text);
     }
 }

@@ -6,26 +6,6 @@
 #include <stdint.h>
 #include <string.h>
 
-/** "waits 32 ms of every 301 ms step <for what>": per cause. */
-static const char *const waits_for[LAC_CAUSE_COUNT_] = {
-    "for data",
-    "after synchronisations",
-    "for launches",
-    "for copies",
-    "for the memory allocator",
-    "for modules to load and compile",
-    "for communication",
-    "for other streams",
-    "for the host",
-    "because of the profiler",
-    "for reasons that the trace does not show",
-};
-
-const char *lac_waits_for(enum lac_cause cause)
-{
-    return waits_for[cause];
-}
-
 /** What takes time of the step without computing: the causes of idle time, copies, communication.
  */
 struct part {
@@ -41,18 +21,18 @@ static struct part largest_part(const struct lac_facts *facts)
     struct part largest = {.cause = LAC_CAUSE_UNATTRIBUTED, .text = "", .ns = -1.0};
     for (int cause = 0; cause < LAC_CAUSE_COUNT_; cause++) {
         if (time->idle_ns[cause] > largest.ns) {
-            largest =
-                (struct part){time->idle_ns[cause], (enum lac_cause)cause, waits_for[cause], true};
+            largest = (struct part){time->idle_ns[cause], (enum lac_cause)cause,
+                                    lac_waits_for((enum lac_cause)cause), true};
         }
     }
     if (time->exposed_comm_ns > largest.ns) {
         largest = (struct part){time->exposed_comm_ns, LAC_CAUSE_COMM,
-                                "communication that nothing hides", false};
+                                "exposed (non-overlapped) communication", false};
     }
     double copy_ns = time->exposed_copy_ns + time->idle_ns[LAC_CAUSE_COPY_WAIT];
     if (copy_ns > largest.ns) {
-        largest =
-            (struct part){copy_ns, LAC_CAUSE_COPY_WAIT, "copies in line with the kernels", false};
+        largest = (struct part){copy_ns, LAC_CAUSE_COPY_WAIT, "copies not overlapped with kernels",
+                                false};
     }
     return largest;
 }
@@ -76,9 +56,10 @@ static const char *say_part(struct lac_facts *facts, const struct part *part)
         return lac_texts_add(&analysis->texts, "the GPU waits %s of every %s step %s (%s)", ns.text,
                              step.text, part->text, pct.text);
     }
-    return lac_texts_add(&analysis->texts, "%s takes %s of every %s step (%s)",
-                         part->cause == LAC_CAUSE_COMM ? "communication that nothing hides"
-                                                       : "copying in line with the kernels",
+    return lac_texts_add(&analysis->texts, "%s %s of every %s step (%s)",
+                         part->cause == LAC_CAUSE_COMM
+                             ? "exposed (non-overlapped) communication takes"
+                             : "copies not overlapped with kernels take",
                          ns.text, step.text, pct.text);
 }
 
@@ -93,13 +74,13 @@ static void say_starved(struct lac_facts *facts)
 {
     struct lac_analysis *analysis = facts->analysis;
     const struct lac_step_time *time = facts->time;
-    struct part part = {time->starved_ns, LAC_CAUSE_DATA_WAIT, waits_for[LAC_CAUSE_DATA_WAIT],
+    struct part part = {time->starved_ns, LAC_CAUSE_DATA_WAIT, lac_waits_for(LAC_CAUSE_DATA_WAIT),
                         true};
     analysis->verdict = (struct lac_verdict){"data_wait", 'D', say_part(facts, &part), ""};
     double copy_pct = lac_pct_of_step(facts, time->exposed_copy_ns);
     if (copy_pct >= SAID_BESIDE_PCT) {
         analysis->verdict.detail = lac_texts_add(
-            &analysis->texts, "copies in line with the kernels take another %s (%s)",
+            &analysis->texts, "copies not overlapped with kernels take another %s (%s)",
             lac_format_ns(lac_round(time->exposed_copy_ns)).text, lac_format_pct(copy_pct).text);
     }
 }
@@ -129,7 +110,8 @@ static void say_about_step(struct lac_facts *facts)
     if (computing_pct >= GPU_BOUND_PCT) {
         *verdict = (struct lac_verdict){
             "gpu", 'G',
-            lac_texts_add(&analysis->texts, "the GPU is the limit: %.0f %% of the %s step computes",
+            lac_texts_add(&analysis->texts,
+                          "GPU-bound: compute kernels run for %.0f %% of the %s step",
                           computing_pct,
                           lac_format_ns(paced_ns(analysis, (double)analysis->step_mean_ns)).text),
             ""};
@@ -142,8 +124,7 @@ static void say_about_step(struct lac_facts *facts)
                 "unknown", '?',
                 lac_texts_add(
                     &analysis->texts,
-                    "the GPU computes %.0f %% of the %s step; nothing that it waits for "
-                    "stands out",
+                    "the GPU computes for %.0f %% of the %s step; no single wait stands out",
                     computing_pct,
                     lac_format_ns(paced_ns(analysis, (double)analysis->step_mean_ns)).text),
                 ""};
@@ -166,17 +147,19 @@ static struct part largest_of_trace(const struct lac_analysis *analysis)
     for (int cause = 0; cause < LAC_CAUSE_COUNT_; cause++) {
         double ns = (double)device->idle_by_cause_ns[cause];
         if (ns > largest.ns) {
-            largest = (struct part){ns, (enum lac_cause)cause, waits_for[cause], true};
+            largest = (struct part){ns, (enum lac_cause)cause, lac_waits_for((enum lac_cause)cause),
+                                    true};
         }
     }
     double comm_ns = (double)device->partition_ns[LAC_PART_EXPOSED_COMM];
     double copy_ns = (double)device->partition_ns[LAC_PART_EXPOSED_COPY];
     if (copy_ns > largest.ns) {
-        largest =
-            (struct part){copy_ns, LAC_CAUSE_COPY_WAIT, "copies in line with the kernels", false};
+        largest = (struct part){copy_ns, LAC_CAUSE_COPY_WAIT, "copies not overlapped with kernels",
+                                false};
     }
     if (comm_ns > 0.0 && comm_ns >= largest.ns) {
-        largest = (struct part){comm_ns, LAC_CAUSE_COMM, "communication that nothing hides", false};
+        largest =
+            (struct part){comm_ns, LAC_CAUSE_COMM, "exposed (non-overlapped) communication", false};
     }
     return largest;
 }
@@ -193,12 +176,12 @@ static const char *certain_facts(struct lac_facts *facts)
     struct lac_text32 pct = lac_format_pct(lac_pct(device->idle_ns, device->span_ns));
     if (part.ns * 100.0 <= (double)device->span_ns) { /* too little to name */
         return device->idle_ns == 0
-                   ? lac_texts_add(&analysis->texts, "the GPU worked all of its %s", span.text)
-                   : lac_texts_add(&analysis->texts, "the GPU worked all but %s of its %s",
+                   ? lac_texts_add(&analysis->texts, "the GPU was busy for all of %s", span.text)
+                   : lac_texts_add(&analysis->texts, "the GPU was busy for all but %s of %s",
                                    idle.text, span.text);
     }
     if (!part.is_idle && device->idle_ns * 100 <= device->span_ns) {
-        return lac_texts_add(&analysis->texts, "of the GPU's %s %s took %s (%s)", span.text,
+        return lac_texts_add(&analysis->texts, "of the GPU's %s, %s took %s (%s)", span.text,
                              part.text, most.text,
                              lac_format_pct(lac_pct(lac_round(part.ns), device->span_ns)).text);
     }
@@ -222,11 +205,10 @@ static void say_cold(struct lac_facts *facts)
                            device->idle_by_cause_ns[LAC_CAUSE_ALLOCATOR];
     analysis->verdict = (struct lac_verdict){
         "module_load", '~',
-        lac_texts_add(
-            &analysis->texts,
-            "%s of this trace is the first use of the GPU (loading modules, allocating): it "
-            "says nothing about a training step",
-            lac_format_pct(lac_pct(first_use_ns, device->span_ns)).text),
+        lac_texts_add(&analysis->texts,
+                      "cold start: %s of this trace is the first use of the GPU (loading modules, "
+                      "allocating), not training",
+                      lac_format_pct(lac_pct(first_use_ns, device->span_ns)).text),
         "Record ten steps after five of warm-up."};
 }
 
@@ -248,19 +230,16 @@ static void say_few_steps(struct lac_analysis *analysis, const char *certain)
     uint32_t kept = analysis->step_kept_count;
     verdict->detail = "Record ten steps after five of warm-up.";
     if (kept < STEPS_MIN || analysis->step_device_ns == LAC_UNKNOWN_NS) {
-        verdict->text =
-            lac_texts_add(&analysis->texts,
-                          "%u step%s after warm-up: too few to say anything about a step. "
-                          "What is certain: %s",
-                          (unsigned)kept, kept == 1 ? "" : "s", certain);
+        verdict->text = lac_texts_add(&analysis->texts,
+                                      "only %u step%s after warm-up, too few for a verdict; %s",
+                                      (unsigned)kept, kept == 1 ? "" : "s", certain);
         return;
     }
-    verdict->text = lac_texts_add(
-        &analysis->texts,
-        "the host runs ahead: it marks a step every %s, and the GPU takes %s for each, so that the "
-        "marks say nothing about a step. What is certain: %s",
-        lac_format_ns(analysis->step_mean_ns).text, lac_format_ns(analysis->step_device_ns).text,
-        certain);
+    verdict->text = lac_texts_add(&analysis->texts,
+                                  "the host runs ahead: it marks a step every %s but the GPU takes "
+                                  "%s per step, so the marks do not time steps; %s",
+                                  lac_format_ns(analysis->step_mean_ns).text,
+                                  lac_format_ns(analysis->step_device_ns).text, certain);
     verdict->detail = "Record more steps, until the host has to wait for the GPU.";
 }
 
@@ -272,9 +251,8 @@ static void say_about_trace(struct lac_facts *facts)
     verdict->cause = cause_of_trace(analysis);
     if (analysis->workload == LAC_WORKLOAD_INFERENCE) {
         verdict->letter = 'i';
-        verdict->text = lac_texts_add(
-            &analysis->texts, "no backward pass and no optimizer: inference, not training; %s",
-            certain);
+        verdict->text = lac_texts_add(&analysis->texts,
+                                      "inference (no backward pass, no optimizer): %s", certain);
         verdict->detail = lac_unfused_attention_text(facts);
         return;
     }
@@ -286,12 +264,10 @@ static void say_about_trace(struct lac_facts *facts)
     if (analysis->step_count > 0) {
         verdict->text = lac_texts_add(
             &analysis->texts,
-            "the same kernels come again every %s, but nothing says that this is a training step: "
-            "it may be a layer. What is certain: %s",
+            "no step marks; the kernels repeat every %s (a training step, or a layer); %s",
             lac_format_ns(analysis->step_mean_ns).text, certain);
     } else {
-        verdict->text =
-            lac_texts_add(&analysis->texts, "no steps found. What is certain: %s", certain);
+        verdict->text = lac_texts_add(&analysis->texts, "no steps found; %s", certain);
     }
     verdict->detail = "Record ten steps after five of warm-up.";
 }
@@ -305,7 +281,7 @@ static void say_about_host(struct lac_facts *facts)
     double waits_pct = lac_pct_of_step(facts, time->starved_ns);
     const char *step =
         lac_texts_add(&analysis->texts, "%s", lac_format_ns(analysis->step_mean_ns).text);
-    verdict->detail = "No GPU operation was recorded: what is said is about the training process.";
+    verdict->detail = "No GPU operation was recorded. This is about the training process only.";
     if (!analysis->loader.is_present) {
         *verdict = (struct lac_verdict){
             "unknown", '?',
@@ -319,14 +295,15 @@ static void say_about_host(struct lac_facts *facts)
     verdict->cause = is_starved ? "data_wait" : "host";
     verdict->letter = is_starved ? 'D' : 'H';
     verdict->text =
-        is_starved ? lac_texts_add(&analysis->texts,
-                                   "the training process waits %s of every %s step for data (%s)",
-                                   lac_format_ns(lac_round(time->starved_ns)).text, step,
-                                   lac_format_pct(waits_pct).text)
-                   : lac_texts_add(&analysis->texts,
-                                   "data is ready in time: the training process waits for it %s of "
-                                   "every %s step",
-                                   lac_format_ns(lac_round(time->starved_ns)).text, step);
+        is_starved
+            ? lac_texts_add(&analysis->texts,
+                            "the training process waits %s of every %s step for data (%s)",
+                            lac_format_ns(lac_round(time->starved_ns)).text, step,
+                            lac_format_pct(waits_pct).text)
+            : lac_texts_add(
+                  &analysis->texts,
+                  "data loading keeps up: the training process waits for it %s of every %s step",
+                  lac_format_ns(lac_round(time->starved_ns)).text, step);
 }
 
 /** Too few steps to act on, or marks of steps that say nothing of the device's pace. */
@@ -336,16 +313,17 @@ static void say_what_to_mind(struct lac_facts *facts)
     const char *ahead = "";
     const char *few = "";
     if (analysis->step_device_ns != LAC_UNKNOWN_NS) {
-        ahead = lac_texts_add(&analysis->texts,
-                              "The host runs ahead: it marks a step every %s, and the GPU takes %s "
-                              "for each.",
-                              lac_format_ns(analysis->step_mean_ns).text,
-                              lac_format_ns(analysis->step_device_ns).text);
+        ahead = lac_texts_add(
+            &analysis->texts,
+            "The host runs ahead: it marks a step every %s, but the GPU takes %s per step.",
+            lac_format_ns(analysis->step_mean_ns).text,
+            lac_format_ns(analysis->step_device_ns).text);
     }
     if (analysis->step_kept_count <= STEPS_MIN) {
-        few = lac_texts_add(&analysis->texts,
-                            "%u steps are too few to act on: record ten after five of warm-up.",
-                            (unsigned)analysis->step_kept_count);
+        few =
+            lac_texts_add(&analysis->texts,
+                          "%u steps are too few to act on. Record ten steps after five of warm-up.",
+                          (unsigned)analysis->step_kept_count);
     }
     if (ahead[0] != '\0' || few[0] != '\0') {
         analysis->verdict.detail = lac_texts_add(
@@ -366,11 +344,10 @@ void lac_verdict_say(struct lac_facts *facts)
         say_about_host(facts);
         return;
     case LAC_WORKLOAD_NO_GPU:
-        analysis->verdict =
-            (struct lac_verdict){"unknown", '?',
-                                 "no GPU operation in this trace: a recording of the host, or of a "
-                                 "process that used no GPU",
-                                 "Record with CUDA activities to see what the GPU did."};
+        analysis->verdict = (struct lac_verdict){
+            "unknown", '?',
+            "no GPU operations in this trace: the host only, or a process that used no GPU",
+            "Record with CUDA activities to see what the GPU did."};
         return;
     case LAC_WORKLOAD_COLD_START:
         say_cold(facts);

@@ -9,8 +9,6 @@
 /** verdict.c: the one sentence, what was checked and is fine, what was not recorded. */
 void lac_verdict_say(struct lac_facts *facts);
 
-/** verdict.c: continues "waiting ...": "for data", "after synchronisations". */
-const char *lac_waits_for(enum lac_cause cause);
 void lac_notes_write(struct lac_facts *facts);
 /** notes_samples.c: of those not recorded, what "lacuna run" samples. */
 void lac_note_missing_samples(struct lac_facts *facts);

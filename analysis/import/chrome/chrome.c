@@ -452,8 +452,8 @@ static const char *say_unknown(const struct lac_document *document)
             return known[i].text;
         }
     }
-    return "not a trace format that Lacuna knows: it does not begin as JSON (of a report of Nsight "
-           "Systems give what nsys export --type=sqlite writes)";
+    return "unknown format (not JSON); for Nsight Systems, give the output of nsys export "
+           "--type=sqlite";
 }
 
 static enum lac_status read_document(struct lac_document *document)
@@ -499,15 +499,16 @@ static enum lac_status judge(struct lac_document *document)
     }
     if (!document->has_events) {
         return lac_fail(chrome->reterr, LAC_ERR_CORRUPT, end,
-                        "no trace: the JSON object has no traceEvents array");
+                        "not a trace: the JSON object has no traceEvents array");
     }
     if (info->event_count > 0 && info->phase_count[0] == info->event_count) {
         return lac_fail(chrome->reterr, LAC_ERR_CORRUPT, 0,
-                        "no trace: none of its %" PRIu64 " objects has a phase (ph)",
+                        "not a trace: none of its %" PRIu64 " objects has a phase (ph)",
                         info->event_count);
     }
     if (info->event_count == 0 && info->dropped_count > 0) {
-        return lac_fail(chrome->reterr, LAC_ERR_CORRUPT, 0, "no trace: nothing in it is an event");
+        return lac_fail(chrome->reterr, LAC_ERR_CORRUPT, 0,
+                        "not a trace: nothing in it is an event");
     }
     if (document->truncated) {
         chrome->event_offset = end;

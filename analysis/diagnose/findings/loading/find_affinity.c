@@ -55,23 +55,21 @@ static void say_change(const struct lac_facts *facts, struct lac_finding *findin
     int32_t cores = lac_cores_wanted(facts);
     if (reason == SLURM_STEP) {
         finding->brief = "srun with the task's cores";
-        finding->change =
-            "export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK   # before srun: since Slurm 22.05 it "
-            "does not take over --cpus-per-task";
-        finding->wrong_if = "taskset -cp inside the step shows all cores of the task.";
+        finding->change = "export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK   # before srun: since "
+                          "Slurm 22.05 it does not inherit --cpus-per-task";
+        finding->wrong_if = "taskset -cp inside the job step shows all cores of the task.";
         finding->check = "srun --cpus-per-task=$SLURM_CPUS_PER_TASK taskset -cp $$";
         return;
     }
     finding->check = "taskset -cp PID of the training process and of one worker";
     if (reason == OWN_MASK) {
-        finding->brief = "give the process its cores back";
+        finding->brief = "widen the CPU affinity";
         finding->change_kind = LAC_CHANGE_CODE;
         finding->effort = LAC_EFFORT_LINES;
-        finding->change = lac_texts_add(
-            &analysis->texts,
-            "os.sched_setaffinity(0, range(os.cpu_count()))   # before the loader is made; what "
-            "narrowed it: taskset, numactl, KMP_AFFINITY, GOMP_CPU_AFFINITY or an imported "
-            "library");
+        finding->change = lac_texts_add(&analysis->texts,
+                                        "os.sched_setaffinity(0, range(os.cpu_count()))   # before "
+                                        "creating the loader; narrowed by: taskset, numactl, "
+                                        "KMP_AFFINITY, GOMP_CPU_AFFINITY or an imported library");
         finding->wrong_if =
             lac_texts_add(&analysis->texts, "workers run on more than %s.",
                           lac_format_count(facts->loading->mask_cores, "core").text);
@@ -86,7 +84,7 @@ static void say_change(const struct lac_facts *facts, struct lac_finding *findin
                                     "docker run --cpuset-cpus=0-%d ...    # Docker\n"
                                     "taskset -c 0-%d python train.py     # elsewhere",
                                     (int)cores, (int)cores, (int)cores - 1, (int)cores - 1);
-    finding->wrong_if = "the workers' share of waiting for a core stays with that many cores.";
+    finding->wrong_if = "the workers wait as long for a core with that many cores.";
 }
 
 bool lac_find_affinity(const struct lac_facts *facts, struct lac_finding *finding)
@@ -120,18 +118,17 @@ bool lac_find_affinity(const struct lac_facts *facts, struct lac_finding *findin
     } else if (loading->online_cores > 0) {
         given = lac_texts_add(&analysis->texts, " of the host's %d", (int)loading->online_cores);
     }
-    finding->why = lac_texts_add(
-        &analysis->texts,
-        "%s and the training process are pinned to %s%s.%s More workers won't help: they would "
-        "share the same.%s",
-        lac_format_count(workers, "worker").text,
-        lac_format_count(loading->mask_cores, "core").text, given, waits,
-        lac_fetch_breakdown_text(facts));
+    finding->why = lac_texts_add(&analysis->texts,
+                                 "%s and the training process are pinned to %s%s.%s More workers "
+                                 "won't help: they would share the same cores.%s",
+                                 lac_format_count(workers, "worker").text,
+                                 lac_format_count(loading->mask_cores, "core").text, given, waits,
+                                 lac_fetch_breakdown_text(facts));
     say_change(facts, finding, reason);
-    finding->expect = lac_texts_add(&analysis->texts, "%s, with a core for each worker.",
+    finding->expect = lac_texts_add(&analysis->texts, "%s. Assumes one core per worker.",
                                     lac_finding_expect(facts, finding));
     finding->costs =
-        reason == NARROW_MASK ? "More cores of the node." : "Nothing: the cores are the job's.";
+        reason == NARROW_MASK ? "More cores on the node." : "None: the cores belong to the job.";
     lac_loading_evidence(facts, finding);
     return true;
 }

@@ -42,11 +42,9 @@ static void propose_fewer_threads(const struct lac_facts *facts, struct lac_find
     lac_loading_estimate(facts, finding, best_ns, 0.5 * (best_ns + time->step_ns), time->step_ns);
     finding->why = lac_texts_add(
         &analysis->texts,
-        "%s run up to %u threads each on %s: beside the one that fetches, others of each worker "
-        "keep "
-        "%.1f cores busy and %.1f wait for one. All threads of the job keep %.1f cores busy and "
-        "%.1f "
-        "more wait for one; workers wait %.0f %% of their time for a core.%s",
+        "%s run up to %u threads each on %s. Besides the fetching thread, each worker's threads "
+        "keep %.1f cores busy and %.1f wait for one. Overall, %.1f cores are busy and %.1f threads "
+        "wait; workers wait %.0f %% of their time for a core.%s",
         lac_format_count(loading->workers, "worker").text, (unsigned)samples->busy_threads,
         lac_format_count(cores, "core").text, samples->other_cores, samples->other_ready,
         samples->job_cores, samples->job_ready, samples->ready_pct,
@@ -55,14 +53,13 @@ static void propose_fewer_threads(const struct lac_facts *facts, struct lac_find
         "def one_thread(worker):\n"
         "    torch.set_num_threads(1)      # and cv2.setNumThreads(0), where OpenCV is used\n"
         "DataLoader(..., worker_init_fn=one_thread)   # with OMP_NUM_THREADS=1 in the environment, "
-        "and no set_num_threads in the data set";
-    finding->brief = "one thread in each worker";
-    finding->expect = lac_texts_add(&analysis->texts,
-                                    "%s: how much of what the other threads do is waiting for each "
-                                    "other is not known.",
-                                    lac_finding_expect(facts, finding));
-    finding->costs = "A batch alone takes longer; the batches together do not.";
-    finding->wrong_if = "workers with one thread each take longer for a batch than now.";
+        "and no set_num_threads in the dataset";
+    finding->brief = "one thread per worker";
+    finding->expect = lac_texts_add(
+        &analysis->texts, "%s. How much of the other threads' time is contention is unknown.",
+        lac_finding_expect(facts, finding));
+    finding->costs = "A single batch takes longer; overall throughput does not drop.";
+    finding->wrong_if = "single-threaded workers take longer per batch than now.";
     finding->check = "OMP_NUM_THREADS=1 MKL_NUM_THREADS=1 lacuna run -- python train.py";
     finding->confidence -= 0.1;
 }
@@ -86,40 +83,38 @@ static void propose_cores(const struct lac_facts *facts, struct lac_finding *fin
             ? lac_texts_add(&analysis->texts, " and wait %.0f %% of their time for one",
                             loading->samples.ready_pct)
             : "";
-    const char *needs =
-        loader->fetch_cpu_mean_ns > 0
-            ? lac_texts_add(&analysis->texts,
-                            " A batch costs %s of CPU time: one is ready every %s at best, and "
-                            "everything else needs %s a step.",
-                            lac_format_ns(loader->fetch_cpu_mean_ns).text,
-                            lac_format_ns(lac_round(time->cores_ns)).text,
-                            lac_format_ns(lac_round(time->s_ns)).text)
-            : "";
+    const char *needs = loader->fetch_cpu_mean_ns > 0
+                            ? lac_texts_add(&analysis->texts,
+                                            " A batch costs %s of CPU time: at best one is ready "
+                                            "every %s, while everything else needs %s per step.",
+                                            lac_format_ns(loader->fetch_cpu_mean_ns).text,
+                                            lac_format_ns(lac_round(time->cores_ns)).text,
+                                            lac_format_ns(lac_round(time->s_ns)).text)
+                            : "";
     finding->why = lac_texts_add(&analysis->texts, "%s%s.%s%s", who, waits, needs,
                                  lac_fetch_breakdown_text(facts));
     lac_loading_estimate(facts, finding, loading->free_ns, loading->free_ns, time->step_ns);
     int32_t wanted = lac_cores_wanted(facts);
-    finding->change = lac_texts_add(
-        &analysis->texts,
-        "More workers won't help: they would share the same %s. Ask for more cores (#SBATCH "
-        "--cpus-per-task=%d), or make a batch cheaper (faster decoding, smaller stored files, less "
-        "work a sample).",
-        lac_format_count(cores, "core").text, (int)wanted);
-    finding->brief = lac_texts_add(&analysis->texts, "%d cores, or a cheaper batch", (int)wanted);
+    finding->change =
+        lac_texts_add(&analysis->texts,
+                      "More workers won't help: they would share the same %s. Request more cores "
+                      "(#SBATCH --cpus-per-task=%d), or reduce CPU time per batch (faster "
+                      "decoding, smaller files, less work per sample).",
+                      lac_format_count(cores, "core").text, (int)wanted);
+    finding->brief =
+        lac_texts_add(&analysis->texts, "%d cores, or less CPU per batch", (int)wanted);
     finding->change_kind = LAC_CHANGE_TEXT;
     finding->effort = LAC_EFFORT_HARDWARE;
-    finding->expect = lac_texts_add(&analysis->texts, "%s with that many cores%s.",
+    finding->expect = lac_texts_add(&analysis->texts, "%s. Assumes the requested cores%s.",
                                     lac_finding_expect(facts, finding),
                                     loader->num_workers < wanted - 1
                                         ? lac_texts_add(&analysis->texts, " and %s",
                                                         lac_format_count(wanted - 1, "worker").text)
                                         : "");
-    finding->costs =
-        "More cores of the node; pictures stored smaller or decoded differently change "
-        "what the model sees a little.";
-    finding->wrong_if = "cores are idle while the training waits (top: less than 90 % in use).";
+    finding->costs = "More cores on the node. Downscaled or re-encoded images may affect accuracy.";
+    finding->wrong_if = "cores are idle while training waits (top: less than 90 % in use).";
     finding->check =
-        lac_texts_add(&analysis->texts, "time one worker alone: a batch has to take less than %s",
+        lac_texts_add(&analysis->texts, "time one worker alone: a batch must take less than %s",
                       lac_format_ns(lac_round(time->s_ns * fmax(1.0, loader->num_workers))).text);
 }
 

@@ -29,30 +29,27 @@ bool lac_find_cpu_throttled(const struct lac_facts *facts, struct lac_finding *f
             : "";
     const char *online =
         loading->online_cores > 0
-            ? lac_texts_add(&analysis->texts,
-                            " (the host has %s, which is what os.cpu_count() says)",
+            ? lac_texts_add(&analysis->texts, " (os.cpu_count() reports all %s of the host)",
                             lac_format_count(loading->online_cores, "core").text)
             : "";
     finding->why = lac_texts_add(
         &analysis->texts,
-        "The job's CPU quota %sran out in %.1f of 10 periods a second: all its processes then "
-        "stand "
-        "still until the next one%s. More workers won't help: they use the quota up sooner.%s",
+        "The job's CPU quota %sran out in %.1f of 10 periods per second: all its processes then "
+        "stop until the next period%s. More workers won't help: they exhaust the quota sooner.%s",
         quota, fmin(10.0, samples->throttled_periods), online, lac_fetch_breakdown_text(facts));
     int32_t cores = lac_cores_wanted(facts);
-    finding->change =
-        lac_texts_add(&analysis->texts,
-                      "# the quota where the job is started, %d cores; or a cheaper batch:\n"
-                      "resources: {limits: {cpu: \"%d\"}}   # Kubernetes\n"
-                      "docker run --cpus=%d ...            # Docker",
-                      (int)cores, (int)cores, (int)cores);
+    finding->change = lac_texts_add(
+        &analysis->texts,
+        "# raise the quota to %d cores where the job starts, or reduce CPU time per batch:\n"
+        "resources: {limits: {cpu: \"%d\"}}   # Kubernetes\n"
+        "docker run --cpus=%d ...            # Docker",
+        (int)cores, (int)cores, (int)cores);
     finding->brief = lac_texts_add(&analysis->texts, "CPU quota of %d cores", (int)cores);
-    finding->expect = lac_texts_add(&analysis->texts, "%s, if the quota is what holds them.",
+    finding->expect = lac_texts_add(&analysis->texts, "%s. Assumes that the quota is the limit.",
                                     lac_finding_expect(facts, finding));
-    finding->costs = "More cores of the node.";
-    finding->wrong_if =
-        "nr_throttled in the cgroup's cpu.stat stands still while the training waits.";
-    finding->check = "cat /sys/fs/cgroup/cpu.stat, ten steps, and again: nr_throttled grew";
+    finding->costs = "More cores on the node.";
+    finding->wrong_if = "nr_throttled in the cgroup's cpu.stat does not grow while training waits.";
+    finding->check = "read /sys/fs/cgroup/cpu.stat before and after ten steps: nr_throttled grows";
     lac_loading_evidence(facts, finding);
     return true;
 }

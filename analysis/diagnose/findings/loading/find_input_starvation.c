@@ -42,8 +42,8 @@ static const char *drained_text(const struct lac_facts *facts)
     const char *name = lac_enclosing_name(facts->model, example);
     const char *api = lac_model_str(facts->model, facts->model->slices.name[example]);
     return lac_texts_add(&analysis->texts,
-                         " The GPU feels all of it because %.60s waits until the GPU has nothing "
-                         "left to do right before: read such values a step later.",
+                         " The full wait is exposed: %.60s synchronizes just before it, so the GPU "
+                         "queue is empty. Read such values one step later.",
                          name[0] != '\0' ? name : api);
 }
 
@@ -54,21 +54,20 @@ static const char *why_in_process(const struct lac_facts *facts)
     if (analysis->main_device == LAC_NONE) {
         return lac_texts_add(
             &analysis->texts,
-            "Loading in the training process (num_workers 0): each batch takes %s, and meanwhile "
-            "nothing is trained. The wait is %.1f %% of the steps.%s",
+            "Loading in the training process (num_workers 0): each batch takes %s, and nothing "
+            "trains in that time. Loading takes %.0f %% of the steps.%s",
             lac_format_ns(loader->fetch_mean_ns).text, loader->wait_pct_of_steps,
             lac_fetch_breakdown_text(facts));
     }
     const struct lac_device_facts *device = &analysis->devices[analysis->main_device];
-    return lac_texts_add(
-        &analysis->texts,
-        "Loading in the training process (num_workers 0): each batch takes %s, and meanwhile "
-        "nothing "
-        "is launched. The wait is %.1f %% of the steps; %.1f of %.1f ms that the GPU is idle lie "
-        "inside it.%s%s",
-        lac_format_ns(loader->fetch_mean_ns).text, loader->wait_pct_of_steps,
-        (double)loader->starved_ns / 1e6, (double)device->idle_ns / 1e6,
-        lac_fetch_breakdown_text(facts), drained_text(facts));
+    return lac_texts_add(&analysis->texts,
+                         "Loading in the training process (num_workers 0): each batch takes %s, "
+                         "and nothing is launched in that time. Loading takes %.0f %% of the steps "
+                         "and accounts for %s of the %s of GPU idle time.%s%s",
+                         lac_format_ns(loader->fetch_mean_ns).text, loader->wait_pct_of_steps,
+                         lac_format_ns(loader->starved_ns).text,
+                         lac_format_ns(device->idle_ns).text, lac_fetch_breakdown_text(facts),
+                         drained_text(facts));
 }
 
 static const char *why_workers(const struct lac_facts *facts)
@@ -77,12 +76,11 @@ static const char *why_workers(const struct lac_facts *facts)
     const struct lac_loader_facts *loader = &analysis->loader;
     const struct lac_step_time *time = facts->time;
     if (loader->fetch_mean_ns == LAC_UNKNOWN_NS) {
-        return lac_texts_add(
-            &analysis->texts,
-            "The loader delivers a batch every %s; everything else needs %s a step. "
-            "What a batch spends its time on was not recorded.",
-            lac_format_ns(lac_round(time->step_ns)).text,
-            lac_format_ns(lac_round(time->s_ns)).text);
+        return lac_texts_add(&analysis->texts,
+                             "The loader delivers a batch every %s; everything else needs %s per "
+                             "step. The time per batch was not recorded by stage.",
+                             lac_format_ns(lac_round(time->step_ns)).text,
+                             lac_format_ns(lac_round(time->s_ns)).text);
     }
     const char *load = "";
     const char *waits = "";
@@ -90,7 +88,7 @@ static const char *why_workers(const struct lac_facts *facts)
     if (loader->fetch_cpu_mean_ns >= 0 && computes_pct < COMPUTES_PCT_MAX) {
         waits = lac_texts_add(&analysis->texts,
                               " A batch computes for %.0f %% of its time and waits for the rest "
-                              "(storage, network, a lock): workers can overlap that.",
+                              "(storage, network, a lock): workers can overlap the waiting.",
                               computes_pct);
     }
     if (!isnan(loader->worker_busy_pct)) {
@@ -99,7 +97,7 @@ static const char *why_workers(const struct lac_facts *facts)
     }
     return lac_texts_add(
         &analysis->texts,
-        "%d worker%s %s for each batch, so one is ready every %s; %s %s a step.%s%s%s",
+        "%d worker%s %s for each batch, so one is ready every %s; %s %s per step.%s%s%s",
         (int)loader->num_workers, loader->num_workers == 1 ? " needs" : "s need",
         lac_format_ns(loader->fetch_mean_ns).text, lac_format_ns(lac_round(time->data_ns)).text,
         analysis->main_device == LAC_NONE ? "everything else takes"
@@ -156,21 +154,18 @@ static const char *workers_cost(const struct lac_facts *facts, int32_t all, doub
     int64_t ahead = facts->loading->prefetch;
     int64_t cpu_ns = analysis->loader.fetch_cpu_mean_ns;
     int32_t allowed = facts->settings.allowed_cores;
-    const char *of = allowed > 0
-                         ? lac_texts_add(&analysis->texts, " of the %s that the job may use",
-                                         lac_format_count(allowed, "core").text)
-                         : "";
+    const char *of = allowed > 0 ? lac_texts_add(&analysis->texts, " of %s allowed",
+                                                 lac_format_count(allowed, "core").text)
+                                 : "";
     if (cpu_ns != LAC_UNKNOWN_NS && step_ns > 0.0) {
-        return lac_texts_add(&analysis->texts,
-                             "%s more; all workers together keep %.1f cores busy%s. Shared memory "
-                             "for %s more.%s",
-                             lac_format_count(more, "process").text, (double)cpu_ns / step_ns, of,
-                             lac_format_count(ahead * (int64_t)more, "batch").text,
+        return lac_texts_add(&analysis->texts, "%s (%.1f cores busy%s), shared memory for %s.%s",
+                             lac_format_count(more, "more process").text, (double)cpu_ns / step_ns,
+                             of, lac_format_count(ahead * (int64_t)more, "more batch").text,
                              lac_shm_budget_text(facts, all));
     }
-    return lac_texts_add(&analysis->texts, "%s more%s, and shared memory for %s more.%s",
-                         lac_format_count(more, "core").text, of,
-                         lac_format_count(ahead * (int64_t)more, "batch").text,
+    return lac_texts_add(&analysis->texts, "%s%s, shared memory for %s.%s",
+                         lac_format_count(more, "more core").text, of,
+                         lac_format_count(ahead * (int64_t)more, "more batch").text,
                          lac_shm_budget_text(facts, all));
 }
 
@@ -191,14 +186,14 @@ bool lac_propose_workers(const struct lac_facts *facts, struct lac_finding *find
     finding->workers = wanted;
     const char *value = lac_texts_add(&analysis->texts, "%d", (int)wanted);
     finding->brief = lac_texts_add(&analysis->texts, "num_workers=%s", value);
-    finding->change = lac_texts_add(
-        &analysis->texts, "%s  # now %d%s", lac_loader_code(facts, "num_workers", value), (int)now,
-        limit == BY_CORES    ? ", and no more: the allowed cores carry as many"
-        : limit == BY_MEMORY ? ", and no more: memory for their batches ends there"
-                             : "");
+    finding->change = lac_texts_add(&analysis->texts, "%s  # now %d%s",
+                                    lac_loader_code(facts, "num_workers", value), (int)now,
+                                    limit == BY_CORES    ? ", capped by the available CPU cores"
+                                    : limit == BY_MEMORY ? ", capped by memory for their batches"
+                                                         : "");
     finding->where = facts->settings.loader_at;
     finding->expect =
-        lac_texts_add(&analysis->texts, "%s, if a batch still takes %s with %s.",
+        lac_texts_add(&analysis->texts, "%s. Assumes that a batch still takes %s with %s.",
                       lac_finding_expect(facts, finding), lac_format_ns(loader->fetch_mean_ns).text,
                       lac_format_count(wanted, "worker").text);
     finding->costs = workers_cost(facts, wanted, (double)finding->step_mid_ns);
@@ -206,9 +201,9 @@ bool lac_propose_workers(const struct lac_facts *facts, struct lac_finding *find
         lac_texts_add(&analysis->texts, "a batch takes more than %s with %s.",
                       lac_format_ns(lac_round((double)finding->step_mid_ns * wanted)).text,
                       lac_format_count(wanted, "worker").text);
-    finding->check = lac_texts_add(
-        &analysis->texts, "record ten steps with num_workers=%d and analyze them: %s a step",
-        (int)wanted, lac_format_ns(finding->step_mid_ns).text);
+    finding->check =
+        lac_texts_add(&analysis->texts, "record ten steps with num_workers=%d; expect %s per step",
+                      (int)wanted, lac_format_ns(finding->step_mid_ns).text);
     return true;
 }
 
@@ -233,14 +228,14 @@ static bool propose_room(const struct lac_facts *facts, struct lac_finding *find
         lac_texts_add(&analysis->texts, "shared memory, then num_workers=%d", (int)wanted);
     finding->change = lac_texts_add(
         &analysis->texts,
-        "# More workers won't help before there is room for their batches:%s\n"
-        "# Make room, then num_workers=%d:\n"
+        "# More workers won't help until shared memory holds their batches:%s\n"
+        "# Enlarge it, then num_workers=%d:\n"
         "docker run --shm-size=%lldg ...                                # Docker; or --ipc=host\n"
         "volumes: [{name: shm, emptyDir: {medium: Memory}}]           # Kubernetes, mounted at "
         "/dev/shm",
         lac_shm_budget_text(facts, wanted), (int)wanted, gigabytes);
-    finding->expect =
-        lac_texts_add(&analysis->texts, "%s, with both.", lac_finding_expect(facts, finding));
+    finding->expect = lac_texts_add(&analysis->texts, "%s. Assumes both changes.",
+                                    lac_finding_expect(facts, finding));
     finding->costs = workers_cost(facts, wanted, (double)finding->step_mid_ns);
     finding->wrong_if =
         lac_texts_add(&analysis->texts, "df /dev/shm shows %s free while the training runs.",
@@ -264,13 +259,13 @@ static void propose_recording(const struct lac_facts *facts, struct lac_finding 
     lac_loading_estimate(facts, finding, best_ns, free_ns, time->step_ns);
     finding->brief = "record the loader";
     finding->change_kind = LAC_CHANGE_TEXT;
-    finding->expect = lac_texts_add(&analysis->texts, "%s, if the loader keeps up.",
+    finding->expect = lac_texts_add(&analysis->texts, "%s. Assumes that the loader keeps up.",
                                     lac_finding_expect(facts, finding));
-    finding->costs = "A recording of some minutes; the change itself depends on what it shows.";
-    finding->wrong_if = "the wait is as long with the same batch again and again.";
-    finding->check = "lacuna run -- python train.py, then lacuna analyze what it recorded";
-    finding->change = "Record the workers (lacuna run -- python train.py): what a batch spends its "
-                      "time on decides between more workers, a faster decoder and smaller files.";
+    finding->costs = "A recording of a few minutes. The fix depends on what it shows.";
+    finding->wrong_if = "the wait persists when the same cached batch is reused.";
+    finding->check = "lacuna run -- python train.py, then lacuna analyze the recording";
+    finding->change = "Record the workers (lacuna run -- python train.py). The time per batch "
+                      "decides between more workers, a faster decoder and smaller files.";
 }
 
 /** More workers are not known to help: the cores carry no more, or there are enough of them. */
@@ -281,22 +276,20 @@ static void propose_cheaper_batch(const struct lac_facts *facts, struct lac_find
     const struct lac_step_time *time = facts->time;
     double best_ns = lac_step_without_waiting(facts);
     lac_loading_estimate(facts, finding, best_ns, 0.5 * (best_ns + time->step_ns), time->step_ns);
-    finding->brief = "a cheaper batch";
+    finding->brief = "less CPU per batch";
     finding->change_kind = LAC_CHANGE_TEXT;
     finding->effort = LAC_EFFORT_REWRITE;
-    finding->costs = "Work on the pipeline; pictures stored smaller or decoded differently change "
-                     "what the model sees a little.";
+    finding->costs = "Work on the pipeline. Downscaled or re-encoded images may affect accuracy.";
     finding->check =
-        lac_texts_add(&analysis->texts, "time one worker alone: a batch has to take less than %s",
+        lac_texts_add(&analysis->texts, "time one worker alone: a batch must take less than %s",
                       lac_format_ns(lac_round(best_ns * fmax(1.0, loader->num_workers))).text);
     finding->expect =
         lac_texts_add(&analysis->texts,
-                      "%s if a batch gets half as expensive as it has to; %s a step "
-                      "is what everything else needs.",
+                      "%s. Assumes that per-batch CPU time falls halfway to the target; everything "
+                      "else needs %s per step.",
                       lac_finding_expect(facts, finding), lac_format_ns(lac_round(best_ns)).text);
-    finding->change =
-        "More workers won't help: make a batch cheaper (faster decoding, smaller stored "
-        "files, less work a sample) or allow the job more cores.";
+    finding->change = "More workers won't help: reduce CPU time per batch (faster decoding, "
+                      "smaller files, less work per sample) or allow the job more cores.";
     finding->wrong_if = "a run with twice the workers is faster.";
 }
 
@@ -319,18 +312,18 @@ static void propose_whole_batches(const struct lac_facts *facts, struct lac_find
     const struct lac_step_time *time = facts->time;
     double free_ns = facts->loading->free_ns;
     lac_loading_estimate(facts, finding, free_ns, 0.5 * (free_ns + time->step_ns), time->step_ns);
-    finding->brief = "whole batches at once";
+    finding->brief = "fetch whole batches";
     finding->effort = LAC_EFFORT_LINES;
     finding->change =
-        "# More workers won't help: the data is in memory already, and handing a batch over from "
-        "a\n"
-        "# worker takes about as long as making it. Whole batches instead of single items:\n"
+        "# More workers won't help: the data is in memory, and transferring a batch from a\n"
+        "# worker takes about as long as making it. Fetch whole batches instead of items:\n"
         "sampler = BatchSampler(RandomSampler(dataset), batch_size, drop_last=True)\n"
         "DataLoader(dataset, sampler=sampler, batch_size=None)   # dataset[list of indices]\n"
         "# or keep the tensors on the GPU and index them there";
-    finding->expect = lac_texts_add(&analysis->texts, "%s, if making a batch takes half as long.",
-                                    lac_finding_expect(facts, finding));
-    finding->costs = "The data set has to take a list of indices.";
+    finding->expect =
+        lac_texts_add(&analysis->texts, "%s. Assumes that making a batch takes half as long.",
+                      lac_finding_expect(facts, finding));
+    finding->costs = "The dataset must accept a list of indices.";
     finding->wrong_if = "a run with num_workers=2 is faster.";
     finding->check = "record ten steps with num_workers=2 and compare";
 }

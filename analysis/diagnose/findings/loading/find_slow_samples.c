@@ -70,9 +70,8 @@ static void say_change(const struct lac_facts *facts, struct lac_finding *findin
     /* from the release that has it on, the loader says so */
     bool has_in_order = lac_setting_truth(facts, "settings", "in_order") >= 0;
     const char *unordered =
-        has_in_order
-            ? "\n# or, where the order of batches does not matter: DataLoader(..., in_order=False)"
-            : "";
+        has_in_order ? "\n# or, if batch order does not matter: DataLoader(..., in_order=False)"
+                     : "";
     bool absorbs = ahead.batches > 0 && ahead.step_ns <= fmax(AHEAD_ABSORBS_MAX * tail->even_ns,
                                                               facts->loading->free_ns);
     if (absorbs) {
@@ -82,29 +81,28 @@ static void say_change(const struct lac_facts *facts, struct lac_finding *findin
                                         lac_loader_code(facts, "prefetch_factor", value),
                                         (long long)facts->loading->prefetch, unordered);
         finding->costs = lac_texts_add(
-            &analysis->texts, "Memory for %s more.",
+            &analysis->texts, "Memory for %s.",
             lac_format_count((ahead.batches - facts->loading->prefetch) * workers, "batch").text);
         lac_loading_estimate(facts, finding, fmin(ahead.step_ns, tail->even_ns), ahead.step_ns,
                              0.5 * (ahead.step_ns + time->step_ns));
-        finding->wrong_if = "a step takes as long with that many batches ahead.";
-        finding->check =
-            lac_texts_add(&analysis->texts, "record fifty steps with prefetch_factor=%d: %s a step",
-                          (int)ahead.batches, lac_format_ns(finding->step_mid_ns).text);
+        finding->wrong_if = "a step takes as long with that prefetch factor.";
+        finding->check = lac_texts_add(
+            &analysis->texts, "record fifty steps with prefetch_factor=%d; expect %s per step",
+            (int)ahead.batches, lac_format_ns(finding->step_mid_ns).text);
         return;
     }
-    finding->brief = "no slow samples";
+    finding->brief = "fix slow samples";
     finding->change_kind = LAC_CHANGE_TEXT;
     finding->effort = LAC_EFFORT_REWRITE;
     finding->change = lac_texts_add(
         &analysis->texts,
-        "Find the samples that take %s and more (very large or damaged files, retries) and make "
-        "them "
-        "small beforehand or leave them out.%s",
+        "Find the samples that take %s or more (very large or damaged files, retries). Preprocess "
+        "or drop them.%s",
         lac_format_ns(lac_round(LAC_SLOW_FACTOR * facts->loading->median_ns)).text, unordered);
-    finding->costs = "Work on the data set.";
+    finding->costs = "Work on the dataset.";
     lac_loading_estimate(facts, finding, tail->even_ns, tail->even_ns,
                          0.5 * (tail->even_ns + time->step_ns));
-    finding->wrong_if = "all batches take about as long.";
+    finding->wrong_if = "all batches take about the same time.";
     finding->check = "record a hundred steps without those samples";
 }
 
@@ -116,18 +114,17 @@ bool lac_find_slow_samples(const struct lac_facts *facts, struct lac_finding *fi
         return false;
     }
     lac_loading_open(facts, finding);
-    finding->why = lac_texts_add(&analysis->texts,
-                                 "Most batches take %s, which %s would keep up with; %s of them "
-                                 "take twice that or more (one "
-                                 "in a hundred %s), and batches are handed over in order: all "
-                                 "behind a slow one wait for it.",
-                                 lac_format_ns(lac_round(loading->median_ns)).text,
-                                 lac_format_count(analysis->loader.num_workers, "worker").text,
-                                 lac_format_pct(loading->tail.slow_pct).text,
-                                 lac_format_ns(lac_round(loading->p99_ns)).text);
+    finding->why = lac_texts_add(
+        &analysis->texts,
+        "Most batches take %s, which %s could keep up with. %s of them take at least twice as long "
+        "(one in a hundred %s). Batches are delivered in order: a slow one stalls all behind it.",
+        lac_format_ns(lac_round(loading->median_ns)).text,
+        lac_format_count(analysis->loader.num_workers, "worker").text,
+        lac_format_pct(loading->tail.slow_pct).text,
+        lac_format_ns(lac_round(loading->p99_ns)).text);
     finding->where = facts->settings.loader_at;
     say_change(facts, finding);
-    finding->expect = lac_texts_add(&analysis->texts, "%s, from playing the queue again.",
+    finding->expect = lac_texts_add(&analysis->texts, "%s. From replaying the queue.",
                                     lac_finding_expect(facts, finding));
     add_longest(facts, finding);
     lac_loading_evidence(facts, finding);

@@ -61,7 +61,7 @@ static const char *say_reads(const struct lac_facts *facts)
                                                            per_batch(facts, (double)reads->opens))
                                            : what,
                           lac_format_bytes(lac_round(fmin(file_bytes(reads), 9e18))).text);
-        rate = lac_texts_add(&analysis->texts, ", %s MB/s a worker",
+        rate = lac_texts_add(&analysis->texts, ", %s MB/s per worker",
                              lac_format_rate(1000.0 * reads->bytes / fmax(reads->ns, 1.0)).text);
     }
     const char *storage = loading->samples.has_io
@@ -71,9 +71,8 @@ static const char *say_reads(const struct lac_facts *facts)
                                               loading->samples.storage_mb_s)
                               : "";
     return lac_texts_add(&analysis->texts,
-                         "Reading takes %.0f %% of a batch: %s for %s%s; it computes for %.0f %% "
-                         "of that and waits for "
-                         "the rest.%s",
+                         "Reading takes %.0f %% of a batch: %s for %s%s; %.0f %% of that is CPU "
+                         "time, the rest waiting.%s",
                          100.0 * reads->ns / fetch_ns,
                          lac_format_ns(lac_round(per_batch(facts, reads->ns))).text, what, rate,
                          100.0 * reads->cpu_ns / fmax(reads->ns, 1.0), storage);
@@ -96,13 +95,12 @@ static void propose_faster_reads(const struct lac_facts *facts, struct lac_findi
                          : lac_loading_step(facts, fetch_without_waits(facts));
     best_ns = fmin(fmax(best_ns, 0.0), time->step_ns);
     lac_loading_estimate(facts, finding, best_ns, 0.5 * (best_ns + time->step_ns), time->step_ns);
-    finding->expect =
-        lac_texts_add(&facts->analysis->texts, "%s, if half of the waiting for storage goes away.",
-                      lac_finding_expect(facts, finding));
-    finding->costs = "Disk space near the job, and the time to prepare it.";
-    finding->wrong_if = "a second epoch over the same files, which are in memory then, is as slow.";
-    finding->check =
-        "record ten steps of a second epoch over a part of the data that fits in memory";
+    finding->expect = lac_texts_add(&facts->analysis->texts,
+                                    "%s. Assumes that half of the storage waiting disappears.",
+                                    lac_finding_expect(facts, finding));
+    finding->costs = "Local disk space, and time to prepare it.";
+    finding->wrong_if = "a second epoch over the same files (then cached) is as slow.";
+    finding->check = "record ten steps of a second epoch over a subset that fits in memory";
     finding->confidence -= 0.1;
 }
 
@@ -132,17 +130,16 @@ bool lac_find_small_files(const struct lac_facts *facts, struct lac_finding *fin
 {
     return waits_for_storage(facts) && are_small_files(facts) &&
            find_reads(facts, finding,
-                      "pack the files into shards of some 100 MB that are read from front to end "
-                      "(WebDataset tar files, LMDB, Parquet), on a disk of the node",
+                      "pack the files into sequential shards of about 100 MB (WebDataset tar "
+                      "files, LMDB, Parquet) on a local disk",
                       "shards instead of small files");
 }
 
 bool lac_find_storage_latency(const struct lac_facts *facts, struct lac_finding *finding)
 {
     return waits_for_storage(facts) &&
-           find_reads(
-               facts, finding,
-               "copy the data to a disk of the node before the training starts, or cache what "
-               "was read (in memory where it fits)",
-               "data on the node's own disk");
+           find_reads(facts, finding,
+                      "copy the data to a local disk before training, or cache it after the first "
+                      "read (in memory if it fits)",
+                      "data on a local disk");
 }

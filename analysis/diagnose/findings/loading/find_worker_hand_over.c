@@ -46,7 +46,7 @@ static void say_why(const struct lac_facts *facts, struct lac_finding *finding,
     struct lac_analysis *analysis = facts->analysis;
     const struct lac_loading *loading = facts->loading;
     const char *put = way->put_ns > 0.0
-                          ? lac_texts_add(&analysis->texts, " Packing a batch takes a worker %s.",
+                          ? lac_texts_add(&analysis->texts, " A worker packs a batch in %s.",
                                           lac_format_ns(lac_round(way->put_ns)).text)
                           : "";
     const char *unpack = way->unpack_ns > 0.0
@@ -57,44 +57,43 @@ static void say_why(const struct lac_facts *facts, struct lac_finding *finding,
                                                         lac_format_ns(lac_round(way->pin_ns)).text)
                                         : "";
     const char *bytes = loading->batch_bytes > 0
-                            ? lac_texts_add(&analysis->texts, " A batch has %s.",
+                            ? lac_texts_add(&analysis->texts, " A batch holds %s.",
                                             lac_format_bytes(loading->batch_bytes).text)
                             : "";
     finding->why = lac_texts_add(
         &analysis->texts,
-        "The workers are busy %.0f %% of the time, and the batch that is waited for is fetched "
-        "already: %s of the wait of %s a step come after that.%s%s%s%s",
+        "The workers are busy only %.0f %% of the time, and the awaited batch is already fetched: "
+        "%s of the %s wait per step comes after that.%s%s%s%s",
         analysis->loader.worker_busy_pct, lac_format_ns(lac_round(loading->late.done_ns)).text,
         lac_format_ns(lac_round(loading->late.matched_ns)).text, put, unpack, pin, bytes);
 }
 
 static void say_change(struct lac_finding *finding, bool is_pin, bool is_packing)
 {
-    finding->costs = "Work on the data set and on collate_fn.";
+    finding->costs = "Work on the dataset and on collate_fn.";
     if (is_pin) {
         finding->brief = "smaller batches to pin";
         finding->costs = "The conversion moves to the GPU.";
-        finding->change = "# More workers won't help: one thread pins all batches. Hand over the "
-                          "small form (uint8\n"
-                          "# pictures, int32 ids) and widen it on the GPU:\n"
+        finding->change = "# More workers won't help: one thread pins all batches. Transfer the "
+                          "compact form (uint8\n"
+                          "# images, int32 ids) and convert it on the GPU:\n"
                           "images = images.to(device, non_blocking=True).float().div_(255)";
     } else if (is_packing) {
-        finding->brief = "one tensor a batch";
+        finding->brief = "one tensor per batch";
         finding->change =
-            "# More workers won't help: what they make has to be packed and unpacked. Few large\n"
-            "# tensors, no lists, dicts of scalars or numpy objects, in their small form:\n"
+            "# More workers won't help: batches must be packed and unpacked. Return few large, "
+            "compact\n"
+            "# tensors, not lists, dicts of scalars or numpy objects:\n"
             "def collate(items):                       # in the worker\n"
             "    return torch.stack([x for x, _ in items]), torch.tensor([y for _, y in items])\n"
             "DataLoader(..., collate_fn=collate)";
     } else {
-        finding->brief = "find what delays finished batches";
+        finding->brief = "find the delay of ready batches";
         finding->change_kind = LAC_CHANGE_TEXT;
-        finding->change =
-            "More workers won't help: batches are finished before they are asked for. What delays "
-            "them then was not recorded: unpacking in the training process, or a host with too "
-            "much "
-            "to do. A collate_fn that returns one small tensor tells: if the wait goes away with "
-            "it, it is what the batches are made of.";
+        finding->change = "More workers won't help: batches are finished before they are "
+                          "requested. The later delay was not recorded: unpacking in the training "
+                          "process, or an overloaded host. Test with a collate_fn that returns one "
+                          "small tensor: if the wait disappears, batch contents are the cause.";
         finding->confidence = 0.4;
         finding->severity = LAC_SEVERITY_INFO;
     }
@@ -118,17 +117,16 @@ bool lac_find_worker_hand_over(const struct lac_facts *facts, struct lac_finding
     say_change(finding, way.pin_ns >= MAIN_PART_MIN * done_ns,
                way.put_ns + way.unpack_ns >= PACKING_MIN * done_ns ||
                    loading->batch_bytes >= LARGE_BYTES);
-    finding->expect =
-        lac_texts_add(&facts->analysis->texts, "%s, if half of the handing over goes away.",
-                      lac_finding_expect(facts, finding));
+    finding->expect = lac_texts_add(&facts->analysis->texts,
+                                    "%s. Assumes that half of the transfer time disappears.",
+                                    lac_finding_expect(facts, finding));
     finding->wrong_if =
-        "a step takes as long when the data set returns the same small tensor again "
-        "and again.";
+        "a step takes as long when the dataset always returns the same small tensor.";
     finding->check = "record ten steps with a collate_fn that returns one small tensor";
     finding->where = facts->settings.loader_at;
     if (loading->late.longest_done != LAC_NONE) {
         lac_evidence_slice(facts, finding, loading->late.longest_done,
-                           "waited for a batch that was fetched already");
+                           "waited for a batch that was already fetched");
     }
     lac_loading_evidence(facts, finding);
     return true;

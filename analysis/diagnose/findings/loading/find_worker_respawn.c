@@ -29,34 +29,32 @@ bool lac_find_worker_respawn(const struct lac_facts *facts, struct lac_finding *
     lac_loading_estimate(facts, finding, time->step_ns - late->first_ns, time->step_ns - saved_ns,
                          time->step_ns - RESPAWN_WORST * saved_ns);
     double each_ns = late->first_ns * (double)analysis->step_kept_count / (double)late->epochs;
-    finding->title = lac_texts_add(
-        &analysis->texts,
-        "The first batch of every epoch is %s late: its workers have just been started",
-        lac_format_ns(lac_round(each_ns)).text);
+    finding->title =
+        lac_texts_add(&analysis->texts,
+                      "The first batch of every epoch is %s late: its workers have just started",
+                      lac_format_ns(lac_round(each_ns)).text);
     finding->why = lac_texts_add(
         &analysis->texts,
-        "%u epochs began in this trace, and the first batch of each was waited for %s on average "
-        "(%s of "
-        "all waiting for data); later batches take a worker %s. %s",
+        "%u epochs began in this trace. Their first batch was awaited for %s on average (%s of all "
+        "data waiting); a later batch takes %s per worker. %s",
         (unsigned)late->epochs, lac_format_ns(lac_round(each_ns)).text,
         lac_format_pct(100.0 * late->first_ns / time->starved_ns).text,
         lac_format_ns(lac_round(loading->median_ns)).text,
-        is_anew ? lac_texts_add(&analysis->texts,
-                                "%u worker processes were started in place of others.",
+        is_anew ? lac_texts_add(&analysis->texts, "%u worker processes replaced others.",
                                 (unsigned)loading->respawned)
                 : "persistent_workers is False: each epoch starts its workers.");
     finding->change = lac_texts_add(
-        &analysis->texts, "%s   # needs num_workers > 0; make the loader once, not in every epoch",
+        &analysis->texts, "%s   # needs num_workers > 0; create the loader once, not per epoch",
         lac_loader_code(facts, "persistent_workers", "True"));
     finding->brief = "persistent_workers=True";
     finding->where = facts->settings.loader_at;
     finding->expect = lac_texts_add(
         &analysis->texts,
-        "%s: averaged over epochs of %.0f steps; the first batch still takes as long as any.",
+        "%s. Averaged over epochs of %.0f steps; the first batch still takes as long as any other.",
         lac_finding_expect(facts, finding),
         (double)analysis->step_kept_count / fmax(1.0, (double)late->epochs));
-    finding->costs = "The workers' memory between epochs; what the training process changes in the "
-                     "data set between epochs no longer reaches them.";
+    finding->costs = "The workers' memory between epochs. Dataset changes between epochs no longer "
+                     "reach the workers.";
     finding->wrong_if = "the first batch of an epoch is as late with persistent_workers=True.";
     finding->check = "record three epochs with persistent_workers=True";
     if (late->longest_first != LAC_NONE) {

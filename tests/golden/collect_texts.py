@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+"""Collects what the program says into one list to read: every sentence once, numbers as N.
+
+  collect_texts.py [TRACE or FOLDER]... [--random 200] [--seed 1000] [-o build/texts.txt]
+
+Analyzes (JSON and text), compares and exports (Markdown) all given traces, the simulated series (lacuna demo) and
+--random simulated loops. Each line: how often a text was met, where it stands (title, why, change, ...), the text. Read it
+after a change to the wording: a text that reads badly shows here once, not in a thousand reports.
+
+LACUNA names the program (default build/lacuna); the loops need build/release/simulator.
+"""
+import argparse
+import collections
+import concurrent.futures
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+LACUNA = os.environ.get("LACUNA", os.path.join(ROOT, "build", "lacuna"))
+SIMULATOR = os.path.join(ROOT, "build", "release", "simulator")  # make build/release/simulator
+SAYS = {"title", "why", "change", "expect", "costs", "wrong_if", "check", "brief", "text", "detail", "checked_fine", "not_recorded",
+        "caveats", "headline", "changed", "why_not", "note", "method", "assumption"}
+NUMBER = re.compile(r"(?<![A-Za-z_])-?\d[\d ]*(?<! )(?:\.\d+)?(?:e[+-]?\d+)?")
+
+
+def normalized(text):
+    return NUMBER.sub("N", " ".join(text.split()))
+
+
+def walk(value, key, texts):
+    if isinstance(value, dict):
+        for name, member in value.items():
+            walk(member, name, texts)
+    elif isinstance(value, list):
+        for member in value:
+            walk(member, key, texts)
+    elif isinstance(value, str) and key in SAYS and value:
+        texts[(key, normalized(value))] += 1
+
+
+def run(*args):
+    done = subprocess.run([LACUNA, *args], capture_output=True, text=True, timeout=300)
+    if done.returncode < 0:
+        raise SystemExit(f"lacuna {' '.join(args)}: ended by signal {-done.returncode}")
+    return done
+
+
+def lines(kind, text, texts):
+    for line in text.splitlines():
+        if line.strip():
+            texts[(kind, normalized(line))] += 1
+
+
+def of_trace(path):
+    texts = collections.Counter()
+    done = run("analyze", path, "--json")
+    lines("error", done.stderr.replace(path, "PATH"), texts)
+    if done.returncode == 0:
+        walk(json.loads(done.stdout), "", texts)
+        lines("terminal", run("analyze", path).stdout, texts)
+        lines("markdown", run("export", path, "--to", "markdown").stdout, texts)
+    return texts
+
+
+def of_pair(a, b):
+    texts = collections.Counter()
+    done = run("compare", a, b, "--json")
+    if done.returncode == 0:
+        walk(json.loads(done.stdout), "", texts)
+        lines("comparison", run("compare", a, b).stdout, texts)
+    return texts
+
+
+def traces_in(paths):
+    for path in paths:
+        if os.path.isdir(path):
+            for folder, _, names in os.walk(path):
+                yield from (os.path.join(folder, name) for name in sorted(names) if not name.endswith((".py", ".md", ".txt")))
+        else:
+            yield path
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("traces", nargs="*")
+    parser.add_argument("--random", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=1000)
+    parser.add_argument("-o", "--output", default=os.path.join(ROOT, "build", "texts.txt"))
+    options = parser.parse_args()
+    texts = collections.Counter()
+    with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(2) as pool:
+        if not os.path.exists(SIMULATOR):
+            raise SystemExit(f"{SIMULATOR} is not built: make build/release/simulator")
+        subprocess.run([LACUNA, "demo", folder], check=True, capture_output=True, timeout=300)
+        series = sorted(os.path.join(folder, name) for name in os.listdir(folder) if not name.endswith(".truth.json"))
+        loops = []
+        for seed in range(options.seed, options.seed + options.random):
+            where = os.path.join(folder, f"loop-{seed}")
+            subprocess.run([SIMULATOR, where, "--seed", str(seed)], check=True, capture_output=True, timeout=300)
+            loops += [os.path.join(where, name) for name in sorted(os.listdir(where)) if not name.endswith("truth.json")]
+        paths = [*traces_in(options.traces), *series, *loops]
+        found = [pool.submit(of_trace, path) for path in paths]
+        found += [pool.submit(of_pair, a, b) for a, b in [*zip(series, series[1:]), *zip(loops, loops[1:20])]]
+        for job in found:
+            texts.update(job.result())
+    with open(options.output, "w", encoding="utf-8") as out:
+        for (kind, text), count in sorted(texts.items()):
+            out.write(f"{count:6} {kind:12} {text}\n")
+    print(f"{len(texts)} texts of {len(paths)} traces: {options.output}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
