@@ -29,8 +29,8 @@
 static const char usage[] =
     "lacuna serve [--data DIR] [--listen ADDR:PORT]\n"
     "Serves the data folder: the page in the browser, and the same API for scripts.\n"
-    "Prints the address to open, on a terminal with the access key (DIR/local.token). "
-    "DIR/local.header has it as a header line, for scripts: curl -H @DIR/local.header";
+    "Prints the address to open, on a terminal with the access key (DIR/local.token).\n"
+    "For scripts, DIR/local.header holds it as a header line: curl -H @DIR/local.header";
 
 static const struct lac_option option_table[] = {
     {.name = "data", .value = "DIR", .help = "the data folder"},

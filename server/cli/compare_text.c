@@ -147,7 +147,7 @@ static void write_findings(struct lac_text_page *page, const char *label,
             snprintf(text + used, sizeof text - used, "%s%s", i > 0 ? ", " : "", findings[i].id);
         used += length > 0 ? (size_t)length : 0;
     }
-    lac_text_paragraph(page, LAC_TEXT_PLAIN, label, count > 0 ? text : "none", 11, 1);
+    lac_text_paragraph(page, LAC_TEXT_PLAIN, label, count > 0 ? text : "none", 11, 2);
 }
 
 /** "8 ranks, rank 7 late by 6.1 ms": each side in a line, when both are runs. */
@@ -207,6 +207,6 @@ void lac_compare_text(struct lac_buffer *out, const struct lac_compare_side *a,
     write_where(&page, comparison);
     lac_text_line(&page, LAC_TEXT_PLAIN, "%s", "");
     write_findings(&page, "gone", comparison->gone, comparison->gone_count);
-    write_findings(&page, "come", comparison->come, comparison->come_count);
+    write_findings(&page, "new", comparison->come, comparison->come_count);
     write_findings(&page, "stayed", comparison->stayed, comparison->stayed_count);
 }

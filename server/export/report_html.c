@@ -143,7 +143,7 @@ static void write_needs(struct lac_buffer *out, const struct lac_report_source *
 {
     struct lac_report_need needs[LAC_REPORT_NEEDS_MAX];
     if (lac_report_needs(source->analysis, needs) > 0) {
-        lac_buffer_puts(out, "<h2>Time per step of each part, alone</h2>\n<figure>");
+        lac_buffer_puts(out, "<h2>Time each part needs per step</h2>\n<figure>");
         lac_svg_needs(out, source);
         lac_buffer_puts(out, "</figure>\n");
     }
@@ -427,7 +427,7 @@ void lac_report_html(struct lac_buffer *out, const struct lac_report_source *sou
     write_rows(out, "Host and devices", rows, lac_report_host(source, rows),
                "Not recorded in this trace.");
     write_rows(out, "How it was measured", rows, lac_report_method(source, rows), "");
-    write_rows(out, "Words", rows, lac_report_words(analysis, rows), "");
+    write_rows(out, "Terms", rows, lac_report_words(analysis, rows), "");
     lac_buffer_printf(out,
                       "<footer>Lacuna %s. Gains refer to the mean step and are given as bands, "
                       "each with a condition that would refute it.</footer>\n"

@@ -129,7 +129,7 @@ static void write_needs(struct lac_buffer *out, const struct lac_report_source *
     for (uint32_t i = 0; i < count; i++) {
         scale_ns = needs[i].ns > scale_ns ? needs[i].ns : scale_ns;
     }
-    lac_buffer_printf(out, "## Time per step of each part, alone\n\n```\n");
+    lac_buffer_printf(out, "## Time each part needs per step\n\n```\n");
     for (uint32_t i = 0; i < count; i++) {
         char bar[41];
         int length = scale_ns > 0 ? (int)lround(40.0 * (double)needs[i].ns / (double)scale_ns) : 0;
@@ -302,6 +302,6 @@ void lac_report_markdown(struct lac_buffer *out, const struct lac_report_source 
     write_rows(out, "Settings", rows, lac_report_settings(source, rows));
     write_rows(out, "Host and devices", rows, lac_report_host(source, rows));
     write_rows(out, "How it was measured", rows, lac_report_method(source, rows));
-    write_rows(out, "Words", rows, lac_report_words(analysis, rows));
+    write_rows(out, "Terms", rows, lac_report_words(analysis, rows));
     lac_buffer_printf(out, "Lacuna %s\n", LAC_VERSION);
 }

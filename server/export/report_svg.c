@@ -68,7 +68,8 @@ void lac_svg_needs(struct lac_buffer *out, const struct lac_report_source *sourc
     const double step_x = LABEL_WIDTH + bars * (double)analysis->step_mean_ns / (double)scale_ns;
     const int height = (int)count * 26 + 22;
     lac_buffer_printf(
-        out, "<svg role=\"img\" aria-label=\"time per step of each part\" viewBox=\"0 0 %d %d\">",
+        out,
+        "<svg role=\"img\" aria-label=\"time each part needs per step\" viewBox=\"0 0 %d %d\">",
         WIDTH, height);
     for (uint32_t i = 0; i < count; i++) {
         double y = 20.0 + 26.0 * (double)i;

@@ -226,7 +226,7 @@ const steps = [
     await page.goto(`${server.base}/findings`);
     await page.getByRole('link', {name: "A synchronization empties the GPU's queue"}).click();
     await page.getByRole('heading', {name: 'How the gain is computed'}).waitFor();
-    assert.match(page.url(), /\/findings\/sync-stall$/);
+    await page.waitForURL(/\/findings\/sync-stall$/);
     assert.ok(await page.locator('.prose pre').count() > 0);
     assert.equal(await page.locator('.prose').getByText('```').count(), 0);
     await page.getByRole('link', {name: 'All findings'}).click();

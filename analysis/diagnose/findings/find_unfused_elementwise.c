@@ -116,8 +116,7 @@ bool lac_find_unfused_elementwise(const struct lac_facts *facts, struct lac_find
     finding->costs =
         "Minutes of compilation at the start and for each new shape; rounding differs slightly.";
     finding->wrong_if = "the kernels in a chain do not share data.";
-    finding->check = "record ten steps of the compiled model: kernels named triton_ stand for the "
-                     "chains";
+    finding->check = "record ten steps of the compiled model: triton_ kernels replace the chains";
     const struct lac_step_operation *first = &facts->step_operations->ops[chains.longest_first];
     const struct lac_step_operation *last = first + chains.longest_count - 1;
     lac_evidence_slice(facts, finding, first->slice,

@@ -38,7 +38,7 @@ static const char *const waits_for[LAC_CAUSE_COUNT_] = {
     "for other streams",
     "for the host",
     "because of the profiler",
-    "for an unknown reason (not in the trace)",
+    "for unknown reasons",
 };
 
 const char *lac_waits_for(enum lac_cause cause)
