@@ -46,7 +46,7 @@ static enum lac_status give_held(struct import *import)
     import->held = NULL;
     if (import->skipped_count) {
         char text[160];
-        (void)snprintf(text, sizeof text, "Members of the archive that are no traces: %s",
+        (void)snprintf(text, sizeof text, "Members of the archive that are not traces: %s",
                        import->skipped);
         lac_model_report(model, LAC_REPORT_INFO, "member_skipped", import->skipped_count, 0, text);
     }

@@ -514,7 +514,8 @@ void lac_drain_say_missing(const struct lac_drain *drain, const char *who)
                       who, (unsigned long long)counts->unopened, strerror(drain->open_error));
     }
     if (counts->damaged > 0) {
-        (void)fprintf(stderr, "%s: %llu files named .spool are no spools that this version reads\n",
-                      who, (unsigned long long)counts->damaged);
+        (void)fprintf(stderr,
+                      "%s: %llu files named .spool are not spools that this version reads\n", who,
+                      (unsigned long long)counts->damaged);
     }
 }

@@ -86,7 +86,7 @@ static const char *add_export(struct lac_drain *drain, const char *note, int not
     from = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (from >= 0 && !(lac_file_is_regular(from) && lac_file_same_owner(from, note_fd))) {
         (void)close(from);
-        return "it is no file of the job's user";
+        return "it is not a file of the job's user";
     }
     to = from >= 0 ? open(out, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600) : -1;
     wrong = from < 0 || to < 0 ? strerror(errno) : copy_file(drain, from, to);

@@ -107,7 +107,7 @@ int lac_gather_command(int argc, char **argv)
         return usage("which folder?");
     }
     if (!is_folder(from)) {
-        (void)fprintf(stderr, "lacuna gather: %s is no folder\n", from);
+        (void)fprintf(stderr, "lacuna gather: %s is not a folder\n", from);
         return 1;
     }
     if (to == NULL) {

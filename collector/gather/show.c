@@ -32,7 +32,7 @@ static const char *const event_names[TYPES] = {
     [LAC_EVENT_END] = "ranges ended",
     [LAC_EVENT_ID] = "numbers of started and ended ranges",
     [LAC_EVENT_PAYLOAD] = "payloads (one number each)",
-    [LAC_EVENT_STYLE] = "colours and categories",
+    [LAC_EVENT_STYLE] = "colors and categories",
     [LAC_EVENT_SYNC] = "clock readings",
     [LAC_EVENT_SYNC_NS] = "clock readings, second half",
     [LAC_EVENT_DROPPED] = "counts of lost events",
@@ -258,7 +258,7 @@ static bool show_file(const char *folder, const char *name)
     fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     ok = fd >= 0 && lac_show_spool(stdout, fd, name);
     if (!ok) {
-        (void)fprintf(stderr, "lacuna show: %s is no spool that this version reads\n",
+        (void)fprintf(stderr, "lacuna show: %s is not a spool that this version reads\n",
                       lac_terminal_string(path, shown, sizeof(shown)));
     }
     if (fd >= 0) {
@@ -284,7 +284,7 @@ int lac_show_command(int argc, char **argv)
     }
     folder = opendir(argv[1]);
     if (folder == NULL) {
-        (void)fprintf(stderr, "lacuna show: %s is no folder that can be read\n",
+        (void)fprintf(stderr, "lacuna show: %s is not a readable folder\n",
                       lac_terminal_string(argv[1], shown, sizeof(shown)));
         return 1;
     }

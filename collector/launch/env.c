@@ -156,7 +156,7 @@ int lac_env_command(int argc, char **argv)
         form = argv[i];
     }
     if (!lac_install_find(&install)) {
-        (void)fprintf(stderr, "lacuna env: liblacuna.so is not beside this program\n");
+        (void)fprintf(stderr, "lacuna env: liblacuna.so is not next to this program\n");
         return 1;
     }
     if (spool[0] == '\0' && !lac_spool_folder_make(spool, sizeof(spool), reason, sizeof(reason))) {

@@ -71,7 +71,7 @@ void lac_job_poll(struct lac_job *job)
         if (pid == job->pid) {
             note(job, status);
         } else if (pid < 0 && errno == ECHILD) { /* somebody else took its status */
-            (void)fprintf(stderr, "lacuna: how the job ended cannot be told\n");
+            (void)fprintf(stderr, "lacuna: how the job ended is unknown\n");
             note(job, 1 << 8);
         }
     }

@@ -512,7 +512,7 @@ static int run(const struct lac_install *install, struct lac_run_options *option
     errno = ENOMEM;
     has_started = recording.drain != NULL && lac_job_start(&job, options->command);
     if (!has_started) {
-        (void)snprintf(text, sizeof(text), "cannot start a process beside the job: %s",
+        (void)snprintf(text, sizeof(text), "cannot start a process next to the job: %s",
                        strerror(errno));
         lac_drain_destroy(recording.drain);
         (void)lac_spool_folder_remove(spools);
@@ -575,7 +575,7 @@ int lac_run_command(int argc, char **argv)
     lac_entry_take();
     if (!lac_install_find(&install)) {
         return run_unrecorded(
-            &options, "liblacuna.so is not beside this program; is the installation whole?");
+            &options, "liblacuna.so is not next to this program; is the installation complete?");
     }
     return run(&install, &options, target.server[0] != '\0' ? &target : NULL);
 }

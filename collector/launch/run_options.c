@@ -147,7 +147,7 @@ int lac_run_options_parse(int argc, char **argv, struct lac_run_options *ret)
 
     *ret = (struct lac_run_options){.limit_bytes = (uint64_t)4 << 30};
     if (limit != NULL && !parse_bytes(limit, &ret->limit_bytes)) {
-        return usage("LACUNA_LIMIT is no size: ", limit);
+        return usage("LACUNA_LIMIT is not a size: ", limit);
     }
     for (int i = 1; i < argc && ret->command == NULL; i++) {
         bool known = false;

@@ -59,14 +59,13 @@ void lac_status_show(const struct lac_plan *plan, const struct lac_drain_counts 
         (void)fprintf(stderr, "%.0f ms - ", (double)passed_ms / (double)steps);
     }
     lac_plan_cost(plan, cost, sizeof(cost));
-    (void)fprintf(stderr,
-                  "%s - %" PRIu64 " processes - %.1f MB - recording costs: %s, and %.1f %% of a "
-                  "core beside the job",
-                  plan->is_measuring               ? "measuring"
-                  : plan->wish == LAC_SPOOL_RECORD ? "recording"
-                                                   : "paused",
-                  counts->processes, (double)counts->bytes / 1e6, cost,
-                  (double)(cpu_ns - shown_cpu_ns) / ((double)passed_ms * 1e4));
+    (void)fprintf(
+        stderr, "%s - %" PRIu64 " processes - %.1f MB - recording costs: %s, and %.1f %% of a core",
+        plan->is_measuring               ? "measuring"
+        : plan->wish == LAC_SPOOL_RECORD ? "recording"
+                                         : "paused",
+        counts->processes, (double)counts->bytes / 1e6, cost,
+        (double)(cpu_ns - shown_cpu_ns) / ((double)passed_ms * 1e4));
     (void)fflush(stderr);
     shown_ms = elapsed_ms;
     shown_steps = counts->steps;

@@ -27,7 +27,7 @@ static bool set_server(struct lac_push_target *target, const char *server, char 
     if ((strncmp(server, "http://", 7) != 0 && strncmp(server, "https://", 8) != 0) ||
         strpbrk(server, "#?\"\\ \t\r\n") != NULL || length >= sizeof(target->server)) {
         (void)snprintf(problem, capacity,
-                       "%.200s is no address of a server: http://HOST:PORT, without a key in it",
+                       "%.200s is not a server address: http://HOST:PORT, without a key in it",
                        server);
         return false;
     }

@@ -127,7 +127,7 @@ bool lac_api_path_number(const struct lac_request *request, struct lac_response 
     if (lac_parse_uint(request->param[index], ret_value) && *ret_value <= high) {
         return true;
     }
-    lac_response_error(response, 404, "not_found", "no such address: '%.20s' is no number here",
+    lac_response_error(response, 404, "not_found", "no such address: '%.20s' is not a number here",
                        request->param[index]);
     return false;
 }

@@ -87,8 +87,7 @@ static bool read_length(const struct lac_tus_fields *fields, struct lac_part_req
 {
     if (fields->defer_length != NULL) {
         return (strcmp(fields->defer_length, "1") == 0 && fields->length == NULL) ||
-               refuse_request(refusal, "Upload-Defer-Length must be 1, without an Upload-Length "
-                                       "beside it");
+               refuse_request(refusal, "Upload-Defer-Length must be 1, without Upload-Length");
     }
     return read_number(fields->length, "Upload-Length", &part->length_bytes, refusal) &&
            (part->length_bytes > 0 || refuse_request(refusal, "the upload is empty"));

@@ -140,10 +140,10 @@ static bool framing_is_sound(struct exchange *x, const struct fields *fields, co
         x->request.content_length = LAC_SIZE_UNKNOWN;
     } else if (fields->content_length != NULL &&
                !lac_parse_uint(fields->content_length, &x->request.content_length)) {
-        return refuse(x, 400, "bad_request", "Content-Length is no number");
+        return refuse(x, 400, "bad_request", "Content-Length is not a number");
     }
     if (x->connection->framing.verdict == LAC_FRAMING_UNCLEAR) {
-        return refuse(x, 400, "bad_request", "where this request ends cannot be told");
+        return refuse(x, 400, "bad_request", "where this request ends is unknown");
     }
     /* a client that does not wait for "100 Continue" sends its body before it reads a refusal */
     x->drains_body = x->request.content_length > 0 && !fields->expects_continue &&

@@ -110,13 +110,13 @@ static enum lac_status parse_pair(const char *text, size_t length, struct pair *
     }
     if (value_length < 0) {
         return lac_fail(reterr, LAC_ERR_MISUSE, 0,
-                        "Upload-Metadata: the value of %s is no base64, or has more than %d bytes",
+                        "Upload-Metadata: the value of %s is not base64, or has more than %d bytes",
                         pair->key, LAC_METADATA_VALUE_MAX);
     }
     pair->value[value_length] = '\0';
     if (!is_clean_text((const uint8_t *)pair->value, (size_t)value_length)) {
         return lac_fail(reterr, LAC_ERR_MISUSE, 0,
-                        "Upload-Metadata: the value of %s is no plain UTF-8 text", pair->key);
+                        "Upload-Metadata: the value of %s is not plain UTF-8 text", pair->key);
     }
     return LAC_OK;
 }
@@ -185,7 +185,7 @@ static enum lac_status take(const struct pair *pair, struct lac_upload_metadata 
     }
     if (ns != NULL) {
         if (!parse_ns(pair->value, ns)) {
-            return lac_fail(reterr, LAC_ERR_MISUSE, 0, "Upload-Metadata: %s is no number of ns",
+            return lac_fail(reterr, LAC_ERR_MISUSE, 0, "Upload-Metadata: %s is not a number of ns",
                             pair->key);
         }
         (*clock_parts)++;

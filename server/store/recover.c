@@ -316,7 +316,7 @@ static void take_file(struct recovery *recovery, const char *name)
         return;
     }
     if (!id_of(name, ".db", id)) {
-        (void)lac_store_set_aside(recovery->store, "traces", name, "is no trace file of ours");
+        (void)lac_store_set_aside(recovery->store, "traces", name, "is not a trace file of ours");
         return;
     }
     (void)lac_store_path(recovery->store, path, "traces", name, NULL);

@@ -617,7 +617,7 @@ enum lac_status lac_trace_facts_read(const char *path, struct lac_trace_facts *r
     lac_sql_label(path, label, sizeof label);
     if (fd < 0 || fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
         status = lac_fail(reterr, LAC_ERR_IO, 0, "cannot open %s: %s", label,
-                          fd < 0 ? strerror(errno) : "it is no file");
+                          fd < 0 ? strerror(errno) : "it is not a file");
     } else {
         status = read_facts(fd, label, ret_facts, reterr);
     }

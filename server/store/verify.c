@@ -182,7 +182,7 @@ static void verify_trace(struct verify *verify, const char *name)
     enum lac_status status;
 
     if (!id_of(name, ".db", id)) {
-        tell(verify, "traces", name, "is no trace file: the next start moves it to lost/");
+        tell(verify, "traces", name, "is not a trace file: the next start moves it to lost/");
         return;
     }
     (void)snprintf(file, sizeof file, "traces/%s", name);
@@ -275,7 +275,7 @@ static void verify_original(struct verify *verify, const char *name)
     enum lac_status status;
 
     if (!id_of(name, ".zst", id)) {
-        tell(verify, "originals", name, "is no original: the next start moves it to lost/");
+        tell(verify, "originals", name, "is not an original: the next start moves it to lost/");
         return;
     }
     verify->counts->originals++;
@@ -372,7 +372,7 @@ static void verify_upload(struct verify *verify, const char *name)
     if (id_of(name, ".part", id)) {
         (void)lac_store_path(&verify->store, path, "uploads", id, ".info");
         if (lstat(path, &info) != 0 && errno == ENOENT) {
-            tell(verify, "uploads", name, "has no description beside it");
+            tell(verify, "uploads", name, "has no description next to it");
         }
     } else if (!id_of(name, ".info", id)) {
         tell(verify, "uploads", name, "is not ours");

@@ -190,7 +190,7 @@ class ManyProcesses(unittest.TestCase):
         run = self.run_node("show", spools)
         self.assertIn("comm=\\x1b[2J\\x9b31m\\u202eevil", run.stdout)
         self.assertIn("\\x1b]0;x\\x07.spool", run.stdout)
-        self.assertIn("\\x9b.spool is no spool", run.stderr)
+        self.assertIn("\\x9b.spool is not a spool", run.stderr)
         self.assertIsNone(re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e\ufffd]", run.stdout + run.stderr))
 
 

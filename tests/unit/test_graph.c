@@ -52,7 +52,7 @@ static double mean_if(const char *text)
     ck_assert_int_le(analysis->what_if_low_ns, analysis->what_if_mean_ns);
     ck_assert_int_ge(analysis->what_if_high_ns, analysis->what_if_mean_ns);
     double mean_us = (double)analysis->what_if_mean_ns / 1000.0;
-    ck_assert_ptr_nonnull(strstr(analysis->what_if_assumption, "played again"));
+    ck_assert_ptr_nonnull(strstr(analysis->what_if_assumption, "From replaying"));
     lac_analysis_destroy(analysis);
     return mean_us;
 }

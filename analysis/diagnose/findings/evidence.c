@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 const char *lac_track_label(const struct lac_facts *facts, uint32_t track)
 {
@@ -67,6 +68,13 @@ static int64_t cause_in_gap(const struct lac_facts *facts, const struct lac_gap 
     return sum_ns;
 }
 
+/** The profiler's name of a wait for a batch is long: "enumerate(DataLoader)#...__next__". */
+static const char *loader_name(const char *name)
+{
+    static const char prefix[] = "enumerate(DataLoader)";
+    return strncmp(name, prefix, sizeof prefix - 1) == 0 ? "DataLoader next" : name;
+}
+
 void lac_evidence_rooted_gap(const struct lac_facts *facts, struct lac_finding *finding,
                              uint64_t index, int64_t idle_ns)
 {
@@ -79,10 +87,11 @@ void lac_evidence_rooted_gap(const struct lac_facts *facts, struct lac_finding *
                      lac_texts_add(&analysis->texts, "%s idle%s%s", lac_format_ns(idle_ns).text,
                                    root[0] != '\0' ? ": " : "", root));
     if (gap->root != LAC_NONE) {
-        lac_evidence_slice(facts, finding, gap->root,
-                           lac_texts_add(&analysis->texts, "%.80s, %s",
-                                         lac_model_str(model, model->slices.name[gap->root]),
-                                         lac_format_ns(model->slices.dur_ns[gap->root]).text));
+        lac_evidence_slice(
+            facts, finding, gap->root,
+            lac_texts_add(&analysis->texts, "%.80s, %s",
+                          loader_name(lac_model_str(model, model->slices.name[gap->root])),
+                          lac_format_ns(model->slices.dur_ns[gap->root]).text));
     }
 }
 

@@ -56,7 +56,7 @@ static void propose(const struct lac_facts *facts, struct lac_finding *finding, 
         return;
     }
     if (conv_share(facts->analysis) < MOSTLY_CONV_MIN) {
-        finding->brief = "TF32 products";
+        finding->brief = "TF32 GEMMs";
         finding->change =
             "torch.set_float32_matmul_precision('high')   # before PyTorch 2.9\n"
             "torch.backends.cuda.matmul.fp32_precision = 'tf32'   # from 2.9 on; use one";

@@ -119,7 +119,7 @@ void lac_document_note_repairs(struct lac_document *document,
          "Commas before a closing bracket were ignored."},
         {repairs->control_character, "control_character",
          "Raw control characters in strings were kept as escapes."},
-        {repairs->bad_utf8, "bad_utf8", "Bytes that are no UTF-8 were replaced by U+FFFD."},
+        {repairs->bad_utf8, "bad_utf8", "Bytes that are not UTF-8 were replaced by U+FFFD."},
         {repairs->bad_escape, "bad_escape", "Backslashes that begin no escape were kept as such."},
         {repairs->odd_literal, "odd_literal",
          "Values that JSON does not have (NaN, inf, 007) were kept as strings."},
@@ -142,7 +142,7 @@ static enum lac_status add_metadata(struct lac_document *document, const struct 
     uint64_t need = document->metadata_size + (uint64_t)key->size_bytes * 6 + json_size + 8;
     if (need > METADATA_BYTES_MAX) {
         lac_chrome_note(chrome, LAC_REPORT_DROPPED, "member_not_kept", 1,
-                        "Members beside traceEvents that were too large were not kept.");
+                        "Members next to traceEvents that were too large were dropped.");
         return LAC_OK;
     }
     enum lac_status status = lac_grow(&document->metadata, &document->metadata_capacity, need, 1);
@@ -252,8 +252,8 @@ static enum lac_status read_member(struct lac_document *document, const char *ke
         if (parse == LAC_PARSE_BAD || too_large) {
             lac_chrome_note(
                 chrome, LAC_REPORT_DROPPED, too_large ? "member_not_kept" : "member_damaged", 1,
-                too_large ? "Members beside traceEvents that were too large were not kept."
-                          : "Members beside traceEvents that are no JSON were dropped.");
+                too_large ? "Members next to traceEvents that were too large were dropped."
+                          : "Members next to traceEvents that are not JSON were dropped.");
             return lac_document_skip(document);
         }
         if (window->ended) {
@@ -316,7 +316,7 @@ static enum lac_status find_events(struct lac_document *document)
             window->at = found;
             lac_chrome_note(&document->chrome, LAC_REPORT_DROPPED, "stray_bytes",
                             lac_document_here(document) - from,
-                            "Bytes that are no part of the trace were ignored.");
+                            "Bytes that are not part of the trace were ignored.");
             return LAC_OK;
         }
         if (window->ended) {
@@ -420,7 +420,7 @@ static enum lac_status read_rest(struct lac_document *document)
     document->chrome.event_offset = first;
     lac_chrome_note(&document->chrome, LAC_REPORT_DROPPED, "stray_bytes",
                     lac_document_here(document) - first,
-                    "Bytes that are no part of the trace were ignored.");
+                    "Bytes that are not part of the trace were ignored.");
     return status;
 }
 

@@ -54,7 +54,7 @@ static enum lac_status resync(struct lac_document *document)
 {
     struct lac_json_window *window = &document->window;
     lac_chrome_note(&document->chrome, LAC_REPORT_DROPPED, "event_damaged", 1,
-                    "Events that are no JSON were skipped up to the next event.");
+                    "Events that are not JSON were skipped up to the next event.");
     document->resynced = true;
     window->at++;
     for (;;) {
@@ -220,12 +220,12 @@ enum lac_status lac_document_read_events(struct lac_document *document)
         } else if (byte == '}') {
             chrome->event_offset = lac_document_here(document);
             lac_chrome_note(chrome, LAC_REPORT_DROPPED, "stray_bytes", 1,
-                            "Bytes that are no part of the trace were ignored.");
+                            "Bytes that are not part of the trace were ignored.");
             window->at++;
         } else {
             chrome->event_offset = lac_document_here(document);
             lac_chrome_note(chrome, LAC_REPORT_DROPPED, "event_not_an_object", 1,
-                            "Entries of traceEvents that are no objects were dropped.");
+                            "Entries of traceEvents that are not objects were dropped.");
             status = lac_document_skip(document);
             after_event = true;
             after_comma = false;

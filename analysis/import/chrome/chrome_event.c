@@ -279,8 +279,9 @@ static enum lac_status on_complete(struct lac_chrome *chrome, struct lac_interva
 {
     struct lac_raw_event *raw = &chrome->raw;
     if (raw->dur_state == LAC_TIME_BAD) {
-        lac_chrome_note(chrome, LAC_REPORT_DROPPED, "duration_not_a_time", 1,
-                        "Events with a duration that is no number or out of range were dropped.");
+        lac_chrome_note(
+            chrome, LAC_REPORT_DROPPED, "duration_not_a_time", 1,
+            "Events with a duration that is not a number or out of range were dropped.");
         return LAC_OK;
     }
     interval->dur_ns = raw->dur_ns;
@@ -359,7 +360,7 @@ static bool has_time(struct lac_chrome *chrome)
     lac_chrome_note(chrome, LAC_REPORT_DROPPED,
                     raw->ts_state == LAC_TIME_BAD ? "time_not_a_time" : "time_missing", 1,
                     raw->ts_state == LAC_TIME_BAD
-                        ? "Events with a time that is no number or out of range were dropped."
+                        ? "Events with a time that is not a number or out of range were dropped."
                         : "Events without a time were dropped.");
     return false;
 }

@@ -41,7 +41,7 @@ static enum lac_status common(struct lac_nsys *nsys, const struct lac_nsys_rows 
     if (device < 0 || device >= LAC_NSYS_DEVICES || stream < 0 || stream > UINT32_MAX) {
         *ret_is_good = false;
         lac_model_report(nsys->model, LAC_REPORT_DROPPED, "row_without_place", 1, 0,
-                         "GPU rows whose device or stream is no possible number were dropped.");
+                         "GPU rows with an impossible device or stream number were dropped.");
         return LAC_OK;
     }
     slice->corr = lac_nsys_correlation(nsys, process, recorded);

@@ -184,7 +184,7 @@ static enum lac_status intern_repaired(struct lac_nsys *nsys, const char *text, 
     enum lac_status status = lac_strings_intern(&nsys->model->strings, clean, used, ret_id);
     free(clean);
     lac_model_report(nsys->model, LAC_REPORT_REPAIRED, "bad_utf8", 1, 0,
-                     "Bytes of names that are no UTF-8 were replaced.");
+                     "Bytes of names that are not UTF-8 were replaced.");
     return lac_nsys_pass(nsys, status);
 }
 

@@ -66,7 +66,7 @@ static enum lac_status take_error(struct zstd_source *zstd, size_t code, struct 
             (void)snprintf(text, sizeof text, "of %" PRIu64 " MiB ", window_mib(zstd));
         }
         (void)snprintf(zstd->base.damage, sizeof zstd->base.damage,
-                       "the zstd data wants a window %sand at most %d MiB are given: unpack it "
+                       "the zstd data needs a window %sand at most %d MiB are allowed: unpack it "
                        "first (zstd -d --long=31)",
                        text, 1 << (WINDOW_LOG_MAX - 20));
         zstd->ended = true;

@@ -124,7 +124,7 @@ enum lac_status lac_trace_file_counter(struct lac_trace_file *file, uint32_t tra
     enum lac_status status;
 
     if (track >= file->head.track_count || file->head.tracks[track].kind != LAC_TRACK_COUNTER) {
-        return lac_fail(reterr, LAC_ERR_NOT_FOUND, 0, "track %u is no counter", track);
+        return lac_fail(reterr, LAC_ERR_NOT_FOUND, 0, "track %u is not a counter", track);
     }
     if (points < 1 || points > POINTS_MAX || t1_ns <= t0_ns || t0_ns < 0) {
         return lac_fail(reterr, LAC_ERR_MISUSE, 0, "counter: t0 < t1, and 1 to %d points",
