@@ -96,7 +96,7 @@ class LoadingVerdicts(AdviceTest):
 
     def test_a_slow_sample_among_quick_ones(self):
         first, _ = self.first("slow-samples", "tail", "3", "90")
-        self.assertIn("handed over in order", first["why"])
+        self.assertIn("delivered in order", first["why"])
 
     def test_many_small_files_that_are_not_in_memory(self):
         for number in range(600):

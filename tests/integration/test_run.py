@@ -287,7 +287,7 @@ class Run(unittest.TestCase):
     def test_a_terminal_shows_what_will_be_recorded_and_what_goes_on(self):
         seen = self.on_terminal("--limit", "50m", "--", WORKLOAD, "--cpu", "--batch", "1", "--steps", "60", "--workers", "1", "--fetch-ms", "40")
         self.assertRegex(seen, r"lacuna: recording 60 steps and at least a minute in full, .*, at most 52 MB, to ")
-        self.assertRegex(seen, r"recording - 2 processes - \d+\.\d MB - recording costs: not measured, and \d+\.\d % of a core beside the job")
+        self.assertRegex(seen, r"recording - 2 processes - \d+\.\d MB - recording costs: not measured, and \d+\.\d % of a core")
 
     COUNTED = """
         import time, torch
@@ -415,7 +415,7 @@ class Run(unittest.TestCase):
         self.assertEqual(self.ranks_of(self.out), [0, 1])
         text = subprocess.run([LACUNA, "analyze", self.out], stdout=subprocess.PIPE, text=True, timeout=60).stdout
         self.assertIn("2 ranks", text)
-        self.assertIn("The lowest rank by itself", text)  # no rank stands out: what there is to say is in each
+        self.assertIn("The lowest rank alone", text)  # no rank stands out: what there is to say is in each
         packed = os.path.join(self.folder, "out.tar.gz")
         subprocess.run(["tar", "czf", packed, "-C", self.folder, "out"], check=True)
         self.assertEqual(self.ranks_of(packed), [0, 1])

@@ -247,7 +247,7 @@ START_TEST(a_wait_that_hides_behind_loading_is_found)
     ck_assert_ptr_nonnull(first->title);
     ck_assert_uint_ge(analysis->plan_count, 1);
     ck_assert(fabs((double)analysis->plan[0].step_ns - 1001000.0) < 20000.0);
-    ck_assert_str_eq(analysis->plan[0].brief, "synchronise less often");
+    ck_assert_str_eq(analysis->plan[0].brief, "synchronize less often");
     lac_analysis_destroy(analysis);
     wipe();
 }
