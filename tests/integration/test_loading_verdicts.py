@@ -120,7 +120,7 @@ class LoadingVerdicts(AdviceTest):
 
     def test_batches_of_python_objects(self):
         first, analysis = self.first("worker-hand-over", "objects", "2", "60")
-        self.assertIn("Packing a batch takes a worker", first["why"])
+        self.assertIn("A worker packs a batch in", first["why"])
         self.assertIn("Unpacking it takes", first["why"])
         self.assertIn("torch.stack", first["change"])
         parts = {part["name"]: part for part in analysis["loading"]["parts"]}
