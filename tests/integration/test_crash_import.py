@@ -118,7 +118,7 @@ class CrashImport(unittest.TestCase):
                                   env=self.environment(), timeout=60)
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertEqual(self.check(), expected)
-        self.assertIn("there already", done.stdout)
+        self.assertIn("is already imported", done.stdout)
 
     def test_wrong_usage(self):
         for arguments, status in ((["import"], 2), (["import", "--no-such", "x"], 2), (["no-such-command"], 2), (["import", "--help"], 0),

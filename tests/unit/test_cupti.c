@@ -629,7 +629,7 @@ START_TEST(graphs_that_suffer_from_records_are_recorded_whole_and_that_is_said)
     ck_assert(metadata_says("\"graph_recording\":\"launches\""));
     ck_assert(metadata_says("kernels a second in CUDA graphs; a record of each, measured at 3."));
     ck_assert(report_says("graphs_as_a_whole"));
-    check_diagnosis_says("kernels in CUDA graphs: launches were recorded whole");
+    check_diagnosis_says("kernels in CUDA graphs: each graph was recorded as one operation");
 }
 END_TEST
 

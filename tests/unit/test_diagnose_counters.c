@@ -175,7 +175,7 @@ START_TEST(unused_tensor_cores_are_confirmed_by_the_counters)
     draw_all(90, 0, 30);
     const char *why = why_of("tensor-cores-unused");
     check_has(why, "tensor cores are active 0 % of the time");
-    check_lacks(why, "though no kernel's name");
+    check_lacks(why, "although no kernel name");
     ck_assert_double_eq_tol(sheet_finding("tensor-cores-unused")->confidence, 0.6, 1e-9);
 }
 END_TEST

@@ -509,10 +509,12 @@ START_TEST(what_a_full_disk_keeps_from_being_settled_is_settled_later)
     ck_assert_uint_eq(count_rows(), 0);
 
     send("waits to crash", small_trace, id);
-    (void)snprintf(go, sizeof go, "%s/staging/%s/go", folder, id);
-    for (int i = 0; i < 3000 && !is_running(); i++) {
+    /* a start needs room as well: the disk is full only once the child is there */
+    (void)snprintf(go, sizeof go, "%s/staging/%s/here", folder, id);
+    for (int i = 0; i < 3000 && access(go, F_OK) != 0; i++) {
         (void)nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
     }
+    (void)snprintf(go, sizeof go, "%s/staging/%s/go", folder, id);
     fill_disk(true);
     ck_assert_int_ge(open(go, O_WRONLY | O_CREAT | O_CLOEXEC, 0600), 0);
     for (int i = 0; i < 3000 && is_running(); i++) {
@@ -669,6 +671,7 @@ static int misbehave(const char *name)
     } else if (strcmp(name, "killed once") == 0) {
         return -1;
     } else if (strcmp(name, "waits to crash") == 0) {
+        (void)openat(4, "../here", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
         while (faccessat(4, "../go", F_OK, 0) != 0) {
             (void)nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
         }
