@@ -9,8 +9,11 @@ if [ ! -x "$fuzzer" ] && [ -z "$(find build/fuzz -maxdepth 1 -type f -name 'fuzz
 fi
 [ -d "$corpus" ] || { echo "no corpus in $corpus"; exit 1; }
 scratch=$(mktemp -d)
-# an input that broke something is kept in build/fuzz
-trap 'mv "$scratch"/crash-* "$scratch"/timeout-* "$scratch"/oom-* "$scratch"/leak-* build/fuzz/ 2>/dev/null; rm -rf "$scratch"' EXIT
+keep_and_clean() { # an input that broke something is kept in build/fuzz
+    find "$scratch" -maxdepth 1 \( -name 'crash-*' -o -name 'timeout-*' -o -name 'oom-*' -o -name 'leak-*' \) -exec mv {} build/fuzz/ \;
+    rm -rf "$scratch"
+}
+trap keep_and_clean EXIT
 "$fuzzer" -runs=0 -timeout=20 -rss_limit_mb=4096 -artifact_prefix="$scratch/" "$corpus" >"$scratch/log" 2>&1 ||
     { tail -n 60 "$scratch/log"; exit 1; }
 mkdir "$scratch/new"

@@ -141,7 +141,7 @@ class ManyProcesses(unittest.TestCase):
         shutil.copyfile(self.spool, os.path.join(spools, "2-1-0.spool"))
         run = self.run_node("gather", spools, "-o", self.out)
         self.assertEqual(run.returncode, 0)
-        self.assertIn("lacuna gather: 1 files named .spool are no spools", run.stderr)
+        self.assertIn("lacuna gather: 1 files named .spool are not spools", run.stderr)
 
     def test_a_job_that_scribbles_on_its_spool_harms_only_its_recording(self):
         script = os.path.join(self.folder, "scribble.py")
