@@ -227,7 +227,7 @@ const steps = [
     await page.getByRole('link', {name: "A synchronization empties the GPU's queue"}).click();
     await page.getByRole('heading', {name: 'How the gain is computed'}).waitFor();
     await page.waitForURL(/\/findings\/sync-stall$/);
-    assert.ok(await page.locator('.prose pre').count() > 0);
+    await page.locator('.prose pre').first().waitFor();
     assert.equal(await page.locator('.prose').getByText('```').count(), 0);
     await page.getByRole('link', {name: 'All findings'}).click();
     await page.getByRole('link', {name: 'The GPU waits for the data loader'}).click();

@@ -14,6 +14,7 @@ test('headings, paragraphs over several lines, lists, tables and code are blocks
   assert.deepEqual(blocks[2], {
     kind: 'list',
     isOrdered: false,
+    start: 1,
     items: [[{kind: 'text', text: 'x more'}], [{kind: 'text', text: 'y'}]],
   });
   assert.deepEqual(blocks[3], {
@@ -24,6 +25,14 @@ test('headings, paragraphs over several lines, lists, tables and code are blocks
     ],
   });
   assert.deepEqual(blocks[4], {kind: 'code', text: 'x = 1\n'});
+});
+
+test('code between two items of a list is code, and the list counts on', () => {
+  const blocks = parseMarkdown('1. one\n   more\n   ```python\n   x = 1\n     y\n   ```\n2. two\n');
+  assert.deepEqual(
+    blocks.map(block => (block.kind === 'list' ? block.start : block)),
+    [1, {kind: 'code', text: 'x = 1\n  y'}, 2],
+  );
 });
 
 test('only https and our own documents are links', () => {

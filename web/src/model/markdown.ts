@@ -11,6 +11,8 @@ export type Block =
   | {
       readonly kind: 'list';
       readonly isOrdered: boolean;
+      /** Number of the first item of an ordered list: code may stand between two items. */
+      readonly start: number;
       readonly items: readonly (readonly Span[])[];
     }
   | {readonly kind: 'table'; readonly rows: readonly (readonly (readonly Span[])[])[]}
@@ -43,6 +45,7 @@ function parseRow(line: string): readonly (readonly Span[])[] {
     .map(cell => parseSpans(cell.trim().replaceAll('\\|', '|')));
 }
 
+const FENCE = /^( *)```/;
 const ITEM = /^(?:[-*]|(\d+)\.) +(.*)$/;
 
 export function parseMarkdown(text: string): readonly Block[] {
@@ -58,11 +61,15 @@ export function parseMarkdown(text: string): readonly Block[] {
   while (at < lines.length) {
     const line = lines[at] ?? '';
     const heading = /^(#{1,4}) +(.*)$/.exec(line);
+    const fence = FENCE.exec(line);
     if (line.trim() === '') {
       at++;
-    } else if (line.startsWith('```')) {
+    } else if (fence) {
+      // inside a list its lines are indented as it is
       at++;
-      blocks.push({kind: 'code', text: take(l => !l.startsWith('```')).join('\n')});
+      const indent = new RegExp(`^ {0,${(fence[1] ?? '').length}}`);
+      const code = take(l => !FENCE.test(l)).map(l => l.replace(indent, ''));
+      blocks.push({kind: 'code', text: code.join('\n')});
       at++;
     } else if (heading) {
       at++;
@@ -73,15 +80,20 @@ export function parseMarkdown(text: string): readonly Block[] {
       blocks.push({kind: 'table', rows: rows.map(parseRow)});
     } else if (ITEM.test(line)) {
       const items: string[] = [];
-      for (const l of take(l => ITEM.test(l) || /^ +\S/.test(l))) {
+      for (const l of take(l => ITEM.test(l) || (/^ +\S/.test(l) && !FENCE.test(l)))) {
         const item = ITEM.exec(l);
         if (item) items.push(item[2] ?? '');
         else items.push(`${items.pop() ?? ''} ${l.trim()}`);
       }
-      const isOrdered = ITEM.exec(line)?.[1] !== undefined;
-      blocks.push({kind: 'list', isOrdered, items: items.map(parseSpans)});
+      const first = ITEM.exec(line)?.[1];
+      blocks.push({
+        kind: 'list',
+        isOrdered: first !== undefined,
+        start: Number(first ?? 1),
+        items: items.map(parseSpans),
+      });
     } else {
-      const own = take(l => l.trim() !== '' && !/^(?:#|\||```)/.test(l) && !ITEM.test(l));
+      const own = take(l => l.trim() !== '' && !/^(?:#|\|| *```)/.test(l) && !ITEM.test(l));
       if (own.length === 0) at++; // what looks like a block and is none
       blocks.push({kind: 'paragraph', spans: parseSpans(own.length > 0 ? own.join(' ') : line)});
     }

@@ -23,7 +23,7 @@ function BlockElement({block}: {block: Block}): JSX.Element {
       return <p>{spans(block.spans)}</p>;
     case 'list': {
       const items = block.items.map((item, index) => <li key={index}>{spans(item)}</li>);
-      return block.isOrdered ? <ol>{items}</ol> : <ul>{items}</ul>;
+      return block.isOrdered ? <ol start={block.start}>{items}</ol> : <ul>{items}</ul>;
     }
     case 'table': {
       const [head = [], ...rows] = block.rows;
