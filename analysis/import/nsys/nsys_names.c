@@ -216,6 +216,12 @@ enum lac_status lac_nsys_intern_own(struct lac_nsys *nsys, uint32_t *ret_id, con
     return lac_nsys_pass(nsys, lac_strings_intern(&nsys->model->strings, text, size, ret_id));
 }
 
+/** When all strings are empty there are no bytes at all. */
+static const char *bytes_of(const struct lac_nsys *nsys, const struct lac_nsys_string *string)
+{
+    return string->size > 0 ? nsys->bytes + string->offset : "";
+}
+
 enum lac_status lac_nsys_string(struct lac_nsys *nsys, int64_t number, uint32_t *ret_id)
 {
     uint32_t index = lac_nsys_map_get(&nsys->string_of, (uint64_t)number);
@@ -226,9 +232,8 @@ enum lac_status lac_nsys_string(struct lac_nsys *nsys, int64_t number, uint32_t 
     }
     struct lac_nsys_string *string = &nsys->strings[index];
     if (string->interned == LAC_NONE) {
-        /* when all are empty there are no bytes at all */
-        const char *text = string->size > 0 ? nsys->bytes + string->offset : "";
-        enum lac_status status = lac_nsys_intern(nsys, text, string->size, &string->interned);
+        enum lac_status status =
+            lac_nsys_intern(nsys, bytes_of(nsys, string), string->size, &string->interned);
         if (status != LAC_OK) {
             return status;
         }
@@ -250,7 +255,7 @@ const char *lac_nsys_column_bytes(const struct lac_nsys *nsys, const struct lac_
         return NULL;
     }
     *ret_size = nsys->strings[index].size;
-    return nsys->bytes + nsys->strings[index].offset;
+    return bytes_of(nsys, &nsys->strings[index]);
 }
 
 enum lac_status lac_nsys_column_name(struct lac_nsys *nsys, const struct lac_nsys_rows *rows,
