@@ -259,7 +259,7 @@ enum lac_status lac_catalog_convert(const char *path, struct lac_error *reterr)
     }
     (void)sqlite3_close(db);
     sqlite3_free(sql);
-    return status == LAC_ERR_IO && lac_sql_is_full(reterr) ? leave_log(path, reterr) : status;
+    return status != LAC_OK && lac_sql_is_full(reterr) ? leave_log(path, reterr) : status;
 }
 
 enum lac_status lac_catalog_check(sqlite3 *db, struct lac_error *reterr)

@@ -217,7 +217,7 @@ enum lac_status lac_store_sweep(struct lac_store *store, struct lac_error *reter
     if (status == LAC_OK) {
         sweep_staging(store);
     }
-    if (status == LAC_ERR_IO && lac_sql_is_full(reterr)) {
+    if (status != LAC_OK && lac_sql_is_full(reterr)) {
         lac_store_tell(store, "the disk is full: delete traces, then start again");
         status = LAC_OK; /* what is left is left until the next start: reading and deleting work */
     }
