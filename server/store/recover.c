@@ -44,7 +44,6 @@ struct recovery {
     struct id_list uploads;        /**< and uploads that were deleted before they were traces */
     struct lac_trace_facts *found; /**< files whose rows are missing or say something else */
     uint32_t found_count, found_capacity;
-    bool is_unlisted; /**< there was no room for their rows */
 };
 
 void lac_store_tell(const struct lac_store *store, const char *fmt, ...)
@@ -62,6 +61,16 @@ void lac_store_tell(const struct lac_store *store, const char *fmt, ...)
 }
 
 /* -- small things -------------------------------------------------------------------------------*/
+
+/** A full disk ends no start: what had no room is done when there is some. */
+static void take_status(struct recovery *recovery, enum lac_status status)
+{
+    if (status != LAC_OK && lac_sql_is_full(recovery->reterr)) {
+        recovery->store->sweep_is_due = true;
+    } else if (status != LAC_OK) {
+        recovery->status = status;
+    }
+}
 
 /** Call for each entry of a folder of the data folder; nothing when there is no such folder. */
 static void each_entry(struct recovery *recovery, const char *folder_name,
@@ -209,8 +218,8 @@ static void finish_deletions(struct recovery *recovery)
             lac_store_path(store, path, "originals", original, ".zst")) {
             (void)unlink(path);
         }
-        if (status != LAC_ERR_NOT_FOUND && status != LAC_OK && !lac_sql_is_full(recovery->reterr)) {
-            recovery->status = status;
+        if (status != LAC_ERR_NOT_FOUND) {
+            take_status(recovery, status);
         }
     }
 }
@@ -437,6 +446,35 @@ static bool is_staged(const struct recovery *recovery, const char *upload)
            lstat(path, &info) == 0;
 }
 
+/** Files of uploads that the catalog still has as waiting go back to staging/: the upload is
+ * imported once more, and a deletion until then is of all that there is. */
+static void take_back(struct recovery *recovery)
+{
+    char from[LAC_STORE_PATH_SIZE];
+    char to[LAC_STORE_PATH_SIZE];
+    char name[64];
+
+    for (uint32_t i = 0; i < recovery->found_count; i++) {
+        const struct lac_trace_facts *facts = &recovery->found[i];
+
+        if (!is_staged(recovery, facts->upload) ||
+            state_of(recovery, facts->upload) != LAC_TRACE_IMPORTING) {
+            continue;
+        }
+        (void)snprintf(name, sizeof name, "/" LAC_STAGED_TRACE_FORMAT, facts->ordinal);
+        if (lac_store_path(recovery->store, from, "traces", facts->row.id, ".db") &&
+            lac_store_path(recovery->store, to, "staging", facts->upload, name)) {
+            (void)rename(from, to);
+        }
+        if (facts->original[0] != '\0' &&
+            lac_store_path(recovery->store, from, "originals", facts->original, ".zst") &&
+            lac_store_path(recovery->store, to, "staging", facts->upload,
+                           "/" LAC_STAGED_ORIGINAL)) {
+            (void)rename(from, to);
+        }
+    }
+}
+
 /** All rows of the files that were found, in one commit. */
 static void list_found(struct recovery *recovery)
 {
@@ -464,12 +502,13 @@ static void list_found(struct recovery *recovery)
         if (listed + corrected > 0) {
             tell_found(recovery, listed, corrected);
         }
-    } else if (lac_sql_is_full(recovery->reterr)) {
-        recovery->is_unlisted = true;
+        return;
+    }
+    take_status(recovery, status);
+    if (recovery->status == LAC_OK) {
         lac_store_tell(store, "the disk is full: %u traces are listed again once there is room",
                        recovery->found_count);
-    } else {
-        recovery->status = status;
+        take_back(recovery);
     }
 }
 
@@ -503,9 +542,7 @@ static void find_lost(struct recovery *recovery)
                        "their files",
                        lost);
     }
-    if (status != LAC_OK && !lac_sql_is_full(recovery->reterr)) {
-        recovery->status = status;
-    }
+    take_status(recovery, status);
 }
 
 /** An upload whose bytes are all there, of which the catalog does not know that, or not any more:
@@ -538,8 +575,8 @@ static void take_upload(struct recovery *recovery, const char *id)
                            "staging/%s is an upload that catalog.db did not name: it is "
                            "imported again",
                            id);
-        } else if (!lac_sql_is_full(recovery->reterr)) {
-            recovery->status = status;
+        } else {
+            take_status(recovery, status);
         }
     }
     lac_trace_facts_done(&facts);
@@ -573,6 +610,7 @@ enum lac_status lac_store_recover(struct lac_store *store, struct lac_error *ret
 {
     struct recovery recovery = {.store = store, .reterr = reterr};
 
+    store->sweep_is_due = false;
     finish_deletions(&recovery);
     each_entry(&recovery, "traces", take_file);
     if (recovery.status == LAC_OK && recovery.found_count > 0) {
@@ -583,7 +621,7 @@ enum lac_status lac_store_recover(struct lac_store *store, struct lac_error *ret
         find_lost(&recovery);
     }
     each_entry(&recovery, "staging", take_upload);
-    if (recovery.status == LAC_OK && !recovery.is_unlisted) {
+    if (recovery.status == LAC_OK && !store->sweep_is_due) {
         each_entry(&recovery, "originals", take_original);
         empty_trash(&recovery);
     }

@@ -214,12 +214,13 @@ enum lac_status lac_store_sweep(struct lac_store *store, struct lac_error *reter
     if (status == LAC_OK) {
         status = sweep_rows(store, LAC_TRACE_IMPORTING, reterr);
     }
-    if (status == LAC_OK) {
-        sweep_staging(store);
+    if (status == LAC_OK && !store->sweep_is_due) {
+        sweep_staging(store); /* with all rows there: else it could be wanted */
     }
     if (status != LAC_OK && lac_sql_is_full(reterr)) {
-        lac_store_tell(store, "the disk is full: delete traces, then start again");
-        status = LAC_OK; /* what is left is left until the next start: reading and deleting work */
+        lac_store_tell(store, "the disk is full: delete traces");
+        store->sweep_is_due = true;
+        status = LAC_OK; /* the rest is done when there is room: reading and deleting work */
     }
     lac_folder_unlock(folder);
     return status;

@@ -243,17 +243,22 @@ bool lac_store_make_room(struct lac_store *store, const struct lac_error *error,
     return unlink(path) == 0;
 }
 
+static bool has_room(const struct lac_store *store)
+{
+    struct statvfs disk;
+
+    return statvfs(store->data_dir, &disk) == 0 &&
+           (uint64_t)disk.f_bavail * disk.f_frsize >= (uint64_t)4 * RESERVE_BYTES;
+}
+
 void lac_store_keep_reserve(struct lac_store *store)
 {
     char path[LAC_STORE_PATH_SIZE];
-    struct statvfs disk;
     struct stat info;
     int fd;
 
     (void)lac_store_path(store, path, "reserve", NULL, NULL);
-    if ((stat(path, &info) == 0 && info.st_size == RESERVE_BYTES) ||
-        statvfs(store->data_dir, &disk) != 0 ||
-        (uint64_t)disk.f_bavail * disk.f_frsize < (uint64_t)4 * RESERVE_BYTES) {
+    if ((stat(path, &info) == 0 && info.st_size == RESERVE_BYTES) || !has_room(store)) {
         return;
     }
     fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
@@ -309,6 +314,32 @@ enum lac_status lac_store_open(const struct lac_store_options *options,
     }
     *ret_store = store;
     return LAC_OK;
+}
+
+void lac_store_sweep_if_due(struct lac_store *store)
+{
+    const struct lac_store_options options = {.data_dir = store->data_dir,
+                                              .sweep = true,
+                                              .notice = store->notice,
+                                              .notice_context = store->notice_context};
+    struct lac_store *sweeper = NULL;
+    struct lac_error error;
+    bool due;
+
+    (void)pthread_mutex_lock(&store->lock);
+    due = store->sweep_is_due && has_room(store);
+    store->sweep_is_due = store->sweep_is_due && !due; /* one thread is enough */
+    (void)pthread_mutex_unlock(&store->lock);
+    if (!due) {
+        return;
+    }
+    if (lac_store_open(&options, &sweeper, &error) == LAC_OK) {
+        due = sweeper->sweep_is_due;
+        lac_store_close(sweeper);
+    }
+    (void)pthread_mutex_lock(&store->lock);
+    store->sweep_is_due = store->sweep_is_due || due;
+    (void)pthread_mutex_unlock(&store->lock);
 }
 
 void lac_store_close(struct lac_store *store)

@@ -348,5 +348,8 @@ enum lac_status lac_store_delete_trace(struct lac_store *store, const char *id,
         lac_store_keep_reserve(store);
     }
     lac_folder_unlock(folder);
+    if (status == LAC_OK) {
+        lac_store_sweep_if_due(store); /* it made room */
+    }
     return status;
 }

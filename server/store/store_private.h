@@ -21,7 +21,8 @@ struct lac_store {
     struct lac_trace_file **files; /**< open ones */
     uint32_t file_count, file_capacity;
     uint64_t use_clock;
-    int catalog_lock; /**< shared while the catalog is open: nobody replaces it then */
+    bool sweep_is_due; /**< the disk was too full to finish the sweep */
+    int catalog_lock;  /**< shared while the catalog is open: nobody replaces it then */
     void (*notice)(void *context, const char *line);
     void *notice_context;
 };
@@ -44,8 +45,12 @@ LAC_MUST_USE enum lac_status lac_publish_examine(struct lac_store *store, const 
                                                  struct lac_error *reterr);
 
 /** Finish what was interrupted, and make rows and files agree (recover.c). With the folder's lock.
- */
+ *  Sets `sweep_is_due` where the disk was too full for a part of it. */
 LAC_MUST_USE enum lac_status lac_store_recover(struct lac_store *store, struct lac_error *reterr);
+
+/** Sweep again, with a connection of its own, if the last sweep was cut short by a full disk and
+ * there is room now. Without any lock of the store. */
+void lac_store_sweep_if_due(struct lac_store *store);
 
 /** One line about what a start found and did. */
 __attribute__((format(printf, 2, 3))) void lac_store_tell(const struct lac_store *store,

@@ -49,6 +49,7 @@ enum lac_status lac_store_begin_receiving(struct lac_store *store, const char *i
     char no_name[] = "";
     enum lac_status status;
 
+    lac_store_sweep_if_due(store);
     (void)snprintf(row.id, sizeof row.id, "%s", id);
     row.created_unix_ms = lac_now_unix_ms();
     row.name = name != NULL ? strdup(name) : no_name;

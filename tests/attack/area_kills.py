@@ -159,29 +159,40 @@ def check(server, known):
             known.tell(f"{row['id']} failed: {row['error']}")
 
 
+def settle_one(server, known, trace):
+    """Becomes ready, when it failed by trying again; then it goes."""
+    for _ in range(3):
+        row = server.wait_ready(trace, 120)
+        if row["state"] == "ready":
+            break
+        server.request("POST", f"/api/v1/traces/{trace}/retry")
+    if row["state"] != "ready":
+        known.tell(f"{trace} does not become ready: {row['error']}")
+    elif server.get(f"/api/v1/traces/{trace}/analysis").status != 200:
+        known.tell(f"{trace} is ready, but has no analysis")
+    if server.request("DELETE", "/api/v1/traces/" + trace).status != 204:
+        known.tell(f"{trace} cannot be deleted")
+    with known.lock:
+        known.acknowledged.pop(trace, None)
+        known.deleted.add(trace)
+
+
 def settle(server, known):
-    """All become ready, the failed ones when they are tried again; then all go."""
-    for trace, row in rows_of(server).items():
-        for _ in range(3):
-            row = server.wait_ready(trace, 120)
-            if row["state"] == "ready":
-                break
-            server.request("POST", f"/api/v1/traces/{trace}/retry")
-        if row["state"] != "ready":
-            known.tell(f"{trace} does not become ready: {row['error']}")
-        elif server.get(f"/api/v1/traces/{trace}/analysis").status != 200:
-            known.tell(f"{trace} is ready, but has no analysis")
-        if server.request("DELETE", "/api/v1/traces/" + trace).status != 204:
-            known.tell(f"{trace} cannot be deleted")
-        with known.lock:
-            known.acknowledged.pop(trace, None)
-            known.deleted.add(trace)
-    for folder in ("traces", "originals", "staging"):
-        end = time.monotonic() + 20
-        while (left := os.listdir(os.path.join(server.data, folder))) and time.monotonic() < end:
-            time.sleep(0.05)
-        if left:
-            known.tell(f"{folder} holds {left[:3]} when all is deleted")
+    """All become ready and are deleted, until no file is left.
+
+    Again and again: a start makes a trace of a resumable upload whose last byte had come, which may be after the first list.
+    """
+    end = time.monotonic() + 120
+    while True:
+        for trace in rows_of(server):
+            settle_one(server, known, trace)
+        left = [os.path.join(folder, name) for folder in ("traces", "originals", "staging") for name in os.listdir(os.path.join(server.data, folder))]
+        if not left:
+            return
+        if time.monotonic() > end:
+            known.tell(f"{left[:3]} are left when all is deleted, and no row names them")
+            return
+        time.sleep(0.05)
 
 
 def kill_while_starting(server, rng):

@@ -13,6 +13,7 @@
 
 #include <check.h>
 #include <dirent.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +21,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { IDS_MAX = 8 };
+enum { IDS_MAX = 8, CUT_TRACES = 60 };
 
 static char folder[64];
 static char notices[8192];
@@ -531,27 +532,52 @@ START_TEST(a_file_of_version_1_without_a_row_is_listed)
 }
 END_TEST
 
-/** 12 MiB, filled to the last byte. */
-START_TEST(a_full_disk_stops_neither_a_start_nor_a_deletion)
+/** A data folder on a disk of 24 MiB. @return false, and says so, where none may be mounted */
+static bool mount_small_disk(void)
 {
-    struct world world;
-    struct lac_store *store = NULL;
-    struct lac_error error = {0};
     char path[128];
 
     (void)snprintf(path, sizeof path, "%s/d", folder);
     ck_assert_int_eq(mkdir(path, 0700), 0);
     if (mount("tmpfs", path, "tmpfs", 0, "size=24m") != 0) {
         printf("skip: a full disk needs the right to mount a small one\n");
+        return false;
+    }
+    return true;
+}
+
+static void unmount_small_disk(void)
+{
+    char path[128];
+
+    (void)snprintf(path, sizeof path, "%s/d", folder);
+    (void)umount(path);
+}
+
+/** To the last byte. */
+static void fill_disk(void)
+{
+    run("for size in 65536 4096 512; do"
+        " dd if=/dev/zero bs=$size of=d/filler oflag=append conv=notrunc 2>/dev/null; done;"
+        " test -s d/filler");
+}
+
+START_TEST(a_full_disk_stops_neither_a_start_nor_a_deletion)
+{
+    struct world world;
+    struct lac_store *store = NULL;
+    struct lac_error error = {0};
+
+    if (!mount_small_disk()) {
         return;
     }
     make_world(&world);
-    run("cat /dev/zero > d/filler 2>/dev/null; test -s d/filler");
+    fill_disk();
     ck_assert_msg(try_open(&store, &error) == LAC_OK, "%s", error.message);
     for (int i = 0; i < world.count; i++) {
         ck_assert_msg(lac_store_delete_trace(store, world.ids[i], &error) == LAC_OK, "trace %d: %s",
                       i, error.message);
-        run("cat /dev/zero >> d/filler 2>/dev/null; test -s d/filler");
+        fill_disk();
     }
     ck_assert_msg(lac_store_fail(store, world.waiting, "io", "no room", &error) == LAC_OK, "%s",
                   error.message);
@@ -562,7 +588,92 @@ START_TEST(a_full_disk_stops_neither_a_start_nor_a_deletion)
         ck_assert(lac_sql_is_full(&error));
     }
     lac_store_close(store);
-    (void)umount(path);
+    unmount_small_disk();
+    free_world(&world);
+}
+END_TEST
+
+/** An upload whose publication was killed between the renames and the commit. */
+static void cut_publication(struct lac_staging *staging)
+{
+    struct lac_store *store = open_store();
+    struct lac_publication publication = {.staging = staging,
+                                          .trace_count = CUT_TRACES,
+                                          .has_row = true,
+                                          .has_original = true,
+                                          .name = "cut"};
+    const uint8_t sha256[LAC_SHA256_SIZE] = {9};
+    char ids[CUT_TRACES][LAC_ID_SIZE];
+    struct lac_error error = {0};
+
+    stage(store, staging, CUT_TRACES);
+    write_staged(staging, LAC_STAGED_UPLOAD);
+    ck_assert_int_eq(lac_store_begin_receiving(store, staging->id, "cut", "other", &error), LAC_OK);
+    ck_assert_int_eq(lac_store_acknowledge(store, staging->id, sha256, 6, &error), LAC_OK);
+    run("cp d/catalog.db before.db");
+    ck_assert_msg(lac_store_publish(store, &publication, ids, &error) == LAC_OK, "%s",
+                  error.message);
+    lac_staging_close(staging);
+    lac_store_close(store);
+    run("cp before.db d/catalog.db");
+    ck_assert_int_eq(count_files("traces"), CUT_TRACES);
+}
+
+START_TEST(a_publication_cut_off_on_a_full_disk_can_be_deleted)
+{
+    struct lac_store *store;
+    struct lac_staging staging;
+    struct lac_error error = {0};
+
+    if (!mount_small_disk()) {
+        return;
+    }
+    cut_publication(&staging);
+    fill_disk();
+    store = open_store();
+    ck_assert_msg(strstr(notices, "the disk is full: 60 traces") != NULL, "%s", notices);
+    ck_assert_int_eq(state_of(store, staging.id), LAC_TRACE_IMPORTING);
+    ck_assert_int_eq(lac_store_fail(store, staging.id, "io", "no room", &error), LAC_OK);
+    ck_assert_msg(lac_store_delete_trace(store, staging.id, &error) == LAC_OK, "%s", error.message);
+    lac_store_close(store);
+    run("rm d/filler");
+    store = open_store();
+    ck_assert_int_eq(state_of(store, staging.id), -1);
+    ck_assert_int_eq(count_files("traces"), 0);
+    ck_assert_int_eq(count_files("originals"), 0);
+    ck_assert_int_eq(count_files("staging"), 0);
+    lac_store_close(store);
+    unmount_small_disk();
+}
+END_TEST
+
+START_TEST(what_a_full_disk_kept_from_being_listed_is_listed_when_there_is_room)
+{
+    struct world world;
+    struct lac_store *store;
+    struct lac_error error = {0};
+
+    if (!mount_small_disk()) {
+        return;
+    }
+    lac_store_close(open_store());
+    run("cp d/catalog.db before.db");
+    make_world(&world);
+    run("cp before.db d/catalog.db");
+    fill_disk();
+    store = open_store();
+    ck_assert_msg(strstr(notices, "the disk is full: 4 traces") != NULL, "%s", notices);
+    ck_assert_int_eq(state_of(store, world.ids[0]), -1);
+    ck_assert_int_eq(count_files("staging"), 1); /* acknowledged, though no row says so */
+    run("rm d/filler");
+    ck_assert_int_eq(
+        lac_store_begin_receiving(store, "bbbbbbbbbbbbbbbbbbbbbbbbbb", "n", "p", &error), LAC_OK);
+    ck_assert_int_eq(lac_store_drop(store, "bbbbbbbbbbbbbbbbbbbbbbbbbb", &error), LAC_OK);
+    ck_assert_int_eq(state_of(store, world.ids[0]), LAC_TRACE_READY);
+    lac_store_close(store);
+    run("rm -f d/filler");
+    check_world(&world, "after a full disk");
+    unmount_small_disk();
     free_world(&world);
 }
 END_TEST
@@ -587,6 +698,8 @@ int main(void)
     tcase_add_test(tcase, what_cannot_be_placed_is_moved_to_lost);
     tcase_add_test(tcase, a_file_of_version_1_without_a_row_is_listed);
     tcase_add_test(tcase, a_full_disk_stops_neither_a_start_nor_a_deletion);
+    tcase_add_test(tcase, a_publication_cut_off_on_a_full_disk_can_be_deleted);
+    tcase_add_test(tcase, what_a_full_disk_kept_from_being_listed_is_listed_when_there_is_room);
     suite_add_tcase(suite, tcase);
     runner = srunner_create(suite);
     srunner_run_all(runner, CK_NORMAL);
