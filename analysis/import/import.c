@@ -4,7 +4,7 @@
 
 #include "analysis/import/chrome/chrome.h"
 #include "analysis/import/import_private.h"
-#include "analysis/import/nsys/nsys.h"
+#include "analysis/import/importers.h"
 #include "analysis/import/source/import_options.h"
 #include "analysis/import/source/source.h"
 #include "analysis/import/spool/spool_archive.h"
@@ -54,11 +54,11 @@ static enum lac_status give_held(struct import *import)
 }
 
 static enum lac_status import_trace(struct import *import, struct lac_source *source,
-                                    const char *name)
+                                    const char *name, const struct lac_stream_importer *importer)
 {
     struct lac_model *model = NULL;
-    enum lac_status status = lac_chrome_import(source, import->options, import->window_bytes, name,
-                                               &model, import->reterr);
+    enum lac_status status = importer->import(source, import->options, import->window_bytes, name,
+                                              &model, import->reterr);
     if (status != LAC_OK) {
         return status;
     }
@@ -200,11 +200,7 @@ static enum lac_status import_layers(struct import *import, struct lac_source *s
     if (kind == LAC_SOURCE_PLAIN) {
         const uint8_t *head = NULL;
         size_t size = 0;
-        status = lac_source_peek(source, 16, &head, &size, import->reterr);
-        if (status == LAC_OK && size == 16 && memcmp(head, "SQLite format 3", 16) == 0) {
-            return lac_fail(import->reterr, LAC_ERR_CORRUPT, 0,
-                            "an SQLite database inside an archive cannot be read: unpack it first");
-        }
+        status = lac_source_peek(source, LAC_IMPORT_HEAD_BYTES, &head, &size, import->reterr);
         if (status == LAC_OK && lac_spool_archive_is_spool(head, size)) {
             return take_spool(import, source);
         }
@@ -215,7 +211,9 @@ static enum lac_status import_layers(struct import *import, struct lac_source *s
             strncmp(name, LAC_SPOOL_PROFILER, strlen(LAC_SPOOL_PROFILER)) == 0) {
             return take_spool(import, source);
         }
-        return status == LAC_OK ? import_trace(import, source, name) : status;
+        return status == LAC_OK
+                   ? import_trace(import, source, name, lac_stream_importer_of(head, size))
+                   : status;
     }
     if (depth > LAYERS_MAX || (kind == LAC_SOURCE_TAR && depth > 1 + LAYERS_MAX / 2)) {
         return lac_fail(import->reterr, LAC_ERR_LIMIT, 0,
@@ -272,27 +270,14 @@ static void prepare(struct import *import, const struct lac_import_options *opti
     import->budget.expansion_ratio_max = options->limits.expansion_ratio_max;
 }
 
-/* SQLite reads its file by itself, so it never becomes a source. */
-static enum lac_status import_sqlite(const char *path, const struct lac_import_options *options,
-                                     lac_import_sink sink, void *context, struct lac_error *reterr)
-{
-    char name[512];
-    struct lac_model *model = NULL;
-    lac_import_name(options->name ? options->name : path, name, sizeof name);
-    enum lac_status status = lac_nsys_import(path, options, name, &model, reterr);
-    return status == LAC_OK ? sink(context, model, reterr) : status;
-}
-
 enum lac_status lac_import_file(const char *path, const struct lac_import_options *options,
                                 lac_import_sink sink, void *context, struct lac_error *reterr)
 {
     struct import import;
     struct lac_source *source = NULL;
-    if (lac_nsys_is_sqlite(path)) {
-        return import_sqlite(path, options, sink, context, reterr);
-    }
-    if (lac_spool_is_recording(path)) {
-        return lac_spool_import(path, options, sink, context, reterr);
+    const struct lac_path_importer *importer = lac_path_importer_of(path);
+    if (importer) {
+        return importer->import(path, options, sink, context, reterr);
     }
     prepare(&import, options, sink, context, reterr);
     enum lac_status status = lac_source_open_file(path, &import.budget, &source, reterr);

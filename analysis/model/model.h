@@ -90,13 +90,9 @@ enum lac_memory_kind { /* what kind of memory an end of a copy is in */
 };
 
 enum lac_trace_format {
-    LAC_FORMAT_UNKNOWN = 0,
-    LAC_FORMAT_CHROME = 1,
-    LAC_FORMAT_KINETO = 2,
-    LAC_FORMAT_TENSORFLOW = 3,
-    LAC_FORMAT_LACUNA = 4, /**< our spool, or Chrome JSON that our simulator wrote */
-    LAC_FORMAT_NSYS = 5,
-    LAC_FORMAT_NVPROF = 6,
+#define LAC_TRACE_FORMAT(NAME, number, text) LAC_FORMAT_##NAME = (number),
+#include "analysis/model/trace_formats.def"
+#undef LAC_TRACE_FORMAT
 };
 
 /** Columns, `count` entries each. 43 bytes a slice. */

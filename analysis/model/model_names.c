@@ -68,10 +68,9 @@ const char *lac_memory_kind_name(enum lac_memory_kind kind)
 const char *lac_trace_format_name(enum lac_trace_format format)
 {
     static const char *const names[] = {
-        [LAC_FORMAT_UNKNOWN] = "unknown", [LAC_FORMAT_CHROME] = "chrome",
-        [LAC_FORMAT_KINETO] = "kineto",   [LAC_FORMAT_TENSORFLOW] = "tensorflow",
-        [LAC_FORMAT_LACUNA] = "lacuna",   [LAC_FORMAT_NSYS] = "nsys",
-        [LAC_FORMAT_NVPROF] = "nvprof",
+#define LAC_TRACE_FORMAT(NAME, number, text) [LAC_FORMAT_##NAME] = (text),
+#include "analysis/model/trace_formats.def"
+#undef LAC_TRACE_FORMAT
     };
 
     return NAME_OF(names, format);

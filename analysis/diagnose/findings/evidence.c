@@ -167,17 +167,9 @@ const char *lac_enclosing_name(const struct lac_model *model, uint64_t slice)
 
 enum lac_framework lac_framework_of(const struct lac_model *model)
 {
-    switch (model->info.format) {
-    case LAC_FORMAT_KINETO:
-    case LAC_FORMAT_LACUNA:
+    enum lac_trace_format format = model->info.format;
+    if (format == LAC_FORMAT_KINETO || format == LAC_FORMAT_LACUNA) {
         return LAC_FRAMEWORK_PYTORCH;
-    case LAC_FORMAT_TENSORFLOW:
-        return LAC_FRAMEWORK_TENSORFLOW;
-    case LAC_FORMAT_UNKNOWN:
-    case LAC_FORMAT_CHROME:
-    case LAC_FORMAT_NSYS:
-    case LAC_FORMAT_NVPROF:
-        break;
     }
-    return LAC_FRAMEWORK_UNKNOWN;
+    return format == LAC_FORMAT_TENSORFLOW ? LAC_FRAMEWORK_TENSORFLOW : LAC_FRAMEWORK_UNKNOWN;
 }

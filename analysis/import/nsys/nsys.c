@@ -133,11 +133,13 @@ static enum lac_status prepare(struct lac_nsys *nsys, const char *path,
 }
 
 enum lac_status lac_nsys_import(const char *path, const struct lac_import_options *options,
-                                const char *name, struct lac_model **ret_model,
-                                struct lac_error *reterr)
+                                lac_import_sink sink, void *context, struct lac_error *reterr)
 {
     struct lac_nsys *nsys = calloc(1, sizeof(*nsys));
+    struct lac_model *model = NULL;
     int64_t base_ns = 0;
+    char name[512];
+    lac_import_name(options->name ? options->name : path, name, sizeof name);
     if (nsys == NULL) {
         return lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory");
     }
@@ -150,9 +152,9 @@ enum lac_status lac_nsys_import(const char *path, const struct lac_import_option
     if (status == LAC_OK) {
         nsys->model->info.event_count = nsys->db.event_count;
         nsys->model->info.slice_count = nsys->slice_count;
-        status = lac_nsys_pass(nsys, lac_builder_finish(nsys->builder, base_ns, ret_model));
+        status = lac_nsys_pass(nsys, lac_builder_finish(nsys->builder, base_ns, &model));
         nsys->builder = status == LAC_OK ? NULL : nsys->builder;
     }
     nsys_done(nsys);
-    return status;
+    return status == LAC_OK ? sink(context, model, reterr) : status;
 }

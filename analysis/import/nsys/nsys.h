@@ -18,14 +18,13 @@ bool lac_nsys_is_sqlite(const char *path);
 /**
  * Import an export.
  *
- * @param name      the trace's name, valid UTF-8
- * @param ret_model on LAC_OK the model, which the caller owns
  * @param reterr    says what is wrong and what to do
- * @return LAC_OK; LAC_ERR_CORRUPT (no export, or damaged), LAC_ERR_LIMIT, LAC_ERR_IO, LAC_ERR_NOMEM
+ * @return LAC_OK; LAC_ERR_CORRUPT (no export, or damaged), LAC_ERR_LIMIT, LAC_ERR_IO,
+ *         LAC_ERR_NOMEM; what `sink` returns
  */
 LAC_MUST_USE enum lac_status lac_nsys_import(const char *path,
                                              const struct lac_import_options *options,
-                                             const char *name, struct lac_model **ret_model,
+                                             lac_import_sink sink, void *context,
                                              struct lac_error *reterr);
 
 #endif

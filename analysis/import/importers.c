@@ -1,0 +1,71 @@
+#include "analysis/import/importers.h"
+
+#include "analysis/import/chrome/chrome.h"
+#include "analysis/import/nsys/nsys.h"
+#include "analysis/import/source/import_options.h"
+#include "analysis/import/source/source.h"
+#include "analysis/import/spool/spool_import.h"
+#include "analysis/model/model.h"
+#include "analysis/model/status.h"
+#include "collector/base/count_of.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+static bool is_sqlite(const uint8_t *head, size_t size_bytes)
+{
+    return size_bytes >= 16 && memcmp(head, "SQLite format 3", 16) == 0;
+}
+
+/* SQLite opens its file by itself, so it never becomes a stream. */
+static enum lac_status refuse_sqlite(struct lac_source *source,
+                                     const struct lac_import_options *options, size_t window_bytes,
+                                     const char *name, struct lac_model **ret_model,
+                                     struct lac_error *reterr)
+{
+    (void)source;
+    (void)options;
+    (void)window_bytes;
+    (void)name;
+    *ret_model = NULL;
+    return lac_fail(reterr, LAC_ERR_CORRUPT, 0,
+                    "an SQLite database inside an archive cannot be read: unpack it first");
+}
+
+static bool is_anything(const uint8_t *head, size_t size_bytes)
+{
+    (void)head;
+    (void)size_bytes;
+    return true;
+}
+
+static const struct lac_stream_importer stream_importers[] = {
+    {is_sqlite, refuse_sqlite},
+    {is_anything, lac_chrome_import},
+};
+
+static const struct lac_path_importer path_importers[] = {
+    {lac_nsys_is_sqlite, lac_nsys_import},
+    {lac_spool_is_recording, lac_spool_import},
+};
+
+const struct lac_stream_importer *lac_stream_importer_of(const uint8_t *head, size_t size_bytes)
+{
+    const struct lac_stream_importer *importer = stream_importers;
+    while (!importer->is_its_own(head, size_bytes)) {
+        importer++;
+    }
+    return importer;
+}
+
+const struct lac_path_importer *lac_path_importer_of(const char *path)
+{
+    for (size_t i = 0; i < LAC_COUNT_OF(path_importers); i++) {
+        if (path_importers[i].is_its_own(path)) {
+            return &path_importers[i];
+        }
+    }
+    return NULL;
+}
