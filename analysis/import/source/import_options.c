@@ -1,7 +1,7 @@
 #include "analysis/import/source/import_options.h"
 
 #include "analysis/import/text/json_text.h"
-#include "analysis/model/strings.h"
+#include "analysis/model/model.h"
 
 #include <stdbool.h>
 #include <stddef.h>
