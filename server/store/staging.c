@@ -1,7 +1,6 @@
 /* Staging folders and their locks, and sweeping what dead processes left. */
 
 #include "analysis/model/status.h"
-#include "server/store/catalog.h"
 #include "server/store/publish.h"
 #include "server/store/store.h"
 #include "server/store/store_private.h"

@@ -333,7 +333,7 @@ void lac_store_sweep_if_due(struct lac_store *store)
     if (!due) {
         return;
     }
-    if (lac_store_open(&options, &sweeper, &error) == LAC_OK) {
+    if (lac_store_open(&options, &sweeper, &error) == LAC_OK && sweeper != NULL) {
         due = sweeper->sweep_is_due;
         lac_store_close(sweeper);
     }
