@@ -29,7 +29,8 @@ def put_in(dice, loop, cause):
     share = dice.uniform(0.10, 0.45)
     step = loop.compute_ns
     if cause == "workers":
-        return loop.but(fetch_ns=int(step * (1 + share * 2.5) * loop.workers), names=dice.choice(["profiler", "loader"]))
+        return loop.but(fetch_ns=int(step * (1 + share * 2.5) * loop.workers), steps=max(loop.steps, 2 * loop.workers + 1),
+                        names=dice.choice(["profiler", "loader"]))
     if cause == "in process":
         return loop.but(workers=0, fetch_ns=int(step * share * 1.5), reads="last", names=dice.choice(["profiler", "loader"]))
     if cause == "pageable":

@@ -126,7 +126,7 @@ class Machine:
 
     # -- the device ---------------------------------------------------------------------------------
 
-    def _enqueue(self, stream, dur_ns, ready_ns):
+    def enqueue(self, stream, dur_ns, ready_ns):
         """When the host may go on, and start and end of an operation that is launched now."""
         s = self.streams[stream]
         while s.starts and s.starts[0] <= self.now:
@@ -141,14 +141,14 @@ class Machine:
         return returns_ns, start, s.free_ns
 
     def kernel(self, name, dur_ns, stream=COMPUTE, ready_ns=0, grid=2048, **more):
-        returns_ns, start, end = self._enqueue(stream, dur_ns, ready_ns)
+        returns_ns, start, end = self.enqueue(stream, dur_ns, ready_ns)
         launched = self.now
         number = self.call("cudaLaunchKernel", returns_ns, "launch")
         if not self.quiet:
-            self.row("kernel", name, start, end, self._kernel_args(stream, number, grid, more), self.device, stream, launched)
+            self.row("kernel", name, start, end, self.kernel_args(stream, number, grid, more), self.device, stream, launched)
         return end
 
-    def _kernel_args(self, stream, number, grid, more):
+    def kernel_args(self, stream, number, grid, more):
         return {"External id": self.ops[-1], "queued": 0, "device": self.device, "context": 1, "stream": stream, "correlation": number,
                 "registers per thread": 64, "shared memory": 16384, "blocks per SM": grid / 108, "warps per SM": grid * 8 / 108,
                 "grid": [grid, 1, 1], "block": [256, 1, 1], "est. achieved occupancy %": 50, **more}
@@ -156,7 +156,7 @@ class Machine:
     def copy(self, way, size, dur_ns, stream=COMPUTE, memory="Pinned", blocks=False, ready_ns=0):
         """`way` is HtoD, DtoH or DtoD. From pageable memory the call returns when it is done."""
         begin = self.now
-        returns_ns, start, end = self._enqueue(stream, dur_ns, ready_ns)
+        returns_ns, start, end = self.enqueue(stream, dur_ns, ready_ns)
         pageable = memory == "Pageable" and way != "DtoD"
         number = self.call("cudaMemcpyAsync", max(returns_ns, end + CALL_NS) if pageable and way == "HtoD" else returns_ns, "copy_wait")
         names = {"HtoD": f"{memory} -> Device", "DtoH": f"Device -> {memory}", "DtoD": "Device -> Device"}
@@ -171,7 +171,7 @@ class Machine:
 
     def memset(self, size, stream=COMPUTE):
         begin = self.now
-        returns_ns, start, end = self._enqueue(stream, 1_600, 0)
+        returns_ns, start, end = self.enqueue(stream, 1_600, 0)
         number = self.call("cudaMemsetAsync", returns_ns, "launch")
         if not self.quiet:
             self.row("gpu_memset", "Memset (Device)", start, end,
@@ -184,14 +184,14 @@ class Machine:
         s = self.streams[COMPUTE]
         total = sum(ns + PAUSE_NS for _, ns in nodes)
         begin = self.now
-        returns_ns, start, end = self._enqueue(COMPUTE, total, 0)
+        returns_ns, start, end = self.enqueue(COMPUTE, total, 0)
         correlation = self.call("cudaGraphLaunch", returns_ns + launch_ns, "launch")
         longest = max(range(len(nodes)), key=lambda i: nodes[i][1])
         at = start
         for i, (name, ns) in enumerate(nodes):
             is_lost = inside in ("none", "whole") or inside == "partly" and (i == longest or i % 3 == 2)
             if not self.quiet and not is_lost:
-                self.row("kernel", name, at, at + ns, {**self._kernel_args(COMPUTE, correlation, 2048, {}), "graph id": number,
+                self.row("kernel", name, at, at + ns, {**self.kernel_args(COMPUTE, correlation, 2048, {}), "graph id": number,
                                                      "graph node id": i + 1}, self.device, COMPUTE, begin)
             at += ns + PAUSE_NS
         if inside == "whole" and not self.quiet:
@@ -250,14 +250,14 @@ class Machine:
                 "Group size": self.fabric.count(group) if self.fabric else 8, "Process Group Name": str(group or 0)}):
             self.go(9_000)
             begin = self.now
-            returns_ns, start, _ = self._enqueue(stream, 0, after_ns)
+            returns_ns, start, _ = self.enqueue(stream, 0, after_ns)
             last_ns = self.fabric.meet(self.rank, group, self.meetings[group], start) if self.fabric else start
             self.meetings[group] += 1
             s = self.streams[stream]
             s.free_ns = max(start, last_ns) + int(dur_ns)
             number = self.call("cudaLaunchKernelExC", returns_ns, "launch")
             if not self.quiet:
-                self.row("kernel", kernel, start, s.free_ns, self._kernel_args(stream, number, 24, {
+                self.row("kernel", kernel, start, s.free_ns, self.kernel_args(stream, number, 24, {
                     "Collective name": name, "dtype": dtype, "In msg nelems": int(size) // 2, "Out msg nelems": int(size) // 2,
                     "Group size": self.fabric.count(group) if self.fabric else 8,
                     "Process Group Name": str(group or 0)}), self.device, stream, begin)

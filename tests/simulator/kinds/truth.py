@@ -37,6 +37,7 @@ class Kind:
     adds_launch = True  # whether fewer launches are a change of their own here
     long_steps = 24
     has_step = True
+    step_is_optional = False  # nothing names it: to keep silent about it is right, too
 
     def draw(self, dice, seed):
         raise NotImplementedError
@@ -94,7 +95,7 @@ def build(kind, seed):
     truth = {"schema": SCHEMA, "simulated": True, "kind": kind.name, "seed": seed, "ranks": len(machines), "workload": kind.workload,
              "device": measure.partition(machines[0], kineto_file.recorded(machines[0])), "in_loop": sorted(seen)}
     step_ns = kind.pace_ns(loop)
-    truth["step"] = {"unit": kind.unit, "pace_ns": step_ns if kind.has_step else None, "count": loop.steps,
+    truth["step"] = {"unit": kind.unit, "pace_ns": step_ns if kind.has_step else None, "is_optional": kind.step_is_optional, "count": loop.steps,
                      "recorded_ns": _steps(kind, loop, machines[0])}
     truth["changes"], gains = {}, {}
     for name, change in kind.changes(loop, kind.pace_ns).items():
