@@ -57,7 +57,7 @@ def loud(answer):
 
 def names_a_step(analysis):
     steps, verdict = analysis["steps"], analysis["verdict"]
-    is_in_text = re.search(r"\bs step|steps/s", f"{verdict['text']} {verdict['detail']}") is not None
+    is_in_text = re.search(r"\d (ms|us|s) step|steps/s", f"{verdict['text']} {verdict['detail']}") is not None
     return bool(steps["mean_ns"]) and (steps["confidence"] >= SURE or is_in_text)
 
 
@@ -133,10 +133,10 @@ def totals(rows):
 def table(rows):
     """Lines of cells: a head, a kind each, all."""
     def cells(title, some):
-        alarms = 100.0 * sum(len(row["alarms"]) for row in some) / len(some)
+        alarms = 100.0 * sum(len(row["alarms"]) for row in some) / len(some)  # in 100 jobs
         return [title, str(len(some)), *("-" if v is None else f"{v:.0f} %" for v in totals(some).values()), f"{alarms:.0f}"]
     kinds = list(dict.fromkeys(row["kind"] for row in rows))
-    return [["kind", "jobs", *SCORES, "false alarms in 100"], *(cells(kind, [r for r in rows if r["kind"] == kind]) for kind in kinds),
+    return [["kind", "jobs", *SCORES, "alarms"], *(cells(kind, [r for r in rows if r["kind"] == kind]) for kind in kinds),
             cells("all", rows)]
 
 
@@ -151,7 +151,7 @@ def show(lines, markdown=False):
         lines = [lines[0], ["---"] * len(lines[0]), *lines[1:]]
         print("\n".join("| " + " | ".join(line) + " |" for line in lines))
     else:
-        print("\n".join(f"{line[0]:<20}" + "".join(f"{cell:>10}" for cell in line[1:]) for line in lines))
+        print("\n".join(f"{line[0]:<20}" + "".join(f" {cell:>9}" for cell in line[1:]) for line in lines))
 
 
 def show_misses(rows):

@@ -4,9 +4,8 @@ import math
 
 from training import MS, Loop
 
-# What a change is proposed by, what the time is put down to, the loop with it, and whether somebody has to write code anew for it:
-# such a one leads only where it gains half as much again as any other.
-Change = collections.namedtuple("Change", "findings causes loop is_rewrite", defaults=(False,))
+# What a change is proposed by, what the time is put down to, the loop with it, and what it takes: a "setting", "lines", a "rewrite"
+Change = collections.namedtuple("Change", "findings causes loop effort")
 
 ALL = ("none", "workers", "in process", "pageable", "blocking", "sync", "sync in layers", "layout", "optimizer", "launch", "allocator", "comm")
 DEVICE = ("none", "layout", "comm")  # with these the host is ahead
@@ -74,26 +73,26 @@ def changes(loop, pace_ns):
     if loop.fetch_ns:
         wanted = wanted_workers(pace_ns, loop)
         if wanted > loop.workers:
-            found["workers"] = Change(("input-starvation", "loader-from-waits"), ("data_wait",), loop.but(workers=wanted))
+            found["workers"] = Change(("input-starvation", "loader-from-waits"), ("data_wait",), loop.but(workers=wanted), "setting")
     if loop.pageable:
-        found["pageable"] = Change(("pageable-copy",), ("copy_wait",), loop.but(pageable=False, copy_ahead=False))
+        found["pageable"] = Change(("pageable-copy",), ("copy_wait",), loop.but(pageable=False, copy_ahead=False), "setting")
     elif loop.copy_ns and not loop.copy_ahead:
-        found["blocking"] = Change(("blocking-copy",), ("copy_wait",), loop.but(copy_ahead=True))
+        found["blocking"] = Change(("blocking-copy",), ("copy_wait",), loop.but(copy_ahead=True), "lines")
     if loop.reads in ("last", "layers"):
-        found["sync"] = Change(("sync-stall", "sync-per-layer"), ("sync", "host"), loop.but(reads="late"))
+        found["sync"] = Change(("sync-stall", "sync-per-layer"), ("sync", "host"), loop.but(reads="late"), "lines")
     if loop.layout_ns:
-        found["layout"] = Change(("layout-conversion",), ("gpu",), loop.but(layout_ns=loop.layout_ns // 10))
+        found["layout"] = Change(("layout-conversion",), ("gpu",), loop.but(layout_ns=loop.layout_ns // 10), "lines")
     if loop.parameters:
-        found["optimizer"] = Change(("slow-optimizer",), ("launch", "host"), loop.but(parameters=0))
+        found["optimizer"] = Change(("slow-optimizer",), ("launch", "host"), loop.but(parameters=0), "setting")
     if loop.zeroed:
-        found["zeroed"] = Change(("zero-grad-fills",), ("launch", "host"), loop.but(zeroed=False))
+        found["zeroed"] = Change(("zero-grad-fills",), ("launch", "host"), loop.but(zeroed=False), "lines")
     if loop.allocations:
-        found["allocator"] = Change(("allocator-thrash",), ("allocator",), loop.but(allocations=0))
+        found["allocator"] = Change(("allocator-thrash",), ("allocator",), loop.but(allocations=0), "setting")
     if loop.buckets and not loop.comm_hidden:
-        found["comm"] = Change(("exposed-communication", "collective-efficiency"), ("comm",), loop.but(comm_hidden=True))
+        found["comm"] = Change(("exposed-communication", "collective-efficiency"), ("comm",), loop.but(comm_hidden=True), "lines")
     if loop.slow_host > 1:
-        found["slow host"] = Change(("host-slow",), ("host", "launch"), loop.but(slow_host=1.0))
+        found["slow host"] = Change(("host-slow",), ("host", "launch"), loop.but(slow_host=1.0), "setting")
     else:
         found["launch"] = Change(("launch-bound", "slow-optimizer" if loop.parameters else "launch-bound"), ("launch", "host"),
-                                 loop.but(op_ns=1_500), True)
+                                 loop.but(op_ns=1_500), "rewrite")
     return found

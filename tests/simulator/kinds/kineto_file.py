@@ -28,7 +28,7 @@ def _names(machine, rows):
         yield {"name": "thread_name", "ph": "M", "ts": 0.0, "pid": machine.device, "tid": stream, "args": {"name": f"stream {stream} "}}
 
 
-def trace_of(machine, rows, device="A100", ranks=1):
+def trace_of(name, machine, rows, device="A100", ranks=1):
     """The whole document, a dict."""
     base = min((row.start for row in rows), default=0)
     events = list(_names(machine, rows))
@@ -38,8 +38,9 @@ def trace_of(machine, rows, device="A100", ranks=1):
         if row.cat in ("cuda_runtime", "cuda_driver") and "Launch" in row.name:
             events.append({"ph": "s", "id": row.args["correlation"], "pid": row.pid, "tid": row.tid, "ts": events[-1]["ts"], "cat": "ac2g",
                            "name": "ac2g"})
-    document = {"schemaVersion": 1, "simulated": True, "deviceProperties": [{"id": machine.device, **DEVICES[device], **COMMON}],
-                "displayTimeUnit": "ms", "baseTimeNanoseconds": 1_737_366_400_000_000_000, "traceEvents": events}
+    document = {"schemaVersion": 1, "lacuna": {"simulated": True, "version": 1, "settings": {}}, "deviceProperties": [{"id": machine.device, **DEVICES[device], **COMMON}],
+                "displayTimeUnit": "ms", "traceName": f"{name} (simulated)",
+                "baseTimeNanoseconds": 1_737_366_400_000_000_000, "traceEvents": events}
     if ranks > 1 or "comm" in machine.seen:
         document["distributedInfo"] = {"backend": "nccl", "rank": machine.rank, "world_size": ranks if ranks > 1 else 8}
     return document

@@ -67,7 +67,7 @@ class Stacks(Kind):
 
     def changes(self, loop, pace_ns):
         found = super().changes(loop, pace_ns)
-        found["frame"] = Change(("python-frame",), ("data_wait",), loop.but(fetch_ns=int(loop.fetch_ns * loop.kind["usual"]), kind={"usual": 1.0}))
+        found["frame"] = Change(("python-frame",), ("data_wait",), loop.but(fetch_ns=int(loop.fetch_ns * loop.kind["usual"]), kind={"usual": 1.0}), "lines")
         return found
 
     def more(self, loop, _machines):

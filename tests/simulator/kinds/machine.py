@@ -14,6 +14,10 @@ COMPUTE, COMM, COPY, SIDE = 7, 20, 21, 24
 LATENCY_NS, PAUSE_NS, LAUNCH_NS, CALL_NS, RETURN_NS = 4_000, 900, 4_200, 2_500, 5_000
 QUEUE_MAX = 1000  # operations that may wait on a stream before launching blocks
 
+CALL_IDS = {"cudaLaunchKernel": 211, "cudaLaunchKernelExC": 430, "cudaMemcpyAsync": 41, "cudaMemsetAsync": 51, "cudaGraphLaunch": 311,
+            "cudaStreamSynchronize": 131, "cudaDeviceSynchronize": 165, "cudaEventSynchronize": 137, "cudaEventRecord": 135,
+            "cudaStreamWaitEvent": 147, "cudaMalloc": 20, "cudaFree": 22, "cuModuleLoadData": 62}
+
 Row = collections.namedtuple("Row", "cat name pid tid start end args launched")
 
 
@@ -120,7 +124,7 @@ class Machine:
         """A call of the CUDA API until then. Its number is that of what it launches."""
         self.correlation += 1
         if not self.quiet:
-            self.row(cat, name, self.now, end_ns, {"External id": self.ops[-1], "cbid": 211, "correlation": self.correlation, **args})
+            self.row(cat, name, self.now, end_ns, {"External id": self.ops[-1], "cbid": CALL_IDS[name], "correlation": self.correlation, **args})
         self.go_to(end_ns, cause)
         return self.correlation
 

@@ -47,7 +47,7 @@ class Offload(Kind):
     def changes(self, loop, pace_ns):
         found = super().changes(loop, pace_ns)
         if not loop.kind["ahead"]:
-            found["ahead"] = Change(("weights-over-pcie", "blocking-copy"), ("copy_wait", "gpu"), loop.but(kind={"ahead": True}))
+            found["ahead"] = Change(("weights-over-pcie", "blocking-copy"), ("copy_wait", "gpu"), loop.but(kind={"ahead": True}), "lines")
         return found
 
 
@@ -93,7 +93,7 @@ class Uncached(Kind):
 
     def changes(self, loop, pace_ns):
         found = super().changes(loop, pace_ns)
-        found["cache"] = Change(("allocator-thrash",), ("allocator",), loop.but(kind={"uncached": False}))
+        found["cache"] = Change(("allocator-thrash",), ("allocator",), loop.but(kind={"uncached": False}), "setting")
         return found
 
 
@@ -144,7 +144,7 @@ class Solver(Kind):
     def changes(self, loop, pace_ns):
         found = super().changes(loop, pace_ns)
         if loop.kind["waits"]:
-            found["waits"] = Change(("sync-stall",), ("sync", "launch"), loop.but(kind={"waits": False}))
+            found["waits"] = Change(("sync-stall",), ("sync", "launch"), loop.but(kind={"waits": False}), "lines")
         return found
 
 

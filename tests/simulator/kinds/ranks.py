@@ -43,7 +43,8 @@ class ShardedRunner(Runner):
         self.gather()
         super().backward_layer(layer)
         kind = self.loop.kind
-        self.bucket_ends.append(self.m.collective("_reduce_scatter_base", vocabulary.REDUCE_SCATTER, kind["scatter_ns"] * 100, kind["scatter_ns"]))
+        self.bucket_ends.append(self.m.collective("_reduce_scatter_base", vocabulary.REDUCE_SCATTER, kind["scatter_ns"] * 100, kind["scatter_ns"],
+                                                   stream=COMM + 1))
 
 
 class Sharded(RanksKind):
@@ -60,7 +61,9 @@ class Sharded(RanksKind):
     def changes(self, loop, pace_ns):
         found = super().changes(loop, pace_ns)
         if not loop.kind["ahead"]:
-            found["gather"] = Change(("gather-exposed", "exposed-communication"), ("comm",), loop.but(kind={"ahead": True}))
+            found["gather"] = Change(("gather-exposed", "exposed-communication"), ("comm",), loop.but(kind={"ahead": True}), "setting")
+        found["free"] = Change(("exposed-communication", "collective-efficiency", "gather-exposed"), ("comm",),
+                               loop.but(kind={"gather_ns": 1000, "scatter_ns": 1000}), "rewrite")
         return found
 
 
@@ -97,7 +100,7 @@ class Tensor(RanksKind):
         found = super().changes(loop, pace_ns)
         kind = loop.kind
         if kind["slower"] > 1:
-            found["link"] = Change(("collective-efficiency", "exposed-communication"), ("comm",), loop.but(kind={"sum_ns": kind["sum_ns"] // kind["slower"], "slower": 1}))
+            found["link"] = Change(("collective-efficiency", "exposed-communication"), ("comm",), loop.but(kind={"sum_ns": kind["sum_ns"] // kind["slower"], "slower": 1}), "setting")
         return found
 
 
@@ -182,7 +185,7 @@ class Pipeline(RanksKind):
         found = super().changes(loop, pace_ns)
         kind = loop.kind
         found["batches"] = Change(("imbalance-and-bubble",), ("comm", "dependency"),
-                                  loop.but(compute_ns=loop.compute_ns // 2, kind={"batches": kind["batches"] * 2, "send_ns": kind["send_ns"] // 2}))
+                                  loop.but(compute_ns=loop.compute_ns // 2, kind={"batches": kind["batches"] * 2, "send_ns": kind["send_ns"] // 2}), "setting")
         return found
 
 
@@ -241,8 +244,8 @@ class Experts(RanksKind):
         if loop.kind["uneven"]:
             same = loop.kind["hot"] >= 0
             found["even"] = Change(("imbalance-and-bubble", "straggler-rank") if same else ("imbalance-and-bubble",), ("comm", "gpu") if same else ("comm",),
-                                   loop.but(kind={"uneven": 0}))
-        found["exchange"] = Change(("exposed-communication", "collective-efficiency"), ("comm",), loop.but(kind={"exchange_ns": 1000}), True)
+                                   loop.but(kind={"uneven": 0}), "lines")
+        found["exchange"] = Change(("exposed-communication", "collective-efficiency"), ("comm",), loop.but(kind={"exchange_ns": 1000}), "rewrite")
         return found
 
 

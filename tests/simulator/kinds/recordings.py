@@ -74,5 +74,8 @@ class Marks(Kind):
         loop = causes.put_in(dice, loop, dice.choice(["none", "pageable", "sync", "layout", "allocator", "optimizer", "comm"]))
         return loop.but(names=loop.kind["marks"])
 
+    def keep(self, rows, loop, _dice):
+        return [row for row in rows if row.cat != "user_annotation"] if loop.kind["marks"] == "none" else rows
+
 
 KINDS = (Edges(), Ahead(), Few(), Thinned(), Marks())

@@ -15,8 +15,6 @@ class DecodeRunner(Runner):
     def step(self, step):
         m, kind = self.m, self.loop.kind
         m.seen.add("serving")
-        if kind["ahead"] and step > 1:  # the tokens of the iteration before, while this one runs
-            m.call("cudaEventSynchronize", max(m.now + 2_500, self.loss_ns + 5_000), "sync")
         m.go(m.about(kind["schedule_ns"], 0.05, "schedule"))
         with m.range(f"execute_context_0(0)_generation_{kind['requests']}({kind['requests']})"):
             for _ in range(4):
@@ -30,11 +28,12 @@ class DecodeRunner(Runner):
                 self.forward()
             with m.op("aten::argmax"):
                 self.op_time()
-                end_ns = m.kernel(ARGMAX, 12_000)
-        self.loss_ns = end_ns
-        if kind["ahead"]:
+                m.kernel(ARGMAX, 12_000)
+        if kind["ahead"]:  # while this one runs, the tokens of the iteration before
+            before_ns = self.loss_ns
             with m.op("aten::copy_"):
                 self.loss_ns = m.copy("DtoH", kind["requests"] * 8, 1_600)
+            m.call("cudaEventSynchronize", max(m.now + 2_500, before_ns + 5_000), "sync")
         else:
             with m.op("aten::to"), m.op("aten::copy_"):
                 m.copy("DtoH", kind["requests"] * 8, 1_600, memory="Pageable", blocks=True)
@@ -69,9 +68,9 @@ class Decode(Kind):
         if loop.kind["graph"]:
             found.pop("launch", None)
         else:  # a setting of the server, and no rewrite
-            found["launch"] = Change(("launch-bound", "iteration-gap"), ("launch", "host"), loop.but(kind={"graph": True}))
+            found["launch"] = Change(("launch-bound", "iteration-gap"), ("launch", "host"), loop.but(kind={"graph": True}), "setting")
         if not loop.kind["ahead"]:
-            found["gap"] = Change(("iteration-gap", "sync-stall"), ("host", "sync"), loop.but(kind={"ahead": True}))
+            found["gap"] = Change(("iteration-gap", "sync-stall"), ("host", "sync"), loop.but(kind={"ahead": True}), "setting")
         return found
 
 
@@ -133,6 +132,44 @@ class Tail(Batches):
         return loop.but(kind={"tail_ns": int(loop.compute_ns * dice.uniform(3, 40))})
 
 
+class HeadRunner(Runner):
+    """Each batch is prepared by the process that runs the model, before anything is launched for it."""
+
+    def step(self, step):
+        loop, m = self.loop, self.m
+        with m.frame("serve.py(20): preprocess"):
+            for name, share in loop.kind["functions"]:
+                with m.frame(name):
+                    m.go(m.about(loop.kind["head_ns"] * share, 0.02, "head"))
+        self.copy_batch()
+        self.forward()
+        m.read_scalar()
+
+
+class Head(Kind):
+    name = "preprocessing"
+    about = "one to four batches, each prepared on the host before the first operation on the device; functions are in the file"
+    workload = "inference"
+    unit = "batch"
+    runner = HeadRunner
+
+    def draw(self, dice, seed):
+        loop = causes.healthy(dice, seed, forward_only=True, fetch_ns=0, pageable=True, copy_ns=100_000, steps=dice.randint(1, 4),
+                              names="profiler", reads="none", stacks="rows")
+        share = dice.choice([0.01, dice.uniform(0.2, 1.5), dice.uniform(0.2, 1.5)])
+        return loop.but(kind={"head_ns": int(loop.compute_ns * share), "functions": [
+            ("video_processor.py(300): normalize", 0.6), ("numpy/core/fromnumeric.py(57): astype", 0.25), ("av/video/stream.py(80): decode", 0.15)]})
+
+    def changes(self, loop, pace_ns):
+        found = super().changes(loop, pace_ns)
+        found["frame"] = Change(("python-frame",), ("host", "data_wait"), loop.but(kind={"head_ns": int(loop.kind["head_ns"] * 0.4)}), "lines")
+        found["worker"] = Change(("input-starvation", "python-frame"), ("host", "data_wait"), loop.but(kind={"head_ns": 0}), "lines")
+        return found
+
+    def more(self, loop, _machines):
+        return {"hot_frame": loop.kind["functions"][0][0]}
+
+
 class PassRunner(Runner):
     """One pass through many alike blocks."""
 
@@ -157,8 +194,15 @@ class PassRunner(Runner):
 
     def block(self):
         m, kind = self.m, self.loop.kind
+        if kind["reads"] == "masks":  # made on the host, moved in each block
+            with m.op("aten::to"), m.op("aten::_to_copy"), m.op("aten::copy_"):
+                self.op_time(0.5)
+                m.copy("HtoD", 400_000, 60_000, memory="Pageable")
+                m.wait_stream()
+            m.seen.add("sync")
+            m.go(m.about(kind["read_ns"], 0.05, "read"), "sync")
         self.forward_layer(0)
-        if kind["reads"]:
+        if kind["reads"] == "values":
             m.read_scalar(m.about(kind["read_ns"], 0.05, "read"))
 
     def mark(self, step, begin):
@@ -177,7 +221,7 @@ class Pass(Kind):
     def draw(self, dice, seed):
         loop = causes.healthy(dice, seed, family="transformer", steps=1, warm=dice.randint(0, 1), layers=dice.randint(12, 32), fetch_ns=0, copy_ns=0,
                               forward_only=True, reads="none", names="none")
-        reads = dice.random() < 0.4
+        reads = dice.choice(["", "", "values", "masks"])
         return loop.but(op_ns=9_000, compute_ns=dice.randint(50, 300) * MS,
                         kind={"trains": False, "range": dice.choice(["model.forward", "request 17", "generate"]), "names": dice.choice(["", "plain", "numbered"]),
                               "reads": reads, "read_ns": int(loop.compute_ns * 0.3 / loop.layers)})
@@ -185,7 +229,8 @@ class Pass(Kind):
     def changes(self, loop, pace_ns):
         found = super().changes(loop, pace_ns)
         if loop.kind["reads"]:
-            found["reads"] = Change(("sync-per-layer", "sync-stall"), ("sync", "host"), loop.but(kind={"reads": False}))
+            also = ("pageable-copy", "blocking-copy") if loop.kind["reads"] == "masks" else ()
+            found["reads"] = Change(("sync-per-layer", "sync-stall", *also), ("sync", "host", "copy_wait"), loop.but(kind={"reads": ""}), "lines")
         return found
 
 
@@ -199,4 +244,4 @@ class TrainingPass(Pass):
         return loop.but(forward_only=False, kind={"trains": True, "range": "train"})
 
 
-KINDS = (Decode(), Evaluation(), Inference(), Tail(), Pass(), TrainingPass())
+KINDS = (Decode(), Evaluation(), Inference(), Head(), Tail(), Pass(), TrainingPass())

@@ -39,7 +39,7 @@ class Streams(Kind):
 
     def changes(self, loop, pace_ns):
         found = super().changes(loop, pace_ns)
-        found["side"] = Change(("sync-stall", "sync-per-layer"), ("sync", "host"), loop.but(kind={"waits": False}))
+        found["side"] = Change(("sync-stall", "sync-per-layer"), ("sync", "host"), loop.but(kind={"waits": False}), "lines")
         return found
 
 
@@ -129,9 +129,9 @@ class Compiled(Kind):
     def changes(self, loop, pace_ns):
         found = super().changes(loop, pace_ns)
         if loop.kind["copies"]:
-            found["copies"] = Change(("compile-health",), ("gpu", "copy_wait"), loop.but(kind={"copies": 0}))
+            found["copies"] = Change(("compile-health",), ("gpu", "copy_wait"), loop.but(kind={"copies": 0}), "lines")
         if loop.kind["break_ns"]:
-            found["breaks"] = Change(("compile-health", "sync-stall", "sync-per-layer"), ("sync", "host"), loop.but(kind={"break_ns": 0}))
+            found["breaks"] = Change(("compile-health", "sync-stall", "sync-per-layer"), ("sync", "host"), loop.but(kind={"break_ns": 0}), "lines")
         return found
 
 

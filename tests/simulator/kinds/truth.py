@@ -84,13 +84,16 @@ def _steps(kind, loop, machine):
     return [measure.statistics.median_low([q - p for p, q in zip(a, b)]) for a, b in pairs if a and b]
 
 
+def draw(kind, seed):
+    return kind.draw(random.Random(f"{kind.name}/{seed}"), seed)
+
+
 def build(kind, seed):
     """(one trace document a rank, truth)."""
-    dice = random.Random(f"{kind.name}/{seed}")
-    loop = kind.draw(dice, seed)
+    loop = draw(kind, seed)
     machines = kind.simulate(loop)
     kept = [kind.keep(kineto_file.recorded(machine), loop, random.Random(f"{kind.name}/{seed}/keep")) for machine in machines]
-    documents = [kineto_file.trace_of(machine, rows, kind.device, len(machines)) for machine, rows in zip(machines, kept)]
+    documents = [kineto_file.trace_of(f"{kind.name} {seed}", machine, rows, kind.device, len(machines)) for machine, rows in zip(machines, kept)]
     seen = set().union(*(machine.seen for machine in machines))
     truth = {"schema": SCHEMA, "simulated": True, "kind": kind.name, "seed": seed, "ranks": len(machines), "workload": kind.workload,
              "device": measure.partition(machines[0], kineto_file.recorded(machines[0])), "in_loop": sorted(seen)}
@@ -102,18 +105,27 @@ def build(kind, seed):
         after_ns = kind.pace_ns(change.loop)
         gains[name] = 100.0 * (step_ns - after_ns) / step_ns
         truth["changes"][name] = {"findings": sorted(set(change.findings)), "causes": list(change.causes), "step_ns": after_ns,
-                                  "gain_pct": round(gains[name], 2), "is_rewrite": change.is_rewrite}
-    easy = max((gain for name, gain in gains.items() if not truth["changes"][name]["is_rewrite"]), default=0.0)
-    leading = {name: gain for name, gain in gains.items() if not truth["changes"][name]["is_rewrite"] or gain > easy * REWRITE_RATIO}
-    best = max(leading, key=leading.get) if leading else None
-    is_worth = best is not None and gains[best] >= WORTH_PCT
-    alike = [name for name, gain in leading.items() if is_worth and gain >= gains[best] - ALIKE_PCT]
+                                  "gain_pct": round(gains[name], 2), "effort": change.effort}
+    efforts = {name: change["effort"] for name, change in truth["changes"].items()}
+    best, alike = _leading(gains, efforts)
     truth["first"] = {"change": best, "findings": sorted({f for name in alike for f in truth["changes"][name]["findings"]}),
-                      "step_ns": truth["changes"][best]["step_ns"], "gain_pct": round(gains[best], 2)} if is_worth else None
-    truth["headline"] = sorted({c for name in alike for c in truth["changes"][name]["causes"]}) if is_worth else ["gpu"]
+                      "step_ns": truth["changes"][best]["step_ns"], "gain_pct": round(gains[best], 2)} if best else None
+    truth["headline"] = sorted({c for name in alike for c in truth["changes"][name]["causes"]}) if best else ["gpu"]
     truth["must_not_say"] = _must_not_say(seen, truth["changes"])
     truth.update(kind.more(loop, machines))
     return documents, truth
+
+
+def _leading(gains, efforts):
+    """The best change, and all that may as well be named first: those within ALIKE_PCT of a step of it, and a setting that gains two
+    thirds of what more work would. A rewrite is the best only where it gains half as much again as anything else."""
+    easy = max((gain for name, gain in gains.items() if efforts[name] != "rewrite"), default=0.0)
+    leading = {name: gain for name, gain in gains.items() if efforts[name] != "rewrite" or gain > easy * REWRITE_RATIO}
+    best = max(leading, key=leading.get, default=None)
+    if best is None or gains[best] < WORTH_PCT:
+        return None, []
+    return best, [name for name, gain in leading.items()
+                  if gain >= gains[best] - ALIKE_PCT or efforts[name] == "setting" and gain >= gains[best] / REWRITE_RATIO]
 
 
 def _must_not_say(seen, changes):

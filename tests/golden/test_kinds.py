@@ -1,0 +1,154 @@
+#!/usr/bin/env python3
+"""Jobs as recordings show them (tests/simulator/kinds): first the simulator against itself, then the diagnosis against what is true.
+
+Of each kind: the same seed gives the same files; the parts of the device's time sum to its span; no change makes a job slower; rows of a
+thread lie inside or beside each other, those of a stream behind each other; the pace in the long run is that of the recording. Then two
+jobs of each kind are diagnosed; with LACUNA_SOAK=1 forty. FLOORS is what holds today: raise a floor with the engine, never lower one.
+"""
+import copy
+import os
+import statistics
+import sys
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import score_kinds  # noqa: E402
+import truth  # noqa: E402  (score_kinds knows where the simulator is)
+from kinds import KINDS  # noqa: E402
+
+SOAK = os.environ.get("LACUNA_SOAK") == "1"
+FLOORS = {}
+SOAK_FLOORS = {}
+ALARMS_MAX, SOAK_ALARMS_MAX = 0, 0
+SLOWER_PART, PACE_PART = 0.005, 0.03
+# the long run is not what these recordings show: free batches first, a single step, steps of workers that are not whole turns
+NOT_THE_LONG_RUN = ("prefetch-credit",)
+
+
+class Checks:
+    def __init__(self):
+        self.passed = self.failed = 0
+
+    def check(self, holds, what):
+        self.passed += bool(holds)
+        if not holds:
+            self.failed += 1
+            print(f"FAIL {what}")
+
+
+def rows_of(document):
+    """Timed rows by where they stand: threads of the host, streams of the device; in ns."""
+    host, device = {}, {}
+    for event in document["traceEvents"]:
+        if event["ph"] == "X":
+            start = round(event["ts"] * 1000)
+            where = device if event["cat"] in ("kernel", "gpu_memcpy", "gpu_memset") else host
+            where.setdefault((event["pid"], event["tid"]), []).append((start, start + round(event["dur"] * 1000), event))
+    return host, device
+
+
+def lie_inside_or_beside(rows):
+    open_ends = []
+    for start, end, _ in sorted(rows, key=lambda row: (row[0], -row[1])):
+        while open_ends and open_ends[-1] <= start:
+            open_ends.pop()
+        if open_ends and end > open_ends[-1]:
+            return False
+        open_ends.append(end)
+    return True
+
+
+def follow_each_other(rows):
+    ordered = sorted(row[:2] for row in rows)
+    return all(before[1] <= after[0] for before, after in zip(ordered, ordered[1:]))
+
+
+def check_rows(checks, kind, document):
+    host, device = rows_of(document)
+    checks.check(all(lie_inside_or_beside(rows) for rows in host.values()), f"{kind}: rows of a thread overlap")
+    checks.check(device and all(follow_each_other(rows) for rows in device.values()), f"{kind}: operations of a stream overlap")
+    calls = {event["args"]["correlation"]: start for rows in host.values() for start, _, event in rows
+             if event["cat"] in ("cuda_runtime", "cuda_driver")}
+    late = [event["name"] for rows in device.values() for start, _, event in rows
+            if calls.get(event["args"]["correlation"], start) > start]
+    checks.check(not late, f"{kind}: an operation begins before its call: {late[:1]}")
+
+
+def check_truth(checks, kind, true):
+    parts = true["device"]
+    whole = sum(parts[name] for name in ("computing", "exposed_comm", "exposed_copy", "idle"))
+    checks.check(whole == parts["span"], f"{kind}: parts come to {whole} of {parts['span']} ns")
+    checks.check(sum(parts["idle_by_cause"].values()) == parts["idle"], f"{kind}: causes do not come to the idle time")
+    slower = {name: change["gain_pct"] for name, change in true["changes"].items() if change["gain_pct"] < -100 * SLOWER_PART}
+    checks.check(not slower, f"{kind}: slower without a cause: {slower}")
+    said = {finding for change in true["changes"].values() if change["gain_pct"] >= 1.0 for finding in change["findings"]}
+    checks.check(not said & set(true["must_not_say"]), f"{kind}: what helps must not be said")
+    if true["first"]:
+        change = true["changes"][true["first"]["change"]]
+        checks.check(change["gain_pct"] >= 3.0 and set(change["findings"]) <= set(true["first"]["findings"]), f"{kind}: its first change")
+    recorded, pace = true["step"]["recorded_ns"], true["step"]["pace_ns"]
+    if pace and len(recorded) >= 3 and kind not in NOT_THE_LONG_RUN:
+        turns = "loader" in true["in_loop"] and "data_wait" in true["headline"]
+        have = statistics.fmean(recorded)
+        checks.check(abs(have - pace) <= PACE_PART * (3 if turns else 1) * pace, f"{kind}: {have} ns recorded, {pace} ns in the long run")
+
+
+def check_simulator(checks):
+    for name, kind in KINDS.items():
+        documents, true = truth.build(kind, 7)
+        again = truth.build(kind, 7)
+        checks.check((documents, true) == again, f"{name}: the same seed gives another job")
+        checks.check(true["workload"] in score_kinds.CALLED, f"{name}: workload {true['workload']}")
+        for document in documents:
+            check_rows(checks, name, document)
+        check_truth(checks, name, true)
+    drawn = {name: truth.draw(kind, 8) for name, kind in KINDS.items()}
+    checks.check(all(drawn[name] != truth.draw(kind, 9) for name, kind in KINDS.items()), "two seeds give the same job")
+
+
+def check_judge(checks):
+    """The judge itself: it must be able to say no."""
+    true = {"workload": "training", "step": {"pace_ns": 100, "is_optional": False}, "headline": ["sync"], "must_not_say": ["layout-conversion"],
+            "first": {"change": "sync", "findings": ["sync-stall"], "step_ns": 80, "gain_pct": 20.0},
+            "changes": {"sync": {"findings": ["sync-stall"], "step_ns": 80, "gain_pct": 20.0}}}
+
+    def answer(finding, severity, promised, step=100, subject="training", cause="sync"):
+        return {"trace": {"subject": subject}, "steps": {"mean_ns": step, "confidence": 1.0, "method": "-"},
+                "verdict": {"cause": cause, "text": "", "detail": ""},
+                "findings": [{"id": finding, "severity": severity, "step_ns": {"mid": promised}, "gain_pct": {"mid": 100 - promised}}]}
+    right, alarms, _ = score_kinds.judge(true, answer("sync-stall", "warning", 82))
+    checks.check(all(right.values()) and len(right) == 5 and not alarms, f"the judge refuses what is right: {right}")
+    wrong, alarms, _ = score_kinds.judge(true, answer("layout-conversion", "warning", 70, 104, "inference", "gpu"))
+    checks.check(not any(wrong.values()) and alarms == ["layout-conversion"], f"the judge takes what is wrong: {wrong}")
+    checks.check(score_kinds.judge(true, answer("sync-stall", "warning", 60))[0]["after"] is False, "the judge takes a false promise")
+    checks.check(score_kinds.judge(true, answer("sync-stall", "info", 80))[0]["first"] is False, "the judge takes what is info")
+    none = copy.deepcopy(true)
+    none.update(first=None, changes={})
+    checks.check(score_kinds.judge(none, answer("sync-stall", "warning", 80))[0]["quiet"] is False, "the judge takes what is loud")
+    checks.check(score_kinds.judge(none, answer("gpu-bound", "warning", 100))[0]["quiet"], "the judge takes gpu-bound for loud")
+    none["step"]["pace_ns"] = None
+    checks.check(score_kinds.judge(none, answer("gpu-bound", "warning", 100))[0]["step"] is False, "the judge takes a layer for a step")
+
+
+def check_engine(checks):
+    rows = score_kinds.examine(KINDS, 40 if SOAK else 2, 2000, 2 if SOAK else 1)
+    score_kinds.show(score_kinds.table(rows))
+    score_kinds.show(score_kinds.alarm_table(rows))
+    have = score_kinds.totals(rows)
+    for name, floor in (SOAK_FLOORS if SOAK else FLOORS).items():
+        checks.check(have[name] is not None and have[name] >= floor, f"{name}: {have[name]} %, the floor is {floor} %")
+    alarms, most = sum(len(row["alarms"]) for row in rows), SOAK_ALARMS_MAX if SOAK else ALARMS_MAX
+    checks.check(alarms <= most, f"{alarms} false alarms, {most} are allowed")
+
+
+def main():
+    checks = Checks()
+    check_judge(checks)
+    check_simulator(checks)
+    check_engine(checks)
+    print(f"{checks.passed} passed, {checks.failed} failed")
+    return 1 if checks.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
