@@ -1,19 +1,22 @@
 #!/usr/bin/env python3
 """Jobs as recordings show them (tests/simulator/kinds): first the simulator against itself, then the diagnosis against what is true.
 
-Of each kind: the same seed gives the same files; the parts of the device's time sum to its span; no change makes a job slower; rows of a
+Each cause that is put into a loop costs what its change gains back. Of each kind: the same seed gives the same files; the parts of the device's time sum to its span; no change makes a job slower; rows of a
 thread lie inside or beside each other, those of a stream behind each other; the pace in the long run is that of the recording. Then two
 jobs of each kind are diagnosed; with LACUNA_SOAK=1 forty. FLOORS is what holds today: raise a floor with the engine, never lower one.
 """
 import copy
 import os
+import random
 import statistics
 import sys
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import score_kinds  # noqa: E402
-import truth  # noqa: E402  (score_kinds knows where the simulator is)
+import causes  # noqa: E402  (score_kinds knows where the simulator is)
+import training  # noqa: E402
+import truth  # noqa: E402
 from kinds import KINDS  # noqa: E402
 
 SOAK = os.environ.get("LACUNA_SOAK") == "1"
@@ -96,14 +99,39 @@ def check_truth(checks, kind, true):
 def check_simulator(checks):
     for name, kind in KINDS.items():
         documents, true = truth.build(kind, 7)
-        again = truth.build(kind, 7)
-        checks.check((documents, true) == again, f"{name}: the same seed gives another job")
+        loop, _, again = truth.record(kind, 7)
+        checks.check(documents == again and true["step"]["pace_ns"] in (None, kind.pace_ns(loop)), f"{name}: the same seed gives another job")
         checks.check(true["workload"] in score_kinds.CALLED, f"{name}: workload {true['workload']}")
         for document in documents:
             check_rows(checks, name, document)
         check_truth(checks, name, true)
     drawn = {name: truth.draw(kind, 8) for name, kind in KINDS.items()}
     checks.check(all(drawn[name] != truth.draw(kind, 9) for name, kind in KINDS.items()), "two seeds give the same job")
+
+
+# what is put in, and the change that takes it out
+TAKES_OUT = {"workers": "workers", "in process": "workers", "pageable": "pageable", "blocking": "blocking", "sync": "sync",
+             "sync in layers": "sync", "layout": "layout", "optimizer": "optimizer", "launch": "launch", "allocator": "allocator", "comm": "comm"}
+
+
+def check_causes(checks):
+    """Each cause costs what its change gains back, and a loop without any has nothing to gain."""
+    kind = KINDS["few-steps"]
+    for cause in causes.ALL:
+        dice = random.Random(f"cause {cause}")
+        loop = causes.put_in(dice, causes.healthy(dice, 5), cause)
+        step_ns = kind.pace_ns(loop)
+        gains = {name: 100.0 * (step_ns - kind.pace_ns(change.loop)) / step_ns for name, change in causes.changes(loop, kind.pace_ns).items()}
+        if cause == "none":
+            checks.check(max(gains.values()) < 3.0, f"nothing is wrong, yet {gains}")
+        else:
+            checks.check(gains.get(TAKES_OUT[cause], 0.0) >= 5.0, f"{cause} is put in, and its change gains {gains}")
+    for workers in (1, 3):
+        loop = training.Loop(seed=3, workers=workers, fetch_ns=workers * 90 * training.MS)
+        pace_ns = kind.pace_ns(loop)
+        checks.check(abs(pace_ns - 90 * training.MS) < training.MS, f"{workers} workers deliver every {pace_ns} ns, not every 90 ms")
+    pace_ns = kind.pace_ns(training.Loop(seed=3, fetch_ns=training.MS))
+    checks.check(60 * training.MS <= pace_ns < 64 * training.MS, f"60 ms of kernels take {pace_ns} ns")
 
 
 def check_judge(checks):
@@ -144,6 +172,7 @@ def check_engine(checks):
 def main():
     checks = Checks()
     check_judge(checks)
+    check_causes(checks)
     check_simulator(checks)
     check_engine(checks)
     print(f"{checks.passed} passed, {checks.failed} failed")

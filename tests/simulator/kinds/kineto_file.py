@@ -29,11 +29,10 @@ def _names(machine, rows):
 
 
 def trace_of(name, machine, rows, device="A100", ranks=1):
-    """The whole document, a dict."""
-    base = min((row.start for row in rows), default=0)
+    """The whole document, a dict. Times are from the start of the program, which all ranks share."""
     events = list(_names(machine, rows))
     for row in sorted(rows, key=lambda row: (row.start, -row.end)):
-        events.append({"ph": "X", "cat": row.cat, "name": row.name, "pid": row.pid, "tid": row.tid, "ts": (row.start - base) / 1000 + 1000.0,
+        events.append({"ph": "X", "cat": row.cat, "name": row.name, "pid": row.pid, "tid": row.tid, "ts": row.start / 1000,
                        "dur": (row.end - row.start) / 1000, "args": row.args})
         if row.cat in ("cuda_runtime", "cuda_driver") and "Launch" in row.name:
             events.append({"ph": "s", "id": row.args["correlation"], "pid": row.pid, "tid": row.tid, "ts": events[-1]["ts"], "cat": "ac2g",

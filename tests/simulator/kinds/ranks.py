@@ -13,7 +13,7 @@ def _draw(dice, seed, **given):
 
 
 class RanksKind(Kind):
-    long_steps = 10
+    long_steps = 8
 
     def ranks(self, loop):
         return loop.kind["ranks"]
@@ -174,12 +174,12 @@ class Pipeline(RanksKind):
     name = "pipeline"
     about = "pipeline parallel, one forward one backward: stages wait at both ends of a train of micro-batches"
     runner = PipelineRunner
-    long_steps = 6
+    long_steps = 4
 
     def draw(self, dice, seed):
-        loop = _draw(dice, seed, layers=2, op_ns=5_000, steps=dice.randint(3, 5))
-        batches = dice.choice([2, 3, 4, 4, 6])
-        return loop.but(compute_ns=dice.randint(12, 30) * MS, kind={"ranks": dice.randint(2, 4), "batches": batches, "send_ns": dice.randint(60, 200) * 1000})
+        loop = _draw(dice, seed, layers=dice.randint(1, 2), op_ns=5_000, steps=dice.randint(3, 5))
+        batches = dice.choice([2, 3, 4])
+        return loop.but(compute_ns=dice.randint(12, 30) * MS, kind={"ranks": dice.randint(2, 3), "batches": batches, "send_ns": dice.randint(60, 200) * 1000})
 
     def changes(self, loop, pace_ns):
         found = super().changes(loop, pace_ns)
@@ -234,7 +234,7 @@ class Experts(RanksKind):
 
     def draw(self, dice, seed):
         loop = _draw(dice, seed)
-        ranks = dice.randint(2, 4)
+        ranks = dice.randint(2, 3)
         uneven = dice.uniform(1.4, min(1.9, ranks - 0.1)) if dice.random() < 0.75 else 0
         return loop.but(kind={"ranks": ranks, "uneven": uneven, "hot": dice.choice([-1, -1, dice.randrange(ranks)]),
                               "exchange_ns": dice.randint(30, 120) * 1000})

@@ -1,6 +1,5 @@
 """Kinds that answer requests or work through data without training."""
 import causes
-import vocabulary
 from causes import Change
 from training import MS, Runner, plan
 from truth import Kind

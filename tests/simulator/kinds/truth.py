@@ -88,12 +88,18 @@ def draw(kind, seed):
     return kind.draw(random.Random(f"{kind.name}/{seed}"), seed)
 
 
-def build(kind, seed):
-    """(one trace document a rank, truth)."""
+def record(kind, seed):
+    """(the loop, a Machine a rank, a trace document each)."""
     loop = draw(kind, seed)
     machines = kind.simulate(loop)
     kept = [kind.keep(kineto_file.recorded(machine), loop, random.Random(f"{kind.name}/{seed}/keep")) for machine in machines]
-    documents = [kineto_file.trace_of(f"{kind.name} {seed}", machine, rows, kind.device, len(machines)) for machine, rows in zip(machines, kept)]
+    return loop, machines, [kineto_file.trace_of(f"{kind.name} {seed}", machine, rows, kind.device, len(machines))
+                            for machine, rows in zip(machines, kept)]
+
+
+def build(kind, seed):
+    """(one trace document a rank, truth)."""
+    loop, machines, documents = record(kind, seed)
     seen = set().union(*(machine.seen for machine in machines))
     truth = {"schema": SCHEMA, "simulated": True, "kind": kind.name, "seed": seed, "ranks": len(machines), "workload": kind.workload,
              "device": measure.partition(machines[0], kineto_file.recorded(machines[0])), "in_loop": sorted(seen)}
