@@ -111,7 +111,11 @@ def examine_one(job):
     kind, seed = job
     with tempfile.TemporaryDirectory() as folder:
         paths, truth = simulate.write(folder, kind, seed)
-        scores, alarms, facts = judge(truth, analyze(paths))
+        answer = analyze(paths)
+        for trace in [rank["analysis"]["trace"] for rank in answer.get("ranks", [])] or [answer["trace"]]:
+            if trace["format"] != "kineto" or trace["dropped_count"] or trace["repaired_count"]:
+                raise SystemExit(f"{kind} seed {seed}: not read as it was written: {trace}")
+        scores, alarms, facts = judge(truth, answer)
     return {"kind": kind, "seed": seed, "scores": scores, "alarms": alarms, "facts": facts}
 
 

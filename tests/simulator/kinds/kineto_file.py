@@ -37,7 +37,7 @@ def trace_of(name, machine, rows, device="A100", ranks=1):
         if row.cat in ("cuda_runtime", "cuda_driver") and "Launch" in row.name:
             events.append({"ph": "s", "id": row.args["correlation"], "pid": row.pid, "tid": row.tid, "ts": events[-1]["ts"], "cat": "ac2g",
                            "name": "ac2g"})
-    document = {"schemaVersion": 1, "lacuna": {"simulated": True, "version": 1, "settings": {}}, "deviceProperties": [{"id": machine.device, **DEVICES[device], **COMMON}],
+    document = {"schemaVersion": 1, "simulated": True, "deviceProperties": [{"id": machine.device, **DEVICES[device], **COMMON}],
                 "displayTimeUnit": "ms", "traceName": f"{name} (simulated)",
                 "baseTimeNanoseconds": 1_737_366_400_000_000_000, "traceEvents": events}
     if ranks > 1 or "comm" in machine.seen:

@@ -42,6 +42,7 @@ class Machine:
         self.window = [0, None]
         self.device_starts = collections.defaultdict(list)  # step -> starts on the compute stream
         self.host_starts = {}
+        self.computed = []  # (start, end) of operations on the compute stream
         self.meetings = collections.Counter()
         self._dice = {}
         self.launch_ns = LAUNCH_NS
@@ -92,10 +93,13 @@ class Machine:
 
     @contextlib.contextmanager
     def range(self, name):
+        """A user's range, and its shadow on the device: from the first to the last operation launched in it."""
         self.external += 1
-        number, begin = self.external, self.now
+        number, begin, first = self.external, self.now, len(self.computed)
         yield
         self.row("user_annotation", name, begin, self.now, {"External id": number})
+        if len(self.computed) > first:
+            self.row("gpu_user_annotation", name, self.computed[first][0], self.computed[-1][1], {"External id": number}, self.device, COMPUTE, begin)
 
     @contextlib.contextmanager
     def frame(self, name):
@@ -142,6 +146,7 @@ class Machine:
         s.starts.append(start)
         if stream == COMPUTE:
             self.device_starts[self.step].append(start)
+            self.computed.append((start, s.free_ns))
         return returns_ns, start, s.free_ns
 
     def kernel(self, name, dur_ns, stream=COMPUTE, ready_ns=0, grid=2048, **more):

@@ -62,6 +62,9 @@ class Decode(Kind):
         return loop.but(compute_ns=compute_ns, kind={"graph": graph, "inside": dice.choice(["nodes", "partly", "none"]), "requests": dice.choice([8, 32, 128]),
                                                      "ahead": ahead, "schedule_ns": gap_ns // 2, "hand_out_ns": gap_ns // 2})
 
+    def hides(self, loop):
+        return loop.kind["graph"] and loop.kind["inside"] in ("partly", "none")
+
     def changes(self, loop, pace_ns):
         found = super().changes(loop, pace_ns)
         if loop.kind["graph"]:

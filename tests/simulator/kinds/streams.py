@@ -75,6 +75,9 @@ class Graphs(Kind):
         return loop.but(kind={"graphs": dice.randint(1, 4), "inside": dice.choice(["nodes", "partly", "partly", "whole", "none"]),
                               "between_ns": dice.randint(20, 200) * 1000})
 
+    def hides(self, loop):
+        return loop.kind["inside"] in ("partly", "none")
+
 
 class CompiledRunner(Runner):
     """Regions of torch.compile with breaks between them; graph inputs are copied on the device first."""

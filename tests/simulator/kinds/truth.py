@@ -72,6 +72,10 @@ class Kind:
                              first + steps - 3, rank=rank, fabric=fabric), self.groups(loop))
         return max(measure.pace(machine, first, first + steps) for machine in machines)
 
+    def hides(self, _loop):
+        """So much is not in the file that nobody can tell what the device did: the verdict may say so."""
+        return False
+
     def more(self, _loop, _machines):
         """What else is true, for the truth file."""
         return {}
@@ -117,6 +121,7 @@ def build(kind, seed):
     truth["first"] = {"change": best, "findings": sorted({f for name in alike for f in truth["changes"][name]["findings"]}),
                       "step_ns": truth["changes"][best]["step_ns"], "gain_pct": round(gains[best], 2)} if best else None
     truth["headline"] = sorted({c for name in alike for c in truth["changes"][name]["causes"]}) if best else ["gpu"]
+    truth["headline"] += ["unknown"] if kind.hides(loop) else []
     truth["must_not_say"] = _must_not_say(seen, truth["changes"])
     truth.update(kind.more(loop, machines))
     return documents, truth
