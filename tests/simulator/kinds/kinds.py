@@ -1,11 +1,23 @@
 """All kinds, by name."""
-import loading
-import machine_room
-import ranks
+import batches
+import compiled
+import credit
+import experts
+import graphs
+import no_cache
+import offload
+import passes
+import pipeline
 import recordings
 import serving
-import streams
+import sharded
+import side_streams
+import slow_host
+import solver
+import stacks
+import tensor_parallel
+import zero_grad
 
-KINDS = {kind.name: kind for kind in (
-    *recordings.KINDS, *loading.KINDS, *streams.KINDS, *ranks.KINDS, *serving.KINDS, *machine_room.KINDS,
-)}
+FAMILIES = (recordings, credit, stacks, side_streams, graphs, compiled, sharded, tensor_parallel, pipeline, experts, serving, batches, passes,
+            offload, slow_host, no_cache, zero_grad, solver)
+KINDS = {kind.name: kind for family in FAMILIES for kind in family.KINDS}

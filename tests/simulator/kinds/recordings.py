@@ -52,15 +52,18 @@ class Thinned(Kind):
 class MarksRunner(Runner):
     """Names of steps as careless programs leave them."""
 
+    def before(self):
+        self.begins = []
+
     def mark(self, step, begin):
         how, m = self.loop.kind["marks"], self.m
         if how == "nested":  # pushed, and popped by the end of the program alone
-            self.open = getattr(self, "open", []) + [(step, begin)]
+            self.begins.append(begin)
         elif how == "halved" and step % 2 == 0:
             m.row("user_annotation", f"ProfilerStep#{step}", begin, m.now, {"External id": 1})
 
     def after(self):
-        for step, begin in getattr(self, "open", []):
+        for begin in self.begins:
             self.m.row("user_annotation", "train_step", begin, self.m.now, {"External id": 1})
 
 

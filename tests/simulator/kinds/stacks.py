@@ -1,34 +1,8 @@
-"""Kinds about loading: free batches from a long start, Python functions that fill a wait."""
+"""Python functions in the file, one of which fills the wait for data."""
 import causes
 from causes import Change
-from training import MS, Runner
+from training import Runner
 from truth import Kind
-
-
-class CreditRunner(Runner):
-    """The first step takes seconds: modules are loaded and algorithms tried while the workers fill their queues."""
-
-    def take_batch(self, step):
-        super().take_batch(step)
-        if step == 0 and self.record:
-            cold_ns = self.loop.kind["cold_ns"]
-            for i in range(12):
-                self.m.load_module(cold_ns // 30)
-                self.m.go(cold_ns // 20)
-
-
-class Credit(Kind):
-    name = "prefetch-credit"
-    about = "batches that workers made in a long cold start are free, then the waits come in the workers' period"
-    runner = CreditRunner
-
-    def draw(self, dice, seed):
-        loop = causes.healthy(dice, seed, warm=0, layers=2, names="loader", reads=dice.choice(["last", "none"]), read_python_ns=20_000)
-        workers = dice.randint(2, 5)
-        fetch_ns = int(loop.compute_ns * workers * dice.uniform(1.8, 3.5))
-        return loop.but(workers=workers, fetch_ns=fetch_ns, steps=2 * workers + 2 + workers * dice.randint(2, 4),
-                        kind={"cold_ns": fetch_ns * 3 + dice.randint(500, 3000) * MS})
-
 
 HOT = ["scipy/ndimage/_interpolation.py(730): zoom", "PIL/Image.py(2156): resize", "numpy/core/_methods.py(90): normalize",
        "cv2/resize.py(12): warpAffine", "tokenizers/slow.py(231): tokenize"]
@@ -67,11 +41,12 @@ class Stacks(Kind):
 
     def changes(self, loop, pace_ns):
         found = super().changes(loop, pace_ns)
-        found["frame"] = Change(("python-frame",), ("data_wait",), loop.but(fetch_ns=int(loop.fetch_ns * loop.kind["usual"]), kind={"usual": 1.0}), "lines")
+        usual_ns = int(loop.fetch_ns * loop.kind["usual"])
+        found["frame"] = Change(("python-frame",), ("data_wait",), loop.but(fetch_ns=usual_ns, kind={"usual": 1.0}), "lines")
         return found
 
     def more(self, loop, _machines):
         return {"hot_frame": loop.kind["hot"]}
 
 
-KINDS = (Credit(), Stacks())
+KINDS = (Stacks(),)
