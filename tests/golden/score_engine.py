@@ -12,6 +12,7 @@ Scored for each loop:
   quiet     where no change gains 3 %, nothing is said but gpu-bound or info
   idle      one cause: share of the idle time that is put where it belongs
   steps     the mean step is within 5 % of the simulated one (the ground on which the others stand)
+score_kinds.py does the same on jobs that are recorded as the world records them (tests/simulator/kinds).
 A table by cause, then every miss with its seed; `build/release/simulator DIR --seed SEED` makes that loop again.
 
 LACUNA names the program (default build/lacuna). Exit status 1 when the goals (95 %, 90 %, 90 %, all, 95 %) are missed.

@@ -85,7 +85,7 @@ def changes(loop, pace_ns):
     if loop.parameters:
         found["optimizer"] = Change(("slow-optimizer",), ("launch", "host"), loop.but(parameters=0), "setting")
     if loop.zeroed:
-        found["zeroed"] = Change(("zero-grad-fills",), ("launch", "host"), loop.but(zeroed=False), "lines")
+        found["zeroed"] = Change(("zero-grad-fills",), ("launch", "host", "gpu"), loop.but(zeroed=False), "lines")
     if loop.allocations:
         found["allocator"] = Change(("allocator-thrash",), ("allocator",), loop.but(allocations=0), "setting")
     if loop.buckets and not loop.comm_hidden:
