@@ -118,8 +118,8 @@ static int start_worker(struct loader *loader, int id)
     return worker->pid > 0 ? 0 : -1;
 }
 
-/* Batch n is made by worker n mod workers, and at most PREFETCH ahead of what was returned by each.
- */
+/* Batch n is made by worker n mod workers, and at most PREFETCH ahead of what was
+ * returned by each. */
 static void ask_for_more(struct loader *loader)
 {
     while (loader->asked < loader->options.batches &&

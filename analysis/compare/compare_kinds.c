@@ -1,5 +1,5 @@
-/* Steps by kind: training, validation, checkpoint and other work are compared each with its like.
- */
+/* Steps by kind: training, validation, checkpoint and other work are compared each
+ * with its like. */
 
 #include "analysis/compare/compare.h"
 #include "analysis/compare/compare_private.h"

@@ -1,8 +1,8 @@
 #ifndef LAC_ANALYSIS_COMPARE_COMPARE_PRIVATE_H
 #define LAC_ANALYSIS_COMPARE_COMPARE_PRIVATE_H
 
-/* Private to analysis/compare: one function a file, in the order in which lac_compare() calls them.
- */
+/* Private to analysis/compare: one function a file, in the order in which
+ * lac_compare() calls them. */
 
 #include "analysis/compare/compare.h"
 

@@ -1,5 +1,4 @@
-/* Model -> analysis: the order of the parts. Each part is a file; what it needs is in facts.h.
- */
+/* Model -> analysis: the order of the parts. Each part is a file; what it needs is in facts.h. */
 
 #include "analysis/diagnose/diagnose.h"
 
@@ -105,8 +104,8 @@ static enum lac_status find_facts(struct lac_facts *facts)
     return status ? status : lac_gaps_sign(facts);
 }
 
-/** What it means: kind of trace, phases, why batches are late, findings, and what is said of all.
- */
+/** What it means: kind of trace, phases, why batches are late, findings, and what is
+ *  said of all. */
 static enum lac_status draw_conclusions(struct lac_facts *facts)
 {
     lac_workload_kind_decide(facts);

@@ -12,8 +12,8 @@
 
 #include <stdint.h>
 
-/** Frames a growing tree may have. Further frames are not made: their time stays with the parent.
- */
+/** Frames a growing tree may have. Further frames are not made: their time stays
+ *  with the parent. */
 enum { LAC_FLAME_GROW_MAX = 1 << 22 };
 
 struct lac_flame_frame {

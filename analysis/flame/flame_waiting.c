@@ -38,8 +38,8 @@ static uint32_t launching_track(const struct lac_model *model, uint64_t gap, str
     return latest->track;
 }
 
-/* A wait for data goes on in the worker that was late: what it was in is what the GPU waited for.
- */
+/* A wait for data goes on in the worker that was late: what it was in is what the
+ * GPU waited for. */
 static enum lac_status follow_to_worker(struct lac_flame_walk *walk,
                                         const struct lac_flame_workers *workers,
                                         struct waiting *wait)

@@ -34,8 +34,7 @@ struct import {
     struct lac_model *held; /**< the last model of a tar: waits for what is reported after it */
 };
 
-/* --- giving models away
- * --------------------------------------------------------------------------*/
+/* --- giving models away ----------------------------------------------------------------------- */
 
 static enum lac_status give_held(struct import *import)
 {

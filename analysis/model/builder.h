@@ -44,8 +44,8 @@ struct lac_model *lac_builder_model(struct lac_builder *builder);
 LAC_MUST_USE enum lac_status lac_builder_process(struct lac_builder *builder, uint32_t id_text,
                                                  int64_t pid, uint32_t *ret_process);
 
-/** Borrowed, to set name, labels, sort_index, is_gpu; valid until the next lac_builder_process().
- */
+/** Borrowed, to set name, labels, sort_index, is_gpu; valid until
+ *  the next lac_builder_process(). */
 struct lac_process *lac_builder_process_at(struct lac_builder *builder, uint32_t process);
 
 /**

@@ -61,8 +61,8 @@ LAC_MUST_USE enum lac_status lac_finish_samples(struct lac_builder *builder, int
 void lac_sort_by_time(uint32_t *order, uint32_t *scratch, uint64_t count, const int64_t *start_ns,
                       const int64_t *dur_ns);
 
-/** finish_sort.c: stable radix sort of keys in their upper 32 bits. `scratch` has `count` entries.
- */
+/** finish_sort.c: stable radix sort of keys in their upper 32 bits. `scratch`
+ *  has `count` entries. */
 void lac_sort_by_upper(uint64_t *keys, uint64_t *scratch, uint64_t count);
 
 /** finish_bind.c: fill the link column from correlation ids. */

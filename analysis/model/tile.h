@@ -8,9 +8,9 @@
  * [i * 512 * 8^k, (i + 1) * 512 * 8^k) ns. The native level of a slice is the k with
  * 8^k <= dur < 8^(k+1) (0 for shorter ones). A tile of level k holds
  *   natives: every slice of native level k that overlaps the tile, exact (a slice on the border is
- *            in both tiles); at most 513 a lane, on level 0 as many marks of length 0 besides.
- *            Marks of one lane at the same ns are given once (the first), and in LAC_LANE_MAX what
- *            overlaps the one before is left out: both would be drawn on the same place.
+ *            in both tiles); at most 513 per lane, and on level 0 as many marks of length 0 again.
+ *            Of the marks of one lane at the same ns only the first is given. In LAC_LANE_MAX a
+ *            slice that overlaps the one before it is left out: it would be drawn over it.
  *   cells:   all slices of native level < k that start in the tile, merged by (lane, cell).
  * A view with p ns a pixel draws cells and natives of level k = floor(log8(p)) (at least 0) and the
  * natives of every coarser level up to lac_tile_level_max(). Everything of a pixel or more is then

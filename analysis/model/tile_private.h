@@ -54,8 +54,8 @@ LAC_MUST_USE enum lac_status lac_tile_merge_items(const struct lac_tile_source *
                                                   struct lac_tile_scratch *scratch,
                                                   struct lac_tile_items *items);
 
-/** Fill a tile whose arrays belong to the scratch from merged items and the indices of its natives.
- */
+/** Fill a tile whose arrays belong to the scratch from merged items and the indices
+ *  of its natives. */
 LAC_MUST_USE enum lac_status lac_tile_fill(const struct lac_tile_source *source,
                                            struct lac_tile_scratch *scratch,
                                            const struct lac_tile_items *items,

@@ -5,9 +5,13 @@
  * CUDA graphs: a record for every kernel in them, or one for a whole launch? Records of kernels say
  * more and cost more, and how much differs from job to job, so it is measured:
  *
- *   NODES -> (TRY_RATE records a second) TRIAL: whole launches for a moment, to see how much
- * quicker the graphs run -> records * cost of one > LIMIT: WHOLE, else NODES WHOLE -> (they would
- * cost half of the limit again) NODES
+ *           TRY_RATE records per second         records x cost of one > LIMIT
+ *   NODES ------------------------------> TRIAL ------------------------------> WHOLE
+ *    ^  ^                                   | otherwise                           |
+ *    |  +-----------------------------------+                                     |
+ *    +----------------- records would cost less than half of LIMIT ---------------+
+ *
+ * TRIAL records whole launches for a moment, to measure how much faster the graphs then run.
  *
  * Cost of one record: what the GPU loses by it (the trial), and the CPU time that CUPTI and we
  * spend on it. Pure: no clock is read and CUPTI is not called here. The caller keeps others out.

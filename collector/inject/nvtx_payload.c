@@ -567,8 +567,8 @@ void lac_payload_put(struct lac_thread *self, uint16_t domain, enum lac_event_ty
     put_missing(&walk, (uint8_t)owner, count - walk.payload_count);
 }
 
-/* The name of an event that has payloads only: the message in them, else what the schema is called.
- */
+/* The name of an event that has payloads only: the message in them, else what the
+ * schema is called. */
 static uint32_t name_in(struct lac_thread *self, uint16_t domain, const struct nvtx_data *data,
                         size_t count)
 {

@@ -89,8 +89,8 @@ static size_t smaller(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-/* Place of `what` in a text without a final 0, letters of either case; `length` if it is not there.
- */
+/* Place of `what` in a text without a final 0, letters of either case; `length` if it
+ * is not there. */
 static size_t find(const char *text, size_t length, const char *what)
 {
     const size_t n = strlen(what);

@@ -179,8 +179,8 @@ static size_t read_file(const char *name, char *out, size_t capacity)
     return length > 0 ? (size_t)length : 0;
 }
 
-/* Field 22 of /proc/self/stat; the name in field 2 may hold anything, so count from its last ')'.
- */
+/* Field 22 of /proc/self/stat; the name in field 2 may hold anything, so count from
+ * its last ')'. */
 static uint64_t own_start_ticks(void)
 {
     char text[1024] = {0};

@@ -12,8 +12,8 @@ struct lac_install {
     char lacuna[4096];  /**< the program with the engine, "" when it is not there */
 };
 
-/** Look beside this program, then in ../lib/lacuna. @return false when liblacuna.so is in neither
- */
+/** Look beside this program, then in ../lib/lacuna. @return false when liblacuna.so
+ *  is in neither */
 bool lac_install_find(struct lac_install *install);
 
 /**

@@ -1,5 +1,5 @@
-/* lacuna-node: the part of Lacuna that runs where people train. Needs a C library and nothing else.
- */
+/* lacuna-node: the part of Lacuna that runs where people train. Needs a C library
+ * and nothing else. */
 #include "collector/gather/gather.h"
 #include "collector/launch/run.h"
 #include "collector/push/push.h"

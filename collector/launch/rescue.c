@@ -25,8 +25,8 @@ static void say(const char *words)
     (void)told;
 }
 
-/* Takes the place of the thread that broke and never comes back. Nothing here may lock or allocate.
- */
+/* Takes the place of the thread that broke and never comes back. Nothing here may
+ * lock or allocate. */
 static _Noreturn void stand_in(void)
 {
     const bool is_alone = syscall(SYS_gettid) == getpid();

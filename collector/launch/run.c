@@ -34,10 +34,10 @@
 /*
  *   start -> RECORDING -> (first Ctrl-C) job goes on unrecorded -> (second) job is told to end
  *                |                                                   |
- *                +---------------- (CMD ended) ----------------------+-> gather, verdict, exit with
- * CMD's status
+ *                +------------------ (CMD ended) --------------------+-> gather, verdict, exit
  *
- * Whatever fails before the start makes this process CMD itself, unrecorded (--strict: an error).
+ * The exit status is CMD's. If anything fails before the start, this process becomes CMD itself,
+ * unrecorded (with --strict: an error).
  */
 
 enum {

@@ -128,8 +128,8 @@ static void print_parameter(const char *key, const char *value, char *separator)
     }
 }
 
-/* The header line with the token, through a pipe: in arguments everybody on the host could read it.
- */
+/* The header line with the token, through a pipe: in arguments everybody on the host
+ * could read it. */
 static void print_header_pipe(const struct lac_push_target *target)
 {
     (void)fputs("printf 'Authorization: Bearer %s\\n' \"$", stderr);

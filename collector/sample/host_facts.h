@@ -3,8 +3,8 @@
 
 struct lac_sample_spool;
 
-/** Write "host.*" settings: cores, affinity, quota, memory, NUMA nodes, /dev/shm, kernel, driver.
- */
+/** Write "host.*" settings: cores, affinity, quota, memory, NUMA nodes,
+ *  /dev/shm, kernel, driver. */
 void lac_host_facts(struct lac_sample_spool *spool);
 
 #endif

@@ -98,8 +98,8 @@ struct lac_nvml {
     unsigned count;
     pthread_t thread;
     pthread_mutex_t mutex;
-    /* under the mutex. What the thread found when it opened the driver stays as it is from OPEN on
-     */
+    /* under the mutex. What the thread found when it opened the driver stays as it is
+     * from OPEN on */
     enum state state;
     bool stop;
     bool has_ended;

@@ -1,8 +1,8 @@
 #ifndef LAC_COLLECTOR_SAMPLE_SAMPLE_SPOOL_H
 #define LAC_COLLECTOR_SAMPLE_SAMPLE_SPOOL_H
 
-/* The launcher's own spool: samples of the host and of the job's processes (collector/FORMAT.md).
- */
+/* The launcher's own spool: samples of the host and of the
+ * job's processes (collector/FORMAT.md). */
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -63,8 +63,8 @@ struct lac_trace_file *lac_api_open_trace(struct lac_app *app, const struct lac_
 bool lac_api_is_unchanged(const struct lac_request *request, const struct lac_trace_file *file,
                           struct lac_response *response);
 
-/** Parameter `key` as one of `words` (NULL-terminated). @return index, or -1: the response says why
- */
+/** Parameter `key` as one of `words` (NULL-terminated). @return index, or -1: the
+ *  response says why */
 int lac_api_choice(const struct lac_request *request, struct lac_response *response,
                    const char *key, const char *const *words, int fallback);
 

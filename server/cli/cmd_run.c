@@ -142,8 +142,8 @@ static bool write_all(const char *folder)
     return true;
 }
 
-/* All files into a fresh folder, which then takes its final name at once: half of it is never seen.
- */
+/* All files into a fresh folder, which then takes its final name at once: half of it
+ * is never seen. */
 static bool unpack(const char *target)
 {
     char fresh[PATH_BYTES];

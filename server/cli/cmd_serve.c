@@ -93,8 +93,7 @@ static int fail(const char *what)
     return 1;
 }
 
-/* -- options ------------------------------------------------------------------------------------
- */
+/* -- options ----------------------------------------------------------------------------------- */
 
 static bool read_unsigned(struct service *service, const char *name, unsigned max, unsigned *ret)
 {
@@ -223,8 +222,7 @@ static bool read_options(struct service *service)
     return lac_options_data_dir(options, service->data_dir, sizeof(service->data_dir));
 }
 
-/* -- start ---------------------------------------------------------------------------------------
- */
+/* -- start ------------------------------------------------------------------------------------- */
 
 enum {
     CONNECTIONS_DEFAULT = 8192,
@@ -338,8 +336,7 @@ static void stop(struct service *service)
     lac_options_done(&service->options);
 }
 
-/* -- what is told --------------------------------------------------------------------------------
- */
+/* -- what is told ------------------------------------------------------------------------------ */
 
 static enum lac_status write_port_file(const char *path, unsigned port, struct lac_error *reterr)
 {
@@ -402,8 +399,7 @@ static void announce(const struct service *service)
     (void)fflush(stdout);
 }
 
-/* -- the command ---------------------------------------------------------------------------------
- */
+/* -- the command ------------------------------------------------------------------------------- */
 
 static int signal_fd = -1;
 static volatile sig_atomic_t signal_count;

@@ -12,8 +12,7 @@
 #include <string.h>
 #include <strings.h>
 
-/* -- parts
- * ------------------------------------------------------------------------------------------ */
+/* -- parts ------------------------------------------------------------------------------------- */
 
 /** "V100" of "Tesla V100-SXM2-32GB": what people call a device. */
 static void short_device(const char *name, char *out, size_t capacity_bytes)

@@ -61,8 +61,8 @@ static uint32_t stack_of(const struct lac_flame *flame, uint32_t node, uint32_t 
     return depth;
 }
 
-/** A frame's name without what separates frames and lines, or steers the terminal it is shown on.
- */
+/** A frame's name without what separates frames and lines, or steers the terminal it
+ *  is shown on. */
 static void put_folded(struct lac_buffer *out, const char *name)
 {
     size_t length = strlen(name);

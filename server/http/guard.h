@@ -37,8 +37,8 @@ bool lac_guard_origin_is_ours(const struct lac_guard *guard, const char *origin,
  */
 bool lac_guard_fetch_site_is_ours(const char *sec_fetch_site);
 
-/** Find cookie `name` in a Cookie header; copies the value. @return false when absent or too long
- */
+/** Find cookie `name` in a Cookie header; copies the value. @return false when absent
+ *  or too long */
 bool lac_cookie_get(const char *header, const char *name, char *out, size_t capacity_bytes);
 
 /** The token of `Authorization: Bearer TOKEN`, or NULL. Borrowed from the header. */

@@ -70,8 +70,8 @@ static enum lac_status read_key(int fd, const char *path, struct lac_key *key,
     return LAC_OK;
 }
 
-/* Write a fresh key beside `path` and link it there: the file is whole or absent, the first wins.
- */
+/* Write a fresh key beside `path` and link it there: the file is whole or absent,
+ * the first wins. */
 static enum lac_status make_key(const char *data_dir, const char *path, struct lac_error *reterr)
 {
     char temporary[4200];

@@ -13,8 +13,8 @@
 
 struct lac_metrics;
 
-/** Rows beside the routes: static files, and requests that matched nothing or were refused early.
- */
+/** Rows beside the routes: static files, and requests that matched nothing or
+ *  were refused early. */
 enum { LAC_METRICS_STATIC = 0, LAC_METRICS_NONE = 1, LAC_METRICS_ROUTES = 2 };
 
 /** @param routes borrowed for the life of the result */

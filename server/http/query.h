@@ -34,9 +34,9 @@ struct lac_target {
  * Split and decode `raw` (origin form: "/path?query"). The result points into itself: do not copy.
  *
  * @return LAC_OK; LAC_ERR_CORRUPT for a target that does not start with '/', a bad or cut %XX, an
- * encoded or raw control character (NUL included), text that is not UTF-8, `.` or `..` as a path
- *         segment, an empty segment, an encoded '/', a key given twice; LAC_ERR_LIMIT when too long
- * or too many pairs
+ *         encoded or raw control character (NUL included), text that is not UTF-8, `.` or `..` as
+ *         a path segment, an empty segment, an encoded '/', a key given twice; LAC_ERR_LIMIT for a
+ *         target that is too long or has too many pairs
  */
 LAC_MUST_USE enum lac_status lac_target_parse(const char *raw, size_t size_bytes,
                                               struct lac_target *ret_target,

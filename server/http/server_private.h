@@ -9,8 +9,8 @@
  *   worker thread  has an exchange lent to it between lac_exchange_submit() and the moment that it
  *                  stands in loop->done; meanwhile the loop leaves request, response and
  *                  transfer->work alone.
- *   any thread     may append to loop->done and to streams, under loop->mutex, and write
- * loop->wake_fd.
+ *   any thread     may append to loop->done and to streams, under loop->mutex, and write to
+ *                  loop->wake_fd.
  */
 
 #include "server/http/framing.h"

@@ -177,8 +177,8 @@ static char *read_name(void)
     return name;
 }
 
-/** argv: memory bytes, file bytes, CPU seconds, keep the original (0 or 1). Standard input: name.
- */
+/** argv: memory bytes, file bytes, CPU seconds, keep the original (0 or 1).
+ *  Standard input: name. */
 int lac_cmd_import_worker(int argc, char **argv)
 {
     struct lac_worker_limits limits;

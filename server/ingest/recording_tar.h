@@ -1,8 +1,8 @@
 #ifndef LAC_SERVER_INGEST_RECORDING_TAR_H
 #define LAC_SERVER_INGEST_RECORDING_TAR_H
 
-/* A recording is a folder of spools; as one file, to be hashed, kept and sent, it is a tar archive.
- */
+/* A recording is a folder of spools; as one file, to be hashed, kept and sent, it is
+ * a tar archive. */
 
 #include "analysis/model/status.h"
 

@@ -1,8 +1,8 @@
 #ifndef LAC_SERVER_INGEST_UPLOAD_METADATA_H
 #define LAC_SERVER_INGEST_UPLOAD_METADATA_H
 
-/* The metadata of a resumable upload: "key base64, key base64, ..." (tus 1.0.0, Upload-Metadata).
- */
+/* The metadata of a resumable upload: "key base64, key base64, ..."
+ * (tus 1.0.0, Upload-Metadata). */
 
 #include "analysis/model/status.h"
 

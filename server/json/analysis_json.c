@@ -105,8 +105,7 @@ static void put_name(struct writer *writer, struct json_object *object, const ch
                                    (int)lac_strings_length(&writer->model->strings, id)));
 }
 
-/* -- parts, in the order of the document ----------------------------------------------------------
- */
+/* -- parts, in the order of the document ------------------------------------------------------- */
 
 static struct json_object *trace_part(struct writer *writer)
 {
@@ -606,8 +605,7 @@ static struct json_object *analysis_object(struct writer *writer)
     return object;
 }
 
-/* -- text
- * --------------------------------------------------------------------------------------------- */
+/* -- text -------------------------------------------------------------------------------------- */
 
 /** Serialise and free `object`. */
 static enum lac_status to_text(struct writer *writer, struct json_object *object, bool is_pretty,

@@ -13,8 +13,8 @@ struct lac_json_member {
     size_t value_length;
 };
 
-/** Next member; `*at` starts at the object's '{'. @return false at its end, or where it is no JSON
- */
+/** Next member; `*at` starts at the object's '{'. @return false at its end, or where it
+ *  is no JSON */
 bool lac_json_member_next(const char **at, struct lac_json_member *ret_member);
 
 bool lac_json_member_is(const struct lac_json_member *member, const char *key);

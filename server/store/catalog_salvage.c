@@ -1,5 +1,5 @@
-/* What can still be read of a damaged catalog: a page whose checksum is wrong costs the rows in it.
- */
+/* What can still be read of a damaged catalog: a page whose checksum is wrong costs the
+ * rows in it. */
 
 #include "analysis/model/status.h"
 #include "server/store/catalog.h"

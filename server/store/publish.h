@@ -32,8 +32,8 @@ LAC_MUST_USE enum lac_status lac_staging_create(struct lac_store *store, const c
                                                 struct lac_staging *ret_staging,
                                                 struct lac_error *reterr);
 
-/** Lock one that is there. @return LAC_ERR_NOT_FOUND, or LAC_ERR_MISUSE when another process has it
- */
+/** Lock one that is there. @return LAC_ERR_NOT_FOUND, or LAC_ERR_MISUSE when another
+ *  process has it */
 LAC_MUST_USE enum lac_status lac_staging_adopt(struct lac_store *store, const char *id,
                                                struct lac_staging *ret_staging,
                                                struct lac_error *reterr);
@@ -134,8 +134,8 @@ struct lac_publication {
  *
  * @param ret_ids room for trace_count ids
  * @return LAC_OK; LAC_ERR_NOT_FOUND when the row was deleted meanwhile; LAC_ERR_CORRUPT when a
- *         staged file is no trace file; LAC_ERR_IO, LAC_ERR_NOMEM. After a failure nothing is
- * visible.
+ *         staged file is not a trace file; LAC_ERR_IO, LAC_ERR_NOMEM. After a failure nothing
+ *         is visible.
  */
 LAC_MUST_USE enum lac_status lac_store_publish(struct lac_store *store,
                                                const struct lac_publication *publication,

@@ -114,8 +114,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     return 0;
 }
 
-/* -- mutator ------------------------------------------------------------------------------------
- */
+/* -- mutator ----------------------------------------------------------------------------------- */
 
 static const char *const parts[] = {
     "GET / HTTP/1.1\r\n",

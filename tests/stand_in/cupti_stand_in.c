@@ -347,8 +347,8 @@ int cuptiGetDeviceId(void *context, uint32_t *device)
     return context == NULL ? CUPTI_OK : 1;
 }
 
-/* One buffer with `launches` times a call, its kernel and a copy; every third kernel has no name.
- */
+/* One buffer with `launches` times a call, its kernel and a copy; every third kernel
+ * has no name. */
 void stand_in_deliver(int launches, uint32_t thread, int drop)
 {
     const uint64_t base_ns = now_ns();

@@ -97,8 +97,8 @@ static void find_spans(const uint8_t *text, size_t size, struct spans *spans)
     }
 }
 
-/** Put `piece` in the place of [begin, end). @return the new size, or the old one for want of room
- */
+/** Put `piece` in the place of [begin, end). @return the new size, or the old one for
+ *  want of room */
 static size_t put(uint8_t *text, size_t size, size_t capacity, size_t begin, size_t end,
                   const uint8_t *piece, size_t length)
 {

@@ -133,8 +133,8 @@ static const char *cut_option(char *text, const char *key)
     return at + strlen(key);
 }
 
-/** What may stand behind a name: blocks of a kernel, shapes of an operator, what a call returned.
- */
+/** What may stand behind a name: blocks of a kernel, shapes of an operator, what
+ *  a call returned. */
 static void read_options(struct drawing *drawing, char *text, struct lac_slice_in *in)
 {
     const char *value = NULL;

@@ -45,8 +45,8 @@ void sheet_wipe(void);
 /** The finding of that id, or NULL. */
 const struct lac_finding *sheet_finding(const char *id);
 
-/** A finding that proposes a change has every part of the grammar, evidence, and a gain in order.
- */
+/** A finding that proposes a change has every part of the grammar, evidence, and a
+ *  gain in order. */
 void sheet_check_grammar(const struct lac_finding *finding);
 
 #endif

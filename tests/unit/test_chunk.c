@@ -378,8 +378,8 @@ START_TEST(cut_chunks_are_refused)
 }
 END_TEST
 
-/* The encoder takes columns as they are; what a model must never hold is refused on the way back.
- */
+/* The encoder takes columns as they are; what a model must never hold is refused on
+ * the way back. */
 START_TEST(chunks_with_impossible_content_are_refused)
 {
     struct lac_chunk_codec *codec = NULL;

@@ -482,9 +482,7 @@ START_TEST(each_switch_is_named_with_what_it_does)
 }
 END_TEST
 
-/* -- padding
- * ------------------------------------------------------------------------------------------------
- */
+/* -- padding ----------------------------------------------------------------------------------- */
 
 START_TEST(padding_is_said_where_the_job_counted_it)
 {

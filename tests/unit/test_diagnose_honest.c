@@ -1,5 +1,5 @@
-/* What is said of traces that are no steady training, and which of several findings is put first.
- */
+/* What is said of traces that are no steady training, and which of several findings
+ * is put first. */
 
 #include "tests/support/check_main.h"
 #include "tests/support/trace_sheet.h"
@@ -22,8 +22,8 @@ static void operator(double at_us, double busy_us, const char *op, const char *k
     sheet_add("gpu0.7 kernel %.3f %.3f #%u %s\n", at_us + 6.0, busy_us, sheet_corr, kernel);
 }
 
-/** A training step of 1 ms from `at_us` on; `pause_us` of it in the middle the host is elsewhere.
- */
+/** A training step of 1 ms from `at_us` on; `pause_us` of it in the middle the
+ *  host is elsewhere. */
 static void step(double at_us, double pause_us)
 {
     double part_us = (960.0 - pause_us) / 10.0;

@@ -1,5 +1,5 @@
-/* Ranks of one run: the one with the longest collectives waits, the one with the shortest is late.
- */
+/* Ranks of one run: the one with the longest collectives waits, the one with the
+ * shortest is late. */
 
 #include "analysis/diagnose/ranks/ranks.h"
 #include "tests/support/trace_draw.h"

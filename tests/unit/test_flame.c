@@ -296,8 +296,8 @@ START_TEST(waiting_stands_under_its_cause_and_what_the_launching_thread_did)
     gaps[3].link = find(model, "stray", 0);
     derive(model, LAC_TRACK_GAPS, gaps, 4);
     struct lac_flame *flame = drawn(model, LAC_FLAME_WAITING, LAC_FLAME_BY_OP, 0, 0);
-    /* [0,5) before forward, [5,7) in it; [70,80) in backward of the other thread; [90,95) unlinked
-     */
+    /* [0,5) before forward, [5,7) in it; [70,80) in backward of the other
+     * thread; [90,95) unlinked */
     ck_assert_str_eq(folded(model, flame), "host 10 3\n"
                                            "latency;forward 3 1\n"
                                            "host;backward 10 1\n"

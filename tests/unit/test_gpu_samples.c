@@ -76,8 +76,8 @@ static const char *facts(void)
     return lac_model_str(imported, imported->info.metadata);
 }
 
-/* Where there is no network of one's own, a launcher of another test may be the one that samples.
- */
+/* Where there is no network of one's own, a launcher of another test may be the
+ * one that samples. */
 static void record(const char *folder, const char *seconds)
 {
     record_once(folder, seconds);

@@ -1,5 +1,5 @@
-/* The pure parts of the HTTP core: guards, routes, replies, the key, compression, peers, the log.
- */
+/* The pure parts of the HTTP core: guards, routes, replies, the key, compression,
+ * peers, the log. */
 #include "server/base/log.h"
 #include "server/http/guard.h"
 #include "server/http/gzip.h"
@@ -20,8 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* -- guards --------------------------------------------------------------------------------------
- */
+/* -- guards ------------------------------------------------------------------------------------ */
 
 START_TEST(only_names_of_this_machine_are_our_host)
 {
@@ -122,8 +121,7 @@ START_TEST(listen_addresses_are_split)
 }
 END_TEST
 
-/* -- routes and replies
- * ---------------------------------------------------------------------------- */
+/* -- routes and replies ------------------------------------------------------------------------ */
 
 static void nothing(void *app, const struct lac_request *request, struct lac_response *response)
 {
@@ -270,8 +268,7 @@ START_TEST(noise_is_not_compressed)
 }
 END_TEST
 
-/* -- key ------------------------------------------------------------------------------------------
- */
+/* -- key --------------------------------------------------------------------------------------- */
 
 START_TEST(the_key_is_made_once_and_only_ours_to_read)
 {
@@ -314,8 +311,7 @@ START_TEST(the_key_is_made_once_and_only_ours_to_read)
 }
 END_TEST
 
-/* -- peers ----------------------------------------------------------------------------------------
- */
+/* -- peers ------------------------------------------------------------------------------------- */
 
 static struct sockaddr_in address_of(uint32_t number)
 {
@@ -414,8 +410,7 @@ START_TEST(addresses_that_come_and_go_do_not_fill_the_table)
 }
 END_TEST
 
-/* -- log ------------------------------------------------------------------------------------------
- */
+/* -- log --------------------------------------------------------------------------------------- */
 
 START_TEST(a_log_line_cannot_be_forged)
 {

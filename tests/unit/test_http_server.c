@@ -24,8 +24,7 @@ static _Atomic unsigned uploads_begun;
 static _Atomic unsigned uploads_cancelled;
 static _Atomic uint64_t upload_bytes;
 
-/* -- routes of the test -------------------------------------------------------------------------
- */
+/* -- routes of the test ------------------------------------------------------------------------ */
 
 static void say_hello(void *app, const struct lac_request *request, struct lac_response *response)
 {
@@ -133,8 +132,7 @@ static const struct lac_asset assets[] = {
      0},
 };
 
-/* -- server and clients -------------------------------------------------------------------------
- */
+/* -- server and clients ------------------------------------------------------------------------ */
 
 static struct lac_key key = {.text = "thekeythekeythekeythekeythekeythekeythekeythekeythek",
                              .cookie = "thecookiethecookiethecookiethecookiethecookiethecook"};
@@ -213,8 +211,8 @@ static size_t hear(int fd, char *out, size_t capacity, int wait_ms)
 
 static char reply[1 << 20];
 
-/* One request on a connection of its own; the reply stands in `reply`. @return its status, 0 none
- */
+/* One request on a connection of its own; the reply stands in `reply`. @return its
+ * status, 0 none */
 static int ask_bytes(const char *request, size_t size)
 {
     const int fd = dial();
@@ -238,8 +236,7 @@ static int ask(const char *request)
 #define BEARER "Authorization: Bearer thekeythekeythekeythekeythekeythekeythekeythekeythek\r\n"
 #define COOKIE "Cookie: a=b; lacuna_key=thecookiethecookiethecookiethecookiethecookiethecook\r\n"
 
-/* -- tests --------------------------------------------------------------------------------------
- */
+/* -- tests ------------------------------------------------------------------------------------- */
 
 START_TEST(replies_carry_the_security_headers)
 {

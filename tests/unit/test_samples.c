@@ -19,8 +19,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Where there is no network of one's own, a launcher of another test may be the one that samples.
- */
+/* Where there is no network of one's own, a launcher of another test may be the
+ * one that samples. */
 enum { TRIES = 120, PAUSE_US = 500000 };
 
 static struct lac_model *imported;
@@ -50,8 +50,8 @@ static void import_ok(void)
     ck_assert(lac_model_is_valid(imported));
 }
 
-/* Mean over time and highest value of the counter whose name holds `what`, in a process so named.
- */
+/* Mean over time and highest value of the counter whose name holds `what`, in a
+ * process so named. */
 static double highest(const char *process, const char *what, double *ret_mean)
 {
     double best = -1;

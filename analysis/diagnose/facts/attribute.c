@@ -6,11 +6,12 @@
  *   data_wait, allocator, module_load, comm, copy_wait   wherever the host was in them
  *   profiler                                             the recorder's own cost
  *   unattributed                                         where the device was not seen
- * (before_capture.c) after the launch of the operation that ended the gap: copy_wait before a copy
- * to the device, dependency when its stream waited for another, else launch (submission latency)
- *   before it: sync when a blocking call opened the gap; else launch, host, unattributed
+ * The rest depends on when the operation that ended the gap was launched:
+ *   after its launch    copy_wait before a copy to the device, dependency when its stream waited
+ *                       for another, else launch (submission latency)
+ *   before its launch   sync when a blocking call opened the gap, else launch, host, unattributed
  *
- * The root cause (the call that drained the queue, the batch that came late) is kept apart.
+ * The root cause (the call that drained the queue, the batch that was late) is a field of its own.
  */
 
 #include "analysis/diagnose/facts/facts.h"

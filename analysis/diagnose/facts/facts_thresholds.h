@@ -22,8 +22,8 @@ enum {
 /* Part of a step that waits for data from which on the loader is the limit: less is noise of it. */
 #define STARVING_MIN 0.05
 
-/* Workers beyond what the mean fetch asks for: fetches differ, and the queue hands over in order.
- */
+/* Workers beyond what the mean fetch asks for: fetches differ, and the queue hands
+ * over in order. */
 #define WORKERS_MARGIN 1.15
 
 /* The GPU's own counters are means since the sample before. Counted are those of which this part

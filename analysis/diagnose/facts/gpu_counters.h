@@ -18,8 +18,8 @@ struct lac_gpu_counters {
 /** Linear in the samples. */
 void lac_gpu_counters_measure(const struct lac_facts *facts, struct lac_gpu_counters *ret_counters);
 
-/** " Averaged over these steps, the GPU's own counters say: ...", or "" when nothing was sampled.
- */
+/** " Averaged over these steps, the GPU's own counters say: ...", or "" when
+ *  nothing was sampled. */
 const char *lac_gpu_counters_text(const struct lac_facts *facts,
                                   const struct lac_gpu_counters *counters);
 

@@ -77,8 +77,7 @@ void lac_gpu_memory_measure(const struct lac_facts *facts, struct lac_gpu_memory
     }
 }
 
-/* -- samples --------------------------------------------------------------------------------------
- */
+/* -- samples ----------------------------------------------------------------------------------- */
 
 bool lac_gpu_series_find(const struct lac_facts *facts, const char *what,
                          struct lac_gpu_series *ret_series)

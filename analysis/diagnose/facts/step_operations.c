@@ -95,8 +95,7 @@ static double covered_steps(const struct lac_facts *facts, const struct lac_step
     return kept_ns > 0.0 ? all * covered_ns / kept_ns : all;
 }
 
-/* -- who launched them --------------------------------------------------------------------------
- */
+/* -- who launched them ------------------------------------------------------------------------- */
 
 /** Operators of a forward pass that no formula of a backward pass uses. */
 static bool is_forward_name(const char *name)
@@ -248,8 +247,7 @@ enum lac_status lac_step_operations_collect(struct lac_facts *facts)
     return find_launchers(facts);
 }
 
-/* -- names
- * ------------------------------------------------------------------------------------------ */
+/* -- names ------------------------------------------------------------------------------------- */
 
 const struct lac_kernel_facts *lac_step_operation_kernel(const struct lac_facts *facts,
                                                          const struct lac_step_operation *op)

@@ -126,8 +126,7 @@ bool lac_find_clocks_held_down(const struct lac_facts *facts, struct lac_finding
     return true;
 }
 
-/* -- energy
- * ---------------------------------------------------------------------------------------- */
+/* -- energy ------------------------------------------------------------------------------------ */
 
 /** The counter at `at_ns`, between two readings in proportion; NaN before the first or behind the
  *  last one. */

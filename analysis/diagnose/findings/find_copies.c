@@ -1,5 +1,5 @@
-/* Batches that are copied to the device in line with the kernels: from pageable memory, or pinned.
- */
+/* Batches that are copied to the device in line with the kernels: from pageable
+ * memory, or pinned. */
 
 #include "analysis/diagnose/findings/findings.h"
 

@@ -11,8 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* -- one thread
- * ------------------------------------------------------------------------------------ */
+/* -- one thread -------------------------------------------------------------------------------- */
 
 /** The thread of the main host that launches most of the covered operations, or LAC_NONE. */
 static uint32_t launching_thread(const struct lac_facts *facts)
@@ -113,8 +112,7 @@ bool lac_find_host_single_thread(const struct lac_facts *facts, struct lac_findi
     return true;
 }
 
-/* -- collections of garbage
- * ------------------------------------------------------------------------ */
+/* -- collections of garbage -------------------------------------------------------------------- */
 
 struct collections {
     double idle_ns[LAC_CAUSE_COUNT_]; /**< the device idle meanwhile, all kept steps */

@@ -10,8 +10,8 @@
  */
 static const double copies_left[LAC_CASE_COUNT_] = {0.6, 0.8, 1.0};
 
-/** The recorded list of cores beside the GPUs, for a command line; "" when it has odd characters.
- */
+/** The recorded list of cores beside the GPUs, for a command line; "" when it
+ *  has odd characters. */
 static const char *gpu_cores(const struct lac_facts *facts)
 {
     return lac_setting_text(facts, "host", "gpu_local_cores", "0123456789-,");

@@ -1,5 +1,5 @@
-/* Padding: positions of a batch that carry nothing. Only where the hook, or the job, counted them.
- */
+/* Padding: positions of a batch that carry nothing. Only where the hook, or the
+ * job, counted them. */
 
 #include "analysis/diagnose/findings/findings.h"
 #include "analysis/diagnose/loading/loading.h"

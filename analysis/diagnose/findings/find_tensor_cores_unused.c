@@ -23,8 +23,8 @@ static int32_t nvidia_generation(const struct lac_facts *facts)
     return is_other ? 0 : device->cc_major;
 }
 
-/** Convolutions among the eligible time: from Ampere on they use TF32 by default, products do not.
- */
+/** Convolutions among the eligible time: from Ampere on they use TF32 by default,
+ *  products do not. */
 static double conv_share(const struct lac_analysis *analysis)
 {
     double conv = 0.0;

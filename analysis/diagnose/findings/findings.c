@@ -102,8 +102,8 @@ static void explain_wait(const struct lac_facts *facts)
     append(analysis, &finding);
 }
 
-/** A wait for data that a change takes away is worth as much as any other wait: from 3 % a warning.
- */
+/** A wait for data that a change takes away is worth as much as any other wait: a warning
+ *  from 3 %. */
 static void weigh_data_wait(struct lac_analysis *analysis)
 {
     for (uint32_t i = 0; i < analysis->finding_count; i++) {

@@ -63,8 +63,8 @@
  * part in the training process is in memory. */
 #define COMPUTES_PCT_MAX  50.0
 #define IN_MEMORY_CPU_MIN 0.8
-/* The queue played with more workers keeps up within this; shared memory asked for beyond its need.
- */
+/* The queue played with more workers keeps up within this; shared memory asked for
+ * beyond its need. */
 #define KEEPS_UP_MAX 1.03
 #define ROOM_MARGIN  1.25
 /* Reading is this part of a batch, computes this part of that at most, and is not longer than the
@@ -91,8 +91,8 @@
 
 /* -- the device's own work -- */
 
-/* Computing from which on the GPU is the limit; an elementwise share that compiling would shorten.
- */
+/* Computing from which on the GPU is the limit; an elementwise share that
+ * compiling would shorten. */
 #define GPU_BOUND_PCT       90.0
 #define ELEMENTWISE_MIN_PCT 25.0
 /* Conversions that are named: percent of the kernel time. */
@@ -100,16 +100,16 @@
 /* Work off the tensor cores that is worth a look: part of the busy time; mostly convolutions. */
 #define UNUSED_TENSOR_MIN 0.05
 #define MOSTLY_CONV_MIN   0.5
-/* Kernels that a compiler made: part of the elementwise time from which on the model is compiled.
- */
+/* Kernels that a compiler made: part of the elementwise time from which on the
+ * model is compiled. */
 #define COMPILED_MIN 0.05
 /* Padding that is worth sorting by length: percent of the positions. */
 #define PADDING_PCT_MIN 10.0
 
 /* -- the host -- */
 
-/* One thread does all of the host's work: percent of a core that it fills, and that no other does.
- */
+/* One thread does all of the host's work: percent of a core that it fills, and that
+ * no other does. */
 #define THREAD_FULL_PCT  90.0
 #define THREAD_OTHER_PCT 50.0
 /* Waits a step from which on they are many, and stand in the way of a graph (one at its end does

@@ -48,8 +48,8 @@ static bool may_add_workers(const struct lac_analysis *analysis)
     return true;
 }
 
-/** Workers that keep up with the step as it would be without waiting for data; 0: no more wanted.
- */
+/** Workers that keep up with the step as it would be without waiting for data; 0:
+ *  no more wanted. */
 static int32_t workers_for(const struct lac_facts *facts, const struct state *state)
 {
     enum { PLENTY = 4096 };

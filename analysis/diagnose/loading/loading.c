@@ -17,8 +17,7 @@ void lac_loading_destroy(struct lac_loading *loading)
     }
 }
 
-/* -- workers and their fetches -------------------------------------------------------------------
- */
+/* -- workers and their fetches ----------------------------------------------------------------- */
 
 static int by_worker(const void *a, const void *b)
 {
@@ -217,8 +216,7 @@ static enum lac_status measure_tail(const struct lac_facts *facts, struct lac_lo
     return LAC_OK;
 }
 
-/* -- what surrounds them -------------------------------------------------------------------------
- */
+/* -- what surrounds them ----------------------------------------------------------------------- */
 
 static void read_surroundings(const struct lac_facts *facts, struct lac_loading *loading)
 {

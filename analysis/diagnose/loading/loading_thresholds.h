@@ -54,8 +54,8 @@
 #define ALONE_BESIDE_MAX 1.25
 #define COMPANY_MIN      1.6
 #define COMPANY_OF_CROWD 0.75
-/* A piece takes as many times longer as others are under way, but for what is not under the lock.
- */
+/* A piece takes as many times longer as others are under way, but for what is not
+ * under the lock. */
 #define GROWTH_MIN 0.7
 /* With company a piece takes this many times as long as alone: they do get in each other's way. */
 #define COMPANY_SLOWER_MIN 1.5

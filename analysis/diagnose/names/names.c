@@ -118,8 +118,8 @@ static bool term_occurs(const struct term *term, const char *name, size_t length
     return false;
 }
 
-/** Length of the function's own name: up to the first '<' or '(' that opens no anonymous namespace.
- */
+/** Length of the function's own name: up to the first '<' or '(' that opens
+ *  no anonymous namespace. */
 static size_t own_name_length(const char *name, size_t length)
 {
     static const char anonymous[] = "(anonymous namespace)";

@@ -64,8 +64,8 @@ static double time_of(const struct replay *replay, int32_t ordinal, bool is_end)
     return (is_end ? replay->end_before : replay->start_before)[at];
 }
 
-/** When what a call waits for is done; `back` operations before it, when that is looked at later.
- */
+/** When what a call waits for is done; `back` operations before it, when that is
+ *  looked at later. */
 static double waited_until(const struct replay *replay, const struct lac_node *node, int32_t back)
 {
     const struct lac_graph *graph = replay->graph;
@@ -94,8 +94,7 @@ static double work(const struct replay *replay, const struct lac_node *node)
                    rest_ns * replay->rest_factor[node->cause]);
 }
 
-/* -- the loader's queue --------------------------------------------------------------------------
- */
+/* -- the loader's queue ------------------------------------------------------------------------ */
 
 /** When the next batch is there: by its worker, when it was asked for and is free. */
 static double fetch(struct replay *replay, const struct lac_graph_batch *batch)
@@ -180,8 +179,7 @@ static enum lac_status prepare_loader(struct replay *replay)
     return replay->fetched && replay->taken ? LAC_OK : LAC_ERR_NOMEM;
 }
 
-/* -- nodes ----------------------------------------------------------------------------------------
- */
+/* -- nodes ------------------------------------------------------------------------------------- */
 
 static void play_host(struct replay *replay, uint32_t index)
 {
@@ -254,8 +252,7 @@ static void play_operation(struct replay *replay, const struct lac_graph_op *op,
     replay->device_ns = later(replay->device_ns, replay->end[ordinal]);
 }
 
-/* -- rounds
- * ---------------------------------------------------------------------------------------- */
+/* -- rounds ------------------------------------------------------------------------------------ */
 
 /** How far host, device and loader are when a round ends. */
 struct progress {

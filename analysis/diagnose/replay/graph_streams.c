@@ -159,8 +159,7 @@ static enum lac_status measure_usual(const struct lac_graph_builder *builder,
     return LAC_OK;
 }
 
-/* -- waiting for other streams ------------------------------------------------------------------
- */
+/* -- waiting for other streams ----------------------------------------------------------------- */
 
 /** A stream told to wait while others held work: (operation, what it may wait for). */
 struct told {
@@ -279,8 +278,7 @@ static void infer_dependency(struct lac_graph_builder *builder, uint32_t op)
     }
 }
 
-/* -- what each operation takes after what it waits for ------------------------------------------
- */
+/* -- what each operation takes after what it waits for ----------------------------------------- */
 
 /**
  * The latest of launch, stream and dependency is what started it: all that lies between belongs to

@@ -282,8 +282,7 @@ static void place_events(struct walk *walk)
     }
 }
 
-/* -- room in the queue ---------------------------------------------------------------------------
- */
+/* -- room in the queue ------------------------------------------------------------------------- */
 
 /** Launches of a stream: by how many they were ahead of it, at most, and whether that held them. */
 static void limit_stream(struct lac_graph_builder *builder, uint32_t stream)

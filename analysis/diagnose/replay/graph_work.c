@@ -42,8 +42,8 @@ static enum lac_status usual_segment(const struct lac_graph *graph, double *ret_
     return LAC_OK;
 }
 
-/** Whether a call is the first launch of its kernel and takes as long as loading its module does.
- */
+/** Whether a call is the first launch of its kernel and takes as long as loading
+ *  its module does. */
 static bool loads_module(const struct lac_graph_builder *builder, const struct lac_graph_call *call)
 {
     const struct lac_facts *facts = builder->facts;

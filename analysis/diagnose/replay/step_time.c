@@ -35,8 +35,7 @@ void lac_step_time_destroy(struct lac_step_time *time)
     }
 }
 
-/* -- shares of the kept steps -------------------------------------------------------------------
- */
+/* -- shares of the kept steps ------------------------------------------------------------------ */
 
 static double per_step(const struct lac_facts *facts, const struct lac_spans *spans)
 {
@@ -119,8 +118,7 @@ static void measure_data(const struct lac_facts *facts, struct lac_step_time *ti
     }
 }
 
-/* -- the operations of the window
- * ------------------------------------------------------------------ */
+/* -- the operations of the window -------------------------------------------------------------- */
 
 /** The walk that fills the window. */
 struct window {

@@ -119,8 +119,8 @@ enum lac_trust lac_graph_trust(const struct lac_step_time *time);
  *  that the device felt: a host that no longer waits may then be ahead of the device. */
 double lac_step_without_waiting(const struct lac_facts *facts);
 
-/** The host is `saved` (0 to 1) less long in its optimizer, for which the device waits `cost_ns`.
- */
+/** The host is `saved` (0 to 1) less long in its optimizer, for which the
+ *  device waits `cost_ns`. */
 void lac_change_optimizer(const struct lac_facts *facts, double saved, double cost_ns,
                           struct lac_change *change);
 

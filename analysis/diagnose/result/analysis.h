@@ -162,8 +162,8 @@ enum lac_step_kind {
     LAC_KIND_OTHER,     /**< does other work; nothing says what */
     LAC_KIND_COUNT_
 };
-/** "train", "warm_up", "truncated", "validation", "checkpoint", "epoch_end", "recompile", "other".
- */
+/** "train", "warm_up", "truncated", "validation", "checkpoint",
+ *  "epoch_end", "recompile", "other". */
 const char *lac_step_kind_name(enum lac_step_kind kind);
 
 /** All steps of one kind. */
@@ -278,8 +278,8 @@ struct lac_loading_facts {
     int32_t workers_by_cores, workers_by_memory; /**< most that these carry; -1 unknown */
 };
 
-/** What all gains stand on: the kept steps played again, each thing waiting for what it waited for.
- */
+/** What all gains stand on: the kept steps played again, each thing waiting for what
+ *  it waited for. */
 struct lac_replay_facts {
     const char *method;  /**< "graph": threads, streams and the loader; "graph_and_queue": threads
                             and streams, the loader apart; "device": its operations only; "none" */

@@ -7,8 +7,8 @@
 
 #include <stdint.h>
 
-/** A change to try on the re-timed steps (--what-if K=V,...). Unset fields are LAC_WHAT_IF_UNSET.
- */
+/** A change to try on the re-timed steps (--what-if K=V,...). Unset
+ *  fields are LAC_WHAT_IF_UNSET. */
 #define LAC_WHAT_IF_UNSET (-1)
 struct lac_what_if_changes {
     int32_t workers;                                         /**< number of loader workers */
@@ -21,8 +21,8 @@ struct lac_what_if_changes {
 };
 void lac_what_if_clear(struct lac_what_if_changes *changes);
 
-/** Parse "workers=4,pinned=1". @return LAC_OK or LAC_ERR_MISUSE with a sentence that names the key.
- */
+/** Parse "workers=4,pinned=1". @return LAC_OK or LAC_ERR_MISUSE with a sentence that
+ *  names the key. */
 LAC_MUST_USE enum lac_status lac_what_if_parse(const char *text,
                                                struct lac_what_if_changes *ret_changes,
                                                struct lac_error *reterr);

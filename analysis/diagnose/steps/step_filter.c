@@ -247,8 +247,7 @@ static void leave_out_partial_cycle(struct lac_analysis *analysis, int64_t *scra
     }
 }
 
-/* -- figures of the kept ones --------------------------------------------------------------------
- */
+/* -- figures of the kept ones ------------------------------------------------------------------ */
 
 /** Steps that are compared for their length: epoch ends and the like are a kind of their own. */
 static bool is_compared(const struct lac_step *step)

@@ -43,8 +43,8 @@ bool lac_step_does_nothing(const struct lac_kind_search *search, uint32_t step);
 /* step_epochs.c: steps in which the training loader begins anew */
 LAC_MUST_USE enum lac_status lac_steps_find_epochs(struct lac_kind_search *search);
 
-/** The step is of that kind, and (of the first one) what shows it: a text of the pool, or constant.
- */
+/** The step is of that kind, and (of the first one) what shows it: a text of the
+ *  pool, or constant. */
 void lac_step_kind_set(struct lac_facts *facts, uint32_t step, enum lac_step_kind kind,
                        const char *why);
 /** Whether nothing says yet what it did. */

@@ -16,8 +16,7 @@ enum {
     KINDS_MIN = 4,             /* different ones among them */
 };
 
-/* -- steps that are micro-steps -----------------------------------------------------------------
- */
+/* -- steps that are micro-steps ---------------------------------------------------------------- */
 
 /** Marks the steps that hold kernels of the optimizer. @return how many */
 static uint32_t find_updates(const struct lac_facts *facts, struct lac_sequence sequence,
@@ -67,8 +66,7 @@ static uint32_t steps_between(const uint8_t *updates, uint32_t count)
     return all >= 2 && same * 10 >= all * 9 && distance <= MICRO_MAX ? distance : 0;
 }
 
-/* -- steps that hold micro-steps ----------------------------------------------------------------
- */
+/* -- steps that hold micro-steps --------------------------------------------------------------- */
 
 /** The kernels of a step before the optimizer's first; 0 when it has none of those. */
 static uint32_t read_step(const struct lac_facts *facts, struct lac_sequence sequence,

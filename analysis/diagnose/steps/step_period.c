@@ -54,8 +54,7 @@ struct runs {
     uint32_t table_mask;
 };
 
-/* -- numbers for runs ---------------------------------------------------------------------------
- */
+/* -- numbers for runs -------------------------------------------------------------------------- */
 
 static uint64_t mixed(uint64_t z)
 {
@@ -95,8 +94,7 @@ static uint32_t number_runs(struct runs *runs, const struct window *window, uint
     return positions;
 }
 
-/* -- which runs are anchors ---------------------------------------------------------------------
- */
+/* -- which runs are anchors -------------------------------------------------------------------- */
 
 static bool is_near(uint32_t distance, uint32_t period)
 {
@@ -179,8 +177,7 @@ struct period {
     double left_over;               /**< share of the kernels that are in no unit */
 };
 
-/* -- the step -----------------------------------------------------------------------------------
- */
+/* -- the step ---------------------------------------------------------------------------------- */
 
 struct candidates {
     struct period at[PERIODS_MAX];
@@ -278,8 +275,7 @@ static enum lac_status search(const struct window *window, struct period *ret_pe
     return status;
 }
 
-/* -- every step of the trace --------------------------------------------------------------------
- */
+/* -- every step of the trace ------------------------------------------------------------------- */
 
 /** For each length of a match, the longest shorter one that may go on (Knuth, Morris, Pratt). */
 static void prepare_match(const uint32_t *anchor, uint32_t length, uint32_t *fall_back)

@@ -1,5 +1,5 @@
-/* The stream that computes most, as a sequence of kernels: what steps without names are found in.
- */
+/* The stream that computes most, as a sequence of kernels: what steps without names
+ * are found in. */
 
 #include "analysis/diagnose/steps/step_sequence.h"
 

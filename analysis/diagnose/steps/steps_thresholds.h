@@ -9,13 +9,13 @@
 #define WARM_UP_SHORT 0.8
 #define WARM_UP_LONG  1.2
 
-/* A later step is like it when neither is a quarter longer than the other: then it was no warm-up.
- */
+/* A later step is like it when neither is a quarter longer than the other: then it
+ * was no warm-up. */
 #define ALIKE_SHORT 0.8
 #define ALIKE_LONG  1.25
 
-/* The last step was cut off by the end of the recording when it launched a fifth less than usual.
- */
+/* The last step was cut off by the end of the recording when it launched a fifth
+ * less than usual. */
 #define CUT_OFF_OPS_MAX 0.8
 
 /* Half or double the operations is other work: validation, a checkpoint. */

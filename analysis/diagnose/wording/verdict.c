@@ -6,8 +6,8 @@
 #include <stdint.h>
 #include <string.h>
 
-/** What takes time of the step without computing: the causes of idle time, copies, communication.
- */
+/** What takes time of the step without computing: the causes of idle
+ *  time, copies, communication. */
 struct part {
     double ns;
     enum lac_cause cause;
@@ -138,8 +138,8 @@ static void say_about_step(struct lac_facts *facts)
     }
 }
 
-/** What took most of the whole trace without computing; cause LAC_CAUSE_COUNT_ where nothing did.
- */
+/** What took most of the whole trace without computing; cause LAC_CAUSE_COUNT_
+ *  where nothing did. */
 static struct part largest_of_trace(const struct lac_analysis *analysis)
 {
     const struct lac_device_facts *device = &analysis->devices[analysis->main_device];

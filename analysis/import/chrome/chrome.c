@@ -50,8 +50,7 @@ void lac_chrome_note(struct lac_chrome *chrome, enum lac_report_severity severit
     lac_model_report(chrome->model, severity, code, count, chrome->event_offset, text);
 }
 
-/* --- reading on
- * ----------------------------------------------------------------------------------*/
+/* --- reading on ------------------------------------------------------------------------------- */
 
 /* Read more of the input, and tell how far it got. */
 enum lac_status lac_document_more(struct lac_document *document)
@@ -132,8 +131,7 @@ void lac_document_note_repairs(struct lac_document *document,
     }
 }
 
-/* --- members beside traceEvents
- * ------------------------------------------------------------------*/
+/* --- members beside traceEvents --------------------------------------------------------------- */
 
 static enum lac_status add_metadata(struct lac_document *document, const struct lac_text *key,
                                     const uint8_t *json, size_t json_size)

@@ -109,8 +109,7 @@ enum lac_status lac_chrome_intern(struct lac_chrome *chrome, const struct lac_te
     return status;
 }
 
-/* --- processes and threads
- * -----------------------------------------------------------------------*/
+/* --- processes and threads -------------------------------------------------------------------- */
 
 /* Where a key is looked for first, with the seed of this import: ids can be chosen so that any mix
  * that is known maps all of them to one place. */

@@ -108,8 +108,7 @@ void lac_kineto_copy_name(const char *name, struct lac_copy *copy)
     }
 }
 
-/* --- top-level members
- * ---------------------------------------------------------------------------*/
+/* --- top-level members ------------------------------------------------------------------------ */
 
 static int64_t integer_of(const struct lac_member *arg, int64_t absent)
 {

@@ -386,8 +386,8 @@ enum lac_status lac_nsys_read_enums(struct lac_nsys *nsys)
     return status;
 }
 
-/* Which processes use a GPU, and the largest correlation id: each process numbers its calls anew.
- */
+/* Which processes use a GPU, and the largest correlation id: each process numbers
+ * its calls anew. */
 static enum lac_status on_process(struct lac_nsys *nsys, const struct lac_nsys_rows *rows)
 {
     uint64_t past = (uint64_t)lac_nsys_rows_u32(rows, 1, 0) + 1;

@@ -1,5 +1,5 @@
-/* tar: ustar, pax and GNU long names. Members are read one after another, never written anywhere.
- */
+/* tar: ustar, pax and GNU long names. Members are read one after another,
+ * never written anywhere. */
 
 #include "analysis/import/source/source.h"
 #include "analysis/import/source/source_private.h"

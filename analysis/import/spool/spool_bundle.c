@@ -1,5 +1,5 @@
-/* A bundle (collector/FORMAT.md): parts of spools, as a running job sent them, laid out as spools.
- */
+/* A bundle (collector/FORMAT.md): parts of spools, as a running job sent them, laid
+ * out as spools. */
 
 #include "analysis/import/source/source.h"
 #include "analysis/import/spool/spool_archive.h"
@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What the files may have in all: parts leave zeros out, which then take no disk, but time to read.
- */
+/* What the files may have in all: parts leave zeros out, which then take no disk, but
+ * time to read. */
 static const uint64_t HOLES_FREE_BYTES = (uint64_t)1 << 30;
 static const uint64_t HOLES_RATIO = 64;
 

@@ -90,8 +90,8 @@ LAC_MUST_USE enum lac_status lac_spool_settings_store(const struct lac_spool_set
 
 LAC_MUST_USE enum lac_status lac_spool_process_open(struct lac_spool_process *process, int32_t pid,
                                                     const char *comm, const char *argv);
-/** Report what did not match, free the tables; returns `status`, or the first failure of its own.
- */
+/** Report what did not match, free the tables; returns `status`, or the first failure
+ *  of its own. */
 LAC_MUST_USE enum lac_status lac_spool_process_close(struct lac_spool_process *process,
                                                      enum lac_status status);
 
@@ -124,8 +124,8 @@ LAC_MUST_USE enum lac_status lac_spool_extras_store(struct lac_spool_process *pr
                                                     const struct lac_spool_extras *extras,
                                                     struct lac_slice_in *slice);
 
-/** Take note of the domains and categories that events of one segment name, before they are used.
- */
+/** Take note of the domains and categories that events of one segment name, before
+ *  they are used. */
 LAC_MUST_USE enum lac_status lac_spool_names_collect(struct lac_spool_process *process,
                                                      const struct lac_event *events, size_t count);
 

@@ -253,8 +253,8 @@ static void put_real(struct lac_members_writer *writer, double value)
     memcpy(&writer->numbers[writer->number_count++], &value, sizeof(value));
 }
 
-/* `fraction` of 2^bits beyond the leading 1, exponents as IEEE 754 has them; rounded to a double.
- */
+/* `fraction` of 2^bits beyond the leading 1, exponents as IEEE 754 has them; rounded
+ * to a double. */
 static double real_of_parts(bool is_negative, int exponent, int exponent_max, double fraction)
 {
     const int bias = exponent_max / 2;

@@ -52,8 +52,8 @@ bool lac_members_room(const struct lac_members_writer *writer, size_t size_bytes
 void lac_members_char(struct lac_members_writer *writer, char c);
 /** A JSON string of UTF-8 text. */
 void lac_members_quoted(struct lac_members_writer *writer, const char *text);
-/** The same of `count` units of 1 (any encoding), 2 (UTF-16) or 4 (UTF-32) bytes, or to their zero.
- */
+/** The same of `count` units of 1 (any encoding), 2 (UTF-16) or 4 (UTF-32) bytes, or
+ *  to their zero. */
 void lac_members_text(struct lac_members_writer *writer, const uint8_t *units, uint32_t unit_bytes,
                       uint64_t count);
 /** Bytes in hexadecimal digits. */

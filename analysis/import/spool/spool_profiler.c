@@ -17,8 +17,8 @@
 
 static const int64_t MONTH_NS = (int64_t)30 * 86400 * 1000000000;
 
-/* Correlation ids of two recorders of one process may be the same: theirs get a bit of their own.
- */
+/* Correlation ids of two recorders of one process may be the same: theirs get a bit
+ * of their own. */
 static const uint32_t THEIR_CORRELATION = 1u << 31;
 
 struct join {

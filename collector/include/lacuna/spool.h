@@ -226,8 +226,8 @@ enum lac_gpu_type {
     LAC_GPU_EXTERNAL = 11, /**< an id that the program gave to the call of this correlation */
 };
 
-/** Clock of the times in GPU records; a segment of them says which (lac_segment_header.gpu_clock).
- */
+/** Clock of the times in GPU records; a segment of them
+ *  says which (lac_segment_header.gpu_clock). */
 enum lac_gpu_clock { LAC_GPU_CLOCK_MONOTONIC = 1, LAC_GPU_CLOCK_REALTIME = 2 };
 
 /** The first 32 bytes of every GPU record; `units` * 16 bytes in all. */

@@ -80,8 +80,8 @@ static unsigned char *read_whole(const char *path, size_t *ret_size)
     return bytes;
 }
 
-/* 64-bit FNV-1a; two of them with different starts name a file's content well enough for a cache.
- */
+/* 64-bit FNV-1a; two of them with different starts name a file's content well enough
+ * for a cache. */
 static uint64_t hash_bytes(const unsigned char *bytes, size_t size, uint64_t hash)
 {
     for (size_t i = 0; i < size; i++) {

@@ -30,8 +30,8 @@ bool lac_checked_register(void);
 /** 64-bit hash (XXH64) of bytes. Cost: about 0.1 ns a byte. */
 uint64_t lac_hash64(const void *bytes, size_t size_bytes, uint64_t seed);
 
-/** Make a new, empty database a checked one, before its first write. Its pages have `page_bytes`.
- */
+/** Make a new, empty database a checked one, before its first write. Its
+ *  pages have `page_bytes`. */
 LAC_MUST_USE enum lac_status lac_checked_begin(sqlite3 *db, unsigned page_bytes,
                                                struct lac_error *reterr);
 

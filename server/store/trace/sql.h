@@ -19,8 +19,8 @@ enum { LAC_SQL_LABEL_BYTES = 64 };
 /** Register our VFS; any number of times, from any thread. */
 LAC_MUST_USE enum lac_status lac_sql_init(struct lac_error *reterr);
 
-/** What a file is called in messages: "catalog.db", "traces/<id>.db", never a path of the machine.
- */
+/** What a file is called in messages: "catalog.db", "traces/<id>.db", never a path
+ *  of the machine. */
 void lac_sql_label(const char *path, char *out, size_t capacity_bytes);
 
 /** Turn SQLite's last error on `db` into ours: `what` says what was being done. The sentence names

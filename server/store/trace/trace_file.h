@@ -264,8 +264,8 @@ void lac_gap_page_done(struct lac_gap_page *page);
 
 /* ---- counters ---- */
 
-/** A counter seen through at most `points` equal bins of time; bins without samples are left out.
- */
+/** A counter seen through at most `points` equal bins of time; bins without samples
+ *  are left out. */
 struct lac_counter_points {
     int64_t *ts_ns; /**< of the bin's last sample */
     double *min, *max, *last;

@@ -1,5 +1,5 @@
-/* Batches are ready, but reach the training process late: handing over and unpacking is the wait.
- */
+/* Batches are ready, but reach the training process late: handing over and unpacking
+ * is the wait. */
 
 #include "analysis/diagnose/findings/loading/loading_findings.h"
 
