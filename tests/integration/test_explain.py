@@ -30,6 +30,17 @@ class Explain(unittest.TestCase):
             for link in re.findall(r"\]\(([a-z-]+)\.md\)", done.stdout):
                 self.assertIn(link, ids, f"{finding_id} links to it")
 
+    def test_lines_fit_a_terminal_and_sources_are_links(self):
+        for finding_id in [line.split()[0] for line in explain().stdout.splitlines()]:
+            text = explain(finding_id).stdout
+            prose = re.sub(r"^ *```.*?^ *```$", "", text, flags=re.M | re.S)
+            for line in prose.splitlines():
+                whole = line.startswith(("#", "|")) or "](" in line or "`" in line
+                self.assertTrue(len(line) <= 80 or whole, f"{finding_id}: {line}")
+                self.assertIsNone(re.fullmatch(r" *(?:-|\d+\.)", line), f"{finding_id}: an item begins with a break")
+            for line in text.split("## Sources\n")[1].strip().splitlines():
+                self.assertRegex(line, r"^- \[[^]]+\]\(https://[^)]+\)(:.*)?$|^  \S", finding_id)
+
     def test_an_unknown_id_is_wrong_usage(self):
         done = explain("no-such-thing")
         self.assertEqual(done.returncode, 2)

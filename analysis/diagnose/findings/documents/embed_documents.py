@@ -5,7 +5,8 @@
 
 Every row of result/finding_registry.def needs findings/documents/ID.md with the sections of SECTIONS in their order.
 `{NAME}` in a document is the value of that constant in one of the folders' *_thresholds.h, with the unit in its name
-(NS, PCT, BYTES, MB_S); `{NAME%}` is a share as a percentage. What is missing, unknown or out of order stops the build.
+(NS, PCT, BYTES, MB_S); `{NAME%}` is a share as a percentage, `{2*NAME}` a multiple. Text is then filled to 80 columns and
+tables are aligned, for a terminal. What is missing, unknown or out of order stops the build.
 """
 import ast
 import glob
@@ -13,12 +14,16 @@ import operator
 import os
 import re
 import sys
+import textwrap
 
 SECTIONS = ("What it means", "How it is detected", "How the gain is computed", "What to change", "When it is wrong",
             "Sources")
 OPERATORS = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
              ast.LShift: operator.lshift}
-QUOTE = re.compile(r"\{([A-Z][A-Z0-9_]+)(%?)\}")
+QUOTE = re.compile(r"\{(?:(\d+)\*)?([A-Z][A-Z0-9_]+)(%?)\}")
+ITEM = re.compile(r"(?:[-*]|\d+\.) +")
+WHOLE = re.compile(r"\[[^\]]+\]\([^)]+\)|`[^`]{1,40}`")  # links and short code: never on two lines
+COLUMNS = 80
 CONSTANT = re.compile(r"^[^/*\n]*\b([A-Z][A-Z0-9_]+) =\s+([^,;/\n]+)", re.M)
 DEFINE = re.compile(r"^#define ([A-Z][A-Z0-9_]+) ([^/\n]+)", re.M)
 
@@ -96,10 +101,51 @@ def document(path, finding_id, known):
     sections = tuple(re.findall(r"^## (.*)$", text, re.M))
     if sections != SECTIONS:
         raise ValueError(f"{path}: its sections are {', '.join(sections)}; wanted: {', '.join(SECTIONS)}")
-    unknown = sorted({name for name, _ in QUOTE.findall(text) if name not in known})
+    unknown = sorted({name for _, name, _ in QUOTE.findall(text) if name not in known})
     if unknown:
         raise ValueError(f"{path}: no *_thresholds.h has {', '.join(unknown)}")
-    return title.group(1), QUOTE.sub(lambda m: with_unit(m.group(1), known[m.group(1)], m.group(2)), text)
+    text = QUOTE.sub(lambda m: with_unit(m.group(2), int(m.group(1) or 1) * known[m.group(2)], m.group(3)), text)
+    return title.group(1), filled(text)
+
+
+def aligned(rows):
+    """Lines of a table with columns of one width, where that fits a line."""
+    cells = [[cell.strip() for cell in re.split(r"(?<!\\)\|", row.strip()[1:-1])] for row in rows]
+    widths = [max(len(row[i]) for k, row in enumerate(cells) if k != 1) for i in range(len(cells[0]))]
+    lines = []
+    for k, row in enumerate(cells):
+        padded = ["-" * width if k == 1 else cell.ljust(width) for cell, width in zip(row, widths)]
+        lines.append("| " + " | ".join(padded) + " |")
+    return lines if len(lines[0]) <= COLUMNS + 20 else rows
+
+
+def filled(text):
+    """Paragraphs and items of lists filled, tables aligned; code and headings as they are."""
+    out, lines, at = [], text.split("\n"), 0
+    while at < len(lines):
+        line, first = lines[at], at
+        at += 1
+        if line.lstrip().startswith("```"):
+            while not lines[at].lstrip().startswith("```"):
+                at += 1
+            at += 1
+            out += lines[first:at]
+        elif line.startswith("|"):
+            while at < len(lines) and lines[at].startswith("|"):
+                at += 1
+            out += aligned(lines[first:at])
+        elif not line.strip() or line.startswith("#"):
+            out.append(line)
+        else:
+            item = ITEM.match(line)
+            indent = " " * (item.end() if item else len(line) - len(line.lstrip()))
+            while at < len(lines) and lines[at].strip() and not re.match(r"#|\|| *```", lines[at]) and not ITEM.match(lines[at]):
+                at += 1
+            words = WHOLE.sub(lambda m: m.group().replace(" ", "\0"), " ".join(part.strip() for part in lines[first:at]))
+            words = ITEM.sub(lambda m: m.group().replace(" ", "\0"), words, count=1) if item else words
+            out += textwrap.wrap(words, COLUMNS, initial_indent="" if item else indent, subsequent_indent=indent,
+                                 break_long_words=False, break_on_hyphens=False)
+    return "\n".join(out).replace("\0", " ")
 
 
 def c_bytes(text):
