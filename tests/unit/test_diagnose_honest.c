@@ -342,7 +342,7 @@ START_TEST(steps_that_grow_all_the_time_drift)
     const struct lac_finding *drift = sheet_finding("drift");
     ck_assert_ptr_nonnull(drift);
     ck_assert_ptr_nonnull(strstr(drift->title, "longer"));
-    ck_assert_ptr_nonnull(strstr(drift->why, "data waiting"));
+    ck_assert_ptr_nonnull(strstr(drift->why, "waiting for data"));
     ck_assert_int_eq((int)drift->severity, (int)LAC_SEVERITY_INFO);
 }
 END_TEST

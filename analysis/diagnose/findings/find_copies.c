@@ -1,5 +1,4 @@
-/* Batches that are copied to the device in line with the kernels: from pageable
- * memory, or pinned. */
+/* Batches whose copies do not overlap with kernels: from pageable memory, or from pinned. */
 
 #include "analysis/diagnose/findings/findings.h"
 
@@ -84,7 +83,7 @@ bool lac_find_pageable_copy(const struct lac_facts *facts, struct lac_finding *f
     }
     finding->where = facts->settings.loader_at;
     finding->expect = lac_texts_add(
-        &analysis->texts, "%s. On their own stream, the copies can then overlap with kernels.",
+        &analysis->texts, "%s. On a stream of their own, the copies can also overlap with kernels.",
         lac_finding_expect(facts, finding));
     finding->costs = "Locked memory for the batches in flight (ulimit -l), and a pinning thread.";
     finding->wrong_if =

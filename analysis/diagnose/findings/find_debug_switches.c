@@ -30,7 +30,7 @@ static const struct {
      "export NCCL_DEBUG=WARN"},
     {"TORCH_DISTRIBUTED_DEBUG", "DETAIL", EFFECT_DISTORTS,
      "every collective is checked against the other ranks first", "unset TORCH_DISTRIBUTED_DEBUG"},
-    {"PYTHONMALLOC", "debug", EFFECT_DISTORTS, "every Python object is checked when freed",
+    {"PYTHONMALLOC", "debug", EFFECT_DISTORTS, "Python checks every memory block that it frees",
      "unset PYTHONMALLOC"},
     {"NCCL_DEBUG", "INFO", EFFECT_SLOWS, "NCCL writes to the log", "export NCCL_DEBUG=WARN"},
     {"TORCH_DISTRIBUTED_DEBUG", "INFO", EFFECT_SLOWS, "DDP collects its own statistics",

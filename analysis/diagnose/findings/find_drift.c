@@ -93,8 +93,8 @@ static void say_drift(const struct lac_facts *facts, struct lac_finding *finding
         lac_format_count(analysis->step_kept_count, "step").text,
         lac_format_ns(lac_round(quarters[0])).text, lac_format_ns(lac_round(quarters[1])).text,
         lac_format_ns(lac_round(quarters[2])).text, lac_format_ns(lac_round(quarters[3])).text,
-        wait_part >= DRIFT_WAIT_MIN   ? "Most of it is data waiting."
-        : analysis->loader.is_present ? "It is not data waiting."
+        wait_part >= DRIFT_WAIT_MIN   ? "Most of it is waiting for data."
+        : analysis->loader.is_present ? "Most of it is not waiting for data."
                                       : "Data loading was not recorded.");
     finding->change = wait_part >= DRIFT_WAIT_MIN && grows
                           ? "Check what the loader reads later in the run: larger samples, a full "

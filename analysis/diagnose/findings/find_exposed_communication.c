@@ -50,7 +50,7 @@ bool lac_find_exposed_communication(const struct lac_facts *facts, struct lac_fi
     finding->expect = lac_texts_add(
         &analysis->texts, "at best %s per step, with all %s gone; no gain if another rank is late.",
         lac_format_ns(finding->step_low_ns).text, lac_format_ns(lac_round(cost_ns)).text);
-    finding->costs = "Larger buckets start later and need twice their size in memory.";
+    finding->costs = "Larger buckets start to reduce later.";
     finding->wrong_if = "the other ranks' collectives take as long: then the network is the limit.";
     finding->check = "analyze all ranks together";
     uint32_t best = LAC_NONE;

@@ -58,15 +58,15 @@ static void share_of_kinds(const struct lac_analysis *analysis, struct share sha
     }
 }
 
-/** "Its time: convolutions 53 %, optimizer 2 %." */
+/** "Kernel time: convolutions 53 %, optimizer 2 %." */
 static const char *kinds_text(const struct lac_facts *facts, const struct share *shares)
 {
     struct lac_text **texts = &facts->analysis->texts;
     const char *text = "";
     for (int k = 0; k < 3 && shares[k].pct >= 1.0; k++) {
-        text =
-            lac_texts_add(texts, "%s%s%s %.0f %%", text,
-                          k > 0 ? ", " : "Its time: ", kinds[shares[k].kind].text, shares[k].pct);
+        text = lac_texts_add(texts, "%s%s%s %.0f %%", text,
+                             k > 0 ? ", " : "Kernel time: ", kinds[shares[k].kind].text,
+                             shares[k].pct);
     }
     return text[0] == '\0' ? "The kernels' names do not show their kind."
                            : lac_texts_add(texts, "%s.", text);

@@ -13,7 +13,7 @@
 
 /* -- one thread -------------------------------------------------------------------------------- */
 
-/** The thread of the main host that launches most of the covered operations, or LAC_NONE. */
+/** The thread that launched the first covered operation outside the backward pass, or LAC_NONE. */
 static uint32_t launching_thread(const struct lac_facts *facts)
 {
     const struct lac_step_operations *work = facts->step_operations;

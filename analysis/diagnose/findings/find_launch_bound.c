@@ -53,7 +53,7 @@ static void propose(const struct lac_facts *facts, struct lac_finding *finding)
     finding->brief = "fewer launches";
     finding->change = lac_cuda_graph_advice_change(facts, &capture);
     finding->expect = lac_texts_add(
-        &analysis->texts, "%s. An upper bound: no launch waiting left.%s",
+        &analysis->texts, "%s. An upper bound: assumes that no launch waiting is left.%s",
         lac_finding_expect(facts, finding), lac_cuda_graph_advice_text(facts, &capture));
     finding->costs = lac_texts_add(
         &analysis->texts, "%sMinutes of compilation at the start and for each new shape.%s",

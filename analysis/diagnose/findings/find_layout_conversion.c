@@ -4,8 +4,6 @@
 
 #include <stdint.h>
 
-/** Share of the kernel time from which conversions are worth a word. */
-
 static const char *change_text(const struct lac_facts *facts)
 {
     if (lac_framework_of(facts->model) == LAC_FRAMEWORK_TENSORFLOW) {
@@ -79,13 +77,13 @@ static void say_not_worth_it(const struct lac_facts *facts, struct lac_finding *
         "Layout conversions take %s of the kernel time but removing them gains nothing now",
         lac_format_pct(analysis->layout_pct).text);
     finding->brief = "";
-    finding->expect =
-        lac_texts_add(&analysis->texts, "%s of the step. Without them, the GPU only waits longer.",
-                      lac_format_band(finding->gain_low_pct, finding->gain_high_pct).text);
-    finding->wrong_if = lac_texts_add(
+    finding->expect = lac_texts_add(
         &analysis->texts,
-        "the GPU is idle for less than %.0f %% of the step. They matter once that wait is fixed.",
-        idle_pct / 2.0);
+        "%s of the step: without them, the GPU only waits longer. They matter once that "
+        "wait is fixed.",
+        lac_format_band(finding->gain_low_pct, finding->gain_high_pct).text);
+    finding->wrong_if = lac_texts_add(
+        &analysis->texts, "the GPU is idle for less than %.0f %% of the step.", idle_pct / 2.0);
 }
 
 bool lac_find_layout_conversion(const struct lac_facts *facts, struct lac_finding *finding)

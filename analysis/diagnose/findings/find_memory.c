@@ -117,8 +117,8 @@ bool lac_find_out_of_memory(const struct lac_facts *facts, struct lac_finding *f
         lac_format_count((int64_t)count, "allocation").text);
     finding->brief = "lower peak memory";
     finding->change =
-        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True python train.py   # fragments\n"
-        "with torch.no_grad():                                              # evaluation\n"
+        "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True python train.py   # less fragmentation\n"
+        "with torch.no_grad():                                              # in the evaluation\n"
         "loss = criterion(model(part), target) / parts; loss.backward()     # micro-batches, one "
         "optimizer step for all";
     finding->costs = "Micro-batches take longer than one batch; training is the same except for "

@@ -93,12 +93,14 @@ static const char *change_of(const struct lac_facts *facts, const char *optimize
     if (lac_framework_of(facts->model) != LAC_FRAMEWORK_PYTORCH) {
         return "group the updates: one launch for all parameters";
     }
-    bool is_later = strcmp(optimizer_class, "SGD") == 0 || strcmp(optimizer_class, "Adagrad") == 0;
+    int fused_from = strcmp(optimizer_class, "SGD") == 0       ? 3
+                     : strcmp(optimizer_class, "Adagrad") == 0 ? 8
+                                                               : 0; /* of PyTorch 2, on CUDA */
     if (is_one_of(optimizer_class, fused, sizeof fused / sizeof fused[0])) {
         return lac_texts_add(texts,
                              "optimizer = torch.optim.%s(model.parameters(), ..., foreach=True)\n"
                              "# or fused=True: from PyTorch 2.%d, one kernel for all",
-                             optimizer_class, is_later ? 3 : 0);
+                             optimizer_class, fused_from);
     }
     if (is_one_of(optimizer_class, foreach, sizeof foreach / sizeof foreach[0])) {
         return lac_texts_add(texts,
@@ -137,7 +139,7 @@ static void explain(const struct lac_facts *facts, struct lac_finding *finding,
     finding->brief = "foreach or fused optimizer";
     finding->change = change_of(facts, optimizer_class);
     finding->expect = lac_finding_expect(facts, finding);
-    finding->costs = "foreach needs memory for one more copy of what it updates; fused needs none. "
+    finding->costs = "With foreach, memory for one more copy of what it updates; with fused, none. "
                      "Results change only by rounding.";
     finding->wrong_if = "the optimizer already groups its parameters, and other code runs in its "
                         "range.";

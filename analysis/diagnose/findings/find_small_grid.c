@@ -84,7 +84,7 @@ bool lac_find_small_grid(const struct lac_facts *facts, struct lac_finding *find
                       lac_format_pct(100.0 * small.wasted_ns / small.all_ns).text,
                       lac_gpu_counters_text(facts, &counters));
     finding->change = "Do more work per launch: batch small GEMMs (torch.bmm), merge branches that "
-                      "run one after the other, or run several models on one GPU";
+                      "run one after the other, or run several models on one GPU.";
     finding->costs = "A larger batch would also fill the GPU but changes training: recheck "
                      "learning rate and accuracy.";
     finding->wrong_if = "these kernels are memory-bound: more blocks would not be faster.";

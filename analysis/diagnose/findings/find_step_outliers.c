@@ -105,7 +105,8 @@ bool lac_find_step_outliers(const struct lac_facts *facts, struct lac_finding *f
     enum lac_cause cause = cause_inside(facts, longest);
     finding->why = lac_texts_add(
         &analysis->texts,
-        "Without data waiting they take %s on average, the others %s. They launch the same work, "
+        "Without waiting for data, they take %s on average, the others %s. They launch the same "
+        "work, "
         "so they are not validation or checkpoints%s%s.",
         lac_format_ns(lac_round(outliers.usual_ns + outliers.excess_ns / outliers.count)).text,
         lac_format_ns(lac_round(outliers.usual_ns)).text,

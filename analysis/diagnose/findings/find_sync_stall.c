@@ -186,10 +186,10 @@ static bool find_behind(const struct lac_facts *facts, struct lac_finding *findi
         lac_format_pct(finding->cost_pct).text);
     finding->why = lac_texts_add(
         &analysis->texts,
-        "%.60s%s%.60s, %s times per step, waits %s for the GPU. Without it, the host would load, "
-        "allocate and launch the next step in that time; now the GPU is idle for it.",
-        worst.call, worst.around[0] != '\0' ? " in " : "", worst.around,
-        lac_format_rate((double)worst.count / steps).text,
+        "%s times per step, %.60s%s%.60s waits for the GPU (%s in all). Without it, the host would "
+        "load, allocate and launch the next step in that time; now the GPU is idle for it.",
+        lac_format_rate((double)worst.count / steps).text, worst.call,
+        worst.around[0] != '\0' ? " in " : "", worst.around,
         lac_format_ns(lac_round((double)worst.exposed_ns / steps)).text);
     finding->confidence = 0.6;
     propose(facts, finding, &worst);
@@ -226,7 +226,8 @@ static bool find_after(const struct lac_facts *facts, struct lac_finding *findin
         lac_format_pct(finding->cost_pct).text);
     finding->why = lac_texts_add(
         &analysis->texts,
-        "The most costly is %.60s%s%.60s, %s times per step: the queue is empty when it returns, "
+        "The most costly call is %.60s%s%.60s, %s times per step: the queue is empty when it "
+        "returns, "
         "and the GPU idles %s until the next launch. The wait inside the call costs nothing.",
         worst.call, worst.around[0] != '\0' ? " in " : "", worst.around,
         lac_format_rate(per_step).text,

@@ -279,6 +279,6 @@ bool lac_find_unfused_attention(const struct lac_facts *facts, struct lac_findin
                            "the longest softmax between two GEMMs");
     }
     lac_evidence_slice(facts, finding, facts->step_operations->ops[attention.example].slice,
-                       "the GEMM after it");
+                       "one of these GEMMs");
     return true;
 }

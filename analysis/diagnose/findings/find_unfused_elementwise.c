@@ -120,9 +120,10 @@ bool lac_find_unfused_elementwise(const struct lac_facts *facts, struct lac_find
     const struct lac_step_operation *first = &facts->step_operations->ops[chains.longest_first];
     const struct lac_step_operation *last = first + chains.longest_count - 1;
     lac_evidence_slice(facts, finding, first->slice,
-                       lac_texts_add(&analysis->texts, "the longest chain begins: %s, %s in total",
+                       lac_texts_add(&analysis->texts,
+                                     "the longest chain starts here: %s, %s in total",
                                      lac_format_count((int64_t)chains.longest_count, "kernel").text,
                                      lac_format_ns(lac_round(chains.longest_ns)).text));
-    lac_evidence_slice(facts, finding, last->slice, "and ends");
+    lac_evidence_slice(facts, finding, last->slice, "the longest chain ends here");
     return true;
 }

@@ -446,9 +446,10 @@ static const char *assumption_of(struct lac_facts *facts, const struct lac_what_
                "10 % longer). Workers compete for cores and memory: the training process is "
                "assumed to run 10 % slower with them (low: not slower, high: 40 % longer).";
     } else if (what_if->workers > 0 && facts->time->is_in_process) {
-        what = "Low: all data waiting disappears and the training process runs 10 % slower. High: "
-               "only exposed data waiting disappears and it runs 20 % slower. Assumes that a "
-               "worker takes as long per batch as the training process did (high: 10 % longer).";
+        what =
+            "Low: all waiting for data disappears and the training process runs 10 % slower. High: "
+            "only exposed waiting for data disappears and it runs 20 % slower. Assumes that a "
+            "worker takes as long per batch as the training process did (high: 10 % longer).";
     } else if (what_if->workers > 0) {
         what = lac_texts_add(texts,
                              "Assumes that a batch takes as long with %s as before (high: 10 %% "

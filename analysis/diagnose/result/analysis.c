@@ -133,8 +133,8 @@ size_t lac_gap_root_text(const struct lac_analysis *analysis, const struct lac_m
                                 length.text);
     }
     if (gap->root_kind == LAC_ROOT_LAUNCH) {
-        return (size_t)snprintf(out, capacity_bytes, "launched by %.60s, which took %s", name,
-                                length.text);
+        return (size_t)snprintf(out, capacity_bytes,
+                                "the next operation was launched by %.60s (%s)", name, length.text);
     }
     uint32_t row = model->slices.detail[gap->root];
     bool has_info = row != LAC_NONE && row < model->loader_info_count &&

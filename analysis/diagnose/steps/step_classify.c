@@ -328,10 +328,10 @@ static enum lac_status find_recompiles(struct lac_kind_search *search)
         }
         const char *why = facts->why_kind[LAC_KIND_RECOMPILE];
         if (!why) {
-            why =
-                lac_texts_add(&analysis->texts,
-                              "code is loaded or compiled for %s of a step of %s, after the first",
-                              lac_format_ns(loading_ns).text, lac_format_ns(step->dur_ns).text);
+            why = lac_texts_add(
+                &analysis->texts,
+                "code is loaded or compiled for %s of a %s step, after the first steps",
+                lac_format_ns(loading_ns).text, lac_format_ns(step->dur_ns).text);
         }
         if (lac_step_kind_is_open(step)) {
             lac_step_kind_set(facts, s, LAC_KIND_RECOMPILE, why);

@@ -58,7 +58,7 @@ static void say_change(const struct lac_facts *facts, struct lac_finding *findin
         finding->change = "export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK   # before srun: since "
                           "Slurm 22.05 it does not inherit --cpus-per-task";
         finding->wrong_if = "taskset -cp inside the job step shows all cores of the task.";
-        finding->check = "srun --cpus-per-task=$SLURM_CPUS_PER_TASK taskset -cp $$";
+        finding->check = "srun --cpus-per-task=$SLURM_CPUS_PER_TASK bash -c 'taskset -cp $$'";
         return;
     }
     finding->check = "taskset -cp PID of the training process and of one worker";

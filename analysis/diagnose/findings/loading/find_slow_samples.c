@@ -116,8 +116,9 @@ bool lac_find_slow_samples(const struct lac_facts *facts, struct lac_finding *fi
     lac_loading_open(facts, finding);
     finding->why = lac_texts_add(
         &analysis->texts,
-        "Most batches take %s, which %s could keep up with. %s of them take at least twice as long "
-        "(one in a hundred %s). Batches are delivered in order: a slow one stalls all behind it.",
+        "Most batches take %s, fast enough with %s. %s of them take at least twice as long (1 %% "
+        "take "
+        "%s or more). Batches are delivered in order: a slow one stalls all behind it.",
         lac_format_ns(lac_round(loading->median_ns)).text,
         lac_format_count(analysis->loader.num_workers, "worker").text,
         lac_format_pct(loading->tail.slow_pct).text,

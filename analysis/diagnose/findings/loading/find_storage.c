@@ -110,7 +110,8 @@ static bool find_reads(const struct lac_facts *facts, struct lac_finding *findin
     struct lac_analysis *analysis = facts->analysis;
     lac_loading_open(facts, finding);
     if (lac_propose_workers(facts, finding)) { /* waiting is what workers can overlap */
-        finding->change = lac_texts_add(&analysis->texts, "%s\n# or: %s", finding->change, pack);
+        finding->change =
+            lac_texts_add(&analysis->texts, "%s\n# Alternative: %s", finding->change, pack);
         finding->change_kind = LAC_CHANGE_CODE;
         finding->effort = LAC_EFFORT_SETTING;
     } else {
@@ -130,8 +131,8 @@ bool lac_find_small_files(const struct lac_facts *facts, struct lac_finding *fin
 {
     return waits_for_storage(facts) && are_small_files(facts) &&
            find_reads(facts, finding,
-                      "pack the files into sequential shards of about 100 MB (WebDataset tar "
-                      "files, LMDB, Parquet) on a local disk",
+                      "Pack the files into sequential shards of about 100 MB (WebDataset tar "
+                      "files, LMDB, Parquet) on a local disk.",
                       "shards instead of small files");
 }
 
@@ -139,7 +140,7 @@ bool lac_find_storage_latency(const struct lac_facts *facts, struct lac_finding 
 {
     return waits_for_storage(facts) &&
            find_reads(facts, finding,
-                      "copy the data to a local disk before training, or cache it after the first "
-                      "read (in memory if it fits)",
+                      "Copy the data to a local disk before training, or cache it after the first "
+                      "read (in memory if it fits).",
                       "data on a local disk");
 }

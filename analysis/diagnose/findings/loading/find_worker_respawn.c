@@ -36,7 +36,7 @@ bool lac_find_worker_respawn(const struct lac_facts *facts, struct lac_finding *
     finding->why = lac_texts_add(
         &analysis->texts,
         "%u epochs began in this trace. Their first batch was awaited for %s on average (%s of all "
-        "data waiting); a later batch takes %s per worker. %s",
+        "waiting for data); a later batch takes %s per worker. %s",
         (unsigned)late->epochs, lac_format_ns(lac_round(each_ns)).text,
         lac_format_pct(100.0 * late->first_ns / time->starved_ns).text,
         lac_format_ns(lac_round(loading->median_ns)).text,

@@ -105,7 +105,7 @@ bool lac_find_workers_serialized(const struct lac_facts *facts, struct lac_findi
         "with num_workers=1 a step takes much longer than now: then they are not serialized.";
     finding->check = lac_texts_add(
         &analysis->texts,
-        "record ten steps with num_workers=1; expect about %s per step, as with %d",
+        "record ten steps with num_workers=1; expect about %s per step, as with %d workers",
         lac_format_ns(analysis->step_mean_ns).text, (int)analysis->loader.num_workers);
     finding->confidence -= sign == LAC_SERIAL_ONE_CORE ? 0.2 : 0.0;
     lac_loading_evidence(facts, finding);
