@@ -509,7 +509,7 @@ void lac_drain_say_missing(const struct lac_drain *drain, const char *who)
 
     if (counts->unopened > 0) {
         (void)fprintf(stderr,
-                      "%s: %llu recorded processes are not in the recording, their spools could "
+                      "%s: %llu recorded processes are not in the recording: their spools could "
                       "not be opened: %s\n",
                       who, (unsigned long long)counts->unopened, strerror(drain->open_error));
     }

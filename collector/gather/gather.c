@@ -11,13 +11,13 @@
 #include <sys/stat.h>
 #include <time.h>
 
-static const char help[] =
-    "usage: lacuna gather DIR [-o OUT]\n"
-    "\n"
-    "Copies the spools in DIR, which processes wrote that had the variables of `lacuna env` but\n"
-    "no `lacuna run` above them, into OUT (default: ./gathered-TIME.lacuna), without what was\n"
-    "allocated and never filled. Processes may still be running: gather again later for the "
-    "rest.\n";
+static const char help[] = "usage: lacuna gather DIR [-o OUT]\n"
+                           "\n"
+                           "Collects the spools in DIR into the recording OUT (default: "
+                           "./gathered-TIME.lacuna). Such spools\n"
+                           "come from processes that had the variables of `lacuna env` but were "
+                           "not started by `lacuna run`.\n"
+                           "Processes may still be running: gather again later for the rest.\n";
 
 static int usage(const char *problem)
 {
@@ -59,7 +59,7 @@ static int gather(const char *from, const char *to)
     lac_drain_say_missing(drain, "lacuna gather");
     lac_drain_destroy(drain);
     if (counts.failed_writes > 0) {
-        (void)fprintf(stderr, "lacuna gather: %s could not take all of it: %s\n", to,
+        (void)fprintf(stderr, "lacuna gather: %s could not be written completely: %s\n", to,
                       strerror(errno));
         return 1;
     }
@@ -98,13 +98,13 @@ int lac_gather_command(int argc, char **argv)
         if (strcmp(argv[i], "-o") == 0 && i + 1 < argc) {
             to = argv[++i];
         } else if (argv[i][0] == '-' || from != NULL) {
-            return usage(from != NULL ? "one folder at a time" : "unknown option");
+            return usage(from != NULL ? "give one folder" : "unknown option");
         } else {
             from = argv[i];
         }
     }
     if (from == NULL) {
-        return usage("which folder?");
+        return usage("give the folder with the spools");
     }
     if (!is_folder(from)) {
         (void)fprintf(stderr, "lacuna gather: %s is not a folder\n", from);

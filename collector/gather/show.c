@@ -279,7 +279,7 @@ int lac_show_command(int argc, char **argv)
         return 0;
     }
     if (argc != 2 || argv[1][0] == '-') {
-        (void)fprintf(stderr, "lacuna show: which folder? (lacuna show --help)\n");
+        (void)fprintf(stderr, "lacuna show: give the folder of a recording (lacuna show --help)\n");
         return 2;
     }
     folder = opendir(argv[1]);
@@ -302,7 +302,7 @@ int lac_show_command(int argc, char **argv)
                       lac_terminal_string(argv[1], shown, sizeof(shown)));
         return 1;
     }
-    (void)printf("This is all. It is in these files and nowhere else: nothing is sent unless you "
-                 "say where to.\n");
+    (void)printf("This is everything. It exists only in these files: nothing is sent unless you "
+                 "name a server.\n");
     return bad > 0 ? 1 : 0;
 }

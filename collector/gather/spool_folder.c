@@ -86,7 +86,7 @@ bool lac_spool_folder_make(char *out, size_t capacity, char *reason, size_t reas
             return true;
         }
         length = snprintf(reason + used, reason_capacity - used, "%s%s: %s", used > 0 ? "; " : "",
-                          base, obstacle != NULL ? obstacle : "no folder can be made there");
+                          base, obstacle != NULL ? obstacle : "no folder can be created there");
         used += length > 0 && (size_t)length < reason_capacity - used ? (size_t)length : 0;
     }
     return false;

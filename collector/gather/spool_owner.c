@@ -174,8 +174,8 @@ static void say_where(const char *path, unsigned spools, int lock)
         *at = (unsigned char)*at < ' ' || *at == 0x7f ? '?' : *at;
     }
     (void)fprintf(stderr,
-                  "lacuna: a launcher that was killed left what %u processes had recorded last; to "
-                  "keep it: lacuna gather %s -o %s-rest; to remove it: rm -r %s\n",
+                  "lacuna: a launcher that was killed left the last records of %u processes; to "
+                  "keep them: lacuna gather %s -o %s-rest; to remove them: rm -r %s\n",
                   spools, path, output[0] != '\0' ? output : "DIR", path);
 }
 

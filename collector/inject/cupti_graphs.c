@@ -179,12 +179,12 @@ bool lac_graphs_decide(struct lac_graphs *graphs, uint64_t elapsed_ns)
 int lac_graphs_explain(const struct lac_graphs *graphs, char *out, size_t capacity_bytes)
 {
     return snprintf(out, capacity_bytes,
-                    "%.0f kernels a second in CUDA graphs; a record of each, measured at %.2f us, "
-                    "%s %.1f %% of the time (limit %.0f %%): %s",
+                    "%.0f kernels per second in CUDA graphs; one record each, at %.2f us, %s "
+                    "%.1f %% of the time (limit %.0f %%): %s",
                     graphs->nodes_per_s, graphs->ns_per_node / 1e3,
                     graphs->mode == LAC_GRAPHS_WHOLE ? "would take" : "takes", graphs->share * 100,
                     LIMIT_SHARE * 100,
                     graphs->mode == LAC_GRAPHS_WHOLE
-                        ? "launches of graphs are recorded whole, without the kernels in them"
+                        ? "graph launches are recorded as a whole, without their kernels"
                         : "kernels in graphs are recorded one by one");
 }

@@ -217,8 +217,7 @@ static const char *enable_all(void)
         (void)cupti.enable(CUPTI_KIND_EXTERNAL_CORRELATION);
     }
     if (result != CUPTI_OK) {
-        note_result(any ? "kernels cannot be recorded" : "nothing of the GPU can be recorded",
-                    result);
+        note_result(any ? "kernels cannot be recorded" : "no GPU activity can be recorded", result);
         return any ? "without-kernels" : "ranges-only";
     }
     return "full";

@@ -9,17 +9,17 @@
 static const char help[] =
     "usage: lacuna env [--spool DIR] [--docker|--apptainer|--k8s|--mpirun|--slurm]\n"
     "\n"
-    "Prints the variables that bring the recorder into a job which `lacuna run` cannot start:\n"
+    "Prints the variables that load the recorder into a job that `lacuna run` cannot start:\n"
     "\n"
-    "  eval \"$(lacuna env)\"      for a shell, and all that is started from it\n"
-    "  --docker                  options for docker run (podman, too)\n"
-    "  --apptainer               options for apptainer exec (singularity, too)\n"
-    "  --k8s                     a part of a pod's description\n"
+    "  eval \"$(lacuna env)\"      for a shell and everything started from it\n"
+    "  --docker                  options for docker run (and podman)\n"
+    "  --apptainer               options for apptainer exec (and singularity)\n"
+    "  --k8s                     part of a pod specification\n"
     "  --mpirun                  options for mpirun (Open MPI)\n"
     "  --slurm                   options for srun\n"
     "\n"
-    "  --spool DIR               where the job records to; it must exist on the host of the job\n"
-    "                            (default: a fresh folder in $TMPDIR or /tmp)\n"
+    "  --spool DIR               folder that the job records to; it must exist on the job's host\n"
+    "                            (default: a new folder in $TMPDIR or /tmp)\n"
     "\n"
     "Afterwards: lacuna gather DIR\n";
 
@@ -151,7 +151,8 @@ int lac_env_command(int argc, char **argv)
             known = strcmp(argv[i], forms[k]) == 0;
         }
         if (!known || form != NULL) {
-            return usage("unknown option, two forms, or a --spool that does not begin with /");
+            return usage(
+                "unknown option, more than one form, or a --spool path that does not begin with /");
         }
         form = argv[i];
     }
@@ -160,7 +161,7 @@ int lac_env_command(int argc, char **argv)
         return 1;
     }
     if (spool[0] == '\0' && !lac_spool_folder_make(spool, sizeof(spool), reason, sizeof(reason))) {
-        (void)fprintf(stderr, "lacuna env: no place to record to: %s; name one with --spool\n",
+        (void)fprintf(stderr, "lacuna env: no folder to record to: %s; give one with --spool\n",
                       reason);
         return 1;
     }

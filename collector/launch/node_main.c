@@ -10,13 +10,13 @@
 static const char help[] = "usage: lacuna-node COMMAND [ARG]...\n"
                            "\n"
                            "  run       run a job under the collector\n"
-                           "  env       variables for a job that is started some other way\n"
-                           "  gather    its recordings into one folder\n"
-                           "  show      all that a recording holds\n"
+                           "  env       environment variables for jobs started some other way\n"
+                           "  gather    collect their recordings into one folder\n"
+                           "  show      show the contents of a recording\n"
                            "  push      send recordings to a server\n"
                            "  version   print the version\n"
                            "\n"
-                           "lacuna-node COMMAND --help says more.\n";
+                           "Every command answers --help.\n";
 
 int main(int argc, char **argv)
 {

@@ -315,9 +315,9 @@ static void follow_rest(struct recording *recording)
     }
     if (is_recorded && !recording->options->quiet) {
         lac_progress_line_clear();
-        (void)fputs("lacuna: processes that the job left behind go on; they are recorded no "
-                    "longer\n",
-                    stderr);
+        (void)fputs(
+            "lacuna: processes that the job left behind continue; they are no longer recorded\n",
+            stderr);
     }
 }
 
@@ -451,7 +451,7 @@ static bool make_folders(struct lac_run_options *options, char *spools, char *ou
     char reason[1024];
 
     if (!lac_spool_folder_make(spools, path_bytes, reason, sizeof(reason))) {
-        (void)snprintf(why, why_capacity, "no place to record to: %s; set LACUNA_SPOOL_DIR",
+        (void)snprintf(why, why_capacity, "no folder to record to: %s; set LACUNA_SPOOL_DIR",
                        reason);
         return false;
     }
@@ -508,7 +508,7 @@ static int run(const struct lac_install *install, struct lac_run_options *option
     recording.drain = lac_drain_create(spools, output);
     lac_install_environment(install, spools, text, sizeof(text));
     if (text[0] != '\0') {
-        (void)fprintf(stderr, "lacuna: takes the place of the NVTX tool %s for this run\n", text);
+        (void)fprintf(stderr, "lacuna: replaces the NVTX tool %s for this run\n", text);
     }
     errno = ENOMEM;
     has_started = recording.drain != NULL && lac_job_start(&job, options->command);

@@ -9,34 +9,33 @@
 static const char help[] =
     "usage: lacuna run [OPTION]... -- CMD [ARG]...\n"
     "\n"
-    "Runs CMD, unchanged, and records its whole process tree: NVTX ranges, the GPU, and in\n"
-    "Python the DataLoader with its workers. The exit status is CMD's.\n"
+    "Runs CMD unchanged and records its whole process tree: NVTX ranges, the GPU, and in Python\n"
+    "the DataLoader with its workers. The exit status is CMD's.\n"
     "\n"
-    "  -o DIR          where the recording goes (default: ./CMD-TIME.lacuna); one that is there\n"
-    "                  moves to DIR.old; of several tasks or ranks, each has a folder within\n"
-    "  --quiet         say nothing unless something is wrong\n"
-    "  --strict        where nothing can be recorded, exit with 1 and do not run CMD (else CMD\n"
-    "                  runs unrecorded and one line says why)\n"
-    "  --delay S       begin S seconds after the start\n"
+    "  -o DIR          folder for the recording (default: ./CMD-TIME.lacuna); an existing one\n"
+    "                  moves to DIR.old; several tasks or ranks each get a folder inside\n"
+    "  --quiet         print nothing unless something is wrong\n"
+    "  --strict        if nothing can be recorded, exit with 1 and do not run CMD (default: CMD\n"
+    "                  runs unrecorded, and one line says why)\n"
+    "  --delay S       start recording after S seconds\n"
     "  --duration S    record for S seconds\n"
-    "  --steps A:B     record training steps A to B, counted from 1 (PyTorch's optimizers)\n"
+    "  --steps A:B     record training steps A to B, counted from 1 (PyTorch optimizers)\n"
     "  --all           record everything\n"
-    "  --cost          measure early what recording costs: after 20 steps, ten with and ten\n"
-    "                  without it in turn\n"
-    "  --limit BYTES   most bytes of the recording, as 500m or 4g (default: 4g)\n"
-    "  --server URL    send the recording there, while the job runs (or LACUNA_SERVER)\n"
+    "  --cost          measure the cost of recording early: after 20 steps, alternate ten steps\n"
+    "                  with and ten without recording\n"
+    "  --limit BYTES   largest size of the recording, such as 500m or 4g (default: 4g)\n"
+    "  --server URL    send the recording there while the job runs (or LACUNA_SERVER)\n"
     "  --token-file F  file with the server's token (or LACUNA_TOKEN_FILE, LACUNA_TOKEN)\n"
     "  --project P     project on the server (or LACUNA_PROJECT)\n"
     "\n"
-    "Without --duration, --steps and --all: everything until 60 steps and one minute have\n"
-    "passed, then ten steps with and ten without recording in turn, until it is known what\n"
-    "recording costs, then 20 steps every 10 minutes. A job whose steps are not seen is recorded "
-    "in full.\n"
-    "Samples of threads, processes and GPUs are taken all the time.\n"
+    "Without --duration, --steps and --all: records everything until 60 steps and one minute\n"
+    "have passed, then alternates ten steps with and ten without until the cost of recording\n"
+    "is known, then records 20 steps every 10 minutes. A job whose steps are not seen is\n"
+    "recorded in full. Threads, processes and GPUs are sampled all the time.\n"
     "\n"
-    "Ctrl-C once ends the recording and shows the verdict, the job goes on; twice ends the job. A\n"
-    "job that reads the terminal gets it, and Ctrl-C with it. Ctrl-Z stops both. Signals that\n"
-    "somebody sends to this program go to CMD; SIGKILL of it kills CMD.\n"
+    "Ctrl-C once ends the recording and shows the verdict, and the job continues; twice ends the\n"
+    "job. A job that reads the terminal gets it, and Ctrl-C with it. Ctrl-Z stops both. Signals\n"
+    "sent to this program go to CMD; if it is killed with SIGKILL, so is CMD.\n"
     "LACUNA_DISABLE=1 runs CMD and records nothing; LACUNA_GPM=0 leaves the GPU's own counters\n"
     "to another profiler.\n";
 
@@ -171,7 +170,7 @@ int lac_run_options_parse(int argc, char **argv, struct lac_run_options *ret)
         } else if (i + 1 >= argc || strcmp(argv[i + 1], "--") == 0) {
             return usage("unknown option, or one without its value: ", argv[i]);
         } else if (!take_value(ret, argv[i], argv[i + 1], &known)) {
-            return usage("this value makes no sense: ", argv[i + 1]);
+            return usage("not a valid value: ", argv[i + 1]);
         } else if (!known) {
             return usage("unknown option ", argv[i]);
         } else {

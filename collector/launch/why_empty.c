@@ -255,18 +255,18 @@ static bool say_own_reason(const struct lac_why_empty *why)
                       why->starter);
     } else if (why->environment_lost) {
         (void)fprintf(stderr,
-                      "%s runs without the variables that bring the recorder in (env -i, srun "
-                      "--export=NONE, apptainer --cleanenv\ndo that): pass the environment on, or "
-                      "set there what `lacuna env` prints.\n",
+                      "%s runs without the variables that load the recorder (env -i, srun "
+                      "--export=NONE and apptainer --cleanenv\nremove them): pass the environment "
+                      "on, or set there what `lacuna env` prints.\n",
                       why->lost_name);
     } else if (why->foreign_name[0] != '\0') {
         (void)fprintf(stderr,
-                      "%s runs with rights of its own (sudo, setuid), and what it does cannot be "
-                      "seen: start `lacuna run` behind it.\n",
+                      "%s runs with privileges of its own (sudo, setuid), so the recorder is not "
+                      "loaded: start `lacuna run` behind it.\n",
                       why->foreign_name);
     } else if (why->isolated_python) {
-        (void)fprintf(stderr, "Python was started with -I, -E or -S and looks at no variables: the "
-                              "DataLoader could not be seen. Start it without.\n");
+        (void)fprintf(stderr, "Python was started with -I, -E or -S and ignores the environment: "
+                              "the DataLoader was not recorded. Start it without these options.\n");
     } else if (why->own_path_name[0] != '\0') {
         (void)fprintf(stderr,
                       "%s runs with a PYTHONPATH of its own, without the hook: add to the one that "
@@ -294,8 +294,8 @@ static void say_reason(const struct lac_why_empty *why, int exit_status)
                       why->cuda_loaded ? ", and no GPU activity came from CUPTI" : "");
     } else if (why->static_name[0] != '\0') {
         (void)fprintf(stderr,
-                      "%s is linked statically: no library can be loaded into it, the recorder's "
-                      "neither. Link it dynamically.\n",
+                      "%s is statically linked, so the recorder cannot be loaded into it. Link it "
+                      "dynamically.\n",
                       why->static_name);
     } else {
         (void)fprintf(stderr,

@@ -14,18 +14,21 @@
 static const char help[] =
     "usage: lacuna push PATH... --server URL [OPTION]...\n"
     "\n"
-    "Sends recordings (folders that lacuna run made; those of ranks in one are a run) and trace\n"
-    "files of other programs to a server, and prints the address of each. What breaks off goes\n"
-    "on: here, or in a later call.\n"
+    "Sends recordings (folders made by lacuna run; a folder with those of several ranks is a run)\n"
+    "and trace files of other programs to a server, and prints the address of each. An upload "
+    "that\n"
+    "breaks off is resumed, here or by a later call.\n"
     "\n"
     "  --server URL      http://HOST:PORT (or the variable LACUNA_SERVER)\n"
     "  --token-file F    file with the token (or LACUNA_TOKEN_FILE, or the token in LACUNA_TOKEN)\n"
-    "  --project P       project that they belong to (or LACUNA_PROJECT)\n"
-    "  --run R           name of the run that they belong to (or LACUNA_RUN)\n"
+    "  --project P       project to put them into (or LACUNA_PROJECT)\n"
+    "  --run R           name of the run to put them into (or LACUNA_RUN)\n"
     "  --name N          name of the trace, with one PATH\n"
     "  --quiet           no progress\n"
-    "How far a file was sent is kept in $XDG_STATE_HOME/lacuna (~/.local/state/lacuna) until all\n"
-    "of it is there; where that cannot be written, what breaks off begins anew in a later call.\n";
+    "\n"
+    "The progress of each upload is kept in $XDG_STATE_HOME/lacuna (~/.local/state/lacuna) until "
+    "it\n"
+    "is complete; if that folder cannot be written, a later call starts over.\n";
 
 struct arguments {
     const char *server;
@@ -90,7 +93,7 @@ static int parse(int argc, char **argv, struct arguments *arguments, struct lac_
         *options[k].place = argv[++i];
     }
     if (arguments->path_count == 0) {
-        return usage("what is to be sent?", "");
+        return usage("give a recording or a trace file to send", "");
     }
     return arguments->name != NULL && arguments->path_count > 1
                ? usage("--name is for one path", "")

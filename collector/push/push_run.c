@@ -154,7 +154,7 @@ static void conclude(struct lac_push_run *run)
     }
     if (!is_sent) {
         (void)fprintf(stderr,
-                      "lacuna: the recording stays in %s; to go on: lacuna push %s --server %s",
+                      "lacuna: the recording stays in %s; to continue: lacuna push %s --server %s",
                       run->folder, run->folder, run->target->server);
         say_option(" --token-file ", run->target->token_file);
         say_option(" --project ", run->target->project);

@@ -20,8 +20,7 @@ static bool set_server(struct lac_push_target *target, const char *server, char 
     size_t length = server != NULL ? strlen(server) : 0;
 
     if (length == 0) {
-        (void)snprintf(problem, capacity,
-                       "which server? --server URL, or the variable LACUNA_SERVER");
+        (void)snprintf(problem, capacity, "no server: give --server URL or set LACUNA_SERVER");
         return false;
     }
     if ((strncmp(server, "http://", 7) != 0 && strncmp(server, "https://", 8) != 0) ||
@@ -87,9 +86,7 @@ static bool set_token(struct lac_push_target *target, const char *token_file, ch
         }
     }
     if (length == 0) {
-        (void)snprintf(problem, capacity,
-                       "the token is empty, or no token: one line without "
-                       "blanks is expected");
+        (void)snprintf(problem, capacity, "the token must be one line without blanks");
         return false;
     }
     (void)snprintf(target->authorization, sizeof(target->authorization), "Authorization: Bearer %s",

@@ -376,7 +376,7 @@ static void tell_gpm_off(struct lac_nvml *nvml, struct lac_sample_spool *spool,
     if (!nvml->said_off) {
         nvml->said_off = true;
         lac_progress_line_clear();
-        (void)fprintf(stderr, "lacuna: the counters of GPU %u are read no more: %s\n",
+        (void)fprintf(stderr, "lacuna: the counters of GPU %u are no longer read: %s\n",
                       device->index, device->gpm_off);
     }
 }

@@ -175,7 +175,7 @@ void lac_api_session(void *app_context, const struct lac_request *request,
     }
     if (!lac_key_matches(app->key, given)) {
         lac_response_error(response, 403, "wrong_key",
-                           "this is not the key: use the address that `lacuna serve` printed last");
+                           "wrong key: open the address that `lacuna serve` printed last");
         return;
     }
     response->http_status = 204;

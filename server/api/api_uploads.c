@@ -59,21 +59,22 @@ static void refuse(const struct lac_app *app, enum lac_upload_answer answer,
         lac_response_error(response, 410, "upload_gone", "this upload was ended, or has expired");
         break;
     case LAC_UPLOAD_BUSY:
-        lac_response_error(response, 423, "upload_busy", "another request writes this upload now");
+        lac_response_error(response, 423, "upload_busy",
+                           "another request is writing to this upload");
         break;
     case LAC_UPLOAD_OFFSET:
         lac_response_error(response, 409, "upload_offset",
-                           "the upload stands at another offset: ask with HEAD");
+                           "the upload is at another offset: ask with HEAD");
         break;
     case LAC_UPLOAD_TOO_LONG:
         lac_response_error(response, 413, "body_too_large",
-                           "more than the upload's length, or than the %" PRIu64
-                           " bytes that an upload may have",
+                           "longer than the upload's length, or than the %" PRIu64
+                           " bytes allowed for an upload",
                            lac_resumable_bytes_max(app->uploads));
         break;
     case LAC_UPLOAD_TOO_MANY:
         lac_response_error(response, 429, "too_many_uploads",
-                           "too many or too large uploads are incomplete: end one, or try later");
+                           "too many incomplete uploads, or too large ones: end one, or try later");
         lac_response_header(response, "Retry-After", "60");
         break;
     case LAC_UPLOAD_NO_MEMORY:
@@ -258,7 +259,7 @@ static bool finish(void *sink, struct lac_upload_state *state, struct lac_respon
     if (!matches) {
         lac_upload_state_done(state);
         lac_response_error(response, 460, "checksum_mismatch",
-                           "the body is not what its checksum says: nothing of it was kept");
+                           "the body does not match its checksum: none of it was kept");
         return false;
     }
     if (status != LAC_OK) {

@@ -32,7 +32,7 @@ bool lac_tus_version_is_ours(const char *version, bool is_required,
         return true;
     }
     return refuse(ret_refusal, 412, "tus_version",
-                  "send Tus-Resumable: 1.0.0, the one version that is spoken here");
+                  "send Tus-Resumable: 1.0.0, the only supported version");
 }
 
 /* "sha256 base64" */
@@ -77,7 +77,8 @@ static bool read_number(const char *text, const char *name, uint64_t *ret_value,
         return true;
     }
     (void)refuse_request(refusal, "");
-    (void)snprintf(refusal->message, sizeof(refusal->message), "%s is missing, or no number", name);
+    (void)snprintf(refusal->message, sizeof(refusal->message), "%s is missing or not a number",
+                   name);
     return false;
 }
 
@@ -106,7 +107,7 @@ bool lac_tus_read_create(const struct lac_tus_fields *fields, struct lac_part_re
     }
     if (fields->concat != NULL) {
         return refuse_request(ret_refusal,
-                              "Upload-Concat is not spoken here: send one upload a file");
+                              "Upload-Concat is not supported: send one upload per file");
     }
     if (!read_length(fields, ret_part, ret_refusal) ||
         (fields->content_length > 0 && !body_is_named(fields, ret_refusal)) ||

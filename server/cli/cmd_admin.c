@@ -19,13 +19,12 @@ static const char usage[] =
     "lacuna admin verify [--data DIR] [--json]\n"
     "       lacuna admin repair [--data DIR]\n"
     "\n"
-    "verify reads the whole data folder: the catalog, every page of every trace file and every "
-    "original, and checks that they agree.\n"
-    "Exit status 0 when all is intact, 1 with one line per problem. A server may be running.\n"
+    "verify reads the whole data folder (the catalog, every page of every trace file, every\n"
+    "original) and checks that the parts agree. Exit status 0 if all is intact, else 1 with one\n"
+    "line per problem. A server may be running.\n"
     "\n"
-    "repair does what a start does, then moves damaged files to lost/ and queues traces for import "
-    "from their originals.\n"
-    "No server may be running on the folder.";
+    "repair does what a server does at its start, then moves damaged files to lost/ and queues\n"
+    "their traces for import from the originals. No server may be running on the folder.\n";
 
 static const struct lac_option options_table[] = {
     {.name = "data", .letter = 'd', .value = "DIR", .help = "the data folder"},

@@ -42,18 +42,19 @@ int lac_cmd_help(int argc, char **argv)
     if (argc == 2 && strcmp(argv[0], "help") == 0 && strcmp(argv[1], "--help") != 0) {
         return help_for(argv[1]);
     }
-    printf("Lacuna finds the gaps in a GPU's timeline and shows the cause of each, what to change, "
-           "and the expected gain.\n"
-           "\n"
-           "usage: lacuna COMMAND [ARGUMENTS]\n"
-           "\n");
+    printf(
+        "Lacuna finds the gaps in a GPU's timeline and shows the cause of each, what to change,\n"
+        "and the expected gain.\n"
+        "\n"
+        "usage: lacuna COMMAND [ARGUMENTS]\n"
+        "\n");
     for (const struct lac_command *command = lac_commands(); command->name != NULL; command++) {
         if (command->help != NULL) {
             printf("  %-10s %s\n", command->name, command->help);
         }
     }
     printf("\n"
-           "Every command answers --help. Precedence: flag, LACUNA_* variable of the same name, "
+           "Every command answers --help. Precedence: flag, LACUNA_* variable of the same name,\n"
            "~/.config/lacuna/config (key = value).\n");
     return fflush(stdout) == 0 ? 0 : 1;
 }

@@ -20,12 +20,12 @@
 #include <time.h>
 #include <unistd.h>
 
-static const char usage[] = "lacuna import PATH... [--data DIR] [--name NAME] [--project NAME]\n"
-                            "\n"
-                            "Imports traces (PyTorch profiler, TensorFlow timeline, any Chrome "
-                            "trace; .gz, .zst, .tar.gz of ranks; Nsight\n"
-                            "Systems exports; folders that lacuna run recorded) into the data "
-                            "folder. A file that was already imported is skipped.\n";
+static const char usage[] =
+    "lacuna import PATH... [--data DIR] [--name NAME] [--project NAME]\n"
+    "\n"
+    "Imports traces into the data folder: PyTorch profiler, TensorFlow timeline, any Chrome trace\n"
+    "(also .gz, .zst, or .tar.gz of ranks), Nsight Systems exports, and recordings of lacuna run.\n"
+    "A file that was already imported is skipped.\n";
 
 static const struct lac_option options_table[] = {
     {.name = "data", .letter = 'd', .value = "DIR", .help = "the data folder"},

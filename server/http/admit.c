@@ -216,7 +216,7 @@ static bool route_is_known(struct exchange *x)
                            lac_method_name((enum lac_method)m));
         }
     }
-    (void)refuse(x, 405, "method_not_allowed", "this address does not take that method");
+    (void)refuse(x, 405, "method_not_allowed", "this address does not support that method");
     lac_response_header(&x->response, "Allow", "%s", allow);
     return false;
 }
@@ -286,7 +286,7 @@ static bool body_fits(struct exchange *x)
     if (x->request.content_length != LAC_SIZE_UNKNOWN && x->request.content_length > limit) {
         x->close_after = true;
         lac_response_error(&x->response, 413, "body_too_large",
-                           "the body has %llu bytes, at most %llu are taken here",
+                           "the body has %llu bytes; at most %llu are allowed here",
                            (unsigned long long)x->request.content_length,
                            (unsigned long long)limit);
         return false;

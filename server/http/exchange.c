@@ -165,8 +165,7 @@ static enum MHD_Result dispatch(struct exchange *x)
     }
     x->job.run = run_handler;
     if (!lac_pool_submit(server->pool, &x->job, x->route->run == LAC_RUN_SLOW)) {
-        lac_response_error(&x->response, 503, "busy",
-                           "too much is under way: try again in a moment");
+        lac_response_error(&x->response, 503, "busy", "the server is busy: try again in a moment");
         lac_response_header(&x->response, "Retry-After", "1");
         return lac_reply_queue(x);
     }

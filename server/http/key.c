@@ -53,7 +53,8 @@ static enum lac_status read_key(int fd, const char *path, struct lac_key *key,
     }
     if (!S_ISREG(info.st_mode) || info.st_uid != geteuid() || (info.st_mode & 077) != 0) {
         return lac_fail(reterr, LAC_ERR_MISUSE, 0,
-                        "%s: others may read the key: remove the file, a new one is made", path);
+                        "%s: others can read the key: remove the file, and a new one is created",
+                        path);
     }
     length = read(fd, text, sizeof(text) - 1);
     if (length < 0) {
@@ -62,7 +63,7 @@ static enum lac_status read_key(int fd, const char *path, struct lac_key *key,
     if (strspn(text, "abcdefghijklmnopqrstuvwxyz234567") != LAC_KEY_TEXT_LENGTH ||
         (text[LAC_KEY_TEXT_LENGTH] != '\n' && text[LAC_KEY_TEXT_LENGTH] != '\0')) {
         return lac_fail(reterr, LAC_ERR_CORRUPT, 0,
-                        "%s: holds no key: remove the file, a new one is made", path);
+                        "%s: holds no key: remove the file, and a new one is created", path);
     }
     memcpy(key->text, text, LAC_KEY_TEXT_LENGTH);
     key->text[LAC_KEY_TEXT_LENGTH] = '\0';

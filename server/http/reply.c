@@ -122,7 +122,7 @@ void lac_reply_finish(struct exchange *x)
     if (!fits_budget(x)) {
         lac_metrics_reply_refused(x->loop->server->metrics);
         lac_response_error(response, 503, "busy",
-                           "the replies under way fill the memory for them: read those, or try "
+                           "the replies in progress use all memory for replies: read them, or try "
                            "again in a moment");
         lac_response_header(response, "Retry-After", "2");
     }

@@ -121,7 +121,7 @@ size_t lac_transfer_take(struct exchange *x, const char *bytes, size_t size_byte
         if (!transfer->is_working) {
             if (!start_job(x)) {
                 lac_connection_doom(x->connection, 503, "busy",
-                                    "too much is under way: try again in a moment");
+                                    "the server is busy: try again in a moment");
                 return size_bytes;
             }
         } else if (transfer->fill_bytes == TRANSFER_BYTES) {
@@ -141,8 +141,7 @@ void lac_transfer_end(struct exchange *x)
     x->connection->phase = PHASE_WORK;
     lac_connection_suspend(x->connection);
     if (!transfer->is_working && !start_job(x)) {
-        lac_response_error(&x->response, 503, "busy",
-                           "too much is under way: try again in a moment");
+        lac_response_error(&x->response, 503, "busy", "the server is busy: try again in a moment");
         x->stage = STAGE_READY;
         lac_connection_resume(x->connection);
     }

@@ -368,7 +368,7 @@ static void run_job(struct lac_ingest *ingest, struct lac_job *job, struct lac_j
                                                    : lac_status_name(status));
         (void)snprintf(outcome->message, sizeof outcome->message, "%s",
                        status == LAC_ERR_NOT_FOUND
-                           ? "the uploaded file is not in the data folder any more: upload it again"
+                           ? "the uploaded file is no longer in the data folder: upload it again"
                            : error.message);
         return;
     }

@@ -386,7 +386,7 @@ static void explain(const struct child *child, int wait_status, struct lac_job_o
     } else if (signal == SIGXCPU) {
         (void)lac_host_limit_advice(LAC_HOST_CPU, options->import_seconds_max, advice,
                                     sizeof advice);
-        tell(outcome, "resource_limit", "the import took more CPU time than it may%s", advice);
+        tell(outcome, "resource_limit", "the import took more CPU time than allowed%s", advice);
     } else if (signal == SIGXFSZ) {
         (void)lac_host_limit_advice(LAC_HOST_FILE, child->file_bytes, advice, sizeof advice);
         tell(outcome, "resource_limit", "the trace became larger than an import may write%s",

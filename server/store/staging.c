@@ -187,10 +187,9 @@ static enum lac_status sweep_rows(struct lac_store *store, enum lac_trace_state 
         if (state == LAC_TRACE_RECEIVING && locked != LAC_ERR_MISUSE) {
             status = lac_store_drop(store, ids[i], reterr);
         } else if (state == LAC_TRACE_IMPORTING && locked == LAC_ERR_NOT_FOUND) {
-            status = lac_store_fail(store, ids[i], "lost",
-                                    "the uploaded file is not in the data folder any more: upload "
-                                    "it again",
-                                    reterr);
+            status = lac_store_fail(
+                store, ids[i], "lost",
+                "the uploaded file is no longer in the data folder: upload it again", reterr);
         }
     }
     free(ids);

@@ -175,7 +175,7 @@ class ManyProcesses(unittest.TestCase):
                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120, preexec_fn=nobody,
                                  cwd=self.folder, env={**os.environ, "TMPDIR": self.temporary})
         self.assertEqual(run.returncode, 0, run.stderr)
-        self.assertIn("lacuna: 1 recorded processes are not in the recording, their spools could not be opened: Permission denied",
+        self.assertIn("lacuna: 1 recorded processes are not in the recording: their spools could not be opened: Permission denied",
                       run.stderr)
         self.assertIn("lacuna: 1 spools were not moved into the recording and stay in ", run.stderr)
         kept = self.left_behind()

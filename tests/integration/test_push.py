@@ -559,7 +559,7 @@ class Push(unittest.TestCase):
         self.assertEqual(run.returncode, 3)
         self.assertIn("the recording stays in", run.stderr)
         # the line that it prints, once there is a server
-        said = next(line.partition("to go on: lacuna ")[2] for line in run.stderr.splitlines() if "to go on: " in line)
+        said = next(line.partition("to continue: lacuna ")[2] for line in run.stderr.splitlines() if "to continue: " in line)
         self.assertIn("--project runs", said)
         again = subprocess.run([NODE, *said.replace(f":{port}", f":{self.server.port}").split()], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                text=True, timeout=60, env=self.environment())

@@ -131,7 +131,7 @@ class Run(unittest.TestCase):
 
     def test_a_static_program_is_named(self):
         program = self.program("#include <unistd.h>\nint main(void) { usleep(600000); return 0; }\n", "-static")
-        self.assertIn("small is linked statically", self.why(program))
+        self.assertIn("small is statically linked", self.why(program))
 
     def mapped(self, name):
         """A process that has a file of that name in its memory: the nearest that can be had to another C library here."""
@@ -175,7 +175,7 @@ class Run(unittest.TestCase):
             shutil.copy(os.path.join(os.path.dirname(NODE), name), installed)
         run = subprocess.run(["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", os.path.join(installed, "lacuna-node"), "run", "-o",
                               self.out, "--", program, "0.7"], cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60)
-        self.assertIn("privileged runs with rights of its own", run.stderr)
+        self.assertIn("privileged runs with privileges of its own", run.stderr)
 
     def test_nothing_is_left_in_the_temporary_folder(self):
         environment = {**os.environ, "TMPDIR": self.folder}
@@ -215,7 +215,7 @@ class Run(unittest.TestCase):
         self.assertEqual(self.counted("ranges opened"), self.counted("ranges closed"))
         self.assertGreater(self.counted("ranges opened"), 30)
         shown = self.show()
-        for text in ("loader.fetch", "argv=", "This is all."):
+        for text in ("loader.fetch", "argv=", "This is everything."):
             self.assertIn(text, shown)
         self.assertEqual(subprocess.run([NODE, "gather", spool, "-o", spool], stderr=subprocess.DEVNULL).returncode, 2)
         empty = subprocess.run([NODE, "gather", self.folder, "-o", self.out], stderr=subprocess.PIPE, text=True)

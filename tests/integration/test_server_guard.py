@@ -292,7 +292,7 @@ class Start(unittest.TestCase):
         os.chmod(os.path.join(self.folder, "local.token"), 0o644)
         done = self.run_serve("--listen", "127.0.0.1:0")
         self.assertEqual(done.returncode, 1)
-        self.assertIn("others may read the key", done.stderr)
+        self.assertIn("others can read the key", done.stderr)
 
     def test_a_base_path_is_part_of_every_address(self):
         server = Server("--base-path", "/user/x", data=self.folder)

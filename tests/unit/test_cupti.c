@@ -627,7 +627,7 @@ START_TEST(graphs_that_suffer_from_records_are_recorded_whole_and_that_is_said)
     ck_assert_uint_ge(count_named("node_kernel"), 150 * 100);
     ck_assert_uint_ge(count_named("CUDA graph"), 200);
     ck_assert(metadata_says("\"graph_recording\":\"launches\""));
-    ck_assert(metadata_says("kernels a second in CUDA graphs; a record of each, measured at 3."));
+    ck_assert(metadata_says("kernels per second in CUDA graphs; one record each, at 3."));
     ck_assert(report_says("graphs_as_a_whole"));
     check_diagnosis_says("kernels in CUDA graphs: each graph was recorded as one operation");
 }

@@ -470,7 +470,7 @@ START_TEST(records_that_slow_a_graph_are_given_up_and_taken_up_again)
     ck_assert(decide());
     ck_assert_int_eq(writer.graphs.mode, LAC_GRAPHS_WHOLE);
     ck_assert_int_gt(lac_graphs_explain(&writer.graphs, why, sizeof(why)), 0);
-    ck_assert_msg(strstr(why, "20000 kernels a second") != NULL && strstr(why, "whole") != NULL,
+    ck_assert_msg(strstr(why, "20000 kernels per second") != NULL && strstr(why, "whole") != NULL,
                   "%s", why);
     run_wholes(150, 100 * 1000); /* less, but not half of the limit: no to and fro */
     ck_assert(!decide());

@@ -255,7 +255,7 @@ START_TEST(readings_that_take_long_become_rare_and_end)
     check_counter("GPU 0: SMs active (%)", 38.5); /* what was read until then stays */
     ck_assert_msg(strstr(facts(), "\"gpm_off.0\":\"a reading took 3") != NULL, "%s", facts());
     ck_assert_msg(
-        strstr(said, "lacuna: the counters of GPU 0 are read no more: a reading took 3") != NULL,
+        strstr(said, "lacuna: the counters of GPU 0 are no longer read: a reading took 3") != NULL,
         "%s", said);
     /* one to begin with and three a second apart */
     ck_assert_msg(strstr(said, " samples 4 left 0 ") != NULL, "%s", said);

@@ -112,7 +112,7 @@ static enum lac_status mend(struct lac_document *document, const uint8_t **ret_n
     }
     if (parse == LAC_PARSE_OK && chrome->raw.phase) {
         lac_chrome_note(chrome, LAC_REPORT_REPAIRED, "unescaped_quote", 1,
-                        "Events with unescaped quotes inside strings were mended.");
+                        "Events with unescaped quotes inside strings were repaired.");
         *ret_next = after;
     }
     return LAC_OK;
@@ -193,7 +193,7 @@ enum lac_status lac_document_read_events(struct lac_document *document)
         if (byte == '{') {
             if (after_event && !document->resynced) {
                 lac_chrome_note(chrome, LAC_REPORT_REPAIRED, "missing_comma", 1,
-                                "Commas missing between events were supplied.");
+                                "Missing commas between events were added.");
             }
             document->resynced = false;
             status = read_event(document);

@@ -340,7 +340,7 @@ static void note_unknown_phase(struct lac_chrome *chrome)
     chrome->unknown_phase_count++;
     lac_chrome_note(
         chrome, LAC_REPORT_INFO, "phase_not_understood", 1,
-        "Events of phases that are only counted (samples, objects, memory dumps, ...).");
+        "Events of phases that are only counted (samples, objects, memory dumps and others).");
 }
 
 /* A timed phase needs a time. */

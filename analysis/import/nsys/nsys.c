@@ -50,7 +50,7 @@ static enum lac_status check_kind(struct lac_nsys *nsys)
     }
     if (is_nvprof) {
         return lac_fail(nsys->reterr, LAC_ERR_CORRUPT, 0,
-                        "a database of nvprof, which is not read; record with Nsight Systems");
+                        "an nvprof database, which cannot be read; record with Nsight Systems");
     }
     if (lac_nsys_db_has(db, "chunk") && lac_nsys_db_has(db, "name_stat")) {
         return lac_fail(nsys->reterr, LAC_ERR_CORRUPT, 0,

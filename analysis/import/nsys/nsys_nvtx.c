@@ -353,7 +353,7 @@ static enum lac_status on_mark(struct lac_nsys *nsys, const struct lac_nsys_rows
     if (!lac_nsys_rows_integer(rows, START, &slice.start_ns) ||
         llabs(slice.start_ns) >= INT64_C(1) << 61) {
         lac_model_report(nsys->model, LAC_REPORT_DROPPED, "row_without_times", 1, 0,
-                         "Rows whose start or end is missing or no time were dropped.");
+                         "Rows whose start or end is missing or not a time were dropped.");
         return LAC_OK;
     }
     enum lac_status status = lac_nsys_thread(

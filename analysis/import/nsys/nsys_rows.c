@@ -188,7 +188,7 @@ enum lac_status lac_nsys_interval(struct lac_nsys *nsys, const struct lac_nsys_r
                    start_ns < far_ns && end_ns > -far_ns && end_ns < far_ns;
     if (!*ret_is_good) {
         lac_model_report(nsys->model, LAC_REPORT_DROPPED, "row_without_times", 1, 0,
-                         "Rows whose start or end is missing or no time were dropped.");
+                         "Rows whose start or end is missing or not a time were dropped.");
         return LAC_OK;
     }
     if (end_ns < start_ns) {

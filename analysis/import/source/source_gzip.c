@@ -125,7 +125,7 @@ static enum lac_status gzip_read(struct lac_source *self, uint8_t *buffer, size_
         written = wanted - state->avail_out;
         if (code < 0) {
             note_damage(gzip, code == ISAL_INCORRECT_CHECKSUM
-                                  ? "the gzip checksum does not fit the data"
+                                  ? "the gzip checksum does not match the data"
                                   : "the gzip data is damaged");
         } else if (state->block_state == ISAL_BLOCK_FINISH) {
             gzip->member_open = false;

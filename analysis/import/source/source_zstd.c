@@ -76,7 +76,7 @@ static enum lac_status take_error(struct zstd_source *zstd, size_t code, struct 
                           "(zstd -d -D DICTIONARY)");
         break;
     case ZSTD_error_checksum_wrong:
-        note_damage(zstd, "the zstd checksum does not fit the data");
+        note_damage(zstd, "the zstd checksum does not match the data");
         break;
     case ZSTD_error_prefix_unknown:
         note_damage(zstd, "bytes after the end of the zstd data that are not zstd");

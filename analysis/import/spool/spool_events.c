@@ -798,9 +798,8 @@ enum lac_status lac_spool_process_close(struct lac_spool_process *process, enum 
     lac_spool_schemas_destroy(process->schemas);
     process->schemas = NULL;
     if (process->open_ranges > 0) {
-        lac_model_report(
-            model, LAC_REPORT_REPAIRED, "open_ranges", process->open_ranges, 0,
-            "ranges that were open when the process ended: closed where it was last heard of");
+        lac_model_report(model, LAC_REPORT_REPAIRED, "open_ranges", process->open_ranges, 0,
+                         "ranges that were open when the process ended: closed at its last record");
     }
     if (process->unmatched_pops > 0) {
         lac_model_report(model, LAC_REPORT_DROPPED, "range_ends_alone", process->unmatched_pops, 0,
@@ -812,15 +811,15 @@ enum lac_status lac_spool_process_close(struct lac_spool_process *process, enum 
     }
     if (process->whole_graphs > 0) {
         lac_model_report(model, LAC_REPORT_INFO, "graphs_as_a_whole", process->whole_graphs, 0,
-                         "launches of CUDA graphs that were recorded whole, to keep the cost of "
-                         "recording low: which kernels they held and what these did is not "
-                         "known (LACUNA_GRAPHS=nodes records them)");
+                         "launches of CUDA graphs that were recorded as a whole, to limit the "
+                         "cost of recording: their kernels are unknown (LACUNA_GRAPHS=nodes "
+                         "records them)");
     }
     if (process->payload_members_left_out > 0) {
         lac_model_report(model, LAC_REPORT_INFO, "payload_members_left_out",
                          process->payload_members_left_out, 0,
-                         "members of NVTX payloads that are not shown: cut, of a kind that is not "
-                         "understood, or not described");
+                         "members of NVTX payloads that are not shown: cut off, of an unknown "
+                         "type, or not described");
     }
     if (process->missing_names > 0) {
         lac_model_report(model, LAC_REPORT_REPAIRED, "names_missing", process->missing_names, 0,

@@ -183,7 +183,7 @@ static enum lac_status join_model(struct join *join, const struct lac_model *mod
     } else if (model->info.t0_ns < join->near_ns - MONTH_NS ||
                model->info.t0_ns > join->near_ns + MONTH_NS) {
         lac_model_report(ours, LAC_REPORT_INFO, "profiler_clock", 1, 0,
-                         "a file of torch.profiler does not count the time of day: left out");
+                         "a file of torch.profiler is left out: its clock is not the time of day");
     } else {
         for (uint32_t t = 0; t < model->recorded_track_count && status == LAC_OK; t++) {
             status = join_slices(join, &model->tracks[t]);

@@ -62,7 +62,7 @@ static enum lac_status read_header(const struct lac_spool_bytes *spool,
     if (header->header_bytes != LAC_SPOOL_HEADER_BYTES || header->segment_bytes == 0 ||
         header->segment_bytes % 65536 != 0 || header->segment_bytes > SEGMENT_BYTES_MAX ||
         (header->clock != LAC_SPOOL_CLOCK_MONOTONIC && header->clock != LAC_SPOOL_CLOCK_TSC)) {
-        return lac_fail(reterr, LAC_ERR_CORRUPT, 16, "the spool's header contradicts itself");
+        return lac_fail(reterr, LAC_ERR_CORRUPT, 16, "the spool's header is inconsistent");
     }
     if (header->text_bytes > LAC_SPOOL_TEXT_BYTES) {
         header->text_bytes = LAC_SPOOL_TEXT_BYTES;
@@ -556,7 +556,7 @@ static void report_losses(struct lac_model *model, const struct lac_spool_header
     if (header->dropped_string_count > 0) {
         lac_model_report(model, LAC_REPORT_INFO, "names_not_recorded",
                          count_of(header->dropped_string_count), 0,
-                         "events whose name had no room: they stand without one");
+                         "events whose name did not fit: shown without one");
     }
     if (header->cut_name_count > 0) {
         lac_model_report(model, LAC_REPORT_INFO, "names_cut", count_of(header->cut_name_count), 0,

@@ -196,7 +196,7 @@ enum lac_status lac_spool_sync_finish(struct lac_spool_process *process)
     if (syncs->waits_lost > 0) {
         lac_model_report(model, LAC_REPORT_INFO, "waits_not_resolved", syncs->waits_lost, 0,
                          "more waits or CUDA events than are kept: what these waits wait for is "
-                         "not told");
+                         "unknown");
     }
     lac_spool_sync_destroy(syncs);
     process->syncs = NULL;
