@@ -12,7 +12,7 @@ enum {
     SEGMENT_BYTES_MAX = 16 << 20
 };
 
-struct lac_settings lac_settings;
+struct lac_recorder_settings lac_settings;
 
 static uint64_t read_bytes(const char *name, uint64_t otherwise)
 {

@@ -335,13 +335,13 @@ void lac_categories_remember(uint16_t domain, uint32_t category, const char *tex
 void lac_schemas_define(struct lac_thread *self);
 
 /* ---- environment.c: LACUNA_* variables, read once at load */
-struct lac_settings {
+struct lac_recorder_settings {
     bool enabled;
     char directory[512];       /**< LACUNA_SPOOL */
     uint64_t size_limit_bytes; /**< LACUNA_SPOOL_LIMIT */
     uint32_t segment_bytes;
 };
-extern struct lac_settings lac_settings;
+extern struct lac_recorder_settings lac_settings;
 void lac_settings_read(void);
 
 /** One line on stderr, once per process, then never again. */

@@ -33,7 +33,7 @@
 #define DRAIN_NS       INT64_C(10000000000)
 #define DRAIN_PAUSE_NS INT64_C(700000000)
 
-static struct exchange *exchange_of(struct lac_job *job)
+static struct exchange *exchange_of(struct lac_pool_job *job)
 {
     return (struct exchange *)(void *)((char *)job - offsetof(struct exchange, job));
 }
@@ -110,7 +110,7 @@ void lac_exchange_post(struct exchange *x)
     pthread_mutex_unlock(&loop->mutex);
 }
 
-static void run_handler(struct lac_job *job)
+static void run_handler(struct lac_pool_job *job)
 {
     struct exchange *x = exchange_of(job);
 

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 
 struct job_queue {
-    struct lac_job *first;
-    struct lac_job *last;
+    struct lac_pool_job *first;
+    struct lac_pool_job *last;
     unsigned count;
 };
 
@@ -30,7 +30,7 @@ struct lac_pool {
     pthread_t thread[];
 };
 
-static void push(struct job_queue *queue, struct lac_job *job)
+static void push(struct job_queue *queue, struct lac_pool_job *job)
 {
     job->next = NULL;
     if (queue->last == NULL) {
@@ -42,9 +42,9 @@ static void push(struct job_queue *queue, struct lac_job *job)
     queue->count++;
 }
 
-static struct lac_job *pop(struct job_queue *queue)
+static struct lac_pool_job *pop(struct job_queue *queue)
 {
-    struct lac_job *job = queue->first;
+    struct lac_pool_job *job = queue->first;
 
     assert(job != NULL);
     queue->first = job->next;
@@ -71,7 +71,7 @@ static void *worker(void *context)
             continue;
         }
         const bool is_slow = pool->quick.count == 0;
-        struct lac_job *job = pop(is_slow ? &pool->slow : &pool->quick);
+        struct lac_pool_job *job = pop(is_slow ? &pool->slow : &pool->quick);
 
         pool->running++;
         pool->running_slow += is_slow ? 1 : 0;
@@ -138,7 +138,7 @@ void lac_pool_destroy(struct lac_pool *pool)
     free(pool);
 }
 
-static bool submit(struct lac_pool *pool, struct lac_job *job, bool is_slow, bool always)
+static bool submit(struct lac_pool *pool, struct lac_pool_job *job, bool is_slow, bool always)
 {
     struct job_queue *queue = is_slow ? &pool->slow : &pool->quick;
     bool admitted = true;
@@ -155,12 +155,12 @@ static bool submit(struct lac_pool *pool, struct lac_job *job, bool is_slow, boo
     return admitted;
 }
 
-bool lac_pool_submit(struct lac_pool *pool, struct lac_job *job, bool is_slow)
+bool lac_pool_submit(struct lac_pool *pool, struct lac_pool_job *job, bool is_slow)
 {
     return submit(pool, job, is_slow, false);
 }
 
-void lac_pool_submit_always(struct lac_pool *pool, struct lac_job *job, bool is_slow)
+void lac_pool_submit_always(struct lac_pool *pool, struct lac_pool_job *job, bool is_slow)
 {
     (void)submit(pool, job, is_slow, true);
 }

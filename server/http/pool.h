@@ -12,9 +12,9 @@
 #include <stdint.h>
 
 /** A job lives in its owner's structure; the pool only links it. */
-struct lac_job {
-    void (*run)(struct lac_job *job);
-    struct lac_job *next; /**< the pool's */
+struct lac_pool_job {
+    void (*run)(struct lac_pool_job *job);
+    struct lac_pool_job *next; /**< the pool's */
 };
 
 struct lac_pool;
@@ -27,10 +27,10 @@ LAC_MUST_USE enum lac_status lac_pool_create(unsigned thread_count, unsigned que
 void lac_pool_destroy(struct lac_pool *pool);
 
 /** Queue a job; the caller keeps it alive until it has run. @return false when the queue is full */
-LAC_MUST_USE bool lac_pool_submit(struct lac_pool *pool, struct lac_job *job, bool is_slow);
+LAC_MUST_USE bool lac_pool_submit(struct lac_pool *pool, struct lac_pool_job *job, bool is_slow);
 
 /** Like submit, but never refused: for the rest of work that was already admitted. */
-void lac_pool_submit_always(struct lac_pool *pool, struct lac_job *job, bool is_slow);
+void lac_pool_submit_always(struct lac_pool *pool, struct lac_pool_job *job, bool is_slow);
 
 struct lac_pool_stats {
     unsigned thread_count, running, queued_quick, queued_slow;

@@ -105,7 +105,7 @@ struct stream {
 
 /** One request and its response. */
 struct exchange {
-    struct lac_job job;
+    struct lac_pool_job job;
     struct loop *loop;
     struct connection *connection; /**< NULL when it went away while a job was under way */
     struct exchange *next_done;

@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct exchange *exchange_of(struct lac_job *job)
+static struct exchange *exchange_of(struct lac_pool_job *job)
 {
     return (struct exchange *)(void *)((char *)job - offsetof(struct exchange, job));
 }
@@ -33,7 +33,7 @@ bool lac_transfer_open(struct exchange *x)
 
 /* -- worker ---------------------------------------------------------------------------------- */
 
-static void run_transfer(struct lac_job *job)
+static void run_transfer(struct lac_pool_job *job)
 {
     struct exchange *x = exchange_of(job);
     struct transfer *transfer = x->transfer;
@@ -56,7 +56,7 @@ static void run_transfer(struct lac_job *job)
     lac_exchange_post(x);
 }
 
-static void run_cancel(struct lac_job *job)
+static void run_cancel(struct lac_pool_job *job)
 {
     struct exchange *x = exchange_of(job);
 

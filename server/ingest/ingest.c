@@ -169,7 +169,7 @@ void lac_ingest_tell(struct lac_ingest *ingest, const char *id, bool is_deleted,
     }
 }
 
-static void free_job(struct lac_job *job)
+static void free_job(struct lac_import_job *job)
 {
     if (job != NULL) {
         free(job->settle);
@@ -181,8 +181,8 @@ static void free_job(struct lac_job *job)
 enum lac_status lac_ingest_queue(struct lac_ingest *ingest, const char *id, const char *name,
                                  uint64_t size_bytes)
 {
-    struct lac_job *job = calloc(1, sizeof *job);
-    struct lac_job **link = &ingest->jobs;
+    struct lac_import_job *job = calloc(1, sizeof *job);
+    struct lac_import_job **link = &ingest->jobs;
     uint64_t budget = ingest->options.memory_budget_bytes;
 
     if (job != NULL) {
@@ -211,9 +211,9 @@ enum lac_status lac_ingest_queue(struct lac_ingest *ingest, const char *id, cons
 }
 
 /** The oldest job that waits, if its memory is free: later ones do not overtake it. */
-static struct lac_job *next_job(struct lac_ingest *ingest)
+static struct lac_import_job *next_job(struct lac_ingest *ingest)
 {
-    for (struct lac_job *job = ingest->jobs; job != NULL; job = job->next) {
+    for (struct lac_import_job *job = ingest->jobs; job != NULL; job = job->next) {
         if (!job->is_running) {
             uint64_t reserved = ingest->stats.memory_reserved_bytes;
             uint64_t budget = ingest->options.memory_budget_bytes;
@@ -224,9 +224,9 @@ static struct lac_job *next_job(struct lac_ingest *ingest)
     return NULL;
 }
 
-static void unlink_job(struct lac_ingest *ingest, struct lac_job *job)
+static void unlink_job(struct lac_ingest *ingest, struct lac_import_job *job)
 {
-    struct lac_job **link = &ingest->jobs;
+    struct lac_import_job **link = &ingest->jobs;
 
     while (*link != job) {
         link = &(*link)->next;
@@ -235,7 +235,7 @@ static void unlink_job(struct lac_ingest *ingest, struct lac_job *job)
 }
 
 /** Whether to try again with all of the memory. With the job still running. */
-static bool retry_with_all(struct lac_ingest *ingest, struct lac_job *job,
+static bool retry_with_all(struct lac_ingest *ingest, struct lac_import_job *job,
                            const struct lac_job_outcome *outcome)
 {
     bool again = false;
@@ -257,7 +257,7 @@ static bool retry_with_all(struct lac_ingest *ingest, struct lac_job *job,
     return again;
 }
 
-static void publish(struct lac_ingest *ingest, const struct lac_job *job,
+static void publish(struct lac_ingest *ingest, const struct lac_import_job *job,
                     struct lac_job_outcome *outcome)
 {
     const struct lac_publication publication = {.staging = job->staging,
@@ -292,7 +292,7 @@ static void publish(struct lac_ingest *ingest, const struct lac_job *job,
     free(ids);
 }
 
-static bool is_cancelled(struct lac_ingest *ingest, const struct lac_job *job)
+static bool is_cancelled(struct lac_ingest *ingest, const struct lac_import_job *job)
 {
     bool cancelled;
 
@@ -318,7 +318,7 @@ static void tidy(const struct lac_staging *staging)
 }
 
 /** Take the job off the list, then free it and, unless it is to be kept, its folder. */
-static void end_job(struct lac_ingest *ingest, struct lac_job *job,
+static void end_job(struct lac_ingest *ingest, struct lac_import_job *job,
                     const struct lac_job_outcome *outcome, bool keep_folder)
 {
     (void)pthread_mutex_lock(&ingest->lock);
@@ -340,7 +340,7 @@ static void end_job(struct lac_ingest *ingest, struct lac_job *job,
 }
 
 /** Say in the catalog why there is no trace. @return whether what was uploaded is kept */
-static bool fail_job(struct lac_ingest *ingest, struct lac_job *job,
+static bool fail_job(struct lac_ingest *ingest, struct lac_import_job *job,
                      const struct lac_job_outcome *outcome)
 {
     struct lac_settle *settle = job->settle;
@@ -354,7 +354,8 @@ static bool fail_job(struct lac_ingest *ingest, struct lac_job *job,
 
 /** Open the folder of a job whose turn it is, and import; again for a while where this machine has
  *  no descriptor or process to spare. */
-static void run_job(struct lac_ingest *ingest, struct lac_job *job, struct lac_job_outcome *outcome)
+static void run_job(struct lac_ingest *ingest, struct lac_import_job *job,
+                    struct lac_job_outcome *outcome)
 {
     struct lac_error error = {0};
     enum lac_status status = lac_ingest_adopt(ingest, job->id, job->staging, &error);
@@ -385,7 +386,7 @@ static void run_job(struct lac_ingest *ingest, struct lac_job *job, struct lac_j
     }
 }
 
-static void import(struct lac_ingest *ingest, struct lac_job *job)
+static void import(struct lac_ingest *ingest, struct lac_import_job *job)
 {
     struct lac_staging staging = {.fd = -1};
     struct lac_job_outcome outcome;
@@ -412,7 +413,7 @@ static void *work(void *context)
 
     (void)pthread_mutex_lock(&ingest->lock);
     while (!ingest->is_stopping) {
-        struct lac_job *job = next_job(ingest);
+        struct lac_import_job *job = next_job(ingest);
 
         if (job == NULL) {
             (void)pthread_cond_wait(&ingest->wake, &ingest->lock);
@@ -539,7 +540,7 @@ void lac_ingest_destroy(struct lac_ingest *ingest)
         (void)pthread_join(ingest->settler, NULL);
     }
     while (ingest->jobs != NULL) { /* they wait for the next server */
-        struct lac_job *job = ingest->jobs;
+        struct lac_import_job *job = ingest->jobs;
 
         ingest->jobs = job->next;
         free_job(job);
@@ -565,7 +566,7 @@ bool lac_ingest_progress(struct lac_ingest *ingest, const char *id,
     bool found = false;
 
     (void)pthread_mutex_lock(&ingest->lock);
-    for (const struct lac_job *job = ingest->jobs; job != NULL && !found; job = job->next) {
+    for (const struct lac_import_job *job = ingest->jobs; job != NULL && !found; job = job->next) {
         if (strcmp(job->id, id) == 0) {
             *ret_progress = job->progress;
             found = true;
@@ -587,7 +588,7 @@ enum lac_status lac_ingest_delete(struct lac_ingest *ingest, const char *id,
 {
     const struct lac_ingest_progress none = {.state = LAC_TRACE_FAILED, .eta_s = (double)NAN};
     bool receiving = false;
-    struct lac_job *waiting = NULL;
+    struct lac_import_job *waiting = NULL;
     bool is_running = false;
     enum lac_status status;
 
@@ -605,7 +606,7 @@ enum lac_status lac_ingest_delete(struct lac_ingest *ingest, const char *id,
         return status;
     }
     (void)pthread_mutex_lock(&ingest->lock);
-    for (struct lac_job *job = ingest->jobs; job != NULL; job = job->next) {
+    for (struct lac_import_job *job = ingest->jobs; job != NULL; job = job->next) {
         if (strcmp(job->id, id) == 0) {
             job->is_cancelled = true; /* a running one sees it within a moment */
             is_running = is_running || job->is_running;

@@ -29,7 +29,7 @@ enum { POLL_MS = 200, LINE_BYTES = 1024 };
 
 struct child {
     struct lac_ingest *ingest;
-    struct lac_job *job;
+    struct lac_import_job *job;
     pid_t pid;
     int report_fd;
     char line[LINE_BYTES];
@@ -95,7 +95,7 @@ static int spawn(const char *program, char *const *argv, const int *fds, pid_t *
 
 /** Open what the child gets: the upload to read, an empty folder to write into. When we are root
  *  it will be nobody, who must be able to. @return false with errno set */
-static bool open_for_child(const struct lac_job *job, int *ret_input, int *ret_folder)
+static bool open_for_child(const struct lac_import_job *job, int *ret_input, int *ret_folder)
 {
     int input = openat(job->staging->fd, LAC_STAGED_UPLOAD, O_RDONLY | O_CLOEXEC);
     int folder = -1;
@@ -154,7 +154,7 @@ static void explain_start(int error, struct lac_job_outcome *outcome)
 static bool start(struct child *child, struct lac_job_outcome *outcome)
 {
     const struct lac_ingest_options *options = &child->ingest->options;
-    const struct lac_job *job = child->job;
+    const struct lac_import_job *job = child->job;
     const char *program = options->program != NULL ? options->program : "/proc/self/exe";
     char memory[24];
     char file[24];
@@ -201,7 +201,7 @@ static bool start(struct child *child, struct lac_job_outcome *outcome)
 static void take_progress(struct child *child, const char *text)
 {
     struct lac_ingest *ingest = child->ingest;
-    struct lac_job *job = child->job;
+    struct lac_import_job *job = child->job;
     struct lac_ingest_progress progress;
     unsigned long long done = 0;
     unsigned long long total = 0;
@@ -408,7 +408,7 @@ static void explain(const struct child *child, int wait_status, struct lac_job_o
 }
 
 /** Move one file from the child's folder into ours, if it is what it should be. */
-static bool take_file(const struct lac_job *job, int work_fd, const char *name)
+static bool take_file(const struct lac_import_job *job, int work_fd, const char *name)
 {
     struct stat info;
 
@@ -420,7 +420,7 @@ static bool take_file(const struct lac_job *job, int work_fd, const char *name)
 
 static bool take_files(const struct child *child, struct lac_job_outcome *outcome)
 {
-    const struct lac_job *job = child->job;
+    const struct lac_import_job *job = child->job;
     int work_fd =
         openat(job->staging->fd, LAC_STAGED_WORK, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     bool good = work_fd >= 0;
@@ -457,7 +457,8 @@ void lac_import_clear(const struct lac_staging *staging)
     }
 }
 
-void lac_import_run(struct lac_ingest *ingest, struct lac_job *job, struct lac_job_outcome *outcome)
+void lac_import_run(struct lac_ingest *ingest, struct lac_import_job *job,
+                    struct lac_job_outcome *outcome)
 {
     struct child child = {.ingest = ingest, .job = job, .report_fd = -1};
     int wait_status;

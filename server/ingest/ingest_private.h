@@ -35,8 +35,8 @@ struct lac_settle {
     char message[256];
 };
 
-struct lac_job {
-    struct lac_job *next;
+struct lac_import_job {
+    struct lac_import_job *next;
     char id[LAC_ID_SIZE];
     struct lac_staging *staging; /**< while it runs: what waits holds no descriptor */
     struct lac_settle *settle;   /**< made with the job, so that its end needs no memory */
@@ -70,7 +70,7 @@ struct lac_ingest {
     struct lac_ingest_options options;
     pthread_mutex_t lock; /**< guards all below */
     pthread_cond_t wake;
-    struct lac_job *jobs; /**< oldest first */
+    struct lac_import_job *jobs; /**< oldest first */
     struct lac_upload *uploads;
     struct lac_settle *unsettled;
     struct lac_ingest_stats stats;
@@ -99,7 +99,7 @@ enum { LAC_IMPORT_TRACES_MAX = 4096 };
 void lac_import_clear(const struct lac_staging *staging);
 
 /** Run one import in a child (ingest_child.c): blocks until it has ended. */
-void lac_import_run(struct lac_ingest *ingest, struct lac_job *job,
+void lac_import_run(struct lac_ingest *ingest, struct lac_import_job *job,
                     struct lac_job_outcome *outcome);
 
 /** Tell the callback of a trace, at most four times a second unless `always`. */

@@ -28,7 +28,7 @@ struct outcome {
     const uint8_t *next;
 };
 
-static void same_text(struct lac_text a, struct lac_text b)
+static void same_text(struct lac_json_span a, struct lac_json_span b)
 {
     require(a.at == b.at && a.size_bytes == b.size_bytes && a.plain == b.plain);
 }
@@ -59,7 +59,7 @@ static void check_same(const struct outcome *a, const struct outcome *b)
 }
 
 /* Times by another road: every decimal is exact in 128 bits when it has few digits. */
-static void check_time(const struct lac_text *text)
+static void check_time(const struct lac_json_span *text)
 {
     int64_t value = 0, digits = 0, scale = 0;
     if (text->size_bytes == 0 || text->size_bytes > 17)
@@ -86,7 +86,7 @@ static void check_time(const struct lac_text *text)
     require(lac_decimal_scaled(text->at, text->size_bytes, 3, &value) && value == expected);
 }
 
-static void check_string(const struct lac_text *text)
+static void check_string(const struct lac_json_span *text)
 {
     if (!text->at)
         return;

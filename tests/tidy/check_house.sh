@@ -16,6 +16,10 @@ breach 'functions that cannot be used safely' \
 breach 'left unfinished' "$(grep -nE '\b(TODO|FIXME|XXX|HACK|DO-NOT-SUBMIT)\b' $code /dev/null)"
 breach 'file names that stand twice' \
     "$($own '*.c' '*.h' | sed 's#.*/##' | sort | uniq -d)"
+# a reader who looks a type up by its name finds one
+# shellcheck disable=SC2046
+breach 'tags of ours that are defined twice' \
+    "$(grep -hoE '\b(struct|union|enum) lac_[a-z0-9_]+ \{' $(echo "$c_files" | grep -v '^tests/') | cut -d ' ' -f 2 | sort | uniq -d)"
 # shellcheck disable=SC2086
 breach 'C files of more than 900 lines' "$(wc -l $c_files /dev/null | awk '$1 > 900 && $2 != "total" {print $2 ": " $1 " lines"}')"
 # 0, 1 and 100 explain themselves; texts.c and what_if.c print and read numbers

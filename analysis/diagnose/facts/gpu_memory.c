@@ -10,7 +10,7 @@ enum { EVENTS_MAX = 2000000 }; /* steps repeat: this many allocations show the p
 
 /** Peak and floor of what is allocated on the device, of one row of allocations. */
 static void measure_row(const struct lac_facts *facts, uint32_t track, int64_t device,
-                        struct lac_gpu_memory *memory)
+                        struct lac_gpu_memory_use *memory)
 {
     const struct lac_model *model = facts->model;
     const struct lac_slices *slices = &model->slices;
@@ -44,10 +44,10 @@ static void measure_row(const struct lac_facts *facts, uint32_t track, int64_t d
     }
 }
 
-void lac_gpu_memory_measure(const struct lac_facts *facts, struct lac_gpu_memory *ret_memory)
+void lac_gpu_memory_measure(const struct lac_facts *facts, struct lac_gpu_memory_use *ret_memory)
 {
     enum { MEGABYTE = 1000000 }; /* the sampler's unit */
-    *ret_memory = (struct lac_gpu_memory){
+    *ret_memory = (struct lac_gpu_memory_use){
         .device = -1, .peak = -1, .floor = -1, .used = -1, .peak_slice = LAC_NONE};
     const struct lac_analysis *analysis = facts->analysis;
     const struct lac_spans *kept = &facts->kept;

@@ -10,14 +10,14 @@
 #include "analysis/diagnose/facts/step_operations.h" // IWYU pragma: export
 
 /** Bytes; -1 where not recorded. */
-struct lac_gpu_memory {
+struct lac_gpu_memory_use {
     int64_t device;      /**< the device has */
     int64_t peak;        /**< allocated at most */
     int64_t floor;       /**< allocated at least: what stays from step to step */
     int64_t used;        /**< used at most, the allocator's cache and other processes included */
     uint32_t peak_slice; /**< the allocation that reached the peak, or LAC_NONE */
 };
-void lac_gpu_memory_measure(const struct lac_facts *facts, struct lac_gpu_memory *ret_memory);
+void lac_gpu_memory_measure(const struct lac_facts *facts, struct lac_gpu_memory_use *ret_memory);
 
 /** Samples of one figure of the main device, as steps: a value holds until the next one. */
 struct lac_gpu_series {

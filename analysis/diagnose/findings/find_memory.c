@@ -10,7 +10,7 @@
 #include <string.h>
 
 static void say_allocated(const struct lac_facts *facts, struct lac_finding *finding,
-                          const struct lac_gpu_memory *memory)
+                          const struct lac_gpu_memory_use *memory)
 {
     struct lac_analysis *analysis = facts->analysis;
     lac_finding_open_fact(finding);
@@ -41,7 +41,7 @@ static void say_allocated(const struct lac_facts *facts, struct lac_finding *fin
 
 /** Only what the driver counts is known: what is free there is free at least. */
 static bool say_used(const struct lac_facts *facts, struct lac_finding *finding,
-                     const struct lac_gpu_memory *memory)
+                     const struct lac_gpu_memory_use *memory)
 {
     struct lac_analysis *analysis = facts->analysis;
     int64_t free_bytes = memory->device - memory->used;
@@ -62,7 +62,7 @@ static bool say_used(const struct lac_facts *facts, struct lac_finding *finding,
 
 bool lac_find_memory_headroom(const struct lac_facts *facts, struct lac_finding *finding)
 {
-    struct lac_gpu_memory memory;
+    struct lac_gpu_memory_use memory;
     lac_gpu_memory_measure(facts, &memory);
     if (memory.device <= 0) {
         return false;

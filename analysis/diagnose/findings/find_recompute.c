@@ -36,14 +36,14 @@ static void collect(const struct lac_facts *facts, struct recomputed *recomputed
 }
 
 /** Whether what is free holds twice of what a step now adds at its peak. */
-static bool has_room(const struct lac_gpu_memory *memory)
+static bool has_room(const struct lac_gpu_memory_use *memory)
 {
     return memory->peak > 0 && memory->device > 0 &&
            memory->device - memory->peak >= 2 * (memory->peak - memory->floor);
 }
 
 static void explain(const struct lac_facts *facts, struct lac_finding *finding,
-                    const struct recomputed *recomputed, const struct lac_gpu_memory *memory)
+                    const struct recomputed *recomputed, const struct lac_gpu_memory_use *memory)
 {
     struct lac_analysis *analysis = facts->analysis;
     double steps = facts->step_operations->steps;
@@ -88,7 +88,7 @@ bool lac_find_recompute(const struct lac_facts *facts, struct lac_finding *findi
         lac_pct_of_step(facts, recomputed.ns / work->steps) < COST_OF_WORK_MIN_PCT) {
         return false;
     }
-    struct lac_gpu_memory memory;
+    struct lac_gpu_memory_use memory;
     lac_gpu_memory_measure(facts, &memory);
     bool is_estimated = false;
     double cost_ns = recomputed.ns / work->steps;

@@ -13,7 +13,7 @@ void lac_note_missing_samples(struct lac_facts *facts)
     if (analysis->device_count == 0) {
         return;
     }
-    struct lac_gpu_memory memory;
+    struct lac_gpu_memory_use memory;
     struct lac_gpu_series clock;
     lac_gpu_memory_measure(facts, &memory);
     const char *const parts[] = {

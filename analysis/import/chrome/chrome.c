@@ -133,7 +133,7 @@ void lac_document_note_repairs(struct lac_document *document,
 
 /* --- members beside traceEvents --------------------------------------------------------------- */
 
-static enum lac_status add_metadata(struct lac_document *document, const struct lac_text *key,
+static enum lac_status add_metadata(struct lac_document *document, const struct lac_json_span *key,
                                     const uint8_t *json, size_t json_size)
 {
     struct lac_chrome *chrome = &document->chrome;
@@ -237,7 +237,7 @@ static enum lac_status read_member(struct lac_document *document, const char *ke
         }
         if (parse == LAC_PARSE_OK) {
             lac_document_note_repairs(document, &chrome->raw.repairs);
-            struct lac_text text = {(const uint8_t *)key, (uint32_t)key_size, true};
+            struct lac_json_span text = {(const uint8_t *)key, (uint32_t)key_size, true};
             window->at = next;
             enum lac_status status = add_metadata(document, &text, chrome->scratch.text, size);
             if (status == LAC_OK) {

@@ -184,19 +184,21 @@ LAC_MUST_USE enum lac_status lac_chrome_gpu(struct lac_chrome *chrome,
                                             const struct lac_interval *interval);
 
 /** Class of a category; the last ones seen are remembered. */
-enum lac_event_class lac_chrome_category(struct lac_chrome *chrome, const struct lac_text *text);
+enum lac_event_class lac_chrome_category(struct lac_chrome *chrome,
+                                         const struct lac_json_span *text);
 
 /* --- chrome_tracks.c ---------------------------------------------------------------------------*/
 
 /** Id of a text of the window, decoded and repaired. Absent text is the empty string. */
 LAC_MUST_USE enum lac_status lac_chrome_intern(struct lac_chrome *chrome,
-                                               const struct lac_text *text,
+                                               const struct lac_json_span *text,
                                                struct lac_chrome_name *ret_name);
 
 /** Index of the thread of the event in hand. */
 LAC_MUST_USE enum lac_status lac_chrome_thread(struct lac_chrome *chrome,
-                                               const struct lac_text *pid,
-                                               const struct lac_text *tid, uint32_t *ret_thread);
+                                               const struct lac_json_span *pid,
+                                               const struct lac_json_span *tid,
+                                               uint32_t *ret_thread);
 
 /** The number that a recorded id is, or that it ends in ("stream 7"); -1 when there is none. */
 int64_t lac_chrome_trailing_number(const struct lac_chrome *chrome, uint32_t text_id);
@@ -251,7 +253,7 @@ LAC_MUST_USE enum lac_status lac_chrome_pairs_finish(struct lac_chrome *chrome);
 
 /* --- kineto.c ----------------------------------------------------------------------------------*/
 
-enum lac_event_class lac_kineto_class(const struct lac_text *category);
+enum lac_event_class lac_kineto_class(const struct lac_json_span *category);
 
 /** Where a copy goes and from what memory, from "Memcpy HtoD (Pinned -> Device)". */
 void lac_kineto_copy_name(const char *name, struct lac_copy *copy);

@@ -231,7 +231,8 @@ enum lac_status lac_chrome_interval(struct lac_chrome *chrome, const struct lac_
                             interval->args ? interval->args->number_count : 0);
 }
 
-enum lac_event_class lac_chrome_category(struct lac_chrome *chrome, const struct lac_text *text)
+enum lac_event_class lac_chrome_category(struct lac_chrome *chrome,
+                                         const struct lac_json_span *text)
 {
     if (!text->at || text->size_bytes > 24) {
         return LAC_CLASS_OTHER;

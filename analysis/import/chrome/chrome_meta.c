@@ -17,12 +17,12 @@
 static enum lac_status intern_value(struct lac_chrome *chrome, const struct lac_member *arg,
                                     uint32_t *ret_id)
 {
-    struct lac_text text = {arg->text, (uint32_t)arg->text_size, false};
+    struct lac_json_span text = {arg->text, (uint32_t)arg->text_size, false};
     char number[24];
     if (arg->kind == LAC_MEMBER_INTEGER && arg->varies) {
         int length = snprintf(number, sizeof number, "%lld",
                               (long long)chrome->scratch.numbers[arg->first_number]);
-        text = (struct lac_text){(const uint8_t *)number, (uint32_t)length, true};
+        text = (struct lac_json_span){(const uint8_t *)number, (uint32_t)length, true};
     }
     struct lac_chrome_name name;
     enum lac_status status = lac_chrome_intern(chrome, &text, &name);
@@ -60,7 +60,7 @@ static int32_t sort_index_of(struct lac_chrome *chrome)
     return value > INT32_MAX ? INT32_MAX : value < INT32_MIN ? INT32_MIN : (int32_t)value;
 }
 
-static bool text_is(const struct lac_text *text, const char *value)
+static bool text_is(const struct lac_json_span *text, const char *value)
 {
     return text->at && text->size_bytes == strlen(value) &&
            memcmp(text->at, value, text->size_bytes) == 0;
@@ -68,7 +68,7 @@ static bool text_is(const struct lac_text *text, const char *value)
 
 static enum lac_status on_process(struct lac_chrome *chrome, uint32_t process)
 {
-    const struct lac_text *what = &chrome->raw.name;
+    const struct lac_json_span *what = &chrome->raw.name;
     struct lac_chrome_process *entry = &chrome->processes[process];
     struct lac_member arg = {0};
     if (text_is(what, "process_sort_index")) {
@@ -93,7 +93,7 @@ static enum lac_status on_process(struct lac_chrome *chrome, uint32_t process)
 
 enum lac_status lac_chrome_meta(struct lac_chrome *chrome)
 {
-    const struct lac_text *what = &chrome->raw.name;
+    const struct lac_json_span *what = &chrome->raw.name;
     bool is_process = text_is(what, "process_name") || text_is(what, "process_labels") ||
                       text_is(what, "process_sort_index");
     bool is_thread = text_is(what, "thread_name") || text_is(what, "thread_sort_index");

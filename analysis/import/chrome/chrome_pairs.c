@@ -122,7 +122,7 @@ enum lac_status lac_chrome_pair(struct lac_chrome *chrome, uint32_t thread,
  * table hangs on them that could be flooded. */
 enum { ID_SEED = 0x6c6163 };
 
-static uint64_t hash_text(const struct lac_text *text)
+static uint64_t hash_text(const struct lac_json_span *text)
 {
     return text->at ? lac_hash_bytes(text->at, text->size_bytes, ID_SEED) : 0;
 }

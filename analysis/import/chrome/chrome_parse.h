@@ -47,10 +47,10 @@ struct lac_raw_event {
     bool dur_was_negative;
     int64_t ts_ns;
     int64_t dur_ns;
-    struct lac_text name, cat, pid, tid; /**< at == NULL: absent */
-    struct lac_text id, scope;
-    struct lac_text id2; /**< raw JSON of the value */
-    uint32_t args_size;  /**< bytes of the template in scratch->text, 0: none */
+    struct lac_json_span name, cat, pid, tid; /**< at == NULL: absent */
+    struct lac_json_span id, scope;
+    struct lac_json_span id2; /**< raw JSON of the value */
+    uint32_t args_size;       /**< bytes of the template in scratch->text, 0: none */
     uint32_t number_count;
     uint32_t unknown_members; /**< members of the event itself that are not kept */
     uint64_t args_hash;       /**< of the template */

@@ -140,7 +140,7 @@ LAC_SCAN_TARGET static bool is_json_number(const uint8_t *p, const uint8_t *q)
 
 /* The number at *at (a digit or '-'); `wide` is the length from which it is taken out. */
 LAC_SCAN_INLINE enum lac_parse copy_number(struct copier *copier, const uint8_t **at,
-                                           uint32_t depth, const struct lac_text *key)
+                                           uint32_t depth, const struct lac_json_span *key)
 {
     const uint8_t *p = *at, *q = p + (*p == '-');
     const uint8_t *digits = q;
@@ -212,7 +212,7 @@ LAC_SCAN_INLINE enum lac_parse wrong_byte(const struct copier *copier, const uin
 }
 
 LAC_SCAN_INLINE enum lac_parse copy_scalar(struct copier *copier, const uint8_t **at,
-                                           uint32_t depth, const struct lac_text *key)
+                                           uint32_t depth, const struct lac_json_span *key)
 {
     if (**at == '"') {
         return copy_string(copier, at);
@@ -225,7 +225,7 @@ LAC_SCAN_INLINE enum lac_parse copy_scalar(struct copier *copier, const uint8_t 
 
 /* A key and its colon. */
 LAC_SCAN_INLINE enum lac_parse copy_key(struct copier *copier, const uint8_t **at,
-                                        struct lac_text *key)
+                                        struct lac_json_span *key)
 {
     const uint8_t *begin = *at;
     if (*begin != '"') {
@@ -235,7 +235,7 @@ LAC_SCAN_INLINE enum lac_parse copy_key(struct copier *copier, const uint8_t **a
     if (parse != LAC_PARSE_OK) {
         return parse;
     }
-    *key = (struct lac_text){begin + 1, (uint32_t)(*at - begin - 2), false};
+    *key = (struct lac_json_span){begin + 1, (uint32_t)(*at - begin - 2), false};
     *at = lac_skip_space(*at);
     if (**at != ':') {
         return wrong_byte(copier, *at);
@@ -252,7 +252,7 @@ LAC_SCAN_INLINE enum lac_parse copy_key(struct copier *copier, const uint8_t **a
 LAC_SCAN_TARGET static enum lac_parse copy_value(struct copier *copier, const uint8_t *p,
                                                  const uint8_t **ret_next)
 {
-    struct lac_text key = {NULL, 0, false};
+    struct lac_json_span key = {NULL, 0, false};
     uint64_t objects = 0;
     uint32_t depth = 0;
     enum lac_parse parse = LAC_PARSE_OK;
@@ -393,7 +393,8 @@ LAC_SCAN_TARGET static enum lac_parse parse_args(struct lac_chrome_scratch *scra
 /* A value that is only looked at where it lies: checked as JSON, its copy thrown away. */
 LAC_SCAN_TARGET static enum lac_parse pass_value(struct lac_chrome_scratch *scratch,
                                                  const uint8_t **at, const uint8_t *end,
-                                                 struct lac_raw_event *event, struct lac_text *text)
+                                                 struct lac_raw_event *event,
+                                                 struct lac_json_span *text)
 {
     struct copier copier = {.repairs = &event->repairs};
     const uint8_t *p = *at;
@@ -403,14 +404,14 @@ LAC_SCAN_TARGET static enum lac_parse pass_value(struct lac_chrome_scratch *scra
     }
     parse = copy_value(&copier, p, at);
     if (parse == LAC_PARSE_OK && text) {
-        *text = (struct lac_text){p, (uint32_t)(*at - p), false};
+        *text = (struct lac_json_span){p, (uint32_t)(*at - p), false};
     }
     return parse;
 }
 
 /* A string where it lies. */
 LAC_SCAN_INLINE enum lac_parse find_string(const uint8_t **at, const uint8_t *end,
-                                           struct lac_text *text)
+                                           struct lac_json_span *text)
 {
     const uint8_t *p = *at + 1;
     const uint8_t *close = lac_scan_string(p);
@@ -421,7 +422,7 @@ LAC_SCAN_INLINE enum lac_parse find_string(const uint8_t **at, const uint8_t *en
             return LAC_PARSE_MORE;
         }
     }
-    *text = (struct lac_text){p, (uint32_t)(close - p), plain};
+    *text = (struct lac_json_span){p, (uint32_t)(close - p), plain};
     *at = close + 1;
     return LAC_PARSE_OK;
 }
@@ -429,7 +430,7 @@ LAC_SCAN_INLINE enum lac_parse find_string(const uint8_t **at, const uint8_t *en
 /* A string or a number where it lies: a pid, a tid, an id. Anything else counts as absent. */
 LAC_SCAN_INLINE enum lac_parse find_id(struct lac_chrome_scratch *scratch, const uint8_t **at,
                                        const uint8_t *end, struct lac_raw_event *event,
-                                       struct lac_text *text, bool *is_number)
+                                       struct lac_json_span *text, bool *is_number)
 {
     const uint8_t *p = *at;
     *is_number = false;
@@ -444,7 +445,7 @@ LAC_SCAN_INLINE enum lac_parse find_id(struct lac_chrome_scratch *scratch, const
         if (q >= end) {
             return LAC_PARSE_MORE;
         }
-        *text = (struct lac_text){p, (uint32_t)(q - p), true};
+        *text = (struct lac_json_span){p, (uint32_t)(q - p), true};
         *is_number = true;
         *at = q;
         return LAC_PARSE_OK;
@@ -503,7 +504,7 @@ LAC_SCAN_INLINE enum lac_parse find_time(struct lac_chrome_scratch *scratch, con
         *at = q;
         return LAC_PARSE_OK;
     }
-    struct lac_text text = {0};
+    struct lac_json_span text = {0};
     bool is_number = false;
     enum lac_parse parse = find_id(scratch, at, end, event, &text, &is_number);
     if (parse != LAC_PARSE_OK) {
@@ -674,7 +675,7 @@ LAC_SCAN_TARGET static enum lac_parse parse_event(struct lac_chrome_scratch *scr
         enum member member = find_member(p + 1, &length);
         enum lac_parse parse;
         if (member == MEMBER_OTHER) {
-            struct lac_text key;
+            struct lac_json_span key;
             parse = find_string(&p, end, &key);
             if (parse != LAC_PARSE_OK) {
                 return parse;

@@ -57,7 +57,7 @@ static bool reserve_decoded(struct lac_chrome *chrome, size_t size)
     return true;
 }
 
-static enum lac_status intern_slow(struct lac_chrome *chrome, const struct lac_text *text,
+static enum lac_status intern_slow(struct lac_chrome *chrome, const struct lac_json_span *text,
                                    struct lac_chrome_name *ret_name)
 {
     const char *bytes = (const char *)text->at;
@@ -81,7 +81,7 @@ static enum lac_status intern_slow(struct lac_chrome *chrome, const struct lac_t
     return lac_chrome_pass(chrome, status);
 }
 
-enum lac_status lac_chrome_intern(struct lac_chrome *chrome, const struct lac_text *text,
+enum lac_status lac_chrome_intern(struct lac_chrome *chrome, const struct lac_json_span *text,
                                   struct lac_chrome_name *ret_name)
 {
     if (!text->at) {
@@ -280,7 +280,7 @@ static enum lac_status find_thread(struct lac_chrome *chrome, uint32_t pid_text,
 }
 
 /* The text of a short id as a number: with its length, ids up to 7 bytes are their own key. */
-static bool short_key(const struct lac_text *text, uint64_t *ret_key)
+static bool short_key(const struct lac_json_span *text, uint64_t *ret_key)
 {
     if (text->size_bytes > 7 || !text->plain || !text->at) {
         return false;
@@ -290,8 +290,8 @@ static bool short_key(const struct lac_text *text, uint64_t *ret_key)
     return true;
 }
 
-enum lac_status lac_chrome_thread(struct lac_chrome *chrome, const struct lac_text *pid,
-                                  const struct lac_text *tid, uint32_t *ret_thread)
+enum lac_status lac_chrome_thread(struct lac_chrome *chrome, const struct lac_json_span *pid,
+                                  const struct lac_json_span *tid, uint32_t *ret_thread)
 {
     uint64_t pid_key = 0, tid_key = 0;
     size_t slot = 0;

@@ -11,7 +11,7 @@
 #include <string.h>
 
 /* Categories, compared without regard to case: 2021 wrote "Operator" and "Kernel". */
-enum lac_event_class lac_kineto_class(const struct lac_text *category)
+enum lac_event_class lac_kineto_class(const struct lac_json_span *category)
 {
     static const struct {
         const char *name;
@@ -133,7 +133,7 @@ static enum lac_status intern_arg(struct lac_chrome *chrome, const struct lac_me
                                   uint32_t *ret_id)
 {
     struct lac_chrome_name name = {0, 0};
-    struct lac_text text = {arg->text, (uint32_t)arg->text_size, false};
+    struct lac_json_span text = {arg->text, (uint32_t)arg->text_size, false};
     enum lac_status status =
         arg->kind == LAC_MEMBER_STRING ? lac_chrome_intern(chrome, &text, &name) : LAC_OK;
     if (status == LAC_OK) {

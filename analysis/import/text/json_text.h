@@ -8,7 +8,7 @@
 #include <stdint.h>
 
 /** A piece of the window. Strings without their quotes. */
-struct lac_text {
+struct lac_json_span {
     const uint8_t *at;
     uint32_t size_bytes;
     bool plain; /**< a string of printable ASCII without escapes: its bytes are its text */
