@@ -2,6 +2,7 @@
 
 #include "analysis/diagnose/facts/prefetch_queue_depth.h"
 #include "analysis/diagnose/result/analysis.h"
+#include "tests/support/check_main.h"
 #include "tests/support/trace_draw.h"
 
 #include <check.h>
@@ -126,9 +127,5 @@ int main(void)
     tcase_add_test(tcase, it_is_counted_once);
     tcase_add_test(tcase, a_counter_comes_before_derived_tracks_or_not_at_all);
     suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return check_main(suite);
 }

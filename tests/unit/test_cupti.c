@@ -9,6 +9,7 @@
 #include "collector/inject/api.h"
 #include "collector/inject/cupti_abi.h"
 #include "lacuna/spool.h"
+#include "tests/support/check_main.h"
 #include "tests/support/recorded_job.h"
 
 #include <check.h>
@@ -685,8 +686,6 @@ int main(void)
 {
     Suite *const suite = suite_create("cupti");
     TCase *const tcase = tcase_create("session");
-    SRunner *const runner = srunner_create(suite);
-    int failed;
 
     tcase_set_timeout(tcase, 60);
     tcase_add_checked_fixture(tcase, lac_job_setup, lac_job_teardown);
@@ -713,8 +712,5 @@ int main(void)
     tcase_add_test(tcase, a_cupti_without_records_of_whole_graphs_keeps_the_kernels);
     tcase_add_test(tcase, launches_alone_are_recorded_when_asked_for);
     suite_add_tcase(suite, tcase);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return check_main(suite);
 }

@@ -1,10 +1,10 @@
 /* Why a device was idle: what wins, what is left, and the root cause beside it. */
 
 #include "analysis/diagnose/diagnose.h"
+#include "tests/support/check_main.h"
 #include "tests/support/trace_sheet.h"
 
 #include <check.h>
-#include <stdlib.h>
 
 static int64_t idle_us(enum lac_cause cause)
 {
@@ -366,9 +366,5 @@ int main(void)
     tcase_add_test(tcase, like_gaps_share_a_signature);
     tcase_add_test(tcase, tracks_hold_every_piece_of_idle_time);
     suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return check_main(suite);
 }

@@ -2,11 +2,11 @@
  * one and is none. */
 
 #include "analysis/diagnose/result/analysis.h"
+#include "tests/support/check_main.h"
 #include "tests/support/trace_sheet.h"
 
 #include <check.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* -- a loop, step by step ---------------------------------------------------------------------- */
@@ -805,9 +805,5 @@ int main(void)
     tcase_set_timeout(tcase, 60);
     add_tests(tcase);
     suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return check_main(suite);
 }

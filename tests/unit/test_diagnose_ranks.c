@@ -2,6 +2,7 @@
  * shortest is late. */
 
 #include "analysis/diagnose/ranks/ranks.h"
+#include "tests/support/check_main.h"
 #include "tests/support/trace_draw.h"
 #include "tests/support/trace_sheet.h"
 
@@ -480,9 +481,5 @@ int main(void)
     tcase_add_test(tcase, tables_outlive_models);
     tcase_add_loop_test(tcase, random_ranks_keep_their_sums, 0, 200);
     suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return check_main(suite);
 }

@@ -2,6 +2,7 @@
 #include "collector/gather/drain.h"
 #include "lacuna/spool.h"
 #include "tests/support/changing_spool.h"
+#include "tests/support/check_main.h"
 
 #include <check.h>
 #include <fcntl.h>
@@ -244,8 +245,6 @@ int main(void)
 {
     Suite *const suite = suite_create("drain");
     TCase *const tcase = tcase_create("hostile spools");
-    SRunner *const runner = srunner_create(suite);
-    int failed;
 
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_set_timeout(tcase, 60);
@@ -259,8 +258,5 @@ int main(void)
     tcase_add_test(tcase, what_cannot_be_opened_is_counted);
     tcase_add_test(tcase, only_spools_that_were_moved_are_removed);
     suite_add_tcase(suite, tcase);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return check_main(suite);
 }

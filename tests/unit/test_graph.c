@@ -2,13 +2,13 @@
  * takes away what waits for it, no more. */
 
 #include "analysis/diagnose/result/analysis.h"
+#include "tests/support/check_main.h"
 #include "tests/support/trace_draw.h"
 
 #include <check.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static struct lac_model *model;
@@ -297,9 +297,5 @@ int main(void)
     tcase_add_test(tests, a_wait_that_hides_behind_loading_is_found);
     tcase_add_test(tests, a_full_queue_lets_the_host_no_further_ahead);
     suite_add_tcase(suite, tests);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return check_main(suite);
 }

@@ -1,4 +1,5 @@
 #include "server/http/framing.h"
+#include "tests/support/check_main.h"
 
 #include <check.h>
 #include <stdio.h>
@@ -187,8 +188,6 @@ int main(void)
 {
     Suite *suite = suite_create("http_framing");
     TCase *tests = tcase_create("framing");
-    SRunner *runner = srunner_create(suite);
-    int failed;
 
     tcase_add_test(tests, a_request_ends_where_its_length_says);
     tcase_add_test(tests, what_could_be_read_in_two_ways_is_refused);
@@ -196,8 +195,5 @@ int main(void)
     tcase_add_test(tests, headers_and_chunk_lines_have_a_limit_that_has_a_name);
     tcase_add_test(tests, pieces_of_any_size_read_the_same);
     suite_add_tcase(suite, tests);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return check_main(suite);
 }

@@ -6,6 +6,7 @@
 #include "server/http/key.h"
 #include "server/http/peers.h"
 #include "server/http/request.h"
+#include "tests/support/check_main.h"
 
 #include <arpa/inet.h>
 #include <check.h>
@@ -457,8 +458,6 @@ int main(void)
 {
     Suite *suite = suite_create("http_parts");
     TCase *tests = tcase_create("parts");
-    SRunner *runner = srunner_create(suite);
-    int failed;
 
     tcase_set_timeout(tests, 30);
     tcase_add_test(tests, only_names_of_this_machine_are_our_host);
@@ -479,8 +478,5 @@ int main(void)
     tcase_add_test(tests, a_log_line_cannot_be_forged);
     tcase_add_test(tests, a_reader_that_stalls_does_not_stop_the_log);
     suite_add_tcase(suite, tests);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return check_main(suite);
 }

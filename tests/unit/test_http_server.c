@@ -3,6 +3,7 @@
  */
 #include "server/base/log.h"
 #include "server/http/server.h"
+#include "tests/support/check_main.h"
 
 #include <arpa/inet.h>
 #include <check.h>
@@ -779,12 +780,6 @@ static Suite *suite(void)
 
 int main(void)
 {
-    SRunner *runner = srunner_create(suite());
-    int failed;
-
     (void)signal(SIGPIPE, SIG_IGN);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return check_main(suite());
 }

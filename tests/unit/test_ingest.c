@@ -4,6 +4,7 @@
 #include "server/ingest/ingest.h"
 #include "server/ingest/sha256.h"
 #include "server/store/publish.h"
+#include "tests/support/check_main.h"
 
 #include <check.h>
 #include <dirent.h>
@@ -729,8 +730,6 @@ int main(int argc, char **argv)
 {
     Suite *suite;
     TCase *tcase;
-    SRunner *runner;
-    int failed;
 
     if (argc > 1 && strcmp(argv[1], "import-worker") == 0) {
         char name[64] = ""; /* on standard input, for the real one to read again */
@@ -763,9 +762,5 @@ int main(int argc, char **argv)
     tcase_add_test(tcase, what_was_acknowledged_is_imported_by_the_next_server);
     tcase_add_test(tcase, hashes_are_the_same_with_and_without_the_instructions);
     suite_add_tcase(suite, tcase);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return check_main(suite);
 }

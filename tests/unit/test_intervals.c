@@ -1,6 +1,7 @@
 /* Sets of time against a slow and obvious oracle: one bit a nanosecond. */
 
 #include "analysis/diagnose/facts/intervals.h"
+#include "tests/support/check_main.h"
 
 #include <check.h>
 #include <stdlib.h>
@@ -146,9 +147,5 @@ int main(void)
     tcase_add_test(tcase, bridges_close_short_holes_only);
     tcase_add_test(tcase, empty_intervals_add_nothing);
     suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return check_main(suite);
 }

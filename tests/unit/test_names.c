@@ -1,6 +1,7 @@
 /* The name tables: every row has an example that it, and no row before it, matches. */
 
 #include "analysis/diagnose/names/names.h"
+#include "tests/support/check_main.h"
 
 #include <check.h>
 #include <stdlib.h>
@@ -169,9 +170,5 @@ int main(void)
     tcase_add_test(tcase, short_names_are_what_people_say);
     tcase_add_test(tcase, short_name_fits_any_capacity);
     suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return check_main(suite);
 }

@@ -1,6 +1,7 @@
 /* What an importing process may do once it is shut in: each check enters in a child of its own. */
 
 #include "server/ingest/sandbox.h"
+#include "tests/support/check_main.h"
 
 #include <arpa/inet.h>
 #include <check.h>
@@ -354,8 +355,6 @@ int main(void)
 {
     Suite *suite = suite_create("sandbox");
     TCase *tcase = tcase_create("an importing process");
-    SRunner *runner;
-    int failed;
 
     tcase_set_timeout(tcase, 60);
     tcase_add_checked_fixture(tcase, setup, teardown);
@@ -364,9 +363,5 @@ int main(void)
     tcase_add_test(tcase, an_abort_is_seen_as_one);
     tcase_add_test(tcase, what_is_in_force_is_said);
     suite_add_tcase(suite, tcase);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return check_main(suite);
 }

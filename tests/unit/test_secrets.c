@@ -1,11 +1,11 @@
 /* What of a command line stands in a recording. */
 #include "collector/inject/secrets.c"
+#include "tests/support/check_main.h"
 
 #include <check.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static char shown[4096];
@@ -433,8 +433,6 @@ int main(void)
 {
     Suite *const suite = suite_create("secrets");
     TCase *const tcase = tcase_create("command lines");
-    SRunner *const runner = srunner_create(suite);
-    int failed;
 
     tcase_add_test(tcase, what_names_a_secret_is_hidden);
     tcase_add_test(tcase, users_and_questions_in_addresses_are_hidden);
@@ -448,8 +446,5 @@ int main(void)
     tcase_add_test(tcase, a_path_is_shown_without_its_secrets);
     tcase_add_test(tcase, what_does_not_fit_is_left_out);
     suite_add_tcase(suite, tcase);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return check_main(suite);
 }

@@ -1,6 +1,7 @@
 /* A spool in a real file that its process cuts off, replaces or damages. */
 #include "collector/gather/shared_spool.h"
 #include "lacuna/spool.h"
+#include "tests/support/check_main.h"
 #include "tests/support/made_spool.h"
 
 #include <check.h>
@@ -146,8 +147,6 @@ int main(void)
 {
     Suite *const suite = suite_create("shared_spool");
     TCase *const tcase = tcase_create("one file");
-    SRunner *const runner = srunner_create(suite);
-    int failed;
 
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, what_changes_is_looked_at_and_told);
@@ -158,8 +157,5 @@ int main(void)
 #endif
     tcase_add_test(tcase, what_is_no_spool_is_told_apart);
     suite_add_tcase(suite, tcase);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return check_main(suite);
 }

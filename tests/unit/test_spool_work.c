@@ -6,6 +6,7 @@
 #include "analysis/model/model.h"
 #include "lacuna/bundle.h"
 #include "lacuna/spool.h"
+#include "tests/support/check_main.h"
 
 #include <check.h>
 #include <dirent.h>
@@ -252,8 +253,6 @@ int main(void)
 {
     Suite *const suite = suite_create("spool_work");
     TCase *const tcase = tcase_create("work");
-    SRunner *const runner = srunner_create(suite);
-    int failed;
 
     suite_add_tcase(suite, tcase);
     tcase_set_timeout(tcase, 60);
@@ -263,8 +262,5 @@ int main(void)
     tcase_add_test(tcase, pops_of_the_lowest_of_four_thousand_ranges);
     tcase_add_test(tcase, ids_of_the_program_for_one_call);
     tcase_add_test(tcase, nothing_lies_under_a_name_and_losses_stay_countable);
-    srunner_run_all(runner, CK_ENV);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return check_main(suite);
 }

@@ -4,6 +4,7 @@
 #include "server/store/trace/checked_file.h"
 #include "server/store/trace/trace_file.h"
 #include "server/store/trace/trace_writer.h"
+#include "tests/support/check_main.h"
 #include "tests/support/rich_model.h"
 
 #include <check.h>
@@ -492,8 +493,6 @@ int main(void)
 {
     Suite *suite = suite_create("store_catalog");
     TCase *tcase = tcase_create("data folder");
-    SRunner *runner;
-    int failed;
 
     tcase_set_timeout(tcase, 120);
     tcase_add_checked_fixture(tcase, setup, teardown);
@@ -510,9 +509,5 @@ int main(void)
     tcase_add_test(tcase, a_folder_that_cannot_be_is_an_error);
     tcase_add_test(tcase, processes_share_a_folder);
     suite_add_tcase(suite, tcase);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return check_main(suite);
 }

@@ -6,6 +6,7 @@
 #include "server/store/trace/trace_file.h"
 #include "server/store/trace/trace_writer.h"
 #include "tests/support/ask_trace.h"
+#include "tests/support/check_main.h"
 #include "tests/support/rich_model.h"
 
 #include <check.h>
@@ -526,8 +527,6 @@ int main(void)
 {
     Suite *suite = suite_create("store_damage");
     TCase *tcase = tcase_create("damaged trace files");
-    SRunner *runner;
-    int failed;
 
     tcase_set_timeout(tcase, 1200);
     tcase_add_checked_fixture(tcase, setup, teardown);
@@ -543,9 +542,5 @@ int main(void)
     tcase_add_test(tcase, a_text_file_is_no_trace_file);
     tcase_add_test(tcase, columns_of_any_values_come_back);
     suite_add_tcase(suite, tcase);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return check_main(suite);
 }

@@ -9,6 +9,7 @@
 #include "server/store/trace/sql.h"
 #include "server/store/trace/trace_writer.h"
 #include "server/store/trace_facts.h"
+#include "tests/support/check_main.h"
 #include "tests/support/rich_model.h"
 
 #include <check.h>
@@ -682,8 +683,6 @@ int main(void)
 {
     Suite *suite = suite_create("store_lost");
     TCase *tcase = tcase_create("lost catalogs");
-    SRunner *runner;
-    int failed;
 
     tcase_set_timeout(tcase, 1200);
     tcase_add_checked_fixture(tcase, setup, teardown);
@@ -701,9 +700,5 @@ int main(void)
     tcase_add_test(tcase, a_publication_cut_off_on_a_full_disk_can_be_deleted);
     tcase_add_test(tcase, what_a_full_disk_kept_from_being_listed_is_listed_when_there_is_room);
     suite_add_tcase(suite, tcase);
-    runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
+    return check_main(suite);
 }

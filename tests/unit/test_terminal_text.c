@@ -1,11 +1,11 @@
 /* What a terminal is given of text from outside. */
 #include "collector/base/terminal_text.h"
+#include "tests/support/check_main.h"
 
 #include <check.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static char out[256];
@@ -108,8 +108,6 @@ int main(void)
 {
     Suite *const suite = suite_create("terminal_text");
     TCase *const tcase = tcase_create("text");
-    SRunner *const runner = srunner_create(suite);
-    int failed;
 
     tcase_add_test(tcase, what_people_write_stays);
     tcase_add_test(tcase, what_steers_a_terminal_is_escaped);
@@ -117,8 +115,5 @@ int main(void)
     tcase_add_test(tcase, what_does_not_fit_is_left_out_whole);
     tcase_add_test(tcase, no_byte_steers);
     suite_add_tcase(suite, tcase);
-    srunner_run_all(runner, CK_NORMAL);
-    failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return check_main(suite);
 }
