@@ -1,5 +1,6 @@
 #include "collector/gather/drain.h"
 
+#include "collector/base/debug.h"
 #include "collector/base/io_full.h"
 #include "collector/base/monotonic.h"
 #include "collector/gather/drain_private.h"
@@ -298,6 +299,11 @@ static bool adopt(struct lac_drain *drain, const char *name, bool final)
         opening = LAC_SHARED_NO_ACCESS;
     }
     if (opening != LAC_SHARED_OPENED) {
+        LAC_DEBUG(GATHER, 2, "%s: %s%s", name,
+                  opening == LAC_SHARED_NO_ACCESS  ? "cannot be opened"
+                  : opening == LAC_SHARED_NOT_OURS ? "is no spool"
+                                                   : "is not ready",
+                  final ? "" : "; looks again");
         drain->looks_again = drain->looks_again || opening != LAC_SHARED_NOT_OURS;
         drain->counts.unopened += final && opening == LAC_SHARED_NO_ACCESS;
         drain->counts.damaged += final && opening == LAC_SHARED_NOT_OURS;
@@ -306,6 +312,8 @@ static bool adopt(struct lac_drain *drain, const char *name, bool final)
         }
         return false;
     }
+    LAC_DEBUG(GATHER, 1, "%s of process %d goes into %s", name, (int)header.pid,
+              source->output_name);
     source->segment_bytes = header.segment_bytes;
     source->ring_tail = header.free_tail;
     source->pid = header.pid;
@@ -424,6 +432,9 @@ void lac_drain_round(struct lac_drain *drain, bool final)
         struct lac_drain_source *const source = *link;
 
         if ((final || now_ns >= source->next_look_ns) && take_turn(drain, source, final, now_ns)) {
+            LAC_DEBUG(GATHER, 1, "%s: the process has ended, %lu segments, %lu events lost",
+                      source->name, (unsigned long)source->output_segments,
+                      (unsigned long)source->dropped);
             drain->ended_dropped = lac_drain_sum(drain->ended_dropped, source->dropped);
             dropped = lac_drain_sum(dropped, source->dropped);
             remove_spool(drain, source);
@@ -435,6 +446,11 @@ void lac_drain_round(struct lac_drain *drain, bool final)
         link = &source->next;
     }
     drain->counts.dropped = lac_drain_sum(dropped, drain->lost_events);
+    if (final) {
+        LAC_DEBUG(GATHER, 1, "%lu processes, %lu segments, %lu events lost, %lu spools unopened",
+                  (unsigned long)drain->counts.processes, (unsigned long)drain->counts.segments,
+                  (unsigned long)drain->counts.dropped, (unsigned long)drain->counts.unopened);
+    }
 }
 
 void lac_drain_destroy(struct lac_drain *drain)
@@ -489,6 +505,10 @@ void lac_drain_want(struct lac_drain *drain, enum lac_spool_stop wish)
     if (drain->wish == wish) {
         return;
     }
+    LAC_DEBUG(GATHER, 2, "tells the processes to %s",
+              wish == LAC_SPOOL_RECORD  ? "record"
+              : wish == LAC_SPOOL_PAUSE ? "pause"
+                                        : "stop");
     drain->wish = wish;
     for (struct lac_drain_source *source = drain->sources; source != NULL; source = source->next) {
         if (reopen(drain, source)) { /* which tells it, too, when it was closed */

@@ -1,11 +1,13 @@
 /* The segments of one spool: what is new of them into the output, and back to the process. */
 
+#include "collector/base/debug.h"
 #include "collector/base/io_full.h"
 #include "collector/gather/drain_private.h"
 #include "collector/gather/shared_spool.h"
 #include "collector/gather/spool_bounds.h"
 #include "lacuna/spool.h"
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -119,6 +121,8 @@ static bool copy_segment(struct lac_drain *drain, struct lac_drain_source *sourc
         return false; /* it is cut off, or changed under our eyes: look again in the next round */
     }
     if (!write_segment(drain, source, to)) {
+        LAC_DEBUG(GATHER, 1, "%s: segment %lu cannot be written: error %d", source->output_name,
+                  (unsigned long)index, errno);
         drain->counts.failed_writes++;
         source->is_complete = false;
         return false;
@@ -128,6 +132,8 @@ static bool copy_segment(struct lac_drain *drain, struct lac_drain_source *sourc
         source->output_segments++;
         drain->counts.segments++;
     }
+    LAC_DEBUG(GATHER, 2, "%s: segment %lu is drained, as number %lu", source->name,
+              (unsigned long)index, (unsigned long)to);
     place->output_index = (int64_t)to;
     place->opened = head->sync.ticks;
     return true;
@@ -140,6 +146,7 @@ static void hand_back(struct lac_drain_source *source, uint64_t index,
     if (source->ring_tail - free_head >= LAC_SPOOL_FREE_RING) {
         return;
     }
+    LAC_DEBUG(GATHER, 3, "%s: segment %lu goes back", source->name, (unsigned long)index);
     lac_shared_give(&source->spool, source->ring_tail, (uint32_t)index);
     place->given_at = source->ring_tail++;
     place->handed_back = true;
@@ -184,6 +191,10 @@ static bool move_segment(struct lac_drain *drain, struct lac_drain_source *sourc
         drain->counts.is_full = true;
         if (final) {
             count_lost(drain, source, index, &head);
+            LAC_DEBUG(GATHER, 1,
+                      "%s: segment %lu is lost, the size limit is reached; %lu events "
+                      "in all",
+                      source->name, (unsigned long)index, (unsigned long)drain->lost_events);
             place->output_index = LOST_INDEX;
             place->opened = head.sync.ticks;
             place->moved = true;

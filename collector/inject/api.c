@@ -1,5 +1,6 @@
 #include "collector/inject/api.h"
 
+#include "collector/base/debug.h"
 #include "collector/inject/gpu.h"
 #include "collector/inject/recorder.h"
 #include "lacuna/spool.h"
@@ -7,12 +8,27 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Which worker of the data loader a process is shows in its ranges. */
+static __attribute__((cold, noinline)) void tell_worker(const char *name, size_t length,
+                                                        int64_t batch, int32_t worker)
+{
+    static int32_t told = -1;
+
+    if (worker >= 0 && __atomic_exchange_n(&told, worker, __ATOMIC_RELAXED) != worker) {
+        LAC_DEBUG(HOOK, 1, "worker %d of the data loader", (int)worker);
+    }
+    LAC_DEBUG(HOOK, 3, "%.*s, batch %lld", (int)length, name, (long long)batch);
+}
+
 static void api_push(const char *name, size_t length, int64_t batch, int32_t worker)
 {
     struct lac_thread *const self = lac_recorder_enter();
 
     if (self == NULL) {
         return;
+    }
+    if (LAC_DEBUG_IS_ON(HOOK, 1)) {
+        tell_worker(name, length, batch, worker);
     }
     if (lac_recorder_opens(self, &self->depth[0], 2)) {
         const uint32_t id = lac_recorder_name(self, name, length);
@@ -50,6 +66,7 @@ static void api_setting(const char *text, size_t length)
 {
     struct lac_thread *const self = lac_recorder_enter();
 
+    LAC_DEBUG(HOOK, 2, "%.*s", (int)length, text);
     if (self == NULL) {
         return;
     }
@@ -64,6 +81,7 @@ static void api_step(void)
 {
     struct lac_thread *const self = lac_recorder_enter();
 
+    LAC_DEBUG(HOOK, 3, "a step has ended");
     if (self != NULL) {
         (void)__atomic_fetch_add(&lac_spool_header()->step_count, 1u, __ATOMIC_RELAXED);
         lac_recorder_leave(self);

@@ -1,3 +1,4 @@
+#include "collector/base/debug.h"
 #include "collector/inject/cupti_abi.h"
 #include "collector/inject/cupti_graphs.h"
 #include "collector/inject/gpu.h"
@@ -52,6 +53,11 @@ static void on_requested(uint8_t **buffer, size_t *size_bytes, size_t *record_co
         scratch = scratch == NULL ? map_buffer() : scratch;
         memory = scratch;
     }
+    LAC_DEBUG(CUPTI, 2, "%s; there are %u",
+              memory == NULL      ? "no memory for a buffer"
+              : memory == scratch ? "a buffer is handed out that will be thrown away"
+                                  : "a buffer is handed out",
+              buffer_count);
     (void)pthread_mutex_unlock(&mutex);
     *buffer = memory;
     *size_bytes = memory != NULL ? BUFFER_BYTES : 0;
@@ -64,6 +70,7 @@ static void count_dropped(void *context, uint32_t stream)
 
     if (cupti.get_dropped != NULL && cupti.get_dropped(context, stream, &count) == CUPTI_OK &&
         count > 0) {
+        LAC_DEBUG(CUPTI, 1, "CUPTI dropped %zu records", count);
         lac_spool_count_dropped(count, false);
     }
 }
@@ -90,6 +97,8 @@ static void decode_all(uint8_t *buffer, size_t valid_bytes)
     /* inside lac_cupti_flush() that counts the time, with what CUPTI itself needed */
     lac_graphs_spent(lac_gpu_graphs(writer), count, in_flush ? 0 : thread_cpu_ns() - begin_ns);
     lac_gpu_writer_give(writer);
+    LAC_DEBUG(CUPTI, 2, "a buffer came back: %zu bytes, %lu records", valid_bytes,
+              (unsigned long)count);
 }
 
 void lac_cupti_flush(uint32_t flag)
@@ -97,6 +106,7 @@ void lac_cupti_flush(uint32_t flag)
     const uint64_t begin_ns = thread_cpu_ns();
     struct lac_gpu_writer *writer;
 
+    LAC_DEBUG(CUPTI, 3, "asks for its buffers");
     in_flush = true;
     (void)cupti.flush_all(flag);
     in_flush = false;
@@ -113,6 +123,8 @@ static void on_completed(void *context, uint32_t stream, uint8_t *buffer, size_t
         return;
     }
     if (buffer == scratch) {
+        LAC_DEBUG(CUPTI, 1, "a buffer of %zu bytes is thrown away: %d are filled faster than read",
+                  valid_bytes, BUFFERS_MAX);
         lac_spool_count_dropped(1, false); /* nobody knows how many */
         return;
     }

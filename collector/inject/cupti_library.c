@@ -1,3 +1,4 @@
+#include "collector/base/debug.h"
 #include "collector/base/old_symbols.h"
 #include "collector/inject/cupti_abi.h"
 #include "collector/inject/gpu.h"
@@ -47,6 +48,7 @@ static void *open_in(const char *folder)
         if (library != NULL) {
             return library;
         }
+        LAC_DEBUG(CUPTI, 3, "cannot be loaded: %s", found_path);
     }
     return NULL;
 }
@@ -93,10 +95,17 @@ bool lac_cupti_find(struct cupti_functions *functions, const char **ret_path)
     void *const library = open_library();
 
     if (library == NULL) {
+        LAC_DEBUG(CUPTI, 1, "no libcupti can be loaded; the last that was tried: %s", found_path);
         return false;
     }
     *ret_path = found_path;
-#define FIND(field, name) *(void **)&functions->field = dlsym(library, name)
+#define FIND(field, name)                                                                          \
+    do {                                                                                           \
+        *(void **)&functions->field = dlsym(library, name);                                        \
+        if (functions->field == NULL) {                                                            \
+            LAC_DEBUG(CUPTI, 1, "%s: no function %s", found_path, name);                           \
+        }                                                                                          \
+    } while (0)
     FIND(get_version, "cuptiGetVersion");
     FIND(get_result_string, "cuptiGetResultString");
     FIND(subscribe, "cuptiSubscribe");

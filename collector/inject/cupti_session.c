@@ -1,3 +1,4 @@
+#include "collector/base/debug.h"
 #include "collector/base/old_symbols.h"
 #include "collector/inject/cupti_abi.h"
 #include "collector/inject/cupti_graphs.h"
@@ -131,6 +132,14 @@ static void note_result(const char *what, int result)
     lac_setting("gpu_recording_reason", line);
 }
 
+static int enable(int kind)
+{
+    const int result = cupti.enable(kind);
+
+    LAC_DEBUG(CUPTI, 2, "kind %d: result %d", kind, result);
+    return result;
+}
+
 /* CUPTI wants a callback even from those who enable none. */
 static void ignore_callback(void *user, int domain, uint32_t number, const void *data)
 {
@@ -198,7 +207,7 @@ static const char *enable_all(void)
     bool any = false;
 
     for (size_t i = 0; i < sizeof(device_kinds) / sizeof(device_kinds[0]); i++) {
-        const int one = cupti.enable(device_kinds[i]);
+        const int one = enable(device_kinds[i]);
 
         any = any || one == CUPTI_OK;
         if (device_kinds[i] == CUPTI_KIND_CONCURRENT_KERNEL) {
@@ -206,7 +215,7 @@ static const char *enable_all(void)
         }
     }
     for (size_t i = 0; i < WHOLE_HOST_KINDS; i++) {
-        any = cupti.enable(host_kinds[i]) == CUPTI_OK || any;
+        any = enable(host_kinds[i]) == CUPTI_OK || any;
     }
     any = enable_calls(CUPTI_DOMAIN_RUNTIME, cupti.enable_runtime_call, CUPTI_KIND_RUNTIME) || any;
     any = enable_calls(CUPTI_DOMAIN_DRIVER, cupti.enable_driver_call, CUPTI_KIND_DRIVER) || any;
@@ -327,6 +336,8 @@ static void at_exit(void)
 
         (void)nanosleep(&pause, NULL);
     }
+    LAC_DEBUG(CUPTI, 1, "at exit: %s",
+              flush_done ? "all buffers came back" : "CUPTI did not return its buffers in 2 s");
 }
 
 static void leave(void)
@@ -408,6 +419,7 @@ int InitializeInjection(void)
     }
     lac_setting("cupti_library", path);
     (void)cupti.get_version(&version);
+    LAC_DEBUG(CUPTI, 1, "%s, API version %u", path, version);
     if (!subscribe() || lac_cupti_buffers_register(&cupti, version) != CUPTI_OK) {
         lac_setting("gpu_recording", "ranges-only");
         return 1;

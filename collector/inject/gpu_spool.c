@@ -1,3 +1,4 @@
+#include "collector/base/debug.h"
 #include "collector/inject/cupti_graphs.h"
 #include "collector/inject/gpu.h"
 #include "collector/inject/recorder.h"
@@ -178,6 +179,7 @@ void lac_setting(const char *key, const char *value)
     char text[512];
     size_t length = strnlen(key, 64);
 
+    LAC_DEBUG(CUPTI, 1, "%s=%s", key, value);
     if (self == NULL) {
         return;
     }

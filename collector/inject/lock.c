@@ -1,3 +1,4 @@
+#include "collector/base/debug.h"
 #include "collector/inject/gpu.h"
 #include "collector/inject/recorder.h"
 
@@ -70,6 +71,7 @@ static void start_afresh(void)
     lac_gpu_writer_forget();
     lac_self = NULL; /* the parent's segment is not mapped here (MADV_DONTFORK) */
     *lac_epoch_page = forks_seen + 1;
+    LAC_DEBUG(PROCESS, 2, "forked by %d, fork %u since exec", (int)getppid(), forks_seen);
 }
 
 static void after_fork_in_child(void)

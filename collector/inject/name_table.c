@@ -1,3 +1,4 @@
+#include "collector/base/debug.h"
 #include "collector/inject/recorder.h"
 #include "lacuna/spool.h"
 
@@ -67,6 +68,7 @@ static bool grow(void)
     if (fresh == NULL) {
         return false;
     }
+    LAC_DEBUG(NAMES, 2, "room for %u names", bigger / 2);
     for (uint32_t i = 0; i < slot_count; i++) {
         if (table[i].text != NULL) {
             uint32_t at = table[i].hash & (bigger - 1);
@@ -148,6 +150,19 @@ static struct entry *find(const char *text, uint32_t length, uint32_t hash)
     return &table[at];
 }
 
+/* The first time is worth a line; from then on each new name comes here. */
+static struct entry *no_room(const char *text, uint32_t length)
+{
+    static bool was_told;
+
+    if (!was_told) {
+        LAC_DEBUG(NAMES, 1, "the table is full with %u names; the first without a place: %.*s",
+                  name_count, (int)length, text);
+        was_told = true;
+    }
+    return NULL;
+}
+
 /* The entry of a name, made when it is new; NULL when there is no room for new ones. */
 static struct entry *entry_of(const char *text, uint32_t length, uint32_t hash)
 {
@@ -158,11 +173,11 @@ static struct entry *entry_of(const char *text, uint32_t length, uint32_t hash)
         return entry;
     }
     if (name_count >= NAMES_MAX || ((name_count + 1) * 2 > slot_count && !grow())) {
-        return NULL;
+        return no_room(text, length);
     }
     copy = keep(text, length);
     if (copy == NULL) {
-        return NULL;
+        return no_room(text, length);
     }
     entry = find(text, length, hash);
     entry->length = length;
@@ -170,6 +185,7 @@ static struct entry *entry_of(const char *text, uint32_t length, uint32_t hash)
     entry->id = 0;
     __atomic_store_n(&entry->text, copy, __ATOMIC_RELEASE);
     name_count++;
+    LAC_DEBUG(NAMES, 3, "new: %.*s", (int)length, text);
     return entry;
 }
 

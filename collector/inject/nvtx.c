@@ -3,6 +3,7 @@
  * the functions below. One table per library, so the entry point is called many times; the
  * functions and all their state are shared.
  */
+#include "collector/base/debug.h"
 #include "collector/inject/gpu.h"
 #include "collector/inject/nvtx_abi.h"
 #include "collector/inject/nvtx_private.h"
@@ -634,8 +635,10 @@ static void install(const struct nvtx_callbacks *callbacks, int module, const st
     unsigned count = 0;
 
     if (callbacks->get_module_table(module, &table, &count) == 0 || table == NULL) {
+        LAC_DEBUG(NVTX, 1, "module %d: not in this program's NVTX", module);
         return;
     }
+    LAC_DEBUG(NVTX, 1, "module %d: attached, a table of %u functions", module, count);
     for (size_t i = 0; i < hook_count; i++) {
         if (hooks[i].number < count) { /* older headers have shorter tables */
             *table[hooks[i].number] = hooks[i].function;
@@ -656,6 +659,7 @@ int InitializeInjectionNvtx2(nvtx_get_export_table get_export_table)
     callbacks = get_export_table(NVTX_EXPORT_CALLBACKS);
     if (callbacks == NULL || callbacks->size_bytes < sizeof(*callbacks) ||
         callbacks->get_module_table == NULL) {
+        LAC_DEBUG(NVTX, 1, "not attached: this program's NVTX is none that we know");
         return 0;
     }
     install(callbacks, NVTX_MODULE_CORE, core_hooks, sizeof(core_hooks) / sizeof(core_hooks[0]));
@@ -677,6 +681,7 @@ int InitializeInjectionNvtxExtension(const struct nvtx_extension *extension)
 {
     if (lac_settings.enabled && extension != NULL &&
         extension->module_id == NVTX_EXTENSION_PAYLOAD) {
+        LAC_DEBUG(NVTX, 1, "payload extension: attached");
         lac_payload_install(extension);
     }
     return 1;

@@ -1,11 +1,14 @@
 #include "collector/inject/recorder.h"
 
+#include "collector/base/debug.h"
 #include "collector/base/old_symbols.h"
 #include "lacuna/spool.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -110,6 +113,7 @@ static struct lac_thread *make_self(void)
     self->epoch = *lac_epoch_page;
     self->tid = (int32_t)syscall(SYS_gettid);
     self->busy = 1;
+    LAC_DEBUG(PROCESS, 3, "thread %d records", (int)self->tid);
     lac_self = self;
     (void)pthread_setspecific(exit_key, self);
     if (self->segment != NULL) {
@@ -131,6 +135,7 @@ struct lac_thread *lac_recorder_enter_slow(void)
         return NULL;
     }
     if (lac_lock_is_mine() || entering) {
+        LAC_DEBUG(SPOOL, 2, "an event is lost: a signal handler interrupted the recorder");
         lac_spool_count_dropped(1, false); /* a signal handler interrupted us in here */
         return NULL;
     }
@@ -192,6 +197,7 @@ static void put_thread(struct lac_thread *self)
 uint32_t lac_recorder_name_cut(void)
 {
     (void)__atomic_fetch_add(&lac_spool_header()->cut_name_count, 1u, __ATOMIC_RELAXED);
+    LAC_DEBUG(NAMES, 2, "a name is cut to %d bytes", LAC_NAME_BYTES_MAX);
     return LAC_NAME_BYTES_MAX;
 }
 
@@ -205,6 +211,8 @@ bool lac_recorder_refill(struct lac_thread *self, uint32_t count)
         return false; /* the launcher ended the recording: nothing is lost, nothing is wanted */
     }
     if (self->reserve > RESERVE_MAX) {
+        LAC_DEBUG(SPOOL, 3, "thread %d loses an event: %u ends of ranges are open", (int)self->tid,
+                  self->reserve);
         lac_spool_count_dropped(1, false); /* nested so deep that a segment is but ends of ranges */
         return false;
     }
@@ -217,6 +225,7 @@ bool lac_recorder_refill(struct lac_thread *self, uint32_t count)
             self->retry_ticks = lac_clock_now() + ticks_of_a_second() / RETRIES_PER_S;
         }
         self->dropped_count += count > LAC_RANGE_END_EVENTS ? 1 : count;
+        LAC_DEBUG(SPOOL, 3, "thread %d loses an event: no segment", (int)self->tid);
         lac_spool_count_dropped(1, true);
         return false;
     }
@@ -300,9 +309,15 @@ uint32_t lac_recorder_name_new(struct lac_thread *self, const char *text, uint32
 
 __attribute__((constructor)) static void on_load(void)
 {
+    (void)lac_debug_begin(getenv("LACUNA_DEBUG"));
     lac_settings_read();
     if (lac_settings.enabled) {
         lac_clock_choose();
         lac_lock_install_fork_handlers();
+        LAC_DEBUG(PROCESS, 1, "loaded by %s, child of %d; records into %s",
+                  program_invocation_short_name, (int)getppid(), lac_settings.directory);
+    } else {
+        LAC_DEBUG(PROCESS, 1, "loaded by %s; records nothing: LACUNA_SPOOL=%s LACUNA_DISABLE=%s",
+                  program_invocation_short_name, getenv("LACUNA_SPOOL"), getenv("LACUNA_DISABLE"));
     }
 }

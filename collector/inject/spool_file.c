@@ -1,11 +1,11 @@
-#include "collector/base/old_symbols.h"
+#include "collector/base/debug.h"
+#include "collector/base/write_signals.h"
 #include "collector/inject/recorder.h"
 #include "collector/inject/secrets.h"
 #include "lacuna/spool.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,6 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
-#include <time.h>
 #include <unistd.h>
 
 /*
@@ -73,58 +72,22 @@ void lac_spool_count_dropped(uint64_t events, bool disk)
 {
     if (header != NULL) {
         __atomic_fetch_add(&header->dropped_count, events, __ATOMIC_RELAXED);
+        LAC_DEBUG(SPOOL, 3, "%lu lost%s", (unsigned long)events, disk ? ": no space" : "");
         if (disk) {
             __atomic_fetch_add(&header->dropped_disk_count, events, __ATOMIC_RELAXED);
         }
     }
 }
 
-/* ---- signals that writing brings: they would end a program that did not write */
-
-struct held {
-    sigset_t before;
-    sigset_t pending;
-};
-
-static void hold_signals(struct held *held)
-{
-    sigset_t both;
-
-    (void)sigemptyset(&both);
-    (void)sigaddset(&both, SIGPIPE); /* standard error is a pipe that nobody reads */
-    (void)sigaddset(&both, SIGXFSZ); /* a limit of file sizes */
-    (void)sigpending(&held->pending);
-    (void)pthread_sigmask(SIG_BLOCK, &both, &held->before);
-}
-
-static void release_signals(const struct held *held)
-{
-    static const int signals[] = {SIGPIPE, SIGXFSZ};
-    const struct timespec now = {0};
-    sigset_t pending;
-    sigset_t one;
-
-    (void)sigpending(&pending);
-    for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
-        if (sigismember(&pending, signals[i]) == 1 &&
-            sigismember(&held->pending, signals[i]) == 0) {
-            (void)sigemptyset(&one);
-            (void)sigaddset(&one, signals[i]);
-            (void)sigtimedwait(&one, NULL, &now);
-        }
-    }
-    (void)pthread_sigmask(SIG_SETMASK, &held->before, NULL);
-}
-
 /* Space for the file, before any of it is mapped; 0 or an error number. */
 static int allocate(int file, uint64_t offset, uint64_t size_bytes)
 {
-    struct held held;
+    struct lac_write_signals held;
     int error;
 
-    hold_signals(&held);
+    lac_write_signals_hold(&held);
     error = posix_fallocate(file, (off_t)offset, (off_t)size_bytes);
-    release_signals(&held);
+    lac_write_signals_release(&held);
     return error;
 }
 
@@ -156,13 +119,13 @@ void lac_complain(const char *what, int error)
     length = snprintf(line, sizeof(line), "lacuna: %s%s%s (%s); the job goes on, not recorded\n",
                       what, error != 0 ? ": " : "", error != 0 ? strerror(error) : "", path);
     if (length > 0) {
-        struct held held;
+        struct lac_write_signals held;
         ssize_t told;
 
-        hold_signals(&held);
+        lac_write_signals_hold(&held);
         told = write(STDERR_FILENO, line, (size_t)length);
         (void)told; /* nobody else to tell */
-        release_signals(&held);
+        lac_write_signals_release(&held);
     }
 }
 
@@ -326,6 +289,7 @@ static void fill_header(void)
 static bool fail(const char *what, int error)
 {
     __atomic_store_n(&dead, true, __ATOMIC_RELEASE);
+    LAC_DEBUG(SPOOL, 1, "%s: error %d; this process is not recorded", what, error);
     if (ancestor != NULL) {
         (void)__atomic_fetch_add(&ancestor->lost_process_count, 1u, __ATOMIC_RELAXED);
     }
@@ -384,6 +348,9 @@ static bool open_spool(void)
         own_inode = status.st_ino;
     }
     fill_header();
+    LAC_DEBUG(SPOOL, 1, "%s, segments of %u KiB, at most %lu MB", path,
+              lac_settings.segment_bytes / 1024,
+              (unsigned long)(lac_settings.size_limit_bytes / 1000000));
     return true;
 }
 
@@ -466,6 +433,7 @@ static bool take_emptied(uint64_t *ret_index)
     }
     *ret_index = header->free_ring[head % LAC_SPOOL_FREE_RING];
     __atomic_store_n(&header->free_head, head + 1, __ATOMIC_RELEASE);
+    LAC_DEBUG(SPOOL, 3, "segment %lu comes back empty", (unsigned long)*ret_index);
     return *ret_index < segments_made;
 }
 
@@ -475,14 +443,17 @@ static bool take_new(uint64_t *ret_index)
     int error;
 
     if (lac_settings.size_limit_bytes != 0 && end > lac_settings.size_limit_bytes) {
+        LAC_DEBUG(SPOOL, 2, "no segment %lu: the limit is reached", (unsigned long)segments_made);
         return false;
     }
     error = allocate(spool_fd(), segment_offset(segments_made), lac_settings.segment_bytes);
     if (error != 0) {
+        LAC_DEBUG(SPOOL, 2, "no segment %lu: error %d", (unsigned long)segments_made, error);
         lac_complain("no room for more of the spool", error);
         return false;
     }
     *ret_index = segments_made++;
+    LAC_DEBUG(SPOOL, 2, "segment %lu is new", (unsigned long)*ret_index);
     return true;
 }
 
@@ -526,6 +497,8 @@ void lac_spool_release(struct lac_segment_header *segment, uint32_t index)
     /* with a drainer at work the segment comes back, and its pages had better be there still */
     const bool keep =
         index < MAPPED_MAX && __atomic_load_n(&header->free_tail, __ATOMIC_RELAXED) != 0;
+
+    LAC_DEBUG(SPOOL, 3, "segment %u is full", index);
 
     if (!keep && index < MAPPED_MAX) {
         mapped[index] = NULL;

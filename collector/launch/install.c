@@ -1,5 +1,7 @@
 #include "collector/launch/install.h"
 
+#include "collector/base/debug.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,6 +65,8 @@ void lac_install_environment(const struct lac_install *install, const char *spoo
 
     (void)snprintf(displaced, capacity, "%s",
                    before != NULL && strcmp(before, install->library) != 0 ? before : "");
+    LAC_DEBUG(LAUNCH, 1, "library %s, Python hook %s", install->library,
+              install->python[0] != '\0' ? install->python : "(none)");
     (void)setenv("NVTX_INJECTION64_PATH", install->library, 1);
     (void)setenv("CUDA_INJECTION64_PATH", install->library, 1);
     (void)setenv("LACUNA_SPOOL", spool_folder, 1);

@@ -1,5 +1,6 @@
 #include "collector/launch/job.h"
 
+#include "collector/base/debug.h"
 #include "collector/base/entry.h"
 #include "collector/launch/rescue.h"
 #include "collector/launch/signals.h"
@@ -39,6 +40,7 @@ bool lac_job_start(struct lac_job *job, char *const *argv)
         _exit(lac_job_become(argv));
     }
     if (job->pid > 0) {
+        LAC_DEBUG(LAUNCH, 1, "%s runs as %d", argv[0], (int)job->pid);
         (void)setpgid(job->pid, job->pid); /* whichever of us two is first */
         lac_rescue_begin(job->pid);
     }
@@ -48,12 +50,14 @@ bool lac_job_start(struct lac_job *job, char *const *argv)
 static void note(struct lac_job *job, int status)
 {
     if (WIFSTOPPED(status)) {
+        LAC_DEBUG(LAUNCH, 2, "the job is stopped by signal %d", WSTOPSIG(status));
         job->stopped_by = WSTOPSIG(status);
         return;
     }
     job->ended = true;
     job->ended_by = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
     job->exit_status = job->ended_by != 0 ? 128 + job->ended_by : WEXITSTATUS(status);
+    LAC_DEBUG(LAUNCH, 1, "the job has ended with status %d", job->exit_status);
     lac_rescue_end(job->exit_status);
 }
 

@@ -1,10 +1,12 @@
 /* lacuna-node: the part of Lacuna that runs where people train. Needs a C library
  * and nothing else. */
+#include "collector/base/debug.h"
 #include "collector/gather/gather.h"
 #include "collector/launch/run.h"
 #include "collector/push/push.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const char help[] = "usage: lacuna-node COMMAND [ARG]...\n"
@@ -16,10 +18,14 @@ static const char help[] = "usage: lacuna-node COMMAND [ARG]...\n"
                            "  push      send recordings to a server\n"
                            "  version   print the version\n"
                            "\n"
-                           "Every command answers --help.\n";
+                           "Every command answers --help. LACUNA_DEBUG=1, 2 or 3 prints what it\n"
+                           "does.\n";
 
 int main(int argc, char **argv)
 {
+    if (!lac_debug_begin(getenv("LACUNA_DEBUG"))) {
+        (void)unsetenv("LACUNA_DEBUG"); /* told once, not by each process of a job again */
+    }
     if (argc >= 2 && strcmp(argv[1], "run") == 0) {
         return lac_run_command(argc - 1, argv + 1);
     }

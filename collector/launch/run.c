@@ -1,5 +1,6 @@
 #include "collector/launch/run.h"
 
+#include "collector/base/debug.h"
 #include "collector/base/entry.h"
 #include "collector/base/monotonic.h"
 #include "collector/base/progress_line.h"
@@ -87,6 +88,8 @@ static void take_signal(struct recording *recording, const struct lac_signal *si
     if (lac_signal_is_of_child(signal)) {
         return;
     }
+    LAC_DEBUG(LAUNCH, 2, "signal %d%s", signal->number,
+              signal->is_from_terminal ? " from the terminal" : "");
     if (recording->job->ended) {
         recording->is_hurried = recording->is_hurried || wants_end(signal);
         if (signal->number == SIGTSTP && is_heard) {
@@ -172,6 +175,7 @@ static void note_cost(struct recording *recording)
 static void end_recording(struct recording *recording, const char *why)
 {
     recording->goes_on = false;
+    LAC_DEBUG(LAUNCH, 1, "the recording ends%s", why);
     want(recording, LAC_SPOOL_STOP);
     (void)usleep(BUSY_ROUND_MS * 1000); /* what is being written right now still comes */
     lac_drain_round(recording->drain, true);
@@ -436,6 +440,7 @@ static int record(struct recording *recording, const struct lac_push_target *tar
 static int run_unrecorded(const struct lac_run_options *options, const char *why)
 {
     (void)unsetenv("LACUNA_PROGRAM");
+    LAC_DEBUG(LAUNCH, 1, "not recorded: %s", why);
     if (options->strict) {
         (void)fprintf(stderr, "lacuna run: %s\n", why);
         return 1;
@@ -505,6 +510,7 @@ static int run(const struct lac_install *install, struct lac_run_options *option
         free(environment);
         return run_unrecorded(options, text);
     }
+    LAC_DEBUG(LAUNCH, 1, "from %s into %s", spools, output);
     recording.drain = lac_drain_create(spools, output);
     lac_install_environment(install, spools, text, sizeof(text));
     if (text[0] != '\0') {

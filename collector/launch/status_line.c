@@ -1,5 +1,6 @@
 #include "collector/launch/status_line.h"
 
+#include "collector/base/debug.h"
 #include "collector/base/progress_line.h"
 #include "collector/gather/drain.h"
 #include "collector/launch/plan.h"
@@ -21,7 +22,7 @@ static uint64_t shown_cpu_ns;
 
 static bool is_wanted(const struct lac_run_options *options)
 {
-    return !options->quiet && isatty(STDERR_FILENO) != 0;
+    return !options->quiet && !lac_debug_is_any() && isatty(STDERR_FILENO) != 0;
 }
 
 void lac_status_announce(const struct lac_plan *plan, const struct lac_run_options *options)

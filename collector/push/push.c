@@ -1,5 +1,6 @@
 #include "collector/push/push.h"
 
+#include "collector/base/debug.h"
 #include "collector/push/http_client.h"
 #include "collector/push/push_digest.h"
 #include "collector/push/push_note.h"
@@ -204,6 +205,8 @@ static bool pause_and_retry(struct push *push)
     push->piece_wish =
         push->piece_wish / 2 > PIECE_BYTES_MIN ? push->piece_wish / 2 : PIECE_BYTES_MIN;
     show_progress(push, "waiting for the server at");
+    LAC_DEBUG(PUSH, 1, "try %u failed; again in %ld ms", upload->tries,
+              lac_push_pause_ms(upload->tries));
     lac_push_sleep_ms(lac_push_pause_ms(upload->tries));
     return true;
 }

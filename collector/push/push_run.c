@@ -1,5 +1,6 @@
 /* What `run --server` does beside a job and behind it. */
 
+#include "collector/base/debug.h"
 #include "collector/base/old_symbols.h" /* IWYU pragma: keep */
 #include "collector/push/http_client.h"
 #include "collector/push/push.h"
@@ -48,6 +49,15 @@ static void rest(const struct lac_push_run *run, long ms, enum wish until_other_
     }
 }
 
+/* Before the next try. */
+static void pause_after(const struct lac_push_run *run, enum wish until_other_than)
+{
+    const unsigned tries = lac_push_stream_tries(run->stream);
+
+    LAC_DEBUG(PUSH, 1, "try %u failed; again in %ld ms", tries, lac_push_pause_ms(tries));
+    rest(run, lac_push_pause_ms(tries), until_other_than);
+}
+
 /* While the job runs: as long as it takes. */
 static bool follow(struct lac_push_run *run)
 {
@@ -59,7 +69,7 @@ static bool follow(struct lac_push_run *run)
         if (run->answer == LAC_STREAM_WAIT) {
             rest(run, LOOK_EVERY_MS, GO_ON);
         } else if (run->answer == LAC_STREAM_AWAY) {
-            rest(run, lac_push_pause_ms(lac_push_stream_tries(run->stream)), GO_ON);
+            pause_after(run, GO_ON);
         }
     }
     return true;
@@ -78,7 +88,7 @@ static void finish(struct lac_push_run *run)
                 lac_push_stream_give_up(run->stream);
                 return;
             }
-            rest(run, lac_push_pause_ms(tries), FINISH);
+            pause_after(run, FINISH);
         }
     } while (run->answer == LAC_STREAM_SENT || run->answer == LAC_STREAM_AWAY);
 }

@@ -1,5 +1,6 @@
 #include "collector/push/push_upload.h"
 
+#include "collector/base/debug.h"
 #include "collector/base/terminal_text.h"
 #include "collector/push/http_client.h"
 #include "collector/push/push.h"
@@ -84,6 +85,8 @@ bool lac_push_ask(struct lac_push_upload *upload, const char *method, const char
     (void)snprintf(url, sizeof(url), "%s/api/v1/%s", upload->target->server, address);
     const bool came = lac_http_ask(upload->http, &request, &upload->reply);
     upload->was_reached = upload->was_reached || came;
+    LAC_DEBUG(PUSH, 2, "%s %s, %zu bytes: %ld %s", method, url, body_bytes, upload->reply.status,
+              upload->reply.problem);
     return came;
 }
 

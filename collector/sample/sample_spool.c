@@ -1,5 +1,6 @@
 #include "collector/sample/sample_spool.h"
 
+#include "collector/base/debug.h"
 #include "collector/base/io_full.h"
 #include "lacuna/spool.h"
 
@@ -211,6 +212,7 @@ void lac_sample_spool_setting(struct lac_sample_spool *spool, const char *key, c
     char text[SERIES_BYTES_MAX];
     uint32_t id;
 
+    LAC_DEBUG(SAMPLE, 1, "%s=%s", key, value);
     (void)snprintf(text, sizeof(text), "%s=%s", key, value);
     id = lac_sample_spool_name(spool, text);
     if (id != 0) {

@@ -1,5 +1,6 @@
 #include "collector/sample/sampler.h"
 
+#include "collector/base/debug.h"
 #include "collector/sample/host_facts.h"
 #include "collector/sample/nvml.h"
 #include "collector/sample/proc_files.h"
@@ -520,11 +521,14 @@ void lac_sampler_round(struct lac_sampler *sampler)
         sampler->next_look_ns = now + (uint64_t)LOOK_MS * 1000000 +
                                 (lac_sampler_own_cpu_ns() - before) * COST_FRACTION * 2;
         cost_before += lac_sampler_own_cpu_ns() - before;
+        LAC_DEBUG(SAMPLE, 2, "%zu processes, %zu threads", sampler->process_count,
+                  sampler->thread_total);
     }
     lac_sample_spool_flush(sampler->spool);
     cost_ms = (lac_sampler_own_cpu_ns() - cost_before) / 1000000;
     sampler->round_ms = cost_ms * COST_FRACTION > ROUND_MAX_MS ? ROUND_MAX_MS
                         : cost_ms * COST_FRACTION > ROUND_MS   ? cost_ms * COST_FRACTION
                                                                : ROUND_MS;
+    LAC_DEBUG(SAMPLE, 3, "a round took %lu ms", (unsigned long)cost_ms);
     sampler->last_round_ns = now;
 }

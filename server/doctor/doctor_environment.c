@@ -11,6 +11,7 @@ static const struct {
     const char *harmless; /* value that does nothing; NULL: any value matters */
     const char *effect;
 } slow_switches[] = {
+    {"LACUNA_DEBUG", "0", "the collector writes on stderr what it does, in every process"},
     {"CUDA_LAUNCH_BLOCKING", "0", "every kernel launch waits for the GPU"},
     {"TORCH_SHOW_CPP_STACKTRACES", "0", "errors carry stack traces"},
     {"TORCH_DISTRIBUTED_DEBUG", "OFF", "collectives are checked and logged"},
