@@ -18,13 +18,6 @@ const char *lac_compare_verdict_name(enum lac_compare_verdict verdict)
     return names[verdict];
 }
 
-const char *lac_compare_part_name(enum lac_compare_part part)
-{
-    static const char *const names[] = {"compute", "exposed_comm", "exposed_copy", "exposed_memset",
-                                        "idle"};
-    return names[part];
-}
-
 /** Why there is no step to compare, or "". */
 static const char *why_not(struct lac_text **texts, const struct lac_compare_side *sides)
 {

@@ -10,6 +10,7 @@
  */
 
 #include "analysis/diagnose/result/analysis.h"
+#include "analysis/diagnose/result/vocabulary.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 
@@ -40,22 +41,11 @@ struct lac_compare_change {
     double pct, low_pct, high_pct;
 };
 
-enum lac_compare_part {
-    LAC_COMPARE_COMPUTE = 0, /**< a computing kernel runs */
-    LAC_COMPARE_COMM,        /**< only communication runs */
-    LAC_COMPARE_COPY,        /**< only copies run */
-    LAC_COMPARE_MEMSET,
-    LAC_COMPARE_IDLE,
-    LAC_COMPARE_PART_COUNT_
-};
-/** "compute", "exposed_comm", "exposed_copy", "exposed_memset", "idle". */
-const char *lac_compare_part_name(enum lac_compare_part part);
-
 /** What one kept step consists of, on the device that computes most. The parts sum to the mean
  *  step, the causes to its idle part. */
 struct lac_compare_steps {
     bool is_known;
-    int64_t part_ns[LAC_COMPARE_PART_COUNT_];
+    int64_t part_ns[LAC_PART_COUNT_];
     int64_t cause_ns[LAC_CAUSE_COUNT_];
     int64_t family_ns[LAC_FAMILY_COUNT_]; /**< kernel time: streams side by side add up */
 };
@@ -68,8 +58,8 @@ enum lac_compare_kind {
     LAC_COMPARE_OTHER, /**< other work that no range names */
     LAC_COMPARE_KIND_COUNT_
 };
-/** "train", "validation", "checkpoint", "other". */
-const char *lac_compare_kind_name(enum lac_compare_kind kind);
+/** The word of the kind of step that it is. */
+const struct lac_word *lac_compare_kind_word(enum lac_compare_kind kind);
 
 /** Steps of one kind; of training the kept ones. */
 struct lac_compare_kind_facts {

@@ -13,7 +13,7 @@
 
 /** Shares of a step come after these two: first the parts, then the causes. */
 enum { METRIC_STEP_TIME = 0, METRIC_THROUGHPUT, METRIC_NOT_COMPUTING, METRIC_PARTS };
-enum { METRIC_CAUSES = METRIC_PARTS + LAC_COMPARE_PART_COUNT_ };
+enum { METRIC_CAUSES = METRIC_PARTS + LAC_PART_COUNT_ };
 enum { METRIC_COUNT = METRIC_CAUSES + LAC_CAUSE_COUNT_ };
 
 static const char *metric_name(int metric)
@@ -21,7 +21,7 @@ static const char *metric_name(int metric)
     static const char *const own[] = {"step_time", "throughput", "not_computing"};
     return metric < METRIC_PARTS ? own[metric]
            : metric < METRIC_CAUSES
-               ? lac_compare_part_name((enum lac_compare_part)(metric - METRIC_PARTS))
+               ? lac_partition_name((enum lac_partition)(metric - METRIC_PARTS))
                : lac_cause_name((enum lac_cause)(metric - METRIC_CAUSES));
 }
 
@@ -141,13 +141,13 @@ enum lac_status lac_compare_conditions_parse(const char *text,
 static double share_pct(int metric, const struct lac_compare_steps *steps)
 {
     int64_t sum_ns = 0;
-    for (int part = 0; part < LAC_COMPARE_PART_COUNT_; part++) {
+    for (int part = 0; part < LAC_PART_COUNT_; part++) {
         sum_ns += steps->part_ns[part];
     }
     if (!steps->is_known || sum_ns <= 0) {
         return (double)NAN;
     }
-    int64_t ns = metric == METRIC_NOT_COMPUTING ? sum_ns - steps->part_ns[LAC_COMPARE_COMPUTE]
+    int64_t ns = metric == METRIC_NOT_COMPUTING ? sum_ns - steps->part_ns[LAC_PART_COMPUTE]
                  : metric < METRIC_CAUSES       ? steps->part_ns[metric - METRIC_PARTS]
                                                 : steps->cause_ns[metric - METRIC_CAUSES];
     return 100.0 * (double)ns / (double)sum_ns;

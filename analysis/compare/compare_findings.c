@@ -5,6 +5,7 @@
 #include "analysis/diagnose/diagnose.h"
 #include "analysis/diagnose/result/analysis.h"
 #include "analysis/diagnose/result/texts.h"
+#include "analysis/diagnose/result/vocabulary.h"
 #include "analysis/model/status.h"
 
 #include <stdint.h>
@@ -129,20 +130,18 @@ static enum lac_status retime(const struct lac_compare_side *a,
 /** What grew, when the step came out longer than predicted. */
 static const char *what_grew(const struct lac_comparison *comparison, int64_t *ret_grown_ns)
 {
-    static const char *const names[] = {"computing kernels", "exposed communication",
-                                        "exposed copies", "memory sets", "idle time"};
     const struct lac_compare_steps *a = &comparison->steps[0];
     const struct lac_compare_steps *b = &comparison->steps[1];
-    int most = 0;
+    uint32_t most = 0;
     *ret_grown_ns = 0;
-    for (int part = 0; part < LAC_COMPARE_PART_COUNT_; part++) {
+    for (uint32_t part = 0; part < LAC_PART_COUNT_; part++) {
         int64_t grown_ns = b->part_ns[part] - a->part_ns[part];
         if (grown_ns > *ret_grown_ns) {
             *ret_grown_ns = grown_ns;
             most = part;
         }
     }
-    return names[most];
+    return lac_word(LAC_WORDS_PART, most)->label;
 }
 
 /** "370 ms (370-378)": the band in the unit of its middle. */

@@ -5,13 +5,15 @@
 #include "analysis/compare/compare_private.h"
 #include "analysis/diagnose/diagnose.h"
 #include "analysis/diagnose/result/analysis.h"
+#include "analysis/diagnose/result/vocabulary.h"
 
 #include <stdint.h>
 
-const char *lac_compare_kind_name(enum lac_compare_kind kind)
+const struct lac_word *lac_compare_kind_word(enum lac_compare_kind kind)
 {
-    static const char *const names[] = {"train", "validation", "checkpoint", "other"};
-    return names[kind];
+    static const enum lac_step_kind kinds[LAC_COMPARE_KIND_COUNT_] = {
+        LAC_KIND_TRAIN, LAC_KIND_VALIDATION, LAC_KIND_CHECKPOINT, LAC_KIND_OTHER};
+    return lac_word(LAC_WORDS_STEP_KIND, kinds[kind]);
 }
 
 /** What a step is compared with. Epoch ends and recompilations are part of the training: their time

@@ -115,7 +115,7 @@ static enum lac_status divide(struct measuring *m)
         before_ns = length_ns;
     }
     lac_spans_done(&covered);
-    m->steps->part_ns[LAC_COMPARE_IDLE] = lac_spans_length(&m->kept) - before_ns;
+    m->steps->part_ns[LAC_PART_IDLE] = lac_spans_length(&m->kept) - before_ns;
     return status;
 }
 
@@ -136,7 +136,7 @@ static void add_causes(struct measuring *m)
         }
     }
     /* before the device's first and after its last operation nothing was attributed */
-    m->steps->cause_ns[LAC_CAUSE_UNATTRIBUTED] += m->steps->part_ns[LAC_COMPARE_IDLE] - sum_ns;
+    m->steps->cause_ns[LAC_CAUSE_UNATTRIBUTED] += m->steps->part_ns[LAC_PART_IDLE] - sum_ns;
 }
 
 /** From sums to one step. The rest of the division goes where most is, so that sums stay sums. */
@@ -172,9 +172,8 @@ enum lac_status lac_compare_measure(const struct lac_compare_side *side,
         add_causes(&m);
         int64_t steps = analysis->step_kept_count;
         int64_t total_ns = lac_spans_length(&m.kept) / steps;
-        per_step(ret_steps->part_ns, LAC_COMPARE_PART_COUNT_, total_ns, steps);
-        per_step(ret_steps->cause_ns, LAC_CAUSE_COUNT_, ret_steps->part_ns[LAC_COMPARE_IDLE],
-                 steps);
+        per_step(ret_steps->part_ns, LAC_PART_COUNT_, total_ns, steps);
+        per_step(ret_steps->cause_ns, LAC_CAUSE_COUNT_, ret_steps->part_ns[LAC_PART_IDLE], steps);
         for (int i = 0; i < LAC_FAMILY_COUNT_; i++) {
             ret_steps->family_ns[i] /= steps;
         }

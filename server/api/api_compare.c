@@ -223,7 +223,7 @@ static void write_contents(const struct lac_redactor *redactor, struct lac_respo
     lac_json_open(&json, "contains", '[');
     for (int kind = 0; kind < LAC_REDACT_KIND_COUNT_; kind++) {
         lac_json_open(&json, NULL, '{');
-        lac_json_text(&json, "kind", lac_redact_name((enum lac_redact_kind)kind));
+        lac_json_text(&json, "kind", lac_redact_words[kind].id);
         lac_json_uint(&json, "count", redactor->met[kind].count);
         lac_json_open(&json, "items", '[');
         for (unsigned i = 0; i < redactor->met[kind].item_count; i++) {

@@ -99,6 +99,10 @@ void lac_api_upload_remove(void *app, const struct lac_request *request,
 void lac_api_findings(void *app, const struct lac_request *request, struct lac_response *response);
 void lac_api_finding(void *app, const struct lac_request *request, struct lac_response *response);
 
+/* api_vocabulary.c */
+void lac_api_vocabulary(void *app, const struct lac_request *request,
+                        struct lac_response *response);
+
 void lac_api_clock(void *app, const struct lac_request *request, struct lac_response *response);
 
 void lac_api_list(void *app, const struct lac_request *request, struct lac_response *response);

@@ -14,6 +14,7 @@ const struct lac_route lac_api_routes[] = {
     LAC_ROUTE(GET, "/api/v1/openapi.json", OPEN, LOOP, 0, lac_api_openapi, NULL),
     LAC_ROUTE(GET, "/api/v1/findings", OPEN, LOOP, 0, lac_api_findings, NULL),
     LAC_ROUTE(GET, "/api/v1/findings/{id}", OPEN, LOOP, 0, lac_api_finding, NULL),
+    LAC_ROUTE(GET, "/api/v1/vocabulary", OPEN, LOOP, 0, lac_api_vocabulary, NULL),
     LAC_ROUTE(POST, "/api/v1/session", OPEN, LOOP, 4096, lac_api_session, NULL),
     LAC_ROUTE(GET, "/api/v1/events", KEY, EVENTS, 0, lac_api_events, NULL),
     LAC_ROUTE(GET, "/api/v1/clock", KEY, LOOP, 0, lac_api_clock, NULL),

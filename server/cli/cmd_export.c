@@ -83,16 +83,14 @@ static int choose(const char *what, const char *text, const char *const *words)
 
 static void tell_what_leaves(const struct lac_redactor *redactor)
 {
-    static const char *const words[] = {"host names", "user names", "paths", "command lines",
-                                        "names chosen by people"};
     bool has_any = false;
     for (int kind = 0; kind < LAC_REDACT_KIND_COUNT_; kind++) {
         if (redactor->met[kind].count == 0) {
             continue;
         }
         bool is_out = redactor->leave_out[kind];
-        (void)fprintf(stderr, "%s %s (%s): ", is_out ? "removed:" : "in the file:", words[kind],
-                      lac_redact_name((enum lac_redact_kind)kind));
+        (void)fprintf(stderr, "%s %s (%s): ", is_out ? "removed:" : "in the file:",
+                      lac_redact_words[kind].label, lac_redact_words[kind].id);
         for (unsigned i = 0; i < redactor->met[kind].item_count && i < 3; i++) {
             (void)fputs(i > 0 ? ", " : "", stderr);
             const char *item = redactor->met[kind].item[i];

@@ -5,6 +5,7 @@
 #include "analysis/diagnose/ranks/ranks.h"
 #include "analysis/diagnose/result/analysis.h"
 #include "analysis/diagnose/result/texts.h"
+#include "analysis/diagnose/result/vocabulary.h"
 #include "analysis/model/model.h"
 #include "server/base/buffer.h"
 #include "server/export/text_page.h"
@@ -91,36 +92,29 @@ static void write_row(struct lac_text_page *page, const struct row *row, int64_t
     int64_t delta_ns = row->b_ns - row->a_ns;
     ms(a, sizeof a, row->a_ns);
     ms(b, sizeof b, row->b_ns);
-    int length = scale_ns > 0 ? (int)lround(24.0 * (double)llabs(delta_ns) / (double)scale_ns) : 0;
-    for (int i = 0; i < length && i < 24; i++) {
+    int length = scale_ns > 0 ? (int)lround(19.0 * (double)llabs(delta_ns) / (double)scale_ns) : 0;
+    for (int i = 0; i < length && i < 19; i++) {
         bar[i] = delta_ns < 0 ? '-' : '+';
     }
-    lac_text_line(page, LAC_TEXT_PLAIN, "  %-24s %7s -> %-7s %+8.*f  %s", row->name, a, b,
+    lac_text_line(page, LAC_TEXT_PLAIN, "  %-29s %7s -> %-7s %+8.*f  %s", row->name, a, b,
                   fabs((double)delta_ns) < 9.95e6 ? 1 : 0, (double)delta_ns / 1e6, bar);
 }
 
 static void write_where(struct lac_text_page *page, const struct lac_comparison *comparison)
 {
-    static const char *const parts[] = {"computing kernels", "exposed communication",
-                                        "exposed copies", "memory sets"};
-    static const char *const causes[LAC_CAUSE_COUNT_] = {
-        "waiting for data",         "synchronization",           "waiting for launches",
-        "waiting for a copy",       "waiting for the allocator", "waiting for modules",
-        "waiting for other ranks",  "waiting for a stream",      "waiting for the host",
-        "waiting for the profiler", "idle, cause unknown"};
     enum { ROWS_SHOWN = 6 };
     const struct lac_compare_steps *a = &comparison->steps[0];
     const struct lac_compare_steps *b = &comparison->steps[1];
     if (!a->is_known || !b->is_known) {
         return;
     }
-    struct row rows[LAC_COMPARE_PART_COUNT_ + LAC_CAUSE_COUNT_];
+    struct row rows[LAC_PART_COUNT_ + LAC_CAUSE_COUNT_];
     uint32_t count = 0;
-    for (int i = 0; i < LAC_COMPARE_IDLE; i++) {
-        add_row(rows, &count, parts[i], a->part_ns[i], b->part_ns[i]);
+    for (uint32_t i = 0; i < LAC_PART_IDLE; i++) {
+        add_row(rows, &count, lac_word(LAC_WORDS_PART, i)->label, a->part_ns[i], b->part_ns[i]);
     }
-    for (int i = 0; i < LAC_CAUSE_COUNT_; i++) {
-        add_row(rows, &count, causes[i], a->cause_ns[i], b->cause_ns[i]);
+    for (uint32_t i = 0; i < LAC_CAUSE_COUNT_; i++) {
+        add_row(rows, &count, lac_word(LAC_WORDS_CAUSE, i)->label, a->cause_ns[i], b->cause_ns[i]);
     }
     qsort(rows, count, sizeof rows[0], by_size);
     int64_t scale_ns = llabs(rows[0].b_ns - rows[0].a_ns);
@@ -176,8 +170,8 @@ static void write_kinds(struct lac_text_page *page, const struct lac_comparison 
                        a->count > 0 ? lac_format_ns(a->mean_ns).text : "none",
                        b->count > 0 ? lac_format_ns(b->mean_ns).text : "none", (unsigned)a->count,
                        (unsigned)b->count);
-        lac_text_paragraph(page, LAC_TEXT_PLAIN, lac_compare_kind_name((enum lac_compare_kind)kind),
-                           text, 11, 1);
+        lac_text_paragraph(page, LAC_TEXT_PLAIN,
+                           lac_compare_kind_word((enum lac_compare_kind)kind)->brief, text, 11, 1);
     }
 }
 

@@ -1,6 +1,7 @@
 #include "server/cli/report_text.h"
 
 #include "analysis/diagnose/result/texts.h"
+#include "analysis/diagnose/result/vocabulary.h"
 #include "server/base/buffer.h"
 #include "server/export/text_page.h"
 
@@ -113,7 +114,7 @@ static void write_verdict(struct lac_text_page *page, const struct lac_analysis 
 enum { BAR_COLUMNS = 30 };
 
 /** A bar of `ns` on a scale of `scale_ns`, the step's end marked. */
-static void write_need(struct lac_text_page *page, const char *what, int64_t ns, int64_t step_ns,
+static void write_need(struct lac_text_page *page, enum lac_need need, int64_t ns, int64_t step_ns,
                        int64_t scale_ns, const char *note)
 {
     if (ns == LAC_UNKNOWN_NS) {
@@ -133,8 +134,9 @@ static void write_need(struct lac_text_page *page, const char *what, int64_t ns,
         used += strlen(mark);
     }
     bar[used] = '\0';
-    lac_text_line(page, LAC_TEXT_PLAIN, "%-12s %s %s %6s  %s", what, bar,
-                  end >= BAR_COLUMNS ? "|" : " ", lac_format_rate((double)ns / 1e6).text, note);
+    lac_text_line(page, LAC_TEXT_PLAIN, "%-13s %s %s %6s  %s",
+                  lac_word(LAC_WORDS_NEED, need)->label, bar, end >= BAR_COLUMNS ? "|" : " ",
+                  lac_format_rate((double)ns / 1e6).text, note);
 }
 
 static int64_t largest(const int64_t *values, int count)
@@ -173,12 +175,12 @@ static void write_needs(struct lac_text_page *page, const struct lac_analysis *a
     lac_text_line(page, LAC_TEXT_DIM, "one step, ms  the step is %s",
                   lac_format_ns(analysis->step_mean_ns).text);
     int64_t step_ns = analysis->step_mean_ns;
-    write_need(page, "data", needs->data_ns, step_ns, scale_ns, data);
-    write_need(page, "GPU kernels", needs->gpu_ns, step_ns, scale_ns, "");
-    write_need(page, "copies", needs->copies_ns, step_ns, scale_ns, "");
-    write_need(page, "host", needs->host_ns, step_ns, scale_ns, "");
+    write_need(page, LAC_NEED_DATA, needs->data_ns, step_ns, scale_ns, data);
+    write_need(page, LAC_NEED_GPU, needs->gpu_ns, step_ns, scale_ns, "");
+    write_need(page, LAC_NEED_COPIES, needs->copies_ns, step_ns, scale_ns, "");
+    write_need(page, LAC_NEED_HOST, needs->host_ns, step_ns, scale_ns, "");
     if (needs->comm_ns > 0) {
-        write_need(page, "other ranks", needs->comm_ns, step_ns, scale_ns, "");
+        write_need(page, LAC_NEED_COMM, needs->comm_ns, step_ns, scale_ns, "");
     }
 }
 

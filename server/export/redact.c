@@ -9,12 +9,14 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const kind_names[] = {"hosts", "users", "paths", "argv", "names"};
-
-const char *lac_redact_name(enum lac_redact_kind kind)
-{
-    return kind_names[kind];
-}
+const struct lac_word lac_redact_words[LAC_REDACT_KIND_COUNT_] = {
+    {"hosts", "host names", "hosts", "", "The host's name and IPv4 addresses.", 0},
+    {"users", "user names", "users", "", "Names of users, as in /home/kim.", 0},
+    {"paths", "paths", "paths", "", "Absolute paths, down to the last component.", 0},
+    {"argv", "command lines", "commands", "", "Command lines, down to the program.", 0},
+    {"names", "names chosen by people", "names", "",
+     "Names of the trace, of ranges and of Python functions.", 0},
+};
 
 enum lac_status lac_redactor_init(struct lac_redactor *redactor, const char *list,
                                   const struct lac_model *model, struct lac_error *reterr)
@@ -24,7 +26,8 @@ enum lac_status lac_redactor_init(struct lac_redactor *redactor, const char *lis
         size_t length = strcspn(at, ",");
         int kind = 0;
         while (kind < LAC_REDACT_KIND_COUNT_ &&
-               (strlen(kind_names[kind]) != length || memcmp(kind_names[kind], at, length) != 0)) {
+               (strlen(lac_redact_words[kind].id) != length ||
+                memcmp(lac_redact_words[kind].id, at, length) != 0)) {
             kind++;
         }
         if (kind == LAC_REDACT_KIND_COUNT_) {

@@ -7,6 +7,7 @@
  * what it met, so that the person who shares is told exactly what is in the file.
  */
 
+#include "analysis/diagnose/result/vocabulary.h"
 #include "analysis/model/model.h"
 #include "server/base/buffer.h"
 
@@ -21,8 +22,8 @@ enum lac_redact_kind {
     LAC_REDACT_NAMES,     /**< of the trace, of ranges and Python functions */
     LAC_REDACT_KIND_COUNT_
 };
-/** "hosts", "users", "paths", "argv", "names". */
-const char *lac_redact_name(enum lac_redact_kind kind);
+/** By kind: "hosts", "users", "paths", "argv", "names". */
+extern const struct lac_word lac_redact_words[LAC_REDACT_KIND_COUNT_];
 
 enum { LAC_REDACT_SHOWN_MAX = 6, LAC_REDACT_ITEM_BYTES = 120 };
 

@@ -3,6 +3,7 @@
 #include "analysis/diagnose/diagnose.h"
 #include "analysis/diagnose/result/analysis.h"
 #include "analysis/diagnose/result/texts.h"
+#include "analysis/diagnose/result/vocabulary.h"
 #include "analysis/model/model.h"
 #include "server/base/buffer.h"
 #include "server/export/report.h"
@@ -314,21 +315,20 @@ static void write_idle(struct lac_buffer *out, const struct lac_report_source *s
             device->not_computing_pct);
     }
     if (device->idle_ns > 0) {
-        lac_buffer_puts(
-            out,
-            "<table><tr><th>The GPU is idle</th><th>total</th><th>of the idle time</th></tr>\n");
+        lac_buffer_puts(out,
+                        "<table><tr><th>Idle</th><th>total</th><th>of the idle time</th></tr>\n");
         for (int cause = 0; cause < LAC_CAUSE_COUNT_; cause++) {
             int64_t ns = device->idle_by_cause_ns[cause];
             if (ns <= 0) {
                 continue;
             }
-            lac_buffer_printf(out,
-                              "<tr><td><span class=\"chip c-%s\">%c</span>%s</td><td>%s</td><td>"
-                              "%s</td></tr>\n",
-                              lac_cause_name((enum lac_cause)cause),
-                              lac_cause_letter((enum lac_cause)cause),
-                              lac_report_cause_words((enum lac_cause)cause), lac_format_ns(ns).text,
-                              lac_format_pct(100.0 * (double)ns / (double)device->idle_ns).text);
+            lac_buffer_printf(
+                out,
+                "<tr><td><span class=\"chip c-%s\">%c</span>%s</td><td>%s</td><td>"
+                "%s</td></tr>\n",
+                lac_cause_name((enum lac_cause)cause), lac_cause_letter((enum lac_cause)cause),
+                lac_word(LAC_WORDS_CAUSE, (uint32_t)cause)->label, lac_format_ns(ns).text,
+                lac_format_pct(100.0 * (double)ns / (double)device->idle_ns).text);
         }
         lac_buffer_puts(out, "</table>\n");
     }

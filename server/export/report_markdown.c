@@ -4,6 +4,7 @@
 #include "analysis/diagnose/diagnose.h"
 #include "analysis/diagnose/result/analysis.h"
 #include "analysis/diagnose/result/texts.h"
+#include "analysis/diagnose/result/vocabulary.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "server/base/buffer.h"
@@ -236,7 +237,8 @@ static void write_idle(struct lac_buffer *out, const struct lac_report_source *s
         int64_t ns = device->idle_by_cause_ns[cause];
         if (ns > 0) {
             lac_buffer_printf(out, "| %c %s | %s | %s |\n", lac_cause_letter((enum lac_cause)cause),
-                              lac_report_cause_words((enum lac_cause)cause), lac_format_ns(ns).text,
+                              lac_word(LAC_WORDS_CAUSE, (uint32_t)cause)->label,
+                              lac_format_ns(ns).text,
                               lac_format_pct(100.0 * (double)ns / (double)device->idle_ns).text);
         }
     }

@@ -70,9 +70,6 @@ bool lac_report_is_new_evidence(const struct lac_finding *finding, uint32_t inde
 /** Words of the trade that this report uses: key and what it means. @return rows filled */
 uint32_t lac_report_words(const struct lac_analysis *analysis, struct lac_report_row *rows);
 
-/** What people call a cause: "for data". */
-const char *lac_report_cause_words(enum lac_cause cause);
-
 /** Sizes of pictures in their own units; the page scales them. */
 enum { LAC_SVG_WIDTH = 820, LAC_SVG_LABEL_WIDTH = 120, LAC_SVG_ROW_HEIGHT = 18 };
 

@@ -166,7 +166,7 @@ static void draw_idle(struct drawing *d, const struct lac_device_facts *device)
             char text[96];
             (void)snprintf(class, sizeof class, "c-%s", lac_cause_name(cause));
             (void)snprintf(text, sizeof text, "%c \u00b7 %s %s", lac_cause_letter(cause),
-                           lac_format_ns(dur_ns).text, lac_report_cause_words(cause));
+                           lac_format_ns(dur_ns).text, lac_waits_for(cause));
             box(d, piece->start_ns, end_ns, d->y, class, text);
             has_any = true;
         }

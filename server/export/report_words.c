@@ -5,6 +5,7 @@
 #include "analysis/diagnose/names/names.h"
 #include "analysis/diagnose/result/analysis.h"
 #include "analysis/diagnose/result/texts.h"
+#include "analysis/diagnose/result/vocabulary.h"
 #include "analysis/model/model.h"
 #include "analysis/model/strings.h"
 #include "server/base/buffer.h"
@@ -105,15 +106,6 @@ const char *lac_report_name(const struct lac_report_source *source)
     return *given != '\0' ? given : "trace";
 }
 
-const char *lac_report_cause_words(enum lac_cause cause)
-{
-    static const char *const words[LAC_CAUSE_COUNT_] = {
-        "for data",          "after synchronization", "for launches",      "for a copy",
-        "for the allocator", "for code to load",      "for other ranks",   "for another stream",
-        "for the host",      "for the profiler",      "cause not recorded"};
-    return words[cause];
-}
-
 /* -- facts ---------------------------------------------------------------------------------- */
 
 void lac_report_figures(const struct lac_analysis *analysis, char *out, size_t capacity_bytes)
@@ -144,14 +136,14 @@ void lac_report_figures(const struct lac_analysis *analysis, char *out, size_t c
                    batch);
 }
 
-static void need(struct lac_report_need *needs, uint32_t *count, const char *name, int64_t ns,
+static void need(struct lac_report_need *needs, uint32_t *count, enum lac_need which, int64_t ns,
                  const char *note)
 {
     if (ns == LAC_UNKNOWN_NS) {
         return;
     }
     struct lac_report_need *it = &needs[(*count)++];
-    *it = (struct lac_report_need){.name = name, .ns = ns};
+    *it = (struct lac_report_need){.name = lac_word(LAC_WORDS_NEED, which)->label, .ns = ns};
     (void)snprintf(it->note, sizeof it->note, "%s", note);
 }
 
@@ -169,12 +161,12 @@ uint32_t lac_report_needs(const struct lac_analysis *analysis, struct lac_report
     } else if (loader->num_workers == 0) {
         (void)snprintf(data, sizeof data, "in the training process");
     }
-    need(needs, &count, "Data loading", analysis->needs.data_ns, data);
-    need(needs, &count, "GPU kernels", analysis->needs.gpu_ns, "");
-    need(needs, &count, "Copies", analysis->needs.copies_ns, "");
-    need(needs, &count, "Host", analysis->needs.host_ns, "");
+    need(needs, &count, LAC_NEED_DATA, analysis->needs.data_ns, data);
+    need(needs, &count, LAC_NEED_GPU, analysis->needs.gpu_ns, "");
+    need(needs, &count, LAC_NEED_COPIES, analysis->needs.copies_ns, "");
+    need(needs, &count, LAC_NEED_HOST, analysis->needs.host_ns, "");
     if (analysis->needs.comm_ns > 0) {
-        need(needs, &count, "Other ranks", analysis->needs.comm_ns, "");
+        need(needs, &count, LAC_NEED_COMM, analysis->needs.comm_ns, "");
     }
     return count;
 }
@@ -254,19 +246,10 @@ uint32_t lac_report_host(const struct lac_report_source *source, struct lac_repo
 }
 
 /** How the steps were found, for a reader. */
-static const char *step_method_words(const char *method)
+static const char *step_method_label(const char *method)
 {
-    static const char *const words[][2] = {
-        {"profiler_step", "profiler step marks"}, {"nvtx", "NVTX ranges"},
-        {"dataloader", "data loader batches"},    {"optimizer", "the optimizer"},
-        {"period", "repeating kernels"},          {"optimizer_kernels", "the optimizer's kernels"},
-    };
-    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
-        if (strcmp(method, words[i][0]) == 0) {
-            return words[i][1];
-        }
-    }
-    return method;
+    const struct lac_word *word = lac_word_of(LAC_WORDS_STEP_METHOD, method);
+    return word ? word->label : method;
 }
 
 uint32_t lac_report_method(const struct lac_report_source *source, struct lac_report_row *rows)
@@ -293,7 +276,7 @@ uint32_t lac_report_method(const struct lac_report_source *source, struct lac_re
     row(&list, "reading the file", text);
     (void)snprintf(text, sizeof text, "%s found by %s, %u measured",
                    lac_format_count(analysis->step_count, "step").text,
-                   step_method_words(analysis->step_method), (unsigned)analysis->step_kept_count);
+                   step_method_label(analysis->step_method), (unsigned)analysis->step_kept_count);
     row(&list, "steps", analysis->step_count > 0 ? text : "none found");
     if (analysis->step_kept_count > 0 && analysis->step_median_ns != LAC_UNKNOWN_NS) {
         (void)snprintf(text, sizeof text, "mean %s, median %s, 95th percentile %s",
@@ -323,15 +306,6 @@ uint32_t lac_report_plan(const struct lac_report_source *source, struct lac_repo
     return analysis->plan_count;
 }
 
-static const char *family_words(enum lac_family family)
-{
-    return family == LAC_FAMILY_GEMM   ? "GEMM"
-           : family == LAC_FAMILY_CONV ? "convolution"
-           : family == LAC_FAMILY_NORM ? "normalization"
-           : family == LAC_FAMILY_COMM ? "communication"
-                                       : lac_family_name(family);
-}
-
 static int by_total(const void *a, const void *b)
 {
     const struct lac_report_kernel *x = a;
@@ -353,7 +327,8 @@ uint32_t lac_report_kernels(const struct lac_report_source *source,
     for (uint32_t k = 0; k < analysis->kernel_name_count && k < LOOKED_AT; k++) {
         const struct lac_kernel_facts *facts = &analysis->kernels[k];
         struct lac_report_kernel *it = &all[count];
-        *it = (struct lac_report_kernel){.family = family_words(facts->names.family)};
+        *it = (struct lac_report_kernel){
+            .family = lac_word(LAC_WORDS_FAMILY, facts->names.family)->label};
         (void)lac_kernel_short_name(lac_model_str(source->model, facts->name),
                                     lac_strings_length(&source->model->strings, facts->name),
                                     it->name, sizeof it->name);
@@ -386,29 +361,34 @@ bool lac_report_is_new_evidence(const struct lac_finding *finding, uint32_t inde
     return !is_root;
 }
 
+static void term(struct rows *rows, enum lac_term which)
+{
+    const struct lac_word *word = lac_word(LAC_WORDS_TERM, which);
+    row(rows, word->label, word->definition);
+}
+
 uint32_t lac_report_words(const struct lac_analysis *analysis, struct lac_report_row *rows)
 {
     struct rows list = {.at = rows};
     if (analysis->step_count > 0) {
-        row(&list, "step", "one iteration of the training loop: batch, forward, backward, update");
+        term(&list, LAC_TERM_STEP);
     }
     if (analysis->device_count > 0) {
-        row(&list, "kernel", "a program that runs on the GPU; the host launches it");
-        row(&list, "idle", "the GPU executes nothing: no kernel, no copy");
+        term(&list, LAC_TERM_KERNEL);
+        term(&list, LAC_TERM_IDLE);
     }
-    row(&list, "host", "the CPU side: Python, the framework, the driver");
+    term(&list, LAC_TERM_HOST);
     if (analysis->copy_count > 0) {
-        row(&list, "exposed", "copies or communication that do not overlap with compute");
+        term(&list, LAC_TERM_EXPOSED);
     }
     if (analysis->needs.comm_ns != LAC_UNKNOWN_NS && analysis->needs.comm_ns > 0) {
-        row(&list, "collective", "communication in which all GPUs of a group take part");
+        term(&list, LAC_TERM_COLLECTIVE);
     }
     if (analysis->has_kernels && analysis->layout_count > 0) {
-        row(&list, "layout conversion",
-            "a kernel that only rearranges a tensor (NCHW to NHWC or back)");
+        term(&list, LAC_TERM_LAYOUT);
     }
     if (analysis->tensor_eligible_ns > 0) {
-        row(&list, "tensor cores", "the GPU's units for GEMMs in lower precision");
+        term(&list, LAC_TERM_TENSOR_CORE);
     }
     return list.count;
 }

@@ -1,5 +1,7 @@
 #include "server/json/analysis_json.h"
 
+#include "analysis/diagnose/result/vocabulary.h"
+
 #include <inttypes.h>
 #include <json-c/json_object.h>
 #include <json-c/json_tokener.h>
@@ -316,7 +318,7 @@ static struct json_object *kernels_part(struct writer *writer)
                               lac_strings_length(&writer->model->strings, facts->name), name,
                               sizeof name);
         put_text(writer, kernel, "short", name);
-        put_text(writer, kernel, "family", lac_family_name(facts->names.family));
+        put_text(writer, kernel, "family", lac_word(LAC_WORDS_FAMILY, facts->names.family)->id);
         push(writer, top, kernel);
     }
     put(writer, part, "top", top);
@@ -335,7 +337,7 @@ static struct json_object *layout_part(struct writer *writer)
     struct json_object *classes = json_object_new_object();
     struct json_object *counts = json_object_new_object();
     for (int class = LAC_LAYOUT_L; class < LAC_LAYOUT_CLASS_COUNT_; class ++) {
-        const char *name = lac_layout_class_name((enum lac_layout_class) class);
+        const char *name = lac_word(LAC_WORDS_LAYOUT, (uint32_t) class)->id;
         put_ns(writer, classes, name,
                is_known ? analysis->layout_by_class_ns[class] : LAC_UNKNOWN_NS);
         put_count(writer, counts, name, analysis->layout_by_class_count[class]);

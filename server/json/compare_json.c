@@ -5,6 +5,7 @@
 #include "analysis/diagnose/names/names.h"
 #include "analysis/diagnose/ranks/ranks.h"
 #include "analysis/diagnose/result/analysis.h"
+#include "analysis/diagnose/result/vocabulary.h"
 #include "analysis/model/model.h"
 #include "server/base/buffer.h"
 #include "server/json/json_out.h"
@@ -134,9 +135,8 @@ static void write_where(struct lac_json *json, const struct lac_comparison *it)
     }
     lac_json_open(json, "where", '{');
     lac_json_open(json, "partition", '[');
-    for (int i = 0; i < LAC_COMPARE_PART_COUNT_; i++) {
-        write_row(json, lac_compare_part_name((enum lac_compare_part)i), a->part_ns[i],
-                  b->part_ns[i]);
+    for (int i = 0; i < LAC_PART_COUNT_; i++) {
+        write_row(json, lac_partition_name((enum lac_partition)i), a->part_ns[i], b->part_ns[i]);
     }
     lac_json_close(json, ']');
     lac_json_open(json, "idle_by_cause", '[');
@@ -149,7 +149,8 @@ static void write_where(struct lac_json *json, const struct lac_comparison *it)
     lac_json_open(json, "kernel_family", '[');
     for (int i = 0; i < LAC_FAMILY_COUNT_; i++) {
         if (a->family_ns[i] != 0 || b->family_ns[i] != 0) {
-            write_row(json, lac_family_name((enum lac_family)i), a->family_ns[i], b->family_ns[i]);
+            write_row(json, lac_word(LAC_WORDS_FAMILY, (uint32_t)i)->id, a->family_ns[i],
+                      b->family_ns[i]);
         }
     }
     lac_json_close(json, ']');
@@ -172,7 +173,7 @@ static void write_kinds(struct lac_json *json, const struct lac_comparison *it)
             continue;
         }
         lac_json_open(json, NULL, '{');
-        lac_json_text(json, "kind", lac_compare_kind_name((enum lac_compare_kind)kind));
+        lac_json_text(json, "kind", lac_compare_kind_word((enum lac_compare_kind)kind)->id);
         lac_json_uint(json, "a_count", a->count);
         lac_json_uint(json, "b_count", b->count);
         put_ns(json, "a_mean_ns", a->mean_ns);

@@ -52,7 +52,7 @@ const steps = [
   ['a part that was not there is no 0 ms', async () => {
     await upload(join(demo, '1-two-workers.json'));
     const needs = await page.locator('.needs').innerText();
-    assert.match(needs, /Other ranks\s+(none|not recorded)/);
+    assert.match(needs, /communication\s+(none|not recorded)/);
     assert.doesNotMatch(needs, /(^|\s)0\sms/);
   }],
   ['a gap leads to late batch, in the worker that made it', async () => {

@@ -524,6 +524,42 @@ class Api(unittest.TestCase):
             self.assertTrue(document["markdown"].startswith(f"# {row['id']}: {row['title']}\n"))
         self.assertEqual(self.server.request("GET", "/api/v1/findings/no-such-thing", key=False).status, 404)
 
+    def test_the_vocabulary_names_whatever_documents_name(self):
+        reply = self.server.request("GET", "/api/v1/vocabulary", key=False)
+        self.assertEqual(reply.status, 200)
+        words = reply.json()
+        ids = {group: [word["id"] for word in words[group]] for group in words if group != "schema"}
+        schemas = self.server.get("/openapi.json", key=False).json()["components"]["schemas"]
+        self.assertEqual(sorted(words), sorted(schemas["Vocabulary"]["properties"]))
+        for group in ids:
+            self.assertEqual(len(ids[group]), len(set(ids[group])), group)
+            for word in words[group]:
+                self.assertEqual(sorted(word), sorted(schemas["Word"]["properties"]), group)
+        self.assertEqual(ids["findings"], [row["id"] for row in self.server.api("/findings")["findings"]])
+        analysis = self.get("/analysis")
+        self.assertEqual(ids["causes"], list(analysis["devices"][0]["idle_by_cause_ns"]))
+        self.assertEqual(ids["parts"], list(analysis["devices"][0]["partition_ns"]))
+        self.assertEqual(sorted(ids["needs"]), sorted(set(analysis["needs_ns"]) - {"alone"}))
+        self.assertIn(analysis["steps"]["method"], ids["step_methods"])
+        self.assertLessEqual({phase["name"] for phase in analysis["phases"]}, set(ids["phases"]))
+        self.assertLessEqual({kind["kind"] for kind in analysis["steps"]["kinds"]}, set(ids["step_kinds"]))
+        self.assertLessEqual({finding["effort"] for finding in analysis["findings"]} - {None}, set(ids["efforts"]))
+        self.assertLessEqual({row["family"] for row in self.get("/kernels")["kernels"]}, set(ids["kernel_families"]))
+        self.assertLessEqual({row["kind"] for row in self.get("/report?format=contents")["contains"]}, set(ids["redactions"]))
+        # asked for again, it costs a line
+        again = self.server.request("GET", "/api/v1/vocabulary", key=False, headers={"If-None-Match": reply.headers["ETag"]})
+        self.assertEqual((again.status, again.body), (304, b""))
+
+    def test_the_page_and_the_readme_have_the_words_of_the_vocabulary(self):
+        words = self.server.request("GET", "/api/v1/vocabulary", key=False).json()
+        with open(os.path.join(ROOT, "web/src/base/causes.ts"), encoding="utf-8") as file:
+            causes = re.findall(r"^  '(\w+)',$", file.read(), re.MULTILINE)
+        self.assertEqual(causes, [word["id"] for word in words["causes"]])
+        with open(os.path.join(ROOT, "README.md"), encoding="utf-8") as file:
+            glossary = file.read().partition("## Glossary\n")[2].partition("\n## ")[0]
+        rows = re.findall(r"^\| (.+?) \| (.+?) \|$", glossary, re.MULTILINE)
+        self.assertEqual(rows, [("term", "meaning"), *((word["label"], word["definition"]) for word in words["terms"])])
+
     def test_replies_have_every_member_that_openapi_names(self):
         schemas = self.server.get("/openapi.json", key=False).json()["components"]["schemas"]
         kernel = self.get(f"/slices/{self.kernel()}")

@@ -175,16 +175,16 @@ START_TEST(parts_sum_to_the_step)
         int64_t sum_ns = 0;
         int64_t causes_ns = 0;
         ck_assert(it->steps[side].is_known);
-        for (int i = 0; i < LAC_COMPARE_PART_COUNT_; i++) {
+        for (int i = 0; i < LAC_PART_COUNT_; i++) {
             sum_ns += it->steps[side].part_ns[i];
         }
         for (int i = 0; i < LAC_CAUSE_COUNT_; i++) {
             causes_ns += it->steps[side].cause_ns[i];
         }
         ck_assert_int_eq(sum_ns, analyses[side]->step_mean_ns);
-        ck_assert_int_eq(causes_ns, it->steps[side].part_ns[LAC_COMPARE_IDLE]);
+        ck_assert_int_eq(causes_ns, it->steps[side].part_ns[LAC_PART_IDLE]);
         ck_assert_int_eq(it->steps[side].family_ns[LAC_FAMILY_GEMM],
-                         it->steps[side].part_ns[LAC_COMPARE_COMPUTE]);
+                         it->steps[side].part_ns[LAC_PART_COMPUTE]);
     }
     lac_comparison_destroy(it);
     erase(&a);

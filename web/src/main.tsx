@@ -1,7 +1,8 @@
 // Start: key, theme, address, then the page.
 import {signal} from '@preact/signals';
 import {render, type JSX} from 'preact';
-import {errorText, openSession, setUnauthorizedListener} from './api/client';
+import {errorText, getVocabulary, openSession, setUnauthorizedListener} from './api/client';
+import {setVocabulary} from './base/vocabulary';
 import {syncAddress, takeKeyFromAddress} from './model/address';
 import {isTyping, registerShortcuts} from './model/shortcuts';
 import {startTheme} from './model/theme';
@@ -16,6 +17,7 @@ import {PatternDefs} from './ui/cause_mark';
 import {ExplanationPanel} from './ui/explain';
 import {HelpDialog, helpIsOpen} from './ui/help';
 import {fetchTheRest, lazy} from './ui/lazy';
+import {Failed} from './ui/states';
 import './style/app.css';
 
 const ComparePage = lazy(
@@ -32,10 +34,34 @@ const REST_AFTER_MS = 2000;
 type Access = 'asking' | 'open' | 'locked' | 'wrong_key';
 const access = signal<Access>('asking');
 
+/** What things are called: no page is drawn before it is known. */
+const words = signal<{readonly isHere: boolean; readonly problem: string}>({
+  isHere: false,
+  problem: '',
+});
+const WORDS_AGAIN_MS = 5000;
+
+async function loadWords(): Promise<void> {
+  try {
+    setVocabulary(await getVocabulary());
+    words.value = {isHere: true, problem: ''};
+  } catch (error) {
+    words.value = {isHere: false, problem: errorText(error)};
+    setTimeout(() => void loadWords(), WORDS_AGAIN_MS);
+  }
+}
+
 function App(): JSX.Element {
   if (access.value === 'asking') return <div class="page" />;
   if (access.value !== 'open')
     return <KeyPage wrongKey={access.value === 'wrong_key'} onOpen={enter} />;
+  const {isHere, problem} = words.value;
+  if (!isHere)
+    return (
+      <main class="page">
+        {problem !== '' && <Failed title="This page could not be loaded" text={problem} />}
+      </main>
+    );
   return (
     <>
       {serverAway.value && (
@@ -103,6 +129,7 @@ function start(root: HTMLElement): void {
     if (access.value !== 'wrong_key') access.value = 'locked';
   });
   render(<App />, root);
+  void loadWords();
   void useKey(key);
 }
 

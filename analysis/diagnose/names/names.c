@@ -362,22 +362,6 @@ enum lac_host_class lac_names_host_class(const char *name, size_t length)
     return (enum lac_host_class)match_value(LAC_NAMES_HOST, name, length, LAC_HOST_OTHER);
 }
 
-const char *lac_family_name(enum lac_family family)
-{
-    static const char *const names[LAC_FAMILY_COUNT_] = {
-        "other",     "gemm",   "conv",  "attention",   "norm", "softmax",
-        "optimizer", "reduce", "index", "elementwise", "rng",  "triton",
-        "fill",      "moe",    "pool",  "layout",      "copy", "comm",
-    };
-    return family < LAC_FAMILY_COUNT_ ? names[family] : "other";
-}
-
-const char *lac_layout_class_name(enum lac_layout_class layout)
-{
-    static const char *const names[LAC_LAYOUT_CLASS_COUNT_] = {"", "L", "Pd", "U", "K"};
-    return layout < LAC_LAYOUT_CLASS_COUNT_ ? names[layout] : "";
-}
-
 const char *lac_tensor_core_name(enum lac_tensor_core tensor_core)
 {
     if (tensor_core == LAC_TENSOR_CORE_YES) {

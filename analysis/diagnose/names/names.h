@@ -37,7 +37,6 @@ enum lac_family {
     LAC_FAMILY_COMM,
     LAC_FAMILY_COUNT_
 };
-const char *lac_family_name(enum lac_family family);
 
 /** Why data was rearranged. Only L is what "layout conversion" means. */
 enum lac_layout_class {
@@ -48,8 +47,6 @@ enum lac_layout_class {
     LAC_LAYOUT_K,  /**< cast of the data type */
     LAC_LAYOUT_CLASS_COUNT_
 };
-/** "", "L", "Pd", "U", "K". */
-const char *lac_layout_class_name(enum lac_layout_class layout);
 
 enum lac_tensor_core {
     LAC_TENSOR_CORE_UNKNOWN = 0, /**< the name does not say; never taken for "no" */

@@ -1,4 +1,5 @@
-/* The analysis as an object: names of its enums, its invariants, its end. */
+/* The analysis as an object: names of enums that are no words (vocabulary.c has those), its
+ * invariants, its end. */
 
 #include "analysis/diagnose/result/analysis.h"
 
@@ -9,63 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *lac_cause_name(enum lac_cause cause)
-{
-    static const char *const names[LAC_CAUSE_COUNT_] = {
-        "data_wait", "sync",       "launch", "copy_wait", "allocator",   "module_load",
-        "comm",      "dependency", "host",   "profiler",  "unattributed"};
-    return cause < LAC_CAUSE_COUNT_ ? names[cause] : "unattributed";
-}
-
-char lac_cause_letter(enum lac_cause cause)
-{
-    static const char letters[LAC_CAUSE_COUNT_ + 1] = "DSLCAMNWHP?";
-    if (cause >= LAC_CAUSE_COUNT_) {
-        return '?';
-    }
-    return letters[cause];
-}
-
-/** "waits 32 ms of every 301 ms step <for what>": per cause. */
-static const char *const waits_for[LAC_CAUSE_COUNT_] = {
-    "for data",
-    "after synchronization",
-    "for launches",
-    "for copies",
-    "for the memory allocator",
-    "for modules to load or compile",
-    "for communication",
-    "for other streams",
-    "for the host",
-    "because of the profiler",
-    "for unknown reasons",
-};
-
-const char *lac_waits_for(enum lac_cause cause)
-{
-    return waits_for[cause];
-}
-
-const char *lac_severity_name(enum lac_severity severity)
-{
-    if (severity == LAC_SEVERITY_CRITICAL) {
-        return "critical";
-    }
-    return severity == LAC_SEVERITY_WARNING ? "warning" : "info";
-}
-
 const char *lac_workload_kind_name(enum lac_workload_kind subject)
 {
     static const char *const names[] = {"training",  "no_gpu",   "cold_start",   "inference",
                                         "few_steps", "no_steps", "host_training"};
     return subject <= LAC_WORKLOAD_HOST_TRAINING ? names[subject] : "no_steps";
-}
-
-const char *lac_partition_name(enum lac_partition part)
-{
-    static const char *const names[LAC_PART_COUNT_] = {"compute", "exposed_comm", "exposed_copy",
-                                                       "exposed_memset", "idle"};
-    return part < LAC_PART_COUNT_ ? names[part] : "idle";
 }
 
 const char *lac_root_kind_name(enum lac_root_kind kind)
@@ -79,22 +28,6 @@ const char *lac_step_left_out_name(enum lac_step_left_out left_out)
     static const char *const names[] = {"kept", "warm_up", "truncated", "other_kind",
                                         "partial_cycle"};
     return left_out <= LAC_STEP_PARTIAL_CYCLE ? names[left_out] : "kept";
-}
-
-const char *lac_step_kind_name(enum lac_step_kind kind)
-{
-    static const char *const names[LAC_KIND_COUNT_] = {"train",      "warm_up",    "truncated",
-                                                       "validation", "checkpoint", "epoch_end",
-                                                       "recompile",  "other"};
-    return kind < LAC_KIND_COUNT_ ? names[kind] : "other";
-}
-
-const char *lac_phase_name(enum lac_phase_kind kind)
-{
-    static const char *const names[LAC_PHASE_COUNT_] = {
-        "start_up",  "warm_up",       "training", "steps", "validation", "checkpoint",
-        "epoch_end", "recompilation", "other",    "idle",  "end"};
-    return kind < LAC_PHASE_COUNT_ ? names[kind] : "other";
 }
 
 int64_t lac_gap_piece_dur_ns(const struct lac_analysis *analysis, uint64_t piece)

@@ -29,18 +29,6 @@ const struct lac_finding_type *lac_finding_type(enum lac_finding_kind kind)
     return &types[kind];
 }
 
-const char *lac_effort_name(enum lac_effort effort)
-{
-    static const char *const names[] = {"setting", "lines", "rewrite", "hardware"};
-    return names[effort];
-}
-
-const char *lac_change_kind_name(enum lac_change_kind kind)
-{
-    static const char *const names[] = {"code", "command", "text"};
-    return names[kind];
-}
-
 void lac_finding_init(struct lac_finding *finding, enum lac_finding_kind kind)
 {
     const struct lac_finding_type *type = lac_finding_type(kind);

@@ -1,6 +1,7 @@
 /* What was checked and is fine, what was not recorded, and what the trace is not good for. */
 
 #include "analysis/diagnose/loading/loading.h"
+#include "analysis/diagnose/result/vocabulary.h"
 #include "analysis/diagnose/wording/wording.h"
 
 #include <assert.h>
@@ -19,21 +20,26 @@ static bool is_loading_told(const struct lac_analysis *analysis)
 
 static void fine(struct lac_facts *facts, enum lac_checked checked, double pct)
 {
-    static const char *const names[LAC_CHECKED_COUNT_] = {
-        [LAC_CHECKED_DATA] = "data loading",
-        [LAC_CHECKED_LAYOUT] = "layout conversions",
-        [LAC_CHECKED_COPIES] = "exposed copies",
-        [LAC_CHECKED_SYNC] = "synchronization",
-        [LAC_CHECKED_LAUNCH] = "launches",
-        [LAC_CHECKED_ALLOCATOR] = "allocator",
-        [LAC_CHECKED_MODULE_LOAD] = "module loading",
-        [LAC_CHECKED_PROFILER] = "profiler",
-        [LAC_CHECKED_COMM] = "exposed communication",
+    static const struct {
+        enum lac_words group;
+        uint32_t value;
+    } words[LAC_CHECKED_COUNT_] = {
+        [LAC_CHECKED_DATA] = {LAC_WORDS_NEED, LAC_NEED_DATA},
+        [LAC_CHECKED_LAYOUT] = {LAC_WORDS_FAMILY, LAC_FAMILY_LAYOUT},
+        [LAC_CHECKED_COPIES] = {LAC_WORDS_PART, LAC_PART_EXPOSED_COPY},
+        [LAC_CHECKED_SYNC] = {LAC_WORDS_CAUSE, LAC_CAUSE_SYNC},
+        [LAC_CHECKED_LAUNCH] = {LAC_WORDS_CAUSE, LAC_CAUSE_LAUNCH},
+        [LAC_CHECKED_ALLOCATOR] = {LAC_WORDS_CAUSE, LAC_CAUSE_ALLOCATOR},
+        [LAC_CHECKED_MODULE_LOAD] = {LAC_WORDS_CAUSE, LAC_CAUSE_MODULE_LOAD},
+        [LAC_CHECKED_PROFILER] = {LAC_WORDS_CAUSE, LAC_CAUSE_PROFILER},
+        [LAC_CHECKED_COMM] = {LAC_WORDS_PART, LAC_PART_EXPOSED_COMM},
     };
+    const struct lac_word *word = lac_word(words[checked].group, words[checked].value);
+    const char *name = words[checked].group == LAC_WORDS_CAUSE ? word->brief : word->label;
     struct lac_analysis *analysis = facts->analysis;
     assert(analysis->checked_fine_count < LAC_CHECKED_COUNT_);
     analysis->checked_fine[analysis->checked_fine_count++] =
-        lac_texts_add(&analysis->texts, "%s %s", names[checked], lac_format_pct(pct).text);
+        lac_texts_add(&analysis->texts, "%s %s", name, lac_format_pct(pct).text);
 }
 
 /** Causes below these shares of the step are fine. */

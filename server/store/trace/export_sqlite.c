@@ -3,6 +3,7 @@
 #include "analysis/diagnose/diagnose.h"
 #include "analysis/diagnose/names/names.h"
 #include "analysis/diagnose/result/analysis.h"
+#include "analysis/diagnose/result/vocabulary.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "analysis/model/strings.h"
@@ -192,8 +193,8 @@ static void write_kernel(struct writer *writer, sqlite3_stmt *statement,
                                 sizeof short_name);
     lac_sql_bind_i64(statement, 1, (int64_t)s);
     lac_sql_bind_text(statement, 2, short_name);
-    lac_sql_bind_text(statement, 3, lac_family_name(class.family));
-    lac_sql_bind_text(statement, 4, lac_layout_class_name(class.layout));
+    lac_sql_bind_text(statement, 3, lac_word(LAC_WORDS_FAMILY, class.family)->id);
+    lac_sql_bind_text(statement, 4, lac_word(LAC_WORDS_LAYOUT, class.layout)->id);
     lac_sql_bind_text(statement, 5, lac_tensor_core_name(class.tensor_core));
     bind_optional(statement, 6, track->device);
     uint32_t detail = model->slices.detail[s];

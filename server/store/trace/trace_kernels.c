@@ -1,6 +1,7 @@
 /* The table of kernels: distinct names with what their names say. */
 
 #include "analysis/diagnose/names/names.h"
+#include "analysis/diagnose/result/vocabulary.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "analysis/model/strings.h"
@@ -42,9 +43,10 @@ static void fill_kernel(const struct lac_trace_file *file, const struct lac_name
         row->tensor_core = 0;
     }
     (void)lac_kernel_short_name(name, length, row->short_name, sizeof row->short_name);
-    (void)snprintf(row->family, sizeof row->family, "%s", lac_family_name(class.family));
+    (void)snprintf(row->family, sizeof row->family, "%s",
+                   lac_word(LAC_WORDS_FAMILY, class.family)->id);
     (void)snprintf(row->layout_class, sizeof row->layout_class, "%s",
-                   lac_layout_class_name(class.layout));
+                   lac_word(LAC_WORDS_LAYOUT, class.layout)->id);
 }
 
 /** With lazy_lock held. */

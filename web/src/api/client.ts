@@ -123,6 +123,9 @@ export async function deleteTrace(id: string): Promise<void> {
   await request(apiUrl(trace(id)), {method: 'DELETE'});
 }
 
+export const getVocabulary = (s?: AbortSignal) =>
+  getJson('vocabulary', shapes.vocabularyShape, {}, s);
+
 export const listFindings = (s?: AbortSignal) =>
   getJson('findings', shapes.findingListShape, {}, s);
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import {test} from 'node:test';
-import {analysisShape, joinTracks, traceShape, tracksShape} from './types';
+import {setVocabulary, word, WORD_GROUPS} from '../base/vocabulary';
+import {analysisShape, joinTracks, traceShape, tracksShape, vocabularyShape} from './types';
 
 test('replies of a newer or poorer server still read', () => {
   const trace = traceShape({id: 'x', state: 'importing', summary: null, later: 1}, '');
@@ -62,4 +63,12 @@ test('pages of tracks are one list again', () => {
   assert.equal(joined.devices.length, 1);
   assert.equal(joined.processes.length, 1);
   assert.equal(joined.generation, 3);
+});
+
+test('a vocabulary lacks no list, and what a newer one has besides does no harm', () => {
+  const entry = {id: 'x', letter: '', label: 'X', short: '', waits: '', definition: ''};
+  const lists = Object.fromEntries(WORD_GROUPS.map(group => [group, [entry]]));
+  setVocabulary(vocabularyShape({schema: 'lacuna.vocabulary/1', ...lists, more: 1}, ''));
+  assert.equal(word('parts', 'x').label, 'X');
+  assert.throws(() => vocabularyShape({...lists, parts: undefined}, ''), /parts: expected a list/);
 });

@@ -2,6 +2,7 @@
 // `undefined` from here on. Times are Ns since the trace's start, absolute ones texts.
 import {CAUSES} from '../base/causes';
 import {ns, type Ns} from '../base/units';
+import {WORD_GROUPS, type Vocabulary, type Word, type WordGroup} from '../base/vocabulary';
 import {
   any,
   bool,
@@ -331,6 +332,24 @@ export const flameShape = obj({
   }),
 });
 export type FlameReply = Infer<typeof flameShape>;
+
+// ---- what people call things
+
+const wordShape: Shape<Word> = obj({
+  id: str,
+  letter: str,
+  label: str,
+  short: str,
+  waits: str,
+  definition: str,
+});
+const wordsShape = list(wordShape);
+export const vocabularyShape: Shape<Vocabulary> = obj(
+  Object.fromEntries(WORD_GROUPS.map(group => [group, wordsShape])) as Record<
+    WordGroup,
+    typeof wordsShape
+  >,
+);
 
 // ---- analysis (lacuna.analysis/1)
 

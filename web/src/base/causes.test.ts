@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import {test} from 'node:test';
-import {CAUSES, CAUSE_STYLES, causeStyle} from './causes';
+import {CAUSES, CAUSE_STYLES, causeStyle, causeWord} from './causes';
 import {contrast} from './color';
+import {setTestWords} from './testing/words';
 
-test('every cause has a letter, a color and a pattern of its own', () => {
+test('every cause has a color and a pattern of its own', () => {
   const styles = CAUSES.map(cause => CAUSE_STYLES[cause]);
-  assert.equal(styles.map(s => s.letter).join(''), 'DSLCAMNWHP?');
-  for (const key of ['letter', 'light', 'dark', 'short'] as const)
+  for (const key of ['light', 'dark'] as const)
     assert.equal(new Set(styles.map(s => s[key])).size, styles.length, key);
   assert.equal(new Set(styles.map(s => JSON.stringify(s.strokes))).size, styles.length);
 });
@@ -19,7 +19,10 @@ test('letters can be read on their colors', () => {
   }
 });
 
-test('an unknown cause is "not attributed"', () => {
-  assert.equal(causeStyle('made_up').letter, '?');
-  assert.equal(causeStyle('toString').letter, '?');
+test('an unknown cause is not attributed', () => {
+  setTestWords();
+  assert.equal(causeStyle('made_up'), CAUSE_STYLES.unattributed);
+  assert.equal(causeWord('made_up').letter, '?');
+  assert.equal(causeWord('toString').letter, '?');
+  assert.equal(causeWord('sync').waits, 'waits sync');
 });

@@ -1,5 +1,6 @@
-// The causes of idle time: a letter, a color and a pattern each, the same everywhere.
-// Order and names are those of `idle_by_cause_ns` in lacuna.analysis/1.
+// The causes of idle time on screen: a color and a pattern each, the same everywhere. Order and
+// names are those of `idle_by_cause_ns` in lacuna.analysis/1; their words come from the program.
+import {word, type Word} from './vocabulary';
 
 export const CAUSES = [
   'data_wait',
@@ -21,14 +22,6 @@ export type Cause = (typeof CAUSES)[number];
 export type Stroke = readonly [number, number, number, number];
 
 export interface CauseStyle {
-  readonly cause: Cause;
-  readonly letter: string;
-  /** One or two words: legends, chips. */
-  readonly short: string;
-  /** "The GPU waits ...": a sentence's end without jargon. */
-  readonly words: string;
-  /** What exactly is counted here. */
-  readonly definition: string;
   readonly light: string;
   readonly dark: string;
   /** Text on the color, with a contrast of 4.5 or more. */
@@ -68,11 +61,6 @@ const INK = '#14161a';
 
 export const CAUSE_STYLES: Readonly<Record<Cause, CauseStyle>> = {
   data_wait: {
-    cause: 'data_wait',
-    letter: 'D',
-    short: 'data',
-    words: 'for data',
-    definition: 'The device is idle while the training process waits for the next batch.',
     light: '#d0430c',
     dark: '#ff8a4c',
     onLight: WHITE,
@@ -80,12 +68,6 @@ export const CAUSE_STYLES: Readonly<Record<Cause, CauseStyle>> = {
     strokes: diagonal,
   },
   sync: {
-    cause: 'sync',
-    letter: 'S',
-    short: 'synchronization',
-    words: 'for the host after a synchronization',
-    definition:
-      'A blocking call had emptied the queue: the rest of the gap until the next operation starts, less what another cause explains.',
     light: '#7048d8',
     dark: '#ab8fff',
     onLight: WHITE,
@@ -93,12 +75,6 @@ export const CAUSE_STYLES: Readonly<Record<Cause, CauseStyle>> = {
     strokes: vertical,
   },
   launch: {
-    cause: 'launch',
-    letter: 'L',
-    short: 'launches',
-    words: 'for launches',
-    definition:
-      'The host is launching work, or a launch is on its way, and it is slower than the device.',
     light: '#f0b400',
     dark: '#ffd23f',
     onLight: INK,
@@ -106,11 +82,6 @@ export const CAUSE_STYLES: Readonly<Record<Cause, CauseStyle>> = {
     strokes: zigzag,
   },
   copy_wait: {
-    cause: 'copy_wait',
-    letter: 'C',
-    short: 'copies',
-    words: 'for copies',
-    definition: 'The device waits for a copy from the host to be prepared or to arrive.',
     light: '#1971c2',
     dark: '#62b4ff',
     onLight: WHITE,
@@ -118,11 +89,6 @@ export const CAUSE_STYLES: Readonly<Record<Cause, CauseStyle>> = {
     strokes: horizontal,
   },
   allocator: {
-    cause: 'allocator',
-    letter: 'A',
-    short: 'allocator',
-    words: 'for the memory allocator',
-    definition: 'The host is in cudaMalloc, cudaFree or the like while the device is idle.',
     light: '#c2255c',
     dark: '#ff7aa8',
     onLight: WHITE,
@@ -130,11 +96,6 @@ export const CAUSE_STYLES: Readonly<Record<Cause, CauseStyle>> = {
     strokes: [...diagonal, ...backDiagonal],
   },
   module_load: {
-    cause: 'module_load',
-    letter: 'M',
-    short: 'modules and compile',
-    words: 'for modules to load or code to compile',
-    definition: 'The host loads GPU code or compiles it, mostly at the first use of a kernel.',
     light: '#8f5a33',
     dark: '#d9a074',
     onLight: WHITE,
@@ -142,11 +103,6 @@ export const CAUSE_STYLES: Readonly<Record<Cause, CauseStyle>> = {
     strokes: dashes,
   },
   comm: {
-    cause: 'comm',
-    letter: 'N',
-    short: 'other ranks',
-    words: 'for other ranks',
-    definition: 'The device is idle while the host waits for other ranks or the network.',
     light: '#087f6f',
     dark: '#3fd0b6',
     onLight: WHITE,
@@ -154,11 +110,6 @@ export const CAUSE_STYLES: Readonly<Record<Cause, CauseStyle>> = {
     strokes: dots,
   },
   dependency: {
-    cause: 'dependency',
-    letter: 'W',
-    short: 'another stream',
-    words: 'for another stream',
-    definition: 'Work was queued, but had to wait for an event of another stream.',
     light: '#4c6ea8',
     dark: '#93b4ea',
     onLight: WHITE,
@@ -166,11 +117,6 @@ export const CAUSE_STYLES: Readonly<Record<Cause, CauseStyle>> = {
     strokes: backDiagonal,
   },
   host: {
-    cause: 'host',
-    letter: 'H',
-    short: 'other host work',
-    words: 'for the host',
-    definition: 'The launching thread does something else, or is not on a core.',
     light: '#4f7d0c',
     dark: '#a3d65c',
     onLight: WHITE,
@@ -178,11 +124,6 @@ export const CAUSE_STYLES: Readonly<Record<Cause, CauseStyle>> = {
     strokes: [...horizontal, ...vertical],
   },
   profiler: {
-    cause: 'profiler',
-    letter: 'P',
-    short: 'the profiler itself',
-    words: 'for the profiler itself',
-    definition: 'The recorder flushes its buffers or adds its own cost to the host.',
     light: '#6d6a3f',
     dark: '#c4c08a',
     onLight: WHITE,
@@ -190,11 +131,6 @@ export const CAUSE_STYLES: Readonly<Record<Cause, CauseStyle>> = {
     strokes: [[2, 4, 6, 4]],
   },
   unattributed: {
-    cause: 'unattributed',
-    letter: '?',
-    short: 'not attributed',
-    words: 'for something this trace does not show',
-    definition: 'Nothing in the trace explains this part of the gap.',
     light: '#868c95',
     dark: '#9aa1ab',
     onLight: INK,
@@ -212,7 +148,16 @@ export function isCause(text: string): text is Cause {
   return (CAUSES as readonly string[]).includes(text);
 }
 
-/** Style of a cause by its name; what is not known is "not attributed". */
+/** Style of a cause by its name; what is not known is not attributed. */
 export function causeStyle(name: string): CauseStyle {
-  return CAUSE_STYLES[isCause(name) ? name : 'unattributed'];
+  return CAUSE_STYLES[knownCause(name)];
+}
+
+/** Words of a cause by its name; what is not known is not attributed. */
+export function causeWord(name: string): Word {
+  return word('causes', knownCause(name));
+}
+
+function knownCause(name: string): Cause {
+  return isCause(name) ? name : 'unattributed';
 }

@@ -1,5 +1,5 @@
 // Draws a flame graph into a canvas: only the rows and frames in sight.
-import {CAUSE_STYLES, isCause, type Cause} from '../base/causes';
+import {CAUSE_STYLES, causeWord, isCause, type Cause} from '../base/causes';
 import {hashText} from '../base/color';
 import type {FlameLayout, FlameMatch, FlameTree} from '../model/flame_tree';
 
@@ -282,8 +282,10 @@ export function frameLabel(
   shortNames: ReadonlyMap<string, string>,
 ): string {
   const name = tree.name[node] ?? '';
-  if (tree.depth[node] === 1 && isCause(name))
-    return `${CAUSE_STYLES[name].letter}  waiting: ${CAUSE_STYLES[name].short}`;
+  if (tree.depth[node] === 1 && isCause(name)) {
+    const {letter, label} = causeWord(name);
+    return `${letter}  ${label}`;
+  }
   return (tree.kind[node] === 'kernel' ? shortNames.get(name) : undefined) ?? name;
 }
 

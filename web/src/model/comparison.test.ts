@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import {test} from 'node:test';
 import type {Comparison} from '../api/types';
+import {setTestWords} from '../base/testing/words';
 import {
   bar,
   beforeAndAfter,
@@ -11,6 +12,8 @@ import {
   toneOf,
   wentRows,
 } from './comparison';
+
+setTestWords();
 
 const row = (name: string, a: number, b: number) => ({name, a_ns: a, b_ns: b, delta_ns: b - a});
 
@@ -83,10 +86,10 @@ test('the step is divided into work and waiting, the largest change first', () =
   assert.deepEqual(
     rows.map(r => [r.name, r.deltaNs]),
     [
-      ['waiting for data', -2.9e7],
-      ['copies in line', 5e6],
-      ['idle, cause unknown', 4e6],
-      ['computing kernels', 0],
+      ['causes data_wait', -2.9e7],
+      ['parts exposed_copy', 5e6],
+      ['causes unattributed', 4e6],
+      ['parts compute', 0],
     ],
   );
   assert.equal(rows[0]?.cause, 'data_wait');
@@ -101,7 +104,7 @@ test('without a division there are no rows', () => {
 test('families of kernels are named, those that did not change left out', () => {
   assert.deepEqual(
     familyRows(made()).map(r => r.name),
-    ['layout conversions'],
+    ['kernel_families layout'],
   );
 });
 
@@ -151,6 +154,6 @@ test('kinds of steps beside training are rows of their own', () => {
     {kind: 'validation', a_count: 2, b_count: 0, a_mean_ns: 1e9, b_mean_ns: undefined},
   ];
   assert.deepEqual(kindRows(made({kinds})), [
-    {name: 'steps of validation', aNs: 1e9, bNs: undefined, counts: '2 and 0'},
+    {name: 'step_kinds validation', aNs: 1e9, bNs: undefined, counts: '2 and 0'},
   ]);
 });

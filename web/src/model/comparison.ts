@@ -1,6 +1,8 @@
 // What the compare page shows of a comparison: pure.
 import type {Comparison, WhereRow} from '../api/types';
-import {CAUSE_STYLES, isCause} from '../base/causes';
+import {causeWord} from '../base/causes';
+import {word} from '../base/vocabulary';
+import {familyLabel} from './overview';
 
 /** One line of "where the milliseconds went". */
 export interface WentRow {
@@ -12,27 +14,6 @@ export interface WentRow {
   readonly deltaNs: number;
 }
 
-const PARTS: Readonly<Record<string, string>> = {
-  compute: 'computing kernels',
-  exposed_comm: 'communication in line',
-  exposed_copy: 'copies in line',
-  exposed_memset: 'memory sets',
-};
-
-const FAMILIES: Readonly<Record<string, string>> = {
-  gemm: 'matrix products',
-  conv: 'convolutions',
-  norm: 'normalization',
-  layout: 'layout conversions',
-  comm: 'communication',
-  reduce: 'reductions',
-  index: 'indexing',
-  moe: 'expert routing',
-  rng: 'random numbers',
-  pool: 'pooling',
-  copy: 'permutes and casts',
-};
-
 const bySize = (a: WentRow, b: WentRow): number =>
   Math.abs(b.deltaNs) - Math.abs(a.deltaNs) || a.name.localeCompare(b.name);
 
@@ -40,7 +21,7 @@ function row(source: WhereRow, name: string, cause?: string): WentRow {
   return {name, cause, aNs: source.a_ns, bNs: source.b_ns, deltaNs: source.delta_ns};
 }
 
-/** Work in line and idle time by cause: together the step. The largest change first; what is less
+/** Work and idle time by cause: together the step. The largest change first; what is less
  *  than a thousandth of the step on both sides is left out. */
 export function wentRows(comparison: Comparison): readonly WentRow[] {
   const where = comparison.where;
@@ -49,16 +30,8 @@ export function wentRows(comparison: Comparison): readonly WentRow[] {
   const rows = [
     ...where.partition
       .filter(part => part.name !== 'idle')
-      .map(part => row(part, PARTS[part.name] ?? part.name)),
-    ...where.idle_by_cause.map(part =>
-      row(
-        part,
-        isCause(part.name) && part.name !== 'unattributed'
-          ? `waiting ${CAUSE_STYLES[part.name].words}`
-          : 'idle, cause unknown',
-        part.name,
-      ),
-    ),
+      .map(part => row(part, word('parts', part.name).label)),
+    ...where.idle_by_cause.map(part => row(part, causeWord(part.name).label, part.name)),
   ];
   return rows.filter(part => Math.max(part.aNs, part.bNs) >= least).sort(bySize);
 }
@@ -67,7 +40,7 @@ export function wentRows(comparison: Comparison): readonly WentRow[] {
 export function familyRows(comparison: Comparison): readonly WentRow[] {
   const least = Math.max(comparison.step.a_ns ?? 0, comparison.step.b_ns ?? 0) / 1000;
   return (comparison.where?.kernel_family ?? [])
-    .map(part => row(part, FAMILIES[part.name] ?? part.name))
+    .map(part => row(part, familyLabel(part.name)))
     .filter(part => Math.abs(part.deltaNs) >= least)
     .sort(bySize);
 }
@@ -88,12 +61,6 @@ export function operatorRows(comparison: Comparison): readonly WentRow[] {
     .slice(0, 10);
 }
 
-const KINDS: Readonly<Record<string, string>> = {
-  validation: 'steps of validation',
-  checkpoint: 'steps that write a checkpoint',
-  other: 'steps that do other work',
-};
-
 /** Steps that are no training, a line a kind: "2.1 s → 2.3 s, 3 and 3 steps". */
 export function kindRows(comparison: Comparison): readonly {
   readonly name: string;
@@ -104,7 +71,7 @@ export function kindRows(comparison: Comparison): readonly {
   return comparison.kinds
     .filter(it => it.kind !== 'train')
     .map(it => ({
-      name: KINDS[it.kind] ?? it.kind,
+      name: word('step_kinds', it.kind).label,
       aNs: it.a_mean_ns,
       bNs: it.b_mean_ns,
       counts: `${it.a_count} and ${it.b_count}`,

@@ -1,6 +1,7 @@
 // The kernel table: all rows of a trace, loaded page by page, then sorted and filtered here.
 import {getKernels} from '../api/client';
 import type {KernelRow} from '../api/types';
+import {word} from '../base/vocabulary';
 import {familyLabel} from './overview';
 
 const PAGE_SIZE = 1000;
@@ -140,14 +141,6 @@ export function tensorCoreWord(value: unknown): string {
   return typeof value === 'string' && value !== 'unknown' ? value : '';
 }
 
-const LAYOUT_WORDS: Readonly<Record<string, string>> = {
-  L: 'conversion',
-  Pd: 'padding',
-  U: 'in the model',
-  K: 'cast',
-};
-
 export function layoutWord(layoutClass: string | undefined): string {
-  if (layoutClass === undefined || layoutClass === '' || layoutClass === 'none') return '';
-  return LAYOUT_WORDS[layoutClass] ?? layoutClass;
+  return layoutClass === undefined ? '' : word('layout_classes', layoutClass).label;
 }

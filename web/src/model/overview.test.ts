@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import {test} from 'node:test';
 import {analysisShape, kernelsShape} from '../api/types';
+import {setTestWords} from '../base/testing/words';
 import {
   axisOf,
   effortWords,
@@ -15,7 +16,7 @@ import {
 
 const analysis = (part: Record<string, unknown>) =>
   analysisShape({schema: 'lacuna.analysis/1', trace: {}, verdict: {}, ...part}, '');
-const words = (cause: string) => ({label: cause, definition: ''});
+setTestWords();
 
 test('needs keep their order; null is not recorded and not zero', () => {
   const needs = needsOf(analysis({needs_ns: {data: 300, gpu: 230, copies: 0, host: null}}));
@@ -39,7 +40,7 @@ test('the longest part is the limit only if it fills the step', () => {
   const needs_ns = {data: 300, gpu: 230};
   const verdict = {cause: 'data_wait'};
   const steps = {mean_ns: 301};
-  assert.match(needsSentence(analysis({needs_ns, verdict, steps})) ?? '', /limit: data/);
+  assert.match(needsSentence(analysis({needs_ns, verdict, steps})) ?? '', /limit: needs data/);
   // the verdict knows better
   assert.equal(needsSentence(analysis({needs_ns, verdict: {cause: 'comm'}, steps})), undefined);
   assert.match(
@@ -68,10 +69,15 @@ test('segments of a device sum to its span, waiting by cause', () => {
     ],
   }).devices[0];
   assert.ok(device);
-  const segments = segmentsOf(device, words);
+  const segments = segmentsOf(device);
   assert.deepEqual(
-    segments.map(s => s.key),
-    ['compute', 'exposed_copy', 'data_wait', 'sync'],
+    segments.map(s => [s.key, s.label]),
+    [
+      ['compute', 'parts compute'],
+      ['exposed_copy', 'parts exposed_copy'],
+      ['data_wait', 'causes data_wait'],
+      ['sync', 'causes sync'],
+    ],
   );
   assert.equal(
     segments.reduce((sum, s) => sum + s.percent, 0),
@@ -89,9 +95,9 @@ test('kinds sum kernels and copies', () => {
   assert.deepEqual(
     shares.map(s => [s.label, s.valueNs, s.count, s.percent]),
     [
-      ['matrix products', 75, 4, 75],
-      ['copies to the GPU', 20, 1, 20],
-      ['normalization', 5, 2, 5],
+      ['kernel_families gemm', 75, 4, 75],
+      ['copy_kinds HtoD', 20, 1, 20],
+      ['kernel_families norm', 5, 2, 5],
     ],
   );
   assert.deepEqual(kindShares([], analysis({})), []);
@@ -130,6 +136,6 @@ test('settings of any form become groups of texts', () => {
 });
 
 test('what a change takes is a word; nothing is made up where it is not said', () => {
-  assert.equal(effortWords('setting'), 'a setting');
+  assert.equal(effortWords('setting'), 'efforts setting');
   assert.equal(effortWords(undefined), '');
 });

@@ -1,6 +1,7 @@
 // What the overview shows, made from the analysis. Pure.
 import type {Analysis, DeviceAnalysis, Finding, KernelRow} from '../api/types';
-import {CAUSES, type Cause} from '../base/causes';
+import {CAUSES, causeWord, type Cause} from '../base/causes';
+import {word, words, type Word} from '../base/vocabulary';
 
 // ---- what each part needs for one step, on its own
 
@@ -14,56 +15,25 @@ export interface Need {
   readonly isLongest: boolean;
 }
 
-const NEED_PARTS: readonly Omit<Need, 'needNs' | 'isLongest'>[] = [
-  {
-    key: 'data',
-    label: 'Data loading',
-    cause: 'data_wait',
-    definition: 'Time from one ready batch to the next if nothing else held the loader up.',
-  },
-  {
-    key: 'gpu',
-    label: 'GPU kernels',
-    cause: undefined,
-    definition: 'Time in which computing kernels run, communication not counted.',
-  },
-  {
-    key: 'copies',
-    label: 'Copies',
-    cause: 'copy_wait',
-    definition: 'Time in which memory is copied between host and device.',
-  },
-  {
-    key: 'host',
-    label: 'Host',
-    cause: 'host',
-    definition: 'Time the launching thread needs for its own work, waiting left out.',
-  },
-  {
-    key: 'comm',
-    label: 'Other ranks',
-    cause: 'comm',
-    definition: 'Time in which communication kernels run.',
-  },
-];
+/** The cause that a part makes the GPU wait for. */
+const NEED_CAUSES: Readonly<Record<string, Cause>> = {
+  data: 'data_wait',
+  copies: 'copy_wait',
+  host: 'host',
+  comm: 'comm',
+};
 
-/** All five parts in a fixed order; what was not recorded has no need. */
+/** All parts in a fixed order; what was not recorded has no need. */
 export function needsOf(analysis: Analysis): readonly Need[] {
-  const values = NEED_PARTS.map(part => analysis.needs_ns[part.key]);
+  const parts = words('needs');
+  const values = parts.map(part => analysis.needs_ns[part.id]);
   const longest = Math.max(0, ...values.filter(v => v !== undefined));
-  return NEED_PARTS.map((part, index) => {
+  return parts.map(({id, label, definition}, index) => {
     const needNs = values[index];
-    return {...part, needNs, isLongest: needNs !== undefined && needNs > 0 && needNs === longest};
+    const isLongest = needNs !== undefined && needNs > 0 && needNs === longest;
+    return {key: id, label, definition, cause: NEED_CAUSES[id], needNs, isLongest};
   });
 }
-
-const NEED_NAMES: Readonly<Record<string, string>> = {
-  data: 'data loading',
-  gpu: 'the GPU kernels',
-  copies: 'the copies',
-  host: 'the host',
-  comm: 'the other ranks',
-};
 
 export function hasNeeds(analysis: Analysis): boolean {
   return needsOf(analysis).some(need => need.needNs !== undefined);
@@ -92,12 +62,11 @@ export function needsSentence(analysis: Analysis): string | undefined {
   const known = needsOf(analysis).filter(need => (need.needNs ?? 0) > 0);
   const longest = known.find(need => need.isLongest);
   if (stepNs === undefined || stepNs <= 0 || !longest || known.length < 2) return undefined;
-  const name = NEED_NAMES[longest.key] ?? longest.label;
   if ((longest.needNs ?? 0) >= LIMIT_SHARE * stepNs)
     return VERDICT_PARTS[analysis.verdict.cause] === longest.key
-      ? `The longest part is the limit: ${name}.`
+      ? `The longest part is the limit: ${longest.label}.`
       : undefined;
-  return `No part fills the step on its own; some of them run one after another. The longest is ${name}.`;
+  return `No part fills the step on its own; some run one after another. Longest: ${longest.label}.`;
 }
 
 /** Nice end of an axis that holds `max`, and the distance of its marks. */
@@ -121,61 +90,21 @@ export interface Segment {
   readonly percent: number;
 }
 
-const BUSY_PARTS = [
-  {
-    key: 'compute',
-    label: 'computing',
-    definition: 'At least one computing kernel runs.',
-  },
-  {
-    key: 'exposed_comm',
-    label: 'communication',
-    definition: 'Communication runs and no computing kernel hides it.',
-  },
-  {
-    key: 'exposed_copy',
-    label: 'copies',
-    definition: 'A copy runs and neither computing nor communication hides it.',
-  },
-  {
-    key: 'exposed_memset',
-    label: 'memory sets',
-    definition: 'Only a memory set runs.',
-  },
-] as const;
-
 /** Parts of the device's span: working first, then waiting by cause, the longest first. */
-export function segmentsOf(
-  device: DeviceAnalysis,
-  labels: (cause: Cause) => CauseWords,
-): Segment[] {
+export function segmentsOf(device: DeviceAnalysis): Segment[] {
   const span = device.span_ns ?? 0;
   if (span <= 0) return [];
-  const make = (
-    key: string,
-    words: CauseWords,
-    cause: Cause | undefined,
-    valueNs: number | undefined,
-  ): Segment => ({
-    key,
-    label: words.label,
-    definition: words.definition,
-    cause,
-    valueNs: valueNs ?? 0,
-    percent: (100 * (valueNs ?? 0)) / span,
-  });
-  const busy = BUSY_PARTS.map(part =>
-    make(part.key, part, undefined, device.partition_ns[part.key]),
+  const make = ({id, label, definition}: Word, cause?: Cause): Segment => {
+    const valueNs = (cause ? device.idle_by_cause_ns[id] : device.partition_ns[id]) ?? 0;
+    return {key: id, label, definition, cause, valueNs, percent: (100 * valueNs) / span};
+  };
+  const busy = words('parts')
+    .filter(part => part.id !== 'idle')
+    .map(part => make(part));
+  const idle = CAUSES.map(cause => make(causeWord(cause), cause)).sort(
+    (a, b) => b.valueNs - a.valueNs,
   );
-  const idle = CAUSES.map(cause =>
-    make(cause, labels(cause), cause, device.idle_by_cause_ns[cause]),
-  ).sort((a, b) => b.valueNs - a.valueNs);
   return [...busy, ...idle].filter(segment => segment.valueNs > 0);
-}
-
-export interface CauseWords {
-  readonly label: string;
-  readonly definition: string;
 }
 
 // ---- GPU time by kind of work
@@ -188,31 +117,9 @@ export interface KindShare {
   readonly percent: number;
 }
 
-/** Families of the server's name tables; one it adds later is shown by its own name. */
-const FAMILY_LABELS: Readonly<Record<string, string>> = {
-  gemm: 'matrix products',
-  conv: 'convolution',
-  attention: 'attention',
-  norm: 'normalization',
-  softmax: 'softmax and loss',
-  optimizer: 'optimizer',
-  reduce: 'reductions',
-  index: 'indexing',
-  elementwise: 'elementwise',
-  rng: 'random numbers',
-  triton: 'compiler-made',
-  fill: 'fills',
-  moe: 'expert routing',
-  pool: 'pooling',
-  layout: 'layout conversion',
-  copy: 'permutes and casts',
-  comm: 'communication',
-  other: 'other kernels',
-  '': 'other kernels',
-};
-
+/** What a kernel does, in a word or two. */
 export function familyLabel(family: string): string {
-  return FAMILY_LABELS[family] ?? family.replaceAll('_', ' ');
+  return word('kernel_families', family === '' ? 'other' : family).label;
 }
 
 /** Kernel time by family and copies by direction, the longest first; percent of the sum. */
@@ -224,7 +131,7 @@ export function kindShares(kernels: readonly KernelRow[], analysis: Analysis): K
   };
   for (const row of kernels) add(row.family, familyLabel(row.family), row.total_ns, row.count);
   for (const copy of analysis.copies)
-    add('', `copies ${copyWords(copy.kind)}`, copy.total_ns ?? 0, copy.count);
+    add('', word('copy_kinds', copy.kind).label, copy.total_ns ?? 0, copy.count);
   const total = [...sums.values()].reduce((sum, s) => sum + s.valueNs, 0);
   if (total <= 0) return [];
   return [...sums]
@@ -233,38 +140,11 @@ export function kindShares(kernels: readonly KernelRow[], analysis: Analysis): K
     .sort((a, b) => b.valueNs - a.valueNs);
 }
 
-function copyWords(kind: string): string {
-  switch (kind) {
-    case 'HtoD':
-      return 'to the GPU';
-    case 'DtoH':
-      return 'to the host';
-    case 'DtoD':
-      return 'in the GPU';
-    case 'PtoP':
-      return 'between GPUs';
-    default:
-      return kind;
-  }
-}
-
 // ---- findings
-
-const EFFORTS = {
-  setting: 'a setting',
-  lines: 'a few lines',
-  rewrite: 'a rewrite',
-  hardware: 'other hardware',
-} as const;
 
 /** What a change takes, in a word or two; '' when the analysis does not say. */
 export function effortWords(effort: Finding['effort']): string {
-  return effort === undefined ? '' : EFFORTS[effort];
-}
-
-/** Ids are for scripts; this is for people: "input-starvation" -> "input starvation". */
-export function findingName(id: string): string {
-  return id.replaceAll('-', ' ');
+  return effort === undefined ? '' : word('efforts', effort).label;
 }
 
 const FINDINGS_MAX = 5;

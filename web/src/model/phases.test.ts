@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict';
 import {test} from 'node:test';
 import {analysisShape} from '../api/types';
+import {setTestWords} from '../base/testing/words';
 import {kindLines, phaseMarks} from './phases';
+
+setTestWords();
 
 const analysis = (part: Record<string, unknown>) =>
   analysisShape({schema: 'lacuna.analysis/1', trace: {}, verdict: {}, ...part}, '');
@@ -16,7 +19,10 @@ test('what is no training is drawn where it lies', () => {
   const marks = phaseMarks(analysis({phases}));
   assert.deepEqual(
     marks.map(mark => [mark.label, mark.start, mark.percent]),
-    [['checkpoints', 70, 20]],
+    [
+      ['phases checkpoint', 70, 20],
+      ['something_new', 90, 10],
+    ],
   );
   assert.deepEqual(phaseMarks(analysis({})), []);
 });

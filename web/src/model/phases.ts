@@ -1,16 +1,9 @@
 // What the job was at beside its steps: kinds of steps, and the phases of the whole recording.
 import type {Analysis} from '../api/types';
+import {word} from '../base/vocabulary';
 
-/** How a phase is said; those that are the training itself, or its edges, are not drawn. */
-const NAMES: Readonly<Record<string, string>> = {
-  warm_up: 'warm-up',
-  validation: 'validation',
-  checkpoint: 'checkpoints',
-  epoch_end: 'ends of epochs',
-  recompilation: 'loading and compiling',
-  other: 'other work',
-  idle: 'idle between steps',
-};
+/** The training itself and its edges are not drawn. */
+const NOT_DRAWN: ReadonlySet<string> = new Set(['start_up', 'training', 'steps', 'end']);
 
 /** Percent of the recording below which a stretch has no pixel. */
 const DRAWN_MIN = 0.1;
@@ -29,14 +22,13 @@ export interface PhaseMark {
 export function phaseMarks(analysis: Analysis): readonly PhaseMark[] {
   const wholeNs = analysis.phases.reduce((sum, phase) => sum + phase.dur_ns, 0);
   return analysis.phases.flatMap(phase => {
-    const label = NAMES[phase.name];
     const percent = (100 * phase.dur_ns) / wholeNs;
-    return label === undefined || !(percent >= DRAWN_MIN)
+    return NOT_DRAWN.has(phase.name) || !(percent >= DRAWN_MIN)
       ? []
       : [
           {
             name: phase.name,
-            label,
+            label: word('phases', phase.name).label,
             start: (100 * phase.start_ns) / wholeNs,
             percent,
             durNs: phase.dur_ns,

@@ -3,8 +3,8 @@ import type {JSX} from 'preact';
 import {useState} from 'preact/hooks';
 import {errorText} from '../api/client';
 import type {Analysis, DeviceAnalysis, TraceInfo} from '../api/types';
-import {CAUSE_STYLES} from '../base/causes';
-import {exactNs, formatDuration, formatPct, plural} from '../base/format';
+import {causeWord} from '../base/causes';
+import {exactNs, formatDuration, formatPct, plural, sentence} from '../base/format';
 import {loadKernels} from '../model/kernel_table';
 import {shortDeviceName} from '../model/list_rows';
 import {kindShares, segmentsOf, type Segment} from '../model/overview';
@@ -19,11 +19,6 @@ import {showLongestGap} from './evidence_link';
 const DEVICES_SHOWN = 16;
 /** A segment narrower than this has no room for its letter. */
 const LETTER_MIN_PERCENT = 5;
-
-const causeWords = (cause: keyof typeof CAUSE_STYLES) => ({
-  label: CAUSE_STYLES[cause].short,
-  definition: CAUSE_STYLES[cause].definition,
-});
 
 export function DevicePanel(props: {trace: TraceInfo; analysis: Analysis}): JSX.Element | null {
   const {trace, analysis} = props;
@@ -63,7 +58,7 @@ function DeviceBar(props: {
   onChoose: () => void;
 }): JSX.Element {
   const {device} = props;
-  const segments = segmentsOf(device, causeWords);
+  const segments = segmentsOf(device);
   const name = device.name === '' ? `GPU ${device.id}` : `GPU ${device.id}, ${device.name}`;
   let at = 0;
   const placed = segments.map(segment => {
@@ -120,7 +115,7 @@ function SegmentRect({segment, start}: {segment: Segment; start: number}): JSX.E
           y="18"
           text-anchor="middle"
         >
-          {CAUSE_STYLES[segment.cause].letter}
+          {causeWord(segment.cause).letter}
         </text>
       )}
     </g>
@@ -155,7 +150,7 @@ function Legend(props: {
           </tr>
         </thead>
         <tbody>
-          {segmentsOf(device, causeWords).map(segment => (
+          {segmentsOf(device).map(segment => (
             <tr key={segment.key}>
               <th scope="row">
                 <span class="legend-name">
@@ -164,13 +159,13 @@ function Legend(props: {
                   ) : (
                     <span class={`busy-swatch busy-${segment.key}`} />
                   )}
-                  {segment.cause ? `waiting: ${segment.label}` : segment.label}
+                  {segment.label}
                 </span>
               </th>
               <td class="num legend-share">{formatPct(segment.percent)}</td>
               <td class="num">
                 <Explain
-                  title={segment.cause ? `Waiting: ${segment.label}` : segment.label}
+                  title={sentence(segment.label)}
                   text={`${segment.definition} Of the ${formatDuration(device.span_ns ?? 0)} from the device’s first to its last operation${
                     stepNs === undefined
                       ? ''
@@ -187,7 +182,7 @@ function Legend(props: {
                     type="button"
                     class="button button-quiet button-icon"
                     title="The longest such gap in the timeline"
-                    aria-label={`The longest gap waiting for ${segment.label} in the timeline`}
+                    aria-label={`The longest gap in the timeline: ${segment.label}`}
                     onClick={() => void open(segment.key)}
                   >
                     <IconArrow />

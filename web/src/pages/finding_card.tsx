@@ -4,7 +4,8 @@ import type {JSX} from 'preact';
 import {useState} from 'preact/hooks';
 import type {Finding, TraceInfo} from '../api/types';
 import {formatDuration, formatGain, formatPct, plural, sentence} from '../base/format';
-import {effortWords, findingName} from '../model/overview';
+import {word} from '../base/vocabulary';
+import {effortWords} from '../model/overview';
 import {DEFAULT_VIEW} from '../model/view_state';
 import {Chip, topicOf} from '../ui/cause_mark';
 import {CopyButton} from '../ui/copy_button';
@@ -21,7 +22,7 @@ export function FindingCard(props: {
 }): JSX.Element {
   const {finding} = props;
   return (
-    <article class="finding" aria-label={finding.title || findingName(finding.id)}>
+    <article class="finding" aria-label={finding.title}>
       <header class="finding-head">
         <span class="kicker">
           {finding.change === '' || finding.severity === 'info'
@@ -35,7 +36,7 @@ export function FindingCard(props: {
       </header>
       {!props.repeatsVerdict && (
         <h2 class="finding-title">
-          <FindingChip finding={finding} /> {sentence(finding.title || findingName(finding.id))}
+          <FindingChip finding={finding} /> {sentence(finding.title)}
         </h2>
       )}
       <FindingBody trace={props.trace} finding={finding} />
@@ -186,8 +187,10 @@ export function FurtherFindings(props: {
               <IconChevron />
             </span>
             <FindingChip finding={finding} />
-            <span class="further-title">{sentence(finding.title || findingName(finding.id))}</span>
-            {finding.severity === 'info' && <span class="tag">no action now</span>}
+            <span class="further-title">{sentence(finding.title)}</span>
+            {finding.severity === 'info' && (
+              <span class="tag">{word('severities', finding.severity).label}</span>
+            )}
             {finding.cost_pct !== undefined && finding.cost_pct > 0 && (
               <span class="further-cost num" title="Share of the mean step that it costs">
                 {formatPct(finding.cost_pct)} of the step

@@ -5,6 +5,7 @@ import {useEffect, useMemo, useRef} from 'preact/hooks';
 import {getFlame} from '../api/client';
 import type {FlameReply, TraceInfo} from '../api/types';
 import {exactNs, formatCount, formatDuration, formatPct, plural} from '../base/format';
+import {word} from '../base/vocabulary';
 import {FlameCanvas} from '../flame/flame_canvas';
 import {frameLabel} from '../flame/flame_painter';
 import {
@@ -394,7 +395,7 @@ function FlameTable(props: {
                   )}
                 </span>
               </th>
-              <td class="muted">{row.kind.replaceAll('_', ' ')}</td>
+              <td class="muted">{word('slice_kinds', row.kind).label}</td>
               <td class="num cell-num" title={exactNs(row.selfNs)}>
                 {formatDuration(row.selfNs / steps)}
               </td>

@@ -3,7 +3,8 @@ import type {JSX} from 'preact';
 import {useState} from 'preact/hooks';
 import {getReportContents, reportUrl} from '../api/client';
 import type {ReportContents, TraceInfo} from '../api/types';
-import {plural} from '../base/format';
+import {plural, sentence} from '../base/format';
+import {word} from '../base/vocabulary';
 import {fileName, redactList} from '../model/share';
 import {Dialog} from '../ui/dialog';
 import {IconUpload} from '../ui/icons';
@@ -41,14 +42,6 @@ function ShareDialog({trace, onClose}: {trace: TraceInfo; onClose: () => void}):
   );
 }
 
-const KINDS: Readonly<Record<string, string>> = {
-  hosts: 'Host names',
-  users: 'User names',
-  paths: 'Paths',
-  argv: 'Command lines',
-  names: 'Names chosen by people',
-};
-
 function Choice({trace, contents}: {trace: TraceInfo; contents: ReportContents}): JSX.Element {
   const present = contents.contains.filter(row => row.count > 0);
   const [leftOut, setLeftOut] = useState<readonly string[]>([]);
@@ -79,7 +72,7 @@ function Choice({trace, contents}: {trace: TraceInfo; contents: ReportContents})
                   }
                 />
                 <span>
-                  {KINDS[row.kind] ?? row.kind}{' '}
+                  {sentence(word('redactions', row.kind).label)}{' '}
                   <span class="faint">{isOut ? 'left out' : plural(row.count, 'time')}</span>
                   <span class="share-items break">{shown + more}</span>
                 </span>

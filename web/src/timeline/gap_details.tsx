@@ -1,7 +1,7 @@
 // A selected gap in full: its causes, what ended it, what the host did meanwhile.
 import type {JSX} from 'preact';
 import type {GapInfo} from '../api/types';
-import {CAUSES, CAUSE_STYLES, causeStyle} from '../base/causes';
+import {CAUSES, causeWord} from '../base/causes';
 import {formatDuration, formatPct} from '../base/format';
 import {page, type Selection} from '../model/view_state';
 import {Chip, topicOf} from '../ui/cause_mark';
@@ -23,7 +23,7 @@ export function GapDetails(
         <h2 class="tl-title">
           {gap && <Chip topic={topicOf(gap.cause)} />}
           GPU {sel.device} waits {formatDuration(dur, 3)}
-          {gap && ` ${causeStyle(gap.cause).words}`}
+          {gap && ` ${causeWord(gap.cause).waits}`}
         </h2>
         <div class="tl-actions">
           <GapActions model={model} navigator={navigator} gap={gap} />
@@ -80,7 +80,7 @@ function Pieces({gap}: {gap: GapInfo}): JSX.Element {
       <ul>
         {pieces.map(({cause, ns}) => (
           <li key={cause}>
-            <Chip topic={topicOf(cause)} /> {formatDuration(ns)} {CAUSE_STYLES[cause].words}
+            <Chip topic={topicOf(cause)} /> {formatDuration(ns)} {causeWord(cause).waits}
           </li>
         ))}
       </ul>

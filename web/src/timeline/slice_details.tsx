@@ -2,6 +2,7 @@
 import type {JSX} from 'preact';
 import type {SliceInfo} from '../api/types';
 import {formatBytes, formatCount, formatNumber, formatPct} from '../base/format';
+import {word} from '../base/vocabulary';
 import {CopyButton} from '../ui/copy_button';
 import {Failed, Loading} from '../ui/states';
 import {trackLabel} from './data/rows';
@@ -98,7 +99,7 @@ function SliceDetails(
           {timeFact(slice.start_ns)}{' '}
           <CopyButton text={String(slice.start_ns)} label="Copy the start in ns" />
         </Fact>
-        <Fact name="kind">{slice.kind.replaceAll('_', ' ')}</Fact>
+        <Fact name="kind">{word('slice_kinds', slice.kind).label}</Fact>
         {track && <Fact name="row">{trackLabel(model.tracks, track).label}</Fact>}
         {step && step.dur > 0 && slice.kind !== 'step' && (
           <Fact name="share of the step">

@@ -1,6 +1,6 @@
 // One line under the pointer: name, duration, share of the step, times per step.
 import type {JSX} from 'preact';
-import {causeStyle} from '../base/causes';
+import {causeWord} from '../base/causes';
 import {formatCount, formatDuration, formatNumber, formatPct} from '../base/format';
 import {SliceKind} from '../render/palette';
 import {countText} from './draw/overlay';
@@ -54,8 +54,8 @@ function hoverText(model: TimelineModel, {hit, value, row}: Hover): {name: strin
 }
 
 const idleText = (cause: string): string => {
-  const style = causeStyle(cause);
-  return `${style.letter}  the GPU waits ${style.words}`;
+  const {letter, waits} = causeWord(cause);
+  return `${letter}  the GPU waits ${waits}`;
 };
 
 export function timesText(perStep: number): string {

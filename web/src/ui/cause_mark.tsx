@@ -1,6 +1,7 @@
 // A cause on screen: its letter on its color, or its color with its pattern.
 import type {JSX} from 'preact';
-import {CAUSES, CAUSE_STYLES, isCause, type Cause, type Stroke} from '../base/causes';
+import {CAUSES, CAUSE_STYLES, causeWord, isCause, type Cause, type Stroke} from '../base/causes';
+import {words} from '../base/vocabulary';
 
 /** What a verdict or a finding is about: a cause of waiting, or something else with its letter. */
 export interface Topic {
@@ -9,22 +10,15 @@ export interface Topic {
   readonly label: string;
 }
 
-/** Letters of verdicts that are about no cause of waiting. */
-const OTHER_LABELS: Readonly<Record<string, string>> = {
-  G: 'the GPU itself',
-  i: 'inference, not training',
-  '~': 'too little to say',
-  '?': 'nothing certain',
-};
-
 export function topicOf(cause: string, letter?: string): Topic {
   // a verdict may name what there is to see and yet be about something else: its letter says so
-  if (isCause(cause) && (!letter || letter === CAUSE_STYLES[cause].letter)) {
-    const style = CAUSE_STYLES[cause];
-    return {letter: style.letter, cause, label: `waiting ${style.words}`};
+  if (isCause(cause) && (!letter || letter === causeWord(cause).letter)) {
+    const {letter: own, label} = causeWord(cause);
+    return {letter: own, cause, label};
   }
   const shown = letter?.slice(0, 1) || (cause === 'gpu' ? 'G' : '~');
-  return {letter: shown, cause: undefined, label: OTHER_LABELS[shown] ?? cause};
+  const limit = words('limits').find(word => word.letter === shown);
+  return {letter: shown, cause: undefined, label: limit?.label ?? cause};
 }
 
 export function Chip({topic, large = false}: {topic: Topic; large?: boolean}): JSX.Element {

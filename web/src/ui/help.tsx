@@ -1,7 +1,7 @@
 // `?`: the keys that work now, and the letters of the causes.
 import {signal} from '@preact/signals';
 import {Fragment, type JSX} from 'preact';
-import {CAUSES, CAUSE_STYLES} from '../base/causes';
+import {CAUSES, causeWord} from '../base/causes';
 import {shortcutGroups} from '../model/shortcuts';
 import {Chip, Swatch, topicOf} from './cause_mark';
 import {Dialog} from './dialog';
@@ -40,7 +40,7 @@ export function HelpDialog(): JSX.Element | null {
                   <Chip topic={topicOf(cause)} /> <Swatch cause={cause} />
                 </dt>
                 <dd>
-                  <strong>{CAUSE_STYLES[cause].short}</strong> {CAUSE_STYLES[cause].definition}
+                  <strong>{causeWord(cause).short}</strong> {causeWord(cause).definition}
                 </dd>
               </Fragment>
             ))}

@@ -4,7 +4,7 @@
 import {computed, effect, signal} from '@preact/signals';
 import * as api from '../../api/client';
 import type {Analysis, GapInfo, SliceInfo, TraceInfo, TracksInfo} from '../../api/types';
-import {causeStyle} from '../../base/causes';
+import {causeWord} from '../../base/causes';
 import {formatDuration} from '../../base/format';
 import {ns} from '../../base/units';
 import {
@@ -288,7 +288,7 @@ export class TimelineModel {
       this.gap.value = gap;
       if (gap) void this.loadChain(gap, sel);
       if (gap || sel.kind === 'gap') {
-        const why = gap ? ` ${causeStyle(gap.cause).words}` : '';
+        const why = gap ? ` ${causeWord(gap.cause).waits}` : '';
         const device = gap?.device ?? (sel.kind === 'gap' ? sel.device : 0);
         this.spoken.value = `GPU ${device} waits ${formatDuration(sel.t1 - sel.t0)}${why}`;
       }

@@ -1,7 +1,7 @@
 // The second canvas: text, patterns of causes, counters, selection, the line from launch to
 // kernel, the pointer. Everything is in CSS pixels; the context is scaled once.
 
-import {causeStyle, isCause} from '../../base/causes';
+import {causeStyle, causeWord, isCause} from '../../base/causes';
 import type {CounterSamples} from '../../api/types';
 import {SliceKind} from '../../render/palette';
 import {levelFor, tileNs} from '../../render/tile_plan';
@@ -173,6 +173,7 @@ export class Overlay {
     const name = model.names.text(tile.nativeName[i] as number);
     if (name === undefined) return;
     const style = causeStyle(name);
+    const {letter} = causeWord(name);
     const width = x1 - x0 - 1;
     const pattern = this.patterns.get(isCause(name) ? name : 'unattributed');
     if (pattern) {
@@ -183,9 +184,9 @@ export class Overlay {
     this.labels++;
     const middle = y + (h - 1) / 2 + 0.5;
     const time = formatDuration(tile.nativeDur[i] as number);
-    const long = `${style.letter}  ${time}`;
+    const long = `${letter}  ${time}`;
     const room = width - 8;
-    const text = this.fitter.width(long) * 1.06 <= room ? long : style.letter;
+    const text = this.fitter.width(long) * 1.06 <= room ? long : letter;
     const textWidth = this.fitter.width(text) * 1.06;
     const left = width > 260 ? x0 + 6 : x0 + (width - textWidth) / 2;
     context.font = theme.boldFont; // after measuring, which sets the plain one
