@@ -29,6 +29,7 @@ static const struct {
     [LAC_WORDS_SEVERITY] = {"severities", LAC_SEVERITY_CRITICAL + 1},
     [LAC_WORDS_EFFORT] = {"efforts", LAC_EFFORT_HARDWARE + 1},
     [LAC_WORDS_CHANGE] = {"change_kinds", LAC_CHANGE_TEXT + 1},
+    [LAC_WORDS_MISSING] = {"missing", LAC_MISSING_COUNT_},
     [LAC_WORDS_STEP_KIND] = {"step_kinds", LAC_KIND_COUNT_},
     [LAC_WORDS_PHASE] = {"phases", LAC_PHASE_COUNT_},
     [LAC_WORDS_STEP_METHOD] = {"step_methods", LAC_STEPS_NONE + 1},

@@ -17,6 +17,7 @@ enum lac_words {
     LAC_WORDS_SEVERITY,    /**< enum lac_severity */
     LAC_WORDS_EFFORT,      /**< enum lac_effort */
     LAC_WORDS_CHANGE,      /**< enum lac_change_kind */
+    LAC_WORDS_MISSING,     /**< enum lac_missing */
     LAC_WORDS_STEP_KIND,   /**< enum lac_step_kind */
     LAC_WORDS_PHASE,       /**< enum lac_phase_kind */
     LAC_WORDS_STEP_METHOD, /**< enum lac_step_method */

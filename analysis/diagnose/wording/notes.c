@@ -109,10 +109,11 @@ static void write_checked(struct lac_facts *facts)
     }
 }
 
-static void missing(struct lac_analysis *analysis, const char *text)
+static void missing(struct lac_analysis *analysis, enum lac_missing what)
 {
     assert(analysis->not_recorded_count < LAC_MISSING_COUNT_);
-    analysis->not_recorded[analysis->not_recorded_count++] = text;
+    analysis->not_recorded[analysis->not_recorded_count++] =
+        lac_word(LAC_WORDS_MISSING, what)->label;
 }
 
 static void write_missing(struct lac_facts *facts)
@@ -120,34 +121,30 @@ static void write_missing(struct lac_facts *facts)
     struct lac_analysis *analysis = facts->analysis;
     const struct lac_trace_info *info = &facts->model->info;
     if (analysis->device_count == 0) {
-        missing(analysis, "GPU operations: profile with CUDA activities");
+        missing(analysis, LAC_MISSING_DEVICE);
         return;
     }
     if (!facts->has_api) {
-        missing(analysis, "CUDA calls: needed to attribute idle time");
+        missing(analysis, LAC_MISSING_CALLS);
     }
     if (!analysis->loader.is_present) {
-        missing(analysis, "data loading: no DataLoader or loader.* ranges");
+        missing(analysis, LAC_MISSING_LOADER);
     } else if (facts->fetch_count == 0) {
-        missing(analysis, "loader workers: time per batch by stage (recorded by lacuna run)");
+        missing(analysis, LAC_MISSING_WORKERS);
     }
     if (info->world_size > 1) {
-        missing(analysis, lac_texts_add(&analysis->texts, "the other %s: add %s to find stragglers",
-                                        info->world_size == 2
-                                            ? "rank"
-                                            : lac_format_count(info->world_size - 1, "rank").text,
-                                        info->world_size == 2 ? "its file" : "their files"));
+        missing(analysis, LAC_MISSING_RANKS);
     }
     const struct lac_loading *loading = facts->loading;
     if (!loading || !loading->samples.has_io) {
-        missing(analysis, "storage: no I/O samples");
+        missing(analysis, LAC_MISSING_STORAGE);
     }
     if (loading && loading->workers > 0 && !loading->samples.has_threads) {
-        missing(analysis, "worker threads: waiting for CPU cores (sampled by lacuna run)");
+        missing(analysis, LAC_MISSING_THREADS);
     }
     for (uint32_t i = 0; i < facts->model->report_count; i++) {
         if (strcmp(facts->model->report[i].code, "graphs_as_a_whole") == 0) {
-            missing(analysis, "kernels in CUDA graphs: each graph was recorded as one operation");
+            missing(analysis, LAC_MISSING_IN_GRAPHS);
             break; /* once, of however many processes */
         }
     }

@@ -22,6 +22,7 @@ export const WORD_GROUPS = [
   'needs',
   'efforts',
   'severities',
+  'missing',
   'step_kinds',
   'phases',
   'step_methods',

@@ -9,7 +9,6 @@ import {
   kindShares,
   needsOf,
   needsSentence,
-  sameSentence,
   segmentsOf,
   settingGroups,
 } from './overview';
@@ -110,11 +109,6 @@ test('five findings at most', () => {
   assert.equal(groups.further.length, 4);
   assert.equal(groups.smaller.length, 3);
   assert.deepEqual(groupFindings([]), {first: undefined, further: [], smaller: []});
-});
-
-test('a full stop does not make another sentence', () => {
-  assert.ok(sameSentence('The GPU waits.', 'the GPU  waits'));
-  assert.ok(!sameSentence('The GPU waits 3 ms', 'The GPU waits 4 ms'));
 });
 
 test('settings of any form become groups of texts', () => {

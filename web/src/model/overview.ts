@@ -164,16 +164,6 @@ export function groupFindings(findings: readonly Finding[]): FindingGroups {
   };
 }
 
-/** Two sentences that say the same: then one of them is enough. */
-export function sameSentence(a: string, b: string): boolean {
-  const plain = (text: string): string =>
-    text
-      .toLowerCase()
-      .replace(/[\s.]+/g, ' ')
-      .trim();
-  return plain(a) === plain(b);
-}
-
 // ---- settings
 
 export interface SettingGroup {

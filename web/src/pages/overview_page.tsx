@@ -13,9 +13,10 @@ import {
   rateUnit,
   sentence,
 } from '../base/format';
+import {word} from '../base/vocabulary';
 import {buildTree, layoutTree, tableOf} from '../model/flame_tree';
 import {stepsCount} from '../model/list_rows';
-import {groupFindings, hasNeeds, sameSentence} from '../model/overview';
+import {groupFindings, hasNeeds} from '../model/overview';
 import {traces} from '../model/traces';
 import {DEFAULT_VIEW} from '../model/view_state';
 import {Chip, topicOf} from '../ui/cause_mark';
@@ -76,7 +77,7 @@ function Verdict({trace, analysis}: {trace: TraceInfo; analysis: Analysis}): JSX
             <FindingCard
               trace={trace}
               finding={groups.first}
-              repeatsVerdict={sameSentence(groups.first.title, verdict.text)}
+              repeatsVerdict={sentence(groups.first.title) === sentence(verdict.text)}
             />
           )}
           <FurtherFindings trace={trace} findings={groups.further} smaller={groups.smaller} />
@@ -252,7 +253,8 @@ function Checked({trace, analysis}: {trace: TraceInfo; analysis: Analysis}): JSX
   const {checked_fine: fine, caveats} = analysis;
   // one trace misses the other ranks; the run may have them
   const run = traces.value.filter(t => t.run === trace.run).length > 1 ? trace.run : undefined;
-  const missing = analysis.not_recorded.filter(text => !run || !/^the other \d+ rank/.test(text));
+  const others = word('missing', 'ranks').label;
+  const missing = analysis.not_recorded.filter(text => run === undefined || text !== others);
   if (fine.length + missing.length + caveats.length === 0) return null;
   return (
     <section class="checked">
