@@ -127,7 +127,7 @@ const steps = [
     await page.locator('h1', {hasText: /waits for rank 0/}).waitFor();
     const late = page.locator('.ranks tr.rank-late');
     assert.match(await late.innerText(), /Rank 0/);
-    assert.match(await page.locator('main').innerText(), /What one rank alone cannot tell/);
+    assert.match(await page.locator('main').innerText(), /What one rank cannot show/);
     await page.reload();
     await late.waitFor();
     await late.getByRole('link').click();
@@ -187,7 +187,7 @@ const steps = [
     const analysis = /\/analysis(\?|$)/;
     await page.route(analysis, (route) => route.abort());
     await page.locator('.ranks').getByRole('link', {name: 'Rank 1'}).click();
-    await page.getByText('The server does not answer').first().waitFor();
+    await page.getByText('The server is not responding').first().waitFor();
     await page.unroute(analysis);
     await page.getByTestId('verdict').waitFor({timeout: 20000});
     complaints.splice(0, complaints.length); // the browser's own about the aborted request

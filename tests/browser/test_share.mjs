@@ -39,7 +39,7 @@ const steps = [
   ['two picked rows make a comparison, the older one before', async () => {
     await page.goto(`${server.base}/#key=${server.key}`);
     await page.getByLabel('Compare 2-five-workers').check();
-    await page.getByText('select one more').waitFor();
+    await page.getByText('select another trace').waitFor();
     await page.getByLabel('Compare 1-two-workers').check();
     await page.getByRole('link', {name: 'Compare', exact: true}).click();
     await page.locator('.compare-head').waitFor({timeout: 30000});
@@ -68,7 +68,7 @@ const steps = [
   }, page],
   ['an address that names no trace of here says so', async () => {
     await page.goto(`${server.base}/compare?a=${'a'.repeat(26)}&b=${'b'.repeat(26)}`);
-    await page.getByText('One of these is not here').waitFor();
+    await page.getByText('One of these was not found').waitFor();
     await page.goto(`${server.base}/compare`);
     await page.getByText('Two traces make a comparison').waitFor();
     complaints.length = 0; // the 404 shows as a failed load

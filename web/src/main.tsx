@@ -66,7 +66,7 @@ function App(): JSX.Element {
     <>
       {serverAway.value && (
         <div class="banner" role="status">
-          The server does not answer. The page keeps what it has and tries again.
+          The server is not responding. This page keeps its data and will retry.
         </div>
       )}
       {page.value === 'list' && <ListPage />}

@@ -41,8 +41,8 @@ export function isAbort(error: unknown): boolean {
 export function errorText(error: unknown): string {
   if (error instanceof ApiError) return error.message;
   if (error instanceof ShapeError)
-    return `The server's reply was not understood (${error.message}). Page and server may differ in version: reload the page.`;
-  if (error instanceof TypeError) return 'The server does not answer.';
+    return `The server's reply was not understood (${error.message}). The page and the server may be different versions: reload the page.`;
+  if (error instanceof TypeError) return 'The server is not responding.';
   return error instanceof Error ? error.message : String(error);
 }
 

@@ -25,7 +25,8 @@ export function uploadTrace(file: File, name: string, handlers: UploadHandlers):
       handlers.onError(error instanceof Error ? error : new Error(String(error)));
     }
   };
-  request.onerror = () => handlers.onError(new Error('The connection broke before the end.'));
+  request.onerror = () =>
+    handlers.onError(new Error('The connection was lost before the upload was complete.'));
   request.send(file);
   return () => request.abort();
 }

@@ -39,7 +39,7 @@ test('the longest part is the limit only if it fills the step', () => {
   const needs_ns = {data: 300, gpu: 230};
   const verdict = {cause: 'data_wait'};
   const steps = {mean_ns: 301};
-  assert.match(needsSentence(analysis({needs_ns, verdict, steps})) ?? '', /limit: needs data/);
+  assert.match(needsSentence(analysis({needs_ns, verdict, steps})) ?? '', /pace: needs data/);
   // the verdict knows better
   assert.equal(needsSentence(analysis({needs_ns, verdict: {cause: 'comm'}, steps})), undefined);
   assert.match(

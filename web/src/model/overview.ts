@@ -64,7 +64,7 @@ export function needsSentence(analysis: Analysis): string | undefined {
   if (stepNs === undefined || stepNs <= 0 || !longest || known.length < 2) return undefined;
   if ((longest.needNs ?? 0) >= LIMIT_SHARE * stepNs)
     return VERDICT_PARTS[analysis.verdict.cause] === longest.key
-      ? `The longest part is the limit: ${longest.label}.`
+      ? `The longest part sets the pace: ${longest.label}.`
       : undefined;
   return `No part fills the step on its own; some run one after another. Longest: ${longest.label}.`;
 }

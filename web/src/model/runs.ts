@@ -132,7 +132,7 @@ function verdictOf(
     groups.set(key, [...(groups.get(key) ?? []), trace]);
   }
   const largest = [...groups.values()].sort((a, b) => b.length - a.length)[0];
-  if (!largest?.[0]) return {cause: 'unknown', letter: '~', text: 'nothing certain can be said'};
+  if (!largest?.[0]) return {cause: 'unknown', letter: '~', text: 'no verdict'};
   const steps = middle(known(largest.map(trace => trace.summary?.step_mean_ns)));
   const typical = largest.find(trace => trace.summary?.step_mean_ns === steps) ?? largest[0];
   const summary = typical.summary;

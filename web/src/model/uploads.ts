@@ -28,9 +28,9 @@ let lastKey = 0;
 export function refusal(name: string, sizeBytes: number): string | undefined {
   if (sizeBytes === 0) return 'The file is empty.';
   if (/\.nsys-rep$/i.test(name))
-    return `Export this report first, then drop the result: nsys export --type=sqlite '${name.replaceAll("'", "'\\''")}'`;
+    return `Export this report first, then add the result: nsys export --type=sqlite '${name.replaceAll("'", "'\\''")}'`;
   if (/\.(qdrep|qdstrm|nvvp)$/i.test(name))
-    return 'This is a format of an older profiler that cannot be read.';
+    return 'This format of an older profiler cannot be read.';
   return undefined;
 }
 

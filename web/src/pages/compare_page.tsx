@@ -77,16 +77,16 @@ export function ComparePage(): JSX.Element {
 
 function ChooseTwo(): JSX.Element {
   return (
-    <Empty title="Two traces make a comparison">
-      Select two rows in the list, then press Compare; a run offers the comparison with another run
-      on its own page. <ViewLink view={DEFAULT_VIEW}>All traces</ViewLink>
+    <Empty title="Select two traces to compare">
+      Select two rows in the list, then press Compare. To compare two runs, open one of them.{' '}
+      <ViewLink view={DEFAULT_VIEW}>All traces</ViewLink>
     </Empty>
   );
 }
 
 function Missing(): JSX.Element {
   return (
-    <Empty title="One of these is not here">
+    <Empty title="One of these was not found">
       It was deleted, or the link belongs to another server.{' '}
       <ViewLink view={DEFAULT_VIEW}>All traces</ViewLink>
     </Empty>
@@ -147,7 +147,7 @@ function Side(props: {letter: string; words: string; side: Compared}): JSX.Eleme
       </p>
       <p class="num compare-figures">
         {side.step_mean_ns === undefined ? (
-          'no step to measure'
+          'no measurable step'
         ) : (
           <>
             <b>{formatDuration(side.step_mean_ns)}</b> per step, {plural(side.kept_steps, 'step')}
@@ -175,7 +175,7 @@ function Changed({comparison}: {comparison: Comparison}): JSX.Element {
       <header class="panel-head">
         <h2>What changed</h2>
         <span class={`panel-aside ${changed.count > 1 && !isOne ? 'warn-text' : 'faint'}`}>
-          {changed.count === 0 && 'no recorded setting'}
+          {changed.count === 0 && 'no recorded setting changed'}
           {isOne && (
             <>
               <IconCheck /> one change
@@ -183,8 +183,7 @@ function Changed({comparison}: {comparison: Comparison}): JSX.Element {
           )}
           {changed.count > 1 && !isOne && (
             <>
-              <IconWarning /> {changed.count} things: the difference cannot be put down to one of
-              them
+              <IconWarning /> {changed.count} changes: the difference has no single cause
             </>
           )}
         </span>
@@ -263,7 +262,7 @@ function Outcome({comparison}: {comparison: Comparison}): JSX.Element | null {
             <Fragment key={kind.name}>
               <dt>{kind.name}</dt>
               <dd class="num">
-                {time(kind.aNs)} → {time(kind.bNs)}, {kind.counts} of them
+                {time(kind.aNs)} → {time(kind.bNs)} per step ({kind.counts})
               </dd>
             </Fragment>
           ))}
@@ -293,7 +292,7 @@ function Went({comparison}: {comparison: Comparison}): JSX.Element | null {
         </h2>
         <span class="panel-aside faint">{unit} per step</span>
       </header>
-      <WentTable rows={rows} scale={scale} unit={unit} label="Time of a step" />
+      <WentTable rows={rows} scale={scale} unit={unit} label="Time per step" />
       {families.length > 0 && (
         <>
           <h3 class="compare-sub">Kernel time by kind</h3>
@@ -302,8 +301,13 @@ function Went({comparison}: {comparison: Comparison}): JSX.Element | null {
       )}
       {operators.length > 0 && (
         <>
-          <h3 class="compare-sub">GPU time by the operator that launched it</h3>
-          <WentTable rows={operators} scale={scale} unit={unit} label="GPU time by operator" />
+          <h3 class="compare-sub">GPU time by launching operator</h3>
+          <WentTable
+            rows={operators}
+            scale={scale}
+            unit={unit}
+            label="GPU time by launching operator"
+          />
         </>
       )}
     </section>
@@ -323,7 +327,7 @@ function WentTable(props: {
     <div class="went" role="table" aria-label={props.label}>
       {props.rows.map(row => {
         const place = bar(row.deltaNs, props.scale);
-        const isNothing = Number(plain(row.deltaNs).replace(/[^\d.]/g, '')) === 0;
+        const isNothing = plain(Math.abs(row.deltaNs)) === plain(0);
         return (
           <div class="went-row" role="row" key={row.name}>
             <span role="cell" class="went-name">
@@ -360,7 +364,7 @@ function Findings({comparison}: {comparison: Comparison}): JSX.Element {
       <div class="compare-findings">
         <FindingList title="gone" findings={gone} traceId={comparison.a.id} />
         <FindingList title="new" findings={come} traceId={comparison.b.id} />
-        <FindingList title="stay" findings={stayed} traceId={comparison.b.id} />
+        <FindingList title="unchanged" findings={stayed} traceId={comparison.b.id} />
       </div>
     </section>
   );

@@ -18,10 +18,8 @@ export function ComparedRanks({ranks}: {ranks: Ranks}): JSX.Element {
   return (
     <section class="panel ranks-panel" aria-labelledby="compared-ranks">
       <header class="panel-head">
-        <h2 id="compared-ranks">The ranks, before and after</h2>
-        <span class="panel-aside faint">
-          above and below, the lowest rank of each run is compared
-        </span>
+        <h2 id="compared-ranks">Ranks before and after</h2>
+        <span class="panel-aside faint">the other panels compare the lowest rank of each run</span>
       </header>
       <dl class="facts">
         <RunFacts letter="A" id={compareA.value} run={ranks.a} />

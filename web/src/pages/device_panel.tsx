@@ -166,10 +166,10 @@ function Legend(props: {
               <td class="num">
                 <Explain
                   title={sentence(segment.label)}
-                  text={`${segment.definition} Of the ${formatDuration(device.span_ns ?? 0)} from the device’s first to its last operation${
+                  text={`${segment.definition} Share of the ${formatDuration(device.span_ns ?? 0)} between the device’s first and last operation${
                     stepNs === undefined
                       ? ''
-                      : `; spread evenly that is ${formatDuration((segment.percent / 100) * stepNs, 2)} of a step`
+                      : `, on average ${formatDuration((segment.percent / 100) * stepNs, 3)} per step`
                   }.`}
                   exact={exactNs(segment.valueNs)}
                 >
@@ -181,8 +181,8 @@ function Legend(props: {
                   <button
                     type="button"
                     class="button button-quiet button-icon"
-                    title="The longest such gap in the timeline"
-                    aria-label={`The longest gap in the timeline: ${segment.label}`}
+                    title="Show the longest such gap in the timeline"
+                    aria-label={`Show the longest gap in the timeline: ${segment.label}`}
                     onClick={() => void open(segment.key)}
                   >
                     <IconArrow />
@@ -207,7 +207,7 @@ function DeviceFacts({device}: {device: DeviceAnalysis}): JSX.Element {
       {device.busy_pct !== undefined && (
         <Explain
           title="Busy"
-          text="Share of the time in which anything runs, a waiting collective or a copy included. This is what utilization dials show; it says little about how well the GPU is used."
+          text="Share of the time in which anything runs, including copies and waiting collectives. Utilization meters show this; it says little about how well the GPU is used."
           exact={`${device.busy_pct} %`}
         >
           busy {formatPct(device.busy_pct)}
@@ -216,7 +216,7 @@ function DeviceFacts({device}: {device: DeviceAnalysis}): JSX.Element {
       {gaps && gaps.count_10us > 0 && (
         <Explain
           title="Gaps of 10 µs and more"
-          text={`${plural(gaps.count_10us, 'gap')}, together ${formatDuration(gaps.total_10us_ns)}, the longest ${formatDuration(gaps.longest_ns)}.`}
+          text={`${plural(gaps.count_10us, 'gap')}, ${formatDuration(gaps.total_10us_ns)} in total; the longest takes ${formatDuration(gaps.longest_ns)}.`}
           exact={exactNs(gaps.total_10us_ns)}
         >
           {plural(gaps.count_10us, 'gap')}, longest {formatDuration(gaps.longest_ns)}
@@ -280,7 +280,7 @@ export function KindsPanel({
               <td class="num">
                 <Explain
                   title={`GPU time: ${kind.label}`}
-                  text={`Sum over ${plural(kind.count, 'operation')} of all devices. Operations that run side by side count each.`}
+                  text={`Sum over ${plural(kind.count, 'operation')} on all devices; operations that overlap each count in full.`}
                   exact={exactNs(kind.valueNs)}
                 >
                   {formatDuration(kind.valueNs)}

@@ -25,9 +25,7 @@ export function FindingCard(props: {
     <article class="finding" aria-label={finding.title}>
       <header class="finding-head">
         <span class="kicker">
-          {finding.change === '' || finding.severity === 'info'
-            ? 'Finding'
-            : 'The first thing to change'}
+          {finding.change === '' || finding.severity === 'info' ? 'Finding' : 'Change this first'}
         </span>
         <span class="finding-tools">
           <Gain finding={finding} />
@@ -179,7 +177,7 @@ export function FurtherFindings(props: {
   const shown = showsAll ? [...props.findings, ...props.smaller] : props.findings;
   return (
     <section class="further" aria-label="Further findings">
-      <h2>Then</h2>
+      <h2>Further findings</h2>
       {shown.map((finding, index) => (
         <details key={`${finding.id}/${index}`} class="further-item">
           <summary>
@@ -192,7 +190,7 @@ export function FurtherFindings(props: {
               <span class="tag">{word('severities', finding.severity).label}</span>
             )}
             {finding.cost_pct !== undefined && finding.cost_pct > 0 && (
-              <span class="further-cost num" title="Share of the mean step that it costs">
+              <span class="further-cost num" title="Share of the mean step that this costs">
                 {formatPct(finding.cost_pct)} of the step
               </span>
             )}
@@ -203,7 +201,7 @@ export function FurtherFindings(props: {
       ))}
       {props.smaller.length > 0 && !showsAll && (
         <button type="button" class="button button-quiet" onClick={() => setShowsAll(true)}>
-          Show {plural(props.smaller.length, 'smaller one')}
+          Show {plural(props.smaller.length, 'smaller finding')}
         </button>
       )}
     </section>

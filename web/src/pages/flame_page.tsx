@@ -44,15 +44,15 @@ const METRICS = [
   {
     key: 'gpu',
     label: 'GPU time',
-    definition: 'Kernels, copies and memory sets, under what launched them',
+    definition: 'Kernels, copies and memsets, under what launched them',
   },
-  {key: 'cpu', label: 'CPU time', definition: 'Time of the host’s threads'},
+  {key: 'cpu', label: 'CPU time', definition: 'Time on the host’s threads'},
 ] as const;
 
 const BYS = [
   {key: 'op', label: 'operator', definition: 'Operators and ranges'},
   {key: 'range', label: 'range', definition: 'Annotated ranges only'},
-  {key: 'kernel', label: 'kernel', definition: 'Kernels (or causes) alone'},
+  {key: 'kernel', label: 'kernel', definition: 'Kernels or causes only'},
   {key: 'python', label: 'Python', definition: 'Python functions, operators and ranges'},
 ] as const;
 
@@ -87,7 +87,7 @@ export function FlamePage({trace}: {trace: TraceInfo}): JSX.Element {
     <main class="page page-full page-flame">
       <div class="tools">
         <Choice
-          label="What is summed"
+          label="Metric"
           options={METRICS}
           value={metric}
           onChoose={value => show({flameMetric: value, flameFocus: 0, flameDropped: []})}
@@ -172,8 +172,8 @@ function AreaNote(props: {
       <button
         type="button"
         class="button button-quiet button-icon"
-        title="Whole trace instead"
-        aria-label="Whole trace instead of the selected area"
+        title="Show the whole trace"
+        aria-label="Show the whole trace instead of the selected area"
         onClick={() => show({selection: undefined, flameFocus: 0, flameDropped: []})}
       >
         <IconClose />
@@ -198,7 +198,7 @@ function Search(): JSX.Element {
         {keys: ['click'], text: 'focus a frame (Enter)'},
         {keys: ['Shift', 'click'], text: 'drop a frame (Delete)'},
         {keys: ['↑', '↓', '←', '→'], text: 'move between frames'},
-        {keys: ['Esc'], text: 'back to the whole'},
+        {keys: ['Esc'], text: 'back to the whole graph'},
       ],
     });
     return () => {
@@ -244,8 +244,8 @@ function Flame(props: {
     return (
       <Empty title={emptyTitle(reply.metric)}>
         {reply.metric === 'waiting'
-          ? 'In this time the GPU was never idle, or no GPU was recorded. CPU time, above, has what the host did.'
-          : 'Choose another kind of time above, or a larger area in the timeline.'}
+          ? 'The GPU was never idle in this interval, or no GPU was recorded. For the host, choose CPU time above.'
+          : 'Choose another metric above, or a larger area in the timeline.'}
       </Empty>
     );
 
@@ -260,10 +260,10 @@ function Flame(props: {
     const parent = tree.parent[node] ?? -1;
     if (parent > 0)
       parts.push(
-        `${formatPct((100 * value) / Math.max(1, layout.valueNs[parent] ?? 1))} of its caller`,
+        `${formatPct((100 * value) / Math.max(1, layout.valueNs[parent] ?? 1))} of its parent`,
       );
     parts.push(`${formatCount(tree.slices[node] ?? 0)} ×`);
-    if (perStep) parts.push(`${formatDuration(value)} in all`);
+    if (perStep) parts.push(`${formatDuration(value)} in total`);
     return parts.join(' · ');
   };
   return (
@@ -289,7 +289,7 @@ function Flame(props: {
             class="button button-quiet"
             onClick={() => (flameDropped.value = [])}
           >
-            bring back {plural(dropped.length, 'dropped frame')}
+            restore {plural(dropped.length, 'dropped frame')}
           </button>
         )}
         {!match && layout.focus === 0 && dropped.length === 0 && flameForm.value === 'graph' && (
@@ -298,7 +298,7 @@ function Flame(props: {
         {match && (
           <span role="status" data-testid="flame-match">
             {match.frames === 0
-              ? 'no frame has this in its name'
+              ? 'no frames match'
               : `${plural(match.frames, 'frame')}: ${formatDuration(match.totalNs / steps)}${
                   perStep ? ' per step' : ''
                 }, ${formatPct((100 * match.totalNs) / Math.max(1, total))}`}
@@ -361,10 +361,10 @@ function FlameTable(props: {
           <tr>
             <th scope="col">frame</th>
             <th scope="col">kind</th>
-            <th scope="col" class="cell-num" title="Time in the frame itself, not in what it calls">
+            <th scope="col" class="cell-num" title="Time in the frame itself, without its children">
               self{props.perStep ? ' per step' : ''}
             </th>
-            <th scope="col" class="cell-num" title="Time in the frame and in what it calls">
+            <th scope="col" class="cell-num" title="Time in the frame and its children">
               total{props.perStep ? ' per step' : ''}
             </th>
             <th scope="col" class="cell-num">
@@ -410,11 +410,11 @@ function FlameTable(props: {
       </table>
       {rows.length > TABLE_ROWS_MAX && (
         <p class="muted">
-          {formatCount(rows.length - TABLE_ROWS_MAX)} names with less time are left out; find
-          narrows the list.
+          {formatCount(rows.length - TABLE_ROWS_MAX)} names with less time are not shown; use Find
+          to narrow the list.
         </p>
       )}
-      {rows.length === 0 && <Empty title="No frame has this in its name" />}
+      {rows.length === 0 && <Empty title="No frames match" />}
     </div>
   );
 }

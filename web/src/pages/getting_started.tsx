@@ -40,27 +40,29 @@ export function GettingStarted(): JSX.Element {
       <section class="way-in">
         <h2>I have a trace</h2>
         <p>
-          Drop it anywhere on this page: a trace of the PyTorch profiler, a TensorFlow timeline or
-          any other Chrome trace, plain or packed (<code>.json</code>, <code>.gz</code>,{' '}
-          <code>.zst</code>, a <code>.tar.gz</code> of ranks). Its verdict opens when it is read.
+          Drop it anywhere on this page: a PyTorch profiler trace, a TensorFlow timeline, any other
+          Chrome trace, or the <code>.sqlite</code> export of an Nsight Systems report; compressed
+          or not (<code>.gz</code>, <code>.zst</code>), or a <code>.tar.gz</code> with one file per
+          rank. The verdict opens once it is imported.
         </p>
         <UploadButton />
       </section>
       <section class="way-in">
         <h2>I have a job</h2>
         <p>
-          Let the PyTorch profiler record ten steady steps, after a few of warm-up, and drop the
-          file that it writes.
+          Start it under <code>lacuna run -o DIR -- python train.py</code> and add <code>DIR</code>{' '}
+          with <code>lacuna import</code>, or record ten steady steps with the PyTorch profiler,
+          after a few of warm-up, and drop the file that it writes.
         </p>
         <Code text={RECORD} />
       </section>
       <section class="way-in">
         <h2>I’m on a cluster</h2>
         <p>
-          Record the same way in one rank or in all of them, with the rank in the file’s name.{' '}
+          Record one rank or all of them, with the rank in the file name.{' '}
           {isLocal
-            ? 'This server listens on this machine only: copy the files here, then drop them or send them.'
-            : 'Send the files from any machine that reaches this server.'}{' '}
+            ? 'This server listens on this machine only: copy the files here, then drop or upload them.'
+            : 'Upload the files from any machine that reaches this server.'}{' '}
           <code>DIR</code> is the server’s data folder; its key is in <code>local.header</code>.
         </p>
         <Code text={upload} />

@@ -44,7 +44,7 @@ interface ColumnHead {
 }
 
 const HEADS: readonly ColumnHead[] = [
-  {column: 'name', label: 'kernel', definition: 'What people call it; the full name is on hover'},
+  {column: 'name', label: 'kernel', definition: 'Short name; hover for the full one'},
   {column: 'family', label: 'kind', definition: 'Kind of work, from the name'},
   {
     column: 'total',
@@ -53,21 +53,21 @@ const HEADS: readonly ColumnHead[] = [
     definition: 'Sum of the durations of all instances',
   },
   {column: 'share', label: 'share', definition: 'Of all kernel time, communication included'},
-  {column: 'step', label: 'per step', unit: 'ms', definition: 'Total over the number of steps'},
+  {column: 'step', label: 'ms/step', definition: 'Total divided by the number of steps'},
   {column: 'count', label: 'count', definition: 'Instances'},
-  {column: 'mean', label: 'mean', unit: 'µs', definition: 'Total over count'},
+  {column: 'mean', label: 'mean', unit: 'µs', definition: 'Total divided by count'},
   {column: 'min', label: 'min', unit: 'µs', definition: 'Shortest instance'},
   {column: 'max', label: 'max', unit: 'µs', definition: 'Longest instance'},
   {
     column: 'tensor',
     label: 'tensor cores',
-    definition: 'As far as the name tells; empty: it does not tell',
+    definition: 'Whether it uses tensor cores, from its name; empty where the name does not tell',
   },
   {
     column: 'layout',
     label: 'layout',
     definition:
-      'Why data was rearranged: conversion or padding that a library put in, a permute or copy in the model, a cast',
+      'Why it rearranges data: conversion or padding inserted by a library, a permute or copy in the model, or a cast',
   },
 ];
 
@@ -83,7 +83,7 @@ export function KernelsPage({trace}: {trace: TraceInfo}): JSX.Element {
       )}
       {table.kind === 'ready' &&
         (table.value.rows.length === 0 ? (
-          <Empty title="No kernel in this trace">
+          <Empty title="No kernels in this trace">
             Record with <code>ProfilerActivity.CUDA</code> to see what the GPU runs.
           </Empty>
         ) : (
@@ -158,7 +158,7 @@ function Kernels({trace, table}: {trace: TraceInfo; table: KernelTable}): JSX.El
         </span>
         {table.rows.length < table.total && (
           <span class="warn-text">
-            the {formatCount(table.total - table.rows.length)} with the least time are left out
+            the {formatCount(table.total - table.rows.length)} with the least time are not shown
           </span>
         )}
         {problem !== undefined && <span class="error-text">{problem}</span>}
@@ -235,7 +235,7 @@ function Grid(props: {
                 onClick={() => (tableSort.value = formatSort(pressSort(sort, head.column)))}
               >
                 {head.label}
-                {head.unit !== undefined && <span class="faint">{` ${head.unit}`}</span>}
+                {head.unit !== undefined && <span class="faint">{` (${head.unit})`}</span>}
                 <span class="sort-mark" aria-hidden="true">
                   {current ? (sort.ascending ? '↑' : '↓') : ''}
                 </span>
@@ -279,7 +279,7 @@ function Row(props: {
       role="row"
       aria-rowindex={index + 2}
       style={{transform: `translateY(${index * ROW_PX}px)`}}
-      title="Longest instance in the timeline"
+      title="Show the longest instance in the timeline"
       data-testid="kernel-row"
       onClick={event => {
         // a text being selected is no press

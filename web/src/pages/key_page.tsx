@@ -7,14 +7,14 @@ import {Header} from '../ui/header';
 export function KeyPage(props: {wrongKey: boolean; onOpen: () => void}): JSX.Element {
   const [text, setText] = useState('');
   const [problem, setProblem] = useState<string | undefined>(
-    props.wrongKey ? 'The key of this address is not this server’s.' : undefined,
+    props.wrongKey ? 'The key in this address is not this server’s key.' : undefined,
   );
   const submit = async (): Promise<void> => {
     const key = /#key=([^&\s]+)/.exec(text)?.[1] ?? text.trim();
     if (key === '') return;
     try {
       if (await openSession(key)) props.onOpen();
-      else setProblem('This is not the server’s key.');
+      else setProblem('Wrong key.');
     } catch (error) {
       setProblem(errorText(error));
     }
@@ -25,9 +25,9 @@ export function KeyPage(props: {wrongKey: boolean; onOpen: () => void}): JSX.Ele
       <main class="page page-key">
         <h1>Enter this server’s key</h1>
         <p>
-          Any program on this machine can reach <code>{location.host}</code>, so an address alone
-          opens nothing. The server prints an address that ends in <code>#key=…</code> when it
-          starts: open that one, or paste it here.
+          Any program on this machine can reach <code>{location.host}</code>, so the server asks for
+          a key. When it starts, it prints an address that ends in <code>#key=…</code>: open that
+          address, or paste it here.
         </p>
         <form
           class="key-form"
@@ -55,8 +55,8 @@ export function KeyPage(props: {wrongKey: boolean; onOpen: () => void}): JSX.Ele
           </p>
         )}
         <p class="muted">
-          The key is also in the file <code>local.token</code> in the server’s data folder, which
-          only its owner can read.
+          The key is also in <code>local.token</code> in the server’s data folder, a file that only
+          its owner can read.
         </p>
       </main>
     </>

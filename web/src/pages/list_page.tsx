@@ -64,13 +64,13 @@ function EmptyList(): JSX.Element {
     <div class="welcome">
       <h1>Why is my GPU idle, and what do I change?</h1>
       <p class="lead">
-        Add a trace of a training job. A minute later you read what limits it, what to change, and
-        what that gains.
+        Add a trace of a training job to see what limits it, what to change, and what the change
+        would gain.
       </p>
       <GettingStarted />
       <p class="muted">
-        Nothing to record at hand? <code>lacuna demo DIR</code> writes a simulated training series,
-        one change a trace; drop its files here.
+        No trace at hand? <code>lacuna demo DIR</code> writes a series of simulated traces, one
+        change after another; drop its files here.
       </p>
     </div>
   );
@@ -131,13 +131,13 @@ function TraceTable({next}: {next: string | undefined}): JSX.Element {
           </span>
           <span
             role="columnheader"
-            title="Share of the time in which no computing kernel runs: idle, copies and communication that nothing hides"
+            title="Share of the time in which no compute kernel runs: idle time, exposed copies and exposed communication"
           >
             not computing
           </span>
-          <span role="columnheader">best next change</span>
+          <span role="columnheader">next change</span>
           <span role="columnheader">GPUs</span>
-          <span role="columnheader">when</span>
+          <span role="columnheader">added</span>
           <span role="columnheader" class="cell-num">
             compare
           </span>
@@ -189,7 +189,7 @@ function CompareButton(): JSX.Element | null {
       </ViewLink>
     );
   return picked.value.length === 1 ? (
-    <span class="muted pick-hint">select one more to compare</span>
+    <span class="muted pick-hint">select another trace to compare</span>
   ) : null;
 }
 
@@ -202,7 +202,7 @@ function UploadRow({upload}: {upload: Upload}): JSX.Element {
         <span class="verdict-words">
           <span class="verdict-text">{upload.name}</span>
           <span class="verdict-name">
-            {upload.state === 'waiting' && `waiting to be sent, ${formatBytes(upload.totalBytes)}`}
+            {upload.state === 'waiting' && `queued, ${formatBytes(upload.totalBytes)}`}
             {upload.state === 'sending' && 'sending'}
             {upload.state === 'failed' && <span class="error-text">not sent</span>}
           </span>
@@ -267,13 +267,13 @@ function DeleteDialog(): JSX.Element | null {
       </p>
       <p class="muted">
         {count === 1
-          ? 'The trace, its original file and its findings go. Links to it stop working.'
-          : 'The traces, their original files and their findings go. Links to them stop working.'}
+          ? 'The trace, its original file and its findings are deleted. Links to it stop working.'
+          : 'The traces, their original files and their findings are deleted. Links to them stop working.'}
       </p>
       {error !== undefined && <p class="error-text">{error}</p>}
       <div class="dialog-actions">
         <button type="button" class="button" onClick={close}>
-          Keep it
+          Cancel
         </button>
         <button type="button" class="button button-danger" onClick={() => void remove()}>
           Delete

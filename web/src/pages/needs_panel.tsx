@@ -16,9 +16,9 @@ export function NeedsPanel({analysis}: {analysis: Analysis}): JSX.Element | null
   return (
     <section class="panel needs" aria-labelledby="needs-title">
       <header class="panel-head">
-        <h2 id="needs-title">What each part needs for one step, on its own</h2>
+        <h2 id="needs-title">Time each part needs per step</h2>
         {stepNs !== undefined && (
-          <span class="panel-aside num">the step: {formatDuration(stepNs)}</span>
+          <span class="panel-aside num">step: {formatDuration(stepNs)}</span>
         )}
       </header>
       <div class="needs-chart">

@@ -61,7 +61,7 @@ function Verdict({trace, analysis}: {trace: TraceInfo; analysis: Analysis}): JSX
       <section class="hero">
         <Chip topic={topicOf(verdict.cause, trace.summary?.letter)} large />
         <div>
-          <h1 data-testid="verdict">{sentence(verdict.text) || 'Nothing certain can be said'}</h1>
+          <h1 data-testid="verdict">{sentence(verdict.text) || 'No verdict'}</h1>
           {verdict.detail !== '' && <p class="hero-detail">{sentence(verdict.detail)}</p>}
         </div>
       </section>
@@ -100,9 +100,9 @@ function Verdict({trace, analysis}: {trace: TraceInfo; analysis: Analysis}): JSX
 function NoDevice(): JSX.Element {
   return (
     <section class="panel no-device">
-      <h2>A trace of the host alone</h2>
+      <h2>Host-only trace</h2>
       <p>
-        It has no GPU operation, so nothing can be said about gaps. What the host did is in the{' '}
+        It has no GPU operations, so there are no gaps to explain. See what the host did in the{' '}
         <ViewLink view={{page: 'timeline'}}>timeline</ViewLink> and in the{' '}
         <ViewLink view={{page: 'flame', flameMetric: 'cpu'}}>flame graph of CPU time</ViewLink>.
       </p>
@@ -136,7 +136,7 @@ function HostTime({trace}: {trace: TraceInfo}): JSX.Element | null {
           class="panel-aside"
           view={{page: 'flame', flameMetric: 'cpu', flameForm: 'table'}}
         >
-          the whole table
+          full table
         </ViewLink>
       </header>
       <table class="legend kinds host-time">
@@ -152,7 +152,7 @@ function HostTime({trace}: {trace: TraceInfo}): JSX.Element | null {
               <td class="num">
                 <Explain
                   title={`Time in ${row.name.slice(0, 60)}`}
-                  text="Of all threads together, without the time in what it calls."
+                  text="Self time, summed over all threads."
                   exact={exactNs(row.selfNs)}
                 >
                   {formatDuration(row.selfNs)}
@@ -177,7 +177,7 @@ function Headline({trace, analysis}: {trace: TraceInfo; analysis: Analysis}): JS
           <Explain
             class="stat-value"
             title="Throughput"
-            text={`${throughput.unit} a second, from the mean of the kept steps${
+            text={`${sentence(throughput.unit)} per second, from the mean step${
               throughput.batch_size === undefined
                 ? ''
                 : ` and ${formatCount(throughput.batch_size)} samples per step`
@@ -201,9 +201,9 @@ function Headline({trace, analysis}: {trace: TraceInfo; analysis: Analysis}): JS
             title="Mean step"
             text={`Mean of ${plural(steps.kept_count, 'kept step')}${
               steps.count > steps.kept_count
-                ? `; ${formatCount(steps.count - steps.kept_count)} of ${formatCount(steps.count)} left out (warm-up, cut off, or of another kind)`
+                ? `; ${formatCount(steps.count - steps.kept_count)} of ${formatCount(steps.count)} left out (warm-up, truncated, or of another kind)`
                 : ''
-            }. Found by: ${steps.method || 'not said'}.`}
+            }. Steps found by: ${word('step_methods', steps.method).label}.`}
             exact={exactNs(steps.mean_ns)}
           >
             {formatDuration(steps.mean_ns)}
@@ -215,8 +215,7 @@ function Headline({trace, analysis}: {trace: TraceInfo; analysis: Analysis}): JS
               steps.kept_count > 1 && (
                 <span class="stat-more">
                   {' · '}
-                  median {formatDuration(steps.median_ns)}, 95 % within{' '}
-                  {formatDuration(steps.p95_ns)}
+                  median {formatDuration(steps.median_ns)}, p95 {formatDuration(steps.p95_ns)}
                 </span>
               )}
           </span>
@@ -226,8 +225,8 @@ function Headline({trace, analysis}: {trace: TraceInfo; analysis: Analysis}): JS
         <div class="stat">
           <Explain
             class="stat-value"
-            title="The GPU does not compute"
-            text="Share of the time from the device’s first to its last operation in which no computing kernel runs: idle, and copies and communication that nothing hides."
+            title="Not computing"
+            text="Share of the time between the device’s first and last operation in which no compute kernel runs: idle time, exposed copies and exposed communication."
             exact={`${device.not_computing_pct} %`}
           >
             {formatPct(device.not_computing_pct)}
@@ -272,10 +271,11 @@ function Checked({trace, analysis}: {trace: TraceInfo; analysis: Analysis}): JSX
       )}
       {run !== undefined && (
         <div>
-          <h2>What one rank alone cannot tell</h2>
+          <h2>What one rank cannot show</h2>
           <p class="muted">
-            Who waits for whom: the ranks stand side by side in{' '}
-            <ViewLink view={{...DEFAULT_VIEW, page: 'run', runId: run}}>their run</ViewLink>.
+            From one rank, a late peer and a slow network look the same:{' '}
+            <ViewLink view={{...DEFAULT_VIEW, page: 'run', runId: run}}>compare the ranks</ViewLink>
+            .
           </p>
         </div>
       )}

@@ -16,14 +16,14 @@ export function PhasesPanel({analysis}: {analysis: Analysis}): JSX.Element | nul
   return (
     <section class="panel" aria-labelledby="phases-title" data-testid="phases">
       <header class="panel-head">
-        <h2 id="phases-title">Beside the training</h2>
-        <span class="panel-aside">the whole recording</span>
+        <h2 id="phases-title">Besides training</h2>
+        <span class="panel-aside">whole recording</span>
       </header>
       <Band marks={marks} />
       <ul class="notes phase-lines">
         {lines.map(line => (
           <li key={line.text}>
-            <Explain title="What shows it" text={sentence(line.why)} exact={exactNs(line.ownNs)}>
+            <Explain title="Evidence" text={sentence(line.why)} exact={exactNs(line.ownNs)}>
               {sentence(line.text)}
             </Explain>
           </li>
@@ -39,7 +39,7 @@ function Band({marks}: {marks: readonly PhaseMark[]}): JSX.Element {
       class="device-bar phase-band"
       height={HEIGHT}
       role="img"
-      aria-label={`Phases beside training: ${marks.map(mark => `${mark.label} ${formatPct(mark.percent)}`).join(', ')}`}
+      aria-label={`Phases besides training:  ${marks.map(mark => `${mark.label} ${formatPct(mark.percent)}`).join(', ')}`}
     >
       <rect class="phase-training" width="100%" height={HEIGHT} />
       {marks.map(mark => (

@@ -25,7 +25,7 @@ export function RetryButton({trace}: {trace: TraceInfo}): JSX.Element | null {
       <button
         type="button"
         class="button"
-        aria-label={`Try the import of ${trace.name} again`}
+        aria-label={`Retry the import of ${trace.name}`}
         disabled={isAsking}
         onClick={() => void ask()}
       >

@@ -29,7 +29,7 @@ export function CompareRun({run}: {run: RunInfo}): JSX.Element | null {
   return (
     <section class="panel run-compare">
       <label class="run-compare-choice">
-        Before and after: compare with{' '}
+        Compare with{' '}
         <select value={other.id} onChange={event => choose(event.currentTarget.value)}>
           {others.map(it => (
             <option key={it.id} value={it.id}>

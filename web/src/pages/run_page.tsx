@@ -133,8 +133,8 @@ function KnownRun({id, members}: {id: string; members: readonly TraceInfo[]}): J
       ) : (
         <p class="muted" role="status">
           {waiting > 0
-            ? `${plural(waiting, 'trace')} of ${formatCount(members.length)} still being read; the ranks are compared when all are here.`
-            : 'None of its traces could be read.'}
+            ? `${formatCount(waiting)} of ${plural(members.length, 'trace')} still importing; the ranks are compared once all are in.`
+            : 'None of the traces could be read.'}
         </p>
       )}
       {finding && late && <FindingCard trace={late} finding={finding} repeatsVerdict />}
@@ -190,12 +190,12 @@ function RankTable(props: {
   return (
     <section class="panel ranks-panel" aria-labelledby="ranks-title">
       <header class="panel-head">
-        <h2 id="ranks-title">The ranks side by side</h2>
+        <h2 id="ranks-title">Ranks side by side</h2>
         {hasWaits && (
           <span class="panel-aside">
             <Explain
               title="Matched collectives"
-              text="The same collective, found on the ranks that took part in it. It ends on all of them at once, so the one that enters last has the shortest; what the others have beyond that is waiting. No clocks are compared."
+              text="The same collective on every rank that took part. It ends on all ranks at once, so it is shortest on the rank that enters last; whatever the others take beyond that is waiting. No clocks are compared."
             >
               {plural(analysis?.collectives_matched ?? 0, 'collective')} matched
             </Explain>
@@ -216,7 +216,7 @@ function RankTable(props: {
               </th>
               {hasWaits && (
                 <>
-                  <th scope="col">waits for other ranks, {perStep ? 'per step' : 'in total'}</th>
+                  <th scope="col">waits for other ranks, {perStep ? 'per step' : 'total'}</th>
                   <th scope="col" class="cell-num">
                     entered last
                   </th>
@@ -303,7 +303,7 @@ function RankRow(props: {
             ) : (
               <Explain
                 title="Late by"
-                text="How much longer the median of the other ranks waits for it: per step where the trace has steps, else in total."
+                text="How much longer the median of the other ranks waits than this one: per step if the trace has steps, else in total."
                 exact={exactNs(lateNs)}
               >
                 {formatDuration(lateNs, 2)}
@@ -330,9 +330,9 @@ function stateTopic(trace: TraceInfo): ReturnType<typeof topicOf> {
 
 function stateText(trace: TraceInfo): string {
   if (trace.state === 'failed')
-    return `Could not be read: ${trace.error?.message ?? 'no reason is known'}`;
+    return `Could not be read: ${trace.error?.message ?? 'unknown reason'}`;
   if (isUnderWay(trace)) return trace.state === 'receiving' ? 'Receiving' : 'Importing';
-  return sentence(trace.summary?.text || 'nothing certain can be said');
+  return sentence(trace.summary?.text || 'no verdict');
 }
 
 /** Steps make ranks comparable; where a rank has too few, all show the whole trace. */
@@ -354,12 +354,12 @@ function WaitCell(props: {
 }): JSX.Element {
   const {largestNs} = props;
   const waitNs = waitOf(props.facts, props.perStep);
-  if (waitNs === undefined) return <span class="faint">cannot be told</span>;
+  if (waitNs === undefined) return <span class="faint">unknown</span>;
   return (
     <span class="rank-wait">
       <Explain
         title="Waits for other ranks"
-        text={`Time in matched collectives beyond the shortest of each, ${props.perStep ? 'divided by the steps of the trace' : 'over the whole trace'}. The rank that waits least is the one that the others wait for.`}
+        text={`Time in matched collectives beyond the shortest of each, ${props.perStep ? 'divided by the steps of the trace' : 'over the whole trace'}. The others wait for the rank that waits least.`}
         exact={exactNs(waitNs)}
       >
         <span class="num">{formatDuration(waitNs, 2)}</span>
@@ -377,17 +377,16 @@ function CannotTell(props: {analysis: RunAnalysis; members: readonly TraceInfo[]
   const failed = members.filter(trace => trace.state === 'failed').length;
   return (
     <section class="panel cannot-tell">
-      <h2>What one rank alone cannot tell</h2>
+      <h2>What one rank cannot show</h2>
       <p>
-        A rank sees how long it is in a collective, not whether the others were late or the network
-        slow: both look the same from there. Side by side they differ.{' '}
+        From one rank, a late peer and a slow network look the same; side by side they differ.{' '}
         {analysis.collectives_matched === 0 &&
-          'Here no collective could be matched, so who waits for whom is not known.'}
+          'No collectives could be matched here, so it is not known which rank is late.'}
       </p>
       {failed > 0 && (
         <p>
-          {plural(failed, 'trace')} of this run could not be read: a rank that is missing here may
-          be the late one.
+          {plural(failed, 'trace')} of this run could not be read; a missing rank may be the late
+          one.
         </p>
       )}
     </section>

@@ -21,7 +21,7 @@ export function SettingsPanel({analysis}: {analysis: Analysis}): JSX.Element {
     <details class="panel panel-fold">
       <summary class="panel-head">
         <IconChevron />
-        <h2>Settings seen in this run</h2>
+        <h2>Recorded settings</h2>
         <span class="panel-aside">{plural(count, 'setting')}</span>
       </summary>
       {groups.map(group => (
@@ -64,17 +64,17 @@ export function ImportPanel({trace}: {trace: TraceInfo}): JSX.Element {
     <details class="panel panel-fold">
       <summary class="panel-head">
         <IconChevron />
-        <h2>What was read</h2>
+        <h2>Import</h2>
         <span class={`panel-aside ${dropped > 0 ? 'warn-text' : ''}`}>
           {plural(trace.event_count, 'event')}, {summary}
         </span>
       </summary>
       <dl class="facts">
         <dt>format</dt>
-        <dd>{trace.format || 'not known'}</dd>
+        <dd>{trace.format || 'unknown'}</dd>
         <dt>file</dt>
         <dd class="num">{formatBytes(trace.size_bytes)}</dd>
-        <dt>time covered</dt>
+        <dt>duration</dt>
         <dd class="num" title={exactNs(trace.duration_ns)}>
           {formatDuration(trace.duration_ns)}
         </dd>

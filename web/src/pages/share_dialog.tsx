@@ -30,10 +30,10 @@ function ShareDialog({trace, onClose}: {trace: TraceInfo; onClose: () => void}):
   return (
     <Dialog title="Share a report" onClose={onClose}>
       <p>
-        One file with the verdict, all findings, pictures of the evidence, settings and how it was
-        measured. It opens from disk, without scripts and without this server, and prints.
+        One file with the verdict, all findings, pictures of the evidence, settings and method. It
+        opens from disk, needs neither scripts nor this server, and prints well.
       </p>
-      {contents.kind === 'loading' && <Loading what="what the report contains" />}
+      {contents.kind === 'loading' && <Loading what="the report’s contents" />}
       {contents.kind === 'error' && (
         <Failed title="The report cannot be made" text={contents.text} retry={contents.retry} />
       )}
@@ -51,7 +51,7 @@ function Choice({trace, contents}: {trace: TraceInfo; contents: ReportContents})
     <>
       {present.length === 0 ? (
         <p class="muted">
-          It contains no host or user name, no path, no command line and no given name.
+          It contains no host names, user names, paths, command lines or names chosen by people.
         </p>
       ) : (
         <fieldset class="share-kinds">

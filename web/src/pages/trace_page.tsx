@@ -142,7 +142,7 @@ function RunLink({trace}: {trace: TraceInfo}): JSX.Element | null {
     <ViewLink
       class="run-link"
       view={{...DEFAULT_VIEW, page: 'run', runId: trace.run}}
-      title="The run: all its ranks side by side"
+      title="The run: all ranks side by side"
     >
       {trace.rank === undefined ? `one of ${count} traces` : `rank ${trace.rank} of ${count}`}
     </ViewLink>
@@ -207,7 +207,7 @@ function Importing({trace}: {trace: TraceInfo}): JSX.Element {
   const progress = trace.progress;
   return (
     <section class="importing" aria-live="polite">
-      <h1>{trace.state === 'receiving' ? 'Receiving the trace' : 'Reading the trace'}</h1>
+      <h1>{trace.state === 'receiving' ? 'Receiving the trace' : 'Importing the trace'}</h1>
       <p class="muted break">{trace.name}</p>
       <ProgressLine
         done={progress?.done_bytes ?? 0}
@@ -232,7 +232,7 @@ function Importing({trace}: {trace: TraceInfo}): JSX.Element {
           </>
         )}
       </dl>
-      <p class="muted">The verdict opens here by itself.</p>
+      <p class="muted">The verdict opens here when the import is done.</p>
     </section>
   );
 }
@@ -245,7 +245,7 @@ function Broken({trace}: {trace: TraceInfo}): JSX.Element {
           ? 'The server could not import this trace'
           : 'This trace could not be read'
       }
-      text={sentence(trace.error?.message || 'The server gives no reason.')}
+      text={sentence(trace.error?.message || 'No reason was given.')}
     >
       <p class="muted">
         <span class="break">{trace.name}</span>, {formatBytes(trace.size_bytes)}
@@ -255,7 +255,7 @@ function Broken({trace}: {trace: TraceInfo}): JSX.Element {
             (<code>{trace.error.code}</code>)
           </>
         )}
-        {canRetry(trace) && '. The server keeps what was uploaded.'}
+        {canRetry(trace) && '. The upload is kept.'}
       </p>
       <RetryButton trace={trace} />
     </Failed>
@@ -283,7 +283,7 @@ function useFindingKeys(trace: TraceInfo, analysis: Analysis | undefined): void 
       shortcuts: [
         {
           keys: count === 1 ? ['1'] : ['1', '…', String(count)],
-          text: 'show the evidence of that finding in the timeline',
+          text: 'show evidence of that finding in the timeline',
         },
       ],
     });

@@ -91,7 +91,7 @@ function RunRow(props: {
                 ? sentence(summary.text)
                 : waiting > 0
                   ? 'Importing'
-                  : 'None of its traces could be read'}
+                  : 'None of the traces could be read'}
             </ViewLink>
           </span>
           <span class="verdict-name">
@@ -103,7 +103,7 @@ function RunRow(props: {
               type="button"
               class="tag run-toggle"
               aria-expanded={isOpen}
-              title={isOpen ? 'Hide its traces' : 'Show its traces'}
+              title={isOpen ? 'Hide the traces' : 'Show the traces'}
               onClick={props.toggle}
             >
               <IconChevron /> {what}
@@ -117,17 +117,17 @@ function RunRow(props: {
       </span>
       <span class="cell-num cell-throughput" role="cell">
         {summary.throughput === undefined ? (
-          <Dash title="the ranks count no samples" />
+          <Dash title="samples were not counted on all ranks" />
         ) : (
-          <span class="num" title="of all ranks together">
+          <span class="num" title="sum of all ranks">
             {formatNumber(summary.throughput)}{' '}
             <span class="unit">{rateUnit(summary.throughputUnit)}</span>
           </span>
         )}
       </span>
-      <span class="cell-num cell-step num" role="cell" title="the middle one of the ranks">
+      <span class="cell-num cell-step num" role="cell" title="median rank">
         {summary.stepNs === undefined ? (
-          <Dash title="no training step was found, or too few" />
+          <Dash title="no training steps found, or too few" />
         ) : (
           <>
             {formatDuration(summary.stepNs)} <span class="unit step-unit">per step</span>
@@ -150,7 +150,7 @@ function RunRow(props: {
             )}
           </>
         ) : (
-          <Dash title="see its ranks" />
+          <Dash title="see the ranks" />
         )}
       </span>
       <span class="cell-gpus" role="cell" title={names.join(', ')}>
@@ -168,7 +168,7 @@ function RunRow(props: {
           type="button"
           class="button button-quiet button-icon row-delete"
           aria-label={`Delete ${name} with its ${what}`}
-          title="Delete all its traces"
+          title="Delete all traces of the run"
           onClick={() => (toDelete.value = {name, traces: members})}
         >
           <IconTrash />
@@ -256,14 +256,14 @@ function ReadyRow({trace}: {trace: TraceInfo}): JSX.Element {
         trace={trace}
         letter={summary?.letter ?? '~'}
         cause={summary?.cause ?? 'unknown'}
-        text={sentence(summary?.text || 'nothing certain can be said')}
+        text={sentence(summary?.text || 'no verdict')}
       />
       <span class="cell-num cell-throughput" role="cell">
         <Throughput summary={summary} />
       </span>
       <span class="cell-num cell-step num" role="cell">
         {summary?.step_mean_ns === undefined || !stepsCount(summary) ? (
-          <Dash title="no training step was found, or too few" />
+          <Dash title="no training steps found, or too few" />
         ) : (
           <>
             {formatDuration(summary.step_mean_ns)} <span class="unit step-unit">per step</span>
@@ -294,7 +294,7 @@ function Dash({title}: {title: string}): JSX.Element {
 
 function Throughput({summary}: {summary: TraceSummary | undefined}): JSX.Element {
   if (summary?.throughput_per_s === undefined || !stepsCount(summary))
-    return <Dash title="not known without steps" />;
+    return <Dash title="unknown without steps" />;
   return (
     <span class="num">
       {formatNumber(summary.throughput_per_s)}{' '}
@@ -321,7 +321,7 @@ function ShareBar({percent}: {percent: number | undefined}): JSX.Element {
 }
 
 function NextChange({summary}: {summary: TraceSummary | undefined}): JSX.Element {
-  if (!summary?.next_change) return <Dash title="no change is proposed" />;
+  if (!summary?.next_change) return <Dash title="no change suggested" />;
   const gain = formatGain(summary.gain_mid_pct, summary.gain_low_pct, summary.gain_high_pct);
   return (
     <>
@@ -375,8 +375,7 @@ function FailedRow({trace}: {trace: TraceInfo}): JSX.Element {
         isError
       />
       <span class="cell-reason" role="cell">
-        {sentence(trace.error?.message || 'The server gives no reason.')}{' '}
-        <RetryButton trace={trace} />
+        {sentence(trace.error?.message || 'No reason was given.')} <RetryButton trace={trace} />
       </span>
       <RowEnd trace={trace} />
     </div>

@@ -29,7 +29,7 @@ export function AreaDetails({
         <Fact name="from">{timeFact(t0)}</Fact>
         <Fact name="to">{timeFact(t1)}</Fact>
         {mean !== undefined && mean > 0 && (
-          <Fact name="in steps">{formatNumber(dur / mean, 3)} of the mean step</Fact>
+          <Fact name="in steps">{formatNumber(dur / mean, 3)} × the mean step</Fact>
         )}
         {inside.length > 0 && (
           <Fact name="touches">

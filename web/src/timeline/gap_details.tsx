@@ -39,7 +39,7 @@ export function GapDetails(
       {gap ? (
         <Pieces gap={gap} />
       ) : (
-        <p class="tl-muted">The causes of this interval are not among the gaps of 10 µs or more.</p>
+        <p class="tl-muted">No causes: this interval is not one of the gaps of 10 µs or more.</p>
       )}
       <dl class="tl-facts">
         {gap?.root_cause !== undefined && gap.root_cause !== '' && (

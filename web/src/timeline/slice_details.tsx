@@ -37,14 +37,14 @@ function SliceDetails(
         <div class="tl-actions">
           {slice.link !== undefined && (
             <button type="button" class="tl-button" onClick={() => navigator.run('link')}>
-              {slice.kind === 'api' ? 'to what it launched' : 'to its launch'} <kbd>L</kbd>
+              {slice.kind === 'api' ? 'go to what it launched' : 'go to launch'} <kbd>L</kbd>
             </button>
           )}
           {(slice.loader?.batch ?? -1) >= 0 && (
             <button
               type="button"
               class="tl-button"
-              title="From the worker to who waits for it, and round again; Shift B: the next batch"
+              title="From the worker to the wait for this batch, and back; Shift B: next batch"
               onClick={() => navigator.run('batch')}
             >
               follow the batch <kbd>B</kbd>
@@ -54,7 +54,7 @@ function SliceDetails(
             <button
               type="button"
               class="tl-button"
-              title="The slice of this name before it in the row"
+              title="Previous slice of this name in the row"
               onClick={() => navigator.goToSlice(slice.prev ?? 0, undefined)}
             >
               {'\u2039'} same name
@@ -64,7 +64,7 @@ function SliceDetails(
             <button
               type="button"
               class="tl-button"
-              title="The slice of this name after it in the row"
+              title="Next slice of this name in the row"
               onClick={() => navigator.goToSlice(slice.next ?? 0, undefined)}
             >
               same name {'\u203a'}
@@ -75,7 +75,7 @@ function SliceDetails(
               type="button"
               class="tl-button"
               onClick={() => navigator.run('slice-up')}
-              title="Select the slice around this one (Up)"
+              title="Select the enclosing slice (Up)"
             >
               parent
             </button>
@@ -107,7 +107,7 @@ function SliceDetails(
           </Fact>
         )}
         {slice.same_name && (
-          <Fact name="of this name">
+          <Fact name="same name">
             {formatCount(slice.same_name.count)} times, {timeFact(slice.same_name.total_ns)}
             {slice.same_name.per_step !== undefined && `, ${timesText(slice.same_name.per_step)}`}
           </Fact>
@@ -137,7 +137,9 @@ function KernelFacts({slice}: {slice: SliceInfo}): JSX.Element | null {
     <>
       {kernel.grid.length > 0 && <Fact name="grid">{shapeText(kernel.grid)}</Fact>}
       {kernel.block.length > 0 && <Fact name="block">{shapeText(kernel.block)}</Fact>}
-      {kernel.registers !== undefined && <Fact name="registers">{kernel.registers} a thread</Fact>}
+      {kernel.registers !== undefined && (
+        <Fact name="registers">{kernel.registers} per thread</Fact>
+      )}
       {kernel.shared_memory_bytes !== undefined && (
         <Fact name="shared memory">{formatBytes(kernel.shared_memory_bytes)}</Fact>
       )}
@@ -174,7 +176,7 @@ function LoaderFacts({slice}: {slice: SliceInfo}): JSX.Element | null {
       {loader.worker !== undefined && loader.worker >= 0 && (
         <Fact name="worker">{loader.worker}</Fact>
       )}
-      {loader.cpu_ns !== undefined && <Fact name="on a core">{timeFact(loader.cpu_ns)}</Fact>}
+      {loader.cpu_ns !== undefined && <Fact name="CPU time">{timeFact(loader.cpu_ns)}</Fact>}
     </>
   );
 }
@@ -191,7 +193,7 @@ function LinkFact(props: {model: TimelineModel; slice: SliceInfo; link: SliceInf
       <Fact name={isLaunch ? 'launched' : 'launched by'}>
         {link.short || link.name} <span class="tl-muted">{row}</span>
       </Fact>
-      <Fact name="from call to start">{timeFact(work.start_ns - call.start_ns)}</Fact>
+      <Fact name="launch latency">{timeFact(work.start_ns - call.start_ns)}</Fact>
     </>
   );
 }

@@ -26,9 +26,9 @@ export function TimelinePanel(props: TimelinePanelProps): JSX.Element {
   const {trace, tracks} = props;
   if (tracks.tracks.every(track => track.count === 0)) {
     return (
-      <Empty title="There is nothing on a timeline in this trace">
-        It holds no slices with a time. A profile without time is a flame graph only; what was read
-        and what was dropped stands in the import report of the overview.
+      <Empty title="No timeline in this trace">
+        It has no slices with a time. A profile without times has a flame graph only; the overview
+        shows what was imported and what was dropped.
       </Empty>
     );
   }
@@ -97,7 +97,7 @@ function Timeline({trace, tracks, analysis}: TimelinePanelProps): JSX.Element {
       ref={root}
       class="tl"
       role="application"
-      aria-label="Timeline. Press question mark for the keys."
+      aria-label="Timeline. Press question mark for keyboard shortcuts."
       aria-roledescription="timeline"
       tabIndex={0}
     >
@@ -113,7 +113,7 @@ function Timeline({trace, tracks, analysis}: TimelinePanelProps): JSX.Element {
       <StatusLine model={model} />
       <div ref={scroller} class="tl-rows">
         <RowLabels model={model} />
-        {model.rows.value.length === 0 && <p class="tl-none">No row has this in its name.</p>}
+        {model.rows.value.length === 0 && <p class="tl-none">No rows match.</p>}
         <div class="tl-stage">
           <canvas ref={base} class="tl-base" aria-hidden="true" />
           <canvas ref={overlay} class="tl-overlay" aria-hidden="true" />
@@ -166,7 +166,7 @@ function StatusLine({model}: {model: TimelineModel}): JSX.Element | null {
         <span>
           {failure.isCorrupt
             ? `The rows of this view arrived damaged: ${errorText(failure.error)}.`
-            : `${errorText(failure.error)} Trying again by itself.`}
+            : `${errorText(failure.error)} Retrying.`}
         </span>
         <button type="button" class="button" onClick={() => model.tiles.retry()}>
           Try again now

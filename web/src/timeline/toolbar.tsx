@@ -54,7 +54,7 @@ export function Toolbar({model, navigator, searchRef}: Props): JSX.Element {
       <FindingButtons model={model} navigator={navigator} />
       {model.steps.outliers.length > 0 && (
         <div class="tl-group">
-          {button('outlier-next', 'Next step that is unusually long', 'N', 'long step \u203a')}
+          {button('outlier-next', 'Next unusually long step', 'N', 'long step \u203a')}
         </div>
       )}
       <div class="tl-group">
@@ -149,7 +149,7 @@ function SearchBox({model, navigator, searchRef}: Props): JSX.Element {
       <span
         class="tl-count"
         role="status"
-        title={state.kind === 'error' ? state.text : 'slices whose name contains this'}
+        title={state.kind === 'error' ? state.text : 'slices with this in their names'}
       >
         {count}
       </span>

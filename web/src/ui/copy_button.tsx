@@ -46,7 +46,7 @@ export function CopyButton({text, label = 'Copy'}: {text: string; label?: string
     >
       {state === 'done' ? <IconCheck /> : <IconCopy />}
       <span class="copy-word" role="status">
-        {state === 'done' ? 'copied' : state === 'failed' ? 'select and copy by hand' : ''}
+        {state === 'done' ? 'copied' : state === 'failed' ? 'select the text and copy it' : ''}
       </span>
     </button>
   );

@@ -29,7 +29,7 @@ export function Header({children}: {children?: ComponentChildren}): JSX.Element 
 }
 
 function ThemeButton(): JSX.Element {
-  const label = `Theme: ${theme.value === 'auto' ? 'as the system' : theme.value}`;
+  const label = `Theme: ${theme.value === 'auto' ? 'system' : theme.value}`;
   return (
     <button
       type="button"

@@ -32,7 +32,9 @@ export function HelpDialog(): JSX.Element | null {
         ))}
         <section>
           <h3>What the GPU waits for</h3>
-          <p class="muted">Working is gray. Waiting has a color, a letter and a pattern.</p>
+          <p class="muted">
+            Work is gray. Each cause of waiting has a color, a letter and a pattern.
+          </p>
           <dl class="causes-help">
             {CAUSES.map(cause => (
               <Fragment key={cause}>

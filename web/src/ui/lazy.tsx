@@ -31,7 +31,7 @@ export function lazy<P extends object>(
         {state === 'failed' ? (
           <Failed
             title="This page failed to load"
-            text="The server is away, or has a newer page than this one."
+            text="The server is not responding, or has a newer version of this page."
             retry={() => location.reload()}
           />
         ) : (

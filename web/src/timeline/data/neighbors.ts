@@ -16,7 +16,7 @@ export type WindowFetch = (
 
 /** Questions at most: windows grow by eight where there is little, so few reach across a trace. */
 const TRIES_MAX = 64;
-const TOO_FAR = 'the next slice of this lane is too far away in the crowd: zoom out and click it';
+const TOO_FAR = 'too many slices lie before the next one of this lane: zoom out and click it';
 const FIRST_WINDOW_MIN_NS = 1000;
 const GROWTH = 8;
 

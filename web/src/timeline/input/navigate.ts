@@ -205,7 +205,7 @@ export class Navigator {
     this.withSlice(
       ({slice}) => {
         if (slice.parent !== undefined) this.goToSlice(slice.parent, undefined);
-        else this.say('nothing around this slice');
+        else this.say('no enclosing slice');
       },
       () => this.scrollBy(-60),
     );
@@ -216,7 +216,7 @@ export class Navigator {
       ({slice}) => {
         // In order of start the first slice inside comes right after the one around it.
         if (slice.children > 0) this.goToSlice(slice.id + 1, undefined);
-        else this.say('nothing inside this slice');
+        else this.say('no slice inside this one');
       },
       () => this.scrollBy(60),
     );
@@ -240,7 +240,7 @@ export class Navigator {
     this.withSlice(
       ({slice}) =>
         void this.findBatch(slice, 0, hits => nextStation(hits, slice.name, slice.start_ns)),
-      () => this.say('select what a worker made, or a gap that waits for data, first'),
+      () => this.say('select a loader range, or a gap that waits for data, first'),
     );
   }
 
@@ -267,7 +267,7 @@ export class Navigator {
       if (sel?.kind !== 'slice' || sel.slice !== slice.id) return; // something else meanwhile
       const hit = choose(hits);
       if (!hit)
-        return this.say(step === 0 ? 'nothing else was recorded of this batch' : 'no batch there');
+        return this.say(step === 0 ? 'nothing else was recorded for this batch' : 'no such batch');
       this.goToSlice(hit.slice, {t0: hit.start_ns, t1: hit.start_ns + hit.dur_ns});
     } catch (error) {
       this.say(errorText(error));
@@ -366,7 +366,7 @@ export class Navigator {
       const best = slices
         .filter(s => longest > 0 && inside(s) >= 0.9 * longest)
         .sort((a, b) => a.dur_ns - b.dur_ns)[0];
-      if (!best) return this.say('the thread recorded nothing in this time');
+      if (!best) return this.say('nothing was recorded on that thread in this interval');
       this.selectSlice(best.id);
     } catch (error) {
       this.say(errorText(error));
@@ -379,7 +379,7 @@ export class Navigator {
     const sel = selection.peek();
     const from = sel?.kind === 'area' ? sel.t0 : window.t0 - 1;
     const step = model.steps.outlierAfter(from);
-    if (!step) return this.say('no step is unusually long');
+    if (!step) return this.say('no unusually long step');
     const span = {t0: step.start, t1: step.start + step.dur};
     model.show({
       selection: {kind: 'area', t0: ns(span.t0), t1: ns(span.t1)},
@@ -398,8 +398,8 @@ export class Navigator {
   finding(index: number): void {
     const {model} = this;
     const finding = model.analysis?.findings[index];
-    if (!finding) return this.say(`there is no finding ${index + 1}`);
-    if (finding.evidence.length === 0) return this.say('this finding has no place in time');
+    if (!finding) return this.say(`no finding ${index + 1}`);
+    if (finding.evidence.length === 0) return this.say('this finding has no place in the timeline');
     const at = this.evidenceAt.get(index) ?? 0;
     const evidence = finding.evidence[at % finding.evidence.length];
     if (!evidence) return;
