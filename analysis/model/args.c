@@ -73,14 +73,14 @@ bool lac_args_next(struct lac_args_walk *walk)
     return false;
 }
 
-/* JSON knows no infinities; a recorder that wrote them gets them back as it wrote them. */
+/* JSON has no number for these: words, as importers keep them where they read them as text. */
 static int format_real(double value, char *text, size_t size)
 {
     if (isnan(value)) {
-        return snprintf(text, size, "NaN");
+        return snprintf(text, size, "\"NaN\"");
     }
     if (isinf(value)) {
-        return snprintf(text, size, value < 0 ? "-Infinity" : "Infinity");
+        return snprintf(text, size, value < 0 ? "\"-Infinity\"" : "\"Infinity\"");
     }
     for (int digits = 1; digits < 17; digits++) {
         int length = snprintf(text, size, "%.*g", digits, value);

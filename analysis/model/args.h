@@ -12,7 +12,8 @@
  *   {"External id": 537, "grid": [50, 1, 1]}  ->  {"External id":\x01,"grid":[50,1,1]}  +  537
  *
  * Placeholders: \x01 an integer that fits int64_t, \x02 a real, stored as the bits of a double and
- * printed in the shortest form that reads back the same. JSON forbids both bytes elsewhere, so a
+ * printed in the shortest form that reads back the same ("NaN", "Infinity" and "-Infinity" as
+ * strings: JSON has no such numbers). JSON forbids both bytes elsewhere, so a
  * template cannot be misread; the importer escapes raw control characters.
  */
 

@@ -113,6 +113,19 @@ START_TEST(reals_are_as_short_as_they_can_be_and_read_back_the_same)
 }
 END_TEST
 
+START_TEST(what_json_has_no_number_for_is_a_word)
+{
+    int64_t numbers[] = {bits_of((double)NAN), bits_of((double)INFINITY),
+                         bits_of(-(double)INFINITY)};
+    struct lac_model *model = model_of("{\"a\":\x02,\"b\":[\x02,\x02]}", numbers, 3);
+    char text[80];
+
+    (void)lac_args_format(model, 0, text, sizeof(text));
+    ck_assert_str_eq(text, "{\"a\":\"NaN\",\"b\":[\"Infinity\",\"-Infinity\"]}");
+    lac_model_destroy(model);
+}
+END_TEST
+
 START_TEST(missing_numbers_read_as_zero)
 {
     struct lac_model *model = model_of("[\x01,\x01,\x02]", NULL, 0);
@@ -169,6 +182,7 @@ int main(void)
     tcase_add_test(tests, a_short_buffer_gets_a_prefix_and_the_whole_length);
     tcase_add_test(tests, a_slice_without_arguments_has_no_text);
     tcase_add_test(tests, reals_are_as_short_as_they_can_be_and_read_back_the_same);
+    tcase_add_test(tests, what_json_has_no_number_for_is_a_word);
     tcase_add_test(tests, missing_numbers_read_as_zero);
     tcase_add_test(tests, placeholders_are_counted_wherever_they_are);
     tcase_add_test(tests, formatting_and_counting_agree_on_any_bytes);
