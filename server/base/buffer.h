@@ -39,11 +39,4 @@ void lac_buffer_printf(struct lac_buffer *buffer, const char *fmt, ...)
 /** Append a decimal number; much cheaper than printf. */
 void lac_buffer_int(struct lac_buffer *buffer, int64_t value);
 
-/**
- * Append `size_bytes` of text as a JSON string with quotes. Control characters, quotes, `<`, `>`,
- * `&`, U+2028 and U+2029 are escaped; bytes that are not UTF-8 become U+FFFD, so the reply is
- * always valid.
- */
-void lac_buffer_json_string(struct lac_buffer *buffer, const char *text, size_t size_bytes);
-
 #endif

@@ -8,9 +8,11 @@
 #include "server/export/redact.h"
 #include "server/export/report.h"
 #include "server/json/json_members.h"
+#include "server/json/json_out.h"
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,61 +20,61 @@
 
 struct chrome {
     struct lac_export_out *out;
+    struct lac_json json; /**< into the buffer of `out` */
     const struct lac_report_source *source;
-    bool needs_comma;
     char *args; /**< room for the arguments of one slice */
     size_t args_capacity;
 };
 
-static struct lac_buffer *buffer_of(struct chrome *chrome)
-{
-    return &chrome->out->buffer;
-}
-
-static void put_string(struct chrome *chrome, const char *text)
-{
-    lac_buffer_json_string(buffer_of(chrome), text, strlen(text));
-}
-
 /** An id as it was recorded: a number where it is one. */
-static void put_id(struct chrome *chrome, int64_t number, uint32_t text)
+static void put_id(struct chrome *chrome, const char *key, int64_t number, uint32_t text)
 {
     const char *recorded = lac_model_str(chrome->source->model, text);
     char plain[32];
     (void)snprintf(plain, sizeof plain, "%" PRId64, number);
     if (number >= 0 && (strcmp(plain, recorded) == 0 || *recorded == '\0')) {
-        lac_buffer_puts(buffer_of(chrome), plain);
+        lac_json_int(&chrome->json, key, number);
     } else {
-        put_string(chrome, recorded);
+        lac_json_text(&chrome->json, key, recorded);
     }
+}
+
+/** A number with digits of its own. */
+__attribute__((format(printf, 3, 4))) static void put_digits(struct chrome *chrome, const char *key,
+                                                             const char *fmt, ...)
+{
+    char text[48];
+    va_list args;
+    va_start(args, fmt);
+    const int length = vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    lac_json_raw(&chrome->json, key, text, (size_t)length);
 }
 
 /** Microseconds with three decimals: ns exactly. */
 static void put_time(struct chrome *chrome, const char *key, int64_t ns)
 {
-    lac_buffer_printf(buffer_of(chrome), ",\"%s\":%" PRId64 ".%03d", key, ns / 1000,
-                      (int)(ns % 1000));
+    put_digits(chrome, key, "%" PRId64 ".%03d", ns / 1000, (int)(ns % 1000));
 }
 
 static void begin_event(struct chrome *chrome, const char *phase, const struct lac_track *track)
 {
     const struct lac_model *model = chrome->source->model;
-    lac_buffer_puts(buffer_of(chrome), chrome->needs_comma ? ",\n{" : "\n{");
-    chrome->needs_comma = true;
-    lac_buffer_printf(buffer_of(chrome), "\"ph\":\"%s\",\"pid\":", phase);
+    lac_json_line(&chrome->json);
+    lac_json_open(&chrome->json, NULL, '{');
+    lac_json_text(&chrome->json, "ph", phase);
     if (track->process < model->process_count) {
         const struct lac_process *process = &model->processes[track->process];
-        put_id(chrome, process->pid, process->id_text);
+        put_id(chrome, "pid", process->pid, process->id_text);
     } else {
-        lac_buffer_puts(buffer_of(chrome), "0");
+        lac_json_int(&chrome->json, "pid", 0);
     }
-    lac_buffer_puts(buffer_of(chrome), ",\"tid\":");
-    put_id(chrome, track->tid, track->id_text);
+    put_id(chrome, "tid", track->tid, track->id_text);
 }
 
 static void end_event(struct chrome *chrome)
 {
-    lac_buffer_puts(buffer_of(chrome), "}");
+    lac_json_close(&chrome->json, '}');
     lac_export_flow(chrome->out);
 }
 
@@ -88,7 +90,7 @@ static bool is_harmless(struct chrome *chrome, const char *text, size_t length)
     }
     char *copy = strndup(text, length);
     if (!copy) {
-        buffer_of(chrome)->status = LAC_ERR_NOMEM;
+        chrome->out->buffer.status = LAC_ERR_NOMEM;
         return false;
     }
     const char *plain = lac_redact(redactor, copy);
@@ -102,44 +104,34 @@ static bool is_harmless(struct chrome *chrome, const char *text, size_t length)
 static void put_devices(struct chrome *chrome)
 {
     const struct lac_model *model = chrome->source->model;
-    lac_buffer_puts(buffer_of(chrome), ",\n\"deviceProperties\":[");
+    struct lac_json *json = &chrome->json;
+    lac_json_line(json);
+    lac_json_open(json, "deviceProperties", '[');
     for (uint32_t d = 0; d < model->device_count; d++) {
         const struct lac_device *device = &model->devices[d];
-        lac_buffer_printf(buffer_of(chrome), "%s{\"id\":%" PRId64 ",\"name\":", d > 0 ? "," : "",
-                          device->id);
-        put_string(chrome, lac_model_str(model, device->name));
-        lac_buffer_printf(buffer_of(chrome),
-                          ",\"totalGlobalMem\":%" PRId64
-                          ",\"computeMajor\":%d,\"computeMinor\":%d,\"numSms\":%d}",
-                          device->memory_bytes, (int)device->cc_major, (int)device->cc_minor,
-                          (int)device->sm_count);
+        lac_json_open(json, NULL, '{');
+        lac_json_int(json, "id", device->id);
+        lac_json_text(json, "name", lac_model_str(model, device->name));
+        lac_json_int(json, "totalGlobalMem", device->memory_bytes);
+        lac_json_int(json, "computeMajor", device->cc_major);
+        lac_json_int(json, "computeMinor", device->cc_minor);
+        lac_json_int(json, "numSms", device->sm_count);
+        lac_json_close(json, '}');
     }
-    lac_buffer_puts(buffer_of(chrome), "]");
+    lac_json_close(json, ']');
 }
 
-static void put_head(struct chrome *chrome)
+static struct lac_json_members members_of(const char *object)
+{
+    return (struct lac_json_members){object, object + strlen(object)};
+}
+
+/** What the recorder wrote beside its events, but for what is ours. */
+static void put_metadata(struct chrome *chrome, struct lac_json_members metadata)
 {
     static const char *const own[] = {"schemaVersion", "deviceProperties", "baseTimeNanoseconds",
                                       "traceName",     "traceEvents",      "displayTimeUnit",
                                       "host_name",     "hostname"};
-    const struct lac_model *model = chrome->source->model;
-    const struct lac_trace_info *info = &model->info;
-    const char *metadata = lac_model_str(model, info->metadata);
-    lac_buffer_printf(buffer_of(chrome), "{\"schemaVersion\":1,\n\"baseTimeNanoseconds\":%" PRId64,
-                      info->t0_ns);
-    lac_buffer_puts(buffer_of(chrome), ",\n\"displayTimeUnit\":\"ms\",\n\"traceName\":");
-    put_string(chrome, lac_redact_given(chrome->source->redactor, lac_model_str(model, info->name),
-                                        "trace"));
-    if (info->host != 0) {
-        lac_buffer_puts(buffer_of(chrome), ",\n\"host_name\":");
-        put_string(chrome, lac_redact(chrome->source->redactor, lac_model_str(model, info->host)));
-    }
-    if (info->rank >= 0 && !lac_json_has(metadata, "distributedInfo")) {
-        lac_buffer_printf(buffer_of(chrome),
-                          ",\n\"distributedInfo\":{\"rank\":%d,\"world_size\":%d}", (int)info->rank,
-                          (int)info->world_size);
-    }
-    put_devices(chrome);
     struct lac_json_member member;
     while (lac_json_member_next(&metadata, &member)) {
         bool is_own = false;
@@ -148,13 +140,43 @@ static void put_head(struct chrome *chrome)
         }
         if (!is_own && is_harmless(chrome, member.key, member.key_length) &&
             is_harmless(chrome, member.value, member.value_length)) {
-            lac_buffer_puts(buffer_of(chrome), ",\n\"");
-            lac_buffer_add(buffer_of(chrome), member.key, member.key_length);
-            lac_buffer_puts(buffer_of(chrome), "\":");
-            lac_buffer_add(buffer_of(chrome), member.value, member.value_length);
+            lac_json_line(&chrome->json);
+            lac_json_member(&chrome->json, &member);
         }
     }
-    lac_buffer_puts(buffer_of(chrome), ",\n\"traceEvents\":[");
+}
+
+static void put_head(struct chrome *chrome)
+{
+    const struct lac_model *model = chrome->source->model;
+    const struct lac_trace_info *info = &model->info;
+    struct lac_redactor *redactor = chrome->source->redactor;
+    struct lac_json *json = &chrome->json;
+    const struct lac_json_members metadata = members_of(lac_model_str(model, info->metadata));
+    lac_json_open(json, NULL, '{');
+    lac_json_int(json, "schemaVersion", 1);
+    lac_json_line(json);
+    lac_json_int(json, "baseTimeNanoseconds", info->t0_ns);
+    lac_json_line(json);
+    lac_json_text(json, "displayTimeUnit", "ms");
+    lac_json_line(json);
+    lac_json_text(json, "traceName",
+                  lac_redact_given(redactor, lac_model_str(model, info->name), "trace"));
+    if (info->host != 0) {
+        lac_json_line(json);
+        lac_json_text(json, "host_name", lac_redact(redactor, lac_model_str(model, info->host)));
+    }
+    if (info->rank >= 0 && !lac_json_has(metadata, "distributedInfo")) {
+        lac_json_line(json);
+        lac_json_open(json, "distributedInfo", '{');
+        lac_json_int(json, "rank", info->rank);
+        lac_json_int(json, "world_size", info->world_size);
+        lac_json_close(json, '}');
+    }
+    put_devices(chrome);
+    put_metadata(chrome, metadata);
+    lac_json_line(json);
+    lac_json_open(json, "traceEvents", '[');
 }
 
 /* -- rows ------------------------------------------------------------------------------------ */
@@ -164,9 +186,10 @@ static void put_meta(struct chrome *chrome, const struct lac_track *track, const
 {
     if (*text != '\0') {
         begin_event(chrome, "M", track);
-        lac_buffer_printf(buffer_of(chrome), ",\"name\":\"%s\",\"args\":{\"%s\":", what, key);
-        put_string(chrome, text);
-        lac_buffer_puts(buffer_of(chrome), "}");
+        lac_json_text(&chrome->json, "name", what);
+        lac_json_open(&chrome->json, "args", '{');
+        lac_json_text(&chrome->json, key, text);
+        lac_json_close(&chrome->json, '}');
         end_event(chrome);
     }
 }
@@ -176,8 +199,10 @@ static void put_sort_index(struct chrome *chrome, const struct lac_track *track,
 {
     if (sort_index != 0) {
         begin_event(chrome, "M", track);
-        lac_buffer_printf(buffer_of(chrome), ",\"name\":\"%s\",\"args\":{\"sort_index\":%d}", what,
-                          (int)sort_index);
+        lac_json_text(&chrome->json, "name", what);
+        lac_json_open(&chrome->json, "args", '{');
+        lac_json_int(&chrome->json, "sort_index", sort_index);
+        lac_json_close(&chrome->json, '}');
         end_event(chrome);
     }
 }
@@ -218,7 +243,7 @@ static const char *recorded_args(struct chrome *chrome, uint64_t slice)
     if (!chrome->args || length + 1 > chrome->args_capacity) {
         char *grown = realloc(chrome->args, 2 * (length + 1));
         if (!grown) {
-            buffer_of(chrome)->status = LAC_ERR_NOMEM;
+            chrome->out->buffer.status = LAC_ERR_NOMEM;
             return "{}";
         }
         chrome->args = grown;
@@ -230,39 +255,48 @@ static const char *recorded_args(struct chrome *chrome, uint64_t slice)
 }
 
 /** One number of ours, unless it was recorded under that name. */
-static void put_number(struct chrome *chrome, bool *has_any, const char *recorded, const char *key,
+static void put_number(struct chrome *chrome, struct lac_json_members recorded, const char *key,
                        int64_t value)
 {
     if (!lac_json_has(recorded, key)) {
-        lac_buffer_printf(buffer_of(chrome), "%s\"%s\":%" PRId64, *has_any ? "," : "", key, value);
-        *has_any = true;
+        lac_json_int(&chrome->json, key, value);
     }
 }
 
-static void put_kernel(struct chrome *chrome, bool *has_any, const char *recorded, uint32_t detail)
+/** The same of one that is not known when it is negative. */
+static void put_real(struct chrome *chrome, struct lac_json_members recorded, const char *key,
+                     float value)
+{
+    if (value >= 0.0F && !lac_json_has(recorded, key)) {
+        put_digits(chrome, key, "%.9g", (double)value);
+    }
+}
+
+static void put_three(struct chrome *chrome, const char *key, const uint32_t value[3])
+{
+    lac_json_open(&chrome->json, key, '[');
+    for (int i = 0; i < 3; i++) {
+        lac_json_uint(&chrome->json, NULL, value[i]);
+    }
+    lac_json_close(&chrome->json, ']');
+}
+
+static void put_kernel(struct chrome *chrome, struct lac_json_members recorded, uint32_t detail)
 {
     const struct lac_model *model = chrome->source->model;
     if (detail >= model->kernel_config_count || lac_json_has(recorded, "grid")) {
         return;
     }
     const struct lac_kernel_config *config = &model->kernel_configs[detail];
-    lac_buffer_printf(buffer_of(chrome), "%s\"grid\":[%u,%u,%u],\"block\":[%u,%u,%u]",
-                      *has_any ? "," : "", config->grid[0], config->grid[1], config->grid[2],
-                      config->block[0], config->block[1], config->block[2]);
-    *has_any = true;
-    put_number(chrome, has_any, recorded, "registers per thread", config->registers_per_thread);
-    put_number(chrome, has_any, recorded, "shared memory", config->shared_memory_bytes);
-    if (config->occupancy_pct >= 0.0F && !lac_json_has(recorded, "est. achieved occupancy %")) {
-        lac_buffer_printf(buffer_of(chrome), ",\"est. achieved occupancy %%\":%.9g",
-                          (double)config->occupancy_pct);
-    }
-    if (config->blocks_per_sm >= 0.0F && !lac_json_has(recorded, "blocks per SM")) {
-        lac_buffer_printf(buffer_of(chrome), ",\"blocks per SM\":%.9g",
-                          (double)config->blocks_per_sm);
-    }
+    put_three(chrome, "grid", config->grid);
+    put_three(chrome, "block", config->block);
+    put_number(chrome, recorded, "registers per thread", config->registers_per_thread);
+    put_number(chrome, recorded, "shared memory", config->shared_memory_bytes);
+    put_real(chrome, recorded, "est. achieved occupancy %", config->occupancy_pct);
+    put_real(chrome, recorded, "blocks per SM", config->blocks_per_sm);
 }
 
-static void put_loader(struct chrome *chrome, bool *has_any, const char *recorded, uint32_t detail)
+static void put_loader(struct chrome *chrome, struct lac_json_members recorded, uint32_t detail)
 {
     const struct lac_model *model = chrome->source->model;
     if (detail >= model->loader_info_count) {
@@ -270,13 +304,13 @@ static void put_loader(struct chrome *chrome, bool *has_any, const char *recorde
     }
     const struct lac_loader_info *info = &model->loader_infos[detail];
     if (info->batch >= 0) {
-        put_number(chrome, has_any, recorded, "batch", info->batch);
+        put_number(chrome, recorded, "batch", info->batch);
     }
     if (info->worker >= 0) {
-        put_number(chrome, has_any, recorded, "worker", info->worker);
+        put_number(chrome, recorded, "worker", info->worker);
     }
     if (info->cpu_ns >= 0) {
-        put_number(chrome, has_any, recorded, "cpu_ns", info->cpu_ns);
+        put_number(chrome, recorded, "cpu_ns", info->cpu_ns);
     }
 }
 
@@ -284,37 +318,32 @@ static void put_args(struct chrome *chrome, const struct lac_track *track, uint6
 {
     const struct lac_model *model = chrome->source->model;
     const struct lac_slices *slices = &model->slices;
-    const char *recorded = recorded_args(chrome, slice);
+    struct lac_json_members recorded = members_of(recorded_args(chrome, slice));
     uint8_t kind = slices->kind[slice];
     bool is_gpu = kind == LAC_SLICE_KERNEL || kind == LAC_SLICE_COPY || kind == LAC_SLICE_MEMSET;
-    bool has_any = false;
-    lac_buffer_puts(buffer_of(chrome), ",\"args\":{");
+    lac_json_open(&chrome->json, "args", '{');
     if (is_gpu && track->device >= 0) {
-        put_number(chrome, &has_any, recorded, "device", track->device);
+        put_number(chrome, recorded, "device", track->device);
         if (track->kind == LAC_TRACK_STREAM && track->tid >= 0) {
-            put_number(chrome, &has_any, recorded, "stream", track->tid);
+            put_number(chrome, recorded, "stream", track->tid);
         }
     }
     if (slices->corr && slices->corr[slice] != 0) {
-        put_number(chrome, &has_any, recorded, "correlation", slices->corr[slice]);
+        put_number(chrome, recorded, "correlation", slices->corr[slice]);
     }
     uint32_t detail = slices->detail ? slices->detail[slice] : LAC_NONE;
     if (kind == LAC_SLICE_KERNEL) {
-        put_kernel(chrome, &has_any, recorded, detail);
+        put_kernel(chrome, recorded, detail);
     } else if (is_gpu && detail < model->copy_count && model->copies[detail].bytes >= 0) {
-        put_number(chrome, &has_any, recorded, "bytes", model->copies[detail].bytes);
+        put_number(chrome, recorded, "bytes", model->copies[detail].bytes);
     } else if (kind == LAC_SLICE_RANGE) {
-        put_loader(chrome, &has_any, recorded, detail);
+        put_loader(chrome, recorded, detail);
     }
     struct lac_json_member member;
     while (lac_json_member_next(&recorded, &member)) {
-        lac_buffer_puts(buffer_of(chrome), has_any ? ",\"" : "\"");
-        lac_buffer_add(buffer_of(chrome), member.key, member.key_length);
-        lac_buffer_puts(buffer_of(chrome), "\":");
-        lac_buffer_add(buffer_of(chrome), member.value, member.value_length);
-        has_any = true;
+        lac_json_member(&chrome->json, &member);
     }
-    lac_buffer_puts(buffer_of(chrome), "}");
+    lac_json_close(&chrome->json, '}');
 }
 
 /* -- slices ---------------------------------------------------------------------------------- */
@@ -366,9 +395,9 @@ static void put_name(struct chrome *chrome, uint64_t slice)
                        memory[facts->dst < 6 ? facts->dst : 0]);
         name = copy;
     }
-    lac_buffer_puts(buffer_of(chrome), ",\"name\":");
-    put_string(chrome,
-               is_given ? lac_redact_given(redactor, name, "range") : lac_redact(redactor, name));
+    lac_json_text(&chrome->json, "name",
+                  is_given ? lac_redact_given(redactor, name, "range")
+                           : lac_redact(redactor, name));
 }
 
 static void put_slice(struct chrome *chrome, const struct lac_track *track, uint64_t slice)
@@ -377,13 +406,13 @@ static void put_slice(struct chrome *chrome, const struct lac_track *track, uint
     bool is_mark = track->kind == LAC_TRACK_MARKS;
     bool is_async = track->kind == LAC_TRACK_ASYNC;
     begin_event(chrome, is_mark ? "i" : is_async ? "b" : "X", track);
-    lac_buffer_printf(buffer_of(chrome), ",\"cat\":\"%s\"", category(slices->kind[slice]));
+    lac_json_text(&chrome->json, "cat", category(slices->kind[slice]));
     put_name(chrome, slice);
     put_time(chrome, "ts", slices->start_ns[slice]);
     if (is_mark) {
-        lac_buffer_puts(buffer_of(chrome), ",\"s\":\"t\"");
+        lac_json_text(&chrome->json, "s", "t");
     } else if (is_async) {
-        lac_buffer_printf(buffer_of(chrome), ",\"id\":%" PRIu64, slice);
+        lac_json_uint(&chrome->json, "id", slice);
     } else {
         put_time(chrome, "dur", slices->dur_ns[slice]);
     }
@@ -391,8 +420,8 @@ static void put_slice(struct chrome *chrome, const struct lac_track *track, uint
     end_event(chrome);
     if (is_async) {
         begin_event(chrome, "e", track);
-        lac_buffer_printf(buffer_of(chrome), ",\"cat\":\"%s\",\"id\":%" PRIu64,
-                          category(slices->kind[slice]), slice);
+        lac_json_text(&chrome->json, "cat", category(slices->kind[slice]));
+        lac_json_uint(&chrome->json, "id", slice);
         put_name(chrome, slice);
         put_time(chrome, "ts", slices->start_ns[slice] + slices->dur_ns[slice]);
         end_event(chrome);
@@ -407,10 +436,12 @@ static void put_samples(struct chrome *chrome, const struct lac_track *track)
             continue;
         }
         begin_event(chrome, "C", track);
-        lac_buffer_puts(buffer_of(chrome), ",\"name\":");
-        put_string(chrome, lac_redact(chrome->source->redactor, lac_model_str(model, track->name)));
+        lac_json_text(&chrome->json, "name",
+                      lac_redact(chrome->source->redactor, lac_model_str(model, track->name)));
         put_time(chrome, "ts", model->sample_ts_ns[s]);
-        lac_buffer_printf(buffer_of(chrome), ",\"args\":{\"value\":%.17g}", model->sample_value[s]);
+        lac_json_open(&chrome->json, "args", '{');
+        put_digits(chrome, "value", "%.17g", model->sample_value[s]);
+        lac_json_close(&chrome->json, '}');
         end_event(chrome);
     }
 }
@@ -423,11 +454,14 @@ static void put_flows(struct chrome *chrome)
         for (int i = 0; i < 2; i++) {
             begin_event(chrome, i == 0 ? "s" : "f",
                         &model->tracks[lac_model_track_of(model, ends[i])]);
-            lac_buffer_printf(buffer_of(chrome),
-                              ",\"cat\":\"flow\",\"id\":%" PRIu64 "%s,\"name\":", f,
-                              i == 0 ? "" : ",\"bp\":\"e\"");
-            put_string(chrome, lac_redact(chrome->source->redactor,
-                                          lac_model_str(model, model->flows[f].name)));
+            lac_json_text(&chrome->json, "cat", "flow");
+            lac_json_uint(&chrome->json, "id", f);
+            if (i == 1) {
+                lac_json_text(&chrome->json, "bp", "e");
+            }
+            lac_json_text(
+                &chrome->json, "name",
+                lac_redact(chrome->source->redactor, lac_model_str(model, model->flows[f].name)));
             put_time(chrome, "ts", model->slices.start_ns[ends[i]]);
             end_event(chrome);
         }
@@ -438,6 +472,7 @@ void lac_export_chrome(struct lac_export_out *out, const struct lac_report_sourc
 {
     const struct lac_model *model = source->model;
     struct chrome chrome = {.out = out, .source = source};
+    lac_json_init(&chrome.json, &out->buffer);
     put_head(&chrome);
     put_rows(&chrome);
     for (uint32_t t = 0; t < model->recorded_track_count && out->buffer.status == LAC_OK; t++) {
@@ -451,6 +486,9 @@ void lac_export_chrome(struct lac_export_out *out, const struct lac_report_sourc
         }
     }
     put_flows(&chrome);
-    lac_buffer_puts(&out->buffer, "\n]}\n");
+    lac_json_line(&chrome.json);
+    lac_json_close(&chrome.json, ']');
+    lac_json_close(&chrome.json, '}');
+    lac_buffer_puts(&out->buffer, "\n");
     free(chrome.args);
 }

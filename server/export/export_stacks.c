@@ -10,6 +10,7 @@
 #include "server/export/export_out.h"
 #include "server/export/redact.h"
 #include "server/export/report.h"
+#include "server/json/json_out.h"
 
 #include <inttypes.h>
 #include <stdint.h>
@@ -104,77 +105,92 @@ void lac_export_folded(struct lac_export_out *out, const struct lac_report_sourc
 }
 
 /** One profile; frames are the nodes, numbered from `first_frame`. */
-static void put_profile(struct lac_export_out *out, const struct lac_flame *flame, const char *name,
-                        uint64_t first_frame, bool is_first)
+static void put_profile(struct lac_export_out *out, struct lac_json *json,
+                        const struct lac_flame *flame, const char *name, uint64_t first_frame)
 {
-    struct lac_buffer *buffer = &out->buffer;
     uint32_t stack[STACK_MAX];
     int64_t total_ns = 0;
-    bool needs_comma = false;
-    lac_buffer_printf(
-        buffer, "%s{\"type\":\"sampled\",\"name\":\"%s\",\"unit\":\"nanoseconds\",\"samples\":[",
-        is_first ? "" : ",\n", name);
+    lac_json_open(json, NULL, '{');
+    lac_json_text(json, "type", "sampled");
+    lac_json_text(json, "name", name);
+    lac_json_text(json, "unit", "nanoseconds");
+    lac_json_open(json, "samples", '[');
     for (uint32_t n = 1; n < flame->node_count; n++) {
         if (flame->nodes[n].self_ns <= 0) {
             continue;
         }
         uint32_t depth = stack_of(flame, n, stack);
-        lac_buffer_puts(buffer, needs_comma ? ",[" : "[");
+        lac_json_open(json, NULL, '[');
         for (uint32_t i = 0; i < depth; i++) {
-            lac_buffer_printf(buffer, "%s%" PRIu64, i > 0 ? "," : "", first_frame + stack[i]);
+            lac_json_uint(json, NULL, first_frame + stack[i]);
         }
-        lac_buffer_puts(buffer, "]");
-        needs_comma = true;
+        lac_json_close(json, ']');
         lac_export_flow(out);
     }
-    lac_buffer_puts(buffer, "],\"weights\":[");
-    needs_comma = false;
+    lac_json_close(json, ']');
+    lac_json_open(json, "weights", '[');
     for (uint32_t n = 1; n < flame->node_count; n++) {
         if (flame->nodes[n].self_ns > 0) {
-            lac_buffer_printf(buffer, "%s%" PRId64, needs_comma ? "," : "",
-                              flame->nodes[n].self_ns);
+            lac_json_int(json, NULL, flame->nodes[n].self_ns);
             total_ns += flame->nodes[n].self_ns;
-            needs_comma = true;
         }
     }
-    lac_buffer_printf(buffer, "],\"startValue\":0,\"endValue\":%" PRId64 "}", total_ns);
+    lac_json_close(json, ']');
+    lac_json_int(json, "startValue", 0);
+    lac_json_int(json, "endValue", total_ns);
+    lac_json_close(json, '}');
 }
 
 void lac_export_speedscope(struct lac_export_out *out, const struct lac_report_source *source)
 {
     static const char *const names[] = {"GPU time", "GPU waiting", "CPU time"};
     enum { METRICS = 3 };
-    struct lac_buffer *buffer = &out->buffer;
     struct lac_flame *flames[METRICS] = {0};
+    struct lac_json json;
     char room[64];
-    bool needs_comma = false;
-    lac_buffer_puts(buffer, "{\"$schema\":\"https://www.speedscope.app/file-format-schema.json\",\n"
-                            "\"exporter\":\"lacuna " LAC_VERSION "\",\n\"name\":");
-    const char *name = lac_redact_given(
-        source->redactor, lac_model_str(source->model, source->model->info.name), "trace");
-    lac_buffer_json_string(buffer, name, strlen(name));
-    lac_buffer_puts(buffer, ",\n\"shared\":{\"frames\":[");
+    lac_json_init(&json, &out->buffer);
+    lac_json_open(&json, NULL, '{');
+    lac_json_text(&json, "$schema", "https://www.speedscope.app/file-format-schema.json");
+    lac_json_line(&json);
+    lac_json_text(&json, "exporter", "lacuna " LAC_VERSION);
+    lac_json_line(&json);
+    lac_json_text(&json, "name",
+                  lac_redact_given(source->redactor,
+                                   lac_model_str(source->model, source->model->info.name),
+                                   "trace"));
+    lac_json_line(&json);
+    lac_json_open(&json, "shared", '{');
+    lac_json_open(&json, "frames", '[');
     for (int m = 0; m < METRICS; m++) {
         flames[m] = create(out, source, (enum lac_flame_metric)m);
         for (uint32_t n = 0; flames[m] && n < flames[m]->node_count; n++) {
-            name = n == 0 ? names[m] : frame_name(source, &flames[m]->nodes[n], room, sizeof room);
-            lac_buffer_puts(buffer, needs_comma ? ",\n{\"name\":" : "\n{\"name\":");
-            lac_buffer_json_string(buffer, name, strlen(name));
-            lac_buffer_puts(buffer, "}");
-            needs_comma = true;
+            lac_json_line(&json);
+            lac_json_open(&json, NULL, '{');
+            lac_json_text(&json, "name",
+                          n == 0 ? names[m]
+                                 : frame_name(source, &flames[m]->nodes[n], room, sizeof room));
+            lac_json_close(&json, '}');
             lac_export_flow(out);
         }
     }
-    lac_buffer_puts(buffer, "]},\n\"profiles\":[");
+    lac_json_close(&json, ']');
+    lac_json_close(&json, '}');
+    lac_json_line(&json);
+    lac_json_open(&json, "profiles", '[');
     uint64_t first_frame = 0;
     bool is_first = true;
     for (int m = 0; m < METRICS; m++) {
         if (flames[m] && flames[m]->node_count > 1) {
-            put_profile(out, flames[m], names[m], first_frame, is_first);
+            if (!is_first) {
+                lac_json_line(&json);
+            }
+            put_profile(out, &json, flames[m], names[m], first_frame);
             is_first = false;
         }
         first_frame += flames[m] ? flames[m]->node_count : 0;
         lac_flame_destroy(flames[m]);
     }
-    lac_buffer_puts(buffer, "]}\n");
+    lac_json_close(&json, ']');
+    lac_json_close(&json, '}');
+    lac_buffer_puts(&out->buffer, "\n");
 }

@@ -2,6 +2,7 @@
 #include "server/base/buffer.h"
 #include "server/http/metrics.h"
 #include "server/http/places.h"
+#include "server/http/request.h"
 #include "server/http/server_private.h"
 
 #include <errno.h>
@@ -161,9 +162,7 @@ void lac_connection_doom(struct connection *connection, unsigned http_status, co
     if (connection->phase == PHASE_DOOMED) {
         return;
     }
-    lac_buffer_printf(&body, "{\"error\":{\"code\":\"%s\",\"message\":", code);
-    lac_buffer_json_string(&body, message, strlen(message));
-    lac_buffer_puts(&body, "}}\n");
+    lac_http_write_error(&body, code, message);
     if (body.status == LAC_OK) {
         doom_with(connection, http_status, body.bytes, body.size_bytes);
     } else {

@@ -154,6 +154,9 @@ void lac_response_header(struct lac_response *response, const char *name, const 
 /** Set the one header whose value may be of any length. `name` static. @return false: no memory */
 bool lac_response_long_header(struct lac_response *response, const char *name, const char *value);
 
+/** Append the body of an error. */
+void lac_http_write_error(struct lac_buffer *out, const char *code, const char *message);
+
 /** Replace the body by `{"error":{"code","message"}}` with that HTTP status. */
 void lac_response_error(struct lac_response *response, unsigned http_status, const char *code,
                         const char *fmt, ...) __attribute__((format(printf, 4, 5)));

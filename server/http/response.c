@@ -2,6 +2,7 @@
 #include "server/base/buffer.h"
 #include "server/http/query.h"
 #include "server/http/request.h"
+#include "server/json/json_out.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -56,6 +57,20 @@ bool lac_response_long_header(struct lac_response *response, const char *name, c
     return true;
 }
 
+void lac_http_write_error(struct lac_buffer *out, const char *code, const char *message)
+{
+    struct lac_json json;
+
+    lac_json_init(&json, out);
+    lac_json_open(&json, NULL, '{');
+    lac_json_open(&json, "error", '{');
+    lac_json_text(&json, "code", code);
+    lac_json_text(&json, "message", message);
+    lac_json_close(&json, '}');
+    lac_json_close(&json, '}');
+    lac_buffer_puts(out, "\n");
+}
+
 static void set_error(struct lac_response *response, unsigned http_status, const char *code,
                       const char *message)
 {
@@ -68,11 +83,7 @@ static void set_error(struct lac_response *response, unsigned http_status, const
     response->mime = "application/json";
     response->policy = NULL;
     response->cache = "no-store";
-    lac_buffer_puts(&response->body, "{\"error\":{\"code\":");
-    lac_buffer_json_string(&response->body, code, strlen(code));
-    lac_buffer_puts(&response->body, ",\"message\":");
-    lac_buffer_json_string(&response->body, message, strlen(message));
-    lac_buffer_puts(&response->body, "}}\n");
+    lac_http_write_error(&response->body, code, message);
 }
 
 void lac_response_error(struct lac_response *response, unsigned http_status, const char *code,

@@ -27,7 +27,7 @@ struct lac_analysed {
  * @param is_pretty   indented for people, else on one line
  * @param ret_text    NUL-terminated, the caller frees it
  * @param ret_length  without the NUL; may be NULL
- * @return LAC_OK or LAC_ERR_NOMEM
+ * @return LAC_OK, LAC_ERR_NOMEM, or LAC_ERR_LIMIT above 2 GiB
  */
 LAC_MUST_USE enum lac_status lac_analysis_json(const struct lac_analysed *analysed, bool is_pretty,
                                                char **ret_text, size_t *ret_length);

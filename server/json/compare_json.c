@@ -14,15 +14,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-static void put_ns(struct lac_json *json, const char *key, int64_t ns)
-{
-    if (ns == LAC_UNKNOWN_NS) {
-        lac_json_null(json, key);
-    } else {
-        lac_json_int(json, key, ns);
-    }
-}
-
 /** Four decimals: the same digits on every machine. */
 static void put_real(struct lac_json *json, const char *key, double value)
 {
@@ -46,10 +37,10 @@ static void write_side(struct lac_json *json, const char *key, const struct lac_
     lac_json_text(json, "text", analysis->verdict.text);
     lac_json_uint(json, "steps", analysis->step_count);
     lac_json_uint(json, "kept_steps", analysis->step_kept_count);
-    put_ns(json, "step_mean_ns", analysis->step_mean_ns);
-    put_ns(json, "step_median_ns", analysis->step_median_ns);
+    lac_json_ns(json, "step_mean_ns", analysis->step_mean_ns);
+    lac_json_ns(json, "step_median_ns", analysis->step_median_ns);
     put_real(json, "step_spread_pct", analysis->step_spread_pct);
-    put_ns(json, "batch_size", analysis->batch_size);
+    lac_json_ns(json, "batch_size", analysis->batch_size);
     put_real(json, "throughput_per_s", analysis->throughput_per_s);
     lac_json_text(json, "throughput_unit", analysis->throughput_unit);
     put_real(json, "not_computing_pct",
@@ -74,9 +65,9 @@ static void write_step(struct lac_json *json, const struct lac_compare_side *a,
     bool is_known = a_ns != LAC_UNKNOWN_NS && b_ns != LAC_UNKNOWN_NS;
     lac_json_open(json, "step", '{');
     lac_json_text(json, "basis", it->basis == LAC_COMPARE_PER_SAMPLE ? "sample" : "step");
-    put_ns(json, "a_ns", a_ns);
-    put_ns(json, "b_ns", b_ns);
-    put_ns(json, "delta_ns", is_known ? b_ns - a_ns : LAC_UNKNOWN_NS);
+    lac_json_ns(json, "a_ns", a_ns);
+    lac_json_ns(json, "b_ns", b_ns);
+    lac_json_ns(json, "delta_ns", is_known ? b_ns - a_ns : LAC_UNKNOWN_NS);
     write_change(json, &it->step);
     put_real(json, "noise_floor_pct", it->noise_floor_pct);
     if (it->steps_needed > 0) {
@@ -176,8 +167,8 @@ static void write_kinds(struct lac_json *json, const struct lac_comparison *it)
         lac_json_text(json, "kind", lac_compare_kind_word((enum lac_compare_kind)kind)->id);
         lac_json_uint(json, "a_count", a->count);
         lac_json_uint(json, "b_count", b->count);
-        put_ns(json, "a_mean_ns", a->mean_ns);
-        put_ns(json, "b_mean_ns", b->mean_ns);
+        lac_json_ns(json, "a_mean_ns", a->mean_ns);
+        lac_json_ns(json, "b_mean_ns", b->mean_ns);
         lac_json_close(json, '}');
     }
     lac_json_close(json, ']');
@@ -242,12 +233,12 @@ static void write_ranks(struct lac_json *json, const struct lac_compare_names *n
         if (b && find_rank(names->run[0], a->rank) == a) {
             lac_json_open(json, NULL, '{');
             lac_json_int(json, "rank", a->rank);
-            put_ns(json, "a_step_mean_ns", a->step_mean_ns);
-            put_ns(json, "b_step_mean_ns", b->step_mean_ns);
-            put_ns(json, "a_collective_wait_ns", a->wait_ns);
-            put_ns(json, "b_collective_wait_ns", b->wait_ns);
-            put_ns(json, "a_collective_wait_ns_per_step", lac_rank_wait_per_step_ns(a));
-            put_ns(json, "b_collective_wait_ns_per_step", lac_rank_wait_per_step_ns(b));
+            lac_json_ns(json, "a_step_mean_ns", a->step_mean_ns);
+            lac_json_ns(json, "b_step_mean_ns", b->step_mean_ns);
+            lac_json_ns(json, "a_collective_wait_ns", a->wait_ns);
+            lac_json_ns(json, "b_collective_wait_ns", b->wait_ns);
+            lac_json_ns(json, "a_collective_wait_ns_per_step", lac_rank_wait_per_step_ns(a));
+            lac_json_ns(json, "b_collective_wait_ns_per_step", lac_rank_wait_per_step_ns(b));
             lac_json_close(json, '}');
         }
     }
@@ -282,11 +273,11 @@ static void write_prediction(struct lac_json *json, const struct lac_comparison 
     lac_json_text(json, "change", prediction->change);
     lac_json_bool(json, "is_the_change", prediction->is_matched);
     lac_json_open(json, "step_ns", '{');
-    put_ns(json, "low", prediction->low_ns);
-    put_ns(json, "mid", prediction->mid_ns);
-    put_ns(json, "high", prediction->high_ns);
+    lac_json_ns(json, "low", prediction->low_ns);
+    lac_json_ns(json, "mid", prediction->mid_ns);
+    lac_json_ns(json, "high", prediction->high_ns);
     lac_json_close(json, '}');
-    put_ns(json, "achieved_ns", achieved_ns);
+    lac_json_ns(json, "achieved_ns", achieved_ns);
     lac_json_bool(json, "within_band", prediction->is_within);
     lac_json_text(json, "text", prediction->text);
     lac_json_close(json, '}');

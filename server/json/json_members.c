@@ -1,85 +1,75 @@
 #include "server/json/json_members.h"
 
+#include "analysis/import/text/json_text.h"
+#include "server/json/json_out.h"
+
+#include <stdint.h>
 #include <string.h>
 
-static const char *skip_space(const char *at)
+static bool is_space(char c)
 {
-    return at + strspn(at, " \t\r\n");
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
-/** Past the string at `at`, or NULL. */
-static const char *skip_string(const char *at)
+static const char *skip_space(const char *at, const char *end)
 {
-    if (*at != '"') {
-        return NULL;
+    while (at < end && is_space(*at)) {
+        at++;
     }
-    for (at++; *at != '"'; at++) {
-        if (*at == '\\') {
-            at++;
-        }
-        if (*at == '\0') {
-            return NULL;
-        }
-    }
-    return at + 1;
-}
-
-/** Past the value at `at`, or NULL. */
-static const char *skip_value(const char *at)
-{
-    size_t depth = 0;
-    do {
-        at = skip_space(at);
-        if (*at == '"') {
-            at = skip_string(at);
-            if (!at) {
-                return NULL;
-            }
-        } else if (*at == '{' || *at == '[') {
-            depth++;
-            at++;
-        } else if (*at == '}' || *at == ']') {
-            if (depth == 0) {
-                return NULL;
-            }
-            depth--;
-            at++;
-        } else if (*at == ',' || *at == ':') {
-            if (depth == 0) {
-                return NULL;
-            }
-            at++;
-        } else {
-            size_t length = strcspn(at, ",:{}[]\" \t\r\n");
-            if (length == 0) {
-                return NULL;
-            }
-            at += length;
-        }
-    } while (depth > 0);
     return at;
 }
 
-bool lac_json_member_next(const char **at, struct lac_json_member *ret_member)
+/** Past the string at `at`, or NULL. */
+static const char *skip_string(const char *at, const char *end)
 {
-    const char *here = skip_space(*at);
-    if (*here != '{' && *here != ',') {
+    if (at >= end || *at != '"') {
+        return NULL;
+    }
+    const uint8_t *quote = lac_json_string_end((const uint8_t *)at + 1, (const uint8_t *)end);
+    return quote ? (const char *)quote + 1 : NULL;
+}
+
+/** Past the value at `at`, or NULL: up to what ends it on its own level. */
+static const char *skip_value(const char *at, const char *end)
+{
+    const char *first = at;
+    size_t depth = 0;
+    while (at && at < end) {
+        const char c = *at;
+        if (depth == 0 && (c == ',' || c == '}' || c == ']' || is_space(c))) {
+            break;
+        }
+        depth += c == '{' || c == '[';
+        depth -= c == '}' || c == ']';
+        at = c == '"' ? skip_string(at, end) : at + 1;
+        if (depth == 0 && (c == '}' || c == ']' || c == '"')) {
+            break;
+        }
+    }
+    return at && at > first && depth == 0 ? at : NULL;
+}
+
+bool lac_json_member_next(struct lac_json_members *members, struct lac_json_member *ret_member)
+{
+    const char *const end = members->end;
+    const char *at = skip_space(members->at, end);
+    if (at >= end || (*at != '{' && *at != ',')) {
         return false;
     }
-    const char *key = skip_space(here + 1);
-    const char *key_end = skip_string(key);
-    const char *value = key_end ? skip_space(key_end) : NULL;
-    if (!value || *value != ':') {
+    const char *key = skip_space(at + 1, end);
+    const char *key_end = skip_string(key, end);
+    at = key_end ? skip_space(key_end, end) : end;
+    if (at >= end || *at != ':') {
         return false;
     }
-    value = skip_space(value + 1);
-    const char *end = skip_value(value);
-    if (!end) {
+    const char *value = skip_space(at + 1, end);
+    at = skip_value(value, end);
+    if (!at) {
         return false;
     }
-    *ret_member = (struct lac_json_member){key + 1, (size_t)(key_end - key) - 2, value,
-                                           (size_t)(end - value)};
-    *at = skip_space(end);
+    *ret_member =
+        (struct lac_json_member){key + 1, (size_t)(key_end - key) - 2, value, (size_t)(at - value)};
+    members->at = at;
     return true;
 }
 
@@ -88,10 +78,16 @@ bool lac_json_member_is(const struct lac_json_member *member, const char *key)
     return strlen(key) == member->key_length && memcmp(key, member->key, member->key_length) == 0;
 }
 
-bool lac_json_has(const char *object, const char *key)
+void lac_json_member(struct lac_json *json, const struct lac_json_member *member)
+{
+    const char *quote = member->key - 1;
+    lac_json_raw(json, NULL, quote, (size_t)(member->value + member->value_length - quote));
+}
+
+bool lac_json_has(struct lac_json_members members, const char *key)
 {
     struct lac_json_member member;
-    while (lac_json_member_next(&object, &member)) {
+    while (lac_json_member_next(&members, &member)) {
         if (lac_json_member_is(&member, key)) {
             return true;
         }

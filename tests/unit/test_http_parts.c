@@ -6,6 +6,7 @@
 #include "server/http/key.h"
 #include "server/http/peers.h"
 #include "server/http/request.h"
+#include "server/json/json_out.h"
 #include "tests/support/check_main.h"
 
 #include <arpa/inet.h>
@@ -194,9 +195,11 @@ END_TEST
 START_TEST(json_strings_are_safe_whatever_they_hold)
 {
     struct lac_buffer out = {0};
+    struct lac_json json;
     static const char text[] = "<img src=x onerror=\"a\">\\\n\x01\xff\xc3\xa9\xe2\x80\xa8&";
 
-    lac_buffer_json_string(&out, text, sizeof(text) - 1);
+    lac_json_init(&json, &out);
+    lac_json_text(&json, NULL, text);
     ck_assert_int_eq(out.status, LAC_OK);
     ck_assert_str_eq(out.bytes,
                      "\"\\u003cimg src=x onerror=\\\"a\\\"\\u003e\\\\\\n\\u0001\\ufffd\xc3\xa9"

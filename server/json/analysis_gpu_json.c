@@ -1,0 +1,95 @@
+#include "analysis/diagnose/names/names.h"
+#include "analysis/diagnose/result/analysis.h"
+#include "analysis/diagnose/result/vocabulary.h"
+#include "analysis/model/model.h"
+#include "server/json/analysis_parts.h"
+#include "server/json/json_out.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <stdint.h>
+
+void lac_document_kernels(struct lac_document *document)
+{
+    struct lac_json *json = &document->json;
+    enum { TOP_COUNT = 10 };
+    const struct lac_analysis *analysis = document->analysis;
+    lac_json_open(json, "kernels", '{');
+    lac_json_uint(json, "count", analysis->kernel_count);
+    lac_json_ns(json, "total_ns",
+                analysis->has_kernels ? analysis->kernel_total_ns : LAC_UNKNOWN_NS);
+    lac_json_open(json, "top", '[');
+    for (uint32_t row = 0; row < analysis->kernel_name_count && row < TOP_COUNT; row++) {
+        const struct lac_kernel_facts *facts = &analysis->kernels[row];
+        lac_json_open(json, NULL, '{');
+        lac_document_name(document, "name", facts->name);
+        lac_json_uint(json, "count", facts->count);
+        lac_json_ns(json, "total_ns", facts->total_ns);
+        char name[64];
+        lac_kernel_short_name(lac_model_str(document->model, facts->name),
+                              lac_strings_length(&document->model->strings, facts->name), name,
+                              sizeof name);
+        lac_json_text(json, "short", name);
+        lac_json_text(json, "family", lac_word(LAC_WORDS_FAMILY, facts->names.family)->id);
+        lac_json_close(json, '}');
+    }
+    lac_json_close(json, ']');
+    lac_json_close(json, '}');
+}
+
+void lac_document_layout(struct lac_document *document)
+{
+    struct lac_json *json = &document->json;
+    const struct lac_analysis *analysis = document->analysis;
+    bool is_known = analysis->has_kernels;
+    lac_json_open(json, "layout", '{');
+    lac_json_uint(json, "kernel_count", analysis->layout_count);
+    lac_json_ns(json, "total_ns", is_known ? analysis->layout_total_ns : LAC_UNKNOWN_NS);
+    lac_json_decimals(json, "pct_of_kernel_time", is_known ? analysis->layout_pct : (double)NAN);
+    lac_json_ns(json, "exposed_ns", is_known ? analysis->layout_exposed_ns : LAC_UNKNOWN_NS);
+    lac_json_open(json, "by_class", '{');
+    for (int kind = LAC_LAYOUT_L; kind < LAC_LAYOUT_CLASS_COUNT_; kind++) {
+        lac_json_ns(json, lac_word(LAC_WORDS_LAYOUT, (uint32_t)kind)->id,
+                    is_known ? analysis->layout_by_class_ns[kind] : LAC_UNKNOWN_NS);
+    }
+    lac_json_close(json, '}');
+    lac_json_open(json, "by_class_count", '{');
+    for (int kind = LAC_LAYOUT_L; kind < LAC_LAYOUT_CLASS_COUNT_; kind++) {
+        lac_json_uint(json, lac_word(LAC_WORDS_LAYOUT, (uint32_t)kind)->id,
+                      analysis->layout_by_class_count[kind]);
+    }
+    lac_json_close(json, '}');
+    lac_json_close(json, '}');
+}
+
+void lac_document_tensor_core(struct lac_document *document)
+{
+    struct lac_json *json = &document->json;
+    const struct lac_analysis *analysis = document->analysis;
+    bool is_known = analysis->has_kernels;
+    lac_json_open(json, "tensor_core", '{');
+    lac_json_ns(json, "eligible_ns", is_known ? analysis->tensor_eligible_ns : LAC_UNKNOWN_NS);
+    lac_json_ns(json, "used_ns", is_known ? analysis->tensor_used_ns : LAC_UNKNOWN_NS);
+    lac_json_ns(json, "unknown_ns", is_known ? analysis->tensor_unknown_ns : LAC_UNKNOWN_NS);
+    lac_json_decimals(json, "used_pct", analysis->tensor_used_pct);
+    lac_json_close(json, '}');
+}
+
+void lac_document_copies(struct lac_document *document)
+{
+    struct lac_json *json = &document->json;
+    lac_json_open(json, "copies", '[');
+    for (uint32_t i = 0; i < document->analysis->copy_count; i++) {
+        const struct lac_copy_facts *copy = &document->analysis->copies[i];
+        lac_json_open(json, NULL, '{');
+        lac_json_text(json, "kind", lac_copy_kind_name(copy->kind));
+        lac_json_text(json, "src", lac_memory_kind_name(copy->src));
+        lac_json_text(json, "dst", lac_memory_kind_name(copy->dst));
+        lac_json_uint(json, "count", copy->count);
+        lac_json_ns(json, "bytes", copy->bytes);
+        lac_json_ns(json, "total_ns", copy->total_ns);
+        lac_json_ns(json, "exposed_ns", copy->exposed_ns);
+        lac_json_close(json, '}');
+    }
+    lac_json_close(json, ']');
+}

@@ -1,0 +1,165 @@
+#include "server/json/json_read.h"
+
+#include "analysis/model/status.h"
+#include "server/json/json_out.h"
+
+#include <json-c/json_object.h>
+#include <json-c/json_object_iterator.h>
+#include <json-c/json_tokener.h>
+#include <json-c/json_types.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+/** json-c's verdict as ours. */
+static enum lac_status refuse(json_tokener *tokener, const struct lac_json_limits *limits,
+                              struct lac_error *reterr)
+{
+    const enum json_tokener_error error = json_tokener_get_error(tokener);
+    const size_t at = json_tokener_get_parse_end(tokener);
+    if (error == json_tokener_error_depth) {
+        return lac_fail(reterr, LAC_ERR_LIMIT, at, "nested deeper than %d", limits->depth_max);
+    }
+    return lac_fail(reterr, LAC_ERR_CORRUPT, at, "no JSON at byte %zu: %s", at,
+                    error == json_tokener_continue ? "it ends too early"
+                                                   : json_tokener_error_desc(error));
+}
+
+static bool is_space(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
+/** An object of JSON's own characters: json-c takes more, even where it is strict. */
+static enum lac_status check_characters(const char *text, size_t size_bytes,
+                                        struct lac_error *reterr)
+{
+    static const char outside[] = "{}[]:, \t\r\n0123456789+-.eEtruefalsn";
+    const uint8_t *const start = (const uint8_t *)text;
+    const uint8_t *const end = start + size_bytes;
+    const uint8_t *at = start;
+    while (at < end && is_space((char)*at)) {
+        at++;
+    }
+    if (at == end || *at != '{') {
+        return lac_fail(reterr, LAC_ERR_CORRUPT, 0,
+                        at == end ? "it is empty" : "not a JSON object");
+    }
+    bool is_inside = false;
+    for (; at < end; at++) {
+        bool is_fine = is_inside ? *at >= 0x20 : *at != '\0' && strchr(outside, *at) != NULL;
+        if (*at == '"') {
+            is_inside = !is_inside;
+        } else if (is_inside && *at == '\\') {
+            at += at + 1 < end; /* what may follow is json-c's to say */
+        } else if (!is_fine) {
+            return lac_fail(reterr, LAC_ERR_CORRUPT, (uint64_t)(at - start),
+                            "no JSON at byte %zu: %s", (size_t)(at - start),
+                            is_inside ? "a control character in a string" : "unexpected character");
+        }
+    }
+    return LAC_OK;
+}
+
+enum lac_status lac_json_read(const char *text, size_t size_bytes,
+                              const struct lac_json_limits *limits, struct json_object **ret_object,
+                              struct lac_error *reterr)
+{
+    *ret_object = NULL;
+    while (size_bytes > 0 && is_space(text[size_bytes - 1])) {
+        size_bytes--;
+    }
+    if (size_bytes > limits->size_bytes_max || size_bytes > INT_MAX) {
+        return lac_fail(reterr, LAC_ERR_LIMIT, 0, "%zu bytes of JSON, %zu at most", size_bytes,
+                        limits->size_bytes_max);
+    }
+    enum lac_status status = check_characters(text, size_bytes, reterr);
+    if (status != LAC_OK) {
+        return status;
+    }
+    json_tokener *tokener = json_tokener_new_ex(limits->depth_max);
+    if (tokener == NULL) {
+        return lac_fail(reterr, LAC_ERR_NOMEM, 0, "no memory to read JSON");
+    }
+    json_tokener_set_flags(tokener, JSON_TOKENER_STRICT | JSON_TOKENER_VALIDATE_UTF8);
+    struct json_object *object = json_tokener_parse_ex(tokener, text, (int)size_bytes);
+    if (json_tokener_get_error(tokener) != json_tokener_success) {
+        status = refuse(tokener, limits, reterr);
+    } else if (json_tokener_get_parse_end(tokener) != size_bytes) {
+        status = lac_fail(reterr, LAC_ERR_CORRUPT, json_tokener_get_parse_end(tokener),
+                          "more than one JSON object");
+    }
+    json_tokener_free(tokener);
+    if (status != LAC_OK) {
+        json_object_put(object);
+        return status;
+    }
+    *ret_object = object;
+    return LAC_OK;
+}
+
+void lac_json_read_done(struct json_object *object)
+{
+    json_object_put(object);
+}
+
+enum lac_status lac_json_read_text(const struct json_object *object, const char *key, char *out,
+                                   size_t capacity_bytes, struct lac_error *reterr)
+{
+    struct json_object *member = NULL;
+    if (!json_object_object_get_ex(object, key, &member)) {
+        return lac_fail(reterr, LAC_ERR_CORRUPT, 0, "\"%s\" is missing", key);
+    }
+    if (!json_object_is_type(member, json_type_string)) {
+        return lac_fail(reterr, LAC_ERR_CORRUPT, 0, "\"%s\" is not text", key);
+    }
+    const char *text = json_object_get_string(member);
+    const size_t length = (size_t)json_object_get_string_len(member);
+    if (length >= capacity_bytes) {
+        return lac_fail(reterr, LAC_ERR_CORRUPT, 0, "\"%s\" is longer than %zu bytes", key,
+                        capacity_bytes - 1);
+    }
+    if (memchr(text, '\0', length) != NULL) {
+        return lac_fail(reterr, LAC_ERR_CORRUPT, 0, "\"%s\" holds a NUL", key);
+    }
+    memcpy(out, text, length + 1);
+    return LAC_OK;
+}
+
+static void copy_members(struct lac_json *json, struct json_object *object)
+{
+    const struct json_object_iterator end = json_object_iter_end(object);
+    for (struct json_object_iterator at = json_object_iter_begin(object);
+         !json_object_iter_equal(&at, &end); json_object_iter_next(&at)) {
+        lac_json_copy(json, json_object_iter_peek_name(&at), json_object_iter_peek_value(&at));
+    }
+}
+
+/* recursion: no deeper than the limit that it was read with */
+void lac_json_copy(struct lac_json *json, const char *key, struct json_object *value)
+{
+    const enum json_type type = json_object_get_type(value);
+    if (type == json_type_object) {
+        lac_json_open(json, key, '{');
+        copy_members(json, value);
+        lac_json_close(json, '}');
+    } else if (type == json_type_array) {
+        lac_json_open(json, key, '[');
+        for (size_t i = 0; i < json_object_array_length(value); i++) {
+            lac_json_copy(json, NULL, json_object_array_get_idx(value, i));
+        }
+        lac_json_close(json, ']');
+    } else if (type == json_type_string) {
+        lac_json_text_sized(json, key, json_object_get_string(value),
+                            (size_t)json_object_get_string_len(value));
+    } else if (type == json_type_boolean) {
+        lac_json_bool(json, key, json_object_get_boolean(value));
+    } else if (type == json_type_null) {
+        lac_json_null(json, key);
+    } else {
+        /* the digits as they were read */
+        const char *digits = json_object_to_json_string_ext(value, JSON_C_TO_STRING_PLAIN);
+        lac_json_raw(json, key, digits, strlen(digits));
+    }
+}
