@@ -3,15 +3,14 @@
 #include "analysis/model/status.h"
 #include "analysis/model/strings.h"
 #include "server/api/app.h"
-#include "server/base/buffer.h"
 #include "server/http/query.h"
 #include "server/http/request.h"
 #include "server/json/json_out.h"
+#include "server/json/json_read.h"
 #include "server/store/store.h"
 #include "server/store/trace/trace_file.h"
 
 #include <inttypes.h>
-#include <json-c/json.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -61,63 +60,22 @@ static void write_row(struct lac_json *json, const struct lac_model *head,
 
 /* -- one slice --------------------------------------------------------------------------------- */
 
-/* Python writes NaN and Infinity, which are no JSON and which browsers refuse: null for them. */
-static void add_without_nan(struct lac_buffer *out, const char *text)
-{
-    bool in_string = false;
-
-    while (*text != '\0') {
-        const size_t plain = strcspn(text, in_string ? "\"\\" : "\"NI-");
-
-        lac_buffer_add(out, text, plain);
-        text += plain;
-        if (*text == '\\' && text[1] != '\0') {
-            lac_buffer_add(out, text, 2);
-            text += 2;
-        } else if (*text == '"') {
-            in_string = !in_string;
-            lac_buffer_add(out, text++, 1);
-        } else if (*text == 'N' || *text == 'I' || (*text == '-' && text[1] == 'I')) {
-            lac_buffer_puts(out, "null");
-            text += strspn(text, "-NaInfity");
-        } else if (*text != '\0') {
-            lac_buffer_add(out, text++, 1);
-        }
-    }
-}
-
-/* Arguments are JSON text that an importer kept; only a whole, valid object goes out as it is. */
+/* Arguments are JSON text that an importer kept: it goes out digit by digit, if all of it is JSON. */
 static void write_args(struct lac_json *json, const char *text)
 {
-    const size_t length = (text == NULL) ? 0 : strlen(text);
-    json_tokener *tokener;
-    json_object *parsed;
-    bool is_object;
+    static const struct lac_json_limits limits = {.size_bytes_max = INT32_MAX, .depth_max = 80};
+    struct json_object *object = NULL;
 
-    if (length == 0 || length > INT32_MAX) {
+    if (text == NULL || text[0] == '\0') {
         lac_json_raw(json, "args", "{}", 2);
-        return;
-    }
-    tokener = json_tokener_new_ex(80);
-    if (tokener != NULL) {
-        json_tokener_set_flags(tokener, JSON_TOKENER_STRICT);
-    }
-    parsed = (tokener == NULL) ? NULL : json_tokener_parse_ex(tokener, text, (int)length);
-    is_object = parsed != NULL && json_tokener_get_error(tokener) == json_tokener_success &&
-                json_tokener_get_parse_end(tokener) == length &&
-                json_object_is_type(parsed, json_type_object);
-    if (is_object) {
-        lac_json_raw(json, "args", "", 0);
-        add_without_nan(json->out, text);
+    } else if (lac_json_read(text, strlen(text), &limits, &object, NULL) == LAC_OK) {
+        lac_json_raw(json, "args", text, strlen(text));
     } else {
         lac_json_open(json, "args", '{');
         lac_json_text(json, "unreadable", text);
         lac_json_close(json, '}');
     }
-    json_object_put(parsed);
-    if (tokener != NULL) {
-        json_tokener_free(tokener);
-    }
+    lac_json_read_done(object);
 }
 
 static void write_three(struct lac_json *json, const char *key, const uint32_t value[3])
@@ -150,15 +108,6 @@ static void write_kernel(struct lac_json *json, const struct lac_slice_full *sli
     lac_json_close(json, '}');
 }
 
-static void write_int_or_null(struct lac_json *json, const char *key, int64_t value)
-{
-    if (value < 0) {
-        lac_json_null(json, key);
-    } else {
-        lac_json_int(json, key, value);
-    }
-}
-
 static void write_copy(struct lac_json *json, const struct lac_slice_full *slice)
 {
     const struct lac_copy *copy = &slice->copy;
@@ -172,7 +121,7 @@ static void write_copy(struct lac_json *json, const struct lac_slice_full *slice
     lac_json_text(json, "kind", lac_copy_kind_name((enum lac_copy_kind)copy->copy_kind));
     lac_json_text(json, "src", lac_memory_kind_name((enum lac_memory_kind)copy->src));
     lac_json_text(json, "dst", lac_memory_kind_name((enum lac_memory_kind)copy->dst));
-    write_int_or_null(json, "bytes", copy->bytes);
+    lac_json_optional(json, "bytes", copy->bytes);
     lac_json_real(json, "gb_per_s",
                   copy->bytes >= 0 && dur_ns > 0 ? (double)copy->bytes / (double)dur_ns
                                                  : (double)NAN);
@@ -188,9 +137,9 @@ static void write_loader_and_alloc(struct lac_json *json, const struct lac_slice
 {
     if (slice->has_loader) {
         lac_json_open(json, "loader", '{');
-        write_int_or_null(json, "batch", slice->loader.batch);
-        write_int_or_null(json, "worker", slice->loader.worker);
-        write_int_or_null(json, "cpu_ns", slice->loader.cpu_ns);
+        lac_json_optional(json, "batch", slice->loader.batch);
+        lac_json_optional(json, "worker", slice->loader.worker);
+        lac_json_optional(json, "cpu_ns", slice->loader.cpu_ns);
         lac_json_close(json, '}');
     } else {
         lac_json_null(json, "loader");
@@ -198,8 +147,8 @@ static void write_loader_and_alloc(struct lac_json *json, const struct lac_slice
     if (slice->has_alloc) {
         lac_json_open(json, "alloc", '{');
         lac_json_int(json, "bytes", slice->alloc.bytes);
-        write_int_or_null(json, "total_allocated_bytes", slice->alloc.total_allocated);
-        write_int_or_null(json, "device", slice->alloc.device);
+        lac_json_optional(json, "total_allocated_bytes", slice->alloc.total_allocated);
+        lac_json_optional(json, "device", slice->alloc.device);
         lac_json_close(json, '}');
     } else {
         lac_json_null(json, "alloc");

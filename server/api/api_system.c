@@ -8,10 +8,10 @@
 #include "server/ingest/ingest.h"
 #include "server/ingest/resumable.h"
 #include "server/json/json_out.h"
+#include "server/json/json_read.h"
 #include "server/store/store.h"
 
 #include <inttypes.h>
-#include <json-c/json.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -135,42 +135,37 @@ void lac_api_metrics(void *app_context, const struct lac_request *request,
 
 /* -- session ---------------------------------------------------------------------------------- */
 
-/* The member "key" of a small JSON object; false for anything else. */
-static bool read_key(const struct lac_request *request, char *out, size_t capacity_bytes)
+/* The key that a body holds. */
+static enum lac_status read_key(const struct lac_request *request, char *out, size_t capacity_bytes,
+                                struct lac_error *reterr)
 {
-    json_tokener *tokener = json_tokener_new_ex(4);
-    json_object *root = NULL;
-    json_object *member = NULL;
-    bool found = false;
+    static const struct lac_json_limits limits = {.size_bytes_max = 4096, .depth_max = 4};
+    struct json_object *object = NULL;
+    enum lac_status status =
+        lac_json_read(request->body, request->body_size_bytes, &limits, &object, reterr);
 
-    if (tokener == NULL) {
-        return false;
+    if (status == LAC_OK) {
+        status = lac_json_read_text(object, "key", out, capacity_bytes, reterr);
     }
-    root = json_tokener_parse_ex(tokener, request->body, (int)request->body_size_bytes);
-    if (root != NULL && json_tokener_get_error(tokener) == json_tokener_success &&
-        json_object_is_type(root, json_type_object) &&
-        json_object_object_get_ex(root, "key", &member) &&
-        json_object_is_type(member, json_type_string)) {
-        const int length = json_object_get_string_len(member);
-
-        if (length > 0 && (size_t)length < capacity_bytes) {
-            memcpy(out, json_object_get_string(member), (size_t)length + 1);
-            found = true;
-        }
-    }
-    json_object_put(root);
-    json_tokener_free(tokener);
-    return found;
+    lac_json_read_done(object);
+    return status;
 }
 
 void lac_api_session(void *app_context, const struct lac_request *request,
                      struct lac_response *response)
 {
     struct lac_app *app = app_context;
+    struct lac_error error = {0};
     char given[256];
+    const enum lac_status status = read_key(request, given, sizeof(given), &error);
 
-    if (!read_key(request, given, sizeof(given))) {
-        lac_response_error(response, 400, "bad_request", "send a JSON object: {\"key\": \"...\"}");
+    if (status == LAC_ERR_NOMEM) {
+        lac_response_error(response, 503, "out_of_memory", "%s", error.message);
+        return;
+    }
+    if (status != LAC_OK) {
+        lac_response_error(response, 400, "bad_request",
+                           "send a JSON object, {\"key\": \"...\"}: %s", error.message);
         return;
     }
     if (!lac_key_matches(app->key, given)) {

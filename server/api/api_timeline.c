@@ -107,11 +107,7 @@ static void write_track(struct lac_json *json, const struct lac_trace_file *file
     }
     lac_json_text(json, "name", lac_model_str(head, track->name));
     lac_json_text(json, "id", lac_model_str(head, track->id_text));
-    if (track->device < 0) {
-        lac_json_null(json, "device");
-    } else {
-        lac_json_int(json, "device", track->device);
-    }
+    lac_json_optional(json, "device", track->device);
     lac_json_int(json, "sort_index", track->sort_index);
     lac_json_uint(json, "lanes", track->lane_count);
     lac_json_uint(json, "count", track->count);

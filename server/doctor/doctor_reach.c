@@ -1,8 +1,11 @@
+#include "analysis/model/status.h"
 #include "server/doctor/doctor.h"
+#include "server/json/json_read.h"
 
 #include <errno.h>
 #include <netdb.h>
 #include <poll.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,6 +47,24 @@ static bool wait_for(int fd, short events)
     return poll(&wait, 1, REACH_MS) == 1;
 }
 
+/* Whether an HTTP reply is that of /healthz here. */
+static bool is_ours(const char *reply)
+{
+    static const struct lac_json_limits limits = {.size_bytes_max = 2048, .depth_max = 4};
+    const char *body = strstr(reply, "\r\n\r\n");
+    struct json_object *object = NULL;
+    char status[16];
+    bool is_ok;
+
+    if (body == NULL || lac_json_read(body, strlen(body), &limits, &object, NULL) != LAC_OK) {
+        return false;
+    }
+    is_ok = lac_json_read_text(object, "status", status, sizeof(status), NULL) == LAC_OK &&
+            strcmp(status, "ok") == 0;
+    lac_json_read_done(object);
+    return is_ok;
+}
+
 /* Ask /healthz. @return 1 Lacuna answers, 0 something else does, -1 nothing */
 static int knock(const struct addrinfo *address, const char *host)
 {
@@ -69,7 +90,7 @@ static int knock(const struct addrinfo *address, const char *host)
             got = recv(fd, text, sizeof(text) - 1, 0);
         }
         text[got > 0 ? got : 0] = '\0';
-        result = strstr(text, "\"status\":\"ok\"") != NULL ? 1 : 0;
+        result = is_ours(text) ? 1 : 0;
     }
     (void)close(fd);
     return result;

@@ -26,7 +26,7 @@ TREE = {
 }
 
 
-def check(changes=None, rules=""):
+def check(changes=None, rules="", base=RULES):
     """(exit status, what was printed) for the tree with some files written anew, and some rules more."""
     with tempfile.TemporaryDirectory() as folder:
         for path, text in {**TREE, **(changes or {})}.items():
@@ -34,7 +34,7 @@ def check(changes=None, rules=""):
             with open(os.path.join(folder, path), "w", encoding="utf-8") as file:
                 file.write(text)
         with open(os.path.join(folder, "layers.txt"), "w", encoding="utf-8") as file:
-            file.write(RULES + rules)
+            file.write(base + rules)
         done = subprocess.run([sys.executable, CHECK, "--root", folder, "--rules", os.path.join(folder, "layers.txt")],
                               capture_output=True, text=True, timeout=120)
         return done.returncode, done.stdout + done.stderr
@@ -66,10 +66,30 @@ CASES = [
 ]
 
 
+# the project's own rules: a file, what it includes, and who alone may
+CONFINED = [
+    ("server/api/api_slices.c", "json-c/json.h", "server/json/"),
+    ("server/doctor/doctor.c", "json-c/json_tokener.h", "server/json/"),
+    ("analysis/diagnose/diagnose.c", "json-c/json_object.h", "server/json/"),
+    ("server/api/api_runs.c", "sqlite3.h", "server/store/, analysis/import/"),
+    ("server/api/routes.c", "microhttpd.h", "server/http/"),
+    ("analysis/model/model.c", "cupti.h", "collector/inject/cupti_"),
+]
+
+
+def cases():
+    """(name, exit status, what was printed, what should be)"""
+    for name, changes, rules, want in CASES:
+        yield (name, *check(changes, rules), want)
+    with open(os.path.join(ROOT, "tests", "tidy", "layers.txt"), encoding="utf-8") as file:
+        own = file.read()
+    for path, header, place in CONFINED:
+        yield (f"{header} in {path}", *check({path: f"#include <{header}>\n"}, base=own), f"{path}: {header} may be included only by {place}\n")
+
+
 def main():
     passed = failed = 0
-    for name, changes, rules, want in CASES:
-        status, text = check(changes, rules)
+    for name, status, text, want in cases():
         is_right = (status == 0 and text == "") if want is None else (status != 0 and want in text)
         passed, failed = passed + is_right, failed + (not is_right)
         if not is_right:

@@ -86,7 +86,8 @@ class Guard(unittest.TestCase):
 
     def test_a_wrong_key_gives_no_session(self):
         for body, status in (('{"key":"wrong"}', 403), ('{"key":7}', 400), ("[]", 400), ("{", 400), ("", 400), ('{"key":{"key":{"key":{"key":{"key":1}}}}}', 400),
-                             ('{"key":"' + "x" * 3000 + '"}', 400), ('{"key":"' + "x" * 5000 + '"}', 413)):
+                             ('{"key":"%s\\u0000"}' % self.server.key, 400), ('{"key":"%s"} {}' % self.server.key, 400),
+                             ("{'key':'%s'}" % self.server.key, 400), ('{"key":"%s",}' % self.server.key, 400), ('{"key":"' + "x" * 3000 + '"}', 400), ('{"key":"' + "x" * 5000 + '"}', 413)):
             reply = self.server.request("POST", "/api/v1/session", body=body, key=False)
             self.assertEqual(reply.status, status, (body[:40], reply.body))
             self.assertNotIn("Set-Cookie", reply.headers)

@@ -3,12 +3,16 @@
 #include "tests/support/check_main.h"
 #include "tests/support/recorded_job.h"
 
+#include <arpa/inet.h>
 #include <check.h>
 #include <dlfcn.h>
 #include <ftw.h>
+#include <netinet/in.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -294,6 +298,66 @@ START_TEST(a_server_that_is_not_there_is_amber_and_https_is_not_guessed)
 }
 END_TEST
 
+struct listener {
+    int fd;
+    const char *reply;
+};
+
+/* Answers whoever comes until the socket is shut down. */
+static void *answer(void *context)
+{
+    const struct listener *listener = context;
+    char request[1024];
+
+    for (int fd; (fd = accept(listener->fd, NULL, NULL)) >= 0; (void)close(fd)) {
+        if (recv(fd, request, sizeof(request), 0) > 0) {
+            (void)send(fd, listener->reply, strlen(listener->reply), MSG_NOSIGNAL);
+        }
+    }
+    return NULL;
+}
+
+/* What the doctor says of a server that replies so: `want`, soon, or else what it says. */
+static void expect_reach(const char *reply, enum lac_doctor_state state, const char *want)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    struct listener listener = {.fd = socket(AF_INET, SOCK_STREAM, 0), .reply = reply};
+    socklen_t length = sizeof(address);
+    char server[64];
+    pthread_t thread;
+
+    ck_assert_int_ge(listener.fd, 0);
+    ck_assert_int_eq(bind(listener.fd, (struct sockaddr *)&address, sizeof(address)), 0);
+    ck_assert_int_eq(listen(listener.fd, 8), 0);
+    ck_assert_int_eq(getsockname(listener.fd, (struct sockaddr *)&address, &length), 0);
+    ck_assert_int_eq(pthread_create(&thread, NULL, answer, &listener), 0);
+    (void)snprintf(server, sizeof(server), "http://127.0.0.1:%d", (int)ntohs(address.sin_port));
+    doctor.server = server;
+    for (int tries = 0; tries < 100; tries++) { /* a busy machine answers later than it waits */
+        doctor.line_count = 0;
+        lac_doctor_reach(&doctor);
+        if (strstr(line("server")->text, want) != NULL) {
+            break;
+        }
+    }
+    expect("server", state, want);
+    (void)shutdown(listener.fd, SHUT_RDWR);
+    ck_assert_int_eq(pthread_join(thread, NULL), 0);
+    (void)close(listener.fd);
+}
+
+START_TEST(only_a_reply_of_ours_is_a_server)
+{
+    expect_reach("HTTP/1.1 200 OK\r\n\r\n{\"status\":\"ok\",\"version\":\"1\"}\n", LAC_DOCTOR_OK,
+                 "answers");
+    expect_reach("HTTP/1.1 200 OK\r\n\r\n<p>\"status\":\"ok\"</p>", LAC_DOCTOR_AMBER,
+                 "another program");
+    expect_reach("HTTP/1.1 404 \r\n\r\n{\"checks\":{\"status\":\"ok\"}}", LAC_DOCTOR_AMBER,
+                 "another program");
+    expect_reach("SSH-2.0 \"status\":\"ok\"", LAC_DOCTOR_AMBER, "another program");
+}
+END_TEST
+
 START_TEST(the_whole_runs_here)
 {
     doctor.root = "";
@@ -309,6 +373,7 @@ int main(void)
     Suite *suite = suite_create("doctor");
     TCase *tests = tcase_create("doctor");
 
+    tcase_set_timeout(tests, 120);
     tcase_add_checked_fixture(tests, begin, end);
     tcase_add_test(tests, a_kubernetes_quota_below_the_cores_is_amber);
     tcase_add_test(tests, the_tightest_quota_above_is_the_one_that_holds);
@@ -325,6 +390,7 @@ int main(void)
     tcase_add_test(tests, a_slow_clock_and_a_lowest_governor_are_amber);
     tcase_add_test(tests, a_data_folder_that_does_not_exist_yet_is_judged_by_its_parent);
     tcase_add_test(tests, a_server_that_is_not_there_is_amber_and_https_is_not_guessed);
+    tcase_add_test(tests, only_a_reply_of_ours_is_a_server);
     tcase_add_test(tests, the_whole_runs_here);
     suite_add_tcase(suite, tests);
     return check_main(suite);
