@@ -70,6 +70,8 @@ void lac_document_settings(struct lac_document *document)
     enum lac_status status = lac_json_read(text, strlen(text), &limits, &settings, NULL);
     if (status == LAC_OK) {
         lac_json_copy(&document->json, "settings", settings);
+    } else if (status == LAC_ERR_NOMEM) {
+        document->json.out->status = LAC_ERR_NOMEM;
     } else {
         lac_json_open(&document->json, "settings", '{');
         lac_json_close(&document->json, '}');

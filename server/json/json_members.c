@@ -2,22 +2,10 @@
 
 #include "analysis/import/text/json_text.h"
 #include "server/json/json_out.h"
+#include "server/json/json_words.h"
 
 #include <stdint.h>
 #include <string.h>
-
-static bool is_space(char c)
-{
-    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
-}
-
-static const char *skip_space(const char *at, const char *end)
-{
-    while (at < end && is_space(*at)) {
-        at++;
-    }
-    return at;
-}
 
 /** Past the string at `at`, or NULL. */
 static const char *skip_string(const char *at, const char *end)
@@ -36,7 +24,7 @@ static const char *skip_value(const char *at, const char *end)
     size_t depth = 0;
     while (at && at < end) {
         const char c = *at;
-        if (depth == 0 && (c == ',' || c == '}' || c == ']' || is_space(c))) {
+        if (depth == 0 && (c == ',' || c == '}' || c == ']' || lac_json_is_space(c))) {
             break;
         }
         depth += c == '{' || c == '[';
@@ -52,17 +40,17 @@ static const char *skip_value(const char *at, const char *end)
 bool lac_json_member_next(struct lac_json_members *members, struct lac_json_member *ret_member)
 {
     const char *const end = members->end;
-    const char *at = skip_space(members->at, end);
+    const char *at = lac_json_skip_space(members->at, end);
     if (at >= end || (*at != '{' && *at != ',')) {
         return false;
     }
-    const char *key = skip_space(at + 1, end);
+    const char *key = lac_json_skip_space(at + 1, end);
     const char *key_end = skip_string(key, end);
-    at = key_end ? skip_space(key_end, end) : end;
+    at = key_end ? lac_json_skip_space(key_end, end) : end;
     if (at >= end || *at != ':') {
         return false;
     }
-    const char *value = skip_space(at + 1, end);
+    const char *value = lac_json_skip_space(at + 1, end);
     at = skip_value(value, end);
     if (!at) {
         return false;

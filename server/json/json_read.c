@@ -2,7 +2,9 @@
 
 #include "analysis/model/status.h"
 #include "server/json/json_out.h"
+#include "server/json/json_words.h"
 
+#include <json-c/json_c_version.h>
 #include <json-c/json_object.h>
 #include <json-c/json_object_iterator.h>
 #include <json-c/json_tokener.h>
@@ -12,12 +14,28 @@
 #include <stdint.h>
 #include <string.h>
 
-/** json-c's verdict as ours. */
+#define NO_MEMORY "no memory to read JSON"
+
+/** Whether json-c ran out of memory; before 0.17 it gives nothing and calls that a success. */
+static bool is_out_of_memory(enum json_tokener_error error)
+{
+#if JSON_C_VERSION_NUM >= (17 << 8)
+    if (error == json_tokener_error_memory) {
+        return true;
+    }
+#endif
+    return error == json_tokener_success;
+}
+
+/** Why json-c gave nothing. */
 static enum lac_status refuse(json_tokener *tokener, const struct lac_json_limits *limits,
                               struct lac_error *reterr)
 {
     const enum json_tokener_error error = json_tokener_get_error(tokener);
     const size_t at = json_tokener_get_parse_end(tokener);
+    if (is_out_of_memory(error)) {
+        return lac_fail(reterr, LAC_ERR_NOMEM, 0, NO_MEMORY);
+    }
     if (error == json_tokener_error_depth) {
         return lac_fail(reterr, LAC_ERR_LIMIT, at, "nested deeper than %d", limits->depth_max);
     }
@@ -26,65 +44,36 @@ static enum lac_status refuse(json_tokener *tokener, const struct lac_json_limit
                                                    : json_tokener_error_desc(error));
 }
 
-static bool is_space(char c)
-{
-    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
-}
-
-/** An object of JSON's own characters: json-c takes more, even where it is strict. */
-static enum lac_status check_characters(const char *text, size_t size_bytes,
-                                        struct lac_error *reterr)
-{
-    static const char outside[] = "{}[]:, \t\r\n0123456789+-.eEtruefalsn";
-    const uint8_t *const start = (const uint8_t *)text;
-    const uint8_t *const end = start + size_bytes;
-    const uint8_t *at = start;
-    while (at < end && is_space((char)*at)) {
-        at++;
-    }
-    if (at == end || *at != '{') {
-        return lac_fail(reterr, LAC_ERR_CORRUPT, 0,
-                        at == end ? "it is empty" : "not a JSON object");
-    }
-    bool is_inside = false;
-    for (; at < end; at++) {
-        bool is_fine = is_inside ? *at >= 0x20 : *at != '\0' && strchr(outside, *at) != NULL;
-        if (*at == '"') {
-            is_inside = !is_inside;
-        } else if (is_inside && *at == '\\') {
-            at += at + 1 < end; /* what may follow is json-c's to say */
-        } else if (!is_fine) {
-            return lac_fail(reterr, LAC_ERR_CORRUPT, (uint64_t)(at - start),
-                            "no JSON at byte %zu: %s", (size_t)(at - start),
-                            is_inside ? "a control character in a string" : "unexpected character");
-        }
-    }
-    return LAC_OK;
-}
-
 enum lac_status lac_json_read(const char *text, size_t size_bytes,
                               const struct lac_json_limits *limits, struct json_object **ret_object,
                               struct lac_error *reterr)
 {
     *ret_object = NULL;
-    while (size_bytes > 0 && is_space(text[size_bytes - 1])) {
+    while (size_bytes > 0 && lac_json_is_space(text[size_bytes - 1])) {
         size_bytes--;
     }
     if (size_bytes > limits->size_bytes_max || size_bytes > INT_MAX) {
         return lac_fail(reterr, LAC_ERR_LIMIT, 0, "%zu bytes of JSON, %zu at most", size_bytes,
                         limits->size_bytes_max);
     }
-    enum lac_status status = check_characters(text, size_bytes, reterr);
-    if (status != LAC_OK) {
-        return status;
+    const char *const end = text + size_bytes;
+    const char *bad = lac_json_skip_space(text, end);
+    if (bad == end || *bad != '{') {
+        return lac_fail(reterr, LAC_ERR_CORRUPT, 0,
+                        bad == end ? "it is empty" : "not a JSON object");
+    }
+    if (!lac_json_check_words(text, end, &bad)) {
+        return lac_fail(reterr, LAC_ERR_CORRUPT, (uint64_t)(bad - text),
+                        "no JSON at byte %zu: unexpected character", (size_t)(bad - text));
     }
     json_tokener *tokener = json_tokener_new_ex(limits->depth_max);
     if (tokener == NULL) {
-        return lac_fail(reterr, LAC_ERR_NOMEM, 0, "no memory to read JSON");
+        return lac_fail(reterr, LAC_ERR_NOMEM, 0, NO_MEMORY);
     }
-    json_tokener_set_flags(tokener, JSON_TOKENER_STRICT | JSON_TOKENER_VALIDATE_UTF8);
+    json_tokener_set_flags(tokener, JSON_TOKENER_STRICT);
     struct json_object *object = json_tokener_parse_ex(tokener, text, (int)size_bytes);
-    if (json_tokener_get_error(tokener) != json_tokener_success) {
+    enum lac_status status = LAC_OK;
+    if (object == NULL) {
         status = refuse(tokener, limits, reterr);
     } else if (json_tokener_get_parse_end(tokener) != size_bytes) {
         status = lac_fail(reterr, LAC_ERR_CORRUPT, json_tokener_get_parse_end(tokener),
@@ -160,6 +149,10 @@ void lac_json_copy(struct lac_json *json, const char *key, struct json_object *v
     } else {
         /* the digits as they were read */
         const char *digits = json_object_to_json_string_ext(value, JSON_C_TO_STRING_PLAIN);
-        lac_json_raw(json, key, digits, strlen(digits));
+        if (digits == NULL) {
+            json->out->status = LAC_ERR_NOMEM;
+        } else {
+            lac_json_raw(json, key, digits, strlen(digits));
+        }
     }
 }
