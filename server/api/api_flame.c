@@ -79,14 +79,7 @@ static void answer_flame(struct lac_trace_file *file, const struct lac_request *
     }
 }
 
-void lac_api_flame(void *app_context, const struct lac_request *request,
-                   struct lac_response *response)
+void lac_api_flame(void *app, const struct lac_request *request, struct lac_response *response)
 {
-    struct lac_app *app = app_context;
-    struct lac_trace_file *file = lac_api_open_trace(app, request, response);
-
-    if (file != NULL) {
-        answer_flame(file, request, response);
-        lac_store_release_trace(app->store, file);
-    }
+    lac_api_answer_trace(app, request, response, answer_flame);
 }

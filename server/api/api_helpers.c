@@ -67,6 +67,17 @@ struct lac_trace_file *lac_api_open_trace(struct lac_app *app, const struct lac_
     return NULL;
 }
 
+void lac_api_answer_trace(struct lac_app *app, const struct lac_request *request,
+                          struct lac_response *response, lac_api_answer_fn *answer)
+{
+    struct lac_trace_file *file = lac_api_open_trace(app, request, response);
+
+    if (file != NULL) {
+        answer(file, request, response);
+        lac_store_release_trace(app->store, file);
+    }
+}
+
 bool lac_api_is_unchanged(const struct lac_request *request, const struct lac_trace_file *file,
                           struct lac_response *response)
 {

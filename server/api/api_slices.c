@@ -187,30 +187,30 @@ static void write_full(struct lac_json *json, const struct lac_trace_file *file,
     lac_json_close(json, '}');
 }
 
-void lac_api_slice(void *app_context, const struct lac_request *request,
-                   struct lac_response *response)
+static void answer_slice(struct lac_trace_file *file, const struct lac_request *request,
+                         struct lac_response *response)
 {
-    struct lac_app *app = app_context;
-    struct lac_trace_file *file = lac_api_open_trace(app, request, response);
     struct lac_slice_full slice = {0};
     struct lac_error error = {0};
     struct lac_json json;
     uint64_t id;
 
-    if (file == NULL) {
+    if (!lac_api_path_number(request, response, 1, UINT32_MAX - 1, &id) ||
+        lac_api_is_unchanged(request, file, response)) {
         return;
     }
-    if (lac_api_path_number(request, response, 1, UINT32_MAX - 1, &id) &&
-        !lac_api_is_unchanged(request, file, response)) {
-        if (lac_trace_file_slice(file, id, &slice, &error) == LAC_OK) {
-            lac_json_init(&json, &response->body);
-            write_full(&json, file, &slice);
-            lac_slice_full_done(&slice);
-        } else {
-            lac_api_fail(response, &error);
-        }
+    if (lac_trace_file_slice(file, id, &slice, &error) != LAC_OK) {
+        lac_api_fail(response, &error);
+        return;
     }
-    lac_store_release_trace(app->store, file);
+    lac_json_init(&json, &response->body);
+    write_full(&json, file, &slice);
+    lac_slice_full_done(&slice);
+}
+
+void lac_api_slice(void *app, const struct lac_request *request, struct lac_response *response)
+{
+    lac_api_answer_trace(app, request, response, answer_slice);
 }
 
 /* -- a window of slices ------------------------------------------------------------------------ */
@@ -274,16 +274,9 @@ static void answer_slices(struct lac_trace_file *file, const struct lac_request 
     free(rows);
 }
 
-void lac_api_slices(void *app_context, const struct lac_request *request,
-                    struct lac_response *response)
+void lac_api_slices(void *app, const struct lac_request *request, struct lac_response *response)
 {
-    struct lac_app *app = app_context;
-    struct lac_trace_file *file = lac_api_open_trace(app, request, response);
-
-    if (file != NULL) {
-        answer_slices(file, request, response);
-        lac_store_release_trace(app->store, file);
-    }
+    lac_api_answer_trace(app, request, response, answer_slices);
 }
 
 /* -- search ------------------------------------------------------------------------------------ */
@@ -358,14 +351,7 @@ static void answer_search(struct lac_trace_file *file, const struct lac_request 
     lac_search_hits_done(&hits);
 }
 
-void lac_api_search(void *app_context, const struct lac_request *request,
-                    struct lac_response *response)
+void lac_api_search(void *app, const struct lac_request *request, struct lac_response *response)
 {
-    struct lac_app *app = app_context;
-    struct lac_trace_file *file = lac_api_open_trace(app, request, response);
-
-    if (file != NULL) {
-        answer_search(file, request, response);
-        lac_store_release_trace(app->store, file);
-    }
+    lac_api_answer_trace(app, request, response, answer_search);
 }

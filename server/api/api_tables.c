@@ -117,16 +117,9 @@ static void answer_kernels(struct lac_trace_file *file, const struct lac_request
     lac_kernel_page_done(&page);
 }
 
-void lac_api_kernels(void *app_context, const struct lac_request *request,
-                     struct lac_response *response)
+void lac_api_kernels(void *app, const struct lac_request *request, struct lac_response *response)
 {
-    struct lac_app *app = app_context;
-    struct lac_trace_file *file = lac_api_open_trace(app, request, response);
-
-    if (file != NULL) {
-        answer_kernels(file, request, response);
-        lac_store_release_trace(app->store, file);
-    }
+    lac_api_answer_trace(app, request, response, answer_kernels);
 }
 
 /* -- gaps -------------------------------------------------------------------------------------- */
@@ -202,14 +195,7 @@ static void answer_gaps(struct lac_trace_file *file, const struct lac_request *r
     lac_gap_page_done(&page);
 }
 
-void lac_api_gaps(void *app_context, const struct lac_request *request,
-                  struct lac_response *response)
+void lac_api_gaps(void *app, const struct lac_request *request, struct lac_response *response)
 {
-    struct lac_app *app = app_context;
-    struct lac_trace_file *file = lac_api_open_trace(app, request, response);
-
-    if (file != NULL) {
-        answer_gaps(file, request, response);
-        lac_store_release_trace(app->store, file);
-    }
+    lac_api_answer_trace(app, request, response, answer_gaps);
 }

@@ -208,16 +208,9 @@ static void answer_tracks(struct lac_trace_file *file, const struct lac_request 
     lac_json_close(&json, '}');
 }
 
-void lac_api_tracks(void *app_context, const struct lac_request *request,
-                    struct lac_response *response)
+void lac_api_tracks(void *app, const struct lac_request *request, struct lac_response *response)
 {
-    struct lac_app *app = app_context;
-    struct lac_trace_file *file = lac_api_open_trace(app, request, response);
-
-    if (file != NULL) {
-        answer_tracks(file, request, response);
-        lac_store_release_trace(app->store, file);
-    }
+    lac_api_answer_trace(app, request, response, answer_tracks);
 }
 
 /* -- tiles ------------------------------------------------------------------------------------- */
@@ -307,16 +300,9 @@ static void answer_tiles(struct lac_trace_file *file, const struct lac_request *
     free(tracks);
 }
 
-void lac_api_tiles(void *app_context, const struct lac_request *request,
-                   struct lac_response *response)
+void lac_api_tiles(void *app, const struct lac_request *request, struct lac_response *response)
 {
-    struct lac_app *app = app_context;
-    struct lac_trace_file *file = lac_api_open_trace(app, request, response);
-
-    if (file != NULL) {
-        answer_tiles(file, request, response);
-        lac_store_release_trace(app->store, file);
-    }
+    lac_api_answer_trace(app, request, response, answer_tiles);
 }
 
 /* -- counters ---------------------------------------------------------------------------------- */
@@ -369,16 +355,9 @@ static void answer_counter(struct lac_trace_file *file, const struct lac_request
     lac_counter_points_done(&points);
 }
 
-void lac_api_counters(void *app_context, const struct lac_request *request,
-                      struct lac_response *response)
+void lac_api_counters(void *app, const struct lac_request *request, struct lac_response *response)
 {
-    struct lac_app *app = app_context;
-    struct lac_trace_file *file = lac_api_open_trace(app, request, response);
-
-    if (file != NULL) {
-        answer_counter(file, request, response);
-        lac_store_release_trace(app->store, file);
-    }
+    lac_api_answer_trace(app, request, response, answer_counter);
 }
 
 /* -- names ------------------------------------------------------------------------------------- */
@@ -464,14 +443,7 @@ static void answer_names(struct lac_trace_file *file, const struct lac_request *
     lac_json_close(&json, '}');
 }
 
-void lac_api_names(void *app_context, const struct lac_request *request,
-                   struct lac_response *response)
+void lac_api_names(void *app, const struct lac_request *request, struct lac_response *response)
 {
-    struct lac_app *app = app_context;
-    struct lac_trace_file *file = lac_api_open_trace(app, request, response);
-
-    if (file != NULL) {
-        answer_names(file, request, response);
-        lac_store_release_trace(app->store, file);
-    }
+    lac_api_answer_trace(app, request, response, answer_names);
 }

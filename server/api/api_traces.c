@@ -321,28 +321,27 @@ void lac_api_retry(void *app_context, const struct lac_request *request,
     lac_json_close(&json, '}');
 }
 
-void lac_api_analysis(void *app_context, const struct lac_request *request,
-                      struct lac_response *response)
+static void answer_analysis(struct lac_trace_file *file, const struct lac_request *request,
+                            struct lac_response *response)
 {
-    struct lac_app *app = app_context;
-    struct lac_trace_file *file = lac_api_open_trace(app, request, response);
     struct lac_error error = {0};
     char *text = NULL;
     size_t length = 0;
 
-    if (file == NULL) {
+    if (lac_api_is_unchanged(request, file, response)) {
         return;
     }
-    if (!lac_api_is_unchanged(request, file, response)) {
-        if (lac_trace_file_document(file, LAC_DOCUMENT_ANALYSIS, &text, &length, &error) ==
-            LAC_OK) {
-            lac_buffer_add(&response->body, text, length);
-            free(text);
-        } else {
-            lac_api_fail(response, &error);
-        }
+    if (lac_trace_file_document(file, LAC_DOCUMENT_ANALYSIS, &text, &length, &error) == LAC_OK) {
+        lac_buffer_add(&response->body, text, length);
+        free(text);
+    } else {
+        lac_api_fail(response, &error);
     }
-    lac_store_release_trace(app->store, file);
+}
+
+void lac_api_analysis(void *app, const struct lac_request *request, struct lac_response *response)
+{
+    lac_api_answer_trace(app, request, response, answer_analysis);
 }
 
 /* -- upload ----------------------------------------------------------------------------------- */

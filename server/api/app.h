@@ -56,6 +56,14 @@ void lac_api_fail(struct lac_response *response, const struct lac_error *error);
 struct lac_trace_file *lac_api_open_trace(struct lac_app *app, const struct lac_request *request,
                                           struct lac_response *response);
 
+/** Answers a request about an open trace. */
+typedef void lac_api_answer_fn(struct lac_trace_file *file, const struct lac_request *request,
+                               struct lac_response *response);
+
+/** A whole handler: open the trace that the path names, answer, give it back. */
+void lac_api_answer_trace(struct lac_app *app, const struct lac_request *request,
+                          struct lac_response *response, lac_api_answer_fn *answer);
+
 /**
  * Give the reply an ETag of trace, generation, path and parameters: what a ready trace says never
  * changes. @return true when the client has it: the response is a finished 304.
