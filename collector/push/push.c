@@ -1,8 +1,9 @@
 #include "collector/push/push.h"
 
 #include "collector/base/debug.h"
+#include "collector/base/encode.h"
+#include "collector/base/sha.h"
 #include "collector/push/http_client.h"
-#include "collector/push/push_digest.h"
 #include "collector/push/push_note.h"
 #include "collector/push/push_source.h"
 #include "collector/push/push_upload.h"
@@ -96,8 +97,8 @@ static int64_t read_source(struct push *push, size_t size_bytes)
 /* Once through all of it: how long it is, and what. */
 static bool measure(struct push *push)
 {
-    uint8_t digest[LAC_DIGEST_BYTES];
-    struct lac_digest sum;
+    uint8_t digest[LAC_SHA256_SIZE];
+    struct lac_sha sum;
     int64_t got;
 
     if (!open_source(push)) {
@@ -105,12 +106,12 @@ static bool measure(struct push *push)
     }
     (void)snprintf(push->file_name, sizeof(push->file_name), "%s",
                    lac_push_source_name(push->source));
-    lac_digest_init(&sum);
+    lac_sha256_init(&sum);
     while ((got = read_source(push, PIECE_BYTES_MAX)) > 0) {
-        lac_digest_add(&sum, push->piece, (size_t)got);
+        lac_sha_add(&sum, push->piece, (size_t)got);
     }
-    lac_digest_end(&sum, digest);
-    lac_digest_hex(digest, push->note.digest);
+    lac_sha_end(&sum, digest);
+    lac_hex_encode(digest, sizeof(digest), push->note.digest);
     push->note.length_bytes = push->source_at;
     return got == 0;
 }

@@ -6,7 +6,8 @@
  * ours; of any other file in the user's state (push_state.h).
  */
 
-#include "collector/push/push_digest.h"
+#include "collector/base/encode.h"
+#include "collector/base/sha.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -18,11 +19,11 @@ struct lac_push_target;
 
 struct lac_push_note {
     char server[512];
-    char project[520];           /**< "" none */
-    char digest[LAC_DIGEST_HEX]; /**< of all that is sent */
-    uint64_t length_bytes;       /**< of what is sent; streamed: of the files */
-    char upload[64];             /**< id, "" none */
-    char trace[64];              /**< "" until it is there */
+    char project[520];                                /**< "" none */
+    char digest[LAC_HEX_TEXT_BYTES(LAC_SHA256_SIZE)]; /**< of all that is sent */
+    uint64_t length_bytes; /**< of what is sent; streamed: of the files */
+    char upload[64];       /**< id, "" none */
+    char trace[64];        /**< "" until it is there */
 };
 
 /** Fill in where it goes. */

@@ -1,6 +1,7 @@
 #include "collector/push/push_state.h"
 
-#include "collector/push/push_digest.h"
+#include "collector/base/encode.h"
+#include "collector/base/sha.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -71,8 +72,8 @@ static bool key_of(const char *path, const char *server, char *out)
 {
     const int fd = open(path, O_PATH | O_CLOEXEC);
     char *const whole = realpath(path, NULL);
-    uint8_t bytes[LAC_DIGEST_BYTES];
-    struct lac_digest digest;
+    uint8_t bytes[LAC_SHA256_SIZE];
+    struct lac_sha digest;
     struct stat status;
     const bool is_there = fd >= 0 && whole != NULL && status_of(fd, &status);
 
@@ -80,12 +81,12 @@ static bool key_of(const char *path, const char *server, char *out)
         const uint64_t numbers[] = {(uint64_t)status.st_dev, (uint64_t)status.st_ino,
                                     (uint64_t)status.st_size};
 
-        lac_digest_init(&digest);
-        lac_digest_add(&digest, whole, strlen(whole) + 1);
-        lac_digest_add(&digest, numbers, sizeof(numbers));
-        lac_digest_add(&digest, server, strlen(server) + 1);
-        lac_digest_end(&digest, bytes);
-        lac_digest_hex(bytes, out);
+        lac_sha256_init(&digest);
+        lac_sha_add(&digest, whole, strlen(whole) + 1);
+        lac_sha_add(&digest, numbers, sizeof(numbers));
+        lac_sha_add(&digest, server, strlen(server) + 1);
+        lac_sha_end(&digest, bytes);
+        lac_hex_encode(bytes, sizeof(bytes), out);
     }
     free(whole);
     if (fd >= 0) {
@@ -125,7 +126,7 @@ static void remove_old(int folder)
 
 ssize_t lac_push_state_read(const char *path, const char *server, char *text, size_t capacity)
 {
-    char key[LAC_DIGEST_HEX];
+    char key[LAC_HEX_TEXT_BYTES(LAC_SHA256_SIZE)];
     const int folder = open_folder(false);
     ssize_t length = -1;
 
@@ -145,8 +146,8 @@ ssize_t lac_push_state_read(const char *path, const char *server, char *text, si
 
 bool lac_push_state_write(const char *path, const char *server, const char *text, size_t length)
 {
-    char key[LAC_DIGEST_HEX];
-    char fresh[LAC_DIGEST_HEX + 4];
+    char key[LAC_HEX_TEXT_BYTES(LAC_SHA256_SIZE)];
+    char fresh[LAC_HEX_TEXT_BYTES(LAC_SHA256_SIZE) + 4];
     const int folder = open_folder(true);
     bool is_written = false;
 
@@ -172,7 +173,7 @@ bool lac_push_state_write(const char *path, const char *server, const char *text
 
 void lac_push_state_remove(const char *path, const char *server)
 {
-    char key[LAC_DIGEST_HEX];
+    char key[LAC_HEX_TEXT_BYTES(LAC_SHA256_SIZE)];
     const int folder = open_folder(false);
 
     if (folder >= 0 && key_of(path, server, key)) {

@@ -1,10 +1,11 @@
 #include "collector/push/push_upload.h"
 
 #include "collector/base/debug.h"
+#include "collector/base/encode.h"
+#include "collector/base/sha.h"
 #include "collector/base/terminal_text.h"
 #include "collector/push/http_client.h"
 #include "collector/push/push.h"
-#include "collector/push/push_digest.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -14,7 +15,13 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PAUSE_MS = 250, PAUSE_MS_MAX = 8000, TRACE_WAITS_MAX = 40, REMOVE_TRIES_MAX = 20 };
+enum {
+    PAUSE_MS = 250,
+    PAUSE_MS_MAX = 8000,
+    TRACE_WAITS_MAX = 40,
+    REMOVE_TRIES_MAX = 20,
+    VALUE_BYTES_MAX = 512
+};
 
 void lac_push_sleep_ms(long ms)
 {
@@ -128,10 +135,10 @@ void lac_push_default_name(const char *path, char *out, size_t capacity)
 static void add_pair(char *out, const char *key, const char *value)
 {
     const size_t used = strlen(out);
-    char encoded[720];
+    char encoded[LAC_BASE64_TEXT_BYTES(VALUE_BYTES_MAX)];
 
-    if (value != NULL && value[0] != '\0' && strlen(value) <= 512) {
-        lac_base64_encode(value, strlen(value), encoded, sizeof(encoded));
+    if (value != NULL && value[0] != '\0' && strlen(value) <= VALUE_BYTES_MAX) {
+        lac_base64_encode(value, strlen(value), encoded);
         (void)snprintf(out + used, LAC_PUSH_METADATA_BYTES - used, "%s%s %s", used > 17 ? "," : "",
                        key, encoded);
     }
@@ -247,15 +254,15 @@ bool lac_push_send(struct lac_push_upload *upload, const void *bytes, size_t siz
     char at[64];
     char length[64];
     char checksum[96] = "Upload-Checksum: sha256 ";
-    uint8_t digest[LAC_DIGEST_BYTES];
-    struct lac_digest sum;
+    uint8_t digest[LAC_SHA256_SIZE];
+    struct lac_sha sum;
     const char *const fields[] = {at, checksum, "Content-Type: application/offset+octet-stream",
                                   length_bytes > 0 ? length : NULL, NULL};
 
-    lac_digest_init(&sum);
-    lac_digest_add(&sum, bytes, size_bytes);
-    lac_digest_end(&sum, digest);
-    lac_base64_encode(digest, sizeof(digest), checksum + strlen(checksum), LAC_DIGEST_BASE64);
+    lac_sha256_init(&sum);
+    lac_sha_add(&sum, bytes, size_bytes);
+    lac_sha_end(&sum, digest);
+    lac_base64_encode(digest, sizeof(digest), checksum + strlen(checksum));
     (void)snprintf(at, sizeof(at), "Upload-Offset: %" PRIu64, upload->offset_bytes);
     (void)snprintf(length, sizeof(length), "Upload-Length: %" PRIu64, length_bytes);
     address_of(upload, address, sizeof(address));

@@ -1,4 +1,6 @@
 #include "analysis/model/status.h"
+#include "collector/base/encode.h"
+#include "collector/base/sha.h"
 #include "server/api/app.h"
 #include "server/base/buffer.h"
 #include "server/http/query.h"
@@ -32,14 +34,9 @@ void lac_api_write_time(struct lac_json *json, const char *key, int64_t unix_ms)
 
 static void write_sha256(struct lac_json *json, const struct lac_trace_row *row)
 {
-    static const char hex[] = "0123456789abcdef";
-    char text[LAC_SHA256_SIZE * 2 + 1];
+    char text[LAC_HEX_TEXT_BYTES(LAC_SHA256_SIZE)];
 
-    for (size_t i = 0; i < LAC_SHA256_SIZE; i++) {
-        text[i * 2] = hex[row->sha256[i] >> 4];
-        text[i * 2 + 1] = hex[row->sha256[i] & 15];
-    }
-    text[sizeof(text) - 1] = '\0';
+    lac_hex_encode(row->sha256, sizeof(row->sha256), text);
     lac_json_text(json, "sha256", row->has_sha256 ? text : NULL);
 }
 

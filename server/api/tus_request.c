@@ -1,6 +1,8 @@
 #include "server/api/tus_request.h"
 
 #include "analysis/model/status.h"
+#include "collector/base/encode.h"
+#include "collector/base/sha.h"
 #include "server/http/query.h"
 #include "server/ingest/resumable.h"
 #include "server/ingest/upload_metadata.h"
@@ -47,10 +49,10 @@ static bool read_checksum(const char *text, struct lac_part_request *part,
     }
     if (strncmp(text, "sha256 ", 7) == 0) {
         part->checksum = LAC_CHECKSUM_SHA256;
-        size = 32;
+        size = LAC_SHA256_SIZE;
     } else if (strncmp(text, "sha1 ", 5) == 0) {
         part->checksum = LAC_CHECKSUM_SHA1;
-        size = 20;
+        size = LAC_SHA1_SIZE;
     }
     if (size == 0 || lac_base64_decode(space + 1, strlen(space + 1), part->expected,
                                        sizeof(part->expected)) != size) {

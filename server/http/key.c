@@ -1,6 +1,7 @@
 #include "server/http/key.h"
 
 #include "analysis/model/status.h"
+#include "collector/base/encode.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,32 +13,17 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-/* RFC 4648 alphabet in lower case; 32 bytes become 52 characters, the last holds one bit. */
-static void to_base32(const uint8_t bytes[32], char text[LAC_KEY_TEXT_LENGTH + 1])
-{
-    static const char alphabet[] = "abcdefghijklmnopqrstuvwxyz234567";
-
-    for (unsigned i = 0; i < LAC_KEY_TEXT_LENGTH; i++) {
-        unsigned value = 0;
-
-        for (unsigned bit = i * 5; bit < i * 5 + 5; bit++) {
-            value = value * 2 + (bit < 256 ? ((unsigned)bytes[bit / 8] >> (7 - bit % 8)) & 1u : 0u);
-        }
-        text[i] = alphabet[value];
-    }
-    text[LAC_KEY_TEXT_LENGTH] = '\0';
-}
-
 static enum lac_status derive_cookie(struct lac_key *key, struct lac_error *reterr)
 {
     static const char context[] = "lacuna browser cookie 1";
     uint8_t hash[32];
 
+    _Static_assert(LAC_BASE32_TEXT_BYTES(sizeof(hash)) == LAC_KEY_TEXT_LENGTH + 1, "256 bits");
     if (crypto_generichash(hash, sizeof(hash), (const uint8_t *)context, sizeof(context) - 1,
                            (const uint8_t *)key->text, LAC_KEY_TEXT_LENGTH) != 0) {
         return lac_fail(reterr, LAC_ERR_MISUSE, 0, "cannot derive the cookie from the key");
     }
-    to_base32(hash, key->cookie);
+    lac_base32_encode(hash, sizeof(hash), key->cookie);
     return LAC_OK;
 }
 
@@ -60,7 +46,7 @@ static enum lac_status read_key(int fd, const char *path, struct lac_key *key,
     if (length < 0) {
         return lac_fail(reterr, LAC_ERR_IO, 0, "%s: cannot be read", path);
     }
-    if (strspn(text, "abcdefghijklmnopqrstuvwxyz234567") != LAC_KEY_TEXT_LENGTH ||
+    if (strspn(text, LAC_BASE32_DIGITS) != LAC_KEY_TEXT_LENGTH ||
         (text[LAC_KEY_TEXT_LENGTH] != '\n' && text[LAC_KEY_TEXT_LENGTH] != '\0')) {
         return lac_fail(reterr, LAC_ERR_CORRUPT, 0,
                         "%s: holds no key: remove the file, and a new one is created", path);
@@ -89,7 +75,7 @@ static enum lac_status make_key(const char *data_dir, const char *path, struct l
                         strerror(errno));
     }
     randombytes_buf(bytes, sizeof(bytes));
-    to_base32(bytes, text);
+    lac_base32_encode(bytes, sizeof(bytes), text);
     text[LAC_KEY_TEXT_LENGTH] = '\n';
     if (write(fd, text, LAC_KEY_TEXT_LENGTH + 1) != LAC_KEY_TEXT_LENGTH + 1 || fsync(fd) != 0) {
         status = lac_fail(reterr, LAC_ERR_IO, 0, "%s: cannot be written: %s", temporary,

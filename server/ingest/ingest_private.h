@@ -3,8 +3,8 @@
 
 /* What the parts of the ingest share. */
 
+#include "collector/base/sha.h"
 #include "server/ingest/ingest.h"
-#include "server/ingest/sha256.h"
 #include "server/store/publish.h"
 
 #include <pthread.h>
@@ -54,7 +54,7 @@ struct lac_upload {
     struct lac_upload *next;
     struct lac_ingest *ingest;
     struct lac_staging staging;
-    struct lac_sha256 hash;
+    struct lac_sha hash;
     char *name, *project;
     uint64_t total_bytes, received_bytes;
     uint64_t checked_bytes; /**< received when the disk was last looked at */

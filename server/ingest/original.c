@@ -1,7 +1,7 @@
 #include "server/ingest/original.h"
 
 #include "analysis/model/status.h"
-#include "server/ingest/sha256.h"
+#include "collector/base/sha.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -27,7 +27,7 @@ struct original {
     uint8_t *packed;
     size_t packed_capacity;
     ZSTD_CCtx *zstd;
-    struct lac_sha256 hash;
+    struct lac_sha hash;
     uint64_t size_bytes;
 };
 
@@ -121,7 +121,7 @@ static enum lac_status read_all(struct original *original)
         }
         first = false;
         if (original->options->ret_sha256 != NULL) {
-            lac_sha256_add(&original->hash, original->block, (size_t)got);
+            lac_sha_add(&original->hash, original->block, (size_t)got);
         }
         original->size_bytes += (uint64_t)got;
         status = got > 0 || original->size_bytes == 0 ? pack(original, (size_t)got) : LAC_OK;
@@ -173,7 +173,7 @@ enum lac_status lac_original_read(const struct lac_original_options *options,
         status = lac_fail(reterr, LAC_ERR_IO, 0, "cannot keep the original: %s", strerror(errno));
     }
     if (status == LAC_OK && options->ret_sha256 != NULL) {
-        lac_sha256_end(&original.hash, options->ret_sha256);
+        lac_sha_end(&original.hash, options->ret_sha256);
     }
     if (original.in >= 0) {
         (void)close(original.in);

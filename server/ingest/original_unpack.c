@@ -1,8 +1,8 @@
 /* An original back as it was uploaded, or only its hash. */
 
 #include "analysis/model/status.h"
+#include "collector/base/sha.h"
 #include "server/ingest/original.h"
-#include "server/ingest/sha256.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,7 +18,7 @@ struct unpacking {
     int in, out;
     uint8_t *packed, *plain;
     ZSTD_DCtx *zstd;
-    struct lac_sha256 hash;
+    struct lac_sha hash;
     uint64_t size_bytes;
     uint64_t read_bytes;
     struct lac_error *reterr;
@@ -28,7 +28,7 @@ static enum lac_status take(struct unpacking *unpacking, size_t size_bytes)
 {
     const uint8_t *at = unpacking->plain;
 
-    lac_sha256_add(&unpacking->hash, unpacking->plain, size_bytes);
+    lac_sha_add(&unpacking->hash, unpacking->plain, size_bytes);
     unpacking->size_bytes += size_bytes;
     while (unpacking->out >= 0 && size_bytes > 0) {
         ssize_t put = write(unpacking->out, at, size_bytes);
@@ -129,7 +129,7 @@ enum lac_status lac_original_unpack(const char *path, const char *output_path, u
     if (status == LAC_OK && unpacking.out >= 0 && fsync(unpacking.out) != 0) {
         status = lac_fail(reterr, LAC_ERR_IO, 0, "cannot unpack the original: %s", strerror(errno));
     }
-    lac_sha256_end(&unpacking.hash, ret_sha256);
+    lac_sha_end(&unpacking.hash, ret_sha256);
     *ret_size_bytes = unpacking.size_bytes;
     if (unpacking.in >= 0) {
         (void)close(unpacking.in);

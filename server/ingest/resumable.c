@@ -1,9 +1,8 @@
 #include "server/ingest/resumable.h"
 
 #include "analysis/model/status.h"
+#include "collector/base/sha.h"
 #include "server/ingest/resumable_private.h"
-#include "server/ingest/sha1.h"
-#include "server/ingest/sha256.h"
 #include "server/store/publish.h"
 
 #include <errno.h>
@@ -14,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/statvfs.h>
-#include <sys/types.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -347,8 +345,11 @@ enum lac_upload_answer lac_resumable_take(struct lac_resumable *set,
                               .length_bytes = length_bytes,
                               .checksum = request->checksum};
     memcpy(part->expected, request->expected, sizeof part->expected);
-    lac_sha256_init(&part->sha256);
-    lac_sha1_init(&part->sha1);
+    if (request->checksum == LAC_CHECKSUM_SHA1) {
+        lac_sha1_init(&part->hash);
+    } else {
+        lac_sha256_init(&part->hash);
+    }
     *ret_part = part;
     return LAC_UPLOAD_OK;
 }
@@ -448,11 +449,9 @@ enum lac_status lac_part_write(struct lac_part *part, const void *bytes, size_t 
         at += put;
         left -= (size_t)put;
     }
-    lac_sha256_add(&part->whole, bytes, size_bytes);
-    if (part->checksum == LAC_CHECKSUM_SHA256) {
-        lac_sha256_add(&part->sha256, bytes, size_bytes);
-    } else if (part->checksum == LAC_CHECKSUM_SHA1) {
-        lac_sha1_add(&part->sha1, bytes, size_bytes);
+    lac_sha_add(&part->whole, bytes, size_bytes);
+    if (part->checksum != LAC_CHECKSUM_NONE) {
+        lac_sha_add(&part->hash, bytes, size_bytes);
     }
     part->written_bytes += size_bytes;
     return LAC_OK;
@@ -460,17 +459,13 @@ enum lac_status lac_part_write(struct lac_part *part, const void *bytes, size_t 
 
 static bool checksum_matches(struct lac_part *part)
 {
-    uint8_t digest[32];
+    uint8_t digest[LAC_SHA256_SIZE];
 
-    if (part->checksum == LAC_CHECKSUM_SHA256) {
-        lac_sha256_end(&part->sha256, digest);
-        return memcmp(digest, part->expected, 32) == 0;
+    if (part->checksum == LAC_CHECKSUM_NONE) {
+        return true;
     }
-    if (part->checksum == LAC_CHECKSUM_SHA1) {
-        lac_sha1_end(&part->sha1, digest);
-        return memcmp(digest, part->expected, LAC_SHA1_SIZE) == 0;
-    }
-    return true;
+    lac_sha_end(&part->hash, digest);
+    return memcmp(digest, part->expected, part->hash.digest_bytes) == 0;
 }
 
 /* Bytes to the disk, then the offset, and the length if that is known only now. */

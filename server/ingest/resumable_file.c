@@ -1,8 +1,8 @@
 /* The files of resumable uploads: what is on disk is what counts. */
 
 #include "analysis/model/status.h"
+#include "collector/base/sha.h"
 #include "server/ingest/resumable_private.h"
-#include "server/ingest/sha256.h"
 #include "server/store/store.h"
 
 #include <dirent.h>
@@ -296,7 +296,7 @@ enum lac_status lac_entry_rehash(const struct lac_resumable *set, struct lac_ent
     char path[LAC_UPLOAD_PATH_BYTES];
     uint8_t *const block = malloc(HASH_BLOCK_BYTES);
     uint64_t left = entry->offset_bytes;
-    struct lac_sha256 hash;
+    struct lac_sha hash;
     int fd;
 
     if (block == NULL) {
@@ -314,7 +314,7 @@ enum lac_status lac_entry_rehash(const struct lac_resumable *set, struct lac_ent
         if (got <= 0) {
             break;
         }
-        lac_sha256_add(&hash, block, (size_t)got);
+        lac_sha_add(&hash, block, (size_t)got);
         left -= (uint64_t)got;
     }
     free(block);

@@ -3,9 +3,8 @@
 
 /* What resumable*.c share. */
 
+#include "collector/base/sha.h"
 #include "server/ingest/resumable.h"
-#include "server/ingest/sha1.h"
-#include "server/ingest/sha256.h"
 
 #include <pthread.h>
 
@@ -23,9 +22,9 @@ struct lac_entry {
     bool is_stored;        /**< its files are there */
     bool is_done;          /**< the trace is queued */
     bool is_gone;
-    bool is_held;           /**< by a part */
-    bool has_hash;          /**< `hash` covers what is committed */
-    struct lac_sha256 hash; /**< of the committed bytes */
+    bool is_held;        /**< by a part */
+    bool has_hash;       /**< `hash` covers what is committed */
+    struct lac_sha hash; /**< of the committed bytes */
 };
 
 struct lac_resumable {
@@ -48,11 +47,10 @@ struct lac_part {
     uint64_t written_bytes;
     uint64_t size_bytes;   /**< promised, UINT64_MAX unknown */
     uint64_t length_bytes; /**< of the upload once this request is whole, 0 not said yet */
-    struct lac_sha256 whole;
+    struct lac_sha whole;
     enum lac_checksum checksum;
     uint8_t expected[32];
-    struct lac_sha256 sha256;
-    struct lac_sha1 sha1;
+    struct lac_sha hash; /**< of this request, by its checksum */
 };
 
 /**

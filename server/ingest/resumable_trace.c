@@ -1,10 +1,10 @@
 /* What becomes of resumable uploads: traces, or nothing. */
 
 #include "analysis/model/status.h"
+#include "collector/base/sha.h"
 #include "server/ingest/ingest.h"
 #include "server/ingest/ingest_private.h"
 #include "server/ingest/resumable_private.h"
-#include "server/ingest/sha256.h"
 #include "server/ingest/upload_metadata.h"
 #include "server/store/store.h"
 
@@ -42,7 +42,7 @@ enum lac_status lac_entry_complete(struct lac_resumable *set, struct lac_entry *
     char path[LAC_UPLOAD_PATH_BYTES];
     char trace[LAC_ID_SIZE] = "";
     uint8_t digest[LAC_SHA256_SIZE];
-    struct lac_sha256 hash;
+    struct lac_sha hash;
     struct lac_error error;
     enum lac_status status = lac_upload_metadata_parse(entry->metadata, &metadata, reterr);
 
@@ -65,7 +65,7 @@ enum lac_status lac_entry_complete(struct lac_resumable *set, struct lac_entry *
         return status;
     }
     hash = entry->hash;
-    lac_sha256_end(&hash, digest);
+    lac_sha_end(&hash, digest);
     lac_entry_path(set, entry, ".part", path);
     status = lac_upload_adopt(upload, path, entry->length_bytes, digest, reterr);
     if (status == LAC_OK) {

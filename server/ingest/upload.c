@@ -1,9 +1,9 @@
 /* Uploads: bytes to a staged file, hashed on the way, acknowledged when they are on disk. */
 
 #include "analysis/model/status.h"
+#include "collector/base/sha.h"
 #include "server/ingest/ingest.h"
 #include "server/ingest/ingest_private.h"
-#include "server/ingest/sha256.h"
 #include "server/store/publish.h"
 #include "server/store/store.h"
 
@@ -250,7 +250,7 @@ enum lac_status lac_upload_write(struct lac_upload *upload, const void *bytes, s
         at += put;
         left -= (size_t)put;
     }
-    lac_sha256_add(&upload->hash, bytes, size_bytes);
+    lac_sha_add(&upload->hash, bytes, size_bytes);
     (void)pthread_mutex_lock(&upload->ingest->lock);
     upload->received_bytes += size_bytes;
     upload->ingest->stats.upload_bytes += size_bytes;
@@ -369,7 +369,7 @@ enum lac_status lac_upload_commit(struct lac_upload *upload, char *ret_id, bool 
         if (upload->has_digest) {
             memcpy(sha256, upload->digest, sizeof sha256);
         } else {
-            lac_sha256_end(&upload->hash, sha256);
+            lac_sha_end(&upload->hash, sha256);
         }
         if (upload->reuse_existing &&
             lac_store_find_content(ingest->options.store, upload->project,

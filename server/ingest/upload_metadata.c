@@ -1,6 +1,7 @@
 #include "server/ingest/upload_metadata.h"
 
 #include "analysis/model/status.h"
+#include "collector/base/encode.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -13,48 +14,6 @@ struct pair {
     char key[KEY_BYTES_MAX + 1];
     char value[LAC_METADATA_VALUE_MAX + 1];
 };
-
-static int digit_of(char c)
-{
-    static const char alphabet[] =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    const char *at = c != '\0' ? strchr(alphabet, c) : NULL;
-
-    return at != NULL ? (int)(at - alphabet) : -1;
-}
-
-int lac_base64_decode(const char *text, size_t length, uint8_t *out, size_t capacity)
-{
-    size_t padding = 0;
-    size_t used = 0;
-    uint32_t bits = 0;
-    unsigned have = 0;
-
-    if (length % 4 != 0) {
-        return -1;
-    }
-    while (padding < 2 && padding < length && text[length - 1 - padding] == '=') {
-        padding++;
-    }
-    for (size_t i = 0; i < length - padding; i++) {
-        const int digit = digit_of(text[i]);
-
-        if (digit < 0) {
-            return -1;
-        }
-        bits = bits << 6 | (uint32_t)digit;
-        have += 6;
-        if (have >= 8) {
-            have -= 8;
-            if (used == capacity) {
-                return -1;
-            }
-            out[used++] = (uint8_t)(bits >> have);
-        }
-    }
-    /* what is left over must be zero: else two texts decode to the same bytes */
-    return (bits & ((1U << have) - 1)) == 0 ? (int)used : -1;
-}
 
 /* Well-formed UTF-8 (no overlong forms, no surrogates) without control characters. */
 static bool is_clean_text(const uint8_t *text, size_t length)

@@ -35,11 +35,4 @@ LAC_MUST_USE enum lac_status lac_upload_metadata_parse(const char *text,
                                                        struct lac_upload_metadata *ret_metadata,
                                                        struct lac_error *reterr);
 
-/**
- * Decode base64 with its padding, nothing else in it.
- *
- * @param out room for capacity bytes @return bytes, or -1 when malformed or too long
- */
-int lac_base64_decode(const char *text, size_t length, uint8_t *out, size_t capacity);
-
 #endif

@@ -1,6 +1,7 @@
 /* Staging folders and their locks, and sweeping what dead processes left. */
 
 #include "analysis/model/status.h"
+#include "collector/base/encode.h"
 #include "server/store/publish.h"
 #include "server/store/store.h"
 #include "server/store/store_private.h"
@@ -20,24 +21,14 @@
 
 enum lac_status lac_store_new_id(char *ret_id, struct lac_error *reterr)
 {
-    static const char alphabet[] = "abcdefghijklmnopqrstuvwxyz234567";
     uint8_t random[16];
-    unsigned bits = 0;
-    unsigned have = 0;
-    size_t next = 0;
+
+    _Static_assert(LAC_BASE32_TEXT_BYTES(sizeof random) == LAC_ID_SIZE, "an id is 128 bits");
 
     if (getrandom(random, sizeof random, 0) != (ssize_t)sizeof random) {
         return lac_fail(reterr, LAC_ERR_IO, 0, "no random numbers: %s", strerror(errno));
     }
-    for (size_t i = 0; i < LAC_ID_LENGTH; i++) {
-        if (have < 5) { /* the last character has 3 bits of its own and 2 zero ones */
-            bits = bits << 8 | (next < sizeof random ? random[next++] : 0U);
-            have += 8;
-        }
-        have -= 5;
-        ret_id[i] = alphabet[bits >> have & 31U];
-    }
-    ret_id[LAC_ID_LENGTH] = '\0';
+    lac_base32_encode(random, sizeof random, ret_id);
     return LAC_OK;
 }
 

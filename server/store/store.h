@@ -15,13 +15,12 @@
  */
 
 #include "analysis/model/status.h"
+#include "collector/base/sha.h"               // IWYU pragma: export
 #include "server/store/trace/trace_summary.h" // IWYU pragma: export
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-enum { LAC_SHA256_SIZE = 32 };
 
 struct lac_store;
 struct lac_model;

@@ -1,6 +1,7 @@
 #include "server/store/trace_facts.h"
 
 #include "analysis/model/status.h"
+#include "collector/base/encode.h"
 #include "server/store/catalog.h"
 #include "server/store/store.h"
 #include "server/store/trace/checked_file.h"
@@ -163,11 +164,10 @@ static void put_member(FILE *out, const struct member *member, const void *at)
 static void put_lists(FILE *out, const struct lac_trace_facts *facts)
 {
     if (facts->row.has_sha256) {
-        (void)fputs("sha256 ", out);
-        for (int i = 0; i < LAC_SHA256_SIZE; i++) {
-            (void)fprintf(out, "%02x", facts->row.sha256[i]);
-        }
-        (void)putc('\n', out);
+        char text[LAC_HEX_TEXT_BYTES(LAC_SHA256_SIZE)];
+
+        lac_hex_encode(facts->row.sha256, sizeof facts->row.sha256, text);
+        (void)fprintf(out, "sha256 %s\n", text);
     }
     /* as many as the catalog gives back */
     for (uint32_t i = 0; i < facts->row.report_count && i < REPORT_LINES; i++) {

@@ -5,6 +5,7 @@
  * The input is lines "x text", x being the letter of a field. The mutator knows the fields and
  * texts that almost fit.
  */
+#include "collector/base/encode.h"
 #include "server/api/tus_request.h"
 #include "server/ingest/upload_metadata.h"
 

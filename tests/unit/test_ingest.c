@@ -2,7 +2,6 @@
 
 #include "server/ingest/import_worker.h"
 #include "server/ingest/ingest.h"
-#include "server/ingest/sha256.h"
 #include "server/store/publish.h"
 #include "tests/support/check_main.h"
 
@@ -619,48 +618,6 @@ START_TEST(what_was_acknowledged_is_imported_by_the_next_server)
 }
 END_TEST
 
-START_TEST(hashes_are_the_same_with_and_without_the_instructions)
-{
-    static const uint8_t of_abc[32] = {0xba, 0x78, 0x16, 0xbf, 0x8f, 0x01, 0xcf, 0xea,
-                                       0x41, 0x41, 0x40, 0xde, 0x5d, 0xae, 0x22, 0x23,
-                                       0xb0, 0x03, 0x61, 0xa3, 0x96, 0x17, 0x7a, 0x9c,
-                                       0xb4, 0x10, 0xff, 0x61, 0xf2, 0x00, 0x15, 0xad};
-    struct lac_sha256 fast;
-    struct lac_sha256 plain;
-    uint8_t a[32];
-    uint8_t b[32];
-    uint8_t bytes[700];
-    uint32_t random = 1;
-
-    lac_sha256_init(&fast);
-    lac_sha256_add(&fast, "abc", 3);
-    lac_sha256_end(&fast, a);
-    ck_assert_mem_eq(a, of_abc, 32);
-    for (size_t length = 0; length <= sizeof bytes; length++) {
-        size_t at = 0;
-
-        lac_sha256_init(&fast);
-        lac_sha256_init_portable(&plain);
-        for (size_t i = 0; i < length; i++) {
-            bytes[i] = (uint8_t)(i * 7 + length);
-        }
-        while (at < length) {
-            size_t part;
-
-            random = random * 1664525U + 1013904223U;
-            part = 1 + (random >> 8) % 150;
-            part = part < length - at ? part : length - at;
-            lac_sha256_add(&fast, bytes + at, part);
-            lac_sha256_add(&plain, bytes + at, part);
-            at += part;
-        }
-        lac_sha256_end(&fast, a);
-        lac_sha256_end(&plain, b);
-        ck_assert_mem_eq(a, b, 32);
-    }
-}
-END_TEST
-
 /** What the child does instead of importing, by the name of the trace (argv[6]). */
 static int misbehave(const char *name)
 {
@@ -760,7 +717,6 @@ int main(int argc, char **argv)
     tcase_add_test(tcase, what_waits_holds_no_descriptor_and_is_bounded);
     tcase_add_test(tcase, deleting_stops_an_import);
     tcase_add_test(tcase, what_was_acknowledged_is_imported_by_the_next_server);
-    tcase_add_test(tcase, hashes_are_the_same_with_and_without_the_instructions);
     suite_add_tcase(suite, tcase);
     return check_main(suite);
 }

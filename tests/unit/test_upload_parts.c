@@ -1,12 +1,10 @@
-/* The parts of resumable uploads that have no server around them: metadata, base64, SHA-1. */
+/* The part of resumable uploads that has no server around it: metadata. */
 
 #include "collector/base/count_of.h"
-#include "server/ingest/sha1.h"
 #include "server/ingest/upload_metadata.h"
 #include "tests/support/check_main.h"
 
 #include <check.h>
-#include <stdio.h>
 #include <string.h>
 
 static enum lac_status parse(const char *text, struct lac_upload_metadata *metadata)
@@ -17,30 +15,6 @@ static enum lac_status parse(const char *text, struct lac_upload_metadata *metad
     ck_assert(status == LAC_OK || error.message[0] != '\0');
     return status;
 }
-
-START_TEST(test_base64)
-{
-    static const struct {
-        const char *text;
-        const char *bytes;
-        int size;
-    } cases[] = {{"", "", 0},        {"Zg==", "f", 1},          {"Zm8=", "fo", 2},
-                 {"Zm9v", "foo", 3}, {"Zm9vYmFy", "foobar", 6}, {"Zg=", NULL, -1},
-                 {"Zg", NULL, -1},   {"Z===", NULL, -1},        {"Zh==", NULL, -1},
-                 {"====", NULL, -1}, {"Zm 9", NULL, -1},        {"Zg==Zg==", NULL, -1}};
-    uint8_t out[8];
-
-    for (size_t i = 0; i < LAC_COUNT_OF(cases); i++) {
-        const int got = lac_base64_decode(cases[i].text, strlen(cases[i].text), out, sizeof out);
-
-        ck_assert_msg(got == cases[i].size, "%s: %d", cases[i].text, got);
-        if (got > 0) {
-            ck_assert_mem_eq(out, cases[i].bytes, (size_t)got);
-        }
-    }
-    ck_assert_int_eq(lac_base64_decode("Zm9vYmFy", 8, out, 5), -1);
-}
-END_TEST
 
 START_TEST(test_metadata)
 {
@@ -104,47 +78,13 @@ START_TEST(test_metadata_that_is_refused)
 }
 END_TEST
 
-START_TEST(test_sha1)
-{
-    static const struct {
-        const char *text;
-        unsigned times;
-        const char *hex;
-    } cases[] = {
-        {"", 1, "da39a3ee5e6b4b0d3255bfef95601890afd80709"},
-        {"abc", 1, "a9993e364706816aba3e25717850c26c9cd0d89d"},
-        {"abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq", 1,
-         "84983e441c3bd26ebaae4aa1f95129e5e54670f1"},
-        {"a", 1000000, "34aa973cd4c4daa4f61eeb2bdbad27316534016f"},
-    };
-
-    for (size_t i = 0; i < LAC_COUNT_OF(cases); i++) {
-        struct lac_sha1 hash;
-        uint8_t digest[LAC_SHA1_SIZE];
-        char hex[LAC_SHA1_SIZE * 2 + 1];
-
-        lac_sha1_init(&hash);
-        for (unsigned k = 0; k < cases[i].times; k++) {
-            lac_sha1_add(&hash, cases[i].text, strlen(cases[i].text));
-        }
-        lac_sha1_end(&hash, digest);
-        for (size_t k = 0; k < sizeof digest; k++) {
-            (void)snprintf(hex + k * 2, 3, "%02x", digest[k]);
-        }
-        ck_assert_str_eq(hex, cases[i].hex);
-    }
-}
-END_TEST
-
 int main(void)
 {
     Suite *suite = suite_create("upload_parts");
     TCase *tcase = tcase_create("all");
 
-    tcase_add_test(tcase, test_base64);
     tcase_add_test(tcase, test_metadata);
     tcase_add_test(tcase, test_metadata_that_is_refused);
-    tcase_add_test(tcase, test_sha1);
     suite_add_tcase(suite, tcase);
     return check_main(suite);
 }
