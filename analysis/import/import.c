@@ -9,9 +9,9 @@
 #include "analysis/import/source/source.h"
 #include "analysis/import/spool/spool_archive.h"
 #include "analysis/import/spool/spool_import.h"
-#include "analysis/import/spool/spool_profiler.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
+#include "lacuna/spool.h"
 
 #include <stdint.h>
 #include <stdio.h>

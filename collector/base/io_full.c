@@ -1,6 +1,7 @@
 #include "collector/base/io_full.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/stat.h>
@@ -8,21 +9,81 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-bool lac_file_read_at(int fd, void *bytes, size_t size_bytes, uint64_t offset)
+int64_t lac_read_full(int fd, void *out, size_t size_bytes)
+{
+    size_t done = 0;
+
+    while (done < size_bytes) {
+        const ssize_t got = read(fd, (char *)out + done, size_bytes - done);
+
+        if (got < 0 && errno == EINTR) {
+            continue;
+        }
+        if (got < 0) {
+            return -1;
+        }
+        if (got == 0) {
+            break;
+        }
+        done += (size_t)got;
+    }
+    return (int64_t)done;
+}
+
+int64_t lac_read_full_at(int fd, void *out, size_t size_bytes, uint64_t offset)
 {
     size_t done = 0;
 
     while (done < size_bytes) {
         const ssize_t got =
-            pread(fd, (char *)bytes + done, size_bytes - done, (off_t)(offset + done));
+            pread(fd, (char *)out + done, size_bytes - done, (off_t)(offset + done));
 
         if (got < 0 && errno == EINTR) {
             continue;
         }
-        if (got <= 0) {
-            return false;
+        if (got < 0) {
+            return -1;
+        }
+        if (got == 0) {
+            break;
         }
         done += (size_t)got;
+    }
+    return (int64_t)done;
+}
+
+bool lac_file_read_at(int fd, void *bytes, size_t size_bytes, uint64_t offset)
+{
+    return lac_read_full_at(fd, bytes, size_bytes, offset) == (int64_t)size_bytes;
+}
+
+size_t lac_read_text(const char *path, char *out, size_t capacity)
+{
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    const int64_t got = fd >= 0 ? lac_read_full(fd, out, capacity - 1) : -1;
+
+    if (fd >= 0) {
+        (void)close(fd);
+    }
+    out[got > 0 ? got : 0] = '\0';
+    return got > 0 ? (size_t)got : 0;
+}
+
+bool lac_write_full(int fd, const void *bytes, size_t size_bytes)
+{
+    size_t done = 0;
+
+    while (done < size_bytes) {
+        const ssize_t written = write(fd, (const char *)bytes + done, size_bytes - done);
+
+        if (written < 0 && errno == EINTR) {
+            continue;
+        }
+        if (written <= 0) {
+            errno = written == 0 ? ENOSPC : errno;
+            return false;
+        }
+        done += (size_t)written;
     }
     return true;
 }
@@ -39,6 +100,7 @@ bool lac_file_write_at(int fd, const void *bytes, size_t size_bytes, uint64_t of
             continue;
         }
         if (written <= 0) {
+            errno = written == 0 ? ENOSPC : errno;
             return false;
         }
         done += (size_t)written;

@@ -1,16 +1,32 @@
 #ifndef LAC_COLLECTOR_BASE_IO_FULL_H
 #define LAC_COLLECTOR_BASE_IO_FULL_H
 
-/* All of a piece of a file at its place, whatever the system gives at a time; what a file is. */
+/*
+ * All of a piece of a file, whatever the system gives at a time and whatever signals come between;
+ * what a file is. On failure errno says why (ENOSPC where a write took nothing).
+ */
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+/** Read on. @return bytes, fewer than asked only at the end; -1 */
+int64_t lac_read_full(int fd, void *out, size_t size_bytes);
+
+/** The same at a place of a file. */
+int64_t lac_read_full_at(int fd, void *out, size_t size_bytes, uint64_t offset);
+
 /** @return false: the file ends before, or cannot be read */
 bool lac_file_read_at(int fd, void *bytes, size_t size_bytes, uint64_t offset);
 
+/** The beginning of a file as text, as of /proc. @param out always ends in a NUL @param capacity at
+ *  least 1 @return bytes, 0: there is none, or it cannot be read */
+size_t lac_read_text(const char *path, char *out, size_t capacity);
+
 /** @return false: not all of it could be written */
+bool lac_write_full(int fd, const void *bytes, size_t size_bytes);
+
+/** The same at a place of a file. */
 bool lac_file_write_at(int fd, const void *bytes, size_t size_bytes, uint64_t offset);
 
 /** Whether it is a file with content of its own: no folder, device or pipe. */

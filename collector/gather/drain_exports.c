@@ -4,6 +4,7 @@
 #include "collector/base/terminal_text.h"
 #include "collector/gather/drain.h"
 #include "collector/gather/drain_private.h"
+#include "lacuna/spool.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -16,7 +17,7 @@
 
 enum { PATH_BYTES = 4096 };
 
-static const char prefix[] = "torch-profiler-";
+static const char prefix[] = LAC_SPOOL_PROFILER;
 static const char ending[] = ".path";
 
 /* "torch-profiler-4711-0.path" */
@@ -56,12 +57,9 @@ static const char *copy_file(struct lac_drain *drain, int from, int to)
         return "it does not fit into the recording (--limit)";
     }
     while (done < size) {
-        const ssize_t got = read(from, drain->buffer, drain->buffer_bytes);
+        const int64_t got = lac_read_full(from, drain->buffer, drain->buffer_bytes);
 
-        if (got < 0 && errno == EINTR) {
-            continue;
-        }
-        if (got <= 0 || write(to, drain->buffer, (size_t)got) != got) {
+        if (got <= 0 || !lac_write_full(to, drain->buffer, (size_t)got)) {
             return got == 0 ? "it became shorter" : strerror(errno);
         }
         done += got;

@@ -120,7 +120,7 @@ static void look_at_environment(int32_t pid, struct dead *all, unsigned count)
     size_t length;
 
     (void)snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
-    length = lac_proc_read(path, text, sizeof(text));
+    length = lac_read_text(path, text, sizeof(text));
     for (size_t at = 0; at < length; at += strlen(text + at) + 1) {
         const char *const slash =
             strncmp(text + at, "LACUNA_SPOOL=", 13) == 0 ? strrchr(text + at, '/') : NULL;

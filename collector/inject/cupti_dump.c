@@ -1,9 +1,9 @@
+#include "collector/base/io_full.h"
 #include "collector/base/old_symbols.h"
 #include "collector/inject/cupti_abi.h"
 #include "collector/inject/gpu.h"
 #include "collector/inject/recorder.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -29,30 +29,14 @@ struct dump_name {
     uint32_t reserved;
 };
 
-static bool write_all(int fd, const void *bytes, size_t size_bytes)
-{
-    const char *at = bytes;
-
-    while (size_bytes > 0) {
-        const ssize_t written = write(fd, at, size_bytes);
-
-        if (written <= 0 && errno != EINTR) {
-            return false;
-        }
-        at += written > 0 ? written : 0;
-        size_bytes -= written > 0 ? (size_t)written : 0;
-    }
-    return true;
-}
-
 static bool write_name(int fd, const struct cupti_kernel *kernel, uint64_t offset)
 {
     static const char padding[8];
     const size_t length = strnlen(kernel->name, LAC_NAME_BYTES_MAX);
     const struct dump_name head = {.offset = offset, .length = (uint32_t)length};
 
-    return write_all(fd, &head, sizeof(head)) && write_all(fd, kernel->name, length) &&
-           write_all(fd, padding, (8 - length % 8) % 8);
+    return lac_write_full(fd, &head, sizeof(head)) && lac_write_full(fd, kernel->name, length) &&
+           lac_write_full(fd, padding, (8 - length % 8) % 8);
 }
 
 static const struct cupti_kernel *named_kernel(const uint8_t *record)
@@ -73,9 +57,9 @@ static bool write_dump(int fd, struct dump_head *head, const uint32_t *offsets,
     for (uint32_t i = 0; i < head->record_count; i++) {
         head->name_count += named_kernel(buffer + offsets[i]) != NULL;
     }
-    ok = write_all(fd, head, sizeof(*head)) &&
-         write_all(fd, offsets, (size_t)(head->record_count + 1u) / 2 * 8) &&
-         write_all(fd, buffer, head->valid_bytes);
+    ok = lac_write_full(fd, head, sizeof(*head)) &&
+         lac_write_full(fd, offsets, (size_t)(head->record_count + 1u) / 2 * 8) &&
+         lac_write_full(fd, buffer, head->valid_bytes);
     for (uint32_t i = 0; ok && i < head->record_count; i++) {
         const uint8_t *const record = buffer + offsets[i];
 

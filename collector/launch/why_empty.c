@@ -1,5 +1,6 @@
 #include "collector/launch/why_empty.h"
 
+#include "collector/base/io_full.h"
 #include "collector/base/terminal_text.h"
 #include "collector/sample/proc_files.h"
 
@@ -186,7 +187,7 @@ static void look_at(struct lac_why_empty *why, int32_t pid)
         }
     }
     (void)snprintf(path, sizeof(path), "/proc/%d/maps", (int)pid);
-    if (lac_proc_read(path, text, sizeof(text)) == 0) {
+    if (lac_read_text(path, text, sizeof(text)) == 0) {
         if (is_guarded(pid)) {
             keep_name(why->foreign_name, name);
         }
@@ -194,10 +195,10 @@ static void look_at(struct lac_why_empty *why, int32_t pid)
     }
     look_at_maps(why, name, text);
     (void)snprintf(path, sizeof(path), "/proc/%d/environ", (int)pid);
-    length = lac_proc_read(path, text, sizeof(text));
+    length = lac_read_text(path, text, sizeof(text));
     look_at_variables(why, pid, name, text, length);
     (void)snprintf(path, sizeof(path), "/proc/%d/cmdline", (int)pid);
-    length = lac_proc_read(path, text, sizeof(text));
+    length = lac_read_text(path, text, sizeof(text));
     if (strncmp(name, "python", 6) == 0 && is_isolated(text, length)) {
         why->isolated_python = true;
     }

@@ -77,21 +77,36 @@ static bool open_source(struct push *push)
     return push->source != NULL;
 }
 
+static void complain(struct push *push)
+{
+    (void)fprintf(stderr,
+                  "lacuna push: %s: a file of it cannot be read, or changes: is the job still "
+                  "running?\n",
+                  push->path);
+    push->upload.is_fatal = true;
+}
+
 /* Read on. @return bytes, fewer than asked only at the end; -1 */
 static int64_t read_source(struct push *push, size_t size_bytes)
 {
     const int64_t got = lac_push_source_read(push->source, push->piece, size_bytes);
 
     if (got < 0) {
-        (void)fprintf(stderr,
-                      "lacuna push: %s: a file of it cannot be read, or changes: is the "
-                      "job still running?\n",
-                      push->path);
-        push->upload.is_fatal = true;
+        complain(push);
     } else {
         push->source_at += (uint64_t)got;
     }
     return got;
+}
+
+/* The same where there must be more: it was longer when it was measured. */
+static bool read_more(struct push *push, size_t size_bytes, int64_t *ret_got)
+{
+    *ret_got = read_source(push, size_bytes);
+    if (*ret_got == 0) {
+        complain(push);
+    }
+    return *ret_got > 0;
 }
 
 /* Once through all of it: how long it is, and what. */
@@ -120,7 +135,6 @@ static bool measure(struct push *push)
 static bool load_piece(struct push *push)
 {
     const uint64_t end = push->piece_from + push->piece_bytes;
-    size_t wanted;
     int64_t got;
 
     if (push->piece_bytes > 0 && push->upload.offset_bytes >= push->piece_from &&
@@ -139,16 +153,11 @@ static bool load_piece(struct push *push)
     while (push->source_at < push->upload.offset_bytes) {
         const uint64_t left = push->upload.offset_bytes - push->source_at;
 
-        got = read_source(push, left < PIECE_BYTES_MAX ? (size_t)left : PIECE_BYTES_MAX);
-        if (got <= 0) {
-            push->upload.is_fatal = true;
+        if (!read_more(push, left < PIECE_BYTES_MAX ? (size_t)left : PIECE_BYTES_MAX, &got)) {
             return false;
         }
     }
-    wanted = PIECE_BYTES_MAX;
-    got = read_source(push, wanted);
-    if (got <= 0) {
-        push->upload.is_fatal = true;
+    if (!read_more(push, PIECE_BYTES_MAX, &got)) {
         return false;
     }
     push->piece_bytes = (size_t)got;

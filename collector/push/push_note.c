@@ -1,5 +1,6 @@
 #include "collector/push/push_note.h"
 
+#include "collector/base/io_full.h"
 #include "collector/push/push.h"
 #include "collector/push/push_state.h"
 
@@ -162,7 +163,7 @@ static void write_in_folder(const char *path, const char *text, size_t length)
     if (fd < 0) {
         return;
     }
-    const bool is_whole = write(fd, text, length) == (ssize_t)length;
+    const bool is_whole = lac_write_full(fd, text, length);
     if (close(fd) != 0 || !is_whole || rename(fresh, file) != 0) {
         (void)unlink(fresh);
     }

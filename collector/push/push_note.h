@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/** In place of a digest: sent by `run --server` while it was made, in another form. */
+/** In place of a digest: sent by `run --server` while it was made, in another order. */
 #define LAC_PUSH_STREAMED "streamed"
 
 struct lac_push_target;

@@ -268,12 +268,18 @@ static struct parts_file *file_of(struct lac_push_parts *parts, const char *name
     return *link;
 }
 
+bool lac_push_is_spool(const char *name)
+{
+    const size_t length = strlen(name);
+    const size_t ending = sizeof(LAC_SPOOL_ENDING) - 1;
+
+    return length > ending && strcmp(name + length - ending, LAC_SPOOL_ENDING) == 0;
+}
+
 static bool give_file(struct lac_push_parts *parts, int folder, const char *name,
                       size_t enough_bytes, bool is_final, struct lac_push_bytes *out,
                       bool *ret_is_all)
 {
-    const size_t length = strlen(name);
-    const bool is_named_spool = length > 6 && strcmp(name + length - 6, ".spool") == 0;
     struct parts_file *const file = file_of(parts, name);
     bool is_good = true;
     off_t size;
@@ -289,7 +295,8 @@ static bool give_file(struct lac_push_parts *parts, int folder, const char *name
     size = fd >= 0 ? lseek(fd, 0, SEEK_END) : -1;
     if (size < 0) {
         is_good = fd >= 0 || !is_final;
-    } else if (is_named_spool && lac_file_read_at(fd, &parts->header, sizeof(parts->header), 0) &&
+    } else if ((!is_final || file->has_header) && lac_push_is_spool(name) &&
+               lac_file_read_at(fd, &parts->header, sizeof(parts->header), 0) &&
                lac_spool_header_check(&parts->header)) {
         parts->segment_count = lac_spool_segments_in(parts->header.segment_count, (uint64_t)size,
                                                      parts->header.segment_bytes);
@@ -303,24 +310,37 @@ static bool give_file(struct lac_push_parts *parts, int folder, const char *name
     return is_good;
 }
 
+static int is_member(const struct dirent *entry)
+{
+    return entry->d_name[0] != '.' && strlen(entry->d_name) <= LAC_BUNDLE_NAME_BYTES &&
+           (entry->d_type == DT_REG || entry->d_type == DT_UNKNOWN);
+}
+
+/* By bytes: alphasort() goes by the locale. */
+static int by_name(const struct dirent **left, const struct dirent **right)
+{
+    return strcmp((*left)->d_name, (*right)->d_name);
+}
+
 bool lac_push_parts_take(struct lac_push_parts *parts, size_t enough_bytes, bool is_final,
                          struct lac_push_bytes *out, bool *ret_is_all)
 {
-    DIR *const folder = opendir(parts->folder);
-    bool is_good = true;
+    const int folder = open(parts->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    struct dirent **entries = NULL;
+    const int count = folder >= 0 ? scandir(parts->folder, &entries, is_member, by_name) : -1;
+    bool is_good = count >= 0;
 
     *ret_is_all = true;
-    if (folder == NULL) {
-        return false;
-    }
-    for (const struct dirent *entry = readdir(folder); entry != NULL && is_good && *ret_is_all;
-         entry = readdir(folder)) {
-        if (entry->d_name[0] != '.' && strlen(entry->d_name) <= LAC_BUNDLE_NAME_BYTES &&
-            (entry->d_type == DT_REG || entry->d_type == DT_UNKNOWN)) {
-            is_good = give_file(parts, dirfd(folder), entry->d_name, enough_bytes, is_final, out,
+    for (int i = 0; i < count; i++) {
+        if (is_good && *ret_is_all) {
+            is_good = give_file(parts, folder, entries[i]->d_name, enough_bytes, is_final, out,
                                 ret_is_all);
         }
+        free(entries[i]);
     }
-    (void)closedir(folder);
+    free(entries);
+    if (folder >= 0) {
+        (void)close(folder);
+    }
     return is_good;
 }

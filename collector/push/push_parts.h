@@ -2,14 +2,17 @@
 #define LAC_COLLECTOR_PUSH_PUSH_PARTS_H
 
 /*
- * What is new in a recording's folder while it is being written, as parts of a bundle
- * (collector/FORMAT.md). Another thread may write to the folder meanwhile.
+ * What is new in a recording's folder, as parts of a bundle (collector/FORMAT.md). Another thread
+ * may write to the folder meanwhile:
  *
  *   event and GPU segments  once they are full; until then when there is more in them
  *   samples                 once, when the next segment is begun
  *   names                   when there are more of them, and all of them at the end
  *   headers                 at first sight, and at the end
  *   other files             at the end
+ *
+ * What is seen first when nobody writes any more is given as it is, file by file in the order of
+ * their names: the same folder gives the same bundle.
  */
 
 #include <stdbool.h>
@@ -17,6 +20,9 @@
 #include <stdint.h>
 
 struct lac_push_parts;
+
+/** Whether a file of that name is a process's part of a recording. */
+bool lac_push_is_spool(const char *name);
 
 /** Bytes of a bundle that grow. */
 struct lac_push_bytes {

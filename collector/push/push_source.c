@@ -1,31 +1,22 @@
 #include "collector/push/push_source.h"
 
+#include "collector/base/io_full.h"
+#include "collector/base/tar_folder.h"
 #include "collector/push/push_pack.h"
+#include "collector/push/push_parts.h"
+#include "lacuna/bundle.h"
 #include "lacuna/spool.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-/* ustar, the fields that we fill. */
-enum {
-    BLOCK_BYTES = 512,
-    NAME_BYTES = 100,
-    MODE_AT = 100,
-    SIZE_AT = 124,
-    TIME_AT = 136,
-    CHECKSUM_AT = 148,
-    TYPE_AT = 156,
-    MAGIC_AT = 257,
-    RAW_BYTES = 256 << 10,
-    SKIP_HEADER_BYTES = 8
-};
+enum { RAW_BYTES = 256 << 10, PARTS_BYTES = 1 << 20, SKIP_HEADER_BYTES = 8 };
 
 /*
  * Receivers refuse what expands more than 200 times, and a spool may be nearly all zeros: then a
@@ -33,27 +24,16 @@ enum {
  */
 enum { RATIO_MAX = 150 };
 
-enum stage {
-    STAGE_MEMBER, /**< the next file's header, or the end of the archive */
-    STAGE_CONTENT,
-    STAGE_PADDING,
-    STAGE_TRAILER,
-    STAGE_DONE,
-};
-
 struct lac_push_source {
     char name[300];
-    int folder; /**< -1: a single file */
-    struct dirent **entries;
-    int entry_count;
-    int entry_next;
-    int file;
+    /* one of the three: */
+    int file; /**< -1: a folder */
     uint64_t file_left;
-    unsigned padding_left;
-    unsigned block_at; /**< given of `block` */
-    char block[2 * BLOCK_BYTES];
-    unsigned block_bytes;
-    enum stage stage;
+    struct lac_tar_folder *tar;
+    struct lac_push_parts *parts;
+    struct lac_push_bytes bundle; /**< what was taken of the parts */
+    size_t bundle_at;             /**< given of it */
+    bool bundle_ended;
     bool has_boot_id;
     uint8_t boot_id[16];
     /* compression */
@@ -69,17 +49,6 @@ struct lac_push_source {
     unsigned filler_header_left;
 };
 
-static int is_member(const struct dirent *entry)
-{
-    return entry->d_name[0] != '.' && (entry->d_type == DT_REG || entry->d_type == DT_UNKNOWN);
-}
-
-/* By bytes: alphasort() goes by the locale. */
-static int by_name(const struct dirent **left, const struct dirent **right)
-{
-    return strcmp((*left)->d_name, (*right)->d_name);
-}
-
 /* stat() itself is too new a symbol. */
 static int64_t size_of(int fd)
 {
@@ -92,154 +61,68 @@ static void read_boot_id(struct lac_push_source *source, int fd)
 {
     static struct lac_spool_header header;
 
-    if (!source->has_boot_id && pread(fd, &header, sizeof(header), 0) == (ssize_t)sizeof(header) &&
+    if (!source->has_boot_id && lac_file_read_at(fd, &header, sizeof(header), 0) &&
         memcmp(header.magic, LAC_SPOOL_MAGIC, sizeof(header.magic)) == 0) {
         memcpy(source->boot_id, header.boot_id, sizeof(source->boot_id));
         source->has_boot_id = true;
     }
 }
 
-/* -- the archive -------------------------------------------------------------------------------*/
+/* -- the bytes ----------------------------------------------------------------------------------*/
 
-static void make_header(struct lac_push_source *source, const char *name, uint64_t size_bytes)
-{
-    char *const block = source->block;
-    const size_t length = strlen(name);
-    unsigned sum = 0;
-
-    memset(block, 0, BLOCK_BYTES);
-    memcpy(block, name, length < NAME_BYTES ? length : NAME_BYTES);
-    memcpy(block + MODE_AT, "0000600", 7);
-    if (size_bytes < (uint64_t)1 << 33) {
-        (void)snprintf(block + SIZE_AT, 12, "%011" PRIo64, size_bytes);
-    } else { /* base 256, as GNU tar writes it */
-        block[SIZE_AT] = (char)0x80;
-        for (unsigned i = 0; i < 8; i++) {
-            block[SIZE_AT + 4 + i] = (char)(size_bytes >> (56 - 8 * i));
-        }
-    }
-    memcpy(block + TIME_AT, "00000000000", 11);
-    memset(block + CHECKSUM_AT, ' ', 8);
-    block[TYPE_AT] = '0';
-    memcpy(block + MAGIC_AT, "ustar\00000", 8);
-    for (size_t i = 0; i < BLOCK_BYTES; i++) {
-        sum += (unsigned char)block[i];
-    }
-    (void)snprintf(block + CHECKSUM_AT, 8, "%06o", sum);
-    source->block_at = 0;
-    source->block_bytes = BLOCK_BYTES;
-}
-
-/* The next member's header, or the trailer. @return false: it cannot be read */
-static bool next_member(struct lac_push_source *source)
-{
-    int64_t size;
-
-    if (source->file >= 0) {
-        (void)close(source->file);
-        source->file = -1;
-    }
-    if (source->entry_next == source->entry_count) {
-        memset(source->block, 0, sizeof(source->block));
-        source->block_at = 0;
-        source->block_bytes = sizeof(source->block);
-        source->stage = STAGE_TRAILER;
-        return true;
-    }
-    const char *const name = source->entries[source->entry_next++]->d_name;
-    source->file = openat(source->folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    size = source->file >= 0 ? size_of(source->file) : -1;
-    if (size < 0 || strlen(name) > NAME_BYTES) {
-        return false;
-    }
-    read_boot_id(source, source->file);
-    make_header(source, name, (uint64_t)size);
-    source->file_left = (uint64_t)size;
-    source->padding_left = (unsigned)(-(uint64_t)size % BLOCK_BYTES);
-    source->stage = STAGE_CONTENT;
-    return true;
-}
-
-/* What is left of a small block. */
-static size_t give_block(struct lac_push_source *source, uint8_t *out, size_t size_bytes)
-{
-    const size_t left = source->block_bytes - source->block_at;
-    const size_t given = left < size_bytes ? left : size_bytes;
-
-    memcpy(out, source->block + source->block_at, given);
-    source->block_at += (unsigned)given;
-    return given;
-}
-
-/* @return bytes; 0: the file has ended; -1 */
-static int64_t give_content(struct lac_push_source *source, uint8_t *out, size_t size_bytes)
+/* Some bytes of the file; 0 at the end, -1: it cannot be read, or became shorter. */
+static int64_t read_file(struct lac_push_source *source, uint8_t *out, size_t size_bytes)
 {
     const size_t wanted = source->file_left < size_bytes ? (size_t)source->file_left : size_bytes;
-    ssize_t got;
+    const int64_t got = lac_read_full(source->file, out, wanted);
 
-    do {
-        got = read(source->file, out, wanted);
-    } while (got < 0 && errno == EINTR);
-    if (got <= 0) {
-        return -1; /* it became shorter while we read */
+    if (got < (int64_t)wanted) {
+        return -1;
     }
-    source->file_left -= (uint64_t)got;
+    source->file_left -= wanted;
     return got;
 }
 
-/* Some bytes of the archive or file; 0 at the end, -1 when a file cannot be read. */
-static int64_t read_some(struct lac_push_source *source, uint8_t *out, size_t size_bytes)
+static bool take_parts(struct lac_push_source *source)
 {
-    for (;;) {
-        size_t given = give_block(source, out, size_bytes);
+    bool is_all = false;
 
-        if (given > 0) {
-            return (int64_t)given;
-        }
-        switch (source->stage) {
-        case STAGE_MEMBER:
-            if (!next_member(source)) {
-                return -1;
-            }
-            break;
-        case STAGE_CONTENT:
-            if (source->file_left > 0) {
-                return give_content(source, out, size_bytes);
-            }
-            source->stage = source->folder >= 0 ? STAGE_PADDING : STAGE_DONE;
-            break;
-        case STAGE_PADDING:
-            memset(source->block, 0, BLOCK_BYTES);
-            source->block_at = 0;
-            source->block_bytes = source->padding_left;
-            source->stage = STAGE_MEMBER;
-            break;
-        case STAGE_TRAILER:
-            source->stage = STAGE_DONE;
-            break;
-        case STAGE_DONE:
-        default:
-            return 0;
-        }
+    source->bundle.size_bytes = source->bundle_at = 0;
+    if (!lac_push_parts_take(source->parts, PARTS_BYTES, true, &source->bundle, &is_all)) {
+        return false;
     }
+    source->bundle_ended = is_all;
+    return true;
 }
 
-static int64_t read_raw(struct lac_push_source *source, uint8_t *out, size_t size_bytes)
+static int64_t read_bundle(struct lac_push_source *source, uint8_t *out, size_t size_bytes)
 {
     size_t used = 0;
 
     while (used < size_bytes) {
-        const int64_t got = read_some(source, out + used, size_bytes - used);
+        const size_t ready = source->bundle.size_bytes - source->bundle_at;
+        const size_t given = ready < size_bytes - used ? ready : size_bytes - used;
 
-        if (got < 0) {
-            return -1;
+        memcpy(out + used, source->bundle.bytes + source->bundle_at, given);
+        source->bundle_at += given;
+        used += given;
+        if (used < size_bytes) {
+            if (source->bundle_ended) {
+                break;
+            }
+            if (!take_parts(source)) {
+                return -1;
+            }
         }
-        if (got == 0) {
-            break;
-        }
-        used += (size_t)got;
     }
     return (int64_t)used;
+}
+
+static int64_t read_raw(struct lac_push_source *source, uint8_t *out, size_t size_bytes)
+{
+    return source->parts != NULL ? read_bundle(source, out, size_bytes)
+           : source->tar != NULL ? lac_tar_folder_read(source->tar, out, size_bytes)
+                                 : read_file(source, out, size_bytes);
 }
 
 /* -- compression --------------------------------------------------------------------------------*/
@@ -357,40 +240,93 @@ static void set_name(struct lac_push_source *source, const char *path)
     const char *const name = lac_push_last_part(path, &length);
 
     (void)snprintf(source->name, sizeof(source->name), "%.*s%s%s",
-                   (int)(length < 200 ? length : 200), name, source->folder >= 0 ? ".tar" : "",
+                   (int)(length < 200 ? length : 200), name, source->tar != NULL ? ".tar" : "",
                    source->pack != NULL ? ".zst" : "");
+}
+
+/* Whether a folder is a recording and holds nothing else; the boot id of its first spool. */
+static bool is_recording(struct lac_push_source *source, const char *path)
+{
+    DIR *const folder = opendir(path);
+    const int folder_fd = folder != NULL ? dirfd(folder) : -1;
+    bool is_recording = folder_fd >= 0;
+
+    if (folder == NULL) {
+        return false;
+    }
+    for (const struct dirent *entry = readdir(folder); entry != NULL && folder_fd >= 0;
+         entry = readdir(folder)) {
+        const char *const name = entry->d_name;
+
+        if (name[0] == '.' || (entry->d_type != DT_REG && entry->d_type != DT_UNKNOWN)) {
+            continue;
+        }
+        if (lac_push_is_spool(name)) {
+            const int fd = openat(folder_fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+
+            read_boot_id(source, fd);
+            if (fd >= 0) {
+                (void)close(fd);
+            }
+        } else if (strncmp(name, LAC_SPOOL_PROFILER, sizeof(LAC_SPOOL_PROFILER) - 1) != 0) {
+            is_recording = false;
+        }
+    }
+    (void)closedir(folder);
+    return is_recording && source->has_boot_id;
+}
+
+/* A recording travels as a bundle, any other folder as an archive. @return what is wrong, or NULL
+ */
+static const char *open_folder(struct lac_push_source *source, const char *path)
+{
+    if (!is_recording(source, path)) {
+        source->tar = lac_tar_folder_open(path);
+        return source->tar != NULL ? NULL
+               : errno == ENODATA  ? "the folder is empty"
+                                   : strerror(errno);
+    }
+    source->parts = lac_push_parts_create(path);
+    if (source->parts == NULL ||
+        !lac_push_bytes_reserve(&source->bundle, sizeof(LAC_BUNDLE_MAGIC) - 1)) {
+        return "out of memory";
+    }
+    memcpy(source->bundle.bytes, LAC_BUNDLE_MAGIC, sizeof(LAC_BUNDLE_MAGIC) - 1);
+    source->bundle.size_bytes = sizeof(LAC_BUNDLE_MAGIC) - 1;
+    return NULL;
+}
+
+static const char *open_file(struct lac_push_source *source, const char *path)
+{
+    int64_t size;
+
+    source->file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    size = source->file >= 0 ? size_of(source->file) : -1;
+    if (size <= 0) {
+        return size == 0 ? "the file is empty" : strerror(errno);
+    }
+    read_boot_id(source, source->file);
+    source->file_left = (uint64_t)size;
+    return NULL;
 }
 
 /* @return what is wrong, or NULL */
 static const char *open_input(struct lac_push_source *source, const char *path)
 {
-    bool is_plain = false;
-    int64_t size;
+    const int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const char *const wrong = folder >= 0 ? open_folder(source, path) : open_file(source, path);
 
-    source->folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (source->folder >= 0) {
-        source->entry_count = scandir(path, &source->entries, is_member, by_name);
-        if (source->entry_count <= 0) {
-            return source->entry_count == 0 ? "the folder is empty" : strerror(errno);
-        }
-        source->stage = STAGE_MEMBER;
-    } else {
-        source->file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-        size = source->file >= 0 ? size_of(source->file) : -1;
-        if (size <= 0) {
-            return size == 0 ? "the file is empty" : strerror(errno);
-        }
-        read_boot_id(source, source->file);
-        is_plain = is_better_plain(source->file);
-        source->file_left = (uint64_t)size;
-        source->stage = STAGE_CONTENT;
+    if (folder >= 0) {
+        (void)close(folder);
     }
-    if (!is_plain) {
-        source->raw = malloc(RAW_BYTES);
-        source->pack = source->raw != NULL ? lac_pack_open() : NULL;
+    if (wrong == NULL) {
+        if (source->file < 0 || !is_better_plain(source->file)) {
+            source->raw = malloc(RAW_BYTES);
+            source->pack = source->raw != NULL ? lac_pack_open() : NULL;
+        }
+        set_name(source, path);
     }
-    set_name(source, path);
-    return NULL;
+    return wrong;
 }
 
 struct lac_push_source *lac_push_source_open(const char *path, char *problem, size_t capacity)
@@ -399,7 +335,6 @@ struct lac_push_source *lac_push_source_open(const char *path, char *problem, si
     const char *wrong = "out of memory";
 
     if (source != NULL) {
-        source->folder = -1;
         source->file = -1;
         wrong = open_input(source, path);
     }
@@ -416,17 +351,13 @@ void lac_push_source_close(struct lac_push_source *source)
     if (source == NULL) {
         return;
     }
-    for (int i = 0; i < source->entry_count; i++) {
-        free(source->entries[i]);
-    }
-    free(source->entries);
+    lac_tar_folder_close(source->tar);
+    lac_push_parts_destroy(source->parts);
+    free(source->bundle.bytes);
     free(source->raw);
     lac_pack_close(source->pack);
     if (source->file >= 0) {
         (void)close(source->file);
-    }
-    if (source->folder >= 0) {
-        (void)close(source->folder);
     }
     free(source);
 }

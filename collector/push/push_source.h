@@ -2,10 +2,11 @@
 #define LAC_COLLECTOR_PUSH_PUSH_SOURCE_H
 
 /*
- * What is sent: a recording's folder as a tar archive, or one file, compressed where that helps.
- * The same input gives the same bytes again, so a broken upload goes on without a copy on disk.
+ * What is sent: a recording as a bundle, a folder of other files as a tar archive, or one file;
+ * compressed where that helps. The same input gives the same bytes again, so a broken upload goes
+ * on without a copy on disk.
  *
- *   files -> tar -> zstd (the host's library, if it has one) -> lac_push_source_read()
+ *   files -> bundle or tar -> zstd (the host's library, if it has one) -> lac_push_source_read()
  */
 
 #include <stdbool.h>
@@ -27,7 +28,7 @@ int64_t lac_push_source_read(struct lac_push_source *source, void *buffer, size_
 /** The last part of a path, without slashes at its end. @return where it begins in `path` */
 const char *lac_push_last_part(const char *path, size_t *ret_length);
 
-/** What the file should be called on the way: "resnet.lacuna.tar.zst". */
+/** What the file should be called on the way: "resnet.lacuna.zst". */
 const char *lac_push_source_name(const struct lac_push_source *source);
 
 /** Boot id of the host that wrote the recording, 16 bytes. @return false: no recording of ours */

@@ -1,6 +1,7 @@
 #include "collector/push/push_state.h"
 
 #include "collector/base/encode.h"
+#include "collector/base/io_full.h"
 #include "collector/base/sha.h"
 
 #include <dirent.h>
@@ -158,7 +159,7 @@ bool lac_push_state_write(const char *path, const char *server, const char *text
             openat(folder, fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
 
         if (fd >= 0) {
-            is_written = write(fd, text, length) == (ssize_t)length;
+            is_written = lac_write_full(fd, text, length);
             is_written = close(fd) == 0 && is_written && renameat(folder, fresh, folder, key) == 0;
             if (!is_written) {
                 (void)unlinkat(folder, fresh, 0);

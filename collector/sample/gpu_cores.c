@@ -1,5 +1,6 @@
 #include "collector/sample/gpu_cores.h"
 
+#include "collector/base/io_full.h"
 #include "collector/sample/proc_files.h"
 
 #include <dirent.h>
@@ -17,7 +18,7 @@ static const char *read_line(const char *devices, const char *device, const char
 
     text[0] = '\0';
     if (length > 0 && (size_t)length < sizeof(path)) {
-        (void)lac_proc_read(path, text, FILE_BYTES);
+        (void)lac_read_text(path, text, FILE_BYTES);
     }
     text[strcspn(text, "\n")] = '\0';
     return text;

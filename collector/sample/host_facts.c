@@ -1,5 +1,6 @@
 #include "collector/sample/host_facts.h"
 
+#include "collector/base/io_full.h"
 #include "collector/sample/gpu_cores.h"
 #include "collector/sample/proc_files.h"
 #include "collector/sample/sample_spool.h"
@@ -28,7 +29,7 @@ static void put_line(struct lac_sample_spool *spool, const char *setting, const 
     static char text[65536];
     char *at;
 
-    if (lac_proc_read(path, text, sizeof(text)) == 0) {
+    if (lac_read_text(path, text, sizeof(text)) == 0) {
         return;
     }
     at = strstr(text, key);
@@ -63,7 +64,7 @@ static void put_memory(struct lac_sample_spool *spool)
     const uint64_t limit = lac_proc_memory_limit();
     struct statvfs shared;
 
-    if (lac_proc_read("/proc/meminfo", text, sizeof(text)) > 0) {
+    if (lac_read_text("/proc/meminfo", text, sizeof(text)) > 0) {
         put_number(spool, "host.memory_bytes", lac_proc_number(text, "MemTotal", 0) * 1024);
         put_number(spool, "host.memory_available_bytes",
                    lac_proc_number(text, "MemAvailable", 0) * 1024);

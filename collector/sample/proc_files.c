@@ -1,33 +1,12 @@
 #include "collector/sample/proc_files.h"
 
-#include <fcntl.h>
+#include "collector/base/io_full.h"
+
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-size_t lac_proc_read(const char *path, char *out, size_t capacity)
-{
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    size_t used = 0;
-
-    out[0] = '\0';
-    if (fd < 0) {
-        return 0;
-    }
-    while (used + 1 < capacity) {
-        const ssize_t got = read(fd, out + used, capacity - 1 - used);
-
-        if (got <= 0) {
-            break;
-        }
-        used += (size_t)got;
-    }
-    (void)close(fd);
-    out[used] = '\0';
-    return used;
-}
 
 uint64_t lac_proc_number(const char *text, const char *key, uint64_t otherwise)
 {
@@ -68,7 +47,7 @@ bool lac_proc_parent(int32_t pid, int32_t *ret_parent, char *name, size_t capaci
     const char *at;
 
     (void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-    if (lac_proc_read(path, text, sizeof(text)) == 0) {
+    if (lac_read_text(path, text, sizeof(text)) == 0) {
         return false;
     }
     at = split_stat(text, name, capacity);
@@ -87,7 +66,7 @@ uint64_t lac_proc_start_ticks(int32_t pid)
     const char *at;
 
     (void)snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
-    if (lac_proc_read(path, text, sizeof(text)) == 0) {
+    if (lac_read_text(path, text, sizeof(text)) == 0) {
         return 0;
     }
     at = split_stat(text, name, sizeof(name));
@@ -131,7 +110,7 @@ bool lac_proc_thread(int32_t pid, int32_t tid, struct lac_thread_counters *ret)
 
     *ret = (struct lac_thread_counters){0};
     (void)snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid, (int)tid);
-    if (lac_proc_read(path, text, sizeof(text)) == 0) {
+    if (lac_read_text(path, text, sizeof(text)) == 0) {
         return false;
     }
     at = split_stat(text, ret->name, sizeof(ret->name));
@@ -140,7 +119,7 @@ bool lac_proc_thread(int32_t pid, int32_t tid, struct lac_thread_counters *ret)
     }
     read_stat_fields(at, ret);
     (void)snprintf(path, sizeof(path), "/proc/%d/task/%d/schedstat", (int)pid, (int)tid);
-    if (lac_proc_read(path, text, sizeof(text)) > 0) {
+    if (lac_read_text(path, text, sizeof(text)) > 0) {
         ret->run_ns = strtoull(text, &end, 10);
         ret->wait_ns = strtoull(end, NULL, 10);
     } else { /* a kernel without it: in ticks, 10 ms usually */
@@ -149,7 +128,7 @@ bool lac_proc_thread(int32_t pid, int32_t tid, struct lac_thread_counters *ret)
         ret->run_ns = (ret->user_ticks + ret->system_ticks) * tick_ns;
     }
     (void)snprintf(path, sizeof(path), "/proc/%d/task/%d/status", (int)pid, (int)tid);
-    if (lac_proc_read(path, text, sizeof(text)) > 0) {
+    if (lac_read_text(path, text, sizeof(text)) > 0) {
         ret->voluntary = lac_proc_number(text, "voluntary_ctxt_switches", 0);
         ret->involuntary = lac_proc_number(text, "nonvoluntary_ctxt_switches", 0);
     }
@@ -166,7 +145,7 @@ static bool read_cgroup_file(const char *controller, const char *mount, const ch
     char path[4600];
     const char *line = groups;
 
-    if (lac_proc_read("/proc/self/cgroup", groups, sizeof(groups)) == 0) {
+    if (lac_read_text("/proc/self/cgroup", groups, sizeof(groups)) == 0) {
         return false;
     }
     while (line != NULL && *line != '\0') {
@@ -182,14 +161,14 @@ static bool read_cgroup_file(const char *controller, const char *mount, const ch
              memmem(names, (size_t)(group - names), controller, strlen(controller)) != NULL)) {
             (void)snprintf(path, sizeof(path), "%s%.*s/%s", mount, (int)(end - group - 1),
                            group + 1, file);
-            if (lac_proc_read(path, out, capacity) > 0) {
+            if (lac_read_text(path, out, capacity) > 0) {
                 return true;
             }
         }
         line = *end == '\n' ? end + 1 : NULL;
     }
     (void)snprintf(path, sizeof(path), "%s/%s", mount, file);
-    return lac_proc_read(path, out, capacity) > 0;
+    return lac_read_text(path, out, capacity) > 0;
 }
 
 bool lac_proc_throttling(struct lac_throttling *ret)

@@ -7,9 +7,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** Whole small file into `out`, NUL-terminated. @return bytes read, 0 when it cannot be read */
-size_t lac_proc_read(const char *path, char *out, size_t capacity);
-
 /** The number behind `key` and blanks or a colon at the start of a line;
  *  `otherwise` when absent. */
 uint64_t lac_proc_number(const char *text, const char *key, uint64_t otherwise);

@@ -1,6 +1,7 @@
 #include "collector/sample/sampler.h"
 
 #include "collector/base/debug.h"
+#include "collector/base/io_full.h"
 #include "collector/sample/host_facts.h"
 #include "collector/sample/nvml.h"
 #include "collector/sample/proc_files.h"
@@ -434,7 +435,7 @@ static void sample_io(struct lac_sampler *sampler, struct process *process, doub
     char text[1024];
 
     (void)snprintf(path, sizeof(path), "/proc/%d/io", (int)process->pid);
-    if (lac_proc_read(path, text, sizeof(text)) == 0) {
+    if (lac_read_text(path, text, sizeof(text)) == 0) {
         return;
     }
     for (int i = 0; i < PROCESS_SERIES; i++) {

@@ -3,6 +3,7 @@
  * beside this one where Lacuna is installed, and inside it everywhere else: then it is written once
  * to the user's cache folder, under a name that is the hash of its content, and used from there.
  */
+#include "collector/base/io_full.h"
 #include "server/cli/commands.h"
 #include "server/http/assets.h"
 
@@ -97,16 +98,10 @@ static bool cache_root(int which, char *out)
 static bool write_file(const char *path, const struct lac_asset *asset)
 {
     const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0700);
-    size_t done = 0;
 
-    while (fd >= 0 && done < asset->size_bytes) {
-        const ssize_t written = write(fd, asset->bytes + done, asset->size_bytes - done);
-
-        if (written < 0 && errno != EINTR) {
-            (void)close(fd);
-            return false;
-        }
-        done += written > 0 ? (size_t)written : 0;
+    if (fd >= 0 && !lac_write_full(fd, asset->bytes, asset->size_bytes)) {
+        (void)close(fd);
+        return false;
     }
     return fd >= 0 && close(fd) == 0;
 }

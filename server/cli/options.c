@@ -1,5 +1,6 @@
 #include "server/cli/options.h"
 
+#include "collector/base/io_full.h"
 #include "collector/base/terminal_text.h"
 
 #include <errno.h>
@@ -134,23 +135,16 @@ static char *read_small_file(const char *path)
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     struct stat status;
     char *text = NULL;
-    size_t used = 0;
 
     if (fd < 0) {
         return NULL;
     }
     if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && status.st_size <= CONFIG_BYTES_MAX) {
         text = malloc((size_t)status.st_size + 1);
-        while (text != NULL && used < (size_t)status.st_size) {
-            ssize_t got = read(fd, text + used, (size_t)status.st_size - used);
+        const int64_t used = text != NULL ? lac_read_full(fd, text, (size_t)status.st_size) : 0;
 
-            if (got <= 0) {
-                break;
-            }
-            used += (size_t)got;
-        }
         if (text != NULL) {
-            text[used] = '\0';
+            text[used > 0 ? used : 0] = '\0';
         }
     }
     (void)close(fd);

@@ -1,13 +1,13 @@
 #include "server/doctor/doctor.h"
 
+#include "collector/base/io_full.h"
+
 #include <errno.h>
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 void lac_doctor_add(struct lac_doctor *doctor, const char *id, enum lac_doctor_state state,
                     const char *fix, const char *fmt, ...)
@@ -31,31 +31,9 @@ bool lac_doctor_read_all(const struct lac_doctor *doctor, const char *path, char
                          size_t capacity_bytes)
 {
     char full[4096];
-    size_t used = 0;
-    int fd;
 
-    if ((size_t)snprintf(full, sizeof(full), "%s%s", doctor->root, path) >= sizeof(full)) {
-        return false;
-    }
-    fd = open(full, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0) {
-        return false;
-    }
-    while (used + 1 < capacity_bytes) {
-        const ssize_t got = read(fd, out + used, capacity_bytes - 1 - used);
-
-        if (got <= 0) {
-            if (got < 0 && used == 0) {
-                (void)close(fd);
-                return false;
-            }
-            break;
-        }
-        used += (size_t)got;
-    }
-    (void)close(fd);
-    out[used] = '\0';
-    return true;
+    return (size_t)snprintf(full, sizeof(full), "%s%s", doctor->root, path) < sizeof(full) &&
+           lac_read_text(full, out, capacity_bytes) > 0;
 }
 
 bool lac_doctor_read(const struct lac_doctor *doctor, const char *path, char *out,

@@ -2,6 +2,7 @@
 
 #include "analysis/model/status.h"
 #include "collector/base/encode.h"
+#include "collector/base/io_full.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -77,7 +78,7 @@ static enum lac_status make_key(const char *data_dir, const char *path, struct l
     randombytes_buf(bytes, sizeof(bytes));
     lac_base32_encode(bytes, sizeof(bytes), text);
     text[LAC_KEY_TEXT_LENGTH] = '\n';
-    if (write(fd, text, LAC_KEY_TEXT_LENGTH + 1) != LAC_KEY_TEXT_LENGTH + 1 || fsync(fd) != 0) {
+    if (!lac_write_full(fd, text, LAC_KEY_TEXT_LENGTH + 1) || fsync(fd) != 0) {
         status = lac_fail(reterr, LAC_ERR_IO, 0, "%s: cannot be written: %s", temporary,
                           strerror(errno));
     }
@@ -152,7 +153,7 @@ enum lac_status lac_key_write_header(const char *data_dir, const struct lac_key 
                         strerror(errno));
     }
     length = snprintf(text, sizeof(text), "Authorization: Bearer %s\n", key->text);
-    const bool written = write(fd, text, (size_t)length) == length;
+    const bool written = lac_write_full(fd, text, (size_t)length);
     sodium_memzero(text, sizeof(text));
     if (close(fd) != 0 || !written || rename(temporary, path) != 0) {
         const int error = errno;

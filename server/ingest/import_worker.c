@@ -8,6 +8,7 @@
 
 #include "analysis/import/import.h"
 #include "analysis/model/status.h"
+#include "collector/base/io_full.h"
 #include "server/ingest/convert.h"
 #include "server/ingest/host_limits.h"
 #include "server/ingest/ingest_private.h"
@@ -27,7 +28,6 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
-#include <sys/types.h>
 #include <unistd.h>
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -158,21 +158,10 @@ static char *read_name(void)
 {
     enum { NAME_BYTES_MAX = 1 << 20 };
     char *name = malloc(NAME_BYTES_MAX + 1);
-    size_t used = 0;
+    const int64_t got = name != NULL ? lac_read_full(STDIN_FILENO, name, NAME_BYTES_MAX) : -1;
 
-    while (name != NULL && used < NAME_BYTES_MAX) {
-        ssize_t got = read(STDIN_FILENO, name + used, NAME_BYTES_MAX - used);
-
-        if (got < 0 && errno == EINTR) {
-            continue;
-        }
-        if (got <= 0) {
-            break;
-        }
-        used += (size_t)got;
-    }
     if (name != NULL) {
-        name[used] = '\0';
+        name[got > 0 ? got : 0] = '\0';
     }
     return name;
 }

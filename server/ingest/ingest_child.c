@@ -2,6 +2,7 @@
  * says is parsed with bounds, what it wrote is checked before it is moved. */
 
 #include "analysis/model/status.h"
+#include "collector/base/io_full.h"
 #include "server/ingest/host_limits.h"
 #include "server/ingest/ingest.h"
 #include "server/ingest/ingest_private.h"
@@ -55,8 +56,8 @@ static int name_to_read(const char *name)
     int fd = memfd_create("name", MFD_CLOEXEC);
     size_t length = name != NULL ? strlen(name) : 0;
 
-    if (fd >= 0 && (write(fd, name != NULL ? name : "", length) != (ssize_t)length ||
-                    lseek(fd, 0, SEEK_SET) != 0)) {
+    if (fd >= 0 &&
+        (!lac_write_full(fd, name != NULL ? name : "", length) || lseek(fd, 0, SEEK_SET) != 0)) {
         (void)close(fd);
         fd = -1;
     }

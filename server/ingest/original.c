@@ -1,6 +1,7 @@
 #include "server/ingest/original.h"
 
 #include "analysis/model/status.h"
+#include "collector/base/io_full.h"
 #include "collector/base/sha.h"
 
 #include <errno.h>
@@ -8,7 +9,6 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/types.h>
 #include <unistd.h>
 #include <zstd.h>
 
@@ -40,24 +40,6 @@ static bool is_packed(const uint8_t *bytes, size_t size_bytes)
            (size_bytes >= sizeof zstd && memcmp(bytes, zstd, sizeof zstd) == 0);
 }
 
-static enum lac_status write_all(struct original *original, const uint8_t *bytes, size_t size_bytes)
-{
-    while (size_bytes > 0) {
-        ssize_t put = write(original->out, bytes, size_bytes);
-
-        if (put < 0 && errno == EINTR) {
-            continue;
-        }
-        if (put <= 0) {
-            return lac_fail(original->reterr, LAC_ERR_IO, 0, "cannot keep the original: %s",
-                            strerror(errno));
-        }
-        bytes += put;
-        size_bytes -= (size_t)put;
-    }
-    return LAC_OK;
-}
-
 /* Each block is a frame of its own: zstd then works in place, without a window to copy into. */
 static enum lac_status pack(struct original *original, size_t size_bytes)
 {
@@ -72,29 +54,10 @@ static enum lac_status pack(struct original *original, size_t size_bytes)
         return lac_fail(original->reterr, LAC_ERR_NOMEM, 0, "cannot compress the original: %s",
                         ZSTD_getErrorName(packed_bytes));
     }
-    return write_all(original, original->packed, packed_bytes);
-}
-
-/** Fill the block. @return bytes read, fewer than a block at the end, or -1 */
-static ssize_t read_block(struct original *original)
-{
-    size_t have = 0;
-
-    while (have < BLOCK_BYTES) {
-        ssize_t got = read(original->in, original->block + have, BLOCK_BYTES - have);
-
-        if (got < 0 && errno == EINTR) {
-            continue;
-        }
-        if (got < 0) {
-            return -1;
-        }
-        if (got == 0) {
-            break;
-        }
-        have += (size_t)got;
-    }
-    return (ssize_t)have;
+    return lac_write_full(original->out, original->packed, packed_bytes)
+               ? LAC_OK
+               : lac_fail(original->reterr, LAC_ERR_IO, 0, "cannot keep the original: %s",
+                          strerror(errno));
 }
 
 static enum lac_status read_all(struct original *original)
@@ -102,7 +65,7 @@ static enum lac_status read_all(struct original *original)
     bool first = true;
 
     for (;;) {
-        ssize_t got = read_block(original);
+        const int64_t got = lac_read_full(original->in, original->block, BLOCK_BYTES);
         enum lac_status status;
 
         if (got < 0) {

@@ -1,6 +1,7 @@
 /* An original back as it was uploaded, or only its hash. */
 
 #include "analysis/model/status.h"
+#include "collector/base/io_full.h"
 #include "collector/base/sha.h"
 #include "server/ingest/original.h"
 
@@ -26,22 +27,11 @@ struct unpacking {
 
 static enum lac_status take(struct unpacking *unpacking, size_t size_bytes)
 {
-    const uint8_t *at = unpacking->plain;
-
     lac_sha_add(&unpacking->hash, unpacking->plain, size_bytes);
     unpacking->size_bytes += size_bytes;
-    while (unpacking->out >= 0 && size_bytes > 0) {
-        ssize_t put = write(unpacking->out, at, size_bytes);
-
-        if (put < 0 && errno == EINTR) {
-            continue;
-        }
-        if (put <= 0) {
-            return lac_fail(unpacking->reterr, LAC_ERR_IO, 0, "cannot unpack the original: %s",
-                            strerror(errno));
-        }
-        at += put;
-        size_bytes -= (size_t)put;
+    if (unpacking->out >= 0 && !lac_write_full(unpacking->out, unpacking->plain, size_bytes)) {
+        return lac_fail(unpacking->reterr, LAC_ERR_IO, 0, "cannot unpack the original: %s",
+                        strerror(errno));
     }
     return LAC_OK;
 }

@@ -1,6 +1,7 @@
 #include "server/ingest/resumable.h"
 
 #include "analysis/model/status.h"
+#include "collector/base/io_full.h"
 #include "collector/base/sha.h"
 #include "server/ingest/resumable_private.h"
 #include "server/store/publish.h"
@@ -418,8 +419,6 @@ enum lac_status lac_part_write(struct lac_part *part, const void *bytes, size_t 
                                struct lac_error *reterr)
 {
     const struct lac_entry *const entry = part->entry;
-    const uint8_t *at = bytes;
-    size_t left = size_bytes;
 
     const uint64_t most =
         part->length_bytes > 0 ? part->length_bytes : part->set->options.upload_bytes_max;
@@ -437,17 +436,8 @@ enum lac_status lac_part_write(struct lac_part *part, const void *bytes, size_t 
             return status;
         }
     }
-    while (left > 0) {
-        const ssize_t put = write(part->fd, at, left);
-
-        if (put < 0 && errno == EINTR) {
-            continue;
-        }
-        if (put <= 0) {
-            return fail_io(reterr, "cannot store the upload");
-        }
-        at += put;
-        left -= (size_t)put;
+    if (!lac_write_full(part->fd, bytes, size_bytes)) {
+        return fail_io(reterr, "cannot store the upload");
     }
     lac_sha_add(&part->whole, bytes, size_bytes);
     if (part->checksum != LAC_CHECKSUM_NONE) {

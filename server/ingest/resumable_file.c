@@ -1,6 +1,7 @@
 /* The files of resumable uploads: what is on disk is what counts. */
 
 #include "analysis/model/status.h"
+#include "collector/base/io_full.h"
 #include "collector/base/sha.h"
 #include "server/ingest/resumable_private.h"
 #include "server/store/store.h"
@@ -14,7 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/types.h>
 #include <unistd.h>
 
 enum { INFO_BYTES_MAX = 16 * 1024, HASH_BLOCK_BYTES = 1 << 20 };
@@ -25,23 +25,6 @@ void lac_entry_path(const struct lac_resumable *set, const struct lac_entry *ent
                     const char *ending, char *out)
 {
     (void)snprintf(out, LAC_UPLOAD_PATH_BYTES, "%.4000s/%s%s", set->folder, entry->id, ending);
-}
-
-static bool write_all(int fd, const char *text, size_t length)
-{
-    while (length > 0) {
-        const ssize_t put = write(fd, text, length);
-
-        if (put < 0 && errno == EINTR) {
-            continue;
-        }
-        if (put <= 0) {
-            return false;
-        }
-        text += put;
-        length -= (size_t)put;
-    }
-    return true;
 }
 
 enum lac_status lac_entry_save(const struct lac_resumable *set, const struct lac_entry *entry,
@@ -63,7 +46,7 @@ enum lac_status lac_entry_save(const struct lac_resumable *set, const struct lac
     lac_entry_path(set, entry, ".fresh", fresh);
     fd = open(fresh, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
     if (length < 0 || (size_t)length >= sizeof text || fd < 0 ||
-        !write_all(fd, text, (size_t)length) || fsync(fd) != 0 || rename(fresh, path) != 0 ||
+        !lac_write_full(fd, text, (size_t)length) || fsync(fd) != 0 || rename(fresh, path) != 0 ||
         fsync(set->folder_fd) != 0) {
         const int error = errno;
 
@@ -306,11 +289,9 @@ enum lac_status lac_entry_rehash(const struct lac_resumable *set, struct lac_ent
     fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     lac_sha256_init(&hash);
     while (fd >= 0 && left > 0) {
-        const ssize_t got = read(fd, block, left < HASH_BLOCK_BYTES ? left : HASH_BLOCK_BYTES);
+        const int64_t got =
+            lac_read_full(fd, block, left < HASH_BLOCK_BYTES ? left : HASH_BLOCK_BYTES);
 
-        if (got < 0 && errno == EINTR) {
-            continue;
-        }
         if (got <= 0) {
             break;
         }

@@ -1,13 +1,13 @@
 /* Uploads: bytes to a staged file, hashed on the way, acknowledged when they are on disk. */
 
 #include "analysis/model/status.h"
+#include "collector/base/io_full.h"
 #include "collector/base/sha.h"
 #include "server/ingest/ingest.h"
 #include "server/ingest/ingest_private.h"
 #include "server/store/publish.h"
 #include "server/store/store.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <math.h>
 #include <pthread.h>
@@ -16,7 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/statvfs.h>
-#include <sys/types.h>
 #include <unistd.h>
 
 /** How much may come between two looks at the disk. */
@@ -230,25 +229,14 @@ static void unlink_upload(struct lac_upload *upload)
 enum lac_status lac_upload_write(struct lac_upload *upload, const void *bytes, size_t size_bytes,
                                  struct lac_error *reterr)
 {
-    const uint8_t *at = bytes;
-    size_t left = size_bytes;
     double now_s;
     enum lac_status status = check_size(upload, size_bytes, reterr);
 
     if (status != LAC_OK) {
         return status;
     }
-    while (left > 0) {
-        ssize_t put = write(upload->fd, at, left);
-
-        if (put < 0 && errno == EINTR) {
-            continue;
-        }
-        if (put <= 0) {
-            return lac_ingest_fail_io(reterr, "cannot store the upload");
-        }
-        at += put;
-        left -= (size_t)put;
+    if (!lac_write_full(upload->fd, bytes, size_bytes)) {
+        return lac_ingest_fail_io(reterr, "cannot store the upload");
     }
     lac_sha_add(&upload->hash, bytes, size_bytes);
     (void)pthread_mutex_lock(&upload->ingest->lock);

@@ -2,6 +2,7 @@
 
 #include "analysis/model/status.h"
 #include "collector/base/encode.h"
+#include "collector/base/io_full.h"
 #include "server/store/catalog.h"
 #include "server/store/store.h"
 #include "server/store/trace/checked_file.h"
@@ -502,27 +503,6 @@ static uint64_t sum_of(const uint8_t *footer, const void *text, size_t size_byte
     return lac_hash64(text, size_bytes, lac_hash64(footer, FOOTER_BYTES - 8, 0));
 }
 
-static bool write_at(int fd, const void *bytes, size_t size_bytes, uint64_t offset)
-{
-    const uint8_t *at = bytes;
-
-    while (size_bytes > 0) {
-        ssize_t put = pwrite(fd, at, size_bytes, (off_t)offset);
-
-        if (put < 0 && errno == EINTR) {
-            continue;
-        }
-        if (put <= 0) {
-            errno = put == 0 ? EIO : errno;
-            return false;
-        }
-        at += put;
-        offset += (uint64_t)put;
-        size_bytes -= (size_t)put;
-    }
-    return true;
-}
-
 enum lac_status lac_facts_to(int fd, uint64_t offset, const struct lac_trace_facts *facts,
                              struct lac_error *reterr)
 {
@@ -536,8 +516,8 @@ enum lac_status lac_facts_to(int fd, uint64_t offset, const struct lac_trace_fac
         store_le(footer + 8, 1, 4);
         store_le(footer + 16, size_bytes, 8);
         store_le(footer + 24, sum_of(footer, text, size_bytes), 8);
-        if (ftruncate(fd, (off_t)offset) != 0 || !write_at(fd, text, size_bytes, offset) ||
-            !write_at(fd, footer, sizeof footer, offset + size_bytes) || fsync(fd) != 0) {
+        if (ftruncate(fd, (off_t)offset) != 0 || !lac_file_write_at(fd, text, size_bytes, offset) ||
+            !lac_file_write_at(fd, footer, sizeof footer, offset + size_bytes) || fsync(fd) != 0) {
             status =
                 lac_fail(reterr, LAC_ERR_IO, 0, "cannot complete the file: %s", strerror(errno));
         }
@@ -565,11 +545,6 @@ enum lac_status lac_trace_facts_write(const char *path, const struct lac_trace_f
     return status;
 }
 
-static bool read_at(int fd, void *bytes, size_t size_bytes, uint64_t offset)
-{
-    return pread(fd, bytes, size_bytes, (off_t)offset) == (ssize_t)size_bytes;
-}
-
 static enum lac_status read_facts(int fd, const char *label, struct lac_trace_facts *ret_facts,
                                   struct lac_error *reterr)
 {
@@ -581,7 +556,7 @@ static enum lac_status read_facts(int fd, const char *label, struct lac_trace_fa
     enum lac_status status;
 
     if (fstat(fd, &info) != 0 || info.st_size < (off_t)sizeof footer ||
-        !read_at(fd, footer, sizeof footer, (uint64_t)info.st_size - sizeof footer) ||
+        !lac_file_read_at(fd, footer, sizeof footer, (uint64_t)info.st_size - sizeof footer) ||
         memcmp(footer, footer_magic, sizeof footer_magic) != 0) {
         return lac_fail(reterr, LAC_ERR_NOT_FOUND, 0, "%s holds no facts", label);
     }
@@ -594,7 +569,7 @@ static enum lac_status read_facts(int fd, const char *label, struct lac_trace_fa
     if (text == NULL) {
         return lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory");
     }
-    if (!read_at(fd, text, size_bytes, end) ||
+    if (!lac_file_read_at(fd, text, size_bytes, end) ||
         load_le(footer + 24, 8) != sum_of(footer, text, size_bytes)) {
         status = LAC_ERR_CORRUPT;
     } else {

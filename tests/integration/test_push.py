@@ -12,6 +12,7 @@ import shutil
 import signal
 import socket
 import ssl
+import struct
 import subprocess
 import sys
 import tarfile
@@ -23,6 +24,7 @@ import unittest
 
 from server_harness import ROOT, Server, main, make_trace
 
+LACUNA = os.environ.get("LACUNA", os.path.join(ROOT, "build/lacuna"))
 NODE = os.path.join(ROOT, "build/release/lacuna-node")
 WORKLOAD = os.path.join(ROOT, "build/release/workload-cpu")
 HAVE_CURL = shutil.which("curl") is not None
@@ -114,6 +116,19 @@ def bulky_trace(size_bytes, seed=1):
     document = json.loads(make_trace(steps=3))
     document["noise"] = [noise.randbytes(500).hex() for _ in range(size_bytes // 1000)]
     return json.dumps(document).encode()
+
+
+def bundle_of(path):
+    """What a recording looks like on its way (collector/FORMAT.md)."""
+    parts = [b"LACPART1"]
+    for name in sorted(name for name in os.listdir(path) if name[0] != "."):
+        with open(os.path.join(path, name), "rb") as file:
+            content = file.read()
+        for offset in range(0, len(content), 1 << 20):
+            piece = content[offset : offset + (1 << 20)]
+            data = piece.rstrip(b"\0")
+            parts.append(struct.pack("<4sIIIQ", b"LPRT", len(name), len(piece), len(data), offset) + name.encode() + data)
+    return b"".join(parts)
 
 
 class Push(unittest.TestCase):
@@ -209,9 +224,31 @@ class Push(unittest.TestCase):
         self.assertEqual(self.pushed(os.path.join(self.place, "same"))["id"], first["id"])
 
     def test_without_libzstd_it_goes_as_it_is(self):
-        row = self.pushed(self.copy_recording("plain"), LACUNA_LIBZSTD="/nonexistent")
-        size = sum(512 + (os.path.getsize(os.path.join(self.recording, n)) + 511) // 512 * 512 for n in os.listdir(self.recording) if n[0] != ".") + 1024
-        self.assertEqual((row["state"], row["size_bytes"]), ("ready", size))
+        path = self.copy_recording("plain")
+        row = self.pushed(path, LACUNA_LIBZSTD="/nonexistent")
+        bundle = bundle_of(path)
+        self.assertEqual((row["state"], row["size_bytes"], row["sha256"]), ("ready", len(bundle), hashlib.sha256(bundle).hexdigest()))
+
+    def test_what_arrives_says_what_the_folder_says(self):
+        path = self.copy_recording("alike")
+        spools = sorted(name for name in os.listdir(path) if name.endswith(".spool"))
+        os.truncate(os.path.join(path, spools[1]), os.path.getsize(os.path.join(path, spools[1])) - 5000)  # as after a full disk
+        row = self.pushed(path)
+        self.assertEqual((row["state"], row["name"], row["format"]), ("ready", "alike", "lacuna"), row)
+        here = subprocess.run([LACUNA, "analyze", "--json", path], stdout=subprocess.PIPE, check=True, timeout=60).stdout
+        self.assertEqual(self.server.api(f"/traces/{row['id']}/analysis"), json.loads(here))
+
+    def test_a_recording_with_other_files_arrives_with_them(self):
+        path = self.copy_recording("beside")
+        long_name = "worker-7." * 12 + "pt.trace.json"
+        for name, content in (("kineto.json", make_trace()), (long_name, make_trace(steps=2)), ("notes.txt", b"hello")):
+            with open(os.path.join(path, name), "wb") as file:
+                file.write(content)
+        row = self.pushed(path)
+        self.assertEqual((row["state"], row["run"] is not None), ("ready", True), row)
+        names = sorted(trace["name"] for trace in self.server.api("/traces?limit=500")["traces"] if trace["run"] == row["run"])
+        self.assertEqual(len(names), 3, names)
+        self.assertEqual(names[:2], ["beside", "kineto"])
 
     def test_files_of_other_programs(self):
         trace = make_trace()

@@ -3,6 +3,7 @@
 #include "collector/base/count_of.h"
 #include "collector/base/encode.h"
 #include "collector/base/sha.h"
+#include "collector/base/tar.h"
 #include "tests/support/check_main.h"
 
 #include <check.h>
@@ -177,6 +178,84 @@ START_TEST(base64_is_decoded_strictly)
 }
 END_TEST
 
+START_TEST(a_tar_header_is_what_the_standard_says)
+{
+    uint8_t block[LAC_TAR_BLOCK_BYTES];
+    uint64_t size = 0;
+
+    lac_tar_header_make(block, "a.spool", '0', 1234567);
+    ck_assert_str_eq((const char *)block, "a.spool");
+    ck_assert_mem_eq(block + 100, "0000600", 8);      /* mode */
+    ck_assert_mem_eq(block + 124, "00004553207", 12); /* size */
+    ck_assert_mem_eq(block + 136, "00000000000", 12); /* time */
+    ck_assert_mem_eq(block + 257, "ustar\00000", 8);
+    ck_assert_uint_eq(block[156], '0');
+    ck_assert(lac_tar_is_header(block, sizeof block));
+    ck_assert(lac_tar_header_size(block, &size));
+    ck_assert_uint_eq(size, 1234567);
+    ck_assert(!lac_tar_is_header(block, sizeof block - 1));
+    for (size_t i = 0; i < sizeof block; i++) { /* any byte that changes is noticed */
+        if (i < 148 || i >= 156) {
+            block[i] ^= 1;
+            ck_assert(!lac_tar_is_header(block, sizeof block));
+            block[i] ^= 1;
+        }
+    }
+}
+END_TEST
+
+START_TEST(a_tar_header_holds_any_size_and_name)
+{
+    static const uint64_t sizes[] = {0, 511, ((uint64_t)1 << 33) - 1, (uint64_t)1 << 33,
+                                     ((uint64_t)1 << 62) + 12345};
+    uint8_t block[LAC_TAR_BLOCK_BYTES];
+    char name[300];
+
+    memset(name, 'n', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    for (size_t i = 0; i < LAC_COUNT_OF(sizes); i++) {
+        uint64_t size = 1;
+
+        lac_tar_header_make(block, name, '0', sizes[i]);
+        ck_assert(lac_tar_is_header(block, sizeof block));
+        ck_assert(lac_tar_header_size(block, &size));
+        ck_assert_uint_eq(size, sizes[i]);
+        ck_assert_uint_eq((sizes[i] + lac_tar_padding(sizes[i])) % LAC_TAR_BLOCK_BYTES, 0);
+        ck_assert_uint_lt(lac_tar_padding(sizes[i]), LAC_TAR_BLOCK_BYTES);
+    }
+    ck_assert_mem_eq(block, name, LAC_TAR_NAME_BYTES);
+    ck_assert_uint_eq(block[LAC_TAR_NAME_BYTES], '0'); /* of the mode: nothing runs over */
+}
+END_TEST
+
+START_TEST(a_tar_header_with_a_size_that_makes_no_sense_is_refused)
+{
+    static const struct {
+        const char *field;
+        bool is_good;
+        uint64_t size;
+    } cases[] = {{"00000000012\0", true, 10},
+                 {"  12        ", true, 10},
+                 {"777777777777", true, ((uint64_t)1 << 36) - 1},
+                 {"\0\0\0\0\0\0\0\0\0\0\0\0", true, 0},
+                 {"00000000x12\0", false, 0},
+                 {"-1         \0", false, 0},
+                 {"\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", false, 0},
+                 {"\x80\0\0\0\x40\0\0\0\0\0\0\1", true, ((uint64_t)1 << 62) + 1},
+                 {"\x80\0\0\1\0\0\0\0\0\0\0\1", false, 0}};
+    uint8_t block[LAC_TAR_BLOCK_BYTES];
+
+    for (size_t i = 0; i < LAC_COUNT_OF(cases); i++) {
+        uint64_t size = 0;
+
+        lac_tar_header_make(block, "a", '0', 0);
+        memcpy(block + 124, cases[i].field, 12);
+        ck_assert_msg(lac_tar_header_size(block, &size) == cases[i].is_good, "case %zu", i);
+        ck_assert(!cases[i].is_good || size == cases[i].size);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *const suite = suite_create("base_bytes");
@@ -187,6 +266,9 @@ int main(void)
     tcase_add_test(tcase, a_hash_goes_on_from_a_copy);
     tcase_add_test(tcase, encodings_are_those_of_the_standard);
     tcase_add_test(tcase, base64_is_decoded_strictly);
+    tcase_add_test(tcase, a_tar_header_is_what_the_standard_says);
+    tcase_add_test(tcase, a_tar_header_holds_any_size_and_name);
+    tcase_add_test(tcase, a_tar_header_with_a_size_that_makes_no_sense_is_refused);
     suite_add_tcase(suite, tcase);
     return check_main(suite);
 }

@@ -1,9 +1,11 @@
 #include "analysis/import/nsys/nsys_vfs.h"
 
-#include <errno.h>
+#include "collector/base/io_full.h"
+
 #include <fcntl.h>
 #include <pthread.h>
 #include <sqlite3.h>
+#include <stdint.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -26,22 +28,15 @@ static int plain_close(sqlite3_file *file)
 
 static int plain_read(sqlite3_file *file, void *to, int size, sqlite3_int64 offset)
 {
-    size_t done = 0;
-    size_t want = (size_t)size;
+    const size_t want = (size_t)size;
+    const int64_t got = lac_read_full_at(fd_of(file), to, want, (uint64_t)offset);
 
-    while (done < want) {
-        ssize_t got = pread(fd_of(file), (char *)to + done, want - done, offset + (off_t)done);
-        if (got < 0 && errno == EINTR) {
-            continue;
-        }
-        if (got < 0) {
-            return SQLITE_IOERR_READ;
-        }
-        if (got == 0) {
-            (void)memset((char *)to + done, 0, want - done); /* SQLite's contract */
-            return SQLITE_IOERR_SHORT_READ;
-        }
-        done += (size_t)got;
+    if (got < 0) {
+        return SQLITE_IOERR_READ;
+    }
+    if ((size_t)got < want) {
+        (void)memset((char *)to + got, 0, want - (size_t)got); /* SQLite's contract */
+        return SQLITE_IOERR_SHORT_READ;
     }
     return SQLITE_OK;
 }

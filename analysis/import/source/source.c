@@ -2,6 +2,7 @@
 
 #include "analysis/import/source/source_private.h"
 #include "analysis/model/status.h"
+#include "collector/base/tar.h"
 
 #include <errno.h>
 #include <fcntl.h>

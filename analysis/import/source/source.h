@@ -101,9 +101,6 @@ struct lac_source_budget *lac_source_get_budget(struct lac_source *source);
 
 enum { LAC_TAR_NAME_MAX = 4096 };
 
-/** Whether `block` (512 bytes) is a tar header: its checksum fits. */
-bool lac_tar_is_header(const uint8_t *block, size_t size_bytes);
-
 /** Read the members of a tar in `inner` (borrowed). The source reads the current member. */
 LAC_MUST_USE enum lac_status lac_source_open_tar(struct lac_source *inner,
                                                  struct lac_source **ret_source,

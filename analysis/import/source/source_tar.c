@@ -4,23 +4,14 @@
 #include "analysis/import/source/source.h"
 #include "analysis/import/source/source_private.h"
 #include "analysis/model/status.h"
+#include "collector/base/tar.h"
 
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { BLOCK_BYTES = 512, META_BYTES_MAX = 64 * 1024 };
-
-/* Fields of a header block. */
-enum {
-    AT_NAME = 0,
-    AT_SIZE = 124,
-    AT_CHECKSUM = 148,
-    AT_TYPE = 156,
-    AT_MAGIC = 257,
-    AT_PREFIX = 345
-};
+enum { META_BYTES_MAX = 64 * 1024 };
 
 struct tar_source {
     struct lac_source base;
@@ -32,49 +23,6 @@ struct tar_source {
     uint64_t long_size; /**< from a pax header */
     bool has_long_size;
 };
-
-/* An octal field, or base 256 when its first bit is set (GNU). */
-static bool parse_size(const uint8_t *field, size_t width, uint64_t *ret_value)
-{
-    uint64_t value = 0;
-    if (field[0] & 0x80) {
-        for (size_t i = 0; i < width; i++) {
-            if (value >> 55) {
-                return false;
-            }
-            value = value << 8 | (i == 0 ? field[i] & 0x7fu : field[i]);
-        }
-        *ret_value = value;
-        return true;
-    }
-    size_t i = 0;
-    while (i < width && field[i] == ' ') {
-        i++;
-    }
-    for (; i < width && field[i] >= '0' && field[i] <= '7'; i++) {
-        value = value << 3 | (uint64_t)(field[i] - '0');
-    }
-    *ret_value = value;
-    return i == width || field[i] == ' ' || field[i] == 0;
-}
-
-bool lac_tar_is_header(const uint8_t *block, size_t size_bytes)
-{
-    if (size_bytes < BLOCK_BYTES || block[0] == 0) {
-        return false;
-    }
-    uint64_t recorded = 0;
-    if (!parse_size(block + AT_CHECKSUM, 8, &recorded)) {
-        return false;
-    }
-    uint32_t sum = 8 * ' ';
-    for (size_t i = 0; i < BLOCK_BYTES; i++) {
-        if (i < AT_CHECKSUM || i >= AT_CHECKSUM + 8) {
-            sum += block[i];
-        }
-    }
-    return sum == recorded;
-}
 
 static void note_damage(struct tar_source *tar, const char *what)
 {
@@ -143,11 +91,6 @@ static enum lac_status skip(struct tar_source *tar, uint64_t size, struct lac_er
     return LAC_OK;
 }
 
-static uint64_t padding_of(uint64_t size)
-{
-    return (BLOCK_BYTES - size % BLOCK_BYTES) % BLOCK_BYTES;
-}
-
 /* Records of a pax header: "LENGTH KEY=VALUE\n". Only path and size matter here. */
 static void parse_pax(struct tar_source *tar, const char *text, size_t size)
 {
@@ -181,7 +124,7 @@ static enum lac_status read_meta(struct tar_source *tar, uint8_t type, uint64_t 
                                  struct lac_error *reterr)
 {
     if (size > META_BYTES_MAX || (type != 'x' && type != 'L')) {
-        return skip(tar, size + padding_of(size), reterr);
+        return skip(tar, size + lac_tar_padding(size), reterr);
     }
     char *text = malloc((size_t)size + 1);
     if (!text) {
@@ -201,25 +144,27 @@ static enum lac_status read_meta(struct tar_source *tar, uint8_t type, uint64_t 
         tar->has_long_name = true;
     }
     free(text);
-    return status == LAC_OK ? skip(tar, padding_of(size), reterr) : status;
+    return status == LAC_OK ? skip(tar, lac_tar_padding(size), reterr) : status;
 }
 
 static void take_name(struct tar_source *tar, const uint8_t *block, char *name)
 {
     if (tar->has_long_name) {
         (void)snprintf(name, LAC_TAR_NAME_MAX, "%s", tar->long_name);
-    } else if (memcmp(block + AT_MAGIC, "ustar\0", 6) == 0 && block[AT_PREFIX]) {
-        (void)snprintf(name, LAC_TAR_NAME_MAX, "%.155s/%.100s", (const char *)block + AT_PREFIX,
-                       (const char *)block + AT_NAME);
+    } else if (memcmp(block + LAC_TAR_MAGIC_AT, "ustar\0", 6) == 0 && block[LAC_TAR_PREFIX_AT]) {
+        (void)snprintf(name, LAC_TAR_NAME_MAX, "%.*s/%.*s", LAC_TAR_PREFIX_BYTES,
+                       (const char *)block + LAC_TAR_PREFIX_AT, LAC_TAR_NAME_BYTES,
+                       (const char *)block + LAC_TAR_NAME_AT);
     } else {
-        (void)snprintf(name, LAC_TAR_NAME_MAX, "%.100s", (const char *)block + AT_NAME);
+        (void)snprintf(name, LAC_TAR_NAME_MAX, "%.*s", LAC_TAR_NAME_BYTES,
+                       (const char *)block + LAC_TAR_NAME_AT);
     }
 }
 
 /* Size in the header, or the one a pax header gave; false when it makes no sense. */
 static bool take_size(struct tar_source *tar, const uint8_t *block, uint64_t *ret_size)
 {
-    if (!parse_size(block + AT_SIZE, 12, ret_size)) {
+    if (!lac_tar_header_size(block, ret_size)) {
         return false;
     }
     if (tar->has_long_size) {
@@ -237,13 +182,13 @@ enum lac_status lac_tar_next(struct lac_source *source, char name[LAC_TAR_NAME_M
     enum lac_status status = skip(tar, tar->left + tar->padding, reterr);
     tar->left = tar->padding = 0;
     while (status == LAC_OK && !tar->ended) {
-        uint8_t block[BLOCK_BYTES];
+        uint8_t block[LAC_TAR_BLOCK_BYTES];
         size_t got = 0;
         status = read_exactly(tar, block, sizeof block, &got, reterr);
         if (status != LAC_OK) {
             break;
         }
-        if (got == 0 || (got == BLOCK_BYTES && block[0] == 0)) {
+        if (got == 0 || (got == LAC_TAR_BLOCK_BYTES && block[0] == 0)) {
             tar->ended = true;
             break;
         }
@@ -252,12 +197,12 @@ enum lac_status lac_tar_next(struct lac_source *source, char name[LAC_TAR_NAME_M
             note_damage(tar, "the tar archive is damaged or ends too early");
             break;
         }
-        uint8_t type = block[AT_TYPE];
+        uint8_t type = block[LAC_TAR_TYPE_AT];
         if (type == '0' || type == 0 || type == '7') {
             take_name(tar, block, name);
             tar->has_long_name = tar->has_long_size = false;
             tar->left = size;
-            tar->padding = padding_of(size);
+            tar->padding = lac_tar_padding(size);
             *ret_found = true;
             return LAC_OK;
         }
@@ -268,7 +213,7 @@ enum lac_status lac_tar_next(struct lac_source *source, char name[LAC_TAR_NAME_M
         tar->has_long_name = tar->has_long_size = false;
         /* links, folders and devices have no data, whatever their size field says */
         bool has_data = !(type >= '1' && type <= '6');
-        status = has_data ? skip(tar, size + padding_of(size), reterr) : LAC_OK;
+        status = has_data ? skip(tar, size + lac_tar_padding(size), reterr) : LAC_OK;
     }
     return status;
 }

@@ -112,7 +112,7 @@ static bool is_sound(const struct lac_bundle_part *part)
 {
     return part->magic == LAC_BUNDLE_PART_MAGIC && part->name_bytes >= 1 &&
            part->name_bytes <= LAC_BUNDLE_NAME_BYTES && part->size_bytes <= LAC_BUNDLE_DATA_BYTES &&
-           part->data_bytes <= part->size_bytes && part->offset <= (uint64_t)1 << 34;
+           part->data_bytes <= part->size_bytes && part->offset <= LAC_BUNDLE_OFFSET_MAX;
 }
 
 static enum lac_status read_part(struct bundle *bundle, const struct lac_bundle_part *part,

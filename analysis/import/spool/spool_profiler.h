@@ -12,9 +12,6 @@
 #include "analysis/model/builder.h"
 #include "analysis/model/status.h"
 
-/** How the launcher calls such files in a recording: LAC_SPOOL_PROFILER "<pid>-<n>.json[.gz]". */
-#define LAC_SPOOL_PROFILER "torch-profiler-"
-
 /**
  * Read `source` and append. One that cannot be read, or that counts another clock than the time of
  * day, is reported and left out.

@@ -2,6 +2,7 @@
 
 #include "analysis/model/grow.h"
 #include "analysis/model/status.h"
+#include "collector/base/io_full.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -200,21 +201,9 @@ static size_t smaller(uint64_t a, size_t b)
 static enum lac_status put(int fd, const uint8_t *bytes, size_t size_bytes, uint64_t offset,
                            struct lac_error *reterr)
 {
-    size_t done = 0;
-
-    while (done < size_bytes) {
-        const ssize_t got = pwrite(fd, bytes + done, size_bytes - done, (off_t)(offset + done));
-
-        if (got < 0 && errno == EINTR) {
-            continue;
-        }
-        if (got <= 0) {
-            return lac_fail(reterr, LAC_ERR_IO, 0, "cannot lay out the spools: %s",
-                            strerror(got == 0 ? ENOSPC : errno));
-        }
-        done += (size_t)got;
-    }
-    return LAC_OK;
+    return lac_file_write_at(fd, bytes, size_bytes, offset)
+               ? LAC_OK
+               : lac_fail(reterr, LAC_ERR_IO, 0, "cannot lay out the spools: %s", strerror(errno));
 }
 
 enum lac_status lac_spool_space_write(struct lac_spool_space *space, uint32_t number,
@@ -253,7 +242,7 @@ static int64_t read_run(const struct lac_spool_space *space, uint32_t number, ui
     const uint32_t first = find_block(space, number, offset);
     uint32_t next = first;
     size_t run = smaller(BLOCK_BYTES - inside, size_bytes);
-    ssize_t got;
+    int64_t got;
 
     if (first == 0) {
         memset(out, 0, run);
@@ -263,9 +252,7 @@ static int64_t read_run(const struct lac_spool_space *space, uint32_t number, ui
         next++;
         run += smaller(BLOCK_BYTES, size_bytes - run);
     }
-    do {
-        got = pread(space->fd, out, run, (off_t)((uint64_t)(first - 1) * BLOCK_BYTES + inside));
-    } while (got < 0 && errno == EINTR);
+    got = lac_read_full_at(space->fd, out, run, (uint64_t)(first - 1) * BLOCK_BYTES + inside);
     if (got >= 0 && (size_t)got < run) { /* the end of the file: nothing was written there */
         memset(out + got, 0, run - (size_t)got);
     }
@@ -294,15 +281,8 @@ static int64_t read_space(const struct lac_spool_bytes *bytes, void *out, size_t
 int64_t lac_spool_bytes_read(const struct lac_spool_bytes *bytes, void *out, size_t size_bytes,
                              uint64_t offset)
 {
-    ssize_t got;
-
-    if (bytes->space != NULL) {
-        return read_space(bytes, out, size_bytes, offset);
-    }
-    do {
-        got = pread(bytes->fd, out, size_bytes, (off_t)offset);
-    } while (got < 0 && errno == EINTR);
-    return (int64_t)got;
+    return bytes->space != NULL ? read_space(bytes, out, size_bytes, offset)
+                                : lac_read_full_at(bytes->fd, out, size_bytes, offset);
 }
 
 int64_t lac_spool_bytes_size(const struct lac_spool_bytes *bytes)

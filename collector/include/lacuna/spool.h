@@ -16,6 +16,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Files of a recording: "<pid>-<time>-<n>" LAC_SPOOL_ENDING, one a process, and what a job's own
+ * profiler wrote, LAC_SPOOL_PROFILER "<pid>-<n>.json[.gz]". */
+#define LAC_SPOOL_ENDING   ".spool"
+#define LAC_SPOOL_PROFILER "torch-profiler-"
+
 #define LAC_SPOOL_MAGIC           "LACSPOOL"
 #define LAC_SPOOL_VERSION         1u
 #define LAC_SPOOL_ENDIAN_MARK     0x01020304u
