@@ -146,7 +146,7 @@ $(BUILD)/%.o: %.c
 	$(Q)$(CC) $(ALL_CFLAGS) -c $< -o $@
 
 # ---- what is injected into the user's processes: C and pthreads only, its own flags (it may never abort, unwind or unload)
-INJECT_SRCS   := $(wildcard collector/inject/*.c) collector/base/debug.c collector/base/io_full.c collector/base/write_signals.c
+INJECT_SRCS   := $(wildcard collector/inject/*.c) collector/base/debug.c collector/base/io_full.c collector/base/utf8.c collector/base/write_signals.c
 INJECT_CFLAGS := -std=c17 -D_GNU_SOURCE -iquote . -iquote collector/include -fPIC -fvisibility=hidden -fno-stack-protector \
                  $(filter-out -Wnull-dereference,$(WARN)) -O2 -g
 $(BUILD)/liblacuna.so: $(INJECT_SRCS) $(wildcard collector/base/*.h collector/inject/*.h collector/include/lacuna/*.h)
@@ -173,7 +173,7 @@ $(BUILD)/stand_in/libcupti_stand_in.so: tests/stand_in/cupti_stand_in.c collecto
 # and for libnvidia-ml, of a driver with GPM and of an older one; each alone in a folder for LD_LIBRARY_PATH
 $(BUILD)/stand_in/nvml/libnvidia-ml.so.1: STAND_IN_FLAGS :=
 $(BUILD)/stand_in/nvml-old/libnvidia-ml.so.1: STAND_IN_FLAGS := -DWITHOUT_GPM
-$(BUILD)/stand_in/nvml/libnvidia-ml.so.1 $(BUILD)/stand_in/nvml-old/libnvidia-ml.so.1: tests/stand_in/nvml_stand_in.c collector/sample/nvml_abi.h
+$(BUILD)/stand_in/nvml/libnvidia-ml.so.1 $(BUILD)/stand_in/nvml-old/libnvidia-ml.so.1: tests/stand_in/nvml_stand_in.c collector/base/nvml_abi.h
 	$(Q)mkdir -p $(@D)
 	$(Q)$(CC) $(INJECT_CFLAGS) $(STAND_IN_FLAGS) -shared -Wl,-soname,libnvidia-ml.so.1 $< -o $@
 

@@ -4,6 +4,8 @@
 #include <fcntl.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
@@ -67,6 +69,24 @@ size_t lac_read_text(const char *path, char *out, size_t capacity)
     }
     out[got > 0 ? got : 0] = '\0';
     return got > 0 ? (size_t)got : 0;
+}
+
+uint64_t lac_text_number(const char *text, const char *key, uint64_t otherwise)
+{
+    const size_t length = strlen(key);
+
+    for (const char *line = text; line != NULL && *line != '\0';) {
+        if (strncmp(line, key, length) == 0 &&
+            (line[length] == ' ' || line[length] == ':' || line[length] == '\t')) {
+            const char *at = line + length;
+
+            at += strspn(at, ": \t");
+            return *at >= '0' && *at <= '9' ? strtoull(at, NULL, 10) : otherwise;
+        }
+        line = strchr(line, '\n');
+        line = line != NULL ? line + 1 : NULL;
+    }
+    return otherwise;
 }
 
 bool lac_write_full(int fd, const void *bytes, size_t size_bytes)

@@ -23,6 +23,10 @@ bool lac_file_read_at(int fd, void *bytes, size_t size_bytes, uint64_t offset);
  *  least 1 @return bytes, 0: there is none, or it cannot be read */
 size_t lac_read_text(const char *path, char *out, size_t capacity);
 
+/** The number behind `key` and blanks or a colon at the start of a line of such a text; `otherwise`
+ *  when there is none. */
+uint64_t lac_text_number(const char *text, const char *key, uint64_t otherwise);
+
 /** @return false: not all of it could be written */
 bool lac_write_full(int fd, const void *bytes, size_t size_bytes);
 

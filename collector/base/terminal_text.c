@@ -1,5 +1,7 @@
 #include "collector/base/terminal_text.h"
 
+#include "collector/base/utf8.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -7,28 +9,13 @@
 
 enum { SHOWN_MAX = 8, BAD_BYTE = 0x7fffffff };
 
-/* The character at `at`; BAD_BYTE for what is no UTF-8 (overlong forms and surrogates too). */
+/* The character at `at`; BAD_BYTE for what is none. */
 static uint32_t decode(const unsigned char *at, size_t left, size_t *ret_taken)
 {
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    const size_t size = at[0] < 0x80 ? 1 : at[0] >= 0xf0 ? 4 : at[0] >= 0xe0 ? 3 : 2;
-    uint32_t code = size == 1 ? at[0] : at[0] & (0x7fu >> size);
+    const uint32_t length = lac_utf8_length(at, at + left);
 
-    *ret_taken = 1;
-    if ((at[0] >= 0x80 && at[0] < 0xc0) || at[0] > 0xf4 || size > left) {
-        return BAD_BYTE;
-    }
-    for (size_t i = 1; i < size; i++) {
-        if ((at[i] & 0xc0) != 0x80) {
-            return BAD_BYTE;
-        }
-        code = code << 6 | (at[i] & 0x3f);
-    }
-    if (code < least[size] || code > 0x10ffff || (code >= 0xd800 && code <= 0xdfff)) {
-        return BAD_BYTE;
-    }
-    *ret_taken = size;
-    return code;
+    *ret_taken = length > 0 ? length : 1;
+    return length > 0 ? lac_utf8_code(at, length) : BAD_BYTE;
 }
 
 static bool steers(uint32_t code)

@@ -4,6 +4,7 @@
  * functions and all their state are shared.
  */
 #include "collector/base/debug.h"
+#include "collector/base/utf8.h"
 #include "collector/inject/gpu.h"
 #include "collector/inject/nvtx_abi.h"
 #include "collector/inject/nvtx_private.h"

@@ -3,6 +3,7 @@
  * ranges and marks; NCCL tells communicator, size and reduction that way. We record the bytes; what
  * pointers in them lead to must be read here and now, and goes behind them.
  */
+#include "collector/base/utf8.h"
 #include "collector/inject/nvtx_abi.h"
 #include "collector/inject/nvtx_private.h"
 #include "collector/inject/nvtx_schema.h"
@@ -247,10 +248,17 @@ static size_t available_at(const struct walk *walk, const uint8_t *pointer, bool
 static uint32_t name_of_text(struct walk *walk, uint64_t type, const void *units, uint64_t count)
 {
     char utf8[TEXT_BYTES_MAX];
-    const size_t length =
-        lac_utf8_from_units(units, lac_schema_unit_bytes(type),
-                            count < SIZE_MAX ? (size_t)count : SIZE_MAX, utf8, sizeof(utf8));
+    const size_t unit_bytes = lac_schema_unit_bytes(type);
+    size_t unit_count = count < SIZE_MAX ? (size_t)count : SIZE_MAX;
+    size_t length;
 
+    if (unit_bytes > 1) {
+        length = lac_utf8_from_units(units, unit_bytes, unit_count, utf8, sizeof(utf8));
+    } else { /* in the program's encoding, which a reader checks */
+        unit_count = unit_count < sizeof(utf8) ? unit_count : sizeof(utf8);
+        length = strnlen(units, unit_count);
+        memcpy(utf8, units, length);
+    }
     return lac_recorder_name(walk->self, utf8, length);
 }
 

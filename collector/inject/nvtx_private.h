@@ -32,17 +32,6 @@ void *lac_nvtx_allocate(size_t size_bytes);
 /** Id of the next range that may end elsewhere. */
 uint64_t lac_nvtx_range_id(struct lac_thread *self);
 
-/* ---- nvtx_utf8.c */
-
-/**
- * Text of `unit_bytes` 1 (as it is), 2 (UTF-16) or 4 (UTF-32), to its zero or `unit_count`, as
- * UTF-8; cut between characters where it does not fit.
- *
- * @return bytes written to `out`, no zero behind them
- */
-size_t lac_utf8_from_units(const void *units, size_t unit_bytes, size_t unit_count, char *out,
-                           size_t capacity);
-
 /* ---- nvtx_payload.c */
 
 /** Put our functions into the tables of the payload extension. */

@@ -1,8 +1,8 @@
 #include "collector/sample/host_facts.h"
 
+#include "collector/base/cgroup.h"
 #include "collector/base/io_full.h"
 #include "collector/sample/gpu_cores.h"
-#include "collector/sample/proc_files.h"
 #include "collector/sample/sample_spool.h"
 
 #include <dirent.h>
@@ -61,13 +61,13 @@ static uint64_t count_nodes(void)
 static void put_memory(struct lac_sample_spool *spool)
 {
     char text[4096];
-    const uint64_t limit = lac_proc_memory_limit();
+    const uint64_t limit = lac_cgroup_memory_limit("");
     struct statvfs shared;
 
     if (lac_read_text("/proc/meminfo", text, sizeof(text)) > 0) {
-        put_number(spool, "host.memory_bytes", lac_proc_number(text, "MemTotal", 0) * 1024);
+        put_number(spool, "host.memory_bytes", lac_text_number(text, "MemTotal", 0) * 1024);
         put_number(spool, "host.memory_available_bytes",
-                   lac_proc_number(text, "MemAvailable", 0) * 1024);
+                   lac_text_number(text, "MemAvailable", 0) * 1024);
     }
     if (limit > 0) {
         put_number(spool, "host.memory_limit_bytes", limit);
@@ -89,7 +89,8 @@ static void put_gpu_cores(struct lac_sample_spool *spool)
 
 static void put_cpu(struct lac_sample_spool *spool)
 {
-    const double quota = lac_proc_cpu_quota();
+    int version;
+    const double quota = lac_cgroup_cpu_quota("", &version);
     const long online = sysconf(_SC_NPROCESSORS_ONLN);
     char text[32];
 

@@ -1,9 +1,10 @@
 #include "collector/sample/nvml.h"
 
 #include "collector/base/entry.h"
+#include "collector/base/nvml_abi.h"
+#include "collector/base/nvml_functions.h"
 #include "collector/base/old_symbols.h"
 #include "collector/base/progress_line.h"
-#include "collector/sample/nvml_abi.h"
 #include "collector/sample/nvml_calls.h"
 #include "collector/sample/nvml_gpm.h"
 #include "collector/sample/sample_spool.h"
@@ -90,7 +91,6 @@ enum state { OPENING, OPEN, FAILED };
 struct lac_nvml {
     void *library;
     struct lac_nvml_functions call;
-    struct lac_gpm_functions gpm;
     bool has_gpm;
     const char *why_no_gpm;
     char driver[NAME_BYTES];
@@ -125,7 +125,7 @@ static void open_device(struct lac_nvml *nvml, struct device *device)
         (void)nvml->call.name(device->handle, device->name, sizeof(device->name));
     }
     if (nvml->has_gpm) {
-        lac_gpm_open(&nvml->gpm, device->handle, &device->gpm);
+        lac_gpm_open(&nvml->call, device->handle, &device->gpm);
     }
     (void)snprintf(device->gpm_at_start, sizeof(device->gpm_at_start), "%s",
                    device->gpm.is_on ? "True"
@@ -142,7 +142,7 @@ static bool open_all(struct lac_nvml *nvml)
     if (!lac_nvml_find(nvml->library, &nvml->call) || nvml->call.init() != NVML_OK) {
         return false;
     }
-    nvml->has_gpm = lac_gpm_find(nvml->library, &nvml->gpm) && !is_unwanted;
+    nvml->has_gpm = lac_nvml_has_gpm(&nvml->call) && !is_unwanted;
     nvml->why_no_gpm = is_unwanted ? "turned off by LACUNA_GPM=0" : "this driver does not have it";
     if (nvml->call.driver != NULL) {
         (void)nvml->call.driver(nvml->driver, sizeof(nvml->driver));
@@ -166,7 +166,7 @@ static bool open_all(struct lac_nvml *nvml)
 static void close_all(struct lac_nvml *nvml)
 {
     for (unsigned i = 0; i < nvml->count && nvml->has_gpm; i++) {
-        lac_gpm_close(&nvml->gpm, &nvml->devices[i].gpm);
+        lac_gpm_close(&nvml->call, &nvml->devices[i].gpm);
     }
     (void)nvml->call.shutdown();
 }
@@ -186,7 +186,7 @@ static void read_all_of(struct lac_nvml *nvml, struct device *device, bool with_
 {
     struct lac_gpm_reading reading;
     const bool was_on = device->gpm.is_on;
-    const bool is_new = was_on && lac_gpm_read(&nvml->gpm, &device->gpm, &reading);
+    const bool is_new = was_on && lac_gpm_read(&nvml->call, &device->gpm, &reading);
     double values[LAC_NVML_VALUES];
 
     if (is_new) {
@@ -306,11 +306,11 @@ static void note_facts(struct lac_nvml *nvml, struct lac_sample_spool *spool)
 
 struct lac_nvml *lac_nvml_create(struct lac_sample_spool *spool)
 {
-    void *const library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
+    void *const library = dlopen(LAC_NVML_LIBRARY, RTLD_NOW | RTLD_LOCAL);
     struct lac_nvml *const nvml = library != NULL ? calloc(1, sizeof(*nvml)) : NULL;
 
     if (library == NULL) {
-        lac_sample_spool_setting(spool, "host.gpu_monitor", "libnvidia-ml.so.1 was not found");
+        lac_sample_spool_setting(spool, "host.gpu_monitor", LAC_NVML_LIBRARY " was not found");
     }
     if (nvml == NULL) {
         return NULL;

@@ -1,52 +1,11 @@
 #include "collector/sample/nvml_calls.h"
 
-#include "collector/base/old_symbols.h"
-#include "collector/sample/nvml_abi.h"
+#include "collector/base/nvml_abi.h"
+#include "collector/base/nvml_functions.h"
 
-#include <dlfcn.h>
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
-
-bool lac_nvml_find(void *library, struct lac_nvml_functions *call)
-{
-    const struct {
-        const char *name;
-        void *to;
-        bool needed;
-    } wanted[] = {
-        {"nvmlInit_v2", &call->init, true},
-        {"nvmlShutdown", &call->shutdown, true},
-        {"nvmlDeviceGetCount_v2", &call->count, true},
-        {"nvmlDeviceGetHandleByIndex_v2", &call->handle, true},
-        {"nvmlDeviceGetName", &call->name, false},
-        {"nvmlSystemGetDriverVersion", &call->driver, false},
-        {"nvmlDeviceGetUtilizationRates", &call->utilization, false},
-        {"nvmlDeviceGetClockInfo", &call->clock, false},
-        {"nvmlDeviceGetMemoryInfo", &call->memory, false},
-        {"nvmlDeviceGetPowerUsage", &call->power, false},
-        {"nvmlDeviceGetTotalEnergyConsumption", &call->energy, false},
-        {"nvmlDeviceGetTemperature", &call->temperature, false},
-        {"nvmlDeviceGetTemperatureV", &call->temperature_v, false},
-        {"nvmlDeviceGetCurrentClocksEventReasons", &call->throttling, false},
-        {"nvmlDeviceGetPcieThroughput", &call->pcie, false},
-    };
-
-    for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
-        void *const function = dlsym(library, wanted[i].name);
-
-        memcpy(wanted[i].to, &function, sizeof(function));
-        if (function == NULL && wanted[i].needed) {
-            return false;
-        }
-    }
-    if (call->throttling == NULL) { /* before driver 535 */
-        void *const function = dlsym(library, "nvmlDeviceGetCurrentClocksThrottleReasons");
-
-        memcpy(&call->throttling, &function, sizeof(function));
-    }
-    return true;
-}
 
 static double read_temperature(const struct lac_nvml_functions *call, nvml_device handle)
 {

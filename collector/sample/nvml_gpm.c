@@ -1,9 +1,8 @@
 #include "collector/sample/nvml_gpm.h"
 
-#include "collector/base/old_symbols.h"
-#include "collector/sample/nvml_abi.h"
+#include "collector/base/nvml_abi.h"
+#include "collector/base/nvml_functions.h"
 
-#include <dlfcn.h>
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -41,27 +40,6 @@ static uint64_t now_ns(void)
     return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 
-bool lac_gpm_find(void *library, struct lac_gpm_functions *call)
-{
-    const struct {
-        const char *name;
-        void *to;
-    } functions[] = {
-        {"nvmlGpmQueryDeviceSupport", &call->support}, {"nvmlGpmSampleAlloc", &call->alloc},
-        {"nvmlGpmSampleFree", &call->release},         {"nvmlGpmSampleGet", &call->sample},
-        {"nvmlGpmMetricsGet", &call->metrics},
-    };
-    bool all = true;
-
-    for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
-        void *const function = dlsym(library, functions[i].name);
-
-        memcpy(functions[i].to, &function, sizeof(function));
-        all = all && function != NULL;
-    }
-    return all;
-}
-
 static void turn_off(struct lac_gpm *gpm, int status)
 {
     gpm->is_on = false;
@@ -80,20 +58,20 @@ static void turn_off(struct lac_gpm *gpm, int status)
     }
 }
 
-void lac_gpm_open(const struct lac_gpm_functions *call, void *device, struct lac_gpm *gpm)
+void lac_gpm_open(const struct lac_nvml_functions *call, void *device, struct lac_gpm *gpm)
 {
     struct nvml_gpm_support support = {.version = NVML_GPM_SUPPORT_VERSION};
-    int status = call->support(device, &support);
+    int status = call->gpm_support(device, &support);
 
     *gpm = (struct lac_gpm){.device = device};
     if (status == NVML_OK && support.is_supported == 0) {
         status = NVML_NOT_SUPPORTED;
     }
     for (int i = 0; i < 2 && status == NVML_OK; i++) {
-        status = call->alloc(&gpm->samples[i]);
+        status = call->gpm_alloc(&gpm->samples[i]);
     }
     /* what is supported may still be refused: only a sample shows */
-    status = status == NVML_OK ? call->sample(device, gpm->samples[0]) : status;
+    status = status == NVML_OK ? call->gpm_sample(device, gpm->samples[0]) : status;
     if (status != NVML_OK) {
         turn_off(gpm, status);
         return;
@@ -103,11 +81,11 @@ void lac_gpm_open(const struct lac_gpm_functions *call, void *device, struct lac
     gpm->next_ns = gpm->taken_ns + (uint64_t)NVML_GPM_APART_MS * NS_PER_MS;
 }
 
-void lac_gpm_close(const struct lac_gpm_functions *call, struct lac_gpm *gpm)
+void lac_gpm_close(const struct lac_nvml_functions *call, struct lac_gpm *gpm)
 {
     for (int i = 0; i < 2; i++) {
         if (gpm->samples[i] != NULL) {
-            (void)call->release(gpm->samples[i]);
+            (void)call->gpm_free(gpm->samples[i]);
         }
         gpm->samples[i] = NULL;
     }
@@ -115,7 +93,7 @@ void lac_gpm_close(const struct lac_gpm_functions *call, struct lac_gpm *gpm)
 }
 
 /* The values between two samples; an error of one of them leaves out that one. */
-static int compare(const struct lac_gpm_functions *call, void *older, void *newer, double *values)
+static int compare(const struct lac_nvml_functions *call, void *older, void *newer, double *values)
 {
     struct nvml_gpm_metrics metrics;
     int status;
@@ -128,7 +106,7 @@ static int compare(const struct lac_gpm_functions *call, void *older, void *newe
     for (int i = 0; i < LAC_GPM_VALUES; i++) {
         metrics.metrics[i].id = wanted[i].id;
     }
-    status = call->metrics(&metrics);
+    status = call->gpm_metrics(&metrics);
     for (int i = 0; i < LAC_GPM_VALUES; i++) {
         const struct nvml_gpm_metric *const metric = &metrics.metrics[i];
         const bool is_told = status == NVML_OK && metric->status == NVML_OK &&
@@ -161,7 +139,7 @@ static void weigh(struct lac_gpm *gpm, uint64_t begin_ns, uint64_t end_ns)
     }
 }
 
-bool lac_gpm_read(const struct lac_gpm_functions *call, struct lac_gpm *gpm,
+bool lac_gpm_read(const struct lac_nvml_functions *call, struct lac_gpm *gpm,
                   struct lac_gpm_reading *ret_reading)
 {
     const uint64_t begin_ns = now_ns();
@@ -173,7 +151,7 @@ bool lac_gpm_read(const struct lac_gpm_functions *call, struct lac_gpm *gpm,
     if (!gpm->is_on || begin_ns <= gpm->next_ns) {
         return false;
     }
-    status = call->sample(gpm->device, gpm->samples[spare]);
+    status = call->gpm_sample(gpm->device, gpm->samples[spare]);
     taken_ns = now_ns();
     if (status == NVML_OK) {
         *ret_reading = (struct lac_gpm_reading){.start_ns = before_ns, .end_ns = taken_ns};

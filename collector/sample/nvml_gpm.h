@@ -8,6 +8,8 @@
  * Readings cost: one that takes long makes them rarer, three of more than 20 ms in a row end them.
  */
 
+#include "collector/base/nvml_functions.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -22,17 +24,6 @@ enum lac_gpm_value {
     LAC_GPM_NVLINK_SENT,
     LAC_GPM_NVLINK_RECEIVED,
     LAC_GPM_VALUES,
-};
-
-struct nvml_gpm_support;
-struct nvml_gpm_metrics;
-
-struct lac_gpm_functions {
-    int (*support)(void *device, struct nvml_gpm_support *);
-    int (*alloc)(void **sample);
-    int (*release)(void *sample);
-    int (*sample)(void *device, void *sample);
-    int (*metrics)(struct nvml_gpm_metrics *);
 };
 
 /** One GPU's. */
@@ -57,15 +48,12 @@ struct lac_gpm_reading {
     double values[LAC_GPM_VALUES];
 };
 
-/** @return false: this driver knows nothing of GPM */
-bool lac_gpm_find(void *library, struct lac_gpm_functions *call);
-
 /** Begin on a GPU. Afterwards `is_on`, or `why_off` says why not. lac_gpm_close() either way. */
-void lac_gpm_open(const struct lac_gpm_functions *call, void *device, struct lac_gpm *gpm);
-void lac_gpm_close(const struct lac_gpm_functions *call, struct lac_gpm *gpm);
+void lac_gpm_open(const struct lac_nvml_functions *call, void *device, struct lac_gpm *gpm);
+void lac_gpm_close(const struct lac_nvml_functions *call, struct lac_gpm *gpm);
 
 /** Read if it is time to. @return whether there is a reading; `is_on` may be false afterwards */
-bool lac_gpm_read(const struct lac_gpm_functions *call, struct lac_gpm *gpm,
+bool lac_gpm_read(const struct lac_nvml_functions *call, struct lac_gpm *gpm,
                   struct lac_gpm_reading *ret_reading);
 
 #endif

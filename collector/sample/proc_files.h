@@ -1,15 +1,11 @@
 #ifndef LAC_COLLECTOR_SAMPLE_PROC_FILES_H
 #define LAC_COLLECTOR_SAMPLE_PROC_FILES_H
 
-/* What /proc and the cgroup files say, without ever failing: what is not there reads as 0. */
+/* What /proc says of processes and threads, without ever failing: what is not there reads as 0. */
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-/** The number behind `key` and blanks or a colon at the start of a line;
- *  `otherwise` when absent. */
-uint64_t lac_proc_number(const char *text, const char *key, uint64_t otherwise);
 
 /** Counters of one thread, since its start. */
 struct lac_thread_counters {
@@ -35,19 +31,5 @@ bool lac_proc_parent(int32_t pid, int32_t *ret_parent, char *name, size_t capaci
 /** When a process began, in ticks since boot: with its number that names it for good. @return 0
  * when it is gone, or has ended and nobody has asked for its status */
 uint64_t lac_proc_start_ticks(int32_t pid);
-
-struct lac_throttling {
-    uint64_t periods;
-    uint64_t throttled_periods;
-    uint64_t throttled_ns;
-};
-
-/** Of this process's cgroup, version 1 or 2. @return false when the host does not tell */
-bool lac_proc_throttling(struct lac_throttling *ret);
-
-/** CPU quota of this process's cgroup in cores; 0 none. */
-double lac_proc_cpu_quota(void);
-/** Memory limit of this process's cgroup in bytes; 0 none. */
-uint64_t lac_proc_memory_limit(void);
 
 #endif

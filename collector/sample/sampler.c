@@ -1,5 +1,6 @@
 #include "collector/sample/sampler.h"
 
+#include "collector/base/cgroup.h"
 #include "collector/base/debug.h"
 #include "collector/base/io_full.h"
 #include "collector/sample/host_facts.h"
@@ -84,7 +85,7 @@ struct lac_sampler {
     struct process *processes;
     size_t process_count;
     size_t thread_total;
-    struct lac_throttling throttling;
+    struct lac_cgroup_throttling throttling;
     bool has_throttling;
     struct series host[HOST_SERIES];
     struct series recording;
@@ -139,7 +140,7 @@ struct lac_sampler *lac_sampler_create(const char *folder)
                              sampler->host_socket >= 0 ? "True" : "False");
     if (sampler->host_socket >= 0) {
         sampler->nvml = lac_nvml_create(sampler->spool);
-        sampler->has_throttling = lac_proc_throttling(&sampler->throttling);
+        sampler->has_throttling = lac_cgroup_throttling("", &sampler->throttling);
     }
     lac_sample_spool_flush(sampler->spool);
     return sampler;
@@ -439,7 +440,7 @@ static void sample_io(struct lac_sampler *sampler, struct process *process, doub
         return;
     }
     for (int i = 0; i < PROCESS_SERIES; i++) {
-        const uint64_t now = lac_proc_number(text, keys[i], 0);
+        const uint64_t now = lac_text_number(text, keys[i], 0);
 
         if (process->has_io) {
             put(sampler, &process->series[i], process, NULL, process_series[i].what,
@@ -452,9 +453,9 @@ static void sample_io(struct lac_sampler *sampler, struct process *process, doub
 
 static void sample_host(struct lac_sampler *sampler, double seconds)
 {
-    struct lac_throttling now;
+    struct lac_cgroup_throttling now;
 
-    if (sampler->has_throttling && lac_proc_throttling(&now)) {
+    if (sampler->has_throttling && lac_cgroup_throttling("", &now)) {
         put(sampler, &sampler->host[0], NULL, NULL, host_series[0].what, host_series[0].unit,
             rate(now.throttled_ns, sampler->throttling.throttled_ns, seconds) / 1e7);
         put(sampler, &sampler->host[1], NULL, NULL, host_series[1].what, host_series[1].unit,

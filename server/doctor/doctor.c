@@ -2,7 +2,6 @@
 
 #include "collector/base/io_full.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -44,37 +43,6 @@ bool lac_doctor_read(const struct lac_doctor *doctor, const char *path, char *ou
     }
     out[strcspn(out, "\n")] = '\0';
     return true;
-}
-
-static bool parse_number(const char *text, const char **ret_end, int64_t *ret_value)
-{
-    char *end;
-    long long value;
-
-    errno = 0;
-    value = strtoll(text, &end, 10);
-    if (end == text || errno != 0) {
-        return false;
-    }
-    *ret_end = end;
-    *ret_value = value;
-    return true;
-}
-
-bool lac_doctor_read_number(const struct lac_doctor *doctor, const char *path, int64_t *ret_value)
-{
-    char text[64];
-    const char *end;
-
-    return lac_doctor_read(doctor, path, text, sizeof(text)) && parse_number(text, &end, ret_value);
-}
-
-bool lac_doctor_number_after(const char *text, const char *key, int64_t *ret_value)
-{
-    const char *at = strstr(text, key);
-    const char *end;
-
-    return at != NULL && parse_number(at + strlen(key), &end, ret_value);
 }
 
 const char *lac_doctor_bytes(uint64_t bytes)

@@ -46,11 +46,6 @@ bool lac_doctor_read(const struct lac_doctor *doctor, const char *path, char *ou
 /** The whole file, cut at the capacity. */
 bool lac_doctor_read_all(const struct lac_doctor *doctor, const char *path, char *out,
                          size_t capacity_bytes);
-/** A number in a file. @return false when there is none ("max" included) */
-bool lac_doctor_read_number(const struct lac_doctor *doctor, const char *path, int64_t *ret_value);
-
-/** The number that follows `key` in `text` (blanks between). @return false when there is none */
-bool lac_doctor_number_after(const char *text, const char *key, int64_t *ret_value);
 
 /** "3.2 GiB". Static ring of buffers: use at most four in one expression. */
 const char *lac_doctor_bytes(uint64_t bytes);

@@ -1,3 +1,5 @@
+#include "collector/base/nvml_abi.h"
+#include "collector/base/nvml_functions.h"
 #include "server/doctor/doctor.h"
 
 #include <ctype.h>
@@ -23,71 +25,14 @@ enum { NVML_WAIT_MS = 1300, GPUS_MAX = 32 };
  * lines "id|state|text|fix" to a pipe, and we wait no longer than we promised. The functions are
  * looked up by name, so that nothing is needed where there is no driver.
  */
-struct counters_support { /* nvmlGpmSupport_t */
-    unsigned version;
-    unsigned is_supported;
-};
-
-struct nvml {
-    int (*init)(void);
-    int (*count)(unsigned *);
-    int (*handle)(unsigned, void **);
-    int (*name)(void *, char *, unsigned);
-    int (*driver)(char *, unsigned);
-    int (*cuda)(int *);
-    int (*width)(void *, unsigned *);
-    int (*width_max)(void *, unsigned *);
-    int (*generation_max)(void *, unsigned *);
-    int (*throttle)(void *, unsigned long long *);
-    int (*processes)(void *, unsigned *, void *);
-    int (*mig)(void *, unsigned *, unsigned *);
-    int (*counters)(void *, struct counters_support *);
-};
-
-static void *find(void *library, const char *name)
+static bool nvml_load(struct lac_nvml_functions *nvml)
 {
-    return dlsym(library, name);
+    void *const library = dlopen(LAC_NVML_LIBRARY, RTLD_NOW | RTLD_LOCAL);
+
+    return library != NULL && lac_nvml_find(library, nvml) && nvml->name != NULL;
 }
 
-static bool nvml_load(struct nvml *nvml)
-{
-    void *library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
-    const struct {
-        void *place;
-        const char *name;
-    } wanted[] = {
-        {&nvml->init, "nvmlInit_v2"},
-        {&nvml->count, "nvmlDeviceGetCount_v2"},
-        {&nvml->handle, "nvmlDeviceGetHandleByIndex_v2"},
-        {&nvml->name, "nvmlDeviceGetName"},
-        {&nvml->driver, "nvmlSystemGetDriverVersion"},
-        {&nvml->cuda, "nvmlSystemGetCudaDriverVersion"},
-        {&nvml->width, "nvmlDeviceGetCurrPcieLinkWidth"},
-        {&nvml->width_max, "nvmlDeviceGetMaxPcieLinkWidth"},
-        {&nvml->generation_max, "nvmlDeviceGetMaxPcieLinkGeneration"},
-        {&nvml->throttle, "nvmlDeviceGetCurrentClocksEventReasons"},
-        {&nvml->processes, "nvmlDeviceGetComputeRunningProcesses"},
-        {&nvml->mig, "nvmlDeviceGetMigMode"},
-        {&nvml->counters, "nvmlGpmQueryDeviceSupport"},
-    };
-    void *old_throttle;
-
-    if (library == NULL) {
-        return false;
-    }
-    for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
-        void *found = find(library, wanted[i].name);
-
-        memcpy(wanted[i].place, &found, sizeof(found)); /* the only portable way to a function */
-    }
-    if (nvml->throttle == NULL) { /* before driver 535 */
-        old_throttle = find(library, "nvmlDeviceGetCurrentClocksThrottleReasons");
-        memcpy(&nvml->throttle, &old_throttle, sizeof(old_throttle));
-    }
-    return nvml->init != NULL && nvml->count != NULL && nvml->handle != NULL && nvml->name != NULL;
-}
-
-static void tell_throttle(const struct nvml *nvml, void *device, unsigned index)
+static void tell_throttle(const struct lac_nvml_functions *nvml, void *device, unsigned index)
 {
     /* bits of nvml.h: power cap, thermal (software, hardware), hardware slowdown, power brake */
     static const struct {
@@ -101,7 +46,7 @@ static void tell_throttle(const struct nvml *nvml, void *device, unsigned index)
     unsigned long long bits = 0;
     char words[120] = "";
 
-    if (nvml->throttle == NULL || nvml->throttle(device, &bits) != 0) {
+    if (nvml->throttling == NULL || nvml->throttling(device, &bits) != 0) {
         return;
     }
     for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++) {
@@ -120,11 +65,12 @@ static void tell_throttle(const struct nvml *nvml, void *device, unsigned index)
 }
 
 /* What `lacuna run` can sample of the GPU's own counters, beside any recording (GPM). */
-static void tell_counters(const struct nvml *nvml, void *device, unsigned index, bool is_divided)
+static void tell_counters(const struct lac_nvml_functions *nvml, void *device, unsigned index,
+                          bool is_divided)
 {
-    struct counters_support support = {.version = 1};
-    const bool is_there = !is_divided && nvml->counters != NULL &&
-                          nvml->counters(device, &support) == 0 && support.is_supported != 0;
+    struct nvml_gpm_support support = {.version = NVML_GPM_SUPPORT_VERSION};
+    const bool is_there = !is_divided && nvml->gpm_support != NULL &&
+                          nvml->gpm_support(device, &support) == 0 && support.is_supported != 0;
 
     if (is_there) {
         (void)printf("gpu counters|0|GPU %u reports SM and tensor core activity (GPM)|\n", index);
@@ -132,13 +78,13 @@ static void tell_counters(const struct nvml *nvml, void *device, unsigned index,
         (void)printf("gpu counters|0|GPU %u does not report SM activity (GPM: %s); everything else "
                      "is sampled|\n",
                      index,
-                     is_divided               ? "not with MIG"
-                     : nvml->counters == NULL ? "the driver is too old"
-                                              : "Hopper and later, not in virtual machines");
+                     is_divided                  ? "not with MIG"
+                     : nvml->gpm_support == NULL ? "the driver is too old"
+                                                 : "Hopper and later, not in virtual machines");
     }
 }
 
-static void tell_device(const struct nvml *nvml, unsigned index)
+static void tell_device(const struct lac_nvml_functions *nvml, unsigned index)
 {
     void *device = NULL;
     char name[96] = "";
@@ -153,9 +99,10 @@ static void tell_device(const struct nvml *nvml, unsigned index)
         (void)printf("gpu|2|GPU %u does not answer|\n", index);
         return;
     }
-    if (nvml->width != NULL && nvml->width_max != NULL && nvml->generation_max != NULL &&
-        nvml->width(device, &width) == 0 && nvml->width_max(device, &width_max) == 0 &&
-        nvml->generation_max(device, &generation) == 0) {
+    if (nvml->link_width != NULL && nvml->link_width_max != NULL &&
+        nvml->link_generation_max != NULL && nvml->link_width(device, &width) == 0 &&
+        nvml->link_width_max(device, &width_max) == 0 &&
+        nvml->link_generation_max(device, &generation) == 0) {
         (void)snprintf(link, sizeof(link), ", PCIe %u x%u", generation, width);
     }
     if (nvml->mig != NULL && nvml->mig(device, &mig, &mig_pending) != 0) {
@@ -183,7 +130,7 @@ static void tell_device(const struct nvml *nvml, unsigned index)
 
 static _Noreturn void ask_driver(int fd)
 {
-    struct nvml nvml = {0};
+    struct lac_nvml_functions nvml = {0};
     char driver[96] = "?";
     unsigned count = 0;
     int cuda = 0;

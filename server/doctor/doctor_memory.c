@@ -1,3 +1,5 @@
+#include "collector/base/cgroup.h"
+#include "collector/base/io_full.h"
 #include "server/doctor/doctor.h"
 
 #include <stdint.h>
@@ -36,66 +38,32 @@ static void check_shm(struct lac_doctor *doctor)
     }
 }
 
-/* The limit of this process's memory cgroup or one above it; -1 when there is none in sight. */
-static int64_t memory_limit(const struct lac_doctor *doctor)
-{
-    char text[8192];
-    char folder[4096] = "/sys/fs/cgroup";
-    char path[4200];
-    const char *line = NULL;
-    int64_t limit = -1;
-    int64_t value;
-
-    if (lac_doctor_read_all(doctor, "/proc/self/cgroup", text, sizeof(text))) {
-        line = strstr(text, "0::/");
-    }
-    if (line != NULL) {
-        const size_t length = strcspn(line + 3, "\n");
-
-        if (length > 1 && length < sizeof(folder) - 32) {
-            (void)snprintf(folder, sizeof(folder), "/sys/fs/cgroup%.*s", (int)length, line + 3);
-        }
-    }
-    while (strncmp(folder, "/sys/fs/cgroup", 14) == 0) {
-        (void)snprintf(path, sizeof(path), "%s/memory.max", folder);
-        if (lac_doctor_read_number(doctor, path, &value) && (limit < 0 || value < limit)) {
-            limit = value;
-        }
-        *strrchr(folder, '/') = '\0';
-    }
-    if (limit < 0 &&
-        lac_doctor_read_number(doctor, "/sys/fs/cgroup/memory/memory.limit_in_bytes", &value) &&
-        value < (INT64_C(1) << 60)) {
-        limit = value; /* version 1 writes a huge number for none */
-    }
-    return limit;
-}
-
 static void check_limit(struct lac_doctor *doctor)
 {
     char text[4096];
-    int64_t total_kib = 0;
-    int64_t available_kib = 0;
-    int64_t limit;
+    uint64_t total_kib;
+    uint64_t available_kib;
+    uint64_t limit;
 
-    if (!lac_doctor_read_all(doctor, "/proc/meminfo", text, sizeof(text)) ||
-        !lac_doctor_number_after(text, "MemAvailable:", &available_kib) ||
-        !lac_doctor_number_after(text, "MemTotal:", &total_kib) || total_kib <= 0) {
+    text[0] = '\0';
+    (void)lac_doctor_read_all(doctor, "/proc/meminfo", text, sizeof(text));
+    total_kib = lac_text_number(text, "MemTotal", 0);
+    available_kib = lac_text_number(text, "MemAvailable", UINT64_MAX);
+    if (total_kib == 0 || available_kib == UINT64_MAX) {
         lac_doctor_add(doctor, "memory", LAC_DOCTOR_UNSEEN, NULL, "no /proc/meminfo");
         return;
     }
-    limit = memory_limit(doctor);
-    if (limit >= 0 && limit < total_kib * 1024) {
-        const bool is_small = limit < (INT64_C(4) << 30);
+    limit = lac_cgroup_memory_limit(doctor->root);
+    if (limit > 0 && limit < total_kib * 1024) {
+        const bool is_small = limit < (UINT64_C(4) << 30);
 
         lac_doctor_add(doctor, "memory", is_small ? LAC_DOCTOR_AMBER : LAC_DOCTOR_OK,
                        is_small ? "a loader worker takes 0.5 to 2 GiB: ask for more memory" : NULL,
-                       "limited to %s of the machine's %s", lac_doctor_bytes((uint64_t)limit),
-                       lac_doctor_bytes((uint64_t)total_kib * 1024));
+                       "limited to %s of the machine's %s", lac_doctor_bytes(limit),
+                       lac_doctor_bytes(total_kib * 1024));
     } else {
         lac_doctor_add(doctor, "memory", LAC_DOCTOR_OK, NULL, "%s, %s available, no limit",
-                       lac_doctor_bytes((uint64_t)total_kib * 1024),
-                       lac_doctor_bytes((uint64_t)available_kib * 1024));
+                       lac_doctor_bytes(total_kib * 1024), lac_doctor_bytes(available_kib * 1024));
     }
 }
 

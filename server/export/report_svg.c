@@ -9,6 +9,7 @@
 #include "analysis/flame/flame.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
+#include "collector/base/utf8.h"
 #include "server/base/buffer.h"
 #include "server/export/redact.h"
 #include "server/export/report.h"
@@ -38,11 +39,8 @@ void lac_svg_text_inside(struct lac_buffer *out, double x, double y, double widt
         return;
     }
     if (length > room || length >= sizeof cut) {
-        size_t keep = room < sizeof cut ? room : sizeof cut - 4;
-        keep = keep < length ? keep : length;
-        while (keep > 0 && ((unsigned char)text[keep] & 0xC0U) == 0x80U) {
-            keep--;
-        }
+        const size_t keep = lac_utf8_cut(text, length, room < sizeof cut ? room : sizeof cut - 4);
+
         (void)snprintf(cut, sizeof cut, "%.*s", (int)keep, text);
         text = cut;
     }

@@ -8,6 +8,7 @@
 #include "analysis/diagnose/result/vocabulary.h"
 #include "analysis/model/model.h"
 #include "analysis/model/strings.h"
+#include "collector/base/utf8.h"
 #include "server/base/buffer.h"
 #include "server/export/redact.h"
 #include "server/export/report.h"
@@ -21,27 +22,6 @@
 #include <time.h>
 
 /* -- text ----------------------------------------------------------------------------------- */
-
-/** Bytes of the well-formed UTF-8 character at `at`, or 0. */
-static size_t utf8_length(const unsigned char *at, size_t rest)
-{
-    size_t length = at[0] < 0x80                    ? 1
-                    : at[0] >= 0xC2 && at[0] < 0xE0 ? 2
-                    : (at[0] & 0xF0U) == 0xE0       ? 3
-                    : at[0] >= 0xF0 && at[0] < 0xF5 ? 4
-                                                    : 0;
-    if (length == 0 || length > rest) {
-        return 0;
-    }
-    for (size_t i = 1; i < length; i++) {
-        if ((at[i] & 0xC0U) != 0x80U) {
-            return 0;
-        }
-    }
-    bool is_overlong = (at[0] == 0xE0 && at[1] < 0xA0) || (at[0] == 0xF0 && at[1] < 0x90);
-    bool is_outside = (at[0] == 0xED && at[1] >= 0xA0) || (at[0] == 0xF4 && at[1] >= 0x90);
-    return is_overlong || is_outside ? 0 : length;
-}
 
 /** Controls, zero-width and direction marks: what makes a text look like another. */
 static bool is_hidden(const unsigned char *at, size_t length)
@@ -62,9 +42,9 @@ void lac_html_escape(struct lac_buffer *out, const char *text, size_t length)
 {
     const unsigned char *at = (const unsigned char *)text;
     while (length > 0) {
-        size_t size = utf8_length(at, length);
+        size_t size = lac_utf8_length(at, at + length);
         if (size == 0 || is_hidden(at, size)) {
-            lac_buffer_puts(out, "\xEF\xBF\xBD");
+            lac_buffer_puts(out, LAC_UTF8_REPLACEMENT);
         } else if (*at == '&') {
             lac_buffer_puts(out, "&amp;");
         } else if (*at == '<') {

@@ -1,5 +1,6 @@
 #include "server/export/text_page.h"
 
+#include "collector/base/utf8.h"
 #include "server/base/buffer.h"
 
 #include <ctype.h>
@@ -10,17 +11,9 @@
 /** Bytes of the UTF-8 character at `text`; 1 for what is none. */
 static size_t char_bytes(const unsigned char *text)
 {
-    size_t length = text[0] < 0x80    ? 1
-                    : text[0] >= 0xF0 ? 4
-                    : text[0] >= 0xE0 ? 3
-                    : text[0] >= 0xC2 ? 2
-                                      : 1;
-    for (size_t i = 1; i < length; i++) {
-        if ((text[i] & 0xC0U) != 0x80U) {
-            return 1;
-        }
-    }
-    return length;
+    const size_t length = lac_utf8_length(text, text + strnlen((const char *)text, 4));
+
+    return length > 0 ? length : 1;
 }
 
 /** Whether a character may go to a terminal: no controls, no hidden or direction marks. */

@@ -1,6 +1,7 @@
 #include "server/http/query.h"
 
 #include "analysis/model/status.h"
+#include "collector/base/utf8.h"
 
 #include <inttypes.h>
 #include <stdint.h>
@@ -19,42 +20,6 @@ static int hex_value(char c)
         return c - 'A' + 10;
     }
     return -1;
-}
-
-/* Whether the `size` bytes are UTF-8 without control characters. */
-static bool is_clean_text(const char *text, size_t size)
-{
-    const unsigned char *s = (const unsigned char *)text;
-
-    for (size_t i = 0; i < size;) {
-        unsigned more;
-        uint32_t code;
-
-        if (s[i] < 0x20 || s[i] == 0x7f) {
-            return false;
-        }
-        if (s[i] < 0x80) {
-            i++;
-            continue;
-        }
-        more = (s[i] >= 0xf0) ? 3 : (s[i] >= 0xe0) ? 2 : 1;
-        if (s[i] < 0xc2 || s[i] > 0xf4 || size - i <= more) {
-            return false;
-        }
-        code = s[i] & (0x3fu >> more);
-        for (unsigned k = 1; k <= more; k++) {
-            if ((s[i + k] & 0xc0) != 0x80) {
-                return false;
-            }
-            code = (code << 6) | (s[i + k] & 0x3fu);
-        }
-        if ((more == 2 && code < 0x800) || (more == 3 && code < 0x10000) || code > 0x10ffff ||
-            (code >= 0xd800 && code <= 0xdfff) || (code >= 0x80 && code < 0xa0)) {
-            return false;
-        }
-        i += more + 1;
-    }
-    return true;
 }
 
 /*
@@ -91,7 +56,7 @@ static enum lac_status decode(const char *raw, const char *end, bool is_query, c
         out[size++] = byte;
     }
     out[size] = '\0';
-    if (!is_clean_text(out, size)) {
+    if (!lac_utf8_is_clean(out, size)) {
         return lac_fail(reterr, LAC_ERR_CORRUPT, 0,
                         "the address has control characters or bytes that are not UTF-8");
     }

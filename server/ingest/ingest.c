@@ -1,6 +1,7 @@
 #include "server/ingest/ingest.h"
 
 #include "analysis/model/status.h"
+#include "collector/base/cgroup.h"
 #include "server/ingest/ingest_private.h"
 #include "server/store/publish.h"
 #include "server/store/store.h"
@@ -32,35 +33,15 @@ double lac_ingest_now_s(void)
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
-static uint64_t cgroup_bytes(void)
-{
-    static const char *const files[] = {"/sys/fs/cgroup/memory.max",
-                                        "/sys/fs/cgroup/memory/memory.limit_in_bytes"};
-
-    for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
-        int fd = open(files[i], O_RDONLY | O_CLOEXEC);
-        char text[32] = "";
-        ssize_t got = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
-
-        if (fd >= 0) {
-            (void)close(fd);
-        }
-        if (got > 0 && text[0] >= '0' && text[0] <= '9') {
-            return strtoull(text, NULL, 10);
-        }
-    }
-    return UINT64_MAX;
-}
-
 uint64_t lac_ingest_machine_bytes(void)
 {
     long pages = sysconf(_SC_PHYS_PAGES);
     long page_bytes = sysconf(_SC_PAGESIZE);
     uint64_t machine =
         pages > 0 && page_bytes > 0 ? (uint64_t)pages * (uint64_t)page_bytes : 4 * GIB;
-    uint64_t cgroup = cgroup_bytes();
+    uint64_t limit = lac_cgroup_memory_limit("");
 
-    return cgroup < machine ? cgroup : machine;
+    return limit > 0 && limit < machine ? limit : machine;
 }
 
 bool lac_ingest_staged_path(const struct lac_ingest *ingest, const char *id, const char *name,

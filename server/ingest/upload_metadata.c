@@ -2,6 +2,7 @@
 
 #include "analysis/model/status.h"
 #include "collector/base/encode.h"
+#include "collector/base/utf8.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -14,35 +15,6 @@ struct pair {
     char key[KEY_BYTES_MAX + 1];
     char value[LAC_METADATA_VALUE_MAX + 1];
 };
-
-/* Well-formed UTF-8 (no overlong forms, no surrogates) without control characters. */
-static bool is_clean_text(const uint8_t *text, size_t length)
-{
-    size_t i = 0;
-
-    while (i < length) {
-        const uint8_t c = text[i];
-        const size_t more = c < 0x80 ? 0 : c >= 0xF0 ? 3 : c >= 0xE0 ? 2 : 1;
-        uint32_t code = c < 0x80 ? c : c & (0x3Fu >> more);
-        static const uint32_t least[] = {0, 0x80, 0x800, 0x10000};
-
-        if ((c >= 0x80 && c < 0xC2) || c > 0xF4 || i + more >= length) {
-            return false;
-        }
-        for (size_t k = 1; k <= more; k++) {
-            if ((text[i + k] & 0xC0) != 0x80) {
-                return false;
-            }
-            code = code << 6 | (text[i + k] & 0x3Fu);
-        }
-        if (code < least[more] || (code >= 0xD800 && code < 0xE000) || code > 0x10FFFF ||
-            code < 0x20 || code == 0x7F) {
-            return false;
-        }
-        i += more + 1;
-    }
-    return true;
-}
 
 /* One "key" or "key base64", without blanks around it. */
 static enum lac_status parse_pair(const char *text, size_t length, struct pair *pair,
@@ -73,7 +45,7 @@ static enum lac_status parse_pair(const char *text, size_t length, struct pair *
                         pair->key, LAC_METADATA_VALUE_MAX);
     }
     pair->value[value_length] = '\0';
-    if (!is_clean_text((const uint8_t *)pair->value, (size_t)value_length)) {
+    if (!lac_utf8_is_clean(pair->value, (size_t)value_length)) {
         return lac_fail(reterr, LAC_ERR_MISUSE, 0,
                         "Upload-Metadata: the value of %s is not plain UTF-8 text", pair->key);
     }

@@ -4,6 +4,7 @@
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "analysis/model/strings.h"
+#include "collector/base/utf8.h"
 #include "server/store/catalog.h"
 #include "server/store/store.h"
 #include "server/store/store_private.h"
@@ -33,26 +34,13 @@ struct arrival {
 /** Valid UTF-8, whatever the importing child wrote: other bytes become '?'. */
 static void make_utf8(char *text)
 {
-    unsigned char *at = (unsigned char *)text;
+    uint8_t *at = (uint8_t *)text;
+    const uint8_t *const end = at + strlen(text);
 
     while (*at != '\0') {
-        unsigned length = *at < 0x80                   ? 1
-                          : *at >= 0xF0 && *at <= 0xF4 ? 4
-                          : *at >= 0xE0 && *at < 0xF0  ? 3
-                          : *at >= 0xC2 && *at < 0xE0  ? 2
-                                                       : 0;
-        bool good = length > 0;
+        const uint32_t length = lac_utf8_length(at, end);
 
-        for (unsigned i = 1; i < length && good; i++) {
-            good = (at[i] & 0xC0) == 0x80;
-        }
-        if (good && length == 3) { /* overlong forms and surrogates */
-            good = !(at[0] == 0xE0 && at[1] < 0xA0) && !(at[0] == 0xED && at[1] >= 0xA0);
-        }
-        if (good && length == 4) {
-            good = !(at[0] == 0xF0 && at[1] < 0x90) && !(at[0] == 0xF4 && at[1] >= 0x90);
-        }
-        if (!good) {
+        if (length == 0) {
             *at++ = '?';
         } else {
             at += length;

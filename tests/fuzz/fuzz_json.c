@@ -6,6 +6,7 @@
 #include "analysis/import/chrome/chrome_parse.h"
 #include "analysis/import/chrome/json_window.h"
 #include "analysis/model/args.h"
+#include "collector/base/utf8.h"
 #include "tests/support/json_mutator.h"
 
 #include <stdlib.h>

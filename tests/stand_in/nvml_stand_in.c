@@ -20,7 +20,8 @@
  *
  * GPU I's figures are the constants below, plus I.
  */
-#include "collector/sample/nvml_abi.h"
+
+#include "collector/base/nvml_abi.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,6 +4,7 @@
 #include "collector/base/encode.h"
 #include "collector/base/sha.h"
 #include "collector/base/tar.h"
+#include "collector/base/utf8.h"
 #include "tests/support/check_main.h"
 
 #include <check.h>
@@ -256,6 +257,151 @@ START_TEST(a_tar_header_with_a_size_that_makes_no_sense_is_refused)
 }
 END_TEST
 
+START_TEST(utf8_is_told_from_what_only_looks_like_it)
+{
+    static const struct {
+        const char *bytes;
+        uint32_t length;
+    } cases[] = {{"a", 1},
+                 {"\xc3\xa9", 2},
+                 {"\xe2\x82\xac", 3},
+                 {"\xf0\x9f\x98\x80", 4},
+                 {"\xc0\x80", 0},
+                 {"\xc1\xbf", 0},
+                 {"\xe0\x80\x80", 0},
+                 {"\xed\xa0\x80", 0},
+                 {"\xf0\x80\x80\x80", 0},
+                 {"\xf4\x90\x80\x80", 0},
+                 {"\xf5\x80\x80\x80", 0},
+                 {"\x80", 0},
+                 {"\xff", 0},
+                 {"\xc3", 0},
+                 {"\xe2\x82", 0},
+                 {"\xc3z", 0},
+                 {"\xf4\x8f\xbf\xbf", 4},
+                 {"\xed\x9f\xbf", 3},
+                 {"\xef\xbf\xbf", 3}};
+    for (size_t i = 0; i < LAC_COUNT_OF(cases); i++) {
+        const uint8_t *p = (const uint8_t *)cases[i].bytes;
+        ck_assert_uint_eq(lac_utf8_length(p, p + strlen(cases[i].bytes)), cases[i].length);
+    }
+}
+END_TEST
+
+START_TEST(a_character_and_its_code_go_both_ways)
+{
+    uint8_t bytes[LAC_UTF8_BYTES_MAX];
+
+    for (uint32_t code = 0; code <= 0x10ffff; code += code < 0x3000 ? 1 : 97) {
+        if (code < 0xd800 || code >= 0xe000) {
+            const size_t length = lac_utf8_put(bytes, code);
+
+            ck_assert_uint_eq(lac_utf8_length(bytes, bytes + length), length);
+            ck_assert_uint_eq(lac_utf8_code(bytes, (uint32_t)length), code);
+            for (size_t cut = 1; cut < length; cut++) {
+                ck_assert_uint_eq(lac_utf8_length(bytes, bytes + cut), 0);
+            }
+        }
+    }
+}
+END_TEST
+
+START_TEST(a_text_is_repaired_byte_by_byte)
+{
+    static const struct {
+        const char *text;
+        size_t length;
+        const char *repaired;
+        size_t count;
+    } cases[] = {
+        {"", 0, "", 0},
+        {"plain", 5, "plain", 0},
+        {"\u00fc\u20ac\U0001f600", 9, "\u00fc\u20ac\U0001f600", 0},
+        {"a\0b", 3, "a\ufffdb", 1},
+        {"\xff", 1, "\ufffd", 1},
+        {"a\xc3", 2, "a\ufffd", 1},                               /* cut */
+        {"\xe2\x82", 2, "\ufffd\ufffd", 2},                       /* each byte of it */
+        {"\xc0\xaf", 2, "\ufffd\ufffd", 2},                       /* overlong */
+        {"\xed\xa0\x80", 3, "\ufffd\ufffd\ufffd", 3},             /* a surrogate */
+        {"\xf4\x90\x80\x80x", 5, "\ufffd\ufffd\ufffd\ufffdx", 4}, /* above U+10FFFF */
+    };
+
+    for (size_t i = 0; i < LAC_COUNT_OF(cases); i++) {
+        const size_t expected = strlen(cases[i].repaired);
+        char *const in = malloc(cases[i].length + 1); /* what lies behind is not read */
+        char out[64];
+        size_t count = 99;
+
+        memcpy(in + 1, cases[i].text, cases[i].length);
+        ck_assert_uint_eq(
+            lac_utf8_repair(in + 1, cases[i].length, out, cases[i].length * 3, &count), expected);
+        ck_assert_mem_eq(out, cases[i].repaired, expected);
+        ck_assert_uint_eq(count, cases[i].count);
+        for (size_t room = 0; room < expected; room++) { /* cut between characters */
+            const size_t used = lac_utf8_repair(in + 1, cases[i].length, out, room, NULL);
+
+            ck_assert_uint_le(used, room);
+            ck_assert_mem_eq(out, cases[i].repaired, used);
+            ck_assert(((unsigned char)cases[i].repaired[used] & 0xc0) != 0x80);
+        }
+        free(in);
+    }
+}
+END_TEST
+
+START_TEST(a_clean_text_has_no_control_characters)
+{
+    static const struct {
+        const char *text;
+        bool is_clean;
+    } cases[] = {{"", true},       {"a \u00fc", true},     {"\u00a0", true},    {"a\tb", false},
+                 {"\x7f", false},  {"\xc2\x80", false},    {"\xc2\x9f", false}, {"\xff", false},
+                 {"a\xc3", false}, {"\xed\xa0\x80", false}};
+
+    for (size_t i = 0; i < LAC_COUNT_OF(cases); i++) {
+        ck_assert_msg(lac_utf8_is_clean(cases[i].text, strlen(cases[i].text)) == cases[i].is_clean,
+                      "case %zu", i);
+    }
+    ck_assert(!lac_utf8_is_clean("a\0b", 3));
+}
+END_TEST
+
+START_TEST(a_text_is_cut_between_characters)
+{
+    static const char text[] = "a\u00fc\u20ac\U0001f600"; /* ends at 1, 3, 6, 10 */
+    static const size_t ends[] = {0, 1, 1, 3, 3, 3, 6, 6, 6, 6, 10, 10};
+
+    for (size_t most = 0; most < LAC_COUNT_OF(ends); most++) {
+        ck_assert_uint_eq(lac_utf8_cut(text, sizeof text - 1, most), ends[most]);
+    }
+}
+END_TEST
+
+START_TEST(wide_text_becomes_utf8)
+{
+    static const uint16_t utf16[] = {'a', 0xfc, 0x20ac, 0xd83d, 0xde00, 0};
+    static const uint16_t halves[] = {0xd83d, 'x', 0xde00, 0xd83d};
+    static const uint32_t utf32[] = {'a', 0x1f600, 0x110000, 0xd800, 0};
+    uint8_t odd[sizeof utf16 + 1];
+    char out[64];
+    size_t used = lac_utf8_from_units(utf16, 2, SIZE_MAX, out, sizeof out);
+
+    ck_assert_uint_eq(used, 10);
+    ck_assert_mem_eq(out, "a\u00fc\u20ac\U0001f600", used);
+    memcpy(odd + 1, utf16, sizeof utf16);
+    ck_assert_uint_eq(lac_utf8_from_units(odd + 1, 2, SIZE_MAX, out, sizeof out), used);
+    ck_assert_uint_eq(lac_utf8_from_units(utf16, 2, 2, out, sizeof out), 3);
+    ck_assert_uint_eq(lac_utf8_from_units(utf16, 2, SIZE_MAX, out, 6), 3);
+    ck_assert_uint_eq(lac_utf8_from_units(utf16, 2, SIZE_MAX, out, 0), 0);
+    used = lac_utf8_from_units(halves, 2, 4, out, sizeof out);
+    ck_assert_uint_eq(used, 10);
+    ck_assert_mem_eq(out, "\ufffdx\ufffd\ufffd", used);
+    used = lac_utf8_from_units(utf32, 4, SIZE_MAX, out, sizeof out);
+    ck_assert_uint_eq(used, 11);
+    ck_assert_mem_eq(out, "a\U0001f600\ufffd\ufffd", used);
+}
+END_TEST
+
 int main(void)
 {
     Suite *const suite = suite_create("base_bytes");
@@ -269,6 +415,12 @@ int main(void)
     tcase_add_test(tcase, a_tar_header_is_what_the_standard_says);
     tcase_add_test(tcase, a_tar_header_holds_any_size_and_name);
     tcase_add_test(tcase, a_tar_header_with_a_size_that_makes_no_sense_is_refused);
+    tcase_add_test(tcase, utf8_is_told_from_what_only_looks_like_it);
+    tcase_add_test(tcase, a_character_and_its_code_go_both_ways);
+    tcase_add_test(tcase, a_text_is_repaired_byte_by_byte);
+    tcase_add_test(tcase, a_clean_text_has_no_control_characters);
+    tcase_add_test(tcase, a_text_is_cut_between_characters);
+    tcase_add_test(tcase, wide_text_becomes_utf8);
     suite_add_tcase(suite, tcase);
     return check_main(suite);
 }

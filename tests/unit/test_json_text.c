@@ -131,37 +131,6 @@ START_TEST(integers_fit_or_are_refused)
 }
 END_TEST
 
-START_TEST(utf8_is_told_from_what_only_looks_like_it)
-{
-    static const struct {
-        const char *bytes;
-        uint32_t length;
-    } cases[] = {{"a", 1},
-                 {"\xc3\xa9", 2},
-                 {"\xe2\x82\xac", 3},
-                 {"\xf0\x9f\x98\x80", 4},
-                 {"\xc0\x80", 0},
-                 {"\xc1\xbf", 0},
-                 {"\xe0\x80\x80", 0},
-                 {"\xed\xa0\x80", 0},
-                 {"\xf0\x80\x80\x80", 0},
-                 {"\xf4\x90\x80\x80", 0},
-                 {"\xf5\x80\x80\x80", 0},
-                 {"\x80", 0},
-                 {"\xff", 0},
-                 {"\xc3", 0},
-                 {"\xe2\x82", 0},
-                 {"\xc3z", 0},
-                 {"\xf4\x8f\xbf\xbf", 4},
-                 {"\xed\x9f\xbf", 3},
-                 {"\xef\xbf\xbf", 3}};
-    for (size_t i = 0; i < LAC_COUNT_OF(cases); i++) {
-        const uint8_t *p = (const uint8_t *)cases[i].bytes;
-        ck_assert_uint_eq(lac_utf8_length(p, p + strlen(cases[i].bytes)), cases[i].length);
-    }
-}
-END_TEST
-
 static void expect_decoded(const char *raw, const char *text, uint32_t bad_utf8,
                            uint32_t bad_escape)
 {
@@ -207,7 +176,6 @@ int main(void)
     tcase_add_test(tcase, what_no_time_holds_is_refused);
     tcase_add_test(tcase, only_the_shortest_form_of_a_real_is_one);
     tcase_add_test(tcase, integers_fit_or_are_refused);
-    tcase_add_test(tcase, utf8_is_told_from_what_only_looks_like_it);
     tcase_add_test(tcase, strings_are_decoded_and_repaired);
     suite_add_tcase(suite, tcase);
     return check_main(suite);

@@ -1,6 +1,7 @@
 /* What a person calls a kernel. */
 
 #include "analysis/diagnose/names/names.h"
+#include "collector/base/utf8.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -371,16 +372,7 @@ size_t lac_kernel_short_name(const char *name, size_t length, char *out, size_t 
     lac_names_classify(name, length, &name_class);
     char text[SHORT_BYTES];
     describe(name, length, &name_class, text, sizeof text);
-    size_t used = strlen(text);
-    if (used > capacity_bytes - 1) {
-        used = capacity_bytes - 1;
-    }
-    /* never cut inside a character: step back over continuation bytes of a cut one */
-    if (used < strlen(text)) {
-        while (used > 0 && ((unsigned char)text[used] & 0xC0U) == 0x80U) {
-            used--;
-        }
-    }
+    const size_t used = lac_utf8_cut(text, strlen(text), capacity_bytes - 1);
     memcpy(out, text, used);
     out[used] = '\0';
     return used;

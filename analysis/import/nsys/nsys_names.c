@@ -2,11 +2,11 @@
 
 #include "analysis/import/nsys/nsys_db.h"
 #include "analysis/import/nsys/nsys_private.h"
-#include "analysis/import/text/json_text.h"
 #include "analysis/model/grow.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "analysis/model/strings.h"
+#include "collector/base/utf8.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -149,45 +149,6 @@ enum lac_status lac_nsys_read_strings(struct lac_nsys *nsys)
     return lac_nsys_each(nsys, "StringIds", COLUMNS, false, on_string);
 }
 
-static bool is_valid(const char *text, size_t size)
-{
-    const uint8_t *p = (const uint8_t *)text;
-    const uint8_t *end = p + size;
-    while (p < end) {
-        uint32_t length = *p == 0 ? 0 : lac_utf8_length(p, end);
-        if (length == 0) {
-            return false;
-        }
-        p += length;
-    }
-    return true;
-}
-
-/* Every byte that is no part of a character becomes U+FFFD. */
-static enum lac_status intern_repaired(struct lac_nsys *nsys, const char *text, size_t size,
-                                       uint32_t *ret_id)
-{
-    const uint8_t *p = (const uint8_t *)text;
-    const uint8_t *end = p + size;
-    char *clean = malloc(size * 3 + 1);
-    size_t used = 0;
-    if (clean == NULL) {
-        return lac_nsys_pass(nsys, LAC_ERR_NOMEM);
-    }
-    while (p < end) {
-        uint32_t length = *p == 0 ? 0 : lac_utf8_length(p, end);
-        memcpy(clean + used, length > 0 ? (const char *)p : "\xef\xbf\xbd",
-               length > 0 ? length : 3);
-        used += length > 0 ? length : 3;
-        p += length > 0 ? length : 1;
-    }
-    enum lac_status status = lac_strings_intern(&nsys->model->strings, clean, used, ret_id);
-    free(clean);
-    lac_model_report(nsys->model, LAC_REPORT_REPAIRED, "bad_utf8", 1, 0,
-                     "Bytes of names that are not UTF-8 were replaced.");
-    return lac_nsys_pass(nsys, status);
-}
-
 enum lac_status lac_nsys_intern(struct lac_nsys *nsys, const char *text, size_t size,
                                 uint32_t *ret_id)
 {
@@ -196,10 +157,19 @@ enum lac_status lac_nsys_intern(struct lac_nsys *nsys, const char *text, size_t 
                         "a name of %zu bytes (limit name_bytes_max is %u)", size,
                         nsys->limits->name_bytes_max);
     }
-    if (!is_valid(text, size)) {
-        return intern_repaired(nsys, text, size, ret_id);
+    char *const clean = malloc(size * 3 + 1);
+    size_t repaired_count = 0;
+    if (clean == NULL) {
+        return lac_nsys_pass(nsys, LAC_ERR_NOMEM);
     }
-    return lac_nsys_pass(nsys, lac_strings_intern(&nsys->model->strings, text, size, ret_id));
+    const size_t used = lac_utf8_repair(text, size, clean, size * 3, &repaired_count);
+    const enum lac_status status = lac_strings_intern(&nsys->model->strings, clean, used, ret_id);
+    free(clean);
+    if (repaired_count > 0) {
+        lac_model_report(nsys->model, LAC_REPORT_REPAIRED, "bad_utf8", 1, 0,
+                         "Bytes of names that are not UTF-8 were replaced.");
+    }
+    return lac_nsys_pass(nsys, status);
 }
 
 enum lac_status lac_nsys_intern_own(struct lac_nsys *nsys, uint32_t *ret_id, const char *format,

@@ -1,7 +1,7 @@
 #include "analysis/import/source/import_options.h"
 
-#include "analysis/import/text/json_text.h"
 #include "analysis/model/model.h"
+#include "collector/base/utf8.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -44,13 +44,11 @@ void lac_import_name(const char *path, char *name, size_t capacity_bytes)
     if (size > capacity_bytes / 3 - 2) {
         size = capacity_bytes / 3 - 2;
     }
-    struct lac_json_repairs ignored = {0};
     const uint8_t *p = (const uint8_t *)base, *end = p + size;
     char *to = name;
-    (void)ignored;
     while (p < end) {
         uint32_t length = *p < 0x20 ? 0 : lac_utf8_length(p, end);
-        memcpy(to, length ? (const char *)p : "\xef\xbf\xbd", length ? length : 3);
+        memcpy(to, length ? (const char *)p : LAC_UTF8_REPLACEMENT, length ? length : 3);
         to += length ? length : 3;
         p += length ? length : 1;
     }

@@ -11,6 +11,7 @@
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "analysis/model/strings.h"
+#include "collector/base/utf8.h"
 #include "lacuna/spool.h"
 
 #include <inttypes.h>
@@ -73,37 +74,10 @@ struct lac_spool_thread {
 enum lac_status lac_spool_intern(struct lac_strings *strings, const char *text, size_t length,
                                  uint32_t *ret_id)
 {
-    char fixed[4096 * 3 + 1];
-    size_t used = 0;
+    char fixed[4096 * 3];
 
-    for (size_t at = 0; at < length && used + 4 < sizeof(fixed);) {
-        const uint8_t c = (uint8_t)text[at];
-        const size_t need = c < 0x80                ? 1
-                            : c >= 0xc2 && c < 0xe0 ? 2
-                            : c >= 0xe0 && c < 0xf0 ? 3
-                            : c >= 0xf0 && c < 0xf5 ? 4
-                                                    : 0;
-        bool whole = need > 0 && at + need <= length;
-
-        for (size_t i = 1; whole && i < need; i++) {
-            whole = ((uint8_t)text[at + i] & 0xc0) == 0x80;
-        }
-        /* overlong three- and four-byte forms, and surrogates */
-        whole = whole && !(c == 0xe0 && (uint8_t)text[at + 1] < 0xa0) &&
-                !(c == 0xed && (uint8_t)text[at + 1] > 0x9f) &&
-                !(c == 0xf0 && (uint8_t)text[at + 1] < 0x90) &&
-                !(c == 0xf4 && (uint8_t)text[at + 1] > 0x8f);
-        if (whole) {
-            memcpy(fixed + used, text + at, need);
-            used += need;
-            at += need;
-        } else {
-            memcpy(fixed + used, "\xef\xbf\xbd", 3);
-            used += 3;
-            at++;
-        }
-    }
-    return lac_strings_intern(strings, fixed, used, ret_id);
+    return lac_strings_intern(strings, fixed,
+                              lac_utf8_repair(text, length, fixed, sizeof(fixed), NULL), ret_id);
 }
 
 static struct lac_strings *strings_of(const struct lac_spool_process *process)

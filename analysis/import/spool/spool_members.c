@@ -5,6 +5,7 @@
 #include "analysis/model/args.h"
 #include "analysis/model/status.h"
 #include "analysis/model/strings.h"
+#include "collector/base/utf8.h"
 
 #include <math.h>
 #include <stdint.h>
@@ -12,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { REPLACEMENT = 0xfffd, UNITS_MAX = 1024 };
+enum { UNITS_MAX = 1024 };
 
 void lac_spool_members_destroy(struct lac_spool_members *members)
 {
@@ -102,52 +103,6 @@ void lac_members_quoted(struct lac_members_writer *writer, const char *text)
     lac_members_char(writer, '"');
 }
 
-static size_t put_character(char *out, uint32_t c)
-{
-    const size_t length = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
-    static const uint8_t first[] = {0, 0, 0xc0, 0xe0, 0xf0};
-
-    for (size_t i = length - 1; i > 0; i--) {
-        out[i] = (char)(0x80 | (c & 0x3f));
-        c >>= 6;
-    }
-    out[0] = (char)(first[length] | c);
-    return length;
-}
-
-static uint32_t load_unit(const uint8_t *at, uint32_t unit_bytes)
-{
-    uint32_t unit = 0;
-
-    memcpy(&unit, at, unit_bytes);
-    return unit;
-}
-
-/* UTF-16 or UTF-32 to UTF-8, up to a zero; halves of a pair that stand alone become U+FFFD. */
-static size_t to_utf8(const uint8_t *units, uint32_t unit_bytes, uint64_t count, char *out)
-{
-    size_t used = 0;
-
-    for (uint64_t i = 0; i < count; i++) {
-        uint32_t c = load_unit(units + i * unit_bytes, unit_bytes);
-
-        if (c == 0) {
-            break;
-        }
-        if (c >= 0xd800 && c < 0xdc00 && i + 1 < count) {
-            const uint32_t low = load_unit(units + (i + 1) * unit_bytes, unit_bytes);
-
-            if (low >= 0xdc00 && low < 0xe000) {
-                c = 0x10000 + ((c - 0xd800) << 10) + (low - 0xdc00);
-                i++;
-            }
-        }
-        used += put_character(
-            out + used, c > 0x10ffff || (c >= 0xd800 && c < 0xe000) ? (uint32_t)REPLACEMENT : c);
-    }
-    return used;
-}
-
 void lac_members_text(struct lac_members_writer *writer, const uint8_t *units, uint32_t unit_bytes,
                       uint64_t count)
 {
@@ -158,7 +113,7 @@ void lac_members_text(struct lac_members_writer *writer, const uint8_t *units, u
 
     count = count > UNITS_MAX ? UNITS_MAX : count;
     if (unit_bytes > 1) {
-        length = to_utf8(units, unit_bytes, count, utf8);
+        length = lac_utf8_from_units(units, unit_bytes, count, utf8, sizeof(utf8));
         text = utf8;
     } else {
         length = strnlen(text, count);

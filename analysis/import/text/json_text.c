@@ -1,37 +1,12 @@
 #include "analysis/import/text/json_text.h"
 
+#include "collector/base/utf8.h"
+
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-uint32_t lac_utf8_length(const uint8_t *p, const uint8_t *end)
-{
-    size_t left = (size_t)(end - p);
-    uint8_t lead = left ? p[0] : 0;
-    if (left && lead < 0x80) {
-        return 1;
-    }
-    if (lead < 0xc2 || lead > 0xf4) {
-        return 0;
-    }
-    uint32_t length = lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
-    if (left < length) {
-        return 0;
-    }
-    for (uint32_t i = 1; i < length; i++) {
-        if ((p[i] & 0xc0) != 0x80) {
-            return 0;
-        }
-    }
-    /* overlong forms, surrogates, beyond U+10FFFF */
-    if ((lead == 0xe0 && p[1] < 0xa0) || (lead == 0xed && p[1] > 0x9f) ||
-        (lead == 0xf0 && p[1] < 0x90) || (lead == 0xf4 && p[1] > 0x8f)) {
-        return 0;
-    }
-    return length;
-}
 
 const uint8_t *lac_json_string_end(const uint8_t *p, const uint8_t *end)
 {
@@ -74,28 +49,8 @@ static int32_t hex4(const uint8_t *p, const uint8_t *end)
 
 static uint8_t *put_replacement(uint8_t *to)
 {
-    memcpy(to, "\xef\xbf\xbd", 3);
-    return to + 3;
-}
-
-static uint8_t *put_utf8(uint8_t *to, uint32_t code)
-{
-    if (code < 0x80) {
-        *to++ = (uint8_t)code;
-    } else if (code < 0x800) {
-        *to++ = (uint8_t)(0xc0 | code >> 6);
-        *to++ = (uint8_t)(0x80 | (code & 0x3f));
-    } else if (code < 0x10000) {
-        *to++ = (uint8_t)(0xe0 | code >> 12);
-        *to++ = (uint8_t)(0x80 | (code >> 6 & 0x3f));
-        *to++ = (uint8_t)(0x80 | (code & 0x3f));
-    } else {
-        *to++ = (uint8_t)(0xf0 | code >> 18);
-        *to++ = (uint8_t)(0x80 | (code >> 12 & 0x3f));
-        *to++ = (uint8_t)(0x80 | (code >> 6 & 0x3f));
-        *to++ = (uint8_t)(0x80 | (code & 0x3f));
-    }
-    return to;
+    memcpy(to, LAC_UTF8_REPLACEMENT, sizeof LAC_UTF8_REPLACEMENT - 1);
+    return to + sizeof LAC_UTF8_REPLACEMENT - 1;
 }
 
 /* Copy the escape at p (a backslash) if it is one, else a backslash that is escaped. */
@@ -165,8 +120,8 @@ static const uint8_t *decode_unicode(const uint8_t *p, const uint8_t *end, uint8
     if (code >= 0xd800 && code < 0xdc00 && end - p >= 6 && p[0] == '\\' && p[1] == 'u') {
         int32_t low = hex4(p + 2, end);
         if (low >= 0xdc00 && low < 0xe000) {
-            *out = put_utf8(*out, 0x10000u + ((uint32_t)(code - 0xd800) << 10) +
-                                      (uint32_t)(low - 0xdc00));
+            *out += lac_utf8_put(*out, 0x10000u + ((uint32_t)(code - 0xd800) << 10) +
+                                           (uint32_t)(low - 0xdc00));
             return p + 6;
         }
     }
@@ -174,7 +129,7 @@ static const uint8_t *decode_unicode(const uint8_t *p, const uint8_t *end, uint8
         repairs->bad_utf8++;
         *out = put_replacement(*out);
     } else {
-        *out = put_utf8(*out, (uint32_t)code);
+        *out += lac_utf8_put(*out, (uint32_t)code);
     }
     return p;
 }

@@ -24,12 +24,6 @@ struct lac_json_repairs {
     uint32_t odd_literal;       /**< NaN, inf, 007: kept as a string */
 };
 
-/**
- * Length of the UTF-8 sequence at p: 1 to 4, or 0 when it is none (overlong forms and surrogates
- * included). Reads at most up to `end`.
- */
-uint32_t lac_utf8_length(const uint8_t *p, const uint8_t *end);
-
 /** Closing quote of the string whose inside begins (or goes on) at p, or NULL when it is not
  *  before `end`. */
 const uint8_t *lac_json_string_end(const uint8_t *p, const uint8_t *end);

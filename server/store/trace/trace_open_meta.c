@@ -5,6 +5,7 @@
 #include "analysis/model/status.h"
 #include "analysis/model/strings.h"
 #include "analysis/model/tile.h"
+#include "collector/base/utf8.h"
 #include "server/store/trace/checked_file.h"
 #include "server/store/trace/sql.h"
 #include "server/store/trace/trace_file.h"
@@ -79,20 +80,11 @@ static bool text(struct meta_reader *meta, const char *key, char *out, size_t ca
         value = sqlite3_column_text(meta->get, 0);
     }
     if (value != NULL) {
-        (void)snprintf(out, capacity_bytes, "%s", (const char *)value);
-        /* a cut in the middle of a character would not be UTF-8 any more */
-        for (size_t end = strlen(out); strlen((const char *)value) > end && end > 0;) {
-            bool continues = ((unsigned char)out[end - 1] & 0xC0) == 0x80;
-            bool starts = ((unsigned char)out[end - 1] & 0xC0) == 0xC0;
+        const size_t kept =
+            lac_utf8_cut((const char *)value, strlen((const char *)value), capacity_bytes - 1);
 
-            if (!continues && !starts) {
-                break;
-            }
-            out[--end] = '\0';
-            if (starts) {
-                break;
-            }
-        }
+        memcpy(out, value, kept);
+        out[kept] = '\0';
     }
     return value != NULL;
 }

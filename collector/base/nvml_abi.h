@@ -1,5 +1,5 @@
-#ifndef LAC_COLLECTOR_SAMPLE_NVML_ABI_H
-#define LAC_COLLECTOR_SAMPLE_NVML_ABI_H
+#ifndef LAC_COLLECTOR_BASE_NVML_ABI_H
+#define LAC_COLLECTOR_BASE_NVML_ABI_H
 
 /*
  * What NVML's binary interface fixes, of what we call: structs, numbers, units. NVML's own header
