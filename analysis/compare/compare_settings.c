@@ -95,7 +95,7 @@ static enum lac_status pairs_init(struct pairs *pairs, const struct lac_compare_
     if (!pairs->at) {
         return LAC_ERR_NOMEM;
     }
-    lac_settings_each(side->analysis->settings_json, add_setting, pairs);
+    lac_settings_each(&side->model->settings, add_setting, pairs);
     add_facts(pairs, side);
     return LAC_OK;
 }

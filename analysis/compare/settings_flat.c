@@ -1,135 +1,103 @@
 #include "analysis/compare/settings_flat.h"
 
-#include <stdbool.h>
+#include "analysis/model/setting_rows.h"
+
+#include <stdarg.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { DEPTH_MAX = 16, KEY_BYTES = 96, VALUE_BYTES = 400 };
+enum { KEY_BYTES = 192, VALUE_BYTES = 400 };
 
-/** Who is told. */
-struct telling {
-    lac_setting_sink sink;
-    void *context;
+/** Text in a room: what does not fit is left out. */
+struct line {
+    char text[VALUE_BYTES];
+    size_t used;
 };
 
-static const char *skip_space(const char *at)
+static void add(struct line *line, const char *text)
 {
-    return at + strspn(at, " \t\r\n");
+    int length = snprintf(line->text + line->used, sizeof line->text - line->used, "%s", text);
+    size_t room = sizeof line->text - line->used - 1;
+    line->used += (size_t)length < room ? (size_t)length : room;
 }
 
-static void tell(const struct telling *telling, const char *key, const char *text, size_t length)
+/** The value of a row; lists and objects inside lists as JSON has them. */
+static void say(const struct lac_setting_rows *rows, uint32_t row, struct line *line)
 {
-    char value[VALUE_BYTES];
-    (void)snprintf(value, sizeof value, "%.*s", (int)(length < 4096 ? length : 4096), text);
-    telling->sink(telling->context, key, value);
+    const struct lac_setting *it = &rows->at[row];
+    bool is_list = it->type == LAC_SETTING_LIST;
+    bool is_inside = rows->at[it->parent].type == LAC_SETTING_LIST || line->used > 0;
+    switch ((enum lac_setting_type)it->type) {
+    case LAC_SETTING_NULL:
+        add(line, "null");
+        return;
+    case LAC_SETTING_FALSE:
+    case LAC_SETTING_TRUE:
+        add(line, is_inside                      ? it->type == LAC_SETTING_TRUE ? "true" : "false"
+                  : it->type == LAC_SETTING_TRUE ? "on"
+                                                 : "off");
+        return;
+    case LAC_SETTING_TEXT:
+        add(line, is_inside ? "\"" : "");
+        add(line, lac_settings_value(rows, row));
+        add(line, is_inside ? "\"" : "");
+        return;
+    case LAC_SETTING_LIST:
+    case LAC_SETTING_OBJECT:
+        add(line, is_list ? "[" : "{");
+        for (uint32_t at = row + 1; at < it->end; at = rows->at[at].end) {
+            add(line, at > row + 1 ? "," : "");
+            if (!is_list) {
+                add(line, "\"");
+                add(line, lac_settings_name(rows, at));
+                add(line, "\":");
+            }
+            say(rows, at, line);
+        }
+        add(line, is_list ? "]" : "}");
+        return;
+    case LAC_SETTING_INTEGER:
+    case LAC_SETTING_REAL:
+    case LAC_SETTING_TYPE_COUNT_:
+        add(line, lac_settings_value(rows, row));
+        return;
+    }
 }
 
-/** Past a string at `at`; its raw text between the quotes into `out`. NULL when it is none. */
-static const char *read_string(const char *at, char *out, size_t capacity_bytes)
+/** "optimizer.lr": the names from the root's member to the row. */
+static void key_of(const struct lac_setting_rows *rows, uint32_t row, char key[KEY_BYTES])
 {
-    if (*at != '"') {
-        return NULL;
+    uint32_t path[LAC_SETTINGS_DEPTH_MAX + 1];
+    uint32_t depth = 0;
+    size_t used = 0;
+    for (; rows->at[row].parent != UINT32_MAX; row = rows->at[row].parent) {
+        path[depth++] = row;
     }
-    const char *first = ++at;
-    while (*at != '\0' && *at != '"') {
-        at += at[0] == '\\' && at[1] != '\0' ? 2 : 1;
+    while (depth > 0 && used < KEY_BYTES) {
+        int length = snprintf(key + used, KEY_BYTES - used, "%s%s", used > 0 ? "." : "",
+                              lac_settings_name(rows, path[--depth]));
+        used += (size_t)length;
     }
-    (void)snprintf(out, capacity_bytes, "%.*s", (int)(at - first < 4096 ? at - first : 4096),
-                   first);
-    return *at == '"' ? at + 1 : NULL;
 }
 
-static const char *read_value(const struct telling *telling, const char *key, const char *at,
-                              int depth);
-
-static const char *read_object(const struct telling *telling, const char *prefix, const char *at,
-                               int depth)
+void lac_settings_each(const struct lac_setting_rows *rows, lac_setting_sink sink, void *context)
 {
-    at = skip_space(at + 1);
-    while (*at != '}') {
-        char name[KEY_BYTES];
-        char key[2 * KEY_BYTES];
-        at = read_string(at, name, sizeof name);
-        if (!at) {
-            return NULL;
+    uint32_t root = lac_settings_find(rows, UINT32_MAX, "settings");
+    uint32_t end = root == UINT32_MAX ? 0 : rows->at[root].end;
+    for (uint32_t row = root + 1; row < end;) {
+        const struct lac_setting *it = &rows->at[row];
+        if (it->type == LAC_SETTING_OBJECT) {
+            row++; /* its members come next */
+            continue;
         }
-        at = skip_space(at);
-        if (*at != ':') {
-            return NULL;
+        if (it->type != LAC_SETTING_NULL) {
+            char key[KEY_BYTES];
+            struct line line = {.used = 0};
+            key_of(rows, row, key);
+            say(rows, row, &line);
+            sink(context, key, line.text);
         }
-        (void)snprintf(key, sizeof key, "%s%s%s", prefix, *prefix != '\0' ? "." : "", name);
-        at = read_value(telling, key, skip_space(at + 1), depth + 1);
-        if (!at) {
-            return NULL;
-        }
-        at = skip_space(at);
-        if (*at == ',') {
-            at = skip_space(at + 1);
-        } else if (*at != '}') {
-            return NULL;
-        }
-    }
-    return at + 1;
-}
-
-/** Past a list, whose text is one value. */
-static const char *read_list(const struct telling *telling, const char *key, const char *at)
-{
-    const char *first = at;
-    int depth = 0;
-    char text[8];
-    do {
-        depth += *at == '[' || *at == '{' ? 1 : *at == ']' || *at == '}' ? -1 : 0;
-        at = *at == '"' ? read_string(at, text, sizeof text) : at + 1;
-    } while (at && *at != '\0' && depth > 0);
-    if (at && depth == 0) {
-        tell(telling, key, first, (size_t)(at - first));
-        return at;
-    }
-    return NULL;
-}
-
-static const char *read_value(const struct telling *telling, const char *key, const char *at,
-                              int depth)
-{
-    if (depth > DEPTH_MAX) {
-        return NULL;
-    }
-    if (*at == '{') {
-        return read_object(telling, key, at, depth);
-    }
-    if (*at == '[') {
-        return read_list(telling, key, at);
-    }
-    if (*at == '"') {
-        char value[VALUE_BYTES];
-        at = read_string(at, value, sizeof value);
-        if (at) {
-            telling->sink(telling->context, key, value);
-        }
-        return at;
-    }
-    size_t length = strcspn(at, ",}] \t\r\n");
-    if (length == 0) {
-        return NULL;
-    }
-    if (length != 4 || memcmp(at, "null", 4) != 0) {
-        bool is_true = length == 4 && memcmp(at, "true", 4) == 0;
-        bool is_false = length == 5 && memcmp(at, "false", 5) == 0;
-        if (is_true || is_false) {
-            telling->sink(telling->context, key, is_true ? "on" : "off");
-        } else {
-            tell(telling, key, at, length);
-        }
-    }
-    return at + length;
-}
-
-void lac_settings_each(const char *settings_json, lac_setting_sink sink, void *context)
-{
-    const struct telling telling = {sink, context};
-    const char *text = skip_space(settings_json);
-    if (*text == '{') {
-        (void)read_object(&telling, "", text, 0);
+        row = it->end;
     }
 }

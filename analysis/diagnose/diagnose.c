@@ -32,7 +32,6 @@ static void set_unknown(struct lac_analysis *analysis)
     analysis->tensor_used_pct = (double)NAN;
     analysis->needs = lac_needs_unknown();
     analysis->verdict = (struct lac_verdict){"unknown", '?', "", ""};
-    analysis->settings_json = "{}";
     analysis->replay = (struct lac_replay_facts){"none", 0, (double)NAN};
 }
 

@@ -38,6 +38,7 @@ void lac_model_destroy(struct lac_model *model)
     if (model == NULL) {
         return;
     }
+    lac_settings_done(&model->settings);
     lac_strings_done(&model->strings);
     lac_model_free_columns(model);
     free(model->processes);

@@ -25,6 +25,7 @@
  * Times are int64_t nanoseconds since info.t0_ns.
  */
 
+#include "analysis/model/setting_rows.h"
 #include "analysis/model/status.h"
 #include "analysis/model/strings.h"
 
@@ -217,6 +218,7 @@ struct lac_trace_info {
 
 struct lac_model {
     struct lac_trace_info info;
+    struct lac_setting_rows settings; /**< of the job and its host */
     struct lac_strings strings;
     struct lac_slices slices;
 

@@ -183,7 +183,7 @@ static void add_setting(void *context, const char *key, const char *value)
 uint32_t lac_report_settings(const struct lac_report_source *source, struct lac_report_row *rows)
 {
     struct rows list = {.source = source, .at = rows};
-    lac_settings_each(source->analysis->settings_json, add_setting, &list);
+    lac_settings_each(&source->model->settings, add_setting, &list);
     return list.count;
 }
 

@@ -1,13 +1,9 @@
 #include "analysis/diagnose/result/analysis.h"
 #include "server/json/analysis_parts.h"
 #include "server/json/json_out.h"
-#include "server/json/json_read.h"
+#include "server/json/settings_json.h"
 
 #include <stdint.h>
-#include <string.h>
-
-/** Settings are a few dozen numbers and words; what a file claims beyond that is left out. */
-enum { SETTINGS_BYTES_MAX = 1 << 20, SETTINGS_DEPTH_MAX = 32 };
 
 void lac_document_dataloader(struct lac_document *document)
 {
@@ -63,18 +59,5 @@ void lac_document_loading(struct lac_document *document)
 
 void lac_document_settings(struct lac_document *document)
 {
-    const char *text = document->analysis->settings_json;
-    const struct lac_json_limits limits = {.size_bytes_max = SETTINGS_BYTES_MAX,
-                                           .depth_max = SETTINGS_DEPTH_MAX};
-    struct json_object *settings = NULL;
-    enum lac_status status = lac_json_read(text, strlen(text), &limits, &settings, NULL);
-    if (status == LAC_OK) {
-        lac_json_copy(&document->json, "settings", settings);
-    } else if (status == LAC_ERR_NOMEM) {
-        document->json.out->status = LAC_ERR_NOMEM;
-    } else {
-        lac_json_open(&document->json, "settings", '{');
-        lac_json_close(&document->json, '}');
-    }
-    lac_json_read_done(settings);
+    lac_settings_write_json(&document->json, "settings", &document->model->settings);
 }

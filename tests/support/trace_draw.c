@@ -1,5 +1,6 @@
 #include "tests/support/trace_draw.h"
 
+#include "analysis/import/text/settings_text.h"
 #include "analysis/model/builder.h"
 #include "collector/base/count_of.h"
 
@@ -327,6 +328,8 @@ struct lac_model *trace_draw_with(const char *text, const char *metadata, int cc
         device->memory_bytes = (int64_t)32 << 30;
         device->name = intern(&drawing, "Tesla V100-SXM2-32GB");
     }
+    require(&drawing, lac_settings_read_text(lac_builder_model(drawing.builder)) == LAC_OK,
+            "no memory");
     require(&drawing, lac_builder_finish(drawing.builder, 0, &model) == LAC_OK, "no memory");
     return model;
 }

@@ -264,9 +264,9 @@ START_TEST(a_newer_format_is_refused_with_a_sentence)
     struct lac_trace_file *file = NULL;
     struct lac_error error = {0};
 
-    change("UPDATE meta SET value = 3 WHERE key = 'format_version'");
+    change("UPDATE meta SET value = 4 WHERE key = 'format_version'");
     ck_assert_int_eq(lac_trace_file_open(damaged, 0, &file, &error), LAC_ERR_LIMIT);
-    ck_assert_ptr_nonnull(strstr(error.message, "format 3"));
+    ck_assert_ptr_nonnull(strstr(error.message, "format 4"));
     ck_assert_ptr_nonnull(strstr(error.message, "newer"));
 }
 END_TEST
@@ -294,6 +294,9 @@ START_TEST(lies_are_found_when_opening)
         "UPDATE track SET first = first + 1 WHERE idx = 1",
         "UPDATE track SET process = 77 WHERE idx = 0",
         "UPDATE track SET count = -1 WHERE idx = 0",
+        "INSERT INTO setting VALUES(0, 3, 5, 'a', 'b')",
+        "INSERT INTO setting VALUES(0, null, 7, 'settings', ''), (1, 0, 3, 'a', '1}')",
+        "DROP TABLE setting",
         "UPDATE chunk SET count = 0 WHERE first = 0",
         "UPDATE chunk SET count = 100000 WHERE first = 0",
         "UPDATE chunk SET track = 4000000000",
@@ -479,6 +482,23 @@ START_TEST(a_file_of_version_1_answers_as_before)
 }
 END_TEST
 
+/** A file of version 2, before settings were rows: 12 steps of a training loop. */
+START_TEST(a_file_of_version_2_has_its_settings)
+{
+    struct lac_trace_file *file = NULL;
+    struct lac_error error = {0};
+
+    ck_assert_msg(lac_trace_file_open("tests/unit/data/trace_v2.db", 0, &file, &error) == LAC_OK,
+                  "%s", error.message);
+    const struct lac_setting_rows *rows = &lac_trace_file_head(file)->settings;
+    uint32_t root = lac_settings_find(rows, UINT32_MAX, "settings");
+    ck_assert_uint_ne(root, UINT32_MAX);
+    ck_assert_str_eq(lac_settings_value(rows, lac_settings_find(rows, root, "num_workers")), "2");
+    ck_assert_uint_ne(lac_settings_find(rows, UINT32_MAX, "host"), UINT32_MAX);
+    lac_trace_file_close(file);
+}
+END_TEST
+
 START_TEST(a_text_file_is_no_trace_file)
 {
     write_damaged((const uint8_t *)"{\"traceEvents\":[]}", 18);
@@ -538,6 +558,7 @@ int main(void)
     tcase_add_loop_test(tcase, lies_are_found_when_asked, 0, 16);
     tcase_add_loop_test(tcase, a_gap_names_only_slices_that_there_are, 0, 14);
     tcase_add_test(tcase, a_file_of_version_1_answers_as_before);
+    tcase_add_test(tcase, a_file_of_version_2_has_its_settings);
     tcase_add_test(tcase, gaps_of_version_1_have_no_root_stored);
     tcase_add_test(tcase, a_text_file_is_no_trace_file);
     tcase_add_test(tcase, columns_of_any_values_come_back);

@@ -188,6 +188,8 @@ int lac_fetch_by_batch(const void *a, const void *b);
 LAC_MUST_USE enum lac_status lac_loader_measure(struct lac_facts *facts);
 /* settings.c: what the metadata says, before anything that asks for it */
 void lac_settings_read(struct lac_facts *facts);
+/** Whether there is any of the job. */
+bool lac_settings_are_recorded(const struct lac_facts *facts);
 /** One of the job's "settings" or of the facts about its "host": a whole number up to `max`, -1
  *  when it was not recorded; a number, NaN; whether it is that text; 0 or 1, -1. */
 int64_t lac_setting_count(const struct lac_facts *facts, const char *part, const char *key,

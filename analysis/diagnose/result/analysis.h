@@ -458,7 +458,6 @@ struct lac_analysis {
 
     struct lac_loader_facts loader;
     struct lac_loading_facts loading;
-    const char *settings_json; /**< an object as text; "{}" when nothing was recorded */
 
     struct lac_replay_facts replay;
     bool has_what_if;

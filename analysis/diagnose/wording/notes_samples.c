@@ -17,7 +17,7 @@ void lac_note_missing_samples(struct lac_facts *facts)
     struct lac_gpu_series clock;
     lac_gpu_memory_measure(facts, &memory);
     const char *const parts[] = {
-        strcmp(analysis->settings_json, "{}") == 0 ? "job settings" : "",
+        lac_settings_are_recorded(facts) ? "" : "job settings",
         facts->kept.count > 0 && memory.peak < 0 && memory.used < 0 ? "GPU memory" : "",
         lac_gpu_series_find(facts, "SM clock (MHz)", &clock) ? "" : "clocks and energy",
     };

@@ -9,6 +9,7 @@
 #include "analysis/import/source/import_options.h"
 #include "analysis/import/source/source.h"
 #include "analysis/import/text/json_text.h"
+#include "analysis/import/text/settings_text.h"
 #include "analysis/model/builder.h"
 #include "analysis/model/grow.h"
 #include "analysis/model/model.h"
@@ -543,6 +544,9 @@ static enum lac_status finish(struct lac_document *document, const char *name,
         document->metadata[document->metadata_size] = '}';
         status = lac_strings_intern(&chrome->model->strings, document->metadata,
                                     document->metadata_size + 1, &info->metadata);
+    }
+    if (status == LAC_OK) {
+        status = lac_settings_read_text(chrome->model);
     }
     if (status == LAC_OK) {
         status = lac_strings_intern(&chrome->model->strings, name, strlen(name), &info->name);

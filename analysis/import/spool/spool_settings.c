@@ -1,4 +1,5 @@
 #include "analysis/import/spool/spool_events.h"
+#include "analysis/import/text/settings_text.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "analysis/model/strings.h"
@@ -139,5 +140,5 @@ enum lac_status lac_spool_settings_store(const struct lac_spool_settings *settin
     used += 3;
     status = lac_strings_intern(&model->strings, json, used, &model->info.metadata);
     free(json);
-    return status;
+    return status == LAC_OK ? lac_settings_read_text(model) : status;
 }

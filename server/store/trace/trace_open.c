@@ -138,6 +138,9 @@ enum lac_status lac_trace_file_open_with(const char *path, struct lac_cache *cac
         status = lac_trace_read_rows(file, reterr);
     }
     if (status == LAC_OK) {
+        status = lac_trace_read_settings(file, reterr);
+    }
+    if (status == LAC_OK) {
         status = lac_trace_read_index(file, reterr);
     }
     if (status == LAC_OK) {
@@ -198,6 +201,7 @@ static void head_done(struct lac_model *head)
     free(head->processes);
     free(head->tracks);
     free(head->devices);
+    lac_settings_done(&head->settings);
     lac_strings_done(&head->strings);
 }
 

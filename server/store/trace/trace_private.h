@@ -121,6 +121,8 @@ LAC_MUST_USE enum lac_status lac_trace_read_meta(struct lac_trace_file *file,
                                                  struct lac_error *reterr);
 LAC_MUST_USE enum lac_status lac_trace_read_strings(struct lac_trace_file *file,
                                                     struct lac_error *reterr);
+LAC_MUST_USE enum lac_status lac_trace_read_settings(struct lac_trace_file *file,
+                                                     struct lac_error *reterr);
 LAC_MUST_USE enum lac_status lac_trace_read_rows(struct lac_trace_file *file,
                                                  struct lac_error *reterr);
 LAC_MUST_USE enum lac_status lac_trace_read_index(struct lac_trace_file *file,

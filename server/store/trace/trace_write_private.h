@@ -42,6 +42,9 @@ struct lac_trace_writer {
 LAC_MUST_USE enum lac_status lac_trace_write_blob(struct lac_trace_writer *writer, const void *data,
                                                   size_t size_bytes, int64_t *ret_id);
 
+/** Table setting (trace_settings.c). */
+LAC_MUST_USE enum lac_status lac_trace_write_settings(struct lac_trace_writer *writer);
+
 /** Tables chunk, tile, name_stat (trace_write_slices.c). */
 LAC_MUST_USE enum lac_status lac_trace_write_slices(struct lac_trace_writer *writer);
 

@@ -41,6 +41,7 @@ static const char schema_sql[] =
     "CREATE TABLE finding(rank INTEGER PRIMARY KEY, finding_id, severity, cost_ns_per_step,"
     " cost_pct, gain_low_pct, gain_mid_pct, gain_high_pct, confidence, title);"
     "CREATE TABLE document(name TEXT PRIMARY KEY, raw_bytes, data) WITHOUT ROWID;"
+    "CREATE TABLE setting(idx INTEGER PRIMARY KEY, parent, type, name, value);"
     "CREATE TABLE report(line INTEGER PRIMARY KEY, code, severity, count, first_offset_bytes,"
     " text);";
 
@@ -394,6 +395,7 @@ enum lac_status lac_trace_write(const struct lac_model *model,
         write_tracks,
         write_roles,
         write_report,
+        lac_trace_write_settings,
         lac_trace_write_strings,
         lac_trace_write_slices,
         lac_trace_write_details,
