@@ -1,0 +1,197 @@
+#!/usr/bin/env python3
+"""What a person reads in the shipped traces, as a table: a row each, against `lacuna analyze --json`.
+
+A row says what kind of work was recorded, the pace of the device in milliseconds a step (the distance on it between the
+k-th operation launched in one step and the k-th of the next, read from the events; 3 % is allowed), and what must not
+be said of it. MISSES holds the checks that are known to fail, with what is seen there instead: one that starts to hold
+fails the test until it is taken off, so that the list stays true.
+
+LACUNA names the program (default build/lacuna).
+"""
+import collections
+import json
+import os
+import subprocess
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "tests/support"))
+from real_traces import NONE, real_traces  # noqa: E402
+
+TRACES = real_traces()
+LACUNA = os.environ.get("LACUNA", os.path.join(ROOT, "build", "lacuna"))
+NEAR = 0.03
+NO_STEP = 0.0  # the pace of a trace that shows no whole step: none may be said
+
+# kind: the subject; pace_ms: None where nobody read one. never: words that must stand nowhere in what is said. without:
+# findings that must not come. first: the first finding. advises: some finding says what to change. spread: at most this
+# many percent of uncertainty, where the events show that the steps are alike.
+Row = collections.namedtuple("Row", "path kind pace_ms never without first advises spread",
+                             defaults=[None, (), (), None, False, None])
+
+ROWS = [
+    Row("kineto/resnet50_num_workers_0.worker0.1623143089861.pt.trace.json.gz", "training", 175.5,
+        ("inference", "31 % of the kernels"), (), "input-starvation", True),
+    Row("kineto/resnet50_num_workers_4.worker0.1623212756351.pt.trace.json.gz", "training", 132.9, ("inference",), (),
+        None, True),
+    # the last host mark is 85 ms late (the workers are joined), the first waits for work from before the recording
+    Row("kineto/resnet50_num_workers_4.worker0.1623213129365.pt.trace.json.gz", "training", 121.3, ("inference",), (),
+        None, True, 1.0),
+    Row("kineto/gpu_metrics_input.json", "few_steps", None),
+    Row("hta/trace_diff__control__control.json.gz", "training", 77.2, ("inference", "bucket_cap_mb"), (), None, True),
+    Row("hta/trace_diff__test__test.json.gz", "training", 117.5, ("inference",), (), None, False, 1.0),
+    # three steps that agree to 0.7 %: no advice at all is wrong
+    Row("hta/nccl_parser_config__nccl_data.json.gz", "training", 222.0, ("too few",), (), "launch-bound", True),
+    Row("hta/ns_resolution_trace__rank-0.Apr_03_18_51_38.1102.pt.trace.json.gz", "training", 95.6, ("too few",), (),
+        "tensor-cores-unused", True),
+    Row("hta/df_index_resolver__df_index_resolver.json.gz", "training", 349.4,
+        ("inference", "torch.compile(model", "between nothing"), (), None, True),
+    # the holes lie inside graph replays, with work pending: no launch was late
+    Row("hta/negative_queue_length_values_check__rank0.json.gz", "training", 216.1, ("for launches",), ("launch-bound",)),
+    Row("hta/trace_filter__sampled_rank-0.json.gz", "training", 621.1, ("inference",)),
+    Row("hta/trace_filter__sampled_rank-1.json.gz", "training", 621.5, ("inference",)),
+    Row("hta/with_gpu_user_annotation__step_based_trace_2543932.json.gz", "training", 1.5, ("inference",)),
+    Row("hta/critical_path__cuda_event_sync_multi_stream__event_sync_trace.json.gz", "inference", NO_STEP,
+        ("optimizer=", "GradScaler", "bucket")),
+    Row("hta/critical_path__simple_add__benchmark_result_493459_1694039959_trace.json.gz", "cold_start", NO_STEP),
+    Row("hta/cupti_profiler__benchmark_result_924719_1679055439_trace.json.gz", "no_gpu", NO_STEP, ("used no GPU",)),
+    Row("hta/amd_trace__mi250_minitoy_train_ROCm6_2_kineto.json.gz", "cold_start", None),
+    Row("hta/rank_non_gpu__rank_non_gpu.json.gz", "no_gpu", None),
+    Row("param/linear_kineto.json.gz", "training", 25.4, ("inference",), (), "launch-bound", True),
+    # eight free batches from the cold start (4 workers x 2), then waits of period 4: 1684, 1621, 1680, 1680 ms
+    Row("param/resnet_kineto.json.gz", "training", 416.0, ("inference",), (), "input-starvation", True),
+    Row("tracelens/mi300__resnet_act_checkpoint.json.gz", "training", 19.0, ("inference", "62 steps/s", "too few")),
+    # the caching allocator is off: 14 times as fast with it, said by three steps as well as by ten
+    Row("tracelens/no_pool__mi300_ddp_train_resnet18.json.gz", "training", 1053.0,
+        ("inference", "too few", "expandable_segments"), (), "allocator-thrash", True),
+    Row("tracelens/h100__google_owlv2-large-patch14-ensemble__1016001.json.gz", "inference", 242.0,
+        ("optimizer=", "GradScaler", "bucket"), (), None, True),
+    Row("tracelens/h100__facebook_timesformer-base-finetuned-k400__1016002.json.gz", "inference", 382.5,
+        ("optimizer=", "GradScaler", "bucket"), (), None, True),
+    Row("tracelens/h100__Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz", "inference", 47.2,
+        ("optimizer=", "GradScaler", "bucket"), (), None, True),
+    Row("tracelens/b200__eager_trace.json.gz", "inference", 87.4, ("optimizer=", "GradScaler", "bucket"), (), None, True),
+    Row("nsys/nsysai_mfu_2gpu_before.sqlite", "training", NO_STEP, ("inference",)),  # 17 blocks of one pass
+    Row("nsys/pipit_perlmutter-cloverleaf-cuda.sqlite", "no_steps", NO_STEP, ("record ten steps", "optimizer=")),
+    Row("nsys/nsysai_mock.sqlite", "cold_start", NO_STEP),
+    Row("nsys/nevakrien_report1.sqlite", "no_gpu", NO_STEP),
+    Row("sidnb13/transformer_a.pt.trace.json", "inference", 0.94, ("optimizer=", "GradScaler", "bucket")),
+    Row("harryjmoss/profiler_trace_single_sample.json", "cold_start", NO_STEP),
+    Row("tf/ikhlestov_gpu_timeline_02_step_0.json", "cold_start", NO_STEP),
+    Row("tf/ikhlestov_gpu_timeline_03_merged_5_runs.json", "training", None),
+    Row("tf/xprof_trace_viewer_sample.json", "no_gpu", NO_STEP),
+]
+
+# (start of the path, check): what is seen instead
+MISSES = {
+    ("kineto/resnet50_num_workers_4.worker0.1623212756351.pt.trace.json.gz", "pace"): "139.7 ms",
+    ("kineto/resnet50_num_workers_4.worker0.1623213129365.pt.trace.json.gz", "pace"): "139.3 ms",
+    ("kineto/resnet50_num_workers_4.worker0.1623213129365.pt.trace.json.gz", "spread"): "12.1119 %",
+    ("hta/trace_diff__control__control.json.gz", "never 'bucket_cap_mb'"): "said",
+    ("hta/trace_diff__test__test.json.gz", "pace"): "124.1 ms",
+    ("hta/trace_diff__test__test.json.gz", "spread"): "11.5913 %",
+    ("hta/nccl_parser_config__nccl_data.json.gz", "never 'too few'"): "said",
+    ("hta/nccl_parser_config__nccl_data.json.gz", "advises"): "no change is proposed",
+    ("hta/ns_resolution_trace__rank-0.Apr_03_18_51_38.1102.pt.trace.json.gz", "never 'too few'"): "said",
+    ("hta/ns_resolution_trace__rank-0.Apr_03_18_51_38.1102.pt.trace.json.gz", "advises"): "no change is proposed",
+    ("hta/df_index_resolver__df_index_resolver.json.gz", "never 'torch.compile(model'"): "said",
+    ("hta/negative_queue_length_values_check__rank0.json.gz", "never 'for launches'"): "said",
+    ("hta/trace_filter__sampled_rank-0.json.gz", "kind"): "few_steps",
+    ("hta/trace_filter__sampled_rank-1.json.gz", "kind"): "few_steps",
+    ("hta/cupti_profiler__benchmark_result_924719_1679055439_trace.json.gz", "never 'used no GPU'"): "said",
+    ("param/resnet_kineto.json.gz", "pace"): "321.3 ms",
+    ("tracelens/mi300__resnet_act_checkpoint.json.gz", "pace"): "16.21 ms",
+    ("tracelens/mi300__resnet_act_checkpoint.json.gz", "never 'too few'"): "said",
+    ("tracelens/no_pool__mi300_ddp_train_resnet18.json.gz", "never 'too few'"): "said",
+    ("tracelens/no_pool__mi300_ddp_train_resnet18.json.gz", "advises"): "no change is proposed",
+    ("tracelens/h100__google_owlv2-large-patch14-ensemble__1016001.json.gz", "pace"): "1211 ms",
+    ("tracelens/h100__google_owlv2-large-patch14-ensemble__1016001.json.gz", "advises"): "no change is proposed",
+    ("tracelens/h100__facebook_timesformer-base-finetuned-k400__1016002.json.gz", "advises"): "no change is proposed",
+    ("tracelens/h100__Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz", "advises"): "no change is proposed",
+    ("tracelens/b200__eager_trace.json.gz", "pace"): "0 ms",
+    ("tracelens/b200__eager_trace.json.gz", "advises"): "no change is proposed",
+    ("nsys/nsysai_mfu_2gpu_before.sqlite", "kind"): "inference",
+    ("nsys/nsysai_mfu_2gpu_before.sqlite", "never 'inference'"): "said",
+    ("nsys/pipit_perlmutter-cloverleaf-cuda.sqlite", "never 'record ten steps'"): "said",
+    ("sidnb13/transformer_a.pt.trace.json", "pace"): "0.814 ms",
+    ("tf/ikhlestov_gpu_timeline_02_step_0.json", "kind"): "no_steps",
+}
+
+
+def analyze(path):
+    done = subprocess.run([LACUNA, "analyze", "--json", os.path.join(TRACES, path)], capture_output=True, text=True,
+                          timeout=120)
+    if done.returncode != 0:
+        raise SystemExit(f"FAIL {path}: {done.stderr.strip()}")
+    return json.loads(done.stdout)
+
+
+def said(analysis):
+    """Everything that is said of a trace, as one text."""
+    texts = [analysis["verdict"]["text"], analysis["verdict"].get("detail") or "", *analysis.get("caveats", ())]
+    for finding in analysis["findings"]:
+        texts += [finding.get(key) or "" for key in ("title", "why", "change", "brief", "expect", "costs", "check")]
+    return "\n".join(texts).lower()
+
+
+def pace_ms(analysis):
+    """Milliseconds a step; NO_STEP where what repeats is not said to be a step."""
+    steps = analysis["steps"]
+    if steps["mean_ns"] is None or steps["confidence"] < 0.8:
+        return NO_STEP
+    return steps["mean_ns"] / 1e6
+
+
+def checks(row, analysis):
+    """(check, holds, what is seen) for each thing that the row says."""
+    have = pace_ms(analysis)
+    text = said(analysis)
+    findings = [finding["id"] for finding in analysis["findings"]]
+    yield "kind", analysis["trace"]["subject"] == row.kind, analysis["trace"]["subject"]
+    if row.pace_ms is not None:
+        yield "pace", abs(have - row.pace_ms) <= NEAR * row.pace_ms, f"{have:.4g} ms"
+    for word in row.never:
+        yield f"never {word!r}", word.lower() not in text, "said"
+    for finding in row.without:
+        yield f"without {finding}", finding not in findings, "found"
+    if row.first:
+        yield "first", findings[:1] == [row.first], findings[0] if findings else "no finding"
+    if row.advises:
+        yield "advises", any(finding["change"] for finding in analysis["findings"]), "no change is proposed"
+    if row.spread:
+        spread = analysis["steps"]["spread_pct"]
+        yield "spread", spread is not None and spread <= row.spread, f"{spread} %"
+
+
+def main():
+    if not os.path.isdir(TRACES):
+        print(f"skip: {NONE}")
+        print("0 passed, 0 failed")
+        return 0
+    passed = failed = right = 0
+    known = set()
+    for row in ROWS:
+        is_right = True
+        for check, holds, seen in checks(row, analyze(row.path)):
+            misses = [key for key in MISSES if row.path.startswith(key[0]) and check == key[1]]
+            known.update(misses)
+            is_right = is_right and holds
+            if holds == (not misses):
+                passed += 1
+            elif holds:
+                failed += 1
+                print(f"FAIL {row.path} {check}: it holds now, take it off MISSES")
+            else:
+                failed += 1
+                print(f"FAIL {row.path} {check}: {seen}")
+        right += is_right
+    for key in sorted(set(MISSES) - known):
+        failed += 1
+        print(f"FAIL MISSES {key}: no row has this check")
+    print(f"{right} of {len(ROWS)} rows are right")
+    print(f"{passed} passed, {failed} failed")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
