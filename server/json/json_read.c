@@ -1,12 +1,10 @@
 #include "server/json/json_read.h"
 
 #include "analysis/model/status.h"
-#include "server/json/json_out.h"
 #include "server/json/json_words.h"
 
 #include <json-c/json_c_version.h>
 #include <json-c/json_object.h>
-#include <json-c/json_object_iterator.h>
 #include <json-c/json_tokener.h>
 #include <json-c/json_types.h>
 #include <limits.h>
@@ -114,45 +112,4 @@ enum lac_status lac_json_read_text(const struct json_object *object, const char 
     }
     memcpy(out, text, length + 1);
     return LAC_OK;
-}
-
-static void copy_members(struct lac_json *json, struct json_object *object)
-{
-    const struct json_object_iterator end = json_object_iter_end(object);
-    for (struct json_object_iterator at = json_object_iter_begin(object);
-         !json_object_iter_equal(&at, &end); json_object_iter_next(&at)) {
-        lac_json_copy(json, json_object_iter_peek_name(&at), json_object_iter_peek_value(&at));
-    }
-}
-
-/* recursion: no deeper than the limit that it was read with */
-void lac_json_copy(struct lac_json *json, const char *key, struct json_object *value)
-{
-    const enum json_type type = json_object_get_type(value);
-    if (type == json_type_object) {
-        lac_json_open(json, key, '{');
-        copy_members(json, value);
-        lac_json_close(json, '}');
-    } else if (type == json_type_array) {
-        lac_json_open(json, key, '[');
-        for (size_t i = 0; i < json_object_array_length(value); i++) {
-            lac_json_copy(json, NULL, json_object_array_get_idx(value, i));
-        }
-        lac_json_close(json, ']');
-    } else if (type == json_type_string) {
-        lac_json_text_sized(json, key, json_object_get_string(value),
-                            (size_t)json_object_get_string_len(value));
-    } else if (type == json_type_boolean) {
-        lac_json_bool(json, key, json_object_get_boolean(value));
-    } else if (type == json_type_null) {
-        lac_json_null(json, key);
-    } else {
-        /* the digits as they were read */
-        const char *digits = json_object_to_json_string_ext(value, JSON_C_TO_STRING_PLAIN);
-        if (digits == NULL) {
-            json->out->status = LAC_ERR_NOMEM;
-        } else {
-            lac_json_raw(json, key, digits, strlen(digits));
-        }
-    }
 }

@@ -12,7 +12,6 @@
  */
 
 #include "analysis/model/status.h"
-#include "server/json/json_out.h"
 
 #include <stddef.h>
 
@@ -46,8 +45,5 @@ void lac_json_read_done(struct json_object *object);
 LAC_MUST_USE enum lac_status lac_json_read_text(const struct json_object *object, const char *key,
                                                 char *out, size_t capacity_bytes,
                                                 struct lac_error *reterr);
-
-/** Write all of it, numbers with the digits that they were read with. */
-void lac_json_copy(struct lac_json *json, const char *key, struct json_object *value);
 
 #endif

@@ -1,6 +1,6 @@
 #include "server/json/json_string.h"
 
-#include "analysis/import/text/json_text.h"
+#include "collector/base/utf8.h"
 #include "server/base/buffer.h"
 
 #include <stdint.h>

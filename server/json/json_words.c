@@ -1,6 +1,6 @@
 #include "server/json/json_words.h"
 
-#include "analysis/import/text/json_text.h"
+#include "collector/base/utf8.h"
 
 #include <stdint.h>
 #include <string.h>
