@@ -129,39 +129,52 @@ static void compare_throughput(const struct lac_analysis *a, const struct lac_an
     }
 }
 
-enum lac_status lac_compare(const struct lac_compare_side *a, const struct lac_compare_side *b,
-                            struct lac_comparison **ret_comparison)
+static enum lac_status compare(const struct lac_compare_side *a, const struct lac_compare_side *b,
+                               struct lac_comparison *comparison)
 {
-    struct lac_comparison *comparison = calloc(1, sizeof *comparison);
-    if (!comparison) {
-        return LAC_ERR_NOMEM;
-    }
     const struct lac_compare_side sides[] = {*a, *b};
     comparison->why_not = why_not(&comparison->texts, sides);
     comparison->headline = comparison->changed = comparison->prediction.text = "";
     compare_throughput(a->analysis, b->analysis, comparison);
     enum lac_status status = lac_compare_noise(a, b, comparison);
-    for (int i = 0; i < 2 && !status; i++) {
-        status = lac_compare_measure(&sides[i], &comparison->steps[i]);
+    for (int i = 0; i < 2; i++) {
+        comparison->steps[i] = sides[i].facts->steps;
         lac_compare_kinds(&sides[i], comparison->kinds[i]);
     }
     if (!status) {
-        status = lac_compare_operators(a, b, comparison);
+        status = lac_compare_operators(a->facts, b->facts, comparison);
     }
-    if (!status) {
-        status = lac_compare_outcome(a, b, comparison);
-    }
+    lac_compare_outcome(a->facts, b->facts, comparison);
     if (!status) {
         status = lac_compare_differences(a, b, comparison);
     }
     if (!status) {
-        status = lac_compare_findings(a, b, comparison);
-    }
-    if (!status) {
+        lac_compare_findings(a, b, comparison);
         lac_compare_say_changed(comparison);
         say_headline(a, b, comparison);
         status = lac_texts_failed(comparison->texts) ? LAC_ERR_NOMEM : LAC_OK;
     }
+    return status;
+}
+
+enum lac_status lac_compare(const struct lac_compare_side *a, const struct lac_compare_side *b,
+                            struct lac_comparison **ret_comparison)
+{
+    struct lac_compare_side sides[] = {*a, *b};
+    struct lac_compare_facts *made[2] = {NULL, NULL};
+    struct lac_comparison *comparison = calloc(1, sizeof *comparison);
+    enum lac_status status = comparison ? LAC_OK : LAC_ERR_NOMEM;
+    for (int i = 0; i < 2 && !status; i++) {
+        if (!sides[i].facts) {
+            status = lac_compare_facts_create(sides[i].model, sides[i].analysis, &made[i]);
+            sides[i].facts = made[i];
+        }
+    }
+    if (!status) {
+        status = compare(&sides[0], &sides[1], comparison);
+    }
+    lac_compare_facts_destroy(made[0]);
+    lac_compare_facts_destroy(made[1]);
     if (status) {
         lac_comparison_destroy(comparison);
         return status;

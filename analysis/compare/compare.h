@@ -15,12 +15,14 @@
 #include "analysis/model/status.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
-/** One trace with what was found in it. Both borrowed. */
+/** One trace with what was found in it. All borrowed. */
 struct lac_compare_side {
-    const struct lac_model *model;
-    const struct lac_analysis *analysis;
+    const struct lac_model *model;       /**< with facts its head is enough: slices are not read */
+    const struct lac_analysis *analysis; /**< with facts, gaps are not needed */
+    const struct lac_compare_facts *facts; /**< NULL: made of the two for the comparison */
 };
 
 enum lac_compare_verdict {
@@ -49,6 +51,52 @@ struct lac_compare_steps {
     int64_t cause_ns[LAC_CAUSE_COUNT_];
     int64_t family_ns[LAC_FAMILY_COUNT_]; /**< kernel time: streams side by side add up */
 };
+
+/** GPU time that an operator launched. */
+struct lac_compare_part_of {
+    const char *name;
+    int64_t ns;
+};
+
+/** What the training comes to: the end of the values of a metric. */
+struct lac_compare_end {
+    uint64_t count;      /**< values */
+    double mean, spread; /**< of the last tenth; NaN without values */
+};
+enum { LAC_COMPARE_METRIC_COUNT = 6 };
+
+/** What a comparison needs to know of a trace that an analysis does not say: made once of the whole
+ *  model, kept with the trace. */
+struct lac_compare_facts {
+    struct lac_compare_steps steps;
+    struct lac_compare_part_of *operators; /**< of one step, ascending name */
+    uint32_t operator_count;
+    struct lac_compare_end ends[LAC_COMPARE_METRIC_COUNT]; /**< loss, accuracy, ... */
+    uint8_t *packed; /**< owner of the names, of facts that were read back; else the model is */
+};
+
+/**
+ * Measure what a comparison needs.
+ *
+ * @param model whole @param analysis with its gaps
+ * @return LAC_OK or LAC_ERR_NOMEM
+ * Cost: O(n log n) in the operations of the device, 16 bytes each.
+ */
+LAC_MUST_USE enum lac_status lac_compare_facts_create(const struct lac_model *model,
+                                                      const struct lac_analysis *analysis,
+                                                      struct lac_compare_facts **ret_facts);
+
+/** As bytes (server/store/FORMAT.md). @param ret_bytes the caller frees */
+LAC_MUST_USE enum lac_status lac_compare_facts_pack(const struct lac_compare_facts *facts,
+                                                    uint8_t **ret_bytes, size_t *ret_size_bytes);
+
+/** The inverse. @param bytes allocated; taken, whatever is returned. They may be anybody's.
+ *  @return LAC_OK, LAC_ERR_CORRUPT (of another version too), LAC_ERR_NOMEM */
+LAC_MUST_USE enum lac_status lac_compare_facts_unpack(uint8_t *bytes, size_t size_bytes,
+                                                      struct lac_compare_facts **ret_facts);
+
+/** NULL is allowed. */
+void lac_compare_facts_destroy(struct lac_compare_facts *facts);
 
 /** What a step is for. Steps of different kinds are never compared with each other. */
 enum lac_compare_kind {
@@ -148,8 +196,7 @@ struct lac_comparison {
  *
  * @param ret_comparison on LAC_OK, which the caller frees with lac_comparison_destroy()
  * @return LAC_OK or LAC_ERR_NOMEM
- * Cost: O(n log n) in the operations of the two devices, 16 bytes each; 2000 resamples of the
- * steps.
+ * Cost: 2000 resamples of the steps, and of sides without facts what makes those.
  */
 LAC_MUST_USE enum lac_status lac_compare(const struct lac_compare_side *a,
                                          const struct lac_compare_side *b,

@@ -48,38 +48,6 @@ static void sort_findings(const struct lac_analysis *a, const struct lac_analysi
 
 /* -- predicted against achieved --------------------------------------------------------------- */
 
-/** Which settings a finding's advice changes; matched anywhere in the setting's name. */
-static const struct {
-    enum lac_finding_kind finding;
-    const char *settings[8];
-} advised[] = {
-    {LAC_FINDING_INPUT_STARVATION, {"workers", "prefetch", "persistent"}},
-    {LAC_FINDING_STORAGE_LATENCY, {"workers"}},
-    {LAC_FINDING_SMALL_FILES, {"workers"}},
-    {LAC_FINDING_SLOW_SAMPLES, {"prefetch", "in_order"}},
-    {LAC_FINDING_WORKER_RESPAWN, {"persistent"}},
-    {LAC_FINDING_LAYOUT_CONVERSION, {"memory_format", "channels_last", "layout"}},
-    {LAC_FINDING_TENSOR_CORES_UNUSED, {"precision", "autocast", "amp", "tf32", "dtype"}},
-    {LAC_FINDING_PAGEABLE_COPY, {"pin"}},
-    {LAC_FINDING_BLOCKING_COPY, {"non_blocking", "copy_stream", "async"}},
-    {LAC_FINDING_LAUNCH_BOUND, {"compile", "graph", "foreach", "fused"}},
-    {LAC_FINDING_SLOW_OPTIMIZER, {"optimizer", "foreach", "fused"}},
-    {LAC_FINDING_CPU_OVERSUBSCRIPTION, {"workers", "threads"}},
-    {LAC_FINDING_ALLOCATOR_THRASH, {"alloc"}},
-};
-
-static bool advises(enum lac_finding_kind finding, const char *setting)
-{
-    for (size_t i = 0; i < sizeof advised / sizeof advised[0]; i++) {
-        for (size_t j = 0; advised[i].finding == finding && j < 8; j++) {
-            if (advised[i].settings[j] && strstr(setting, advised[i].settings[j])) {
-                return true;
-            }
-        }
-    }
-    return false;
-}
-
 /** A's finding whose advice changes a setting that differs. */
 static const struct lac_finding *matched(const struct lac_analysis *a,
                                          const struct lac_comparison *comparison,
@@ -91,7 +59,7 @@ static const struct lac_finding *matched(const struct lac_analysis *a,
             bool is_ours = difference->is_setting && difference->is_known &&
                            a->findings[f].step_mid_ns != LAC_UNKNOWN_NS &&
                            a->findings[f].brief[0] != '\0';
-            if (is_ours && advises(a->findings[f].kind, difference->key)) {
+            if (is_ours && lac_finding_advises(a->findings[f].kind, difference->key)) {
                 *ret_difference = difference;
                 return &a->findings[f];
             }
@@ -100,31 +68,23 @@ static const struct lac_finding *matched(const struct lac_analysis *a,
     return NULL;
 }
 
-/** The change as it was made, re-timed on A: advice may name another value than what was set. */
-static enum lac_status retime(const struct lac_compare_side *a,
-                              const struct lac_compare_difference *difference,
-                              struct lac_comparison *comparison)
+/** The change as it was made, replayed on A: advice may name another value than what was set. */
+static void retime(const struct lac_analysis *a, const struct lac_compare_difference *difference,
+                   struct lac_comparison *comparison)
 {
     struct lac_compare_prediction *prediction = &comparison->prediction;
-    struct lac_diagnose_options options = {.has_what_if = true};
-    lac_what_if_clear(&options.what_if);
     long workers = strtol(difference->b, NULL, 10);
-    bool is_advised = strcmp(difference->key, "num_workers") != 0 || workers <= 0 ||
-                      workers > 4096 || workers == a->analysis->loader.recommended_num_workers;
-    if (is_advised) {
-        return LAC_OK;
+    if (strcmp(difference->key, "num_workers") != 0 || workers <= 0 ||
+        workers > (long)a->worker_step_count || workers == a->loader.recommended_num_workers) {
+        return;
     }
-    options.what_if.workers = (int32_t)workers;
-    struct lac_analysis *analysis = NULL;
-    enum lac_status status = lac_diagnose(a->model, &options, &analysis, NULL);
-    if (!status && analysis->what_if_mean_ns != LAC_UNKNOWN_NS) {
-        prediction->low_ns = analysis->what_if_low_ns;
-        prediction->mid_ns = analysis->what_if_mean_ns;
-        prediction->high_ns = analysis->what_if_high_ns;
+    const struct lac_worker_step *step = &a->worker_steps[workers - 1];
+    if (step->mid_ns != LAC_UNKNOWN_NS) {
+        prediction->low_ns = step->low_ns;
+        prediction->mid_ns = step->mid_ns;
+        prediction->high_ns = step->high_ns;
         prediction->change = lac_texts_add(&comparison->texts, "num_workers=%ld", workers);
     }
-    lac_analysis_destroy(analysis);
-    return status;
 }
 
 /** What grew, when the step came out longer than predicted. */
@@ -200,8 +160,8 @@ static bool is_one_piece(const struct lac_finding *finding, const struct lac_com
     }
     for (uint32_t d = 0; d < comparison->difference_count; d++) {
         const struct lac_compare_difference *difference = &comparison->differences[d];
-        bool is_advised =
-            finding && difference->is_setting && advises(finding->kind, difference->key);
+        bool is_advised = finding && difference->is_setting &&
+                          lac_finding_advises(finding->kind, difference->key);
         if (difference->is_known && !is_advised) {
             return false;
         }
@@ -209,8 +169,8 @@ static bool is_one_piece(const struct lac_finding *finding, const struct lac_com
     return comparison->differences_beyond == 0;
 }
 
-static enum lac_status predict(const struct lac_compare_side *a, const struct lac_compare_side *b,
-                               struct lac_comparison *comparison)
+static void predict(const struct lac_compare_side *a, const struct lac_compare_side *b,
+                    struct lac_comparison *comparison)
 {
     struct lac_compare_prediction *it = &comparison->prediction;
     const struct lac_compare_difference *difference = NULL;
@@ -225,7 +185,7 @@ static enum lac_status predict(const struct lac_compare_side *a, const struct la
                     comparison->basis == LAC_COMPARE_PER_STEP && achieved_ns != LAC_UNKNOWN_NS;
     comparison->is_one_change = is_one_piece(NULL, comparison);
     if (!can_tell) {
-        return LAC_OK;
+        return;
     }
     const struct lac_finding *finding = matched(a->analysis, comparison, &difference);
     /* "some (not recorded)": the setting differs, its value in B is unknown */
@@ -240,27 +200,24 @@ static enum lac_status predict(const struct lac_compare_side *a, const struct la
         finding = &a->analysis->findings[0];
     }
     if (!finding) {
-        return LAC_OK;
+        return;
     }
     it->finding = finding;
     it->change = lac_texts_add(&comparison->texts, "%s", finding->brief);
     it->low_ns = finding->step_low_ns;
     it->mid_ns = finding->step_mid_ns;
     it->high_ns = finding->step_high_ns;
-    enum lac_status status = difference ? retime(a, difference, comparison) : LAC_OK;
-    if (!status) {
-        double achieved = (double)achieved_ns;
-        it->is_within =
-            achieved >= 0.99 * (double)it->low_ns && achieved <= 1.01 * (double)it->high_ns;
-        it->text = prediction_text(comparison, achieved_ns, is_vague);
+    if (difference) {
+        retime(a->analysis, difference, comparison);
     }
-    return status;
+    double achieved = (double)achieved_ns;
+    it->is_within = achieved >= 0.99 * (double)it->low_ns && achieved <= 1.01 * (double)it->high_ns;
+    it->text = prediction_text(comparison, achieved_ns, is_vague);
 }
 
-enum lac_status lac_compare_findings(const struct lac_compare_side *a,
-                                     const struct lac_compare_side *b,
-                                     struct lac_comparison *comparison)
+void lac_compare_findings(const struct lac_compare_side *a, const struct lac_compare_side *b,
+                          struct lac_comparison *comparison)
 {
     sort_findings(a->analysis, b->analysis, comparison);
-    return predict(a, b, comparison);
+    predict(a, b, comparison);
 }

@@ -152,15 +152,15 @@ static void per_step(int64_t *values, int count, int64_t total_ns, int64_t steps
     values[largest] += total_ns - sum_ns;
 }
 
-enum lac_status lac_compare_measure(const struct lac_compare_side *side,
+enum lac_status lac_compare_measure(const struct lac_model *model,
+                                    const struct lac_analysis *analysis,
                                     struct lac_compare_steps *ret_steps)
 {
-    const struct lac_analysis *analysis = side->analysis;
     *ret_steps = (struct lac_compare_steps){0};
     if (analysis->step_kept_count == 0 || analysis->main_device == LAC_NONE) {
         return LAC_OK;
     }
-    struct measuring m = {.model = side->model, .analysis = analysis, .steps = ret_steps};
+    struct measuring m = {.model = model, .analysis = analysis, .steps = ret_steps};
     enum lac_status status = gather_kept(&m);
     if (!status) {
         status = gather(&m, analysis->devices[analysis->main_device].id);

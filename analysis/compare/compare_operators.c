@@ -13,47 +13,37 @@
 #include <stdlib.h>
 #include <string.h>
 
-/** An operator of one side. */
-struct part {
-    const char *name;
-    int64_t ns;
-};
-
-struct parts {
-    struct part *at;
-    uint32_t count;
-};
-
 static int by_name(const void *a, const void *b)
 {
-    return strcmp(((const struct part *)a)->name, ((const struct part *)b)->name);
+    return strcmp(((const struct lac_compare_part_of *)a)->name,
+                  ((const struct lac_compare_part_of *)b)->name);
 }
 
 /** Put parts of one name together; sorts. */
-static void merge(struct parts *parts)
+static void merge(struct lac_compare_facts *facts)
 {
     uint32_t kept = 0;
-    if (parts->count > 1) {
-        qsort(parts->at, parts->count, sizeof *parts->at, by_name);
+    if (facts->operator_count > 1) {
+        qsort(facts->operators, facts->operator_count, sizeof *facts->operators, by_name);
     }
-    for (uint32_t i = 0; i < parts->count; i++) {
-        if (kept > 0 && strcmp(parts->at[kept - 1].name, parts->at[i].name) == 0) {
-            parts->at[kept - 1].ns += parts->at[i].ns;
+    for (uint32_t i = 0; i < facts->operator_count; i++) {
+        if (kept > 0 && strcmp(facts->operators[kept - 1].name, facts->operators[i].name) == 0) {
+            facts->operators[kept - 1].ns += facts->operators[i].ns;
         } else {
-            parts->at[kept++] = parts->at[i];
+            facts->operators[kept++] = facts->operators[i];
         }
     }
-    parts->count = kept;
+    facts->operator_count = kept;
 }
 
 /** Outermost operators of the graph, and what stands under none. */
 static enum lac_status collect(const struct lac_model *model, const struct lac_flame *flame,
-                               struct parts *parts)
+                               struct lac_compare_facts *facts)
 {
     bool *is_inside = calloc(flame->node_count ? flame->node_count : 1, sizeof *is_inside);
     int64_t other_ns = flame->node_count > 0 ? flame->nodes[0].value_ns : 0;
-    parts->at = calloc((size_t)flame->node_count + 1, sizeof *parts->at);
-    if (!is_inside || !parts->at) {
+    facts->operators = calloc((size_t)flame->node_count + 1, sizeof *facts->operators);
+    if (!is_inside || !facts->operators) {
         free(is_inside);
         return LAC_ERR_NOMEM;
     }
@@ -62,23 +52,25 @@ static enum lac_status collect(const struct lac_model *model, const struct lac_f
         bool is_operator = node->kind == LAC_SLICE_OP && node->name != LAC_NONE;
         is_inside[n] = is_operator || is_inside[node->parent];
         if (is_operator && !is_inside[node->parent]) {
-            parts->at[parts->count++] =
-                (struct part){lac_model_str(model, node->name), node->value_ns};
+            facts->operators[facts->operator_count++] =
+                (struct lac_compare_part_of){lac_model_str(model, node->name), node->value_ns};
             other_ns -= node->value_ns;
         }
     }
     if (other_ns > 0) {
-        parts->at[parts->count++] = (struct part){"(no operator)", other_ns};
+        facts->operators[facts->operator_count++] =
+            (struct lac_compare_part_of){"(no operator)", other_ns};
     }
     free(is_inside);
-    merge(parts);
+    merge(facts);
     return LAC_OK;
 }
 
 /** GPU time a step from the first kept step to the last, by operator. */
-static enum lac_status measure(const struct lac_compare_side *side, struct parts *parts)
+enum lac_status lac_compare_operators_measure(const struct lac_model *model,
+                                              const struct lac_analysis *analysis,
+                                              struct lac_compare_facts *facts)
 {
-    const struct lac_analysis *analysis = side->analysis;
     struct lac_flame_options options = {.metric = LAC_FLAME_GPU,
                                         .by = LAC_FLAME_BY_OP,
                                         .t0_ns = INT64_MAX,
@@ -101,12 +93,12 @@ static enum lac_status measure(const struct lac_compare_side *side, struct parts
     if (kept == 0 || analysis->device_count == 0) {
         return LAC_OK;
     }
-    enum lac_status status = lac_flame_create(side->model, &options, &flame);
+    enum lac_status status = lac_flame_create(model, &options, &flame);
     if (!status) {
-        status = collect(side->model, flame, parts);
+        status = collect(model, flame, facts);
     }
-    for (uint32_t i = 0; i < parts->count && !status; i++) {
-        parts->at[i].ns /= kept;
+    for (uint32_t i = 0; i < facts->operator_count && !status; i++) {
+        facts->operators[i].ns /= kept;
     }
     lac_flame_destroy(flame);
     return status;
@@ -121,23 +113,26 @@ static int by_change(const void *x, const void *y)
     return da != db ? (da > db ? -1 : 1) : strcmp(a->name, b->name);
 }
 
-/** Both lists as one; names are those of the models. */
-static enum lac_status join(const struct parts *a, const struct parts *b,
+/** Both lists as one. */
+static enum lac_status join(const struct lac_compare_facts *a, const struct lac_compare_facts *b,
                             struct lac_comparison *comparison)
 {
-    struct lac_compare_operator *rows = calloc((size_t)a->count + b->count + 1, sizeof *rows);
+    struct lac_compare_operator *rows =
+        calloc((size_t)a->operator_count + b->operator_count + 1, sizeof *rows);
     uint32_t count = 0;
     uint32_t i = 0;
     uint32_t j = 0;
     if (!rows) {
         return LAC_ERR_NOMEM;
     }
-    while (i < a->count || j < b->count) {
-        int order = i == a->count ? 1 : j == b->count ? -1 : strcmp(a->at[i].name, b->at[j].name);
+    while (i < a->operator_count || j < b->operator_count) {
+        int order = i == a->operator_count   ? 1
+                    : j == b->operator_count ? -1
+                                             : strcmp(a->operators[i].name, b->operators[j].name);
         struct lac_compare_operator *row = &rows[count++];
-        row->name = order <= 0 ? a->at[i].name : b->at[j].name;
-        row->a_ns = order <= 0 ? a->at[i++].ns : 0;
-        row->b_ns = order >= 0 ? b->at[j++].ns : 0;
+        row->name = order <= 0 ? a->operators[i].name : b->operators[j].name;
+        row->a_ns = order <= 0 ? a->operators[i++].ns : 0;
+        row->b_ns = order >= 0 ? b->operators[j++].ns : 0;
     }
     qsort(rows, count, sizeof *rows, by_change);
     comparison->operator_count =
@@ -150,19 +145,9 @@ static enum lac_status join(const struct parts *a, const struct parts *b,
     return LAC_OK;
 }
 
-enum lac_status lac_compare_operators(const struct lac_compare_side *a,
-                                      const struct lac_compare_side *b,
+enum lac_status lac_compare_operators(const struct lac_compare_facts *a,
+                                      const struct lac_compare_facts *b,
                                       struct lac_comparison *comparison)
 {
-    struct parts parts[2] = {{0}};
-    enum lac_status status = measure(a, &parts[0]);
-    if (!status) {
-        status = measure(b, &parts[1]);
-    }
-    if (!status && parts[0].count > 0 && parts[1].count > 0) {
-        status = join(&parts[0], &parts[1], comparison);
-    }
-    free(parts[0].at);
-    free(parts[1].at);
-    return status;
+    return a->operator_count > 0 && b->operator_count > 0 ? join(a, b, comparison) : LAC_OK;
 }

@@ -19,7 +19,8 @@
 #include <string.h>
 
 static const char *const metrics[] = {"loss", "accuracy", "perplexity", "acc1", "top1", "bleu"};
-enum { METRIC_COUNT = sizeof metrics / sizeof metrics[0], VALUES_MIN = 3 };
+enum { VALUES_MIN = 3 };
+_Static_assert(sizeof metrics / sizeof metrics[0] == LAC_COMPARE_METRIC_COUNT, "one end each");
 
 /** Values in the order of time. */
 struct values {
@@ -147,66 +148,72 @@ static enum lac_status from_names(const struct lac_model *model, const char *met
 }
 
 /** Mean and standard deviation of the last tenth, three values at least. */
-static void end_of(const struct values *values, double *ret_mean, double *ret_spread)
+static struct lac_compare_end end_of(const struct values *values)
 {
+    struct lac_compare_end end = {values->count, (double)NAN, (double)NAN};
     uint64_t count = values->count / 10 > VALUES_MIN ? values->count / 10 : VALUES_MIN;
     count = count < values->count ? count : values->count;
+    if (count == 0) {
+        return end;
+    }
     double sum = 0.0;
     double squares = 0.0;
     for (uint64_t i = values->count - count; i < values->count; i++) {
         sum += values->at[i].value;
     }
-    *ret_mean = sum / (double)count;
+    end.mean = sum / (double)count;
     for (uint64_t i = values->count - count; i < values->count; i++) {
-        double away = values->at[i].value - *ret_mean;
+        double away = values->at[i].value - end.mean;
         squares += away * away;
     }
-    *ret_spread = count > 1 ? sqrt(squares / (double)(count - 1)) : 0.0;
+    end.spread = count > 1 ? sqrt(squares / (double)(count - 1)) : 0.0;
+    return end;
 }
 
-static void judge(struct lac_comparison *comparison, const char *metric, const struct values *sides)
+enum lac_status lac_compare_ends(const struct lac_model *model, struct lac_compare_end *ends)
+{
+    enum lac_status status = LAC_OK;
+    for (int metric = 0; metric < LAC_COMPARE_METRIC_COUNT && !status; metric++) {
+        struct values values = {0};
+        status = from_counters(model, metrics[metric], &values);
+        if (!status && values.count == 0) {
+            status = from_names(model, metrics[metric], &values);
+        }
+        ends[metric] = end_of(&values);
+        free(values.at);
+    }
+    return status;
+}
+
+static void judge(struct lac_comparison *comparison, const char *metric,
+                  const struct lac_compare_end *a, const struct lac_compare_end *b)
 {
     struct lac_compare_result_metric *it = &comparison->result;
-    double spreads[2];
-    for (int i = 0; i < 2; i++) {
-        end_of(&sides[i], &it->value[i], &spreads[i]);
-    }
     /* twice the spread, and never less than what is printed */
-    double room = 2.0 * spreads[0] > 2.0 * spreads[1] ? 2.0 * spreads[0] : 2.0 * spreads[1];
-    double least = 0.001 * fabs(it->value[0]);
+    double room = 2.0 * a->spread > 2.0 * b->spread ? 2.0 * a->spread : 2.0 * b->spread;
+    double least = 0.001 * fabs(a->mean);
     room = room > least ? room : least;
     it->is_known = true;
     it->name = metric;
-    it->spread = spreads[0];
-    it->is_same = fabs(it->value[1] - it->value[0]) <= room;
+    it->value[0] = a->mean;
+    it->value[1] = b->mean;
+    it->spread = a->spread;
+    it->is_same = fabs(b->mean - a->mean) <= room;
     it->text =
         lac_texts_add(&comparison->texts, "%s at the end: %.4g / %.4g, %s", metric, it->value[0],
                       it->value[1], it->is_same ? "within its spread" : "outside its spread");
 }
 
-enum lac_status lac_compare_outcome(const struct lac_compare_side *a,
-                                    const struct lac_compare_side *b,
-                                    struct lac_comparison *comparison)
+void lac_compare_outcome(const struct lac_compare_facts *a, const struct lac_compare_facts *b,
+                         struct lac_comparison *comparison)
 {
-    const struct lac_compare_side *sides[] = {a, b};
-    enum lac_status status = LAC_OK;
     comparison->result.text = "no loss or accuracy counter in both traces";
     comparison->result.value[0] = comparison->result.value[1] = (double)NAN;
     comparison->result.spread = (double)NAN;
-    for (int metric = 0; metric < METRIC_COUNT && !status && !comparison->result.is_known;
+    for (int metric = 0; metric < LAC_COMPARE_METRIC_COUNT && !comparison->result.is_known;
          metric++) {
-        struct values values[2] = {{0}};
-        for (int i = 0; i < 2 && !status && (i == 0 || values[0].count >= VALUES_MIN); i++) {
-            status = from_counters(sides[i]->model, metrics[metric], &values[i]);
-            if (!status && values[i].count == 0) {
-                status = from_names(sides[i]->model, metrics[metric], &values[i]);
-            }
+        if (a->ends[metric].count >= VALUES_MIN && b->ends[metric].count >= VALUES_MIN) {
+            judge(comparison, metrics[metric], &a->ends[metric], &b->ends[metric]);
         }
-        if (!status && values[0].count >= VALUES_MIN && values[1].count >= VALUES_MIN) {
-            judge(comparison, metrics[metric], values);
-        }
-        free(values[0].at);
-        free(values[1].at);
     }
-    return status;
 }

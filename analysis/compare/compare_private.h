@@ -7,8 +7,18 @@
 #include "analysis/compare/compare.h"
 
 /** What a step consists of. */
-LAC_MUST_USE enum lac_status lac_compare_measure(const struct lac_compare_side *side,
+LAC_MUST_USE enum lac_status lac_compare_measure(const struct lac_model *model,
+                                                 const struct lac_analysis *analysis,
                                                  struct lac_compare_steps *ret_steps);
+
+/** Fills operators. */
+LAC_MUST_USE enum lac_status lac_compare_operators_measure(const struct lac_model *model,
+                                                           const struct lac_analysis *analysis,
+                                                           struct lac_compare_facts *facts);
+
+/** How loss or accuracy end; `ends` has LAC_COMPARE_METRIC_COUNT entries. */
+LAC_MUST_USE enum lac_status lac_compare_ends(const struct lac_model *model,
+                                              struct lac_compare_end *ends);
 
 /** The noise test: fills step, throughput, noise floor, verdict. */
 LAC_MUST_USE enum lac_status lac_compare_noise(const struct lac_compare_side *a,
@@ -20,14 +30,13 @@ void lac_compare_kinds(const struct lac_compare_side *side,
                        struct lac_compare_kind_facts *ret_facts);
 
 /** GPU time by operator. */
-LAC_MUST_USE enum lac_status lac_compare_operators(const struct lac_compare_side *a,
-                                                   const struct lac_compare_side *b,
+LAC_MUST_USE enum lac_status lac_compare_operators(const struct lac_compare_facts *a,
+                                                   const struct lac_compare_facts *b,
                                                    struct lac_comparison *comparison);
 
 /** Loss or accuracy, where recorded. */
-LAC_MUST_USE enum lac_status lac_compare_outcome(const struct lac_compare_side *a,
-                                                 const struct lac_compare_side *b,
-                                                 struct lac_comparison *comparison);
+void lac_compare_outcome(const struct lac_compare_facts *a, const struct lac_compare_facts *b,
+                         struct lac_comparison *comparison);
 
 /** Settings and facts that differ. */
 LAC_MUST_USE enum lac_status lac_compare_differences(const struct lac_compare_side *a,
@@ -38,8 +47,7 @@ LAC_MUST_USE enum lac_status lac_compare_differences(const struct lac_compare_si
 void lac_compare_say_changed(struct lac_comparison *comparison);
 
 /** Findings gone, come and stayed; what was predicted. */
-LAC_MUST_USE enum lac_status lac_compare_findings(const struct lac_compare_side *a,
-                                                  const struct lac_compare_side *b,
-                                                  struct lac_comparison *comparison);
+void lac_compare_findings(const struct lac_compare_side *a, const struct lac_compare_side *b,
+                          struct lac_comparison *comparison);
 
 #endif

@@ -114,6 +114,7 @@ static enum lac_status draw_conclusions(struct lac_facts *facts)
     }
     if (!status) {
         lac_findings_make(facts);
+        lac_views_choose(facts);
         lac_verdict_say(facts);
         lac_notes_write(facts);
     }
@@ -147,6 +148,9 @@ enum lac_status lac_diagnose(const struct lac_model *model,
     }
     if (!status && options && options->has_what_if) {
         lac_what_if_answer(&facts, &options->what_if);
+    }
+    if (!status && options && options->wants_worker_steps) {
+        lac_worker_steps_measure(&facts);
     }
     release(&facts);
     if (!status && lac_texts_failed(analysis->texts)) {

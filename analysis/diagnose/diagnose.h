@@ -16,6 +16,7 @@
 struct lac_diagnose_options {
     bool has_what_if;
     struct lac_what_if_changes what_if;
+    bool wants_worker_steps; /**< fill analysis->worker_steps: it is going to be compared */
 };
 
 /**

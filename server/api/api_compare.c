@@ -1,14 +1,15 @@
-/* Comparisons and reports: both diagnose stored traces again, for what the stored document does not
- * say (steps one by one, gaps). Of the other ranks of a run the table of the import is read. */
+/* Comparisons and reports: of what the import of each trace kept, and of the other ranks of a run
+ * their tables. */
 
 #include "analysis/compare/compare.h"
-#include "analysis/diagnose/diagnose.h"
 #include "analysis/diagnose/ranks/ranks.h"
 #include "analysis/diagnose/result/analysis.h"
+#include "analysis/flame/flame.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "server/api/app.h"
 #include "server/api/document_cache.h"
+#include "server/api/kept_facts.h"
 #include "server/api/run_ranks.h"
 #include "server/base/buffer.h"
 #include "server/export/redact.h"
@@ -16,6 +17,8 @@
 #include "server/http/query.h"
 #include "server/http/request.h"
 #include "server/json/compare_json.h"
+#include "server/json/flame_json.h"
+#include "server/json/flame_pack.h"
 #include "server/json/json_out.h"
 #include "server/store/store.h"
 #include "server/store/trace/trace_file.h"
@@ -23,52 +26,23 @@
 #include <inttypes.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-
-/** A stored trace, diagnosed. */
-struct opened {
-    struct lac_trace_file *file;
-    const struct lac_model *model;
-    struct lac_analysis *analysis;
-};
-
-static void close_trace(struct lac_app *app, struct opened *opened)
-{
-    lac_analysis_destroy(opened->analysis);
-    if (opened->file != NULL) {
-        lac_trace_file_release_model(opened->file, opened->model);
-        lac_store_release_trace(app->store, opened->file);
-    }
-    *opened = (struct opened){0};
-}
-
-/** Load and diagnose what was opened. @return false: the response says why */
-static bool diagnose(struct opened *opened, struct lac_response *response)
-{
-    struct lac_error error = {0};
-    enum lac_status status = lac_trace_file_whole_model(opened->file, &opened->model, &error);
-
-    if (status == LAC_OK) {
-        status = lac_diagnose(opened->model, NULL, &opened->analysis, &error);
-    }
-    if (status == LAC_ERR_NOMEM) {
-        lac_response_error(response, 503, "out_of_memory", "no memory to diagnose this trace");
-    } else if (status != LAC_OK) {
-        lac_api_fail(response, &error);
-    }
-    return status == LAC_OK;
-}
 
 /** One side of a comparison: a trace, or a run of which the lowest rank's is compared. */
 struct side {
     struct lac_run_ranks *ranks; /**< NULL: a trace */
     struct lac_run *run;         /**< NULL: a trace, or a run of one */
-    struct opened trace;
+    struct lac_trace_file *file;
+    struct lac_kept_facts facts;
 };
 
 static void close_side(struct lac_app *app, struct side *side)
 {
-    close_trace(app, &side->trace);
+    if (side->file != NULL) {
+        lac_kept_facts_close(side->file, &side->facts);
+        lac_store_release_trace(app->store, side->file);
+    }
     lac_run_destroy(side->run);
     lac_run_ranks_close(side->ranks);
 }
@@ -102,8 +76,8 @@ static bool open_side(struct lac_app *app, const struct lac_request *request, co
         lac_api_fail(response, &error);
         return false;
     }
-    side->trace.file = lac_api_open_trace(app, &one, response);
-    return side->trace.file != NULL;
+    side->file = lac_api_open_trace(app, &one, response);
+    return side->file != NULL;
 }
 
 /** Join the ranks of both sides, one side after the other. */
@@ -122,8 +96,10 @@ static bool join_runs(struct side *sides, struct lac_response *response)
 static void write_comparison(const struct side *sides, const char *const id[2],
                              struct lac_response *response)
 {
-    const struct lac_compare_side a = {sides[0].trace.model, sides[0].trace.analysis};
-    const struct lac_compare_side b = {sides[1].trace.model, sides[1].trace.analysis};
+    const struct lac_compare_side a = {lac_trace_file_head(sides[0].file), sides[0].facts.analysis,
+                                       sides[0].facts.compare};
+    const struct lac_compare_side b = {lac_trace_file_head(sides[1].file), sides[1].facts.analysis,
+                                       sides[1].facts.compare};
     const struct lac_compare_names names = {.id = {id[0], id[1]},
                                             .run = {sides[0].run, sides[1].run}};
     struct lac_comparison *comparison = NULL;
@@ -140,7 +116,7 @@ static void write_comparison(const struct side *sides, const char *const id[2],
 static uint64_t stamp_of(const struct side *side)
 {
     return side->ranks != NULL ? lac_run_ranks_stamp(side->ranks)
-                               : lac_trace_file_generation(side->trace.file);
+                               : lac_trace_file_generation(side->file);
 }
 
 /** Compare what is not kept yet. With the work of the cache held. */
@@ -153,8 +129,9 @@ static void answer(struct side *sides, const char *a, const char *b, struct lac_
         (void)snprintf(lowest[i], sizeof lowest[i], "%s", lac_run_ranks_lowest(sides[i].ranks));
         id[i] = lowest[i];
     }
-    if (join_runs(sides, response) && diagnose(&sides[0].trace, response) &&
-        diagnose(&sides[1].trace, response)) {
+    if (join_runs(sides, response) &&
+        lac_kept_facts_open(sides[0].file, response, &sides[0].facts) &&
+        lac_kept_facts_open(sides[1].file, response, &sides[1].facts)) {
         write_comparison(sides, id, response);
     }
 }
@@ -236,11 +213,91 @@ static void write_contents(const struct lac_redactor *redactor, struct lac_respo
     lac_json_close(&json, '}');
 }
 
-static void write_report(int format, struct lac_redactor *redactor, const struct opened *opened,
-                         struct lac_response *response)
-{
-    const struct lac_report_source source = {opened->model, opened->analysis, redactor};
+/** What a report is made of. */
+struct reporting {
+    struct lac_trace_file *file;
+    struct lac_kept_facts facts;
+    struct lac_model *views[LAC_VIEW_COUNT]; /**< the slices that its pictures show */
+    struct lac_flame *flame;
+};
 
+static void reporting_done(struct reporting *reporting)
+{
+    for (int i = 0; i < LAC_VIEW_COUNT; i++) {
+        lac_trace_stretch_destroy(reporting->views[i]);
+    }
+    lac_flame_destroy(reporting->flame);
+    lac_kept_facts_close(reporting->file, &reporting->facts);
+}
+
+/** The graph that the import kept. @return LAC_ERR_NOT_FOUND when it has to be made */
+static enum lac_status read_flame(struct reporting *reporting, struct lac_error *reterr)
+{
+    char *bytes = NULL;
+    size_t size_bytes = 0;
+    enum lac_status status = lac_trace_file_document(reporting->file, LAC_DOCUMENT_FLAME_ROWS,
+                                                     &bytes, &size_bytes, reterr);
+
+    if (status == LAC_OK) {
+        status = lac_flame_unpack((uint8_t *)bytes, size_bytes,
+                                  lac_trace_file_head(reporting->file), &reporting->flame);
+        status = status == LAC_ERR_CORRUPT ? LAC_ERR_NOT_FOUND : status;
+    }
+    free(bytes);
+    return status;
+}
+
+static enum lac_status make_flame(struct reporting *reporting, struct lac_error *reterr)
+{
+    const struct lac_model *model = NULL;
+    struct lac_flame_options options;
+    enum lac_status status = lac_trace_file_model(reporting->file, &model, reterr);
+
+    if (status == LAC_OK) {
+        lac_flame_report_options(&options);
+        status = lac_flame_create(model, &options, &reporting->flame);
+    }
+    lac_trace_file_release_model(reporting->file, model);
+    return status;
+}
+
+/** What pictures show. @return false: the response says why */
+static bool take_pictures(struct reporting *reporting, struct lac_response *response)
+{
+    const struct lac_analysis *analysis = reporting->facts.analysis;
+    struct lac_error error = {0};
+    enum lac_status status = read_flame(reporting, &error);
+
+    if (status == LAC_ERR_NOT_FOUND) {
+        status = make_flame(reporting, &error);
+    }
+    for (int i = 0; i < LAC_VIEW_COUNT && status == LAC_OK; i++) {
+        const struct lac_view *view = &analysis->views[i];
+
+        if (view->is_known) {
+            status = lac_trace_file_stretch(reporting->file, view->t0_ns, view->t1_ns,
+                                            &reporting->views[i], &error);
+        }
+    }
+    if (status == LAC_ERR_NOMEM) {
+        lac_response_error(response, 503, "out_of_memory", "no memory for this report");
+    } else if (status != LAC_OK) {
+        lac_api_fail(response, &error);
+    }
+    return status == LAC_OK;
+}
+
+static void write_report(int format, const struct reporting *reporting,
+                         struct lac_redactor *redactor, struct lac_response *response)
+{
+    struct lac_report_source source = {.model = lac_trace_file_head(reporting->file),
+                                       .analysis = reporting->facts.analysis,
+                                       .redactor = redactor,
+                                       .flame = reporting->flame};
+
+    for (int i = 0; i < LAC_VIEW_COUNT; i++) {
+        source.views[i] = reporting->views[i];
+    }
     if (format == FORMAT_CONTENTS) {
         struct lac_buffer unsent = {0};
 
@@ -266,30 +323,38 @@ static void write_report(int format, struct lac_redactor *redactor, const struct
     }
 }
 
+static void report(int format, struct lac_trace_file *file, const struct lac_request *request,
+                   struct lac_response *response)
+{
+    struct reporting reporting = {.file = file};
+    struct lac_redactor redactor = {0};
+    struct lac_error error = {0};
+
+    if (lac_redactor_init(&redactor, lac_target_get(request->target, "redact"),
+                          lac_trace_file_head(file), &error) != LAC_OK) {
+        lac_response_error(response, 400, "bad_request", "%s", error.message);
+    } else if (lac_kept_facts_open(file, response, &reporting.facts) &&
+               (format == FORMAT_MARKDOWN || take_pictures(&reporting, response))) {
+        write_report(format, &reporting, &redactor, response);
+    }
+    lac_redactor_done(&redactor);
+    reporting_done(&reporting);
+}
+
 void lac_api_report(void *app_context, const struct lac_request *request,
                     struct lac_response *response)
 {
     static const char *const formats[] = {"html", "markdown", "contents", NULL};
     struct lac_app *app = app_context;
-    struct opened opened = {.file = lac_api_open_trace(app, request, response)};
+    struct lac_trace_file *file = lac_api_open_trace(app, request, response);
     int format;
 
-    if (opened.file == NULL) {
+    if (file == NULL) {
         return;
     }
     format = lac_api_choice(request, response, "format", formats, FORMAT_HTML);
-    if (format >= 0 && !lac_api_is_unchanged(request, opened.file, response) &&
-        diagnose(&opened, response)) {
-        struct lac_redactor redactor = {0};
-        struct lac_error error = {0};
-
-        if (lac_redactor_init(&redactor, lac_target_get(request->target, "redact"), opened.model,
-                              &error) == LAC_OK) {
-            write_report(format, &redactor, &opened, response);
-        } else {
-            lac_response_error(response, 400, "bad_request", "%s", error.message);
-        }
-        lac_redactor_done(&redactor);
+    if (format >= 0 && !lac_api_is_unchanged(request, file, response)) {
+        report(format, file, request, response);
     }
-    close_trace(app, &opened);
+    lac_store_release_trace(app->store, file);
 }

@@ -103,8 +103,12 @@ struct reading {
 
 static enum lac_status read_side(char *const *path, struct reading *ret)
 {
-    const struct lac_read_ranks_options options = {
-        .command = "lacuna compare", .paths = path, .path_count = 1, .keeps_lowest = true};
+    const struct lac_diagnose_options diagnose = {.wants_worker_steps = true};
+    const struct lac_read_ranks_options options = {.command = "lacuna compare",
+                                                   .paths = path,
+                                                   .path_count = 1,
+                                                   .diagnose = &diagnose,
+                                                   .keeps_lowest = true};
     enum lac_status status = lac_read_ranks(&options, &ret->ranks);
     if (!status && ret->ranks.count > 1) {
         status = lac_read_ranks_join(&ret->ranks, &ret->run);
@@ -127,7 +131,7 @@ static int compare(const struct lac_options *options, struct conditions *conditi
     if (!status) {
         struct lac_compare_side sides[2];
         for (int i = 0; i < 2; i++) {
-            sides[i] = (struct lac_compare_side){read[i].ranks.model, read[i].ranks.analysis};
+            sides[i] = (struct lac_compare_side){read[i].ranks.model, read[i].ranks.analysis, NULL};
         }
         const struct lac_compare_names names = {.run = {read[0].run, read[1].run}};
         status = lac_compare(&sides[0], &sides[1], &comparison);

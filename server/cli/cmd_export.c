@@ -224,7 +224,8 @@ static int export_trace(const struct export_job *job)
         lac_complain("lacuna export", NULL, "%s", error.message);
         exit_status = 2;
     } else {
-        const struct lac_report_source source = {trace.model, trace.analysis, &redactor};
+        const struct lac_report_source source = {
+            .model = trace.model, .analysis = trace.analysis, .redactor = &redactor};
         status = write_all(job, &source);
         exit_status = status ? EXIT_FAILURE : EXIT_SUCCESS;
         if (!status) {

@@ -8,15 +8,20 @@
  */
 
 #include "analysis/diagnose/result/analysis.h"
+#include "analysis/flame/flame.h"
 #include "analysis/model/model.h"
 #include "server/base/buffer.h"
 #include "server/export/redact.h"
 
 /** What a report is made of. Borrowed. */
 struct lac_report_source {
-    const struct lac_model *model; /**< with the derived tracks (lac_diagnose_add_tracks) */
-    const struct lac_analysis *analysis;
+    /** Whole, with the derived tracks (lac_diagnose_add_tracks); or a head, with all that follows */
+    const struct lac_model *model;
+    const struct lac_analysis *analysis; /**< gaps are not needed */
     struct lac_redactor *redactor;
+    /** With the slices of a view at least, and the tracks of the head; NULL: of the model */
+    const struct lac_model *views[LAC_VIEW_COUNT];
+    const struct lac_flame *flame; /**< by lac_report_flame_options(); NULL: of the model */
 };
 
 /** Append the report. Failures stick in the buffer. Cost: O(slices), twice. */

@@ -229,8 +229,9 @@ static void write_evidence(struct lac_buffer *out, const struct lac_report_sourc
 }
 
 static void write_finding(struct lac_buffer *out, const struct lac_report_source *source,
-                          const struct lac_finding *finding, bool has_picture)
+                          uint32_t index)
 {
+    const struct lac_finding *finding = &source->analysis->findings[index];
     char text[2048];
     lac_buffer_puts(out, "<section class=\"finding\">\n<div class=\"head\">");
     write_gain(out, finding);
@@ -257,9 +258,9 @@ static void write_finding(struct lac_buffer *out, const struct lac_report_source
     write_evidence(out, source, finding);
     lac_buffer_puts(out, "</dl>\n");
     char caption[200];
-    if (has_picture) {
+    if (index < LAC_VIEW_COUNT - 1 && finding->evidence_count > 0) {
         lac_buffer_puts(out, "<figure>");
-        if (lac_svg_timeline(out, source, finding, caption, sizeof caption)) {
+        if (lac_svg_timeline(out, source, index, caption, sizeof caption)) {
             lac_buffer_printf(out, "<figcaption>%s</figcaption>", caption);
         }
         lac_buffer_puts(out, "</figure>\n");
@@ -269,7 +270,6 @@ static void write_finding(struct lac_buffer *out, const struct lac_report_source
 
 static void write_findings(struct lac_buffer *out, const struct lac_report_source *source)
 {
-    enum { PICTURES_MAX = 3 };
     const struct lac_analysis *analysis = source->analysis;
     bool has_first_picture = false;
     lac_buffer_puts(out, "<h2>Findings</h2>\n");
@@ -277,14 +277,14 @@ static void write_findings(struct lac_buffer *out, const struct lac_report_sourc
         lac_buffer_puts(out, "<p>Nothing to change was found.</p>\n");
     }
     for (uint32_t i = 0; i < analysis->finding_count; i++) {
-        bool has_picture = i < PICTURES_MAX && analysis->findings[i].evidence_count > 0;
-        has_first_picture = has_first_picture || has_picture;
-        write_finding(out, source, &analysis->findings[i], has_picture);
+        has_first_picture = has_first_picture ||
+                            (i < LAC_VIEW_COUNT - 1 && analysis->findings[i].evidence_count > 0);
+        write_finding(out, source, i);
     }
     char caption[200];
     if (!has_first_picture && analysis->main_device != LAC_NONE) {
         lac_buffer_puts(out, "<figure>");
-        if (lac_svg_timeline(out, source, NULL, caption, sizeof caption)) {
+        if (lac_svg_timeline(out, source, LAC_VIEW_COUNT - 1, caption, sizeof caption)) {
             lac_buffer_printf(out, "<figcaption>%s</figcaption>", caption);
         }
         lac_buffer_puts(out, "</figure>\n");

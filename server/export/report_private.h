@@ -79,9 +79,10 @@ void lac_svg_text(struct lac_buffer *out, double x, double y, const char *class,
 void lac_svg_text_inside(struct lac_buffer *out, double x, double y, double width,
                          const char *class, const char *text);
 
-/** Pictures. `caption` gets what is seen. False when the trace has nothing to draw. */
+/** Pictures. `caption` gets what is seen. False when the trace has nothing to draw.
+ *  @param index of the analysis' views */
 bool lac_svg_timeline(struct lac_buffer *out, const struct lac_report_source *source,
-                      const struct lac_finding *finding, char *caption, size_t capacity_bytes);
+                      uint32_t index, char *caption, size_t capacity_bytes);
 bool lac_svg_flame(struct lac_buffer *out, const struct lac_report_source *source, char *caption,
                    size_t capacity_bytes);
 /** Bars of the needs, the step's end marked. */

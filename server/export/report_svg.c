@@ -14,6 +14,7 @@
 #include "server/export/redact.h"
 #include "server/export/report.h"
 #include "server/export/report_private.h"
+#include "server/json/flame_json.h"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -155,16 +156,15 @@ static void draw_frame(struct flame_drawing *d, uint32_t index, double x, unsign
 bool lac_svg_flame(struct lac_buffer *out, const struct lac_report_source *source, char *caption,
                    size_t capacity_bytes)
 {
-    const struct lac_flame_options options = {.metric = LAC_FLAME_GPU,
-                                              .by = LAC_FLAME_BY_OP,
-                                              .prune_fraction = 0.001,
-                                              .node_count_max = 4000};
-    struct lac_flame *flame = NULL;
+    struct lac_flame_options options;
+    struct lac_flame *made = NULL;
     struct lac_buffer body = {0};
-    if (lac_flame_create(source->model, &options, &flame) != LAC_OK) {
+    lac_flame_report_options(&options);
+    if (!source->flame && lac_flame_create(source->model, &options, &made) != LAC_OK) {
         out->status = LAC_ERR_NOMEM;
         return false;
     }
+    const struct lac_flame *flame = source->flame ? source->flame : made;
     bool has_any = flame->node_count > 1 && flame->nodes[0].value_ns > 0;
     if (has_any) {
         struct flame_drawing d = {.out = &body,
@@ -187,6 +187,6 @@ bool lac_svg_flame(struct lac_buffer *out, const struct lac_report_source *sourc
         }
     }
     lac_buffer_done(&body);
-    lac_flame_destroy(flame);
+    lac_flame_destroy(made);
     return has_any;
 }

@@ -24,6 +24,7 @@ enum { WORKERS_MAX = 8, LANES_MAX = 3 };
 struct drawing {
     struct lac_buffer *out;
     const struct lac_report_source *source;
+    const struct lac_model *model; /**< the slices from t0_ns to t1_ns, at least */
     int64_t t0_ns, t1_ns;
     bool has_mark;                /**< the finding's evidence is in it */
     int64_t mark_ns, mark_end_ns; /**< from where to where */
@@ -83,7 +84,7 @@ static void add_to_run(struct drawing *d, struct run_of *run, int64_t start_ns, 
 
 static bool overlaps(const struct drawing *d, uint64_t slice)
 {
-    const struct lac_slices *slices = &d->source->model->slices;
+    const struct lac_slices *slices = &d->model->slices;
     int64_t start_ns = slices->start_ns[slice];
     return start_ns < d->t1_ns && start_ns + slices->dur_ns[slice] > d->t0_ns;
 }
@@ -112,7 +113,7 @@ static void draw_steps(struct drawing *d)
 
 static void draw_device(struct drawing *d, const struct lac_device_facts *device)
 {
-    const struct lac_model *model = d->source->model;
+    const struct lac_model *model = d->model;
     for (uint32_t t = 0; t < model->recorded_track_count; t++) {
         const struct lac_track *track = &model->tracks[t];
         bool is_stream = track->kind == LAC_TRACK_STREAM && track->device == device->id;
@@ -144,30 +145,38 @@ static void draw_device(struct drawing *d, const struct lac_device_facts *device
     }
 }
 
+static enum lac_cause cause_named(const char *name)
+{
+    int cause = 0;
+    while (cause + 1 < LAC_CAUSE_COUNT_ &&
+           strcmp(lac_cause_name((enum lac_cause)cause), name) != 0) {
+        cause++;
+    }
+    return (enum lac_cause)cause;
+}
+
+/** Why the device was idle: the pieces of its gaps are a track. */
 static void draw_idle(struct drawing *d, const struct lac_device_facts *device)
 {
-    const struct lac_analysis *analysis = d->source->analysis;
+    const struct lac_model *model = d->model;
     bool has_any = false;
-    for (uint64_t g = device->first_gap; g < device->first_gap + device->gap_count; g++) {
-        const struct lac_gap *gap = &analysis->gaps[g];
-        if (gap->start_ns >= d->t1_ns || gap->start_ns + gap->dur_ns <= d->t0_ns) {
-            continue;
-        }
-        for (uint32_t p = 0; p < gap->piece_count; p++) {
-            const struct lac_gap_piece *piece = &analysis->pieces[gap->first_piece + p];
-            int64_t dur_ns = lac_gap_piece_dur_ns(analysis, gap->first_piece + p);
-            enum lac_cause cause = (enum lac_cause)piece->cause;
-            int64_t end_ns = piece->start_ns + dur_ns;
-            if (piece->start_ns >= d->t1_ns || end_ns <= d->t0_ns ||
-                x_of(d, end_ns) - x_of(d, piece->start_ns) < 0.4) {
+    for (uint32_t t = model->recorded_track_count; t < model->track_count; t++) {
+        const struct lac_track *track = &model->tracks[t];
+        bool is_it = track->kind == LAC_TRACK_GAPS && track->device == device->id;
+        for (uint64_t s = track->first; is_it && s < track->first + track->count; s++) {
+            int64_t start_ns = model->slices.start_ns[s];
+            int64_t end_ns = start_ns + model->slices.dur_ns[s];
+            enum lac_cause cause = cause_named(lac_model_str(model, model->slices.name[s]));
+            if (start_ns >= d->t1_ns || end_ns <= d->t0_ns ||
+                x_of(d, end_ns) - x_of(d, start_ns) < 0.4) {
                 continue;
             }
             char class[40];
             char text[96];
             (void)snprintf(class, sizeof class, "c-%s", lac_cause_name(cause));
             (void)snprintf(text, sizeof text, "%c \u00b7 %s %s", lac_cause_letter(cause),
-                           lac_format_ns(dur_ns).text, lac_waits_for(cause));
-            box(d, piece->start_ns, end_ns, d->y, class, text);
+                           lac_format_ns(end_ns - start_ns).text, lac_waits_for(cause));
+            box(d, start_ns, end_ns, d->y, class, text);
             has_any = true;
         }
     }
@@ -182,7 +191,7 @@ static void draw_idle(struct drawing *d, const struct lac_device_facts *device)
 /** Name of a host slice for a picture. */
 static const char *host_name(struct drawing *d, uint64_t slice)
 {
-    const struct lac_model *model = d->source->model;
+    const struct lac_model *model = d->model;
     const char *name = lac_model_str(model, model->slices.name[slice]);
     uint8_t kind = model->slices.kind[slice];
     bool is_given = (kind == LAC_SLICE_RANGE || kind == LAC_SLICE_PYTHON) &&
@@ -193,7 +202,7 @@ static const char *host_name(struct drawing *d, uint64_t slice)
 
 static void draw_thread(struct drawing *d, uint32_t t, const char *label)
 {
-    const struct lac_model *model = d->source->model;
+    const struct lac_model *model = d->model;
     const struct lac_track *track = &model->tracks[t];
     uint32_t lanes = 0;
     struct run_of runs[LANES_MAX] = {{0}};
@@ -225,7 +234,7 @@ static void draw_thread(struct drawing *d, uint32_t t, const char *label)
 
 static void draw_worker(struct drawing *d, uint64_t slice)
 {
-    const struct lac_model *model = d->source->model;
+    const struct lac_model *model = d->model;
     const struct lac_slices *slices = &model->slices;
     uint32_t detail = slices->detail[slice];
     char text[64] = "a batch";
@@ -249,7 +258,7 @@ static int32_t worker_of(const struct lac_model *model, uint64_t slice, int32_t 
 
 static void draw_workers(struct drawing *d, uint32_t main_track)
 {
-    const struct lac_model *model = d->source->model;
+    const struct lac_model *model = d->model;
     uint32_t fetch = lac_strings_find(&model->strings, "loader.fetch", 12);
     unsigned shown = 0;
     for (uint32_t t = 0; fetch != 0 && t < model->recorded_track_count && shown < WORKERS_MAX;
@@ -311,119 +320,32 @@ static void draw_mark(struct drawing *d)
     }
 }
 
-/** Track of the thread that launched the operation which ended the gap around `t_ns`. */
-static uint32_t launching_track(const struct drawing *d, const struct lac_device_facts *device,
-                                int64_t t_ns)
-{
-    const struct lac_analysis *analysis = d->source->analysis;
-    const struct lac_model *model = d->source->model;
-    for (uint64_t g = device->first_gap; g < device->first_gap + device->gap_count; g++) {
-        const struct lac_gap *gap = &analysis->gaps[g];
-        bool is_it = gap->start_ns + gap->dur_ns > t_ns && gap->ended_by != LAC_NONE;
-        if (is_it && model->slices.link[gap->ended_by] != LAC_NONE) {
-            return lac_model_track_of(model, model->slices.link[gap->ended_by]);
-        }
-    }
-    return LAC_NONE;
-}
-
-/** The host thread that the finding speaks of, or LAC_NONE. */
-static uint32_t evidence_thread(const struct drawing *d, const struct lac_finding *finding)
-{
-    const struct lac_model *model = d->source->model;
-    for (uint32_t i = 0; finding && i < finding->evidence_count; i++) {
-        uint32_t track = finding->evidence[i].track;
-        if (track < model->recorded_track_count && model->tracks[track].kind == LAC_TRACK_THREAD) {
-            return track;
-        }
-    }
-    return LAC_NONE;
-}
-
-/** A gap like the one that is evidence (same signature, as long), nearest to the trace's middle: at
- *  its begin much is cut off. */
-static void move_to_middle(const struct drawing *d, int64_t *first_ns, int64_t *last_ns)
-{
-    const struct lac_analysis *analysis = d->source->analysis;
-    const struct lac_device_facts *device = &analysis->devices[analysis->main_device];
-    const int64_t middle_ns = device->first_ns + device->span_ns / 2;
-    const struct lac_gap *own = NULL;
-    for (uint64_t g = device->first_gap; g < device->first_gap + device->gap_count && !own; g++) {
-        const struct lac_gap *gap = &analysis->gaps[g];
-        bool is_it = gap->start_ns == *first_ns && gap->start_ns + gap->dur_ns == *last_ns;
-        own = is_it ? gap : NULL;
-    }
-    int64_t nearest_ns = INT64_MAX;
-    for (uint64_t g = device->first_gap; g < device->first_gap + device->gap_count && own; g++) {
-        const struct lac_gap *gap = &analysis->gaps[g];
-        int64_t away_ns =
-            gap->start_ns > middle_ns ? gap->start_ns - middle_ns : middle_ns - gap->start_ns;
-        if (gap->signature == own->signature && gap->dur_ns >= own->dur_ns - own->dur_ns / 10 &&
-            away_ns < nearest_ns) {
-            nearest_ns = away_ns;
-            *first_ns = gap->start_ns;
-            *last_ns = gap->start_ns + gap->dur_ns;
-        }
-    }
-}
-
-/** The interval to show: the finding's first evidence on a device, with what is around it. */
-static bool choose_window(struct drawing *d, const struct lac_finding *finding)
-{
-    const struct lac_analysis *analysis = d->source->analysis;
-    const int64_t end_ns = d->source->model->info.duration_ns;
-    int64_t first_ns = 0;
-    int64_t last_ns = 0;
-    for (uint32_t i = 0; finding && i < finding->evidence_count && last_ns <= first_ns; i++) {
-        first_ns = finding->evidence[i].t0_ns;
-        last_ns = finding->evidence[i].t1_ns;
-    }
-    d->has_mark = last_ns > first_ns;
-    if (d->has_mark) {
-        move_to_middle(d, &first_ns, &last_ns);
-    }
-    for (uint32_t s = analysis->step_count / 2; s < analysis->step_count && last_ns <= first_ns;
-         s++) {
-        first_ns = analysis->steps[s].start_ns;
-        last_ns = first_ns + analysis->steps[s].dur_ns;
-    }
-    if (last_ns <= first_ns) {
-        return false;
-    }
-    d->mark_ns = first_ns;
-    d->mark_end_ns = last_ns;
-    int64_t length_ns = last_ns - first_ns;
-    int64_t around_ns = length_ns * 3 / 4;
-    if (analysis->step_mean_ns != LAC_UNKNOWN_NS && around_ns < analysis->step_mean_ns / 8) {
-        int64_t more_ns = length_ns * 12;
-        around_ns = more_ns < analysis->step_mean_ns / 8 ? more_ns : analysis->step_mean_ns / 8;
-    }
-    d->t0_ns = first_ns - around_ns > 0 ? first_ns - around_ns : 0;
-    d->t1_ns = last_ns + around_ns < end_ns ? last_ns + around_ns : end_ns;
-    return d->t1_ns - d->t0_ns >= 100;
-}
-
 bool lac_svg_timeline(struct lac_buffer *out, const struct lac_report_source *source,
-                      const struct lac_finding *finding, char *caption, size_t capacity_bytes)
+                      uint32_t index, char *caption, size_t capacity_bytes)
 {
     const struct lac_analysis *analysis = source->analysis;
+    const struct lac_view *view = &analysis->views[index];
     struct lac_buffer body = {0};
-    struct drawing d = {.out = &body, .source = source, .y = 18.0};
-    if (analysis->main_device == LAC_NONE || !choose_window(&d, finding)) {
+    if (!view->is_known || analysis->main_device == LAC_NONE) {
         return false;
     }
+    struct drawing d = {.out = &body,
+                        .source = source,
+                        .model = source->views[index] ? source->views[index] : source->model,
+                        .t0_ns = view->t0_ns,
+                        .t1_ns = view->t1_ns,
+                        .has_mark = view->has_mark,
+                        .mark_ns = view->mark_ns,
+                        .mark_end_ns = view->mark_end_ns,
+                        .y = 18.0};
     const struct lac_device_facts *device = &analysis->devices[analysis->main_device];
     draw_steps(&d);
     draw_device(&d, device);
     draw_idle(&d, device);
-    uint32_t thread = evidence_thread(&d, finding);
-    if (thread == LAC_NONE) {
-        thread = launching_track(&d, device, d.mark_ns);
+    if (view->thread != LAC_NONE) {
+        draw_thread(&d, view->thread, "host thread");
     }
-    if (thread != LAC_NONE) {
-        draw_thread(&d, thread, "host thread");
-    }
-    draw_workers(&d, thread);
+    draw_workers(&d, view->thread);
     lac_buffer_printf(out, "<svg role=\"img\" aria-label=\"timeline\" viewBox=\"0 0 %d %.0f\">",
                       WIDTH, d.y + 2.0);
     struct drawing axis = d;

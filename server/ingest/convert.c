@@ -1,7 +1,9 @@
 #include "server/ingest/convert.h"
 
+#include "analysis/compare/compare.h"
 #include "analysis/diagnose/diagnose.h"
 #include "analysis/diagnose/ranks/ranks.h"
+#include "analysis/diagnose/result/analysis_pack.h"
 #include "analysis/import/import.h"
 #include "server/base/buffer.h"
 #include "server/json/analysis_json.h"
@@ -21,36 +23,86 @@ struct conversion {
     struct lac_convert_result result;
 };
 
-/** What a comparison with other ranks needs of this one; the caller frees. @return NULL: none, and
- *  the comparison makes it from the trace */
-static char *pack_rank_table(const struct lac_model *model, const struct lac_analysis *analysis,
-                             size_t *ret_size_bytes)
+/** Facts to keep with the trace, as bytes: what cannot be made is made when somebody asks. */
+struct packed {
+    uint8_t *bytes[LAC_DOCUMENT_COUNT_];
+    size_t size_bytes[LAC_DOCUMENT_COUNT_];
+};
+
+/** What a comparison with other ranks needs of this one. */
+static void pack_rank_table(const struct lac_model *model, const struct lac_analysis *analysis,
+                            uint8_t **ret_bytes, size_t *ret_size_bytes)
 {
     struct lac_rank_table *table = NULL;
-    uint8_t *bytes = NULL;
 
     if (lac_rank_table_create(model, analysis, &table) == LAC_OK &&
-        lac_rank_table_pack(table, &bytes, ret_size_bytes) == LAC_OK &&
-        *ret_size_bytes > LAC_DOCUMENT_BYTES_MAX) {
-        free(bytes);
-        bytes = NULL;
+        lac_rank_table_pack(table, ret_bytes, ret_size_bytes) != LAC_OK) {
+        *ret_bytes = NULL;
     }
     lac_rank_table_destroy(table);
-    return (char *)bytes;
+}
+
+/** What a comparison with other traces needs. */
+static void pack_compare(const struct lac_model *model, const struct lac_analysis *analysis,
+                         uint8_t **ret_bytes, size_t *ret_size_bytes)
+{
+    struct lac_compare_facts *facts = NULL;
+
+    if (lac_compare_facts_create(model, analysis, &facts) == LAC_OK &&
+        lac_compare_facts_pack(facts, ret_bytes, ret_size_bytes) != LAC_OK) {
+        *ret_bytes = NULL;
+    }
+    lac_compare_facts_destroy(facts);
+}
+
+/** With the derived tracks. */
+static void pack_facts(const struct lac_model *model, const struct lac_analysis *analysis,
+                       struct packed *packed)
+{
+    enum lac_trace_document facts = LAC_DOCUMENT_FACTS;
+    enum lac_trace_document flame = LAC_DOCUMENT_FLAME_ROWS;
+
+    pack_rank_table(model, analysis, &packed->bytes[LAC_DOCUMENT_RANK_TABLE],
+                    &packed->size_bytes[LAC_DOCUMENT_RANK_TABLE]);
+    pack_compare(model, analysis, &packed->bytes[LAC_DOCUMENT_COMPARE],
+                 &packed->size_bytes[LAC_DOCUMENT_COMPARE]);
+    if (lac_analysis_pack(analysis, model, &packed->bytes[facts], &packed->size_bytes[facts]) !=
+        LAC_OK) {
+        packed->bytes[facts] = NULL;
+    }
+    packed->bytes[flame] = lac_flame_report_rows(model, &packed->size_bytes[flame]);
+}
+
+/** Take what was packed to the documents. */
+static void add_packed(const struct packed *packed, struct lac_trace_write_options *write)
+{
+    for (unsigned d = 0; d < LAC_DOCUMENT_COUNT_; d++) {
+        if (packed->bytes[d] != NULL && packed->size_bytes[d] <= LAC_DOCUMENT_BYTES_MAX) {
+            write->documents[d] =
+                (struct lac_trace_text){(const char *)packed->bytes[d], packed->size_bytes[d]};
+        }
+    }
+}
+
+static void packed_done(struct packed *packed)
+{
+    for (unsigned d = 0; d < LAC_DOCUMENT_COUNT_; d++) {
+        free(packed->bytes[d]);
+    }
 }
 
 static enum lac_status take_model(void *context, struct lac_model *model, struct lac_error *reterr)
 {
     struct conversion *conversion = context;
+    const struct lac_diagnose_options diagnose = {.wants_worker_steps = true};
     struct lac_analysis *analysis = NULL;
     struct lac_buffer flames[LAC_FLAME_METRICS] = {{0}};
-    char *ranks = NULL;
-    size_t ranks_bytes = 0;
+    struct packed packed = {{NULL}, {0}};
     char *json = NULL;
     size_t json_length = 0;
     char path[PATH_BYTES];
     struct lac_trace_write_options write = {.path = path, .generation = 1};
-    enum lac_status status = lac_diagnose(model, NULL, &analysis, reterr);
+    enum lac_status status = lac_diagnose(model, &diagnose, &analysis, reterr);
 
     if (status == LAC_OK) {
         const struct lac_analysed analysed = {.model = model, .analysis = analysis};
@@ -67,8 +119,8 @@ static enum lac_status take_model(void *context, struct lac_model *model, struct
             write.documents[LAC_DOCUMENT_FLAME + metric] =
                 (struct lac_trace_text){flames[metric].bytes, flames[metric].size_bytes};
         }
-        ranks = pack_rank_table(model, analysis, &ranks_bytes);
-        write.documents[LAC_DOCUMENT_RANK_TABLE] = (struct lac_trace_text){ranks, ranks_bytes};
+        pack_facts(model, analysis, &packed);
+        add_packed(&packed, &write);
         (void)snprintf(path, sizeof path, "%s/" LAC_STAGED_TRACE_FORMAT,
                        conversion->options->output_dir, conversion->result.trace_count);
         write.analysis = analysis;
@@ -84,7 +136,7 @@ static enum lac_status take_model(void *context, struct lac_model *model, struct
     for (unsigned metric = 0; metric < LAC_FLAME_METRICS; metric++) {
         lac_buffer_done(&flames[metric]);
     }
-    free(ranks);
+    packed_done(&packed);
     free(json);
     lac_analysis_destroy(analysis);
     lac_model_destroy(model);

@@ -4,6 +4,7 @@
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "server/base/buffer.h"
+#include "server/json/flame_pack.h"
 #include "server/json/json_out.h"
 
 #include <inttypes.h>
@@ -180,6 +181,13 @@ void lac_flame_default_options(struct lac_flame_options *options)
                                           .node_count_max = 20000};
 }
 
+void lac_flame_report_options(struct lac_flame_options *options)
+{
+    lac_flame_default_options(options);
+    options->prune_fraction = 0.001;
+    options->node_count_max = 4000;
+}
+
 enum lac_status lac_flame_json(const struct lac_model *model,
                                const struct lac_flame_options *options, struct lac_buffer *out)
 {
@@ -208,4 +216,20 @@ void lac_flame_documents(const struct lac_model *model, struct lac_buffer *docum
             lac_buffer_done(out);
         }
     }
+}
+
+uint8_t *lac_flame_report_rows(const struct lac_model *model, size_t *ret_size_bytes)
+{
+    struct lac_flame_options options;
+    struct lac_flame *flame = NULL;
+    uint8_t *bytes = NULL;
+
+    lac_flame_report_options(&options);
+    if (model->slices.count >= STORED_MIN_SLICES &&
+        lac_flame_create(model, &options, &flame) == LAC_OK &&
+        lac_flame_pack(flame, &bytes, ret_size_bytes) != LAC_OK) {
+        bytes = NULL;
+    }
+    lac_flame_destroy(flame);
+    return bytes;
 }

@@ -8,6 +8,9 @@
 #include "analysis/model/status.h"
 #include "server/base/buffer.h"
 
+#include <stddef.h>
+#include <stdint.h>
+
 /** Words of the parameters `metric` and `by`, in the order of their enums, NULL at the end. */
 extern const char *const lac_flame_metrics[];
 extern const char *const lac_flame_bys[];
@@ -16,6 +19,9 @@ enum { LAC_FLAME_METRICS = LAC_FLAME_CPU + 1 };
 
 /** What is answered to a request without parameters: GPU time by operator, the whole trace. */
 void lac_flame_default_options(struct lac_flame_options *options);
+
+/** What a report draws: the same, with fewer frames. */
+void lac_flame_report_options(struct lac_flame_options *options);
 
 /** Append the graph. @return LAC_OK, LAC_ERR_NOMEM, or LAC_ERR_LIMIT of the buffer */
 LAC_MUST_USE enum lac_status lac_flame_json(const struct lac_model *model,
@@ -31,5 +37,9 @@ LAC_MUST_USE enum lac_status lac_flame_json(const struct lac_model *model,
  * Cost: about 40 ns a slice; memory: 4 bytes a slice, and the trees.
  */
 void lac_flame_documents(const struct lac_model *model, struct lac_buffer *documents);
+
+/** The graph of a report, packed, of a large trace. @return bytes that the caller frees; NULL: it is
+ *  made when somebody asks */
+uint8_t *lac_flame_report_rows(const struct lac_model *model, size_t *ret_size_bytes);
 
 #endif

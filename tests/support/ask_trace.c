@@ -1,5 +1,6 @@
 #include "tests/support/ask_trace.h"
 
+#include "analysis/diagnose/result/analysis.h"
 #include "analysis/model/model.h"
 
 #include <stdlib.h>
@@ -17,6 +18,8 @@ void ask_everything(struct lac_trace_file *file, uint32_t (*pick)(uint32_t below
     struct lac_slice_row rows[50];
     struct lac_error error;
     const struct lac_model *model = NULL;
+    struct lac_model *stretch = NULL;
+    struct lac_analysis *analysis = NULL;
     char *text = NULL;
     size_t length = 0;
     uint32_t count = 0;
@@ -58,6 +61,13 @@ void ask_everything(struct lac_trace_file *file, uint32_t (*pick)(uint32_t below
     }
     if (lac_trace_file_document(file, LAC_DOCUMENT_ANALYSIS, &text, &length, &error) == LAC_OK) {
         free(text);
+    }
+    if (lac_trace_file_analysis(file, &analysis, &error) == LAC_OK) {
+        lac_analysis_destroy(analysis);
+    }
+    if (lac_trace_file_stretch(file, pick(1000000), 1000000 + pick(10000000), &stretch, &error) ==
+        LAC_OK) {
+        lac_trace_stretch_destroy(stretch);
     }
     if (lac_trace_file_model(file, &model, &error) == LAC_OK) {
         lac_trace_file_release_model(file, model);

@@ -49,7 +49,8 @@ static void erase(struct drawn *drawn)
 static struct lac_comparison *compared(const struct drawn *a, const struct drawn *b)
 {
     struct lac_comparison *comparison = NULL;
-    struct lac_compare_side sides[] = {{a->model, a->analysis}, {b->model, b->analysis}};
+    struct lac_compare_side sides[] = {{a->model, a->analysis, NULL},
+                                       {b->model, b->analysis, NULL}};
     ck_assert_int_eq(lac_compare(&sides[0], &sides[1], &comparison), LAC_OK);
     return comparison;
 }
@@ -221,7 +222,7 @@ START_TEST(a_difference_in_the_noise_fails_nothing)
     struct drawn a = draw(steady, 10, "{}");
     struct drawn b = draw(jumping, 10, "{}");
     struct lac_comparison *it = compared(&b, &a);
-    struct lac_compare_side side = {a.model, a.analysis};
+    struct lac_compare_side side = {a.model, a.analysis, NULL};
     struct lac_compare_condition condition;
     uint32_t count = 0;
     ck_assert_double_lt(it->step.pct, 0.0);

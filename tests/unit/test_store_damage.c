@@ -1,6 +1,7 @@
 /* Trace files that are cut, flipped, or lie: an error or a right answer, never a crash. */
 
 #include "analysis/diagnose/diagnose.h"
+#include "analysis/diagnose/result/analysis_pack.h"
 #include "server/store/trace/checked_file.h"
 #include "server/store/trace/column.h"
 #include "server/store/trace/trace_file.h"
@@ -33,6 +34,8 @@ static void setup(void)
 {
     struct lac_model *model = NULL;
     struct lac_analysis *analysis = NULL;
+    uint8_t *facts = NULL;
+    size_t facts_bytes = 0;
     struct lac_trace_write_options options = {
         .path = path,
         .generation = 1,
@@ -47,7 +50,11 @@ static void setup(void)
     ck_assert_int_eq(lac_diagnose(model, NULL, &analysis, &error), LAC_OK);
     ck_assert_int_eq(lac_diagnose_add_tracks(analysis, model), LAC_OK);
     options.analysis = analysis;
+    ck_assert_int_eq(lac_analysis_pack(analysis, model, &facts, &facts_bytes), LAC_OK);
+    options.documents[LAC_DOCUMENT_FACTS] =
+        (struct lac_trace_text){(const char *)facts, facts_bytes};
     ck_assert_int_eq(lac_trace_write(model, &options, &error), LAC_OK);
+    free(facts);
     lac_analysis_destroy(analysis);
     lac_model_destroy(model);
 }
@@ -554,7 +561,7 @@ int main(void)
     tcase_add_test(tcase, damage_is_an_error_and_never_another_answer);
     tcase_add_test(tcase, cut_files_are_errors);
     tcase_add_test(tcase, a_newer_format_is_refused_with_a_sentence);
-    tcase_add_loop_test(tcase, lies_are_found_when_opening, 0, 29);
+    tcase_add_loop_test(tcase, lies_are_found_when_opening, 0, 32);
     tcase_add_loop_test(tcase, lies_are_found_when_asked, 0, 16);
     tcase_add_loop_test(tcase, a_gap_names_only_slices_that_there_are, 0, 14);
     tcase_add_test(tcase, a_file_of_version_1_answers_as_before);

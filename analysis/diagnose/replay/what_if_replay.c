@@ -459,6 +459,16 @@ static const char *assumption_of(struct lac_facts *facts, const struct lac_what_
     return lac_texts_add(texts, "%s %s", what, basis_of(facts));
 }
 
+static void replay_cases(struct lac_facts *facts, const struct lac_what_if_changes *what_if,
+                         double mean_ns[LAC_CASE_COUNT_])
+{
+    for (int which = 0; which < LAC_CASE_COUNT_; which++) {
+        struct lac_change change;
+        lac_change_from_what_if(facts, what_if, (enum lac_case)which, &change);
+        mean_ns[which] = lac_what_if_replay(facts, &change);
+    }
+}
+
 void lac_what_if_answer(struct lac_facts *facts, const struct lac_what_if_changes *what_if)
 {
     struct lac_analysis *analysis = facts->analysis;
@@ -474,13 +484,35 @@ void lac_what_if_answer(struct lac_facts *facts, const struct lac_what_if_change
     }
     analysis->what_if_assumption = assumption_of(facts, what_if);
     double mean_ns[LAC_CASE_COUNT_];
-    for (int which = 0; which < LAC_CASE_COUNT_; which++) {
-        struct lac_change change;
-        lac_change_from_what_if(facts, what_if, (enum lac_case)which, &change);
-        mean_ns[which] = lac_what_if_replay(facts, &change);
-    }
+    replay_cases(facts, what_if, mean_ns);
     analysis->what_if_mean_ns = lac_round(mean_ns[LAC_CASE_MID]);
     analysis->what_if_low_ns = lac_round(fmin(mean_ns[LAC_CASE_BEST], mean_ns[LAC_CASE_MID]));
     analysis->what_if_high_ns = lac_round(fmax(mean_ns[LAC_CASE_WORST], mean_ns[LAC_CASE_MID]));
     analysis->what_if_median_ns = median_after(facts, mean_ns[LAC_CASE_MID]);
+}
+
+void lac_worker_steps_measure(struct lac_facts *facts)
+{
+    struct lac_analysis *analysis = facts->analysis;
+    bool is_advised = false;
+    for (uint32_t f = 0; f < analysis->finding_count; f++) {
+        const struct lac_finding *finding = &analysis->findings[f];
+        is_advised = is_advised || (finding->step_mid_ns != LAC_UNKNOWN_NS &&
+                                    lac_finding_advises(finding->kind, "num_workers"));
+    }
+    if (!facts->time || !is_advised) {
+        return;
+    }
+    for (int32_t workers = 1; workers <= LAC_WORKER_STEPS_MAX; workers++) {
+        struct lac_what_if_changes change;
+        double mean_ns[LAC_CASE_COUNT_];
+        lac_what_if_clear(&change);
+        change.workers = workers;
+        replay_cases(facts, &change, mean_ns);
+        analysis->worker_steps[analysis->worker_step_count++] = (struct lac_worker_step){
+            .low_ns = lac_round(fmin(mean_ns[LAC_CASE_BEST], mean_ns[LAC_CASE_MID])),
+            .mid_ns = lac_round(mean_ns[LAC_CASE_MID]),
+            .high_ns = lac_round(fmax(mean_ns[LAC_CASE_WORST], mean_ns[LAC_CASE_MID])),
+        };
+    }
 }

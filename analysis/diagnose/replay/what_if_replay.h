@@ -147,4 +147,7 @@ void lac_change_from_what_if(const struct lac_facts *facts,
 /** Fill what_if of the analysis. */
 void lac_what_if_answer(struct lac_facts *facts, const struct lac_what_if_changes *what_if);
 
+/** Fill analysis->worker_steps, after the findings. */
+void lac_worker_steps_measure(struct lac_facts *facts);
+
 #endif

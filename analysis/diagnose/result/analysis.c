@@ -181,5 +181,6 @@ void lac_analysis_destroy(struct lac_analysis *analysis)
     free(analysis->kernels);
     free(analysis->copies);
     lac_texts_destroy(analysis->texts);
+    free(analysis->packed);
     free(analysis);
 }

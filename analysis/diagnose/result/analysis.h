@@ -287,6 +287,12 @@ struct lac_replay_facts {
     double error_pct;    /**< played without a change against recorded; NaN where none were */
 };
 
+/** Predicted mean step with a number of loader workers; LAC_UNKNOWN_NS where it cannot be told. */
+struct lac_worker_step {
+    int64_t low_ns, mid_ns, high_ns;
+};
+enum { LAC_WORKER_STEPS_MAX = 64 };
+
 /** What each part needs for one step, on its own (mean over kept steps). LAC_UNKNOWN_NS when not
  * known. */
 struct lac_needs {
@@ -305,6 +311,17 @@ struct lac_evidence {
     int64_t t0_ns, t1_ns;
     const char *text;
 };
+
+/** The part of the timeline that shows what a finding speaks of. */
+struct lac_view {
+    bool is_known; /**< false: nothing to show */
+    bool has_mark; /**< the evidence is in it, from mark_ns to mark_end_ns */
+    int64_t t0_ns, t1_ns;
+    int64_t mark_ns, mark_end_ns;
+    uint32_t thread; /**< track of the host thread to show, or LAC_NONE */
+};
+/** Of the first findings; the last one is for a trace without a finding to show. */
+enum { LAC_VIEW_COUNT = 4 };
 
 /** One change of a plan, made after those before it. */
 struct lac_plan_step {
@@ -460,6 +477,10 @@ struct lac_analysis {
     struct lac_loading_facts loading;
 
     struct lac_replay_facts replay;
+    /** The step with 1, 2, ... workers, where a change of their number is advised and who diagnosed
+     *  wanted to know (lac_diagnose_options) */
+    struct lac_worker_step worker_steps[LAC_WORKER_STEPS_MAX];
+    uint32_t worker_step_count; /**< 0 or LAC_WORKER_STEPS_MAX */
     bool has_what_if;
     struct lac_what_if_changes what_if;
     int64_t what_if_mean_ns, what_if_low_ns, what_if_high_ns, what_if_median_ns;
@@ -475,8 +496,10 @@ struct lac_analysis {
     uint32_t not_recorded_count;
     const char *caveats[LAC_CAVEAT_COUNT_]; /**< what this trace is not good for */
     uint32_t caveat_count;
+    struct lac_view views[LAC_VIEW_COUNT];
 
     struct lac_text *texts; /**< owner of the strings above */
+    uint8_t *packed;        /**< owner too, of one that was read back (analysis_pack.h) */
 };
 
 /** The first finding of that kind, or NULL. */

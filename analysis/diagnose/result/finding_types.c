@@ -8,6 +8,7 @@
 #include <math.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 enum about { ABOUT_STEP, ABOUT_LOADING, ABOUT_FACT };
 
@@ -67,4 +68,36 @@ const struct lac_finding *lac_finding_of(const struct lac_analysis *analysis,
         }
     }
     return NULL;
+}
+
+/** Which settings a finding's advice changes; matched anywhere in the setting's name. */
+static const struct {
+    enum lac_finding_kind finding;
+    const char *settings[8];
+} advised[] = {
+    {LAC_FINDING_INPUT_STARVATION, {"workers", "prefetch", "persistent"}},
+    {LAC_FINDING_STORAGE_LATENCY, {"workers"}},
+    {LAC_FINDING_SMALL_FILES, {"workers"}},
+    {LAC_FINDING_SLOW_SAMPLES, {"prefetch", "in_order"}},
+    {LAC_FINDING_WORKER_RESPAWN, {"persistent"}},
+    {LAC_FINDING_LAYOUT_CONVERSION, {"memory_format", "channels_last", "layout"}},
+    {LAC_FINDING_TENSOR_CORES_UNUSED, {"precision", "autocast", "amp", "tf32", "dtype"}},
+    {LAC_FINDING_PAGEABLE_COPY, {"pin"}},
+    {LAC_FINDING_BLOCKING_COPY, {"non_blocking", "copy_stream", "async"}},
+    {LAC_FINDING_LAUNCH_BOUND, {"compile", "graph", "foreach", "fused"}},
+    {LAC_FINDING_SLOW_OPTIMIZER, {"optimizer", "foreach", "fused"}},
+    {LAC_FINDING_CPU_OVERSUBSCRIPTION, {"workers", "threads"}},
+    {LAC_FINDING_ALLOCATOR_THRASH, {"alloc"}},
+};
+
+bool lac_finding_advises(enum lac_finding_kind finding, const char *setting)
+{
+    for (size_t i = 0; i < sizeof advised / sizeof advised[0]; i++) {
+        for (size_t j = 0; advised[i].finding == finding && j < 8; j++) {
+            if (advised[i].settings[j] && strstr(setting, advised[i].settings[j])) {
+                return true;
+            }
+        }
+    }
+    return false;
 }

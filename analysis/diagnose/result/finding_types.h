@@ -59,4 +59,7 @@ struct lac_finding_type {
 /** The row of a kind; static. */
 const struct lac_finding_type *lac_finding_type(enum lac_finding_kind kind);
 
+/** Whether the advice of that kind changes the setting with this name. */
+bool lac_finding_advises(enum lac_finding_kind finding, const char *setting);
+
 #endif

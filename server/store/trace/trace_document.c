@@ -17,6 +17,9 @@ const char *const lac_trace_document_names[LAC_DOCUMENT_COUNT_] = {
     [LAC_DOCUMENT_FLAME_WAITING] = "flame-waiting-op",
     [LAC_DOCUMENT_FLAME_CPU] = "flame-cpu-op",
     [LAC_DOCUMENT_RANK_TABLE] = "rank-table",
+    [LAC_DOCUMENT_FACTS] = "facts",
+    [LAC_DOCUMENT_COMPARE] = "compare",
+    [LAC_DOCUMENT_FLAME_ROWS] = "flame-rows",
 };
 
 enum lac_status lac_trace_file_document(struct lac_trace_file *file,

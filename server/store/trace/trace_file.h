@@ -22,6 +22,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct lac_analysis;
 struct lac_trace_file;
 
 /** The version this program writes, and the newest it reads. */
@@ -70,12 +71,26 @@ enum lac_trace_document {
     LAC_DOCUMENT_FLAME_WAITING,
     LAC_DOCUMENT_FLAME_CPU,
     LAC_DOCUMENT_RANK_TABLE, /**< bytes of lac_rank_table_pack() */
+    LAC_DOCUMENT_FACTS,      /**< bytes of lac_analysis_pack() */
+    LAC_DOCUMENT_COMPARE,    /**< bytes of lac_compare_facts_pack() */
+    LAC_DOCUMENT_FLAME_ROWS, /**< of a large trace: bytes of lac_flame_pack(), for reports */
     LAC_DOCUMENT_COUNT_
 };
 /** @param ret_text NUL-terminated, the caller frees. LAC_ERR_NOT_FOUND when the trace has none. */
 LAC_MUST_USE enum lac_status lac_trace_file_document(struct lac_trace_file *file,
                                                      enum lac_trace_document document,
                                                      char **ret_text, size_t *ret_length,
+                                                     struct lac_error *reterr);
+
+/**
+ * What the diagnosis found when the trace was imported, without gaps.
+ *
+ * @param ret_analysis the caller frees it with lac_analysis_destroy()
+ * @return LAC_ERR_NOT_FOUND when it was not kept, or by a program that kept something else
+ * Cost: O(steps, kernel names, findings)
+ */
+LAC_MUST_USE enum lac_status lac_trace_file_analysis(struct lac_trace_file *file,
+                                                     struct lac_analysis **ret_analysis,
                                                      struct lac_error *reterr);
 
 /** Largest document kept with a trace. */
@@ -302,5 +317,39 @@ LAC_MUST_USE enum lac_status lac_trace_file_whole_model(struct lac_trace_file *f
 
 /** Give back what either of them gave. NULL is allowed. */
 void lac_trace_file_release_model(struct lac_trace_file *file, const struct lac_model *model);
+
+/**
+ * The slices that overlap [t0_ns, t1_ns), as a model with the tracks of the head: slices have other
+ * ids, columns corr, link, args and arg_num are NULL; loader infos are there, other details and
+ * samples are not.
+ *
+ * @param ret_model the caller gives it to lac_trace_stretch_destroy(), before the file is closed
+ * @return LAC_ERR_LIMIT when it is larger than the model cache allows
+ * Cost: the chunks that overlap it.
+ */
+LAC_MUST_USE enum lac_status lac_trace_file_stretch(struct lac_trace_file *file, int64_t t0_ns,
+                                                    int64_t t1_ns, struct lac_model **ret_model,
+                                                    struct lac_error *reterr);
+/** NULL is allowed. */
+void lac_trace_stretch_destroy(struct lac_model *model);
+
+/* ---- what others make of a trace ---- */
+
+struct lac_cache_entry;
+
+/** How a user of the file makes what it wants kept beside the models; one kind for all. */
+struct lac_trace_kept {
+    enum lac_status (*make)(struct lac_trace_file *file, void **ret_made, uint64_t *ret_bytes,
+                            struct lac_error *reterr);
+    void (*done)(void *made);
+};
+
+/** What was made before, or now. @param ret_entry lac_cache_data(); give it back with
+ *  lac_trace_file_release_kept() */
+LAC_MUST_USE enum lac_status lac_trace_file_kept(struct lac_trace_file *file,
+                                                 const struct lac_trace_kept *kept,
+                                                 struct lac_cache_entry **ret_entry,
+                                                 struct lac_error *reterr);
+void lac_trace_file_release_kept(struct lac_trace_file *file, struct lac_cache_entry *entry);
 
 #endif

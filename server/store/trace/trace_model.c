@@ -25,6 +25,9 @@ struct loaded {
 
 #define LIGHT_COLUMNS (LAC_COLUMNS_TILE | 1U << LAC_COLUMN_LINK)
 
+static const char detail_sql[] =
+    "SELECT id, count, data FROM detail WHERE id BETWEEN ? AND ? ORDER BY id";
+
 static void free_loaded(void *data)
 {
     struct loaded *loaded = data;
@@ -87,16 +90,14 @@ static enum lac_status allocate_rest(struct lac_model *model)
     slices->arg_num = array(n, sizeof *slices->arg_num);
     model->kernel_configs = array(model->kernel_config_count, sizeof *model->kernel_configs);
     model->copies = array(model->copy_count, sizeof *model->copies);
-    model->loader_infos = array(model->loader_info_count, sizeof *model->loader_infos);
     model->allocs = array(model->alloc_count, sizeof *model->allocs);
     model->sample_ts_ns = array(model->sample_count, sizeof *model->sample_ts_ns);
     model->sample_value = array(model->sample_count, sizeof *model->sample_value);
     model->flows = array(model->flow_count, sizeof *model->flows);
     return slices->corr != NULL && slices->detail != NULL && slices->args != NULL &&
                    slices->arg_num != NULL && model->kernel_configs != NULL &&
-                   model->copies != NULL && model->loader_infos != NULL && model->allocs != NULL &&
-                   model->sample_ts_ns != NULL && model->sample_value != NULL &&
-                   model->flows != NULL
+                   model->copies != NULL && model->allocs != NULL && model->sample_ts_ns != NULL &&
+                   model->sample_value != NULL && model->flows != NULL
                ? LAC_OK
                : LAC_ERR_NOMEM;
 }
@@ -154,29 +155,9 @@ static enum lac_status read_chunks(struct lac_trace_file *file, struct loaded *l
     return status;
 }
 
-/** A row of a table of column blocks: where it begins, how many entries, which bytes. */
-struct block {
-    int64_t first;
-    uint32_t count;
-    const void *data;
-    size_t size_bytes;
-};
-
-typedef void (*block_reader)(struct lac_model *model, const struct block *block,
-                             int64_t *const *columns);
-
-/** A table of column blocks: entries number `total`, with ids from `base` on. */
-struct table {
-    const char *sql;
-    int64_t base;
-    uint64_t total;
-    uint32_t column_count;
-    block_reader reader;
-};
-
-/** Read all blocks of a table, in order. */
-static enum lac_status read_blocks(struct lac_trace_file *file, struct lac_model *model,
-                                   const struct table *table, struct lac_error *reterr)
+enum lac_status lac_trace_read_blocks(struct lac_trace_file *file,
+                                      const struct lac_block_table *table, void *target,
+                                      struct lac_error *reterr)
 {
     const uint32_t column_count = table->column_count;
     const int64_t base = table->base;
@@ -199,16 +180,16 @@ static enum lac_status read_blocks(struct lac_trace_file *file, struct lac_model
         lac_sql_bind_i64(get, 2, base + UINT32_MAX);
     }
     while (status == LAC_OK) {
-        struct block block;
+        struct lac_block block;
 
         status = lac_sql_step_row(get, "trace file", reterr);
         if (status != LAC_OK) {
             break;
         }
-        block = (struct block){.first = sqlite3_column_int64(get, 0) - base,
-                               .count = (uint32_t)sqlite3_column_int64(get, 1),
-                               .data = sqlite3_column_blob(get, 2),
-                               .size_bytes = (size_t)sqlite3_column_bytes(get, 2)};
+        block = (struct lac_block){.first = sqlite3_column_int64(get, 0) - base,
+                                   .count = (uint32_t)sqlite3_column_int64(get, 1),
+                                   .data = sqlite3_column_blob(get, 2),
+                                   .size_bytes = (size_t)sqlite3_column_bytes(get, 2)};
         if (block.first != (int64_t)seen || block.count < 1 ||
             block.count > LAC_COLUMN_BLOCK_ROWS || block.count > total - seen) {
             status = LAC_ERR_CORRUPT;
@@ -217,7 +198,7 @@ static enum lac_status read_blocks(struct lac_trace_file *file, struct lac_model
         status =
             lac_columns_decode(block.data, block.size_bytes, column_count, block.count, columns);
         if (status == LAC_OK) {
-            table->reader(model, &block, columns);
+            status = table->reader(target, &block, columns);
             seen += block.count;
         }
     }
@@ -230,9 +211,11 @@ static enum lac_status read_blocks(struct lac_trace_file *file, struct lac_model
     return status == LAC_ERR_CORRUPT ? lac_trace_corrupt(file, reterr, "a table") : status;
 }
 
-static void read_kernel_configs(struct lac_model *model, const struct block *block,
-                                int64_t *const *columns)
+static enum lac_status read_kernel_configs(void *target, const struct lac_block *block,
+                                           int64_t *const *columns)
 {
+    struct lac_model *model = target;
+
     for (uint32_t i = 0; i < block->count; i++) {
         int64_t values[11];
 
@@ -241,69 +224,96 @@ static void read_kernel_configs(struct lac_model *model, const struct block *blo
         }
         lac_kernel_config_from(values, &model->kernel_configs[block->first + i]);
     }
+    return LAC_OK;
 }
 
-static void read_copies(struct lac_model *model, const struct block *block, int64_t *const *columns)
+static enum lac_status read_copies(void *target, const struct lac_block *block,
+                                   int64_t *const *columns)
 {
+    struct lac_model *model = target;
+
     for (uint32_t i = 0; i < block->count; i++) {
         const int64_t values[5] = {columns[0][i], columns[1][i], columns[2][i], columns[3][i],
                                    columns[4][i]};
 
         lac_copy_from(values, &model->copies[block->first + i]);
     }
+    return LAC_OK;
 }
 
-static void read_loaders(struct lac_model *model, const struct block *block,
-                         int64_t *const *columns)
+static enum lac_status read_loaders(void *target, const struct lac_block *block,
+                                    int64_t *const *columns)
 {
+    struct lac_model *model = target;
+
     for (uint32_t i = 0; i < block->count; i++) {
         model->loader_infos[block->first + i] = (struct lac_loader_info){
             .batch = columns[0][i], .cpu_ns = columns[1][i], .worker = (int32_t)columns[2][i]};
     }
+    return LAC_OK;
 }
 
-static void read_allocs(struct lac_model *model, const struct block *block, int64_t *const *columns)
+static enum lac_status read_allocs(void *target, const struct lac_block *block,
+                                   int64_t *const *columns)
 {
+    struct lac_model *model = target;
+
     for (uint32_t i = 0; i < block->count; i++) {
         model->allocs[block->first + i] = (struct lac_alloc){
             .bytes = columns[0][i], .total_allocated = columns[1][i], .device = columns[2][i]};
     }
+    return LAC_OK;
 }
 
-static void read_samples(struct lac_model *model, const struct block *block,
-                         int64_t *const *columns)
+static enum lac_status read_samples(void *target, const struct lac_block *block,
+                                    int64_t *const *columns)
 {
+    struct lac_model *model = target;
+
     memcpy(model->sample_ts_ns + block->first, columns[0], block->count * sizeof(int64_t));
     memcpy(model->sample_value + block->first, columns[1], block->count * sizeof(double));
+    return LAC_OK;
 }
 
-static void read_flows(struct lac_model *model, const struct block *block, int64_t *const *columns)
+static enum lac_status read_flows(void *target, const struct lac_block *block,
+                                  int64_t *const *columns)
 {
+    struct lac_model *model = target;
+
     for (uint32_t i = 0; i < block->count; i++) {
         model->flows[block->first + i] = (struct lac_flow){.src = (uint32_t)columns[0][i],
                                                            .dst = (uint32_t)columns[1][i],
                                                            .name = (uint32_t)columns[2][i]};
     }
+    return LAC_OK;
+}
+
+enum lac_status lac_trace_read_loader_infos(struct lac_trace_file *file, struct lac_model *model,
+                                            struct lac_error *reterr)
+{
+    const struct lac_block_table table = {detail_sql, (int64_t)LAC_DETAIL_LOADER << 48,
+                                          model->loader_info_count, 3, read_loaders};
+
+    model->loader_infos = array(model->loader_info_count, sizeof *model->loader_infos);
+    return model->loader_infos != NULL ? lac_trace_read_blocks(file, &table, model, reterr)
+                                       : LAC_ERR_NOMEM;
 }
 
 static enum lac_status read_tables(struct lac_trace_file *file, struct lac_model *model,
                                    struct lac_error *reterr)
 {
-    static const char detail[] =
-        "SELECT id, count, data FROM detail WHERE id BETWEEN ? AND ? ORDER BY id";
-    const struct table tables[] = {
-        {detail, (int64_t)LAC_DETAIL_KERNEL_CONFIG << 48, model->kernel_config_count, 11,
+    const struct lac_block_table tables[] = {
+        {detail_sql, (int64_t)LAC_DETAIL_KERNEL_CONFIG << 48, model->kernel_config_count, 11,
          read_kernel_configs},
-        {detail, (int64_t)LAC_DETAIL_COPY << 48, model->copy_count, 5, read_copies},
-        {detail, (int64_t)LAC_DETAIL_LOADER << 48, model->loader_info_count, 3, read_loaders},
-        {detail, (int64_t)LAC_DETAIL_ALLOC << 48, model->alloc_count, 3, read_allocs},
+        {detail_sql, (int64_t)LAC_DETAIL_COPY << 48, model->copy_count, 5, read_copies},
+        {detail_sql, (int64_t)LAC_DETAIL_ALLOC << 48, model->alloc_count, 3, read_allocs},
         {"SELECT id, count, data FROM sample ORDER BY id", 0, model->sample_count, 2, read_samples},
         {"SELECT first, count, data FROM flow ORDER BY first", 0, model->flow_count, 3, read_flows},
     };
-    enum lac_status status = LAC_OK;
+    enum lac_status status = lac_trace_read_loader_infos(file, model, reterr);
 
     for (size_t t = 0; t < sizeof tables / sizeof tables[0] && status == LAC_OK; t++) {
-        status = read_blocks(file, model, &tables[t], reterr);
+        status = lac_trace_read_blocks(file, &tables[t], model, reterr);
     }
     return status;
 }
@@ -419,4 +429,31 @@ void lac_trace_file_release_model(struct lac_trace_file *file, const struct lac_
         _Static_assert(offsetof(struct loaded, model) == 0, "a model is found in its struct");
         lac_cache_unpin(file->model_cache, loaded->pin);
     }
+}
+
+/* ---- what others make of a trace ---- */
+
+enum lac_status lac_trace_file_kept(struct lac_trace_file *file, const struct lac_trace_kept *kept,
+                                    struct lac_cache_entry **ret_entry, struct lac_error *reterr)
+{
+    const struct lac_cache_key key = {.owner = file->owner, .type = 2};
+    struct lac_cache_entry *entry = lac_cache_get(file->model_cache, &key);
+    uint64_t size_bytes = 0;
+    void *made = NULL;
+
+    if (entry == NULL) {
+        enum lac_status status = kept->make(file, &made, &size_bytes, reterr);
+
+        if (status != LAC_OK) {
+            return status;
+        }
+        entry = lac_cache_put(file->model_cache, &key, made, size_bytes, kept->done);
+    }
+    *ret_entry = entry;
+    return entry != NULL ? LAC_OK : LAC_ERR_NOMEM;
+}
+
+void lac_trace_file_release_kept(struct lac_trace_file *file, struct lac_cache_entry *entry)
+{
+    lac_cache_unpin(file->model_cache, entry);
 }

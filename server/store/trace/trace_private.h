@@ -130,6 +130,34 @@ LAC_MUST_USE enum lac_status lac_trace_read_index(struct lac_trace_file *file,
 LAC_MUST_USE enum lac_status lac_trace_read_steps(struct lac_trace_file *file,
                                                   struct lac_error *reterr);
 
+/** A row of a table of column blocks: where it begins, how many entries, which bytes. */
+struct lac_block {
+    int64_t first;
+    uint32_t count;
+    const void *data;
+    size_t size_bytes;
+};
+
+/** A table of column blocks: entries number `total`, with ids from `base` on. */
+struct lac_block_table {
+    const char *sql; /**< first id, count and bytes, in order */
+    int64_t base;
+    uint64_t total;
+    uint32_t column_count;
+    /** Takes the entries of a block. @return LAC_OK or LAC_ERR_CORRUPT */
+    enum lac_status (*reader)(void *target, const struct lac_block *block, int64_t *const *columns);
+};
+
+/** Read all blocks of a table, in order (trace_model.c). */
+LAC_MUST_USE enum lac_status lac_trace_read_blocks(struct lac_trace_file *file,
+                                                   const struct lac_block_table *table,
+                                                   void *target, struct lac_error *reterr);
+
+/** Allocate and fill model->loader_infos (trace_model.c). */
+LAC_MUST_USE enum lac_status lac_trace_read_loader_infos(struct lac_trace_file *file,
+                                                         struct lac_model *model,
+                                                         struct lac_error *reterr);
+
 /** "traces/<id>.db is damaged (what)" */
 enum lac_status lac_trace_corrupt(const struct lac_trace_file *file, struct lac_error *reterr,
                                   const char *what);

@@ -45,6 +45,9 @@ LAC_MUST_USE enum lac_status lac_trace_write_blob(struct lac_trace_writer *write
 /** Table setting (trace_settings.c). */
 LAC_MUST_USE enum lac_status lac_trace_write_settings(struct lac_trace_writer *writer);
 
+/** Table step, and the count of its rows in meta (trace_steps.c). */
+LAC_MUST_USE enum lac_status lac_trace_write_steps(struct lac_trace_writer *writer);
+
 /** Tables chunk, tile, name_stat (trace_write_slices.c). */
 LAC_MUST_USE enum lac_status lac_trace_write_slices(struct lac_trace_writer *writer);
 

@@ -37,6 +37,7 @@ static const char schema_sql[] =
     "CREATE TABLE flow(first INTEGER PRIMARY KEY, count, data);"
     "CREATE TABLE gap(first INTEGER PRIMARY KEY, count, data, share_count, shares, text_bytes,"
     " texts);"
+    "CREATE TABLE step(first INTEGER PRIMARY KEY, count, data);"
     "CREATE TABLE gap_signature(id INTEGER PRIMARY KEY, count, data);"
     "CREATE TABLE finding(rank INTEGER PRIMARY KEY, finding_id, severity, cost_ns_per_step,"
     " cost_pct, gain_low_pct, gain_mid_pct, gain_high_pct, confidence, title);"
