@@ -46,13 +46,13 @@ static void pack_ns(struct lac_pack *pack, int64_t *values, int count)
 
 static void pack_all(struct lac_pack *pack, struct lac_compare_facts *facts)
 {
-    static const int64_t shape[] = {VERSION, LAC_COMPARE_PART_COUNT_, LAC_CAUSE_COUNT_,
+    static const int64_t shape[] = {VERSION, LAC_PART_COUNT_, LAC_CAUSE_COUNT_,
                                     LAC_FAMILY_COUNT_, LAC_COMPARE_METRIC_COUNT};
     for (size_t i = 0; i < sizeof shape / sizeof shape[0]; i++) {
         lac_pack_exactly(pack, shape[i]);
     }
     LAC_PACK_INT(pack, facts->steps.is_known, 0, 1);
-    pack_ns(pack, facts->steps.part_ns, LAC_COMPARE_PART_COUNT_);
+    pack_ns(pack, facts->steps.part_ns, LAC_PART_COUNT_);
     pack_ns(pack, facts->steps.cause_ns, LAC_CAUSE_COUNT_);
     pack_ns(pack, facts->steps.family_ns, LAC_FAMILY_COUNT_);
     facts->operator_count =
