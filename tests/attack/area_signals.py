@@ -246,14 +246,29 @@ class Signals:
                 pass
         return False
 
+    @staticmethod
+    def change_of(pid):
+        """The status with which it stopped or ended; None when it does neither."""
+        end = time.monotonic() + SECONDS
+        while time.monotonic() < end:
+            changed, status = os.waitpid(pid, os.WUNTRACED | os.WNOHANG)
+            if changed:
+                return status
+            time.sleep(0.001)
+        return None
+
     def stops(self, seconds):
         """A launcher that is told to stop stops with its job, and both go on, again and again."""
         tried, problems, end = 0, [], time.monotonic() + seconds
-        process = self.start(self.under("sh", "-c", "echo $$; while read line; do echo $line; done; exit 3"))
+        # in a group whose leader has its parent in this session: an orphaned group, as behind setsid, cannot be stopped
+        process = self.start(self.under("sh", "-c", "echo $$; while read line; do echo $line; done; exit 3"), preexec_fn=os.setpgrp)
         job = int(process.stdout.readline())
         while tried == 0 or time.monotonic() < end:
             process.send_signal(signal.SIGTSTP)
-            pid, status = os.waitpid(process.pid, os.WUNTRACED)
+            status = self.change_of(process.pid)
+            if status is None:
+                problems.append("it did not stop")
+                break
             if not os.WIFSTOPPED(status):
                 problems.append(f"it ended with {status}")
                 process.returncode = 1
