@@ -63,7 +63,7 @@ def compile_node(area):
     """The launcher with sanitizers, beside the library that it looks for."""
     folder = os.path.join(area.folder, "sanitized")
     os.mkdir(folder)
-    sources = [os.path.join(ROOT, "collector", part, name) for part in ("base", "launch")
+    sources = [os.path.join(ROOT, "collector", part, name) for part in ("base", "sample", "gather", "push", "launch")
                for name in sorted(os.listdir(os.path.join(ROOT, "collector", part))) if name.endswith(".c")]
     subprocess.run(["gcc", "-std=c17", "-D_GNU_SOURCE", '-DLAC_VERSION="0"', "-O1", "-g", "-fsanitize=address,undefined",
                     "-fno-sanitize-recover=all", "-iquote", ROOT, "-iquote", os.path.join(ROOT, "collector/include"), *sources,

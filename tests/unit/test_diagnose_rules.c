@@ -91,6 +91,30 @@ START_TEST(graphs_are_proposed_only_where_nothing_stands_in_their_way)
 }
 END_TEST
 
+/** A recording whose kernels are missing: nobody can say what the launches cost. */
+START_TEST(launches_without_kernels_are_no_finding)
+{
+    sheet_blank();
+    for (int i = 0; i < 10; i++) {
+        int begin = i * 10000;
+        sheet_add("main range %d 10000 ProfilerStep#%d\n", begin, i);
+        for (int k = 0; k < 50; k++) {
+            int at = begin + k * 199;
+            sheet_add("main op %d 190 aten::copy_\n", at);
+            for (int call = 0; call < 10; call++) {
+                sheet_add("main call %d 3 cudaLaunchKernel\n", at + 2 + call * 18);
+            }
+            sheet_add("main call %d 3 #%u cudaMemcpyAsync\n", at + 183, ++sheet_corr);
+            sheet_add("gpu0.7 copy %d 5 #%u DtoD device 1000\n", at + 187, sheet_corr);
+        }
+        sheet_add("main op %d 30 Optimizer.step#SGD.step\n", begin + 9955);
+    }
+    sheet_diagnose(NULL, 8);
+    ck_assert_ptr_null(sheet_finding("launch-bound"));
+    check_manners();
+}
+END_TEST
+
 /* -- 6: copies --------------------------------------------------------------------------------- */
 
 START_TEST(a_call_that_waits_for_the_gpu_is_no_slow_copy)
@@ -337,6 +361,7 @@ int main(void)
     tcase_add_checked_fixture(tcase, NULL, sheet_wipe);
     tcase_set_timeout(tcase, 60);
     tcase_add_test(tcase, graphs_are_proposed_only_where_nothing_stands_in_their_way);
+    tcase_add_test(tcase, launches_without_kernels_are_no_finding);
     tcase_add_test(tcase, a_call_that_waits_for_the_gpu_is_no_slow_copy);
     tcase_add_test(tcase, a_kernel_of_unknown_name_is_unknown);
     tcase_add_test(tcase, gains_of_findings_that_overlap_are_not_added);

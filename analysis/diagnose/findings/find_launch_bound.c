@@ -98,6 +98,9 @@ bool lac_find_launch_bound(const struct lac_facts *facts, struct lac_finding *fi
 {
     struct lac_analysis *analysis = facts->analysis;
     const struct lac_step_time *time = facts->time;
+    if (analysis->kernel_count == 0) { /* none were recorded: what waits for them is unknown */
+        return false;
+    }
     /* short stretches of operators between two launches are what a launch costs, too */
     double host_ns = lac_idle_in_short_pieces(facts, LAC_CAUSE_HOST, LAUNCH_BRIDGE_NS);
     if (lac_pct_of_step(facts, time->idle_ns[LAC_CAUSE_LAUNCH] + host_ns) < COST_NOTED_MIN_PCT) {
