@@ -49,7 +49,7 @@ def rows_of(document):
     """Timed rows by where they stand: threads of the host, streams of the device; in ns."""
     host, device = {}, {}
     for event in document["traceEvents"]:
-        if event["ph"] == "X":
+        if event["ph"] == "X" and event["cat"] != "Trace":
             start = round(event["ts"] * 1000)
             where = device if event["cat"] in ("kernel", "gpu_memcpy", "gpu_memset") else host
             where.setdefault((event["pid"], event["tid"]), []).append((start, start + round(event["dur"] * 1000), event))

@@ -8,13 +8,23 @@ DEVICES = {
 }
 COMMON = {"maxThreadsPerBlock": 1024, "maxThreadsPerMultiprocessor": 2048, "regsPerBlock": 65536, "regsPerMultiprocessor": 65536,
           "warpSize": 32, "sharedMemPerBlock": 49152, "sharedMemPerMultiprocessor": 167936, "sharedMemPerBlockOptin": 166912}
+LAUNCHES = ("cudaLaunchKernel", "cudaLaunchKernelExC", "cudaMemcpyAsync", "cudaMemsetAsync", "cudaGraphLaunch")
 ON_DEVICE = ("kernel", "gpu_memcpy", "gpu_memset", "gpu_user_annotation")
 
 
 def recorded(machine):
-    """The rows a profiler keeps: what began on the host inside its window, and of the device what ran then, launched before or not."""
+    """The rows a profiler keeps: what began on the host inside its window, of the device what ran then, launched before or not, and
+    Python functions that were open when it began, from then on."""
     first, last = machine.window
-    return [row for row in machine.rows if row.start >= first and (last is None or (row.launched if row.cat in ON_DEVICE else row.start) < last)]
+    kept = []
+    for row in machine.rows:
+        if row.cat == "python_function" and row.start < first < row.end:
+            row = row._replace(start=first)
+        if row.cat == "python_function" and row.start < last < row.end:
+            row = row._replace(end=last)
+        if row.start >= first and (row.launched if row.cat in ON_DEVICE else row.start) < last:
+            kept.append(row)
+    return kept
 
 
 def _names(machine, rows):
@@ -34,9 +44,15 @@ def trace_of(name, machine, rows, device="A100", ranks=1):
     for row in sorted(rows, key=lambda row: (row.start, -row.end)):
         events.append({"ph": "X", "cat": row.cat, "name": row.name, "pid": row.pid, "tid": row.tid, "ts": row.start / 1000,
                        "dur": (row.end - row.start) / 1000, "args": row.args})
-        if row.cat in ("cuda_runtime", "cuda_driver") and "Launch" in row.name:
-            events.append({"ph": "s", "id": row.args["correlation"], "pid": row.pid, "tid": row.tid, "ts": events[-1]["ts"], "cat": "ac2g",
-                           "name": "ac2g"})
+        flow = "f" if row.cat in ("kernel", "gpu_memcpy", "gpu_memset") else "s" if row.name in LAUNCHES else None
+        if flow:
+            events.append({"ph": flow, "id": row.args["correlation"], "pid": row.pid, "tid": row.tid, "ts": row.start / 1000, "cat": "ac2g",
+                           "name": "ac2g", **({"bp": "e"} if flow == "f" else {})})
+    first, last = (ns / 1000 for ns in machine.window)
+    events += [{"ph": "X", "cat": "Trace", "ts": first, "dur": round(last - first, 3), "pid": "Spans", "tid": "PyTorch Profiler",
+                "name": "PyTorch Profiler (0)", "args": {"Op count": 0}},
+               {"name": "Iteration Start: PyTorch Profiler", "ph": "i", "s": "g", "pid": "Traces", "tid": "Trace PyTorch Profiler", "ts": first},
+               {"name": "Record Window End", "ph": "i", "s": "g", "pid": "", "tid": "", "ts": last}]
     document = {"schemaVersion": 1, "simulated": True, "deviceProperties": [{"id": machine.device, **DEVICES[device], **COMMON}],
                 "displayTimeUnit": "ms", "traceName": f"{name} (simulated)",
                 "baseTimeNanoseconds": 1_737_366_400_000_000_000, "traceEvents": events}

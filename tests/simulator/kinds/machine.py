@@ -39,7 +39,7 @@ class Machine:
         self.frames, self.frame_ids = [], []
         self.stacks = None  # Python functions as "rows", as "args" of operators, or not
         self.seen = set()  # what is in the loop at all
-        self.window = [0, None]
+        self.window = [0, 0]
         self.device_starts = collections.defaultdict(list)  # step -> starts on the compute stream
         self.host_starts = {}
         self.computed = []  # (start, end) of operations on the compute stream
@@ -100,6 +100,11 @@ class Machine:
         self.row("user_annotation", name, begin, self.now, {"External id": number})
         if len(self.computed) > first:
             self.row("gpu_user_annotation", name, self.computed[first][0], self.computed[-1][1], {"External id": number}, self.device, COMPUTE, begin)
+
+    def mark(self, name, begin):
+        """A range that began then and ends now."""
+        self.external += 1
+        self.row("user_annotation", name, begin, self.now, {"External id": self.external})
 
     @contextlib.contextmanager
     def frame(self, name):

@@ -60,11 +60,11 @@ class MarksRunner(Runner):
         if how == "nested":  # pushed, and popped by the end of the program alone
             self.begins.append(begin)
         elif how == "halved" and step % 2 == 0:
-            m.row("user_annotation", f"ProfilerStep#{step}", begin, m.now, {"External id": 1})
+            m.mark(f"ProfilerStep#{step}", begin)
 
     def after(self):
         for begin in self.begins:
-            self.m.row("user_annotation", "train_step", begin, self.m.now, {"External id": 1})
+            self.m.mark("train_step", begin)
 
 
 class Marks(Kind):

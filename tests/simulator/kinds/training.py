@@ -96,8 +96,7 @@ class Runner:
                 self.mark(step, begin)
             if self.record:
                 self.after()
-                m.window[1] = m.now + 1
-                m.wait_device("host")
+                m.wait_device("host")  # as the profiler does when it ends
                 m.window[1] = m.now
         return m
 
@@ -113,7 +112,7 @@ class Runner:
 
     def mark(self, step, begin):
         if self.loop.names == "profiler":
-            self.m.row("user_annotation", f"ProfilerStep#{step}", begin, self.m.now, {"External id": 1})
+            self.m.mark(f"ProfilerStep#{step}", begin)
 
     # -- a step ---------------------------------------------------------------------------------------
 

@@ -35,7 +35,7 @@ class Kind:
     runner = Runner
     device = "A100"
     adds_launch = True  # whether fewer launches are a change of their own here
-    long_steps = 24
+    long_steps = 16
     has_step = True
     step_is_optional = False  # nothing names it: to keep silent about it is right, too
 
