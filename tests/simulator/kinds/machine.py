@@ -35,7 +35,7 @@ class Machine:
         self.streams = collections.defaultdict(Stream)
         self.rows, self.line = [], []  # line: what the host was in, (start, end, cause)
         self.ops = [0]  # external ids, innermost last
-        self.correlation, self.external, self.sequence, self.python_ids = 0, 0, 0, 0
+        self.correlation, self.external, self.python_ids = 0, 0, 0
         self.frames, self.frame_ids = [], []
         self.stacks = None  # Python functions as "rows", as "args" of operators, or not
         self.seen = set()  # what is in the loop at all
