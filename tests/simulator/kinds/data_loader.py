@@ -1,11 +1,12 @@
 """A DataLoader: worker processes that make batches in order, two each in advance, or none of them. The trace shows only who waits."""
 
+PREFETCH = 2
+
 
 class DataLoader:
-    def __init__(self, machine, workers, fetch_ns, jitter=0.01, prefetch=2, begins_ns=0):
+    def __init__(self, machine, workers, fetch_ns, jitter=0.01):
         self.m, self.workers, self.fetch_ns, self.jitter = machine, workers, fetch_ns, jitter
-        self.ahead = workers * prefetch
-        self.begins_ns = begins_ns
+        self.ahead = workers * PREFETCH
         self.ready_ns, self.taken_ns = [], []
 
     def _fetch(self, batch):
@@ -15,7 +16,7 @@ class DataLoader:
         """When a worker has it: each begins when it was asked and has done the one before."""
         while len(self.ready_ns) <= batch:
             b = len(self.ready_ns)
-            asked_ns = self.begins_ns + self.fetch_ns * b // self.workers if b < self.workers else self.begins_ns
+            asked_ns = self.fetch_ns * b // self.workers if b < self.workers else 0
             if b >= self.ahead:
                 asked_ns = self.taken_ns[b - self.ahead]
             free_ns = self.ready_ns[b - self.workers] if b >= self.workers else 0

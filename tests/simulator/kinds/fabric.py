@@ -1,5 +1,5 @@
-"""Where ranks meet. Each rank is simulated by a thread of its own; one that joins a collective waits for the others of its group, so
-that times are those of the slowest whatever thread runs first.
+"""Where ranks meet. Each rank is simulated by a thread of its own; one that joins a collective waits for the others, so that
+times are those of the slowest whatever thread runs first.
 """
 import threading
 
@@ -7,24 +7,19 @@ PATIENCE_S = 120
 
 
 class Fabric:
-    def __init__(self, ranks, groups=None):
+    def __init__(self, ranks):
         self.ranks = ranks
-        self.groups = groups or {}
         self.condition = threading.Condition()
         self.joined = {}
         self.failed = None
 
-    def count(self, group):
-        return len(self.groups.get(group, range(self.ranks)))
-
-    def meet(self, rank, group, number, at_ns):
-        """When the last of the group joined its n-th collective."""
-        key, wanted = (group, number), self.count(group)
+    def meet(self, rank, number, at_ns):
+        """When the last of all ranks joined the n-th collective."""
         with self.condition:
-            times = self.joined.setdefault(key, {})
+            times = self.joined.setdefault(number, {})
             times[rank] = at_ns
             self.condition.notify_all()
-            self._until(lambda: len(times) == wanted)
+            self._until(lambda: len(times) == self.ranks)
             return max(times.values())
 
     def post(self, key, at_ns):
@@ -45,11 +40,11 @@ class Fabric:
             raise self.failed
 
 
-def run_ranks(ranks, simulate, groups=None):
+def run_ranks(ranks, simulate):
     """`simulate(rank, fabric)` for each, side by side; their results in order."""
     if ranks == 1:
         return [simulate(0, None)]
-    fabric = Fabric(ranks, groups)
+    fabric = Fabric(ranks)
     results = [None] * ranks
 
     def run(rank):

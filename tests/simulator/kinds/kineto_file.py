@@ -1,5 +1,4 @@
 """Rows of a Machine as the JSON that PyTorch's profiler writes."""
-import gzip
 import json
 
 DEVICES = {
@@ -62,6 +61,5 @@ def trace_of(name, machine, rows, device="A100", ranks=1):
 
 
 def write(path, document):
-    opener = gzip.open if path.endswith(".gz") else open
-    with opener(path, "wt", encoding="utf-8") as file:
+    with open(path, "w", encoding="utf-8") as file:
         json.dump(document, file, separators=(",", ":"))

@@ -43,9 +43,8 @@ class Machine:
         self.device_starts = collections.defaultdict(list)  # step -> starts on the compute stream
         self.host_starts = {}
         self.computed = []  # (start, end) of operations on the compute stream
-        self.meetings = collections.Counter()
+        self.meetings = 0  # collectives joined
         self._dice = {}
-        self.launch_ns = LAUNCH_NS
 
     # -- draws ------------------------------------------------------------------------------------
 
@@ -145,7 +144,7 @@ class Machine:
         while s.starts and s.starts[0] <= self.now:
             s.starts.popleft()
         room_ns = s.starts[0] if len(s.starts) >= QUEUE_MAX else self.now
-        returns_ns = max(room_ns, self.now) + self.launch_ns
+        returns_ns = max(room_ns, self.now) + LAUNCH_NS
         start = max(returns_ns + LATENCY_NS, s.free_ns + PAUSE_NS, s.wait_ns, ready_ns)
         s.free_ns, s.wait_ns = start + int(dur_ns), 0
         s.starts.append(start)
@@ -255,24 +254,24 @@ class Machine:
 
     # -- other ranks --------------------------------------------------------------------------------
 
-    def collective(self, name, kernel, size, dur_ns, dtype="BFloat16", stream=COMM, after_ns=None, group=None):
-        """Of all ranks of the group: it begins where this one is there and ends `dur_ns` after the last joined."""
+    def collective(self, name, kernel, size, dur_ns, dtype="BFloat16", stream=COMM, after_ns=None):
+        """Of all ranks: it begins when this one is there and ends `dur_ns` after the last joined."""
+        ranks = self.fabric.ranks if self.fabric else 8
         after_ns = self.streams[COMPUTE].free_ns if after_ns is None and stream != COMPUTE else after_ns or 0
         self.seen.add("comm")
         with self.op(f"c10d::{name}_"), self.op("record_param_comms", **{
                 "Collective name": name, "dtype": dtype, "In msg nelems": int(size) // 2, "Out msg nelems": int(size) // 2,
-                "Group size": self.fabric.count(group) if self.fabric else 8, "Process Group Name": str(group or 0)}):
+                "Group size": ranks, "Process Group Name": "0"}):
             self.go(9_000)
             begin = self.now
             returns_ns, start, _ = self.enqueue(stream, 0, after_ns)
-            last_ns = self.fabric.meet(self.rank, group, self.meetings[group], start) if self.fabric else start
-            self.meetings[group] += 1
+            last_ns = self.fabric.meet(self.rank, self.meetings, start) if self.fabric else start
+            self.meetings += 1
             s = self.streams[stream]
             s.free_ns = max(start, last_ns) + int(dur_ns)
             number = self.call("cudaLaunchKernelExC", returns_ns, "launch")
             if not self.quiet:
                 self.row("kernel", kernel, start, s.free_ns, self.kernel_args(stream, number, 24, {
                     "Collective name": name, "dtype": dtype, "In msg nelems": int(size) // 2, "Out msg nelems": int(size) // 2,
-                    "Group size": self.fabric.count(group) if self.fabric else 8,
-                    "Process Group Name": str(group or 0)}), self.device, stream, begin)
+                    "Group size": ranks, "Process Group Name": "0"}), self.device, stream, begin)
         return s.free_ns

@@ -51,16 +51,13 @@ class Kind:
     def ranks(self, _loop):
         return 1
 
-    def groups(self, _loop):
-        return None
-
     def keep(self, rows, _loop, _dice):
         """Of what was recorded, what stands in the file."""
         return rows
 
     def simulate(self, loop):
         """A Machine a rank, as recorded."""
-        return run_ranks(self.ranks(loop), lambda rank, fabric: self.runner(loop, rank=rank, fabric=fabric).run(), self.groups(loop))
+        return run_ranks(self.ranks(loop), lambda rank, fabric: self.runner(loop, rank=rank, fabric=fabric).run())
 
     def pace_ns(self, loop):
         """What a step takes in the long run: the slowest rank's, where they differ."""
@@ -69,7 +66,7 @@ class Kind:
             steps = (steps + loop.workers - 1) // loop.workers * loop.workers
         first = 4 + 2 * loop.workers if loop.fetch_ns else 4
         machines = run_ranks(self.ranks(loop), lambda rank, fabric: long_run(self.runner, loop,
-                             first + steps - 3, rank=rank, fabric=fabric), self.groups(loop))
+                             first + steps - 3, rank=rank, fabric=fabric))
         return max(measure.pace(machine, first, first + steps) for machine in machines)
 
     def hides(self, _loop):
