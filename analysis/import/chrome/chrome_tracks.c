@@ -15,6 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { SLOTS_FIRST = 64 }; /* a power of two, as all that come of it */
+
 /* --- strings -----------------------------------------------------------------------------------*/
 
 static uint8_t name_flags(const char *name, size_t size)
@@ -125,25 +127,51 @@ static uint64_t mix(uint64_t key)
     return key ^ key >> 32;
 }
 
+static uint64_t key_of_process(const struct lac_chrome *chrome, uint64_t index)
+{
+    return chrome->processes[index].pid_text;
+}
+
+static uint64_t key_of_thread(const struct lac_chrome *chrome, uint64_t index)
+{
+    return chrome->threads[index].key;
+}
+
+/* Twice the places for `count` entries where more than half would be taken. A place holds the index
+ * of an entry + 1; 0: it is free. */
+static enum lac_status keep_half_free(struct lac_chrome *chrome, uint32_t **slots,
+                                      uint64_t *slot_count, uint64_t count,
+                                      uint64_t (*key_of)(const struct lac_chrome *, uint64_t))
+{
+    uint64_t bigger = *slot_count != 0 ? *slot_count * 2 : SLOTS_FIRST;
+    if (count * 2 < *slot_count) {
+        return LAC_OK;
+    }
+    uint32_t *grown = calloc((size_t)bigger, sizeof *grown);
+    if (!grown) {
+        return lac_chrome_no_memory(chrome);
+    }
+    for (uint64_t i = 0; i < count; i++) {
+        uint64_t slot = place_of(chrome, key_of(chrome, i)) & (bigger - 1);
+        while (grown[slot] != 0) {
+            slot = (slot + 1) & (bigger - 1);
+        }
+        grown[slot] = (uint32_t)i + 1;
+    }
+    free(*slots);
+    *slots = grown;
+    *slot_count = bigger;
+    return LAC_OK;
+}
+
 enum lac_status lac_chrome_find_process(struct lac_chrome *chrome, uint32_t pid_text, int64_t pid,
                                         uint32_t *ret_process)
 {
-    if (chrome->process_count * 2 >= chrome->process_slot_count) {
-        uint64_t slot_count = chrome->process_slot_count ? chrome->process_slot_count * 2 : 64;
-        uint32_t *slots = calloc((size_t)slot_count, sizeof *slots);
-        if (!slots) {
-            return lac_chrome_no_memory(chrome);
-        }
-        for (uint64_t i = 0; i < chrome->process_count; i++) {
-            uint64_t slot = place_of(chrome, chrome->processes[i].pid_text) & (slot_count - 1);
-            while (slots[slot]) {
-                slot = (slot + 1) & (slot_count - 1);
-            }
-            slots[slot] = (uint32_t)i + 1;
-        }
-        free(chrome->process_slots);
-        chrome->process_slots = slots;
-        chrome->process_slot_count = slot_count;
+    enum lac_status status =
+        keep_half_free(chrome, &chrome->process_slots, &chrome->process_slot_count,
+                       chrome->process_count, key_of_process);
+    if (status != LAC_OK) {
+        return status;
     }
     uint64_t mask = chrome->process_slot_count - 1, slot = place_of(chrome, pid_text) & mask;
     for (; chrome->process_slots[slot]; slot = (slot + 1) & mask) {
@@ -158,8 +186,8 @@ enum lac_status lac_chrome_find_process(struct lac_chrome *chrome, uint32_t pid_
                         "more than %u processes (limit track_count_max)",
                         chrome->limits->track_count_max);
     }
-    enum lac_status status = lac_grow(&chrome->processes, &chrome->process_capacity,
-                                      chrome->process_count + 1, sizeof *chrome->processes);
+    status = lac_grow(&chrome->processes, &chrome->process_capacity, chrome->process_count + 1,
+                      sizeof *chrome->processes);
     if (status != LAC_OK) {
         return lac_chrome_pass(chrome, status);
     }
@@ -204,34 +232,14 @@ int64_t lac_chrome_trailing_number(const struct lac_chrome *chrome, uint32_t tex
     return lac_decimal_integer(text + size - digits, digits, &value) ? value : -1;
 }
 
-static enum lac_status grow_thread_slots(struct lac_chrome *chrome)
-{
-    uint64_t slot_count = chrome->thread_slot_count ? chrome->thread_slot_count * 2 : 256;
-    uint32_t *slots = calloc((size_t)slot_count, sizeof *slots);
-    if (!slots) {
-        return lac_chrome_no_memory(chrome);
-    }
-    for (uint64_t i = 0; i < chrome->thread_count; i++) {
-        uint64_t slot = place_of(chrome, chrome->threads[i].key) & (slot_count - 1);
-        while (slots[slot]) {
-            slot = (slot + 1) & (slot_count - 1);
-        }
-        slots[slot] = (uint32_t)i + 1;
-    }
-    free(chrome->thread_slots);
-    chrome->thread_slots = slots;
-    chrome->thread_slot_count = slot_count;
-    return LAC_OK;
-}
-
 static enum lac_status find_thread(struct lac_chrome *chrome, uint32_t pid_text, uint32_t tid_text,
                                    uint32_t *ret_thread)
 {
-    if (chrome->thread_count * 2 >= chrome->thread_slot_count) {
-        enum lac_status status = grow_thread_slots(chrome);
-        if (status != LAC_OK) {
-            return status;
-        }
+    enum lac_status status =
+        keep_half_free(chrome, &chrome->thread_slots, &chrome->thread_slot_count,
+                       chrome->thread_count, key_of_thread);
+    if (status != LAC_OK) {
+        return status;
     }
     uint64_t key = (uint64_t)pid_text << 32 | tid_text;
     uint64_t mask = chrome->thread_slot_count - 1, slot = place_of(chrome, key) & mask;
@@ -252,7 +260,7 @@ static enum lac_status find_thread(struct lac_chrome *chrome, uint32_t pid_text,
                              lac_strings_length(&chrome->model->strings, pid_text), &pid)) {
         pid = -1;
     }
-    enum lac_status status = lac_chrome_find_process(chrome, pid_text, pid, &process);
+    status = lac_chrome_find_process(chrome, pid_text, pid, &process);
     if (status != LAC_OK) {
         return status;
     }
