@@ -6,6 +6,7 @@
 #include "analysis/diagnose/result/texts.h"
 #include "analysis/model/status.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -160,6 +161,7 @@ static enum lac_status compare(const struct lac_compare_side *a, const struct la
 enum lac_status lac_compare(const struct lac_compare_side *a, const struct lac_compare_side *b,
                             struct lac_comparison **ret_comparison)
 {
+    assert(a != NULL && b != NULL && ret_comparison != NULL);
     struct lac_compare_side sides[] = {*a, *b};
     struct lac_compare_facts *made[2] = {NULL, NULL};
     struct lac_comparison *comparison = calloc(1, sizeof *comparison);

@@ -5,6 +5,7 @@
 #include "analysis/diagnose/result/analysis.h"
 #include "analysis/model/status.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -116,6 +117,7 @@ enum lac_status lac_compare_conditions_parse(const char *text,
                                              struct lac_compare_condition *conditions,
                                              uint32_t *ret_count, struct lac_error *reterr)
 {
+    assert(text != NULL && conditions != NULL && ret_count != NULL);
     uint32_t count = 0;
     for (const char *at = text;; at++) {
         size_t length = strcspn(at, ",");
@@ -175,6 +177,7 @@ enum lac_compare_holds lac_compare_condition_holds(const struct lac_compare_cond
                                                    const struct lac_comparison *comparison,
                                                    const struct lac_compare_side *b)
 {
+    assert(condition != NULL && comparison != NULL && b != NULL);
     double value = value_of(condition, comparison, b->analysis);
     if (!isfinite(value)) {
         return LAC_COMPARE_HOLDS_UNKNOWN;

@@ -125,6 +125,7 @@ enum lac_status lac_diagnose(const struct lac_model *model,
                              const struct lac_diagnose_options *options,
                              struct lac_analysis **ret_analysis, struct lac_error *reterr)
 {
+    assert(model != NULL && ret_analysis != NULL);
     struct lac_analysis *analysis = calloc(1, sizeof *analysis);
     if (!analysis) {
         return lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory in diagnosis");

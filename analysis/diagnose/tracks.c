@@ -4,6 +4,7 @@
 #include "analysis/diagnose/facts/prefetch_queue_depth.h"
 #include "analysis/diagnose/result/analysis.h"
 
+#include <assert.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -102,6 +103,7 @@ static enum lac_status add_gaps(const struct lac_analysis *analysis, struct lac_
 enum lac_status lac_diagnose_add_tracks(const struct lac_analysis *analysis,
                                         struct lac_model *model)
 {
+    assert(analysis != NULL && model != NULL);
     enum lac_status status = lac_prefetch_queue_depth_add(model);
     status = status ? status : add_steps(analysis, model);
     for (uint32_t d = 0; d < analysis->device_count && !status; d++) {

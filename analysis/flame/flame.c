@@ -5,6 +5,7 @@
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 
+#include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -79,6 +80,7 @@ enum lac_status lac_flame_create(const struct lac_model *model,
                                  const struct lac_flame_options *options,
                                  struct lac_flame **ret_flame)
 {
+    assert(model != NULL && options != NULL && ret_flame != NULL);
     bool is_whole = options->t1_ns <= options->t0_ns;
     struct lac_flame_walk walk = {
         .model = model,

@@ -13,6 +13,7 @@
 #include "analysis/model/status.h"
 #include "lacuna/spool.h"
 
+#include <assert.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -272,6 +273,8 @@ static void prepare(struct import *import, const struct lac_import_options *opti
 enum lac_status lac_import_file(const char *path, const struct lac_import_options *options,
                                 lac_import_sink sink, void *context, struct lac_error *reterr)
 {
+    assert(path != NULL && options != NULL);
+    assert(sink != NULL);
     struct import import;
     struct lac_source *source = NULL;
     const struct lac_path_importer *importer = lac_path_importer_of(path);

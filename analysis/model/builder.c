@@ -13,6 +13,7 @@
 
 enum lac_status lac_builder_create(struct lac_builder **ret_builder)
 {
+    assert(ret_builder != NULL);
     struct lac_builder *builder = calloc(1, sizeof(*builder));
     enum lac_status status;
 

@@ -3,6 +3,7 @@
 #include "analysis/model/grow.h"
 #include "analysis/model/status.h"
 
+#include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,6 +40,7 @@ static enum lac_status create_arrays(struct lac_chunk_codec *codec)
 
 enum lac_status lac_chunk_codec_create(struct lac_chunk_codec **ret_codec)
 {
+    assert(ret_codec != NULL);
     struct lac_chunk_codec *codec = calloc(1, sizeof(*codec));
 
     if (codec == NULL) {

@@ -4,6 +4,7 @@
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 
+#include <assert.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -380,6 +381,8 @@ enum lac_status lac_chunk_decode(struct lac_chunk_codec *codec, const uint8_t *b
                                  unsigned columns, const struct lac_chunk_out *out,
                                  struct lac_error *reterr)
 {
+    assert(codec != NULL && out != NULL);
+    assert(bytes != NULL || size_bytes == 0);
     struct chunk chunk = {.count = count, .out = out};
     uint32_t *corr = out->at.corr != NULL ? out->at.corr : codec->column;
     unsigned todo = with_needed(columns);

@@ -279,6 +279,8 @@ enum lac_status lac_chunk_encode(struct lac_chunk_codec *codec, const struct lac
                                  uint64_t first, uint32_t count, const uint8_t **ret_bytes,
                                  size_t *ret_size_bytes)
 {
+    assert(codec != NULL && model != NULL && ret_bytes != NULL);
+    assert(ret_size_bytes != NULL);
     static enum lac_status (*const put_column[LAC_COLUMN_COUNT_])(struct lac_chunk_codec *,
                                                                   const struct source *) = {
         [LAC_COLUMN_START] = put_starts, [LAC_COLUMN_DUR] = put_durs,

@@ -6,6 +6,7 @@
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 
+#include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -123,6 +124,7 @@ static enum lac_status add_columns(struct lac_slices *slices)
 enum lac_status lac_builder_finish(struct lac_builder *builder, int64_t base_ns,
                                    struct lac_model **ret_model)
 {
+    assert(builder != NULL && ret_model != NULL);
     struct lac_model *model = builder->model;
     int64_t t0_ns = builder->has_time ? builder->first_ns : 0;
     enum lac_status status = LAC_OK;

@@ -106,6 +106,7 @@ uint64_t lac_model_lower_bound(const struct lac_model *model, uint32_t track, in
 
 uint32_t lac_model_device_index(const struct lac_model *model, int64_t device_id)
 {
+    assert(model != NULL);
     uint32_t low = 0;
     uint32_t high = model->device_count;
 
@@ -203,6 +204,8 @@ static enum lac_status resize_columns(struct lac_slices *slices, uint64_t count)
 enum lac_status lac_model_add_track(struct lac_model *model, const struct lac_track *track,
                                     const struct lac_derived_slice *slices, uint64_t slice_count)
 {
+    assert(model != NULL && track != NULL);
+    assert(slices != NULL || slice_count == 0);
     struct lac_slices *columns = &model->slices;
     uint64_t first = columns->count;
     uint64_t overflow_count = 0;
@@ -253,6 +256,8 @@ enum lac_status lac_model_add_counter(struct lac_model *model, const struct lac_
                                       const int64_t *ts_ns, const double *values,
                                       uint64_t sample_count)
 {
+    assert(model != NULL && track != NULL);
+    assert((ts_ns != NULL && values != NULL) || sample_count == 0);
     const uint64_t first = model->sample_count;
     struct lac_track *tracks;
     int64_t *all_ts_ns;

@@ -4,6 +4,7 @@
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 
+#include <assert.h>
 #include <stdint.h>
 
 static bool is_gpu_work(uint8_t kind)
@@ -150,6 +151,7 @@ static bool samples_hold(const struct lac_model *model, const struct lac_track *
 
 bool lac_model_is_valid(const struct lac_model *model)
 {
+    assert(model != NULL);
     struct lac_lane_set set;
     bool valid = tracks_cover(model);
 

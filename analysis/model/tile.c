@@ -296,6 +296,7 @@ static enum lac_status deal(const struct lac_tile_source *source, uint8_t level,
 enum lac_status lac_tile_build(const struct lac_tile_source *source, uint32_t track, uint8_t level,
                                uint32_t index, struct lac_tile *ret_tile)
 {
+    assert(source != NULL && ret_tile != NULL);
     struct lac_tile tile = {.track = track, .level = level, .index = index};
     struct lac_tile_scratch scratch;
     struct lac_tile_indices natives = {0};

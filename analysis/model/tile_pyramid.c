@@ -11,6 +11,7 @@
 #include "analysis/model/tile.h"
 #include "analysis/model/tile_private.h"
 
+#include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -155,6 +156,8 @@ static enum lac_status build_node(struct pyramid *pyramid, uint64_t first, uint6
 enum lac_status lac_tile_pyramid(const struct lac_tile_source *source, uint32_t track,
                                  uint32_t min_slices, lac_tile_sink sink, void *context)
 {
+    assert(source != NULL);
+    assert(sink != NULL);
     struct pyramid pyramid = {.source = source,
                               .track = track,
                               .min_slices = min_slices,

@@ -5,6 +5,7 @@
 #include "analysis/model/status.h"
 #include "analysis/model/tile.h"
 
+#include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,6 +48,8 @@ static void put_header(uint8_t *at, const struct lac_tile *tile, uint32_t size_b
 enum lac_status lac_tile_encode(const struct lac_tile *tile, uint8_t **buffer, size_t *size_bytes,
                                 size_t *capacity_bytes)
 {
+    assert(tile != NULL && buffer != NULL && size_bytes != NULL);
+    assert(capacity_bytes != NULL);
     uint64_t needed = section_bytes(tile->native_count, tile->cell_count);
     uint64_t capacity = *capacity_bytes;
     const struct lac_tile_native *natives = tile->natives;

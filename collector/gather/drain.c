@@ -7,6 +7,7 @@
 #include "collector/gather/shared_spool.h"
 #include "lacuna/spool.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -419,6 +420,7 @@ static bool take_turn(struct lac_drain *drain, struct lac_drain_source *source, 
 
 void lac_drain_round(struct lac_drain *drain, bool final)
 {
+    assert(drain != NULL);
     const uint64_t now_ns = lac_monotonic_ns();
     struct lac_drain_source **link = &drain->sources;
     uint64_t dropped = drain->ended_dropped;
@@ -473,6 +475,7 @@ void lac_drain_destroy(struct lac_drain *drain)
 
 uint64_t lac_drain_steps(struct lac_drain *drain)
 {
+    assert(drain != NULL);
     for (const struct lac_drain_source *source = drain->sources; source != NULL;
          source = source->next) {
         if (is_open(source)) {
@@ -502,6 +505,7 @@ void lac_drain_gather(struct lac_drain *drain)
 
 void lac_drain_want(struct lac_drain *drain, enum lac_spool_stop wish)
 {
+    assert(drain != NULL);
     if (drain->wish == wish) {
         return;
     }
@@ -525,6 +529,7 @@ struct lac_drain_counts lac_drain_counts(const struct lac_drain *drain)
 
 void lac_drain_say_missing(const struct lac_drain *drain, const char *who)
 {
+    assert(drain != NULL);
     const struct lac_drain_counts *const counts = &drain->counts;
 
     if (counts->unopened > 0) {

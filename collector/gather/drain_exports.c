@@ -6,6 +6,7 @@
 #include "collector/gather/drain_private.h"
 #include "lacuna/spool.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -102,6 +103,7 @@ static const char *add_export(struct lac_drain *drain, const char *note, int not
 
 void lac_drain_exports(struct lac_drain *drain)
 {
+    assert(drain != NULL);
     DIR *const folder = opendir(drain->spool_folder);
     const int fd = folder != NULL ? dirfd(folder) : -1;
 

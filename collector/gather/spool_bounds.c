@@ -2,12 +2,14 @@
 
 #include "lacuna/spool.h"
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
 bool lac_spool_header_check(struct lac_spool_header *header)
 {
+    assert(header != NULL);
     if (header->text_bytes > LAC_SPOOL_TEXT_BYTES) {
         header->text_bytes = LAC_SPOOL_TEXT_BYTES;
     }
@@ -20,6 +22,7 @@ bool lac_spool_header_check(struct lac_spool_header *header)
 
 uint64_t lac_spool_segments_in(uint64_t count, uint64_t size_bytes, uint32_t segment_bytes)
 {
+    assert(segment_bytes > 0);
     const uint64_t whole = size_bytes > LAC_SPOOL_SEGMENTS_OFFSET
                                ? (size_bytes - LAC_SPOOL_SEGMENTS_OFFSET) / segment_bytes
                                : 0;

@@ -4,6 +4,7 @@
 #include "collector/gather/spool_bounds.h"
 #include "lacuna/spool.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdint.h>
@@ -67,6 +68,8 @@ static bool make_in(const char *base, char *out, size_t capacity)
 
 bool lac_spool_folder_make(char *out, size_t capacity, char *reason, size_t reason_capacity)
 {
+    assert(out != NULL && reason != NULL);
+    assert(capacity > 0 && reason_capacity > 0);
     static const char *const variables[] = {"LACUNA_SPOOL_DIR", "SLURM_TMPDIR", "JOBSCRATCH",
                                             "TMPDIR", NULL};
     size_t used = 0;
@@ -114,6 +117,7 @@ static bool holds_a_recording(int folder, const char *name)
 
 unsigned lac_spool_folder_remove(const char *path)
 {
+    assert(path != NULL);
     DIR *const folder = opendir(path);
     unsigned kept = 0;
 

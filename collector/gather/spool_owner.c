@@ -4,6 +4,7 @@
 #include "collector/gather/spool_folder.h"
 #include "collector/sample/proc_files.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -24,6 +25,7 @@ enum { PATH_BYTES = 4096, ENVIRON_BYTES = 1 << 18, SWEPT_MAX = 16 };
 
 bool lac_spool_owner_take(const char *folder, const char *output)
 {
+    assert(folder != NULL);
     char *const whole = realpath(output, NULL);
     const char *const shown = whole != NULL ? whole : output;
     char fresh[PATH_BYTES];
@@ -69,6 +71,7 @@ static bool is_written(const char *name)
 
 bool lac_spool_owner_is_recorded(const char *path)
 {
+    assert(path != NULL);
     DIR *const folder = opendir(path);
     bool found = false;
 
@@ -209,6 +212,7 @@ static unsigned find_dead(DIR *folder, const char *own_name, struct dead *all)
 
 void lac_spool_owner_sweep(const char *own, bool is_quiet)
 {
+    assert(own != NULL);
     struct dead all[SWEPT_MAX];
     char base[PATH_BYTES];
     unsigned count;

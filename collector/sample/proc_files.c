@@ -2,6 +2,7 @@
 
 #include "collector/base/io_full.h"
 
+#include <assert.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +25,7 @@ static const char *split_stat(char *text, char *name, size_t capacity)
 
 bool lac_proc_parent(int32_t pid, int32_t *ret_parent, char *name, size_t capacity)
 {
+    assert(ret_parent != NULL);
     char path[64];
     char text[1024];
     const char *at;

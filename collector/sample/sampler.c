@@ -9,6 +9,7 @@
 #include "collector/sample/sample_spool.h"
 #include "lacuna/spool.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -123,6 +124,7 @@ static int claim_host(void)
 
 struct lac_sampler *lac_sampler_create(const char *folder)
 {
+    assert(folder != NULL);
     struct lac_sampler *const sampler = calloc(1, sizeof(*sampler));
 
     if (sampler == NULL) {

@@ -10,6 +10,7 @@
 #include "server/json/json_members.h"
 #include "server/json/json_out.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
@@ -470,6 +471,7 @@ static void put_flows(struct chrome *chrome)
 
 void lac_export_chrome(struct lac_export_out *out, const struct lac_report_source *source)
 {
+    assert(out != NULL && source != NULL);
     const struct lac_model *model = source->model;
     struct chrome chrome = {.out = out, .source = source};
     lac_json_init(&chrome.json, &out->buffer);

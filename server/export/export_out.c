@@ -3,6 +3,7 @@
 #include "analysis/model/status.h"
 #include "server/base/buffer.h"
 
+#include <assert.h>
 #include <stddef.h>
 #include <stdio.h>
 
@@ -26,6 +27,7 @@ void lac_export_flow(struct lac_export_out *out)
 
 enum lac_status lac_export_finish(struct lac_export_out *out)
 {
+    assert(out != NULL);
     enum lac_status status = out->buffer.status;
     empty(out);
     lac_buffer_done(&out->buffer);

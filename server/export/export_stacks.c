@@ -12,6 +12,7 @@
 #include "server/export/report.h"
 #include "server/json/json_out.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -85,6 +86,7 @@ static void put_folded(struct lac_buffer *out, const char *name)
 void lac_export_folded(struct lac_export_out *out, const struct lac_report_source *source,
                        enum lac_flame_metric metric)
 {
+    assert(out != NULL && source != NULL);
     struct lac_flame *flame = create(out, source, metric);
     uint32_t stack[STACK_MAX];
     char room[64];
@@ -143,6 +145,7 @@ static void put_profile(struct lac_export_out *out, struct lac_json *json,
 
 void lac_export_speedscope(struct lac_export_out *out, const struct lac_report_source *source)
 {
+    assert(out != NULL && source != NULL);
     static const char *const names[] = {"GPU time", "GPU waiting", "CPU time"};
     enum { METRICS = 3 };
     struct lac_flame *flames[METRICS] = {0};

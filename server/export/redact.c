@@ -4,6 +4,7 @@
 #include "analysis/model/status.h"
 #include "server/base/buffer.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -21,6 +22,7 @@ const struct lac_word lac_redact_words[LAC_REDACT_KIND_COUNT_] = {
 enum lac_status lac_redactor_init(struct lac_redactor *redactor, const char *list,
                                   const struct lac_model *model, struct lac_error *reterr)
 {
+    assert(redactor != NULL && model != NULL);
     *redactor = (struct lac_redactor){.host = lac_model_str(model, model->info.host)};
     for (const char *at = list; at && *at != '\0';) {
         size_t length = strcspn(at, ",");
@@ -205,6 +207,7 @@ const char *lac_redact(struct lac_redactor *redactor, const char *text)
 
 const char *lac_redact_argv(struct lac_redactor *redactor, const char *text)
 {
+    assert(redactor != NULL && text != NULL);
     size_t program = strcspn(text, " ");
     if (text[program] == '\0') {
         return lac_redact(redactor, text);

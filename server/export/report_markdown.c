@@ -13,6 +13,7 @@
 #include "server/export/report_private.h"
 #include "server/export/text_page.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -281,6 +282,7 @@ static void write_rows(struct lac_buffer *out, const char *title, const struct l
 
 void lac_report_markdown(struct lac_buffer *out, const struct lac_report_source *source)
 {
+    assert(out != NULL && source != NULL);
     const struct lac_analysis *analysis = source->analysis;
     struct lac_report_row rows[LAC_REPORT_ROWS_MAX];
     const char *beside[LAC_KIND_COUNT_];

@@ -2,6 +2,7 @@
 
 #include "server/http/query.h"
 
+#include <assert.h>
 #include <stdint.h>
 #include <string.h>
 #include <strings.h>
@@ -159,6 +160,8 @@ bool lac_accepts_gzip(const char *accept_encoding)
 bool lac_listen_address_split(const char *text, char *host, size_t host_capacity,
                               unsigned *ret_port)
 {
+    assert(text != NULL && host != NULL && ret_port != NULL);
+    assert(host_capacity > 0);
     const char *colon = strrchr(text, ':');
     size_t length = (colon == NULL) ? 0 : (size_t)(colon - text);
     uint64_t port;

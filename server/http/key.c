@@ -4,6 +4,7 @@
 #include "collector/base/encode.h"
 #include "collector/base/io_full.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sodium.h>
@@ -97,6 +98,7 @@ static enum lac_status make_key(const char *data_dir, const char *path, struct l
 enum lac_status lac_key_load(const char *data_dir, struct lac_key *ret_key,
                              struct lac_error *reterr)
 {
+    assert(data_dir != NULL && ret_key != NULL);
     char path[4096];
     struct lac_key key = {0};
     enum lac_status status;
@@ -135,6 +137,7 @@ enum lac_status lac_key_load(const char *data_dir, struct lac_key *ret_key,
 enum lac_status lac_key_write_header(const char *data_dir, const struct lac_key *key,
                                      struct lac_error *reterr)
 {
+    assert(data_dir != NULL && key != NULL);
     char path[4096];
     char temporary[4200];
     char text[LAC_KEY_TEXT_LENGTH + 40];

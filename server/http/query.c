@@ -3,6 +3,7 @@
 #include "analysis/model/status.h"
 #include "collector/base/utf8.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -164,6 +165,7 @@ enum lac_status lac_target_parse(const char *raw, size_t size_bytes, struct lac_
 
 const char *lac_target_get(const struct lac_target *target, const char *key)
 {
+    assert(target != NULL && key != NULL);
     for (unsigned i = 0; i < target->pair_count; i++) {
         if (strcmp(target->pair[i].key, key) == 0) {
             return target->pair[i].value;
@@ -205,6 +207,7 @@ enum lac_status lac_target_int(const struct lac_target *target, const char *key,
                                int64_t high, int64_t fallback, int64_t *ret_value,
                                struct lac_error *reterr)
 {
+    assert(target != NULL && key != NULL && ret_value != NULL);
     const char *text = lac_target_get(target, key);
     int64_t value = fallback;
 
@@ -255,6 +258,8 @@ static bool parse_range(const char **text, struct lac_id_range *ret_range)
 enum lac_status lac_parse_ranges(const char *text, uint64_t ids_max, struct lac_id_range *ranges,
                                  unsigned capacity, unsigned *ret_count, struct lac_error *reterr)
 {
+    assert(text != NULL && ranges != NULL && ret_count != NULL);
+    assert(capacity > 0);
     unsigned count = 0;
     unsigned merged = 0;
     uint64_t total = 0;

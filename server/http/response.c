@@ -45,6 +45,7 @@ void lac_response_header(struct lac_response *response, const char *name, const 
 
 bool lac_response_long_header(struct lac_response *response, const char *name, const char *value)
 {
+    assert(response != NULL);
     char *const copy = strdup(value);
 
     assert(strpbrk(value, "\r\n") == NULL);
@@ -142,6 +143,7 @@ static uint64_t hash_text(const char *text, uint64_t hash)
 
 void lac_response_etag(struct lac_response *response, const char *fmt, ...)
 {
+    assert(response != NULL);
     char text[LAC_TARGET_BYTES_MAX + 256];
     va_list args;
     int length;
@@ -194,6 +196,7 @@ void lac_etag_of_gzip(const char *etag, char *out, size_t capacity_bytes)
 
 bool lac_response_is_unchanged(const struct lac_request *request, struct lac_response *response)
 {
+    assert(request != NULL && response != NULL);
     char compressed[sizeof(response->etag)];
 
     if (response->etag[0] == '\0' || request->if_none_match == NULL) {

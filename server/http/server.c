@@ -8,6 +8,7 @@
 #include "server/http/pool.h"
 #include "server/http/server_private.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -77,6 +78,7 @@ enum lac_status lac_http_server_create(const struct lac_http_options *options,
                                        struct lac_http_server **ret_server,
                                        struct lac_error *reterr)
 {
+    assert(options != NULL && ret_server != NULL);
     struct lac_http_options filled = *options;
     struct lac_http_server *server;
     enum lac_status status;
@@ -131,6 +133,7 @@ enum lac_status lac_http_server_create(const struct lac_http_options *options,
 
 enum lac_status lac_http_server_start(struct lac_http_server *server, struct lac_error *reterr)
 {
+    assert(server != NULL);
     server->is_running = true;
     for (unsigned i = 0; i < server->loop_count; i++) {
         const enum lac_status status = lac_loop_start(&server->loop[i], reterr);
@@ -145,6 +148,7 @@ enum lac_status lac_http_server_start(struct lac_http_server *server, struct lac
 
 void lac_http_server_stop(struct lac_http_server *server)
 {
+    assert(server != NULL);
     if (!server->is_running) {
         return;
     }
@@ -200,6 +204,7 @@ bool lac_http_server_has_streams(const struct lac_http_server *server)
 
 void lac_http_server_metrics(struct lac_http_server *server, struct lac_buffer *out)
 {
+    assert(server != NULL && out != NULL);
     struct lac_pool_stats pool;
 
     lac_metrics_write(server->metrics, out);

@@ -7,6 +7,7 @@
 #include "server/http/request.h"
 #include "server/http/server_private.h"
 
+#include <assert.h>
 #include <microhttpd.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -203,6 +204,8 @@ void lac_streams_end(struct loop *loop)
 void lac_http_server_publish(struct lac_http_server *server, const char *event, const char *data,
                              size_t data_bytes)
 {
+    assert(server != NULL && event != NULL);
+    assert(data != NULL || data_bytes == 0);
     for (unsigned i = 0; i < server->loop_count; i++) {
         struct loop *loop = &server->loop[i];
 

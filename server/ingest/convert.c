@@ -12,6 +12,7 @@
 #include "server/store/trace/trace_file.h"
 #include "server/store/trace/trace_writer.h"
 
+#include <assert.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -146,6 +147,7 @@ static enum lac_status take_model(void *context, struct lac_model *model, struct
 enum lac_status lac_convert(const struct lac_convert_options *options,
                             struct lac_convert_result *ret_result, struct lac_error *reterr)
 {
+    assert(options != NULL && ret_result != NULL);
     struct conversion conversion = {.options = options};
     const struct lac_import_options import = {.limits = options->limits,
                                               .progress = options->progress,

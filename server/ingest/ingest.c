@@ -6,6 +6,7 @@
 #include "server/store/publish.h"
 #include "server/store/store.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -459,6 +460,7 @@ static void set_defaults(struct lac_ingest_options *options)
 enum lac_status lac_ingest_create(const struct lac_ingest_options *options,
                                   struct lac_ingest **ret_ingest, struct lac_error *reterr)
 {
+    assert(options != NULL && ret_ingest != NULL);
     struct lac_ingest *ingest = calloc(1, sizeof *ingest);
     pthread_condattr_t attributes;
     enum lac_status status;
@@ -544,6 +546,7 @@ void lac_ingest_destroy(struct lac_ingest *ingest)
 bool lac_ingest_progress(struct lac_ingest *ingest, const char *id,
                          struct lac_ingest_progress *ret_progress)
 {
+    assert(ingest != NULL && id != NULL && ret_progress != NULL);
     bool found = false;
 
     (void)pthread_mutex_lock(&ingest->lock);
@@ -567,6 +570,7 @@ bool lac_ingest_progress(struct lac_ingest *ingest, const char *id,
 enum lac_status lac_ingest_delete(struct lac_ingest *ingest, const char *id,
                                   struct lac_error *reterr)
 {
+    assert(ingest != NULL && id != NULL);
     const struct lac_ingest_progress none = {.state = LAC_TRACE_FAILED, .eta_s = (double)NAN};
     bool receiving = false;
     struct lac_import_job *waiting = NULL;
@@ -610,6 +614,7 @@ enum lac_status lac_ingest_delete(struct lac_ingest *ingest, const char *id,
 
 void lac_ingest_stats(struct lac_ingest *ingest, struct lac_ingest_stats *ret_stats)
 {
+    assert(ingest != NULL && ret_stats != NULL);
     (void)pthread_mutex_lock(&ingest->lock);
     *ret_stats = ingest->stats;
     (void)pthread_mutex_unlock(&ingest->lock);

@@ -4,6 +4,7 @@
 #include "collector/base/io_full.h"
 #include "collector/base/sha.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
@@ -125,6 +126,7 @@ static enum lac_status prepare(struct original *original)
 enum lac_status lac_original_read(const struct lac_original_options *options,
                                   uint64_t *ret_size_bytes, struct lac_error *reterr)
 {
+    assert(options != NULL && ret_size_bytes != NULL);
     struct original original = {.options = options, .reterr = reterr, .in = -1, .out = -1};
     enum lac_status status = prepare(&original);
 

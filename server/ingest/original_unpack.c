@@ -5,6 +5,7 @@
 #include "collector/base/sha.h"
 #include "server/ingest/original.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -92,6 +93,7 @@ static enum lac_status unpack_all(struct unpacking *unpacking)
 enum lac_status lac_original_unpack(const char *path, const char *output_path, uint8_t *ret_sha256,
                                     uint64_t *ret_size_bytes, struct lac_error *reterr)
 {
+    assert(path != NULL && ret_sha256 != NULL && ret_size_bytes != NULL);
     struct unpacking unpacking = {.in = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW),
                                   .out = -1,
                                   .packed = malloc(ZSTD_DStreamInSize()),

@@ -4,6 +4,7 @@
 #include "collector/base/io_full.h"
 #include "collector/base/tar_folder.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
@@ -41,6 +42,7 @@ static enum lac_status copy(struct lac_tar_folder *tar, int out, struct lac_erro
 enum lac_status lac_recording_tar(const char *folder, const char *tar_path,
                                   struct lac_error *reterr)
 {
+    assert(folder != NULL && tar_path != NULL);
     struct lac_tar_folder *const tar = lac_tar_folder_open(folder);
     enum lac_status status;
     int out;

@@ -6,6 +6,7 @@
 #include "server/ingest/resumable_private.h"
 #include "server/store/publish.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -75,6 +76,7 @@ static void set_defaults(struct lac_resumable_options *options)
 enum lac_status lac_resumable_create(const struct lac_resumable_options *options,
                                      struct lac_resumable **ret_set, struct lac_error *reterr)
 {
+    assert(options != NULL && ret_set != NULL);
     struct lac_resumable *set = calloc(1, sizeof *set);
     pthread_condattr_t attributes;
     enum lac_status status;
@@ -171,6 +173,7 @@ static void count_open(const struct lac_resumable *set, uint64_t *ret_count, uin
 
 void lac_resumable_stats(struct lac_resumable *set, struct lac_resumable_stats *ret_stats)
 {
+    assert(set != NULL && ret_stats != NULL);
     uint64_t missing_bytes;
 
     (void)pthread_mutex_lock(&set->lock);
@@ -202,6 +205,7 @@ void lac_upload_state_done(struct lac_upload_state *state)
 enum lac_upload_answer lac_resumable_look(struct lac_resumable *set, const char *id,
                                           struct lac_upload_state *ret_state)
 {
+    assert(set != NULL && id != NULL && ret_state != NULL);
     enum lac_upload_answer answer = LAC_UPLOAD_UNKNOWN;
     const struct lac_entry *entry;
 
@@ -318,6 +322,7 @@ enum lac_upload_answer lac_resumable_take(struct lac_resumable *set,
                                           const struct lac_part_request *request,
                                           struct lac_part **ret_part)
 {
+    assert(set != NULL && request != NULL && ret_part != NULL);
     struct lac_part *part = calloc(1, sizeof *part);
     struct lac_entry *entry = NULL;
     enum lac_upload_answer answer;
@@ -418,6 +423,8 @@ static enum lac_status open_file(struct lac_part *part, struct lac_error *reterr
 enum lac_status lac_part_write(struct lac_part *part, const void *bytes, size_t size_bytes,
                                struct lac_error *reterr)
 {
+    assert(part != NULL);
+    assert(bytes != NULL || size_bytes == 0);
     const struct lac_entry *const entry = part->entry;
 
     const uint64_t most =
@@ -508,6 +515,7 @@ static void release(struct lac_part *part)
 enum lac_status lac_part_finish(struct lac_part *part, bool *ret_matches,
                                 struct lac_upload_state *ret_state, struct lac_error *reterr)
 {
+    assert(part != NULL && ret_state != NULL);
     struct lac_resumable *const set = part->set;
     struct lac_entry *const entry = part->entry;
     enum lac_status status = LAC_OK;
@@ -536,6 +544,7 @@ enum lac_status lac_part_finish(struct lac_part *part, bool *ret_matches,
 
 void lac_part_cancel(struct lac_part *part)
 {
+    assert(part != NULL);
     struct lac_error error;
 
     if (part->checksum == LAC_CHECKSUM_NONE && part->written_bytes > 0 && part->fd >= 0) {
@@ -546,6 +555,7 @@ void lac_part_cancel(struct lac_part *part)
 
 enum lac_upload_answer lac_resumable_remove(struct lac_resumable *set, const char *id)
 {
+    assert(set != NULL && id != NULL);
     enum lac_upload_answer answer = LAC_UPLOAD_UNKNOWN;
     struct lac_entry *entry;
 

@@ -10,6 +10,7 @@
 #include "server/store/publish.h"
 #include "server/store/store.h"
 
+#include <assert.h>
 #include <fcntl.h>
 #include <math.h>
 #include <pthread.h>
@@ -164,6 +165,7 @@ enum lac_status lac_ingest_check_queue(struct lac_ingest *ingest, struct lac_err
 enum lac_status lac_ingest_retry(struct lac_ingest *ingest, const char *id,
                                  struct lac_error *reterr)
 {
+    assert(ingest != NULL && id != NULL);
     const struct lac_ingest_progress begun = {.state = LAC_TRACE_IMPORTING, .eta_s = (double)NAN};
     struct lac_store *store = ingest->options.store;
     struct lac_settle *settle;

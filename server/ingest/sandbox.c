@@ -1,5 +1,6 @@
 #include "server/ingest/sandbox.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/audit.h>
@@ -352,6 +353,8 @@ struct lac_sandbox lac_sandbox_probe(void)
 
 void lac_sandbox_describe(const struct lac_sandbox *sandbox, char *out, size_t capacity_bytes)
 {
+    assert(sandbox != NULL && out != NULL);
+    assert(capacity_bytes > 0);
     char landlock[32] = "";
 
     if (sandbox->landlock_version > 0) {

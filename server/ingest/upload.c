@@ -8,6 +8,7 @@
 #include "server/store/publish.h"
 #include "server/store/store.h"
 
+#include <assert.h>
 #include <fcntl.h>
 #include <math.h>
 #include <pthread.h>
@@ -127,6 +128,7 @@ enum lac_status lac_ingest_begin(struct lac_ingest *ingest,
                                  const struct lac_upload_options *options,
                                  struct lac_upload **ret_upload, struct lac_error *reterr)
 {
+    assert(ingest != NULL && options != NULL && ret_upload != NULL);
     struct lac_upload *upload;
     enum lac_status status;
 
@@ -229,6 +231,8 @@ static void unlink_upload(struct lac_upload *upload)
 enum lac_status lac_upload_write(struct lac_upload *upload, const void *bytes, size_t size_bytes,
                                  struct lac_error *reterr)
 {
+    assert(upload != NULL);
+    assert(bytes != NULL || size_bytes == 0);
     double now_s;
     enum lac_status status = check_size(upload, size_bytes, reterr);
 
@@ -345,6 +349,7 @@ static enum lac_status acknowledge(struct lac_upload *upload, const uint8_t *sha
 enum lac_status lac_upload_commit(struct lac_upload *upload, char *ret_id, bool *ret_existed,
                                   struct lac_error *reterr)
 {
+    assert(upload != NULL && ret_id != NULL);
     struct lac_ingest *ingest = upload->ingest;
     uint8_t sha256[LAC_SHA256_SIZE];
     struct lac_error ignored;

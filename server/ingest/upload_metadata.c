@@ -4,6 +4,7 @@
 #include "collector/base/encode.h"
 #include "collector/base/utf8.h"
 
+#include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -138,6 +139,7 @@ enum lac_status lac_upload_metadata_parse(const char *text,
                                           struct lac_upload_metadata *ret_metadata,
                                           struct lac_error *reterr)
 {
+    assert(ret_metadata != NULL);
     char keys[KEYS_MAX][KEY_BYTES_MAX + 1];
     char file_name[LAC_METADATA_VALUE_MAX + 1] = "";
     unsigned key_count = 0;

@@ -5,6 +5,7 @@
 #include "server/store/store_private.h"
 #include "server/store/trace/sql.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -104,6 +105,7 @@ static enum lac_status read_page(sqlite3_stmt *get, uint32_t limit, struct lac_r
 enum lac_status lac_store_list_runs(struct lac_store *store, const struct lac_run_query *query,
                                     struct lac_run_list *ret_list, struct lac_error *reterr)
 {
+    assert(store != NULL && query != NULL && ret_list != NULL);
     struct lac_run_list list = {0};
     sqlite3_stmt *get = NULL;
     int64_t before_ms = 0;
@@ -146,6 +148,7 @@ enum lac_status lac_store_list_runs(struct lac_store *store, const struct lac_ru
 enum lac_status lac_store_get_run(struct lac_store *store, const char *id,
                                   struct lac_run_row *ret_row, struct lac_error *reterr)
 {
+    assert(store != NULL && id != NULL && ret_row != NULL);
     sqlite3_stmt *get = NULL;
     enum lac_status status;
 

@@ -14,6 +14,7 @@
 #include "server/store/trace/trace_private.h"
 #include "server/store/trace_facts.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -490,6 +491,7 @@ enum lac_status lac_store_publish(struct lac_store *store,
                                   const struct lac_publication *publication,
                                   char (*ret_ids)[LAC_ID_SIZE], struct lac_error *reterr)
 {
+    assert(store != NULL && publication != NULL);
     struct arrival *arrivals = calloc(publication->trace_count, sizeof *arrivals);
     enum lac_status status = arrivals != NULL ? LAC_OK : LAC_ERR_NOMEM;
     bool original_moved = false;

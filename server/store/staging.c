@@ -7,6 +7,7 @@
 #include "server/store/store_private.h"
 #include "server/store/trace/sql.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -21,6 +22,7 @@
 
 enum lac_status lac_store_new_id(char *ret_id, struct lac_error *reterr)
 {
+    assert(ret_id != NULL);
     uint8_t random[16];
 
     _Static_assert(LAC_BASE32_TEXT_BYTES(sizeof random) == LAC_ID_SIZE, "an id is 128 bits");
@@ -61,6 +63,7 @@ static void init(struct lac_store *store, const char *id, struct lac_staging *st
 enum lac_status lac_staging_create(struct lac_store *store, const char *id,
                                    struct lac_staging *ret_staging, struct lac_error *reterr)
 {
+    assert(store != NULL && id != NULL && ret_staging != NULL);
     /* shared with the sweeper: between mkdir and flock the folder looks like a dead one's */
     int folder = lac_folder_lock(store, false);
     enum lac_status status = LAC_OK;
@@ -83,6 +86,7 @@ enum lac_status lac_staging_create(struct lac_store *store, const char *id,
 enum lac_status lac_staging_adopt(struct lac_store *store, const char *id,
                                   struct lac_staging *ret_staging, struct lac_error *reterr)
 {
+    assert(store != NULL && id != NULL && ret_staging != NULL);
     init(store, id, ret_staging);
     return lock_folder(ret_staging, reterr);
 }
@@ -114,6 +118,7 @@ static void remove_folder(int parent_fd, const char *name, int depth)
 
 void lac_staging_remove(struct lac_staging *staging)
 {
+    assert(staging != NULL);
     if (staging->fd >= 0) {
         remove_folder(AT_FDCWD, staging->path, 2);
     }
@@ -122,6 +127,7 @@ void lac_staging_remove(struct lac_staging *staging)
 
 void lac_staging_close(struct lac_staging *staging)
 {
+    assert(staging != NULL);
     if (staging->fd >= 0) {
         (void)close(staging->fd);
     }

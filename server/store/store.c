@@ -8,6 +8,7 @@
 #include "server/store/trace/sql.h"
 #include "server/store/trace/trace_file.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -273,6 +274,7 @@ void lac_store_keep_reserve(struct lac_store *store)
 enum lac_status lac_store_open(const struct lac_store_options *options,
                                struct lac_store **ret_store, struct lac_error *reterr)
 {
+    assert(options != NULL && ret_store != NULL);
     struct lac_store *store = calloc(1, sizeof *store);
     enum lac_status status = lac_sql_init(reterr);
 
@@ -378,6 +380,7 @@ const char *lac_trace_state_name(enum lac_trace_state state)
 
 bool lac_store_id_is_valid(const char *id)
 {
+    assert(id != NULL);
     size_t length = 0;
 
     for (; id[length] != '\0' && length <= LAC_ID_LENGTH; length++) {
@@ -394,6 +397,7 @@ bool lac_store_id_is_valid(const char *id)
 enum lac_status lac_store_list_traces(struct lac_store *store, const struct lac_trace_query *query,
                                       struct lac_trace_list *ret_list, struct lac_error *reterr)
 {
+    assert(store != NULL && ret_list != NULL);
     enum lac_status status;
 
     (void)pthread_mutex_lock(&store->lock);
@@ -405,6 +409,7 @@ enum lac_status lac_store_list_traces(struct lac_store *store, const struct lac_
 enum lac_status lac_store_get_trace(struct lac_store *store, const char *id,
                                     struct lac_trace_row *ret_row, struct lac_error *reterr)
 {
+    assert(store != NULL && id != NULL && ret_row != NULL);
     enum lac_status status;
 
     (void)pthread_mutex_lock(&store->lock);
@@ -416,6 +421,7 @@ enum lac_status lac_store_get_trace(struct lac_store *store, const char *id,
 enum lac_status lac_store_count_states(struct lac_store *store, uint64_t counts[4],
                                        struct lac_error *reterr)
 {
+    assert(store != NULL && counts != NULL);
     sqlite3_stmt *get = NULL;
     enum lac_status status;
 

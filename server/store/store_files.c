@@ -9,6 +9,7 @@
 #include "server/store/trace/trace_file.h"
 #include "server/store/trace/trace_private.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -100,6 +101,7 @@ static enum lac_status check_ready(struct lac_store *store, const char *id,
 enum lac_status lac_store_open_trace(struct lac_store *store, const char *id,
                                      struct lac_trace_file **ret_file, struct lac_error *reterr)
 {
+    assert(store != NULL && id != NULL && ret_file != NULL);
     char path[LAC_STORE_PATH_SIZE];
     struct lac_trace_file *file = NULL;
     struct lac_trace_file *fresh = NULL;
@@ -152,6 +154,7 @@ enum lac_status lac_store_open_trace(struct lac_store *store, const char *id,
 
 void lac_store_release_trace(struct lac_store *store, struct lac_trace_file *file)
 {
+    assert(store != NULL);
     struct lac_trace_file *closing = NULL;
 
     if (file == NULL) {
@@ -305,6 +308,7 @@ static void remove_kept_upload(struct lac_store *store, const char *id)
 enum lac_status lac_store_delete_trace(struct lac_store *store, const char *id,
                                        struct lac_error *reterr)
 {
+    assert(store != NULL && id != NULL);
     char original[LAC_ID_SIZE] = "";
     char path[LAC_STORE_PATH_SIZE];
     struct lac_trace_file *file = NULL;

@@ -7,6 +7,7 @@
 #include "server/store/store_private.h"
 #include "server/store/trace/sql.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -47,6 +48,7 @@ static enum lac_status find_run(sqlite3 *db, const char *project, const char *ru
 enum lac_status lac_store_join_run(struct lac_store *store, const char *id, const char *project,
                                    const char *run, struct lac_error *reterr)
 {
+    assert(store != NULL && id != NULL);
     char run_id[LAC_ID_SIZE] = "";
     const char *texts[2] = {run_id, id};
     enum lac_status status;
@@ -68,6 +70,7 @@ enum lac_status lac_store_join_run(struct lac_store *store, const char *id, cons
 enum lac_status lac_store_set_clock(struct lac_store *store, const char *id, int64_t offset_ns,
                                     int64_t error_ns, struct lac_error *reterr)
 {
+    assert(store != NULL && id != NULL);
     char offset[32];
     char error[32];
     const char *texts[3] = {offset, error, id};

@@ -9,6 +9,7 @@
 #include "server/store/trace/sql.h"
 #include "server/store/trace_facts.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -44,6 +45,7 @@ static enum lac_status change(struct lac_store *store, bool durable, const char 
 enum lac_status lac_store_begin_receiving(struct lac_store *store, const char *id, const char *name,
                                           const char *project, struct lac_error *reterr)
 {
+    assert(store != NULL && id != NULL);
     struct lac_trace_row row = {.state = LAC_TRACE_RECEIVING, .generation = 1, .rank = -1};
     int64_t project_id = 0;
     char no_name[] = "";
@@ -137,6 +139,7 @@ enum lac_status lac_store_acknowledge(struct lac_store *store, const char *id,
                                       const uint8_t *sha256, uint64_t size_bytes,
                                       struct lac_error *reterr)
 {
+    assert(store != NULL && id != NULL);
     sqlite3_stmt *update = NULL;
     enum lac_status status;
 
@@ -172,6 +175,7 @@ enum lac_status lac_store_acknowledge(struct lac_store *store, const char *id,
 enum lac_status lac_store_fail(struct lac_store *store, const char *id, const char *code,
                                const char *message, struct lac_error *reterr)
 {
+    assert(store != NULL && id != NULL);
     const char *texts[3] = {code, message, id};
 
     return change(store, true,
@@ -193,6 +197,7 @@ enum lac_status lac_store_lose(struct lac_store *store, const char *id, const ch
 
 enum lac_status lac_store_drop(struct lac_store *store, const char *id, struct lac_error *reterr)
 {
+    assert(store != NULL && id != NULL);
     const char *texts[1] = {id};
 
     return change(store, false, "DELETE FROM traces WHERE id = ? AND state IN (0, 1)", texts, 1,
@@ -203,6 +208,7 @@ enum lac_status lac_store_find_content(struct lac_store *store, const char *proj
                                        const char *name, const uint8_t *sha256, char *ret_id,
                                        struct lac_error *reterr)
 {
+    assert(store != NULL && ret_id != NULL);
     sqlite3_stmt *get = NULL;
     enum lac_status status;
 
@@ -268,6 +274,7 @@ enum lac_status lac_store_list_state(struct lac_store *store, enum lac_trace_sta
                                      char (**ret_ids)[LAC_ID_SIZE], uint32_t *ret_count,
                                      struct lac_error *reterr)
 {
+    assert(store != NULL && ret_count != NULL);
     sqlite3_stmt *get = NULL;
     enum lac_status status;
 
@@ -286,6 +293,7 @@ enum lac_status lac_store_list_failed(struct lac_store *store, const char *code,
                                       char (**ret_ids)[LAC_ID_SIZE], uint32_t *ret_count,
                                       struct lac_error *reterr)
 {
+    assert(store != NULL && ret_count != NULL);
     sqlite3_stmt *get = NULL;
     enum lac_status status;
 
@@ -319,6 +327,7 @@ bool lac_store_host_failed(const char *code)
 
 bool lac_store_upload_is_kept(const struct lac_store *store, const char *id)
 {
+    assert(store != NULL && id != NULL);
     char path[LAC_STORE_PATH_SIZE];
     struct stat info;
 
@@ -343,6 +352,7 @@ bool lac_store_staging_is_wanted(struct lac_store *store, const char *id)
 
 enum lac_status lac_store_retry(struct lac_store *store, const char *id, struct lac_error *reterr)
 {
+    assert(store != NULL && id != NULL);
     struct lac_trace_row row;
     const char *texts[2] = {id, NULL};
     int changes = 0;

@@ -11,6 +11,7 @@
 #include "server/store/trace/trace_private.h"
 #include "server/store/trace_facts.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <errno.h>
 #include <stdbool.h>
@@ -412,6 +413,7 @@ static void verify_catalog(struct verify *verify)
 enum lac_status lac_store_verify(const struct lac_verify_options *options,
                                  struct lac_verify_counts *ret_counts, struct lac_error *reterr)
 {
+    assert(options != NULL && ret_counts != NULL);
     struct verify *verify = calloc(1, sizeof *verify);
     struct stat info;
     enum lac_status status = lac_sql_init(reterr);
@@ -669,6 +671,7 @@ static enum lac_status repair_originals(struct lac_store *store,
 enum lac_status lac_store_repair(struct lac_store *store, const struct lac_verify_options *options,
                                  uint32_t *ret_count, struct lac_error *reterr)
 {
+    assert(store != NULL && options != NULL && ret_count != NULL);
     char(*ids)[LAC_ID_SIZE] = NULL;
     uint32_t count = 0;
     int folder;

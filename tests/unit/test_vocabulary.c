@@ -2,6 +2,7 @@
 
 #include "analysis/diagnose/result/analysis.h"
 #include "analysis/diagnose/result/vocabulary.h"
+#include "tests/support/check_main.h"
 
 #include <check.h>
 #include <stdint.h>
@@ -92,9 +93,5 @@ int main(void)
     tcase_add_test(tcase, causes_continue_the_gpu_waits_and_have_a_letter_each);
     tcase_add_test(tcase, ids_are_the_names_that_documents_use);
     suite_add_tcase(suite, tcase);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return check_main(suite);
 }

@@ -280,6 +280,8 @@ static bool is_eligible(const char *name, size_t length, enum lac_family family)
 
 void lac_names_classify(const char *name, size_t length, struct lac_name_class *ret_class)
 {
+    assert(ret_class != NULL);
+    assert(name != NULL || length == 0);
     struct lac_name_class name_class = {0};
     name_class.is_strict_layout = is_strict_layout(name, length);
     if (lac_names_match(LAC_NAMES_COMM, name, length)) {

@@ -3,6 +3,7 @@
 #include "analysis/diagnose/names/names.h"
 #include "collector/base/utf8.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -362,6 +363,8 @@ static void describe(const char *name, size_t length, const struct lac_name_clas
 
 size_t lac_kernel_short_name(const char *name, size_t length, char *out, size_t capacity_bytes)
 {
+    assert(out != NULL || capacity_bytes == 0);
+    assert(name != NULL || length == 0);
     if (capacity_bytes == 0) {
         return 0;
     }

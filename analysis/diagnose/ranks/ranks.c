@@ -6,6 +6,7 @@
 #include "analysis/diagnose/ranks/ranks_private.h"
 #include "analysis/diagnose/result/texts.h"
 
+#include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -147,6 +148,8 @@ static enum lac_status join(struct lac_run *run, const struct lac_rank_table *co
 enum lac_status lac_ranks_join(const struct lac_rank_table *const *tables, uint32_t rank_count,
                                struct lac_run **ret_run)
 {
+    assert(ret_run != NULL);
+    assert(tables != NULL || rank_count == 0);
     struct lac_run *run = calloc(1, sizeof *run);
     if (!run) {
         return LAC_ERR_NOMEM;

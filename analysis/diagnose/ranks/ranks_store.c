@@ -7,6 +7,7 @@
 
 #include "analysis/diagnose/ranks/ranks_private.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -135,6 +136,7 @@ static void put_table(struct packer *packer, const struct lac_rank_table *table)
 enum lac_status lac_rank_table_pack(const struct lac_rank_table *table, uint8_t **ret_bytes,
                                     size_t *ret_size_bytes)
 {
+    assert(table != NULL && ret_bytes != NULL && ret_size_bytes != NULL);
     struct packer packer = {0};
     put_table(&packer, table);
     packer.at = malloc(packer.used);
@@ -372,6 +374,8 @@ static void get_collectives(struct unpacker *unpacker, struct lac_rank_table *ta
 enum lac_status lac_rank_table_unpack(const uint8_t *bytes, size_t size_bytes,
                                       struct lac_rank_table **ret_table)
 {
+    assert(ret_table != NULL);
+    assert(bytes != NULL || size_bytes == 0);
     struct unpacker unpacker = {.at = bytes, .left = size_bytes};
     struct lac_rank_table *table = calloc(1, sizeof *table);
     if (!table) {

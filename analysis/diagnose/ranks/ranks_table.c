@@ -2,6 +2,7 @@
 
 #include "analysis/diagnose/ranks/ranks_private.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -299,6 +300,7 @@ enum lac_status lac_rank_table_create(const struct lac_model *model,
                                       const struct lac_analysis *analysis,
                                       struct lac_rank_table **ret_table)
 {
+    assert(model != NULL && analysis != NULL && ret_table != NULL);
     struct lac_rank_table *table = calloc(1, sizeof *table);
     enum lac_status status = table ? take_facts(table, model, analysis) : LAC_ERR_NOMEM;
     if (!status && table->has_device) {

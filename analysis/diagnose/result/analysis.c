@@ -5,6 +5,7 @@
 
 #include "analysis/diagnose/result/texts.h"
 
+#include <assert.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -41,6 +42,7 @@ int64_t lac_gap_piece_dur_ns(const struct lac_analysis *analysis, uint64_t piece
 
 uint32_t lac_analysis_other_phases(const struct lac_analysis *analysis, const char **ret_texts)
 {
+    assert(analysis != NULL && ret_texts != NULL);
     uint32_t count = 0;
     for (uint32_t k = 0; k < analysis->step_kind_count; k++) {
         const struct lac_step_kind_facts *kind_facts = &analysis->step_kinds[k];
@@ -54,6 +56,9 @@ uint32_t lac_analysis_other_phases(const struct lac_analysis *analysis, const ch
 size_t lac_gap_root_text(const struct lac_analysis *analysis, const struct lac_model *model,
                          const struct lac_gap *gap, char *out, size_t capacity_bytes)
 {
+    assert(analysis != NULL && model != NULL && gap != NULL);
+    assert(out != NULL);
+    assert(capacity_bytes > 0);
     (void)analysis;
     if (gap->root == LAC_NONE || gap->root_kind == LAC_ROOT_NONE) {
         return (size_t)snprintf(out, capacity_bytes, "%s", "");

@@ -62,6 +62,7 @@ void lac_finding_init(struct lac_finding *finding, enum lac_finding_kind kind)
 const struct lac_finding *lac_finding_of(const struct lac_analysis *analysis,
                                          enum lac_finding_kind kind)
 {
+    assert(analysis != NULL);
     for (uint32_t i = 0; i < analysis->finding_count; i++) {
         if (analysis->findings[i].kind == kind) {
             return &analysis->findings[i];

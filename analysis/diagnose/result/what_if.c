@@ -4,6 +4,7 @@
 
 #include "analysis/model/status.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <math.h>
 #include <stdbool.h>
@@ -113,6 +114,7 @@ static enum lac_status apply(const struct pair *pair, struct lac_what_if_changes
 enum lac_status lac_what_if_parse(const char *text, struct lac_what_if_changes *ret_changes,
                                   struct lac_error *reterr)
 {
+    assert(text != NULL && ret_changes != NULL);
     struct lac_what_if_changes changes;
     lac_what_if_clear(&changes);
     while (*text != '\0') {

@@ -11,6 +11,7 @@
 #include "analysis/model/status.h"
 #include "lacuna/spool.h"
 
+#include <assert.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdint.h>
@@ -76,6 +77,7 @@ static void close_place(const struct lac_spool_bytes *spool)
 
 bool lac_spool_is_recording(const char *path)
 {
+    assert(path != NULL);
     char magic[8] = {0};
     struct stat status;
     bool is_recording = false;

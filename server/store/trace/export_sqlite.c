@@ -10,6 +10,7 @@
 #include "server/store/trace/checked_file.h"
 #include "server/store/trace/sql.h"
 
+#include <assert.h>
 #include <math.h>
 #include <sqlite3.h>
 #include <stdint.h>
@@ -350,6 +351,7 @@ static void write_findings(struct writer *writer)
 enum lac_status lac_export_sqlite(const struct lac_export_sqlite *source, const char *path,
                                   struct lac_error *reterr)
 {
+    assert(source != NULL && path != NULL);
     struct writer writer = {.source = source, .model = source->model, .reterr = reterr};
     writer.status = lac_sql_init(reterr);
     int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;

@@ -7,6 +7,7 @@
 #include "server/store/trace/trace_file.h"
 #include "server/store/trace/trace_private.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -119,6 +120,7 @@ enum lac_status lac_trace_file_counter(struct lac_trace_file *file, uint32_t tra
                                        struct lac_counter_points *ret_points,
                                        struct lac_error *reterr)
 {
+    assert(file != NULL && ret_points != NULL);
     struct bins bins = {.t0_ns = t0_ns, .t1_ns = t1_ns};
     uint32_t kept = 0;
     enum lac_status status;

@@ -12,6 +12,7 @@
 #include "server/store/trace/trace_file.h"
 #include "server/store/trace/trace_private.h"
 
+#include <assert.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -506,6 +507,7 @@ static enum lac_status select_gaps(const struct lac_gap_table *table,
 enum lac_status lac_trace_file_gaps(struct lac_trace_file *file, const struct lac_gap_query *query,
                                     struct lac_gap_page *ret_page, struct lac_error *reterr)
 {
+    assert(file != NULL && query != NULL && ret_page != NULL);
     const struct lac_gap_table *table = NULL;
     struct lac_gap_page page = {0};
     uint64_t offset = 0;

@@ -8,6 +8,7 @@
 #include "server/store/trace/trace_file.h"
 #include "server/store/trace/trace_private.h"
 
+#include <assert.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -165,6 +166,7 @@ enum lac_status lac_trace_file_kernels(struct lac_trace_file *file,
                                        const struct lac_kernel_query *query,
                                        struct lac_kernel_page *ret_page, struct lac_error *reterr)
 {
+    assert(file != NULL && query != NULL && ret_page != NULL);
     const struct lac_name_stat *stats = NULL;
     uint32_t stat_count = 0;
     struct lac_kernel_row *rows = NULL;

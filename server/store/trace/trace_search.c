@@ -8,6 +8,7 @@
 #include "server/store/trace/trace_file.h"
 #include "server/store/trace/trace_private.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -397,6 +398,7 @@ enum lac_status lac_trace_file_search(struct lac_trace_file *file,
                                       const struct lac_search_query *query,
                                       struct lac_search_hits *ret_hits, struct lac_error *reterr)
 {
+    assert(file != NULL && query != NULL && ret_hits != NULL);
     struct search search = {.file = file, .query = query, .reterr = reterr};
     enum lac_status status;
 

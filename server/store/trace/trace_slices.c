@@ -9,6 +9,7 @@
 #include "server/store/trace/trace_private.h"
 #include "server/store/trace/trace_write_private.h"
 
+#include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -331,6 +332,7 @@ static uint32_t step_of(const struct lac_trace_file *file, int64_t start_ns)
 enum lac_status lac_trace_file_slice(struct lac_trace_file *file, uint64_t slice,
                                      struct lac_slice_full *ret_slice, struct lac_error *reterr)
 {
+    assert(file != NULL && ret_slice != NULL);
     struct lac_slice_full full = {0};
     struct place place = {0};
     enum lac_status status;
@@ -411,6 +413,8 @@ enum lac_status lac_trace_file_window(struct lac_trace_file *file, uint32_t trac
                                       struct lac_slice_row *rows, uint32_t *ret_count,
                                       bool *ret_has_more, struct lac_error *reterr)
 {
+    assert(file != NULL && ret_count != NULL && ret_has_more != NULL);
+    assert(rows != NULL || limit == 0);
     const unsigned wanted =
         LAC_COLUMNS_TILE | 1U << LAC_COLUMN_CORR | 1U << LAC_COLUMN_LINK | 1U << LAC_COLUMN_DETAIL;
     struct window window = {.t0_ns = t0_ns,

@@ -9,6 +9,7 @@
 #include "server/store/trace/trace_file.h"
 #include "server/store/trace/trace_private.h"
 
+#include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -305,6 +306,8 @@ enum lac_status lac_trace_file_tiles(struct lac_trace_file *file, uint8_t level,
                                      uint8_t **ret_bytes, size_t *ret_size_bytes,
                                      struct lac_error *reterr)
 {
+    assert(file != NULL && ret_bytes != NULL && ret_size_bytes != NULL);
+    assert(tracks != NULL || track_count == 0);
     static const uint8_t header[BATCH_HEADER_BYTES] = {'L', 'T', 'B', '1', 1};
     struct batch batch = {.file = file, .reterr = reterr, .level = level};
     enum lac_status status = check_request(file, level, first, last, track_count, reterr);
