@@ -22,7 +22,7 @@ struct out_buffer {
     size_t at;
 };
 
-struct lac_pack {
+struct lac_push_pack {
     void *library;
     void *context;
     void *(*create)(void);
@@ -32,7 +32,7 @@ struct lac_pack {
     unsigned (*is_error)(size_t);
 };
 
-static bool find(struct lac_pack *pack, const char *name, void *place)
+static bool find(struct lac_push_pack *pack, const char *name, void *place)
 {
     void *const symbol = dlsym(pack->library, name);
 
@@ -40,10 +40,10 @@ static bool find(struct lac_pack *pack, const char *name, void *place)
     return symbol != NULL;
 }
 
-struct lac_pack *lac_pack_open(void)
+struct lac_push_pack *lac_pack_open(void)
 {
     const char *const wish = getenv("LACUNA_LIBZSTD");
-    struct lac_pack *const pack = calloc(1, sizeof(*pack));
+    struct lac_push_pack *const pack = calloc(1, sizeof(*pack));
 
     if (pack == NULL) {
         return NULL;
@@ -65,7 +65,7 @@ struct lac_pack *lac_pack_open(void)
     return pack;
 }
 
-void lac_pack_close(struct lac_pack *pack)
+void lac_pack_close(struct lac_push_pack *pack)
 {
     if (pack == NULL) {
         return;
@@ -76,7 +76,7 @@ void lac_pack_close(struct lac_pack *pack)
     free(pack); /* the library stays: it is wanted again, and dlclose() is too new a symbol */
 }
 
-int64_t lac_pack_step(struct lac_pack *pack, const uint8_t **input, size_t *input_bytes,
+int64_t lac_pack_step(struct lac_push_pack *pack, const uint8_t **input, size_t *input_bytes,
                       bool is_last, void *out, size_t capacity, bool *ret_done)
 {
     struct in_buffer in = {.bytes = *input, .size = *input_bytes};

@@ -37,7 +37,7 @@ struct lac_push_source {
     bool has_boot_id;
     uint8_t boot_id[16];
     /* compression */
-    struct lac_pack *pack;
+    struct lac_push_pack *pack;
     uint8_t *raw;
     const uint8_t *raw_at;
     size_t raw_left;
@@ -276,8 +276,8 @@ static bool is_recording(struct lac_push_source *source, const char *path)
     return is_recording && source->has_boot_id;
 }
 
-/* A recording travels as a bundle, any other folder as an archive. @return what is wrong, or NULL
- */
+/* A recording travels as a bundle, any other folder as an archive.
+ * @return what is wrong, or NULL */
 static const char *open_folder(struct lac_push_source *source, const char *path)
 {
     if (!is_recording(source, path)) {

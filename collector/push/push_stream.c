@@ -26,7 +26,7 @@ struct lac_push_stream {
     struct lac_push_clock clock;
     struct lac_push_note note;
     struct lac_push_parts *parts;
-    struct lac_pack *pack; /* NULL: pieces are sent as they are */
+    struct lac_push_pack *pack; /* NULL: pieces are sent as they are */
     struct lac_push_bytes raw;
     struct lac_push_bytes piece; /* what the server does not have yet */
     uint64_t piece_from;         /* offset of its first byte in the upload */

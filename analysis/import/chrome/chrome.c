@@ -54,7 +54,7 @@ void lac_chrome_note(struct lac_chrome *chrome, enum lac_report_severity severit
 /* --- reading on ------------------------------------------------------------------------------- */
 
 /* Read more of the input, and tell how far it got. */
-enum lac_status lac_document_more(struct lac_document *document)
+enum lac_status lac_document_more(struct lac_chrome_document *document)
 {
     const struct lac_import_options *options = document->options;
     enum lac_status status = lac_json_window_more(&document->window, document->chrome.reterr);
@@ -70,7 +70,7 @@ enum lac_status lac_document_more(struct lac_document *document)
 }
 
 /* Skip white space; *ret_byte is 0 at the end of the input. */
-enum lac_status lac_document_next(struct lac_document *document, uint8_t *ret_byte)
+enum lac_status lac_document_next(struct lac_chrome_document *document, uint8_t *ret_byte)
 {
     struct lac_json_window *window = &document->window;
     for (;;) {
@@ -90,24 +90,24 @@ enum lac_status lac_document_next(struct lac_document *document, uint8_t *ret_by
     }
 }
 
-bool lac_document_at_end(const struct lac_document *document)
+bool lac_document_at_end(const struct lac_chrome_document *document)
 {
     return document->window.at >= document->window.end && document->window.ended;
 }
 
-uint64_t lac_document_here(const struct lac_document *document)
+uint64_t lac_document_here(const struct lac_chrome_document *document)
 {
     return lac_json_window_offset(&document->window, document->window.at);
 }
 
-enum lac_status lac_document_fail_depth(struct lac_document *document)
+enum lac_status lac_document_fail_depth(struct lac_chrome_document *document)
 {
     return lac_fail(document->chrome.reterr, LAC_ERR_LIMIT, lac_document_here(document),
                     "more than %u nested brackets after byte %" PRIu64 " (limit depth_max)",
                     document->chrome.scratch.depth_max, lac_document_here(document));
 }
 
-void lac_document_note_repairs(struct lac_document *document,
+void lac_document_note_repairs(struct lac_chrome_document *document,
                                const struct lac_json_repairs *repairs)
 {
     struct lac_chrome *chrome = &document->chrome;
@@ -134,8 +134,9 @@ void lac_document_note_repairs(struct lac_document *document,
 
 /* --- members beside traceEvents --------------------------------------------------------------- */
 
-static enum lac_status add_metadata(struct lac_document *document, const struct lac_json_span *key,
-                                    const uint8_t *json, size_t json_size)
+static enum lac_status add_metadata(struct lac_chrome_document *document,
+                                    const struct lac_json_span *key, const uint8_t *json,
+                                    size_t json_size)
 {
     struct lac_chrome *chrome = &document->chrome;
     uint64_t need = document->metadata_size + (uint64_t)key->size_bytes * 6 + json_size + 8;
@@ -163,7 +164,7 @@ static enum lac_status add_metadata(struct lac_document *document, const struct 
 }
 
 /* The string at the window's start, of any size that the window may take. */
-static enum lac_status skip_string(struct lac_document *document)
+static enum lac_status skip_string(struct lac_chrome_document *document)
 {
     struct lac_json_window *window = &document->window;
     const uint8_t *close = lac_json_string_end(window->at + 1, window->end);
@@ -178,7 +179,7 @@ static enum lac_status skip_string(struct lac_document *document)
     return LAC_OK;
 }
 
-enum lac_status lac_document_skip(struct lac_document *document)
+enum lac_status lac_document_skip(struct lac_chrome_document *document)
 {
     struct lac_json_window *window = &document->window;
     uint64_t objects = 0;
@@ -220,7 +221,8 @@ enum lac_status lac_document_skip(struct lac_document *document)
 }
 
 /* A member beside traceEvents: `key` lies in the window before its value. */
-static enum lac_status read_member(struct lac_document *document, const char *key, size_t key_size)
+static enum lac_status read_member(struct lac_chrome_document *document, const char *key,
+                                   size_t key_size)
 {
     struct lac_chrome *chrome = &document->chrome;
     struct lac_json_window *window = &document->window;
@@ -269,7 +271,7 @@ static enum lac_status read_member(struct lac_document *document, const char *ke
 /* --- the whole ---------------------------------------------------------------------------------*/
 
 /* Key of a top-level member, up to and with its colon. */
-static enum lac_status read_key(struct lac_document *document, char *key, size_t capacity,
+static enum lac_status read_key(struct lac_chrome_document *document, char *key, size_t capacity,
                                 size_t *ret_size, bool *ret_has_colon)
 {
     struct lac_json_window *window = &document->window;
@@ -303,7 +305,7 @@ static enum lac_status read_key(struct lac_document *document, char *key, size_t
 }
 
 /* A member before the events is no JSON: step over what is left of it, to "traceEvents". */
-static enum lac_status find_events(struct lac_document *document)
+static enum lac_status find_events(struct lac_chrome_document *document)
 {
     static const char wanted[] = "\"traceEvents\"";
     struct lac_json_window *window = &document->window;
@@ -332,7 +334,7 @@ static enum lac_status find_events(struct lac_document *document)
 
 /* A member of the top-level object; the window is at its key. Sets *ret_done when what follows is
  * no part of the object: the caller counts it as stray. */
-static enum lac_status read_pair(struct lac_document *document, bool *ret_done)
+static enum lac_status read_pair(struct lac_chrome_document *document, bool *ret_done)
 {
     struct lac_json_window *window = &document->window;
     char key[256];
@@ -355,7 +357,7 @@ static enum lac_status read_pair(struct lac_document *document, bool *ret_done)
     return read_member(document, key, key_size);
 }
 
-static enum lac_status read_object(struct lac_document *document)
+static enum lac_status read_object(struct lac_chrome_document *document)
 {
     struct lac_chrome *chrome = &document->chrome;
     struct lac_json_window *window = &document->window;
@@ -387,7 +389,7 @@ static enum lac_status read_object(struct lac_document *document)
     return status;
 }
 
-static enum lac_status skip_byte_order_mark(struct lac_document *document)
+static enum lac_status skip_byte_order_mark(struct lac_chrome_document *document)
 {
     struct lac_json_window *window = &document->window;
     while (window->end - window->at < 3 && !window->ended) {
@@ -403,7 +405,7 @@ static enum lac_status skip_byte_order_mark(struct lac_document *document)
 }
 
 /* Count what follows the end of the document. */
-static enum lac_status read_rest(struct lac_document *document)
+static enum lac_status read_rest(struct lac_chrome_document *document)
 {
     struct lac_json_window *window = &document->window;
     uint8_t byte = 0;
@@ -424,7 +426,7 @@ static enum lac_status read_rest(struct lac_document *document)
 }
 
 /** What a file that is no trace seems to be, and what to do with it. */
-static const char *say_unknown(const struct lac_document *document)
+static const char *say_unknown(const struct lac_chrome_document *document)
 {
     static const struct {
         const char *begins;
@@ -455,7 +457,7 @@ static const char *say_unknown(const struct lac_document *document)
            "--type=sqlite";
 }
 
-static enum lac_status read_document(struct lac_document *document)
+static enum lac_status read_document(struct lac_chrome_document *document)
 {
     struct lac_chrome *chrome = &document->chrome;
     uint8_t byte = 0;
@@ -481,7 +483,7 @@ static enum lac_status read_document(struct lac_document *document)
 }
 
 /* Was it a trace, and whole? */
-static enum lac_status judge(struct lac_document *document)
+static enum lac_status judge(struct lac_chrome_document *document)
 {
     struct lac_chrome *chrome = &document->chrome;
     const struct lac_trace_info *info = &chrome->model->info;
@@ -517,7 +519,7 @@ static enum lac_status judge(struct lac_document *document)
     return LAC_OK;
 }
 
-static enum lac_status finish(struct lac_document *document, const char *name,
+static enum lac_status finish(struct lac_chrome_document *document, const char *name,
                               struct lac_model **ret_model)
 {
     struct lac_chrome *chrome = &document->chrome;
@@ -567,7 +569,7 @@ static enum lac_status finish(struct lac_document *document, const char *name,
     return LAC_OK;
 }
 
-static enum lac_status begin(struct lac_document *document, struct lac_source *source,
+static enum lac_status begin(struct lac_chrome_document *document, struct lac_source *source,
                              const struct lac_import_options *options, size_t window_bytes,
                              struct lac_error *reterr)
 {
@@ -603,7 +605,7 @@ enum lac_status lac_chrome_import(struct lac_source *source,
                                   const char *name, struct lac_model **ret_model,
                                   struct lac_error *reterr)
 {
-    struct lac_document *document = calloc(1, sizeof *document);
+    struct lac_chrome_document *document = calloc(1, sizeof *document);
     if (!document) {
         return lac_fail(reterr, LAC_ERR_NOMEM, 0, "out of memory");
     }

@@ -25,8 +25,8 @@ static bool any_repair(const struct lac_json_repairs *repairs)
 }
 
 /* Whether an event begins at p. What was looked at counts toward the limit of repair. */
-static enum lac_status try_event(struct lac_document *document, const uint8_t *p, bool *ret_found,
-                                 bool *ret_more)
+static enum lac_status try_event(struct lac_chrome_document *document, const uint8_t *p,
+                                 bool *ret_found, bool *ret_more)
 {
     struct lac_chrome *chrome = &document->chrome;
     const struct lac_json_window *window = &document->window;
@@ -50,7 +50,7 @@ static enum lac_status try_event(struct lac_document *document, const uint8_t *p
 }
 
 /* After damage: go to the next '{' that begins an event. What is skipped is counted. */
-static enum lac_status resync(struct lac_document *document)
+static enum lac_status resync(struct lac_chrome_document *document)
 {
     struct lac_json_window *window = &document->window;
     lac_chrome_note(&document->chrome, LAC_REPORT_DROPPED, "event_damaged", 1,
@@ -84,7 +84,7 @@ static enum lac_status resync(struct lac_document *document)
 }
 
 /* The event at the window's start is no JSON: mend its quotes, or leave it. */
-static enum lac_status mend(struct lac_document *document, const uint8_t **ret_next)
+static enum lac_status mend(struct lac_chrome_document *document, const uint8_t **ret_next)
 {
     struct lac_chrome *chrome = &document->chrome;
     const struct lac_json_window *window = &document->window;
@@ -119,7 +119,7 @@ static enum lac_status mend(struct lac_document *document, const uint8_t **ret_n
 }
 
 /* One event; the window is at its '{'. At the end of the input an unfinished event is dropped. */
-static enum lac_status read_event(struct lac_document *document)
+static enum lac_status read_event(struct lac_chrome_document *document)
 {
     struct lac_chrome *chrome = &document->chrome;
     struct lac_json_window *window = &document->window;
@@ -177,7 +177,7 @@ static enum lac_status read_event(struct lac_document *document)
 }
 
 /* The array of events; the window is at its '['. */
-enum lac_status lac_document_read_events(struct lac_document *document)
+enum lac_status lac_document_read_events(struct lac_chrome_document *document)
 {
     struct lac_chrome *chrome = &document->chrome;
     struct lac_json_window *window = &document->window;
