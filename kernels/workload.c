@@ -1,7 +1,7 @@
 /*
  * A program shaped like a training job, so that each finding can be made to appear for real: loader
  * workers made by fork, host-to-device copies, layout conversions around each convolution, an
- * optimizer of small kernels, synchronisations. Runs on a GPU, or with --cpu on threads that play
+ * optimizer of small kernels, synchronizations. Runs on a GPU, or with --cpu on threads that play
  * one.
  */
 #include "kernels/device.h"

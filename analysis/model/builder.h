@@ -6,7 +6,7 @@
  *
  *   create -> process/track/slice/... -> finish (model leaves)   or   destroy
  *
- * Every append is amortised O(1). Absolute times go in; finish() subtracts t0.
+ * Every append is amortized O(1). Absolute times go in; finish() subtracts t0.
  */
 
 #include "analysis/model/model.h"
@@ -17,7 +17,7 @@
 
 struct lac_builder;
 
-/** One slice to append. Zero-initialise, then set; link is found by finish(). */
+/** One slice to append. Zero-initialize, then set; link is found by finish(). */
 struct lac_slice_in {
     int64_t start_ns; /**< absolute */
     int64_t dur_ns;   /**< >= 0 */

@@ -106,7 +106,7 @@ void lac_chunk_dictionary_clear(struct lac_chunk_dictionary *dictionary, uint32_
 
 uint32_t lac_chunk_dictionary_add(struct lac_chunk_dictionary *dictionary, uint32_t id)
 {
-    /* ids are dense: neighbours stay neighbours, far ones are folded in */
+    /* ids are dense: neighbors stay neighbors, far ones are folded in */
     uint32_t i = (id ^ (id >> 16) * UINT32_C(0x9e3779b1)) & dictionary->mask;
 
     while (dictionary->slot[i] != 0) {

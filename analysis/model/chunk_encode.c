@@ -144,7 +144,7 @@ static enum lac_status put_args(struct lac_chunk_codec *codec, const struct sour
     return put_indexed(codec, codec->template_index, source->count, &codec->templates);
 }
 
-enum { RUN = 32, SAMPLED = 1024 }; /* long streams are judged by runs of neighbours */
+enum { RUN = 32, SAMPLED = 1024 }; /* long streams are judged by runs of neighbors */
 
 /* Bits that values take, summed: what decides between the modes of a stream. */
 static uint64_t cost_of(uint64_t value)

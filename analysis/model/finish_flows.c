@@ -86,7 +86,7 @@ static uint32_t group_by_source(const void *row)
     return ((const struct lac_flow *)row)->src;
 }
 
-/* Order in which equal groups are neighbours and each is sorted: groups by radix, as there are
+/* Order in which equal groups are neighbors and each is sorted: groups by radix, as there are
  * many and most are small; inside by comparing, unless the input had them in order. */
 static enum lac_status sort_in_groups(void *rows, uint64_t count, size_t row_bytes,
                                       uint32_t (*group_of)(const void *),

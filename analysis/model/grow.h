@@ -11,7 +11,7 @@
 /**
  * Make the array that `array` (a pointer to a pointer) points to hold at least `need` elements.
  *
- * Doubles, so appends are amortised O(1). `*capacity` is kept apart from the array because several
+ * Doubles, so appends are amortized O(1). `*capacity` is kept apart from the array because several
  * columns share one: pass a copy per column and store the result once all have grown.
  */
 LAC_MUST_USE enum lac_status lac_grow(void *array, uint64_t *capacity, uint64_t need,

@@ -47,7 +47,7 @@ enum lac_slice_kind {
     LAC_SLICE_MEMSET = 3,    /**< GPU memory set; detail -> copies (bytes only) */
     LAC_SLICE_GPU_RANGE = 4, /**< a host range projected onto a stream: not GPU work */
     LAC_SLICE_API = 5,       /**< CUDA or HIP runtime or driver call; detail -> return value */
-    LAC_SLICE_SYNC = 6,      /**< synchronisation record (CUPTI), not the call */
+    LAC_SLICE_SYNC = 6,      /**< synchronization record (CUPTI), not the call */
     LAC_SLICE_OVERHEAD = 7,  /**< the profiler's own cost, lazy loading, full command buffer */
     LAC_SLICE_OP = 8,        /**< framework operator (aten::conv2d) */
     LAC_SLICE_RANGE = 9,     /**< user annotation or NVTX range, loader.* ranges included */

@@ -23,7 +23,7 @@ enum cupti_result {
 enum cupti_kind {
     CUPTI_KIND_MEMCPY = 1,
     CUPTI_KIND_MEMSET = 2,
-    CUPTI_KIND_KERNEL = 3, /* serialises kernels: never enabled, but read */
+    CUPTI_KIND_KERNEL = 3, /* serializes kernels: never enabled, but read */
     CUPTI_KIND_DRIVER = 4,
     CUPTI_KIND_RUNTIME = 5,
     CUPTI_KIND_CONCURRENT_KERNEL = 10,

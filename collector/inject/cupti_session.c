@@ -400,7 +400,7 @@ bool lac_gpu_stream_number(const void *stream, uint32_t *ret_device, uint32_t *r
 
 __attribute__((visibility("default"))) int InitializeInjection(void);
 
-/** Called by libcuda when the process initialises CUDA. 1: we are there. */
+/** Called by libcuda when the process initializes CUDA. 1: we are there. */
 int InitializeInjection(void)
 {
     const char *reached;

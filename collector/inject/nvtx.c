@@ -77,7 +77,7 @@ static uint32_t name_of_attributes(struct lac_thread *self,
     }
 }
 
-/* The extra events that attributes ask for: payload, and colour with category. */
+/* The extra events that attributes ask for: payload, and color with category. */
 static void put_attributes(struct lac_thread *self, const struct nvtx_attributes *attributes,
                            uint16_t domain, enum lac_event_type owner)
 {

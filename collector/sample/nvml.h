@@ -2,7 +2,7 @@
 #define LAC_COLLECTOR_SAMPLE_NVML_H
 
 /*
- * GPUs as the driver's management library sees them, by dlopen: utilisation, clocks, memory, power,
+ * GPUs as the driver's management library sees them, by dlopen: utilization, clocks, memory, power,
  * energy, temperature, throttling, PCIe traffic, and what a GPU's own counters say (nvml_gpm.h).
  * Its calls can take tens of ms, so a thread of its own makes them; writing what it saw costs
  * nothing.

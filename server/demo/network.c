@@ -292,7 +292,7 @@ static void push_layer(struct plan *plan, struct layer layer)
     }
 }
 
-/* A convolution, its normalisation and, but for the last of a block, its activation. */
+/* A convolution, its normalization and, but for the last of a block, its activation. */
 static void push_conv_norm(struct plan *plan, struct layer layer, bool relu)
 {
     layer.kind = LAYER_CONV;

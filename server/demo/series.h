@@ -3,7 +3,7 @@
 
 /*
  * The simulated training series: six runs of one training, one change each, after a published
- * optimisation story (ResNet-50 on ImageNet). The published figures are captions; the truth is the
+ * optimization story (ResNet-50 on ImageNet). The published figures are captions; the truth is the
  * simulation's own.
  */
 

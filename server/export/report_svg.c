@@ -1,5 +1,5 @@
 /* Pictures of a report, drawn as SVG: needs and the flame graph (report_timeline.c: the timeline
- * around a gap). Colours are classes of the report's style sheet, so that light, dark and print
+ * around a gap). Colors are classes of the report's style sheet, so that light, dark and print
  * differ. */
 
 #include "analysis/diagnose/diagnose.h"

@@ -1,4 +1,4 @@
-/* The timeline around what a finding speaks of, drawn as SVG. Colours are classes of the report's
+/* The timeline around what a finding speaks of, drawn as SVG. Colors are classes of the report's
  * style sheet, as in report_svg.c. */
 
 #include "analysis/diagnose/diagnose.h"

@@ -1,6 +1,6 @@
 /*
  * Diagnosis of a large model: 20 M slices (argument: how many million) as a training loop makes
- * them: operators, launches, kernels with gaps between, a copy, a synchronisation and a wait for
+ * them: operators, launches, kernels with gaps between, a copy, a synchronization and a wait for
  * data in every step. Prints one line of JSON; medians of five.
  */
 

@@ -25,7 +25,7 @@ const report = join(scratch, 'report.html');
 const fetched = [];
 paper.page.on('request', (request) => fetched.push(request.url()));
 
-/** Contrast of two colours as CSS gives them. */
+/** Contrast of two colors as CSS gives them. */
 function contrast(a, b) {
   const light = (color) => {
     const [r, g, blue] = color.match(/\d+(\.\d+)?/g).map(Number).map((v) => v / 255).map((v) => (v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4));

@@ -29,7 +29,7 @@ def ladder(bench, name, stages, measure, record):
         if record(stage, options, folder) is None:
             bench.missing(f"{name} ladder, recording of '{stage}'", bench.last_words())
         rows.append({"stage": stage, "step_ms": round(statistics.fmean(plain), 3) if plain else None, "next": change, "folder": os.path.basename(folder)})
-        # the program with the engine does not run everywhere: then the archive is analysed at home (--analyze)
+        # the program with the engine does not run everywhere: then the archive is analyzed at home (--analyze)
         if bench.have_engine:
             predict(bench, rows[-1], folder)
     bench.note(name + "_ladder", rows)

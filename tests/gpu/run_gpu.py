@@ -26,7 +26,7 @@ import raw  # noqa: E402
 from bench import BUILD, ROOT, Bench  # noqa: E402
 from machine import clocks, have_gpu, machine  # noqa: E402
 
-# Batches large enough that a layout kernel, a copy and a batch's making all count on a data-centre GPU.
+# Batches large enough that a layout kernel, a copy and a batch's making all count on a data-center GPU.
 WORKLOAD_SIZE = ["--batch", "512", "--work", "400", "--fetch-ms", "150"]
 # What each part may take of the time at most, the most wanted ones first: one that hangs must not cost the others theirs.
 TORCH_PARTS = [(compare.same_times, 60), (compare.same_counts, 90), (ladder.torch_ladder, 210), (costs.torch_costs, 200)]

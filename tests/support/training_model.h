@@ -8,7 +8,7 @@
 
 /**
  * Four processes with a GPU each: steps of nested operators, launches, kernels with gaps between,
- * copies, a wait for the loader's workers and a synchronisation; operators and calls with
+ * copies, a wait for the loader's workers and a synchronization; operators and calls with
  * arguments.
  *
  * @param slice_count made is the whole number of steps that reaches it

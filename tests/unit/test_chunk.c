@@ -403,7 +403,7 @@ START_TEST(chunks_with_impossible_content_are_refused)
     } while (0)
     REFUSED(s->start_ns[99], LAC_TIME_MAX_NS + 1);
     REFUSED(s->start_ns[50], -1);
-    REFUSED(s->start_ns[50], 0); /* before its neighbour */
+    REFUSED(s->start_ns[50], 0); /* before its neighbor */
     REFUSED(s->dur_ns[50], LAC_TIME_MAX_NS + 1);
     REFUSED(s->dur_ns[50], LAC_TIME_MAX_NS); /* alone it is in range, its end is not */
     REFUSED(s->dur_ns[50], -1);

@@ -115,7 +115,7 @@ START_TEST(sync_gets_what_is_left_of_the_gap_it_opened)
                "main call   110 20    cudaMalloc\n"
                "main call   150  5 #2 cudaLaunchKernel\n"
                "gpu0.1 kernel 160 10 #2 a\n");
-    /* idle 100-160: allocator 110-130, submitted 150-160, the rest 40 is the synchronisation's */
+    /* idle 100-160: allocator 110-130, submitted 150-160, the rest 40 is the synchronization's */
     ck_assert_int_eq(idle_us(LAC_CAUSE_ALLOCATOR), 20);
     ck_assert_int_eq(idle_us(LAC_CAUSE_LAUNCH), 10);
     ck_assert_int_eq(idle_us(LAC_CAUSE_SYNC), 30);
@@ -184,7 +184,7 @@ START_TEST(reading_back_a_value_is_a_synchronisation)
                "main op     120  50    python\n"
                "main call   170   5 #3 cudaLaunchKernel\n"
                "gpu0.1 kernel 175 10 #3 a\n");
-    /* idle 112-175: launched at 170, so 58 are the synchronisation's and 5 the launch */
+    /* idle 112-175: launched at 170, so 58 are the synchronization's and 5 the launch */
     ck_assert_int_eq(idle_us(LAC_CAUSE_SYNC), 58);
     ck_assert_int_eq(idle_us(LAC_CAUSE_LAUNCH), 5);
 }

@@ -1,5 +1,5 @@
 /* Verdicts on drawn traces: training without a GPU, loaders of every kind, and what a step loses to
- * synchronisations, launches, communication, allocation and code that loads. */
+ * synchronizations, launches, communication, allocation and code that loads. */
 
 #include "analysis/diagnose/result/texts.h"
 #include "tests/support/check_main.h"

@@ -205,7 +205,7 @@ START_TEST(more_workers_help_until_the_device_is_the_limit)
 }
 END_TEST
 
-/** Every other step allocates, which waits for all work; a synchronisation behind it hides it. */
+/** Every other step allocates, which waits for all work; a synchronization behind it hides it. */
 START_TEST(of_two_waits_for_the_same_the_second_is_free)
 {
     clear();

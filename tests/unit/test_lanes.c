@@ -218,7 +218,7 @@ START_TEST(validity_sees_each_kind_of_damage)
     DAMAGE(s->start_ns[0], -1);
     DAMAGE(s->dur_ns[2], LAC_TIME_MAX_NS);
     DAMAGE(s->dur_ns[2], -5);
-    DAMAGE(s->dur_ns[1], 31); /* would overlap its neighbour in the lane */
+    DAMAGE(s->dur_ns[1], 31); /* would overlap its neighbor in the lane */
     DAMAGE(s->lane[1], 0);
     DAMAGE(s->lane[1], 7);
     DAMAGE(s->name[1], 99);

@@ -292,7 +292,7 @@ static int by_start(const void *a, const void *b)
     return x->start_ns < y->start_ns ? -1 : x->start_ns > y->start_ns;
 }
 
-/** Sort what was painted, join neighbours of one cause and append them as the gap's pieces. */
+/** Sort what was painted, join neighbors of one cause and append them as the gap's pieces. */
 static enum lac_status emit(struct painter *painter, uint64_t gap_index)
 {
     struct lac_analysis *analysis = painter->facts->analysis;

@@ -1,5 +1,5 @@
 /*
- * Synchronisations that empty the queue. A call that waits lasts as long as the device has work;
+ * Synchronizations that empty the queue. A call that waits lasts as long as the device has work;
  * that is not its cost. What it costs is the time the device then has none: from its return until
  * the host has launched again. Where the host has other work to do then (loading a batch,
  * allocating) that work is what the idle time looks like; that the wait is behind it shows when the
@@ -203,7 +203,7 @@ static bool find_behind(const struct lac_facts *facts, struct lac_finding *findi
     return true;
 }
 
-/** The queue is empty when synchronisations return. @return whether that is worth saying */
+/** The queue is empty when synchronizations return. @return whether that is worth saying */
 static bool find_after(const struct lac_facts *facts, struct lac_finding *finding,
                        const struct lac_what_if_changes *what_if)
 {

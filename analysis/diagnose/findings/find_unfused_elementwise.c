@@ -17,7 +17,7 @@ struct chains {
     double longest_ns;
 };
 
-/** Whether a compiler can fuse it with its neighbours. */
+/** Whether a compiler can fuse it with its neighbors. */
 static bool is_fusible(const struct lac_facts *facts, const struct lac_step_operation *op)
 {
     const struct lac_kernel_facts *kernel = lac_step_operation_kernel(facts, op);

@@ -39,7 +39,7 @@ static int64_t unexplained_ns(const struct lac_facts *facts, const struct lac_ga
         uint8_t cause = analysis->pieces[p].cause;
         int64_t dur_ns = lac_gap_piece_dur_ns(analysis, p);
         bool is_open = cause == LAC_CAUSE_HOST || cause == LAC_CAUSE_UNATTRIBUTED;
-        if (is_open && dur_ns >= PIECE_MIN_NS) { /* what follows a synchronisation is that */
+        if (is_open && dur_ns >= PIECE_MIN_NS) { /* what follows a synchronization is that */
             sum_ns += dur_ns;
         }
     }

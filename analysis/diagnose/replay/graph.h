@@ -6,7 +6,7 @@
  *
  *   loader   fetch --> fetch (the worker's next)      asked for when a batch is taken, n x 2 ahead
  *                \_______________
- *   host    work --> call --> wait for a batch --> call --> synchronisation --> step ends
+ *   host    work --> call --> wait for a batch --> call --> synchronization --> step ends
  *                       \ launch, room in the queue ^             ^
  *   streams              operation --> operation ---' ------------' --> (events: other streams)
  *

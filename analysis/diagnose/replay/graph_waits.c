@@ -1,7 +1,7 @@
 /*
  * What calls of the host wait for: operations, and room in the queue.
  *
- * Which operation a synchronisation waited for is not recorded. It is taken to be the last one of
+ * Which operation a synchronization waited for is not recorded. It is taken to be the last one of
  * what it can wait for (its own copy; the stream that the thread launched to last; all streams)
  * when that one had ended by its return, else the one that ended when it returned.
  */
@@ -170,7 +170,7 @@ static void wait_for(struct walk *walk, const struct lac_graph_call *call, uint3
         (uint8_t)(is_batch && why == LAC_WAIT_SYNC ? LAC_WAIT_COPY : why);
 }
 
-/** A synchronisation: of an event, of everything, or of a stream. */
+/** A synchronization: of an event, of everything, or of a stream. */
 static enum lac_status see_sync(struct walk *walk, const struct lac_graph_call *call)
 {
     const struct lac_model *model = walk->builder->facts->model;

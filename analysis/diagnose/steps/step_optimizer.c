@@ -116,7 +116,7 @@ static bool is_alike(uint64_t a, uint64_t b)
     return (a < b ? b : a) - less <= less / 20;
 }
 
-/** How many optimizers take turns: 2 where every second burst is alike and neighbours are not. */
+/** How many optimizers take turns: 2 where every second burst is alike and neighbors are not. */
 static uint32_t bursts_in_a_step(const struct burst *bursts, uint32_t count)
 {
     for (uint32_t turns = 2; turns <= INTERLEAVED_MAX; turns++) {

@@ -4,7 +4,7 @@
 /*
  * Nsight Systems SQLite exports (`nsys export --type sqlite`), schema 3.x.
  *
- * Read: kernels, copies, memsets, runtime and driver calls, synchronisation records, CUDA graphs
+ * Read: kernels, copies, memsets, runtime and driver calls, synchronization records, CUDA graphs
  * recorded as a whole, NVTX, operating system calls, overheads, names of processes, threads and
  * devices. Every table and most columns may be missing. What is in the file and not read is named
  * in the import report.

@@ -1,4 +1,4 @@
-/* GPU tables of an Nsight Systems export: kernels, copies, memsets, synchronisation, graphs. */
+/* GPU tables of an Nsight Systems export: kernels, copies, memsets, synchronization, graphs. */
 
 #include "analysis/import/nsys/nsys_db.h"
 #include "analysis/import/nsys/nsys_private.h"

@@ -25,7 +25,7 @@ struct lac_import_limits {
 void lac_import_limits_default(struct lac_import_limits *limits);
 
 /** Told now and then while reading; return false to stop (the import fails with LAC_ERR_IO
- * "cancelled"). */
+ * "canceled"). */
 typedef bool (*lac_import_progress)(void *context, uint64_t input_bytes_read,
                                     uint64_t input_bytes_total, uint64_t event_count);
 

@@ -283,7 +283,7 @@ static struct lac_spool_range *find_range(struct lac_spool_process *process, uin
     return &process->ranges[at];
 }
 
-/* The domain, category, colour and payload of a range as its arguments. */
+/* The domain, category, color and payload of a range as its arguments. */
 static enum lac_status set_args(struct lac_spool_process *process, const struct open_range *range,
                                 struct lac_slice_in *slice)
 {
@@ -501,7 +501,7 @@ static struct open_range *owner_of_data(struct lac_spool_thread *thread)
     }
 }
 
-/* Colour and category in a payload come later than the event's own. */
+/* Color and category in a payload come later than the event's own. */
 static enum lac_status decode_data(struct lac_spool_thread *thread, struct open_range *range)
 {
     const enum lac_status status =

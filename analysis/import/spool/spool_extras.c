@@ -1,4 +1,4 @@
-/* Domain, category, colour and payload of NVTX ranges and marks, as arguments of their slices. */
+/* Domain, category, color and payload of NVTX ranges and marks, as arguments of their slices. */
 #include "analysis/import/spool/spool_events.h"
 #include "analysis/import/spool/spool_members.h"
 #include "analysis/import/spool/spool_schema.h"

@@ -415,7 +415,7 @@ static void put_name(struct decoder *decoder, const struct lac_spool_member *mem
 
 /* ---- members */
 
-/* Colour and category are the event's, not only a member's. */
+/* Color and category are the event's, not only a member's. */
 static bool is_attribute(const struct reading *reading)
 {
     return (reading->member->type == LAC_TYPE_COLOR ||

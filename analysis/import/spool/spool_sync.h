@@ -24,7 +24,7 @@ struct lac_spool_sync {
     bool has_event;
 };
 
-/** Take a synchronisation; its slice is put now or when all are known. */
+/** Take a synchronization; its slice is put now or when all are known. */
 LAC_MUST_USE enum lac_status lac_spool_sync_add(struct lac_spool_process *process,
                                                 const struct lac_spool_sync *sync);
 /** An event was recorded. */

@@ -126,7 +126,7 @@ enum lac_event_type {
     LAC_EVENT_ID = 6,    /**< ts = id of the START or END before it */
     LAC_EVENT_PAYLOAD =
         7, /**< ts = 64 bits of the payload of the event before it; flags = enum lac_payload_type */
-    LAC_EVENT_STYLE = 8, /**< ts = colour << 32 | category of the event before it */
+    LAC_EVENT_STYLE = 8, /**< ts = color << 32 | category of the event before it */
     LAC_EVENT_SYNC = 9,  /**< ts = ticks; a LAC_EVENT_SYNC_NS follows: ts = CLOCK_MONOTONIC ns */
     LAC_EVENT_SYNC_NS = 10,
     LAC_EVENT_DROPPED = 11,     /**< ts = events of this thread that were dropped before this one */

@@ -14,7 +14,7 @@
 
 enum { LAC_COLUMN_BLOCK_ROWS = 65536, LAC_COLUMN_BLOCK_COLUMNS = 16 };
 
-/** A growing byte buffer; zero-initialise, free with lac_bytes_done(). */
+/** A growing byte buffer; zero-initialize, free with lac_bytes_done(). */
 struct lac_bytes {
     uint8_t *data;
     size_t size_bytes;

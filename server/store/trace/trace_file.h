@@ -153,7 +153,7 @@ struct lac_slice_full {
     uint64_t same_name_count; /**< slices of the same name and kind in the trace */
     int64_t same_name_total_ns;
     uint32_t
-        prev_same_name; /**< neighbour on the same track with the same name, LAC_NONE when none */
+        prev_same_name; /**< neighbor on the same track with the same name, LAC_NONE when none */
     uint32_t next_same_name;
 };
 /** @return LAC_OK, LAC_ERR_NOT_FOUND (no such slice) */

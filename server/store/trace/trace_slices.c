@@ -227,7 +227,7 @@ static enum lac_status count_children(struct lac_trace_file *file, const struct 
     return LAC_OK;
 }
 
-/** The neighbour of the same name and kind in one chunk, from `row` on in one direction. */
+/** The neighbor of the same name and kind in one chunk, from `row` on in one direction. */
 static uint32_t same_in_chunk(const struct lac_slices *at, const struct lac_slice_row *like,
                               int64_t row, int step)
 {
