@@ -22,7 +22,7 @@ enum device_queue { DEVICE_COMPUTE = 0, DEVICE_COPY = 1 };
 struct device_tensor; /* float NCHW or NHWC on the device */
 
 /** Whether this program was linked with the GPU's device; then --cpu is another
- *  program beside it. */
+ *  program next to it. */
 bool device_is_gpu(void);
 
 /** @return "NVIDIA H200", "CPU thread", ... static storage */

@@ -92,7 +92,7 @@ static int parse(int argc, char **argv, struct options *o)
     return -1;
 }
 
-/* The program with the other device, beside this one: workload <-> workload-cpu. */
+/* The program with the other device, next to this one: workload <-> workload-cpu. */
 static int run_on_cpu(char **argv)
 {
     char path[4096];
@@ -294,7 +294,7 @@ static int train(const struct options *o)
         loader_open(&loading); /* before CUDA: its processes must not inherit a context */
     const char *const device = device_open();
     const float *batch;
-    /* behind the batches that the workers made while the device was opened */
+    /* after the batches that the workers made while the device was opened */
     const int ahead = 2 + 2 * o->workers;
     const int warm_up = ahead <= o->steps / 2 ? ahead : 2;
     float loss;

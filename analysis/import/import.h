@@ -5,8 +5,8 @@
  * The way in: a file of any known format becomes one or more models.
  *
  * Everything here reads hostile bytes. Content decides the format, never the file's name.
- * Compression (gzip, zstd) and tar are undone on the way, streaming; memory is bounded beside the
- * model's columns.
+ * Compression (gzip, zstd) and tar are undone on the way, streaming; memory is bounded apart from
+ * the model's columns.
  */
 
 #include "analysis/import/source/import_options.h" // IWYU pragma: export

@@ -1,7 +1,7 @@
 #ifndef LAC_ANALYSIS_IMPORT_IMPORT_PRIVATE_H
 #define LAC_ANALYSIS_IMPORT_IMPORT_PRIVATE_H
 
-/* What files of this folder share, and what tests may turn beside the public options. */
+/* What files of this folder share, and settings for tests in addition to the public options. */
 
 #include "analysis/import/import.h"
 #include "analysis/import/source/source.h"

@@ -31,8 +31,8 @@ uint32_t lac_args_number_count(const char *template_text, size_t length)
     return count;
 }
 
-/* Behind the closing quote of the string that opens before `at`, and its hash. Ends early at a
- * placeholder, which no string may hold, so that broken templates lose none. */
+/* After the closing quote of the string that opens before `at`, and its hash. Ends early at a
+ * placeholder, which no string may hold, so that a broken template loses no number. */
 static size_t skip_string(const char *text, size_t length, size_t at, uint64_t *ret_hash)
 {
     uint64_t hash = fnv_basis;
@@ -73,7 +73,7 @@ bool lac_args_next(struct lac_args_walk *walk)
     return false;
 }
 
-/* JSON has no number for these: words, as importers keep them where they read them as text. */
+/* JSON has no number for these: they are kept as words, as importers keep text. */
 static int format_real(double value, char *text, size_t size)
 {
     if (isnan(value)) {
@@ -85,7 +85,7 @@ static int format_real(double value, char *text, size_t size)
     for (int digits = 1; digits < 17; digits++) {
         int length = snprintf(text, size, "%.*g", digits, value);
 
-        if (strtod(text, NULL) == value) { /* bit for bit but for -0, which prints its sign */
+        if (strtod(text, NULL) == value) { /* bit for bit, except for -0, which prints its sign */
             return length;
         }
     }

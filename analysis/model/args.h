@@ -2,7 +2,7 @@
 #define LAC_ANALYSIS_MODEL_ARGS_H
 
 /*
- * Arguments of slices, kept whole at a few bytes an event.
+ * Arguments of slices, kept in full at a few bytes per event.
  *
  * The argument object of an event is split into a template and numbers. The template is the JSON
  * text of the object, white space removed, with each number that is likely to differ from event to
@@ -32,7 +32,7 @@ uint32_t lac_args_number_count(const char *template_text, size_t length);
 /**
  * Write the arguments of `slice` as JSON text (an object, or nothing when it has none).
  *
- * @param out, capacity_bytes where to; always NUL-terminated when capacity_bytes > 0
+ * @param out, capacity_bytes the destination; always NUL-terminated when capacity_bytes > 0
  * @return length of the whole text without the NUL, which may exceed the capacity (as snprintf)
  */
 size_t lac_args_format(const struct lac_model *model, uint64_t slice, char *out,

@@ -9,7 +9,7 @@
 struct lac_args_walk {
     const char *text;
     size_t length;
-    size_t at;        /**< behind the placeholder that was found last */
+    size_t at;        /**< after the placeholder that was found last */
     uint64_t key;     /**< FNV-1a of the member name before it, quotes excluded, as written */
     uint32_t ordinal; /**< how many placeholders that name had before it */
 };

@@ -59,7 +59,7 @@ struct lac_model *lac_builder_model(struct lac_builder *builder)
     return builder->model;
 }
 
-/* Times of everything that a reader will see: they decide t0 and the duration. */
+/* Times of everything that a reader will see. They determine t0 and the duration. */
 static inline void note_interval(struct lac_builder *builder, int64_t start_ns, int64_t dur_ns)
 {
     int64_t end_ns;

@@ -33,7 +33,7 @@ struct lac_slice_in {
 /** @return LAC_OK or LAC_ERR_NOMEM */
 LAC_MUST_USE enum lac_status lac_builder_create(struct lac_builder **ret_builder);
 
-/** Free a builder that was not finished. NULL is allowed. */
+/** Free an unfinished builder. NULL is allowed. */
 void lac_builder_destroy(struct lac_builder *builder);
 
 /** The model under construction: strings to intern into, info to fill, report to add to.
@@ -56,7 +56,7 @@ LAC_MUST_USE enum lac_status lac_builder_track(struct lac_builder *builder,
                                                enum lac_track_kind kind, uint32_t process,
                                                uint32_t id_text, int64_t tid, uint32_t *ret_track);
 
-/** The process or track that is there already, or LAC_NONE. */
+/** The existing process or track, or LAC_NONE. */
 uint32_t lac_builder_find_process(const struct lac_builder *builder, uint32_t id_text);
 uint32_t lac_builder_find_track(const struct lac_builder *builder, enum lac_track_kind kind,
                                 uint32_t process, uint32_t id_text);
@@ -103,23 +103,24 @@ LAC_MUST_USE enum lac_status lac_builder_flow(struct lac_builder *builder, char 
                                               bool bind_enclosing);
 
 /**
- * Sort, lay lanes, bind launches by correlation id, resolve flows, and give the model away.
- * Chooses t0: `base_ns` + the smallest timestamp of anything timed that was appended or told by
+ * Sort, lay lanes, bind launches by correlation id, resolve flows, and give the model away. Chooses
+ * t0: `base_ns` + the smallest timestamp of anything timed that was appended or reported with
  * lac_builder_saw_time(). Slices and samples more than LAC_TIME_MAX_NS after t0 are dropped and
- * counted in the report. Counter tracks move behind the others: track indices that were given
- * before are no longer valid.
+ * counted in the report. Counter tracks move after the others: track indices that were given before
+ * are no longer valid.
  *
  * @param base_ns   added to t0_ns only (Kineto's baseTimeNanoseconds)
  * @param ret_model on LAC_OK the model, which the caller destroys; the builder is then gone
- * @return LAC_OK, LAC_ERR_NOMEM. On failure the builder is unchanged in ownership: destroy it.
+ * @return LAC_OK, LAC_ERR_NOMEM. On failure the caller still owns the builder: destroy it.
  *
- * Cost: O(n) when tracks come in order of time, O(n log n) otherwise; 12 bytes a slice beside the
- * columns while it runs.
+ * Cost: O(n) when tracks come in order of time, O(n log n) otherwise; 12 bytes per slice in
+ * addition to the columns while it runs.
  */
 LAC_MUST_USE enum lac_status lac_builder_finish(struct lac_builder *builder, int64_t base_ns,
                                                 struct lac_model **ret_model);
 
-/** Tell of a timestamp that makes no slice (a flow end, a mark that was not kept): t0 counts it. */
+/** Report a timestamp that makes no slice (a flow end, a dropped mark), so that t0 takes it into
+ *  account. */
 void lac_builder_saw_time(struct lac_builder *builder, int64_t ts_ns);
 
 #endif

@@ -1,7 +1,7 @@
 #ifndef LAC_ANALYSIS_MODEL_BUILDER_PRIVATE_H
 #define LAC_ANALYSIS_MODEL_BUILDER_PRIVATE_H
 
-/* What builder.c gathers and the finish_*.c files work on. Private to analysis/model. */
+/* What builder.c collects and the finish_*.c files work on. Private to analysis/model. */
 
 #include "analysis/model/builder.h"
 #include "analysis/model/grow.h"
@@ -46,7 +46,7 @@ struct lac_builder {
     bool has_time;
     int64_t first_ns;    /**< smallest time seen; INT64_MAX when none */
     int64_t last_ns;     /**< largest end seen; INT64_MAX also for sums that overflow */
-    int64_t saw_last_ns; /**< largest time told by lac_builder_saw_time() */
+    int64_t saw_last_ns; /**< largest time reported with lac_builder_saw_time() */
 };
 
 /** finish_order.c: sort the slices by (track, start, -dur, input) and drop what is out of range.

@@ -60,7 +60,7 @@ LAC_MUST_USE enum lac_status lac_chunk_encode(struct lac_chunk_codec *codec,
 /**
  * Decode the columns in `columns` of a chunk of `count` slices whose first slice has id `first`
  * into the given arrays (struct lac_slices pointers that point at entry `first` of the caller's
- * columns; those of columns that are not asked for may be NULL). With LAC_COLUMN_NUMBERS, numbers
+ * columns; those of columns that are not requested may be NULL). With LAC_COLUMN_NUMBERS, numbers
  * are appended at *numbers (grown by realloc) and arg_num is filled.
  *
  * Untrusted bytes are safe: string ids >= string_count and detail rows are checked by the caller.

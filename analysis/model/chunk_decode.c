@@ -201,7 +201,7 @@ static enum lac_status get_kinds(struct lac_chunk_codec *codec, struct chunk *ch
     return status;
 }
 
-/* Both corr and link: `none` where nothing is, else the difference to the last that was. */
+/* Both corr and link: `none` if absent, else the difference to the last one present. */
 static enum lac_status get_references(struct lac_chunk_codec *codec, struct chunk *chunk,
                                       enum lac_chunk_column column, uint32_t none, uint32_t *to,
                                       struct lac_error *reterr)
@@ -346,7 +346,7 @@ static enum lac_status get_numbers(struct lac_chunk_codec *codec, struct chunk *
     return LAC_OK;
 }
 
-/* start + dur must not go beyond the last time there is */
+/* start + dur must not exceed the latest time */
 static enum lac_status check_ends(const struct chunk *chunk, struct lac_error *reterr)
 {
     const int64_t *start = chunk->out->at.start_ns;

@@ -36,7 +36,7 @@ static enum lac_status put_durs(struct lac_chunk_codec *codec, const struct sour
     return lac_chunk_put_values(codec, source->count, true);
 }
 
-/* Local indices, then the ids they stand for as differences. */
+/* Local indices, then their ids as differences. */
 static enum lac_status put_dictionary(struct lac_chunk_codec *codec,
                                       const struct lac_chunk_dictionary *dictionary)
 {
@@ -146,7 +146,7 @@ static enum lac_status put_args(struct lac_chunk_codec *codec, const struct sour
 
 enum { RUN = 32, SAMPLED = 1024 }; /* long streams are judged by runs of neighbors */
 
-/* Bits that values take, summed: what decides between the modes of a stream. */
+/* Sum of the bits that values take: it decides between the modes of a stream. */
 static uint64_t cost_of(uint64_t value)
 {
     return value == 0 ? 0 : 64 - (uint64_t)__builtin_clzll(value);
@@ -253,7 +253,7 @@ static void index_slices(struct lac_chunk_codec *codec, const struct source *sou
     }
 }
 
-/* The directory is known last and comes first: it is written backwards into reserved room. */
+/* The directory is known last but comes first: it is written backwards into reserved space. */
 enum { DIRECTORY_ROOM = 1 + LAC_COLUMN_COUNT_ * 5 };
 
 static const uint8_t *put_directory(struct lac_chunk_codec *codec, const uint64_t *sizes)

@@ -18,7 +18,7 @@ enum {
     PLANE_RAW = 1,
     PLANE_ZSTD = 2,
 
-    RAW_BELOW = 64, /* a frame would not be much smaller, and starting one takes its time */
+    RAW_BELOW = 64, /* a frame would not be much smaller, and starting one takes time */
 };
 
 enum lac_status lac_chunk_put_byte(struct lac_chunk_codec *codec, uint8_t byte)
@@ -98,7 +98,7 @@ static uint64_t gcd(uint64_t a, uint64_t b)
 }
 
 /* Recorders with coarse clocks leave times that are all multiples of 1000 ns, sizes that are all
- * multiples of 512 bytes. Ends at the first value that spoils it, so noise costs next to nothing.
+ * multiples of 512 bytes. Ends at the first value that is not a multiple, so noise is cheap.
  */
 static uint64_t common_divisor(const uint64_t *values, uint64_t count)
 {
@@ -259,7 +259,7 @@ enum lac_status lac_chunk_put_values(struct lac_chunk_codec *codec, uint64_t cou
     return status;
 }
 
-/* One plane of `count` bytes: where it lies, or NULL when the bytes are broken. */
+/* One plane of `count` bytes: its address, or NULL when the bytes are damaged. */
 static const uint8_t *get_plane(struct lac_chunk_codec *codec, struct lac_chunk_reader *reader,
                                 uint64_t count)
 {

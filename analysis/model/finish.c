@@ -1,4 +1,4 @@
-/* finish(): from what was appended to a model whose invariants hold. */
+/* finish(): from the appended rows to a model whose invariants hold. */
 
 #include "analysis/model/builder.h"
 #include "analysis/model/builder_private.h"
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Counter tracks behind the others, so that the first slices of the others ascend. */
+/* Counter tracks after the others, so that the first slices of the others ascend. */
 static enum lac_status move_counters(struct lac_builder *builder)
 {
     struct lac_model *model = builder->model;

@@ -1,4 +1,4 @@
-/* finish(): launches. GPU operations meet the API calls with the same correlation id. */
+/* finish(): launches. GPU operations are linked to API calls with the same correlation id. */
 
 #include "analysis/model/builder_private.h"
 #include "analysis/model/model.h"

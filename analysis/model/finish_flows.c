@@ -1,4 +1,4 @@
-/* finish(): recorded arrows. Ends find their slices, then each other. */
+/* finish(): recorded arrows. Ends are matched with slices, then with each other. */
 
 #include "analysis/model/builder_private.h"
 #include "analysis/model/lanes.h"
@@ -207,7 +207,7 @@ static void match_group(struct arrows *arrows, const struct lac_flow_end *ends, 
     const struct lac_flow_end *from = NULL;
 
     if (count == 2 && ends[0].step == 'f' && ends[1].step == 's') {
-        draw(arrows, &ends[1], &ends[0]); /* two clocks: the arrow's end seems to be earlier */
+        draw(arrows, &ends[1], &ends[0]); /* two clocks: the end of the arrow seems to come first */
         return;
     }
     for (uint64_t i = 0; i < count; i++) {

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Times become relative; what lies too far from t0 loses its track, and is counted. */
+/* Times become relative; what is too far from t0 is removed from its track and counted. */
 static uint64_t make_relative(struct lac_builder *builder, int64_t t0_ns)
 {
     struct lac_slices *slices = &builder->model->slices;

@@ -34,7 +34,7 @@ struct lac_array_ref {
 /** Hash of `length` bytes. Quality of a good 64-bit hash, about 10 GB/s on long keys. */
 uint64_t lac_hash_bytes(const void *bytes, size_t length, uint64_t seed);
 
-/** A number that other processes cannot guess, for hash seeds. */
+/** A number that other processes cannot guess; for hash seeds. */
 uint64_t lac_hash_seed(void);
 
 /** Maps hashes to ids of an array the caller owns; open addressing. Zeroed is empty. */
@@ -47,7 +47,7 @@ struct lac_index {
     uint32_t used;
 };
 
-/** Whether entry `id` is the one that is looked for. */
+/** Whether entry `id` is the one searched for. */
 typedef int (*lac_index_equal)(const void *context, uint32_t id);
 
 /** Id of the entry with that hash for which `equal` says yes, or UINT32_MAX. */

@@ -2,7 +2,7 @@
 #define LAC_ANALYSIS_MODEL_LANES_H
 
 /*
- * Lanes: which depth of its track a slice is drawn at. Private to analysis/model.
+ * Lanes: the depth in its track at which a slice is drawn. Private to analysis/model.
  *
  * A set keeps the end of the last slice of each lane. Ends only grow, which keeps the summaries
  * of blocks of lanes cheap: a track with tens of thousands of overlapping slices stays linear.
@@ -34,7 +34,7 @@ int32_t lac_lane_set_enclosing(const struct lac_lane_set *set, int64_t end_ns);
 uint32_t lac_lane_set_place(struct lac_lane_set *set, int64_t start_ns, int64_t end_ns,
                             bool nested);
 
-/** Set `end_ns` of a lane that a caller chose itself. */
+/** Set `end_ns` of a lane chosen by the caller. */
 void lac_lane_set_put(struct lac_lane_set *set, uint32_t lane, int64_t end_ns);
 
 /** Whether slices of such a track go below the slices that contain them. */

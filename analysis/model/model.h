@@ -2,7 +2,7 @@
 #define LAC_ANALYSIS_MODEL_MODEL_H
 
 /*
- * A trace in memory: columns, one entry a slice, sorted so that each track is one contiguous run.
+ * A trace in memory: columns, one entry per slice, sorted so that each track is one contiguous run.
  *
  * The builder (builder.h) fills it, lac_builder_finish() sorts it; after that it is read only, but
  * for lac_model_add_track(), which appends derived tracks (steps, why idle).
@@ -41,7 +41,7 @@
 
 /** What a slice is. Values are stored in trace files: never renumber. */
 enum lac_slice_kind {
-    LAC_SLICE_OTHER = 0,     /**< an interval of a kind we have no better word for */
+    LAC_SLICE_OTHER = 0,     /**< an interval of no other kind */
     LAC_SLICE_KERNEL = 1,    /**< GPU kernel, communication included; detail -> kernels */
     LAC_SLICE_COPY = 2,      /**< GPU memory copy; detail -> copies */
     LAC_SLICE_MEMSET = 3,    /**< GPU memory set; detail -> copies (bytes only) */
@@ -252,8 +252,8 @@ struct lac_model {
     uint32_t report_count;
 };
 
-/** Free the columns of slices and of what hangs on them; the fields are not cleared. For those who
- * share the rest with another model. */
+/** Free the columns of slices and everything that belongs to them; the fields are not cleared.
+ *  For models that share the rest with another one. */
 void lac_model_free_columns(struct lac_model *model);
 
 /** Free the model and all it owns. NULL is allowed. */
@@ -299,8 +299,8 @@ LAC_MUST_USE enum lac_status lac_model_add_track(struct lac_model *model,
                                                  uint64_t slice_count);
 
 /**
- * Append a counter track with samples in ascending order. It stands behind the recorded counters,
- * so it comes before any derived track is added.
+ * Append a counter track with samples in ascending order. It comes after the recorded counters, so
+ * it comes before any derived track is added.
  *
  * @param track process, name and sort_index are taken; process is an index into processes
  * @return LAC_OK, LAC_ERR_NOMEM, LAC_ERR_LIMIT, or LAC_ERR_MISUSE when the samples are unsorted or

@@ -2,7 +2,7 @@
 #define LAC_ANALYSIS_MODEL_STRINGS_H
 
 /*
- * Interned strings: every distinct byte string of a trace is stored once and named by a number.
+ * Interned strings: every distinct byte string of a trace is stored once and has a number.
  *
  * Id 0 is always the empty string. Ids are dense and given in order of first appearance, so the
  * same input gives the same ids. Strings may hold any bytes but are NUL-terminated for
@@ -27,7 +27,7 @@ struct lac_strings {
     uint32_t *slot;          /**< open-addressing table of ids + 1; 0 is free */
     uint32_t *slot_hash;     /**< hash of the string in the same slot */
     uint32_t slot_count;     /**< a power of two */
-    uint64_t seed;           /**< of the hash; drawn at init, so that no input can aim at it */
+    uint64_t seed;           /**< of the hash; random, so that no input can be made to collide */
 };
 
 /** Prepare an empty pool that holds only id 0. @return LAC_OK or LAC_ERR_NOMEM */

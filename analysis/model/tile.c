@@ -210,8 +210,8 @@ static enum lac_status sort_natives(const struct lac_tile_source *source,
     return LAC_OK;
 }
 
-/* What would be drawn on the very same place as the one before is left out: marks of one lane at
- * the same ns, and what overlaps in the lane of those that found no free one. */
+/* Slices that would be drawn over the one before are left out: marks of one lane at the same ns,
+ * and overlapping slices in LAC_LANE_MAX. */
 static bool is_hidden(const struct lac_tile_native *before, const struct lac_tile_native *native)
 {
     if (before->lane != native->lane) {
@@ -266,7 +266,7 @@ enum lac_status lac_tile_fill(const struct lac_tile_source *source,
     return LAC_OK;
 }
 
-/* Deal the slices that start in [from - 8 cells, end) to natives and items. */
+/* Sort the slices that start in [from - 8 cells, end) into natives and items. */
 static enum lac_status deal(const struct lac_tile_source *source, uint8_t level, uint32_t index,
                             struct lac_tile_indices *natives, struct lac_tile_items *items)
 {

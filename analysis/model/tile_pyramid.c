@@ -27,7 +27,7 @@ struct pyramid {
     struct lac_tile_indices natives; /* of the tile that is being emitted */
 };
 
-/* One tile on the way up. */
+/* A tile being built from its children. */
 struct node {
     uint8_t level;
     uint32_t index;
@@ -53,7 +53,7 @@ static enum lac_status add_slice(const struct pyramid *pyramid, struct node *nod
     return lac_tile_add_index(&node->unmerged, index);
 }
 
-/* Take over what a child holds; its cells become eighths of ours. */
+/* Take over the contents of a child; eight of its cells make one of ours. */
 static enum lac_status add_child(const struct pyramid *pyramid, struct node *node,
                                  const struct node *child)
 {
@@ -81,7 +81,7 @@ static enum lac_status emit(struct pyramid *pyramid, const struct node *node, ui
     enum lac_status status = LAC_OK;
 
     pyramid->natives.count = 0;
-    for (uint64_t i = reach; i < first && status == LAC_OK; i++) { /* what reaches in from before */
+    for (uint64_t i = reach; i < first && status == LAC_OK; i++) { /* that reach in from before */
         if (lac_tile_native_level(source->dur_ns[i]) == node->level &&
             source->start_ns[i] + source->dur_ns[i] > node->start_ns) {
             status = lac_tile_add_index(&pyramid->natives, (uint32_t)i);

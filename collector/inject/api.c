@@ -76,7 +76,7 @@ static void api_setting(const char *text, size_t length)
     lac_recorder_leave(self);
 }
 
-/* Counted also while recording pauses: the launcher opens its windows by it. */
+/* Also counted while recording pauses: the launcher opens its windows by this count. */
 static void api_step(void)
 {
     struct lac_thread *const self = lac_recorder_enter();

@@ -2,8 +2,8 @@
 #define LAC_COLLECTOR_INJECT_API_H
 
 /*
- * What liblacuna.so offers to our own hooks, beside NVTX: ranges of the loader vocabulary and
- * settings. Plain C, found with dlsym; a version that a hook does not know is left alone.
+ * What liblacuna.so offers to our own hooks in addition to NVTX: ranges of the loader vocabulary
+ * and settings. Plain C, found with dlsym; a version that a hook does not know is left alone.
  */
 
 #include <stddef.h>
@@ -23,7 +23,7 @@ struct lacuna_api {
     void (*step)(void);
     /** A number that belongs to the range that was just opened. */
     void (*value)(uint64_t number);
-    /** The GPU's activity is another profiler's for now (`yield` 1), or ours again (0). */
+    /** Leave GPU activity to another profiler (`yield` 1), or take it back (0). */
     void (*gpu_yield)(int yield, const char *to);
 };
 

@@ -5,8 +5,8 @@
 #include <string.h>
 
 /*
- * Names of categories, kept beside the spool: a program gives them once, and a child that it forks
- * later writes a spool of its own, which has to tell them again.
+ * Names of categories, kept next to the spool: a program names them once, but a child that it forks
+ * later writes a spool of its own, which must hold them, too.
  */
 
 enum { CATEGORIES_MAX = 512, CATEGORY_NAME_BYTES = 64 };

@@ -22,7 +22,7 @@ uint64_t lac_clock_now_slow(void)
     return read_ns(CLOCK_MONOTONIC);
 }
 
-/* The TSC is used only where the kernel itself has vetted it: it then is its clock source. */
+/* The TSC is used only if the kernel trusts it, that is, uses it as its clock source. */
 void lac_clock_choose(void)
 {
 #if defined(__x86_64__)
@@ -41,7 +41,7 @@ void lac_clock_choose(void)
 #endif
 }
 
-/* The three clocks cannot be read at once: the best of five brackets is kept. */
+/* The three clocks cannot be read at the same instant: the tightest of five readings is kept. */
 struct lac_sync_point lac_clock_sync(void)
 {
     struct lac_sync_point best = {0};

@@ -157,7 +157,7 @@ struct cupti_cuda_event {
     uint32_t event;
 } __attribute__((packed, aligned(8)));
 
-/** An id that the program had pushed when it made the call of this correlation. */
+/** An external id that the program had pushed when it made the call with this correlation id. */
 struct cupti_external_correlation {
     uint32_t kind;
     uint32_t external_kind;
@@ -211,7 +211,7 @@ typedef uint64_t (*cupti_timestamp)(void);
 struct cupti_subscriber_parameters {
     size_t size_bytes;
     const char *name;
-    char *holder; /* set to the name of who holds CUPTI when we are refused */
+    char *holder; /* set to the name of the tool that holds CUPTI when we are refused */
     size_t holder_bytes;
 };
 

@@ -94,7 +94,7 @@ static void decode_all(uint8_t *buffer, size_t valid_bytes)
         lac_cupti_decode(writer, &cupti, cupti_version, record);
         count++;
     }
-    /* inside lac_cupti_flush() that counts the time, with what CUPTI itself needed */
+    /* inside lac_cupti_flush(), which counts the time together with CUPTI's own */
     lac_graphs_spent(lac_gpu_graphs(writer), count, in_flush ? 0 : thread_cpu_ns() - begin_ns);
     lac_gpu_writer_give(writer);
     LAC_DEBUG(CUPTI, 2, "a buffer came back: %zu bytes, %lu records", valid_bytes,

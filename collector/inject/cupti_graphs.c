@@ -5,8 +5,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* LIMIT_SHARE: of the time that passes, what records of kernels in graphs may cost. TRY_RATE: where
- * a record of 4 us, the dearest that anybody reports, would reach that. */
+/* LIMIT_SHARE: the share of time that records of kernels in graphs may cost. TRY_RATE: the rate
+ * at which records of 4 us, the highest cost reported anywhere, would reach that share. */
 static const double LIMIT_SHARE = 0.02;
 static const double TRY_RATE = 5000;
 enum { LAUNCHES_MIN = 20, TRIAL_ROUNDS_MAX = 3 };
@@ -57,7 +57,8 @@ void lac_graphs_node(struct lac_graphs *graphs, uint32_t graph, uint32_t correla
     graphs->open_end_ns = end_ns > graphs->open_end_ns ? end_ns : graphs->open_end_ns;
 }
 
-/* Kernels in one launch of a graph; of all graphs on average where it was never seen apart. */
+/* Kernels in one launch of a graph; the average over all graphs if this one was never recorded
+ * kernel by kernel. */
 static double nodes_of(const struct lac_graphs *graphs, const struct lac_graph_known *known)
 {
     uint64_t launches = 0;
@@ -160,7 +161,7 @@ bool lac_graphs_decide(struct lac_graphs *graphs, uint64_t elapsed_ns)
     if (elapsed_ns == 0) {
         return false;
     }
-    /* few records, few that say what one costs: the cost measured before stays */
+    /* too few records to say what one costs: keep the cost measured before */
     if (graphs->records >= 1000) {
         graphs->ns_per_node =
             (double)graphs->cpu_ns / (double)graphs->records + graphs->gpu_ns_per_node;

@@ -46,7 +46,7 @@ struct lac_graphs {
     uint64_t open_end_ns;
     /* since the last decision */
     uint64_t records;       /**< of any kind */
-    uint64_t cpu_ns;        /**< that reading them took */
+    uint64_t cpu_ns;        /**< spent on reading them */
     uint64_t nodes;         /**< kernels in graphs, recorded */
     double nodes_in_wholes; /**< kernels in launches that were recorded whole, as far as known */
     unsigned trial_rounds;
@@ -68,13 +68,13 @@ void lac_graphs_whole(struct lac_graphs *graphs, uint32_t graph, uint64_t start_
 void lac_graphs_spent(struct lac_graphs *graphs, uint64_t records, uint64_t cpu_ns);
 
 /**
- * Decide for the time to come, `elapsed_ns` after the last decision.
+ * Decide for the next interval, `elapsed_ns` after the last decision.
  *
  * @return true when the mode has changed for good, or a trial ended where it began: worth saying
  */
 bool lac_graphs_decide(struct lac_graphs *graphs, uint64_t elapsed_ns);
 
-/** Why it is as it is, one sentence; returns its length as snprintf does. */
+/** The reason for the current mode, one sentence; returns its length as snprintf does. */
 int lac_graphs_explain(const struct lac_graphs *graphs, char *out, size_t capacity_bytes);
 
 #endif

@@ -20,7 +20,7 @@ static const char *const names[] = {
 static char found_path[PATH_MAX];
 
 /* Folder of the libcudart or libcublas that the process has loaded: wheels bring
- * CUPTI beside them. */
+ * CUPTI next to them. */
 static int note_runtime(struct dl_phdr_info *info, size_t size_bytes, void *out)
 {
     const char *const slash = info->dlpi_name != NULL ? strrchr(info->dlpi_name, '/') : NULL;

@@ -43,7 +43,7 @@ static bool measures_graphs;    /* only the thread that flushes, once it runs */
 static bool wants_whole_graphs; /* guarded by session_mutex */
 
 /* Calls worth recording: what starts GPU work, waits for it, moves or allocates memory, loads code.
- * Recording all would flood: cudaGetDevice alone comes several times an operator. */
+ * Recording all of them would be too much: cudaGetDevice alone comes several times per operator. */
 static const char *const call_prefixes[] = {
     "cudaLaunch",
     "cudaGraphLaunch",
@@ -98,8 +98,8 @@ static bool is_wanted(const char *name)
     return false;
 }
 
-/* One by one by name, which numbers carry in every version; a CUPTI without that gets the whole
- * kind. */
+/* Enabled one by one by name, because numbers differ between versions; a CUPTI without that gets
+ * the whole kind. */
 static bool enable_calls(int domain, int (*enable_call)(uint32_t, uint8_t), int kind)
 {
     bool any = false;
@@ -222,7 +222,7 @@ static const char *enable_all(void)
     if (wants_whole_graphs) {
         (void)cupti.enable(CUPTI_KIND_GRAPH_TRACE);
     }
-    if (any) { /* alone it says nothing; no record comes unless the program pushes ids */
+    if (any) { /* useless alone; no record comes unless the program pushes ids */
         (void)cupti.enable(CUPTI_KIND_EXTERNAL_CORRELATION);
     }
     if (result != CUPTI_OK) {
@@ -244,7 +244,7 @@ static bool choose_graphs(void)
     return asked == NULL || (strcmp(asked, "launches") != 0 && strcmp(asked, "nodes") != 0);
 }
 
-/* Node records or whole launches, from what was measured since the last time. */
+/* Node records or whole launches, based on measurements since the last decision. */
 static void consider_graphs(uint64_t elapsed_ns)
 {
     struct lac_gpu_writer *const writer = lac_gpu_writer_take();
@@ -256,7 +256,7 @@ static void consider_graphs(uint64_t elapsed_ns)
     char key[40] = "graph_recording";
 
     (void)lac_graphs_explain(graphs, reason, sizeof(reason));
-    lac_gpu_writer_give(writer); /* CUPTI may call us back from here on */
+    lac_gpu_writer_give(writer); /* from here on CUPTI may call us back */
     if (whole != wants_whole_graphs) {
         const int result =
             whole ? cupti.enable(CUPTI_KIND_GRAPH_TRACE) : cupti.disable(CUPTI_KIND_GRAPH_TRACE);
@@ -317,8 +317,8 @@ static void *flush_last(void *unused)
     return NULL;
 }
 
-/* Nothing is lost without this but the last second. A driver that is gone can hang here: hence the
- * limit. */
+/* Without this only the last second would be lost. A driver that is gone can hang here, hence
+ * the limit. */
 static void at_exit(void)
 {
     pthread_t thread;

@@ -39,7 +39,7 @@ static uint64_t read_bytes(const char *name, uint64_t otherwise)
     }
 }
 
-/* A path that still leads there when the program has changed its folder. */
+/* A path that stays valid when the program changes its folder. */
 static bool keep_directory(const char *directory)
 {
     const size_t capacity = sizeof(lac_settings.directory) - 128;

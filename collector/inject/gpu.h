@@ -2,7 +2,7 @@
 #define LAC_COLLECTOR_INJECT_GPU_H
 
 /*
- * GPU activity through CUPTI, in processes that use CUDA and nowhere else:
+ * GPU activity through CUPTI, only in processes that use CUDA:
  *
  *   libcuda's cuInit -> InitializeInjection (cupti_session.c) -> find libcupti (cupti_library.c)
  *     -> subscribe, enable what is allowed: the ladder full > without kernels > ranges only
@@ -33,7 +33,7 @@ bool lac_cupti_find(struct cupti_functions *functions, const char **ret_path);
 
 /* ---- cupti_session.c */
 
-/** Leave CUPTI to another profiler, by name, and come back when it is done. Any thread. */
+/** Leave CUPTI to another profiler, given by name, and resume when it is done. Any thread. */
 void lac_gpu_yield(bool yield, const char *to);
 
 /**
@@ -48,7 +48,7 @@ bool lac_gpu_stream_number(const void *stream, uint32_t *ret_device, uint32_t *r
 
 /** Give CUPTI our callbacks. @return CUPTI's result */
 int lac_cupti_buffers_register(const struct cupti_functions *functions, uint32_t version);
-/** Have CUPTI return its buffers; not in a callback of its. The CPU time is counted. */
+/** Have CUPTI return its buffers; not from one of its callbacks. The CPU time is counted. */
 void lac_cupti_flush(uint32_t flag);
 /* ---- cupti_dump.c */
 
@@ -63,7 +63,7 @@ void lac_cupti_dump(const struct cupti_functions *functions, uint32_t version, u
 
 struct lac_gpu_writer;
 
-/** Append what `record` says to the spool. Kinds that we did not ask for are passed over. */
+/** Append what `record` says to the spool. Kinds that we did not request are skipped. */
 void lac_cupti_decode(struct lac_gpu_writer *writer, const struct cupti_functions *functions,
                       uint32_t version, const struct cupti_activity *record);
 

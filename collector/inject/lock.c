@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 /*
- * Two ways lead a forked child to start afresh: pthread_atfork, and a page that the kernel wipes in
- * the child (MADV_WIPEONFORK), which also covers a raw clone(2). Where the kernel lacks the second
- * (before 4.14), the first has to do.
+ * Two mechanisms make a forked child start afresh: pthread_atfork, and a page that the kernel wipes
+ * in the child (MADV_WIPEONFORK), which also covers a raw clone(2). Kernels before 4.14 have only
+ * the first.
  */
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static volatile uint32_t epoch_without_page = 1;
@@ -24,8 +24,8 @@ volatile uint32_t *lac_epoch_page = &epoch_without_page;
 static __thread volatile bool mine __attribute__((tls_model("initial-exec")));
 static __thread bool fork_inside __attribute__((tls_model("initial-exec")));
 
-/* A signal handler that comes between the two lines must find that the lock is ours: it would wait
- * for itself. */
+/* A signal handler that runs between the two lines must find that the lock is ours, or it would
+ * wait for itself. */
 void lac_lock(void)
 {
     mine = true;
@@ -43,7 +43,7 @@ bool lac_lock_is_mine(void)
     return mine;
 }
 
-/* A signal handler may fork while its thread holds the lock: waiting for it would be for ever. */
+/* A signal handler may fork while its thread holds the lock: waiting for it would never end. */
 static void before_fork(void)
 {
     fork_inside = mine;
@@ -79,7 +79,7 @@ static void after_fork_in_child(void)
     start_afresh();
 }
 
-/* A child made by a raw clone(2) comes here with its first event. */
+/* A child made by a raw clone(2) gets here with its first event. */
 void lac_notice_fork(void)
 {
     if (*lac_epoch_page == 0) {

@@ -7,15 +7,15 @@
 #include <sys/mman.h>
 
 /*
- * Every distinct name of this process once. Texts stay where they are for the life of the process:
- * threads keep pointers to them in their caches without a lock. All of it is under lac_lock().
+ * Holds every distinct name of this process once. Texts never move or go away: threads keep
+ * pointers to them in their caches without a lock. All of it is under lac_lock().
  */
 
 enum {
     TABLE_SLOTS_FIRST = 4096,
     NAMES_MAX = 1 << 20,
     ARENA_BYTES = 1 << 20,
-    ARENAS_MAX = 256, /* a program whose every name is new must not run out of memory by us */
+    ARENAS_MAX = 256, /* a program that never repeats a name must not run out of memory by us */
 };
 
 struct entry {
@@ -79,7 +79,7 @@ static bool grow(void)
             fresh[at] = table[i];
         }
     }
-    /* a handler that forks now leaves its child a table that is whole at every instant */
+    /* a handler may fork at any instant: the table must be consistent for the child */
     table = fresh;
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     slot_count = bigger;
@@ -138,7 +138,7 @@ static uint32_t define(const struct entry *entry)
     return next_id++;
 }
 
-/* Where the name is, or where it would go. */
+/* The slot of the name, or the one for it. */
 static struct entry *find(const char *text, uint32_t length, uint32_t hash)
 {
     uint32_t at = hash & (slot_count - 1);

@@ -379,8 +379,7 @@ static void name_device_w(int device, const wchar_t *text)
     put_name_w(NULL, (uint32_t)device, text, LAC_EVENT_DEVICE_NAME);
 }
 
-/* A stream is a pointer here and a number in CUPTI's records; without CUPTI there is no row that
- * the name could stand at. */
+/* A stream is a pointer here and a number in CUPTI's records; without CUPTI it has no row. */
 static void name_stream(const void *stream, const char *text, size_t length)
 {
     uint32_t device;
@@ -423,7 +422,7 @@ static void name_thread_w(uint32_t tid, const wchar_t *text)
 
 /* ---- domains and registered strings */
 
-/* Small things that live for ever, from mapped memory; the lock is held. */
+/* Small things that live forever, from mapped memory; the lock is held. */
 void *lac_nvtx_allocate(size_t size_bytes)
 {
     static char *arena;
@@ -451,7 +450,7 @@ void *lac_nvtx_allocate(size_t size_bytes)
     return memory;
 }
 
-/* A program that registers the same text again and again gets the same handle. */
+/* Registering the same text again returns the same handle. */
 static struct lac_registered_string *find_string(uint32_t hash, const char *text, size_t length)
 {
     struct lac_registered_string *string = strings[hash % STRING_CHAINS];
@@ -522,7 +521,7 @@ static const struct lac_domain *domain_create(const char *name, size_t length)
     }
     if (index == domain_count) {
         if (domain_count == LAC_DOMAINS_MAX) {
-            index = 0; /* too many: the rest shares the default domain */
+            index = 0; /* too many: further ones share the default domain */
         } else {
             memcpy(domain_names[index].name, name, length);
             domain_names[index].length = length;

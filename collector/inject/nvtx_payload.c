@@ -1,7 +1,7 @@
 /*
  * Payloads of NVTX's extension: the bytes of structs that a program described (nvtx_schema.c), with
- * ranges and marks; NCCL tells communicator, size and reduction that way. We record the bytes; what
- * pointers in them lead to must be read here and now, and goes behind them.
+ * ranges and marks; NCCL tells communicator, size and reduction that way. We record the bytes. What
+ * their pointers lead to must be read here and now, and is stored after them.
  */
 #include "collector/base/utf8.h"
 #include "collector/inject/nvtx_abi.h"
@@ -25,7 +25,7 @@ struct walk {
     size_t payload_count;
     const struct nvtx_data *payload; /* this one */
     uint16_t domain;
-    uint8_t image[LAC_DATA_BYTES_MAX + 8]; /* its bytes, behind them what they point to */
+    uint8_t image[LAC_DATA_BYTES_MAX + 8]; /* its bytes, after them what they point to */
     uint32_t own_bytes;                    /* of the payload itself */
     uint32_t size_bytes;
     struct {
@@ -146,7 +146,7 @@ static bool length_in_payload(struct walk *walk, uint32_t index, uint64_t *ret_c
     return multiply_lengths(walk, &plain, data->bytes, data->size_bytes, index, ret_count);
 }
 
-/* How many elements the member has, of which the first lies at `from`; false: that is not told. */
+/* How many elements the member has, with the first at `from`; false when unknown. */
 static bool count_elements(struct walk *walk, const struct place *place, const uint8_t *from,
                            size_t available, uint64_t *ret_count)
 {
@@ -194,7 +194,7 @@ static bool count_elements(struct walk *walk, const struct place *place, const u
     return count <= ELEMENTS_MAX;
 }
 
-/* Which member of a union is meant, UNKNOWN when nobody says. */
+/* Which member of a union is meant, UNKNOWN if nothing says so. */
 static uint32_t selected_member(const struct walk *walk, const struct place *place, uint32_t at)
 {
     const struct lac_schema *const of = place->nested;
@@ -262,7 +262,7 @@ static uint32_t name_of_text(struct walk *walk, uint64_t type, const void *units
     return lac_recorder_name(walk->self, utf8, length);
 }
 
-/* Text that lies elsewhere becomes a name. */
+/* Text stored elsewhere becomes a name. */
 static void take_text(struct walk *walk, const struct place *place)
 {
     const struct lac_registered_string *registered;
@@ -303,7 +303,7 @@ static void put_offset(struct walk *walk, uint32_t at, uint64_t offset)
 static void walk_elements(struct walk *walk, const struct place *place, uint32_t at, uint64_t count,
                           unsigned depth);
 
-/* What the pointer leads to goes behind the payload; the pointer becomes its place there. */
+/* What the pointer leads to goes after the payload; the pointer becomes its place there. */
 static void take_pointed(struct walk *walk, const struct place *place, unsigned depth)
 {
     const bool is_terminated =
@@ -329,7 +329,7 @@ static void take_pointed(struct walk *walk, const struct place *place, unsigned 
         return;
     }
     if (pointer >= begin && pointer < begin + walk->own_bytes) {
-        to = (uint32_t)(pointer - begin); /* it is here already */
+        to = (uint32_t)(pointer - begin); /* already copied */
     } else if (to + size_bytes <= LAC_DATA_BYTES_MAX) {
         memset(walk->image + walk->size_bytes, 0, to - walk->size_bytes);
         memcpy(walk->image + to, pointer, size_bytes);
@@ -369,7 +369,7 @@ static void walk_elements(struct walk *walk, const struct place *place, uint32_t
     }
 }
 
-/* One member; where the one behind it may begin, UNKNOWN when that is not told. */
+/* One member; where the next one may begin, UNKNOWN if that cannot be known. */
 static uint32_t walk_member(struct walk *walk, const struct place *place, unsigned depth)
 {
     const struct lac_schema_member *const member = place->member;
@@ -408,7 +408,7 @@ static uint32_t walk_member(struct walk *walk, const struct place *place, unsign
     return place->element_bytes > 0 && end <= walk->size_bytes ? (uint32_t)end : UNKNOWN;
 }
 
-/* Offsets that only the data tell follow from where the member before ends. */
+/* Offsets known only from the data follow from the end of the member before. */
 static uint32_t place_after(const struct lac_schema *schema, const struct place *place,
                             uint32_t reached)
 {
@@ -481,7 +481,7 @@ static size_t size_of_data(const struct lac_schema *schema, const struct nvtx_da
     return (count > 0 ? count : 1) * unit_bytes; /* an empty text is its zero */
 }
 
-/* Say that `count` payloads of the event are not there, or not whole. */
+/* Record that `count` payloads of the event are missing or incomplete. */
 static void put_missing(struct walk *walk, uint8_t owner, size_t count)
 {
     if (owner != 0 && count > 0 && lac_recorder_room(walk->self, 1)) {
@@ -531,7 +531,7 @@ static void put_one(struct walk *walk, uint8_t owner, const struct nvtx_data *da
     size_bytes = size_of_data(schema, data);
     if (size_bytes == 0 || (schema == NULL && data->schema != NVTX_TYPE_RAW &&
                             lac_schema_type_bytes(data->schema) == 0)) {
-        put_missing(walk, owner, 1); /* nobody said what it is, or how long */
+        put_missing(walk, owner, 1); /* neither type nor length is known */
         return;
     }
     if (size_bytes > LAC_DATA_BYTES_MAX) {

@@ -27,7 +27,7 @@ static inline uint16_t lac_domain_index(const struct lac_domain *domain)
     return domain != NULL ? domain->index : 0;
 }
 
-/** Small things that live for ever; the lock is held. NULL when there is no memory. */
+/** Small things that live forever; the lock is held. NULL when there is no memory. */
 void *lac_nvtx_allocate(size_t size_bytes);
 /** Id of the next range that may end elsewhere. */
 uint64_t lac_nvtx_range_id(struct lac_thread *self);

@@ -1,6 +1,6 @@
 /*
  * NVTX's payload extension: a program describes its structs once. We keep the descriptions, place
- * the members whose offsets it left out, and tell every spool of the process.
+ * the members whose offsets it left out, and write them into every spool of the process.
  */
 #include "collector/inject/nvtx_schema.h"
 
@@ -121,7 +121,7 @@ static void measure(uint16_t domain, const struct lac_schema_member *member, uin
     } else if (array == NVTX_ENTRY_ARRAY_FIXED || (is_text && array == 0)) {
         size *= member->detail;
     } else if (array != 0) {
-        size = 0; /* the data say how long it is */
+        size = 0; /* its length is in the data */
     }
     *ret_size = size <= UINT16_MAX ? (uint32_t)size : 0;
     *ret_alignment = *ret_alignment == 0 ? 1 : *ret_alignment;

@@ -28,7 +28,7 @@ static __thread volatile bool entering __attribute__((tls_model("initial-exec"))
 /* Room for THREAD, SYNC, SYNC_NS and something to say. */
 enum { ADOPT_EVENTS_MIN = 64 };
 
-/* Whether the next thread may go on in the segment: programs start threads by the thousand. */
+/* Whether the next thread may continue in the segment: some programs start thousands of threads. */
 static bool is_adoptable(const struct lac_thread *self)
 {
     return self->segment != NULL && self->reserve == 0 &&
@@ -58,7 +58,7 @@ static void make_exit_key(void)
     (void)pthread_key_create(&exit_key, on_thread_exit);
 }
 
-/* What is left of a thread that ended: its segment, and the names that it knew. */
+/* What remains of a thread that ended: its segment, and the names it knew. */
 static void adopt(struct lac_thread *self)
 {
     /* not that of a process that forked us, nor one that was given back */
@@ -95,7 +95,7 @@ static struct lac_thread *thread_state(void)
 
 static void put_thread(struct lac_thread *self);
 
-/* The state of a thread that records for the first time in this process; NULL: it does not. */
+/* The state of a thread that records for the first time in this process; NULL if it cannot. */
 static struct lac_thread *make_self(void)
 {
     struct lac_thread *self;
@@ -165,7 +165,7 @@ static uint64_t ticks_of_a_second(void)
         const uint64_t passed_ns = now.monotonic_ns - first->monotonic_ns;
 
         if (passed_ns < 1000000) {
-            return 1000000000; /* too soon to tell the rate: any guess near a GHz will do */
+            return 1000000000; /* too early to know the rate: any guess near 1 GHz will do */
         }
         known = (uint64_t)((double)(now.ticks - first->ticks) / (double)passed_ns * 1e9);
     }
@@ -181,7 +181,7 @@ static void put_sync(struct lac_thread *self)
     self->next_sync_ticks = now.ticks + ticks_of_a_second();
 }
 
-/* The segment of a thread that ended goes on as this one's. */
+/* Continue in the segment of a thread that ended. */
 static void put_thread(struct lac_thread *self)
 {
     char name[16];
@@ -208,7 +208,7 @@ bool lac_recorder_refill(struct lac_thread *self, uint32_t count)
     uint32_t index;
 
     if (*self->stop == LAC_SPOOL_STOP || (*self->stop == LAC_SPOOL_PAUSE && !self->always)) {
-        return false; /* the launcher ended the recording: nothing is lost, nothing is wanted */
+        return false; /* the launcher ended the recording: nothing is lost */
     }
     if (self->reserve > RESERVE_MAX) {
         LAC_DEBUG(SPOOL, 3, "thread %d loses an event: %u ends of ranges are open", (int)self->tid,

@@ -6,14 +6,14 @@
  *
  *   OFF -> (first event) OPEN -> (fork) child: OFF again with an epoch of its own
  *                         |
- *                         +-> DEAD: some trouble; says so once on stderr, counts, records no more
+ *                         +-> DEAD: on trouble; one line on stderr, losses counted
  *
  * Rules of this folder: C and pthreads only; no lock, no allocation and no system call on the hot
- * path; nothing depends on exit handlers; on trouble the job goes on and we do not. All memory is
- * mapped, never malloc'ed: the host program may have replaced malloc or be inside it.
+ * path; nothing depends on exit handlers; on trouble the job continues and recording stops. All
+ * memory is mapped, never malloc'ed: the host program may have replaced malloc or be inside it.
  *
- * A thread owns one open segment at a time, which a later thread goes on with when it ends. When it
- * is full the thread marks it so and takes another: one that a drainer has emptied if there is one
+ * A thread owns one open segment at a time, which a later thread continues when it ends. When it is
+ * full the thread marks it so and takes another: one that a drainer has emptied if there is one
  * (its pages are already there, which halves the cost of an event), else a new one at the end of
  * the file.
  */
@@ -141,7 +141,7 @@ static inline bool lac_recorder_room_always(struct lac_thread *self, uint32_t co
 /** A push range that is not recorded: counted when it is lost, not when recording pauses. */
 void lac_recorder_skip(struct lac_thread *self, struct lac_depth *depth);
 
-/** Whether to record the push range that opens, which takes `count` events. */
+/** Whether to record the push range being opened, which takes `count` events. */
 static inline bool lac_recorder_opens(struct lac_thread *self, struct lac_depth *depth,
                                       uint32_t count)
 {
@@ -327,7 +327,7 @@ static inline uint32_t lac_recorder_name_z(struct lac_thread *self, const char *
 
 /* ---- nvtx.c: tell a new spool what the domains are called; the caller is inside the recorder */
 void lac_domains_define(struct lac_thread *self);
-/* ---- categories.c: the same for categories; text lives for ever */
+/* ---- categories.c: the same for categories; text lives forever */
 void lac_categories_define(struct lac_thread *self);
 void lac_categories_remember(uint16_t domain, uint32_t category, const char *text, size_t length);
 

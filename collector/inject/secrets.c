@@ -26,7 +26,7 @@ static const char *const last_parts[] = {
     "key",     "token",   "pass", "pw",  "pwd", "auth", "sas", "sig",   "pat",  "pin",
     "license", "licence", "otp",  "psk", "pem", "jwt",  "dsn", "creds", "cred", "signature"};
 
-/* Parts beside "key", "token" and "pass" that say it is one of a vocabulary, a table or a loop. */
+/* Parts next to "key", "token" and "pass" that say it is one of a vocabulary, a table or a loop. */
 static const char *const harmless[] = {
     "pad",    "eos",         "bos",        "unk",     "mask",   "sep",     "cls",     "image",
     "img",    "stop",        "start",      "end",     "per",    "next",    "last",    "num",
@@ -58,7 +58,7 @@ enum {
     SHAPE_LOOK = 20,
     KEY_LENGTH_MIN = 32, /* letters and digits in a row: longer than any word or number */
     BASIC_MIN = 8,
-    PASSWORD_MIN = 8, /* behind a -p that may be something else */
+    PASSWORD_MIN = 8, /* after a -p that may be something else */
     NAME_BYTES = 64
 };
 
@@ -129,7 +129,7 @@ static size_t part_end(const char *name, size_t length, size_t at)
     return at;
 }
 
-/* Whether the last part names a secret, and none beside it says that it does not. */
+/* Whether the last part names a secret, and none next to it says that it does not. */
 static bool ends_in_secret(const char *name, size_t length)
 {
     const char *last = "";
@@ -169,7 +169,7 @@ static bool names_a_secret(const char *name, size_t length)
     return ends_in_secret(name, length);
 }
 
-/* Behind the first separator with a name before it that names a secret. */
+/* After the first separator with a name before it that names a secret. */
 static size_t before_value(const char *word, size_t length)
 {
     for (size_t i = 1; i < length; i++) {
@@ -195,7 +195,7 @@ static size_t before_value(const char *word, size_t length)
 
 /* ---- shapes */
 
-/* A key is no word: a digit, a capital letter or very many letters in a row. */
+/* A key is unlike a word: it has a digit, a capital letter or very many letters in a row. */
 static bool is_random(const char *text, size_t length)
 {
     size_t run = 0;
@@ -257,7 +257,7 @@ static size_t before_long_key(const char *word, size_t length)
     return length;
 }
 
-/* Users in addresses, with a scheme or without, what is asked of them, and hooks. */
+/* User names and queries in addresses, with a scheme or without, and webhooks. */
 static size_t before_address(const char *word, size_t length)
 {
     const size_t scheme = find(word, length, "://");
@@ -285,7 +285,7 @@ static size_t before_address(const char *word, size_t length)
     return shown;
 }
 
-/* "Bearer x", "Basic dXNlcjpwYXNz" behind a header's name or without it. */
+/* "Bearer x", "Basic dXNlcjpwYXNz" after a header's name or without it. */
 static size_t before_scheme(const char *word, size_t length)
 {
     const size_t bearer = find(word, length, "bearer ");
@@ -310,7 +310,7 @@ static size_t before_shape(const char *word, size_t length)
 
 /* ---- words that follow words */
 
-/* What the next word may be. */
+/* What the next word can be. */
 enum next { PLAIN, SECRET, USER, MAYBE };
 
 static bool equals(const char *word, size_t length, const char *what)

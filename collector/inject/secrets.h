@@ -1,17 +1,17 @@
 #ifndef LAC_COLLECTOR_INJECT_SECRETS_H
 #define LAC_COLLECTOR_INJECT_SECRETS_H
 
-/* What must not stand in a recording: passwords, keys and tokens on command lines. */
+/* What must not be in a recording: passwords, keys and tokens on command lines. */
 
 #include <stddef.h>
 
 /**
- * The words of a command line, each behind the other with its final 0, joined by spaces, secrets as
- * "***". Rather too much is hidden than too little:
+ * The words of a command line, one after the other with its final 0, joined by spaces, secrets as
+ * "***". When in doubt, a value is hidden:
  *
  * - the value of what names a secret: --api-key x, TOKEN=x, "password": "x", X-Auth-Token: x,
- *   ;Password=x, and what stands behind it in the word;
- * - users and questions in addresses, addresses of hooks, credentials of headers, -u name:x;
+ *   ;Password=x, and what stands after it in the word;
+ * - user names and queries in addresses, addresses of webhooks, credentials of headers, -u name:x;
  * - what has the shape of a token of a known service, of a key in PEM, or the length and letters of
  *   a key (32 letters and digits in a row: commits and digests, too).
  *

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 /*
- * One file a process, made with the first event, so that helper processes leave no litter. Space is
+ * One file per process, made with the first event, so that helper processes leave none. Space is
  * allocated before it is mapped: a store into a hole of a full file system would kill the job.
  */
 
@@ -124,7 +124,7 @@ void lac_complain(const char *what, int error)
 
         lac_write_signals_hold(&held);
         told = write(STDERR_FILENO, line, (size_t)length);
-        (void)told; /* nobody else to tell */
+        (void)told; /* there is nowhere else to report it */
         lac_write_signals_release(&held);
     }
 }
@@ -214,7 +214,7 @@ static void add_command_line(struct lac_spool_header *to)
     add_text(to, "argv", out, lac_command_line_shown(raw, length, out, sizeof(out)));
 }
 
-/* Only what says which rank of which job this is: an allow-list, never the whole environment. */
+/* Only what identifies the rank and the job: an allow list, never the whole environment. */
 static void add_environment(struct lac_spool_header *to)
 {
     static const char *const names[] = {"RANK",
@@ -367,7 +367,7 @@ bool lac_spool_open(void)
     return ok;
 }
 
-/* Segments begin behind the header, on a 64 KiB boundary so that any page size can map them. */
+/* Segments begin after the header, on a 64 KiB boundary so that any page size can map them. */
 static uint64_t segment_offset(uint64_t index)
 {
     return LAC_SPOOL_SEGMENTS_OFFSET + index * lac_settings.segment_bytes;
@@ -412,7 +412,7 @@ void lac_spool_thread_name(char out[16])
     out[length > 0 && out[length - 1] == '\n' ? length - 1 : length] = '\0';
 }
 
-/* One that could not be mapped when it was made, for want of address space. */
+/* A segment that could not be mapped when it was made, for lack of address space. */
 static bool take_unmapped(uint64_t *ret_index)
 {
     if (unmapped == 0) {

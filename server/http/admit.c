@@ -1,6 +1,6 @@
 /*
- * The gate: framing, Host, Origin, route, access, body size. In that order, so that nothing is
- * learnt by a request that should not be here.
+ * The gate: framing, Host, Origin, route, access, body size. In that order, so that a request that
+ * should not be here learns nothing.
  */
 #include "analysis/model/status.h"
 #include "server/http/framing.h"
@@ -110,7 +110,7 @@ static bool refuse(struct exchange *x, unsigned http_status, const char *code, c
     return false;
 }
 
-/* Two ways to read where a request ends are two requests to somebody between us and the client. */
+/* If the end of a request can be read in two ways, a proxy may see two requests. */
 static bool framing_is_sound(struct exchange *x, const struct fields *fields, const char *version)
 {
     if (strcmp(version, "HTTP/1.1") != 0 && strcmp(version, "HTTP/1.0") != 0) {
@@ -223,7 +223,7 @@ static bool route_is_known(struct exchange *x)
 
 enum proof { PROOF_NONE, PROOF_BEARER, PROOF_COOKIE };
 
-/* Whether the key is there, and as what. A connection that showed it keeps its place (places.c). */
+/* Whether the key was sent, and how. A connection that showed it keeps its place (places.c). */
 static enum proof see_key(struct exchange *x, const struct fields *fields)
 {
     const struct lac_key *key = x->loop->server->options.key;

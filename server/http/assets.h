@@ -22,7 +22,7 @@ struct lac_asset {
 extern const struct lac_asset lac_assets[];
 extern const unsigned lac_asset_count;
 
-/** The collector, written out by `lacuna run` where it is not installed beside the program. */
+/** The collector, written out by `lacuna run` where it is not installed next to the program. */
 extern const struct lac_asset lac_collector_assets[];
 extern const unsigned lac_collector_asset_count;
 

@@ -126,13 +126,13 @@ void lac_connection_resume(struct connection *connection)
 {
     if (connection->is_suspended) {
         connection->is_suspended = false;
-        connection->window_start_ns = lac_http_now_ns(); /* the wait was ours, not the client's */
+        connection->window_start_ns = lac_http_now_ns(); /* we made it wait, not the client */
         connection->window_bytes = 0;
         MHD_resume_connection(connection->mhd);
     }
 }
 
-/* Send a whole error reply as raw bytes, half close, and let the rest come for a while: closing on
+/* Send a whole error reply as raw bytes, half close, and read the rest for a while: closing with
  * unread bytes would reset the connection and destroy the reply on its way. */
 static void doom_with(struct connection *connection, unsigned http_status, const char *body,
                       size_t body_bytes)
@@ -174,7 +174,7 @@ void lac_connection_doom(struct connection *connection, unsigned http_status, co
     }
 }
 
-/* The refusal that waited for the body's end, which does not come. */
+/* The refusal that waited for the end of the body, which does not come. */
 static void doom_refused(struct connection *connection)
 {
     const struct lac_response *response = &connection->exchange->response;
@@ -226,8 +226,8 @@ static uint64_t acknowledged_bytes(const struct connection *connection)
     return info.tcpi_bytes_acked;
 }
 
-/* A reader may be slow, but not that slow: what it does not read holds memory. libmicrohttpd does
- * not tell how far a reply is, the kernel does. */
+/* A reader may be slow, but not that slow: what it does not read occupies memory. libmicrohttpd
+ * does not report the progress of a reply; the kernel does. */
 static bool reader_is_late(struct connection *connection, int64_t now_ns)
 {
     const struct lac_http_options *options = &connection->loop->server->options;
@@ -308,8 +308,8 @@ bool lac_connection_has_left(const struct connection *connection)
 }
 
 /*
- * libmicrohttpd listens to edges: when the end of a connection arrives together with its last
- * bytes, it reads the bytes, expects another edge, and never learns of the end. So we look.
+ * libmicrohttpd is edge-triggered: when the end of a connection arrives together with its last
+ * bytes, it reads the bytes, expects another edge, and never notices the end. So we look.
  */
 static void end_if_left(struct connection *connection)
 {

@@ -29,7 +29,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* A refusal waits for the rest of the body so long in all, and so long for the next bytes. */
+/* How long a refusal waits for the rest of the body: in all, and for the next bytes. */
 #define DRAIN_NS       INT64_C(10000000000)
 #define DRAIN_PAUSE_NS INT64_C(700000000)
 
@@ -143,7 +143,7 @@ void lac_exchange_take_done(struct loop *loop)
 
 /* -- the loop ---------------------------------------------------------------------------------- */
 
-/* The whole request is here: answer it now, or hand it to a worker. */
+/* The request is complete: answer it now, or hand it to a worker. */
 static enum MHD_Result dispatch(struct exchange *x)
 {
     struct lac_http_server *server = x->loop->server;

@@ -17,7 +17,7 @@ enum state {
     AT_LINE_LF, /* CR of the request line or of a field */
     AT_LINE,    /* first byte of a line of the header */
     IN_NAME,
-    BEFORE_VALUE, /* white space behind the colon */
+    BEFORE_VALUE, /* white space after the colon */
     IN_VALUE,
     AT_HEADER_LF, /* CR of the empty line */
     IN_BODY,      /* rest_bytes */
@@ -28,7 +28,7 @@ enum state {
     IN_CHUNK,      /* rest_bytes */
     AFTER_CHUNK,   /* CR */
     AFTER_CHUNK_LF,
-    AT_TRAILER, /* first byte of a line behind the last chunk */
+    AT_TRAILER, /* first byte of a line after the last chunk */
     IN_TRAILER_NAME,
     IN_TRAILER,
     AT_TRAILER_LF,

@@ -3,9 +3,9 @@
 
 /*
  * Where a request ends, byte by byte, in front of libmicrohttpd (receive.c). RFC 9112 without its
- * leniencies: what two programs could read in two ways is refused, so that nothing between us and
- * the client can take one request for two. Hostile bytes; fuzzed (tests/fuzz/fuzz_framing.c).
- * Nothing here allocates; constant memory a connection.
+ * leniencies: what two programs could read differently is refused, so that no proxy can take one
+ * request for two. Hostile bytes; fuzzed (tests/fuzz/fuzz_framing.c). Nothing here allocates;
+ * constant memory per connection.
  */
 
 #include <stdbool.h>
@@ -21,7 +21,7 @@ enum lac_framing_verdict {
     LAC_FRAMING_MORE = 0, /**< the request goes on */
     LAC_FRAMING_END,      /**< it ended with the last byte taken; the next one begins a new one */
     LAC_FRAMING_BAD,      /**< refused: status and message say why. Final */
-    /** Its length cannot be told (lengths that exclude each other): all bytes pass, and whoever
+    /** Its length is unknown (contradicting lengths): all bytes pass, and whoever
      * reads the header fields must refuse it and close. Final */
     LAC_FRAMING_UNCLEAR,
 };

@@ -21,7 +21,7 @@ enum lac_status lac_gzip(const void *bytes, size_t size_bytes, struct lac_buffer
     if (size_bytes < LAC_GZIP_BYTES_MIN || size_bytes > UINT32_MAX / 2) {
         return LAC_ERR_LIMIT;
     }
-    /* output as large as the input is no gain: the compressor stops there */
+    /* output as large as the input is not a gain: the compressor stops there */
     out = malloc(size_bytes);
     level_buffer = malloc(ISAL_DEF_LVL1_DEFAULT);
     if (out == NULL || level_buffer == NULL) {

@@ -59,7 +59,7 @@ static enum lac_status read_key(int fd, const char *path, struct lac_key *key,
     return LAC_OK;
 }
 
-/* Write a fresh key beside `path` and link it there: the file is whole or absent,
+/* Write a fresh key next to `path` and link it there: the file is whole or absent,
  * the first wins. */
 static enum lac_status make_key(const char *data_dir, const char *path, struct lac_error *reterr)
 {

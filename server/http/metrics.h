@@ -13,7 +13,7 @@
 
 struct lac_metrics;
 
-/** Rows beside the routes: static files, and requests that matched nothing or
+/** Rows in addition to the routes: static files, and requests that matched nothing or
  *  were refused early. */
 enum { LAC_METRICS_STATIC = 0, LAC_METRICS_NONE = 1, LAC_METRICS_ROUTES = 2 };
 
@@ -33,7 +33,7 @@ void lac_metrics_connection(struct lac_metrics *metrics, int change);
 void lac_metrics_refused(struct lac_metrics *metrics);
 /** Connections without the key were ended to make room for others. */
 void lac_metrics_displaced(struct lac_metrics *metrics, unsigned count);
-/** A reply did not fit the memory for replies under way. */
+/** A reply did not fit the memory for replies in progress. */
 void lac_metrics_reply_refused(struct lac_metrics *metrics);
 /** A connection ended because a deadline or the minimum rate was missed. */
 void lac_metrics_timed_out(struct lac_metrics *metrics);

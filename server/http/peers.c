@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-enum { SLOT_COUNT = 16384 }; /* more addresses at a time than we hold connections */
+enum { SLOT_COUNT = 16384 }; /* more addresses than we hold connections */
 
 struct slot {
     uint8_t address[16];
@@ -110,7 +110,7 @@ static struct slot *find(struct lac_peers *peers, const uint8_t key[16], bool ad
     return NULL;
 }
 
-/* Addresses that left keep their slot until the table is half full; then it is built anew. */
+/* Addresses that left keep their slot until the table is half full; then it is rebuilt. */
 static void sweep(struct lac_peers *peers)
 {
     struct slot *live;

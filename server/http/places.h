@@ -2,10 +2,10 @@
 #define LAC_SERVER_HTTP_PLACES_H
 
 /*
- * Who gets in when all places are taken. On a machine that many people share anybody can open
- * connections, and 127.0.0.1 is everybody's address; so a newcomer takes the place of the
- * connection that has been idle longest among those that never showed the key. Who shows it keeps
- * the place. Thread-safe: the loops share the places.
+ * Which connections are accepted when all places are taken. On a shared machine anybody can open
+ * connections, and 127.0.0.1 is everybody's address. So a new connection takes the place of the one
+ * that has been idle longest among those that never showed the key. Connections that showed it keep
+ * their place. Thread-safe: the loops share the places.
  */
 
 #include "analysis/model/status.h"

@@ -29,7 +29,7 @@ void lac_pool_destroy(struct lac_pool *pool);
 /** Queue a job; the caller keeps it alive until it has run. @return false when the queue is full */
 LAC_MUST_USE bool lac_pool_submit(struct lac_pool *pool, struct lac_pool_job *job, bool is_slow);
 
-/** Like submit, but never refused: for the rest of work that was already admitted. */
+/** Like submit, but never refused: for the rest of work that was already accepted. */
 void lac_pool_submit_always(struct lac_pool *pool, struct lac_pool_job *job, bool is_slow);
 
 struct lac_pool_stats {

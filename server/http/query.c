@@ -227,7 +227,7 @@ static int compare_ranges(const void *a, const void *b)
     return (x->first > y->first) - (x->first < y->first);
 }
 
-/* One "N" or "N-M" at *text; moves *text behind it. */
+/* One "N" or "N-M" at *text; moves *text after it. */
 static bool parse_range(const char **text, struct lac_id_range *ret_range)
 {
     uint64_t bound[2] = {0, 0};

@@ -1,14 +1,14 @@
 /*
- * What libmicrohttpd reads, it reads through here.
+ * Everything that libmicrohttpd reads passes through here.
  *
- * It parses requests with leniencies that it does not let us turn off, and changes its buffer while
- * it does, so that nothing can be checked afterwards. It reads with recv(), and a program's own
- * functions come before those of its libraries: the recv() below looks at the bytes first
- * (framing.c), and hands over one request at a time. The rest of what came waits in
+ * Its parser is lenient in ways that cannot be turned off, and changes its buffer while it does, so
+ * that nothing can be checked afterwards. It reads with recv(), and a program's own functions come
+ * before those of its libraries: the recv() below looks at the bytes first (framing.c), and hands
+ * over one request at a time. The rest of what came waits in
  * connection->early: libmicrohttpd takes bytes that come too early for a part of the body when a
  * client asks to continue and has none.
  *
- * Everybody else gets the C library's recv().
+ * All other callers get the C library's recv().
  */
 #include "server/http/framing.h"
 #include "server/http/server_private.h"
@@ -66,7 +66,7 @@ void lac_receive_remove(struct loop *loop, struct connection *connection)
     connection->early = NULL;
 }
 
-/* What came behind the end of a request waits until that one is answered. */
+/* What came after the end of a request waits until that one is answered. */
 static bool keep_early(struct connection *connection, const uint8_t *bytes, size_t size_bytes)
 {
     if (connection->early != NULL) { /* more than was asked for: these are its last ones taken */
@@ -117,7 +117,7 @@ static ssize_t no_bytes(void)
     return -1;
 }
 
-/* Have it read again behind this MHD_run(), though nothing new may come from the socket. */
+/* Have it read again after this MHD_run(), though nothing new may come from the socket. */
 static void read_again(struct connection *connection)
 {
     if (!connection->is_waiting) {
@@ -127,7 +127,7 @@ static void read_again(struct connection *connection)
     }
 }
 
-/* A connection that was told why and half closed: what still comes is thrown away, for a while. */
+/* A connection that got its reply and was half closed: what still arrives is discarded. */
 static ssize_t discard(struct connection *connection, void *out, size_t size_bytes, int flags)
 {
     enum { ROUNDS = 16 }; /* then the others have their turn */

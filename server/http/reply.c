@@ -48,7 +48,7 @@ void lac_reply_add_headers(struct MHD_Response *mhd_response)
     add_fixed_headers(mhd_response, NULL);
 }
 
-/* The client has it already: 304, with the tag it has. */
+/* The client already has it: 304, with its tag. */
 static bool answer_unchanged(struct exchange *x)
 {
     struct lac_response *response = &x->response;
@@ -83,8 +83,8 @@ static void compress(struct exchange *x)
     }
 }
 
-/* All replies that wait to be read share one budget, since nobody can be made to read. What is
- * borrowed (the page) is there once for all. */
+/* All replies that wait to be read share one budget, because a client cannot be forced to read.
+ * Borrowed bytes (the page) exist once for all. */
 static bool fits_budget(struct exchange *x)
 {
     struct lac_http_server *server = x->loop->server;

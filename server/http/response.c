@@ -152,7 +152,7 @@ void lac_response_etag(struct lac_response *response, const char *fmt, ...)
     length = vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
     if (length < 0 || (size_t)length >= sizeof(text)) {
-        return; /* too long to name: no ETag, never a wrong one */
+        return; /* too long: no ETag rather than a wrong one */
     }
     (void)snprintf(response->etag, sizeof(response->etag), "\"%016llx%016llx\"",
                    (unsigned long long)hash_text(text, UINT64_C(0xcbf29ce484222325)),

@@ -46,7 +46,7 @@ struct lac_http_options {
     unsigned rate_bytes_per_s_min;     /**< slowest upload, slowest reader; 0: 1024 */
     unsigned stop_ms_max;              /**< how long stopping waits for requests; 0: 10000 */
     uint64_t upload_bytes_max;         /**< 0: 16 GiB */
-    uint64_t reply_bytes_max;          /**< of all replies under way together; 0: 256 MiB */
+    uint64_t reply_bytes_max;          /**< of all replies in progress together; 0: 256 MiB */
 };
 
 struct lac_http_server;
@@ -67,8 +67,8 @@ LAC_MUST_USE enum lac_status lac_http_server_start(struct lac_http_server *serve
                                                    struct lac_error *reterr);
 
 /**
- * Stop accepting, end event streams, finish what is being answered (uploads that are under way get
- * stop_ms_max), close the rest, join the threads. Call once.
+ * Stop accepting, end event streams, finish what is being answered (uploads that are in progress
+ * get stop_ms_max), close the rest, join the threads. Call once.
  */
 void lac_http_server_stop(struct lac_http_server *server);
 
@@ -87,7 +87,7 @@ unsigned lac_http_server_port(const struct lac_http_server *server);
 void lac_http_server_publish(struct lac_http_server *server, const char *event, const char *data,
                              size_t data_bytes);
 
-/** Whether anybody listens: without, what would be published need not be made. */
+/** Whether anybody listens; if not, there is no need to prepare an event. */
 bool lac_http_server_has_streams(const struct lac_http_server *server);
 
 /** Append the server's metrics as Prometheus text. */

@@ -34,7 +34,7 @@ enum phase {
     PHASE_WORK,   /**< a worker has it, or it is being answered from the loop: none */
     PHASE_REPLY,  /**< the reply is being sent: deadline_ns */
     PHASE_STREAM, /**< event stream: none, heartbeats find the dead */
-    PHASE_DOOMED, /**< told why and half closed; what comes is ignored until deadline_ns */
+    PHASE_DOOMED, /**< replied to and half closed; what arrives is ignored until deadline_ns */
 };
 
 /** One TCP connection. */
@@ -54,7 +54,7 @@ struct connection {
     bool has_key; /**< a request of it showed a valid key */
     struct lac_place place;
     struct lac_framing framing;
-    uint8_t *early; /**< bytes behind the request that is being served, or NULL */
+    uint8_t *early; /**< bytes after the request that is being served, or NULL */
     size_t early_bytes;
     size_t early_taken;
     bool is_waiting; /**< in loop->waiting: has bytes to be read */
@@ -76,7 +76,7 @@ struct transfer {
     size_t fill_bytes;
     uint8_t *work; /**< the worker's buffer */
     size_t work_bytes;
-    bool is_working; /**< a job is under way */
+    bool is_working; /**< a job is in progress */
     bool is_started; /**< the pool admitted the first job */
     bool has_ended;  /**< all of the body is here */
     bool job_finishes;
@@ -107,7 +107,7 @@ struct stream {
 struct exchange {
     struct lac_pool_job job;
     struct loop *loop;
-    struct connection *connection; /**< NULL when it went away while a job was under way */
+    struct connection *connection; /**< NULL when it went away while a job was in progress */
     struct exchange *next_done;
     enum stage stage;
     int64_t start_ns;
@@ -120,7 +120,7 @@ struct exchange {
     bool drains_body;    /**< a refusal waits until the body is read, and thrown away */
     bool is_refused;     /**< the response stands; what comes is drained */
     char *if_none_match; /**< owned copy */
-    char *fields;        /**< owned copies of request.field, one behind the other */
+    char *fields;        /**< owned copies of request.field, one after the other */
     uint64_t received_bytes;
     uint64_t reply_bytes;
     uint64_t budget_bytes; /**< of server->reply_bytes */
@@ -171,7 +171,7 @@ struct lac_http_server {
     struct lac_pool *pool;
     _Atomic bool is_stopping;
     _Atomic unsigned stream_count;
-    _Atomic uint64_t reply_bytes; /**< of all replies under way but small and borrowed ones */
+    _Atomic uint64_t reply_bytes; /**< of all replies in progress but small and borrowed ones */
     bool is_running;
     unsigned loop_count;
     struct loop loop[];
@@ -192,7 +192,7 @@ void lac_loop_wake(struct loop *loop);
 
 /* server/http/connection.c: daemon callbacks of connections, and their deadlines */
 enum MHD_Result lac_connection_admit(void *loop, const struct sockaddr *address, socklen_t length);
-/** What was admitted and did not become a connection is not counted. */
+/** Undo the count of one that was admitted but did not become a connection. */
 void lac_connection_release(struct loop *loop);
 /** It showed the key: it is never ended for another. */
 void lac_connection_trust(struct connection *connection);
@@ -203,7 +203,7 @@ void lac_connection_resume(struct connection *connection);
 /** Send a short error as raw bytes and half close: for when libmicrohttpd cannot reply any more. */
 void lac_connection_doom(struct connection *connection, unsigned http_status, const char *code,
                          const char *message);
-/** Whether the client closed its side: a suspended connection would learn it only by writing. */
+/** Whether the client closed its side: a suspended connection would notice only by writing. */
 bool lac_connection_has_left(const struct connection *connection);
 /** Enforce the deadlines of all connections of a loop. */
 void lac_connections_sweep(struct loop *loop, int64_t now_ns);
@@ -213,7 +213,7 @@ void lac_connections_sweep(struct loop *loop, int64_t now_ns);
 void lac_receive_enter(struct loop *loop);
 LAC_MUST_USE bool lac_receive_add(struct loop *loop, struct connection *connection);
 void lac_receive_remove(struct loop *loop, struct connection *connection);
-/** A request was answered: what came early is the next one's. */
+/** A request was answered: early bytes belong to the next one. */
 void lac_receive_await(struct connection *connection);
 /** Behind MHD_run(): let it read what came early. @return whether there was any */
 LAC_MUST_USE bool lac_receive_go_on(struct loop *loop);
@@ -247,7 +247,7 @@ void lac_transfer_abandon(struct exchange *x);
 /* server/http/reply.c */
 /** Conditional requests, compression, failures of the body. Any thread that has the exchange. */
 void lac_reply_finish(struct exchange *x);
-/** The reply is over: its bytes count no longer. */
+/** The reply is over: its bytes no longer count. */
 void lac_reply_release(struct exchange *x);
 /** Queue the response. Loop thread. */
 enum MHD_Result lac_reply_queue(struct exchange *x);
@@ -259,7 +259,8 @@ void lac_reply_add_headers(struct MHD_Response *mhd_response);
 /* server/http/stream.c */
 enum MHD_Result lac_stream_open(struct exchange *x);
 void lac_stream_close(struct exchange *x);
-/** Resume streams that have text, add heartbeats, and (a system call each) notice who left. */
+/** Resume streams that have text, add heartbeats, and notice clients that left (one system call
+ *  each). */
 void lac_streams_serve(struct loop *loop, int64_t now_ns, bool look_for_left);
 void lac_streams_end(struct loop *loop);
 

@@ -85,7 +85,7 @@ static void add_headers(struct MHD_Response *made)
     lac_reply_add_headers(made);
     (void)MHD_add_response_header(made, "Content-Type", "text/event-stream");
     (void)MHD_add_response_header(made, "Cache-Control", "no-store");
-    (void)MHD_add_response_header(made, "X-Accel-Buffering", "no"); /* proxies must not collect */
+    (void)MHD_add_response_header(made, "X-Accel-Buffering", "no"); /* proxies must not buffer it */
 }
 
 /* NOLINTNEXTLINE(readability-non-const-parameter): libmicrohttpd says so */

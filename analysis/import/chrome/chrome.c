@@ -53,7 +53,7 @@ void lac_chrome_note(struct lac_chrome *chrome, enum lac_report_severity severit
 
 /* --- reading on ------------------------------------------------------------------------------- */
 
-/* Read more of the input, and tell how far it got. */
+/* Read more of the input, and report the progress. */
 enum lac_status lac_document_more(struct lac_chrome_document *document)
 {
     const struct lac_import_options *options = document->options;
@@ -132,7 +132,7 @@ void lac_document_note_repairs(struct lac_chrome_document *document,
     }
 }
 
-/* --- members beside traceEvents --------------------------------------------------------------- */
+/* --- members other than traceEvents ----------------------------------------------------------- */
 
 static enum lac_status add_metadata(struct lac_chrome_document *document,
                                     const struct lac_json_span *key, const uint8_t *json,
@@ -220,7 +220,7 @@ enum lac_status lac_document_skip(struct lac_chrome_document *document)
     }
 }
 
-/* A member beside traceEvents: `key` lies in the window before its value. */
+/* A member other than traceEvents: `key` is in the window before its value. */
 static enum lac_status read_member(struct lac_chrome_document *document, const char *key,
                                    size_t key_size)
 {
@@ -304,7 +304,7 @@ static enum lac_status read_key(struct lac_chrome_document *document, char *key,
     return status;
 }
 
-/* A member before the events is no JSON: step over what is left of it, to "traceEvents". */
+/* A member before the events is not JSON: skip the rest of it, up to "traceEvents". */
 static enum lac_status find_events(struct lac_chrome_document *document)
 {
     static const char wanted[] = "\"traceEvents\"";
@@ -425,7 +425,7 @@ static enum lac_status read_rest(struct lac_chrome_document *document)
     return status;
 }
 
-/** What a file that is no trace seems to be, and what to do with it. */
+/** What a file that is not a trace seems to be, and what to do with it. */
 static const char *say_unknown(const struct lac_chrome_document *document)
 {
     static const struct {

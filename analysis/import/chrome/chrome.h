@@ -258,7 +258,7 @@ enum lac_event_class lac_kineto_class(const struct lac_json_span *category);
 /** Where a copy goes and from what memory, from "Memcpy HtoD (Pinned -> Device)". */
 void lac_kineto_copy_name(const char *name, struct lac_copy *copy);
 
-/** A top-level member beside traceEvents, as valid JSON without white space. */
+/** A top-level member other than traceEvents, as valid JSON without white space. */
 LAC_MUST_USE enum lac_status lac_kineto_member(struct lac_chrome *chrome, const char *key,
                                                size_t key_size, const char *json, size_t json_size);
 
@@ -282,7 +282,7 @@ void lac_chrome_pending_destroy(struct lac_chrome_pending *pending);
 /* --- chrome_repair.c ---------------------------------------------------------------------------*/
 
 /**
- * Write the event at p anew into chrome->rewritten, with stray quotes inside strings escaped.
+ * Rewrite the event at p into chrome->rewritten, with stray quotes inside strings escaped.
  *
  * @param ret_size 0 when that does not help @param ret_next past the event in the old text
  */
@@ -292,7 +292,7 @@ LAC_MUST_USE enum lac_status lac_chrome_rewrite(struct lac_chrome *chrome, const
 
 /* --- chrome.c ----------------------------------------------------------------------------------*/
 
-/* The usual window: it fits into the second-level cache beside what the parser writes. */
+/* The usual window: it fits into the L2 cache together with what the parser writes. */
 enum { LAC_CHROME_WINDOW_BYTES = 256 * 1024 };
 
 /**
@@ -300,7 +300,7 @@ enum { LAC_CHROME_WINDOW_BYTES = 256 * 1024 };
  *
  * @param window_bytes  first size of the window on the text
  * @param ret_model on LAC_OK the model, the caller's
- * @return as lac_import_file(); LAC_ERR_CORRUPT also when it is no trace at all
+ * @return as lac_import_file(); LAC_ERR_CORRUPT also when it is not a trace at all
  */
 LAC_MUST_USE enum lac_status lac_chrome_import(struct lac_source *source,
                                                const struct lac_import_options *options,

@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* After damage an event that goes on for longer than this is taken for none. */
+/* After damage, what looks like an event longer than this is not one. */
 enum { RESYNC_EVENT_BYTES = 128 << 10 };
 
 /* What is skipped while looking for the next event after damage, in all. */
@@ -83,7 +83,7 @@ static enum lac_status resync(struct lac_chrome_document *document)
     }
 }
 
-/* The event at the window's start is no JSON: mend its quotes, or leave it. */
+/* The event at the window's start is not JSON: repair its quotes, or skip it. */
 static enum lac_status mend(struct lac_chrome_document *document, const uint8_t **ret_next)
 {
     struct lac_chrome *chrome = &document->chrome;

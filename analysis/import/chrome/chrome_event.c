@@ -209,7 +209,7 @@ enum lac_status lac_chrome_interval(struct lac_chrome *chrome, const struct lac_
     prepare(interval, &slice);
     slice.track = interval->track;
     if (is_gpu_class(interval->class)) {
-        slice.kind = LAC_SLICE_OTHER; /* an async interval is no operation of a stream */
+        slice.kind = LAC_SLICE_OTHER; /* an async interval is not an operation of a stream */
     }
     enum lac_status status = LAC_OK;
     if (!has_track) {

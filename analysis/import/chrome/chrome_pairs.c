@@ -127,8 +127,8 @@ static uint64_t hash_text(const struct lac_json_span *text)
     return text->at ? lac_hash_bytes(text->at, text->size_bytes, ID_SEED) : 0;
 }
 
-/* Hash of what identifies an async interval or an arrow beside its category: "id", or the text of
- * "id2": {"local": ...} (per process) or {"global": ...}. */
+/* Hash of what identifies an async interval or an arrow apart from its category: "id", or the
+ * text of "id2": {"local": ...} (per process) or {"global": ...}. */
 static uint64_t hash_id(struct lac_chrome *chrome, uint32_t thread)
 {
     struct lac_raw_event *raw = &chrome->raw;

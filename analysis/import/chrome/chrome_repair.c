@@ -1,6 +1,6 @@
 /*
- * Old profilers wrote quotes inside strings without escaping them. This writes such an event anew
- * with those quotes escaped: a quote ends a string only where what follows can follow a string.
+ * Old profilers wrote quotes inside strings without escaping them. This rewrites such an event with
+ * those quotes escaped: a quote ends a string only where what follows can follow a string.
  */
 
 #include "analysis/import/chrome/chrome.h"

@@ -90,7 +90,7 @@ LAC_SCAN_INLINE const uint8_t *lac_scan_copy(const uint8_t *p, uint8_t **out)
     }
 }
 
-/** First byte from p that is no JSON white space. */
+/** First byte from p that is not JSON white space. */
 LAC_SCAN_INLINE const uint8_t *lac_scan_space(const uint8_t *p)
 {
     /* a table indexed by the low four bits gives the one white space character that has them */

@@ -34,7 +34,7 @@ bool lac_nsys_is_sqlite(const char *path)
     return got == (ssize_t)sizeof(head) && memcmp(head, MAGIC, sizeof(MAGIC)) == 0;
 }
 
-/* Say what the file is, if it is no export. */
+/* Say what the file is, if it is not an export. */
 static enum lac_status check_kind(struct lac_nsys *nsys)
 {
     struct lac_nsys_db *db = &nsys->db;

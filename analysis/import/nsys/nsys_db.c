@@ -50,7 +50,7 @@ static char *uri_of(const char *path)
     return uri;
 }
 
-/* SQLite quotes the file in its messages: what is no plain character becomes "?". */
+/* SQLite quotes the file in its messages: what is not a plain character becomes "?". */
 static void plain(const char *message, char *out, size_t capacity)
 {
     size_t used = 0;

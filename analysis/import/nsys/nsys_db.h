@@ -7,7 +7,7 @@
  * What a file cannot do here: run triggers, views, virtual tables or functions of its schema that
  * touch anything (trusted_schema off, defensive, generated columns refused), load extensions,
  * attach files, be written to, map memory, sort (so no temporary files), make large values (length
- * limit), or go on for ever: a statement that works long without giving a row is stopped, and so is
+ * limit), or go on forever: a statement that works long without giving a row is stopped, and so is
  * one that gives more rows than the file's bytes can hold (a B-tree whose pages point at each
  * other).
  */

@@ -245,7 +245,7 @@ static enum lac_status on_memset(struct lac_nsys *nsys, const struct lac_nsys_ro
     return status == LAC_OK ? add_with(nsys, &args, &slice) : status;
 }
 
-/* ---- beside the streams ---- */
+/* ---- not on the streams ---- */
 
 enum { SYNC_TYPE = FIRST_OWN, EVENT };
 static const char *const SYNC_COLUMNS[] = {COMMON_COLUMNS, "syncType", "eventId", NULL};
@@ -273,7 +273,8 @@ static enum lac_status on_sync(struct lac_nsys *nsys, const struct lac_nsys_rows
     return status == LAC_OK ? add_with(nsys, &args, &slice) : status;
 }
 
-/* A graph recorded as a whole says when it ran, not what: it is no kernel, and shown beside. */
+/* A graph recorded as a whole says when it ran, not what: it is no kernel and has a row of
+ * its own. */
 static enum lac_status on_graph(struct lac_nsys *nsys, const struct lac_nsys_rows *rows)
 {
     struct lac_slice_in slice;
@@ -387,7 +388,7 @@ enum lac_status lac_nsys_read_enums(struct lac_nsys *nsys)
 }
 
 /* Which processes use a GPU, and the largest correlation id: each process numbers
- * its calls anew. */
+ * its calls from 0. */
 static enum lac_status on_process(struct lac_nsys *nsys, const struct lac_nsys_rows *rows)
 {
     uint64_t past = (uint64_t)lac_nsys_rows_u32(rows, 1, 0) + 1;

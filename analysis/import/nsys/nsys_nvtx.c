@@ -334,7 +334,7 @@ static enum lac_status on_range(struct lac_nsys *nsys, const struct lac_nsys_row
     if (status != LAC_OK || !is_good) {
         return status;
     }
-    /* a range that one thread starts and another ends is no part of either's nesting */
+    /* a range that one thread starts and another ends is not part of either's nesting */
     status = type == TYPE_START_END && end_thread != thread
                  ? lac_nsys_async(nsys, thread, "NVTX ranges across threads", &slice.track)
                  : lac_nsys_thread(nsys, LAC_TRACK_THREAD, thread, &slice.track);

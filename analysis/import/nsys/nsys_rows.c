@@ -148,7 +148,7 @@ enum lac_status lac_nsys_stream(struct lac_nsys *nsys, enum lac_nsys_row row, in
         uint32_t id_text = 0;
         uint32_t name = 0;
         status = device_process(nsys, device, &process);
-        /* stream numbers count anew in every process */
+        /* stream numbers restart in every process */
         if (status == LAC_OK && nsys->gpu_pid_count > 1) {
             status = lac_nsys_intern_own(nsys, &id_text, "%" PRId64 "%s of process %u", stream,
                                          SUFFIX[row], pid_of(global_pid));

@@ -119,7 +119,7 @@ static enum lac_status on_environment(struct lac_nsys *nsys, const struct lac_ns
     return lac_nsys_column_name(nsys, rows, 1, -1, &nsys->model->info.host);
 }
 
-/* A member of the metadata, text made harmless: whatever is no plain character becomes "_". */
+/* A member of the metadata, text made harmless: whatever is not a plain character becomes "_". */
 static void member(struct lac_nsys *nsys, const char *key, const char *value, size_t size)
 {
     char *to = nsys->metadata;

@@ -150,7 +150,7 @@ static int plain_delete(sqlite3_vfs *vfs, const char *path, int sync_folder)
     return SQLITE_READONLY;
 }
 
-/* There is no journal beside it. */
+/* There is no journal next to it. */
 static int plain_access(sqlite3_vfs *vfs, const char *path, int flags, int *out)
 {
     (void)vfs;

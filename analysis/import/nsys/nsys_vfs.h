@@ -4,8 +4,8 @@
 /** SQLite's own way to open a file resolves links and walks the folders on the way. A process that
  *  was handed nothing but a descriptor may not enter those folders, and reads /proc/self/fd/N.
  *  This file system opens exactly the path it is given, for reading, never locks and never looks
- *  for a journal beside it.
- *  @return its name for sqlite3_open_v2, valid for ever; NULL when SQLite cannot take it */
+ *  for a journal next to it.
+ *  @return its name for sqlite3_open_v2, valid forever; NULL when SQLite cannot take it */
 const char *lac_nsys_vfs(void);
 
 #endif

@@ -109,7 +109,7 @@ LAC_MUST_USE enum lac_status lac_spool_thread_close(struct lac_spool_thread *thr
 /** Free without closing. NULL is allowed. */
 void lac_spool_thread_destroy(struct lac_spool_thread *thread);
 
-/** What a range or mark carries beside its name. */
+/** What a range or mark carries in addition to its name. */
 struct lac_spool_extras {
     uint16_t domain;
     uint8_t payload_type; /**< enum lac_payload_type, 0 none */

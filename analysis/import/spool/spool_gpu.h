@@ -14,7 +14,7 @@
 /**
  * Append the records of one segment.
  *
- * @param records     the bytes behind the segment's header, untrusted
+ * @param records     the bytes after the segment's header, untrusted
  * @param gpu_clock   enum lac_gpu_clock of the segment; an unknown one is taken for MONOTONIC
  * @param realtime_ns CLOCK_REALTIME - CLOCK_MONOTONIC, to place records that carry the former
  */

@@ -108,7 +108,7 @@ static void files_done(struct spool_files *files)
     free(files->profiles);
 }
 
-/* JSON, or packed: what a job's own profiler wrote, laid beside the spools. */
+/* JSON, or packed: what a job's own profiler wrote, laid next to the spools. */
 static bool is_profile(const struct lac_spool_bytes *spool)
 {
     uint8_t head[2] = {0};

@@ -42,7 +42,7 @@ struct lac_members_writer {
 /** Go on from `members`, or begin when it is NULL. */
 void lac_members_begin(struct lac_members_writer *writer, struct lac_strings *strings,
                        const struct lac_spool_members *members);
-/** What was written, as *members anew. */
+/** What was written, as *members again. */
 LAC_MUST_USE enum lac_status lac_members_store(const struct lac_members_writer *writer,
                                                struct lac_spool_members **members);
 

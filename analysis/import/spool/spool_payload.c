@@ -86,7 +86,7 @@ struct shape {
     uint64_t count;
     uint64_t lengths[LAC_DATA_LENGTHS_MAX];
     uint32_t dimensions;
-    uint64_t terminator_bytes; /* behind them */
+    uint64_t terminator_bytes; /* after them */
 };
 
 static uint64_t load(const struct decoder *decoder, uint64_t at, uint32_t size_bytes)
@@ -516,7 +516,7 @@ static uint64_t put_member(struct decoder *decoder, const struct reading *readin
     return reading->at + shape.count * reading->element_bytes + shape.terminator_bytes;
 }
 
-/* Where a member begins that lies behind the one before it. */
+/* Where a member begins that lies after the one before it. */
 static uint64_t place_after(const struct reading *reading, uint64_t reached)
 {
     const bool is_pointer =

@@ -61,7 +61,7 @@ struct lac_spool_member {
     uint64_t type; /**< of an enum: value */
     uint32_t name; /**< string id */
     uint32_t flags;
-    int64_t offset; /**< -1: behind the member before it */
+    int64_t offset; /**< -1: after the member before it */
     uint32_t detail;
 };
 

@@ -332,7 +332,7 @@ static bool shortest_plain(const uint8_t *text, size_t size_bytes, double *ret_v
     if (p == end || end - p > 16 || end[-1] == '0' || end[-1] == '.') {
         return false;
     }
-    /* %g changes to an exponent below 0.0001, and a second leading 0 is no JSON */
+    /* %g changes to an exponent below 0.0001, and a second leading 0 is not JSON */
     if (*p == '0' && (end - p < 3 || p[1] != '.' || (end - p > 5 && !memcmp(p + 2, "000", 3)))) {
         return false;
     }

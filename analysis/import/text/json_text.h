@@ -50,7 +50,7 @@ size_t lac_json_string_decode(const uint8_t *text, size_t size_bytes, uint8_t *o
 /**
  * A decimal number (JSON syntax, any exponent) times 10^scale, rounded half to even.
  *
- * @return false when it is no number or does not fit
+ * @return false when it is not a number or does not fit
  */
 bool lac_decimal_scaled(const uint8_t *text, size_t size_bytes, int scale, int64_t *ret_value);
 

@@ -1,7 +1,7 @@
 /*
  * Build tool: `embed_assets OUT.c DIR` writes the files under DIR as the arrays of
  * server/http/assets.h, each with its MIME type, a strong ETag and, where that is smaller, its gzip
- * form: FILE.gz where one lies beside FILE (who made the file had more time to compress). Runs on
+ * form: FILE.gz where one lies next to FILE (who made the file had more time to compress). Runs on
  * the machine that builds; nothing of it is in the program. The output depends on the files' names
  * and bytes only, so builds are reproducible.
  */
@@ -141,7 +141,7 @@ static bool is_gzip_form(const char *path)
     return is_form;
 }
 
-/* The gzip form that lies beside the file, or NULL. */
+/* The gzip form that lies next to the file, or NULL. */
 static unsigned char *gzip_beside(const char *path, size_t *ret_size)
 {
     const size_t room = strlen(path) + sizeof(".gz");
