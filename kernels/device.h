@@ -4,9 +4,9 @@
 /*
  * What the example workload asks of a device: two in-order queues (compute and copy), events
  * between them, and a few kernels. device_cuda.cu is a GPU; device_cpu.c is a thread that plays
- * one, so that the same program runs, and can be recorded, where there is none.
+ * one, so that the same program runs, and can be recorded, without a GPU.
  *
- * All functions end the program with a sentence when the device fails: this is an example, not a
+ * All functions end the program with a message when the device fails: this is an example, not a
  * library.
  */
 
@@ -21,8 +21,7 @@ enum device_queue { DEVICE_COMPUTE = 0, DEVICE_COPY = 1 };
 
 struct device_tensor; /* float NCHW or NHWC on the device */
 
-/** Whether this program was linked with the GPU's device; then --cpu is another
- *  program next to it. */
+/** Whether this program was linked with device_cuda.cu; --cpu is then the program next to it. */
 bool device_is_gpu(void);
 
 /** @return "NVIDIA H200", "CPU thread", ... static storage */
@@ -32,7 +31,7 @@ void device_close(void);
 struct device_tensor *device_alloc(size_t float_count);
 void device_free(struct device_tensor *tensor);
 
-/** Host memory that a copy can read while the host goes on: page-locked on a GPU. */
+/** Host memory that a copy can read while the host continues: page-locked on a GPU. */
 float *device_host_alloc(size_t float_count);
 void device_host_free(float *memory);
 /** Page-lock memory that somebody else allocated (a mapping shared with workers). @return false:
@@ -50,7 +49,7 @@ void device_queue_wait(enum device_queue to, enum device_queue from);
 /** The host waits until all queues are empty. */
 void device_synchronize(void);
 
-/** A convolution's worth of arithmetic over the tensor: `work` multiply-adds a value. */
+/** The arithmetic of a convolution over the tensor: `work` multiply-adds per value. */
 void device_convolve(struct device_tensor *tensor, size_t float_count, int work);
 /** Layout conversions between N x C x (H*W) and N x (H*W) x C; tiled through shared memory, or
  * naive. */
@@ -62,7 +61,7 @@ void device_nhwc_to_nchw(struct device_tensor *to, const struct device_tensor *f
  * kernel. */
 void device_update(struct device_tensor *tensor, size_t first, size_t float_count, float rate);
 
-/** Bytes a second of a copy on the device itself, and of each layout kernel: calibration. */
+/** Bytes per second of a copy on the device itself, and of each layout kernel: calibration. */
 double device_copy_bandwidth(size_t float_count);
 
 #ifdef __cplusplus

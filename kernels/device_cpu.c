@@ -9,12 +9,11 @@
 #include <time.h>
 
 /*
- * Two threads play a device's two queues. Each takes operations in order and does them for real;
- * what it does is a range on that thread, named as the kernel would be, so the recording looks
- * alike.
+ * Two threads play a device's two queues. Each takes operations in order and executes them. Each
+ * operation is a range on that thread, with the name of the kernel, so that recordings look alike.
  */
 
-enum { QUEUE_LENGTH = 1024 }; /* as far as a GPU's driver lets the host run ahead */
+enum { QUEUE_LENGTH = 1024 }; /* how far the driver of a GPU lets the host run ahead */
 
 struct device_tensor {
     float *values;

@@ -56,7 +56,7 @@ __device__ void transposeTile(float *to, const float *from, int rows, int column
     }
 }
 
-// Reads coalesced, writes strided: what one writes first, and what it costs.
+// Reads coalesced, writes strided: the obvious version, to show its cost.
 __device__ void transposeNaive(float *to, const float *from, int rows, int columns)
 {
     const size_t image = static_cast<size_t>(blockIdx.z) * rows * columns;
@@ -148,7 +148,7 @@ bool device_host_register(void *memory, size_t size_bytes)
 
 void device_copy_in(device_queue queue, device_tensor *to, const float *from, size_t float_count, bool pinned)
 {
-    (void)pinned;  // CUDA knows by itself
+    (void)pinned;  // CUDA detects it
     check(cudaMemcpyAsync(to->values, from, float_count * sizeof(float), cudaMemcpyHostToDevice, streams[queue]), "copy");
 }
 

@@ -37,7 +37,7 @@ static int64_t cpu_ns(void)
     return (int64_t)time.tv_sec * 1000000000 + time.tv_nsec;
 }
 
-/* Real arithmetic until `ms` of CPU time have gone into it: what decoding is to a processor. */
+/* Real arithmetic until `ms` of CPU time are spent, as decoding would. */
 static void spend(float *batch, size_t count, int batch_number, double ms)
 {
     const int64_t until = cpu_ns() + (int64_t)(ms * 1e6);

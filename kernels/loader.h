@@ -2,7 +2,7 @@
 #define LAC_KERNELS_LOADER_H
 
 /*
- * A data loader as PyTorch's: worker processes made by fork, an index queue each, finished batches
+ * A data loader like PyTorch's: forked worker processes with an index queue each, finished batches
  * in shared memory, handed to the training process in order, two batches ahead for each worker.
  */
 
@@ -13,7 +13,7 @@ struct loader;
 
 struct loader_options {
     int workers; /**< 0: batches are made in the training process */
-    int batches; /**< how many in all */
+    int batches; /**< in total */
     size_t batch_floats;
     int fetch_ms; /**< CPU time that making a batch takes, at least */
 };

@@ -2,9 +2,9 @@
 #define LAC_KERNELS_RANGES_H
 
 /*
- * NVTX ranges without NVTX's headers, so that the workload builds anywhere: the handshake with the
- * library that NVTX_INJECTION64_PATH names, as NVTX itself does it. Without one, all of this is
- * nothing. Loader ranges carry batch and worker when the library is Lacuna's.
+ * NVTX ranges without NVTX's headers, so that the workload builds anywhere: the same handshake with
+ * the library in NVTX_INJECTION64_PATH as NVTX's own. Without a library, the calls do nothing.
+ * Loader ranges carry batch and worker when the library is Lacuna's.
  */
 
 #include <stdint.h>

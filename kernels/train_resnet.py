@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """ResNet-50 with real decoding and augmentation in loader workers: the example workload in PyTorch.
 
-It makes its own pictures, needs no network and no data set, and runs on a GPU or, smaller, on a processor.
-Every switch makes one finding appear or go away:
+It makes its own images, needs no network and no data set, and runs on a GPU or, smaller, on a CPU. Every
+switch makes one finding appear or disappear:
 
   --workers N --prefetch N --pinned --async --channels-last --amp --foreach --sync-every-step --compile
 """
@@ -20,7 +20,7 @@ from torch.utils.data import DataLoader, Dataset
 
 try:
     from PIL import Image
-except ImportError:  # pictures are then kept as compressed pixels: decoding is inflating
+except ImportError:  # images are then kept as compressed pixels: decoding is inflating
     Image = None
 
 
@@ -52,7 +52,7 @@ def resnet(blocks, classes):
 
 
 def make_pictures(folder, count, side):
-    """Smooth noise, so that it compresses about as a photograph does. Those that are there already stay."""
+    """Smooth noise, which compresses about as well as a photograph. Existing files are kept."""
     generator = torch.Generator().manual_seed(1)
     paths = [os.path.join(folder, f"{side}-{number}.img") for number in range(count)]
     for path in paths:

@@ -294,7 +294,7 @@ static int train(const struct options *o)
         loader_open(&loading); /* before CUDA: its processes must not inherit a context */
     const char *const device = device_open();
     const float *batch;
-    /* after the batches that the workers made while the device was opened */
+    /* after the batches that the workers made while the device was being opened */
     const int ahead = 2 + 2 * o->workers;
     const int warm_up = ahead <= o->steps / 2 ? ahead : 2;
     float loss;

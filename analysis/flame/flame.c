@@ -34,7 +34,7 @@ static uint32_t kinds_of(const struct lac_flame_options *options)
     }
 }
 
-/* Names of steps differ from step to step; as frames they would keep the steps apart. */
+/* Names of steps differ from step to step; as frames they would keep the steps from merging. */
 static enum lac_status find_steps(struct lac_flame_walk *walk, uint32_t *ret_step_count)
 {
     static const char PREFIX[] = "ProfilerStep#";

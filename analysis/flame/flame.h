@@ -10,7 +10,7 @@
  *   LAC_FLAME_CPU      self time of host slices under their parents, threads added up
  *
  * Ranges of the training steps themselves (ProfilerStep#17, or whatever the derived step track
- * names) are no frames: the steps would never merge. Operations whose launch was not recorded stand
+ * names) are not frames: the steps would never merge. Operations whose launch was not recorded are
  * directly under the root.
  *
  * The model must carry the derived tracks (lac_diagnose_add_tracks) for WAITING and for per-step.
@@ -38,7 +38,7 @@ struct lac_flame_options {
     int64_t t0_ns, t1_ns; /**< area; t1_ns <= t0_ns: the whole trace. Intervals are clipped to it */
     double prune_fraction;   /**< frames below this share of the total are summed as "... n more";
                                 0.0005 */
-    uint32_t node_count_max; /**< hard bound of the tree (2 at least); 0: 20,000 */
+    uint32_t node_count_max; /**< hard bound of the tree (at least 2); 0: 20,000 */
 };
 
 /** A frame. Children of a node are contiguous, ordered by (-value_ns, name). Node 0 is the root. */
@@ -65,7 +65,7 @@ struct lac_flame {
  *
  * @param ret_flame on LAC_OK the graph, which the caller destroys
  * @return LAC_OK, LAC_ERR_NOMEM
- * Cost: O(slices of the tracks concerned); memory: 4 bytes a slice (GPU), plus the tree.
+ * Cost: O(slices of the tracks concerned); memory: 4 bytes per slice (GPU), plus the tree.
  */
 LAC_MUST_USE enum lac_status lac_flame_create(const struct lac_model *model,
                                               const struct lac_flame_options *options,

@@ -21,7 +21,7 @@ static bool is_operation(uint8_t kind)
     return kind == LAC_SLICE_KERNEL || kind == LAC_SLICE_COPY || kind == LAC_SLICE_MEMSET;
 }
 
-/* Mark the launches; say up to which slice each thread has some. */
+/* Mark the launches; report the last slice of each thread that has one. */
 static void ask(const struct lac_flame_walk *walk, uint32_t *frame_of, uint64_t *asked_end)
 {
     const struct lac_model *model = walk->model;

@@ -24,15 +24,15 @@ void lac_flame_stack_done(struct lac_flame_stack *stack)
 uint32_t lac_flame_stack_enclosing(const struct lac_flame_stack *stack, int64_t end_ns)
 {
     uint32_t at = stack->count == 0 ? LAC_NONE : stack->count - 1;
-    /* between an entry and its parent lie only entries that end before it: nothing is missed */
+    /* only entries that end earlier lie between an entry and its parent: nothing is missed */
     while (at != LAC_NONE && stack->entries[at].end_ns < end_ns) {
         at = stack->entries[at].parent;
     }
     return at;
 }
 
-/* Entries that ended but lie under a living one stay behind; a staircase of crossing slices would
- * pile them up. A parent never ends before its children, so what is removed is nobody's parent. */
+/* Entries that ended under an open one stay on the stack; a staircase of crossing slices would pile
+ * them up. A parent never ends before its children, so a removed entry is nobody's parent. */
 static void remove_ended(struct lac_flame_stack *stack, int64_t t_ns)
 {
     uint32_t kept = 0;

@@ -2,11 +2,11 @@
 #define LAC_ANALYSIS_FLAME_FLAME_STACK_H
 
 /*
- * What a host thread is in, while its slices go by in order of start.
+ * The open slices of a host thread while its slices are visited in order of start.
  *
  * The parent of a slice is the innermost open slice that ends no earlier (slices of a damaged or
- * foreign trace may cross). Frames of the tree are made only when somebody asks for them, and kept
- * in the entry, so a slice under which nothing happened costs a push and a pop.
+ * foreign trace may cross). Frames of the tree are made only when requested, and kept in the entry,
+ * so a slice under which nothing happened costs a push and a pop.
  */
 
 #include "analysis/flame/flame_tree.h"
@@ -18,7 +18,7 @@ struct lac_flame_entry {
     uint32_t name;
     uint32_t parent; /**< entry below it, LAC_NONE: none */
     uint32_t base;   /**< frame that `frame` was made under */
-    uint32_t frame;  /**< LAC_NONE: not asked for yet */
+    uint32_t frame;  /**< LAC_NONE: not requested yet */
     uint8_t kind;
 };
 
@@ -28,7 +28,7 @@ struct lac_flame_stack {
     uint32_t *path; /**< scratch, as many as entries */
     uint32_t count;
     uint32_t capacity;
-    bool is_flat; /**< frames stand alone, without those around them */
+    bool is_flat; /**< frames have no parents but the base */
 };
 
 /** Prepare an empty stack; nothing is allocated yet. */

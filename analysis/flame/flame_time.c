@@ -14,7 +14,7 @@ struct hand {
     struct lac_flame_stack stack;
     const struct lac_flame_pieces *pieces;
     uint64_t piece; /* the first that ends after now */
-    int64_t now_ns; /* all before it has been given away */
+    int64_t now_ns; /* all before it has been assigned */
     bool count_slices;
 };
 
@@ -31,7 +31,7 @@ static void count_piece(struct hand *hand, uint32_t frame)
     }
 }
 
-/* Give [now, t) to what is on top of the stack. */
+/* Assign [now, t) to the slice on top of the stack. */
 static enum lac_status give(struct hand *hand, int64_t t_ns)
 {
     const struct lac_flame_pieces *pieces = hand->pieces;
@@ -61,7 +61,7 @@ static enum lac_status give(struct hand *hand, int64_t t_ns)
     return LAC_OK;
 }
 
-/* Let time pass until t: what ends on the way gives way to what is under it. */
+/* Advance to t: when a slice ends on the way, the one under it takes over. */
 static enum lac_status pass(struct hand *hand, int64_t t_ns)
 {
     struct lac_flame_stack *stack = &hand->stack;
@@ -114,7 +114,7 @@ enum lac_status lac_flame_time(struct lac_flame_walk *walk, uint32_t track,
         if (start_ns > hand.now_ns) {
             status = pass(&hand, start_ns);
         } else {
-            /* before the first piece: nothing to give yet, but ended slices must go */
+            /* before the first piece: nothing to assign yet, but ended slices must go */
             lac_flame_stack_pop(&hand.stack, start_ns);
         }
         if (status == LAC_OK) {

@@ -2,8 +2,8 @@
 #define LAC_ANALYSIS_FLAME_FLAME_TIME_H
 
 /*
- * Puts pieces of time on what one thread was in: every ns of a piece goes to the innermost slice
- * (the one that began last) open at that moment.
+ * Assigns pieces of time to the slices of one thread: every ns of a piece goes to the innermost
+ * slice (the one that began last) open at that moment.
  */
 
 #include "analysis/flame/flame_walk.h"
@@ -19,7 +19,7 @@ struct lac_flame_piece {
 struct lac_flame_pieces {
     const struct lac_flame_piece *at; /**< ascending, not overlapping */
     uint64_t count;
-    bool keep_outside; /**< time in no slice stays with the base, else it is nobody's */
+    bool keep_outside; /**< time in no slice stays with the base; false: it is dropped */
 };
 
 /**

@@ -102,7 +102,7 @@ enum lac_status lac_flame_tree_child(struct lac_flame_tree *tree, uint32_t paren
 
 /* ---- finishing ---- */
 
-/* What the sort functions look at; qsort_r hands it to them. */
+/* What the sort functions compare; qsort_r passes it to them. */
 struct finish {
     const struct lac_model *model;
     struct lac_flame_tree *tree;
@@ -154,7 +154,7 @@ static int by_parent(const void *a, const void *b, void *context)
                   lac_model_str(finish->model, right->name));
 }
 
-/* How many nodes the graph has when the first `count` frames of the order are kept: those, and one
+/* Number of nodes of the graph when the first `count` frames of the order are kept: those, and one
  * "... n more" for each of them that loses a child with time in it. Never falls as count rises. */
 static uint64_t nodes_with(struct finish *finish, uint32_t count)
 {

@@ -4,7 +4,7 @@
 /*
  * The tree while it grows: frames found by (parent, name) through one hash table.
  *
- * A frame is made once and named by its index; parents come before their children, so one pass
+ * A frame is made once and identified by its index; parents come before their children, so one pass
  * backwards over the array sums values upwards. Nothing is allocated per slice.
  */
 

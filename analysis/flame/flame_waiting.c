@@ -14,7 +14,7 @@ struct waiting {
     struct lac_flame_piece piece;
 };
 
-/* The track that was asked for last: most gaps end by launches of the same thread. */
+/* The track requested last: most gaps are ended by launches of the same thread. */
 struct latest {
     uint64_t first, end;
     uint32_t track; /* LAC_NONE: not a thread */
@@ -38,8 +38,7 @@ static uint32_t launching_track(const struct lac_model *model, uint64_t gap, str
     return latest->track;
 }
 
-/* A wait for data goes on in the worker that was late: what it was in is what the
- * GPU waited for. */
+/* A wait for data continues in the worker that was late: its slices are what the GPU waited for. */
 static enum lac_status follow_to_worker(struct lac_flame_walk *walk,
                                         const struct lac_flame_workers *workers,
                                         struct waiting *wait)
@@ -85,8 +84,8 @@ static enum lac_status gather(struct lac_flame_walk *walk, const struct lac_flam
     return LAC_OK;
 }
 
-/* Each thread once, with all the pieces that it ended, in order of time: millions of pieces and few
- * threads, so they are counted and put in their place. */
+/* Each thread once, with all the pieces that it ended, in order of time. There are millions of
+ * pieces and few threads, hence a counting sort. */
 static enum lac_status put_on_threads(struct lac_flame_walk *walk, const struct waiting *waits,
                                       struct lac_flame_piece *pieces, uint64_t count)
 {

@@ -38,7 +38,7 @@ static uint32_t find(const struct lac_model *model, const char *text)
 }
 
 /* How many slices of host threads have that name; written to `out` when it is not NULL. A thread
- * that has `other` too is passed over: without workers the training thread fetches inside its own
+ * that has `other` too is skipped: without workers the training thread fetches inside its own
  * waits. */
 static uint64_t gather(const struct lac_model *model, uint32_t name, uint32_t other,
                        struct lac_flame_fetch *out)
@@ -78,7 +78,7 @@ enum lac_status lac_flame_workers_init(const struct lac_model *model,
     if (workers.wait_name == 0 || workers.data_wait == 0 || fetch_name == 0) {
         return LAC_OK;
     }
-    /* `gather` writes before it knows that a thread is passed over: room for all of its slices */
+    /* `gather` writes before it knows that a thread is skipped: room for all of its slices */
     workers.fetches = malloc((gather(model, fetch_name, 0, NULL) + 1) * sizeof(*workers.fetches));
     workers.waits =
         malloc((gather(model, workers.wait_name, 0, NULL) + 1) * sizeof(*workers.waits));
@@ -109,8 +109,8 @@ static int64_t overlap_ns(const struct lac_flame_fetch *wait, int64_t start_ns, 
     return to_ns > from_ns ? to_ns - from_ns : 0;
 }
 
-/* The wait that most of the time is in, or NULL. The device falls idle, and begins again, some
- * microseconds off the ends of the wait. */
+/* The wait that holds most of the time, or NULL. The device goes idle, and begins again, some
+ * microseconds before or after the ends of the wait. */
 static const struct lac_flame_fetch *wait_of(const struct lac_flame_workers *workers,
                                              int64_t start_ns, int64_t end_ns)
 {

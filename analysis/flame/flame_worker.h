@@ -3,7 +3,8 @@
 
 /*
  * Who was late: the worker whose batch a training thread waited for, found by time alone. A wait
- * ends when its batch is handed over, so the batch is of the fetch that ended last before that.
+ * ends when its batch is handed over, so the batch belongs to the last fetch that ended before
+ * that.
  */
 
 #include "analysis/model/model.h"
@@ -31,9 +32,9 @@ LAC_MUST_USE enum lac_status lac_flame_workers_init(const struct lac_model *mode
                                                     struct lac_flame_workers *ret_workers);
 void lac_flame_workers_done(struct lac_flame_workers *workers);
 
-/** Track of the worker that idle time in [start_ns, end_ns), most of it in one wait for data, was
- * for, or LAC_NONE: not recorded, or the worker had finished before, so that the time went into the
- * hand-over. */
+/** Track of the worker that the idle time [start_ns, end_ns), most of it in one wait for data,
+ *  waited for. LAC_NONE: not recorded, or the worker had finished before, so that the time went
+ *  into the hand-over. */
 uint32_t lac_flame_late_worker(const struct lac_flame_workers *workers, int64_t start_ns,
                                int64_t end_ns);
 

@@ -1,16 +1,17 @@
-"""Ranges of one's own, in a training script: `lacuna.annotate`.
+"""Your own ranges in a training script: `lacuna.annotate`.
 
     import lacuna
 
-    @lacuna.annotate                      # a range of the function's name at every call
+    @lacuna.annotate                      # a range with the function's name at every call
     def validate(model): ...
 
     with lacuna.annotate("checkpoint"):   # a range around some lines
         save(model)
 
-It is there as `lacuna` in every job that `lacuna run` starts, unless the job has a module of that name. Where nothing is recorded
-it does nothing; a script that is to run without Lacuna installed may carry this one file with it, as lacuna.py. Coroutines, generators and classes are left as they are: what they
-do lies between other things, and ranges of a thread have to nest.
+`import lacuna` works in every job that `lacuna run` starts, unless the job has a module of that
+name. Where nothing is recorded, it does nothing. A script that must also run without Lacuna
+installed can carry this one file, as lacuna.py. Coroutines, generators and classes are left as they
+are: their work interleaves with other work, and the ranges of a thread must nest.
 """
 import functools
 
@@ -20,7 +21,7 @@ try:
 except ImportError:
     _push = _pop = None
 
-_LATER = 0x20 | 0x80 | 0x100 | 0x200  # of a function's code: a call of it only makes a generator or a coroutine, of either kind
+_LATER = 0x20 | 0x80 | 0x100 | 0x200  # code flags: a call only makes a generator or a coroutine, of either kind
 
 __all__ = ["annotate", "is_recording"]
 

@@ -1,7 +1,7 @@
-"""The patches: ranges of the loader vocabulary in training and worker processes, and what the job's settings are.
+"""The patches: ranges of the loader vocabulary in training and worker processes, and the job's settings.
 
 Each patch is applied once its module has run, is guarded by itself, and keeps the patched object's
-name, so that it pickles by reference. Names inside PyTorch move between versions: what is not there
+name, so that it pickles by reference. Names inside PyTorch move between versions: what is missing
 is not patched, and "hook.missing=..." says so in the recording.
 """
 import functools
@@ -22,7 +22,7 @@ _settings_seen = False
 
 
 def patch(name, module):
-    """Apply what there is for module `name`."""
+    """Apply the patches for module `name`."""
     for function in _PATCHES.get(name, ()):
         try:
             function(module)
@@ -36,7 +36,7 @@ def _never():
     return False
 
 
-# Whether a compiler reads what runs: it must find nothing of ours in its way. torch.compiler's own function, which compilers know.
+# Whether a compiler is tracing: it must not meet any code of ours. torch.compiler's own function, which compilers know.
 _is_compiling = _never
 
 
@@ -90,7 +90,7 @@ def _after_first_step():
 
 
 def _is_closure_first(step):
-    """Whether what follows `self` is a closure: of other callables, as a model, nothing may be changed."""
+    """Whether the argument after `self` is a closure: other callables, such as a model, must not be changed."""
     import inspect  # which PyTorch has loaded
     try:
         return list(inspect.signature(step).parameters)[1:2] == ["closure"]
@@ -215,7 +215,7 @@ def _call_transform(module, args, kwargs):
 
 
 def _leave_modules(why):
-    """A compiler reads Module.__call__ and must find what PyTorch put there."""
+    """A compiler reads Module.__call__ and must find PyTorch's own function there."""
     torch = sys.modules.get("torch")
     if _module_call is not None and torch is not None:
         torch.nn.Module.__call__ = _module_call
@@ -240,7 +240,7 @@ def _compile(module):
 
 
 def _dynamo(module):
-    """What compiles without going through torch.compile, as exporting does."""
+    """Whatever compiles without torch.compile, as export does."""
     for name in ("optimize", "optimize_assert", "export"):
         if hasattr(module, name):
             _go_out_of_the_way_of(module, name)
@@ -273,7 +273,7 @@ def _out_of_its_way(compiler, *args, **kwargs):
             _patch_step(kind)
 
 
-# ---- another profiler, explicitly used: the GPU is its own as long as it runs
+# ---- another profiler, explicitly used: while it runs, the GPU is left to it
 
 def _profiler(module):
     kind = getattr(module, "_KinetoProfile", None) or module.profile
@@ -293,7 +293,7 @@ _exporting = threading.local()
 
 
 def _note_export(kind):
-    """Where it writes its trace: the launcher adds that to the recording, so that what we left to it is not lost."""
+    """Where it writes its trace: the launcher adds that to the recording, so that what we left to that profiler is not lost."""
     original = kind.export_chrome_trace
 
     @functools.wraps(original)
@@ -349,20 +349,20 @@ def _after(holder, attribute, action):
 # ---- loaders of others, by name
 
 def _named_loader(kind, name):
-    """The wait of an iterator that is none of PyTorch's."""
+    """The wait of an iterator that is not PyTorch's."""
     import _lacuna_position
     _lacuna_position.patch_next(kind)
     _LOADERS.append(kind)
     setting(f"loader={name}")
 
 
-# Classes whose instances are loaders that are recorded; one of PyTorch's is known once it gave a batch.
+# Classes whose instances are recorded loaders; PyTorch's loader is known once it has given a batch.
 _LOADERS = []
 _position = None  # _lacuna_position, once a step has ended
 
 
 def _head_begins(frame):
-    """Behind a step the training thread waits for its next batch: in a loader that we know, or in what?"""
+    """After a step the training thread waits for its next batch: in a loader that we know, or in what?"""
     global _position
     if _position is None:
         import _lacuna_position
@@ -408,7 +408,7 @@ def _watch_collections():
     import gc
 
     def on_collection(phase, info):
-        # the young generations are too quick and too many to matter
+        # young generations are collected too quickly to matter
         if info.get("generation") == 2:
             if phase == "start":
                 push("gc")

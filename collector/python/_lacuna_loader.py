@@ -1,7 +1,8 @@
 """The patches of PyTorch's data loader: waits in the training process, batches and their parts where they are made.
 
-Batches are made in worker processes, in worker threads, or in the training process while it waits. `here` knows for each thread
-which batch it makes; in a worker process all threads share it, so that what a data set does in threads of its own is named, too.
+Batches are made in worker processes, in worker threads, or in the training process while it waits. `here` knows which
+batch each thread is making; in a worker process all threads share it, so that the work of a data set in threads of its own is
+named, too.
 """
 import atexit
 import builtins
@@ -21,7 +22,7 @@ push_loader, pop, value, setting = _lacuna.push_loader, _lacuna.pop, _lacuna.val
 class _Here(threading.local):
     """What the thread is doing."""
 
-    batch = -1        # that is being made; -1: none
+    batch = -1        # being made; -1: none
     worker = -1       # that makes it; -1: the training process itself
     waiting = -1      # batch that the training process waits for
     takes = False     # batches out of the workers' queue
@@ -35,7 +36,7 @@ class _Here(threading.local):
 here = _Here()
 is_known = False  # a loader of PyTorch gave a batch
 
-# Parts of batches stop being recorded when they are so quick that recording them would be felt.
+# Parts of batches are no longer recorded when they are so quick that recording them would slow the job.
 ITEM_NS_MIN = 40_000   # mean of ITEMS_WEIGHED items
 ITEMS_WEIGHED = 256
 RANGE_NS = 1_000       # what a range costs in Python
@@ -61,7 +62,7 @@ def parts_are_on():
 
 
 def _parts_off():
-    """For good: what is quick stays quick, and each call would pay for asking."""
+    """Permanent: what is quick stays quick, and asking again costs time in each call."""
     _Rate.on = False
     while _patched_data:
         kind, original = _patched_data.pop()
@@ -172,7 +173,7 @@ def dataloader(module):
             pass
 
     module.DataLoader.__init__ = __init__
-    atexit.register(tell_settings)  # of a job that ends before all else tells them
+    atexit.register(tell_settings)  # for a job that ends before anything else reports them
 
 
 # ---- the loader's settings: of the one that the training steps take their batches from
@@ -181,7 +182,7 @@ class _Card:
     last = None  # of the loader that gave the last batch
     is_told = False
     batches = 0
-    batches_max = 50  # without a step: then it is no training, or one whose steps we do not see
+    batches_max = 50  # without a step: then it is not training, or we do not see its steps
 
 
 def tell_settings():
@@ -193,7 +194,7 @@ def tell_settings():
 
 
 def optimizer_is_there():
-    """From now on the first step is to tell which loader is the one of the training, unless that takes very long."""
+    """From now on the first step tells which loader feeds the training, unless that takes very long."""
     _Card.batches, _Card.batches_max = 0, 1000
 
 
@@ -260,12 +261,12 @@ def pin_memory(module):
 # ---- workers
 
 def _number_in(item):
-    """The batch that an item of a queue is about, or None: queues carry other notes, too."""
+    """The batch that an item of a queue belongs to, or None: queues carry other messages, too."""
     return item[0] if isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], int) else None
 
 
 class _Queue:
-    """A queue that is read; remembers which batch it gave out, as `name` of `place`."""
+    """A queue that is read; it remembers the batch that it returned last, as `name` of `place`."""
 
     def __init__(self, queue, place, name):
         self._queue, self._place, self._name = queue, place, name
@@ -346,7 +347,7 @@ def _patch_loop(module, name, is_thread):
         args = list(args)
         try:
             number = given["worker_id"]
-            here.__dict__.clear()  # what a thread did that forked
+            here.__dict__.clear()  # state of the thread that forked
             place = here if is_thread else _Here  # of this thread, or of all in the process
             place.worker = number
             queue = _Queue(given["index_queue"], place, "batch")
@@ -421,7 +422,7 @@ def _watch_collating(collate, fetcher):
     return collate_fn
 
 
-# ---- items, while they are slow enough for it not to matter
+# ---- items, while they are slow enough for recording not to matter
 
 def _watch_items(fetcher):
     if not _Rate.on:
@@ -505,7 +506,7 @@ class _File(io.FileIO):
 
 
 def _watch_files():
-    """Opening and reading of files inside batches. Only plain binary reading goes through us: the rest is left as it is."""
+    """Opening and reading of files inside batches. Only plain binary reading is wrapped: the rest is left as it is."""
     original = builtins.open
 
     @functools.wraps(original)

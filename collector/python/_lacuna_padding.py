@@ -10,7 +10,7 @@ import time
 import _lacuna
 
 TIME_SHARE = 500
-BATCHES_WITHOUT = 64  # after so many without a mask none is looked for
+BATCHES_WITHOUT = 64  # after this many batches without a mask, stop looking for one
 
 # What names a mask, and what its true elements are.
 MASKS = (("attention_mask", "token"), ("padding_mask", "padding"), ("key_padding_mask", "padding"), ("src_key_padding_mask", "padding"))
@@ -59,7 +59,7 @@ def _record(count, number, worker):
 
 
 def _counter_of(batch):
-    """What counts (positions, padding) of a batch; None: nothing says it. Batches are dictionaries, objects with such
+    """What counts (positions, padding) of a batch; None: nothing in it does. Batches are dictionaries, objects with such
     attributes, or tuples of them."""
     for part in batch[:4] if isinstance(batch, (tuple, list)) and not hasattr(batch, "_fields") else (batch,):
         get = _getter_of(part)
@@ -109,7 +109,7 @@ def _by_mask(get):
         mask = get(name)
         if not _is_plain(mask) or not _is_whole(mask) or (true_is == "padding" and "bool" not in str(mask.dtype)):
             continue
-        if tuple(mask.shape) == ids or (ids is None and len(mask.shape) == 2):  # others say who attends to whom
+        if tuple(mask.shape) == ids or (ids is None and len(mask.shape) == 2):  # other shapes say who attends to whom
             return functools.partial(_count_mask, mask, true_is == "padding")
     return None
 

@@ -1,12 +1,12 @@
-"""`loader.wait` of loaders that nobody told us about: what the training thread waits in at the head of a step.
+"""`loader.wait` of unknown loaders: what the training thread waits in at the head of a step.
 
     optimizer.step() ends ... next batch ... forward begins
                           \\____ the head ____/
 
-While no known loader was seen, a few heads are watched with a profile function: generators and `__next__` methods that the
-training loop itself calls. The one that takes longest is the loader. A class is patched then; of a generator, which cannot be,
-the code is watched: from Python 3.12 on by sys.monitoring, which costs two calls a batch; before by a profile function in C
-between the end of a step and its next value, until it makes more calls than is good for the job.
+Until a known loader is seen, a few heads are watched with a profile function: generators and `__next__` methods that the
+training loop itself calls. The one that takes longest is the loader. A class is then patched. A generator cannot be patched, so
+its code is watched: from Python 3.12 on by sys.monitoring, which costs two calls per batch; before, by a profile function in C
+between the end of a step and the next value, until that costs the job too many calls.
 """
 import functools
 import os
@@ -16,11 +16,11 @@ import time
 
 import _lacuna
 
-HEADS = frozenset((2, 3, 4, 20, 100, 1000))  # steps after which is looked
+HEADS = frozenset((2, 3, 4, 20, 100, 1000))  # steps after which the head is watched
 FOUND_AFTER = 2                              # heads with the same candidate
-EVENTS_MAX = 100_000                         # in a head, of the profile function in Python
-CALL_S = 30e-9                               # what a call costs that is looked at from C
-COST_SHARE = 0.01                            # of its time may looking at a generator take
+EVENTS_MAX = 100_000                         # of the profile function in Python, per head
+CALL_S = 30e-9                               # cost of looking at a call from C
+COST_SHARE = 0.01                            # largest share of its time that looking at a generator may take
 TOO_MANY = "the loader makes too many calls"
 GENERATOR = 0x20                             # CO_GENERATOR
 
@@ -101,7 +101,7 @@ def step_ended(frame):
 
 
 def end_of_head():
-    """The batch is there: it is being computed with."""
+    """The batch has arrived: computation has begun."""
     global _look, _is_armed
     if _is_armed:
         _is_armed = False
@@ -158,7 +158,8 @@ def _take(code, kind):
 
 
 class _Monitor:
-    """Waits in a generator, told by Python itself. What a generator raises is not told: the next step's end closes its wait."""
+    """Waits in a generator, reported by Python itself. Exceptions of a generator are not reported: the end of the next step closes
+    its wait."""
 
     thread = None  # that trains
     depth = 0

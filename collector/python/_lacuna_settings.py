@@ -1,6 +1,6 @@
-"""What the job's settings are, seen once after the first step: precision, debug switches, cores, framework.
+"""The job's settings, read once after the first step: precision, debug switches, cores, framework.
 
-Only what is loaded already is asked: looking must not load or change anything. What holds only inside a step (autocast,
+Only modules that are loaded already are asked: looking must not load or change anything. What holds only inside a step (autocast,
 anomaly detection) the hook asks there.
 """
 import os
@@ -41,7 +41,7 @@ def _is_tf32(precision):
 
 
 def _mixed_precision():
-    """As accelerate, and trainers that are built on it, were told."""
+    """The settings that accelerate, and trainers built on it, were given."""
     state = sys.modules["accelerate.state"].AcceleratorState._shared_state
     return state["_mixed_precision"]
 

@@ -152,7 +152,7 @@ static py_object *py_gpu_yield(py_object *self, py_object *arguments)
 
 enum { PROFILE_CALL = 0, PROFILE_RETURN = 3, CALLS_MAX = 50000 };
 
-/* What looking at a call costs, and how much of the time that may be: one in so many. */
+/* The cost of looking at a call, and the largest share of the time that it may take: 1 / N. */
 enum { CALL_NS = 30, COST_SHARE = 10, CALLS_FREE = 100 };
 
 typedef int (*profile_function)(py_object *object, py_object *frame, int what, py_object *argument);
@@ -209,7 +209,7 @@ static py_object *py_watch(py_object *self, py_object *code)
     return PyBool_FromLong(1);
 }
 
-/* unwatch(): calls that were looked at; -1: too many for the time that they took */
+/* unwatch(): number of calls looked at; -1: too many for the time that they took */
 static py_object *py_unwatch(py_object *self, py_object *unused)
 {
     (void)self;

@@ -3,7 +3,7 @@
 Python imports a module of this name when it starts. Nothing is imported here that Python has not
 imported already, so that a process which never touches a data loader pays about a millisecond. The
 patches themselves are in _lacuna_hook.py and are loaded with the first library that they patch.
-Whatever goes wrong, the job does not see it: it only goes unrecorded.
+Whatever goes wrong, the job does not notice: it is just not recorded.
 """
 import os
 import sys
@@ -12,7 +12,7 @@ _HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 class _Finder:
-    """Finds nothing itself: lets the others find, and adds a patch after the module has run."""
+    """Finds nothing itself: it lets the other finders work, and adds a patch after the module has run."""
 
     PATCHED = frozenset((
         "torch.utils.data.dataloader",
@@ -49,7 +49,7 @@ class _Finder:
 
 
 class _Annotate:
-    """`import lacuna` finds ours where the job has no module or package of that name; a mere folder is none."""
+    """`import lacuna` finds ours if the job has no module or package of that name; a folder without __init__ does not count."""
 
     def find_spec(self, name, path=None, target=None):
         if name != "lacuna":
@@ -85,7 +85,7 @@ def _patch_after(spec, name):
 
 
 def _run_next_sitecustomize():
-    """The distribution's, or the user's, own one, which ours stands in front of."""
+    """The sitecustomize of the distribution or user, which ours hides."""
     from importlib.machinery import PathFinder
 
     others = [entry for entry in sys.path if os.path.abspath(entry or ".") != _HERE]

@@ -87,7 +87,7 @@ let isStarted = false;
 function enter(): void {
   access.value = 'open';
   void loadTraces().then(() => {
-    // without the key there is nothing to listen to
+    // without the key there are no events
     if (isStarted || access.value !== 'open') return;
     isStarted = true;
     startLiveUpdates();
@@ -95,7 +95,7 @@ function enter(): void {
   });
 }
 
-/** Show what the key of the address opens; without one, the cookie of before may do. */
+/** Sign in with the key in the address; without one, an earlier cookie may still be valid. */
 async function useKey(key: string | undefined): Promise<void> {
   if (key === undefined) {
     enter();

@@ -1,4 +1,4 @@
-// The one place that talks to the server. Replies are checked before anybody sees them.
+// The one place that talks to the server. Replies are checked before any other code sees them.
 import {ShapeError, type Shape} from '../base/shape';
 import * as shapes from './types';
 
@@ -37,7 +37,7 @@ export function isAbort(error: unknown): boolean {
   return error instanceof DOMException && error.name === 'AbortError';
 }
 
-/** One sentence for a person. */
+/** One sentence for the user. */
 export function errorText(error: unknown): string {
   if (error instanceof ApiError) return error.message;
   if (error instanceof ShapeError)
@@ -53,7 +53,7 @@ async function request(url: string, init: RequestInit): Promise<Response> {
   throw await failure(response.status, response.statusText, await response.text());
 }
 
-/** The error that a reply's body names, or one made from its status. */
+/** The error in a reply's body, or one made from its status. */
 export async function failure(status: number, statusText: string, body: string): Promise<ApiError> {
   try {
     const {error} = shapes.errorShape(JSON.parse(body), '');
@@ -85,7 +85,7 @@ async function getBytes(
   return response.arrayBuffer();
 }
 
-/** Turn the key of the printed address into the cookie. @return false for a wrong key */
+/** Exchange the key in the printed address for the cookie. @return false for a wrong key */
 export async function openSession(key: string): Promise<boolean> {
   const response = await fetch(apiUrl('session'), {
     method: 'POST',
@@ -132,7 +132,7 @@ export const listFindings = (s?: AbortSignal) =>
 export const getFinding = (id: string, s?: AbortSignal) =>
   getJson(`findings/${encodeURIComponent(id)}`, shapes.findingDocumentShape, {}, s);
 
-/** Imports what is kept of a failed trace once more. */
+/** Imports the kept upload of a failed trace again. */
 export async function retryImport(id: string): Promise<void> {
   await request(apiUrl(`${trace(id)}/retry`), {method: 'POST'});
 }
@@ -217,7 +217,7 @@ export const getFlame = (
 export const getComparison = (a: string, b: string, s?: AbortSignal) =>
   getJson('compare', shapes.comparisonShape, {a, b}, s);
 
-/** What the report of a trace would tell. */
+/** What the report of a trace would contain. */
 export const getReportContents = (id: string, s?: AbortSignal) =>
   getJson(`${trace(id)}/report`, shapes.reportContentsShape, {format: 'contents'}, s);
 

@@ -5,7 +5,7 @@ import {deletedShape, traceShape, type TraceInfo} from './types';
 export interface TraceFeed {
   readonly onTrace: (trace: TraceInfo) => void;
   readonly onDeleted: (id: string) => void;
-  /** Connected, or not: then the caller polls. */
+  /** Whether connected; if not, the caller polls. */
   readonly onLive: (live: boolean) => void;
 }
 
@@ -26,7 +26,7 @@ export function subscribeTraces(feed: TraceFeed): () => void {
       try {
         feed.onTrace(traceShape(JSON.parse(String((event as MessageEvent).data)), ''));
       } catch {
-        // an event of another version: the next poll or reload tells
+        // an event of another version: the next poll or reload has the data
       }
     });
     source.addEventListener('deleted', event => {

@@ -362,10 +362,10 @@ const evidenceShape = obj({
 });
 export type Evidence = Infer<typeof evidenceShape>;
 
-/** How a part of a finding is to be read: pasted, run, or read. */
+/** What a part of a finding is for: pasted, run, or read. */
 const kindShape = oneOf(['code', 'command', 'text']);
 
-// what analyses of older programs lack is undefined: shown as plain text, without a mark
+// undefined in analyses of older versions: shown as plain text, without a mark
 const findingShape = obj({
   id: str,
   cause: oneOf([...CAUSES, 'gpu']),

@@ -1,4 +1,4 @@
-// Sends one file as a whole body. XMLHttpRequest, for fetch() does not tell how much is sent.
+// Sends one file as a whole body. XMLHttpRequest, because fetch() does not report progress.
 import {apiUrl, failure, type ApiError} from './client';
 import {createdShape} from './types';
 

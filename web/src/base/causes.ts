@@ -148,12 +148,12 @@ export function isCause(text: string): text is Cause {
   return (CAUSES as readonly string[]).includes(text);
 }
 
-/** Style of a cause by its name; what is not known is not attributed. */
+/** Style of a cause by its name; unknown names are "not attributed". */
 export function causeStyle(name: string): CauseStyle {
   return CAUSE_STYLES[knownCause(name)];
 }
 
-/** Words of a cause by its name; what is not known is not attributed. */
+/** Words of a cause by its name; unknown names are "not attributed". */
 export function causeWord(name: string): Word {
   return word('causes', knownCause(name));
 }

@@ -1,4 +1,4 @@
-// Contrast after WCAG 2: used to pick and to test text colors.
+// Contrast as in WCAG 2: used to choose and to test text colors.
 
 /** Relative luminance of "#rrggbb". */
 export function luminance(hex: string): number {

@@ -1,4 +1,4 @@
-// Numbers for people: few digits where they are read, all of them where they are copied.
+// Numbers for people: few digits to read, all of them to copy.
 
 /** Narrow no-break space: between thousands, and between a number and its unit. */
 export const THIN = '\u202f';

@@ -14,7 +14,7 @@ export class ShapeError extends Error {
 export type Shape<T> = (value: unknown, path: string) => T;
 export type Infer<S> = S extends Shape<infer T> ? T : never;
 
-/** Control characters but tab and line feed, and those that turn the direction of what follows. */
+/** Control characters except tab and line feed, and those that change the direction of text. */
 const UNSEEN =
   /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
 

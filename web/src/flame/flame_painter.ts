@@ -1,4 +1,4 @@
-// Draws a flame graph into a canvas: only the rows and frames in sight.
+// Draws a flame graph into a canvas: only the visible rows and frames.
 import {CAUSE_STYLES, causeWord, isCause, type Cause} from '../base/causes';
 import {hashText} from '../base/color';
 import type {FlameLayout, FlameMatch, FlameTree} from '../model/flame_tree';
@@ -19,7 +19,7 @@ export interface FlameScene {
   readonly isDark: boolean;
   /** What a frame is called on screen. */
   readonly labelOf: (node: number) => string;
-  /** Text of a frame's value, shown behind its name where there is room. */
+  /** Text of a frame's value, shown after its name where there is room. */
   readonly valueText: (node: number) => string;
 }
 
@@ -33,7 +33,7 @@ interface Tints {
   readonly ground: string;
 }
 
-/** Working is gray: muted, told apart by a breath of color. */
+/** Working is gray: muted, with a hint of color to tell frames apart. */
 const LIGHT: Tints = {
   frames: ['#dfe2e6', '#d8dde3', '#e3e1e6', '#dbe2e0', '#e5e2dc', '#d9dbe5'],
   work: ['#c3ccd6', '#c9cfd2', '#bfcacd', '#cbc9d3', '#ccccc2', '#c2cbc4'],

@@ -45,7 +45,7 @@ export function familyRows(comparison: Comparison): readonly WentRow[] {
     .sort(bySize);
 }
 
-/** What people call an operator: autograd's own prefix says nothing. */
+/** The common name of an operator: autograd's own prefix says nothing. */
 function operatorName(name: string): string {
   return name.replace(/^autograd::engine::evaluate_function: /, '').replace(/^aten::/, '');
 }
@@ -61,7 +61,7 @@ export function operatorRows(comparison: Comparison): readonly WentRow[] {
     .slice(0, 10);
 }
 
-/** Steps that are no training, a line a kind: "2.1 s → 2.3 s, 3 and 3 steps". */
+/** Steps that are not training, one line per kind: "2.1 s → 2.3 s, 3 and 3 steps". */
 export function kindRows(comparison: Comparison): readonly {
   readonly name: string;
   readonly aNs: number | undefined;
@@ -89,7 +89,7 @@ export function bar(
 
 export type Tone = 'good' | 'bad' | 'neutral';
 
-/** Faster is good, slower is bad, and what cannot be told is neither. */
+/** Faster is good, slower is bad, undecided is neither. */
 export function toneOf(verdict: string): Tone {
   return verdict === 'faster' ? 'good' : verdict === 'slower' ? 'bad' : 'neutral';
 }

@@ -7,7 +7,7 @@ export interface FlameTree {
   readonly name: readonly string[];
   readonly parent: Int32Array;
   readonly depth: Uint16Array;
-  /** First node behind the subtree of a node. */
+  /** First node after the subtree of a node. */
   readonly end: Int32Array;
   readonly valueNs: Float64Array;
   readonly selfNs: Float64Array;
@@ -157,7 +157,7 @@ export interface FlameRow {
   readonly node: number;
 }
 
-/** The same tree as a table: one row a name, the largest self time first. */
+/** The same tree as a table: one row per name, the largest self time first. */
 export function tableOf(tree: FlameTree, layout: FlameLayout): readonly FlameRow[] {
   const rows = new Map<
     string,

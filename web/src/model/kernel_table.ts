@@ -134,7 +134,7 @@ export function selectRows(
     .map(({row}) => row);
 }
 
-/** "yes", "no", or "" where nobody can tell from the name. */
+/** "yes", "no", or "" where the name does not say. */
 export function tensorCoreWord(value: unknown): string {
   if (value === true || value === 'yes' || value === 'used') return 'yes';
   if (value === false || value === 'no' || value === 'unused') return 'no';

@@ -32,7 +32,7 @@ export function hasGpuWork(trace: TraceInfo): boolean {
 
 /**
  * Whether steps of the trace say something about training: not where the verdict is that there are
- * too few (~), or that it is no training (i). Then neither a step nor a throughput is shown.
+ * too few (~), or that it is not training (i). Then neither a step nor a throughput is shown.
  */
 export function stepsCount(summary: TraceSummary | undefined): boolean {
   return summary !== undefined && summary.letter !== '~' && summary.letter !== 'i';
@@ -58,7 +58,7 @@ export function describeDevices(names: readonly string[], count: number): string
   return [...counts].map(([name, n]) => `${n} × ${name}`).join(', ');
 }
 
-/** Without the maker: people say "V100", the full name stands beside it on hover. */
+/** Without the vendor: people say "V100"; the full name is shown on hover. */
 export function shortDeviceName(name: string): string {
   return name
     .replace(/^(NVIDIA|AMD|Tesla|Quadro|GeForce|Instinct|Graphics Device)\s+/i, '')

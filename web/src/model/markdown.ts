@@ -94,7 +94,7 @@ export function parseMarkdown(text: string): readonly Block[] {
       });
     } else {
       const own = take(l => l.trim() !== '' && !/^(?:#|\|| *```)/.test(l) && !ITEM.test(l));
-      if (own.length === 0) at++; // what looks like a block and is none
+      if (own.length === 0) at++; // looks like a block, but is not
       blocks.push({kind: 'paragraph', spans: parseSpans(own.length > 0 ? own.join(' ') : line)});
     }
   }

@@ -39,7 +39,7 @@ export function hasNeeds(analysis: Analysis): boolean {
   return needsOf(analysis).some(need => need.needNs !== undefined);
 }
 
-/** A part that fills this much of the step is its limit. */
+/** A part that takes this share of the step is its limit. */
 const LIMIT_SHARE = 0.93;
 
 /** The part that a verdict is about. */
@@ -152,7 +152,7 @@ const FINDINGS_MAX = 5;
 export interface FindingGroups {
   readonly first: Finding | undefined;
   readonly further: readonly Finding[];
-  /** Shown when asked for: more than five is noise. */
+  /** Shown on request: more than five is noise. */
   readonly smaller: readonly Finding[];
 }
 

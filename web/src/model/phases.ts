@@ -1,4 +1,4 @@
-// What the job was at beside its steps: kinds of steps, and the phases of the whole recording.
+// What the job did besides its steps: kinds of steps, and the phases of the whole recording.
 import type {Analysis} from '../api/types';
 import {word} from '../base/vocabulary';
 
@@ -18,7 +18,7 @@ export interface PhaseMark {
   readonly durNs: number;
 }
 
-/** What is no training, where it lies in the recording: both in percent. */
+/** What is not training, and where it is in the recording; both in percent. */
 export function phaseMarks(analysis: Analysis): readonly PhaseMark[] {
   const wholeNs = analysis.phases.reduce((sum, phase) => sum + phase.dur_ns, 0);
   return analysis.phases.flatMap(phase => {
@@ -43,7 +43,7 @@ export interface KindLine {
   readonly ownNs: number;
 }
 
-/** A line a kind of step that is not training. */
+/** One line per kind of step that is not training. */
 export function kindLines(analysis: Analysis): readonly KindLine[] {
   const wholeNs = analysis.phases.reduce((sum, phase) => sum + phase.dur_ns, 0);
   return analysis.steps.kinds

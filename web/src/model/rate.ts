@@ -1,4 +1,4 @@
-// How fast something goes: amount over the last few seconds.
+// The rate of a process: amount over the last few seconds.
 
 const SPAN_MS = 4000;
 

@@ -20,7 +20,7 @@ export async function loadRuns(ids: readonly string[]): Promise<void> {
     const reply = await listRuns({limit: PAGE_SIZE});
     runs.value = new Map([...runs.value, ...reply.runs.map(run => [run.id, run] as const)]);
   } catch {
-    lastAsked = ''; // the rows do without names until the next time
+    lastAsked = ''; // the rows have no names until the next time
   }
 }
 
@@ -179,7 +179,7 @@ export function comparisonOf(run: string, members: readonly TraceInfo[]): RunAna
           comparisons.set(key, analysis);
           arrivals.value += 1;
         },
-        () => undefined, // the row does without; the page of the run says why
+        () => undefined, // the row has none; the page of the run says why
       );
   }
   // only who still waits needs to hear of arrivals

@@ -1,4 +1,4 @@
-// Light or dark: the choice (auto, light, dark), what it comes to, and the colors of the
+// Light or dark: the choice (auto, light, dark), its result, and the colors of the
 // causes as CSS custom properties, so that style sheet and canvases have one source.
 import {computed, effect, signal} from '@preact/signals';
 import {CAUSES, CAUSE_STYLES} from '../base/causes';

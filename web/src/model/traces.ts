@@ -32,7 +32,7 @@ export function begunAgain(trace: TraceInfo): TraceInfo {
 }
 const anyUnderWay = computed(() => traces.value.some(isUnderWay));
 
-/** The list with one trace replaced, or put in its place: newest first. */
+/** The list with one trace replaced or inserted: newest first. */
 export function mergeTrace(list: readonly TraceInfo[], trace: TraceInfo): readonly TraceInfo[] {
   const index = list.findIndex(t => t.id === trace.id);
   if (index >= 0) return list.map((t, i) => (i === index ? trace : t));
@@ -76,7 +76,7 @@ export function mergePage(
   return rest.reduce(mergeTrace, page);
 }
 
-/** Ids are never used again: what was deleted once stays so, whatever an old reply says. */
+/** Ids are never used again: what is deleted stays deleted, whatever an old reply says. */
 const deletedIds = new Set<string>();
 export const deletedTraces = signal<ReadonlySet<string>>(deletedIds);
 
@@ -132,7 +132,7 @@ export async function loadMoreTraces(): Promise<void> {
     noteFailure(error);
     return;
   }
-  if (listState.value !== state) return; // pressed twice, or the list came anew meanwhile
+  if (listState.value !== state) return; // pressed twice, or the list was loaded again meanwhile
   const known = new Set(traces.value.map(t => t.id));
   traces.value = [
     ...traces.value,
@@ -181,7 +181,7 @@ export function startLiveUpdates(): void {
     onDeleted: forget,
     onLive: live => {
       isLive.value = live;
-      // what happened while nobody listened
+      // what happened while no events came
       if (live && !wasLive) void loadTraces();
       wasLive = live;
     },

@@ -16,7 +16,7 @@ export interface Upload {
   readonly error: string | undefined;
 }
 
-/** Not yet done ones; a done upload is a row of the list of traces. */
+/** Unfinished uploads; a finished one is a row of the list of traces. */
 export const uploads = signal<readonly Upload[]>([]);
 
 const FILES_MAX = 256;

@@ -41,7 +41,7 @@ export function ComparePage(): JSX.Element {
     try {
       return await getComparison(a, b, signal);
     } catch (error) {
-      // an id of the past or of another server: a page of its own, not a failure of this one
+      // an old id or one of another server: a page of its own, not a failure of this one
       if (error instanceof ApiError && error.status === 404) return undefined;
       throw error;
     }
@@ -238,7 +238,7 @@ function Predicted({comparison}: {comparison: Comparison}): JSX.Element | null {
   );
 }
 
-/** Whether the training comes to the same, and the steps that are no training. */
+/** Whether the training result is the same, and the steps that are not training. */
 function Outcome({comparison}: {comparison: Comparison}): JSX.Element | null {
   const result = comparison.result;
   const kinds = kindRows(comparison);

@@ -8,7 +8,7 @@ import {DEFAULT_VIEW, page, runId, show, traceId, type Selection} from '../model
 const PADDING = 0.6;
 const NARROWEST_NS = 2000;
 
-/** What is on screen: an answer that comes when it is something else opens nothing any more. */
+/** What is on screen: an answer that arrives after it changed opens nothing. */
 const place = (): string => `${page.peek()}/${traceId.peek() ?? ''}/${runId.peek()}`;
 
 /** Of which trace, and how long that is. */

@@ -1,4 +1,4 @@
-// What findings mean: the list of all, or the document of one.
+// What findings mean: the list of all documents, or one of them.
 import type {JSX} from 'preact';
 import {getFinding, listFindings} from '../api/client';
 import {findingId} from '../model/view_state';

@@ -226,7 +226,7 @@ const NONE: readonly number[] = [];
 function Flame(props: {
   reply: FlameReply;
   shortNames: ReadonlyMap<string, string>;
-  /** Of another time or kind than is asked for: what is focused is not in it. */
+  /** A graph of another area or kind: the focused frame is not in it. */
   isStale: boolean;
 }): JSX.Element {
   const {reply, shortNames} = props;

@@ -282,7 +282,7 @@ function Row(props: {
       title="Show the longest instance in the timeline"
       data-testid="kernel-row"
       onClick={event => {
-        // a text being selected is no press
+        // selecting text is not a click
         if (getSelection()?.toString() === '') props.onOpen();
         event.stopPropagation();
       }}

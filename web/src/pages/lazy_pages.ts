@@ -1,4 +1,4 @@
-// Pages that most visits do not open: one file of their own, fetched later.
+// Pages that most visits do not open: in a separate file, fetched later.
 export {ComparePage} from './compare_page';
 export {FindingsPage} from './findings_page';
 export {FlamePage} from './flame_page';

@@ -1,4 +1,4 @@
-// An address that is none of ours: an old link, or a mistyped one.
+// An address that does not exist: an old link, or a typo.
 import type {JSX} from 'preact';
 import {DEFAULT_VIEW} from '../model/view_state';
 import {Header} from '../ui/header';

@@ -1,4 +1,4 @@
-// The job beside its training steps: a band of the whole recording, and a line a kind of step.
+// The job besides its training steps: a band of the whole recording, and one line per kind of step.
 import type {JSX} from 'preact';
 import type {Analysis} from '../api/types';
 import {exactNs, formatDuration, formatPct, sentence} from '../base/format';

@@ -1,4 +1,4 @@
-// Imports what the server kept of a failed trace once more.
+// Imports the kept upload of a failed trace again.
 import type {JSX} from 'preact';
 import {useState} from 'preact/hooks';
 import {errorText} from '../api/client';

@@ -1,4 +1,4 @@
-// The report to hand on: what would leave with it is shown first, each kind with a switch.
+// The report to share: what it would disclose is shown first, each kind with a switch.
 import type {JSX} from 'preact';
 import {useState} from 'preact/hooks';
 import {getReportContents, reportUrl} from '../api/client';

@@ -43,7 +43,7 @@ export function TracePage(): JSX.Element {
       takeReply(trace);
       return trace;
     } catch (error) {
-      // an id of the past or of another server: a page of its own, not a failure of this one
+      // an old id or one of another server: a page of its own, not a failure of this one
       if (error instanceof ApiError && error.status === 404) return undefined;
       throw error;
     }

@@ -69,7 +69,7 @@ function RunRow(props: {
   const {run, members, isOpen} = props;
   const name = runName(runs.value.get(run)?.name ?? members[0]?.name ?? '');
   const missing = (runs.value.get(run)?.trace_count ?? 0) - members.length;
-  // the rest is on a page of the list that nobody asked for yet
+  // the rest is on a page of the list that is not loaded yet
   const what = `${describeMembers(members)}${missing > 0 ? ` and ${formatCount(missing)} older` : ''}`;
   const ready = members.filter(trace => trace.state === 'ready');
   const waiting = members.filter(isUnderWay).length;

@@ -11,7 +11,7 @@ const SOFTWARE = /swiftshader|llvmpipe|softpipe|basic render|software|mesa offsc
 /** A GPU draws the probe in a fraction of this; software takes many times as long. */
 const PROBE_MS = 10;
 
-/** `?renderer=webgl` or `?renderer=cpu` decides against the machine's own merits. */
+/** `?renderer=webgl` or `?renderer=cpu` overrides the choice. */
 export function choiceFromQuery(search: string): RendererChoice {
   const wanted = new URLSearchParams(search).get('renderer');
   return wanted === 'webgl' || wanted === 'cpu' ? wanted : 'auto';
@@ -20,7 +20,7 @@ export function choiceFromQuery(search: string): RendererChoice {
 /** Whether a renderer string of the driver names a rasterizer that runs on the CPU. */
 export const isSoftwareGl = (driver: string): boolean => SOFTWARE.test(driver);
 
-/** Never fails for want of WebGL: then it is the CPU. */
+/** Never fails when WebGL is missing: the CPU draws then. */
 export function createRenderer(
   canvas: HTMLCanvasElement,
   choice: RendererChoice,
@@ -46,7 +46,7 @@ function isFastGl(): boolean {
   return isFast;
 }
 
-/** Clears and reads back: a round trip that no driver can put off. */
+/** Clears and reads back: a round trip that no driver can postpone. */
 function probe(gl: WebGL2RenderingContext): boolean {
   const pixel = new Uint8Array(4);
   const once = (): number => {

@@ -1,8 +1,8 @@
 // Draws without a GPU. Each row has a strip: a bitmap one pixel high per lane and wider than the
 // screen, rasterized at the true zoom by strip_raster.ts. A frame only copies strips, stretched to
 // the lane height, so panning costs a few hundred drawImage calls however many slices there are.
-// A strip is drawn anew when the window leaves it, the zoom changes or data arrives: as many rows a
-// frame as its budget allows, the others show their old strip, moved and scaled, until it is their
+// A strip is drawn again when the window leaves it, the zoom changes or data arrives: as many rows
+// per frame as its budget allows, the others show their old strip, moved and scaled, until it is their
 // turn. One exact strip per row was measured against one bitmap per tile: tiles need scaling by up
 // to 8 at almost every zoom, which blurs, and make eight times as many copies.
 

@@ -122,7 +122,7 @@ export class Palette {
     this.forget();
   }
 
-  /** Names that contain `needle` stand out, all others step back; '' ends it. */
+  /** Names that contain `needle` stand out, all others are dimmed; '' ends it. */
   setSearch(needle: string): void {
     const lower = needle.toLowerCase();
     if (lower === this.needle) return;

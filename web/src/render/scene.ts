@@ -1,4 +1,4 @@
-// What a renderer is given and what it promises. Two of them stand behind this interface:
+// The input and the contract of a renderer. There are two:
 // webgl_renderer.ts for real GPUs and cpu_renderer.ts for everything else.
 
 import type {ColorTable} from './strip_raster';

@@ -1,5 +1,5 @@
-// Which parts of which loaded tiles picture an interval: exact where the fine tiles are there,
-// the next coarser cells where they are not yet. Nothing is drawn twice. Pure: runs in node.
+// Which parts of which loaded tiles show an interval: exact where the fine tiles are loaded,
+// the next coarser cells elsewhere. Nothing is drawn twice. Pure: runs in node.
 
 import {tileNs} from './tile_plan';
 import type {Tile} from './tile_decode';

@@ -1,4 +1,4 @@
-// A mistake of ours in one panel must not take the page with it.
+// A bug in one panel must not take down the page.
 import type {ComponentChildren, JSX} from 'preact';
 import {useErrorBoundary} from 'preact/hooks';
 import {errorText} from '../api/client';

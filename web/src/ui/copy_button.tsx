@@ -4,7 +4,7 @@ import {IconCheck, IconCopy} from './icons';
 
 const SHOWN_MS = 1600;
 
-/** Spaces that only look well become spaces that can be pasted. */
+/** Typographic spaces become plain spaces. */
 function pasteable(text: string): string {
   return text.replaceAll('\u202f', ' ').replaceAll('\u2212', '-');
 }
@@ -14,7 +14,7 @@ async function copyText(text: string): Promise<boolean> {
     await navigator.clipboard.writeText(text);
     return true;
   } catch {
-    // no clipboard without a secure origin: the old way
+    // no clipboard API without a secure origin: the old way
     const area = document.createElement('textarea');
     area.value = text;
     area.className = 'off-screen';

@@ -1,4 +1,4 @@
-// Every number leads somewhere: pressed, it tells what it means, in full digits, to be copied.
+// Every number can be clicked: it shows its meaning and all its digits, to copy.
 import {signal} from '@preact/signals';
 import type {ComponentChildren, JSX} from 'preact';
 import {useEffect, useLayoutEffect, useRef} from 'preact/hooks';

@@ -1,4 +1,4 @@
-// How far something has come: a bar, and in words what is done, how fast, how long yet.
+// Progress: a bar, and in words what is done, how fast, and how much time is left.
 import type {JSX} from 'preact';
 import {THIN, formatByteRate, formatEta} from '../base/format';
 import {Progress} from './states';

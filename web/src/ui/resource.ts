@@ -11,7 +11,7 @@ export type Resource<T> =
   | {readonly kind: 'error'; readonly text: string; readonly retry: () => void};
 
 /**
- * Load whenever `key` changes; what is on its way is aborted then. `undefined`: nothing to load.
+ * Load whenever `key` changes; a pending request is aborted then. `undefined`: nothing to load.
  * While loading again, `stale` holds the value before.
  */
 export function useResource<T>(

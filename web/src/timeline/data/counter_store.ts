@@ -30,7 +30,7 @@ export class CounterStore {
     private readonly onChange: () => void,
   ) {}
 
-  /** What is there for a track now; asks for more when that does not serve the window well. */
+  /** The samples of a track so far; requests more when they do not fit the window well. */
   get(track: number, t0: number, t1: number): CounterSamples | undefined {
     let entry = this.entries.get(track);
     if (!entry) {

@@ -1,4 +1,4 @@
-// Texts of name ids, fetched in batches when something asks for one that is not here yet. No DOM.
+// Texts of name ids, fetched in batches when one is needed that is not here yet. No DOM.
 
 import type {NameSource} from '../../render/palette';
 import {elideMiddle} from './elide';

@@ -33,7 +33,7 @@ export async function nextInLane(
     const {slices, isCut} = await fetch(from, to);
     const found = slices.find(s => s.lane === slice.lane && s.id > slice.id);
     if (found) return found;
-    // Cut: go on behind the last one; else in the next, wider window.
+    // Cut: continue after the last one; else in the next, wider window.
     const last = slices[slices.length - 1];
     from = isCut && last ? Math.max(from + 1, last.start_ns) : to;
     if (!isCut) width *= GROWTH;

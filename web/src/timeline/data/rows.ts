@@ -76,7 +76,7 @@ export function buildRows(info: TracksInfo, state: RowState): Row[] {
   };
   for (const track of [...essential, ...pinned]) add(track, 0);
   if (rest.length > 0) {
-    // A filter looks everywhere: nobody wants to open a group to search in it.
+    // A filter looks everywhere: no one wants to open a group to search in it.
     if (state.filter === '') rows.push(moreRow(rest.length, isOpen));
     if (isOpen) addGroups(info, rest, state, rows, add);
   }

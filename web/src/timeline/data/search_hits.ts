@@ -73,7 +73,7 @@ export class SearchHits {
     while (at >= this.hits.length && this.next !== undefined) {
       const before = this.hits.length;
       await this.loadPage(this.next);
-      if (this.text !== text) return undefined; // something else is looked for by now
+      if (this.text !== text) return undefined; // the search text has changed since
       if (this.hits.length === before) break;
     }
     const count = this.hits.length;

@@ -11,7 +11,7 @@ import {
 } from '../../render/tile_plan';
 import type {TileSource} from '../../render/tile_walk';
 
-/** Requests under way at a time: browsers open six connections, one stays for the rest. */
+/** Requests in progress at a time: browsers open six connections; one stays free. */
 const IN_FLIGHT_MAX = 5;
 /** What an empty or pending tile costs us in the maps, roughly. */
 const ENTRY_BYTES = 96;
@@ -89,7 +89,7 @@ export class TileStore implements TileSource {
     return this.bytesUsed;
   }
 
-  /** Requests under way or waiting for their turn. */
+  /** Requests in progress or waiting for their turn. */
   get pending(): number {
     return this.flights.size + this.queue.length;
   }
@@ -105,7 +105,7 @@ export class TileStore implements TileSource {
     return this.versions.get(track) ?? 0;
   }
 
-  /** Say what is on screen: what is missing is fetched, what nobody wants any more is aborted. */
+  /** Say what is on screen: what is missing is fetched, what is no longer needed is aborted. */
   want(views: readonly View[]): void {
     this.clock++;
     const {durationNs, levelMax} = this.options;
@@ -204,7 +204,7 @@ export class TileStore implements TileSource {
         // The same tiles may have become wanted again meanwhile.
         this.wantedKey = '';
       } else if (this.failure === undefined) {
-        // Requests under way together fail together: that is one failure.
+        // Requests in progress together fail together: that is one failure.
         this.fail(error);
       }
     } finally {

@@ -79,7 +79,7 @@ export class TimelineModel {
   readonly kernelCounts = new Map<number, number>();
   /** Grows when the picture is no longer true; whoever draws watches it. */
   readonly redraws = signal(0);
-  /** The row to bring into view, anew each time that it is asked for. */
+  /** The row to bring into view; a new object for each request. */
   readonly rowInView = signal<RowPlace | undefined>(undefined);
 
   private readonly trackOf = new Map<number, TracksInfo['tracks'][number]>();

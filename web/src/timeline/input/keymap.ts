@@ -159,7 +159,7 @@ export function commandFor(press: KeyPress): Command | undefined {
   return BY_CODE.get(code) ?? BY_KEY.get(letter);
 }
 
-/** Where typing must stay typing. */
+/** Where keys must stay text input. */
 export function isTextTarget(element: {tagName: string; isContentEditable?: boolean}): boolean {
   return element.isContentEditable === true || /^(INPUT|TEXTAREA|SELECT)$/.test(element.tagName);
 }

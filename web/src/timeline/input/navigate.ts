@@ -361,7 +361,7 @@ export class Navigator {
       });
       const inside = (s: (typeof slices)[number]): number =>
         Math.min(t1, s.start_ns + s.dur_ns) - Math.max(t0, s.start_ns);
-      // Of slices that fill the interval alike the innermost says most.
+      // Of slices that cover the interval equally, the innermost says most.
       const longest = Math.max(0, ...slices.map(inside));
       const best = slices
         .filter(s => longest > 0 && inside(s) >= 0.9 * longest)
