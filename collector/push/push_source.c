@@ -276,7 +276,7 @@ static bool is_recording(struct lac_push_source *source, const char *path)
     return is_recording && source->has_boot_id;
 }
 
-/* A recording travels as a bundle, any other folder as an archive.
+/* A recording is sent as a bundle, any other folder as an archive.
  * @return what is wrong, or NULL */
 static const char *open_folder(struct lac_push_source *source, const char *path)
 {
