@@ -35,8 +35,8 @@ static const struct {
     const char *what;
     const char *unit;
 } series[LAC_NVML_VALUES] = {
-    [LAC_NVML_GPU_USE] = {"GPU utilisation", "%"},
-    [LAC_NVML_MEMORY_USE] = {"memory utilisation", "%"},
+    [LAC_NVML_GPU_USE] = {"GPU utilization", "%"},
+    [LAC_NVML_MEMORY_USE] = {"memory utilization", "%"},
     [LAC_NVML_SM_CLOCK] = {"SM clock", "MHz"},
     [LAC_NVML_MEMORY_CLOCK] = {"memory clock", "MHz"},
     [LAC_NVML_MEMORY_USED] = {"memory used", "MB"},

@@ -70,7 +70,7 @@ const steps = [
     await page.goto(`${server.base}/compare?a=${'a'.repeat(26)}&b=${'b'.repeat(26)}`);
     await page.getByText('One of these was not found').waitFor();
     await page.goto(`${server.base}/compare`);
-    await page.getByText('Two traces make a comparison').waitFor();
+    await page.getByText('Select two traces to compare').waitFor();
     complaints.length = 0; // the 404 shows as a failed load
   }, page],
   ['share tells what leaves, and leaves out what is switched off', async () => {

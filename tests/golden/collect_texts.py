@@ -84,6 +84,27 @@ def traces_in(paths):
             yield path
 
 
+def collect(traces, loops, seed, folder):
+    """Texts by (where they stand, text), each with how often it was met. `folder` is for the simulated traces."""
+    texts = collections.Counter()
+    if not os.path.exists(SIMULATOR):
+        raise SystemExit(f"{SIMULATOR} is not built: make build/release/simulator")
+    subprocess.run([LACUNA, "demo", folder], check=True, capture_output=True, timeout=300)
+    series = sorted(os.path.join(folder, name) for name in os.listdir(folder) if not name.endswith(".truth.json"))
+    made = []
+    for number in range(seed, seed + loops):
+        where = os.path.join(folder, f"loop-{number}")
+        subprocess.run([SIMULATOR, where, "--seed", str(number)], check=True, capture_output=True, timeout=300)
+        made += [os.path.join(where, name) for name in sorted(os.listdir(where)) if not name.endswith("truth.json")]
+    pairs = [*zip(series, series[1:]), *zip(made, made[1:20])]
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        found = [pool.submit(of_trace, path) for path in [*traces_in(traces), *series, *made]]
+        found += [pool.submit(of_pair, a, b) for a, b in pairs]
+        for job in found:
+            texts.update(job.result())
+    return texts
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("traces", nargs="*")
@@ -91,26 +112,12 @@ def main():
     parser.add_argument("--seed", type=int, default=1000)
     parser.add_argument("-o", "--output", default=os.path.join(ROOT, "build", "texts.txt"))
     options = parser.parse_args()
-    texts = collections.Counter()
-    with tempfile.TemporaryDirectory() as folder, concurrent.futures.ThreadPoolExecutor(2) as pool:
-        if not os.path.exists(SIMULATOR):
-            raise SystemExit(f"{SIMULATOR} is not built: make build/release/simulator")
-        subprocess.run([LACUNA, "demo", folder], check=True, capture_output=True, timeout=300)
-        series = sorted(os.path.join(folder, name) for name in os.listdir(folder) if not name.endswith(".truth.json"))
-        loops = []
-        for seed in range(options.seed, options.seed + options.random):
-            where = os.path.join(folder, f"loop-{seed}")
-            subprocess.run([SIMULATOR, where, "--seed", str(seed)], check=True, capture_output=True, timeout=300)
-            loops += [os.path.join(where, name) for name in sorted(os.listdir(where)) if not name.endswith("truth.json")]
-        paths = [*traces_in(options.traces), *series, *loops]
-        found = [pool.submit(of_trace, path) for path in paths]
-        found += [pool.submit(of_pair, a, b) for a, b in [*zip(series, series[1:]), *zip(loops, loops[1:20])]]
-        for job in found:
-            texts.update(job.result())
+    with tempfile.TemporaryDirectory() as folder:
+        texts = collect(options.traces, options.random, options.seed, folder)
     with open(options.output, "w", encoding="utf-8") as out:
         for (kind, text), count in sorted(texts.items()):
             out.write(f"{count:6} {kind:12} {text}\n")
-    print(f"{len(texts)} texts of {len(paths)} traces: {options.output}")
+    print(f"{len(texts)} texts: {options.output}")
     return 0
 
 

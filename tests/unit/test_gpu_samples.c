@@ -135,9 +135,9 @@ START_TEST(the_figures_of_each_gpu_have_their_units)
 
     (void)setenv("NVML_STAND_IN_GPUS", "2", 1);
     record("stand_in/nvml", "0.9");
-    check_counter("GPU 0: GPU utilisation (%)", 97);
-    check_counter("GPU 1: GPU utilisation (%)", 98);
-    check_counter("GPU 0: memory utilisation (%)", 41);
+    check_counter("GPU 0: GPU utilization (%)", 97);
+    check_counter("GPU 1: GPU utilization (%)", 98);
+    check_counter("GPU 0: memory utilization (%)", 41);
     check_counter("GPU 0: SM clock (MHz)", 1755);
     check_counter("GPU 1: SM clock (MHz)", 1756);
     check_counter("GPU 0: memory clock (MHz)", 2619);

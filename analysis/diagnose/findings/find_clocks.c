@@ -147,8 +147,9 @@ static double idle_power(const struct lac_facts *facts)
 {
     struct lac_gpu_series power;
     struct lac_gpu_series use;
-    if (!lac_gpu_series_find(facts, "power (W)", &power) ||
-        !lac_gpu_series_find(facts, "GPU utilisation (%)", &use)) {
+    bool has_use = lac_gpu_series_find(facts, "GPU utilization (%)", &use) ||
+                   lac_gpu_series_find(facts, "GPU utilisation (%)", &use); /* older recordings */
+    if (!lac_gpu_series_find(facts, "power (W)", &power) || !has_use) {
         return (double)NAN;
     }
     double least = (double)NAN;

@@ -252,8 +252,8 @@ static enum lac_status on_sync(const struct gpu_reader *reader, const struct lac
         lac_strings_intern(strings_of(reader), name, strlen(name), &wait.slice.name);
 
     if (status == LAC_OK) {
-        status = lac_strings_intern(strings_of(reader), "synchronisation",
-                                    strlen("synchronisation"), &text);
+        status = lac_strings_intern(strings_of(reader), "synchronization",
+                                    strlen("synchronization"), &text);
     }
     if (status == LAC_OK) {
         status = lac_builder_track(reader->process->builder, LAC_TRACK_ASYNC,
