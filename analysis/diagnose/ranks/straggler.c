@@ -384,6 +384,7 @@ static void write_reason(struct lateness *l, const char *split)
                                   : "Record ten or more steps on all ranks. If only the recording "
                                     "of rank %d began late, it is no longer last.",
                       rank);
+    finding->effort = LAC_EFFORT_SETTING; /* to record more is none of the hardware */
 }
 
 static void write_texts(struct lateness *l)

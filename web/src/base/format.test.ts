@@ -10,6 +10,7 @@ import {
   formatGain,
   formatNumber,
   formatPct,
+  formatPerStep,
   formatWhen,
   plural,
   sentence,
@@ -118,4 +119,11 @@ test('plurals', () => {
 test('a sentence starts with a capital', () => {
   assert.equal(sentence('the GPU waits 3 ms'), 'The GPU waits 3 ms');
   assert.equal(sentence(''), '');
+});
+
+test('how often is told in words where it is rare', () => {
+  assert.equal(formatPerStep(162), '162× per step');
+  assert.equal(formatPerStep(5 / 6), '0.83× per step');
+  assert.equal(formatPerStep(1 / 28), 'once in 28 steps');
+  assert.equal(formatPerStep(0), 'outside the steps');
 });

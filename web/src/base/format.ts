@@ -78,6 +78,13 @@ export function exactNs(durationNs: number): string {
   return `${formatCount(durationNs)}${THIN}ns`;
 }
 
+/** How often something is met: "12× per step", "once in 28 steps". */
+export function formatPerStep(perStep: number): string {
+  if (!(perStep > 0)) return 'outside the steps';
+  if (perStep < 0.5) return `once in ${formatCount(Math.round(1 / perStep))} steps`;
+  return `${formatNumber(perStep, perStep < 10 ? 2 : 3)}× per step`;
+}
+
 /** 11.83 -> "12 %", 3.42 -> "3.4 %". Never 0 for something, never 100 for less than all. */
 export function formatPct(percent: number): string {
   if (!Number.isFinite(percent)) return NOT_RECORDED;

@@ -227,13 +227,16 @@ function Predicted({comparison}: {comparison: Comparison}): JSX.Element | null {
           <code>{predicted.change}</code>
         </dt>
         <dd class="num">
-          predicted {formatDuration(mid)}
-          {band}, achieved <b>{formatDuration(predicted.achieved_ns)}</b>
+          {predicted.within_band && predicted.is_the_change ? (
+            <>
+              predicted {formatDuration(mid)}
+              {band}, achieved <b>{formatDuration(predicted.achieved_ns)}</b>
+            </>
+          ) : (
+            predicted.text
+          )}
         </dd>
       </dl>
-      {(!predicted.within_band || !predicted.is_the_change) && (
-        <p class="muted">{sentence(predicted.text)}.</p>
-      )}
     </section>
   );
 }

@@ -73,7 +73,7 @@ function Choice({trace, contents}: {trace: TraceInfo; contents: ReportContents})
                 />
                 <span>
                   {sentence(word('redactions', row.kind).label)}{' '}
-                  <span class="faint">{isOut ? 'left out' : plural(row.count, 'time')}</span>
+                  <span class="faint">({isOut ? 'left out' : plural(row.count, 'place')})</span>
                   <span class="share-items break">{shown + more}</span>
                 </span>
               </label>

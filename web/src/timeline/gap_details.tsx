@@ -2,13 +2,12 @@
 import type {JSX} from 'preact';
 import type {GapInfo} from '../api/types';
 import {CAUSES, causeWord} from '../base/causes';
-import {formatDuration, formatPct} from '../base/format';
+import {formatDuration, formatPct, formatPerStep} from '../base/format';
 import {page, type Selection} from '../model/view_state';
 import {Chip, topicOf} from '../ui/cause_mark';
 import {CopyButton} from '../ui/copy_button';
 import {ViewLink} from '../ui/link';
 import {AreaActions, Fact, timeFact, type DetailsProps} from './details_parts';
-import {timesText} from './tooltip';
 
 export function GapDetails(
   props: DetailsProps & {sel: Extract<NonNullable<Selection>, {kind: 'gap'}>},
@@ -45,7 +44,7 @@ export function GapDetails(
         {gap?.root_cause !== undefined && gap.root_cause !== '' && (
           <Fact name="why">{gap.root_cause}</Fact>
         )}
-        {gap?.per_step !== undefined && <Fact name="how often">{timesText(gap.per_step)}</Fact>}
+        {gap?.per_step !== undefined && <Fact name="how often">{formatPerStep(gap.per_step)}</Fact>}
         <Fact name="starts at">{timeFact(sel.t0)}</Fact>
         {step && (
           <Fact name="in">

@@ -1,14 +1,13 @@
 // A selected slice in full: its times, its launch, what was recorded of it.
 import type {JSX} from 'preact';
 import type {SliceInfo} from '../api/types';
-import {formatBytes, formatCount, formatNumber, formatPct} from '../base/format';
+import {formatBytes, formatCount, formatNumber, formatPct, formatPerStep} from '../base/format';
 import {word} from '../base/vocabulary';
 import {CopyButton} from '../ui/copy_button';
 import {Failed, Loading} from '../ui/states';
 import {trackLabel} from './data/rows';
 import type {TimelineModel} from './data/timeline_model';
 import {AreaActions, Fact, timeFact, type DetailsProps} from './details_parts';
-import {timesText} from './tooltip';
 
 export function SliceSelected({model, navigator}: DetailsProps): JSX.Element {
   const state = model.slice.value;
@@ -109,7 +108,8 @@ function SliceDetails(
         {slice.same_name && (
           <Fact name="same name">
             {formatCount(slice.same_name.count)} times, {timeFact(slice.same_name.total_ns)}
-            {slice.same_name.per_step !== undefined && `, ${timesText(slice.same_name.per_step)}`}
+            {slice.same_name.per_step !== undefined &&
+              `, ${formatPerStep(slice.same_name.per_step)}`}
           </Fact>
         )}
         <KernelFacts slice={slice} />

@@ -1,7 +1,7 @@
 // One line under the pointer: name, duration, share of the step, times per step.
 import type {JSX} from 'preact';
 import {causeWord} from '../base/causes';
-import {formatCount, formatDuration, formatNumber, formatPct} from '../base/format';
+import {formatCount, formatDuration, formatPct, formatPerStep} from '../base/format';
 import {SliceKind} from '../render/palette';
 import {countText} from './draw/overlay';
 import type {Hover} from './data/hover';
@@ -49,7 +49,7 @@ function hoverText(model: TimelineModel, {hit, value, row}: Hover): {name: strin
   }
   const count = model.kernelCounts.get(hit.nameId);
   const steps = model.steps.all.length;
-  if (count !== undefined && steps > 0) facts.push(timesText(count / steps));
+  if (count !== undefined && steps > 0) facts.push(formatPerStep(count / steps));
   return {name, facts: facts.join(' \u00b7 ')};
 }
 
@@ -57,8 +57,3 @@ const idleText = (cause: string): string => {
   const {letter, waits} = causeWord(cause);
   return `${letter}  the GPU waits ${waits}`;
 };
-
-export function timesText(perStep: number): string {
-  if (perStep < 0.95) return 'not in every step';
-  return `${formatNumber(perStep, perStep < 10 ? 2 : 3)}\u00d7 per step`;
-}
