@@ -63,7 +63,7 @@ void lac_json_finding(struct lac_json *json, const struct lac_finding *finding)
     lac_json_close(json, '}');
 }
 
-void lac_document_findings(struct lac_document *document)
+void lac_document_findings(struct lac_analysis_out *document)
 {
     struct lac_json *json = &document->json;
     lac_json_open(json, "findings", '[');
@@ -73,7 +73,7 @@ void lac_document_findings(struct lac_document *document)
     lac_json_close(json, ']');
 }
 
-void lac_document_plan(struct lac_document *document)
+void lac_document_plan(struct lac_analysis_out *document)
 {
     struct lac_json *json = &document->json;
     lac_json_open(json, "plan", '[');
@@ -120,7 +120,7 @@ static void write_changes(struct lac_json *json, const struct lac_what_if_change
     lac_json_close(json, '}');
 }
 
-void lac_document_what_if(struct lac_document *document)
+void lac_document_what_if(struct lac_analysis_out *document)
 {
     struct lac_json *json = &document->json;
     const struct lac_analysis *analysis = document->analysis;

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-void lac_document_kernels(struct lac_document *document)
+void lac_document_kernels(struct lac_analysis_out *document)
 {
     struct lac_json *json = &document->json;
     enum { TOP_COUNT = 10 };
@@ -37,7 +37,7 @@ void lac_document_kernels(struct lac_document *document)
     lac_json_close(json, '}');
 }
 
-void lac_document_layout(struct lac_document *document)
+void lac_document_layout(struct lac_analysis_out *document)
 {
     struct lac_json *json = &document->json;
     const struct lac_analysis *analysis = document->analysis;
@@ -62,7 +62,7 @@ void lac_document_layout(struct lac_document *document)
     lac_json_close(json, '}');
 }
 
-void lac_document_tensor_core(struct lac_document *document)
+void lac_document_tensor_core(struct lac_analysis_out *document)
 {
     struct lac_json *json = &document->json;
     const struct lac_analysis *analysis = document->analysis;
@@ -75,7 +75,7 @@ void lac_document_tensor_core(struct lac_document *document)
     lac_json_close(json, '}');
 }
 
-void lac_document_copies(struct lac_document *document)
+void lac_document_copies(struct lac_analysis_out *document)
 {
     struct lac_json *json = &document->json;
     lac_json_open(json, "copies", '[');

@@ -9,13 +9,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-void lac_document_name(struct lac_document *document, const char *key, uint32_t id)
+void lac_document_name(struct lac_analysis_out *document, const char *key, uint32_t id)
 {
     lac_json_text_sized(&document->json, key, lac_model_str(document->model, id),
                         lac_strings_length(&document->model->strings, id));
 }
 
-static void write_trace(struct lac_document *document)
+static void write_trace(struct lac_analysis_out *document)
 {
     struct lac_json *json = &document->json;
     const struct lac_trace_info *info = &document->model->info;
@@ -36,7 +36,7 @@ static void write_trace(struct lac_document *document)
     lac_json_close(json, '}');
 }
 
-static void write_verdict(struct lac_document *document)
+static void write_verdict(struct lac_analysis_out *document)
 {
     struct lac_json *json = &document->json;
     const struct lac_verdict *verdict = &document->analysis->verdict;
@@ -49,7 +49,7 @@ static void write_verdict(struct lac_document *document)
     lac_json_close(json, '}');
 }
 
-static void write_throughput(struct lac_document *document)
+static void write_throughput(struct lac_analysis_out *document)
 {
     struct lac_json *json = &document->json;
     const struct lac_analysis *analysis = document->analysis;
@@ -61,7 +61,7 @@ static void write_throughput(struct lac_document *document)
     lac_json_close(json, '}');
 }
 
-static void write_needs(struct lac_document *document)
+static void write_needs(struct lac_analysis_out *document)
 {
     struct lac_json *json = &document->json;
     const struct lac_needs *needs = &document->analysis->needs;
@@ -74,7 +74,7 @@ static void write_needs(struct lac_document *document)
     lac_json_close(json, '}');
 }
 
-static void write_replay(struct lac_document *document)
+static void write_replay(struct lac_analysis_out *document)
 {
     struct lac_json *json = &document->json;
     const struct lac_replay_facts *replay = &document->analysis->replay;
@@ -95,7 +95,7 @@ static void write_texts(struct lac_json *json, const char *key, const char *cons
     lac_json_close(json, ']');
 }
 
-static void write_document(struct lac_document *document)
+static void write_document(struct lac_analysis_out *document)
 {
     struct lac_json *json = &document->json;
     const struct lac_analysis *analysis = document->analysis;
@@ -144,7 +144,7 @@ enum lac_status lac_analysis_json(const struct lac_analysed *analysed, bool is_p
                                   char **ret_text, size_t *ret_length)
 {
     struct lac_buffer out = {.size_bytes_max = LAC_JSON_DOCUMENT_BYTES_MAX};
-    struct lac_document document = {.model = analysed->model, .analysis = analysed->analysis};
+    struct lac_analysis_out document = {.model = analysed->model, .analysis = analysed->analysis};
     lac_json_init_form(&document.json, &out, is_pretty ? LAC_JSON_INDENTED : LAC_JSON_DOCUMENT);
     write_document(&document);
     return lac_json_give(&out, ret_text, ret_length);

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-void lac_document_dataloader(struct lac_document *document)
+void lac_document_dataloader(struct lac_analysis_out *document)
 {
     struct lac_json *json = &document->json;
     const struct lac_loader_facts *loader = &document->analysis->loader;
@@ -25,7 +25,7 @@ void lac_document_dataloader(struct lac_document *document)
 }
 
 /** Why batches come late, what they spend their time on, and where more workers end. */
-void lac_document_loading(struct lac_document *document)
+void lac_document_loading(struct lac_analysis_out *document)
 {
     struct lac_json *json = &document->json;
     const struct lac_loading_facts *loading = &document->analysis->loading;
@@ -57,7 +57,7 @@ void lac_document_loading(struct lac_document *document)
     lac_json_close(json, '}');
 }
 
-void lac_document_settings(struct lac_document *document)
+void lac_document_settings(struct lac_analysis_out *document)
 {
     lac_settings_write_json(&document->json, "settings", &document->model->settings);
 }

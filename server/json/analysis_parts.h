@@ -19,40 +19,40 @@
 #define LAC_JSON_DOCUMENT_BYTES_MAX ((size_t)2 << 30)
 
 /** What is written, and where to. */
-struct lac_document {
+struct lac_analysis_out {
     struct lac_json json;
     const struct lac_model *model;
     const struct lac_analysis *analysis;
 };
 
 /** A text of the model. */
-void lac_document_name(struct lac_document *document, const char *key, uint32_t id);
+void lac_document_name(struct lac_analysis_out *document, const char *key, uint32_t id);
 
 /** Hand the text to a caller, who frees it; without success the buffer is emptied. */
 LAC_MUST_USE enum lac_status lac_json_give(struct lac_buffer *out, char **ret_text,
                                            size_t *ret_length);
 
 /* analysis_time_json.c */
-void lac_document_devices(struct lac_document *document);
-void lac_document_steps(struct lac_document *document);
-void lac_document_phases(struct lac_document *document);
+void lac_document_devices(struct lac_analysis_out *document);
+void lac_document_steps(struct lac_analysis_out *document);
+void lac_document_phases(struct lac_analysis_out *document);
 
 /* analysis_gpu_json.c */
-void lac_document_kernels(struct lac_document *document);
-void lac_document_layout(struct lac_document *document);
-void lac_document_tensor_core(struct lac_document *document);
-void lac_document_copies(struct lac_document *document);
+void lac_document_kernels(struct lac_analysis_out *document);
+void lac_document_layout(struct lac_analysis_out *document);
+void lac_document_tensor_core(struct lac_analysis_out *document);
+void lac_document_copies(struct lac_analysis_out *document);
 
 /* analysis_loading_json.c */
-void lac_document_dataloader(struct lac_document *document);
-void lac_document_loading(struct lac_document *document);
-void lac_document_settings(struct lac_document *document);
+void lac_document_dataloader(struct lac_analysis_out *document);
+void lac_document_loading(struct lac_analysis_out *document);
+void lac_document_settings(struct lac_analysis_out *document);
 
 /* analysis_findings_json.c */
 void lac_json_finding(struct lac_json *json, const struct lac_finding *finding);
-void lac_document_findings(struct lac_document *document);
-void lac_document_plan(struct lac_document *document);
+void lac_document_findings(struct lac_analysis_out *document);
+void lac_document_plan(struct lac_analysis_out *document);
 /** Nothing without a question. */
-void lac_document_what_if(struct lac_document *document);
+void lac_document_what_if(struct lac_analysis_out *document);
 
 #endif

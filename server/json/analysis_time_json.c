@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-static void write_device(struct lac_document *document, const struct lac_device_facts *device)
+static void write_device(struct lac_analysis_out *document, const struct lac_device_facts *device)
 {
     struct lac_json *json = &document->json;
     lac_json_open(json, NULL, '{');
@@ -36,7 +36,7 @@ static void write_device(struct lac_document *document, const struct lac_device_
     lac_json_close(json, '}');
 }
 
-void lac_document_devices(struct lac_document *document)
+void lac_document_devices(struct lac_analysis_out *document)
 {
     struct lac_json *json = &document->json;
     lac_json_open(json, "devices", '[');
@@ -47,7 +47,7 @@ void lac_document_devices(struct lac_document *document)
 }
 
 /** What the steps did, kind by kind. */
-static void write_kinds(struct lac_document *document)
+static void write_kinds(struct lac_analysis_out *document)
 {
     struct lac_json *json = &document->json;
     const struct lac_analysis *analysis = document->analysis;
@@ -69,7 +69,7 @@ static void write_kinds(struct lac_document *document)
     lac_json_close(json, ']');
 }
 
-static void write_outliers(struct lac_document *document)
+static void write_outliers(struct lac_analysis_out *document)
 {
     struct lac_json *json = &document->json;
     const struct lac_analysis *analysis = document->analysis;
@@ -89,7 +89,7 @@ static void write_outliers(struct lac_document *document)
     lac_json_close(json, ']');
 }
 
-static void write_left_out(struct lac_document *document)
+static void write_left_out(struct lac_analysis_out *document)
 {
     struct lac_json *json = &document->json;
     const struct lac_analysis *analysis = document->analysis;
@@ -108,7 +108,7 @@ static void write_left_out(struct lac_document *document)
     lac_json_close(json, ']');
 }
 
-void lac_document_steps(struct lac_document *document)
+void lac_document_steps(struct lac_analysis_out *document)
 {
     struct lac_json *json = &document->json;
     const struct lac_analysis *analysis = document->analysis;
@@ -133,7 +133,7 @@ void lac_document_steps(struct lac_document *document)
 }
 
 /** The recording from its start to its end. */
-void lac_document_phases(struct lac_document *document)
+void lac_document_phases(struct lac_analysis_out *document)
 {
     struct lac_json *json = &document->json;
     const struct lac_analysis *analysis = document->analysis;
