@@ -3,7 +3,7 @@
 
 /*
  * Reads small JSON documents that come from outside: bodies of requests, answers of other servers,
- * members of stored documents. json-c does it, and only behind this header.
+ * arguments that a trace file keeps. json-c does it, and only behind this header.
  *
  * Strict: one object in UTF-8, within the limits, and nothing behind it; what is accepted is JSON to
  * every other reader. Of members of the same
