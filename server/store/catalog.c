@@ -348,6 +348,39 @@ enum lac_status lac_catalog_change(sqlite3 *db, const char *sql, const char *con
     return status;
 }
 
+enum lac_status lac_catalog_change_alone(sqlite3 *db, bool durable, const char *sql,
+                                         const char *const *texts, unsigned text_count,
+                                         int *ret_changes, struct lac_error *reterr)
+{
+    enum lac_status status = lac_catalog_begin(db, durable, reterr);
+
+    if (status == LAC_OK) {
+        status = lac_catalog_change(db, sql, texts, text_count, ret_changes, reterr);
+        status = lac_catalog_end(db, status, reterr);
+    }
+    return status;
+}
+
+enum lac_status lac_catalog_number(sqlite3 *db, const char *column, const char *id,
+                                   int64_t *ret_number, struct lac_error *reterr)
+{
+    sqlite3_stmt *get = NULL;
+    char sql[64];
+    enum lac_status status;
+
+    (void)snprintf(sql, sizeof sql, "SELECT %s FROM traces WHERE id = ?", column);
+    status = lac_sql_prepare(db, sql, &get, reterr);
+    if (status == LAC_OK) {
+        lac_sql_bind_text(get, 1, id);
+        status = lac_sql_step_row(get, "catalog.db", reterr);
+    }
+    if (status == LAC_OK) {
+        *ret_number = sqlite3_column_int64(get, 0);
+    }
+    (void)sqlite3_finalize(get);
+    return status;
+}
+
 enum lac_status lac_catalog_project(sqlite3 *db, const char *name, int64_t *ret_id,
                                     struct lac_error *reterr)
 {

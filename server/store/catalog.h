@@ -100,6 +100,15 @@ LAC_MUST_USE enum lac_status lac_catalog_change(sqlite3 *db, const char *sql,
                                                 const char *const *texts, unsigned text_count,
                                                 int *ret_changes, struct lac_error *reterr);
 
+/** The same as a transaction of its own. */
+LAC_MUST_USE enum lac_status lac_catalog_change_alone(sqlite3 *db, bool durable, const char *sql,
+                                                      const char *const *texts, unsigned text_count,
+                                                      int *ret_changes, struct lac_error *reterr);
+
+/** A column of a trace's row as a number, 0 where it is null. @return LAC_OK or LAC_ERR_NOT_FOUND */
+LAC_MUST_USE enum lac_status lac_catalog_number(sqlite3 *db, const char *column, const char *id,
+                                                int64_t *ret_number, struct lac_error *reterr);
+
 int64_t lac_now_unix_ms(void);
 
 #endif

@@ -109,19 +109,10 @@ enum lac_status lac_catalog_facts(sqlite3 *db, const char *id, struct lac_trace_
 static enum lac_status seq_of(sqlite3 *db, const char *id, int64_t *ret_seq,
                               struct lac_error *reterr)
 {
-    sqlite3_stmt *get = NULL;
-    enum lac_status status =
-        lac_sql_prepare(db, "SELECT seq FROM traces WHERE id = ?", &get, reterr);
+    enum lac_status status;
 
     *ret_seq = 0;
-    if (status == LAC_OK) {
-        lac_sql_bind_text(get, 1, id);
-        status = lac_sql_step_row(get, "catalog", reterr);
-    }
-    if (status == LAC_OK) {
-        *ret_seq = sqlite3_column_int64(get, 0);
-    }
-    (void)sqlite3_finalize(get);
+    status = lac_catalog_number(db, "seq", id, ret_seq, reterr);
     return status == LAC_ERR_NOT_FOUND ? LAC_OK : status;
 }
 

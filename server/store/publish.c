@@ -415,24 +415,6 @@ static enum lac_status check_row(struct lac_store *store, const struct lac_publi
     return status;
 }
 
-static enum lac_status project_of_row(sqlite3 *db, const char *id, int64_t *ret_project,
-                                      struct lac_error *reterr)
-{
-    sqlite3_stmt *get = NULL;
-    enum lac_status status =
-        lac_sql_prepare(db, "SELECT project FROM traces WHERE id = ?", &get, reterr);
-
-    if (status == LAC_OK) {
-        lac_sql_bind_text(get, 1, id);
-        status = lac_sql_step_row(get, "catalog", reterr);
-    }
-    if (status == LAC_OK) {
-        *ret_project = sqlite3_column_int64(get, 0);
-    }
-    (void)sqlite3_finalize(get);
-    return status;
-}
-
 static enum lac_status commit_rows(struct lac_store *store, const struct lac_publication *what,
                                    struct arrival *arrivals, struct lac_error *reterr)
 {
@@ -443,7 +425,7 @@ static enum lac_status commit_rows(struct lac_store *store, const struct lac_pub
     if (what->has_row) {
         status = check_row(store, what, reterr);
         if (status == LAC_OK) {
-            status = project_of_row(db, what->staging->id, &project, reterr);
+            status = lac_catalog_number(db, "project", what->staging->id, &project, reterr);
         }
     } else {
         status = lac_catalog_project(db, what->project, &project, reterr);

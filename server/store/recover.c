@@ -92,36 +92,15 @@ static void each_entry(struct recovery *recovery, const char *folder_name,
     }
 }
 
-/** "<id><ending>". @return whether the name is one */
-static bool id_of(const char *name, const char *ending, char *ret_id)
-{
-    if (strlen(name) != LAC_ID_LENGTH + strlen(ending) ||
-        strcmp(name + LAC_ID_LENGTH, ending) != 0) {
-        return false;
-    }
-    memcpy(ret_id, name, LAC_ID_LENGTH);
-    ret_id[LAC_ID_LENGTH] = '\0';
-    return lac_store_id_is_valid(ret_id);
-}
-
 /** State of a trace, or -1 when there is no row. In doubt 1: nothing is done then. */
 static int state_of(struct recovery *recovery, const char *id)
 {
-    sqlite3_stmt *get = NULL;
+    int64_t state = LAC_TRACE_IMPORTING;
     struct lac_error error;
-    int state = LAC_TRACE_IMPORTING;
+    enum lac_status status =
+        lac_catalog_number(recovery->store->catalog, "state", id, &state, &error);
 
-    if (lac_sql_prepare(recovery->store->catalog, "SELECT state FROM traces WHERE id = ?", &get,
-                        &error) == LAC_OK) {
-        enum lac_status status;
-
-        lac_sql_bind_text(get, 1, id);
-        status = lac_sql_step_row(get, "catalog.db", &error);
-        state = status == LAC_OK ? sqlite3_column_int(get, 0)
-                                 : (status == LAC_ERR_NOT_FOUND ? -1 : state);
-    }
-    (void)sqlite3_finalize(get);
-    return state;
+    return status == LAC_ERR_NOT_FOUND ? -1 : (int)state;
 }
 
 bool lac_store_set_aside(struct lac_store *store, const char *folder, const char *name,
@@ -181,9 +160,9 @@ static void add_found(struct recovery *recovery, struct lac_trace_facts *facts)
 static void note_deleted(struct recovery *recovery, const char *name)
 {
     char id[LAC_ID_SIZE];
-    struct id_list *list = id_of(name, ".db", id)       ? &recovery->traces
-                           : id_of(name, ".upload", id) ? &recovery->uploads
-                                                        : NULL;
+    struct id_list *list = lac_store_id_of(name, ".db", id)       ? &recovery->traces
+                           : lac_store_id_of(name, ".upload", id) ? &recovery->uploads
+                                                                  : NULL;
     void *grown;
 
     if (recovery->status != LAC_OK || list == NULL) {
@@ -324,7 +303,7 @@ static void take_file(struct recovery *recovery, const char *name)
     if (recovery->status != LAC_OK) {
         return;
     }
-    if (!id_of(name, ".db", id)) {
+    if (!lac_store_id_of(name, ".db", id)) {
         (void)lac_store_set_aside(recovery->store, "traces", name, "is not a trace file of ours");
         return;
     }
@@ -590,14 +569,14 @@ static void take_original(struct recovery *recovery, const char *name)
     char id[LAC_ID_SIZE];
     bool known = true; /* in doubt nothing is moved */
 
-    if (id_of(name, ".zst", id) &&
+    if (lac_store_id_of(name, ".zst", id) &&
         lac_sql_prepare(
             recovery->store->catalog,
             "SELECT 1 FROM traces WHERE original = ?1 OR (id = ?1 AND state = 1) LIMIT 1", &get,
             &error) == LAC_OK) {
         lac_sql_bind_text(get, 1, id);
         known = lac_sql_step_row(get, "catalog.db", &error) != LAC_ERR_NOT_FOUND;
-    } else if (!id_of(name, ".zst", id)) {
+    } else if (!lac_store_id_of(name, ".zst", id)) {
         known = false;
     }
     (void)sqlite3_finalize(get);

@@ -394,6 +394,17 @@ bool lac_store_id_is_valid(const char *id)
     return length == LAC_ID_LENGTH;
 }
 
+bool lac_store_id_of(const char *name, const char *ending, char *ret_id)
+{
+    if (strlen(name) != LAC_ID_LENGTH + strlen(ending) ||
+        strcmp(name + LAC_ID_LENGTH, ending) != 0) {
+        return false;
+    }
+    memcpy(ret_id, name, LAC_ID_LENGTH);
+    ret_id[LAC_ID_LENGTH] = '\0';
+    return lac_store_id_is_valid(ret_id);
+}
+
 enum lac_status lac_store_list_traces(struct lac_store *store, const struct lac_trace_query *query,
                                       struct lac_trace_list *ret_list, struct lac_error *reterr)
 {
@@ -457,14 +468,10 @@ enum lac_status lac_store_audit(struct lac_store *store, const char *actor, cons
     (void)snprintf(cut[1], sizeof cut[1], "%s", action);
     (void)snprintf(cut[2], sizeof cut[2], "%s", object);
     (void)pthread_mutex_lock(&store->lock);
-    status = lac_catalog_begin(store->catalog, false, reterr);
-    if (status == LAC_OK) {
-        status = lac_catalog_change(store->catalog,
-                                    "INSERT INTO audit(at_ms, actor, action, object) "
-                                    "VALUES(CAST(?1 AS INTEGER), ?2, ?3, ?4)",
-                                    texts, 4, NULL, reterr);
-        status = lac_catalog_end(store->catalog, status, reterr);
-    }
+    status = lac_catalog_change_alone(store->catalog, false,
+                                      "INSERT INTO audit(at_ms, actor, action, object) "
+                                      "VALUES(CAST(?1 AS INTEGER), ?2, ?3, ?4)",
+                                      texts, 4, NULL, reterr);
     (void)pthread_mutex_unlock(&store->lock);
     return status;
 }

@@ -31,6 +31,10 @@ struct lac_store {
 bool lac_store_path(const struct lac_store *store, char *out, const char *folder, const char *name,
                     const char *ending);
 
+/** The id in the name of a file, "<id><ending>". @param ret_id LAC_ID_SIZE bytes @return whether the
+ *  name is one */
+bool lac_store_id_of(const char *name, const char *ending, char *ret_id);
+
 /** Hold DIR/folder.lock, shared or exclusive, until unlocked: a lock of its own each time, so that
  *  threads of one process exclude each other too. @return a descriptor or -1 */
 int lac_folder_lock(const struct lac_store *store, bool exclusive);

@@ -79,14 +79,10 @@ enum lac_status lac_store_set_clock(struct lac_store *store, const char *id, int
     (void)snprintf(offset, sizeof offset, "%lld", (long long)offset_ns);
     (void)snprintf(error, sizeof error, "%lld", (long long)error_ns);
     (void)pthread_mutex_lock(&store->lock);
-    status = lac_catalog_begin(store->catalog, false, reterr);
-    if (status == LAC_OK) {
-        status = lac_catalog_change(store->catalog,
-                                    "UPDATE traces SET clock_offset_ns = CAST(?1 AS INTEGER),"
-                                    " clock_error_ns = CAST(?2 AS INTEGER) WHERE id = ?3",
-                                    texts, 3, NULL, reterr);
-        status = lac_catalog_end(store->catalog, status, reterr);
-    }
+    status = lac_catalog_change_alone(store->catalog, false,
+                                      "UPDATE traces SET clock_offset_ns = CAST(?1 AS INTEGER),"
+                                      " clock_error_ns = CAST(?2 AS INTEGER) WHERE id = ?3",
+                                      texts, 3, NULL, reterr);
     (void)pthread_mutex_unlock(&store->lock);
     return status;
 }

@@ -31,12 +31,8 @@ static enum lac_status change(struct lac_store *store, bool durable, const char 
 
     (void)pthread_mutex_lock(&store->lock);
     do {
-        status = lac_catalog_begin(store->catalog, durable, reterr);
-        if (status == LAC_OK) {
-            status =
-                lac_catalog_change(store->catalog, sql, texts, text_count, ret_changes, reterr);
-            status = lac_catalog_end(store->catalog, status, reterr);
-        }
+        status = lac_catalog_change_alone(store->catalog, durable, sql, texts, text_count,
+                                          ret_changes, reterr);
     } while (status != LAC_OK && lac_store_make_room(store, reterr, &tried));
     (void)pthread_mutex_unlock(&store->lock);
     return status;

@@ -51,17 +51,6 @@ static const char *without_label(const struct lac_error *error, const char *file
                : error->message;
 }
 
-static bool id_of(const char *name, const char *ending, char *ret_id)
-{
-    if (strlen(name) != LAC_ID_LENGTH + strlen(ending) ||
-        strcmp(name + LAC_ID_LENGTH, ending) != 0) {
-        return false;
-    }
-    memcpy(ret_id, name, LAC_ID_LENGTH);
-    ret_id[LAC_ID_LENGTH] = '\0';
-    return lac_store_id_is_valid(ret_id);
-}
-
 static void each_entry(struct verify *verify, const char *folder_name,
                        void (*visit)(struct verify *, const char *name))
 {
@@ -182,7 +171,7 @@ static void verify_trace(struct verify *verify, const char *name)
     uint64_t bytes = 0;
     enum lac_status status;
 
-    if (!id_of(name, ".db", id)) {
+    if (!lac_store_id_of(name, ".db", id)) {
         tell(verify, "traces", name, "is not a trace file: the next start moves it to lost/");
         return;
     }
@@ -275,7 +264,7 @@ static void verify_original(struct verify *verify, const char *name)
     bool has_hash = false;
     enum lac_status status;
 
-    if (!id_of(name, ".zst", id)) {
+    if (!lac_store_id_of(name, ".zst", id)) {
         tell(verify, "originals", name, "is not an original: the next start moves it to lost/");
         return;
     }
@@ -370,12 +359,12 @@ static void verify_upload(struct verify *verify, const char *name)
     char id[LAC_ID_SIZE];
     struct stat info;
 
-    if (id_of(name, ".part", id)) {
+    if (lac_store_id_of(name, ".part", id)) {
         (void)lac_store_path(&verify->store, path, "uploads", id, ".info");
         if (lstat(path, &info) != 0 && errno == ENOENT) {
             tell(verify, "uploads", name, "has no description next to it");
         }
-    } else if (!id_of(name, ".info", id)) {
+    } else if (!lac_store_id_of(name, ".info", id)) {
         tell(verify, "uploads", name, "is not ours");
     }
 }
@@ -656,7 +645,7 @@ static enum lac_status repair_originals(struct lac_store *store,
         struct lac_error error = {0};
         uint64_t size_bytes = 0;
 
-        if (id_of(entry->d_name, ".zst", id) &&
+        if (lac_store_id_of(entry->d_name, ".zst", id) &&
             read_original(store, options, id, NULL, &size_bytes, &error) == LAC_ERR_CORRUPT) {
             *count += 1;
             status = drop_original(store, id, error.message, reterr);
