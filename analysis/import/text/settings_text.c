@@ -16,7 +16,8 @@
 enum { DEPTH_MAX = 64 };
 
 /** Where the rows of a value go. */
-enum { NOWHERE = UINT32_MAX - 1, AS_ROOT = UINT32_MAX };
+#define NOWHERE (UINT32_MAX - 1)
+#define AS_ROOT UINT32_MAX
 
 /** A cursor over the text. */
 struct reader {
