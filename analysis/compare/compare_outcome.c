@@ -10,6 +10,7 @@
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "analysis/model/strings.h"
+#include "collector/base/reserve.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -33,14 +34,8 @@ struct values {
 
 static enum lac_status add_value(struct values *values, int64_t t_ns, double value)
 {
-    if (values->count == values->capacity) {
-        uint64_t capacity = values->capacity ? values->capacity * 2 : 64;
-        struct value *grown = realloc(values->at, capacity * sizeof *grown);
-        if (!grown) {
-            return LAC_ERR_NOMEM;
-        }
-        values->at = grown;
-        values->capacity = capacity;
+    if (!LAC_RESERVE(values->at, values->capacity, values->count, 1)) {
+        return LAC_ERR_NOMEM;
     }
     values->at[values->count++] = (struct value){t_ns, value};
     return LAC_OK;

@@ -3,11 +3,10 @@
 #include "analysis/flame/flame_tree.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
+#include "collector/base/reserve.h"
 
 #include <stdint.h>
 #include <stdlib.h>
-
-enum { FIRST_ENTRIES = 64 };
 
 void lac_flame_stack_init(struct lac_flame_stack *stack, struct lac_flame_tree *tree)
 {
@@ -49,18 +48,13 @@ static void remove_ended(struct lac_flame_stack *stack, int64_t t_ns)
 
 static enum lac_status grow(struct lac_flame_stack *stack)
 {
-    uint32_t capacity = stack->capacity == 0 ? FIRST_ENTRIES : stack->capacity * 2;
-    void *entries = realloc(stack->entries, capacity * sizeof(*stack->entries));
-    if (entries == NULL) {
+    uint32_t entries = stack->capacity;
+    uint32_t path = stack->capacity;
+    if (!LAC_RESERVE(stack->entries, entries, stack->capacity, 1) ||
+        !LAC_RESERVE(stack->path, path, stack->capacity, 1)) {
         return LAC_ERR_NOMEM;
     }
-    stack->entries = entries;
-    void *path = realloc(stack->path, capacity * sizeof(*stack->path));
-    if (path == NULL) {
-        return LAC_ERR_NOMEM;
-    }
-    stack->path = path;
-    stack->capacity = capacity;
+    stack->capacity = path;
     return LAC_OK;
 }
 

@@ -5,6 +5,7 @@
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "analysis/model/strings.h"
+#include "collector/base/reserve.h"
 
 #include <assert.h>
 #include <stdint.h>
@@ -97,7 +98,8 @@ static enum lac_status grow_slices(struct lac_builder *builder)
     }
     for (size_t i = 0; i < sizeof(columns) / sizeof(columns[0]); i++) {
         capacity = builder->slice_capacity;
-        if (lac_grow(columns[i].array, &capacity, need, columns[i].element_bytes) != LAC_OK) {
+        if (!lac_reserve(columns[i].array, &capacity, sizeof(capacity), need,
+                         columns[i].element_bytes)) {
             return LAC_ERR_NOMEM;
         }
     }

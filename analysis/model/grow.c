@@ -9,35 +9,7 @@
 #include <sys/types.h>
 #include <time.h>
 
-enum { GROW_FIRST = 64, INDEX_SLOTS_FIRST = 64 };
-
-enum lac_status lac_grow(void *array, uint64_t *capacity, uint64_t need, size_t element_bytes)
-{
-    uint64_t wanted = *capacity < GROW_FIRST ? GROW_FIRST : *capacity;
-    size_t size_bytes;
-    void *old;
-    void *grown;
-
-    if (need <= *capacity) {
-        return LAC_OK;
-    }
-    while (wanted < need) {
-        if (__builtin_mul_overflow(wanted, 2u, &wanted)) {
-            return LAC_ERR_NOMEM;
-        }
-    }
-    if (__builtin_mul_overflow(wanted, element_bytes, &size_bytes)) {
-        return LAC_ERR_NOMEM;
-    }
-    memcpy((void *)&old, array, sizeof(old)); /* any object pointer has this representation here */
-    grown = realloc(old, size_bytes);
-    if (grown == NULL) {
-        return LAC_ERR_NOMEM;
-    }
-    memcpy(array, (void *)&grown, sizeof(grown));
-    *capacity = wanted;
-    return LAC_OK;
-}
+enum { INDEX_SLOTS_FIRST = 64 };
 
 __extension__ typedef unsigned __int128 wide; /* both compilers have it on 64-bit machines */
 

@@ -1,25 +1,21 @@
 #ifndef LAC_ANALYSIS_MODEL_GROW_H
 #define LAC_ANALYSIS_MODEL_GROW_H
 
-/* Private to analysis/model: growable arrays and the hash that the small tables share. */
+/* For analysis/model and import: arrays that grow, with a status; the hash and the index that small
+ * tables share. */
 
 #include "analysis/model/status.h"
+#include "collector/base/reserve.h"
 
 #include <stddef.h>
 #include <stdint.h>
 
-/**
- * Make the array that `array` (a pointer to a pointer) points to hold at least `need` elements.
- *
- * Doubles, so appends are amortized O(1). `*capacity` is kept apart from the array because several
- * columns share one: pass a copy per column and store the result once all have grown.
- */
-LAC_MUST_USE enum lac_status lac_grow(void *array, uint64_t *capacity, uint64_t need,
-                                      size_t element_bytes);
-
-/** lac_grow() of an array variable, which knows its element. */
+/** LAC_RESERVE() for `need` elements in all; `capacity` points to the capacity.
+ *  @return LAC_OK, LAC_ERR_NOMEM */
 #define LAC_GROW(array, capacity, need)                                                            \
-    lac_grow((void *)&(array), (capacity), (need), sizeof(*(array)))
+    (lac_reserve((void *)&(array), (capacity), sizeof(*(capacity)), (need), sizeof(*(array)))      \
+         ? LAC_OK                                                                                  \
+         : LAC_ERR_NOMEM)
 
 /** One of several arrays that a loop allocates, grows or permutes alike. */
 struct lac_array_ref {

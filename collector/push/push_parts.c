@@ -1,6 +1,7 @@
 #include "collector/push/push_parts.h"
 
 #include "collector/base/io_full.h"
+#include "collector/base/reserve.h"
 #include "collector/gather/spool_bounds.h"
 #include "lacuna/bundle.h"
 #include "lacuna/spool.h"
@@ -38,19 +39,7 @@ struct lac_push_parts {
 
 bool lac_push_bytes_reserve(struct lac_push_bytes *bytes, size_t more_bytes)
 {
-    const size_t wanted = bytes->size_bytes + more_bytes;
-    uint8_t *grown;
-
-    if (wanted <= bytes->capacity_bytes) {
-        return true;
-    }
-    grown = realloc(bytes->bytes, wanted + wanted / 4);
-    if (grown == NULL) {
-        return false;
-    }
-    bytes->bytes = grown;
-    bytes->capacity_bytes = wanted + wanted / 4;
-    return true;
+    return LAC_RESERVE(bytes->bytes, bytes->capacity_bytes, bytes->size_bytes, more_bytes);
 }
 
 struct lac_push_parts *lac_push_parts_create(const char *folder)

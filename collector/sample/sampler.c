@@ -3,6 +3,7 @@
 #include "collector/base/cgroup.h"
 #include "collector/base/debug.h"
 #include "collector/base/io_full.h"
+#include "collector/base/reserve.h"
 #include "collector/sample/host_facts.h"
 #include "collector/sample/nvml.h"
 #include "collector/sample/proc_files.h"
@@ -244,15 +245,9 @@ static void look_at_threads(struct lac_sampler *sampler, struct process *process
         for (size_t k = 0; k < process->thread_count && thread == NULL; k++) {
             thread = process->threads[k].tid == tids[i] ? &process->threads[k] : NULL;
         }
-        if (thread == NULL && process->thread_count == process->thread_capacity) {
-            const size_t bigger = process->thread_capacity == 0 ? 8 : process->thread_capacity * 2;
-            struct thread *const grown = realloc(process->threads, bigger * sizeof(*grown));
-
-            if (grown == NULL) {
-                continue;
-            }
-            process->threads = grown;
-            process->thread_capacity = bigger;
+        if (thread == NULL &&
+            !LAC_RESERVE(process->threads, process->thread_capacity, process->thread_count, 1)) {
+            continue;
         }
         if (thread == NULL && sampler->thread_total < THREADS_MAX) {
             thread = &process->threads[process->thread_count++];

@@ -2,6 +2,7 @@
 
 #include "analysis/import/import.h"
 #include "analysis/import/spool/spool_import.h"
+#include "collector/base/reserve.h"
 #include "collector/base/terminal_text.h"
 #include "server/cli/complain.h"
 #include "server/json/analysis_json.h"
@@ -53,15 +54,8 @@ struct reader {
 
 static bool add_source(struct reading *reading, char *path, bool is_found)
 {
-    if (path && reading->source_count == reading->source_capacity) {
-        size_t capacity = reading->source_capacity ? reading->source_capacity * 2 : 16;
-        struct source *grown = realloc(reading->sources, capacity * sizeof *grown);
-        if (grown) {
-            reading->sources = grown;
-            reading->source_capacity = capacity;
-        }
-    }
-    if (!path || reading->source_count == reading->source_capacity) {
+    if (!path ||
+        !LAC_RESERVE(reading->sources, reading->source_capacity, reading->source_count, 1)) {
         free(path);
         return false;
     }
@@ -255,14 +249,8 @@ static enum lac_status add_rank(struct reading *reading, const struct lac_read_r
     int32_t number = lac_rank_table_rank(rank->table);
     const int64_t key[3] = {number < 0 ? INT32_MAX : number, (int64_t)rank->path,
                             (int64_t)rank->member};
-    if (result->count == reading->capacity) {
-        size_t capacity = reading->capacity ? reading->capacity * 2 : 8;
-        struct lac_read_rank *grown = realloc(result->ranks, capacity * sizeof *grown);
-        if (!grown) {
-            return LAC_ERR_NOMEM;
-        }
-        result->ranks = grown;
-        reading->capacity = capacity;
+    if (!LAC_RESERVE(result->ranks, reading->capacity, result->count, 1)) {
+        return LAC_ERR_NOMEM;
     }
     result->ranks[result->count++] = *rank;
     bool is_kept = result->count == 1 || (reading->options->keeps_lowest && is_lower(reading, key));

@@ -1,22 +1,16 @@
+#include "analysis/model/grow.h"
+#include "analysis/model/status.h"
 #include "server/demo/pipeline.h"
 
 #include <stdint.h>
 #include <stdlib.h>
 
-enum { EVENTS_FIRST = 16384 };
-
 struct lac_demo_event *lac_demo_event_add(struct lac_demo_event **events, uint64_t *count,
                                           uint64_t *capacity, int thread,
                                           enum lac_demo_event_kind kind)
 {
-    if (*count == *capacity) {
-        uint64_t wanted = *capacity == 0 ? EVENTS_FIRST : *capacity * 2;
-        void *moved = realloc(*events, wanted * sizeof(**events));
-        if (moved == NULL) {
-            return NULL;
-        }
-        *events = moved;
-        *capacity = wanted;
+    if (LAC_GROW(*events, capacity, *count + 1) != LAC_OK) {
+        return NULL;
     }
     struct lac_demo_event *event = &(*events)[(*count)++];
     *event = (struct lac_demo_event){

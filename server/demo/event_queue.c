@@ -1,6 +1,7 @@
 #include "server/demo/event_queue.h"
 
 #include "analysis/model/status.h"
+#include "collector/base/reserve.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -20,14 +21,8 @@ static void swap(struct lac_demo_entry *a, struct lac_demo_entry *b)
 enum lac_status lac_demo_queue_add(struct lac_demo_queue *queue, int64_t at_ns, int32_t what,
                                    int64_t which)
 {
-    if (queue->count == queue->capacity) {
-        uint32_t wanted = queue->capacity == 0 ? 64 : queue->capacity * 2;
-        void *moved = realloc(queue->entries, wanted * sizeof(*queue->entries));
-        if (moved == NULL) {
-            return LAC_ERR_NOMEM;
-        }
-        queue->entries = moved;
-        queue->capacity = wanted;
+    if (!LAC_RESERVE(queue->entries, queue->capacity, queue->count, 1)) {
+        return LAC_ERR_NOMEM;
     }
     uint32_t at = queue->count++;
     queue->entries[at] = (struct lac_demo_entry){at_ns, queue->entered++, what, which};

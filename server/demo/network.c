@@ -1,6 +1,7 @@
 #include "server/demo/network.h"
 
 #include "analysis/model/status.h"
+#include "collector/base/reserve.h"
 
 #include <math.h>
 #include <stdint.h>
@@ -59,19 +60,6 @@ static const char OPTIMIZER_NAME[] =
     "namespace)::FusedSgdMathFunctor<float, 3>>(at::native::(anonymous "
     "namespace)::TensorListMetadata<3>)";
 
-static void *grown(void *items, uint32_t *capacity, uint32_t count, size_t item_bytes)
-{
-    if (count < *capacity) {
-        return items;
-    }
-    uint32_t wanted = *capacity == 0 ? 256 : *capacity * 2;
-    void *moved = realloc(items, wanted * item_bytes);
-    if (moved != NULL) {
-        *capacity = wanted;
-    }
-    return moved;
-}
-
 static void add_op(struct plan *plan, enum lac_demo_phase phase, const char *name,
                    const char *inner, const char *module)
 {
@@ -79,12 +67,10 @@ static void add_op(struct plan *plan, enum lac_demo_phase phase, const char *nam
     if (plan->failed) {
         return;
     }
-    void *ops = grown(net->ops, &net->op_capacity, net->op_count, sizeof(*net->ops));
-    plan->failed = ops == NULL;
-    if (ops == NULL) {
+    plan->failed = !LAC_RESERVE(net->ops, net->op_capacity, net->op_count, 1);
+    if (plan->failed) {
         return;
     }
-    net->ops = ops;
     net->ops[net->op_count++] = (struct lac_demo_op){
         .name = name,
         .inner = inner,
@@ -102,13 +88,10 @@ static void add_kernel(struct plan *plan, const char *name, double cost_ns, uint
     if (plan->failed) {
         return;
     }
-    void *kernels =
-        grown(net->kernels, &net->kernel_capacity, net->kernel_count, sizeof(*net->kernels));
-    plan->failed = kernels == NULL;
-    if (kernels == NULL) {
+    plan->failed = !LAC_RESERVE(net->kernels, net->kernel_capacity, net->kernel_count, 1);
+    if (plan->failed) {
         return;
     }
-    net->kernels = kernels;
     double cost = fmax(cost_ns, 1500.0);
     uint32_t block = registers > 100 ? 256 : registers > 40 ? 512 : 128;
     net->kernels[net->kernel_count++] = (struct lac_demo_kernel){

@@ -7,6 +7,7 @@
  */
 
 #include "analysis/model/status.h"
+#include "collector/base/reserve.h"
 #include "server/store/catalog.h"
 #include "server/store/publish.h"
 #include "server/store/store.h"
@@ -34,6 +35,7 @@ enum { NAMES_TOLD = 3, NOTICE_BYTES = 512 };
 struct id_list {
     char (*ids)[LAC_ID_SIZE];
     uint32_t count;
+    uint32_t capacity;
 };
 
 struct recovery {
@@ -139,17 +141,10 @@ static bool was_deleted_upload(const struct recovery *recovery, const char *id)
 /** Take the facts. */
 static void add_found(struct recovery *recovery, struct lac_trace_facts *facts)
 {
-    if (recovery->found_count == recovery->found_capacity) {
-        uint32_t capacity = recovery->found_capacity > 0 ? recovery->found_capacity * 2 : 16;
-        void *grown = realloc(recovery->found, capacity * sizeof *recovery->found);
-
-        if (grown == NULL) {
-            recovery->status = lac_fail(recovery->reterr, LAC_ERR_NOMEM, 0, "out of memory");
-            lac_trace_facts_done(facts);
-            return;
-        }
-        recovery->found = grown;
-        recovery->found_capacity = capacity;
+    if (!LAC_RESERVE(recovery->found, recovery->found_capacity, recovery->found_count, 1)) {
+        recovery->status = lac_fail(recovery->reterr, LAC_ERR_NOMEM, 0, "out of memory");
+        lac_trace_facts_done(facts);
+        return;
     }
     recovery->found[recovery->found_count++] = *facts;
     *facts = (struct lac_trace_facts){0};
@@ -168,12 +163,10 @@ static void note_deleted(struct recovery *recovery, const char *name)
     if (recovery->status != LAC_OK || list == NULL) {
         return;
     }
-    grown = realloc(list->ids, (size_t)(list->count + 1) * sizeof *list->ids);
-    if (grown == NULL) {
+    if (!LAC_RESERVE(list->ids, list->capacity, list->count, 1)) {
         recovery->status = lac_fail(recovery->reterr, LAC_ERR_NOMEM, 0, "out of memory");
         return;
     }
-    list->ids = grown;
     memcpy(list->ids[list->count++], id, LAC_ID_SIZE);
 }
 

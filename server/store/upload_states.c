@@ -2,6 +2,7 @@
  * what is kept of a failed one. */
 
 #include "analysis/model/status.h"
+#include "collector/base/reserve.h"
 #include "server/store/catalog.h"
 #include "server/store/publish.h"
 #include "server/store/store.h"
@@ -241,15 +242,8 @@ static enum lac_status collect_ids(sqlite3_stmt *get, char (**ret_ids)[LAC_ID_SI
 
     while (status == LAC_OK) {
         status = lac_sql_step_row(get, "catalog", reterr);
-        if (status == LAC_OK && count == capacity) {
-            void *grown = realloc(ids, (size_t)(capacity + 64) * sizeof *ids);
-
-            if (grown == NULL) {
-                status = LAC_ERR_NOMEM;
-                break;
-            }
-            ids = grown;
-            capacity += 64;
+        if (status == LAC_OK && !LAC_RESERVE(ids, capacity, count, 1)) {
+            status = LAC_ERR_NOMEM;
         }
         if (status == LAC_OK) {
             (void)snprintf(ids[count++], LAC_ID_SIZE, "%s",

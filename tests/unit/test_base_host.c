@@ -1,8 +1,9 @@
-/* collector/base: what asks the system. */
+/* collector/base: what asks the system, for files, limits and memory. */
 
 #include "collector/base/cgroup.h"
 #include "collector/base/count_of.h"
 #include "collector/base/io_full.h"
+#include "collector/base/reserve.h"
 #include "tests/support/check_main.h"
 
 #include <check.h>
@@ -248,6 +249,57 @@ START_TEST(a_small_file_is_text)
 }
 END_TEST
 
+/* -- arrays -------------------------------------------------------------------------------------*/
+
+START_TEST(an_array_grows_and_keeps_what_it_has)
+{
+    uint64_t *wide = NULL;
+    uint64_t wide_capacity = 0;
+    uint8_t *narrow = NULL;
+    uint32_t narrow_capacity = 0;
+
+    for (uint64_t i = 0; i < 100000; i++) {
+        ck_assert(LAC_RESERVE(wide, wide_capacity, i, 1));
+        ck_assert(LAC_RESERVE(narrow, narrow_capacity, i, 1));
+        ck_assert_uint_ge(wide_capacity, i + 1);
+        ck_assert_uint_ge(narrow_capacity, i + 1);
+        wide[i] = i * 3;
+        narrow[i] = (uint8_t)(i * 5);
+    }
+    for (uint64_t i = 0; i < 100000; i++) {
+        ck_assert_uint_eq(wide[i], i * 3);
+        ck_assert_uint_eq(narrow[i], (uint8_t)(i * 5));
+    }
+    ck_assert_uint_le(wide_capacity, 200000); /* no more than twice */
+    const uint64_t before = wide_capacity;
+    ck_assert(LAC_RESERVE(wide, wide_capacity, 0, before)); /* enough is there */
+    ck_assert_uint_eq(wide_capacity, before);
+    ck_assert(LAC_RESERVE(wide, wide_capacity, before, 1000000));
+    ck_assert_uint_ge(wide_capacity, before + 1000000);
+    free(wide);
+    free(narrow);
+}
+END_TEST
+
+START_TEST(an_array_that_cannot_grow_stays_as_it_was)
+{
+    uint64_t *array = NULL;
+    uint64_t capacity = 0;
+    uint32_t small = 0;
+    volatile uint32_t most = UINT32_MAX;
+
+    ck_assert(LAC_RESERVE(array, capacity, 0, 1));
+    array[0] = 7;
+    const uint64_t before = capacity;
+    uint64_t *const place = array;
+
+    ck_assert(!LAC_RESERVE(array, capacity, 1, UINT64_MAX / 4)); /* its bytes overflow */
+    ck_assert(!LAC_RESERVE(array, small, most, 1));              /* cannot be counted */
+    ck_assert(array == place && array[0] == 7 && capacity == before && small == 0);
+    free(array);
+}
+END_TEST
+
 int main(void)
 {
     Suite *const suite = suite_create("base_host");
@@ -261,6 +313,8 @@ int main(void)
     tcase_add_test(tcase, all_of_it_is_read_and_written_whatever_comes_between);
     tcase_add_test(tcase, what_cannot_be_read_or_written_says_so);
     tcase_add_test(tcase, a_small_file_is_text);
+    tcase_add_test(tcase, an_array_grows_and_keeps_what_it_has);
+    tcase_add_test(tcase, an_array_that_cannot_grow_stays_as_it_was);
     suite_add_tcase(suite, tcase);
     return check_main(suite);
 }

@@ -15,6 +15,7 @@
  */
 
 #include "analysis/diagnose/facts/facts.h"
+#include "collector/base/reserve.h"
 
 #include <assert.h>
 #include <stdint.h>
@@ -46,14 +47,8 @@ static enum lac_status list_add(struct piece_list *list, int64_t start_ns, int64
     if (end_ns <= start_ns) {
         return LAC_OK;
     }
-    if (list->count == list->capacity) {
-        uint64_t capacity = list->capacity ? list->capacity * 2 : 64;
-        void *grown = realloc(list->at, capacity * sizeof *list->at);
-        if (!grown) {
-            return LAC_ERR_NOMEM;
-        }
-        list->at = grown;
-        list->capacity = capacity;
+    if (!LAC_RESERVE(list->at, list->capacity, list->count, 1)) {
+        return LAC_ERR_NOMEM;
     }
     list->at[list->count++] = (struct painted){start_ns, end_ns, cause};
     return LAC_OK;
@@ -301,14 +296,9 @@ static enum lac_status emit(struct painter *painter, uint64_t gap_index)
     if (list->count > 1) {
         qsort(list->at, list->count, sizeof *list->at, by_start);
     }
-    if (analysis->piece_count + list->count > painter->piece_capacity) {
-        uint64_t capacity = painter->piece_capacity * 2 + list->count + 1024;
-        struct lac_gap_piece *grown = realloc(analysis->pieces, capacity * sizeof *grown);
-        if (!grown) {
-            return LAC_ERR_NOMEM;
-        }
-        analysis->pieces = grown;
-        painter->piece_capacity = capacity;
+    if (!LAC_RESERVE(analysis->pieces, painter->piece_capacity, analysis->piece_count,
+                     list->count)) {
+        return LAC_ERR_NOMEM;
     }
     int64_t by_cause_ns[LAC_CAUSE_COUNT_] = {0};
     gap->first_piece = analysis->piece_count;

@@ -7,6 +7,7 @@
  */
 
 #include "analysis/diagnose/facts/operations.h"
+#include "collector/base/reserve.h"
 
 #include <assert.h>
 #include <math.h>
@@ -51,14 +52,8 @@ struct walk {
 static enum lac_status add_gap(struct walk *walk, uint64_t slice, int64_t start_ns)
 {
     struct lac_analysis *analysis = walk->facts->analysis;
-    if (analysis->gap_count == walk->gap_capacity) {
-        uint64_t capacity = walk->gap_capacity ? walk->gap_capacity * 2 : 1024;
-        struct lac_gap *grown = realloc(analysis->gaps, capacity * sizeof *grown);
-        if (!grown) {
-            return LAC_ERR_NOMEM;
-        }
-        analysis->gaps = grown;
-        walk->gap_capacity = capacity;
+    if (!LAC_RESERVE(analysis->gaps, walk->gap_capacity, analysis->gap_count, 1)) {
+        return LAC_ERR_NOMEM;
     }
     struct lac_gap *gap = &analysis->gaps[analysis->gap_count++];
     *gap = (struct lac_gap){
@@ -228,13 +223,8 @@ static enum lac_status list_devices(struct lac_facts *facts)
         if (analysis->device_count == DEVICES_MAX) {
             return LAC_ERR_LIMIT;
         }
-        if (analysis->device_count == capacity) {
-            capacity = capacity ? capacity * 2 : 8;
-            struct lac_device_facts *grown = realloc(analysis->devices, capacity * sizeof *grown);
-            if (!grown) {
-                return LAC_ERR_NOMEM;
-            }
-            analysis->devices = grown;
+        if (!LAC_RESERVE(analysis->devices, capacity, analysis->device_count, 1)) {
+            return LAC_ERR_NOMEM;
         }
         struct lac_device_facts device_facts = {.id = id};
         uint32_t known = lac_model_device_index(model, id);

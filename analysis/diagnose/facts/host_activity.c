@@ -4,6 +4,8 @@
  */
 
 #include "analysis/diagnose/facts/facts.h"
+#include "analysis/model/grow.h"
+#include "collector/base/reserve.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -41,14 +43,8 @@ void lac_host_activity_done(struct lac_facts *facts)
 static enum lac_status mark(struct lac_facts *facts, struct lac_marks *marks, uint64_t slice,
                             uint32_t track)
 {
-    if (marks->count == marks->capacity) {
-        uint64_t capacity = marks->capacity ? marks->capacity * 2 : 32;
-        void *grown = realloc(marks->at, capacity * sizeof *marks->at);
-        if (!grown) {
-            return LAC_ERR_NOMEM;
-        }
-        marks->at = grown;
-        marks->capacity = capacity;
+    if (!LAC_RESERVE(marks->at, marks->capacity, marks->count, 1)) {
+        return LAC_ERR_NOMEM;
     }
     const struct lac_slices *slices = &facts->model->slices;
     marks->at[marks->count++] =
@@ -58,14 +54,8 @@ static enum lac_status mark(struct lac_facts *facts, struct lac_marks *marks, ui
 
 static enum lac_status add_fetch(struct lac_facts *facts, uint64_t slice)
 {
-    if (facts->fetch_count == facts->fetch_capacity) {
-        uint64_t capacity = facts->fetch_capacity ? facts->fetch_capacity * 2 : 32;
-        struct lac_fetch *grown = realloc(facts->fetches, capacity * sizeof *grown);
-        if (!grown) {
-            return LAC_ERR_NOMEM;
-        }
-        facts->fetches = grown;
-        facts->fetch_capacity = capacity;
+    if (!LAC_RESERVE(facts->fetches, facts->fetch_capacity, facts->fetch_count, 1)) {
+        return LAC_ERR_NOMEM;
     }
     const struct lac_model *model = facts->model;
     struct lac_fetch fetch = {.start_ns = model->slices.start_ns[slice],
@@ -87,14 +77,8 @@ static enum lac_status add_fetch(struct lac_facts *facts, uint64_t slice)
 static enum lac_status push_call(struct lac_blocking_call **calls, uint64_t *count,
                                  uint64_t *capacity, struct lac_blocking_call call)
 {
-    if (*count == *capacity) {
-        uint64_t wanted = *capacity ? *capacity * 2 : 32;
-        struct lac_blocking_call *grown = realloc(*calls, wanted * sizeof *grown);
-        if (!grown) {
-            return LAC_ERR_NOMEM;
-        }
-        *calls = grown;
-        *capacity = wanted;
+    if (LAC_GROW(*calls, capacity, *count + 1) != LAC_OK) {
+        return LAC_ERR_NOMEM;
     }
     (*calls)[(*count)++] = call;
     return LAC_OK;

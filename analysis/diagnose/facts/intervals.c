@@ -1,6 +1,7 @@
 #include "analysis/diagnose/facts/intervals.h"
 
 #include "analysis/model/status.h"
+#include "collector/base/reserve.h"
 
 #include <assert.h>
 #include <stdint.h>
@@ -14,14 +15,8 @@ void lac_spans_done(struct lac_spans *spans)
 
 static enum lac_status push(struct lac_spans *spans, int64_t start_ns, int64_t end_ns)
 {
-    if (spans->count == spans->capacity) {
-        uint64_t capacity = spans->capacity ? spans->capacity * 2 : 64;
-        struct lac_span *grown = realloc(spans->at, capacity * sizeof *grown);
-        if (!grown) {
-            return LAC_ERR_NOMEM;
-        }
-        spans->at = grown;
-        spans->capacity = capacity;
+    if (!LAC_RESERVE(spans->at, spans->capacity, spans->count, 1)) {
+        return LAC_ERR_NOMEM;
     }
     spans->at[spans->count++] = (struct lac_span){start_ns, end_ns};
     return LAC_OK;

@@ -1,6 +1,7 @@
 #include "analysis/diagnose/facts/prefetch_queue_depth.h"
 
 #include "analysis/model/strings.h"
+#include "collector/base/reserve.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -36,14 +37,8 @@ struct change {
 
 static enum lac_status add(struct moments *moments, struct moment moment)
 {
-    if (moments->count == moments->capacity) {
-        uint64_t capacity = moments->capacity ? moments->capacity * 2 : 256;
-        struct moment *grown = realloc(moments->at, capacity * sizeof *grown);
-        if (!grown) {
-            return LAC_ERR_NOMEM;
-        }
-        moments->at = grown;
-        moments->capacity = capacity;
+    if (!LAC_RESERVE(moments->at, moments->capacity, moments->count, 1)) {
+        return LAC_ERR_NOMEM;
     }
     moments->at[moments->count++] = moment;
     return LAC_OK;
@@ -219,7 +214,7 @@ static enum lac_status append(struct lac_model *model, const struct queue *queue
         ts_ns[0] = 0;
         values[0] = 0.0;
         uint64_t samples = 1 + sum_up(changes, count, ts_ns + 1, values + 1);
-        bool is_doubled = ts_ns[1] == 0;
+        bool is_doubled = samples > 1 && ts_ns[1] == 0;
         status = lac_model_add_counter(model, &track, ts_ns + is_doubled, values + is_doubled,
                                        samples - is_doubled);
     }

@@ -1,6 +1,7 @@
 /* One pass over all slices: which names there are, the kernels' totals, who launches. */
 
 #include "analysis/diagnose/facts/facts.h"
+#include "collector/base/reserve.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -41,14 +42,8 @@ const struct lac_name_class *lac_kernel_class_of(const struct lac_facts *facts, 
 static enum lac_status kernel_row_add(struct lac_facts *facts, uint32_t name, uint32_t *ret_row)
 {
     struct lac_analysis *analysis = facts->analysis;
-    if (analysis->kernel_name_count == facts->kernel_capacity) {
-        uint32_t capacity = facts->kernel_capacity ? facts->kernel_capacity * 2 : 64;
-        struct lac_kernel_facts *grown = realloc(analysis->kernels, capacity * sizeof *grown);
-        if (!grown) {
-            return LAC_ERR_NOMEM;
-        }
-        analysis->kernels = grown;
-        facts->kernel_capacity = capacity;
+    if (!LAC_RESERVE(analysis->kernels, facts->kernel_capacity, analysis->kernel_name_count, 1)) {
+        return LAC_ERR_NOMEM;
     }
     uint32_t row = analysis->kernel_name_count++;
     struct lac_kernel_facts *kernel_facts = &analysis->kernels[row];

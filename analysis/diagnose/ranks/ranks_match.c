@@ -7,6 +7,7 @@
 
 #include "analysis/diagnose/facts/facts.h"
 #include "analysis/diagnose/ranks/ranks_private.h"
+#include "collector/base/reserve.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -126,14 +127,8 @@ static struct aligned row_of(const struct grouping *g, uint32_t rank)
 
 static struct lac_rank_group *new_group(struct lac_rank_match *match, uint32_t member_count)
 {
-    if (match->group_count == match->group_capacity) {
-        uint32_t capacity = match->group_capacity ? match->group_capacity * 2 : 8;
-        struct lac_rank_group *grown = realloc(match->groups, capacity * sizeof *grown);
-        if (!grown) {
-            return NULL;
-        }
-        match->groups = grown;
-        match->group_capacity = capacity;
+    if (!LAC_RESERVE(match->groups, match->group_capacity, match->group_count, 1)) {
+        return NULL;
     }
     struct lac_rank_group *group = &match->groups[match->group_count++];
     *group = (struct lac_rank_group){.members = malloc(member_count * sizeof *group->members),

@@ -1,6 +1,7 @@
 /* A rank's collectives, and what its device did between them. */
 
 #include "analysis/diagnose/ranks/ranks_private.h"
+#include "collector/base/reserve.h"
 
 #include <assert.h>
 #include <math.h>
@@ -102,14 +103,8 @@ static enum lac_status take_facts(struct lac_rank_table *table, const struct lac
 
 static enum lac_status add(struct lac_rank_table *table, struct lac_collective collective)
 {
-    if (table->count == table->capacity) {
-        uint64_t capacity = table->capacity ? table->capacity * 2 : 64;
-        struct lac_collective *grown = realloc(table->at, capacity * sizeof *grown);
-        if (!grown) {
-            return LAC_ERR_NOMEM;
-        }
-        table->at = grown;
-        table->capacity = capacity;
+    if (!LAC_RESERVE(table->at, table->capacity, table->count, 1)) {
+        return LAC_ERR_NOMEM;
     }
     table->at[table->count++] = collective;
     return LAC_OK;

@@ -6,6 +6,7 @@
  */
 
 #include "analysis/diagnose/replay/graph_build.h"
+#include "collector/base/reserve.h"
 
 #include <math.h>
 #include <stdint.h>
@@ -187,14 +188,8 @@ static enum lac_status note(struct lac_graph_builder *builder, struct events *ev
             events->broken[stream][s]++;
             continue;
         }
-        if (events->count == events->capacity) {
-            uint32_t capacity = events->capacity ? events->capacity * 2 : 256;
-            struct told *grown = realloc(events->told, capacity * sizeof *grown);
-            if (!grown) {
-                return LAC_ERR_NOMEM;
-            }
-            events->told = grown;
-            events->capacity = capacity;
+        if (!LAC_RESERVE(events->told, events->capacity, events->count, 1)) {
+            return LAC_ERR_NOMEM;
         }
         events->told[events->count++] = (struct told){op, other};
     }

@@ -7,6 +7,7 @@
  */
 
 #include "analysis/diagnose/replay/graph_build.h"
+#include "collector/base/reserve.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -115,14 +116,8 @@ static enum lac_status wait_for_all(struct walk *walk, const struct lac_graph_ca
     if (graph->stream_count < 2 || used + row > TAILS_MAX) {
         return LAC_OK;
     }
-    if (used + row > walk->tail_capacity) {
-        size_t capacity = 2 * walk->tail_capacity + row;
-        int32_t *grown = realloc(graph->tails, capacity * sizeof *grown);
-        if (!grown) {
-            return LAC_ERR_NOMEM;
-        }
-        graph->tails = grown;
-        walk->tail_capacity = capacity;
+    if (!LAC_RESERVE(graph->tails, walk->tail_capacity, used, row)) {
+        return LAC_ERR_NOMEM;
     }
     for (uint32_t s = 0; s < graph->stream_count; s++) {
         uint32_t tail = walk->tails[s];
@@ -140,14 +135,8 @@ static enum lac_status note_event(struct walk *walk, const struct lac_graph_call
     if (stream == LAC_NONE || walk->tails[stream] == LAC_NONE) {
         return LAC_OK;
     }
-    if (walk->event_count == walk->event_capacity) {
-        uint32_t capacity = walk->event_capacity ? walk->event_capacity * 2 : 64;
-        struct event_wait *grown = realloc(walk->events, capacity * sizeof *grown);
-        if (!grown) {
-            return LAC_ERR_NOMEM;
-        }
-        walk->events = grown;
-        walk->event_capacity = capacity;
+    if (!LAC_RESERVE(walk->events, walk->event_capacity, walk->event_count, 1)) {
+        return LAC_ERR_NOMEM;
     }
     walk->has_event_waited =
         walk->has_event_waited || call->end_ns - call->start_ns >= WAITED_MIN_NS;

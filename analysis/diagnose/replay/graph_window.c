@@ -2,6 +2,7 @@
  * of the threads that launched them. */
 
 #include "analysis/diagnose/replay/graph_build.h"
+#include "collector/base/reserve.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -97,14 +98,8 @@ static bool is_ours(const struct lac_graph_builder *builder, uint32_t track)
 
 static enum lac_status add_call(struct lac_graph_builder *builder, struct lac_graph_call call)
 {
-    if (builder->call_count == builder->call_capacity) {
-        uint32_t capacity = builder->call_capacity ? builder->call_capacity * 2 : 1024;
-        struct lac_graph_call *grown = realloc(builder->calls, capacity * sizeof *grown);
-        if (!grown) {
-            return LAC_ERR_NOMEM;
-        }
-        builder->calls = grown;
-        builder->call_capacity = capacity;
+    if (!LAC_RESERVE(builder->calls, builder->call_capacity, builder->call_count, 1)) {
+        return LAC_ERR_NOMEM;
     }
     builder->calls[builder->call_count++] = call;
     return LAC_OK;

@@ -4,6 +4,7 @@
  */
 
 #include "analysis/diagnose/steps/steps.h"
+#include "collector/base/reserve.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -64,15 +65,9 @@ static void add_phase(struct walk *walk, int64_t end_ns, enum lac_phase_kind kin
         walk->at_ns = end_ns;
         return;
     }
-    if (!analysis->phases || analysis->phase_count == walk->capacity) {
-        uint32_t capacity = walk->capacity ? walk->capacity * 2 : 16;
-        struct lac_phase *grown = realloc(analysis->phases, capacity * sizeof *grown);
-        if (!grown) {
-            walk->status = LAC_ERR_NOMEM;
-            return;
-        }
-        analysis->phases = grown;
-        walk->capacity = capacity;
+    if (!LAC_RESERVE(analysis->phases, walk->capacity, analysis->phase_count, 1)) {
+        walk->status = LAC_ERR_NOMEM;
+        return;
     }
     analysis->phases[analysis->phase_count++] =
         (struct lac_phase){walk->at_ns, end_ns - walk->at_ns, 0, (uint8_t)kind};

@@ -4,6 +4,8 @@
 
 #include "analysis/diagnose/steps/step_kinds.h"
 
+#include "collector/base/reserve.h"
+
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -29,14 +31,8 @@ enum lac_status lac_stretch_add(struct lac_facts *facts, int64_t start_ns, int64
     if (end_ns <= start_ns) {
         return LAC_OK;
     }
-    if (facts->stretch_count == facts->stretch_capacity) {
-        uint32_t capacity = facts->stretch_capacity ? facts->stretch_capacity * 2 : 16;
-        struct lac_stretch *grown = realloc(facts->stretches, capacity * sizeof *grown);
-        if (!grown) {
-            return LAC_ERR_NOMEM;
-        }
-        facts->stretches = grown;
-        facts->stretch_capacity = capacity;
+    if (!LAC_RESERVE(facts->stretches, facts->stretch_capacity, facts->stretch_count, 1)) {
+        return LAC_ERR_NOMEM;
     }
     facts->stretches[facts->stretch_count++] =
         (struct lac_stretch){start_ns, end_ns, (uint8_t)kind};

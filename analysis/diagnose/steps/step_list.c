@@ -1,22 +1,16 @@
 /* The list of steps: adding one, finding one by its time. */
 
 #include "analysis/diagnose/steps/steps.h"
+#include "collector/base/reserve.h"
 
 #include <stdint.h>
-#include <stdlib.h>
 
 enum lac_status lac_steps_add(struct lac_facts *facts, int64_t start_ns, int64_t dur_ns,
                               uint32_t name, uint32_t slice)
 {
     struct lac_analysis *analysis = facts->analysis;
-    if (analysis->step_count == facts->step_capacity) {
-        uint32_t capacity = facts->step_capacity ? facts->step_capacity * 2 : 64;
-        struct lac_step *grown = realloc(analysis->steps, capacity * sizeof *grown);
-        if (!grown) {
-            return LAC_ERR_NOMEM;
-        }
-        analysis->steps = grown;
-        facts->step_capacity = capacity;
+    if (!LAC_RESERVE(analysis->steps, facts->step_capacity, analysis->step_count, 1)) {
+        return LAC_ERR_NOMEM;
     }
     analysis->steps[analysis->step_count++] =
         (struct lac_step){.start_ns = start_ns, .dur_ns = dur_ns, .name = name, .slice = slice};

@@ -5,6 +5,7 @@
  */
 
 #include "analysis/diagnose/steps/step_sequence.h"
+#include "collector/base/reserve.h"
 
 #include <math.h>
 #include <stdint.h>
@@ -94,14 +95,9 @@ static enum lac_status find_bursts(const struct lac_facts *facts, struct lac_seq
             bursts[count - 1] = here;
             continue;
         }
-        if (count == capacity) {
-            capacity = capacity ? capacity * 2 : 256;
-            struct burst *grown = realloc(bursts, capacity * sizeof *grown);
-            if (!grown) {
-                free(bursts);
-                return LAC_ERR_NOMEM;
-            }
-            bursts = grown;
+        if (!LAC_RESERVE(bursts, capacity, count, 1)) {
+            free(bursts);
+            return LAC_ERR_NOMEM;
         }
         bursts[count++] = here;
     }

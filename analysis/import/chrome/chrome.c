@@ -145,7 +145,7 @@ static enum lac_status add_metadata(struct lac_chrome_document *document,
                         "Members next to traceEvents that were too large were dropped.");
         return LAC_OK;
     }
-    enum lac_status status = lac_grow(&document->metadata, &document->metadata_capacity, need, 1);
+    enum lac_status status = LAC_GROW(document->metadata, &document->metadata_capacity, need);
     if (status != LAC_OK) {
         return lac_chrome_pass(chrome, status);
     }

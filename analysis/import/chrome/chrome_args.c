@@ -288,11 +288,9 @@ static enum lac_status add(struct lac_args_cache *cache, struct lac_strings *str
 {
     struct lac_args_recipe recipe = {.config_row = LAC_NONE};
     read_template(text, size_bytes, &recipe, &args->has_shapes);
-    enum lac_status status =
-        lac_grow(&cache->entries, &cache->capacity, cache->count + 1, sizeof *cache->entries);
+    enum lac_status status = LAC_GROW(cache->entries, &cache->capacity, cache->count + 1);
     if (status == LAC_OK && (recipe.has || recipe.copy_kind)) {
-        status = lac_grow(&cache->recipes, &cache->recipe_capacity, cache->recipe_count + 1,
-                          sizeof *cache->recipes);
+        status = LAC_GROW(cache->recipes, &cache->recipe_capacity, cache->recipe_count + 1);
         args->recipe = (uint32_t)cache->recipe_count;
     }
     if (status == LAC_OK) {

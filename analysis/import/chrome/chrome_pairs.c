@@ -88,10 +88,10 @@ static enum lac_status keep_piece(struct lac_chrome *chrome, struct piece **list
     if (*count >= LAC_NONE || pairs->number_count + number_count >= LAC_NONE) {
         return lac_chrome_pass(chrome, LAC_ERR_LIMIT);
     }
-    status = lac_grow(list, capacity, *count + 1, sizeof **list);
+    status = LAC_GROW(*list, capacity, *count + 1);
     if (status == LAC_OK) {
-        status = lac_grow(&pairs->numbers, &pairs->number_capacity,
-                          pairs->number_count + number_count, sizeof *pairs->numbers);
+        status =
+            LAC_GROW(pairs->numbers, &pairs->number_capacity, pairs->number_count + number_count);
     }
     if (status != LAC_OK) {
         return lac_chrome_pass(chrome, status);
@@ -183,8 +183,8 @@ enum lac_status lac_chrome_arrow(struct lac_chrome *chrome, uint32_t thread,
 {
     struct lac_chrome_pairs *pairs = chrome->pairs;
     const struct lac_raw_event *raw = &chrome->raw;
-    enum lac_status status = lac_grow(&pairs->arrows, &pairs->arrow_capacity,
-                                      pairs->arrow_count + 1, sizeof *pairs->arrows);
+    enum lac_status status =
+        LAC_GROW(pairs->arrows, &pairs->arrow_capacity, pairs->arrow_count + 1);
     if (status != LAC_OK) {
         return lac_chrome_pass(chrome, status);
     }
@@ -298,8 +298,7 @@ static enum lac_status add_interval(struct lac_chrome *chrome, const struct piec
 static enum lac_status push(struct lac_chrome *chrome, uint32_t piece)
 {
     struct lac_chrome_pairs *pairs = chrome->pairs;
-    enum lac_status status = lac_grow(&pairs->stack, &pairs->stack_capacity, pairs->stack_count + 1,
-                                      sizeof *pairs->stack);
+    enum lac_status status = LAC_GROW(pairs->stack, &pairs->stack_capacity, pairs->stack_count + 1);
     if (status == LAC_OK) {
         pairs->stack[pairs->stack_count++] = piece;
     }

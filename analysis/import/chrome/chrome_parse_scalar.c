@@ -6,6 +6,7 @@
 #include <string.h>
 #define LAC_PARSER_NAME lac_chrome_parser_scalar
 #include "analysis/import/chrome/chrome_parse_body.h"
+#include "collector/base/reserve.h"
 
 #include <stdlib.h>
 
@@ -30,33 +31,12 @@ void lac_chrome_scratch_done(struct lac_chrome_scratch *scratch)
 
 bool lac_chrome_scratch_text(struct lac_chrome_scratch *scratch, size_t used, size_t more)
 {
-    if (scratch->text_capacity >= used && scratch->text_capacity - used >= more) {
-        return true;
-    }
-    size_t capacity = used + more;
-    capacity += capacity / 2;
-    uint8_t *text = realloc(scratch->text, capacity);
-    if (!text) {
-        return false;
-    }
-    scratch->text = text;
-    scratch->text_capacity = capacity;
-    return true;
+    return LAC_RESERVE(scratch->text, scratch->text_capacity, used, more);
 }
 
 bool lac_chrome_scratch_number(struct lac_chrome_scratch *scratch, uint32_t count)
 {
-    if (count < scratch->number_capacity) {
-        return true;
-    }
-    uint32_t capacity = scratch->number_capacity ? scratch->number_capacity * 2 : 64;
-    int64_t *numbers = realloc(scratch->numbers, capacity * sizeof *numbers);
-    if (!numbers) {
-        return false;
-    }
-    scratch->numbers = numbers;
-    scratch->number_capacity = capacity;
-    return true;
+    return LAC_RESERVE(scratch->numbers, scratch->number_capacity, count, 1);
 }
 
 enum lac_key_class lac_chrome_key_class(const uint8_t *key, size_t size_bytes)

@@ -264,8 +264,7 @@ static enum lac_status find_thread(struct lac_chrome *chrome, uint32_t pid_text,
     if (status != LAC_OK) {
         return status;
     }
-    status = lac_grow(&chrome->threads, &chrome->thread_capacity, chrome->thread_count + 1,
-                      sizeof *chrome->threads);
+    status = LAC_GROW(chrome->threads, &chrome->thread_capacity, chrome->thread_count + 1);
     if (status != LAC_OK) {
         return lac_chrome_pass(chrome, status);
     }

@@ -91,11 +91,10 @@ enum lac_status lac_tensorflow_wait(struct lac_chrome *chrome, uint32_t process,
     if (pending->count >= LAC_NONE || pending->number_count + number_count >= LAC_NONE) {
         return lac_chrome_pass(chrome, LAC_ERR_LIMIT);
     }
-    status =
-        lac_grow(&pending->items, &pending->capacity, pending->count + 1, sizeof *pending->items);
+    status = LAC_GROW(pending->items, &pending->capacity, pending->count + 1);
     if (status == LAC_OK) {
-        status = lac_grow(&pending->numbers, &pending->number_capacity,
-                          pending->number_count + number_count, sizeof *pending->numbers);
+        status = LAC_GROW(pending->numbers, &pending->number_capacity,
+                          pending->number_count + number_count);
     }
     if (status != LAC_OK) {
         return lac_chrome_pass(chrome, status);

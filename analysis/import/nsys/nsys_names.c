@@ -6,6 +6,7 @@
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "analysis/model/strings.h"
+#include "collector/base/reserve.h"
 #include "collector/base/utf8.h"
 
 #include <inttypes.h>
@@ -94,14 +95,8 @@ enum lac_status lac_nsys_pass(struct lac_nsys *nsys, enum lac_status status)
 
 static enum lac_status keep_bytes(struct lac_nsys *nsys, const char *text, size_t size)
 {
-    if (nsys->bytes_capacity - nsys->bytes_used < size) {
-        uint64_t wanted = nsys->bytes_capacity * 2 + size + 4096;
-        char *moved = realloc(nsys->bytes, wanted);
-        if (moved == NULL) {
-            return lac_nsys_pass(nsys, LAC_ERR_NOMEM);
-        }
-        nsys->bytes = moved;
-        nsys->bytes_capacity = wanted;
+    if (!LAC_RESERVE(nsys->bytes, nsys->bytes_capacity, nsys->bytes_used, size)) {
+        return lac_nsys_pass(nsys, LAC_ERR_NOMEM);
     }
     if (size > 0) {
         memcpy(nsys->bytes + nsys->bytes_used, text, size);
@@ -113,15 +108,8 @@ static enum lac_status keep_bytes(struct lac_nsys *nsys, const char *text, size_
 static enum lac_status keep_string(struct lac_nsys *nsys, int64_t number, const char *text,
                                    size_t size)
 {
-    if (nsys->string_count == nsys->string_capacity) {
-        uint64_t wanted = nsys->string_capacity == 0 ? 1024 : (uint64_t)nsys->string_capacity * 2;
-        void *moved =
-            wanted > UINT32_MAX ? NULL : realloc(nsys->strings, wanted * sizeof(*nsys->strings));
-        if (moved == NULL) {
-            return lac_nsys_pass(nsys, LAC_ERR_NOMEM);
-        }
-        nsys->strings = moved;
-        nsys->string_capacity = (uint32_t)wanted;
+    if (!LAC_RESERVE(nsys->strings, nsys->string_capacity, nsys->string_count, 1)) {
+        return lac_nsys_pass(nsys, LAC_ERR_NOMEM);
     }
     uint32_t *index = lac_nsys_map_at(&nsys->string_of, (uint64_t)number);
     if (index == NULL) {

@@ -11,6 +11,7 @@
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "analysis/model/strings.h"
+#include "collector/base/reserve.h"
 
 #include <inttypes.h>
 #include <stdint.h>
@@ -303,14 +304,8 @@ static enum lac_status describe(struct lac_nsys *nsys, const struct lac_nsys_row
 /* A range without an end was open when the recording stopped: it is closed when all is read. */
 static enum lac_status keep_open(struct lac_nsys *nsys, const struct lac_slice_in *slice)
 {
-    if (nsys->open_count == nsys->open_capacity) {
-        uint32_t wanted = nsys->open_capacity == 0 ? 64 : nsys->open_capacity * 2;
-        void *moved = realloc(nsys->open, wanted * sizeof(*nsys->open));
-        if (moved == NULL) {
-            return lac_nsys_pass(nsys, LAC_ERR_NOMEM);
-        }
-        nsys->open = moved;
-        nsys->open_capacity = wanted;
+    if (!LAC_RESERVE(nsys->open, nsys->open_capacity, nsys->open_count, 1)) {
+        return lac_nsys_pass(nsys, LAC_ERR_NOMEM);
     }
     nsys->open[nsys->open_count++].slice = *slice;
     return LAC_OK;

@@ -5,6 +5,7 @@
 #include "analysis/model/builder.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
+#include "collector/base/reserve.h"
 #include "lacuna/spool.h"
 
 #include <inttypes.h>
@@ -52,15 +53,8 @@ static enum lac_status add(struct lac_spool_process *process, const struct lac_g
         externals->left_out++;
         return LAC_OK;
     }
-    if (externals->count == externals->capacity) {
-        const size_t bigger = externals->capacity * 2 + 64;
-        struct external *const grown = realloc(externals->all, bigger * sizeof(*grown));
-
-        if (grown == NULL) {
-            return LAC_ERR_NOMEM;
-        }
-        externals->all = grown;
-        externals->capacity = bigger;
+    if (!LAC_RESERVE(externals->all, externals->capacity, externals->count, 1)) {
+        return LAC_ERR_NOMEM;
     }
     externals->all[externals->count++] = (struct external){
         .id = record->id, .correlation = record->head.correlation, .kind = record->kind};

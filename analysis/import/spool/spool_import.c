@@ -9,6 +9,7 @@
 #include "analysis/model/builder.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
+#include "collector/base/reserve.h"
 #include "lacuna/spool.h"
 
 #include <assert.h>
@@ -160,16 +161,9 @@ static enum lac_status add_file(struct spool_files *files, struct place place)
         files->unreadable++;
         return status == LAC_ERR_NOMEM ? status : LAC_OK;
     }
-    if (files->count == files->capacity) {
-        const size_t bigger = files->capacity == 0 ? 16 : files->capacity * 2;
-        struct spool_file *const grown = realloc(files->files, bigger * sizeof(*grown));
-
-        if (grown == NULL) {
-            free(place.path);
-            return LAC_ERR_NOMEM;
-        }
-        files->files = grown;
-        files->capacity = bigger;
+    if (!LAC_RESERVE(files->files, files->capacity, files->count, 1)) {
+        free(place.path);
+        return LAC_ERR_NOMEM;
     }
     files->files[files->count++] = file;
     return LAC_OK;

@@ -9,6 +9,7 @@
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "analysis/model/strings.h"
+#include "collector/base/reserve.h"
 #include "lacuna/spool.h"
 
 #include <stdint.h>
@@ -247,15 +248,9 @@ static enum lac_status read_strings(struct reader *reader)
 
 static enum lac_status add_part(struct reader *reader, const struct segment *part)
 {
-    if (reader->event_segment_count == reader->event_segment_capacity) {
-        const size_t bigger = reader->event_segment_capacity * 2 + 64;
-        struct segment *const grown = realloc(reader->events, bigger * sizeof(*grown));
-
-        if (grown == NULL) {
-            return lac_fail(reader->reterr, LAC_ERR_NOMEM, 0, "spool segments");
-        }
-        reader->events = grown;
-        reader->event_segment_capacity = bigger;
+    if (!LAC_RESERVE(reader->events, reader->event_segment_capacity, reader->event_segment_count,
+                     1)) {
+        return lac_fail(reader->reterr, LAC_ERR_NOMEM, 0, "spool segments");
     }
     reader->events[reader->event_segment_count++] = *part;
     return LAC_OK;

@@ -3,6 +3,7 @@
 #include "analysis/import/spool/spool_events.h"
 #include "analysis/model/grow.h"
 #include "analysis/model/status.h"
+#include "collector/base/reserve.h"
 #include "lacuna/spool.h"
 
 #include <stdint.h>
@@ -56,19 +57,6 @@ void lac_spool_schemas_destroy(struct lac_spool_schemas *schemas)
     }
 }
 
-/* Room for one more of `size_bytes`; the array, grown if need be, or NULL. */
-static void *grow(void *array, uint32_t count, uint32_t *capacity, size_t size_bytes)
-{
-    void *grown;
-
-    if (count < *capacity) {
-        return array;
-    }
-    grown = realloc(array, ((size_t)*capacity * 2 + 16) * size_bytes);
-    *capacity = grown != NULL ? *capacity * 2 + 16 : *capacity;
-    return grown;
-}
-
 static uint32_t string_of(const struct lac_spool_process *process, uint32_t id)
 {
     return id < process->string_count ? process->string_of_id[id] : 0;
@@ -84,7 +72,6 @@ static enum lac_status add_schema(struct lac_spool_process *process, const struc
                                       .domain = events->domain,
                                       .name = string_of(process, events->name),
                                       .first = known->member_count};
-    void *grown;
 
     if (known->count >= SCHEMAS_MAX || count < 2 || events[1].type != LAC_EVENT_SCHEMA_PLACE) {
         process->payload_members_left_out++;
@@ -98,12 +85,9 @@ static enum lac_status add_schema(struct lac_spool_process *process, const struc
          i += 2) {
         const uint64_t place = events[i + 1].ts;
 
-        grown = grow(known->members, known->member_count, &known->member_capacity,
-                     sizeof(*known->members));
-        if (grown == NULL) {
+        if (!LAC_RESERVE(known->members, known->member_capacity, known->member_count, 1)) {
             return LAC_ERR_NOMEM;
         }
-        known->members = grown;
         known->members[known->member_count++] = (struct lac_spool_member){
             .type = events[i].ts,
             .name = string_of(process, events[i].name),
@@ -112,11 +96,9 @@ static enum lac_status add_schema(struct lac_spool_process *process, const struc
             .detail = (uint32_t)place};
         schema.count++;
     }
-    grown = grow(known->schemas, known->count, &known->capacity, sizeof(*known->schemas));
-    if (grown == NULL) {
+    if (!LAC_RESERVE(known->schemas, known->capacity, known->count, 1)) {
         return LAC_ERR_NOMEM;
     }
-    known->schemas = grown;
     known->schemas[known->count++] = schema;
     known->slots[slot_of(known, schema.domain, schema.id)] = (uint16_t)known->count;
     return LAC_OK;

@@ -5,6 +5,7 @@
 #include "analysis/model/builder.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
+#include "collector/base/reserve.h"
 #include "lacuna/spool.h"
 
 #include <stdint.h>
@@ -68,25 +69,11 @@ static enum lac_status put(struct lac_spool_process *process, struct lac_spool_s
     return status == LAC_OK ? lac_builder_slice(process->builder, &sync->slice) : status;
 }
 
-/* Room for one more of `size_bytes`: the array, grown if need be, or NULL. */
-static void *grow(void *array, size_t count, size_t *capacity, size_t size_bytes)
-{
-    void *grown;
-
-    if (count < *capacity) {
-        return array;
-    }
-    grown = realloc(array, (*capacity * 2 + 64) * size_bytes);
-    *capacity = grown != NULL ? *capacity * 2 + 64 : *capacity;
-    return grown;
-}
-
 enum lac_status lac_spool_sync_add(struct lac_spool_process *process,
                                    const struct lac_spool_sync *sync)
 {
     struct lac_spool_syncs *const syncs = syncs_of(process);
     struct lac_spool_sync now = *sync;
-    void *grown;
 
     if (syncs == NULL) {
         return LAC_ERR_NOMEM;
@@ -95,11 +82,9 @@ enum lac_status lac_spool_sync_add(struct lac_spool_process *process,
         syncs->waits_lost += sync->has_event;
         return put(process, &now, NULL);
     }
-    grown = grow(syncs->waits, syncs->wait_count, &syncs->wait_capacity, sizeof(*syncs->waits));
-    if (grown == NULL) {
+    if (!LAC_RESERVE(syncs->waits, syncs->wait_capacity, syncs->wait_count, 1)) {
         return LAC_ERR_NOMEM;
     }
-    syncs->waits = grown;
     syncs->waits[syncs->wait_count++] = *sync;
     return LAC_OK;
 }
@@ -108,7 +93,6 @@ enum lac_status lac_spool_sync_event(struct lac_spool_process *process,
                                      const struct lac_gpu_call *event)
 {
     struct lac_spool_syncs *const syncs = syncs_of(process);
-    void *grown;
 
     if (syncs == NULL) {
         return LAC_ERR_NOMEM;
@@ -117,11 +101,9 @@ enum lac_status lac_spool_sync_event(struct lac_spool_process *process,
         syncs->events_lost++;
         return LAC_OK;
     }
-    grown = grow(syncs->events, syncs->event_count, &syncs->event_capacity, sizeof(*syncs->events));
-    if (grown == NULL) {
+    if (!LAC_RESERVE(syncs->events, syncs->event_capacity, syncs->event_count, 1)) {
         return LAC_ERR_NOMEM;
     }
-    syncs->events = grown;
     syncs->events[syncs->event_count++] =
         (struct recorded_event){.context = event->head.context,
                                 .event = event->number,

@@ -1,6 +1,7 @@
 /* Tables gap, gap_signature and finding, and the summary in meta: what the diagnosis found. */
 
 #include "analysis/diagnose/result/analysis.h"
+#include "collector/base/reserve.h"
 #include "server/store/trace/column.h"
 #include "server/store/trace/sql.h"
 #include "server/store/trace/trace_file.h"
@@ -49,22 +50,14 @@ static void block_done(struct gap_block *block)
 
 static enum lac_status add_share(struct gap_block *block, unsigned cause, int64_t ns)
 {
-    if (block->share_count == block->share_capacity) {
-        uint32_t capacity = block->share_capacity > 0 ? block->share_capacity * 2 : 1024;
-        int64_t *causes = realloc(block->share_cause, capacity * sizeof *causes);
-        int64_t *lengths;
+    uint32_t causes = block->share_capacity;
+    uint32_t lengths = block->share_capacity;
 
-        if (causes == NULL) {
-            return LAC_ERR_NOMEM;
-        }
-        block->share_cause = causes;
-        lengths = realloc(block->share_ns, capacity * sizeof *lengths);
-        if (lengths == NULL) {
-            return LAC_ERR_NOMEM;
-        }
-        block->share_ns = lengths;
-        block->share_capacity = capacity;
+    if (!LAC_RESERVE(block->share_cause, causes, block->share_count, 1) ||
+        !LAC_RESERVE(block->share_ns, lengths, block->share_count, 1)) {
+        return LAC_ERR_NOMEM;
     }
+    block->share_capacity = lengths;
     block->share_cause[block->share_count] = cause;
     block->share_ns[block->share_count++] = ns;
     return LAC_OK;

@@ -4,6 +4,7 @@
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "analysis/model/tile.h"
+#include "collector/base/reserve.h"
 #include "server/store/trace/column.h"
 #include "server/store/trace/sql.h"
 #include "server/store/trace/trace_write_private.h"
@@ -73,15 +74,8 @@ static enum lac_status add_entry(struct slice_writer *slices, uint32_t name, uin
 
 static enum lac_status add_pair(struct slice_writer *slices, uint32_t entry)
 {
-    if (slices->pair_count == slices->pair_capacity) {
-        uint64_t capacity = slices->pair_capacity > 0 ? slices->pair_capacity * 2 : 1024;
-        struct stat_pair *pairs = realloc(slices->pairs, (size_t)capacity * sizeof *pairs);
-
-        if (pairs == NULL) {
-            return LAC_ERR_NOMEM;
-        }
-        slices->pairs = pairs;
-        slices->pair_capacity = capacity;
+    if (!LAC_RESERVE(slices->pairs, slices->pair_capacity, slices->pair_count, 1)) {
+        return LAC_ERR_NOMEM;
     }
     slices->pairs[slices->pair_count++] =
         (struct stat_pair){.entry = entry, .chunk = slices->chunk_count};
