@@ -491,6 +491,23 @@ void lac_what_if_answer(struct lac_facts *facts, const struct lac_what_if_change
     analysis->what_if_median_ns = median_after(facts, mean_ns[LAC_CASE_MID]);
 }
 
+static struct lac_worker_step worker_step(struct lac_facts *facts, int32_t workers)
+{
+    struct lac_what_if_changes change;
+    double mean_ns[LAC_CASE_COUNT_];
+    lac_what_if_clear(&change);
+    change.workers = workers;
+    replay_cases(facts, &change, mean_ns);
+    return (struct lac_worker_step){
+        .low_ns = lac_round(fmin(mean_ns[LAC_CASE_BEST], mean_ns[LAC_CASE_MID])),
+        .mid_ns = lac_round(mean_ns[LAC_CASE_MID]),
+        .high_ns = lac_round(fmax(mean_ns[LAC_CASE_WORST], mean_ns[LAC_CASE_MID])),
+    };
+}
+
+/** Once this many more workers change nothing, the step waits for something else. */
+enum { ENOUGH_EQUAL = 2 };
+
 void lac_worker_steps_measure(struct lac_facts *facts)
 {
     struct lac_analysis *analysis = facts->analysis;
@@ -503,16 +520,15 @@ void lac_worker_steps_measure(struct lac_facts *facts)
     if (!facts->time || !is_advised) {
         return;
     }
-    for (int32_t workers = 1; workers <= LAC_WORKER_STEPS_MAX; workers++) {
-        struct lac_what_if_changes change;
-        double mean_ns[LAC_CASE_COUNT_];
-        lac_what_if_clear(&change);
-        change.workers = workers;
-        replay_cases(facts, &change, mean_ns);
-        analysis->worker_steps[analysis->worker_step_count++] = (struct lac_worker_step){
-            .low_ns = lac_round(fmin(mean_ns[LAC_CASE_BEST], mean_ns[LAC_CASE_MID])),
-            .mid_ns = lac_round(mean_ns[LAC_CASE_MID]),
-            .high_ns = lac_round(fmax(mean_ns[LAC_CASE_WORST], mean_ns[LAC_CASE_MID])),
-        };
+    int equal = 0;
+    for (int32_t i = 0; i < LAC_WORKER_STEPS_MAX; i++) {
+        struct lac_worker_step *step = &analysis->worker_steps[i];
+        if (equal >= ENOUGH_EQUAL) {
+            *step = step[-1];
+            continue;
+        }
+        *step = worker_step(facts, i + 1);
+        equal = i > 0 && memcmp(step, step - 1, sizeof *step) == 0 ? equal + 1 : 0;
     }
+    analysis->worker_step_count = LAC_WORKER_STEPS_MAX;
 }

@@ -37,14 +37,14 @@ static const char schema_sql[] =
     "CREATE TABLE flow(first INTEGER PRIMARY KEY, count, data);"
     "CREATE TABLE gap(first INTEGER PRIMARY KEY, count, data, share_count, shares, text_bytes,"
     " texts);"
-    "CREATE TABLE step(first INTEGER PRIMARY KEY, count, data);"
     "CREATE TABLE gap_signature(id INTEGER PRIMARY KEY, count, data);"
     "CREATE TABLE finding(rank INTEGER PRIMARY KEY, finding_id, severity, cost_ns_per_step,"
     " cost_pct, gain_low_pct, gain_mid_pct, gain_high_pct, confidence, title);"
     "CREATE TABLE document(name TEXT PRIMARY KEY, raw_bytes, data) WITHOUT ROWID;"
-    "CREATE TABLE setting(idx INTEGER PRIMARY KEY, parent, type, name, value);"
     "CREATE TABLE report(line INTEGER PRIMARY KEY, code, severity, count, first_offset_bytes,"
-    " text);";
+    " text);"
+    "CREATE TABLE setting(idx INTEGER PRIMARY KEY, parent, type, name, value);"
+    "CREATE TABLE step(first INTEGER PRIMARY KEY, count, data);";
 
 /** Small pages for small traces: every table has at least one page of its own. */
 static unsigned page_bytes(const struct lac_model *model)
