@@ -158,7 +158,6 @@ static void note_deleted(struct recovery *recovery, const char *name)
     struct id_list *list = lac_store_id_of(name, ".db", id)       ? &recovery->traces
                            : lac_store_id_of(name, ".upload", id) ? &recovery->uploads
                                                                   : NULL;
-    void *grown;
 
     if (recovery->status != LAC_OK || list == NULL) {
         return;

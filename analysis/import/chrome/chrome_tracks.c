@@ -186,8 +186,7 @@ enum lac_status lac_chrome_find_process(struct lac_chrome *chrome, uint32_t pid_
                         "more than %u processes (limit track_count_max)",
                         chrome->limits->track_count_max);
     }
-    status = lac_grow(&chrome->processes, &chrome->process_capacity, chrome->process_count + 1,
-                      sizeof *chrome->processes);
+    status = LAC_GROW(chrome->processes, &chrome->process_capacity, chrome->process_count + 1);
     if (status != LAC_OK) {
         return lac_chrome_pass(chrome, status);
     }

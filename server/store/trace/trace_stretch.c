@@ -2,6 +2,7 @@
 
 #include "analysis/model/chunk.h"
 #include "analysis/model/grow.h"
+#include "collector/base/reserve.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "server/store/trace/cache.h"
@@ -25,7 +26,10 @@ static enum lac_status grow(struct lac_slices *slices, uint64_t *capacity)
 
     for (size_t c = 0; c < sizeof columns / sizeof columns[0] && status == LAC_OK; c++) {
         grown = *capacity;
-        status = lac_grow(columns[c].array, &grown, slices->count + 1, columns[c].element_bytes);
+        if (!lac_reserve(columns[c].array, &grown, sizeof grown, slices->count + 1,
+                         columns[c].element_bytes)) {
+            status = LAC_ERR_NOMEM;
+        }
     }
     *capacity = status == LAC_OK ? grown : *capacity;
     return status;
