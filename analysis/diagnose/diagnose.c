@@ -21,9 +21,10 @@ static void set_unknown(struct lac_analysis *analysis)
     analysis->step_mean_ns = LAC_UNKNOWN_NS;
     analysis->step_median_ns = LAC_UNKNOWN_NS;
     analysis->step_p95_ns = LAC_UNKNOWN_NS;
-    analysis->step_device_ns = LAC_UNKNOWN_NS;
+    analysis->step_host_ns = LAC_UNKNOWN_NS;
     analysis->step_without_starvation_ns = LAC_UNKNOWN_NS;
     analysis->step_spread_pct = (double)NAN;
+    analysis->step_uncertain_pct = (double)NAN;
     analysis->throughput_unit = "steps";
     analysis->throughput_per_s = (double)NAN;
     analysis->padding_pct = (double)NAN;
@@ -56,6 +57,7 @@ static void release(struct lac_facts *facts)
     free(facts->kernel_row);
     free(facts->track_flags);
     lac_spans_done(&facts->kept);
+    lac_spans_done(&facts->host_kept);
     lac_spans_done(&facts->steps);
     lac_step_time_destroy(facts->time);
     lac_loading_destroy(facts->loading);
@@ -137,9 +139,6 @@ enum lac_status lac_diagnose(const struct lac_model *model,
     enum lac_status status = find_facts(&facts);
     if (!status) {
         status = lac_step_time_measure(&facts);
-    }
-    if (!status) {
-        status = lac_host_ahead_measure(&facts);
     }
     if (!status) {
         status = lac_step_operations_collect(&facts);

@@ -122,7 +122,10 @@ void lac_document_steps(struct lac_analysis_out *document)
     lac_json_ns(json, "p95_ns", analysis->step_p95_ns);
     lac_json_ns(json, "without_starvation_ns", analysis->step_without_starvation_ns);
     lac_json_decimals(json, "spread_pct", analysis->step_spread_pct);
-    lac_json_ns(json, "device_mean_ns", analysis->step_device_ns);
+    lac_json_decimals(json, "uncertain_pct", analysis->step_uncertain_pct);
+    lac_json_ns(json, "device_mean_ns",
+                analysis->is_paced_by_device ? analysis->step_mean_ns : LAC_UNKNOWN_NS);
+    lac_json_ns(json, "host_mean_ns", analysis->step_host_ns);
     lac_json_ns(json, "micro_steps",
                 analysis->micro_step_count > 0 ? analysis->micro_step_count : LAC_UNKNOWN_NS);
     lac_json_bool(json, "is_micro_step", analysis->is_step_micro);

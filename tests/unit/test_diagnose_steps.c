@@ -224,6 +224,63 @@ START_TEST(a_host_that_runs_ahead_makes_no_outliers)
 }
 END_TEST
 
+/* -- whose steps they are ----------------------------------------------------------------------- */
+
+/** Steps of 1 ms on the device, of 20 kernels; the host's marks are where `marks_us` says. */
+static void draw_paced(const double *marks_us, int steps, double device_from_us)
+{
+    sheet_blank();
+    for (int i = 0; i < steps; i++) {
+        double from_us = marks_us[i];
+        sheet_add("main range %.3f %.3f ProfilerStep#%d\n", from_us, marks_us[i + 1] - from_us, i);
+        sheet_add("main op %.3f 10 Optimizer.step#SGD.step\n", from_us + 40.0);
+        for (int k = 0; k < 20; k++) {
+            sheet_corr++;
+            sheet_add("main call %.3f 1 #%u cudaLaunchKernel\n", from_us + 2.0 * k, sheet_corr);
+            sheet_add("gpu0.7 kernel %.3f 49 #%u dgrad_kernel\n",
+                      device_from_us + i * 1000.0 + k * 50.0, sheet_corr);
+        }
+    }
+    sheet_diagnose(NULL, 0);
+}
+
+START_TEST(work_from_before_the_recording_and_a_late_last_mark_set_no_pace)
+{
+    /* the first mark waits for what the device still had, after the last one workers are joined */
+    static const double marks_us[] = {0.0, 1800.0, 2800.0, 3800.0, 4800.0, 5800.0, 7700.0};
+    draw_paced(marks_us, 6, 1000.0);
+    ck_assert(analysis->is_paced_by_device);
+    ck_assert_int_eq(analysis->step_mean_ns, 1000000);
+    ck_assert_uint_eq(analysis->step_kept_count, 5);
+    ck_assert_double_lt(analysis->step_spread_pct, 0.1);
+    ck_assert_int_eq(analysis->step_host_ns, 1160000);
+    ck_assert_int_eq(analysis->steps[0].host_start_ns, 0);
+    ck_assert_int_eq(analysis->steps[0].start_ns, 1000000);
+    ck_assert_int_eq(analysis->steps[5].left_out, LAC_STEP_TRUNCATED);
+}
+END_TEST
+
+START_TEST(marks_that_jitter_with_the_queue_do_not_spread_the_mean)
+{
+    static const double marks_us[] = {0.0, 850.0, 1900.0, 3300.0, 4000.0, 4900.0, 6300.0, 7000.0};
+    draw_paced(marks_us, 7, 500.0);
+    ck_assert(analysis->is_paced_by_device);
+    ck_assert_int_eq(analysis->step_mean_ns, 1000000);
+    ck_assert_double_lt(analysis->step_uncertain_pct, 0.1);
+}
+END_TEST
+
+START_TEST(a_last_mark_that_comes_late_is_left_out)
+{
+    static const double marks_us[] = {0.0, 1000.0, 2000.0, 3000.0, 4000.0, 5000.0, 6900.0};
+    draw_paced(marks_us, 6, 5.0);
+    ck_assert(!analysis->is_paced_by_device);
+    ck_assert_int_eq(analysis->steps[5].left_out, LAC_STEP_TRUNCATED);
+    ck_assert_int_eq(analysis->step_mean_ns, 1000000);
+    ck_assert_int_eq(analysis->step_host_ns, 1000000);
+}
+END_TEST
+
 START_TEST(a_first_step_in_which_workers_start_is_warm_up)
 {
     sheet_blank();
@@ -625,6 +682,9 @@ int main(void)
     tcase_add_test(tcase, who_fetches_inside_its_own_wait_has_no_workers);
     tcase_add_test(tcase, a_partial_cycle_is_cut_where_it_changes_the_mean_least);
     tcase_add_test(tcase, a_first_step_that_waited_for_data_is_no_warm_up);
+    tcase_add_test(tcase, work_from_before_the_recording_and_a_late_last_mark_set_no_pace);
+    tcase_add_test(tcase, marks_that_jitter_with_the_queue_do_not_spread_the_mean);
+    tcase_add_test(tcase, a_last_mark_that_comes_late_is_left_out);
     tcase_add_test(tcase, a_first_step_in_which_workers_start_is_warm_up);
     tcase_add_test(tcase, a_host_that_runs_ahead_makes_no_outliers);
     tcase_add_test(tcase, ranges_named_step_count_until_the_next_one);

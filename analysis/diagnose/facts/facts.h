@@ -140,9 +140,10 @@ struct lac_facts {
 
     struct lac_device_sets *device_sets; /**< one per analysis->devices */
     struct lac_settings settings;
-    bool has_device_steps;  /**< steps are times of the device: found by its kernels */
-    struct lac_spans kept;  /**< kept steps, where devices are looked at */
-    struct lac_spans steps; /**< union of all steps */
+    bool has_device_steps;      /**< steps are times of the device: found by its kernels */
+    struct lac_spans kept;      /**< kept steps, where devices are looked at */
+    struct lac_spans host_kept; /**< the same steps between the host's marks */
+    struct lac_spans steps;     /**< union of all steps, between the host's marks */
 
     struct lac_step_time *time; /**< the mean kept step, taken apart (what_if_replay.h) */
     double serialized_workers;  /**< workers take turns: a batch takes what it takes with so many of

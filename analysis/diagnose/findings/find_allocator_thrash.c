@@ -88,7 +88,8 @@ bool lac_find_allocator_thrash(const struct lac_facts *facts, struct lac_finding
     struct lac_analysis *analysis = facts->analysis;
     struct allocations counts = {0};
     count_calls(facts, &counts);
-    bool is_steady = counts.steps_with >= STEPS_MIN || counts.failed_count > 0;
+    bool is_steady = counts.steps_with >= STEPS_MIN || counts.failed_count > 0 ||
+                     counts.steps_with == analysis->step_kept_count;
     struct lac_what_if_changes what_if;
     lac_what_if_clear(&what_if);
     what_if.no_allocator = 1;

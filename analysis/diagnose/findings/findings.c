@@ -121,17 +121,22 @@ bool lac_finding_says_it_all(const struct lac_finding *finding)
            finding->severity == LAC_SEVERITY_CRITICAL;
 }
 
-/** Three steps show what they were, but not what to change: findings are remarks then. */
-static bool is_too_few_to_act(const struct lac_analysis *analysis)
+/** Whether a few steps show it: what is rare or comes in bursts needs more of them, and what costs
+ *  less than the mean is known to may be chance. */
+static bool is_seen_in_few(const struct lac_analysis *analysis, const struct lac_finding *finding)
 {
-    return analysis->workload == LAC_WORKLOAD_TRAINING && analysis->step_kept_count <= STEPS_MIN;
+    return !lac_finding_type(finding->kind)->is_about_loading &&
+           finding->cost_pct > analysis->step_uncertain_pct;
 }
 
+/** What a few steps do not show is a remark. */
 static void weigh_few_steps(struct lac_analysis *analysis)
 {
-    for (uint32_t i = 0; i < analysis->finding_count && is_too_few_to_act(analysis); i++) {
+    bool has_few =
+        analysis->workload == LAC_WORKLOAD_TRAINING && analysis->step_kept_count <= STEPS_MIN;
+    for (uint32_t i = 0; i < analysis->finding_count && has_few; i++) {
         struct lac_finding *finding = &analysis->findings[i];
-        if (lac_finding_says_it_all(finding)) {
+        if (lac_finding_says_it_all(finding) || is_seen_in_few(analysis, finding)) {
             continue;
         }
         finding->severity = LAC_SEVERITY_INFO;
@@ -197,7 +202,7 @@ void lac_findings_make(struct lac_facts *facts)
     weigh_data_wait(analysis);
     weigh_few_steps(analysis);
     put_in_order(analysis);
-    if ((subjects & FOR_TRAINING) != 0 && !is_too_few_to_act(analysis)) {
+    if ((subjects & FOR_TRAINING) != 0) {
         lac_plan_make(facts);
     }
 }

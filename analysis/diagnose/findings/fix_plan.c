@@ -71,7 +71,8 @@ static const struct lac_finding *estimated(const struct lac_analysis *analysis,
                                            enum lac_finding_kind kind)
 {
     const struct lac_finding *finding = lac_finding_of(analysis, kind);
-    return finding && !isnan(finding->gain_mid_pct) ? finding : NULL;
+    bool proposes = finding && !isnan(finding->gain_mid_pct) && finding->brief[0] != '\0';
+    return proposes ? finding : NULL;
 }
 
 struct list {

@@ -92,7 +92,8 @@ struct lac_graph_batch {
 };
 
 struct lac_graph {
-    int64_t start_ns, end_ns; /**< the window */
+    int64_t start_ns, end_ns; /**< the window, between the host's marks */
+    int64_t recorded_ns;      /**< what its steps took */
     uint32_t step_count;      /**< steps in it, kept or not */
     uint32_t kept_count;
 

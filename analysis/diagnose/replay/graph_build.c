@@ -83,7 +83,10 @@ static enum lac_status build(struct lac_graph_builder *builder)
     if (isnan(graph->base_ns) || isnan(graph->base_free_ns)) {
         return LAC_ERR_NOMEM;
     }
-    graph->base_error = graph->base_ns / (double)(graph->end_ns - graph->start_ns) - 1.0;
+    int64_t recorded_ns = builder->facts->analysis->is_paced_by_device
+                              ? graph->recorded_ns
+                              : graph->end_ns - graph->start_ns;
+    graph->base_error = graph->base_ns / (double)recorded_ns - 1.0;
     return LAC_OK;
 }
 
@@ -92,7 +95,7 @@ enum lac_status lac_graph_build(struct lac_facts *facts, struct lac_graph **ret_
     const struct lac_analysis *analysis = facts->analysis;
     *ret_graph = NULL;
     if (facts->main_host == LAC_NONE || analysis->main_device == LAC_NONE || !facts->has_api ||
-        analysis->step_kept_count < STEPS_MIN) {
+        analysis->step_kept_count < GRAPH_STEPS_MIN) {
         return LAC_OK;
     }
     struct lac_graph *graph = calloc(1, sizeof *graph);

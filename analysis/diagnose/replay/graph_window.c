@@ -23,10 +23,12 @@ static bool is_even(const struct lac_analysis *analysis)
         }
     }
     for (uint32_t s = first; s <= last && first != LAC_NONE; s++) {
-        all_ns += (double)analysis->steps[s].dur_ns;
+        all_ns += (double)analysis->steps[s].host_dur_ns;
     }
     double mean_ns = all_ns / (double)(last - first + 1);
-    return mean_ns <= WINDOW_LONGER_MAX * (double)analysis->step_mean_ns;
+    int64_t kept_ns =
+        analysis->is_paced_by_device ? analysis->step_host_ns : analysis->step_mean_ns;
+    return mean_ns <= WINDOW_LONGER_MAX * (double)kept_ns;
 }
 
 /** Where to begin: at the first kept step; where other work lies between them, at the longest row
@@ -57,6 +59,13 @@ static uint32_t first_step(const struct lac_analysis *analysis, uint32_t *ret_en
     return first_kept;
 }
 
+/** Whether its marks are apart much longer than the device takes for it: it waits for work from
+ *  before the recording, which cannot be played. */
+static bool waits_for_before(const struct lac_step *step)
+{
+    return (double)step->host_dur_ns > WINDOW_LONGER_MAX * (double)step->dur_ns;
+}
+
 /** Steps of the window, as many as the bounds allow, in whole cycles of the workers. */
 static bool choose_steps(struct lac_graph_builder *builder, uint64_t operations_max)
 {
@@ -65,27 +74,34 @@ static bool choose_steps(struct lac_graph_builder *builder, uint64_t operations_
     int32_t workers = analysis->loader.num_workers;
     uint32_t cycle = workers > 1 && workers <= 64 ? (uint32_t)workers : 1;
     uint64_t operations = 0;
+    int64_t recorded_ns = 0;
     uint32_t kept = 0;
     uint32_t end = 0;
     uint32_t first = first_step(analysis, &end);
+    while (analysis->is_paced_by_device && first + GRAPH_STEPS_MIN < end &&
+           waits_for_before(&analysis->steps[first])) {
+        first++;
+    }
     graph->kept_count = 0;
-    graph->start_ns = first < analysis->step_count ? analysis->steps[first].start_ns : 0;
+    graph->start_ns = first < analysis->step_count ? analysis->steps[first].host_start_ns : 0;
     for (uint32_t s = first; s < end; s++) {
         const struct lac_step *step = &analysis->steps[s];
         bool is_kept = step->left_out == LAC_STEP_KEPT;
         operations += step->op_count;
+        recorded_ns = lac_sum_ns(recorded_ns, step->dur_ns);
         if (operations > operations_max) {
             break;
         }
         kept += is_kept;
         bool is_whole = kept % cycle == 0 || kept == analysis->step_kept_count;
         if (is_kept && (is_whole || graph->kept_count < cycle)) {
-            graph->end_ns = step->start_ns + step->dur_ns;
+            graph->end_ns = step->host_start_ns + step->host_dur_ns;
+            graph->recorded_ns = recorded_ns;
             graph->step_count = s + 1 - first;
             graph->kept_count = kept;
         }
     }
-    return graph->kept_count >= STEPS_MIN && graph->end_ns > graph->start_ns;
+    return graph->kept_count >= GRAPH_STEPS_MIN && graph->end_ns > graph->start_ns;
 }
 
 static bool is_ours(const struct lac_graph_builder *builder, uint32_t track)

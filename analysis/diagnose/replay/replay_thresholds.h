@@ -7,13 +7,12 @@
  * it a gain of the usual size (a tenth) would be a third error. */
 #define REPLAY_ERROR_MAX 0.03
 
+/* Steps that can be played as a cycle. */
+enum { GRAPH_STEPS_MIN = 2 };
+
 /* The window stands for the kept steps while the steps inside its ends, kept or not, are at most
  * this many times as long: longer ones hold other work. */
 #define WINDOW_LONGER_MAX 1.15
-
-/* The host runs ahead where the device takes this many times as long as the marks are apart; less
- * may be the last step, on which the device still works. */
-#define HOST_AHEAD_MIN 1.25
 
 /* One launch takes longer: what repeats faster is no step, whatever its marks say. */
 #define STEP_LEAST_NS 1000

@@ -95,7 +95,11 @@ static enum lac_status measure_host(const struct lac_facts *facts, struct lac_st
         status = lac_spans_unite(&some, &facts->waits, &all);
     }
     if (!status) {
-        time->host_ns = fmax(0.0, time->step_ns - per_step(facts, &all));
+        double blocked_ns = (double)lac_spans_intersection_length(&all, &facts->host_kept) /
+                            (double)analysis->step_kept_count;
+        double marks_ns =
+            analysis->is_paced_by_device ? (double)analysis->step_host_ns : time->step_ns;
+        time->host_ns = fmin(time->step_ns, fmax(0.0, marks_ns - blocked_ns));
     }
     lac_spans_done(&full);
     lac_spans_done(&some);

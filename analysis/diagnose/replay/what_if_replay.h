@@ -96,9 +96,6 @@ enum lac_op_class lac_op_class_of(const struct lac_facts *facts, uint64_t slice,
 enum lac_op_class lac_kernel_op_class(const struct lac_facts *facts, uint64_t slice);
 
 LAC_MUST_USE enum lac_status lac_step_time_measure(struct lac_facts *facts);
-/** Whether the host ran ahead of the device through all kept steps, and what it takes for one
- *  then; needs and throughput go by that. One pass over the device's operations. */
-LAC_MUST_USE enum lac_status lac_host_ahead_measure(struct lac_facts *facts);
 void lac_step_time_destroy(struct lac_step_time *time);
 
 /** Share of the mean kept step in percent. */

@@ -41,7 +41,7 @@ enum lac_workload_kind {
     LAC_WORKLOAD_NO_GPU,        /**< no GPU operation recorded */
     LAC_WORKLOAD_COLD_START,    /**< mostly first use of the GPU: says nothing about a step */
     LAC_WORKLOAD_INFERENCE,     /**< no backward pass, no optimizer */
-    LAC_WORKLOAD_FEW_STEPS,     /**< fewer than 3 steps kept */
+    LAC_WORKLOAD_FEW_STEPS,     /**< one step kept, or some that differ too much to have a mean */
     LAC_WORKLOAD_NO_STEPS,      /**< GPU work, but no step found, or what repeats may be a layer */
     LAC_WORKLOAD_HOST_TRAINING, /**< training without a GPU operation in the trace: its loader and
                                   its host can be judged, nothing else */
@@ -207,13 +207,15 @@ struct lac_phase {
 struct lac_step {
     int64_t start_ns;
     int64_t dur_ns;
-    int64_t wait_ns;    /**< waiting for data inside it */
-    int64_t starved_ns; /**< of that, with the device idle */
-    uint64_t op_count;  /**< device operations launched (or, without launches, started) in it */
-    uint32_t name;      /**< string id, 0 when found without a name */
-    uint32_t slice;     /**< the range that names it, or LAC_NONE */
-    uint8_t left_out;   /**< enum lac_step_left_out */
-    uint8_t kind;       /**< enum lac_step_kind */
+    int64_t host_start_ns, host_dur_ns; /**< between the host's marks; differ from these where the
+                                           steps are the device's */
+    int64_t wait_ns;                    /**< waiting for data inside it */
+    int64_t starved_ns;                 /**< of that, with the device idle */
+    uint64_t op_count; /**< device operations launched (or, without launches, started) in it */
+    uint32_t name;     /**< string id, 0 when found without a name */
+    uint32_t slice;    /**< the range that names it, or LAC_NONE */
+    uint8_t left_out;  /**< enum lac_step_left_out */
+    uint8_t kind;      /**< enum lac_step_kind */
     bool is_outlier;
 };
 
@@ -443,9 +445,13 @@ struct lac_analysis {
     bool is_step_micro;        /**< a step is one of them; false: a step is the update */
     double step_confidence;    /**< 0..1 */
     int64_t step_mean_ns, step_median_ns, step_p95_ns; /**< of kept ones; LAC_UNKNOWN_NS without */
-    double step_spread_pct; /**< standard error of the mean in percent; NaN below 3 kept */
-    int64_t step_device_ns; /**< what the device takes for a step where the host ran ahead of it
-                                 through all of them (host_ahead.c), else LAC_UNKNOWN_NS */
+    double step_spread_pct;    /**< standard error of the mean in percent; NaN below 3 kept */
+    double step_uncertain_pct; /**< the mean is known to this part, in 95 of 100 cases, in percent:
+                                    what costs less cannot be seen; NaN below 2 kept */
+    bool is_paced_by_device;   /**< steps are distances on the device: the host's marks, which found
+                                them, say something else */
+    int64_t step_host_ns;      /**< mean of the kept ones between the host's marks; LAC_UNKNOWN_NS
+                                where no mark found them */
     int64_t step_without_starvation_ns; /**< s: mean kept step minus starved; LAC_UNKNOWN_NS */
 
     struct lac_step_kind_facts step_kinds[LAC_KIND_COUNT_]; /**< those there are, in enum order */

@@ -56,10 +56,10 @@ static bool steps_are_sane(const struct lac_analysis *analysis)
     return is_inside(analysis, analysis->step_mean_ns) &&
            is_inside(analysis, analysis->step_median_ns) &&
            is_inside(analysis, analysis->step_p95_ns) &&
-           is_inside(analysis, analysis->step_device_ns) &&
+           is_inside(analysis, analysis->step_host_ns) &&
            is_inside(analysis, analysis->step_without_starvation_ns) &&
            !isinf(analysis->throughput_per_s) && !isinf(analysis->step_spread_pct) &&
-           is_pct(analysis->padding_pct);
+           !isinf(analysis->step_uncertain_pct) && is_pct(analysis->padding_pct);
 }
 
 static bool tables_are_sane(const struct lac_analysis *analysis)

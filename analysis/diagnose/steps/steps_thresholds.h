@@ -29,10 +29,31 @@
  * a step took: no outliers among them. */
 #define PACE_MIN 0.8
 
+/* The host's marks time the steps while their mean is off the device's own distances by this part at
+ * most: where a step begins is then told best by who begins it. */
+#define MARKS_OFF_MAX 0.02
+
+/* Marks whose lengths deviate twice as much as the device's distances, and by this part of a step,
+ * say when the host got on. */
+#define MARKS_DEVIATE_MIN  0.05
+#define MARKS_DEVIATE_MORE 2.0
+
+/* What lies between two marks is not the step's own: with more than this part of it between them
+ * the distance to the next step is not the step. */
+#define MARKS_APART_MAX 0.02
+
+/* The last mark is late when this part of a step passes after its last launch beyond what does in
+ * the others: the loop was left, workers were joined. */
+#define LATE_MARK_MIN 0.05
+
 /* An outlier is three deviations above the median (the median absolute deviation times 1.4826, as
  * for a normal distribution), and a fifth above it. */
 #define OUTLIER_DEVIATIONS (3.0 * 1.4826)
 #define OUTLIER_RATIO      1.2
+
+/* Two steps have a mean when it is known to this part of it, in percent: what is worth a change of the
+ * program costs as much. */
+#define UNCERTAIN_MAX_PCT 20.0
 
 /* Repetitions found by kernels alone are steps when their lengths have a deviation of a fifth of
  * the mean at most: the variance by the square of the mean. */

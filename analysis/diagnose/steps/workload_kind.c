@@ -35,22 +35,20 @@ static bool is_cold(const struct lac_analysis *analysis)
     return first_use_ns > device->span_ns / 2;
 }
 
+/** Whether the steps have a mean: two that are alike do, ten that are not do not. */
+static bool have_mean(const struct lac_analysis *analysis)
+{
+    return analysis->step_kept_count >= STEPS_MIN ||
+           analysis->step_uncertain_pct <= UNCERTAIN_MAX_PCT;
+}
+
 /** Throughput is of steps: none is said where they are not known to be steps, or are too few. */
 static bool has_throughput(const struct lac_analysis *analysis, bool has_step_names)
 {
     bool is_loop = analysis->workload == LAC_WORKLOAD_TRAINING ||
                    analysis->workload == LAC_WORKLOAD_HOST_TRAINING ||
                    (analysis->workload == LAC_WORKLOAD_INFERENCE && has_step_names);
-    return is_loop && analysis->step_kept_count >= STEPS_MIN;
-}
-
-/** Whether fewer steps than say anything lie between the marks of the kept ones, by the device's
- *  pace: the host marked the others while the device was still at these. */
-static bool is_far_ahead(const struct lac_analysis *analysis)
-{
-    return analysis->step_device_ns != LAC_UNKNOWN_NS &&
-           (double)analysis->step_mean_ns * analysis->step_kept_count <
-               (double)STEPS_MIN * (double)analysis->step_device_ns;
+    return is_loop && have_mean(analysis);
 }
 
 void lac_workload_kind_decide(struct lac_facts *facts)
@@ -58,18 +56,17 @@ void lac_workload_kind_decide(struct lac_facts *facts)
     struct lac_analysis *analysis = facts->analysis;
     bool has_step_names = strcmp(analysis->step_method, "period") != 0;
     if (analysis->device_count == 0) {
-        bool is_training = facts->has_backward && facts->time && has_step_names &&
-                           analysis->step_kept_count >= STEPS_MIN;
+        bool is_training =
+            facts->has_backward && facts->time && has_step_names && have_mean(analysis);
         analysis->workload = is_training ? LAC_WORKLOAD_HOST_TRAINING : LAC_WORKLOAD_NO_GPU;
-    } else if (is_cold(analysis) && (analysis->step_kept_count < STEPS_MIN || !has_step_names)) {
+    } else if (is_cold(analysis) && (!have_mean(analysis) || !has_step_names)) {
         analysis->workload = LAC_WORKLOAD_COLD_START;
     } else if (!facts->has_backward && facts->has_operators && !has_training_kernels(facts)) {
         analysis->workload = LAC_WORKLOAD_INFERENCE;
     } else if (analysis->step_count == 0 ||
                (!has_step_names && !facts->has_backward && !has_training_kernels(facts))) {
-        analysis->workload = LAC_WORKLOAD_NO_STEPS; /* what repeats may be a layer */
-    } else if (analysis->step_kept_count < STEPS_MIN || !facts->time ||
-               is_far_ahead(analysis)) { /* or of no length */
+        analysis->workload = LAC_WORKLOAD_NO_STEPS;    /* what repeats may be a layer */
+    } else if (!have_mean(analysis) || !facts->time) { /* or of no length */
         analysis->workload = LAC_WORKLOAD_FEW_STEPS;
     } else {
         analysis->workload = LAC_WORKLOAD_TRAINING;

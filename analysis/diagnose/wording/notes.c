@@ -5,6 +5,7 @@
 #include "analysis/diagnose/wording/wording.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -181,8 +182,9 @@ static void write_caveats(struct lac_facts *facts)
     }
     if (analysis->workload == LAC_WORKLOAD_TRAINING && analysis->step_kept_count < 10) {
         caveat(analysis,
-               lac_texts_add(&analysis->texts, "%s: effects below a few percent are not resolved",
-                             lac_format_count(analysis->step_kept_count, "step").text));
+               lac_texts_add(&analysis->texts, "%s: effects below %s cannot be seen",
+                             lac_format_count(analysis->step_kept_count, "step").text,
+                             lac_format_pct(fmax(1.0, analysis->step_uncertain_pct)).text));
     }
     if (info->dropped_count > 0) {
         caveat(analysis,

@@ -37,20 +37,11 @@ static struct part largest_part(const struct lac_facts *facts)
     return largest;
 }
 
-/** Time of a mean step as it is in the steps that the device takes: where the host runs ahead of it
- *  through all of them, their marks hold only a part of each. */
-static int64_t paced_ns(const struct lac_analysis *analysis, double ns)
-{
-    bool is_ahead = analysis->step_device_ns != LAC_UNKNOWN_NS;
-    return lac_round(
-        is_ahead ? ns * (double)analysis->step_device_ns / (double)analysis->step_mean_ns : ns);
-}
-
 static const char *say_part(struct lac_facts *facts, const struct part *part)
 {
     struct lac_analysis *analysis = facts->analysis;
-    struct lac_text32 step = lac_format_ns(paced_ns(analysis, (double)analysis->step_mean_ns));
-    struct lac_text32 ns = lac_format_ns(paced_ns(analysis, part->ns));
+    struct lac_text32 step = lac_format_ns(analysis->step_mean_ns);
+    struct lac_text32 ns = lac_format_ns(lac_round(part->ns));
     struct lac_text32 pct = lac_format_pct(lac_pct_of_step(facts, part->ns));
     if (part->is_idle) {
         return lac_texts_add(&analysis->texts, "the GPU waits %s of every %s step %s (%s)", ns.text,
@@ -101,8 +92,8 @@ static void say_about_step(struct lac_facts *facts)
         *verdict = (struct lac_verdict){
             "gpu", 'G',
             lac_texts_add(&analysis->texts, "layout conversions take %s of every %s step (%s)",
-                          lac_format_ns(paced_ns(analysis, (double)first->cost_ns_per_step)).text,
-                          lac_format_ns(paced_ns(analysis, (double)analysis->step_mean_ns)).text,
+                          lac_format_ns(first->cost_ns_per_step).text,
+                          lac_format_ns(analysis->step_mean_ns).text,
                           lac_format_pct(first->cost_pct).text),
             ""};
         return;
@@ -112,8 +103,7 @@ static void say_about_step(struct lac_facts *facts)
             "gpu", 'G',
             lac_texts_add(&analysis->texts,
                           "GPU-bound: compute kernels run for %.0f %% of the %s step",
-                          computing_pct,
-                          lac_format_ns(paced_ns(analysis, (double)analysis->step_mean_ns)).text),
+                          computing_pct, lac_format_ns(analysis->step_mean_ns).text),
             ""};
     } else {
         struct part part = largest_part(facts);
@@ -125,8 +115,7 @@ static void say_about_step(struct lac_facts *facts)
                 lac_texts_add(
                     &analysis->texts,
                     "the GPU computes for %.0f %% of the %s step; no single wait stands out",
-                    computing_pct,
-                    lac_format_ns(paced_ns(analysis, (double)analysis->step_mean_ns)).text),
+                    computing_pct, lac_format_ns(analysis->step_mean_ns).text),
                 ""};
         }
     }
@@ -223,24 +212,15 @@ static const char *cause_of_trace(const struct lac_analysis *analysis)
     return part.cause == LAC_CAUSE_COUNT_ ? "unknown" : lac_cause_name(part.cause);
 }
 
-/** Too few steps, or marks of steps that lie in less time than the device takes for as many. */
+/** One step, or some without a mean. */
 static void say_few_steps(struct lac_analysis *analysis, const char *certain)
 {
     struct lac_verdict *verdict = &analysis->verdict;
     uint32_t kept = analysis->step_kept_count;
     verdict->detail = "Record ten steps after five of warm-up.";
-    if (kept < STEPS_MIN || analysis->step_device_ns == LAC_UNKNOWN_NS) {
-        verdict->text = lac_texts_add(&analysis->texts,
-                                      "only %u step%s after warm-up, too few for a verdict; %s",
-                                      (unsigned)kept, kept == 1 ? "" : "s", certain);
-        return;
-    }
-    verdict->text = lac_texts_add(&analysis->texts,
-                                  "the host runs ahead: it marks a step every %s but the GPU takes "
-                                  "%s per step, so the marks do not time steps; %s",
-                                  lac_format_ns(analysis->step_mean_ns).text,
-                                  lac_format_ns(analysis->step_device_ns).text, certain);
-    verdict->detail = "Record more steps, until the host has to wait for the GPU.";
+    verdict->text =
+        lac_texts_add(&analysis->texts, "only %u step%s after warm-up, too few for a verdict; %s",
+                      (unsigned)kept, kept == 1 ? "" : "s", certain);
 }
 
 static void say_about_trace(struct lac_facts *facts)
@@ -306,28 +286,16 @@ static void say_about_host(struct lac_facts *facts)
                   lac_format_ns(lac_round(time->starved_ns)).text, step);
 }
 
-/** Too few steps to act on, or marks of steps that say nothing of the device's pace. */
+/** Marks of steps that say nothing of the device's pace. */
 static void say_what_to_mind(struct lac_facts *facts)
 {
     struct lac_analysis *analysis = facts->analysis;
-    const char *ahead = "";
-    const char *few = "";
-    if (analysis->step_device_ns != LAC_UNKNOWN_NS) {
-        ahead = lac_texts_add(
+    if (analysis->is_paced_by_device &&
+        (double)analysis->step_host_ns * HOST_AHEAD_MIN <= (double)analysis->step_mean_ns) {
+        analysis->verdict.detail = lac_texts_add(
             &analysis->texts,
             "The host runs ahead: it marks a step every %s, but the GPU takes %s per step.",
-            lac_format_ns(analysis->step_mean_ns).text,
-            lac_format_ns(analysis->step_device_ns).text);
-    }
-    if (analysis->step_kept_count <= STEPS_MIN) {
-        few =
-            lac_texts_add(&analysis->texts,
-                          "%u steps are too few to act on. Record ten steps after five of warm-up.",
-                          (unsigned)analysis->step_kept_count);
-    }
-    if (ahead[0] != '\0' || few[0] != '\0') {
-        analysis->verdict.detail = lac_texts_add(
-            &analysis->texts, "%s%s%s", ahead, ahead[0] != '\0' && few[0] != '\0' ? " " : "", few);
+            lac_format_ns(analysis->step_host_ns).text, lac_format_ns(analysis->step_mean_ns).text);
     }
 }
 

@@ -17,6 +17,9 @@
 #define SAID_BESIDE_PCT 5.0
 /* The device computes nine tenths of the recording: it is the limit of it. */
 #define NOT_COMPUTING_MAX_PCT 10.0
+/* The host runs ahead, and that is said, where a step takes so many times as long as its marks are
+ * apart. */
+#define HOST_AHEAD_MIN 1.25
 /* Waiting that makes the training process of a trace without a device starve. */
 #define HOST_STARVES_PCT 5.0
 
