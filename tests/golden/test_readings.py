@@ -71,7 +71,7 @@ ROWS = [
     Row("tracelens/h100__Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz", "inference", 47.2,
         ("optimizer=", "GradScaler", "bucket"), (), None, True),
     Row("tracelens/b200__eager_trace.json.gz", "inference", 87.4, ("optimizer=", "GradScaler", "bucket"), (), None, True),
-    Row("nsys/nsysai_mfu_2gpu_before.sqlite", "training", NO_STEP, ("inference",)),  # 17 blocks of one pass
+    Row("nsys/nsysai_mfu_2gpu_before.sqlite", "no_steps", NO_STEP, ("inference",)),  # 17 blocks of one pass
     Row("nsys/pipit_perlmutter-cloverleaf-cuda.sqlite", "no_steps", NO_STEP, ("record ten steps", "optimizer=")),
     Row("nsys/nsysai_mock.sqlite", "cold_start", NO_STEP),
     Row("nsys/nevakrien_report1.sqlite", "no_gpu", NO_STEP),
@@ -89,7 +89,6 @@ MISSES = {
     ("hta/negative_queue_length_values_check__rank0.json.gz", "never 'for launches'"): "said",
     ("hta/trace_filter__sampled_rank-1.json.gz", "kind"): "few_steps",
     ("hta/cupti_profiler__benchmark_result_924719_1679055439_trace.json.gz", "never 'used no GPU'"): "said",
-    ("param/resnet_kineto.json.gz", "pace"): "321.3 ms",
     ("tracelens/no_pool__mi300_ddp_train_resnet18.json.gz", "never 'expandable_segments'"): "said",
     ("tracelens/h100__google_owlv2-large-patch14-ensemble__1016001.json.gz", "pace"): "1211 ms",
     ("tracelens/h100__google_owlv2-large-patch14-ensemble__1016001.json.gz", "advises"): "no change is proposed",
@@ -97,9 +96,6 @@ MISSES = {
     ("tracelens/h100__Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz", "advises"): "no change is proposed",
     ("tracelens/b200__eager_trace.json.gz", "pace"): "0 ms",
     ("tracelens/b200__eager_trace.json.gz", "advises"): "no change is proposed",
-    ("nsys/nsysai_mfu_2gpu_before.sqlite", "kind"): "inference",
-    ("nsys/nsysai_mfu_2gpu_before.sqlite", "never 'inference'"): "said",
-    ("nsys/pipit_perlmutter-cloverleaf-cuda.sqlite", "never 'record ten steps'"): "said",
     ("tf/ikhlestov_gpu_timeline_02_step_0.json", "kind"): "no_steps",
 }
 

@@ -76,6 +76,28 @@ START_TEST(inference_is_called_inference)
 }
 END_TEST
 
+START_TEST(layers_of_one_forward_pass_that_builds_a_graph_are_no_inference_and_no_steps)
+{
+    sheet_blank();
+    for (int i = 0; i < 12; i++) {
+        for (int k = 0; k < 8; k++) {
+            double t = i * 1000.0 + k * 40.0;
+            sheet_corr++;
+            sheet_add("main op %.3f 6 aten::addmm seq=%d\n", t, 100 + i * 8 + k);
+            sheet_add("main call %.3f 3 #%u cudaLaunchKernel\n", t + 2.0, sheet_corr);
+            sheet_add("gpu0.7 kernel %.3f 30 #%u volta_sgemm_%dx64_tn\n", t + 6.0, sheet_corr,
+                      k * 8);
+        }
+    }
+    diagnose();
+    ck_assert_int_eq((int)analysis->workload, (int)LAC_WORKLOAD_NO_STEPS);
+    ck_assert(analysis->is_part_of_step);
+    check_says("a part of a training step that repeats every 1 ms (a layer?)");
+    ck_assert(isnan(analysis->throughput_per_s));
+    check_no_advice();
+}
+END_TEST
+
 START_TEST(an_evaluation_that_waits_for_data_gets_no_training_advice)
 {
     sheet_blank();
@@ -417,6 +439,8 @@ int main(void)
     TCase *tcase = tcase_create("honest");
     tcase_add_checked_fixture(tcase, NULL, sheet_wipe);
     tcase_add_test(tcase, inference_is_called_inference);
+    tcase_add_test(tcase,
+                   layers_of_one_forward_pass_that_builds_a_graph_are_no_inference_and_no_steps);
     tcase_add_test(tcase, an_evaluation_that_waits_for_data_gets_no_training_advice);
     tcase_add_test(tcase, a_cold_start_says_nothing_of_a_step);
     tcase_add_test(tcase, one_step_is_said_to_be_one);

@@ -281,6 +281,26 @@ START_TEST(a_last_mark_that_comes_late_is_left_out)
 }
 END_TEST
 
+START_TEST(free_batches_before_the_periods_of_unnamed_workers_set_no_pace)
+{
+    /* eight batches lay ready (four workers, two each), then one in four waits long */
+    static const double waits_us[] = {9000.0, 2000.0, 1000.0, 10.0};
+    sheet_blank();
+    double t = 0.0;
+    for (int i = 0; i < 28; i++) {
+        double wait_us = i < 8 ? 10.0 : waits_us[i % 4];
+        sheet_add("main wait %.3f %.3f\n", t, wait_us);
+        work(t + wait_us + 5.0, 980.0, 4);
+        t += wait_us + 1000.0;
+    }
+    sheet_diagnose(NULL, 0);
+    ck_assert_str_eq(analysis->step_method, "dataloader");
+    ck_assert_uint_eq(analysis->step_kept_count % 4, 0);
+    ck_assert_int_eq(analysis->steps[5].left_out, LAC_STEP_WARM_UP);
+    ck_assert_int_eq(analysis->step_mean_ns, 4002500);
+}
+END_TEST
+
 START_TEST(a_first_step_in_which_workers_start_is_warm_up)
 {
     sheet_blank();
@@ -628,7 +648,7 @@ START_TEST(what_repeats_is_no_training_unless_something_says_so)
     ck_assert_str_eq(analysis->step_method, "period");
     ck_assert_int_eq((int)analysis->workload, (int)LAC_WORKLOAD_NO_STEPS);
     ck_assert_int_eq(analysis->verdict.letter, '~');
-    ck_assert_ptr_nonnull(strstr(analysis->verdict.text, "a training step, or a layer"));
+    ck_assert_ptr_nonnull(strstr(analysis->verdict.text, "an iteration, or a part of one"));
     ck_assert_uint_eq(analysis->finding_count, 0);
     ck_assert(isnan(analysis->throughput_per_s));
     ck_assert_int_eq(analysis->needs.gpu_ns, LAC_UNKNOWN_NS);
@@ -685,6 +705,7 @@ int main(void)
     tcase_add_test(tcase, work_from_before_the_recording_and_a_late_last_mark_set_no_pace);
     tcase_add_test(tcase, marks_that_jitter_with_the_queue_do_not_spread_the_mean);
     tcase_add_test(tcase, a_last_mark_that_comes_late_is_left_out);
+    tcase_add_test(tcase, free_batches_before_the_periods_of_unnamed_workers_set_no_pace);
     tcase_add_test(tcase, a_first_step_in_which_workers_start_is_warm_up);
     tcase_add_test(tcase, a_host_that_runs_ahead_makes_no_outliers);
     tcase_add_test(tcase, ranges_named_step_count_until_the_next_one);

@@ -140,6 +140,7 @@ struct lac_facts {
 
     struct lac_device_sets *device_sets; /**< one per analysis->devices */
     struct lac_settings settings;
+    uint32_t loader_period;     /**< steps after which waits for data come again; 0 unknown */
     bool has_device_steps;      /**< steps are times of the device: found by its kernels */
     struct lac_spans kept;      /**< kept steps, where devices are looked at */
     struct lac_spans host_kept; /**< the same steps between the host's marks */
@@ -180,6 +181,9 @@ LAC_MUST_USE enum lac_status lac_gaps_sign(struct lac_facts *facts);
 /* range_facts.c */
 /** The kind of work that a range's name says, or LAC_KIND_TRAIN. */
 enum lac_step_kind lac_step_kind_of(const char *name);
+/** The operator's number in the autograd graph that is being built (by Kineto's "Sequence number", by
+ *  emit_nvtx "seq"), -1 when it has none. */
+int64_t lac_sequence_number(const struct lac_model *model, uint64_t slice);
 /** The number that a range carries as "payload" or "bytes"; -1 none. */
 int64_t lac_range_number(const struct lac_model *model, uint32_t slice);
 /* dataloader.c: how many workers, before steps are chosen; then waits and fetches */

@@ -35,6 +35,24 @@ enum lac_step_kind lac_step_kind_of(const char *name)
     return is_validation ? LAC_KIND_VALIDATION : LAC_KIND_TRAIN;
 }
 
+int64_t lac_sequence_number(const struct lac_model *model, uint64_t slice)
+{
+    static const char *const keys[] = {"\"Sequence number\":", "\"seq\":"};
+    enum { ARGS_BYTES = 4096 };
+    char text[ARGS_BYTES];
+    if (model->slices.args[slice] == 0 ||
+        lac_args_format(model, slice, text, sizeof text) >= sizeof text) {
+        return -1;
+    }
+    for (size_t k = 0; k < sizeof keys / sizeof keys[0]; k++) {
+        const char *at = strstr(text, keys[k]);
+        if (at) {
+            return strtoll(at + strlen(keys[k]), NULL, 10);
+        }
+    }
+    return -1;
+}
+
 int64_t lac_range_number(const struct lac_model *model, uint32_t slice)
 {
     static const char *const keys[] = {"\"payload\":", "\"bytes\":"};

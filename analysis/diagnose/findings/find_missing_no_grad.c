@@ -5,26 +5,11 @@
  */
 
 #include "analysis/diagnose/findings/findings.h"
-#include "analysis/model/args.h"
 
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
-enum { OPERATORS_MAX = 4000, NODES_MIN = 10, RANGES_MAX = 4, ARGS_BYTES = 4096 };
-
-/** The operator's number in the graph, -1 when it has none. */
-static int64_t sequence_of(const struct lac_model *model, uint64_t slice)
-{
-    static const char key[] = "\"Sequence number\":";
-    char text[ARGS_BYTES];
-    if (model->slices.args[slice] == 0 ||
-        lac_args_format(model, slice, text, sizeof text) >= sizeof text) {
-        return -1;
-    }
-    const char *at = strstr(text, key);
-    return at ? strtoll(at + sizeof key - 1, NULL, 10) : -1;
-}
+enum { OPERATORS_MAX = 4000, NODES_MIN = 10, RANGES_MAX = 4 };
 
 /** Nodes that were added to the graph in the range, 0 when a backward pass is in it. */
 static int64_t nodes_built(const struct lac_facts *facts, const struct lac_mark *mark)
@@ -46,7 +31,7 @@ static int64_t nodes_built(const struct lac_facts *facts, const struct lac_mark 
         if (host_class == LAC_HOST_BACKWARD || host_class == LAC_HOST_OPTIMIZER) {
             return 0;
         }
-        int64_t number = sequence_of(model, i);
+        int64_t number = lac_sequence_number(model, i);
         if (number >= 0) {
             first = first < 0 ? number : first;
             last = number > last ? number : last;

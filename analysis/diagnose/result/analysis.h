@@ -416,6 +416,8 @@ struct lac_verdict {
 /* NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding) */
 struct lac_analysis {
     enum lac_workload_kind workload;
+    bool is_part_of_step; /**< of LAC_WORKLOAD_NO_STEPS: an autograd graph is being built, but no
+                             backward pass was recorded */
     struct lac_verdict verdict;
 
     const char *throughput_unit; /**< "samples", "tokens" or "steps" */

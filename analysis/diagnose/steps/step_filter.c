@@ -199,10 +199,12 @@ static void leave_out_others(struct lac_facts *facts, int64_t *scratch)
 }
 
 /** Steps after which the same comes again: workers that take turns, micro-steps up to an update. */
-static uint32_t cycle_of(const struct lac_analysis *analysis, uint32_t kept)
+static uint32_t cycle_of(const struct lac_facts *facts, uint32_t kept)
 {
+    const struct lac_analysis *analysis = facts->analysis;
     int32_t workers = analysis->loader.num_workers;
     uint32_t cycle = workers > 1 ? (uint32_t)workers : 1;
+    cycle = facts->loader_period > 1 ? facts->loader_period : cycle;
     uint32_t micro = analysis->is_step_micro ? analysis->micro_step_count : 1;
     uint32_t both = cycle;
     while (both % micro != 0) {
@@ -214,8 +216,9 @@ static uint32_t cycle_of(const struct lac_analysis *analysis, uint32_t kept)
 /** Workers that run in phase make one long and n - 1 short steps: only whole cycles have a mean.
  *  What is too much is cut off at the ends, where that changes the mean least: a long wait that
  *  comes once is not to be lost with it. */
-static void leave_out_partial_cycle(struct lac_analysis *analysis, int64_t *scratch)
+static void leave_out_partial_cycle(struct lac_facts *facts, int64_t *scratch)
 {
+    struct lac_analysis *analysis = facts->analysis;
     uint32_t kept = 0;
     double sum_ns = 0.0;
     for (uint32_t s = 0; s < analysis->step_count; s++) {
@@ -224,7 +227,7 @@ static void leave_out_partial_cycle(struct lac_analysis *analysis, int64_t *scra
             sum_ns += (double)analysis->steps[s].dur_ns;
         }
     }
-    uint32_t cycle = cycle_of(analysis, kept);
+    uint32_t cycle = cycle_of(facts, kept);
     if (cycle < 2 || kept < cycle) {
         return;
     }
@@ -318,25 +321,25 @@ static struct lengths lengths_of(const struct lac_facts *facts, const struct lac
 
 /** By how much the device is behind the mark that began the step, without the wait for data in
  *  between: that holds up both. */
-static int64_t lag_ns(const struct lac_facts *facts, const int64_t *wait_sums, uint32_t s,
-                      const struct lac_paced_step *paced)
+static int64_t lag_ns(const struct lac_facts *facts, const int64_t *wait_sums,
+                      const struct lac_step *step, int64_t device_ns)
 {
-    const struct lac_step *step = &facts->analysis->steps[s];
     int64_t from_ns = step->start_ns;
     int64_t end_ns = from_ns + step->dur_ns;
-    int64_t to_ns = paced[s].start_ns < end_ns ? paced[s].start_ns : end_ns;
+    int64_t to_ns = device_ns < end_ns ? device_ns : end_ns;
     int64_t waited_ns = to_ns > from_ns
                             ? lac_spans_length_up_to(&facts->waits, wait_sums, to_ns) -
                                   lac_spans_length_up_to(&facts->waits, wait_sums, from_ns)
                             : 0;
-    return paced[s].start_ns - from_ns - waited_ns;
+    return device_ns - from_ns - waited_ns;
 }
 
 /** By what part the marks are off the device's pace, as the first one lies otherwise to the device
  *  than the others do: it waited for work from before the recording, or the host ran ahead from
- *  there on. */
+ *  there on. Both the first kernels and those that the pace goes by have to show it: what happens
+ *  once inside a step moves only one of them. */
 static double lag_off(const struct lac_facts *facts, const int64_t *wait_sums,
-                      const struct lac_paced_step *paced, int64_t *scratch)
+                      const struct lac_paced_step *paced, bool by_first, int64_t *scratch)
 {
     const struct lac_analysis *analysis = facts->analysis;
     uint32_t count = 0;
@@ -349,7 +352,8 @@ static double lag_off(const struct lac_facts *facts, const int64_t *wait_sums,
         if (is_starved || !is_compared_with_device(facts, paced, s)) {
             continue;
         }
-        int64_t ns = lag_ns(facts, wait_sums, s, paced);
+        int64_t ns =
+            lag_ns(facts, wait_sums, step, by_first ? paced[s].first_ns : paced[s].start_ns);
         length_ns = lac_sum_ns(length_ns, paced[s].dur_ns);
         if (count++ == 0) {
             first_ns = ns;
@@ -378,7 +382,8 @@ static enum lac_status look_at_marks(const struct lac_facts *facts,
     if (!wait_sums) {
         return LAC_ERR_NOMEM;
     }
-    double off = lag_off(facts, wait_sums, paced, scratch);
+    double off = fmin(lag_off(facts, wait_sums, paced, true, scratch),
+                      lag_off(facts, wait_sums, paced, false, scratch));
     free(wait_sums);
     *ret_differ = deviates || off > MARKS_OFF_MAX;
     return LAC_OK;
@@ -420,7 +425,7 @@ static void take_pace(struct lac_facts *facts, const struct lac_paced_step *pace
             step->kind = LAC_KIND_TRUNCATED;
         }
     }
-    leave_out_partial_cycle(analysis, scratch);
+    leave_out_partial_cycle(facts, scratch);
     analysis->is_paced_by_device = true;
 }
 
@@ -437,7 +442,8 @@ static enum lac_status choose_clock(struct lac_facts *facts, int64_t *scratch)
         last->left_out = LAC_STEP_TRUNCATED;
         last->kind = LAC_KIND_TRUNCATED;
     }
-    leave_out_partial_cycle(analysis, scratch);
+    facts->loader_period = lac_steps_loader_period(facts, scratch);
+    leave_out_partial_cycle(facts, scratch);
     bool differ = false;
     if (pace.steps) {
         status = look_at_marks(facts, pace.steps, scratch, &differ);

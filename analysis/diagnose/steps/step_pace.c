@@ -4,7 +4,6 @@
 
 #include "analysis/diagnose/steps/step_sequence.h"
 
-#include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -81,8 +80,8 @@ static void count_kernels(struct search *search, struct lac_sequence sequence)
 /** The number of the kernel at a place: places lie in the middle of equal parts of a usual step. */
 static uint64_t kernel_at(const struct search *search, uint32_t place)
 {
-    assert(search->place_count > 0);
-    return (2 * (uint64_t)place + 1) * search->usual_count / (2 * (uint64_t)search->place_count);
+    uint64_t parts = search->place_count > 0 ? search->place_count : 1;
+    return (2 * (uint64_t)place + 1) * search->usual_count / (2 * parts);
 }
 
 static bool has_kernel_at(const struct search *search, uint32_t step, uint32_t place)
@@ -197,6 +196,7 @@ static void put_steps(const struct search *search, uint32_t place, struct lac_pa
         uint64_t here = (uint64_t)s * search->place_count + place;
         steps[s] = (struct lac_paced_step){.start_ns = search->start_ns[here] - before_ns,
                                            .dur_ns = distance_ns(search, s, place),
+                                           .first_ns = search->shown[s].first_ns,
                                            .is_alike = has_kernel_at(search, s, place) &&
                                                        has_kernel_at(search, s + 1, place)};
         end_ns = steps[s].start_ns + steps[s].dur_ns;

@@ -8,7 +8,8 @@
 /** A step on the device; dur_ns LAC_UNKNOWN_NS where the recording does not show the next one. */
 struct lac_paced_step {
     int64_t start_ns, dur_ns, starved_ns;
-    bool is_alike; /**< both it and the next one have the kernel that the distance goes by */
+    int64_t first_ns; /**< start of its first kernel */
+    bool is_alike;    /**< both it and the next one have the kernel that the distance goes by */
 };
 
 /** Steps on the device, and what the last one's mark adds. */
@@ -27,5 +28,13 @@ struct lac_pace {
  * @param ret_pace the caller frees its steps
  */
 LAC_MUST_USE enum lac_status lac_pace_measure(struct lac_facts *facts, struct lac_pace *ret_pace);
+
+/**
+ * step_credit.c: after how many steps the waits for data come again, where workers were not recorded;
+ * 0 where they do not. Kept steps before such periods that took less are left out.
+ *
+ * @param scratch room for a number a step
+ */
+uint32_t lac_steps_loader_period(struct lac_facts *facts, int64_t *scratch);
 
 #endif

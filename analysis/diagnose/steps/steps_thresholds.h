@@ -51,6 +51,13 @@
 #define OUTLIER_DEVIATIONS (3.0 * 1.4826)
 #define OUTLIER_RATIO      1.2
 
+/* Sums over the steps of one round of the loader's workers are the same within this part, while single
+ * steps are off their mean by this part or more; what came before took this part of their time or
+ * less: batches lay ready. */
+#define PERIODS_ALIKE_MAX 0.05
+#define STEPS_UNEVEN_MIN  0.3
+#define CREDIT_SHORT_MAX  0.8
+
 /* Two steps have a mean when it is known to this part of it, in percent: what is worth a change of the
  * program costs as much. */
 #define UNCERTAIN_MAX_PCT 20.0

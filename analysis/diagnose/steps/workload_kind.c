@@ -26,6 +26,40 @@ static bool has_training_kernels(const struct lac_facts *facts)
     return false;
 }
 
+/** Whether an autograd graph is being built: operators have numbers in it, and these grow. A forward
+ *  pass that was not told that no gradient is wanted does so as well: where whole steps were marked, a
+ *  backward pass would be in them. */
+static bool builds_graph(const struct lac_facts *facts)
+{
+    enum { OPERATORS_MAX = 4000, NODES_MIN = 10 };
+    const struct lac_model *model = facts->model;
+    for (uint32_t t = 0; t < model->recorded_track_count; t++) {
+        const struct lac_track *track = &model->tracks[t];
+        int64_t first = -1;
+        int64_t last = -1;
+        uint64_t seen = 0;
+        if (track->kind != LAC_TRACK_THREAD) {
+            continue;
+        }
+        for (uint64_t i = track->first; i < track->first + track->count && seen < OPERATORS_MAX;
+             i++) {
+            if (model->slices.kind[i] != LAC_SLICE_OP) {
+                continue;
+            }
+            seen++;
+            int64_t number = lac_sequence_number(model, i);
+            if (number >= 0) {
+                first = first < 0 ? number : first;
+                last = number > last ? number : last;
+            }
+        }
+        if (first >= 0 && last - first >= NODES_MIN) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /** Whether first use of the GPU fills the trace: loading modules and allocating. */
 static bool is_cold(const struct lac_analysis *analysis)
 {
@@ -62,7 +96,10 @@ void lac_workload_kind_decide(struct lac_facts *facts)
     } else if (is_cold(analysis) && (!have_mean(analysis) || !has_step_names)) {
         analysis->workload = LAC_WORKLOAD_COLD_START;
     } else if (!facts->has_backward && facts->has_operators && !has_training_kernels(facts)) {
-        analysis->workload = LAC_WORKLOAD_INFERENCE;
+        analysis->is_part_of_step =
+            (!has_step_names || analysis->step_count == 0) && builds_graph(facts);
+        analysis->workload =
+            analysis->is_part_of_step ? LAC_WORKLOAD_NO_STEPS : LAC_WORKLOAD_INFERENCE;
     } else if (analysis->step_count == 0 ||
                (!has_step_names && !facts->has_backward && !has_training_kernels(facts))) {
         analysis->workload = LAC_WORKLOAD_NO_STEPS;    /* what repeats may be a layer */

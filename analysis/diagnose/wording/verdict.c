@@ -241,15 +241,31 @@ static void say_about_trace(struct lac_facts *facts)
         say_few_steps(analysis, certain);
         return;
     }
+    if (analysis->is_part_of_step) {
+        const char *repeats =
+            analysis->step_count == 0
+                ? ""
+                : lac_texts_add(&analysis->texts, " that repeats every %s (a layer?)",
+                                lac_format_ns(analysis->step_mean_ns).text);
+        verdict->text = lac_texts_add(&analysis->texts,
+                                      "a part of a training step%s: an autograd graph is built, "
+                                      "but no backward pass was recorded; %s",
+                                      repeats, certain);
+        verdict->detail = "Record ten steps after five of warm-up.";
+        return;
+    }
     if (analysis->step_count > 0) {
-        verdict->text = lac_texts_add(
-            &analysis->texts,
-            "no step marks; the kernels repeat every %s (a training step, or a layer); %s",
-            lac_format_ns(analysis->step_mean_ns).text, certain);
+        verdict->text =
+            lac_texts_add(&analysis->texts,
+                          "no step marks; the kernels repeat every %s (an iteration, or a part of "
+                          "one); %s",
+                          lac_format_ns(analysis->step_mean_ns).text, certain);
     } else {
         verdict->text = lac_texts_add(&analysis->texts, "no steps found; %s", certain);
     }
-    verdict->detail = "Record ten steps after five of warm-up.";
+    verdict->detail = facts->has_operators
+                          ? "Record ten steps after five of warm-up."
+                          : "Mark iterations with NVTX ranges named step to see what one takes.";
 }
 
 /** No GPU in the trace: only what the training process waits for is known. */
