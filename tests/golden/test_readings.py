@@ -90,11 +90,9 @@ MISSES = {
     ("hta/trace_filter__sampled_rank-1.json.gz", "kind"): "few_steps",
     ("hta/cupti_profiler__benchmark_result_924719_1679055439_trace.json.gz", "never 'used no GPU'"): "said",
     ("tracelens/no_pool__mi300_ddp_train_resnet18.json.gz", "never 'expandable_segments'"): "said",
-    ("tracelens/h100__google_owlv2-large-patch14-ensemble__1016001.json.gz", "pace"): "1211 ms",
     ("tracelens/h100__google_owlv2-large-patch14-ensemble__1016001.json.gz", "advises"): "no change is proposed",
     ("tracelens/h100__facebook_timesformer-base-finetuned-k400__1016002.json.gz", "advises"): "no change is proposed",
     ("tracelens/h100__Qwen_Qwen1.5-0.5B-Chat__1016005.json.gz", "advises"): "no change is proposed",
-    ("tracelens/b200__eager_trace.json.gz", "pace"): "0 ms",
     ("tracelens/b200__eager_trace.json.gz", "advises"): "no change is proposed",
     ("tf/ikhlestov_gpu_timeline_02_step_0.json", "kind"): "no_steps",
 }

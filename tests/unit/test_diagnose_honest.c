@@ -98,6 +98,43 @@ START_TEST(layers_of_one_forward_pass_that_builds_a_graph_are_no_inference_and_n
 }
 END_TEST
 
+START_TEST(a_loop_over_batches_in_one_marked_step_is_timed_by_the_batch)
+{
+    sheet_blank();
+    sheet_add("main range 0 10010 ProfilerStep#6\n");
+    for (int i = 0; i <= 5; i++) { /* the last time no batch comes */
+        sheet_add("main range %d %d enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__\n",
+                  i * 2000, i < 5 ? 1000 : 8);
+        for (int k = 0; k < 8 && i < 5; k++) {
+            operator(i * 2000.0 + 1010.0 + k * 40.0, 30.0, "aten::addmm", "volta_sgemm_128x64_tn");
+        }
+    }
+    diagnose();
+    ck_assert_int_eq((int)analysis->workload, (int)LAC_WORKLOAD_INFERENCE);
+    ck_assert_str_eq(analysis->step_method, "dataloader");
+    ck_assert_uint_eq(analysis->step_count, 5);
+    ck_assert_int_eq(analysis->step_mean_ns, 2000000);
+    ck_assert_uint_eq(analysis->loader.batch_count, 5);
+    ck_assert_int_eq(analysis->loader.fetch_mean_ns, 1000000);
+}
+END_TEST
+
+START_TEST(an_iteration_of_an_engine_is_a_step)
+{
+    sheet_blank();
+    sheet_add("main range 0 10000 execute_context_1(888_788544)_generation_0(0)\n");
+    for (int i = 0; i < 10; i++) { /* layers */
+        for (int k = 0; k < 8; k++) {
+            operator(i * 1000.0 + 10.0 + k * 40.0, 30.0, "aten::addmm", "volta_sgemm_128x64_tn");
+        }
+    }
+    diagnose();
+    ck_assert_str_eq(analysis->step_method, "nvtx");
+    ck_assert_uint_eq(analysis->step_count, 1);
+    ck_assert_int_eq(analysis->step_mean_ns, 10000000);
+}
+END_TEST
+
 START_TEST(an_evaluation_that_waits_for_data_gets_no_training_advice)
 {
     sheet_blank();
@@ -441,6 +478,8 @@ int main(void)
     tcase_add_test(tcase, inference_is_called_inference);
     tcase_add_test(tcase,
                    layers_of_one_forward_pass_that_builds_a_graph_are_no_inference_and_no_steps);
+    tcase_add_test(tcase, a_loop_over_batches_in_one_marked_step_is_timed_by_the_batch);
+    tcase_add_test(tcase, an_iteration_of_an_engine_is_a_step);
     tcase_add_test(tcase, an_evaluation_that_waits_for_data_gets_no_training_advice);
     tcase_add_test(tcase, a_cold_start_says_nothing_of_a_step);
     tcase_add_test(tcase, one_step_is_said_to_be_one);

@@ -135,6 +135,21 @@ static enum lac_status measure_waits(struct lac_facts *facts)
     return status;
 }
 
+/** Whether the last time that the training process asked its loader it got no batch: it loads by
+ *  itself, and that takes longer. */
+static bool asks_in_vain(const struct lac_facts *facts)
+{
+    const struct lac_marks *waits = &facts->wait_marks;
+    if (facts->analysis->loader.num_workers != 0 || facts->fetch_count > 0 || waits->count < 2) {
+        return false;
+    }
+    int64_t shortest_ns = INT64_MAX;
+    for (uint64_t i = 0; i + 1 < waits->count; i++) {
+        shortest_ns = waits->at[i].dur_ns < shortest_ns ? waits->at[i].dur_ns : shortest_ns;
+    }
+    return (double)waits->at[waits->count - 1].dur_ns < ASKED_IN_VAIN_MAX * (double)shortest_ns;
+}
+
 /** A single process loads inside its waits: what they take is what a batch takes. */
 static void fetch_from_waits(struct lac_facts *facts)
 {
@@ -144,7 +159,7 @@ static void fetch_from_waits(struct lac_facts *facts)
     }
     int64_t longest_ns = 0;
     double sum = 0.0;
-    for (uint64_t i = 0; i < facts->wait_marks.count; i++) {
+    for (uint64_t i = 0; i < loader->batch_count; i++) {
         int64_t dur_ns = facts->wait_marks.at[i].dur_ns;
         sum += (double)dur_ns;
         longest_ns = dur_ns > longest_ns ? dur_ns : longest_ns;
@@ -190,6 +205,7 @@ enum lac_status lac_loader_measure(struct lac_facts *facts)
     }
     loader->batch_count =
         facts->wait_marks.count > 0 ? facts->wait_marks.count : facts->fetch_count;
+    loader->batch_count -= asks_in_vain(facts);
     enum lac_status status = measure_waits(facts);
     if (!status) {
         status = measure_fetches(facts);

@@ -22,6 +22,10 @@ enum {
 /* Part of a step that waits for data from which on the loader is the limit: less is noise of it. */
 #define STARVING_MIN 0.05
 
+/* A process that loads by itself got no batch when asking took this part of the
+ * shortest time before: the data had ended. */
+#define ASKED_IN_VAIN_MAX 0.05
+
 /* Workers beyond what the mean fetch asks for: fetches differ, and the queue hands
  * over in order. */
 #define WORKERS_MARGIN 1.15

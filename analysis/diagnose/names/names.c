@@ -356,9 +356,17 @@ static bool is_step_like(const char *name, size_t length)
     return false;
 }
 
+/** "execute_context_1(888)_generation_0(0)", "execute_model": an iteration of a serving engine. */
+static bool is_iteration_of_engine(const char *name, size_t length)
+{
+    return skip_word(&name, &length, "execute_context_") ||
+           skip_word(&name, &length, "execute_model") ||
+           skip_word(&name, &length, "execute_generation_");
+}
+
 enum lac_host_class lac_names_host_class(const char *name, size_t length)
 {
-    if (is_step_like(name, length)) {
+    if (is_step_like(name, length) || is_iteration_of_engine(name, length)) {
         return LAC_HOST_STEP_LIKE;
     }
     return (enum lac_host_class)match_value(LAC_NAMES_HOST, name, length, LAC_HOST_OTHER);

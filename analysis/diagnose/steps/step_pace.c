@@ -81,7 +81,7 @@ static void count_kernels(struct search *search, struct lac_sequence sequence)
 static uint64_t kernel_at(const struct search *search, uint32_t place)
 {
     uint64_t parts = search->place_count > 0 ? search->place_count : 1;
-    return (2 * (uint64_t)place + 1) * search->usual_count / (2 * parts);
+    return (2 * (uint64_t)place + 1) * search->usual_count / parts / 2;
 }
 
 static bool has_kernel_at(const struct search *search, uint32_t step, uint32_t place)

@@ -51,7 +51,17 @@ static uint64_t kind_of_mark(const struct lac_facts *facts, const struct lac_mar
     return kind_of_name(lac_strings_get(strings, name), lac_strings_length(strings, name));
 }
 
-/** The kind of range that covers most of the trace, at least twice; count 0 when there is none. */
+/** Whether one range alone is an iteration: it covers most of what the device did. */
+static bool covers_device(const struct lac_facts *facts, int64_t total_ns)
+{
+    const struct lac_analysis *analysis = facts->analysis;
+    return analysis->main_device != LAC_NONE &&
+           (double)total_ns >=
+               ITERATION_COVERS_MIN * (double)analysis->devices[analysis->main_device].span_ns;
+}
+
+/** The kind of range that covers most of the trace, at least twice, or once and the device's work;
+ *  count 0 when there is none. */
 static struct range_kind widest_kind(const struct lac_facts *facts, const struct lac_marks *marks)
 {
     enum { KINDS_MAX = 64 };
@@ -75,7 +85,8 @@ static struct range_kind widest_kind(const struct lac_facts *facts, const struct
     }
     struct range_kind widest = {0};
     for (uint32_t k = 0; k < kind_count; k++) {
-        if (kinds[k].count >= 2 && kinds[k].total_ns > widest.total_ns) {
+        bool is_loop = kinds[k].count >= 2 || covers_device(facts, kinds[k].total_ns);
+        if (is_loop && kinds[k].total_ns > widest.total_ns) {
             widest = kinds[k];
         }
     }
@@ -139,10 +150,25 @@ static enum lac_status between_marks(struct lac_facts *facts, const struct lac_m
     return LAC_OK;
 }
 
+/** Whether the one marked step is a whole loop over batches without training: a step is a batch then. */
+static bool is_loop_of_batches(const struct lac_facts *facts)
+{
+    if (facts->step_marks.count != 1 || facts->has_backward) {
+        return false;
+    }
+    const struct lac_mark *step = &facts->step_marks.at[0];
+    uint64_t inside = 0;
+    for (uint64_t i = 0; i < facts->wait_marks.count; i++) {
+        int64_t since_ns = facts->wait_marks.at[i].start_ns - step->start_ns;
+        inside += since_ns >= 0 && since_ns <= step->dur_ns;
+    }
+    return inside > STEPS_MIN;
+}
+
 enum lac_status lac_steps_detect(struct lac_facts *facts)
 {
     struct lac_analysis *analysis = facts->analysis;
-    if (facts->step_marks.count > 0) {
+    if (facts->step_marks.count > 0 && !is_loop_of_batches(facts)) {
         analysis->step_method = "profiler_step";
         analysis->step_confidence = 1.0;
         return from_marks(facts, &facts->step_marks);

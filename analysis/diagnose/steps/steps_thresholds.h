@@ -58,6 +58,9 @@
 #define STEPS_UNEVEN_MIN  0.3
 #define CREDIT_SHORT_MAX  0.8
 
+/* One range that users named is an iteration when it covers this part of the device's work. */
+#define ITERATION_COVERS_MIN 0.8
+
 /* Two steps have a mean when it is known to this part of it, in percent: what is worth a change of the
  * program costs as much. */
 #define UNCERTAIN_MAX_PCT 20.0
