@@ -6,7 +6,6 @@
 #include "analysis/diagnose/result/analysis.h"
 #include "analysis/diagnose/result/texts.h"
 #include "analysis/diagnose/result/vocabulary.h"
-#include "analysis/model/status.h"
 
 #include <stdint.h>
 #include <stdio.h>

@@ -2,6 +2,7 @@
 
 #include "analysis/model/grow.h"
 #include "analysis/model/lanes.h"
+#include "analysis/model/setting_rows.h"
 #include "analysis/model/status.h"
 #include "analysis/model/strings.h"
 

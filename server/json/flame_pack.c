@@ -61,8 +61,8 @@ enum lac_status lac_flame_pack(const struct lac_flame *flame, uint8_t **ret_byte
     return LAC_OK;
 }
 
-enum lac_status lac_flame_unpack(uint8_t *bytes, size_t size_bytes, const struct lac_model *model,
-                                 struct lac_flame **ret_flame)
+enum lac_status lac_flame_unpack(const uint8_t *bytes, size_t size_bytes,
+                                 const struct lac_model *model, struct lac_flame **ret_flame)
 {
     struct lac_flame *flame = calloc(1, sizeof *flame);
     struct lac_pack pack;

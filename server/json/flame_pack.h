@@ -20,7 +20,7 @@ LAC_MUST_USE enum lac_status lac_flame_pack(const struct lac_flame *flame, uint8
  * @param bytes borrowed @param model bounds the ids of names
  * @return LAC_OK, LAC_ERR_CORRUPT (of another version too), LAC_ERR_NOMEM
  */
-LAC_MUST_USE enum lac_status lac_flame_unpack(uint8_t *bytes, size_t size_bytes,
+LAC_MUST_USE enum lac_status lac_flame_unpack(const uint8_t *bytes, size_t size_bytes,
                                               const struct lac_model *model,
                                               struct lac_flame **ret_flame);
 

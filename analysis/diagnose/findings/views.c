@@ -3,6 +3,7 @@
 
 #include "analysis/diagnose/findings/findings.h"
 
+#include <stddef.h>
 #include <stdint.h>
 
 /** Track of the thread that launched the operation which ended the gap around `t_ns`. */

@@ -11,7 +11,6 @@
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 
-#include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

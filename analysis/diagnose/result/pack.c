@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-void lac_pack_open(struct lac_pack *pack, uint8_t *bytes, size_t size_bytes)
+void lac_pack_open(struct lac_pack *pack, const uint8_t *bytes, size_t size_bytes)
 {
-    *pack = (struct lac_pack){.is_reading = true, .bytes = bytes, .size_bytes = size_bytes};
+    *pack = (struct lac_pack){.is_reading = true, .from = bytes, .size_bytes = size_bytes};
 }
 
 void lac_pack_refuse(struct lac_pack *pack)
@@ -53,7 +53,7 @@ static int64_t get_int(struct lac_pack *pack)
             lac_pack_refuse(pack);
             break;
         }
-        const uint8_t byte = pack->bytes[pack->at++];
+        const uint8_t byte = pack->from[pack->at++];
 
         value |= (uint64_t)(byte & 0x7f) << shift;
         if ((byte & 0x80) == 0) {
@@ -101,7 +101,7 @@ void lac_pack_real(struct lac_pack *pack, double *value)
         lac_pack_refuse(pack);
     }
     for (unsigned i = 0; i < 8 && pack->status == LAC_OK; i++) {
-        bits |= (uint64_t)pack->bytes[pack->at++] << (8 * i);
+        bits |= (uint64_t)pack->from[pack->at++] << (8 * i);
     }
     memcpy(value, &bits, sizeof *value);
     if (isinf(*value)) {
@@ -124,7 +124,7 @@ void lac_pack_text(struct lac_pack *pack, const char **text)
         lac_pack_refuse(pack);
     }
     if (pack->status == LAC_OK) {
-        const char *at = (const char *)pack->bytes + pack->at;
+        const char *at = (const char *)pack->from + pack->at;
 
         if (strnlen(at, (size_t)length + 1) != (size_t)length) {
             lac_pack_refuse(pack);

@@ -18,14 +18,15 @@
 
 struct lac_pack {
     bool is_reading;
-    uint8_t *bytes; /**< written: owned, the caller frees; read: borrowed */
+    uint8_t *bytes;      /**< what is written; the caller frees */
+    const uint8_t *from; /**< what is read; borrowed */
     uint64_t size_bytes, capacity_bytes;
     uint64_t at;            /**< reading: where */
     enum lac_status status; /**< LAC_OK, LAC_ERR_NOMEM or LAC_ERR_CORRUPT */
 };
 
 /** Begin to read. To write, zero the structure. */
-void lac_pack_open(struct lac_pack *pack, uint8_t *bytes, size_t size_bytes);
+void lac_pack_open(struct lac_pack *pack, const uint8_t *bytes, size_t size_bytes);
 
 /** What is read is wrong: nothing is read any more. */
 void lac_pack_refuse(struct lac_pack *pack);

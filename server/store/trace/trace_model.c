@@ -6,6 +6,7 @@
 #include "server/store/trace/cache.h"
 #include "server/store/trace/column.h"
 #include "server/store/trace/sql.h"
+#include "server/store/trace/trace_file.h"
 #include "server/store/trace/trace_private.h"
 #include "server/store/trace/trace_write_private.h"
 

@@ -1,4 +1,5 @@
 #include "analysis/model/model.h"
+#include "analysis/model/setting_rows.h"
 #include "analysis/model/status.h"
 #include "analysis/model/strings.h"
 #include "server/store/trace/cache.h"

@@ -9,6 +9,7 @@
 #include "server/store/trace/trace_private.h"
 #include "server/store/trace/trace_write_private.h"
 
+#include <stddef.h>
 #include <stdint.h>
 
 enum lac_status lac_trace_write_settings(struct lac_trace_writer *writer)

@@ -11,6 +11,7 @@
 #include "server/store/trace/trace_private.h"
 #include "server/store/trace/trace_write_private.h"
 
+#include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
 
