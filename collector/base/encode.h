@@ -16,6 +16,14 @@
 /** In lower case. @param out room for LAC_HEX_TEXT_BYTES(size_bytes) */
 void lac_hex_encode(const void *bytes, size_t size_bytes, char *out);
 
+/** What a digit of either case is worth; -1: it is none. */
+static inline int lac_hex_digit(char c)
+{
+    const char low = (char)(c | 0x20);
+
+    return c >= '0' && c <= '9' ? c - '0' : low >= 'a' && low <= 'f' ? low - 'a' + 10 : -1;
+}
+
 /** In lower case, without padding: ids and keys. @param out LAC_BASE32_TEXT_BYTES(size_bytes) */
 void lac_base32_encode(const void *bytes, size_t size_bytes, char *out);
 

@@ -11,12 +11,15 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-int64_t lac_read_full(int fd, void *out, size_t size_bytes)
+/* At its place, or on from where the file is: offset -1. */
+static int64_t read_all(int fd, char *out, size_t size_bytes, int64_t offset)
 {
     size_t done = 0;
 
     while (done < size_bytes) {
-        const ssize_t got = read(fd, (char *)out + done, size_bytes - done);
+        const size_t left = size_bytes - done;
+        const ssize_t got = offset >= 0 ? pread(fd, out + done, left, (off_t)offset + (off_t)done)
+                                        : read(fd, out + done, left);
 
         if (got < 0 && errno == EINTR) {
             continue;
@@ -32,26 +35,36 @@ int64_t lac_read_full(int fd, void *out, size_t size_bytes)
     return (int64_t)done;
 }
 
-int64_t lac_read_full_at(int fd, void *out, size_t size_bytes, uint64_t offset)
+static bool write_all(int fd, const char *bytes, size_t size_bytes, int64_t offset)
 {
     size_t done = 0;
 
     while (done < size_bytes) {
-        const ssize_t got =
-            pread(fd, (char *)out + done, size_bytes - done, (off_t)(offset + done));
+        const size_t left = size_bytes - done;
+        const ssize_t put = offset >= 0
+                                ? pwrite(fd, bytes + done, left, (off_t)offset + (off_t)done)
+                                : write(fd, bytes + done, left);
 
-        if (got < 0 && errno == EINTR) {
+        if (put < 0 && errno == EINTR) {
             continue;
         }
-        if (got < 0) {
-            return -1;
+        if (put <= 0) {
+            errno = put == 0 ? ENOSPC : errno;
+            return false;
         }
-        if (got == 0) {
-            break;
-        }
-        done += (size_t)got;
+        done += (size_t)put;
     }
-    return (int64_t)done;
+    return true;
+}
+
+int64_t lac_read_full(int fd, void *out, size_t size_bytes)
+{
+    return read_all(fd, out, size_bytes, -1);
+}
+
+int64_t lac_read_full_at(int fd, void *out, size_t size_bytes, uint64_t offset)
+{
+    return offset <= INT64_MAX ? read_all(fd, out, size_bytes, (int64_t)offset) : 0;
 }
 
 bool lac_file_read_at(int fd, void *bytes, size_t size_bytes, uint64_t offset)
@@ -91,54 +104,35 @@ uint64_t lac_text_number(const char *text, const char *key, uint64_t otherwise)
 
 bool lac_write_full(int fd, const void *bytes, size_t size_bytes)
 {
-    size_t done = 0;
-
-    while (done < size_bytes) {
-        const ssize_t written = write(fd, (const char *)bytes + done, size_bytes - done);
-
-        if (written < 0 && errno == EINTR) {
-            continue;
-        }
-        if (written <= 0) {
-            errno = written == 0 ? ENOSPC : errno;
-            return false;
-        }
-        done += (size_t)written;
-    }
-    return true;
+    return write_all(fd, bytes, size_bytes, -1);
 }
 
 bool lac_file_write_at(int fd, const void *bytes, size_t size_bytes, uint64_t offset)
 {
-    size_t done = 0;
-
-    while (done < size_bytes) {
-        const ssize_t written =
-            pwrite(fd, (const char *)bytes + done, size_bytes - done, (off_t)(offset + done));
-
-        if (written < 0 && errno == EINTR) {
-            continue;
-        }
-        if (written <= 0) {
-            errno = written == 0 ? ENOSPC : errno;
-            return false;
-        }
-        done += (size_t)written;
+    if (offset > INT64_MAX) {
+        errno = EFBIG;
+        return false;
     }
-    return true;
+    return write_all(fd, bytes, size_bytes, (int64_t)offset);
 }
 
-/* fstat() itself is too new a symbol. */
-static bool status_of(int fd, struct stat *ret)
+bool lac_file_status(int fd, struct stat *ret)
 {
     return syscall(SYS_fstat, fd, ret) == 0;
+}
+
+int64_t lac_file_size(int fd)
+{
+    struct stat status = {0};
+
+    return lac_file_status(fd, &status) ? (int64_t)status.st_size : -1;
 }
 
 bool lac_file_is_regular(int fd)
 {
     struct stat status = {0};
 
-    return status_of(fd, &status) && S_ISREG(status.st_mode);
+    return lac_file_status(fd, &status) && S_ISREG(status.st_mode);
 }
 
 bool lac_file_same_owner(int fd, int other_fd)
@@ -146,14 +140,15 @@ bool lac_file_same_owner(int fd, int other_fd)
     struct stat status = {0};
     struct stat other = {0};
 
-    return status_of(fd, &status) && status_of(other_fd, &other) && status.st_uid == other.st_uid;
+    return lac_file_status(fd, &status) && lac_file_status(other_fd, &other) &&
+           status.st_uid == other.st_uid;
 }
 
 int64_t lac_file_changed_ns(int fd)
 {
     struct stat status = {0};
 
-    return status_of(fd, &status)
+    return lac_file_status(fd, &status)
                ? (int64_t)status.st_mtim.tv_sec * 1000000000 + status.st_mtim.tv_nsec
                : -1;
 }

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 /** Read on. @return bytes, fewer than asked only at the end; -1 */
 int64_t lac_read_full(int fd, void *out, size_t size_bytes);
@@ -32,6 +33,12 @@ bool lac_write_full(int fd, const void *bytes, size_t size_bytes);
 
 /** The same at a place of a file. */
 bool lac_file_write_at(int fd, const void *bytes, size_t size_bytes, uint64_t offset);
+
+/** fstat(), whose symbol is too new for old systems. */
+bool lac_file_status(int fd, struct stat *ret);
+
+/** Bytes of a file. -1: not known */
+int64_t lac_file_size(int fd);
 
 /** Whether it is a file with content of its own: no folder, device or pipe. */
 bool lac_file_is_regular(int fd);

@@ -1,5 +1,6 @@
 #include "collector/base/tar_folder.h"
 
+#include "collector/base/io_full.h"
 #include "collector/base/tar.h"
 
 #include <dirent.h>
@@ -83,14 +84,6 @@ void lac_tar_folder_close(struct lac_tar_folder *tar)
     free(tar);
 }
 
-/* fstat() itself is too new a symbol. */
-static int64_t size_of(int fd)
-{
-    const off_t size = lseek(fd, 0, SEEK_END);
-
-    return size >= 0 && lseek(fd, 0, SEEK_SET) == 0 ? (int64_t)size : -1;
-}
-
 /* A name that is too long for a header stands in a pax header before it: "LENGTH path=NAME\n". */
 static void put_long_name(struct lac_tar_folder *tar, const char *name)
 {
@@ -118,7 +111,7 @@ static bool next_member(struct lac_tar_folder *tar)
     }
     name = tar->entries[tar->entry_next++]->d_name;
     tar->file = openat(tar->folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    size = tar->file >= 0 ? size_of(tar->file) : -1;
+    size = tar->file >= 0 ? lac_file_size(tar->file) : -1;
     if (size < 0) {
         return false;
     }

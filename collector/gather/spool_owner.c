@@ -14,7 +14,6 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 static const char lock_name[] = "launcher";
@@ -92,8 +91,7 @@ static bool is_own_file(int fd, bool is_folder)
 {
     struct stat status = {0};
 
-    /* the function fstat is too new a symbol */
-    return syscall(SYS_fstat, fd, &status) == 0 && status.st_uid == geteuid() &&
+    return lac_file_status(fd, &status) && status.st_uid == geteuid() &&
            (is_folder ? S_ISDIR(status.st_mode) : S_ISREG(status.st_mode));
 }
 

@@ -49,14 +49,6 @@ struct lac_push_source {
     unsigned filler_header_left;
 };
 
-/* stat() itself is too new a symbol. */
-static int64_t size_of(int fd)
-{
-    const off_t size = lseek(fd, 0, SEEK_END);
-
-    return size >= 0 && lseek(fd, 0, SEEK_SET) == 0 ? (int64_t)size : -1;
-}
-
 static void read_boot_id(struct lac_push_source *source, int fd)
 {
     static struct lac_spool_header header;
@@ -301,7 +293,7 @@ static const char *open_file(struct lac_push_source *source, const char *path)
     int64_t size;
 
     source->file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    size = source->file >= 0 ? size_of(source->file) : -1;
+    size = source->file >= 0 ? lac_file_size(source->file) : -1;
     if (size <= 0) {
         return size == 0 ? "the file is empty" : strerror(errno);
     }

@@ -13,18 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/types.h>
 #include <time.h>
 #include <unistd.h>
 
 enum { KEPT_S = 30 * 24 * 3600 };
-
-/* fstat() itself is too new a symbol. */
-static bool status_of(int fd, struct stat *ret_status)
-{
-    return syscall(SYS_fstat, fd, ret_status) == 0;
-}
 
 static bool folder_path(char *out, size_t capacity)
 {
@@ -61,7 +54,7 @@ static int open_folder(bool is_made)
         (void)mkdir(path, 0700);
     }
     fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    if (fd >= 0 && (!status_of(fd, &status) || status.st_uid != geteuid() ||
+    if (fd >= 0 && (!lac_file_status(fd, &status) || status.st_uid != geteuid() ||
                     (status.st_mode & (S_IWGRP | S_IWOTH)) != 0)) {
         (void)close(fd);
         fd = -1;
@@ -76,7 +69,7 @@ static bool key_of(const char *path, const char *server, char *out)
     uint8_t bytes[LAC_SHA256_SIZE];
     struct lac_sha digest;
     struct stat status;
-    const bool is_there = fd >= 0 && whole != NULL && status_of(fd, &status);
+    const bool is_there = fd >= 0 && whole != NULL && lac_file_status(fd, &status);
 
     if (is_there) {
         const uint64_t numbers[] = {(uint64_t)status.st_dev, (uint64_t)status.st_ino,
@@ -116,7 +109,8 @@ static void remove_old(int folder)
                            : openat(folder, entry->d_name, O_PATH | O_CLOEXEC | O_NOFOLLOW);
 
         if (fd >= 0) {
-            if (status_of(fd, &status) && S_ISREG(status.st_mode) && status.st_mtime < oldest) {
+            if (lac_file_status(fd, &status) && S_ISREG(status.st_mode) &&
+                status.st_mtime < oldest) {
                 (void)unlinkat(folder, entry->d_name, 0);
             }
             (void)close(fd);

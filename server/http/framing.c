@@ -1,5 +1,6 @@
 #include "server/http/framing.h"
 
+#include "collector/base/encode.h"
 #include "server/http/query.h"
 
 #include <stdbool.h>
@@ -64,17 +65,6 @@ static bool is_token_char(uint8_t c)
 static bool is_text_char(uint8_t c)
 {
     return (c >= 0x20 && c != 0x7f) || c == '\t';
-}
-
-static int hex_value(uint8_t c)
-{
-    if (c >= '0' && c <= '9') {
-        return c - '0';
-    }
-    if ((c | 0x20) >= 'a' && (c | 0x20) <= 'f') {
-        return (c | 0x20) - 'a' + 10;
-    }
-    return -1;
 }
 
 static void word_start(struct lac_framing *f)
@@ -267,7 +257,7 @@ static bool take_in_fields(struct lac_framing *f, uint8_t c)
 
 static bool take_chunk_size(struct lac_framing *f, uint8_t c)
 {
-    const int digit = hex_value(c);
+    const int digit = lac_hex_digit((char)c);
 
     if (digit >= 0) {
         if (f->part_bytes > 16 || f->rest_bytes >> 58 != 0) {

@@ -1,6 +1,7 @@
 #include "server/http/query.h"
 
 #include "analysis/model/status.h"
+#include "collector/base/encode.h"
 #include "collector/base/utf8.h"
 
 #include <assert.h>
@@ -8,20 +9,6 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-
-static int hex_value(char c)
-{
-    if (c >= '0' && c <= '9') {
-        return c - '0';
-    }
-    if (c >= 'a' && c <= 'f') {
-        return c - 'a' + 10;
-    }
-    if (c >= 'A' && c <= 'F') {
-        return c - 'A' + 10;
-    }
-    return -1;
-}
 
 /*
  * Decode [raw, end) to `out`, NUL-terminated. In a query '+' is a space; in a path an encoded '/'
@@ -36,8 +23,8 @@ static enum lac_status decode(const char *raw, const char *end, bool is_query, c
         char byte = *c;
 
         if (byte == '%') {
-            const int high = (end - c > 2) ? hex_value(c[1]) : -1;
-            const int low = (end - c > 2) ? hex_value(c[2]) : -1;
+            const int high = (end - c > 2) ? lac_hex_digit(c[1]) : -1;
+            const int low = (end - c > 2) ? lac_hex_digit(c[2]) : -1;
 
             if (high < 0 || low < 0) {
                 return lac_fail(reterr, LAC_ERR_CORRUPT, 0,

@@ -247,23 +247,15 @@ enum lac_status lac_trace_facts_encode(const struct lac_trace_facts *facts, bool
 
 /* -- reading ------------------------------------------------------------------------------------*/
 
-static int hex_value(char c)
-{
-    return c >= '0' && c <= '9'   ? c - '0'
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                  : -1;
-}
-
 /** In place: "%41" becomes "A". A zero byte cannot come out of it. */
 static void unescape(char *text)
 {
     char *out = text;
 
     while (*text != '\0') {
-        if (text[0] == '%' && hex_value(text[1]) >= 0 && hex_value(text[2]) >= 0 &&
-            hex_value(text[1]) * 16 + hex_value(text[2]) != 0) {
-            *out++ = (char)(hex_value(text[1]) * 16 + hex_value(text[2]));
+        if (text[0] == '%' && lac_hex_digit(text[1]) >= 0 && lac_hex_digit(text[2]) >= 0 &&
+            lac_hex_digit(text[1]) * 16 + lac_hex_digit(text[2]) != 0) {
+            *out++ = (char)(lac_hex_digit(text[1]) * 16 + lac_hex_digit(text[2]));
             text += 3;
         } else {
             *out++ = *text++;
@@ -400,8 +392,8 @@ static enum lac_status get_sha256(struct lac_trace_row *row, const char *value)
         return LAC_ERR_CORRUPT;
     }
     for (size_t i = 0; i < LAC_SHA256_SIZE; i++) {
-        int high = hex_value(value[2 * i]);
-        int low = hex_value(value[2 * i + 1]);
+        int high = lac_hex_digit(value[2 * i]);
+        int low = lac_hex_digit(value[2 * i + 1]);
 
         if (high < 0 || low < 0) {
             return LAC_ERR_CORRUPT;

@@ -153,6 +153,19 @@ START_TEST(encodings_are_those_of_the_standard)
 }
 END_TEST
 
+START_TEST(a_hexadecimal_digit_has_a_value)
+{
+    static const char digits[] = "0123456789abcdefABCDEF";
+
+    for (int c = 0; c < 256; c++) {
+        const char *const at = c != 0 ? strchr(digits, c) : NULL;
+        const int expected = at == NULL ? -1 : (int)(at - digits) - (at - digits < 16 ? 0 : 6);
+
+        ck_assert_int_eq(lac_hex_digit((char)c), expected);
+    }
+}
+END_TEST
+
 START_TEST(base64_is_decoded_strictly)
 {
     static const struct {
@@ -411,6 +424,7 @@ int main(void)
     tcase_add_test(tcase, hashes_are_the_same_with_and_without_the_instructions);
     tcase_add_test(tcase, a_hash_goes_on_from_a_copy);
     tcase_add_test(tcase, encodings_are_those_of_the_standard);
+    tcase_add_test(tcase, a_hexadecimal_digit_has_a_value);
     tcase_add_test(tcase, base64_is_decoded_strictly);
     tcase_add_test(tcase, a_tar_header_is_what_the_standard_says);
     tcase_add_test(tcase, a_tar_header_holds_any_size_and_name);

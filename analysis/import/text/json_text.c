@@ -1,5 +1,6 @@
 #include "analysis/import/text/json_text.h"
 
+#include "collector/base/encode.h"
 #include "collector/base/utf8.h"
 
 #include <math.h>
@@ -19,17 +20,6 @@ const uint8_t *lac_json_string_end(const uint8_t *p, const uint8_t *end)
     return NULL;
 }
 
-static int hex_value(uint8_t c)
-{
-    if (c >= '0' && c <= '9') {
-        return c - '0';
-    }
-    if ((c | 0x20) >= 'a' && (c | 0x20) <= 'f') {
-        return (c | 0x20) - 'a' + 10;
-    }
-    return -1;
-}
-
 /* The four digits of a \u escape, or -1. */
 static int32_t hex4(const uint8_t *p, const uint8_t *end)
 {
@@ -38,7 +28,7 @@ static int32_t hex4(const uint8_t *p, const uint8_t *end)
     }
     int32_t value = 0;
     for (int i = 0; i < 4; i++) {
-        int digit = hex_value(p[i]);
+        int digit = lac_hex_digit((char)p[i]);
         if (digit < 0) {
             return -1;
         }
