@@ -301,6 +301,39 @@ START_TEST(free_batches_before_the_periods_of_unnamed_workers_set_no_pace)
 }
 END_TEST
 
+START_TEST(ranges_that_are_pushed_and_never_popped_begin_steps)
+{
+    sheet_blank();
+    for (int i = 0; i < 10; i++) {
+        sheet_add("main range %d %d ProfilerStep#%d\n", i * 1000, 10500 - i * 1000, i);
+        sheet_add("main op %d 10 Optimizer.step#SGD.step\n", i * 1000 + 900);
+        work(i * 1000.0 + 5.0, 980.0, 4);
+    }
+    sheet_diagnose(NULL, 0);
+    ck_assert_uint_eq(analysis->step_count, 9); /* when the last one ended nothing says */
+    ck_assert_int_eq(analysis->step_mean_ns, 1000000);
+}
+END_TEST
+
+START_TEST(what_repeats_at_very_different_times_is_no_step)
+{
+    sheet_blank();
+    double t = 0.0;
+    for (int i = 0; i < 12; i++) { /* blocks of one pass: some wait for something */
+        for (int k = 0; k < 10; k++) {
+            sheet_corr++;
+            sheet_add("main call %.3f 1 #%u cudaLaunchKernel\n", t + k * 10.0, sheet_corr);
+            sheet_add("gpu0.7 kernel %.3f 8 #%u dgrad_kernel_%d\n", t + k * 10.0 + 1.5, sheet_corr,
+                      k);
+        }
+        t += i % 4 == 3 ? 2000.0 : 105.0;
+    }
+    sheet_diagnose(NULL, 0);
+    ck_assert_uint_eq(analysis->step_count, 0);
+    ck_assert_str_eq(analysis->step_method, "none");
+}
+END_TEST
+
 START_TEST(a_first_step_in_which_workers_start_is_warm_up)
 {
     sheet_blank();
@@ -706,6 +739,8 @@ int main(void)
     tcase_add_test(tcase, marks_that_jitter_with_the_queue_do_not_spread_the_mean);
     tcase_add_test(tcase, a_last_mark_that_comes_late_is_left_out);
     tcase_add_test(tcase, free_batches_before_the_periods_of_unnamed_workers_set_no_pace);
+    tcase_add_test(tcase, ranges_that_are_pushed_and_never_popped_begin_steps);
+    tcase_add_test(tcase, what_repeats_at_very_different_times_is_no_step);
     tcase_add_test(tcase, a_first_step_in_which_workers_start_is_warm_up);
     tcase_add_test(tcase, a_host_that_runs_ahead_makes_no_outliers);
     tcase_add_test(tcase, ranges_named_step_count_until_the_next_one);

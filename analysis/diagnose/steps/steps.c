@@ -10,6 +10,34 @@
 #include <stdlib.h>
 #include <string.h>
 
+/**
+ * Steps whose marks contain each other: a range was pushed for each and never popped, so that all end
+ * with the recording. Each begins a step; when the last one ended is not known.
+ */
+static void take_starts(struct lac_facts *facts, uint32_t first)
+{
+    struct lac_analysis *analysis = facts->analysis;
+    struct lac_step *steps = analysis->steps;
+    uint32_t count = analysis->step_count;
+    for (uint32_t i = first; i + 1 < count; i++) {
+        bool contains =
+            steps[i].start_ns < steps[i + 1].start_ns &&
+            steps[i].start_ns + steps[i].dur_ns >= steps[i + 1].start_ns + steps[i + 1].dur_ns;
+        bool is_beside = lac_model_track_of(facts->model, steps[i].slice) !=
+                         lac_model_track_of(facts->model, steps[i + 1].slice);
+        if (!contains || is_beside) {
+            return;
+        }
+    }
+    if (count < first + 3) { /* a step in another one is no sign */
+        return;
+    }
+    for (uint32_t i = first; i + 1 < count; i++) {
+        steps[i].dur_ns = steps[i + 1].start_ns - steps[i].start_ns;
+    }
+    analysis->step_count--;
+}
+
 static enum lac_status from_marks(struct lac_facts *facts, const struct lac_marks *marks)
 {
     for (uint64_t i = 0; i < marks->count; i++) {
@@ -20,6 +48,7 @@ static enum lac_status from_marks(struct lac_facts *facts, const struct lac_mark
             return status;
         }
     }
+    take_starts(facts, 0);
     return LAC_OK;
 }
 
@@ -113,6 +142,7 @@ static enum lac_status from_step_like(struct lac_facts *facts)
             return status;
         }
     }
+    take_starts(facts, first);
     struct lac_step *steps = facts->analysis->steps;
     for (uint32_t i = first; i + 1 < facts->analysis->step_count; i++) {
         int64_t to_next_ns = steps[i + 1].start_ns - steps[i].start_ns;
@@ -148,6 +178,24 @@ static enum lac_status between_marks(struct lac_facts *facts, const struct lac_m
         before = mark;
     }
     return LAC_OK;
+}
+
+/** Whether what repeats takes as different a time as parts of one pass do: prompts, masks, blocks. */
+static bool differ_like_parts(const struct lac_analysis *analysis)
+{
+    double sum_ns = 0.0;
+    double squares = 0.0;
+    uint32_t first = analysis->step_count > STEPS_MIN ? 1 : 0; /* which may be first use */
+    uint32_t count = analysis->step_count - first;
+    for (uint32_t s = first; s < analysis->step_count; s++) {
+        double ns = (double)analysis->steps[s].dur_ns;
+        sum_ns += ns;
+        squares += ns * ns;
+    }
+    double mean_ns = sum_ns / count;
+    double variance = squares / count - mean_ns * mean_ns;
+    return strcmp(analysis->step_method, "period") == 0 &&
+           variance > REPEATS_DEVIATE_MAX * REPEATS_DEVIATE_MAX * mean_ns * mean_ns;
 }
 
 /** Whether the one marked step is a whole loop over batches without training: a step is a batch then. */
@@ -197,6 +245,9 @@ enum lac_status lac_steps_detect(struct lac_facts *facts)
         analysis->step_method = "period";
         analysis->step_confidence = 0.5;
         status = lac_steps_by_period(facts);
+    }
+    if (!status && analysis->step_count > 0 && differ_like_parts(analysis)) {
+        analysis->step_count = 0;
     }
     if (analysis->step_count == 0) {
         analysis->step_method = "none";

@@ -58,6 +58,9 @@
 #define STEPS_UNEVEN_MIN  0.3
 #define CREDIT_SHORT_MAX  0.8
 
+/* What repeats by its kernels alone is no step when the times deviate by this part of their mean. */
+#define REPEATS_DEVIATE_MAX 0.6
+
 /* One range that users named is an iteration when it covers this part of the device's work. */
 #define ITERATION_COVERS_MIN 0.8
 
