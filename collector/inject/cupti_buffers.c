@@ -55,7 +55,7 @@ static void on_requested(uint8_t **buffer, size_t *size_bytes, size_t *record_co
     }
     LAC_DEBUG(CUPTI, 2, "%s; there are %u",
               memory == NULL      ? "no memory for a buffer"
-              : memory == scratch ? "a buffer is handed out that will be thrown away"
+              : memory == scratch ? "a buffer is handed out whose content will be discarded"
                                   : "a buffer is handed out",
               buffer_count);
     (void)pthread_mutex_unlock(&mutex);
@@ -123,7 +123,7 @@ static void on_completed(void *context, uint32_t stream, uint8_t *buffer, size_t
         return;
     }
     if (buffer == scratch) {
-        LAC_DEBUG(CUPTI, 1, "a buffer of %zu bytes is thrown away: %d are filled faster than read",
+        LAC_DEBUG(CUPTI, 1, "a buffer of %zu bytes is discarded: %d fill faster than they are read",
                   valid_bytes, BUFFERS_MAX);
         lac_spool_count_dropped(1, false); /* nobody knows how many */
         return;

@@ -659,7 +659,7 @@ int InitializeInjectionNvtx2(nvtx_get_export_table get_export_table)
     callbacks = get_export_table(NVTX_EXPORT_CALLBACKS);
     if (callbacks == NULL || callbacks->size_bytes < sizeof(*callbacks) ||
         callbacks->get_module_table == NULL) {
-        LAC_DEBUG(NVTX, 1, "not attached: this program's NVTX is none that we know");
+        LAC_DEBUG(NVTX, 1, "not attached: unknown version of NVTX in this program");
         return 0;
     }
     install(callbacks, NVTX_MODULE_CORE, core_hooks, sizeof(core_hooks) / sizeof(core_hooks[0]));

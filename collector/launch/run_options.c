@@ -38,10 +38,10 @@ static const char help[] =
     "sent to this program go to CMD; if it is killed with SIGKILL, so is CMD.\n"
     "LACUNA_DISABLE=1 runs CMD and records nothing; LACUNA_GPM=0 leaves the GPU's own counters\n"
     "to another profiler.\n"
-    "LACUNA_DEBUG=1, 2 or 3 says on stderr what the collector does, in the job and beside it:\n"
-    "what is attached or missing; segments, buffers, forks; each single one. LACUNA_DEBUG=\n"
-    "spool:3,cupti:1 shows these areas alone, of: process nvtx spool names hook cupti (in the\n"
-    "job's processes), launch gather sample push (here).\n";
+    "LACUNA_DEBUG=1, 2 or 3 prints on stderr what the collector does, in the job and in the\n"
+    "launcher: 1 what is attached or missing, 2 also segments, buffers and forks, 3 every event.\n"
+    "LACUNA_DEBUG=spool:3,cupti:1 selects areas: process nvtx spool names hook cupti (in the\n"
+    "job's processes), launch gather sample push (in the launcher).\n";
 
 static int usage(const char *problem, const char *what)
 {

@@ -104,7 +104,7 @@ static void *load(void)
     }
     for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && library == NULL; i++) {
         library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
-        LAC_DEBUG(PUSH, 1, "%s %s", names[i], library != NULL ? "is loaded" : "is not there");
+        LAC_DEBUG(PUSH, 1, "%s %s", names[i], library != NULL ? "is loaded" : "is missing");
     }
     return library;
 }
