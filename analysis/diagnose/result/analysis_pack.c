@@ -101,7 +101,9 @@ static void pack_steps(struct packing *p, struct lac_analysis *analysis)
     known(p, &analysis->step_median_ns);
     known(p, &analysis->step_p95_ns);
     real(p, &analysis->step_spread_pct);
-    known(p, &analysis->step_device_ns);
+    real(p, &analysis->step_uncertain_pct);
+    FLAG(p, analysis->is_paced_by_device);
+    known(p, &analysis->step_host_ns);
     known(p, &analysis->step_without_starvation_ns);
     COUNT(p, analysis->step_kind_count, LAC_KIND_COUNT_);
     for (uint32_t k = 0; k < analysis->step_kind_count; k++) {
@@ -317,6 +319,7 @@ static void pack_all(struct packing *p, struct lac_analysis *analysis)
         lac_pack_exactly(&p->pack, shape[i]);
     }
     COUNT(p, analysis->workload, LAC_WORKLOAD_HOST_TRAINING);
+    FLAG(p, analysis->is_part_of_step);
     text(p, &analysis->verdict.cause);
     LAC_PACK_INT(&p->pack, analysis->verdict.letter, ' ', '~');
     text(p, &analysis->verdict.text);
