@@ -292,16 +292,25 @@ enum lac_status lac_report_text(const struct lac_analysed *analysed,
 
 /* -- several ranks -------------------------------------------------------------------------- */
 
+/** A verdict's cause in a word or two. */
+static const char *limit_brief(const char *cause)
+{
+    const struct lac_word *word = lac_word_of(LAC_WORDS_CAUSE, cause);
+    word = word ? word : lac_word_of(LAC_WORDS_LIMIT, cause);
+    return word ? word->brief : cause;
+}
+
 static void write_rank(struct lac_text_page *page, const struct lac_rank_facts *facts)
 {
     struct lac_text32 step = {.text = "-"};
     if (facts->step_kept_count > 0) {
         step = lac_format_ns(facts->step_mean_ns);
     }
-    lac_text_line(
-        page, LAC_TEXT_PLAIN, "%6d %10s %8s %14s %14s   %c %.16s", (int)facts->rank, step.text,
-        lac_format_pct(facts->idle_pct).text, lac_format_pct(facts->exposed_comm_pct).text,
-        facts->is_matched ? lac_format_ns(facts->wait_ns).text : "-", facts->letter, facts->cause);
+    lac_text_line(page, LAC_TEXT_PLAIN, "%6d %10s %8s %14s %14s   %c %.16s", (int)facts->rank,
+                  step.text, lac_format_pct(facts->idle_pct).text,
+                  lac_format_pct(facts->exposed_comm_pct).text,
+                  facts->is_matched ? lac_format_ns(facts->wait_ns).text : "-", facts->letter,
+                  limit_brief(facts->cause));
 }
 
 enum lac_status lac_report_run_text(const struct lac_run *run,

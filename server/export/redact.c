@@ -1,5 +1,6 @@
 #include "server/export/redact.h"
 
+#include "analysis/diagnose/result/vocabulary.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
 #include "server/base/buffer.h"

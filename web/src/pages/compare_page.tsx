@@ -265,7 +265,7 @@ function Outcome({comparison}: {comparison: Comparison}): JSX.Element | null {
             <Fragment key={kind.name}>
               <dt>{kind.name}</dt>
               <dd class="num">
-                {time(kind.aNs)} → {time(kind.bNs)} per step ({kind.counts})
+                {time(kind.aNs)} → {time(kind.bNs)} per step ({kind.counts} steps)
               </dd>
             </Fragment>
           ))}

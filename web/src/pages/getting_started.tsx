@@ -50,8 +50,8 @@ export function GettingStarted(): JSX.Element {
       <section class="way-in">
         <h2>I have a job</h2>
         <p>
-          Start it under <code>lacuna run -o DIR -- python train.py</code> and add <code>DIR</code>{' '}
-          with <code>lacuna import</code>, or record ten steady steps with the PyTorch profiler,
+          Start it under <code>lacuna run -o FOLDER -- python train.py</code>, then{' '}
+          <code>lacuna import FOLDER</code>. Or record ten steady steps with the PyTorch profiler,
           after a few of warm-up, and drop the file that it writes.
         </p>
         <Code text={RECORD} />
