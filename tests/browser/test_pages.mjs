@@ -49,6 +49,16 @@ const steps = [
     await other.getByText('This page failed to load').waitFor({state: 'detached'});
     await other.close();
   }],
+  ['no page is drawn before its words are here, and they are asked for again', async () => {
+    const other = await page.context().newPage();
+    await other.route(/\/vocabulary$/, (route) => route.abort());
+    await other.goto(server.base);
+    await other.getByText('This page could not be loaded').waitFor();
+    assert.equal(await other.getByText('I have a trace').count(), 0);
+    await other.unroute(/\/vocabulary$/);
+    await other.getByText('I have a trace').first().waitFor();
+    await other.close();
+  }],
   ['a part that was not there is no 0 ms', async () => {
     await upload(join(demo, '1-two-workers.json'));
     const needs = await page.locator('.needs').innerText();
