@@ -3,6 +3,7 @@
 #include "server/json/json_out.h"
 #include "server/json/settings_json.h"
 
+#include <stddef.h>
 #include <stdint.h>
 
 void lac_document_dataloader(struct lac_analysis_out *document)
