@@ -46,8 +46,8 @@ static void pack_ns(struct lac_pack *pack, int64_t *values, int count)
 
 static void pack_all(struct lac_pack *pack, struct lac_compare_facts *facts)
 {
-    static const int64_t shape[] = {VERSION, LAC_PART_COUNT_, LAC_CAUSE_COUNT_,
-                                    LAC_FAMILY_COUNT_, LAC_COMPARE_METRIC_COUNT};
+    static const int64_t shape[] = {VERSION, LAC_PART_COUNT_, LAC_CAUSE_COUNT_, LAC_FAMILY_COUNT_,
+                                    LAC_COMPARE_METRIC_COUNT};
     for (size_t i = 0; i < sizeof shape / sizeof shape[0]; i++) {
         lac_pack_exactly(pack, shape[i]);
     }
