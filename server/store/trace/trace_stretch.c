@@ -2,9 +2,9 @@
 
 #include "analysis/model/chunk.h"
 #include "analysis/model/grow.h"
-#include "collector/base/reserve.h"
 #include "analysis/model/model.h"
 #include "analysis/model/status.h"
+#include "collector/base/reserve.h"
 #include "server/store/trace/cache.h"
 #include "server/store/trace/trace_file.h"
 #include "server/store/trace/trace_private.h"
